@@ -1,0 +1,124 @@
+# Front door: every target does its own set-up, says what it installs, and is quick the second time.
+
+CARGO ?= cargo
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+# BPF is compiled by the clang that both Debian 12 and 13 have, and bindgen reads headers with its library.
+export CLANG ?= clang-19
+export LIBCLANG_PATH ?= /usr/lib/llvm-19/lib
+
+# The kernels of test-vm and demo-vm (vm/kernel --help), and how machines run: --icount makes time exact there.
+VM_KERNELS ?= debian12 debian13 debian13-backports testing-or-sid
+VM_DEMO_KERNEL ?= debian13-backports
+VM_OPTIONS ?= --icount
+VM_TIMEOUT ?= 1800
+
+# Passed on: which system tests (a filter, --list ...), how to run the demo, the benchmarks.
+TEST_ARGS ?=
+DEMO_ARGS ?=
+BENCH_ARGS ?=
+
+SLUICE := target/release/sluice
+TESTS := target/release/sluice-system-tests
+ARM64 := target/aarch64-unknown-linux-gnu/release
+AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
+
+BIN := $(DESTDIR)$(PREFIX)/bin
+SHARE := $(DESTDIR)$(PREFIX)/share
+UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help setup build test test-unit test-native test-vm demo demo-vm bench lint install uninstall arm64 test-arm64 clean
+.DEFAULT_GOAL := help
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Install everything that the targets below would install by themselves
+	@scripts/setup build test vm demo lint
+
+build: ## Build target/release/sluice
+	@scripts/setup build
+	$(CARGO) build --release --locked -p sluice-cli
+
+test: ## Run every test: unit, system tests on this kernel, system tests on four stock kernels
+	@scripts/setup build test vm
+	@$(MAKE) --no-print-directory test-unit
+	@$(MAKE) --no-print-directory test-native
+	@$(MAKE) --no-print-directory test-vm
+
+test-unit: ## Run the tests that need neither root nor a particular kernel
+	@scripts/setup build
+	$(CARGO) test --release --locked --workspace
+
+test-native: ## Run the system tests on this machine's kernel, in network namespaces (TEST_ARGS=filter)
+	@scripts/setup build test
+	$(CARGO) build --release --locked -p sluice-cli -p sluice-tests
+	$(AS_ROOT) env SLUICE_BIN=$(CURDIR)/$(SLUICE) $(TESTS) --test-threads=1 $(TEST_ARGS)
+
+test-vm: ## Run the system tests in virtual machines (VM_KERNELS=..., TEST_ARGS=filter)
+	@scripts/setup build vm
+	$(CARGO) build --release --locked -p sluice-cli -p sluice-tests
+	vm/each "$(VM_KERNELS)" $(VM_OPTIONS) --timeout $(VM_TIMEOUT) --add $(SLUICE) --add $(TESTS) \
+	  --add policies:$(PREFIX)/share/sluice/policies vm/system-tests --test-threads=1 $(TEST_ARGS)
+
+demo: ## Show a game and a call beside downloads, without and with Sluice, on this machine
+	@scripts/setup build demo
+	$(CARGO) build --release --locked -p sluice-cli
+	$(AS_ROOT) $(SLUICE) demo $(DEMO_ARGS)
+
+demo-vm: ## The same on a stock kernel with BPF qdiscs, in a virtual machine; results in target/demo-vm
+	@scripts/setup build demo vm
+	$(CARGO) build --release --locked -p sluice-cli
+	vm/run --verbose --kernel $(VM_DEMO_KERNEL) $(VM_OPTIONS) --timeout $(VM_TIMEOUT) --add $(SLUICE) \
+	  --add policies:$(PREFIX)/share/sluice/policies --out target/demo-vm vm/demo $(DEMO_ARGS)
+
+bench: ## Measure costs per packet; see bench/README.md
+	@scripts/setup build vm
+	$(CARGO) build --release --locked -p sluice-cli
+	bench/run $(BENCH_ARGS)
+
+lint: ## Check formatting and common mistakes: Rust, C, shell
+	@scripts/setup build lint
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --release --locked --workspace --all-targets -- --deny warnings
+	find abi bpf sched -name '*.[ch]' ! -name vmlinux.h -print0 | xargs --null --no-run-if-empty clang-format-19 --dry-run --Werror
+	grep --recursive --files-with-matches --null --extended-regexp '^#!.*\b(ba)?sh$$' scripts vm .ci | xargs --null shellcheck
+
+install: ## Install what "make build" left under PREFIX (default /usr/local); DESTDIR is respected
+	@[ -x $(SLUICE) ] || { echo 'make install: $(SLUICE) is not there; run "make build" first, as yourself, not as root' >&2; exit 1; }
+	@mkdir -p target/install
+	$(SLUICE) man > target/install/sluice.8
+	for shell in bash zsh fish; do $(SLUICE) completions $$shell > target/install/$$shell; done
+	sed 's,@BINDIR@,$(PREFIX)/bin,' packaging/sluice@.service > target/install/sluice@.service
+	install -D -m 755 $(SLUICE) $(BIN)/sluice
+	install -D -m 644 target/install/sluice.8 $(SHARE)/man/man8/sluice.8
+	install -D -m 644 target/install/bash $(SHARE)/bash-completion/completions/sluice
+	install -D -m 644 target/install/zsh $(SHARE)/zsh/site-functions/_sluice
+	install -D -m 644 target/install/fish $(SHARE)/fish/vendor_completions.d/sluice.fish
+	install -d $(SHARE)/sluice/policies
+	install -m 644 policies/* $(SHARE)/sluice/policies/
+	install -D -m 644 packaging/eth0.conf $(SHARE)/doc/sluice/examples/eth0.conf
+	install -D -m 644 target/install/sluice@.service $(UNITS)/sluice@.service
+
+uninstall: ## Remove what "make install" put there
+	rm -f $(BIN)/sluice $(SHARE)/man/man8/sluice.8 $(SHARE)/bash-completion/completions/sluice
+	rm -f $(SHARE)/zsh/site-functions/_sluice $(SHARE)/fish/vendor_completions.d/sluice.fish $(UNITS)/sluice@.service
+	rm -rf $(SHARE)/sluice $(SHARE)/doc/sluice
+
+arm64: ## Cross-build for aarch64: target/aarch64-unknown-linux-gnu/release/sluice
+	@scripts/setup build arm64
+	scripts/arm64 build --release --locked -p sluice-cli
+
+test-arm64: ## Run the system tests in an aarch64 virtual machine
+	@scripts/setup build vm arm64
+	scripts/arm64 build --release --locked -p sluice-cli -p sluice-tests
+	vm/each "$(VM_DEMO_KERNEL)" --arch arm64 $(VM_OPTIONS) --timeout $(VM_TIMEOUT) --add $(ARM64)/sluice --add $(ARM64)/sluice-system-tests \
+	  --add policies:$(PREFIX)/share/sluice/policies vm/system-tests --test-threads=1 $(TEST_ARGS)
+
+clean: ## Remove what was built and the cache of kernels
+	rm -rf target .cache
