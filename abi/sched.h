@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The state and the configuration of one scheduler: plain old data, slot numbers where packets would be, no pointers.
+ * All zeroes is a valid, empty, unconfigured state. Userspace reads the state while the scheduler runs: each field is
+ * read whole, two fields may be of different moments.
+ */
+#pragma once
+#include "types.h"
+#include "limits.h"
+#include "reason.h"
+
+/* A new discipline takes the next number here, and one line in sched/registry.h. */
+enum sl_kind {
+	SL_STRICT_PRIORITY,
+	SL_DEFICIT_ROUND_ROBIN,
+	SL_KINDS
+};
+
+/* Cell framing of the link below: how bytes become bytes on the wire. */
+enum sl_cells {
+	SL_CELLS_NONE,
+	SL_CELLS_ATM,	/* 48 payload bytes in each cell of 53 */
+	SL_CELLS_PTM	/* 65 bytes on the wire for 64 */
+};
+
+/*
+ * Token bucket in one word, after the generic cell rate algorithm (ITU-T I.371): tat is the time at which the bucket
+ * is full again. It sends while it has any credit and goes into debt, so no packet is too long for it.
+ * cost: ns per byte << 20, 0 for no limit. burst: in ns at the rate. frac: what a charge left over, ns << 20.
+ */
+struct sl_bucket {
+	u64 tat_ns;
+	u64 cost;
+	u64 burst_ns;
+	u64 frac;
+};
+
+struct sl_queue {	/* of slots; its owner knows whether it is empty */
+	u16 head;
+	u16 tail;
+};
+
+struct sl_slot {
+	u16 next;
+	u8 class;
+	u8 pad;
+	u32 len_bytes;	/* as the host counts it */
+	u32 wire_bytes;	/* as the link below counts it */
+	u32 pad2;
+	u64 arrived_ns;
+};
+
+/*
+ * Time in queue, by counts. Bucket b < 4 holds times of b us; above, an octave is four buckets: b holds
+ * [(4 + b % 4) << (b / 4 - 1), (5 + b % 4) << (b / 4 - 1)) us, where a us has 1,024 ns.
+ */
+struct sl_histogram {
+	u64 count[SL_SOJOURN_BUCKETS];
+};
+
+struct sl_class {
+	/* written for each packet */
+	struct sl_queue queue;
+	u32 backlog_pkts;
+	u32 backlog_bytes;
+	s32 deficit_bytes;	/* deficit round robin: what it may still send in this round; negative: debt */
+	/* configuration */
+	u32 limit_pkts;
+	u32 limit_bytes;
+	u32 quantum_bytes;
+	u8 level;		/* strict priority: 0 goes first */
+	u8 policed;		/* over ceil is dropped on arrival, not held */
+	u16 weight;
+	struct sl_bucket ceil;
+	struct sl_bucket rate;	/* guarantee: while it has tokens, the class goes before those that have none */
+	/* counters */
+	u64 enqueued_pkts;
+	u64 enqueued_bytes;
+	u64 sent_pkts;
+	u64 sent_bytes;
+	u64 dropped_pkts[SL_DROPS];
+	u64 dropped_bytes;
+	u64 peak_backlog_bytes;
+};
+
+struct sl_sched {
+	u32 kind;		/* enum sl_kind */
+	u32 generation;		/* of the configuration in force; 0: none yet */
+	u64 ready;		/* classes that may be picked: they have packets and tokens */
+	u64 held;		/* classes that have packets, and wait for tokens of their ceil */
+	u64 held_until_ns;
+	u64 green;		/* classes with a guarantee that they have not used up */
+	u64 amber;		/* classes with a guarantee, used up for now */
+	u64 amber_until_ns;
+	u64 levels;		/* strict priority: levels with a ready class */
+	u64 level_classes[SL_CLASSES];
+	u8 cursor[SL_CLASSES];	/* the class whose turn it is, by level */
+	u32 backlog_pkts;
+	u32 slots;		/* how many may be used, up to SL_SLOTS */
+	u16 free;		/* returned slots: a stack of free_count */
+	u16 pad;
+	u32 free_count;
+	u32 fresh;		/* slots from here on were never used */
+	s32 overhead_bytes;	/* of the link below, added to each frame; may be negative */
+	u32 mpu_bytes;		/* the least that a frame takes there */
+	u32 cells;		/* enum sl_cells */
+	u32 ifindex;		/* where this instance runs; 0: nowhere */
+	u32 pad2;
+	struct sl_bucket link;
+	struct sl_class classes[SL_CLASSES];
+	struct sl_histogram sojourn[SL_CLASSES];
+	struct sl_slot slot[SL_SLOTS];
+};
+
+struct sl_class_conf {
+	u32 limit_pkts;
+	u32 limit_bytes;
+	u32 quantum_bytes;
+	u32 level;
+	u32 policed;
+	u32 weight;
+	u64 ceil_cost;
+	u64 ceil_burst_ns;
+	u64 rate_cost;
+	u64 rate_burst_ns;
+};
+
+/* What a scheduler is told. A class that the policy does not have has limit_pkts 0: it drains, and takes nothing new. */
+struct sl_sched_conf {
+	u32 kind;
+	u32 generation;
+	u32 slots;
+	u32 mpu_bytes;
+	s32 overhead_bytes;
+	u32 cells;
+	u64 link_cost;
+	u64 link_burst_ns;
+	struct sl_class_conf classes[SL_CLASSES];
+};

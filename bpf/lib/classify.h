@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* From parsed headers to a class, and what is counted on the way. Included after parse.h by every program. */
+#pragma once
+#include "maps.h"
+
+struct sl_choice {
+	u32 class;
+	u32 rule;	/* SL_RULES: none matched */
+};
+
+static __always_inline const struct sl_row *sl_row_at(const struct sl_tables *t, u32 row)
+{
+	row &= SL_ROWS - 1;
+	return &t->row[row];
+}
+
+static __always_inline u32 sl_prefix_row(void *map, u32 buffer, const u32 *addr, u32 none)
+{
+	struct sl_prefix key = { .prefix_bits = 32 + 128, .buffer = buffer };
+	u32 *row;
+
+	__builtin_memcpy(key.addr, addr, 16);
+	row = bpf_map_lookup_elem(map, &key);
+	return row ? *row : none;
+}
+
+/*
+ * The lowest rule whose every field the packet satisfies, or SL_RULES. A global function: the verifier looks at it once,
+ * whatever the parser leaves behind. (It takes no notice of the tests for NULL from 6.8 on, and needs them before.)
+ */
+SL_GLOBAL u32 sl_match(const struct sl_tables *t SL_NONNULL, const struct sl_headers *h SL_NONNULL, u32 buffer)
+{
+	const struct sl_row *proto, *src, *dst, *sport, *dport, *dscp, *vlan;
+	u32 fields, w;
+
+	if (!t || !h)
+		return SL_RULES;
+	proto = src = dst = sport = dport = dscp = vlan = sl_row_at(t, t->proto_row[h->proto & (SL_PROTOS - 1)]);
+	fields = t->fields;
+	if (fields & SL_FIELD_SRC)
+		src = sl_row_at(t, h->is_ip ? sl_prefix_row(&src_prefixes, buffer, h->src, t->src_none_row) : t->src_none_row);
+	if (fields & SL_FIELD_DST)
+		dst = sl_row_at(t, h->is_ip ? sl_prefix_row(&dst_prefixes, buffer, h->dst, t->dst_none_row) : t->dst_none_row);
+	if (fields & SL_FIELD_SPORT)
+		sport = sl_row_at(t, h->has_ports ? t->sport_row[h->sport] : t->sport_none_row);
+	if (fields & SL_FIELD_DPORT)
+		dport = sl_row_at(t, h->has_ports ? t->dport_row[h->dport] : t->dport_none_row);
+	if (fields & SL_FIELD_DSCP)
+		dscp = sl_row_at(t, h->dscp != SL_NO_DSCP ? t->dscp_row[h->dscp & 63] : t->dscp_none_row);
+	if (fields & SL_FIELD_VLAN)
+		vlan = sl_row_at(t, h->vlan != SL_NO_VLAN ? t->vlan_row[h->vlan & 4095] : t->vlan_none_row);
+#pragma unroll
+	for (w = 0; w < SL_RULE_WORDS; w++) {
+		u64 hit;
+
+		if (w >= t->rule_words)
+			break;
+		hit = proto->word[w] & src->word[w] & dst->word[w] & sport->word[w] & dport->word[w] & dscp->word[w] &
+		      vlan->word[w];
+		if (hit)
+			return w * 64 + sl_lowest(hit);
+	}
+	return SL_RULES;
+}
+
+static __always_inline struct sl_choice sl_classify(const struct sl_tables *t, u32 buffer, const struct sl_headers *h, u32 mark)
+{
+	struct sl_choice choice = { t->default_class, SL_RULES };
+	u32 i;
+
+	if (t->class_from == SL_FROM_DSCP) {
+		if (h->dscp != SL_NO_DSCP)
+			choice.class = t->dscp_class[h->dscp & 63];
+	} else if (t->class_from == SL_FROM_MARK) {
+		for (i = 0; i < SL_MARKS; i++) {
+			if (i >= t->marks)
+				break;
+			if (t->mark[i].mark == mark) {
+				choice.class = t->mark[i].class;
+				break;
+			}
+		}
+	} else {
+		choice.rule = sl_match(t, h, buffer);
+		if (choice.rule < SL_RULES)
+			choice.class = sl_at(t->rule, choice.rule)->class;
+	}
+	choice.class &= SL_CLASSES - 1;
+	return choice;
+}
+
+/* The class that an earlier stage has handed on under the same policy, or a negative number. */
+static __always_inline s32 sl_handed_class(const struct sl_tables *t, u32 handed)
+{
+	if (handed >> SL_CLASS_BITS != t->tag)
+		return -1;
+	return (s32)(handed & (SL_CLASSES - 1));
+}
+
+static __always_inline void sl_count_add(struct sl_count *count, u32 pkts, u32 bytes)
+{
+	if (count) {
+		count->pkts += pkts;
+		count->bytes += bytes;
+	}
+}
+
+/* Per-CPU counts of one packet whose headers were parsed here. */
+static __always_inline void sl_count_parsed(const struct sl_headers *h, u32 direction, u32 rule, u32 pkts, u32 bytes)
+{
+	u32 key = direction * SL_PARSES + h->kind;
+
+	sl_count_add(bpf_map_lookup_elem(&parse_counts, &key), pkts, bytes);
+	sl_count_add(bpf_map_lookup_elem(&rule_counts, &rule), pkts, bytes);
+}
+
+/* Counts pkts and bytes for the flow of h. Returns whether it has ever sent a super-packet, this one included. */
+SL_GLOBAL u32 sl_count_in_flow(const struct sl_headers *h SL_NONNULL, u32 where, u32 pkts, u32 bytes, u64 now_ns)
+{
+	struct sl_flow_key key = {};
+	struct sl_flow *flow;
+
+	if (!h)
+		return 0;
+	__builtin_memcpy(key.src, h->src, 16);
+	__builtin_memcpy(key.dst, h->dst, 16);
+	key.sport = h->sport;
+	key.dport = h->dport;
+	key.proto = h->proto;
+	key.direction = where & 1;
+	flow = bpf_map_lookup_elem(&flows, &key);
+	if (flow) {
+		__sync_fetch_and_add(&flow->pkts, pkts);
+		__sync_fetch_and_add(&flow->bytes, bytes);
+		flow->last_ns = now_ns;
+		flow->class = (u8)(where >> 8);
+		flow->rule = (u16)(where >> 16);
+		if (pkts > 1)
+			flow->super_packets = 1;
+		return flow->super_packets;
+	}
+	struct sl_flow fresh = { .pkts = pkts, .bytes = bytes, .first_ns = now_ns, .last_ns = now_ns,
+				 .rule = (u16)(where >> 16), .class = (u8)(where >> 8), .super_packets = pkts > 1 };
+
+	bpf_map_update_elem(&flows, &key, &fresh, BPF_NOEXIST);
+	return fresh.super_packets;
+}
+
+/* Likewise, where flows are kept and the packet is IP; else 0. */
+static __always_inline u32 sl_count_flow(const struct sl_headers *h, u32 direction, struct sl_choice choice, u32 pkts, u32 bytes,
+					 u64 now_ns)
+{
+	if (!sl_keep_flows || !h->is_ip)
+		return 0;
+	return sl_count_in_flow(h, choice.rule << 16 | choice.class << 8 | direction, pkts, bytes, now_ns);
+}
+
+#define SL_MALFORMED_KINDS                                                                                             \
+	(1u << SL_PARSE_TRUNCATED_L2 | 1u << SL_PARSE_TRUNCATED_L3 | 1u << SL_PARSE_TRUNCATED_L4 | 1u << SL_PARSE_BAD_IPV4 | \
+	 1u << SL_PARSE_BAD_IPV6 | 1u << SL_PARSE_DEEP_IPV6)
+
+static __always_inline int sl_is_malformed(const struct sl_headers *h)
+{
+	return SL_MALFORMED_KINDS >> h->kind & 1;
+}

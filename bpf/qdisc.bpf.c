@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Engine qdisc: the core as a Linux qdisc. Slot i of instance n holds an skb, owned by a kptr in an array map: no lock of
+ * our own and no allocation, since the kernel calls these under the qdisc's lock. One object serves one interface: its root or
+ * the children of its mq, and the ifb behind which what arrives is queued. Runs from Linux 6.16 (CONFIG_NET_SCH_BPF).
+ */
+#include "lib/kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+#include "../sched/core.h"
+
+#define NET_XMIT_SUCCESS 0
+#define NET_XMIT_DROP 1
+#define ENOENT 2
+#define ENOSPC 28
+#define SL_INSTANCES 256u
+#define SL_WATCHDOG_FLOOR_NS 1000	/* a timer in the past would fire for ever */
+
+/* Set before load. */
+const volatile u32 sl_instances = 2;		/* of state, and times SL_SLOTS of packets */
+const volatile u32 sl_ingress_ifb = 0;		/* ifindex of the device that queues what arrives */
+const volatile u32 sl_l3_type = 0;		/* the device has no Ethernet header */
+const volatile u32 sl_frame_bytes = 1518;	/* longer packets may be super-packets */
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+int bpf_dynptr_from_skb(struct __sk_buff *skb, u64 flags, struct bpf_dynptr *ptr) __ksym;
+void *bpf_dynptr_slice(const struct bpf_dynptr *ptr, u32 offset, void *buffer, u32 buffer__szk) __ksym;
+void bpf_qdisc_skb_drop(struct sk_buff *skb, struct bpf_sk_buff_ptr *to_free) __ksym;
+void bpf_kfree_skb(struct sk_buff *skb) __ksym;
+void bpf_qdisc_watchdog_schedule(struct Qdisc *sch, u64 expire_ns, u64 delta_ns) __ksym;
+void bpf_qdisc_bstats_update(struct Qdisc *sch, const struct sk_buff *skb) __ksym;
+
+struct sl_source {
+	struct bpf_dynptr *bytes;
+};
+
+static __always_inline void *sl_pull_(struct sl_source *x, u32 off, void *buffer, u32 size)
+{
+	return bpf_dynptr_slice(x->bytes, off, buffer, size);
+}
+#define sl_pull(x, off, size, buffer) sl_pull_(x, off, buffer, size)
+
+#include "lib/parse.h"
+#include "lib/classify.h"
+
+struct sl_held_packet {
+	struct sk_buff __kptr *skb;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);
+	__type(value, struct sl_held_packet);
+	__uint(max_entries, 2 * SL_SLOTS);
+} packets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);
+	__type(value, struct sl_sched);
+	__uint(max_entries, 2);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} state SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);	/* buffer * SL_DIRECTIONS + direction */
+	__type(value, struct sl_sched_conf);
+	__uint(max_entries, SL_BUFFERS *SL_DIRECTIONS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} sched_conf SEC(".maps");
+
+u32 sl_used[SL_INSTANCES];
+
+static __always_inline struct sl_sched *sl_state_of(u32 n)
+{
+	return bpf_map_lookup_elem(&state, &n);
+}
+
+static __always_inline struct sl_held_packet *sl_packet_of(u32 n, u32 slot)
+{
+	u32 key = n * SL_SLOTS + slot;
+
+	return bpf_map_lookup_elem(&packets, &key);
+}
+
+static __always_inline u32 sl_direction_of(const struct sl_sched *s)
+{
+	return sl_ingress_ifb && s->ifindex == sl_ingress_ifb ? SL_INGRESS : SL_EGRESS;
+}
+
+static __always_inline u32 sl_skb_bytes(const struct sk_buff *skb)
+{
+	return ((struct qdisc_skb_cb *)skb->cb)->pkt_len;
+}
+
+static __always_inline u32 sl_skb_segments(const struct sk_buff *skb, u32 bytes)
+{
+	u16 segments = 0;
+
+	if (sl_likely(bytes <= sl_frame_bytes))
+		return 1;
+	bpf_core_read(&segments, sizeof(segments), &((struct skb_shared_info *)(skb->head + skb->end))->gso_segs);
+	return segments ? segments : 1;
+}
+
+/* The configuration of the live buffer takes force if it has not yet. Negative: there is none. */
+static __always_inline int sl_sync(struct sl_sched *s, const struct sl_tables *t, u32 buffer, u64 now_ns)
+{
+	u32 key = buffer * SL_DIRECTIONS + sl_direction_of(s);
+	struct sl_sched_conf *conf;
+
+	if (sl_likely(s->generation == t->generation))
+		return 0;
+	conf = bpf_map_lookup_elem(&sched_conf, &key);
+	if (!conf)
+		return -ENOENT;
+	return sl_configure(s, conf, now_ns);
+}
+
+/* What was not classified before it came here. Negative: drop it. */
+static __always_inline s32 sl_classify_here(struct sk_buff *skb, const struct sl_tables *t, u32 buffer, u32 direction, u32 segments,
+					    u32 bytes, u64 now_ns)
+{
+	u16 vlan = skb->vlan_proto ? skb->vlan_tci & 0xfff : SL_NO_VLAN;
+	u16 type = sl_l3_type ? __builtin_bswap16(skb->protocol) : 0;
+	struct bpf_dynptr bytes_of;
+	struct sl_source x = { &bytes_of };
+	struct sl_choice choice;
+	struct sl_headers h;
+
+	sl_headers_init(&h, vlan);
+	if (!bpf_dynptr_from_skb((struct __sk_buff *)skb, 0, &bytes_of))
+		sl_parse(&x, type, &h);
+	choice = sl_classify(t, buffer, &h, skb->mark);
+	sl_count_parsed(&h, direction, choice.rule, segments, bytes);
+	if (sl_is_malformed(&h) && t->drop_malformed)
+		return -1 - (s32)choice.class;
+	sl_count_flow(&h, direction, choice, segments, bytes, now_ns);
+	return (s32)choice.class;
+}
+
+SEC("struct_ops/sl_enqueue")
+int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_sk_buff_ptr *to_free)
+{
+	u32 n = sch->limit, bytes = sl_skb_bytes(skb), buffer;
+	struct sl_sched *s = sl_state_of(n);
+	struct sl_held_packet *held;
+	struct sl_packet packet;
+	struct sl_tables *t;
+	s32 class, slot;
+	u64 now;
+
+	t = sl_live_tables(&buffer);
+	if (!s || !t)
+		goto drop;
+	now = bpf_ktime_get_ns();
+	if (sl_sync(s, t, buffer, now))
+		goto drop;
+	packet.len_bytes = bytes;
+	packet.segments = sl_skb_segments(skb, bytes);
+	class = sl_handed_class(t, skb->tc_index);
+	if (class < 0) {
+		class = sl_classify_here(skb, t, buffer, sl_direction_of(s), packet.segments, bytes, now);
+		if (class < 0) {
+			sl_refuse(class_at(s, (u32)(-1 - class)), SL_DROP_MALFORMED, bytes);
+			goto drop;
+		}
+	}
+	packet.class = (u32)class;
+	slot = sl_enqueue(s, &packet, now);
+	if (slot < 0)
+		goto drop;
+	held = sl_packet_of(n, (u32)slot);
+	if (!held)
+		goto drop;
+	skb = bpf_kptr_xchg(&held->skb, skb);
+	if (skb)
+		bpf_qdisc_skb_drop(skb, to_free);	/* cannot be: the slot was free */
+	sch->q.qlen++;
+	sch->qstats.backlog += bytes;
+	return NET_XMIT_SUCCESS;
+drop:
+	sch->qstats.drops++;
+	bpf_qdisc_skb_drop(skb, to_free);
+	return NET_XMIT_DROP;
+}
+
+SEC("struct_ops/sl_dequeue")
+struct sk_buff *BPF_PROG(sl_qdisc_dequeue, struct Qdisc *sch)
+{
+	u32 n = sch->limit, buffer;
+	struct sl_sched *s = sl_state_of(n);
+	struct sl_held_packet *held;
+	struct sl_verdict v;
+	struct sl_tables *t;
+	struct sk_buff *skb;
+	u64 now;
+
+	if (!s || !s->backlog_pkts)
+		return NULL;
+	t = sl_live_tables(&buffer);
+	if (!t)
+		return NULL;
+	now = bpf_ktime_get_ns();
+	if (sl_sync(s, t, buffer, now))
+		return NULL;
+	v = sl_dequeue(s, now);
+	if (v.action != SL_SEND) {
+		sch->qstats.overlimits++;
+		bpf_qdisc_watchdog_schedule(sch, sl_max(v.wake_ns, now + SL_WATCHDOG_FLOOR_NS), 0);
+		return NULL;
+	}
+	held = sl_packet_of(n, v.slot);
+	if (!held)
+		return NULL;
+	skb = bpf_kptr_xchg(&held->skb, NULL);
+	sch->q.qlen--;
+	sch->qstats.backlog -= v.len_bytes;
+	if (!skb)
+		return NULL;
+	bpf_qdisc_bstats_update(sch, skb);
+	return skb;
+}
+
+SEC("struct_ops/sl_init")
+int BPF_PROG(sl_qdisc_init, struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_ack *extack)
+{
+	u32 i, n = SL_INSTANCES;
+	struct sl_sched *s;
+
+	sch->limit = SL_INSTANCES;	/* a failed init is destroyed all the same */
+	bpf_for(i, 0, SL_INSTANCES) {
+		if (i >= sl_instances)
+			break;
+		if (!__sync_val_compare_and_swap(sl_at(sl_used, i), 0, 1)) {
+			n = i;
+			break;
+		}
+	}
+	s = sl_state_of(n);
+	if (!s)
+		return -ENOSPC;
+	sl_wipe(s);
+	s->ifindex = (u32)sch->dev_queue->dev->ifindex;
+	sch->limit = n;
+	return 0;
+}
+
+SEC("struct_ops/sl_reset")
+void BPF_PROG(sl_qdisc_reset, struct Qdisc *sch)
+{
+	u32 n = sch->limit, i;
+	struct sl_sched *s = sl_state_of(n);
+	struct sl_held_packet *held;
+	struct sk_buff *skb;
+
+	sch->q.qlen = 0;
+	sch->qstats.backlog = 0;
+	if (!s)
+		return;
+	bpf_for(i, 0, SL_SLOTS) {
+		if (i >= s->fresh)
+			break;
+		held = sl_packet_of(n, i);
+		if (!held)
+			break;
+		skb = bpf_kptr_xchg(&held->skb, NULL);
+		if (skb)
+			bpf_kfree_skb(skb);
+	}
+	sl_clear(s);
+}
+
+SEC("struct_ops/sl_destroy")
+void BPF_PROG(sl_qdisc_destroy, struct Qdisc *sch)
+{
+	struct sl_sched *s = sl_state_of(sch->limit);
+
+	if (!s)
+		return;
+	s->ifindex = 0;
+	*sl_at(sl_used, sch->limit) = 0;
+}
+
+/* The loader sets the name under which tc knows it. */
+SEC(".struct_ops.link")
+struct Qdisc_ops sluice = {
+	.enqueue = (void *)sl_qdisc_enqueue,
+	.dequeue = (void *)sl_qdisc_dequeue,
+	.init = (void *)sl_qdisc_init,
+	.reset = (void *)sl_qdisc_reset,
+	.destroy = (void *)sl_qdisc_destroy,
+	.id = "sluice",
+};

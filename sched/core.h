@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The scheduler: queues per class, limits, token buckets, and the discipline that picks. It holds slot numbers; an
+ * engine keeps the packet of slot n where slot n is.
+ *
+ *	sl_configure	once before use, and again whenever the policy changes, packets queued or not
+ *	sl_enqueue	the slot that the packet has now, or why it is refused
+ *	sl_dequeue	send this slot, or wait until then, or idle
+ *	sl_clear	forget every packet
+ *
+ * A class with packets is either ready (its bit is in s->ready and the discipline may pick it) or held until its
+ * ceiling has tokens. A class with a guarantee that it has not used up goes before the discipline's choice, and is
+ * charged to the discipline all the same.
+ */
+#pragma once
+#include "bucket.h"
+#include "queue.h"
+#include "wire.h"
+#include "sojourn.h"
+#include "registry.h"
+
+struct sl_packet {
+	u32 class;
+	u32 len_bytes;
+	u32 segments;	/* frames it becomes on the wire; at least 1 */
+};
+
+enum sl_action { SL_IDLE, SL_WAIT, SL_SEND };
+
+struct sl_verdict {
+	u32 action;	/* enum sl_action */
+	u32 slot;	/* SL_SEND: it is free again at once, so take the packet out before the next enqueue */
+	u32 class;
+	u32 len_bytes;
+	u64 wake_ns;	/* SL_WAIT */
+};
+
+/* sl_enqueue's answer where it is not a slot. */
+#define SL_REFUSED(reason) (-1 - (s32)(reason))
+#define SL_REASON(answer) ((u32)(-1 - (answer)))
+
+SL_FN struct sl_class *class_at(struct sl_sched *s, u32 c)
+{
+	return sl_at(s->classes, c);
+}
+
+/* Class c has packets: it joins, or is held. */
+SL_FN void sl_offer(struct sl_sched *s, u32 c, u64 now_ns)
+{
+	struct sl_class *k = class_at(s, c);
+	u64 opens;
+
+	if (k->policed || bucket_open(&k->ceil, now_ns)) {
+		sl_join(s, c);
+		return;
+	}
+	opens = bucket_opens_ns(&k->ceil);
+	if (!s->held || opens < s->held_until_ns)
+		s->held_until_ns = opens;
+	s->held |= SL_BIT(c);
+}
+
+/* Held classes that have tokens again join; guarantees that have tokens again turn green. */
+SL_GLOBAL int sl_release(struct sl_sched *s SL_NONNULL, u64 now_ns)
+{
+	u64 left = s->held, until = ~0ULL, opens;
+	u32 n, c;
+
+	sl_for(n, SL_CLASSES) {
+		if (!left)
+			break;
+		c = sl_lowest(left);
+		left &= left - 1;
+		if (bucket_open(&class_at(s, c)->ceil, now_ns)) {
+			s->held &= ~SL_BIT(c);
+			sl_join(s, c);
+			continue;
+		}
+		opens = bucket_opens_ns(&class_at(s, c)->ceil);
+		until = sl_min(until, opens);
+	}
+	s->held_until_ns = until;
+
+	left = s->amber;
+	until = ~0ULL;
+	sl_for(n, SL_CLASSES) {
+		if (!left)
+			break;
+		c = sl_lowest(left);
+		left &= left - 1;
+		if (bucket_open(&class_at(s, c)->rate, now_ns)) {
+			s->amber &= ~SL_BIT(c);
+			s->green |= SL_BIT(c);
+			continue;
+		}
+		opens = bucket_opens_ns(&class_at(s, c)->rate);
+		until = sl_min(until, opens);
+	}
+	s->amber_until_ns = until;
+	return 0;
+}
+
+SL_FN s32 sl_refuse(struct sl_class *k, u32 reason, u32 len_bytes)
+{
+	k->dropped_pkts[reason]++;
+	k->dropped_bytes += len_bytes;
+	return SL_REFUSED(reason);
+}
+
+SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
+{
+	struct sl_class *k = class_at(s, p->class);
+	u32 slot, wire = wire_bytes(s, p->len_bytes, p->segments);
+	struct sl_slot *q;
+
+	if (k->policed) {
+		if (!bucket_open(&k->ceil, now_ns))
+			return sl_refuse(k, SL_DROP_POLICED, p->len_bytes);
+		bucket_charge(&k->ceil, wire, now_ns);
+	}
+	if (k->backlog_pkts >= k->limit_pkts)
+		return sl_refuse(k, SL_DROP_LIMIT_PKTS, p->len_bytes);
+	if (k->backlog_bytes + p->len_bytes > k->limit_bytes)
+		return sl_refuse(k, SL_DROP_LIMIT_BYTES, p->len_bytes);
+	slot = slot_take(s);
+	if (slot == SL_NO_SLOT)
+		return sl_refuse(k, SL_DROP_NO_SLOT, p->len_bytes);
+
+	q = sl_at(s->slot, slot);
+	q->class = (u8)p->class;
+	q->len_bytes = p->len_bytes;
+	q->wire_bytes = wire;
+	q->arrived_ns = now_ns;
+	queue_push(s, &k->queue, slot, !k->backlog_pkts);
+	if (!k->backlog_pkts)
+		sl_offer(s, p->class, now_ns);
+	k->backlog_pkts++;
+	k->backlog_bytes += p->len_bytes;
+	if (k->backlog_bytes > k->peak_backlog_bytes)
+		k->peak_backlog_bytes = k->backlog_bytes;
+	k->enqueued_pkts++;
+	k->enqueued_bytes += p->len_bytes;
+	s->backlog_pkts++;
+	return (s32)slot;
+}
+
+SL_FN struct sl_verdict sl_dequeue(struct sl_sched *s, u64 now_ns)
+{
+	struct sl_verdict v = { SL_IDLE, 0, 0, 0, 0 };
+	struct sl_class *k;
+	struct sl_slot *q;
+	u64 first;
+
+	if (!s->backlog_pkts)
+		return v;
+	v.action = SL_WAIT;
+	if (!bucket_open(&s->link, now_ns)) {
+		v.wake_ns = bucket_opens_ns(&s->link);
+		return v;
+	}
+	if (sl_unlikely((s->held && now_ns >= s->held_until_ns) || (s->amber && now_ns >= s->amber_until_ns)))
+		sl_release(s, now_ns);
+	if (!s->ready) {
+		v.wake_ns = s->held_until_ns;
+		return v;
+	}
+
+	first = s->ready & s->green;
+	v.class = sl_unlikely(first) ? sl_lowest(first) : sl_pick(s);
+	k = class_at(s, v.class);
+	v.slot = queue_pop(s, &k->queue);
+	q = sl_at(s->slot, v.slot);
+	v.action = SL_SEND;
+	v.len_bytes = q->len_bytes;
+	sojourn_count(sl_at(s->sojourn, v.class), now_ns - q->arrived_ns);
+	s->backlog_pkts--;
+	k->backlog_pkts--;
+	k->backlog_bytes -= v.len_bytes;
+	k->sent_pkts++;
+	k->sent_bytes += v.len_bytes;
+
+	bucket_charge(&s->link, q->wire_bytes, now_ns);
+	if (!k->policed)
+		bucket_charge(&k->ceil, q->wire_bytes, now_ns);
+	if (k->rate.cost) {
+		bucket_charge(&k->rate, q->wire_bytes, now_ns);
+		if (s->green & SL_BIT(v.class) && !bucket_open(&k->rate, now_ns)) {
+			u64 opens = bucket_opens_ns(&k->rate);
+
+			if (!s->amber || opens < s->amber_until_ns)
+				s->amber_until_ns = opens;
+			s->green &= ~SL_BIT(v.class);
+			s->amber |= SL_BIT(v.class);
+		}
+	}
+	sl_charge(s, v.class, v.len_bytes);
+	if (!k->backlog_pkts || !(k->policed || bucket_open(&k->ceil, now_ns))) {
+		sl_leave(s, v.class);
+		if (k->backlog_pkts)
+			sl_offer(s, v.class, now_ns);
+	}
+	slot_give(s, v.slot);
+	return v;
+}
+
+/* The configuration f takes force; packets and counters stay, what buckets owe stays owed. */
+SL_GLOBAL int sl_configure(struct sl_sched *s SL_NONNULL, const struct sl_sched_conf *f SL_NONNULL, u64 now_ns)
+{
+	u32 c;
+
+	s->kind = f->kind;
+	s->generation = f->generation;
+	s->slots = sl_min(f->slots, SL_SLOTS);
+	s->overhead_bytes = f->overhead_bytes;
+	s->mpu_bytes = f->mpu_bytes;
+	s->cells = f->cells;
+	bucket_configure(&s->link, f->link_cost, f->link_burst_ns, now_ns);
+	s->ready = s->held = s->green = s->amber = s->levels = 0;
+	s->held_until_ns = s->amber_until_ns = 0;
+	sl_for(c, SL_CLASSES) {
+		*sl_at(s->level_classes, c) = 0;
+		*sl_at(s->cursor, c) = 0;
+	}
+	sl_for(c, SL_CLASSES) {
+		struct sl_class *k = class_at(s, c);
+		const struct sl_class_conf *g = sl_at(f->classes, c);
+
+		k->limit_pkts = g->limit_pkts;
+		k->limit_bytes = g->limit_bytes;
+		k->quantum_bytes = g->quantum_bytes;
+		k->level = (u8)(g->level & (SL_CLASSES - 1));
+		k->policed = g->policed != 0;
+		k->weight = (u16)g->weight;
+		k->deficit_bytes = 0;
+		bucket_configure(&k->ceil, g->ceil_cost, g->ceil_burst_ns, now_ns);
+		bucket_configure(&k->rate, g->rate_cost, g->rate_burst_ns, now_ns);
+		*sl_at(s->level_classes, k->level) |= SL_BIT(c);
+		if (bucket_limits(&k->rate))
+			s->amber |= SL_BIT(c);	/* amber_until_ns is 0: the next dequeue looks */
+		if (k->backlog_pkts)
+			sl_offer(s, c, now_ns);
+	}
+	return 0;
+}
+
+/* Every packet is gone. Counters and configuration stay. */
+SL_GLOBAL int sl_clear(struct sl_sched *s SL_NONNULL)
+{
+	u32 c;
+
+	s->ready = s->held = s->levels = 0;
+	s->backlog_pkts = s->free_count = s->fresh = 0;
+	sl_for(c, SL_CLASSES) {
+		struct sl_class *k = class_at(s, c);
+
+		k->dropped_pkts[SL_DROP_RESET] += k->backlog_pkts;
+		k->dropped_bytes += k->backlog_bytes;
+		k->backlog_pkts = k->backlog_bytes = 0;
+		k->deficit_bytes = 0;
+	}
+	return 0;
+}
+
+/* A state that may have served before is as good as new: empty, unconfigured, all counters zero. */
+SL_GLOBAL int sl_wipe(struct sl_sched *s SL_NONNULL)
+{
+	u32 c, i;
+
+	sl_for(c, SL_CLASSES) {
+		struct sl_histogram *h = sl_at(s->sojourn, c);
+
+		__builtin_memset(class_at(s, c), 0, sizeof(struct sl_class));
+		sl_for(i, SL_SOJOURN_BUCKETS)
+			*sl_at(h->count, i) = 0;
+	}
+	__builtin_memset(&s->link, 0, sizeof(s->link));
+	s->generation = 0;
+	s->ready = s->held = s->green = s->amber = s->levels = 0;
+	s->backlog_pkts = s->free_count = s->fresh = 0;
+	return 0;
+}

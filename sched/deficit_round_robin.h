@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995; IEEE/ACM ToN 1996), in debt form.
+ *
+ * Classes take turns. At its turn a class gains its quantum of bytes, and sends while its deficit is positive; its last
+ * packet may take it below zero, and the debt is carried into its next turns. So nothing looks at the length of a
+ * packet that has not left. A class that runs empty keeps its debt and loses its credit.
+ *
+ * Fairness: over any time in which two classes stay backlogged, what they have sent, each divided by its quantum,
+ * differs by at most 1 + the largest packet divided by the smaller quantum. Cost: O(1) while no packet is longer than the
+ * quantum; else one pass over the classes gives all the rounds that the smallest debt needs at once, at most 4 * 64
+ * steps in all. A class that is alone owes nobody: its debt is forgiven.
+ */
+#pragma once
+#include "world.h"
+#include "../abi/sched.h"
+
+/* The turns that nobody's present credit settles. set is not empty. Returns a class of it with a positive deficit. */
+SL_GLOBAL u32 drr_rounds(struct sl_sched *s SL_NONNULL, u64 set, u32 level)
+{
+	u8 *cursor = sl_at(s->cursor, level);
+	u32 pass, n, c, rounds = ~0u;
+
+	sl_for(pass, 2) {
+		u64 left = set;
+
+		sl_for(n, SL_CLASSES) {
+			struct sl_class *k;
+
+			if (!left)
+				break;
+			c = sl_lowest_from(left, *cursor + 1u);
+			left &= ~SL_BIT(c);
+			*cursor = (u8)c;
+			k = sl_at(s->classes, c);
+			k->deficit_bytes += (s32)k->quantum_bytes;
+			if (k->deficit_bytes > 0)
+				return c;
+		}
+		/* A whole round, and everybody is in debt still: skip the rounds in which that would not change. */
+		left = set;
+		sl_for(n, SL_CLASSES) {
+			struct sl_class *k;
+
+			if (!left)
+				break;
+			c = sl_lowest(left);
+			left &= left - 1;
+			k = sl_at(s->classes, c);
+			rounds = sl_min(rounds, (u32)-k->deficit_bytes / sl_max(k->quantum_bytes, 1u));
+		}
+		left = set;
+		sl_for(n, SL_CLASSES) {
+			struct sl_class *k;
+
+			if (!left)
+				break;
+			c = sl_lowest(left);
+			left &= left - 1;
+			k = sl_at(s->classes, c);
+			k->deficit_bytes += (s32)(rounds * k->quantum_bytes);
+		}
+	}
+	return *cursor;
+}
+
+/* Whose turn it is among the classes of set, which share the cursor of level. set is not empty. */
+SL_FN u32 drr_turn(struct sl_sched *s, u64 set, u32 level)
+{
+	u8 *cursor = sl_at(s->cursor, level);
+	u32 c = *cursor;
+
+	if (set >> (c & 63) & 1 && sl_at(s->classes, c)->deficit_bytes > 0)
+		return c;
+	if (!(set & (set - 1))) {
+		c = sl_lowest(set);
+		sl_at(s->classes, c)->deficit_bytes = (s32)sl_at(s->classes, c)->quantum_bytes;
+		*cursor = (u8)c;
+		return c;
+	}
+	return drr_rounds(s, set, level);
+}
+
+SL_FN void drr_join(struct sl_sched *s, u32 c)
+{
+	(void)s;
+	(void)c;
+}
+
+SL_FN void drr_leave(struct sl_sched *s, u32 c)
+{
+	struct sl_class *k = sl_at(s->classes, c);
+
+	if (k->deficit_bytes > 0)
+		k->deficit_bytes = 0;
+}
+
+SL_FN u32 drr_pick(struct sl_sched *s)
+{
+	return drr_turn(s, s->ready, 0);
+}
+
+SL_FN void drr_charge(struct sl_sched *s, u32 c, u32 bytes)
+{
+	sl_at(s->classes, c)->deficit_bytes -= (s32)bytes;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Slots: which are free, and FIFO queues of those that are not. All of it is O(1). */
+#pragma once
+#include "world.h"
+#include "../abi/sched.h"
+
+#define SL_NO_SLOT (~0u)
+
+SL_FN u32 slot_take(struct sl_sched *s)
+{
+	u32 i = s->free;
+
+	if (s->free_count) {
+		s->free_count--;
+		s->free = sl_at(s->slot, i)->next;
+		return i;
+	}
+	return s->fresh < s->slots ? s->fresh++ : SL_NO_SLOT;
+}
+
+SL_FN void slot_give(struct sl_sched *s, u32 i)
+{
+	sl_at(s->slot, i)->next = s->free;
+	s->free = (u16)i;
+	s->free_count++;
+}
+
+SL_FN void queue_push(struct sl_sched *s, struct sl_queue *q, u32 i, int was_empty)
+{
+	if (was_empty)
+		q->head = (u16)i;
+	else
+		sl_at(s->slot, q->tail)->next = (u16)i;
+	q->tail = (u16)i;
+}
+
+SL_FN u32 queue_pop(struct sl_sched *s, struct sl_queue *q)
+{
+	u32 i = q->head;
+
+	q->head = sl_at(s->slot, i)->next;
+	return i;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The disciplines that are built in. A discipline is one header that defines, under its prefix,
+ *
+ *	join(s, c)		class c may be picked from now on; its bit in s->ready is set
+ *	leave(s, c)		it may not (no packets, or no tokens); its bit is cleared
+ *	pick(s) -> c		a class of s->ready, which is not empty
+ *	charge(s, c, bytes)	class c has sent so many
+ *
+ * and one line here. Its state belongs into struct sl_class and struct sl_sched (abi/sched.h), its number into
+ * enum sl_kind there.
+ */
+#pragma once
+#include "deficit_round_robin.h"
+#include "strict_priority.h"
+
+#define SL_DISCIPLINES(X)         \
+	X(SL_STRICT_PRIORITY, sp) \
+	X(SL_DEFICIT_ROUND_ROBIN, drr)
+
+SL_FN void sl_join(struct sl_sched *s, u32 c)
+{
+	s->ready |= SL_BIT(c);
+	switch (s->kind) {
+#define X(kind, prefix)              \
+	case kind:                   \
+		prefix##_join(s, c); \
+		break;
+		SL_DISCIPLINES(X)
+#undef X
+	}
+}
+
+SL_FN void sl_leave(struct sl_sched *s, u32 c)
+{
+	s->ready &= ~SL_BIT(c);
+	switch (s->kind) {
+#define X(kind, prefix)               \
+	case kind:                    \
+		prefix##_leave(s, c); \
+		break;
+		SL_DISCIPLINES(X)
+#undef X
+	}
+}
+
+SL_FN u32 sl_pick(struct sl_sched *s)
+{
+	switch (s->kind) {
+#define X(kind, prefix) \
+	case kind:      \
+		return prefix##_pick(s);
+		SL_DISCIPLINES(X)
+#undef X
+	}
+	return sl_lowest(s->ready);
+}
+
+SL_FN void sl_charge(struct sl_sched *s, u32 c, u32 bytes)
+{
+	switch (s->kind) {
+#define X(kind, prefix)                       \
+	case kind:                            \
+		prefix##_charge(s, c, bytes); \
+		break;
+		SL_DISCIPLINES(X)
+#undef X
+	}
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Histogram of the time that packets spend in their queue. Four buckets an octave: a value is known to 25 %. */
+#pragma once
+#include "world.h"
+#include "../abi/sched.h"
+
+SL_FN u32 sojourn_bucket(u64 ns)
+{
+	u64 us = ns >> 10;
+	u32 v, octave;
+
+	if (us < 4)
+		return (u32)us;
+	v = us >> 32 ? ~0u : (u32)us;
+	octave = sl_log2(v);
+	return 4 * (octave - 1) + (v >> (octave - 2) & 3);
+}
+
+SL_FN void sojourn_count(struct sl_histogram *h, u64 ns)
+{
+	(*sl_at(h->count, sojourn_bucket(ns)))++;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Strict priority: the lowest level that has a ready class sends, always. Classes of one level share it by deficit
+ * round robin. A class waits for one packet of a lower level at most (nothing is preempted); a lower level can starve,
+ * and only the ceilings of those above it prevent that. Cost: O(1), by a bitmap of levels.
+ */
+#pragma once
+#include "deficit_round_robin.h"
+
+SL_FN void sp_join(struct sl_sched *s, u32 c)
+{
+	s->levels |= SL_BIT(sl_at(s->classes, c)->level);
+}
+
+SL_FN void sp_leave(struct sl_sched *s, u32 c)
+{
+	u32 level = sl_at(s->classes, c)->level;
+
+	drr_leave(s, c);
+	if (!(s->ready & *sl_at(s->level_classes, level)))
+		s->levels &= ~SL_BIT(level);
+}
+
+SL_FN u32 sp_pick(struct sl_sched *s)
+{
+	u32 level = sl_lowest(s->levels);
+
+	return drr_turn(s, s->ready & *sl_at(s->level_classes, level), level);
+}
+
+SL_FN void sp_charge(struct sl_sched *s, u32 c, u32 bytes)
+{
+	drr_charge(s, c, bytes);
+}

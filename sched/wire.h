@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What a packet takes on the link below: overhead of each frame, the least frame, cells (as tc-cake(8) counts them). */
+#pragma once
+#include "world.h"
+#include "../abi/sched.h"
+
+SL_FN u32 wire_frame(const struct sl_sched *s, u32 bytes)
+{
+	u32 n = bytes + (u32)s->overhead_bytes;
+
+	if ((s32)n < (s32)s->mpu_bytes)
+		n = s->mpu_bytes;
+	if (s->cells == SL_CELLS_ATM)
+		n = (n + 47) / 48 * 53;
+	else if (s->cells == SL_CELLS_PTM)
+		n = n + (n + 63) / 64;
+	return n;
+}
+
+/* len_bytes of segments frames in all, equally long as near as makes no difference; segments is not 0. */
+SL_FN u32 wire_bytes(const struct sl_sched *s, u32 len_bytes, u32 segments)
+{
+	if (!s->overhead_bytes && !s->mpu_bytes && !s->cells)
+		return len_bytes;
+	if (sl_likely(segments < 2))
+		return wire_frame(s, len_bytes);
+	return segments * wire_frame(s, len_bytes / segments);
+}
