@@ -1,0 +1,261 @@
+//! Findings about a policy and how they are shown: errors, warnings and notes with the lines they point at.
+
+use crate::source::{Source, Span};
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use std::fmt;
+
+/// How much a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The policy is refused.
+    Error,
+    /// It works, but probably not as meant.
+    Warning,
+    /// Something was decided that the file does not say.
+    Note,
+}
+
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])+ $kind:ident = $slug:literal,)+) => {
+        /// What a finding is about. The slug in brackets after `error`, `warning` or `note` stays the same between
+        /// versions; the wording may change.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Kind { $($(#[doc = $doc])+ $kind,)+ }
+
+        impl Kind {
+            /// Every kind.
+            pub const ALL: &[Kind] = &[$(Kind::$kind,)+];
+
+            /// The kind's name in messages.
+            pub fn slug(self) -> &'static str {
+                match self { $(Kind::$kind => $slug,)+ }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The text is not JSON with comments.
+    Syntax = "syntax",
+    /// An object has a key that means nothing there.
+    UnknownKey = "unknown_key",
+    /// An object has a key twice.
+    DuplicateKey = "duplicate_key",
+    /// A key that must be there is not.
+    MissingKey = "missing_key",
+    /// A value has the wrong JSON type.
+    WrongType = "wrong_type",
+    /// A number is outside its range.
+    OutOfRange = "out_of_range",
+    /// A word is none of those that a key takes.
+    UnknownValue = "unknown_value",
+    /// The format's version is not one this program reads.
+    Version = "version",
+    /// The discipline is known but not in this version.
+    NotBuilt = "not_built",
+    /// A rate, size or time cannot be read or is outside its range.
+    Quantity = "quantity",
+    /// A name is empty, too long or has characters that cannot be shown.
+    Name = "name",
+    /// An address or prefix cannot be read.
+    Address = "address",
+    /// A prefix has bits set beyond its length.
+    HostBits = "host_bits",
+    /// Source and destination are of different families.
+    AddressFamily = "address_family",
+    /// The first port is above the last one, or only the last is given.
+    PortRange = "port_range",
+    /// Ports are asked of a protocol that has none.
+    PortsWithoutProtocol = "ports_without_protocol",
+    /// Two keys say the same thing, or opposite things.
+    Conflict = "conflict",
+    /// A class is policed without a ceiling.
+    PoliceWithoutCeil = "police_without_ceil",
+    /// A class is guaranteed more than its ceiling.
+    RateAboveCeil = "rate_above_ceil",
+    /// There are no classes.
+    NoClasses = "no_classes",
+    /// There are more classes or rules than fit.
+    TooMany = "too_many",
+    /// Two classes have the same id.
+    DuplicateId = "duplicate_id",
+    /// Two classes have the same name.
+    DuplicateName = "duplicate_name",
+    /// Two rules have the same priority.
+    DuplicatePriority = "duplicate_priority",
+    /// One DSCP or mark means two classes.
+    DuplicateMapping = "duplicate_mapping",
+    /// A rule or `default_class` names a class that is not there.
+    UnknownClass = "unknown_class",
+    /// A key has no place in the policy's mode.
+    Mode = "mode",
+    /// The guarantees together exceed the link.
+    RateSum = "rate_sum",
+    /// The limits together exceed what can be queued.
+    LimitSum = "limit_sum",
+    /// A quantum is smaller than a frame.
+    SmallQuantum = "small_quantum",
+    /// A rule can never match, because an earlier one takes everything.
+    ShadowedRule = "shadowed_rule",
+    /// A key is read but changes nothing.
+    NoEffect = "no_effect",
+    /// A ceiling above the link was lowered to it.
+    CeilClamped = "ceil_clamped",
+    /// The link's rate is not known, so what depends on it is not checked.
+    LinkRateUnknown = "link_rate_unknown",
+    /// `--rate` took the place of the file's link rate.
+    LinkRateOverridden = "link_rate_overridden",
+    /// Default limits were lowered so that all of them fit.
+    LimitsLowered = "limits_lowered",
+}
+
+#[derive(Debug, Clone)]
+struct Label {
+    span: Span,
+    text: String,
+}
+
+/// One finding.
+#[derive(Debug, Clone)]
+pub struct Diagnostic {
+    severity: Severity,
+    kind: Kind,
+    title: String,
+    /// The first is where it happened, the others are what it relates to.
+    labels: Vec<Label>,
+    help: Vec<String>,
+}
+
+impl Diagnostic {
+    pub(crate) fn new(severity: Severity, kind: Kind, title: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity, kind, title: title.into(), labels: Vec::new(), help: Vec::new() }
+    }
+
+    pub(crate) fn error(kind: Kind, title: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(Severity::Error, kind, title)
+    }
+
+    /// Points at a place; the first call says where the finding is, later ones what it relates to.
+    pub(crate) fn at(mut self, span: impl Into<Option<Span>>, text: impl Into<String>) -> Diagnostic {
+        if let Some(span) = span.into() {
+            self.labels.push(Label { span, text: text.into() });
+        }
+        self
+    }
+
+    pub(crate) fn help(mut self, text: impl Into<String>) -> Diagnostic {
+        self.help.push(text.into());
+        self
+    }
+
+    /// How much it matters.
+    pub fn severity(&self) -> Severity {
+        self.severity
+    }
+
+    /// What it is about.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// What is the matter, in one line.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// What to do about it.
+    pub fn cures(&self) -> impl Iterator<Item = &str> {
+        self.help.iter().map(String::as_str)
+    }
+
+    /// Byte offset of where it happened.
+    pub(crate) fn start(&self) -> Option<usize> {
+        self.labels.first().map(|label| label.span.start)
+    }
+
+    fn group<'a>(&'a self, source: Option<&'a Source>) -> Group<'a> {
+        let level = match self.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+            Severity::Note => Level::NOTE,
+        };
+        let mut group = Group::with_title(level.primary_title(&*self.title).id(self.kind.slug()));
+        if let (Some(source), false) = (source, self.labels.is_empty()) {
+            let annotations = self.labels.iter().enumerate().map(|(i, label)| {
+                let kind = if i == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
+                let annotation = kind.span(label.span.clone());
+                if label.text.is_empty() { annotation } else { annotation.label(&*label.text) }
+            });
+            let snippet = Snippet::source(source.text()).path(source.name()).annotations(annotations);
+            group = group.element(snippet);
+        }
+        group.elements(self.help.iter().map(|help| Level::HELP.message(&**help)))
+    }
+}
+
+/// Findings about one policy, in the order of the file.
+#[derive(Debug, Clone, Default)]
+pub struct Diagnostics {
+    source: Option<Source>,
+    items: Vec<Diagnostic>,
+}
+
+impl Diagnostics {
+    pub(crate) fn new(source: Option<Source>, mut items: Vec<Diagnostic>) -> Diagnostics {
+        // Errors first, each severity in the order of the file.
+        items.sort_by_key(|item| (item.severity, item.start()));
+        Diagnostics { source, items }
+    }
+
+    /// The findings.
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.items.iter()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Whether the policy is refused.
+    pub fn has_errors(&self) -> bool {
+        self.count(Severity::Error) > 0
+    }
+
+    /// How many of a severity there are.
+    pub fn count(&self, severity: Severity) -> usize {
+        self.items.iter().filter(|item| item.severity == severity).count()
+    }
+
+    /// Line and column, both from 1, of where a finding is; None if it is about no place in the file.
+    pub fn line_column(&self, item: &Diagnostic) -> Option<(u32, u32)> {
+        Some(self.source.as_ref()?.line_column(item.start()?))
+    }
+
+    /// The findings as text for people, each with file, line, column, the line itself, cause and cure; with ANSI
+    /// colours if `color`. Ends in a newline unless empty.
+    pub fn render(&self, color: bool) -> String {
+        let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+        let mut text = String::new();
+        for (i, item) in self.items.iter().enumerate() {
+            let separator = if i == 0 { "" } else { "\n" };
+            text += separator;
+            text += &renderer.render(&[item.group(self.source.as_ref())]);
+            text += "\n";
+        }
+        text
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+impl std::error::Error for Diagnostics {}

@@ -1,0 +1,113 @@
+//! How many packets each class may queue, when together they must fit the scheduler's slots.
+
+use crate::bytes::Bytes;
+use crate::limit::Limit;
+use crate::policy::{FRAME_BYTES, MAX_QUEUED_PKTS};
+use crate::rate::Rate;
+
+/// The queue of a class that sets no limit, as time at its rate, ns.
+const DEFAULT_TIME_NS: u64 = 100_000_000;
+/// The shortest and the longest queue of a class that sets no limit, packets.
+const DEFAULT_PKTS: std::ops::RangeInclusive<u32> = 64..=1000;
+/// The smallest packet on Ethernet, bytes: how many packets a limit in bytes may have to hold.
+const SMALLEST_BYTES: u64 = 64;
+
+/// What a class asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Demand {
+    /// Packets it must get.
+    pub least_pkts: u64,
+    /// Packets it gets if there is room.
+    pub wanted_pkts: u64,
+    /// Bytes it may queue at most.
+    pub bytes: Option<Bytes>,
+    /// Whether it was in time, at a rate that is not known.
+    pub rate_missing: bool,
+}
+
+/// What a class with this limit asks for, sending at most at `rate`.
+pub(crate) fn demand(limit: Option<Limit>, rate: Option<Rate>) -> Demand {
+    let (shortest, longest) = (u64::from(*DEFAULT_PKTS.start()), u64::from(*DEFAULT_PKTS.end()));
+    let plain = |least_pkts, wanted_pkts, rate_missing| Demand { least_pkts, wanted_pkts, bytes: None, rate_missing };
+    match (limit, rate) {
+        (Some(Limit::Pkts(pkts)), _) => plain(pkts.into(), pkts.into(), false),
+        (Some(Limit::Bytes(bytes)), _) => by_bytes(bytes, longest),
+        (Some(Limit::TimeNs(ns)), Some(rate)) => {
+            // Less than a frame could never be filled by one.
+            let bytes = Bytes(rate.bytes_in_ns(ns).max(FRAME_BYTES.into()));
+            let demand = by_bytes(bytes, longest);
+            // It follows the rate, so that a policy does not become invalid on a faster link: only packets and bytes
+            // that are written down insist.
+            let wanted_pkts = demand.wanted_pkts.min(MAX_QUEUED_PKTS.into());
+            Demand { least_pkts: demand.least_pkts.min(shortest), wanted_pkts, ..demand }
+        }
+        (Some(Limit::TimeNs(_)), None) => plain(shortest, longest, true),
+        (None, Some(rate)) => {
+            let pkts = rate.bytes_in_ns(DEFAULT_TIME_NS).div_ceil(FRAME_BYTES.into()).clamp(shortest, longest);
+            plain(shortest, pkts, false)
+        }
+        (None, None) => plain(shortest, longest, false),
+    }
+}
+
+/// Bytes decide; the packets beside them must hold as many full frames, and should hold as many small packets.
+fn by_bytes(bytes: Bytes, longest: u64) -> Demand {
+    let least_pkts = bytes.0.div_ceil(FRAME_BYTES.into());
+    let wanted_pkts = bytes.0.div_ceil(SMALLEST_BYTES).min(longest).max(least_pkts);
+    Demand { least_pkts, wanted_pkts, bytes: Some(bytes), rate_missing: false }
+}
+
+/// Packets for each demand so that their sum fits: all that is wanted if possible, else what is left beyond the least
+/// is shared in proportion to what is wanted beyond it. None if not even the least fits.
+pub(crate) fn fit(demands: &[Demand]) -> Option<Vec<u32>> {
+    let least: u64 = demands.iter().map(|d| d.least_pkts).sum();
+    let wanted: u64 = demands.iter().map(|d| d.wanted_pkts).sum();
+    let left = u64::from(MAX_QUEUED_PKTS).checked_sub(least)?;
+    let beyond = (wanted - least).max(1);
+    let share = |d: &Demand| d.least_pkts + (d.wanted_pkts - d.least_pkts) * left.min(beyond) / beyond;
+    // Each is at most the whole, which is far below 2^32.
+    Some(demands.iter().map(|d| share(d) as u32).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MBIT: u64 = 1_000_000;
+
+    #[test]
+    fn default_is_a_tenth_of_a_second_within_bounds() {
+        let pkts = |mbit| demand(None, Some(Rate(mbit * MBIT))).wanted_pkts;
+        assert_eq!(pkts(1), 64);
+        assert_eq!(pkts(20), 166);
+        assert_eq!(pkts(1000), 1000);
+        assert_eq!(demand(None, None).wanted_pkts, 1000);
+    }
+
+    #[test]
+    fn time_and_bytes_hold_full_frames() {
+        let d = demand(Some(Limit::TimeNs(50_000_000)), Some(Rate(20 * MBIT)));
+        assert_eq!((d.least_pkts, d.wanted_pkts, d.bytes), (64, 1000, Some(Bytes(125_000))));
+        let d = demand(Some(Limit::TimeNs(50_000_000)), Some(Rate(100_000 * MBIT)));
+        assert_eq!((d.least_pkts, d.wanted_pkts), (64, 16_384), "no rate makes it impossible");
+        let d = demand(Some(Limit::Bytes(Bytes(100_000))), None);
+        assert_eq!((d.least_pkts, d.wanted_pkts), (67, 1000));
+        let d = demand(Some(Limit::Bytes(Bytes(100))), None);
+        assert_eq!((d.least_pkts, d.wanted_pkts), (1, 2));
+        assert!(demand(Some(Limit::TimeNs(1)), None).rate_missing);
+        assert_eq!(demand(Some(Limit::TimeNs(1000)), Some(Rate(8))).bytes, Some(Bytes(1514)));
+    }
+
+    #[test]
+    fn many_defaults_shrink_until_they_fit() {
+        let set = demand(Some(Limit::Pkts(8000)), None);
+        let mut demands = vec![demand(None, None); 63];
+        demands.push(set);
+        let pkts = fit(&demands).unwrap();
+        assert_eq!(pkts[63], 8000, "what the policy sets is kept");
+        assert!(pkts[..63].iter().all(|&p| (64..1000).contains(&p)));
+        assert!(pkts.iter().sum::<u32>() <= MAX_QUEUED_PKTS);
+        assert_eq!(fit(&[demand(None, None); 2]), Some(vec![1000, 1000]));
+        assert_eq!(fit(&[set, set, set]), None);
+    }
+}

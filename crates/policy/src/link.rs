@@ -1,0 +1,84 @@
+//! The link below the scheduler: its rate, what a packet costs on it, and how large packets are treated.
+
+use crate::bytes::Bytes;
+use crate::rate::Rate;
+
+/// The link a policy shapes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Link {
+    /// The rate to shape to, bits per second; `--rate` overrides it. None: the link is not shaped.
+    pub rate: Option<Rate>,
+    /// What a packet costs on the link.
+    pub framing: Framing,
+    /// The burst of the link's bucket, in bytes. None: the engine's own choice.
+    pub burst: Option<Bytes>,
+    /// Whether packets larger than a frame (GSO) are split before they are queued.
+    pub split_gso: SplitGso,
+}
+
+/// What a packet costs on the link beyond its IP length.
+///
+/// The default is what the kernel's own length of a packet counts: the 14 bytes of an Ethernet header, nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Framing {
+    /// Bytes added to the IP packet's length, -64 to 256 (the range of tc-cake).
+    pub overhead_bytes: i32,
+    /// Shortest length a packet is counted as, overhead included, in bytes, 0 to 256.
+    pub mpu_bytes: u32,
+    /// How the link cuts what it sends.
+    pub cells: Cells,
+}
+
+impl Framing {
+    /// The presets of `link.overhead`, with the values of tc-cake(8) in iproute2, all relative to the IP packet.
+    pub const PRESETS: &[(&str, Framing)] = &[
+        // cake `ethernet`: header 14, frame check 4, preamble 8, gap 12; a frame is at least 64 + 20 on the wire.
+        ("ethernet", Framing { overhead_bytes: 38, mpu_bytes: 84, cells: Cells::None }),
+        // cake `docsis`: header 14 and frame check 4, the way a cable modem's own shaper counts; at least 64.
+        ("docsis", Framing { overhead_bytes: 18, mpu_bytes: 64, cells: Cells::None }),
+        // cake `pppoe-ptm`: VDSL2 with PPPoE, sent as 64b/65b.
+        ("ptm", Framing { overhead_bytes: 30, mpu_bytes: 0, cells: Cells::Ptm }),
+        // cake `pppoe-llcsnap`: ADSL with PPPoE over LLC, sent in cells.
+        ("atm", Framing { overhead_bytes: 40, mpu_bytes: 0, cells: Cells::Atm }),
+    ];
+}
+
+impl Default for Framing {
+    fn default() -> Framing {
+        Framing { overhead_bytes: 14, mpu_bytes: 0, cells: Cells::None }
+    }
+}
+
+/// How a link cuts what it sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Cells {
+    /// Frames as they are.
+    #[default]
+    None,
+    /// ATM: whole cells of 53 bytes, each carrying 48.
+    Atm,
+    /// PTM: 65 bytes sent for every 64.
+    Ptm,
+}
+
+impl Cells {
+    /// Every kind with its name in policy files.
+    pub const NAMES: &[(&str, Cells)] = &[("none", Cells::None), ("atm", Cells::Atm), ("ptm", Cells::Ptm)];
+}
+
+/// Whether packets larger than a frame (GSO) are split before they are queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SplitGso {
+    /// Where one such packet would hold the link for too long; the engine decides.
+    #[default]
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
+}
+
+impl SplitGso {
+    /// Every choice with its name in policy files.
+    pub const NAMES: &[(&str, SplitGso)] = &[("auto", SplitGso::Auto), ("on", SplitGso::On), ("off", SplitGso::Off)];
+}

@@ -1,0 +1,129 @@
+//! What is allowed in a policy but probably not meant: warnings and notes from the policy alone.
+
+use crate::diagnostic::{Diagnostic, Kind, Severity};
+use crate::policy::{Class, ClassFrom, Exceed, FRAME_BYTES, Mode, Policy};
+use crate::scheduler::Scheduler;
+use crate::shadow;
+use crate::source::Span;
+
+pub(crate) fn lint(policy: &Policy) -> Vec<Diagnostic> {
+    let mut findings = Vec::new();
+    findings.extend(small_quanta(policy));
+    findings.extend(shadowed_rules(policy));
+    findings.extend(unused_weights(policy));
+    findings.extend(unused_bursts(policy));
+    findings.extend(shaping_without_queues(policy));
+    findings.extend(schedule_only_without_lists(policy));
+    findings
+}
+
+/// Where a key of the class at this place stands, under any of its names.
+pub(crate) fn class_span(policy: &Policy, place: usize, keys: &[&str]) -> Option<Span> {
+    keys.iter().find_map(|key| policy.origin.span(&format!("/classes/{place}/{key}")))
+}
+
+/// Points at a key of each class that `chosen` picks, and names the class there.
+fn at_classes(policy: &Policy, mut finding: Diagnostic, keys: &[&str], chosen: impl Fn(&Class) -> bool) -> Diagnostic {
+    for (place, class) in policy.classes.iter().enumerate().filter(|(_, class)| chosen(class)) {
+        let label = format!("class {} \"{}\"", class.id, class.name);
+        finding = finding.at(class_span(policy, place, keys), label);
+    }
+    finding
+}
+
+fn names(policy: &Policy, chosen: impl Fn(&Class) -> bool) -> Vec<&str> {
+    policy.classes.iter().filter(|class| chosen(class)).map(|class| class.name.as_str()).collect()
+}
+
+fn small_quanta(policy: &Policy) -> Option<Diagnostic> {
+    let shares_by_quantum = [Scheduler::StrictPriority, Scheduler::DeficitRoundRobin].contains(&policy.scheduler);
+    let small = |class: &Class| class.quantum_bytes < FRAME_BYTES;
+    let names = names(policy, small);
+    if !shares_by_quantum || names.is_empty() {
+        return None;
+    }
+    let title = format!("the quantum of {} is smaller than the largest frame, {FRAME_BYTES} bytes", names.join(", "));
+    let finding = Diagnostic::new(Severity::Warning, Kind::SmallQuantum, title);
+    let help = format!("it works, slower: a full frame waits for another round; write {FRAME_BYTES} or more");
+    Some(at_classes(policy, finding, &["quantum"], small).help(help))
+}
+
+fn shadowed_rules(policy: &Policy) -> Vec<Diagnostic> {
+    let name = |place: usize| {
+        let rule = &policy.rules[place];
+        rule.name
+            .as_ref()
+            .map_or(format!("rule {}", rule.priority), |name| format!("rule {} \"{name}\"", rule.priority))
+    };
+    let span = |place: usize| policy.origin.span(&format!("/rules/{place}/priority"));
+    let pairs = shadow::shadowed(&policy.rules);
+    let finding = |&(later, earlier): &(usize, usize)| {
+        let title = format!("{} never matches: {} takes everything that it would", name(later), name(earlier));
+        let help = match policy.rules[later].class == policy.rules[earlier].class {
+            true => "remove it: both choose the same class",
+            false => "give it a lower number than the wider rule, or remove it",
+        };
+        Diagnostic::new(Severity::Warning, Kind::ShadowedRule, title)
+            .at(span(later), "never matches")
+            .at(span(earlier), "the wider rule, which wins")
+            .help(help)
+    };
+    pairs.iter().map(finding).collect()
+}
+
+fn unused_weights(policy: &Policy) -> Option<Diagnostic> {
+    let by_quantum = policy.scheduler == Scheduler::DeficitRoundRobin;
+    let first = policy.classes.first()?;
+    let differ = policy.classes.iter().any(|class| class.weight != first.weight);
+    let proportional = policy.classes.iter().all(|class| {
+        u64::from(class.quantum_bytes) * u64::from(first.weight)
+            == u64::from(first.quantum_bytes) * u64::from(class.weight)
+    });
+    if !by_quantum || !differ || proportional {
+        return None;
+    }
+    let title = "weights do nothing under deficit_round_robin, which shares by quantum";
+    let finding = Diagnostic::new(Severity::Note, Kind::NoEffect, title);
+    Some(at_classes(policy, finding, &["weight"], |_| true).help("make the quanta proportional to the shares wanted"))
+}
+
+fn unused_bursts(policy: &Policy) -> Option<Diagnostic> {
+    let unused = |class: &Class| class.burst.is_some() && class.ceil.is_none();
+    let names = names(policy, unused);
+    if names.is_empty() {
+        return None;
+    }
+    let title = format!("the burst of {} does nothing without a ceiling", names.join(", "));
+    let finding = Diagnostic::new(Severity::Note, Kind::NoEffect, title);
+    Some(at_classes(policy, finding, &["burst", "burst_size_kb"], unused).help("add \"ceil\", or remove the burst"))
+}
+
+fn shaping_without_queues(policy: &Policy) -> Option<Diagnostic> {
+    let shaped = |class: &Class| class.ceil.is_some() && class.exceed == Exceed::Shape;
+    let names = names(policy, shaped);
+    if policy.mode != Mode::ClassifyOnly || names.is_empty() {
+        return None;
+    }
+    let title = format!("the ceiling of {} does nothing in mode classify_only, which has no queues", names.join(", "));
+    let finding = Diagnostic::new(Severity::Warning, Kind::NoEffect, title);
+    let keys = ["ceil", "rate_limit_mbps"];
+    Some(at_classes(policy, finding, &keys, shaped).help("add `\"police\": true` to drop above the ceiling"))
+}
+
+fn schedule_only_without_lists(policy: &Policy) -> Option<Diagnostic> {
+    let Mode::ScheduleOnly { by } = policy.mode else { return None };
+    let (key, listed) = match by {
+        ClassFrom::Dscp => ("dscp", policy.classes.iter().any(|class| !class.dscp.is_empty())),
+        ClassFrom::Mark => ("mark", policy.classes.iter().any(|class| !class.marks.is_empty())),
+    };
+    if listed {
+        return None;
+    }
+    let title = format!("no class lists a {key}, so every packet gets the default class");
+    let example = if key == "dscp" { "[\"ef\"]" } else { "[1]" };
+    Some(
+        Diagnostic::new(Severity::Warning, Kind::NoEffect, title)
+            .at(policy.origin.span("/class_from"), "chooses the class")
+            .help(format!("add lists to the classes, as in `\"{key}\": {example}`")),
+    )
+}

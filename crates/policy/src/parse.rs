@@ -1,0 +1,191 @@
+//! Policy text to a typed [`Policy`], or every error in it at once.
+
+mod class;
+mod cross;
+mod link;
+mod object;
+mod rule;
+mod syntax;
+mod tokens;
+
+use crate::diagnostic::{Diagnostic, Diagnostics, Kind};
+use crate::policy::*;
+use crate::scheduler::Scheduler;
+use crate::source::{Origin, Source};
+use crate::suggest;
+use object::{Field, Object, Reader};
+
+/// Every key of a policy.
+const KEYS: &[&str] = &[
+    "$schema",
+    "version",
+    "name",
+    "description",
+    "scheduler",
+    "mode",
+    "class_from",
+    "link",
+    "default_class",
+    "flow_table",
+    "malformed",
+    "classes",
+    "rules",
+];
+
+/// Every key of every object of the format, by the object it belongs to: for tests of the schema and for completion.
+pub const ALL_KEYS: &[(&str, &[&str])] =
+    &[("policy", KEYS), ("link", link::KEYS), ("class", class::KEYS), ("rule", rule::KEYS)];
+
+/// A class or rule with its place in the file's list, which differs from that in the policy's if others are broken.
+type Placed<T> = (usize, T);
+
+/// Reads a policy. What it says is checked as far as the file alone can tell; the rest is for [`crate::resolve`].
+pub fn parse(source: &Source) -> Result<Policy, Diagnostics> {
+    let (tree, syntax_errors) = syntax::tree(source.text());
+    let mut reader = Reader::default();
+    let policy = tree.as_ref().and_then(|tree| {
+        let object = reader.object(tree, "", "the policy", KEYS)?;
+        policy(&mut reader, &object, source)
+    });
+    // What the tree makes of a broken place is not worth saying.
+    reader.findings.retain(|finding| syntax_errors.iter().all(|error| error.start() != finding.start()));
+    reader.findings.extend(syntax_errors);
+    match policy {
+        Some(mut policy) if reader.findings.is_empty() => {
+            policy.origin = Origin { source: Some(source.clone()), spans: reader.spans };
+            Ok(policy)
+        }
+        _ => Err(Diagnostics::new(Some(source.clone()), reader.findings)),
+    }
+}
+
+fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Policy> {
+    if let Some(field) = object.get("$schema") {
+        reader.string(field, "write the address of the schema in double quotes");
+    }
+    if let Some(field) = object.get("version") {
+        version(reader, field);
+    }
+    let name = object.get("name").and_then(|field| reader.name(field, MAX_NAME_BYTES));
+    let description = object.get("description").and_then(|field| reader.string(field, "write a text in double quotes"));
+    let scheduler = reader
+        .required(object, "scheduler", &format!("add one of: {}", Scheduler::built_names()))
+        .and_then(|field| scheduler(reader, field));
+    let mode = mode(reader, object);
+    let link = object.get("link").and_then(|field| link::read(reader, field));
+    let default_help = "the id of the class for what no rule matches";
+    let default_class =
+        object.get("default_class").and_then(|field| reader.integer(field, 0..=MAX_CLASSES as i64 - 1, default_help));
+    let flows_help = "entries of the flow table, 0 turns it off";
+    let flows = object.get("flow_table").and_then(|field| reader.integer(field, 0..=i64::from(MAX_FLOWS), flows_help));
+    let malformed = object.get("malformed").and_then(|field| reader.choice(field, Malformed::NAMES));
+
+    let class_fields = reader
+        .required(object, "classes", "add a list of classes, as `\"classes\": [{ \"id\": 0, \"priority\": 0 }]`")
+        .map(|field| reader.list(field, "write a list of classes, `[ { ... }, ... ]`"));
+    let class_count = class_fields.as_ref().map_or(0, Vec::len);
+    let mut classes: Vec<Placed<Class>> = Vec::new();
+    for (i, field) in class_fields.iter().flatten().enumerate() {
+        classes.extend(class::read(reader, field, scheduler).map(|class| (i, class)));
+    }
+    let rule_fields = object.get("rules").map(|field| reader.list(field, "write a list of rules, `[ { ... }, ... ]`"));
+    let mut rules: Vec<Placed<Rule>> = Vec::new();
+    for (i, field) in rule_fields.iter().flatten().enumerate() {
+        rules.extend(rule::read(reader, field, source).map(|rule| (i, rule)));
+    }
+
+    let counts = cross::Counts { classes: class_count, rules: rule_fields.map_or(0, |fields| fields.len()) };
+    cross::check(reader, object, counts, mode, default_class.map(ClassId), &classes, &rules);
+    Some(Policy {
+        version: FORMAT_VERSION,
+        name: name.unwrap_or_else(|| default_name(source)),
+        description: description.map(String::from),
+        scheduler: scheduler?,
+        mode: mode?,
+        link: link.unwrap_or_default(),
+        default_class: default_class.map(ClassId),
+        flows: flows.unwrap_or(DEFAULT_FLOWS),
+        malformed: malformed.unwrap_or_default(),
+        classes: classes.into_iter().map(|(_, class)| class).collect(),
+        rules: rules.into_iter().map(|(_, rule)| rule).collect(),
+        origin: Origin::default(),
+    })
+}
+
+/// The file's name without `.json`, cut to what a name may be.
+fn default_name(source: &Source) -> String {
+    let mut name: String = source.stem().chars().filter(|c| !c.is_control()).collect();
+    while name.len() > MAX_NAME_BYTES {
+        name.pop();
+    }
+    if name.is_empty() { "unnamed".into() } else { name }
+}
+
+fn version(reader: &mut Reader, field: &Field) {
+    let Some(version) = reader.integer::<i64>(field, i64::MIN..=i64::MAX, "write 1, the version of this format") else {
+        return;
+    };
+    if version != i64::from(FORMAT_VERSION) {
+        let finding = Diagnostic::error(Kind::Version, format!("the format's version {version} is not known"))
+            .at(field.span(), format!("this program reads version {FORMAT_VERSION}"))
+            .help("write 1, or use the version of Sluice that the file was written for");
+        reader.report(finding);
+    }
+}
+
+fn scheduler(reader: &mut Reader, field: &Field) -> Option<Scheduler> {
+    let known: Vec<&str> = Scheduler::ALL.iter().map(|s| s.name()).collect();
+    let text = reader.string(field, &format!("one of: {}", known.join(", ")))?;
+    let Some(&scheduler) = Scheduler::ALL.iter().find(|s| s.name() == text) else {
+        let near = Scheduler::meant_by(text).map(Scheduler::name).or_else(|| suggest::nearest(text, &known));
+        let mut finding = Diagnostic::error(Kind::UnknownValue, format!("there is no scheduler \"{text}\""))
+            .at(field.span(), "not known");
+        if let Some(near) = near {
+            finding = finding.help(format!("did you mean \"{near}\"?"));
+        }
+        reader.report(finding.help(format!("one of: {}", known.join(", "))));
+        return None;
+    };
+    if !scheduler.is_built() {
+        let finding = Diagnostic::error(Kind::NotBuilt, format!("{scheduler} is not built yet in this version"))
+            .at(field.span(), "known, but not built")
+            .help(format!("built: {}", Scheduler::built_names()));
+        reader.report(finding);
+    }
+    Some(scheduler)
+}
+
+fn mode(reader: &mut Reader, object: &Object) -> Option<Mode> {
+    #[derive(Clone, Copy)]
+    enum Word {
+        Full,
+        ClassifyOnly,
+        ScheduleOnly,
+    }
+    let words = [("full", Word::Full), ("classify_only", Word::ClassifyOnly), ("schedule_only", Word::ScheduleOnly)];
+    let word = match object.get("mode") {
+        Some(field) => reader.choice(field, &words)?,
+        None => Word::Full,
+    };
+    let from = object.get("class_from");
+    let by = from.map(|field| reader.choice(field, ClassFrom::NAMES));
+    match (word, by) {
+        (Word::ScheduleOnly, Some(by)) => by.map(|by| Mode::ScheduleOnly { by }),
+        (Word::ScheduleOnly, None) => {
+            let finding = Diagnostic::error(Kind::MissingKey, "mode schedule_only needs \"class_from\"")
+                .at(object.get("mode").map(|field| field.span()), "says that the packet names its class")
+                .help("add `\"class_from\": \"dscp\"` or `\"class_from\": \"mark\"`");
+            reader.report(finding);
+            None
+        }
+        (word, by) => {
+            if let (Some(field), Some(_)) = (from, by) {
+                let finding = Diagnostic::error(Kind::Mode, "\"class_from\" is for mode schedule_only")
+                    .at(field.key_span.clone(), "not consulted: rules choose the class")
+                    .help("remove it, or write `\"mode\": \"schedule_only\"`");
+                reader.report(finding);
+            }
+            Some(if matches!(word, Word::ClassifyOnly) { Mode::ClassifyOnly } else { Mode::Full })
+        }
+    }
+}

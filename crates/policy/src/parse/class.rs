@@ -1,0 +1,182 @@
+//! The keys of one class, published and native.
+
+use super::object::{Field, Object, Reader};
+use crate::bytes::Bytes;
+use crate::diagnostic::{Diagnostic, Kind};
+use crate::dscp;
+use crate::limit::Limit;
+use crate::policy::{Class, ClassId, Exceed, MAX_CLASS_NAME_BYTES, MAX_CLASSES, MAX_QUEUED_PKTS};
+use crate::rate::Rate;
+use crate::scheduler::Scheduler;
+use jsonc_parser::ast::Value;
+
+/// Every key of a class. `rate_limit_mbps` and `burst_size_kb` are the published names of `ceil` and `burst`.
+pub(super) const KEYS: &[&str] = &[
+    "id",
+    "name",
+    "priority",
+    "weight",
+    "quantum",
+    "rate",
+    "ceil",
+    "rate_limit_mbps",
+    "burst",
+    "burst_size_kb",
+    "limit",
+    "police",
+    "shape",
+    "dscp",
+    "mark",
+];
+
+/// Reads a class; None if it is so broken that it has no id.
+pub(super) fn read(reader: &mut Reader, field: &Field, scheduler: Option<Scheduler>) -> Option<Class> {
+    let object = reader.object(field.value, &field.path, "a class", KEYS)?;
+    let id =
+        reader.required(&object, "id", "number the classes from 0; rules name them by `class_id`").and_then(|field| {
+            reader.integer(field, 0..=MAX_CLASSES as i64 - 1, "classes are numbered 0 to 63, gaps are fine")
+        });
+    let mut class = Class::new(ClassId(id.unwrap_or(0)));
+    if let Some(name) = object.get("name").and_then(|field| reader.name(field, MAX_CLASS_NAME_BYTES)) {
+        class.name = name;
+    }
+    let priority = if scheduler == Some(Scheduler::StrictPriority) {
+        reader.required(&object, "priority", "strict_priority orders the classes by it, 0 is the most urgent")
+    } else {
+        object.get("priority")
+    };
+    if let Some(field) = priority {
+        let meaning = "0 is the most urgent; equal numbers share the link";
+        class.priority = reader.integer(field, 0..=255, meaning).unwrap_or_default();
+    }
+    if let Some(field) = object.get("weight") {
+        let meaning = "the class's share beside the others: 3 gets three times what 1 gets";
+        class.weight = reader.integer(field, 1..=10_000, meaning).unwrap_or(1);
+    }
+    if let Some(field) = object.get("quantum") {
+        let meaning = "bytes per round; 1514, the largest frame, or a multiple of it works best";
+        class.quantum_bytes = reader.integer(field, 1..=1 << 24, meaning).unwrap_or(1);
+    }
+    class.rate = object.get("rate").and_then(|field| reader.rate(field));
+    class.ceil = ceil(reader, &object);
+    class.burst = burst(reader, &object);
+    class.limit = object.get("limit").and_then(|field| limit(reader, field));
+    class.exceed = exceed(reader, &object);
+    if let Some(field) = object.get("dscp") {
+        let values = reader.list(field, "list DSCP names or values, as in [\"ef\", 40]");
+        class.dscp = values.iter().filter_map(|value| self::dscp(reader, value)).collect();
+    }
+    if let Some(field) = object.get("mark") {
+        let meaning = "a firewall mark is a number of 32 bits";
+        let values = reader.list(field, "list firewall marks, as in [1, 2]");
+        class.marks =
+            values.iter().filter_map(|value| reader.integer(value, 0..=i64::from(u32::MAX), meaning)).collect();
+    }
+    rate_above_ceil(reader, &object, &class);
+    id.map(|_| class)
+}
+
+/// A DSCP by name or number, of a class or a rule.
+pub(super) fn dscp(reader: &mut Reader, field: &Field) -> Option<u8> {
+    let Value::StringLit(text) = field.value else {
+        let meaning = "a DSCP is a name, as \"ef\" or \"af41\", or a number of six bits (not the whole TOS byte)";
+        return reader.integer(field, 0..=i64::from(dscp::MAX), meaning);
+    };
+    let value = dscp::value(&text.value);
+    if value.is_none() {
+        reader.unknown_value(field, &text.value, &dscp::names().collect::<Vec<_>>());
+    }
+    value
+}
+
+fn ceil(reader: &mut Reader, object: &Object) -> Option<Rate> {
+    let (why, cure) = ("both are the class's ceiling", "keep one; \"rate_limit_mbps\" is the ceiling in Mbit/s");
+    reader.exclude(object, "ceil", "rate_limit_mbps", why, cure);
+    if let Some(field) = object.get("ceil") {
+        return reader.rate(field);
+    }
+    let field = object.get("rate_limit_mbps")?;
+    let mbps = reader.number(field, "a number of Mbit/s; 0 is no limit")?;
+    // Published meaning: zero is none.
+    if mbps == 0.0 {
+        return None;
+    }
+    reader.quantity(field, Rate::from_mbps(mbps))
+}
+
+fn burst(reader: &mut Reader, object: &Object) -> Option<Bytes> {
+    let (why, cure) = ("both are the ceiling's burst", "keep one; \"burst_size_kb\" counts in 1024 bytes");
+    reader.exclude(object, "burst", "burst_size_kb", why, cure);
+    if let Some(field) = object.get("burst") {
+        return reader.bytes(field);
+    }
+    let field = object.get("burst_size_kb")?;
+    let kb = reader.number(field, "a number of 1024 bytes; 0 is the default")?;
+    if kb == 0.0 {
+        return None;
+    }
+    reader.quantity(field, Bytes::checked(kb * 1024.0, &format!("{kb} kB")))
+}
+
+fn limit(reader: &mut Reader, field: &Field) -> Option<Limit> {
+    match field.value {
+        Value::NumberLit(_) => {
+            let meaning = "packets that the class may queue; write bytes as \"64kb\" and time as \"50ms\"";
+            reader.integer(field, 1..=i64::from(MAX_QUEUED_PKTS), meaning).map(Limit::Pkts)
+        }
+        Value::StringLit(text) => reader.quantity(field, text.value.parse()),
+        _ => {
+            let cure =
+                "write packets as a plain number (1000), bytes as \"64kb\", or time at the class's rate as \"50ms\"";
+            reader.wrong_type(field, "a number or a text", cure);
+            None
+        }
+    }
+}
+
+fn exceed(reader: &mut Reader, object: &Object) -> Exceed {
+    let police = object.get("police").and_then(|field| reader.boolean(field));
+    let shape = object.get("shape").and_then(|field| reader.boolean(field));
+    match (police, shape) {
+        (Some(true), Some(true)) => {
+            let (why, cure) = ("shaping delays what is above the ceiling", "keep one: policing drops, shaping delays");
+            reader.exclude(object, "police", "shape", why, cure);
+        }
+        (police, Some(false)) if police != Some(true) => {
+            let field = object.get("shape").map(|field| field.span());
+            let finding = Diagnostic::error(Kind::Conflict, "\"shape\" is false, and \"police\" is not true")
+                .at(field, "nothing is left to do above the ceiling")
+                .help("write `\"police\": true` to drop above the ceiling, or leave \"shape\" out to delay");
+            reader.report(finding);
+        }
+        _ => {}
+    }
+    if police != Some(true) {
+        return Exceed::Shape;
+    }
+    let unlimited = object
+        .get("rate_limit_mbps")
+        .is_some_and(|field| matches!(field.value, Value::NumberLit(n) if n.value.parse() == Ok(0.0)));
+    if object.get("ceil").is_none() && (object.get("rate_limit_mbps").is_none() || unlimited) {
+        let place = object.get("police").map(|field| field.key_span.clone());
+        let finding = Diagnostic::error(Kind::PoliceWithoutCeil, "a class is policed but has no ceiling")
+            .at(place, "drops what is above the ceiling")
+            .help("add the rate to police to, as in `\"ceil\": \"10mbit\"`");
+        reader.report(finding);
+    }
+    Exceed::Police
+}
+
+fn rate_above_ceil(reader: &mut Reader, object: &Object, class: &Class) {
+    let (Some(rate), Some(ceil)) = (class.rate, class.ceil) else { return };
+    if rate > ceil {
+        let ceil_field = object.get("ceil").or(object.get("rate_limit_mbps")).map(|field| field.span());
+        let title =
+            format!("class {} \"{}\" is guaranteed {rate}, more than its ceiling of {ceil}", class.id, class.name);
+        let finding = Diagnostic::error(Kind::RateAboveCeil, title)
+            .at(object.get("rate").map(|field| field.span()), "the guarantee")
+            .at(ceil_field, "the ceiling")
+            .help("raise the ceiling or lower the guarantee");
+        reader.report(finding);
+    }
+}

@@ -1,0 +1,208 @@
+//! What the parts of a policy must be to each other: unique ids, names and priorities, classes that exist, keys that
+//! fit the mode, counts that fit.
+
+use super::Placed;
+use super::object::{Object, Reader};
+use crate::diagnostic::{Diagnostic, Kind};
+use crate::dscp;
+use crate::policy::{Class, ClassFrom, ClassId, MAX_CLASSES, MAX_RULES, Mode, Rule};
+use crate::source::Span;
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// How many classes and rules the file lists, readable or not.
+pub(super) struct Counts {
+    pub classes: usize,
+    pub rules: usize,
+}
+
+pub(super) fn check(
+    reader: &mut Reader,
+    object: &Object,
+    counts: Counts,
+    mode: Option<Mode>,
+    default_class: Option<ClassId>,
+    classes: &[Placed<Class>],
+    rules: &[Placed<Rule>],
+) {
+    check_counts(reader, object, &counts);
+    check_unique_classes(reader, classes);
+    check_unique_priorities(reader, rules);
+    // A class without a readable id may be the one that is named.
+    if counts.classes > 0 && classes.len() == counts.classes {
+        check_named_classes(reader, default_class, classes, rules);
+    }
+    if let Some(mode) = mode {
+        check_mode(reader, object, mode, classes, counts.rules);
+    }
+}
+
+fn check_counts(reader: &mut Reader, object: &Object, counts: &Counts) {
+    if let (Some(field), 0) = (object.get("classes"), counts.classes) {
+        if matches!(field.value, jsonc_parser::ast::Value::Array(_)) {
+            let finding = Diagnostic::error(Kind::NoClasses, "the policy has no classes")
+                .at(field.span(), "an empty list")
+                .help("add at least one, as in `{ \"id\": 0, \"priority\": 0 }`");
+            reader.report(finding);
+        }
+    }
+    for (key, count, max) in [("classes", counts.classes, MAX_CLASSES), ("rules", counts.rules, MAX_RULES)] {
+        if count > max {
+            let finding = Diagnostic::error(Kind::TooMany, format!("the policy has {count} {key}, more than {max}"))
+                .at(reader.spans.get(&format!("/{key}/{max}")).cloned(), "the first one too many")
+                .help(format!("remove {} of them", count - max));
+            reader.report(finding);
+        }
+    }
+}
+
+/// Calls `report` for each item whose value was seen before, with the place in the list of both.
+fn duplicates<T, K: Eq + Hash>(items: &[Placed<T>], key: impl Fn(&T) -> K, mut report: impl FnMut(usize, usize, &T)) {
+    let mut first: HashMap<K, usize> = HashMap::new();
+    for (place, item) in items {
+        match first.get(&key(item)) {
+            Some(&earlier) => report(earlier, *place, item),
+            None => _ = first.insert(key(item), *place),
+        }
+    }
+}
+
+fn check_unique_classes(reader: &mut Reader, classes: &[Placed<Class>]) {
+    duplicates(
+        classes,
+        |class| class.id,
+        |first, second, class| {
+            let free = (0..MAX_CLASSES as u8).find(|id| classes.iter().all(|(_, other)| other.id.0 != *id));
+            let cure = free.map_or("remove one of them".to_string(), |id| format!("the first free id is {id}"));
+            let finding = Diagnostic::error(Kind::DuplicateId, format!("two classes have the id {}", class.id))
+                .at(span(reader, "classes", second, "id"), "the second class")
+                .at(span(reader, "classes", first, "id"), "the first class")
+                .help(cure);
+            reader.report(finding);
+        },
+    );
+    duplicates(
+        classes,
+        |class| class.name.clone(),
+        |first, second, class| {
+            // Classes with one id get one name by default: that they share the id has been said.
+            let same_id =
+                classes.iter().filter(|(place, _)| [first, second].contains(place)).all(|(_, c)| c.id == class.id);
+            if same_id && class.name == format!("class{}", class.id) {
+                return;
+            }
+            let finding = Diagnostic::error(Kind::DuplicateName, format!("two classes are named \"{}\"", class.name))
+                .at(span(reader, "classes", second, "name"), "the second class")
+                .at(span(reader, "classes", first, "name"), "the first class")
+                .help("names appear in status and metrics: give each class its own");
+            reader.report(finding);
+        },
+    );
+}
+
+fn check_unique_priorities(reader: &mut Reader, rules: &[Placed<Rule>]) {
+    duplicates(
+        rules,
+        |rule| rule.priority,
+        |first, second, rule| {
+            let free = (rule.priority..).find(|number| rules.iter().all(|(_, other)| other.priority != *number));
+            let help = free.map_or(String::new(), |free| format!("; the next free number is {free}"));
+            let title = format!("two rules have the priority {}", rule.priority);
+            let finding = Diagnostic::error(Kind::DuplicatePriority, title)
+                .at(span(reader, "rules", second, "priority"), "the second rule")
+                .at(span(reader, "rules", first, "priority"), "the first rule")
+                .help(format!("the lowest number that matches wins, so each needs its own{help}"));
+            reader.report(finding);
+        },
+    );
+}
+
+fn check_named_classes(
+    reader: &mut Reader,
+    default_class: Option<ClassId>,
+    classes: &[Placed<Class>],
+    rules: &[Placed<Rule>],
+) {
+    let missing = |id: ClassId| classes.iter().all(|(_, class)| class.id != id);
+    let existing = || {
+        let mut list: Vec<(ClassId, &str)> = classes.iter().map(|(_, class)| (class.id, class.name.as_str())).collect();
+        list.sort();
+        let names: Vec<String> = list.iter().map(|(id, name)| format!("{id} ({name})")).collect();
+        format!("the classes are: {}", names.join(", "))
+    };
+    let named_by_rules = rules.iter().map(|(place, rule)| (rule.class, format!("/rules/{place}/class_id"), "a rule"));
+    let named_as_default = default_class.map(|id| (id, "/default_class".to_string(), "\"default_class\""));
+    for (id, path, who) in named_by_rules.chain(named_as_default) {
+        if missing(id) {
+            let finding =
+                Diagnostic::error(Kind::UnknownClass, format!("{who} names class {id}, which does not exist"))
+                    .at(reader.spans.get(&path).cloned(), "no class has this id")
+                    .help(existing());
+            reader.report(finding);
+        }
+    }
+}
+
+fn check_mode(reader: &mut Reader, object: &Object, mode: Mode, classes: &[Placed<Class>], rules: usize) {
+    let by = match mode {
+        Mode::ScheduleOnly { by } => Some(by),
+        _ => None,
+    };
+    if let (Some(_), Some(field), true) = (by, object.get("rules"), rules > 0) {
+        let finding = Diagnostic::error(Kind::Mode, "rules are not consulted in mode schedule_only")
+            .at(field.key_span.clone(), "these would do nothing")
+            .at(object.get("mode").map(|field| field.span()), "here the packet names its class")
+            .help("remove the rules, or write `\"mode\": \"full\"`");
+        reader.report(finding);
+    }
+    for (key, from) in [("dscp", ClassFrom::Dscp), ("mark", ClassFrom::Mark)] {
+        let place = classes.iter().find_map(|(place, _)| reader.spans.get(&format!("/classes/{place}/{key}")).cloned());
+        if let (Some(place), true) = (place, by != Some(from)) {
+            let cure = if by.is_some() {
+                format!("remove it, or write `\"class_from\": \"{key}\"`")
+            } else if key == "dscp" {
+                "to classify by DSCP in this mode, write rules with \"dscp\"".to_string()
+            } else {
+                "remove it, or write `\"mode\": \"schedule_only\", \"class_from\": \"mark\"`".to_string()
+            };
+            let title = format!("\"{key}\" of a class is for mode schedule_only with class_from {key}");
+            reader.report(Diagnostic::error(Kind::Mode, title).at(place, "would do nothing").help(cure));
+        }
+    }
+    check_mapping(reader, classes, "dscp", |class| class.dscp.iter().map(|&v| u32::from(v)).collect());
+    check_mapping(reader, classes, "mark", |class| class.marks.clone());
+}
+
+/// One DSCP or mark means one class.
+fn check_mapping(reader: &mut Reader, classes: &[Placed<Class>], key: &str, values: impl Fn(&Class) -> Vec<u32>) {
+    let mut seen: HashMap<u32, (usize, ClassId)> = HashMap::new();
+    for (place, class) in classes {
+        for value in values(class) {
+            let Some(&(first, id)) = seen.get(&value) else {
+                seen.insert(value, (*place, class.id));
+                continue;
+            };
+            let shown = match dscp::name(value as u8) {
+                Some(name) if key == "dscp" => format!("{name} ({value})"),
+                _ => value.to_string(),
+            };
+            let place = span(reader, "classes", *place, key);
+            let title = if id == class.id {
+                format!("class {} lists {key} {shown} twice", class.id)
+            } else {
+                format!("{key} {shown} means both class {id} and class {}", class.id)
+            };
+            let mut finding = Diagnostic::error(Kind::DuplicateMapping, title).at(place.clone(), "listed here");
+            if span(reader, "classes", first, key) != place {
+                finding = finding.at(span(reader, "classes", first, key), "and here");
+            }
+            reader.report(finding.help("list it once"));
+        }
+    }
+}
+
+/// Where a key of a list's element stands; the element itself where the key was left out.
+fn span(reader: &Reader, list: &str, place: usize, key: &str) -> Option<Span> {
+    let element = format!("/{list}/{place}");
+    reader.spans.get(&format!("{element}/{key}")).or_else(|| reader.spans.get(&element)).cloned()
+}

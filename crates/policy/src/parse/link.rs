@@ -1,0 +1,38 @@
+//! The keys of `link`.
+
+use super::object::{Field, Object, Reader};
+use crate::link::{Cells, Framing, Link, SplitGso};
+use jsonc_parser::ast::Value;
+
+/// Every key of `link`.
+pub(super) const KEYS: &[&str] = &["rate", "overhead", "mpu", "cells", "burst", "split_gso"];
+
+pub(super) fn read(reader: &mut Reader, field: &Field) -> Option<Link> {
+    let object = reader.object(field.value, &field.path, "the link", KEYS)?;
+    Some(Link {
+        rate: object.get("rate").and_then(|field| reader.rate(field)),
+        framing: framing(reader, &object),
+        burst: object.get("burst").and_then(|field| reader.bytes(field)),
+        split_gso: object.get("split_gso").and_then(|field| reader.choice(field, SplitGso::NAMES)).unwrap_or_default(),
+    })
+}
+
+fn framing(reader: &mut Reader, object: &Object) -> Framing {
+    let mut framing = Framing::default();
+    if let Some(field) = object.get("overhead") {
+        if let Value::StringLit(_) = field.value {
+            framing = reader.choice(field, Framing::PRESETS).unwrap_or_default();
+        } else {
+            let meaning = "bytes beyond the IP packet, or a preset: \"ethernet\", \"docsis\", \"ptm\", \"atm\"";
+            framing.overhead_bytes = reader.integer(field, -64..=256, meaning).unwrap_or_default();
+        }
+    }
+    if let Some(field) = object.get("mpu") {
+        let meaning = "the shortest length in bytes that a packet is counted as; 0 is none, 64 is usual for Ethernet";
+        framing.mpu_bytes = reader.integer(field, 0..=256, meaning).unwrap_or_default();
+    }
+    if let Some(field) = object.get("cells") {
+        framing.cells = reader.choice(field, Cells::NAMES).unwrap_or_default();
+    }
+    framing
+}

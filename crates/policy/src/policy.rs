@@ -1,0 +1,302 @@
+//! The policy as its file says it: typed, every value in its range, defaults of single keys filled in. What depends on
+//! the machine or on other keys is left open for `resolve`.
+
+use crate::bytes::Bytes;
+use crate::limit::Limit;
+use crate::link::Link;
+use crate::rate::Rate;
+use crate::scheduler::Scheduler;
+use crate::source::Origin;
+use ipnet::IpNet;
+use std::fmt;
+
+/// The most classes a policy may have.
+pub const MAX_CLASSES: usize = 64;
+/// The most rules a policy may have.
+pub const MAX_RULES: usize = 256;
+/// The most packets that one class, and all classes of an interface together, may queue.
+pub const MAX_QUEUED_PKTS: u32 = 16_384;
+/// The largest Ethernet frame without VLAN tag or checksum, in bytes.
+pub const FRAME_BYTES: u32 = 1514;
+/// The only version of the policy format so far.
+pub const FORMAT_VERSION: u32 = 1;
+/// Entries of the flow table if the policy does not say.
+pub const DEFAULT_FLOWS: u32 = 65_536;
+/// The most entries the flow table may have.
+pub const MAX_FLOWS: u32 = 1 << 20;
+/// The longest name of a class, in bytes.
+pub const MAX_CLASS_NAME_BYTES: usize = 31;
+/// The longest name of a policy or a rule, in bytes.
+pub const MAX_NAME_BYTES: usize = 63;
+
+/// A class's number, 0 to 63. Gaps are fine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClassId(pub u8);
+
+impl fmt::Display for ClassId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A policy file's content. Two policies are equal if they mean the same, wherever their text stood.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    /// Format version; always [`FORMAT_VERSION`].
+    pub version: u32,
+    /// The policy's name, 1 to 63 bytes; by default its file's name without `.json`.
+    pub name: String,
+    /// What the policy is for, in the words of its author.
+    pub description: Option<String>,
+    /// The discipline.
+    pub scheduler: Scheduler,
+    /// Which of classifying and queueing is done.
+    pub mode: Mode,
+    /// The link to shape to.
+    pub link: Link,
+    /// Where a packet goes that no rule matches. None: chosen by `resolve`.
+    pub default_class: Option<ClassId>,
+    /// Entries of the flow table, 0 (off) to [`MAX_FLOWS`].
+    pub flows: u32,
+    /// What happens to packets with broken headers.
+    pub malformed: Malformed,
+    /// The classes, 1 to [`MAX_CLASSES`], in the order of the file.
+    pub classes: Vec<Class>,
+    /// The rules, up to [`MAX_RULES`], in the order of the file. Their priority decides, not their place.
+    pub rules: Vec<Rule>,
+    /// Where in the file everything stands.
+    pub origin: Origin,
+}
+
+impl Policy {
+    /// The class with this id.
+    pub fn class(&self, id: ClassId) -> Option<&Class> {
+        self.classes.iter().find(|class| class.id == id)
+    }
+}
+
+/// Which of classifying and queueing a policy does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Rules choose the class, the scheduler queues.
+    #[default]
+    Full,
+    /// Rules choose the class, packets are counted and policed, nothing is queued.
+    ClassifyOnly,
+    /// The packet says its class, the scheduler queues; rules are not consulted.
+    ScheduleOnly {
+        /// What in the packet says it.
+        by: ClassFrom,
+    },
+}
+
+impl Mode {
+    /// The value of `mode` in policy files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Full => "full",
+            Mode::ClassifyOnly => "classify_only",
+            Mode::ScheduleOnly { .. } => "schedule_only",
+        }
+    }
+}
+
+/// What in a packet says its class when rules are not consulted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClassFrom {
+    /// The DSCP, by the lists `dscp` of the classes.
+    Dscp,
+    /// The firewall mark, by the lists `mark` of the classes.
+    Mark,
+}
+
+impl ClassFrom {
+    /// Every choice with its name in policy files.
+    pub const NAMES: &[(&str, ClassFrom)] = &[("dscp", ClassFrom::Dscp), ("mark", ClassFrom::Mark)];
+}
+
+/// What happens to packets with broken headers. They are counted either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Malformed {
+    /// They are classified by what can be read.
+    #[default]
+    Pass,
+    /// They are dropped.
+    Drop,
+}
+
+impl Malformed {
+    /// Every choice with its name in policy files.
+    pub const NAMES: &[(&str, Malformed)] = &[("pass", Malformed::Pass), ("drop", Malformed::Drop)];
+}
+
+/// One class of traffic.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Class {
+    /// Its number.
+    pub id: ClassId,
+    /// Its name, 1 to 31 bytes without control characters, unique; `class<id>` by default.
+    pub name: String,
+    /// Urgency, 0 to 255, 0 is the most urgent. Orders the classes under strict priority; under every discipline it
+    /// chooses the default class and the urgent one.
+    pub priority: u8,
+    /// Share under disciplines that have weights, 1 to 10,000.
+    pub weight: u32,
+    /// Bytes per round of deficit round robin, 1 to 16 MiB.
+    pub quantum_bytes: u32,
+    /// Guaranteed rate, bits per second.
+    pub rate: Option<Rate>,
+    /// Rate never exceeded, bits per second. None: the link's.
+    pub ceil: Option<Rate>,
+    /// Burst of the ceiling's bucket, in bytes; may be less than a frame, a packet then sends into debt.
+    pub burst: Option<Bytes>,
+    /// The most it may queue. None: chosen by `resolve`.
+    pub limit: Option<Limit>,
+    /// What happens above the ceiling.
+    pub exceed: Exceed,
+    /// The DSCP values (0 to 63) that mean this class, in mode `schedule_only` by DSCP.
+    pub dscp: Vec<u8>,
+    /// The firewall marks that mean this class, in mode `schedule_only` by mark.
+    pub marks: Vec<u32>,
+}
+
+impl Class {
+    /// A class with every key but its id left at the default.
+    pub fn new(id: ClassId) -> Class {
+        Class {
+            id,
+            name: format!("class{id}"),
+            priority: 0,
+            weight: 1,
+            quantum_bytes: FRAME_BYTES,
+            rate: None,
+            ceil: None,
+            burst: None,
+            limit: None,
+            exceed: Exceed::Shape,
+            dscp: Vec::new(),
+            marks: Vec::new(),
+        }
+    }
+}
+
+/// What happens to a class's packets above its ceiling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Exceed {
+    /// They wait.
+    #[default]
+    Shape,
+    /// They are dropped.
+    Police,
+}
+
+/// One rule: all of its fields must match.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    /// Its name, 1 to 63 bytes.
+    pub name: Option<String>,
+    /// Its place: the matching rule with the lowest number wins. Unique.
+    pub priority: u32,
+    /// Source prefix. None: any address of either family. `0.0.0.0/0` and `::/0` here mean any of their family.
+    pub src: Option<IpNet>,
+    /// Destination prefix, likewise.
+    pub dst: Option<IpNet>,
+    /// First and last source port. Set, it matches only protocols that have ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
+    pub src_ports: Option<(u16, u16)>,
+    /// First and last destination port, likewise.
+    pub dst_ports: Option<(u16, u16)>,
+    /// Protocol.
+    pub protocol: Protocol,
+    /// DSCP, 0 to 63.
+    pub dscp: Option<u8>,
+    /// VLAN id, 1 to 4094.
+    pub vlan: Option<u16>,
+    /// The class of what matches.
+    pub class: ClassId,
+    /// The line of the file it starts on, from 1; 0 if it came from no file. Not part of equality.
+    pub line: u32,
+}
+
+impl Rule {
+    /// A rule that matches every packet.
+    pub fn new(priority: u32, class: ClassId) -> Rule {
+        Rule {
+            name: None,
+            priority,
+            src: None,
+            dst: None,
+            src_ports: None,
+            dst_ports: None,
+            protocol: Protocol::Any,
+            dscp: None,
+            vlan: None,
+            class,
+            line: 0,
+        }
+    }
+}
+
+impl PartialEq for Rule {
+    fn eq(&self, other: &Rule) -> bool {
+        // Spelled out so that a new field cannot be forgotten.
+        let Rule { name, priority, src, dst, src_ports, dst_ports, protocol, dscp, vlan, class, line: _ } = self;
+        *name == other.name
+            && *priority == other.priority
+            && *src == other.src
+            && *dst == other.dst
+            && *src_ports == other.src_ports
+            && *dst_ports == other.dst_ports
+            && *protocol == other.protocol
+            && *dscp == other.dscp
+            && *vlan == other.vlan
+            && *class == other.class
+    }
+}
+
+/// The protocol a rule asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// Any, also what is not IP where no other field asks for IP.
+    Any,
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// ICMP or ICMPv6.
+    Icmp,
+    /// An IP protocol number; never 6 or 17, which are `Tcp` and `Udp`.
+    Number(u8),
+}
+
+impl Protocol {
+    /// The named protocols with their names in policy files.
+    pub const NAMES: &[(&str, Protocol)] =
+        &[("any", Protocol::Any), ("tcp", Protocol::Tcp), ("udp", Protocol::Udp), ("icmp", Protocol::Icmp)];
+
+    /// The protocol of an IP protocol number.
+    pub fn from_number(number: u8) -> Protocol {
+        match number {
+            6 => Protocol::Tcp,
+            17 => Protocol::Udp,
+            number => Protocol::Number(number),
+        }
+    }
+
+    /// Whether some packet of the protocol can have ports: TCP, UDP, DCCP, SCTP, UDP-Lite, and any.
+    pub fn can_have_ports(self) -> bool {
+        match self {
+            Protocol::Any | Protocol::Tcp | Protocol::Udp => true,
+            Protocol::Icmp => false,
+            Protocol::Number(number) => [33, 132, 136].contains(&number),
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Protocol::Number(number) => number.fmt(f),
+            named => f.pad(Protocol::NAMES.iter().find(|(_, p)| p == named).map_or("", |(name, _)| name)),
+        }
+    }
+}

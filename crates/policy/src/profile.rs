@@ -1,0 +1,210 @@
+//! Finding a policy: by the path of its file, or by the name of a profile that ships.
+
+use crate::diagnostic::Diagnostics;
+use crate::parse::parse;
+use crate::policy::Policy;
+use crate::source::Source;
+use crate::suggest;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// The profiles built into the program, for where none are installed.
+const BUILT_IN: &[(&str, &str)] = &[
+    ("default", include_str!("../../../policies/default.json")),
+    ("gaming", include_str!("../../../policies/gaming.json")),
+    ("server", include_str!("../../../policies/server.json")),
+];
+
+/// Where profiles are looked for, after `$SLUICE_POLICY_DIR` and before the built-in ones.
+const DIRECTORIES: &[&str] =
+    &["/etc/sluice/policies", "/usr/share/sluice/policies", "/usr/local/share/sluice/policies"];
+
+/// The largest file that is read as a policy, bytes. The largest policy there can be is far smaller.
+const MAX_FILE_BYTES: u64 = 4 << 20;
+
+/// Why no policy was loaded.
+#[derive(Debug)]
+pub enum LoadError {
+    /// There is no profile of this name.
+    UnknownProfile {
+        /// The name that was asked for.
+        name: String,
+        /// Every profile there is.
+        known: Vec<String>,
+    },
+    /// The file cannot be read.
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The file was read and refused.
+    Invalid(Diagnostics),
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::UnknownProfile { name, known } => {
+                let names: Vec<&str> = known.iter().map(String::as_str).collect();
+                writeln!(f, "error: there is no profile \"{name}\"")?;
+                if let Some(near) = suggest::nearest(name, &names) {
+                    writeln!(f, "  = help: did you mean \"{near}\"?")?;
+                }
+                writeln!(f, "  = help: profiles are: {}", names.join(", "))?;
+                writeln!(f, "  = help: a file is named with its path or its .json, as in ./{name}")
+            }
+            LoadError::Unreadable { path, error } => {
+                writeln!(f, "error: cannot read the policy {}: {error}", path.display())?;
+                match error.kind() {
+                    io::ErrorKind::NotFound => {
+                        writeln!(f, "  = help: check the path; a profile is named without path and without .json")
+                    }
+                    io::ErrorKind::PermissionDenied => writeln!(f, "  = help: check who may read the file"),
+                    _ => Ok(()),
+                }
+            }
+            LoadError::Invalid(diagnostics) => diagnostics.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// Loads a policy. What has neither `/` nor `.json` is a profile's name, looked up in `$SLUICE_POLICY_DIR`,
+/// `/etc/sluice/policies`, `/usr/share/sluice/policies`, `/usr/local/share/sluice/policies` and among the built-in
+/// profiles, in this order; everything else is a file.
+pub fn load(path_or_profile: &str) -> Result<(Source, Policy), LoadError> {
+    load_from(path_or_profile, &directories())
+}
+
+/// The names of all profiles that [`load`] finds, sorted.
+pub fn profiles() -> Vec<String> {
+    profiles_in(&directories())
+}
+
+fn directories() -> Vec<PathBuf> {
+    let own = std::env::var_os("SLUICE_POLICY_DIR").filter(|dir| !dir.is_empty());
+    own.map(PathBuf::from).into_iter().chain(DIRECTORIES.iter().map(PathBuf::from)).collect()
+}
+
+fn load_from(path_or_profile: &str, directories: &[PathBuf]) -> Result<(Source, Policy), LoadError> {
+    let source = if path_or_profile.contains('/') || path_or_profile.ends_with(".json") {
+        read(Path::new(path_or_profile))?
+    } else {
+        profile(path_or_profile, directories)?
+    };
+    let policy = parse(&source).map_err(LoadError::Invalid)?;
+    Ok((source, policy))
+}
+
+fn profile(name: &str, directories: &[PathBuf]) -> Result<Source, LoadError> {
+    for directory in directories {
+        match read(&directory.join(format!("{name}.json"))) {
+            Err(LoadError::Unreadable { error, .. }) if error.kind() == io::ErrorKind::NotFound => {}
+            found => return found,
+        }
+    }
+    match BUILT_IN.iter().find(|(known, _)| *known == name) {
+        Some((_, text)) => Ok(Source::new(format!("<built in>/{name}.json"), *text)),
+        None => Err(LoadError::UnknownProfile { name: name.into(), known: profiles_in(directories) }),
+    }
+}
+
+fn profiles_in(directories: &[PathBuf]) -> Vec<String> {
+    let mut names: BTreeSet<String> = BUILT_IN.iter().map(|(name, _)| name.to_string()).collect();
+    for entry in directories.iter().filter_map(|directory| directory.read_dir().ok()).flatten().flatten() {
+        let file = entry.file_name();
+        let name = file.to_str().and_then(|file| file.strip_suffix(".json"));
+        // The schema lies beside the profiles.
+        names.extend(name.filter(|name| !name.ends_with(".schema")).map(String::from));
+    }
+    names.into_iter().collect()
+}
+
+fn read(path: &Path) -> Result<Source, LoadError> {
+    let unreadable = |error| LoadError::Unreadable { path: path.into(), error };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        let what = format!("it is larger than {} MiB, so it is no policy", MAX_FILE_BYTES >> 20);
+        return Err(unreadable(io::Error::new(io::ErrorKind::InvalidData, what)));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..offset].iter().filter(|&&byte| byte == b'\n').count() + 1;
+        let what = format!("it is not UTF-8 text (line {line}, byte {offset})");
+        unreadable(io::Error::new(io::ErrorKind::InvalidData, what))
+    })?;
+    // Some editors begin a file with a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    Ok(Source::new(path.display().to_string(), text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const MINIMAL: &str = r#"{ "scheduler": "deficit_round_robin", "classes": [{ "id": 0 }] }"#;
+
+    fn scratch(name: &str) -> PathBuf {
+        let directory = std::env::temp_dir().join(format!("sluice-policy-{}-{name}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        directory
+    }
+
+    #[test]
+    fn built_in_profiles_load_without_any_directory() {
+        for (name, _) in BUILT_IN {
+            let (source, policy) = load_from(name, &[]).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(policy.name, *name);
+            assert_eq!(source.name(), format!("<built in>/{name}.json"));
+        }
+    }
+
+    #[test]
+    fn earlier_directories_win_over_later_ones_and_the_built_in() {
+        let (a, b) = (scratch("a"), scratch("b"));
+        fs::write(b.join("gaming.json"), MINIMAL).unwrap();
+        fs::write(b.join("mine.json"), format!("\u{feff}{MINIMAL}")).unwrap();
+        let dirs = [a.clone(), b.clone()];
+        let (source, _) = load_from("gaming", &dirs).unwrap();
+        assert_eq!(source.name(), b.join("gaming.json").display().to_string());
+        assert_eq!(load_from("mine", &dirs).unwrap().1.name, "mine");
+        assert_eq!(profiles_in(&dirs), ["default", "gaming", "mine", "server"]);
+        fs::remove_dir_all(a).unwrap();
+        fs::remove_dir_all(b).unwrap();
+    }
+
+    #[test]
+    fn unknown_names_are_answered_with_the_known_ones() {
+        let error = load_from("gamign", &[]).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "error: there is no profile \"gamign\"\n  \
+             = help: did you mean \"gaming\"?\n  \
+             = help: profiles are: default, gaming, server\n  \
+             = help: a file is named with its path or its .json, as in ./gamign\n"
+        );
+    }
+
+    #[test]
+    fn unreadable_files_say_why() {
+        let directory = scratch("c");
+        let file = directory.join("latin.json");
+        fs::write(&file, b"{\n\"name\": \"\xe4\"}").unwrap();
+        let error = load_from(file.to_str().unwrap(), &[]).unwrap_err().to_string();
+        assert!(error.contains("not UTF-8 text (line 2, byte 11)"), "{error}");
+        let error = load_from("/nowhere/x.json", &[]).unwrap_err().to_string();
+        assert!(error.starts_with("error: cannot read the policy /nowhere/x.json: "), "{error}");
+        let error = load_from("/dev/zero", &[]).unwrap_err().to_string();
+        assert!(error.contains("larger than 4 MiB"), "{error}");
+        fs::remove_dir_all(directory).unwrap();
+    }
+}

@@ -1,0 +1,285 @@
+//! Policy to what is applied: every value chosen, checked against the link, and each choice that the file does not
+//! make said in a note.
+
+use crate::bytes::Bytes;
+use crate::diagnostic::{Diagnostic, Diagnostics, Kind, Severity};
+use crate::limits::{self, Demand};
+use crate::link::{Framing, SplitGso};
+use crate::lint::{class_span, lint};
+use crate::policy::{Class, ClassId, Exceed, MAX_QUEUED_PKTS, Malformed, Mode, Policy, Rule};
+use crate::rate::Rate;
+use crate::scheduler::Scheduler;
+
+/// What a policy is resolved against.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Context {
+    /// The link's rate from the command line (`--rate`), which overrides the file's.
+    pub link_rate: Option<Rate>,
+    /// The engine it is for.
+    pub engine: Engine,
+}
+
+/// What queues packets, as far as it decides what a policy may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Engine {
+    /// The scheduler core: all classes share [`MAX_QUEUED_PKTS`] slots.
+    #[default]
+    Core,
+    /// The kernel's own qdiscs: each class has its own queue.
+    Tc,
+}
+
+/// A policy with everything chosen.
+#[derive(Debug, Clone)]
+pub struct Resolved {
+    /// The policy's name.
+    pub name: String,
+    /// What the policy is for.
+    pub description: Option<String>,
+    /// The discipline.
+    pub scheduler: Scheduler,
+    /// Which of classifying and queueing is done.
+    pub mode: Mode,
+    /// The rate to shape the link to, bits per second. None: it is not known and not shaped.
+    pub link_rate: Option<Rate>,
+    /// What a packet costs on the link.
+    pub framing: Framing,
+    /// The burst of the link's bucket, in bytes. None: the engine's own choice.
+    pub link_burst: Option<Bytes>,
+    /// Whether packets larger than a frame are split before they are queued.
+    pub split_gso: SplitGso,
+    /// Where a packet goes that no rule matches.
+    pub default_class: ClassId,
+    /// Where ARP, neighbour discovery and DHCP go unless a rule says otherwise.
+    pub urgent_class: ClassId,
+    /// Entries of the flow table, 0 is off.
+    pub flows: u32,
+    /// What happens to packets with broken headers.
+    pub malformed: Malformed,
+    /// The classes by id.
+    pub classes: Vec<ResolvedClass>,
+    /// The rules in the order they are asked: the first that matches wins.
+    pub rules: Vec<Rule>,
+    /// Warnings, and notes on what was chosen. No errors.
+    pub remarks: Diagnostics,
+}
+
+impl Resolved {
+    /// The class with this id.
+    pub fn class(&self, id: ClassId) -> Option<&ResolvedClass> {
+        self.classes.iter().find(|class| class.id == id)
+    }
+}
+
+/// A class with everything chosen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResolvedClass {
+    /// Its number.
+    pub id: ClassId,
+    /// Its name.
+    pub name: String,
+    /// Urgency, 0 is the most urgent.
+    pub priority: u8,
+    /// Share under disciplines that have weights.
+    pub weight: u32,
+    /// Bytes per round of deficit round robin.
+    pub quantum_bytes: u32,
+    /// Guaranteed rate, bits per second.
+    pub rate: Option<Rate>,
+    /// Rate never exceeded, bits per second, at most the link's. None: only the link limits it.
+    pub ceil: Option<Rate>,
+    /// Burst of the ceiling's bucket, bytes. None without a ceiling.
+    pub burst: Option<Bytes>,
+    /// The most packets it may queue, 1 to [`MAX_QUEUED_PKTS`].
+    pub limit_pkts: u32,
+    /// The most bytes it may queue. None: only packets count.
+    pub limit_bytes: Option<Bytes>,
+    /// What happens above the ceiling.
+    pub exceed: Exceed,
+    /// The DSCP values that mean it, in mode `schedule_only` by DSCP.
+    pub dscp: Vec<u8>,
+    /// The firewall marks that mean it, in mode `schedule_only` by mark.
+    pub marks: Vec<u32>,
+}
+
+/// A ceiling's burst by default: what passes in this time, ns, and at least two full frames.
+const BURST_TIME_NS: u64 = 10_000_000;
+const LEAST_BURST_BYTES: u64 = 3028;
+
+/// Chooses everything the policy leaves open, and checks it against the link.
+pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnostics> {
+    let mut findings = lint(policy);
+    let source = policy.origin.source().cloned();
+    let order = |class: &&Class| (class.priority, class.id);
+    let (Some(urgent), Some(last)) = (policy.classes.iter().min_by_key(order), policy.classes.iter().max_by_key(order))
+    else {
+        findings.push(Diagnostic::error(Kind::NoClasses, "the policy has no classes").help("add at least one"));
+        return Err(Diagnostics::new(source, findings));
+    };
+    let link_rate = link_rate(policy, context, &mut findings);
+    findings.extend(rates_above_link(policy, link_rate));
+
+    let ceils: Vec<Option<Rate>> = policy.classes.iter().map(|class| clamp(class.ceil, link_rate)).collect();
+    findings.extend(clamped_ceils(policy, link_rate));
+    let demands: Vec<Demand> = policy
+        .classes
+        .iter()
+        .zip(&ceils)
+        .map(|(class, ceil)| limits::demand(class.limit, ceil.or(link_rate)))
+        .collect();
+    findings.extend(time_limits_without_rate(policy, &demands));
+    let limits = fit_limits(policy, context.engine, &demands, &mut findings);
+
+    let findings = Diagnostics::new(source, findings);
+    if findings.has_errors() {
+        return Err(findings);
+    }
+    let classes = policy.classes.iter().zip(ceils).zip(demands.iter().zip(limits));
+    let mut classes: Vec<ResolvedClass> =
+        classes.map(|((class, ceil), (demand, limit_pkts))| resolved_class(class, ceil, demand, limit_pkts)).collect();
+    classes.sort_by_key(|class| class.id);
+    let mut rules = policy.rules.clone();
+    rules.sort_by_key(|rule| rule.priority);
+    Ok(Resolved {
+        name: policy.name.clone(),
+        description: policy.description.clone(),
+        scheduler: policy.scheduler,
+        mode: policy.mode,
+        link_rate,
+        framing: policy.link.framing,
+        link_burst: policy.link.burst,
+        split_gso: policy.link.split_gso,
+        default_class: policy.default_class.unwrap_or(last.id),
+        urgent_class: urgent.id,
+        flows: policy.flows,
+        malformed: policy.malformed,
+        classes,
+        rules,
+        remarks: findings,
+    })
+}
+
+fn resolved_class(class: &Class, ceil: Option<Rate>, demand: &Demand, limit_pkts: u32) -> ResolvedClass {
+    let default_burst = |ceil: Rate| Bytes(ceil.bytes_in_ns(BURST_TIME_NS).max(LEAST_BURST_BYTES));
+    ResolvedClass {
+        id: class.id,
+        name: class.name.clone(),
+        priority: class.priority,
+        weight: class.weight,
+        quantum_bytes: class.quantum_bytes,
+        rate: class.rate,
+        ceil,
+        burst: ceil.map(|ceil| class.burst.unwrap_or_else(|| default_burst(ceil))),
+        limit_pkts,
+        limit_bytes: demand.bytes,
+        exceed: class.exceed,
+        dscp: class.dscp.clone(),
+        marks: class.marks.clone(),
+    }
+}
+
+fn clamp(ceil: Option<Rate>, link: Option<Rate>) -> Option<Rate> {
+    ceil.map(|ceil| link.map_or(ceil, |link| ceil.min(link)))
+}
+
+fn link_rate(policy: &Policy, context: &Context, findings: &mut Vec<Diagnostic>) -> Option<Rate> {
+    match (context.link_rate, policy.link.rate) {
+        (Some(given), Some(own)) if given != own => {
+            let title = format!("--rate {given} takes the place of the policy's {own}");
+            let finding = Diagnostic::new(Severity::Note, Kind::LinkRateOverridden, title)
+                .at(policy.origin.span("/link/rate"), "not used");
+            findings.push(finding);
+        }
+        (None, None) => {
+            let title = "the link's rate is not known: it is not shaped, and rates are not checked against it";
+            let finding = Diagnostic::new(Severity::Note, Kind::LinkRateUnknown, title)
+                .help("give `--rate`, or write it in the policy, as in `\"link\": { \"rate\": \"20mbit\" }`");
+            findings.push(finding);
+        }
+        _ => {}
+    }
+    context.link_rate.or(policy.link.rate)
+}
+
+fn rates_above_link(policy: &Policy, link: Option<Rate>) -> Option<Diagnostic> {
+    let link = link?;
+    let sum = policy.classes.iter().filter_map(|class| class.rate).map(|rate| rate.0).sum();
+    if sum <= link.0 {
+        return None;
+    }
+    let title = format!("the guarantees come to {}, more than the link's {link}", Rate(sum));
+    let mut finding = Diagnostic::error(Kind::RateSum, title);
+    let mut list = Vec::new();
+    for (place, class) in policy.classes.iter().enumerate() {
+        if let Some(rate) = class.rate {
+            finding = finding.at(class_span(policy, place, &["rate"]), format!("class {}", class.id));
+            list.push(format!("{} {rate}", class.name));
+        }
+    }
+    Some(finding.help(format!("lower some of: {}", list.join(", "))))
+}
+
+fn clamped_ceils(policy: &Policy, link: Option<Rate>) -> Option<Diagnostic> {
+    let link = link?;
+    let clamped: Vec<(usize, &Class)> =
+        policy.classes.iter().enumerate().filter(|(_, class)| class.ceil > Some(link)).collect();
+    if clamped.is_empty() {
+        return None;
+    }
+    let names: Vec<&str> = clamped.iter().map(|(_, class)| class.name.as_str()).collect();
+    let title = format!("the ceiling of {} is above the link and was lowered to its {link}", names.join(", "));
+    let mut finding = Diagnostic::new(Severity::Note, Kind::CeilClamped, title);
+    for (place, _) in clamped {
+        finding = finding.at(class_span(policy, place, &["ceil", "rate_limit_mbps"]), format!("now {link}"));
+    }
+    Some(finding)
+}
+
+fn time_limits_without_rate(policy: &Policy, demands: &[Demand]) -> Option<Diagnostic> {
+    let affected: Vec<(usize, &Class)> =
+        policy.classes.iter().enumerate().filter(|&(place, _)| demands[place].rate_missing).collect();
+    if affected.is_empty() {
+        return None;
+    }
+    let names: Vec<&str> = affected.iter().map(|(_, class)| class.name.as_str()).collect();
+    let title = format!("the limit of {} is a time, but at no known rate: the default is used", names.join(", "));
+    let mut finding = Diagnostic::new(Severity::Note, Kind::LinkRateUnknown, title);
+    for (place, _) in affected {
+        finding = finding.at(class_span(policy, place, &["limit"]), "needs a rate");
+    }
+    Some(finding.help("give `--rate`, a \"ceil\", or the limit in packets or bytes"))
+}
+
+/// Packets for each class; if they cannot fit, an error among the findings and whatever was asked for.
+fn fit_limits(policy: &Policy, engine: Engine, demands: &[Demand], findings: &mut Vec<Diagnostic>) -> Vec<u32> {
+    let wanted: Vec<u32> = demands.iter().map(|d| d.wanted_pkts.min(MAX_QUEUED_PKTS.into()) as u32).collect();
+    if engine == Engine::Tc {
+        return wanted;
+    }
+    let Some(limits) = limits::fit(demands) else {
+        findings.push(limits_above_slots(policy, demands));
+        return wanted;
+    };
+    let lowered: Vec<String> = (policy.classes.iter().zip(&limits).zip(&wanted))
+        .filter(|((_, limit), wanted)| limit < wanted)
+        .map(|((class, limit), _)| format!("{} {limit}", class.name))
+        .collect();
+    if !lowered.is_empty() {
+        let title =
+            format!("not all limits fit {MAX_QUEUED_PKTS} packets, so those not set in packets or bytes are lowered");
+        let finding = Diagnostic::new(Severity::Note, Kind::LimitsLowered, title);
+        findings.push(finding.help(format!("packets now: {}", lowered.join(", "))));
+    }
+    limits
+}
+
+fn limits_above_slots(policy: &Policy, demands: &[Demand]) -> Diagnostic {
+    let sum: u64 = demands.iter().map(|d| d.least_pkts).sum();
+    let title = format!("the limits come to {sum} packets, more than the {MAX_QUEUED_PKTS} that all classes share");
+    let mut finding = Diagnostic::error(Kind::LimitSum, title);
+    for (place, demand) in demands.iter().enumerate().filter(|&(place, _)| policy.classes[place].limit.is_some()) {
+        let label = format!("{} packets", demand.least_pkts);
+        finding = finding.at(class_span(policy, place, &["limit"]), label);
+    }
+    finding.help("lower some of them; bytes count as full frames, a class without a limit as 64 packets")
+}

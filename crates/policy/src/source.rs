@@ -1,0 +1,99 @@
+//! The text a policy came from, and where in it each value stands.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A half-open range of byte offsets in a [`Source`].
+pub(crate) type Span = Range<usize>;
+
+/// A policy's text and the name it goes by in messages. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Source {
+    name: Arc<str>,
+    text: Arc<str>,
+}
+
+impl Source {
+    /// A text that is called `name` (a path, mostly) in messages.
+    pub fn new(name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Source {
+        Source { name: name.into(), text: text.into() }
+    }
+
+    /// What the text is called in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The last part of the name, without `.json`: what a policy is called that does not name itself.
+    pub fn stem(&self) -> &str {
+        let file = self.name.rsplit('/').next().unwrap_or_default();
+        file.strip_suffix(".json").unwrap_or(file)
+    }
+
+    /// Line and column of a byte offset, both from 1; the column counts characters.
+    pub fn line_column(&self, offset: usize) -> (u32, u32) {
+        let mut end = offset.min(self.text.len());
+        while !self.text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let before = &self.text[..end];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = before.bytes().filter(|&b| b == b'\n').count() + 1;
+        let column = before[line_start..].chars().count() + 1;
+        (line as u32, column as u32)
+    }
+}
+
+/// Where in its file each value of a policy stands, by JSON pointer (`/classes/2/rate`); empty for a policy that was
+/// made in memory. It is not part of a policy's meaning: any two are equal. The numbers are those of the file, so
+/// whoever reorders a policy's classes or rules should clear it.
+#[derive(Debug, Clone, Default)]
+pub struct Origin {
+    pub(crate) source: Option<Source>,
+    pub(crate) spans: HashMap<String, Span>,
+}
+
+impl Origin {
+    /// The text, if there was one.
+    pub fn source(&self) -> Option<&Source> {
+        self.source.as_ref()
+    }
+
+    /// Line and column, both from 1, of the value at a JSON pointer.
+    pub fn line_column(&self, pointer: &str) -> Option<(u32, u32)> {
+        let span = self.spans.get(pointer)?;
+        self.source.as_ref().map(|source| source.line_column(span.start))
+    }
+
+    pub(crate) fn span(&self, pointer: &str) -> Option<Span> {
+        self.spans.get(pointer).cloned()
+    }
+}
+
+impl PartialEq for Origin {
+    fn eq(&self, _: &Origin) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_lines_and_columns() {
+        let source = Source::new("a/b.json", "ä1\nzw\n");
+        assert_eq!(source.stem(), "b");
+        assert_eq!(source.line_column(0), (1, 1));
+        assert_eq!(source.line_column(1), (1, 1), "inside a character");
+        assert_eq!(source.line_column(2), (1, 2));
+        assert_eq!(source.line_column(4), (2, 1));
+        assert_eq!(source.line_column(99), (3, 1));
+    }
+}

@@ -1,0 +1,30 @@
+//! The known word that a mistyped one probably stands for.
+
+/// The nearest of `known`, if near enough to be worth proposing.
+pub(crate) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    let word = word.to_ascii_lowercase().replace('-', "_");
+    let best = known.iter().map(|&k| (strsim::damerau_levenshtein(&word, k), k)).min()?;
+    if best.0 <= (word.chars().count() / 3).max(1) {
+        return Some(best.1);
+    }
+    // A shortened or lengthened form: "port_min" for "src_port_min", "bandwidth_rate" for "rate".
+    let contains = |long: &str, short: &str| short.len() >= 4 && long.contains(short);
+    known.iter().copied().filter(|k| contains(k, &word) || contains(&word, k)).min_by_key(|k| k.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn proposes_what_is_near() {
+        let known = ["scheduler", "classes", "rules", "rate", "src_port_min"];
+        assert_eq!(nearest("shceduler", &known), Some("scheduler"));
+        assert_eq!(nearest("Classes", &known), Some("classes"));
+        assert_eq!(nearest("class", &known), Some("classes"));
+        assert_eq!(nearest("rat", &known), Some("rate"));
+        assert_eq!(nearest("src-port-min", &known), Some("src_port_min"));
+        assert_eq!(nearest("src_port", &known), Some("src_port_min"));
+        assert_eq!(nearest("banana", &known), None);
+    }
+}

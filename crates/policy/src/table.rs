@@ -1,0 +1,181 @@
+//! A resolved policy as tables for people.
+
+use crate::dscp;
+use crate::link::{Cells, Framing, SplitGso};
+use crate::policy::{ClassFrom, Exceed, Malformed, Mode, Rule};
+use crate::print::prefix;
+use crate::resolve::{Resolved, ResolvedClass};
+use crate::scheduler::Scheduler;
+use comfy_table::{CellAlignment, Table};
+
+/// The policy's settings, then its classes, then its rules in the order they are asked. Ends in a newline.
+pub fn table(resolved: &Resolved) -> String {
+    let mut text = settings(resolved);
+    text += "\n";
+    text += &classes(resolved);
+    if !matches!(resolved.mode, Mode::ScheduleOnly { .. }) {
+        text += "\n";
+        text += &rules(resolved);
+    }
+    text
+}
+
+fn settings(resolved: &Resolved) -> String {
+    let class_name = |id| resolved.class(id).map_or(format!("{id}"), |class| format!("{id} {}", class.name));
+    let scheduler = match resolved.mode {
+        Mode::ClassifyOnly => "none (classify_only: packets are counted and policed)".to_string(),
+        _ => resolved.scheduler.to_string(),
+    };
+    let mut rows = vec![("policy", resolved.name.clone()), ("scheduler", scheduler), ("link", link(resolved))];
+    if let Mode::ScheduleOnly { by } = resolved.mode {
+        let by = if by == ClassFrom::Dscp { "DSCP" } else { "firewall mark" };
+        rows.push(("class from", format!("{by} (schedule_only: rules are not consulted)")));
+    }
+    rows.push(("default class", class_name(resolved.default_class)));
+    rows.push(("urgent class", format!("{} (ARP, ND and DHCP)", class_name(resolved.urgent_class))));
+    let flows = if resolved.flows == 0 { "off".into() } else { format!("{} entries", resolved.flows) };
+    rows.push(("flow table", flows));
+    if resolved.malformed == Malformed::Drop {
+        rows.push(("malformed", "dropped".into()));
+    }
+    if let Some(description) = &resolved.description {
+        rows.insert(1, ("purpose", description.clone()));
+    }
+    rows.iter().map(|(name, value)| format!("{name:<14} {value}\n")).collect()
+}
+
+fn link(resolved: &Resolved) -> String {
+    let mut text = resolved.link_rate.map_or("rate unknown, not shaped".into(), |rate| format!("{rate}"));
+    let framing = resolved.framing;
+    if framing != Framing::default() {
+        if let Some((name, _)) = Framing::PRESETS.iter().find(|(_, preset)| *preset == framing) {
+            text += &format!(", {name} framing:");
+        } else {
+            text += ",";
+        }
+        text += &format!(" {:+} bytes a packet", framing.overhead_bytes);
+        if framing.mpu_bytes > 0 {
+            text += &format!(", at least {}", framing.mpu_bytes);
+        }
+        text += match framing.cells {
+            Cells::None => "",
+            Cells::Atm => ", in ATM cells",
+            Cells::Ptm => ", 64b/65b",
+        };
+    }
+    if let Some(burst) = resolved.link_burst {
+        text += &format!(", burst {burst}");
+    }
+    text + match resolved.split_gso {
+        SplitGso::Auto => "",
+        SplitGso::On => ", GSO split",
+        SplitGso::Off => ", GSO whole",
+    }
+}
+
+fn classes(resolved: &Resolved) -> String {
+    let any = |has: fn(&ResolvedClass) -> bool| resolved.classes.iter().any(has);
+    type C<'a> = Column<'a, ResolvedClass>;
+    let columns = vec![
+        C::right("class", true, |c| c.id.to_string()),
+        C::left("name", true, |c| c.name.clone()),
+        C::right("priority", true, |c| c.priority.to_string()),
+        C::right("weight", resolved.scheduler == Scheduler::WeightedFairQueuing, |c| c.weight.to_string()),
+        C::right("quantum", true, |c| c.quantum_bytes.to_string()),
+        C::right("rate", any(|c| c.rate.is_some()), |c| or_dash(c.rate)),
+        C::right("ceil", any(|c| c.ceil.is_some()), |c| or_dash(c.ceil)),
+        C::right("burst", any(|c| c.burst.is_some()), |c| or_dash(c.burst)),
+        C::left("above ceil", any(|c| c.ceil.is_some()), |c| {
+            match (c.ceil, c.exceed) {
+                (None, _) => "-",
+                (_, Exceed::Shape) => "wait",
+                (_, Exceed::Police) => "drop",
+            }
+            .into()
+        }),
+        C::right("limit", true, |c| format!("{} pkts", c.limit_pkts)),
+        C::right("or bytes", any(|c| c.limit_bytes.is_some()), |c| or_dash(c.limit_bytes)),
+        C::left("dscp", any(|c| !c.dscp.is_empty()), |c| joined(c.dscp.iter().map(|&value| dscp_name(value)))),
+        C::left("mark", any(|c| !c.marks.is_empty()), |c| joined(c.marks.iter().map(u32::to_string))),
+    ];
+    render(&columns, &resolved.classes)
+}
+
+fn rules(resolved: &Resolved) -> String {
+    if resolved.rules.is_empty() {
+        return "no rules: every packet gets the default class\n".into();
+    }
+    let any = |has: fn(&Rule) -> bool| resolved.rules.iter().any(has);
+    let class_name =
+        |rule: &Rule| resolved.class(rule.class).map_or(rule.class.to_string(), |c| format!("{} {}", c.id, c.name));
+    type R<'a> = Column<'a, Rule>;
+    let columns = vec![
+        R::right("rule", true, |r| r.priority.to_string()),
+        R::left("name", any(|r| r.name.is_some()), |r| or_dash(r.name.as_ref())),
+        R::left("protocol", any(|r| r.protocol != crate::Protocol::Any), |r| r.protocol.to_string()),
+        R::left("from", any(|r| r.src.is_some()), |r| r.src.map_or("any".into(), prefix)),
+        R::left("port", any(|r| r.src_ports.is_some()), |r| ports(r.src_ports)),
+        R::left("to", any(|r| r.dst.is_some()), |r| r.dst.map_or("any".into(), prefix)),
+        R::left("to port", any(|r| r.dst_ports.is_some()), |r| ports(r.dst_ports)),
+        R::left("dscp", any(|r| r.dscp.is_some()), |r| r.dscp.map_or("any".into(), dscp_name)),
+        R::left("vlan", any(|r| r.vlan.is_some()), |r| r.vlan.map_or("any".into(), |id| id.to_string())),
+        R::left("class", true, class_name),
+    ];
+    render(&columns, &resolved.rules)
+}
+
+/// One column: its title, and what it shows of a row. Columns that would be empty are not made.
+struct Column<'a, T> {
+    title: &'static str,
+    alignment: CellAlignment,
+    shown: bool,
+    text: Box<dyn Fn(&T) -> String + 'a>,
+}
+
+impl<'a, T> Column<'a, T> {
+    fn left(title: &'static str, shown: bool, text: impl Fn(&T) -> String + 'a) -> Self {
+        Column { title, alignment: CellAlignment::Left, shown, text: Box::new(text) }
+    }
+
+    fn right(title: &'static str, shown: bool, text: impl Fn(&T) -> String + 'a) -> Self {
+        Column { title, alignment: CellAlignment::Right, shown, text: Box::new(text) }
+    }
+}
+
+fn render<T>(columns: &[Column<T>], rows: &[T]) -> String {
+    let columns: Vec<&Column<T>> = columns.iter().filter(|column| column.shown).collect();
+    let mut table = Table::new();
+    table.load_preset(comfy_table::presets::NOTHING);
+    table.set_header(columns.iter().map(|column| column.title));
+    for row in rows {
+        table.add_row(columns.iter().map(|column| (column.text)(row)));
+    }
+    for (i, column) in columns.iter().enumerate() {
+        if let Some(layout) = table.column_mut(i) {
+            layout.set_cell_alignment(column.alignment);
+            layout.set_padding((0, 2));
+        }
+    }
+    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+fn or_dash(value: Option<impl ToString>) -> String {
+    value.map_or("-".into(), |value| value.to_string())
+}
+
+fn joined(values: impl Iterator<Item = String>) -> String {
+    let values: Vec<String> = values.collect();
+    if values.is_empty() { "-".into() } else { values.join(" ") }
+}
+
+fn dscp_name(value: u8) -> String {
+    dscp::name(value).map_or(value.to_string(), String::from)
+}
+
+fn ports(range: Option<(u16, u16)>) -> String {
+    match range {
+        None => "any".into(),
+        Some((min, max)) if min == max => min.to_string(),
+        Some((min, max)) => format!("{min}-{max}"),
+    }
+}

@@ -1,0 +1,88 @@
+//! What is said about a policy, word for word: every file `tests/golden/<group>/<case>.json` against the text beside
+//! it. `BLESS=1 cargo test` writes the texts anew; read the difference before committing it.
+//!
+//! The groups: `syntax` is not JSON; `shape` is refused by the schema as well (see `schema.rs`); `meaning` only by the
+//! parser; `link` by `resolve`; `remarks` works, with warnings and notes. A first line `// rate: R` gives `--rate R`.
+
+use similar::TextDiff;
+use sluice_policy::{Context, Diagnostics, Kind, Source, parse, resolve};
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const GROUPS: &[&str] = &["syntax", "shape", "meaning", "link", "remarks"];
+
+fn cases(group: &str) -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(group);
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|ext| ext == "json")).collect();
+    paths.sort();
+    paths
+}
+
+/// The stage that refused the policy, if one did, and what was said.
+fn outcome(path: &Path) -> (&'static str, Diagnostics) {
+    let text = fs::read_to_string(path).unwrap();
+    let rate = text.lines().next().and_then(|line| line.strip_prefix("// rate: ")).map(|rate| rate.parse().unwrap());
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let source = Source::new(name, text.as_str());
+    let policy = match parse(&source) {
+        Ok(policy) => policy,
+        Err(errors) => return ("parse", errors),
+    };
+    match resolve(&policy, &Context { link_rate: rate, ..Context::default() }) {
+        Ok(resolved) => ("", resolved.remarks),
+        Err(errors) => ("resolve", errors),
+    }
+}
+
+#[test]
+fn messages_are_as_expected() {
+    let bless = std::env::var_os("BLESS").is_some();
+    let mut wrong = String::new();
+    for group in GROUPS {
+        for path in cases(group) {
+            let (stage, findings) = outcome(&path);
+            let expected_stage = match *group {
+                "remarks" => "",
+                "link" => "resolve",
+                _ => "parse",
+            };
+            assert_eq!(stage, expected_stage, "{} is in the wrong group:\n{findings}", path.display());
+            let text = findings.render(false);
+            let expected_path = path.with_extension("txt");
+            if bless {
+                fs::write(&expected_path, &text).unwrap();
+                continue;
+            }
+            let expected = fs::read_to_string(&expected_path).unwrap_or_default();
+            if text != expected {
+                let (diff, name) = (TextDiff::from_lines(&expected, &text), expected_path.display().to_string());
+                wrong += &diff.unified_diff().header(&name, "now").to_string();
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "messages differ; if they are better now, run with BLESS=1\n{wrong}");
+}
+
+#[test]
+fn every_kind_of_finding_has_a_case() {
+    let mut seen = HashSet::new();
+    for path in GROUPS.iter().flat_map(|group| cases(group)) {
+        seen.extend(outcome(&path).1.iter().map(|finding| finding.kind()));
+    }
+    let unseen: Vec<&Kind> = Kind::ALL.iter().filter(|kind| !seen.contains(kind)).collect();
+    assert!(unseen.is_empty(), "no case for {unseen:?}");
+}
+
+#[test]
+fn every_error_has_a_place_and_a_cure() {
+    for path in GROUPS.iter().flat_map(|group| cases(group)) {
+        let (_, findings) = outcome(&path);
+        for finding in findings.iter().filter(|finding| finding.severity() == sluice_policy::Severity::Error) {
+            let what = format!("{}: {}", path.display(), finding.title());
+            assert!(findings.line_column(finding).is_some(), "no place: {what}");
+            assert!(finding.cures().next().is_some(), "no cure: {what}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Printing a policy and reading it back gives the same policy, whatever the policy; and no text makes the reader
+//! panic.
+
+use proptest::collection::{hash_set, vec};
+use proptest::option;
+use proptest::prelude::*;
+use sluice_policy::*;
+
+fn name() -> impl Strategy<Value = String> {
+    // Quotes, backslashes and letters of several bytes, but short enough for any name.
+    "[a-zA-Z \"\\\\/{},:äß漢]{1,10}"
+}
+
+fn rate() -> impl Strategy<Value = Rate> {
+    prop_oneof![Rate::MIN.0..=Rate::MAX.0, (1..1000u64).prop_map(|m| m * 1_000_000)].prop_map(Rate)
+}
+
+fn bytes() -> impl Strategy<Value = Bytes> {
+    prop_oneof![1..=Bytes::MAX.0, (1..1000u64).prop_map(|k| k * 1024)].prop_map(Bytes)
+}
+
+fn link() -> impl Strategy<Value = Link> {
+    let presets = prop::sample::select(Framing::PRESETS).prop_map(|(_, framing)| framing);
+    let cells = prop::sample::select(Cells::NAMES).prop_map(|(_, cells)| cells);
+    let custom = (-64..=256i32, 0..=256u32, cells).prop_map(|(overhead_bytes, mpu_bytes, cells)| Framing {
+        overhead_bytes,
+        mpu_bytes,
+        cells,
+    });
+    let framing = prop_oneof![Just(Framing::default()), presets, custom];
+    let split = prop::sample::select(SplitGso::NAMES).prop_map(|(_, split)| split);
+    (option::of(rate()), framing, option::of(bytes()), split).prop_map(|(rate, framing, burst, split_gso)| Link {
+        rate,
+        framing,
+        burst,
+        split_gso,
+    })
+}
+
+fn limit() -> impl Strategy<Value = Limit> {
+    prop_oneof![
+        (1..=MAX_QUEUED_PKTS).prop_map(Limit::Pkts),
+        bytes().prop_map(Limit::Bytes),
+        (1_000..=10_000_000_000u64).prop_map(Limit::TimeNs),
+    ]
+}
+
+fn class(id: u8, mode: Mode) -> impl Strategy<Value = Class> {
+    let rates = (option::of(rate()), option::of(rate())).prop_map(|(rate, ceil)| match ceil {
+        Some(ceil) => (rate.map(|rate| rate.min(ceil)), Some(ceil)),
+        None => (rate, None),
+    });
+    // Each value means one class: each class has values of its own.
+    let own = hash_set(0..=63u8, 0..3);
+    (
+        name(),
+        any::<u8>(),
+        1..=10_000u32,
+        1..=1u32 << 24,
+        rates,
+        option::of(bytes()),
+        option::of(limit()),
+        any::<bool>(),
+        own,
+    )
+        .prop_map(move |(name, priority, weight, quantum_bytes, (rate, ceil), burst, limit, police, own)| {
+            let exceed = if police && ceil.is_some() { Exceed::Police } else { Exceed::Shape };
+            // Ten letters of up to three bytes, and the id to make it unique: at most 31 bytes with the shortest ids.
+            let name = format!("{id}{}", name.chars().take(9).collect::<String>());
+            let mut class = Class {
+                name,
+                priority,
+                weight,
+                quantum_bytes,
+                rate,
+                ceil,
+                burst,
+                limit,
+                exceed,
+                ..Class::new(ClassId(id))
+            };
+            match mode {
+                Mode::ScheduleOnly { by: ClassFrom::Dscp } => class.dscp = vec![id],
+                Mode::ScheduleOnly { by: ClassFrom::Mark } => {
+                    class.marks = own.iter().map(|&v| u32::from(id) << 26 | u32::from(v)).collect();
+                }
+                _ => {}
+            }
+            class
+        })
+}
+
+fn net(v6: bool) -> impl Strategy<Value = IpNet> {
+    (any::<u128>(), 0..=128u8).prop_map(move |(bits, length)| {
+        let address =
+            if v6 { std::net::Ipv6Addr::from(bits).into() } else { std::net::Ipv4Addr::from(bits as u32).into() };
+        IpNet::new(address, if v6 { length } else { length % 33 }).unwrap().trunc()
+    })
+}
+
+fn ports() -> impl Strategy<Value = Option<(u16, u16)>> {
+    option::of((any::<u16>(), any::<u16>()).prop_map(|(a, b)| (a.min(b), a.max(b).max(1))))
+}
+
+fn rule(priority: u32, ids: Vec<u8>) -> impl Strategy<Value = Rule> {
+    let nets = any::<bool>().prop_flat_map(|v6| (option::of(net(v6)), option::of(net(v6))));
+    let protocol = prop_oneof![
+        Just(Protocol::Any),
+        Just(Protocol::Tcp),
+        Just(Protocol::Udp),
+        Just(Protocol::Icmp),
+        any::<u8>().prop_map(Protocol::from_number),
+    ];
+    let class = prop::sample::select(ids).prop_map(ClassId);
+    (option::of(name()), nets, ports(), ports(), protocol, option::of(0..=63u8), option::of(1..=4094u16), class)
+        .prop_map(move |(name, (src, dst), src_ports, dst_ports, protocol, dscp, vlan, class)| {
+            let mut rule = Rule { name, src, dst, protocol, dscp, vlan, ..Rule::new(priority, class) };
+            if protocol.can_have_ports() {
+                (rule.src_ports, rule.dst_ports) = (src_ports, dst_ports);
+            }
+            rule
+        })
+}
+
+fn policy() -> impl Strategy<Value = Policy> {
+    let modes = prop::sample::select(vec![
+        Mode::Full,
+        Mode::ClassifyOnly,
+        Mode::ScheduleOnly { by: ClassFrom::Dscp },
+        Mode::ScheduleOnly { by: ClassFrom::Mark },
+    ]);
+    (modes, hash_set(0..64u8, 1..6), hash_set(any::<u32>(), 0..6)).prop_flat_map(|(mode, ids, priorities)| {
+        let ids: Vec<u8> = ids.into_iter().collect();
+        let classes: Vec<_> = ids.iter().map(|&id| class(id, mode)).collect();
+        let scheduled_only = matches!(mode, Mode::ScheduleOnly { .. });
+        let rules: Vec<_> =
+            priorities.into_iter().filter(|_| !scheduled_only).map(|priority| rule(priority, ids.clone())).collect();
+        let default_class = option::of(prop::sample::select(ids).prop_map(ClassId));
+        let malformed = prop::sample::select(Malformed::NAMES).prop_map(|(_, malformed)| malformed);
+        let scheduler = prop::sample::select(Scheduler::BUILT);
+        (name(), option::of(name()), scheduler, link(), default_class, 0..=MAX_FLOWS, malformed, classes, rules)
+            .prop_map(move |(name, description, scheduler, link, default_class, flows, malformed, classes, rules)| {
+                Policy {
+                    version: FORMAT_VERSION,
+                    name,
+                    description,
+                    scheduler,
+                    mode,
+                    link,
+                    default_class,
+                    flows,
+                    malformed,
+                    classes,
+                    rules,
+                    origin: Origin::default(),
+                }
+            })
+    })
+}
+
+proptest! {
+    #[test]
+    fn reads_what_it_prints(policy in policy()) {
+        let text = print(&policy);
+        match parse(&Source::new("printed", text.as_str())) {
+            Ok(read) => {
+                prop_assert_eq!(&read, &policy);
+                prop_assert_eq!(print(&read), text);
+            }
+            Err(errors) => prop_assert!(false, "{}\n{}", errors, text),
+        }
+    }
+
+    #[test]
+    fn resolves_within_the_limits(policy in policy(), rate in option::of(rate())) {
+        if let Ok(resolved) = resolve(&policy, &Context { link_rate: rate, ..Context::default() }) {
+            let pkts: u64 = resolved.classes.iter().map(|class| u64::from(class.limit_pkts)).sum();
+            prop_assert!(pkts <= u64::from(MAX_QUEUED_PKTS));
+            prop_assert!(resolved.classes.iter().all(|class| class.limit_pkts > 0));
+            prop_assert!(resolved.class(resolved.default_class).is_some());
+            prop_assert!(resolved.rules.windows(2).all(|pair| pair[0].priority < pair[1].priority));
+            if let Some(link) = resolved.link_rate {
+                prop_assert!(resolved.classes.iter().all(|class| class.ceil.is_none_or(|ceil| ceil <= link)));
+            }
+            table(&resolved);
+        }
+    }
+
+    #[test]
+    fn any_text_is_answered(text in "[\\[\\]{}\",:a-z0-9./*\\\\ \n'ä-]{0,80}") {
+        if let Err(errors) = parse(&Source::new("any", text)) {
+            prop_assert!(!errors.render(false).is_empty());
+        }
+    }
+
+    /// A shipped profile with one stretch of it replaced.
+    #[test]
+    fn any_damage_is_answered(at in any::<prop::sample::Index>(), length in 0..40usize, text in vec(any::<char>(), 0..4)) {
+        let mut chars: Vec<char> = include_str!("valid/everything.json").chars().collect();
+        let start = at.index(chars.len());
+        let end = (start + length).min(chars.len());
+        chars.splice(start..end, text);
+        let damaged: String = chars.into_iter().collect();
+        match parse(&Source::new("damaged", damaged)) {
+            Ok(policy) => prop_assert_eq!(&parse(&Source::new("printed", print(&policy))).unwrap(), &policy),
+            Err(errors) => prop_assert!(errors.has_errors() && !errors.render(true).is_empty()),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What shipped and published profiles mean once they are resolved.
+
+use sluice_policy::*;
+
+const PUBLISHED: &str = include_str!("published/gaming.json");
+
+fn resolved(text: &str, rate: Option<&str>) -> Resolved {
+    let policy = parse(&Source::new("test.json", text)).unwrap_or_else(|errors| panic!("{errors}"));
+    let context = Context { link_rate: rate.map(|rate| rate.parse().unwrap()), ..Context::default() };
+    resolve(&policy, &context).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+fn kinds(resolved: &Resolved) -> Vec<Kind> {
+    resolved.remarks.iter().map(|remark| remark.kind()).collect()
+}
+
+#[test]
+fn the_published_profile_loads_unchanged_with_the_stated_meanings() {
+    let policy = resolved(PUBLISHED, Some("40mbit"));
+    assert_eq!(policy.scheduler, Scheduler::StrictPriority);
+    let ids: Vec<u8> = policy.classes.iter().map(|class| class.id.0).collect();
+    assert_eq!(ids, [0, 1, 2, 5], "ids have gaps");
+    let class = |id| policy.class(ClassId(id)).unwrap();
+    assert_eq!((class(0).priority, class(1).priority), (0, 0), "control and gaming are equally urgent");
+    assert_eq!(policy.urgent_class, ClassId(0), "the smallest priority number, then the smallest id");
+    assert_eq!(policy.default_class, ClassId(5), "the largest priority number, then the largest id");
+
+    assert_eq!((class(0).ceil, class(0).burst), (None, None), "0 is no limit");
+    assert_eq!(class(2).ceil, Some(Rate(40_000_000)), "50 Mbit/s is lowered to the link");
+    assert_eq!(class(2).burst, Some(Bytes(1 << 20)));
+    assert_eq!(class(5).ceil.map(Rate::bytes_per_s), Some(1_250_000), "10 Mbit/s in bytes per second");
+    assert_eq!(class(5).burst, Some(Bytes(102_400)), "100 kB are 100 x 1024");
+    assert_eq!(class(5).exceed, Exceed::Shape);
+    assert_eq!(class(5).quantum_bytes, 1500);
+    assert_eq!(kinds(&policy), [Kind::SmallQuantum, Kind::CeilClamped]);
+
+    // 0.0.0.0/0 is any address of either family, 0/0 any port.
+    assert!(policy.rules.iter().all(|rule| rule.src.is_none() && rule.dst.is_none()));
+    let first = &policy.rules[0];
+    assert_eq!((first.src_ports, first.dst_ports), (None, Some((3074, 3075))));
+    assert_eq!((first.protocol, first.class, first.line), (Protocol::Udp, ClassId(1), 11));
+    assert!(policy.rules.iter().all(|rule| rule.protocol != Protocol::Icmp), "ping is bulk there");
+}
+
+#[test]
+fn shipped_profiles_suit_any_link() {
+    for profile in ["gaming", "server", "default"] {
+        let (source, policy) = load(&format!("{}/../../policies/{profile}.json", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        assert_eq!(policy.name, profile);
+        assert!(policy.link.rate.is_none(), "the rate is the user's");
+        for rate in ["1mbit", "20mbit", "1gbit", "100gbit"] {
+            let resolved = resolved(source.text(), Some(rate));
+            assert_eq!(resolved.remarks.count(Severity::Warning), 0, "{profile} at {rate}:\n{}", resolved.remarks);
+            let bulk = resolved.class(resolved.default_class).unwrap();
+            assert_eq!((bulk.name.as_str(), bulk.ceil), ("bulk", None), "bulk may use what is left");
+        }
+        assert_eq!(resolved(source.text(), Some("20mbit")).remarks.len(), 0, "{profile}");
+        assert!(kinds(&resolved(source.text(), None)).iter().all(|kind| *kind == Kind::LinkRateUnknown));
+    }
+}
+
+/// What strict priority sends first is bounded on any link that is worth shaping.
+#[test]
+fn urgent_classes_of_gaming_have_ceilings() {
+    let gaming = resolved(include_str!("../../../policies/gaming.json"), None);
+    let last = gaming.classes.iter().map(|class| class.priority).max().unwrap();
+    for class in gaming.classes.iter().filter(|class| class.priority < last) {
+        assert!(class.ceil.is_some(), "{} could starve the rest", class.name);
+    }
+}
+
+#[test]
+fn quanta_of_server_follow_its_weights() {
+    let server = resolved(include_str!("../../../policies/server.json"), None);
+    assert!(server.classes.iter().all(|class| class.quantum_bytes == class.weight * FRAME_BYTES));
+}
+
+#[test]
+fn what_is_left_open_is_chosen() {
+    let text = r#"{ "scheduler": "deficit_round_robin", "link": { "overhead": "atm" },
+        "classes": [{ "id": 9, "ceil": "2mbit" }, { "id": 3, "ceil": "10mbit", "limit": "50ms" }] }"#;
+    let policy = resolved(text, Some("20mbit"));
+    let (a, b) = (&policy.classes[0], &policy.classes[1]);
+    assert_eq!((a.id, b.id), (ClassId(3), ClassId(9)), "classes are sorted");
+    assert_eq!((policy.urgent_class, policy.default_class), (ClassId(3), ClassId(9)));
+    assert_eq!((a.name.as_str(), a.weight, a.quantum_bytes), ("class3", 1, 1514));
+    assert_eq!((a.burst, b.burst), (Some(Bytes(12_500)), Some(Bytes(3028))), "10 ms, at least two frames");
+    assert_eq!((a.limit_bytes, b.limit_bytes), (Some(Bytes(62_500)), None), "50 ms at the ceiling");
+    assert_eq!(b.limit_pkts, 64, "100 ms would be 17 packets");
+    assert_eq!(policy.flows, 65_536);
+    assert_eq!(policy.framing, Framing { overhead_bytes: 40, mpu_bytes: 0, cells: Cells::Atm });
+}
+
+#[test]
+fn classes_of_tc_do_not_share_their_room() {
+    let text = r#"{ "scheduler": "deficit_round_robin",
+        "classes": [{ "id": 0, "limit": 16384 }, { "id": 1, "limit": 16384 }] }"#;
+    let policy = parse(&Source::new("test.json", text)).unwrap();
+    assert!(resolve(&policy, &Context::default()).is_err());
+    let tc = resolve(&policy, &Context { engine: Engine::Tc, ..Context::default() }).unwrap();
+    assert_eq!(tc.classes[1].limit_pkts, 16_384);
+}
+
+#[test]
+fn the_table_shows_what_counts() {
+    let text = r#"{ "name": "test", "scheduler": "strict_priority", "link": { "overhead": "ethernet" },
+        "classes": [
+            { "id": 0, "name": "voice", "priority": 0, "ceil": "2mbit", "police": true },
+            { "id": 5, "name": "bulk", "priority": 3, "limit": "64kb" } ],
+        "rules": [
+            { "name": "sip", "priority": 20, "dst_port_min": 5060, "dst_port_max": 5061, "class_id": 0 },
+            { "priority": 10, "src_ip": "2001:db8::/32", "protocol": "udp", "dscp": "ef", "class_id": 0 } ] }"#;
+    let expected = "\
+policy         test
+scheduler      strict_priority
+link           20mbit, ethernet framing: +38 bytes a packet, at least 84
+default class  5 bulk
+urgent class   0 voice (ARP, ND and DHCP)
+flow table     65536 entries
+
+class  name   priority  quantum   ceil  burst  above ceil      limit  or bytes
+    0  voice         0     1514  2mbit  3028b  drop          64 pkts         -
+    5  bulk          3     1514      -      -  -           1000 pkts      64kb
+
+rule  name  protocol  from           to port    dscp  class
+  10  -     udp       2001:db8::/32  any        ef    0 voice
+  20  sip   any       any            5060-5061  any   0 voice
+";
+    let shown = table(&resolved(text, Some("20mbit")));
+    assert_eq!(shown, expected, "\n{shown}");
+}

@@ -1,0 +1,105 @@
+//! The schema that ships against the parser: what one accepts the other does, as far as a schema can tell.
+
+use jsonc_parser::ParseOptions;
+use jsonschema::Validator;
+use serde_json::Value;
+use sluice_policy::{ALL_KEYS, SCHEMA, Source, parse};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn schema() -> (Value, Validator) {
+    let schema: Value = serde_json::from_str(SCHEMA).expect("the schema is plain JSON");
+    jsonschema::meta::validate(&schema).expect("the schema is a schema");
+    let validator = jsonschema::validator_for(&schema).expect("the schema compiles");
+    (schema, validator)
+}
+
+/// Every policy in a directory beside this crate's manifest.
+fn policies(directory: &str) -> Vec<(PathBuf, String, Value)> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory);
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.display().to_string();
+        if name.ends_with(".json") && !name.ends_with(".schema.json") {
+            let text = fs::read_to_string(&path).unwrap();
+            let value = jsonc_parser::parse_to_serde_value(&text, &ParseOptions::default()).expect(&name).expect(&name);
+            found.push((path, text, value));
+        }
+    }
+    assert!(!found.is_empty());
+    found
+}
+
+#[test]
+fn valid_policies_pass_both() {
+    let (_, validator) = schema();
+    for directory in ["tests/valid", "tests/published", "tests/golden/link", "tests/golden/remarks", "../../policies"] {
+        for (path, text, value) in policies(directory) {
+            if let Err(error) = validator.validate(&value) {
+                panic!("{}: the schema refuses {}: {error}", path.display(), error.instance_path());
+            }
+            if let Err(errors) = parse(&Source::new("policy", text)) {
+                panic!("{}: the parser refuses it:\n{errors}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_by_shape_fails_both() {
+    let (_, validator) = schema();
+    for (path, text, value) in policies("tests/golden/shape") {
+        assert!(!validator.is_valid(&value), "{}: the schema accepts it", path.display());
+        assert!(parse(&Source::new("policy", text)).is_err(), "{}: the parser accepts it", path.display());
+    }
+}
+
+/// These need more than a schema can say: values compared with each other, arithmetic on texts, what this version has.
+#[test]
+fn what_is_wrong_by_meaning_fails_only_the_parser() {
+    let (_, validator) = schema();
+    for (path, text, value) in policies("tests/golden/meaning") {
+        assert!(validator.is_valid(&value), "{}: belongs into shape", path.display());
+        assert!(parse(&Source::new("policy", text)).is_err(), "{}: the parser accepts it", path.display());
+    }
+}
+
+/// Each key on its own: a wrong type for it is refused by both, and neither knows a key that the other does not.
+#[test]
+fn both_know_the_same_keys() {
+    let (schema, _) = schema();
+    for (object, keys) in ALL_KEYS {
+        let place = if *object == "policy" { &schema } else { &schema["$defs"][object] };
+        let in_schema: BTreeSet<&str> = place["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(in_schema, keys.iter().copied().collect(), "keys of {object}");
+    }
+}
+
+#[test]
+fn a_wrong_type_is_refused_by_both_for_every_key() {
+    let (_, validator) = schema();
+    let base = serde_json::json!({
+        "scheduler": "deficit_round_robin", "link": {}, "classes": [{ "id": 0 }],
+        "rules": [{ "priority": 1, "class_id": 0 }],
+    });
+    assert!(validator.is_valid(&base));
+    for (object, keys) in ALL_KEYS {
+        let pointer = match *object {
+            "policy" => "",
+            "link" => "/link",
+            "class" => "/classes/0",
+            _ => "/rules/0",
+        };
+        for key in *keys {
+            let mut broken = base.clone();
+            broken.pointer_mut(pointer).unwrap()[key] = Value::Null;
+            assert!(!validator.is_valid(&broken), "the schema accepts null for {object}.{key}");
+            assert!(
+                parse(&Source::new("p", broken.to_string())).is_err(),
+                "the parser accepts null for {object}.{key}"
+            );
+        }
+    }
+}
