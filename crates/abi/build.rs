@@ -1,0 +1,24 @@
+//! Generates the Rust copy of `abi/` with bindgen.
+
+use std::{env, path::PathBuf};
+
+fn main() {
+    let abi = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../../abi");
+    println!("cargo:rerun-if-changed={}", abi.display());
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo")).join("abi.rs");
+    bindgen::Builder::default()
+        .header(abi.join("sched.h").to_string_lossy())
+        .header(abi.join("classifier.h").to_string_lossy())
+        .allowlist_item("(sl|SL)_.*")
+        .blocklist_type("[us](8|16|32|64)")
+        .raw_line("type s32 = i32;")
+        .default_enum_style(bindgen::EnumVariation::Consts)
+        .prepend_enum_name(false)
+        .derive_default(false)
+        .derive_copy(true)
+        .layout_tests(true)
+        .generate()
+        .expect("bindgen could not read abi/: is libclang installed? (scripts/setup build)")
+        .write_to_file(&out)
+        .expect("writing abi.rs");
+}

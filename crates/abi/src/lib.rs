@@ -1,0 +1,14 @@
+//! The Rust copy of `abi/`: every struct, enum and size that crosses the border between BPF, the scheduler core and
+//! userspace. It is generated; what follows the `include!` are the few views of it that everybody needs.
+
+#[allow(non_camel_case_types, non_upper_case_globals, missing_docs, clippy::all)]
+mod generated {
+    include!(concat!(env!("OUT_DIR"), "/abi.rs"));
+}
+
+mod names;
+mod pod;
+
+pub use generated::*;
+pub use names::{DROP_REASONS, DropReason, PARSE_KINDS, ParseKind, sojourn_bucket_ns};
+pub use pod::{Pod, boxed_zeroed, bytes_of, read_pod};

@@ -1,0 +1,62 @@
+//! Shared structs as bytes and back: they are what maps hold.
+
+use crate::generated as abi;
+
+/// Plain old data of the ABI: integers and arrays of them, valid for any bit pattern.
+///
+/// # Safety
+/// Only for types without pointers, padding that matters, or invalid values.
+pub unsafe trait Pod: Sized + 'static {}
+
+macro_rules! pod {
+    ($($name:ident),* $(,)?) => {
+        // SAFETY: generated from C structs of integers and arrays of integers.
+        $(unsafe impl Pod for abi::$name {})*
+    };
+}
+
+pod!(
+    sl_sched,
+    sl_sched_conf,
+    sl_tables,
+    sl_flow,
+    sl_flow_key,
+    sl_count,
+    sl_class_count,
+    sl_prefix,
+    sl_live,
+    sl_police_state,
+);
+
+/// A zeroed value on the heap; some of these structs are too large for a stack.
+pub fn boxed_zeroed<T: Pod>() -> Box<T> {
+    let layout = std::alloc::Layout::new::<T>();
+    assert_ne!(layout.size(), 0, "a Pod holds something");
+    // SAFETY: the layout is T's and not empty, a Box frees with the same one, and all zeroes is valid for a Pod.
+    unsafe {
+        let raw = std::alloc::alloc_zeroed(layout);
+        if raw.is_null() {
+            std::alloc::handle_alloc_error(layout);
+        }
+        Box::from_raw(raw.cast())
+    }
+}
+
+/// The bytes of a value, as a map stores them.
+pub fn bytes_of<T: Pod>(value: &T) -> &[u8] {
+    // SAFETY: a Pod is readable as bytes; the slice borrows the value.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
+}
+
+/// A copy of the value that starts at `bytes`, at whatever alignment; `None` if there are too few.
+pub fn read_pod<T: Pod>(bytes: &[u8]) -> Option<Box<T>> {
+    if bytes.len() < size_of::<T>() {
+        return None;
+    }
+    let mut value = boxed_zeroed::<T>();
+    // SAFETY: both sides hold size_of::<T>() bytes and do not overlap, and any bytes are a valid T.
+    unsafe {
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), std::ptr::from_mut(&mut *value).cast(), size_of::<T>());
+    }
+    Some(value)
+}

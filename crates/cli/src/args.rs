@@ -1,0 +1,196 @@
+//! The table of options: help, man page and completions all come from here.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use std::path::PathBuf;
+
+/// Low latency on a full link: programmable packet scheduling and quality of service for Linux.
+///
+/// One policy file says which traffic matters; `sluice up` puts real queues for it on an interface.
+#[derive(Debug, Parser)]
+#[command(name = "sluice", version, propagate_version = true, after_help = EXAMPLES)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+    /// Work in this network namespace, as `ip netns` names it
+    #[arg(long, global = true, value_name = "NAME")]
+    pub netns: Option<String>,
+    /// When to use colours
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: When,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sluice check gaming                              look at a profile before it is used
+  sluice up eth0 --policy gaming --rate 19mbit     own the bottleneck of a 20 Mbit/s line
+  sluice status eth0                               what every class does
+  sluice down eth0                                 give the interface back
+
+Exit codes: 0 done; 1 the system refused; 2 bad input, nothing was changed;
+3 this kernel or machine cannot do it; 4 root is needed.";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Check a policy and print what it means, or every error in it
+    Check(Check),
+    /// Put a policy on an interface
+    Up(Up),
+    /// Replace the policy of a managed interface; no packet is lost or classified by a mixture
+    Apply(Apply),
+    /// Show what managed interfaces and their classes do
+    Status(Status),
+    /// Give an interface back as it was found
+    Down(Down),
+    /// Say what this kernel, driver and machine can do, and what to install or enable
+    Doctor(Doctor),
+    /// Show the difference on real traffic, in network namespaces of its own
+    Demo(Demo),
+    /// List the profiles that can be named without a path
+    Profiles,
+    /// Print the JSON Schema of policy files
+    Schema,
+    /// Print the completions for a shell
+    Completions {
+        /// bash, zsh, fish ...
+        shell: Shell,
+    },
+    /// Print the man page
+    #[command(hide = true)]
+    Man,
+}
+
+#[derive(Debug, Args)]
+pub struct Check {
+    /// A policy file, or the name of a profile
+    pub policy: String,
+    /// Check against this link rate, such as 19mbit
+    #[arg(long, value_name = "RATE")]
+    pub rate: Option<String>,
+    /// Check for this engine, and say where its meaning differs
+    #[arg(long, value_name = "ENGINE", default_value = "auto")]
+    pub engine: EngineArg,
+}
+
+#[derive(Debug, Args)]
+pub struct Up {
+    /// The interface, such as eth0
+    pub interface: String,
+    /// A policy file, or the name of a profile
+    #[arg(long, short, value_name = "POLICY")]
+    pub policy: String,
+    /// Shape what departs to this rate, a little below the line's, so that the queue forms here
+    #[arg(long, value_name = "RATE")]
+    pub rate: Option<String>,
+    /// Shape what arrives to this rate, likewise
+    #[arg(long, value_name = "RATE")]
+    pub ingress_rate: Option<String>,
+    /// What queues: `qdisc` is our scheduler in the kernel, `tc` is the kernel's HTB
+    #[arg(long, value_name = "ENGINE", default_value = "auto")]
+    pub engine: EngineArg,
+    /// What classifies on arrival
+    #[arg(long, value_name = "HOOK", default_value = "auto")]
+    pub classifier: HookArg,
+    /// Replace a hand-made hierarchy of qdiscs, after saving a dump of it
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Apply {
+    /// The interface
+    pub interface: String,
+    /// A policy file, or the name of a profile
+    pub policy: String,
+    /// Shape what departs to this rate instead of the present one
+    #[arg(long, value_name = "RATE")]
+    pub rate: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Status {
+    /// The interface; without it, all of this network namespace
+    pub interface: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Down {
+    /// The interface
+    pub interface: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// What queues
+    #[arg(long, value_name = "ENGINE", default_value = "auto")]
+    pub engine: EngineArg,
+    /// Length of each of the two runs, seconds
+    #[arg(long, value_name = "S", default_value_t = 12, value_parser = clap::value_parser!(u32).range(4..=600))]
+    pub seconds: u32,
+    /// Rate of the bottleneck, Mbit/s
+    #[arg(long, value_name = "MBIT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub rate: u32,
+    /// Write the numbers to this file
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the plot to this file
+    #[arg(long, value_name = "FILE", default_value = "sluice-demo.svg")]
+    pub svg: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EngineArg {
+    /// The best there is
+    Auto,
+    /// Our scheduler as a BPF qdisc, from Linux 6.16
+    Qdisc,
+    /// The kernel's HTB with a BPF classifier, from Linux 6.1
+    Tc,
+}
+
+impl EngineArg {
+    pub fn engine(self) -> Option<sluice_kernel::Engine> {
+        match self {
+            EngineArg::Auto => None,
+            EngineArg::Qdisc => Some(sluice_kernel::Engine::Qdisc),
+            EngineArg::Tc => Some(sluice_kernel::Engine::Tc),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum HookArg {
+    /// What suits the interface
+    Auto,
+    /// In the driver
+    Xdp,
+    /// tcx, or clsact before Linux 6.6
+    Tc,
+}
+
+impl HookArg {
+    pub fn hook(self) -> Option<sluice_kernel::Hook> {
+        match self {
+            HookArg::Auto => None,
+            HookArg::Xdp => Some(sluice_kernel::Hook::Xdp),
+            HookArg::Tc => Some(sluice_kernel::Hook::Tc),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! `sluice up`, `apply` and `down`.
+
+use crate::args::{Apply, Down, Up};
+use crate::check::{print_remarks, rate};
+use crate::failure::Failure;
+use crate::terminal;
+use sluice_kernel::{Done, Engine, Hook, UpRequest};
+
+pub fn up(args: &Up, color: bool) -> Result<(), Failure> {
+    sluice_kernel::require_root()?;
+    let link_rate = args.rate.as_deref().map(|text| rate("--rate", text)).transpose()?;
+    let ingress_rate = args.ingress_rate.as_deref().map(|text| rate("--ingress-rate", text)).transpose()?;
+    let (source, policy) = sluice_policy::load(&args.policy)?;
+    let done = sluice_kernel::up(&UpRequest {
+        interface: args.interface.clone(),
+        policy,
+        source: source.name().to_owned(),
+        rate: link_rate,
+        ingress_rate,
+        engine: args.engine.engine(),
+        hook: args.classifier.hook(),
+        force: args.force,
+    })?;
+    print_remarks(&done.remarks, color);
+    report(&done, "is up");
+    Ok(())
+}
+
+pub fn apply(args: &Apply, color: bool) -> Result<(), Failure> {
+    sluice_kernel::require_root()?;
+    let link_rate = args.rate.as_deref().map(|text| rate("--rate", text)).transpose()?;
+    let (source, policy) = sluice_policy::load(&args.policy)?;
+    let done = sluice_kernel::apply(&args.interface, &policy, source.name(), link_rate)?;
+    print_remarks(&done.remarks, color);
+    report(&done, "has a new policy");
+    Ok(())
+}
+
+pub fn down(args: &Down) -> Result<(), Failure> {
+    let record = sluice_kernel::down(&args.interface)?;
+    println!("{} is as it was", record.interface);
+    if let Some(dump) = record.replaced {
+        println!("  the hierarchy that `up --force` replaced is not restored; its dump is {}", dump.display());
+    }
+    Ok(())
+}
+
+fn report(done: &Done, what: &str) {
+    let record = &done.record;
+    let engine = match record.engine {
+        Engine::Qdisc => format!("engine qdisc ({})", record.qdisc),
+        Engine::Tc => "engine tc (HTB)".to_owned(),
+        Engine::None => "no queues".to_owned(),
+    };
+    let hook = match record.hook {
+        Hook::Xdp => "XDP",
+        Hook::Tc => "tc",
+    };
+    println!("{} {what}: policy {}, {engine}, arrivals classified by {hook}", record.interface, record.policy_name);
+    if let Some(bps) = record.rate_bps {
+        println!("  departures shaped to {}", terminal::rate(bps));
+    }
+    if let Some(bps) = record.ingress_rate_bps {
+        println!("  arrivals shaped to {}, behind {}", terminal::rate(bps), record.ingress_device());
+    }
+    if record.split {
+        println!("  super-packets are split into frames before they are queued");
+    }
+    for note in &done.notes {
+        println!("  note: {note}");
+    }
+}

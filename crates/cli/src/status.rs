@@ -1,0 +1,128 @@
+//! `sluice status`: a table per direction, or JSON.
+
+use crate::args::Status as Args;
+use crate::failure::Failure;
+use crate::terminal;
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use sluice_kernel::status::{DirectionStatus, Status};
+use sluice_kernel::{Engine, Interface, Phase, Record};
+
+pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
+    sluice_kernel::require_root()?;
+    let names = match &args.interface {
+        Some(name) => vec![name.clone()],
+        None => here()?,
+    };
+    let statuses = names.iter().map(|name| sluice_kernel::status::of(name)).collect::<Result<Vec<_>, _>>()?;
+    if args.json {
+        let json = match (&args.interface, &statuses[..]) {
+            (Some(_), [one]) => serde_json::to_string_pretty(one),
+            _ => serde_json::to_string_pretty(&statuses),
+        };
+        println!("{}", json.map_err(|error| Failure::system(error.to_string()))?);
+        return Ok(());
+    }
+    if statuses.is_empty() {
+        println!("no interface is managed here; `sluice up IFACE --policy P` begins");
+    }
+    for (n, status) in statuses.iter().enumerate() {
+        if n > 0 {
+            println!();
+        }
+        show(status, color);
+    }
+    Ok(())
+}
+
+/// The managed interfaces of this network namespace. What is left of one that has gone, or of an interrupted command, is
+/// said on standard error.
+fn here() -> Result<Vec<String>, Failure> {
+    let own = sluice_kernel::netns::inode()?;
+    let mut names = Vec::new();
+    for record in Record::all()?.into_iter().filter(|record| record.netns == own) {
+        if record.phase != Phase::Active || !Interface::is_there(&record.interface, record.ifindex) {
+            eprintln!(
+                "{}: left over from an interrupted command or a removed interface; sluice down {0} cleans up",
+                record.interface
+            );
+        } else {
+            names.push(record.interface);
+        }
+    }
+    Ok(names)
+}
+
+fn show(status: &Status, color: bool) {
+    let bold = |text: &str| if color { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
+    let engine = match status.engine {
+        Engine::Qdisc => format!("engine qdisc ({})", status.qdisc),
+        Engine::Tc => "engine tc (HTB)".to_owned(),
+        Engine::None => "classified only".to_owned(),
+    };
+    println!(
+        "{}  policy {} ({}), generation {}, {engine}",
+        bold(&status.interface),
+        status.policy.name,
+        status.policy.scheduler,
+        status.policy.generation
+    );
+    let shaped =
+        |bps: Option<u64>| bps.map_or("not shaped".to_owned(), |bps| format!("shaped to {}", terminal::rate(bps)));
+    println!(
+        "  departures {}; arrivals {}; {}",
+        shaped(status.rate_bps),
+        shaped(status.ingress_rate_bps),
+        if status.split { "super-packets are split" } else { "super-packets stay whole" }
+    );
+    for direction in &status.directions {
+        if direction.queued || direction.classes.iter().any(|class| class.sent.pkts + class.dropped.pkts > 0) {
+            println!("{}{}", bold(direction.direction), if direction.queued { "" } else { " (counted, not queued)" });
+            println!("{}", table(direction));
+        }
+    }
+    let malformed: Vec<String> = status
+        .directions
+        .iter()
+        .flat_map(|direction| &direction.parsed)
+        .filter(|(kind, _)| kind.starts_with("truncated") || kind.starts_with("bad") || kind.starts_with("deep"))
+        .map(|(kind, count)| format!("{kind} {}", count.pkts))
+        .collect();
+    if !malformed.is_empty() {
+        println!("malformed: {}", malformed.join(", "));
+    }
+}
+
+fn table(direction: &DirectionStatus) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(["  class", "sent", "bytes", "dropped", "why", "queued", "peak", "wait p50", "p99"]);
+    for class in &direction.classes {
+        let why: Vec<String> = class.drops.iter().map(|(reason, pkts)| format!("{reason} {pkts}")).collect();
+        table.add_row([
+            Cell::new(format!("  {} {}", class.id, class.name)),
+            number(class.sent.pkts),
+            Cell::new(terminal::bytes(class.sent.bytes)).set_alignment(CellAlignment::Right),
+            number(class.dropped.pkts),
+            Cell::new(why.join(", ")),
+            number(class.backlog.pkts),
+            Cell::new(class.peak_backlog_bytes.map_or("-".to_owned(), terminal::bytes))
+                .set_alignment(CellAlignment::Right),
+            wait(class.sojourn_p50_us),
+            wait(class.sojourn_p99_us),
+        ]);
+    }
+    table
+}
+
+fn number(n: u64) -> Cell {
+    Cell::new(n).set_alignment(CellAlignment::Right)
+}
+
+fn wait(us: Option<f64>) -> Cell {
+    let text = match us {
+        None => "-".to_owned(),
+        Some(us) if us < 1000.0 => format!("{us:.0} us"),
+        Some(us) => format!("{:.1} ms", us / 1000.0),
+    };
+    Cell::new(text).set_alignment(CellAlignment::Right)
+}

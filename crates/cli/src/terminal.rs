@@ -1,0 +1,57 @@
+//! Colours, and ending without a word when the reader of a pipe has gone.
+
+use crate::args::When;
+use std::io::IsTerminal;
+
+/// Whether to colour, by the option, the terminal, and the wish in NO_COLOR (no-color.org).
+pub fn colors(when: When) -> bool {
+    match when {
+        When::Always => true,
+        When::Never => false,
+        When::Auto => {
+            std::env::var_os("NO_COLOR").is_none() && std::io::stdout().is_terminal() && std::io::stderr().is_terminal()
+        }
+    }
+}
+
+/// `sluice status | head` ends like any other tool: by SIGPIPE, not by a panic.
+pub fn end_quietly_when_nobody_reads() {
+    // SAFETY: at the start of main no other thread runs, and the default action is always valid.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}
+
+/// A rate for people: at most four digits, with its unit.
+pub fn rate(bps: u64) -> String {
+    scaled(bps as f64, 1000.0, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"])
+}
+
+/// A size for people.
+pub fn bytes(bytes: u64) -> String {
+    scaled(bytes as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
+}
+
+fn scaled(mut value: f64, step: f64, units: &[&str]) -> String {
+    let mut unit = 0;
+    while value >= step && unit + 1 < units.len() {
+        value /= step;
+        unit += 1;
+    }
+    if unit == 0 || value >= 100.0 || value.fract() == 0.0 {
+        format!("{value:.0} {}", units[unit])
+    } else {
+        format!("{value:.1} {}", units[unit])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_short() {
+        assert_eq!(rate(19_000_000), "19 Mbit/s");
+        assert_eq!(rate(1_500_000), "1.5 Mbit/s");
+        assert_eq!(bytes(512), "512 B");
+        assert_eq!(bytes(1 << 20), "1 MiB");
+    }
+}

@@ -1,0 +1,286 @@
+//! The parts of a managed interface in the kernel: devices, objects, queues, hooks. Each is made by one function and
+//! removed by another, which takes what it finds, so that an attempt that died halfway is cleaned up alike.
+
+use crate::error::{Doing, Error, Result};
+use crate::hooks::{self, Point, Side};
+use crate::htb::{self, Target};
+use crate::object::{self, Loader};
+use crate::record::{self, Engine, Hook, Record};
+use crate::{interface::Interface, iproute, qdiscs};
+use sluice_abi as abi;
+use sluice_policy::{Rate, Resolved};
+use std::fs;
+use std::path::Path;
+
+/// Handle of mq where its children are ours.
+const MQ_HANDLE: &str = "5100:";
+/// Names tried for the qdisc type, which is one for all network namespaces.
+const QDISC_NAMES: u32 = 256;
+
+/// Makes the devices that the plan needs, up and empty.
+pub(crate) fn make_devices(record: &Record) -> Result<()> {
+    if record.split {
+        make_splitter(record)?;
+    }
+    if record.ingress_rate_bps.is_some() {
+        make_ifb(&record.ingress_device(), "")?;
+    }
+    Ok(())
+}
+
+/// The device that splits super-packets: none of more than one segment fits it, so the stack splits them.
+pub(crate) fn make_splitter(record: &Record) -> Result<()> {
+    make_ifb(&record.split_device(), "gso_max_segs 1")
+}
+
+fn make_ifb(name: &str, options: &str) -> Result<()> {
+    if nix::net::if_::if_nametoindex(name).is_err() {
+        iproute::ip(&format!("link add name {name} type ifb"))?;
+    }
+    iproute::ip(&format!("link set dev {name} {options} up")).map(drop)
+}
+
+pub(crate) fn remove_device(name: &str) -> Result<()> {
+    if nix::net::if_::if_nametoindex(name).is_err() {
+        return Ok(());
+    }
+    iproute::ip(&format!("link del dev {name}")).map(drop)
+}
+
+fn ifindex(name: &str) -> Result<u32> {
+    nix::net::if_::if_nametoindex(name).doing(|| format!("looking for {name}"))
+}
+
+/// Loads the programs that the record calls for, and pins them with their maps. Sets the name of the qdisc type.
+pub(crate) fn load(record: &mut Record, interface: &Interface, flows: u32, pins: &Path) -> Result<()> {
+    fs::create_dir_all(pins).doing(|| format!("creating {}", pins.display()))?;
+    let ingress_ifb = if record.ingress_rate_bps.is_some() { ifindex(&record.ingress_device())? } else { 0 };
+    let split_ifb = if record.split { ifindex(&record.split_device())? } else { 0 };
+    let l3 = u32::from(!interface.ethernet);
+
+    let mut loader = Loader::classifier()?;
+    loader.constant("sl_l3_type", l3)?;
+    loader.constant("sl_ingress_ifb", ingress_ifb)?;
+    loader.constant("sl_split_ifb", split_ifb)?;
+    loader.constant("sl_keep_flows", u32::from(flows > 0))?;
+    loader.entries("flows", flows.max(1))?;
+    loader.only(&programs(record));
+    let mut classifier = loader.load(record::directory())?;
+    object::pin_maps(&mut classifier, pins)?;
+    object::pin_programs(&classifier, pins)?;
+
+    if record.engine != Engine::Qdisc {
+        return Ok(());
+    }
+    // The root or mq's children, the ingress device, and one spare: `tc qdisc replace` makes the new before it ends the old.
+    let instances = record.queues.max(1) + u32::from(ingress_ifb != 0) + 1;
+    let taken: Vec<String> = Record::all()?.into_iter().map(|other| other.qdisc).collect();
+    for n in 0..QDISC_NAMES {
+        let name = format!("sluice{n}");
+        if taken.contains(&name) && record.qdisc != name {
+            continue;
+        }
+        let mut loader = Loader::qdisc()?;
+        loader.constant("sl_l3_type", l3)?;
+        loader.constant("sl_ingress_ifb", ingress_ifb)?;
+        loader.constant("sl_keep_flows", u32::from(flows > 0))?;
+        loader.constant("sl_instances", instances)?;
+        loader.constant("sl_frame_bytes", interface.mtu_bytes + interface.header_bytes() + 4)?;
+        loader.entries("state", instances)?;
+        loader.entries("packets", instances * abi::SL_SLOTS)?;
+        loader.qdisc_name(&name)?;
+        loader.share(pins)?;
+        let mut qdisc = loader.load(record::directory())?;
+        let registered = {
+            let mut ops = libbpf_rs_map(&mut qdisc)?;
+            ops.attach_struct_ops()
+        };
+        let mut link = match registered {
+            Ok(link) => link,
+            Err(error) if error.kind() == libbpf_rs::ErrorKind::AlreadyExists => continue,
+            Err(error) => return Err(Error::system(format!("registering the qdisc {name}: {error}"))),
+        };
+        object::pin_maps(&mut qdisc, pins)?;
+        link.pin(pins.join("qdisc")).doing(|| format!("pinning {}", pins.join("qdisc").display()))?;
+        record.qdisc = name;
+        return Ok(());
+    }
+    Err(Error::system(format!("all {QDISC_NAMES} names for a qdisc are taken"))
+        .help("`sluice status` lists the managed interfaces"))
+}
+
+fn libbpf_rs_map(object: &mut libbpf_rs::Object) -> Result<libbpf_rs::MapMut<'_>> {
+    use libbpf_rs::MapCore;
+    object.maps_mut().find(|map| map.name() == "sluice").ok_or_else(|| Error::system("the BPF object has no qdisc"))
+}
+
+fn programs(record: &Record) -> Vec<&'static str> {
+    let mut programs = vec!["sl_ingress"];
+    if record.hook == Hook::Xdp {
+        programs.push("sl_xdp");
+    }
+    match record.engine {
+        Engine::None => programs.push("sl_egress"),
+        Engine::Qdisc => programs.push("sl_split"),
+        Engine::Tc => programs.extend(["sl_split", "sl_htb_egress", "sl_htb_ingress"]),
+    }
+    programs
+}
+
+/// Puts the queues of departing packets in place of what is there; packets flow all the while.
+pub(crate) fn install_queues(record: &Record, policy: &Resolved, pins: &Path, header_bytes: u32) -> Result<()> {
+    let dev = &record.interface;
+    match record.engine {
+        Engine::None => Ok(()),
+        Engine::Qdisc if record.queues == 0 => {
+            iproute::tc(&format!("qdisc replace dev {dev} root {}", record.qdisc)).map(drop)
+        }
+        Engine::Qdisc => {
+            iproute::tc(&format!("qdisc replace dev {dev} root handle {MQ_HANDLE} mq"))?;
+            let children = 1..=record.queues;
+            iproute::tc_batch(
+                &children
+                    .map(|n| format!("qdisc replace dev {dev} parent {MQ_HANDLE}{n:x} {}", record.qdisc))
+                    .collect::<Vec<_>>(),
+            )
+        }
+        Engine::Tc => install_htb(record, dev, policy, policy.link_rate, pins, "sl_htb_egress", header_bytes),
+    }
+}
+
+/// Puts the queues of arriving packets on their device.
+pub(crate) fn install_ingress_queues(record: &Record, policy: &Resolved, pins: &Path, header_bytes: u32) -> Result<()> {
+    let (Some(rate), dev) = (record.ingress_rate_bps, record.ingress_device()) else { return Ok(()) };
+    match record.engine {
+        Engine::None => Ok(()),
+        Engine::Qdisc => iproute::tc(&format!("qdisc replace dev {dev} root {}", record.qdisc)).map(drop),
+        Engine::Tc => install_htb(record, &dev, policy, Some(Rate(rate)), pins, "sl_htb_ingress", header_bytes),
+    }
+}
+
+fn install_htb(
+    record: &Record,
+    device: &str,
+    policy: &Resolved,
+    rate: Option<Rate>,
+    pins: &Path,
+    program: &str,
+    header_bytes: u32,
+) -> Result<()> {
+    let target = Target { device, rate, header_bytes, fq_codel: record.fq_codel };
+    let mut lines = htb::build(policy, &target, true);
+    lines.push(format!(
+        "filter replace dev {device} parent 1: protocol all pref 1 handle 1 bpf direct-action object-pinned {} classid 1:",
+        pins.join(program).display()
+    ));
+    iproute::tc_batch(&lines)
+}
+
+/// Changes the hierarchies of HTB in place.
+pub(crate) fn change_htb(record: &Record, policy: &Resolved, header_bytes: u32) -> Result<()> {
+    for (device, rate) in htb_devices(record, policy) {
+        let target = Target { device: &device, rate, header_bytes, fq_codel: record.fq_codel };
+        iproute::tc_batch(&htb::build(policy, &target, false))?;
+    }
+    Ok(())
+}
+
+/// Removes HTB classes that no packet is sent to any more.
+pub(crate) fn prune_htb(record: &Record, before: &Resolved, now: &Resolved) -> Result<()> {
+    for (device, _) in htb_devices(record, now) {
+        iproute::tc_batch(&htb::remove(before, now, &device))?;
+    }
+    Ok(())
+}
+
+fn htb_devices(record: &Record, policy: &Resolved) -> Vec<(String, Option<Rate>)> {
+    let mut devices = vec![(record.interface.clone(), policy.link_rate)];
+    devices.extend(record.ingress_rate_bps.map(|bps| (record.ingress_device(), Some(Rate(bps)))));
+    devices
+}
+
+/// Sends what may be a super-packet through the splitter. Whether clsact had to be added.
+pub(crate) fn install_splitter(record: &Record, pins: &Path) -> Result<bool> {
+    let made = hooks::ensure_clsact(&record.interface)?;
+    let action = format!("action mirred egress redirect dev {}", record.split_device());
+    hooks::set_filter(&record.interface, Side::Egress, &pins.join("sl_split"), &action)?;
+    Ok(made)
+}
+
+/// Attaches the hooks that classify: on arrival always, on departure where nothing queues. What the kernel lacks is
+/// replaced by the next best; `notes` says so. Sets what the record must know.
+pub(crate) fn install_hooks(record: &mut Record, tcx: bool, pins: &Path, notes: &mut Vec<String>) -> Result<()> {
+    if record.hook == Hook::Xdp {
+        let attached = hooks::attach(&pins.join("sl_xdp"), record.ifindex, Point::Xdp, &pins.join("link_xdp"))?;
+        if let Err(error) = attached {
+            notes.push(format!(
+                "{}: the driver takes no XDP program ({error}); arriving packets are classified by tc",
+                record.interface
+            ));
+            record.hook = Hook::Tc;
+        }
+    }
+    tc_hook(record, tcx, Side::Ingress, pins)?;
+    if record.engine == Engine::None {
+        tc_hook(record, tcx, Side::Egress, pins)?;
+    }
+    Ok(())
+}
+
+fn tc_hook(record: &mut Record, tcx: bool, side: Side, pins: &Path) -> Result<()> {
+    let (program, point, link) = match side {
+        Side::Ingress => ("sl_ingress", Point::TcxIngress, "link_ingress"),
+        Side::Egress => ("sl_egress", Point::TcxEgress, "link_egress"),
+    };
+    if tcx {
+        return hooks::attach(&pins.join(program), record.ifindex, point, &pins.join(link))?
+            .doing(|| format!("attaching {program} to {}", record.interface));
+    }
+    record.made_clsact |= hooks::ensure_clsact(&record.interface)?;
+    record.save()?;
+    hooks::set_filter(&record.interface, side, &pins.join(program), "")
+}
+
+/// Takes every hook off the interface.
+pub(crate) fn remove_hooks(record: &Record, pins: &Path) -> Result<()> {
+    for link in ["link_xdp", "link_ingress", "link_egress"] {
+        hooks::detach(&pins.join(link))?;
+    }
+    hooks::clear_filter(&record.interface, Side::Ingress)?;
+    hooks::clear_filter(&record.interface, Side::Egress)?;
+    if record.made_clsact {
+        hooks::remove_unused_clsact(&record.interface)?;
+    }
+    Ok(())
+}
+
+/// Takes our queues off the interface; the kernel puts its default in their place.
+pub(crate) fn remove_queues(record: &Record) -> Result<()> {
+    match qdiscs::root(&record.interface)? {
+        Some(root) if is_ours(record, &root) => {
+            iproute::tc(&format!("qdisc del dev {} root", record.interface)).map(drop)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a root qdisc is what this record would have put there.
+pub(crate) fn is_ours(record: &Record, root: &qdiscs::Qdisc) -> bool {
+    match record.engine {
+        Engine::Qdisc => {
+            root.kind == record.qdisc || (record.queues > 0 && root.kind == "mq" && root.handle == MQ_HANDLE)
+        }
+        Engine::Tc => root.kind == "htb" && root.handle == "1:",
+        Engine::None => false,
+    }
+}
+
+/// Removes every pin.
+pub(crate) fn remove_pins(pins: &Path) -> Result<()> {
+    match fs::remove_dir_all(pins) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).doing(|| format!("removing {}", pins.display()))
+        }
+        _ => Ok(()),
+    }
+}

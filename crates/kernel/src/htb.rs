@@ -1,0 +1,233 @@
+//! Engine `tc`: a policy lowered to HTB. One class of HTB for each of ours, all below one that owns the link; a BPF
+//! classifier at its root; fq_codel leaves where the kernel has it, else pfifo.
+//!
+//! Pure: it writes `tc` command lines, and says what they do not mean.
+
+use sluice_policy::{Bytes, Cells, Framing, Rate, Resolved, ResolvedClass, Scheduler};
+use sluice_tables::duration_ns;
+
+/// Minor number of the HTB class of our class 0; class n follows n later. The classifier knows it too.
+const FIRST_MINOR: u32 = 0x10;
+/// Priorities that HTB has.
+const PRIORITIES: usize = 8;
+/// HTB wants a rate for each class: the least, where the policy guarantees nothing.
+const FLOOR: Rate = Rate(8_000);
+/// What the parent gets where the link's rate is not known.
+const UNSHAPED: Rate = Rate(100_000_000_000);
+/// HTB's buckets: as the core's link burst, and no less than a frame.
+const BURST_NS: u64 = 250_000;
+const LEAST_BURST_BYTES: u64 = 1600;
+
+/// What a hierarchy depends on besides the policy.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// The device that gets it.
+    pub device: &'a str,
+    /// The rate that the device is shaped to.
+    pub rate: Option<Rate>,
+    /// Bytes of link-layer header that the host counts.
+    pub header_bytes: u32,
+    /// Whether leaves are fq_codel.
+    pub fq_codel: bool,
+}
+
+/// The commands that build the hierarchy, classifier excluded. `replace` makes them serve for a change as well: packets in
+/// queues that stay, stay.
+pub fn build(policy: &Resolved, target: &Target<'_>, fresh: bool) -> Vec<String> {
+    let dev = target.device;
+    let link = scaled(target.rate.unwrap_or(UNSHAPED), &policy.framing);
+    let mut lines = Vec::new();
+    if fresh {
+        lines.push(format!("qdisc replace dev {dev} root handle 1: htb default 0"));
+    }
+    lines.push(format!(
+        "class replace dev {dev} parent 1: classid 1:1 htb rate {0} ceil {0} burst {1} cburst {1} quantum 60000{2}",
+        bits(link),
+        burst(link, None),
+        overhead(&policy.framing, target.header_bytes)
+    ));
+    for class in &policy.classes {
+        lines.push(class_line(policy, class, target, link));
+        lines.push(leaf_line(class, target));
+    }
+    lines
+}
+
+/// The commands that remove the classes which `now` does not have any more.
+pub fn remove(before: &Resolved, now: &Resolved, device: &str) -> Vec<String> {
+    let gone = before.classes.iter().filter(|class| now.class(class.id).is_none());
+    gone.map(|class| format!("class del dev {device} classid 1:{:x}", minor(class))).collect()
+}
+
+/// Minor number of the HTB class of a class id.
+pub fn minor_of(id: u8) -> u32 {
+    FIRST_MINOR + u32::from(id)
+}
+
+fn minor(class: &ResolvedClass) -> u32 {
+    minor_of(class.id.0)
+}
+
+fn class_line(policy: &Resolved, class: &ResolvedClass, target: &Target<'_>, link: Rate) -> String {
+    // A policed class is limited by the classifier; here it may take all.
+    let shaped = class.exceed == sluice_policy::Exceed::Shape;
+    let ceil = class.ceil.filter(|_| shaped).map_or(link, |ceil| scaled(ceil, &policy.framing)).min(link);
+    let rate = class.rate.map_or(FLOOR, |rate| scaled(rate, &policy.framing)).min(ceil);
+    format!(
+        "class replace dev {} parent 1:1 classid 1:{:x} htb rate {} ceil {} burst {} cburst {} prio {} quantum {}{}",
+        target.device,
+        minor(class),
+        bits(rate),
+        bits(ceil),
+        burst(rate, None),
+        burst(ceil, class.burst.filter(|_| class.ceil.is_some())),
+        priority(policy, class),
+        class.quantum_bytes.clamp(1000, 200_000),
+        overhead(&policy.framing, target.header_bytes)
+    )
+}
+
+fn leaf_line(class: &ResolvedClass, target: &Target<'_>) -> String {
+    let (dev, minor) = (target.device, minor(class));
+    let parent = format!("qdisc replace dev {dev} parent 1:{minor:x}");
+    match (target.fq_codel, class.limit_bytes) {
+        (true, None) => format!("{parent} fq_codel limit {}", class.limit_pkts),
+        (true, Some(bytes)) => format!("{parent} fq_codel limit {} memory_limit {}", class.limit_pkts, bytes.0),
+        (false, None) => format!("{parent} pfifo limit {}", class.limit_pkts),
+        (false, Some(bytes)) => format!("{parent} bfifo limit {}", bytes.0),
+    }
+}
+
+fn levels(policy: &Resolved) -> Vec<u8> {
+    let mut levels: Vec<u8> = policy.classes.iter().map(|class| class.priority).collect();
+    levels.sort_unstable();
+    levels.dedup();
+    levels
+}
+
+fn priority(policy: &Resolved, class: &ResolvedClass) -> usize {
+    match policy.scheduler {
+        Scheduler::StrictPriority => levels(policy).binary_search(&class.priority).unwrap_or(0).min(PRIORITIES - 1),
+        _ => 0,
+    }
+}
+
+/// PTM sends 65 bytes for 64: HTB does not know it, so the rate is what is left.
+fn scaled(rate: Rate, framing: &Framing) -> Rate {
+    if framing.cells == Cells::Ptm { Rate(rate.0 * 64 / 65) } else { rate }
+}
+
+fn overhead(framing: &Framing, header_bytes: u32) -> String {
+    let bytes = (framing.overhead_bytes - header_bytes as i32).max(0);
+    let mut words = String::new();
+    if bytes > 0 || framing.cells == Cells::Atm {
+        words += &format!(" overhead {bytes}");
+    }
+    if framing.mpu_bytes > 0 {
+        words += &format!(" mpu {}", framing.mpu_bytes);
+    }
+    if framing.cells == Cells::Atm {
+        words += " linklayer atm";
+    }
+    words
+}
+
+fn bits(rate: Rate) -> String {
+    format!("{}bit", rate.0)
+}
+
+fn burst(rate: Rate, wanted: Option<Bytes>) -> u64 {
+    let timed = (u128::from(rate.0) * u128::from(BURST_NS) / 8_000_000_000) as u64;
+    wanted.map_or(timed, |bytes| bytes.0).max(LEAST_BURST_BYTES)
+}
+
+/// Where the meaning on engine `tc` differs from the policy's. `fq_codel` is unknown where no kernel was asked.
+pub fn differences(policy: &Resolved, rate: Option<Rate>, fq_codel: Option<bool>, header_bytes: u32) -> Vec<String> {
+    let mut all = Vec::new();
+    let levels = levels(policy).len();
+    if policy.scheduler == Scheduler::StrictPriority {
+        all.push(format!(
+            "strict priority is HTB's: a class that others keep out still sends {FLOOR} (its guarantee, if it has one)"
+        ));
+        if levels > PRIORITIES {
+            all.push(format!(
+                "HTB has {PRIORITIES} priorities, the policy {levels}: the last {} share one",
+                levels - PRIORITIES + 1
+            ));
+        }
+    }
+    match fq_codel {
+        Some(true) => {
+            all.push("queues are fq_codel: inside a class flows share, and CoDel drops before the limit".to_owned())
+        }
+        Some(false) => all.push("queues are plain FIFOs: this kernel has no fq_codel".to_owned()),
+        None => all.push(
+            "queues are fq_codel where the kernel has it (flows of a class share, CoDel drops early), else FIFOs"
+                .to_owned(),
+        ),
+    }
+    if fq_codel != Some(true) && policy.classes.iter().any(|class| class.limit_bytes.is_some()) {
+        all.push("a limit in bytes leaves the limit in packets out".to_owned());
+    }
+    if policy.classes.iter().any(|class| !(1000..=200_000).contains(&class.quantum_bytes)) {
+        all.push("quanta are kept within 1000 to 200000 bytes".to_owned());
+    }
+    if policy.framing.overhead_bytes < header_bytes as i32 {
+        all.push("an overhead below the Ethernet header is counted as none".to_owned());
+    }
+    if policy.framing.cells == Cells::Ptm {
+        all.push("PTM's 65/64 is taken off the rates instead of being counted per packet".to_owned());
+    }
+    if rate.is_none() {
+        all.push("without a link rate HTB queues only what the driver holds back".to_owned());
+    }
+    let slow = policy
+        .classes
+        .iter()
+        .filter(|class| class.ceil.is_some_and(|ceil| duration_ns(Bytes(1514), ceil) > 100_000_000));
+    for class in slow {
+        all.push(format!("class {} ({}): at its ceiling HTB is accurate to a packet only", class.id, class.name));
+    }
+    all.push("times in queue are not measured, and counters are those of tc".to_owned());
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolved(text: &str) -> Resolved {
+        let policy = sluice_policy::parse(&sluice_policy::Source::new("test.json", text)).expect("a valid policy");
+        sluice_policy::resolve(&policy, &sluice_policy::Context::default()).expect("resolves")
+    }
+
+    const TARGET: Target<'_> =
+        Target { device: "eth0", rate: Some(Rate(20_000_000)), header_bytes: 14, fq_codel: false };
+
+    const TWO: &str = r#"{ "scheduler": "strict_priority", "classes": [
+        { "id": 0, "name": "game", "priority": 0, "limit": 100 },
+        { "id": 3, "name": "bulk", "priority": 5, "ceil": "5mbit", "burst": "10kb", "limit": "64kb" } ] }"#;
+
+    #[test]
+    fn a_class_is_a_class() {
+        let lines = build(&resolved(TWO), &TARGET, true);
+        assert_eq!(
+            lines,
+            [
+                "qdisc replace dev eth0 root handle 1: htb default 0",
+                "class replace dev eth0 parent 1: classid 1:1 htb rate 20000000bit ceil 20000000bit burst 1600 cburst 1600 quantum 60000",
+                "class replace dev eth0 parent 1:1 classid 1:10 htb rate 8000bit ceil 20000000bit burst 1600 cburst 1600 prio 0 quantum 1514",
+                "qdisc replace dev eth0 parent 1:10 pfifo limit 100",
+                "class replace dev eth0 parent 1:1 classid 1:13 htb rate 8000bit ceil 5000000bit burst 1600 cburst 10240 prio 1 quantum 1514",
+                "qdisc replace dev eth0 parent 1:13 bfifo limit 65536",
+            ]
+        );
+    }
+
+    #[test]
+    fn classes_that_go_are_removed() {
+        let one = r#"{ "scheduler": "deficit_round_robin", "classes": [ { "id": 0, "name": "all" } ] }"#;
+        assert_eq!(remove(&resolved(TWO), &resolved(one), "eth0"), ["class del dev eth0 classid 1:13"]);
+        assert!(remove(&resolved(one), &resolved(TWO), "eth0").is_empty());
+    }
+}

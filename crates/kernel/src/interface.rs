@@ -1,0 +1,92 @@
+//! What an interface is, as far as engines care.
+
+use crate::error::{Error, Result};
+use crate::iproute;
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize)]
+struct Link {
+    ifindex: u32,
+    ifname: String,
+    mtu: u32,
+    link_type: String,
+    #[serde(default)]
+    flags: Vec<String>,
+    #[serde(default)]
+    num_tx_queues: u32,
+    linkinfo: Option<LinkInfo>,
+    xdp: Option<serde_json::Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct LinkInfo {
+    info_kind: Option<String>,
+}
+
+/// A network interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// Its number in its namespace.
+    pub ifindex: u32,
+    /// Largest network-layer packet, bytes.
+    pub mtu_bytes: u32,
+    /// Whether its packets start with an Ethernet header.
+    pub ethernet: bool,
+    /// Whether it is up.
+    pub up: bool,
+    /// Transmit queues.
+    pub tx_queues: u32,
+    /// What kind of virtual device it is (veth, bridge, bond, vlan ...); none for a real one.
+    pub kind: Option<String>,
+    /// Whether an XDP program is attached that is not ours to know.
+    pub has_xdp: bool,
+}
+
+impl Interface {
+    /// The interface of this name in the process's namespace.
+    pub fn find(name: &str) -> Result<Interface> {
+        let wrong =
+            name.is_empty() || name.len() > 15 || name.starts_with('-') || name.contains(['/', ' ', ':', '\t', '\n']);
+        let links: Vec<Link> = if wrong || nix::net::if_::if_nametoindex(name).is_err() {
+            Vec::new()
+        } else {
+            iproute::json("ip", &format!("-j -d link show dev {name}"))?
+        };
+        let Some(link) = links.into_iter().find(|link| link.ifname == name) else {
+            let names: Vec<String> = Interface::names().unwrap_or_default();
+            return Err(Error::input(format!("there is no interface `{name}`"))
+                .help(format!("the interfaces here are: {}", names.join(", "))));
+        };
+        Ok(Interface {
+            name: link.ifname,
+            ifindex: link.ifindex,
+            mtu_bytes: link.mtu,
+            ethernet: matches!(link.link_type.as_str(), "ether" | "loopback"),
+            up: link.flags.iter().any(|flag| flag == "UP"),
+            tx_queues: link.num_tx_queues.max(1),
+            kind: link.linkinfo.and_then(|info| info.info_kind),
+            has_xdp: link.xdp.is_some(),
+        })
+    }
+
+    /// The names of the interfaces in the process's namespace.
+    pub fn names() -> Result<Vec<String>> {
+        Ok(nix::net::if_::if_nameindex()
+            .map_err(|error| Error::system(format!("listing interfaces: {error}")))?
+            .iter()
+            .map(|interface| interface.name().to_string_lossy().into_owned())
+            .collect())
+    }
+
+    /// Whether an interface of this name and number is there.
+    pub fn is_there(name: &str, ifindex: u32) -> bool {
+        nix::net::if_::if_nametoindex(name).is_ok_and(|found| found == ifindex)
+    }
+
+    /// Bytes of link-layer header that the host counts in a packet's length.
+    pub fn header_bytes(&self) -> u32 {
+        if self.ethernet { 14 } else { 0 }
+    }
+}

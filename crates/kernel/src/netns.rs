@@ -1,0 +1,24 @@
+//! Network namespaces: which one the process is in, and entering another without leaving its mounts.
+
+use crate::error::{Doing, Error, Result};
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+
+/// Enters the namespace that `ip netns` calls `name`. Mounts stay, so `/sys/fs/bpf` stays the machine's.
+pub fn enter(name: &str) -> Result<()> {
+    let path = format!("/run/netns/{name}");
+    let file = File::open(&path).map_err(|_| {
+        Error::input(format!("there is no network namespace `{name}`")).help("list them with: ip netns list")
+    })?;
+    nix::sched::setns(file, nix::sched::CloneFlags::CLONE_NEWNET).doing(|| format!("entering the namespace {name}"))
+}
+
+/// The number of the process's namespace.
+pub fn inode() -> Result<u64> {
+    fs::metadata("/proc/self/ns/net").map(|meta| meta.ino()).doing(|| "/proc/self/ns/net".to_owned())
+}
+
+/// The number of the one in which the machine booted, where that can be seen.
+pub fn first_inode() -> Option<u64> {
+    fs::metadata("/proc/1/ns/net").map(|meta| meta.ino()).ok()
+}

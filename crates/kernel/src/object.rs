@@ -1,0 +1,173 @@
+//! Loads a BPF object: sets its constants and sizes, shares maps, and explains a refusal of the verifier.
+
+use crate::error::{Doing, Error, Kind, Result};
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{DataSec, Var};
+use libbpf_rs::{AsRawLibbpf, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+static CLASSIFIER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/classifier.bpf.o"));
+static QDISC: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/qdisc.bpf.o"));
+static LOG: Mutex<String> = Mutex::new(String::new());
+
+fn record(_: PrintLevel, text: String) {
+    if let Ok(mut log) = LOG.lock() {
+        log.push_str(&text);
+    }
+}
+
+/// An object before it is loaded.
+pub struct Loader {
+    name: &'static str,
+    open: OpenObject,
+}
+
+impl Loader {
+    /// The hooks before the queues.
+    pub fn classifier() -> Result<Loader> {
+        Loader::open("classifier", CLASSIFIER)
+    }
+
+    /// The scheduler as a qdisc.
+    pub fn qdisc() -> Result<Loader> {
+        Loader::open("qdisc", QDISC)
+    }
+
+    fn open(name: &'static str, bytes: &[u8]) -> Result<Loader> {
+        libbpf_rs::set_print(Some((PrintLevel::Info, record)));
+        let open = ObjectBuilder::default().open_memory(bytes).doing(|| format!("opening the BPF object {name}"))?;
+        Ok(Loader { name, open })
+    }
+
+    /// Sets a constant that the programs are compiled against.
+    pub fn constant(&mut self, variable: &str, value: u32) -> Result<()> {
+        let missing = || Error::system(format!("the BPF object {} has no constant {variable}", self.name));
+        let offset = {
+            // SAFETY: the object outlives the BTF that is read from it here.
+            let raw = unsafe { self.open.as_libbpf_object().as_ref() };
+            let btf = Btf::from_bpf_object(raw).doing(|| format!("types of {}", self.name))?.ok_or_else(missing)?;
+            let section: DataSec<'_> = btf.type_by_name(".rodata").ok_or_else(missing)?;
+            section
+                .iter()
+                .find(|entry| {
+                    btf.type_by_id::<Var<'_>>(entry.ty).and_then(|var| var.name()).is_some_and(|name| name == variable)
+                })
+                .map(|entry| entry.offset as usize)
+                .ok_or_else(missing)?
+        };
+        let mut map =
+            self.open.maps_mut().find(|map| map.name().to_string_lossy().ends_with(".rodata")).ok_or_else(missing)?;
+        let bytes = map.initial_value_mut().ok_or_else(missing)?;
+        bytes.get_mut(offset..offset + 4).ok_or_else(missing)?.copy_from_slice(&value.to_ne_bytes());
+        Ok(())
+    }
+
+    /// Sets the number of elements of a map.
+    pub fn entries(&mut self, map: &str, entries: u32) -> Result<()> {
+        let name = self.name;
+        let mut map_mut = self
+            .open
+            .maps_mut()
+            .find(|m| m.name() == map)
+            .ok_or_else(|| Error::system(format!("{name} has no map {map}")))?;
+        map_mut.set_max_entries(entries).doing(|| format!("size of {map}"))
+    }
+
+    /// Sets the name under which `tc` knows the qdisc: at most 15 characters.
+    pub fn qdisc_name(&mut self, qdisc: &str) -> Result<()> {
+        let missing = || Error::system("the BPF object has no qdisc");
+        let mut map = self.open.maps_mut().find(|map| map.name() == "sluice").ok_or_else(missing)?;
+        let id = map.initial_value_mut().and_then(|bytes| bytes.get_mut(..16)).ok_or_else(missing)?;
+        id.fill(0);
+        for (to, from) in id[..15].iter_mut().zip(qdisc.bytes()) {
+            *to = from;
+        }
+        Ok(())
+    }
+
+    /// Only these programs are loaded.
+    pub fn only(&mut self, programs: &[&str]) {
+        for mut program in self.open.progs_mut() {
+            let wanted = programs.iter().any(|name| program.name() == *name);
+            program.set_autoload(wanted);
+        }
+    }
+
+    /// Uses a map that is pinned in `dir` under its name instead of a new one, for each that is.
+    pub fn share(&mut self, dir: &Path) -> Result<()> {
+        for mut map in self.open.maps_mut() {
+            let path = dir.join(map.name());
+            if path.exists() {
+                map.reuse_pinned_map(&path).doing(|| format!("sharing {}", path.display()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Loads it. If the verifier refuses, its whole log goes into a file beside `log_dir`, and the error has the end of it.
+    pub fn load(self, log_dir: &Path) -> Result<Object> {
+        if let Ok(mut log) = LOG.lock() {
+            log.clear();
+        }
+        let name = self.name;
+        self.open.load().map_err(|error| refusal(name, &error, log_dir))
+    }
+}
+
+fn refusal(name: &str, error: &libbpf_rs::Error, log_dir: &Path) -> Error {
+    let log = LOG.lock().map(|log| log.clone()).unwrap_or_default();
+    if error.kind() == libbpf_rs::ErrorKind::PermissionDenied && !log.contains("processed") {
+        return Error::new(Kind::Unsupported, format!("the kernel does not let BPF programs be loaded ({error})"))
+            .help("check `sysctl kernel.unprivileged_bpf_disabled`, lockdown (`cat /sys/kernel/security/lockdown`), and the capabilities CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON of this process");
+    }
+    let path: PathBuf = log_dir.join(format!("verifier-{name}.log"));
+    let saved = std::fs::create_dir_all(log_dir).and_then(|()| std::fs::write(&path, &log));
+    let telling: Vec<&str> = log
+        .lines()
+        .filter(|line| {
+            !line.trim().is_empty()
+                && !line.starts_with("processed ")
+                && !line.contains("-- END")
+                && !line.contains("-- BEGIN")
+        })
+        .collect();
+    let tail = telling[telling.len().saturating_sub(6)..].join("\n    ");
+    let mut error =
+        Error::new(Kind::Unsupported, format!("this kernel refuses the BPF object `{name}` ({error}):\n    {tail}"));
+    error.cure = Some(match saved {
+        Ok(()) => format!("the whole log is in {}; `sluice doctor` says what this kernel lacks", path.display()),
+        Err(e) => format!("the log could not be saved in {}: {e}", path.display()),
+    });
+    error
+}
+
+/// Pins every map of a loaded object in `dir`, under its name. Those that are there already are shared ones.
+pub fn pin_maps(object: &mut Object, dir: &Path) -> Result<()> {
+    for mut map in object.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        // Constants and globals are named after the object; nobody looks for them there.
+        if name.contains('.') || name == "sluice" {
+            continue;
+        }
+        let path = dir.join(&name);
+        if !path.exists() {
+            map.pin(&path).doing(|| format!("pinning {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Pins every program that was loaded.
+pub fn pin_programs(object: &Object, dir: &Path) -> Result<()> {
+    for mut program in object.progs_mut() {
+        // SAFETY: the program belongs to the object, which is alive.
+        let loaded =
+            unsafe { libbpf_sys::bpf_program__fd(libbpf_rs::AsRawLibbpf::as_libbpf_object(&*program).as_ptr()) } >= 0;
+        if loaded {
+            let path = dir.join(program.name());
+            program.pin(&path).doing(|| format!("pinning {}", path.display()))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! What `up` will do: a pure function of the policy, the interface, the kernel and the wishes of the caller.
+
+use crate::error::{Error, Result};
+use crate::features::Features;
+use crate::interface::Interface;
+use crate::record::{Engine, Hook};
+use sluice_policy::{Exceed, Mode, Rate, Resolved, SplitGso};
+
+/// Below this rate a super-packet of 64 KiB holds the link for more than half a millisecond, and is split.
+const SPLIT_BELOW: Rate = Rate(1_000_000_000);
+
+/// What the caller wants.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wishes {
+    /// `--engine`; none: the best there is.
+    pub engine: Option<Engine>,
+    /// `--classifier`; none: what suits the interface.
+    pub hook: Option<Hook>,
+    /// `--ingress-rate`.
+    pub ingress_rate: Option<Rate>,
+}
+
+/// What will be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// What queues.
+    pub engine: Engine,
+    /// What classifies on arrival.
+    pub hook: Hook,
+    /// Whether super-packets are split on their way out.
+    pub split: bool,
+    /// How many queues get a scheduler each; 0: one for all.
+    pub queues: u32,
+    /// Whether merging of arriving packets is turned off.
+    pub gro_off: bool,
+    /// What the caller should know.
+    pub notes: Vec<String>,
+}
+
+/// Decides. Fails where the kernel cannot do what is asked for.
+pub fn plan(
+    policy: &Resolved,
+    interface: &Interface,
+    features: &Features,
+    wishes: &Wishes,
+    root: &str,
+) -> Result<Plan> {
+    let mut notes = Vec::new();
+    if !features.btf {
+        return Err(Error::unsupported("this kernel does not describe its types (/sys/kernel/btf/vmlinux is missing)")
+            .help("use a kernel with CONFIG_DEBUG_INFO_BTF, as Debian's are from version 11 on"));
+    }
+    let engine = choose_engine(policy, features, wishes, &mut notes)?;
+    let shapes = policy.link_rate.is_some();
+    if wishes.ingress_rate.is_some() {
+        if engine == Engine::None {
+            return Err(Error::input("a policy that only classifies does not shape what arrives")
+                .help("leave --ingress-rate away, or remove \"mode\": \"classify_only\" from the policy"));
+        }
+        if !features.ifb {
+            return Err(Error::unsupported("this kernel has no ifb device, which --ingress-rate needs")
+                .help("load the module ifb, or use a kernel with CONFIG_IFB"));
+        }
+    }
+    let wanted = match policy.split_gso {
+        SplitGso::On => true,
+        SplitGso::Off => false,
+        SplitGso::Auto => policy.link_rate.is_some_and(|rate| rate <= SPLIT_BELOW),
+    } && engine != Engine::None;
+    let split = wanted && features.ifb && features.clsact;
+    if wanted && !split {
+        notes.push(format!(
+            "super-packets are not split, since this kernel has no {}: one can hold the link for {}",
+            if features.ifb { "clsact" } else { "ifb" },
+            policy.link_rate.map_or("long".to_owned(), |rate| format!("{:.1} ms", 65_536.0 * 8e3 / rate.0 as f64))
+        ));
+    }
+    let ingress_slow = wishes.ingress_rate.is_some_and(|rate| rate <= SPLIT_BELOW) && policy.split_gso != SplitGso::Off;
+    let limited = shapes || policy.classes.iter().any(|class| class.ceil.is_some() || class.rate.is_some());
+    let several = engine == Engine::Qdisc && !limited && interface.tx_queues > 1 && matches!(root, "mq" | "noqueue");
+    if several {
+        notes.push(format!(
+            "nothing is shaped, so each of the {} queues has a scheduler of its own, below mq",
+            interface.tx_queues
+        ));
+    }
+    if !shapes && engine != Engine::None {
+        notes.push(
+            "no link rate: the queue forms here only while the driver pushes back; `--rate` owns the bottleneck"
+                .to_owned(),
+        );
+    }
+    Ok(Plan {
+        engine,
+        hook: choose_hook(policy, interface, wishes, &mut notes),
+        split,
+        queues: if several { interface.tx_queues } else { 0 },
+        gro_off: ingress_slow && interface.kind.is_none(),
+        notes,
+    })
+}
+
+fn choose_engine(policy: &Resolved, features: &Features, wishes: &Wishes, notes: &mut Vec<String>) -> Result<Engine> {
+    if policy.mode == Mode::ClassifyOnly {
+        notes.push("the policy only classifies: nothing is queued, so no engine runs".to_owned());
+        return Ok(Engine::None);
+    }
+    match wishes.engine {
+        Some(Engine::Qdisc) if !features.bpf_qdisc => {
+            Err(Error::unsupported(format!("kernel {} has no BPF qdisc, which engine `qdisc` needs", features.release))
+                .help(
+                    "use a kernel from 6.16 with CONFIG_NET_SCH_BPF (Debian 13's backports have one), or --engine tc",
+                ))
+        }
+        Some(Engine::Tc) if !features.htb => Err(no_htb(features)),
+        Some(engine) => Ok(engine),
+        None if features.bpf_qdisc => {
+            notes.push("engine qdisc: this kernel has BPF qdiscs".to_owned());
+            Ok(Engine::Qdisc)
+        }
+        None if features.htb => {
+            notes.push("engine tc: this kernel has no BPF qdisc (from 6.16, CONFIG_NET_SCH_BPF)".to_owned());
+            Ok(Engine::Tc)
+        }
+        None => Err(no_htb(features)),
+    }
+}
+
+fn no_htb(features: &Features) -> Error {
+    Error::unsupported(format!("kernel {} has no HTB, which engine `tc` needs", features.release))
+        .help("load the module sch_htb, or use a kernel with CONFIG_NET_SCH_HTB")
+}
+
+fn choose_hook(policy: &Resolved, interface: &Interface, wishes: &Wishes, notes: &mut Vec<String>) -> Hook {
+    let polices = policy.classes.iter().any(|class| class.exceed == Exceed::Police);
+    let real = interface.kind.is_none() && interface.ethernet && interface.name != "lo";
+    match wishes.hook {
+        Some(Hook::Xdp) if interface.kind.as_deref() == Some("veth") => {
+            notes.push(
+                "XDP on a veth turns off segmentation offload at its peer: bulk TCP becomes slower there".to_owned(),
+            );
+            Hook::Xdp
+        }
+        Some(hook) => hook,
+        // XDP pays where packets are dropped on arrival; a driver may reset the link to attach it.
+        None if real && polices => Hook::Xdp,
+        None => Hook::Tc,
+    }
+}

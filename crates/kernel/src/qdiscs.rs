@@ -1,0 +1,49 @@
+//! The qdiscs that an interface has, and whether they are the kernel's defaults.
+
+use crate::error::Result;
+use crate::iproute;
+use serde::Deserialize;
+
+/// A qdisc as `tc -j` shows it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Qdisc {
+    /// fq_codel, htb, mq ...
+    pub kind: String,
+    /// `8001:`; `0:` for one that the kernel chose by default.
+    pub handle: String,
+    /// Whether it is the root.
+    #[serde(default)]
+    pub root: bool,
+}
+
+/// All of an interface's qdiscs, those of its hooks too.
+pub fn list(interface: &str) -> Result<Vec<Qdisc>> {
+    iproute::json("tc", &format!("-j qdisc show dev {interface}"))
+}
+
+/// The root, if there is one.
+pub fn root(interface: &str) -> Result<Option<Qdisc>> {
+    Ok(list(interface)?.into_iter().find(|qdisc| qdisc.root))
+}
+
+impl Qdisc {
+    /// Whether the kernel put it there by itself: then removing what replaces it brings it back.
+    pub fn is_default(&self) -> bool {
+        self.handle == "0:"
+    }
+}
+
+/// Whether the interface has the hook qdisc that filters on arrival and departure attach to.
+pub fn has_clsact(interface: &str) -> Result<bool> {
+    Ok(list(interface)?.iter().any(|qdisc| qdisc.kind == "clsact"))
+}
+
+/// A dump that a person can rebuild a hierarchy from.
+pub fn dump(interface: &str) -> Result<String> {
+    let mut text = String::new();
+    for what in ["qdisc show", "class show", "filter show"] {
+        text += &format!("# tc {what} dev {interface}\n");
+        text += &iproute::tc(&format!("{what} dev {interface}"))?;
+    }
+    Ok(text)
+}

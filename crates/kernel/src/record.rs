@@ -1,0 +1,201 @@
+//! What is known of a managed interface between two commands: a file per interface, written before anything it speaks
+//! of is done, so that whoever dies leaves enough for `down` to clean up.
+
+use crate::error::{Doing, Error, Result};
+use crate::netns;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+const DIRECTORY: &str = "/run/sluice";
+
+/// What queues the packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Engine {
+    /// The scheduler core as a BPF qdisc.
+    Qdisc,
+    /// The kernel's HTB, with a BPF classifier.
+    Tc,
+    /// Nothing: the policy only classifies.
+    None,
+}
+
+impl Engine {
+    /// As the command line names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Qdisc => "qdisc",
+            Engine::Tc => "tc",
+            Engine::None => "none",
+        }
+    }
+}
+
+/// How arriving packets are classified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hook {
+    /// XDP in the driver, and tc behind it.
+    Xdp,
+    /// tcx, or clsact where the kernel has no tcx.
+    Tc,
+}
+
+/// How far a command has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// `up` has begun and not ended.
+    Starting,
+    /// In force.
+    Active,
+    /// `down` has begun and not ended.
+    Stopping,
+}
+
+/// A managed interface.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Record {
+    /// Version of the ABI that its pins have.
+    pub abi_version: u32,
+    /// Name when it was taken into management.
+    pub interface: String,
+    /// Number of the interface.
+    pub ifindex: u32,
+    /// Number of its network namespace.
+    pub netns: u64,
+    /// How far the last command came.
+    pub phase: Phase,
+    /// What queues.
+    pub engine: Engine,
+    /// What classifies on arrival.
+    pub hook: Hook,
+    /// Name of our qdisc type, with engine `qdisc`.
+    pub qdisc: String,
+    /// How many queues have a scheduler each; 0: one at the root serves all.
+    pub queues: u32,
+    /// The mark of the policy on packets.
+    pub tag: u16,
+    /// Number of the configuration in force.
+    pub generation: u32,
+    /// The policy in canonical form, as JSON.
+    pub policy: String,
+    /// Name of the policy.
+    pub policy_name: String,
+    /// Where it was read from.
+    pub policy_source: String,
+    /// `--rate`, bits per second.
+    pub rate_bps: Option<u64>,
+    /// `--ingress-rate`, bits per second.
+    pub ingress_rate_bps: Option<u64>,
+    /// Whether super-packets are split on their way out.
+    pub split: bool,
+    /// Whether leaves are fq_codel, with engine `tc`.
+    pub fq_codel: bool,
+    /// Whether we have added clsact.
+    pub made_clsact: bool,
+    /// Whether merging of arriving packets was on before we turned it off.
+    pub gro_was_on: bool,
+    /// Dump of a hand-made hierarchy that `--force` has replaced.
+    pub replaced: Option<PathBuf>,
+    /// When the policy in force was applied, seconds since 1970.
+    pub applied_s: u64,
+}
+
+impl Record {
+    /// Name of the device behind which arriving packets are queued.
+    pub fn ingress_device(&self) -> String {
+        format!("sluice-in{}", self.ifindex)
+    }
+
+    /// Name of the device that splits super-packets.
+    pub fn split_device(&self) -> String {
+        format!("sluice-sp{}", self.ifindex)
+    }
+
+    fn key(&self) -> String {
+        key(&self.interface, self.netns)
+    }
+
+    /// Directory of its pins below `root`.
+    pub fn pins(&self, root: &Path) -> PathBuf {
+        root.join(self.key())
+    }
+
+    /// The record of an interface in the process's namespace.
+    pub fn find(interface: &str) -> Result<Option<Record>> {
+        let path = file(&key(interface, netns::inode()?));
+        if path.exists() { read(&path).map(Some) } else { Ok(None) }
+    }
+
+    /// All records of the machine, whatever their namespace.
+    pub fn all() -> Result<Vec<Record>> {
+        let Ok(entries) = fs::read_dir(DIRECTORY) else { return Ok(Vec::new()) };
+        let mut records = Vec::new();
+        for entry in entries.flatten() {
+            if entry.path().extension().is_some_and(|extension| extension == "json") {
+                records.push(read(&entry.path())?);
+            }
+        }
+        records.sort_by(|a, b| (a.netns, &a.interface).cmp(&(b.netns, &b.interface)));
+        Ok(records)
+    }
+
+    /// Writes it, whole or not at all.
+    pub fn save(&self) -> Result<()> {
+        let path = file(&self.key());
+        let partial = path.with_extension("partial");
+        let text = serde_json::to_string_pretty(self).doing(|| "a record".to_owned())?;
+        fs::create_dir_all(DIRECTORY)
+            .and_then(|()| fs::write(&partial, text))
+            .and_then(|()| fs::rename(&partial, &path))
+            .doing(|| format!("writing {}", path.display()))
+    }
+
+    /// Forgets it.
+    pub fn remove(&self) -> Result<()> {
+        let path = file(&self.key());
+        fs::remove_file(&path).doing(|| format!("removing {}", path.display()))
+    }
+}
+
+/// The directory of records, dumps and logs.
+pub fn directory() -> &'static Path {
+    Path::new(DIRECTORY)
+}
+
+fn key(interface: &str, netns: u64) -> String {
+    if netns::first_inode().is_some_and(|first| first == netns) {
+        interface.to_owned()
+    } else {
+        format!("{interface}@{netns}")
+    }
+}
+
+fn file(key: &str) -> PathBuf {
+    directory().join(format!("{key}.json"))
+}
+
+fn read(path: &Path) -> Result<Record> {
+    let text = fs::read_to_string(path).doing(|| format!("reading {}", path.display()))?;
+    serde_json::from_str(&text).map_err(|error| {
+        Error::system(format!("{}: not a record of this version: {error}", path.display()))
+            .help("it was written by another version of sluice: use that one for `sluice down`, then this one")
+    })
+}
+
+/// Held while a command changes anything; other commands wait.
+pub struct Lock(#[expect(dead_code, reason = "the lock is released when the file is closed")] nix::fcntl::Flock<File>);
+
+impl Lock {
+    /// Waits for its turn.
+    pub fn take() -> Result<Lock> {
+        let path = directory().join("lock");
+        let file =
+            fs::create_dir_all(DIRECTORY).and_then(|()| File::create(&path)).doing(|| path.display().to_string())?;
+        nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusive)
+            .map(Lock)
+            .map_err(|(_, error)| Error::system(format!("locking {}: {error}", path.display())))
+    }
+}

@@ -1,0 +1,51 @@
+//! Rates and bursts as token buckets hold them: time per byte, and time.
+
+use sluice_abi as abi;
+use sluice_policy::{Bytes, Rate};
+
+const NS_PER_S: u128 = 1_000_000_000;
+
+/// Nanoseconds per byte at this rate, times 2^20, rounded to the nearest: `struct sl_bucket.cost`.
+pub fn cost(rate: Rate) -> u64 {
+    per_byte(rate, 1 << 20)
+}
+
+/// How long this many bytes take at this rate, in ns.
+pub fn duration_ns(bytes: Bytes, rate: Rate) -> u64 {
+    scaled(u128::from(bytes.0) * 8 * NS_PER_S, rate)
+}
+
+/// A policer's bucket: 1/16 ns, and per byte times 2^16.
+pub(crate) fn police(rate: Rate, burst: Bytes) -> abi::sl_police_conf {
+    abi::sl_police_conf { cost: per_byte(rate, 16 << 16), burst: scaled(u128::from(burst.0) * 8 * NS_PER_S * 16, rate) }
+}
+
+fn per_byte(rate: Rate, factor: u128) -> u64 {
+    scaled(8 * NS_PER_S * factor, rate).max(1)
+}
+
+fn scaled(amount: u128, rate: Rate) -> u64 {
+    let bps = u128::from(rate.0.max(1));
+    u64::try_from((amount + bps / 2) / bps).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_megabit_takes_8_us_a_byte() {
+        assert_eq!(cost(Rate(1_000_000)), 8000 << 20);
+        assert_eq!(duration_ns(Bytes(125_000), Rate(1_000_000)), 1_000_000_000);
+        let bucket = police(Rate(1_000_000), Bytes(1000));
+        assert_eq!((bucket.cost, bucket.burst), (8000 * 16 << 16, 8_000_000 * 16));
+    }
+
+    #[test]
+    fn costs_are_exact_to_a_millionth_up_to_10_gbit() {
+        for bps in [64_000, 19_000_000, 997_000_000, 10_000_000_000] {
+            let exact = 8e9 * f64::from(1 << 20) / bps as f64;
+            assert!((cost(Rate(bps)) as f64 / exact - 1.0).abs() < 1e-6, "{bps}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The last pure stage of the configuration pipeline: a resolved policy becomes the numbers that the maps hold.
+//!
+//! Nothing here touches a kernel. [`compile`] gives the same tables for the same input, byte for byte.
+
+mod bitmap;
+mod bucket;
+mod matcher;
+mod queues;
+mod rule;
+
+pub use bucket::{cost, duration_ns};
+pub use matcher::{MatchError, Prefix};
+
+use sluice_abi as abi;
+use sluice_policy::{Bytes, ClassFrom, Exceed, Malformed, Mode, Rate, Resolved};
+
+/// What the tables depend on besides the policy.
+#[derive(Debug, Clone, Copy)]
+pub struct Context {
+    /// Number of this configuration on its interface, 1 or more.
+    pub generation: u32,
+    /// 1 to 1023: the mark of this policy on packets whose class is handed on.
+    pub tag: u16,
+    /// Which of the two buffers the tables go into.
+    pub buffer: u32,
+    /// The rate at which departures are shaped, if they are.
+    pub egress_rate: Option<Rate>,
+    /// The rate at which arrivals are shaped, if they are.
+    pub ingress_rate: Option<Rate>,
+    /// Bytes of link-layer header that the host counts in a packet's length: 14 for Ethernet, 0 without a header.
+    pub header_bytes: u32,
+}
+
+/// What goes into the maps.
+pub struct Compiled {
+    /// The value of `tables`, in the context's buffer.
+    pub tables: Box<abi::sl_tables>,
+    /// The keys and values of `src_prefixes` that belong to the buffer.
+    pub src_prefixes: Vec<Prefix>,
+    /// Likewise of `dst_prefixes`.
+    pub dst_prefixes: Vec<Prefix>,
+    /// The values of `sched_conf` for this buffer, by direction.
+    pub sched: [Box<abi::sl_sched_conf>; abi::SL_DIRECTIONS as usize],
+}
+
+/// Lowers a resolved policy. Fails only where a policy needs more distinct rule sets than the tables have rows.
+pub fn compile(policy: &Resolved, context: &Context) -> Result<Compiled, MatchError> {
+    let rules = rule::ordered(policy);
+    let mut tables = abi::boxed_zeroed::<abi::sl_tables>();
+    let (src_prefixes, dst_prefixes) = matcher::fill(&mut tables, &rules, context.buffer)?;
+    tables.abi_version = abi::SL_ABI_VERSION;
+    tables.generation = context.generation;
+    tables.tag = context.tag;
+    tables.default_class = policy.default_class.0;
+    tables.drop_malformed = u8::from(policy.malformed == Malformed::Drop);
+    tables.rules = rules.len() as u32;
+    for (i, rule) in rules.iter().enumerate() {
+        tables.rule[i] = rule.describe();
+    }
+    fill_classes(&mut tables, policy);
+    Ok(Compiled {
+        tables,
+        src_prefixes,
+        dst_prefixes,
+        sched: [queues::conf(policy, context, abi::SL_EGRESS), queues::conf(policy, context, abi::SL_INGRESS)],
+    })
+}
+
+fn fill_classes(tables: &mut abi::sl_tables, policy: &Resolved) {
+    tables.class_from = match policy.mode {
+        Mode::ScheduleOnly { by: ClassFrom::Dscp } => abi::SL_FROM_DSCP,
+        Mode::ScheduleOnly { by: ClassFrom::Mark } => abi::SL_FROM_MARK,
+        Mode::Full | Mode::ClassifyOnly => abi::SL_FROM_RULES,
+    } as u8;
+    tables.dscp_class = [policy.default_class.0; 64];
+    let mut marks = 0;
+    for class in &policy.classes {
+        let id = usize::from(class.id.0);
+        tables.classes |= 1 << id;
+        tables.class_name[id] = name(&class.name);
+        for &dscp in &class.dscp {
+            tables.dscp_class[usize::from(dscp & 63)] = class.id.0;
+        }
+        for &mark in &class.marks {
+            if let Some(slot) = tables.mark.get_mut(marks) {
+                *slot = abi::sl_mark { mark, class: u32::from(class.id.0) };
+                marks += 1;
+            }
+        }
+        if let (Exceed::Police, Some(ceil)) = (class.exceed, class.ceil) {
+            let burst = class.burst.unwrap_or(Bytes(0));
+            for direction in &mut tables.police {
+                direction[id] = bucket::police(ceil, burst);
+            }
+        }
+    }
+    tables.marks = marks as u32;
+}
+
+/// A name as the tables hold it: NUL-terminated, cut at a character.
+fn name(text: &str) -> [std::ffi::c_char; abi::SL_NAME_BYTES as usize] {
+    let mut out = [0; abi::SL_NAME_BYTES as usize];
+    let mut end = text.len().min(out.len() - 1);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    for (to, from) in out.iter_mut().zip(&text.as_bytes()[..end]) {
+        *to = *from as std::ffi::c_char;
+    }
+    out
+}
