@@ -1,0 +1,113 @@
+//! The scheduler core of `sched/`, compiled natively: the very source that runs in the kernel, for tests, the simulator
+//! and engines in userspace.
+
+use sluice_abi as abi;
+
+#[repr(C)]
+#[derive(Default)]
+struct RawVerdict {
+    action: u32,
+    slot: u32,
+    class: u32,
+    len_bytes: u32,
+    wake_ns: u64,
+}
+
+const WAIT: u32 = 1;
+const SEND: u32 = 2;
+
+unsafe extern "C" {
+    fn sl_core_enqueue(s: *mut abi::sl_sched, class: u32, len_bytes: u32, segments: u32, now_ns: u64) -> i32;
+    fn sl_core_dequeue(s: *mut abi::sl_sched, now_ns: u64, verdict: *mut RawVerdict);
+    fn sl_core_configure(s: *mut abi::sl_sched, conf: *const abi::sl_sched_conf, now_ns: u64);
+    fn sl_core_clear(s: *mut abi::sl_sched);
+    fn sl_core_wipe(s: *mut abi::sl_sched);
+    fn sl_core_wire_bytes(s: *const abi::sl_sched, len_bytes: u32, segments: u32) -> u32;
+    fn sl_core_sojourn_bucket(ns: u64) -> u32;
+}
+
+/// What to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing is queued.
+    Idle,
+    /// Nothing may be sent before this time, ns.
+    Wait(u64),
+    /// Send the packet of this slot; the slot is free again.
+    Send {
+        /// Which.
+        slot: u32,
+        /// Its class.
+        class: u32,
+        /// Its length.
+        len_bytes: u32,
+    },
+}
+
+/// One scheduler.
+pub struct Scheduler {
+    state: Box<abi::sl_sched>,
+}
+
+impl Scheduler {
+    /// An empty one with this configuration, at this time.
+    pub fn new(conf: &abi::sl_sched_conf, now_ns: u64) -> Scheduler {
+        let mut scheduler = Scheduler { state: abi::boxed_zeroed() };
+        scheduler.configure(conf, now_ns);
+        scheduler
+    }
+
+    /// The state, as the kernel's maps show it.
+    pub fn state(&self) -> &abi::sl_sched {
+        &self.state
+    }
+
+    /// A new configuration takes force; packets and counters stay.
+    pub fn configure(&mut self, conf: &abi::sl_sched_conf, now_ns: u64) {
+        // SAFETY: both point at whole values; the core keeps neither.
+        unsafe { sl_core_configure(&mut *self.state, conf, now_ns) }
+    }
+
+    /// The slot that the packet has now, or the reason (`enum sl_drop`) for which it is refused.
+    pub fn enqueue(&mut self, class: u32, len_bytes: u32, segments: u32, now_ns: u64) -> Result<u32, u32> {
+        // SAFETY: the state is whole; the core masks the class.
+        let answer = unsafe { sl_core_enqueue(&mut *self.state, class, len_bytes, segments, now_ns) };
+        u32::try_from(answer).map_err(|_| (-1 - answer) as u32)
+    }
+
+    /// What to do next.
+    pub fn dequeue(&mut self, now_ns: u64) -> Verdict {
+        let mut raw = RawVerdict::default();
+        // SAFETY: the state is whole, and the verdict has the layout of struct sl_verdict.
+        unsafe { sl_core_dequeue(&mut *self.state, now_ns, &mut raw) };
+        match raw.action {
+            SEND => Verdict::Send { slot: raw.slot, class: raw.class, len_bytes: raw.len_bytes },
+            WAIT => Verdict::Wait(raw.wake_ns),
+            _ => Verdict::Idle,
+        }
+    }
+
+    /// Every packet is gone; counters and configuration stay.
+    pub fn clear(&mut self) {
+        // SAFETY: the state is whole.
+        unsafe { sl_core_clear(&mut *self.state) }
+    }
+
+    /// As good as new: empty, unconfigured, all counters zero.
+    pub fn wipe(&mut self) {
+        // SAFETY: the state is whole.
+        unsafe { sl_core_wipe(&mut *self.state) }
+    }
+
+    /// What a packet takes on the link below.
+    pub fn wire_bytes(&self, len_bytes: u32, segments: u32) -> u32 {
+        // SAFETY: the state is whole and only read.
+        unsafe { sl_core_wire_bytes(&*self.state, len_bytes, segments) }
+    }
+}
+
+/// The bucket of the sojourn histogram that counts this time.
+pub fn sojourn_bucket(ns: u64) -> usize {
+    // SAFETY: takes and gives numbers.
+    unsafe { sl_core_sojourn_bucket(ns) as usize }
+}

@@ -1,0 +1,308 @@
+//! What the core promises, on traffic made here.
+
+use proptest::prelude::*;
+use sluice_abi as abi;
+use sluice_core::{Scheduler, Verdict};
+
+const MS: u64 = 1_000_000;
+const FRAME: u32 = 1500;
+
+fn conf(kind: u32, classes: &[(u32, u32)]) -> Box<abi::sl_sched_conf> {
+    let mut conf = abi::boxed_zeroed::<abi::sl_sched_conf>();
+    conf.kind = kind;
+    conf.generation = 1;
+    conf.slots = abi::SL_SLOTS;
+    for (class, &(level, quantum)) in conf.classes.iter_mut().zip(classes) {
+        class.level = level;
+        class.quantum_bytes = quantum;
+        class.limit_pkts = 1000;
+        class.limit_bytes = u32::MAX;
+    }
+    conf
+}
+
+fn cost(bps: u64) -> u64 {
+    (8_000_000_000u64 << 20) / bps
+}
+
+/// Bytes that each class sends if the first `classes` are never empty and the link has no limit.
+fn shares(scheduler: &mut Scheduler, lengths: &[u32], packets: usize) -> Vec<u64> {
+    let mut sent = vec![0; lengths.len()];
+    for (class, &len) in lengths.iter().enumerate() {
+        for _ in 0..20 {
+            scheduler.enqueue(class as u32, len, 1, 0).expect("room");
+        }
+    }
+    for _ in 0..packets {
+        let Verdict::Send { class, len_bytes, .. } = scheduler.dequeue(0) else { panic!("idle with packets") };
+        sent[class as usize] += u64::from(len_bytes);
+        scheduler.enqueue(class, len_bytes, 1, 0).expect("room");
+    }
+    sent
+}
+
+#[test]
+fn strict_priority_never_inverts() {
+    let mut s = Scheduler::new(&conf(abi::SL_STRICT_PRIORITY, &[(2, FRAME), (0, FRAME), (1, FRAME)]), 0);
+    for class in [0, 1, 2, 0, 1, 2] {
+        s.enqueue(class, FRAME, 1, 0).expect("room");
+    }
+    let order: Vec<u32> = std::iter::from_fn(|| match s.dequeue(0) {
+        Verdict::Send { class, .. } => Some(class),
+        _ => None,
+    })
+    .collect();
+    assert_eq!(order, [1, 1, 2, 2, 0, 0]);
+}
+
+#[test]
+fn equal_priorities_share_by_quantum() {
+    let mut s = Scheduler::new(&conf(abi::SL_STRICT_PRIORITY, &[(1, 1500), (1, 3000), (1, 4500)]), 0);
+    let sent = shares(&mut s, &[1500, 700, 300], 60_000);
+    for (class, weight) in [1.0, 2.0, 3.0].iter().enumerate() {
+        let share = sent[class] as f64 / sent.iter().sum::<u64>() as f64;
+        assert!((share - weight / 6.0).abs() < 0.002, "class {class}: {share}");
+    }
+}
+
+#[test]
+fn deficit_round_robin_survives_packets_far_above_the_quantum() {
+    let mut s = Scheduler::new(&conf(abi::SL_DEFICIT_ROUND_ROBIN, &[(0, 500), (0, 1000)]), 0);
+    let sent = shares(&mut s, &[65_000, 1500], 200_000);
+    let share = sent[0] as f64 / (sent[0] + sent[1]) as f64;
+    assert!((share - 1.0 / 3.0).abs() < 0.01, "{share}");
+}
+
+#[test]
+fn a_ceiling_holds_a_class_and_nobody_else() {
+    let mut conf = conf(abi::SL_STRICT_PRIORITY, &[(0, FRAME), (1, FRAME)]);
+    conf.classes[0].ceil_cost = cost(1_000_000);
+    conf.classes[0].ceil_burst_ns = 12 * MS; // one frame
+    conf.link_cost = cost(10_000_000);
+    let mut s = Scheduler::new(&conf, 0);
+    let (mut now, mut sent) = (0, [0u64; 2]);
+    while now < 2_000 * MS {
+        for class in 0..2 {
+            while s.state().classes[class].backlog_pkts < 5 {
+                s.enqueue(class as u32, FRAME, 1, now).expect("room");
+            }
+        }
+        match s.dequeue(now) {
+            Verdict::Send { class, len_bytes, .. } => sent[class as usize] += u64::from(len_bytes),
+            Verdict::Wait(until) => {
+                assert!(until > now, "a wait until the past");
+                now = until;
+            }
+            Verdict::Idle => panic!("idle with packets"),
+        }
+    }
+    let bps = |bytes: u64| bytes as f64 * 8.0 / 2.0;
+    assert!((bps(sent[0]) / 1e6 - 1.0).abs() < 0.02, "{}", bps(sent[0]));
+    assert!((bps(sent[0] + sent[1]) / 10e6 - 1.0).abs() < 0.002, "{}", bps(sent[0] + sent[1]));
+}
+
+#[test]
+fn rates_are_exact_in_the_long_run() {
+    for (bps, len) in [(64_000, 1500), (20_000_000, 64), (1_000_000_000, 64), (10_000_000_000, 1500)] {
+        let mut conf = conf(abi::SL_STRICT_PRIORITY, &[(0, FRAME)]);
+        conf.link_cost = cost(bps);
+        let mut s = Scheduler::new(&conf, 0);
+        let (mut now, mut sent) = (0, 0u64);
+        for _ in 0..100_000 {
+            s.enqueue(0, len, 1, now).expect("room");
+            loop {
+                match s.dequeue(now) {
+                    Verdict::Wait(until) => now = until,
+                    Verdict::Send { len_bytes, .. } => break sent += u64::from(len_bytes),
+                    Verdict::Idle => panic!("idle with a packet"),
+                }
+            }
+        }
+        let got = sent as f64 * 8e9 / now as f64;
+        assert!((got / bps as f64 - 1.0).abs() < 1e-4, "{bps} bit/s, {len} bytes: {got}");
+    }
+}
+
+#[test]
+fn a_guarantee_goes_before_a_higher_priority() {
+    let mut conf = conf(abi::SL_STRICT_PRIORITY, &[(0, FRAME), (1, FRAME)]);
+    conf.classes[1].rate_cost = cost(2_000_000);
+    conf.classes[1].rate_burst_ns = 5 * MS;
+    conf.link_cost = cost(10_000_000);
+    let mut s = Scheduler::new(&conf, 0);
+    let (mut now, mut sent) = (0, [0u64; 2]);
+    while now < 2_000 * MS {
+        for class in 0..2 {
+            while s.state().classes[class].backlog_pkts < 5 {
+                s.enqueue(class as u32, FRAME, 1, now).expect("room");
+            }
+        }
+        match s.dequeue(now) {
+            Verdict::Send { class, len_bytes, .. } => sent[class as usize] += u64::from(len_bytes),
+            Verdict::Wait(until) => now = until,
+            Verdict::Idle => panic!("idle with packets"),
+        }
+    }
+    let share = sent[1] as f64 / (sent[0] + sent[1]) as f64;
+    assert!((share - 0.2).abs() < 0.01, "{share}");
+}
+
+#[test]
+fn refusals_are_counted_by_reason() {
+    let mut conf = conf(abi::SL_STRICT_PRIORITY, &[(0, FRAME), (0, FRAME), (0, FRAME)]);
+    conf.classes[0].limit_pkts = 2;
+    conf.classes[1].limit_bytes = 2000;
+    conf.classes[2].policed = 1;
+    conf.classes[2].ceil_cost = cost(1_000_000);
+    let mut s = Scheduler::new(&conf, 0);
+    let answers: Vec<_> = [0, 0, 0, 1, 1, 2, 2].iter().map(|&class| s.enqueue(class, FRAME, 1, 0).err()).collect();
+    assert_eq!(
+        answers,
+        [
+            None,
+            None,
+            Some(abi::SL_DROP_LIMIT_PKTS),
+            None,
+            Some(abi::SL_DROP_LIMIT_BYTES),
+            None,
+            Some(abi::SL_DROP_POLICED)
+        ]
+    );
+    for (class, reason) in [(0, abi::SL_DROP_LIMIT_PKTS), (1, abi::SL_DROP_LIMIT_BYTES), (2, abi::SL_DROP_POLICED)] {
+        assert_eq!(s.state().classes[class].dropped_pkts[reason as usize], 1);
+        assert_eq!(s.state().classes[class].dropped_bytes, u64::from(FRAME));
+    }
+}
+
+#[test]
+fn a_new_configuration_keeps_packets_and_debts() {
+    let slow = {
+        let mut conf = conf(abi::SL_STRICT_PRIORITY, &[(0, FRAME), (1, FRAME)]);
+        conf.link_cost = cost(64_000);
+        conf
+    };
+    let mut s = Scheduler::new(&slow, 0);
+    for class in [0, 1, 0, 1] {
+        s.enqueue(class, 65_000, 1, 0).expect("room");
+    }
+    assert!(matches!(s.dequeue(0), Verdict::Send { class: 0, .. }));
+    assert!(matches!(s.dequeue(0), Verdict::Wait(until) if until > 8_000 * MS));
+    // The second class goes, the discipline changes, and so does the rate: 65,000 bytes are still owed, at 1 Gbit/s.
+    let mut fast = conf(abi::SL_DEFICIT_ROUND_ROBIN, &[(0, FRAME)]);
+    fast.generation = 2;
+    fast.link_cost = cost(1_000_000_000);
+    fast.classes[1].quantum_bytes = FRAME;
+    s.configure(&fast, 0);
+    let Verdict::Wait(until) = s.dequeue(0) else { panic!("the debt is gone") };
+    assert!((519_000..=521_000).contains(&until), "{until}");
+    assert!(s.enqueue(1, FRAME, 1, 0).is_err(), "a class that is gone takes nothing");
+    let mut left = Vec::new();
+    let mut now = until;
+    loop {
+        match s.dequeue(now) {
+            Verdict::Send { class, .. } => left.push(class),
+            Verdict::Wait(until) => now = until,
+            Verdict::Idle => break,
+        }
+    }
+    left.sort_unstable();
+    assert_eq!(left, [0, 1, 1], "what was queued still leaves");
+}
+
+#[test]
+fn clear_counts_what_it_drops_and_wipe_forgets() {
+    let mut s = Scheduler::new(&conf(abi::SL_STRICT_PRIORITY, &[(0, FRAME)]), 0);
+    for _ in 0..3 {
+        s.enqueue(0, FRAME, 1, 0).expect("room");
+    }
+    s.clear();
+    assert_eq!(s.dequeue(0), Verdict::Idle);
+    assert_eq!(s.state().classes[0].dropped_pkts[abi::SL_DROP_RESET as usize], 3);
+    assert_eq!(s.enqueue(0, FRAME, 1, 0), Ok(0), "the slots are free again");
+    s.wipe();
+    assert_eq!((s.state().generation, s.state().classes[0].enqueued_pkts), (0, 0));
+}
+
+#[test]
+fn frames_on_the_wire() {
+    let wire = |overhead: i32, mpu: u32, cells: u32, len: u32, segments: u32| {
+        let mut conf = conf(abi::SL_STRICT_PRIORITY, &[(0, FRAME)]);
+        (conf.overhead_bytes, conf.mpu_bytes, conf.cells) = (overhead, mpu, cells);
+        Scheduler::new(&conf, 0).wire_bytes(len, segments)
+    };
+    // Length includes 14 bytes of Ethernet; the presets count from the IP packet, so overhead is less by 14.
+    assert_eq!(wire(0, 0, abi::SL_CELLS_NONE, 1514, 1), 1514);
+    assert_eq!(wire(24, 84, abi::SL_CELLS_NONE, 1514, 1), 1538);
+    assert_eq!(wire(24, 84, abi::SL_CELLS_NONE, 42, 1), 84);
+    assert_eq!(wire(24, 84, abi::SL_CELLS_NONE, 3028, 2), 3076);
+    assert_eq!(wire(26, 0, abi::SL_CELLS_ATM, 1514, 1), 33 * 53);
+    assert_eq!(wire(26, 0, abi::SL_CELLS_ATM, 42, 1), 2 * 53);
+    assert_eq!(wire(16, 0, abi::SL_CELLS_PTM, 1008, 1), 1024 + 16);
+    assert_eq!(wire(-14, 0, abi::SL_CELLS_NONE, 1514, 1), 1500);
+}
+
+#[test]
+fn every_time_falls_into_the_bucket_that_names_it() {
+    for exponent in 0..50 {
+        for ns in [(1u64 << exponent) - 1, 1 << exponent, (1 << exponent) + (1 << exponent >> 1)] {
+            let (from, to) = abi::sojourn_bucket_ns(sluice_core::sojourn_bucket(ns));
+            let clamped = ns.min((u64::from(u32::MAX)) << 10);
+            assert!((from..to).contains(&clamped), "{ns} ns in [{from}, {to})");
+        }
+    }
+}
+
+proptest! {
+    /// Whatever comes in leaves, is refused and counted, or is queued; nothing leaves twice; order within a class holds.
+    #[test]
+    fn nothing_is_lost(
+        kind in 0..abi::SL_KINDS,
+        operations in prop::collection::vec((0u32..8, 40u32..9000, 0u64..300_000, any::<bool>()), 1..400),
+    ) {
+        let mut conf = conf(kind, &[(0, 1500), (0, 300), (1, 1500), (2, 9000), (2, 64), (3, 1500), (3, 1), (4, 1500)]);
+        conf.link_cost = cost(100_000_000);
+        conf.classes[1].ceil_cost = cost(5_000_000);
+        conf.classes[4].limit_pkts = 3;
+        conf.classes[5].limit_bytes = 10_000;
+        conf.classes[6].rate_cost = cost(1_000_000);
+        conf.classes[7].policed = 1;
+        conf.classes[7].ceil_cost = cost(3_000_000);
+        let mut s = Scheduler::new(&conf, 0);
+        let mut queued: Vec<std::collections::VecDeque<(u32, u32)>> = vec![Default::default(); 8];
+        let (mut now, mut refused) = (0, 0u64);
+        for &(class, len, gap, arrives) in &operations {
+            now += gap;
+            if arrives {
+                match s.enqueue(class, len, 1, now) {
+                    Ok(slot) => {
+                        prop_assert!(queued.iter().flatten().all(|&(taken, _)| taken != slot), "slot {slot} is taken");
+                        queued[class as usize].push_back((slot, len));
+                    }
+                    Err(_) => refused += 1,
+                }
+            } else if let Verdict::Send { slot, class, len_bytes } = s.dequeue(now) {
+                prop_assert_eq!(queued[class as usize].pop_front(), Some((slot, len_bytes)));
+            }
+        }
+        let state = s.state();
+        let count: u64 = state.classes.iter().map(|class| class.dropped_pkts.iter().sum::<u64>()).sum();
+        prop_assert_eq!(count, refused);
+        for (class, queue) in state.classes.iter().zip(&queued) {
+            prop_assert_eq!(class.backlog_pkts as usize, queue.len());
+            prop_assert_eq!(class.backlog_bytes, queue.iter().map(|&(_, len)| len).sum::<u32>());
+            prop_assert_eq!(class.enqueued_pkts, class.sent_pkts + u64::from(class.backlog_pkts));
+        }
+        // Work conservation: with time, all of it leaves.
+        let left: usize = queued.iter().map(|queue| queue.len()).sum();
+        for _ in 0..left {
+            loop {
+                match s.dequeue(now) {
+                    Verdict::Send { .. } => break,
+                    Verdict::Wait(until) => { prop_assert!(until > now); now = until; }
+                    Verdict::Idle => prop_assert!(false, "idle with packets"),
+                }
+            }
+        }
+        prop_assert_eq!(s.dequeue(now + 10_000 * MS), Verdict::Idle);
+    }
+}
