@@ -15,6 +15,7 @@ enum sl_direction { SL_EGRESS, SL_INGRESS };
 
 /* Index into proto_row: an IP protocol number, or one of these. */
 enum sl_proto_index {
+	SL_PROTO_TCP = 6,
 	SL_PROTO_ND = 256,	/* ICMPv6 neighbour discovery, RFC 4861 (types 133 to 137) */
 	SL_PROTO_ARP = 257,
 	SL_PROTO_OTHER = 258,	/* neither IP nor ARP */

@@ -87,7 +87,7 @@ static __always_inline struct sl_admission sl_admit(struct sl_source *x, u16 typ
 			a.class = -1;
 			return a;
 		}
-		a.super_packets = sl_count_flow(&h, direction, choice, pkts, bytes, now) || h.proto == 6;
+		a.super_packets = sl_count_flow(&h, direction, choice, pkts, bytes, now) || h.proto == SL_PROTO_TCP;
 	}
 	count = sl_class_count_at(direction, (u32)a.class & (SL_CLASSES - 1));
 	if (count)
@@ -179,6 +179,17 @@ int sl_egress(struct __sk_buff *skb)
 	return TC_ACT_UNSPEC;
 }
 
+/* Of a packet that was classified elsewhere, nothing has been parsed here. */
+static __always_inline int sl_is_tcp(struct __sk_buff *skb)
+{
+	struct sl_source x = { (void *)(long)skb->data, (void *)(long)skb->data_end, skb };
+	struct sl_headers h;
+
+	sl_headers_init(&h, SL_NO_VLAN);
+	sl_parse(&x, sl_l3_type ? __builtin_bswap16((u16)skb->protocol) : 0, &h);
+	return h.proto == SL_PROTO_TCP;
+}
+
 /*
  * On departure, before a shaped queue: which packets the mirred action behind this filter sends through the splitter, an
  * ifb without segmentation offloads. -1: that one. Whatever may carry super-packets goes there with all of its flow, so
@@ -199,7 +210,7 @@ int sl_split(struct __sk_buff *skb)
 	a = sl_admit_skb(skb, sl_handed_class(t, skb->tc_index), SL_EGRESS, SL_MAY_NOT_DROP, t, buffer);
 	if (!a.malformed)	/* else the queue decides */
 		skb->tc_index = sl_tag(t, (u32)a.class);
-	return a.super_packets || a.handed || skb->gso_segs > 1 ? -1 : 0;
+	return a.super_packets || skb->gso_segs > 1 || (a.handed && sl_is_tcp(skb)) ? -1 : 0;
 }
 
 /* The classifier of an HTB root: its class 0x10 + n is our class n. */

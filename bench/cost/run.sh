@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs inside the virtual machine. For each contender, pktgen sends COUNT game packets (UDP to port 3074, 64 bytes, one
+# [COUNT [REPEATS [PATTERN]]]. Runs inside the virtual machine. For each contender, pktgen sends COUNT game packets (UDP to port 3074, 64 bytes, one
 # flow) through the qdisc of a dummy device, REPEATS times; a packet's time is its instructions. Queues stay empty: each
-# packet is classified, enqueued, dequeued and given to the device.
+# packet is classified, enqueued, dequeued and given to the device. PATTERN: only contenders that match it, and `none`.
 #
 # Prints: contender,rules,repeat,instructions_per_packet (the device and pktgen included; `none` is what to subtract).
 set -euo pipefail
-COUNT=${1:-50000} REPEATS=${2:-5}
+COUNT=${1:-50000} REPEATS=${2:-5} ONLY=${3:-}
 modprobe pktgen
 modprobe dummy
 bench=/proc/net/pktgen
@@ -34,6 +34,7 @@ fresh() {
 
 measure() { # name rules
   local repeat
+  if [ -n "$ONLY" ] && [ "$1" != none ] && [[ ! $1 =~ $ONLY ]]; then return; fi
   for ((repeat = 1; repeat <= REPEATS; repeat++)); do echo "$1,$2,$repeat,$(pktgen bench0)"; done
 }
 
@@ -80,19 +81,19 @@ for rules in 2 200; do
       if [ "$engine $scheduler" = "tc deficit_round_robin" ]; then continue; fi
       fresh
       ./policy.sh "$rules" 1000 "$scheduler" > /tmp/policy.json
-      sluice up bench0 --policy /tmp/policy.json --engine "$engine" > /dev/null 2>&1
+      sluice up bench0 --policy /tmp/policy.json --engine "$engine" > /tmp/up.log 2>&1 || { cat /tmp/up.log >&2; exit 1; }
       measure "sluice-$engine-$scheduler" "$rules"
       sluice down bench0 > /dev/null
     done
   done
   fresh
   sed 's/{ "scheduler"/{ "flow_table": 0, "scheduler"/' <(./policy.sh "$rules") > /tmp/policy.json
-  sluice up bench0 --policy /tmp/policy.json --engine qdisc > /dev/null 2>&1
+  sluice up bench0 --policy /tmp/policy.json --engine qdisc > /tmp/up.log 2>&1 || { cat /tmp/up.log >&2; exit 1; }
   measure sluice-qdisc-strict_priority-without-flow-table "$rules"
   sluice down bench0 > /dev/null
   fresh
   ./policy.sh "$rules" > /tmp/policy.json
-  sluice up bench0 --policy /tmp/policy.json --engine qdisc --rate 900mbit > /dev/null 2>&1
+  sluice up bench0 --policy /tmp/policy.json --engine qdisc --rate 900mbit > /tmp/up.log 2>&1 || { cat /tmp/up.log >&2; exit 1; }
   measure sluice-qdisc-strict_priority-shaped-and-split "$rules"
   sluice down bench0 > /dev/null
 done

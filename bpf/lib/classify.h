@@ -70,7 +70,7 @@ static __always_inline struct sl_choice sl_classify(const struct sl_tables *t, u
 
 	if (t->class_from == SL_FROM_DSCP) {
 		if (h->dscp != SL_NO_DSCP)
-			choice.class = t->dscp_class[h->dscp & 63];
+			choice.class = *sl_at(t->dscp_class, h->dscp);
 	} else if (t->class_from == SL_FROM_MARK) {
 		for (i = 0; i < SL_MARKS; i++) {
 			if (i >= t->marks)

@@ -12,6 +12,7 @@
 #define SL_NO_VLAN 0xffffu
 #define SL_NO_DSCP 0xffu
 #define SL_EXTENSION_HEADERS 6
+#define SL_FRONT_BYTES 38	/* Ethernet 14, IPv4 20, ports 4 */
 
 #define SL_ETH_IPV4 0x0800
 #define SL_ETH_ARP 0x0806
@@ -40,7 +41,7 @@ static __always_inline u16 sl_be16(const u8 *p)
 
 static __always_inline u32 sl_raw32(const u8 *p)
 {
-	return *(const u32 *)p;	/* BPF loads need no alignment here: packet data and stack both allow it */
+	return *(const u32 *)p;	/* of packet data, or aligned on the stack */
 }
 
 static __always_inline void sl_headers_init(struct sl_headers *h, u16 vlan)
@@ -67,11 +68,13 @@ static __always_inline int sl_has_ports(u32 proto)
 static __always_inline void sl_parse(struct sl_source *x, u16 type, struct sl_headers *h)
 {
 	u8 buffer[40] __attribute__((aligned(8)));
-	u8 *p;
+	u8 *p, *front = NULL;
 	u32 off = 0, i;
 
 	if (!type) {
-		p = sl_pull(x, 0, 14, buffer);
+		/* Ethernet, IPv4 without options, ports: one look at the packet is enough for most. */
+		front = sl_pull(x, 0, SL_FRONT_BYTES, buffer + 2);	/* IPv4 addresses are aligned there */
+		p = front ? front : sl_pull(x, 0, 14, buffer);
 		if (!p) {
 			h->kind = SL_PARSE_TRUNCATED_L2;
 			return;
@@ -97,7 +100,9 @@ static __always_inline void sl_parse(struct sl_source *x, u16 type, struct sl_he
 	if (type == SL_ETH_IPV4) {
 		u32 header, fragment;
 
-		p = sl_pull(x, off, 20, buffer);
+		if (off != 14)
+			front = NULL;
+		p = front ? front + 14 : sl_pull(x, off, 20, buffer);
 		if (!p) {
 			h->kind = SL_PARSE_TRUNCATED_L3;
 			return;
@@ -120,9 +125,12 @@ static __always_inline void sl_parse(struct sl_source *x, u16 type, struct sl_he
 			return;
 		}
 		off += header;
+		if (header != 20)
+			front = NULL;
 	} else if (type == SL_ETH_IPV6) {
 		u32 next;
 
+		front = NULL;
 		p = sl_pull(x, off, 40, buffer);
 		if (!p) {
 			h->kind = SL_PARSE_TRUNCATED_L3;
@@ -175,7 +183,7 @@ static __always_inline void sl_parse(struct sl_source *x, u16 type, struct sl_he
 	}
 
 	if (sl_has_ports(h->proto)) {
-		p = sl_pull(x, off, 4, buffer);
+		p = front ? front + 34 : sl_pull(x, off, 4, buffer);
 		if (!p) {
 			h->kind = SL_PARSE_TRUNCATED_L4;
 			return;

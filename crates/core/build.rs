@@ -8,5 +8,10 @@ fn main() {
         println!("cargo:rerun-if-changed={}", root.join(dir).display());
     }
     println!("cargo:rerun-if-changed=src/native.c");
-    cc::Build::new().file("src/native.c").include(root.join("sched")).warnings(true).extra_warnings(true).compile("sluice_core");
+    cc::Build::new()
+        .file("src/native.c")
+        .include(root.join("sched"))
+        .warnings(true)
+        .extra_warnings(true)
+        .compile("sluice_core");
 }

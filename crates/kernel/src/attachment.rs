@@ -199,12 +199,21 @@ fn htb_devices(record: &Record, policy: &Resolved) -> Vec<(String, Option<Rate>)
     devices
 }
 
-/// Sends what may be a super-packet through the splitter. Whether clsact had to be added.
-pub(crate) fn install_splitter(record: &Record, pins: &Path) -> Result<bool> {
-    let made = hooks::ensure_clsact(&record.interface)?;
+/// Sends what may be a super-packet through the splitter.
+pub(crate) fn install_splitter(record: &mut Record, pins: &Path) -> Result<()> {
+    claim_clsact(record)?;
     let action = format!("action mirred egress redirect dev {}", record.split_device());
-    hooks::set_filter(&record.interface, Side::Egress, &pins.join("sl_split"), &action)?;
-    Ok(made)
+    hooks::set_filter(&record.interface, Side::Egress, &pins.join("sl_split"), &action)
+}
+
+/// Adds clsact where nobody has. That it is ours is on record before it is there.
+fn claim_clsact(record: &mut Record) -> Result<()> {
+    if !qdiscs::has_clsact(&record.interface)? {
+        record.made_clsact = true;
+        record.save()?;
+        hooks::add_clsact(&record.interface)?;
+    }
+    Ok(())
 }
 
 /// Attaches the hooks that classify: on arrival always, on departure where nothing queues. What the kernel lacks is
@@ -236,8 +245,7 @@ fn tc_hook(record: &mut Record, tcx: bool, side: Side, pins: &Path) -> Result<()
         return hooks::attach(&pins.join(program), record.ifindex, point, &pins.join(link))?
             .doing(|| format!("attaching {program} to {}", record.interface));
     }
-    record.made_clsact |= hooks::ensure_clsact(&record.interface)?;
-    record.save()?;
+    claim_clsact(record)?;
     hooks::set_filter(&record.interface, side, &pins.join(program), "")
 }
 

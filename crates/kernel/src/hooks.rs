@@ -101,17 +101,12 @@ impl Side {
     }
 }
 
-/// Makes sure that the interface has the hook qdisc. Whether it had not.
-pub fn ensure_clsact(interface: &str) -> Result<bool> {
-    if qdiscs::has_clsact(interface)? {
-        return Ok(false);
-    }
-    iproute::tc(&format!("qdisc add dev {interface} clsact")).map_err(|error| {
-        error.help(
-            "another `ingress` qdisc in its place, or a kernel without CONFIG_NET_CLS_ACT, prevents it: tc qdisc show",
-        )
-    })?;
-    Ok(true)
+/// Adds the hook qdisc.
+pub fn add_clsact(interface: &str) -> Result<()> {
+    iproute::tc(&format!("qdisc add dev {interface} clsact")).map(drop).map_err(|error| {
+        error
+            .help("an `ingress` qdisc in its place, or a kernel without CONFIG_NET_CLS_ACT, prevents it: tc qdisc show")
+    })
 }
 
 /// Puts a program on a side of clsact, in place of ours that may be there. `action` follows the program: empty for one

@@ -42,6 +42,8 @@ pub struct UpRequest {
 pub struct Done {
     /// The interface as it is managed now.
     pub record: Record,
+    /// Rate that departures are shaped to, whoever asked for it, bits per second.
+    pub rate_bps: Option<u64>,
     /// What the policy's author should know.
     pub remarks: sluice_policy::Diagnostics,
     /// What the operator should know.
@@ -127,7 +129,7 @@ pub fn up(request: &UpRequest) -> Result<Done> {
             if let Some(dump) = &record.replaced {
                 notes.push(format!("the hand-made hierarchy that was replaced is saved in {}", dump.display()));
             }
-            Ok(Done { record, remarks: policy.remarks, notes })
+            Ok(Done { record, rate_bps: policy.link_rate.map(|rate| rate.0), remarks: policy.remarks, notes })
         }
         Err(mut error) => {
             if let Err(rest) = tear_down(&mut record, &pins) {
@@ -162,9 +164,6 @@ fn install(
     attach::install_ingress_queues(record, policy, pins, interface.header_bytes())?;
     fault::point("up-ingress-queued");
     if record.split {
-        // On record before it is done; whether it was there already is seen here.
-        record.made_clsact = !qdiscs::has_clsact(&record.interface)?;
-        record.save()?;
         attach::install_splitter(record, pins)?;
     }
     fault::point("up-split");
@@ -288,7 +287,7 @@ pub fn apply(interface: &str, policy: &Policy, source: &str, rate: Option<Rate>)
         attach::prune_htb(&record, &before, &now)?;
     }
     verify(&record, &pins)?;
-    Ok(Done { record, remarks: now.remarks, notes: Vec::new() })
+    Ok(Done { record, rate_bps: now.link_rate.map(|rate| rate.0), remarks: now.remarks, notes: Vec::new() })
 }
 
 /// Gives an interface back as it was found.

@@ -2,7 +2,7 @@
 //! of is done, so that whoever dies leaves enough for `down` to clean up.
 
 use crate::error::{Doing, Error, Result};
-use crate::netns;
+use crate::{bpffs, netns};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -123,10 +123,29 @@ impl Record {
         root.join(self.key())
     }
 
-    /// The record of an interface in the process's namespace.
+    /// The record of an interface in the process's namespace. One that was renamed since is found by its number, and
+    /// goes on under its new name.
     pub fn find(interface: &str) -> Result<Option<Record>> {
-        let path = file(&key(interface, netns::inode()?));
-        if path.exists() { read(&path).map(Some) } else { Ok(None) }
+        let own = netns::inode()?;
+        let path = file(&key(interface, own));
+        if path.exists() {
+            return read(&path).map(Some);
+        }
+        let Ok(ifindex) = nix::net::if_::if_nametoindex(interface) else { return Ok(None) };
+        let renamed = Record::all()?.into_iter().find(|record| record.netns == own && record.ifindex == ifindex);
+        renamed.map(|record| record.rename(interface)).transpose()
+    }
+
+    fn rename(mut self, interface: &str) -> Result<Record> {
+        let root = bpffs::root()?;
+        let (pins, old) = (self.pins(&root), file(&self.key()));
+        self.interface = interface.to_owned();
+        if pins.exists() {
+            fs::rename(&pins, self.pins(&root)).doing(|| format!("renaming {}", pins.display()))?;
+        }
+        self.save()?;
+        fs::remove_file(&old).doing(|| format!("removing {}", old.display()))?;
+        Ok(self)
     }
 
     /// All records of the machine, whatever their namespace.
