@@ -2,8 +2,21 @@
 
 use crate::args::Demo;
 use crate::failure::Failure;
+use sluice_lab::Options;
 
-pub fn run(args: &Demo, _color: bool) -> Result<(), Failure> {
-    let _ = args;
-    Err(Failure::input("the demo is not in this build", "-"))
+pub fn run(args: &Demo, color: bool) -> Result<(), Failure> {
+    let sluice = std::env::current_exe().map_err(|error| Failure::system(format!("finding this program: {error}")))?;
+    let options = Options {
+        engine: args.engine.engine().map(|engine| engine.name().to_owned()),
+        seconds: args.seconds,
+        rate_mbit: args.rate,
+        json: args.json.clone(),
+        svg: Some(args.svg.clone()),
+        color,
+        ..Options::new(sluice)
+    };
+    let report = sluice_lab::run(&options)?;
+    print!("{}", report.text(color));
+    println!("\nThe plot is in {}.", args.svg.display());
+    Ok(())
 }

@@ -1,0 +1,130 @@
+//! irtt, which sends small packets at a steady pace and times each round trip: how it is called, what it answers.
+
+use serde::Deserialize;
+
+use crate::error::{Error, Result};
+use crate::measurement::Sample;
+use crate::netns::Namespace;
+use crate::process::Process;
+use crate::tool::IRTT;
+
+/// A steady stream of small packets, each answered by one of the same size.
+#[derive(Debug, Clone, Copy)]
+pub struct Stream {
+    /// UDP port of the server.
+    pub port: u16,
+    /// Microseconds from packet to packet.
+    pub interval_us: u32,
+    /// UDP payload, bytes.
+    pub payload_bytes: u32,
+    /// The TOS byte, both ways (irtt calls it DSCP, but takes the whole byte).
+    pub tos: u8,
+}
+
+/// Start a server for one stream.
+pub fn start_server(host: &Namespace, address: &str, stream: &Stream) -> Result<Process> {
+    // -i 0: a burst that a queue lets go at once is not refused.
+    host.start(IRTT.program, &["server", "-b", &format!("{address}:{}", stream.port), "-i", "0"])
+}
+
+/// Start the client of one stream, for this long.
+pub fn start_client(host: &Namespace, server: &str, stream: &Stream, seconds: u32) -> Result<Process> {
+    let duration = format!("{seconds}s");
+    let interval = format!("{}us", stream.interval_us);
+    let length = stream.payload_bytes.to_string();
+    let tos = format!("--dscp={:#04x}", stream.tos);
+    let target = format!("{server}:{}", stream.port);
+    let arguments = [
+        "client",
+        "-4",
+        "-d",
+        &duration,
+        "-i",
+        &interval,
+        "-l",
+        &length,
+        &tos,
+        "-Q",
+        "-o",
+        "-",
+        "--fill=rand",
+        &target,
+    ];
+    host.start(IRTT.program, &arguments)
+}
+
+#[derive(Deserialize)]
+struct Document {
+    round_trips: Vec<RoundTrip>,
+}
+
+#[derive(Deserialize)]
+struct RoundTrip {
+    lost: String,
+    timestamps: Timestamps,
+    #[serde(default)]
+    delay: Delay,
+}
+
+#[derive(Deserialize)]
+struct Timestamps {
+    client: Client,
+}
+
+#[derive(Deserialize)]
+struct Client {
+    send: Stamp,
+}
+
+#[derive(Deserialize)]
+struct Stamp {
+    wall: i64,
+}
+
+/// Nanoseconds; absent for what was lost.
+#[derive(Deserialize, Default)]
+struct Delay {
+    rtt: Option<i64>,
+    receive: Option<i64>,
+}
+
+/// Read a client's JSON. Times become milliseconds since `zero_ns` (wall clock, nanoseconds since 1970).
+pub fn parse(json: &str, zero_ns: i64) -> Result<Vec<Sample>> {
+    let document: Document = serde_json::from_str(json).map_err(|e| {
+        Error::system(format!("cannot read what irtt wrote: {e}"))
+            .help("irtt 0.9.0, as Debian has it, is known to work")
+    })?;
+    Ok(document.round_trips.into_iter().map(|trip| sample(&trip, zero_ns)).collect())
+}
+
+fn sample(trip: &RoundTrip, zero_ns: i64) -> Sample {
+    let arrived = trip.lost == "false";
+    let milliseconds = |ns: Option<i64>| ns.filter(|_| arrived).map(|ns| ns as f64 / 1e6);
+    Sample {
+        sent_ms: (trip.timestamps.client.send.wall - zero_ns) as f64 / 1e6,
+        rtt_ms: milliseconds(trip.delay.rtt),
+        down_ms: milliseconds(trip.delay.receive),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_real_answer_is_read() {
+        let samples = parse(include_str!("../tests/fixtures/irtt.json"), 1_795_222_919_660_000_000).unwrap();
+        assert_eq!(samples.len(), 3);
+        assert_eq!((samples[0].rtt_ms, samples[0].down_ms), (Some(101.387_299), Some(101.300_055)));
+        assert!((samples[0].sent_ms - 10.705).abs() < 0.001, "{}", samples[0].sent_ms);
+        assert_eq!((samples[1].rtt_ms, samples[1].down_ms), (None, None));
+        assert!((samples[1].sent_ms - 26.993).abs() < 0.001, "{}", samples[1].sent_ms);
+        assert_eq!(samples[2].rtt_ms, Some(111.485_822));
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_a_cure() {
+        let error = parse("{}", 0).unwrap_err();
+        assert!(error.what.contains("round_trips") && error.cure.is_some());
+    }
+}

@@ -1,0 +1,157 @@
+//! Programs as children that never outlive us: each wait is bounded, each drop kills by pid, and the kernel kills those
+//! whose parent was killed itself.
+
+use std::env;
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+
+use crate::error::{Error, Result};
+use crate::tool;
+
+/// How often a running child is looked at.
+const POLL: Duration = Duration::from_millis(50);
+
+/// A running program, its output being collected.
+pub struct Process {
+    name: String,
+    child: Child,
+    stdout: Option<JoinHandle<Vec<u8>>>,
+    stderr: Option<JoinHandle<Vec<u8>>>,
+}
+
+/// What a program that ended left.
+pub struct Output {
+    name: String,
+    /// How it ended.
+    pub status: ExitStatus,
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+impl Process {
+    /// Start a program; `name` is what errors call it.
+    pub fn start(name: &str, program: impl AsRef<OsStr>, arguments: &[&str]) -> Result<Process> {
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // A group of its own: Ctrl-C reaches us alone, and we end the children in order.
+        command.process_group(0).env("LC_ALL", "C");
+        if let Ok(path) = env::join_paths(tool::search_path()) {
+            command.env("PATH", path);
+        }
+        // SAFETY: between fork and exec only prctl(2) is called, which is async-signal-safe and allocates nothing.
+        unsafe { command.pre_exec(|| set_pdeathsig(Signal::SIGKILL).map_err(Into::into)) };
+        let mut child = command.spawn().map_err(|e| Error::system(format!("cannot start {name}: {e}")))?;
+        let stdout = child.stdout.take().map(collect);
+        let stderr = child.stderr.take().map(collect);
+        Ok(Process { name: name.to_owned(), child, stdout, stderr })
+    }
+
+    /// Whether it still runs.
+    pub fn running(&mut self) -> Result<bool> {
+        match self.child.try_wait() {
+            Ok(status) => Ok(status.is_none()),
+            Err(e) => Err(Error::system(format!("cannot wait for {}: {e}", self.name))),
+        }
+    }
+
+    /// Wait for its end, at most this long, calling `meanwhile` about twenty times a second; its error ends the wait.
+    pub fn finish(mut self, limit: Duration, mut meanwhile: impl FnMut() -> Result<()>) -> Result<Output> {
+        let deadline = Instant::now() + limit;
+        while self.running()? {
+            meanwhile()?;
+            if Instant::now() >= deadline {
+                let seconds = limit.as_secs();
+                return Err(Error::system(format!("{} did not end within {seconds} s and was killed", self.name))
+                    .help("the machine may be overloaded; try again when it is idle"));
+            }
+            thread::sleep(POLL);
+        }
+        let status = self.child.wait().map_err(|e| Error::system(format!("cannot wait for {}: {e}", self.name)))?;
+        Ok(Output {
+            name: self.name.clone(),
+            status,
+            stdout: text(self.stdout.take()),
+            stderr: text(self.stderr.take()),
+        })
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            // Failing means that it ended in between, which is what is wanted.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+impl Output {
+    /// Itself if the program succeeded, else an error with the program's own words.
+    pub fn expect_success(self) -> Result<Output> {
+        if self.status.success() {
+            return Ok(self);
+        }
+        Err(self.failure())
+    }
+
+    /// The program's failure in its own words.
+    pub fn failure(&self) -> Error {
+        Error::system(format!("{} failed ({}): {}", self.name, self.status, self.words()))
+    }
+
+    /// What it said of its failure.
+    pub fn words(&self) -> &str {
+        let words = if self.stderr.trim().is_empty() { self.stdout.trim() } else { self.stderr.trim() };
+        if words.is_empty() { "it said nothing" } else { words }
+    }
+}
+
+/// Run a program to its end, at most this long, and take its output if it succeeds.
+pub fn run(name: &str, program: impl AsRef<OsStr>, arguments: &[&str], limit: Duration) -> Result<String> {
+    let output = Process::start(name, program, arguments)?.finish(limit, || Ok(()))?;
+    Ok(output.expect_success()?.stdout)
+}
+
+fn collect(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What was read before an error is still worth having.
+        let _ = from.read_to_end(&mut bytes);
+        bytes
+    })
+}
+
+fn text(from: Option<JoinHandle<Vec<u8>>>) -> String {
+    let bytes = from.and_then(|thread| thread.join().ok()).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_quotes_the_program() {
+        let error = run("the shell", "sh", &["-c", "echo no >&2; exit 3"], Duration::from_secs(10)).unwrap_err();
+        assert_eq!(error.what, "the shell failed (exit status: 3): no");
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_killed() {
+        let process = Process::start("sleep", "sleep", &["60"]).unwrap();
+        let pid = process.child.id();
+        let error = process.finish(Duration::from_millis(100), || Ok(())).err().unwrap();
+        assert!(error.what.contains("did not end"));
+        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+    }
+}

@@ -1,0 +1,76 @@
+//! The programs that the lab calls: where they are, and which package brings them.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Kind, Result};
+
+/// A program and the Debian package that brings it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tool {
+    /// The program's name.
+    pub program: &'static str,
+    /// The package's name.
+    pub package: &'static str,
+}
+
+/// Namespaces, links, addresses, routes.
+pub const IP: Tool = Tool { program: "ip", package: "iproute2" };
+/// Qdiscs.
+pub const TC: Tool = Tool { program: "tc", package: "iproute2" };
+/// The game and the call.
+pub const IRTT: Tool = Tool { program: "irtt", package: "irtt" };
+/// The downloads.
+pub const IPERF3: Tool = Tool { program: "iperf3", package: "iperf3" };
+/// Reads offloads; the lab works without it.
+pub const ETHTOOL: Tool = Tool { program: "ethtool", package: "ethtool" };
+
+impl Tool {
+    /// Where the program is. The administrator's directories count even when PATH lacks them.
+    pub fn find(self) -> Option<PathBuf> {
+        search_path().into_iter().map(|directory| directory.join(self.program)).find(|path| path.is_file())
+    }
+}
+
+/// The directories in which programs are looked for.
+pub fn search_path() -> Vec<PathBuf> {
+    let mut directories: Vec<PathBuf> =
+        env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
+    for more in ["/usr/sbin", "/sbin", "/usr/bin", "/bin"] {
+        if !directories.iter().any(|directory| directory == Path::new(more)) {
+            directories.push(PathBuf::from(more));
+        }
+    }
+    directories
+}
+
+/// An error that names every tool that is missing and how to get all of them.
+pub fn require(tools: &[Tool]) -> Result<()> {
+    let missing: Vec<Tool> = tools.iter().copied().filter(|tool| tool.find().is_none()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let programs: Vec<&str> = missing.iter().map(|tool| tool.program).collect();
+    let mut packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    let what = format!("the demo calls programs that are not installed: {}", programs.join(", "));
+    Err(Error::new(Kind::Unsupported, what).help(format!("apt-get install {}", packages.join(" "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_tools_are_named_with_their_packages() {
+        let tools = [
+            Tool { program: "sluice-no-such-a", package: "package-b" },
+            Tool { program: "sluice-no-such-b", package: "package-b" },
+        ];
+        let error = require(&tools).unwrap_err();
+        assert_eq!(error.kind, Kind::Unsupported);
+        assert!(error.what.contains("sluice-no-such-a, sluice-no-such-b"));
+        assert_eq!(error.cure.as_deref(), Some("apt-get install package-b"));
+    }
+}
