@@ -16,31 +16,31 @@ enum sl_direction { SL_EGRESS, SL_INGRESS };
 /* Index into proto_row: an IP protocol number, or one of these. */
 enum sl_proto_index {
 	SL_PROTO_TCP = 6,
-	SL_PROTO_ND = 256,	/* ICMPv6 neighbour discovery, RFC 4861 (types 133 to 137) */
+	SL_PROTO_ND = 256, /* ICMPv6 neighbour discovery, RFC 4861 (types 133 to 137) */
 	SL_PROTO_ARP = 257,
-	SL_PROTO_OTHER = 258,	/* neither IP nor ARP */
+	SL_PROTO_OTHER = 258, /* neither IP nor ARP */
 	SL_PROTOS = 512
 };
 
 /* What became of the headers of a packet. Each is a counter. */
-#define SL_PARSE_KINDS(X)                                             \
-	X(IPV4, ipv4, 0)                                              \
-	X(IPV6, ipv6, 0)                                              \
-	X(ARP, arp, 0)                                                \
-	X(OTHER, other, 0)                                            \
-	X(FRAGMENT, fragment, 0)	/* not the first: no ports */ \
-	X(TRUNCATED_L2, truncated_l2, 1)                              \
-	X(TRUNCATED_L3, truncated_l3, 1)                              \
-	X(TRUNCATED_L4, truncated_l4, 1)                              \
-	X(BAD_IPV4, bad_ipv4, 1)	/* version or header length */\
-	X(BAD_IPV6, bad_ipv6, 1)	/* version */                 \
-	X(DEEP_IPV6, deep_ipv6, 1)	/* more extension headers than are walked */
+#define SL_PARSE_KINDS(X)                                       \
+	X(IPV4, ipv4, 0)                                        \
+	X(IPV6, ipv6, 0)                                        \
+	X(ARP, arp, 0)                                          \
+	X(OTHER, other, 0)                                      \
+	X(FRAGMENT, fragment, 0) /* not the first: no ports */  \
+	X(TRUNCATED_L2, truncated_l2, 1)                        \
+	X(TRUNCATED_L3, truncated_l3, 1)                        \
+	X(TRUNCATED_L4, truncated_l4, 1)                        \
+	X(BAD_IPV4, bad_ipv4, 1) /* version or header length */ \
+	X(BAD_IPV6, bad_ipv6, 1) /* version */                  \
+	X(DEEP_IPV6, deep_ipv6, 1) /* more extension headers than are walked */
 
 enum sl_parse_kind {
 #define X(upper, lower, malformed) SL_PARSE_##upper,
 	SL_PARSE_KINDS(X)
 #undef X
-	SL_PARSES
+		SL_PARSES
 };
 
 /* Fields that at least one rule asks for; the others need no look-up. */
@@ -62,13 +62,13 @@ struct sl_row {
 
 struct sl_rule {
 	u8 class;
-	u8 builtin;		/* not the user's: ARP, neighbour discovery, DHCP */
-	u16 line;		/* in the policy file, 0 if unknown */
+	u8 builtin;  /* not the user's: ARP, neighbour discovery, DHCP */
+	u16 line;  /* in the policy file, 0 if unknown */
 	u32 priority;
 	char name[SL_NAME_BYTES];
 };
 
-struct sl_police_conf {		/* in 1/16 ns; cost per byte << 16; cost 0: not policed */
+struct sl_police_conf {  /* in 1/16 ns; cost per byte << 16; cost 0: not policed */
 	u64 cost;
 	u64 burst;
 };
@@ -81,16 +81,16 @@ struct sl_mark {
 struct sl_tables {
 	u32 abi_version;
 	u32 generation;
-	u16 tag;		/* 1 to 1023: who handed the class on; differs between policies in force on a machine */
-	u16 fields;		/* enum sl_field */
-	u8 rule_words;		/* words of a row that are in use */
-	u8 class_from;		/* enum sl_class_from */
+	u16 tag;  /* 1 to 1023: who handed the class on; differs between policies in force on a machine */
+	u16 fields;  /* enum sl_field */
+	u8 rule_words;  /* words of a row that are in use */
+	u8 class_from;  /* enum sl_class_from */
 	u8 default_class;
 	u8 drop_malformed;
 	u32 rules;
 	u32 marks;
-	u64 classes;		/* bitmap of those that the policy has */
-	u16 src_none_row;	/* no prefix covers the address, or there is none */
+	u64 classes;  /* bitmap of those that the policy has */
+	u16 src_none_row; /* no prefix covers the address, or there is none */
 	u16 dst_none_row;
 	u16 sport_none_row;
 	u16 dport_none_row;
@@ -111,13 +111,13 @@ struct sl_tables {
 };
 
 struct sl_live {
-	u32 buffer;		/* which of the SL_BUFFERS tables is in force */
+	u32 buffer;  /* which of the SL_BUFFERS tables is in force */
 	u32 pad;
 };
 
 /* Longest-prefix key: IPv4 addresses as ::ffff:a.b.c.d, preceded by the buffer that the prefix belongs to. */
 struct sl_prefix {
-	u32 prefix_bits;	/* those of buffer (32) included */
+	u32 prefix_bits; /* those of buffer (32) included */
 	u32 buffer;
 	u8 addr[16];
 };
@@ -125,21 +125,21 @@ struct sl_prefix {
 struct sl_flow_key {
 	u8 src[16];
 	u8 dst[16];
-	u16 sport;		/* host order, 0 without ports */
+	u16 sport;  /* host order, 0 without ports */
 	u16 dport;
-	u16 proto;		/* enum sl_proto_index */
-	u8 direction;		/* enum sl_direction */
+	u16 proto;  /* enum sl_proto_index */
+	u8 direction;  /* enum sl_direction */
 	u8 pad;
 };
 
 struct sl_flow {
 	u64 pkts;
 	u64 bytes;
-	u64 first_ns;		/* CLOCK_MONOTONIC */
+	u64 first_ns;  /* CLOCK_MONOTONIC */
 	u64 last_ns;
-	u16 rule;		/* index into rule, or SL_RULES: none matched */
+	u16 rule;  /* index into rule, or SL_RULES: none matched */
 	u8 class;
-	u8 super_packets;	/* it has sent segments to be split */
+	u8 super_packets; /* it has sent segments to be split */
 	u32 pad;
 };
 
@@ -152,7 +152,7 @@ struct sl_count {
 struct sl_class_count {
 	struct sl_count seen;
 	struct sl_count policed;
-	struct sl_count malformed;	/* and dropped for it */
+	struct sl_count malformed; /* and dropped for it */
 };
 
 /* Time at which a policer's bucket is full again, in 1/16 ns; one word, changed by compare-and-swap alone. */
@@ -165,7 +165,7 @@ struct sl_police_state {
  * reaches it, and a policy trusts no tag but its own. From XDP to tc it travels in the packet's metadata.
  */
 #define SL_CLASS_BITS 6
-#define SL_TAGS 1024u
+#define SL_TAGS       1024u
 struct sl_xdp_meta {
 	u32 magic;
 	u16 handed;

@@ -4,16 +4,16 @@
 
 #define SL_ABI_VERSION 1u
 
-#define SL_CLASSES 64u		/* classes of a scheduler; a class id is an index */
-#define SL_SLOTS 16384u		/* packets that one scheduler instance can hold */
-#define SL_SOJOURN_BUCKETS 128u	/* see struct sl_histogram */
-#define SL_NAME_BYTES 32u	/* of a class or a rule, the final NUL included */
+#define SL_CLASSES         64u  /* classes of a scheduler; a class id is an index */
+#define SL_SLOTS           16384u  /* packets that one scheduler instance can hold */
+#define SL_SOJOURN_BUCKETS 128u /* see struct sl_histogram */
+#define SL_NAME_BYTES      32u /* of a class or a rule, the final NUL included */
 
-#define SL_RULES 320u		/* 256 of the user's, and the built-in ones */
-#define SL_RULE_WORDS 5u	/* SL_RULES / 64 */
-#define SL_RULE_SLOTS 512u	/* SL_RULES, to a power of two */
-#define SL_ROWS 4096u		/* distinct rule bitmaps of one policy */
-#define SL_MARKS 64u		/* firewall marks that choose a class */
+#define SL_RULES      320u  /* 256 of the user's, and the built-in ones */
+#define SL_RULE_WORDS 5u /* SL_RULES / 64 */
+#define SL_RULE_SLOTS 512u /* SL_RULES, to a power of two */
+#define SL_ROWS       4096u  /* distinct rule bitmaps of one policy */
+#define SL_MARKS      64u  /* firewall marks that choose a class */
 
-#define SL_BUFFERS 2u		/* of tables: one live, one being written */
+#define SL_BUFFERS    2u  /* of tables: one live, one being written */
 #define SL_DIRECTIONS 2u

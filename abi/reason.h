@@ -14,5 +14,5 @@ enum sl_drop {
 #define X(upper, lower, text) SL_DROP_##upper,
 	SL_DROP_REASONS(X)
 #undef X
-	SL_DROPS
+		SL_DROPS
 };

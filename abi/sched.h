@@ -10,17 +10,13 @@
 #include "reason.h"
 
 /* A new discipline takes the next number here, and one line in sched/registry.h. */
-enum sl_kind {
-	SL_STRICT_PRIORITY,
-	SL_DEFICIT_ROUND_ROBIN,
-	SL_KINDS
-};
+enum sl_kind { SL_STRICT_PRIORITY, SL_DEFICIT_ROUND_ROBIN, SL_KINDS };
 
 /* Cell framing of the link below: how bytes become bytes on the wire. */
 enum sl_cells {
 	SL_CELLS_NONE,
-	SL_CELLS_ATM,	/* 48 payload bytes in each cell of 53 */
-	SL_CELLS_PTM	/* 65 bytes on the wire for 64 */
+	SL_CELLS_ATM, /* 48 payload bytes in each cell of 53 */
+	SL_CELLS_PTM /* 65 bytes on the wire for 64 */
 };
 
 /*
@@ -35,7 +31,7 @@ struct sl_bucket {
 	u64 frac;
 };
 
-struct sl_queue {	/* of slots; its owner knows whether it is empty */
+struct sl_queue { /* of slots; its owner knows whether it is empty */
 	u16 head;
 	u16 tail;
 };
@@ -44,8 +40,8 @@ struct sl_slot {
 	u16 next;
 	u8 class;
 	u8 pad;
-	u32 len_bytes;	/* as the host counts it */
-	u32 wire_bytes;	/* as the link below counts it */
+	u32 len_bytes; /* as the host counts it */
+	u32 wire_bytes; /* as the link below counts it */
 	u32 pad2;
 	u64 arrived_ns;
 };
@@ -63,16 +59,16 @@ struct sl_class {
 	struct sl_queue queue;
 	u32 backlog_pkts;
 	u32 backlog_bytes;
-	s32 deficit_bytes;	/* deficit round robin: what it may still send in this round; negative: debt */
+	s32 deficit_bytes; /* deficit round robin: what it may still send in this round; negative: debt */
 	/* configuration */
 	u32 limit_pkts;
 	u32 limit_bytes;
 	u32 quantum_bytes;
-	u8 level;		/* strict priority: 0 goes first */
-	u8 policed;		/* over ceil is dropped on arrival, not held */
+	u8 level;  /* strict priority: 0 goes first */
+	u8 policed;  /* over ceil is dropped on arrival, not held */
 	u16 weight;
 	struct sl_bucket ceil;
-	struct sl_bucket rate;	/* guarantee: while it has tokens, the class goes before those that have none */
+	struct sl_bucket rate; /* guarantee: while it has tokens, the class goes before those that have none */
 	/* counters */
 	u64 enqueued_pkts;
 	u64 enqueued_bytes;
@@ -84,27 +80,27 @@ struct sl_class {
 };
 
 struct sl_sched {
-	u32 kind;		/* enum sl_kind */
-	u32 generation;		/* of the configuration in force; 0: none yet */
-	u64 ready;		/* classes that may be picked: they have packets and tokens */
-	u64 held;		/* classes that have packets, and wait for tokens of their ceil */
+	u32 kind;  /* enum sl_kind */
+	u32 generation;  /* of the configuration in force; 0: none yet */
+	u64 ready;  /* classes that may be picked: they have packets and tokens */
+	u64 held;  /* classes that have packets, and wait for tokens of their ceil */
 	u64 held_until_ns;
-	u64 green;		/* classes with a guarantee that they have not used up */
-	u64 amber;		/* classes with a guarantee, used up for now */
+	u64 green;  /* classes with a guarantee that they have not used up */
+	u64 amber;  /* classes with a guarantee, used up for now */
 	u64 amber_until_ns;
-	u64 levels;		/* strict priority: levels with a ready class */
+	u64 levels;  /* strict priority: levels with a ready class */
 	u64 level_classes[SL_CLASSES];
-	u8 cursor[SL_CLASSES];	/* the class whose turn it is, by level */
+	u8 cursor[SL_CLASSES]; /* the class whose turn it is, by level */
 	u32 backlog_pkts;
-	u32 slots;		/* how many may be used, up to SL_SLOTS */
-	u16 free;		/* returned slots: a stack of free_count */
+	u32 slots;  /* how many may be used, up to SL_SLOTS */
+	u16 free;  /* returned slots: a stack of free_count */
 	u16 pad;
 	u32 free_count;
-	u32 fresh;		/* slots from here on were never used */
-	s32 overhead_bytes;	/* of the link below, added to each frame; may be negative */
-	u32 mpu_bytes;		/* the least that a frame takes there */
-	u32 cells;		/* enum sl_cells */
-	u32 ifindex;		/* where this instance runs; 0: nowhere */
+	u32 fresh;  /* slots from here on were never used */
+	s32 overhead_bytes; /* of the link below, added to each frame; may be negative */
+	u32 mpu_bytes;  /* the least that a frame takes there */
+	u32 cells;  /* enum sl_cells */
+	u32 ifindex;  /* where this instance runs; 0: nowhere */
 	u32 pad2;
 	struct sl_bucket link;
 	struct sl_class classes[SL_CLASSES];

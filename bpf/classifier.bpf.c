@@ -8,15 +8,15 @@
 #include "../sched/world.h"
 
 /* Set before load. */
-const volatile u32 sl_l3_type = 0;	/* the device has no Ethernet header: packets start at the network layer */
-const volatile u32 sl_ingress_ifb = 0;	/* ifindex: what arrives is queued there */
-const volatile u32 sl_split_ifb = 0;	/* ifindex: super-packets that depart are split there */
+const volatile u32 sl_l3_type = 0; /* the device has no Ethernet header: packets start at the network layer */
+const volatile u32 sl_ingress_ifb = 0; /* ifindex: what arrives is queued there */
+const volatile u32 sl_split_ifb = 0; /* ifindex: super-packets that depart are split there */
 
 /* A packet's bytes, as XDP and tc give them: what lies in the linear part directly, the rest (tc only) by copying. */
 struct sl_source {
 	void *data;
 	void *end;
-	struct __sk_buff *skb;	/* NULL: XDP */
+	struct __sk_buff *skb; /* NULL: XDP */
 };
 
 static __always_inline void *sl_pull(struct sl_source *x, u32 off, u32 size, void *buffer)
@@ -43,10 +43,10 @@ static __always_inline u16 sl_tag(const struct sl_tables *t, u32 class)
 
 /* What a hook learns of a packet. */
 struct sl_admission {
-	s32 class;		/* negative: drop it */
-	u8 handed;		/* by an earlier stage, under the same policy: nothing was parsed here */
+	s32 class;  /* negative: drop it */
+	u8 handed;  /* by an earlier stage, under the same policy: nothing was parsed here */
 	u8 malformed;
-	u8 super_packets;	/* TCP, or a flow that has sent super-packets */
+	u8 super_packets; /* TCP, or a flow that has sent super-packets */
 };
 
 enum sl_drop_policy { SL_MAY_DROP, SL_MAY_NOT_DROP };
@@ -105,8 +105,8 @@ static __always_inline u32 sl_segments(struct __sk_buff *skb)
 	return skb->gso_segs > 1 ? skb->gso_segs : 1;
 }
 
-static __always_inline struct sl_admission sl_admit_skb(struct __sk_buff *skb, s32 handed, u32 direction, enum sl_drop_policy drops,
-							struct sl_tables *t, u32 buffer)
+static __always_inline struct sl_admission sl_admit_skb(struct __sk_buff *skb, s32 handed, u32 direction,
+							enum sl_drop_policy drops, struct sl_tables *t, u32 buffer)
 {
 	struct sl_source x = { (void *)(long)skb->data, (void *)(long)skb->data_end, skb };
 	u16 vlan = skb->vlan_present ? skb->vlan_tci & 0xfff : SL_NO_VLAN;
@@ -130,7 +130,7 @@ int sl_xdp(struct xdp_md *ctx)
 	if (a.class < 0)
 		return XDP_DROP;
 	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*meta)))
-		return XDP_PASS;	/* the driver carries no metadata: the next stage classifies by itself */
+		return XDP_PASS; /* the driver carries no metadata: the next stage classifies by itself */
 	meta = (void *)(long)ctx->data_meta;
 	if ((void *)(meta + 1) > (void *)(long)ctx->data)
 		return XDP_PASS;
@@ -158,7 +158,7 @@ int sl_ingress(struct __sk_buff *skb)
 		if (class < 0)
 			return TC_ACT_SHOT;
 	}
-	skb->tc_index = sl_tag(t, (u32)class);
+	skb->tc_index = sl_tag(t, (u32) class);
 	return sl_ingress_ifb ? bpf_redirect(sl_ingress_ifb, 0) : TC_ACT_UNSPEC;
 }
 
@@ -193,8 +193,8 @@ static __always_inline int sl_is_tcp(struct __sk_buff *skb)
 /*
  * On departure, before a shaped queue: which packets the mirred action behind this filter sends through the splitter, an
  * ifb without segmentation offloads. -1: that one. Whatever may carry super-packets goes there with all of its flow, so
- * that nothing is reordered; the rest, and so the game, takes the direct way. What comes back from the splitter matches
- * again: the action knows it, and lets it pass.
+ * that nothing is reordered; the rest, and so the game, takes the direct way. What comes back from the splitter must not
+ * match again: the verdict of a filter that matches puts its classid into tc_index, and the class would be gone.
  */
 SEC("tc")
 int sl_split(struct __sk_buff *skb)
@@ -206,9 +206,9 @@ int sl_split(struct __sk_buff *skb)
 	if (!t)
 		return 0;
 	if (skb->ingress_ifindex == sl_split_ifb)
-		return -1;
+		return 0;
 	a = sl_admit_skb(skb, sl_handed_class(t, skb->tc_index), SL_EGRESS, SL_MAY_NOT_DROP, t, buffer);
-	if (!a.malformed)	/* else the queue decides */
+	if (!a.malformed) /* else the queue decides */
 		skb->tc_index = sl_tag(t, (u32)a.class);
 	return a.super_packets || skb->gso_segs > 1 || (a.handed && sl_is_tcp(skb)) ? -1 : 0;
 }
@@ -229,8 +229,8 @@ static __always_inline int sl_htb(struct __sk_buff *skb, u32 direction)
 			class = t->default_class;
 	} else if (class < 0 || !sl_split_ifb) {
 		class = sl_admit_skb(skb, class, direction, SL_MAY_DROP, t, buffer).class;
-	} else if (!sl_police(t, direction, (u32)class, skb->len, bpf_ktime_get_ns())) {
-		struct sl_class_count *count = sl_class_count_at(direction, (u32)class);
+	} else if (!sl_police(t, direction, (u32) class, skb->len, bpf_ktime_get_ns())) {
+		struct sl_class_count *count = sl_class_count_at(direction, (u32) class);
 
 		if (count)
 			sl_count_add(&count->policed, sl_segments(skb), skb->len);
@@ -238,7 +238,7 @@ static __always_inline int sl_htb(struct __sk_buff *skb, u32 direction)
 	}
 	if (class < 0)
 		return TC_ACT_SHOT;
-	skb->tc_classid = 0x10 + ((u32)class & (SL_CLASSES - 1));
+	skb->tc_classid = 0x10 + ((u32) class & (SL_CLASSES - 1));
 	return TC_ACT_OK;
 }
 

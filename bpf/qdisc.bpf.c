@@ -10,18 +10,18 @@
 #include <bpf/bpf_core_read.h>
 #include "../sched/core.h"
 
-#define NET_XMIT_SUCCESS 0
-#define NET_XMIT_DROP 1
-#define ENOENT 2
-#define ENOSPC 28
-#define SL_INSTANCES 256u
-#define SL_WATCHDOG_FLOOR_NS 1000	/* a timer in the past would fire for ever */
+#define NET_XMIT_SUCCESS     0
+#define NET_XMIT_DROP        1
+#define ENOENT               2
+#define ENOSPC               28
+#define SL_INSTANCES         256u
+#define SL_WATCHDOG_FLOOR_NS 1000 /* a timer in the past would fire for ever */
 
 /* Set before load. */
-const volatile u32 sl_instances = 2;		/* of state, and times SL_SLOTS of packets */
-const volatile u32 sl_ingress_ifb = 0;		/* ifindex of the device that queues what arrives */
-const volatile u32 sl_l3_type = 0;		/* the device has no Ethernet header */
-const volatile u32 sl_frame_bytes = 1518;	/* longer packets may be super-packets */
+const volatile u32 sl_instances = 2;  /* of state, and times SL_SLOTS of packets */
+const volatile u32 sl_ingress_ifb = 0;  /* ifindex of the device that queues what arrives */
+const volatile u32 sl_l3_type = 0;  /* the device has no Ethernet header */
+const volatile u32 sl_frame_bytes = 1518; /* longer packets may be super-packets */
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -66,7 +66,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, u32);	/* buffer * SL_DIRECTIONS + direction */
+	__type(key, u32); /* buffer * SL_DIRECTIONS + direction */
 	__type(value, struct sl_sched_conf);
 	__uint(max_entries, SL_BUFFERS *SL_DIRECTIONS);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -121,8 +121,8 @@ static __always_inline int sl_sync(struct sl_sched *s, const struct sl_tables *t
 }
 
 /* What was not classified before it came here. Negative: drop it. */
-static __always_inline s32 sl_classify_here(struct sk_buff *skb, const struct sl_tables *t, u32 buffer, u32 direction, u32 segments,
-					    u32 bytes, u64 now_ns)
+static __always_inline s32 sl_classify_here(struct sk_buff *skb, const struct sl_tables *t, u32 buffer, u32 direction,
+					    u32 segments, u32 bytes, u64 now_ns)
 {
 	u16 vlan = skb->vlan_proto ? skb->vlan_tci & 0xfff : SL_NO_VLAN;
 	u16 type = sl_l3_type ? __builtin_bswap16(skb->protocol) : 0;
@@ -169,7 +169,7 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 			goto drop;
 		}
 	}
-	packet.class = (u32)class;
+	packet.class = (u32) class;
 	slot = sl_enqueue(s, &packet, now);
 	if (slot < 0)
 		goto drop;
@@ -178,7 +178,7 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 		goto drop;
 	skb = bpf_kptr_xchg(&held->skb, skb);
 	if (skb)
-		bpf_qdisc_skb_drop(skb, to_free);	/* cannot be: the slot was free */
+		bpf_qdisc_skb_drop(skb, to_free); /* cannot be: the slot was free */
 	sch->q.qlen++;
 	sch->qstats.backlog += bytes;
 	return NET_XMIT_SUCCESS;
@@ -231,8 +231,8 @@ int BPF_PROG(sl_qdisc_init, struct Qdisc *sch, struct nlattr *opt, struct netlin
 	u32 i, n = SL_INSTANCES;
 	struct sl_sched *s;
 
-	sch->limit = SL_INSTANCES;	/* a failed init is destroyed all the same */
-	bpf_for(i, 0, SL_INSTANCES) {
+	sch->limit = SL_INSTANCES; /* a failed init is destroyed all the same */
+	bpf_for (i, 0, SL_INSTANCES) {
 		if (i >= sl_instances)
 			break;
 		if (!__sync_val_compare_and_swap(sl_at(sl_used, i), 0, 1)) {
@@ -261,7 +261,7 @@ void BPF_PROG(sl_qdisc_reset, struct Qdisc *sch)
 	sch->qstats.backlog = 0;
 	if (!s)
 		return;
-	bpf_for(i, 0, SL_SLOTS) {
+	bpf_for (i, 0, SL_SLOTS) {
 		if (i >= s->fresh)
 			break;
 		held = sl_packet_of(n, i);

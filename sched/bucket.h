@@ -44,7 +44,7 @@ SL_FN void bucket_charge(struct sl_bucket *b, u32 bytes, u64 now_ns)
 SL_FN void bucket_configure(struct sl_bucket *b, u64 cost, u64 burst_ns, u64 now_ns)
 {
 	if (b->cost && b->cost != cost && b->tat_ns > now_ns) {
-		u64 owed_ns = sl_min(b->tat_ns - now_ns, 16000000000000ULL);	/* << 20 fits */
+		u64 owed_ns = sl_min(b->tat_ns - now_ns, 16000000000000ULL); /* << 20 fits */
 		u64 bytes = sl_min((owed_ns << 20) / b->cost, 1ULL << 24);
 
 		b->tat_ns = now_ns + (bytes * cost >> 20);

@@ -22,22 +22,22 @@
 struct sl_packet {
 	u32 class;
 	u32 len_bytes;
-	u32 segments;	/* frames it becomes on the wire; at least 1 */
+	u32 segments; /* frames it becomes on the wire; at least 1 */
 };
 
 enum sl_action { SL_IDLE, SL_WAIT, SL_SEND };
 
 struct sl_verdict {
-	u32 action;	/* enum sl_action */
-	u32 slot;	/* SL_SEND: it is free again at once, so take the packet out before the next enqueue */
+	u32 action; /* enum sl_action */
+	u32 slot; /* SL_SEND: it is free again at once, so take the packet out before the next enqueue */
 	u32 class;
 	u32 len_bytes;
-	u64 wake_ns;	/* SL_WAIT */
+	u64 wake_ns; /* SL_WAIT */
 };
 
 /* sl_enqueue's answer where it is not a slot. */
 #define SL_REFUSED(reason) (-1 - (s32)(reason))
-#define SL_REASON(answer) ((u32)(-1 - (answer)))
+#define SL_REASON(answer)  ((u32)(-1 - (answer)))
 
 SL_FN struct sl_class *class_at(struct sl_sched *s, u32 c)
 {
@@ -66,7 +66,7 @@ SL_GLOBAL int sl_release(struct sl_sched *s SL_NONNULL, u64 now_ns)
 	u64 left = s->held, until = ~0ULL, opens;
 	u32 n, c;
 
-	sl_for(n, SL_CLASSES) {
+	sl_for (n, SL_CLASSES) {
 		if (!left)
 			break;
 		c = sl_lowest(left);
@@ -83,7 +83,7 @@ SL_GLOBAL int sl_release(struct sl_sched *s SL_NONNULL, u64 now_ns)
 
 	left = s->amber;
 	until = ~0ULL;
-	sl_for(n, SL_CLASSES) {
+	sl_for (n, SL_CLASSES) {
 		if (!left)
 			break;
 		c = sl_lowest(left);
@@ -217,11 +217,11 @@ SL_GLOBAL int sl_configure(struct sl_sched *s SL_NONNULL, const struct sl_sched_
 	bucket_configure(&s->link, f->link_cost, f->link_burst_ns, now_ns);
 	s->ready = s->held = s->green = s->amber = s->levels = 0;
 	s->held_until_ns = s->amber_until_ns = 0;
-	sl_for(c, SL_CLASSES) {
+	sl_for (c, SL_CLASSES) {
 		*sl_at(s->level_classes, c) = 0;
 		*sl_at(s->cursor, c) = 0;
 	}
-	sl_for(c, SL_CLASSES) {
+	sl_for (c, SL_CLASSES) {
 		struct sl_class *k = class_at(s, c);
 		const struct sl_class_conf *g = sl_at(f->classes, c);
 
@@ -236,7 +236,7 @@ SL_GLOBAL int sl_configure(struct sl_sched *s SL_NONNULL, const struct sl_sched_
 		bucket_configure(&k->rate, g->rate_cost, g->rate_burst_ns, now_ns);
 		*sl_at(s->level_classes, k->level) |= SL_BIT(c);
 		if (bucket_limits(&k->rate))
-			s->amber |= SL_BIT(c);	/* amber_until_ns is 0: the next dequeue looks */
+			s->amber |= SL_BIT(c); /* amber_until_ns is 0: the next dequeue looks */
 		if (k->backlog_pkts)
 			sl_offer(s, c, now_ns);
 	}
@@ -250,7 +250,7 @@ SL_GLOBAL int sl_clear(struct sl_sched *s SL_NONNULL)
 
 	s->ready = s->held = s->levels = 0;
 	s->backlog_pkts = s->free_count = s->fresh = 0;
-	sl_for(c, SL_CLASSES) {
+	sl_for (c, SL_CLASSES) {
 		struct sl_class *k = class_at(s, c);
 
 		k->dropped_pkts[SL_DROP_RESET] += k->backlog_pkts;
@@ -266,11 +266,11 @@ SL_GLOBAL int sl_wipe(struct sl_sched *s SL_NONNULL)
 {
 	u32 c, i;
 
-	sl_for(c, SL_CLASSES) {
+	sl_for (c, SL_CLASSES) {
 		struct sl_histogram *h = sl_at(s->sojourn, c);
 
 		__builtin_memset(class_at(s, c), 0, sizeof(struct sl_class));
-		sl_for(i, SL_SOJOURN_BUCKETS)
+		sl_for (i, SL_SOJOURN_BUCKETS)
 			*sl_at(h->count, i) = 0;
 	}
 	__builtin_memset(&s->link, 0, sizeof(s->link));

@@ -21,10 +21,10 @@ SL_GLOBAL u32 drr_rounds(struct sl_sched *s SL_NONNULL, u64 set, u32 level)
 	u8 *cursor = sl_at(s->cursor, level);
 	u32 pass, n, c, rounds = ~0u;
 
-	sl_for(pass, 2) {
+	sl_for (pass, 2) {
 		u64 left = set;
 
-		sl_for(n, SL_CLASSES) {
+		sl_for (n, SL_CLASSES) {
 			struct sl_class *k;
 
 			if (!left)
@@ -39,7 +39,7 @@ SL_GLOBAL u32 drr_rounds(struct sl_sched *s SL_NONNULL, u64 set, u32 level)
 		}
 		/* A whole round, and everybody is in debt still: skip the rounds in which that would not change. */
 		left = set;
-		sl_for(n, SL_CLASSES) {
+		sl_for (n, SL_CLASSES) {
 			struct sl_class *k;
 
 			if (!left)
@@ -50,7 +50,7 @@ SL_GLOBAL u32 drr_rounds(struct sl_sched *s SL_NONNULL, u64 set, u32 level)
 			rounds = sl_min(rounds, (u32)-k->deficit_bytes / sl_max(k->quantum_bytes, 1u));
 		}
 		left = set;
-		sl_for(n, SL_CLASSES) {
+		sl_for (n, SL_CLASSES) {
 			struct sl_class *k;
 
 			if (!left)

@@ -4,33 +4,33 @@
 #include "../abi/types.h"
 
 #ifdef __bpf__
-#define SL_FN static __always_inline
+#define SL_FN        static __always_inline
 /* A global function: the verifier checks it once, on its own, however often it is called. */
-#define SL_GLOBAL __attribute__((noinline))
-#define SL_NONNULL __arg_nonnull
+#define SL_GLOBAL    __attribute__((noinline))
+#define SL_NONNULL   __arg_nonnull
 /* Verified once, whatever the bound. */
-#define sl_for(i, n) bpf_for(i, 0, n)
+#define sl_for(i, n) bpf_for (i, 0, n)
 /* Hides a value from the compiler, so that it cannot remove a mask that the verifier needs to see. */
 #define sl_opaque(x) asm volatile("" : "+r"(x))
 #else
-#define SL_FN static inline __attribute__((unused))
+#define SL_FN     static inline __attribute__((unused))
 #define SL_GLOBAL static inline __attribute__((unused))
 #define SL_NONNULL
 #define sl_for(i, n) for (i = 0; i < (u32)(n); i++)
 #define sl_opaque(x)
 #endif
 
-#define sl_likely(x) __builtin_expect(!!(x), 1)
+#define sl_likely(x)   __builtin_expect(!!(x), 1)
 #define sl_unlikely(x) __builtin_expect(!!(x), 0)
-#define sl_max(a, b) ((a) > (b) ? (a) : (b))
-#define sl_min(a, b) ((a) < (b) ? (a) : (b))
+#define sl_max(a, b)   ((a) > (b) ? (a) : (b))
+#define sl_min(a, b)   ((a) < (b) ? (a) : (b))
 
 /* Element i of an array whose length is a power of two. Out of bounds wraps round: a wrong element, never wild memory. */
-#define sl_at(array, i)                                             \
-	(&(array)[({                                                \
-		u32 i_ = (i);                                       \
-		sl_opaque(i_);                                      \
-		i_ & (sizeof(array) / sizeof((array)[0]) - 1);      \
+#define sl_at(array, i)                                        \
+	(&(array)[({                                           \
+		u32 i_ = (i);                                  \
+		sl_opaque(i_);                                 \
+		i_ & (sizeof(array) / sizeof((array)[0]) - 1); \
 	})])
 
 #define SL_BIT(n) (1ULL << ((n) & 63))
@@ -39,10 +39,9 @@
 SL_FN u32 sl_lowest(u64 x)
 {
 #ifdef __bpf__
-	static const u8 place[64] = {
-		0,  1,  2,  53, 3,  7,  54, 27, 4,  38, 41, 8,  34, 55, 48, 28, 62, 5,  39, 46, 44, 42, 22, 9,  24, 35, 59, 56, 49, 18, 29, 11,
-		63, 52, 6,  26, 37, 40, 33, 47, 61, 45, 43, 21, 23, 58, 17, 10, 51, 25, 36, 32, 60, 20, 57, 16, 50, 31, 19, 15, 30, 14, 13, 12
-	};
+	static const u8 place[64] = { 0,  1,  2,  53, 3,  7,  54, 27, 4,  38, 41, 8,  34, 55, 48, 28, 62, 5,  39, 46, 44, 42,
+				      22, 9,  24, 35, 59, 56, 49, 18, 29, 11, 63, 52, 6,  26, 37, 40, 33, 47, 61, 45, 43, 21,
+				      23, 58, 17, 10, 51, 25, 36, 32, 60, 20, 57, 16, 50, 31, 19, 15, 30, 14, 13, 12 };
 
 	return place[((x & -x) * 0x022fdd63cc95386dULL) >> 58];
 #else

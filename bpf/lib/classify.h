@@ -5,7 +5,7 @@
 
 struct sl_choice {
 	u32 class;
-	u32 rule;	/* SL_RULES: none matched */
+	u32 rule; /* SL_RULES: none matched */
 };
 
 static __always_inline const struct sl_row *sl_row_at(const struct sl_tables *t, u32 row)
@@ -139,8 +139,13 @@ SL_GLOBAL u32 sl_count_in_flow(const struct sl_headers *h SL_NONNULL, u32 where,
 			flow->super_packets = 1;
 		return flow->super_packets;
 	}
-	struct sl_flow fresh = { .pkts = pkts, .bytes = bytes, .first_ns = now_ns, .last_ns = now_ns,
-				 .rule = (u16)(where >> 16), .class = (u8)(where >> 8), .super_packets = pkts > 1 };
+	struct sl_flow fresh = { .pkts = pkts,
+				 .bytes = bytes,
+				 .first_ns = now_ns,
+				 .last_ns = now_ns,
+				 .rule = (u16)(where >> 16),
+				 .class = (u8)(where >> 8),
+				 .super_packets = pkts > 1 };
 
 	bpf_map_update_elem(&flows, &key, &fresh, BPF_NOEXIST);
 	return fresh.super_packets;
@@ -155,7 +160,7 @@ static __always_inline u32 sl_count_flow(const struct sl_headers *h, u32 directi
 	return sl_count_in_flow(h, choice.rule << 16 | choice.class << 8 | direction, pkts, bytes, now_ns);
 }
 
-#define SL_MALFORMED_KINDS                                                                                             \
+#define SL_MALFORMED_KINDS                                                                                                   \
 	(1u << SL_PARSE_TRUNCATED_L2 | 1u << SL_PARSE_TRUNCATED_L3 | 1u << SL_PARSE_TRUNCATED_L4 | 1u << SL_PARSE_BAD_IPV4 | \
 	 1u << SL_PARSE_BAD_IPV6 | 1u << SL_PARSE_DEEP_IPV6)
 

@@ -28,14 +28,14 @@ typedef u64 __be64;
 typedef u16 __sum16;
 typedef u32 __wsum;
 typedef _Bool bool;
-#define true 1
+#define true  1
 #define false 0
-#define NULL ((void *)0)
+#define NULL  ((void *)0)
 
 /* include/uapi/linux/bpf.h */
-#define BPF_ANY 0
-#define BPF_NOEXIST 1
-#define BPF_F_MMAPABLE (1U << 10)
+#define BPF_ANY           0
+#define BPF_NOEXIST       1
+#define BPF_F_MMAPABLE    (1U << 10)
 #define BPF_F_NO_PREALLOC (1U << 0)
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
@@ -51,9 +51,9 @@ struct xdp_md {
 struct bpf_sock;
 struct bpf_flow_keys;
 struct __sk_buff {
-	u32 len, pkt_type, mark, queue_mapping, protocol, vlan_present, vlan_tci, vlan_proto, priority, ingress_ifindex,
-		ifindex, tc_index, cb[5], hash, tc_classid, data, data_end, napi_id, family, remote_ip4, local_ip4,
-		remote_ip6[4], local_ip6[4], remote_port, local_port, data_meta;
+	u32 len, pkt_type, mark, queue_mapping, protocol, vlan_present, vlan_tci, vlan_proto, priority, ingress_ifindex, ifindex,
+		tc_index, cb[5], hash, tc_classid, data, data_end, napi_id, family, remote_ip4, local_ip4, remote_ip6[4],
+		local_ip6[4], remote_port, local_port, data_meta;
 	union {
 		struct bpf_flow_keys *flow_keys;
 		u64 pad_flow_keys;
@@ -67,8 +67,8 @@ struct __sk_buff {
 	u32 gso_size;
 };
 #define TC_ACT_UNSPEC (-1)
-#define TC_ACT_OK 0
-#define TC_ACT_SHOT 2
+#define TC_ACT_OK     0
+#define TC_ACT_SHOT   2
 struct bpf_iter_num {
 	u64 opaque[1];
 } __attribute__((aligned(8)));

@@ -22,7 +22,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__type(key, struct sl_prefix);
-	__type(value, u32);	/* row */
+	__type(value, u32); /* row */
 	__uint(max_entries, 2 * SL_BUFFERS * SL_RULES);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 } src_prefixes SEC(".maps");
@@ -44,23 +44,23 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__type(key, u32);	/* direction * SL_CLASSES + class */
+	__type(key, u32); /* direction * SL_CLASSES + class */
 	__type(value, struct sl_class_count);
-	__uint(max_entries, SL_DIRECTIONS * SL_CLASSES);
+	__uint(max_entries, SL_DIRECTIONS *SL_CLASSES);
 } class_counts SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__type(key, u32);	/* index into sl_tables.rule; SL_RULES: no rule matched */
+	__type(key, u32); /* index into sl_tables.rule; SL_RULES: no rule matched */
 	__type(value, struct sl_count);
 	__uint(max_entries, SL_RULES + 1);
 } rule_counts SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__type(key, u32);	/* direction * SL_PARSES + enum sl_parse_kind */
+	__type(key, u32); /* direction * SL_PARSES + enum sl_parse_kind */
 	__type(value, struct sl_count);
-	__uint(max_entries, SL_DIRECTIONS * SL_PARSES);
+	__uint(max_entries, SL_DIRECTIONS *SL_PARSES);
 } parse_counts SEC(".maps");
 
 struct {

@@ -9,28 +9,28 @@
 #pragma once
 #include "../../abi/classifier.h"
 
-#define SL_NO_VLAN 0xffffu
-#define SL_NO_DSCP 0xffu
+#define SL_NO_VLAN           0xffffu
+#define SL_NO_DSCP           0xffu
 #define SL_EXTENSION_HEADERS 6
-#define SL_FRONT_BYTES 38	/* Ethernet 14, IPv4 20, ports 4 */
+#define SL_FRONT_BYTES       38 /* Ethernet 14, IPv4 20, ports 4 */
 
-#define SL_ETH_IPV4 0x0800
-#define SL_ETH_ARP 0x0806
-#define SL_ETH_IPV6 0x86dd
-#define SL_ETH_VLAN 0x8100
-#define SL_ETH_QINQ 0x88a8
+#define SL_ETH_IPV4     0x0800
+#define SL_ETH_ARP      0x0806
+#define SL_ETH_IPV6     0x86dd
+#define SL_ETH_VLAN     0x8100
+#define SL_ETH_QINQ     0x88a8
 #define SL_ETH_QINQ_OLD 0x9100
 
 struct sl_headers {
-	u32 src[4];	/* network order; IPv4 as ::ffff:a.b.c.d; zeroes where the packet is not IP */
+	u32 src[4]; /* network order; IPv4 as ::ffff:a.b.c.d; zeroes where the packet is not IP */
 	u32 dst[4];
-	u16 proto;	/* enum sl_proto_index */
+	u16 proto; /* enum sl_proto_index */
 	u16 sport;
 	u16 dport;
-	u16 vlan;	/* the outer tag's, or SL_NO_VLAN */
-	u8 dscp;	/* or SL_NO_DSCP */
+	u16 vlan; /* the outer tag's, or SL_NO_VLAN */
+	u8 dscp; /* or SL_NO_DSCP */
 	u8 has_ports;
-	u8 kind;	/* enum sl_parse_kind */
+	u8 kind; /* enum sl_parse_kind */
 	u8 is_ip;
 };
 
@@ -41,7 +41,7 @@ static __always_inline u16 sl_be16(const u8 *p)
 
 static __always_inline u32 sl_raw32(const u8 *p)
 {
-	return *(const u32 *)p;	/* of packet data, or aligned on the stack */
+	return *(const u32 *)p; /* of packet data, or aligned on the stack */
 }
 
 static __always_inline void sl_headers_init(struct sl_headers *h, u16 vlan)
@@ -73,7 +73,7 @@ static __always_inline void sl_parse(struct sl_source *x, u16 type, struct sl_he
 
 	if (!type) {
 		/* Ethernet, IPv4 without options, ports: one look at the packet is enough for most. */
-		front = sl_pull(x, 0, SL_FRONT_BYTES, buffer + 2);	/* IPv4 addresses are aligned there */
+		front = sl_pull(x, 0, SL_FRONT_BYTES, buffer + 2); /* IPv4 addresses are aligned there */
 		p = front ? front : sl_pull(x, 0, 14, buffer);
 		if (!p) {
 			h->kind = SL_PARSE_TRUNCATED_L2;

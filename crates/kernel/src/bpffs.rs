@@ -1,5 +1,6 @@
 //! Where BPF objects are pinned, so that they outlive the process.
 
+use crate::ancestry;
 use crate::error::{Doing, Error, Result};
 use nix::mount::{MsFlags, mount};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
@@ -11,25 +12,33 @@ const DIRECTORY: &str = "sluice";
 
 /// The directory of all that we pin. Mounts the file system if nobody has.
 ///
-/// A process started by `ip netns exec` has a `/sys` of its own that goes away with it, and so would the pins: then the
-/// first process's view of the file system is used.
+/// A process started by `ip netns exec` has a `/sys` of its own that goes away with it, and so would the pins: then the view
+/// of the outermost process is used. A service in a mount namespace of its own (as systemd makes them) sees the machine's
+/// file system itself.
 pub fn root() -> Result<PathBuf> {
-    let own = std::fs::metadata("/proc/self/ns/mnt").map(|meta| meta.ino());
-    let first = std::fs::metadata("/proc/1/ns/mnt").map(|meta| meta.ino());
-    let base = match (own, first) {
-        (Ok(own), Ok(first)) if own != first => PathBuf::from("/proc/1/root").join(&MOUNT_POINT[1..]),
-        _ => PathBuf::from(MOUNT_POINT),
-    };
-    if is_bpffs(&base) {
-        return Ok(base.join(DIRECTORY));
+    let own = PathBuf::from(MOUNT_POINT);
+    let outermost = PathBuf::from(format!("/proc/{}", ancestry::outermost()));
+    let first = outermost.join("root").join(&MOUNT_POINT[1..]);
+    let same_mounts = same(Path::new("/proc/self/ns/mnt"), &outermost.join("ns/mnt")).unwrap_or(true);
+    if is_bpffs(&own) && (same_mounts || same(&own, &first).unwrap_or(true)) {
+        return Ok(own.join(DIRECTORY));
     }
-    if base != Path::new(MOUNT_POINT) {
-        return Err(Error::system(format!("{MOUNT_POINT} is not mounted in the machine's first mount namespace"))
-            .help("mount it outside of `ip netns exec`: mount -t bpf bpf /sys/fs/bpf; or use: sluice --netns NAME"));
+    if same_mounts {
+        mount(Some("bpf"), MOUNT_POINT, Some("bpf"), MsFlags::empty(), None::<&str>)
+            .doing(|| format!("mounting the BPF file system at {MOUNT_POINT}"))?;
+        return Ok(own.join(DIRECTORY));
     }
-    mount(Some("bpf"), MOUNT_POINT, Some("bpf"), MsFlags::empty(), None::<&str>)
-        .doing(|| format!("mounting the BPF file system at {MOUNT_POINT}"))?;
-    Ok(base.join(DIRECTORY))
+    if is_bpffs(&first) {
+        return Ok(first.join(DIRECTORY));
+    }
+    Err(Error::system(format!("{MOUNT_POINT} is not mounted, and this process's mounts end with it"))
+        .help("mount it outside of `ip netns exec`: mount -t bpf bpf /sys/fs/bpf; or use: sluice --netns NAME"))
+}
+
+/// Whether two paths are the same file. None: one of them cannot be seen.
+fn same(a: &Path, b: &Path) -> Option<bool> {
+    let id = |path: &Path| std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
+    Some(id(a)? == id(b)?)
 }
 
 fn is_bpffs(path: &Path) -> bool {

@@ -1,7 +1,7 @@
 //! What this kernel can do, found out by asking it: types in its BTF, and qdiscs and devices tried in a network namespace
 //! that nobody sees and that ends with the attempt.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::iproute;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Struct;
@@ -57,5 +57,11 @@ fn tries(tool: &str, line: &str) -> Result<bool> {
     unsafe {
         command.pre_exec(|| nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).map_err(Into::into));
     }
-    command.status().map(|status| status.success()).map_err(|error| iproute::not_run(tool, &error))
+    command.status().map(|status| status.success()).map_err(|error| match error.kind() {
+        std::io::ErrorKind::PermissionDenied => {
+            Error::system(format!("a network namespace to try `{tool} {line}` in cannot be made: {error}"))
+                .help("CAP_SYS_ADMIN is needed, and a service must be allowed network namespaces (RestrictNamespaces=net)")
+        }
+        _ => iproute::not_run(tool, &error),
+    })
 }

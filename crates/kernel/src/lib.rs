@@ -1,5 +1,6 @@
 //! The kernel side of Sluice: what `up`, `apply`, `status`, `down` and `doctor` do. libbpf lives only here.
 
+mod ancestry;
 mod attachment;
 mod bpffs;
 pub mod doctor;

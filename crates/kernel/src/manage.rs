@@ -76,6 +76,7 @@ pub fn up(request: &UpRequest) -> Result<Done> {
 
     let mut record = Record {
         abi_version: abi::SL_ABI_VERSION,
+        key: Record::new_key(&interface.name)?,
         interface: interface.name.clone(),
         ifindex: interface.ifindex,
         netns: netns::inode()?,

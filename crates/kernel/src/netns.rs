@@ -1,5 +1,6 @@
 //! Network namespaces: which one the process is in, and entering another without leaving its mounts.
 
+use crate::ancestry;
 use crate::error::{Doing, Error, Result};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -18,7 +19,7 @@ pub fn inode() -> Result<u64> {
     fs::metadata("/proc/self/ns/net").map(|meta| meta.ino()).doing(|| "/proc/self/ns/net".to_owned())
 }
 
-/// The number of the one in which the machine booted, where that can be seen.
+/// The number of the machine's own, as far as that can be seen.
 pub fn first_inode() -> Option<u64> {
-    fs::metadata("/proc/1/ns/net").map(|meta| meta.ino()).ok()
+    fs::metadata(format!("/proc/{}/ns/net", ancestry::outermost())).map(|meta| meta.ino()).ok()
 }

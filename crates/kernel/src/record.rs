@@ -2,7 +2,7 @@
 //! of is done, so that whoever dies leaves enough for `down` to clean up.
 
 use crate::error::{Doing, Error, Result};
-use crate::{bpffs, netns};
+use crate::netns;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -59,7 +59,9 @@ pub enum Phase {
 pub struct Record {
     /// Version of the ABI that its pins have.
     pub abi_version: u32,
-    /// Name when it was taken into management.
+    /// Name of its file here and of its directory of pins.
+    pub key: String,
+    /// Name of the interface.
     pub interface: String,
     /// Number of the interface.
     pub ifindex: u32,
@@ -114,38 +116,33 @@ impl Record {
         format!("sluice-sp{}", self.ifindex)
     }
 
-    fn key(&self) -> String {
-        key(&self.interface, self.netns)
-    }
-
     /// Directory of its pins below `root`.
     pub fn pins(&self, root: &Path) -> PathBuf {
-        root.join(self.key())
+        root.join(&self.key)
     }
 
     /// The record of an interface in the process's namespace. One that was renamed since is found by its number, and
     /// goes on under its new name.
     pub fn find(interface: &str) -> Result<Option<Record>> {
         let own = netns::inode()?;
-        let path = file(&key(interface, own));
-        if path.exists() {
-            return read(&path).map(Some);
+        let mut records: Vec<Record> = Record::all()?.into_iter().filter(|record| record.netns == own).collect();
+        if let Some(named) = records.iter().position(|record| record.interface == interface) {
+            return Ok(Some(records.swap_remove(named)));
         }
-        let Ok(ifindex) = nix::net::if_::if_nametoindex(interface) else { return Ok(None) };
-        let renamed = Record::all()?.into_iter().find(|record| record.netns == own && record.ifindex == ifindex);
-        renamed.map(|record| record.rename(interface)).transpose()
+        let ifindex = nix::net::if_::if_nametoindex(interface).ok();
+        let Some(mut renamed) = records.into_iter().find(|record| Some(record.ifindex) == ifindex) else { return Ok(None) };
+        renamed.interface = interface.to_owned();
+        renamed.save()?;
+        Ok(Some(renamed))
     }
 
-    fn rename(mut self, interface: &str) -> Result<Record> {
-        let root = bpffs::root()?;
-        let (pins, old) = (self.pins(&root), file(&self.key()));
-        self.interface = interface.to_owned();
-        if pins.exists() {
-            fs::rename(&pins, self.pins(&root)).doing(|| format!("renaming {}", pins.display()))?;
-        }
-        self.save()?;
-        fs::remove_file(&old).doing(|| format!("removing {}", old.display()))?;
-        Ok(self)
+    /// The key for an interface of the process's namespace: its name, and the namespace's number unless it is the
+    /// machine's own.
+    pub fn new_key(interface: &str) -> Result<String> {
+        let own = netns::inode()?;
+        let qualified = format!("{interface}@{own}");
+        let plain = netns::first_inode() == Some(own) && !file(interface).exists();
+        Ok(if plain { interface.to_owned() } else { qualified })
     }
 
     /// All records of the machine, whatever their namespace.
@@ -163,7 +160,7 @@ impl Record {
 
     /// Writes it, whole or not at all.
     pub fn save(&self) -> Result<()> {
-        let path = file(&self.key());
+        let path = file(&self.key);
         let partial = path.with_extension("partial");
         let text = serde_json::to_string_pretty(self).doing(|| "a record".to_owned())?;
         fs::create_dir_all(DIRECTORY)
@@ -174,7 +171,7 @@ impl Record {
 
     /// Forgets it.
     pub fn remove(&self) -> Result<()> {
-        let path = file(&self.key());
+        let path = file(&self.key);
         fs::remove_file(&path).doing(|| format!("removing {}", path.display()))
     }
 }
@@ -182,14 +179,6 @@ impl Record {
 /// The directory of records, dumps and logs.
 pub fn directory() -> &'static Path {
     Path::new(DIRECTORY)
-}
-
-fn key(interface: &str, netns: u64) -> String {
-    if netns::first_inode().is_some_and(|first| first == netns) {
-        interface.to_owned()
-    } else {
-        format!("{interface}@{netns}")
-    }
 }
 
 fn file(key: &str) -> PathBuf {
