@@ -43,6 +43,13 @@ enum sl_parse_kind {
 		SL_PARSES
 };
 
+/* The kinds that are malformed or truncated, as bits. */
+enum sl_malformed {
+#define X(upper, lower, malformed) malformed << SL_PARSE_##upper |
+	SL_MALFORMED = SL_PARSE_KINDS(X) 0
+#undef X
+};
+
 /* Fields that at least one rule asks for; the others need no look-up. */
 enum sl_field {
 	SL_FIELD_PROTO = 1 << 0,

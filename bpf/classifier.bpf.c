@@ -12,7 +12,7 @@ const volatile u32 sl_l3_type = 0; /* the device has no Ethernet header: packets
 const volatile u32 sl_ingress_ifb = 0; /* ifindex: what arrives is queued there */
 const volatile u32 sl_split_ifb = 0; /* ifindex: super-packets that depart are split there */
 
-/* A packet's bytes, as XDP and tc give them: what lies in the linear part directly, the rest (tc only) by copying. */
+/* A packet's bytes, as XDP and tc give them: XDP directly, tc by copying, since they need not lie in the linear part. */
 struct sl_source {
 	void *data;
 	void *end;
@@ -23,11 +23,10 @@ static __always_inline void *sl_pull(struct sl_source *x, u32 off, u32 size, voi
 {
 	void *p = x->data + off;
 
-	if (p + size <= x->end)
-		return p;
-	if (x->skb && !bpf_skb_load_bytes(x->skb, off, buffer, size))
-		return buffer;
-	return NULL;
+	/* One way for all of an skb: with direct reads as well, the verifier walks every mixture of the two. */
+	if (x->skb)
+		return bpf_skb_load_bytes(x->skb, off, buffer, size) ? NULL : buffer;
+	return p + size <= x->end ? p : NULL;
 }
 
 #include "lib/parse.h"

@@ -160,11 +160,7 @@ static __always_inline u32 sl_count_flow(const struct sl_headers *h, u32 directi
 	return sl_count_in_flow(h, choice.rule << 16 | choice.class << 8 | direction, pkts, bytes, now_ns);
 }
 
-#define SL_MALFORMED_KINDS                                                                                                   \
-	(1u << SL_PARSE_TRUNCATED_L2 | 1u << SL_PARSE_TRUNCATED_L3 | 1u << SL_PARSE_TRUNCATED_L4 | 1u << SL_PARSE_BAD_IPV4 | \
-	 1u << SL_PARSE_BAD_IPV6 | 1u << SL_PARSE_DEEP_IPV6)
-
 static __always_inline int sl_is_malformed(const struct sl_headers *h)
 {
-	return SL_MALFORMED_KINDS >> h->kind & 1;
+	return (u32)SL_MALFORMED >> h->kind & 1;
 }

@@ -1,10 +1,12 @@
-//! Generates the Rust copy of `abi/` with bindgen.
+//! Generates the Rust copy of `abi/` with bindgen, and compiles the names of its lists.
 
 use std::{env, path::PathBuf};
 
 fn main() {
     let abi = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../../abi");
     println!("cargo:rerun-if-changed={}", abi.display());
+    println!("cargo:rerun-if-changed=src/names.c");
+    cc::Build::new().file("src/names.c").include(&abi).warnings(true).extra_warnings(true).compile("sluice_names");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo")).join("abi.rs");
     bindgen::Builder::default()
         .header(abi.join("sched.h").to_string_lossy())

@@ -10,5 +10,5 @@ mod names;
 mod pod;
 
 pub use generated::*;
-pub use names::{DROP_REASONS, DropReason, PARSE_KINDS, ParseKind, sojourn_bucket_ns};
+pub use names::{DropReason, ParseKind, drop_reasons, parse_kinds, sojourn_bucket_ns};
 pub use pod::{Pod, boxed_zeroed, bytes_of, read_pod};

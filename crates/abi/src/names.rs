@@ -1,6 +1,18 @@
-//! Names of what is counted, in the order of the C enums.
+//! Names of what is counted. The lists of `abi/` have them; here they are only asked for.
 
 use crate::generated as abi;
+use std::ffi::{CStr, c_char};
+
+unsafe extern "C" {
+    fn sl_drop_name(reason: u32) -> *const c_char;
+    fn sl_drop_text(reason: u32) -> *const c_char;
+    fn sl_parse_name(kind: u32) -> *const c_char;
+}
+
+fn text(name: *const c_char) -> &'static str {
+    // SAFETY: the functions return string literals.
+    unsafe { CStr::from_ptr(name) }.to_str().unwrap_or_default()
+}
 
 /// Why a packet was dropped: an `enum sl_drop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,14 +26,14 @@ pub struct DropReason {
 }
 
 /// Every reason there is.
-pub const DROP_REASONS: [DropReason; abi::SL_DROPS as usize] = [
-    DropReason { index: abi::SL_DROP_LIMIT_PKTS, name: "limit_pkts", text: "class at its packet limit" },
-    DropReason { index: abi::SL_DROP_LIMIT_BYTES, name: "limit_bytes", text: "class at its byte limit" },
-    DropReason { index: abi::SL_DROP_NO_SLOT, name: "no_slot", text: "no packet slot left" },
-    DropReason { index: abi::SL_DROP_POLICED, name: "policed", text: "over its rate, policed" },
-    DropReason { index: abi::SL_DROP_RESET, name: "reset", text: "queue emptied" },
-    DropReason { index: abi::SL_DROP_MALFORMED, name: "malformed", text: "headers do not parse" },
-];
+pub fn drop_reasons() -> impl Iterator<Item = DropReason> {
+    // SAFETY: takes a number.
+    let strings = |index| unsafe { (text(sl_drop_name(index)), text(sl_drop_text(index))) };
+    (0..abi::SL_DROPS).map(move |index| {
+        let (name, text) = strings(index);
+        DropReason { index, name, text }
+    })
+}
 
 /// What the parser made of a packet: an `enum sl_parse_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,24 +46,15 @@ pub struct ParseKind {
     pub malformed: bool,
 }
 
-const fn kind(index: u32, name: &'static str, malformed: bool) -> ParseKind {
-    ParseKind { index, name, malformed }
-}
-
 /// Every kind there is.
-pub const PARSE_KINDS: [ParseKind; abi::SL_PARSES as usize] = [
-    kind(abi::SL_PARSE_IPV4, "ipv4", false),
-    kind(abi::SL_PARSE_IPV6, "ipv6", false),
-    kind(abi::SL_PARSE_ARP, "arp", false),
-    kind(abi::SL_PARSE_OTHER, "other", false),
-    kind(abi::SL_PARSE_FRAGMENT, "fragment", false),
-    kind(abi::SL_PARSE_TRUNCATED_L2, "truncated_l2", true),
-    kind(abi::SL_PARSE_TRUNCATED_L3, "truncated_l3", true),
-    kind(abi::SL_PARSE_TRUNCATED_L4, "truncated_l4", true),
-    kind(abi::SL_PARSE_BAD_IPV4, "bad_ipv4", true),
-    kind(abi::SL_PARSE_BAD_IPV6, "bad_ipv6", true),
-    kind(abi::SL_PARSE_DEEP_IPV6, "deep_ipv6", true),
-];
+pub fn parse_kinds() -> impl Iterator<Item = ParseKind> {
+    (0..abi::SL_PARSES).map(|index| ParseKind {
+        index,
+        // SAFETY: takes a number.
+        name: text(unsafe { sl_parse_name(index) }),
+        malformed: abi::SL_MALFORMED >> index & 1 == 1,
+    })
+}
 
 /// The times that bucket `b` of a sojourn histogram holds: from, and up to but not including, in ns.
 pub fn sojourn_bucket_ns(b: usize) -> (u64, u64) {
@@ -65,9 +68,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_follow_their_enums() {
-        assert!(DROP_REASONS.iter().enumerate().all(|(i, r)| r.index as usize == i));
-        assert!(PARSE_KINDS.iter().enumerate().all(|(i, k)| k.index as usize == i));
+    fn every_reason_and_kind_has_a_name_of_its_own() {
+        let names: Vec<&str> = drop_reasons().map(|reason| reason.name).chain(parse_kinds().map(|kind| kind.name)).collect();
+        assert!(names.iter().enumerate().all(|(i, name)| !name.is_empty() && !names[..i].contains(name) || *name == "malformed"));
+        assert!(drop_reasons().all(|reason| !reason.text.is_empty()));
+    }
+
+    #[test]
+    fn what_ends_early_is_malformed() {
+        assert!(parse_kinds().all(|kind| kind.malformed == kind.name.starts_with(['t', 'b', 'd'])));
     }
 
     #[test]

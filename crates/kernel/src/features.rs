@@ -58,10 +58,10 @@ fn tries(tool: &str, line: &str) -> Result<bool> {
         command.pre_exec(|| nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).map_err(Into::into));
     }
     command.status().map(|status| status.success()).map_err(|error| match error.kind() {
-        std::io::ErrorKind::PermissionDenied => {
-            Error::system(format!("a network namespace to try `{tool} {line}` in cannot be made: {error}"))
-                .help("CAP_SYS_ADMIN is needed, and a service must be allowed network namespaces (RestrictNamespaces=net)")
-        }
+        std::io::ErrorKind::PermissionDenied => Error::system(format!(
+            "a network namespace to try `{tool} {line}` in cannot be made: {error}"
+        ))
+        .help("CAP_SYS_ADMIN is needed, and a service must be allowed network namespaces (RestrictNamespaces=net)"),
         _ => iproute::not_run(tool, &error),
     })
 }

@@ -130,7 +130,9 @@ impl Record {
             return Ok(Some(records.swap_remove(named)));
         }
         let ifindex = nix::net::if_::if_nametoindex(interface).ok();
-        let Some(mut renamed) = records.into_iter().find(|record| Some(record.ifindex) == ifindex) else { return Ok(None) };
+        let Some(mut renamed) = records.into_iter().find(|record| Some(record.ifindex) == ifindex) else {
+            return Ok(None);
+        };
         renamed.interface = interface.to_owned();
         renamed.save()?;
         Ok(Some(renamed))

@@ -238,7 +238,7 @@ fn add_schedulers(classes: &mut [ClassStatus], pins: &Path, device: &str) -> Res
             class.sent.add(Count { pkts: own.sent_pkts, bytes: own.sent_bytes });
             class.backlog.add(Count { pkts: own.backlog_pkts.into(), bytes: own.backlog_bytes.into() });
             class.dropped.add(Count { pkts: own.dropped_pkts.iter().sum(), bytes: own.dropped_bytes });
-            for reason in abi::DROP_REASONS {
+            for reason in abi::drop_reasons() {
                 add_drops(class, reason.name, own.dropped_pkts[reason.index as usize]);
             }
             class.peak_backlog_bytes = Some(class.peak_backlog_bytes.unwrap_or(0).max(own.peak_backlog_bytes));
@@ -342,8 +342,7 @@ fn counts(pins: &Path, map: &str, keys: std::ops::Range<u32>) -> Result<Vec<Coun
 fn parsed(pins: &Path, direction: u32) -> Result<BTreeMap<&'static str, Count>> {
     let first = direction * abi::SL_PARSES;
     let counts = counts(pins, "parse_counts", first..first + abi::SL_PARSES)?;
-    Ok(abi::PARSE_KINDS
-        .iter()
+    Ok(abi::parse_kinds()
         .zip(counts)
         .filter(|(_, count)| count.pkts > 0)
         .map(|(kind, count)| (kind.name, count))
