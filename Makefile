@@ -92,11 +92,13 @@ lint: ## Check formatting and common mistakes: Rust, C, shell
 install: ## Install what "make build" left under PREFIX (default /usr/local); DESTDIR is respected
 	@[ -x $(SLUICE) ] || { echo 'make install: $(SLUICE) is not there; run "make build" first, as yourself, not as root' >&2; exit 1; }
 	@mkdir -p target/install
-	$(SLUICE) man > target/install/sluice.8
+	rm -rf target/install/man
+	$(SLUICE) man target/install/man
 	for shell in bash zsh fish; do $(SLUICE) completions $$shell > target/install/$$shell; done
 	sed 's,@BINDIR@,$(PREFIX)/bin,' packaging/sluice@.service > target/install/sluice@.service
 	install -D -m 755 $(SLUICE) $(BIN)/sluice
-	install -D -m 644 target/install/sluice.8 $(SHARE)/man/man8/sluice.8
+	install -d $(SHARE)/man/man8
+	install -m 644 target/install/man/*.8 $(SHARE)/man/man8/
 	install -D -m 644 target/install/bash $(SHARE)/bash-completion/completions/sluice
 	install -D -m 644 target/install/zsh $(SHARE)/zsh/site-functions/_sluice
 	install -D -m 644 target/install/fish $(SHARE)/fish/vendor_completions.d/sluice.fish
@@ -106,7 +108,7 @@ install: ## Install what "make build" left under PREFIX (default /usr/local); DE
 	install -D -m 644 target/install/sluice@.service $(UNITS)/sluice@.service
 
 uninstall: ## Remove what "make install" put there
-	rm -f $(BIN)/sluice $(SHARE)/man/man8/sluice.8 $(SHARE)/bash-completion/completions/sluice
+	rm -f $(BIN)/sluice $(SHARE)/man/man8/sluice.8 $(SHARE)/man/man8/sluice-*.8 $(SHARE)/bash-completion/completions/sluice
 	rm -f $(SHARE)/zsh/site-functions/_sluice $(SHARE)/fish/vendor_completions.d/sluice.fish $(UNITS)/sluice@.service
 	rm -rf $(SHARE)/sluice $(SHARE)/doc/sluice
 

@@ -62,9 +62,12 @@ pub enum Command {
         /// bash, zsh, fish ...
         shell: Shell,
     },
-    /// Print the man page
+    /// Write the man pages
     #[command(hide = true)]
-    Man,
+    Man {
+        /// Where to
+        directory: PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]

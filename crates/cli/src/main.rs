@@ -6,6 +6,7 @@ mod demo;
 mod doctor;
 mod failure;
 mod live;
+mod manual;
 mod status;
 mod terminal;
 
@@ -52,9 +53,6 @@ fn run(cli: &Cli, color: bool) -> Result<(), Failure> {
             clap_complete::generate(*shell, &mut Cli::command(), "sluice", &mut std::io::stdout());
             Ok(())
         }
-        Command::Man => {
-            let page = clap_mangen::Man::new(Cli::command()).section("8").manual("Sluice");
-            page.render(&mut std::io::stdout()).map_err(|error| Failure::system(error.to_string()))
-        }
+        Command::Man { directory } => manual::write(Cli::command(), directory),
     }
 }

@@ -63,6 +63,7 @@ pub fn up(request: &UpRequest) -> Result<Done> {
     require_root()?;
     let _lock = Lock::take()?;
     let interface = Interface::find(&request.interface)?;
+    remove_orphans()?;
     let mut notes = refuse_managed(&interface)?;
     let features = Features::probe()?;
     let wishes = Wishes { engine: request.engine, hook: request.hook, ingress_rate: request.ingress_rate };
@@ -347,6 +348,17 @@ fn half_done(record: &Record) -> Error {
     let command = if record.phase == Phase::Starting { "up" } else { "down" };
     Error::input(format!("{}: a `sluice {command}` was interrupted", record.interface))
         .help(format!("sluice down {} cleans up after it", record.interface))
+}
+
+/// What is left of interfaces whose network namespace has gone, where nobody can run `down` any more: records and pins.
+/// The number of such a namespace is soon given to another.
+fn remove_orphans() -> Result<()> {
+    let own = netns::inode()?;
+    for record in Record::all()?.into_iter().filter(|record| record.netns != own && !netns::is_kept(record.netns)) {
+        attach::remove_pins(&record.pins(&bpffs::root()?))?;
+        record.remove()?;
+    }
+    Ok(())
 }
 
 /// An interface that is managed already is refused; what is left of one that has gone is removed.

@@ -23,3 +23,15 @@ pub fn inode() -> Result<u64> {
 pub fn first_inode() -> Option<u64> {
     fs::metadata(format!("/proc/{}/ns/net", ancestry::outermost())).map(|meta| meta.ino()).ok()
 }
+
+/// Whether anything is seen to keep a namespace: a process in it, or a mount as `ip netns` makes it.
+pub fn is_kept(inode: u64) -> bool {
+    let mount = format!("net:[{inode}]");
+    let mounted = ["/proc/self/mountinfo", "/proc/1/mountinfo"]
+        .iter()
+        .any(|path| fs::read_to_string(path).is_ok_and(|text| text.contains(&mount)));
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    mounted || processes.into_iter().any(|entry| {
+        fs::metadata(entry.path().join("ns/net")).is_ok_and(|meta| meta.ino() == inode)
+    })
+}

@@ -121,21 +121,27 @@ impl Record {
         root.join(&self.key)
     }
 
-    /// The record of an interface in the process's namespace. One that was renamed since is found by its number, and
-    /// goes on under its new name.
+    /// The record of an interface in the process's namespace. One that was renamed since is found by its number, by its
+    /// old name too while nobody else has that, and goes on under its new name.
     pub fn find(interface: &str) -> Result<Option<Record>> {
         let own = netns::inode()?;
         let mut records: Vec<Record> = Record::all()?.into_iter().filter(|record| record.netns == own).collect();
-        if let Some(named) = records.iter().position(|record| record.interface == interface) {
-            return Ok(Some(records.swap_remove(named)));
-        }
         let ifindex = nix::net::if_::if_nametoindex(interface).ok();
-        let Some(mut renamed) = records.into_iter().find(|record| Some(record.ifindex) == ifindex) else {
-            return Ok(None);
+        // Of a number that nobody has, nix makes an empty name.
+        let name_of = |record: &Record| {
+            let name = nix::net::if_::if_indextoname(record.ifindex).ok()?.to_string_lossy().into_owned();
+            (!name.is_empty()).then_some(name)
         };
-        renamed.interface = interface.to_owned();
-        renamed.save()?;
-        Ok(Some(renamed))
+        let found = records.iter().position(|record| Some(record.ifindex) == ifindex).or_else(|| {
+            let free = |record: &Record| ifindex.is_none() || name_of(record).is_none();
+            records.iter().position(|record| record.interface == interface && free(record))
+        });
+        let Some(mut record) = found.map(|place| records.swap_remove(place)) else { return Ok(None) };
+        if let Some(name) = name_of(&record).filter(|name| *name != record.interface) {
+            record.interface = name;
+            record.save()?;
+        }
+        Ok(Some(record))
     }
 
     /// The key for an interface of the process's namespace: its name, and the namespace's number unless it is the
