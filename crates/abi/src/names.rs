@@ -69,8 +69,14 @@ mod tests {
 
     #[test]
     fn every_reason_and_kind_has_a_name_of_its_own() {
-        let names: Vec<&str> = drop_reasons().map(|reason| reason.name).chain(parse_kinds().map(|kind| kind.name)).collect();
-        assert!(names.iter().enumerate().all(|(i, name)| !name.is_empty() && !names[..i].contains(name) || *name == "malformed"));
+        let names: Vec<&str> =
+            drop_reasons().map(|reason| reason.name).chain(parse_kinds().map(|kind| kind.name)).collect();
+        assert!(
+            names
+                .iter()
+                .enumerate()
+                .all(|(i, name)| !name.is_empty() && !names[..i].contains(name) || *name == "malformed")
+        );
         assert!(drop_reasons().all(|reason| !reason.text.is_empty()));
     }
 

@@ -10,7 +10,8 @@ const SECTION: &str = "8";
 
 /// Writes sluice.8 and sluice-COMMAND.8 into a directory.
 pub fn write(command: Command, directory: &Path) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::system(format!("writing man pages to {}: {error}", directory.display()));
+    let failed =
+        |error: std::io::Error| Failure::system(format!("writing man pages to {}: {error}", directory.display()));
     std::fs::create_dir_all(directory).map_err(failed)?;
     let mut command = command.disable_help_subcommand(true);
     command.build();

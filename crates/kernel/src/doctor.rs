@@ -36,6 +36,17 @@ pub struct Finding {
 
 struct Findings(Vec<Finding>);
 
+/// A feature that is there or not, and what that means.
+struct Feature {
+    area: &'static str,
+    what: &'static str,
+    there: bool,
+    missing: Verdict,
+    yes: &'static str,
+    no: &'static str,
+    cure: &'static str,
+}
+
 impl Findings {
     fn add(&mut self, area: &str, what: &str, verdict: Verdict, detail: impl Into<String>, cure: &str) {
         self.0.push(Finding {
@@ -47,9 +58,17 @@ impl Findings {
         });
     }
 
-    fn yes_no(&mut self, area: &str, what: &str, there: bool, missing: Verdict, yes: &str, no: &str, cure: &str) {
-        let (verdict, detail) = if there { (Verdict::Good, yes) } else { (missing, no) };
-        self.add(area, what, verdict, detail, cure);
+    fn feature(&mut self, f: &Feature) {
+        let (verdict, detail) = if f.there { (Verdict::Good, f.yes) } else { (f.missing, f.no) };
+        self.add(f.area, f.what, verdict, detail, f.cure);
+    }
+
+    /// Whether a thing could be done; `said` is what it says of itself.
+    fn attempt(&mut self, area: &str, what: &str, result: Result<String>) {
+        match result {
+            Ok(said) => self.add(area, what, Verdict::Good, said, ""),
+            Err(error) => self.add(area, what, Verdict::Bad, error.what, error.cure.as_deref().unwrap_or_default()),
+        }
     }
 }
 
@@ -58,98 +77,99 @@ pub fn examine() -> Result<Vec<Finding>> {
     manage::require_root()?;
     let features = Features::probe()?;
     let mut f = Findings(Vec::new());
-    use Verdict::{Bad, Good, Lacking};
-
-    f.add("kernel", "version", Good, features.release.clone(), "");
-    f.yes_no(
-        "kernel",
-        "types (BTF)",
-        features.btf,
-        Bad,
-        "/sys/kernel/btf/vmlinux",
-        "missing: no program can be loaded",
-        "use a kernel with CONFIG_DEBUG_INFO_BTF",
-    );
-    match bpffs::root() {
-        Ok(root) => f.add("kernel", "BPF file system", Good, root.display().to_string(), ""),
-        Err(error) => f.add("kernel", "BPF file system", Bad, error.what, "mount -t bpf bpf /sys/fs/bpf"),
+    f.add("kernel", "version", Verdict::Good, features.release.clone(), "");
+    f.attempt("kernel", "BPF file system", bpffs::root().map(|root| root.display().to_string()));
+    for feature in &kernel_features(&features) {
+        f.feature(feature);
     }
-    f.yes_no(
-        "kernel",
-        "tcx",
-        features.tcx,
-        Lacking,
-        "tc programs attach by links",
-        "not there (from 6.6): clsact filters are used",
-        "",
-    );
-    f.yes_no(
-        "kernel",
-        "clsact",
-        features.clsact,
-        Bad,
-        "there",
-        "missing: super-packets are not split",
-        "load sch_ingress, or enable CONFIG_NET_SCH_INGRESS",
-    );
-    f.yes_no(
-        "kernel",
-        "ifb",
-        features.ifb,
-        Bad,
-        "there",
-        "missing: no --ingress-rate, super-packets are not split",
-        "load ifb, or enable CONFIG_IFB",
-    );
-    match loads(Loader::classifier(), &["sl_ingress", "sl_split"]) {
-        Ok(()) => f.add("kernel", "classifier", Good, "the verifier accepts it", ""),
-        Err(error) => f.add("kernel", "classifier", Bad, error.what, error.cure.as_deref().unwrap_or_default()),
-    }
-
-    f.yes_no(
-        "engine qdisc", "BPF qdisc", features.bpf_qdisc, Lacking, "there", "not there: engine tc is used",
-        "use a kernel from 6.16 with CONFIG_NET_SCH_BPF=y: Debian 13 has one in its backports (linux-image-amd64/trixie-backports)",
-    );
+    let accepted = || "the verifier accepts it".to_owned();
+    f.attempt("kernel", "classifier", loads(Loader::classifier(), &["sl_ingress", "sl_split"]).map(|()| accepted()));
+    f.feature(&Feature {
+        area: "engine qdisc",
+        what: "BPF qdisc",
+        there: features.bpf_qdisc,
+        missing: Verdict::Lacking,
+        yes: "there",
+        no: "not there: engine tc is used",
+        cure: "use a kernel from 6.16 with CONFIG_NET_SCH_BPF=y: Debian 13 has one in its backports \
+               (linux-image-amd64/trixie-backports)",
+    });
     if features.bpf_qdisc {
-        match loads(Loader::qdisc(), &[]) {
-            Ok(()) => f.add("engine qdisc", "scheduler", Good, "the verifier accepts it", ""),
-            Err(error) => {
-                f.add("engine qdisc", "scheduler", Bad, error.what, error.cure.as_deref().unwrap_or_default())
-            }
-        }
+        f.attempt("engine qdisc", "scheduler", loads(Loader::qdisc(), &[]).map(|()| accepted()));
     }
-    let missing = if features.bpf_qdisc { Lacking } else { Bad };
-    f.yes_no(
-        "engine tc",
-        "HTB",
-        features.htb,
-        missing,
-        "there",
-        "missing",
-        "load sch_htb, or enable CONFIG_NET_SCH_HTB",
-    );
-    f.yes_no(
-        "engine tc",
-        "fq_codel",
-        features.fq_codel,
-        Lacking,
-        "there",
-        "missing: queues are plain FIFOs",
-        "load sch_fq_codel, or enable CONFIG_NET_SCH_FQ_CODEL",
-    );
-
-    match iproute::run("tc", &["-V"]) {
-        Ok(version) => f.add("machine", "iproute2", Good, version.trim().to_owned(), ""),
-        Err(error) => f.add("machine", "iproute2", Bad, error.what, "install iproute2"),
+    for feature in &htb_features(&features) {
+        f.feature(feature);
     }
+    f.attempt("machine", "iproute2", iproute::run("tc", &["-V"]).map(|version| version.trim().to_owned()));
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    f.add("machine", "processors", Good, format!("{cpus}, {}", std::env::consts::ARCH), "");
+    f.add("machine", "processors", Verdict::Good, format!("{cpus}, {}", std::env::consts::ARCH), "");
     for name in Interface::names()? {
         if let Ok(interface) = Interface::find(&name) {
             describe(&mut f, &interface);
         }
     }
     Ok(f.0)
+}
+
+fn kernel_features(features: &Features) -> [Feature; 4] {
+    let kernel = |what, there, missing, yes, no, cure| Feature { area: "kernel", what, there, missing, yes, no, cure };
+    [
+        kernel(
+            "types (BTF)",
+            features.btf,
+            Verdict::Bad,
+            "/sys/kernel/btf/vmlinux",
+            "missing: no program can be loaded",
+            "use a kernel with CONFIG_DEBUG_INFO_BTF",
+        ),
+        kernel(
+            "tcx",
+            features.tcx,
+            Verdict::Lacking,
+            "tc programs attach by links",
+            "not there (from 6.6): clsact filters are used",
+            "",
+        ),
+        kernel(
+            "clsact",
+            features.clsact,
+            Verdict::Bad,
+            "there",
+            "missing: super-packets are not split",
+            "load sch_ingress, or enable CONFIG_NET_SCH_INGRESS",
+        ),
+        kernel(
+            "ifb",
+            features.ifb,
+            Verdict::Bad,
+            "there",
+            "missing: no --ingress-rate, super-packets are not split",
+            "load ifb, or enable CONFIG_IFB",
+        ),
+    ]
+}
+
+fn htb_features(features: &Features) -> [Feature; 2] {
+    [
+        Feature {
+            area: "engine tc",
+            what: "HTB",
+            there: features.htb,
+            missing: if features.bpf_qdisc { Verdict::Lacking } else { Verdict::Bad },
+            yes: "there",
+            no: "missing",
+            cure: "load sch_htb, or enable CONFIG_NET_SCH_HTB",
+        },
+        Feature {
+            area: "engine tc",
+            what: "fq_codel",
+            there: features.fq_codel,
+            missing: Verdict::Lacking,
+            yes: "there",
+            no: "missing: queues are plain FIFOs",
+            cure: "load sch_fq_codel, or enable CONFIG_NET_SCH_FQ_CODEL",
+        },
+    ]
 }
 
 fn loads(loader: Result<Loader>, programs: &[&str]) -> Result<()> {

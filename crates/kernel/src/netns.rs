@@ -31,7 +31,8 @@ pub fn is_kept(inode: u64) -> bool {
         .iter()
         .any(|path| fs::read_to_string(path).is_ok_and(|text| text.contains(&mount)));
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    mounted || processes.into_iter().any(|entry| {
-        fs::metadata(entry.path().join("ns/net")).is_ok_and(|meta| meta.ino() == inode)
-    })
+    mounted
+        || processes
+            .into_iter()
+            .any(|entry| fs::metadata(entry.path().join("ns/net")).is_ok_and(|meta| meta.ino() == inode))
 }

@@ -38,7 +38,7 @@ mod tests {
         assert_eq!(cost(Rate(1_000_000)), 8000 << 20);
         assert_eq!(duration_ns(Bytes(125_000), Rate(1_000_000)), 1_000_000_000);
         let bucket = police(Rate(1_000_000), Bytes(1000));
-        assert_eq!((bucket.cost, bucket.burst), (8000 * 16 << 16, 8_000_000 * 16));
+        assert_eq!((bucket.cost, bucket.burst), ((8000 * 16) << 16, 8_000_000 * 16));
     }
 
     #[test]
