@@ -1,7 +1,7 @@
 //! The demo: a game and a call beside downloads on one slow line, once without Sluice and once with it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use nix::unistd::geteuid;
@@ -11,6 +11,7 @@ use crate::environment::Environment;
 use crate::error::{Error, Kind, Result};
 use crate::interrupt::Interrupt;
 use crate::line::{self, Line};
+use crate::options::Options;
 use crate::progress::Progress;
 use crate::report::{Parameters, Report};
 use crate::{netns, tool, trial};
@@ -19,54 +20,6 @@ use crate::{netns, tool, trial};
 const SHARE_PERCENT: u32 = 95;
 /// Seconds of building and clearing that the progress counts per run.
 const SET_UP: Duration = Duration::from_secs(1);
-
-/// What the demo shall do.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// The Sluice binary that is called.
-    pub sluice: PathBuf,
-    /// Passed to `--engine`.
-    pub engine: Option<String>,
-    /// Measured time of each run, seconds.
-    pub seconds: u32,
-    /// Rate of the slow link, Mbit/s.
-    pub rate_mbit: u32,
-    /// A profile or a policy file.
-    pub policy: String,
-    /// Where all numbers go.
-    pub json: Option<PathBuf>,
-    /// Where the picture goes.
-    pub svg: Option<PathBuf>,
-    /// Whether texts may carry colours.
-    pub color: bool,
-}
-
-impl Options {
-    /// The usual demo with this binary.
-    pub fn new(sluice: impl Into<PathBuf>) -> Options {
-        Options {
-            sluice: sluice.into(),
-            engine: None,
-            seconds: 12,
-            rate_mbit: 20,
-            policy: "gaming".to_owned(),
-            json: None,
-            svg: Some(PathBuf::from("sluice-demo.svg")),
-            color: false,
-        }
-    }
-
-    fn check(&self) -> Result<()> {
-        let input = |what: String| Err(Error::new(Kind::Input, what));
-        if !(1..=600).contains(&self.seconds) {
-            return input(format!("{} s per run is not possible: 1 to 600 s are", self.seconds));
-        }
-        if !(1..=1_000).contains(&self.rate_mbit) {
-            return input(format!("a line of {} Mbit/s is not possible: 1 to 1000 Mbit/s are", self.rate_mbit));
-        }
-        Ok(())
-    }
-}
 
 /// Run the demo, write the files that the options name, and return what to print.
 pub fn run(options: &Options) -> Result<Report> {
@@ -133,17 +86,4 @@ fn write(path: &Path, text: &str) -> Result<()> {
 
 fn unwritable(path: &Path, e: &std::io::Error) -> Error {
     Error::system(format!("cannot write {}: {e}", path.display())).help("name another file with --json or --svg")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn impossible_options_are_refused() {
-        let seconds = Options { seconds: 0, ..Options::new("sluice") };
-        assert_eq!(run(&seconds).unwrap_err().kind, Kind::Input);
-        let rate = Options { rate_mbit: 0, ..Options::new("sluice") };
-        assert!(run(&rate).unwrap_err().what.contains("0 Mbit/s"));
-    }
 }

@@ -10,12 +10,12 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::demo::Options;
 use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::irtt::Stream;
 use crate::line;
 use crate::measurement::{Run, Window};
+use crate::options::Options;
 use crate::trial;
 
 /// With what the demo was run.

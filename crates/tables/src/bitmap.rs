@@ -1,6 +1,6 @@
 //! Sets of rules, and the table in which each distinct set stands once.
 
-use crate::matcher::MatchError;
+use crate::error::MatchError;
 use sluice_abi as abi;
 use std::collections::HashMap;
 

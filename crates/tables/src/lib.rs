@@ -4,12 +4,14 @@
 
 mod bitmap;
 mod bucket;
+mod error;
 mod matcher;
 mod queues;
 mod rule;
 
 pub use bucket::{cost, duration_ns};
-pub use matcher::{MatchError, Prefix};
+pub use error::MatchError;
+pub use matcher::Prefix;
 
 use sluice_abi as abi;
 use sluice_policy::{Bytes, ClassFrom, Exceed, Malformed, Mode, Rate, Resolved};

@@ -1,11 +1,11 @@
 //! The bit-vector tables: for each field, each value's row of the rules that it satisfies.
 
 use crate::bitmap::{Rows, RuleSet};
+use crate::error::MatchError;
 use crate::rule::{Match, Proto};
 use ipnet::IpNet;
 use sluice_abi as abi;
 use std::collections::BTreeSet;
-use std::fmt;
 
 /// An entry of a prefix map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,28 +26,6 @@ impl Prefix {
         abi::sl_prefix { prefix_bits: 32 + self.bits, buffer: self.buffer, addr: self.addr }
     }
 }
-
-/// Why a set of rules has no tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MatchError {
-    /// More rules than there are bits in a row.
-    TooManyRules,
-    /// More distinct sets of rules than there are rows.
-    TooManyRows,
-}
-
-impl fmt::Display for MatchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            MatchError::TooManyRules => write!(f, "more than {} rules, the built-in ones included", abi::SL_RULES),
-            MatchError::TooManyRows => {
-                write!(f, "the rules divide addresses and ports into more than {} kinds", abi::SL_ROWS)
-            }
-        }
-    }
-}
-
-impl std::error::Error for MatchError {}
 
 /// Fills everything in `t` that [matching](crate) reads. Returns the source and destination prefixes.
 pub(crate) fn fill(
