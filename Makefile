@@ -87,7 +87,7 @@ lint: ## Check formatting and common mistakes: Rust, C, shell
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --locked --workspace --all-targets -- --deny warnings
 	find abi bpf sched -name '*.[ch]' ! -name vmlinux.h -print0 | xargs --null --no-run-if-empty clang-format-19 --dry-run --Werror
-	grep --recursive --files-with-matches --null --extended-regexp '^#!.*\b(ba)?sh$$' scripts vm .ci | xargs --null shellcheck
+	grep --recursive --files-with-matches --null --extended-regexp '^#!.*\b(ba)?sh$$' scripts vm bench .ci | xargs --null shellcheck
 
 install: ## Install what "make build" left under PREFIX (default /usr/local); DESTDIR is respected
 	@[ -x $(SLUICE) ] || { echo 'make install: $(SLUICE) is not there; run "make build" first, as yourself, not as root' >&2; exit 1; }

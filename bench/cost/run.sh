@@ -42,9 +42,9 @@ flower() { # parent rules: as many rules as ours have, the game last; one mask, 
   local n
   {
     for ((n = 1; n < $2; n++)); do
-      echo "filter add dev bench0 parent $1 protocol ip pref 1 flower ip_proto udp dst_port $((20000 + n)) classid $1$((n % 8 + 1))"
+      echo "filter add dev bench0 parent $1 protocol ip pref 1 flower ip_proto udp dst_port $((20000 + n)) classid ${1}$((n % 8 + 1))"
     done
-    echo "filter add dev bench0 parent $1 protocol ip pref 1 flower ip_proto udp dst_port 3074 classid $12"
+    echo "filter add dev bench0 parent $1 protocol ip pref 1 flower ip_proto udp dst_port 3074 classid ${1}2"
   } | tc -batch -
 }
 
