@@ -1,1 +1,34 @@
-fn main() {}
+//! System tests: the product on the kernel that runs, with real traffic. Needs root. One at a time (--test-threads=1), since
+//! they measure; in network namespaces of their own, so that they disturb nobody.
+
+mod cases;
+mod command;
+mod frames;
+mod lab;
+mod needs;
+mod net;
+mod policy;
+mod status;
+mod suite;
+mod traffic;
+
+use libtest_mimic::{Arguments, Trial};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    if arguments.list {
+        let trials = suite::all().into_iter().map(|case| Trial::test(case.name, || Ok(()))).collect();
+        return libtest_mimic::run(&arguments, trials).exit_code();
+    }
+    if !needs::is_root() {
+        eprintln!("the system tests need root: make test-native asks for it");
+        return ExitCode::from(4);
+    }
+    // They share the machine's clock and processors: two at a time would measure each other.
+    arguments.test_threads = Some(1);
+    needs::load_modules();
+    let machine = needs::Machine::probe();
+    let trials = suite::all().into_iter().map(|case| case.trial(&machine)).collect();
+    libtest_mimic::run(&arguments, trials).exit_code()
+}

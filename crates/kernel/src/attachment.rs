@@ -52,7 +52,7 @@ fn ifindex(name: &str) -> Result<u32> {
 }
 
 /// Loads the programs that the record calls for, and pins them with their maps. Sets the name of the qdisc type.
-pub(crate) fn load(record: &mut Record, interface: &Interface, flows: u32, pins: &Path) -> Result<()> {
+pub(crate) fn load(record: &mut Record, interface: &Interface, flows: u32, tcx: bool, pins: &Path) -> Result<()> {
     fs::create_dir_all(pins).doing(|| format!("creating {}", pins.display()))?;
     let ingress_ifb = if record.ingress_rate_bps.is_some() { ifindex(&record.ingress_device())? } else { 0 };
     let split_ifb = if record.split { ifindex(&record.split_device())? } else { 0 };
@@ -60,7 +60,8 @@ pub(crate) fn load(record: &mut Record, interface: &Interface, flows: u32, pins:
 
     let mut loader = Loader::classifier()?;
     loader.constant("sl_l3_type", l3)?;
-    loader.constant("sl_ingress_ifb", ingress_ifb)?;
+    // Without tcx a filter of its own redirects.
+    loader.constant("sl_ingress_ifb", if tcx { ingress_ifb } else { 0 })?;
     loader.constant("sl_split_ifb", split_ifb)?;
     loader.constant("sl_keep_flows", u32::from(flows > 0))?;
     loader.entries("flows", flows.max(1))?;
@@ -246,7 +247,11 @@ fn tc_hook(record: &mut Record, tcx: bool, side: Side, pins: &Path) -> Result<()
             .doing(|| format!("attaching {program} to {}", record.interface));
     }
     claim_clsact(record)?;
-    hooks::set_filter(&record.interface, side, &pins.join(program), "")
+    hooks::set_filter(&record.interface, side, &pins.join(program), "")?;
+    if side == Side::Ingress && record.ingress_rate_bps.is_some() {
+        hooks::set_redirect(&record.interface, &record.ingress_device())?;
+    }
+    Ok(())
 }
 
 /// Takes every hook off the interface.

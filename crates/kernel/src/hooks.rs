@@ -11,6 +11,8 @@ use std::path::Path;
 
 /// Preference of our clsact filters: late, so that other people's filters have seen the packet before.
 const FILTER_PREF: u32 = 65_000;
+/// And that of the filter behind it which redirects what arrives.
+const REDIRECT_PREF: u32 = 65_001;
 
 /// Where a program attaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,15 +123,28 @@ pub fn set_filter(interface: &str, side: Side, program: &Path, action: &str) -> 
     .map(drop)
 }
 
-/// Removes our filter, if it is there.
+/// Sends all that arrives, and that our filter lets pass, to a device. (Programs themselves cannot redirect to an ifb
+/// before Linux 6.4: it drops what comes so.)
+pub fn set_redirect(interface: &str, device: &str) -> Result<()> {
+    iproute::tc(&format!(
+        "filter replace dev {interface} ingress protocol all pref {REDIRECT_PREF} handle 1 matchall \
+         action mirred egress redirect dev {device}"
+    ))
+    .map(drop)
+}
+
+/// Removes our filters, if they are there.
 pub fn clear_filter(interface: &str, side: Side) -> Result<()> {
-    if !qdiscs::has_clsact(interface)?
-        || !iproute::tc(&format!("filter show dev {interface} {}", side.name()))?
-            .contains(&format!("pref {FILTER_PREF} "))
-    {
+    if !qdiscs::has_clsact(interface)? {
         return Ok(());
     }
-    iproute::tc(&format!("filter del dev {interface} {} pref {FILTER_PREF}", side.name())).map(drop)
+    let shown = iproute::tc(&format!("filter show dev {interface} {}", side.name()))?;
+    for pref in [REDIRECT_PREF, FILTER_PREF] {
+        if shown.contains(&format!("pref {pref} ")) {
+            iproute::tc(&format!("filter del dev {interface} {} pref {pref}", side.name()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes clsact, if nobody else has a filter there.

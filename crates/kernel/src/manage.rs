@@ -154,7 +154,7 @@ fn install(
     attach::remove_pins(pins)?;
     attach::make_devices(record)?;
     fault::point("up-devices");
-    attach::load(record, interface, policy.flows, pins)?;
+    attach::load(record, interface, policy.flows, tcx, pins)?;
     record.save()?;
     fault::point("up-loaded");
     tables::stage(pins, compiled, 0)?;

@@ -1,0 +1,297 @@
+//! Which class a packet gets, by frames made by hand: on departure and on arrival.
+
+use crate::frames::{ARP, IPV4, IPV6, QINQ, V4, VLAN, Wire, ethernet, ports, v6};
+use crate::lab::Lab;
+use crate::needs::Need;
+use crate::net::{Ns, Pair};
+use crate::policy::port;
+use crate::status::Status;
+use crate::suite::Suite;
+use crate::traffic::{self, Flow};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+pub fn suite() -> Suite {
+    Suite::new("classification")
+        .both("departing_frames", &[], departing_frames)
+        .any("arriving_frames", &[], arriving_frames)
+        .both("a_vlan_device_on_top", &[Need::Vlan], a_vlan_device_on_top)
+        .both("an_interface_without_ethernet", &[Need::Tun], an_interface_without_ethernet)
+        .any("malformed_frames", &[], malformed_frames)
+}
+
+const URGENT: u8 = 0;
+const DEFAULT: u8 = 9;
+
+fn policy() -> Value {
+    let class =
+        |id: u8, priority: u8| json!({ "id": id, "name": format!("class {id}"), "priority": priority, "limit": 500 });
+    json!({
+        "scheduler": "strict_priority", "default_class": DEFAULT,
+        "classes": [class(0, 0), class(1, 1), class(2, 2), class(3, 3), class(4, 4), class(5, 5), class(6, 6), class(7, 6),
+            class(9, 7)],
+        "rules": [
+            { "name": "to", "priority": 10, "protocol": "udp", "dst_port_min": 3074, "dst_port_max": 3075, "class_id": 1 },
+            { "name": "from", "priority": 11, "protocol": "udp", "src_port_min": 3074, "src_port_max": 3075, "class_id": 1 },
+            { "name": "tcp", "priority": 12, "protocol": "tcp", "dst_port_min": 22, "class_id": 7 },
+            { "name": "narrow", "priority": 20, "dst_ip": "198.51.100.64/26", "class_id": 2 },
+            { "name": "wide", "priority": 21, "dst_ip": "198.51.100.0/24", "class_id": 3 },
+            { "name": "source", "priority": 22, "src_ip": "203.0.113.7", "class_id": 2 },
+            { "name": "v6", "priority": 23, "dst_ip": "2001:db8:5::/48", "class_id": 4 },
+            { "name": "ef", "priority": 30, "dscp": "ef", "class_id": 5 },
+            { "name": "vlan", "priority": 40, "vlan_id": 7, "class_id": 6 },
+            { "name": "ping", "priority": 50, "protocol": "icmp", "class_id": 7 }
+        ]
+    })
+}
+
+fn udp(src: u16, dst: u16) -> Vec<u8> {
+    ethernet(&[], IPV4, &V4::default().packet(&ports(src, dst)))
+}
+
+fn udp_in(packet: V4, dst: u16) -> Vec<u8> {
+    ethernet(&[], IPV4, &packet.packet(&ports(9, dst)))
+}
+
+fn ip6(dst: &str, extensions: &[(u8, Vec<u8>)], proto: u8, payload: &[u8]) -> Vec<u8> {
+    ethernet(&[], IPV6, &v6(dst.parse().expect("an address"), 0, extensions, proto, payload))
+}
+
+/// Each frame, and the class that is due to it.
+fn frames() -> Vec<(&'static str, Vec<u8>, u8)> {
+    let other = "2001:db8:6::1";
+    let options = |bytes: &[u8]| V4 { options: bytes.to_vec(), ..V4::default() };
+    let hop = (0u8, vec![0u8, 0, 5, 2, 0, 0, 1, 0]); // router alert
+    let destination = (60u8, vec![0u8, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let first = (44u8, vec![0u8, 0, 0, 1, 0, 0, 0, 9]);
+    let later = (44u8, vec![0u8, 0, 0, 9, 0, 0, 0, 9]);
+    let tagged = |tags: &[(u16, u16)], dst: u16| ethernet(tags, IPV4, &V4::default().packet(&ports(9, dst)));
+    let icmp6 =
+        |kind: u8| ip6(other, &[], 58, &[kind, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    vec![
+        ("no rule", udp(9, 9), DEFAULT),
+        ("first port of a range", udp(9, 3074), 1),
+        ("last port of a range", udp(9, 3075), 1),
+        ("the port before a range", udp(9, 3073), DEFAULT),
+        ("the port after a range", udp(9, 3076), DEFAULT),
+        ("the port as source", udp(3075, 9), 1),
+        ("the port in TCP, where the rule wants UDP", udp_in(V4 { proto: 6, ..V4::default() }, 3074), DEFAULT),
+        ("a TCP port", udp_in(V4 { proto: 6, ..V4::default() }, 22), 7),
+        ("that port in UDP", udp(9, 22), DEFAULT),
+        (
+            "the narrow prefix, whose rule goes first",
+            udp_in(V4 { dst: [198, 51, 100, 70].into(), ..V4::default() }, 9),
+            2,
+        ),
+        ("the wide prefix alone", udp_in(V4 { dst: [198, 51, 100, 7].into(), ..V4::default() }, 9), 3),
+        (
+            "a prefix and a port: the lower number",
+            udp_in(V4 { dst: [198, 51, 100, 7].into(), ..V4::default() }, 3074),
+            1,
+        ),
+        ("beside the prefix", udp_in(V4 { dst: [198, 51, 101, 7].into(), ..V4::default() }, 9), DEFAULT),
+        ("an address as source", udp_in(V4 { src: [203, 0, 113, 7].into(), ..V4::default() }, 9), 2),
+        ("that address as destination", udp_in(V4 { dst: [203, 0, 113, 7].into(), ..V4::default() }, 9), DEFAULT),
+        ("a prefix of IPv6", ip6("2001:db8:5:1::1", &[], 17, &ports(9, 9)), 4),
+        ("beside it", ip6(other, &[], 17, &ports(9, 9)), DEFAULT),
+        ("a port over IPv6", ip6(other, &[], 17, &ports(9, 3074)), 1),
+        ("a DSCP", udp_in(V4 { dscp: 46, ..V4::default() }, 9), 5),
+        ("the next DSCP", udp_in(V4 { dscp: 47, ..V4::default() }, 9), DEFAULT),
+        (
+            "a DSCP over IPv6",
+            ethernet(&[], IPV6, &v6(other.parse().expect("an address"), 46, &[], 17, &ports(9, 9))),
+            5,
+        ),
+        ("a VLAN", tagged(&[(VLAN, 7)], 9), 6),
+        ("a VLAN with a priority of its own", tagged(&[(VLAN, 0xa007)], 9), 6),
+        ("another VLAN", tagged(&[(VLAN, 8)], 9), DEFAULT),
+        ("a port inside another VLAN", tagged(&[(VLAN, 8)], 3074), 1),
+        ("QinQ: the outer tag counts", tagged(&[(QINQ, 7), (VLAN, 8)], 9), 6),
+        ("QinQ: the inner does not", tagged(&[(QINQ, 8), (VLAN, 7)], 9), DEFAULT),
+        ("a port inside QinQ", tagged(&[(QINQ, 8), (VLAN, 9)], 3075), 1),
+        ("ICMP", ethernet(&[], IPV4, &V4 { proto: 1, ..V4::default() }.packet(&[8, 0, 0, 0, 0, 1, 0, 1])), 7),
+        ("ICMPv6, echo", icmp6(128), 7),
+        (
+            "ARP",
+            ethernet(&[], ARP, &[0, 1, 8, 0, 6, 4, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+            URGENT,
+        ),
+        ("DHCP, client", udp(68, 67), URGENT),
+        ("DHCP, server", udp(67, 68), URGENT),
+        ("DHCPv6, client", ip6(other, &[], 17, &ports(546, 547)), URGENT),
+        ("a hop-by-hop header", ip6(other, std::slice::from_ref(&hop), 17, &ports(9, 3074)), 1),
+        ("three extension headers", ip6(other, &[hop, destination, first.clone()], 17, &ports(9, 3074)), 1),
+        ("IPv6, first fragment", ip6(other, &[first], 17, &ports(9, 3074)), 1),
+        ("IPv6, later fragment: no ports", ip6(other, &[later], 17, &ports(9, 3074)), DEFAULT),
+        ("IPv4, first fragment", udp_in(V4 { fragment: 0x2000, ..V4::default() }, 3074), 1),
+        ("IPv4, later fragment: no ports", udp_in(V4 { fragment: 0x2010, ..V4::default() }, 3074), DEFAULT),
+        ("IPv4, last fragment: no ports", udp_in(V4 { fragment: 0x0010, ..V4::default() }, 3074), DEFAULT),
+        (
+            "IPv4, later fragment, by its prefix",
+            udp_in(V4 { fragment: 0x0010, dst: [198, 51, 100, 7].into(), ..V4::default() }, 3074),
+            3,
+        ),
+        ("IPv4 with options", udp_in(options(&[7, 7, 4, 0, 0, 0, 0, 0]), 3074), 1),
+        ("IPv4 with all the options there can be", udp_in(options(&[1; 40]), 3074), 1),
+        ("neither IP nor ARP", ethernet(&[], 0x88b5, &[0; 46]), DEFAULT),
+    ]
+}
+
+/// Packets that each class has got so far, in a direction, by id.
+fn got(status: &Status, direction: &str) -> Vec<(u8, u64)> {
+    let classes = &status.direction(direction).classes;
+    classes.iter().map(|class| (class.id, class.sent.pkts + class.dropped.pkts + class.backlog.pkts)).collect()
+}
+
+/// Sends each frame by `wire`; its class, and no other, must have got it.
+fn check_frames(lab: &Lab, managed: &Ns, wire: &Wire, direction: &str) {
+    const COPIES: u64 = 3;
+    let mut before = got(&lab.status(managed, "a0"), direction);
+    let mut wrong = Vec::new();
+    for (name, frame, class) in frames() {
+        (0..COPIES).for_each(|_| wire.send(&frame));
+        let after = got(&lab.status(managed, "a0"), direction);
+        let more: Vec<(u8, u64)> =
+            after.iter().zip(&before).map(|(now, then)| (now.0, now.1 - then.1)).filter(|(_, n)| *n > 0).collect();
+        if more != [(class, COPIES)] {
+            wrong.push(format!("{name}: class {class} is due, got {more:?}"));
+        }
+        before = after;
+    }
+    assert!(wrong.is_empty(), "{direction}:\n  {}", wrong.join("\n  "));
+    let status = lab.status(managed, "a0");
+    let due = |class: u8| frames().iter().filter(|frame| frame.2 == class).count() as u64 * COPIES;
+    assert_eq!(status.rule("narrow").pkts, COPIES, "rule counters");
+    assert_eq!(status.rule("source").pkts, COPIES);
+    assert_eq!(status.rule("to").pkts + status.rule("from").pkts, due(1));
+    assert_eq!(status.rule("ping").pkts, 2 * COPIES);
+    assert_eq!(status.rule("ARP").pkts, COPIES);
+    assert_eq!(status.unmatched.pkts, due(DEFAULT), "what matched no rule");
+    let parsed = &status.direction(direction).parsed;
+    assert_eq!(parsed["fragment"].pkts, 4 * COPIES, "{parsed:?}");
+    assert_eq!(parsed["arp"].pkts, COPIES, "{parsed:?}");
+    assert_eq!(parsed.values().map(|count| count.pkts).sum::<u64>(), frames().len() as u64 * COPIES, "{parsed:?}");
+}
+
+fn departing_frames(lab: &Lab) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&policy()), &["--rate", "100mbit"]);
+    check_frames(lab, &pair.a, &Wire::open(&pair.a, "a0"), "egress");
+    neighbour_discovery(lab, &pair);
+    lab.down(&pair.a, "a0");
+}
+
+/// Urgent wherever no rule says otherwise. Here one does: "ping" means ICMPv6 too, and discovery is a part of it.
+fn neighbour_discovery(lab: &Lab, pair: &Pair) {
+    let solicitation =
+        ip6("2001:db8:6::1", &[], 58, &[135, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let mut without = policy();
+    without["rules"].as_array_mut().expect("rules").retain(|rule| rule["name"] != "ping");
+    lab.sluice(&pair.a, &["apply", "a0", &lab.policy(&without)]).ok();
+    let before = lab.status(&pair.a, "a0").egress(URGENT).sent.pkts;
+    Wire::open(&pair.a, "a0").send(&solicitation);
+    assert_eq!(lab.status(&pair.a, "a0").egress(URGENT).sent.pkts, before + 1, "neighbour solicitation");
+}
+
+fn arriving_frames(lab: &Lab) {
+    let pair = lab.pair();
+    arriving(lab, &pair, &["--rate", "100mbit"]);
+    lab.down(&pair.a, "a0");
+}
+
+/// The same frames from the other end of the wire, a0 having come up with these options.
+pub fn arriving(lab: &Lab, pair: &Pair, options: &[&str]) {
+    lab.up(&pair.a, "a0", &lab.policy(&policy()), options);
+    check_frames(lab, &pair.a, &Wire::open(&pair.b, "b0"), "ingress");
+}
+
+fn a_vlan_device_on_top(lab: &Lab) {
+    let pair = lab.pair();
+    for (ns, dev, address) in [(&pair.a, "a0", "10.80.0.1"), (&pair.b, "b0", "10.80.0.2")] {
+        for id in [7, 8] {
+            ns.ip(&format!("link add link {dev} name v{id} type vlan id {id}"));
+            ns.ip(&format!("addr add {}/24 dev v{id}", address.replace(".0.", &format!(".{id}."))));
+            ns.ip(&format!("link set v{id} up"));
+        }
+    }
+    for id in [7, 8] {
+        pair.a.ip(&format!("neigh replace 10.80.{id}.2 dev v{id} lladdr {} nud permanent", crate::net::MAC_B));
+    }
+    lab.up(&pair.a, "a0", &lab.policy(&policy()), &["--rate", "20mbit"]);
+    for (id, class) in [(7, 6), (8, DEFAULT)] {
+        let before = lab.status(&pair.a, "a0").egress(class).sent.pkts;
+        let flow = [Flow::new(9, &[200], 400_000)];
+        let outcomes =
+            traffic::run(&pair.a, &pair.b, &format!("10.80.{id}.2"), &flow, Duration::from_millis(100), || 0);
+        let after = lab.status(&pair.a, "a0").egress(class).sent.pkts;
+        assert_eq!(after - before, outcomes[0].sent, "VLAN {id} is class {class}");
+    }
+    lab.down(&pair.a, "a0");
+}
+
+/// A tun device: packets start at the network layer.
+fn an_interface_without_ethernet(lab: &Lab) {
+    let ns = lab.ns("tun");
+    let tun = ns.inside(|| open_tun("t0"));
+    ns.ip("addr add 10.81.0.1/24 dev t0");
+    ns.ip("link set t0 up");
+    let before = ns.state("t0");
+    lab.up(&ns, "t0", &lab.policy(&policy()), &["--rate", "20mbit"]);
+    for (to, class) in [(3074, 1), (9, DEFAULT)] {
+        let socket = ns.inside(|| traffic::sending_socket(&Flow::new(to, &[200], 1), "10.81.0.2"));
+        let earlier = lab.status(&ns, "t0").egress(class).sent;
+        (0..5).for_each(|_| assert_eq!(socket.send(&[7; 100]).ok(), Some(100)));
+        let later = lab.status(&ns, "t0").egress(class).sent;
+        assert_eq!(later.pkts - earlier.pkts, 5, "port {to} is class {class}");
+        assert_eq!(later.bytes - earlier.bytes, 5 * 128, "no Ethernet header is counted");
+    }
+    lab.down(&ns, "t0");
+    assert_eq!(ns.state("t0"), before);
+    assert_eq!(lab.sluice(&ns, &["status", "t0"]).code, Some(2));
+    drop(tun);
+}
+
+fn open_tun(name: &str) -> std::fs::File {
+    use std::os::fd::AsRawFd;
+    const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
+    let file = std::fs::File::options().read(true).write(true).open("/dev/net/tun").expect("/dev/net/tun");
+    // SAFETY: an ifreq of zeroes is valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: the request lives through the call, and is what this command reads.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), TUNSETIFF as _, &request) };
+    assert_eq!(done, 0, "TUNSETIFF: {}", std::io::Error::last_os_error());
+    file
+}
+
+/// Broken headers are counted by what is broken; they pass, or where the policy says so are dropped.
+fn malformed_frames(lab: &Lab) {
+    let pair = lab.pair();
+    let bad_length = [&[0x42u8, 0, 0, 28][..], &[0; 24]].concat();
+    let bad_version = [&[0x55u8, 0, 0, 0][..], &[0; 60]].concat();
+    let mut short = udp(9, 9);
+    short.truncate(24);
+    let frames = [
+        ("bad_ipv4", ethernet(&[], IPV4, &bad_length)),
+        ("bad_ipv6", ethernet(&[], IPV6, &bad_version)),
+        ("truncated_l3", short),
+    ];
+    for (behaviour, dropped) in [("pass", 0), ("drop", 3)] {
+        let policy = lab.policy(&crate::policy::with(policy(), "malformed", json!(behaviour)));
+        lab.up(&pair.a, "a0", &policy, &["--rate", "20mbit"]);
+        let wire = Wire::open(&pair.b, "b0");
+        frames.iter().for_each(|(_, frame)| wire.send(frame));
+        wire.send(&udp(9, port(0)));
+        let status = lab.status(&pair.a, "a0");
+        let ingress = status.direction("ingress");
+        for (kind, _) in &frames {
+            assert_eq!(ingress.parsed.get(*kind).map(|count| count.pkts), Some(1), "{kind}: {:?}", ingress.parsed);
+        }
+        let drops: u64 = ingress.classes.iter().filter_map(|class| class.drops.get("malformed")).sum();
+        assert_eq!(drops, dropped, "malformed: {behaviour}");
+        lab.down(&pair.a, "a0");
+    }
+}

@@ -1,0 +1,93 @@
+//! The class that a packet is given on arrival survives to the queue it departs by, and no application chooses it.
+
+use crate::lab::{Engine, Lab};
+use crate::net::{B, Routed, SERVER};
+use crate::policy::{port, three, with};
+use crate::status::Status;
+use crate::suite::Suite;
+use crate::traffic::{self, Flow, Outcome};
+use serde_json::json;
+use std::time::Duration;
+
+pub fn suite() -> Suite {
+    Suite::new("hand_over")
+        .both("survives_forwarding", &[], survives_forwarding)
+        .both("another_policy_is_not_trusted", &[], another_policy_is_not_trusted)
+        .both("applications_do_not_choose", &[], applications_do_not_choose)
+}
+
+fn through(net: &Routed, tos: u8) -> Vec<Outcome> {
+    let flows = [0, 1, 2].map(|class| Flow::new(port(class), &[300], 800_000).tos(tos));
+    traffic::run(&net.client, &net.server, SERVER, &flows, Duration::from_millis(60), || 0)
+}
+
+fn parsed(status: &Status, direction: &str) -> u64 {
+    status.direction(direction).parsed.values().map(|count| count.pkts).sum()
+}
+
+/// Forwarding rewrites skb->priority from TOS; the class is not there. It is not found again from the headers either:
+/// these are parsed once, at the LAN.
+fn survives_forwarding(lab: &Lab) {
+    let net = lab.routed();
+    let policy = lab.policy(&three());
+    lab.up(&net.router, "lan0", &policy, &["--rate", "30mbit"]);
+    lab.up(&net.router, "wan0", &policy, &["--rate", "20mbit"]);
+    let mut total = 0;
+    // Minimum delay, maximum throughput, maximum reliability: bands 0, 2 and 1 of pfifo_fast.
+    for tos in [0, 0x10, 0x08, 0x04, 0xb8] {
+        let before = lab.status(&net.router, "wan0");
+        let outcomes = through(&net, tos);
+        let (lan, wan) = (lab.status(&net.router, "lan0"), lab.status(&net.router, "wan0"));
+        for (class, outcome) in (0u8..).zip(&outcomes) {
+            let sent = wan.egress(class).sent.pkts - before.egress(class).sent.pkts;
+            assert_eq!(sent, outcome.sent, "class {class} with TOS {tos:#x}");
+        }
+        total += outcomes.iter().map(|one| one.sent).sum::<u64>();
+        assert_eq!(parsed(&lan, "ingress"), total, "each packet is parsed at the LAN");
+        assert_eq!(parsed(&wan, "egress"), 0, "and not again at the WAN");
+    }
+    lab.down(&net.router, "lan0");
+    lab.down(&net.router, "wan0");
+}
+
+/// The other way round: with policies that differ, the WAN looks for itself.
+fn another_policy_is_not_trusted(lab: &Lab) {
+    let net = lab.routed();
+    let policy = lab.policy(&three());
+    let mut swapped = with(three(), "description", json!("the game's port is bulk here"));
+    swapped["rules"][1]["class_id"] = json!(2);
+    lab.up(&net.router, "lan0", &lab.policy(&swapped), &["--rate", "30mbit"]);
+    lab.up(&net.router, "wan0", &policy, &["--rate", "20mbit"]);
+    let outcomes = through(&net, 0);
+    let (lan, wan) = (lab.status(&net.router, "lan0"), lab.status(&net.router, "wan0"));
+    assert_eq!(lan.ingress(1).sent.pkts, 0, "at the LAN it is bulk");
+    assert_eq!(wan.egress(1).sent.pkts, outcomes[1].sent, "at the WAN a game");
+    assert_eq!(parsed(&wan, "egress"), outcomes.iter().map(|one| one.sent).sum::<u64>());
+    lab.down(&net.router, "lan0");
+    lab.down(&net.router, "wan0");
+}
+
+fn applications_do_not_choose(lab: &Lab) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
+    let plain = Flow::new(port(2), &[300], 800_000);
+    let mut priorities = vec![1, 6, 7, 0x5100_0001];
+    if lab.engine == Engine::Qdisc {
+        // Names of HTB's classes: who has CAP_NET_ADMIN can choose one, and HTB asks no filter then.
+        priorities.extend([0x1_0010, 0x1_0000, 0x1_0001]);
+    }
+    let priorities = priorities.into_iter().map(|n| plain.clone().priority(n));
+    let marks = [1, 0x40, 0x1_0010, u32::MAX].map(|mark| plain.clone().mark(mark));
+    let mut wrong = Vec::new();
+    for flow in priorities.chain(marks) {
+        let before = lab.status(&pair.a, "a0");
+        let outcomes = traffic::run(&pair.a, &pair.b, B, std::slice::from_ref(&flow), Duration::from_millis(40), || 0);
+        let after = lab.status(&pair.a, "a0");
+        let more = [0, 1, 2].map(|class| after.egress(class).sent.pkts - before.egress(class).sent.pkts);
+        if more != [0, 0, outcomes[0].sent] {
+            wrong.push(format!("SO_PRIORITY {:x?}, SO_MARK {:#x}: {more:?}", flow.priority, flow.mark));
+        }
+    }
+    lab.down(&pair.a, "a0");
+    assert!(wrong.is_empty(), "an application got what is not its class:\n  {}", wrong.join("\n  "));
+}

@@ -1,0 +1,50 @@
+//! The tests, by subject.
+
+mod apply;
+mod bad_input;
+mod boot;
+mod classification;
+mod crash;
+mod gso;
+mod hand_over;
+mod ingress;
+mod lifecycle;
+mod limits;
+mod modes;
+mod mq;
+mod neighbours;
+mod shaping;
+mod shares;
+mod vanishing;
+mod xdp;
+
+use crate::suite::Suite;
+
+pub fn all() -> Vec<Suite> {
+    vec![
+        bad_input::suite(),
+        boot::suite(),
+        lifecycle::suite(),
+        neighbours::suite(),
+        vanishing::suite(),
+        classification::suite(),
+        modes::suite(),
+        hand_over::suite(),
+        shares::suite(),
+        shaping::suite(),
+        limits::suite(),
+        apply::suite(),
+        ingress::suite(),
+        gso::suite(),
+        mq::suite(),
+        xdp::suite(),
+        crash::suite(),
+    ]
+}
+
+/// Whether two numbers are within a part of the wanted one.
+#[track_caller]
+fn assert_near(what: &str, got: f64, wanted: f64, part: f64) {
+    eprintln!("    {what}: {got:.4e}, wanted {wanted:.4e} ({:+.3} %)", (got / wanted - 1.0) * 100.0);
+    assert!((got / wanted - 1.0).abs() <= part, "{what}: {got} is not within {} % of {wanted}", part * 100.0);
+}

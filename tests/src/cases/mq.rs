@@ -1,0 +1,51 @@
+//! A scheduler for each queue of an interface that has several.
+
+use crate::cases::lifecycle::passes;
+use crate::lab::Lab;
+use crate::policy::three;
+use crate::suite::Suite;
+
+pub fn suite() -> Suite {
+    Suite::new("mq").qdisc("each_queue_has_a_scheduler", &[], each_queue_has_a_scheduler).both(
+        "a_shaped_interface_has_one",
+        &[],
+        a_shaped_interface_has_one,
+    )
+}
+
+const FOUR: &str = "numtxqueues 4 numrxqueues 4";
+
+fn each_queue_has_a_scheduler(lab: &Lab) {
+    let pair = lab.pair_with(FOUR);
+    let before = pair.a.state("a0");
+    lab.up(&pair.a, "a0", &lab.policy(&three()), &[]);
+    let status = lab.status(&pair.a, "a0");
+    assert_eq!(status.queues, 4);
+    let qdiscs = pair.a.qdiscs("a0");
+    assert_eq!(qdiscs.iter().filter(|one| one.root).map(|one| one.kind.as_str()).collect::<Vec<_>>(), ["mq"]);
+    let children: Vec<&str> =
+        qdiscs.iter().filter(|one| one.kind == status.qdisc).map(|one| one.parent.as_str()).collect();
+    assert_eq!(children.len(), 4, "{qdiscs:?}");
+    passes(&pair);
+    let status = lab.status(&pair.a, "a0");
+    for class in [0, 1, 2] {
+        assert!(status.egress(class).sent.pkts > 0, "class {class}, summed over the queues: {status:?}");
+    }
+    let sent: u64 = pair.a.qdiscs("a0").iter().filter(|one| one.kind == status.qdisc).map(|one| one.packets).sum();
+    assert_eq!(sent, status.direction("egress").totals().0, "the children have sent it");
+    lab.sluice(&pair.a, &["apply", "a0", &lab.policy(&three())]).ok();
+    passes(&pair);
+    lab.down(&pair.a, "a0");
+    assert_eq!(pair.a.state("a0"), before);
+}
+
+fn a_shaped_interface_has_one(lab: &Lab) {
+    let pair = lab.pair_with(FOUR);
+    let before = pair.a.state("a0");
+    lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
+    assert_eq!(lab.status(&pair.a, "a0").queues, 0);
+    assert_ne!(pair.a.root("a0").map(|root| root.kind), Some("mq".to_owned()));
+    passes(&pair);
+    lab.down(&pair.a, "a0");
+    assert_eq!(pair.a.state("a0"), before);
+}

@@ -1,0 +1,91 @@
+//! Interfaces and namespaces that go away, or change their name, while they are managed.
+
+use crate::cases::lifecycle::passes;
+use crate::lab::{Lab, traces};
+use crate::net::wire_pair;
+use crate::policy::three;
+use crate::suite::Suite;
+
+pub fn suite() -> Suite {
+    Suite::new("vanishing")
+        .both("interface_deleted", &[], interface_deleted)
+        .both("interface_deleted_and_back", &[], interface_deleted_and_back)
+        .both("interface_renamed", &[], interface_renamed)
+        .both("namespace_deleted", &[], namespace_deleted)
+}
+
+fn interface_deleted(lab: &Lab) {
+    let pair = lab.pair();
+    let policy = lab.policy(&three());
+    lab.up(&pair.a, "a0", &policy, &["--rate", "20mbit", "--ingress-rate", "20mbit"]);
+    pair.a.ip("link del a0");
+    lab.sluice(&pair.a, &["status", "a0"]).exits(2).says("gone");
+    lab.sluice(&pair.a, &["status"]).ok().says("left over");
+    lab.down(&pair.a, "a0");
+    assert!(lab.leftovers().is_empty(), "{:?}", lab.leftovers());
+    wire_pair(&pair, "");
+    let before = pair.a.state("a0");
+    lab.up(&pair.a, "a0", &policy, &["--rate", "20mbit"]);
+    passes(&pair);
+    lab.down(&pair.a, "a0");
+    assert_eq!(pair.a.state("a0"), before);
+}
+
+/// As when a VPN reconnects, and the boot unit brings it up again.
+fn interface_deleted_and_back(lab: &Lab) {
+    let pair = lab.pair();
+    let policy = lab.policy(&three());
+    lab.up(&pair.a, "a0", &policy, &["--rate", "20mbit", "--ingress-rate", "20mbit"]);
+    pair.a.ip("link del a0");
+    wire_pair(&pair, "");
+    let before = pair.a.state("a0").replace(&old_devices(&pair.a), "");
+    let said = lab.up(&pair.a, "a0", &policy, &["--rate", "20mbit"]).stdout;
+    assert!(said.contains("what was left of it is removed"), "{said}");
+    passes(&pair);
+    lab.down(&pair.a, "a0");
+    assert_eq!(pair.a.state("a0"), before);
+}
+
+fn old_devices(ns: &crate::net::Ns) -> String {
+    let names: Vec<String> = ns.interfaces().into_iter().filter(|name| name.starts_with("sluice-")).collect();
+    names.iter().map(|name| format!(" {name}")).collect()
+}
+
+/// It works on under its new name; `down` by that, or by the name that it was taken by, gives it back whole.
+fn interface_renamed(lab: &Lab) {
+    renamed(lab, "renamed");
+    renamed(lab, "a0");
+}
+
+fn renamed(lab: &Lab, by: &str) {
+    let pair = lab.pair();
+    let before = pair.a.state("a0").replace("a0", "renamed");
+    let policy = lab.policy(&three());
+    lab.up(&pair.a, "a0", &policy, &["--rate", "20mbit"]);
+    pair.a.ip("link set a0 down");
+    pair.a.ip("link set a0 name renamed");
+    pair.a.ip("link set renamed up");
+    pair.a.ip(&format!("neigh replace {} dev renamed lladdr {} nud permanent", crate::net::B, crate::net::MAC_B));
+    passes(&pair);
+    if by == "renamed" {
+        assert!(lab.status(&pair.a, by).egress(1).sent.pkts > 0);
+        lab.try_up(&pair.a, by, &policy, &[]).exits(2).says("managed already");
+    }
+    lab.down(&pair.a, by);
+    assert_eq!(pair.a.state("renamed"), before, "after `down {by}`");
+    passes(&pair);
+}
+
+/// With a namespace go its interfaces, and nobody can run `down` in it: whoever comes next cleans up.
+fn namespace_deleted(lab: &Lab) {
+    let pair = lab.pair();
+    let policy = lab.policy(&three());
+    lab.up(&pair.a, "a0", &policy, &["--rate", "20mbit"]);
+    assert!(!traces(pair.a.inode).is_empty());
+    pair.a.remove();
+    let next = lab.pair();
+    lab.up(&next.a, "a0", &policy, &["--rate", "20mbit"]);
+    passes(&next);
+    lab.down(&next.a, "a0");
+    assert!(traces(pair.a.inode).is_empty(), "nobody has cleaned up: {:?}", traces(pair.a.inode));
+}

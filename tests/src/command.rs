@@ -1,0 +1,140 @@
+//! Programs as children: each wait is bounded, nothing outlives us, and what they said is in every complaint.
+
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+use std::io::Read;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Longer than any command takes, on a slow emulated machine too.
+const LIMIT: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(2);
+
+/// What a program that ended left.
+#[derive(Debug)]
+pub struct Output {
+    line: String,
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Output {
+    /// Itself, if the program succeeded.
+    #[track_caller]
+    pub fn ok(self) -> Output {
+        self.exits(0)
+    }
+
+    /// Itself, if the program ended with this code.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Output {
+        assert_eq!(self.code, Some(code), "exit code of: {self}");
+        self
+    }
+
+    /// Itself, if its standard error has this in it.
+    #[track_caller]
+    pub fn says(self, text: &str) -> Output {
+        assert!(self.stderr.contains(text), "`{text}` is not in the standard error of: {self}");
+        self
+    }
+}
+
+impl std::fmt::Display for Output {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "{}\n  exit code {:?}, signal {:?}", self.line, self.code, self.signal)?;
+        write!(f, "  stdout: {}\n  stderr: {}", self.stdout.trim_end(), self.stderr.trim_end())
+    }
+}
+
+/// A running program, killed when dropped.
+pub struct Process {
+    line: String,
+    child: Child,
+    output: Option<(JoinHandle<String>, JoinHandle<String>)>,
+}
+
+impl Process {
+    /// Starts it, its output being collected.
+    pub fn start(command: &mut Command) -> Process {
+        let line = format!("{command:?}");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).env("LC_ALL", "C");
+        // SAFETY: between fork and exec only prctl(2) is called, which is async-signal-safe and allocates nothing.
+        unsafe { command.pre_exec(|| set_pdeathsig(Signal::SIGKILL).map_err(Into::into)) };
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("starting {line}: {error}"));
+        let output = match (child.stdout.take(), child.stderr.take()) {
+            (Some(out), Some(err)) => Some((collect(out), collect(err))),
+            _ => None,
+        };
+        Process { line, child, output }
+    }
+
+    /// Kills it as `kill -9` does.
+    pub fn kill(&mut self) {
+        // It may have ended by itself: that is as good.
+        let _ = self.child.kill();
+    }
+
+    /// Waits for its end.
+    pub fn finish(mut self) -> Output {
+        let deadline = Instant::now() + LIMIT;
+        let status = loop {
+            match self.child.try_wait().expect("waiting for a child") {
+                Some(status) => break status,
+                None if Instant::now() > deadline => panic!("{} did not end within {LIMIT:?}", self.line),
+                None => thread::sleep(POLL),
+            }
+        };
+        let (out, err) = self.output.take().expect("output is collected");
+        Output {
+            line: self.line.clone(),
+            code: status.code(),
+            signal: status.signal(),
+            stdout: out.join().expect("reading standard output"),
+            stderr: err.join().expect("reading standard error"),
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            self.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn collect(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = from.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// Runs a program to its end.
+pub fn run(command: &mut Command) -> Output {
+    Process::start(command).finish()
+}
+
+/// A command line without quotes, split at spaces.
+pub fn words(program: &str, line: &str) -> Command {
+    let mut command = Command::new(program);
+    command.args(line.split_whitespace());
+    command
+}
+
+/// Waits until something holds; fails, naming it, after `limit`.
+#[track_caller]
+pub fn await_that(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + limit;
+    while !holds() {
+        assert!(Instant::now() < deadline, "waited {limit:?} in vain: {what}");
+        thread::sleep(POLL);
+    }
+}

@@ -1,0 +1,149 @@
+//! What a test needs of the kernel and the machine. A kernel that lacks it has the test ignored, with the reason; one that
+//! has it must pass. None of this asks the product what it has detected.
+
+use crate::command::{run, words};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// Qdiscs in BPF.
+    BpfQdisc,
+    /// None: there engine tc is what users get, and there it is tested.
+    NoBpfQdisc,
+    /// Programs attached to tc by links.
+    Tcx,
+    /// Time that counts instructions: without it, no rate is exact.
+    Icount,
+    /// Time as usual.
+    NoIcount,
+    Htb,
+    FqCodel,
+    Ifb,
+    Vlan,
+    Tun,
+    Systemd,
+    /// To forget capabilities with.
+    Capsh,
+    /// To see the mounts of the first process, which a container may hide.
+    FirstMounts,
+}
+
+impl Need {
+    const ALL: [Need; 13] = [
+        Need::BpfQdisc,
+        Need::NoBpfQdisc,
+        Need::Tcx,
+        Need::Icount,
+        Need::NoIcount,
+        Need::Htb,
+        Need::FqCodel,
+        Need::Ifb,
+        Need::Vlan,
+        Need::Tun,
+        Need::Systemd,
+        Need::Capsh,
+        Need::FirstMounts,
+    ];
+
+    fn missing(self) -> &'static str {
+        match self {
+            Need::BpfQdisc => "no BPF qdisc",
+            Need::NoBpfQdisc => "has BPF qdisc",
+            Need::Tcx => "no tcx",
+            Need::Icount => "not icount",
+            Need::NoIcount => "exact ones run",
+            Need::Htb => "no HTB",
+            Need::FqCodel => "no fq_codel",
+            Need::Ifb => "no ifb",
+            Need::Vlan => "no VLAN",
+            Need::Tun => "no tun",
+            Need::Systemd => "no systemd-analyze",
+            Need::Capsh => "no capsh here",
+            Need::FirstMounts => "process 1 is hidden",
+        }
+    }
+
+    pub fn is_met(self) -> bool {
+        match self {
+            Need::BpfQdisc => has_symbol("bpf_qdisc_skb_drop"),
+            Need::NoBpfQdisc => !has_symbol("bpf_qdisc_skb_drop"),
+            Need::Tcx => release() >= (6, 6),
+            Need::Icount => is_icount(),
+            Need::NoIcount => !is_icount(),
+            Need::Htb => in_scratch("tc qdisc add dev lo root htb"),
+            Need::FqCodel => in_scratch("tc qdisc add dev lo root fq_codel"),
+            Need::Ifb => in_scratch("ip link add probe type ifb"),
+            Need::Vlan => in_scratch("ip link add v0 type veth; ip link add link v0 name probe type vlan id 5"),
+            Need::Tun => in_scratch("ip tuntap add dev probe mode tun"),
+            Need::Systemd => on_path("systemd-analyze"),
+            Need::Capsh => on_path("capsh"),
+            Need::FirstMounts => fs::metadata("/proc/1/ns/mnt").is_ok(),
+        }
+    }
+}
+
+/// What this machine has, asked once.
+pub struct Machine(BTreeMap<Need, bool>);
+
+impl Machine {
+    pub fn probe() -> Machine {
+        Machine(Need::ALL.into_iter().map(|need| (need, need.is_met())).collect())
+    }
+
+    pub fn has(&self, need: Need) -> bool {
+        self.0.get(&need).copied().unwrap_or(false)
+    }
+
+    /// Why a test with these needs cannot run here.
+    pub fn lacks(&self, needs: &[Need]) -> Option<&'static str> {
+        needs.iter().find(|need| !self.has(**need)).map(|need| need.missing())
+    }
+}
+
+fn has_symbol(name: &str) -> bool {
+    let symbols = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    symbols.lines().any(|line| line.split_whitespace().nth(2) == Some(name))
+}
+
+fn release() -> (u32, u32) {
+    let text = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+/// Whether commands succeed in a network namespace that nobody else sees.
+fn in_scratch(lines: &str) -> bool {
+    let name = format!("slt-{}-probe", std::process::id());
+    run(&mut words("ip", &format!("netns add {name}"))).ok();
+    let done = lines.split(';').all(|line| {
+        let (tool, rest) = line.trim().split_once(' ').expect("a command and its arguments");
+        run(&mut words(tool, &format!("-n {name} {rest}"))).code == Some(0)
+    });
+    run(&mut words("ip", &format!("netns del {name}"))).ok();
+    done
+}
+
+fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).chain([Path::new("/usr/sbin").to_owned()]).any(|dir| dir.join(program).exists())
+}
+
+/// Whether time counts instructions, so that rates and delays do not depend on how busy the machine is.
+pub fn is_icount() -> bool {
+    std::env::var_os("SLUICE_VM").is_some_and(|vm| vm == "icount")
+}
+
+/// Whether the caller is root.
+pub fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// Loads modules that kernels load only when asked for. Where there are none, they are built in or missing.
+pub fn load_modules() {
+    for module in ["tun", "8021q", "ifb", "veth"] {
+        let _ = Command::new("modprobe").arg("-q").arg(module).status();
+    }
+}

@@ -1,0 +1,206 @@
+//! Network namespaces and the networks that tests run in. Everything goes away with its `Lab`.
+
+use crate::command::{Output, run, words};
+use nix::sched::{CloneFlags, setns};
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+static COUNTER: AtomicU32 = AtomicU32::new(0);
+
+/// Prefix of the names of all namespaces that this process makes.
+pub fn prefix() -> String {
+    format!("slt-{}-", std::process::id())
+}
+
+/// A network namespace. Its maker removes it.
+#[derive(Clone)]
+pub struct Ns {
+    pub name: String,
+    pub inode: u64,
+    file: Arc<File>,
+}
+
+impl Ns {
+    /// A new one, without IPv6, so that the kernel sends nothing of its own.
+    pub fn create(role: &str) -> Ns {
+        let name = format!("{}{}-{role}", prefix(), COUNTER.fetch_add(1, Ordering::Relaxed));
+        run(&mut words("ip", &format!("netns add {name}"))).ok();
+        let file = File::open(format!("/run/netns/{name}")).expect("opening a namespace");
+        let inode = file.metadata().expect("inode of a namespace").ino();
+        let ns = Ns { name, inode, file: Arc::new(file) };
+        ns.sysctl("net/ipv6/conf/all/disable_ipv6", "1");
+        ns.sysctl("net/ipv6/conf/default/disable_ipv6", "1");
+        ns.ip("link set lo up");
+        ns
+    }
+
+    pub fn exists(&self) -> bool {
+        fs::metadata(format!("/run/netns/{}", self.name)).is_ok_and(|meta| meta.ino() == self.inode)
+    }
+
+    pub fn remove(&self) {
+        run(&mut words("ip", &format!("netns del {}", self.name))).ok();
+    }
+
+    /// Runs `ip` in it.
+    #[track_caller]
+    pub fn ip(&self, line: &str) -> String {
+        self.tool("ip", line).ok().stdout
+    }
+
+    /// Runs `tc` in it.
+    #[track_caller]
+    pub fn tc(&self, line: &str) -> String {
+        self.tool("tc", line).ok().stdout
+    }
+
+    /// Runs a program in it, to its end, whatever that is.
+    pub fn tool(&self, tool: &str, line: &str) -> Output {
+        self.inside(|| run(&mut words(tool, line)))
+    }
+
+    /// Runs any program as `ip netns exec` does, with a mount namespace of its own.
+    pub fn exec(&self, line: &str) -> Output {
+        run(&mut words("ip", &format!("netns exec {} {line}", self.name)))
+    }
+
+    /// Does something in it, on a thread of its own. Sockets opened there stay there.
+    pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        let file = Arc::clone(&self.file);
+        thread::scope(|scope| {
+            let worker = scope.spawn(move || {
+                setns(&*file, CloneFlags::CLONE_NEWNET).expect("entering a namespace");
+                work()
+            });
+            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    pub fn sysctl(&self, key: &str, value: &str) {
+        let path = format!("/proc/sys/{key}");
+        self.inside(|| fs::write(&path, value).unwrap_or_else(|error| panic!("{path}: {error}")));
+    }
+
+    /// Names of its interfaces.
+    pub fn interfaces(&self) -> Vec<String> {
+        self.inside(|| {
+            let all = nix::net::if_::if_nameindex().expect("listing interfaces");
+            all.iter().map(|one| one.name().to_string_lossy().into_owned()).collect()
+        })
+    }
+
+    pub fn ifindex(&self, name: &str) -> u32 {
+        self.inside(|| nix::net::if_::if_nametoindex(name).unwrap_or_else(|error| panic!("{name}: {error}")))
+    }
+
+    /// Statistics of its qdiscs on an interface, as tc has them.
+    pub fn qdiscs(&self, dev: &str) -> Vec<Qdisc> {
+        serde_json::from_str(&self.tc(&format!("-s -j qdisc show dev {dev}"))).expect("JSON of tc")
+    }
+
+    /// Its root qdisc.
+    pub fn root(&self, dev: &str) -> Option<Qdisc> {
+        self.qdiscs(dev).into_iter().find(|qdisc| qdisc.root)
+    }
+
+    /// All that management could have changed about an interface, to be compared.
+    pub fn state(&self, dev: &str) -> String {
+        let mut text = String::new();
+        for qdisc in self.qdiscs(dev) {
+            text += &format!("{} {} {}\n", qdisc.kind, qdisc.handle, qdisc.parent);
+        }
+        for side in ["ingress", "egress"] {
+            text += &self.tool("tc", &format!("filter show dev {dev} {side}")).stdout;
+        }
+        let features = self.tool("ethtool", &format!("-k {dev}")).ok().stdout;
+        let mut link = self.ip(&format!("-d -o link show dev {dev}"));
+        // A link that was down and up again is told by its number, and that changes nothing here.
+        link.truncate(link.find(" alias ").unwrap_or(link.len()));
+        text + &features + &link + &self.interfaces().join(" ")
+    }
+}
+
+/// A qdisc as `tc -s -j` shows it.
+#[derive(Debug, Clone, serde::Deserialize)]
+pub struct Qdisc {
+    pub kind: String,
+    pub handle: String,
+    #[serde(default)]
+    pub root: bool,
+    #[serde(default)]
+    pub parent: String,
+    #[serde(default)]
+    pub bytes: u64,
+    #[serde(default)]
+    pub packets: u64,
+    #[serde(default)]
+    pub qlen: u64,
+}
+
+/// Two hosts on a wire: `a` with a0 at 10.77.0.1, `b` with b0 at 10.77.0.2.
+pub struct Pair {
+    pub a: Ns,
+    pub b: Ns,
+}
+
+pub const A: &str = "10.77.0.1";
+pub const B: &str = "10.77.0.2";
+
+/// Two hosts and a router between them: `client` (c0, 10.78.0.2), `router` (lan0, wan0), `server` (s0, 10.79.0.2).
+pub struct Routed {
+    pub client: Ns,
+    pub router: Ns,
+    pub server: Ns,
+}
+
+pub const CLIENT: &str = "10.78.0.2";
+pub const SERVER: &str = "10.79.0.2";
+
+/// The end of a wire.
+pub struct End<'a> {
+    pub ns: &'a Ns,
+    pub dev: &'a str,
+    pub address: &'a str,
+    pub mac: &'a str,
+}
+
+/// Puts a veth between two namespaces, neighbours known to each other, so that no ARP is seen.
+pub fn wire(x: &End<'_>, y: &End<'_>, options: &str) {
+    run(&mut words(
+        "ip",
+        &format!(
+            "link add {} netns {} address {} {options} type veth peer name {} netns {} address {} {options}",
+            x.dev, x.ns.name, x.mac, y.dev, y.ns.name, y.mac
+        ),
+    ))
+    .ok();
+    for (this, that) in [(x, y), (y, x)] {
+        this.ns.ip(&format!("addr add {}/24 dev {}", this.address, this.dev));
+        this.ns.ip(&format!("link set {} up", this.dev));
+        this.ns.ip(&format!("neigh replace {} dev {} lladdr {} nud permanent", that.address, this.dev, that.mac));
+    }
+}
+
+pub const MAC_A: &str = "02:00:00:00:77:01";
+pub const MAC_B: &str = "02:00:00:00:77:02";
+
+/// Puts the wire of a pair, which may have gone, in place.
+pub fn wire_pair(pair: &Pair, options: &str) {
+    let a = End { ns: &pair.a, dev: "a0", address: A, mac: MAC_A };
+    let b = End { ns: &pair.b, dev: "b0", address: B, mac: MAC_B };
+    wire(&a, &b, options);
+}
+
+/// Wires a client and a server to a router.
+pub fn wire_routed(net: &Routed) {
+    let lan = End { ns: &net.router, dev: "lan0", address: "10.78.0.1", mac: "02:00:00:00:78:01" };
+    let wan = End { ns: &net.router, dev: "wan0", address: "10.79.0.1", mac: "02:00:00:00:79:01" };
+    wire(&End { ns: &net.client, dev: "c0", address: CLIENT, mac: "02:00:00:00:78:02" }, &lan, "");
+    wire(&wan, &End { ns: &net.server, dev: "s0", address: SERVER, mac: "02:00:00:00:79:02" }, "");
+    net.router.sysctl("net/ipv4/ip_forward", "1");
+    net.client.ip("route add default via 10.78.0.1");
+    net.server.ip("route add default via 10.79.0.1");
+}

@@ -1,0 +1,98 @@
+//! `sluice status --json`, as far as tests look at it. A field that goes missing fails every test that reads it.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct Status {
+    pub interface: String,
+    pub ifindex: u32,
+    pub phase: String,
+    pub engine: String,
+    pub classifier: String,
+    pub qdisc: String,
+    pub policy: Policy,
+    pub rate_bps: Option<u64>,
+    pub ingress_rate_bps: Option<u64>,
+    pub split: bool,
+    pub queues: u32,
+    pub directions: Vec<Direction>,
+    pub rules: Vec<Rule>,
+    pub unmatched: Count,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct Policy {
+    pub name: String,
+    pub source: String,
+    pub scheduler: String,
+    pub generation: u32,
+    pub applied_s: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub struct Count {
+    pub pkts: u64,
+    pub bytes: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct Direction {
+    pub direction: String,
+    pub queued: bool,
+    pub classes: Vec<Class>,
+    pub parsed: BTreeMap<String, Count>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct Class {
+    pub id: u8,
+    pub name: String,
+    pub sent: Count,
+    pub dropped: Count,
+    pub drops: BTreeMap<String, u64>,
+    pub backlog: Count,
+    pub peak_backlog_bytes: Option<u64>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct Rule {
+    pub name: String,
+    pub matched: Count,
+}
+
+impl Status {
+    #[track_caller]
+    pub fn direction(&self, name: &str) -> &Direction {
+        self.directions.iter().find(|one| one.direction == name).unwrap_or_else(|| panic!("no direction {name}"))
+    }
+
+    #[track_caller]
+    pub fn egress(&self, class: u8) -> &Class {
+        self.direction("egress").class(class)
+    }
+
+    #[track_caller]
+    pub fn ingress(&self, class: u8) -> &Class {
+        self.direction("ingress").class(class)
+    }
+
+    #[track_caller]
+    pub fn rule(&self, name: &str) -> Count {
+        self.rules.iter().find(|rule| rule.name == name).unwrap_or_else(|| panic!("no rule {name}")).matched
+    }
+}
+
+impl Direction {
+    #[track_caller]
+    pub fn class(&self, id: u8) -> &Class {
+        self.classes.iter().find(|class| class.id == id).unwrap_or_else(|| panic!("no class {id}"))
+    }
+
+    /// Packets of all classes: sent, dropped and still queued.
+    pub fn totals(&self) -> (u64, u64, u64) {
+        self.classes.iter().fold((0, 0, 0), |sum, class| {
+            (sum.0 + class.sent.pkts, sum.1 + class.dropped.pkts, sum.2 + class.backlog.pkts)
+        })
+    }
+}
