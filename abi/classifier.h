@@ -103,7 +103,8 @@ struct sl_tables {
 	u16 dport_none_row;
 	u16 vlan_none_row;
 	u16 dscp_none_row;
-	u16 pad[2];
+	u8 urgent_class;
+	u8 pad[3];
 	u16 proto_row[SL_PROTOS];
 	u16 dscp_row[64];
 	u16 vlan_row[4096];

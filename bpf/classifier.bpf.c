@@ -157,8 +157,15 @@ int sl_ingress(struct __sk_buff *skb)
 		if (class < 0)
 			return TC_ACT_SHOT;
 	}
-	skb->tc_index = sl_tag(t, (u32) class);
+	if (sl_ingress_ifb || t->class_from == SL_FROM_RULES)
+		skb->tc_index = sl_tag(t, (u32) class);
 	return sl_ingress_ifb ? bpf_redirect(sl_ingress_ifb, 0) : TC_ACT_UNSPEC;
+}
+
+/* The class that an arrival hook has handed on. A mark or a DSCP may have been set since: then the packet tells. */
+static __always_inline s32 sl_forwarded_class(const struct sl_tables *t, u32 handed)
+{
+	return t->class_from == SL_FROM_RULES ? sl_handed_class(t, handed) : -1;
 }
 
 /* On departure, where no queue of ours follows. */
@@ -171,7 +178,7 @@ int sl_egress(struct __sk_buff *skb)
 
 	if (!t)
 		return TC_ACT_UNSPEC;
-	a = sl_admit_skb(skb, sl_handed_class(t, skb->tc_index), SL_EGRESS, SL_MAY_DROP, t, buffer);
+	a = sl_admit_skb(skb, sl_forwarded_class(t, skb->tc_index), SL_EGRESS, SL_MAY_DROP, t, buffer);
 	if (a.class < 0)
 		return TC_ACT_SHOT;
 	skb->tc_index = sl_tag(t, (u32)a.class);
@@ -206,7 +213,7 @@ int sl_split(struct __sk_buff *skb)
 		return 0;
 	if (skb->ingress_ifindex == sl_split_ifb)
 		return 0;
-	a = sl_admit_skb(skb, sl_handed_class(t, skb->tc_index), SL_EGRESS, SL_MAY_NOT_DROP, t, buffer);
+	a = sl_admit_skb(skb, sl_forwarded_class(t, skb->tc_index), SL_EGRESS, SL_MAY_NOT_DROP, t, buffer);
 	if (!a.malformed) /* else the queue decides */
 		skb->tc_index = sl_tag(t, (u32)a.class);
 	return a.super_packets || skb->gso_segs > 1 || (a.handed && sl_is_tcp(skb)) ? -1 : 0;

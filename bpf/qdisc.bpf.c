@@ -240,6 +240,8 @@ int BPF_PROG(sl_qdisc_init, struct Qdisc *sch, struct nlattr *opt, struct netlin
 			break;
 		}
 	}
+	if (n >= SL_INSTANCES)
+		return -ENOSPC;
 	s = sl_state_of(n);
 	if (!s)
 		return -ENOSPC;

@@ -15,6 +15,9 @@
 #include "world.h"
 #include "../abi/sched.h"
 
+/* A guarantee can take a class ever deeper into debt; what is beyond this, more than any packet, is forgiven. */
+#define SL_DRR_MOST_DEBT_BYTES (1 << 20)
+
 /* The turns that nobody's present credit settles. set is not empty. Returns a class of it with a positive deficit. */
 SL_GLOBAL u32 drr_rounds(struct sl_sched *s SL_NONNULL, u64 set, u32 level)
 {
@@ -102,5 +105,7 @@ SL_FN u32 drr_pick(struct sl_sched *s)
 
 SL_FN void drr_charge(struct sl_sched *s, u32 c, u32 bytes)
 {
-	sl_at(s->classes, c)->deficit_bytes -= (s32)bytes;
+	struct sl_class *k = sl_at(s->classes, c);
+
+	k->deficit_bytes = sl_max(k->deficit_bytes - (s32)bytes, -SL_DRR_MOST_DEBT_BYTES);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Strict priority: the lowest level that has a ready class sends, always. Classes of one level share it by deficit
- * round robin. A class waits for one packet of a lower level at most (nothing is preempted); a lower level can starve,
+ * round robin. A class waits for one packet of a lower level at most (nothing is preempted), and for what lower
+ * levels are guaranteed; a lower level can starve,
  * and only the ceilings of those above it prevent that. Cost: O(1), by a bitmap of levels.
  */
 #pragma once

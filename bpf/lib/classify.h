@@ -63,12 +63,22 @@ SL_GLOBAL u32 sl_match(const struct sl_tables *t SL_NONNULL, const struct sl_hea
 	return SL_RULES;
 }
 
+/* ARP, neighbour discovery, DHCP: without them there is no network. */
+static __always_inline int sl_is_control(const struct sl_headers *h)
+{
+	if (h->proto == SL_PROTO_ARP || h->proto == SL_PROTO_ND)
+		return 1;
+	return h->proto == 17 && (h->dport == 67 || h->dport == 68 || h->dport == 546 || h->dport == 547);
+}
+
 static __always_inline struct sl_choice sl_classify(const struct sl_tables *t, u32 buffer, const struct sl_headers *h, u32 mark)
 {
 	struct sl_choice choice = { t->default_class, SL_RULES };
 	u32 i;
 
-	if (t->class_from == SL_FROM_DSCP) {
+	if (t->class_from != SL_FROM_RULES && sl_is_control(h)) {
+		choice.class = t->urgent_class;
+	} else if (t->class_from == SL_FROM_DSCP) {
 		if (h->dscp != SL_NO_DSCP)
 			choice.class = *sl_at(t->dscp_class, h->dscp);
 	} else if (t->class_from == SL_FROM_MARK) {

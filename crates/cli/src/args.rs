@@ -43,7 +43,7 @@ pub enum Command {
     Check(Check),
     /// Put a policy on an interface
     Up(Up),
-    /// Replace the policy of a managed interface; no packet is lost or classified by a mixture
+    /// Replace the policy of a managed interface; no packet is classified by a mixture of two
     Apply(Apply),
     /// Show what managed interfaces and their classes do
     Status(Status),

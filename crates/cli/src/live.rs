@@ -57,7 +57,7 @@ fn report(done: &Done, what: &str) {
         Hook::Tc => "tc",
     };
     println!("{} {what}: policy {}, {engine}, arrivals classified by {hook}", record.interface, record.policy_name);
-    if let Some(bps) = done.rate_bps {
+    if let Some(bps) = done.rate_bps.filter(|_| record.engine != Engine::None) {
         println!("  departures shaped to {}", terminal::rate(bps));
     }
     if let Some(bps) = record.ingress_rate_bps {

@@ -66,6 +66,12 @@ fn show(status: &Status, color: bool) {
         status.policy.scheduler,
         status.policy.generation
     );
+    if !status.in_place {
+        println!(
+            "  its queues are NOT in place: something else has replaced them; sluice down {0}, then sluice up {0}",
+            status.interface
+        );
+    }
     let shaped =
         |bps: Option<u64>| bps.map_or("not shaped".to_owned(), |bps| format!("shaped to {}", terminal::rate(bps)));
     println!(

@@ -148,6 +148,30 @@ fn a_guarantee_goes_before_a_higher_priority() {
 }
 
 #[test]
+fn a_guarantee_does_not_drown_its_class_in_debt() {
+    let mut conf = conf(abi::SL_DEFICIT_ROUND_ROBIN, &[(0, FRAME), (0, FRAME)]);
+    conf.classes[0].rate_cost = cost(600_000_000);
+    conf.classes[0].rate_burst_ns = 5 * MS;
+    conf.link_cost = cost(1_000_000_000);
+    let mut s = Scheduler::new(&conf, 0);
+    let (mut now, mut sent) = (0, [0u64; 2]);
+    while now < 1_000 * MS {
+        for class in 0..2 {
+            while s.state().classes[class].backlog_pkts < 5 {
+                s.enqueue(class as u32, FRAME, 1, now).expect("room");
+            }
+        }
+        match s.dequeue(now) {
+            Verdict::Send { class, len_bytes, .. } => sent[class as usize] += u64::from(len_bytes),
+            Verdict::Wait(until) => now = until,
+            Verdict::Idle => panic!("idle with packets"),
+        }
+    }
+    assert!((sent[0] as f64 * 8.0 / 600e6 - 1.0).abs() < 0.01, "{sent:?}");
+    assert!(s.state().classes[0].deficit_bytes >= -(1 << 20), "{}", s.state().classes[0].deficit_bytes);
+}
+
+#[test]
 fn refusals_are_counted_by_reason() {
     let mut conf = conf(abi::SL_STRICT_PRIORITY, &[(0, FRAME), (0, FRAME), (0, FRAME)]);
     conf.classes[0].limit_pkts = 2;

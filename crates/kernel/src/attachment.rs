@@ -30,7 +30,7 @@ pub(crate) fn make_devices(record: &Record) -> Result<()> {
 
 /// The device that splits super-packets: none of more than one segment fits it, so the stack splits them.
 pub(crate) fn make_splitter(record: &Record) -> Result<()> {
-    make_ifb(&record.split_device(), "gso_max_segs 1")
+    make_ifb(&record.split_device(), "gso_max_segs 1 txqueuelen 10000")
 }
 
 fn make_ifb(name: &str, options: &str) -> Result<()> {
@@ -60,7 +60,7 @@ pub(crate) fn load(record: &mut Record, interface: &Interface, flows: u32, tcx: 
 
     let mut loader = Loader::classifier()?;
     loader.constant("sl_l3_type", l3)?;
-    // Without tcx a filter of its own redirects.
+    // Before tcx came programs could not redirect to an ifb: a filter of its own does.
     loader.constant("sl_ingress_ifb", if tcx { ingress_ifb } else { 0 })?;
     loader.constant("sl_split_ifb", split_ifb)?;
     loader.constant("sl_keep_flows", u32::from(flows > 0))?;
@@ -171,7 +171,8 @@ fn install_htb(
     let target = Target { device, rate, header_bytes, fq_codel: record.fq_codel };
     let mut lines = htb::build(policy, &target, true);
     lines.push(format!(
-        "filter replace dev {device} parent 1: protocol all pref 1 handle 1 bpf direct-action object-pinned {} classid 1:",
+        "filter replace dev {device} parent {0} protocol all pref 1 handle 1 bpf direct-action object-pinned {1} classid {0}",
+        htb::HANDLE,
         pins.join(program).display()
     ));
     iproute::tc_batch(&lines)
@@ -242,13 +243,16 @@ fn tc_hook(record: &mut Record, tcx: bool, side: Side, pins: &Path) -> Result<()
         Side::Ingress => ("sl_ingress", Point::TcxIngress, "link_ingress"),
         Side::Egress => ("sl_egress", Point::TcxEgress, "link_egress"),
     };
-    if tcx {
+    // What arrives is taken away to be queued: other people's filters must have seen it before.
+    let behind_others =
+        side == Side::Ingress && record.ingress_rate_bps.is_some() && hooks::has_filters(&record.interface, side)?;
+    if tcx && !behind_others {
         return hooks::attach(&pins.join(program), record.ifindex, point, &pins.join(link))?
             .doing(|| format!("attaching {program} to {}", record.interface));
     }
     claim_clsact(record)?;
     hooks::set_filter(&record.interface, side, &pins.join(program), "")?;
-    if side == Side::Ingress && record.ingress_rate_bps.is_some() {
+    if side == Side::Ingress && record.ingress_rate_bps.is_some() && !tcx {
         hooks::set_redirect(&record.interface, &record.ingress_device())?;
     }
     Ok(())
@@ -283,7 +287,7 @@ pub(crate) fn is_ours(record: &Record, root: &qdiscs::Qdisc) -> bool {
         Engine::Qdisc => {
             root.kind == record.qdisc || (record.queues > 0 && root.kind == "mq" && root.handle == MQ_HANDLE)
         }
-        Engine::Tc => root.kind == "htb" && root.handle == "1:",
+        Engine::Tc => root.kind == "htb" && root.handle == htb::HANDLE,
         Engine::None => false,
     }
 }

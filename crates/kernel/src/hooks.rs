@@ -147,15 +147,19 @@ pub fn clear_filter(interface: &str, side: Side) -> Result<()> {
     Ok(())
 }
 
+/// Whether anybody has a filter on a side of clsact.
+pub fn has_filters(interface: &str, side: Side) -> Result<bool> {
+    Ok(qdiscs::has_clsact(interface)?
+        && !iproute::tc(&format!("filter show dev {interface} {}", side.name()))?.trim().is_empty())
+}
+
 /// Removes clsact, if nobody else has a filter there.
 pub fn remove_unused_clsact(interface: &str) -> Result<()> {
-    if !qdiscs::has_clsact(interface)? {
+    if !qdiscs::has_clsact(interface)?
+        || has_filters(interface, Side::Ingress)?
+        || has_filters(interface, Side::Egress)?
+    {
         return Ok(());
-    }
-    for side in [Side::Ingress, Side::Egress] {
-        if !iproute::tc(&format!("filter show dev {interface} {}", side.name()))?.trim().is_empty() {
-            return Ok(());
-        }
     }
     iproute::tc(&format!("qdisc del dev {interface} clsact")).map(drop)
 }

@@ -6,6 +6,8 @@
 use sluice_policy::{Bytes, Cells, Framing, Rate, Resolved, ResolvedClass, Scheduler};
 use sluice_tables::duration_ns;
 
+/// Handle of our HTB: one that nobody writes by hand, so what has it is ours.
+pub const HANDLE: &str = "5101:";
 /// Minor number of the HTB class of our class 0; class n follows n later. The classifier knows it too.
 const FIRST_MINOR: u32 = 0x10;
 /// Priorities that HTB has.
@@ -38,10 +40,10 @@ pub fn build(policy: &Resolved, target: &Target<'_>, fresh: bool) -> Vec<String>
     let link = scaled(target.rate.unwrap_or(UNSHAPED), &policy.framing);
     let mut lines = Vec::new();
     if fresh {
-        lines.push(format!("qdisc replace dev {dev} root handle 1: htb default 0"));
+        lines.push(format!("qdisc replace dev {dev} root handle {HANDLE} htb default 0"));
     }
     lines.push(format!(
-        "class replace dev {dev} parent 1: classid 1:1 htb rate {0} ceil {0} burst {1} cburst {1} quantum 60000{2}",
+        "class replace dev {dev} parent {HANDLE} classid {HANDLE}1 htb rate {0} ceil {0} burst {1} cburst {1} quantum 60000{2}",
         bits(link),
         burst(link, None),
         overhead(&policy.framing, target.header_bytes)
@@ -56,7 +58,7 @@ pub fn build(policy: &Resolved, target: &Target<'_>, fresh: bool) -> Vec<String>
 /// The commands that remove the classes which `now` does not have any more.
 pub fn remove(before: &Resolved, now: &Resolved, device: &str) -> Vec<String> {
     let gone = before.classes.iter().filter(|class| now.class(class.id).is_none());
-    gone.map(|class| format!("class del dev {device} classid 1:{:x}", minor(class))).collect()
+    gone.map(|class| format!("class del dev {device} classid {HANDLE}{:x}", minor(class))).collect()
 }
 
 /// Minor number of the HTB class of a class id.
@@ -74,7 +76,7 @@ fn class_line(policy: &Resolved, class: &ResolvedClass, target: &Target<'_>, lin
     let ceil = class.ceil.filter(|_| shaped).map_or(link, |ceil| scaled(ceil, &policy.framing)).min(link);
     let rate = class.rate.map_or(FLOOR, |rate| scaled(rate, &policy.framing)).min(ceil);
     format!(
-        "class replace dev {} parent 1:1 classid 1:{:x} htb rate {} ceil {} burst {} cburst {} prio {} quantum {}{}",
+        "class replace dev {} parent {HANDLE}1 classid {HANDLE}{:x} htb rate {} ceil {} burst {} cburst {} prio {} quantum {}{}",
         target.device,
         minor(class),
         bits(rate),
@@ -89,7 +91,7 @@ fn class_line(policy: &Resolved, class: &ResolvedClass, target: &Target<'_>, lin
 
 fn leaf_line(class: &ResolvedClass, target: &Target<'_>) -> String {
     let (dev, minor) = (target.device, minor(class));
-    let parent = format!("qdisc replace dev {dev} parent 1:{minor:x}");
+    let parent = format!("qdisc replace dev {dev} parent {HANDLE}{minor:x}");
     match (target.fq_codel, class.limit_bytes) {
         (true, None) => format!("{parent} fq_codel limit {}", class.limit_pkts),
         (true, Some(bytes)) => format!("{parent} fq_codel limit {} memory_limit {}", class.limit_pkts, bytes.0),
@@ -188,6 +190,10 @@ pub fn differences(policy: &Resolved, rate: Option<Rate>, fq_codel: Option<bool>
     for class in slow {
         all.push(format!("class {} ({}): at its ceiling HTB is accurate to a packet only", class.id, class.name));
     }
+    all.push(
+        "`apply` drops what is queued in a class that goes, or whose limit changes between packets and bytes"
+            .to_owned(),
+    );
     all.push("times in queue are not measured, and counters are those of tc".to_owned());
     all
 }
@@ -214,12 +220,12 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "qdisc replace dev eth0 root handle 1: htb default 0",
-                "class replace dev eth0 parent 1: classid 1:1 htb rate 20000000bit ceil 20000000bit burst 1600 cburst 1600 quantum 60000",
-                "class replace dev eth0 parent 1:1 classid 1:10 htb rate 8000bit ceil 20000000bit burst 1600 cburst 1600 prio 0 quantum 1514",
-                "qdisc replace dev eth0 parent 1:10 pfifo limit 100",
-                "class replace dev eth0 parent 1:1 classid 1:13 htb rate 8000bit ceil 5000000bit burst 1600 cburst 10240 prio 1 quantum 1514",
-                "qdisc replace dev eth0 parent 1:13 bfifo limit 65536",
+                "qdisc replace dev eth0 root handle 5101: htb default 0",
+                "class replace dev eth0 parent 5101: classid 5101:1 htb rate 20000000bit ceil 20000000bit burst 1600 cburst 1600 quantum 60000",
+                "class replace dev eth0 parent 5101:1 classid 5101:10 htb rate 8000bit ceil 20000000bit burst 1600 cburst 1600 prio 0 quantum 1514",
+                "qdisc replace dev eth0 parent 5101:10 pfifo limit 100",
+                "class replace dev eth0 parent 5101:1 classid 5101:13 htb rate 8000bit ceil 5000000bit burst 1600 cburst 10240 prio 1 quantum 1514",
+                "qdisc replace dev eth0 parent 5101:13 bfifo limit 65536",
             ]
         );
     }
@@ -227,7 +233,7 @@ mod tests {
     #[test]
     fn classes_that_go_are_removed() {
         let one = r#"{ "scheduler": "deficit_round_robin", "classes": [ { "id": 0, "name": "all" } ] }"#;
-        assert_eq!(remove(&resolved(TWO), &resolved(one), "eth0"), ["class del dev eth0 classid 1:13"]);
+        assert_eq!(remove(&resolved(TWO), &resolved(one), "eth0"), ["class del dev eth0 classid 5101:13"]);
         assert!(remove(&resolved(one), &resolved(TWO), "eth0").is_empty());
     }
 }

@@ -54,6 +54,12 @@ impl Interface {
         } else {
             iproute::json("ip", &format!("-j -d link show dev {name}"))?
         };
+        if name.contains('#') {
+            return Err(Error::input(format!(
+                "an interface named `{name}` cannot be managed: tc reads # as a comment"
+            ))
+            .help("rename it: ip link set dev NAME name OTHER"));
+        }
         let Some(link) = links.into_iter().find(|link| link.ifname == name) else {
             let names: Vec<String> = Interface::names().unwrap_or_default();
             return Err(Error::input(format!("there is no interface `{name}`"))

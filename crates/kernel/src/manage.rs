@@ -16,6 +16,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// Where hierarchies that `--force` replaces are dumped: a reboot keeps it.
+const DUMPS: &str = "/var/lib/sluice";
+
 /// What `up` is asked for.
 #[derive(Debug, Clone)]
 pub struct UpRequest {
@@ -65,7 +68,18 @@ pub fn up(request: &UpRequest) -> Result<Done> {
     let interface = Interface::find(&request.interface)?;
     remove_orphans()?;
     let mut notes = refuse_managed(&interface)?;
-    let features = Features::probe()?;
+    let mut features = Features::probe()?;
+    if qdiscs::list(&interface.name)?.iter().any(|qdisc| qdisc.kind == "ingress") {
+        if !features.tcx {
+            return Err(Error::input(format!(
+                "{} has an ingress qdisc, in the place of the clsact that is needed",
+                interface.name
+            ))
+            .help("remove it (tc qdisc del dev IFACE ingress), or use clsact for what it does"));
+        }
+        notes.push("an ingress qdisc is in the place of clsact, which the splitter needs".to_owned());
+        features.clsact = false;
+    }
     let wishes = Wishes { engine: request.engine, hook: request.hook, ingress_rate: request.ingress_rate };
     let root = qdiscs::root(&interface.name)?;
     let root_kind = root.as_ref().map_or("none", |root| root.kind.as_str());
@@ -99,6 +113,7 @@ pub fn up(request: &UpRequest) -> Result<Done> {
         gro_was_on: plan.gro_off && offload::gro(&interface.name)?,
         replaced: None,
         applied_s: now_s(),
+        before: None,
     };
     record.tag = choose_tag(&record)?;
     if plan.engine == Engine::Tc {
@@ -136,6 +151,9 @@ pub fn up(request: &UpRequest) -> Result<Done> {
         Err(mut error) => {
             if let Err(rest) = tear_down(&mut record, &pins) {
                 error.what += &format!("\n  and cleaning up failed: {}", rest.what);
+            }
+            if let Some(dump) = &record.replaced {
+                error.what += &format!("\n  the hand-made hierarchy may be gone; its dump is {}", dump.display());
             }
             Err(error)
         }
@@ -248,6 +266,13 @@ pub fn apply(interface: &str, policy: &Policy, source: &str, rate: Option<Rate>)
         .help(format!("sluice down {interface}, then sluice up {interface}")));
     }
 
+    if plan.split && !record.split {
+        return Err(Error::input(format!(
+            "{interface}: at this rate super-packets must be split, which a running interface cannot begin"
+        ))
+        .help(format!("sluice down {interface}, then sluice up {interface} with the new policy")));
+    }
+
     let live = tables::live_buffer(&pins)?;
     let buffer = (live + 1) % abi::SL_BUFFERS;
     let was = record.clone();
@@ -264,14 +289,10 @@ pub fn apply(interface: &str, policy: &Policy, source: &str, rate: Option<Rate>)
         if record.engine == Engine::Tc {
             attach::change_htb(&record, &now, header_bytes)?;
         }
-        if plan.split && !record.split {
-            return Err(Error::input(format!(
-                "{interface}: at this rate super-packets must be split, which a running interface cannot begin"
-            ))
-            .help(format!("sluice down {interface}, then sluice up {interface} with the new policy")));
-        }
         tables::stage(&pins, &compiled, buffer)?;
         fault::point("apply-staged");
+        record.before = Some(Box::new(was.clone()));
+        record.save()?;
         tables::flip(&pins, buffer)
     })();
     if let Err(mut error) = changed {
@@ -280,9 +301,11 @@ pub fn apply(interface: &str, policy: &Policy, source: &str, rate: Option<Rate>)
                 error.what += &format!("\n  and restoring the previous classes failed: {}", rest.what);
             }
         }
+        was.save()?;
         return Err(error);
     }
     fault::point("apply-live");
+    record.before = None;
     record.save()?;
     tables::forget(&pins, live)?;
     if record.engine == Engine::Tc {
@@ -333,8 +356,24 @@ pub(crate) fn managed(interface: &str) -> Result<Record> {
             Err(Error::input(format!("{interface} has gone since it was taken into management"))
                 .help(format!("sluice down {interface} removes what is left of it")))
         }
-        Some(record) => Ok(record),
+        Some(record) => settled(record),
     }
+}
+
+/// An `apply` that was killed has left the record of both policies: the tables tell which one is in force.
+fn settled(mut record: Record) -> Result<Record> {
+    if let Some(before) = record.before.take() {
+        if tables::live(&record.pins(&bpffs::root()?))?.generation != record.generation {
+            return Ok(*before);
+        }
+    }
+    Ok(record)
+}
+
+/// Whether the queues of a managed interface are still in place.
+pub(crate) fn in_place(record: &Record) -> Result<bool> {
+    let root = qdiscs::root(&record.interface)?;
+    Ok(record.engine == Engine::None || root.is_some_and(|root| attach::is_ours(record, &root)))
 }
 
 fn not_managed(interface: &str) -> Error {
@@ -355,8 +394,9 @@ fn half_done(record: &Record) -> Error {
 fn remove_orphans() -> Result<()> {
     let own = netns::inode()?;
     for record in Record::all()?.into_iter().filter(|record| record.netns != own && !netns::is_kept(record.netns)) {
-        attach::remove_pins(&record.pins(&bpffs::root()?))?;
-        record.remove()?;
+        if let Err(error) = attach::remove_pins(&record.pins(&bpffs::root()?)).and_then(|()| record.remove()) {
+            eprintln!("warning: what a namespace that has gone has left of {}: {error}", record.interface);
+        }
     }
     Ok(())
 }
@@ -425,9 +465,13 @@ fn choose_tag(record: &Record) -> Result<u16> {
 }
 
 fn save_dump(record: &Record) -> Result<std::path::PathBuf> {
-    let path = crate::record::directory().join(format!("{}-replaced-{}.txt", record.interface, now_s()));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let path =
+        Path::new(DUMPS).join(format!("{}-replaced-{}.{:09}.txt", record.key, now.as_secs(), now.subsec_nanos()));
     let dump = qdiscs::dump(&record.interface)?;
-    fs::write(&path, dump).map_err(|error| Error::system(format!("saving {}: {error}", path.display())))?;
+    fs::create_dir_all(DUMPS)
+        .and_then(|()| fs::write(&path, dump))
+        .map_err(|error| Error::system(format!("saving {}: {error}", path.display())))?;
     Ok(path)
 }
 

@@ -32,7 +32,16 @@ pub fn is_kept(inode: u64) -> bool {
         .any(|path| fs::read_to_string(path).is_ok_and(|text| text.contains(&mount)));
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     mounted
+        || !may_look_at_processes()
         || processes
             .into_iter()
             .any(|entry| fs::metadata(entry.path().join("ns/net")).is_ok_and(|meta| meta.ino() == inode))
+}
+
+/// Whether this process has CAP_SYS_PTRACE, without which the namespaces of others cannot be seen.
+fn may_look_at_processes() -> bool {
+    const CAP_SYS_PTRACE: u64 = 1 << 19;
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).is_some_and(|set| set & CAP_SYS_PTRACE != 0)
 }

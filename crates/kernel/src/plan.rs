@@ -9,6 +9,9 @@ use sluice_policy::{Exceed, Mode, Rate, Resolved, SplitGso};
 /// Below this rate a super-packet of 64 KiB holds the link for more than half a millisecond, and is split.
 const SPLIT_BELOW: Rate = Rate(1_000_000_000);
 
+/// The most queues that have a scheduler each: there is one instance more for arrivals, and one spare.
+const MOST_QUEUES: u32 = 64;
+
 /// What the caller wants.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Wishes {
@@ -78,6 +81,7 @@ pub fn plan(
     let ingress_slow = wishes.ingress_rate.is_some_and(|rate| rate <= SPLIT_BELOW) && policy.split_gso != SplitGso::Off;
     let limited = shapes || policy.classes.iter().any(|class| class.ceil.is_some() || class.rate.is_some());
     let several = engine == Engine::Qdisc && !limited && interface.tx_queues > 1 && matches!(root, "mq" | "noqueue");
+    let several = several && interface.tx_queues <= MOST_QUEUES;
     if several {
         notes.push(format!(
             "nothing is shaped, so each of the {} queues has a scheduler of its own, below mq",

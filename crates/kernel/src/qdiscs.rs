@@ -45,5 +45,14 @@ pub fn dump(interface: &str) -> Result<String> {
         text += &format!("# tc {what} dev {interface}\n");
         text += &iproute::tc(&format!("{what} dev {interface}"))?;
     }
+    // `filter show` asks the root alone; other qdiscs and classes have filters of their own.
+    let holders = text.lines().filter_map(|line| line.strip_prefix("qdisc ").or(line.strip_prefix("class ")));
+    let handles: Vec<String> = holders.filter_map(|line| line.split_whitespace().nth(1).map(str::to_owned)).collect();
+    for handle in handles.iter().filter(|handle| *handle != "0:") {
+        let filters = iproute::tc(&format!("filter show dev {interface} parent {handle}"))?;
+        if !filters.trim().is_empty() {
+            text += &format!("# tc filter show dev {interface} parent {handle}\n{filters}");
+        }
+    }
     Ok(text)
 }

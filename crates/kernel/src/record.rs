@@ -103,6 +103,8 @@ pub struct Record {
     pub replaced: Option<PathBuf>,
     /// When the policy in force was applied, seconds since 1970.
     pub applied_s: u64,
+    /// While `apply` makes this one live: what is in force until then.
+    pub before: Option<Box<Record>>,
 }
 
 impl Record {
@@ -148,9 +150,10 @@ impl Record {
     /// machine's own.
     pub fn new_key(interface: &str) -> Result<String> {
         let own = netns::inode()?;
-        let qualified = format!("{interface}@{own}");
-        let plain = netns::first_inode() == Some(own) && !file(interface).exists();
-        Ok(if plain { interface.to_owned() } else { qualified })
+        // bpffs takes no names with a dot, and every usual VLAN device has one.
+        let name = interface.replace('%', "%25").replace('.', "%2e").replace('@', "%40");
+        let plain = netns::first_inode() == Some(own) && !file(&name).exists();
+        Ok(if plain { name } else { format!("{name}@{own}") })
     }
 
     /// All records of the machine, whatever their namespace.
@@ -159,7 +162,11 @@ impl Record {
         let mut records = Vec::new();
         for entry in entries.flatten() {
             if entry.path().extension().is_some_and(|extension| extension == "json") {
-                records.push(read(&entry.path())?);
+                match read(&entry.path()) {
+                    Ok(record) => records.push(record),
+                    // One that nobody can read must not stand in the way of the others.
+                    Err(error) => eprintln!("warning: {error}"),
+                }
             }
         }
         records.sort_by(|a, b| (a.netns, &a.interface).cmp(&(b.netns, &b.interface)));
@@ -202,6 +209,8 @@ fn read(path: &Path) -> Result<Record> {
 }
 
 /// Held while a command changes anything; other commands wait.
+///
+/// The tools that a command runs inherit it: if the command is killed, the next one waits until they have ended.
 pub struct Lock(#[expect(dead_code, reason = "the lock is released when the file is closed")] nix::fcntl::Flock<File>);
 
 impl Lock {
@@ -210,6 +219,8 @@ impl Lock {
         let path = directory().join("lock");
         let file =
             fs::create_dir_all(DIRECTORY).and_then(|()| File::create(&path)).doing(|| path.display().to_string())?;
+        nix::fcntl::fcntl(&file, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty()))
+            .doing(|| format!("keeping {} open", path.display()))?;
         nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusive)
             .map(Lock)
             .map_err(|(_, error)| Error::system(format!("locking {}: {error}", path.display())))

@@ -25,6 +25,8 @@ pub struct Status {
     pub classifier: crate::record::Hook,
     /// Type of the root qdisc, with engine `qdisc`.
     pub qdisc: String,
+    /// Whether its queues are still in place; something else may have replaced them.
+    pub in_place: bool,
     /// The policy in force.
     pub policy: PolicyStatus,
     /// Rate that departures are shaped to, bits per second.
@@ -152,6 +154,7 @@ pub fn of(interface: &str) -> Result<Status> {
         engine: record.engine,
         classifier: record.hook,
         qdisc: record.qdisc.clone(),
+        in_place: manage::in_place(&record)?,
         policy: PolicyStatus {
             name: record.policy_name.clone(),
             source: record.policy_source.clone(),
@@ -185,8 +188,8 @@ fn direction(record: &Record, pins: &Path, live: &abi::sl_tables, direction: u32
             add_drops(class, reason, count.pkts);
         }
         if !queued {
-            class.sent.pkts = hook.seen.pkts - hook.policed.pkts;
-            class.sent.bytes = hook.seen.bytes - hook.policed.bytes;
+            class.sent.pkts = hook.seen.pkts.saturating_sub(hook.policed.pkts);
+            class.sent.bytes = hook.seen.bytes.saturating_sub(hook.policed.bytes);
         }
     }
     match record.engine {
@@ -288,7 +291,7 @@ struct Leaf {
 fn add_htb(classes: &mut [ClassStatus], device: &str) -> Result<()> {
     let leaves: Vec<Leaf> = iproute::json("tc", &format!("-s -j qdisc show dev {device}"))?;
     for class in classes {
-        let parent = format!("1:{:x}", htb::minor_of(class.id));
+        let parent = format!("{}{:x}", htb::HANDLE, htb::minor_of(class.id));
         let Some(leaf) = leaves.iter().find(|leaf| leaf.parent == parent) else { continue };
         class.sent.add(Count { pkts: leaf.packets, bytes: leaf.bytes });
         class.backlog.add(Count { pkts: leaf.qlen, bytes: leaf.backlog });

@@ -4,6 +4,8 @@ use sluice_abi as abi;
 use sluice_policy::{Bytes, Rate};
 
 const NS_PER_S: u128 = 1_000_000_000;
+/// So that a packet of up to 256 KiB times its cost fits 64 bits. Rates below 120 bit/s are taken as that.
+const MOST_COST: u64 = 1 << 46;
 
 /// Nanoseconds per byte at this rate, times 2^20, rounded to the nearest: `struct sl_bucket.cost`.
 pub fn cost(rate: Rate) -> u64 {
@@ -21,7 +23,7 @@ pub(crate) fn police(rate: Rate, burst: Bytes) -> abi::sl_police_conf {
 }
 
 fn per_byte(rate: Rate, factor: u128) -> u64 {
-    scaled(8 * NS_PER_S * factor, rate).max(1)
+    scaled(8 * NS_PER_S * factor, rate).clamp(1, MOST_COST)
 }
 
 fn scaled(amount: u128, rate: Rate) -> u64 {

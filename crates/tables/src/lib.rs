@@ -54,6 +54,7 @@ pub fn compile(policy: &Resolved, context: &Context) -> Result<Compiled, MatchEr
     tables.generation = context.generation;
     tables.tag = context.tag;
     tables.default_class = policy.default_class.0;
+    tables.urgent_class = policy.urgent_class.0;
     tables.drop_malformed = u8::from(policy.malformed == Malformed::Drop);
     tables.rules = rules.len() as u32;
     for (i, rule) in rules.iter().enumerate() {

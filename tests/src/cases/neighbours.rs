@@ -50,7 +50,7 @@ fn force_replaces_and_saves(lab: &Lab) {
     pair.a.tc("qdisc add dev a0 root handle 5: htb default 7");
     pair.a.tc("class add dev a0 parent 5: classid 5:7 htb rate 91mbit");
     let said = lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit", "--force"]).stdout;
-    let dump = said.split_whitespace().find(|word| word.starts_with("/run/sluice/")).map(PathBuf::from);
+    let dump = said.split_whitespace().find(|word| word.starts_with("/var/lib/sluice/")).map(PathBuf::from);
     let dump = dump.unwrap_or_else(|| panic!("`up --force` says where the dump is: {said}"));
     let text = std::fs::read_to_string(&dump).expect("reading the dump");
     let _ = std::fs::remove_file(&dump);

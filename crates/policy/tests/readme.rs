@@ -1,0 +1,10 @@
+//! The policy that the README shows is one that the program takes.
+
+#[test]
+fn the_readme_shows_a_valid_policy() {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).expect("README.md");
+    let block = readme.split("```jsonc").nth(1).and_then(|rest| rest.split("```").next()).expect("a policy");
+    let policy =
+        sluice_policy::parse(&sluice_policy::Source::new("README.md", block)).unwrap_or_else(|e| panic!("{e}"));
+    sluice_policy::resolve(&policy, &sluice_policy::Context::default()).unwrap_or_else(|e| panic!("{e}"));
+}
