@@ -41,6 +41,27 @@ fn shares(scheduler: &mut Scheduler, lengths: &[u32], packets: usize) -> Vec<u64
     sent
 }
 
+/// Bytes that each of two classes sends in this time if both always have packets.
+fn backlogged(s: &mut Scheduler, time_ns: u64) -> [u64; 2] {
+    let (mut now, mut sent) = (0, [0u64; 2]);
+    while now < time_ns {
+        for class in 0..2 {
+            while s.state().classes[class].backlog_pkts < 5 {
+                s.enqueue(class as u32, FRAME, 1, now).expect("room");
+            }
+        }
+        match s.dequeue(now) {
+            Verdict::Send { class, len_bytes, .. } => sent[class as usize] += u64::from(len_bytes),
+            Verdict::Wait(until) => {
+                assert!(until > now, "a wait until the past");
+                now = until;
+            }
+            Verdict::Idle => panic!("idle with packets"),
+        }
+    }
+    sent
+}
+
 #[test]
 fn strict_priority_never_inverts() {
     let mut s = Scheduler::new(&conf(abi::SL_STRICT_PRIORITY, &[(2, FRAME), (0, FRAME), (1, FRAME)]), 0);
@@ -80,22 +101,7 @@ fn a_ceiling_holds_a_class_and_nobody_else() {
     conf.classes[0].ceil_burst_ns = 12 * MS; // one frame
     conf.link_cost = cost(10_000_000);
     let mut s = Scheduler::new(&conf, 0);
-    let (mut now, mut sent) = (0, [0u64; 2]);
-    while now < 2_000 * MS {
-        for class in 0..2 {
-            while s.state().classes[class].backlog_pkts < 5 {
-                s.enqueue(class as u32, FRAME, 1, now).expect("room");
-            }
-        }
-        match s.dequeue(now) {
-            Verdict::Send { class, len_bytes, .. } => sent[class as usize] += u64::from(len_bytes),
-            Verdict::Wait(until) => {
-                assert!(until > now, "a wait until the past");
-                now = until;
-            }
-            Verdict::Idle => panic!("idle with packets"),
-        }
-    }
+    let sent = backlogged(&mut s, 2_000 * MS);
     let bps = |bytes: u64| bytes as f64 * 8.0 / 2.0;
     assert!((bps(sent[0]) / 1e6 - 1.0).abs() < 0.02, "{}", bps(sent[0]));
     assert!((bps(sent[0] + sent[1]) / 10e6 - 1.0).abs() < 0.002, "{}", bps(sent[0] + sent[1]));
@@ -130,19 +136,7 @@ fn a_guarantee_goes_before_a_higher_priority() {
     conf.classes[1].rate_burst_ns = 5 * MS;
     conf.link_cost = cost(10_000_000);
     let mut s = Scheduler::new(&conf, 0);
-    let (mut now, mut sent) = (0, [0u64; 2]);
-    while now < 2_000 * MS {
-        for class in 0..2 {
-            while s.state().classes[class].backlog_pkts < 5 {
-                s.enqueue(class as u32, FRAME, 1, now).expect("room");
-            }
-        }
-        match s.dequeue(now) {
-            Verdict::Send { class, len_bytes, .. } => sent[class as usize] += u64::from(len_bytes),
-            Verdict::Wait(until) => now = until,
-            Verdict::Idle => panic!("idle with packets"),
-        }
-    }
+    let sent = backlogged(&mut s, 2_000 * MS);
     let share = sent[1] as f64 / (sent[0] + sent[1]) as f64;
     assert!((share - 0.2).abs() < 0.01, "{share}");
 }
@@ -154,19 +148,7 @@ fn a_guarantee_does_not_drown_its_class_in_debt() {
     conf.classes[0].rate_burst_ns = 5 * MS;
     conf.link_cost = cost(1_000_000_000);
     let mut s = Scheduler::new(&conf, 0);
-    let (mut now, mut sent) = (0, [0u64; 2]);
-    while now < 1_000 * MS {
-        for class in 0..2 {
-            while s.state().classes[class].backlog_pkts < 5 {
-                s.enqueue(class as u32, FRAME, 1, now).expect("room");
-            }
-        }
-        match s.dequeue(now) {
-            Verdict::Send { class, len_bytes, .. } => sent[class as usize] += u64::from(len_bytes),
-            Verdict::Wait(until) => now = until,
-            Verdict::Idle => panic!("idle with packets"),
-        }
-    }
+    let sent = backlogged(&mut s, 1_000 * MS);
     assert!((sent[0] as f64 * 8.0 / 600e6 - 1.0).abs() < 0.01, "{sent:?}");
     assert!(s.state().classes[0].deficit_bytes >= -(1 << 20), "{}", s.state().classes[0].deficit_bytes);
 }
