@@ -194,6 +194,9 @@ pub fn differences(policy: &Resolved, rate: Option<Rate>, fq_codel: Option<bool>
         "`apply` drops what is queued in a class that goes, or whose limit changes between packets and bytes"
             .to_owned(),
     );
+    all.push(format!(
+        "a privileged application (CAP_NET_ADMIN) that sets SO_PRIORITY to a handle of {HANDLE} chooses its class"
+    ));
     all.push("times in queue are not measured, and counters are those of tc".to_owned());
     all
 }
