@@ -2,11 +2,12 @@
 /* Sizes that BPF, the core and userspace must agree on. Arrays that a program indexes have a power of two of elements. */
 #pragma once
 
-#define SL_ABI_VERSION 1u
+#define SL_ABI_VERSION 2u
 
 #define SL_CLASSES         64u  /* classes of a scheduler; a class id is an index */
 #define SL_SLOTS           16384u  /* packets that one scheduler instance can hold */
 #define SL_SOJOURN_BUCKETS 128u /* see struct sl_histogram */
+#define SL_PIFO_BUCKETS    4096u /* of the bucketed queue of a PIFO: 64 words of 64 bits */
 #define SL_NAME_BYTES      32u /* of a class or a rule, the final NUL included */
 
 #define SL_RULES      320u  /* 256 of the user's, and the built-in ones */

@@ -10,7 +10,26 @@
 #include "reason.h"
 
 /* A new discipline takes the next number here, and one line in sched/registry.h. */
-enum sl_kind { SL_STRICT_PRIORITY, SL_DEFICIT_ROUND_ROBIN, SL_KINDS };
+enum sl_kind {
+	SL_STRICT_PRIORITY,
+	SL_DEFICIT_ROUND_ROBIN,
+	SL_ROUND_ROBIN,
+	SL_WEIGHTED_FAIR_QUEUING,
+	SL_EEVDF,
+	SL_PIFO,
+	SL_KINDS
+};
+
+/* What a PIFO orders by. A new rank function takes the next number here, and one line in sched/ranks.h. */
+enum sl_rank {
+	SL_RANK_PRIORITY, /* level of the class, then arrival */
+	SL_RANK_EARLIEST_DEADLINE, /* arrival + latency budget of the class */
+	SL_RANK_SHORTEST_PACKET,
+	SL_RANK_LEAST_ATTAINED, /* bytes that the class has brought since it was last empty */
+	SL_RANK_START_TIME_FAIR, /* virtual start time, by weight */
+	SL_RANK_SLACK, /* the latest time at which sending may begin to meet the deadline */
+	SL_RANKS
+};
 
 /* Cell framing of the link below: how bytes become bytes on the wire. */
 enum sl_cells {
@@ -36,6 +55,21 @@ struct sl_queue { /* of slots; its owner knows whether it is empty */
 	u16 tail;
 };
 
+/* Who is first of the classes by a key: see sched/tournament.h. */
+struct sl_tournament {
+	u8 winner[2 * SL_CLASSES]; /* class + 1, 0: nobody; [1] has won them all, [SL_CLASSES + c] is class c itself */
+	u64 key[SL_CLASSES];
+};
+
+/* Slots by rank: see sched/pifo.h. */
+struct sl_pifo {
+	u64 base;  /* rank: no packet is before its bucket */
+	u64 top;  /* rank: no packet is behind its bucket */
+	u64 summary; /* words that are not 0 */
+	u64 word[SL_PIFO_BUCKETS / 64]; /* buckets that are not empty */
+	struct sl_queue bucket[SL_PIFO_BUCKETS];
+};
+
 struct sl_slot {
 	u16 next;
 	u8 class;
@@ -59,8 +93,15 @@ struct sl_class {
 	struct sl_queue queue;
 	u32 backlog_pkts;
 	u32 backlog_bytes;
+	u32 ranked_pkts; /* of the backlog, those that stand in the PIFO */
 	s32 deficit_bytes; /* deficit round robin: what it may still send in this round; negative: debt */
+	u64 virtual_start; /* virtual-time disciplines, of its next packet: served bytes << 32 / weight */
+	u64 virtual_deadline; /* EEVDF: of its request */
+	s64 virtual_lag; /* EEVDF: what it was owed when it left; negative: what it owed */
+	u64 attained_bytes; /* PIFO by least attained service */
 	/* configuration */
+	u64 virtual_cost; /* of a byte: 2^32 / weight */
+	u64 budget_ns; /* latency budget, of ranks with a deadline */
 	u32 limit_pkts;
 	u32 limit_bytes;
 	u32 quantum_bytes;
@@ -82,6 +123,8 @@ struct sl_class {
 struct sl_sched {
 	u32 kind;  /* enum sl_kind */
 	u32 generation;  /* of the configuration in force; 0: none yet */
+	u32 rank;  /* enum sl_rank, of a PIFO */
+	u32 rank_shift;  /* a bucket of the PIFO holds 2^rank_shift ranks */
 	u64 ready;  /* classes that may be picked: they have packets and tokens */
 	u64 held;  /* classes that have packets, and wait for tokens of their ceil */
 	u64 held_until_ns;
@@ -91,6 +134,10 @@ struct sl_sched {
 	u64 levels;  /* strict priority: levels with a ready class */
 	u64 level_classes[SL_CLASSES];
 	u8 cursor[SL_CLASSES]; /* the class whose turn it is, by level */
+	u64 virtual_time; /* in the unit of virtual_start */
+	u64 virtual_rest; /* EEVDF: what the last division left over */
+	u64 weights;  /* EEVDF: the sum of those of ready classes */
+	u64 placed;  /* classes that stand in a tournament; one that is alone need not */
 	u32 backlog_pkts;
 	u32 slots;  /* how many may be used, up to SL_SLOTS */
 	u16 free;  /* returned slots: a stack of free_count */
@@ -103,8 +150,11 @@ struct sl_sched {
 	u32 ifindex;  /* where this instance runs; 0: nowhere */
 	u32 pad2;
 	struct sl_bucket link;
+	struct sl_tournament starts; /* by virtual start: WFQ all, EEVDF those not eligible yet */
+	struct sl_tournament deadlines; /* EEVDF: those eligible */
 	struct sl_class classes[SL_CLASSES];
 	struct sl_histogram sojourn[SL_CLASSES];
+	struct sl_pifo pifo;
 	struct sl_slot slot[SL_SLOTS];
 };
 
@@ -114,7 +164,8 @@ struct sl_class_conf {
 	u32 quantum_bytes;
 	u32 level;
 	u32 policed;
-	u32 weight;
+	u32 weight; /* 1 to 65535 */
+	u64 budget_ns;
 	u64 ceil_cost;
 	u64 ceil_burst_ns;
 	u64 rate_cost;
@@ -129,6 +180,8 @@ struct sl_sched_conf {
 	u32 mpu_bytes;
 	s32 overhead_bytes;
 	u32 cells;
+	u32 rank;
+	u32 rank_shift; /* 0 to 51 */
 	u64 link_cost;
 	u64 link_burst_ns;
 	struct sl_class_conf classes[SL_CLASSES];

@@ -131,7 +131,10 @@ SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 	q->len_bytes = p->len_bytes;
 	q->wire_bytes = wire;
 	q->arrived_ns = now_ns;
-	queue_push(s, &k->queue, slot, !k->backlog_pkts);
+	if (s->kind == SL_PIFO)
+		pifo_arrive(s, k, slot);
+	else
+		queue_push(s, &k->queue, slot, !k->backlog_pkts);
 	if (!k->backlog_pkts)
 		sl_offer(s, p->class, now_ns);
 	k->backlog_pkts++;
@@ -168,7 +171,7 @@ SL_FN struct sl_verdict sl_dequeue(struct sl_sched *s, u64 now_ns)
 	first = s->ready & s->green;
 	v.class = sl_unlikely(first) ? sl_lowest(first) : sl_pick(s);
 	k = class_at(s, v.class);
-	v.slot = queue_pop(s, &k->queue);
+	v.slot = s->kind == SL_PIFO ? pifo_take(s, k) : queue_pop(s, &k->queue);
 	q = sl_at(s->slot, v.slot);
 	v.action = SL_SEND;
 	v.len_bytes = q->len_bytes;
@@ -198,9 +201,48 @@ SL_FN struct sl_verdict sl_dequeue(struct sl_sched *s, u64 now_ns)
 		sl_leave(s, v.class);
 		if (k->backlog_pkts)
 			sl_offer(s, v.class, now_ns);
+	} else {
+		sl_stay(s, v.class);
 	}
 	slot_give(s, v.slot);
 	return v;
+}
+
+/* Nobody is ready, and no discipline remembers anything. */
+SL_FN void sl_forget(struct sl_sched *s)
+{
+	u32 c;
+
+	s->ready = s->held = s->green = s->amber = s->levels = 0;
+	s->held_until_ns = s->amber_until_ns = 0;
+	s->virtual_time = s->virtual_rest = s->weights = s->placed = 0;
+	tournament_clear(&s->starts);
+	tournament_clear(&s->deadlines);
+	s->pifo.summary = 0;
+	__builtin_memset(s->pifo.word, 0, sizeof(s->pifo.word));
+	sl_for (c, SL_CLASSES) {
+		struct sl_class *k = class_at(s, c);
+
+		*sl_at(s->cursor, c) = 0;
+		k->ranked_pkts = 0;
+		k->deficit_bytes = 0;
+		k->virtual_start = k->virtual_deadline = k->attained_bytes = 0;
+		k->virtual_lag = 0;
+	}
+}
+
+SL_FN void sl_configure_class(struct sl_class *k, const struct sl_class_conf *g, u64 now_ns)
+{
+	k->limit_pkts = g->limit_pkts;
+	k->limit_bytes = g->limit_bytes;
+	k->quantum_bytes = g->quantum_bytes;
+	k->level = (u8)(g->level & (SL_CLASSES - 1));
+	k->policed = g->policed != 0;
+	k->weight = (u16)sl_max(g->weight, 1);
+	k->virtual_cost = (1ULL << 32) / sl_max(k->weight, 1);
+	k->budget_ns = g->budget_ns;
+	bucket_configure(&k->ceil, g->ceil_cost, g->ceil_burst_ns, now_ns);
+	bucket_configure(&k->rate, g->rate_cost, g->rate_burst_ns, now_ns);
 }
 
 /* The configuration f takes force; packets and counters stay, what buckets owe stays owed. */
@@ -208,36 +250,32 @@ SL_GLOBAL int sl_configure(struct sl_sched *s SL_NONNULL, const struct sl_sched_
 {
 	u32 c;
 
+	if (s->kind == SL_PIFO)
+		pifo_dissolve(s);
+	sl_forget(s);
 	s->kind = f->kind;
 	s->generation = f->generation;
+	s->rank = f->rank;
+	s->rank_shift = sl_min(f->rank_shift, 51);
 	s->slots = sl_min(f->slots, SL_SLOTS);
 	s->overhead_bytes = f->overhead_bytes;
 	s->mpu_bytes = f->mpu_bytes;
 	s->cells = f->cells;
 	bucket_configure(&s->link, f->link_cost, f->link_burst_ns, now_ns);
-	s->ready = s->held = s->green = s->amber = s->levels = 0;
-	s->held_until_ns = s->amber_until_ns = 0;
-	sl_for (c, SL_CLASSES) {
+	sl_for (c, SL_CLASSES)
 		*sl_at(s->level_classes, c) = 0;
-		*sl_at(s->cursor, c) = 0;
-	}
 	sl_for (c, SL_CLASSES) {
 		struct sl_class *k = class_at(s, c);
-		const struct sl_class_conf *g = sl_at(f->classes, c);
 
-		k->limit_pkts = g->limit_pkts;
-		k->limit_bytes = g->limit_bytes;
-		k->quantum_bytes = g->quantum_bytes;
-		k->level = (u8)(g->level & (SL_CLASSES - 1));
-		k->policed = g->policed != 0;
-		k->weight = (u16)g->weight;
-		k->deficit_bytes = 0;
-		bucket_configure(&k->ceil, g->ceil_cost, g->ceil_burst_ns, now_ns);
-		bucket_configure(&k->rate, g->rate_cost, g->rate_burst_ns, now_ns);
+		sl_configure_class(k, sl_at(f->classes, c), now_ns);
 		*sl_at(s->level_classes, k->level) |= SL_BIT(c);
-		if (bucket_limits(&k->rate))
+		if (bucket_limits(&k->rate) && s->kind != SL_PIFO)
 			s->amber |= SL_BIT(c); /* amber_until_ns is 0: the next dequeue looks */
-		if (k->backlog_pkts)
+	}
+	if (s->kind == SL_PIFO)
+		pifo_form(s);
+	sl_for (c, SL_CLASSES) {
+		if (class_at(s, c)->backlog_pkts)
 			sl_offer(s, c, now_ns);
 	}
 	return 0;
@@ -246,9 +284,11 @@ SL_GLOBAL int sl_configure(struct sl_sched *s SL_NONNULL, const struct sl_sched_
 /* Every packet is gone. Counters and configuration stay. */
 SL_GLOBAL int sl_clear(struct sl_sched *s SL_NONNULL)
 {
+	u64 guaranteed = s->green | s->amber;
 	u32 c;
 
-	s->ready = s->held = s->levels = 0;
+	sl_forget(s);
+	s->amber = guaranteed;
 	s->backlog_pkts = s->free_count = s->fresh = 0;
 	sl_for (c, SL_CLASSES) {
 		struct sl_class *k = class_at(s, c);
@@ -256,7 +296,6 @@ SL_GLOBAL int sl_clear(struct sl_sched *s SL_NONNULL)
 		k->dropped_pkts[SL_DROP_RESET] += k->backlog_pkts;
 		k->dropped_bytes += k->backlog_bytes;
 		k->backlog_pkts = k->backlog_bytes = 0;
-		k->deficit_bytes = 0;
 	}
 	return 0;
 }
@@ -274,8 +313,8 @@ SL_GLOBAL int sl_wipe(struct sl_sched *s SL_NONNULL)
 			*sl_at(h->count, i) = 0;
 	}
 	__builtin_memset(&s->link, 0, sizeof(s->link));
-	s->generation = 0;
-	s->ready = s->held = s->green = s->amber = s->levels = 0;
+	sl_forget(s);
+	s->kind = s->generation = 0;
 	s->backlog_pkts = s->free_count = s->fresh = 0;
 	return 0;
 }

@@ -98,6 +98,12 @@ SL_FN void drr_leave(struct sl_sched *s, u32 c)
 		k->deficit_bytes = 0;
 }
 
+SL_FN void drr_stay(struct sl_sched *s, u32 c)
+{
+	(void)s;
+	(void)c;
+}
+
 SL_FN u32 drr_pick(struct sl_sched *s)
 {
 	return drr_turn(s, s->ready, 0);

@@ -6,17 +6,26 @@
  *	leave(s, c)		it may not (no packets, or no tokens); its bit is cleared
  *	pick(s) -> c		a class of s->ready, which is not empty
  *	charge(s, c, bytes)	class c has sent so many
+ *	stay(s, c)		after that, it may be picked again
  *
  * and one line here. Its state belongs into struct sl_class and struct sl_sched (abi/sched.h), its number into
- * enum sl_kind there.
+ * enum sl_kind there. Who would rather give each packet a rank writes a rank function instead: ranks.h.
  */
 #pragma once
 #include "deficit_round_robin.h"
+#include "eevdf.h"
+#include "pifo.h"
+#include "round_robin.h"
 #include "strict_priority.h"
+#include "weighted_fair_queuing.h"
 
-#define SL_DISCIPLINES(X)         \
-	X(SL_STRICT_PRIORITY, sp) \
-	X(SL_DEFICIT_ROUND_ROBIN, drr)
+#define SL_DISCIPLINES(X)                \
+	X(SL_STRICT_PRIORITY, sp)        \
+	X(SL_DEFICIT_ROUND_ROBIN, drr)   \
+	X(SL_ROUND_ROBIN, rr)            \
+	X(SL_WEIGHTED_FAIR_QUEUING, wfq) \
+	X(SL_EEVDF, eevdf)               \
+	X(SL_PIFO, pifo)
 
 SL_FN void sl_join(struct sl_sched *s, u32 c)
 {
@@ -38,6 +47,18 @@ SL_FN void sl_leave(struct sl_sched *s, u32 c)
 #define X(kind, prefix)               \
 	case kind:                    \
 		prefix##_leave(s, c); \
+		break;
+		SL_DISCIPLINES(X)
+#undef X
+	}
+}
+
+SL_FN void sl_stay(struct sl_sched *s, u32 c)
+{
+	switch (s->kind) {
+#define X(kind, prefix)              \
+	case kind:                   \
+		prefix##_stay(s, c); \
 		break;
 		SL_DISCIPLINES(X)
 #undef X

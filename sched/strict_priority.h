@@ -22,6 +22,12 @@ SL_FN void sp_leave(struct sl_sched *s, u32 c)
 		s->levels &= ~SL_BIT(level);
 }
 
+SL_FN void sp_stay(struct sl_sched *s, u32 c)
+{
+	(void)s;
+	(void)c;
+}
+
 SL_FN u32 sp_pick(struct sl_sched *s)
 {
 	u32 level = sl_lowest(s->levels);

@@ -14,6 +14,7 @@ fn main() {
         .allowlist_item("(sl|SL)_.*")
         .blocklist_type("[us](8|16|32|64)")
         .raw_line("type s32 = i32;")
+        .raw_line("type s64 = i64;")
         .default_enum_style(bindgen::EnumVariation::Consts)
         .prepend_enum_name(false)
         .derive_default(false)

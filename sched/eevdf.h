@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Earliest eligible virtual deadline first (Stoica and Abdel-Wahab, Old Dominion University TR-95-22, 1995; RTSS 1996).
+ *
+ * Virtual time V runs at served bytes / the weights of the ready classes: where every class would stand if all were served in
+ * proportion at every moment. A class that stands at or before V has had no more than its share: it is eligible. Its deadline is where it will
+ * stand after its request, quantum bytes. Of the eligible classes the one with the earliest deadline sends. So a small
+ * quantum means a low delay, and the weight alone decides the share.
+ *
+ * Lag is what a class is owed: weight * (V - where it stands). The lags of the ready classes sum to zero, so somebody is always
+ * eligible. While the set of ready classes stays, each lag is above -(largest packet) and below the largest of all quanta and packets
+ * (theorem 1 and its corollary there). A class that leaves keeps its lag, and V moves by lag / the weights that stay, as if the
+ * others had taken it over; when it returns, V moves back (strategy 2 there): nobody gains by leaving. A class that is alone has no
+ * lag, since there is nobody to owe.
+ *
+ * Cost: O(log classes): a tournament of those not eligible, by where they stand, and one of those eligible, by deadline; a move from one
+ * to the other is two changes. Nothing while a class is alone. V can step back, by what a joining class is owed: then
+ * classes that are not eligible any more go back too, when they come first.
+ */
+#pragma once
+#include "virtual_time.h"
+
+/* weight * lag / weights, of either sign. |weight * lag| < 2^53, by SL_MOST_DEBT_BYTES. */
+SL_FN s64 eevdf_shift(u64 weight, s64 lag, u64 weights)
+{
+	u64 owed = weight * (u64)(lag < 0 ? -lag : lag) / weights;
+
+	return lag < 0 ? -(s64)owed : (s64)owed;
+}
+
+SL_FN void eevdf_request(struct sl_class *k)
+{
+	k->virtual_deadline = k->virtual_start + k->quantum_bytes * k->virtual_cost;
+}
+
+SL_FN void eevdf_place(struct sl_sched *s, u32 c)
+{
+	struct sl_class *k = sl_at(s->classes, c);
+
+	s->placed |= SL_BIT(c);
+	if (virtual_before(s->virtual_time, k->virtual_start))
+		tournament_put(&s->starts, c, k->virtual_start);
+	else
+		tournament_put(&s->deadlines, c, k->virtual_deadline);
+}
+
+SL_FN void eevdf_unplace(struct sl_sched *s, u32 c)
+{
+	s->placed &= ~SL_BIT(c);
+	if (tournament_has(&s->starts, c))
+		tournament_cut(&s->starts, c);
+	else
+		tournament_cut(&s->deadlines, c);
+}
+
+SL_GLOBAL int eevdf_join(struct sl_sched *s SL_NONNULL, u32 c)
+{
+	struct sl_class *k = sl_at(s->classes, c);
+	u64 others = s->ready & ~SL_BIT(c);
+
+	if (!others) {
+		k->virtual_start = s->virtual_time;
+		s->weights = k->weight;
+		s->virtual_rest = 0;
+		eevdf_request(k);
+		return 0;
+	}
+	if (others & ~s->placed)
+		eevdf_place(s, sl_lowest(others)); /* it was alone */
+	s->virtual_time -= (u64)eevdf_shift(k->weight, k->virtual_lag, sl_max(s->weights, 1));
+	s->weights += k->weight;
+	k->virtual_start = s->virtual_time - (u64)k->virtual_lag;
+	eevdf_request(k);
+	eevdf_place(s, c);
+	return 0;
+}
+
+SL_GLOBAL int eevdf_leave(struct sl_sched *s SL_NONNULL, u32 c)
+{
+	struct sl_class *k = sl_at(s->classes, c);
+	s64 most = (s64)(SL_MOST_DEBT_BYTES * k->virtual_cost), lag = (s64)(s->virtual_time - k->virtual_start);
+
+	k->virtual_lag = sl_max(sl_min(lag, most), -most);
+	s->weights -= k->weight;
+	if (s->placed & SL_BIT(c))
+		eevdf_unplace(s, c);
+	if (s->weights)
+		s->virtual_time += (u64)eevdf_shift(k->weight, k->virtual_lag, s->weights);
+	return 0;
+}
+
+/* Puts class c, which stands in from, where it belongs now. */
+SL_FN void eevdf_move(struct sl_sched *s, struct sl_tournament *from, u32 c)
+{
+	tournament_cut(from, c);
+	eevdf_place(s, c);
+}
+
+/* Of several. The loops are short enough for the verifier to walk. */
+SL_GLOBAL u32 eevdf_first(struct sl_sched *s SL_NONNULL)
+{
+	u32 n, c;
+
+	for (n = 0; n < SL_CLASSES; n++) {
+		if (tournament_empty(&s->starts))
+			break;
+		c = tournament_first(&s->starts);
+		if (virtual_before(s->virtual_time, sl_at(s->classes, c)->virtual_start))
+			break;
+		eevdf_move(s, &s->starts, c);
+	}
+	for (n = 0; n < SL_CLASSES; n++) {
+		if (tournament_empty(&s->deadlines))
+			break;
+		c = tournament_first(&s->deadlines);
+		if (!virtual_before(s->virtual_time, sl_at(s->classes, c)->virtual_start))
+			return c;
+		eevdf_move(s, &s->deadlines, c);
+	}
+	/* Rounding has left V before everybody. */
+	c = tournament_first(&s->starts);
+	s->virtual_time = sl_at(s->classes, c)->virtual_start;
+	eevdf_move(s, &s->starts, c);
+	return c;
+}
+
+SL_FN u32 eevdf_pick(struct sl_sched *s)
+{
+	return is_alone(s->ready) ? sl_lowest(s->ready) : eevdf_first(s);
+}
+
+SL_FN void eevdf_charge(struct sl_sched *s, u32 c, u32 bytes)
+{
+	struct sl_class *k = sl_at(s->classes, c);
+	u64 weights = sl_max(s->weights, 1), sum;
+
+	virtual_charge(s, k, bytes);
+	sum = bytes * k->virtual_cost * k->weight + s->virtual_rest;
+	s->virtual_time += sum / weights;
+	s->virtual_rest = sum % weights;
+	if (!virtual_before(k->virtual_start, k->virtual_deadline))
+		eevdf_request(k);
+}
+
+SL_GLOBAL int eevdf_stay(struct sl_sched *s SL_NONNULL, u32 c)
+{
+	struct sl_class *k = sl_at(s->classes, c);
+	int early = virtual_before(s->virtual_time, k->virtual_start);
+
+	if (!(s->placed & SL_BIT(c)))
+		return 0;
+	if (is_alone(s->ready) || early == !tournament_has(&s->starts, c))
+		eevdf_unplace(s, c);
+	if (!is_alone(s->ready))
+		eevdf_place(s, c);
+	return 0;
+}

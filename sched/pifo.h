@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Push-in first-out (Sivaraman et al., SIGCOMM 2016): a packet's place is decided by its rank when it comes, and the smallest rank
+ * leaves first. Which rank: ranks.h.
+ *
+ * The queue is a ring of SL_PIFO_BUCKETS buckets of 2^rank_shift ranks each, first in first out within a bucket, and two
+ * levels of bitmaps find the first that is not empty (Eiffel: Saeed et al., NSDI 2019). So its order is that of an exact
+ * priority queue, to 2^rank_shift ranks, as long as the ranks that are queued at one time span less than the ring. A rank
+ * before the first moves the window back as far as the last allows; one beyond the window goes to its last bucket.
+ *
+ * A class with a ceiling waits in its own FIFO. Only its first packet is ranked, when the class has tokens: so
+ * departures are shaped, and no class is held up by the packets of another that may not leave yet.
+ *
+ * Cost: O(1). Invariants: base <= the bucket of every packet <= top, top - base < the ring.
+ */
+#pragma once
+#include "queue.h"
+#include "ranks.h"
+
+/* The first bucket that is not empty; base moves there. The PIFO is not empty. */
+SL_FN u32 pifo_first(struct sl_sched *s)
+{
+	struct sl_pifo *p = &s->pifo;
+	u32 shift = s->rank_shift & 63, from = (u32)(p->base >> shift) & (SL_PIFO_BUCKETS - 1), w = from >> 6, bucket;
+	u64 word = *sl_at(p->word, w) & ~0ULL << (from & 63);
+
+	if (!word) { /* not here: the next word that has any, which may be the lower part of this one */
+		w = sl_lowest_from(p->summary, w + 1);
+		word = *sl_at(p->word, w);
+	}
+	bucket = w << 6 | sl_lowest(word);
+	p->base += (u64)((bucket - from) & (SL_PIFO_BUCKETS - 1)) << shift;
+	return bucket;
+}
+
+/* The bucket of a rank that is not in the window, which moves as far as it can. The PIFO is not empty. */
+SL_GLOBAL u64 pifo_reach(struct sl_sched *s SL_NONNULL, u64 at)
+{
+	struct sl_pifo *p = &s->pifo;
+	u64 reach = rank_most(s);
+
+	if (virtual_before(at, p->base)) {
+		if (virtual_before(at, p->top - reach))
+			at = p->top - reach;
+		p->base = at;
+		return at;
+	}
+	pifo_first(s);
+	if (virtual_before(p->base + reach, at))
+		at = p->base + reach;
+	return at;
+}
+
+SL_FN void pifo_push(struct sl_sched *s, u32 slot, u64 rank)
+{
+	struct sl_pifo *p = &s->pifo;
+	u32 shift = s->rank_shift & 63, bucket;
+	u64 at = rank >> shift << shift, *word;
+
+	if (!p->summary)
+		p->base = p->top = at;
+	else if (sl_unlikely(at - p->base > rank_most(s)))
+		at = pifo_reach(s, at);
+	if (virtual_before(p->top, at))
+		p->top = at;
+	bucket = (u32)(at >> shift) & (SL_PIFO_BUCKETS - 1);
+	word = sl_at(p->word, bucket >> 6);
+	queue_push(s, sl_at(p->bucket, bucket), slot, !(*word >> (bucket & 63) & 1));
+	*word |= SL_BIT(bucket);
+	p->summary |= SL_BIT(bucket >> 6);
+}
+
+/* The first packet of a bucket that is not empty. */
+SL_FN u32 pifo_pop(struct sl_sched *s, u32 bucket)
+{
+	struct sl_pifo *p = &s->pifo;
+	struct sl_queue *q = sl_at(p->bucket, bucket);
+	u64 *word = sl_at(p->word, bucket >> 6);
+	u32 last = q->tail, slot = queue_pop(s, q);
+
+	if (slot == last) {
+		*word &= ~SL_BIT(bucket);
+		if (!*word)
+			p->summary &= ~SL_BIT(bucket >> 6);
+	}
+	return slot;
+}
+
+/* Whether the class waits in its own FIFO, all but the first packet. */
+SL_FN int pifo_aside(const struct sl_class *k)
+{
+	return k->ceil.cost && !k->policed;
+}
+
+SL_FN void pifo_rank(struct sl_sched *s, struct sl_class *k, u32 slot)
+{
+	pifo_push(s, slot, sl_rank(s, k, sl_at(s->slot, slot)));
+	k->ranked_pkts++;
+}
+
+/* The first packet of class c, which is aside and has one. */
+SL_FN void pifo_rank_head(struct sl_sched *s, u32 c)
+{
+	struct sl_class *k = sl_at(s->classes, c);
+
+	if (pifo_aside(k))
+		pifo_rank(s, k, queue_pop(s, &k->queue));
+}
+
+/* A packet comes to class k. */
+SL_FN void pifo_arrive(struct sl_sched *s, struct sl_class *k, u32 slot)
+{
+	if (pifo_aside(k))
+		queue_push(s, &k->queue, slot, k->backlog_pkts == k->ranked_pkts);
+	else
+		pifo_rank(s, k, slot);
+}
+
+SL_FN void pifo_join(struct sl_sched *s, u32 c)
+{
+	pifo_rank_head(s, c);
+}
+
+SL_FN void pifo_leave(struct sl_sched *s, u32 c)
+{
+	struct sl_class *k = sl_at(s->classes, c);
+
+	(void)s;
+	if (!k->backlog_pkts)
+		k->attained_bytes = 0;
+}
+
+SL_FN void pifo_stay(struct sl_sched *s, u32 c)
+{
+	pifo_rank_head(s, c);
+}
+
+/* The class of the packet that is first. */
+SL_FN u32 pifo_pick(struct sl_sched *s)
+{
+	return sl_at(s->slot, sl_at(s->pifo.bucket, pifo_first(s))->head)->class;
+}
+
+/* The packet that pifo_pick has found, of class k. */
+SL_FN u32 pifo_take(struct sl_sched *s, struct sl_class *k)
+{
+	u32 slot = pifo_pop(s, (u32)(s->pifo.base >> (s->rank_shift & 63)));
+
+	k->ranked_pkts--;
+	s->virtual_time = s->pifo.base;
+	return slot;
+}
+
+SL_FN void pifo_charge(struct sl_sched *s, u32 c, u32 bytes)
+{
+	(void)s;
+	(void)c;
+	(void)bytes;
+}
+
+/* Every packet returns to the FIFO of its class, in the order of the ranks. */
+SL_GLOBAL int pifo_dissolve(struct sl_sched *s SL_NONNULL)
+{
+	u64 filled = 0; /* classes whose FIFO has packets */
+	u32 n, c, slot;
+
+	sl_for (c, SL_CLASSES) {
+		struct sl_class *k = sl_at(s->classes, c);
+
+		if (k->backlog_pkts != k->ranked_pkts)
+			filled |= SL_BIT(c);
+		k->ranked_pkts = 0;
+	}
+	sl_for (n, SL_SLOTS) {
+		struct sl_class *k;
+
+		if (!s->pifo.summary)
+			break;
+		slot = pifo_pop(s, pifo_first(s));
+		c = sl_at(s->slot, slot)->class;
+		k = sl_at(s->classes, c);
+		if (pifo_aside(k) && filled & SL_BIT(c)) {
+			sl_at(s->slot, slot)->next = k->queue.head;
+			k->queue.head = (u16)slot;
+		} else {
+			queue_push(s, &k->queue, slot, !(filled & SL_BIT(c)));
+			filled |= SL_BIT(c);
+		}
+	}
+	return 0;
+}
+
+/* Every packet of the FIFOs is ranked, but those of classes that are aside. */
+SL_GLOBAL int pifo_form(struct sl_sched *s SL_NONNULL)
+{
+	u32 n, c, slot;
+
+	sl_for (c, SL_CLASSES) {
+		struct sl_class *k = sl_at(s->classes, c);
+
+		if (pifo_aside(k))
+			continue;
+		sl_for (n, SL_SLOTS) {
+			if (n >= k->backlog_pkts)
+				break;
+			slot = queue_pop(s, &k->queue);
+			pifo_rank(s, k, slot);
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The rank functions of a PIFO. The packet with the smallest rank leaves first. A rank function is
+ *
+ *	rank_NAME(s, k, q) -> rank	of the packet in slot q, of class k; once for each packet, in the order of its class
+ *
+ * and one line in SL_RANK_FUNCTIONS. Ranks are compared by the sign of their difference, so they may wrap round. Its number belongs into enum
+ * sl_rank (abi/sched.h); how many ranks share a bucket (s->rank_shift) is part of the configuration. A rank that grows with
+ * time moves the window of the PIFO along; one that has a greatest value below the window's length leaves it where it is.
+ */
+#pragma once
+#include "virtual_time.h"
+
+/* The greatest rank that the window holds beside 0. */
+SL_FN u64 rank_most(const struct sl_sched *s)
+{
+	return (SL_PIFO_BUCKETS - 1ULL) << s->rank_shift;
+}
+
+/* Class priority, then arrival: strict priority as a PIFO. Exact. */
+SL_FN u64 rank_priority(struct sl_sched *s, struct sl_class *k, const struct sl_slot *q)
+{
+	(void)s;
+	(void)q;
+	return k->level;
+}
+
+/* Earliest deadline first (Liu and Layland 1973): if any order meets all deadlines, this one does, to one packet. In ns. */
+SL_FN u64 rank_earliest_deadline(struct sl_sched *s, struct sl_class *k, const struct sl_slot *q)
+{
+	(void)s;
+	return q->arrived_ns + k->budget_ns;
+}
+
+/* Shortest packet first: the least mean wait (Smith 1956). Long packets can starve. In bytes. */
+SL_FN u64 rank_shortest_packet(struct sl_sched *s, struct sl_class *k, const struct sl_slot *q)
+{
+	(void)k;
+	return sl_min((u64)q->len_bytes, rank_most(s));
+}
+
+/*
+ * Least attained service (foreground-background: Kleinrock, Queueing Systems 2, 1976): what a class has brought since it was last
+ * empty. Short bursts go before long ones, without being told which is which. In bytes; beyond the window all count alike.
+ */
+SL_FN u64 rank_least_attained(struct sl_sched *s, struct sl_class *k, const struct sl_slot *q)
+{
+	u64 rank = sl_min(k->attained_bytes, rank_most(s));
+
+	k->attained_bytes += q->len_bytes;
+	return rank;
+}
+
+/* Start-time fair (see weighted_fair_queuing.h; as a rank: Sivaraman et al. 2016, section 3.1). In virtual time. */
+SL_FN u64 rank_start_time_fair(struct sl_sched *s, struct sl_class *k, const struct sl_slot *q)
+{
+	u64 rank = k->virtual_start;
+
+	if (!k->ranked_pkts)
+		rank = virtual_resume(s->virtual_time, rank, k->virtual_cost);
+	k->virtual_start = rank + q->len_bytes * k->virtual_cost;
+	return rank;
+}
+
+/* Least slack (Leung 1989): the latest time at which sending may begin to meet the deadline on the shaped link. In ns. */
+SL_FN u64 rank_slack(struct sl_sched *s, struct sl_class *k, const struct sl_slot *q)
+{
+	return q->arrived_ns + k->budget_ns - (q->wire_bytes * s->link.cost >> 20);
+}
+
+#define SL_RANK_FUNCTIONS(X)                             \
+	X(SL_RANK_PRIORITY, priority)                    \
+	X(SL_RANK_EARLIEST_DEADLINE, earliest_deadline)  \
+	X(SL_RANK_SHORTEST_PACKET, shortest_packet)      \
+	X(SL_RANK_LEAST_ATTAINED, least_attained)        \
+	X(SL_RANK_START_TIME_FAIR, start_time_fair)      \
+	X(SL_RANK_SLACK, slack)
+
+SL_FN u64 sl_rank(struct sl_sched *s, struct sl_class *k, const struct sl_slot *q)
+{
+	switch (s->rank) {
+#define X(number, name)   \
+	case number:      \
+		return rank_##name(s, k, q);
+		SL_RANK_FUNCTIONS(X)
+#undef X
+	}
+	return 0;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Weighted fair queueing by virtual start times (start-time fair queueing: Goyal, Vin and Cheng, SIGCOMM 1996; IEEE/ACM ToN 1997).
+ *
+ * A class's next packet has a virtual start: where the class's last one ended, or the virtual time at which it came to an empty
+ * queue, whichever is later. Its end is length / weight further. The smallest start is served, and is the virtual time
+ * then. Only heads of queues need a start, so a class has one.
+ *
+ * Fairness: while classes f and m are both ready, what they are served, each divided by its weight, differs by at most
+ * l_f / w_f + l_m / w_m, l the largest packet of each. That holds whatever the link's rate does, so also below a shaper, behind
+ * guarantees and on a radio. Delay: on a link of rate C a packet leaves no later than its expected arrival + the sum over
+ * the other classes of l_max / C + its own length / C (theorem 4 there). Self-clocked fair queueing is later by one packet at the class's rate. WF2Q+ is earlier
+ * for classes of great weight, at the cost of a second order, by eligibility: EEVDF is built for that. So this one is the
+ * cheap one.
+ *
+ * Cost: O(log classes) for a packet, six matches; nothing while a class is alone.
+ */
+#pragma once
+#include "virtual_time.h"
+
+SL_FN void wfq_place(struct sl_sched *s, u32 c)
+{
+	s->placed |= SL_BIT(c);
+	tournament_put(&s->starts, c, sl_at(s->classes, c)->virtual_start);
+}
+
+SL_FN void wfq_unplace(struct sl_sched *s, u32 c)
+{
+	s->placed &= ~SL_BIT(c);
+	tournament_cut(&s->starts, c);
+}
+
+SL_FN void wfq_join(struct sl_sched *s, u32 c)
+{
+	struct sl_class *k = sl_at(s->classes, c);
+	u64 others = s->ready & ~SL_BIT(c);
+
+	k->virtual_start = virtual_resume(s->virtual_time, k->virtual_start, k->virtual_cost);
+	if (!others)
+		return;
+	if (others & ~s->placed)
+		wfq_place(s, sl_lowest(others)); /* it was alone */
+	wfq_place(s, c);
+}
+
+SL_FN void wfq_leave(struct sl_sched *s, u32 c)
+{
+	if (s->placed & SL_BIT(c))
+		wfq_unplace(s, c);
+}
+
+SL_FN void wfq_stay(struct sl_sched *s, u32 c)
+{
+	if (!(s->placed & SL_BIT(c)))
+		return;
+	if (is_alone(s->ready))
+		wfq_unplace(s, c);
+	else
+		wfq_place(s, c);
+}
+
+SL_FN u32 wfq_pick(struct sl_sched *s)
+{
+	u32 c = is_alone(s->ready) ? sl_lowest(s->ready) : tournament_first(&s->starts);
+
+	s->virtual_time = sl_at(s->classes, c)->virtual_start;
+	return c;
+}
+
+SL_FN void wfq_charge(struct sl_sched *s, u32 c, u32 bytes)
+{
+	virtual_charge(s, sl_at(s->classes, c), bytes);
+}
