@@ -162,7 +162,7 @@ pub struct Demo {
 pub enum EngineArg {
     /// The best there is
     Auto,
-    /// Our scheduler as a BPF qdisc, from Linux 6.16
+    /// Our scheduler as a BPF qdisc, from Linux 6.17
     Qdisc,
     /// The kernel's HTB with a BPF classifier, from Linux 6.1
     Tc,

@@ -11,7 +11,8 @@ pub fn run(args: &Check, color: bool) -> Result<(), Failure> {
     let resolved =
         sluice_policy::resolve(&policy, &Context { link_rate, engine }).map_err(|found| Failure::policy(&found))?;
     print_remarks(&resolved.remarks, color);
-    print!("{}", sluice_policy::table(&resolved));
+    let resolution = sluice_tables::rank_resolution(&resolved);
+    print!("{}", sluice_policy::table(&resolved, resolution.as_deref()));
     if engine == Engine::Tc {
         println!("\nOn engine tc this means something else in that:");
         for difference in sluice_kernel::tc_differences(&resolved, resolved.link_rate, None, 14) {

@@ -16,14 +16,39 @@ struct RawVerdict {
 const WAIT: u32 = 1;
 const SEND: u32 = 2;
 
+/// One build of the core: its functions, as `sl_core` of `native.c` lists them.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Core {
+    state_bytes: u32,
+    conf_bytes: u32,
+    enqueue: unsafe extern "C" fn(*mut abi::sl_sched, u32, u32, u32, u64) -> i32,
+    dequeue: unsafe extern "C" fn(*mut abi::sl_sched, u64, *mut RawVerdict),
+    configure: unsafe extern "C" fn(*mut abi::sl_sched, *const abi::sl_sched_conf, u64),
+    clear: unsafe extern "C" fn(*mut abi::sl_sched),
+    wipe: unsafe extern "C" fn(*mut abi::sl_sched),
+    wire_bytes: unsafe extern "C" fn(*const abi::sl_sched, u32, u32) -> u32,
+    sojourn_bucket: unsafe extern "C" fn(u64) -> u32,
+}
+
 unsafe extern "C" {
-    fn sl_core_enqueue(s: *mut abi::sl_sched, class: u32, len_bytes: u32, segments: u32, now_ns: u64) -> i32;
-    fn sl_core_dequeue(s: *mut abi::sl_sched, now_ns: u64, verdict: *mut RawVerdict);
-    fn sl_core_configure(s: *mut abi::sl_sched, conf: *const abi::sl_sched_conf, now_ns: u64);
-    fn sl_core_clear(s: *mut abi::sl_sched);
-    fn sl_core_wipe(s: *mut abi::sl_sched);
-    fn sl_core_wire_bytes(s: *const abi::sl_sched, len_bytes: u32, segments: u32) -> u32;
-    fn sl_core_sojourn_bucket(ns: u64) -> u32;
+    safe static sl_core: Core;
+}
+
+impl Core {
+    /// The name of the table in a build of `native.c`.
+    pub const SYMBOL: &'static str = "sl_core";
+
+    /// The build that is linked into this program.
+    pub fn built_in() -> &'static Core {
+        &sl_core
+    }
+
+    /// Whether it was compiled with the structs of this program.
+    pub fn fits(&self) -> bool {
+        self.state_bytes as usize == size_of::<abi::sl_sched>()
+            && self.conf_bytes as usize == size_of::<abi::sl_sched_conf>()
+    }
 }
 
 /// What to do next.
@@ -46,13 +71,20 @@ pub enum Verdict {
 
 /// One scheduler.
 pub struct Scheduler {
+    core: &'static Core,
     state: Box<abi::sl_sched>,
 }
 
 impl Scheduler {
     /// An empty one with this configuration, at this time.
     pub fn new(conf: &abi::sl_sched_conf, now_ns: u64) -> Scheduler {
-        let mut scheduler = Scheduler { state: abi::boxed_zeroed() };
+        Scheduler::of(Core::built_in(), conf, now_ns)
+    }
+
+    /// The same, run by this build of the core.
+    pub fn of(core: &'static Core, conf: &abi::sl_sched_conf, now_ns: u64) -> Scheduler {
+        assert!(core.fits(), "the core was compiled with other structs");
+        let mut scheduler = Scheduler { core, state: abi::boxed_zeroed() };
         scheduler.configure(conf, now_ns);
         scheduler
     }
@@ -65,13 +97,13 @@ impl Scheduler {
     /// A new configuration takes force; packets and counters stay.
     pub fn configure(&mut self, conf: &abi::sl_sched_conf, now_ns: u64) {
         // SAFETY: both point at whole values; the core keeps neither.
-        unsafe { sl_core_configure(&mut *self.state, conf, now_ns) }
+        unsafe { (self.core.configure)(&mut *self.state, conf, now_ns) }
     }
 
     /// The slot that the packet has now, or the reason (`enum sl_drop`) for which it is refused.
     pub fn enqueue(&mut self, class: u32, len_bytes: u32, segments: u32, now_ns: u64) -> Result<u32, u32> {
         // SAFETY: the state is whole; the core masks the class.
-        let answer = unsafe { sl_core_enqueue(&mut *self.state, class, len_bytes, segments, now_ns) };
+        let answer = unsafe { (self.core.enqueue)(&mut *self.state, class, len_bytes, segments, now_ns) };
         u32::try_from(answer).map_err(|_| (-1 - answer) as u32)
     }
 
@@ -79,7 +111,7 @@ impl Scheduler {
     pub fn dequeue(&mut self, now_ns: u64) -> Verdict {
         let mut raw = RawVerdict::default();
         // SAFETY: the state is whole, and the verdict has the layout of struct sl_verdict.
-        unsafe { sl_core_dequeue(&mut *self.state, now_ns, &mut raw) };
+        unsafe { (self.core.dequeue)(&mut *self.state, now_ns, &mut raw) };
         match raw.action {
             SEND => Verdict::Send { slot: raw.slot, class: raw.class, len_bytes: raw.len_bytes },
             WAIT => Verdict::Wait(raw.wake_ns),
@@ -90,24 +122,24 @@ impl Scheduler {
     /// Every packet is gone; counters and configuration stay.
     pub fn clear(&mut self) {
         // SAFETY: the state is whole.
-        unsafe { sl_core_clear(&mut *self.state) }
+        unsafe { (self.core.clear)(&mut *self.state) }
     }
 
     /// As good as new: empty, unconfigured, all counters zero.
     pub fn wipe(&mut self) {
         // SAFETY: the state is whole.
-        unsafe { sl_core_wipe(&mut *self.state) }
+        unsafe { (self.core.wipe)(&mut *self.state) }
     }
 
     /// What a packet takes on the link below.
     pub fn wire_bytes(&self, len_bytes: u32, segments: u32) -> u32 {
         // SAFETY: the state is whole and only read.
-        unsafe { sl_core_wire_bytes(&*self.state, len_bytes, segments) }
+        unsafe { (self.core.wire_bytes)(&*self.state, len_bytes, segments) }
     }
 }
 
 /// The bucket of the sojourn histogram that counts this time.
 pub fn sojourn_bucket(ns: u64) -> usize {
     // SAFETY: takes and gives numbers.
-    unsafe { sl_core_sojourn_bucket(ns) as usize }
+    unsafe { (Core::built_in().sojourn_bucket)(ns) as usize }
 }

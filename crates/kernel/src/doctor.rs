@@ -90,8 +90,8 @@ pub fn examine() -> Result<Vec<Finding>> {
         there: features.bpf_qdisc,
         missing: Verdict::Lacking,
         yes: "there",
-        no: "not there: engine tc is used",
-        cure: "use a kernel from 6.16 with CONFIG_NET_SCH_BPF=y: Debian 13 has one in its backports \
+        no: "not there: engine tc is used, which has no round_robin, eevdf or pifo",
+        cure: "use a kernel from 6.17 with CONFIG_NET_SCH_BPF=y: Debian 13 has one in its backports \
                (linux-image-amd64/trixie-backports)",
     });
     if features.bpf_qdisc {

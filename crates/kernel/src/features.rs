@@ -1,10 +1,11 @@
-//! What this kernel can do, found out by asking it: types in its BTF, and qdiscs and devices tried in a network namespace
-//! that nobody sees and that ends with the attempt.
+//! What this kernel can do, found out by asking it: types in its BTF, a program that its verifier takes or not, and qdiscs
+//! and devices tried in a network namespace that nobody sees and that ends with the attempt.
 
 use crate::error::{Error, Result};
 use crate::iproute;
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::Struct;
+use libbpf_rs::btf::types::{Func, Struct};
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
@@ -15,7 +16,7 @@ pub struct Features {
     pub release: String,
     /// Whether the kernel describes its types, without which no program of ours loads.
     pub btf: bool,
-    /// Whether qdiscs can be written in BPF (CONFIG_NET_SCH_BPF, from 6.16).
+    /// Whether qdiscs can be written in BPF (CONFIG_NET_SCH_BPF, from 6.16), and read what is in packets (from 6.17).
     pub bpf_qdisc: bool,
     /// Whether tc programs attach by links (tcx, from 6.6).
     pub tcx: bool,
@@ -39,7 +40,7 @@ impl Features {
                 .map(|name| name.release().to_string_lossy().into_owned())
                 .unwrap_or_default(),
             btf: btf.is_some(),
-            bpf_qdisc: has("bpf_struct_ops_Qdisc_ops"),
+            bpf_qdisc: has("bpf_struct_ops_Qdisc_ops") && btf.as_ref().is_some_and(reads_untrusted),
             tcx: has("tcx_link"),
             htb: tries("tc", "qdisc add dev lo root handle 1: htb")?,
             fq_codel: tries("tc", "qdisc add dev lo root fq_codel")?,
@@ -47,6 +48,43 @@ impl Features {
             ifb: tries("ip", "link add probe0 type ifb")?,
         })
     }
+}
+
+/// Whether programs may read memory by a pointer that nobody vouches for, as those of packets are in a qdisc: the verifier
+/// takes such a read from 6.17 on. It is asked with the smallest program that has one, which is unloaded at once.
+fn reads_untrusted(btf: &Btf<'_>) -> bool {
+    use libbpf_sys::*;
+    let Some(cast) = btf.type_by_name::<Func<'_>>("bpf_rdonly_cast") else { return false };
+    let insn = |code: u32, dst: u32, src: u32, imm: u32| bpf_insn {
+        code: code as u8,
+        _bitfield_1: bpf_insn::new_bitfield_1(dst as u8, src as u8),
+        imm: imm as i32,
+        ..bpf_insn::default()
+    };
+    let program = [
+        insn(BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_2, 0, 0),
+        // bpf_rdonly_cast(context, 0): to bytes, of no type
+        insn(BPF_JMP | BPF_CALL, 0, BPF_PSEUDO_KFUNC_CALL, cast.type_id().into()),
+        insn(BPF_LDX | BPF_MEM | BPF_B, BPF_REG_0, BPF_REG_0, 0),
+        insn(BPF_JMP | BPF_EXIT, 0, 0, 0),
+    ];
+    // SAFETY: the program is as long as it says, the texts are C strings, and no options are the defaults.
+    let fd = unsafe {
+        bpf_prog_load(
+            BPF_PROG_TYPE_SCHED_CLS,
+            c"sl_probe".as_ptr(),
+            c"GPL".as_ptr(),
+            program.as_ptr(),
+            program.len() as _,
+            std::ptr::null_mut(),
+        )
+    };
+    if fd >= 0 {
+        // SAFETY: the kernel has just given us this descriptor.
+        drop(unsafe { OwnedFd::from_raw_fd(fd) });
+    }
+    // Without the right to load programs there is no answer: whoever loads ours will say so.
+    fd >= 0 || fd == -libc::EPERM
 }
 
 /// Whether a command succeeds in a network namespace of its own.

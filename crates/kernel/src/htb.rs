@@ -3,8 +3,9 @@
 //!
 //! Pure: it writes `tc` command lines, and says what they do not mean.
 
-use sluice_policy::{Bytes, Cells, Framing, Rate, Resolved, ResolvedClass, Scheduler};
+use sluice_policy::{Bytes, Cells, FRAME_BYTES, Framing, Rate, Resolved, ResolvedClass, Scheduler};
 use sluice_tables::duration_ns;
+use std::ops::RangeInclusive;
 
 /// Handle of our HTB: one that nobody writes by hand, so what has it is ours.
 pub const HANDLE: &str = "5101:";
@@ -19,6 +20,8 @@ const UNSHAPED: Rate = Rate(100_000_000_000);
 /// HTB's buckets: as the core's link burst, and no less than a frame.
 const BURST_NS: u64 = 250_000;
 const LEAST_BURST_BYTES: u64 = 1600;
+/// Quanta that HTB takes without complaint.
+const QUANTA_BYTES: RangeInclusive<u32> = 1000..=200_000;
 
 /// What a hierarchy depends on besides the policy.
 #[derive(Debug, Clone, Copy)]
@@ -84,7 +87,7 @@ fn class_line(policy: &Resolved, class: &ResolvedClass, target: &Target<'_>, lin
         burst(rate, None),
         burst(ceil, class.burst.filter(|_| class.ceil.is_some())),
         priority(policy, class),
-        class.quantum_bytes.clamp(1000, 200_000),
+        quantum(policy, class),
         overhead(&policy.framing, target.header_bytes)
     )
 }
@@ -98,6 +101,21 @@ fn leaf_line(class: &ResolvedClass, target: &Target<'_>) -> String {
         (false, None) => format!("{parent} pfifo limit {}", class.limit_pkts),
         (false, Some(bytes)) => format!("{parent} bfifo limit {}", bytes.0),
     }
+}
+
+/// Bytes of a turn. Weights become quanta in their proportion, a frame for the smallest.
+fn quantum(policy: &Resolved, class: &ResolvedClass) -> u64 {
+    let bytes = match policy.scheduler {
+        Scheduler::WeightedFairQueuing => {
+            u64::from(FRAME_BYTES) * u64::from(class.weight) / u64::from(least_weight(policy))
+        }
+        _ => class.quantum_bytes.into(),
+    };
+    bytes.clamp((*QUANTA_BYTES.start()).into(), (*QUANTA_BYTES.end()).into())
+}
+
+fn least_weight(policy: &Resolved) -> u32 {
+    policy.classes.iter().map(|class| class.weight).min().unwrap_or(1)
 }
 
 fn levels(policy: &Resolved) -> Vec<u8> {
@@ -158,6 +176,18 @@ pub fn differences(policy: &Resolved, rate: Option<Rate>, fq_codel: Option<bool>
             ));
         }
     }
+    if policy.scheduler == Scheduler::WeightedFairQueuing {
+        all.push(
+            "it shares by deficit round robin in proportion to weight: the same shares over time, in longer turns"
+                .to_owned(),
+        );
+        let most = QUANTA_BYTES.end() / FRAME_BYTES;
+        if policy.classes.iter().any(|class| class.weight / least_weight(policy) > most) {
+            all.push(format!("a weight of more than {most} times the smallest counts as {most} times"));
+        }
+    } else if policy.classes.iter().any(|class| !QUANTA_BYTES.contains(&class.quantum_bytes)) {
+        all.push(format!("quanta are kept within {} to {} bytes", QUANTA_BYTES.start(), QUANTA_BYTES.end()));
+    }
     match fq_codel {
         Some(true) => {
             all.push("queues are fq_codel: inside a class flows share, and CoDel drops before the limit".to_owned())
@@ -170,9 +200,6 @@ pub fn differences(policy: &Resolved, rate: Option<Rate>, fq_codel: Option<bool>
     }
     if fq_codel != Some(true) && policy.classes.iter().any(|class| class.limit_bytes.is_some()) {
         all.push("a limit in bytes leaves the limit in packets out".to_owned());
-    }
-    if policy.classes.iter().any(|class| !(1000..=200_000).contains(&class.quantum_bytes)) {
-        all.push("quanta are kept within 1000 to 200000 bytes".to_owned());
     }
     if policy.framing.overhead_bytes < header_bytes as i32 {
         all.push("an overhead below the Ethernet header is counted as none".to_owned());
@@ -231,6 +258,26 @@ mod tests {
                 "qdisc replace dev eth0 parent 5101:13 bfifo limit 65536",
             ]
         );
+    }
+
+    #[test]
+    fn weights_become_quanta() {
+        let shares = |classes: &str| {
+            let policy = resolved(&format!(r#"{{ "scheduler": "weighted_fair_queuing", "classes": [{classes}] }}"#));
+            let quanta: Vec<u64> = policy.classes.iter().map(|class| quantum(&policy, class)).collect();
+            let notes = differences(&policy, TARGET.rate, Some(true), 14);
+            (quanta, notes.iter().filter(|note| note.contains("weight")).count())
+        };
+        assert_eq!(
+            shares(r#"{ "id": 0, "weight": 30 }, { "id": 1, "weight": 50 }, { "id": 2, "weight": 10 }"#),
+            (vec![4542, 7570, 1514], 1)
+        );
+        assert_eq!(
+            shares(r#"{ "id": 0, "weight": 4, "quantum": 9000 }, { "id": 1, "weight": 2 }"#),
+            (vec![3028, 1514], 1),
+            "the quantum does nothing"
+        );
+        assert_eq!(shares(r#"{ "id": 0, "weight": 500 }, { "id": 1 }"#), (vec![200_000, 1514], 2), "and says so");
     }
 
     #[test]

@@ -9,6 +9,9 @@ use sluice_policy::{Exceed, Mode, Rate, Resolved, SplitGso};
 /// Below this rate a super-packet of 64 KiB holds the link for more than half a millisecond, and is split.
 const SPLIT_BELOW: Rate = Rate(1_000_000_000);
 
+/// What engine `qdisc` runs on.
+const NEWER_KERNEL: &str = "a kernel from 6.17 with CONFIG_NET_SCH_BPF (Debian 13's backports have one)";
+
 /// The most queues that have a scheduler each: there is one instance more for arrivals, and one spare.
 const MOST_QUEUES: u32 = 64;
 
@@ -109,24 +112,34 @@ fn choose_engine(policy: &Resolved, features: &Features, wishes: &Wishes, notes:
         notes.push("the policy only classifies: nothing is queued, so no engine runs".to_owned());
         return Ok(Engine::None);
     }
+    let instead_on_tc = policy.scheduler.instead_on_tc(policy.rank);
     match wishes.engine {
-        Some(Engine::Qdisc) if !features.bpf_qdisc => {
-            Err(Error::unsupported(format!("kernel {} has no BPF qdisc, which engine `qdisc` needs", features.release))
-                .help(
-                    "use a kernel from 6.16 with CONFIG_NET_SCH_BPF (Debian 13's backports have one), or --engine tc",
-                ))
-        }
+        Some(Engine::Qdisc) if !features.bpf_qdisc => Err(Error::unsupported(format!(
+            "kernel {} has no BPF qdisc that reads packets, which engine `qdisc` needs",
+            features.release
+        ))
+        .help(match instead_on_tc {
+            None => format!("use {NEWER_KERNEL}, or --engine tc"),
+            Some(instead) => format!("use {NEWER_KERNEL}, or --engine tc and `\"scheduler\": \"{instead}\"`"),
+        })),
         Some(Engine::Tc) if !features.htb => Err(no_htb(features)),
         Some(engine) => Ok(engine),
         None if features.bpf_qdisc => {
             notes.push("engine qdisc: this kernel has BPF qdiscs".to_owned());
             Ok(Engine::Qdisc)
         }
-        None if features.htb => {
-            notes.push("engine tc: this kernel has no BPF qdisc (from 6.16, CONFIG_NET_SCH_BPF)".to_owned());
-            Ok(Engine::Tc)
-        }
-        None => Err(no_htb(features)),
+        None => match instead_on_tc {
+            Some(instead) => Err(Error::input(format!(
+                "policy {}: scheduler {} needs engine `qdisc`, and kernel {} has no BPF qdisc that reads packets",
+                policy.name, policy.scheduler, features.release
+            ))
+            .help(format!("use {NEWER_KERNEL}, or `\"scheduler\": \"{instead}\"`"))),
+            None if features.htb => {
+                notes.push("engine tc: this kernel has no BPF qdisc (from 6.17, CONFIG_NET_SCH_BPF)".to_owned());
+                Ok(Engine::Tc)
+            }
+            None => Err(no_htb(features)),
+        },
     }
 }
 
@@ -149,5 +162,70 @@ fn choose_hook(policy: &Resolved, interface: &Interface, wishes: &Wishes, notes:
         // XDP pays where packets are dropped on arrival; a driver may reset the link to attach it.
         None if real && polices => Hook::Xdp,
         None => Hook::Tc,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Kind;
+    use sluice_policy::Source;
+
+    fn planned(scheduler: &str, bpf_qdisc: bool, engine: Option<Engine>) -> Result<Plan> {
+        let text =
+            format!(r#"{{ "name": "mine", "scheduler": "{scheduler}", "classes": [{{ "id": 0, "priority": 0 }}] }}"#);
+        let policy = sluice_policy::parse(&Source::new("test.json", text)).expect("a valid policy");
+        let policy = sluice_policy::resolve(&policy, &sluice_policy::Context::default()).expect("resolves");
+        let interface = Interface {
+            name: "eth0".to_owned(),
+            ifindex: 2,
+            mtu_bytes: 1500,
+            ethernet: true,
+            up: true,
+            tx_queues: 1,
+            kind: None,
+            has_xdp: false,
+        };
+        let features = Features {
+            release: "6.1.0".to_owned(),
+            btf: true,
+            bpf_qdisc,
+            tcx: false,
+            htb: true,
+            fq_codel: true,
+            clsact: true,
+            ifb: true,
+        };
+        plan(&policy, &interface, &features, &Wishes { engine, ..Wishes::default() }, "noqueue")
+    }
+
+    #[test]
+    fn the_best_engine_that_has_the_discipline() {
+        for scheduler in ["strict_priority", "deficit_round_robin", "weighted_fair_queuing"] {
+            assert_eq!(planned(scheduler, true, None).map(|plan| plan.engine).ok(), Some(Engine::Qdisc));
+            assert_eq!(planned(scheduler, false, None).map(|plan| plan.engine).ok(), Some(Engine::Tc));
+        }
+        for (scheduler, instead) in
+            [("round_robin", "deficit_round_robin"), ("eevdf", "weighted_fair_queuing"), ("pifo", "strict_priority")]
+        {
+            assert_eq!(planned(scheduler, true, None).map(|plan| plan.engine).ok(), Some(Engine::Qdisc));
+            let error = planned(scheduler, false, None).expect_err(scheduler);
+            assert_eq!(error.kind, Kind::Input);
+            assert!(error.what.contains(scheduler) && error.what.contains("6.1.0"), "{error}");
+            let cure = error.cure.unwrap_or_default();
+            assert!(cure.contains("6.17") && cure.contains(instead), "{cure}");
+        }
+    }
+
+    #[test]
+    fn engine_tc_is_proposed_where_it_has_the_discipline() {
+        for (scheduler, cure) in [
+            ("deficit_round_robin", ", or --engine tc"),
+            ("eevdf", ", or --engine tc and `\"scheduler\": \"weighted_fair_queuing\"`"),
+        ] {
+            let error = planned(scheduler, false, Some(Engine::Qdisc)).expect_err(scheduler);
+            assert_eq!(error.kind, Kind::Unsupported);
+            assert!(error.cure.is_some_and(|text| text.ends_with(cure)), "{scheduler}");
+        }
     }
 }

@@ -51,8 +51,10 @@ kinds! {
     UnknownValue = "unknown_value",
     /// The format's version is not one this program reads.
     Version = "version",
-    /// The discipline is known but not in this version.
-    NotBuilt = "not_built",
+    /// A key has no place under the policy's scheduler.
+    Scheduler = "scheduler",
+    /// The engine does not have the discipline.
+    Engine = "engine",
     /// A rate, size or time cannot be read or is outside its range.
     Quantity = "quantity",
     /// A name is empty, too long or has characters that cannot be shown.

@@ -18,6 +18,7 @@ mod policy;
 mod print;
 mod profile;
 mod quantity;
+mod rank;
 mod rate;
 mod resolve;
 mod scheduler;
@@ -25,6 +26,7 @@ mod shadow;
 mod source;
 mod suggest;
 mod table;
+mod time;
 
 pub use bytes::Bytes;
 pub use diagnostic::{Diagnostic, Diagnostics, Kind, Severity};
@@ -33,12 +35,14 @@ pub use limit::Limit;
 pub use link::{Cells, Framing, Link, SplitGso};
 pub use parse::{ALL_KEYS, parse};
 pub use policy::{
-    Class, ClassFrom, ClassId, DEFAULT_FLOWS, Exceed, FORMAT_VERSION, FRAME_BYTES, MAX_CLASS_NAME_BYTES, MAX_CLASSES,
-    MAX_FLOWS, MAX_NAME_BYTES, MAX_QUEUED_PKTS, MAX_RULES, Malformed, Mode, Policy, Protocol, Rule,
+    Class, ClassFrom, ClassId, DEFAULT_FLOWS, Exceed, FORMAT_VERSION, FRAME_BYTES, LATENCY_BUDGETS_NS,
+    MAX_CLASS_NAME_BYTES, MAX_CLASSES, MAX_FLOWS, MAX_NAME_BYTES, MAX_QUEUED_PKTS, MAX_RULES, MAX_WEIGHT, Malformed,
+    Mode, Policy, Protocol, Rule,
 };
 pub use print::print;
 pub use profile::{LoadError, load, profiles};
 pub use quantity::UnitError;
+pub use rank::Rank;
 pub use rate::Rate;
 pub use resolve::{Context, Engine, Resolved, ResolvedClass, resolve};
 pub use scheduler::Scheduler;

@@ -2,7 +2,9 @@
 
 use crate::bytes::Bytes;
 use crate::quantity::{self, UnitError};
+use crate::time;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// The most a class may have queued. A packet that finds its class at the limit is dropped.
@@ -17,12 +19,8 @@ pub enum Limit {
     TimeNs(u64),
 }
 
-/// The shortest time limit, ns: 1 us.
-pub(crate) const MIN_TIME_NS: u64 = 1_000;
-/// The longest time limit, ns: 10 s.
-pub(crate) const MAX_TIME_NS: u64 = 10_000_000_000;
-
-const TIME_UNITS: &[(&str, u64)] = &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+/// The shortest and the longest time limit, ns.
+const TIMES_NS: RangeInclusive<u64> = 1_000..=10_000_000_000;
 
 const UNIT_HELP: &str =
     "write packets as a plain number (1000), bytes as \"64kb\", or time at the class's rate as \"50ms\"";
@@ -35,15 +33,8 @@ impl FromStr for Limit {
         let Some((number, unit)) = quantity::split(text) else {
             return error(format!("\"{text}\" is not a number followed by a unit"), UNIT_HELP.into());
         };
-        if let Some(&(_, factor)) = TIME_UNITS.iter().find(|(name, _)| *name == unit) {
-            let time_ns = (number * factor as f64).round() as u64;
-            if !(MIN_TIME_NS..=MAX_TIME_NS).contains(&time_ns) {
-                return error(
-                    format!("\"{text}\" is not between 1us and 10s"),
-                    "choose a time within that range".into(),
-                );
-            }
-            return Ok(Limit::TimeNs(time_ns));
+        if let Some(ns) = time::of(number, &unit) {
+            return time::within(ns, &TIMES_NS, text).map(Limit::TimeNs);
         }
         match unit.as_str() {
             "b" | "kb" | "mb" | "gb" | "kib" | "mib" | "gib" => text.parse().map(Limit::Bytes),
@@ -62,7 +53,7 @@ impl fmt::Display for Limit {
         match self {
             Limit::Pkts(pkts) => write!(f, "{pkts}"),
             Limit::Bytes(bytes) => bytes.fmt(f),
-            Limit::TimeNs(ns) => f.pad(&quantity::format(*ns, TIME_UNITS, 0)),
+            Limit::TimeNs(ns) => f.pad(&time::format(*ns)),
         }
     }
 }
@@ -77,7 +68,7 @@ mod tests {
             ("64kb", Limit::Bytes(Bytes(65_536))),
             ("50ms", Limit::TimeNs(50_000_000)),
             ("1.5ms", Limit::TimeNs(1_500_000)),
-            ("10s", Limit::TimeNs(MAX_TIME_NS)),
+            ("10s", Limit::TimeNs(10_000_000_000)),
         ] {
             assert_eq!(text.parse(), Ok(limit), "{text}");
             assert_eq!(limit.to_string().parse(), Ok(limit));

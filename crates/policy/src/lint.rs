@@ -10,7 +10,8 @@ pub(crate) fn lint(policy: &Policy) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     findings.extend(small_quanta(policy));
     findings.extend(shadowed_rules(policy));
-    findings.extend(unused_weights(policy));
+    findings.extend(unused_shares(policy));
+    findings.extend(unused_budgets(policy));
     findings.extend(unused_bursts(policy));
     findings.extend(shaping_without_queues(policy));
     findings.extend(schedule_only_without_lists(policy));
@@ -71,20 +72,60 @@ fn shadowed_rules(policy: &Policy) -> Vec<Diagnostic> {
     pairs.iter().map(finding).collect()
 }
 
-fn unused_weights(policy: &Policy) -> Option<Diagnostic> {
-    let by_quantum = policy.scheduler == Scheduler::DeficitRoundRobin;
-    let first = policy.classes.first()?;
-    let differ = policy.classes.iter().any(|class| class.weight != first.weight);
-    let proportional = policy.classes.iter().all(|class| {
-        u64::from(class.quantum_bytes) * u64::from(first.weight)
-            == u64::from(first.quantum_bytes) * u64::from(class.weight)
-    });
-    if !by_quantum || !differ || proportional {
+/// Weights or quanta that the discipline does not look at. Files of other programs carry both in every class: those that
+/// are all equal, or in the proportion of what the discipline does look at, mislead nobody.
+fn unused_shares(policy: &Policy) -> Vec<Diagnostic> {
+    let Some(first) = policy.classes.first() else { return Vec::new() };
+    let (scheduler, rank) = (policy.scheduler, policy.rank);
+    let (by_weight, by_quantum) = (scheduler.uses_weight(rank), scheduler.uses_quantum());
+    let weight = |class: &Class| u64::from(class.weight);
+    let quantum = |class: &Class| u64::from(class.quantum_bytes);
+    let differ = |share: &dyn Fn(&Class) -> u64| policy.classes.iter().any(|class| share(class) != share(first));
+    let proportional =
+        policy.classes.iter().all(|class| quantum(class) * weight(first) == quantum(first) * weight(class));
+    let by_quanta = "make the quanta proportional to the shares wanted";
+    let by_weights = "make the weights proportional to the shares wanted";
+    let (how, cure) = match scheduler {
+        Scheduler::StrictPriority => ("which shares among equal priorities by quantum", by_quanta),
+        Scheduler::DeficitRoundRobin => ("which shares by quantum", by_quanta),
+        Scheduler::RoundRobin => (
+            "which sends a packet of each class in turn",
+            "for shares, use weighted_fair_queuing or deficit_round_robin",
+        ),
+        Scheduler::WeightedFairQueuing | Scheduler::Eevdf => ("which shares by weight", by_weights),
+        Scheduler::Pifo if by_weight => ("which shares by weight", by_weights),
+        Scheduler::Pifo => ("which serves by rank alone", "for shares, use rank start_time_fair or another scheduler"),
+    };
+    let finding = |what: &str, key: &str| {
+        let title = format!("{what} do nothing under {}, {how}", discipline(policy));
+        let finding = Diagnostic::new(Severity::Note, Kind::NoEffect, title);
+        at_classes(policy, finding, &[key], |_| true).help(cure)
+    };
+    let weights_mislead = !by_weight && differ(&weight) && !(by_quantum && proportional);
+    let quanta_mislead = !by_quantum && differ(&quantum) && !(by_weight && proportional);
+    let weights = weights_mislead.then(|| finding("weights", "weight"));
+    let quanta = quanta_mislead.then(|| finding("quanta", "quantum"));
+    weights.into_iter().chain(quanta).collect()
+}
+
+/// The scheduler, and the rank where there is one.
+fn discipline(policy: &Policy) -> String {
+    match policy.scheduler {
+        Scheduler::Pifo => format!("pifo by {}", policy.rank),
+        scheduler => scheduler.to_string(),
+    }
+}
+
+fn unused_budgets(policy: &Policy) -> Option<Diagnostic> {
+    let unused = |class: &Class| class.latency_budget_ns.is_some();
+    let names = names(policy, unused);
+    if policy.scheduler.uses_budget(policy.rank) || names.is_empty() {
         return None;
     }
-    let title = "weights do nothing under deficit_round_robin, which shares by quantum";
-    let finding = Diagnostic::new(Severity::Note, Kind::NoEffect, title);
-    Some(at_classes(policy, finding, &["weight"], |_| true).help("make the quanta proportional to the shares wanted"))
+    let title = format!("the latency budget of {} does nothing under {}", names.join(", "), discipline(policy));
+    let finding = Diagnostic::new(Severity::Warning, Kind::NoEffect, title);
+    let help = "remove it, or write `\"scheduler\": \"pifo\", \"rank\": \"earliest_deadline\"`";
+    Some(at_classes(policy, finding, &["latency_budget"], unused).help(help))
 }
 
 fn unused_bursts(policy: &Policy) -> Option<Diagnostic> {

@@ -2,6 +2,7 @@
 
 mod class;
 mod cross;
+mod discipline;
 mod link;
 mod object;
 mod rule;
@@ -10,9 +11,7 @@ mod tokens;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Kind};
 use crate::policy::*;
-use crate::scheduler::Scheduler;
 use crate::source::{Origin, Source};
-use crate::suggest;
 use object::{Field, Object, Reader};
 
 /// Every key of a policy.
@@ -22,6 +21,7 @@ const KEYS: &[&str] = &[
     "name",
     "description",
     "scheduler",
+    "rank",
     "mode",
     "class_from",
     "link",
@@ -68,9 +68,7 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
     }
     let name = object.get("name").and_then(|field| reader.name(field, MAX_NAME_BYTES));
     let description = object.get("description").and_then(|field| reader.string(field, "write a text in double quotes"));
-    let scheduler = reader
-        .required(object, "scheduler", &format!("add one of: {}", Scheduler::built_names()))
-        .and_then(|field| scheduler(reader, field));
+    let discipline = discipline::read(reader, object);
     let mode = mode(reader, object);
     let link = object.get("link").and_then(|field| link::read(reader, field));
     let default_help = "the id of the class for what no rule matches";
@@ -86,7 +84,7 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
     let class_count = class_fields.as_ref().map_or(0, Vec::len);
     let mut classes: Vec<Placed<Class>> = Vec::new();
     for (i, field) in class_fields.iter().flatten().enumerate() {
-        classes.extend(class::read(reader, field, scheduler).map(|class| (i, class)));
+        classes.extend(class::read(reader, field, discipline).map(|class| (i, class)));
     }
     let rule_fields = object.get("rules").map(|field| reader.list(field, "write a list of rules, `[ { ... }, ... ]`"));
     let mut rules: Vec<Placed<Rule>> = Vec::new();
@@ -96,11 +94,13 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
 
     let counts = cross::Counts { classes: class_count, rules: rule_fields.map_or(0, |fields| fields.len()) };
     cross::check(reader, object, counts, mode, default_class.map(ClassId), &classes, &rules);
+    let (scheduler, rank) = discipline?;
     Some(Policy {
         version: FORMAT_VERSION,
         name: name.unwrap_or_else(|| default_name(source)),
         description: description.map(String::from),
-        scheduler: scheduler?,
+        scheduler,
+        rank,
         mode: mode?,
         link: link.unwrap_or_default(),
         default_class: default_class.map(ClassId),
@@ -131,28 +131,6 @@ fn version(reader: &mut Reader, field: &Field) {
             .help("write 1, or use the version of Sluice that the file was written for");
         reader.report(finding);
     }
-}
-
-fn scheduler(reader: &mut Reader, field: &Field) -> Option<Scheduler> {
-    let known: Vec<&str> = Scheduler::ALL.iter().map(|s| s.name()).collect();
-    let text = reader.string(field, &format!("one of: {}", known.join(", ")))?;
-    let Some(&scheduler) = Scheduler::ALL.iter().find(|s| s.name() == text) else {
-        let near = Scheduler::meant_by(text).map(Scheduler::name).or_else(|| suggest::nearest(text, &known));
-        let mut finding = Diagnostic::error(Kind::UnknownValue, format!("there is no scheduler \"{text}\""))
-            .at(field.span(), "not known");
-        if let Some(near) = near {
-            finding = finding.help(format!("did you mean \"{near}\"?"));
-        }
-        reader.report(finding.help(format!("one of: {}", known.join(", "))));
-        return None;
-    };
-    if !scheduler.is_built() {
-        let finding = Diagnostic::error(Kind::NotBuilt, format!("{scheduler} is not built yet in this version"))
-            .at(field.span(), "known, but not built")
-            .help(format!("built: {}", Scheduler::built_names()));
-        reader.report(finding);
-    }
-    Some(scheduler)
 }
 
 fn mode(reader: &mut Reader, object: &Object) -> Option<Mode> {

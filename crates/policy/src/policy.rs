@@ -4,11 +4,13 @@
 use crate::bytes::Bytes;
 use crate::limit::Limit;
 use crate::link::Link;
+use crate::rank::Rank;
 use crate::rate::Rate;
 use crate::scheduler::Scheduler;
 use crate::source::Origin;
 use ipnet::IpNet;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// The most classes a policy may have.
 pub const MAX_CLASSES: usize = 64;
@@ -18,6 +20,10 @@ pub const MAX_RULES: usize = 256;
 pub const MAX_QUEUED_PKTS: u32 = 16_384;
 /// The largest Ethernet frame without VLAN tag or checksum, in bytes.
 pub const FRAME_BYTES: u32 = 1514;
+/// The heaviest weight of a class.
+pub const MAX_WEIGHT: u32 = 65_535;
+/// The latency budgets that a class may have, ns.
+pub const LATENCY_BUDGETS_NS: RangeInclusive<u64> = 100_000..=10_000_000_000;
 /// The only version of the policy format so far.
 pub const FORMAT_VERSION: u32 = 1;
 /// Entries of the flow table if the policy does not say.
@@ -50,6 +56,8 @@ pub struct Policy {
     pub description: Option<String>,
     /// The discipline.
     pub scheduler: Scheduler,
+    /// What a PIFO orders by; the default under other disciplines.
+    pub rank: Rank,
     /// Which of classifying and queueing is done.
     pub mode: Mode,
     /// The link to shape to.
@@ -137,13 +145,15 @@ pub struct Class {
     pub id: ClassId,
     /// Its name, 1 to 31 bytes without control characters, unique; `class<id>` by default.
     pub name: String,
-    /// Urgency, 0 to 255, 0 is the most urgent. Orders the classes under strict priority; under every discipline it
-    /// chooses the default class and the urgent one.
+    /// Urgency, 0 to 255, 0 is the most urgent. Orders the classes under strict priority and a PIFO by priority; under
+    /// every discipline it chooses the default class and the urgent one.
     pub priority: u8,
-    /// Share under disciplines that have weights, 1 to 10,000.
+    /// Share under disciplines that have weights, 1 to 65,535.
     pub weight: u32,
-    /// Bytes per round of deficit round robin, 1 to 16 MiB.
+    /// Bytes per round of deficit round robin, and of a request of EEVDF, 1 to 16 MiB.
     pub quantum_bytes: u32,
+    /// How long after its arrival a packet should have left, ns, within [`LATENCY_BUDGETS_NS`].
+    pub latency_budget_ns: Option<u64>,
     /// Guaranteed rate, bits per second.
     pub rate: Option<Rate>,
     /// Rate never exceeded, bits per second. None: the link's.
@@ -169,6 +179,7 @@ impl Class {
             priority: 0,
             weight: 1,
             quantum_bytes: FRAME_BYTES,
+            latency_budget_ns: None,
             rate: None,
             ceil: None,
             burst: None,

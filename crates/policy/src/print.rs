@@ -4,6 +4,8 @@ use crate::dscp;
 use crate::limit::Limit;
 use crate::link::{Cells, Framing, Link, SplitGso};
 use crate::policy::{Class, ClassFrom, Exceed, Malformed, Mode, Policy, Protocol, Rule};
+use crate::scheduler::Scheduler;
+use crate::time;
 use ipnet::IpNet;
 use serde_json::Value;
 
@@ -48,6 +50,9 @@ fn header(policy: &Policy) -> Fields {
         fields.push(("description", description.clone().into()));
     }
     fields.push(("scheduler", policy.scheduler.name().into()));
+    if policy.scheduler == Scheduler::Pifo {
+        fields.push(("rank", policy.rank.name().into()));
+    }
     if policy.mode != Mode::default() {
         fields.push(("mode", policy.mode.name().into()));
     }
@@ -96,6 +101,9 @@ fn class(class: &Class) -> Fields {
         ("weight", class.weight.into()),
         ("quantum", class.quantum_bytes.into()),
     ];
+    if let Some(ns) = class.latency_budget_ns {
+        fields.push(("latency_budget", time::format(ns).into()));
+    }
     if let Some(rate) = class.rate {
         fields.push(("rate", rate.to_string().into()));
     }

@@ -7,6 +7,7 @@ use crate::limits::{self, Demand};
 use crate::link::{Framing, SplitGso};
 use crate::lint::{class_span, lint};
 use crate::policy::{Class, ClassId, Exceed, MAX_QUEUED_PKTS, Malformed, Mode, Policy, Rule};
+use crate::rank::Rank;
 use crate::rate::Rate;
 use crate::scheduler::Scheduler;
 
@@ -38,6 +39,8 @@ pub struct Resolved {
     pub description: Option<String>,
     /// The discipline.
     pub scheduler: Scheduler,
+    /// What a PIFO orders by; the default under other disciplines.
+    pub rank: Rank,
     /// Which of classifying and queueing is done.
     pub mode: Mode,
     /// The rate to shape the link to, bits per second. None: it is not known and not shaped.
@@ -82,8 +85,10 @@ pub struct ResolvedClass {
     pub priority: u8,
     /// Share under disciplines that have weights.
     pub weight: u32,
-    /// Bytes per round of deficit round robin.
+    /// Bytes per round of deficit round robin, and of a request of EEVDF.
     pub quantum_bytes: u32,
+    /// How long after its arrival a packet should have left, ns.
+    pub latency_budget_ns: Option<u64>,
     /// Guaranteed rate, bits per second.
     pub rate: Option<Rate>,
     /// Rate never exceeded, bits per second, at most the link's. None: only the link limits it.
@@ -116,6 +121,7 @@ pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnosti
         findings.push(Diagnostic::error(Kind::NoClasses, "the policy has no classes").help("add at least one"));
         return Err(Diagnostics::new(source, findings));
     };
+    findings.extend(not_on_tc(policy, context.engine));
     let link_rate = link_rate(policy, context, &mut findings);
     findings.extend(rates_above_link(policy, link_rate));
 
@@ -144,6 +150,7 @@ pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnosti
         name: policy.name.clone(),
         description: policy.description.clone(),
         scheduler: policy.scheduler,
+        rank: policy.rank,
         mode: policy.mode,
         link_rate,
         framing: policy.link.framing,
@@ -167,6 +174,7 @@ fn resolved_class(class: &Class, ceil: Option<Rate>, demand: &Demand, limit_pkts
         priority: class.priority,
         weight: class.weight,
         quantum_bytes: class.quantum_bytes,
+        latency_budget_ns: class.latency_budget_ns,
         rate: class.rate,
         ceil,
         burst: ceil.map(|ceil| class.burst.unwrap_or_else(|| default_burst(ceil))),
@@ -176,6 +184,22 @@ fn resolved_class(class: &Class, ceil: Option<Rate>, demand: &Demand, limit_pkts
         dscp: class.dscp.clone(),
         marks: class.marks.clone(),
     }
+}
+
+/// An engine never gives a substitute for a discipline that it does not have.
+fn not_on_tc(policy: &Policy, engine: Engine) -> Option<Diagnostic> {
+    if engine != Engine::Tc || policy.mode == Mode::ClassifyOnly {
+        return None;
+    }
+    let scheduler = policy.scheduler;
+    let instead = scheduler.instead_on_tc(policy.rank)?;
+    Some(
+        Diagnostic::error(Kind::Engine, format!("engine tc has no {scheduler}: the kernel's HTB has nothing like it"))
+            .at(policy.origin.span("/scheduler"), "needs engine qdisc")
+            .help(format!(
+                "use engine qdisc (a kernel from 6.17 with CONFIG_NET_SCH_BPF), or `\"scheduler\": \"{instead}\"`"
+            )),
+    )
 }
 
 fn clamp(ceil: Option<Rate>, link: Option<Rate>) -> Option<Rate> {

@@ -1,5 +1,6 @@
-//! The scheduling disciplines a policy may name, and which of them this version has.
+//! The scheduling disciplines a policy may name.
 
+use crate::rank::Rank;
 use std::fmt;
 
 /// A scheduling discipline.
@@ -13,9 +14,9 @@ pub enum Scheduler {
     RoundRobin,
     /// Bytes in proportion to `weight`, by virtual time.
     WeightedFairQueuing,
-    /// Earliest eligible virtual deadline first.
+    /// Earliest eligible virtual deadline first: bytes in proportion to `weight`, `quantum` bytes a request.
     Eevdf,
-    /// Push-in first-out: a rank function decides each packet's place.
+    /// Push-in first-out: a [`Rank`] decides each packet's place.
     Pifo,
 }
 
@@ -30,10 +31,6 @@ impl Scheduler {
         Scheduler::Pifo,
     ];
 
-    /// The disciplines that this version has. A policy that names another is refused; it never gets a substitute.
-    /// This is the only place to change when one is built.
-    pub const BUILT: &[Scheduler] = &[Scheduler::StrictPriority, Scheduler::DeficitRoundRobin];
-
     /// The name in policy files.
     pub const fn name(self) -> &'static str {
         match self {
@@ -46,14 +43,39 @@ impl Scheduler {
         }
     }
 
-    /// Whether this version has the discipline.
-    pub fn is_built(self) -> bool {
-        Scheduler::BUILT.contains(&self)
+    /// Whether the classes' `priority` orders packets.
+    pub fn uses_priority(self, rank: Rank) -> bool {
+        self == Scheduler::StrictPriority || (self == Scheduler::Pifo && rank == Rank::Priority)
     }
 
-    /// The names of [`Scheduler::BUILT`], separated by commas.
-    pub fn built_names() -> String {
-        Scheduler::BUILT.iter().map(|s| s.name()).collect::<Vec<_>>().join(", ")
+    /// Whether the classes' `weight` does anything.
+    pub fn uses_weight(self, rank: Rank) -> bool {
+        match self {
+            Scheduler::WeightedFairQueuing | Scheduler::Eevdf => true,
+            Scheduler::Pifo => rank == Rank::StartTimeFair,
+            Scheduler::StrictPriority | Scheduler::DeficitRoundRobin | Scheduler::RoundRobin => false,
+        }
+    }
+
+    /// Whether the classes' `quantum` does anything.
+    pub fn uses_quantum(self) -> bool {
+        matches!(self, Scheduler::StrictPriority | Scheduler::DeficitRoundRobin | Scheduler::Eevdf)
+    }
+
+    /// Whether the classes' `latency_budget` does anything.
+    pub fn uses_budget(self, rank: Rank) -> bool {
+        self == Scheduler::Pifo && rank.has_deadline()
+    }
+
+    /// What comes nearest to it on engine `tc`, where the kernel's HTB has nothing like it; None where it has.
+    pub fn instead_on_tc(self, rank: Rank) -> Option<Scheduler> {
+        match self {
+            Scheduler::StrictPriority | Scheduler::DeficitRoundRobin | Scheduler::WeightedFairQueuing => None,
+            Scheduler::RoundRobin => Some(Scheduler::DeficitRoundRobin),
+            Scheduler::Eevdf => Some(Scheduler::WeightedFairQueuing),
+            Scheduler::Pifo if rank == Rank::StartTimeFair => Some(Scheduler::WeightedFairQueuing),
+            Scheduler::Pifo => Some(Scheduler::StrictPriority),
+        }
     }
 
     /// The discipline that an abbreviation or another tool's name stands for: for suggestions, never accepted.
@@ -62,7 +84,7 @@ impl Scheduler {
             "sp" | "strict" | "prio" | "priority" => Scheduler::StrictPriority,
             "drr" | "ets" => Scheduler::DeficitRoundRobin,
             "rr" => Scheduler::RoundRobin,
-            "wfq" | "fair" => Scheduler::WeightedFairQueuing,
+            "wfq" | "wf2q" | "wf2q+" | "fq" | "fair" => Scheduler::WeightedFairQueuing,
             _ => return None,
         })
     }

@@ -6,11 +6,13 @@ use crate::policy::{ClassFrom, Exceed, Malformed, Mode, Rule};
 use crate::print::prefix;
 use crate::resolve::{Resolved, ResolvedClass};
 use crate::scheduler::Scheduler;
+use crate::time;
 use comfy_table::{CellAlignment, Table};
 
-/// The policy's settings, then its classes, then its rules in the order they are asked. Ends in a newline.
-pub fn table(resolved: &Resolved) -> String {
-    let mut text = settings(resolved);
+/// The policy's settings, then its classes, then its rules in the order they are asked. `resolution` is that of the
+/// rank, as the engine has it; None where it is exact. Ends in a newline.
+pub fn table(resolved: &Resolved, resolution: Option<&str>) -> String {
+    let mut text = settings(resolved, resolution);
     text += "\n";
     text += &classes(resolved);
     if !matches!(resolved.mode, Mode::ScheduleOnly { .. }) {
@@ -20,13 +22,22 @@ pub fn table(resolved: &Resolved) -> String {
     text
 }
 
-fn settings(resolved: &Resolved) -> String {
+fn settings(resolved: &Resolved, resolution: Option<&str>) -> String {
     let class_name = |id| resolved.class(id).map_or(format!("{id}"), |class| format!("{id} {}", class.name));
     let scheduler = match resolved.mode {
         Mode::ClassifyOnly => "none (classify_only: packets are counted and policed)".to_string(),
         _ => resolved.scheduler.to_string(),
     };
-    let mut rows = vec![("policy", resolved.name.clone()), ("scheduler", scheduler), ("link", link(resolved))];
+    let mut rows = vec![("policy", resolved.name.clone())];
+    if let Some(description) = &resolved.description {
+        rows.push(("purpose", description.clone()));
+    }
+    rows.push(("scheduler", scheduler));
+    if resolved.scheduler == Scheduler::Pifo && resolved.mode != Mode::ClassifyOnly {
+        let resolution = resolution.map_or(String::new(), |resolution| format!(", exact to {resolution}"));
+        rows.push(("rank", format!("{}{resolution}", resolved.rank)));
+    }
+    rows.push(("link", link(resolved)));
     if let Mode::ScheduleOnly { by } = resolved.mode {
         let by = if by == ClassFrom::Dscp { "DSCP" } else { "firewall mark" };
         rows.push(("class from", format!("{by} (schedule_only: rules are not consulted)")));
@@ -37,9 +48,6 @@ fn settings(resolved: &Resolved) -> String {
     rows.push(("flow table", flows));
     if resolved.malformed == Malformed::Drop {
         rows.push(("malformed", "dropped".into()));
-    }
-    if let Some(description) = &resolved.description {
-        rows.insert(1, ("purpose", description.clone()));
     }
     rows.iter().map(|(name, value)| format!("{name:<14} {value}\n")).collect()
 }
@@ -80,8 +88,11 @@ fn classes(resolved: &Resolved) -> String {
         C::right("class", true, |c| c.id.to_string()),
         C::left("name", true, |c| c.name.clone()),
         C::right("priority", true, |c| c.priority.to_string()),
-        C::right("weight", resolved.scheduler == Scheduler::WeightedFairQueuing, |c| c.weight.to_string()),
-        C::right("quantum", true, |c| c.quantum_bytes.to_string()),
+        C::right("weight", resolved.scheduler.uses_weight(resolved.rank), |c| c.weight.to_string()),
+        C::right("quantum", resolved.scheduler.uses_quantum(), |c| c.quantum_bytes.to_string()),
+        C::right("latency budget", resolved.scheduler.uses_budget(resolved.rank), |c| {
+            or_dash(c.latency_budget_ns.map(time::format))
+        }),
         C::right("rate", any(|c| c.rate.is_some()), |c| or_dash(c.rate)),
         C::right("ceil", any(|c| c.ceil.is_some()), |c| or_dash(c.ceil)),
         C::right("burst", any(|c| c.burst.is_some()), |c| or_dash(c.burst)),

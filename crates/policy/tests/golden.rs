@@ -2,15 +2,16 @@
 //! it. `BLESS=1 cargo test` writes the texts anew; read the difference before committing it.
 //!
 //! The groups: `syntax` is not JSON; `shape` is refused by the schema as well (see `schema.rs`); `meaning` only by the
-//! parser; `link` by `resolve`; `remarks` works, with warnings and notes. A first line `// rate: R` gives `--rate R`.
+//! parser; `link` and `engine` by `resolve`; `remarks` works, with warnings and notes. A line `// rate: R` gives
+//! `--rate R`, a line `// engine: tc` gives `--engine tc`.
 
 use similar::TextDiff;
-use sluice_policy::{Context, Diagnostics, Kind, Source, parse, resolve};
+use sluice_policy::{Context, Diagnostics, Engine, Kind, Source, parse, resolve};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const GROUPS: &[&str] = &["syntax", "shape", "meaning", "link", "remarks"];
+const GROUPS: &[&str] = &["syntax", "shape", "meaning", "link", "engine", "remarks"];
 
 fn cases(group: &str) -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(group);
@@ -23,14 +24,16 @@ fn cases(group: &str) -> Vec<PathBuf> {
 /// The stage that refused the policy, if one did, and what was said.
 fn outcome(path: &Path) -> (&'static str, Diagnostics) {
     let text = fs::read_to_string(path).unwrap();
-    let rate = text.lines().next().and_then(|line| line.strip_prefix("// rate: ")).map(|rate| rate.parse().unwrap());
+    let option = |name: &str| text.lines().find_map(|line| line.strip_prefix("// ")?.strip_prefix(name));
+    let link_rate = option("rate: ").map(|rate| rate.parse().unwrap());
+    let engine = if option("engine: ") == Some("tc") { Engine::Tc } else { Engine::Core };
     let name = path.file_name().unwrap().to_str().unwrap();
     let source = Source::new(name, text.as_str());
     let policy = match parse(&source) {
         Ok(policy) => policy,
         Err(errors) => return ("parse", errors),
     };
-    match resolve(&policy, &Context { link_rate: rate, ..Context::default() }) {
+    match resolve(&policy, &Context { link_rate, engine }) {
         Ok(resolved) => ("", resolved.remarks),
         Err(errors) => ("resolve", errors),
     }
@@ -45,7 +48,7 @@ fn messages_are_as_expected() {
             let (stage, findings) = outcome(&path);
             let expected_stage = match *group {
                 "remarks" => "",
-                "link" => "resolve",
+                "link" | "engine" => "resolve",
                 _ => "parse",
             };
             assert_eq!(stage, expected_stage, "{} is in the wrong group:\n{findings}", path.display());

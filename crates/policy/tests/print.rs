@@ -45,7 +45,7 @@ fn limit() -> impl Strategy<Value = Limit> {
     ]
 }
 
-fn class(id: u8, mode: Mode) -> impl Strategy<Value = Class> {
+fn class(id: u8, mode: Mode, (scheduler, rank): (Scheduler, Rank)) -> impl Strategy<Value = Class> {
     let rates = (option::of(rate()), option::of(rate())).prop_map(|(rate, ceil)| match ceil {
         Some(ceil) => (rate.map(|rate| rate.min(ceil)), Some(ceil)),
         None => (rate, None),
@@ -55,39 +55,46 @@ fn class(id: u8, mode: Mode) -> impl Strategy<Value = Class> {
     (
         name(),
         any::<u8>(),
-        1..=10_000u32,
+        1..=MAX_WEIGHT,
         1..=1u32 << 24,
+        option::of(LATENCY_BUDGETS_NS),
         rates,
         option::of(bytes()),
         option::of(limit()),
         any::<bool>(),
         own,
     )
-        .prop_map(move |(name, priority, weight, quantum_bytes, (rate, ceil), burst, limit, police, own)| {
-            let exceed = if police && ceil.is_some() { Exceed::Police } else { Exceed::Shape };
-            // Ten letters of up to three bytes, and the id to make it unique: at most 31 bytes with the shortest ids.
-            let name = format!("{id}{}", name.chars().take(9).collect::<String>());
-            let mut class = Class {
-                name,
-                priority,
-                weight,
-                quantum_bytes,
-                rate,
-                ceil,
-                burst,
-                limit,
-                exceed,
-                ..Class::new(ClassId(id))
-            };
-            match mode {
-                Mode::ScheduleOnly { by: ClassFrom::Dscp } => class.dscp = vec![id],
-                Mode::ScheduleOnly { by: ClassFrom::Mark } => {
-                    class.marks = own.iter().map(|&v| u32::from(id) << 26 | u32::from(v)).collect();
+        .prop_map(
+            move |(name, priority, weight, quantum_bytes, budget, (rate, ceil), burst, limit, police, own)| {
+                let needs_budget = scheduler == Scheduler::Pifo && rank.has_deadline();
+                let latency_budget_ns = if needs_budget { budget.or(Some(1_000_000)) } else { budget };
+                let rate = rate.filter(|_| scheduler != Scheduler::Pifo);
+                let exceed = if police && ceil.is_some() { Exceed::Police } else { Exceed::Shape };
+                // Ten letters of up to three bytes, and the id to make it unique: at most 31 bytes with the shortest ids.
+                let name = format!("{id}{}", name.chars().take(9).collect::<String>());
+                let mut class = Class {
+                    name,
+                    priority,
+                    weight,
+                    quantum_bytes,
+                    latency_budget_ns,
+                    rate,
+                    ceil,
+                    burst,
+                    limit,
+                    exceed,
+                    ..Class::new(ClassId(id))
+                };
+                match mode {
+                    Mode::ScheduleOnly { by: ClassFrom::Dscp } => class.dscp = vec![id],
+                    Mode::ScheduleOnly { by: ClassFrom::Mark } => {
+                        class.marks = own.iter().map(|&v| u32::from(id) << 26 | u32::from(v)).collect();
+                    }
+                    _ => {}
                 }
-                _ => {}
-            }
-            class
-        })
+                class
+            },
+        )
 }
 
 fn net(v6: bool) -> impl Strategy<Value = IpNet> {
@@ -129,32 +136,37 @@ fn policy() -> impl Strategy<Value = Policy> {
         Mode::ScheduleOnly { by: ClassFrom::Dscp },
         Mode::ScheduleOnly { by: ClassFrom::Mark },
     ]);
-    (modes, hash_set(0..64u8, 1..6), hash_set(any::<u32>(), 0..6)).prop_flat_map(|(mode, ids, priorities)| {
+    let ranks = prop::sample::select(Rank::ALL);
+    let disciplines = (prop::sample::select(Scheduler::ALL), ranks).prop_map(|(scheduler, rank)| match scheduler {
+        Scheduler::Pifo => (scheduler, rank),
+        _ => (scheduler, Rank::default()),
+    });
+    let parts = (modes, disciplines, hash_set(0..64u8, 1..6), hash_set(any::<u32>(), 0..6));
+    parts.prop_flat_map(|(mode, (scheduler, rank), ids, priorities)| {
         let ids: Vec<u8> = ids.into_iter().collect();
-        let classes: Vec<_> = ids.iter().map(|&id| class(id, mode)).collect();
+        let classes: Vec<_> = ids.iter().map(|&id| class(id, mode, (scheduler, rank))).collect();
         let scheduled_only = matches!(mode, Mode::ScheduleOnly { .. });
         let rules: Vec<_> =
             priorities.into_iter().filter(|_| !scheduled_only).map(|priority| rule(priority, ids.clone())).collect();
         let default_class = option::of(prop::sample::select(ids).prop_map(ClassId));
         let malformed = prop::sample::select(Malformed::NAMES).prop_map(|(_, malformed)| malformed);
-        let scheduler = prop::sample::select(Scheduler::BUILT);
-        (name(), option::of(name()), scheduler, link(), default_class, 0..=MAX_FLOWS, malformed, classes, rules)
-            .prop_map(move |(name, description, scheduler, link, default_class, flows, malformed, classes, rules)| {
-                Policy {
-                    version: FORMAT_VERSION,
-                    name,
-                    description,
-                    scheduler,
-                    mode,
-                    link,
-                    default_class,
-                    flows,
-                    malformed,
-                    classes,
-                    rules,
-                    origin: Origin::default(),
-                }
-            })
+        (name(), option::of(name()), link(), default_class, 0..=MAX_FLOWS, malformed, classes, rules).prop_map(
+            move |(name, description, link, default_class, flows, malformed, classes, rules)| Policy {
+                version: FORMAT_VERSION,
+                name,
+                description,
+                scheduler,
+                rank,
+                mode,
+                link,
+                default_class,
+                flows,
+                malformed,
+                classes,
+                rules,
+                origin: Origin::default(),
+            },
+        )
     })
 }
 
@@ -182,7 +194,7 @@ proptest! {
             if let Some(link) = resolved.link_rate {
                 prop_assert!(resolved.classes.iter().all(|class| class.ceil.is_none_or(|ceil| ceil <= link)));
             }
-            table(&resolved);
+            table(&resolved, None);
         }
     }
 

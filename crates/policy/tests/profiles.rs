@@ -70,9 +70,21 @@ fn urgent_classes_of_gaming_have_ceilings() {
 }
 
 #[test]
-fn quanta_of_server_follow_its_weights() {
+fn server_shares_by_weight() {
     let server = resolved(include_str!("../../../policies/server.json"), None);
-    assert!(server.classes.iter().all(|class| class.quantum_bytes == class.weight * FRAME_BYTES));
+    assert_eq!(server.scheduler, Scheduler::WeightedFairQueuing);
+    assert_eq!(server.classes.iter().map(|class| class.weight).collect::<Vec<_>>(), [3, 5, 4, 2, 1]);
+}
+
+#[test]
+fn the_published_profile_loads_under_every_scheduler() {
+    for scheduler in Scheduler::ALL {
+        let policy = resolved(&PUBLISHED.replace("strict_priority", scheduler.name()), Some("40mbit"));
+        assert_eq!((policy.scheduler, policy.rank), (*scheduler, Rank::Priority));
+        let small = [Scheduler::StrictPriority, Scheduler::DeficitRoundRobin].contains(scheduler);
+        let expected: &[Kind] = if small { &[Kind::SmallQuantum, Kind::CeilClamped] } else { &[Kind::CeilClamped] };
+        assert_eq!(kinds(&policy), expected, "{scheduler}");
+    }
 }
 
 #[test]
@@ -126,6 +138,45 @@ rule  name  protocol  from           to port    dscp  class
   10  -     udp       2001:db8::/32  any        ef    0 voice
   20  sip   any       any            5060-5061  any   0 voice
 ";
-    let shown = table(&resolved(text, Some("20mbit")));
+    let shown = table(&resolved(text, Some("20mbit")), None);
     assert_eq!(shown, expected, "\n{shown}");
+}
+
+#[test]
+fn the_table_shows_what_the_discipline_looks_at() {
+    let shown = |text: &str, resolution| {
+        let text = table(&resolved(text, Some("20mbit")), resolution);
+        let (settings, classes) = text.split_once("\n\n").unwrap();
+        let rank = settings.lines().find(|line| line.starts_with("rank")).map(String::from);
+        (rank, classes.lines().take(3).map(|line| format!("{line}\n")).collect::<String>())
+    };
+    let (rank, classes) = shown(
+        r#"{ "scheduler": "pifo", "rank": "earliest_deadline", "classes": [
+            { "id": 0, "name": "voice", "latency_budget": "5ms" },
+            { "id": 1, "name": "video", "latency_budget": "0.15s" } ] }"#,
+        Some("66 us"),
+    );
+    assert_eq!(rank.as_deref(), Some("rank           earliest_deadline, exact to 66 us"));
+    let expected = "\
+class  name   priority  latency budget     limit
+    0  voice         0             5ms  166 pkts
+    1  video         0           150ms  166 pkts
+";
+    assert_eq!(classes, expected, "\n{classes}");
+    let (rank, classes) = shown(
+        r#"{ "scheduler": "eevdf", "classes": [
+            { "id": 0, "name": "voice", "weight": 3, "quantum": 300 }, { "id": 1, "name": "bulk" } ] }"#,
+        None,
+    );
+    assert_eq!(rank, None);
+    let expected = "\
+class  name   priority  weight  quantum     limit
+    0  voice         0       3      300  166 pkts
+    1  bulk          0       1     1514  166 pkts
+";
+    assert_eq!(classes, expected, "\n{classes}");
+    let (rank, classes) =
+        shown(r#"{ "scheduler": "pifo", "classes": [{ "id": 0, "name": "all", "priority": 4 }] }"#, None);
+    assert_eq!(rank.as_deref(), Some("rank           priority"));
+    assert!(classes.starts_with("class  name  priority     limit\n"), "\n{classes}");
 }

@@ -35,7 +35,14 @@ fn policies(directory: &str) -> Vec<(PathBuf, String, Value)> {
 #[test]
 fn valid_policies_pass_both() {
     let (_, validator) = schema();
-    for directory in ["tests/valid", "tests/published", "tests/golden/link", "tests/golden/remarks", "../../policies"] {
+    for directory in [
+        "tests/valid",
+        "tests/published",
+        "tests/golden/link",
+        "tests/golden/engine",
+        "tests/golden/remarks",
+        "../../policies",
+    ] {
         for (path, text, value) in policies(directory) {
             if let Err(error) = validator.validate(&value) {
                 panic!("{}: the schema refuses {}: {error}", path.display(), error.instance_path());
@@ -56,7 +63,7 @@ fn what_is_wrong_by_shape_fails_both() {
     }
 }
 
-/// These need more than a schema can say: values compared with each other, arithmetic on texts, what this version has.
+/// These need more than a schema can say: values compared with each other, arithmetic on texts.
 #[test]
 fn what_is_wrong_by_meaning_fails_only_the_parser() {
     let (_, validator) = schema();

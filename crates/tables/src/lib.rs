@@ -8,10 +8,12 @@ mod error;
 mod matcher;
 mod queues;
 mod rule;
+mod window;
 
 pub use bucket::{cost, duration_ns};
 pub use error::MatchError;
 pub use matcher::Prefix;
+pub use window::rank_resolution;
 
 use sluice_abi as abi;
 use sluice_policy::{Bytes, ClassFrom, Exceed, Malformed, Mode, Rate, Resolved};

@@ -1,8 +1,8 @@
-//! The scheduler's configuration: limits, levels, buckets.
+//! The scheduler's configuration: its discipline, limits, levels, shares, buckets.
 
-use crate::{Context, bucket};
+use crate::{Context, bucket, window};
 use sluice_abi as abi;
-use sluice_policy::{Bytes, Cells, Exceed, Resolved, ResolvedClass, Scheduler};
+use sluice_policy::{Bytes, Cells, Exceed, Rank, Resolved, ResolvedClass, Scheduler};
 
 /// Burst of a shaped link where the policy names none: what makes up for a late timer, and far less than a frame at
 /// the rates where a burst is felt.
@@ -18,6 +18,8 @@ pub(crate) fn conf(policy: &Resolved, context: &Context, direction: u32) -> Box<
     let mut conf = abi::boxed_zeroed::<abi::sl_sched_conf>();
     let link_rate = if direction == abi::SL_EGRESS { context.egress_rate } else { context.ingress_rate };
     conf.kind = kind(policy.scheduler);
+    conf.rank = rank(policy.rank);
+    conf.rank_shift = window::rank_shift(policy);
     conf.generation = context.generation;
     conf.slots = abi::SL_SLOTS;
     conf.overhead_bytes = policy.framing.overhead_bytes - context.header_bytes as i32;
@@ -35,11 +37,13 @@ pub(crate) fn conf(policy: &Resolved, context: &Context, direction: u32) -> Box<
     levels.sort_unstable();
     levels.dedup();
     let level = |priority: u8| levels.binary_search(&priority).unwrap_or(0) as u32;
-    let default_level = policy.class(policy.default_class).map_or(0, |class| level(class.priority));
+    // A class that is gone drains beside the default class.
+    let default = policy.class(policy.default_class);
     for to in &mut conf.classes {
-        to.level = default_level;
+        to.level = default.map_or(0, |class| level(class.priority));
         to.quantum_bytes = FRAME_BYTES;
-        to.weight = 1;
+        to.weight = default.map_or(1, |class| class.weight);
+        to.budget_ns = default.and_then(|class| class.latency_budget_ns).unwrap_or(0);
     }
     for class in &policy.classes {
         fill(&mut conf.classes[usize::from(class.id.0)], class, level(class.priority), direction);
@@ -53,6 +57,7 @@ fn fill(to: &mut abi::sl_class_conf, class: &ResolvedClass, level: u32, directio
     to.limit_bytes = class.limit_bytes.map_or(u32::MAX, |bytes| u32::try_from(bytes.0).unwrap_or(u32::MAX));
     to.quantum_bytes = class.quantum_bytes;
     to.weight = class.weight;
+    to.budget_ns = class.latency_budget_ns.unwrap_or(0);
     let policed = class.exceed == Exceed::Police;
     // What arrives is policed by the hook, before it is queued.
     if let (Some(ceil), false) = (class.ceil, policed && direction == abi::SL_INGRESS) {
@@ -70,6 +75,66 @@ fn kind(scheduler: Scheduler) -> u32 {
     match scheduler {
         Scheduler::StrictPriority => abi::SL_STRICT_PRIORITY,
         Scheduler::DeficitRoundRobin => abi::SL_DEFICIT_ROUND_ROBIN,
-        unbuilt => unreachable!("resolve refuses {}", unbuilt.name()),
+        Scheduler::RoundRobin => abi::SL_ROUND_ROBIN,
+        Scheduler::WeightedFairQueuing => abi::SL_WEIGHTED_FAIR_QUEUING,
+        Scheduler::Eevdf => abi::SL_EEVDF,
+        Scheduler::Pifo => abi::SL_PIFO,
+    }
+}
+
+fn rank(rank: Rank) -> u32 {
+    match rank {
+        Rank::Priority => abi::SL_RANK_PRIORITY,
+        Rank::EarliestDeadline => abi::SL_RANK_EARLIEST_DEADLINE,
+        Rank::ShortestPacket => abi::SL_RANK_SHORTEST_PACKET,
+        Rank::LeastAttainedService => abi::SL_RANK_LEAST_ATTAINED,
+        Rank::StartTimeFair => abi::SL_RANK_START_TIME_FAIR,
+        Rank::Slack => abi::SL_RANK_SLACK,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sluice_policy::Source;
+
+    fn compiled(text: &str) -> Box<abi::sl_sched_conf> {
+        let policy = sluice_policy::parse(&Source::new("test.json", text)).unwrap_or_else(|errors| panic!("{errors}"));
+        let resolved = sluice_policy::resolve(&policy, &sluice_policy::Context::default()).unwrap();
+        let context =
+            Context { generation: 1, tag: 1, buffer: 0, egress_rate: None, ingress_rate: None, header_bytes: 14 };
+        conf(&resolved, &context, abi::SL_EGRESS)
+    }
+
+    #[test]
+    fn every_discipline_has_its_number() {
+        for (scheduler, number) in Scheduler::ALL.iter().zip(0..) {
+            let text = format!(r#"{{ "scheduler": "{scheduler}", "classes": [{{ "id": 0, "priority": 0 }}] }}"#);
+            assert_eq!(compiled(&text).kind, number, "{scheduler}");
+        }
+        assert_eq!(Scheduler::ALL.len(), abi::SL_KINDS as usize);
+        for (rank, number) in Rank::ALL.iter().zip(0..) {
+            let class = r#"{ "id": 0, "priority": 0, "latency_budget": "1ms" }"#;
+            let text = format!(r#"{{ "scheduler": "pifo", "rank": "{rank}", "classes": [{class}] }}"#);
+            assert_eq!(compiled(&text).rank, number, "{rank}");
+        }
+        assert_eq!(Rank::ALL.len(), abi::SL_RANKS as usize);
+    }
+
+    #[test]
+    fn classes_have_their_shares_and_budgets() {
+        let conf = compiled(
+            r#"{ "scheduler": "pifo", "rank": "slack", "default_class": 7, "classes": [
+                { "id": 2, "weight": 3, "quantum": 300, "latency_budget": "1ms" },
+                { "id": 7, "weight": 5, "latency_budget": "50ms" } ] }"#,
+        );
+        let of = |id: usize| {
+            let class = conf.classes[id];
+            (class.weight, class.quantum_bytes, class.budget_ns, class.limit_pkts > 0)
+        };
+        assert_eq!(conf.rank_shift, 16);
+        assert_eq!(of(2), (3, 300, 1_000_000, true));
+        assert_eq!(of(7), (5, 1514, 50_000_000, true));
+        assert_eq!(of(0), (5, 1514, 50_000_000, false), "what is gone drains beside the default class");
     }
 }

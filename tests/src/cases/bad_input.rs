@@ -97,15 +97,21 @@ fn policy(lab: &Lab) {
     refused(lab, &pair, &["a0", "--policy", &broken], 2).says("broken.json").says("nothing was changed");
     let unknown = lab.policy(&with(three(), "schedular", json!("x")));
     refused(lab, &pair, &["a0", "--policy", &unknown], 2).says("schedular").says("scheduler");
-    let unbuilt = lab.policy(&by_port("weighted_fair_queuing", json!([{ "id": 0, "weight": 2 }])));
-    refused(lab, &pair, &["a0", "--policy", &unbuilt], 2).says("weighted_fair_queuing");
+    let unknown = lab.policy(&by_port("wfq", json!([{ "id": 0 }])));
+    refused(lab, &pair, &["a0", "--policy", &unknown], 2).says("wfq").says("weighted_fair_queuing");
+    let unranked = lab.policy(&with(by_port("pifo", json!([{ "id": 0, "priority": 0 }])), "rank", json!("earliest")));
+    refused(lab, &pair, &["a0", "--policy", &unranked], 2).says("earliest_deadline");
+    let weightless = lab.policy(&by_port("weighted_fair_queuing", json!([{ "id": 0, "weight": 0 }])));
+    refused(lab, &pair, &["a0", "--policy", &weightless], 2).says("weight");
+    let limitless = lab.policy(&by_port("round_robin", json!([{ "id": 0, "limit": 0 }])));
+    refused(lab, &pair, &["a0", "--policy", &limitless], 2).says("limit");
     let greedy = lab.policy(&by_port("strict_priority", json!([{ "id": 0, "priority": 0, "rate": "15mbit" }])));
     refused(lab, &pair, &["a0", "--policy", &greedy, "--rate", "10mbit"], 2).says("15mbit");
     // An `apply` that is refused leaves the policy in force.
     let good = lab.policy(&three());
     lab.up(&pair.a, "a0", &good, &["--rate", "20mbit"]);
     lab.sluice(&pair.a, &["apply", "a0", &broken]).exits(2);
-    lab.sluice(&pair.a, &["apply", "a0", &unbuilt]).exits(2);
+    lab.sluice(&pair.a, &["apply", "a0", &weightless]).exits(2);
     let status = lab.status(&pair.a, "a0");
     assert_eq!((status.policy.generation, status.policy.source.as_str()), (1, good.as_str()));
     crate::cases::lifecycle::passes(&pair);

@@ -1,11 +1,15 @@
 //! The keys of one class, published and native.
 
+use super::discipline;
 use super::object::{Field, Object, Reader};
 use crate::bytes::Bytes;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::dscp;
 use crate::limit::Limit;
-use crate::policy::{Class, ClassId, Exceed, MAX_CLASS_NAME_BYTES, MAX_CLASSES, MAX_QUEUED_PKTS};
+use crate::policy::{
+    Class, ClassId, Exceed, LATENCY_BUDGETS_NS, MAX_CLASS_NAME_BYTES, MAX_CLASSES, MAX_QUEUED_PKTS, MAX_WEIGHT,
+};
+use crate::rank::Rank;
 use crate::rate::Rate;
 use crate::scheduler::Scheduler;
 use jsonc_parser::ast::Value;
@@ -17,6 +21,7 @@ pub(super) const KEYS: &[&str] = &[
     "priority",
     "weight",
     "quantum",
+    "latency_budget",
     "rate",
     "ceil",
     "rate_limit_mbps",
@@ -30,7 +35,7 @@ pub(super) const KEYS: &[&str] = &[
 ];
 
 /// Reads a class; None if it is so broken that it has no id.
-pub(super) fn read(reader: &mut Reader, field: &Field, scheduler: Option<Scheduler>) -> Option<Class> {
+pub(super) fn read(reader: &mut Reader, field: &Field, discipline: Option<(Scheduler, Rank)>) -> Option<Class> {
     let object = reader.object(field.value, &field.path, "a class", KEYS)?;
     let id =
         reader.required(&object, "id", "number the classes from 0; rules name them by `class_id`").and_then(|field| {
@@ -40,23 +45,23 @@ pub(super) fn read(reader: &mut Reader, field: &Field, scheduler: Option<Schedul
     if let Some(name) = object.get("name").and_then(|field| reader.name(field, MAX_CLASS_NAME_BYTES)) {
         class.name = name;
     }
-    let priority = if scheduler == Some(Scheduler::StrictPriority) {
-        reader.required(&object, "priority", "strict_priority orders the classes by it, 0 is the most urgent")
-    } else {
-        object.get("priority")
-    };
-    if let Some(field) = priority {
+    if let Some(discipline) = discipline {
+        let who = id.map_or("a class".into(), |_| format!("class {} \"{}\"", class.id, class.name));
+        discipline::check_class(reader, &object, &who, discipline);
+    }
+    if let Some(field) = object.get("priority") {
         let meaning = "0 is the most urgent; equal numbers share the link";
         class.priority = reader.integer(field, 0..=255, meaning).unwrap_or_default();
     }
     if let Some(field) = object.get("weight") {
         let meaning = "the class's share beside the others: 3 gets three times what 1 gets";
-        class.weight = reader.integer(field, 1..=10_000, meaning).unwrap_or(1);
+        class.weight = reader.integer(field, 1..=i64::from(MAX_WEIGHT), meaning).unwrap_or(1);
     }
     if let Some(field) = object.get("quantum") {
-        let meaning = "bytes per round; 1514, the largest frame, or a multiple of it works best";
+        let meaning = "bytes per round; 1514, the largest frame, or a multiple of it works best (under eevdf, any)";
         class.quantum_bytes = reader.integer(field, 1..=1 << 24, meaning).unwrap_or(1);
     }
+    class.latency_budget_ns = object.get("latency_budget").and_then(|field| reader.time(field, &LATENCY_BUDGETS_NS));
     class.rate = object.get("rate").and_then(|field| reader.rate(field));
     class.ceil = ceil(reader, &object);
     class.burst = burst(reader, &object);

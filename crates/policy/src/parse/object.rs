@@ -7,6 +7,7 @@ use crate::quantity::UnitError;
 use crate::rate::Rate;
 use crate::source::Span;
 use crate::suggest;
+use crate::time;
 use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged;
 use std::collections::HashMap;
@@ -233,6 +234,17 @@ impl Reader {
         }
         let text = self.string(field, "write a rate with its unit, as in \"20mbit\"")?;
         self.quantity(field, text.parse())
+    }
+
+    /// A time as text with a unit, ns.
+    pub fn time(&mut self, field: &Field, range: &RangeInclusive<u64>) -> Option<u64> {
+        if let Value::NumberLit(literal) = field.value {
+            let cure = format!("write it with its unit, as in \"{}ms\" or \"{0}us\"", literal.value);
+            self.wrong_type(field, "a time with a unit", &cure);
+            return None;
+        }
+        let text = self.string(field, "write a time with its unit, as in \"5ms\"")?;
+        self.quantity(field, time::read(text, range))
     }
 
     /// An amount of data: text with a unit, or a plain number of bytes.

@@ -1,0 +1,103 @@
+//! The laws of the scheduler core: what the theory of each discipline promises, as properties of random traffic. Each
+//! must hold for the core that is built in, and each must fail for a core that was broken on purpose (`mutants.rs`).
+//!
+//! `PROPTEST_CASES` is the number of cases of each law.
+
+mod buckets;
+mod builds;
+mod conservation;
+mod deficit_round_robin;
+mod eevdf;
+mod fairness;
+mod gps;
+mod mutants;
+mod order;
+mod pifo;
+mod priority_queue;
+mod round_robin;
+mod strict_priority;
+mod traces;
+mod weighted_fair_queuing;
+mod work;
+mod world;
+
+use proptest::{
+    strategy::BoxedStrategy,
+    test_runner::{Config, RngAlgorithm, TestCaseResult, TestError, TestRng, TestRunner},
+};
+use sluice_core::Core;
+use std::env;
+use traces::Case;
+
+/// What must hold of every case.
+#[derive(Clone, Copy)]
+pub(crate) struct Law {
+    pub name: &'static str,
+    pub file: &'static str,
+    pub cases: fn() -> BoxedStrategy<Case>,
+    pub holds: fn(&'static Core, &Case) -> TestCaseResult,
+}
+
+/// A test for each of these laws: functions of a core and a case, and the traffic that they are about. `LAWS` lists them.
+macro_rules! laws {
+    ($($name:ident: $cases:expr;)*) => {
+        pub(crate) const LAWS: &[$crate::Law] = &[$($crate::Law {
+            name: concat!(module_path!(), "::", stringify!($name)),
+            file: file!(),
+            cases: || $cases.cases(),
+            holds: $name,
+        }),*];
+
+        mod holds {
+            $(#[test]
+            fn $name() {
+                let name = concat!("::", stringify!($name));
+                $crate::prove(super::LAWS.iter().find(|law| law.name.ends_with(name)).expect("listed"));
+            })*
+        }
+    };
+}
+pub(crate) use laws;
+
+/// All of them.
+fn all_laws() -> impl Iterator<Item = &'static Law> {
+    [
+        conservation::LAWS,
+        work::LAWS,
+        order::LAWS,
+        buckets::LAWS,
+        strict_priority::LAWS,
+        deficit_round_robin::LAWS,
+        round_robin::LAWS,
+        weighted_fair_queuing::LAWS,
+        eevdf::LAWS,
+        pifo::LAWS,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// The law holds for the core that is built in, or the test fails with the smallest case that was found.
+fn prove(law: &Law) {
+    let mut config = Config { source_file: Some(law.file), test_name: Some(law.name), ..Config::default() };
+    (config.max_shrink_iters, config.max_shrink_time) = (1_000_000, 10_000);
+    if env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = 100;
+    }
+    let mut runner = TestRunner::new(config);
+    if let Err(error) = runner.run(&(law.cases)(), |case| (law.holds)(Core::built_in(), &case)) {
+        panic!("{error}\n{runner}");
+    }
+}
+
+/// Why the law does not hold for this core, if a hundred cases, always the same, show it.
+fn refute(law: &Law, core: &'static Core) -> Option<String> {
+    let config = Config { cases: 100, failure_persistence: None, max_shrink_iters: 0, ..Config::default() };
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    match runner.run(&(law.cases)(), |case| (law.holds)(core, &case)) {
+        Ok(()) => None,
+        Err(TestError::Fail(reason, _)) => Some(reason.message().to_owned()),
+        Err(TestError::Abort(reason)) => panic!("{}: {reason}", law.name),
+    }
+}

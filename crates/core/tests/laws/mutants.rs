@@ -1,0 +1,246 @@
+//! Cores that are broken on purpose, each in one place, and the law that finds out. So every law can fail.
+
+use crate::{
+    Law, all_laws,
+    builds::{self, Edit},
+    refute,
+};
+
+/// A test for each mutant: the law that must find a counterexample; a header of `sched/`, the text that is there once, and
+/// what takes its place.
+macro_rules! mutants {
+    ($($name:ident breaks $law:literal: $($header:literal, $line:literal => $instead:literal),+;)*) => {
+        /// The laws that they break.
+        const BROKEN: &[&str] = &[$($law),*];
+
+        $(#[test]
+        fn $name() {
+            breaks(&[$(Edit { header: $header, line: $line, instead: $instead }),+], $law);
+        })*
+    };
+}
+
+mutants! {
+    // Token buckets.
+    the_burst_counts_twice breaks "buckets::no_ceiling_is_exceeded":
+        "bucket.h",
+        "return b->tat_ns <= now_ns + b->burst_ns;" => "return b->tat_ns <= now_ns + 2 * b->burst_ns;";
+    the_burst_is_ignored breaks "work::never_waits_in_vain":
+        "bucket.h",
+        "return b->tat_ns <= now_ns + b->burst_ns;" => "return b->tat_ns <= now_ns;";
+    idle_time_is_saved_up breaks "buckets::the_link_is_never_exceeded":
+        "bucket.h",
+        "b->tat_ns = now_ns;" => ";";
+    fractions_are_lost breaks "buckets::the_link_is_never_exceeded":
+        "bucket.h",
+        "sum = bytes * b->cost + b->frac;" => "sum = bytes * b->cost;";
+    debts_are_forgotten_by_a_new_rate breaks "buckets::nobody_sends_without_tokens":
+        "bucket.h",
+        "b->tat_ns = now_ns + (bytes * cost >> 20);" => "b->tat_ns = now_ns;";
+    headers_are_not_charged breaks "buckets::the_link_is_never_exceeded":
+        "core.h",
+        "bucket_charge(&s->link, q->wire_bytes, now_ns);" => "bucket_charge(&s->link, q->len_bytes, now_ns);";
+    ceilings_are_not_charged breaks "buckets::no_ceiling_is_exceeded":
+        "core.h",
+        "bucket_charge(&k->ceil, q->wire_bytes, now_ns);" => ";";
+    policed_packets_are_not_charged breaks "buckets::no_ceiling_is_exceeded":
+        "core.h",
+        "bucket_charge(&k->ceil, wire, now_ns);" => ";";
+
+    // The core.
+    bytes_stay_when_packets_leave breaks "conservation::nothing_is_lost":
+        "core.h",
+        "k->backlog_bytes -= v.len_bytes;" => ";";
+    cleared_bytes_are_not_counted breaks "conservation::nothing_is_lost":
+        "core.h",
+        "k->dropped_bytes += k->backlog_bytes;" => ";";
+    a_new_policy_forgets_the_packets_of_a_pifo breaks "conservation::nothing_is_lost":
+        "core.h",
+        "pifo_dissolve(s);" => ";";
+    a_new_policy_does_not_rank_what_is_queued breaks "conservation::nothing_is_lost":
+        "core.h",
+        "pifo_form(s);" => ";";
+    a_class_holds_one_packet_more breaks "conservation::every_refusal_has_its_reason":
+        "core.h",
+        "if (k->backlog_pkts >= k->limit_pkts)" => "if (k->backlog_pkts > k->limit_pkts)";
+    guarantees_are_ignored breaks "work::guarantees_go_first":
+        "core.h",
+        "sl_unlikely(first) ? sl_lowest(first) : sl_pick(s)" => "sl_pick(s)";
+    the_first_that_was_held_is_waited_for breaks "work::never_waits_in_vain":
+        "core.h",
+        "if (!s->held || opens < s->held_until_ns)" => "if (!s->held)";
+    held_classes_are_not_released breaks "work::never_waits_in_vain":
+        "core.h",
+        "sl_release(s, now_ns);" => ";";
+    ready_classes_are_not_held breaks "buckets::nobody_sends_without_tokens":
+        "core.h",
+        "if (k->policed || bucket_open(&k->ceil, now_ns)) {" => "if (1) {";
+
+    // Queues.
+    last_in_is_first_out breaks "order::first_in_first_out":
+        "queue.h",
+        "sl_at(s->slot, q->tail)->next = (u16)i;" =>
+        "{ sl_at(s->slot, i)->next = q->head; q->head = (u16)i; return; }";
+    a_slot_is_given_twice breaks "conservation::nothing_is_lost":
+        "queue.h",
+        "s->free = sl_at(s->slot, i)->next;" => ";";
+
+    // Strict priority.
+    the_highest_level_goes_first breaks "strict_priority::never_inverts":
+        "strict_priority.h",
+        "u32 level = sl_lowest(s->levels);" => "u32 level = 63 - (u32)__builtin_clzll(s->levels);";
+    levels_charge_nobody breaks "strict_priority::shares_a_level_by_quantum":
+        "strict_priority.h",
+        "drr_charge(s, c, bytes);" => ";";
+
+    // Deficit round robin.
+    the_quantum_is_not_added breaks "deficit_round_robin::shares_by_quantum":
+        "deficit_round_robin.h",
+        "k->deficit_bytes += (s32)k->quantum_bytes;" => ";";
+    too_many_rounds_are_skipped breaks "deficit_round_robin::shares_by_quantum":
+        "deficit_round_robin.h",
+        "rounds = sl_min(rounds," => "rounds = sl_max(rounds + 1,";
+    credit_outlives_absence breaks "deficit_round_robin::nobody_starves":
+        "deficit_round_robin.h",
+        "if (k->deficit_bytes > 0)\n\t\tk->deficit_bytes = 0;" => ";";
+    debt_does_not_outlive_absence breaks "deficit_round_robin::nobody_starves":
+        "deficit_round_robin.h",
+        "if (k->deficit_bytes > 0)\n\t\tk->deficit_bytes = 0;" => "k->deficit_bytes = 0;";
+
+    // Round robin.
+    the_cursor_stays breaks "round_robin::nobody_starves":
+        "round_robin.h",
+        "s->cursor[0] = (u8)c;" => ";";
+    the_cursor_skips_a_class breaks "round_robin::each_other_class_once":
+        "round_robin.h",
+        "s->cursor[0] + 1u" => "s->cursor[0] + 2u";
+
+    // Virtual time.
+    weights_are_ignored breaks "weighted_fair_queuing::shares_by_weight":
+        "virtual_time.h",
+        "k->virtual_start += bytes * k->virtual_cost;" => "k->virtual_start += (u64)bytes << 32;";
+    virtual_times_are_compared_as_numbers breaks "weighted_fair_queuing::serves_the_smallest_start":
+        "tournament.h",
+        "virtual_before(its, key)" => "its < key";
+    keys_are_not_renewed breaks "weighted_fair_queuing::serves_the_smallest_start":
+        "tournament.h",
+        "*sl_at(t->key, c) = key;" => ";";
+
+    // Weighted fair queueing.
+    who_returns_starts_where_it_ended breaks "weighted_fair_queuing::nobody_starves":
+        "weighted_fair_queuing.h",
+        "k->virtual_start = virtual_resume(" => "(void)virtual_resume(";
+    who_returns_is_forgiven breaks "weighted_fair_queuing::returns_at_the_virtual_time_or_its_own_end":
+        "weighted_fair_queuing.h",
+        "k->virtual_start = virtual_resume(" => "k->virtual_start = s->virtual_time; (void)virtual_resume(";
+    who_returns_starts_too_late breaks "weighted_fair_queuing::packets_leave_by_their_expected_arrival":
+        "weighted_fair_queuing.h",
+        "k->virtual_start = virtual_resume(" => "k->virtual_start = (k->virtual_cost << 17) + virtual_resume(";
+    the_start_of_who_stays_is_not_renewed breaks "weighted_fair_queuing::serves_the_smallest_start":
+        "weighted_fair_queuing.h",
+        "\telse\n\t\twfq_place(s, c);" => "";
+    nobody_pays_for_long_packets breaks "weighted_fair_queuing::keeps_up_with_the_fluid":
+        "weighted_fair_queuing.h",
+        "virtual_charge(s, sl_at(s->classes, c), bytes);" => "virtual_charge(s, sl_at(s->classes, c), 1000);";
+
+    // EEVDF.
+    everybody_is_eligible breaks "eevdf::lags_are_bounded":
+        "eevdf.h",
+        "\tif (virtual_before(s->virtual_time, k->virtual_start))\n\t\ttournament_put(" => "\tif (0)\n\t\ttournament_put(",
+        "eevdf.h", "if (!virtual_before(s->virtual_time, sl_at(s->classes, c)->virtual_start))" => "if (1)";
+    the_earliest_start_goes_first breaks "eevdf::serves_the_earliest_eligible_deadline":
+        "eevdf.h",
+        "tournament_put(&s->deadlines, c, k->virtual_deadline);" => "tournament_put(&s->deadlines, c, k->virtual_start);";
+    the_latest_deadline_goes_first breaks "eevdf::nobody_starves":
+        "eevdf.h",
+        "tournament_put(&s->deadlines, c, k->virtual_deadline);" => "tournament_put(&s->deadlines, c, 0 - k->virtual_deadline);";
+    virtual_time_runs_at_half_its_speed breaks "eevdf::keeps_up_with_the_fluid":
+        "eevdf.h",
+        "s->virtual_time += sum / weights;" => "s->virtual_time += sum / weights / 2;";
+    what_division_leaves_over_is_lost breaks "eevdf::lags_sum_to_zero":
+        "eevdf.h",
+        "s->virtual_rest = sum % weights;" => "s->virtual_rest = 0;";
+    virtual_time_does_not_move_when_a_class_leaves breaks "eevdf::lags_sum_to_zero":
+        "eevdf.h",
+        "s->virtual_time += (u64)eevdf_shift(k->weight, k->virtual_lag, s->weights);" => ";";
+    lag_is_forgotten breaks "eevdf::lag_outlives_absence":
+        "eevdf.h",
+        "k->virtual_lag = sl_max(sl_min(lag, most), -most);" => "k->virtual_lag = 0;";
+    debt_is_forgotten breaks "eevdf::visitors_take_no_more_than_their_share":
+        "eevdf.h",
+        "k->virtual_lag = sl_max(sl_min(lag, most), -most);" => "k->virtual_lag = sl_max(sl_min(lag, most), 0);";
+
+    // PIFO.
+    the_window_does_not_move_back breaks "pifo::leaves_by_rank":
+        "pifo.h",
+        "\t\tp->base = at;" => "";
+    ranks_beyond_the_window_come_round breaks "pifo::is_a_stable_priority_queue":
+        "pifo.h",
+        "at = p->base + reach;" => ";";
+    the_ring_is_searched_from_its_beginning breaks "pifo::leaves_by_rank":
+        "pifo.h",
+        "w = sl_lowest_from(p->summary, w + 1);" => "w = sl_lowest(p->summary);";
+    ceilings_do_not_hold_packets_back breaks "buckets::nobody_sends_without_tokens":
+        "pifo.h",
+        "return k->ceil.cost && !k->policed;" => "return 0;";
+    the_first_of_a_ceiling_goes_to_the_end breaks "order::first_in_first_out":
+        "pifo.h",
+        "if (pifo_aside(k) && filled & SL_BIT(c)) {" => "if (0) {";
+    virtual_time_of_a_pifo_stands_still breaks "pifo::is_a_stable_priority_queue":
+        "pifo.h",
+        "s->virtual_time = s->pifo.base;" => ";";
+    a_new_policy_remembers_what_was_attained breaks "pifo::takes_over_what_is_queued":
+        "core.h",
+        "k->virtual_start = k->virtual_deadline = k->attained_bytes = 0;" => "k->virtual_start = k->virtual_deadline = 0;";
+    a_class_that_was_empty_has_attained_something breaks "pifo::is_a_stable_priority_queue":
+        "pifo.h",
+        "k->attained_bytes = 0;" => ";";
+
+    // Rank functions.
+    levels_are_reversed breaks "pifo::leaves_by_rank":
+        "ranks.h",
+        "return k->level;" => "return 63 - k->level;";
+    budgets_are_ignored breaks "pifo::leaves_by_rank":
+        "ranks.h",
+        "return q->arrived_ns + k->budget_ns;" => "return q->arrived_ns;";
+    the_longest_goes_first breaks "pifo::leaves_by_rank":
+        "ranks.h",
+        "return sl_min((u64)q->len_bytes, rank_most(s));" => "return rank_most(s) - sl_min((u64)q->len_bytes, rank_most(s));";
+    nothing_is_attained breaks "pifo::leaves_by_rank":
+        "ranks.h",
+        "k->attained_bytes += q->len_bytes;" => ";";
+    packets_end_where_they_start breaks "pifo::leaves_by_rank":
+        "ranks.h",
+        "k->virtual_start = rank + q->len_bytes * k->virtual_cost;" => "k->virtual_start = rank;";
+    heavy_classes_are_forgiven breaks "pifo::heavy_classes_move_on":
+        "ranks.h",
+        "if (!k->ranked_pkts)" => "if (k->weight > 1000)\n\t\trank = s->virtual_time;\n\telse if (!k->ranked_pkts)";
+    sending_takes_no_time breaks "pifo::leaves_by_rank":
+        "ranks.h",
+        "- (q->wire_bytes * s->link.cost >> 20)" => "";
+}
+
+fn law(name: &str) -> &'static Law {
+    let mut found = all_laws().filter(|law| law.name.ends_with(&format!("::{name}")));
+    found.next().unwrap_or_else(|| panic!("no law is called {name}"))
+}
+
+fn breaks(edits: &[Edit], name: &str) {
+    let why = refute(law(name), builds::build(edits));
+    println!("{name}: {}", why.expect("the law holds for the mutant"));
+}
+
+#[test]
+fn the_core_as_it_is_breaks_no_law() {
+    let broken = |law: &Law| refute(law, builds::unchanged()).map(|why| format!("{}: {why}\n", law.name));
+    let broken: String = all_laws().filter_map(broken).collect();
+    assert!(broken.is_empty(), "{broken}");
+}
+
+#[test]
+fn each_law_is_broken_by_a_mutant() {
+    for law in all_laws() {
+        let broken = BROKEN.iter().any(|name| law.name.ends_with(&format!("::{name}")));
+        assert!(broken, "{}", law.name);
+    }
+}

@@ -1,0 +1,46 @@
+//! Strict priority.
+
+use crate::{
+    deficit_round_robin::RoundFairness,
+    laws,
+    traces::{self, Case, Greed},
+    world::{Event, run, set},
+};
+use proptest::{prelude::*, test_runner::TestCaseResult};
+use sluice_abi as abi;
+use sluice_core::Core;
+
+laws! {
+    never_inverts: traces::of([abi::SL_STRICT_PRIORITY]).ceilings().guarantees().policing().framing().changes().lateness();
+    shares_a_level_by_quantum: traces::of([abi::SL_STRICT_PRIORITY]).ceilings().greedy(Greed::Some);
+}
+
+/// No packet is sent while a class of a lower level is ready, but by guarantee.
+fn never_inverts(core: &'static Core, case: &Case) -> TestCaseResult {
+    let (mut lowest, mut guaranteed) = (None, 0u64);
+    run(core, case, |world, event| {
+        let level = |class: usize| world.policy.classes.get(class).map_or(0, |policy| policy.level);
+        match event {
+            Event::Asking => {
+                lowest = world.ready().map(level).min();
+                let green = |&class: &usize| world.rate[class].limits() && world.rate[class].open(world.now);
+                guaranteed = set(world.ready().filter(green));
+            }
+            Event::Sent(packet) if guaranteed >> packet.class & 1 == 0 => {
+                let level = level(packet.class);
+                prop_assert_eq!(Some(level), lowest, "class {} is sent, a lower level waits", packet.class);
+            }
+            _ => {}
+        }
+        Ok(())
+    })
+}
+
+/// Classes of one level share it by deficit round robin, with its bound.
+fn shares_a_level_by_quantum(core: &'static Core, case: &Case) -> TestCaseResult {
+    let mut fairness = RoundFairness::new(case);
+    run(core, case, |world, event| {
+        let level = |class: usize| world.policy.classes[class].level;
+        fairness.observe(world, event, |a, b| level(a) == level(b))
+    })
+}

@@ -1,0 +1,546 @@
+//! Random traffic and random policies. A case is plain data, so that proptest can print and shrink it.
+
+use proptest::{collection::vec, option, prelude::*, sample::select};
+use sluice_abi as abi;
+use std::fmt;
+
+/// Rate and depth of a token bucket, as `struct sl_sched_conf` has them.
+#[derive(Clone, Copy)]
+pub struct Rate {
+    /// Ns for a byte, << 20.
+    pub cost: u64,
+    pub burst_ns: u64,
+}
+
+impl Rate {
+    pub fn bps(bps: u64, burst_ns: u64) -> Rate {
+        Rate { cost: (8_000_000_000 << 20) / bps, burst_ns }
+    }
+
+    /// A rate without rounding: whole ns for a byte.
+    pub fn whole(ns_per_byte: u64) -> Rate {
+        Rate { cost: ns_per_byte << 20, burst_ns: 0 }
+    }
+
+    /// What so many bytes take, ns.
+    pub fn time_ns(self, bytes: u64) -> u64 {
+        ((u128::from(bytes) * u128::from(self.cost)) >> 20) as u64
+    }
+}
+
+// Counterexamples are printed on few lines.
+impl fmt::Debug for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{} / 2^20 ns a byte, burst {} ns", self.cost, self.burst_ns)
+    }
+}
+
+#[derive(Clone, Copy)]
+pub struct ClassPolicy {
+    pub level: u32,
+    pub weight: u32,
+    pub quantum: u32,
+    pub budget_ns: u64,
+    pub limit_pkts: u32,
+    pub limit_bytes: u32,
+    pub policed: bool,
+    pub ceil: Option<Rate>,
+    /// Guarantee.
+    pub rate: Option<Rate>,
+}
+
+impl Default for ClassPolicy {
+    fn default() -> ClassPolicy {
+        ClassPolicy {
+            level: 0,
+            weight: 1,
+            quantum: 1_500,
+            budget_ns: 0,
+            limit_pkts: u32::MAX,
+            limit_bytes: u32::MAX,
+            policed: false,
+            ceil: None,
+            rate: None,
+        }
+    }
+}
+
+impl fmt::Debug for ClassPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "level {}, weight {}, quantum {}, ", self.level, self.weight, self.quantum)?;
+        write!(f, "budget {} ns, limits {} {}, ", self.budget_ns, self.limit_pkts, self.limit_bytes)?;
+        write!(f, "policed {}, ceil {:?}, rate {:?}", self.policed, self.ceil, self.rate)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// `enum sl_kind`, `enum sl_rank`.
+    pub kind: u32,
+    pub rank: u32,
+    pub rank_shift: u32,
+    pub slots: u32,
+    pub overhead_bytes: i32,
+    pub mpu_bytes: u32,
+    pub cells: u32,
+    pub link: Option<Rate>,
+    pub classes: Vec<ClassPolicy>,
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy {
+            kind: 0,
+            rank: 0,
+            rank_shift: 0,
+            slots: abi::SL_SLOTS,
+            overhead_bytes: 0,
+            mpu_bytes: 0,
+            cells: abi::SL_CELLS_NONE,
+            link: None,
+            classes: Vec::new(),
+        }
+    }
+}
+
+impl Policy {
+    pub fn conf(&self) -> Box<abi::sl_sched_conf> {
+        let mut conf = abi::boxed_zeroed::<abi::sl_sched_conf>();
+        conf.kind = self.kind;
+        conf.generation = 1;
+        conf.slots = self.slots;
+        conf.overhead_bytes = self.overhead_bytes;
+        conf.mpu_bytes = self.mpu_bytes;
+        conf.cells = self.cells;
+        conf.rank = self.rank;
+        conf.rank_shift = self.rank_shift;
+        let bucket = |rate: Option<Rate>| rate.map_or((0, 0), |rate| (rate.cost, rate.burst_ns));
+        (conf.link_cost, conf.link_burst_ns) = bucket(self.link);
+        for (to, from) in conf.classes.iter_mut().zip(&self.classes) {
+            to.level = from.level;
+            to.weight = from.weight;
+            to.quantum_bytes = from.quantum;
+            to.budget_ns = from.budget_ns;
+            to.limit_pkts = from.limit_pkts;
+            to.limit_bytes = from.limit_bytes;
+            to.policed = from.policed.into();
+            (to.ceil_cost, to.ceil_burst_ns) = bucket(from.ceil);
+            (to.rate_cost, to.rate_burst_ns) = bucket(from.rate);
+        }
+        conf
+    }
+}
+
+/// Packets that come at one moment.
+#[derive(Clone, Copy)]
+pub struct Arrival {
+    /// How long after those before: in per mille of the time that these bytes take at the pace of the case.
+    pub gap: u32,
+    pub class: u32,
+    pub len: u32,
+    pub segments: u32,
+    pub copies: u32,
+}
+
+impl fmt::Debug for Arrival {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let Arrival { gap, class, len, segments, copies } = self;
+        write!(f, "after {gap}: class {class}, {copies} of {len} bytes in {segments}")
+    }
+}
+
+/// What happens to the scheduler between two phases.
+#[derive(Clone, Debug, Default)]
+pub enum Change {
+    #[default]
+    No,
+    Configure(Box<Policy>),
+    Clear,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Phase {
+    pub before: Change,
+    pub arrivals: Vec<Arrival>,
+    /// Without arrivals, at the end: in packets of 1,500 bytes at the pace of the case.
+    pub pause: u32,
+    /// By how much a wake-up is late.
+    pub late_ns: u64,
+}
+
+/// A class that always has packets, of these lengths in turns.
+#[derive(Clone)]
+pub struct Greedy {
+    pub class: u32,
+    pub lengths: Vec<u32>,
+}
+
+impl fmt::Debug for Greedy {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "class {}: {:?} bytes in turns", self.class, self.lengths)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub start_ns: u64,
+    /// What the device below can do; `None`: as much as is asked for.
+    pub device: Option<Rate>,
+    pub policy: Policy,
+    /// After the last phase they get no more.
+    pub greedy: Vec<Greedy>,
+    /// Class 0, of weight 1, has sent so much before that virtual time wraps round after so many bytes.
+    pub wraps_after: Option<u32>,
+    /// The others have sent nothing before.
+    pub absent: bool,
+    pub phases: Vec<Phase>,
+}
+
+impl Case {
+    /// Nothing happens.
+    pub fn of(policy: Policy) -> Case {
+        Case {
+            start_ns: 0,
+            device: None,
+            policy,
+            greedy: Vec::new(),
+            wraps_after: None,
+            absent: false,
+            phases: Vec::new(),
+        }
+    }
+
+    /// What the traffic is measured against.
+    pub fn pace(&self) -> Rate {
+        self.policy.link.or(self.device).unwrap_or(Rate::whole(80))
+    }
+
+    /// The longest packet of each class.
+    pub fn longest(&self) -> Vec<u32> {
+        let mut longest = vec![0; abi::SL_CLASSES as usize];
+        let arrivals = self.phases.iter().flat_map(|phase| &phase.arrivals).map(|arrival| (arrival.class, arrival.len));
+        let greedy = self.greedy.iter().flat_map(|greedy| greedy.lengths.iter().map(|&len| (greedy.class, len)));
+        for (class, len) in arrivals.chain(greedy) {
+            longest[class as usize] = len.max(longest[class as usize]);
+        }
+        longest
+    }
+}
+
+/// Which classes always have packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Greed {
+    Nobody,
+    First,
+    /// All but the first.
+    Others,
+    Some,
+    All,
+}
+
+/// Which traffic and which policies a law is about. What is not asked for is not in them.
+#[derive(Clone, Debug)]
+pub struct Mix {
+    kinds: Vec<u32>,
+    ranks: Vec<u32>,
+    ceilings: bool,
+    guarantees: bool,
+    policing: bool,
+    limits: bool,
+    framing: bool,
+    changes: bool,
+    lateness: bool,
+    steady: bool,
+    worn: bool,
+    absent: bool,
+    lulls: bool,
+    greed: Greed,
+}
+
+pub const KINDS: std::ops::Range<u32> = 0..abi::SL_KINDS;
+pub const RANKS: std::ops::Range<u32> = 0..abi::SL_RANKS;
+
+/// Traffic for these disciplines (`enum sl_kind`), with every rank function.
+pub fn of(kinds: impl IntoIterator<Item = u32>) -> Mix {
+    Mix {
+        kinds: kinds.into_iter().collect(),
+        ranks: RANKS.collect(),
+        ceilings: false,
+        guarantees: false,
+        policing: false,
+        limits: false,
+        framing: false,
+        changes: false,
+        lateness: false,
+        steady: false,
+        worn: false,
+        absent: false,
+        lulls: false,
+        greed: Greed::Nobody,
+    }
+}
+
+impl Mix {
+    /// PIFO by these (`enum sl_rank`).
+    pub fn ranks(mut self, ranks: impl IntoIterator<Item = u32>) -> Mix {
+        self.ranks = ranks.into_iter().collect();
+        self
+    }
+
+    pub fn ceilings(mut self) -> Mix {
+        self.ceilings = true;
+        self
+    }
+
+    pub fn guarantees(mut self) -> Mix {
+        self.guarantees = true;
+        self
+    }
+
+    pub fn policing(mut self) -> Mix {
+        self.policing = true;
+        self
+    }
+
+    /// Few packets, bytes or slots.
+    pub fn limits(mut self) -> Mix {
+        self.limits = true;
+        self
+    }
+
+    /// Overhead, least frame and cells of the link below.
+    pub fn framing(mut self) -> Mix {
+        self.framing = true;
+        self
+    }
+
+    /// Other policies take force in between, and queues are cleared.
+    pub fn changes(mut self) -> Mix {
+        self.changes = true;
+        self
+    }
+
+    /// Wake-ups that come late.
+    pub fn lateness(mut self) -> Mix {
+        self.lateness = true;
+        self
+    }
+
+    /// A link of whole ns for a byte and no burst: the constant-rate server of the theorems.
+    pub fn steady(mut self) -> Mix {
+        self.steady = true;
+        self
+    }
+
+    /// Schedulers that have sent so much that virtual time is about to wrap round.
+    pub fn worn(mut self) -> Mix {
+        self.worn = true;
+        self
+    }
+
+    /// Nobody else has sent anything meanwhile.
+    pub fn absent(mut self) -> Mix {
+        self.absent = true;
+        self
+    }
+
+    /// Often, few classes that send in short bursts, and the link is idle in between.
+    pub fn lulls(mut self) -> Mix {
+        self.lulls = true;
+        self
+    }
+
+    pub fn greedy(mut self, greed: Greed) -> Mix {
+        self.greed = greed;
+        self
+    }
+
+    pub fn cases(self) -> BoxedStrategy<Case> {
+        let start = prop_oneof![Just(0u64), 0u64..1_000_000_000, Just(1_700_000_000_000_000_000)];
+        let size =
+            prop_oneof![3 => 2usize..6, 1 => 6usize..=20, 1 => Just(1usize), 1 => Just(abi::SL_CLASSES as usize)];
+        let absent = self.absent;
+        let soon = prop_oneof![1u32..3_000, 1u32..100_000, 1u32..1_000_000];
+        let worn = if self.worn { option::weighted(0.3, soon).boxed() } else { Just(None).boxed() };
+        // How many classes, how many phases at most, and how many arrivals in a phase at most.
+        let size = match (self.lulls, self.greed) {
+            (true, _) => prop_oneof![2 => (2usize..5, Just((16, 4))), 1 => (size, Just((6, 40)))].boxed(),
+            (_, Greed::All) => (size, Just((2, 0))).boxed(),
+            _ => (size, Just((6, 40))).boxed(),
+        };
+        (start, size, worn)
+            .prop_flat_map(move |(start_ns, (size, (phases, arrivals)), wraps_after)| {
+                let device = if self.steady { Just(None).boxed() } else { option::weighted(0.3, rate(0)).boxed() };
+                (
+                    (Just(start_ns), Just(wraps_after)),
+                    device,
+                    self.policy(size),
+                    self.greed(size),
+                    vec(self.phase(size, arrivals), 1..=phases),
+                )
+            })
+            .prop_map(move |((start_ns, wraps_after), device, mut policy, greedy, phases)| {
+                if wraps_after.is_some() {
+                    let class = &mut policy.classes[0];
+                    *class = ClassPolicy { weight: 1, policed: false, ceil: None, rate: None, ..*class };
+                }
+                // Who always has packets is not refused any.
+                greedy.iter().for_each(|greedy| policy.classes[greedy.class as usize].policed = false);
+                if let (Some(link), false) = (&mut policy.link, greedy.is_empty()) {
+                    // Short packets without end would fill a long burst one by one.
+                    link.burst_ns = link.burst_ns.min(100_000);
+                }
+                // Something must take time, or nothing is ever queued.
+                let device = if policy.link.is_none() { device.or(Some(Rate::whole(80))) } else { device };
+                Case { start_ns, device, policy, greedy, wraps_after, absent, phases }
+            })
+            .boxed()
+    }
+
+    fn policy(&self, size: usize) -> BoxedStrategy<Policy> {
+        let link = if self.steady {
+            whole_rate().prop_map(Some).boxed()
+        } else {
+            option::weighted(0.7, rate(10_000_000)).boxed()
+        };
+        let framing = if self.framing {
+            prop_oneof![
+                2 => Just((0i32, 0u32, abi::SL_CELLS_NONE)),
+                1 => (-14i32..60, 0u32..128, 0u32..=abi::SL_CELLS_PTM)
+            ]
+            .boxed()
+        } else {
+            Just((0, 0, abi::SL_CELLS_NONE)).boxed()
+        };
+        let slots = if self.limits {
+            prop_oneof![4 => Just(abi::SL_SLOTS), 1 => 1u32..40].boxed()
+        } else {
+            Just(abi::SL_SLOTS).boxed()
+        };
+        let rank = select(self.ranks.clone()).prop_flat_map(|rank| (Just(rank), shift(rank)));
+        (select(self.kinds.clone()), rank, slots, framing, link, vec(self.class(), size))
+            .prop_map(|(kind, (rank, rank_shift), slots, (overhead_bytes, mpu_bytes, cells), link, classes)| Policy {
+                kind,
+                rank,
+                rank_shift,
+                slots,
+                overhead_bytes,
+                mpu_bytes,
+                cells,
+                link,
+                classes,
+            })
+            .boxed()
+    }
+
+    fn class(&self) -> BoxedStrategy<ClassPolicy> {
+        let some = |yes: bool, share: f64| {
+            if yes { option::weighted(share, rate(5_000_000)).boxed() } else { Just(None).boxed() }
+        };
+        let limits = if self.limits {
+            prop_oneof![
+                4 => Just((10_000u32, u32::MAX)),
+                1 => (0u32..20, Just(u32::MAX)),
+                1 => (Just(10_000u32), 0u32..100_000)
+            ]
+            .boxed()
+        } else {
+            Just((u32::MAX, u32::MAX)).boxed()
+        };
+        let policed = if self.policing { prop::bool::weighted(0.2).boxed() } else { Just(false).boxed() };
+        let weight = prop_oneof![2 => Just(1u32), 4 => 1u32..20, 1 => 1u32..=65_535];
+        let quantum = prop_oneof![Just(1_500u32), 200u32..20_000, 1u32..200];
+        let budget = prop_oneof![0u64..1_000_000, 0u64..100_000_000];
+        let level = prop_oneof![0u32..4, 0u32..abi::SL_CLASSES];
+        (level, weight, quantum, budget, limits, policed, some(self.ceilings, 0.4), some(self.guarantees, 0.3))
+            .prop_map(|(level, weight, quantum, budget_ns, (limit_pkts, limit_bytes), policed, ceil, rate)| {
+                ClassPolicy { level, weight, quantum, budget_ns, limit_pkts, limit_bytes, policed, ceil, rate }
+            })
+            .boxed()
+    }
+
+    fn greed(&self, size: usize) -> BoxedStrategy<Vec<Greedy>> {
+        let some = move |classes: Vec<u32>| -> BoxedStrategy<Vec<Greedy>> {
+            let greedy = |class| vec(length(), 1..4).prop_map(move |lengths| Greedy { class, lengths });
+            classes.into_iter().map(greedy).collect::<Vec<_>>().boxed()
+        };
+        match self.greed {
+            Greed::Nobody => Just(Vec::new()).boxed(),
+            Greed::First => some(vec![0]),
+            Greed::Some => vec(any::<bool>(), size)
+                .prop_flat_map(move |chosen| some((0..size as u32).filter(|&class| chosen[class as usize]).collect()))
+                .boxed(),
+            Greed::Others => some((1..size as u32).collect()),
+            Greed::All => some((0..size as u32).collect()),
+        }
+    }
+
+    fn phase(&self, size: usize, most: usize) -> BoxedStrategy<Phase> {
+        let before = if self.changes {
+            prop_oneof![
+                4 => Just(Change::No),
+                1 => Just(Change::Clear),
+                4 => self.policy(size).prop_map(|policy| Change::Configure(Box::new(policy)))
+            ]
+            .boxed()
+        } else {
+            Just(Change::No).boxed()
+        };
+        let late = if self.lateness { prop_oneof![Just(0u64), 0u64..2_000_000].boxed() } else { Just(0).boxed() };
+        let pause = prop_oneof![Just(0u32), 0u32..30, Just(if self.greed == Greed::Nobody { 1_000 } else { 100 })];
+        // The load of a phase in percent of the pace: overload, about full, and draining.
+        (before, select(vec![10u32, 60, 95, 150, 600]), pause, late)
+            .prop_flat_map(move |(before, load, pause, late_ns)| {
+                let arrival = (0..200_000 / load, 0..size as u32, frame(), copies());
+                (Just(before), vec(arrival, 0..=most), Just(pause), Just(late_ns))
+            })
+            .prop_map(|(before, arrivals, pause, late_ns)| {
+                let arrivals = arrivals
+                    .into_iter()
+                    .map(|(gap, class, (len, segments), copies)| Arrival { gap, class, len, segments, copies })
+                    .collect();
+                Phase { before, arrivals, pause, late_ns }
+            })
+            .boxed()
+    }
+}
+
+/// Rates around those of a home and of a data centre, never below `least` bit/s.
+fn rate(least: u64) -> impl Strategy<Value = Rate> + Clone {
+    let bps = select(vec![100_000u64, 2_500_000, 20_000_000, 333_333_333, 1_000_000_000, 10_000_000_000]);
+    let burst = prop_oneof![Just(0u64), 0u64..100_000, 0u64..20_000_000];
+    (bps, burst).prop_map(move |(bps, burst_ns)| Rate::bps(bps.max(least), burst_ns))
+}
+
+fn whole_rate() -> impl Strategy<Value = Rate> {
+    prop_oneof![1u64..10, 10u64..2000].prop_map(Rate::whole)
+}
+
+fn length() -> impl Strategy<Value = u32> {
+    prop_oneof![
+        4 => 40u32..=100,
+        4 => 40u32..=1514,
+        3 => Just(1514u32),
+        3 => 40u32..=9000,
+        1 => Just(65_000u32)
+    ]
+}
+
+/// A packet and what it becomes on the wire.
+fn frame() -> impl Strategy<Value = (u32, u32)> {
+    (length(), any::<bool>()).prop_map(|(len, split)| (len, if split && len > 1514 { len.div_ceil(1514) } else { 1 }))
+}
+
+fn copies() -> impl Strategy<Value = u32> {
+    prop_oneof![4 => Just(1u32), 2 => 1u32..6, 1 => 5u32..30]
+}
+
+/// Resolutions that suit a rank function, so that its window mostly fits.
+fn shift(rank: u32) -> BoxedStrategy<u32> {
+    match rank {
+        abi::SL_RANK_PRIORITY => Just(0).boxed(),
+        abi::SL_RANK_SHORTEST_PACKET | abi::SL_RANK_LEAST_ATTAINED => prop_oneof![0u32..12, 4u32..12].boxed(),
+        abi::SL_RANK_START_TIME_FAIR => (20u32..44).boxed(),
+        _ => prop_oneof![10u32..24, 16u32..24].boxed(),
+    }
+}

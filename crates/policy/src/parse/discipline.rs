@@ -1,0 +1,147 @@
+//! `scheduler` and `rank`, and which keys they ask of a class or have no place for.
+
+use super::object::{Field, Object, Reader};
+use crate::diagnostic::{Diagnostic, Kind};
+use crate::rank::Rank;
+use crate::scheduler::Scheduler;
+use crate::suggest;
+
+/// Reads the discipline; None if either key cannot be read.
+pub(super) fn read(reader: &mut Reader, object: &Object) -> Option<(Scheduler, Rank)> {
+    let scheduler = reader
+        .required(object, "scheduler", &format!("add one of: {}", scheduler_names().join(", ")))
+        .and_then(|field| scheduler(reader, field));
+    let rank = match object.get("rank") {
+        Some(field) => rank(reader, field),
+        None => Some(Rank::default()),
+    };
+    if let (Some(scheduler), Some(field)) = (scheduler, object.get("rank")) {
+        if scheduler != Scheduler::Pifo {
+            let finding = Diagnostic::error(Kind::Scheduler, "\"rank\" is for scheduler pifo only")
+                .at(field.key_span.clone(), "says what a PIFO orders by")
+                .at(object.get("scheduler").map(|field| field.span()), "has an order of its own")
+                .help("remove it, or write `\"scheduler\": \"pifo\"`");
+            reader.report(finding);
+        }
+    }
+    Some((scheduler?, rank?))
+}
+
+fn scheduler_names() -> Vec<&'static str> {
+    Scheduler::ALL.iter().map(|scheduler| scheduler.name()).collect()
+}
+
+fn scheduler(reader: &mut Reader, field: &Field) -> Option<Scheduler> {
+    let known = scheduler_names();
+    let text = reader.string(field, &format!("one of: {}", known.join(", ")))?;
+    let scheduler = Scheduler::ALL.iter().find(|scheduler| scheduler.name() == text);
+    if scheduler.is_none() {
+        report_unknown(reader, field, text, scheduler_suggestion(text), &known);
+    }
+    scheduler.copied()
+}
+
+fn rank(reader: &mut Reader, field: &Field) -> Option<Rank> {
+    let known: Vec<&str> = Rank::ALL.iter().map(|rank| rank.name()).collect();
+    let text = reader.string(field, &format!("one of: {}", known.join(", ")))?;
+    let rank = Rank::ALL.iter().find(|rank| rank.name() == text);
+    if rank.is_none() {
+        let near = Rank::meant_by(text).map(Rank::name).or_else(|| suggest::nearest(text, &known));
+        report_unknown(reader, field, text, near.map(|near| format!("\"{near}\"")), &known);
+    }
+    rank.copied()
+}
+
+/// What somebody who writes this as the scheduler probably means: a scheduler, or a rank of a PIFO.
+fn scheduler_suggestion(text: &str) -> Option<String> {
+    if let Some(scheduler) = Scheduler::meant_by(text) {
+        return Some(format!("\"{scheduler}\""));
+    }
+    let rank = Rank::ALL.iter().copied().find(|rank| rank.name() == text).or_else(|| Rank::meant_by(text));
+    if let Some(rank) = rank {
+        return Some(format!("\"pifo\" with `\"rank\": \"{rank}\"`"));
+    }
+    suggest::nearest(text, &scheduler_names()).map(|near| format!("\"{near}\""))
+}
+
+fn report_unknown(reader: &mut Reader, field: &Field, text: &str, near: Option<String>, known: &[&str]) {
+    let mut finding = Diagnostic::error(Kind::UnknownValue, format!("there is no {} \"{text}\"", field.key))
+        .at(field.span(), "not known");
+    if let Some(near) = near {
+        finding = finding.help(format!("did you mean {near}?"));
+    }
+    reader.report(finding.help(format!("one of: {}", known.join(", "))));
+}
+
+/// What the discipline asks of a class, and what it cannot give one. `who` names the class.
+pub(super) fn check_class(reader: &mut Reader, object: &Object, who: &str, (scheduler, rank): (Scheduler, Rank)) {
+    let mut required = |key: &str, cure: String| {
+        if object.get(key).is_none() {
+            let finding = Diagnostic::error(Kind::MissingKey, format!("{who} has no \"{key}\""))
+                .at(object.brace(), format!("\"{key}\" is missing here"))
+                .help(cure);
+            reader.report(finding);
+        }
+    };
+    if scheduler == Scheduler::StrictPriority {
+        required("priority", "strict_priority orders the classes by it, 0 is the most urgent".into());
+    } else if scheduler.uses_priority(rank) {
+        required("priority", "pifo orders by it, 0 is the most urgent, unless \"rank\" names something else".into());
+    }
+    if scheduler.uses_budget(rank) {
+        let cure =
+            format!("rank {rank} orders by it: add how long a packet may take, as in `\"latency_budget\": \"5ms\"`");
+        required("latency_budget", cure);
+    }
+    if let (Scheduler::Pifo, Some(field)) = (scheduler, object.get("rate")) {
+        let finding = Diagnostic::error(Kind::Scheduler, format!("{who} is guaranteed a rate, which pifo cannot give"))
+            .at(field.span(), "a PIFO serves by rank alone")
+            .help(match rank {
+                Rank::Priority => "remove it and give the class a lower \"priority\" number, or use another scheduler",
+                Rank::EarliestDeadline | Rank::Slack => {
+                    "remove it and give the class a shorter \"latency_budget\", or use another scheduler"
+                }
+                Rank::StartTimeFair => "remove it and give the class a larger \"weight\", or use another scheduler",
+                Rank::ShortestPacket | Rank::LeastAttainedService => "remove it, or use another rank or scheduler",
+            });
+        reader.report(finding);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedulers_are_suggested_by_their_other_names() {
+        for (text, suggestion) in [
+            ("wfq", "\"weighted_fair_queuing\""),
+            ("wf2q", "\"weighted_fair_queuing\""),
+            ("weighted_fair_queueing", "\"weighted_fair_queuing\""),
+            ("pfo", "\"pifo\""),
+            ("PIFO", "\"pifo\""),
+            ("eedvf", "\"eevdf\""),
+            ("edf", "\"pifo\" with `\"rank\": \"earliest_deadline\"`"),
+            ("shortest_packet", "\"pifo\" with `\"rank\": \"shortest_packet\"`"),
+            ("rr", "\"round_robin\""),
+        ] {
+            assert_eq!(scheduler_suggestion(text).as_deref(), Some(suggestion), "{text}");
+        }
+        assert_eq!(scheduler_suggestion("cake"), None);
+    }
+
+    #[test]
+    fn ranks_are_suggested_by_their_other_names() {
+        for (text, rank) in [
+            ("edf", Rank::EarliestDeadline),
+            ("sjf", Rank::ShortestPacket),
+            ("srpt", Rank::ShortestPacket),
+            ("las", Rank::LeastAttainedService),
+            ("STFQ", Rank::StartTimeFair),
+            ("sfq", Rank::StartTimeFair),
+            ("lstf", Rank::Slack),
+        ] {
+            assert_eq!(Rank::meant_by(text), Some(rank), "{text}");
+        }
+    }
+}
