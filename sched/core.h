@@ -131,7 +131,7 @@ SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 	q->len_bytes = p->len_bytes;
 	q->wire_bytes = wire;
 	q->arrived_ns = now_ns;
-	if (s->kind == SL_PIFO)
+	if (SL_KIND_OF(s) == SL_PIFO)
 		pifo_arrive(s, k, slot);
 	else
 		queue_push(s, &k->queue, slot, !k->backlog_pkts);
@@ -171,7 +171,7 @@ SL_FN struct sl_verdict sl_dequeue(struct sl_sched *s, u64 now_ns)
 	first = s->ready & s->green;
 	v.class = sl_unlikely(first) ? sl_lowest(first) : sl_pick(s);
 	k = class_at(s, v.class);
-	v.slot = s->kind == SL_PIFO ? pifo_take(s, k) : queue_pop(s, &k->queue);
+	v.slot = SL_KIND_OF(s) == SL_PIFO ? pifo_take(s, k) : queue_pop(s, &k->queue);
 	q = sl_at(s->slot, v.slot);
 	v.action = SL_SEND;
 	v.len_bytes = q->len_bytes;

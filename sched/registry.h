@@ -19,6 +19,11 @@
 #include "strict_priority.h"
 #include "weighted_fair_queuing.h"
 
+/* Which discipline s runs. A constant here leaves the others out: one discipline, compiled in. */
+#ifndef SL_KIND_OF
+#define SL_KIND_OF(s) ((s)->kind)
+#endif
+
 #define SL_DISCIPLINES(X)                \
 	X(SL_STRICT_PRIORITY, sp)        \
 	X(SL_DEFICIT_ROUND_ROBIN, drr)   \
@@ -30,7 +35,7 @@
 SL_FN void sl_join(struct sl_sched *s, u32 c)
 {
 	s->ready |= SL_BIT(c);
-	switch (s->kind) {
+	switch (SL_KIND_OF(s)) {
 #define X(kind, prefix)              \
 	case kind:                   \
 		prefix##_join(s, c); \
@@ -43,7 +48,7 @@ SL_FN void sl_join(struct sl_sched *s, u32 c)
 SL_FN void sl_leave(struct sl_sched *s, u32 c)
 {
 	s->ready &= ~SL_BIT(c);
-	switch (s->kind) {
+	switch (SL_KIND_OF(s)) {
 #define X(kind, prefix)               \
 	case kind:                    \
 		prefix##_leave(s, c); \
@@ -55,7 +60,7 @@ SL_FN void sl_leave(struct sl_sched *s, u32 c)
 
 SL_FN void sl_stay(struct sl_sched *s, u32 c)
 {
-	switch (s->kind) {
+	switch (SL_KIND_OF(s)) {
 #define X(kind, prefix)              \
 	case kind:                   \
 		prefix##_stay(s, c); \
@@ -67,7 +72,7 @@ SL_FN void sl_stay(struct sl_sched *s, u32 c)
 
 SL_FN u32 sl_pick(struct sl_sched *s)
 {
-	switch (s->kind) {
+	switch (SL_KIND_OF(s)) {
 #define X(kind, prefix) \
 	case kind:      \
 		return prefix##_pick(s);
@@ -79,7 +84,7 @@ SL_FN u32 sl_pick(struct sl_sched *s)
 
 SL_FN void sl_charge(struct sl_sched *s, u32 c, u32 bytes)
 {
-	switch (s->kind) {
+	switch (SL_KIND_OF(s)) {
 #define X(kind, prefix)                       \
 	case kind:                            \
 		prefix##_charge(s, c, bytes); \

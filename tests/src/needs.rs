@@ -15,6 +15,8 @@ pub enum Need {
     NoBpfQdisc,
     /// Programs attached to tc by links.
     Tcx,
+    /// Loops of programs that the verifier walks once (bpf_for).
+    OpenCodedLoops,
     /// Time that counts instructions: without it, no rate is exact.
     Icount,
     /// Time as usual.
@@ -32,10 +34,11 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 13] = [
+    const ALL: [Need; 14] = [
         Need::BpfQdisc,
         Need::NoBpfQdisc,
         Need::Tcx,
+        Need::OpenCodedLoops,
         Need::Icount,
         Need::NoIcount,
         Need::Htb,
@@ -53,6 +56,7 @@ impl Need {
             Need::BpfQdisc => "no BPF qdisc",
             Need::NoBpfQdisc => "has BPF qdisc",
             Need::Tcx => "no tcx",
+            Need::OpenCodedLoops => "no bpf_for",
             Need::Icount => "not icount",
             Need::NoIcount => "exact ones run",
             Need::Htb => "no HTB",
@@ -71,6 +75,7 @@ impl Need {
             Need::BpfQdisc => has_symbol("bpf_qdisc_skb_drop"),
             Need::NoBpfQdisc => !has_symbol("bpf_qdisc_skb_drop"),
             Need::Tcx => release() >= (6, 6),
+            Need::OpenCodedLoops => has_symbol("bpf_iter_num_new"),
             Need::Icount => is_icount(),
             Need::NoIcount => !is_icount(),
             Need::Htb => in_scratch("tc qdisc add dev lo root htb"),

@@ -26,6 +26,8 @@ pod!(
     sl_prefix,
     sl_live,
     sl_police_state,
+    sl_op,
+    sl_trace,
 );
 
 /// A zeroed value on the heap; some of these structs are too large for a stack.

@@ -15,6 +15,7 @@ mod mq;
 mod neighbours;
 mod shaping;
 mod shares;
+mod twin;
 mod vanishing;
 mod xdp;
 
@@ -39,6 +40,7 @@ pub fn all() -> Vec<Suite> {
         mq::suite(),
         xdp::suite(),
         crash::suite(),
+        twin::suite(),
     ]
 }
 

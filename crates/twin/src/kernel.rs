@@ -1,0 +1,87 @@
+//! The twin in the kernel.
+
+use crate::Error;
+use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
+use sluice_abi as abi;
+use std::time::{Duration, Instant};
+
+macro_rules! object {
+    ($name:literal) => {
+        include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o"))
+    };
+}
+
+/// The core with every discipline.
+pub const ALL: &[u8] = object!("twin");
+/// With one alone, by `enum sl_kind`.
+pub const ALONE: [&[u8]; abi::SL_KINDS as usize] =
+    [object!("twin0"), object!("twin1"), object!("twin2"), object!("twin3"), object!("twin4"), object!("twin5")];
+
+/// What the verifier made of the core.
+#[derive(Debug, Clone, Copy)]
+pub struct Cost {
+    /// Instructions that it walked.
+    pub verified_instructions: u32,
+    /// Time to load, verification included.
+    pub load: Duration,
+}
+
+pub struct Kernel {
+    object: Object,
+    load: Duration,
+}
+
+impl Kernel {
+    pub fn load(object: &[u8]) -> Result<Kernel, Error> {
+        let open = ObjectBuilder::default().open_memory(object)?;
+        let before = Instant::now();
+        let object = open.load()?;
+        Ok(Kernel { object, load: before.elapsed() })
+    }
+
+    pub fn cost(&self) -> Cost {
+        let program = self.object.progs().find(|program| program.name() == "sl_twin").expect("the object has it");
+        let mut info = libbpf_sys::bpf_prog_info::default();
+        let mut size = size_of_val(&info) as u32;
+        // SAFETY: the program is loaded, and info holds size bytes.
+        unsafe {
+            let fd = libbpf_sys::bpf_program__fd(program.as_libbpf_object().as_ptr());
+            libbpf_sys::bpf_obj_get_info_by_fd(fd, (&raw mut info).cast(), &mut size);
+        }
+        Cost { verified_instructions: info.verified_insns, load: self.load }
+    }
+
+    pub fn configure(&self, confs: &[abi::sl_sched_conf]) -> Result<(), Error> {
+        for (key, conf) in (0u32..).zip(confs) {
+            self.map("confs").update(&key.to_ne_bytes(), abi::bytes_of(conf), MapFlags::ANY)?;
+        }
+        Ok(())
+    }
+
+    /// Plays a batch; gives it back with the answers.
+    pub fn play(&mut self, trace: &abi::sl_trace) -> Result<Box<abi::sl_trace>, Error> {
+        self.map("trace").update(&KEY, abi::bytes_of(trace), MapFlags::ANY)?;
+        let program = self.object.progs_mut().find(|program| program.name() == "sl_twin").expect("the object has it");
+        let status = program.test_run(ProgramInput::default())?.return_value;
+        if status != 0 {
+            return Err(Error(format!("the program in the kernel ended with {status}")));
+        }
+        let bytes = self.map("trace").lookup(&KEY, MapFlags::ANY)?.unwrap_or_default();
+        abi::read_pod(&bytes).ok_or_else(|| Error("the trace in the kernel has another size".to_owned()))
+    }
+
+    /// Where the state in the kernel first differs from this one.
+    pub fn first_difference(&self, native: &[u8]) -> Result<Option<usize>, Error> {
+        let bytes = self.map("state").lookup(&KEY, MapFlags::ANY)?.unwrap_or_default();
+        if bytes.len() != native.len() {
+            return Err(Error(format!("the state has {} bytes in the kernel, {} natively", bytes.len(), native.len())));
+        }
+        Ok(bytes.iter().zip(native).position(|(a, b)| a != b))
+    }
+
+    fn map(&self, name: &str) -> impl MapCore {
+        self.object.maps().find(|map| map.name() == name).expect("the object has it")
+    }
+}
+
+const KEY: [u8; 4] = [0; 4];

@@ -1,0 +1,24 @@
+//! The core in the kernel and the native build of it: one trace, equal answers, equal state.
+
+use crate::lab::Lab;
+use crate::needs::{Need, is_icount};
+use crate::suite::Suite;
+
+pub fn suite() -> Suite {
+    Suite::new("twin").any("the_core_in_the_kernel_equals_the_native_one", &[Need::OpenCodedLoops], equal)
+}
+
+fn equal(_: &Lab) {
+    let seed = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_nanos() as u64);
+    let operations = if is_icount() { 50_000 } else { 1_000_000 };
+    for kind in (0..sluice_twin::DISCIPLINES.len()).map(Some).chain([None]) {
+        let name = kind.map_or("all in turn", |kind| sluice_twin::DISCIPLINES[kind]);
+        match sluice_twin::compare(kind.map(|kind| kind as u32), operations, seed) {
+            Ok(s) => {
+                eprintln!("    {name}: {} operations equal, {} sent, seed {seed}", s.operations, s.sent);
+                assert!(s.sent > s.operations / 5 && s.refused > 0 && s.waits > 0, "an idle trace: {s:?}");
+            }
+            Err(error) => panic!("{name}: {error}"),
+        }
+    }
+}
