@@ -1,14 +1,26 @@
 #!/usr/bin/env bash
-# Prints a policy of eight classes whose last rule of N matches the game packet of this bench. N is 1 or more.
+# CLASSES RULES [SCHEDULER [KEY=VALUE]...]. Prints a policy of CLASSES classes and RULES rules (as many or more); the last CLASSES rules send UDP port
+# 3074 + n to class n. KEY=VALUE adds a key at the top, VALUE in JSON.
 set -euo pipefail
-rules=$1 limit=${2:-1000}
-echo '{ "scheduler": "'"${3:-strict_priority}"'", "classes": ['
-for class in 0 1 2 3 4 5 6 7; do
-  [ "$class" = 0 ] || echo ,
-  printf '  { "id": %d, "name": "c%d", "priority": %d, "limit": %d }' "$class" "$class" "$class" "$limit"
+classes=$1 rules=$2 scheduler=${3:-strict_priority}
+shift 2
+[ $# -eq 0 ] || shift
+limit=$((classes > 8 ? 200 : 1000))
+echo '{ "scheduler": "'"$scheduler"'",'
+for setting in "$@"; do printf '"%s": %s,\n' "${setting%%=*}" "${setting#*=}"; done
+echo '"classes": ['
+for ((n = 0; n < classes; n++)); do
+  [ "$n" = 0 ] || echo ,
+  printf '{ "id": %d, "name": "c%d", "priority": %d, "limit": %d' "$n" "$n" "$n" "$limit"
+  case " $* " in *earliest_deadline* | *slack*) printf ', "latency_budget": "%dms"' $((n + 1)) ;; esac
+  printf ' }'
 done
-echo '], "default_class": 7, "rules": ['
-for ((n = 1; n < rules; n++)); do
-  printf '  { "priority": %d, "protocol": "udp", "dst_port_min": %d, "class_id": %d },\n' "$n" $((20000 + n)) $((n % 8))
+echo '], "rules": ['
+for ((n = 0; n < rules - classes; n++)); do
+  printf '{ "priority": %d, "protocol": "udp", "dst_port_min": %d, "class_id": %d },\n' "$n" $((20000 + n)) $((n % classes))
 done
-printf '  { "priority": %d, "name": "game", "protocol": "udp", "dst_port_min": 3074, "class_id": 1 } ] }\n' "$rules"
+for ((n = 0; n < classes; n++)); do
+  [ "$n" = 0 ] || echo ,
+  printf '{ "priority": %d, "protocol": "udp", "dst_port_min": %d, "class_id": %d }' $((rules + n)) $((3074 + n)) "$n"
+done
+echo '] }'
