@@ -119,8 +119,7 @@ struct sl_tables {
 };
 
 struct sl_live {
-	u32 buffer;  /* which of the SL_BUFFERS tables is in force */
-	u32 pad;
+	u64 word; /* generation << 32 | which of the SL_BUFFERS tables is in force: read and written in one go */
 };
 
 /* Longest-prefix key: IPv4 addresses as ::ffff:a.b.c.d, preceded by the buffer that the prefix belongs to. */

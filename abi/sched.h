@@ -148,7 +148,7 @@ struct sl_sched {
 	u32 mpu_bytes;  /* the least that a frame takes there */
 	u32 cells;  /* enum sl_cells */
 	u32 ifindex;  /* where this instance runs; 0: nowhere */
-	u32 pad2;
+	u32 framed;  /* one of the three above counts */
 	struct sl_bucket link;
 	struct sl_tournament starts; /* by virtual start: WFQ all, EEVDF those not eligible yet */
 	struct sl_tournament deadlines; /* EEVDF: those eligible */

@@ -2,7 +2,7 @@
 /*
  * Engine qdisc: the core as a Linux qdisc. Slot i of instance n holds an skb, owned by a kptr in an array map: no lock of
  * our own and no allocation, since the kernel calls these under the qdisc's lock. One object serves one interface: its root or
- * the children of its mq, and the ifb behind which what arrives is queued. Runs from Linux 6.16 (CONFIG_NET_SCH_BPF).
+ * the children of its mq, and the ifb behind which what arrives is queued. Runs from Linux 6.17 (CONFIG_NET_SCH_BPF).
  */
 #include "lib/kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -26,21 +26,47 @@ const volatile u32 sl_frame_bytes = 1518; /* longer packets may be super-packets
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 int bpf_dynptr_from_skb(struct __sk_buff *skb, u64 flags, struct bpf_dynptr *ptr) __ksym;
-void *bpf_dynptr_slice(const struct bpf_dynptr *ptr, u32 offset, void *buffer, u32 buffer__szk) __ksym;
 void bpf_qdisc_skb_drop(struct sk_buff *skb, struct bpf_sk_buff_ptr *to_free) __ksym;
 void bpf_kfree_skb(struct sk_buff *skb) __ksym;
 void bpf_qdisc_watchdog_schedule(struct Qdisc *sch, u64 expire_ns, u64 delta_ns) __ksym;
 void bpf_qdisc_bstats_update(struct Qdisc *sch, const struct sk_buff *skb) __ksym;
 
 struct sl_source {
-	struct bpf_dynptr *bytes;
+	struct sk_buff *skb;
+	const u8 *data;
+	u32 linear_bytes;
 };
 
-static __always_inline void *sl_pull_(struct sl_source *x, u32 off, void *buffer, u32 size)
+/* What is not in the linear part. */
+static __always_inline void *sl_pull_far(struct sl_source *x, u32 off, u32 size, void *buffer)
 {
-	return bpf_dynptr_slice(x->bytes, off, buffer, size);
+	struct bpf_dynptr bytes;
+
+	if (bpf_dynptr_from_skb((struct __sk_buff *)x->skb, 0, &bytes) || bpf_dynptr_read(buffer, size, &bytes, off, 0))
+		return NULL;
+	return buffer;
 }
-#define sl_pull(x, off, size, buffer) sl_pull_(x, off, buffer, size)
+
+/* Copies: directly from the linear part, which is memory that the verifier lets be read untrusted (from 6.17). */
+static __always_inline void *sl_pull(struct sl_source *x, u32 off, u32 size, void *buffer)
+{
+	const u8 *p = x->data + off;
+	u8 *to = buffer;
+	u32 i;
+
+	if (sl_unlikely(off + size > x->linear_bytes))
+		return sl_pull_far(x, off, size, buffer);
+#pragma unroll
+	for (i = 0; i + 8 <= size; i += 8)
+		*(u64 *)(to + i) = *(const u64 *)(p + i);
+	if (size & 4) {
+		*(u32 *)(to + i) = *(const u32 *)(p + i);
+		i += 4;
+	}
+	if (size & 2)
+		*(u16 *)(to + i) = *(const u16 *)(p + i);
+	return buffer;
+}
 
 #include "lib/parse.h"
 #include "lib/classify.h"
@@ -107,12 +133,12 @@ static __always_inline u32 sl_skb_segments(const struct sk_buff *skb, u32 bytes)
 }
 
 /* The configuration of the live buffer takes force if it has not yet. Negative: there is none. */
-static __always_inline int sl_sync(struct sl_sched *s, const struct sl_tables *t, u32 buffer, u64 now_ns)
+static __always_inline int sl_sync(struct sl_sched *s, u64 live, u64 now_ns)
 {
-	u32 key = buffer * SL_DIRECTIONS + sl_direction_of(s);
+	u32 key = sl_live_buffer(live) * SL_DIRECTIONS + sl_direction_of(s);
 	struct sl_sched_conf *conf;
 
-	if (sl_likely(s->generation == t->generation))
+	if (sl_likely(s->generation == sl_live_generation(live)))
 		return 0;
 	conf = bpf_map_lookup_elem(&sched_conf, &key);
 	if (!conf)
@@ -126,14 +152,12 @@ static __always_inline s32 sl_classify_here(struct sk_buff *skb, const struct sl
 {
 	u16 vlan = skb->vlan_proto ? skb->vlan_tci & 0xfff : SL_NO_VLAN;
 	u16 type = sl_l3_type ? __builtin_bswap16(skb->protocol) : 0;
-	struct bpf_dynptr bytes_of;
-	struct sl_source x = { &bytes_of };
+	struct sl_source x = { skb, skb->data, skb->len - skb->data_len };
 	struct sl_choice choice;
 	struct sl_headers h;
 
 	sl_headers_init(&h, vlan);
-	if (!bpf_dynptr_from_skb((struct __sk_buff *)skb, 0, &bytes_of))
-		sl_parse(&x, type, &h);
+	sl_parse(&x, type, &h);
 	choice = sl_classify(t, buffer, &h, skb->mark);
 	sl_count_parsed(&h, direction, choice.rule, segments, bytes);
 	if (sl_is_malformed(&h) && t->drop_malformed)
@@ -150,14 +174,15 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 	struct sl_held_packet *held;
 	struct sl_packet packet;
 	struct sl_tables *t;
+	u64 now, live = sl_live.word;
 	s32 class, slot;
-	u64 now;
 
-	t = sl_live_tables(&buffer);
+	buffer = sl_live_buffer(live);
+	t = bpf_map_lookup_elem(&tables, &buffer);
 	if (!s || !t)
 		goto drop;
 	now = bpf_ktime_get_ns();
-	if (sl_sync(s, t, buffer, now))
+	if (sl_sync(s, live, now))
 		goto drop;
 	packet.len_bytes = bytes;
 	packet.segments = sl_skb_segments(skb, bytes);
@@ -191,21 +216,17 @@ drop:
 SEC("struct_ops/sl_dequeue")
 struct sk_buff *BPF_PROG(sl_qdisc_dequeue, struct Qdisc *sch)
 {
-	u32 n = sch->limit, buffer;
+	u32 n = sch->limit;
 	struct sl_sched *s = sl_state_of(n);
 	struct sl_held_packet *held;
 	struct sl_verdict v;
-	struct sl_tables *t;
 	struct sk_buff *skb;
 	u64 now;
 
 	if (!s || !s->backlog_pkts)
 		return NULL;
-	t = sl_live_tables(&buffer);
-	if (!t)
-		return NULL;
 	now = bpf_ktime_get_ns();
-	if (sl_sync(s, t, buffer, now))
+	if (sl_sync(s, sl_live.word, now))
 		return NULL;
 	v = sl_dequeue(s, now);
 	if (v.action != SL_SEND) {

@@ -44,14 +44,13 @@ SL_FN struct sl_class *class_at(struct sl_sched *s, u32 c)
 	return sl_at(s->classes, c);
 }
 
-/* Class c has packets: it joins, or is held. */
-SL_FN void sl_offer(struct sl_sched *s, u32 c, u64 now_ns)
+/* Class c, which is *k, has packets: it joins, or is held. */
+SL_FN void sl_offer(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
 {
-	struct sl_class *k = class_at(s, c);
 	u64 opens;
 
 	if (k->policed || bucket_open(&k->ceil, now_ns)) {
-		sl_join(s, c);
+		sl_join(s, k, c);
 		return;
 	}
 	opens = bucket_opens_ns(&k->ceil);
@@ -73,7 +72,7 @@ SL_GLOBAL int sl_release(struct sl_sched *s SL_NONNULL, u64 now_ns)
 		left &= left - 1;
 		if (bucket_open(&class_at(s, c)->ceil, now_ns)) {
 			s->held &= ~SL_BIT(c);
-			sl_join(s, c);
+			sl_join(s, class_at(s, c), c);
 			continue;
 		}
 		opens = bucket_opens_ns(&class_at(s, c)->ceil);
@@ -136,7 +135,7 @@ SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 	else
 		queue_push(s, &k->queue, slot, !k->backlog_pkts);
 	if (!k->backlog_pkts)
-		sl_offer(s, p->class, now_ns);
+		sl_offer(s, k, p->class, now_ns);
 	k->backlog_pkts++;
 	k->backlog_bytes += p->len_bytes;
 	if (k->backlog_bytes > k->peak_backlog_bytes)
@@ -196,15 +195,15 @@ SL_FN struct sl_verdict sl_dequeue(struct sl_sched *s, u64 now_ns)
 			s->amber |= SL_BIT(v.class);
 		}
 	}
-	sl_charge(s, v.class, v.len_bytes);
+	sl_charge(s, k, v.len_bytes);
 	if (!k->backlog_pkts || !(k->policed || bucket_open(&k->ceil, now_ns))) {
-		sl_leave(s, v.class);
+		sl_leave(s, k, v.class);
 		if (k->backlog_pkts)
-			sl_offer(s, v.class, now_ns);
+			sl_offer(s, k, v.class, now_ns);
 	} else {
-		sl_stay(s, v.class);
+		sl_stay(s, k, v.class);
 	}
-	slot_give(s, v.slot);
+	slot_give(s, q, v.slot);
 	return v;
 }
 
@@ -261,6 +260,7 @@ SL_GLOBAL int sl_configure(struct sl_sched *s SL_NONNULL, const struct sl_sched_
 	s->overhead_bytes = f->overhead_bytes;
 	s->mpu_bytes = f->mpu_bytes;
 	s->cells = f->cells;
+	s->framed = f->overhead_bytes || f->mpu_bytes || f->cells;
 	bucket_configure(&s->link, f->link_cost, f->link_burst_ns, now_ns);
 	sl_for (c, SL_CLASSES)
 		*sl_at(s->level_classes, c) = 0;
@@ -275,8 +275,10 @@ SL_GLOBAL int sl_configure(struct sl_sched *s SL_NONNULL, const struct sl_sched_
 	if (s->kind == SL_PIFO)
 		pifo_form(s);
 	sl_for (c, SL_CLASSES) {
-		if (class_at(s, c)->backlog_pkts)
-			sl_offer(s, c, now_ns);
+		struct sl_class *k = class_at(s, c);
+
+		if (k->backlog_pkts)
+			sl_offer(s, k, c, now_ns);
 	}
 	return 0;
 }

@@ -70,37 +70,41 @@ SL_GLOBAL u32 drr_rounds(struct sl_sched *s SL_NONNULL, u64 set, u32 level)
 /* Whose turn it is among the classes of set, which share the cursor of level. set is not empty. */
 SL_FN u32 drr_turn(struct sl_sched *s, u64 set, u32 level)
 {
-	u8 *cursor = sl_at(s->cursor, level);
-	u32 c = *cursor;
+	struct sl_class *k;
+	u32 c;
 
-	if (set >> (c & 63) & 1 && sl_at(s->classes, c)->deficit_bytes > 0)
-		return c;
 	if (!(set & (set - 1))) {
 		c = sl_lowest(set);
-		sl_at(s->classes, c)->deficit_bytes = (s32)sl_at(s->classes, c)->quantum_bytes;
-		*cursor = (u8)c;
+		k = sl_at(s->classes, c);
+		k->deficit_bytes = (s32)k->quantum_bytes;
+		*sl_at(s->cursor, level) = (u8)c;
 		return c;
 	}
+	c = *sl_at(s->cursor, level);
+	if (set >> (c & 63) & 1 && sl_at(s->classes, c)->deficit_bytes > 0)
+		return c;
 	return drr_rounds(s, set, level);
 }
 
-SL_FN void drr_join(struct sl_sched *s, u32 c)
+SL_FN void drr_join(struct sl_sched *s, struct sl_class *k, u32 c)
 {
 	(void)s;
+	(void)k;
 	(void)c;
 }
 
-SL_FN void drr_leave(struct sl_sched *s, u32 c)
+SL_FN void drr_leave(struct sl_sched *s, struct sl_class *k, u32 c)
 {
-	struct sl_class *k = sl_at(s->classes, c);
-
+	(void)s;
+	(void)c;
 	if (k->deficit_bytes > 0)
 		k->deficit_bytes = 0;
 }
 
-SL_FN void drr_stay(struct sl_sched *s, u32 c)
+SL_FN void drr_stay(struct sl_sched *s, struct sl_class *k, u32 c)
 {
 	(void)s;
+	(void)k;
 	(void)c;
 }
 
@@ -109,9 +113,8 @@ SL_FN u32 drr_pick(struct sl_sched *s)
 	return drr_turn(s, s->ready, 0);
 }
 
-SL_FN void drr_charge(struct sl_sched *s, u32 c, u32 bytes)
+SL_FN void drr_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 {
-	struct sl_class *k = sl_at(s->classes, c);
-
+	(void)s;
 	k->deficit_bytes = sl_max(k->deficit_bytes - (s32)bytes, -SL_DRR_MOST_DEBT_BYTES);
 }

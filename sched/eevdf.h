@@ -53,18 +53,12 @@ SL_FN void eevdf_unplace(struct sl_sched *s, u32 c)
 		tournament_cut(&s->deadlines, c);
 }
 
-SL_GLOBAL int eevdf_join(struct sl_sched *s SL_NONNULL, u32 c)
+/* Class c joins others. */
+SL_GLOBAL int eevdf_enter(struct sl_sched *s SL_NONNULL, u32 c)
 {
 	struct sl_class *k = sl_at(s->classes, c);
 	u64 others = s->ready & ~SL_BIT(c);
 
-	if (!others) {
-		k->virtual_start = s->virtual_time;
-		s->weights = k->weight;
-		s->virtual_rest = 0;
-		eevdf_request(k);
-		return 0;
-	}
 	if (others & ~s->placed)
 		eevdf_place(s, sl_lowest(others)); /* it was alone */
 	s->virtual_time -= (u64)eevdf_shift(k->weight, k->virtual_lag, sl_max(s->weights, 1));
@@ -75,7 +69,20 @@ SL_GLOBAL int eevdf_join(struct sl_sched *s SL_NONNULL, u32 c)
 	return 0;
 }
 
-SL_GLOBAL int eevdf_leave(struct sl_sched *s SL_NONNULL, u32 c)
+SL_FN void eevdf_join(struct sl_sched *s, struct sl_class *k, u32 c)
+{
+	if (!is_alone(s->ready)) {
+		eevdf_enter(s, c);
+		return;
+	}
+	k->virtual_start = s->virtual_time;
+	s->weights = k->weight;
+	s->virtual_rest = 0;
+	eevdf_request(k);
+}
+
+/* Class c leaves others. */
+SL_GLOBAL int eevdf_exit(struct sl_sched *s SL_NONNULL, u32 c)
 {
 	struct sl_class *k = sl_at(s->classes, c);
 	s64 most = (s64)(SL_MOST_DEBT_BYTES * k->virtual_cost), lag = (s64)(s->virtual_time - k->virtual_start);
@@ -84,9 +91,20 @@ SL_GLOBAL int eevdf_leave(struct sl_sched *s SL_NONNULL, u32 c)
 	s->weights -= k->weight;
 	if (s->placed & SL_BIT(c))
 		eevdf_unplace(s, c);
-	if (s->weights)
-		s->virtual_time += (u64)eevdf_shift(k->weight, k->virtual_lag, s->weights);
+	s->virtual_time += (u64)eevdf_shift(k->weight, k->virtual_lag, sl_max(s->weights, 1));
 	return 0;
+}
+
+SL_FN void eevdf_leave(struct sl_sched *s, struct sl_class *k, u32 c)
+{
+	if (s->ready) {
+		eevdf_exit(s, c);
+		return;
+	}
+	k->virtual_lag = 0;
+	s->weights = 0;
+	if (s->placed)
+		eevdf_unplace(s, c);
 }
 
 /* Puts class c, which stands in from, where it belongs now. */
@@ -129,9 +147,8 @@ SL_FN u32 eevdf_pick(struct sl_sched *s)
 	return is_alone(s->ready) ? sl_lowest(s->ready) : eevdf_first(s);
 }
 
-SL_FN void eevdf_charge(struct sl_sched *s, u32 c, u32 bytes)
+SL_FN void eevdf_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 {
-	struct sl_class *k = sl_at(s->classes, c);
 	u64 weights = sl_max(s->weights, 1), sum;
 
 	virtual_charge(s, k, bytes);
@@ -142,16 +159,21 @@ SL_FN void eevdf_charge(struct sl_sched *s, u32 c, u32 bytes)
 		eevdf_request(k);
 }
 
-SL_GLOBAL int eevdf_stay(struct sl_sched *s SL_NONNULL, u32 c)
+SL_GLOBAL int eevdf_settle(struct sl_sched *s SL_NONNULL, u32 c)
 {
 	struct sl_class *k = sl_at(s->classes, c);
 	int early = virtual_before(s->virtual_time, k->virtual_start);
 
-	if (!(s->placed & SL_BIT(c)))
-		return 0;
 	if (is_alone(s->ready) || early == !tournament_has(&s->starts, c))
 		eevdf_unplace(s, c);
 	if (!is_alone(s->ready))
 		eevdf_place(s, c);
 	return 0;
+}
+
+SL_FN void eevdf_stay(struct sl_sched *s, struct sl_class *k, u32 c)
+{
+	(void)k;
+	if (s->placed & SL_BIT(c))
+		eevdf_settle(s, c);
 }

@@ -98,11 +98,9 @@ SL_FN void pifo_rank(struct sl_sched *s, struct sl_class *k, u32 slot)
 	k->ranked_pkts++;
 }
 
-/* The first packet of class c, which is aside and has one. */
-SL_FN void pifo_rank_head(struct sl_sched *s, u32 c)
+/* The first packet of class k, if it is aside. */
+SL_FN void pifo_rank_head(struct sl_sched *s, struct sl_class *k)
 {
-	struct sl_class *k = sl_at(s->classes, c);
-
 	if (pifo_aside(k))
 		pifo_rank(s, k, queue_pop(s, &k->queue));
 }
@@ -116,23 +114,24 @@ SL_FN void pifo_arrive(struct sl_sched *s, struct sl_class *k, u32 slot)
 		pifo_rank(s, k, slot);
 }
 
-SL_FN void pifo_join(struct sl_sched *s, u32 c)
+SL_FN void pifo_join(struct sl_sched *s, struct sl_class *k, u32 c)
 {
-	pifo_rank_head(s, c);
+	(void)c;
+	pifo_rank_head(s, k);
 }
 
-SL_FN void pifo_leave(struct sl_sched *s, u32 c)
+SL_FN void pifo_leave(struct sl_sched *s, struct sl_class *k, u32 c)
 {
-	struct sl_class *k = sl_at(s->classes, c);
-
 	(void)s;
+	(void)c;
 	if (!k->backlog_pkts)
 		k->attained_bytes = 0;
 }
 
-SL_FN void pifo_stay(struct sl_sched *s, u32 c)
+SL_FN void pifo_stay(struct sl_sched *s, struct sl_class *k, u32 c)
 {
-	pifo_rank_head(s, c);
+	(void)c;
+	pifo_rank_head(s, k);
 }
 
 /* The class of the packet that is first. */
@@ -151,10 +150,10 @@ SL_FN u32 pifo_take(struct sl_sched *s, struct sl_class *k)
 	return slot;
 }
 
-SL_FN void pifo_charge(struct sl_sched *s, u32 c, u32 bytes)
+SL_FN void pifo_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 {
 	(void)s;
-	(void)c;
+	(void)k;
 	(void)bytes;
 }
 

@@ -18,9 +18,10 @@ SL_FN u32 slot_take(struct sl_sched *s)
 	return s->fresh < s->slots ? s->fresh++ : SL_NO_SLOT;
 }
 
-SL_FN void slot_give(struct sl_sched *s, u32 i)
+/* Slot i, which is *q, is free. */
+SL_FN void slot_give(struct sl_sched *s, struct sl_slot *q, u32 i)
 {
-	sl_at(s->slot, i)->next = s->free;
+	q->next = s->free;
 	s->free = (u16)i;
 	s->free_count++;
 }

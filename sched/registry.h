@@ -2,11 +2,11 @@
 /*
  * The disciplines that are built in. A discipline is one header that defines, under its prefix,
  *
- *	join(s, c)		class c may be picked from now on; its bit in s->ready is set
- *	leave(s, c)		it may not (no packets, or no tokens); its bit is cleared
+ *	join(s, k, c)		class c, which is *k, may be picked from now on; its bit in s->ready is set
+ *	leave(s, k, c)		it may not (no packets, or no tokens); its bit is cleared
  *	pick(s) -> c		a class of s->ready, which is not empty
- *	charge(s, c, bytes)	class c has sent so many
- *	stay(s, c)		after that, it may be picked again
+ *	charge(s, k, bytes)	class k has sent so many
+ *	stay(s, k, c)		after that, it may be picked again
  *
  * and one line here. Its state belongs into struct sl_class and struct sl_sched (abi/sched.h), its number into
  * enum sl_kind there. Who would rather give each packet a rank writes a rank function instead: ranks.h.
@@ -32,38 +32,38 @@
 	X(SL_EEVDF, eevdf)               \
 	X(SL_PIFO, pifo)
 
-SL_FN void sl_join(struct sl_sched *s, u32 c)
+SL_FN void sl_join(struct sl_sched *s, struct sl_class *k, u32 c)
 {
 	s->ready |= SL_BIT(c);
 	switch (SL_KIND_OF(s)) {
 #define X(kind, prefix)              \
 	case kind:                   \
-		prefix##_join(s, c); \
+		prefix##_join(s, k, c); \
 		break;
 		SL_DISCIPLINES(X)
 #undef X
 	}
 }
 
-SL_FN void sl_leave(struct sl_sched *s, u32 c)
+SL_FN void sl_leave(struct sl_sched *s, struct sl_class *k, u32 c)
 {
 	s->ready &= ~SL_BIT(c);
 	switch (SL_KIND_OF(s)) {
 #define X(kind, prefix)               \
 	case kind:                    \
-		prefix##_leave(s, c); \
+		prefix##_leave(s, k, c); \
 		break;
 		SL_DISCIPLINES(X)
 #undef X
 	}
 }
 
-SL_FN void sl_stay(struct sl_sched *s, u32 c)
+SL_FN void sl_stay(struct sl_sched *s, struct sl_class *k, u32 c)
 {
 	switch (SL_KIND_OF(s)) {
 #define X(kind, prefix)              \
 	case kind:                   \
-		prefix##_stay(s, c); \
+		prefix##_stay(s, k, c); \
 		break;
 		SL_DISCIPLINES(X)
 #undef X
@@ -82,12 +82,12 @@ SL_FN u32 sl_pick(struct sl_sched *s)
 	return sl_lowest(s->ready);
 }
 
-SL_FN void sl_charge(struct sl_sched *s, u32 c, u32 bytes)
+SL_FN void sl_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 {
 	switch (SL_KIND_OF(s)) {
 #define X(kind, prefix)                       \
 	case kind:                            \
-		prefix##_charge(s, c, bytes); \
+		prefix##_charge(s, k, bytes); \
 		break;
 		SL_DISCIPLINES(X)
 #undef X

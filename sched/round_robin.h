@@ -10,21 +10,24 @@
 #include "world.h"
 #include "../abi/sched.h"
 
-SL_FN void rr_join(struct sl_sched *s, u32 c)
+SL_FN void rr_join(struct sl_sched *s, struct sl_class *k, u32 c)
 {
 	(void)s;
+	(void)k;
 	(void)c;
 }
 
-SL_FN void rr_leave(struct sl_sched *s, u32 c)
+SL_FN void rr_leave(struct sl_sched *s, struct sl_class *k, u32 c)
 {
 	(void)s;
+	(void)k;
 	(void)c;
 }
 
-SL_FN void rr_stay(struct sl_sched *s, u32 c)
+SL_FN void rr_stay(struct sl_sched *s, struct sl_class *k, u32 c)
 {
 	(void)s;
+	(void)k;
 	(void)c;
 }
 
@@ -36,9 +39,9 @@ SL_FN u32 rr_pick(struct sl_sched *s)
 	return c;
 }
 
-SL_FN void rr_charge(struct sl_sched *s, u32 c, u32 bytes)
+SL_FN void rr_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 {
 	(void)s;
-	(void)c;
+	(void)k;
 	(void)bytes;
 }

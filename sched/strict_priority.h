@@ -8,23 +8,25 @@
 #pragma once
 #include "deficit_round_robin.h"
 
-SL_FN void sp_join(struct sl_sched *s, u32 c)
+SL_FN void sp_join(struct sl_sched *s, struct sl_class *k, u32 c)
 {
-	s->levels |= SL_BIT(sl_at(s->classes, c)->level);
+	(void)c;
+	s->levels |= SL_BIT(k->level);
 }
 
-SL_FN void sp_leave(struct sl_sched *s, u32 c)
+SL_FN void sp_leave(struct sl_sched *s, struct sl_class *k, u32 c)
 {
-	u32 level = sl_at(s->classes, c)->level;
+	u32 level = k->level;
 
-	drr_leave(s, c);
+	drr_leave(s, k, c);
 	if (!(s->ready & *sl_at(s->level_classes, level)))
 		s->levels &= ~SL_BIT(level);
 }
 
-SL_FN void sp_stay(struct sl_sched *s, u32 c)
+SL_FN void sp_stay(struct sl_sched *s, struct sl_class *k, u32 c)
 {
 	(void)s;
+	(void)k;
 	(void)c;
 }
 
@@ -35,7 +37,7 @@ SL_FN u32 sp_pick(struct sl_sched *s)
 	return drr_turn(s, s->ready & *sl_at(s->level_classes, level), level);
 }
 
-SL_FN void sp_charge(struct sl_sched *s, u32 c, u32 bytes)
+SL_FN void sp_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 {
-	drr_charge(s, c, bytes);
+	drr_charge(s, k, bytes);
 }

@@ -30,9 +30,8 @@ SL_FN void wfq_unplace(struct sl_sched *s, u32 c)
 	tournament_cut(&s->starts, c);
 }
 
-SL_FN void wfq_join(struct sl_sched *s, u32 c)
+SL_FN void wfq_join(struct sl_sched *s, struct sl_class *k, u32 c)
 {
-	struct sl_class *k = sl_at(s->classes, c);
 	u64 others = s->ready & ~SL_BIT(c);
 
 	k->virtual_start = virtual_resume(s->virtual_time, k->virtual_start, k->virtual_cost);
@@ -43,14 +42,16 @@ SL_FN void wfq_join(struct sl_sched *s, u32 c)
 	wfq_place(s, c);
 }
 
-SL_FN void wfq_leave(struct sl_sched *s, u32 c)
+SL_FN void wfq_leave(struct sl_sched *s, struct sl_class *k, u32 c)
 {
+	(void)k;
 	if (s->placed & SL_BIT(c))
 		wfq_unplace(s, c);
 }
 
-SL_FN void wfq_stay(struct sl_sched *s, u32 c)
+SL_FN void wfq_stay(struct sl_sched *s, struct sl_class *k, u32 c)
 {
+	(void)k;
 	if (!(s->placed & SL_BIT(c)))
 		return;
 	if (is_alone(s->ready))
@@ -67,7 +68,7 @@ SL_FN u32 wfq_pick(struct sl_sched *s)
 	return c;
 }
 
-SL_FN void wfq_charge(struct sl_sched *s, u32 c, u32 bytes)
+SL_FN void wfq_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 {
-	virtual_charge(s, sl_at(s->classes, c), bytes);
+	virtual_charge(s, k, bytes);
 }

@@ -20,7 +20,7 @@ SL_FN u32 wire_frame(const struct sl_sched *s, u32 bytes)
 /* len_bytes of segments frames in all, equally long as near as makes no difference; segments is not 0. */
 SL_FN u32 wire_bytes(const struct sl_sched *s, u32 len_bytes, u32 segments)
 {
-	if (!s->overhead_bytes && !s->mpu_bytes && !s->cells)
+	if (!s->framed)
 		return len_bytes;
 	if (sl_likely(segments < 2))
 		return wire_frame(s, len_bytes);

@@ -24,11 +24,21 @@ static __always_inline u32 sl_prefix_row(void *map, u32 buffer, const u32 *addr,
 	return row ? *row : none;
 }
 
+/* The fields beside the protocol, each with the row of rules that its value satisfies: those that are an index, and prefixes. */
+#define SL_INDEX_FIELDS(X)                                                                  \
+	X(SPORT, sport, h->has_ports ? t->sport_row[h->sport] : t->sport_none_row)          \
+	X(DPORT, dport, h->has_ports ? t->dport_row[h->dport] : t->dport_none_row)          \
+	X(DSCP, dscp, h->dscp != SL_NO_DSCP ? t->dscp_row[h->dscp & 63] : t->dscp_none_row) \
+	X(VLAN, vlan, h->vlan != SL_NO_VLAN ? t->vlan_row[h->vlan & 4095] : t->vlan_none_row)
+#define SL_PREFIX_FIELDS(X)                                                                                     \
+	X(SRC, src, h->is_ip ? sl_prefix_row(&src_prefixes, buffer, h->src, t->src_none_row) : t->src_none_row) \
+	X(DST, dst, h->is_ip ? sl_prefix_row(&dst_prefixes, buffer, h->dst, t->dst_none_row) : t->dst_none_row)
+
 /*
  * The lowest rule whose every field the packet satisfies, or SL_RULES. A global function: the verifier looks at it once,
  * whatever the parser leaves behind. (It takes no notice of the tests for NULL from 6.8 on, and needs them before.)
  */
-SL_GLOBAL u32 sl_match(const struct sl_tables *t SL_NONNULL, const struct sl_headers *h SL_NONNULL, u32 buffer)
+SL_GLOBAL u32 sl_match_any(const struct sl_tables *t SL_NONNULL, const struct sl_headers *h SL_NONNULL, u32 buffer)
 {
 	const struct sl_row *proto, *src, *dst, *sport, *dport, *dscp, *vlan;
 	u32 fields, w;
@@ -37,18 +47,12 @@ SL_GLOBAL u32 sl_match(const struct sl_tables *t SL_NONNULL, const struct sl_hea
 		return SL_RULES;
 	proto = src = dst = sport = dport = dscp = vlan = sl_row_at(t, t->proto_row[h->proto & (SL_PROTOS - 1)]);
 	fields = t->fields;
-	if (fields & SL_FIELD_SRC)
-		src = sl_row_at(t, h->is_ip ? sl_prefix_row(&src_prefixes, buffer, h->src, t->src_none_row) : t->src_none_row);
-	if (fields & SL_FIELD_DST)
-		dst = sl_row_at(t, h->is_ip ? sl_prefix_row(&dst_prefixes, buffer, h->dst, t->dst_none_row) : t->dst_none_row);
-	if (fields & SL_FIELD_SPORT)
-		sport = sl_row_at(t, h->has_ports ? t->sport_row[h->sport] : t->sport_none_row);
-	if (fields & SL_FIELD_DPORT)
-		dport = sl_row_at(t, h->has_ports ? t->dport_row[h->dport] : t->dport_none_row);
-	if (fields & SL_FIELD_DSCP)
-		dscp = sl_row_at(t, h->dscp != SL_NO_DSCP ? t->dscp_row[h->dscp & 63] : t->dscp_none_row);
-	if (fields & SL_FIELD_VLAN)
-		vlan = sl_row_at(t, h->vlan != SL_NO_VLAN ? t->vlan_row[h->vlan & 4095] : t->vlan_none_row);
+#define X(FIELD, field, row)           \
+	if (fields & SL_FIELD_##FIELD) \
+		field = sl_row_at(t, row);
+	SL_INDEX_FIELDS(X)
+	SL_PREFIX_FIELDS(X)
+#undef X
 #pragma unroll
 	for (w = 0; w < SL_RULE_WORDS; w++) {
 		u64 hit;
@@ -61,6 +65,23 @@ SL_GLOBAL u32 sl_match(const struct sl_tables *t SL_NONNULL, const struct sl_hea
 			return w * 64 + sl_lowest(hit);
 	}
 	return SL_RULES;
+}
+
+/* Likewise; without a call where 64 rules and no prefixes make it short. */
+static __always_inline u32 sl_match(const struct sl_tables *t, const struct sl_headers *h, u32 buffer)
+{
+	u32 fields = t->fields;
+	u64 hit;
+
+	if (t->rule_words != 1 || fields & (SL_FIELD_SRC | SL_FIELD_DST))
+		return sl_match_any(t, h, buffer);
+	hit = sl_row_at(t, t->proto_row[h->proto & (SL_PROTOS - 1)])->word[0];
+#define X(FIELD, field, row)           \
+	if (fields & SL_FIELD_##FIELD) \
+		hit &= sl_row_at(t, row)->word[0];
+	SL_INDEX_FIELDS(X)
+#undef X
+	return hit ? sl_lowest(hit) : SL_RULES;
 }
 
 /* ARP, neighbour discovery, DHCP: without them there is no network. */
@@ -118,10 +139,11 @@ static __always_inline void sl_count_add(struct sl_count *count, u32 pkts, u32 b
 /* Per-CPU counts of one packet whose headers were parsed here. */
 static __always_inline void sl_count_parsed(const struct sl_headers *h, u32 direction, u32 rule, u32 pkts, u32 bytes)
 {
-	u32 key = direction * SL_PARSES + h->kind;
+	u32 kind = direction * SL_PARSES + h->kind, chosen = direction * (SL_RULES + 1) + rule;
 
-	sl_count_add(bpf_map_lookup_elem(&parse_counts, &key), pkts, bytes);
-	sl_count_add(bpf_map_lookup_elem(&rule_counts, &rule), pkts, bytes);
+	if (h->kind != SL_PARSE_IPV4) /* they are what is left of all */
+		sl_count_add(bpf_map_lookup_elem(&parse_counts, &kind), pkts, bytes);
+	sl_count_add(bpf_map_lookup_elem(&rule_counts, &chosen), pkts, bytes);
 }
 
 /* Counts pkts and bytes for the flow of h. Returns whether it has ever sent a super-packet, this one included. */

@@ -88,6 +88,7 @@ struct netdev_queue {
 };
 struct sk_buff {
 	unsigned int len;
+	unsigned int data_len;
 	u16 tc_index;
 	u16 vlan_tci;
 	u16 vlan_proto;
@@ -96,6 +97,7 @@ struct sk_buff {
 	char cb[48];
 	unsigned int end;
 	unsigned char *head;
+	unsigned char *data;
 };
 struct skb_shared_info {
 	u16 gso_segs;

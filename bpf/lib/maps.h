@@ -3,13 +3,8 @@
 #pragma once
 #include "../../abi/classifier.h"
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, u32);
-	__type(value, struct sl_live);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
-} live SEC(".maps");
+/* A global variable is read without a look-up. Its section is a map all the same, and pinned as `live`. */
+volatile struct sl_live sl_live SEC(".data.live");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -51,14 +46,14 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__type(key, u32); /* index into sl_tables.rule; SL_RULES: no rule matched */
+	__type(key, u32); /* direction * (SL_RULES + 1) + index into sl_tables.rule, SL_RULES: no rule matched */
 	__type(value, struct sl_count);
-	__uint(max_entries, SL_RULES + 1);
+	__uint(max_entries, SL_DIRECTIONS *(SL_RULES + 1));
 } rule_counts SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__type(key, u32); /* direction * SL_PARSES + enum sl_parse_kind */
+	__type(key, u32); /* direction * SL_PARSES + enum sl_parse_kind; those of IPV4 are not counted, but what is left */
 	__type(value, struct sl_count);
 	__uint(max_entries, SL_DIRECTIONS *SL_PARSES);
 } parse_counts SEC(".maps");
@@ -74,13 +69,18 @@ struct {
 /* Set before load; a program that need not keep flows has the code removed by the verifier. */
 const volatile u32 sl_keep_flows = 1;
 
+static __always_inline u32 sl_live_buffer(u64 word)
+{
+	return (u32)word & (SL_BUFFERS - 1);
+}
+
+static __always_inline u32 sl_live_generation(u64 word)
+{
+	return (u32)(word >> 32);
+}
+
 static __always_inline struct sl_tables *sl_live_tables(u32 *buffer)
 {
-	u32 zero = 0;
-	struct sl_live *l = bpf_map_lookup_elem(&live, &zero);
-
-	if (!l)
-		return NULL;
-	*buffer = l->buffer & (SL_BUFFERS - 1);
+	*buffer = sl_live_buffer(sl_live.word);
 	return bpf_map_lookup_elem(&tables, buffer);
 }

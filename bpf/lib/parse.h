@@ -3,7 +3,7 @@
  * The packet parser: Ethernet, up to two VLAN tags, IPv4 with options, IPv6 with extension headers, ports.
  *
  * The including program defines sl_pull(source, offset, size, buffer): a pointer to size readable bytes at offset, or
- * NULL if the packet ends before; buffer may be used to hold them. Everything else is the same for XDP, tc and qdisc.
+ * NULL if the packet ends before; buffer, aligned to 8 bytes, may be used to hold them. Everything else is the same for XDP, tc and qdisc.
  * Nothing outside the packet is ever read. What cannot be parsed is named in kind; what was parsed before stays valid.
  */
 #pragma once
@@ -12,7 +12,8 @@
 #define SL_NO_VLAN           0xffffu
 #define SL_NO_DSCP           0xffu
 #define SL_EXTENSION_HEADERS 6
-#define SL_FRONT_BYTES       38 /* Ethernet 14, IPv4 20, ports 4 */
+#define SL_FRONT             6 /* bytes 6 to 38: EtherType, IPv4 header without options, ports, as four words */
+#define SL_FRONT_BYTES       32
 
 #define SL_ETH_IPV4     0x0800
 #define SL_ETH_ARP      0x0806
@@ -64,17 +65,43 @@ static __always_inline int sl_has_ports(u32 proto)
 	return proto == 6 || proto == 17 || proto == 33 || proto == 132 || proto == 136;
 }
 
+/*
+ * Most packets: Ethernet without tags, IPv4 without options, not a fragment, with ports. w: the words from SL_FRONT on, bytes in
+ * the order of the packet (little endian). Whether it is one; if not, h is as before.
+ */
+static __always_inline int sl_parse_plain(const u64 *w, struct sl_headers *h)
+{
+	u64 type = w[0] >> 48, ip = w[1], addresses = w[2], rest = w[3];
+	u32 proto = addresses >> 8 & 0xff;
+
+	if (type != __builtin_bswap16(SL_ETH_IPV4) || (ip & 0xff) != 0x45 || ip >> 48 & __builtin_bswap16(0x1fff) ||
+	    (proto != 6 && proto != 17))
+		return 0;
+	h->kind = SL_PARSE_IPV4;
+	h->is_ip = 1;
+	h->has_ports = 1;
+	h->proto = (u16)proto;
+	h->dscp = ip >> 10 & 0x3f;
+	h->src[2] = h->dst[2] = __builtin_bswap32(0xffff);
+	h->src[3] = (u32)(addresses >> 32);
+	h->dst[3] = (u32)rest;
+	h->sport = __builtin_bswap16((u16)(rest >> 32));
+	h->dport = __builtin_bswap16((u16)(rest >> 48));
+	return 1;
+}
+
 /* type: the network protocol if the packet starts with its header, else 0: it starts with Ethernet. */
 static __always_inline void sl_parse(struct sl_source *x, u16 type, struct sl_headers *h)
 {
 	u8 buffer[40] __attribute__((aligned(8)));
-	u8 *p, *front = NULL;
+	u8 *p;
 	u32 off = 0, i;
 
 	if (!type) {
-		/* Ethernet, IPv4 without options, ports: one look at the packet is enough for most. */
-		front = sl_pull(x, 0, SL_FRONT_BYTES, buffer + 2); /* IPv4 addresses are aligned there */
-		p = front ? front : sl_pull(x, 0, 14, buffer);
+		p = sl_pull(x, SL_FRONT, SL_FRONT_BYTES, buffer);
+		if (p && sl_parse_plain((const u64 *)p, h))
+			return;
+		p = sl_pull(x, 0, 14, buffer);
 		if (!p) {
 			h->kind = SL_PARSE_TRUNCATED_L2;
 			return;
@@ -100,9 +127,7 @@ static __always_inline void sl_parse(struct sl_source *x, u16 type, struct sl_he
 	if (type == SL_ETH_IPV4) {
 		u32 header, fragment;
 
-		if (off != 14)
-			front = NULL;
-		p = front ? front + 14 : sl_pull(x, off, 20, buffer);
+		p = sl_pull(x, off, 20, buffer);
 		if (!p) {
 			h->kind = SL_PARSE_TRUNCATED_L3;
 			return;
@@ -125,12 +150,9 @@ static __always_inline void sl_parse(struct sl_source *x, u16 type, struct sl_he
 			return;
 		}
 		off += header;
-		if (header != 20)
-			front = NULL;
 	} else if (type == SL_ETH_IPV6) {
 		u32 next;
 
-		front = NULL;
 		p = sl_pull(x, off, 40, buffer);
 		if (!p) {
 			h->kind = SL_PARSE_TRUNCATED_L3;
@@ -183,7 +205,7 @@ static __always_inline void sl_parse(struct sl_source *x, u16 type, struct sl_he
 	}
 
 	if (sl_has_ports(h->proto)) {
-		p = front ? front + 34 : sl_pull(x, off, 4, buffer);
+		p = sl_pull(x, off, 4, buffer);
 		if (!p) {
 			h->kind = SL_PARSE_TRUNCATED_L4;
 			return;

@@ -177,7 +177,7 @@ fn install(
     fault::point("up-loaded");
     tables::stage(pins, compiled, 0)?;
     fault::point("up-staged");
-    tables::flip(pins, 0)?;
+    tables::flip(pins, 0, compiled.tables.generation)?;
     fault::point("up-live");
     attach::install_queues(record, policy, pins, interface.header_bytes())?;
     fault::point("up-queued");
@@ -293,7 +293,7 @@ pub fn apply(interface: &str, policy: &Policy, source: &str, rate: Option<Rate>)
         fault::point("apply-staged");
         record.before = Some(Box::new(was.clone()));
         record.save()?;
-        tables::flip(&pins, buffer)
+        tables::flip(&pins, buffer, compiled.tables.generation)
     })();
     if let Err(mut error) = changed {
         if record.engine == Engine::Tc {

@@ -4,6 +4,7 @@ use crate::error::{Doing, Error, Kind, Result};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{DataSec, Var};
 use libbpf_rs::{AsRawLibbpf, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -97,7 +98,7 @@ impl Loader {
     /// Uses a map that is pinned in `dir` under its name instead of a new one, for each that is.
     pub fn share(&mut self, dir: &Path) -> Result<()> {
         for mut map in self.open.maps_mut() {
-            let path = dir.join(map.name());
+            let Some(path) = pin(dir, map.name()) else { continue };
             if path.exists() {
                 map.reuse_pinned_map(&path).doing(|| format!("sharing {}", path.display()))?;
             }
@@ -142,15 +143,18 @@ fn refusal(name: &str, error: &libbpf_rs::Error, log_dir: &Path) -> Error {
     error
 }
 
+/// Where a map is pinned. Not the qdisc, nor constants and globals, which are named after the object; but a global in a section
+/// of its own (`.data.live`) is shared.
+fn pin(dir: &Path, map: &OsStr) -> Option<PathBuf> {
+    let name = map.to_str()?;
+    let name = name.strip_prefix(".data.").unwrap_or(name);
+    (!name.contains('.') && name != "sluice").then(|| dir.join(name))
+}
+
 /// Pins every map of a loaded object in `dir`, under its name. Those that are there already are shared ones.
 pub fn pin_maps(object: &mut Object, dir: &Path) -> Result<()> {
     for mut map in object.maps_mut() {
-        let name = map.name().to_string_lossy().into_owned();
-        // Constants and globals are named after the object; nobody looks for them there.
-        if name.contains('.') || name == "sluice" {
-            continue;
-        }
-        let path = dir.join(&name);
+        let Some(path) = pin(dir, map.name()) else { continue };
         if !path.exists() {
             map.pin(&path).doing(|| format!("pinning {}", path.display()))?;
         }

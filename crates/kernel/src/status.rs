@@ -342,9 +342,17 @@ fn counts(pins: &Path, map: &str, keys: std::ops::Range<u32>) -> Result<Vec<Coun
     Ok(counts.into_iter().map(sum).collect())
 }
 
+/// How many headers were of each kind. Plain IPv4, the commonest, is not counted by the programs: it is what is left.
 fn parsed(pins: &Path, direction: u32) -> Result<BTreeMap<&'static str, Count>> {
     let first = direction * abi::SL_PARSES;
-    let counts = counts(pins, "parse_counts", first..first + abi::SL_PARSES)?;
+    let mut counts = counts(pins, "parse_counts", first..first + abi::SL_PARSES)?;
+    let mut left = Count::default();
+    rule_counts(pins, direction)?.into_iter().for_each(|count| left.add(count));
+    for other in &counts {
+        left.pkts = left.pkts.saturating_sub(other.pkts);
+        left.bytes = left.bytes.saturating_sub(other.bytes);
+    }
+    counts[abi::SL_PARSE_IPV4 as usize] = left;
     Ok(abi::parse_kinds()
         .zip(counts)
         .filter(|(_, count)| count.pkts > 0)
@@ -352,8 +360,16 @@ fn parsed(pins: &Path, direction: u32) -> Result<BTreeMap<&'static str, Count>> 
         .collect())
 }
 
+fn rule_counts(pins: &Path, direction: u32) -> Result<Vec<Count>> {
+    let first = direction * (abi::SL_RULES + 1);
+    counts(pins, "rule_counts", first..first + abi::SL_RULES + 1)
+}
+
 fn rules(pins: &Path, live: &abi::sl_tables) -> Result<(Vec<RuleStatus>, Count)> {
-    let counts = counts(pins, "rule_counts", 0..abi::SL_RULES + 1)?;
+    let mut counts = rule_counts(pins, abi::SL_EGRESS)?;
+    for (count, arrived) in counts.iter_mut().zip(rule_counts(pins, abi::SL_INGRESS)?) {
+        count.add(arrived);
+    }
     let rules = live.rule.iter().take(live.rules as usize).zip(&counts).map(|(rule, matched)| RuleStatus {
         name: text(&rule.name),
         priority: (rule.builtin == 0).then_some(rule.priority),

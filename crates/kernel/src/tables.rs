@@ -32,7 +32,7 @@ fn write<T: abi::Pod>(map: &MapHandle, key: u32, value: &T) -> Result<()> {
 
 /// The buffer that is in force.
 pub fn live_buffer(dir: &Path) -> Result<u32> {
-    Ok(read::<abi::sl_live>(&open(dir, "live")?, 0)?.buffer)
+    Ok(read::<abi::sl_live>(&open(dir, "live")?, 0)?.word as u32)
 }
 
 /// The tables in force.
@@ -70,8 +70,8 @@ pub fn stage(dir: &Path, compiled: &Compiled, buffer: u32) -> Result<()> {
 }
 
 /// Makes a staged buffer live for every packet from now on, and waits until no packet uses the other one.
-pub fn flip(dir: &Path, buffer: u32) -> Result<()> {
-    write(&open(dir, "live")?, 0, &abi::sl_live { buffer, pad: 0 })?;
+pub fn flip(dir: &Path, buffer: u32, generation: u32) -> Result<()> {
+    write(&open(dir, "live")?, 0, &abi::sl_live { word: u64::from(generation) << 32 | u64::from(buffer) })?;
     wait_for_readers();
     Ok(())
 }
