@@ -216,14 +216,17 @@ drop:
 SEC("struct_ops/sl_dequeue")
 struct sk_buff *BPF_PROG(sl_qdisc_dequeue, struct Qdisc *sch)
 {
-	u32 n = sch->limit;
-	struct sl_sched *s = sl_state_of(n);
 	struct sl_held_packet *held;
+	u32 n = sch->limit;
 	struct sl_verdict v;
+	struct sl_sched *s;
 	struct sk_buff *skb;
 	u64 now;
 
-	if (!s || !s->backlog_pkts)
+	if (!sch->q.qlen) /* every second call: the kernel asks until there is nothing */
+		return NULL;
+	s = sl_state_of(n);
+	if (!s)
 		return NULL;
 	now = bpf_ktime_get_ns();
 	if (sl_sync(s, sl_live.word, now))

@@ -43,7 +43,7 @@ wanted() { [ -z "$ONLY" ] || [ "$1" = none ] || [[ $1 =~ $ONLY ]]; }
 
 idle() { # contender classes rules
   local repeat priority=0
-  case $1 in drr | ets | hfsc | htb) priority=0x20008 ;; esac # class 2:8
+  case $1 in drr | ets | hfsc | htb) priority=$((0x20008)) ;; esac # class 2:8
   for ((repeat = 1; repeat <= REPEATS; repeat++)); do
     pktgen "$COUNT" 3081 3081 $priority
     echo "$1,idle,$2,$3,$repeat,$(awk "BEGIN { printf \"%.1f\", $(elapsed) / $COUNT }")"
