@@ -4,7 +4,7 @@
  *
  * Virtual time V runs at served bytes / the weights of the ready classes: where every class would stand if all were served in
  * proportion at every moment. A class that stands at or before V has had no more than its share: it is eligible. Its deadline is where it will
- * stand after its request, quantum bytes. Of the eligible classes the one with the earliest deadline sends. So a small
+ * stand after its request: quantum bytes, or its next packet if that is longer. Of the eligible classes the one with the earliest deadline sends. So a small
  * quantum means a low delay, and the weight alone decides the share.
  *
  * Lag is what a class is owed: weight * (V - where it stands). The lags of the ready classes sum to zero, so somebody is always
@@ -28,9 +28,20 @@ SL_FN s64 eevdf_shift(u64 weight, s64 lag, u64 weights)
 	return lag < 0 ? -(s64)owed : (s64)owed;
 }
 
-SL_FN void eevdf_request(struct sl_class *k)
+/* A new request, of the quantum or of the next packet if that is longer, where the present one does not reach beyond that packet. */
+SL_FN void eevdf_request(struct sl_sched *s, struct sl_class *k)
 {
-	k->virtual_deadline = k->virtual_start + k->quantum_bytes * k->virtual_cost;
+	u64 next = sl_at(s->slot, k->queue.head)->len_bytes, end = k->virtual_start + next * k->virtual_cost;
+
+	if (virtual_before(k->virtual_deadline, end))
+		k->virtual_deadline = k->virtual_start + sl_max(next, k->quantum_bytes) * k->virtual_cost;
+}
+
+/* Class k has joined: whatever it asked for before is void. */
+SL_FN void eevdf_begin(struct sl_sched *s, struct sl_class *k)
+{
+	k->virtual_deadline = k->virtual_start;
+	eevdf_request(s, k);
 }
 
 SL_FN void eevdf_place(struct sl_sched *s, u32 c)
@@ -64,7 +75,7 @@ SL_GLOBAL int eevdf_enter(struct sl_sched *s SL_NONNULL, u32 c)
 	s->virtual_time -= (u64)eevdf_shift(k->weight, k->virtual_lag, sl_max(s->weights, 1));
 	s->weights += k->weight;
 	k->virtual_start = s->virtual_time - (u64)k->virtual_lag;
-	eevdf_request(k);
+	eevdf_begin(s, k);
 	eevdf_place(s, c);
 	return 0;
 }
@@ -78,7 +89,7 @@ SL_FN void eevdf_join(struct sl_sched *s, struct sl_class *k, u32 c)
 	k->virtual_start = s->virtual_time;
 	s->weights = k->weight;
 	s->virtual_rest = 0;
-	eevdf_request(k);
+	eevdf_begin(s, k);
 }
 
 /* Class c leaves others. */
@@ -155,8 +166,6 @@ SL_FN void eevdf_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 	sum = bytes * k->virtual_cost * k->weight + s->virtual_rest;
 	s->virtual_time += sum / weights;
 	s->virtual_rest = sum % weights;
-	if (!virtual_before(k->virtual_start, k->virtual_deadline))
-		eevdf_request(k);
 }
 
 SL_GLOBAL int eevdf_settle(struct sl_sched *s SL_NONNULL, u32 c)
@@ -173,7 +182,7 @@ SL_GLOBAL int eevdf_settle(struct sl_sched *s SL_NONNULL, u32 c)
 
 SL_FN void eevdf_stay(struct sl_sched *s, struct sl_class *k, u32 c)
 {
-	(void)k;
+	eevdf_request(s, k);
 	if (s->placed & SL_BIT(c))
 		eevdf_settle(s, c);
 }

@@ -146,7 +146,8 @@ SL_FN u32 pifo_take(struct sl_sched *s, struct sl_class *k)
 	u32 slot = pifo_pop(s, (u32)(s->pifo.base >> (s->rank_shift & 63)));
 
 	k->ranked_pkts--;
-	s->virtual_time = s->pifo.base;
+	if (s->rank == SL_RANK_START_TIME_FAIR)
+		virtual_advance(s, s->pifo.base);
 	return slot;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Virtual time: bytes of service for each unit of weight, << 32. It wraps round; only differences count, and a class that
- * rejoins after a long absence is told from one that still owes by the bound on what anybody may owe.
+ * Virtual time: bytes of service for each unit of weight, << 32. It wraps round, and only differences count. A class that is away
+ * while half of the range passes would look as if it were ahead: so at every quarter, classes that are behind are moved up.
  */
 #pragma once
 #include "tournament.h"
@@ -10,9 +10,32 @@
 #define SL_MOST_DEBT_BYTES (1u << 20)
 
 /* Where a class begins that has been away: where it stopped if that is still ahead, else now. */
-SL_FN u64 virtual_resume(u64 virtual_time, u64 stopped, u64 cost)
+SL_FN u64 virtual_resume(u64 virtual_time, u64 stopped)
 {
-	return stopped - virtual_time <= SL_MOST_DEBT_BYTES * cost ? stopped : virtual_time;
+	return virtual_before(stopped, virtual_time) ? virtual_time : stopped;
+}
+
+/* Who is behind would begin at the present virtual time anyway. */
+SL_GLOBAL int virtual_catch_up(struct sl_sched *s SL_NONNULL)
+{
+	u32 c;
+
+	sl_for (c, SL_CLASSES) {
+		struct sl_class *k = sl_at(s->classes, c);
+
+		k->virtual_start = virtual_resume(s->virtual_time, k->virtual_start);
+	}
+	return 0;
+}
+
+/* Virtual time goes on, by less than a quarter of its range. */
+SL_FN void virtual_advance(struct sl_sched *s, u64 virtual_time)
+{
+	u64 before = s->virtual_time;
+
+	s->virtual_time = virtual_time;
+	if (sl_unlikely((before ^ virtual_time) >> 62))
+		virtual_catch_up(s);
 }
 
 /* Charges bytes to a class. */

@@ -8,7 +8,7 @@
  *
  * Fairness: while classes f and m are both ready, what they are served, each divided by its weight, differs by at most
  * l_f / w_f + l_m / w_m, l the largest packet of each. That holds whatever the link's rate does, so also below a shaper, behind
- * guarantees and on a radio. Delay: on a link of rate C a packet leaves no later than its expected arrival + the sum over
+ * guarantees and on a radio. Delay: until the queues are first empty, on a link of rate C, a packet leaves no later than its expected arrival + the sum over
  * the other classes of l_max / C + its own length / C (theorem 4 there). Self-clocked fair queueing is later by one packet at the class's rate. WF2Q+ is earlier
  * for classes of great weight, at the cost of a second order, by eligibility: EEVDF is built for that. So this one is the
  * cheap one.
@@ -34,7 +34,7 @@ SL_FN void wfq_join(struct sl_sched *s, struct sl_class *k, u32 c)
 {
 	u64 others = s->ready & ~SL_BIT(c);
 
-	k->virtual_start = virtual_resume(s->virtual_time, k->virtual_start, k->virtual_cost);
+	k->virtual_start = virtual_resume(s->virtual_time, k->virtual_start);
 	if (!others)
 		return;
 	if (others & ~s->placed)
@@ -64,7 +64,7 @@ SL_FN u32 wfq_pick(struct sl_sched *s)
 {
 	u32 c = is_alone(s->ready) ? sl_lowest(s->ready) : tournament_first(&s->starts);
 
-	s->virtual_time = sl_at(s->classes, c)->virtual_start;
+	virtual_advance(s, sl_at(s->classes, c)->virtual_start);
 	return c;
 }
 

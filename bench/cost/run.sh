@@ -28,7 +28,7 @@ pktgen() { # packets, first port, last port, priority
   echo start > $bench/pgctrl
   local taken
   taken=$(awk '/pkts-sofar/ { print $2 - $4 }' $bench/bench0)
-  [ "$taken" = "$1" ] || { echo "the qdisc took $taken of $1" >&2; cat $bench/bench0 >&2; exit 1; }
+  [ $((taken * 100)) -ge $(($1 * 99)) ] || { echo "the qdisc took $taken of $1" >&2; cat $bench/bench0 >&2; exit 1; }
 }
 
 elapsed() { sed -n 's/^Result: OK: \([0-9]*\)(.*/\1000/p' $bench/bench0; }
@@ -127,7 +127,6 @@ rate_of_kernel() { # kind classes rate
         printf 'class change dev bench0 parent 2:ff classid 2:%x htb rate 8kbit ceil %s prio %d quantum 1514\n' $n "$3" $((n > 8 ? 7 : n - 1))
       done
       ;;
-    hfsc) echo "class change dev bench0 parent 2: classid 2:ff hfsc ls m2 $3 ul m2 $3" ;;
     *) echo "qdisc change dev bench0 root handle 1: tbf rate $3 burst $([ "$3" = $SLOW ] && echo 2000 || echo 1000000) limit 1000000" ;;
   esac
 }
@@ -202,8 +201,9 @@ fi
 
 # Backlogged, below a shaper.
 for classes in ${CLASSES:-8 64}; do
-  for kind in fq_codel fq cake prio+flower drr+flower ets+flower htb+flower hfsc+flower; do
-    if ! wanted $kind; then continue; fi
+  # Not hfsc: what an old limit has put off stays put off.
+  for kind in fq_codel fq cake prio+flower drr+flower ets+flower htb+flower; do
+    if ! wanted "$kind+shaper"; then continue; fi
     case $classes-$kind in 64-prio* | 64-ets*) continue ;; esac # at most 16 bands
     fresh
     {
@@ -215,7 +215,7 @@ for classes in ${CLASSES:-8 64}; do
     backlogged "$kind+shaper" $classes $([ $kind = "${kind%+flower}" ] && echo 0 || echo $classes)
   done
   for discipline in "${ours[@]}"; do
-    if wanted "sluice-$discipline"; then
+    if wanted "sluice-$discipline+shaper"; then
       fresh
       # shellcheck disable=SC2046 # words are arguments
       sluice_up $classes $classes $(words "$discipline") flow_table=0 "link={\"rate\": \"$FAST\", \"split_gso\": \"off\"}"

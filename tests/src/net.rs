@@ -137,6 +137,10 @@ pub struct Qdisc {
     #[serde(default)]
     pub packets: u64,
     #[serde(default)]
+    pub drops: u64,
+    #[serde(default)]
+    pub backlog: u64,
+    #[serde(default)]
     pub qlen: u64,
 }
 

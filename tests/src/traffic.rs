@@ -18,22 +18,45 @@ const STAMP: usize = 16;
 const BUFFER: usize = 64 << 20;
 const TICK: Duration = Duration::from_millis(1);
 
+/// How much is sent when, in bits of frames.
+#[derive(Debug, Clone, Copy)]
+enum Load {
+    /// So many a second.
+    Even(u64),
+    /// So many at once, again and again.
+    Bursts(u64, Duration),
+}
+
+impl Load {
+    fn due_bits(self, elapsed: Duration) -> u64 {
+        match self {
+            Load::Even(bps) => (u128::from(bps) * elapsed.as_nanos() / 1_000_000_000) as u64,
+            Load::Bursts(bits, every) => (elapsed.as_nanos() / every.as_nanos() + 1) as u64 * bits,
+        }
+    }
+}
+
 /// A stream.
 #[derive(Debug, Clone)]
 pub struct Flow {
     pub port: u16,
     /// Lengths of its frames, in turn, Ethernet header included.
     pub frames: Vec<usize>,
-    /// Load, bits per second of frames.
-    pub bps: u64,
+    load: Load,
     pub tos: u8,
     pub mark: u32,
     pub priority: Option<u32>,
 }
 
 impl Flow {
+    /// A steady load of frames of these lengths, in turn; bits per second of frames.
     pub fn new(port: u16, frames: &[usize], bps: u64) -> Flow {
-        Flow { port, frames: frames.to_vec(), bps, tos: 0, mark: 0, priority: None }
+        Flow { port, frames: frames.to_vec(), load: Load::Even(bps), tos: 0, mark: 0, priority: None }
+    }
+
+    /// So many frames at once, again and again.
+    pub fn bursts(port: u16, frame: usize, frames: u64, every: Duration) -> Flow {
+        Flow { load: Load::Bursts(frames * frame as u64 * 8, every), ..Flow::new(port, &[frame], 0) }
     }
 
     pub fn tos(self, tos: u8) -> Flow {
@@ -59,6 +82,13 @@ pub struct Arrival {
     pub sent_ns: u64,
 }
 
+impl Arrival {
+    /// One way.
+    pub fn delay_ns(&self) -> u64 {
+        self.at_ns.saturating_sub(self.sent_ns)
+    }
+}
+
 /// What became of a stream.
 #[derive(Debug, Clone)]
 pub struct Outcome {
@@ -71,6 +101,11 @@ pub struct Outcome {
 impl Outcome {
     pub fn received(&self) -> u64 {
         self.arrivals.len() as u64
+    }
+
+    /// Of frames that arrived.
+    pub fn bytes(&self) -> u64 {
+        self.arrivals.iter().map(|arrival| arrival.bytes as u64).sum()
     }
 
     pub fn lost(&self) -> u64 {
@@ -95,9 +130,16 @@ impl Outcome {
         &self.arrivals[start..end.max(start)]
     }
 
+    /// What arrived in a part of the time, as if that had been all.
+    pub fn between(&self, from_ns: u64, to_ns: u64) -> Outcome {
+        let inside = |arrival: &&Arrival| (from_ns..to_ns).contains(&arrival.at_ns);
+        let arrivals: Vec<Arrival> = self.arrivals.iter().filter(inside).copied().collect();
+        Outcome { sent: arrivals.len() as u64, ended_ns: to_ns, arrivals }
+    }
+
     /// A quantile of the one-way delay, milliseconds.
     pub fn delay_ms(&self, quantile: f64) -> f64 {
-        let mut delays: Vec<u64> = self.arrivals.iter().map(|a| a.at_ns.saturating_sub(a.sent_ns)).collect();
+        let mut delays: Vec<u64> = self.arrivals.iter().map(Arrival::delay_ns).collect();
         delays.sort_unstable();
         let rank = (delays.len() as f64 * quantile).ceil() as usize;
         delays.get(rank.saturating_sub(1)).map_or(f64::NAN, |ns| *ns as f64 / 1e6)
@@ -219,7 +261,8 @@ pub fn run(
     streams.finish(lost)
 }
 
-fn now_ns() -> u64 {
+/// The clock that packets are stamped by.
+pub fn now_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
@@ -251,14 +294,13 @@ fn send(flows: &[Flow], sockets: &[UdpSocket], stop: &AtomicBool, count: &Atomic
     let mut bits = vec![0u64; flows.len()];
     let mut buffer = vec![0u8; 65_536];
     while !stop.load(Ordering::Relaxed) {
-        let elapsed_ns = begin.elapsed().as_nanos();
+        let elapsed = begin.elapsed();
         // One packet of each in turn, so that streams mix as finely as may be.
         loop {
             let mut idle = true;
             for (n, flow) in flows.iter().enumerate() {
-                let due = (u128::from(flow.bps) * elapsed_ns / 1_000_000_000) as u64;
                 let frame = flow.frames[sent[n] as usize % flow.frames.len()];
-                if bits[n] + frame as u64 * 8 > due {
+                if bits[n] + frame as u64 * 8 > flow.load.due_bits(elapsed) {
                     continue;
                 }
                 buffer[..8].copy_from_slice(&sent[n].to_ne_bytes());

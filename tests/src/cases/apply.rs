@@ -1,18 +1,23 @@
 //! A new policy under traffic.
 
+use crate::cases::assert_near;
+use crate::command::await_that;
 use crate::lab::Lab;
+use crate::needs::is_icount;
 use crate::net::B;
-use crate::policy::{by_port, port};
+use crate::policy::{by_port, port, with};
+use crate::status::{Class, Count};
 use crate::suite::Suite;
-use crate::traffic::{self, Flow, Outcome};
-use serde_json::json;
+use crate::traffic::{self, Flow, Outcome, now_ns};
+use serde_json::{Value, json};
+use std::thread;
+use std::time::Duration;
 
 pub fn suite() -> Suite {
-    Suite::new("apply").both("fifty_times_without_loss", &[], fifty_times).both(
-        "a_class_that_goes_drains",
-        &[],
-        a_class_that_goes,
-    )
+    Suite::new("apply")
+        .both("fifty_times_without_loss", &[], fifty_times)
+        .both("a_class_that_goes_drains", &[], a_class_that_goes)
+        .qdisc("through_every_discipline", &[], through_every_discipline)
 }
 
 /// Two policies that differ in their discipline, quanta, rates and rules: no packet is lost, reordered or misclassified.
@@ -62,11 +67,9 @@ fn a_class_that_goes(lab: &Lab) {
     let one = lab.policy(&by_port("deficit_round_robin", json!([class(0)])));
     lab.up(&pair.a, "a0", &two, &["--rate", "2mbit"]);
     let streams = traffic::start(&pair.a, &pair.b, B, &[Flow::new(port(1), &[514], 4_000_000)]);
-    crate::command::await_that("class 1 queues", std::time::Duration::from_secs(10), || {
-        lab.status(&pair.a, "a0").egress(1).backlog.pkts > 50
-    });
+    await_that("class 1 queues", Duration::from_secs(10), || lab.status(&pair.a, "a0").egress(1).backlog.pkts > 50);
     lab.sluice(&pair.a, &["apply", "a0", &one]).ok();
-    crate::command::await_that("class 0 takes what class 1 was sent", std::time::Duration::from_secs(10), || {
+    await_that("class 0 takes what class 1 was sent", Duration::from_secs(10), || {
         lab.status(&pair.a, "a0").egress(0).sent.pkts > 20
     });
     let outcomes = streams.finish_lossy();
@@ -76,5 +79,88 @@ fn a_class_that_goes(lab: &Lab) {
     if lab.engine == crate::lab::Engine::Qdisc {
         assert_eq!(outcomes.iter().map(Outcome::lost).sum::<u64>(), status.egress(0).dropped.pkts, "class 1 drained");
     }
+    lab.down(&pair.a, "a0");
+}
+
+/// There and back, twice, with three ranks at each turn. Class 3 has a ceiling half of the time.
+fn disciplines() -> Vec<Value> {
+    let classes = |ceil: Option<&str>| {
+        let class = |id: u32, weight: u32| {
+            json!({ "id": id, "priority": id, "weight": weight, "quantum": 1514 * weight, "limit": 4000,
+                "latency_budget": format!("{}ms", 20 << id) })
+        };
+        let mut classes = json!([class(0, 1), class(1, 4), class(2, 2), class(3, 3)]);
+        if let Some(ceil) = ceil {
+            classes[3]["ceil"] = json!(ceil);
+        }
+        classes
+    };
+    let plain = ["strict_priority", "deficit_round_robin", "round_robin", "weighted_fair_queuing", "eevdf"];
+    let ranks =
+        ["priority", "earliest_deadline", "shortest_packet", "least_attained_service", "start_time_fair", "slack"];
+    let pifo = |rank: &&str| with(by_port("pifo", classes(Some("1500kbit"))), "rank", json!(rank));
+    let mut all = Vec::new();
+    for turn in ranks.chunks(3) {
+        all.extend(plain.iter().map(|name| by_port(name, classes(None))));
+        all.extend(turn.iter().map(pifo));
+        all.extend(plain.iter().rev().map(|name| by_port(name, classes(Some("1mbit")))));
+    }
+    all
+}
+
+/// Overloaded all the while: nothing is lost, doubled or reordered, no moment of the link is wasted, and everybody counts the
+/// same, in mid-stream and in the end.
+fn through_every_discipline(lab: &Lab) {
+    let pair = lab.pair();
+    let policies: Vec<String> = disciplines().iter().map(|policy| lab.policy(policy)).collect();
+    let apply = |file: &str, rate: &str| lab.sluice(&pair.a, &["apply", "a0", file, "--rate", rate]).ok();
+    lab.up(&pair.a, "a0", &policies[0], &["--rate", "6mbit"]);
+    let flows = [
+        Flow::new(port(0), &[214], 1_000_000),
+        Flow::new(port(1), &[614], 2_500_000),
+        Flow::new(port(2), &[1014], 2_500_000),
+        Flow::new(port(3), &[1514], 2_500_000),
+    ];
+    let streams = traffic::start(&pair.a, &pair.b, B, &flows);
+    thread::sleep(Duration::from_millis(300));
+    let from = now_ns();
+    policies[1..].iter().for_each(|file| drop(apply(file, "6mbit")));
+    let to = now_ns();
+    streams.stop();
+    // Slow enough to look twice between two packets.
+    apply(&policies[0], "48kbit");
+    let mut queued = 0;
+    await_that("status, tc and traffic agree in mid-stream", Duration::from_secs(20), || {
+        let (status, root) = (lab.status(&pair.a, "a0"), pair.a.root("a0").expect("a root qdisc"));
+        let egress = status.direction("egress");
+        let (sent, dropped, backlog) = egress.totals();
+        queued = backlog;
+        let bytes = |of: fn(&Class) -> Count| egress.classes.iter().map(|class| of(class).bytes).sum::<u64>();
+        (dropped, root.drops) == (0, 0)
+            && streams.so_far() == (sent + backlog, sent)
+            && (root.packets, root.qlen) == (sent, backlog)
+            && (root.bytes, root.backlog) == (bytes(|class| class.sent), bytes(|class| class.backlog))
+    });
+    assert!(queued > 100, "there is a queue: {queued}");
+    apply(&policies[0], "200mbit");
+    let outcomes = streams.finish(|| 0);
+    let sent: u64 = outcomes.iter().map(|one| one.sent).sum();
+    eprintln!("    {sent} packets, {queued} of them queued after {} switches", policies.len());
+    for (class, outcome) in (0u8..).zip(&outcomes) {
+        assert!(outcome.in_order(), "class {class}: each packet arrives once, in order");
+        assert_eq!(outcome.lost(), 0, "class {class}");
+    }
+    if is_icount() {
+        let bps: f64 = outcomes.iter().map(|one| one.between(from, to).bytes() as f64 * 8e9 / (to - from) as f64).sum();
+        assert_near("all of the link, while disciplines were switched", bps, 6e6, 0.005);
+    }
+    let (status, root) = (lab.status(&pair.a, "a0"), pair.a.root("a0").expect("a root qdisc"));
+    let egress = status.direction("egress");
+    assert_eq!(egress.totals(), (sent, 0, 0));
+    assert_eq!((root.packets, root.drops, root.qlen, root.backlog), (sent, 0, 0, 0), "{root:?}");
+    for (class, outcome) in (0u8..).zip(&outcomes) {
+        assert_eq!(egress.class(class).sent, Count { pkts: outcome.sent, bytes: outcome.bytes() }, "class {class}");
+    }
+    assert_eq!(root.bytes, egress.classes.iter().map(|class| class.sent.bytes).sum::<u64>(), "{root:?}");
     lab.down(&pair.a, "a0");
 }

@@ -3,11 +3,13 @@
 use crate::command::{Output, run};
 use crate::lab::{Engine, Lab, traces};
 use crate::needs::Need;
-use crate::net::Pair;
-use crate::policy::{by_port, three, with};
+use crate::net::{B, Pair};
+use crate::policy::{by_port, port, three, with};
 use crate::suite::Suite;
-use serde_json::json;
+use crate::traffic::{self, Flow};
+use serde_json::{Value, json};
 use std::os::unix::process::CommandExt;
+use std::time::Duration;
 
 pub fn suite() -> Suite {
     Suite::new("bad_input")
@@ -89,32 +91,75 @@ fn interface(lab: &Lab) {
     lab.sluice(&pair.a, &["status", "nope0"]).exits(2);
 }
 
+/// Policies that are wrong, and what is said of each.
+fn wrong() -> Vec<(Value, &'static [&'static str])> {
+    let plain = |scheduler: &str| by_port(scheduler, json!([{ "id": 0, "priority": 0 }]));
+    let class = |scheduler: &str, key: &str, value: Value| {
+        by_port(scheduler, json!([with(json!({ "id": 0, "priority": 0 }), key, value)]))
+    };
+    let ranked = |policy: Value, rank: &str| with(policy, "rank", json!(rank));
+    vec![
+        (with(three(), "schedular", json!("x")), &["\"schedular\"", "\"scheduler\""]),
+        (
+            plain("eedvf"),
+            &[
+                "there is no scheduler \"eedvf\"",
+                "did you mean \"eevdf\"",
+                "one of: strict_priority, deficit_round_robin, round_robin, weighted_fair_queuing, eevdf, pifo",
+            ],
+        ),
+        (plain("wfq"), &["there is no scheduler \"wfq\"", "did you mean \"weighted_fair_queuing\""]),
+        (
+            ranked(plain("pifo"), "earliest"),
+            &[
+                "there is no rank \"earliest\"",
+                "did you mean \"earliest_deadline\"",
+                "one of: priority, earliest_deadline, shortest_packet, least_attained_service, start_time_fair, slack",
+            ],
+        ),
+        (ranked(plain("eevdf"), "slack"), &["\"rank\" is for scheduler pifo only"]),
+        (ranked(plain("pifo"), "slack"), &["has no \"latency_budget\""]),
+        (class("pifo", "rate", json!("1mbit")), &["which pifo cannot give", "\"priority\""]),
+        (ranked(class("pifo", "rate", json!("1mbit")), "start_time_fair"), &["which pifo cannot give", "\"weight\""]),
+        (class("weighted_fair_queuing", "weight", json!(0)), &["\"weight\" must be between 1 and 65535, not 0"]),
+        (class("round_robin", "limit", json!(0)), &["\"limit\""]),
+        (class("deficit_round_robin", "quantum", json!(0)), &["\"quantum\""]),
+        (class("strict_priority", "rate", json!("25mbit")), &["25mbit"]),
+    ]
+}
+
 fn policy(lab: &Lab) {
     let pair = lab.pair();
     refused(lab, &pair, &["a0", "--policy", "/no/such/file.json"], 2).says("/no/such/file.json");
     refused(lab, &pair, &["a0", "--policy", "gamming"], 2).says("gaming");
     let broken = lab.file("broken.json", "{ \"scheduler\": ").display().to_string();
     refused(lab, &pair, &["a0", "--policy", &broken], 2).says("broken.json").says("nothing was changed");
-    let unknown = lab.policy(&with(three(), "schedular", json!("x")));
-    refused(lab, &pair, &["a0", "--policy", &unknown], 2).says("schedular").says("scheduler");
-    let unknown = lab.policy(&by_port("wfq", json!([{ "id": 0 }])));
-    refused(lab, &pair, &["a0", "--policy", &unknown], 2).says("wfq").says("weighted_fair_queuing");
-    let unranked = lab.policy(&with(by_port("pifo", json!([{ "id": 0, "priority": 0 }])), "rank", json!("earliest")));
-    refused(lab, &pair, &["a0", "--policy", &unranked], 2).says("earliest_deadline");
-    let weightless = lab.policy(&by_port("weighted_fair_queuing", json!([{ "id": 0, "weight": 0 }])));
-    refused(lab, &pair, &["a0", "--policy", &weightless], 2).says("weight");
-    let limitless = lab.policy(&by_port("round_robin", json!([{ "id": 0, "limit": 0 }])));
-    refused(lab, &pair, &["a0", "--policy", &limitless], 2).says("limit");
-    let greedy = lab.policy(&by_port("strict_priority", json!([{ "id": 0, "priority": 0, "rate": "15mbit" }])));
-    refused(lab, &pair, &["a0", "--policy", &greedy, "--rate", "10mbit"], 2).says("15mbit");
+    let wrong: Vec<_> = wrong().into_iter().map(|(policy, words)| (lab.policy(&policy), words)).collect();
+    for (file, words) in &wrong {
+        let output = refused(lab, &pair, &["a0", "--policy", file, "--rate", "20mbit"], 2);
+        words.iter().fold(output, |output, word| output.says(word));
+    }
     // An `apply` that is refused leaves the policy in force.
     let good = lab.policy(&three());
     lab.up(&pair.a, "a0", &good, &["--rate", "20mbit"]);
+    let before = pair.a.state("a0");
     lab.sluice(&pair.a, &["apply", "a0", &broken]).exits(2);
-    lab.sluice(&pair.a, &["apply", "a0", &weightless]).exits(2);
+    for (file, words) in &wrong {
+        let output = lab.sluice(&pair.a, &["apply", "a0", file]).exits(2);
+        words.iter().fold(output, |output, word| output.says(word));
+    }
+    assert_eq!(pair.a.state("a0"), before);
     let status = lab.status(&pair.a, "a0");
     assert_eq!((status.policy.generation, status.policy.source.as_str()), (1, good.as_str()));
     crate::cases::lifecycle::passes(&pair);
+    // What is doubtful works, and is said.
+    let classes = json!([{ "id": 0 }, { "id": 1, "name": "game", "quantum": 100 }, { "id": 2 }]);
+    let tiny = lab.policy(&by_port("deficit_round_robin", classes));
+    lab.sluice(&pair.a, &["apply", "a0", &tiny]).ok().says("the quantum of game is smaller than the largest frame");
+    assert_eq!(lab.status(&pair.a, "a0").policy.generation, 2);
+    let flows = [0, 1].map(|class| Flow::new(port(class), &[1514], 5_000_000));
+    let outcomes = traffic::run(&pair.a, &pair.b, B, &flows, Duration::from_millis(60), || 0);
+    assert!(outcomes.iter().all(|one| one.received() > 10), "full frames pass");
     lab.down(&pair.a, "a0");
 }
 

@@ -5,6 +5,8 @@ mod bad_input;
 mod boot;
 mod classification;
 mod crash;
+mod deadlines;
+mod disciplines;
 mod gso;
 mod hand_over;
 mod ingress;
@@ -32,6 +34,8 @@ pub fn all() -> Vec<Suite> {
         modes::suite(),
         hand_over::suite(),
         shares::suite(),
+        disciplines::suite(),
+        deadlines::suite(),
         shaping::suite(),
         limits::suite(),
         apply::suite(),

@@ -7,10 +7,11 @@ use crate::{
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};
 use sluice_abi as abi;
-use sluice_core::Core;
+use sluice_core::{Core, Scheduler, Verdict};
 
 laws! {
     nothing_is_lost: traces::of(traces::KINDS).ceilings().guarantees().policing().limits().framing().changes().lateness();
+    wiped_is_as_good_as_new: traces::of(traces::KINDS).ceilings().guarantees().policing().limits().framing();
     every_refusal_has_its_reason: traces::of(traces::KINDS).ceilings().policing().limits().framing().changes();
 }
 
@@ -27,74 +28,131 @@ impl Count {
     }
 }
 
+/// What a class is known to have done.
+#[derive(Clone)]
+struct Account {
+    enqueued: Count,
+    sent: Count,
+    dropped: Count,
+    peak_bytes: u64,
+    /// Packets sent, by their time in queue.
+    sojourns: [u64; abi::SL_SOJOURN_BUCKETS as usize],
+}
+
 /// In = sent + dropped + queued, in packets and in bytes, for each class, whatever policy takes force while packets are
-/// queued, and when the queues are cleared. No slot is given twice. In the end all of it has left.
+/// queued, and when the queues are cleared. No slot is given twice. In the end all of it has left. What is counted is true.
 fn nothing_is_lost(core: &'static Core, case: &Case) -> TestCaseResult {
-    let (mut enqueued, mut sent, mut dropped) =
-        ([Count::default(); CLASSES], [Count::default(); CLASSES], [Count::default(); CLASSES]);
+    let new = Account {
+        enqueued: Count::default(),
+        sent: Count::default(),
+        dropped: Count::default(),
+        peak_bytes: 0,
+        sojourns: [0; abi::SL_SOJOURN_BUCKETS as usize],
+    };
+    let mut accounts = vec![new; CLASSES];
     run(core, case, |world, event| {
         match event {
             Event::Arrived(packet, Ok(())) => {
-                enqueued[packet.class].add(packet.len);
+                let account = &mut accounts[packet.class];
+                account.enqueued.add(packet.len);
+                let bytes = world.queues[packet.class].iter().map(|queued| u64::from(queued.len)).sum();
+                account.peak_bytes = account.peak_bytes.max(bytes);
                 let taken = world.queues.iter().flatten().filter(|queued| queued.slot == packet.slot).count();
                 prop_assert_eq!(taken, 1, "packets in slot {}", packet.slot);
                 prop_assert!(packet.slot < abi::SL_SLOTS);
                 // Other events change no class but this one and that which sends.
-                return agrees(world, packet.class, &enqueued, &sent, &dropped);
+                return agrees(world, packet.class, account);
             }
             Event::Arrived(packet, Err(_)) => {
-                dropped[packet.class].add(packet.len);
-                return agrees(world, packet.class, &enqueued, &sent, &dropped);
+                accounts[packet.class].dropped.add(packet.len);
+                return agrees(world, packet.class, &accounts[packet.class]);
             }
             Event::Sent(packet) => {
-                sent[packet.class].add(packet.len);
-                return agrees(world, packet.class, &enqueued, &sent, &dropped);
+                let account = &mut accounts[packet.class];
+                account.sent.add(packet.len);
+                account.sojourns[sluice_core::sojourn_bucket(world.now - packet.arrived_ns)] += 1;
+                return agrees(world, packet.class, account);
             }
             Event::Cleared(queues) => {
-                queues.iter().flatten().for_each(|packet| dropped[packet.class].add(packet.len));
+                queues.iter().flatten().for_each(|packet| accounts[packet.class].dropped.add(packet.len));
             }
             Event::Idle => prop_assert!(world.queues.iter().all(|queue| queue.is_empty()), "idle with packets"),
             Event::Configured => {}
             Event::Arriving(_) | Event::Asking | Event::Waits(_) => return Ok(()),
         }
-        (0..CLASSES).try_for_each(|class| agrees(world, class, &enqueued, &sent, &dropped))?;
+        (0..CLASSES).try_for_each(|class| agrees(world, class, &accounts[class]))?;
         let queued: usize = world.queues.iter().map(|queue| queue.len()).sum();
         prop_assert_eq!(world.core.state().backlog_pkts as usize, queued);
         Ok(())
     })
 }
 
-fn agrees(
-    world: &World,
-    class: usize,
-    enqueued: &[Count; CLASSES],
-    sent: &[Count; CLASSES],
-    dropped: &[Count; CLASSES],
-) -> TestCaseResult {
+fn agrees(world: &World, class: usize, account: &Account) -> TestCaseResult {
     let state = &world.core.state().classes[class];
     let mut queued = Count::default();
     world.queues[class].iter().for_each(|packet| queued.add(packet.len));
     let backlog = Count { pkts: state.backlog_pkts.into(), bytes: state.backlog_bytes.into() };
     prop_assert_eq!(backlog, queued, "queued of class {}", class);
+    prop_assert_eq!(state.peak_backlog_bytes, account.peak_bytes, "most bytes queued of class {}", class);
     let counted = Count { pkts: state.enqueued_pkts, bytes: state.enqueued_bytes };
-    prop_assert_eq!(counted, enqueued[class], "accepted of class {}", class);
-    prop_assert_eq!(Count { pkts: state.sent_pkts, bytes: state.sent_bytes }, sent[class], "sent of class {}", class);
+    prop_assert_eq!(counted, account.enqueued, "accepted of class {}", class);
+    let counted = Count { pkts: state.sent_pkts, bytes: state.sent_bytes };
+    prop_assert_eq!(counted, account.sent, "sent of class {}", class);
     let counted = Count { pkts: state.dropped_pkts.iter().sum(), bytes: state.dropped_bytes };
-    prop_assert_eq!(counted, dropped[class], "dropped of class {}", class);
-    let times: u64 = world.core.state().sojourn[class].count.iter().sum();
-    prop_assert_eq!(times, sent[class].pkts, "times in queue of class {}", class);
+    prop_assert_eq!(counted, account.dropped, "dropped of class {}", class);
+    prop_assert_eq!(world.core.state().sojourn[class].count, account.sojourns, "times in queue of class {}", class);
     Ok(())
+}
+
+/// A scheduler that has served, and was wiped, does what a new one does, and counts the same.
+fn wiped_is_as_good_as_new(core: &'static Core, case: &Case) -> TestCaseResult {
+    let mut new = Scheduler::of(core, &case.policy.conf(), case.start_ns);
+    let mut used = Scheduler::of(core, &case.policy.conf(), case.start_ns);
+    play(&mut used, case);
+    used.wipe();
+    prop_assert_eq!((used.state().generation, used.state().backlog_pkts), (0, 0));
+    used.configure(&case.policy.conf(), case.start_ns);
+    let (does, should) = (play(&mut used, case), play(&mut new, case));
+    for (step, (does, should)) in does.iter().zip(&should).enumerate() {
+        prop_assert_eq!(does, should, "in step {}", step);
+    }
+    for class in 0..CLASSES {
+        let of = |scheduler: &Scheduler| {
+            let (state, times) = (&scheduler.state().classes[class], &scheduler.state().sojourn[class]);
+            let counts = [state.enqueued_pkts, state.enqueued_bytes, state.sent_pkts, state.sent_bytes];
+            (counts, state.dropped_pkts, state.dropped_bytes, state.peak_backlog_bytes, times.count)
+        };
+        prop_assert_eq!(of(&used), of(&new), "counters of class {}", class);
+    }
+    Ok(())
+}
+
+/// What a scheduler answers to each packet of a case, and when it is asked for one after each.
+fn play(scheduler: &mut Scheduler, case: &Case) -> Vec<(Result<u32, u32>, Verdict)> {
+    let (mut now, pace) = (case.start_ns, case.pace(&case.policy));
+    let arrivals = case.phases.iter().flat_map(|phase| &phase.arrivals);
+    let packets = arrivals.flat_map(|arrival| (0..arrival.copies).map(move |_| arrival));
+    let answers = packets.map(|packet| {
+        now += pace.time_ns(u64::from(packet.len));
+        let answer = scheduler.enqueue(packet.class, packet.len, packet.segments, now);
+        (answer, scheduler.dequeue(now))
+    });
+    answers.collect()
 }
 
 /// A packet is refused if its class is policed and has no tokens, holds as many packets or bytes as it may, or no slot is
 /// free; for the first reason that applies, and never without.
 fn every_refusal_has_its_reason(core: &'static Core, case: &Case) -> TestCaseResult {
-    // Whether the class had tokens before its packet came.
-    let mut open = true;
+    // Whether the class had tokens before its packet came; and the most slots that were taken at once.
+    let (mut open, mut most) = (true, 0);
     run(core, case, |world, event| {
         let (packet, answer) = match event {
             Event::Arriving(class) => {
                 open = world.ceil[*class].open(world.now);
+                return Ok(());
+            }
+            Event::Cleared(_) => {
+                most = 0;
                 return Ok(());
             }
             Event::Arrived(packet, answer) => (packet, answer),
@@ -113,15 +171,14 @@ fn every_refusal_has_its_reason(core: &'static Core, case: &Case) -> TestCaseRes
             Err(abi::SL_DROP_LIMIT_PKTS)
         } else if bytes + u64::from(packet.len) > limit_bytes.into() {
             Err(abi::SL_DROP_LIMIT_BYTES)
-        } else if taken >= world.policy.slots as usize {
+        } else if taken >= most.max(world.policy.slots as usize) {
+            // Slots that were taken before their number was reduced can be taken again.
             Err(abi::SL_DROP_NO_SLOT)
         } else {
             Ok(())
         };
-        // Slots beyond a limit that has become smaller may be used while they last.
-        if expected != Err(abi::SL_DROP_NO_SLOT) || answer.is_err() {
-            prop_assert_eq!(*answer, expected, "of {:?}", packet);
-        }
+        prop_assert_eq!(*answer, expected, "of {:?}", packet);
+        most = most.max(taken + usize::from(answer.is_ok()));
         Ok(())
     })
 }

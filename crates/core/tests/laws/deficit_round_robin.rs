@@ -11,7 +11,7 @@ use sluice_abi as abi;
 use sluice_core::Core;
 
 laws! {
-    shares_by_quantum: traces::of([abi::SL_DEFICIT_ROUND_ROBIN]).ceilings().greedy(Greed::Some);
+    shares_by_quantum: traces::of([abi::SL_DEFICIT_ROUND_ROBIN]).ceilings().changes().greedy(Greed::Some);
     nobody_starves: traces::of([abi::SL_DEFICIT_ROUND_ROBIN]).ceilings().greedy(Greed::Some);
 }
 
@@ -51,13 +51,15 @@ fn shares_by_quantum(core: &'static Core, case: &Case) -> TestCaseResult {
 
 /// While class i is ready and waits, class j sends at most (r + 1) Q_j + l_j bytes, where r = ceil(l_i / Q_i) is the
 /// number of turns that pay the debt of i, and the turn of j may have just begun.
+pub fn waits_at_most(world: &World, longest: &[u32], i: usize, j: usize) -> u64 {
+    let quantum = |class: usize| world.policy.classes[class].quantum;
+    let turns = u64::from(longest[i].div_ceil(quantum(i)));
+    (turns + 1) * u64::from(quantum(j)) + u64::from(longest[j])
+}
+
 fn nobody_starves(core: &'static Core, case: &Case) -> TestCaseResult {
     let (mut waiting, longest) = (Waiting::new(), case.longest());
     run(core, case, |world, event| {
-        let quantum = |class: usize| world.policy.classes[class].quantum;
-        waiting.observe(world, event, |i, j, sent| {
-            let turns = u64::from(longest[i].div_ceil(quantum(i)));
-            (sent[j], (turns + 1) * u64::from(quantum(j)) + u64::from(longest[j]))
-        })
+        waiting.observe(world, event, |i, j, sent| (sent[j], waits_at_most(world, &longest, i, j)))
     })
 }

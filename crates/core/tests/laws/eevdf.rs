@@ -13,12 +13,12 @@ use sluice_core::Core;
 const KIND: [u32; 1] = [abi::SL_EEVDF];
 
 laws! {
-    serves_the_earliest_eligible_deadline: traces::of(KIND).policing().worn();
-    lags_are_bounded: traces::of(KIND).worn().greedy(Greed::All);
+    serves_the_earliest_eligible_deadline: traces::of(KIND).policing().worn().changes();
+    lags_are_bounded: traces::of(KIND).worn().absent().greedy(Greed::All);
     keeps_up_with_the_fluid: traces::of(KIND).greedy(Greed::All);
     nobody_starves: traces::of(KIND).greedy(Greed::All);
-    visitors_take_no_more_than_their_share: traces::of(KIND).greedy(Greed::Others);
-    lags_sum_to_zero: traces::of(KIND).ceilings().policing().worn().greedy(Greed::Some);
+    visitors_take_no_more_than_their_share: traces::of(KIND).lulls().greedy(Greed::Others);
+    lags_sum_to_zero: traces::of(KIND).ceilings().policing().worn().changes().greedy(Greed::Some);
     lag_outlives_absence: traces::of(KIND).worn().greedy(Greed::Some);
 }
 
@@ -33,22 +33,36 @@ fn lag(world: &World, class: usize) -> i128 {
 }
 
 /// The definition: of the classes that stand at V or before it, that with the earliest deadline is served. If rounding
-/// leaves nobody there, it is the first, and V is short of it by less than a byte for each weight.
+/// leaves nobody there, it is the first, and V is short of it by less than a byte for each weight. The deadline of a class
+/// is where it will stand after its request, of its quantum or its longest packet at most; it does not move until another
+/// packet might not fit.
 fn serves_the_earliest_eligible_deadline(core: &'static Core, case: &Case) -> TestCaseResult {
+    let longest = case.longest();
     // Ready classes, before the core is asked: how far each is before V, and its deadline, seen from V.
     let mut seen: Vec<(usize, i64, i64)> = Vec::new();
+    // Of each class, the deadline of its request, and since when it has been ready.
+    let mut requests = [(0u64, 0u64); CLASSES];
     run(core, case, |world, event| {
         let state = world.core.state();
         let from_now = |time: u64| time.wrapping_sub(state.virtual_time) as i64;
-        match event {
-            Event::Asking => {
-                let of = |class: &abi::sl_class| (from_now(class.virtual_start), from_now(class.virtual_deadline));
-                seen = world
-                    .ready()
-                    .map(|class| (class, of(&state.classes[class])))
-                    .map(|(c, (s, d))| (c, s, d))
-                    .collect();
+        if matches!(event, Event::Asking) {
+            let of = |class: &abi::sl_class| (from_now(class.virtual_start), from_now(class.virtual_deadline));
+            seen = world.ready().map(|class| (class, of(&state.classes[class]))).map(|(c, (s, d))| (c, s, d)).collect();
+            for &(class, start, deadline) in &seen {
+                let most = world.policy.classes[class].quantum.max(longest[class]);
+                let left = (deadline - start) as u64 / world.virtual_cost(class);
+                prop_assert!((1..=most.into()).contains(&left), "the request of class {class} has {left} bytes left");
+                let class_now = &state.classes[class];
+                let (deadline, stint) = requests[class];
+                if stint == world.stints[class] && deadline != class_now.virtual_deadline {
+                    let left = deadline.wrapping_sub(class_now.virtual_start) as i64;
+                    let packet = (u64::from(longest[class]) * world.virtual_cost(class)) as i64;
+                    prop_assert!(left < packet, "class {class} makes a request before its last is done");
+                }
+                requests[class] = (class_now.virtual_deadline, world.stints[class]);
             }
+        }
+        match event {
             // A class that is alone is served whenever.
             Event::Sent(packet) if seen.len() > 1 => {
                 let &(_, start, deadline) = seen.iter().find(|&&(class, ..)| class == packet.class).expect("ready");
@@ -89,7 +103,7 @@ fn lags_are_bounded(core: &'static Core, case: &Case) -> TestCaseResult {
     let (longest, everybody) = (case.longest(), case.greedy.len());
     let mut over = false;
     run(core, case, |world, event| {
-        // The theorem is about times at which all of them are ready, from the beginning.
+        // The theorem is about times at which all of them are ready, from the beginning, when nobody is owed anything.
         over |= matches!(event, Event::Sent(_)) && world.ready().count() < everybody;
         if over || !matches!(event, Event::Asking | Event::Sent(_)) {
             return Ok(());
@@ -184,12 +198,12 @@ fn visitors_take_no_more_than_their_share(core: &'static Core, case: &Case) -> T
 /// The lags of the classes that are ready sum to zero, up to rounding: each change of that set rounds V once, by less than
 /// 2^-32 bytes for each weight. What is left over by the divisions that advance V is carried on.
 fn lags_sum_to_zero(core: &'static Core, case: &Case) -> TestCaseResult {
-    let weights: i128 = case.policy.classes.iter().map(|class| i128::from(class.weight)).sum();
     run(core, case, |world, event| {
         let ready = world.core.state().ready;
         if !matches!(event, Event::Sent(_) | Event::Arrived(..)) || ready == 0 {
             return Ok(());
         }
+        let weights: i128 = world.policy.classes.iter().map(|class| i128::from(class.weight)).sum();
         // Each class that came has left, or is still there.
         let changes = 2 * i128::from(world.stints.iter().sum::<u64>()) + 1;
         let sum: i128 = members(ready).map(|class| lag(world, class)).sum();

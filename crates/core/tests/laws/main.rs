@@ -1,7 +1,8 @@
 //! The laws of the scheduler core: what the theory of each discipline promises, as properties of random traffic. Each
 //! must hold for the core that is built in, and each must fail for a core that was broken on purpose (`mutants.rs`).
 //!
-//! `PROPTEST_CASES` is the number of cases of each law.
+//! `PROPTEST_CASES` is the number of cases of each law. A counterexample is printed with the `PROPTEST_RNG_SEED` that finds
+//! it again.
 
 mod buckets;
 mod builds;
@@ -23,17 +24,20 @@ mod world;
 
 use proptest::{
     strategy::BoxedStrategy,
-    test_runner::{Config, RngAlgorithm, TestCaseResult, TestError, TestRng, TestRunner},
+    test_runner::{Config, RngAlgorithm, RngSeed, TestCaseResult, TestError, TestRng, TestRunner},
 };
 use sluice_core::Core;
-use std::env;
+use std::{
+    cell::Cell,
+    env,
+    hash::{BuildHasher, RandomState},
+};
 use traces::Case;
 
 /// What must hold of every case.
 #[derive(Clone, Copy)]
 pub(crate) struct Law {
     pub name: &'static str,
-    pub file: &'static str,
     pub cases: fn() -> BoxedStrategy<Case>,
     pub holds: fn(&'static Core, &Case) -> TestCaseResult,
 }
@@ -43,7 +47,6 @@ macro_rules! laws {
     ($($name:ident: $cases:expr;)*) => {
         pub(crate) const LAWS: &[$crate::Law] = &[$($crate::Law {
             name: concat!(module_path!(), "::", stringify!($name)),
-            file: file!(),
             cases: || $cases.cases(),
             holds: $name,
         }),*];
@@ -79,25 +82,36 @@ fn all_laws() -> impl Iterator<Item = &'static Law> {
 
 /// The law holds for the core that is built in, or the test fails with the smallest case that was found.
 fn prove(law: &Law) {
-    let mut config = Config { source_file: Some(law.file), test_name: Some(law.name), ..Config::default() };
+    // From the environment: PROPTEST_CASES, PROPTEST_RNG_SEED.
+    let given = Config::default();
+    let seed = match given.rng_seed {
+        RngSeed::Fixed(seed) => seed,
+        RngSeed::Random => RandomState::new().hash_one(law.name),
+    };
+    let mut config = Config { rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..given };
     (config.max_shrink_iters, config.max_shrink_time) = (1_000_000, 10_000);
     if env::var_os("PROPTEST_CASES").is_none() {
         config.cases = 100;
     }
     let mut runner = TestRunner::new(config);
     if let Err(error) = runner.run(&(law.cases)(), |case| (law.holds)(Core::built_in(), &case)) {
-        panic!("{error}\n{runner}");
+        panic!("{error}\nThe same with PROPTEST_RNG_SEED={seed}");
     }
 }
 
-/// Why the law does not hold for this core, if a hundred cases, always the same, show it.
-fn refute(law: &Law, core: &'static Core) -> Option<String> {
-    let config = Config { cases: 100, failure_persistence: None, max_shrink_iters: 0, ..Config::default() };
+/// Why the law does not hold for this core, if one of so many cases, always the same, shows it.
+fn refute(law: &Law, core: &'static Core, cases: u32) -> Option<String> {
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 0, ..Config::default() };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = TestRunner::new_with_rng(config, rng);
-    match runner.run(&(law.cases)(), |case| (law.holds)(core, &case)) {
+    let case_number = Cell::new(0);
+    let count = |case| {
+        case_number.set(case_number.get() + 1);
+        (law.holds)(core, &case)
+    };
+    match runner.run(&(law.cases)(), count) {
         Ok(()) => None,
-        Err(TestError::Fail(reason, _)) => Some(reason.message().to_owned()),
+        Err(TestError::Fail(reason, _)) => Some(format!("in case {}, {reason}", case_number.get())),
         Err(TestError::Abort(reason)) => panic!("{}: {reason}", law.name),
     }
 }

@@ -47,6 +47,13 @@ mutants! {
         "core.h",
         "bucket_charge(&k->ceil, wire, now_ns);" => ";";
 
+    cells_are_not_filled_up breaks "buckets::the_link_is_never_exceeded":
+        "wire.h",
+        "(n + 47) / 48 * 53" => "n / 48 * 53";
+    segments_have_one_header breaks "buckets::the_link_is_never_exceeded":
+        "wire.h",
+        "if (sl_likely(segments < 2))" => "if (1)";
+
     // The core.
     bytes_stay_when_packets_leave breaks "conservation::nothing_is_lost":
         "core.h",
@@ -54,6 +61,15 @@ mutants! {
     cleared_bytes_are_not_counted breaks "conservation::nothing_is_lost":
         "core.h",
         "k->dropped_bytes += k->backlog_bytes;" => ";";
+    the_peak_is_not_kept breaks "conservation::nothing_is_lost":
+        "core.h",
+        "k->peak_backlog_bytes = k->backlog_bytes;" => ";";
+    wiping_keeps_counters breaks "conservation::wiped_is_as_good_as_new":
+        "core.h",
+        "__builtin_memset(class_at(s, c), 0, sizeof(struct sl_class));" => ";";
+    wiping_keeps_what_the_link_owes breaks "conservation::wiped_is_as_good_as_new":
+        "core.h",
+        "__builtin_memset(&s->link, 0, sizeof(s->link));" => ";";
     a_new_policy_forgets_the_packets_of_a_pifo breaks "conservation::nothing_is_lost":
         "core.h",
         "pifo_dissolve(s);" => ";";
@@ -81,6 +97,9 @@ mutants! {
         "queue.h",
         "sl_at(s->slot, q->tail)->next = (u16)i;" =>
         "{ sl_at(s->slot, i)->next = q->head; q->head = (u16)i; return; }";
+    there_is_one_slot_more breaks "conservation::every_refusal_has_its_reason":
+        "queue.h",
+        "return s->fresh < s->slots" => "return s->fresh <= s->slots";
     a_slot_is_given_twice breaks "conservation::nothing_is_lost":
         "queue.h",
         "s->free = sl_at(s->slot, i)->next;" => ";";
@@ -91,7 +110,7 @@ mutants! {
         "u32 level = sl_lowest(s->levels);" => "u32 level = 63 - (u32)__builtin_clzll(s->levels);";
     levels_charge_nobody breaks "strict_priority::shares_a_level_by_quantum":
         "strict_priority.h",
-        "drr_charge(s, c, bytes);" => ";";
+        "drr_charge(s," => "(void)(s,";
 
     // Deficit round robin.
     the_quantum_is_not_added breaks "deficit_round_robin::shares_by_quantum":
@@ -106,6 +125,10 @@ mutants! {
     debt_does_not_outlive_absence breaks "deficit_round_robin::nobody_starves":
         "deficit_round_robin.h",
         "if (k->deficit_bytes > 0)\n\t\tk->deficit_bytes = 0;" => "k->deficit_bytes = 0;";
+
+    credit_within_a_level_outlives_absence breaks "strict_priority::nobody_starves_within_a_level":
+        "strict_priority.h",
+        "drr_leave(s," => "(void)(s,";
 
     // Round robin.
     the_cursor_stays breaks "round_robin::nobody_starves":
@@ -126,6 +149,10 @@ mutants! {
         "tournament.h",
         "*sl_at(t->key, c) = key;" => ";";
 
+    guarantees_drown_their_classes_in_debt breaks "work::debts_to_the_others_are_bounded":
+        "virtual_time.h",
+        "k->virtual_start = most;" => ";";
+
     // Weighted fair queueing.
     who_returns_starts_where_it_ended breaks "weighted_fair_queuing::nobody_starves":
         "weighted_fair_queuing.h",
@@ -140,14 +167,16 @@ mutants! {
         "weighted_fair_queuing.h",
         "\telse\n\t\twfq_place(s, c);" => "";
     nobody_pays_for_long_packets breaks "weighted_fair_queuing::keeps_up_with_the_fluid":
-        "weighted_fair_queuing.h",
-        "virtual_charge(s, sl_at(s->classes, c), bytes);" => "virtual_charge(s, sl_at(s->classes, c), 1000);";
-
+        "virtual_time.h",
+        "k->virtual_start += bytes * k->virtual_cost;" => "k->virtual_start += 1000 * k->virtual_cost;";
     // EEVDF.
     everybody_is_eligible breaks "eevdf::lags_are_bounded":
         "eevdf.h",
         "\tif (virtual_before(s->virtual_time, k->virtual_start))\n\t\ttournament_put(" => "\tif (0)\n\t\ttournament_put(",
         "eevdf.h", "if (!virtual_before(s->virtual_time, sl_at(s->classes, c)->virtual_start))" => "if (1)";
+    who_was_alone_has_its_old_deadline breaks "eevdf::serves_the_earliest_eligible_deadline":
+        "eevdf.h",
+        "s->virtual_rest = 0;" => "return 0;";
     the_earliest_start_goes_first breaks "eevdf::serves_the_earliest_eligible_deadline":
         "eevdf.h",
         "tournament_put(&s->deadlines, c, k->virtual_deadline);" => "tournament_put(&s->deadlines, c, k->virtual_start);";
@@ -162,7 +191,7 @@ mutants! {
         "s->virtual_rest = sum % weights;" => "s->virtual_rest = 0;";
     virtual_time_does_not_move_when_a_class_leaves breaks "eevdf::lags_sum_to_zero":
         "eevdf.h",
-        "s->virtual_time += (u64)eevdf_shift(k->weight, k->virtual_lag, s->weights);" => ";";
+        "s->virtual_time += (u64)eevdf_shift(" => "(void)(u64)eevdf_shift(";
     lag_is_forgotten breaks "eevdf::lag_outlives_absence":
         "eevdf.h",
         "k->virtual_lag = sl_max(sl_min(lag, most), -most);" => "k->virtual_lag = 0;";
@@ -188,7 +217,7 @@ mutants! {
         "if (pifo_aside(k) && filled & SL_BIT(c)) {" => "if (0) {";
     virtual_time_of_a_pifo_stands_still breaks "pifo::is_a_stable_priority_queue":
         "pifo.h",
-        "s->virtual_time = s->pifo.base;" => ";";
+        "virtual_advance(s, s->pifo.base);" => ";";
     a_new_policy_remembers_what_was_attained breaks "pifo::takes_over_what_is_queued":
         "core.h",
         "k->virtual_start = k->virtual_deadline = k->attained_bytes = 0;" => "k->virtual_start = k->virtual_deadline = 0;";
@@ -214,7 +243,7 @@ mutants! {
         "k->virtual_start = rank + q->len_bytes * k->virtual_cost;" => "k->virtual_start = rank;";
     heavy_classes_are_forgiven breaks "pifo::heavy_classes_move_on":
         "ranks.h",
-        "if (!k->ranked_pkts)" => "if (k->weight > 1000)\n\t\trank = s->virtual_time;\n\telse if (!k->ranked_pkts)";
+        "u64 rank = virtual_resume(" => "u64 rank = k->weight > 1000 ? s->virtual_time : virtual_resume(";
     sending_takes_no_time breaks "pifo::leaves_by_rank":
         "ranks.h",
         "- (q->wire_bytes * s->link.cost >> 20)" => "";
@@ -226,13 +255,13 @@ fn law(name: &str) -> &'static Law {
 }
 
 fn breaks(edits: &[Edit], name: &str) {
-    let why = refute(law(name), builds::build(edits));
+    let why = refute(law(name), builds::build(edits), 400);
     println!("{name}: {}", why.expect("the law holds for the mutant"));
 }
 
 #[test]
 fn the_core_as_it_is_breaks_no_law() {
-    let broken = |law: &Law| refute(law, builds::unchanged()).map(|why| format!("{}: {why}\n", law.name));
+    let broken = |law: &Law| refute(law, builds::unchanged(), 40).map(|why| format!("{}: {why}\n", law.name));
     let broken: String = all_laws().filter_map(broken).collect();
     assert!(broken.is_empty(), "{broken}");
 }

@@ -30,7 +30,7 @@ pub struct PriorityQueue {
     attained: [u64; CLASSES],
     ends: [u64; CLASSES],
     virtual_time: u64,
-    /// Whether no rank has been moved to keep it within the ring.
+    /// Whether no rank of those queued has been moved to keep it within the ring.
     pub fits: bool,
     /// Whether all ranks are what they must be.
     pub determined: bool,
@@ -76,14 +76,13 @@ impl PriorityQueue {
             }
             abi::SL_RANK_START_TIME_FAIR => {
                 let end = self.ends[class];
+                let (ahead, queued) = (end.wrapping_sub(self.virtual_time) as i64, self.standing[class] > 0);
                 // A class that has nothing queued starts now, unless its last packet ends later: by a packet at most,
-                // and a bucket, to which the virtual time is known. Where ranks were moved, by anything; then a core
-                // may forgive what is more than a MiB.
-                let ahead = end.wrapping_sub(self.virtual_time) as i64;
+                // and a bucket, to which the virtual time is known. One that has starts where its last packet ends.
+                let start = if queued || ahead > 0 { end } else { self.virtual_time };
+                // Where ranks were moved, virtual time may be anywhere. What is far from it may be forgiven then.
                 let most = (world.virtual_cost(class) << 20) + (1 << policy.rank_shift);
-                self.determined &= self.standing[class] > 0 || ahead <= most as i64;
-                let ahead = ahead > 0;
-                let start = if self.standing[class] > 0 || ahead { end } else { self.virtual_time };
+                self.determined &= if queued { ahead >= 0 } else { ahead <= most as i64 };
                 self.ends[class] = start.wrapping_add(len * world.virtual_cost(class));
                 start
             }
@@ -102,6 +101,7 @@ impl PriorityQueue {
         let mut bucket = rank >> shift << shift;
         if self.ranked.is_empty() {
             self.origin = bucket.wrapping_sub(1 << 63);
+            self.fits = true;
         }
         if let (Some(first), Some(last)) = (self.ranked.first_key_value(), self.ranked.last_key_value()) {
             let seen = bucket.wrapping_sub(self.origin);

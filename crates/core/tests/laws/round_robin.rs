@@ -10,7 +10,7 @@ use sluice_abi as abi;
 use sluice_core::Core;
 
 laws! {
-    each_other_class_once: traces::of([abi::SL_ROUND_ROBIN]).ceilings().policing().greedy(Greed::Some);
+    each_other_class_once: traces::of([abi::SL_ROUND_ROBIN]).ceilings().policing().changes().greedy(Greed::Some);
     nobody_starves: traces::of([abi::SL_ROUND_ROBIN]).ceilings().policing().greedy(Greed::Some);
 }
 

@@ -1,7 +1,8 @@
 //! Strict priority.
 
 use crate::{
-    deficit_round_robin::RoundFairness,
+    deficit_round_robin::{RoundFairness, waits_at_most},
+    fairness::Waiting,
     laws,
     traces::{self, Case, Greed},
     world::{Event, run, set},
@@ -12,6 +13,7 @@ use sluice_core::Core;
 
 laws! {
     never_inverts: traces::of([abi::SL_STRICT_PRIORITY]).ceilings().guarantees().policing().framing().changes().lateness();
+    nobody_starves_within_a_level: traces::of([abi::SL_STRICT_PRIORITY]).ceilings().greedy(Greed::Some);
     shares_a_level_by_quantum: traces::of([abi::SL_STRICT_PRIORITY]).ceilings().greedy(Greed::Some);
 }
 
@@ -42,5 +44,17 @@ fn shares_a_level_by_quantum(core: &'static Core, case: &Case) -> TestCaseResult
     run(core, case, |world, event| {
         let level = |class: usize| world.policy.classes[class].level;
         fairness.observe(world, event, |a, b| level(a) == level(b))
+    })
+}
+
+/// Of the others of its level, a class waits for no more than in deficit round robin.
+fn nobody_starves_within_a_level(core: &'static Core, case: &Case) -> TestCaseResult {
+    let (mut waiting, longest) = (Waiting::new(), case.longest());
+    run(core, case, |world, event| {
+        let level = |class: usize| world.policy.classes[class].level;
+        waiting.observe(world, event, |i, j, sent| {
+            let most = if level(i) == level(j) { waits_at_most(world, &longest, i, j) } else { u64::MAX };
+            (sent[j], most)
+        })
     })
 }

@@ -210,9 +210,9 @@ impl Case {
         }
     }
 
-    /// What the traffic is measured against.
-    pub fn pace(&self) -> Rate {
-        self.policy.link.or(self.device).unwrap_or(Rate::whole(80))
+    /// What the traffic is measured against while this policy is in force.
+    pub fn pace(&self, policy: &Policy) -> Rate {
+        policy.link.or(self.device).unwrap_or(Rate::whole(80))
     }
 
     /// The longest packet of each class.
@@ -338,7 +338,7 @@ impl Mix {
         self
     }
 
-    /// Nobody else has sent anything meanwhile.
+    /// Nobody else has sent anything meanwhile, and in EEVDF nobody is owed anything.
     pub fn absent(mut self) -> Mix {
         self.absent = true;
         self
@@ -386,12 +386,13 @@ impl Mix {
                 }
                 // Who always has packets is not refused any.
                 greedy.iter().for_each(|greedy| policy.classes[greedy.class as usize].policed = false);
-                if let (Some(link), false) = (&mut policy.link, greedy.is_empty()) {
-                    // Short packets without end would fill a long burst one by one.
-                    link.burst_ns = link.burst_ns.min(100_000);
-                }
                 // Something must take time, or nothing is ever queued.
-                let device = if policy.link.is_none() { device.or(Some(Rate::whole(80))) } else { device };
+                let limits = |phase: &Phase| match &phase.before {
+                    Change::Configure(policy) => policy.link.is_some(),
+                    _ => true,
+                };
+                let always = policy.link.is_some() && phases.iter().all(limits);
+                let device = if always { device } else { device.or(Some(Rate::whole(80))) };
                 Case { start_ns, device, policy, greedy, wraps_after, absent, phases }
             })
             .boxed()
@@ -417,6 +418,11 @@ impl Mix {
         } else {
             Just(abi::SL_SLOTS).boxed()
         };
+        let longest_burst = if self.greed == Greed::Nobody { u64::MAX } else { 100_000 };
+        let link = link.prop_map(move |link| {
+            // Short packets without end would fill a long burst one by one.
+            link.map(|link| Rate { burst_ns: link.burst_ns.min(longest_burst), ..link })
+        });
         let rank = select(self.ranks.clone()).prop_flat_map(|rank| (Just(rank), shift(rank)));
         (select(self.kinds.clone()), rank, slots, framing, link, vec(self.class(), size))
             .prop_map(|(kind, (rank, rank_shift), slots, (overhead_bytes, mpu_bytes, cells), link, classes)| Policy {
@@ -441,7 +447,8 @@ impl Mix {
             prop_oneof![
                 4 => Just((10_000u32, u32::MAX)),
                 1 => (0u32..20, Just(u32::MAX)),
-                1 => (Just(10_000u32), 0u32..100_000)
+                1 => (Just(10_000u32), 0u32..100_000),
+                1 => (Just(10_000u32), (0u32..10).prop_map(|frames| 1514 * frames))
             ]
             .boxed()
         } else {
@@ -451,7 +458,7 @@ impl Mix {
         let weight = prop_oneof![2 => Just(1u32), 4 => 1u32..20, 1 => 1u32..=65_535];
         let quantum = prop_oneof![Just(1_500u32), 200u32..20_000, 1u32..200];
         let budget = prop_oneof![0u64..1_000_000, 0u64..100_000_000];
-        let level = prop_oneof![0u32..4, 0u32..abi::SL_CLASSES];
+        let level = prop_oneof![3 => 0u32..2, 2 => 0u32..5, 1 => 0u32..abi::SL_CLASSES];
         (level, weight, quantum, budget, limits, policed, some(self.ceilings, 0.4), some(self.guarantees, 0.3))
             .prop_map(|(level, weight, quantum, budget_ns, (limit_pkts, limit_bytes), policed, ceil, rate)| {
                 ClassPolicy { level, weight, quantum, budget_ns, limit_pkts, limit_bytes, policed, ceil, rate }
@@ -460,18 +467,23 @@ impl Mix {
     }
 
     fn greed(&self, size: usize) -> BoxedStrategy<Vec<Greedy>> {
-        let some = move |classes: Vec<u32>| -> BoxedStrategy<Vec<Greedy>> {
-            let greedy = |class| vec(length(), 1..4).prop_map(move |lengths| Greedy { class, lengths });
-            classes.into_iter().map(greedy).collect::<Vec<_>>().boxed()
+        let some = |classes: Vec<u32>| {
+            // Mixed packets, short ones only, or long ones only.
+            select(vec![65_000u32, 9_000, 1_514]).prop_flat_map(move |most| {
+                let mixed = vec(length().prop_map(move |len| len.min(most)), 1..4);
+                let lengths = prop_oneof![3 => mixed, 2 => vec(40u32..200, 1..3), 2 => Just(vec![most])];
+                let greedy = |&class| lengths.clone().prop_map(move |lengths| Greedy { class, lengths });
+                classes.iter().map(greedy).collect::<Vec<_>>()
+            })
         };
         match self.greed {
             Greed::Nobody => Just(Vec::new()).boxed(),
-            Greed::First => some(vec![0]),
+            Greed::First => some(vec![0]).boxed(),
             Greed::Some => vec(any::<bool>(), size)
                 .prop_flat_map(move |chosen| some((0..size as u32).filter(|&class| chosen[class as usize]).collect()))
                 .boxed(),
-            Greed::Others => some((1..size as u32).collect()),
-            Greed::All => some((0..size as u32).collect()),
+            Greed::Others => some((1..size as u32).collect()).boxed(),
+            Greed::All => some((0..size as u32).collect()).boxed(),
         }
     }
 
@@ -516,7 +528,7 @@ fn whole_rate() -> impl Strategy<Value = Rate> {
     prop_oneof![1u64..10, 10u64..2000].prop_map(Rate::whole)
 }
 
-fn length() -> impl Strategy<Value = u32> {
+fn length() -> impl Strategy<Value = u32> + Clone {
     prop_oneof![
         4 => 40u32..=100,
         4 => 40u32..=1514,

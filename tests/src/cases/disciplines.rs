@@ -1,0 +1,118 @@
+//! What each discipline shares, and that a ceiling holds in all of them.
+
+use crate::cases::assert_near;
+use crate::lab::{Engine, Lab};
+use crate::needs::Need;
+use crate::net::B;
+use crate::policy::{by_port, port, with};
+use crate::suite::Suite;
+use crate::traffic::{self, Flow, Outcome, now_ns};
+use serde_json::{Value, json};
+use std::thread;
+use std::time::Duration;
+
+pub fn suite() -> Suite {
+    Suite::new("disciplines").both("shares_and_ceilings", &[Need::Icount], shares_and_ceilings)
+}
+
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// What is to be seen under a policy.
+enum Wanted {
+    /// Bytes as 3 : 2 : 1.
+    Shares,
+    /// A packet of each in turn.
+    Turns,
+    /// 3 Mbit/s of class 0, which would get more, and no moment of the link wasted.
+    Ceiling,
+}
+
+/// Overloads a0 at 20 Mbit/s, under one policy after the other: the interface goes up once, since that takes longest. The
+/// class that is to get least has the longest packets.
+fn shares_and_ceilings(lab: &Lab) {
+    let pair = lab.pair();
+    let trials = trials(lab.engine);
+    let files: Vec<String> = trials.iter().map(|(_, policy, _)| lab.policy(policy)).collect();
+    let flows = [
+        Flow::new(port(0), &[700], 11_500_000),
+        Flow::new(port(1), &[1400, 700, 200], 8_500_000),
+        Flow::new(port(2), &[1400], 11_500_000),
+    ];
+    lab.up(&pair.a, "a0", &files[0], &["--rate", "20mbit"]);
+    let streams = traffic::start(&pair.a, &pair.b, B, &flows);
+    let mut spans = Vec::new();
+    for (file, (_, _, wanted)) in files.iter().zip(&trials) {
+        lab.sluice(&pair.a, &["apply", "a0", file]).ok();
+        thread::sleep(SETTLE);
+        let from = now_ns();
+        thread::sleep(Duration::from_millis(if matches!(wanted, Wanted::Shares) { 1200 } else { 700 }));
+        spans.push((from, now_ns()));
+    }
+    let outcomes = streams.finish(|| lab.status(&pair.a, "a0").direction("egress").totals().1);
+    lab.down(&pair.a, "a0");
+    assert!(outcomes.iter().all(Outcome::in_order), "no stream is reordered");
+    for ((what, _, wanted), (from, to)) in trials.iter().zip(spans) {
+        let parts: Vec<Outcome> = outcomes.iter().map(|one| one.between(from, to)).collect();
+        let bytes: u64 = parts.iter().map(Outcome::bytes).sum();
+        assert_near(&format!("{what}, all of the link"), bytes as f64 * 8e9 / (to - from) as f64, 20e6, 0.005);
+        check(what, wanted, &parts);
+    }
+}
+
+/// Names of what is tried, and policies.
+fn trials(engine: Engine) -> Vec<(String, Value, Wanted)> {
+    let class = |id: u32| {
+        json!({ "id": id, "limit": 200, "priority": id, "weight": 3 - id, "quantum": 1514 * (3 - id),
+            "latency_budget": format!("{}ms", 5 + 40 * id) })
+    };
+    let classes = json!([class(0), class(1), class(2)]);
+    let mut held = classes.clone();
+    held[0]["ceil"] = json!("3mbit");
+    let policy = |scheduler: &str, rank: Option<&str>, wanted: Wanted| {
+        let classes = if matches!(wanted, Wanted::Ceiling) { &held } else { &classes };
+        let policy = by_port(scheduler, classes.clone());
+        match rank {
+            None => (scheduler.to_owned(), policy, wanted),
+            Some(rank) => (format!("{scheduler} by {rank}"), with(policy, "rank", json!(rank)), wanted),
+        }
+    };
+    let mut trials = vec![
+        policy("weighted_fair_queuing", None, Wanted::Shares),
+        policy("deficit_round_robin", None, Wanted::Shares),
+        policy("strict_priority", None, Wanted::Ceiling),
+        policy("weighted_fair_queuing", None, Wanted::Ceiling),
+        policy("deficit_round_robin", None, Wanted::Ceiling),
+    ];
+    if engine == Engine::Qdisc {
+        trials.extend([
+            policy("eevdf", None, Wanted::Shares),
+            policy("pifo", Some("start_time_fair"), Wanted::Shares),
+            policy("round_robin", None, Wanted::Turns),
+            policy("round_robin", None, Wanted::Ceiling),
+            policy("eevdf", None, Wanted::Ceiling),
+            policy("pifo", Some("start_time_fair"), Wanted::Ceiling),
+            policy("pifo", Some("earliest_deadline"), Wanted::Ceiling),
+        ]);
+    }
+    trials
+}
+
+fn check(what: &str, wanted: &Wanted, parts: &[Outcome]) {
+    let rates: Vec<f64> = parts.iter().map(|one| one.bps(Duration::ZERO, 0)).collect();
+    match wanted {
+        Wanted::Shares => {
+            let sum: f64 = rates.iter().sum();
+            for (class, part) in [(0, 3.0), (1, 2.0), (2, 1.0)] {
+                assert_near(&format!("{what}, share of class {class}"), rates[class] / sum, part / 6.0, 0.005);
+            }
+        }
+        Wanted::Turns => {
+            let packets: Vec<u64> = parts.iter().map(Outcome::received).collect();
+            let bytes: Vec<u64> = parts.iter().map(Outcome::bytes).collect();
+            eprintln!("    {what}: {packets:?} packets of {bytes:?} bytes");
+            let (least, most) = (packets.iter().min(), packets.iter().max());
+            assert!(most.zip(least).is_some_and(|(most, least)| most - least <= 1), "equal turns: {packets:?} packets");
+        }
+        Wanted::Ceiling => assert_near(&format!("{what}, a ceiling"), rates[0], 3e6, 0.005),
+    }
+}
