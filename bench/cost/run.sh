@@ -201,8 +201,8 @@ fi
 
 # Backlogged, below a shaper.
 for classes in ${CLASSES:-8 64}; do
-  # Not hfsc: what an old limit has put off stays put off.
-  for kind in fq_codel fq cake prio+flower drr+flower ets+flower htb+flower; do
+  # Not htb and hfsc: what their old limit has put off stays put off.
+  for kind in fq_codel fq cake prio+flower drr+flower ets+flower; do
     if ! wanted "$kind+shaper"; then continue; fi
     case $classes-$kind in 64-prio* | 64-ets*) continue ;; esac # at most 16 bands
     fresh
