@@ -4,7 +4,8 @@
  *
  * A rule is a bit. For each field a table gives the row of rules that the field's value satisfies; rows are ANDed and
  * the lowest bit is the rule: the cost does not grow with the number of rules. (The bit-vector scheme of Lakshman and
- * Stiliadis, SIGCOMM 1998.) Two buffers of tables stand side by side; one word says which is live.
+ * Stiliadis, SIGCOMM 1998.) A row of many rules says first which of its words are not 0, so that only words are read in which
+ * there may be a match (Baboescu and Varghese, SIGCOMM 2001). Two buffers of tables stand side by side; one word says which is live.
  */
 #pragma once
 #include "types.h"
@@ -50,6 +51,32 @@ enum sl_malformed {
 #undef X
 };
 
+enum sl_fragment_kind { SL_WHOLE, SL_FIRST_FRAGMENT, SL_LATER_FRAGMENT };
+
+/* What the parser learns of a packet. */
+struct sl_headers {
+	u32 src[4]; /* network order; IPv4 as ::ffff:a.b.c.d; zeroes where the packet is not IP */
+	u32 dst[4];
+	u16 proto; /* enum sl_proto_index */
+	u16 sport;
+	u16 dport;
+	u16 length; /* as the IP header has it, that header included; 0 where the packet is not IP */
+	u8 has_ports;
+	u8 kind; /* enum sl_parse_kind */
+	u8 is_ip;
+	u8 fragment; /* enum sl_fragment_kind */
+	u32 fragment_id;
+	/* All ones where there is none. */
+	u16 vlan; /* the outer tag's */
+	u16 tcp_flags;
+	u16 icmp; /* type; of ICMPv6 256 more */
+	u8 dscp;
+	u8 pcp; /* the outer tag's */
+	/* Not of the packet's bytes. */
+	u32 mark;
+	u32 interface; /* ifindex where it came in; 0: it was made here */
+};
+
 /* Fields that at least one rule asks for; the others need no look-up. */
 enum sl_field {
 	SL_FIELD_PROTO = 1 << 0,
@@ -58,18 +85,62 @@ enum sl_field {
 	SL_FIELD_SPORT = 1 << 3,
 	SL_FIELD_DPORT = 1 << 4,
 	SL_FIELD_DSCP = 1 << 5,
-	SL_FIELD_VLAN = 1 << 6
+	SL_FIELD_VLAN = 1 << 6,
+	SL_FIELD_PCP = 1 << 7,
+	SL_FIELD_TCP_FLAGS = 1 << 8,
+	SL_FIELD_ICMP = 1 << 9,
+	SL_FIELD_LENGTH = 1 << 10,
+	SL_FIELD_INTERFACE = 1 << 11,
+	SL_FIELD_MARK = 1 << 12,
+	SL_FIELDS = 13 /* how many */
 };
 
 enum sl_class_from { SL_FROM_RULES, SL_FROM_DSCP, SL_FROM_MARK };
 
+/* The rules that a value of a field satisfies, of a policy with more than 64 rules. */
 struct sl_row {
+	u64 summary; /* words that are not 0 */
 	u64 word[SL_RULE_WORDS];
+};
+
+/* Numbers of 128 bits, divided into ranges that have a row each: addresses (IPv4 as ::ffff:a.b.c.d), or packet lengths. */
+struct sl_ranges {
+	u32 last; /* how many there are, less 1 */
+	u32 pad;
+	u16 ipv4[65536]; /* by the first 16 bits of an IPv4 address: the range that the lowest such address is in */
+	u64 high[SL_RANGES]; /* where it starts, from 0 on, in host order */
+	u64 low[SL_RANGES];
+	u16 row[SL_RANGES];
+};
+
+/* Which ranges: the index of their map is buffer * SL_RANGE_FIELDS + one of these. */
+enum sl_range_field { SL_RANGE_SRC, SL_RANGE_DST, SL_RANGE_LENGTH, SL_RANGE_FIELDS = 4 };
+
+/*
+ * The row of a 32-bit key, or none_row. It is in one of the SL_KEY_PROBES slots from (key * factor) >> 22 on. A slot that is not in use
+ * holds none_row.
+ */
+struct sl_keys {
+	u32 factor;
+	u16 none_row;
+	u16 pad;
+	u32 key[SL_KEY_SLOTS];
+	u16 row[SL_KEY_SLOTS];
+};
+
+/* Instead of a rule's number: which built-in one chose the class, or that none did. */
+enum sl_no_rule {
+	SL_RULE_ARP = SL_RULES,
+	SL_RULE_ND, /* neighbour discovery */
+	SL_RULE_DHCP,
+	SL_RULE_DHCPV6,
+	SL_RULE_NONE,
+	SL_RULE_COUNTS = SL_RULES + 8
 };
 
 struct sl_rule {
 	u8 class;
-	u8 builtin;  /* not the user's: ARP, neighbour discovery, DHCP */
+	u8 pad;
 	u16 line;  /* in the policy file, 0 if unknown */
 	u32 priority;
 	char name[SL_NAME_BYTES];
@@ -90,43 +161,54 @@ struct sl_tables {
 	u32 generation;
 	u16 tag;  /* 1 to 1023: who handed the class on; differs between policies in force on a machine */
 	u16 fields;  /* enum sl_field */
-	u8 rule_words;  /* words of a row that are in use */
+	u8 many;  /* rows are in their map, since there are more than 64 rules */
 	u8 class_from;  /* enum sl_class_from */
 	u8 default_class;
 	u8 drop_malformed;
 	u32 rules;
+	u32 control_from; /* the first rule that matches everything, or SL_RULES: the built-in ones come before it */
 	u32 marks;
+	u8 urgent_class;
+	u8 buffer; /* which of the SL_BUFFERS this is */
+	u8 pad[2];
 	u64 classes;  /* bitmap of those that the policy has */
-	u16 src_none_row; /* no prefix covers the address, or there is none */
+	u64 limited[SL_DIRECTIONS]; /* bitmap of those that a bucket before the queues limits */
+	u64 beside;  /* bits of struct sl_beside that decide, of the headers beside those that make a flow */
+	u64 beside_mark; /* likewise of the mark (low half) and the interface (high half) */
+	u16 src_none_row; /* no address */
 	u16 dst_none_row;
 	u16 sport_none_row;
 	u16 dport_none_row;
 	u16 vlan_none_row;
+	u16 pcp_none_row;
 	u16 dscp_none_row;
-	u8 urgent_class;
-	u8 pad[3];
+	u16 tcp_flags_none_row;
+	u16 icmp_none_row;
+	u16 length_none_row;
 	u16 proto_row[SL_PROTOS];
 	u16 dscp_row[64];
+	u16 pcp_row[8];
+	u16 tcp_flags_row[256];
+	u16 icmp_row[512]; /* by type, of ICMPv6 from 256 on */
 	u16 vlan_row[4096];
 	u16 sport_row[65536];
 	u16 dport_row[65536];
-	struct sl_row row[SL_ROWS];
-	struct sl_rule rule[SL_RULE_SLOTS];
+	struct sl_keys interface_row;
+	struct sl_keys mark_row;
+	u64 small[SL_SMALL_ROWS]; /* rows, if not `many` */
+	u8 rule_class[SL_RULES];
+	struct sl_rule rule[SL_RULES];
 	u8 dscp_class[64];
 	struct sl_mark mark[SL_MARKS];
 	struct sl_police_conf police[SL_DIRECTIONS][SL_CLASSES];
+	struct sl_police_conf flow_police[SL_CLASSES]; /* of each flow on its own */
+	struct sl_police_conf shared_police[SL_CLASSES]; /* of the class's map in `shared` */
+	struct sl_police_conf interface_police[SL_DIRECTIONS];
 	char class_name[SL_CLASSES][SL_NAME_BYTES];
 };
 
 struct sl_live {
 	u64 word; /* generation << 32 | which of the SL_BUFFERS tables is in force: read and written in one go */
-};
-
-/* Longest-prefix key: IPv4 addresses as ::ffff:a.b.c.d, preceded by the buffer that the prefix belongs to. */
-struct sl_prefix {
-	u32 prefix_bits; /* those of buffer (32) included */
-	u32 buffer;
-	u8 addr[16];
 };
 
 struct sl_flow_key {
@@ -136,7 +218,7 @@ struct sl_flow_key {
 	u16 dport;
 	u16 proto;  /* enum sl_proto_index */
 	u8 direction;  /* enum sl_direction */
-	u8 pad;
+	u8 has_ports;
 };
 
 struct sl_flow {
@@ -144,10 +226,46 @@ struct sl_flow {
 	u64 bytes;
 	u64 first_ns;  /* CLOCK_MONOTONIC */
 	u64 last_ns;
-	u16 rule;  /* index into rule, or SL_RULES: none matched */
-	u8 class;
-	u8 super_packets; /* it has sent segments to be split */
+	u64 choice;  /* generation << 32 | class << 16 | rule (or enum sl_no_rule): what the rules of that generation said */
+	u64 beside;  /* of its first packet, as in sl_tables */
+	u64 beside_mark;
+	u64 tat; /* of its bucket, as in sl_police_state */
+	u32 super_packets; /* it has sent segments to be split */
 	u32 pad;
+};
+
+/* New entries in the flow table are rationed, on each CPU: so a flood of new flows costs what the rules cost, and evicts little. */
+struct sl_ration {
+	u64 tat_ns;
+};
+
+/* The fragments of a packet have its class: only the first has ports. */
+struct sl_fragment_key {
+	u8 src[16];
+	u8 dst[16];
+	u32 id;  /* of IPv4 with the protocol above it */
+	u32 direction; /* enum sl_direction */
+};
+
+struct sl_fragment {
+	u64 choice; /* as in sl_flow */
+};
+
+/* Instead of a VLAN's tag control information: there is none. */
+#define SL_NO_TAG 0x10000u
+
+/* What sl_explain is asked: of a packet that is given to it, what the host would know besides; and what it answers. */
+struct sl_explanation {
+	u32 tag; /* the VLAN's tag control information that the host has taken out, or SL_NO_TAG */
+	u32 mark;
+	u32 interface;
+	u32 direction; /* enum sl_direction */
+	struct sl_headers headers;
+	u64 by_rules; /* as sl_flow.choice */
+	u64 by_flow; /* likewise; 0: the flow is not in the table, or what is there is out of date */
+	u64 by_fragment; /* likewise */
+	u64 flow_pkts;
+	u64 flow_bytes;
 };
 
 struct sl_count {
@@ -158,13 +276,20 @@ struct sl_count {
 /* Per CPU and class, of the hooks before the queues. */
 struct sl_class_count {
 	struct sl_count seen;
-	struct sl_count policed;
+	struct sl_count refused[SL_LIMITS];
 	struct sl_count malformed; /* and dropped for it */
 };
 
-/* Time at which a policer's bucket is full again, in 1/16 ns; one word, changed by compare-and-swap alone. */
+/* Times at which buckets are full again, in 1/16 ns; each is one word, changed by atomic operations alone. */
 struct sl_police_state {
 	u64 tat[SL_DIRECTIONS][SL_CLASSES];
+	u64 overflow[SL_DIRECTIONS][SL_CLASSES]; /* of the flows that have no entry in the table */
+	u64 interface[SL_DIRECTIONS];
+};
+
+/* Likewise of a bucket that interfaces share. */
+struct sl_shared_state {
+	u64 tat[SL_DIRECTIONS];
 };
 
 /*

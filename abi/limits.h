@@ -2,7 +2,7 @@
 /* Sizes that BPF, the core and userspace must agree on. Arrays that a program indexes have a power of two of elements. */
 #pragma once
 
-#define SL_ABI_VERSION 2u
+#define SL_ABI_VERSION 3u
 
 #define SL_CLASSES         64u  /* classes of a scheduler; a class id is an index */
 #define SL_SLOTS           16384u  /* packets that one scheduler instance can hold */
@@ -10,10 +10,14 @@
 #define SL_PIFO_BUCKETS    4096u /* of the bucketed queue of a PIFO: 64 words of 64 bits */
 #define SL_NAME_BYTES      32u /* of a class or a rule, the final NUL included */
 
-#define SL_RULES      320u  /* 256 of the user's, and the built-in ones */
-#define SL_RULE_WORDS 5u /* SL_RULES / 64 */
-#define SL_RULE_SLOTS 512u /* SL_RULES, to a power of two */
-#define SL_ROWS       4096u  /* distinct rule bitmaps of one policy */
+#define SL_RULES      4096u  /* of a policy */
+#define SL_RULE_WORDS 64u /* SL_RULES / 64 */
+#define SL_ROWS       65535u /* distinct rule bitmaps of one policy */
+#define SL_SMALL_ROWS 2048u /* of one that has 64 rules or fewer */
+#define SL_RANGES     16384u /* into which the rules divide source addresses, destination addresses, lengths */
+#define SL_KEYS       256u  /* distinct firewall marks in the rules; distinct interfaces */
+#define SL_KEY_SLOTS  1024u /* of the table that they are looked up in */
+#define SL_KEY_PROBES 4u  /* slots that are looked at for one */
 #define SL_MARKS      64u  /* firewall marks that choose a class */
 
 #define SL_BUFFERS    2u  /* of tables: one live, one being written */

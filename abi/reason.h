@@ -10,6 +10,20 @@
 	X(RESET, reset, "the queue was emptied: link down, or its qdisc removed") \
 	X(MALFORMED, malformed, "headers do not parse, and the policy drops such packets")
 
+/* The buckets before the queues that a packet must pass. Each counts what it refuses. */
+#define SL_LIMIT_REASONS(X)                                                           \
+	X(CLASS, policed, "the class is over its rate, and policed")                  \
+	X(FLOW, flow_limited, "the flow is over the rate of a flow of its class")     \
+	X(INTERFACE, interface_limited, "the interface is over its rate")             \
+	X(SHARED, shared_limited, "the interfaces together are over the shared rate")
+
+enum sl_limit {
+#define X(upper, lower, text) SL_LIMIT_##upper,
+	SL_LIMIT_REASONS(X)
+#undef X
+		SL_LIMITS
+};
+
 enum sl_drop {
 #define X(upper, lower, text) SL_DROP_##upper,
 	SL_DROP_REASONS(X)

@@ -135,6 +135,7 @@ struct sl_sched {
 	u64 level_classes[SL_CLASSES];
 	u8 cursor[SL_CLASSES]; /* the class whose turn it is, by level */
 	u64 virtual_time; /* in the unit of virtual_start */
+	u64 virtual_end; /* start-time fair: the greatest at which a packet has ended */
 	u64 virtual_rest; /* EEVDF: what the last division left over */
 	u64 weights;  /* EEVDF: the sum of those of ready classes */
 	u64 placed;  /* classes that stand in a tournament; one that is alone need not */

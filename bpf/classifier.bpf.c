@@ -12,24 +12,19 @@ const volatile u32 sl_l3_type = 0; /* the device has no Ethernet header: packets
 const volatile u32 sl_ingress_ifb = 0; /* ifindex: what arrives is queued there */
 const volatile u32 sl_split_ifb = 0; /* ifindex: super-packets that depart are split there */
 
-/* A packet's bytes, as XDP and tc give them: XDP directly, tc by copying, since they need not lie in the linear part. */
-struct sl_source {
-	void *data;
-	void *end;
-	struct __sk_buff *skb; /* NULL: XDP */
-};
-
-static __always_inline void *sl_pull(struct sl_source *x, u32 off, u32 size, void *buffer)
-{
-	void *p = x->data + off;
-
-	/* One way for all of an skb: with direct reads as well, the verifier walks every mixture of the two. */
-	if (x->skb)
-		return bpf_skb_load_bytes(x->skb, off, buffer, size) ? NULL : buffer;
-	return p + size <= x->end ? p : NULL;
-}
-
 #include "lib/parse.h"
+#define SL_PACKET       struct xdp_md
+#define SL_PACKET_ARG
+#define SL_LOAD         bpf_xdp_load_bytes
+#define SL_PARSER(name) name##_xdp
+#include "lib/parse_any.h"
+#undef SL_PACKET
+#undef SL_LOAD
+#undef SL_PARSER
+#define SL_PACKET       struct __sk_buff
+#define SL_LOAD         bpf_skb_load_bytes
+#define SL_PARSER(name) name##_skb
+#include "lib/parse_any.h"
 #include "lib/classify.h"
 #include "lib/police.h"
 
@@ -38,6 +33,12 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 static __always_inline u16 sl_tag(const struct sl_tables *t, u32 class)
 {
 	return (u16)(t->tag << SL_CLASS_BITS | (class & (SL_CLASSES - 1)));
+}
+
+/* Whether a class that is known on arrival holds on departure. A mark or a DSCP may have been set in between: then the packet tells. */
+static __always_inline int sl_class_lasts(const struct sl_tables *t)
+{
+	return t->class_from == SL_FROM_RULES && !(t->fields & SL_FIELD_MARK);
 }
 
 /* What a hook learns of a packet. */
@@ -50,35 +51,25 @@ struct sl_admission {
 
 enum sl_drop_policy { SL_MAY_DROP, SL_MAY_NOT_DROP };
 
-static __always_inline struct sl_class_count *sl_class_count_at(u32 direction, u32 class)
+/* Choose, count, and as drops allows, police. handed: the class that the packet already has, or negative: h is known. */
+static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 handed, u32 direction, u32 pkts, u32 bytes,
+						    enum sl_drop_policy drops, struct sl_tables *t)
 {
-	u32 key = direction * SL_CLASSES + class;
-
-	return bpf_map_lookup_elem(&class_counts, &key);
-}
-
-/* Parse, choose, count, and as drops allows, police. handed: the class that the packet already has, or negative. */
-static __always_inline struct sl_admission sl_admit(struct sl_source *x, u16 type, u16 vlan, u32 mark, s32 handed, u32 direction,
-						    u32 pkts, u32 bytes, enum sl_drop_policy drops, struct sl_tables *t,
-						    u32 buffer)
-{
+	struct sl_demand demand = { .now_ns = bpf_ktime_get_ns(), .direction = direction, .bytes = bytes };
 	struct sl_admission a = {};
 	struct sl_class_count *count;
-	u64 now = bpf_ktime_get_ns();
 
 	if (handed >= 0) {
 		a.class = handed;
 		a.handed = 1;
 	} else {
+		struct sl_sight sight = { .direction = direction, .pkts = pkts, .bytes = bytes, .now_ns = demand.now_ns };
 		struct sl_choice choice;
-		struct sl_headers h;
 
-		sl_headers_init(&h, vlan);
-		sl_parse(x, type, &h);
-		choice = sl_classify(t, buffer, &h, mark);
-		sl_count_parsed(&h, direction, choice.rule, pkts, bytes);
+		choice = sl_classify(t, h, &sight);
+		sl_count_parsed(h, direction, choice.rule, pkts, bytes);
 		a.class = (s32)choice.class;
-		a.malformed = sl_is_malformed(&h) && t->drop_malformed;
+		a.malformed = sl_is_malformed(h) && t->drop_malformed;
 		if (a.malformed && drops == SL_MAY_DROP) {
 			count = sl_class_count_at(direction, choice.class);
 			if (count)
@@ -86,16 +77,16 @@ static __always_inline struct sl_admission sl_admit(struct sl_source *x, u16 typ
 			a.class = -1;
 			return a;
 		}
-		a.super_packets = sl_count_flow(&h, direction, choice, pkts, bytes, now) || h.proto == SL_PROTO_TCP;
+		a.super_packets = sight.super_packets || h->proto == SL_PROTO_TCP;
+		if (drops == SL_MAY_DROP && sl_flows_are_limited(t, choice.class))
+			sl_flow_key(&demand.flow, h, direction);
 	}
-	count = sl_class_count_at(direction, (u32)a.class & (SL_CLASSES - 1));
+	count = sl_class_count_at(direction, (u32)a.class);
 	if (count)
 		sl_count_add(&count->seen, pkts, bytes);
-	if (drops == SL_MAY_DROP && !sl_police(t, direction, (u32)a.class, bytes, now)) {
-		if (count)
-			sl_count_add(&count->policed, pkts, bytes);
+	demand.class = (u32)a.class;
+	if (drops == SL_MAY_DROP && sl_is_refused(t, &demand, pkts))
 		a.class = -1;
-	}
 	return a;
 }
 
@@ -104,28 +95,46 @@ static __always_inline u32 sl_segments(struct __sk_buff *skb)
 	return skb->gso_segs > 1 ? skb->gso_segs : 1;
 }
 
-static __always_inline struct sl_admission sl_admit_skb(struct __sk_buff *skb, s32 handed, u32 direction,
-							enum sl_drop_policy drops, struct sl_tables *t, u32 buffer)
+static __always_inline void sl_parse_frame(struct __sk_buff *skb, u32 fields, struct sl_headers *h)
 {
-	struct sl_source x = { (void *)(long)skb->data, (void *)(long)skb->data_end, skb };
-	u16 vlan = skb->vlan_present ? skb->vlan_tci & 0xfff : SL_NO_VLAN;
 	u16 type = sl_l3_type ? __builtin_bswap16((u16)skb->protocol) : 0;
+	u64 front[SL_FRONT_BYTES / 8];
 
-	return sl_admit(&x, type, vlan, skb->mark, handed, direction, sl_segments(skb), skb->len, drops, t, buffer);
+	sl_parse_skb(skb, type || bpf_skb_load_bytes(skb, SL_FRONT, front, sizeof(front)) ? NULL : front, type, fields, h);
 }
 
-SEC("xdp")
-int sl_xdp(struct xdp_md *ctx)
+static __always_inline struct sl_admission sl_admit_skb(struct __sk_buff *skb, s32 handed, u32 direction,
+							enum sl_drop_policy drops, struct sl_tables *t)
 {
-	struct sl_source x = { (void *)(long)ctx->data, (void *)(long)ctx->data_end, NULL };
-	u32 bytes = (u32)(x.end - x.data), buffer;
-	struct sl_tables *t = sl_live_tables(&buffer);
+	struct sl_headers h;
+
+	if (handed < 0) {
+		sl_headers_init(&h, skb->vlan_present ? skb->vlan_tci : SL_NO_TAG, skb->mark, skb->ingress_ifindex);
+		sl_parse_frame(skb, t->fields, &h);
+	}
+	return sl_admit(&h, handed, direction, sl_segments(skb), skb->len, drops, t);
+}
+
+static __always_inline void sl_parse_frame_xdp(struct xdp_md *ctx, u32 fields, struct sl_headers *h)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+
+	sl_parse_xdp(ctx, data + SL_FRONT + SL_FRONT_BYTES <= end ? data + SL_FRONT : NULL, 0, fields, h);
+}
+
+static __always_inline int sl_arrive_xdp(struct xdp_md *ctx)
+{
+	u32 bytes = ctx->data_end - ctx->data;
+	struct sl_tables *t = sl_live_tables();
 	struct sl_xdp_meta *meta;
 	struct sl_admission a;
+	struct sl_headers h;
 
 	if (!t)
 		return XDP_PASS;
-	a = sl_admit(&x, 0, SL_NO_VLAN, 0, -1, SL_INGRESS, 1, bytes, SL_MAY_DROP, t, buffer);
+	sl_headers_init(&h, SL_NO_TAG, 0, ctx->ingress_ifindex);
+	sl_parse_frame_xdp(ctx, t->fields, &h);
+	a = sl_admit(&h, -1, SL_INGRESS, 1, bytes, SL_MAY_DROP, t);
 	if (a.class < 0)
 		return XDP_DROP;
 	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*meta)))
@@ -139,13 +148,18 @@ int sl_xdp(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
+SEC("xdp")
+int sl_xdp(struct xdp_md *ctx)
+{
+	return sl_arrive_xdp(ctx);
+}
+
 /* On arrival. What XDP has seen is neither parsed nor counted again. */
 SEC("tc")
 int sl_ingress(struct __sk_buff *skb)
 {
 	struct sl_xdp_meta *meta = (void *)(long)skb->data_meta;
-	u32 buffer;
-	struct sl_tables *t = sl_live_tables(&buffer);
+	struct sl_tables *t = sl_live_tables();
 	s32 class = -1;
 
 	if (!t)
@@ -153,32 +167,33 @@ int sl_ingress(struct __sk_buff *skb)
 	if ((void *)(meta + 1) <= (void *)(long)skb->data && meta->magic == SL_XDP_MAGIC)
 		class = sl_handed_class(t, meta->handed);
 	if (class < 0) {
-		class = sl_admit_skb(skb, -1, SL_INGRESS, SL_MAY_DROP, t, buffer).class;
+		class = sl_admit_skb(skb, -1, SL_INGRESS, SL_MAY_DROP, t).class;
 		if (class < 0)
 			return TC_ACT_SHOT;
 	}
-	if (sl_ingress_ifb || t->class_from == SL_FROM_RULES)
+	if (sl_ingress_ifb || sl_class_lasts(t))
 		skb->tc_index = sl_tag(t, (u32) class);
 	return sl_ingress_ifb ? bpf_redirect(sl_ingress_ifb, 0) : TC_ACT_UNSPEC;
 }
 
-/* The class that an arrival hook has handed on. A mark or a DSCP may have been set since: then the packet tells. */
+/* The class that an arrival hook has handed on. Where its flows are limited, each needs its entry for this direction: look again. */
 static __always_inline s32 sl_forwarded_class(const struct sl_tables *t, u32 handed)
 {
-	return t->class_from == SL_FROM_RULES ? sl_handed_class(t, handed) : -1;
+	s32 class = sl_class_lasts(t) ? sl_handed_class(t, handed) : -1;
+
+	return class >= 0 && sl_flows_are_limited(t, (u32)class) ? -1 : class;
 }
 
 /* On departure, where no queue of ours follows. */
 SEC("tc")
 int sl_egress(struct __sk_buff *skb)
 {
-	u32 buffer;
-	struct sl_tables *t = sl_live_tables(&buffer);
+	struct sl_tables *t = sl_live_tables();
 	struct sl_admission a;
 
 	if (!t)
 		return TC_ACT_UNSPEC;
-	a = sl_admit_skb(skb, sl_forwarded_class(t, skb->tc_index), SL_EGRESS, SL_MAY_DROP, t, buffer);
+	a = sl_admit_skb(skb, sl_forwarded_class(t, skb->tc_index), SL_EGRESS, SL_MAY_DROP, t);
 	if (a.class < 0)
 		return TC_ACT_SHOT;
 	skb->tc_index = sl_tag(t, (u32)a.class);
@@ -188,11 +203,10 @@ int sl_egress(struct __sk_buff *skb)
 /* Of a packet that was classified elsewhere, nothing has been parsed here. */
 static __always_inline int sl_is_tcp(struct __sk_buff *skb)
 {
-	struct sl_source x = { (void *)(long)skb->data, (void *)(long)skb->data_end, skb };
 	struct sl_headers h;
 
-	sl_headers_init(&h, SL_NO_VLAN);
-	sl_parse(&x, sl_l3_type ? __builtin_bswap16((u16)skb->protocol) : 0, &h);
+	sl_headers_init(&h, SL_NO_TAG, 0, 0);
+	sl_parse_frame(skb, 0, &h);
 	return h.proto == SL_PROTO_TCP;
 }
 
@@ -205,42 +219,52 @@ static __always_inline int sl_is_tcp(struct __sk_buff *skb)
 SEC("tc")
 int sl_split(struct __sk_buff *skb)
 {
-	u32 buffer;
-	struct sl_tables *t = sl_live_tables(&buffer);
+	struct sl_tables *t = sl_live_tables();
 	struct sl_admission a;
 
 	if (!t)
 		return 0;
 	if (skb->ingress_ifindex == sl_split_ifb)
 		return 0;
-	a = sl_admit_skb(skb, sl_forwarded_class(t, skb->tc_index), SL_EGRESS, SL_MAY_NOT_DROP, t, buffer);
+	a = sl_admit_skb(skb, sl_forwarded_class(t, skb->tc_index), SL_EGRESS, SL_MAY_NOT_DROP, t);
 	if (!a.malformed) /* else the queue decides */
 		skb->tc_index = sl_tag(t, (u32)a.class);
 	return a.super_packets || skb->gso_segs > 1 || (a.handed && sl_is_tcp(skb)) ? -1 : 0;
 }
 
+/* Police a frame that the splitter has classified and counted. Its class, or negative: drop it. */
+static __always_inline s32 sl_police_split(struct __sk_buff *skb, s32 class, struct sl_tables *t)
+{
+	struct sl_demand demand = {
+		.now_ns = bpf_ktime_get_ns(), .direction = SL_EGRESS, .class = (u32)class, .bytes = skb->len
+	};
+	struct sl_headers h;
+
+	if (sl_flows_are_limited(t, (u32)class)) {
+		sl_headers_init(&h, skb->vlan_present ? skb->vlan_tci : SL_NO_TAG, skb->mark, skb->ingress_ifindex);
+		sl_parse_frame(skb, 0, &h);
+		sl_flow_key(&demand.flow, &h, SL_EGRESS);
+	}
+	return sl_is_refused(t, &demand, sl_segments(skb)) ? -1 : class;
+}
+
 /* The classifier of an HTB root: its class 0x10 + n is our class n. */
 static __always_inline int sl_htb(struct __sk_buff *skb, u32 direction)
 {
-	u32 buffer;
-	struct sl_tables *t = sl_live_tables(&buffer);
+	struct sl_tables *t = sl_live_tables();
 	s32 class;
 
 	if (!t)
 		return TC_ACT_UNSPEC;
-	class = sl_handed_class(t, skb->tc_index);
 	if (direction == SL_INGRESS) {
 		/* The arrival hook has counted and policed. */
+		class = sl_handed_class(t, skb->tc_index);
 		if (class < 0)
 			class = t->default_class;
-	} else if (class < 0 || !sl_split_ifb) {
-		class = sl_admit_skb(skb, class, direction, SL_MAY_DROP, t, buffer).class;
-	} else if (!sl_police(t, direction, (u32) class, skb->len, bpf_ktime_get_ns())) {
-		struct sl_class_count *count = sl_class_count_at(direction, (u32) class);
-
-		if (count)
-			sl_count_add(&count->policed, sl_segments(skb), skb->len);
-		class = -1;
+	} else {
+		class = sl_split_ifb ? sl_handed_class(t, skb->tc_index) : sl_forwarded_class(t, skb->tc_index);
+		class = class >= 0 && sl_split_ifb ? sl_police_split(skb, class, t) :
+						     sl_admit_skb(skb, class, direction, SL_MAY_DROP, t).class;
 	}
 	if (class < 0)
 		return TC_ACT_SHOT;
@@ -258,4 +282,33 @@ SEC("tc")
 int sl_htb_ingress(struct __sk_buff *skb)
 {
 	return sl_htb(skb, SL_INGRESS);
+}
+
+/* What the programs above would make of a packet, without counting it. Run by hand (BPF_PROG_TEST_RUN), as XDP: that takes any bytes. */
+SEC("xdp")
+int sl_explain(struct xdp_md *ctx)
+{
+	u32 zero = 0;
+	struct sl_explanation *e = bpf_map_lookup_elem(&explanation, &zero);
+	struct sl_tables *t = sl_live_tables();
+	struct sl_flow_key key = {};
+	struct sl_flow *flow;
+	struct sl_headers h;
+
+	if (!e || !t)
+		return -1;
+	sl_headers_init(&h, e->tag, e->mark, e->interface);
+	sl_parse_frame_xdp(ctx, t->fields, &h);
+	e->headers = h;
+	e->by_rules = sl_choice_word(t->generation, sl_choose(t, &h));
+	e->by_flow = e->flow_pkts = e->flow_bytes = 0;
+	sl_flow_key(&key, &h, e->direction);
+	flow = bpf_map_lookup_elem(&flows, &key);
+	if (flow) {
+		e->by_flow = sl_flow_is_alike(t, &h, flow) ? sl_flow_choice(t, flow) : 0;
+		e->flow_pkts = flow->pkts;
+		e->flow_bytes = flow->bytes;
+	}
+	e->by_fragment = h.fragment == SL_LATER_FRAGMENT ? sl_choose_by_fragment(&h, e->direction, t->generation, 0) : 0;
+	return 0;
 }

@@ -20,6 +20,7 @@
 /* Set before load. */
 const volatile u32 sl_instances = 2;  /* of state, and times SL_SLOTS of packets */
 const volatile u32 sl_ingress_ifb = 0;  /* ifindex of the device that queues what arrives */
+const volatile u32 sl_split_ifb = 0;  /* ifindex of the device that splits what departs */
 const volatile u32 sl_l3_type = 0;  /* the device has no Ethernet header */
 const volatile u32 sl_frame_bytes = 1518; /* longer packets may be super-packets */
 
@@ -31,31 +32,22 @@ void bpf_kfree_skb(struct sk_buff *skb) __ksym;
 void bpf_qdisc_watchdog_schedule(struct Qdisc *sch, u64 expire_ns, u64 delta_ns) __ksym;
 void bpf_qdisc_bstats_update(struct Qdisc *sch, const struct sk_buff *skb) __ksym;
 
-struct sl_source {
-	struct sk_buff *skb;
-	const u8 *data;
-	u32 linear_bytes;
-};
-
 /* What is not in the linear part. */
-static __always_inline void *sl_pull_far(struct sl_source *x, u32 off, u32 size, void *buffer)
+static __always_inline int sl_load_far(struct sk_buff *skb, u32 off, void *to, u32 size)
 {
 	struct bpf_dynptr bytes;
 
-	if (bpf_dynptr_from_skb((struct __sk_buff *)x->skb, 0, &bytes) || bpf_dynptr_read(buffer, size, &bytes, off, 0))
-		return NULL;
-	return buffer;
+	return bpf_dynptr_from_skb((struct __sk_buff *)skb, 0, &bytes) || bpf_dynptr_read(to, size, &bytes, off, 0);
 }
 
-/* Copies: directly from the linear part, which is memory that the verifier lets be read untrusted (from 6.17). */
-static __always_inline void *sl_pull(struct sl_source *x, u32 off, u32 size, void *buffer)
+/* From the linear part directly, which is memory that the verifier lets be read untrusted (from 6.17). size is a constant. */
+static __always_inline int sl_load(struct sk_buff *skb, u32 off, void *to, u32 size)
 {
-	const u8 *p = x->data + off;
-	u8 *to = buffer;
+	const u8 *p = skb->data + off;
 	u32 i;
 
-	if (sl_unlikely(off + size > x->linear_bytes))
-		return sl_pull_far(x, off, size, buffer);
+	if (sl_unlikely(off + size > skb->len - skb->data_len))
+		return sl_load_far(skb, off, to, size);
 #pragma unroll
 	for (i = 0; i + 8 <= size; i += 8)
 		*(u64 *)(to + i) = *(const u64 *)(p + i);
@@ -65,11 +57,17 @@ static __always_inline void *sl_pull(struct sl_source *x, u32 off, u32 size, voi
 	}
 	if (size & 2)
 		*(u16 *)(to + i) = *(const u16 *)(p + i);
-	return buffer;
+	return 0;
 }
 
 #include "lib/parse.h"
+#define SL_PACKET        struct sk_buff
+#define SL_PACKET_ARG    __arg_trusted
+#define SL_LOAD          sl_load
+#define SL_PARSER(name)  name
+#include "lib/parse_any.h"
 #include "lib/classify.h"
+#include "lib/police.h"
 
 struct sl_held_packet {
 	struct sk_buff __kptr *skb;
@@ -146,23 +144,39 @@ static __always_inline int sl_sync(struct sl_sched *s, u64 live, u64 now_ns)
 	return sl_configure(s, conf, now_ns);
 }
 
-/* What was not classified before it came here. Negative: drop it. */
-static __always_inline s32 sl_classify_here(struct sk_buff *skb, const struct sl_tables *t, u32 buffer, u32 direction,
-					    u32 segments, u32 bytes, u64 now_ns)
+/*
+ * The class that was handed on. Negative: the packet is to be classified here. So it is where flows are limited, and no splitter has
+ * given the flow its entry for this direction.
+ */
+static __always_inline s32 sl_class_before(const struct sl_tables *t, u32 handed, u32 direction)
 {
-	u16 vlan = skb->vlan_proto ? skb->vlan_tci & 0xfff : SL_NO_VLAN;
+	s32 class = sl_handed_class(t, handed);
+
+	return class >= 0 && direction == SL_EGRESS && !sl_split_ifb && sl_flows_are_limited(t, (u32)class) ? -1 : class;
+}
+
+/* Parses what was not classified before it came here, or whose flow is limited. Its class, or negative: drop it. */
+static __always_inline s32 sl_classify_here(struct sk_buff *skb, const struct sl_tables *t, s32 class, u32 segments,
+					    struct sl_demand *d)
+{
+	struct sl_sight sight = { .direction = d->direction, .pkts = segments, .bytes = d->bytes, .now_ns = d->now_ns };
 	u16 type = sl_l3_type ? __builtin_bswap16(skb->protocol) : 0;
-	struct sl_source x = { skb, skb->data, skb->len - skb->data_len };
+	u64 front[SL_FRONT_BYTES / 8];
 	struct sl_choice choice;
 	struct sl_headers h;
 
-	sl_headers_init(&h, vlan);
-	sl_parse(&x, type, &h);
-	choice = sl_classify(t, buffer, &h, skb->mark);
-	sl_count_parsed(&h, direction, choice.rule, segments, bytes);
+	sl_headers_init(&h, skb->vlan_proto ? skb->vlan_tci : SL_NO_TAG, skb->mark, (u32)skb->skb_iif);
+	sl_parse(skb, type || sl_load(skb, SL_FRONT, front, sizeof(front)) ? NULL : front, type, t->fields, &h);
+	if (class >= 0) {
+		sl_flow_key(&d->flow, &h, d->direction);
+		return class;
+	}
+	choice = sl_classify(t, &h, &sight);
+	sl_count_parsed(&h, d->direction, choice.rule, segments, d->bytes);
 	if (sl_is_malformed(&h) && t->drop_malformed)
 		return -1 - (s32)choice.class;
-	sl_count_flow(&h, direction, choice, segments, bytes, now_ns);
+	if (sl_unlikely(sl_flows_are_limited(t, choice.class)))
+		sl_flow_key(&d->flow, &h, d->direction);
 	return (s32)choice.class;
 }
 
@@ -171,6 +185,7 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 {
 	u32 n = sch->limit, bytes = sl_skb_bytes(skb), buffer;
 	struct sl_sched *s = sl_state_of(n);
+	struct sl_demand demand = {};
 	struct sl_held_packet *held;
 	struct sl_packet packet;
 	struct sl_tables *t;
@@ -186,14 +201,22 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 		goto drop;
 	packet.len_bytes = bytes;
 	packet.segments = sl_skb_segments(skb, bytes);
-	class = sl_handed_class(t, skb->tc_index);
-	if (class < 0) {
-		class = sl_classify_here(skb, t, buffer, sl_direction_of(s), packet.segments, bytes, now);
+	demand.now_ns = now;
+	demand.direction = sl_direction_of(s);
+	demand.bytes = bytes;
+	demand.queued = 1;
+	class = sl_class_before(t, skb->tc_index, demand.direction);
+	if (class < 0 || sl_unlikely(demand.direction == SL_EGRESS && sl_flows_are_limited(t, (u32) class))) {
+		class = sl_classify_here(skb, t, class, packet.segments, &demand);
 		if (class < 0) {
 			sl_refuse(class_at(s, (u32)(-1 - class)), SL_DROP_MALFORMED, bytes);
 			goto drop;
 		}
 	}
+	demand.class = (u32) class;
+	/* By a bucket beside the queue's own. What arrives has passed them at its hook. */
+	if (demand.direction == SL_EGRESS && sl_is_refused(t, &demand, packet.segments))
+		goto drop;
 	packet.class = (u32) class;
 	slot = sl_enqueue(s, &packet, now);
 	if (slot < 0)

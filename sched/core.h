@@ -50,7 +50,7 @@ SL_FN void sl_offer(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
 	u64 opens;
 
 	if (k->policed || bucket_open(&k->ceil, now_ns)) {
-		sl_join(s, k, c);
+		sl_join(s, k, c, now_ns);
 		return;
 	}
 	opens = bucket_opens_ns(&k->ceil);
@@ -72,7 +72,7 @@ SL_GLOBAL int sl_release(struct sl_sched *s SL_NONNULL, u64 now_ns)
 		left &= left - 1;
 		if (bucket_open(&class_at(s, c)->ceil, now_ns)) {
 			s->held &= ~SL_BIT(c);
-			sl_join(s, class_at(s, c), c);
+			sl_join(s, class_at(s, c), c, now_ns);
 			continue;
 		}
 		opens = bucket_opens_ns(&class_at(s, c)->ceil);
@@ -214,7 +214,7 @@ SL_FN void sl_forget(struct sl_sched *s)
 
 	s->ready = s->held = s->green = s->amber = s->levels = 0;
 	s->held_until_ns = s->amber_until_ns = 0;
-	s->virtual_time = s->virtual_rest = s->weights = s->placed = 0;
+	s->virtual_time = s->virtual_end = s->virtual_rest = s->weights = s->placed = 0;
 	tournament_clear(&s->starts);
 	tournament_clear(&s->deadlines);
 	s->pifo.summary = 0;

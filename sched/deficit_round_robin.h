@@ -6,8 +6,8 @@
  * packet may take it below zero, and the debt is carried into its next turns. So nothing looks at the length of a
  * packet that has not left. A class that runs empty keeps its debt and loses its credit.
  *
- * Fairness: over any time in which two classes stay backlogged, what they have sent, each divided by its quantum,
- * differs by at most 1 + the largest packet divided by the smaller quantum. Cost: O(1) while no packet is longer than the
+ * Fairness: over any time in which classes i and j stay backlogged, | W_i / Q_i - W_j / Q_j | <= 1 + l_i / Q_i + l_j / Q_j: W what they
+ * have sent, Q their quanta, l their largest packets. Cost: O(1) while no packet is longer than the
  * quantum; else one pass over the classes gives all the rounds that the smallest debt needs at once, at most 4 * 64
  * steps in all. A class that is alone owes nobody: its debt is forgiven.
  */
@@ -86,11 +86,12 @@ SL_FN u32 drr_turn(struct sl_sched *s, u64 set, u32 level)
 	return drr_rounds(s, set, level);
 }
 
-SL_FN void drr_join(struct sl_sched *s, struct sl_class *k, u32 c)
+SL_FN void drr_join(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
 {
 	(void)s;
 	(void)k;
 	(void)c;
+	(void)now_ns;
 }
 
 SL_FN void drr_leave(struct sl_sched *s, struct sl_class *k, u32 c)

@@ -11,7 +11,8 @@
  * eligible. While the set of ready classes stays, each lag is above -(largest packet) and below the largest of all quanta and packets
  * (theorem 1 and its corollary there). A class that leaves keeps its lag, and V moves by lag / the weights that stay, as if the
  * others had taken it over; when it returns, V moves back (strategy 2 there): nobody gains by leaving. A class that is alone has no
- * lag, since there is nobody to owe.
+ * lag, since there is nobody to owe. A guarantee takes a class at most two packets ahead of its share (lag > -2 of its
+ * largest); what it sends beyond that is not charged, so that nobody is owed ever more, and who comes later need not wait for it.
  *
  * Cost: O(log classes): a tournament of those not eligible, by where they stand, and one of those eligible, by deadline; a move from one
  * to the other is two changes. Nothing while a class is alone. V can step back, by what a joining class is owed: then
@@ -80,8 +81,9 @@ SL_GLOBAL int eevdf_enter(struct sl_sched *s SL_NONNULL, u32 c)
 	return 0;
 }
 
-SL_FN void eevdf_join(struct sl_sched *s, struct sl_class *k, u32 c)
+SL_FN void eevdf_join(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
 {
+	(void)now_ns;
 	if (!is_alone(s->ready)) {
 		eevdf_enter(s, c);
 		return;
@@ -162,6 +164,9 @@ SL_FN void eevdf_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 {
 	u64 weights = sl_max(s->weights, 1), sum;
 
+	/* Only a guarantee gets a class so far ahead. What it sends there is no service that others are owed. */
+	if (!is_alone(s->ready) && virtual_before(s->virtual_time + bytes * k->virtual_cost, k->virtual_start))
+		return;
 	virtual_charge(s, k, bytes);
 	sum = bytes * k->virtual_cost * k->weight + s->virtual_rest;
 	s->virtual_time += sum / weights;

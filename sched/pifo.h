@@ -114,9 +114,10 @@ SL_FN void pifo_arrive(struct sl_sched *s, struct sl_class *k, u32 slot)
 		pifo_rank(s, k, slot);
 }
 
-SL_FN void pifo_join(struct sl_sched *s, struct sl_class *k, u32 c)
+SL_FN void pifo_join(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
 {
 	(void)c;
+	(void)now_ns;
 	pifo_rank_head(s, k);
 }
 
@@ -146,7 +147,7 @@ SL_FN u32 pifo_take(struct sl_sched *s, struct sl_class *k)
 	u32 slot = pifo_pop(s, (u32)(s->pifo.base >> (s->rank_shift & 63)));
 
 	k->ranked_pkts--;
-	if (s->rank == SL_RANK_START_TIME_FAIR)
+	if (s->rank == SL_RANK_START_TIME_FAIR && virtual_before(s->virtual_time, s->pifo.base))
 		virtual_advance(s, s->pifo.base);
 	return slot;
 }

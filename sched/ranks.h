@@ -54,9 +54,13 @@ SL_FN u64 rank_least_attained(struct sl_sched *s, struct sl_class *k, const stru
 /* Start-time fair (see weighted_fair_queuing.h; as a rank: Sivaraman et al. 2016, section 3.1). In virtual time. */
 SL_FN u64 rank_start_time_fair(struct sl_sched *s, struct sl_class *k, const struct sl_slot *q)
 {
-	u64 rank = virtual_resume(s->virtual_time, k->virtual_start);
+	u64 rank;
 
+	if (!s->pifo.summary)
+		virtual_begin(s, q->arrived_ns);
+	rank = virtual_resume(s->virtual_time, k->virtual_start);
 	k->virtual_start = rank + q->len_bytes * k->virtual_cost;
+	virtual_reach(s, k->virtual_start);
 	return rank;
 }
 

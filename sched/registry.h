@@ -2,7 +2,7 @@
 /*
  * The disciplines that are built in. A discipline is one header that defines, under its prefix,
  *
- *	join(s, k, c)		class c, which is *k, may be picked from now on; its bit in s->ready is set
+ *	join(s, k, c, now_ns)	class c, which is *k, may be picked from now on; its bit in s->ready is set
  *	leave(s, k, c)		it may not (no packets, or no tokens); its bit is cleared
  *	pick(s) -> c		a class of s->ready, which is not empty
  *	charge(s, k, bytes)	class k has sent so many
@@ -32,13 +32,13 @@
 	X(SL_EEVDF, eevdf)               \
 	X(SL_PIFO, pifo)
 
-SL_FN void sl_join(struct sl_sched *s, struct sl_class *k, u32 c)
+SL_FN void sl_join(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
 {
 	s->ready |= SL_BIT(c);
 	switch (SL_KIND_OF(s)) {
-#define X(kind, prefix)              \
-	case kind:                   \
-		prefix##_join(s, k, c); \
+#define X(kind, prefix)                         \
+	case kind:                              \
+		prefix##_join(s, k, c, now_ns); \
 		break;
 		SL_DISCIPLINES(X)
 #undef X

@@ -10,11 +10,12 @@
 #include "world.h"
 #include "../abi/sched.h"
 
-SL_FN void rr_join(struct sl_sched *s, struct sl_class *k, u32 c)
+SL_FN void rr_join(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
 {
 	(void)s;
 	(void)k;
 	(void)c;
+	(void)now_ns;
 }
 
 SL_FN void rr_leave(struct sl_sched *s, struct sl_class *k, u32 c)

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Strict priority: the lowest level that has a ready class sends, always. Classes of one level share it by deficit
- * round robin. A class waits for one packet of a lower level at most (nothing is preempted), and for what lower
- * levels are guaranteed; a lower level can starve,
- * and only the ceilings of those above it prevent that. Cost: O(1), by a bitmap of levels.
+ * round robin. (Non-preemptive priority queueing: Kleinrock, Queueing Systems 2, 1976, chapter 3.)
+ *
+ * Invariant: a level's bit is set if and only if it has a ready class. A class waits for one packet of a lower level at
+ * most (nothing is preempted), and for what lower levels are guaranteed. A lower level can starve; only a guarantee of its own, or
+ * ceilings of those above it, prevent that. Cost: O(1), by a bitmap of levels.
  */
 #pragma once
 #include "deficit_round_robin.h"
 
-SL_FN void sp_join(struct sl_sched *s, struct sl_class *k, u32 c)
+SL_FN void sp_join(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
 {
 	(void)c;
+	(void)now_ns;
 	s->levels |= SL_BIT(k->level);
 }
 

@@ -38,6 +38,23 @@ SL_FN void virtual_advance(struct sl_sched *s, u64 virtual_time)
 		virtual_catch_up(s);
 }
 
+/*
+ * Of start-time fair disciplines: nobody was ready. If the link has sent everything too, a busy period has ended, and the next begins where
+ * the last packet of it ended in virtual time. A link without a rate is taken to have sent what it was given.
+ */
+SL_FN void virtual_begin(struct sl_sched *s, u64 now_ns)
+{
+	if (s->link.tat_ns <= now_ns)
+		virtual_advance(s, s->virtual_end);
+}
+
+/* A packet ends there. */
+SL_FN void virtual_reach(struct sl_sched *s, u64 end)
+{
+	if (virtual_before(s->virtual_end, end))
+		s->virtual_end = end;
+}
+
 /* Charges bytes to a class. */
 SL_FN void virtual_charge(const struct sl_sched *s, struct sl_class *k, u32 bytes)
 {

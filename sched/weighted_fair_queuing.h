@@ -4,11 +4,12 @@
  *
  * A class's next packet has a virtual start: where the class's last one ended, or the virtual time at which it came to an empty
  * queue, whichever is later. Its end is length / weight further. The smallest start is served, and is the virtual time
- * then. Only heads of queues need a start, so a class has one.
+ * then. When nobody has packets and the link is idle, virtual time goes on to the greatest end. Only heads of queues need a start, so a
+ * class has one.
  *
  * Fairness: while classes f and m are both ready, what they are served, each divided by its weight, differs by at most
  * l_f / w_f + l_m / w_m, l the largest packet of each. That holds whatever the link's rate does, so also below a shaper, behind
- * guarantees and on a radio. Delay: until the queues are first empty, on a link of rate C, a packet leaves no later than its expected arrival + the sum over
+ * guarantees and on a radio. Delay: on a link of rate C, a packet leaves no later than its expected arrival + the sum over
  * the other classes of l_max / C + its own length / C (theorem 4 there). Self-clocked fair queueing is later by one packet at the class's rate. WF2Q+ is earlier
  * for classes of great weight, at the cost of a second order, by eligibility: EEVDF is built for that. So this one is the
  * cheap one.
@@ -30,10 +31,12 @@ SL_FN void wfq_unplace(struct sl_sched *s, u32 c)
 	tournament_cut(&s->starts, c);
 }
 
-SL_FN void wfq_join(struct sl_sched *s, struct sl_class *k, u32 c)
+SL_FN void wfq_join(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
 {
 	u64 others = s->ready & ~SL_BIT(c);
 
+	if (!others)
+		virtual_begin(s, now_ns);
 	k->virtual_start = virtual_resume(s->virtual_time, k->virtual_start);
 	if (!others)
 		return;
@@ -71,4 +74,5 @@ SL_FN u32 wfq_pick(struct sl_sched *s)
 SL_FN void wfq_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 {
 	virtual_charge(s, k, bytes);
+	virtual_reach(s, k->virtual_start);
 }

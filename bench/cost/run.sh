@@ -110,7 +110,7 @@ kernel() {
     ets) options="bands $2 quanta $(printf '1514 %.0s' $(seq "$2"))" ;;
     htb) options="default 8" ;;
     hfsc) options="default 8" ;;
-    cake) options="${RATE:+bandwidth $RATE}" ;;
+    cake) options="memlimit 32mb ${RATE:+bandwidth $RATE}" ;;
     fq) options="limit 10000 flow_limit 1000" ;;
   esac
   echo "qdisc add dev bench0 $parent handle 2: $1 $options"

@@ -1,104 +1,289 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* From parsed headers to a class, and what is counted on the way. Included after parse.h by every program. */
+/* From parsed headers to a class: the rules, and what is remembered of flows and fragments. Included after parse.h by every program. */
 #pragma once
 #include "maps.h"
 
 struct sl_choice {
 	u32 class;
-	u32 rule; /* SL_RULES: none matched */
+	u32 rule; /* or enum sl_no_rule */
 };
 
-static __always_inline const struct sl_row *sl_row_at(const struct sl_tables *t, u32 row)
+/* New flows that a CPU takes into the table: 20,000 in a second, and so many at once. */
+#define SL_FLOW_RATION_NS 50000ULL
+#define SL_FLOW_BURST_NS  (4096 * SL_FLOW_RATION_NS)
+
+static __always_inline u64 sl_choice_word(u32 generation, struct sl_choice choice)
 {
-	row &= SL_ROWS - 1;
-	return &t->row[row];
+	return (u64)generation << 32 | choice.class << 16 | choice.rule;
 }
 
-static __always_inline u32 sl_prefix_row(void *map, u32 buffer, const u32 *addr, u32 none)
+static __always_inline struct sl_choice sl_choice_of(u64 word)
 {
-	struct sl_prefix key = { .prefix_bits = 32 + 128, .buffer = buffer };
-	u32 *row;
+	struct sl_choice choice = { (u32)word >> 16 & (SL_CLASSES - 1), (u16)word };
 
-	__builtin_memcpy(key.addr, addr, 16);
-	row = bpf_map_lookup_elem(map, &key);
-	return row ? *row : none;
+	return choice;
 }
-
-/* The fields beside the protocol, each with the row of rules that its value satisfies: those that are an index, and prefixes. */
-#define SL_INDEX_FIELDS(X)                                                                  \
-	X(SPORT, sport, h->has_ports ? t->sport_row[h->sport] : t->sport_none_row)          \
-	X(DPORT, dport, h->has_ports ? t->dport_row[h->dport] : t->dport_none_row)          \
-	X(DSCP, dscp, h->dscp != SL_NO_DSCP ? t->dscp_row[h->dscp & 63] : t->dscp_none_row) \
-	X(VLAN, vlan, h->vlan != SL_NO_VLAN ? t->vlan_row[h->vlan & 4095] : t->vlan_none_row)
-#define SL_PREFIX_FIELDS(X)                                                                                     \
-	X(SRC, src, h->is_ip ? sl_prefix_row(&src_prefixes, buffer, h->src, t->src_none_row) : t->src_none_row) \
-	X(DST, dst, h->is_ip ? sl_prefix_row(&dst_prefixes, buffer, h->dst, t->dst_none_row) : t->dst_none_row)
 
 /*
- * The lowest rule whose every field the packet satisfies, or SL_RULES. A global function: the verifier looks at it once,
+ * One step of a binary search for the last range that starts at the number or before: it is among first to last, of which half are left.
+ * Both stand in one word, first << 16 | last. A global function, so that the verifier knows nothing of its answer: else it follows
+ * the search to each of its ends.
+ */
+SL_GLOBAL u32 sl_search_step(const struct sl_ranges *r SL_NONNULL, u32 among, u64 high, u64 low)
+{
+	u32 first = among >> 16, last = among & 0xffff, middle = (first + last + 1) / 2;
+	u64 high_start, low_start;
+
+	if (!r)
+		return 0;
+	high_start = *sl_at(r->high, middle);
+	low_start = *sl_at(r->low, middle);
+	if (high_start < high || (high_start == high && low_start <= low))
+		return middle << 16 | last;
+	return first << 16 | (middle - 1);
+}
+
+/* The row of the range that a number is in. */
+SL_GLOBAL u32 sl_search(const struct sl_ranges *r SL_NONNULL, u64 high, u64 low)
+{
+	u32 among, block, i;
+
+	if (!r)
+		return 0;
+	among = r->last;
+	if (!high && low >> 32 == 0xffff) {
+		block = (u32)low >> 16;
+		among = (u32)r->ipv4[block] << 16 | (block < 0xffff ? r->ipv4[block + 1] : among);
+	}
+	for (i = 0; i < 15; i++) {
+		if (among >> 16 >= (among & 0xffff))
+			break;
+		among = sl_search_step(r, among, high, low);
+	}
+	return *sl_at(r->row, among >> 16);
+}
+
+static __always_inline u32 sl_range_row(u32 which, u64 high, u64 low, u32 none)
+{
+	void *map = bpf_map_lookup_elem(&ranges, &which);
+	const struct sl_ranges *r;
+	u32 zero = 0;
+
+	if (!map)
+		return none;
+	r = bpf_map_lookup_elem(map, &zero);
+	return r ? sl_search(r, high, low) : none;
+}
+
+static __always_inline u32 sl_address_row(u32 which, const u32 *addr, u32 none)
+{
+	u64 high = (u64)__builtin_bswap32(addr[0]) << 32 | __builtin_bswap32(addr[1]);
+	u64 low = (u64)__builtin_bswap32(addr[2]) << 32 | __builtin_bswap32(addr[3]);
+
+	return sl_range_row(which, high, low, none);
+}
+
+SL_GLOBAL u32 sl_key_row(const struct sl_keys *k SL_NONNULL, u32 key)
+{
+	u32 slot, i;
+
+	if (!k)
+		return 0;
+	slot = key * k->factor >> 22;
+#pragma unroll
+	for (i = 0; i < SL_KEY_PROBES; i++)
+		if (*sl_at(k->key, slot + i) == key)
+			return *sl_at(k->row, slot + i);
+	return k->none_row;
+}
+
+/* The fields beside the protocol, each with the row of rules that its value satisfies: those that are an index, and the rest. */
+#define SL_INDEX_FIELDS(X)                                                                                                 \
+	X(SPORT, sport, h->has_ports ? t->sport_row[h->sport] : t->sport_none_row)                                         \
+	X(DPORT, dport, h->has_ports ? t->dport_row[h->dport] : t->dport_none_row)                                         \
+	X(DSCP, dscp, h->dscp != SL_NO_DSCP ? t->dscp_row[h->dscp & 63] : t->dscp_none_row)                                \
+	X(VLAN, vlan, h->vlan != SL_NO_VLAN ? t->vlan_row[h->vlan & 4095] : t->vlan_none_row)                              \
+	X(PCP, pcp, h->pcp != SL_NO_PCP ? t->pcp_row[h->pcp & 7] : t->pcp_none_row)                                        \
+	X(TCP_FLAGS, tcp_flags,                                                                                            \
+	  h->tcp_flags != SL_NO_TCP_FLAGS ? t->tcp_flags_row[h->tcp_flags & 255] : t->tcp_flags_none_row)                  \
+	X(ICMP, icmp, h->icmp != SL_NO_ICMP ? t->icmp_row[h->icmp & 511] : t->icmp_none_row)
+#define SL_LOOKED_UP_FIELDS(X)                                                                                             \
+	X(SRC, src, h->is_ip ? sl_address_row(sources + SL_RANGE_SRC, h->src, t->src_none_row) : t->src_none_row)          \
+	X(DST, dst, h->is_ip ? sl_address_row(sources + SL_RANGE_DST, h->dst, t->dst_none_row) : t->dst_none_row)          \
+	X(LENGTH, length,                                                                                                  \
+	  h->is_ip ? sl_range_row(sources + SL_RANGE_LENGTH, 0, h->length, t->length_none_row) : t->length_none_row)       \
+	X(INTERFACE, interface, sl_key_row(&t->interface_row, h->interface))                                               \
+	X(MARK, mark, sl_key_row(&t->mark_row, h->mark))
+
+static __always_inline u64 sl_small_row(const struct sl_tables *t, u32 row)
+{
+	return *sl_at(t->small, row);
+}
+
+/*
+ * The lowest rule whose every field the packet satisfies, or SL_RULE_NONE. A global function: the verifier looks at it once,
  * whatever the parser leaves behind. (It takes no notice of the tests for NULL from 6.8 on, and needs them before.)
  */
-SL_GLOBAL u32 sl_match_any(const struct sl_tables *t SL_NONNULL, const struct sl_headers *h SL_NONNULL, u32 buffer)
+SL_GLOBAL u32 sl_match_few(const struct sl_tables *t SL_NONNULL, const struct sl_headers *h SL_NONNULL)
 {
-	const struct sl_row *proto, *src, *dst, *sport, *dport, *dscp, *vlan;
-	u32 fields, w;
+	u32 fields, sources;
+	u64 hit;
 
 	if (!t || !h)
-		return SL_RULES;
-	proto = src = dst = sport = dport = dscp = vlan = sl_row_at(t, t->proto_row[h->proto & (SL_PROTOS - 1)]);
+		return SL_RULE_NONE;
+	sources = t->buffer * SL_RANGE_FIELDS;
 	fields = t->fields;
-#define X(FIELD, field, row)           \
+	hit = sl_small_row(t, t->proto_row[h->proto & (SL_PROTOS - 1)]);
+#define X(FIELD, field, number)        \
 	if (fields & SL_FIELD_##FIELD) \
-		field = sl_row_at(t, row);
+		hit &= sl_small_row(t, number);
 	SL_INDEX_FIELDS(X)
-	SL_PREFIX_FIELDS(X)
+	SL_LOOKED_UP_FIELDS(X)
 #undef X
-#pragma unroll
-	for (w = 0; w < SL_RULE_WORDS; w++) {
-		u64 hit;
+	return hit ? sl_lowest(hit) : SL_RULE_NONE;
+}
 
-		if (w >= t->rule_words)
+#define SL_FIVE_FIELDS 5u /* the first of them: what makes a flow */
+
+struct sl_row_numbers {
+	u32 buffer;
+	u32 fields; /* those that are asked for */
+	u32 row[SL_FIELDS];
+};
+
+/* Which rules of a word the fields beside the five leave. A function of its own: the verifier looks at its loop once. */
+SL_GLOBAL u64 sl_match_rest(const struct sl_row_numbers *numbers SL_NONNULL, u32 w)
+{
+	const struct sl_row *row;
+	u64 hit = ~0ULL;
+	u32 buffer, i;
+	void *map;
+
+	if (!numbers)
+		return 0;
+	buffer = numbers->buffer;
+	map = bpf_map_lookup_elem(&rows, &buffer);
+	if (!map)
+		return 0;
+	for (i = SL_FIVE_FIELDS; i < SL_FIELDS; i++) {
+		u32 number = numbers->row[i];
+
+		if (!(numbers->fields >> i & 1))
+			continue;
+		row = bpf_map_lookup_elem(map, &number);
+		if (!row)
+			return 0;
+		hit &= *sl_at(row->word, w);
+	}
+	return hit;
+}
+
+/*
+ * Likewise of more than 64 rules. Most rows have something in most words, where rules leave a field open, so what counts is
+ * how fast the five of nearly every policy are ANDed.
+ */
+SL_GLOBAL u32 sl_match_many(const struct sl_tables *t SL_NONNULL, const struct sl_headers *h SL_NONNULL)
+{
+	const struct sl_row *proto, *src, *dst, *sport, *dport;
+	struct sl_row_numbers numbers = {};
+	u32 fields, sources, buffer, n;
+	u64 words;
+	void *map;
+
+	if (!t || !h)
+		return SL_RULE_NONE;
+	numbers.buffer = buffer = t->buffer;
+	sources = buffer * SL_RANGE_FIELDS;
+	map = bpf_map_lookup_elem(&rows, &buffer);
+	if (!map)
+		return SL_RULE_NONE;
+	/* Where no rule asks for one of the five, the protocol's row stands in: to AND it twice costs less than to ask each time. */
+	numbers.row[0] = t->proto_row[h->proto & (SL_PROTOS - 1)];
+	numbers.row[1] = numbers.row[2] = numbers.row[3] = numbers.row[4] = numbers.row[0];
+	numbers.fields = fields = t->fields;
+#define X(FIELD, field, number)        \
+	if (fields & SL_FIELD_##FIELD) \
+		numbers.row[__builtin_ctz(SL_FIELD_##FIELD)] = number;
+	SL_INDEX_FIELDS(X)
+	SL_LOOKED_UP_FIELDS(X)
+#undef X
+	proto = bpf_map_lookup_elem(map, &numbers.row[0]);
+	src = bpf_map_lookup_elem(map, &numbers.row[1]);
+	dst = bpf_map_lookup_elem(map, &numbers.row[2]);
+	sport = bpf_map_lookup_elem(map, &numbers.row[3]);
+	dport = bpf_map_lookup_elem(map, &numbers.row[4]);
+	if (!proto || !src || !dst || !sport || !dport)
+		return SL_RULE_NONE;
+	words = proto->summary & src->summary & dst->summary & sport->summary & dport->summary;
+	for (n = 0; n < SL_RULE_WORDS; n++) {
+		u64 hit;
+		u32 w;
+
+		if (!words)
 			break;
-		hit = proto->word[w] & src->word[w] & dst->word[w] & sport->word[w] & dport->word[w] & dscp->word[w] &
-		      vlan->word[w];
+		w = sl_lowest(words);
+		words &= words - 1;
+		hit = *sl_at(src->word, w) & *sl_at(dst->word, w) & *sl_at(dport->word, w) & *sl_at(sport->word, w) &
+		      *sl_at(proto->word, w);
+		if (hit && fields >> SL_FIVE_FIELDS)
+			hit &= sl_match_rest(&numbers, w);
 		if (hit)
 			return w * 64 + sl_lowest(hit);
 	}
-	return SL_RULES;
+	return SL_RULE_NONE;
 }
 
-/* Likewise; without a call where 64 rules and no prefixes make it short. */
-static __always_inline u32 sl_match(const struct sl_tables *t, const struct sl_headers *h, u32 buffer)
+/* Likewise; without a call where 64 rules and plain fields make it short. */
+static __always_inline u32 sl_match(const struct sl_tables *t, const struct sl_headers *h)
 {
 	u32 fields = t->fields;
 	u64 hit;
 
-	if (t->rule_words != 1 || fields & (SL_FIELD_SRC | SL_FIELD_DST))
-		return sl_match_any(t, h, buffer);
-	hit = sl_row_at(t, t->proto_row[h->proto & (SL_PROTOS - 1)])->word[0];
-#define X(FIELD, field, row)           \
-	if (fields & SL_FIELD_##FIELD) \
-		hit &= sl_row_at(t, row)->word[0];
-	SL_INDEX_FIELDS(X)
-#undef X
-	return hit ? sl_lowest(hit) : SL_RULES;
+	if (t->many)
+		return sl_match_many(t, h);
+	if (fields & ~(SL_FIELD_PROTO | SL_FIELD_SPORT | SL_FIELD_DPORT | SL_FIELD_DSCP))
+		return sl_match_few(t, h);
+	hit = sl_small_row(t, t->proto_row[h->proto & (SL_PROTOS - 1)]);
+	if (fields & SL_FIELD_SPORT)
+		hit &= sl_small_row(t, h->has_ports ? t->sport_row[h->sport] : t->sport_none_row);
+	if (fields & SL_FIELD_DPORT)
+		hit &= sl_small_row(t, h->has_ports ? t->dport_row[h->dport] : t->dport_none_row);
+	if (fields & SL_FIELD_DSCP)
+		hit &= sl_small_row(t, h->dscp != SL_NO_DSCP ? t->dscp_row[h->dscp & 63] : t->dscp_none_row);
+	return hit ? sl_lowest(hit) : SL_RULE_NONE;
 }
 
-/* ARP, neighbour discovery, DHCP: without them there is no network. */
-static __always_inline int sl_is_control(const struct sl_headers *h)
+/* ARP, neighbour discovery, DHCP: without them there is no network. Which of the built-in rules, or SL_RULE_NONE. */
+static __always_inline u32 sl_control_rule(const struct sl_headers *h)
 {
-	if (h->proto == SL_PROTO_ARP || h->proto == SL_PROTO_ND)
-		return 1;
-	return h->proto == 17 && (h->dport == 67 || h->dport == 68 || h->dport == 546 || h->dport == 547);
+	if (h->proto == SL_PROTO_ARP)
+		return SL_RULE_ARP;
+	if (h->proto == SL_PROTO_ND)
+		return SL_RULE_ND;
+	if (h->proto == 17 && (h->dport == 67 || h->dport == 68))
+		return SL_RULE_DHCP;
+	if (h->proto == 17 && (h->dport == 546 || h->dport == 547))
+		return SL_RULE_DHCPV6;
+	return SL_RULE_NONE;
 }
 
-static __always_inline struct sl_choice sl_classify(const struct sl_tables *t, u32 buffer, const struct sl_headers *h, u32 mark)
+/* By the rules alone, whatever is remembered. */
+static __always_inline struct sl_choice sl_choose(const struct sl_tables *t, const struct sl_headers *h)
 {
-	struct sl_choice choice = { t->default_class, SL_RULES };
-	u32 i;
+	struct sl_choice choice = { t->default_class, SL_RULE_NONE };
+	u32 rule = t->class_from == SL_FROM_RULES ? sl_match(t, h) : SL_RULE_NONE, control, i;
 
-	if (t->class_from != SL_FROM_RULES && sl_is_control(h)) {
-		choice.class = t->urgent_class;
+	if (rule >= t->control_from) {
+		control = sl_control_rule(h);
+		if (control != SL_RULE_NONE) {
+			choice.class = t->urgent_class;
+			choice.rule = t->class_from == SL_FROM_RULES ? control : SL_RULE_NONE;
+			return choice;
+		}
+	}
+	if (rule < SL_RULES) {
+		choice.class = *sl_at(t->rule_class, rule);
+		choice.rule = rule;
 	} else if (t->class_from == SL_FROM_DSCP) {
 		if (h->dscp != SL_NO_DSCP)
 			choice.class = *sl_at(t->dscp_class, h->dscp);
@@ -106,15 +291,11 @@ static __always_inline struct sl_choice sl_classify(const struct sl_tables *t, u
 		for (i = 0; i < SL_MARKS; i++) {
 			if (i >= t->marks)
 				break;
-			if (t->mark[i].mark == mark) {
+			if (t->mark[i].mark == h->mark) {
 				choice.class = t->mark[i].class;
 				break;
 			}
 		}
-	} else {
-		choice.rule = sl_match(t, h, buffer);
-		if (choice.rule < SL_RULES)
-			choice.class = sl_at(t->rule, choice.rule)->class;
 	}
 	choice.class &= SL_CLASSES - 1;
 	return choice;
@@ -139,57 +320,174 @@ static __always_inline void sl_count_add(struct sl_count *count, u32 pkts, u32 b
 /* Per-CPU counts of one packet whose headers were parsed here. */
 static __always_inline void sl_count_parsed(const struct sl_headers *h, u32 direction, u32 rule, u32 pkts, u32 bytes)
 {
-	u32 kind = direction * SL_PARSES + h->kind, chosen = direction * (SL_RULES + 1) + rule;
+	u32 kind = direction * SL_PARSES + h->kind, chosen = direction * SL_RULE_COUNTS + rule;
 
 	if (h->kind != SL_PARSE_IPV4) /* they are what is left of all */
 		sl_count_add(bpf_map_lookup_elem(&parse_counts, &kind), pkts, bytes);
 	sl_count_add(bpf_map_lookup_elem(&rule_counts, &chosen), pkts, bytes);
 }
 
-/* Counts pkts and bytes for the flow of h. Returns whether it has ever sent a super-packet, this one included. */
-SL_GLOBAL u32 sl_count_in_flow(const struct sl_headers *h SL_NONNULL, u32 where, u32 pkts, u32 bytes, u64 now_ns)
+enum sl_flow_state { SL_FLOW_NEW, SL_FLOW_STALE, SL_FLOW_UNLIKE };
+
+/* What a packet is to the flow table. */
+struct sl_sight {
+	u32 direction;
+	u32 pkts;
+	u32 bytes;
+	u32 super_packets; /* out: whether the flow has ever sent any, this packet included */
+	u32 state; /* out, if the rules must be asked: enum sl_flow_state */
+	u64 now_ns;
+};
+
+/* Headers that rules may ask for and that are not what makes a flow, as sl_tables.beside has them. */
+static __always_inline u64 sl_beside(const struct sl_headers *h)
+{
+	return (u64)h->vlan | (u64)h->tcp_flags << 16 | (u64)h->icmp << 32 | (u64)h->dscp << 48 | (u64)h->pcp << 56;
+}
+
+static __always_inline u64 sl_beside_mark(const struct sl_headers *h)
+{
+	return h->mark | (u64)h->interface << 32;
+}
+
+static __always_inline void sl_flow_key(struct sl_flow_key *key, const struct sl_headers *h, u32 direction)
+{
+	__builtin_memcpy(key->src, h->src, 16);
+	__builtin_memcpy(key->dst, h->dst, 16);
+	key->sport = h->sport;
+	key->dport = h->dport;
+	key->proto = h->proto;
+	key->direction = direction & 1;
+	key->has_ports = h->has_ports;
+}
+
+/* Whether a packet looks like the first of its flow, as far as rules look. With rules for lengths, each packet must ask. */
+static __always_inline int sl_flow_is_alike(const struct sl_tables *t, const struct sl_headers *h, const struct sl_flow *flow)
+{
+	return !(t->fields & SL_FIELD_LENGTH || (flow->beside ^ sl_beside(h)) & t->beside ||
+		 (flow->beside_mark ^ sl_beside_mark(h)) & t->beside_mark);
+}
+
+/* What the present policy is known to say of packets like the first, or 0. */
+static __always_inline u64 sl_flow_choice(const struct sl_tables *t, const struct sl_flow *flow)
+{
+	u64 word = flow->choice;
+
+	return word >> 32 == t->generation ? word : 0;
+}
+
+/*
+ * Counts a packet in its flow, and returns what the rules are known to say of it, or 0. The table remembers their answer to the
+ * flow's first packet; it holds for those that look the same where rules may look, as long as the policy is the same.
+ */
+SL_GLOBAL u64 sl_known_choice(const struct sl_tables *t SL_NONNULL, const struct sl_headers *h SL_NONNULL,
+			      struct sl_sight *x SL_NONNULL)
 {
 	struct sl_flow_key key = {};
 	struct sl_flow *flow;
 
-	if (!h)
+	if (!t || !h || !x)
 		return 0;
-	__builtin_memcpy(key.src, h->src, 16);
-	__builtin_memcpy(key.dst, h->dst, 16);
-	key.sport = h->sport;
-	key.dport = h->dport;
-	key.proto = h->proto;
-	key.direction = where & 1;
+	sl_flow_key(&key, h, x->direction);
 	flow = bpf_map_lookup_elem(&flows, &key);
-	if (flow) {
-		__sync_fetch_and_add(&flow->pkts, pkts);
-		__sync_fetch_and_add(&flow->bytes, bytes);
-		flow->last_ns = now_ns;
-		flow->class = (u8)(where >> 8);
-		flow->rule = (u16)(where >> 16);
-		if (pkts > 1)
-			flow->super_packets = 1;
-		return flow->super_packets;
+	if (!flow) {
+		x->super_packets = x->pkts > 1;
+		x->state = SL_FLOW_NEW;
+		return 0;
 	}
-	struct sl_flow fresh = { .pkts = pkts,
-				 .bytes = bytes,
-				 .first_ns = now_ns,
-				 .last_ns = now_ns,
-				 .rule = (u16)(where >> 16),
-				 .class = (u8)(where >> 8),
-				 .super_packets = pkts > 1 };
-
-	bpf_map_update_elem(&flows, &key, &fresh, BPF_NOEXIST);
-	return fresh.super_packets;
+	__sync_fetch_and_add(&flow->pkts, x->pkts);
+	__sync_fetch_and_add(&flow->bytes, x->bytes);
+	flow->last_ns = x->now_ns;
+	if (x->pkts > 1)
+		flow->super_packets = 1;
+	x->super_packets = flow->super_packets;
+	x->state = SL_FLOW_UNLIKE;
+	if (!sl_flow_is_alike(t, h, flow))
+		return 0;
+	x->state = SL_FLOW_STALE;
+	return sl_flow_choice(t, flow);
 }
 
-/* Likewise, where flows are kept and the packet is IP; else 0. */
-static __always_inline u32 sl_count_flow(const struct sl_headers *h, u32 direction, struct sl_choice choice, u32 pkts, u32 bytes,
-					 u64 now_ns)
+/* Whether a new flow gets an entry. */
+static __always_inline int sl_flow_is_taken(u64 now_ns)
 {
-	if (!sl_keep_flows || !h->is_ip)
+	u32 zero = 0;
+	struct sl_ration *ration = bpf_map_lookup_elem(&flow_ration, &zero);
+
+	if (!ration || ration->tat_ns > now_ns + SL_FLOW_BURST_NS)
 		return 0;
-	return sl_count_in_flow(h, choice.rule << 16 | choice.class << 8 | direction, pkts, bytes, now_ns);
+	ration->tat_ns = sl_max(ration->tat_ns, now_ns) + SL_FLOW_RATION_NS;
+	return 1;
+}
+
+/* What the rules say of the flow from now on. */
+SL_GLOBAL int sl_remember(const struct sl_headers *h SL_NONNULL, struct sl_sight *x SL_NONNULL, u64 word)
+{
+	struct sl_flow_key key = {};
+	struct sl_flow *flow;
+
+	if (!h || !x)
+		return 0;
+	if (x->state == SL_FLOW_NEW && !sl_flow_is_taken(x->now_ns))
+		return 0;
+	sl_flow_key(&key, h, x->direction);
+	if (x->state == SL_FLOW_NEW) {
+		struct sl_flow fresh = { .pkts = x->pkts,
+					 .bytes = x->bytes,
+					 .first_ns = x->now_ns,
+					 .last_ns = x->now_ns,
+					 .choice = word,
+					 .beside = sl_beside(h),
+					 .beside_mark = sl_beside_mark(h),
+					 .super_packets = x->super_packets };
+
+		bpf_map_update_elem(&flows, &key, &fresh, BPF_NOEXIST);
+		return 0;
+	}
+	flow = bpf_map_lookup_elem(&flows, &key);
+	if (flow)
+		flow->choice = word;
+	return 0;
+}
+
+/* What was said of the first fragment of the same packet, or word itself, which is remembered if this is the first. */
+SL_GLOBAL u64 sl_choose_by_fragment(const struct sl_headers *h SL_NONNULL, u32 direction, u32 generation, u64 word)
+{
+	struct sl_fragment_key key = {};
+	struct sl_fragment *first;
+
+	if (!h)
+		return word;
+	__builtin_memcpy(key.src, h->src, 16);
+	__builtin_memcpy(key.dst, h->dst, 16);
+	key.id = h->fragment_id;
+	key.direction = direction;
+	if (h->fragment == SL_FIRST_FRAGMENT) {
+		struct sl_fragment fresh = { .choice = word };
+
+		bpf_map_update_elem(&fragments, &key, &fresh, BPF_ANY);
+		return word;
+	}
+	first = bpf_map_lookup_elem(&fragments, &key);
+	if (first && first->choice >> 32 == generation)
+		return first->choice;
+	return word;
+}
+
+/* The class of a packet, by all that is known of it; it is counted in its flow. */
+static __always_inline struct sl_choice sl_classify(const struct sl_tables *t, const struct sl_headers *h, struct sl_sight *x)
+{
+	int in_table = sl_keep_flows && h->is_ip;
+	u64 word = in_table ? sl_known_choice(t, h, x) : 0;
+
+	if (!word) {
+		word = sl_choice_word(t->generation, sl_choose(t, h));
+		if (in_table && x->state != SL_FLOW_UNLIKE)
+			sl_remember(h, x, word);
+	}
+	if (sl_unlikely(h->fragment))
+		word = sl_choose_by_fragment(h, x->direction, t->generation, word);
+	return sl_choice_of(word);
 }
 
 static __always_inline int sl_is_malformed(const struct sl_headers *h)

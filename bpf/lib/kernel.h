@@ -36,13 +36,13 @@ typedef _Bool bool;
 #define BPF_ANY           0
 #define BPF_NOEXIST       1
 #define BPF_F_MMAPABLE    (1U << 10)
-#define BPF_F_NO_PREALLOC (1U << 0)
+#define BPF_F_INNER_MAP   (1U << 12)
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
-	BPF_MAP_TYPE_LPM_TRIE = 11
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12
 };
 enum xdp_action { XDP_ABORTED, XDP_DROP, XDP_PASS };
 struct xdp_md {
@@ -94,6 +94,7 @@ struct sk_buff {
 	u16 vlan_proto;
 	u16 protocol;
 	u32 mark;
+	int skb_iif;
 	char cb[48];
 	unsigned int end;
 	unsigned char *head;

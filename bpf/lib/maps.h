@@ -14,21 +14,38 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 } tables SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__type(key, struct sl_prefix);
-	__type(value, u32); /* row */
-	__uint(max_entries, 2 * SL_BUFFERS * SL_RULES);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-} src_prefixes SEC(".maps");
+/* A type that only maps name is not described to the kernel: so there is one of it. */
+const struct sl_row sl_empty_row = {};
+
+/* Made for each policy as large as it needs, and only if it needs any. */
+struct sl_rows_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_INNER_MAP);
+	__type(key, u32);
+	__type(value, struct sl_row);
+	__uint(max_entries, 1);
+};
 
 struct {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__type(key, struct sl_prefix);
-	__type(value, u32);
-	__uint(max_entries, 2 * SL_BUFFERS * SL_RULES);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-} dst_prefixes SEC(".maps");
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__type(key, u32); /* buffer */
+	__uint(max_entries, SL_BUFFERS);
+	__array(values, struct sl_rows_map);
+} rows SEC(".maps");
+
+struct sl_ranges_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);
+	__type(value, struct sl_ranges);
+	__uint(max_entries, 1);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__type(key, u32); /* buffer * SL_RANGE_FIELDS + enum sl_range_field */
+	__uint(max_entries, SL_BUFFERS *SL_RANGE_FIELDS);
+	__array(values, struct sl_ranges_map);
+} ranges SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -39,6 +56,20 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, u32);
+	__type(value, struct sl_ration);
+	__uint(max_entries, 1);
+} flow_ration SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__type(key, struct sl_fragment_key);
+	__type(value, struct sl_fragment);
+	__uint(max_entries, 4096);
+} fragments SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__type(key, u32); /* direction * SL_CLASSES + class */
 	__type(value, struct sl_class_count);
 	__uint(max_entries, SL_DIRECTIONS *SL_CLASSES);
@@ -46,9 +77,9 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__type(key, u32); /* direction * (SL_RULES + 1) + index into sl_tables.rule, SL_RULES: no rule matched */
+	__type(key, u32); /* direction * SL_RULE_COUNTS + index into sl_tables.rule, or enum sl_no_rule */
 	__type(value, struct sl_count);
-	__uint(max_entries, SL_DIRECTIONS *(SL_RULES + 1));
+	__uint(max_entries, SL_DIRECTIONS *SL_RULE_COUNTS);
 } rule_counts SEC(".maps");
 
 struct {
@@ -66,6 +97,30 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 } police_state SEC(".maps");
 
+const struct sl_shared_state sl_full_bucket = {}; /* likewise */
+
+/* One of these is pinned for each name, whatever the interfaces that use it. */
+struct sl_shared_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);
+	__type(value, struct sl_shared_state);
+	__uint(max_entries, 1);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__type(key, u32); /* buffer * SL_CLASSES + class */
+	__uint(max_entries, SL_BUFFERS *SL_CLASSES);
+	__array(values, struct sl_shared_map);
+} shared SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);
+	__type(value, struct sl_explanation);
+	__uint(max_entries, 1);
+} explanation SEC(".maps");
+
 /* Set before load; a program that need not keep flows has the code removed by the verifier. */
 const volatile u32 sl_keep_flows = 1;
 
@@ -79,8 +134,9 @@ static __always_inline u32 sl_live_generation(u64 word)
 	return (u32)(word >> 32);
 }
 
-static __always_inline struct sl_tables *sl_live_tables(u32 *buffer)
+static __always_inline struct sl_tables *sl_live_tables(void)
 {
-	*buffer = sl_live_buffer(sl_live.word);
-	return bpf_map_lookup_elem(&tables, buffer);
+	u32 buffer = sl_live_buffer(sl_live.word);
+
+	return bpf_map_lookup_elem(&tables, &buffer);
 }

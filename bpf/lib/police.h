@@ -1,36 +1,143 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Policing before the queues, on any number of CPUs: a token bucket in one word (see sched/bucket.h for the algorithm),
- * changed by compare-and-swap. Who loses the race looks again; who loses it SL_POLICE_TRIES times drops the packet, so
- * the bucket never lets too much through.
+ * Policing before the queues. A packet must pass every bucket that it is subject to, and is charged to all of them or to none: first
+ * each is looked at, then each is charged, and if one has been emptied in between, those before it get back what they gave.
  */
 #pragma once
 #include "maps.h"
+#include "classify.h"
+#include "../../sched/police.h"
 
-#define SL_POLICE_TRIES 32
+/* A packet that asks to pass. */
+struct sl_demand {
+	struct sl_flow_key flow; /* where the flows of its class are limited */
+	u64 now_ns;
+	u32 direction;
+	u32 class;
+	u32 bytes;
+	u32 queued; /* the queue that follows limits its class, and has split it into frames */
+};
 
-/* Whether the packet conforms; if so, it has been charged. */
-static __always_inline int sl_police(const struct sl_tables *t, u32 direction, u32 class, u32 bytes, u64 now_ns)
+/* A bucket that a packet is subject to. */
+struct sl_toll {
+	u64 *tat; /* NULL: it is not */
+	u64 cost;
+	u64 burst;
+	u64 full;
+};
+
+SL_GLOBAL u64 sl_take(u64 *tat SL_NONNULL, u64 now, u64 cost, u64 burst)
 {
-	const struct sl_police_conf *conf = &t->police[direction & 1][class & (SL_CLASSES - 1)];
-	u64 now = now_ns << 4, cost = bytes * conf->cost >> 16, seen, next;
-	struct sl_police_state *state;
-	u32 zero = 0, i;
-	u64 *tat;
+	return tat ? police_take(tat, now, cost, burst) : 0;
+}
 
-	if (!conf->cost)
-		return 1;
+static __always_inline void sl_toll(struct sl_toll *toll, u64 *tat, const struct sl_police_conf *conf, u32 bytes)
+{
+	toll->tat = tat;
+	toll->cost = police_cost(conf->cost, bytes);
+	toll->burst = conf->burst;
+}
+
+/* The bucket of a flow is in its entry. Flows without one share a bucket, so that a flood of them is limited too. */
+static __always_inline u64 *sl_flow_bucket(struct sl_police_state *state, const struct sl_demand *d, u32 direction, u32 class)
+{
+	struct sl_flow_key key = d->flow;
+	struct sl_flow *flow = bpf_map_lookup_elem(&flows, &key);
+
+	return flow ? &flow->tat : &state->overflow[direction][class];
+}
+
+/* The bucket of the machine that a class of this policy takes from. */
+static __always_inline u64 *sl_shared_bucket(u32 buffer, u32 direction, u32 class)
+{
+	u32 key = buffer * SL_CLASSES + class, zero = 0;
+	struct sl_shared_state *state;
+	void *map = bpf_map_lookup_elem(&shared, &key);
+
+	if (!map)
+		return NULL;
+	state = bpf_map_lookup_elem(map, &zero);
+	return state ? &state->tat[direction] : NULL;
+}
+
+/* Which enum sl_limit refuses the packet; SL_LIMITS: none, and it has been charged. */
+SL_GLOBAL u32 sl_limit(const struct sl_tables *t SL_NONNULL, const struct sl_demand *d SL_NONNULL)
+{
+	struct sl_toll tolls[SL_LIMITS] = {};
+	struct sl_police_state *state;
+	u32 direction, class, bytes, zero = 0, i, refused = SL_LIMITS;
+	u64 now;
+
+	if (!t || !d)
+		return SL_LIMITS;
 	state = bpf_map_lookup_elem(&police_state, &zero);
 	if (!state)
-		return 1;
-	tat = &state->tat[direction & 1][class & (SL_CLASSES - 1)];
-	for (i = 0; i < SL_POLICE_TRIES; i++) {
-		seen = *(volatile u64 *)tat;
-		if (seen > now + conf->burst)
-			return 0;
-		next = (seen > now ? seen : now) + cost;
-		if (__sync_val_compare_and_swap(tat, seen, next) == seen)
-			return 1;
+		return SL_LIMITS;
+	direction = d->direction & 1;
+	class = d->class & (SL_CLASSES - 1);
+	bytes = d->bytes;
+	now = police_time(d->now_ns);
+	if (t->police[direction][class].cost && !d->queued)
+		sl_toll(&tolls[SL_LIMIT_CLASS], &state->tat[direction][class], &t->police[direction][class], bytes);
+	if (t->flow_police[class].cost)
+		sl_toll(&tolls[SL_LIMIT_FLOW], sl_flow_bucket(state, d, direction, class), &t->flow_police[class], bytes);
+	if (t->interface_police[direction].cost)
+		sl_toll(&tolls[SL_LIMIT_INTERFACE], &state->interface[direction], &t->interface_police[direction], bytes);
+	if (t->shared_police[class].cost)
+		sl_toll(&tolls[SL_LIMIT_SHARED], sl_shared_bucket(t->buffer & (SL_BUFFERS - 1), direction, class),
+			&t->shared_police[class], bytes);
+#pragma unroll
+	for (i = 0; i < SL_LIMITS; i++)
+		if (tolls[i].tat && !police_is_open(*(volatile u64 *)tolls[i].tat, now, tolls[i].burst))
+			return i;
+#pragma unroll
+	for (i = 0; i < SL_LIMITS; i++) {
+		if (refused != SL_LIMITS || !tolls[i].tat)
+			continue;
+		tolls[i].full = sl_take(tolls[i].tat, now, tolls[i].cost, tolls[i].burst);
+		if (!tolls[i].full)
+			refused = i;
 	}
-	return 0;
+	if (refused == SL_LIMITS)
+		return SL_LIMITS;
+	now = police_time(bpf_ktime_get_ns());
+#pragma unroll
+	for (i = 0; i < SL_LIMITS; i++)
+		if (tolls[i].tat && tolls[i].full)
+			police_give_back(tolls[i].tat, now, tolls[i].cost, tolls[i].full);
+	return refused;
+}
+
+static __always_inline int sl_flows_are_limited(const struct sl_tables *t, u32 class)
+{
+	return sl_at(t->flow_police, class)->cost != 0;
+}
+
+/* Likewise, without a call where nothing limits the class. */
+static __always_inline u32 sl_limit_if_any(const struct sl_tables *t, const struct sl_demand *d)
+{
+	if (!(t->limited[d->direction & 1] >> (d->class & (SL_CLASSES - 1)) & 1))
+		return SL_LIMITS;
+	return sl_limit(t, d);
+}
+
+static __always_inline struct sl_class_count *sl_class_count_at(u32 direction, u32 class)
+{
+	u32 key = (direction & 1) * SL_CLASSES + (class & (SL_CLASSES - 1));
+
+	return bpf_map_lookup_elem(&class_counts, &key);
+}
+
+/* Whether a bucket refuses the packet, which is counted then. */
+static __always_inline int sl_is_refused(const struct sl_tables *t, const struct sl_demand *d, u32 pkts)
+{
+	u32 limit = sl_limit_if_any(t, d);
+	struct sl_class_count *count;
+
+	if (sl_likely(limit >= SL_LIMITS))
+		return 0;
+	count = sl_class_count_at(d->direction, d->class);
+	if (count)
+		sl_count_add(&count->refused[limit & (SL_LIMITS - 1)], pkts, d->bytes);
+	return 1;
 }

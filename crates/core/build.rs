@@ -7,9 +7,10 @@ fn main() {
     for dir in ["abi", "sched"] {
         println!("cargo:rerun-if-changed={}", root.join(dir).display());
     }
-    println!("cargo:rerun-if-changed=src/native.c");
+    let sources = ["src/native.c", "src/police.c"];
+    sources.iter().for_each(|source| println!("cargo:rerun-if-changed={source}"));
     cc::Build::new()
-        .file("src/native.c")
+        .files(sources)
         .include(root.join("sched"))
         .warnings(true)
         .extra_warnings(true)

@@ -5,6 +5,6 @@ mod clang;
 
 fn main() {
     for name in ["classifier", "qdisc"] {
-        clang::compile(name, name, &[]);
+        clang::compile(&format!("bpf/{name}.bpf.c"), name, &[]);
     }
 }

@@ -16,9 +16,9 @@ const KINDS: [&str; 6] = [
 ];
 
 fn main() {
-    clang::compile("twin", "twin", &[]);
+    clang::compile("bpf/twin.bpf.c", "twin", &[]);
     for (kind, name) in KINDS.iter().enumerate() {
-        clang::compile("twin", &format!("twin{kind}"), &[&format!("-DSL_KIND_OF(s)={name}")]);
+        clang::compile("bpf/twin.bpf.c", &format!("twin{kind}"), &[&format!("-DSL_KIND_OF(s)={name}")]);
     }
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../..");
     println!("cargo:rerun-if-changed=src/native.c");

@@ -79,6 +79,12 @@ impl Process {
         let _ = self.child.kill();
     }
 
+    /// Asks it to end.
+    pub fn signal(&self, signal: Signal) {
+        let pid = nix::unistd::Pid::from_raw(self.child.id() as i32);
+        nix::sys::signal::kill(pid, signal).expect("sending a signal");
+    }
+
     /// Waits for its end.
     pub fn finish(mut self) -> Output {
         let deadline = Instant::now() + LIMIT;

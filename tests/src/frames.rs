@@ -14,6 +14,7 @@ pub const ARP: u16 = 0x0806;
 pub const IPV6: u16 = 0x86dd;
 pub const VLAN: u16 = 0x8100;
 pub const QINQ: u16 = 0x88a8;
+pub const PPPOE: u16 = 0x8864;
 
 /// A frame: Ethernet, these VLAN tags (type, id), then this.
 pub fn ethernet(tags: &[(u16, u16)], ethertype: u16, payload: &[u8]) -> Vec<u8> {
@@ -34,6 +35,7 @@ pub struct V4 {
     pub dst: Ipv4Addr,
     pub proto: u8,
     pub dscp: u8,
+    pub id: u16,
     pub fragment: u16,
     pub options: Vec<u8>,
 }
@@ -45,6 +47,7 @@ impl Default for V4 {
             dst: Ipv4Addr::new(192, 0, 2, 2),
             proto: 17,
             dscp: 0,
+            id: 0x1234,
             fragment: 0,
             options: Vec::new(),
         }
@@ -58,7 +61,7 @@ impl V4 {
         let total = (words * 4 + payload.len()) as u16;
         let mut p = vec![0x40 | words as u8, self.dscp << 2];
         p.extend(total.to_be_bytes());
-        p.extend([0x12, 0x34]);
+        p.extend(self.id.to_be_bytes());
         p.extend(self.fragment.to_be_bytes());
         p.extend([64, self.proto, 0, 0]);
         p.extend(self.src.octets());
@@ -69,6 +72,15 @@ impl V4 {
         p.extend(payload);
         p
     }
+}
+
+/// A session's header, and the protocol of what it carries: 0x21 IPv4, 0x57 IPv6.
+pub fn pppoe(protocol: u16, payload: &[u8]) -> Vec<u8> {
+    let mut p = vec![0x11, 0, 0, 7];
+    p.extend((payload.len() as u16 + 2).to_be_bytes());
+    p.extend(protocol.to_be_bytes());
+    p.extend(payload);
+    p
 }
 
 fn checksum(header: &[u8]) -> u16 {

@@ -70,9 +70,9 @@ impl Lab {
     }
 
     /// Writes a file that the test may name; removed with the lab.
-    pub fn file(&self, name: &str, text: &str) -> PathBuf {
+    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.policies.join(name);
-        fs::write(&path, text).expect("writing a file");
+        fs::write(&path, content).expect("writing a file");
         path
     }
 
@@ -80,7 +80,7 @@ impl Lab {
     pub fn policy(&self, policy: &serde_json::Value) -> String {
         *self.written.borrow_mut() += 1;
         let name = format!("policy-{}.json", self.written.borrow());
-        self.file(&name, &format!("{policy:#}")).display().to_string()
+        self.file(&name, format!("{policy:#}")).display().to_string()
     }
 
     /// The product's command line in a namespace.
@@ -158,7 +158,7 @@ impl Drop for Lab {
             if ns.exists() {
                 ns.remove();
             }
-            for path in traces(ns.inode) {
+            for path in traces(ns.inode).into_iter().chain(histories(ns.inode)) {
                 let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
             }
         }
@@ -168,10 +168,20 @@ impl Drop for Lab {
 
 /// What the product keeps of interfaces in the namespace of this number: records, and directories of pins.
 pub fn traces(inode: u64) -> Vec<PathBuf> {
+    files_of(inode, &["/run/sluice", "/sys/fs/bpf/sluice"])
+}
+
+/// The histories of interfaces in the namespace of this number, which `down` does not end.
+pub fn histories(inode: u64) -> Vec<PathBuf> {
+    files_of(inode, &["/var/lib/sluice/history"])
+}
+
+fn files_of(inode: u64, directories: &[&str]) -> Vec<PathBuf> {
     let mark = format!("@{inode}");
-    let entries = |dir: &str| fs::read_dir(Path::new(dir)).into_iter().flatten().flatten().map(|entry| entry.path());
-    entries("/run/sluice")
-        .chain(entries("/sys/fs/bpf/sluice"))
+    let entries = |dir: &&str| fs::read_dir(Path::new(dir)).into_iter().flatten().flatten().map(|entry| entry.path());
+    directories
+        .iter()
+        .flat_map(entries)
         .filter(|path| {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             name.ends_with(&mark) || name.contains(&format!("{mark}."))

@@ -43,3 +43,17 @@ pub fn with(mut policy: Value, key: &str, value: Value) -> Value {
     policy[key] = value;
     policy
 }
+
+/// One that differs from `three` in everything: its discipline, classes, limits and rules.
+pub fn other() -> Value {
+    let mut policy = by_port(
+        "deficit_round_robin",
+        json!([
+            { "id": 0, "name": "control", "limit": 500 },
+            { "id": 2, "name": "bulk", "limit": 200, "ceil": "5mbit" },
+            { "id": 5, "name": "late", "limit": 300 },
+        ]),
+    );
+    policy["rules"][0]["priority"] = json!(300);
+    policy
+}

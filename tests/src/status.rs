@@ -12,6 +12,7 @@ pub struct Status {
     pub classifier: String,
     pub qdisc: String,
     pub policy: Policy,
+    pub unconfirmed: Option<Unconfirmed>,
     pub rate_bps: Option<u64>,
     pub ingress_rate_bps: Option<u64>,
     pub split: bool,
@@ -28,6 +29,12 @@ pub struct Policy {
     pub scheduler: String,
     pub generation: u32,
     pub applied_s: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct Unconfirmed {
+    pub left_s: u64,
+    pub former: String,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]

@@ -25,6 +25,17 @@ const char *sl_drop_text(u32 reason)
 	return reason < SL_DROPS ? texts[reason] : "";
 }
 
+const char *sl_limit_name(u32 limit)
+{
+	static const char *const names[] = {
+#define X(upper, lower, text) #lower,
+		SL_LIMIT_REASONS(X)
+#undef X
+	};
+
+	return limit < SL_LIMITS ? names[limit] : "";
+}
+
 const char *sl_parse_name(u32 kind)
 {
 	static const char *const names[] = {

@@ -6,6 +6,7 @@ use std::ffi::{CStr, c_char};
 unsafe extern "C" {
     fn sl_drop_name(reason: u32) -> *const c_char;
     fn sl_drop_text(reason: u32) -> *const c_char;
+    fn sl_limit_name(limit: u32) -> *const c_char;
     fn sl_parse_name(kind: u32) -> *const c_char;
 }
 
@@ -33,6 +34,12 @@ pub fn drop_reasons() -> impl Iterator<Item = DropReason> {
         let (name, text) = strings(index);
         DropReason { index, name, text }
     })
+}
+
+/// What each `enum sl_limit` is called in JSON and metrics.
+pub fn limit_names() -> impl Iterator<Item = &'static str> {
+    // SAFETY: takes a number.
+    (0..abi::SL_LIMITS).map(|limit| text(unsafe { sl_limit_name(limit) }))
 }
 
 /// What the parser made of a packet: an `enum sl_parse_kind`.

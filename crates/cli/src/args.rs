@@ -25,6 +25,8 @@ Examples:
   sluice check gaming                              look at a profile before it is used
   sluice up eth0 --policy gaming --rate 19mbit     own the bottleneck of a 20 Mbit/s line
   sluice status eth0                               what every class does
+  sluice apply eth0 my.json --dry-run              what another policy would change
+  sluice apply eth0 my.json --confirm 60s          change it, and back unless confirmed in time
   sluice down eth0                                 give the interface back
 
 Exit codes: 0 done; 1 the system refused; 2 bad input, nothing was changed;
@@ -45,8 +47,18 @@ pub enum Command {
     Up(Up),
     /// Replace the policy of a managed interface; no packet is classified by a mixture of two
     Apply(Apply),
+    /// Keep a change that `apply --confirm` has made
+    Confirm(Confirm),
+    /// Go back to an earlier policy of a managed interface
+    Rollback(Rollback),
+    /// Show what was put into force on an interface, when and why; or print one of these policies
+    History(History),
+    /// Apply a policy file again whenever it changes, until stopped
+    Watch(Watch),
     /// Show what managed interfaces and their classes do
     Status(Status),
+    /// Say what becomes of a packet and why: its rule, class, buckets, queue
+    Explain(Explain),
     /// Give an interface back as it was found
     Down(Down),
     /// Say what this kernel, driver and machine can do, and what to install or enable
@@ -61,6 +73,14 @@ pub enum Command {
     Completions {
         /// bash, zsh, fish ...
         shell: Shell,
+    },
+    /// Wait for the confirmation of a change, and take it back
+    #[command(hide = true, name = sluice_kernel::confirm::WAITING)]
+    AwaitConfirmation {
+        /// The record
+        key: String,
+        /// When to take it back, milliseconds since the machine was started
+        deadline_ms: u64,
     },
     /// Write the man pages
     #[command(hide = true)]
@@ -104,6 +124,9 @@ pub struct Up {
     /// Replace a hand-made hierarchy of qdiscs, after saving a dump of it
     #[arg(long)]
     pub force: bool,
+    /// Why, for `sluice history`
+    #[arg(long, short, value_name = "TEXT")]
+    pub message: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -115,12 +138,99 @@ pub struct Apply {
     /// Shape what departs to this rate instead of the present one
     #[arg(long, value_name = "RATE")]
     pub rate: Option<String>,
+    #[command(flatten)]
+    pub change: Change,
+}
+
+/// How a policy is changed, by `apply` and `rollback` alike.
+#[derive(Debug, Args)]
+pub struct Change {
+    /// Print what would change, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Take the change back unless `sluice confirm` comes within this time, such as 60s or 5m
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "dry_run")]
+    pub confirm: Option<String>,
+    /// Why, for `sluice history`
+    #[arg(long, short, value_name = "TEXT")]
+    pub message: Option<String>,
+    /// Print JSON
+    #[arg(long, requires = "dry_run")]
+    pub json: bool,
+    /// Do not print what has changed
+    #[arg(long, short, conflicts_with = "dry_run")]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Confirm {
+    /// The interface
+    pub interface: String,
+}
+
+#[derive(Debug, Args)]
+pub struct Rollback {
+    /// The interface
+    pub interface: String,
+    /// The number that `sluice history` shows; without it, the last policy that differs from the present one
+    pub number: Option<u32>,
+    #[command(flatten)]
+    pub change: Change,
+}
+
+#[derive(Debug, Args)]
+pub struct History {
+    /// The interface
+    pub interface: String,
+    /// Print the policy of this number
+    pub number: Option<u32>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Watch {
+    /// The interface
+    pub interface: String,
+    /// The policy file
+    pub file: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub struct Status {
     /// The interface; without it, all of this network namespace
     pub interface: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sluice explain gaming udp 192.0.2.1:5000 to 198.51.100.2:3074
+  sluice explain eth0 tcp 192.0.2.1:5000 to [2001:db8::1]:443 dscp ef flags syn
+  sluice explain eth0 --pcap game.pcap --arriving
+
+A packet is PROTOCOL SOURCE to DESTINATION [KEY VALUE]..., where PROTOCOL is tcp, udp, icmp, a number,
+or arp alone, and KEY is dscp, vlan, pcp, length (bytes, from the IP header on), flags (of TCP),
+type (of ICMP), mark, or in (the interface where it came in).")]
+pub struct Explain {
+    /// A managed interface; or a policy file or profile, and then no interface is touched
+    pub target: String,
+    /// The packet, in words
+    #[arg(required_unless_present = "pcap", conflicts_with = "pcap")]
+    pub packet: Vec<String>,
+    /// Packets of a capture instead (pcap or pcapng)
+    #[arg(long, value_name = "FILE")]
+    pub pcap: Option<PathBuf>,
+    /// The most packets of the capture
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub count: usize,
+    /// It arrives; without this, it departs
+    #[arg(long)]
+    pub arriving: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -1,6 +1,6 @@
-//! `sluice up`, `apply` and `down`.
+//! `sluice up` and `down`.
 
-use crate::args::{Apply, Down, Up};
+use crate::args::{Down, Up};
 use crate::check::{print_remarks, rate};
 use crate::failure::Failure;
 use crate::terminal;
@@ -20,19 +20,10 @@ pub fn up(args: &Up, color: bool) -> Result<(), Failure> {
         engine: args.engine.engine(),
         hook: args.classifier.hook(),
         force: args.force,
+        message: args.message.clone(),
     })?;
     print_remarks(&done.remarks, color);
     report(&done, "is up");
-    Ok(())
-}
-
-pub fn apply(args: &Apply, color: bool) -> Result<(), Failure> {
-    sluice_kernel::require_root()?;
-    let link_rate = args.rate.as_deref().map(|text| rate("--rate", text)).transpose()?;
-    let (source, policy) = sluice_policy::load(&args.policy)?;
-    let done = sluice_kernel::apply(&args.interface, &policy, source.name(), link_rate)?;
-    print_remarks(&done.remarks, color);
-    report(&done, "has a new policy");
     Ok(())
 }
 
@@ -45,7 +36,8 @@ pub fn down(args: &Down) -> Result<(), Failure> {
     Ok(())
 }
 
-fn report(done: &Done, what: &str) {
+/// What an interface is now.
+pub fn report(done: &Done, what: &str) {
     let record = &done.record;
     let engine = match record.engine {
         Engine::Qdisc => format!("engine qdisc ({})", record.qdisc),

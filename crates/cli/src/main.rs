@@ -1,14 +1,20 @@
 //! The `sluice` command.
 
 mod args;
+mod capture;
+mod change;
 mod check;
 mod demo;
 mod doctor;
+mod explain;
 mod failure;
+mod history;
 mod live;
 mod manual;
+mod packet;
 mod status;
 mod terminal;
+mod watch;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
@@ -36,8 +42,14 @@ fn run(cli: &Cli, color: bool) -> Result<(), Failure> {
     match &cli.command {
         Command::Check(args) => check::run(args, color),
         Command::Up(args) => live::up(args, color),
-        Command::Apply(args) => live::apply(args, color),
+        Command::Apply(args) => change::apply(args, color),
+        Command::Confirm(args) => change::confirm(args),
+        Command::Rollback(args) => change::rollback(args, color),
+        Command::History(args) => history::run(args),
+        Command::Watch(args) => watch::run(args, color),
+        Command::AwaitConfirmation { key, deadline_ms } => Ok(sluice_kernel::confirm::wait(key, *deadline_ms)?),
         Command::Status(args) => status::run(args, color),
+        Command::Explain(args) => explain::run(args),
         Command::Down(args) => live::down(args),
         Command::Doctor(args) => doctor::run(args, color),
         Command::Demo(args) => demo::run(args, color),

@@ -66,6 +66,12 @@ fn show(status: &Status, color: bool) {
         status.policy.scheduler,
         status.policy.generation
     );
+    if let Some(unconfirmed) = &status.unconfirmed {
+        println!(
+            "  reverts to policy {} in {} s unless confirmed: sluice confirm {}",
+            unconfirmed.former, unconfirmed.left_s, status.interface
+        );
+    }
     if !status.in_place {
         println!(
             "  its queues are NOT in place: something else has replaced them; sluice down {0}, then sluice up {0}",

@@ -1,6 +1,7 @@
 //! Colours, and ending without a word when the reader of a pipe has gone.
 
 use crate::args::When;
+use sluice_policy::difference::{Line, Sign};
 use std::io::IsTerminal;
 
 /// Whether to colour, by the option, the terminal, and the wish in NO_COLOR (no-color.org).
@@ -18,6 +19,16 @@ pub fn colors(when: When) -> bool {
 pub fn end_quietly_when_nobody_reads() {
     // SAFETY: at the start of main no other thread runs, and the default action is always valid.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}
+
+/// A line of a difference: green, red or yellow.
+pub fn change(line: &Line, color: bool) -> String {
+    let code = match line.sign {
+        Sign::Added => "32",
+        Sign::Removed => "31",
+        Sign::Changed => "33",
+    };
+    if color { format!("\x1b[{code}m{line}\x1b[0m") } else { line.to_string() }
 }
 
 /// A rate for people: at most four digits, with its unit.

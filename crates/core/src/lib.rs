@@ -1,6 +1,8 @@
 //! The scheduler core of `sched/`, compiled natively: the very source that runs in the kernel, for tests, the simulator
 //! and engines in userspace.
 
+pub mod police;
+
 use sluice_abi as abi;
 
 #[repr(C)]

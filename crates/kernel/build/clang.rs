@@ -9,8 +9,8 @@ use std::{
 /// A plain `clang` may be too old for the constructs that the kernel's verifier wants to see.
 const CLANGS: [&str; 6] = ["clang-19", "clang-20", "clang-21", "clang-22", "clang-18", "clang"];
 
-/// Compiles `bpf/NAME.bpf.c` to `OUT_DIR/OBJECT.bpf.o`. The caller depends on libbpf-sys, which says where libbpf's headers are.
-pub fn compile(name: &str, object: &str, options: &[&str]) {
+/// Compiles a source, named from the top of the tree, to `OUT_DIR/OBJECT.bpf.o`. The caller depends on libbpf-sys, which says where libbpf's headers are.
+pub fn compile(source: &str, object: &str, options: &[&str]) {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../..");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
     let libbpf = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys names its headers");
@@ -19,7 +19,8 @@ pub fn compile(name: &str, object: &str, options: &[&str]) {
         println!("cargo:rerun-if-changed={}", root.join(dir).display());
     }
     let clang = env::var("CLANG").unwrap_or_else(|_| find_clang());
-    let source = root.join(format!("bpf/{name}.bpf.c"));
+    let source = root.join(source);
+    println!("cargo:rerun-if-changed={}", source.display());
     run(&clang, &libbpf, options, &source, &out.join(format!("{object}.bpf.o")));
 }
 

@@ -6,14 +6,18 @@ use crate::hooks::{self, Point, Side};
 use crate::htb::{self, Target};
 use crate::object::{self, Loader};
 use crate::record::{self, Engine, Hook, Record};
-use crate::{interface::Interface, iproute, qdiscs};
+use crate::{interface::Interface, iproute, qdiscs, status};
 use sluice_abi as abi;
-use sluice_policy::{Rate, Resolved};
+use sluice_policy::{Rate, Resolved, ResolvedClass};
 use std::fs;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Handle of mq where its children are ours.
 const MQ_HANDLE: &str = "5100:";
+/// How long a queue of HTB may take to run empty before it is made anew.
+const SOON_EMPTY: Duration = Duration::from_millis(100);
 /// Names tried for the qdisc type, which is one for all network namespaces.
 const QDISC_NAMES: u32 = 256;
 
@@ -84,6 +88,7 @@ pub(crate) fn load(record: &mut Record, interface: &Interface, flows: u32, tcx: 
         let mut loader = Loader::qdisc()?;
         loader.constant("sl_l3_type", l3)?;
         loader.constant("sl_ingress_ifb", ingress_ifb)?;
+        loader.constant("sl_split_ifb", split_ifb)?;
         loader.constant("sl_keep_flows", u32::from(flows > 0))?;
         loader.constant("sl_instances", instances)?;
         loader.constant("sl_frame_bytes", interface.mtu_bytes + interface.header_bytes() + 4)?;
@@ -182,17 +187,46 @@ fn install_htb(
 pub(crate) fn change_htb(record: &Record, policy: &Resolved, header_bytes: u32) -> Result<()> {
     for (device, rate) in htb_devices(record, policy) {
         let target = Target { device: &device, rate, header_bytes, fq_codel: record.fq_codel };
+        let before = iproute::tc(&format!("class show dev {device}"))?;
         iproute::tc_batch(&htb::build(policy, &target, false))?;
+        htb::moved(&before, policy).into_iter().try_for_each(|class| take_new_priority(class, &target))?;
     }
     Ok(())
 }
 
-/// Removes HTB classes that no packet is sent to any more.
-pub(crate) fn prune_htb(record: &Record, before: &Resolved, now: &Resolved) -> Result<()> {
-    for (device, _) in htb_devices(record, now) {
-        iproute::tc_batch(&htb::remove(before, now, &device))?;
+/// HTB leaves a class among those of its former priority until its queue is empty (htb_deactivate in sch_htb.c). If that
+/// does not happen soon, the queue is made anew, and what is in it is lost.
+fn take_new_priority(class: &ResolvedClass, target: &Target<'_>) -> Result<()> {
+    let until = Instant::now() + SOON_EMPTY;
+    while status::queued_pkts(target.device, class.id.0)? > 0 {
+        if Instant::now() > until {
+            return iproute::tc_batch(&htb::renew_leaf(class, target));
+        }
+        thread::sleep(Duration::from_millis(2));
     }
     Ok(())
+}
+
+/// Removes HTB classes that the policy does not have, to which no packet is sent any more.
+pub(crate) fn prune_htb(record: &Record, policy: &Resolved) -> Result<()> {
+    for (device, _) in htb_devices(record, policy) {
+        iproute::tc_batch(&htb::remove(&htb_minors(&device)?, policy, &device))?;
+    }
+    Ok(())
+}
+
+/// The first device whose HTB classes are not those of the policy.
+pub(crate) fn wrong_htb(record: &Record, policy: &Resolved) -> Result<Option<String>> {
+    for (device, _) in htb_devices(record, policy) {
+        if htb_minors(&device)? != htb::minors(policy) {
+            return Ok(Some(device));
+        }
+    }
+    Ok(None)
+}
+
+fn htb_minors(device: &str) -> Result<Vec<u32>> {
+    Ok(htb::minors_shown(&iproute::tc(&format!("class show dev {device}"))?))
 }
 
 fn htb_devices(record: &Record, policy: &Resolved) -> Vec<(String, Option<Rate>)> {

@@ -1,6 +1,10 @@
-//! Points at which a test may have the process killed, to see that whatever remains is whole.
+//! Points at which a test may have the process killed, to see that whatever remains is whole, or a step of a change fail, to
+//! see that the change is taken back.
 
-/// The points, in the order in which `up` and `down` pass them.
+use crate::error::{Error, Result};
+
+/// The points, in the order in which commands pass them. Those of `apply` are passed by `rollback` and by a revert as well,
+/// under their names.
 pub const POINTS: &[&str] = &[
     "up-recorded",
     "up-devices",
@@ -11,8 +15,36 @@ pub const POINTS: &[&str] = &[
     "up-ingress-queued",
     "up-split",
     "up-hooked",
+    "apply-recorded",
+    "apply-waited-for",
+    "apply-queued",
     "apply-staged",
     "apply-live",
+    "apply-pruned",
+    "apply-verified",
+    "apply-noted",
+    "apply-settled",
+    "rollback-recorded",
+    "rollback-waited-for",
+    "rollback-queued",
+    "rollback-staged",
+    "rollback-live",
+    "rollback-pruned",
+    "rollback-verified",
+    "rollback-noted",
+    "rollback-settled",
+    "revert-recorded",
+    "revert-waited-for",
+    "revert-queued",
+    "revert-staged",
+    "revert-live",
+    "revert-pruned",
+    "revert-verified",
+    "revert-noted",
+    "revert-settled",
+    "confirm-found",
+    "confirm-recorded",
+    "confirm-noted",
     "down-recorded",
     "down-hooks",
     "down-queues",
@@ -27,4 +59,14 @@ pub(crate) fn point(name: &str) {
         // SAFETY: both calls take numbers only.
         unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
     }
+}
+
+/// A point of a change, which also fails if `SLUICE_FAULT` is its name and `:error`.
+pub(crate) fn step(command: &str, name: &str) -> Result<()> {
+    let name = format!("{command}-{name}");
+    point(&name);
+    if std::env::var("SLUICE_FAULT").is_ok_and(|wanted| wanted.strip_suffix(":error") == Some(&name)) {
+        return Err(Error::system(format!("{name} fails, as SLUICE_FAULT wants it")));
+    }
+    Ok(())
 }

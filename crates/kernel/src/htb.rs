@@ -11,6 +11,8 @@ use std::ops::RangeInclusive;
 pub const HANDLE: &str = "5101:";
 /// Minor number of the HTB class of our class 0; class n follows n later. The classifier knows it too.
 const FIRST_MINOR: u32 = 0x10;
+/// Minor number of the HTB class that owns the link.
+const ROOT_MINOR: u32 = 1;
 /// Priorities that HTB has.
 const PRIORITIES: usize = 8;
 /// HTB wants a rate for each class: the least, where the policy guarantees nothing.
@@ -58,10 +60,48 @@ pub fn build(policy: &Resolved, target: &Target<'_>, fresh: bool) -> Vec<String>
     lines
 }
 
-/// The commands that remove the classes which `now` does not have any more.
-pub fn remove(before: &Resolved, now: &Resolved, device: &str) -> Vec<String> {
-    let gone = before.classes.iter().filter(|class| now.class(class.id).is_none());
-    gone.map(|class| format!("class del dev {device} classid {HANDLE}{:x}", minor(class))).collect()
+/// The commands that remove, of the HTB classes that are there, those which the policy does not have.
+pub fn remove(there: &[u32], policy: &Resolved, device: &str) -> Vec<String> {
+    let wanted = minors(policy);
+    let gone = there.iter().filter(|minor| !wanted.contains(minor));
+    gone.map(|minor| format!("class del dev {device} classid {HANDLE}{minor:x}")).collect()
+}
+
+/// The minor numbers of the HTB classes that a policy makes, in order.
+pub fn minors(policy: &Resolved) -> Vec<u32> {
+    let mut minors: Vec<u32> = policy.classes.iter().map(minor).chain([ROOT_MINOR]).collect();
+    minors.sort_unstable();
+    minors
+}
+
+/// The minor numbers of our HTB classes in what `tc class show` prints, in order.
+pub fn minors_shown(text: &str) -> Vec<u32> {
+    let shown = text.lines().filter_map(|line| line.strip_prefix("class htb ")?.strip_prefix(HANDLE));
+    let mut minors: Vec<u32> =
+        shown.filter_map(|rest| u32::from_str_radix(rest.split_whitespace().next()?, 16).ok()).collect();
+    minors.sort_unstable();
+    minors
+}
+
+/// The classes that `tc class show` prints with another priority than the policy gives them.
+pub fn moved<'a>(text: &str, policy: &'a Resolved) -> Vec<&'a ResolvedClass> {
+    let shown = |class: &ResolvedClass| {
+        let name = format!("class htb {HANDLE}{:x} ", minor(class));
+        let line = text.lines().find_map(|line| line.strip_prefix(&name))?;
+        line.split_once(" prio ")?.1.split_whitespace().next()?.parse::<usize>().ok()
+    };
+    let differs = |class: &&ResolvedClass| shown(class).is_some_and(|prio| prio != priority(policy, class));
+    policy.classes.iter().filter(differs).collect()
+}
+
+/// The commands that empty a class's queue by making it anew.
+pub fn renew_leaf(class: &ResolvedClass, target: &Target<'_>) -> [String; 2] {
+    [format!("qdisc del dev {} parent {HANDLE}{:x}", target.device, minor(class)), leaf_line(class, target)]
+}
+
+/// The parent of a class's queue, as tc names it.
+pub fn parent_of(id: u8) -> String {
+    format!("{HANDLE}{:x}", minor_of(id))
 }
 
 /// Minor number of the HTB class of a class id.
@@ -218,7 +258,8 @@ pub fn differences(policy: &Resolved, rate: Option<Rate>, fq_codel: Option<bool>
         all.push(format!("class {} ({}): at its ceiling HTB is accurate to a packet only", class.id, class.name));
     }
     all.push(
-        "`apply` drops what is queued in a class that goes, or whose limit changes between packets and bytes"
+        "`apply` drops what is queued in a class that goes, whose limit changes between packets and bytes, or whose \
+         priority changes while its queue does not run empty (tc then counts anew)"
             .to_owned(),
     );
     all.push(format!(
@@ -261,6 +302,20 @@ mod tests {
     }
 
     #[test]
+    fn a_class_with_another_priority_is_seen() {
+        let shown = "class htb 5101:1 root rate 20Mbit ceil 20Mbit burst 1600b cburst 1600b \n\
+                     class htb 5101:10 parent 5101:1 leaf 8001: prio 0 rate 8Kbit ceil 20Mbit burst 1600b cburst 1600b \n\
+                     class htb 5101:13 parent 5101:1 leaf 8002: prio 0 rate 8Kbit ceil 5Mbit burst 1600b cburst 10Kb \n";
+        let policy = resolved(TWO);
+        let moved: Vec<u8> = moved(shown, &policy).iter().map(|class| class.id.0).collect();
+        assert_eq!(moved, [3]);
+        assert_eq!(
+            renew_leaf(&policy.classes[1], &TARGET),
+            ["qdisc del dev eth0 parent 5101:13", "qdisc replace dev eth0 parent 5101:13 bfifo limit 65536"]
+        );
+    }
+
+    #[test]
     fn weights_become_quanta() {
         let shares = |classes: &str| {
             let policy = resolved(&format!(r#"{{ "scheduler": "weighted_fair_queuing", "classes": [{classes}] }}"#));
@@ -283,7 +338,17 @@ mod tests {
     #[test]
     fn classes_that_go_are_removed() {
         let one = r#"{ "scheduler": "deficit_round_robin", "classes": [ { "id": 0, "name": "all" } ] }"#;
-        assert_eq!(remove(&resolved(TWO), &resolved(one), "eth0"), ["class del dev eth0 classid 5101:13"]);
-        assert!(remove(&resolved(one), &resolved(TWO), "eth0").is_empty());
+        let there = minors(&resolved(TWO));
+        assert_eq!(remove(&there, &resolved(one), "eth0"), ["class del dev eth0 classid 5101:13"]);
+        assert!(remove(&minors(&resolved(one)), &resolved(TWO), "eth0").is_empty());
+    }
+
+    #[test]
+    fn classes_are_read_from_what_tc_shows() {
+        let text = "class htb 5101:13 parent 5101:1 leaf 8006: prio 1 rate 8Kbit ceil 5Mbit burst 1600b cburst 10Kb \n\
+            class htb 5101:1 root rate 20Mbit ceil 20Mbit burst 1600b cburst 1600b \n\
+            class htb 5101:10 parent 5101:1 leaf 8005: prio 0 rate 8Kbit ceil 20Mbit burst 1600b cburst 1600b \n\
+            class fq_codel 8005:1 parent 8005: \n";
+        assert_eq!(minors_shown(text), minors(&resolved(TWO)));
     }
 }

@@ -44,6 +44,12 @@ pub struct Interface {
     pub has_xdp: bool,
 }
 
+/// Name and number of every interface of the process's namespace.
+pub fn indices() -> Result<Vec<(String, u32)>> {
+    let all = nix::net::if_::if_nameindex().map_err(|error| Error::system(format!("listing interfaces: {error}")))?;
+    Ok(all.iter().map(|one| (one.name().to_string_lossy().into_owned(), one.index())).collect())
+}
+
 impl Interface {
     /// The interface of this name in the process's namespace.
     pub fn find(name: &str) -> Result<Interface> {

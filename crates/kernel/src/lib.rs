@@ -1,30 +1,45 @@
 //! The kernel side of Sluice: what `up`, `apply`, `status`, `down` and `doctor` do. libbpf lives only here.
 
 mod ancestry;
+mod apply;
 mod attachment;
 mod bpffs;
+mod clock;
+pub mod confirm;
 pub mod doctor;
 mod error;
+pub mod explain;
 mod fault;
 mod features;
+pub mod history;
 mod hooks;
 mod htb;
+mod inner;
 mod interface;
 mod iproute;
 mod manage;
+mod managed;
 pub mod netns;
 mod object;
 mod offload;
 mod plan;
+pub mod probe;
 mod qdiscs;
 mod record;
+mod recorded;
+mod rollback;
+mod shared;
 pub mod status;
 mod tables;
+mod verify;
+pub mod watch;
 
+pub use apply::{Done, Preview, RateWish, Request, apply, differs, preview};
 pub use error::{Error, Kind, Result};
 pub use fault::POINTS as FAULT_POINTS;
 pub use features::Features;
 pub use htb::differences as tc_differences;
 pub use interface::Interface;
-pub use manage::{Done, UpRequest, apply, down, require_root, up};
+pub use manage::{UpRequest, down, require_root, up};
 pub use record::{Engine, Hook, Phase, Record};
+pub use rollback::rollback;

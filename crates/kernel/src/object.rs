@@ -35,9 +35,16 @@ impl Loader {
         Loader::open("qdisc", QDISC)
     }
 
+    /// Programs that are no part of what is installed.
+    pub fn own(bytes: &[u8]) -> Result<Loader> {
+        Loader::open("own", bytes)
+    }
+
     fn open(name: &'static str, bytes: &[u8]) -> Result<Loader> {
         libbpf_rs::set_print(Some((PrintLevel::Info, record)));
-        let open = ObjectBuilder::default().open_memory(bytes).doing(|| format!("opening the BPF object {name}"))?;
+        let open = ObjectBuilder::default().open_memory(bytes).doing(|| {
+            format!("opening the BPF object {name}: {}", LOG.lock().map(|log| log.clone()).unwrap_or_default())
+        })?;
         Ok(Loader { name, open })
     }
 

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::interface::Interface;
 use crate::record::{Engine, Hook};
-use sluice_policy::{Exceed, Mode, Rate, Resolved, SplitGso};
+use sluice_policy::{Mode, Rate, Resolved, SplitGso};
 
 /// Below this rate a super-packet of 64 KiB holds the link for more than half a millisecond, and is split.
 const SPLIT_BELOW: Rate = Rate(1_000_000_000);
@@ -128,12 +128,11 @@ fn choose_engine(policy: &Resolved, features: &Features, wishes: &Wishes, notes:
             notes.push("engine qdisc: this kernel has BPF qdiscs".to_owned());
             Ok(Engine::Qdisc)
         }
-        None => match instead_on_tc {
-            Some(instead) => Err(Error::input(format!(
-                "policy {}: scheduler {} needs engine `qdisc`, and kernel {} has no BPF qdisc that reads packets",
-                policy.name, policy.scheduler, features.release
-            ))
-            .help(format!("use {NEWER_KERNEL}, or `\"scheduler\": \"{instead}\"`"))),
+        None => match &policy.not_on_tc {
+            Some(why) => Err(Error::input(why.render(false)).help(format!(
+                "engine auto has only tc to choose: kernel {} has no BPF qdisc that reads packets",
+                features.release
+            ))),
             None if features.htb => {
                 notes.push("engine tc: this kernel has no BPF qdisc (from 6.17, CONFIG_NET_SCH_BPF)".to_owned());
                 Ok(Engine::Tc)
@@ -149,7 +148,6 @@ fn no_htb(features: &Features) -> Error {
 }
 
 fn choose_hook(policy: &Resolved, interface: &Interface, wishes: &Wishes, notes: &mut Vec<String>) -> Hook {
-    let polices = policy.classes.iter().any(|class| class.exceed == Exceed::Police);
     let real = interface.kind.is_none() && interface.ethernet && interface.name != "lo";
     match wishes.hook {
         Some(Hook::Xdp) if interface.kind.as_deref() == Some("veth") => {
@@ -160,7 +158,7 @@ fn choose_hook(policy: &Resolved, interface: &Interface, wishes: &Wishes, notes:
         }
         Some(hook) => hook,
         // XDP pays where packets are dropped on arrival; a driver may reset the link to attach it.
-        None if real && polices => Hook::Xdp,
+        None if real && policy.polices() => Hook::Xdp,
         None => Hook::Tc,
     }
 }
@@ -211,9 +209,10 @@ mod tests {
             assert_eq!(planned(scheduler, true, None).map(|plan| plan.engine).ok(), Some(Engine::Qdisc));
             let error = planned(scheduler, false, None).expect_err(scheduler);
             assert_eq!(error.kind, Kind::Input);
-            assert!(error.what.contains(scheduler) && error.what.contains("6.1.0"), "{error}");
-            let cure = error.cure.unwrap_or_default();
-            assert!(cure.contains("6.17") && cure.contains(instead), "{cure}");
+            assert!(error.what.contains(&format!("engine tc has no {scheduler}")), "{error}");
+            assert!(error.what.contains("test.json:1:32"), "{error}");
+            assert!(error.what.contains("6.17") && error.what.contains(instead), "{error}");
+            assert!(error.cure.is_some_and(|cure| cure.contains("6.1.0")), "{scheduler}");
         }
     }
 

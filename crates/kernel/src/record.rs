@@ -1,8 +1,10 @@
 //! What is known of a managed interface between two commands: a file per interface, written before anything it speaks
 //! of is done, so that whoever dies leaves enough for `down` to clean up.
 
+use crate::confirm::Unconfirmed;
 use crate::error::{Doing, Error, Result};
-use crate::netns;
+use crate::history::What;
+use crate::{netns, shared};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -103,7 +105,16 @@ pub struct Record {
     pub replaced: Option<PathBuf>,
     /// When the policy in force was applied, seconds since 1970.
     pub applied_s: u64,
-    /// While `apply` makes this one live: what is in force until then.
+    /// What has put it into force.
+    #[serde(default)]
+    pub what: What,
+    /// Why, in the words of who did it.
+    pub message: Option<String>,
+    /// The number of the history's entry that it repeats.
+    pub repeats: Option<u32>,
+    /// What happens unless it is confirmed.
+    pub unconfirmed: Option<Unconfirmed>,
+    /// While a change makes this one live: what is in force until then.
     pub before: Option<Box<Record>>,
 }
 
@@ -152,8 +163,16 @@ impl Record {
         let own = netns::inode()?;
         // bpffs takes no names with a dot, and every usual VLAN device has one.
         let name = interface.replace('%', "%25").replace('.', "%2e").replace('@', "%40");
+        // Beside the interfaces' pins stand those of shared buckets.
+        let name = if name == shared::DIRECTORY { "%73hared".to_owned() } else { name };
         let plain = netns::first_inode() == Some(own) && !file(&name).exists();
         Ok(if plain { name } else { format!("{name}@{own}") })
+    }
+
+    /// The record of this key.
+    pub(crate) fn of_key(key: &str) -> Result<Option<Record>> {
+        let path = file(key);
+        if path.exists() { read(&path).map(Some) } else { Ok(None) }
     }
 
     /// All records of the machine, whatever their namespace.

@@ -2,11 +2,10 @@
 
 use crate::error::Result;
 use crate::record::{Engine, Phase, Record};
-use crate::{bpffs, htb, iproute, manage, tables};
-use libbpf_rs::{MapCore, MapFlags};
+use crate::{bpffs, htb, iproute, manage, managed, recorded, tables};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use serde::{Deserialize, Serialize};
 use sluice_abi as abi;
-use sluice_policy::{Context, Rate};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -29,6 +28,8 @@ pub struct Status {
     pub in_place: bool,
     /// The policy in force.
     pub policy: PolicyStatus,
+    /// What happens unless it is confirmed.
+    pub unconfirmed: Option<UnconfirmedStatus>,
     /// Rate that departures are shaped to, bits per second.
     pub rate_bps: Option<u64>,
     /// Rate that arrivals are shaped to, bits per second.
@@ -58,6 +59,15 @@ pub struct PolicyStatus {
     pub generation: u32,
     /// When it was applied, seconds since 1970.
     pub applied_s: u64,
+}
+
+/// The policy in force waits to be confirmed.
+#[derive(Debug, Clone, Serialize)]
+pub struct UnconfirmedStatus {
+    /// Time until it is taken back, seconds.
+    pub left_s: u64,
+    /// Name of the policy that is brought back then.
+    pub former: String,
 }
 
 /// Packets and their bytes. A super-packet counts as its segments where hooks count, as one where qdiscs do.
@@ -129,14 +139,11 @@ pub struct RuleStatus {
 /// The status of an interface in the process's namespace.
 pub fn of(interface: &str) -> Result<Status> {
     manage::require_root()?;
-    let record = manage::managed(interface)?;
+    managed::put_right()?;
+    let record = managed::managed(interface)?;
     let pins = record.pins(&bpffs::root()?);
     let live = tables::live(&pins)?;
-    let policy = manage::parse_recorded(&record)?;
-    let engine = if record.engine == Engine::Tc { sluice_policy::Engine::Tc } else { sluice_policy::Engine::Core };
-    let context = Context { link_rate: record.rate_bps.map(Rate), engine };
-    let resolved =
-        sluice_policy::resolve(&policy, &context).map_err(|found| crate::Error::system(found.render(false)))?;
+    let resolved = recorded::resolved(&record)?;
     let mut directions = vec![direction(&record, &pins, &live, abi::SL_EGRESS)?];
     directions.push(direction(&record, &pins, &live, abi::SL_INGRESS)?);
     for direction in &mut directions {
@@ -154,14 +161,18 @@ pub fn of(interface: &str) -> Result<Status> {
         engine: record.engine,
         classifier: record.hook,
         qdisc: record.qdisc.clone(),
-        in_place: manage::in_place(&record)?,
+        in_place: managed::in_place(&record)?,
         policy: PolicyStatus {
             name: record.policy_name.clone(),
             source: record.policy_source.clone(),
-            scheduler: policy.scheduler.name().to_owned(),
+            scheduler: resolved.scheduler.name().to_owned(),
             generation: live.generation,
             applied_s: record.applied_s,
         },
+        unconfirmed: record.unconfirmed.as_ref().map(|unconfirmed| UnconfirmedStatus {
+            left_s: unconfirmed.left().as_secs_f64().ceil() as u64,
+            former: unconfirmed.former.name.clone(),
+        }),
         rate_bps: resolved.link_rate.map(|rate| rate.0),
         ingress_rate_bps: record.ingress_rate_bps,
         split: record.split,
@@ -180,16 +191,16 @@ fn direction(record: &Record, pins: &Path, live: &abi::sl_tables, direction: u32
         .filter(|id| live.classes >> id & 1 == 1)
         .map(|id| ClassStatus { id: id as u8, name: text(&live.class_name[id]), ..ClassStatus::default() })
         .collect();
-    let hooks = class_counts(pins, direction)?;
+    let hooks = class_counts(&tables::open(pins, "class_counts")?, direction)?;
     for class in &mut classes {
         let hook = &hooks[usize::from(class.id)];
-        for (reason, count) in [("policed", hook.policed), ("malformed", hook.malformed)] {
+        for (reason, count) in abi::limit_names().zip(hook.refused).chain([("malformed", hook.malformed)]) {
             class.dropped.add(count);
             add_drops(class, reason, count.pkts);
         }
         if !queued {
-            class.sent.pkts = hook.seen.pkts.saturating_sub(hook.policed.pkts);
-            class.sent.bytes = hook.seen.bytes.saturating_sub(hook.policed.bytes);
+            class.sent = hook.seen;
+            hook.refused.into_iter().for_each(|count| class.sent.take(count));
         }
     }
     match record.engine {
@@ -201,7 +212,7 @@ fn direction(record: &Record, pins: &Path, live: &abi::sl_tables, direction: u32
         direction: if egress { "egress" } else { "ingress" },
         queued,
         classes,
-        parsed: parsed(pins, direction)?,
+        parsed: parsed(pins, direction, live)?,
     })
 }
 
@@ -216,6 +227,11 @@ impl Count {
         self.pkts += other.pkts;
         self.bytes += other.bytes;
     }
+
+    fn take(&mut self, other: Count) {
+        self.pkts = self.pkts.saturating_sub(other.pkts);
+        self.bytes = self.bytes.saturating_sub(other.bytes);
+    }
 }
 
 impl From<abi::sl_count> for Count {
@@ -224,17 +240,24 @@ impl From<abi::sl_count> for Count {
     }
 }
 
-/// Adds what the schedulers of a device hold: one, or one for each of its queues.
-fn add_schedulers(classes: &mut [ClassStatus], pins: &Path, device: &str) -> Result<()> {
-    let ifindex = nix::net::if_::if_nametoindex(device).unwrap_or(0);
+/// The schedulers that run, with engine `qdisc`: their numbers and states.
+pub(crate) fn schedulers(pins: &Path) -> Result<Vec<(u32, Box<abi::sl_sched>)>> {
     let state = tables::open(pins, "state")?;
     let instances = libbpf_rs::MapInfo::new(std::os::fd::AsFd::as_fd(&state)).map_or(0, |info| info.info.max_entries);
+    let all: Result<Vec<_>> = (0..instances).map(|n| Ok((n, tables::read::<abi::sl_sched>(&state, n)?))).collect();
+    Ok(all?.into_iter().filter(|(_, sched)| sched.ifindex != 0).collect())
+}
+
+/// Those of a device.
+pub(crate) fn schedulers_of(pins: &Path, device: &str) -> Result<Vec<(u32, Box<abi::sl_sched>)>> {
+    let ifindex = nix::net::if_::if_nametoindex(device).unwrap_or(0);
+    Ok(schedulers(pins)?.into_iter().filter(|(_, sched)| sched.ifindex == ifindex).collect())
+}
+
+/// Adds what the schedulers of a device hold: one, or one for each of its queues.
+fn add_schedulers(classes: &mut [ClassStatus], pins: &Path, device: &str) -> Result<()> {
     let mut waits = vec![vec![0u64; abi::SL_SOJOURN_BUCKETS as usize]; abi::SL_CLASSES as usize];
-    for n in 0..instances {
-        let sched: Box<abi::sl_sched> = tables::read(&state, n)?;
-        if sched.ifindex != ifindex || ifindex == 0 {
-            continue;
-        }
+    for (_, sched) in schedulers_of(pins, device)? {
         for class in classes.iter_mut() {
             let id = usize::from(class.id);
             let own = &sched.classes[id];
@@ -288,11 +311,24 @@ struct Leaf {
     qlen: u64,
 }
 
+fn leaves(device: &str) -> Result<Vec<Leaf>> {
+    iproute::json("tc", &format!("-s -j qdisc show dev {device}"))
+}
+
+fn leaf(leaves: &[Leaf], class: u8) -> Option<&Leaf> {
+    let parent = htb::parent_of(class);
+    leaves.iter().find(|leaf| leaf.parent == parent)
+}
+
+/// What waits in the queue of a class below HTB.
+pub(crate) fn queued_pkts(device: &str, class: u8) -> Result<u64> {
+    Ok(leaf(&leaves(device)?, class).map_or(0, |leaf| leaf.qlen))
+}
+
 fn add_htb(classes: &mut [ClassStatus], device: &str) -> Result<()> {
-    let leaves: Vec<Leaf> = iproute::json("tc", &format!("-s -j qdisc show dev {device}"))?;
+    let leaves = leaves(device)?;
     for class in classes {
-        let parent = format!("{}{:x}", htb::HANDLE, htb::minor_of(class.id));
-        let Some(leaf) = leaves.iter().find(|leaf| leaf.parent == parent) else { continue };
+        let Some(leaf) = leaf(&leaves, class.id) else { continue };
         class.sent.add(Count { pkts: leaf.packets, bytes: leaf.bytes });
         class.backlog.add(Count { pkts: leaf.qlen, bytes: leaf.backlog });
         class.dropped.pkts += leaf.drops;
@@ -301,8 +337,7 @@ fn add_htb(classes: &mut [ClassStatus], device: &str) -> Result<()> {
     Ok(())
 }
 
-fn per_cpu<T: abi::Pod>(pins: &Path, map: &str, keys: std::ops::Range<u32>) -> Result<Vec<Vec<Box<T>>>> {
-    let map = tables::open(pins, map)?;
+fn per_cpu<T: abi::Pod>(map: &MapHandle, keys: std::ops::Range<u32>) -> Result<Vec<Vec<Box<T>>>> {
     keys.map(|key| {
         let values = map.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
         Ok(values.iter().filter_map(|bytes| abi::read_pod::<T>(bytes)).collect())
@@ -310,21 +345,24 @@ fn per_cpu<T: abi::Pod>(pins: &Path, map: &str, keys: std::ops::Range<u32>) -> R
     .collect()
 }
 
-#[derive(Clone, Copy, Default)]
-struct HookCount {
-    seen: Count,
-    policed: Count,
-    malformed: Count,
+/// What the hooks before the queues have counted of a class.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct HookCount {
+    pub seen: Count,
+    /// By `enum sl_limit`.
+    pub refused: [Count; abi::SL_LIMITS as usize],
+    pub malformed: Count,
 }
 
-fn class_counts(pins: &Path, direction: u32) -> Result<Vec<HookCount>> {
+/// By class, from the map `class_counts`.
+pub(crate) fn class_counts(map: &MapHandle, direction: u32) -> Result<Vec<HookCount>> {
     let first = direction * abi::SL_CLASSES;
-    let counts = per_cpu::<abi::sl_class_count>(pins, "class_counts", first..first + abi::SL_CLASSES)?;
+    let counts = per_cpu::<abi::sl_class_count>(map, first..first + abi::SL_CLASSES)?;
     let sum = |cpus: Vec<Box<abi::sl_class_count>>| {
         let mut sum = HookCount::default();
         for cpu in cpus {
             sum.seen.add(cpu.seen.into());
-            sum.policed.add(cpu.policed.into());
+            sum.refused.iter_mut().zip(cpu.refused).for_each(|(sum, refused)| sum.add(refused.into()));
             sum.malformed.add(cpu.malformed.into());
         }
         sum
@@ -333,7 +371,7 @@ fn class_counts(pins: &Path, direction: u32) -> Result<Vec<HookCount>> {
 }
 
 fn counts(pins: &Path, map: &str, keys: std::ops::Range<u32>) -> Result<Vec<Count>> {
-    let counts = per_cpu::<abi::sl_count>(pins, map, keys)?;
+    let counts = per_cpu::<abi::sl_count>(&tables::open(pins, map)?, keys)?;
     let sum = |cpus: Vec<Box<abi::sl_count>>| {
         let mut sum = Count::default();
         cpus.into_iter().for_each(|cpu| sum.add((*cpu).into()));
@@ -343,11 +381,11 @@ fn counts(pins: &Path, map: &str, keys: std::ops::Range<u32>) -> Result<Vec<Coun
 }
 
 /// How many headers were of each kind. Plain IPv4, the commonest, is not counted by the programs: it is what is left.
-fn parsed(pins: &Path, direction: u32) -> Result<BTreeMap<&'static str, Count>> {
+fn parsed(pins: &Path, direction: u32, live: &abi::sl_tables) -> Result<BTreeMap<&'static str, Count>> {
     let first = direction * abi::SL_PARSES;
     let mut counts = counts(pins, "parse_counts", first..first + abi::SL_PARSES)?;
     let mut left = Count::default();
-    rule_counts(pins, direction)?.into_iter().for_each(|count| left.add(count));
+    rule_counts(pins, direction, live)?.into_iter().for_each(|count| left.add(count));
     for other in &counts {
         left.pkts = left.pkts.saturating_sub(other.pkts);
         left.bytes = left.bytes.saturating_sub(other.bytes);
@@ -360,24 +398,43 @@ fn parsed(pins: &Path, direction: u32) -> Result<BTreeMap<&'static str, Count>> 
         .collect())
 }
 
-fn rule_counts(pins: &Path, direction: u32) -> Result<Vec<Count>> {
-    let first = direction * (abi::SL_RULES + 1);
-    counts(pins, "rule_counts", first..first + abi::SL_RULES + 1)
+/// Of the policy's rules, then of `enum sl_no_rule`.
+fn rule_counts(pins: &Path, direction: u32, live: &abi::sl_tables) -> Result<Vec<Count>> {
+    let first = direction * abi::SL_RULE_COUNTS;
+    let mut own = counts(pins, "rule_counts", first..first + live.rules)?;
+    own.extend(counts(pins, "rule_counts", first + abi::SL_RULES..first + abi::SL_RULE_NONE + 1)?);
+    Ok(own)
 }
 
+/// The built-in rules, in the order of `enum sl_no_rule` from `SL_RULE_ARP` on.
+pub(crate) const BUILTIN: [&str; 4] = ["ARP", "neighbour discovery", "DHCP", "DHCPv6"];
+
+/// The rules in the order in which they are asked, and what none of them matched.
 fn rules(pins: &Path, live: &abi::sl_tables) -> Result<(Vec<RuleStatus>, Count)> {
-    let mut counts = rule_counts(pins, abi::SL_EGRESS)?;
-    for (count, arrived) in counts.iter_mut().zip(rule_counts(pins, abi::SL_INGRESS)?) {
+    let mut counts = rule_counts(pins, abi::SL_EGRESS, live)?;
+    for (count, arrived) in counts.iter_mut().zip(rule_counts(pins, abi::SL_INGRESS, live)?) {
         count.add(arrived);
     }
-    let rules = live.rule.iter().take(live.rules as usize).zip(&counts).map(|(rule, matched)| RuleStatus {
+    let own = live.rule.iter().take(live.rules as usize).zip(&counts).map(|(rule, matched)| RuleStatus {
         name: text(&rule.name),
-        priority: (rule.builtin == 0).then_some(rule.priority),
+        priority: Some(rule.priority),
         line: (rule.line > 0).then_some(rule.line),
         class: rule.class,
         matched: *matched,
     });
-    Ok((rules.collect(), counts[abi::SL_RULES as usize]))
+    let mut rules: Vec<RuleStatus> = own.collect();
+    if u32::from(live.class_from) == abi::SL_FROM_RULES {
+        let builtin = BUILTIN.iter().zip(&counts[live.rules as usize..]).map(|(name, matched)| RuleStatus {
+            name: (*name).to_owned(),
+            priority: None,
+            line: None,
+            class: live.urgent_class,
+            matched: *matched,
+        });
+        let at = (live.control_from as usize).min(rules.len());
+        rules.splice(at..at, builtin);
+    }
+    Ok((rules, counts[live.rules as usize + BUILTIN.len()]))
 }
 
 fn text(name: &[std::ffi::c_char]) -> String {

@@ -1,9 +1,12 @@
 //! Writing a compiled policy into the maps, and making it live with one word.
 
 use crate::error::{Doing, Error, Result};
+use crate::{inner, shared};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use sluice_abi as abi;
-use sluice_tables::{Compiled, Prefix};
+use sluice_tables::Compiled;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,7 +28,7 @@ pub fn read<T: abi::Pod>(map: &MapHandle, key: u32) -> Result<Box<T>> {
     })
 }
 
-fn write<T: abi::Pod>(map: &MapHandle, key: u32, value: &T) -> Result<()> {
+pub fn write<T: abi::Pod>(map: &MapHandle, key: u32, value: &T) -> Result<()> {
     let name = map.name().to_string_lossy().into_owned();
     map.update(&key.to_ne_bytes(), abi::bytes_of(value), MapFlags::ANY).doing(|| format!("writing {name}"))
 }
@@ -52,14 +55,7 @@ pub fn live(dir: &Path) -> Result<Box<abi::sl_tables>> {
 
 /// Writes everything into the buffer that is not in force; no packet sees it yet.
 pub fn stage(dir: &Path, compiled: &Compiled, buffer: u32) -> Result<()> {
-    for (name, prefixes) in [("src_prefixes", &compiled.src_prefixes), ("dst_prefixes", &compiled.dst_prefixes)] {
-        let map = open(dir, name)?;
-        clear_prefixes(&map, buffer)?;
-        for prefix in prefixes {
-            write_prefix(&map, prefix)?;
-        }
-    }
-    write(&open(dir, "tables")?, buffer, &*compiled.tables)?;
+    stage_in(|name| open(dir, name), shared::open, compiled, buffer)?;
     if dir.join("sched_conf").exists() {
         let map = open(dir, "sched_conf")?;
         for (direction, conf) in compiled.sched.iter().enumerate() {
@@ -69,34 +65,71 @@ pub fn stage(dir: &Path, compiled: &Compiled, buffer: u32) -> Result<()> {
     Ok(())
 }
 
+/// Likewise what the classifier reads, wherever its maps and shared buckets are.
+pub fn stage_in(
+    open: impl Fn(&str) -> Result<MapHandle>,
+    bucket: impl Fn(&str) -> Result<MapHandle>,
+    compiled: &Compiled,
+    buffer: u32,
+) -> Result<()> {
+    stage_shared(&open("shared")?, bucket, compiled, buffer)?;
+    let rows = open("rows")?;
+    if compiled.rows.is_empty() {
+        inner::empty(&rows, buffer)?;
+    } else {
+        inner::place(&rows, buffer, &inner::filled("rows", &compiled.rows, libbpf_sys::BPF_F_INNER_MAP)?)?;
+    }
+    let ranges = open("ranges")?;
+    for (field, own) in (0..abi::SL_RANGE_FIELDS).zip(&compiled.ranges) {
+        let index = buffer * abi::SL_RANGE_FIELDS + field;
+        match own {
+            Some(own) => inner::place(&ranges, index, &inner::filled("ranges", std::slice::from_ref(&**own), 0)?)?,
+            None => inner::empty(&ranges, index)?,
+        }
+    }
+    write(&open("tables")?, buffer, &*compiled.tables)
+}
+
+fn stage_shared(
+    outer: &MapHandle,
+    bucket: impl Fn(&str) -> Result<MapHandle>,
+    compiled: &Compiled,
+    buffer: u32,
+) -> Result<()> {
+    empty_shared(outer, buffer)?;
+    let mut buckets: BTreeMap<&str, MapHandle> = BTreeMap::new();
+    for (class, name) in &compiled.shared {
+        let bucket = match buckets.entry(name) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(bucket(name)?),
+        };
+        inner::place(outer, buffer * abi::SL_CLASSES + u32::from(*class), bucket)?;
+    }
+    Ok(())
+}
+
+fn empty_shared(outer: &MapHandle, buffer: u32) -> Result<()> {
+    (0..abi::SL_CLASSES).try_for_each(|class| inner::empty(outer, buffer * abi::SL_CLASSES + class))
+}
+
 /// Makes a staged buffer live for every packet from now on, and waits until no packet uses the other one.
 pub fn flip(dir: &Path, buffer: u32, generation: u32) -> Result<()> {
-    write(&open(dir, "live")?, 0, &abi::sl_live { word: u64::from(generation) << 32 | u64::from(buffer) })?;
+    flip_in(|name| open(dir, name), buffer, generation)?;
     wait_for_readers();
     Ok(())
 }
 
-/// After a flip: the prefixes of the buffer that was in force go.
+/// Likewise, where nobody reads yet.
+pub fn flip_in(open: impl Fn(&str) -> Result<MapHandle>, buffer: u32, generation: u32) -> Result<()> {
+    write(&open("live")?, 0, &abi::sl_live { word: u64::from(generation) << 32 | u64::from(buffer) })
+}
+
+/// After a flip: what the buffer that was in force has beside its tables is freed.
 pub fn forget(dir: &Path, buffer: u32) -> Result<()> {
-    for name in ["src_prefixes", "dst_prefixes"] {
-        clear_prefixes(&open(dir, name)?, buffer)?;
-    }
-    Ok(())
-}
-
-fn write_prefix(map: &MapHandle, prefix: &Prefix) -> Result<()> {
-    map.update(abi::bytes_of(&prefix.key()), &prefix.row.to_ne_bytes(), MapFlags::ANY)
-        .doing(|| "writing a prefix".to_owned())
-}
-
-fn clear_prefixes(map: &MapHandle, buffer: u32) -> Result<()> {
-    let keys: Vec<Vec<u8>> = map.keys().collect();
-    for key in keys {
-        if abi::read_pod::<abi::sl_prefix>(&key).is_some_and(|prefix| prefix.buffer == buffer) {
-            map.delete(&key).doing(|| "removing a prefix".to_owned())?;
-        }
-    }
-    Ok(())
+    inner::empty(&open(dir, "rows")?, buffer)?;
+    empty_shared(&open(dir, "shared")?, buffer)?;
+    let ranges = open(dir, "ranges")?;
+    (0..abi::SL_RANGE_FIELDS).try_for_each(|field| inner::empty(&ranges, buffer * abi::SL_RANGE_FIELDS + field))
 }
 
 /// Until every program that runs now has ended: membarrier(2) waits for a grace period of RCU.

@@ -69,6 +69,18 @@ kinds! {
     PortRange = "port_range",
     /// Ports are asked of a protocol that has none.
     PortsWithoutProtocol = "ports_without_protocol",
+    /// A rule asks for what packets of its protocol do not have.
+    WrongProtocol = "wrong_protocol",
+    /// TCP flags are none, or contradict each other.
+    TcpFlags = "tcp_flags",
+    /// The least length is above the greatest one.
+    LengthRange = "length_range",
+    /// A rule names a set that is not there.
+    UnknownSet = "unknown_set",
+    /// A set holds another set.
+    NestedSet = "nested_set",
+    /// A set, or a list of a rule, has nothing in it.
+    Empty = "empty",
     /// Two keys say the same thing, or opposite things.
     Conflict = "conflict",
     /// A class is policed without a ceiling.
@@ -97,8 +109,16 @@ kinds! {
     LimitSum = "limit_sum",
     /// A quantum is smaller than a frame.
     SmallQuantum = "small_quantum",
+    /// A limit in bytes is smaller than a frame.
+    SmallLimit = "small_limit",
+    /// A PIFO's order is coarser than what the policy asks for.
+    CoarseRank = "coarse_rank",
+    /// No priorities tell which class is the default one, and which the urgent one.
+    ClassChosen = "class_chosen",
     /// A rule can never match, because an earlier one takes everything.
     ShadowedRule = "shadowed_rule",
+    /// No rule uses a set.
+    UnusedSet = "unused_set",
     /// A key is read but changes nothing.
     NoEffect = "no_effect",
     /// A ceiling above the link was lowered to it.

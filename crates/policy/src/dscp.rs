@@ -33,12 +33,12 @@ const NAMES: &[(&str, u8)] = &[
 pub(crate) const MAX: u8 = 63;
 
 /// The value of a name, in any case.
-pub(crate) fn value(name: &str) -> Option<u8> {
+pub fn value(name: &str) -> Option<u8> {
     NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|&(_, value)| value)
 }
 
 /// The name of a value, if it has one.
-pub(crate) fn name(value: u8) -> Option<&'static str> {
+pub fn name(value: u8) -> Option<&'static str> {
     NAMES.iter().find(|&&(_, known)| known == value).map(|&(name, _)| name)
 }
 

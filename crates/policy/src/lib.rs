@@ -7,8 +7,11 @@
 //! Nothing here touches an interface or knows an engine's tables.
 
 mod bytes;
+mod ceiling;
 mod diagnostic;
+pub mod difference;
 mod dscp;
+mod icmp;
 mod limit;
 mod limits;
 mod link;
@@ -23,31 +26,57 @@ mod rate;
 mod resolve;
 mod scheduler;
 mod shadow;
+mod shown;
 mod source;
 mod suggest;
 mod table;
+mod tcp_flags;
+mod terms;
 mod time;
+mod window;
 
 pub use bytes::Bytes;
+pub use ceiling::{Ceiling, Limits, SharedCeiling};
 pub use diagnostic::{Diagnostic, Diagnostics, Kind, Severity};
+pub use difference::{Difference, difference};
 pub use ipnet::IpNet;
 pub use limit::Limit;
 pub use link::{Cells, Framing, Link, SplitGso};
 pub use parse::{ALL_KEYS, parse};
 pub use policy::{
-    Class, ClassFrom, ClassId, DEFAULT_FLOWS, Exceed, FORMAT_VERSION, FRAME_BYTES, LATENCY_BUDGETS_NS,
-    MAX_CLASS_NAME_BYTES, MAX_CLASSES, MAX_FLOWS, MAX_NAME_BYTES, MAX_QUEUED_PKTS, MAX_RULES, MAX_WEIGHT, Malformed,
-    Mode, Policy, Protocol, Rule,
+    Class, ClassFrom, ClassId, DEFAULT_FLOWS, Exceed, FORMAT_VERSION, FRAME_BYTES, IcmpType, LATENCY_BUDGETS_NS,
+    MAX_CLASS_NAME_BYTES, MAX_CLASSES, MAX_FLOWS, MAX_INTERFACE_BYTES, MAX_NAME_BYTES, MAX_QUEUED_PKTS, MAX_RULES,
+    MAX_SET_NAME_BYTES, MAX_WEIGHT, Malformed, Mode, Policy, Protocol, Rule, TcpFlags, Term, Terms,
 };
 pub use print::print;
 pub use profile::{LoadError, load, profiles};
 pub use quantity::UnitError;
 pub use rank::Rank;
 pub use rate::Rate;
-pub use resolve::{Context, Engine, Resolved, ResolvedClass, resolve};
+pub use resolve::{Context, Engine, Resolved, ResolvedClass, ResolvedRule, resolve};
 pub use scheduler::Scheduler;
 pub use source::{Origin, Source};
 pub use table::table;
+pub use window::{PIFO_BUCKETS, rank_resolution, rank_shift};
+
+/// The names that policies know, for others who read or print them.
+pub mod words {
+    pub use crate::dscp::{name as dscp_name, value as dscp};
+
+    /// The number of an ICMP type's name in ICMP or ICMPv6, in any case; None: it has none there.
+    pub fn icmp_type(name: &str, v6: bool) -> Option<u8> {
+        crate::icmp::by_name(name).and_then(|kind| if v6 { kind.v6 } else { kind.v4 })
+    }
+
+    /// TCP flags between commas, such as `syn,ack`, as the low byte of RFC 9293's control bits.
+    pub fn tcp_flags(names: &str) -> Option<u8> {
+        let bit = |name: &str| {
+            let place = crate::tcp_flags::NAMES.iter().position(|known| known.eq_ignore_ascii_case(name.trim()))?;
+            Some(1 << place)
+        };
+        names.split(',').try_fold(0, |flags, name| Some(flags | bit(name)?))
+    }
+}
 
 /// The JSON Schema of policy files, as it ships beside the profiles.
 pub const SCHEMA: &str = include_str!("../../../policies/policy.schema.json");

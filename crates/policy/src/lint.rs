@@ -1,15 +1,19 @@
 //! What is allowed in a policy but probably not meant: warnings and notes from the policy alone.
 
 use crate::diagnostic::{Diagnostic, Kind, Severity};
-use crate::policy::{Class, ClassFrom, Exceed, FRAME_BYTES, Mode, Policy};
+use crate::limit::Limit;
+use crate::policy::{Class, ClassFrom, Exceed, FRAME_BYTES, Mode, Policy, Term, Terms};
 use crate::scheduler::Scheduler;
 use crate::shadow;
 use crate::source::Span;
+use std::collections::BTreeSet;
 
 pub(crate) fn lint(policy: &Policy) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     findings.extend(small_quanta(policy));
+    findings.extend(small_limits(policy));
     findings.extend(shadowed_rules(policy));
+    findings.extend(unused_sets(policy));
     findings.extend(unused_shares(policy));
     findings.extend(unused_budgets(policy));
     findings.extend(unused_bursts(policy));
@@ -49,6 +53,22 @@ fn small_quanta(policy: &Policy) -> Option<Diagnostic> {
     Some(at_classes(policy, finding, &["quantum"], small).help(help))
 }
 
+fn small_limits(policy: &Policy) -> Option<Diagnostic> {
+    let small = |class: &Class| matches!(class.limit, Some(Limit::Bytes(bytes)) if bytes.0 < FRAME_BYTES.into());
+    let names = names(policy, small);
+    if names.is_empty() {
+        return None;
+    }
+    let title = format!("the limit of {} is less than a full frame, {FRAME_BYTES} bytes", names.join(", "));
+    let finding = Diagnostic::new(Severity::Warning, Kind::SmallLimit, title);
+    let help =
+        "every longer packet is dropped; a plain number is packets, and \"50ms\" what the rate sends in that time";
+    Some(at_classes(policy, finding, &["limit"], small).help(help))
+}
+
+/// The most rules that are said one by one never to match.
+const MOST_SHADOWED: usize = 20;
+
 fn shadowed_rules(policy: &Policy) -> Vec<Diagnostic> {
     let name = |place: usize| {
         let rule = &policy.rules[place];
@@ -57,7 +77,7 @@ fn shadowed_rules(policy: &Policy) -> Vec<Diagnostic> {
             .map_or(format!("rule {}", rule.priority), |name| format!("rule {} \"{name}\"", rule.priority))
     };
     let span = |place: usize| policy.origin.span(&format!("/rules/{place}/priority"));
-    let pairs = shadow::shadowed(&policy.rules);
+    let pairs = shadow::shadowed(policy);
     let finding = |&(later, earlier): &(usize, usize)| {
         let title = format!("{} never matches: {} takes everything that it would", name(later), name(earlier));
         let help = match policy.rules[later].class == policy.rules[earlier].class {
@@ -69,7 +89,37 @@ fn shadowed_rules(policy: &Policy) -> Vec<Diagnostic> {
             .at(span(earlier), "the wider rule, which wins")
             .help(help)
     };
-    pairs.iter().map(finding).collect()
+    let mut findings: Vec<Diagnostic> = pairs.iter().take(MOST_SHADOWED).map(finding).collect();
+    if let Some(&(next, _)) = pairs.get(MOST_SHADOWED) {
+        let title = format!("{} more rules never match", pairs.len() - MOST_SHADOWED);
+        let finding = Diagnostic::new(Severity::Warning, Kind::ShadowedRule, title).at(span(next), "the first of them");
+        findings.push(finding.help("earlier rules take everything that these would"));
+    }
+    findings
+}
+
+fn unused_sets(policy: &Policy) -> Vec<Diagnostic> {
+    fn named<'p, T>(terms: impl Iterator<Item = &'p Terms<T>>) -> BTreeSet<&'p str>
+    where
+        T: 'p,
+    {
+        let set = |term: &'p Term<T>| match term {
+            Term::In(set) => Some(set.as_str()),
+            Term::Is(_) => None,
+        };
+        terms.flatten().filter_map(set).collect()
+    }
+    let addresses = named(policy.rules.iter().flat_map(|rule| [&rule.src, &rule.dst]));
+    let ports = named(policy.rules.iter().flat_map(|rule| [&rule.src_ports, &rule.dst_ports]));
+    let unused = |key: &'static str, name: &String| {
+        Diagnostic::new(Severity::Warning, Kind::UnusedSet, format!("no rule uses the set \"{name}\""))
+            .at(policy.origin.span(&format!("/{key}/{name}")), "does nothing")
+            .help(format!("name it in a rule as \"@{name}\", or remove it"))
+    };
+    let of_addresses = policy.address_sets.keys().filter(|name| !addresses.contains(name.as_str()));
+    let of_ports = policy.port_sets.keys().filter(|name| !ports.contains(name.as_str()));
+    let of_addresses = of_addresses.map(|name| unused("address_sets", name));
+    of_addresses.chain(of_ports.map(|name| unused("port_sets", name))).collect()
 }
 
 /// Weights or quanta that the discipline does not look at. Files of other programs carry both in every class: those that

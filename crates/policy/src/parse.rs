@@ -1,12 +1,15 @@
 //! Policy text to a typed [`Policy`], or every error in it at once.
 
+mod ceiling;
 mod class;
 mod cross;
 mod discipline;
 mod link;
 mod object;
 mod rule;
+mod sets;
 mod syntax;
+mod terms;
 mod tokens;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Kind};
@@ -25,16 +28,25 @@ const KEYS: &[&str] = &[
     "mode",
     "class_from",
     "link",
+    "limits",
     "default_class",
     "flow_table",
     "malformed",
+    "address_sets",
+    "port_sets",
     "classes",
     "rules",
 ];
 
 /// Every key of every object of the format, by the object it belongs to: for tests of the schema and for completion.
-pub const ALL_KEYS: &[(&str, &[&str])] =
-    &[("policy", KEYS), ("link", link::KEYS), ("class", class::KEYS), ("rule", rule::KEYS)];
+pub const ALL_KEYS: &[(&str, &[&str])] = &[
+    ("policy", KEYS),
+    ("link", link::KEYS),
+    ("class", class::KEYS),
+    ("rule", rule::KEYS),
+    ("limits", ceiling::LIMITS_KEYS),
+    ("shared_ceil", ceiling::SHARED_KEYS),
+];
 
 /// A class or rule with its place in the file's list, which differs from that in the policy's if others are broken.
 type Placed<T> = (usize, T);
@@ -71,6 +83,7 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
     let discipline = discipline::read(reader, object);
     let mode = mode(reader, object);
     let link = object.get("link").and_then(|field| link::read(reader, field));
+    let limits = object.get("limits").and_then(|field| ceiling::limits(reader, field));
     let default_help = "the id of the class for what no rule matches";
     let default_class =
         object.get("default_class").and_then(|field| reader.integer(field, 0..=MAX_CLASSES as i64 - 1, default_help));
@@ -86,14 +99,16 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
     for (i, field) in class_fields.iter().flatten().enumerate() {
         classes.extend(class::read(reader, field, discipline).map(|class| (i, class)));
     }
+    let sets = sets::read(reader, object);
     let rule_fields = object.get("rules").map(|field| reader.list(field, "write a list of rules, `[ { ... }, ... ]`"));
     let mut rules: Vec<Placed<Rule>> = Vec::new();
     for (i, field) in rule_fields.iter().flatten().enumerate() {
-        rules.extend(rule::read(reader, field, source).map(|rule| (i, rule)));
+        rules.extend(rule::read(reader, field, source, &sets).map(|rule| (i, rule)));
     }
 
     let counts = cross::Counts { classes: class_count, rules: rule_fields.map_or(0, |fields| fields.len()) };
     cross::check(reader, object, counts, mode, default_class.map(ClassId), &classes, &rules);
+    ceiling::check(reader, object, flows, &classes);
     let (scheduler, rank) = discipline?;
     Some(Policy {
         version: FORMAT_VERSION,
@@ -103,9 +118,12 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
         rank,
         mode: mode?,
         link: link.unwrap_or_default(),
+        limits: limits.unwrap_or_default(),
         default_class: default_class.map(ClassId),
         flows: flows.unwrap_or(DEFAULT_FLOWS),
         malformed: malformed.unwrap_or_default(),
+        address_sets: sets.addresses,
+        port_sets: sets.ports,
         classes: classes.into_iter().map(|(_, class)| class).collect(),
         rules: rules.into_iter().map(|(_, rule)| rule).collect(),
         origin: Origin::default(),

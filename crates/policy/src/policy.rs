@@ -2,6 +2,7 @@
 //! the machine or on other keys is left open for `resolve`.
 
 use crate::bytes::Bytes;
+use crate::ceiling::{Ceiling, Limits, SharedCeiling};
 use crate::limit::Limit;
 use crate::link::Link;
 use crate::rank::Rank;
@@ -9,13 +10,14 @@ use crate::rate::Rate;
 use crate::scheduler::Scheduler;
 use crate::source::Origin;
 use ipnet::IpNet;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 
 /// The most classes a policy may have.
 pub const MAX_CLASSES: usize = 64;
 /// The most rules a policy may have.
-pub const MAX_RULES: usize = 256;
+pub const MAX_RULES: usize = 4_096;
 /// The most packets that one class, and all classes of an interface together, may queue.
 pub const MAX_QUEUED_PKTS: u32 = 16_384;
 /// The largest Ethernet frame without VLAN tag or checksum, in bytes.
@@ -32,6 +34,10 @@ pub const DEFAULT_FLOWS: u32 = 65_536;
 pub const MAX_FLOWS: u32 = 1 << 20;
 /// The longest name of a class, in bytes.
 pub const MAX_CLASS_NAME_BYTES: usize = 31;
+/// The longest name of a set, in bytes.
+pub const MAX_SET_NAME_BYTES: usize = 31;
+/// The longest name of a network interface, in bytes.
+pub const MAX_INTERFACE_BYTES: usize = 15;
 /// The longest name of a policy or a rule, in bytes.
 pub const MAX_NAME_BYTES: usize = 63;
 
@@ -62,12 +68,18 @@ pub struct Policy {
     pub mode: Mode,
     /// The link to shape to.
     pub link: Link,
+    /// What the interface keeps to beside, by dropping.
+    pub limits: Limits,
     /// Where a packet goes that no rule matches. None: chosen by `resolve`.
     pub default_class: Option<ClassId>,
     /// Entries of the flow table, 0 (off) to [`MAX_FLOWS`].
     pub flows: u32,
     /// What happens to packets with broken headers.
     pub malformed: Malformed,
+    /// Sets of addresses that rules name, by name.
+    pub address_sets: BTreeMap<String, Vec<IpNet>>,
+    /// Sets of ports that rules name: first and last port of each range, by name.
+    pub port_sets: BTreeMap<String, Vec<(u16, u16)>>,
     /// The classes, 1 to [`MAX_CLASSES`], in the order of the file.
     pub classes: Vec<Class>,
     /// The rules, up to [`MAX_RULES`], in the order of the file. Their priority decides, not their place.
@@ -164,6 +176,10 @@ pub struct Class {
     pub limit: Option<Limit>,
     /// What happens above the ceiling.
     pub exceed: Exceed,
+    /// What each flow of it may not exceed; what does is dropped.
+    pub flow_ceil: Option<Ceiling>,
+    /// What it may not exceed together with classes of other interfaces; what does is dropped.
+    pub shared_ceil: Option<SharedCeiling>,
     /// The DSCP values (0 to 63) that mean this class, in mode `schedule_only` by DSCP.
     pub dscp: Vec<u8>,
     /// The firewall marks that mean this class, in mode `schedule_only` by mark.
@@ -185,6 +201,8 @@ impl Class {
             burst: None,
             limit: None,
             exceed: Exceed::Shape,
+            flow_ceil: None,
+            shared_ceil: None,
             dscp: Vec::new(),
             marks: Vec::new(),
         }
@@ -201,6 +219,36 @@ pub enum Exceed {
     Police,
 }
 
+/// One of the values that a rule takes for a field.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Term<T> {
+    /// This one.
+    Is(T),
+    /// Each of the named set.
+    In(String),
+}
+
+/// The values that a rule takes for a field. None: it does not ask.
+pub type Terms<T> = Vec<Term<T>>;
+
+/// An ICMP type: its number in ICMP, in ICMPv6, or both, where they mean the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IcmpType {
+    /// In ICMP.
+    pub v4: Option<u8>,
+    /// In ICMPv6.
+    pub v6: Option<u8>,
+}
+
+/// TCP flags as the low byte of RFC 9293's control bits: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TcpFlags {
+    /// All of these are set.
+    pub set: u8,
+    /// None of these is.
+    pub clear: u8,
+}
+
 /// One rule: all of its fields must match.
 #[derive(Debug, Clone)]
 pub struct Rule {
@@ -208,20 +256,32 @@ pub struct Rule {
     pub name: Option<String>,
     /// Its place: the matching rule with the lowest number wins. Unique.
     pub priority: u32,
-    /// Source prefix. None: any address of either family. `0.0.0.0/0` and `::/0` here mean any of their family.
-    pub src: Option<IpNet>,
-    /// Destination prefix, likewise.
-    pub dst: Option<IpNet>,
-    /// First and last source port. Set, it matches only protocols that have ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
-    pub src_ports: Option<(u16, u16)>,
-    /// First and last destination port, likewise.
-    pub dst_ports: Option<(u16, u16)>,
+    /// Source prefixes. Empty: any address of either family. `0.0.0.0/0` and `::/0` here mean any of their family.
+    pub src: Terms<IpNet>,
+    /// Destination prefixes, likewise.
+    pub dst: Terms<IpNet>,
+    /// First and last source ports. If there are any, only protocols that have ports match: TCP, UDP, DCCP, SCTP, UDP-Lite.
+    pub src_ports: Terms<(u16, u16)>,
+    /// First and last destination ports, likewise.
+    pub dst_ports: Terms<(u16, u16)>,
     /// Protocol.
     pub protocol: Protocol,
     /// DSCP, 0 to 63.
     pub dscp: Option<u8>,
-    /// VLAN id, 1 to 4094.
+    /// VLAN id of the outer tag, 1 to 4094.
     pub vlan: Option<u16>,
+    /// Priority code point of the outer tag, 0 to 7.
+    pub pcp: Option<u8>,
+    /// ICMP type. Set, only ICMP and ICMPv6 match.
+    pub icmp: Option<IcmpType>,
+    /// TCP flags. Set, only TCP matches.
+    pub tcp_flags: Option<TcpFlags>,
+    /// Least and greatest length of the packet from its IP header on, bytes. Set, only IP matches.
+    pub length: Option<(u16, u16)>,
+    /// Name of the interface where the packet came in. Packets of this host came in nowhere.
+    pub in_interface: Option<String>,
+    /// Firewall mark. 0 is that of packets without one.
+    pub mark: Option<u32>,
     /// The class of what matches.
     pub class: ClassId,
     /// The line of the file it starts on, from 1; 0 if it came from no file. Not part of equality.
@@ -234,13 +294,19 @@ impl Rule {
         Rule {
             name: None,
             priority,
-            src: None,
-            dst: None,
-            src_ports: None,
-            dst_ports: None,
+            src: Vec::new(),
+            dst: Vec::new(),
+            src_ports: Vec::new(),
+            dst_ports: Vec::new(),
             protocol: Protocol::Any,
             dscp: None,
             vlan: None,
+            pcp: None,
+            icmp: None,
+            tcp_flags: None,
+            length: None,
+            in_interface: None,
+            mark: None,
             class,
             line: 0,
         }
@@ -250,7 +316,8 @@ impl Rule {
 impl PartialEq for Rule {
     fn eq(&self, other: &Rule) -> bool {
         // Spelled out so that a new field cannot be forgotten.
-        let Rule { name, priority, src, dst, src_ports, dst_ports, protocol, dscp, vlan, class, line: _ } = self;
+        let Rule { name, priority, src, dst, src_ports, dst_ports, protocol, dscp, vlan, .. } = self;
+        let Rule { pcp, icmp, tcp_flags, length, in_interface, mark, class, line: _, .. } = self;
         *name == other.name
             && *priority == other.priority
             && *src == other.src
@@ -260,6 +327,12 @@ impl PartialEq for Rule {
             && *protocol == other.protocol
             && *dscp == other.dscp
             && *vlan == other.vlan
+            && *pcp == other.pcp
+            && *icmp == other.icmp
+            && *tcp_flags == other.tcp_flags
+            && *length == other.length
+            && *in_interface == other.in_interface
+            && *mark == other.mark
             && *class == other.class
     }
 }

@@ -1,13 +1,17 @@
 //! A policy as text in the native format, in one canonical form: reading it gives the same policy.
 
+use crate::ceiling::{Ceiling, Limits};
 use crate::dscp;
+use crate::icmp;
 use crate::limit::Limit;
 use crate::link::{Cells, Framing, Link, SplitGso};
-use crate::policy::{Class, ClassFrom, Exceed, Malformed, Mode, Policy, Protocol, Rule};
+use crate::policy::{Class, ClassFrom, Exceed, Malformed, Mode, Policy, Protocol, Rule, Term, Terms};
 use crate::scheduler::Scheduler;
+use crate::tcp_flags;
+use crate::terms;
 use crate::time;
-use ipnet::IpNet;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// The policy in the native format. What has a default and is at it is left out, except what people look for first.
 pub fn print(policy: &Policy) -> String {
@@ -18,12 +22,17 @@ pub fn print(policy: &Policy) -> String {
     if policy.link != Link::default() {
         text += &format!("  \"link\": {},\n", object(&link(&policy.link)));
     }
+    if policy.limits != Limits::default() {
+        text += &format!("  \"limits\": {},\n", object(&limits(&policy.limits)));
+    }
+    text += &sets("address_sets", &policy.address_sets, |net| terms::prefix(net).into());
+    text += &sets("port_sets", &policy.port_sets, port_value);
     text += &format!("  \"classes\": {},\n", list(policy.classes.iter().map(class)));
     text += &format!("  \"rules\": {}\n}}\n", list(policy.rules.iter().map(rule)));
     text
 }
 
-type Fields = Vec<(&'static str, Value)>;
+pub(crate) type Fields = Vec<(&'static str, Value)>;
 
 /// One object on one line.
 fn object(fields: &Fields) -> String {
@@ -38,6 +47,16 @@ fn object(fields: &Fields) -> String {
 fn list(elements: impl Iterator<Item = Fields>) -> String {
     let lines: Vec<String> = elements.map(|fields| format!("\n    {}", object(&fields))).collect();
     if lines.is_empty() { "[]".into() } else { format!("[{}\n  ]", lines.join(",")) }
+}
+
+/// One set a line; nothing if there are none.
+fn sets<T>(key: &str, sets: &BTreeMap<String, Vec<T>>, value: fn(&T) -> Value) -> String {
+    if sets.is_empty() {
+        return String::new();
+    }
+    let of = |values: &Vec<T>| values.iter().map(value).map(|value| value.to_string()).collect::<Vec<_>>().join(", ");
+    let lines: Vec<String> = sets.iter().map(|(name, values)| format!("\n    \"{name}\": [{}]", of(values))).collect();
+    format!("  \"{key}\": {{{}\n  }},\n", lines.join(","))
 }
 
 fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: &T) -> Value {
@@ -93,6 +112,19 @@ fn link(link: &Link) -> Fields {
     fields
 }
 
+fn limits(limits: &Limits) -> Fields {
+    let mut fields = Fields::new();
+    ceiling(&mut fields, ["ingress", "ingress_burst"], limits.ingress);
+    ceiling(&mut fields, ["egress", "egress_burst"], limits.egress);
+    fields
+}
+
+fn ceiling(fields: &mut Fields, [rate_key, burst_key]: [&'static str; 2], ceiling: Option<Ceiling>) {
+    let Some(ceiling) = ceiling else { return };
+    fields.push((rate_key, ceiling.rate.to_string().into()));
+    fields.extend(ceiling.burst.map(|burst| (burst_key, burst.to_string().into())));
+}
+
 fn class(class: &Class) -> Fields {
     let mut fields: Fields = vec![
         ("id", class.id.0.into()),
@@ -121,6 +153,12 @@ fn class(class: &Class) -> Fields {
     if class.exceed == Exceed::Police {
         fields.push(("police", true.into()));
     }
+    ceiling(&mut fields, ["flow_ceil", "flow_burst"], class.flow_ceil);
+    if let Some(shared) = &class.shared_ceil {
+        let mut own: Fields = vec![("name", shared.name.clone().into())];
+        ceiling(&mut own, ["rate", "burst"], Some(shared.ceiling));
+        fields.push(("shared_ceil", own.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()));
+    }
     if !class.dscp.is_empty() {
         fields.push(("dscp", class.dscp.iter().map(|&value| dscp_value(value)).collect()));
     }
@@ -134,27 +172,17 @@ fn dscp_value(value: u8) -> Value {
     dscp::name(value).map_or(value.into(), Value::from)
 }
 
-fn rule(rule: &Rule) -> Fields {
+pub(crate) fn rule(rule: &Rule) -> Fields {
     let mut fields = Fields::new();
     if let Some(name) = &rule.name {
         fields.push(("name", name.clone().into()));
     }
     fields.push(("priority", rule.priority.into()));
-    for (key, net) in [("src_ip", rule.src), ("dst_ip", rule.dst)] {
-        if let Some(net) = net {
-            fields.push((key, prefix(net).into()));
-        }
+    for (key, nets) in [("src_ip", &rule.src), ("dst_ip", &rule.dst)] {
+        fields.extend(one_or_list(nets, |net| terms::prefix(net).into()).map(|value| (key, value)));
     }
-    let ends = [("src_port_min", "src_port_max", rule.src_ports), ("dst_port_min", "dst_port_max", rule.dst_ports)];
-    for (min_key, max_key, ports) in ends {
-        if let Some((min, max)) = ports {
-            fields.push((min_key, min.into()));
-            // The first alone is that one port.
-            if max != min {
-                fields.push((max_key, max.into()));
-            }
-        }
-    }
+    ports(&mut fields, ["src_port", "src_port_min", "src_port_max"], &rule.src_ports);
+    ports(&mut fields, ["dst_port", "dst_port_min", "dst_port_max"], &rule.dst_ports);
     match rule.protocol {
         Protocol::Any => {}
         Protocol::Number(number) => fields.push(("protocol", number.into())),
@@ -166,15 +194,60 @@ fn rule(rule: &Rule) -> Fields {
     if let Some(vlan) = rule.vlan {
         fields.push(("vlan_id", vlan.into()));
     }
+    if let Some(pcp) = rule.pcp {
+        fields.push(("pcp", pcp.into()));
+    }
+    if let Some(kind) = rule.icmp {
+        fields.push(("icmp_type", icmp::name(kind, rule.protocol).map_or_else(Value::from, Value::from)));
+    }
+    if let Some(flags) = rule.tcp_flags {
+        fields.push(("tcp_flags", tcp_flags::format(flags).into()));
+    }
+    if let Some((min, max)) = rule.length {
+        // Without either end the rule would not ask, and match what is not IP.
+        if min > 0 || max == u16::MAX {
+            fields.push(("length_min", min.into()));
+        }
+        if max < u16::MAX {
+            fields.push(("length_max", max.into()));
+        }
+    }
+    if let Some(name) = &rule.in_interface {
+        fields.push(("in_interface", name.clone().into()));
+    }
+    if let Some(mark) = rule.mark {
+        fields.push(("mark", mark.into()));
+    }
     fields.push(("class_id", rule.class.0.into()));
     fields
 }
 
-/// A prefix as policies write it: `0.0.0.0/0` would be read as any address of either family.
-pub(crate) fn prefix(net: IpNet) -> String {
-    match net {
-        net if net.prefix_len() > 0 => net.to_string(),
-        IpNet::V4(_) => "ipv4".into(),
-        IpNet::V6(_) => "ipv6".into(),
+/// A single value or set stands alone.
+fn one_or_list<T>(terms: &Terms<T>, value: impl Fn(&T) -> Value) -> Option<Value> {
+    let one = |term: &Term<T>| match term {
+        Term::Is(own) => value(own),
+        Term::In(set) => format!("@{set}").into(),
+    };
+    match &terms[..] {
+        [] => None,
+        [term] => Some(one(term)),
+        terms => Some(terms.iter().map(one).collect()),
     }
+}
+
+/// A single range is written in the published form.
+fn ports(fields: &mut Fields, [key, min_key, max_key]: [&'static str; 3], terms: &Terms<(u16, u16)>) {
+    if let [Term::Is((min, max))] = terms[..] {
+        fields.push((min_key, min.into()));
+        // The first alone is that one port.
+        if max != min {
+            fields.push((max_key, max.into()));
+        }
+        return;
+    }
+    fields.extend(one_or_list(terms, port_value).map(|value| (key, value)));
+}
+
+fn port_value(range: &(u16, u16)) -> Value {
+    if range.0 == range.1 { range.0.into() } else { terms::ports(range).into() }
 }

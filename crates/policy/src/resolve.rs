@@ -2,14 +2,18 @@
 //! make said in a note.
 
 use crate::bytes::Bytes;
+use crate::ceiling::{self, Ceiling, Limits, SharedCeiling};
 use crate::diagnostic::{Diagnostic, Diagnostics, Kind, Severity};
 use crate::limits::{self, Demand};
 use crate::link::{Framing, SplitGso};
 use crate::lint::{class_span, lint};
-use crate::policy::{Class, ClassId, Exceed, MAX_QUEUED_PKTS, Malformed, Mode, Policy, Rule};
+use crate::policy::{Class, ClassId, Exceed, MAX_QUEUED_PKTS, Malformed, Mode, Policy, Rule, Term, Terms};
 use crate::rank::Rank;
 use crate::rate::Rate;
 use crate::scheduler::Scheduler;
+use crate::window;
+use ipnet::IpNet;
+use std::collections::BTreeMap;
 
 /// What a policy is resolved against.
 #[derive(Debug, Clone, Copy, Default)]
@@ -51,6 +55,8 @@ pub struct Resolved {
     pub link_burst: Option<Bytes>,
     /// Whether packets larger than a frame are split before they are queued.
     pub split_gso: SplitGso,
+    /// What the interface keeps to beside, by dropping; bursts are chosen.
+    pub limits: Limits,
     /// Where a packet goes that no rule matches.
     pub default_class: ClassId,
     /// Where ARP, neighbour discovery and DHCP go unless a rule says otherwise.
@@ -62,12 +68,22 @@ pub struct Resolved {
     /// The classes by id.
     pub classes: Vec<ResolvedClass>,
     /// The rules in the order they are asked: the first that matches wins.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<ResolvedRule>,
+    /// Why engine `tc` cannot have it; None if it can.
+    pub not_on_tc: Option<Diagnostics>,
     /// Warnings, and notes on what was chosen. No errors.
     pub remarks: Diagnostics,
 }
 
 impl Resolved {
+    /// Whether the hooks before the queues may drop packets for their rate.
+    pub fn polices(&self) -> bool {
+        let class = |class: &ResolvedClass| {
+            class.exceed == Exceed::Police || class.flow_ceil.is_some() || class.shared_ceil.is_some()
+        };
+        self.limits != Limits::default() || self.classes.iter().any(class)
+    }
+
     /// The class with this id.
     pub fn class(&self, id: ClassId) -> Option<&ResolvedClass> {
         self.classes.iter().find(|class| class.id == id)
@@ -101,27 +117,42 @@ pub struct ResolvedClass {
     pub limit_bytes: Option<Bytes>,
     /// What happens above the ceiling.
     pub exceed: Exceed,
+    /// What each flow of it may not exceed; the burst is chosen.
+    pub flow_ceil: Option<Ceiling>,
+    /// What it may not exceed together with classes of other interfaces; the burst is chosen.
+    pub shared_ceil: Option<SharedCeiling>,
     /// The DSCP values that mean it, in mode `schedule_only` by DSCP.
     pub dscp: Vec<u8>,
     /// The firewall marks that mean it, in mode `schedule_only` by mark.
     pub marks: Vec<u32>,
 }
 
-/// A ceiling's burst by default: what passes in this time, ns, and at least two full frames.
-const BURST_TIME_NS: u64 = 10_000_000;
-const LEAST_BURST_BYTES: u64 = 3028;
+/// A rule with its sets spelled out. Empty lists: the rule does not ask.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResolvedRule {
+    /// As it is written.
+    pub rule: Rule,
+    /// Source prefixes.
+    pub src: Vec<IpNet>,
+    /// Destination prefixes.
+    pub dst: Vec<IpNet>,
+    /// First and last source ports.
+    pub src_ports: Vec<(u16, u16)>,
+    /// First and last destination ports.
+    pub dst_ports: Vec<(u16, u16)>,
+}
 
 /// Chooses everything the policy leaves open, and checks it against the link.
 pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnostics> {
     let mut findings = lint(policy);
     let source = policy.origin.source().cloned();
-    let order = |class: &&Class| (class.priority, class.id);
-    let (Some(urgent), Some(last)) = (policy.classes.iter().min_by_key(order), policy.classes.iter().max_by_key(order))
-    else {
+    let Some((urgent_class, default_class)) = urgent_and_default(policy) else {
         findings.push(Diagnostic::error(Kind::NoClasses, "the policy has no classes").help("add at least one"));
         return Err(Diagnostics::new(source, findings));
     };
-    findings.extend(not_on_tc(policy, context.engine));
+    findings.extend(chosen_classes(policy, urgent_class, default_class));
+    let not_on_tc = not_on_tc(policy);
+    findings.extend(not_on_tc.clone().filter(|_| context.engine == Engine::Tc));
     let link_rate = link_rate(policy, context, &mut findings);
     findings.extend(rates_above_link(policy, link_rate));
 
@@ -136,17 +167,16 @@ pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnosti
     findings.extend(time_limits_without_rate(policy, &demands));
     let limits = fit_limits(policy, context.engine, &demands, &mut findings);
 
-    let findings = Diagnostics::new(source, findings);
-    if findings.has_errors() {
-        return Err(findings);
+    if findings.iter().any(|finding| finding.severity() == Severity::Error) {
+        return Err(Diagnostics::new(source, findings));
     }
     let classes = policy.classes.iter().zip(ceils).zip(demands.iter().zip(limits));
     let mut classes: Vec<ResolvedClass> =
         classes.map(|((class, ceil), (demand, limit_pkts))| resolved_class(class, ceil, demand, limit_pkts)).collect();
     classes.sort_by_key(|class| class.id);
-    let mut rules = policy.rules.clone();
-    rules.sort_by_key(|rule| rule.priority);
-    Ok(Resolved {
+    let mut rules: Vec<ResolvedRule> = policy.rules.iter().map(|rule| resolved_rule(rule, policy)).collect();
+    rules.sort_by_key(|rule| rule.rule.priority);
+    let mut resolved = Resolved {
         name: policy.name.clone(),
         description: policy.description.clone(),
         scheduler: policy.scheduler,
@@ -156,18 +186,49 @@ pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnosti
         framing: policy.link.framing,
         link_burst: policy.link.burst,
         split_gso: policy.link.split_gso,
-        default_class: policy.default_class.unwrap_or(last.id),
-        urgent_class: urgent.id,
+        limits: policy.limits.resolved(),
+        default_class,
+        urgent_class,
         flows: policy.flows,
         malformed: policy.malformed,
         classes,
         rules,
-        remarks: findings,
-    })
+        not_on_tc: not_on_tc.map(|finding| Diagnostics::new(source.clone(), vec![finding])),
+        remarks: Diagnostics::default(),
+    };
+    findings.extend(window::remarks(policy, &resolved));
+    resolved.remarks = Diagnostics::new(source, findings);
+    Ok(resolved)
+}
+
+/// The class of ARP, neighbour discovery and DHCP, and that of what no rule matches: by budget where budgets order, else by
+/// priority. None if there are no classes.
+fn urgent_and_default(policy: &Policy) -> Option<(ClassId, ClassId)> {
+    let by_budget = policy.scheduler.uses_budget(policy.rank);
+    let order = |class: &&Class| (class.latency_budget_ns.filter(|_| by_budget), class.priority, class.id);
+    let (urgent, last) = (policy.classes.iter().min_by_key(order)?, policy.classes.iter().max_by_key(order)?);
+    Some((urgent.id, policy.default_class.unwrap_or(last.id)))
+}
+
+/// Says so where nothing in the file makes one class more urgent than another.
+fn chosen_classes(policy: &Policy, urgent: ClassId, default: ClassId) -> Option<Diagnostic> {
+    let first = policy.classes.first()?;
+    let equal = policy.classes.iter().all(|class| class.priority == first.priority);
+    let by_budget = policy.scheduler.uses_budget(policy.rank);
+    if !equal || by_budget || policy.classes.len() == 1 || policy.default_class.is_some() {
+        return None;
+    }
+    let name = |id| policy.class(id).map_or(String::new(), |class| format!("class {id} \"{}\"", class.name));
+    let place = |id| policy.classes.iter().position(|class| class.id == id);
+    let span = |id| place(id).and_then(|place| class_span(policy, place, &["id"]));
+    let title = format!("no priorities tell the classes apart: what no rule matches goes to {}", name(default));
+    let finding = Diagnostic::new(Severity::Note, Kind::ClassChosen, title)
+        .at(span(default), "the default class, by the largest id")
+        .at(span(urgent), "ARP, neighbour discovery and DHCP go here, by the smallest id");
+    Some(finding.help("write \"default_class\", and give the most urgent class the smallest \"priority\""))
 }
 
 fn resolved_class(class: &Class, ceil: Option<Rate>, demand: &Demand, limit_pkts: u32) -> ResolvedClass {
-    let default_burst = |ceil: Rate| Bytes(ceil.bytes_in_ns(BURST_TIME_NS).max(LEAST_BURST_BYTES));
     ResolvedClass {
         id: class.id,
         name: class.name.clone(),
@@ -177,18 +238,42 @@ fn resolved_class(class: &Class, ceil: Option<Rate>, demand: &Demand, limit_pkts
         latency_budget_ns: class.latency_budget_ns,
         rate: class.rate,
         ceil,
-        burst: ceil.map(|ceil| class.burst.unwrap_or_else(|| default_burst(ceil))),
+        burst: ceil.map(|ceil| class.burst.unwrap_or_else(|| ceiling::default_burst(ceil))),
         limit_pkts,
         limit_bytes: demand.bytes,
         exceed: class.exceed,
+        flow_ceil: class.flow_ceil.map(Ceiling::resolved),
+        shared_ceil: class.shared_ceil.as_ref().map(SharedCeiling::resolved),
         dscp: class.dscp.clone(),
         marks: class.marks.clone(),
     }
 }
 
+/// Sets that the policy does not have were errors before this.
+fn resolved_rule(rule: &Rule, policy: &Policy) -> ResolvedRule {
+    ResolvedRule {
+        src: spell_out(&rule.src, &policy.address_sets),
+        dst: spell_out(&rule.dst, &policy.address_sets),
+        src_ports: spell_out(&rule.src_ports, &policy.port_sets),
+        dst_ports: spell_out(&rule.dst_ports, &policy.port_sets),
+        rule: rule.clone(),
+    }
+}
+
+fn spell_out<T: Clone>(terms: &Terms<T>, sets: &BTreeMap<String, Vec<T>>) -> Vec<T> {
+    let mut values = Vec::new();
+    for term in terms {
+        match term {
+            Term::Is(value) => values.push(value.clone()),
+            Term::In(set) => values.extend(sets.get(set).into_iter().flatten().cloned()),
+        }
+    }
+    values
+}
+
 /// An engine never gives a substitute for a discipline that it does not have.
-fn not_on_tc(policy: &Policy, engine: Engine) -> Option<Diagnostic> {
-    if engine != Engine::Tc || policy.mode == Mode::ClassifyOnly {
+fn not_on_tc(policy: &Policy) -> Option<Diagnostic> {
+    if policy.mode == Mode::ClassifyOnly {
         return None;
     }
     let scheduler = policy.scheduler;

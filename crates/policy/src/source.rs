@@ -12,12 +12,16 @@ pub(crate) type Span = Range<usize>;
 pub struct Source {
     name: Arc<str>,
     text: Arc<str>,
+    /// Where each line but the first starts.
+    lines: Arc<[usize]>,
 }
 
 impl Source {
     /// A text that is called `name` (a path, mostly) in messages.
     pub fn new(name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Source {
-        Source { name: name.into(), text: text.into() }
+        let text = text.into();
+        let lines = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n').map(|(at, _)| at + 1).collect();
+        Source { name: name.into(), text, lines }
     }
 
     /// What the text is called in messages.
@@ -42,11 +46,10 @@ impl Source {
         while !self.text.is_char_boundary(end) {
             end -= 1;
         }
-        let before = &self.text[..end];
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line = before.bytes().filter(|&b| b == b'\n').count() + 1;
-        let column = before[line_start..].chars().count() + 1;
-        (line as u32, column as u32)
+        let line = self.lines.partition_point(|&start| start <= end);
+        let line_start = if line == 0 { 0 } else { self.lines[line - 1] };
+        let column = self.text[line_start..end].chars().count() + 1;
+        (line as u32 + 1, column as u32)
     }
 }
 

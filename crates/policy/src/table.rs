@@ -1,11 +1,13 @@
 //! A resolved policy as tables for people.
 
 use crate::dscp;
+use crate::icmp;
 use crate::link::{Cells, Framing, SplitGso};
-use crate::policy::{ClassFrom, Exceed, Malformed, Mode, Rule};
-use crate::print::prefix;
+use crate::policy::{ClassFrom, Exceed, IcmpType, Malformed, Mode, Rule, Terms};
 use crate::resolve::{Resolved, ResolvedClass};
 use crate::scheduler::Scheduler;
+use crate::tcp_flags;
+use crate::terms;
 use crate::time;
 use comfy_table::{CellAlignment, Table};
 
@@ -38,6 +40,9 @@ fn settings(resolved: &Resolved, resolution: Option<&str>) -> String {
         rows.push(("rank", format!("{}{resolution}", resolved.rank)));
     }
     rows.push(("link", link(resolved)));
+    for (name, ceiling) in [("ingress limit", resolved.limits.ingress), ("egress limit", resolved.limits.egress)] {
+        rows.extend(ceiling.map(|ceiling| (name, format!("{}, burst {}", ceiling.rate, ceiling.burst()))));
+    }
     if let Mode::ScheduleOnly { by } = resolved.mode {
         let by = if by == ClassFrom::Dscp { "DSCP" } else { "firewall mark" };
         rows.push(("class from", format!("{by} (schedule_only: rules are not consulted)")));
@@ -104,6 +109,10 @@ fn classes(resolved: &Resolved) -> String {
             }
             .into()
         }),
+        C::right("flow ceil", any(|c| c.flow_ceil.is_some()), |c| or_dash(c.flow_ceil.map(|ceil| ceil.rate))),
+        C::left("shared ceil", any(|c| c.shared_ceil.is_some()), |c| {
+            or_dash(c.shared_ceil.as_ref().map(|shared| format!("{} {}", shared.name, shared.ceiling.rate)))
+        }),
         C::right("limit", true, |c| format!("{} pkts", c.limit_pkts)),
         C::right("or bytes", any(|c| c.limit_bytes.is_some()), |c| or_dash(c.limit_bytes)),
         C::left("dscp", any(|c| !c.dscp.is_empty()), |c| joined(c.dscp.iter().map(|&value| dscp_name(value)))),
@@ -116,23 +125,49 @@ fn rules(resolved: &Resolved) -> String {
     if resolved.rules.is_empty() {
         return "no rules: every packet gets the default class\n".into();
     }
-    let any = |has: fn(&Rule) -> bool| resolved.rules.iter().any(has);
+    let rules: Vec<&Rule> = resolved.rules.iter().map(|rule| &rule.rule).collect();
+    let any = |has: fn(&Rule) -> bool| rules.iter().any(|rule| has(rule));
     let class_name =
-        |rule: &Rule| resolved.class(rule.class).map_or(rule.class.to_string(), |c| format!("{} {}", c.id, c.name));
-    type R<'a> = Column<'a, Rule>;
+        |rule: &&Rule| resolved.class(rule.class).map_or(rule.class.to_string(), |c| format!("{} {}", c.id, c.name));
+    type R<'a> = Column<'a, &'a Rule>;
     let columns = vec![
         R::right("rule", true, |r| r.priority.to_string()),
         R::left("name", any(|r| r.name.is_some()), |r| or_dash(r.name.as_ref())),
         R::left("protocol", any(|r| r.protocol != crate::Protocol::Any), |r| r.protocol.to_string()),
-        R::left("from", any(|r| r.src.is_some()), |r| r.src.map_or("any".into(), prefix)),
-        R::left("port", any(|r| r.src_ports.is_some()), |r| ports(r.src_ports)),
-        R::left("to", any(|r| r.dst.is_some()), |r| r.dst.map_or("any".into(), prefix)),
-        R::left("to port", any(|r| r.dst_ports.is_some()), |r| ports(r.dst_ports)),
-        R::left("dscp", any(|r| r.dscp.is_some()), |r| r.dscp.map_or("any".into(), dscp_name)),
-        R::left("vlan", any(|r| r.vlan.is_some()), |r| r.vlan.map_or("any".into(), |id| id.to_string())),
+        R::left("from", any(|r| !r.src.is_empty()), |r| first(&r.src, terms::prefix)),
+        R::left("port", any(|r| !r.src_ports.is_empty()), |r| first(&r.src_ports, terms::ports)),
+        R::left("to", any(|r| !r.dst.is_empty()), |r| first(&r.dst, terms::prefix)),
+        R::left("to port", any(|r| !r.dst_ports.is_empty()), |r| first(&r.dst_ports, terms::ports)),
+        R::left("dscp", any(|r| r.dscp.is_some()), |r| or_any(r.dscp.map(dscp_name))),
+        R::left("vlan", any(|r| r.vlan.is_some()), |r| or_any(r.vlan)),
+        R::left("pcp", any(|r| r.pcp.is_some()), |r| or_any(r.pcp)),
+        R::left("icmp", any(|r| r.icmp.is_some()), |r| or_any(r.icmp.map(|kind| icmp_type(kind, r)))),
+        R::left("flags", any(|r| r.tcp_flags.is_some()), |r| or_any(r.tcp_flags.map(tcp_flags::format))),
+        R::left("length", any(|r| r.length.is_some()), |r| or_any(r.length.map(|range| terms::ports(&range)))),
+        R::left("in", any(|r| r.in_interface.is_some()), |r| or_any(r.in_interface.as_ref())),
+        R::left("mark", any(|r| r.mark.is_some()), |r| or_any(r.mark)),
         R::left("class", true, class_name),
     ];
-    render(&columns, &resolved.rules)
+    render(&columns, &rules)
+}
+
+/// The most values that a cell shows.
+const MOST_VALUES: usize = 2;
+
+/// The first values that a rule takes, and how many there are besides.
+fn first<T>(terms: &Terms<T>, value: fn(&T) -> String) -> String {
+    if terms.is_empty() {
+        return "any".into();
+    }
+    let mut texts: Vec<String> = terms.iter().take(MOST_VALUES).map(|term| terms::term(term, value)).collect();
+    if terms.len() > MOST_VALUES {
+        texts.push(format!("+{}", terms.len() - MOST_VALUES));
+    }
+    texts.join(" ")
+}
+
+fn icmp_type(kind: IcmpType, rule: &Rule) -> String {
+    icmp::name(kind, rule.protocol).map_or_else(|number| number.to_string(), String::from)
 }
 
 /// One column: its title, and what it shows of a row. Columns that would be empty are not made.
@@ -174,6 +209,10 @@ fn or_dash(value: Option<impl ToString>) -> String {
     value.map_or("-".into(), |value| value.to_string())
 }
 
+fn or_any(value: Option<impl ToString>) -> String {
+    value.map_or("any".into(), |value| value.to_string())
+}
+
 fn joined(values: impl Iterator<Item = String>) -> String {
     let values: Vec<String> = values.collect();
     if values.is_empty() { "-".into() } else { values.join(" ") }
@@ -181,12 +220,4 @@ fn joined(values: impl Iterator<Item = String>) -> String {
 
 fn dscp_name(value: u8) -> String {
     dscp::name(value).map_or(value.to_string(), String::from)
-}
-
-fn ports(range: Option<(u16, u16)>) -> String {
-    match range {
-        None => "any".into(),
-        Some((min, max)) if min == max => min.to_string(),
-        Some((min, max)) => format!("{min}-{max}"),
-    }
 }

@@ -37,6 +37,14 @@ fn link() -> impl Strategy<Value = Link> {
     })
 }
 
+fn ceiling() -> impl Strategy<Value = Ceiling> {
+    (rate(), option::of(bytes())).prop_map(|(rate, burst)| Ceiling { rate, burst })
+}
+
+fn limits() -> impl Strategy<Value = Limits> {
+    (option::of(ceiling()), option::of(ceiling())).prop_map(|(ingress, egress)| Limits { ingress, egress })
+}
+
 fn limit() -> impl Strategy<Value = Limit> {
     prop_oneof![
         (1..=MAX_QUEUED_PKTS).prop_map(Limit::Pkts),
@@ -62,10 +70,11 @@ fn class(id: u8, mode: Mode, (scheduler, rank): (Scheduler, Rank)) -> impl Strat
         option::of(bytes()),
         option::of(limit()),
         any::<bool>(),
-        own,
+        (own, option::of(ceiling()), option::of(ceiling())),
     )
         .prop_map(
-            move |(name, priority, weight, quantum_bytes, budget, (rate, ceil), burst, limit, police, own)| {
+            move |(name, priority, weight, quantum_bytes, budget, (rate, ceil), burst, limit, police, more)| {
+                let (own, flow_ceil, shared) = more;
                 let needs_budget = scheduler == Scheduler::Pifo && rank.has_deadline();
                 let latency_budget_ns = if needs_budget { budget.or(Some(1_000_000)) } else { budget };
                 let rate = rate.filter(|_| scheduler != Scheduler::Pifo);
@@ -83,6 +92,9 @@ fn class(id: u8, mode: Mode, (scheduler, rank): (Scheduler, Rank)) -> impl Strat
                     burst,
                     limit,
                     exceed,
+                    flow_ceil,
+                    // Each name means one rate.
+                    shared_ceil: shared.map(|ceiling| SharedCeiling { name: format!("shared-{id}"), ceiling }),
                     ..Class::new(ClassId(id))
                 };
                 match mode {
@@ -105,28 +117,93 @@ fn net(v6: bool) -> impl Strategy<Value = IpNet> {
     })
 }
 
-fn ports() -> impl Strategy<Value = Option<(u16, u16)>> {
-    option::of((any::<u16>(), any::<u16>()).prop_map(|(a, b)| (a.min(b), a.max(b).max(1))))
+fn port_range() -> impl Strategy<Value = (u16, u16)> {
+    (any::<u16>(), any::<u16>(), any::<bool>()).prop_map(|(a, b, one)| {
+        let max = a.max(b).max(1);
+        (if one { max } else { a.min(b) }, max)
+    })
 }
 
-fn rule(priority: u32, ids: Vec<u8>) -> impl Strategy<Value = Rule> {
-    let nets = any::<bool>().prop_flat_map(|v6| (option::of(net(v6)), option::of(net(v6))));
+/// Values and names of sets among them; none, one or a list.
+fn terms<T: Clone + std::fmt::Debug>(
+    value: impl Strategy<Value = T>,
+    sets: Vec<String>,
+) -> impl Strategy<Value = Terms<T>> {
+    let term = (value, option::of(any::<prop::sample::Index>())).prop_map(move |(value, set)| match set {
+        Some(set) if !sets.is_empty() => Term::In(set.get(&sets).clone()),
+        _ => Term::Is(value),
+    });
+    vec(term, 0..4)
+}
+
+fn set_names() -> impl Strategy<Value = Vec<String>> {
+    hash_set("[a-zA-Z0-9_-]{1,31}", 0..3).prop_map(|names| names.into_iter().collect())
+}
+
+fn icmp(protocol: Protocol) -> impl Strategy<Value = Option<IcmpType>> {
+    let number = any::<u8>().prop_map(|number| (Some(number), Some(number)));
+    let named = prop::sample::select(vec![(Some(8), Some(128)), (None, Some(2)), (Some(13), None), (Some(3), Some(1))]);
+    option::weighted(0.3, prop_oneof![number, named]).prop_map(move |kind| {
+        let (v4, v6) = kind?;
+        match protocol {
+            Protocol::Any | Protocol::Icmp => Some(IcmpType { v4, v6 }),
+            Protocol::Number(1) => Some(IcmpType { v4: Some(v4?), v6: None }),
+            Protocol::Number(58) => Some(IcmpType { v4: None, v6: Some(v6?) }),
+            _ => None,
+        }
+    })
+}
+
+fn tcp_flags(protocol: Protocol) -> impl Strategy<Value = Option<TcpFlags>> {
+    option::weighted(0.3, any::<(u8, u8)>()).prop_map(move |flags| {
+        let (set, clear) = flags?;
+        let flags = TcpFlags { set, clear: clear & !set };
+        let has_flags = matches!(protocol, Protocol::Any | Protocol::Tcp) && flags.set | flags.clear != 0;
+        has_flags.then_some(flags)
+    })
+}
+
+type Sets = (Vec<String>, Vec<String>);
+
+fn rule(priority: u32, ids: Vec<u8>, sets: Sets) -> impl Strategy<Value = Rule> {
+    let nets = any::<bool>().prop_flat_map(move |v6| {
+        // Sets may be of the other family: only addresses, or only sets.
+        let own = (terms(net(v6), Vec::new()), terms(net(v6), Vec::new()));
+        let named = terms(net(v6), sets.0.clone()).prop_map(|terms| (terms, Vec::new()));
+        prop_oneof![own, named]
+    });
+    let ports = move || terms(port_range(), sets.1.clone());
     let protocol = prop_oneof![
         Just(Protocol::Any),
         Just(Protocol::Tcp),
         Just(Protocol::Udp),
         Just(Protocol::Icmp),
+        prop::sample::select(vec![1, 58]).prop_map(Protocol::Number),
         any::<u8>().prop_map(Protocol::from_number),
     ];
     let class = prop::sample::select(ids).prop_map(ClassId);
-    (option::of(name()), nets, ports(), ports(), protocol, option::of(0..=63u8), option::of(1..=4094u16), class)
-        .prop_map(move |(name, (src, dst), src_ports, dst_ports, protocol, dscp, vlan, class)| {
-            let mut rule = Rule { name, src, dst, protocol, dscp, vlan, ..Rule::new(priority, class) };
-            if protocol.can_have_ports() {
-                (rule.src_ports, rule.dst_ports) = (src_ports, dst_ports);
+    let by_protocol =
+        protocol.prop_flat_map(move |protocol| (Just(protocol), ports(), ports(), icmp(protocol), tcp_flags(protocol)));
+    let lengths = option::of((any::<u16>(), any::<u16>()).prop_map(|(a, b)| (a.min(b), a.max(b))));
+    let lengths = prop_oneof![lengths, Just(Some((0, u16::MAX)))];
+    let tags = (option::of(0..=63u8), option::of(1..=4094u16), option::of(0..=7u8));
+    let others = (lengths, option::of("[a-zä0-9.@-]{1,7}[a-z]"), option::of(any::<u32>()));
+    (option::of(name()), nets, by_protocol, tags, others, class).prop_map(
+        move |(name, (src, dst), (protocol, src_ports, dst_ports, icmp, tcp_flags), tags, others, class)| {
+            let ((dscp, vlan, pcp), (length, in_interface, mark)) = (tags, others);
+            let mut rule = Rule { name, src, dst, protocol, dscp, vlan, pcp, ..Rule::new(priority, class) };
+            (rule.length, rule.in_interface, rule.mark) = (length, in_interface, mark);
+            if icmp.is_some() {
+                rule.icmp = icmp;
+            } else {
+                rule.tcp_flags = tcp_flags;
+                if protocol.can_have_ports() {
+                    (rule.src_ports, rule.dst_ports) = (src_ports, dst_ports);
+                }
             }
             rule
-        })
+        },
+    )
 }
 
 fn policy() -> impl Strategy<Value = Policy> {
@@ -141,17 +218,28 @@ fn policy() -> impl Strategy<Value = Policy> {
         Scheduler::Pifo => (scheduler, rank),
         _ => (scheduler, Rank::default()),
     });
-    let parts = (modes, disciplines, hash_set(0..64u8, 1..6), hash_set(any::<u32>(), 0..6));
-    parts.prop_flat_map(|(mode, (scheduler, rank), ids, priorities)| {
+    let parts = (modes, disciplines, hash_set(0..64u8, 1..6), hash_set(any::<u32>(), 0..6), (set_names(), set_names()));
+    parts.prop_flat_map(|(mode, (scheduler, rank), ids, priorities, sets)| {
         let ids: Vec<u8> = ids.into_iter().collect();
         let classes: Vec<_> = ids.iter().map(|&id| class(id, mode, (scheduler, rank))).collect();
         let scheduled_only = matches!(mode, Mode::ScheduleOnly { .. });
-        let rules: Vec<_> =
-            priorities.into_iter().filter(|_| !scheduled_only).map(|priority| rule(priority, ids.clone())).collect();
+        let priorities = priorities.into_iter().filter(|_| !scheduled_only);
+        let rules: Vec<_> = priorities.map(|priority| rule(priority, ids.clone(), sets.clone())).collect();
+        let nets = vec(any::<bool>().prop_flat_map(net), 1..4);
+        let nets = vec(nets, sets.0.len()).prop_map(move |nets| sets.0.iter().cloned().zip(nets).collect());
+        let ports = vec(vec(port_range(), 1..4), sets.1.len());
+        let ports = ports.prop_map(move |ports| sets.1.iter().cloned().zip(ports).collect());
         let default_class = option::of(prop::sample::select(ids).prop_map(ClassId));
         let malformed = prop::sample::select(Malformed::NAMES).prop_map(|(_, malformed)| malformed);
-        (name(), option::of(name()), link(), default_class, 0..=MAX_FLOWS, malformed, classes, rules).prop_map(
-            move |(name, description, link, default_class, flows, malformed, classes, rules)| Policy {
+        let head = (name(), option::of(name()), (link(), limits()), default_class, 0..=MAX_FLOWS, malformed);
+        (head, nets, ports, classes, rules).prop_map(
+            move |(
+                (name, description, (link, limits), default_class, flows, malformed),
+                address_sets,
+                port_sets,
+                classes,
+                rules,
+            )| Policy {
                 version: FORMAT_VERSION,
                 name,
                 description,
@@ -159,9 +247,13 @@ fn policy() -> impl Strategy<Value = Policy> {
                 rank,
                 mode,
                 link,
+                limits,
                 default_class,
-                flows,
+                // Flows are limited in the table.
+                flows: flows.max(u32::from(classes.iter().any(|class: &Class| class.flow_ceil.is_some()))),
                 malformed,
+                address_sets,
+                port_sets,
                 classes,
                 rules,
                 origin: Origin::default(),
@@ -190,7 +282,7 @@ proptest! {
             prop_assert!(pkts <= u64::from(MAX_QUEUED_PKTS));
             prop_assert!(resolved.classes.iter().all(|class| class.limit_pkts > 0));
             prop_assert!(resolved.class(resolved.default_class).is_some());
-            prop_assert!(resolved.rules.windows(2).all(|pair| pair[0].priority < pair[1].priority));
+            prop_assert!(resolved.rules.windows(2).all(|pair| pair[0].rule.priority < pair[1].rule.priority));
             if let Some(link) = resolved.link_rate {
                 prop_assert!(resolved.classes.iter().all(|class| class.ceil.is_none_or(|ceil| ceil <= link)));
             }

@@ -35,11 +35,11 @@ fn the_published_profile_loads_unchanged_with_the_stated_meanings() {
     assert_eq!(kinds(&policy), [Kind::SmallQuantum, Kind::CeilClamped]);
 
     // 0.0.0.0/0 is any address of either family, 0/0 any port.
-    assert!(policy.rules.iter().all(|rule| rule.src.is_none() && rule.dst.is_none()));
+    assert!(policy.rules.iter().all(|rule| rule.src.is_empty() && rule.dst.is_empty()));
     let first = &policy.rules[0];
-    assert_eq!((first.src_ports, first.dst_ports), (None, Some((3074, 3075))));
-    assert_eq!((first.protocol, first.class, first.line), (Protocol::Udp, ClassId(1), 11));
-    assert!(policy.rules.iter().all(|rule| rule.protocol != Protocol::Icmp), "ping is bulk there");
+    assert!(first.src_ports.is_empty() && first.dst_ports == [(3074, 3075)]);
+    assert_eq!((first.rule.protocol, first.rule.class, first.rule.line), (Protocol::Udp, ClassId(1), 11));
+    assert!(policy.rules.iter().all(|rule| rule.rule.protocol != Protocol::Icmp), "ping is bulk there");
 }
 
 #[test]
@@ -179,4 +179,91 @@ class  name   priority  weight  quantum     limit
         shown(r#"{ "scheduler": "pifo", "classes": [{ "id": 0, "name": "all", "priority": 4 }] }"#, None);
     assert_eq!(rank.as_deref(), Some("rank           priority"));
     assert!(classes.starts_with("class  name  priority     limit\n"), "\n{classes}");
+}
+
+#[test]
+fn budgets_choose_the_urgent_and_the_default_class_where_they_order() {
+    let chosen = |head: &str| {
+        let classes = r#"[{ "id": 0, "latency_budget": "1s", "priority": 1 },
+            { "id": 1, "latency_budget": "5ms", "priority": 3 }, { "id": 2, "latency_budget": "5ms", "priority": 2 }]"#;
+        let policy = resolved(&format!(r#"{{ {head}, "classes": {classes} }}"#), Some("20mbit"));
+        (policy.urgent_class.0, policy.default_class.0)
+    };
+    assert_eq!(
+        chosen(r#""scheduler": "pifo", "rank": "earliest_deadline""#),
+        (2, 0),
+        "of equal ones the priority tells"
+    );
+    assert_eq!(chosen(r#""scheduler": "pifo", "rank": "slack", "default_class": 1"#), (2, 1));
+    assert_eq!(chosen(r#""scheduler": "pifo", "rank": "priority""#), (0, 1));
+    assert_eq!(chosen(r#""scheduler": "eevdf""#), (0, 1));
+}
+
+/// The most rules there may be, every one of them different.
+fn most_rules() -> String {
+    let rule = |n: usize| {
+        let (a, b, port) = (n >> 8, n & 255, n * 8 + 1);
+        format!(
+            r#"{{ "priority": {n}, "src_ip": "10.{a}.{b}.0/24", "dst_port": "{port}-{}", "class_id": 0 }}"#,
+            port + 6
+        )
+    };
+    let rules: Vec<String> = (0..MAX_RULES).map(rule).collect();
+    format!(r#"{{ "scheduler": "round_robin", "classes": [{{ "id": 0 }}], "rules": [{}] }}"#, rules.join(",\n"))
+}
+
+#[test]
+fn the_most_rules_there_may_be_are_read_and_shown() {
+    let policy = resolved(&most_rules(), Some("20mbit"));
+    assert_eq!(policy.rules.len(), MAX_RULES);
+    assert_eq!(policy.rules[4095].rule.line, 4096);
+    assert!(policy.remarks.is_empty());
+    assert_eq!(table(&policy, None).lines().filter(|line| line.ends_with("0 class0")).count(), MAX_RULES + 1);
+}
+
+/// What each stage takes with the most rules; `cargo test --release -- --ignored --nocapture`.
+#[test]
+#[ignore = "prints times"]
+fn how_long_the_most_rules_take() {
+    let distinct = most_rules();
+    // The values of all rules begin and end alike, so only their lists tell them apart.
+    let alike = distinct.replace(
+        r#""src_ip": "#,
+        r#""dst_ip": ["0.0.0.0/32", "255.255.255.255"], "src_ip": ["0.0.0.0/32", "255.255.255.255", "#,
+    );
+    let alike = alike.replace(r#"/24""#, r#"/24"]"#).replace(r#""dst_port": ""#, r#""dst_port": [1, 65535, ""#);
+    let alike = alike.replace(r#"", "class_id""#, r#""], "class_id""#);
+    let covered = distinct.replacen(r#""src_ip": "10.0.0.0/24", "dst_port": "1-7", "#, "", 1);
+    let twice = distinct.replace(r#""priority": 4"#, r#""priority": 3"#);
+    for text in [distinct, alike, covered, twice] {
+        let time = |start: std::time::Instant| start.elapsed().as_millis();
+        let start = std::time::Instant::now();
+        let policy = parse(&Source::new("test.json", text));
+        let parsed = time(start);
+        let Ok(policy) = policy.map_err(|errors| println!("{} errors in {parsed} ms", errors.len())) else { continue };
+        let start = std::time::Instant::now();
+        let resolved = resolve(&policy, &Context::default()).unwrap();
+        let done = time(start);
+        let start = std::time::Instant::now();
+        table(&resolved, None);
+        println!("ms: parse {parsed}, resolve {done}, table {}", time(start));
+    }
+}
+
+#[test]
+fn the_table_cuts_lists_short() {
+    let text = r#"{ "name": "test", "scheduler": "round_robin", "classes": [{ "id": 0 }],
+        "address_sets": { "lan": ["10.0.0.0/8"] },
+        "rules": [
+            { "priority": 1, "src_ip": ["@lan", "ipv6", "192.0.2.1"], "dst_port": [80, "8000-8999"], "tcp_flags": "syn,!ack",
+              "pcp": 3, "class_id": 0 },
+            { "priority": 2, "icmp_type": "echo-request", "length_max": 100, "in_interface": "eth0", "mark": "0x10",
+              "class_id": 0 } ] }"#;
+    let shown = table(&resolved(text, Some("20mbit")), None);
+    let expected = "\
+rule  from          to port       pcp  icmp          flags     length  in    mark  class
+   1  @lan ipv6 +1  80 8000-8999  3    any           syn,!ack  any     any   any   0 class0
+   2  any           any           any  echo-request  any       0-100   eth0  16    0 class0
+";
+    assert!(shown.ends_with(expected), "\n{shown}");
 }

@@ -8,3 +8,17 @@ fn the_readme_shows_a_valid_policy() {
         sluice_policy::parse(&sluice_policy::Source::new("README.md", block)).unwrap_or_else(|e| panic!("{e}"));
     sluice_policy::resolve(&policy, &sluice_policy::Context::default()).unwrap_or_else(|e| panic!("{e}"));
 }
+
+#[test]
+fn the_manual_shows_policies_without_remarks() {
+    let manual = include_str!("../../../docs/policy.md");
+    let blocks: Vec<&str> = manual.split("```jsonc").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(blocks.len() >= 2);
+    for block in blocks {
+        let policy =
+            sluice_policy::parse(&sluice_policy::Source::new("policy.md", block)).unwrap_or_else(|e| panic!("{e}"));
+        let context = sluice_policy::Context { link_rate: "100mbit".parse().ok(), ..Default::default() };
+        let resolved = sluice_policy::resolve(&policy, &context).unwrap_or_else(|e| panic!("{e}"));
+        assert!(resolved.remarks.is_empty(), "{}", resolved.remarks);
+    }
+}

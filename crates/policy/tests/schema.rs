@@ -88,7 +88,7 @@ fn both_know_the_same_keys() {
 fn a_wrong_type_is_refused_by_both_for_every_key() {
     let (_, validator) = schema();
     let base = serde_json::json!({
-        "scheduler": "deficit_round_robin", "link": {}, "classes": [{ "id": 0 }],
+        "scheduler": "deficit_round_robin", "link": {}, "limits": {}, "classes": [{ "id": 0, "shared_ceil": { "name": "n", "rate": "1mbit" } }],
         "rules": [{ "priority": 1, "class_id": 0 }],
     });
     assert!(validator.is_valid(&base));
@@ -96,7 +96,9 @@ fn a_wrong_type_is_refused_by_both_for_every_key() {
         let pointer = match *object {
             "policy" => "",
             "link" => "/link",
+            "limits" => "/limits",
             "class" => "/classes/0",
+            "shared_ceil" => "/classes/0/shared_ceil",
             _ => "/rules/0",
         };
         for key in *keys {

@@ -3,14 +3,27 @@
 use crate::error::MatchError;
 use sluice_abi as abi;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, DefaultHasher};
+
+const WORDS: usize = abi::SL_RULE_WORDS as usize;
 
 /// A set of rules by their index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(crate) struct RuleSet([u64; abi::SL_RULE_WORDS as usize]);
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct RuleSet(Box<[u64; WORDS]>);
+
+impl Default for RuleSet {
+    fn default() -> RuleSet {
+        RuleSet(Box::new([0; WORDS]))
+    }
+}
 
 impl RuleSet {
     pub(crate) fn insert(&mut self, rule: usize) {
         self.0[rule / 64] |= 1 << (rule % 64);
+    }
+
+    pub(crate) fn remove(&mut self, rule: usize) {
+        self.0[rule / 64] &= !(1 << (rule % 64));
     }
 }
 
@@ -22,31 +35,44 @@ impl FromIterator<usize> for RuleSet {
     }
 }
 
-/// The rows in use.
+/// The rows in use. The same sets in the same order give the same numbers.
 #[derive(Default)]
 pub(crate) struct Rows {
-    index: HashMap<RuleSet, u16>,
+    index: HashMap<RuleSet, u16, BuildHasherDefault<DefaultHasher>>,
     rows: Vec<RuleSet>,
 }
 
 impl Rows {
     /// The row that holds this set.
-    pub(crate) fn of(&mut self, set: RuleSet) -> Result<u16, MatchError> {
-        if let Some(&row) = self.index.get(&set) {
+    pub(crate) fn of(&mut self, set: &RuleSet) -> Result<u16, MatchError> {
+        if let Some(&row) = self.index.get(set) {
             return Ok(row);
         }
         if self.rows.len() == abi::SL_ROWS as usize {
             return Err(MatchError::TooManyRows);
         }
         let row = self.rows.len() as u16;
-        self.index.insert(set, row);
-        self.rows.push(set);
+        self.index.insert(set.clone(), row);
+        self.rows.push(set.clone());
         Ok(row)
     }
 
-    pub(crate) fn write(&self, to: &mut [abi::sl_row]) {
+    /// Whether all of it fits the table for 64 rules.
+    pub(crate) fn are_small(&self, rules: usize) -> bool {
+        rules <= 64 && self.rows.len() <= abi::SL_SMALL_ROWS as usize
+    }
+
+    /// Of sets of 64 rules.
+    pub(crate) fn write_small(&self, to: &mut [u64]) {
         for (to, set) in to.iter_mut().zip(&self.rows) {
-            to.word = set.0;
+            *to = set.0[0];
         }
+    }
+
+    /// Of any sets.
+    pub(crate) fn into_rows(self) -> Vec<abi::sl_row> {
+        let summary =
+            |set: &RuleSet| (0..WORDS).filter(|&word| set.0[word] != 0).fold(0, |bits, word| bits | 1 << word);
+        self.rows.iter().map(|set| abi::sl_row { summary: summary(set), word: *set.0 }).collect()
     }
 }

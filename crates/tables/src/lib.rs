@@ -5,22 +5,24 @@
 mod bitmap;
 mod bucket;
 mod error;
+mod keys;
 mod matcher;
 mod queues;
+mod ranges;
 mod rule;
-mod window;
 
 pub use bucket::{cost, duration_ns};
 pub use error::MatchError;
-pub use matcher::Prefix;
-pub use window::rank_resolution;
+pub use sluice_policy::rank_resolution;
 
 use sluice_abi as abi;
-use sluice_policy::{Bytes, ClassFrom, Exceed, Malformed, Mode, Rate, Resolved};
+use sluice_policy::{Bytes, Ceiling, ClassFrom, Exceed, Malformed, Mode, Rate, Resolved};
+
+const _: () = assert!(sluice_policy::PIFO_BUCKETS == abi::SL_PIFO_BUCKETS);
 
 /// What the tables depend on besides the policy.
 #[derive(Debug, Clone, Copy)]
-pub struct Context {
+pub struct Context<'a> {
     /// Number of this configuration on its interface, 1 or more.
     pub generation: u32,
     /// 1 to 1023: the mark of this policy on packets whose class is handed on.
@@ -33,25 +35,31 @@ pub struct Context {
     pub ingress_rate: Option<Rate>,
     /// Bytes of link-layer header that the host counts in a packet's length: 14 for Ethernet, 0 without a header.
     pub header_bytes: u32,
+    /// The interfaces of the machine: name and index.
+    pub interfaces: &'a [(String, u32)],
 }
 
 /// What goes into the maps.
 pub struct Compiled {
     /// The value of `tables`, in the context's buffer.
     pub tables: Box<abi::sl_tables>,
-    /// The keys and values of `src_prefixes` that belong to the buffer.
-    pub src_prefixes: Vec<Prefix>,
-    /// Likewise of `dst_prefixes`.
-    pub dst_prefixes: Vec<Prefix>,
+    /// The values of the buffer's map in `rows`. Empty: all of them are in `tables`.
+    pub rows: Vec<abi::sl_row>,
+    /// The value of each of the buffer's maps in `ranges`, by `enum sl_range_field`; none where no rule asks.
+    pub ranges: [Option<Box<abi::sl_ranges>>; abi::SL_RANGE_FIELDS as usize],
+    /// The classes that take from a bucket of the machine, each with its name.
+    pub shared: Vec<(u8, String)>,
     /// The values of `sched_conf` for this buffer, by direction.
     pub sched: [Box<abi::sl_sched_conf>; abi::SL_DIRECTIONS as usize],
 }
 
-/// Lowers a resolved policy. Fails only where a policy needs more distinct rule sets than the tables have rows.
+/// Lowers a resolved policy. Fails where the rules need more room than the tables have, or name an interface that the
+/// machine does not have.
 pub fn compile(policy: &Resolved, context: &Context) -> Result<Compiled, MatchError> {
-    let rules = rule::ordered(policy);
+    let rules = rule::ordered(policy, context)?;
     let mut tables = abi::boxed_zeroed::<abi::sl_tables>();
-    let (src_prefixes, dst_prefixes) = matcher::fill(&mut tables, &rules, context.buffer)?;
+    let matcher::Far { rows, ranges } = matcher::fill(&mut tables, &rules)?;
+    tables.buffer = context.buffer as u8;
     tables.abi_version = abi::SL_ABI_VERSION;
     tables.generation = context.generation;
     tables.tag = context.tag;
@@ -61,12 +69,22 @@ pub fn compile(policy: &Resolved, context: &Context) -> Result<Compiled, MatchEr
     tables.rules = rules.len() as u32;
     for (i, rule) in rules.iter().enumerate() {
         tables.rule[i] = rule.describe();
+        tables.rule_class[i] = rule.class.0;
     }
+    let control_from = rules.iter().position(rule::Match::matches_everything);
+    tables.control_from = control_from.map_or(abi::SL_RULES, |rule| rule as u32);
     fill_classes(&mut tables, policy);
+    fill_limits(&mut tables, policy);
+    let shared = policy
+        .classes
+        .iter()
+        .filter_map(|class| Some((class.id.0, class.shared_ceil.as_ref()?.name.clone())))
+        .collect();
     Ok(Compiled {
         tables,
-        src_prefixes,
-        dst_prefixes,
+        rows,
+        ranges,
+        shared,
         sched: [queues::conf(policy, context, abi::SL_EGRESS), queues::conf(policy, context, abi::SL_INGRESS)],
     })
 }
@@ -100,6 +118,31 @@ fn fill_classes(tables: &mut abi::sl_tables, policy: &Resolved) {
         }
     }
     tables.marks = marks as u32;
+}
+
+/// The buckets before the queues. Those of a class are there already.
+fn fill_limits(tables: &mut abi::sl_tables, policy: &Resolved) {
+    let bucket = |ceiling: Ceiling| bucket::police(ceiling.rate, ceiling.burst());
+    for class in &policy.classes {
+        let id = usize::from(class.id.0);
+        if let Some(ceiling) = class.flow_ceil {
+            tables.flow_police[id] = bucket(ceiling);
+        }
+        if let Some(shared) = &class.shared_ceil {
+            tables.shared_police[id] = bucket(shared.ceiling);
+        }
+    }
+    for (direction, ceiling) in [(abi::SL_EGRESS, policy.limits.egress), (abi::SL_INGRESS, policy.limits.ingress)] {
+        let direction = direction as usize;
+        if let Some(ceiling) = ceiling {
+            tables.interface_police[direction] = bucket(ceiling);
+        }
+        let limited = |id: usize| {
+            let of_class = [tables.police[direction][id], tables.flow_police[id], tables.shared_police[id]];
+            ceiling.is_some() || of_class.iter().any(|bucket| bucket.cost > 0)
+        };
+        tables.limited[direction] = (0..abi::SL_CLASSES as usize).filter(|&id| limited(id)).map(|id| 1 << id).sum();
+    }
 }
 
 /// A name as the tables hold it: NUL-terminated, cut at a character.

@@ -2,128 +2,180 @@
 
 use crate::bitmap::{Rows, RuleSet};
 use crate::error::MatchError;
+use crate::keys;
+use crate::ranges::{self, Span};
 use crate::rule::{Match, Proto};
-use ipnet::IpNet;
 use sluice_abi as abi;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
-/// An entry of a prefix map.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Prefix {
-    /// Buffer that it belongs to.
-    pub buffer: u32,
-    /// Length in bits, of 128.
-    pub bits: u32,
-    /// IPv6 address; IPv4 as `::ffff:a.b.c.d`.
-    pub addr: [u8; 16],
-    /// Row of the rules that the prefix satisfies.
-    pub row: u32,
+/// What of the rules does not stand in `sl_tables`.
+pub(crate) struct Far {
+    /// Of more than 64 rules; else empty.
+    pub(crate) rows: Vec<abi::sl_row>,
+    /// By `enum sl_range_field`; none where no rule asks.
+    pub(crate) ranges: [Option<Box<abi::sl_ranges>>; abi::SL_RANGE_FIELDS as usize],
 }
 
-impl Prefix {
-    /// As the key of the map.
-    pub fn key(&self) -> abi::sl_prefix {
-        abi::sl_prefix { prefix_bits: 32 + self.bits, buffer: self.buffer, addr: self.addr }
-    }
-}
-
-/// Fills everything in `t` that [matching](crate) reads. Returns the source and destination prefixes.
-pub(crate) fn fill(
-    t: &mut abi::sl_tables,
-    rules: &[Match],
-    buffer: u32,
-) -> Result<(Vec<Prefix>, Vec<Prefix>), MatchError> {
+/// Fills everything in `t` that matching reads, and returns the rest of it.
+pub(crate) fn fill(t: &mut abi::sl_tables, rules: &[Match]) -> Result<Far, MatchError> {
     if rules.len() > abi::SL_RULES as usize {
         return Err(MatchError::TooManyRules);
     }
     let mut rows = Rows::default();
-    let set = |admits: &dyn Fn(&Match) -> bool| -> RuleSet {
-        rules.iter().enumerate().filter(|(_, rule)| admits(rule)).map(|(i, _)| i).collect()
-    };
+    let mut ranges: [Option<Box<abi::sl_ranges>>; abi::SL_RANGE_FIELDS as usize] = Default::default();
 
-    for (index, row) in (0..=abi::SL_PROTO_OTHER).zip(t.proto_row.iter_mut()) {
-        *row = rows.of(set(&|rule| rule.admits(index)))?;
-    }
-    t.src_none_row = rows.of(set(&|rule| rule.src.is_none()))?;
-    t.dst_none_row = rows.of(set(&|rule| rule.dst.is_none()))?;
-    t.sport_none_row = rows.of(set(&|rule| rule.src_ports.is_none()))?;
-    t.dport_none_row = rows.of(set(&|rule| rule.dst_ports.is_none()))?;
-    t.dscp_none_row = rows.of(set(&|rule| rule.dscp.is_none()))?;
-    t.vlan_none_row = rows.of(set(&|rule| rule.vlan.is_none()))?;
-    for (value, row) in t.dscp_row.iter_mut().enumerate() {
-        *row = rows.of(set(&|rule| rule.dscp.is_none_or(|own| usize::from(own) == value)))?;
-    }
-    t.vlan_row.fill(t.vlan_none_row);
-    for vlan in rules.iter().filter_map(|rule| rule.vlan) {
-        t.vlan_row[usize::from(vlan)] = rows.of(set(&|rule| rule.vlan.is_none_or(|own| own == vlan)))?;
-    }
-    ports(&mut t.sport_row, rules, |rule| rule.src_ports, &mut rows)?;
-    ports(&mut t.dport_row, rules, |rule| rule.dst_ports, &mut rows)?;
-    let src = prefixes(rules, |rule| rule.src, buffer, &mut rows)?;
-    let dst = prefixes(rules, |rule| rule.dst, buffer, &mut rows)?;
+    let by_proto = ByValue::new(rules, |rule| rule.proto != Proto::Any || rule.asks_ports(), |rule| rule.protos());
+    by_proto.fill(&mut t.proto_row[..=abi::SL_PROTO_OTHER as usize], &mut rows)?;
+    let dscp = ByValue::new(rules, |rule| rule.dscp.is_some(), |rule| once(rule.dscp));
+    t.dscp_none_row = dscp.fill(&mut t.dscp_row, &mut rows)?;
+    let vlan = ByValue::new(rules, |rule| rule.vlan.is_some(), |rule| once(rule.vlan));
+    t.vlan_none_row = vlan.fill(&mut t.vlan_row, &mut rows)?;
+    let pcp = ByValue::new(rules, |rule| rule.pcp.is_some(), |rule| once(rule.pcp));
+    t.pcp_none_row = pcp.fill(&mut t.pcp_row, &mut rows)?;
+    let flags = ByValue::new(rules, |rule| rule.tcp_flags.is_some(), |rule| rule.tcp_flag_bytes());
+    t.tcp_flags_none_row = flags.fill(&mut t.tcp_flags_row, &mut rows)?;
+    let icmp = ByValue::new(rules, |rule| rule.icmp.is_some(), |rule| rule.icmp_types());
+    t.icmp_none_row = icmp.fill(&mut t.icmp_row, &mut rows)?;
+    t.sport_none_row = ports(&mut t.sport_row, rules, |rule| &rule.src_ports, &mut rows)?;
+    t.dport_none_row = ports(&mut t.dport_row, rules, |rule| &rule.dst_ports, &mut rows)?;
 
-    rows.write(&mut t.row);
-    t.rule_words = rules.len().div_ceil(64) as u8;
+    let src = Numbers::new(rules, |rule| rule.src.iter().flat_map(|&net| ranges::addresses(net)).collect());
+    (t.src_none_row, ranges[abi::SL_RANGE_SRC as usize]) = src.fill(&mut rows)?;
+    let dst = Numbers::new(rules, |rule| rule.dst.iter().flat_map(|&net| ranges::addresses(net)).collect());
+    (t.dst_none_row, ranges[abi::SL_RANGE_DST as usize]) = dst.fill(&mut rows)?;
+    let length = Numbers::new(rules, |rule| rule.length.iter().map(|&(low, high)| low.into()..=high.into()).collect());
+    (t.length_none_row, ranges[abi::SL_RANGE_LENGTH as usize]) = length.fill(&mut rows)?;
+
+    t.interface_row = by_key(rules, |rule| rule.interface, &mut rows)?;
+    t.mark_row = by_key(rules, |rule| rule.mark, &mut rows)?;
+
     t.fields = fields(rules);
-    Ok((src, dst))
+    (t.beside, t.beside_mark) = beside(t.fields.into());
+    let small = rows.are_small(rules.len());
+    t.many = u8::from(!small);
+    if small {
+        rows.write_small(&mut t.small);
+        return Ok(Far { rows: Vec::new(), ranges });
+    }
+    Ok(Far { rows: rows.into_rows(), ranges })
+}
+
+fn once(value: Option<impl Into<usize>>) -> Vec<usize> {
+    value.into_iter().map(Into::into).collect()
+}
+
+/// A field with few values: those that each rule takes.
+struct ByValue {
+    indifferent: RuleSet,
+    /// By value: the rules that take it.
+    asking: BTreeMap<usize, Vec<usize>>,
+}
+
+impl ByValue {
+    fn new(rules: &[Match], asks: impl Fn(&Match) -> bool, takes: impl Fn(&Match) -> Vec<usize>) -> ByValue {
+        let mut asking: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (i, rule) in rules.iter().enumerate().filter(|(_, rule)| asks(rule)) {
+            takes(rule).into_iter().for_each(|value| asking.entry(value).or_default().push(i));
+        }
+        ByValue { indifferent: without(rules, asks), asking }
+    }
+
+    /// Writes the row of each value, and returns that of packets that have none.
+    fn fill(&self, table: &mut [u16], rows: &mut Rows) -> Result<u16, MatchError> {
+        let none = rows.of(&self.indifferent)?;
+        table.fill(none);
+        for (&value, rules) in &self.asking {
+            let mut set = self.indifferent.clone();
+            rules.iter().for_each(|&rule| set.insert(rule));
+            table[value] = rows.of(&set)?;
+        }
+        Ok(none)
+    }
+}
+
+/// The rules that do not ask.
+fn without(rules: &[Match], asks: impl Fn(&Match) -> bool) -> RuleSet {
+    rules.iter().enumerate().filter(|(_, rule)| !asks(rule)).map(|(i, _)| i).collect()
+}
+
+/// A field with many values, of which each rule takes ranges; none: it does not ask.
+struct Numbers {
+    indifferent: RuleSet,
+    spans: Vec<Span>,
+}
+
+impl Numbers {
+    fn new(rules: &[Match], takes: impl Fn(&Match) -> Vec<RangeInclusive<u128>>) -> Numbers {
+        let of = |(rule, own): (usize, &Match)| takes(own).into_iter().map(move |numbers| Span { rule, numbers });
+        let spans: Vec<Span> = rules.iter().enumerate().flat_map(of).collect();
+        let asking: std::collections::BTreeSet<usize> = spans.iter().map(|span| span.rule).collect();
+        let indifferent = (0..rules.len()).filter(|rule| !asking.contains(rule)).collect();
+        Numbers { indifferent, spans }
+    }
+
+    fn fill(self, rows: &mut Rows) -> Result<(u16, Option<Box<abi::sl_ranges>>), MatchError> {
+        let none = rows.of(&self.indifferent)?;
+        if self.spans.is_empty() {
+            return Ok((none, None));
+        }
+        let swept = ranges::sweep(self.spans.into_iter(), &self.indifferent, rows)?;
+        Ok((none, Some(ranges::search_table(&swept)?)))
+    }
+}
+
+fn ports(
+    table: &mut [u16; 65536],
+    rules: &[Match],
+    takes: impl Fn(&Match) -> &Vec<(u16, u16)>,
+    rows: &mut Rows,
+) -> Result<u16, MatchError> {
+    let own = |rule: &Match| takes(rule).iter().map(|&(low, high)| low.into()..=high.into()).collect();
+    let Numbers { indifferent, spans } = Numbers::new(rules, own);
+    let swept = ranges::sweep(spans.into_iter(), &indifferent, rows)?;
+    for (i, &(start, row)) in swept.iter().enumerate().filter(|(_, range)| range.0 < 65536) {
+        let end = swept.get(i + 1).map_or(65536, |next| next.0.min(65536));
+        table[start as usize..end as usize].fill(row);
+    }
+    rows.of(&indifferent)
+}
+
+fn by_key(rules: &[Match], key: impl Fn(&Match) -> Option<u32>, rows: &mut Rows) -> Result<abi::sl_keys, MatchError> {
+    let indifferent = without(rules, |rule| key(rule).is_some());
+    let mut asking: BTreeMap<u32, RuleSet> = BTreeMap::new();
+    for (i, key) in rules.iter().enumerate().filter_map(|(i, rule)| Some((i, key(rule)?))) {
+        asking.entry(key).or_insert_with(|| indifferent.clone()).insert(i);
+    }
+    let none = rows.of(&indifferent)?;
+    let keys = asking.into_iter().map(|(key, set)| Ok((key, rows.of(&set)?))).collect::<Result<Vec<_>, _>>()?;
+    keys::table(&keys, none)
 }
 
 fn fields(rules: &[Match]) -> u16 {
     let asks = |field: u32, asks: &dyn Fn(&Match) -> bool| if rules.iter().any(asks) { field as u16 } else { 0 };
     asks(abi::SL_FIELD_PROTO, &|rule| rule.proto != Proto::Any)
-        | asks(abi::SL_FIELD_SRC, &|rule| rule.src.is_some())
-        | asks(abi::SL_FIELD_DST, &|rule| rule.dst.is_some())
-        | asks(abi::SL_FIELD_SPORT, &|rule| rule.src_ports.is_some())
-        | asks(abi::SL_FIELD_DPORT, &|rule| rule.dst_ports.is_some())
+        | asks(abi::SL_FIELD_SRC, &|rule| !rule.src.is_empty())
+        | asks(abi::SL_FIELD_DST, &|rule| !rule.dst.is_empty())
+        | asks(abi::SL_FIELD_SPORT, &|rule| !rule.src_ports.is_empty())
+        | asks(abi::SL_FIELD_DPORT, &|rule| !rule.dst_ports.is_empty())
         | asks(abi::SL_FIELD_DSCP, &|rule| rule.dscp.is_some())
         | asks(abi::SL_FIELD_VLAN, &|rule| rule.vlan.is_some())
+        | asks(abi::SL_FIELD_PCP, &|rule| rule.pcp.is_some())
+        | asks(abi::SL_FIELD_TCP_FLAGS, &|rule| rule.tcp_flags.is_some())
+        | asks(abi::SL_FIELD_ICMP, &|rule| rule.icmp.is_some())
+        | asks(abi::SL_FIELD_LENGTH, &|rule| rule.length.is_some())
+        | asks(abi::SL_FIELD_INTERFACE, &|rule| rule.interface.is_some())
+        | asks(abi::SL_FIELD_MARK, &|rule| rule.mark.is_some())
 }
 
-/// Ports fall into intervals between the ends of the rules' ranges; a whole interval has one row.
-fn ports(
-    table: &mut [u16; 65536],
-    rules: &[Match],
-    range: impl Fn(&Match) -> Option<(u16, u16)>,
-    rows: &mut Rows,
-) -> Result<(), MatchError> {
-    let mut starts: BTreeSet<u32> = [0].into();
-    for (low, high) in rules.iter().filter_map(&range) {
-        starts.extend([u32::from(low), u32::from(high) + 1]);
-    }
-    let starts: Vec<u32> = starts.into_iter().chain([65536]).collect();
-    for interval in starts.windows(2) {
-        let (from, to) = (interval[0] as usize, (interval[1] as usize).min(65536));
-        let inside =
-            |rule: &Match| range(rule).is_none_or(|(low, high)| (usize::from(low)..=usize::from(high)).contains(&from));
-        let row = rows.of(rules.iter().enumerate().filter(|(_, rule)| inside(rule)).map(|(i, _)| i).collect())?;
-        if from < to {
-            table[from..to].fill(row);
-        }
-    }
-    Ok(())
-}
-
-/// Each distinct prefix with the rules that ask for it, for one that contains it, or for none.
-fn prefixes(
-    rules: &[Match],
-    net: impl Fn(&Match) -> Option<IpNet>,
-    buffer: u32,
-    rows: &mut Rows,
-) -> Result<Vec<Prefix>, MatchError> {
-    let mut nets: BTreeSet<IpNet> = rules.iter().filter_map(&net).collect();
-    if nets.iter().any(|net| matches!(net, IpNet::V6(_))) {
-        // IPv4 lies inside ::/0 as the map sees it: this entry keeps it apart.
-        nets.insert(IpNet::V4(ipnet::Ipv4Net::default()));
-    }
-    nets.into_iter()
-        .map(|prefix| {
-            let covers = |rule: &Match| net(rule).is_none_or(|own| own.contains(&prefix));
-            let row = rows.of(rules.iter().enumerate().filter(|(_, rule)| covers(rule)).map(|(i, _)| i).collect())?;
-            let (addr, bits) = match prefix {
-                IpNet::V4(v4) => (v4.network().to_ipv6_mapped().octets(), 96 + u32::from(v4.prefix_len())),
-                IpNet::V6(v6) => (v6.network().octets(), u32::from(v6.prefix_len())),
-            };
-            Ok(Prefix { buffer, bits, addr, row: u32::from(row) })
-        })
-        .collect()
+/// The bits of `sl_beside` and `sl_beside_mark` (bpf/lib/classify.h) that these fields look at.
+fn beside(fields: u32) -> (u64, u64) {
+    let bits = |field: u32, bits: u64| if fields & field != 0 { bits } else { 0 };
+    let headers = bits(abi::SL_FIELD_VLAN, 0xffff)
+        | bits(abi::SL_FIELD_TCP_FLAGS, 0xffff << 16)
+        | bits(abi::SL_FIELD_ICMP, 0xffff << 32)
+        | bits(abi::SL_FIELD_DSCP, 0xff << 48)
+        | bits(abi::SL_FIELD_PCP, 0xff << 56);
+    let others = bits(abi::SL_FIELD_MARK, 0xffff_ffff) | bits(abi::SL_FIELD_INTERFACE, 0xffff_ffff << 32);
+    (headers, others)
 }

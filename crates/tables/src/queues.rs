@@ -1,6 +1,6 @@
 //! The scheduler's configuration: its discipline, limits, levels, shares, buckets.
 
-use crate::{Context, bucket, window};
+use crate::{Context, bucket};
 use sluice_abi as abi;
 use sluice_policy::{Bytes, Cells, Exceed, Rank, Resolved, ResolvedClass, Scheduler};
 
@@ -19,7 +19,7 @@ pub(crate) fn conf(policy: &Resolved, context: &Context, direction: u32) -> Box<
     let link_rate = if direction == abi::SL_EGRESS { context.egress_rate } else { context.ingress_rate };
     conf.kind = kind(policy.scheduler);
     conf.rank = rank(policy.rank);
-    conf.rank_shift = window::rank_shift(policy);
+    conf.rank_shift = sluice_policy::rank_shift(policy);
     conf.generation = context.generation;
     conf.slots = abi::SL_SLOTS;
     conf.overhead_bytes = policy.framing.overhead_bytes - context.header_bytes as i32;
@@ -101,8 +101,15 @@ mod tests {
     fn compiled(text: &str) -> Box<abi::sl_sched_conf> {
         let policy = sluice_policy::parse(&Source::new("test.json", text)).unwrap_or_else(|errors| panic!("{errors}"));
         let resolved = sluice_policy::resolve(&policy, &sluice_policy::Context::default()).unwrap();
-        let context =
-            Context { generation: 1, tag: 1, buffer: 0, egress_rate: None, ingress_rate: None, header_bytes: 14 };
+        let context = Context {
+            generation: 1,
+            tag: 1,
+            buffer: 0,
+            egress_rate: None,
+            ingress_rate: None,
+            header_bytes: 14,
+            interfaces: &[],
+        };
         conf(&resolved, &context, abi::SL_EGRESS)
     }
 

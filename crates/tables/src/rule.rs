@@ -1,28 +1,35 @@
-//! Rules as the tables know them: the policy's own, and the built-in ones that keep a network usable.
+//! Rules as the tables know them.
 //!
 //! ARP, neighbour discovery and DHCP go to the most urgent class unless a rule of the policy that names anything at
 //! all says otherwise. So the built-in rules come after the policy's, but before a rule that matches every packet and
-//! whatever follows it.
+//! whatever follows it: bpf/lib/classify.h asks them there.
 
+use crate::Context;
+use crate::error::MatchError;
 use ipnet::IpNet;
 use sluice_abi as abi;
-use sluice_policy::{ClassId, Protocol, Resolved};
+use sluice_policy::{ClassId, IcmpType, Protocol, Resolved, TcpFlags};
 
-/// What a rule asks of a packet.
+/// What a rule asks of a packet. Empty lists: nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct Match {
     pub(crate) name: String,
-    pub(crate) builtin: bool,
     pub(crate) line: u32,
     pub(crate) priority: u32,
     pub(crate) class: ClassId,
     pub(crate) proto: Proto,
-    pub(crate) src: Option<IpNet>,
-    pub(crate) dst: Option<IpNet>,
-    pub(crate) src_ports: Option<(u16, u16)>,
-    pub(crate) dst_ports: Option<(u16, u16)>,
+    pub(crate) src: Vec<IpNet>,
+    pub(crate) dst: Vec<IpNet>,
+    pub(crate) src_ports: Vec<(u16, u16)>,
+    pub(crate) dst_ports: Vec<(u16, u16)>,
     pub(crate) dscp: Option<u8>,
     pub(crate) vlan: Option<u16>,
+    pub(crate) pcp: Option<u8>,
+    pub(crate) icmp: Option<IcmpType>,
+    pub(crate) tcp_flags: Option<TcpFlags>,
+    pub(crate) length: Option<(u16, u16)>,
+    pub(crate) interface: Option<u32>,
+    pub(crate) mark: Option<u32>,
 }
 
 /// What a rule asks of the protocol index of a packet.
@@ -37,35 +44,62 @@ pub(crate) enum Proto {
 
 /// Protocols that have ports where the parser reads them.
 const WITH_PORTS: [u32; 5] = [6, 17, 33, 132, 136];
+const ICMP: u32 = 1;
 const ICMPV6: u32 = 58;
 
 impl Match {
-    /// Whether packets of this protocol index can match, as far as the protocol and having ports decide it.
-    pub(crate) fn admits(&self, index: u32) -> bool {
-        let proto = match self.proto {
-            Proto::Any => true,
-            Proto::Icmp => index == 1 || index == ICMPV6 || index == abi::SL_PROTO_ND,
-            Proto::Index(ICMPV6) => index == ICMPV6 || index == abi::SL_PROTO_ND,
-            Proto::Index(own) => index == own,
+    /// The protocol indices of packets that can match, as far as the protocol and having ports decide it.
+    pub(crate) fn protos(&self) -> Vec<usize> {
+        let admits = |index: &u32| {
+            let proto = match self.proto {
+                Proto::Any => true,
+                Proto::Icmp => [ICMP, ICMPV6, abi::SL_PROTO_ND].contains(index),
+                Proto::Index(ICMPV6) => [ICMPV6, abi::SL_PROTO_ND].contains(index),
+                Proto::Index(own) => *index == own,
+            };
+            proto && (!self.asks_ports() || WITH_PORTS.contains(index))
         };
-        let asks_ports = self.src_ports.is_some() || self.dst_ports.is_some();
-        proto && (!asks_ports || WITH_PORTS.contains(&index))
+        (0..=abi::SL_PROTO_OTHER).filter(admits).map(|index| index as usize).collect()
     }
 
-    fn matches_everything(&self) -> bool {
-        self.proto == Proto::Any
-            && self.src.is_none()
-            && self.dst.is_none()
-            && self.src_ports.is_none()
-            && self.dst_ports.is_none()
-            && self.dscp.is_none()
-            && self.vlan.is_none()
+    pub(crate) fn asks_ports(&self) -> bool {
+        !self.src_ports.is_empty() || !self.dst_ports.is_empty()
+    }
+
+    /// The flag bytes of TCP headers that match.
+    pub(crate) fn tcp_flag_bytes(&self) -> Vec<usize> {
+        let Some(TcpFlags { set, clear }) = self.tcp_flags else { return Vec::new() };
+        (0..=255u8).filter(|flags| flags & set == set && flags & clear == 0).map(usize::from).collect()
+    }
+
+    /// The ICMP types that match, those of ICMPv6 256 higher.
+    pub(crate) fn icmp_types(&self) -> Vec<usize> {
+        let Some(IcmpType { v4, v6 }) = self.icmp else { return Vec::new() };
+        v4.map(usize::from).into_iter().chain(v6.map(|v6| 256 + usize::from(v6))).collect()
+    }
+
+    pub(crate) fn matches_everything(&self) -> bool {
+        let Match { name: _, line: _, priority: _, class: _, proto, src, dst, src_ports, dst_ports, .. } = self;
+        let Match { dscp, vlan, pcp, icmp, tcp_flags, length, interface, mark, .. } = self;
+        *proto == Proto::Any
+            && src.is_empty()
+            && dst.is_empty()
+            && src_ports.is_empty()
+            && dst_ports.is_empty()
+            && dscp.is_none()
+            && vlan.is_none()
+            && pcp.is_none()
+            && icmp.is_none()
+            && tcp_flags.is_none()
+            && length.is_none()
+            && interface.is_none()
+            && mark.is_none()
     }
 
     pub(crate) fn describe(&self) -> abi::sl_rule {
         abi::sl_rule {
             class: self.class.0,
-            builtin: u8::from(self.builtin),
+            pad: 0,
             line: u16::try_from(self.line).unwrap_or(0),
             priority: self.priority,
             name: crate::name(&self.name),
@@ -74,13 +108,15 @@ impl Match {
 }
 
 /// The rules in the order in which they are asked.
-pub(crate) fn ordered(policy: &Resolved) -> Vec<Match> {
-    let mut rules: Vec<Match> = policy
-        .rules
-        .iter()
-        .map(|rule| Match {
+pub(crate) fn ordered(policy: &Resolved, context: &Context) -> Result<Vec<Match>, MatchError> {
+    let index_of = |name: &String| {
+        let found = context.interfaces.iter().find(|(own, _)| own == name);
+        found.map(|&(_, index)| index).ok_or_else(|| MatchError::NoInterface(name.clone()))
+    };
+    let rules = policy.rules.iter().map(|resolved| {
+        let rule = &resolved.rule;
+        Ok(Match {
             name: rule.name.clone().unwrap_or_default(),
-            builtin: false,
             line: rule.line,
             priority: rule.priority,
             class: rule.class,
@@ -91,38 +127,19 @@ pub(crate) fn ordered(policy: &Resolved) -> Vec<Match> {
                 Protocol::Icmp => Proto::Icmp,
                 Protocol::Number(number) => Proto::Index(u32::from(number)),
             },
-            src: rule.src,
-            dst: rule.dst,
-            src_ports: rule.src_ports,
-            dst_ports: rule.dst_ports,
+            src: resolved.src.clone(),
+            dst: resolved.dst.clone(),
+            src_ports: resolved.src_ports.clone(),
+            dst_ports: resolved.dst_ports.clone(),
             dscp: rule.dscp,
             vlan: rule.vlan,
+            pcp: rule.pcp,
+            icmp: rule.icmp,
+            tcp_flags: rule.tcp_flags,
+            length: rule.length,
+            interface: rule.in_interface.as_ref().map(index_of).transpose()?,
+            mark: rule.mark,
         })
-        .collect();
-    let at = rules.iter().position(Match::matches_everything).unwrap_or(rules.len());
-    rules.splice(at..at, builtin(policy.urgent_class));
-    rules
-}
-
-fn builtin(class: ClassId) -> [Match; 4] {
-    let rule = |name: &str, index: u32, dst_ports: Option<(u16, u16)>| Match {
-        name: name.to_owned(),
-        builtin: true,
-        line: 0,
-        priority: 0,
-        class,
-        proto: Proto::Index(index),
-        src: None,
-        dst: None,
-        src_ports: None,
-        dst_ports,
-        dscp: None,
-        vlan: None,
-    };
-    [
-        rule("ARP", abi::SL_PROTO_ARP, None),
-        rule("neighbour discovery", abi::SL_PROTO_ND, None),
-        rule("DHCP", 17, Some((67, 68))),
-        rule("DHCPv6", 17, Some((546, 547))),
-    ]
+    });
+    rules.collect()
 }

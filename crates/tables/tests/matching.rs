@@ -3,8 +3,9 @@
 use ipnet::IpNet;
 use proptest::prelude::*;
 use sluice_abi as abi;
-use sluice_policy::{Class, ClassId, Policy, Protocol, Rule};
-use sluice_tables::{Compiled, Prefix, compile};
+use sluice_policy::{Class, ClassId, IcmpType, Policy, Protocol, Resolved, Rule, TcpFlags, Term, Terms};
+use sluice_tables::{Compiled, compile};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// What the parser gives.
@@ -15,6 +16,13 @@ struct Headers {
     ports: Option<(u16, u16)>,
     dscp: Option<u8>,
     vlan: Option<u16>,
+    pcp: Option<u8>,
+    tcp_flags: Option<u8>,
+    /// The type; of ICMPv6 256 more.
+    icmp: Option<u16>,
+    length: u16,
+    interface: u32,
+    mark: u32,
 }
 
 const DEFAULT: u8 = 7;
@@ -22,15 +30,21 @@ const URGENT: u8 = 0;
 
 fn policy(rules: Vec<Rule>) -> Policy {
     let text = r#"{ "scheduler": "strict_priority", "classes": [
-        {"id": 0, "priority": 0}, {"id": 1, "priority": 1}, {"id": 2, "priority": 2}, {"id": 7, "priority": 3} ] }"#;
+        {"id": 0, "priority": 0}, {"id": 1, "priority": 1}, {"id": 2, "priority": 2}, {"id": 7, "priority": 3} ],
+        "address_sets": { "lan": ["10.1.0.0/16", "10.0.0.2", "2001:db8:1::/48"], "four": ["ipv4"] },
+        "port_sets": { "web": ["2-3", 66, "65534-65535"] } }"#;
     let mut policy = sluice_policy::parse(&sluice_policy::Source::new("model", text)).expect("valid");
     assert_eq!(policy.classes[3], Class { priority: 3, ..Class::new(ClassId(DEFAULT)) });
     policy.rules = rules;
     policy
 }
 
+fn resolved(policy: &Policy) -> Resolved {
+    sluice_policy::resolve(policy, &sluice_policy::Context::default()).expect("resolves")
+}
+
 fn compiled(policy: &Policy) -> Compiled {
-    let resolved = sluice_policy::resolve(policy, &sluice_policy::Context::default()).expect("resolves");
+    let interfaces = [("eth0".to_string(), 2), ("wlan0".to_string(), 3)];
     let context = sluice_tables::Context {
         generation: 1,
         tag: 1,
@@ -38,81 +52,152 @@ fn compiled(policy: &Policy) -> Compiled {
         egress_rate: None,
         ingress_rate: None,
         header_bytes: 14,
+        interfaces: &interfaces,
     };
-    compile(&resolved, &context).expect("fits")
+    compile(&resolved(policy), &context).expect("fits")
 }
 
 /// As bpf/lib/classify.h looks it up.
 fn by_tables(compiled: &Compiled, h: &Headers) -> u8 {
     let t = &compiled.tables;
-    let asks = |field: u32| u32::from(t.fields) & field != 0;
-    let mut rows = vec![t.proto_row[h.proto as usize]];
-    if asks(abi::SL_FIELD_SRC) {
-        rows.push(h.addresses.map_or(t.src_none_row, |(src, _)| longest(&compiled.src_prefixes, src, t.src_none_row)));
+    let rows = rows(compiled, h);
+    let rule = if t.many != 0 { match_many(compiled, &rows) } else { match_few(compiled, &rows) };
+    if rule >= t.control_from && is_control(h) {
+        return t.urgent_class;
     }
-    if asks(abi::SL_FIELD_DST) {
-        rows.push(h.addresses.map_or(t.dst_none_row, |(_, dst)| longest(&compiled.dst_prefixes, dst, t.dst_none_row)));
+    match rule {
+        abi::SL_RULE_NONE => t.default_class,
+        rule => t.rule_class[rule as usize],
     }
-    if asks(abi::SL_FIELD_SPORT) {
-        rows.push(h.ports.map_or(t.sport_none_row, |(port, _)| t.sport_row[usize::from(port)]));
-    }
-    if asks(abi::SL_FIELD_DPORT) {
-        rows.push(h.ports.map_or(t.dport_none_row, |(_, port)| t.dport_row[usize::from(port)]));
-    }
-    if asks(abi::SL_FIELD_DSCP) {
-        rows.push(h.dscp.map_or(t.dscp_none_row, |dscp| t.dscp_row[usize::from(dscp)]));
-    }
-    if asks(abi::SL_FIELD_VLAN) {
-        rows.push(h.vlan.map_or(t.vlan_none_row, |vlan| t.vlan_row[usize::from(vlan)]));
-    }
-    for word in 0..usize::from(t.rule_words) {
-        let hit = rows.iter().fold(u64::MAX, |all, &row| all & t.row[usize::from(row)].word[word]);
-        if hit != 0 {
-            return t.rule[word * 64 + hit.trailing_zeros() as usize].class;
-        }
-    }
-    t.default_class
 }
 
-fn longest(prefixes: &[Prefix], addr: IpAddr, none: u16) -> u16 {
-    let addr = match addr {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
-        IpAddr::V6(v6) => v6,
-    };
-    let bits = u128::from(addr);
-    let covers = |prefix: &&Prefix| {
-        assert_eq!(prefix.buffer, 1);
-        prefix.bits == 0 || (bits ^ u128::from_be_bytes(prefix.addr)) >> (128 - prefix.bits) == 0
-    };
-    prefixes.iter().filter(covers).max_by_key(|prefix| prefix.bits).map_or(none, |prefix| prefix.row as u16)
+/// The row of each field that some rule asks for.
+fn rows(compiled: &Compiled, h: &Headers) -> Vec<u16> {
+    let t = &compiled.tables;
+    let address =
+        |which: u32, addr: Option<IpAddr>, none| addr.map_or(none, |addr| range_row(compiled, which, bits(addr), none));
+    let by_field = [
+        (abi::SL_FIELD_SPORT, h.ports.map_or(t.sport_none_row, |(port, _)| t.sport_row[usize::from(port)])),
+        (abi::SL_FIELD_DPORT, h.ports.map_or(t.dport_none_row, |(_, port)| t.dport_row[usize::from(port)])),
+        (abi::SL_FIELD_DSCP, h.dscp.map_or(t.dscp_none_row, |dscp| t.dscp_row[usize::from(dscp)])),
+        (abi::SL_FIELD_VLAN, h.vlan.map_or(t.vlan_none_row, |vlan| t.vlan_row[usize::from(vlan)])),
+        (abi::SL_FIELD_PCP, h.pcp.map_or(t.pcp_none_row, |pcp| t.pcp_row[usize::from(pcp)])),
+        (
+            abi::SL_FIELD_TCP_FLAGS,
+            h.tcp_flags.map_or(t.tcp_flags_none_row, |flags| t.tcp_flags_row[usize::from(flags)]),
+        ),
+        (abi::SL_FIELD_ICMP, h.icmp.map_or(t.icmp_none_row, |kind| t.icmp_row[usize::from(kind)])),
+        (abi::SL_FIELD_SRC, address(abi::SL_RANGE_SRC, h.addresses.map(|(src, _)| src), t.src_none_row)),
+        (abi::SL_FIELD_DST, address(abi::SL_RANGE_DST, h.addresses.map(|(_, dst)| dst), t.dst_none_row)),
+        (
+            abi::SL_FIELD_LENGTH,
+            match h.addresses {
+                Some(_) => range_row(compiled, abi::SL_RANGE_LENGTH, h.length.into(), t.length_none_row),
+                None => t.length_none_row,
+            },
+        ),
+        (abi::SL_FIELD_INTERFACE, key_row(&t.interface_row, h.interface)),
+        (abi::SL_FIELD_MARK, key_row(&t.mark_row, h.mark)),
+    ];
+    let asked = by_field.into_iter().filter(|&(field, _)| u32::from(t.fields) & field != 0).map(|(_, row)| row);
+    std::iter::once(t.proto_row[h.proto as usize]).chain(asked).collect()
+}
+
+fn bits(addr: IpAddr) -> u128 {
+    match addr {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().into(),
+        IpAddr::V6(v6) => v6.into(),
+    }
+}
+
+fn range_row(compiled: &Compiled, which: u32, number: u128, none: u16) -> u16 {
+    compiled.ranges[which as usize].as_ref().map_or(none, |ranges| search(ranges, (number >> 64) as u64, number as u64))
+}
+
+/// `sl_search`.
+fn search(r: &abi::sl_ranges, high: u64, low: u64) -> u16 {
+    let (mut first, mut last) = (0, r.last);
+    if high == 0 && low >> 32 == 0xffff {
+        let block = (low as u32 >> 16) as usize;
+        first = u32::from(r.ipv4[block]);
+        if block < 0xffff {
+            last = u32::from(r.ipv4[block + 1]);
+        }
+    }
+    for _ in 0..15 {
+        if first >= last {
+            break;
+        }
+        let middle = (first + last).div_ceil(2);
+        if (r.high[middle as usize], r.low[middle as usize]) <= (high, low) {
+            first = middle;
+        } else {
+            last = middle - 1;
+        }
+    }
+    assert_eq!(first.min(last), last, "15 steps are enough");
+    r.row[first as usize]
+}
+
+/// `sl_key_row`.
+fn key_row(k: &abi::sl_keys, key: u32) -> u16 {
+    let first = key.wrapping_mul(k.factor) >> 22;
+    let slots = (first..first + abi::SL_KEY_PROBES).map(|slot| (slot % abi::SL_KEY_SLOTS) as usize);
+    slots.into_iter().find(|&slot| k.key[slot] == key).map_or(k.none_row, |slot| k.row[slot])
+}
+
+/// `sl_match_few`.
+fn match_few(compiled: &Compiled, rows: &[u16]) -> u32 {
+    let hit = rows.iter().fold(u64::MAX, |all, &row| all & compiled.tables.small[usize::from(row)]);
+    if hit != 0 { hit.trailing_zeros() } else { abi::SL_RULE_NONE }
+}
+
+/// `sl_match_many`.
+fn match_many(compiled: &Compiled, rows: &[u16]) -> u32 {
+    let rows: Vec<&abi::sl_row> = rows.iter().map(|&row| &compiled.rows[usize::from(row)]).collect();
+    let mut words = rows.iter().fold(u64::MAX, |all, row| all & row.summary);
+    while words != 0 {
+        let word = words.trailing_zeros();
+        words &= words - 1;
+        let hit = rows.iter().fold(u64::MAX, |all, row| all & row.word[word as usize]);
+        if hit != 0 {
+            return word * 64 + hit.trailing_zeros();
+        }
+    }
+    abi::SL_RULE_NONE
+}
+
+/// `sl_control_rule`: ARP, neighbour discovery, DHCP.
+fn is_control(h: &Headers) -> bool {
+    let dhcp = |port| [67, 68, 546, 547].contains(&port);
+    [abi::SL_PROTO_ARP, abi::SL_PROTO_ND].contains(&h.proto)
+        || (h.proto == 17 && h.ports.is_some_and(|(_, port)| dhcp(port)))
 }
 
 /// The first rule by priority that matches; before one that matches everything, ARP, neighbour discovery and DHCP.
-fn by_model(rules: &[Rule], h: &Headers) -> u8 {
-    let mut sorted: Vec<&Rule> = rules.iter().collect();
+fn by_model(policy: &Policy, h: &Headers) -> u8 {
+    let mut sorted: Vec<&Rule> = policy.rules.iter().collect();
     sorted.sort_by_key(|rule| rule.priority);
-    let control = h.proto == abi::SL_PROTO_ARP
-        || h.proto == abi::SL_PROTO_ND
-        || (h.proto == 17 && h.ports.is_some_and(|(_, port)| [67, 68, 546, 547].contains(&port)));
     for rule in sorted {
-        let everything =
-            Rule { priority: rule.priority, ..Rule::new(0, rule.class) } == Rule { name: None, ..rule.clone() };
-        if everything && control {
+        let everything = Rule::new(rule.priority, rule.class) == Rule { name: None, ..rule.clone() };
+        if everything && is_control(h) {
             return URGENT;
         }
-        if matches(rule, h) {
+        if matches(policy, rule, h) {
             return rule.class.0;
         }
     }
-    if control { URGENT } else { DEFAULT }
+    if is_control(h) { URGENT } else { DEFAULT }
 }
 
-fn matches(rule: &Rule, h: &Headers) -> bool {
-    let within = |range: Option<(u16, u16)>, port: Option<u16>| {
-        range.is_none_or(|(low, high)| port.is_some_and(|port| (low..=high).contains(&port)))
+fn matches(policy: &Policy, rule: &Rule, h: &Headers) -> bool {
+    let within = |terms: &Terms<(u16, u16)>, port: Option<u16>| {
+        let inside = |(low, high): &(u16, u16)| port.is_some_and(|port| (*low..=*high).contains(&port));
+        asks_for(terms, &policy.port_sets, inside)
     };
-    let inside =
-        |net: Option<IpNet>, addr: Option<IpAddr>| net.is_none_or(|net| addr.is_some_and(|addr| net.contains(&addr)));
+    let inside = |terms: &Terms<IpNet>, addr: Option<IpAddr>| {
+        asks_for(terms, &policy.address_sets, |net| addr.is_some_and(|addr| net.contains(&addr)))
+    };
     let protocol = match rule.protocol {
         Protocol::Any => true,
         Protocol::Tcp => h.proto == 6,
@@ -120,13 +205,39 @@ fn matches(rule: &Rule, h: &Headers) -> bool {
         Protocol::Icmp => [1, 58, abi::SL_PROTO_ND].contains(&h.proto),
         Protocol::Number(number) => h.proto == u32::from(number) || (number == 58 && h.proto == abi::SL_PROTO_ND),
     };
+    let icmp = |kind: IcmpType| match h.icmp {
+        Some(own) if own < 256 => kind.v4.map(u16::from) == Some(own),
+        own => own.is_some() && kind.v6.map(|v6| 256 + u16::from(v6)) == own,
+    };
+    let flags = |flags: TcpFlags| h.tcp_flags.is_some_and(|own| own & flags.set == flags.set && own & flags.clear == 0);
+    let length = |(low, high): (u16, u16)| h.addresses.is_some() && (low..=high).contains(&h.length);
+    let interface = match rule.in_interface.as_deref() {
+        None => true,
+        Some("eth0") => h.interface == 2,
+        Some(_) => h.interface == 3,
+    };
     protocol
-        && inside(rule.src, h.addresses.map(|(src, _)| src))
-        && inside(rule.dst, h.addresses.map(|(_, dst)| dst))
-        && within(rule.src_ports, h.ports.map(|(port, _)| port))
-        && within(rule.dst_ports, h.ports.map(|(_, port)| port))
+        && inside(&rule.src, h.addresses.map(|(src, _)| src))
+        && inside(&rule.dst, h.addresses.map(|(_, dst)| dst))
+        && within(&rule.src_ports, h.ports.map(|(port, _)| port))
+        && within(&rule.dst_ports, h.ports.map(|(_, port)| port))
         && rule.dscp.is_none_or(|dscp| h.dscp == Some(dscp))
         && rule.vlan.is_none_or(|vlan| h.vlan == Some(vlan))
+        && rule.pcp.is_none_or(|pcp| h.pcp == Some(pcp))
+        && rule.icmp.is_none_or(icmp)
+        && rule.tcp_flags.is_none_or(flags)
+        && rule.length.is_none_or(length)
+        && interface
+        && rule.mark.is_none_or(|mark| h.mark == mark)
+}
+
+/// Whether one of the values is it, sets spelled out; without values a rule does not ask.
+fn asks_for<T>(terms: &Terms<T>, sets: &BTreeMap<String, Vec<T>>, is: impl Fn(&T) -> bool) -> bool {
+    let hit = |term: &Term<T>| match term {
+        Term::Is(value) => is(value),
+        Term::In(set) => sets[set].iter().any(&is),
+    };
+    terms.is_empty() || terms.iter().any(hit)
 }
 
 /// Few values, so that rules and packets meet.
@@ -149,6 +260,30 @@ fn ports() -> impl Strategy<Value = (u16, u16)> {
         .prop_map(|(low, more)| (low, low.saturating_add(more)))
 }
 
+/// Up to three values or sets, mostly none.
+fn terms<T: Clone + std::fmt::Debug>(
+    probability: f64,
+    value: impl Strategy<Value = T>,
+    sets: &'static [&'static str],
+) -> impl Strategy<Value = Terms<T>> {
+    let named = prop::sample::select(sets).prop_map(|set| Term::In(set.to_string()));
+    let term = prop_oneof![3 => value.prop_map(Term::Is), 1 => named];
+    prop::option::weighted(probability, prop::collection::vec(term, 1..4)).prop_map(Option::unwrap_or_default)
+}
+
+fn rare<T: std::fmt::Debug>(strategy: impl Strategy<Value = T>) -> impl Strategy<Value = Option<T>> {
+    prop::option::weighted(0.1, strategy)
+}
+
+fn tcp_flags() -> impl Strategy<Value = TcpFlags> {
+    prop::sample::select(vec![(2, 0), (2, 16), (0, 2), (18, 0)]).prop_map(|(set, clear)| TcpFlags { set, clear })
+}
+
+fn icmp() -> impl Strategy<Value = IcmpType> {
+    prop::sample::select(vec![(Some(8), Some(128)), (Some(8), None), (None, Some(135)), (Some(3), Some(3))])
+        .prop_map(|(v4, v6)| IcmpType { v4, v6 })
+}
+
 fn rule() -> impl Strategy<Value = Rule> {
     let protocol = prop_oneof![
         3 => Just(Protocol::Any),
@@ -159,64 +294,80 @@ fn rule() -> impl Strategy<Value = Rule> {
         1 => Just(Protocol::Number(132)),
     ];
     let class = prop::sample::select(vec![0u8, 1, 2, 7]);
-    let rare = |probability, strategy| prop::option::weighted(probability, strategy);
-    (
-        protocol,
-        class,
-        rare(0.3, net()),
-        rare(0.3, net()),
-        prop::option::weighted(0.2, ports()),
-        prop::option::weighted(0.3, ports()),
-        prop::option::weighted(0.15, 0u8..4),
-        prop::option::weighted(0.15, 1u16..4),
+    let nets = (terms(0.3, net(), &["lan", "four"]), terms(0.3, net(), &["lan", "four"]));
+    let ports = (terms(0.2, ports(), &["web"]), terms(0.3, ports(), &["web"]));
+    let tags = (rare(0u8..4), rare(1u16..4), rare(0u8..3));
+    let lengths = (0u16..4, 0u16..3).prop_map(|(low, more)| (low * 500, low * 500 + more * 500));
+    let lengths = prop_oneof![lengths, Just((0, u16::MAX)), Just((1000, u16::MAX))];
+    let others = (
+        rare(icmp()),
+        rare(tcp_flags()),
+        rare(lengths),
+        rare(prop::sample::select(vec!["eth0", "wlan0"])),
+        rare(0u32..4),
+    );
+    (protocol, class, nets, ports, tags, others).prop_map(
+        |(protocol, class, (src, dst), (src_ports, dst_ports), tags, others)| {
+            let ((dscp, vlan, pcp), (icmp, tcp_flags, length, in_interface, mark)) = (tags, others);
+            let in_interface = in_interface.map(String::from);
+            let fields = Rule { src, dst, src_ports, dst_ports, dscp, vlan, pcp, ..Rule::new(0, ClassId(class)) };
+            Rule { protocol, icmp, tcp_flags, length, in_interface, mark, ..fields }
+        },
     )
-        .prop_map(|(protocol, class, src, dst, src_ports, dst_ports, dscp, vlan)| {
-            let mixed = matches!((src, dst), (Some(a), Some(b)) if a.addr().is_ipv4() != b.addr().is_ipv4());
-            let has_ports = protocol.can_have_ports();
-            Rule {
-                protocol,
-                src,
-                dst: dst.filter(|_| !mixed),
-                src_ports: src_ports.filter(|_| has_ports),
-                dst_ports: dst_ports.filter(|_| has_ports),
-                dscp,
-                vlan,
-                ..Rule::new(0, ClassId(class))
-            }
-        })
 }
 
 fn headers() -> impl Strategy<Value = Headers> {
     let port = || prop_oneof![0u16..8, 65530..=65535u16, 66u16..70, 545u16..549];
+    let protos = vec![1, 6, 6, 17, 17, 47, 58, 132, abi::SL_PROTO_ND, abi::SL_PROTO_ARP, abi::SL_PROTO_OTHER];
+    let tag = prop::option::weighted(0.5, (0u16..5, 0u8..4));
+    let flags = prop::sample::select(vec![0u8, 2, 16, 18, 255]);
+    let length = prop::sample::select(vec![0u16, 499, 500, 1000, 1500, 2001, 65535]);
     (
-        prop::sample::select(vec![1, 6, 17, 17, 47, 58, 132, abi::SL_PROTO_ND, abi::SL_PROTO_ARP, abi::SL_PROTO_OTHER]),
-        (address(), address()),
-        prop::option::weighted(0.9, (port(), port())),
-        0u8..6,
-        prop::option::weighted(0.5, 0u16..5),
+        (prop::sample::select(protos), (address(), address()), prop::option::weighted(0.9, (port(), port()))),
+        (0u8..6, tag, flags, prop::sample::select(vec![0u8, 3, 8, 128, 135]), length),
+        (prop::sample::select(vec![0u32, 2, 3, 9]), 0u32..6),
     )
-        .prop_map(|(proto, addresses, ports, dscp, vlan)| {
+        .prop_map(|((proto, addresses, ports), (dscp, tag, flags, kind, length), (interface, mark))| {
             let ip = proto < 257;
             Headers {
                 proto,
                 addresses: Some(addresses).filter(|_| ip),
                 ports: ports.filter(|_| [6, 17, 132].contains(&proto)),
                 dscp: Some(dscp).filter(|_| ip),
-                vlan,
+                vlan: tag.map(|(vlan, _)| vlan),
+                pcp: tag.map(|(_, pcp)| pcp),
+                tcp_flags: Some(flags).filter(|_| proto == 6),
+                icmp: match proto {
+                    1 => Some(kind.into()),
+                    58 => Some(256 + u16::from(kind % 128)),
+                    abi::SL_PROTO_ND => Some(256 + 135),
+                    _ => None,
+                },
+                length: if ip { length } else { 0 },
+                interface,
+                mark,
             }
         })
+}
+
+/// The later a rule is generated, the earlier it is asked.
+fn numbered(rules: Vec<Rule>) -> Vec<Rule> {
+    rules.into_iter().enumerate().map(|(n, rule)| Rule { priority: 1000 - n as u32, ..rule }).collect()
 }
 
 proptest! {
     #[test]
     fn tables_and_model_agree(
-        rules in prop::collection::vec(rule(), 0..90),
+        rules in prop_oneof![prop::collection::vec(rule(), 0..64), prop::collection::vec(rule(), 60..300)],
         packets in prop::collection::vec(headers(), 200),
     ) {
-        let rules: Vec<Rule> = rules.into_iter().enumerate().map(|(n, rule)| Rule { priority: 1000 - n as u32, ..rule }).collect();
-        let compiled = compiled(&policy(rules.clone()));
+        let policy = policy(numbered(rules));
+        let compiled = compiled(&policy);
+        prop_assert_eq!(compiled.tables.buffer, 1);
+        prop_assert_eq!(compiled.tables.many == 0, compiled.rows.is_empty());
+        prop_assert!(policy.rules.len() <= 64 || compiled.tables.many == 1);
         for packet in &packets {
-            prop_assert_eq!(by_tables(&compiled, packet), by_model(&rules, packet), "{:?}", packet);
+            prop_assert_eq!(by_tables(&compiled, packet), by_model(&policy, packet), "{:?}", packet);
         }
     }
 }
@@ -224,18 +375,32 @@ proptest! {
 #[test]
 fn the_most_rules_there_may_be_fit() {
     let rule = |n: u32| Rule {
-        src: Some(format!("10.{}.{}.0/24", n / 7, n % 7).parse().expect("a prefix")),
-        dst: Some(format!("10.0.{n}.0/24").parse().expect("a prefix")),
-        src_ports: Some((n as u16 * 200, n as u16 * 200 + 150)),
-        dst_ports: Some((n as u16 * 100, n as u16 * 100 + 350)),
-        dscp: Some(n as u8 % 64),
-        vlan: Some(n as u16 + 1),
+        src: vec![Term::Is(format!("10.{}.{}.0/24", n >> 8, n & 255).parse().expect("a prefix"))],
+        dst_ports: vec![Term::Is((n as u16 * 8, n as u16 * 8 + 7))],
         protocol: Protocol::Udp,
-        ..Rule::new(n, ClassId(1))
+        ..Rule::new(n, ClassId(if n % 2 == 0 { 1 } else { 2 }))
     };
-    let compiled = compiled(&policy((0..256).map(rule).collect()));
-    assert_eq!(compiled.tables.rules, 260);
-    assert_eq!(compiled.tables.rule_words, 5);
+    let policy = policy((0..4096).map(rule).collect());
+    let compiled = compiled(&policy);
+    assert_eq!((compiled.tables.rules, compiled.tables.many), (4096, 1));
+    for n in [0u16, 1, 63, 64, 2047, 4095] {
+        let packet = |port| Headers {
+            proto: 17,
+            addresses: Some((IpAddr::from([10, (n >> 8) as u8, n as u8, 9]), IpAddr::from([192, 0, 2, 1]))),
+            ports: Some((9, port)),
+            dscp: Some(0),
+            vlan: None,
+            pcp: None,
+            tcp_flags: None,
+            icmp: None,
+            length: 100,
+            interface: 0,
+            mark: 0,
+        };
+        assert_eq!(by_tables(&compiled, &packet(n * 8 + 7)), if n % 2 == 0 { 1 } else { 2 }, "rule {n}");
+        // The port of another rule.
+        assert_eq!(by_tables(&compiled, &packet((n ^ 1) * 8)), DEFAULT, "rule {n}");
+    }
 }
 
 #[test]

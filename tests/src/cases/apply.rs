@@ -17,6 +17,7 @@ pub fn suite() -> Suite {
     Suite::new("apply")
         .both("fifty_times_without_loss", &[], fifty_times)
         .both("a_class_that_goes_drains", &[], a_class_that_goes)
+        .both("priorities_take_force_under_backlog", &[], priorities_take_force)
         .qdisc("through_every_discipline", &[], through_every_discipline)
 }
 
@@ -56,6 +57,30 @@ fn fifty_times(lab: &Lab) {
         assert_eq!(status.egress(class).sent.pkts, outcomes[usize::from(class)].sent, "counters go on, class {class}");
         assert_eq!(status.egress(class).dropped.pkts, 0);
     }
+    lab.down(&pair.a, "a0");
+}
+
+/// Both classes always have a queue, so nothing gives the scheduler an occasion to look at a class afresh.
+fn priorities_take_force(lab: &Lab) {
+    let pair = lab.pair();
+    let class = |id: u8| json!({ "id": id, "priority": id, "limit": 200 });
+    let alike = lab.policy(&by_port("deficit_round_robin", json!([class(0), class(1)])));
+    let strict = lab.policy(&by_port("strict_priority", json!([class(0), class(1)])));
+    lab.up(&pair.a, "a0", &alike, &["--rate", "4mbit"]);
+    let flows = [Flow::new(port(0), &[1014], 4_000_000), Flow::new(port(1), &[1014], 4_000_000)];
+    let streams = traffic::start(&pair.a, &pair.b, B, &flows);
+    await_that("both classes queue", Duration::from_secs(20), || {
+        let status = lab.status(&pair.a, "a0");
+        status.egress(0).backlog.pkts > 100 && status.egress(1).backlog.pkts > 100
+    });
+    lab.sluice(&pair.a, &["apply", "a0", &strict]).ok();
+    // What is told after: engine tc counts anew where it makes a queue anew.
+    let before = lab.status(&pair.a, "a0");
+    thread::sleep(Duration::from_secs(2));
+    let status = lab.status(&pair.a, "a0");
+    let sent = |class: u8| status.egress(class).sent.pkts - before.egress(class).sent.pkts;
+    assert!(sent(0) > 20 * sent(1), "{} packets of the urgent class, {} of the other", sent(0), sent(1));
+    streams.finish_lossy();
     lab.down(&pair.a, "a0");
 }
 

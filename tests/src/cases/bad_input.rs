@@ -39,6 +39,10 @@ fn without_root(lab: &Lab) {
         &["up", "lo", "--policy", &policy][..],
         &["apply", "lo", &policy],
         &["down", "lo"],
+        &["confirm", "lo"],
+        &["rollback", "lo"],
+        &["history", "lo"],
+        &["watch", "lo", &policy],
         &["status"],
         &["--netns", "any", "status"],
     ] {

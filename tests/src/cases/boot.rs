@@ -15,13 +15,13 @@ pub fn suite() -> Suite {
 fn systemd_understands_the_unit(lab: &Lab) {
     let program = std::fs::canonicalize(binary()).expect("SLUICE_BIN names the program");
     let bin = program.parent().expect("a directory").display().to_string();
-    let path = lab.file("sluice@.service", &UNIT.replace("@BINDIR@", &bin));
+    let path = lab.file("sluice@.service", UNIT.replace("@BINDIR@", &bin));
     let instance = path.with_file_name("sluice@eth0.service");
     let output = run(Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&instance)).ok();
     let ours: Vec<&str> = output.stderr.lines().filter(|line| line.contains("sluice")).collect();
     assert!(ours.is_empty(), "systemd has remarks: {ours:?}");
     // That it can fail:
-    let broken = lab.file("broken@.service", &UNIT.replace("@BINDIR@", "/nowhere").replace("oneshot", "twoshot"));
+    let broken = lab.file("broken@.service", UNIT.replace("@BINDIR@", "/nowhere").replace("oneshot", "twoshot"));
     let broken = broken.with_file_name("broken@eth0.service");
     let output = run(Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&broken));
     assert!(output.code != Some(0) || output.stderr.contains("broken"), "{output}");

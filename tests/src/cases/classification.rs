@@ -1,6 +1,6 @@
 //! Which class a packet gets, by frames made by hand: on departure and on arrival.
 
-use crate::frames::{ARP, IPV4, IPV6, QINQ, V4, VLAN, Wire, ethernet, ports, v6};
+use crate::frames::{ARP, IPV4, IPV6, PPPOE, QINQ, V4, VLAN, Wire, ethernet, ports, pppoe, v6};
 use crate::lab::Lab;
 use crate::needs::Need;
 use crate::net::{Ns, Pair};
@@ -64,7 +64,10 @@ fn frames() -> Vec<(&'static str, Vec<u8>, u8)> {
     let hop = (0u8, vec![0u8, 0, 5, 2, 0, 0, 1, 0]); // router alert
     let destination = (60u8, vec![0u8, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     let first = (44u8, vec![0u8, 0, 0, 1, 0, 0, 0, 9]);
-    let later = (44u8, vec![0u8, 0, 0, 9, 0, 0, 0, 9]);
+    let later = |id: u8| (44u8, vec![0u8, 0, 0, 9, 0, 0, 0, id]);
+    let tunnel = |proto: u8, inner: &[u8]| ethernet(&[], IPV4, &V4 { proto, ..V4::default() }.packet(inner));
+    let inner6 = |dst: u16| v6(other.parse().expect("an address"), 0, &[], 17, &ports(9, dst));
+    let inner_to = |dst: [u8; 4]| V4 { dst: dst.into(), ..V4::default() }.packet(&ports(9, 9));
     let tagged = |tags: &[(u16, u16)], dst: u16| ethernet(tags, IPV4, &V4::default().packet(&ports(9, dst)));
     let icmp6 =
         |kind: u8| ip6(other, &[], 58, &[kind, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -122,15 +125,34 @@ fn frames() -> Vec<(&'static str, Vec<u8>, u8)> {
         ("a hop-by-hop header", ip6(other, std::slice::from_ref(&hop), 17, &ports(9, 3074)), 1),
         ("three extension headers", ip6(other, &[hop, destination, first.clone()], 17, &ports(9, 3074)), 1),
         ("IPv6, first fragment", ip6(other, &[first], 17, &ports(9, 3074)), 1),
-        ("IPv6, later fragment: no ports", ip6(other, &[later], 17, &ports(9, 3074)), DEFAULT),
+        ("IPv6, later fragment: as the first", ip6(other, &[later(9)], 17, &ports(9, 9)), 1),
+        ("IPv6, later fragment of an unknown packet", ip6(other, &[later(8)], 17, &ports(9, 3074)), DEFAULT),
         ("IPv4, first fragment", udp_in(V4 { fragment: 0x2000, ..V4::default() }, 3074), 1),
-        ("IPv4, later fragment: no ports", udp_in(V4 { fragment: 0x2010, ..V4::default() }, 3074), DEFAULT),
-        ("IPv4, last fragment: no ports", udp_in(V4 { fragment: 0x0010, ..V4::default() }, 3074), DEFAULT),
+        ("IPv4, later fragment: as the first", udp_in(V4 { fragment: 0x2010, ..V4::default() }, 9), 1),
+        ("IPv4, last fragment", udp_in(V4 { fragment: 0x0010, ..V4::default() }, 9), 1),
         (
-            "IPv4, later fragment, by its prefix",
+            "IPv4, last fragment of an unknown packet",
+            udp_in(V4 { id: 1, fragment: 0x0010, ..V4::default() }, 3074),
+            DEFAULT,
+        ),
+        (
+            "IPv4, later fragment of an unknown packet, by its prefix",
             udp_in(V4 { fragment: 0x0010, dst: [198, 51, 100, 7].into(), ..V4::default() }, 3074),
             3,
         ),
+        ("IPv4 in PPPoE", ethernet(&[], PPPOE, &pppoe(0x21, &V4::default().packet(&ports(9, 3074)))), 1),
+        (
+            "IPv4 in PPPoE in a VLAN",
+            ethernet(&[(VLAN, 8)], PPPOE, &pppoe(0x21, &V4::default().packet(&ports(9, 3075)))),
+            1,
+        ),
+        ("IPv6 in PPPoE", ethernet(&[], PPPOE, &pppoe(0x57, &inner6(3074))), 1),
+        ("PPPoE without IP", ethernet(&[], PPPOE, &pppoe(0xc021, &[9; 40])), DEFAULT),
+        ("IPv4 in IPv4", tunnel(4, &V4::default().packet(&ports(9, 3074))), 1),
+        ("IPv6 in IPv4", tunnel(41, &inner6(3074)), 1),
+        ("IPv4 in IPv6", ip6(other, &[], 4, &V4::default().packet(&ports(9, 3074))), 1),
+        ("the prefix of what a tunnel carries", tunnel(4, &inner_to([198, 51, 100, 70])), 2),
+        ("GRE: known by its outer header", tunnel(47, &V4::default().packet(&ports(9, 3074))), DEFAULT),
         ("IPv4 with options", udp_in(options(&[7, 7, 4, 0, 0, 0, 0, 0]), 3074), 1),
         ("IPv4 with all the options there can be", udp_in(options(&[1; 40]), 3074), 1),
         ("neither IP nor ARP", ethernet(&[], 0x88b5, &[0; 46]), DEFAULT),
@@ -161,14 +183,14 @@ fn check_frames(lab: &Lab, managed: &Ns, wire: &Wire, direction: &str) {
     assert!(wrong.is_empty(), "{direction}:\n  {}", wrong.join("\n  "));
     let status = lab.status(managed, "a0");
     let due = |class: u8| frames().iter().filter(|frame| frame.2 == class).count() as u64 * COPIES;
-    assert_eq!(status.rule("narrow").pkts, COPIES, "rule counters");
+    assert_eq!(status.rule("narrow").pkts, 2 * COPIES, "rule counters");
     assert_eq!(status.rule("source").pkts, COPIES);
     assert_eq!(status.rule("to").pkts + status.rule("from").pkts, due(1));
     assert_eq!(status.rule("ping").pkts, 2 * COPIES);
     assert_eq!(status.rule("ARP").pkts, COPIES);
     assert_eq!(status.unmatched.pkts, due(DEFAULT), "what matched no rule");
     let parsed = &status.direction(direction).parsed;
-    assert_eq!(parsed["fragment"].pkts, 4 * COPIES, "{parsed:?}");
+    assert_eq!(parsed["fragment"].pkts, 6 * COPIES, "{parsed:?}");
     assert_eq!(parsed["arp"].pkts, COPIES, "{parsed:?}");
     assert_eq!(parsed.values().map(|count| count.pkts).sum::<u64>(), frames().len() as u64 * COPIES, "{parsed:?}");
 }

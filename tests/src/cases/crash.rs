@@ -1,9 +1,11 @@
 //! Whatever dies, and wherever: packets flow, `down` cleans up, `up` works again.
 
+use crate::cases::confirm::{nobody_waits, waiting};
 use crate::cases::lifecycle::passes;
+use crate::command::{await_that, run};
 use crate::lab::Lab;
 use crate::net::Pair;
-use crate::policy::three;
+use crate::policy::{other, three};
 use crate::suite::Suite;
 use std::thread;
 use std::time::Duration;
@@ -15,6 +17,10 @@ pub fn suite() -> Suite {
     Suite::new("crash")
         .both("killed_during_up", &[], killed_during_up)
         .both("killed_during_apply", &[], killed_during_apply)
+        .both("killed_during_rollback", &[], killed_during_rollback)
+        .both("killed_during_a_change_to_confirm", &[], killed_during_a_change_to_confirm)
+        .both("killed_during_a_revert", &[], killed_during_a_revert)
+        .both("killed_during_confirm", &[], killed_during_confirm)
         .both("killed_during_down", &[], killed_during_down)
         .any("killed_at_any_moment", &[], killed_at_any_moment)
 }
@@ -73,6 +79,126 @@ fn killed_during_apply(lab: &Lab) {
         passes(&pair);
         recovers(lab, &pair, &before, point);
     }
+}
+
+/// HTB's classes and the limits of all queues, without what the kernel numbers by itself.
+pub fn queues(pair: &Pair) -> Vec<String> {
+    let classes = pair.a.tc("class show dev a0");
+    let limits = pair.a.tc("qdisc show dev a0");
+    let mut lines: Vec<String> =
+        classes.lines().filter(|line| line.starts_with("class htb")).map(without_leaf).collect();
+    lines.extend(limits.lines().filter_map(|line| Some(format!("parent{}", line.split_once("parent")?.1))));
+    lines.sort();
+    lines
+}
+
+fn without_leaf(line: &str) -> String {
+    match line.split_once(" leaf ") {
+        Some((before, after)) => format!("{before} {}", after.split_once(' ').unwrap_or_default().1),
+        None => line.to_owned(),
+    }
+}
+
+/// All that a policy is in the kernel, as far as it can be seen from outside.
+#[derive(Debug, PartialEq)]
+struct Whole {
+    name: String,
+    scheduler: String,
+    classes: Vec<(u8, String)>,
+    rules: Vec<String>,
+    queues: Vec<String>,
+}
+
+impl Whole {
+    /// By `status`, which puts right what it finds.
+    #[track_caller]
+    fn of(lab: &Lab, pair: &Pair) -> Whole {
+        let status = lab.status(&pair.a, "a0");
+        let classes = &status.direction("egress").classes;
+        Whole {
+            classes: classes.iter().map(|class| (class.id, class.name.clone())).collect(),
+            rules: status.rules.iter().map(|rule| rule.name.clone()).collect(),
+            name: status.policy.name,
+            scheduler: status.policy.scheduler,
+            queues: queues(pair),
+        }
+    }
+}
+
+/// An interface with the first of two policies, after the second was in force; both as they are when nobody dies.
+fn two_policies(lab: &Lab) -> (Pair, [String; 2], [Whole; 2]) {
+    let pair = lab.pair();
+    let files = [("old.json", three()), ("new.json", other())]
+        .map(|(name, policy)| lab.file(name, policy.to_string()).display().to_string());
+    lab.sluice(&pair.a, &arguments(lab, &files[1])).ok();
+    let new = Whole::of(lab, &pair);
+    lab.sluice(&pair.a, &["apply", "a0", &files[0]]).ok();
+    let old = Whole::of(lab, &pair);
+    assert_ne!(old, new);
+    (pair, files, [old, new])
+}
+
+fn killed_during_rollback(lab: &Lab) {
+    let (pair, files, [old, new]) = two_policies(lab);
+    for (n, point) in points("rollback").into_iter().enumerate() {
+        lab.killed_at(point, &pair.a, &["rollback", "a0"]);
+        passes(&pair);
+        let found = Whole::of(lab, &pair);
+        assert!(found == old || found == new, "after a death at {point}: {found:?}");
+        // The next command works, and the history knows what is in force.
+        if n % 2 == 0 {
+            lab.sluice(&pair.a, &["rollback", "a0"]).ok();
+            assert_eq!(&Whole::of(lab, &pair), if found == old { &new } else { &old }, "after {point}");
+        }
+        lab.sluice(&pair.a, &["apply", "a0", &files[1]]).ok();
+        lab.sluice(&pair.a, &["apply", "a0", &files[0]]).ok();
+        assert_eq!(Whole::of(lab, &pair), old, "after a death at {point}");
+    }
+    lab.down(&pair.a, "a0");
+}
+
+/// Killed before it takes force, nothing has changed; after that, it is taken back by the process that waits.
+fn killed_during_a_change_to_confirm(lab: &Lab) {
+    let (pair, files, [old, new]) = two_policies(lab);
+    for point in points("apply") {
+        lab.killed_at(point, &pair.a, &["apply", "a0", &files[1], "--confirm", "1s"]);
+        passes(&pair);
+        let found = Whole::of(lab, &pair);
+        assert!(found == old || found == new, "after a death at {point}: {found:?}");
+        await_that("the process that waits ends", Duration::from_secs(20), || waiting(&pair.a).is_empty());
+        assert_eq!(Whole::of(lab, &pair), old, "after a death at {point}");
+    }
+    lab.down(&pair.a, "a0");
+}
+
+/// The process that waits is killed while it takes a change back: the next command does it.
+fn killed_during_a_revert(lab: &Lab) {
+    let (pair, files, [old, _]) = two_policies(lab);
+    for point in points("revert") {
+        let mut command = lab.command(&pair.a, &["apply", "a0", &files[1], "--confirm", "1s"]);
+        run(command.env("SLUICE_FAULT", point)).ok();
+        nobody_waits(&pair.a);
+        passes(&pair);
+        assert_eq!(Whole::of(lab, &pair), old, "after a death at {point}");
+        let history = lab.sluice(&pair.a, &["history", "a0"]).ok().stdout;
+        assert!(!history.contains("unconfirmed"), "after a death at {point}: {history}");
+    }
+    lab.down(&pair.a, "a0");
+}
+
+fn killed_during_confirm(lab: &Lab) {
+    let (pair, files, [old, new]) = two_policies(lab);
+    for point in points("confirm") {
+        lab.sluice(&pair.a, &["apply", "a0", &files[1], "--confirm", "2s"]).ok();
+        lab.killed_at(point, &pair.a, &["confirm", "a0"]);
+        assert_eq!(Whole::of(lab, &pair), new, "after a death at {point}");
+        nobody_waits(&pair.a);
+        // It was confirmed, or it was not.
+        let kept = point != "confirm-found";
+        assert_eq!(&Whole::of(lab, &pair), if kept { &new } else { &old }, "after a death at {point}");
+        lab.sluice(&pair.a, &["apply", "a0", &files[0]]).ok();
+    }
+    lab.down(&pair.a, "a0");
 }
 
 fn killed_during_down(lab: &Lab) {

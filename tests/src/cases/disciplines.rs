@@ -48,7 +48,11 @@ fn shares_and_ceilings(lab: &Lab) {
         thread::sleep(Duration::from_millis(if matches!(wanted, Wanted::Shares) { 1200 } else { 700 }));
         spans.push((from, now_ns()));
     }
-    let outcomes = streams.finish(|| lab.status(&pair.a, "a0").direction("egress").totals().1);
+    // Where engine tc makes the queue of a class anew, tc forgets what was lost in it.
+    let outcomes = match lab.engine {
+        Engine::Tc => streams.finish_lossy(),
+        _ => streams.finish(|| lab.status(&pair.a, "a0").direction("egress").totals().1),
+    };
     lab.down(&pair.a, "a0");
     assert!(outcomes.iter().all(Outcome::in_order), "no stream is reordered");
     for ((what, _, wanted), (from, to)) in trials.iter().zip(spans) {

@@ -3,12 +3,13 @@
 use crate::cases::assert_near;
 use crate::lab::{Engine, Lab};
 use crate::needs::is_icount;
-use crate::net::{B, Pair};
+use crate::net::{A, B, Pair};
 use crate::policy::{by_port, port};
 use crate::status::{Class, Direction};
 use crate::suite::Suite;
 use crate::traffic::{self, Flow, Outcome, Streams};
 use serde_json::{Value, json};
+use sluice_model::limits as model;
 use std::time::{Duration, Instant};
 
 pub fn suite() -> Suite {
@@ -16,6 +17,11 @@ pub fn suite() -> Suite {
         .both("packets_and_bytes", &[], packets_and_bytes)
         .both("conservation_at_every_moment", &[], conservation)
         .both("police_drops_and_shape_delays", &[], police_and_shape)
+        .both("each_flow_keeps_to_its_rate", &[], flows)
+        .both("an_interface_keeps_to_its_rate", &[], interface)
+        .both("interfaces_share_a_rate", &[], shared)
+        .both("all_or_none_is_charged", &[], nested)
+        .any("cpus_keep_to_a_rate_together", &[], cpus)
 }
 
 const FRAME: u64 = 1014;
@@ -139,5 +145,147 @@ fn police_and_shape(lab: &Lab) {
         assert_near("4 Mbit/s policed", policed.bps(settle, 0), 4e6, 0.01);
         assert_near("4 Mbit/s shaped", shaped.bps(settle, 0), 4e6, 0.01);
         assert!(policed.delay_ms(0.99) < 3.0, "p99 of what is policed: {} ms", policed.delay_ms(0.99));
+    }
+}
+
+const TIME: Duration = Duration::from_millis(1500);
+/// What a bucket holds in these tests, and a frame more: it passes at once.
+const BURST: u64 = 8 * 1024 + 514;
+
+/// Looks whether what has passed in all keeps to a rate, and is most of it.
+fn assert_policed(what: &str, outcomes: &[&Outcome], mbit: u64) {
+    let bytes: u64 = outcomes.iter().map(|outcome| outcome.bytes()).sum();
+    let first = outcomes.iter().filter_map(|one| one.arrivals.first()).map(|one| one.at_ns).min().unwrap_or(0);
+    let last = outcomes.iter().filter_map(|one| one.arrivals.last()).map(|one| one.at_ns).max().unwrap_or(0);
+    let in_time = mbit * 125 * (last - first) / 1_000_000;
+    eprintln!("    {what}: {bytes} bytes passed, {in_time} and a burst may");
+    // Arrivals are a little closer together than what was let pass.
+    assert!(bytes <= in_time + BURST + mbit * 125_000 / 100, "{what}: {bytes} bytes, of {in_time}");
+    assert!(bytes >= in_time * 9 / 10, "{what}: {bytes} bytes, of {in_time}");
+}
+
+fn flow(port: u16) -> Flow {
+    Flow::new(port, &[514], 6_000_000)
+}
+
+/// What becomes of these flows under a policy, and what is counted of class 0.
+fn limited_by(lab: &Lab, policy: &Value, flows: &[Flow]) -> (Vec<Outcome>, Class) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(policy), &["--rate", "100mbit"]);
+    let outcomes = traffic::run(&pair.a, &pair.b, B, flows, TIME, || drop_count(lab, &pair));
+    let class = lab.status(&pair.a, "a0").egress(0).clone();
+    lab.down(&pair.a, "a0");
+    (outcomes, class)
+}
+
+/// Flows of a class have a bucket each.
+fn flows(lab: &Lab) {
+    let classes = json!([{ "id": 0, "flow_ceil": "2mbit", "flow_burst": "8kb" }]);
+    let policy = by_port("deficit_round_robin", classes);
+    let three = [flow(3000), flow(3001), flow(3002)];
+    let (outcomes, class) = limited_by(lab, &policy, &three);
+    for outcome in &outcomes {
+        assert_policed("a flow", &[outcome], 2);
+    }
+    let lost: u64 = outcomes.iter().map(Outcome::lost).sum();
+    assert_eq!(class.drops.get("flow_limited"), Some(&lost), "{class:?}");
+    assert_eq!(class.drops.len(), 1, "for no other reason: {class:?}");
+}
+
+fn interface(lab: &Lab) {
+    let mut policy = by_port("deficit_round_robin", json!([{ "id": 0 }, { "id": 1 }]));
+    policy["limits"] = json!({ "egress": "4mbit", "egress_burst": "8kb", "ingress": "3mbit", "ingress_burst": "8kb" });
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&policy), &["--rate", "100mbit"]);
+    let two = [flow(port(0)), flow(port(1))];
+    let out = traffic::run(&pair.a, &pair.b, B, &two, TIME, || drop_count(lab, &pair));
+    assert_policed("the interface's departures", &[&out[0], &out[1]], 4);
+    let arrived = || lab.status(&pair.a, "a0").direction("ingress").totals().1;
+    let back = traffic::run(&pair.b, &pair.a, A, &two, TIME, arrived);
+    assert_policed("the interface's arrivals", &[&back[0], &back[1]], 3);
+    let status = lab.status(&pair.a, "a0");
+    for (direction, outcomes) in [("egress", &out), ("ingress", &back)] {
+        for class in [0u8, 1] {
+            let got = status.direction(direction).class(class);
+            let lost = outcomes[usize::from(class)].lost();
+            assert_eq!(got.drops.get("interface_limited").copied().unwrap_or(0), lost, "{direction}: {got:?}");
+        }
+    }
+    lab.down(&pair.a, "a0");
+}
+
+/// Two pairs, whose classes take from one bucket.
+fn shared(lab: &Lab) {
+    let name = format!("test-{}", std::process::id());
+    let policy = |rate: &str| {
+        let own = json!({ "name": name, "rate": rate, "burst": "8kb" });
+        by_port("deficit_round_robin", json!([{ "id": 0, "shared_ceil": own }]))
+    };
+    let (one, two) = (lab.pair(), lab.pair());
+    lab.up(&one.a, "a0", &lab.policy(&policy("4mbit")), &["--rate", "100mbit"]);
+    let refused = lab.try_up(&two.a, "a0", &lab.policy(&policy("5mbit")), &["--rate", "100mbit"]);
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(refused.stderr.contains("a0") && refused.stderr.contains("4mbit"), "{refused}");
+    lab.up(&two.a, "a0", &lab.policy(&policy("4mbit")), &["--rate", "100mbit"]);
+    let streams = [&one, &two].map(|pair| traffic::start(&pair.a, &pair.b, B, &[flow(port(0))]));
+    std::thread::sleep(TIME);
+    streams.iter().for_each(Streams::stop);
+    let mut pairs = [&one, &two].into_iter();
+    let outcomes = streams.map(|streams| {
+        let pair = pairs.next().expect("two pairs");
+        streams.finish(|| drop_count(lab, pair)).remove(0)
+    });
+    assert_policed("both interfaces", &[&outcomes[0], &outcomes[1]], 4);
+    for (pair, outcome) in [&one, &two].into_iter().zip(&outcomes) {
+        let class = lab.status(&pair.a, "a0").egress(0).clone();
+        assert_eq!(class.drops.get("shared_limited").copied().unwrap_or(0), outcome.lost(), "{class:?}");
+    }
+    let other = lab.sluice(&two.a, &["apply", "a0", &lab.policy(&policy("5mbit"))]);
+    assert_eq!(other.code, Some(2), "{other}");
+    let pin = format!("/sys/fs/bpf/sluice/shared/{name}");
+    lab.down(&one.a, "a0");
+    assert!(std::path::Path::new(&pin).exists(), "the other interface has it still");
+    lab.down(&two.a, "a0");
+    assert!(!std::path::Path::new(&pin).exists(), "the last one removes it");
+}
+
+/// What the interface refuses is not charged to flows: a flow beside one that takes too much gets what is its own.
+fn nested(lab: &Lab) {
+    let shared = json!({ "name": format!("test-{}", std::process::id()), "rate": "3mbit", "burst": "8kb" });
+    let class = json!({ "id": 0, "flow_ceil": "2500kbit", "flow_burst": "8kb", "shared_ceil": shared });
+    let mut policy = by_port("deficit_round_robin", json!([class]));
+    policy["limits"] = json!({ "egress": "8mbit" });
+    let (outcomes, class) = limited_by(lab, &policy, &[flow(3000), flow(3001)]);
+    assert_policed("both flows", &[&outcomes[0], &outcomes[1]], 3);
+    let lost: u64 = outcomes.iter().map(Outcome::lost).sum();
+    let count = |reason: &str| class.drops.get(reason).copied().unwrap_or(0);
+    assert_eq!(count("flow_limited") + count("shared_limited"), lost, "{class:?}");
+    assert!(count("shared_limited") > 0, "{class:?}");
+}
+
+/// Threads on CPUs of their own run the program without an interface. While packets are always there, what passes is the rate and
+/// one burst, whichever bucket it is: no more, and hardly less. The burst outlasts any time in which other work has the CPUs.
+fn cpus(_: &Lab) {
+    const THREADS: u16 = 2;
+    const BPS: f64 = 100e6;
+    const BURST: f64 = 10.0 * 1024.0 * 1024.0;
+    let (rate, burst) = (json!("100mbit"), json!("10mb"));
+    let shared = json!({ "name": "here", "rate": rate, "burst": burst });
+    for (what, class, limits) in [
+        ("a class", json!({ "id": 0, "ceil": rate, "burst": burst, "police": true }), json!({})),
+        ("a flow", json!({ "id": 0, "flow_ceil": rate, "flow_burst": burst }), json!({})),
+        ("an interface", json!({ "id": 0 }), json!({ "ingress": rate, "ingress_burst": burst })),
+        ("a shared bucket", json!({ "id": 0, "shared_ceil": shared }), json!({})),
+    ] {
+        let policy = json!({ "scheduler": "round_robin", "classes": [class], "limits": limits }).to_string();
+        let done = model::flood(&policy, THREADS, what == "a flow", Duration::from_secs(2)).expect("the program runs");
+        let due = BPS / 8.0 * done.time.as_secs_f64() + BURST;
+        let beyond = done.passed as f64 - due;
+        eprintln!(
+            "    {what}: {} bytes of {} packets passed in {:?}, {beyond:+.0} beyond",
+            done.passed, done.tried, done.time
+        );
+        assert!(beyond <= f64::from(THREADS) * model::FRAME as f64, "{what}: {beyond} bytes too many");
+        assert!(beyond >= -0.001 * due, "{what}: {beyond} bytes too few");
     }
 }

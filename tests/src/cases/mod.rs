@@ -4,14 +4,19 @@ mod apply;
 mod bad_input;
 mod boot;
 mod classification;
+mod confirm;
 mod crash;
 mod deadlines;
 mod disciplines;
+mod dry_run;
+mod explain;
 mod gso;
 mod hand_over;
+mod history;
 mod ingress;
 mod lifecycle;
 mod limits;
+mod model;
 mod modes;
 mod mq;
 mod neighbours;
@@ -19,6 +24,7 @@ mod shaping;
 mod shares;
 mod twin;
 mod vanishing;
+mod watch;
 mod xdp;
 
 use crate::suite::Suite;
@@ -39,12 +45,18 @@ pub fn all() -> Vec<Suite> {
         shaping::suite(),
         limits::suite(),
         apply::suite(),
+        dry_run::suite(),
+        confirm::suite(),
+        history::suite(),
+        watch::suite(),
         ingress::suite(),
         gso::suite(),
         mq::suite(),
         xdp::suite(),
         crash::suite(),
         twin::suite(),
+        model::suite(),
+        explain::suite(),
     ]
 }
 

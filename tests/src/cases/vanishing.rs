@@ -72,6 +72,11 @@ fn renamed(lab: &Lab, by: &str) {
         lab.try_up(&pair.a, by, &policy, &[]).exits(2).says("managed already");
     }
     lab.down(&pair.a, by);
+    // The kernel tells once a second at most that the carrier is back.
+    let settled = std::time::Instant::now() + std::time::Duration::from_secs(3);
+    while pair.a.state("renamed").contains("NO-CARRIER") && std::time::Instant::now() < settled {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
     assert_eq!(pair.a.state("renamed"), before, "after `down {by}`");
     passes(&pair);
 }

@@ -1,8 +1,8 @@
 //! Token buckets never let more through than they may.
 
 use crate::{
-    laws,
-    traces::{self, Case, Rate},
+    cases::{Case, Rate},
+    laws, traces,
     world::{CLASSES, Event, run},
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};

@@ -1,8 +1,8 @@
 //! Nothing is lost and nothing is made: what comes in leaves, is dropped and counted, or is queued.
 
 use crate::{
-    laws,
-    traces::{self, Case},
+    cases::Case,
+    laws, traces,
     world::{CLASSES, Event, World, run},
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};

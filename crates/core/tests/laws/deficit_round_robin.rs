@@ -1,9 +1,10 @@
 //! Deficit round robin.
 
 use crate::{
+    cases::Case,
     fairness::{Pairs, Terms, Waiting},
     laws,
-    traces::{self, Case, Greed},
+    traces::{self, Greed},
     world::{Event, World, run},
 };
 use proptest::test_runner::TestCaseResult;

@@ -1,9 +1,10 @@
 //! Earliest eligible virtual deadline first (Stoica and Abdel-Wahab, TR-95-22, 1995; with others RTSS 1996).
 
 use crate::{
+    cases::Case,
     fairness::Waiting,
     laws,
-    traces::{self, Case, Greed},
+    traces::{self, Greed},
     world::{CLASSES, Event, World, members, run},
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};
@@ -15,10 +16,11 @@ const KIND: [u32; 1] = [abi::SL_EEVDF];
 laws! {
     serves_the_earliest_eligible_deadline: traces::of(KIND).policing().worn().changes();
     lags_are_bounded: traces::of(KIND).worn().absent().greedy(Greed::All);
+    guarantees_keep_nobody_waiting: traces::of(KIND).guarantees().greedy(Greed::All);
     keeps_up_with_the_fluid: traces::of(KIND).greedy(Greed::All);
     nobody_starves: traces::of(KIND).greedy(Greed::All);
     visitors_take_no_more_than_their_share: traces::of(KIND).lulls().greedy(Greed::Others);
-    lags_sum_to_zero: traces::of(KIND).ceilings().policing().worn().changes().greedy(Greed::Some);
+    lags_sum_to_zero: traces::of(KIND).ceilings().guarantees().policing().worn().changes().greedy(Greed::Some);
     lag_outlives_absence: traces::of(KIND).worn().greedy(Greed::Some);
 }
 
@@ -34,8 +36,8 @@ fn lag(world: &World, class: usize) -> i128 {
 
 /// The definition: of the classes that stand at V or before it, that with the earliest deadline is served. If rounding
 /// leaves nobody there, it is the first, and V is short of it by less than a byte for each weight. The deadline of a class
-/// is where it will stand after its request, of its quantum or its longest packet at most; it does not move until another
-/// packet might not fit.
+/// is where it will stand after its request, which is of its quantum, or of its next packet if that is longer; it does not
+/// move until another packet might not fit.
 fn serves_the_earliest_eligible_deadline(core: &'static Core, case: &Case) -> TestCaseResult {
     let longest = case.longest();
     // Ready classes, before the core is asked: how far each is before V, and its deadline, seen from V.
@@ -54,6 +56,11 @@ fn serves_the_earliest_eligible_deadline(core: &'static Core, case: &Case) -> Te
                 prop_assert!((1..=most.into()).contains(&left), "the request of class {class} has {left} bytes left");
                 let class_now = &state.classes[class];
                 let (deadline, stint) = requests[class];
+                if (deadline, stint) != (class_now.virtual_deadline, world.stints[class]) {
+                    let next = world.queues[class][0].len;
+                    let request = u64::from(world.policy.classes[class].quantum.max(next));
+                    prop_assert_eq!(left, request, "the new request of class {}", class);
+                }
                 if stint == world.stints[class] && deadline != class_now.virtual_deadline {
                     let left = deadline.wrapping_sub(class_now.virtual_start) as i64;
                     let packet = (u64::from(longest[class]) * world.virtual_cost(class)) as i64;
@@ -96,25 +103,46 @@ fn most_lag(world: &World, longest: &[u32], class: usize) -> u32 {
     world.policy.classes[class].quantum.max(*most)
 }
 
-/// Theorem 1: while the same classes stay ready, the lag of class i is above -l_i and below max(q_i, l), where l_i is its
-/// longest packet, q_i its quantum (the length of its requests) and l the longest packet of all. (There the time slice
-/// is q, and a request may end early, so it is -r_max < lag < max(r_max, q). Here a class is looked at for each packet.)
-fn lags_are_bounded(core: &'static Core, case: &Case) -> TestCaseResult {
+/// While all classes that always have packets are ready, the lag of each is between these bounds, in bytes.
+fn lags_are_within(
+    core: &'static Core,
+    case: &Case,
+    bounds: impl Fn(&World, &[u32], usize) -> (i128, i128),
+) -> TestCaseResult {
     let (longest, everybody) = (case.longest(), case.greedy.len());
     let mut over = false;
     run(core, case, |world, event| {
-        // The theorem is about times at which all of them are ready, from the beginning, when nobody is owed anything.
+        // From the beginning, when nobody is owed anything.
         over |= matches!(event, Event::Sent(_)) && world.ready().count() < everybody;
         if over || !matches!(event, Event::Asking | Event::Sent(_)) {
             return Ok(());
         }
         for class in world.ready() {
-            let (least, most) = (-i128::from(longest[class]), i128::from(most_lag(world, &longest, class)));
+            let (least, most) = bounds(world, &longest, class);
             let lag = lag(world, class);
             prop_assert!(lag > (least - 1) * BYTE, "lag of class {class}: {} bytes, not above {least}", lag / BYTE);
             prop_assert!(lag < (most + 1) * BYTE, "lag of class {class}: {} bytes, not below {most}", lag / BYTE);
         }
         Ok(())
+    })
+}
+
+/// Theorem 1: while the same classes stay ready, the lag of class i is above -l_i and below max(q_i, l), where l_i is its
+/// longest packet, q_i its quantum (the length of its requests) and l the longest packet of all. (There the time slice
+/// is q, and a request may end early, so it is -r_max < lag < max(r_max, q). Here a class is looked at for each packet.)
+fn lags_are_bounded(core: &'static Core, case: &Case) -> TestCaseResult {
+    lags_are_within(core, case, |world, longest, class| {
+        (-i128::from(longest[class]), i128::from(most_lag(world, longest, class)))
+    })
+}
+
+/// A guarantee takes a class at most two packets ahead, however long it serves it: lag_i > -2 l_i. The lags sum to zero, so
+/// that all that the others are owed together is less than the sum of 2 l_j, and each of them less than that + max(q_i, l):
+/// a class that comes then waits for so much.
+fn guarantees_keep_nobody_waiting(core: &'static Core, case: &Case) -> TestCaseResult {
+    lags_are_within(core, case, |world, longest, class| {
+        let ahead: i128 = longest.iter().map(|&len| 2 * i128::from(len)).sum();
+        (-2 * i128::from(longest[class]), ahead + i128::from(most_lag(world, longest, class)))
     })
 }
 

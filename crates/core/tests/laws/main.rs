@@ -6,6 +6,7 @@
 
 mod buckets;
 mod builds;
+mod cases;
 mod conservation;
 mod deficit_round_robin;
 mod eevdf;
@@ -22,6 +23,7 @@ mod weighted_fair_queuing;
 mod work;
 mod world;
 
+use cases::Case;
 use proptest::{
     strategy::BoxedStrategy,
     test_runner::{Config, RngAlgorithm, RngSeed, TestCaseResult, TestError, TestRng, TestRunner},
@@ -32,7 +34,6 @@ use std::{
     env,
     hash::{BuildHasher, RandomState},
 };
-use traces::Case;
 
 /// What must hold of every case.
 #[derive(Clone, Copy)]

@@ -166,6 +166,15 @@ mutants! {
     the_start_of_who_stays_is_not_renewed breaks "weighted_fair_queuing::serves_the_smallest_start":
         "weighted_fair_queuing.h",
         "\telse\n\t\twfq_place(s, c);" => "";
+    a_busy_period_never_ends breaks "weighted_fair_queuing::packets_leave_by_their_expected_arrival":
+        "weighted_fair_queuing.h",
+        "virtual_begin(s, now_ns);" => ";";
+    a_busy_period_ends_while_the_link_is_busy breaks "weighted_fair_queuing::packets_leave_by_their_expected_arrival":
+        "virtual_time.h",
+        "if (s->link.tat_ns <= now_ns)" => "";
+    the_greatest_end_is_the_last breaks "weighted_fair_queuing::packets_leave_by_their_expected_arrival":
+        "virtual_time.h",
+        "if (virtual_before(s->virtual_end, end))" => "";
     nobody_pays_for_long_packets breaks "weighted_fair_queuing::keeps_up_with_the_fluid":
         "virtual_time.h",
         "k->virtual_start += bytes * k->virtual_cost;" => "k->virtual_start += 1000 * k->virtual_cost;";
@@ -183,6 +192,12 @@ mutants! {
     the_latest_deadline_goes_first breaks "eevdf::nobody_starves":
         "eevdf.h",
         "tournament_put(&s->deadlines, c, k->virtual_deadline);" => "tournament_put(&s->deadlines, c, 0 - k->virtual_deadline);";
+    requests_are_of_the_next_packet breaks "eevdf::serves_the_earliest_eligible_deadline":
+        "eevdf.h",
+        "sl_max(next, k->quantum_bytes) * k->virtual_cost" => "next * k->virtual_cost";
+    guarantees_are_charged_without_end breaks "eevdf::guarantees_keep_nobody_waiting":
+        "eevdf.h",
+        "if (!is_alone(s->ready) && virtual_before(s->virtual_time + bytes" => "if (0 && virtual_before(s->virtual_time + bytes";
     virtual_time_runs_at_half_its_speed breaks "eevdf::keeps_up_with_the_fluid":
         "eevdf.h",
         "s->virtual_time += sum / weights;" => "s->virtual_time += sum / weights / 2;";
@@ -243,7 +258,10 @@ mutants! {
         "k->virtual_start = rank + q->len_bytes * k->virtual_cost;" => "k->virtual_start = rank;";
     heavy_classes_are_forgiven breaks "pifo::heavy_classes_move_on":
         "ranks.h",
-        "u64 rank = virtual_resume(" => "u64 rank = k->weight > 1000 ? s->virtual_time : virtual_resume(";
+        "rank = virtual_resume(" => "rank = k->weight > 1000 ? s->virtual_time : virtual_resume(";
+    a_busy_period_never_ends_for_ranks breaks "pifo::is_a_stable_priority_queue":
+        "ranks.h",
+        "virtual_begin(s, q->arrived_ns);" => ";";
     sending_takes_no_time breaks "pifo::leaves_by_rank":
         "ranks.h",
         "- (q->wire_bytes * s->link.cost >> 20)" => "";

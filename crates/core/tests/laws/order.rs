@@ -1,8 +1,8 @@
 //! Order within a class.
 
 use crate::{
-    laws,
-    traces::{self, Case},
+    cases::Case,
+    laws, traces,
     world::{CLASSES, Event, run},
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};

@@ -1,10 +1,11 @@
 //! PIFO (Sivaraman et al., SIGCOMM 2016), and its rank functions.
 
 use crate::{
+    cases::{Arrival, Case, ClassPolicy, Phase, Policy, Rate},
     laws,
     order::MONOTONIC,
     priority_queue::{PriorityQueue, Ranked, is_aside},
-    traces::{self, Arrival, Case, ClassPolicy, Phase, Policy, Rate},
+    traces,
     world::{CLASSES, Event, Packet, World, run},
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};

@@ -2,7 +2,7 @@
 //! definitions.
 
 use crate::{
-    traces::Policy,
+    cases::Policy,
     world::{CLASSES, Packet, World},
 };
 use sluice_abi as abi;
@@ -29,6 +29,8 @@ pub struct PriorityQueue {
     standing: [u64; CLASSES],
     attained: [u64; CLASSES],
     ends: [u64; CLASSES],
+    /// The greatest of all ends, so far.
+    end: u64,
     virtual_time: u64,
     /// Whether no rank of those queued has been moved to keep it within the ring.
     pub fits: bool,
@@ -54,6 +56,7 @@ impl PriorityQueue {
             standing: [0; CLASSES],
             attained: [0; CLASSES],
             ends,
+            end: state.virtual_end,
             virtual_time: state.virtual_time,
             fits: true,
             determined: true,
@@ -75,6 +78,10 @@ impl PriorityQueue {
                 (self.attained[class] - len).min(most)
             }
             abi::SL_RANK_START_TIME_FAIR => {
+                // A busy period has ended: nobody waits, and the link has sent everything.
+                if self.ranked.is_empty() && world.link.full(packet.arrived_ns) {
+                    self.virtual_time = self.end;
+                }
                 let end = self.ends[class];
                 let (ahead, queued) = (end.wrapping_sub(self.virtual_time) as i64, self.standing[class] > 0);
                 // A class that has nothing queued starts now, unless its last packet ends later: by a packet at most,
@@ -84,6 +91,9 @@ impl PriorityQueue {
                 let most = (world.virtual_cost(class) << 20) + (1 << policy.rank_shift);
                 self.determined &= if queued { ahead >= 0 } else { ahead <= most as i64 };
                 self.ends[class] = start.wrapping_add(len * world.virtual_cost(class));
+                if (self.ends[class].wrapping_sub(self.end) as i64) > 0 {
+                    self.end = self.ends[class];
+                }
                 start
             }
             abi::SL_RANK_SLACK => {
@@ -132,7 +142,9 @@ impl PriorityQueue {
     pub fn take(&mut self, ranked: Ranked, empty: bool) {
         self.ranked.retain(|_, other| other.number != ranked.number);
         self.standing[ranked.class] -= 1;
-        self.virtual_time = ranked.bucket;
+        if (ranked.bucket.wrapping_sub(self.virtual_time) as i64) > 0 {
+            self.virtual_time = ranked.bucket;
+        }
         if empty {
             self.attained[ranked.class] = 0;
         }
@@ -148,6 +160,7 @@ impl PriorityQueue {
         self.standing = [0; CLASSES];
         self.attained = [0; CLASSES];
         self.ends = [0; CLASSES];
+        self.end = 0;
         self.virtual_time = 0;
         (self.fits, self.determined) = (true, true);
     }

@@ -1,8 +1,9 @@
 //! Round robin.
 
 use crate::{
+    cases::Case,
     laws,
-    traces::{self, Case, Greed},
+    traces::{self, Greed},
     world::{CLASSES, Event, members, run},
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};

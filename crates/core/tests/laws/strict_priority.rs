@@ -1,10 +1,11 @@
 //! Strict priority.
 
 use crate::{
+    cases::Case,
     deficit_round_robin::{RoundFairness, waits_at_most},
     fairness::Waiting,
     laws,
-    traces::{self, Case, Greed},
+    traces::{self, Greed},
     world::{Event, run, set},
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};

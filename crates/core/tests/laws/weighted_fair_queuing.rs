@@ -1,10 +1,11 @@
 //! Weighted fair queueing by virtual start times: start-time fair queueing (Goyal, Vin and Cheng, IEEE/ACM ToN 1997).
 
 use crate::{
+    cases::Case,
     fairness::{Pairs, Terms, Waiting},
     gps::Gps,
     laws,
-    traces::{self, Case, Greed},
+    traces::{self, Greed},
     world::{CLASSES, Event, World, members, run},
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};
@@ -135,12 +136,7 @@ fn packets_leave_by_their_expected_arrival(core: &'static Core, case: &Case) -> 
     let mut next = [0.0f64; CLASSES];
     // The link counts whole ns: a packet's time, and the wait before it, may each be up to one longer.
     let mut rounding = 1.0;
-    // Virtual time stands while nobody has packets, which the theorem does not allow for: it is about one busy period.
-    let mut over = false;
     run(core, case, |world, event| {
-        if over {
-            return Ok(());
-        }
         match event {
             Event::Arrived(packet, Ok(())) => {
                 let class = packet.class;
@@ -152,7 +148,6 @@ fn packets_leave_by_their_expected_arrival(core: &'static Core, case: &Case) -> 
             Event::Sent(packet) => {
                 let others = all - u64::from(longest[packet.class]);
                 rounding += 2.0;
-                over = world.queues.iter().all(|queue| queue.is_empty());
                 let departs = world.now - case.start_ns + link.time_ns(packet.len.into());
                 let expected = expected[packet.class].pop_front().expect("it has arrived");
                 let bound = expected + link.time_ns(others + u64::from(packet.len)) as f64;

@@ -1,8 +1,9 @@
 //! Work conservation: time on the link is not wasted.
 
 use crate::{
+    cases::Case,
     laws,
-    traces::{self, Case, Greed},
+    traces::{self, Greed},
     world::{CLASSES, Event, run, set},
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};

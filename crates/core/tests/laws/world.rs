@@ -1,7 +1,7 @@
 //! The rest of the world around a scheduler: arrivals, a device that asks for packets, and a model of what the core is
 //! to know: who has packets, and who has tokens. It checks no law; it tells an observer what happens.
 
-use crate::traces::{Case, Change, Greedy, Policy, Rate};
+use crate::cases::{Case, Change, Greedy, Policy, Rate};
 use proptest::{prelude::*, test_runner::TestCaseResult};
 use sluice_abi as abi;
 use sluice_core::{Core, Scheduler, Verdict};
@@ -54,6 +54,11 @@ impl Tokens {
 
     pub fn open(&self, now_ns: u64) -> bool {
         self.opens_ns() <= now_ns
+    }
+
+    /// Whether nothing is owed.
+    pub fn full(&self, now_ns: u64) -> bool {
+        self.full_ns <= now_ns
     }
 
     fn charge(&mut self, bytes: u32, now_ns: u64) {

@@ -1,7 +1,7 @@
 //! The keys of one class, published and native.
 
-use super::discipline;
 use super::object::{Field, Object, Reader};
+use super::{ceiling, discipline};
 use crate::bytes::Bytes;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::dscp;
@@ -30,6 +30,9 @@ pub(super) const KEYS: &[&str] = &[
     "limit",
     "police",
     "shape",
+    "flow_ceil",
+    "flow_burst",
+    "shared_ceil",
     "dscp",
     "mark",
 ];
@@ -67,6 +70,8 @@ pub(super) fn read(reader: &mut Reader, field: &Field, discipline: Option<(Sched
     class.burst = burst(reader, &object);
     class.limit = object.get("limit").and_then(|field| limit(reader, field));
     class.exceed = exceed(reader, &object);
+    class.flow_ceil = ceiling::read(reader, &object, "flow_ceil", "flow_burst");
+    class.shared_ceil = object.get("shared_ceil").and_then(|field| ceiling::shared(reader, field));
     if let Some(field) = object.get("dscp") {
         let values = reader.list(field, "list DSCP names or values, as in [\"ef\", 40]");
         class.dscp = values.iter().filter_map(|value| self::dscp(reader, value)).collect();

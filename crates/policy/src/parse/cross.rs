@@ -7,7 +7,7 @@ use crate::diagnostic::{Diagnostic, Kind};
 use crate::dscp;
 use crate::policy::{Class, ClassFrom, ClassId, MAX_CLASSES, MAX_RULES, Mode, Rule};
 use crate::source::Span;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
 /// How many classes and rules the file lists, readable or not.
@@ -101,12 +101,15 @@ fn check_unique_classes(reader: &mut Reader, classes: &[Placed<Class>]) {
 }
 
 fn check_unique_priorities(reader: &mut Reader, rules: &[Placed<Rule>]) {
+    let free = free_above(rules);
     duplicates(
         rules,
         |rule| rule.priority,
         |first, second, rule| {
-            let free = (rule.priority..).find(|number| rules.iter().all(|(_, other)| other.priority != *number));
-            let help = free.map_or(String::new(), |free| format!("; the next free number is {free}"));
+            let help = match free.get(&rule.priority) {
+                Some(Some(free)) => format!("; the next free number is {free}"),
+                _ => String::new(),
+            };
             let title = format!("two rules have the priority {}", rule.priority);
             let finding = Diagnostic::error(Kind::DuplicatePriority, title)
                 .at(span(reader, "rules", second, "priority"), "the second rule")
@@ -115,6 +118,18 @@ fn check_unique_priorities(reader: &mut Reader, rules: &[Placed<Rule>]) {
             reader.report(finding);
         },
     );
+}
+
+/// For each priority the next number that no rule has, if there is one.
+fn free_above(rules: &[Placed<Rule>]) -> HashMap<u32, Option<u32>> {
+    let taken: BTreeSet<u32> = rules.iter().map(|(_, rule)| rule.priority).collect();
+    let mut free: HashMap<u32, Option<u32>> = HashMap::new();
+    for &number in taken.iter().rev() {
+        let next = number.checked_add(1);
+        let above = next.and_then(|next| free.get(&next).copied().unwrap_or(Some(next)));
+        free.insert(number, above);
+    }
+    free
 }
 
 fn check_named_classes(

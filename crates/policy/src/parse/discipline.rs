@@ -4,6 +4,7 @@ use super::object::{Field, Object, Reader};
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::rank::Rank;
 use crate::scheduler::Scheduler;
+use crate::shown::shown;
 use crate::suggest;
 
 /// Reads the discipline; None if either key cannot be read.
@@ -65,7 +66,7 @@ fn scheduler_suggestion(text: &str) -> Option<String> {
 }
 
 fn report_unknown(reader: &mut Reader, field: &Field, text: &str, near: Option<String>, known: &[&str]) {
-    let mut finding = Diagnostic::error(Kind::UnknownValue, format!("there is no {} \"{text}\"", field.key))
+    let mut finding = Diagnostic::error(Kind::UnknownValue, format!("there is no {} \"{}\"", field.key, shown(text)))
         .at(field.span(), "not known");
     if let Some(near) = near {
         finding = finding.help(format!("did you mean {near}?"));

@@ -5,6 +5,7 @@ use crate::bytes::Bytes;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::quantity::UnitError;
 use crate::rate::Rate;
+use crate::shown::shown;
 use crate::source::Span;
 use crate::suggest;
 use crate::time;
@@ -174,7 +175,7 @@ impl Reader {
         };
         if !range.contains(&number) {
             let (low, high) = (range.start(), range.end());
-            let title = format!("\"{}\" must be between {low} and {high}, not {}", field.key, literal.value);
+            let title = format!("\"{}\" must be between {low} and {high}, not {}", field.key, shown(literal.value));
             self.report(Diagnostic::error(Kind::OutOfRange, title).at(field.span(), "out of range").help(meaning));
             return None;
         }
@@ -209,7 +210,7 @@ impl Reader {
     }
 
     pub fn unknown_value(&mut self, field: &Field, text: &str, known: &[&str]) {
-        let title = format!("\"{}\" cannot be \"{text}\"", field.key);
+        let title = format!("\"{}\" cannot be \"{}\"", field.key, shown(text));
         let mut finding = Diagnostic::error(Kind::UnknownValue, title).at(field.span(), "not known");
         if let Some(near) = suggest::nearest(text, known) {
             finding = finding.help(format!("did you mean \"{near}\"?"));
@@ -219,7 +220,13 @@ impl Reader {
 
     pub fn quantity<T>(&mut self, field: &Field, read: Result<T, UnitError>) -> Option<T> {
         read.map_err(|error| {
-            let title = format!("\"{}\": {}", field.key, error.cause);
+            let cause = match field.value {
+                Value::StringLit(text) if shown(&text.value) != text.value => {
+                    format!("\"{}\" cannot be read", shown(&text.value))
+                }
+                _ => error.cause,
+            };
+            let title = format!("\"{}\": {cause}", field.key);
             self.report(Diagnostic::error(Kind::Quantity, title).at(field.span(), "cannot be used").help(error.cure));
         })
         .ok()
@@ -285,6 +292,34 @@ impl Reader {
         None
     }
 
+    /// The values of an object whose keys are names; each goes by its own.
+    pub fn entries<'t>(&mut self, field: &Field<'t>, cure: &str) -> Vec<Field<'t>> {
+        let Value::Object(object) = field.value else {
+            self.wrong_type(field, "an object", cure);
+            return Vec::new();
+        };
+        let mut first: HashMap<&str, Span> = HashMap::new();
+        let mut entries = Vec::new();
+        for property in &object.properties {
+            let key = property.name.as_str();
+            let range = property.name.range();
+            let key_span = range.start..range.end;
+            if let Some(earlier) = first.insert(key, key_span.clone()) {
+                let title = format!("\"{}\" has \"{}\" twice", field.key, shown(key));
+                let finding = Diagnostic::error(Kind::DuplicateKey, title)
+                    .at(key_span, "the second time")
+                    .at(earlier, "the first time")
+                    .help("give each a name of its own, or make them one");
+                self.report(finding);
+                continue;
+            }
+            let path = format!("{}/{key}", field.path);
+            self.spans.insert(path.clone(), key_span.clone());
+            entries.push(Field { key, key_span, path, value: &property.value });
+        }
+        entries
+    }
+
     /// The elements of a list; each goes by the list's key.
     pub fn list<'t>(&mut self, field: &Field<'t>, cure: &str) -> Vec<Field<'t>> {
         let Value::Array(array) = field.value else {
@@ -302,7 +337,8 @@ impl Reader {
 }
 
 fn unknown_key(key: &str, span: Span, what: &str, keys: &[&str]) -> Diagnostic {
-    let finding = Diagnostic::error(Kind::UnknownKey, format!("{what} has no key \"{key}\"")).at(span, "unknown key");
+    let finding =
+        Diagnostic::error(Kind::UnknownKey, format!("{what} has no key \"{}\"", shown(key))).at(span, "unknown key");
     match suggest::nearest(key, keys) {
         Some(near) => finding.help(format!("did you mean \"{near}\"?")),
         None => finding.help(format!("known keys here: {}", keys.join(", "))),

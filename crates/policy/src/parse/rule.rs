@@ -2,12 +2,18 @@
 
 use super::class;
 use super::object::{Field, Object, Reader};
+use super::sets::Sets;
+use super::terms;
 use crate::diagnostic::{Diagnostic, Kind};
-use crate::policy::{ClassId, MAX_CLASSES, MAX_NAME_BYTES, Protocol, Rule};
+use crate::icmp;
+use crate::policy::{
+    ClassId, IcmpType, MAX_CLASSES, MAX_INTERFACE_BYTES, MAX_NAME_BYTES, Protocol, Rule, TcpFlags, Term, Terms,
+};
+use crate::shown::shown;
 use crate::source::Source;
-use ipnet::{IpNet, Ipv4Net};
+use crate::tcp_flags::{self, FlagsError};
+use ipnet::IpNet;
 use jsonc_parser::ast::Value;
-use std::net::{IpAddr, Ipv4Addr};
 
 /// Every key of a rule.
 pub(super) const KEYS: &[&str] = &[
@@ -15,6 +21,8 @@ pub(super) const KEYS: &[&str] = &[
     "priority",
     "src_ip",
     "dst_ip",
+    "src_port",
+    "dst_port",
     "src_port_min",
     "src_port_max",
     "dst_port_min",
@@ -22,13 +30,18 @@ pub(super) const KEYS: &[&str] = &[
     "protocol",
     "dscp",
     "vlan_id",
+    "pcp",
+    "icmp_type",
+    "tcp_flags",
+    "length_min",
+    "length_max",
+    "in_interface",
+    "mark",
     "class_id",
 ];
 
-const ADDRESS_HELP: &str = "write an address or a prefix, as \"10.0.0.0/8\", \"192.0.2.1\", \"2001:db8::/32\", or one of \"any\", \"ipv4\", \"ipv6\"";
-
 /// Reads a rule; None if it lacks its class or priority.
-pub(super) fn read(reader: &mut Reader, field: &Field, source: &Source) -> Option<Rule> {
+pub(super) fn read(reader: &mut Reader, field: &Field, source: &Source, sets: &Sets) -> Option<Rule> {
     let object = reader.object(field.value, &field.path, "a rule", KEYS)?;
     let priority = reader
         .required(&object, "priority", "give each rule a number of its own; the lowest that matches wins")
@@ -38,23 +51,31 @@ pub(super) fn read(reader: &mut Reader, field: &Field, source: &Source) -> Optio
     let class = reader
         .required(&object, "class_id", "name the class of what matches by its id")
         .and_then(|field| reader.integer(field, 0..=MAX_CLASSES as i64 - 1, "the id of a class, 0 to 63"));
-    let protocol = object.get("protocol").and_then(|field| protocol(reader, field));
+    let protocol = object.get("protocol").and_then(|field| protocol(reader, field)).unwrap_or(Protocol::Any);
     let vlan_help = "VLAN ids are 1 to 4094; leave it out to match with and without VLAN";
+    let pcp_help = "the priority of the outer VLAN tag is 0 to 7";
     let rule = Rule {
         name: object.get("name").and_then(|field| reader.name(field, MAX_NAME_BYTES)),
         priority: priority.unwrap_or(0),
-        src: object.get("src_ip").and_then(|field| prefix(reader, field)),
-        dst: object.get("dst_ip").and_then(|field| prefix(reader, field)),
-        src_ports: ports(reader, &object, "src_port_min", "src_port_max"),
-        dst_ports: ports(reader, &object, "dst_port_min", "dst_port_max"),
-        protocol: protocol.unwrap_or(Protocol::Any),
+        src: terms::addresses(reader, &object, "src_ip", sets),
+        dst: terms::addresses(reader, &object, "dst_ip", sets),
+        src_ports: ports(reader, &object, ["src_port", "src_port_min", "src_port_max"], sets),
+        dst_ports: ports(reader, &object, ["dst_port", "dst_port_min", "dst_port_max"], sets),
+        protocol,
         dscp: object.get("dscp").and_then(|field| class::dscp(reader, field)),
         vlan: object.get("vlan_id").and_then(|field| reader.integer(field, 1..=4094, vlan_help)),
+        pcp: object.get("pcp").and_then(|field| reader.integer(field, 0..=7, pcp_help)),
+        icmp: object.get("icmp_type").and_then(|field| icmp_type(reader, &object, field, protocol)),
+        tcp_flags: object.get("tcp_flags").and_then(|field| flags(reader, &object, field, protocol)),
+        length: length(reader, &object),
+        in_interface: object.get("in_interface").and_then(|field| interface(reader, field)),
+        mark: object.get("mark").and_then(|field| mark(reader, field)),
         class: ClassId(class.unwrap_or(0)),
         line: source.line_column(object.span.start).0,
     };
-    check_families(reader, &object, &rule);
+    check_families(reader, &object, &rule, sets);
     check_ports(reader, &object, &rule);
+    check_contradictions(reader, &object, &rule);
     (priority.is_some() && class.is_some()).then_some(rule)
 }
 
@@ -66,70 +87,137 @@ fn protocol(reader: &mut Reader, field: &Field) -> Option<Protocol> {
     reader.choice(field, Protocol::NAMES)
 }
 
-/// A prefix. The published format's `0.0.0.0/0` means any address, of IPv6 too (it knew no other), as does `any`;
-/// `ipv4` and `ipv6` mean any address of their family.
-fn prefix(reader: &mut Reader, field: &Field) -> Option<IpNet> {
-    let text = reader.string(field, ADDRESS_HELP)?;
-    match text.trim() {
-        "any" | "0.0.0.0/0" => return None,
-        "ipv4" => return Some(IpNet::V4(Ipv4Net::default())),
-        "ipv6" => return Some(IpNet::V6(Default::default())),
-        _ => {}
-    }
-    let (address, length) = match text.trim().split_once('/') {
-        Some((address, length)) => (address, Some(length)),
-        None => (text.trim(), None),
-    };
-    let Ok(address) = address.parse::<IpAddr>() else {
-        let title = format!("\"{}\": \"{address}\" is not an IP address", field.key);
-        let mut finding = Diagnostic::error(Kind::Address, title).at(field.span(), "not an address");
-        if address.chars().any(|c| c.is_ascii_alphabetic()) && !address.contains(':') {
-            finding = finding.help("names are not looked up; a rule needs addresses");
+fn icmp_type(reader: &mut Reader, object: &Object, field: &Field, protocol: Protocol) -> Option<IcmpType> {
+    let kind = match field.value {
+        Value::StringLit(text) => {
+            let kind = icmp::by_name(&text.value);
+            if kind.is_none() {
+                reader.unknown_value(field, &text.value, &icmp::names().collect::<Vec<_>>());
+            }
+            kind?
         }
-        reader.report(finding.help(ADDRESS_HELP));
-        return None;
-    };
-    let Some(length) = length else { return Some(IpNet::from(address)) };
-    let max = if address.is_ipv4() { 32 } else { 128 };
-    let bad_length = |cure: String| {
-        let title = format!("\"{}\": \"/{length}\" is not a prefix length", field.key);
-        Diagnostic::error(Kind::Address, title).at(field.span(), "the part after the slash").help(cure)
-    };
-    let bits = match length.parse::<u8>() {
-        Ok(bits) if bits <= max => bits,
+        Value::NumberLit(_) => icmp::by_number(reader.integer(field, 0..=255, "ICMP types are 0 to 255, or a name")?),
         _ => {
-            let family = if address.is_ipv4() { "IPv4" } else { "IPv6" };
-            let cure = mask_length(address, length)
-                .map_or(format!("a prefix of {family} has 0 to {max} bits"), |bits| {
-                    format!("write \"{address}/{bits}\"")
-                });
-            reader.report(bad_length(cure));
+            reader.wrong_type(field, "a name or a number", "write an ICMP type, as \"echo-request\" or 8");
             return None;
         }
     };
-    let net = IpNet::new(address, bits).ok()?;
-    if net.addr() != net.network() {
-        let host_bits = format!("\"{}\": {net} has bits set beyond its {bits} bits", field.key);
-        let finding = Diagnostic::error(Kind::HostBits, host_bits)
-            .at(field.span(), "neither a network nor a host")
-            .help(format!("write \"{}\" for the network, or \"{address}\" for the one host", net.trunc()));
+    let own = icmp::within(kind, protocol);
+    if own.is_none() {
+        let (what, cure) = match icmp::has_types(protocol) {
+            true => ("packets of this type", "write `\"protocol\": \"icmp\"`, which is ICMP and ICMPv6"),
+            false => ("ICMP types", "remove it, or write `\"protocol\": \"icmp\"`"),
+        };
+        wrong_protocol(reader, object, field, protocol, what, cure);
+    }
+    own
+}
+
+fn flags(reader: &mut Reader, object: &Object, field: &Field, protocol: Protocol) -> Option<TcpFlags> {
+    let text = reader.string(field, "write flags between commas, as \"syn,!ack\": set, and with ! not set")?;
+    if !matches!(protocol, Protocol::Any | Protocol::Tcp) {
+        wrong_protocol(reader, object, field, protocol, "TCP flags", "remove them, or write `\"protocol\": \"tcp\"`");
+        return None;
+    }
+    let (title, cure) = match tcp_flags::read(text) {
+        Ok(flags) => return Some(flags),
+        Err(FlagsError::Unknown(name)) => {
+            reader.unknown_value(field, name, &tcp_flags::NAMES);
+            return None;
+        }
+        Err(FlagsError::Empty) => {
+            ("\"tcp_flags\" names no flag".to_string(), "write flags between commas, as \"syn,!ack\", or remove it")
+        }
+        Err(FlagsError::Contradiction(flag)) => {
+            (format!("\"tcp_flags\" asks for {flag} set and not set"), "keep one of the two")
+        }
+    };
+    reader.report(Diagnostic::error(Kind::TcpFlags, title).at(field.span(), "matches nothing").help(cure));
+    None
+}
+
+fn wrong_protocol(reader: &mut Reader, object: &Object, field: &Field, protocol: Protocol, what: &str, cure: &str) {
+    let title = format!("a rule asks for {what}, but {} has none", protocol_name(protocol));
+    let finding = Diagnostic::error(Kind::WrongProtocol, title)
+        .at(field.key_span.clone(), "asks for it")
+        .at(object.get("protocol").map(|field| field.span()), "has none")
+        .help(cure);
+    reader.report(finding);
+}
+
+fn protocol_name(protocol: Protocol) -> String {
+    match protocol {
+        Protocol::Number(number) => format!("protocol {number}"),
+        named => named.to_string(),
+    }
+}
+
+/// Least and greatest length; either may be left out.
+fn length(reader: &mut Reader, object: &Object) -> Option<(u16, u16)> {
+    let meaning = "bytes of the packet from its IP header on, 0 to 65535";
+    let mut end = |key| {
+        let field = object.get(key)?;
+        Some((field.span(), reader.integer::<u16>(field, 0..=65_535, meaning)?))
+    };
+    let (min, max) = (end("length_min"), end("length_max"));
+    let value = |end: &Option<(_, u16)>| end.as_ref().map(|&(_, value)| value);
+    if let (Some((min_span, min)), Some((max_span, max))) = (&min, &max) {
+        if min > max {
+            let title = format!("\"length_min\" {min} is above \"length_max\" {max}, so no packet matches");
+            let finding = Diagnostic::error(Kind::LengthRange, title)
+                .at(max_span.clone(), "the greatest length")
+                .at(min_span.clone(), "the least length")
+                .help("swap them");
+            reader.report(finding);
+        }
+    }
+    (min.is_some() || max.is_some()).then(|| (value(&min).unwrap_or(0), value(&max).unwrap_or(u16::MAX)))
+}
+
+/// A name that Linux takes for an interface.
+fn interface(reader: &mut Reader, field: &Field) -> Option<String> {
+    let name = reader.name(field, MAX_INTERFACE_BYTES)?;
+    let refused = |c: char| c == '/' || c == ':' || c.is_whitespace();
+    if name.contains(refused) || name == "." || name == ".." {
+        let title = format!("\"{}\": \"{name}\" cannot be the name of an interface", field.key);
+        let finding = Diagnostic::error(Kind::Name, title)
+            .at(field.span(), "not a name that Linux takes")
+            .help("write it as `ip link` shows it, as in \"eth0\"");
         reader.report(finding);
         return None;
     }
-    Some(net)
+    Some(name)
 }
 
-/// The length of a netmask that stands where a length should.
-fn mask_length(address: IpAddr, mask: &str) -> Option<u8> {
-    let mask: Ipv4Addr = mask.parse().ok()?;
-    match address {
-        IpAddr::V4(address) => Ipv4Net::with_netmask(address, mask).ok().map(|net| net.prefix_len()),
-        IpAddr::V6(_) => None,
+fn mark(reader: &mut Reader, field: &Field) -> Option<u32> {
+    let meaning = "a firewall mark is a number of 32 bits, as 7 or \"0x7\"";
+    let Value::StringLit(text) = field.value else {
+        return reader.integer(field, 0..=i64::from(u32::MAX), meaning);
+    };
+    let digits = text.value.trim().strip_prefix("0x").or_else(|| text.value.trim().strip_prefix("0X"));
+    let value =
+        digits.filter(|digits| !digits.starts_with('+')).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+    if value.is_none() {
+        let title = format!("\"{}\": \"{}\" is not a firewall mark", field.key, shown(&text.value));
+        reader.report(Diagnostic::error(Kind::OutOfRange, title).at(field.span(), "cannot be used").help(meaning));
     }
+    value
+}
+
+/// The ports of one side, in the form that takes lists or in the published one.
+fn ports(reader: &mut Reader, object: &Object, [key, min_key, max_key]: [&str; 3], sets: &Sets) -> Terms<(u16, u16)> {
+    for other in [min_key, max_key] {
+        let cure = "keep one of the two forms";
+        reader.exclude(object, key, other, "the same ports in the published form", cure);
+    }
+    if object.get(key).is_some() {
+        return terms::ports(reader, object, key, sets);
+    }
+    port_range(reader, object, min_key, max_key).map(Term::Is).into_iter().collect()
 }
 
 /// A range of ports; 0 for both, or neither key, is any port, and only the first is that one port.
-fn ports(reader: &mut Reader, object: &Object, min_key: &str, max_key: &str) -> Option<(u16, u16)> {
+fn port_range(reader: &mut Reader, object: &Object, min_key: &str, max_key: &str) -> Option<(u16, u16)> {
     let meaning = "a port is 0 to 65535; 0 for both ends is any port";
     let min_field = object.get(min_key);
     let max_field = object.get(max_key);
@@ -166,32 +254,65 @@ fn ports(reader: &mut Reader, object: &Object, min_key: &str, max_key: &str) -> 
     }
 }
 
-fn check_families(reader: &mut Reader, object: &Object, rule: &Rule) {
-    let (Some(src), Some(dst)) = (rule.src, rule.dst) else { return };
-    if src.addr().is_ipv4() != dst.addr().is_ipv4() {
-        let family = |net: IpNet| if net.addr().is_ipv4() { "IPv4" } else { "IPv6" };
-        let title = format!("a rule goes from {} to {}, so no packet matches", family(src), family(dst));
+/// Whether some packet's addresses can be both.
+fn check_families(reader: &mut Reader, object: &Object, rule: &Rule, sets: &Sets) {
+    let (Some(src), Some(dst)) = (family(&rule.src, sets), family(&rule.dst, sets)) else { return };
+    if src != dst {
+        let title = format!("a rule goes from {src} to {dst}, so no packet matches");
         let finding = Diagnostic::error(Kind::AddressFamily, title)
-            .at(object.get("dst_ip").map(|field| field.span()), family(dst))
-            .at(object.get("src_ip").map(|field| field.span()), family(src))
+            .at(object.get("dst_ip").map(|field| field.span()), dst)
+            .at(object.get("src_ip").map(|field| field.span()), src)
             .help("use one family; write a second rule for the other");
         reader.report(finding);
     }
 }
 
+/// The family of all of the addresses; None if there are both, or none that can be read.
+fn family(terms: &Terms<IpNet>, sets: &Sets) -> Option<&'static str> {
+    let nets = terms.iter().flat_map(|term| match term {
+        Term::Is(net) => std::slice::from_ref(net),
+        Term::In(set) => sets.addresses.get(set).map_or(&[][..], Vec::as_slice),
+    });
+    let mut families = nets.map(|net| if net.addr().is_ipv4() { "IPv4" } else { "IPv6" });
+    let first = families.next()?;
+    families.all(|family| family == first).then_some(first)
+}
+
+fn asks_ports(rule: &Rule) -> bool {
+    !rule.src_ports.is_empty() || !rule.dst_ports.is_empty()
+}
+
+/// Where a rule first asks for ports.
+fn ports_key<'o, 't>(object: &'o Object<'t>) -> Option<&'o Field<'t>> {
+    ["src_port", "src_port_min", "dst_port", "dst_port_min"].iter().find_map(|key| object.get(key))
+}
+
 fn check_ports(reader: &mut Reader, object: &Object, rule: &Rule) {
-    if rule.protocol.can_have_ports() || (rule.src_ports.is_none() && rule.dst_ports.is_none()) {
+    if rule.protocol.can_have_ports() || !asks_ports(rule) {
         return;
     }
-    let key = if rule.src_ports.is_some() { "src_port_min" } else { "dst_port_min" };
-    let protocol = match rule.protocol {
-        Protocol::Number(number) => format!("protocol {number}"),
-        _ => "icmp".into(),
-    };
-    let finding =
-        Diagnostic::error(Kind::PortsWithoutProtocol, format!("a rule asks for ports, but {protocol} has none"))
-            .at(object.get(key).map(|field| field.key_span.clone()), "ports")
-            .at(object.get("protocol").map(|field| field.span()), "has no ports")
-            .help("remove the ports, or write \"tcp\", \"udp\" or \"any\" (every protocol that has ports)");
+    let title = format!("a rule asks for ports, but {} has none", protocol_name(rule.protocol));
+    let finding = Diagnostic::error(Kind::PortsWithoutProtocol, title)
+        .at(ports_key(object).map(|field| field.key_span.clone()), "ports")
+        .at(object.get("protocol").map(|field| field.span()), "has no ports")
+        .help("remove the ports, or write \"tcp\", \"udp\" or \"any\" (every protocol that has ports)");
     reader.report(finding);
+}
+
+/// What no packet has at once, whatever its protocol; what the protocol forbids has been said.
+fn check_contradictions(reader: &mut Reader, object: &Object, rule: &Rule) {
+    let (Some(_), Some(icmp)) = (rule.icmp, object.get("icmp_type")) else { return };
+    let other = match object.get("tcp_flags") {
+        Some(field) if rule.tcp_flags.is_some() => Some((field, "TCP flags")),
+        _ if rule.protocol == Protocol::Any && asks_ports(rule) => ports_key(object).map(|field| (field, "ports")),
+        _ => None,
+    };
+    if let Some((field, what)) = other {
+        let title = format!("a rule asks for an ICMP type and for {what}, so no packet matches");
+        let finding = Diagnostic::error(Kind::WrongProtocol, title)
+            .at(icmp.key_span.clone(), "only ICMP has types")
+            .at(field.key_span.clone(), format!("ICMP has no {what}"))
+            .help("keep one of them, and write a second rule for the other");
+        reader.report(finding);
+    }
 }

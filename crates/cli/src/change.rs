@@ -1,0 +1,108 @@
+//! `sluice apply`, `rollback` and `confirm`.
+
+use crate::args::{Apply, Change, Confirm, Rollback};
+use crate::check::{print_remarks, rate};
+use crate::failure::Failure;
+use crate::live::report;
+use crate::terminal;
+use serde_json::json;
+use sluice_kernel::confirm::time;
+use sluice_kernel::history::What;
+use sluice_kernel::{RateWish, Request};
+use sluice_policy::Difference;
+
+/// More changes than this are only counted after they are done.
+const MOST_LINES: usize = 12;
+
+pub fn apply(args: &Apply, color: bool) -> Result<(), Failure> {
+    sluice_kernel::require_root()?;
+    let link_rate = args.rate.as_deref().map(|text| rate("--rate", text)).transpose()?;
+    // A wrong option is told before a wrong policy.
+    let wished = wished(&args.change)?;
+    let (source, policy) = sluice_policy::load(&args.policy)?;
+    let request = Request {
+        interface: args.interface.clone(),
+        policy,
+        source: source.name().to_owned(),
+        rate: link_rate.map_or(RateWish::AsBefore, |rate| RateWish::Set(Some(rate))),
+        confirm: wished,
+        message: args.change.message.clone(),
+        what: What::Apply,
+        repeats: None,
+    };
+    perform(&request, &args.change, "has a new policy", color)
+}
+
+pub fn rollback(args: &Rollback, color: bool) -> Result<(), Failure> {
+    let confirm = wished(&args.change)?;
+    let (request, entry) = sluice_kernel::rollback(&args.interface, args.number)?;
+    let request = Request { confirm, message: args.change.message.clone(), ..request };
+    let what = format!("has the policy of entry {} again", entry.number);
+    perform(&request, &args.change, &what, color)
+}
+
+pub fn confirm(args: &Confirm) -> Result<(), Failure> {
+    let record = sluice_kernel::confirm::confirm(&args.interface)?;
+    println!("{} keeps the policy {}", record.interface, record.policy_name);
+    Ok(())
+}
+
+fn wished(change: &Change) -> Result<Option<std::time::Duration>, Failure> {
+    Ok(change.confirm.as_deref().map(time).transpose()?)
+}
+
+fn perform(request: &Request, options: &Change, what: &str, color: bool) -> Result<(), Failure> {
+    if options.dry_run {
+        return preview(request, options.json, color);
+    }
+    let done = sluice_kernel::apply(request)?;
+    print_remarks(&done.remarks, color);
+    report(&done, what);
+    if let (Some(difference), false) = (&done.difference, options.quiet) {
+        show_briefly(difference, color);
+    }
+    if let Some(unconfirmed) = &done.record.unconfirmed {
+        println!(
+            "  reverts to policy {} in {} s unless confirmed: sluice confirm {}",
+            unconfirmed.former.name, unconfirmed.time_s, done.record.interface
+        );
+    }
+    Ok(())
+}
+
+fn preview(request: &Request, as_json: bool, color: bool) -> Result<(), Failure> {
+    let preview = sluice_kernel::preview(request)?;
+    print_remarks(&preview.remarks, color);
+    if as_json {
+        let json = json!({
+            "interface": request.interface,
+            "old": preview.old,
+            "new": preview.new,
+            "changes": !preview.difference.is_empty(),
+            "difference": preview.difference,
+        });
+        println!("{json:#}");
+        return Ok(());
+    }
+    if preview.difference.is_empty() {
+        println!("{}: nothing changes", request.interface);
+        return Ok(());
+    }
+    println!("{}: policy {} -> {} would change", request.interface, preview.old, preview.new);
+    show(&preview.difference, color);
+    Ok(())
+}
+
+/// A line for each change.
+fn show(difference: &Difference, color: bool) {
+    difference.lines().iter().for_each(|line| println!("  {}", terminal::change(line, color)));
+}
+
+/// Likewise, where there are few.
+pub fn show_briefly(difference: &Difference, color: bool) {
+    if difference.lines().len() <= MOST_LINES && !difference.is_empty() {
+        show(difference, color);
+    } else {
+        println!("  {}", difference.summary());
+    }
+}

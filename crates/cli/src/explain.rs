@@ -1,0 +1,139 @@
+//! `sluice explain`: what becomes of a packet, and why.
+
+use crate::args::Explain;
+use crate::failure::Failure;
+use crate::{capture, packet, terminal};
+use sluice_kernel::explain::{self, Explanation, Fields, RuleFound};
+use sluice_kernel::probe::Beside;
+use sluice_kernel::{Record, require_root};
+use sluice_policy::words;
+use std::fmt::Write;
+
+/// `enum sl_direction`.
+const EGRESS: u32 = 0;
+const INGRESS: u32 = 1;
+
+pub fn run(args: &Explain) -> Result<(), Failure> {
+    require_root()?;
+    let beside = Beside { direction: if args.arriving { INGRESS } else { EGRESS }, ..Beside::default() };
+    let asked = match &args.pcap {
+        Some(path) => {
+            let frames = capture::frames(path, args.count)?;
+            if frames.is_empty() {
+                let what = format!("{} holds no packets", path.display());
+                return Err(Failure::input(&what, "capture some: tcpdump -i IFACE -c 10 -w FILE"));
+            }
+            frames.into_iter().map(|frame| (frame, beside)).collect()
+        }
+        None => vec![packet::frame(&args.packet, beside)?],
+    };
+    let managed = Record::find(&args.target)?.is_some();
+    let policy = if managed {
+        None
+    } else {
+        let (_, policy) = sluice_policy::load(&args.target)?;
+        let context = sluice_policy::Context::default();
+        Some(sluice_policy::resolve(&policy, &context).map_err(|found| Failure::policy(&found))?)
+    };
+    let mut answers = Vec::new();
+    for (frame, beside) in &asked {
+        answers.push(match &policy {
+            None => explain::by_interface(&args.target, frame, *beside)?,
+            Some(policy) => explain::by_policy(policy, frame, *beside)?,
+        });
+    }
+    if args.json {
+        let text = serde_json::to_string_pretty(&answers).map_err(|error| Failure::system(error.to_string()))?;
+        println!("{text}");
+        return Ok(());
+    }
+    let texts: Vec<String> = answers.iter().map(text).collect();
+    print!("{}", texts.join("\n"));
+    Ok(())
+}
+
+fn text(told: &Explanation) -> String {
+    let mut text = String::new();
+    let mut line = |what: &str, value: String| {
+        let _ = writeln!(text, "{what:<9} {value}");
+    };
+    line("packet", packet_line(told));
+    line("rule", rule_line(told));
+    line("class", format!("{} {}", told.class.id, told.class.name));
+    if let Some(flow) = &told.flow {
+        let from = if flow.remembered { "; its class comes from there" } else { "; the rules were asked all the same" };
+        line("flow", format!("known: {} packets, {} so far{from}", flow.pkts, terminal::bytes(flow.bytes)));
+    }
+    for bucket in &told.buckets {
+        let full = bucket.full_percent.map_or(String::new(), |full| {
+            if full < 0.0 { ", in debt".to_owned() } else { format!(", {:.0} % full", full.min(100.0)) }
+        });
+        line(bucket.what, format!("{}{full}", terminal::rate(bucket.rate_bps)));
+    }
+    line("verdict", told.verdict.clone());
+    text
+}
+
+fn packet_line(told: &Explanation) -> String {
+    let Fields {
+        protocol,
+        src,
+        dst,
+        src_port,
+        dst_port,
+        length_bytes,
+        dscp,
+        vlan,
+        pcp,
+        tcp_flags,
+        icmp_type,
+        fragment,
+    } = &told.fields;
+    let mut text = match protocol {
+        1 => "icmp".to_owned(),
+        6 => "tcp".to_owned(),
+        17 => "udp".to_owned(),
+        58 | 256 => "icmpv6".to_owned(),
+        257 => "arp".to_owned(),
+        258 => "not IP".to_owned(),
+        number => format!("protocol {number}"),
+    };
+    if let (Some(src), Some(dst)) = (src, dst) {
+        let end = |address: &std::net::IpAddr, port: &Option<u16>| match port {
+            Some(port) => std::net::SocketAddr::new(*address, *port).to_string(),
+            None => address.to_string(),
+        };
+        let _ = write!(text, " {} to {}", end(src, src_port), end(dst, dst_port));
+    }
+    let mut add = |what: String| {
+        let _ = write!(text, ", {what}");
+    };
+    length_bytes.iter().for_each(|length| add(format!("{length} bytes")));
+    let dscp = dscp.filter(|dscp| *dscp > 0);
+    dscp.iter()
+        .for_each(|dscp| add(format!("DSCP {}", words::dscp_name(*dscp).map_or(dscp.to_string(), str::to_owned))));
+    vlan.iter().for_each(|id| add(format!("VLAN {id}")));
+    pcp.iter().for_each(|pcp| add(format!("priority {pcp}")));
+    tcp_flags.iter().for_each(|flags| add(format!("flags {flags:#04x}")));
+    icmp_type.iter().for_each(|kind| add(format!("type {kind}")));
+    if *fragment != "whole" {
+        add(format!("{fragment} fragment"));
+    }
+    format!("{text} (parsed as {})", told.parsed)
+}
+
+fn rule_line(told: &Explanation) -> String {
+    match &told.rule {
+        RuleFound::Own { priority, name, line } => {
+            let name = name.as_ref().map_or(String::new(), |name| format!(" \"{name}\""));
+            let line = line.map_or(String::new(), |line| format!(", line {line} of the policy"));
+            format!("{priority}{name}{line}")
+        }
+        RuleFound::Builtin { name } => {
+            format!("built in: {name} goes to the most urgent class unless a rule says otherwise")
+        }
+        RuleFound::None => "none matches: the default class".to_owned(),
+        RuleFound::Unasked => "not asked: the packet says its class (schedule_only)".to_owned(),
+        RuleFound::FirstFragment => "that of the packet's first fragment".to_owned(),
+    }
+}

@@ -1,0 +1,66 @@
+//! `sluice history`: a table, JSON, or one policy.
+
+use crate::args::History;
+use crate::failure::Failure;
+use crate::terminal;
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use serde_json::{Value, json};
+use sluice_kernel::history::{Entry, entry, of};
+
+/// What of a digest is enough to tell policies apart by eye.
+const SHORT_DIGEST: usize = 12;
+
+pub fn run(args: &History) -> Result<(), Failure> {
+    if let Some(number) = args.number {
+        let entry = entry(&args.interface, number)?;
+        if args.json {
+            println!("{:#}", object(&entry)?);
+        } else {
+            print!("{}", entry.policy);
+        }
+        return Ok(());
+    }
+    let entries = of(&args.interface)?;
+    if args.json {
+        let all = entries.iter().map(object).collect::<Result<Vec<Value>, Failure>>()?;
+        println!("{:#}", Value::from(all));
+        return Ok(());
+    }
+    println!("{}", table(&entries));
+    for failed in entries.iter().filter(|entry| entry.error.is_some()) {
+        println!("{}: {}", failed.number, failed.error.as_deref().unwrap_or_default());
+    }
+    Ok(())
+}
+
+/// An entry with its time as it is here.
+fn object(entry: &Entry) -> Result<Value, Failure> {
+    let mut value = serde_json::to_value(entry).map_err(|error| Failure::system(error.to_string()))?;
+    value["when"] = json!(entry.local_time());
+    Ok(value)
+}
+
+fn table(entries: &[Entry]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(["number", "when", "what", "policy", "from", "rate", "digest", "outcome", "message"]);
+    for entry in entries {
+        let what = match entry.repeats {
+            Some(number) => format!("{} to {number}", entry.what.name()),
+            None => entry.what.name().to_owned(),
+        };
+        let rate = entry.rate_bps.map_or("-".to_owned(), terminal::rate);
+        table.add_row([
+            Cell::new(entry.number).set_alignment(CellAlignment::Right),
+            Cell::new(entry.local_time()),
+            Cell::new(what),
+            Cell::new(&entry.policy_name),
+            Cell::new(&entry.policy_source),
+            Cell::new(rate).set_alignment(CellAlignment::Right),
+            Cell::new(entry.digest.get(..SHORT_DIGEST).unwrap_or(&entry.digest)),
+            Cell::new(entry.outcome.name()),
+            Cell::new(entry.message.as_deref().unwrap_or("-")),
+        ]);
+    }
+    table
+}

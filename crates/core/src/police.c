@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The bucket in one word, as functions that Rust can call. */
+#include "police.h"
+
+u64 sl_police_take(u64 *tat, u64 now, u64 cost, u64 burst)
+{
+	return police_take(tat, now, cost, burst);
+}
+
+void sl_police_give_back(u64 *tat, u64 now, u64 cost, u64 full)
+{
+	police_give_back(tat, now, cost, full);
+}

@@ -1,0 +1,32 @@
+//! The token bucket in one word that any number of CPUs take from.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+unsafe extern "C" {
+    fn sl_police_take(tat: *mut u64, now: u64, cost: u64, burst: u64) -> u64;
+    fn sl_police_give_back(tat: *mut u64, now: u64, cost: u64, full: u64);
+}
+
+/// A bucket; all times are in its unit.
+#[derive(Debug, Default)]
+pub struct Bucket(AtomicU64);
+
+impl Bucket {
+    /// Takes what a packet costs. When the bucket is full again, or none: it is not open.
+    pub fn take(&self, now: u64, cost: u64, burst: u64) -> Option<u64> {
+        // SAFETY: the word is only changed by atomic operations, there and here.
+        let full = unsafe { sl_police_take(self.0.as_ptr(), now, cost, burst) };
+        (full > 0).then_some(full)
+    }
+
+    /// Gives back what was taken; `full` is the answer to it.
+    pub fn give_back(&self, now: u64, cost: u64, full: u64) {
+        // SAFETY: likewise.
+        unsafe { sl_police_give_back(self.0.as_ptr(), now, cost, full) }
+    }
+
+    /// When it is full again.
+    pub fn full(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,109 @@
+//! What the bucket in one word promises, whoever takes from it and gives back.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use sluice_core::police::Bucket;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const START: u64 = 1_000_000;
+
+/// A charge that stands: when it was taken, and how much.
+type Charge = (u64, u64);
+
+/// In every window what was taken is at most its length, the burst and one packet.
+fn keeps_to_its_rate(charges: &[Charge], burst: u64, most: u64) -> Result<(), String> {
+    for (first, &(from, _)) in charges.iter().enumerate() {
+        let mut sum = 0;
+        for &(to, cost) in &charges[first..] {
+            sum += cost;
+            if sum > to - from + burst + most {
+                return Err(format!("{sum} taken from {from} to {to}, with a burst of {burst} and packets of {most}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    /// Time passes, packets come, and some of what was taken is given back, any time later.
+    #[test]
+    fn no_window_has_more_than_its_share(burst in 0..5_000u64, steps in vec((0..2_000u64, 1..1_500u64, 0..4u8), 1..150)) {
+        let bucket = Bucket::default();
+        let (mut now, mut charges, mut unsure) = (START, Vec::new(), Vec::new());
+        for (wait, cost, kind) in steps {
+            now += wait;
+            match (kind, unsure.pop()) {
+                (0, Some((at, cost, full))) => {
+                    bucket.give_back(now, cost, full);
+                    charges.retain(|charge| *charge != (at, cost));
+                }
+                (_, back) => {
+                    unsure.extend(back);
+                    // No two are alike, so that the right one is given back.
+                    now += 1;
+                    if let Some(full) = bucket.take(now, cost, burst) {
+                        charges.push((now, cost));
+                        if kind == 1 {
+                            unsure.push((now, cost, full));
+                        }
+                    }
+                }
+            }
+        }
+        prop_assert_eq!(keeps_to_its_rate(&charges, burst, 1_500), Ok(()));
+    }
+
+    /// It refuses nobody while it holds credit, and what is given back at once can be taken again.
+    #[test]
+    fn it_is_open_while_it_holds_credit(burst in 0..5_000u64, packets in vec((0..2_000u64, 1..1_500u64, any::<bool>()), 1..150)) {
+        let bucket = Bucket::default();
+        // What it owes beyond being full.
+        let (mut now, mut owed) = (START, 0u64);
+        for (wait, cost, refused_elsewhere) in packets {
+            now += wait;
+            owed = owed.saturating_sub(wait);
+            let taken = bucket.take(now, cost, burst);
+            prop_assert_eq!(taken.is_some(), owed <= burst);
+            match taken {
+                Some(full) if refused_elsewhere => bucket.give_back(now, cost, full),
+                Some(_) => owed += cost,
+                None => {}
+            }
+        }
+        prop_assert!(bucket.full() <= now + burst + 1_500);
+    }
+}
+
+/// Threads that share a bucket and a clock get the rate together, no more and hardly less.
+#[test]
+fn threads_share_a_rate() {
+    const COST: u64 = 1_000;
+    const BURST: u64 = 8_000;
+    const END: u64 = START + 20_000_000;
+    let (bucket, clock, passed) = (Bucket::default(), AtomicU64::new(START), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (bucket, clock, passed) = (&bucket, &clock, &passed);
+            scope.spawn(move || {
+                let mut n = thread;
+                loop {
+                    let now = clock.fetch_add(100, Ordering::Relaxed);
+                    if now >= END {
+                        break;
+                    }
+                    n += 1;
+                    let Some(full) = bucket.take(now, COST, BURST) else { continue };
+                    // Every third packet is refused by another bucket.
+                    if n % 3 == 0 {
+                        bucket.give_back(clock.load(Ordering::Relaxed), COST, full);
+                    } else {
+                        passed.fetch_add(COST, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    let (passed, time) = (passed.load(Ordering::Relaxed), END - START);
+    assert!(passed <= time + BURST + COST, "{passed} in {time}");
+    assert!(passed >= time - time / 50, "{passed} in {time}");
+}

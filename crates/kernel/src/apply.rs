@@ -1,0 +1,284 @@
+//! Changing the policy of a managed interface: what would change, the change, and the way back where it fails.
+//!
+//! Both records are on disk while the change is on its way, and the tables say which of them is in force: a command that is
+//! killed leaves one policy or the other.
+
+use crate::attachment as attach;
+use crate::confirm::{self, Unconfirmed};
+use crate::error::{Error, Kind, Result};
+use crate::features::Features;
+use crate::history::{self, Outcome, What};
+use crate::interface::Interface;
+use crate::manage::require_root;
+use crate::managed::{managed, put_right};
+use crate::plan::{self, Plan, Wishes};
+use crate::record::{Engine, Lock, Record};
+use crate::recorded::{choose_tag, compile, parse, resolve, resolved, spare_buffer};
+use crate::verify::{schedulers, verify};
+use crate::{bpffs, clock, fault, qdiscs, shared, tables};
+use sluice_policy::{Difference, Policy, Rate, Resolved, difference};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What departures shall be shaped to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RateWish {
+    /// What `--rate` said last, if it did.
+    AsBefore,
+    /// This; none: what the policy says.
+    Set(Option<Rate>),
+}
+
+/// A policy that shall take the place of the present one.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Name of the interface.
+    pub interface: String,
+    /// The policy.
+    pub policy: Policy,
+    /// Where it was read from, for people.
+    pub source: String,
+    /// `--rate`.
+    pub rate: RateWish,
+    /// `--confirm`: how long it stays in force unless it is confirmed.
+    pub confirm: Option<Duration>,
+    /// `--message`: why, for the history.
+    pub message: Option<String>,
+    /// What it is done by.
+    pub what: What,
+    /// The number of the history's entry that it repeats.
+    pub repeats: Option<u32>,
+}
+
+/// What was done, and what the caller should know of it.
+#[derive(Debug, Clone)]
+pub struct Done {
+    /// The interface as it is managed now.
+    pub record: Record,
+    /// Rate that departures are shaped to, whoever asked for it, bits per second.
+    pub rate_bps: Option<u64>,
+    /// What has changed, if there was something before.
+    pub difference: Option<Difference>,
+    /// What the policy's author should know.
+    pub remarks: sluice_policy::Diagnostics,
+    /// What the operator should know.
+    pub notes: Vec<String>,
+}
+
+/// What would be done.
+#[derive(Debug, Clone)]
+pub struct Preview {
+    /// Name of the policy in force.
+    pub old: String,
+    /// Name of the policy that was asked for.
+    pub new: String,
+    /// What would change.
+    pub difference: Difference,
+    /// What the policy's author should know.
+    pub remarks: sluice_policy::Diagnostics,
+}
+
+/// Says what `apply` would change, or why it would refuse. Changes nothing.
+pub fn preview(request: &Request) -> Result<Preview> {
+    require_root()?;
+    let change = Change::prepare(managed(&request.interface)?, request)?;
+    Ok(Preview {
+        old: change.was.policy_name,
+        new: change.now.name.clone(),
+        difference: difference(&change.before, &change.now),
+        remarks: change.now.remarks,
+    })
+}
+
+/// Whether `apply` would change anything.
+pub fn differs(request: &Request) -> Result<bool> {
+    preview(request).map(|preview| !preview.difference.is_empty())
+}
+
+/// Replaces the policy of a managed interface. No packet is lost or classified by a mixture of two policies. If anything
+/// fails, the former policy is in force again.
+pub fn apply(request: &Request) -> Result<Done> {
+    require_root()?;
+    put_right()?;
+    let _lock = Lock::take()?;
+    Change::prepare(managed(&request.interface)?, request)?.perform(request)
+}
+
+/// Brings back the policy before those that nobody has confirmed. The lock is held.
+pub(crate) fn revert(record: &Record) -> Result<Done> {
+    let Some(unconfirmed) = &record.unconfirmed else {
+        return Err(Error::system(format!("{}: nothing waits to be confirmed", record.interface)));
+    };
+    let former = &unconfirmed.former;
+    let request = Request {
+        interface: record.interface.clone(),
+        policy: parse(&former.policy)?,
+        source: former.source.clone(),
+        rate: RateWish::Set(former.rate_bps.map(Rate)),
+        confirm: None,
+        message: Some(format!("not confirmed within {} s", unconfirmed.time_s)),
+        what: What::Revert,
+        repeats: None,
+    };
+    Change::prepare(record.clone(), &request)?.perform(&request)
+}
+
+/// A change that nothing stands against.
+struct Change {
+    found: Interface,
+    pins: PathBuf,
+    /// In force until now.
+    was: Record,
+    before: Resolved,
+    /// In force from now on.
+    record: Record,
+    now: Resolved,
+}
+
+impl Change {
+    fn prepare(was: Record, request: &Request) -> Result<Change> {
+        let found = Interface::find(&was.interface)?;
+        let pins = was.pins(&bpffs::root()?);
+        let rate = match request.rate {
+            RateWish::AsBefore => was.rate_bps.map(Rate),
+            RateWish::Set(rate) => rate,
+        };
+        let before = resolved(&was)?;
+        let now = resolve(&request.policy, rate, was.engine)?;
+        let wishes = Wishes {
+            engine: Some(was.engine).filter(|engine| *engine != Engine::None),
+            hook: Some(was.hook),
+            ingress_rate: was.ingress_rate_bps.map(Rate),
+        };
+        let root = qdiscs::root(&was.interface)?;
+        let kind = root.as_ref().map_or("", |root| root.kind.as_str());
+        let plan = plan::plan(&now, &found, &Features::probe()?, &wishes, kind)?;
+        refuse(&was, &before, &now, &plan)?;
+        if was.engine != Engine::None && !root.is_some_and(|root| attach::is_ours(&was, &root)) {
+            return Err(again(&was, "its root qdisc is not ours any more: something has replaced it", ""));
+        }
+        let unconfirmed = request.confirm.map(|time| Unconfirmed::begin(time, &was));
+        let record = Record {
+            policy: sluice_policy::print(&request.policy),
+            policy_name: now.name.clone(),
+            policy_source: request.source.clone(),
+            rate_bps: rate.map(|rate| rate.0),
+            applied_s: clock::now_s(),
+            what: request.what,
+            message: request.message.clone(),
+            repeats: request.repeats,
+            unconfirmed,
+            ..was.clone()
+        };
+        shared::refuse_other_rates(&record, &request.policy)?;
+        Ok(Change { found, pins, was, before, record, now })
+    }
+
+    fn perform(mut self, request: &Request) -> Result<Done> {
+        let command = request.what.name();
+        let (live, spare) = (tables::live_buffer(&self.pins)?, spare_buffer(&self.pins)?);
+        self.record.generation = tables::live(&self.pins)?.generation.wrapping_add(1).max(1);
+        self.record.tag = choose_tag(&self.record)?;
+        // What cannot be compiled is refused before anything is touched.
+        compile(&self.now, &self.record, &self.found, spare)?;
+        self.record.before = Some(Box::new(self.was.clone()));
+        self.record.save()?;
+        let swapped = fault::step(command, "recorded")
+            .and_then(|()| confirm::start_waiting(&self.record))
+            .and_then(|()| fault::step(command, "waited-for"))
+            .and_then(|()| self.swap(&self.record, &self.now, |name| fault::step(command, name)));
+        if let Err(error) = swapped {
+            return Err(self.take_back(error));
+        }
+        let note = history::note_change(&self.record);
+        fault::point(&format!("{command}-noted"));
+        self.record.before = None;
+        self.record.save()?;
+        fault::point(&format!("{command}-settled"));
+        tables::forget(&self.pins, live)?;
+        shared::sweep()?;
+        Ok(Done {
+            rate_bps: self.now.link_rate.map(|rate| rate.0),
+            difference: Some(difference(&self.before, &self.now)),
+            remarks: self.now.remarks,
+            notes: note.into_iter().collect(),
+            record: self.record,
+        })
+    }
+
+    /// Makes a record's policy live, and looks whether it is.
+    fn swap(&self, record: &Record, policy: &Resolved, step: impl Fn(&str) -> Result<()>) -> Result<()> {
+        let spare = spare_buffer(&self.pins)?;
+        let compiled = compile(policy, record, &self.found, spare)?;
+        if record.engine == Engine::Tc {
+            attach::change_htb(record, policy, self.found.header_bytes())?;
+        }
+        step("queued")?;
+        tables::stage(&self.pins, &compiled, spare)?;
+        step("staged")?;
+        tables::flip(&self.pins, spare, record.generation)?;
+        step("live")?;
+        let seen = schedulers(record, &self.pins)?;
+        if record.engine == Engine::Tc {
+            attach::prune_htb(record, policy)?;
+        }
+        step("pruned")?;
+        verify(record, policy, &self.found, &self.pins, &seen)?;
+        step("verified")
+    }
+
+    /// After a failure: the former policy is in force again. The error says so, or that this failed too.
+    fn take_back(&self, mut error: Error) -> Error {
+        let took_force = tables::live(&self.pins).is_ok_and(|live| live.generation == self.record.generation);
+        // A number that has been in force is not used again.
+        let generation = if took_force { self.record.generation.wrapping_add(1).max(1) } else { self.was.generation };
+        let back = Record { generation, ..self.was.clone() };
+        let restored = if took_force {
+            self.swap(&back, &self.before, |_| Ok(()))
+        } else if back.engine == Engine::Tc {
+            attach::change_htb(&back, &self.before, self.found.header_bytes())
+                .and_then(|()| attach::prune_htb(&back, &self.before))
+        } else {
+            Ok(())
+        };
+        history::note(&self.record, Outcome::Failed, Some(&error.what));
+        error.kind = Kind::System;
+        match restored.and_then(|()| back.save()).and_then(|()| shared::sweep()) {
+            Ok(()) => error.what += &format!("\n  the former policy, {}, is in force again", back.policy_name),
+            Err(rest) => {
+                error.what +=
+                    &format!("\n  and bringing back the former policy, {}, failed: {}", back.policy_name, rest.what);
+                error.cure = Some(format!("sluice down {0}, then sluice up {0}", back.interface));
+            }
+        }
+        error
+    }
+}
+
+/// What a running interface cannot change.
+fn refuse(was: &Record, before: &Resolved, now: &Resolved, plan: &Plan) -> Result<()> {
+    let mut changes = Vec::new();
+    if plan.engine != was.engine {
+        changes.push("whether packets are queued");
+    }
+    if before.flows != now.flows {
+        changes.push("the size of the flow table");
+    }
+    if was.queues > 0 && plan.queues == 0 && plan.engine == Engine::Qdisc {
+        changes.push("one scheduler for all queues instead of one for each");
+    }
+    if !changes.is_empty() {
+        let what = format!("this policy changes {}, which a running interface cannot", changes.join(" and "));
+        return Err(again(was, &what, " with the new policy"));
+    }
+    if plan.split && !was.split {
+        let what = "at this rate super-packets must be split, which a running interface cannot begin";
+        return Err(again(was, what, " with the new policy"));
+    }
+    Ok(())
+}
+
+fn again(was: &Record, what: &str, with: &str) -> Error {
+    Error::input(format!("{}: {what}", was.interface))
+        .help(format!("sluice down {0}, then sluice up {0}{with}", was.interface))
+}

@@ -1,0 +1,108 @@
+//! Managed interfaces as their records tell of them, and putting right what an interrupted command has left.
+
+use crate::attachment as attach;
+use crate::error::{Error, Result};
+use crate::interface::Interface;
+use crate::record::{Engine, Lock, Phase, Record};
+use crate::{apply, bpffs, confirm, history, netns, qdiscs, recorded, shared, tables};
+
+/// The record of an interface that is wholly up.
+pub(crate) fn managed(interface: &str) -> Result<Record> {
+    match Record::find(interface)? {
+        None => Err(absent(interface)),
+        Some(record) if record.phase != Phase::Active => Err(half_done(&record)),
+        Some(record) if !Interface::is_there(interface, record.ifindex) => {
+            Err(Error::input(format!("{interface} has gone since it was taken into management"))
+                .help(format!("sluice down {interface} removes what is left of it")))
+        }
+        Some(record) => settled(record),
+    }
+}
+
+/// A change that was killed has left the record of both policies: the tables tell which one is in force.
+fn settled(mut record: Record) -> Result<Record> {
+    let Some(before) = record.before.take() else { return Ok(record) };
+    let generation = live_generation(&record)?;
+    if generation == record.generation {
+        return Ok(record);
+    }
+    Ok(Record { generation, ..*before })
+}
+
+fn live_generation(record: &Record) -> Result<u32> {
+    Ok(tables::live(&record.pins(&bpffs::root()?))?.generation)
+}
+
+/// Whether the queues of a managed interface are still in place.
+pub(crate) fn in_place(record: &Record) -> Result<bool> {
+    let root = qdiscs::root(&record.interface)?;
+    Ok(record.engine == Engine::None || root.is_some_and(|root| attach::is_ours(record, &root)))
+}
+
+/// Every command begins with it: ends the changes that were interrupted, and takes back those that nobody has confirmed in
+/// time, on all interfaces of this namespace. What cannot be put right is said, and stands in nobody's way.
+pub(crate) fn put_right() -> Result<()> {
+    let own = netns::inode()?;
+    let mine = |record: &Record| record.netns == own && Interface::is_there(&record.interface, record.ifindex);
+    let due =
+        |record: &Record| record.phase == Phase::Active && (record.before.is_some() || confirm::is_overdue(record));
+    if !Record::all()?.iter().any(|record| mine(record) && due(record)) {
+        return Ok(());
+    }
+    let _lock = Lock::take()?;
+    // Whoever held the lock may have done it.
+    for record in Record::all()?.into_iter().filter(|record| mine(record) && due(record)) {
+        let name = record.interface.clone();
+        let done =
+            finish(record).and_then(|record| confirm::is_overdue(&record).then(|| apply::revert(&record)).transpose());
+        match done {
+            Ok(Some(done)) => eprintln!(
+                "{name}: nobody has confirmed the change in time: its policy is {} again",
+                done.record.policy_name
+            ),
+            Ok(None) => {}
+            Err(error) => eprintln!("warning: {error}"),
+        }
+    }
+    Ok(())
+}
+
+/// Ends a change that was interrupted, on the side on which the tables are.
+fn finish(record: Record) -> Result<Record> {
+    if record.before.is_none() {
+        return Ok(record);
+    }
+    let took_force = live_generation(&record)? == record.generation;
+    let record = settled(record)?;
+    let pins = record.pins(&bpffs::root()?);
+    if record.engine == Engine::Tc && in_place(&record)? {
+        let policy = recorded::resolved(&record)?;
+        attach::change_htb(&record, &policy, Interface::find(&record.interface)?.header_bytes())?;
+        attach::prune_htb(&record, &policy)?;
+    }
+    if took_force {
+        history::note_change(&record);
+    }
+    record.save()?;
+    tables::forget(&pins, recorded::spare_buffer(&pins)?)?;
+    shared::sweep()?;
+    Ok(record)
+}
+
+/// What is said of an interface that has no record.
+pub(crate) fn absent(interface: &str) -> Error {
+    if let Err(unknown) = Interface::find(interface) {
+        return unknown;
+    }
+    let names: Vec<String> = Record::all().unwrap_or_default().into_iter().map(|record| record.interface).collect();
+    let managed = if names.is_empty() { "none is".to_owned() } else { format!("managed: {}", names.join(", ")) };
+    Error::input(format!("{interface} is not managed by sluice"))
+        .help(format!("`sluice up {interface} --policy P` does it; {managed}"))
+}
+
+/// What is said of an interface that a command has left halfway.
+pub(crate) fn half_done(record: &Record) -> Error {
+    let command = if record.phase == Phase::Starting { "up" } else { "down" };
+    Error::input(format!("{}: a `sluice {command}` was interrupted", record.interface))
+        .help(format!("sluice down {} cleans up after it", record.interface))
+}

@@ -1,0 +1,32 @@
+//! Going back to a policy of the history.
+
+use crate::apply::{RateWish, Request};
+use crate::error::Result;
+use crate::history::{self, Entry, What};
+use crate::manage::require_root;
+use crate::managed::{managed, put_right};
+use crate::recorded::parse;
+use sluice_policy::Rate;
+
+/// What is asked for by going back to entry `number` of the history; without a number, to the last policy that differs from
+/// the present one. Changes nothing.
+pub fn rollback(interface: &str, number: Option<u32>) -> Result<(Request, Entry)> {
+    require_root()?;
+    put_right()?;
+    let record = managed(interface)?;
+    let entry = match number {
+        Some(number) => history::entry(interface, number)?,
+        None => history::previous(&record)?,
+    };
+    let request = Request {
+        interface: interface.to_owned(),
+        policy: parse(&entry.policy)?,
+        source: entry.policy_source.clone(),
+        rate: RateWish::Set(entry.rate_bps.map(Rate)),
+        confirm: None,
+        message: None,
+        what: What::Rollback,
+        repeats: Some(entry.number),
+    };
+    Ok((request, entry))
+}

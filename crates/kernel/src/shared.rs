@@ -1,0 +1,93 @@
+//! Buckets that interfaces share: each is a map of its own, pinned under its name as long as a policy names it.
+
+use crate::error::{Doing, Error, Result};
+use crate::record::Record;
+use crate::{bpffs, inner, recorded};
+use libbpf_rs::MapHandle;
+use sluice_abi as abi;
+use sluice_policy::{Policy, SharedCeiling};
+use std::fs;
+use std::path::PathBuf;
+
+/// Directory of their pins. No interface has this key.
+pub(crate) const DIRECTORY: &str = "shared";
+
+fn directory() -> Result<PathBuf> {
+    Ok(bpffs::root()?.join(DIRECTORY))
+}
+
+/// The bucket of this name, full if nobody has it yet.
+pub(crate) fn open(name: &str) -> Result<MapHandle> {
+    let path = directory()?.join(name);
+    if path.exists() {
+        return MapHandle::from_pinned_path(&path).doing(|| format!("opening {}", path.display()));
+    }
+    fs::create_dir_all(directory()?).doing(|| format!("creating {}", path.display()))?;
+    let mut map = full()?;
+    map.pin(&path).doing(|| format!("pinning {}", path.display()))?;
+    Ok(map)
+}
+
+/// A bucket that nobody else has.
+pub(crate) fn full() -> Result<MapHandle> {
+    inner::filled("shared", &[abi::sl_shared_state { tat: [0; abi::SL_DIRECTIONS as usize] }], 0)
+}
+
+/// Refuses a policy that gives a name another rate than a policy of another interface does.
+pub(crate) fn refuse_other_rates(own: &Record, policy: &Policy) -> Result<()> {
+    let others = Record::all()?.into_iter().filter(|other| (other.ifindex, other.netns) != (own.ifindex, own.netns));
+    for other in others {
+        for theirs in policies(&other)?.iter().flat_map(ceilings) {
+            let differs = |ours: &&SharedCeiling| {
+                ours.name == theirs.name
+                    && (ours.ceiling.rate, ours.ceiling.burst()) != (theirs.ceiling.rate, theirs.ceiling.burst())
+            };
+            if let Some(ours) = ceilings(policy).find(differs) {
+                let said =
+                    |shared: &SharedCeiling| format!("{}, burst {}", shared.ceiling.rate, shared.ceiling.burst());
+                return Err(Error::input(format!(
+                    "\"{}\" is shared at {} here, and at {} by {}",
+                    ours.name,
+                    said(ours),
+                    said(theirs),
+                    other.interface
+                ))
+                .help(format!("write the same rate and burst, use another name, or sluice down {}", other.interface)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes the buckets that no policy names any more. The lock is held.
+pub(crate) fn sweep() -> Result<()> {
+    let directory = directory()?;
+    let Ok(entries) = fs::read_dir(&directory) else { return Ok(()) };
+    let mut named: Vec<String> = Vec::new();
+    for record in Record::all()? {
+        let policies = policies(&record)?;
+        named.extend(policies.iter().flat_map(ceilings).map(|shared| shared.name.clone()));
+    }
+    for entry in entries.flatten() {
+        if !named.iter().any(|name| **name == entry.file_name()) {
+            fs::remove_file(entry.path()).doing(|| format!("removing {}", entry.path().display()))?;
+        }
+    }
+    if named.is_empty() {
+        fs::remove_dir(&directory).doing(|| format!("removing {}", directory.display()))?;
+    }
+    Ok(())
+}
+
+fn ceilings(policy: &Policy) -> impl Iterator<Item = &SharedCeiling> {
+    policy.classes.iter().filter_map(|class| class.shared_ceil.as_ref())
+}
+
+/// The policies that a record may yet put into force.
+fn policies(record: &Record) -> Result<Vec<Policy>> {
+    let states = std::iter::once(record).chain(record.before.as_deref());
+    let texts = states.flat_map(|state| {
+        std::iter::once(&state.policy).chain(state.unconfirmed.as_ref().map(|unconfirmed| &unconfirmed.former.policy))
+    });
+    texts.map(|text| recorded::parse(text)).collect()
+}

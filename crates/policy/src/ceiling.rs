@@ -1,0 +1,66 @@
+//! Rates above which packets are dropped before they are queued: of a flow, of an interface, and of several interfaces together.
+
+use crate::bytes::Bytes;
+use crate::rate::Rate;
+
+/// What passes by default at once: this time at the rate, ns, and at least two full frames.
+const BURST_TIME_NS: u64 = 10_000_000;
+const LEAST_BURST_BYTES: u64 = 3028;
+
+/// The burst of a ceiling that names none.
+pub(crate) fn default_burst(rate: Rate) -> Bytes {
+    Bytes(rate.bytes_in_ns(BURST_TIME_NS).max(LEAST_BURST_BYTES))
+}
+
+/// A rate, and how much may pass at once after a pause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ceiling {
+    /// Bits per second.
+    pub rate: Rate,
+    /// None: 10 ms at the rate, and at least two full frames.
+    pub burst: Option<Bytes>,
+}
+
+impl Ceiling {
+    /// The burst, chosen if the policy names none.
+    pub fn burst(&self) -> Bytes {
+        self.burst.unwrap_or_else(|| default_burst(self.rate))
+    }
+
+    pub(crate) fn resolved(self) -> Ceiling {
+        Ceiling { burst: Some(self.burst()), ..self }
+    }
+}
+
+/// A ceiling that all classes of the machine that name it keep to together, on whatever interface, in each direction on its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedCeiling {
+    /// 1 to 31 letters, digits, `-` and `_`.
+    pub name: String,
+    /// What they keep to.
+    pub ceiling: Ceiling,
+}
+
+impl SharedCeiling {
+    /// The most bytes that a name has.
+    pub const MAX_NAME_BYTES: usize = 31;
+
+    pub(crate) fn resolved(&self) -> SharedCeiling {
+        SharedCeiling { name: self.name.clone(), ceiling: self.ceiling.resolved() }
+    }
+}
+
+/// What the interface keeps to, whatever the class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// What arrives.
+    pub ingress: Option<Ceiling>,
+    /// What departs.
+    pub egress: Option<Ceiling>,
+}
+
+impl Limits {
+    pub(crate) fn resolved(self) -> Limits {
+        Limits { ingress: self.ingress.map(Ceiling::resolved), egress: self.egress.map(Ceiling::resolved) }
+    }
+}

@@ -1,0 +1,142 @@
+//! What changes from one resolved policy to another: every field that differs, under the name that policy files give it.
+
+mod fields;
+mod pairs;
+mod words;
+
+pub use words::{Line, Sign};
+
+use crate::resolve::Resolved;
+use fields::Values;
+use serde::Serialize;
+
+/// What changes. Empty if, and only if, both policies mean the same.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Difference {
+    /// What concerns the policy as a whole: its name, the scheduler, the link ...
+    pub settings: Vec<Field>,
+    /// Classes by id.
+    pub classes: Vec<ClassChange>,
+    /// Rules by priority.
+    pub rules: Vec<RuleChange>,
+}
+
+impl Difference {
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.settings.is_empty() && self.classes.is_empty() && self.rules.is_empty()
+    }
+}
+
+/// A value that changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Field {
+    /// Its name in policy files, `link.rate` for the `rate` of `link`.
+    pub field: &'static str,
+    /// What it was. None: nothing was asked for.
+    pub old: Option<String>,
+    /// What it will be, likewise.
+    pub new: Option<String>,
+}
+
+/// How a class or a rule changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// It is new.
+    Added,
+    /// It goes.
+    Removed,
+    /// Some of its values change.
+    Changed,
+    /// A rule is asked at another place, and is otherwise the same.
+    Moved,
+}
+
+/// A class that changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ClassChange {
+    /// How.
+    pub change: Change,
+    /// Its id.
+    pub id: u8,
+    /// Its name, the new one if there are two.
+    pub name: String,
+    /// All values of a class that is new or goes, else those that change.
+    pub fields: Vec<Field>,
+}
+
+/// A rule that changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RuleChange {
+    /// How.
+    pub change: Change,
+    /// Its priority, the new one if there are two.
+    pub priority: u32,
+    /// Its name, likewise.
+    pub name: Option<String>,
+    /// All values of a rule that is new or goes, else those that change.
+    pub fields: Vec<Field>,
+}
+
+/// What changes from `old` to `new`. Remarks and places in files do not count.
+pub fn difference(old: &Resolved, new: &Resolved) -> Difference {
+    Difference {
+        settings: changed(&fields::settings(old), &fields::settings(new)),
+        classes: classes(old, new),
+        rules: rules(old, new),
+    }
+}
+
+/// The values that differ.
+fn changed(old: &Values, new: &Values) -> Vec<Field> {
+    let value = |of: &Values, key: &str| of.iter().find(|(name, _)| *name == key).map(|(_, value)| value.clone());
+    let keys = old.iter().chain(new.iter().filter(|(key, _)| value(old, key).is_none()));
+    keys.map(|(field, _)| Field { field, old: value(old, field), new: value(new, field) })
+        .filter(|field| field.old != field.new)
+        .collect()
+}
+
+/// How what is in one or both of two policies changes, and in which values.
+fn change(old: Option<Values>, new: Option<Values>) -> Option<(Change, Vec<Field>)> {
+    let kind = match (&old, &new) {
+        (None, _) => Change::Added,
+        (_, None) => Change::Removed,
+        _ => Change::Changed,
+    };
+    let fields = changed(&old.unwrap_or_default(), &new.unwrap_or_default());
+    match &fields[..] {
+        [] => None,
+        [only] if kind == Change::Changed && only.field == fields::RULE_PLACE => Some((Change::Moved, fields)),
+        _ => Some((kind, fields)),
+    }
+}
+
+fn classes(old: &Resolved, new: &Resolved) -> Vec<ClassChange> {
+    let mut ids: Vec<_> = old.classes.iter().chain(&new.classes).map(|class| class.id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let of = |id| {
+        let (was, is) = (old.class(id), new.class(id));
+        let (mut change, fields) = change(was.map(fields::class), is.map(fields::class))?;
+        if change == Change::Moved {
+            // The priority of a class is a value like any other.
+            change = Change::Changed;
+        }
+        let name = is.or(was).map(|class| class.name.clone()).unwrap_or_default();
+        Some(ClassChange { change, id: id.0, name, fields })
+    };
+    ids.into_iter().filter_map(of).collect()
+}
+
+fn rules(old: &Resolved, new: &Resolved) -> Vec<RuleChange> {
+    let of = |(was, is): (Option<usize>, Option<usize>)| {
+        let (was, is) = (was.map(|n| &old.rules[n]), is.map(|n| &new.rules[n]));
+        let (change, fields) = change(was.map(fields::rule), is.map(fields::rule))?;
+        let shown = is.or(was)?;
+        Some(RuleChange { change, priority: shown.rule.priority, name: shown.rule.name.clone(), fields })
+    };
+    let mut changes: Vec<RuleChange> = pairs::of(&old.rules, &new.rules).into_iter().filter_map(of).collect();
+    changes.sort_by_key(|change| change.priority);
+    changes
+}

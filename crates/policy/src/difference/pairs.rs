@@ -1,0 +1,42 @@
+//! Which rule of the new policy is which of the old.
+
+use super::fields::{self, Values};
+use crate::resolve::ResolvedRule;
+use std::collections::{HashMap, VecDeque};
+
+/// Every rule of either side once, as places in `old` and `new`: with the one that it was or becomes, if there is one.
+///
+/// What makes two rules the same, in this order: that they are equal; their name; all they say but their name and place;
+/// their place.
+pub(super) fn of(old: &[ResolvedRule], new: &[ResolvedRule]) -> Vec<(Option<usize>, Option<usize>)> {
+    let (old, new): (Vec<Values>, Vec<Values>) =
+        (old.iter().map(fields::rule).collect(), new.iter().map(fields::rule).collect());
+    let mut partner: Vec<Option<usize>> = vec![None; old.len()];
+    let mut taken = vec![false; new.len()];
+    let aspects: [fn(&Values) -> Values; 4] = [
+        Values::clone,
+        |rule| only(rule, |key| key == fields::RULE_NAME),
+        |rule| only(rule, |key| key != fields::RULE_NAME && key != fields::RULE_PLACE),
+        |rule| only(rule, |key| key == fields::RULE_PLACE),
+    ];
+    for aspect in aspects {
+        let mut free: HashMap<Values, VecDeque<usize>> = HashMap::new();
+        for (n, rule) in new.iter().enumerate().filter(|(n, _)| !taken[*n]) {
+            free.entry(aspect(rule)).or_default().push_back(n);
+        }
+        // Rules without a name do not have the same name.
+        free.remove(&Values::new());
+        for (was, partner) in old.iter().zip(&mut partner).filter(|(_, partner)| partner.is_none()) {
+            if let Some(n) = free.get_mut(&aspect(was)).and_then(VecDeque::pop_front) {
+                (*partner, taken[n]) = (Some(n), true);
+            }
+        }
+    }
+    let kept = partner.into_iter().enumerate().map(|(n, partner)| (Some(n), partner));
+    let added = (0..new.len()).filter(|&n| !taken[n]).map(|n| (None, Some(n)));
+    kept.chain(added).collect()
+}
+
+fn only(rule: &Values, keep: impl Fn(&str) -> bool) -> Values {
+    rule.iter().filter(|(key, _)| keep(key)).cloned().collect()
+}

@@ -1,0 +1,106 @@
+//! A difference in lines for people.
+
+use super::{Change, Difference, Field};
+use std::fmt;
+
+/// What a line begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    /// `+`: something is new.
+    Added,
+    /// `-`: something goes.
+    Removed,
+    /// `~`: something changes.
+    Changed,
+}
+
+impl Sign {
+    fn of(change: Change) -> Sign {
+        match change {
+            Change::Added => Sign::Added,
+            Change::Removed => Sign::Removed,
+            Change::Changed | Change::Moved => Sign::Changed,
+        }
+    }
+
+    /// The character.
+    pub fn char(self) -> char {
+        match self {
+            Sign::Added => '+',
+            Sign::Removed => '-',
+            Sign::Changed => '~',
+        }
+    }
+}
+
+/// One change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// What it begins with.
+    pub sign: Sign,
+    /// The rest.
+    pub text: String,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.sign.char(), self.text)
+    }
+}
+
+impl Difference {
+    /// A line for each setting, class and rule that changes.
+    pub fn lines(&self) -> Vec<Line> {
+        let settings = self.settings.iter().map(|field| Line { sign: Sign::Changed, text: arrow(field, "none") });
+        let classes = self.classes.iter().map(|class| Line {
+            sign: Sign::of(class.change),
+            text: format!(
+                "class {} {}: {}",
+                class.id,
+                class.name,
+                list(class.change, &class.fields, &["id", "name"], "none")
+            ),
+        });
+        let rules = self.rules.iter().map(|rule| {
+            let name = rule.name.as_ref().map_or(String::new(), |name| format!(" {name}"));
+            let moved = if rule.change == Change::Moved { "moved, " } else { "" };
+            let fields = list(rule.change, &rule.fields, &["priority", "name"], "any");
+            Line { sign: Sign::of(rule.change), text: format!("rule {}{name}: {moved}{fields}", rule.priority) }
+        });
+        settings.chain(classes).chain(rules).collect()
+    }
+
+    /// How much changes, in a few words.
+    pub fn summary(&self) -> String {
+        let count = |n: usize, one: &str, many: &str| match n {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            n => Some(format!("{n} {many}")),
+        };
+        let parts: Vec<String> = [
+            count(self.settings.len(), "setting", "settings"),
+            count(self.classes.len(), "class", "classes"),
+            count(self.rules.len(), "rule", "rules"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if parts.is_empty() { "nothing changes".to_owned() } else { format!("{} changed", parts.join(", ")) }
+    }
+}
+
+fn arrow(field: &Field, absent: &str) -> String {
+    let side = |value: &Option<String>| value.clone().unwrap_or_else(|| absent.to_owned());
+    format!("{} {} -> {}", field.field, side(&field.old), side(&field.new))
+}
+
+/// The values that change. What is new or goes has its `title` at the beginning of the line.
+fn list(change: Change, fields: &[Field], title: &[&str], absent: &str) -> String {
+    let shown = |field: &Field| match change {
+        Change::Added | Change::Removed if title.contains(&field.field) => None,
+        Change::Added => field.new.as_ref().map(|value| format!("{} {value}", field.field)),
+        Change::Removed => field.old.as_ref().map(|value| format!("{} {value}", field.field)),
+        Change::Changed | Change::Moved => Some(arrow(field, absent)),
+    };
+    fields.iter().filter_map(shown).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,84 @@
+//! What `explain` says is what happens.
+
+use crate::frames::{IPV4, V4, Wire, ethernet, ports};
+use crate::lab::Lab;
+use crate::policy::{by_port, port};
+use crate::suite::Suite;
+use serde_json::{Value, json};
+
+pub fn suite() -> Suite {
+    Suite::new("explain").both("agrees_with_the_counters", &[], agrees).any("reads_captures", &[], captures).any(
+        "bad_input",
+        &[],
+        bad_input,
+    )
+}
+
+fn explained(lab: &Lab, ns: &crate::net::Ns, words: &[&str]) -> Value {
+    let answer = lab.sluice(ns, &[&["explain"], words, &["--json"]].concat()).ok();
+    let all: Vec<Value> = serde_json::from_str(&answer.stdout).expect("JSON");
+    all.into_iter().next().expect("one packet")
+}
+
+fn agrees(lab: &Lab) {
+    let pair = lab.pair();
+    let policy = by_port(
+        "deficit_round_robin",
+        json!([{ "id": 0, "limit": 100 }, { "id": 1, "name": "bulk", "ceil": "5mbit" }]),
+    );
+    lab.up(&pair.a, "a0", &lab.policy(&policy), &["--rate", "10mbit"]);
+    let to = format!("198.51.100.2:{}", port(1));
+    let words = ["a0", "udp", "192.0.2.1:9", &to];
+    let told = explained(lab, &pair.a, &words);
+    assert_eq!((told["class"]["id"].as_u64(), told["class"]["name"].as_str()), (Some(1), Some("bulk")), "{told:#}");
+    assert_eq!(told["rule"]["kind"], "own");
+    assert!(told["flow"].is_null(), "nothing was sent: {told:#}");
+    let before = lab.status(&pair.a, "a0").egress(1).sent.pkts;
+    assert_eq!(before, 0, "to explain is not to count");
+
+    let packet = V4 { dst: [198, 51, 100, 2].into(), ..V4::default() };
+    let wire = Wire::open(&pair.a, "a0");
+    (0..3).for_each(|_| wire.send(&ethernet(&[], IPV4, &packet.packet(&ports(9, port(1))))));
+    assert_eq!(lab.status(&pair.a, "a0").egress(1).sent.pkts, 3);
+    let told = explained(lab, &pair.a, &words);
+    assert_eq!(
+        (told["flow"]["pkts"].as_u64(), told["flow"]["remembered"].as_bool()),
+        (Some(3), Some(true)),
+        "{told:#}"
+    );
+    let rates: Vec<u64> =
+        told["buckets"].as_array().expect("buckets").iter().filter_map(|b| b["rate_bps"].as_u64()).collect();
+    assert_eq!(rates, [10_000_000, 5_000_000]);
+    let other = explained(lab, &pair.a, &["a0", "udp", "192.0.2.1:9", "198.51.100.2:9"]);
+    assert_eq!(other["rule"]["kind"], "none", "{other:#}");
+    lab.down(&pair.a, "a0");
+}
+
+/// A capture of the old format, by hand: a UDP packet on Ethernet.
+fn captures(lab: &Lab) {
+    let pair = lab.pair();
+    let frame = ethernet(&[], IPV4, &V4::default().packet(&ports(9, 3074)));
+    let mut file: Vec<u8> = Vec::new();
+    let header: [u32; 6] = [0xa1b2_c3d4, 4 << 16 | 2, 0, 0, 65_535, 1];
+    header.iter().for_each(|word| file.extend(word.to_le_bytes()));
+    let record = [0u32, 0, frame.len() as u32, frame.len() as u32];
+    record.iter().for_each(|word| file.extend(word.to_le_bytes()));
+    file.extend(&frame);
+    let path = lab.file("one.pcap", file);
+    let told = explained(lab, &pair.a, &["gaming", "--pcap", &path.to_string_lossy()]);
+    assert_eq!(told["fields"]["dst_port"], 3074);
+    assert_eq!(told["class"]["name"], "gaming", "{told:#}");
+}
+
+fn bad_input(lab: &Lab) {
+    let pair = lab.pair();
+    for (words, told) in [
+        (&["gaming", "udp", "192.0.2.1"][..], "a source and a destination"),
+        (&["gaming", "udp", "192.0.2.1:1", "2001:db8::1"], "two families"),
+        (&["nosuch", "udp", "192.0.2.1", "192.0.2.2"], "nosuch"),
+        (&["gaming", "--pcap", "/nonexistent.pcap"], "nonexistent"),
+        (&["gaming", "--pcap", "/proc/self/maps"], "not a capture"),
+    ] {
+        lab.sluice(&pair.a, &[&["explain"], words].concat()).exits(2).says(told);
+    }
+}

@@ -1,0 +1,127 @@
+//! A policy file that is applied whenever it changes.
+
+use crate::command::{Output, Process, await_that};
+use crate::lab::Lab;
+use crate::net::Pair;
+use crate::policy::{other, three};
+use crate::suite::Suite;
+use nix::sys::signal::Signal;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(20);
+/// Longer than it takes to see a change and apply it.
+const SETTLES: Duration = Duration::from_millis(800);
+
+pub fn suite() -> Suite {
+    Suite::new("watch")
+        .both("applies_what_is_saved", &[], applies_what_is_saved)
+        .any("an_invalid_file_leaves_what_runs", &[], an_invalid_file)
+        .any("leaves_what_waits_to_be_confirmed", &[], leaves_what_waits)
+        .any("bad_input", &[], bad_input)
+}
+
+fn begin(lab: &Lab) -> (Pair, PathBuf, Process) {
+    let pair = lab.pair();
+    let file = lab.file("watched.json", three().to_string());
+    let path = file.display().to_string();
+    lab.up(&pair.a, "a0", &path, &["--rate", "20mbit"]);
+    let process = lab.start(&pair.a, &["watch", "a0", &path]);
+    // It has looked at the file once before it waits.
+    std::thread::sleep(SETTLES);
+    (pair, file, process)
+}
+
+fn generation(lab: &Lab, pair: &Pair) -> u32 {
+    lab.status(&pair.a, "a0").policy.generation
+}
+
+#[track_caller]
+fn becomes(lab: &Lab, pair: &Pair, wanted: u32) {
+    await_that(&format!("generation {wanted}"), LONG, || generation(lab, pair) == wanted);
+}
+
+/// As most editors do it.
+fn replace(path: &Path, text: &str) {
+    let other = path.with_extension("new");
+    fs::write(&other, text).expect("writing");
+    fs::rename(&other, path).expect("renaming");
+}
+
+#[track_caller]
+fn end(process: Process, signal: Signal) -> Output {
+    process.signal(signal);
+    process.finish().ok()
+}
+
+fn applies_what_is_saved(lab: &Lab) {
+    let (pair, file, process) = begin(lab);
+    assert_eq!(generation(lab, &pair), 1, "what runs is what the file says");
+    replace(&file, &other().to_string());
+    becomes(lab, &pair, 2);
+    assert_eq!(lab.status(&pair.a, "a0").policy.scheduler, "deficit_round_robin");
+    fs::write(&file, three().to_string()).expect("writing in place");
+    becomes(lab, &pair, 3);
+    // Several writes in a row are one change.
+    for n in 0..10 {
+        replace(&file, &if n % 2 == 0 { three() } else { other() }.to_string());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    becomes(lab, &pair, 4);
+    // Another file beside it, and the same content again: nothing to do.
+    lab.file("beside.json", "{}");
+    replace(&file, &other().to_string());
+    std::thread::sleep(SETTLES);
+    assert_eq!(generation(lab, &pair), 4);
+    let output = end(process, Signal::SIGTERM);
+    assert!(output.stdout.contains("~ scheduler strict_priority -> deficit_round_robin"), "{output}");
+    assert!(output.stdout.contains("nothing changes"), "{output}");
+    assert_eq!(lab.sluice(&pair.a, &["history", "a0"]).ok().stdout.matches(" apply ").count(), 3);
+    lab.down(&pair.a, "a0");
+}
+
+fn an_invalid_file(lab: &Lab) {
+    let (pair, file, process) = begin(lab);
+    fs::write(&file, "{ \"scheduler\": \"none\" }").expect("writing");
+    std::thread::sleep(SETTLES);
+    fs::remove_file(&file).expect("removing");
+    std::thread::sleep(SETTLES);
+    assert_eq!(generation(lab, &pair), 1);
+    replace(&file, &other().to_string());
+    becomes(lab, &pair, 2);
+    let output = end(process, Signal::SIGINT);
+    assert!(output.stderr.contains("there is no scheduler \"none\""), "{output}");
+    assert!(output.stderr.contains("nothing was changed"), "{output}");
+    lab.down(&pair.a, "a0");
+}
+
+fn leaves_what_waits(lab: &Lab) {
+    let (pair, file, process) = begin(lab);
+    let default = ["apply", "a0", "default", "--confirm", "3s"];
+    lab.sluice(&pair.a, &default).ok();
+    replace(&file, &other().to_string());
+    std::thread::sleep(SETTLES);
+    assert_eq!(lab.status(&pair.a, "a0").policy.name, "default", "it does not confirm for others");
+    await_that("the file is applied after the revert", LONG, || {
+        let status = lab.status(&pair.a, "a0");
+        status.policy.name == "watched" && status.policy.scheduler == "deficit_round_robin"
+    });
+    let output = end(process, Signal::SIGTERM);
+    assert!(output.stdout.contains("another change waits"), "{output}");
+    super::confirm::nobody_waits(&pair.a);
+    lab.down(&pair.a, "a0");
+}
+
+fn bad_input(lab: &Lab) {
+    let pair = lab.pair();
+    let policy = lab.policy(&three());
+    let watch = |dev: &str, file: &str| lab.sluice(&pair.a, &["watch", dev, file]).exits(2);
+    watch("nope0", &policy).says("no interface `nope0`");
+    watch("a0", &policy).says("not managed");
+    lab.up(&pair.a, "a0", &policy, &["--rate", "20mbit"]);
+    watch("a0", "gaming").says("cannot watch gaming").says("path of a policy file");
+    watch("a0", "/nowhere/at-all.json").says("cannot watch");
+    watch("a0", "/tmp").says("not a file");
+    lab.down(&pair.a, "a0");
+}
