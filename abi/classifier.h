@@ -243,7 +243,7 @@ struct sl_ration {
 struct sl_fragment_key {
 	u8 src[16];
 	u8 dst[16];
-	u32 id;  /* of IPv4 with the protocol above it */
+	u32 id; /* of IPv4 with the protocol above it */
 	u32 direction; /* enum sl_direction */
 };
 

@@ -11,10 +11,10 @@
 	X(MALFORMED, malformed, "headers do not parse, and the policy drops such packets")
 
 /* The buckets before the queues that a packet must pass. Each counts what it refuses. */
-#define SL_LIMIT_REASONS(X)                                                           \
-	X(CLASS, policed, "the class is over its rate, and policed")                  \
-	X(FLOW, flow_limited, "the flow is over the rate of a flow of its class")     \
-	X(INTERFACE, interface_limited, "the interface is over its rate")             \
+#define SL_LIMIT_REASONS(X)                                                       \
+	X(CLASS, policed, "the class is over its rate, and policed")              \
+	X(FLOW, flow_limited, "the flow is over the rate of a flow of its class") \
+	X(INTERFACE, interface_limited, "the interface is over its rate")         \
 	X(SHARED, shared_limited, "the interfaces together are over the shared rate")
 
 enum sl_limit {

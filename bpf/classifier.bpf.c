@@ -13,7 +13,7 @@ const volatile u32 sl_ingress_ifb = 0; /* ifindex: what arrives is queued there 
 const volatile u32 sl_split_ifb = 0; /* ifindex: super-packets that depart are split there */
 
 #include "lib/parse.h"
-#define SL_PACKET       struct xdp_md
+#define SL_PACKET struct xdp_md
 #define SL_PACKET_ARG
 #define SL_LOAD         bpf_xdp_load_bytes
 #define SL_PARSER(name) name##_xdp
@@ -43,8 +43,8 @@ static __always_inline int sl_class_lasts(const struct sl_tables *t)
 
 /* What a hook learns of a packet. */
 struct sl_admission {
-	s32 class;  /* negative: drop it */
-	u8 handed;  /* by an earlier stage, under the same policy: nothing was parsed here */
+	s32 class; /* negative: drop it */
+	u8 handed; /* by an earlier stage, under the same policy: nothing was parsed here */
 	u8 malformed;
 	u8 super_packets; /* TCP, or a flow that has sent super-packets */
 };
@@ -181,7 +181,7 @@ static __always_inline s32 sl_forwarded_class(const struct sl_tables *t, u32 han
 {
 	s32 class = sl_class_lasts(t) ? sl_handed_class(t, handed) : -1;
 
-	return class >= 0 && sl_flows_are_limited(t, (u32)class) ? -1 : class;
+	return class >= 0 && sl_flows_are_limited(t, (u32) class) ? -1 : class;
 }
 
 /* On departure, where no queue of ours follows. */
@@ -236,11 +236,11 @@ int sl_split(struct __sk_buff *skb)
 static __always_inline s32 sl_police_split(struct __sk_buff *skb, s32 class, struct sl_tables *t)
 {
 	struct sl_demand demand = {
-		.now_ns = bpf_ktime_get_ns(), .direction = SL_EGRESS, .class = (u32)class, .bytes = skb->len
+		.now_ns = bpf_ktime_get_ns(), .direction = SL_EGRESS, .class = (u32) class, .bytes = skb->len
 	};
 	struct sl_headers h;
 
-	if (sl_flows_are_limited(t, (u32)class)) {
+	if (sl_flows_are_limited(t, (u32) class)) {
 		sl_headers_init(&h, skb->vlan_present ? skb->vlan_tci : SL_NO_TAG, skb->mark, skb->ingress_ifindex);
 		sl_parse_frame(skb, 0, &h);
 		sl_flow_key(&demand.flow, &h, SL_EGRESS);
@@ -263,8 +263,8 @@ static __always_inline int sl_htb(struct __sk_buff *skb, u32 direction)
 			class = t->default_class;
 	} else {
 		class = sl_split_ifb ? sl_handed_class(t, skb->tc_index) : sl_forwarded_class(t, skb->tc_index);
-		class = class >= 0 && sl_split_ifb ? sl_police_split(skb, class, t) :
-						     sl_admit_skb(skb, class, direction, SL_MAY_DROP, t).class;
+		class = class >= 0 && sl_split_ifb ? sl_police_split(skb, class, t)
+						   : sl_admit_skb(skb, class, direction, SL_MAY_DROP, t).class;
 	}
 	if (class < 0)
 		return TC_ACT_SHOT;

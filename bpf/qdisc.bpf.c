@@ -61,10 +61,10 @@ static __always_inline int sl_load(struct sk_buff *skb, u32 off, void *to, u32 s
 }
 
 #include "lib/parse.h"
-#define SL_PACKET        struct sk_buff
-#define SL_PACKET_ARG    __arg_trusted
-#define SL_LOAD          sl_load
-#define SL_PARSER(name)  name
+#define SL_PACKET       struct sk_buff
+#define SL_PACKET_ARG   __arg_trusted
+#define SL_LOAD         sl_load
+#define SL_PARSER(name) name
 #include "lib/parse_any.h"
 #include "lib/classify.h"
 #include "lib/police.h"
@@ -152,7 +152,7 @@ static __always_inline s32 sl_class_before(const struct sl_tables *t, u32 handed
 {
 	s32 class = sl_handed_class(t, handed);
 
-	return class >= 0 && direction == SL_EGRESS && !sl_split_ifb && sl_flows_are_limited(t, (u32)class) ? -1 : class;
+	return class >= 0 && direction == SL_EGRESS && !sl_split_ifb && sl_flows_are_limited(t, (u32) class) ? -1 : class;
 }
 
 /* Parses what was not classified before it came here, or whose flow is limited. Its class, or negative: drop it. */

@@ -70,19 +70,19 @@ SL_FN u64 rank_slack(struct sl_sched *s, struct sl_class *k, const struct sl_slo
 	return q->arrived_ns + k->budget_ns - (q->wire_bytes * s->link.cost >> 20);
 }
 
-#define SL_RANK_FUNCTIONS(X)                             \
-	X(SL_RANK_PRIORITY, priority)                    \
-	X(SL_RANK_EARLIEST_DEADLINE, earliest_deadline)  \
-	X(SL_RANK_SHORTEST_PACKET, shortest_packet)      \
-	X(SL_RANK_LEAST_ATTAINED, least_attained)        \
-	X(SL_RANK_START_TIME_FAIR, start_time_fair)      \
+#define SL_RANK_FUNCTIONS(X)                            \
+	X(SL_RANK_PRIORITY, priority)                   \
+	X(SL_RANK_EARLIEST_DEADLINE, earliest_deadline) \
+	X(SL_RANK_SHORTEST_PACKET, shortest_packet)     \
+	X(SL_RANK_LEAST_ATTAINED, least_attained)       \
+	X(SL_RANK_START_TIME_FAIR, start_time_fair)     \
 	X(SL_RANK_SLACK, slack)
 
 SL_FN u64 sl_rank(struct sl_sched *s, struct sl_class *k, const struct sl_slot *q)
 {
 	switch (s->rank) {
-#define X(number, name)   \
-	case number:      \
+#define X(number, name) \
+	case number:    \
 		return rank_##name(s, k, q);
 		SL_RANK_FUNCTIONS(X)
 #undef X

@@ -49,8 +49,8 @@ SL_FN void sl_leave(struct sl_sched *s, struct sl_class *k, u32 c)
 {
 	s->ready &= ~SL_BIT(c);
 	switch (SL_KIND_OF(s)) {
-#define X(kind, prefix)               \
-	case kind:                    \
+#define X(kind, prefix)                  \
+	case kind:                       \
 		prefix##_leave(s, k, c); \
 		break;
 		SL_DISCIPLINES(X)
@@ -61,8 +61,8 @@ SL_FN void sl_leave(struct sl_sched *s, struct sl_class *k, u32 c)
 SL_FN void sl_stay(struct sl_sched *s, struct sl_class *k, u32 c)
 {
 	switch (SL_KIND_OF(s)) {
-#define X(kind, prefix)              \
-	case kind:                   \
+#define X(kind, prefix)                 \
+	case kind:                      \
 		prefix##_stay(s, k, c); \
 		break;
 		SL_DISCIPLINES(X)

@@ -141,7 +141,8 @@ static long bench_step(u32 i, void *of)
 }
 
 /* What a walk needs: the rules, and the next packet's headers. The tables are asked for because every lookup does. */
-static __always_inline int bench_begin_walk(struct bench_control *c, const struct bench_rules **rules, const struct sl_headers **h)
+static __always_inline int bench_begin_walk(struct bench_control *c, const struct bench_rules **rules,
+					    const struct sl_headers **h)
 {
 	u32 zero = 0;
 

@@ -98,21 +98,20 @@ SL_GLOBAL u32 sl_key_row(const struct sl_keys *k SL_NONNULL, u32 key)
 }
 
 /* The fields beside the protocol, each with the row of rules that its value satisfies: those that are an index, and the rest. */
-#define SL_INDEX_FIELDS(X)                                                                                                 \
-	X(SPORT, sport, h->has_ports ? t->sport_row[h->sport] : t->sport_none_row)                                         \
-	X(DPORT, dport, h->has_ports ? t->dport_row[h->dport] : t->dport_none_row)                                         \
-	X(DSCP, dscp, h->dscp != SL_NO_DSCP ? t->dscp_row[h->dscp & 63] : t->dscp_none_row)                                \
-	X(VLAN, vlan, h->vlan != SL_NO_VLAN ? t->vlan_row[h->vlan & 4095] : t->vlan_none_row)                              \
-	X(PCP, pcp, h->pcp != SL_NO_PCP ? t->pcp_row[h->pcp & 7] : t->pcp_none_row)                                        \
-	X(TCP_FLAGS, tcp_flags,                                                                                            \
-	  h->tcp_flags != SL_NO_TCP_FLAGS ? t->tcp_flags_row[h->tcp_flags & 255] : t->tcp_flags_none_row)                  \
+#define SL_INDEX_FIELDS(X)                                                                                                      \
+	X(SPORT, sport, h->has_ports ? t->sport_row[h->sport] : t->sport_none_row)                                              \
+	X(DPORT, dport, h->has_ports ? t->dport_row[h->dport] : t->dport_none_row)                                              \
+	X(DSCP, dscp, h->dscp != SL_NO_DSCP ? t->dscp_row[h->dscp & 63] : t->dscp_none_row)                                     \
+	X(VLAN, vlan, h->vlan != SL_NO_VLAN ? t->vlan_row[h->vlan & 4095] : t->vlan_none_row)                                   \
+	X(PCP, pcp, h->pcp != SL_NO_PCP ? t->pcp_row[h->pcp & 7] : t->pcp_none_row)                                             \
+	X(TCP_FLAGS, tcp_flags, h->tcp_flags != SL_NO_TCP_FLAGS ? t->tcp_flags_row[h->tcp_flags & 255] : t->tcp_flags_none_row) \
 	X(ICMP, icmp, h->icmp != SL_NO_ICMP ? t->icmp_row[h->icmp & 511] : t->icmp_none_row)
-#define SL_LOOKED_UP_FIELDS(X)                                                                                             \
-	X(SRC, src, h->is_ip ? sl_address_row(sources + SL_RANGE_SRC, h->src, t->src_none_row) : t->src_none_row)          \
-	X(DST, dst, h->is_ip ? sl_address_row(sources + SL_RANGE_DST, h->dst, t->dst_none_row) : t->dst_none_row)          \
-	X(LENGTH, length,                                                                                                  \
-	  h->is_ip ? sl_range_row(sources + SL_RANGE_LENGTH, 0, h->length, t->length_none_row) : t->length_none_row)       \
-	X(INTERFACE, interface, sl_key_row(&t->interface_row, h->interface))                                               \
+#define SL_LOOKED_UP_FIELDS(X)                                                                                       \
+	X(SRC, src, h->is_ip ? sl_address_row(sources + SL_RANGE_SRC, h->src, t->src_none_row) : t->src_none_row)    \
+	X(DST, dst, h->is_ip ? sl_address_row(sources + SL_RANGE_DST, h->dst, t->dst_none_row) : t->dst_none_row)    \
+	X(LENGTH, length,                                                                                            \
+	  h->is_ip ? sl_range_row(sources + SL_RANGE_LENGTH, 0, h->length, t->length_none_row) : t->length_none_row) \
+	X(INTERFACE, interface, sl_key_row(&t->interface_row, h->interface))                                         \
 	X(MARK, mark, sl_key_row(&t->mark_row, h->mark))
 
 static __always_inline u64 sl_small_row(const struct sl_tables *t, u32 row)

@@ -33,10 +33,10 @@ typedef _Bool bool;
 #define NULL  ((void *)0)
 
 /* include/uapi/linux/bpf.h */
-#define BPF_ANY           0
-#define BPF_NOEXIST       1
-#define BPF_F_MMAPABLE    (1U << 10)
-#define BPF_F_INNER_MAP   (1U << 12)
+#define BPF_ANY         0
+#define BPF_NOEXIST     1
+#define BPF_F_MMAPABLE  (1U << 10)
+#define BPF_F_INNER_MAP (1U << 12)
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
