@@ -104,8 +104,8 @@ pub struct Check {
 
 #[derive(Debug, Args)]
 pub struct Up {
-    /// The interface, such as eth0
-    pub interface: String,
+    /// The interface, such as eth0; without it, each that the policy file names under "interfaces"
+    pub interface: Option<String>,
     /// A policy file, or the name of a profile
     #[arg(long, short, value_name = "POLICY")]
     pub policy: String,
@@ -130,11 +130,12 @@ pub struct Up {
 }
 
 #[derive(Debug, Args)]
+#[command(override_usage = "sluice apply [OPTIONS] [INTERFACE] <POLICY>")]
 pub struct Apply {
-    /// The interface
-    pub interface: String,
-    /// A policy file, or the name of a profile
-    pub policy: String,
+    /// A managed interface, and a policy file or the name of a profile; without the interface, each that the file names under
+    /// "interfaces"
+    #[arg(value_names = ["INTERFACE", "POLICY"], num_args = 1..=2, required = true)]
+    pub words: Vec<String>,
     /// Shape what departs to this rate instead of the present one
     #[arg(long, value_name = "RATE")]
     pub rate: Option<String>,
@@ -164,8 +165,9 @@ pub struct Change {
 
 #[derive(Debug, Args)]
 pub struct Confirm {
-    /// The interface
-    pub interface: String,
+    /// The interface, or several
+    #[arg(required = true, value_name = "INTERFACE")]
+    pub interfaces: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -190,11 +192,11 @@ pub struct History {
 }
 
 #[derive(Debug, Args)]
+#[command(override_usage = "sluice watch [OPTIONS] [INTERFACE] <FILE>")]
 pub struct Watch {
-    /// The interface
-    pub interface: String,
-    /// The policy file
-    pub file: PathBuf,
+    /// A managed interface, and the policy file; without the interface, each that the file names under "interfaces"
+    #[arg(value_names = ["INTERFACE", "FILE"], num_args = 1..=2, required = true)]
+    pub words: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -219,6 +221,9 @@ type (of ICMP), mark, or in (the interface where it came in).")]
 pub struct Explain {
     /// A managed interface; or a policy file or profile, and then no interface is touched
     pub target: String,
+    /// Of a policy file with "interfaces": the policy for this one
+    #[arg(long, value_name = "INTERFACE")]
+    pub interface: Option<String>,
     /// The packet, in words
     #[arg(required_unless_present = "pcap", conflicts_with = "pcap")]
     pub packet: Vec<String>,
@@ -238,8 +243,9 @@ pub struct Explain {
 
 #[derive(Debug, Args)]
 pub struct Down {
-    /// The interface
-    pub interface: String,
+    /// The interface, or several
+    #[arg(required = true, value_name = "INTERFACE")]
+    pub interfaces: Vec<String>,
 }
 
 #[derive(Debug, Args)]

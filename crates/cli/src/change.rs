@@ -2,13 +2,13 @@
 
 use crate::args::{Apply, Change, Confirm, Rollback};
 use crate::check::{print_remarks, rate};
+use crate::chosen::{choose, named};
 use crate::failure::Failure;
 use crate::live::report;
 use crate::terminal;
 use serde_json::json;
 use sluice_kernel::confirm::time;
-use sluice_kernel::history::What;
-use sluice_kernel::{RateWish, Request};
+use sluice_kernel::{Preview, RateWish, Request};
 use sluice_policy::Difference;
 
 /// More changes than this are only counted after they are done.
@@ -19,18 +19,14 @@ pub fn apply(args: &Apply, color: bool) -> Result<(), Failure> {
     let link_rate = args.rate.as_deref().map(|text| rate("--rate", text)).transpose()?;
     // A wrong option is told before a wrong policy.
     let wished = wished(&args.change)?;
-    let (source, policy) = sluice_policy::load(&args.policy)?;
-    let request = Request {
-        interface: args.interface.clone(),
-        policy,
-        source: source.name().to_owned(),
+    let (interface, file) = named(&args.words);
+    let requests = choose(file, interface)?.into_iter().map(|chosen| Request {
         rate: link_rate.map_or(RateWish::AsBefore, |rate| RateWish::Set(Some(rate))),
         confirm: wished,
         message: args.change.message.clone(),
-        what: What::Apply,
-        repeats: None,
-    };
-    perform(&request, &args.change, "has a new policy", color)
+        ..Request::from(chosen)
+    });
+    perform(&requests.collect::<Vec<_>>(), &args.change, "has a new policy", color)
 }
 
 pub fn rollback(args: &Rollback, color: bool) -> Result<(), Failure> {
@@ -38,12 +34,14 @@ pub fn rollback(args: &Rollback, color: bool) -> Result<(), Failure> {
     let (request, entry) = sluice_kernel::rollback(&args.interface, args.number)?;
     let request = Request { confirm, message: args.change.message.clone(), ..request };
     let what = format!("has the policy of entry {} again", entry.number);
-    perform(&request, &args.change, &what, color)
+    perform(&[request], &args.change, &what, color)
 }
 
 pub fn confirm(args: &Confirm) -> Result<(), Failure> {
-    let record = sluice_kernel::confirm::confirm(&args.interface)?;
-    println!("{} keeps the policy {}", record.interface, record.policy_name);
+    for interface in &args.interfaces {
+        let record = sluice_kernel::confirm::confirm(interface)?;
+        println!("{} keeps the policy {}", record.interface, record.policy_name);
+    }
     Ok(())
 }
 
@@ -51,46 +49,57 @@ fn wished(change: &Change) -> Result<Option<std::time::Duration>, Failure> {
     Ok(change.confirm.as_deref().map(time).transpose()?)
 }
 
-fn perform(request: &Request, options: &Change, what: &str, color: bool) -> Result<(), Failure> {
+fn perform(requests: &[Request], options: &Change, what: &str, color: bool) -> Result<(), Failure> {
     if options.dry_run {
-        return preview(request, options.json, color);
+        return preview(requests, options.json, color);
     }
-    let done = sluice_kernel::apply(request)?;
-    print_remarks(&done.remarks, color);
-    report(&done, what);
-    if let (Some(difference), false) = (&done.difference, options.quiet) {
-        show_briefly(difference, color);
-    }
-    if let Some(unconfirmed) = &done.record.unconfirmed {
-        println!(
-            "  reverts to policy {} in {} s unless confirmed: sluice confirm {}",
-            unconfirmed.former.name, unconfirmed.time_s, done.record.interface
-        );
+    for done in sluice_kernel::apply(requests)? {
+        print_remarks(&done.remarks, color);
+        report(&done, what);
+        if let (Some(difference), false) = (&done.difference, options.quiet) {
+            show_briefly(difference, color);
+        }
+        if let Some(unconfirmed) = &done.record.unconfirmed {
+            println!(
+                "  reverts to policy {} in {} s unless confirmed: sluice confirm {}",
+                unconfirmed.former.name, unconfirmed.time_s, done.record.interface
+            );
+        }
     }
     Ok(())
 }
 
-fn preview(request: &Request, as_json: bool, color: bool) -> Result<(), Failure> {
-    let preview = sluice_kernel::preview(request)?;
-    print_remarks(&preview.remarks, color);
+fn preview(requests: &[Request], as_json: bool, color: bool) -> Result<(), Failure> {
+    let previews = sluice_kernel::preview(requests)?;
+    previews.iter().for_each(|preview| print_remarks(&preview.remarks, color));
     if as_json {
-        let json = json!({
-            "interface": request.interface,
-            "old": preview.old,
-            "new": preview.new,
-            "changes": !preview.difference.is_empty(),
-            "difference": preview.difference,
-        });
-        println!("{json:#}");
+        let objects: Vec<_> = previews.iter().map(as_object).collect();
+        // A list is for several.
+        match &objects[..] {
+            [one] => println!("{one:#}"),
+            _ => println!("{:#}", json!(objects)),
+        }
         return Ok(());
     }
-    if preview.difference.is_empty() {
-        println!("{}: nothing changes", request.interface);
-        return Ok(());
+    for Preview { interface, old, new, difference, .. } in previews {
+        if difference.is_empty() {
+            println!("{interface}: nothing changes");
+        } else {
+            println!("{interface}: policy {old} -> {new} would change");
+            show(&difference, color);
+        }
     }
-    println!("{}: policy {} -> {} would change", request.interface, preview.old, preview.new);
-    show(&preview.difference, color);
     Ok(())
+}
+
+fn as_object(preview: &Preview) -> serde_json::Value {
+    json!({
+        "interface": preview.interface,
+        "old": preview.old,
+        "new": preview.new,
+        "changes": !preview.difference.is_empty(),
+        "difference": preview.difference,
+    })
 }
 
 /// A line for each change.

@@ -2,24 +2,37 @@
 
 use crate::args::{Check, EngineArg};
 use crate::failure::Failure;
-use sluice_policy::{Context, Diagnostics, Engine, Rate};
+use sluice_policy::{Context, Diagnostics, Engine, Rate, Resolved};
 
 pub fn run(args: &Check, color: bool) -> Result<(), Failure> {
     let link_rate = args.rate.as_deref().map(|text| rate("--rate", text)).transpose()?;
-    let (_, policy) = sluice_policy::load(&args.policy)?;
     let engine = if args.engine == EngineArg::Tc { Engine::Tc } else { Engine::Core };
-    let resolved =
-        sluice_policy::resolve(&policy, &Context { link_rate, engine }).map_err(|found| Failure::policy(&found))?;
+    let context = Context { link_rate, engine };
+    let policies = sluice_policy::load(&args.policy)?.1.policies();
+    let resolve = |(interface, policy)| match sluice_policy::resolve(&policy, &context) {
+        Ok(resolved) => Ok((interface, resolved)),
+        Err(found) => Err(Failure::policy(&found)),
+    };
+    let resolved: Result<Vec<(Option<String>, Resolved)>, Failure> = policies.into_iter().map(resolve).collect();
+    for (i, (interface, resolved)) in resolved?.iter().enumerate() {
+        if let Some(interface) = interface {
+            println!("{}{interface}:\n", if i > 0 { "\n" } else { "" });
+        }
+        show(resolved, engine, color);
+    }
+    Ok(())
+}
+
+fn show(resolved: &Resolved, engine: Engine, color: bool) {
     print_remarks(&resolved.remarks, color);
-    let resolution = sluice_tables::rank_resolution(&resolved);
-    print!("{}", sluice_policy::table(&resolved, resolution.as_deref()));
+    let resolution = sluice_tables::rank_resolution(resolved);
+    print!("{}", sluice_policy::table(resolved, resolution.as_deref()));
     if engine == Engine::Tc {
         println!("\nOn engine tc this means something else in that:");
-        for difference in sluice_kernel::tc_differences(&resolved, resolved.link_rate, None, 14) {
+        for difference in sluice_kernel::tc_differences(resolved, resolved.link_rate, None, 14) {
             println!("  - {difference}");
         }
     }
-    Ok(())
 }
 
 /// A rate of the command line.

@@ -31,7 +31,12 @@ pub fn run(args: &Explain) -> Result<(), Failure> {
     let policy = if managed {
         None
     } else {
-        let (_, policy) = sluice_policy::load(&args.target)?;
+        let (_, file) = sluice_policy::load(&args.target)?;
+        let policy = match &args.interface {
+            Some(interface) => file.of(interface),
+            None => file.one(),
+        };
+        let policy = policy.map_err(|found| Failure::policy(&found))?;
         let context = sluice_policy::Context::default();
         Some(sluice_policy::resolve(&policy, &context).map_err(|found| Failure::policy(&found))?)
     };

@@ -2,6 +2,7 @@
 
 use crate::args::{Down, Up};
 use crate::check::{print_remarks, rate};
+use crate::chosen::choose;
 use crate::failure::Failure;
 use crate::terminal;
 use sluice_kernel::{Done, Engine, Hook, UpRequest};
@@ -10,28 +11,31 @@ pub fn up(args: &Up, color: bool) -> Result<(), Failure> {
     sluice_kernel::require_root()?;
     let link_rate = args.rate.as_deref().map(|text| rate("--rate", text)).transpose()?;
     let ingress_rate = args.ingress_rate.as_deref().map(|text| rate("--ingress-rate", text)).transpose()?;
-    let (source, policy) = sluice_policy::load(&args.policy)?;
-    let done = sluice_kernel::up(&UpRequest {
-        interface: args.interface.clone(),
-        policy,
-        source: source.name().to_owned(),
+    let requests = choose(&args.policy, args.interface.as_deref())?.into_iter().map(|chosen| UpRequest {
+        interface: chosen.interface,
+        policy: chosen.policy,
+        source: chosen.source,
         rate: link_rate,
         ingress_rate,
         engine: args.engine.engine(),
         hook: args.classifier.hook(),
         force: args.force,
         message: args.message.clone(),
-    })?;
-    print_remarks(&done.remarks, color);
-    report(&done, "is up");
+    });
+    for done in sluice_kernel::up(&requests.collect::<Vec<_>>())? {
+        print_remarks(&done.remarks, color);
+        report(&done, "is up");
+    }
     Ok(())
 }
 
 pub fn down(args: &Down) -> Result<(), Failure> {
-    let record = sluice_kernel::down(&args.interface)?;
-    println!("{} is as it was", record.interface);
-    if let Some(dump) = record.replaced {
-        println!("  the hierarchy that `up --force` replaced is not restored; its dump is {}", dump.display());
+    for interface in &args.interfaces {
+        let record = sluice_kernel::down(interface)?;
+        println!("{} is as it was", record.interface);
+        if let Some(dump) = record.replaced {
+            println!("  the hierarchy that `up --force` replaced is not restored; its dump is {}", dump.display());
+        }
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ mod args;
 mod capture;
 mod change;
 mod check;
+mod chosen;
 mod demo;
 mod doctor;
 mod explain;

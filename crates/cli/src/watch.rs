@@ -3,10 +3,11 @@
 use crate::args::Watch as Args;
 use crate::change::show_briefly;
 use crate::check::print_remarks;
+use crate::chosen::{choose, named};
 use crate::failure::Failure;
-use sluice_kernel::history::What;
+use sluice_kernel::Request;
 use sluice_kernel::watch::{Event, Watch};
-use sluice_kernel::{RateWish, Request};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How often it is looked whether a change that waits to be confirmed still does.
@@ -14,66 +15,79 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
     sluice_kernel::require_root()?;
-    let mut watch = Watch::new(&args.file)?;
-    sluice_kernel::confirm::left(&args.interface)?;
-    println!("{}: {} is watched", args.interface, args.file.display());
-    let mut waits = take(args, false, color);
+    let (interface, file) = named(&args.words);
+    let mut watch = Watch::new(Path::new(file))?;
+    let file = std::path::absolute(file).map_err(|error| Failure::system(error.to_string()))?;
+    let watched = Watched { interface: interface.map(str::to_owned), file };
+    if let Some(interface) = interface {
+        sluice_kernel::confirm::left(interface)?;
+    }
+    println!("{}{} is watched", interface.map_or(String::new(), |name| format!("{name}: ")), watched.file.display());
+    let mut waits = watched.take(false, color);
     loop {
         match watch.next(waits.then_some(LOOK_AGAIN))? {
             Event::Stopped => return Ok(()),
-            Event::Nothing => waits = take(args, waits, color),
-            Event::Changed => waits = take(args, false, color),
+            Event::Nothing => waits = watched.take(waits, color),
+            Event::Changed => waits = watched.take(false, color),
         }
     }
 }
 
-/// Applies the file as it is now. Whether it waits for another change to be confirmed, which this would do for it.
-fn take(args: &Args, waits: bool, color: bool) -> bool {
-    match sluice_kernel::confirm::left(&args.interface) {
-        Ok(Some(left)) => {
-            if !waits {
-                let (name, seconds) = (&args.interface, left.as_secs());
-                println!("{name}: another change waits {seconds} s to be confirmed; the file is applied after that");
+struct Watched {
+    /// None: those that the file names.
+    interface: Option<String>,
+    file: PathBuf,
+}
+
+impl Watched {
+    /// Applies the file as it is now. Whether it waits for another change to be confirmed, which this would do for it.
+    fn take(&self, waits: bool, color: bool) -> bool {
+        self.try_take(waits, color).unwrap_or_else(|failure| {
+            eprint!("{}", failure.render(color));
+            false
+        })
+    }
+
+    fn try_take(&self, waits: bool, color: bool) -> Result<bool, Failure> {
+        let requests = self.requests()?;
+        for Request { interface, .. } in &requests {
+            if let Some(left) = sluice_kernel::confirm::left(interface)? {
+                if !waits {
+                    let seconds = left.as_secs();
+                    println!(
+                        "{interface}: another change waits {seconds} s to be confirmed; the file is applied after that"
+                    );
+                }
+                return Ok(true);
             }
-            return true;
         }
-        Ok(None) => {}
-        Err(error) => return unchanged(&error.into(), color),
+        apply(requests, color)?;
+        Ok(false)
     }
-    if let Err(failure) = apply(args, color) {
-        return unchanged(&failure, color);
+
+    fn requests(&self) -> Result<Vec<Request>, Failure> {
+        let chosen = choose(&self.file.to_string_lossy(), self.interface.as_deref())?;
+        Ok(chosen.into_iter().map(Request::from).collect())
     }
-    false
 }
 
-fn unchanged(failure: &Failure, color: bool) -> bool {
-    eprint!("{}", failure.render(color));
-    false
-}
-
-fn apply(args: &Args, color: bool) -> Result<(), Failure> {
-    let path = std::path::absolute(&args.file).map_err(|error| Failure::system(error.to_string()))?;
-    let (source, policy) = sluice_policy::load(&path.to_string_lossy())?;
-    let request = Request {
-        interface: args.interface.clone(),
-        policy,
-        source: source.name().to_owned(),
-        rate: RateWish::AsBefore,
-        confirm: None,
-        message: None,
-        what: What::Apply,
-        repeats: None,
-    };
-    if !sluice_kernel::differs(&request)? {
-        println!("{}: nothing changes", args.interface);
-        return Ok(());
+/// Applies those that differ from what is in force.
+fn apply(requests: Vec<Request>, color: bool) -> Result<(), Failure> {
+    let mut differ = Vec::new();
+    for (request, preview) in requests.iter().zip(sluice_kernel::preview(&requests)?) {
+        if preview.difference.is_empty() {
+            println!("{}: nothing changes", request.interface);
+        } else {
+            differ.push(request.clone());
+        }
     }
-    let done = sluice_kernel::apply(&request)?;
-    print_remarks(&done.remarks, color);
-    println!("{} has a new policy: generation {}", args.interface, done.record.generation);
-    if let Some(difference) = &done.difference {
-        show_briefly(difference, color);
+    for done in sluice_kernel::apply(&differ)? {
+        print_remarks(&done.remarks, color);
+        println!("{} has a new policy: generation {}", done.record.interface, done.record.generation);
+        if let Some(difference) = &done.difference {
+            show_briefly(difference, color);
+        }
+        done.notes.iter().for_each(|note| println!("  note: {note}"));
     }
-    done.notes.iter().for_each(|note| println!("  note: {note}"));
     Ok(())
 }

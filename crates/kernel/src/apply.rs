@@ -65,9 +65,27 @@ pub struct Done {
     pub notes: Vec<String>,
 }
 
+impl Request {
+    /// Back to what a record says.
+    fn to(was: &Record, why: &str) -> Result<Request> {
+        Ok(Request {
+            interface: was.interface.clone(),
+            policy: parse(&was.policy)?,
+            source: was.policy_source.clone(),
+            rate: RateWish::Set(was.rate_bps.map(Rate)),
+            confirm: None,
+            message: Some(why.to_owned()),
+            what: What::Revert,
+            repeats: None,
+        })
+    }
+}
+
 /// What would be done.
 #[derive(Debug, Clone)]
 pub struct Preview {
+    /// Name of the interface.
+    pub interface: String,
     /// Name of the policy in force.
     pub old: String,
     /// Name of the policy that was asked for.
@@ -78,30 +96,61 @@ pub struct Preview {
     pub remarks: sluice_policy::Diagnostics,
 }
 
-/// Says what `apply` would change, or why it would refuse. Changes nothing.
-pub fn preview(request: &Request) -> Result<Preview> {
+/// Says for each interface what `apply` would change, or why it would refuse. Changes nothing.
+pub fn preview(requests: &[Request]) -> Result<Vec<Preview>> {
     require_root()?;
-    let change = Change::prepare(managed(&request.interface)?, request)?;
-    Ok(Preview {
+    let previews = prepare(requests)?.into_iter().map(|change| Preview {
+        interface: change.was.interface,
         old: change.was.policy_name,
         new: change.now.name.clone(),
         difference: difference(&change.before, &change.now),
         remarks: change.now.remarks,
-    })
+    });
+    Ok(previews.collect())
 }
 
-/// Whether `apply` would change anything.
-pub fn differs(request: &Request) -> Result<bool> {
-    preview(request).map(|preview| !preview.difference.is_empty())
-}
-
-/// Replaces the policy of a managed interface. No packet is lost or classified by a mixture of two policies. If anything
-/// fails, the former policy is in force again.
-pub fn apply(request: &Request) -> Result<Done> {
+/// Replaces the policies of managed interfaces. No packet is lost or classified by a mixture of two policies. If anything
+/// fails, the former policies are in force again, on all of them.
+pub fn apply(requests: &[Request]) -> Result<Vec<Done>> {
     require_root()?;
     put_right()?;
     let _lock = Lock::take()?;
-    Change::prepare(managed(&request.interface)?, request)?.perform(request)
+    let mut done = Vec::new();
+    let mut former = Vec::new();
+    for (change, request) in prepare(requests)?.into_iter().zip(requests) {
+        let was = change.was.clone();
+        match change.perform(request) {
+            Ok(one) => done.push(one),
+            Err(error) => return Err(undo(&former, requests, error)),
+        }
+        former.push(was);
+    }
+    Ok(done)
+}
+
+/// What is asked for together, before any of it is done.
+fn prepare(requests: &[Request]) -> Result<Vec<Change>> {
+    let changes = requests.iter().map(|request| {
+        let change = managed(&request.interface).and_then(|record| Change::prepare(record, request, requests));
+        change.map_err(|error| if requests.len() > 1 { error.of(&request.interface) } else { error })
+    });
+    changes.collect()
+}
+
+/// Takes back what was done already, after what was to be done with it has failed.
+fn undo(former: &[Record], requests: &[Request], mut error: Error) -> Error {
+    for was in former.iter().rev() {
+        let undone = Request::to(was, "what was changed with it has failed").and_then(|request| {
+            let mut change = Change::prepare(managed(&was.interface)?, &request, requests)?;
+            change.record.unconfirmed.clone_from(&was.unconfirmed);
+            change.perform(&request)
+        });
+        error.what += &match undone {
+            Ok(_) => format!("\n  {} has its former policy, {}, again", was.interface, was.policy_name),
+            Err(rest) => format!("\n  and bringing back the former policy of {} failed: {}", was.interface, rest.what),
+        };
+    }
+    error
 }
 
 /// Brings back the policy before those that nobody has confirmed. The lock is held.
@@ -110,17 +159,14 @@ pub(crate) fn revert(record: &Record) -> Result<Done> {
         return Err(Error::system(format!("{}: nothing waits to be confirmed", record.interface)));
     };
     let former = &unconfirmed.former;
-    let request = Request {
-        interface: record.interface.clone(),
-        policy: parse(&former.policy)?,
-        source: former.source.clone(),
-        rate: RateWish::Set(former.rate_bps.map(Rate)),
-        confirm: None,
-        message: Some(format!("not confirmed within {} s", unconfirmed.time_s)),
-        what: What::Revert,
-        repeats: None,
+    let was = Record {
+        policy: former.policy.clone(),
+        policy_source: former.source.clone(),
+        rate_bps: former.rate_bps,
+        ..record.clone()
     };
-    Change::prepare(record.clone(), &request)?.perform(&request)
+    let request = Request::to(&was, &format!("not confirmed within {} s", unconfirmed.time_s))?;
+    Change::prepare(record.clone(), &request, &[])?.perform(&request)
 }
 
 /// A change that nothing stands against.
@@ -136,7 +182,8 @@ struct Change {
 }
 
 impl Change {
-    fn prepare(was: Record, request: &Request) -> Result<Change> {
+    /// `together`: what is asked for at the same time.
+    fn prepare(was: Record, request: &Request, together: &[Request]) -> Result<Change> {
         let found = Interface::find(&was.interface)?;
         let pins = was.pins(&bpffs::root()?);
         let rate = match request.rate {
@@ -170,7 +217,8 @@ impl Change {
             unconfirmed,
             ..was.clone()
         };
-        shared::refuse_other_rates(&record, &request.policy)?;
+        let together: Vec<&str> = together.iter().map(|request| request.interface.as_str()).collect();
+        shared::refuse_other_rates(&record, &request.policy, &together)?;
         Ok(Change { found, pins, was, before, record, now })
     }
 

@@ -56,6 +56,14 @@ impl Error {
         self
     }
 
+    /// Where it happened, if that is not said yet.
+    pub(crate) fn of(mut self, interface: &str) -> Error {
+        if !self.what.contains(interface) {
+            self.what = format!("{}\n  on {interface}", self.what.trim_end());
+        }
+        self
+    }
+
     /// The exit code of a command that fails with it.
     pub fn exit_code(&self) -> u8 {
         match self.kind {

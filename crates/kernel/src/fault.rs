@@ -2,6 +2,7 @@
 //! see that the change is taken back.
 
 use crate::error::{Error, Result};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The points, in the order in which commands pass them. Those of `apply` are passed by `rollback` and by a revert as well,
 /// under their names.
@@ -52,21 +53,45 @@ pub const POINTS: &[&str] = &[
     "down-pins",
 ];
 
-/// Dies here, as by `kill -9`, if the environment's `SLUICE_FAULT` says so.
+/// Dies here, as by `kill -9`, if the environment's `SLUICE_FAULT` says so: `POINT`, or `POINT:2` for the second passing.
 pub(crate) fn point(name: &str) {
     debug_assert!(POINTS.contains(&name), "{name} is not listed");
-    if std::env::var_os("SLUICE_FAULT").is_some_and(|wanted| wanted == name) {
-        // SAFETY: both calls take numbers only.
-        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    if wanted(name) == Some(Fault::Death) {
+        die();
     }
 }
 
-/// A point of a change, which also fails if `SLUICE_FAULT` is its name and `:error`.
+/// A point of a change, which also fails if `SLUICE_FAULT` is `POINT:error`, or `POINT:error:2` for the second passing.
 pub(crate) fn step(command: &str, name: &str) -> Result<()> {
     let name = format!("{command}-{name}");
-    point(&name);
-    if std::env::var("SLUICE_FAULT").is_ok_and(|wanted| wanted.strip_suffix(":error") == Some(&name)) {
-        return Err(Error::system(format!("{name} fails, as SLUICE_FAULT wants it")));
+    debug_assert!(POINTS.contains(&name.as_str()), "{name} is not listed");
+    match wanted(&name) {
+        Some(Fault::Death) => die(),
+        Some(Fault::Failure) => Err(Error::system(format!("{name} fails, as SLUICE_FAULT wants it"))),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+#[derive(Debug, PartialEq)]
+enum Fault {
+    Death,
+    Failure,
+}
+
+fn wanted(name: &str) -> Option<Fault> {
+    static PASSED: AtomicU32 = AtomicU32::new(0);
+    let text = std::env::var("SLUICE_FAULT").ok()?;
+    let rest = text.strip_prefix(name).filter(|rest| rest.is_empty() || rest.starts_with(':'))?;
+    let (fault, passing) = match rest.strip_prefix(":error") {
+        Some(passing) => (Fault::Failure, passing),
+        None => (Fault::Death, rest),
+    };
+    let passing = passing.strip_prefix(':').map_or(Some(1), |number| number.parse().ok())?;
+    (PASSED.fetch_add(1, Ordering::Relaxed) + 1 == passing).then_some(fault)
+}
+
+fn die() -> ! {
+    // SAFETY: both calls take numbers only.
+    unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    unreachable!("nobody survives SIGKILL")
 }

@@ -34,7 +34,7 @@ mod tables;
 mod verify;
 pub mod watch;
 
-pub use apply::{Done, Preview, RateWish, Request, apply, differs, preview};
+pub use apply::{Done, Preview, RateWish, Request, apply, preview};
 pub use error::{Error, Kind, Result};
 pub use fault::POINTS as FAULT_POINTS;
 pub use features::Features;

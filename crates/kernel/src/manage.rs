@@ -53,109 +53,159 @@ pub fn require_root() -> Result<()> {
     Err(Error::new(Kind::Privilege, "this needs root").help("run it with sudo"))
 }
 
-/// Takes an interface into management.
-pub fn up(request: &UpRequest) -> Result<Done> {
+/// Takes interfaces into management: all of them, or none.
+pub fn up(requests: &[UpRequest]) -> Result<Vec<Done>> {
     require_root()?;
     put_right()?;
     let _lock = Lock::take()?;
-    let interface = Interface::find(&request.interface)?;
     remove_orphans()?;
-    let mut notes = refuse_managed(&interface)?;
-    let mut features = Features::probe()?;
-    if qdiscs::list(&interface.name)?.iter().any(|qdisc| qdisc.kind == "ingress") {
-        if !features.tcx {
-            return Err(Error::input(format!(
-                "{} has an ingress qdisc, in the place of the clsact that is needed",
-                interface.name
-            ))
-            .help("remove it (tc qdisc del dev IFACE ingress), or use clsact for what it does"));
+    let features = Features::probe()?;
+    let names: Vec<&str> = requests.iter().map(|request| request.interface.as_str()).collect();
+    let starts: Result<Vec<Start>> = requests
+        .iter()
+        .map(|request| {
+            let start = Start::prepare(request, features.clone(), &names);
+            start.map_err(|error| if requests.len() > 1 { error.of(&request.interface) } else { error })
+        })
+        .collect();
+    let mut done: Vec<Done> = Vec::new();
+    for start in starts? {
+        match start.perform() {
+            Ok(one) => done.push(one),
+            Err(error) => return Err(give_back(done, error)),
         }
-        notes.push("an ingress qdisc is in the place of clsact, which the splitter needs".to_owned());
-        features.clsact = false;
     }
-    let wishes = Wishes { engine: request.engine, hook: request.hook, ingress_rate: request.ingress_rate };
-    let root = qdiscs::root(&interface.name)?;
-    let root_kind = root.as_ref().map_or("none", |root| root.kind.as_str());
-    let policy = resolve(&request.policy, request.rate, request.engine.unwrap_or(Engine::Qdisc))?;
-    let plan = plan::plan(&policy, &interface, &features, &wishes, root_kind)?;
-    // Which engine it is decides how much a policy may ask for.
-    let policy = resolve(&request.policy, request.rate, plan.engine)?;
-    notes.extend(plan.notes);
+    Ok(done)
+}
 
-    let mut record = Record {
-        abi_version: abi::SL_ABI_VERSION,
-        key: Record::new_key(&interface.name)?,
-        interface: interface.name.clone(),
-        ifindex: interface.ifindex,
-        netns: netns::inode()?,
-        phase: Phase::Starting,
-        engine: plan.engine,
-        hook: plan.hook,
-        qdisc: String::new(),
-        queues: plan.queues,
-        tag: 0,
-        generation: 1,
-        policy: sluice_policy::print(&request.policy),
-        policy_name: policy.name.clone(),
-        policy_source: request.source.clone(),
-        rate_bps: request.rate.map(|rate| rate.0),
-        ingress_rate_bps: request.ingress_rate.map(|rate| rate.0),
-        split: plan.split,
-        fq_codel: plan.engine == Engine::Tc && features.fq_codel,
-        made_clsact: false,
-        gro_was_on: plan.gro_off && offload::gro(&interface.name)?,
-        replaced: None,
-        applied_s: clock::now_s(),
-        what: What::Up,
-        message: request.message.clone(),
-        repeats: None,
-        unconfirmed: None,
-        before: None,
-    };
-    shared::refuse_other_rates(&record, &request.policy)?;
-    record.tag = choose_tag(&record)?;
-    if plan.engine == Engine::Tc {
-        notes.extend(
-            htb::differences(&policy, policy.link_rate, Some(record.fq_codel), interface.header_bytes())
-                .into_iter()
-                .map(|difference| format!("engine tc: {difference}")),
-        );
+/// After a failure: what was up already goes down.
+fn give_back(done: Vec<Done>, mut error: Error) -> Error {
+    for Done { mut record, .. } in done.into_iter().rev() {
+        let pins = bpffs::root().map(|root| record.pins(&root));
+        error.what += &match pins.and_then(|pins| tear_down(&mut record, &pins)) {
+            Ok(()) => format!("\n  {} is as it was", record.interface),
+            Err(rest) => format!("\n  and giving back {} failed: {}", record.interface, rest.what),
+        };
     }
-    if let Some(root) = root.filter(|root| plan.engine != Engine::None && !root.is_default()) {
-        if !request.force {
+    error
+}
+
+/// An interface that nothing stands against managing.
+struct Start {
+    interface: Interface,
+    policy: Resolved,
+    record: Record,
+    tcx: bool,
+    /// There is a hierarchy that `--force` may replace.
+    replaces: bool,
+    notes: Vec<String>,
+}
+
+impl Start {
+    /// `together`: the interfaces that are asked for at the same time.
+    fn prepare(request: &UpRequest, mut features: Features, together: &[&str]) -> Result<Start> {
+        let interface = Interface::find(&request.interface)?;
+        let mut notes = refuse_managed(&interface)?;
+        if qdiscs::list(&interface.name)?.iter().any(|qdisc| qdisc.kind == "ingress") {
+            if !features.tcx {
+                return Err(Error::input(format!(
+                    "{} has an ingress qdisc, in the place of the clsact that is needed",
+                    interface.name
+                ))
+                .help("remove it (tc qdisc del dev IFACE ingress), or use clsact for what it does"));
+            }
+            notes.push("an ingress qdisc is in the place of clsact, which the splitter needs".to_owned());
+            features.clsact = false;
+        }
+        let wishes = Wishes { engine: request.engine, hook: request.hook, ingress_rate: request.ingress_rate };
+        let root = qdiscs::root(&interface.name)?;
+        let root_kind = root.as_ref().map_or("none", |root| root.kind.as_str());
+        let policy = resolve(&request.policy, request.rate, request.engine.unwrap_or(Engine::Qdisc))?;
+        let plan = plan::plan(&policy, &interface, &features, &wishes, root_kind)?;
+        // Which engine it is decides how much a policy may ask for.
+        let policy = resolve(&request.policy, request.rate, plan.engine)?;
+        notes.extend(plan.notes);
+
+        let record = Record {
+            abi_version: abi::SL_ABI_VERSION,
+            key: Record::new_key(&interface.name)?,
+            interface: interface.name.clone(),
+            ifindex: interface.ifindex,
+            netns: netns::inode()?,
+            phase: Phase::Starting,
+            engine: plan.engine,
+            hook: plan.hook,
+            qdisc: String::new(),
+            queues: plan.queues,
+            tag: 0,
+            generation: 1,
+            policy: sluice_policy::print(&request.policy),
+            policy_name: policy.name.clone(),
+            policy_source: request.source.clone(),
+            rate_bps: request.rate.map(|rate| rate.0),
+            ingress_rate_bps: request.ingress_rate.map(|rate| rate.0),
+            split: plan.split,
+            fq_codel: plan.engine == Engine::Tc && features.fq_codel,
+            made_clsact: false,
+            gro_was_on: plan.gro_off && offload::gro(&interface.name)?,
+            replaced: None,
+            applied_s: clock::now_s(),
+            what: What::Up,
+            message: request.message.clone(),
+            repeats: None,
+            unconfirmed: None,
+            before: None,
+        };
+        shared::refuse_other_rates(&record, &request.policy, together)?;
+        if plan.engine == Engine::Tc {
+            notes.extend(
+                htb::differences(&policy, policy.link_rate, Some(record.fq_codel), interface.header_bytes())
+                    .into_iter()
+                    .map(|difference| format!("engine tc: {difference}")),
+            );
+        }
+        let replaced = root.filter(|root| plan.engine != Engine::None && !root.is_default());
+        if let (Some(root), false) = (&replaced, request.force) {
             return Err(Error::input(format!(
                 "{} has a hand-made qdisc at its root: {} {}",
                 interface.name, root.kind, root.handle
             ))
             .help("remove it (tc qdisc del dev IFACE root), or use --force, which saves a dump of it first"));
         }
-        record.replaced = Some(save_dump(&record)?);
+        Ok(Start { interface, policy, record, tcx: features.tcx, replaces: replaced.is_some(), notes })
     }
-    let pins_root = bpffs::root()?;
-    let pins = record.pins(&pins_root);
-    let compiled = compile(&policy, &record, &interface, 0)?;
-    record.save()?;
-    fault::point("up-recorded");
 
-    match install(&mut record, &interface, &policy, &compiled, &pins, features.tcx, &mut notes) {
-        Ok(()) => {
-            record.phase = Phase::Active;
-            record.save()?;
-            notes.extend(history::note_change(&record));
-            if let Some(dump) = &record.replaced {
-                notes.push(format!("the hand-made hierarchy that was replaced is saved in {}", dump.display()));
-            }
-            let rate_bps = policy.link_rate.map(|rate| rate.0);
-            Ok(Done { record, rate_bps, difference: None, remarks: policy.remarks, notes })
+    fn perform(self) -> Result<Done> {
+        let Start { interface, policy, mut record, tcx, replaces, mut notes } = self;
+        record.tag = choose_tag(&record)?;
+        if replaces {
+            record.replaced = Some(save_dump(&record)?);
         }
-        Err(mut error) => {
-            if let Err(rest) = tear_down(&mut record, &pins) {
-                error.what += &format!("\n  and cleaning up failed: {}", rest.what);
+        let pins = record.pins(&bpffs::root()?);
+        let compiled = compile(&policy, &record, &interface, 0)?;
+        record.save()?;
+        fault::point("up-recorded");
+
+        match install(&mut record, &interface, &policy, &compiled, &pins, tcx, &mut notes) {
+            Ok(()) => {
+                record.phase = Phase::Active;
+                record.save()?;
+                notes.extend(history::note_change(&record));
+                if let Some(dump) = &record.replaced {
+                    notes.push(format!("the hand-made hierarchy that was replaced is saved in {}", dump.display()));
+                }
+                let rate_bps = policy.link_rate.map(|rate| rate.0);
+                Ok(Done { record, rate_bps, difference: None, remarks: policy.remarks, notes })
             }
-            if let Some(dump) = &record.replaced {
-                error.what += &format!("\n  the hand-made hierarchy may be gone; its dump is {}", dump.display());
+            Err(mut error) => {
+                if let Err(rest) = tear_down(&mut record, &pins) {
+                    error.what += &format!("\n  and cleaning up failed: {}", rest.what);
+                }
+                if let Some(dump) = &record.replaced {
+                    error.what += &format!("\n  the hand-made hierarchy may be gone; its dump is {}", dump.display());
+                }
+                Err(error)
             }
-            Err(error)
         }
     }
 }

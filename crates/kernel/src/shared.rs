@@ -33,9 +33,13 @@ pub(crate) fn full() -> Result<MapHandle> {
     inner::filled("shared", &[abi::sl_shared_state { tat: [0; abi::SL_DIRECTIONS as usize] }], 0)
 }
 
-/// Refuses a policy that gives a name another rate than a policy of another interface does.
-pub(crate) fn refuse_other_rates(own: &Record, policy: &Policy) -> Result<()> {
-    let others = Record::all()?.into_iter().filter(|other| (other.ifindex, other.netns) != (own.ifindex, own.netns));
+/// Refuses a policy that gives a name another rate than a policy of another interface does. Those that change with it, of the same
+/// network namespace, do not count.
+pub(crate) fn refuse_other_rates(own: &Record, policy: &Policy, together: &[&str]) -> Result<()> {
+    let changes = |other: &Record| {
+        other.netns == own.netns && (other.ifindex == own.ifindex || together.contains(&other.interface.as_str()))
+    };
+    let others = Record::all()?.into_iter().filter(|other| !changes(other));
     for other in others {
         for theirs in policies(&other)?.iter().flat_map(ceilings) {
             let differs = |ours: &&SharedCeiling| {

@@ -103,6 +103,8 @@ kinds! {
     UnknownClass = "unknown_class",
     /// A key has no place in the policy's mode.
     Mode = "mode",
+    /// A set of policies has none for the interface.
+    Interface = "interface",
     /// The guarantees together exceed the link.
     RateSum = "rate_sum",
     /// The limits together exceed what can be queued.
@@ -131,7 +133,7 @@ kinds! {
     LimitsLowered = "limits_lowered",
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 struct Label {
     span: Span,
     text: String,
@@ -188,6 +190,11 @@ impl Diagnostic {
     /// What to do about it.
     pub fn cures(&self) -> impl Iterator<Item = &str> {
         self.help.iter().map(String::as_str)
+    }
+
+    /// Whether another says the same of the same place.
+    pub(crate) fn repeats(&self, other: &Diagnostic) -> bool {
+        (self.kind, &self.title, &self.labels) == (other.kind, &other.title, &other.labels)
     }
 
     /// Byte offset of where it happened.

@@ -25,6 +25,7 @@ mod rank;
 mod rate;
 mod resolve;
 mod scheduler;
+mod set;
 mod shadow;
 mod shown;
 mod source;
@@ -42,7 +43,7 @@ pub use difference::{Difference, difference};
 pub use ipnet::IpNet;
 pub use limit::Limit;
 pub use link::{Cells, Framing, Link, SplitGso};
-pub use parse::{ALL_KEYS, parse};
+pub use parse::{ALL_KEYS, parse, parse_file};
 pub use policy::{
     Class, ClassFrom, ClassId, DEFAULT_FLOWS, Exceed, FORMAT_VERSION, FRAME_BYTES, IcmpType, LATENCY_BUDGETS_NS,
     MAX_CLASS_NAME_BYTES, MAX_CLASSES, MAX_FLOWS, MAX_INTERFACE_BYTES, MAX_NAME_BYTES, MAX_QUEUED_PKTS, MAX_RULES,
@@ -55,6 +56,7 @@ pub use rank::Rank;
 pub use rate::Rate;
 pub use resolve::{Context, Engine, Resolved, ResolvedClass, ResolvedRule, resolve};
 pub use scheduler::Scheduler;
+pub use set::{PolicyFile, PolicySet};
 pub use source::{Origin, Source};
 pub use table::table;
 pub use window::{PIFO_BUCKETS, rank_resolution, rank_shift};

@@ -4,6 +4,7 @@ mod ceiling;
 mod class;
 mod cross;
 mod discipline;
+mod interfaces;
 mod link;
 mod object;
 mod rule;
@@ -14,6 +15,7 @@ mod tokens;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Kind};
 use crate::policy::*;
+use crate::set::PolicyFile;
 use crate::source::{Origin, Source};
 use object::{Field, Object, Reader};
 
@@ -36,11 +38,13 @@ const KEYS: &[&str] = &[
     "port_sets",
     "classes",
     "rules",
+    "interfaces",
 ];
 
 /// Every key of every object of the format, by the object it belongs to: for tests of the schema and for completion.
 pub const ALL_KEYS: &[(&str, &[&str])] = &[
     ("policy", KEYS),
+    ("interface", interfaces::KEYS),
     ("link", link::KEYS),
     ("class", class::KEYS),
     ("rule", rule::KEYS),
@@ -51,21 +55,32 @@ pub const ALL_KEYS: &[(&str, &[&str])] = &[
 /// A class or rule with its place in the file's list, which differs from that in the policy's if others are broken.
 type Placed<T> = (usize, T);
 
-/// Reads a policy. What it says is checked as far as the file alone can tell; the rest is for [`crate::resolve`].
+/// Reads a policy for any one interface. What it says is checked as far as the file alone can tell; the rest is for
+/// [`crate::resolve`].
 pub fn parse(source: &Source) -> Result<Policy, Diagnostics> {
+    parse_file(source)?.one()
+}
+
+/// Reads a policy file, be it one policy or a set.
+pub fn parse_file(source: &Source) -> Result<PolicyFile, Diagnostics> {
     let (tree, syntax_errors) = syntax::tree(source.text());
     let mut reader = Reader::default();
-    let policy = tree.as_ref().and_then(|tree| {
+    let file = tree.as_ref().and_then(|tree| {
         let object = reader.object(tree, "", "the policy", KEYS)?;
-        policy(&mut reader, &object, source)
+        match object.get("interfaces") {
+            Some(field) => interfaces::read(&mut reader, &object, field, source).map(PolicyFile::Set),
+            None => policy(&mut reader, &object, source).map(|policy| PolicyFile::One(Box::new(policy))),
+        }
     });
     // What the tree makes of a broken place is not worth saying.
     reader.findings.retain(|finding| syntax_errors.iter().all(|error| error.start() != finding.start()));
     reader.findings.extend(syntax_errors);
-    match policy {
-        Some(mut policy) if reader.findings.is_empty() => {
-            policy.origin = Origin { source: Some(source.clone()), spans: reader.spans };
-            Ok(policy)
+    match file {
+        Some(mut file) if reader.findings.is_empty() => {
+            if let PolicyFile::One(policy) = &mut file {
+                policy.origin = Origin { source: Some(source.clone()), spans: reader.spans };
+            }
+            Ok(file)
         }
         _ => Err(Diagnostics::new(Some(source.clone()), reader.findings)),
     }

@@ -1,8 +1,8 @@
 //! Finding a policy: by the path of its file, or by the name of a profile that ships.
 
 use crate::diagnostic::Diagnostics;
-use crate::parse::parse;
-use crate::policy::Policy;
+use crate::parse::parse_file;
+use crate::set::PolicyFile;
 use crate::source::Source;
 use crate::suggest;
 use std::collections::BTreeSet;
@@ -75,10 +75,10 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// Loads a policy. What has neither `/` nor `.json` is a profile's name, looked up in `$SLUICE_POLICY_DIR`,
+/// Loads a policy or a set of them. What has neither `/` nor `.json` is a profile's name, looked up in `$SLUICE_POLICY_DIR`,
 /// `/etc/sluice/policies`, `/usr/share/sluice/policies`, `/usr/local/share/sluice/policies` and among the built-in
 /// profiles, in this order; everything else is a file.
-pub fn load(path_or_profile: &str) -> Result<(Source, Policy), LoadError> {
+pub fn load(path_or_profile: &str) -> Result<(Source, PolicyFile), LoadError> {
     load_from(path_or_profile, &directories())
 }
 
@@ -92,14 +92,14 @@ fn directories() -> Vec<PathBuf> {
     own.map(PathBuf::from).into_iter().chain(DIRECTORIES.iter().map(PathBuf::from)).collect()
 }
 
-fn load_from(path_or_profile: &str, directories: &[PathBuf]) -> Result<(Source, Policy), LoadError> {
+fn load_from(path_or_profile: &str, directories: &[PathBuf]) -> Result<(Source, PolicyFile), LoadError> {
     let source = if path_or_profile.contains('/') || path_or_profile.ends_with(".json") {
         read(Path::new(path_or_profile))?
     } else {
         profile(path_or_profile, directories)?
     };
-    let policy = parse(&source).map_err(LoadError::Invalid)?;
-    Ok((source, policy))
+    let file = parse_file(&source).map_err(LoadError::Invalid)?;
+    Ok((source, file))
 }
 
 fn profile(name: &str, directories: &[PathBuf]) -> Result<Source, LoadError> {
@@ -162,8 +162,8 @@ mod tests {
     #[test]
     fn built_in_profiles_load_without_any_directory() {
         for (name, _) in BUILT_IN {
-            let (source, policy) = load_from(name, &[]).unwrap_or_else(|error| panic!("{error}"));
-            assert_eq!(policy.name, *name);
+            let (source, file) = load_from(name, &[]).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(file.one().unwrap().name, *name);
             assert_eq!(source.name(), format!("<built in>/{name}.json"));
         }
     }
@@ -176,7 +176,7 @@ mod tests {
         let dirs = [a.clone(), b.clone()];
         let (source, _) = load_from("gaming", &dirs).unwrap();
         assert_eq!(source.name(), b.join("gaming.json").display().to_string());
-        assert_eq!(load_from("mine", &dirs).unwrap().1.name, "mine");
+        assert_eq!(load_from("mine", &dirs).unwrap().1.one().unwrap().name, "mine");
         assert_eq!(profiles_in(&dirs), ["default", "gaming", "mine", "server"]);
         fs::remove_dir_all(a).unwrap();
         fs::remove_dir_all(b).unwrap();

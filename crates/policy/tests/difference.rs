@@ -301,7 +301,7 @@ fn profiles_differ_from_each_other_alone() {
     let all: Vec<Resolved> = profiles()
         .iter()
         .map(|name| {
-            let (_, policy) = load(name).expect("a profile");
+            let policy = load(name).expect("a profile").1.one().expect("for any interface");
             resolve(&policy, &Context { link_rate: Some(Rate(20_000_000)), engine: Engine::Core }).expect("resolves")
         })
         .collect();

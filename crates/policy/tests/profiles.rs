@@ -45,7 +45,8 @@ fn the_published_profile_loads_unchanged_with_the_stated_meanings() {
 #[test]
 fn shipped_profiles_suit_any_link() {
     for profile in ["gaming", "server", "default"] {
-        let (source, policy) = load(&format!("{}/../../policies/{profile}.json", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let (source, file) = load(&format!("{}/../../policies/{profile}.json", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let policy = file.one().unwrap();
         assert_eq!(policy.name, profile);
         assert!(policy.link.rate.is_none(), "the rate is the user's");
         for rate in ["1mbit", "20mbit", "1gbit", "100gbit"] {

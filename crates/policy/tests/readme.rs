@@ -15,10 +15,12 @@ fn the_manual_shows_policies_without_remarks() {
     let blocks: Vec<&str> = manual.split("```jsonc").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert!(blocks.len() >= 2);
     for block in blocks {
-        let policy =
-            sluice_policy::parse(&sluice_policy::Source::new("policy.md", block)).unwrap_or_else(|e| panic!("{e}"));
-        let context = sluice_policy::Context { link_rate: "100mbit".parse().ok(), ..Default::default() };
-        let resolved = sluice_policy::resolve(&policy, &context).unwrap_or_else(|e| panic!("{e}"));
-        assert!(resolved.remarks.is_empty(), "{}", resolved.remarks);
+        let source = sluice_policy::Source::new("policy.md", block);
+        for (_, policy) in sluice_policy::parse_file(&source).unwrap_or_else(|e| panic!("{e}")).policies() {
+            let link_rate = policy.link.rate.or("100mbit".parse().ok());
+            let context = sluice_policy::Context { link_rate, ..Default::default() };
+            let resolved = sluice_policy::resolve(&policy, &context).unwrap_or_else(|e| panic!("{e}"));
+            assert!(resolved.remarks.is_empty(), "{}", resolved.remarks);
+        }
     }
 }

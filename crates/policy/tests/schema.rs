@@ -3,7 +3,7 @@
 use jsonc_parser::ParseOptions;
 use jsonschema::Validator;
 use serde_json::Value;
-use sluice_policy::{ALL_KEYS, SCHEMA, Source, parse};
+use sluice_policy::{ALL_KEYS, SCHEMA, Source, parse, parse_file};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,6 +37,7 @@ fn valid_policies_pass_both() {
     let (_, validator) = schema();
     for directory in [
         "tests/valid",
+        "tests/sets",
         "tests/published",
         "tests/golden/link",
         "tests/golden/engine",
@@ -47,7 +48,7 @@ fn valid_policies_pass_both() {
             if let Err(error) = validator.validate(&value) {
                 panic!("{}: the schema refuses {}: {error}", path.display(), error.instance_path());
             }
-            if let Err(errors) = parse(&Source::new("policy", text)) {
+            if let Err(errors) = parse_file(&Source::new("policy", text)) {
                 panic!("{}: the parser refuses it:\n{errors}", path.display());
             }
         }
@@ -59,7 +60,7 @@ fn what_is_wrong_by_shape_fails_both() {
     let (_, validator) = schema();
     for (path, text, value) in policies("tests/golden/shape") {
         assert!(!validator.is_valid(&value), "{}: the schema accepts it", path.display());
-        assert!(parse(&Source::new("policy", text)).is_err(), "{}: the parser accepts it", path.display());
+        assert!(parse_file(&Source::new("policy", text)).is_err(), "{}: the parser accepts it", path.display());
     }
 }
 
@@ -92,9 +93,14 @@ fn a_wrong_type_is_refused_by_both_for_every_key() {
         "rules": [{ "priority": 1, "class_id": 0 }],
     });
     assert!(validator.is_valid(&base));
+    let mut set = base.clone();
+    set["interfaces"] = serde_json::json!({ "eth0": {} });
+    assert!(validator.is_valid(&set));
     for (object, keys) in ALL_KEYS {
+        let base = if *object == "interface" { &set } else { &base };
         let pointer = match *object {
             "policy" => "",
+            "interface" => "/interfaces/eth0",
             "link" => "/link",
             "limits" => "/limits",
             "class" => "/classes/0",
@@ -106,7 +112,7 @@ fn a_wrong_type_is_refused_by_both_for_every_key() {
             broken.pointer_mut(pointer).unwrap()[key] = Value::Null;
             assert!(!validator.is_valid(&broken), "the schema accepts null for {object}.{key}");
             assert!(
-                parse(&Source::new("p", broken.to_string())).is_err(),
+                parse_file(&Source::new("p", broken.to_string())).is_err(),
                 "the parser accepts null for {object}.{key}"
             );
         }

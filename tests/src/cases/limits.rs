@@ -153,7 +153,7 @@ const TIME: Duration = Duration::from_millis(1500);
 const BURST: u64 = 8 * 1024 + 514;
 
 /// Looks whether what has passed in all keeps to a rate, and is most of it.
-fn assert_policed(what: &str, outcomes: &[&Outcome], mbit: u64) {
+pub fn assert_policed(what: &str, outcomes: &[&Outcome], mbit: u64) {
     let bytes: u64 = outcomes.iter().map(|outcome| outcome.bytes()).sum();
     let first = outcomes.iter().filter_map(|one| one.arrivals.first()).map(|one| one.at_ns).min().unwrap_or(0);
     let last = outcomes.iter().filter_map(|one| one.arrivals.last()).map(|one| one.at_ns).max().unwrap_or(0);

@@ -20,6 +20,7 @@ mod model;
 mod modes;
 mod mq;
 mod neighbours;
+mod sets;
 mod shaping;
 mod shares;
 mod twin;
@@ -45,6 +46,7 @@ pub fn all() -> Vec<Suite> {
         shaping::suite(),
         limits::suite(),
         apply::suite(),
+        sets::suite(),
         dry_run::suite(),
         confirm::suite(),
         history::suite(),

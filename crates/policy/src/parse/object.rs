@@ -56,6 +56,12 @@ impl<'t> Object<'t> {
         self.fields.iter().find(|field| field.key == key)
     }
 
+    /// This object with the fields of another in the place of its own.
+    pub fn with(&self, other: &Object<'t>) -> Object<'t> {
+        let kept = self.fields.iter().filter(|field| other.get(field.key).is_none());
+        Object { what: self.what, span: self.span.clone(), fields: kept.chain(&other.fields).cloned().collect() }
+    }
+
     /// The opening brace: where to point when something is not there.
     pub fn brace(&self) -> Span {
         self.span.start..self.span.start + 1

@@ -10,7 +10,7 @@ use crate::policy::{
     ClassId, IcmpType, MAX_CLASSES, MAX_INTERFACE_BYTES, MAX_NAME_BYTES, Protocol, Rule, TcpFlags, Term, Terms,
 };
 use crate::shown::shown;
-use crate::source::Source;
+use crate::source::{Source, Span};
 use crate::tcp_flags::{self, FlagsError};
 use ipnet::IpNet;
 use jsonc_parser::ast::Value;
@@ -177,16 +177,21 @@ fn length(reader: &mut Reader, object: &Object) -> Option<(u16, u16)> {
 /// A name that Linux takes for an interface.
 fn interface(reader: &mut Reader, field: &Field) -> Option<String> {
     let name = reader.name(field, MAX_INTERFACE_BYTES)?;
-    let refused = |c: char| c == '/' || c == ':' || c.is_whitespace();
-    if name.contains(refused) || name == "." || name == ".." {
-        let title = format!("\"{}\": \"{name}\" cannot be the name of an interface", field.key);
+    check_interface(reader, field.key, &name, field.span()).then_some(name)
+}
+
+/// Whether Linux takes the name for an interface.
+pub(super) fn check_interface(reader: &mut Reader, key: &str, name: &str, span: Span) -> bool {
+    let refused = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
+    let known = !name.contains(refused) && ![".", "..", ""].contains(&name) && name.len() <= MAX_INTERFACE_BYTES;
+    if !known {
+        let title = format!("\"{key}\": \"{}\" cannot be the name of an interface", shown(name));
         let finding = Diagnostic::error(Kind::Name, title)
-            .at(field.span(), "not a name that Linux takes")
+            .at(span, "not a name that Linux takes")
             .help("write it as `ip link` shows it, as in \"eth0\"");
         reader.report(finding);
-        return None;
     }
-    Some(name)
+    known
 }
 
 fn mark(reader: &mut Reader, field: &Field) -> Option<u32> {

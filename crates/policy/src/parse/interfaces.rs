@@ -1,0 +1,77 @@
+//! `interfaces`: a set of policies in one file. What stands beside it holds for each interface, unless that has the same key.
+
+use super::object::{Field, Object, Reader};
+use super::{policy, rule};
+use crate::ceiling::SharedCeiling;
+use crate::diagnostic::{Diagnostic, Kind};
+use crate::policy::Policy;
+use crate::set::PolicySet;
+use crate::source::{Origin, Source};
+
+/// Every key of an interface.
+pub(super) const KEYS: &[&str] = &[
+    "name",
+    "description",
+    "scheduler",
+    "rank",
+    "mode",
+    "class_from",
+    "link",
+    "limits",
+    "default_class",
+    "flow_table",
+    "malformed",
+    "address_sets",
+    "port_sets",
+    "classes",
+    "rules",
+];
+
+pub(super) fn read(reader: &mut Reader, common: &Object, field: &Field, source: &Source) -> Option<PolicySet> {
+    let cure =
+        "write each interface with what is its own, as in `{ \"eth0\": { \"link\": { \"rate\": \"19mbit\" } } }`";
+    let mut policies = Vec::new();
+    let entries = reader.entries(field, cure);
+    if entries.is_empty() {
+        let finding = Diagnostic::error(Kind::Empty, "\"interfaces\" names none").at(field.span(), "nothing in here");
+        reader.report(finding.help(cure));
+    }
+    for entry in entries {
+        rule::check_interface(reader, field.key, entry.key, entry.key_span.clone());
+        // Places in its policy go by the pointers that a policy of its own would have.
+        let mut own = Reader { spans: reader.spans.clone(), ..Reader::default() };
+        let read = own.object(entry.value, "", "an interface", KEYS);
+        let policy = read.and_then(|object| policy(&mut own, &common.with(&object), source));
+        // What is common is found once for each.
+        own.findings.retain(|finding| !reader.findings.iter().any(|earlier| finding.repeats(earlier)));
+        reader.findings.extend(own.findings);
+        let origin = Origin { source: Some(source.clone()), spans: own.spans };
+        policies.extend(policy.map(|policy| (entry.key.to_owned(), Policy { origin, ..policy })));
+    }
+    check_shared(reader, &policies);
+    Some(PolicySet { policies, source: source.clone(), key: field.key_span.clone() })
+}
+
+/// A name that is shared has one rate, wherever it is named.
+fn check_shared(reader: &mut Reader, policies: &[(String, Policy)]) {
+    let mut first: Vec<(&str, &Policy, usize, &SharedCeiling)> = Vec::new();
+    for (interface, policy) in policies {
+        for (i, class) in policy.classes.iter().enumerate() {
+            let Some(ours) = &class.shared_ceil else { continue };
+            let Some((other, theirs, j, earlier)) = first.iter().find(|(.., earlier)| earlier.name == ours.name) else {
+                first.push((interface, policy, i, ours));
+                continue;
+            };
+            if ours.ceiling == earlier.ceiling {
+                continue;
+            }
+            let place = |policy: &Policy, i: usize| policy.origin.span(&format!("/classes/{i}/shared_ceil"));
+            let title = format!("\"{}\" has two rates", ours.name);
+            let finding = Diagnostic::error(Kind::Conflict, title)
+                .at(place(policy, i), format!("{} for {interface}", ours.ceiling.rate))
+                .at(place(theirs, *j), format!("{} for {other}", earlier.ceiling.rate))
+                .help("write the same rate and burst, or use two names");
+            reader.report(finding);
+        }
+    }
+}

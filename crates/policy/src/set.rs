@@ -1,0 +1,71 @@
+//! What a policy file holds: one policy, or a set with one for each of several interfaces.
+
+use crate::diagnostic::{Diagnostic, Diagnostics, Kind};
+use crate::policy::Policy;
+use crate::source::{Source, Span};
+use crate::suggest;
+
+/// What a policy file holds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PolicyFile {
+    /// A policy for whichever interface it is put on.
+    One(Box<Policy>),
+    /// A policy for each of some interfaces.
+    Set(PolicySet),
+}
+
+/// A policy for each of some interfaces.
+#[derive(Debug, Clone)]
+pub struct PolicySet {
+    /// Name of the interface and its policy, in the order of the file. At least one.
+    pub policies: Vec<(String, Policy)>,
+    pub(crate) source: Source,
+    /// The key `interfaces`.
+    pub(crate) key: Span,
+}
+
+impl PartialEq for PolicySet {
+    fn eq(&self, other: &PolicySet) -> bool {
+        self.policies == other.policies
+    }
+}
+
+impl PolicyFile {
+    /// Every policy in it, with its interface if it is for one.
+    pub fn policies(self) -> Vec<(Option<String>, Policy)> {
+        match self {
+            PolicyFile::One(policy) => vec![(None, *policy)],
+            PolicyFile::Set(set) => set.policies.into_iter().map(|(name, policy)| (Some(name), policy)).collect(),
+        }
+    }
+
+    /// The policy, if the file holds one for any interface.
+    pub fn one(self) -> Result<Policy, Diagnostics> {
+        match self {
+            PolicyFile::One(policy) => Ok(*policy),
+            PolicyFile::Set(set) => Err(set.refusal("this is a policy for each of several interfaces", None)),
+        }
+    }
+
+    /// The policy for an interface: of a set its own, otherwise the only one.
+    pub fn of(self, interface: &str) -> Result<Policy, Diagnostics> {
+        match self {
+            PolicyFile::One(policy) => Ok(*policy),
+            PolicyFile::Set(mut set) => match set.policies.iter().position(|(name, _)| name == interface) {
+                Some(place) => Ok(set.policies.swap_remove(place).1),
+                None => Err(set.refusal(&format!("there is no policy for {interface} in it"), Some(interface))),
+            },
+        }
+    }
+}
+
+impl PolicySet {
+    fn refusal(&self, title: &str, wanted: Option<&str>) -> Diagnostics {
+        let names: Vec<&str> = self.policies.iter().map(|(name, _)| name.as_str()).collect();
+        let mut finding = Diagnostic::error(Kind::Interface, title).at(self.key.clone(), "named here");
+        if let Some(near) = wanted.and_then(|wanted| suggest::nearest(wanted, &names)) {
+            finding = finding.help(format!("did you mean {near}?"));
+        }
+        Diagnostics::new(Some(self.source.clone()), vec![finding.help(format!("choose from: {}", names.join(", ")))])
+    }
+}
