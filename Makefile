@@ -14,10 +14,11 @@ VM_DEMO_KERNEL ?= debian13-backports
 VM_OPTIONS ?= --icount
 VM_TIMEOUT ?= 1800
 
-# Passed on: which system tests (a filter, --list ...), how to run the demo, the benchmarks.
+# Passed on: which system tests (a filter, --list ...), how to run the demo, the benchmarks, which targets to fuzz (scripts/fuzz --help).
 TEST_ARGS ?=
 DEMO_ARGS ?=
 BENCH_ARGS ?=
+FUZZ_ARGS ?=
 
 SLUICE := target/release/sluice
 TESTS := target/release/sluice-system-tests
@@ -32,7 +33,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup build test test-unit test-native test-vm demo demo-vm bench lint install uninstall arm64 test-arm64 clean
+.PHONY: help setup build test test-unit test-native test-vm demo demo-vm bench fuzz lint install uninstall arm64 test-arm64 clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -82,11 +83,15 @@ bench: ## Measure costs per packet; see bench/README.md
 	$(CARGO) build --release --locked -p sluice-cli
 	bench/run $(BENCH_ARGS)
 
+fuzz: ## Look for inputs that break a parser, a minute for each (FUZZ_ARGS="policy --time 600")
+	@scripts/setup build fuzz
+	scripts/fuzz $(FUZZ_ARGS)
+
 lint: ## Check formatting and common mistakes: Rust, C, shell
 	@scripts/setup build lint
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --locked --workspace --all-targets -- --deny warnings
-	find abi bpf sched -name '*.[ch]' ! -name vmlinux.h -print0 | xargs --null --no-run-if-empty clang-format-19 --dry-run --Werror
+	find abi bpf sched fuzz/src -name '*.[ch]' ! -name vmlinux.h -print0 | xargs --null --no-run-if-empty clang-format-19 --dry-run --Werror
 	grep --recursive --files-with-matches --null --extended-regexp '^#!.*\b(ba)?sh$$' scripts vm bench .ci | xargs --null shellcheck
 
 install: ## Install what "make build" left under PREFIX (default /usr/local); DESTDIR is respected

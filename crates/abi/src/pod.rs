@@ -25,6 +25,7 @@ pod!(
     sl_class_count,
     sl_row,
     sl_xdp_meta,
+    sl_headers,
     sl_explanation,
     sl_ranges,
     sl_fragment,

@@ -7,19 +7,24 @@ use pcap_file::{DataLink, PcapError};
 use std::fs;
 use std::path::Path;
 
-/// The first so many frames. Packets that were captured without an Ethernet header get one.
+/// The first so many frames of a file.
 pub fn frames(path: &Path, most: usize) -> Result<Vec<Vec<u8>>, Failure> {
     let bytes = fs::read(path).map_err(|error| {
         Failure::input(&format!("{}: {error}", path.display()), "give a capture file, as tcpdump -w writes it")
     })?;
+    frames_in(&path.display().to_string(), &bytes, most)
+}
+
+/// The first so many frames of what a file of this name holds. Packets that were captured without an Ethernet header get one.
+pub fn frames_in(name: &str, bytes: &[u8], most: usize) -> Result<Vec<Vec<u8>>, Failure> {
     let broken = |error: PcapError| {
         Failure::input(
-            &format!("{} is not a capture that can be read: {error}", path.display()),
+            &format!("{name} is not a capture that can be read: {error}"),
             "give a file in the format pcap or pcapng, as tcpdump -w and Wireshark write it",
         )
     };
-    let packets = if bytes.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]) { pcapng(&bytes, most) } else { pcap(&bytes, most) };
-    packets.map_err(broken)?.into_iter().map(|(link, bytes)| framed(path, link, bytes)).collect()
+    let packets = if bytes.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]) { pcapng(bytes, most) } else { pcap(bytes, most) };
+    packets.map_err(broken)?.into_iter().map(|(link, bytes)| framed(name, link, bytes)).collect()
 }
 
 type Captured = Vec<(DataLink, Vec<u8>)>;
@@ -56,7 +61,7 @@ fn pcapng(bytes: &[u8], most: usize) -> Result<Captured, PcapError> {
     Ok(found)
 }
 
-fn framed(path: &Path, link: DataLink, bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
+fn framed(name: &str, link: DataLink, bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
     let mut frame = match link {
         DataLink::ETHERNET => bytes,
         DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 => {
@@ -66,7 +71,7 @@ fn framed(path: &Path, link: DataLink, bytes: Vec<u8>) -> Result<Vec<u8>, Failur
         }
         other => {
             return Err(Failure::input(
-                &format!("{}: packets of link type {other:?} are not known", path.display()),
+                &format!("{name}: packets of link type {other:?} are not known"),
                 "capture on one interface (tcpdump -i eth0 -w FILE), not on `any`",
             ));
         }

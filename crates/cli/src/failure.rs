@@ -4,6 +4,7 @@ use sluice_policy::{Diagnostics, LoadError, Severity};
 
 /// A failed command.
 pub struct Failure {
+    /// What the process exits with.
     pub exit_code: u8,
     plain: String,
     colored: String,
@@ -27,6 +28,7 @@ impl Failure {
         Failure { exit_code: 2, plain: found.render(false) + &sum, colored: found.render(true) + &sum }
     }
 
+    /// As text, with ANSI colours if `color`.
     pub fn render(&self, color: bool) -> &str {
         if color { &self.colored } else { &self.plain }
     }

@@ -1,25 +1,23 @@
 //! The `sluice` command.
 
 mod args;
-mod capture;
 mod change;
 mod check;
 mod chosen;
 mod demo;
 mod doctor;
 mod explain;
-mod failure;
 mod history;
 mod live;
 mod manual;
-mod packet;
 mod status;
 mod terminal;
 mod watch;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
-use failure::Failure;
+use sluice_cli::failure::Failure;
+use sluice_cli::{capture, failure, packet};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -24,6 +24,8 @@ pub struct Seen {
     pub tcp_flags: Option<u8>,
     /// Whether it is ICMPv6, and the type.
     pub icmp: Option<(bool, u8)>,
+    /// Of a fragment: whether it is the first, and the id of the packet that it is of.
+    pub fragment: Option<(bool, u32)>,
 }
 
 /// The rest of a packet.
@@ -61,6 +63,7 @@ pub fn parse(frame: &[u8]) -> Seen {
         tag: None,
         tcp_flags: None,
         icmp: None,
+        fragment: None,
     };
     if let Err(Stop(kind)) = whole(&mut seen, Bytes(frame)) {
         seen.kind = kind;
@@ -86,6 +89,7 @@ fn whole(seen: &mut Seen, mut bytes: Bytes) -> Result<(), Stop> {
             41 => ethertype = 0x86dd,
             _ => break,
         }
+        seen.fragment = None;
     }
     transport(seen, &mut bytes).ok_or(Stop(abi::SL_PARSE_TRUNCATED_L4))
 }
@@ -124,7 +128,11 @@ fn ipv4(seen: &mut Seen, bytes: &mut Bytes) -> Result<(), Stop> {
     seen.length = Some(be16(header, 2));
     let address = |at: usize| IpAddr::V4(Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]));
     seen.addresses = Some((address(12), address(16)));
-    if be16(header, 6) & 0x1fff != 0 {
+    let (more, offset) = (be16(header, 6) & 0x2000 != 0, be16(header, 6) & 0x1fff);
+    if more || offset > 0 {
+        seen.fragment = Some((offset == 0, u32::from(be16(header, 4)) | seen.proto << 16));
+    }
+    if offset > 0 {
         return Err(Stop(abi::SL_PARSE_FRAGMENT));
     }
     // Options may be cut off: then nothing is left for what follows.
@@ -157,11 +165,18 @@ fn ipv6(seen: &mut Seen, bytes: &mut Bytes) -> Result<(), Stop> {
             return Err(Stop(abi::SL_PARSE_DEEP_IPV6));
         }
         let extension = bytes.peek(8).ok_or(Stop(abi::SL_PARSE_TRUNCATED_L3))?;
-        let length = match next {
-            44 if be16(extension, 2) >> 3 != 0 => {
+        if next == 44 {
+            let (more, offset) = (extension[3] & 1 != 0, be16(extension, 2) >> 3);
+            if more || offset > 0 {
+                let id = extension[4..8].try_into().expect("4 bytes");
+                seen.fragment = Some((offset == 0, u32::from_ne_bytes(id)));
+            }
+            if offset > 0 {
                 seen.proto = extension[0].into();
                 return Err(Stop(abi::SL_PARSE_FRAGMENT));
             }
+        }
+        let length = match next {
             44 => 8,
             51 => (usize::from(extension[1]) + 2) * 4,
             _ => (usize::from(extension[1]) + 1) * 8,

@@ -50,6 +50,11 @@ fn explain(text: &str, error: &ParseError) -> Diagnostic {
             span = start..start + behind.lines().next().unwrap_or_default().trim_end().len();
             ("a text is not closed", "no closing `\"` on this line", "add the missing `\"`")
         }
+        String(ParseStringErrorKind::InvalidUnicodeEscapeSequence(_)) => (
+            "a text has a \\u escape that is no character",
+            "half of a pair",
+            "write the character itself: pairs of \\u escapes are not read",
+        ),
         String(_) => (
             "a text has an escape that JSON does not know",
             "not known",

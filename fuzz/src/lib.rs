@@ -1,0 +1,7 @@
+//! What is fuzzed: functions of any bytes that panic where a property does not hold. `targets/` runs them under libFuzzer,
+//! `tests/replay.rs` on the files in `corpus/` and `findings/`.
+
+pub mod capture;
+pub mod packet;
+pub mod policy;
+pub mod words;
