@@ -248,6 +248,16 @@ static __always_inline s32 sl_police_split(struct __sk_buff *skb, s32 class, str
 	return sl_is_refused(t, &demand, sl_segments(skb)) ? -1 : class;
 }
 
+/* By the rules alone, without counting. */
+static __always_inline s32 sl_class_again(struct __sk_buff *skb, const struct sl_tables *t)
+{
+	struct sl_headers h;
+
+	sl_headers_init(&h, skb->vlan_present ? skb->vlan_tci : SL_NO_TAG, skb->mark, skb->ingress_ifindex);
+	sl_parse_frame(skb, t->fields, &h);
+	return (s32)sl_choose(t, &h).class;
+}
+
 /* The classifier of an HTB root: its class 0x10 + n is our class n. */
 static __always_inline int sl_htb(struct __sk_buff *skb, u32 direction)
 {
@@ -257,10 +267,10 @@ static __always_inline int sl_htb(struct __sk_buff *skb, u32 direction)
 	if (!t)
 		return TC_ACT_UNSPEC;
 	if (direction == SL_INGRESS) {
-		/* The arrival hook has counted and policed. */
+		/* The arrival hook has counted and policed; but the policy may have changed since. */
 		class = sl_handed_class(t, skb->tc_index);
 		if (class < 0)
-			class = t->default_class;
+			class = sl_class_again(skb, t);
 	} else {
 		class = sl_split_ifb ? sl_handed_class(t, skb->tc_index) : sl_forwarded_class(t, skb->tc_index);
 		class = class >= 0 && sl_split_ifb ? sl_police_split(skb, class, t)

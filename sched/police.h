@@ -15,10 +15,10 @@ SL_FN u64 police_time(u64 ns)
 	return ns << 4;
 }
 
-/* What a packet costs, of a cost per byte << 16. */
+/* What a packet costs, of a cost per byte << 16; rounded up, so that many small ones do not exceed the rate. */
 SL_FN u64 police_cost(u64 per_byte, u32 bytes)
 {
-	return bytes * per_byte >> 16;
+	return (bytes * per_byte + 0xffff) >> 16;
 }
 
 SL_FN int police_is_open(u64 tat, u64 now, u64 burst)

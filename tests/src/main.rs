@@ -3,6 +3,7 @@
 
 mod cases;
 mod command;
+mod foreign;
 mod frames;
 mod lab;
 mod needs;

@@ -4,7 +4,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 unsafe extern "C" {
     fn sl_police_take(tat: *mut u64, now: u64, cost: u64, burst: u64) -> u64;
+    safe fn sl_police_cost(per_byte: u64, bytes: u32) -> u64;
+    safe fn sl_police_time(ns: u64) -> u64;
     fn sl_police_give_back(tat: *mut u64, now: u64, cost: u64, full: u64);
+}
+
+/// What a packet costs, of the cost of a byte in `struct sl_police_conf`.
+pub fn cost(per_byte: u64, bytes: u32) -> u64 {
+    sl_police_cost(per_byte, bytes)
+}
+
+/// Time in the unit of a bucket.
+pub fn time(ns: u64) -> u64 {
+    sl_police_time(ns)
 }
 
 /// A bucket; all times are in its unit.

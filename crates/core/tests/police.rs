@@ -3,6 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use sluice_core::police::Bucket;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const START: u64 = 1_000_000;
@@ -106,4 +107,38 @@ fn threads_share_a_rate() {
     let (passed, time) = (passed.load(Ordering::Relaxed), END - START);
     assert!(passed <= time + BURST + COST, "{passed} in {time}");
     assert!(passed >= time - time / 50, "{passed} in {time}");
+}
+
+/// Threads whose clocks go at different speeds, and which know nothing of each other but the word: while somebody always wants more, it tells
+/// to the unit what was taken, and that is no more than the fastest clock allows.
+#[test]
+fn threads_with_clocks_of_their_own_conserve() {
+    const MOST: u64 = 1_500;
+    const STEPS: [u64; 4] = [97, 50, 13, 1];
+    // Of a burst that is never used up, everything is taken, so that threads meet at the word all the time.
+    for (burst, tries) in [(50_000, 1_000_000), (1 << 50, 5_000_000)] {
+        let (bucket, taken, start) = (Bucket::default(), AtomicU64::new(0), Barrier::new(STEPS.len()));
+        std::thread::scope(|scope| {
+            for step in STEPS {
+                let (bucket, taken, start) = (&bucket, &taken, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    let mut sum = 0;
+                    for n in 0..tries {
+                        let cost = 1 + (n * 7919 + step) % MOST;
+                        if bucket.take(START + n * step, cost, burst).is_some() {
+                            sum += cost;
+                        }
+                    }
+                    taken.fetch_add(sum, Ordering::Relaxed);
+                });
+            }
+        });
+        let (taken, time) = (taken.load(Ordering::Relaxed), (tries - 1) * STEPS[0]);
+        assert_eq!(taken, bucket.full() - START, "what was taken is what the word says");
+        assert!(taken <= time + burst + MOST, "{taken} in {time}");
+        if burst < time {
+            assert!(taken >= time + burst - MOST, "{taken} in {time}");
+        }
+    }
 }

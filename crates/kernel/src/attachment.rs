@@ -10,6 +10,7 @@ use crate::{interface::Interface, iproute, qdiscs, status};
 use sluice_abi as abi;
 use sluice_policy::{Rate, Resolved, ResolvedClass};
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -258,10 +259,7 @@ pub(crate) fn install_hooks(record: &mut Record, tcx: bool, pins: &Path, notes: 
     if record.hook == Hook::Xdp {
         let attached = hooks::attach(&pins.join("sl_xdp"), record.ifindex, Point::Xdp, &pins.join("link_xdp"))?;
         if let Err(error) = attached {
-            notes.push(format!(
-                "{}: the driver takes no XDP program ({error}); arriving packets are classified by tc",
-                record.interface
-            ));
+            notes.push(no_xdp(&record.interface, &error));
             record.hook = Hook::Tc;
         }
     }
@@ -270,6 +268,16 @@ pub(crate) fn install_hooks(record: &mut Record, tcx: bool, pins: &Path, notes: 
         tc_hook(record, tcx, Side::Egress, pins)?;
     }
     Ok(())
+}
+
+fn no_xdp(interface: &str, error: &io::Error) -> String {
+    if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST)) {
+        return format!(
+            "{interface}: another XDP program is attached, and stays; arriving packets are classified by tc, behind it. For XDP, \
+             detach it (`ip link set dev {interface} xdp off`), then `sluice down {interface}` and `up` again"
+        );
+    }
+    format!("{interface}: the driver takes no XDP program ({error}); arriving packets are classified by tc")
 }
 
 fn tc_hook(record: &mut Record, tcx: bool, side: Side, pins: &Path) -> Result<()> {

@@ -60,7 +60,7 @@ impl Probe {
         Ok(Probe { object: loader.load(directory())? })
     }
 
-    /// Takes another policy, as an interface does on `apply`. Generations start at 1 and grow.
+    /// Takes another policy, as an interface does on `apply`, while others run the program. Generations start at 1 and grow.
     pub fn hold(&self, policy: &Resolved, interfaces: &[(String, u32)], generation: u32) -> Result<()> {
         let buffer = generation % abi::SL_BUFFERS;
         let context = sluice_tables::Context {
@@ -74,7 +74,9 @@ impl Probe {
         };
         let compiled = sluice_tables::compile(policy, &context).map_err(|error| Error::input(error.to_string()))?;
         tables::stage_in(|name| self.map(name), |_| shared::full(), &compiled, buffer)?;
-        tables::flip_in(|name| self.map(name), buffer, generation)
+        tables::flip_in(|name| self.map(name), buffer, generation)?;
+        tables::wait_for_readers();
+        Ok(())
     }
 
     /// What the classifier makes of a frame, which is at least an Ethernet header. Nothing is counted.
@@ -120,16 +122,25 @@ impl Probe {
         Ok((own.seen.pkts - refused(|count| count.pkts), own.seen.bytes - refused(|count| count.bytes)))
     }
 
-    /// From the first packet of any flow in the table to the last.
+    /// From the first packet of any flow in the table to the last, refused ones included.
     pub fn time_of_flows(&self) -> Result<Duration> {
-        let map = self.map("flows")?;
         let (mut first_ns, mut last_ns) = (u64::MAX, 0);
-        for key in map.keys() {
-            let value = map.lookup(&key, MapFlags::ANY).doing(|| "reading a flow".to_owned())?;
-            let Some(flow) = value.and_then(|bytes| abi::read_pod::<abi::sl_flow>(&bytes)) else { continue };
+        for key in self.flows()? {
+            let Some(flow) = self.flow(&key)? else { continue };
             (first_ns, last_ns) = (first_ns.min(flow.first_ns), last_ns.max(flow.last_ns));
         }
         Ok(Duration::from_nanos(last_ns.saturating_sub(first_ns)))
+    }
+
+    /// Keys of the flow table. It takes a while: the table is large, whatever is in it.
+    pub fn flows(&self) -> Result<Vec<Vec<u8>>> {
+        Ok(self.map("flows")?.keys().collect())
+    }
+
+    /// What is known of a flow.
+    pub fn flow(&self, key: &[u8]) -> Result<Option<Box<abi::sl_flow>>> {
+        let value = self.map("flows")?.lookup(key, MapFlags::ANY).doing(|| "reading a flow".to_owned())?;
+        Ok(value.and_then(|bytes| abi::read_pod(&bytes)))
     }
 
     fn program(&self, name: &str) -> Result<libbpf_rs::ProgramMut<'_>> {
@@ -161,6 +172,15 @@ pub struct Runner(OwnedFd);
 impl Runner {
     /// Runs it on a frame so many times, on this CPU. Mean time of a run, ns.
     pub fn repeat(&self, frame: &[u8], times: u32) -> Result<u32> {
+        self.run(frame, times).map(|done| done.duration)
+    }
+
+    /// Runs it on a frame once. Whether it lets it pass.
+    pub fn passes(&self, frame: &[u8]) -> Result<bool> {
+        self.run(frame, 1).map(|done| done.retval == libbpf_sys::XDP_PASS)
+    }
+
+    fn run(&self, frame: &[u8], times: u32) -> Result<libbpf_sys::bpf_test_run_opts> {
         let mut options = libbpf_sys::bpf_test_run_opts {
             sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
             data_in: frame.as_ptr().cast(),
@@ -173,6 +193,6 @@ impl Runner {
         if result < 0 {
             return Err(std::io::Error::from_raw_os_error(-result)).doing(|| "running the classifier".to_owned());
         }
-        Ok(options.duration)
+        Ok(options)
     }
 }

@@ -133,7 +133,7 @@ pub fn forget(dir: &Path, buffer: u32) -> Result<()> {
 }
 
 /// Until every program that runs now has ended: membarrier(2) waits for a grace period of RCU.
-fn wait_for_readers() {
+pub fn wait_for_readers() {
     // SAFETY: the call takes numbers only.
     let result = unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) };
     if result != 0 {

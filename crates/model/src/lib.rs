@@ -7,6 +7,7 @@ pub mod findings;
 pub mod limits;
 pub mod parse;
 pub mod random;
+pub mod reload;
 pub mod rules;
 
 use rand::rngs::SmallRng;

@@ -53,7 +53,36 @@ pub fn flood(policy: &str, threads: u16, one_flow: bool, time: Duration) -> Resu
     Ok(Figures { time, tried, passed, packet_ns: cost_ns as f64 / tried as f64 })
 }
 
-fn pin(cpu: usize) -> Result<(), String> {
+/// A packet that has passed: when the program saw it, from its first packet on, and its bytes.
+pub type Departure = (Duration, u64);
+
+/// Offers frames of so many bytes to the XDP program under a policy, one after another, after a pause each, until so many have passed.
+pub fn departures(policy: &str, bytes: usize, pause: Duration, count: usize) -> Result<Vec<Departure>, String> {
+    let policy = sluice_policy::parse(&Source::new("limits", policy)).map_err(|errors| errors.to_string())?;
+    let resolved = sluice_policy::resolve(&policy, &Context::default()).map_err(|errors| errors.to_string())?;
+    let probe = Probe::of_policy(&resolved, &[]).map_err(|error| error.to_string())?;
+    let runner = probe.runner().map_err(|error| error.to_string())?;
+    let mut frame = frame(0);
+    frame.resize(bytes, 0);
+    let passes = || runner.passes(&frame).map_err(|error| error.to_string());
+    if !passes()? {
+        return Err("the first packet does not pass".to_owned());
+    }
+    // It has made the flow known.
+    let key = probe.flows().map_err(|error| error.to_string())?.pop().ok_or("no flow is known")?;
+    let mut departures = vec![(Duration::ZERO, bytes as u64)];
+    while departures.len() < count {
+        std::thread::sleep(pause);
+        if passes()? {
+            let flow = probe.flow(&key).map_err(|error| error.to_string())?.ok_or("the flow is not known any more")?;
+            departures.push((Duration::from_nanos(flow.last_ns - flow.first_ns), bytes as u64));
+        }
+    }
+    Ok(departures)
+}
+
+/// Has this thread run on one CPU.
+pub(crate) fn pin(cpu: usize) -> Result<(), String> {
     let mut cpus = CpuSet::new();
     cpus.set(cpu).and_then(|()| sched_setaffinity(Pid::from_raw(0), &cpus)).map_err(|error| error.to_string())
 }
@@ -71,7 +100,7 @@ fn run(runner: &Runner, frame: &[u8], end: Instant) -> Result<(u64, u64), String
 }
 
 /// Ethernet, IPv4, UDP.
-fn frame(flow: u16) -> Vec<u8> {
+pub(crate) fn frame(flow: u16) -> Vec<u8> {
     let mut frame = vec![0; FRAME as usize];
     let length = (FRAME as u16 - 14).to_be_bytes();
     frame[12..14].copy_from_slice(&[8, 0]);

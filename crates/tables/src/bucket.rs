@@ -17,9 +17,15 @@ pub fn duration_ns(bytes: Bytes, rate: Rate) -> u64 {
     scaled(u128::from(bytes.0) * 8 * NS_PER_S, rate)
 }
 
-/// A policer's bucket: 1/16 ns, and per byte times 2^16.
+/// A policer's bucket: 1/16 ns, and per byte times 2^16. What does not come out even is to the bucket's good: never does more pass.
 pub(crate) fn police(rate: Rate, burst: Bytes) -> abi::sl_police_conf {
-    abi::sl_police_conf { cost: per_byte(rate, 16 << 16), burst: scaled(u128::from(burst.0) * 8 * NS_PER_S * 16, rate) }
+    let bps = u128::from(rate.0.max(1));
+    let per_byte = (8 * NS_PER_S * (16 << 16)).div_ceil(bps);
+    let burst = u128::from(burst.0) * 8 * NS_PER_S * 16 / bps;
+    abi::sl_police_conf {
+        cost: u64::try_from(per_byte).unwrap_or(u64::MAX).min(MOST_COST),
+        burst: u64::try_from(burst).unwrap_or(u64::MAX),
+    }
 }
 
 fn per_byte(rate: Rate, factor: u128) -> u64 {

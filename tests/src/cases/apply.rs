@@ -3,10 +3,10 @@
 use crate::cases::assert_near;
 use crate::command::await_that;
 use crate::lab::Lab;
-use crate::needs::is_icount;
-use crate::net::B;
+use crate::needs::{Need, is_icount};
+use crate::net::{A, B, Pair};
 use crate::policy::{by_port, port, with};
-use crate::status::{Class, Count};
+use crate::status::{Class, Count, Direction};
 use crate::suite::Suite;
 use crate::traffic::{self, Flow, Outcome, now_ns};
 use serde_json::{Value, json};
@@ -16,6 +16,8 @@ use std::time::Duration;
 pub fn suite() -> Suite {
     Suite::new("apply")
         .both("fifty_times_without_loss", &[], fifty_times)
+        .both("policies_do_not_mix", &[Need::Ifb], policies_do_not_mix)
+        .any("tables_do_not_mix", &[Need::NoIcount], tables_do_not_mix)
         .both("a_class_that_goes_drains", &[], a_class_that_goes)
         .both("priorities_take_force_under_backlog", &[], priorities_take_force)
         .qdisc("through_every_discipline", &[], through_every_discipline)
@@ -58,6 +60,83 @@ fn fifty_times(lab: &Lab) {
         assert_eq!(status.egress(class).dropped.pkts, 0);
     }
     lab.down(&pair.a, "a0");
+}
+
+const PORTS: u8 = 4;
+/// In both policies, and no packet is its.
+const NOBODYS: u8 = 2 * PORTS;
+
+/// Length of the frames of a port, by which they are known in a class.
+fn frame(port: u8) -> usize {
+    190 + 70 * usize::from(port)
+}
+
+/// The n-th port is class n, or class 4 + n by rules in the opposite order. So whoever meets a rule of the one and asks the other for
+/// its class gets one that is the n-th port's in neither.
+fn opposite(second: bool) -> Value {
+    let classes: Vec<Value> = (0..=NOBODYS).map(|id| json!({ "id": id, "limit": 1000 })).collect();
+    let rules: Vec<Value> = (0..PORTS)
+        .map(|n| {
+            let (turn, class) = if second { (PORTS - 1 - n, PORTS + n) } else { (n, n) };
+            json!({ "name": format!("port {n}"), "priority": 10 + turn, "protocol": "udp",
+                "dst_port_min": port(n), "class_id": class })
+        })
+        .collect();
+    json!({ "version": 1, "scheduler": "deficit_round_robin", "classes": classes, "rules": rules,
+        "default_class": NOBODYS })
+}
+
+/// Every packet has arrived, and every class has sent its own port's packets and no others.
+fn assert_unmixed(direction: &Direction, outcomes: &[Outcome]) {
+    let name = &direction.direction;
+    for (n, outcome) in (0..PORTS).zip(outcomes) {
+        let mut seen: Vec<u64> = outcome.arrivals.iter().map(|one| one.seq).collect();
+        seen.sort_unstable();
+        assert!(seen.iter().copied().eq(0..outcome.sent), "{name}: each packet of port {n} arrives once");
+        let both = [n, PORTS + n].map(|id| direction.class(id).sent);
+        eprintln!("    {name}, port {n}: {} packets by the one, {} by the other", both[0].pkts, both[1].pkts);
+        assert_eq!(both[0].pkts + both[1].pkts, outcome.sent, "{name}, port {n}");
+        for count in both {
+            assert_eq!(count.bytes, count.pkts * frame(n) as u64, "{name}: only frames of port {n}");
+            assert!(count.pkts > 0, "{name}, port {n}: both policies were in force");
+        }
+    }
+    assert_eq!(direction.class(NOBODYS).sent, Count::default(), "{name}: by neither policy");
+    assert_eq!(direction.totals().1, 0, "{name}: dropped");
+}
+
+/// How often to change the policy, unless told by SLUICE_APPLIES: a thousand times takes minutes.
+fn changes(untold: u32) -> u32 {
+    std::env::var("SLUICE_APPLIES").ok().and_then(|text| text.parse().ok()).unwrap_or(untold)
+}
+
+/// Traffic of every class, both ways, while two policies take turns: no packet is lost by it, and each is classified by the one or the
+/// other.
+fn policies_do_not_mix(lab: &Lab) {
+    let pair = lab.pair();
+    let files = [opposite(false), opposite(true)].map(|policy| lab.policy(&policy));
+    lab.up(&pair.a, "a0", &files[0], &["--rate", "200mbit", "--ingress-rate", "200mbit"]);
+    let flows: Vec<Flow> = (0..PORTS).map(|n| Flow::new(port(n), &[frame(n)], 3_000_000)).collect();
+    let Pair { a, b } = &pair;
+    let (out, back) = (traffic::start(a, b, B, &flows), traffic::start(b, a, A, &flows));
+    let (begin, changes) = (std::time::Instant::now(), changes(if is_icount() { 20 } else { 50 }));
+    for n in 1..=changes {
+        lab.sluice(a, &["apply", "a0", &files[n as usize % 2], "--quiet"]).ok();
+    }
+    eprintln!("    {changes} applies, each {:?}", begin.elapsed() / changes);
+    let (out, back) = (out.finish(|| 0), back.finish(|| 0));
+    let status = lab.status(a, "a0");
+    assert_unmixed(status.direction("egress"), &out);
+    assert_unmixed(status.direction("ingress"), &back);
+    lab.down(a, "a0");
+}
+
+/// The loaded program, run without pause on two CPUs while its tables are changed. (On one CPU, hardly any change falls into a run.)
+fn tables_do_not_mix(_: &Lab) {
+    let changes = changes(80);
+    let done = sluice_model::reload::turns(changes).expect("no packet is classified by a mixture");
+    eprintln!("    {changes} changes in {:.1} s, packets by class: {:?}", done.time.as_secs_f64(), done.packets);
+    assert!(done.packets.iter().all(|count| *count > 0), "every policy was asked: {done:?}");
 }
 
 /// Both classes always have a queue, so nothing gives the scheduler an occasion to look at a class afresh.

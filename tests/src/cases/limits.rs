@@ -2,7 +2,7 @@
 
 use crate::cases::assert_near;
 use crate::lab::{Engine, Lab};
-use crate::needs::is_icount;
+use crate::needs::{Need, is_icount};
 use crate::net::{A, B, Pair};
 use crate::policy::{by_port, port};
 use crate::status::{Class, Direction};
@@ -22,6 +22,7 @@ pub fn suite() -> Suite {
         .both("interfaces_share_a_rate", &[], shared)
         .both("all_or_none_is_charged", &[], nested)
         .any("cpus_keep_to_a_rate_together", &[], cpus)
+        .any("any_window_keeps_to_the_rate", &[Need::Icount], any_window)
 }
 
 const FRAME: u64 = 1014;
@@ -288,4 +289,35 @@ fn cpus(_: &Lab) {
         assert!(beyond <= f64::from(THREADS) * model::FRAME as f64, "{what}: {beyond} bytes too many");
         assert!(beyond >= -0.001 * due, "{what}: {beyond} bytes too few");
     }
+}
+
+/// What passes the program, packet by packet, and at 1 Gbit/s in all: there it is over before it could be asked for.
+fn any_window(_: &Lab) {
+    const BURST: u64 = 8 * 1024;
+    const COUNT: usize = 2000;
+    for (name, bps, bytes, pause_us) in
+        [("64kbit", 64_000u64, 100, 5_000), ("1mbit", 1_000_000, 500, 1_500), ("100mbit", 100_000_000, 3000, 0)]
+    {
+        let limits = json!({ "ingress": name, "ingress_burst": "8kb" });
+        let policy = json!({ "scheduler": "round_robin", "classes": [{ "id": 0 }], "limits": limits }).to_string();
+        let passed =
+            model::departures(&policy, bytes, Duration::from_micros(pause_us), COUNT).expect("the program runs");
+        // Bits times 1e9 that passed beyond the rate, in the window where that is most, which ends here.
+        let (mut beyond, mut before) = (0, Duration::ZERO);
+        for &(at, bytes) in &passed {
+            let size = u128::from(bytes) * 8_000_000_000;
+            beyond = u128::saturating_sub(beyond, u128::from(bps) * (at - before).as_nanos()) + size;
+            before = at;
+            assert!(beyond <= u128::from(BURST) * 8_000_000_000 + size, "{name}: {beyond} beyond, at {at:?}");
+        }
+        let bytes: u64 = passed.iter().map(|one| one.1).sum();
+        let due = bps as f64 / 8.0 * before.as_secs_f64() + BURST as f64;
+        assert_near(&format!("bytes passed at {name} in {before:.3?}"), bytes as f64, due, 0.001);
+    }
+    let limits = json!({ "ingress": "1gbit", "ingress_burst": "1mb" });
+    let policy = json!({ "scheduler": "round_robin", "classes": [{ "id": 0 }], "limits": limits }).to_string();
+    let done = model::flood(&policy, 1, true, Duration::from_millis(500)).expect("the program runs");
+    let due = 125e6 * done.time.as_secs_f64() + 1024.0 * 1024.0;
+    assert_near("bytes passed at 1 Gbit/s", done.passed as f64, due, 0.001);
+    assert!(done.passed as f64 <= due + model::FRAME as f64, "{} of {due}", done.passed);
 }

@@ -20,6 +20,7 @@ mod model;
 mod modes;
 mod mq;
 mod neighbours;
+mod programs;
 mod sets;
 mod shaping;
 mod shares;
@@ -36,6 +37,7 @@ pub fn all() -> Vec<Suite> {
         boot::suite(),
         lifecycle::suite(),
         neighbours::suite(),
+        programs::suite(),
         vanishing::suite(),
         classification::suite(),
         modes::suite(),

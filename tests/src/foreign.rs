@@ -1,0 +1,150 @@
+//! Programs of others: each counts what it sees, and then does one thing.
+
+use crate::net::Ns;
+use libbpf_sys::*;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// What tc goes on with, and without.
+const NEXT: i32 = -1;
+const SHOT: i32 = 2;
+
+/// Where a program runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hook {
+    Xdp,
+    TcxIngress,
+    TcxEgress,
+    /// By a filter of clsact.
+    Filter,
+}
+
+impl Hook {
+    fn program_type(self) -> u32 {
+        if self == Hook::Xdp { BPF_PROG_TYPE_XDP } else { BPF_PROG_TYPE_SCHED_CLS }
+    }
+
+    fn link_type(self) -> u32 {
+        match self {
+            Hook::Xdp => BPF_XDP,
+            Hook::TcxIngress => BPF_TCX_INGRESS,
+            Hook::TcxEgress => BPF_TCX_EGRESS,
+            Hook::Filter => unreachable!("tc attaches it"),
+        }
+    }
+}
+
+/// What becomes of a packet.
+#[derive(Debug, Clone, Copy)]
+pub enum Verdict {
+    Pass,
+    Drop,
+    /// Out of the interface with this number, from tc.
+    Redirect(u32),
+}
+
+pub struct Program {
+    hook: Hook,
+    program: OwnedFd,
+    counter: OwnedFd,
+}
+
+/// Detaches what it attached.
+pub struct Attached(#[expect(dead_code, reason = "closing it detaches")] OwnedFd);
+
+fn owned(what: &str, fd: i32) -> OwnedFd {
+    assert!(fd >= 0, "{what}: {}", io::Error::from_raw_os_error(-fd));
+    // SAFETY: the kernel has just given us this descriptor.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}
+
+fn insn(code: u32, dst: u32, src: u32, imm: i32) -> bpf_insn {
+    let registers = bpf_insn::new_bitfield_1(dst as u8, src as u8);
+    bpf_insn { code: code as u8, _bitfield_1: registers, imm, ..bpf_insn::default() }
+}
+
+impl Program {
+    pub fn new(hook: Hook, verdict: Verdict) -> Program {
+        // SAFETY: the name is a C string, and no options are the defaults.
+        let counter = unsafe { bpf_map_create(BPF_MAP_TYPE_ARRAY, c"foreign".as_ptr(), 4, 8, 1, std::ptr::null()) };
+        let counter = owned("a map", counter);
+        let mov = |register, value| insn(BPF_ALU64 | BPF_MOV | BPF_K, register, 0, value);
+        let mut code = vec![
+            insn(BPF_LD | BPF_IMM | BPF_DW, BPF_REG_1, BPF_PSEUDO_MAP_VALUE, counter.as_raw_fd()),
+            bpf_insn::default(),
+            mov(BPF_REG_2, 1),
+            insn(BPF_STX | BPF_ATOMIC | BPF_DW, BPF_REG_1, BPF_REG_2, BPF_ADD as i32),
+        ];
+        match (verdict, hook) {
+            (Verdict::Pass, Hook::Xdp) => code.push(mov(BPF_REG_0, XDP_PASS as i32)),
+            (Verdict::Pass, _) => code.push(mov(BPF_REG_0, NEXT)),
+            (Verdict::Drop, Hook::Xdp) => code.push(mov(BPF_REG_0, XDP_DROP as i32)),
+            (Verdict::Drop, _) => code.push(mov(BPF_REG_0, SHOT)),
+            (Verdict::Redirect(to), _) => code.extend([
+                mov(BPF_REG_1, to as i32),
+                mov(BPF_REG_2, 0),
+                insn(BPF_JMP | BPF_CALL, 0, 0, BPF_FUNC_redirect as i32),
+            ]),
+        }
+        code.push(insn(BPF_JMP | BPF_EXIT, 0, 0, 0));
+        // SAFETY: the code is as long as it says, the texts are C strings, and no options are the defaults.
+        let program = unsafe {
+            let (name, license) = (c"foreign".as_ptr(), c"GPL".as_ptr());
+            let length = code.len() as size_t;
+            bpf_prog_load(hook.program_type(), name, license, code.as_ptr(), length, std::ptr::null_mut())
+        };
+        Program { hook, program: owned("a program", program), counter }
+    }
+
+    /// Attaches it to an interface by a link. The error is the kernel's.
+    pub fn try_attach(&self, ns: &Ns, dev: &str) -> io::Result<Attached> {
+        let ifindex = ns.ifindex(dev) as i32;
+        let (program, kind) = (self.program.as_raw_fd(), self.hook.link_type());
+        // SAFETY: the descriptor is open, and no options are the defaults.
+        let fd = ns.inside(|| unsafe { bpf_link_create(program, ifindex, kind, std::ptr::null()) });
+        if fd < 0 { Err(io::Error::from_raw_os_error(-fd)) } else { Ok(Attached(owned("a link", fd))) }
+    }
+
+    #[track_caller]
+    pub fn attach(&self, ns: &Ns, dev: &str) -> Attached {
+        self.try_attach(ns, dev).unwrap_or_else(|error| panic!("attaching to {dev}: {error}"))
+    }
+
+    /// Attaches it as `ip link set dev DEV xdp` does: it stays until it is taken off, or the interface goes.
+    pub fn try_set(&self, ns: &Ns, dev: &str, flags: u32) -> io::Result<()> {
+        let (program, ifindex) = (self.program.as_raw_fd(), ns.ifindex(dev) as i32);
+        // SAFETY: the descriptor is open, and no options are the defaults.
+        let result = ns.inside(|| unsafe { bpf_xdp_attach(ifindex, program, flags, std::ptr::null()) });
+        if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(()) }
+    }
+
+    /// Does something while a file in bpffs names the program.
+    pub fn pinned<T>(&self, work: impl FnOnce(&str) -> T) -> T {
+        let path = format!("/sys/fs/bpf/slt-{}-{}", std::process::id(), self.program.as_raw_fd());
+        let name = CString::new(path.as_str()).expect("no NUL");
+        // SAFETY: the descriptor is open and the name is a C string.
+        let result = unsafe { bpf_obj_pin(self.program.as_raw_fd(), name.as_ptr()) };
+        assert!(result == 0, "pinning {path}: {}", io::Error::from_raw_os_error(-result));
+        let _unpin = Unpin(&path);
+        work(&path)
+    }
+
+    /// Packets that it has seen.
+    pub fn seen(&self) -> u64 {
+        let (key, mut value) = (0u32, 0u64);
+        // SAFETY: key and value are as long as the map's.
+        let result =
+            unsafe { bpf_map_lookup_elem(self.counter.as_raw_fd(), (&raw const key).cast(), (&raw mut value).cast()) };
+        assert!(result == 0, "reading a counter: {}", io::Error::from_raw_os_error(-result));
+        value
+    }
+}
+
+struct Unpin<'a>(&'a str);
+
+impl Drop for Unpin<'_> {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(self.0);
+    }
+}
