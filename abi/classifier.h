@@ -255,6 +255,11 @@ struct sl_fragment {
 #define SL_NO_TAG 0x10000u
 
 /* What sl_explain is asked: of a packet that is given to it, what the host would know besides; and what it answers. */
+struct sl_bucket_seen {
+	u64 burst; /* 1/16 ns; 0: the packet is not subject to it */
+	u64 owed; /* likewise: what is missing until it is full */
+};
+
 struct sl_explanation {
 	u32 tag; /* the VLAN's tag control information that the host has taken out, or SL_NO_TAG */
 	u32 mark;
@@ -266,6 +271,7 @@ struct sl_explanation {
 	u64 by_fragment; /* likewise */
 	u64 flow_pkts;
 	u64 flow_bytes;
+	struct sl_bucket_seen buckets[SL_LIMITS];
 };
 
 struct sl_count {

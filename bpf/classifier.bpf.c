@@ -301,9 +301,10 @@ int sl_explain(struct xdp_md *ctx)
 	u32 zero = 0;
 	struct sl_explanation *e = bpf_map_lookup_elem(&explanation, &zero);
 	struct sl_tables *t = sl_live_tables();
-	struct sl_flow_key key = {};
+	struct sl_demand demand = {};
 	struct sl_flow *flow;
 	struct sl_headers h;
+	u64 word;
 
 	if (!e || !t)
 		return -1;
@@ -312,13 +313,18 @@ int sl_explain(struct xdp_md *ctx)
 	e->headers = h;
 	e->by_rules = sl_choice_word(t->generation, sl_choose(t, &h));
 	e->by_flow = e->flow_pkts = e->flow_bytes = 0;
-	sl_flow_key(&key, &h, e->direction);
-	flow = bpf_map_lookup_elem(&flows, &key);
+	sl_flow_key(&demand.flow, &h, e->direction);
+	flow = bpf_map_lookup_elem(&flows, &demand.flow);
 	if (flow) {
 		e->by_flow = sl_flow_is_alike(t, &h, flow) ? sl_flow_choice(t, flow) : 0;
 		e->flow_pkts = flow->pkts;
 		e->flow_bytes = flow->bytes;
 	}
 	e->by_fragment = h.fragment == SL_LATER_FRAGMENT ? sl_choose_by_fragment(&h, e->direction, t->generation, 0) : 0;
+	word = e->by_fragment ? e->by_fragment : e->by_flow ? e->by_flow : e->by_rules;
+	demand.now_ns = bpf_ktime_get_ns();
+	demand.direction = e->direction;
+	demand.class = sl_choice_of(word).class;
+	sl_look_at_buckets(t, &demand, e);
 	return 0;
 }

@@ -60,23 +60,14 @@ static __always_inline u64 *sl_shared_bucket(u32 buffer, u32 direction, u32 clas
 	return state ? &state->tat[direction] : NULL;
 }
 
-/* Which enum sl_limit refuses the packet; SL_LIMITS: none, and it has been charged. */
-SL_GLOBAL u32 sl_limit(const struct sl_tables *t SL_NONNULL, const struct sl_demand *d SL_NONNULL)
+/* The buckets that a packet is subject to. */
+static __always_inline void sl_find_tolls(struct sl_toll *tolls, const struct sl_tables *t, const struct sl_demand *d)
 {
-	struct sl_toll tolls[SL_LIMITS] = {};
-	struct sl_police_state *state;
-	u32 direction, class, bytes, zero = 0, i, refused = SL_LIMITS;
-	u64 now;
+	u32 direction = d->direction & 1, class = d->class & (SL_CLASSES - 1), bytes = d->bytes, zero = 0;
+	struct sl_police_state *state = bpf_map_lookup_elem(&police_state, &zero);
 
-	if (!t || !d)
-		return SL_LIMITS;
-	state = bpf_map_lookup_elem(&police_state, &zero);
 	if (!state)
-		return SL_LIMITS;
-	direction = d->direction & 1;
-	class = d->class & (SL_CLASSES - 1);
-	bytes = d->bytes;
-	now = police_time(d->now_ns);
+		return;
 	if (t->police[direction][class].cost && !d->queued)
 		sl_toll(&tolls[SL_LIMIT_CLASS], &state->tat[direction][class], &t->police[direction][class], bytes);
 	if (t->flow_police[class].cost)
@@ -86,6 +77,19 @@ SL_GLOBAL u32 sl_limit(const struct sl_tables *t SL_NONNULL, const struct sl_dem
 	if (t->shared_police[class].cost)
 		sl_toll(&tolls[SL_LIMIT_SHARED], sl_shared_bucket(t->buffer & (SL_BUFFERS - 1), direction, class),
 			&t->shared_police[class], bytes);
+}
+
+/* Which enum sl_limit refuses the packet; SL_LIMITS: none, and it has been charged. */
+SL_GLOBAL u32 sl_limit(const struct sl_tables *t SL_NONNULL, const struct sl_demand *d SL_NONNULL)
+{
+	struct sl_toll tolls[SL_LIMITS] = {};
+	u32 i, refused = SL_LIMITS;
+	u64 now;
+
+	if (!t || !d)
+		return SL_LIMITS;
+	now = police_time(d->now_ns);
+	sl_find_tolls(tolls, t, d);
 #pragma unroll
 	for (i = 0; i < SL_LIMITS; i++)
 		if (tolls[i].tat && !police_is_open(*(volatile u64 *)tolls[i].tat, now, tolls[i].burst))
@@ -106,6 +110,27 @@ SL_GLOBAL u32 sl_limit(const struct sl_tables *t SL_NONNULL, const struct sl_dem
 		if (tolls[i].tat && tolls[i].full)
 			police_give_back(tolls[i].tat, now, tolls[i].cost, tolls[i].full);
 	return refused;
+}
+
+/* What the buckets hold that a packet is subject to. */
+SL_GLOBAL int sl_look_at_buckets(const struct sl_tables *t SL_NONNULL, const struct sl_demand *d SL_NONNULL,
+				 struct sl_explanation *e SL_NONNULL)
+{
+	struct sl_toll tolls[SL_LIMITS] = {};
+	u64 now, tat;
+	u32 i;
+
+	if (!t || !d || !e)
+		return 0;
+	now = police_time(d->now_ns);
+	sl_find_tolls(tolls, t, d);
+#pragma unroll
+	for (i = 0; i < SL_LIMITS; i++) {
+		tat = tolls[i].tat ? *(volatile u64 *)tolls[i].tat : 0;
+		e->buckets[i].burst = tolls[i].tat ? sl_max(tolls[i].burst, (u64)1) : 0;
+		e->buckets[i].owed = tat > now ? tat - now : 0;
+	}
+	return 0;
 }
 
 static __always_inline int sl_flows_are_limited(const struct sl_tables *t, u32 class)

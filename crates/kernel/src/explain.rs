@@ -3,10 +3,10 @@
 use crate::error::Result;
 use crate::probe::{Beside, Probe};
 use crate::record::{Engine, Record};
-use crate::{bpffs, interface, managed, recorded, status, tables};
+use crate::{bpffs, clock, interface, managed, recorded, status, tables};
 use serde::Serialize;
 use sluice_abi as abi;
-use sluice_policy::{Exceed, Malformed, Mode, Resolved};
+use sluice_policy::{Exceed, Malformed, Mode, Rate, Resolved};
 use std::net::{IpAddr, Ipv6Addr};
 
 /// The answer.
@@ -108,7 +108,7 @@ pub struct FlowFound {
 /// A token bucket.
 #[derive(Debug, Clone, Serialize)]
 pub struct BucketFound {
-    /// link, ceil or guarantee.
+    /// link, ceil, guarantee; or what drops before the queues: flow, interface, shared.
     pub what: &'static str,
     /// Its rate, bits per second.
     pub rate_bps: u64,
@@ -192,7 +192,7 @@ fn compose(
             .and_then(|own| own.classes.iter().find(|own| own.id == class))
             .map(|own| own.backlog.pkts),
     };
-    let buckets = buckets(policy, class.id, running.map(|(running, _)| running));
+    let buckets = buckets(policy, class.id, told, running);
     let verdict = verdict(policy, &class, malformed, &buckets, running.map(|(running, _)| running), own_direction);
     Explanation {
         parsed: kind.map_or("unknown", |kind| kind.name),
@@ -237,22 +237,46 @@ fn fields(h: &abi::sl_headers) -> Fields {
     }
 }
 
-fn buckets(policy: &Resolved, class: u8, running: Option<&Running>) -> Vec<BucketFound> {
-    let state = running.and_then(|running| running.state.as_deref());
-    let now_ns = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
-        .map_or(0, |now| now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64);
-    let full = |bucket: &abi::sl_bucket| {
+/// Those of the queue, then those that police before it.
+fn buckets(
+    policy: &Resolved,
+    class: u8,
+    told: &abi::sl_explanation,
+    running: Option<(&Running, u32)>,
+) -> Vec<BucketFound> {
+    let state = running.and_then(|(running, _)| running.state.as_deref());
+    let now_ns = clock::monotonic().as_nanos() as u64;
+    let queued = |bucket: &abi::sl_bucket| {
         let owed_ns = bucket.tat_ns.saturating_sub(now_ns) as f64;
         100.0 * (1.0 - owed_ns / bucket.burst_ns.max(1) as f64)
     };
-    let own =
-        |pick: fn(&abi::sl_class) -> &abi::sl_bucket| state.map(|state| full(pick(&state.classes[usize::from(class)])));
+    let of_queue = |pick: fn(&abi::sl_class) -> &abi::sl_bucket| {
+        state.map(|state| queued(pick(&state.classes[usize::from(class)])))
+    };
+    let policing = |limit: abi::sl_limit| {
+        let seen = told.buckets[limit as usize];
+        let full = 100.0 * (1.0 - seen.owed as f64 / seen.burst.max(1) as f64);
+        running.filter(|_| seen.burst > 0).map(|_| full)
+    };
+    let direction = running.map_or(abi::SL_EGRESS, |(_, direction)| direction);
+    let limit = if direction == abi::SL_EGRESS { policy.limits.egress } else { policy.limits.ingress };
     let known = policy.classes.iter().find(|known| known.id.0 == class);
-    let link = policy.link_rate.map(|rate| ("link", rate, state.map(|state| full(&state.link))));
-    let shaped = known.filter(|known| known.exceed == Exceed::Shape);
-    let ceil = known.and_then(|known| known.ceil).map(|rate| ("ceil", rate, shaped.and(own(|class| &class.ceil))));
-    let guarantee = known.and_then(|known| known.rate).map(|rate| ("guarantee", rate, own(|class| &class.rate)));
-    let found = [link, ceil, guarantee].into_iter().flatten();
+    // A class that is policed is, where there is a scheduler of ours, by that.
+    let ceil = match known {
+        Some(known) if known.exceed == Exceed::Police && state.is_none() => policing(abi::SL_LIMIT_CLASS),
+        _ => of_queue(|class| &class.ceil),
+    };
+    let found = [
+        policy.link_rate.map(|rate| ("link", rate, state.map(|state| queued(&state.link)))),
+        known.and_then(|known| known.ceil).map(|rate| ("ceil", rate, ceil)),
+        known.and_then(|known| known.rate).map(|rate| ("guarantee", rate, of_queue(|class| &class.rate))),
+        known.and_then(|known| known.flow_ceil).map(|own| ("flow", own.rate, policing(abi::SL_LIMIT_FLOW))),
+        limit.map(|own| ("interface", own.rate, policing(abi::SL_LIMIT_INTERFACE))),
+        known
+            .and_then(|known| known.shared_ceil.as_ref())
+            .map(|own| ("shared", own.ceiling.rate, policing(abi::SL_LIMIT_SHARED))),
+    ];
+    let found = found.into_iter().flatten();
     found.map(|(what, rate, full_percent)| BucketFound { what, rate_bps: rate.0, full_percent }).collect()
 }
 
@@ -268,6 +292,20 @@ fn verdict(
         return "dropped: its headers are broken, and the policy says so (\"malformed\": \"drop\")".to_owned();
     }
     let known = policy.classes.iter().find(|known| known.id.0 == class.id);
+    let polices = |bucket: &&BucketFound| match bucket.what {
+        "ceil" => known.is_some_and(|known| known.exceed == Exceed::Police),
+        what => ["flow", "interface", "shared"].contains(&what),
+    };
+    let over = |bucket: &&BucketFound| bucket.full_percent.is_some_and(|full| full < 0.0);
+    if let Some(bucket) = buckets.iter().filter(polices).find(over) {
+        let whose = match bucket.what {
+            "ceil" => "its class is",
+            "flow" => "its flow is",
+            "interface" => "the interface is",
+            _ => "those that share the rate are",
+        };
+        return format!("dropped: {whose} over {} at this moment", Rate(bucket.rate_bps));
+    }
     if let Some(ceil) = known.filter(|known| known.exceed == Exceed::Police).and_then(|known| known.ceil) {
         return format!("passes while class {} sends less than {ceil}; beyond it is dropped", class.name);
     }
@@ -285,9 +323,7 @@ fn verdict(
             pkts => format!(", behind {pkts} packets"),
         };
     }
-    let held =
-        buckets.iter().find(|bucket| bucket.what == "ceil" && bucket.full_percent.is_some_and(|full| full < 0.0));
-    if held.is_some() {
+    if buckets.iter().filter(over).any(|bucket| bucket.what == "ceil") {
         text += "; the class waits for tokens of its ceil";
     }
     text

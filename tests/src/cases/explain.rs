@@ -24,7 +24,10 @@ fn agrees(lab: &Lab) {
     let pair = lab.pair();
     let policy = by_port(
         "deficit_round_robin",
-        json!([{ "id": 0, "limit": 100 }, { "id": 1, "name": "bulk", "ceil": "5mbit" }]),
+        json!([
+            { "id": 0, "limit": 100 },
+            { "id": 1, "name": "bulk", "ceil": "5mbit", "flow_ceil": "80bit", "flow_burst": 1000 },
+        ]),
     );
     lab.up(&pair.a, "a0", &lab.policy(&policy), &["--rate", "10mbit"]);
     let to = format!("198.51.100.2:{}", port(1));
@@ -46,9 +49,24 @@ fn agrees(lab: &Lab) {
         (Some(3), Some(true)),
         "{told:#}"
     );
-    let rates: Vec<u64> =
-        told["buckets"].as_array().expect("buckets").iter().filter_map(|b| b["rate_bps"].as_u64()).collect();
-    assert_eq!(rates, [10_000_000, 5_000_000]);
+    let buckets = |told: &Value| -> Vec<(String, u64, Option<f64>)> {
+        let bucket = |of: &Value| {
+            let text = of["what"].as_str().expect("a name").to_owned();
+            (text, of["rate_bps"].as_u64().expect("a rate"), of["full_percent"].as_f64())
+        };
+        told["buckets"].as_array().expect("buckets").iter().map(bucket).collect()
+    };
+    let [link, ceil, flow] = &buckets(&told)[..] else { panic!("three buckets: {told:#}") };
+    assert_eq!((link.0.as_str(), link.1, ceil.0.as_str(), ceil.1), ("link", 10_000_000, "ceil", 5_000_000));
+    assert_eq!((flow.0.as_str(), flow.1), ("flow", 80));
+    // Three frames of 42 bytes, of 1,000; ten bytes come back in a second.
+    let full = flow.2.expect("how full it is");
+    assert!((87.0..95.0).contains(&full), "{told:#}");
+    (0..25).for_each(|_| wire.send(&ethernet(&[], IPV4, &packet.packet(&ports(9, port(1))))));
+    let told = explained(lab, &pair.a, &words);
+    assert!(buckets(&told)[2].2.is_some_and(|full| full < 0.0), "{told:#}");
+    assert!(told["verdict"].as_str().is_some_and(|verdict| verdict.contains("its flow is over 80bit")), "{told:#}");
+    assert!(lab.status(&pair.a, "a0").egress(1).drops.contains_key("flow_limited"), "as it is done");
     let other = explained(lab, &pair.a, &["a0", "udp", "192.0.2.1:9", "198.51.100.2:9"]);
     assert_eq!(other["rule"]["kind"], "none", "{other:#}");
     lab.down(&pair.a, "a0");
