@@ -9,10 +9,11 @@ export CLANG ?= clang-19
 export LIBCLANG_PATH ?= /usr/lib/llvm-19/lib
 
 # The kernels of test-vm and demo-vm (vm/kernel --help), and how machines run: --icount makes time exact there.
-VM_KERNELS ?= debian12 debian13 debian13-backports testing-or-sid
+# Commands are tested whole on one kernel with BPF qdiscs; on the others, and natively, what differs by kernel.
+VM_KERNELS ?= debian13-backports debian12:--brief testing-or-sid:--brief debian13:--brief
 VM_DEMO_KERNEL ?= debian13-backports
 VM_OPTIONS ?= --icount
-VM_TIMEOUT ?= 1800
+VM_TIMEOUT ?= 3000
 
 # Passed on: which system tests (a filter, --list ...), how to run the demo, the benchmarks, which targets to fuzz (scripts/fuzz --help).
 TEST_ARGS ?=

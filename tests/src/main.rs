@@ -1,5 +1,6 @@
 //! System tests: the product on the kernel that runs, with real traffic. Needs root. One at a time (--test-threads=1), since
-//! they measure; in network namespaces of their own, so that they disturb nobody.
+//! they measure; in network namespaces of their own, so that they disturb nobody. `--brief` leaves out those that test commands rather
+//! than a kernel.
 
 mod cases;
 mod command;
@@ -17,9 +18,10 @@ use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let mut arguments = Arguments::from_args();
+    let (brief, rest): (Vec<String>, _) = std::env::args().partition(|argument| argument == "--brief");
+    let mut arguments = Arguments::from_iter(rest);
     if arguments.list {
-        let trials = suite::all().into_iter().map(|case| Trial::test(case.name, || Ok(()))).collect();
+        let trials = suite::all(brief.is_empty()).into_iter().map(|case| Trial::test(case.name, || Ok(()))).collect();
         return libtest_mimic::run(&arguments, trials).exit_code();
     }
     if !needs::is_root() {
@@ -30,6 +32,6 @@ fn main() -> ExitCode {
     arguments.test_threads = Some(1);
     needs::load_modules();
     let machine = needs::Machine::probe();
-    let trials = suite::all().into_iter().map(|case| case.trial(&machine)).collect();
+    let trials = suite::all(brief.is_empty()).into_iter().map(|case| case.trial(&machine)).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -17,12 +17,18 @@ pub struct Case {
 /// Cases of one subject.
 pub struct Suite {
     subject: &'static str,
+    of_commands: bool,
     cases: Vec<Case>,
 }
 
 impl Suite {
     pub fn new(subject: &'static str) -> Suite {
-        Suite { subject, cases: Vec::new() }
+        Suite { subject, of_commands: false, cases: Vec::new() }
+    }
+
+    /// What it tests are commands and files, which are the same on any kernel: one with each engine is enough.
+    pub fn of_commands(self) -> Suite {
+        Suite { of_commands: true, ..self }
     }
 
     /// A test that runs on both engines: on `qdisc` wherever there is one, on `tc` where there is none.
@@ -59,9 +65,10 @@ impl Suite {
     }
 }
 
-/// Every test there is.
-pub fn all() -> Vec<Case> {
-    cases::all().into_iter().flat_map(Suite::cases).collect()
+/// Every test there is, or only those of the kernel.
+pub fn all(of_commands: bool) -> Vec<Case> {
+    let suites = cases::all().into_iter().filter(|suite| of_commands || !suite.of_commands);
+    suites.flat_map(Suite::cases).collect()
 }
 
 impl Case {

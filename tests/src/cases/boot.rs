@@ -9,7 +9,7 @@ use std::process::Command;
 const UNIT: &str = include_str!("../../../packaging/sluice@.service");
 
 pub fn suite() -> Suite {
-    Suite::new("boot").any("systemd_understands_the_unit", &[Need::Systemd], systemd_understands_the_unit)
+    Suite::new("boot").of_commands().any("systemd_understands_the_unit", &[Need::Systemd], systemd_understands_the_unit)
 }
 
 fn systemd_understands_the_unit(lab: &Lab) {

@@ -15,6 +15,7 @@ const LONG: Duration = Duration::from_secs(20);
 
 pub fn suite() -> Suite {
     Suite::new("confirm")
+        .of_commands()
         .both("reverts_by_itself", &[], reverts_by_itself)
         .both("is_kept_when_confirmed", &[], is_kept)
         .both("the_next_command_reverts", &[], the_next_command_reverts)

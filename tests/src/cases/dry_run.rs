@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fs;
 
 pub fn suite() -> Suite {
-    Suite::new("dry_run").both("says_and_does_nothing", &[], says_and_does_nothing).any(
+    Suite::new("dry_run").of_commands().both("says_and_does_nothing", &[], says_and_does_nothing).any(
         "refuses_what_apply_refuses",
         &[],
         refuses,

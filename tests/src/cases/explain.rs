@@ -7,11 +7,11 @@ use crate::suite::Suite;
 use serde_json::{Value, json};
 
 pub fn suite() -> Suite {
-    Suite::new("explain").both("agrees_with_the_counters", &[], agrees).any("reads_captures", &[], captures).any(
-        "bad_input",
-        &[],
-        bad_input,
-    )
+    Suite::new("explain")
+        .of_commands()
+        .both("agrees_with_the_counters", &[], agrees)
+        .any("reads_captures", &[], captures)
+        .any("bad_input", &[], bad_input)
 }
 
 fn explained(lab: &Lab, ns: &crate::net::Ns, words: &[&str]) -> Value {

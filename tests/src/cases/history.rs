@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 pub fn suite() -> Suite {
     Suite::new("history")
+        .of_commands()
         .both("there_and_back", &[], there_and_back)
         .any("keeps_fifty", &[], keeps_fifty)
         .any("a_foreign_file_stands_in_nobodys_way", &[], a_foreign_file)

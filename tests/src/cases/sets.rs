@@ -13,6 +13,7 @@ use std::time::Duration;
 
 pub fn suite() -> Suite {
     Suite::new("sets")
+        .of_commands()
         .both("interfaces_share_a_class", &[], share_a_class)
         .both("a_failure_takes_all_of_them_back", &[], a_failure)
         .both("killed_between_two_interfaces", &[], killed)

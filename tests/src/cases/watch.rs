@@ -16,6 +16,7 @@ const SETTLES: Duration = Duration::from_millis(800);
 
 pub fn suite() -> Suite {
     Suite::new("watch")
+        .of_commands()
         .both("applies_what_is_saved", &[], applies_what_is_saved)
         .any("an_invalid_file_leaves_what_runs", &[], an_invalid_file)
         .any("leaves_what_waits_to_be_confirmed", &[], leaves_what_waits)
