@@ -221,6 +221,11 @@ struct sl_flow_key {
 	u8 has_ports;
 };
 
+/* Of the sieve in front of the flow table: two generations of bits, each with its number above them. */
+struct sl_sieve {
+	u64 word[2];
+};
+
 struct sl_flow {
 	u64 pkts;
 	u64 bytes;

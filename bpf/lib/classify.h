@@ -2,6 +2,7 @@
 /* From parsed headers to a class: the rules, and what is remembered of flows and fragments. Included after parse.h by every program. */
 #pragma once
 #include "maps.h"
+#include "sieve.h"
 
 struct sl_choice {
 	u32 class;
@@ -383,12 +384,17 @@ SL_GLOBAL u64 sl_known_choice(const struct sl_tables *t SL_NONNULL, const struct
 			      struct sl_sight *x SL_NONNULL)
 {
 	struct sl_flow_key key = {};
-	struct sl_flow *flow;
+	struct sl_flow *flow = NULL;
+	struct sl_sieve *sieve;
+	u64 hash;
 
 	if (!t || !h || !x)
 		return 0;
 	sl_flow_key(&key, h, x->direction);
-	flow = bpf_map_lookup_elem(&flows, &key);
+	hash = sl_flow_hash(&key);
+	sieve = sl_sieve_of(hash);
+	if (sieve && sl_sieve_has(sieve, sl_sieve_bit(hash), x->now_ns))
+		flow = bpf_map_lookup_elem(&flows, &key);
 	if (!flow) {
 		x->super_packets = x->pkts > 1;
 		x->state = SL_FLOW_NEW;
@@ -419,6 +425,37 @@ static __always_inline int sl_flow_is_taken(u64 now_ns)
 	return 1;
 }
 
+/* Enters a flow, or finds its entry again. */
+static __always_inline void sl_enter(const struct sl_flow_key *key, const struct sl_headers *h, struct sl_sight *x, u64 word)
+{
+	struct sl_flow fresh = { .pkts = x->pkts,
+				 .bytes = x->bytes,
+				 .first_ns = x->now_ns,
+				 .last_ns = x->now_ns,
+				 .choice = word,
+				 .beside = sl_beside(h),
+				 .beside_mark = sl_beside_mark(h),
+				 .super_packets = x->super_packets };
+	u64 hash = sl_flow_hash(key);
+	struct sl_sieve *sieve = sl_sieve_of(hash);
+	struct sl_flow *flow;
+
+	if (sieve)
+		sl_sieve_add(sieve, sl_sieve_bit(hash), x->now_ns);
+	if (!bpf_map_update_elem(&flows, key, &fresh, BPF_NOEXIST))
+		return;
+	flow = bpf_map_lookup_elem(&flows, key);
+	if (!flow)
+		return;
+	__sync_fetch_and_add(&flow->pkts, x->pkts);
+	__sync_fetch_and_add(&flow->bytes, x->bytes);
+	flow->last_ns = x->now_ns;
+	flow->super_packets |= x->super_packets;
+	x->super_packets = flow->super_packets;
+	if (flow->beside == fresh.beside && flow->beside_mark == fresh.beside_mark)
+		flow->choice = word;
+}
+
 /* What the rules say of the flow from now on. */
 SL_GLOBAL int sl_remember(const struct sl_headers *h SL_NONNULL, struct sl_sight *x SL_NONNULL, u64 word)
 {
@@ -431,16 +468,7 @@ SL_GLOBAL int sl_remember(const struct sl_headers *h SL_NONNULL, struct sl_sight
 		return 0;
 	sl_flow_key(&key, h, x->direction);
 	if (x->state == SL_FLOW_NEW) {
-		struct sl_flow fresh = { .pkts = x->pkts,
-					 .bytes = x->bytes,
-					 .first_ns = x->now_ns,
-					 .last_ns = x->now_ns,
-					 .choice = word,
-					 .beside = sl_beside(h),
-					 .beside_mark = sl_beside_mark(h),
-					 .super_packets = x->super_packets };
-
-		bpf_map_update_elem(&flows, &key, &fresh, BPF_NOEXIST);
+		sl_enter(&key, h, x, word);
 		return 0;
 	}
 	flow = bpf_map_lookup_elem(&flows, &key);

@@ -68,8 +68,7 @@ pub(crate) fn load(record: &mut Record, interface: &Interface, flows: u32, tcx: 
     // Before tcx came programs could not redirect to an ifb: a filter of its own does.
     loader.constant("sl_ingress_ifb", if tcx { ingress_ifb } else { 0 })?;
     loader.constant("sl_split_ifb", split_ifb)?;
-    loader.constant("sl_keep_flows", u32::from(flows > 0))?;
-    loader.entries("flows", flows.max(1))?;
+    loader.own_flow_table(flows)?;
     loader.only(&programs(record));
     let mut classifier = loader.load(record::directory())?;
     object::pin_maps(&mut classifier, pins)?;
@@ -90,7 +89,7 @@ pub(crate) fn load(record: &mut Record, interface: &Interface, flows: u32, tcx: 
         loader.constant("sl_l3_type", l3)?;
         loader.constant("sl_ingress_ifb", ingress_ifb)?;
         loader.constant("sl_split_ifb", split_ifb)?;
-        loader.constant("sl_keep_flows", u32::from(flows > 0))?;
+        loader.flow_table(flows)?;
         loader.constant("sl_instances", instances)?;
         loader.constant("sl_frame_bytes", interface.mtu_bytes + interface.header_bytes() + 4)?;
         loader.entries("state", instances)?;

@@ -18,6 +18,11 @@ fn record(_: PrintLevel, text: String) {
     }
 }
 
+/// Slots of the sieve in front of a table for so many flows: one for four, a power of two.
+fn sieve_slots(flows: u32) -> u32 {
+    (flows / 4).next_power_of_two()
+}
+
 /// An object before it is loaded.
 pub struct Loader {
     name: &'static str,
@@ -80,6 +85,19 @@ impl Loader {
             .find(|m| m.name() == map)
             .ok_or_else(|| Error::system(format!("{name} has no map {map}")))?;
         map_mut.set_max_entries(entries).doing(|| format!("size of {map}"))
+    }
+
+    /// Says how large the flow table is, 0: there is none. Of whoever makes the maps, `entries` as well.
+    pub fn flow_table(&mut self, flows: u32) -> Result<()> {
+        self.constant("sl_keep_flows", u32::from(flows > 0))?;
+        self.constant("sl_sieve_mask", sieve_slots(flows) - 1)
+    }
+
+    /// Makes the flow table.
+    pub fn own_flow_table(&mut self, flows: u32) -> Result<()> {
+        self.flow_table(flows)?;
+        self.entries("flows", flows.max(1))?;
+        self.entries("sieve", sieve_slots(flows))
     }
 
     /// Sets the name under which `tc` knows the qdisc: at most 15 characters.

@@ -42,8 +42,7 @@ impl Probe {
     pub fn of_object(bytes: &[u8], programs: &[&str], flows: u32) -> Result<Probe> {
         let mut loader = Loader::own(bytes)?;
         loader.only(programs);
-        loader.constant("sl_keep_flows", u32::from(flows > 0))?;
-        loader.entries("flows", flows.max(1))?;
+        loader.own_flow_table(flows)?;
         Ok(Probe { object: loader.load(directory())? })
     }
 

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Which flows the table may have: what is not in the sieve need not be looked for. A look-up that finds nothing costs more than the
+ * rules do, and a flood of new flows makes one for each packet. Bloom's filter (1970) with one bit for a flow, in two generations of
+ * 4.3 s each: a flow that sends stays in, one that pauses may fall out and then asks for its entry anew, like a new one.
+ * No atomic operations: a bit that is lost in a race is set again likewise.
+ */
+#pragma once
+#include "maps.h"
+
+#define SL_SIEVE_BITS 48 /* of a word; the rest is its generation */
+
+static __always_inline u64 sl_flow_hash(const struct sl_flow_key *key)
+{
+	const u64 *word = (const u64 *)key;
+	u64 hash = 0;
+	u32 i;
+
+	_Static_assert(sizeof(*key) == 40, "five words");
+#pragma unroll
+	for (i = 0; i < 5; i++) {
+		hash = (hash ^ word[i]) * 0x9e3779b97f4a7c15ull;
+		hash ^= hash >> 29;
+	}
+	return hash;
+}
+
+static __always_inline struct sl_sieve *sl_sieve_of(u64 hash)
+{
+	u32 slot = (u32)hash & sl_sieve_mask;
+
+	return bpf_map_lookup_elem(&sieve, &slot);
+}
+
+static __always_inline u64 sl_sieve_bit(u64 hash)
+{
+	return 1ull << ((hash >> 48) * SL_SIEVE_BITS >> 16);
+}
+
+static __always_inline void sl_sieve_add(struct sl_sieve *sieve, u64 bit, u64 now_ns)
+{
+	u64 generation = now_ns >> 32 & 0xffff, *word = &sieve->word[generation & 1];
+
+	*word = *word >> SL_SIEVE_BITS == generation ? *word | bit : generation << SL_SIEVE_BITS | bit;
+}
+
+/* Whether a flow may be in the table. */
+static __always_inline int sl_sieve_has(struct sl_sieve *sieve, u64 bit, u64 now_ns)
+{
+	u64 generation = now_ns >> 32 & 0xffff, before = (generation - 1) & 0xffff;
+	u64 now = sieve->word[generation & 1], then = sieve->word[before & 1];
+
+	if (now & bit && now >> SL_SIEVE_BITS == generation)
+		return 1;
+	if (!(then & bit) || then >> SL_SIEVE_BITS != before)
+		return 0;
+	sl_sieve_add(sieve, bit, now_ns);
+	return 1;
+}
