@@ -23,6 +23,13 @@ SL_GLOBAL u64 sl_take(u64 *tat SL_NONNULL, u64 now, u64 cost, u64 burst)
 	return tat ? police_take(tat, now, cost, burst) : 0;
 }
 
+SL_GLOBAL int sl_give_back(u64 *tat SL_NONNULL, u64 now, u64 cost, u64 full)
+{
+	if (tat)
+		police_give_back(tat, now, cost, full);
+	return 0;
+}
+
 /* The rate of an enum sl_limit. */
 static __always_inline const struct sl_police_conf *sl_rate_of(const struct sl_tables *t, u32 limit, u32 direction, u32 class)
 {
@@ -109,7 +116,7 @@ SL_GLOBAL u32 sl_limit(const struct sl_tables *t SL_NONNULL, const struct sl_dem
 	for (i = 0; i < SL_LIMITS; i++) {
 		rate = sl_rate_of(t, i, d->direction, d->class);
 		if (tat[i] && full[i])
-			police_give_back(tat[i], now, police_cost(rate->cost, d->bytes), full[i]);
+			sl_give_back(tat[i], now, police_cost(rate->cost, d->bytes), full[i]);
 	}
 	return refused;
 }

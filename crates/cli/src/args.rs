@@ -125,7 +125,7 @@ pub struct Up {
     #[arg(long)]
     pub force: bool,
     /// Why, for `sluice history`
-    #[arg(long, short, value_name = "TEXT")]
+    #[arg(long, short, value_name = "TEXT", value_parser = message)]
     pub message: Option<String>,
 }
 
@@ -153,7 +153,7 @@ pub struct Change {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "dry_run")]
     pub confirm: Option<String>,
     /// Why, for `sluice history`
-    #[arg(long, short, value_name = "TEXT")]
+    #[arg(long, short, value_name = "TEXT", value_parser = message)]
     pub message: Option<String>,
     /// Print JSON
     #[arg(long, requires = "dry_run")]
@@ -272,6 +272,18 @@ pub struct Demo {
     /// Write the plot to this file
     #[arg(long, value_name = "FILE", default_value = "sluice-demo.svg")]
     pub svg: PathBuf,
+}
+
+/// What people write goes to their terminals again.
+fn message(text: &str) -> Result<String, String> {
+    const MOST_BYTES: usize = 200;
+    if text.len() > MOST_BYTES {
+        return Err(format!("a message has at most {MOST_BYTES} bytes, not {}", text.len()));
+    }
+    if text.chars().any(char::is_control) {
+        return Err("a message has no control characters, and one line".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -4,7 +4,7 @@ use crate::args::{Apply, Change, Confirm, Rollback};
 use crate::check::{print_remarks, rate};
 use crate::chosen::{choose, named};
 use crate::failure::Failure;
-use crate::live::report;
+use crate::live::{each, report};
 use crate::terminal;
 use serde_json::json;
 use sluice_kernel::confirm::time;
@@ -38,11 +38,11 @@ pub fn rollback(args: &Rollback, color: bool) -> Result<(), Failure> {
 }
 
 pub fn confirm(args: &Confirm) -> Result<(), Failure> {
-    for interface in &args.interfaces {
+    each(&args.interfaces, |interface| {
         let record = sluice_kernel::confirm::confirm(interface)?;
         println!("{} keeps the policy {}", record.interface, record.policy_name);
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 fn wished(change: &Change) -> Result<Option<std::time::Duration>, Failure> {

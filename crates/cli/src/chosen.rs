@@ -39,7 +39,7 @@ pub fn choose(file: &str, interface: Option<&str>) -> Result<Vec<Chosen>, Failur
             let what = format!("{file} is a policy for any one interface, so one has to be named");
             return Err(Failure::input(
                 &what,
-                "put its name before the policy, as in eth0, or write a set with \"interfaces\"",
+                "add its name, as in `sluice up eth0 --policy P` and `sluice apply eth0 P`",
             ));
         }
     };

@@ -31,6 +31,10 @@ pub fn run(args: &Explain) -> Result<(), Failure> {
     let policy = if managed {
         None
     } else {
+        // What looks like neither a file nor a profile may be an interface that nobody manages.
+        if !args.target.contains(['/', '.']) && !sluice_policy::profiles().contains(&args.target) {
+            explain::refuse_unmanaged(&args.target)?;
+        }
         let (_, file) = sluice_policy::load(&args.target)?;
         let policy = match &args.interface {
             Some(interface) => file.of(interface),
@@ -40,13 +44,10 @@ pub fn run(args: &Explain) -> Result<(), Failure> {
         let context = sluice_policy::Context::default();
         Some(sluice_policy::resolve(&policy, &context).map_err(|found| Failure::policy(&found))?)
     };
-    let mut answers = Vec::new();
-    for (frame, beside) in &asked {
-        answers.push(match &policy {
-            None => explain::by_interface(&args.target, frame, *beside)?,
-            Some(policy) => explain::by_policy(policy, frame, *beside)?,
-        });
-    }
+    let answers = match &policy {
+        None => explain::by_interface(&args.target, &asked)?,
+        Some(policy) => explain::by_policy(policy, &asked)?,
+    };
     if args.json {
         let text = serde_json::to_string_pretty(&answers).map_err(|error| Failure::system(error.to_string()))?;
         println!("{text}");

@@ -30,14 +30,27 @@ pub fn up(args: &Up, color: bool) -> Result<(), Failure> {
 }
 
 pub fn down(args: &Down) -> Result<(), Failure> {
-    for interface in &args.interfaces {
+    each(&args.interfaces, |interface| {
         let record = sluice_kernel::down(interface)?;
         println!("{} is as it was", record.interface);
         if let Some(dump) = record.replaced {
             println!("  the hierarchy that `up --force` replaced is not restored; its dump is {}", dump.display());
         }
+        Ok(())
+    })
+}
+
+/// Does it with each, whether others fail or not; the first failure is that of the command.
+pub fn each(interfaces: &[String], with: impl Fn(&str) -> Result<(), Failure>) -> Result<(), Failure> {
+    let mut first = Ok(());
+    for interface in interfaces {
+        match (with(interface), &first) {
+            (Err(failure), Ok(())) => first = Err(failure),
+            (Err(failure), Err(_)) => eprint!("{}", failure.render(false)),
+            (Ok(()), _) => {}
+        }
     }
-    Ok(())
+    first
 }
 
 /// What an interface is now.

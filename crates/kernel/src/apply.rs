@@ -121,7 +121,10 @@ pub fn apply(requests: &[Request]) -> Result<Vec<Done>> {
         let was = change.was.clone();
         match change.perform(request) {
             Ok(one) => done.push(one),
-            Err(error) => return Err(undo(&former, requests, error)),
+            Err(error) => {
+                let error = error.of_several(&request.interface, requests.len());
+                return Err(undo(&done, &former, requests, error));
+            }
         }
         former.push(was);
     }
@@ -132,14 +135,15 @@ pub fn apply(requests: &[Request]) -> Result<Vec<Done>> {
 fn prepare(requests: &[Request]) -> Result<Vec<Change>> {
     let changes = requests.iter().map(|request| {
         let change = managed(&request.interface).and_then(|record| Change::prepare(record, request, requests));
-        change.map_err(|error| if requests.len() > 1 { error.of(&request.interface) } else { error })
+        change.map_err(|error| error.of_several(&request.interface, requests.len()))
     });
     changes.collect()
 }
 
 /// Takes back what was done already, after what was to be done with it has failed.
-fn undo(former: &[Record], requests: &[Request], mut error: Error) -> Error {
-    for was in former.iter().rev() {
+fn undo(done: &[Done], former: &[Record], requests: &[Request], mut error: Error) -> Error {
+    for (was, done) in former.iter().zip(done).rev() {
+        history::note_undone(&done.record, &error.what);
         let undone = Request::to(was, "what was changed with it has failed").and_then(|request| {
             let mut change = Change::prepare(managed(&was.interface)?, &request, requests)?;
             change.record.unconfirmed.clone_from(&was.unconfirmed);

@@ -56,9 +56,9 @@ impl Error {
         self
     }
 
-    /// Where it happened, if that is not said yet.
-    pub(crate) fn of(mut self, interface: &str) -> Error {
-        if !self.what.contains(interface) {
+    /// Where it happened, if several interfaces were asked for and it is not said yet.
+    pub(crate) fn of_several(mut self, interface: &str, count: usize) -> Error {
+        if count > 1 && !self.what.contains(interface) {
             self.what = format!("{}\n  on {interface}", self.what.trim_end());
         }
         self

@@ -6,7 +6,7 @@ use crate::record::{Engine, Record};
 use crate::{bpffs, clock, interface, managed, recorded, status, tables};
 use serde::Serialize;
 use sluice_abi as abi;
-use sluice_policy::{Exceed, Malformed, Mode, Rate, Resolved};
+use sluice_policy::{Exceed, Malformed, Mode, Rate, Resolved, ResolvedClass};
 use std::net::{IpAddr, Ipv6Addr};
 
 /// The answer.
@@ -117,28 +117,41 @@ pub struct BucketFound {
 }
 
 /// By a policy alone: no interface is touched.
-pub fn by_policy(policy: &Resolved, frame: &[u8], beside: Beside) -> Result<Explanation> {
-    let told = Probe::of_policy(policy, &interface::indices()?)?.explain(frame, beside)?;
+pub fn by_policy(policy: &Resolved, packets: &[(Vec<u8>, Beside)]) -> Result<Vec<Explanation>> {
+    let probe = Probe::of_policy(policy, &interface::indices()?)?;
     let lines: Vec<u32> = policy.rules.iter().map(|rule| rule.rule.line).collect();
-    Ok(compose(policy, &told, &lines, None))
+    let one = |(frame, beside): &(Vec<u8>, Beside)| Ok(compose(policy, &*probe.explain(frame, *beside)?, &lines, None));
+    packets.iter().map(one).collect()
 }
 
 /// By what runs on a managed interface.
-pub fn by_interface(name: &str, frame: &[u8], beside: Beside) -> Result<Explanation> {
+pub fn by_interface(name: &str, packets: &[(Vec<u8>, Beside)]) -> Result<Vec<Explanation>> {
     crate::require_root()?;
     let record = managed::managed(name)?;
     let policy = recorded::resolved(&record)?;
-    let told = Probe::of_interface(&record)?.explain(frame, beside)?;
+    let probe = Probe::of_interface(&record)?;
     let live = tables::live(&record.pins(&bpffs::root()?))?;
     let lines: Vec<u32> = live.rule.iter().map(|rule| rule.line.into()).collect();
-    let running =
-        Running { status: status::of(name)?, state: state(&record, beside.direction)?, engine: record.engine };
-    Ok(compose(&policy, &told, &lines, Some((&running, beside.direction))))
+    let status = status::of(name)?;
+    let one = |(frame, beside): &(Vec<u8>, Beside)| {
+        let told = probe.explain(frame, *beside)?;
+        let running = Running { status: &status, state: state(&record, beside.direction)?, engine: record.engine };
+        Ok(compose(&policy, &told, &lines, Some((&running, beside.direction))))
+    };
+    packets.iter().map(one).collect()
+}
+
+/// Why nothing can be said of an interface that is there, but not managed.
+pub fn refuse_unmanaged(name: &str) -> Result<()> {
+    match interface::Interface::find(name) {
+        Ok(_) => Err(managed::absent(name)),
+        Err(_) => Ok(()),
+    }
 }
 
 /// What an interface is doing.
-struct Running {
-    status: status::Status,
+struct Running<'a> {
+    status: &'a status::Status,
     /// Of one scheduler of this direction, with engine `qdisc`.
     state: Option<Box<abi::sl_sched>>,
     engine: Engine,
@@ -192,7 +205,8 @@ fn compose(
             .and_then(|own| own.classes.iter().find(|own| own.id == class))
             .map(|own| own.backlog.pkts),
     };
-    let buckets = buckets(policy, class.id, told, running);
+    let is_queued = own_direction.is_none_or(|own| own.queued);
+    let buckets = buckets(policy, class.id, told, running, is_queued);
     let verdict = verdict(policy, &class, malformed, &buckets, running.map(|(running, _)| running), own_direction);
     Explanation {
         parsed: kind.map_or("unknown", |kind| kind.name),
@@ -237,12 +251,13 @@ fn fields(h: &abi::sl_headers) -> Fields {
     }
 }
 
-/// Those of the queue, then those that police before it.
+/// Those of the queue, if there is one, then those that police before it.
 fn buckets(
     policy: &Resolved,
     class: u8,
     told: &abi::sl_explanation,
     running: Option<(&Running, u32)>,
+    is_queued: bool,
 ) -> Vec<BucketFound> {
     let state = running.and_then(|(running, _)| running.state.as_deref());
     let now_ns = clock::monotonic().as_nanos() as u64;
@@ -266,17 +281,21 @@ fn buckets(
         Some(known) if known.exceed == Exceed::Police && state.is_none() => policing(abi::SL_LIMIT_CLASS),
         _ => of_queue(|class| &class.ceil),
     };
-    let found = [
+    let polices = |known: &&ResolvedClass| known.exceed == Exceed::Police;
+    let of_queues = [
         policy.link_rate.map(|rate| ("link", rate, state.map(|state| queued(&state.link)))),
         known.and_then(|known| known.ceil).map(|rate| ("ceil", rate, ceil)),
         known.and_then(|known| known.rate).map(|rate| ("guarantee", rate, of_queue(|class| &class.rate))),
+    ];
+    let of_hooks = [
+        known.filter(polices).filter(|_| !is_queued).and_then(|known| known.ceil).map(|rate| ("ceil", rate, ceil)),
         known.and_then(|known| known.flow_ceil).map(|own| ("flow", own.rate, policing(abi::SL_LIMIT_FLOW))),
         limit.map(|own| ("interface", own.rate, policing(abi::SL_LIMIT_INTERFACE))),
         known
             .and_then(|known| known.shared_ceil.as_ref())
             .map(|own| ("shared", own.ceiling.rate, policing(abi::SL_LIMIT_SHARED))),
     ];
-    let found = found.into_iter().flatten();
+    let found = of_queues.into_iter().filter(|_| is_queued).chain(of_hooks).flatten();
     found.map(|(what, rate, full_percent)| BucketFound { what, rate_bps: rate.0, full_percent }).collect()
 }
 
@@ -311,6 +330,11 @@ fn verdict(
     }
     if policy.mode == Mode::ClassifyOnly || running.is_some_and(|running| running.engine == Engine::None) {
         return "counted, and passed on: this policy queues nothing".to_owned();
+    }
+    if let Some((name, false)) = running.map(|running| (&running.status.interface, running.status.in_place)) {
+        return format!(
+            "passes by queues that are not ours: something has replaced them; sluice down {name}, then sluice up {name}"
+        );
     }
     if direction.is_some_and(|direction| !direction.queued) {
         return "counted, and passed on: arrivals are not queued here (--ingress-rate would)".to_owned();

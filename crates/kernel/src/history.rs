@@ -195,6 +195,12 @@ pub(crate) fn note(record: &Record, outcome: Outcome, error: Option<&str>) -> Op
     })
 }
 
+/// Writes down that what a record says took force, and was taken back because something else has failed.
+pub(crate) fn note_undone(record: &Record, error: &str) -> Option<String> {
+    let event = Entry::new(record, Outcome::Failed, Some(error));
+    change(&record.key, |history| history.fail(&event))
+}
+
 /// Writes down what has become of what waited to be confirmed.
 pub(crate) fn settle(key: &str, outcome: Outcome) -> Option<String> {
     change(key, |history| history.settle(outcome))

@@ -65,14 +65,14 @@ pub fn up(requests: &[UpRequest]) -> Result<Vec<Done>> {
         .iter()
         .map(|request| {
             let start = Start::prepare(request, features.clone(), &names);
-            start.map_err(|error| if requests.len() > 1 { error.of(&request.interface) } else { error })
+            start.map_err(|error| error.of_several(&request.interface, names.len()))
         })
         .collect();
     let mut done: Vec<Done> = Vec::new();
-    for start in starts? {
+    for (start, name) in starts?.into_iter().zip(&names) {
         match start.perform() {
             Ok(one) => done.push(one),
-            Err(error) => return Err(give_back(done, error)),
+            Err(error) => return Err(give_back(done, error.of_several(name, names.len()))),
         }
     }
     Ok(done)
@@ -81,10 +81,18 @@ pub fn up(requests: &[UpRequest]) -> Result<Vec<Done>> {
 /// After a failure: what was up already goes down.
 fn give_back(done: Vec<Done>, mut error: Error) -> Error {
     for Done { mut record, .. } in done.into_iter().rev() {
+        history::note_undone(&record, &error.what);
         let pins = bpffs::root().map(|root| record.pins(&root));
-        error.what += &match pins.and_then(|pins| tear_down(&mut record, &pins)) {
-            Ok(()) => format!("\n  {} is as it was", record.interface),
-            Err(rest) => format!("\n  and giving back {} failed: {}", record.interface, rest.what),
+        error.what += &match (pins.and_then(|pins| tear_down(&mut record, &pins)), &record.replaced) {
+            (Ok(()), None) => format!("\n  {} is as it was", record.interface),
+            (Ok(()), Some(dump)) => {
+                format!(
+                    "\n  {} is given back; the dump of its former hierarchy is {}",
+                    record.interface,
+                    dump.display()
+                )
+            }
+            (Err(rest), _) => format!("\n  and giving back {} failed: {}", record.interface, rest.what),
         };
     }
     error
@@ -221,24 +229,24 @@ fn install(
 ) -> Result<()> {
     attach::remove_pins(pins)?;
     attach::make_devices(record)?;
-    fault::point("up-devices");
+    fault::step("up", "devices")?;
     attach::load(record, interface, policy.flows, tcx, pins)?;
     record.save()?;
-    fault::point("up-loaded");
+    fault::step("up", "loaded")?;
     tables::stage(pins, compiled, 0)?;
-    fault::point("up-staged");
+    fault::step("up", "staged")?;
     tables::flip(pins, 0, compiled.tables.generation)?;
-    fault::point("up-live");
+    fault::step("up", "live")?;
     attach::install_queues(record, policy, pins, interface.header_bytes())?;
-    fault::point("up-queued");
+    fault::step("up", "queued")?;
     attach::install_ingress_queues(record, policy, pins, interface.header_bytes())?;
-    fault::point("up-ingress-queued");
+    fault::step("up", "ingress-queued")?;
     if record.split {
         attach::install_splitter(record, pins)?;
     }
-    fault::point("up-split");
+    fault::step("up", "split")?;
     attach::install_hooks(record, tcx, pins, notes)?;
-    fault::point("up-hooked");
+    fault::step("up", "hooked")?;
     if record.gro_was_on {
         offload::set_gro(&record.interface, false)?;
         notes.push(

@@ -133,7 +133,7 @@ kinds! {
     LimitsLowered = "limits_lowered",
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 struct Label {
     span: Span,
     text: String,
@@ -192,9 +192,9 @@ impl Diagnostic {
         self.help.iter().map(String::as_str)
     }
 
-    /// Whether another says the same of the same place.
-    pub(crate) fn repeats(&self, other: &Diagnostic) -> bool {
-        (self.kind, &self.title, &self.labels) == (other.kind, &other.title, &other.labels)
+    /// What another has in common with it that says the same of the same place.
+    pub(crate) fn identity(&self) -> (Kind, &str, Option<usize>) {
+        (self.kind, &self.title, self.start())
     }
 
     /// Byte offset of where it happened.
@@ -221,6 +221,9 @@ impl Diagnostic {
         group.elements(self.help.iter().map(|help| Level::HELP.message(&**help)))
     }
 }
+
+/// The most findings that are shown; the rest are only counted.
+const MOST_SHOWN: usize = 50;
 
 /// Findings about one policy, in the order of the file.
 #[derive(Debug, Clone, Default)]
@@ -266,16 +269,19 @@ impl Diagnostics {
         Some(self.source.as_ref()?.line_column(item.start()?))
     }
 
-    /// The findings as text for people, each with file, line, column, the line itself, cause and cure; with ANSI
-    /// colours if `color`. Ends in a newline unless empty.
+    /// The findings as text for people, the first 50 of them, each with file, line, column, the line itself, cause and cure; with
+    /// ANSI colours if `color`. Ends in a newline unless empty.
     pub fn render(&self, color: bool) -> String {
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };
         let mut text = String::new();
-        for (i, item) in self.items.iter().enumerate() {
+        for (i, item) in self.items.iter().take(MOST_SHOWN).enumerate() {
             let separator = if i == 0 { "" } else { "\n" };
             text += separator;
             text += &renderer.render(&[item.group(self.source.as_ref())]);
             text += "\n";
+        }
+        if let Some(more) = self.items.len().checked_sub(MOST_SHOWN).filter(|more| *more > 0) {
+            text += &format!("\n... and {more} more\n");
         }
         text
     }

@@ -46,8 +46,8 @@ pub use link::{Cells, Framing, Link, SplitGso};
 pub use parse::{ALL_KEYS, parse, parse_file};
 pub use policy::{
     Class, ClassFrom, ClassId, DEFAULT_FLOWS, Exceed, FORMAT_VERSION, FRAME_BYTES, IcmpType, LATENCY_BUDGETS_NS,
-    MAX_CLASS_NAME_BYTES, MAX_CLASSES, MAX_FLOWS, MAX_INTERFACE_BYTES, MAX_NAME_BYTES, MAX_QUEUED_PKTS, MAX_RULES,
-    MAX_SET_NAME_BYTES, MAX_WEIGHT, Malformed, Mode, Policy, Protocol, Rule, TcpFlags, Term, Terms,
+    MAX_CLASS_NAME_BYTES, MAX_CLASSES, MAX_FLOWS, MAX_INTERFACE_BYTES, MAX_INTERFACES, MAX_NAME_BYTES, MAX_QUEUED_PKTS,
+    MAX_RULES, MAX_SET_NAME_BYTES, MAX_WEIGHT, Malformed, Mode, Policy, Protocol, Rule, TcpFlags, Term, Terms,
 };
 pub use print::print;
 pub use profile::{LoadError, load, profiles};

@@ -18,6 +18,8 @@ use std::ops::RangeInclusive;
 pub const MAX_CLASSES: usize = 64;
 /// The most rules a policy may have.
 pub const MAX_RULES: usize = 4_096;
+/// The most interfaces that a set may have.
+pub const MAX_INTERFACES: usize = 64;
 /// The most packets that one class, and all classes of an interface together, may queue.
 pub const MAX_QUEUED_PKTS: u32 = 16_384;
 /// The largest Ethernet frame without VLAN tag or checksum, in bytes.

@@ -67,6 +67,12 @@ fn agrees(lab: &Lab) {
     assert!(buckets(&told)[2].2.is_some_and(|full| full < 0.0), "{told:#}");
     assert!(told["verdict"].as_str().is_some_and(|verdict| verdict.contains("its flow is over 80bit")), "{told:#}");
     assert!(lab.status(&pair.a, "a0").egress(1).drops.contains_key("flow_limited"), "as it is done");
+    let arriving = explained(lab, &pair.a, &[&words[..], &["--arriving"]].concat());
+    assert_eq!(
+        buckets(&arriving).iter().map(|bucket| bucket.0.as_str()).collect::<Vec<_>>(),
+        ["flow"],
+        "nothing queues them"
+    );
     let other = explained(lab, &pair.a, &["a0", "udp", "192.0.2.1:9", "198.51.100.2:9"]);
     assert_eq!(other["rule"]["kind"], "none", "{other:#}");
     lab.down(&pair.a, "a0");
@@ -94,6 +100,7 @@ fn bad_input(lab: &Lab) {
         (&["gaming", "udp", "192.0.2.1"][..], "a source and a destination"),
         (&["gaming", "udp", "192.0.2.1:1", "2001:db8::1"], "two families"),
         (&["nosuch", "udp", "192.0.2.1", "192.0.2.2"], "nosuch"),
+        (&["a0", "udp", "192.0.2.1", "192.0.2.2"], "a0 is not managed"),
         (&["gaming", "--pcap", "/nonexistent.pcap"], "nonexistent"),
         (&["gaming", "--pcap", "/proc/self/maps"], "not a capture"),
     ] {

@@ -16,6 +16,7 @@ pub fn suite() -> Suite {
         .of_commands()
         .both("interfaces_share_a_class", &[], share_a_class)
         .both("a_failure_takes_all_of_them_back", &[], a_failure)
+        .both("a_failed_up_gives_all_of_them_back", &[], a_failed_up)
         .both("killed_between_two_interfaces", &[], killed)
         .any("watched", &[], watched)
         .any("bad_input", &[], bad_input)
@@ -95,10 +96,33 @@ fn a_failure(lab: &Lab) {
         let failed = run(command.env("SLUICE_FAULT", format!("{point}:error:2")));
         assert_eq!(failed.code, Some(1), "{point}: {failed}");
         assert!(failed.stderr.contains("lan0 has its former policy, old, again"), "{point}: {failed}");
+        assert!(failed.stderr.contains("on wan0"), "{point}: {failed}");
         assert_eq!(names(lab, &net), ["old", "old"], "{point}");
         passes(&net);
     }
+    let history = lab.sluice(&net.router, &["history", "lan0", "--json"]).ok().stdout;
+    let history: Vec<Value> = serde_json::from_str(&history).expect("a list");
+    let of = |entry: &&Value| entry["policy_name"] == "new";
+    assert!(history.iter().filter(of).all(|entry| entry["outcome"] == "failed"), "{history:#?}");
+    lab.sluice(&net.router, &["rollback", "lan0"]).exits(2).says("no other policy");
     end(lab, &net);
+}
+
+/// Of two interfaces the second cannot be taken: the first is given back.
+fn a_failed_up(lab: &Lab) {
+    let net = lab.routed();
+    let path = file(lab, "old", "4mbit");
+    net.router.tc("qdisc replace dev lan0 root handle 7: pfifo limit 77");
+    let mut command = lab.command(&net.router, &["up", "--policy", &path, "--force", "--engine", lab.engine.name()]);
+    let failed = run(command.env("SLUICE_FAULT", "up-hooked:error:2"));
+    assert_eq!(failed.code, Some(1), "{failed}");
+    assert!(failed.stderr.contains("on wan0") && failed.stderr.contains("lan0 is given back; the dump"), "{failed}");
+    let dump = failed.stderr.split_whitespace().last().expect("its path");
+    assert!(std::fs::read_to_string(dump).is_ok_and(|dump| dump.contains("pfifo")), "{failed}");
+    std::fs::remove_file(dump).expect("removing the dump");
+    assert!(lab.sluice(&net.router, &["history", "lan0"]).ok().stdout.contains("failed, rolled back"));
+    assert!(lab.leftovers().is_empty(), "{:?}", lab.leftovers());
+    passes(&net);
 }
 
 /// Each interface has one policy or the other, and a second try ends it.

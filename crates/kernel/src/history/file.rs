@@ -76,6 +76,13 @@ impl History {
         waiting.for_each(|entry| entry.outcome = outcome);
     }
 
+    /// An event has failed after all.
+    pub fn fail(&mut self, event: &Entry) {
+        if let Some(entry) = self.entries.iter_mut().rev().find(|entry| entry.is(event)) {
+            (entry.outcome, entry.error) = (event.outcome, event.error.clone());
+        }
+    }
+
     /// The last policy that took force for good, and is not the one of this digest.
     pub fn previous(&self, present: &str) -> Option<&Entry> {
         self.entries

@@ -4,9 +4,11 @@ use super::object::{Field, Object, Reader};
 use super::{policy, rule};
 use crate::ceiling::SharedCeiling;
 use crate::diagnostic::{Diagnostic, Kind};
-use crate::policy::Policy;
+use crate::policy::{MAX_INTERFACES, Policy};
 use crate::set::PolicySet;
+use crate::shown::shown;
 use crate::source::{Origin, Source};
+use std::collections::HashSet;
 
 /// Every key of an interface.
 pub(super) const KEYS: &[&str] = &[
@@ -31,7 +33,15 @@ pub(super) fn read(reader: &mut Reader, common: &Object, field: &Field, source: 
     let cure =
         "write each interface with what is its own, as in `{ \"eth0\": { \"link\": { \"rate\": \"19mbit\" } } }`";
     let mut policies = Vec::new();
-    let entries = reader.entries(field, cure);
+    let mut known: HashSet<(Kind, String, Option<usize>)> = HashSet::new();
+    let mut entries = reader.entries(field, cure);
+    if entries.len() > MAX_INTERFACES {
+        let title = format!("a set has {} interfaces", entries.len());
+        let finding =
+            Diagnostic::error(Kind::TooMany, title).at(entries[MAX_INTERFACES].key_span.clone(), "one too many");
+        reader.report(finding.help(format!("{MAX_INTERFACES} are the most; write a second file")));
+        entries.truncate(MAX_INTERFACES);
+    }
     if entries.is_empty() {
         let finding = Diagnostic::error(Kind::Empty, "\"interfaces\" names none").at(field.span(), "nothing in here");
         reader.report(finding.help(cure));
@@ -42,9 +52,13 @@ pub(super) fn read(reader: &mut Reader, common: &Object, field: &Field, source: 
         let mut own = Reader { spans: reader.spans.clone(), ..Reader::default() };
         let read = own.object(entry.value, "", "an interface", KEYS);
         let policy = read.and_then(|object| policy(&mut own, &common.with(&object), source));
-        // What is common is found once for each.
-        own.findings.retain(|finding| !reader.findings.iter().any(|earlier| finding.repeats(earlier)));
-        reader.findings.extend(own.findings);
+        for finding in own.findings {
+            // What is common is found in each.
+            let (kind, title, start) = finding.identity();
+            if known.insert((kind, title.to_owned(), start)) {
+                reader.report(finding.help(format!("found in the policy for {}", shown(entry.key))));
+            }
+        }
         let origin = Origin { source: Some(source.clone()), spans: own.spans };
         policies.extend(policy.map(|policy| (entry.key.to_owned(), Policy { origin, ..policy })));
     }
