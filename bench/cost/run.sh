@@ -11,33 +11,9 @@
 # subtract).
 set -euo pipefail
 COUNT=${1:-50000} REPEATS=${2:-5} ONLY=${3:-}
-modprobe pktgen
-modprobe dummy
-bench=/proc/net/pktgen
+# shellcheck source=bench/cost/measure.sh disable=SC1091 # beside this in the guest
+. ./measure.sh
 SLOW=8kbit FAST=10gbit
-
-pktgen() { # packets, first port, last port, priority
-  echo rem_device_all > $bench/kpktgend_0
-  echo "add_device bench0" > $bench/kpktgend_0
-  local setting
-  for setting in "count $1" "pkt_size 64" "clone_skb 0" "delay 0" "dst 10.99.0.2" "src_min 10.99.0.1" "src_max 10.99.0.1" \
-    "dst_mac 02:00:00:00:00:02" "udp_src_min 40000" "udp_src_max 40000" "udp_dst_min $2" "udp_dst_max $(($3 > $2 ? $3 + 1 : $3))" \
-    "skb_priority $4" "xmit_mode queue_xmit" "flag !SHARED"; do
-    echo "$setting" > $bench/bench0
-  done
-  echo start > $bench/pgctrl
-  local taken
-  taken=$(awk '/pkts-sofar/ { print $2 - $4 }' $bench/bench0)
-  [ $((taken * 100)) -ge $(($1 * 99)) ] || { echo "the qdisc took $taken of $1" >&2; cat $bench/bench0 >&2; exit 1; }
-}
-
-elapsed() { sed -n 's/^Result: OK: \([0-9]*\)(.*/\1000/p' $bench/bench0; }
-
-fresh() {
-  if ip link show bench0 > /dev/null 2>&1; then ip link del bench0; fi
-  ip link add bench0 type dummy
-  ip link set bench0 up
-}
 
 wanted() { [ -z "$ONLY" ] || [ "$1" = none ] || [[ $1 =~ $ONLY ]]; }
 
@@ -141,9 +117,6 @@ sluice_rate() {
   sluice apply bench0 /tmp/policy.json > /tmp/up.log 2>&1 || { cat /tmp/up.log >&2; exit 1; }
 }
 
-fresh
-pktgen 20000 3081 3081 0 # what the guest still does after boot is over then
-pktgen 20000 3081 3081 0
 idle none 0 0
 
 # Idle: alone, and with the classes chosen among 8 rules.
@@ -207,21 +180,23 @@ for classes in ${CLASSES:-8 64}; do
     case $classes-$kind in 64-prio* | 64-ets*) continue ;; esac # at most 16 bands
     fresh
     {
-      RATE=$FAST kernel "${kind%+flower}" $classes
-      if [ $kind != "${kind%+flower}" ]; then flower $classes $classes; fi
+      RATE=$FAST kernel "${kind%+flower}" "$classes"
+      if [ $kind != "${kind%+flower}" ]; then flower "$classes" "$classes"; fi
     } | tc -batch -
-    slow() { rate_of_kernel "${kind%+flower}" $classes $SLOW | tc -batch -; }
-    fast() { rate_of_kernel "${kind%+flower}" $classes $FAST | tc -batch -; }
-    backlogged "$kind+shaper" $classes $([ $kind = "${kind%+flower}" ] && echo 0 || echo $classes)
+    slow() { rate_of_kernel "${kind%+flower}" "$classes" $SLOW | tc -batch -; }
+    fast() { rate_of_kernel "${kind%+flower}" "$classes" $FAST | tc -batch -; }
+    rules=$classes
+    [ $kind != "${kind%+flower}" ] || rules=0
+    backlogged "$kind+shaper" "$classes" "$rules"
   done
   for discipline in "${ours[@]}"; do
     if wanted "sluice-$discipline+shaper"; then
       fresh
       # shellcheck disable=SC2046 # words are arguments
-      sluice_up $classes $classes $(words "$discipline") flow_table=0 "link={\"rate\": \"$FAST\", \"split_gso\": \"off\"}"
+      sluice_up "$classes" "$classes" $(words "$discipline") flow_table=0 "link={\"rate\": \"$FAST\", \"split_gso\": \"off\"}"
       slow() { sluice_rate $SLOW; }
       fast() { sluice_rate $FAST; }
-      backlogged "sluice-$discipline+shaper" $classes $classes
+      backlogged "sluice-$discipline+shaper" "$classes" "$classes"
       sluice down bench0 > /dev/null
     fi
   done

@@ -1,0 +1,34 @@
+# Sourced by benches that run inside the virtual machine: pktgen through the queueing discipline of a dummy device.
+# shellcheck shell=bash
+bench=/proc/net/pktgen
+
+# packets, first port, last port, priority (decimal), destination, first source port, last source port
+pktgen() {
+  echo rem_device_all > $bench/kpktgend_0
+  echo "add_device bench0" > $bench/kpktgend_0
+  local setting first=${6:-40000} last=${7:-40000}
+  for setting in "count $1" "pkt_size 64" "clone_skb 0" "delay 0" "dst ${5:-10.99.0.2}" "src_min 10.99.0.1" "src_max 10.99.0.1" \
+    "dst_mac 02:00:00:00:00:02" "udp_src_min $first" "udp_src_max $((last > first ? last + 1 : last))" "udp_dst_min $2" \
+    "udp_dst_max $(($3 > $2 ? $3 + 1 : $3))" "skb_priority $4" "xmit_mode queue_xmit" "flag !SHARED"; do
+    echo "$setting" > $bench/bench0
+  done
+  echo start > $bench/pgctrl
+  local taken
+  taken=$(awk '/pkts-sofar/ { print $2 - $4 }' $bench/bench0)
+  [ $((taken * 100)) -ge $(($1 * 99)) ] || { echo "the qdisc took $taken of $1" >&2; cat $bench/bench0 >&2; exit 1; }
+}
+
+# Of the last run, ns: instructions.
+elapsed() { sed -n 's/^Result: OK: \([0-9]*\)(.*/\1000/p' $bench/bench0; }
+
+fresh() {
+  if ip link show bench0 > /dev/null 2>&1; then ip link del bench0; fi
+  ip link add bench0 type dummy
+  ip link set bench0 up
+}
+
+modprobe pktgen
+modprobe dummy
+fresh
+pktgen 20000 3081 3081 0 # what the guest still does after boot is over then
+pktgen 20000 3081 3081 0
