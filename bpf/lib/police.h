@@ -8,14 +8,22 @@
 #include "classify.h"
 #include "../../sched/police.h"
 
-/* A packet that asks to pass. */
+/* A packet that asks to pass. Small: it is on the stack of whoever asks. */
 struct sl_demand {
 	struct sl_flow_key flow; /* where the flows of its class are limited */
 	u64 now_ns;
-	u32 direction;
-	u32 class;
 	u32 bytes;
-	u32 queued; /* the queue that follows limits its class, and has split it into frames */
+	u16 class;
+	u8 direction;
+	u8 queued; /* the queue that follows limits its class, and has split it into frames */
+};
+
+/* A bucket that a packet is subject to. */
+struct sl_toll {
+	u64 *tat; /* NULL: it is not */
+	u64 cost;
+	u64 burst;
+	u64 full;
 };
 
 SL_GLOBAL u64 sl_take(u64 *tat SL_NONNULL, u64 now, u64 cost, u64 burst)
@@ -23,26 +31,11 @@ SL_GLOBAL u64 sl_take(u64 *tat SL_NONNULL, u64 now, u64 cost, u64 burst)
 	return tat ? police_take(tat, now, cost, burst) : 0;
 }
 
-SL_GLOBAL int sl_give_back(u64 *tat SL_NONNULL, u64 now, u64 cost, u64 full)
+static __always_inline void sl_toll(struct sl_toll *toll, u64 *tat, const struct sl_police_conf *conf, u32 bytes)
 {
-	if (tat)
-		police_give_back(tat, now, cost, full);
-	return 0;
-}
-
-/* The rate of an enum sl_limit. */
-static __always_inline const struct sl_police_conf *sl_rate_of(const struct sl_tables *t, u32 limit, u32 direction, u32 class)
-{
-	switch (limit) {
-	case SL_LIMIT_CLASS:
-		return &t->police[direction & 1][class & (SL_CLASSES - 1)];
-	case SL_LIMIT_FLOW:
-		return &t->flow_police[class & (SL_CLASSES - 1)];
-	case SL_LIMIT_INTERFACE:
-		return &t->interface_police[direction & 1];
-	default:
-		return &t->shared_police[class & (SL_CLASSES - 1)];
-	}
+	toll->tat = tat;
+	toll->cost = police_cost(conf->cost, bytes);
+	toll->burst = conf->burst;
 }
 
 /* The bucket of a flow is in its entry. Flows without one share a bucket, so that a flood of them is limited too. */
@@ -67,57 +60,55 @@ static __always_inline u64 *sl_shared_bucket(u32 buffer, u32 direction, u32 clas
 	return state ? &state->tat[direction] : NULL;
 }
 
-/* The buckets that a packet is subject to, by enum sl_limit; NULL: it is not. */
-static __always_inline void sl_find_buckets(u64 **tat, const struct sl_tables *t, const struct sl_demand *d)
+/* The buckets that a packet is subject to. */
+static __always_inline void sl_find_tolls(struct sl_toll *tolls, const struct sl_tables *t, const struct sl_demand *d)
 {
-	u32 direction = d->direction & 1, class = d->class & (SL_CLASSES - 1), zero = 0;
+	u32 direction = d->direction & 1, class = d->class & (SL_CLASSES - 1), bytes = d->bytes, zero = 0;
 	struct sl_police_state *state = bpf_map_lookup_elem(&police_state, &zero);
 
 	if (!state)
 		return;
-	if (sl_rate_of(t, SL_LIMIT_CLASS, direction, class)->cost && !d->queued)
-		tat[SL_LIMIT_CLASS] = &state->tat[direction][class];
-	if (sl_rate_of(t, SL_LIMIT_FLOW, direction, class)->cost)
-		tat[SL_LIMIT_FLOW] = sl_flow_bucket(state, d, direction, class);
-	if (sl_rate_of(t, SL_LIMIT_INTERFACE, direction, class)->cost)
-		tat[SL_LIMIT_INTERFACE] = &state->interface[direction];
-	if (sl_rate_of(t, SL_LIMIT_SHARED, direction, class)->cost)
-		tat[SL_LIMIT_SHARED] = sl_shared_bucket(t->buffer & (SL_BUFFERS - 1), direction, class);
+	if (t->police[direction][class].cost && !d->queued)
+		sl_toll(&tolls[SL_LIMIT_CLASS], &state->tat[direction][class], &t->police[direction][class], bytes);
+	if (t->flow_police[class].cost)
+		sl_toll(&tolls[SL_LIMIT_FLOW], sl_flow_bucket(state, d, direction, class), &t->flow_police[class], bytes);
+	if (t->interface_police[direction].cost)
+		sl_toll(&tolls[SL_LIMIT_INTERFACE], &state->interface[direction], &t->interface_police[direction], bytes);
+	if (t->shared_police[class].cost)
+		sl_toll(&tolls[SL_LIMIT_SHARED], sl_shared_bucket(t->buffer & (SL_BUFFERS - 1), direction, class),
+			&t->shared_police[class], bytes);
 }
 
 /* Which enum sl_limit refuses the packet; SL_LIMITS: none, and it has been charged. */
 SL_GLOBAL u32 sl_limit(const struct sl_tables *t SL_NONNULL, const struct sl_demand *d SL_NONNULL)
 {
-	u64 *tat[SL_LIMITS] = {}, full[SL_LIMITS] = {}, now;
-	const struct sl_police_conf *rate;
+	struct sl_toll tolls[SL_LIMITS] = {};
 	u32 i, refused = SL_LIMITS;
+	u64 now;
 
 	if (!t || !d)
 		return SL_LIMITS;
 	now = police_time(d->now_ns);
-	sl_find_buckets(tat, t, d);
+	sl_find_tolls(tolls, t, d);
 #pragma unroll
 	for (i = 0; i < SL_LIMITS; i++)
-		if (tat[i] && !police_is_open(*(volatile u64 *)tat[i], now, sl_rate_of(t, i, d->direction, d->class)->burst))
+		if (tolls[i].tat && !police_is_open(*(volatile u64 *)tolls[i].tat, now, tolls[i].burst))
 			return i;
 #pragma unroll
 	for (i = 0; i < SL_LIMITS; i++) {
-		if (refused != SL_LIMITS || !tat[i])
+		if (refused != SL_LIMITS || !tolls[i].tat)
 			continue;
-		rate = sl_rate_of(t, i, d->direction, d->class);
-		full[i] = sl_take(tat[i], now, police_cost(rate->cost, d->bytes), rate->burst);
-		if (!full[i])
+		tolls[i].full = sl_take(tolls[i].tat, now, tolls[i].cost, tolls[i].burst);
+		if (!tolls[i].full)
 			refused = i;
 	}
 	if (refused == SL_LIMITS)
 		return SL_LIMITS;
 	now = police_time(bpf_ktime_get_ns());
 #pragma unroll
-	for (i = 0; i < SL_LIMITS; i++) {
-		rate = sl_rate_of(t, i, d->direction, d->class);
-		if (tat[i] && full[i])
-			sl_give_back(tat[i], now, police_cost(rate->cost, d->bytes), full[i]);
-	}
+	for (i = 0; i < SL_LIMITS; i++)
+		if (tolls[i].tat && tolls[i].full)
+			police_give_back(tolls[i].tat, now, tolls[i].cost, tolls[i].full);
 	return refused;
 }
 
@@ -125,18 +116,19 @@ SL_GLOBAL u32 sl_limit(const struct sl_tables *t SL_NONNULL, const struct sl_dem
 SL_GLOBAL int sl_look_at_buckets(const struct sl_tables *t SL_NONNULL, const struct sl_demand *d SL_NONNULL,
 				 struct sl_explanation *e SL_NONNULL)
 {
-	u64 *tat[SL_LIMITS] = {}, now, full;
+	struct sl_toll tolls[SL_LIMITS] = {};
+	u64 now, tat;
 	u32 i;
 
 	if (!t || !d || !e)
 		return 0;
 	now = police_time(d->now_ns);
-	sl_find_buckets(tat, t, d);
+	sl_find_tolls(tolls, t, d);
 #pragma unroll
 	for (i = 0; i < SL_LIMITS; i++) {
-		full = tat[i] ? *(volatile u64 *)tat[i] : 0;
-		e->buckets[i].burst = tat[i] ? sl_max(sl_rate_of(t, i, d->direction, d->class)->burst, (u64)1) : 0;
-		e->buckets[i].owed = full > now ? full - now : 0;
+		tat = tolls[i].tat ? *(volatile u64 *)tolls[i].tat : 0;
+		e->buckets[i].burst = tolls[i].tat ? sl_max(tolls[i].burst, (u64)1) : 0;
+		e->buckets[i].owed = tat > now ? tat - now : 0;
 	}
 	return 0;
 }

@@ -137,8 +137,20 @@ impl Wire {
         Wire { socket, ifindex: ns.ifindex(dev) as i32 }
     }
 
-    /// Sends a frame as any local sender does: through the queues.
+    /// Sends a frame, which is sent.
     pub fn send(&self, frame: &[u8]) {
+        assert_eq!(self.put(frame), frame.len() as isize, "sending a frame: {}", std::io::Error::last_os_error());
+    }
+
+    /// Sends a frame, which a queue may refuse.
+    pub fn offer(&self, frame: &[u8]) {
+        if self.put(frame) < 0 {
+            let error = std::io::Error::last_os_error();
+            assert_eq!(error.raw_os_error(), Some(libc::ENOBUFS), "sending a frame: {error}");
+        }
+    }
+
+    fn put(&self, frame: &[u8]) -> isize {
         // SAFETY: zeroes are a valid address of no family.
         let mut to: libc::sockaddr_ll = unsafe { zeroed() };
         to.sll_family = libc::AF_PACKET as u16;
@@ -147,7 +159,7 @@ impl Wire {
         to.sll_protocol = u16::from_ne_bytes([frame[12], frame[13]]);
         to.sll_addr[..6].copy_from_slice(&frame[..6]);
         // SAFETY: the frame and the address live through the call, and the lengths are theirs.
-        let sent = unsafe {
+        unsafe {
             libc::sendto(
                 self.socket.as_raw_fd(),
                 frame.as_ptr().cast(),
@@ -156,7 +168,6 @@ impl Wire {
                 std::ptr::from_ref(&to).cast(),
                 size_of::<libc::sockaddr_ll>() as u32,
             )
-        };
-        assert_eq!(sent, frame.len() as isize, "sending a frame: {}", std::io::Error::last_os_error());
+        }
     }
 }

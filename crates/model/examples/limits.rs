@@ -21,7 +21,8 @@ fn main() {
             ("shared", policy(&shared, "")),
             ("all four", policy(&[class, flow, shared].concat(), &interface)),
         ] {
-            let cost = |threads| flood(&policy, threads, false, Duration::from_millis(700)).map(|done| done.packet_ns);
+            let cost =
+                |threads| flood(&policy, threads, false, 500, Duration::from_millis(700)).map(|done| done.packet_ns);
             match (cost(1), cost(2)) {
                 (Ok(one), Ok(two)) => println!("{how:<22} {name:<10} {one:6.0} ns, two CPUs {two:6.0} ns"),
                 (Err(error), _) | (_, Err(error)) => return eprintln!("{error}"),

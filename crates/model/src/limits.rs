@@ -7,7 +7,7 @@ use sluice_policy::{Context, Source};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-/// Bytes of every packet.
+/// Bytes of a packet, if nothing else is said.
 pub const FRAME: u64 = 500;
 
 /// What came of a run.
@@ -25,8 +25,8 @@ pub struct Figures {
 }
 
 /// Has a thread on each of so many CPUs run the XDP program under a policy for so long, all with packets of one flow or each with
-/// packets of its own.
-pub fn flood(policy: &str, threads: u16, one_flow: bool, time: Duration) -> Result<Figures, String> {
+/// packets of its own, of so many bytes.
+pub fn flood(policy: &str, threads: u16, one_flow: bool, bytes: u64, time: Duration) -> Result<Figures, String> {
     let policy = sluice_policy::parse(&Source::new("limits", policy)).map_err(|errors| errors.to_string())?;
     let resolved = sluice_policy::resolve(&policy, &Context::default()).map_err(|errors| errors.to_string())?;
     let probe = Probe::of_policy(&resolved, &[]).map_err(|error| error.to_string())?;
@@ -41,7 +41,9 @@ pub fn flood(policy: &str, threads: u16, one_flow: bool, time: Duration) -> Resu
                 scope.spawn(move || {
                     pin(n % cpus)?;
                     start.wait();
-                    run(runner, &frame(flow), begin + time)
+                    let mut frame = frame(flow);
+                    frame.resize(bytes as usize, 0);
+                    run(runner, &frame, begin + time)
                 })
             })
             .collect();

@@ -62,7 +62,7 @@ fn agrees(lab: &Lab) {
     // Three frames of 42 bytes, of 1,000; ten bytes come back in a second.
     let full = flow.2.expect("how full it is");
     assert!((87.0..95.0).contains(&full), "{told:#}");
-    (0..25).for_each(|_| wire.send(&ethernet(&[], IPV4, &packet.packet(&ports(9, port(1))))));
+    (0..25).for_each(|_| wire.offer(&ethernet(&[], IPV4, &packet.packet(&ports(9, port(1))))));
     let told = explained(lab, &pair.a, &words);
     assert!(buckets(&told)[2].2.is_some_and(|full| full < 0.0), "{told:#}");
     assert!(told["verdict"].as_str().is_some_and(|verdict| verdict.contains("its flow is over 80bit")), "{told:#}");
