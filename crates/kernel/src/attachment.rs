@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// Handle of mq where its children are ours.
 const MQ_HANDLE: &str = "5100:";
+/// The group of the devices that we make, by which they are known from others. Unlike an alias it is there from the start.
+const GROUP: u32 = 5100;
 /// How long a queue of HTB may take to run empty before it is made anew.
 const SOON_EMPTY: Duration = Duration::from_millis(100);
 /// Names tried for the qdisc type, which is one for all network namespaces.
@@ -40,16 +42,28 @@ pub(crate) fn make_splitter(record: &Record) -> Result<()> {
 
 fn make_ifb(name: &str, options: &str) -> Result<()> {
     if nix::net::if_::if_nametoindex(name).is_err() {
-        iproute::ip(&format!("link add name {name} type ifb"))?;
+        iproute::ip(&format!("link add name {name} group {GROUP} type ifb"))?;
+    } else if !is_our_ifb(name)? {
+        return Err(Error::input(format!(
+            "there is a device `{name}` that sluice has not made, and sluice needs the name"
+        ))
+        .help(format!(
+            "give it another name (ip link set dev {name} name OTHER), or remove it (ip link del dev {name})"
+        )));
     }
     iproute::ip(&format!("link set dev {name} {options} up")).map(drop)
 }
 
+/// Removes a device that we have made; one of somebody else stays.
 pub(crate) fn remove_device(name: &str) -> Result<()> {
-    if nix::net::if_::if_nametoindex(name).is_err() {
+    if nix::net::if_::if_nametoindex(name).is_err() || !is_our_ifb(name)? {
         return Ok(());
     }
     iproute::ip(&format!("link del dev {name}")).map(drop)
+}
+
+fn is_our_ifb(name: &str) -> Result<bool> {
+    Ok(!iproute::ip(&format!("-o link show dev {name} group {GROUP} type ifb"))?.trim().is_empty())
 }
 
 fn ifindex(name: &str) -> Result<u32> {

@@ -4,7 +4,8 @@ use crate::error::Result;
 use crate::features::Features;
 use crate::interface::Interface;
 use crate::object::Loader;
-use crate::{bpffs, iproute, manage, qdiscs, record};
+use crate::record::Record;
+use crate::{attachment as attach, bpffs, iproute, manage, netns, qdiscs, record};
 use serde::Serialize;
 
 /// How a thing stands.
@@ -103,9 +104,11 @@ pub fn examine() -> Result<Vec<Finding>> {
     f.attempt("machine", "iproute2", iproute::run("tc", &["-V"]).map(|version| version.trim().to_owned()));
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     f.add("machine", "processors", Verdict::Good, format!("{cpus}, {}", std::env::consts::ARCH), "");
+    let own = netns::inode()?;
+    let records: Vec<Record> = Record::all()?.into_iter().filter(|record| record.netns == own).collect();
     for name in Interface::names()? {
         if let Ok(interface) = Interface::find(&name) {
-            describe(&mut f, &interface);
+            describe(&mut f, &interface, &records);
         }
     }
     Ok(f.0)
@@ -180,7 +183,7 @@ fn loads(loader: Result<Loader>, programs: &[&str]) -> Result<()> {
     loader.load(record::directory()).map(drop)
 }
 
-fn describe(f: &mut Findings, interface: &Interface) {
+fn describe(f: &mut Findings, interface: &Interface, records: &[Record]) {
     if interface.name == "lo" {
         return;
     }
@@ -195,7 +198,12 @@ fn describe(f: &mut Findings, interface: &Interface) {
         None => "a device with a driver: XDP is tried where the policy polices, else tc".to_owned(),
     };
     let root = qdiscs::root(&interface.name).ok().flatten();
+    let ours = |root: &qdiscs::Qdisc| {
+        let on = |record: &&Record| record.ifindex == interface.ifindex || record.ingress_device() == interface.name;
+        records.iter().filter(on).any(|record| attach::is_ours(record, root))
+    };
     let (verdict, queueing, cure) = match root {
+        Some(root) if ours(&root) => (Verdict::Good, format!("; root qdisc {} of sluice", root.kind), ""),
         Some(root) if !root.is_default() && !root.kind.starts_with("sluice") => (
             Verdict::Lacking,
             format!("; root qdisc {} {} was made by hand", root.kind, root.handle),

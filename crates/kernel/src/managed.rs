@@ -11,7 +11,7 @@ pub(crate) fn managed(interface: &str) -> Result<Record> {
     match Record::find(interface)? {
         None => Err(absent(interface)),
         Some(record) if record.phase != Phase::Active => Err(half_done(&record)),
-        Some(record) if !Interface::is_there(interface, record.ifindex) => {
+        Some(record) if !Interface::is_there(&record.interface, record.ifindex) => {
             Err(Error::input(format!("{interface} has gone since it was taken into management"))
                 .help(format!("sluice down {interface} removes what is left of it")))
         }

@@ -135,38 +135,42 @@ impl Record {
     }
 
     /// The record of an interface in the process's namespace. One that was renamed since is found by its number, by its
-    /// old name too while nobody else has that, and goes on under its new name.
+    /// old name too while nobody else has that.
     pub fn find(interface: &str) -> Result<Option<Record>> {
         let own = netns::inode()?;
-        let mut records: Vec<Record> = Record::all()?.into_iter().filter(|record| record.netns == own).collect();
+        let mut records: Vec<Record> = stored()?.into_iter().filter(|record| record.netns == own).collect();
         let ifindex = nix::net::if_::if_nametoindex(interface).ok();
-        // Of a number that nobody has, nix makes an empty name.
-        let name_of = |record: &Record| {
-            let name = nix::net::if_::if_indextoname(record.ifindex).ok()?.to_string_lossy().into_owned();
-            (!name.is_empty()).then_some(name)
-        };
-        let found = records.iter().position(|record| Some(record.ifindex) == ifindex).or_else(|| {
-            let free = |record: &Record| ifindex.is_none() || name_of(record).is_none();
-            records.iter().position(|record| record.interface == interface && free(record))
-        });
-        let Some(mut record) = found.map(|place| records.swap_remove(place)) else { return Ok(None) };
-        if let Some(name) = name_of(&record).filter(|name| *name != record.interface) {
-            record.interface = name;
-            record.save()?;
+        let named = |record: &Record| record.interface == interface;
+        let found = records
+            .iter()
+            .position(|record| Some(record.ifindex) == ifindex)
+            .or_else(|| records.iter().position(|record| named(record) && name_of(record.ifindex).is_none()))
+            .or_else(|| records.iter().position(|record| named(record) && ifindex.is_none()));
+        Ok(found.map(|place| records.swap_remove(place).renewed()))
+    }
+
+    /// Under the name that the interface has now. Whoever changes the interface writes it.
+    fn renewed(mut self) -> Record {
+        if let Some(name) = name_of(self.ifindex) {
+            self.before.iter_mut().for_each(|before| before.interface.clone_from(&name));
+            self.interface = name;
         }
-        Ok(Some(record))
+        self
     }
 
     /// The key for an interface of the process's namespace: its name, and the namespace's number unless it is the
-    /// machine's own.
+    /// machine's own. One that was renamed keeps its key, and who has its name now gets another.
     pub fn new_key(interface: &str) -> Result<String> {
         let own = netns::inode()?;
         // bpffs takes no names with a dot, and every usual VLAN device has one.
         let name = interface.replace('%', "%25").replace('.', "%2e").replace('@', "%40");
         // Beside the interfaces' pins stand those of shared buckets.
         let name = if name == shared::DIRECTORY { "%73hared".to_owned() } else { name };
-        let plain = netns::first_inode() == Some(own) && !file(&name).exists();
-        Ok(if plain { name } else { format!("{name}@{own}") })
+        let free = |key: &String| !file(key).exists();
+        let plain = (netns::first_inode() == Some(own)).then(|| name.clone());
+        let first = plain.into_iter().chain([format!("{name}@{own}")]).find(free);
+        let further = || (2..).map(|n: u32| format!("{name}@{n}@{own}")).find(free);
+        first.or_else(further).ok_or_else(|| Error::system(format!("{interface}: no name for its record is free")))
     }
 
     /// The record of this key.
@@ -177,17 +181,9 @@ impl Record {
 
     /// All records of the machine, whatever their namespace.
     pub fn all() -> Result<Vec<Record>> {
-        let Ok(entries) = fs::read_dir(DIRECTORY) else { return Ok(Vec::new()) };
-        let mut records = Vec::new();
-        for entry in entries.flatten() {
-            if entry.path().extension().is_some_and(|extension| extension == "json") {
-                match read(&entry.path()) {
-                    Ok(record) => records.push(record),
-                    // One that nobody can read must not stand in the way of the others.
-                    Err(error) => eprintln!("warning: {error}"),
-                }
-            }
-        }
+        let own = netns::inode()?;
+        let renew = |record: Record| if record.netns == own { record.renewed() } else { record };
+        let mut records: Vec<Record> = stored()?.into_iter().map(renew).collect();
         records.sort_by(|a, b| (a.netns, &a.interface).cmp(&(b.netns, &b.interface)));
         Ok(records)
     }
@@ -217,6 +213,29 @@ pub fn directory() -> &'static Path {
 
 fn file(key: &str) -> PathBuf {
     directory().join(format!("{key}.json"))
+}
+
+/// The records as they were written.
+fn stored() -> Result<Vec<Record>> {
+    let Ok(entries) = fs::read_dir(DIRECTORY) else { return Ok(Vec::new()) };
+    let mut records = Vec::new();
+    for entry in entries.flatten() {
+        if entry.path().extension().is_some_and(|extension| extension == "json") {
+            match read(&entry.path()) {
+                Ok(record) => records.push(record),
+                // One that nobody can read must not stand in the way of the others.
+                Err(error) => eprintln!("warning: {error}"),
+            }
+        }
+    }
+    Ok(records)
+}
+
+/// The name of the interface of a number, in the process's namespace.
+fn name_of(ifindex: u32) -> Option<String> {
+    let name = nix::net::if_::if_indextoname(ifindex).ok()?.to_string_lossy().into_owned();
+    // Of a number that nobody has, nix makes an empty name.
+    (!name.is_empty()).then_some(name)
 }
 
 fn read(path: &Path) -> Result<Record> {

@@ -11,6 +11,8 @@ pub fn suite() -> Suite {
         .both("other_clsact_filters_survive", &[], other_clsact_filters_survive)
         .any("a_foreign_qdisc_is_refused", &[], a_foreign_qdisc_is_refused)
         .both("force_replaces_and_saves", &[], force_replaces_and_saves)
+        .both("a_foreign_device_is_refused", &[], a_foreign_device_is_refused)
+        .both("doctor_knows_our_queues", &[], doctor_knows_our_queues)
         .both("a_root_that_was_replaced_is_noticed", &[], a_root_that_was_replaced_is_noticed)
 }
 
@@ -59,6 +61,30 @@ fn force_replaces_and_saves(lab: &Lab) {
     let said = lab.down(&pair.a, "a0").stdout;
     assert!(said.contains("not restored"), "{said}");
     assert_eq!(pair.a.root("a0").map(|root| root.kind), Some("noqueue".to_owned()), "the kernel's own is back");
+}
+
+/// One that has the name of ours, even of the same kind.
+fn a_foreign_device_is_refused(lab: &Lab) {
+    let pair = lab.pair();
+    let policy = lab.policy(&three());
+    for (kind, name) in [("veth", "sluice-sp"), ("ifb", "sluice-sp"), ("ifb", "sluice-in")] {
+        let name = format!("{name}{}", pair.a.ifindex("a0"));
+        pair.a.ip(&format!("link add {name} type {kind}"));
+        let before = pair.a.state("a0");
+        let refused = lab.try_up(&pair.a, "a0", &policy, &["--rate", "20mbit", "--ingress-rate", "20mbit"]).exits(2);
+        refused.says(&name).says("not made").says("ip link del");
+        assert_eq!(pair.a.state("a0"), before);
+        assert!(traces(pair.a.inode).is_empty(), "{:?}", traces(pair.a.inode));
+        pair.a.ip(&format!("link del {name}"));
+    }
+}
+
+fn doctor_knows_our_queues(lab: &Lab) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit", "--ingress-rate", "20mbit"]);
+    let said = lab.sluice(&pair.a, &["doctor"]);
+    assert!(said.stdout.contains("of sluice") && !said.stdout.contains("made by hand"), "{said}");
+    lab.down(&pair.a, "a0");
 }
 
 fn a_root_that_was_replaced_is_noticed(lab: &Lab) {

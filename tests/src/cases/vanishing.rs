@@ -2,8 +2,8 @@
 
 use crate::cases::lifecycle::passes;
 use crate::lab::{Lab, traces};
-use crate::net::wire_pair;
-use crate::policy::three;
+use crate::net::{Ns, wire_pair};
+use crate::policy::{other, three};
 use crate::suite::Suite;
 
 pub fn suite() -> Suite {
@@ -11,6 +11,7 @@ pub fn suite() -> Suite {
         .both("interface_deleted", &[], interface_deleted)
         .both("interface_deleted_and_back", &[], interface_deleted_and_back)
         .both("interface_renamed", &[], interface_renamed)
+        .both("former_name_taken", &[], former_name_taken)
         .both("namespace_deleted", &[], namespace_deleted)
 }
 
@@ -46,7 +47,7 @@ fn interface_deleted_and_back(lab: &Lab) {
     assert_eq!(pair.a.state("a0"), before);
 }
 
-fn old_devices(ns: &crate::net::Ns) -> String {
+fn old_devices(ns: &Ns) -> String {
     let names: Vec<String> = ns.interfaces().into_iter().filter(|name| name.starts_with("sluice-")).collect();
     names.iter().map(|name| format!(" {name}")).collect()
 }
@@ -72,13 +73,49 @@ fn renamed(lab: &Lab, by: &str) {
         lab.try_up(&pair.a, by, &policy, &[]).exits(2).says("managed already");
     }
     lab.down(&pair.a, by);
-    // The kernel tells once a second at most that the carrier is back.
-    let settled = std::time::Instant::now() + std::time::Duration::from_secs(3);
-    while pair.a.state("renamed").contains("NO-CARRIER") && std::time::Instant::now() < settled {
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    settles(&pair.a, "renamed");
     assert_eq!(pair.a.state("renamed"), before, "after `down {by}`");
     passes(&pair);
+}
+
+/// The kernel tells once a second at most that the carrier is back.
+fn settles(ns: &Ns, dev: &str) {
+    let settled = std::time::Instant::now() + std::time::Duration::from_secs(3);
+    while ns.state(dev).contains("NO-CARRIER") && std::time::Instant::now() < settled {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+/// Another interface gets the name that a managed one had, and comes under management too: each keeps what is its own.
+fn former_name_taken(lab: &Lab) {
+    let pair = lab.pair();
+    let (policy, other) = (lab.policy(&three()), lab.policy(&other()));
+    let before = pair.a.state("a0").replace("a0", "wan0");
+    lab.up(&pair.a, "a0", &policy, &["--rate", "20mbit"]);
+    pair.a.ip("link set a0 down");
+    pair.a.ip("link set a0 name wan0");
+    pair.a.ip("link set wan0 up");
+    let said = lab.sluice(&pair.a, &["status"]).ok();
+    assert!(said.stdout.contains("wan0  policy") && !said.stderr.contains("left over"), "{said}");
+    for gone in [true, false] {
+        pair.a.ip("link add a0 type veth peer name a1");
+        pair.a.ip("link set a0 up");
+        lab.up(&pair.a, "a0", &other, &["--rate", "10mbit"]);
+        let said = lab.sluice(&pair.a, &["status"]).ok();
+        assert!(said.stdout.contains("wan0  policy") && said.stdout.contains("a0  policy"), "{said}");
+        assert_eq!(lab.sluice(&pair.a, &["history", "wan0"]).ok().stdout.matches(" up ").count(), 1);
+        if gone {
+            pair.a.ip("link del a0");
+        }
+        lab.down(&pair.a, "a0");
+        lab.status(&pair.a, "wan0");
+        assert_eq!(pair.a.root("wan0").map(|root| root.handle != "0:"), Some(true), "`down a0` has left it alone");
+    }
+    pair.a.ip("link del a0");
+    lab.down(&pair.a, "wan0");
+    assert!(lab.leftovers().is_empty(), "{:?}", lab.leftovers());
+    settles(&pair.a, "wan0");
+    assert_eq!(pair.a.state("wan0"), before);
 }
 
 /// With a namespace go its interfaces, and nobody can run `down` in it: whoever comes next cleans up.
