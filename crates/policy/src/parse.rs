@@ -19,10 +19,11 @@ use crate::set::PolicyFile;
 use crate::source::{Origin, Source};
 use object::{Field, Object, Reader};
 
-/// Every key of a policy.
+/// Every key of a policy; the first few are the file's alone, whatever interfaces it is for.
 const KEYS: &[&str] = &[
     "$schema",
     "version",
+    "interfaces",
     "name",
     "description",
     "scheduler",
@@ -38,8 +39,8 @@ const KEYS: &[&str] = &[
     "port_sets",
     "classes",
     "rules",
-    "interfaces",
 ];
+const KEYS_OF_FILE: usize = 3;
 
 /// Every key of every object of the format, by the object it belongs to: for tests of the schema and for completion.
 pub const ALL_KEYS: &[(&str, &[&str])] = &[

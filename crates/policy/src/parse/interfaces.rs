@@ -11,23 +11,7 @@ use crate::source::{Origin, Source};
 use std::collections::HashSet;
 
 /// Every key of an interface.
-pub(super) const KEYS: &[&str] = &[
-    "name",
-    "description",
-    "scheduler",
-    "rank",
-    "mode",
-    "class_from",
-    "link",
-    "limits",
-    "default_class",
-    "flow_table",
-    "malformed",
-    "address_sets",
-    "port_sets",
-    "classes",
-    "rules",
-];
+pub(super) const KEYS: &[&str] = super::KEYS.split_at(super::KEYS_OF_FILE).1;
 
 pub(super) fn read(reader: &mut Reader, common: &Object, field: &Field, source: &Source) -> Option<PolicySet> {
     let cure =
