@@ -315,10 +315,11 @@ fn any_window(_: &Lab) {
         let due = bps as f64 / 8.0 * before.as_secs_f64() + BURST as f64;
         assert_near(&format!("bytes passed at {name} in {before:.3?}"), bytes as f64, due, 0.001);
     }
-    let limits = json!({ "ingress": "1gbit", "ingress_burst": "1mb" });
+    // A run ends and begins with a grace period of RCU, which the burst outlasts.
+    let limits = json!({ "ingress": "1gbit", "ingress_burst": "32mb" });
     let policy = json!({ "scheduler": "round_robin", "classes": [{ "id": 0 }], "limits": limits }).to_string();
-    let done = model::flood(&policy, 1, true, 1500, Duration::from_millis(500)).expect("the program runs");
-    let due = 125e6 * done.time.as_secs_f64() + 1024.0 * 1024.0;
+    let done = model::flood(&policy, 1, true, 3000, Duration::from_millis(500)).expect("the program runs");
+    let due = 125e6 * done.time.as_secs_f64() + 32.0 * 1024.0 * 1024.0;
     assert_near("bytes passed at 1 Gbit/s", done.passed as f64, due, 0.001);
-    assert!(done.passed as f64 <= due + 1500.0, "{} of {due}", done.passed);
+    assert!(done.passed as f64 <= due + 3000.0, "{} of {due}", done.passed);
 }
