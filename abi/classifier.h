@@ -274,6 +274,7 @@ struct sl_explanation {
 	u64 by_rules; /* as sl_flow.choice */
 	u64 by_flow; /* likewise; 0: the flow is not in the table, or what is there is out of date */
 	u64 by_fragment; /* likewise */
+	u64 choice; /* that of these which counts */
 	u64 flow_pkts;
 	u64 flow_bytes;
 	struct sl_bucket_seen buckets[SL_LIMITS];

@@ -304,7 +304,6 @@ int sl_explain(struct xdp_md *ctx)
 	struct sl_demand demand = {};
 	struct sl_flow *flow;
 	struct sl_headers h;
-	u64 word;
 
 	if (!e || !t)
 		return -1;
@@ -321,10 +320,10 @@ int sl_explain(struct xdp_md *ctx)
 		e->flow_bytes = flow->bytes;
 	}
 	e->by_fragment = h.fragment == SL_LATER_FRAGMENT ? sl_choose_by_fragment(&h, e->direction, t->generation, 0) : 0;
-	word = e->by_fragment ? e->by_fragment : e->by_flow ? e->by_flow : e->by_rules;
+	e->choice = e->by_fragment ? e->by_fragment : e->by_flow ? e->by_flow : e->by_rules;
 	demand.now_ns = bpf_ktime_get_ns();
 	demand.direction = e->direction;
-	demand.class = sl_choice_of(word).class;
+	demand.class = sl_choice_of(e->choice).class;
 	sl_look_at_buckets(t, &demand, e);
 	return 0;
 }

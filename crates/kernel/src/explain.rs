@@ -108,8 +108,11 @@ pub struct FlowFound {
 /// A token bucket.
 #[derive(Debug, Clone, Serialize)]
 pub struct BucketFound {
-    /// link, ceil, guarantee; or what drops before the queues: flow, interface, shared.
+    /// link, ceil, guarantee, flow, interface or shared.
     pub what: &'static str,
+    /// Whose rate it is, where a packet over it is dropped; None: where it waits.
+    #[serde(skip)]
+    drops: Option<&'static str>,
     /// Its rate, bits per second.
     pub rate_bps: u64,
     /// How full it is, of its burst; below 0: in debt. None without an interface, or on engine tc.
@@ -173,8 +176,7 @@ fn compose(
     running: Option<(&Running, u32)>,
 ) -> Explanation {
     let by_fragment = told.by_fragment != 0;
-    let word = [told.by_fragment, told.by_flow, told.by_rules].into_iter().find(|word| *word != 0).unwrap_or(0);
-    let (rule, class) = ((word & 0xffff) as u32, (word >> 16) as u8);
+    let (rule, class) = ((told.choice & 0xffff) as u32, (told.choice >> 16) as u8);
     let kind = abi::parse_kinds().nth(told.headers.kind.into());
     let malformed = kind.as_ref().is_some_and(|kind| kind.malformed);
     let known = policy.classes.iter().find(|known| known.id.0 == class);
@@ -282,21 +284,24 @@ fn buckets(
         _ => of_queue(|class| &class.ceil),
     };
     let polices = |known: &&ResolvedClass| known.exceed == Exceed::Police;
+    let policed = known.filter(polices).map(|_| "its class is");
+    let of = |what, drops, rate: Option<Rate>, full_percent| {
+        rate.map(|rate| BucketFound { what, drops, rate_bps: rate.0, full_percent })
+    };
     let of_queues = [
-        policy.link_rate.map(|rate| ("link", rate, state.map(|state| queued(&state.link)))),
-        known.and_then(|known| known.ceil).map(|rate| ("ceil", rate, ceil)),
-        known.and_then(|known| known.rate).map(|rate| ("guarantee", rate, of_queue(|class| &class.rate))),
+        of("link", None, policy.link_rate, state.map(|state| queued(&state.link))),
+        of("ceil", policed, known.and_then(|known| known.ceil), ceil),
+        of("guarantee", None, known.and_then(|known| known.rate), of_queue(|class| &class.rate)),
     ];
+    let of_flow = known.and_then(|known| known.flow_ceil).map(|own| own.rate);
+    let shared = known.and_then(|known| known.shared_ceil.as_ref()).map(|own| own.ceiling.rate);
     let of_hooks = [
-        known.filter(polices).filter(|_| !is_queued).and_then(|known| known.ceil).map(|rate| ("ceil", rate, ceil)),
-        known.and_then(|known| known.flow_ceil).map(|own| ("flow", own.rate, policing(abi::SL_LIMIT_FLOW))),
-        limit.map(|own| ("interface", own.rate, policing(abi::SL_LIMIT_INTERFACE))),
-        known
-            .and_then(|known| known.shared_ceil.as_ref())
-            .map(|own| ("shared", own.ceiling.rate, policing(abi::SL_LIMIT_SHARED))),
+        of("ceil", policed, known.filter(polices).filter(|_| !is_queued).and_then(|known| known.ceil), ceil),
+        of("flow", Some("its flow is"), of_flow, policing(abi::SL_LIMIT_FLOW)),
+        of("interface", Some("the interface is"), limit.map(|own| own.rate), policing(abi::SL_LIMIT_INTERFACE)),
+        of("shared", Some("those that share the rate are"), shared, policing(abi::SL_LIMIT_SHARED)),
     ];
-    let found = of_queues.into_iter().filter(|_| is_queued).chain(of_hooks).flatten();
-    found.map(|(what, rate, full_percent)| BucketFound { what, rate_bps: rate.0, full_percent }).collect()
+    of_queues.into_iter().filter(|_| is_queued).chain(of_hooks).flatten().collect()
 }
 
 fn verdict(
@@ -311,18 +316,8 @@ fn verdict(
         return "dropped: its headers are broken, and the policy says so (\"malformed\": \"drop\")".to_owned();
     }
     let known = policy.classes.iter().find(|known| known.id.0 == class.id);
-    let polices = |bucket: &&BucketFound| match bucket.what {
-        "ceil" => known.is_some_and(|known| known.exceed == Exceed::Police),
-        what => ["flow", "interface", "shared"].contains(&what),
-    };
     let over = |bucket: &&BucketFound| bucket.full_percent.is_some_and(|full| full < 0.0);
-    if let Some(bucket) = buckets.iter().filter(polices).find(over) {
-        let whose = match bucket.what {
-            "ceil" => "its class is",
-            "flow" => "its flow is",
-            "interface" => "the interface is",
-            _ => "those that share the rate are",
-        };
+    if let Some((whose, bucket)) = buckets.iter().filter(over).find_map(|bucket| Some((bucket.drops?, bucket))) {
         return format!("dropped: {whose} over {} at this moment", Rate(bucket.rate_bps));
     }
     if let Some(ceil) = known.filter(|known| known.exceed == Exceed::Police).and_then(|known| known.ceil) {
