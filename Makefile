@@ -92,7 +92,7 @@ lint: ## Check formatting and common mistakes: Rust, C, shell
 	@scripts/setup build lint
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --locked --workspace --all-targets -- --deny warnings
-	find abi bpf sched fuzz/src -name '*.[ch]' ! -name vmlinux.h -print0 | xargs --null --no-run-if-empty clang-format-19 --dry-run --Werror
+	find abi bench bpf sched fuzz/src -name '*.[ch]' ! -name vmlinux.h -print0 | xargs --null --no-run-if-empty clang-format-19 --dry-run --Werror
 	grep --recursive --files-with-matches --null --extended-regexp '^#!.*\b(ba)?sh$$' scripts vm bench .ci | xargs --null shellcheck
 
 install: ## Install what "make build" left under PREFIX (default /usr/local); DESTDIR is respected

@@ -51,7 +51,8 @@ struct {
 
 static __always_inline int bench_take(struct bench_word *w, u32 packets)
 {
-	return police_take(&w->tat, police_time(bpf_ktime_get_ns()), police_cost(bench_cost, BENCH_BYTES) * packets, bench_burst) != 0;
+	return police_take(&w->tat, police_time(bpf_ktime_get_ns()), police_cost(bench_cost, BENCH_BYTES) * packets,
+			   bench_burst) != 0;
 }
 
 /* Every program looks up a word and a share, asks the time, and counts what passes. */
@@ -68,11 +69,10 @@ int bench_none(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
-SEC("xdp")
-int bench_shared(struct xdp_md *ctx)
+/* Each packet pays by itself. */
+static __always_inline int bench_pay(struct bench_word *w)
 {
 	u32 zero = 0;
-	struct bench_word *w = bpf_map_lookup_elem(&word, &zero);
 	struct bench_share *s = bpf_map_lookup_elem(&share, &zero);
 
 	if (!w || !s || !bench_take(w, 1))
@@ -82,16 +82,19 @@ int bench_shared(struct xdp_md *ctx)
 }
 
 SEC("xdp")
+int bench_shared(struct xdp_md *ctx)
+{
+	u32 zero = 0;
+
+	return bench_pay(bpf_map_lookup_elem(&word, &zero));
+}
+
+SEC("xdp")
 int bench_own(struct xdp_md *ctx)
 {
 	u32 zero = 0;
-	struct bench_word *w = bpf_map_lookup_elem(&own_word, &zero);
-	struct bench_share *s = bpf_map_lookup_elem(&share, &zero);
 
-	if (!w || !s || !bench_take(w, 1))
-		return XDP_DROP;
-	s->passed++;
-	return XDP_PASS;
+	return bench_pay(bpf_map_lookup_elem(&own_word, &zero));
 }
 
 SEC("xdp")

@@ -86,17 +86,23 @@ int bench_parse(struct xdp_md *ctx)
 }
 
 /* What the stages below are given. */
+static __always_inline int bench_begin(struct bench_control *c, struct sl_tables **t, const struct sl_headers **h)
+{
+	*t = sl_live_tables();
+	if (!*t)
+		return 0;
+	*h = bench_next_headers(c);
+	return *h != NULL;
+}
+
 SEC("xdp")
 int bench_fetch(struct xdp_md *ctx)
 {
 	struct bench_control *c = bench_control_now();
-	struct sl_tables *t = sl_live_tables();
 	const struct sl_headers *h;
+	struct sl_tables *t;
 
-	if (!c || !t)
-		return 0;
-	h = bench_next_headers(c);
-	if (!h)
+	if (!c || !bench_begin(c, &t, &h))
 		return 0;
 	c->sum += h->proto + t->default_class;
 	return XDP_PASS;
@@ -106,13 +112,10 @@ SEC("xdp")
 int bench_lookup(struct xdp_md *ctx)
 {
 	struct bench_control *c = bench_control_now();
-	struct sl_tables *t = sl_live_tables();
 	const struct sl_headers *h;
+	struct sl_tables *t;
 
-	if (!c || !t)
-		return 0;
-	h = bench_next_headers(c);
-	if (!h)
+	if (!c || !bench_begin(c, &t, &h))
 		return 0;
 	c->sum += sl_choose(t, h).rule;
 	return XDP_PASS;
