@@ -3,13 +3,13 @@
 use std::fs;
 use std::thread;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What stands for what the machine does not tell.
 pub const UNKNOWN: &str = "unknown";
 
 /// The machine as far as figures depend on it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// The processor's model.
     pub cpu: String,

@@ -20,6 +20,7 @@ mod process;
 mod progress;
 mod qdisc;
 mod report;
+pub mod results;
 mod statistics;
 mod tool;
 mod trial;

@@ -1,9 +1,9 @@
 //! What is said about many delays in a few numbers.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A distribution of delays in milliseconds; percentiles by nearest rank, so each is a value that was measured.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
     /// How many values.
     pub count: usize,
