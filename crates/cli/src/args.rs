@@ -1,5 +1,7 @@
 //! The table of options: help, man page and completions all come from here.
 
+pub mod lab;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::path::PathBuf;
@@ -65,6 +67,8 @@ pub enum Command {
     Doctor(Doctor),
     /// Show the difference on real traffic, in network namespaces of its own
     Demo(Demo),
+    /// Measure anything against anything: scenarios, contenders, reports
+    Lab(lab::Lab),
     /// List the profiles that can be named without a path
     Profiles,
     /// Print the JSON Schema of policy files

@@ -8,6 +8,7 @@ mod demo;
 mod doctor;
 mod explain;
 mod history;
+mod lab;
 mod live;
 mod manual;
 mod status;
@@ -52,6 +53,7 @@ fn run(cli: &Cli, color: bool) -> Result<(), Failure> {
         Command::Down(args) => live::down(args),
         Command::Doctor(args) => doctor::run(args, color),
         Command::Demo(args) => demo::run(args, color),
+        Command::Lab(args) => lab::run(args, color),
         Command::Profiles => {
             sluice_policy::profiles().iter().for_each(|name| println!("{name}"));
             Ok(())

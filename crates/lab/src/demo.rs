@@ -4,63 +4,60 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use nix::unistd::geteuid;
-
-use crate::contender::{self, Contender, Sluice};
 use crate::environment::Environment;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
+use crate::experiment::{self, Setting};
+use crate::format::{self, Contender, Folder, Scenario, SluiceCall, Source, Start};
 use crate::interrupt::Interrupt;
-use crate::line::{self, Line};
+use crate::measurement::{Bulk, ModemQueue, Probe, Run, Sample};
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::report::{Parameters, Report};
-use crate::{netns, tool, trial};
+use crate::results::{Clock, Measured};
+use crate::traffic::Window;
+use crate::{network, tool};
 
 /// Sluice shapes to this share of the modem's rate, percent, so that the queue forms at the router.
 const SHARE_PERCENT: u32 = 95;
-/// Seconds of building and clearing that the progress counts per run.
-const SET_UP: Duration = Duration::from_secs(1);
 
 /// Run the demo, write the files that the options name, and return what to print.
 pub fn run(options: &Options) -> Result<Report> {
     options.check()?;
-    if !geteuid().is_root() {
-        let what = "the demo needs root: it makes network namespaces and links of its own";
-        return Err(Error::new(Kind::Privilege, what).help("sudo sluice demo"));
-    }
+    network::require_root("the demo", "sudo sluice demo")?;
     for path in [&options.json, &options.svg].into_iter().flatten() {
         // Before half a minute of measuring, not after it.
         fs::OpenOptions::new().append(true).create(true).open(path).map_err(|e| unwritable(path, &e))?;
     }
     tool::require(&[tool::IP, tool::TC, tool::IRTT, tool::IPERF3])?;
     let interrupt = Interrupt::catch()?;
-    netns::remove_stale(line::PREFIX, |name| {
-        if line::is_router(name) {
-            // It may have been killed before Sluice was up, so there may be nothing to take down.
-            let _ = contender::down(&options.sluice, name, line::ROUTER_EGRESS);
-        }
-    })?;
+    network::remove_stale(&options.sluice)?;
 
-    let parameters = Parameters::of(options, SHARE_PERCENT);
-    let sluice = Contender::Sluice(Sluice {
-        program: options.sluice.clone(),
-        policy: options.policy.clone(),
-        rate_kbit: parameters.sluice_rate_kbit,
-        engine: options.engine.clone(),
-    });
-    let contenders = [Contender::Nothing, sluice];
-    let mut progress = Progress::new((trial::nominal(options.seconds) + SET_UP) * 2 + SET_UP, options.color);
-    progress.phase("trying out Sluice", SET_UP);
-    rehearse(&contenders, options.rate_mbit)?;
+    let scenario = scenario()?;
+    let rate_bps = u64::from(options.rate_mbit * SHARE_PERCENT) * 10_000;
+    let parameters = Parameters::of(options, &scenario, rate_bps)?;
+    let contenders = [without(), with(options)];
+    let scratch = network::scratch()?;
+    let setting = |contender| Setting {
+        scenario: &scenario,
+        contender,
+        rate_bps,
+        measured_ms: f64::from(options.seconds) * 1e3,
+        sluice: &options.sluice,
+        scratch: scratch.path(),
+        clock: Clock::Real,
+    };
+    let nominal = experiment::nominal(&scenario, f64::from(options.seconds) * 1e3);
+    const REHEARSAL: Duration = Duration::from_secs(1);
+    let mut progress = Progress::new(nominal * 2 + REHEARSAL, options.color);
+    progress.phase("trying out Sluice", REHEARSAL);
+    contenders.iter().try_for_each(|contender| experiment::rehearse(&setting(contender)))?;
     let mut runs = Vec::new();
     for (number, contender) in (1..).zip(&contenders) {
         interrupt.check()?;
-        let title = contender.title();
-        progress.phase(&format!("{number}/2 building server, router, modem and home"), SET_UP);
-        let line = Line::build(options.rate_mbit)?;
-        let nominal = trial::nominal(options.seconds);
-        progress.phase(&format!("{number}/2 {title}: game, call, {} downloads", trial::DOWNLOADS), nominal);
-        runs.push(trial::run(&line, contender, options.seconds, options.rate_mbit, &progress, &interrupt)?);
+        let title = &contender.title;
+        progress.phase(&format!("{number}/2 {title}: game, call, {} downloads", parameters.downloads), nominal);
+        let found = experiment::run(&setting(contender), &interrupt, &|| progress.tick())?;
+        runs.push(told(title, &found.measured, options.rate_mbit)?);
     }
     drop(progress);
     let [without, with] = <[_; 2]>::try_from(runs).map_err(|_| Error::system("a run is missing"))?;
@@ -74,10 +71,47 @@ pub fn run(options: &Options) -> Result<Report> {
     Ok(report)
 }
 
-/// Put each contender to work once, so that what cannot work is known before anything is measured.
-fn rehearse(contenders: &[Contender], rate_mbit: u32) -> Result<()> {
-    let line = Line::build(rate_mbit)?;
-    contenders.iter().try_for_each(|contender| contender.start(&line.router, line::ROUTER_EGRESS)?.stop())
+/// What the demo runs.
+pub(crate) fn scenario() -> Result<Scenario> {
+    Scenario::of(format::read(Folder::Scenarios, "demo")?)
+}
+
+fn contender(title: &str, start: Start) -> Contender {
+    let source = Source { name: title.to_owned(), text: String::new(), path: None, beside: Vec::new() };
+    Contender { source, title: title.to_owned(), about: String::new(), start, change: Vec::new() }
+}
+
+/// The interface stays as the kernel made it.
+fn without() -> Contender {
+    contender("without Sluice", Start::Commands(Vec::new()))
+}
+
+fn with(options: &Options) -> Contender {
+    let call = SluiceCall { policy: options.policy.clone(), engine: options.engine.clone(), change: None };
+    contender("with Sluice", Start::Sluice(call))
+}
+
+/// What a trial measured, as the demo tells it.
+fn told(title: &str, measured: &Measured, rate_mbit: u32) -> Result<Run> {
+    let window = Window { from_ms: measured.from_ms, to_ms: measured.to_ms };
+    let missing = |what: &str| Error::system(format!("the demo measured no {what}"));
+    let probe = |load: &str| {
+        let delays = measured.delays_of(load).ok_or_else(|| missing(load))?;
+        let sample = |(sent_ms, rtt_ms): &(f64, Option<f64>)| Sample { sent_ms: *sent_ms, rtt_ms: *rtt_ms };
+        Ok(Probe::of(delays.series.iter().map(sample).collect(), window))
+    };
+    let downloads = measured.flows_of("downloads").ok_or_else(|| missing("downloads"))?;
+    let modem = measured.bottlenecks.first().ok_or_else(|| missing("queue"))?;
+    let waited = modem.series.iter().map(|(at_ms, _, line_bytes)| (*at_ms, *line_bytes)).collect();
+    Ok(Run {
+        contender: title.to_owned(),
+        engine: measured.engine.clone(),
+        offloads: measured.offloads.clone(),
+        game: probe("game")?,
+        call: probe("call")?,
+        bulk: Bulk { mbit: downloads.mbit, series: downloads.series.clone() },
+        modem_queue: ModemQueue::of(waited, modem.line_dropped, window, rate_mbit),
+    })
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

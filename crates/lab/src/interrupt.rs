@@ -29,7 +29,7 @@ impl Interrupt {
     /// An error once somebody asked to stop.
     pub fn check(&self) -> Result<()> {
         if self.asked.load(Ordering::Relaxed) {
-            return Err(Error::new(Kind::Interrupted, "interrupted; everything the demo had set up was removed"));
+            return Err(Error::new(Kind::Interrupted, "interrupted; everything that had been set up was removed"));
         }
         Ok(())
     }

@@ -1,42 +1,92 @@
-//! iperf3, which downloads as fast as the network lets it: how it is called, what it answers.
+//! iperf3, which sends as fast as the network or a rate lets it: how it is called, what it answers.
+
+use std::time::Duration;
 
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
 use crate::netns::Namespace;
-use crate::process::Process;
+use crate::process::{Output, Process};
 use crate::tool::IPERF3;
 
-/// The port it listens on.
-pub const PORT: u16 = 5201;
+/// One test.
+#[derive(Debug, Clone)]
+pub struct Test {
+    /// Port of the server.
+    pub port: u16,
+    /// Connections at a time.
+    pub flows: u32,
+    /// How long.
+    pub duration: Duration,
+    /// The TOS byte of what is sent.
+    pub tos: u8,
+    /// TCP or UDP.
+    pub transport: Transport,
+}
 
-/// What was downloaded in one stretch of a test, all connections together.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Interval {
+/// What carries it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Transport {
+    /// The server sends, by this congestion control.
+    Tcp(String),
+    /// The client sends datagrams of so many bytes, at most so many bits per second in each flow.
+    Udp { bytes: u32, rate_bps: Option<u64> },
+}
+
+/// What was received.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Answer {
+    /// In order.
+    pub stretches: Vec<Stretch>,
+    /// TCP: segments that were sent again.
+    pub retransmitted: Option<u64>,
+}
+
+/// A stretch of a test.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Stretch {
     /// When it began, seconds from the test's begin.
     pub start_s: f64,
     /// When it ended, seconds from the test's begin.
     pub end_s: f64,
-    /// TCP payload received, bytes.
-    pub received_bytes: u64,
+    /// Payload received by each flow, bytes.
+    pub each_bytes: Vec<u64>,
+    /// UDP: packets expected.
+    pub sent_packets: u64,
+    /// UDP: packets of these that did not come.
+    pub lost_packets: u64,
+    /// UDP: jitter by iperf3's estimator (RFC 1889), ms.
+    pub jitter_ms: Option<f64>,
+}
+
+impl Stretch {
+    /// Payload received by all flows, bytes.
+    pub fn bytes(&self) -> u64 {
+        self.each_bytes.iter().sum()
+    }
 }
 
 /// Start a server for one test.
-pub fn start_server(host: &Namespace, address: &str) -> Result<Process> {
-    host.start(IPERF3.program, &["-s", "-1", "-B", address])
+pub fn start_server(host: &Namespace, address: &str, port: u16) -> Result<Process> {
+    // It reports at the interval at which it was started, not at the client's.
+    host.start(IPERF3.program, &["-s", "-1", "-B", address, "-p", &port.to_string(), "-i", "0.5", "-J"])
 }
 
-/// Start a client that downloads (-R) over `connections` TCP connections.
-pub fn start_download(
-    host: &Namespace,
-    server: &str,
-    connections: u32,
-    control: &str,
-    seconds: u32,
-) -> Result<Process> {
-    let connections = connections.to_string();
-    let seconds = seconds.to_string();
-    let arguments = ["-4", "-c", server, "-R", "-P", &connections, "-t", &seconds, "-C", control, "-i", "0.5", "-J"];
+/// Start the client of a test.
+pub fn start_client(host: &Namespace, server: &str, test: &Test) -> Result<Process> {
+    let [port, flows, tos] = [u32::from(test.port), test.flows, test.tos.into()].map(|number| number.to_string());
+    let seconds = test.duration.as_secs_f64().ceil().to_string();
+    let mut arguments =
+        vec!["-4", "-c", server, "-p", &port, "-P", &flows, "-t", &seconds, "-S", &tos, "-i", "0.5", "-J"];
+    let (length, rate);
+    match &test.transport {
+        Transport::Tcp(control) => arguments.extend(["-R", "-C", control]),
+        Transport::Udp { bytes, rate_bps } => {
+            (length, rate) = (bytes.to_string(), rate_bps.unwrap_or(0).to_string());
+            // What arrived is known to the server. A socket that blocks early never overruns a queue.
+            arguments.extend(["-u", "-l", &length, "-b", &rate, "--get-server-output", "-w", "4M"]);
+        }
+    }
     host.start(IPERF3.program, &arguments)
 }
 
@@ -45,22 +95,49 @@ struct Document {
     error: Option<String>,
     #[serde(default)]
     intervals: Vec<RawInterval>,
+    end: Option<End>,
+    server_output_json: Option<Box<Document>>,
 }
 
 #[derive(Deserialize)]
 struct RawInterval {
+    streams: Vec<RawStream>,
     sum: Sum,
+}
+
+#[derive(Deserialize)]
+struct RawStream {
+    bytes: u64,
+    #[serde(default)]
+    packets: u64,
+    #[serde(default)]
+    lost_packets: i64,
+    jitter_ms: Option<f64>,
 }
 
 #[derive(Deserialize)]
 struct Sum {
     start: f64,
     end: f64,
-    bytes: u64,
+}
+
+#[derive(Deserialize)]
+struct End {
+    sum_sent: Option<SumSent>,
+}
+
+#[derive(Deserialize)]
+struct SumSent {
+    retransmits: Option<u64>,
+}
+
+/// What a client that ended says. It tells its own errors on standard output.
+pub fn read(output: &Output) -> Result<Answer> {
+    if output.stdout.trim().is_empty() { Err(output.failure()) } else { parse(&output.stdout) }
 }
 
 /// Read a client's JSON.
-pub fn parse(json: &str) -> Result<Vec<Interval>> {
+pub fn parse(json: &str) -> Result<Answer> {
     let document: Document = serde_json::from_str(json).map_err(|e| {
         Error::system(format!("cannot read what iperf3 wrote: {e}"))
             .help("iperf3 3.12, as Debian has it, is known to work")
@@ -68,9 +145,21 @@ pub fn parse(json: &str) -> Result<Vec<Interval>> {
     if let Some(error) = document.error {
         return Err(Error::system(format!("iperf3 failed: {error}")));
     }
-    let interval =
-        |raw: RawInterval| Interval { start_s: raw.sum.start, end_s: raw.sum.end, received_bytes: raw.sum.bytes };
-    Ok(document.intervals.into_iter().map(interval).collect())
+    let retransmitted = document.end.and_then(|end| end.sum_sent?.retransmits);
+    let received = document.server_output_json.map_or(document.intervals, |server| server.intervals);
+    let stretches = received
+        .into_iter()
+        .map(|raw| Stretch {
+            start_s: raw.sum.start,
+            end_s: raw.sum.end,
+            each_bytes: raw.streams.iter().map(|stream| stream.bytes).collect(),
+            sent_packets: raw.streams.iter().map(|stream| stream.packets).sum(),
+            // Late packets make it negative in a stretch, and right over all of them.
+            lost_packets: raw.streams.iter().map(|stream| stream.lost_packets).sum::<i64>().max(0) as u64,
+            jitter_ms: raw.streams.iter().filter_map(|stream| stream.jitter_ms).reduce(f64::max),
+        })
+        .collect();
+    Ok(Answer { stretches, retransmitted })
 }
 
 #[cfg(test)]
@@ -79,9 +168,19 @@ mod tests {
 
     #[test]
     fn a_real_answer_is_read() {
-        let intervals = parse(include_str!("../tests/fixtures/iperf3.json")).unwrap();
-        assert_eq!(intervals.len(), 2);
-        assert_eq!(intervals[0], Interval { start_s: 0.0, end_s: 1.000131, received_bytes: 2_621_440 });
+        let answer = parse(include_str!("../tests/fixtures/iperf3.json")).unwrap();
+        assert_eq!(answer.stretches.len(), 2);
+        let first = &answer.stretches[0];
+        assert_eq!((first.start_s, first.end_s, first.bytes()), (0.0, 1.000131, 2_621_440));
+        assert_eq!(first.each_bytes, [1_310_720, 1_310_720]);
+    }
+
+    #[test]
+    fn of_datagrams_the_server_knows_what_arrived() {
+        let answer = parse(include_str!("../tests/fixtures/iperf3-udp.json")).unwrap();
+        let sum = |of: fn(&Stretch) -> u64| answer.stretches.iter().map(of).sum::<u64>();
+        assert_eq!((sum(Stretch::bytes), sum(|s| s.sent_packets), sum(|s| s.lost_packets)), (1_249_200, 1_041, 200));
+        assert!(answer.stretches[0].jitter_ms.is_some());
     }
 
     #[test]

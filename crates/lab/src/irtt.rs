@@ -1,9 +1,10 @@
 //! irtt, which sends small packets at a steady pace and times each round trip: how it is called, what it answers.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
-use crate::measurement::Sample;
 use crate::netns::Namespace;
 use crate::process::Process;
 use crate::tool::IRTT;
@@ -28,8 +29,8 @@ pub fn start_server(host: &Namespace, address: &str, stream: &Stream) -> Result<
 }
 
 /// Start the client of one stream, for this long.
-pub fn start_client(host: &Namespace, server: &str, stream: &Stream, seconds: u32) -> Result<Process> {
-    let duration = format!("{seconds}s");
+pub fn start_client(host: &Namespace, server: &str, stream: &Stream, duration: Duration) -> Result<Process> {
+    let duration = format!("{}ms", duration.as_millis());
     let interval = format!("{}us", stream.interval_us);
     let length = stream.payload_bytes.to_string();
     let tos = format!("--dscp={:#04x}", stream.tos);
@@ -51,6 +52,19 @@ pub fn start_client(host: &Namespace, server: &str, stream: &Stream, seconds: u3
         &target,
     ];
     host.start(IRTT.program, &arguments)
+}
+
+/// One packet and its answer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Trip {
+    /// When it was sent, ms since `zero_ns` of `parse`.
+    pub sent_ms: f64,
+    /// There and back, ms; nothing if it was lost.
+    pub whole_ms: Option<f64>,
+    /// From client to server (all hosts share one clock), ms; nothing if it was lost.
+    pub there_ms: Option<f64>,
+    /// From server to client, ms; nothing if it was lost.
+    pub back_ms: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -85,25 +99,27 @@ struct Stamp {
 #[derive(Deserialize, Default)]
 struct Delay {
     rtt: Option<i64>,
+    send: Option<i64>,
     receive: Option<i64>,
 }
 
 /// Read a client's JSON. Times become milliseconds since `zero_ns` (wall clock, nanoseconds since 1970).
-pub fn parse(json: &str, zero_ns: i64) -> Result<Vec<Sample>> {
+pub fn parse(json: &str, zero_ns: i64) -> Result<Vec<Trip>> {
     let document: Document = serde_json::from_str(json).map_err(|e| {
         Error::system(format!("cannot read what irtt wrote: {e}"))
             .help("irtt 0.9.0, as Debian has it, is known to work")
     })?;
-    Ok(document.round_trips.into_iter().map(|trip| sample(&trip, zero_ns)).collect())
+    Ok(document.round_trips.into_iter().map(|trip| read(&trip, zero_ns)).collect())
 }
 
-fn sample(trip: &RoundTrip, zero_ns: i64) -> Sample {
+fn read(trip: &RoundTrip, zero_ns: i64) -> Trip {
     let arrived = trip.lost == "false";
     let milliseconds = |ns: Option<i64>| ns.filter(|_| arrived).map(|ns| ns as f64 / 1e6);
-    Sample {
+    Trip {
         sent_ms: (trip.timestamps.client.send.wall - zero_ns) as f64 / 1e6,
-        rtt_ms: milliseconds(trip.delay.rtt),
-        down_ms: milliseconds(trip.delay.receive),
+        whole_ms: milliseconds(trip.delay.rtt),
+        there_ms: milliseconds(trip.delay.send),
+        back_ms: milliseconds(trip.delay.receive),
     }
 }
 
@@ -113,13 +129,13 @@ mod tests {
 
     #[test]
     fn a_real_answer_is_read() {
-        let samples = parse(include_str!("../tests/fixtures/irtt.json"), 1_795_222_919_660_000_000).unwrap();
-        assert_eq!(samples.len(), 3);
-        assert_eq!((samples[0].rtt_ms, samples[0].down_ms), (Some(101.387_299), Some(101.300_055)));
-        assert!((samples[0].sent_ms - 10.705).abs() < 0.001, "{}", samples[0].sent_ms);
-        assert_eq!((samples[1].rtt_ms, samples[1].down_ms), (None, None));
-        assert!((samples[1].sent_ms - 26.993).abs() < 0.001, "{}", samples[1].sent_ms);
-        assert_eq!(samples[2].rtt_ms, Some(111.485_822));
+        let trips = parse(include_str!("../tests/fixtures/irtt.json"), 1_795_222_919_660_000_000).unwrap();
+        assert_eq!(trips.len(), 3);
+        assert_eq!((trips[0].whole_ms, trips[0].back_ms), (Some(101.387_299), Some(101.300_055)));
+        assert!((trips[0].sent_ms - 10.705).abs() < 0.001, "{}", trips[0].sent_ms);
+        assert_eq!((trips[1].whole_ms, trips[1].back_ms), (None, None));
+        assert!((trips[1].sent_ms - 26.993).abs() < 0.001, "{}", trips[1].sent_ms);
+        assert_eq!(trips[2].whole_ms, Some(111.485_822));
     }
 
     #[test]

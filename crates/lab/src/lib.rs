@@ -1,29 +1,39 @@
-//! The lab behind `sluice demo`: a small network in namespaces of its own, real traffic through it, what that traffic
-//! felt, and the report.
+//! The lab: networks in namespaces of their own, real traffic through them, what that traffic felt, and reports.
 //!
-//! A scenario (`demo`) builds a topology (`line`), lets each contender (`contender`) own a link of it in turn, runs the
-//! traffic (`trial`, by `irtt` and `iperf3`) and hands what was measured (`measurement`) to the report (`report`).
+//! Files (`format`) say which traffic (scenario) runs over which network (topology), and who owns its bottleneck (contender).
+//! A trial (`experiment`) builds the network (`network`), puts the contender to work (`contender`), runs the traffic (`traffic`, by
+//! `irtt`, `iperf3`, `ping` and `web`) and looks at queues and processors meanwhile (`looks`). `sluice demo` is two trials with a
+//! report of its own (`demo`, `report`).
 
+pub mod campaign;
 mod contender;
 mod demo;
 mod environment;
 mod error;
+mod experiment;
+pub mod format;
 mod interrupt;
 mod iperf3;
 mod irtt;
-mod line;
+mod looks;
 mod measurement;
 mod netns;
+mod network;
 mod offload;
 mod options;
+mod ping;
 mod process;
 mod progress;
 mod qdisc;
 mod report;
 pub mod results;
+mod sluice;
 mod statistics;
+pub mod store;
 mod tool;
-mod trial;
+mod traffic;
+mod virtual_machine;
+mod web;
 
 pub use demo::run;
 pub use environment::Environment;

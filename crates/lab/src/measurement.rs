@@ -2,9 +2,8 @@
 
 use serde::Serialize;
 
-use crate::iperf3::Interval;
-use crate::line;
 use crate::statistics::{Distribution, mean_jitter_ms};
+use crate::traffic::Window;
 
 /// One packet of a game or a call.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -13,23 +12,6 @@ pub struct Sample {
     pub sent_ms: f64,
     /// From home to the server and back, ms; nothing if it was lost.
     pub rtt_ms: Option<f64>,
-    /// From the server to the home alone, ms (all share one clock); nothing if it was lost.
-    pub down_ms: Option<f64>,
-}
-
-/// The stretch of a run that counts, ms since the downloads began.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Window {
-    /// Where it begins: warm-up is over.
-    pub from_ms: f64,
-    /// Where it ends.
-    pub to_ms: f64,
-}
-
-impl Window {
-    fn holds(&self, ms: f64) -> bool {
-        (self.from_ms..self.to_ms).contains(&ms)
-    }
 }
 
 /// What a stream of small packets felt.
@@ -39,8 +21,6 @@ pub struct Probe {
     pub idle_rtt: Option<Distribution>,
     /// Round trips within the window: what players call ping.
     pub rtt: Option<Distribution>,
-    /// Delays from the server to the home within the window.
-    pub down: Option<Distribution>,
     /// Mean change of the round trip from packet to packet, ms.
     pub jitter_ms: Option<f64>,
     /// Packets sent within the window.
@@ -62,7 +42,6 @@ impl Probe {
         Probe {
             idle_rtt: Distribution::of(series.iter().filter(|s| s.sent_ms < 0.0).filter_map(|s| s.rtt_ms)),
             rtt: Distribution::of(round_trips.iter().flatten().copied()),
-            down: Distribution::of(counted.iter().filter_map(|s| s.down_ms)),
             jitter_ms: mean_jitter_ms(&round_trips),
             sent: counted.len(),
             lost,
@@ -79,18 +58,6 @@ pub struct Bulk {
     pub mbit: f64,
     /// Mbit/s over time: pairs of ms since the downloads began (end of a stretch) and the rate in that stretch.
     pub series: Vec<(f64, f64)>,
-}
-
-impl Bulk {
-    /// What these stretches say in this window.
-    pub fn of(intervals: &[Interval], window: Window) -> Bulk {
-        let counted = intervals.iter().filter(|i| window.holds((i.start_s + i.end_s) * 500.0));
-        let (bytes, seconds) =
-            counted.fold((0, 0.0), |(bytes, seconds), i| (bytes + i.received_bytes, seconds + i.end_s - i.start_s));
-        let mbit = |bytes: u64, seconds: f64| if seconds > 0.0 { bytes as f64 * 8.0 / 1e6 / seconds } else { 0.0 };
-        let series = intervals.iter().map(|i| (i.end_s * 1e3, mbit(i.received_bytes, i.end_s - i.start_s))).collect();
-        Bulk { mbit: mbit(bytes, seconds), series }
-    }
 }
 
 /// What waited in the modem: the proof of where the queue formed.
@@ -112,7 +79,7 @@ impl ModemQueue {
         let waits: Vec<f64> = series
             .iter()
             .filter(|(ms, _)| window.holds(*ms))
-            .map(|(_, bytes)| line::drain_ms(*bytes as f64, rate_mbit))
+            .map(|(_, bytes)| *bytes as f64 * 8.0 / (f64::from(rate_mbit) * 1e3))
             .collect();
         let waits = Distribution::of(waits);
         ModemQueue {
@@ -150,7 +117,7 @@ mod tests {
     const WINDOW: Window = Window { from_ms: 1_000.0, to_ms: 2_000.0 };
 
     fn sample(sent_ms: f64, rtt_ms: Option<f64>) -> Sample {
-        Sample { sent_ms, rtt_ms, down_ms: rtt_ms.map(|ms| ms / 2.0) }
+        Sample { sent_ms, rtt_ms }
     }
 
     #[test]
@@ -171,15 +138,6 @@ mod tests {
         assert_eq!((rtt.count, rtt.p50_ms, rtt.max_ms), (3, 6.0, 7.0));
         assert_eq!(probe.jitter_ms, Some(1.0));
         assert_eq!(probe.series.len(), 7);
-    }
-
-    #[test]
-    fn bulk_is_bytes_over_time_in_the_window() {
-        let stretch = |start_s, received_bytes| Interval { start_s, end_s: start_s + 0.5, received_bytes };
-        let bulk =
-            Bulk::of(&[stretch(0.5, 9), stretch(1.0, 1_000_000), stretch(1.5, 1_500_000), stretch(2.0, 9)], WINDOW);
-        assert_eq!(bulk.mbit, 20.0);
-        assert_eq!(bulk.series[1], (1_500.0, 16.0));
     }
 
     #[test]

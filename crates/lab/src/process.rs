@@ -3,14 +3,16 @@
 
 use std::env;
 use std::ffi::OsStr;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::error::{Error, Result};
 use crate::tool;
@@ -24,7 +26,16 @@ pub struct Process {
     child: Child,
     stdout: Option<JoinHandle<Vec<u8>>>,
     stderr: Option<JoinHandle<Vec<u8>>>,
+    lines: Lines,
+    /// Whether it cleans up by itself when asked to end.
+    polite: bool,
 }
+
+/// Lines with the time when they came.
+type Lines = Arc<Mutex<Vec<(SystemTime, String)>>>;
+
+/// How long a program that cleans up may take to end.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a program that ended left.
 pub struct Output {
@@ -35,6 +46,8 @@ pub struct Output {
     pub stdout: String,
     /// Its standard error.
     pub stderr: String,
+    /// The lines of both, in the order and at the time in which they came.
+    pub lines: Vec<(SystemTime, String)>,
 }
 
 impl Process {
@@ -50,9 +63,21 @@ impl Process {
         // SAFETY: between fork and exec only prctl(2) is called, which is async-signal-safe and allocates nothing.
         unsafe { command.pre_exec(|| set_pdeathsig(Signal::SIGKILL).map_err(Into::into)) };
         let mut child = command.spawn().map_err(|e| Error::system(format!("cannot start {name}: {e}")))?;
-        let stdout = child.stdout.take().map(collect);
-        let stderr = child.stderr.take().map(collect);
-        Ok(Process { name: name.to_owned(), child, stdout, stderr })
+        let lines = Lines::default();
+        let stdout = child.stdout.take().map(|from| collect(from, &lines));
+        let stderr = child.stderr.take().map(|from| collect(from, &lines));
+        Ok(Process { name: name.to_owned(), child, stdout, stderr, lines, polite: false })
+    }
+
+    /// It cleans up when it is asked to end, so it is asked before it is killed.
+    pub fn polite(mut self) -> Process {
+        self.polite = true;
+        self
+    }
+
+    /// What it wrote so far.
+    pub fn lines(&self) -> Vec<(SystemTime, String)> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether it still runs.
@@ -75,23 +100,40 @@ impl Process {
             }
             thread::sleep(POLL);
         }
+        self.output()
+    }
+
+    /// End it now, and take what it left.
+    pub fn stop(mut self) -> Result<Output> {
+        self.end();
+        self.output()
+    }
+
+    fn output(mut self) -> Result<Output> {
         let status = self.child.wait().map_err(|e| Error::system(format!("cannot wait for {}: {e}", self.name)))?;
-        Ok(Output {
-            name: self.name.clone(),
-            status,
-            stdout: text(self.stdout.take()),
-            stderr: text(self.stderr.take()),
-        })
+        let (stdout, stderr) = (text(self.stdout.take()), text(self.stderr.take()));
+        Ok(Output { name: self.name.clone(), status, stdout, stderr, lines: self.lines() })
+    }
+
+    fn end(&mut self) {
+        // Failing means that it ended in between, which is what is wanted.
+        if self.polite {
+            let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM);
+            let deadline = Instant::now() + PATIENCE;
+            while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+                thread::sleep(POLL);
+            }
+        }
+        if let Ok(None) = self.child.try_wait() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if let Ok(None) = self.child.try_wait() {
-            // Failing means that it ended in between, which is what is wanted.
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
+        self.end();
     }
 }
 
@@ -122,11 +164,17 @@ pub fn run(name: &str, program: impl AsRef<OsStr>, arguments: &[&str], limit: Du
     Ok(output.expect_success()?.stdout)
 }
 
-fn collect(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+fn collect(from: impl Read + Send + 'static, lines: &Lines) -> JoinHandle<Vec<u8>> {
+    let lines = Arc::clone(lines);
     thread::spawn(move || {
-        let mut bytes = Vec::new();
+        let (mut bytes, mut from) = (Vec::new(), BufReader::new(from));
+        let mut end = 0;
         // What was read before an error is still worth having.
-        let _ = from.read_to_end(&mut bytes);
+        while from.read_until(b'\n', &mut bytes).is_ok_and(|read| read > 0) {
+            let line = String::from_utf8_lossy(&bytes[end..]).trim_end().to_owned();
+            lines.lock().unwrap_or_else(PoisonError::into_inner).push((SystemTime::now(), line));
+            end = bytes.len();
+        }
         bytes
     })
 }
@@ -153,5 +201,18 @@ mod tests {
         let error = process.finish(Duration::from_millis(100), || Ok(())).err().unwrap();
         assert!(error.what.contains("did not end"));
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+    }
+
+    #[test]
+    fn lines_know_when_they_came_and_who_is_asked_may_clean_up() {
+        let script = "trap 'echo cleaned; exit 0' TERM; echo begun; while :; do sleep 0.05; done";
+        let process = Process::start("the shell", "sh", &["-c", script]).unwrap().polite();
+        while process.lines().is_empty() {
+            thread::sleep(POLL);
+        }
+        let output = process.stop().unwrap();
+        let texts: Vec<&str> = output.lines.iter().map(|(_, text)| text.as_str()).collect();
+        assert_eq!((texts, output.status.success()), (vec!["begun", "cleaned"], true));
+        assert!(output.lines[0].0 <= output.lines[1].0);
     }
 }

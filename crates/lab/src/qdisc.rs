@@ -10,6 +10,9 @@ use crate::netns::Namespace;
 pub struct Queue {
     /// The discipline's name.
     pub kind: String,
+    /// The device.
+    #[serde(rename = "dev", default)]
+    pub device: String,
     /// Whether it is the device's root.
     #[serde(default)]
     pub root: bool,
@@ -29,6 +32,13 @@ pub fn root(host: &Namespace, device: &str) -> Result<Queue> {
         .ok_or_else(|| Error::system(format!("device {device} in namespace {} has no root qdisc", host.name())))
 }
 
+/// The root queues of all devices.
+pub fn roots(host: &Namespace) -> Result<Vec<Queue>> {
+    let mut all = parse(&host.tc(&["-s", "-j", "qdisc", "show"])?)?;
+    all.retain(|queue| queue.root);
+    Ok(all)
+}
+
 fn parse(json: &str) -> Result<Vec<Queue>> {
     serde_json::from_str(json).map_err(|e| Error::system(format!("cannot read what tc wrote: {e}")))
 }
@@ -41,6 +51,9 @@ mod tests {
     fn a_real_answer_is_read() {
         let json = r#"[{"kind":"tbf","handle":"8001:","root":true,"refcnt":5,"options":{"rate":2500000,"burst":2000,"lat":248000},"bytes":24567,"packets":42,"drops":3,"overlimits":11,"requeues":0,"backlog":15140,"qlen":10}]"#;
         let queues = parse(json).unwrap();
-        assert_eq!(queues, [Queue { kind: "tbf".into(), root: true, backlog_bytes: 15140, dropped_packets: 3 }]);
+        assert_eq!(
+            queues,
+            [Queue { kind: "tbf".into(), device: String::new(), root: true, backlog_bytes: 15140, dropped_packets: 3 }]
+        );
     }
 }

@@ -12,11 +12,10 @@ use serde::Serialize;
 
 use crate::environment::Environment;
 use crate::error::{Error, Result};
-use crate::irtt::Stream;
-use crate::line;
-use crate::measurement::{Run, Window};
+use crate::format::{Load, Milliseconds, Scenario};
+use crate::measurement::Run;
 use crate::options::Options;
-use crate::trial;
+use crate::traffic::Window;
 
 /// With what the demo was run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -25,18 +24,22 @@ pub struct Parameters {
     pub line_rate_mbit: u32,
     /// Room in the modem's queue, bytes.
     pub modem_queue_bytes: u64,
+    /// How long it takes to empty when it is full, ms.
+    pub modem_queue_ms: f64,
     /// What Sluice shaped to at the router, kbit/s.
     pub sluice_rate_kbit: u32,
     /// The policy that Sluice ran: a profile, or a file without its directories.
     pub policy: String,
     /// Measured time of each run, seconds.
     pub measured_s: u32,
+    /// How long game and call were alone before the downloads began, seconds.
+    pub idle_s: f64,
     /// The stretch that counts, ms since the downloads began.
     pub window: Window,
     /// Downloads at a time.
     pub downloads: u32,
     /// Their congestion control.
-    pub congestion_control: &'static str,
+    pub congestion_control: String,
     /// The game's packets.
     pub game: Traffic,
     /// The call's packets.
@@ -56,32 +59,41 @@ pub struct Traffic {
     pub tos: u8,
 }
 
-impl From<Stream> for Traffic {
-    fn from(stream: Stream) -> Traffic {
+impl Traffic {
+    fn of(load: &Load) -> Traffic {
         Traffic {
-            port: stream.port,
-            packets_per_second: 1e6 / f64::from(stream.interval_us),
-            payload_bytes: stream.payload_bytes,
-            tos: stream.tos,
+            port: load.port.unwrap_or_default(),
+            packets_per_second: load.interval.map_or(0.0, |interval| 1.0 / interval.seconds()),
+            payload_bytes: load.bytes.unwrap_or_default(),
+            tos: load.dscp.unwrap_or_default().0,
         }
     }
 }
 
 impl Parameters {
-    /// What these options mean, Sluice shaping to this share of the line.
-    pub(crate) fn of(options: &Options, share_percent: u32) -> Parameters {
-        Parameters {
+    /// What these options mean for the demo's scenario, Sluice shaping to this rate.
+    pub(crate) fn of(options: &Options, scenario: &Scenario, sluice_bps: u64) -> Result<Parameters> {
+        let load = |name: &str| {
+            let found = scenario.loads.iter().find(|load| load.name() == name);
+            found.ok_or_else(|| Error::system(format!("the demo's scenario has no {name}")))
+        };
+        let downloads = load("downloads")?;
+        let queue = scenario.topology.link.iter().find_map(|link| link.queue).unwrap_or(Milliseconds(0.0));
+        let from_ms = scenario.warm_up.0;
+        Ok(Parameters {
             line_rate_mbit: options.rate_mbit,
-            modem_queue_bytes: line::queue_bytes(options.rate_mbit),
-            sluice_rate_kbit: options.rate_mbit * share_percent * 10,
+            modem_queue_bytes: (f64::from(options.rate_mbit) * 1e6 / 8.0 * queue.seconds()) as u64,
+            modem_queue_ms: queue.0,
+            sluice_rate_kbit: (sluice_bps / 1_000) as u32,
             policy: policy_name(&options.policy),
             measured_s: options.seconds,
-            window: trial::window(options.seconds),
-            downloads: trial::DOWNLOADS,
-            congestion_control: trial::CONGESTION_CONTROL,
-            game: trial::GAME.into(),
-            call: trial::CALL.into(),
-        }
+            idle_s: scenario.idle.seconds(),
+            window: Window { from_ms, to_ms: from_ms + f64::from(options.seconds) * 1e3 },
+            downloads: downloads.flows.unwrap_or(1),
+            congestion_control: downloads.congestion.clone().unwrap_or_default(),
+            game: Traffic::of(load("game")?),
+            call: Traffic::of(load("call")?),
+        })
     }
 }
 

@@ -175,6 +175,9 @@ pub struct Delays {
     pub series: Vec<(f64, Option<f64>)>,
     /// Web alone: time to connect in the window, ms.
     pub connect: Option<Distribution>,
+    /// Web alone: round trips a minute under load, after draft-ietf-ippm-responsiveness, without TLS and without exchanges on the
+    /// loaded connections.
+    pub per_minute: Option<f64>,
 }
 
 /// What a delay is of.

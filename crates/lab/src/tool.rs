@@ -1,7 +1,9 @@
 //! The programs that the lab calls: where they are, and which package brings them.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::error::{Error, Kind, Result};
 
@@ -22,8 +24,37 @@ pub const TC: Tool = Tool { program: "tc", package: "iproute2" };
 pub const IRTT: Tool = Tool { program: "irtt", package: "irtt" };
 /// The downloads.
 pub const IPERF3: Tool = Tool { program: "iperf3", package: "iperf3" };
+/// Pings.
+pub const PING: Tool = Tool { program: "ping", package: "iputils-ping" };
+/// Serves pages.
+pub const BUSYBOX: Tool = Tool { program: "busybox", package: "busybox" };
+/// Fetches pages.
+pub const CURL: Tool = Tool { program: "curl", package: "curl" };
 /// Reads offloads; the lab works without it.
 pub const ETHTOOL: Tool = Tool { program: "ethtool", package: "ethtool" };
+
+/// What `sluice lab run` calls.
+pub const LAB: [Tool; 7] = [IP, TC, IRTT, IPERF3, PING, BUSYBOX, CURL];
+
+/// The versions of those that tell one, by name.
+pub fn versions(tools: &[Tool]) -> BTreeMap<String, String> {
+    let of = |tool: &Tool| {
+        let option = match tool.program {
+            "irtt" => "version",
+            "ip" | "tc" | "ping" => "-V",
+            "busybox" => "--help",
+            _ => "--version",
+        };
+        let output = Command::new(tool.find()?).arg(option).output().ok()?;
+        let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
+        let line = String::from_utf8_lossy(&text).lines().next()?.to_owned();
+        let version = line
+            .split([' ', '-', '(', ','])
+            .find(|word| word.trim_start_matches('v').starts_with(|c: char| c.is_ascii_digit()))?;
+        Some((tool.program.to_owned(), version.trim_start_matches('v').to_owned()))
+    };
+    tools.iter().filter_map(of).collect()
+}
 
 impl Tool {
     /// Where the program is. The administrator's directories count even when PATH lacks them.
@@ -54,7 +85,7 @@ pub fn require(tools: &[Tool]) -> Result<()> {
     let mut packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
     packages.sort_unstable();
     packages.dedup();
-    let what = format!("the demo calls programs that are not installed: {}", programs.join(", "));
+    let what = format!("programs that this calls are not installed: {}", programs.join(", "));
     Err(Error::new(Kind::Unsupported, what).help(format!("apt-get install {}", packages.join(" "))))
 }
 

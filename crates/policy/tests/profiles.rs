@@ -2,7 +2,7 @@
 
 use sluice_policy::*;
 
-const PUBLISHED: &str = include_str!("published/gaming.json");
+const PUBLISHED: &str = include_str!("../../../lab/contenders/published.json");
 
 fn resolved(text: &str, rate: Option<&str>) -> Resolved {
     let policy = parse(&Source::new("test.json", text)).unwrap_or_else(|errors| panic!("{errors}"));

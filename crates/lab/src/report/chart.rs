@@ -10,7 +10,6 @@ use ratatui::widgets::{Axis, Chart, Dataset, GraphType, Widget};
 use super::Report;
 use super::scale::{decade_label, decades, pings, seconds_between_labels};
 use super::sentences::with_title;
-use crate::trial::IDLE_S;
 
 /// Height of the plot with the axis and its labels, lines.
 const LINES: u16 = 19;
@@ -22,7 +21,7 @@ const SECONDS: &str = "seconds since the downloads began";
 /// The plot as lines without an end.
 pub fn render(report: &Report, color: bool, columns: u16) -> String {
     let (low, high) = decades(report);
-    let bounds_s = [-f64::from(IDLE_S), report.parameters.window.to_ms / 1e3];
+    let bounds_s = [-report.parameters.idle_s, report.parameters.window.to_ms / 1e3];
     let points = [&report.without, &report.with]
         .map(|run| pings(run).map(|(s, ms)| (s, ms.log10().max(f64::from(low)))).collect::<Vec<(f64, f64)>>());
     let datasets = points.iter().zip([WITHOUT, WITH]).map(|(points, tint)| {

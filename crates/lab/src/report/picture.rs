@@ -9,7 +9,6 @@ use super::scale::{decades, seconds_between_labels};
 use super::sentences::{milliseconds, with_title};
 use crate::error::{Error, Result};
 use crate::measurement::Run;
-use crate::trial::IDLE_S;
 
 /// Width and height, pixels.
 const SIZE: (u32, u32) = (960, 540);
@@ -47,11 +46,11 @@ fn draw(report: &Report, svg: &mut String) -> std::result::Result<(), Box<dyn st
         .margin_top(86)
         .x_label_area_size(44)
         .y_label_area_size(64)
-        .build_cartesian_2d(-f64::from(IDLE_S)..end_s, (low_ms * 0.999..high_ms).log_scale())?;
+        .build_cartesian_2d(-p.idle_s..end_s, (low_ms * 0.999..high_ms).log_scale())?;
     configure(&mut chart, &font(15), labels)?;
 
     let warm_s = p.window.from_ms / 1e3;
-    chart.draw_series([Rectangle::new([(-f64::from(IDLE_S), low_ms), (warm_s, high_ms)], INK.mix(0.05).filled())])?;
+    chart.draw_series([Rectangle::new([(-p.idle_s, low_ms), (warm_s, high_ms)], INK.mix(0.05).filled())])?;
     for (run, tint) in [(&report.without, WITHOUT), (&report.with, WITH)] {
         chart
             .draw_series(pieces(run, low_ms).into_iter().map(|piece| PathElement::new(piece, tint.stroke_width(1))))?;
@@ -60,7 +59,7 @@ fn draw(report: &Report, svg: &mut String) -> std::result::Result<(), Box<dyn st
     }
     let faint = INK.mix(0.7);
     let small = font(13).color(&faint);
-    let note = chart.backend_coord(&(-f64::from(IDLE_S), high_ms));
+    let note = chart.backend_coord(&(-p.idle_s, high_ms));
     root.draw_text("not measured: idle, then warm-up", &small, (note.0 + 6, note.1 + 24))?;
 
     let titles = [

@@ -2,7 +2,6 @@
 
 use super::Report;
 use crate::environment::UNKNOWN;
-use crate::line::MODEM_QUEUE_MS;
 use crate::measurement::Run;
 
 /// A share of the downloads' rate that is lost is worth a remark from here on.
@@ -35,7 +34,7 @@ pub fn scene(report: &Report) -> String {
          then with Sluice at the router (policy \"{}\", {} Mbit/s).",
         p.downloads,
         p.line_rate_mbit,
-        MODEM_QUEUE_MS,
+        p.modem_queue_ms,
         p.policy,
         f64::from(p.sluice_rate_kbit) / 1e3
     )

@@ -1,31 +1,25 @@
 //! Tests of the report, on figures that were made up.
 
 use super::*;
-use crate::iperf3::Interval;
 use crate::measurement::{Bulk, ModemQueue, Probe, Sample};
 
 /// A run of 4 s in which each ping is `rtt_ms` or a little more, every `lose_nth` packet is lost, and downloads get `mbit`.
 fn made_up(contender: &str, engine: Option<&str>, rtt_ms: f64, lose_nth: Option<u32>, mbit: u64) -> Run {
-    let window = trial::window(4);
+    let window = Window { from_ms: 2e3, to_ms: 6e3 };
     let sample = |n: u32| {
         let sent_ms = f64::from(n) * 15.625 - 1e3;
         let rtt_ms = if sent_ms < 0.0 { 0.2 } else { rtt_ms * (1.0 + f64::from(n % 10) / 100.0) };
         let arrived = lose_nth.is_none_or(|nth| n % nth != 0);
-        Sample { sent_ms, rtt_ms: arrived.then_some(rtt_ms), down_ms: arrived.then_some(rtt_ms / 2.0) }
+        Sample { sent_ms, rtt_ms: arrived.then_some(rtt_ms) }
     };
     let probe = Probe::of((0..448).map(sample).collect(), window);
-    let interval = |n: u32| Interval {
-        start_s: f64::from(n) / 2.0,
-        end_s: f64::from(n + 1) / 2.0,
-        received_bytes: mbit * 1_000_000 / 16,
-    };
     Run {
         contender: contender.to_owned(),
         engine: engine.map(str::to_owned),
         offloads: "tcp-segmentation-offload on".to_owned(),
         call: probe.clone(),
         game: probe,
-        bulk: Bulk::of(&(0..14).map(interval).collect::<Vec<Interval>>(), window),
+        bulk: Bulk { mbit: mbit as f64, series: Vec::new() },
         modem_queue: ModemQueue::of(vec![(3e3, (rtt_ms * 2_500.0) as u64)], 7, window, 20),
     }
 }
@@ -40,7 +34,7 @@ fn report() -> Report {
     let options = Options { seconds: 4, ..Options::new("sluice") };
     Report {
         environment,
-        parameters: Parameters::of(&options, 95),
+        parameters: Parameters::of(&options, &crate::demo::scenario().unwrap(), 19_000_000).unwrap(),
         without: made_up("without Sluice", None, 200.0, Some(40), 19),
         with: made_up("with Sluice", Some("qdisc"), 0.8, None, 18),
     }

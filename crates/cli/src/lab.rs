@@ -1,0 +1,94 @@
+//! `sluice lab`: measure anything against anything.
+
+use crate::args::lab::{Lab, LabCommand, Run};
+use crate::failure::Failure;
+use comfy_table::{ContentArrangement, Table, presets};
+use sluice_lab::campaign::{self, Request};
+use sluice_lab::format::{self, Folder};
+
+const FOLDERS: [Folder; 4] = [Folder::Plans, Folder::Scenarios, Folder::Contenders, Folder::Topologies];
+
+pub fn run(args: &Lab, color: bool) -> Result<(), Failure> {
+    match &args.command {
+        LabCommand::Run(args) => measure(args, color),
+        LabCommand::List => list(),
+        LabCommand::Show { name } => show(name),
+        LabCommand::Check { files } => check(files),
+        LabCommand::Guest { job, directory } => Ok(campaign::guest(&program()?, job, directory)?),
+    }
+}
+
+fn program() -> Result<std::path::PathBuf, Failure> {
+    std::env::current_exe().map_err(|error| Failure::system(format!("finding this program: {error}")))
+}
+
+fn measure(args: &Run, color: bool) -> Result<(), Failure> {
+    let request = Request {
+        sluice: program()?,
+        what: args.what.clone(),
+        contenders: args.contenders.clone(),
+        rates: args.rates.clone(),
+        repeats: args.repeats,
+        measured: args.measured.clone(),
+        kernel: args.vm.then(|| args.kernel.clone()),
+        out: args.out.clone(),
+        command: typed(args),
+        color,
+    };
+    let done = campaign::run(&request)?;
+    println!("The results are in {}.", done.directory.display());
+    if done.interrupted {
+        Err(sluice_lab::Error::new(sluice_lab::Kind::Interrupted, "interrupted; what was measured is kept").into())
+    } else {
+        Ok(())
+    }
+}
+
+/// What one types to do it again; files without their directories.
+fn typed(args: &Run) -> String {
+    let name = |text: &String| match text.rsplit_once('/') {
+        Some((_, file)) => format!("./{file}"),
+        None => text.clone(),
+    };
+    let mut words = vec!["sluice lab run".to_owned()];
+    words.extend(args.what.iter().map(name));
+    words.extend(args.contenders.iter().map(|contender| format!("--contender {}", name(contender))));
+    words.extend(args.rates.iter().map(|rate| format!("--rate {rate}")));
+    words.extend(args.repeats.map(|repeats| format!("--repeats {repeats}")));
+    words.extend(args.measured.iter().map(|measured| format!("--measured {measured}")));
+    if args.vm {
+        words.push(format!("--vm --kernel {}", args.kernel));
+    }
+    words.join(" ")
+}
+
+fn list() -> Result<(), Failure> {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    for folder in [Folder::Plans, Folder::Scenarios, Folder::Contenders] {
+        for (number, name) in format::names(folder).into_iter().enumerate() {
+            let about = format::about(folder, &name)?;
+            table.add_row([if number == 0 { folder.name() } else { "" }, &name, &about]);
+        }
+    }
+    println!("{table}");
+    Ok(())
+}
+
+fn show(name: &str) -> Result<(), Failure> {
+    match FOLDERS.iter().find(|folder| format::names(**folder).iter().any(|own| own == name)) {
+        Some(folder) => {
+            print!("{}", format::read(*folder, name)?.text);
+            Ok(())
+        }
+        None => Err(Failure::input(&format!("no built-in file is called \"{name}\""), "sluice lab list names them")),
+    }
+}
+
+fn check(files: &[std::path::PathBuf]) -> Result<(), Failure> {
+    for file in files {
+        let kind = format::check(file)?;
+        println!("{}: a good {kind}", file.display());
+    }
+    Ok(())
+}

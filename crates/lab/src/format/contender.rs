@@ -1,0 +1,182 @@
+//! A contender: what puts it to work, as commands with blanks to fill in; or how Sluice is called.
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::library::{Folder, Source};
+use crate::error::Result;
+
+/// As in the file, checked.
+#[derive(Debug, Clone)]
+pub struct Contender {
+    /// Where it comes from.
+    pub source: Source,
+    /// For tables and legends.
+    pub title: String,
+    /// What it is.
+    pub about: String,
+    /// How it is put to work.
+    pub start: Start,
+    /// What changes its configuration while it works.
+    pub change: Vec<String>,
+}
+
+/// How a contender is put to work.
+#[derive(Debug, Clone)]
+pub enum Start {
+    /// Commands, run in the owner's network namespace; for what arrives, on an ifb.
+    Commands(Vec<String>),
+    /// `sluice up`.
+    Sluice(SluiceCall),
+}
+
+/// How Sluice is called.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SluiceCall {
+    /// A profile, or a policy file beside the contender's.
+    pub policy: String,
+    /// What `--engine` says.
+    pub engine: Option<String>,
+    /// The policy that a reconfiguration applies, if not the same.
+    pub change: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    title: String,
+    about: String,
+    #[serde(default)]
+    start: Vec<Spanned<String>>,
+    #[serde(default)]
+    change: Vec<Spanned<String>>,
+    sluice: Option<SluiceCall>,
+}
+
+/// What fills the blanks.
+#[derive(Debug, Clone, Copy)]
+pub struct Fill<'a> {
+    /// {dev}
+    pub device: &'a str,
+    /// {rate}, {burst}, {limit:TIME}: bits per second.
+    pub rate_bps: u64,
+}
+
+impl Contender {
+    /// Read and check one. The policies that it names come with it.
+    pub fn of(mut source: Source) -> Result<Contender> {
+        let file: File = source.parse()?;
+        let sample = Fill { device: "dev", rate_bps: 1_000_000 };
+        for command in file.start.iter().chain(&file.change) {
+            sample.command(command.get_ref()).map_err(|blank| {
+                source.bad(
+                    Some(command.span()),
+                    &format!("nothing fills the blank {{{blank}}}"),
+                    "there are {dev}, {rate}, {rate:30%}, {burst} and {limit:250ms}",
+                )
+            })?;
+        }
+        let texts =
+            |commands: Vec<Spanned<String>>| commands.into_iter().map(Spanned::into_inner).collect::<Vec<String>>();
+        let start = match file.sluice {
+            Some(_) if !file.start.is_empty() || !file.change.is_empty() => {
+                return Err(source.bad(None, "both commands and [sluice]", "a contender is one or the other"));
+            }
+            Some(call) => {
+                for policy in [Some(&call.policy), call.change.as_ref()].into_iter().flatten() {
+                    if policy.ends_with(".json") {
+                        let Some(text) = source.neighbour(Folder::Contenders, policy) else {
+                            return Err(source.bad(
+                                None,
+                                &format!("cannot read the policy {policy} beside it"),
+                                "a file in the same directory, or the name of a profile",
+                            ));
+                        };
+                        source.bring(policy, text);
+                    }
+                }
+                Start::Sluice(call)
+            }
+            None => Start::Commands(texts(file.start)),
+        };
+        Ok(Contender { source, title: file.title, about: file.about, start, change: texts(file.change) })
+    }
+
+    /// Whether it is Sluice.
+    pub fn is_ours(&self) -> bool {
+        matches!(self.start, Start::Sluice(_))
+    }
+}
+
+impl Fill<'_> {
+    /// A command with its blanks filled in; the error is a blank that nothing fills.
+    pub fn command(&self, text: &str) -> std::result::Result<String, String> {
+        let mut filled = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('{') {
+            let (blank, behind) = after.split_once('}').ok_or_else(|| after.to_owned())?;
+            filled += before;
+            filled += &self.blank(blank).ok_or_else(|| blank.to_owned())?;
+            rest = behind;
+        }
+        Ok(filled + rest)
+    }
+
+    fn blank(&self, blank: &str) -> Option<String> {
+        let kbit = |bps: f64| format!("{:.0}kbit", (bps / 1e3).max(1.0));
+        let rate = self.rate_bps as f64;
+        match blank.split_once(':') {
+            None if blank == "dev" => Some(self.device.to_owned()),
+            None if blank == "rate" => Some(kbit(rate)),
+            // A frame and a little; at high rates a quarter of a millisecond, since timers are no finer.
+            None if blank == "burst" => Some((self.rate_bps / 8 / 4_000).max(2_000).to_string()),
+            Some(("rate", share)) => {
+                let percent: f64 = share.strip_suffix('%')?.parse().ok()?;
+                Some(kbit(rate * percent / 100.0))
+            }
+            Some(("limit", time)) => {
+                let ms = super::Milliseconds::try_from(time.to_owned()).ok()?;
+                Some(format!("{:.0}", (rate / 8.0 * ms.seconds()).max(3_028.0)))
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Result<Contender> {
+        Contender::of(Source { name: "mine".into(), text: text.into(), path: None, beside: Vec::new() })
+    }
+
+    #[test]
+    fn blanks_are_filled() {
+        let fill = Fill { device: "to-modem", rate_bps: 20_000_000 };
+        let command =
+            fill.command("tc qdisc add dev {dev} root tbf rate {rate} burst {burst} limit {limit:250ms} # {rate:5%}");
+        assert_eq!(
+            command.unwrap(),
+            "tc qdisc add dev to-modem root tbf rate 20000kbit burst 2000 limit 625000 # 1000kbit"
+        );
+        assert_eq!(Fill { device: "x", rate_bps: 1_000_000_000 }.command("{burst}").unwrap(), "31250");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        let head = "title = \"t\"\nabout = \"a\"\n";
+        for (text, says) in [
+            ("start = [\n  \"tc qdisc add dev {devv}\",\n]\n", ":4: nothing fills the blank {devv}"),
+            ("start = [\"tc {rate:5}\"]\n", "nothing fills the blank {rate:5}"),
+            ("start = [\"x\"]\n[sluice]\npolicy = \"gaming\"\n", "both commands and [sluice]"),
+            ("[sluice]\npolicy = \"none.json\"\n", "cannot read the policy none.json"),
+            ("[sluice]\npolice = \"gaming\"\n", "unknown field `police`"),
+        ] {
+            let error = of(&format!("{head}{text}")).expect_err(text);
+            assert!(error.what.contains(says), "{}", error.what);
+        }
+        assert!(of(&format!("{head}[sluice]\npolicy = \"gaming\"\n")).unwrap().is_ours());
+    }
+}

@@ -1,0 +1,123 @@
+//! Where the lab's files come from, and what is said when one is wrong.
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use include_dir::{Dir, include_dir};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::{Error, Kind, Result};
+
+static BUILT_IN: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../lab");
+
+/// The kinds of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Folder {
+    /// Who owns the bottleneck.
+    Contenders,
+    /// Which scenarios meet which contenders.
+    Plans,
+    /// Which traffic.
+    Scenarios,
+    /// Which hosts and links.
+    Topologies,
+}
+
+/// A file's text, and what messages call it.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, Deserialize)]
+pub struct Source {
+    /// The name by which results know it.
+    pub name: String,
+    /// The text.
+    pub text: String,
+    /// The file, unless it is built in.
+    pub path: Option<PathBuf>,
+    /// Texts of files that it names, such as policies, by name.
+    #[serde(default)]
+    pub beside: Vec<(String, String)>,
+}
+
+impl Folder {
+    /// Its name in `lab/`, and in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Folder::Contenders => "contenders",
+            Folder::Plans => "plans",
+            Folder::Scenarios => "scenarios",
+            Folder::Topologies => "topologies",
+        }
+    }
+
+    fn one(self) -> &'static str {
+        match self {
+            Folder::Contenders => "contender",
+            Folder::Plans => "plan",
+            Folder::Scenarios => "scenario",
+            Folder::Topologies => "topology",
+        }
+    }
+}
+
+/// The names of the built-in files of a folder, in order.
+pub fn names(folder: Folder) -> Vec<String> {
+    let files = BUILT_IN.get_dir(folder.name()).into_iter().flat_map(Dir::files);
+    let mut names: Vec<String> =
+        files.filter_map(|file| Some(file.path().file_name()?.to_str()?.strip_suffix(".toml")?.to_owned())).collect();
+    names.sort();
+    names
+}
+
+/// A file by its path, which ends in ".toml", or a built-in one by its name.
+pub fn read(folder: Folder, name: &str) -> Result<Source> {
+    if name.ends_with(".toml") || name.contains('/') {
+        let text = fs::read_to_string(name)
+            .map_err(|e| Error::new(Kind::Input, format!("cannot read the {} {name}: {e}", folder.one())))?;
+        let stem = Path::new(name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        return Ok(Source { name: stem, text, path: Some(PathBuf::from(name)), beside: Vec::new() });
+    }
+    match built_in(folder, &format!("{name}.toml")) {
+        Some(text) => Ok(Source { name: name.to_owned(), text, path: None, beside: Vec::new() }),
+        None => Err(Error::new(Kind::Input, format!("there is no {} \"{name}\"", folder.one())).help(format!(
+            "{} are built in; a file of your own is named by its path, such as ./{name}.toml",
+            names(folder).join(", ")
+        ))),
+    }
+}
+
+fn built_in(folder: Folder, file: &str) -> Option<String> {
+    BUILT_IN.get_file(format!("{}/{file}", folder.name()))?.contents_utf8().map(str::to_owned)
+}
+
+impl Source {
+    /// Read it as what it is to be.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T> {
+        toml::from_str(&self.text).map_err(|e| self.bad(e.span(), e.message(), ""))
+    }
+
+    /// A file that this one names: beside it, else built in.
+    pub fn neighbour(&self, folder: Folder, file: &str) -> Option<String> {
+        let own = self.beside.iter().find(|(name, _)| name == file).map(|(_, text)| text.clone());
+        let on_disk = || fs::read_to_string(self.path.as_ref()?.parent()?.join(file)).ok();
+        own.or_else(on_disk).or_else(|| built_in(folder, file))
+    }
+
+    /// A file that it names comes with it.
+    pub fn bring(&mut self, file: &str, text: String) {
+        self.beside.retain(|(name, _)| name != file);
+        self.beside.push((file.to_owned(), text));
+    }
+
+    /// Something is wrong in it, here.
+    pub fn bad(&self, at: Option<Range<usize>>, what: &str, cure: &str) -> Error {
+        let file = self
+            .path
+            .as_ref()
+            .map_or_else(|| format!("{}.toml (built in)", self.name), |path| path.display().to_string());
+        let line = at.map(|at| 1 + self.text[..at.start.min(self.text.len())].matches('\n').count());
+        let place = line.map_or(file.clone(), |line| format!("{file}:{line}"));
+        let error = Error::new(Kind::Input, format!("{place}: {}", what.trim_end()));
+        if cure.is_empty() { error } else { error.help(cure) }
+    }
+}

@@ -1,0 +1,80 @@
+//! A plan: which scenarios meet which contenders, at which rates, how often and how long.
+
+use serde::Deserialize;
+
+use super::library::Source;
+use super::units::{Milliseconds, Rate};
+use crate::error::Result;
+
+/// As in the file, checked as far as it alone can be.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// What it is for.
+    pub about: String,
+    /// Rates of the contenders; bits per second, in order.
+    pub rates: Vec<Rate>,
+    /// How often each trial is done.
+    pub repeats: u32,
+    /// The window of each trial.
+    pub measured: Milliseconds,
+    /// Names of contenders; entries may have their own.
+    #[serde(default)]
+    pub contenders: Vec<String>,
+    /// What runs, in order.
+    #[serde(rename = "run")]
+    pub entries: Vec<Entry>,
+}
+
+/// One scenario of a plan.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// Its name.
+    pub scenario: String,
+    /// Instead of the plan's.
+    pub contenders: Option<Vec<String>>,
+    /// Instead of the plan's.
+    pub rates: Option<Vec<Rate>>,
+}
+
+impl Plan {
+    /// Read and check one.
+    pub fn of(source: &Source) -> Result<Plan> {
+        let plan: Plan = source.parse()?;
+        plan.check().map_err(|(what, cure)| source.bad(None, &what, cure))?;
+        Ok(plan)
+    }
+
+    /// What is wrong with it, and the cure.
+    pub fn check(&self) -> std::result::Result<(), (String, &'static str)> {
+        if !(1..=100).contains(&self.repeats) {
+            return Err((format!("{} repeats are not possible", self.repeats), "1 to 100 are"));
+        }
+        if !(1_000.0..=3_600_000.0).contains(&self.measured.0) {
+            return Err((format!("{} s are not possible for a trial", self.measured.seconds()), "1 s to 1 h are"));
+        }
+        for rate in self.rates.iter().chain(self.entries.iter().filter_map(|entry| entry.rates.as_ref()).flatten()) {
+            match rate {
+                Rate::Bps(bps) if (500_000..=10_000_000_000).contains(bps) => {}
+                _ => {
+                    return Err((
+                        "a rate of a plan is not between 500kbit and 10gbit".to_owned(),
+                        "write it as 20mbit",
+                    ));
+                }
+            }
+        }
+        let lacks = self.entries.iter().any(|entry| {
+            entry.contenders.as_ref().unwrap_or(&self.contenders).is_empty()
+                || entry.rates.as_ref().unwrap_or(&self.rates).is_empty()
+        });
+        if self.entries.is_empty() || lacks {
+            return Err((
+                "a scenario without contenders or rates, or no scenario".to_owned(),
+                "name them in the plan or in its [[run]]",
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,324 @@
+//! A scenario: which traffic runs over which network, and what is measured.
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::library::Source;
+use super::topology::{Direction, Topology};
+use super::units::{Milliseconds, Rate, Tos};
+use crate::error::{Error, Result};
+
+/// As in the file, checked.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// Where it comes from.
+    pub source: Source,
+    /// For headings.
+    pub title: String,
+    /// What it asks.
+    pub about: String,
+    /// The network.
+    pub topology: Topology,
+    /// Which of the directions that the topology has are shaped.
+    pub shape: Vec<Direction>,
+    /// From the bulk traffic's begin to the window.
+    pub warm_up: Milliseconds,
+    /// Probes alone, before the bulk traffic.
+    pub idle: Milliseconds,
+    /// The window, if the plan's does not suit.
+    pub measured: Option<Milliseconds>,
+    /// Whether devices keep their segmentation offloads.
+    pub offloads: bool,
+    /// What runs.
+    pub loads: Vec<Load>,
+    /// What happens to the contender meanwhile.
+    pub event: Option<Event>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    title: String,
+    about: String,
+    topology: String,
+    shape: Option<Vec<Direction>>,
+    warm_up: Option<Milliseconds>,
+    idle: Option<Milliseconds>,
+    measured: Option<Milliseconds>,
+    offloads: Option<bool>,
+    load: Vec<Load>,
+    event: Option<Event>,
+}
+
+/// The contender is reconfigured while it works.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Event {
+    /// How often, from the window's begin on.
+    pub reconfigure_every: Milliseconds,
+}
+
+/// Which tool makes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// iperf3: as fast as TCP can, from `from` to `to`.
+    Tcp,
+    /// iperf3: datagrams at a rate, from `from` to `to`.
+    Udp,
+    /// irtt: small packets at a pace, answered; a game or a call. From `from` to `to` and back.
+    Stream,
+    /// ping from `from` to `to`.
+    Ping,
+    /// curl at `to` fetches pages from an HTTP server at `from`.
+    Web,
+}
+
+/// Which way of a stream leads through the bottleneck.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OneWay {
+    /// From `from` to `to`.
+    There,
+    /// The answers.
+    Back,
+}
+
+/// Something that sends. Which keys it may have depends on its kind.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Load {
+    /// For tables and plots.
+    pub name: Spanned<String>,
+    /// Which tool.
+    pub kind: Kind,
+    /// One host.
+    pub from: Spanned<String>,
+    /// The other.
+    pub to: Spanned<String>,
+    /// Whether its delays are what the scenario is about.
+    #[serde(default)]
+    pub probe: bool,
+    /// Port at `to` (web: at `from`).
+    pub port: Option<u16>,
+    /// DSCP of what it sends.
+    pub dscp: Option<Tos>,
+    /// Connections at a time: tcp, udp, web.
+    pub flows: Option<u32>,
+    /// tcp: congestion control.
+    pub congestion: Option<String>,
+    /// udp: of each flow.
+    pub rate: Option<Rate>,
+    /// udp, stream, ping: payload of a packet; web: size of a page; bytes.
+    pub bytes: Option<u32>,
+    /// stream, ping, web: from one to the next. Web without it: one after the other.
+    pub interval: Option<Milliseconds>,
+    /// stream: which way is also timed alone.
+    pub one_way: Option<OneWay>,
+    /// Its weight, where contenders are to share by weights.
+    pub weight: Option<f64>,
+}
+
+impl Scenario {
+    /// Read and check one.
+    pub fn of(mut source: Source) -> Result<Scenario> {
+        let file: File = source.parse()?;
+        let topology = Topology::named(&file.topology, &mut source)?;
+        let had: Vec<Direction> = topology.shaped.iter().map(|shaped| shaped.direction).collect();
+        let shape = file.shape.unwrap_or_else(|| had.clone());
+        if shape.is_empty() || shape.iter().any(|direction| !had.contains(direction)) {
+            let had: Vec<&str> = had.iter().map(|direction| direction.name()).collect();
+            return Err(source.bad(
+                None,
+                "shape names a direction that the topology does not have, or none",
+                &format!("it has {}", had.join(", ")),
+            ));
+        }
+        if file.load.is_empty() {
+            return Err(source.bad(None, "there is no load", "add a [[load]]"));
+        }
+        for (number, load) in file.load.iter().enumerate() {
+            load.check(&source, &topology)?;
+            if let Some(twin) = file.load[..number].iter().find(|other| other.name.get_ref() == load.name.get_ref()) {
+                return Err(source.bad(
+                    Some(load.name.span()),
+                    &format!("two loads are called \"{}\"", twin.name.get_ref()),
+                    "give each a name of its own",
+                ));
+            }
+        }
+        if file.event.is_some_and(|event| event.reconfigure_every.0 < 50.0) {
+            return Err(source.bad(None, "reconfigure_every is below 50ms", "a command takes longer than that"));
+        }
+        Ok(Scenario {
+            title: file.title,
+            about: file.about,
+            topology,
+            shape,
+            warm_up: file.warm_up.unwrap_or(Milliseconds(2_000.0)),
+            idle: file.idle.unwrap_or(Milliseconds(1_000.0)),
+            measured: file.measured,
+            offloads: file.offloads.unwrap_or(true),
+            loads: file.load,
+            event: file.event,
+            source,
+        })
+    }
+
+    /// The window's length where the plan's is this.
+    pub fn measured_ms(&self, plan: Milliseconds) -> f64 {
+        self.measured.unwrap_or(plan).0
+    }
+}
+
+impl Load {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.name.get_ref()
+    }
+
+    /// Whether it runs from the very begin, so that it knows the idle network.
+    pub fn is_probe(&self) -> bool {
+        match self.kind {
+            Kind::Stream | Kind::Ping => true,
+            Kind::Web => self.interval.is_some(),
+            Kind::Tcp | Kind::Udp => false,
+        }
+    }
+
+    /// In words.
+    pub fn about(&self) -> String {
+        let flows = self.flows.unwrap_or(1);
+        let many = |what: &str| if flows == 1 { format!("1 {what}") } else { format!("{flows} {what}s") };
+        let bytes = self.bytes.unwrap_or_default();
+        let every = self.interval.map(|interval| format!("every {} ms", interval.0)).unwrap_or_default();
+        let text = match self.kind {
+            Kind::Tcp => format!("{}, {}", many("TCP flow"), self.congestion.as_deref().unwrap_or_default()),
+            Kind::Udp => {
+                let rate = match self.rate {
+                    Some(Rate::Bps(bps)) => format!("{} Mbit/s", bps as f64 / 1e6),
+                    Some(Rate::Percent(percent)) => format!("{percent} % of the rate"),
+                    Some(Rate::Max) | None => "as fast as it can".to_owned(),
+                };
+                format!("{} of {bytes} B, {rate}", many("UDP flow"))
+            }
+            Kind::Stream => format!("{bytes} B {every}, UDP port {}", self.port.unwrap_or_default()),
+            Kind::Ping => format!("ping of {bytes} B {every}"),
+            Kind::Web => format!(
+                "pages of {} KB {}",
+                bytes / 1_000,
+                if every.is_empty() { format!("one after the other, {}", many("connection")) } else { every }
+            ),
+        };
+        format!("{text}, {} to {}", self.from.get_ref(), self.to.get_ref())
+    }
+
+    fn check(&self, source: &Source, topology: &Topology) -> Result<()> {
+        for host in [&self.from, &self.to] {
+            if !topology.nodes().any(|known| known == host.get_ref()) {
+                let known: Vec<&str> = topology.nodes().map(String::as_str).collect();
+                return Err(source.bad(
+                    Some(host.span()),
+                    &format!("there is no host \"{}\"", host.get_ref()),
+                    &format!("the topology has {}", known.join(", ")),
+                ));
+            }
+        }
+        let at = || Some(self.name.span());
+        let allowed: &[&str] = match self.kind {
+            Kind::Tcp => &["flows", "congestion", "port", "dscp"],
+            Kind::Udp => &["flows", "rate", "bytes", "port", "dscp"],
+            Kind::Stream => &["bytes", "interval", "port", "dscp", "one_way"],
+            Kind::Ping => &["bytes", "interval", "dscp"],
+            Kind::Web => &["bytes", "interval", "flows", "port"],
+        };
+        let present = [
+            ("flows", self.flows.is_some()),
+            ("congestion", self.congestion.is_some()),
+            ("rate", self.rate.is_some()),
+            ("bytes", self.bytes.is_some()),
+            ("interval", self.interval.is_some()),
+            ("port", self.port.is_some()),
+            ("dscp", self.dscp.is_some()),
+            ("one_way", self.one_way.is_some()),
+        ];
+        if let Some((key, _)) = present.iter().find(|(key, is)| *is && !allowed.contains(key)) {
+            return Err(source.bad(
+                at(),
+                &format!("load \"{}\": {key} means nothing for this kind", self.name()),
+                &format!("it may have {}", allowed.join(", ")),
+            ));
+        }
+        let needed: &[(&str, &str)] = match self.kind {
+            Kind::Tcp => &[("congestion", "congestion = \"cubic\"")],
+            Kind::Udp => &[("rate", "rate = \"10mbit\""), ("bytes", "bytes = 1200")],
+            Kind::Stream => &[("interval", "interval = \"20ms\""), ("bytes", "bytes = 172"), ("port", "port = 5004")],
+            Kind::Ping => &[("interval", "interval = \"200ms\"")],
+            Kind::Web => &[("bytes", "bytes = 30000")],
+        };
+        if let Some((key, cure)) = needed.iter().find(|(key, _)| present.contains(&(key, false))) {
+            return Err(source.bad(at(), &format!("load \"{}\" lacks {key}", self.name()), cure));
+        }
+        let range = |what: &str, value: Option<f64>, low: f64, high: f64| -> std::result::Result<(), Error> {
+            match value {
+                Some(value) if !(low..=high).contains(&value) => Err(source.bad(
+                    at(),
+                    &format!("load \"{}\": {what} {value} is not between {low} and {high}", self.name()),
+                    "choose another",
+                )),
+                _ => Ok(()),
+            }
+        };
+        range("flows", self.flows.map(f64::from), 1.0, 128.0)?;
+        let (least, most) = match self.kind {
+            Kind::Udp => (16.0, 65_507.0),
+            Kind::Stream => (60.0, 1_400.0),
+            Kind::Ping => (16.0, 1_400.0),
+            Kind::Web | Kind::Tcp => (1.0, 1e8),
+        };
+        range("bytes", self.bytes.map(f64::from), least, most)?;
+        range("interval in ms", self.interval.map(|interval| interval.0), 1.0, 60_000.0)?;
+        range("weight", self.weight, 0.001, 1e6)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GAME: &str = r#"
+title = "Game"
+about = "A game."
+topology = "isp"
+[[load]]
+name = "game"
+kind = "stream"
+from = "server"
+to = "home"
+bytes = 100
+interval = "15.625ms"
+port = 3074
+"#;
+
+    fn of(text: &str) -> Result<Scenario> {
+        Scenario::of(Source { name: "game".into(), text: text.into(), path: None, beside: Vec::new() })
+    }
+
+    #[test]
+    fn loads_have_what_their_kind_needs_and_nothing_else() {
+        assert!(of(GAME).unwrap().loads[0].is_probe());
+        for (from, to, says) in [
+            ("to = \"home\"", "to = \"hone\"", ":9: there is no host \"hone\""),
+            ("port = 3074", "port = 3074\nrate = \"1mbit\"", "rate means nothing for this kind"),
+            ("bytes = 100", "", "load \"game\" lacks bytes"),
+            ("bytes = 100", "bytes = 9", "bytes 9 is not between"),
+            ("kind = \"stream\"", "kind = \"steam\"", ":7: unknown variant `steam`"),
+            ("topology = \"isp\"", "topology = \"ips\"", "there is no topology \"ips\""),
+            ("title = \"Game\"", "", "missing field `title`"),
+        ] {
+            let error = of(&GAME.replacen(from, to, 1)).expect_err(to);
+            assert!(error.what.contains(says), "{}", error.what);
+            assert_eq!(error.exit_code(), 2);
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! A network: hosts, routers, links, and which device contenders own.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+
+use super::library::{Folder, Source, read};
+use super::units::{Milliseconds, Rate};
+use crate::error::Result;
+
+/// Device names have at most 15 characters, and "to-" before the neighbour's name.
+const LONGEST_NAME: usize = 12;
+/// Addresses are 10.99.LINK.END.
+const MOST_LINKS: usize = 250;
+
+/// As in the file.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Topology {
+    /// Ends of traffic.
+    pub hosts: Vec<String>,
+    /// What forwards.
+    pub routers: Vec<String>,
+    /// The host and its neighbour: the contender owns the device from the first to the second.
+    pub owner: Spanned<End>,
+    /// A client and a server whose way touches no queue: what the harness itself adds.
+    pub noise: Spanned<End>,
+    /// What contenders shape.
+    pub shaped: Vec<Shaped>,
+    /// All links.
+    pub link: Vec<Link>,
+}
+
+/// The device of the first host towards the second.
+pub type End = (String, String);
+
+/// A link; its properties hold in both directions.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Its ends.
+    pub between: Spanned<End>,
+    /// Rate; none: as fast as the machine.
+    pub rate: Option<Rate>,
+    /// How long its queue is at that rate.
+    pub queue: Option<Milliseconds>,
+    /// Delay each way.
+    pub delay: Option<Milliseconds>,
+    /// Variation of the delay.
+    pub jitter: Option<Milliseconds>,
+    /// Percent of packets that it loses.
+    pub loss_percent: Option<f64>,
+}
+
+/// A direction of the owner's device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// What departs.
+    Egress,
+    /// What arrives.
+    Ingress,
+}
+
+/// Something that contenders shape.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shaped {
+    /// Of the owner's device.
+    pub direction: Direction,
+    /// The device whose queue stays empty if the contender owns the bottleneck.
+    pub line: Spanned<End>,
+    /// The device whose bytes are what has passed.
+    pub wire: Spanned<End>,
+}
+
+impl Direction {
+    /// As in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Direction::Egress => "egress",
+            Direction::Ingress => "ingress",
+        }
+    }
+}
+
+impl Topology {
+    /// The topology that a scenario names: a file beside it, which from now on comes with it, else built in.
+    pub fn named(name: &str, scenario: &mut Source) -> Result<Topology> {
+        let file = format!("{name}.toml");
+        let Some(text) = scenario.neighbour(Folder::Topologies, &file) else {
+            return read(Folder::Topologies, name).and_then(|source| Topology::of(&source));
+        };
+        let path = scenario.path.as_ref().and_then(|path| Some(path.parent()?.join(&file)));
+        let topology = Topology::of(&Source { name: name.to_owned(), text: text.clone(), path, beside: Vec::new() })?;
+        scenario.bring(&file, text);
+        Ok(topology)
+    }
+
+    /// Read and check one.
+    pub fn of(source: &Source) -> Result<Topology> {
+        let topology: Topology = source.parse()?;
+        topology.check(source)?;
+        Ok(topology)
+    }
+
+    fn check(&self, source: &Source) -> Result<()> {
+        let all: Vec<&String> = self.nodes().collect();
+        for name in &all {
+            let plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+            if !plain || name.is_empty() || name.len() > LONGEST_NAME {
+                return Err(source.bad(None, &format!("\"{name}\" cannot name a host"), "1 to 12 of a-z, 0-9 and -"));
+            }
+        }
+        if all.iter().collect::<BTreeSet<_>>().len() < all.len() {
+            return Err(source.bad(None, "two hosts have one name", "each has a name of its own"));
+        }
+        if self.link.len() > MOST_LINKS {
+            return Err(source.bad(None, "more than 250 links", "leave some out"));
+        }
+        for link in &self.link {
+            let (a, b) = link.between.get_ref();
+            let at = Some(link.between.span());
+            if let Some(unknown) = [a, b].into_iter().find(|name| !all.contains(name)) {
+                return Err(source.bad(
+                    at,
+                    &format!("there is no host \"{unknown}\""),
+                    &format!("there are {}", list(&all)),
+                ));
+            }
+            if a == b {
+                return Err(source.bad(at, "a link has two ends", "name two hosts"));
+            }
+            if link.rate.is_some() && (link.delay.is_some() || link.jitter.is_some() || link.loss_percent.is_some()) {
+                return Err(source.bad(
+                    at,
+                    "a link with a rate has a queue of its own, so delay, jitter and loss cannot be there too",
+                    "give them to another link of the way",
+                ));
+            }
+            if link.rate == Some(Rate::Max) || link.queue.is_some() && link.rate.is_none() {
+                return Err(source.bad(at, "a queue needs a rate", "rate = \"105%\" or \"20mbit\""));
+            }
+            if link.jitter.is_some() && link.delay.is_none() {
+                return Err(source.bad(at, "jitter varies a delay, and there is none", "delay = \"10ms\""));
+            }
+            if link.loss_percent.is_some_and(|percent| !(0.0..=100.0).contains(&percent)) {
+                return Err(source.bad(at, "loss_percent is not between 0 and 100", "loss_percent = 0.1"));
+            }
+        }
+        let mut ends = vec![&self.owner];
+        ends.extend(self.shaped.iter().flat_map(|shaped| [&shaped.line, &shaped.wire]));
+        for end in ends {
+            if self.link_of(end.get_ref()).is_none() {
+                let (a, b) = end.get_ref();
+                return Err(source.bad(
+                    Some(end.span()),
+                    &format!("there is no link between {a} and {b}"),
+                    "name the ends of a [[link]]",
+                ));
+            }
+        }
+        if self
+            .link_of(self.owner.get_ref())
+            .is_some_and(|link| link.rate.is_some() || link.delay.is_some() || link.loss_percent.is_some())
+        {
+            return Err(source.bad(
+                Some(self.owner.span()),
+                "the owner's device is the contender's alone",
+                "its link has neither rate nor delay nor loss",
+            ));
+        }
+        if self.shaped.is_empty() {
+            return Err(source.bad(None, "nothing is shaped", "add a [[shaped]]"));
+        }
+        for shaped in &self.shaped {
+            if self.link_of(shaped.line.get_ref()).is_some_and(|link| link.rate.is_none()) {
+                return Err(source.bad(
+                    Some(shaped.line.span()),
+                    "the line has no rate",
+                    "rate = \"105%\" in its [[link]]",
+                ));
+            }
+        }
+        let unreached =
+            all.iter().find(|name| self.next_hops(&all[0][..]).get(name.as_str()).is_none() && **name != all[0]);
+        if let Some(unreached) = unreached {
+            return Err(source.bad(None, &format!("no link leads to {unreached}"), "connect it"));
+        }
+        let (client, server) = self.noise.get_ref();
+        if let Some(unknown) = [client, server].into_iter().find(|name| !all.contains(name)) {
+            return Err(source.bad(
+                Some(self.noise.span()),
+                &format!("there is no host \"{unknown}\""),
+                &format!("there are {}", list(&all)),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Hosts, then routers.
+    pub fn nodes(&self) -> impl Iterator<Item = &String> {
+        self.hosts.iter().chain(&self.routers)
+    }
+
+    /// The link of a device.
+    pub fn link_of(&self, end: &End) -> Option<&Link> {
+        self.link.iter().find(|link| {
+            let (a, b) = link.between.get_ref();
+            (a, b) == (&end.0, &end.1) || (b, a) == (&end.0, &end.1)
+        })
+    }
+
+    /// The address of a host's end of a link: 10.99.LINK.END.
+    pub fn address(&self, number: usize, host: &str) -> String {
+        let first = self.link[number].between.get_ref().0 == host;
+        format!("10.99.{}.{}", number + 1, if first { 1 } else { 2 })
+    }
+
+    /// The address by which others reach a host: that of its first link.
+    pub fn address_of(&self, host: &str) -> Option<String> {
+        let number = self.link.iter().position(|link| {
+            let (a, b) = link.between.get_ref();
+            a == host || b == host
+        })?;
+        Some(self.address(number, host))
+    }
+
+    /// For every other host, the neighbour that leads there by the fewest links.
+    pub fn next_hops(&self, from: &str) -> BTreeMap<&str, &str> {
+        let neighbours = |of: &str| {
+            let of = of.to_owned();
+            self.link.iter().filter_map(move |link| {
+                let (a, b) = link.between.get_ref();
+                if *a == of { Some(b.as_str()) } else { (*b == of).then_some(a.as_str()) }
+            })
+        };
+        let mut via = BTreeMap::new();
+        let mut ahead = VecDeque::new();
+        for next in neighbours(from) {
+            if via.insert(next, next).is_none() {
+                ahead.push_back(next);
+            }
+        }
+        while let Some(at) = ahead.pop_front() {
+            let hop = via[at];
+            for next in neighbours(at) {
+                if next != from && !via.contains_key(next) {
+                    via.insert(next, hop);
+                    ahead.push_back(next);
+                }
+            }
+        }
+        via
+    }
+}
+
+fn list(names: &[&String]) -> String {
+    names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+
+    const LINE: &str = r#"
+hosts = ["server", "home"]
+routers = ["router", "modem"]
+owner = ["router", "modem"]
+noise = ["server", "router"]
+[[shaped]]
+direction = "egress"
+line = ["modem", "home"]
+wire = ["modem", "home"]
+[[link]]
+between = ["server", "router"]
+delay = "10ms"
+[[link]]
+between = ["router", "modem"]
+[[link]]
+between = ["modem", "home"]
+rate = "105%"
+queue = "250ms"
+"#;
+
+    fn of(text: &str) -> std::result::Result<Topology, Error> {
+        Topology::of(&Source { name: "line".into(), text: text.into(), path: None, beside: Vec::new() })
+    }
+
+    #[test]
+    fn ways_and_addresses_follow_from_the_links() {
+        let line = of(LINE).unwrap();
+        assert_eq!(
+            line.next_hops("server"),
+            BTreeMap::from([("router", "router"), ("modem", "router"), ("home", "router")])
+        );
+        assert_eq!(
+            line.next_hops("modem"),
+            BTreeMap::from([("router", "router"), ("server", "router"), ("home", "home")])
+        );
+        assert_eq!(line.address_of("home").unwrap(), "10.99.3.2");
+        assert_eq!(line.address(1, "router"), "10.99.2.1");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        for (from, to, says) in [
+            (
+                "between = [\"server\", \"router\"]",
+                "between = [\"server\", \"rooter\"]",
+                "line.toml (built in):11: there is no host \"rooter\"",
+            ),
+            (
+                "owner = [\"router\", \"modem\"]",
+                "owner = [\"router\", \"home\"]",
+                ":4: there is no link between router and home",
+            ),
+            ("queue = \"250ms\"", "delay = \"1ms\"", "has a queue of its own"),
+            ("queue = \"250ms\"", "quueue = \"250ms\"", "unknown field `quueue`"),
+            ("delay = \"10ms\"", "delay = \"10\"", ":12: \"10\" is no time"),
+            ("rate = \"105%\"\nqueue = \"250ms\"", "", ":8: the line has no rate"),
+            ("hosts = [\"server\", \"home\"]", "hosts = [\"server\", \"home\", \"lost\"]", "no link leads to lost"),
+        ] {
+            let error = of(&LINE.replacen(from, to, 1)).expect_err(to);
+            assert!(error.what.contains(says), "{}", error.what);
+            assert_eq!(error.exit_code(), 2);
+        }
+    }
+}

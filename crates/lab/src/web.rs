@@ -1,0 +1,117 @@
+//! Pages over HTTP: busybox serves them, curl fetches them, each over a connection of its own.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use crate::error::{Error, Result};
+use crate::netns::Namespace;
+use crate::process::Process;
+use crate::tool::{BUSYBOX, CURL};
+
+/// What is fetched.
+#[derive(Debug, Clone, Copy)]
+pub struct Pages {
+    /// Port of the server.
+    pub port: u16,
+    /// Size of a page.
+    pub bytes: u32,
+    /// From the begin of a fetch to that of the next; none: at once.
+    pub interval: Option<Duration>,
+    /// Fetches at a time, without an interval.
+    pub parallel: u32,
+}
+
+/// A page that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Fetch {
+    /// When its last byte came or curl gave up.
+    pub ended: SystemTime,
+    /// To the end of the TCP handshake, ms.
+    pub connect_ms: f64,
+    /// From the begin to the last byte, ms.
+    pub whole_ms: f64,
+    /// Bytes that came.
+    pub bytes: u64,
+    /// Whether all of it came.
+    pub complete: bool,
+}
+
+/// Longer than this nobody waits for a page, seconds.
+const PATIENCE_S: &str = "10";
+/// More than any trial fetches without an interval.
+const ENDLESS: u64 = 10_000_000;
+/// What curl says of each fetch.
+const WORDS: &str = "%{stderr}%{time_connect} %{time_total} %{size_download} %{http_code}\\n";
+
+/// Start a server whose pages lie in `directory`, which is made.
+pub fn start_server(host: &Namespace, address: &str, pages: &Pages, directory: &Path) -> Result<Process> {
+    let page = directory.join("page");
+    fs::create_dir_all(directory)
+        .and_then(|()| fs::write(&page, vec![b'.'; pages.bytes as usize]))
+        .map_err(|e| Error::system(format!("cannot write {}: {e}", page.display())))?;
+    let listen = format!("{address}:{}", pages.port);
+    host.start(BUSYBOX.program, &["httpd", "-f", "-p", &listen, "-h", &directory.to_string_lossy()])
+}
+
+/// Start to fetch, for about this long. What fetches without an interval has to be stopped.
+pub fn start_client(host: &Namespace, server: &str, pages: &Pages, duration: Duration) -> Result<Process> {
+    let count =
+        pages.interval.map_or(ENDLESS, |interval| (duration.as_secs_f64() / interval.as_secs_f64()).max(1.0) as u64);
+    let url = format!("http://{server}:{}/page?[1-{count}]", pages.port);
+    let pace = pages.interval.map(|interval| format!("{:.0}/h", 3_600.0 / interval.as_secs_f64()));
+    let parallel = pages.parallel.to_string();
+    let mut arguments = vec!["-q", "-s", "-o", "/dev/null", "--max-time", PATIENCE_S, "-w", WORDS];
+    match &pace {
+        Some(pace) => arguments.extend(["--rate", pace]),
+        None if pages.parallel > 1 => {
+            arguments.extend(["--parallel", "--parallel-immediate", "--parallel-max", &parallel])
+        }
+        None => {}
+    }
+    arguments.push(&url);
+    host.start(CURL.program, &arguments)
+}
+
+/// Read what curl wrote, with the times when it wrote it.
+pub fn parse(lines: &[(SystemTime, String)], bytes: u32) -> Vec<Fetch> {
+    lines
+        .iter()
+        .filter_map(|(ended, line)| {
+            let mut words = line.split_whitespace();
+            let mut number = || words.next()?.parse::<f64>().ok();
+            let (connect, whole, size, code) = (number()?, number()?, number()?, number()?);
+            let complete = code == 200.0 && size == f64::from(bytes);
+            Some(Fetch {
+                ended: *ended,
+                connect_ms: connect * 1e3,
+                whole_ms: whole * 1e3,
+                bytes: size as u64,
+                complete,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_whole_is_not_complete() {
+        let now = SystemTime::now();
+        let line = |text: &str| (now, text.to_owned());
+        let fetches = parse(
+            &[
+                line("0.020100 0.067000 30000 200"),
+                line("0.000000 10.000100 0 000"),
+                line("0.02 0.05 1448 200"),
+                line("curl: oops"),
+            ],
+            30_000,
+        );
+        assert_eq!(fetches.len(), 3);
+        assert_eq!((fetches[0].connect_ms, fetches[0].whole_ms), (20.1, 67.0));
+        assert_eq!(fetches.iter().map(|fetch| fetch.complete).collect::<Vec<_>>(), [true, false, false]);
+    }
+}
