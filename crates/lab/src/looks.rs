@@ -122,6 +122,8 @@ pub fn bottleneck(
         .filter_map(|look| Some((look.at_ms, *look.places.get(number)?)))
         .collect();
     let owned: Vec<f64> = counted.iter().map(|(_, place)| ms(place.owned_bytes, rate_bps)).collect();
+    let line: Vec<f64> = counted.iter().map(|(_, place)| ms(place.line_bytes, line_bps)).collect();
+    let mean = |all: &[f64]| (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64);
     let (used_percent, pkts) = ends(looks, window).map_or((0.0, 0), |(first, last)| {
         let (a, b) = (first.places[number], last.places[number]);
         let bits = (b.wire_bytes - a.wire_bytes) as f64 * 8.0;
@@ -133,9 +135,10 @@ pub fn bottleneck(
         direction: shaped.direction.name().to_owned(),
         used_percent,
         pkts,
-        owned_mean_ms: (!owned.is_empty()).then(|| owned.iter().sum::<f64>() / owned.len() as f64),
+        owned_mean_ms: mean(&owned),
         owned_max_ms: owned.iter().copied().reduce(f64::max),
-        line_max_ms: counted.iter().map(|(_, place)| ms(place.line_bytes, line_bps)).fold(0.0, f64::max),
+        line_mean_ms: mean(&line).unwrap_or_default(),
+        line_max_ms: line.iter().copied().fold(0.0, f64::max),
         line_dropped: dropped(looks.last()) - dropped(looks.first()),
         series: looks
             .iter()

@@ -1,6 +1,7 @@
 //! Network namespaces that remove themselves, and the removal of those that a killed run left.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,15 +24,13 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Make the namespace `<prefix>-<our pid>-<role>`, its loopback up.
+    /// Make the namespace `<prefix>-<our pid>-<role>`.
     pub fn create(prefix: &str, role: &str) -> Result<Namespace> {
         let name = format!("{prefix}-{}-{role}", std::process::id());
         ip(&["netns", "add", &name]).map_err(|e| {
             e.help("network namespaces need root and a kernel with CONFIG_NET_NS; containers need --privileged")
         })?;
-        let namespace = Namespace { name };
-        namespace.ip(&["link", "set", "lo", "up"])?;
-        Ok(namespace)
+        Ok(Namespace { name })
     }
 
     /// Its name, as `ip netns` knows it.
@@ -39,9 +38,9 @@ impl Namespace {
         &self.name
     }
 
-    /// Run `ip` in it.
-    pub fn ip(&self, arguments: &[&str]) -> Result<String> {
-        ip(&[&["-n", &self.name], arguments].concat())
+    /// Run many commands of `ip` in it.
+    pub fn ip_batch(&self, commands: &[String]) -> Result<()> {
+        ip_batch(Some(&self.name), commands)
     }
 
     /// Run `tc` in it.
@@ -138,6 +137,16 @@ fn has_listener(table: &str, port: u16) -> bool {
         let local = fields.next().is_some_and(|local| local.ends_with(&suffix));
         local && fields.next().is_some_and(|remote| remote.ends_with(":0000"))
     })
+}
+
+/// Run many commands of `ip`, in a namespace or here. One process for all: on an emulated processor each costs its time.
+pub fn ip_batch(namespace: Option<&str>, commands: &[String]) -> Result<()> {
+    let cannot = |e: std::io::Error| Error::system(format!("cannot write commands for ip to a temporary file: {e}"));
+    let mut file = tempfile::NamedTempFile::new().map_err(cannot)?;
+    file.write_all((commands.join("\n") + "\n").as_bytes()).map_err(cannot)?;
+    let path = file.path().to_string_lossy();
+    let inside = namespace.map_or(Vec::new(), |name| vec!["-n", name]);
+    ip(&[inside, vec!["-batch", &path]].concat()).map(drop)
 }
 
 fn ip(arguments: &[&str]) -> Result<String> {

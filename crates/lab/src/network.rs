@@ -43,11 +43,9 @@ impl Network {
         for name in topology.nodes() {
             network.hosts.insert(name.clone(), Namespace::create(PREFIX, name)?);
         }
-        for (number, link) in topology.link.iter().enumerate() {
-            network.connect(topology, number, link)?;
-        }
+        network.connect(topology)?;
         for (name, host) in &network.hosts {
-            network.route(topology, name, host)?;
+            host.ip_batch(&ends(topology, name))?;
         }
         for router in &topology.routers {
             forward(network.host(router)?)?;
@@ -66,40 +64,15 @@ impl Network {
         self.hosts.get(name).ok_or_else(|| Error::system(format!("the network has no host {name}")))
     }
 
-    fn connect(&self, topology: &Topology, number: usize, link: &Link) -> Result<()> {
-        let (a, b) = link.between.get_ref();
-        let (to_b, to_a) = (device(&(a.clone(), b.clone())), device(&(b.clone(), a.clone())));
-        let peer = self.host(b)?.name();
-        self.host(a)?
-            .ip(&["link", "add", &to_b, "type", "veth", "peer", "name", &to_a, "netns", peer])
-            .map_err(|e| e.help("links are veth pairs (CONFIG_VETH, module veth)"))?;
-        for (name, own) in [(a, &to_b), (b, &to_a)] {
-            let host = self.host(name)?;
-            host.ip(&["address", "add", &format!("{}/24", topology.address(number, name)), "dev", own])?;
-            host.ip(&["link", "set", own, "up"])?;
-        }
-        Ok(())
-    }
-
-    fn route(&self, topology: &Topology, name: &str, host: &Namespace) -> Result<()> {
-        let hops = topology.next_hops(name);
-        for (number, link) in topology.link.iter().enumerate() {
+    fn connect(&self, topology: &Topology) -> Result<()> {
+        let mut commands = Vec::new();
+        for link in &topology.link {
             let (a, b) = link.between.get_ref();
-            if a == name || b == name {
-                continue;
-            }
-            let near =
-                [a, b].into_iter().min_by_key(|end| if hops.get(end.as_str()) == Some(&end.as_str()) { 0 } else { 1 });
-            let Some(hop) = near.and_then(|end| hops.get(end.as_str())) else { continue };
-            let shared = topology.link.iter().position(|link| {
-                let (a, b) = link.between.get_ref();
-                [a.as_str(), b.as_str()] == [name, hop] || [b.as_str(), a.as_str()] == [name, hop]
-            });
-            let Some(shared) = shared else { continue };
-            let via = topology.address(shared, hop);
-            host.ip(&["route", "add", &format!("10.99.{}.0/24", number + 1), "via", &via])?;
+            let (to_b, to_a) = (device(&(a.clone(), b.clone())), device(&(b.clone(), a.clone())));
+            let (netns_a, netns_b) = (self.host(a)?.name(), self.host(b)?.name());
+            commands.push(format!("link add {to_b} netns {netns_a} type veth peer name {to_a} netns {netns_b}"));
         }
-        Ok(())
+        netns::ip_batch(None, &commands).map_err(|e| e.help("links are veth pairs (CONFIG_VETH, module veth)"))
     }
 
     fn turn_offloads_off(&self, topology: &Topology) -> Result<()> {
@@ -119,19 +92,36 @@ impl Network {
             let own = device(&(from.clone(), to.clone()));
             if let Some(bps) = link.rate.and_then(|rate| rate.bps(trial_bps)) {
                 let bytes = link.queue.map_or(0.0, |queue| bps as f64 / 8.0 * queue.seconds()).max(3_028.0);
-                let words = [format!("{bps}bit"), burst_bytes(bps).to_string(), format!("{bytes:.0}")];
-                let [rate, burst, limit] = &words;
-                self.host(from)?
-                    .tc(&["qdisc", "add", "dev", &own, "root", "tbf", "rate", rate, "burst", burst, "limit", limit])
-                    .map_err(|e| {
-                        e.help("lines are made of the kernel's tbf qdisc (CONFIG_NET_SCH_TBF, module sch_tbf)")
-                    })?;
+                self.narrow(from, &own, bps, bytes)?;
             }
             if link.delay.is_some() || link.loss_percent.is_some() {
                 self.delay(from, &own, link)?;
             }
         }
         Ok(())
+    }
+
+    /// A line that sends one frame after the other. netem takes the time of each, so that a small packet waits for the frame before
+    /// it; a token bucket, where there is no netem, lets it go as soon as there are tokens for it.
+    fn narrow(&mut self, from: &str, own: &str, bps: u64, queue_bytes: f64) -> Result<()> {
+        let (rate, pkts) = (format!("{bps}bit"), format!("{:.0}", (queue_bytes / 1_514.0).ceil()));
+        let line = ["qdisc", "add", "dev", own, "root", "netem", "rate", &rate, "limit", &pkts];
+        match self.host(from)?.tc(&line) {
+            Err(e) if lacks_qdisc(&e.what) => {}
+            other => return other.map(drop),
+        }
+        self.warn("this kernel has no netem: lines are token buckets, where a small packet does not wait for the frame before it");
+        let (burst, limit) = (burst_bytes(bps).to_string(), format!("{queue_bytes:.0}"));
+        self.host(from)?
+            .tc(&["qdisc", "add", "dev", own, "root", "tbf", "rate", &rate, "burst", &burst, "limit", &limit])
+            .map(drop)
+            .map_err(|e| e.help("lines are made of the kernel's netem or tbf (modules sch_netem, sch_tbf)"))
+    }
+
+    fn warn(&mut self, warning: &str) {
+        if !self.warnings.iter().any(|known| known == warning) {
+            self.warnings.push(warning.to_owned());
+        }
     }
 
     /// Without netem the rest of the scenario is still worth running, and the report says what is missing.
@@ -150,16 +140,39 @@ impl Network {
             Ok(_) => Ok(()),
             Err(e) if lacks_qdisc(&e.what) => {
                 let (a, b) = link.between.get_ref();
-                let warning =
-                    format!("this kernel has no netem: delay, jitter and loss between {a} and {b} are left out");
-                if !self.warnings.contains(&warning) {
-                    self.warnings.push(warning);
-                }
+                self.warn(&format!(
+                    "this kernel has no netem: delay, jitter and loss between {a} and {b} are left out"
+                ));
                 Ok(())
             }
             Err(e) => Err(e),
         }
     }
+}
+
+/// What gives a host's devices their addresses, and tells it the ways to all links.
+fn ends(topology: &Topology, name: &str) -> Vec<String> {
+    let mut commands = vec!["link set lo up".to_owned()];
+    let hops = topology.next_hops(name);
+    let mut routes = Vec::new();
+    for (number, link) in topology.link.iter().enumerate() {
+        let (a, b) = link.between.get_ref();
+        if let Some(other) = (a == name).then_some(b).or((b == name).then_some(a)) {
+            let own = device(&(name.to_owned(), other.clone()));
+            commands.push(format!("address add {}/24 dev {own}", topology.address(number, name)));
+            commands.push(format!("link set {own} up"));
+            continue;
+        }
+        // Of the link's two ends, the one that is not behind the other.
+        let near = [a, b].into_iter().find(|end| hops.get(end.as_str()) == Some(&end.as_str())).unwrap_or(a);
+        let Some(hop) = hops.get(near.as_str()) else { continue };
+        let end = (name.to_owned(), (*hop).to_owned());
+        if let Some(number_to_hop) = topology.number_of(&end) {
+            routes.push(format!("route add 10.99.{}.0/24 via {}", number + 1, topology.address(number_to_hop, hop)));
+        }
+    }
+    commands.append(&mut routes);
+    commands
 }
 
 /// Whether words of tc mean that the kernel does not have something.
@@ -226,4 +239,30 @@ pub fn scratch() -> Result<TempDir> {
         .prefix(PREFIX)
         .tempdir()
         .map_err(|e| Error::system(format!("cannot make a temporary directory: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{Folder, read};
+
+    #[test]
+    fn hosts_know_the_ways() {
+        let isp = Topology::of(&read(Folder::Topologies, "isp").unwrap()).unwrap();
+        let expected = [
+            "link set lo up",
+            "address add 10.99.2.2/24 dev to-core",
+            "link set to-core up",
+            "address add 10.99.3.1/24 dev to-access",
+            "link set to-access up",
+            "route add 10.99.1.0/24 via 10.99.2.1",
+            "route add 10.99.4.0/24 via 10.99.3.2",
+        ];
+        assert_eq!(ends(&isp, "router"), expected);
+    }
+
+    #[test]
+    fn lines_are_sized_by_time() {
+        assert_eq!((burst_bytes(20_000_000), burst_bytes(1_000_000_000)), (2_000, 31_250));
+    }
 }

@@ -222,7 +222,9 @@ pub struct Bottleneck {
     pub owned_mean_ms: Option<f64>,
     /// Greatest backlog of the contender's queue seen, ms at the rate.
     pub owned_max_ms: Option<f64>,
-    /// Greatest backlog of the line's queue seen, ms at the line's rate: near 0 where the contender owned the bottleneck.
+    /// Mean backlog of the line's queue, ms at the line's rate: near 0 where the contender owned the bottleneck.
+    pub line_mean_ms: f64,
+    /// Greatest backlog of the line's queue seen, ms at the line's rate: bursts that the contender let out.
     pub line_max_ms: f64,
     /// Packets that the line's queue dropped in the trial.
     pub line_dropped: u64,
@@ -231,12 +233,12 @@ pub struct Bottleneck {
 }
 
 impl Bottleneck {
-    /// Whether the queue formed at the contender, not behind it: the line never held more than this.
+    /// Whether the queue formed at the contender, not behind it: the line held less than this in the mean, and dropped nothing.
     pub const OWNED_BELOW_MS: f64 = 5.0;
 
     /// Whether the contender owned the bottleneck.
     pub fn owned(&self) -> bool {
-        self.line_max_ms < Bottleneck::OWNED_BELOW_MS && self.line_dropped == 0
+        self.line_mean_ms < Bottleneck::OWNED_BELOW_MS && self.line_dropped == 0
     }
 }
 

@@ -38,7 +38,7 @@ fn valid_policies_pass_both() {
     for directory in [
         "tests/valid",
         "tests/sets",
-        "tests/published",
+        "../../lab/contenders",
         "tests/golden/link",
         "tests/golden/engine",
         "tests/golden/remarks",

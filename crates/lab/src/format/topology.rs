@@ -206,7 +206,12 @@ impl Topology {
 
     /// The link of a device.
     pub fn link_of(&self, end: &End) -> Option<&Link> {
-        self.link.iter().find(|link| {
+        self.number_of(end).map(|number| &self.link[number])
+    }
+
+    /// Its number.
+    pub fn number_of(&self, end: &End) -> Option<usize> {
+        self.link.iter().position(|link| {
             let (a, b) = link.between.get_ref();
             (a, b) == (&end.0, &end.1) || (b, a) == (&end.0, &end.1)
         })
