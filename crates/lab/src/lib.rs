@@ -22,6 +22,7 @@ mod network;
 mod offload;
 mod options;
 mod ping;
+pub mod page;
 mod process;
 mod progress;
 mod qdisc;

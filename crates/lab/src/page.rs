@@ -1,0 +1,31 @@
+//! What a run found, shown: a page, Markdown, CSV, a summary for the terminal, and two runs compared.
+//!
+//! All of them read the same figures (`figure`), gathered over the repeats (`group`, `spread`) and judged once
+//! (`score`, `verdict`).
+
+mod chart;
+mod compare;
+mod figure;
+mod group;
+mod html;
+mod markdown;
+mod measure;
+mod number;
+mod score;
+mod spread;
+mod table;
+mod terminal;
+mod tidy;
+mod verdict;
+
+pub use compare::{Change, Comparison, Judgement, compare};
+pub use html::html;
+pub use markdown::markdown;
+pub use spread::Spread;
+pub use terminal::summary;
+pub use tidy::csv;
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! How a contender or a load is drawn: a class, and while `plotters` draws, a colour that stands for it.
+
+use plotters::style::RGBColor;
+
+/// Rivals are told apart by this many colours and dashes together.
+const RIVALS: usize = 20;
+/// Sluice's variants, one colour, by dashes.
+const OURS: usize = 4;
+/// Loads, by fill.
+const LOADS: usize = 8;
+
+/// A class of the style sheet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// The nth Sluice, from 0.
+    Ours(usize),
+    /// The nth other contender, from 0.
+    Rival(usize),
+    /// A contender that others are drawn over.
+    Faint,
+    /// The nth load, from 0.
+    Load(usize),
+    /// A single curve or mark.
+    Ink,
+    /// Text.
+    Label,
+    /// Text of less weight.
+    Quiet,
+    /// Lines behind.
+    Grid,
+    /// Lines of the frame.
+    Axis,
+    /// The stretch that does not count.
+    Shade,
+    /// Lost packets, and what the scenario did.
+    Alarm,
+}
+
+/// The colours that stand for classes are these, and the class's number.
+const STANDS_FOR: (u8, u8) = (0xa7, 0x51);
+
+impl Style {
+    /// Of each contender, `ours` telling which are Sluice.
+    pub fn of_contenders(ours: impl IntoIterator<Item = bool>) -> Vec<Style> {
+        let (mut own, mut rivals) = (0, 0);
+        let mut next = |ours: bool| {
+            let (kind, n): (fn(usize) -> Style, &mut usize) =
+                if ours { (Style::Ours, &mut own) } else { (Style::Rival, &mut rivals) };
+            *n += 1;
+            kind(*n - 1)
+        };
+        ours.into_iter().map(&mut next).collect()
+    }
+
+    /// In the style sheet.
+    pub fn class(self) -> String {
+        let name = match self {
+            Style::Ours(n) => return format!("o{}", n % OURS),
+            Style::Rival(n) => return format!("r{}", n % RIVALS),
+            Style::Load(n) => return format!("l{}", n % LOADS),
+            Style::Faint => "sf",
+            Style::Ink => "si",
+            Style::Label => "tl",
+            Style::Quiet => "tq",
+            Style::Grid => "sg",
+            Style::Axis => "sx",
+            Style::Shade => "sw",
+            Style::Alarm => "sa",
+        };
+        name.to_owned()
+    }
+
+    /// While it is drawn.
+    pub fn color(self) -> RGBColor {
+        RGBColor(STANDS_FOR.0, STANDS_FOR.1, self.number())
+    }
+
+    /// `color` as SVG has it.
+    pub fn hex(self) -> String {
+        format!("#{:02X}{:02X}{:02X}", STANDS_FOR.0, STANDS_FOR.1, self.number())
+    }
+
+    fn number(self) -> u8 {
+        let number = match self {
+            Style::Ours(n) => n % OURS,
+            Style::Rival(n) => 0x10 + n % RIVALS,
+            Style::Load(n) => 0x40 + n % LOADS,
+            Style::Faint => 0x80,
+            Style::Ink => 0x81,
+            Style::Label => 0x82,
+            Style::Quiet => 0x83,
+            Style::Grid => 0x84,
+            Style::Axis => 0x85,
+            Style::Shade => 0x86,
+            Style::Alarm => 0x87,
+        };
+        number as u8
+    }
+
+    /// All that there are.
+    pub fn all() -> Vec<Style> {
+        let plain = [Style::Faint, Style::Ink, Style::Label, Style::Quiet, Style::Grid, Style::Axis, Style::Shade];
+        (0..OURS)
+            .map(Style::Ours)
+            .chain((0..RIVALS).map(Style::Rival))
+            .chain((0..LOADS).map(Style::Load))
+            .chain(plain)
+            .chain([Style::Alarm])
+            .collect()
+    }
+}

@@ -1,0 +1,123 @@
+//! The scorecard of the page.
+
+use maud::{Markup, html};
+
+use super::super::number::{self, NOTHING};
+use super::super::score::{Board, Cell, Column, Standing};
+use super::{Page, scroll, swatch};
+
+pub fn section(page: &Page) -> Markup {
+    let verdict = &page.verdict;
+    html! {
+        section aria-labelledby="scorecard" {
+            h2 id="scorecard" { "Scorecard" }
+            @if verdict.compared {
+                p { "How often Sluice is the best, or no different from the best beyond the repeats:" }
+                ul class="tiles" {
+                    @for (key, won, of) in &verdict.counts {
+                        li { b { (won) small { " of " (of) } } span { (key.title()) } }
+                    }
+                }
+            } @else {
+                p { (verdict.headline()) }
+            }
+            @if !verdict.behind.is_empty() {
+                section class="behind" aria-labelledby="behind" {
+                    h3 id="behind" { "Where Sluice is not the best" }
+                    ul { @for sentence in &verdict.behind { li { (sentence) } } }
+                }
+            }
+            @for board in &page.scorecard.boards { (table(page, board)) }
+            @if !page.scorecard.boards.is_empty() { (key()) }
+            @if !page.scorecard.notes.is_empty() {
+                h3 { "Why figures are missing" }
+                ol class="notes" {
+                    @for (at, note) in page.scorecard.notes.iter().enumerate() { li id={ "n" (at + 1) } { (note) } }
+                }
+            }
+        }
+    }
+}
+
+fn key() -> Markup {
+    html! {
+        p class="key" {
+            "★ best · ≈ no different from the best beyond the repeats · † the queue formed on the line, not at the "
+            "contender: what is seen is mostly the line · each figure is the median of the repeats, below it the least and "
+            "the greatest."
+        }
+    }
+}
+
+fn table(page: &Page, board: &Board) -> Markup {
+    let content = html! {
+        table {
+            caption { (board.key.title()) " " small { "– " (board.key.about()) } }
+            thead {
+                tr class="groups" {
+                    th scope="col" rowspan="2" { "Contender" }
+                    @for (at, columns) in by_scenario(&board.columns) {
+                        th class="edge" scope="colgroup" colspan=(columns) { (board.columns[at].group.scenario.title) }
+                    }
+                }
+                tr {
+                    @for (at, column) in board.columns.iter().enumerate() {
+                        th scope="col" class=(edge(board, at)) { (column.subtitle()) }
+                    }
+                }
+            }
+            tbody {
+                @for (at, contender) in page.results.contenders.iter().enumerate() {
+                    tr class=(if contender.ours { "ours" } else { "rival" }) {
+                        th scope="row" { (swatch(page.styles[at])) (contender.title) }
+                        @for (place, column) in board.columns.iter().enumerate() {
+                            (cell(&column.cells[at], column, edge(board, place)))
+                        }
+                    }
+                }
+            }
+        }
+    };
+    scroll(&format!("Scorecard: {}", board.key.title()), content)
+}
+
+/// The first column of each scenario, and how many it has.
+fn by_scenario(columns: &[Column]) -> Vec<(usize, usize)> {
+    let mut groups: Vec<(usize, usize)> = Vec::new();
+    for (at, column) in columns.iter().enumerate() {
+        match groups.last_mut() {
+            Some((first, count)) if columns[*first].group.scenario.name == column.group.scenario.name => *count += 1,
+            _ => groups.push((at, 1)),
+        }
+    }
+    groups
+}
+
+fn edge(board: &Board, at: usize) -> &'static str {
+    let first = at == 0 || board.columns[at - 1].group.scenario.name != board.columns[at].group.scenario.name;
+    if first { "edge" } else { "inner" }
+}
+
+fn cell(cell: &Cell, column: &Column, edge: &str) -> Markup {
+    let notes = html! {
+        @for note in &cell.notes { sup { a href={ "#n" (note + 1) } { (note + 1) } } }
+    };
+    let Some(value) = cell.value else {
+        return html! { td class={ (edge) " none" } { (cell.failure.unwrap_or(NOTHING)) (notes) } };
+    };
+    let (class, mark, said) = match cell.standing {
+        Standing::Best => (" best", "★", "best"),
+        Standing::Equal => ("", "≈", "no different from the best"),
+        Standing::Behind | Standing::Alone => ("", "", ""),
+    };
+    html! {
+        td class={ (edge) (class) } {
+            (value.text(column.measure))
+            @if cell.not_owned { span title="the queue formed on the line" { "†" } }
+            (notes)
+            @if said.is_empty() { span class="mark" {} } @else { span class="mark" title=(said) { (mark) } }
+            @if let Some(used) = cell.used { small { (number::fixed(used.median, 1)) " % used" } }
+            @else if let Some(range) = value.range(column.measure) { small { (range) } }
+        }
+    }
+}

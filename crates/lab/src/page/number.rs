@@ -1,0 +1,62 @@
+//! Numbers and names as readers see them.
+
+/// What stands where there is no figure.
+pub const NOTHING: &str = "–";
+
+/// With three digits or so; never "NaN" nor "-0".
+pub fn digits(value: f64) -> String {
+    if !value.is_finite() {
+        return NOTHING.to_owned();
+    }
+    let decimals = match value.abs() {
+        v if v >= 99.5 => 0,
+        v if v >= 9.95 => 1,
+        _ => 2,
+    };
+    fixed(value, decimals)
+}
+
+/// With this many digits behind the point.
+pub fn fixed(value: f64, decimals: usize) -> String {
+    if !value.is_finite() {
+        return NOTHING.to_owned();
+    }
+    let text = format!("{value:.decimals$}");
+    if text.trim_start_matches('-').chars().all(|c| c == '0' || c == '.') {
+        text.trim_start_matches('-').to_owned()
+    } else {
+        text
+    }
+}
+
+/// A rate in bits per second.
+pub fn rate(bps: u64) -> String {
+    let (unit, name) = match bps {
+        0..1_000_000 => (1e3, "kbit/s"),
+        1_000_000..1_000_000_000 => (1e6, "Mbit/s"),
+        _ => (1e9, "Gbit/s"),
+    };
+    let value = format!("{:.3}", bps as f64 / unit);
+    format!("{} {name}", value.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// Seconds as minutes or hours, if there are many.
+pub fn duration(s: f64) -> String {
+    match s {
+        s if !s.is_finite() => NOTHING.to_owned(),
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+/// Without what would move a terminal's cursor, on one line: names come from files.
+pub fn plain(text: &str) -> String {
+    let printable: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    printable.split_whitespace().collect::<Vec<&str>>().join(" ")
+}
+
+/// `one`, or `many` of them.
+pub fn count(n: usize, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}

@@ -1,0 +1,206 @@
+//! The scorecard: for each key figure a table of contenders by scenario and rate, with the best of each column.
+
+use super::group::{Entry, Group};
+use super::measure::{Better, Measure};
+use super::number;
+use super::spread::Spread;
+
+/// What contenders are judged by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    Delay,
+    Throughput,
+    Loss,
+    Fairness,
+    Cost,
+}
+
+/// In the order of the scorecard.
+pub const KEYS: [Key; 5] = [Key::Delay, Key::Throughput, Key::Loss, Key::Fairness, Key::Cost];
+
+/// A scenario at a rate, and where the key is a load's, the load.
+pub struct Column<'a> {
+    pub group: &'a Group<'a>,
+    pub of: String,
+    pub measure: Measure,
+    /// One for each contender, in order.
+    pub cells: Vec<Cell>,
+}
+
+/// What one contender has there.
+pub struct Cell {
+    pub standing: Standing,
+    pub value: Option<Spread>,
+    /// With throughput: percent of the wire that was used, the most used direction.
+    pub used: Option<Spread>,
+    /// The queue formed behind it.
+    pub not_owned: bool,
+    /// In one word, why there is nothing: "failed", "unsupported"; also where only some repeats failed.
+    pub failure: Option<&'static str>,
+    /// Its reasons as places in `Scorecard::notes`.
+    pub notes: Vec<usize>,
+}
+
+/// How it compares with the others of the column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    Best,
+    /// The repeats of it and of the best overlap.
+    Equal,
+    Behind,
+    /// Nothing to compare, or all have the same.
+    Alone,
+}
+
+/// One key's table.
+pub struct Board<'a> {
+    pub key: Key,
+    pub columns: Vec<Column<'a>>,
+}
+
+/// All of them.
+pub struct Scorecard<'a> {
+    pub boards: Vec<Board<'a>>,
+    /// Why trials have no figures; each reason once.
+    pub notes: Vec<&'a str>,
+}
+
+impl Key {
+    pub fn title(self) -> &'static str {
+        match self {
+            Key::Delay => "Delay under load",
+            Key::Throughput => "Throughput",
+            Key::Loss => "Loss",
+            Key::Fairness => "Fairness",
+            Key::Cost => "Cost",
+        }
+    }
+
+    /// What the figures are, in words.
+    pub fn about(self) -> &'static str {
+        match self {
+            Key::Delay => "p99 of the probe's delay above its idle median, ms; lower is better",
+            Key::Throughput => {
+                "payload of all bulk loads together, Mbit/s, and percent of the wire used; higher is better"
+            }
+            Key::Loss => "probe packets lost, percent; lower is better",
+            Key::Fairness => "Jain's index over the loads with weights, 1 is exact; higher is better",
+            Key::Cost => "instructions per packet, or else processor time, percent; lower is better",
+        }
+    }
+
+    /// What it is judged by in this group: subjects and measures.
+    fn columns(self, group: &Group) -> Vec<(String, Measure)> {
+        let probes = || group.probes().into_iter().map(|load| load.name.clone());
+        let columns: Vec<(String, Measure)> = match self {
+            Key::Delay => probes().map(|load| (load.clone(), group.delay_measure(&load))).collect(),
+            Key::Loss => probes().map(|load| (load, Measure::Loss)).collect(),
+            Key::Throughput => vec![(String::new(), Measure::TotalRate)],
+            Key::Fairness => vec![(String::new(), Measure::WeightedJain)],
+            Key::Cost => vec![(String::new(), group.cost_measure())],
+        };
+        columns.into_iter().filter(|(of, measure)| group.has(of, *measure)).collect()
+    }
+}
+
+impl<'a> Scorecard<'a> {
+    pub fn of(groups: &'a [Group<'a>]) -> Scorecard<'a> {
+        let mut notes = Vec::new();
+        for failure in groups.iter().flat_map(|g| &g.entries).flat_map(|e| &e.failures) {
+            if !notes.contains(&failure.why) {
+                notes.push(failure.why);
+            }
+        }
+        let boards = KEYS.map(|key| Board {
+            key,
+            columns: groups
+                .iter()
+                .flat_map(|group| key.columns(group).into_iter().map(move |(of, measure)| (group, of, measure)))
+                .map(|(group, of, measure)| Column::new(group, of, measure, &notes))
+                .collect(),
+        });
+        Scorecard { boards: boards.into_iter().filter(|board| !board.columns.is_empty()).collect(), notes }
+    }
+
+    /// The board of this key, if anything is known.
+    pub fn board(&self, key: Key) -> Option<&Board<'a>> {
+        self.boards.iter().find(|board| board.key == key)
+    }
+}
+
+impl<'a> Column<'a> {
+    fn new(group: &'a Group<'a>, of: String, measure: Measure, notes: &[&str]) -> Column<'a> {
+        let mut cells: Vec<Cell> = group.entries.iter().map(|entry| Cell::new(entry, &of, measure, notes)).collect();
+        rank(&mut cells, measure);
+        Column { group, of, measure, cells }
+    }
+
+    /// "Title, 100 Mbit/s, load".
+    pub fn title(&self) -> String {
+        let title = self.group.title();
+        if self.of.is_empty() { title } else { format!("{title}, {}", self.of) }
+    }
+
+    /// "100 Mbit/s" and the load, if the figure is a load's.
+    pub fn subtitle(&self) -> String {
+        let rate = number::rate(self.group.rate_bps);
+        if self.of.is_empty() { rate } else { format!("{rate}, {}", self.of) }
+    }
+
+    /// Of these contenders the one with the best median.
+    pub fn best(&self, among: impl Fn(&Entry) -> bool) -> Option<(&Entry<'a>, &Cell, Spread)> {
+        let with = self.group.entries.iter().zip(&self.cells).filter(|(entry, _)| among(entry));
+        let known = with.filter_map(|(entry, cell)| Some((entry, cell, cell.value?)));
+        known.reduce(|best, next| if ahead(&next.2, &best.2, self.measure) { next } else { best })
+    }
+}
+
+impl Cell {
+    fn new(entry: &Entry, of: &str, measure: Measure, notes: &[&str]) -> Cell {
+        let used = entry.measured.iter().filter_map(|m| {
+            let used = m.bottlenecks.iter().map(|b| b.used_percent).filter(|percent| percent.is_finite());
+            used.reduce(f64::max)
+        });
+        let mut cited: Vec<usize> =
+            entry.failures.iter().filter_map(|failure| notes.iter().position(|note| *note == failure.why)).collect();
+        cited.dedup();
+        Cell {
+            standing: Standing::Alone,
+            value: entry.get(of, measure),
+            used: if measure == Measure::TotalRate { Spread::of(used) } else { None },
+            not_owned: entry.owned() == Some(false),
+            failure: entry.failures.first().map(|failure| failure.word),
+            notes: cited,
+        }
+    }
+}
+
+/// Whether `a` is better than `b` by the median, however little.
+pub fn ahead(a: &Spread, b: &Spread, measure: Measure) -> bool {
+    match measure.better() {
+        Better::Lower => a.median < b.median,
+        Better::Higher => a.median > b.median,
+        Better::Neither => false,
+    }
+}
+
+fn rank(cells: &mut [Cell], measure: Measure) {
+    let known: Vec<(usize, Spread)> =
+        cells.iter().enumerate().filter_map(|(at, cell)| Some((at, cell.value?))).collect();
+    let all_the_same = known.windows(2).all(|pair| pair[0].1.median == pair[1].1.median);
+    if all_the_same || measure.better() == Better::Neither {
+        return;
+    }
+    let Some((_, best)) =
+        known.iter().copied().reduce(|best, next| if ahead(&next.1, &best.1, measure) { next } else { best })
+    else {
+        return;
+    };
+    for (at, value) in known {
+        cells[at].standing = match (value.median == best.median, value.differs(&best, measure)) {
+            (true, _) => Standing::Best,
+            (false, false) => Standing::Equal,
+            (false, true) => Standing::Behind,
+        };
+    }
+}

@@ -1,0 +1,285 @@
+//! The formats on a run as it could have been, and on runs that went wrong.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use super::fixture;
+use super::group::groups;
+use super::score::{Key, Scorecard, Standing};
+use super::{Judgement, compare, csv, html, markdown, summary};
+use crate::results::{Clock, Outcome, Results};
+
+const HOSTILE: &str = "<script>alert(\"x\")</script>|`'&\u{1b}[31m";
+
+fn empty() -> Results {
+    let mut results = fixture::results();
+    results.trials.clear();
+    results
+}
+
+fn all_failed() -> Results {
+    let mut results = fixture::results();
+    results.trials.iter_mut().for_each(|trial| trial.outcome = Outcome::Failed("nothing works".into()));
+    results
+}
+
+/// Measured, but not a single number in it is one.
+fn nonsense() -> Results {
+    let mut results = fixture::results();
+    for trial in &mut results.trials {
+        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+        measured.processor.busy_percent = f64::NAN;
+        measured.bottlenecks.iter_mut().for_each(|b| b.used_percent = f64::INFINITY);
+        for flows in &mut measured.flows {
+            flows.mbit = f64::NAN;
+            flows.each_mbit.iter_mut().for_each(|mbit| *mbit = f64::NAN);
+            flows.series.iter_mut().for_each(|(_, mbit)| *mbit = f64::NAN);
+        }
+        for delays in &mut measured.delays {
+            delays.sent = 0;
+            delays.series.iter_mut().for_each(|(_, delay)| *delay = Some(f64::NAN));
+            delays.one_way.iter_mut().for_each(|d| (d.p50_ms, d.p99_ms) = (f64::NAN, f64::NAN));
+        }
+    }
+    results
+}
+
+/// Nothing at all: no scenario, no contender.
+fn nothing() -> Results {
+    Results { scenarios: Vec::new(), contenders: Vec::new(), trials: Vec::new(), ..fixture::results() }
+}
+
+fn parsed(page: &str) -> roxmltree::Document<'_> {
+    let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+    roxmltree::Document::parse_with_options(page, options).unwrap()
+}
+
+#[test]
+fn the_page_is_well_formed_and_refers_to_nothing_outside() {
+    let results = fixture::results();
+    let page = html(&results).unwrap();
+    let document = parsed(&page);
+    let ids: Vec<&str> = document.descendants().filter_map(|node| node.attribute("id")).collect();
+    for (at, id) in ids.iter().enumerate() {
+        assert!(!ids[..at].contains(id), "{id} twice");
+    }
+    for node in document.descendants().filter(|node| node.is_element()) {
+        assert!(!["script", "link", "img", "iframe", "object", "image", "use"].contains(&node.tag_name().name()));
+        assert!(node.attribute("src").is_none());
+        if let Some(href) = node.attribute("href") {
+            assert!(ids.contains(&href.strip_prefix('#').unwrap()), "{href} leads nowhere");
+        }
+        for id in node.attribute("aria-labelledby").into_iter().flat_map(str::split_whitespace) {
+            assert!(ids.contains(&id), "{id} is nowhere");
+        }
+    }
+    assert!(!page.contains("http://") && !page.contains("https://") && !page.contains("url("));
+    assert!(!page.contains("#A751"), "a colour without a class");
+    let cells = |name: &str| document.descendants().filter(|node| node.has_tag_name(name)).count();
+    assert_eq!(cells("table"), cells("caption"));
+    assert!(document.descendants().filter(|n| n.has_tag_name("th")).all(|th| th.has_attribute("scope")));
+    for contender in &results.contenders {
+        let rows = document.descendants().filter(|n| n.has_tag_name("th")).map(text);
+        assert!(rows.filter(|row| row == &contender.title).count() > 3, "{}", contender.title);
+    }
+}
+
+fn text(node: roxmltree::Node<'_, '_>) -> String {
+    node.descendants().filter(|n| n.is_text()).filter_map(|n| n.text()).collect()
+}
+
+#[test]
+fn what_files_say_stays_text() {
+    let mut results = fixture::results();
+    let hostile = || HOSTILE.to_owned();
+    (results.plan, results.command, results.sluice) = (hostile(), hostile(), hostile());
+    results.warnings.push(hostile());
+    results.tools.insert(hostile(), hostile());
+    results.environment.cpu = hostile();
+    results.contenders[4].title = hostile();
+    results.contenders[4].file = hostile();
+    results.scenarios[0].title = hostile();
+    results.scenarios[0].loads[0].name = hostile();
+    results.scenarios[0].loads[0].about = hostile();
+    for trial in &mut results.trials {
+        match &mut trial.outcome {
+            Outcome::Measured(measured) => {
+                measured.commands.push(hostile());
+                measured.engine = Some(hostile());
+                measured.events.iter_mut().for_each(|event| event.what = hostile());
+                measured.flows.iter_mut().filter(|f| f.load == "downloads").for_each(|f| f.load = hostile());
+                measured.bottlenecks[0].direction = hostile();
+            }
+            Outcome::Failed(why) | Outcome::Unsupported(why) => *why = hostile(),
+        }
+    }
+    let page = html(&results).unwrap();
+    assert!(!page.contains("<script") && page.contains("&lt;script&gt;"));
+    parsed(&page.replace('\u{1b}', ""));
+    let markdown = markdown(&results);
+    assert_eq!(markdown.matches("<script").count(), 1, "the command, which is code");
+    assert!(!markdown.contains('\u{1b}'));
+    assert!(!summary(&results, false).contains('\u{1b}'));
+    assert!(!compare(&results, &fixture::results()).text(false).contains('\u{1b}'));
+}
+
+#[test]
+fn the_best_is_marked() {
+    let results = fixture::results();
+    let groups = groups(&results);
+    let scorecard = Scorecard::of(&groups);
+    let delay = &scorecard.board(Key::Delay).unwrap().columns;
+    assert_eq!(delay.len(), 4, "two scenarios with a probe, two rates");
+    let standings: Vec<Standing> = delay[0].cells.iter().map(|cell| cell.standing).collect();
+    let medians: Vec<f64> = delay[0].cells.iter().filter_map(|cell| Some(cell.value?.median)).collect();
+    assert_eq!(medians.len(), 6);
+    assert_eq!(standings.iter().filter(|standing| **standing == Standing::Best).count(), 1);
+    assert_eq!(standings[4], Standing::Best);
+    assert!(medians.iter().all(|median| medians[4] <= *median));
+    assert_eq!(standings[0], Standing::Behind);
+    let failed = &delay[0].cells[6];
+    assert_eq!((failed.failure, failed.value, failed.standing), (Some("failed"), None, Standing::Alone));
+    assert_eq!(delay[0].cells[3].value.unwrap().repeats, 2, "one of three repeats failed");
+    // Without any scheduler more passes: that is said.
+    let throughput = &scorecard.board(Key::Throughput).unwrap().columns[1];
+    assert_eq!(throughput.cells[0].standing, Standing::Best);
+    assert!(throughput.cells[0].not_owned);
+    let page = html(&results).unwrap();
+    let document = parsed(&page);
+    let best: Vec<_> = document
+        .descendants()
+        .filter(|node| node.attribute("class").is_some_and(|class| class.contains("best")))
+        .collect();
+    assert!(best.iter().all(|cell| text(*cell).contains('★')));
+    assert!(best.len() >= delay.len());
+    assert!(page.contains("Where Sluice is not the best") && page.contains("throughput: No scheduler"));
+}
+
+#[test]
+fn csv_has_the_same_numbers() {
+    let results = fixture::results();
+    let text = csv(&results).unwrap();
+    let mut reader = ::csv::Reader::from_reader(text.as_bytes());
+    let mut found = BTreeMap::new();
+    for row in reader.records() {
+        let row = row.unwrap();
+        let key: Vec<String> = row.iter().take(6).map(str::to_owned).collect();
+        assert!(found.insert(key.join("/"), row[7].to_owned()).is_none(), "{key:?} twice");
+    }
+    let value = |key: &str| found[key].parse::<f64>().unwrap();
+    for trial in &results.trials {
+        let at = format!("{}/{}/{}/{}", trial.scenario, trial.contender, trial.rate_bps, trial.repeat);
+        let status = &found[&format!("{at}//status")];
+        let Some(measured) = trial.measured() else {
+            assert!(status.starts_with("failed: ") || status.starts_with("unsupported: "));
+            continue;
+        };
+        assert_eq!(status, "measured");
+        assert_eq!(value(&format!("{at}//busy")), measured.processor.busy_percent);
+        assert_eq!(value(&format!("{at}/egress/used")), measured.bottlenecks[0].used_percent);
+        for flows in &measured.flows {
+            assert_eq!(value(&format!("{at}/{}/rate", flows.load)), flows.mbit);
+            assert_eq!(value(&format!("{at}/{}/flow_1", flows.load)), flows.each_mbit[0]);
+        }
+        for delays in &measured.delays {
+            assert_eq!(value(&format!("{at}/{}/whole_p99", delays.load)), delays.whole.unwrap().p99_ms);
+        }
+    }
+}
+
+#[test]
+fn a_planted_regression_is_found_and_nothing_else() {
+    let before = fixture::results();
+    let same = compare(&before, &before);
+    assert!(!same.is_worse() && same.changes.len() > 30);
+    assert!(same.changes.iter().all(|change| change.judgement == Judgement::Same));
+    assert!(same.warnings.is_empty() && same.only_in_a.is_empty() && same.only_in_b.is_empty());
+
+    let mut after = before.clone();
+    let trials = after.trials.iter_mut().filter(|t| (t.scenario.as_str(), t.contender.as_str()) == ("game", "sluice"));
+    for trial in trials.filter(|trial| trial.rate_bps == 20_000_000) {
+        let Outcome::Measured(measured) = &mut trial.outcome else { panic!("measured") };
+        measured.delays[0].one_way.as_mut().unwrap().p99_ms += 5.0;
+    }
+    after.clock = Clock::Instructions;
+    let worse = compare(&before, &after);
+    let found: Vec<_> = worse.regressions().collect();
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].scenario.as_str(), found[0].contender.as_str()), ("game", "sluice"));
+    assert_eq!(
+        (found[0].load.as_str(), found[0].figure.as_str(), found[0].rate_bps),
+        ("game", "added_p99", 20_000_000)
+    );
+    assert!((found[0].difference - 5.0).abs() < 1e-9);
+    assert_eq!(worse.warnings.len(), 1, "the clock");
+    assert!(worse.text(false).contains("1 regression,") && worse.text(true).contains("\x1b[1;31mWorse (1)"));
+    assert!(worse.markdown().contains("## Worse"));
+    let json: serde_json::Value = serde_json::from_str(&worse.json().unwrap()).unwrap();
+    assert_eq!(json["changes"].as_array().unwrap().iter().filter(|c| c["judgement"] == "worse").count(), 1);
+    assert_eq!(compare(&after, &before).regressions().count(), 0);
+}
+
+#[test]
+fn what_is_measured_no_more_is_worse() {
+    let (before, mut after) = (fixture::results(), fixture::results());
+    after.trials.iter_mut().filter(|t| t.contender == "cake").for_each(|t| t.outcome = Outcome::Failed("gone".into()));
+    after.trials.retain(|trial| trial.contender != "tbf");
+    let comparison = compare(&before, &after);
+    assert!(comparison.is_worse());
+    assert_eq!((comparison.broken.len(), comparison.only_in_a.len(), comparison.only_in_b.len()), (6, 6, 0));
+    assert!(comparison.text(false).contains("gone"));
+}
+
+#[test]
+fn fits_the_terminal_and_needs_no_colours() {
+    let results = fixture::results();
+    let text = summary(&results, false);
+    assert!(!text.contains('\u{1b}'));
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    assert!(results.contenders.iter().all(|contender| text.contains(&contender.title)), "{text}");
+    assert!(summary(&results, true).contains("\x1b[32m"));
+    let other = compare(&results, &fixture::with(&[20_000_000], 5, 1));
+    assert!(other.text(false).lines().all(|line| line.chars().count() <= 100));
+}
+
+#[test]
+fn runs_that_went_wrong_are_shown_too() {
+    let mut other_format = fixture::results();
+    other_format.format += 1;
+    assert_eq!(html(&other_format).unwrap_err().exit_code(), 2);
+    for results in [empty(), all_failed(), nonsense(), nothing()] {
+        let page = html(&results).unwrap();
+        parsed(&page);
+        let comparison = compare(&results, &fixture::results());
+        let texts = [page, markdown(&results), csv(&results).unwrap(), summary(&results, false)];
+        for text in texts.into_iter().chain([comparison.text(false), comparison.markdown(), comparison.json().unwrap()])
+        {
+            for not_a_number in ["NaN", "inf ", "inf<", "inf,", "Infinity"] {
+                assert!(!text.contains(not_a_number), "{not_a_number} in {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_large_run_is_a_page_of_sensible_size() {
+    let page = html(&fixture::with(&[20_000_000, 100_000_000], 10, 4)).unwrap();
+    assert!(page.len() < 3_000_000, "{} bytes", page.len());
+    parsed(&page);
+}
+
+/// To look at: `SLUICE_PAGES=DIRECTORY cargo test -p sluice-lab -- --ignored pages_to_look_at`.
+#[test]
+#[ignore = "writes files"]
+fn pages_to_look_at() {
+    let directory = std::env::var("SLUICE_PAGES").unwrap_or_else(|_| ".".to_owned());
+    let write = |name: &str, text: String| fs::write(format!("{directory}/{name}"), text).unwrap();
+    let results = fixture::results();
+    write("page.html", html(&results).unwrap());
+    write("short.html", html(&fixture::with(&[50_000_000], 7, 1)).unwrap());
+    write("large.html", html(&fixture::with(&[20_000_000, 100_000_000], 14, 4)).unwrap());
+    write("page.md", markdown(&results));
+    write("page.csv", csv(&results).unwrap());
+    write("summary.txt", summary(&results, true));
+    write("compare.txt", compare(&results, &fixture::with(&[20_000_000], 6, 1)).text(true));
+}
