@@ -126,6 +126,11 @@ impl Page<'_> {
         }
     }
 
+    /// The group's anchor.
+    fn place(&self, group: &Group) -> String {
+        format!("g{}", self.groups.iter().position(|g| std::ptr::eq(g, group)).unwrap_or_default())
+    }
+
     /// Whether what happened over time is in sight at once.
     fn unfolded(&self) -> bool {
         self.groups.len() <= UNFOLDED

@@ -34,7 +34,7 @@ pub fn markdown(results: &Results) -> String {
     let _ = writeln!(text, "## Scorecard\n\n{}\n", escaped(&verdict.headline()));
     if !verdict.behind.is_empty() {
         text += "Where Sluice is not the best:\n\n";
-        for sentence in &verdict.behind {
+        for (_, sentence) in &verdict.behind {
             let _ = writeln!(text, "- {}", escaped(sentence));
         }
         text.push('\n');

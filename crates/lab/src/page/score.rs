@@ -44,8 +44,9 @@ pub struct Cell {
 /// How it compares with the others of the column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
+    /// It has the best median; where most contenders have it, that is no distinction and they are equal.
     Best,
-    /// The repeats of it and of the best overlap.
+    /// It is no different from the best beyond the repeats.
     Equal,
     Behind,
     /// Nothing to compare, or all have the same.
@@ -196,10 +197,12 @@ fn rank(cells: &mut [Cell], measure: Measure) {
     else {
         return;
     };
+    let shared = known.iter().filter(|(_, value)| value.median == best.median).count();
+    let distinction = shared * 2 <= known.len();
     for (at, value) in known {
         cells[at].standing = match (value.median == best.median, value.differs(&best, measure)) {
-            (true, _) => Standing::Best,
-            (false, false) => Standing::Equal,
+            (true, _) if distinction => Standing::Best,
+            (true, _) | (false, false) => Standing::Equal,
             (false, true) => Standing::Behind,
         };
     }

@@ -44,7 +44,8 @@ pub fn summary(results: &Results, color: bool) -> String {
     parts.push(painted(&wrapped(&verdict.headline(), ""), "1", color));
     if !verdict.behind.is_empty() {
         let mut lines = vec!["Where Sluice is not the best:".to_owned()];
-        lines.extend(verdict.behind.iter().take(SENTENCES).map(|sentence| wrapped(&format!("- {sentence}"), "  ")));
+        lines
+            .extend(verdict.behind.iter().take(SENTENCES).map(|(_, sentence)| wrapped(&format!("- {sentence}"), "  ")));
         if verdict.behind.len() > SENTENCES {
             lines.push(format!("- and {} more", verdict.behind.len() - SENTENCES));
         }
@@ -82,9 +83,10 @@ fn table(group: &Group, scorecard: &Scorecard, color: bool) -> String {
 
 /// With the best cells in green.
 fn tinted(line: &str) -> String {
-    let best = |cell: &str| cell.trim_end_matches(['│', ' ']).ends_with(" *");
-    let cells = line.split('┆').map(|cell| if best(cell) { painted(cell, "32", true) } else { cell.to_owned() });
-    cells.collect::<Vec<String>>().join("┆")
+    let (inner, end) = line.strip_suffix('│').map_or((line, ""), |inner| (inner, "│"));
+    let best = |cell: &str| cell.trim_end().ends_with(" *");
+    let cells = inner.split('┆').map(|cell| if best(cell) { painted(cell, "32", true) } else { cell.to_owned() });
+    cells.collect::<Vec<String>>().join("┆") + end
 }
 
 fn head(key: Key, column: &Column) -> String {

@@ -10,7 +10,7 @@ pub struct Verdict {
     /// For each key: how often Sluice is best or equal, of how many.
     pub counts: Vec<(Key, usize, usize)>,
     /// Where another is better, or Sluice has no figure; the widest gap of each key first.
-    pub behind: Vec<String>,
+    pub behind: Vec<(Key, String)>,
     /// Whether there is a Sluice and another to compare with.
     pub compared: bool,
 }
@@ -31,7 +31,7 @@ impl Verdict {
                 verdict.counts.push((board.key, won, won + behind.len()));
             }
             behind.sort_by(|a, b| b.0.total_cmp(&a.0));
-            verdict.behind.extend(behind.into_iter().map(|(_, sentence)| sentence));
+            verdict.behind.extend(behind.into_iter().map(|(_, sentence)| (board.key, sentence)));
         }
         verdict.compared = !verdict.counts.is_empty();
         verdict

@@ -150,6 +150,6 @@ fn frame(canvas: &Canvas, x: &Scale, y: &Scale, nines: f64, what: &str) {
         canvas.text(&label, (at, BOTTOM + 14), Anchor::Below, Style::Label);
     }
     canvas.line(&[(LEFT, BOTTOM), (RIGHT, BOTTOM)], Style::Axis);
-    canvas.text(&format!("delay, {what}, ms"), (RIGHT, BOTTOM + 66), Anchor::Right, Style::Quiet);
-    canvas.text("of all packets took no longer", (LEFT, BOTTOM + 66), Anchor::Left, Style::Quiet);
+    canvas.text(&format!("delay, {what}, ms →"), (RIGHT, BOTTOM + 62), Anchor::Right, Style::Quiet);
+    canvas.text("↑ share of packets that took no longer", (LEFT, BOTTOM + 62), Anchor::Left, Style::Quiet);
 }

@@ -10,11 +10,11 @@ use super::style::Style;
 use crate::error::Result;
 use crate::results::{LoadInfo, Measured};
 
-const WIDTH: u32 = 1440;
-const LEFT: i32 = 330;
-const RIGHT: i32 = 1290;
+const WIDTH: u32 = 1040;
+const LEFT: i32 = 290;
+const RIGHT: i32 = 930;
 const TOP: i32 = 16;
-const ROW: i32 = 44;
+const ROW: i32 = 42;
 const FOOT: i32 = 80;
 /// Characters of a name.
 const NAME: usize = 22;

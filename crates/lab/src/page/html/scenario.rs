@@ -14,8 +14,8 @@ pub fn all(page: &Page) -> Result<Markup> {
     let mut sections = Vec::new();
     for (at, scenario) in page.results.scenarios.iter().enumerate() {
         let mut rates = Vec::new();
-        for (place, group) in page.groups.iter().enumerate().filter(|(_, g)| g.scenario.name == scenario.name) {
-            rates.push(rate(page, group, &format!("g{place}"))?);
+        for group in page.groups.iter().filter(|g| g.scenario.name == scenario.name) {
+            rates.push(rate(page, group, &page.place(group))?);
         }
         sections.push(html! {
             section aria-labelledby={ "s" (at) } {
@@ -35,10 +35,10 @@ pub fn all(page: &Page) -> Result<Markup> {
 }
 
 fn rate(page: &Page, group: &Group, id: &str) -> Result<Markup> {
-    let mut pictures = Vec::new();
+    let (mut first, mut pictures) = (Vec::new(), Vec::new());
     for (at, load) in group.probes().into_iter().enumerate() {
         if let Some(curves) = chart::curves(&format!("{id}-c{at}"), group, load, &page.styles)? {
-            pictures.push(delays(load, group, curves));
+            first.push(delays(load, group, curves));
         }
     }
     for (at, load) in group.delay_loads().into_iter().enumerate() {
@@ -59,8 +59,9 @@ fn rate(page: &Page, group: &Group, id: &str) -> Result<Markup> {
     let panels = chart::panels(&format!("{id}-t"), group)?;
     Ok(html! {
         h3 id=(id) { (number::rate(group.rate_bps)) }
+        @for picture in &first { (picture) }
         @for table in tables(group) { (show(page, &table)) }
-        @for picture in &pictures { (picture) }
+        @if !pictures.is_empty() { div class="pairs" { @for picture in &pictures { (picture) } } }
         @if !panels.is_empty() {
             @if page.unfolded() {
                 details open="open" { (over_time(group, &panels)) }
@@ -138,7 +139,7 @@ fn over_time(group: &Group, panels: &[Panel]) -> Markup {
 fn show(page: &Page, table: &Table) -> Markup {
     let content = html! {
         table {
-            caption { (table.caption) }
+            caption { span { (table.caption) } }
             thead {
                 tr {
                     th scope="col" { "Contender" }

@@ -3,8 +3,12 @@
 use maud::{Markup, html};
 
 use super::super::number::{self, NOTHING};
-use super::super::score::{Board, Cell, Column, Standing};
+use super::super::score::{Board, Cell, Column, Key, Standing};
+use super::super::verdict::Verdict;
 use super::{Page, scroll, swatch};
+
+/// More sentences of one key than these are folded.
+const SENTENCES: usize = 6;
 
 pub fn section(page: &Page) -> Markup {
     let verdict = &page.verdict;
@@ -24,7 +28,7 @@ pub fn section(page: &Page) -> Markup {
             @if !verdict.behind.is_empty() {
                 section class="behind" aria-labelledby="behind" {
                     h3 id="behind" { "Where Sluice is not the best" }
-                    ul { @for sentence in &verdict.behind { li { (sentence) } } }
+                    @for (key, _, _) in &verdict.counts { (behind(*key, verdict)) }
                 }
             }
             @for board in &page.scorecard.boards { (table(page, board)) }
@@ -34,6 +38,24 @@ pub fn section(page: &Page) -> Markup {
                 ol class="notes" {
                     @for (at, note) in page.scorecard.notes.iter().enumerate() { li id={ "n" (at + 1) } { (note) } }
                 }
+            }
+        }
+    }
+}
+
+/// The widest gaps of this key in sight, the others folded.
+fn behind(key: Key, verdict: &Verdict) -> Markup {
+    let all: Vec<&str> = verdict.behind.iter().filter(|(of, _)| *of == key).map(|(_, text)| text.as_str()).collect();
+    let (first, rest) = all.split_at(all.len().min(SENTENCES));
+    html! {
+        @if !first.is_empty() {
+            h4 { (key.title()) }
+            ul { @for sentence in first { li { (sentence) } } }
+        }
+        @if !rest.is_empty() {
+            details {
+                summary { (number::count(rest.len(), "more", "more")) }
+                ul { @for sentence in rest { li { (sentence) } } }
             }
         }
     }
@@ -52,7 +74,7 @@ fn key() -> Markup {
 fn table(page: &Page, board: &Board) -> Markup {
     let content = html! {
         table {
-            caption { (board.key.title()) " " small { "– " (board.key.about()) } }
+            caption { span { (board.key.title()) " " small { "– " (board.key.about()) } } }
             thead {
                 tr class="groups" {
                     th scope="col" rowspan="2" { "Contender" }
@@ -62,7 +84,9 @@ fn table(page: &Page, board: &Board) -> Markup {
                 }
                 tr {
                     @for (at, column) in board.columns.iter().enumerate() {
-                        th scope="col" class=(edge(board, at)) { (column.subtitle()) }
+                        th scope="col" class=(edge(board, at)) {
+                            a href={ "#" (page.place(column.group)) } { (column.subtitle()) }
+                        }
                     }
                 }
             }
@@ -113,9 +137,11 @@ fn cell(cell: &Cell, column: &Column, edge: &str) -> Markup {
     html! {
         td class={ (edge) (class) } {
             (value.text(column.measure))
-            @if cell.not_owned { span title="the queue formed on the line" { "†" } }
-            (notes)
-            @if said.is_empty() { span class="mark" {} } @else { span class="mark" title=(said) { (mark) } }
+            span class="marks" {
+                @if !said.is_empty() { span title=(said) { (mark) } }
+                @if cell.not_owned { span title="the queue formed on the line" { "†" } }
+                (notes)
+            }
             @if let Some(used) = cell.used { small { (number::fixed(used.median, 1)) " % used" } }
             @else if let Some(range) = value.range(column.measure) { small { (range) } }
         }
