@@ -191,3 +191,6 @@ fn warnings(a: &Results, b: &Results) -> Vec<String> {
     }
     warnings
 }
+
+#[cfg(test)]
+mod tests;

@@ -88,3 +88,15 @@ fn weighted_jain(scenario: &ScenarioInfo, measured: &Measured) -> Option<f64> {
         weighted.filter_map(|(load, weight)| Some(measured.flows_of(&load.name)?.mbit / weight)).collect();
     if shares.len() < 2 { None } else { jain(&shares) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fairness_is_one_where_all_have_the_same() {
+        assert_eq!(jain(&[2.0, 2.0, 2.0]), Some(1.0));
+        assert_eq!(jain(&[4.0, 0.0, 0.0, 0.0]), Some(0.25));
+        assert_eq!((jain(&[]), jain(&[0.0])), (None, None));
+    }
+}

@@ -6,7 +6,7 @@ use super::figure::figures;
 use super::measure::{Measure, Path, Rank};
 use super::number;
 use super::spread::Spread;
-use crate::results::{ContenderInfo, Delays, LoadInfo, Measured, Outcome, Results, ScenarioInfo};
+use crate::results::{ContenderInfo, Delays, LoadInfo, Measured, Outcome, Results, ScenarioInfo, Timed};
 
 /// A scenario at a rate.
 pub struct Group<'a> {
@@ -114,6 +114,20 @@ impl<'a> Group<'a> {
     /// Whether the delays of this load are shown one way.
     pub fn path(&self, load: &str) -> Path {
         if self.has(load, Measure::Delay(Path::OneWay, Rank::P50)) { Path::OneWay } else { Path::Whole }
+    }
+
+    /// What the delays of this load are of, in words.
+    pub fn timed(&self, load: &str) -> &'static str {
+        match (self.path(load), self.is_fetched(load)) {
+            (Path::OneWay, _) => "one way",
+            (_, true) => "whole fetch",
+            (_, false) => "round trip",
+        }
+    }
+
+    /// Whether this load is pages.
+    pub fn is_fetched(&self, load: &str) -> bool {
+        self.entries.iter().flat_map(|e| e.delays(load)).any(|(_, delays)| delays.what == Timed::Fetch)
     }
 
     /// What the delay of this load is judged by: above idle, or as it is where nobody knows the idle delay.

@@ -24,6 +24,9 @@ const HEAD: &str = "<meta charset=\"utf-8\"/><meta name=\"viewport\" content=\"w
 /// With more groups than these, what happened over time is folded.
 const UNFOLDED: usize = 3;
 
+/// Longer names than these are broken, characters.
+const LONG: usize = 28;
+
 /// What all parts of the page read.
 struct Page<'a> {
     results: &'a Results,
@@ -148,6 +151,12 @@ fn swatch(style: Style) -> Markup {
             line class=(style.class()) x1="0" y1="12" x2="76" y2="12" {}
         }
     }
+}
+
+/// The head of a contender's row.
+fn who(style: Style, title: &str) -> Markup {
+    let long = title.chars().count() > LONG;
+    html! { th scope="row" class=(if long { "long" } else { "short" }) { (swatch(style)) (title) } }
 }
 
 /// How a load is drawn.

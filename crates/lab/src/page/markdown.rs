@@ -34,8 +34,8 @@ pub fn markdown(results: &Results) -> String {
     let _ = writeln!(text, "## Scorecard\n\n{}\n", escaped(&verdict.headline()));
     if !verdict.behind.is_empty() {
         text += "Where Sluice is not the best:\n\n";
-        for (_, sentence) in &verdict.behind {
-            let _ = writeln!(text, "- {}", escaped(sentence));
+        for behind in &verdict.behind {
+            let _ = writeln!(text, "- {}", escaped(&behind.text()));
         }
         text.push('\n');
     }

@@ -60,3 +60,17 @@ pub fn plain(text: &str) -> String {
 pub fn count(n: usize, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short_and_never_nonsense() {
+        assert_eq!([0.1234, 12.34, 1234.5, -0.001, 99.6].map(digits), ["0.12", "12.3", "1234", "0.00", "100"]);
+        assert_eq!([f64::NAN, f64::INFINITY, -f64::INFINITY].map(digits), [NOTHING; 3]);
+        assert_eq!([512_000, 20_000_000, 2_500_000_000].map(rate), ["512 kbit/s", "20 Mbit/s", "2.5 Gbit/s"]);
+        assert_eq!([45.2, 600.0, 9000.0].map(duration), ["45 s", "10 min", "2.5 h"]);
+        assert_eq!(plain("a\u{1b}[31m\n b"), "a [31m b");
+    }
+}

@@ -45,3 +45,23 @@ impl Spread {
         (self.repeats > 1 && min != max).then(|| format!("{min}{NOTHING}{max}"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::measure::Measure;
+    use super::*;
+
+    #[test]
+    fn what_differs_is_apart_and_matters() {
+        let spread = |values: [f64; 3]| Spread::of(values).unwrap();
+        let (low, high, near) = (spread([4.0, 5.0, 6.0]), spread([7.0, 8.0, 9.0]), spread([5.9, 6.5, 7.5]));
+        assert!(low.differs(&high, Measure::Added) && high.differs(&low, Measure::Added));
+        assert!(!low.differs(&near, Measure::Added) && !near.differs(&high, Measure::Added));
+        let single = |value: f64| Spread::of([value]).unwrap();
+        assert!(!single(1.0).differs(&single(1.05), Measure::Added), "less than what is resolved");
+        assert!(single(1.0).differs(&single(1.2), Measure::Added));
+        assert_eq!(Spread::of([f64::NAN]), None);
+        assert_eq!(spread([3.0, 1.0, 2.0]).range(Measure::Added).unwrap(), "1.00–3.00");
+        assert_eq!(single(1.0).range(Measure::Added), None);
+    }
+}

@@ -4,7 +4,7 @@ use super::group::{Entry, Group};
 use super::measure::{Measure, Path, Rank};
 use super::number;
 use super::spread::Spread;
-use crate::results::{LoadInfo, Timed};
+use crate::results::LoadInfo;
 
 /// A table: contenders by figures.
 pub struct Table {
@@ -111,12 +111,6 @@ fn delays(group: &Group, load: &LoadInfo) -> Table {
     let of = load.name.as_str();
     let path = group.path(of);
     let idle = if path == Path::OneWay { Path::IdleOneWay } else { Path::Idle };
-    let fetches = group.entries.iter().flat_map(|e| e.delays(of)).any(|(_, delays)| delays.what == Timed::Fetch);
-    let what = match (path, fetches) {
-        (Path::OneWay, _) => "one way, through the bottleneck",
-        (_, true) => "whole fetches",
-        (_, false) => "round trips",
-    };
     let measures = [
         ("p50", Measure::Delay(path, Rank::P50)),
         ("p95", Measure::Delay(path, Rank::P95)),
@@ -130,7 +124,7 @@ fn delays(group: &Group, load: &LoadInfo) -> Table {
         ("connect p99", Measure::Delay(Path::Connect, Rank::P99)),
     ];
     let columns = measures.map(|(label, measure)| column(label, of, measure)).into();
-    let caption = format!("Delay of “{}” ({}), {what}", load.name, load.about);
+    let caption = format!("Delay of “{}” ({}), {}", load.name, load.about, group.timed(of));
     table(group, caption.clone(), columns).unwrap_or(Table { caption, columns: Vec::new(), rows: Vec::new() })
 }
 

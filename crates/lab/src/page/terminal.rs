@@ -45,7 +45,7 @@ pub fn summary(results: &Results, color: bool) -> String {
     if !verdict.behind.is_empty() {
         let mut lines = vec!["Where Sluice is not the best:".to_owned()];
         lines
-            .extend(verdict.behind.iter().take(SENTENCES).map(|(_, sentence)| wrapped(&format!("- {sentence}"), "  ")));
+            .extend(verdict.behind.iter().take(SENTENCES).map(|behind| wrapped(&format!("- {}", behind.text()), "  ")));
         if verdict.behind.len() > SENTENCES {
             lines.push(format!("- and {} more", verdict.behind.len() - SENTENCES));
         }

@@ -10,9 +10,28 @@ pub struct Verdict {
     /// For each key: how often Sluice is best or equal, of how many.
     pub counts: Vec<(Key, usize, usize)>,
     /// Where another is better, or Sluice has no figure; the widest gap of each key first.
-    pub behind: Vec<(Key, String)>,
+    pub behind: Vec<Behind>,
     /// Whether there is a Sluice and another to compare with.
     pub compared: bool,
+}
+
+/// A column that Sluice does not win.
+pub struct Behind {
+    pub key: Key,
+    /// Scenario, rate and load.
+    pub place: String,
+    pub measure: String,
+    /// Who wins, and by how much.
+    pub what: String,
+    /// How wide the gap is, as a share.
+    gap: f64,
+}
+
+impl Behind {
+    /// The sentence.
+    pub fn text(&self) -> String {
+        format!("{}: {}: {}", self.place, self.measure, self.what)
+    }
 }
 
 impl Verdict {
@@ -22,16 +41,16 @@ impl Verdict {
             let mut won = 0;
             let mut behind = Vec::new();
             for column in board.columns.iter().filter(|column| contested(column)) {
-                match sentence(column) {
-                    Some(sentence) => behind.push(sentence),
+                match lost(board.key, column) {
+                    Some(lost) => behind.push(lost),
                     None => won += 1,
                 }
             }
             if won + behind.len() > 0 {
                 verdict.counts.push((board.key, won, won + behind.len()));
             }
-            behind.sort_by(|a, b| b.0.total_cmp(&a.0));
-            verdict.behind.extend(behind.into_iter().map(|(_, sentence)| (board.key, sentence)));
+            behind.sort_by(|a, b| b.gap.total_cmp(&a.gap));
+            verdict.behind.extend(behind);
         }
         verdict.compared = !verdict.counts.is_empty();
         verdict
@@ -55,14 +74,15 @@ fn contested(column: &Column) -> bool {
     ours && column.best(|entry| !entry.contender.ours).is_some()
 }
 
-/// Nothing where Sluice is best or equal to it; else how wide the gap is (a share), and the sentence.
-fn sentence(column: &Column) -> Option<(f64, String)> {
+/// Nothing where Sluice is best or equal to it.
+fn lost(key: Key, column: &Column) -> Option<Behind> {
     let (rival, cell, theirs) = column.best(|entry| !entry.contender.ours)?;
     let who = format!("{} {}", rival.contender.title, column.measure.quantity(theirs.median));
     let aside = if cell.not_owned { " (but its queue formed on the line, not at the contender)" } else { "" };
-    let what = format!("{}: {}", column.title(), column.measure.title());
+    let behind =
+        |gap: f64, what: String| Behind { key, place: column.title(), measure: column.measure.title(), what, gap };
     let Some((ours, cell, value)) = column.best(|entry| entry.contender.ours) else {
-        return Some((f64::INFINITY, format!("{what}: {who}{aside}; Sluice has no figure.")));
+        return Some(behind(f64::INFINITY, format!("{who}{aside}; Sluice has no figure.")));
     };
     if cell.standing != Standing::Behind {
         return None;
@@ -71,7 +91,7 @@ fn sentence(column: &Column) -> Option<(f64, String)> {
     let apart = (value.median - theirs.median).abs();
     let share = if column.measure.unit() == "%" { apart / 100.0 } else { apart / theirs.median.abs().max(1e-3) };
     let us = format!("{} {}", ours.contender.title, column.measure.quantity(value.median));
-    Some((share, format!("{what}: {who}{aside}, {us} ({gap}).")))
+    Some(behind(share, format!("{who}{aside}, {us} ({gap}).")))
 }
 
 /// How much is between them, as a person says it.

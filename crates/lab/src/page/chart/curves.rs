@@ -3,7 +3,7 @@
 use maud::Markup;
 
 use super::super::group::{Entry, Group};
-use super::super::measure::{Measure, Path, Rank};
+use super::super::measure::{Measure, Rank};
 use super::canvas::{Anchor, Canvas, picture};
 use super::scale::Scale;
 use super::style::Style;
@@ -65,7 +65,7 @@ pub fn curves(id: &str, group: &Group, load: &LoadInfo, styles: &[Style]) -> Res
             (if faint { Style::Faint } else { styles[curve.entry.index] }, curve)
         })
         .collect();
-    let what = if path == Path::OneWay { "one way" } else { "whole" };
+    let what = group.timed(&load.name);
     let title = format!("Delays of {}: {}", load.name, group.title());
     let description = format!(
         "Share of packets (up) that took no longer than a delay in ms ({what}, logarithmic, to the right); a curve \

@@ -140,8 +140,8 @@ fn levels(canvas: &Canvas, scale: &Scale, unit: &str, (top, _): (i32, i32)) {
 /// The worst delay of each stretch; a mark above where packets were lost.
 fn delays(canvas: &Canvas, axes: &Axes, scale: &Scale, measured: &Measured) {
     let Some(delays) = axes.probe.as_deref().and_then(|probe| measured.delays_of(probe)) else { return };
-    let mut worst: Vec<Option<f64>> = vec![None; STRETCHES];
-    let mut lost = vec![false; STRETCHES];
+    let mut worst: [Option<f64>; STRETCHES] = [None; STRETCHES];
+    let mut lost = [false; STRETCHES];
     let length_ms = (axes.to_ms - axes.from_ms) / STRETCHES as f64;
     for (sent_ms, delay) in delays.series.iter().filter(|(ms, _)| (axes.from_ms..axes.to_ms).contains(ms)) {
         let stretch = (((sent_ms - axes.from_ms) / length_ms) as usize).min(STRETCHES - 1);

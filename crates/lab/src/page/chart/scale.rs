@@ -91,3 +91,19 @@ fn round_down(value: f64) -> f64 {
     let decade = 10f64.powf(value.log10().floor());
     [5.0, 2.0, 1.0].into_iter().map(|digit| digit * decade).find(|v| *v <= value * 1.001).unwrap_or(value)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales_end_at_round_numbers() {
+        let texts = |scale: Scale, many: f64| scale.labels(many).into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+        assert_eq!(texts(Scale::from_zero(93.0, (0, 100)), 4.0), ["0", "50", "100"]);
+        let wide = Scale::logarithmic([0.3, 180.0], (0, 300)).unwrap();
+        assert_eq!(texts(wide, 8.0), ["1", "10", "100"]);
+        assert_eq!((wide.at(0.2), wide.at(200.0), wide.at(1e9)), (0, 300, 300));
+        assert_eq!(texts(Scale::logarithmic([2.5, 8.0], (0, 100)).unwrap(), 8.0), ["2", "5", "10", "20"]);
+        assert!(Scale::logarithmic([0.0, -1.0, f64::NAN], (0, 100)).is_none());
+    }
+}

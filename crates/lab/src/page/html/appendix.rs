@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::super::number;
 use super::{Page, swatch};
-use crate::results::{Bottleneck, Clock};
+use crate::results::{Bottleneck, Clock, Measured};
 
 pub fn sections(page: &Page) -> Markup {
     html! { (contenders(page)) (measured(page)) (files(page)) }
@@ -19,18 +19,24 @@ fn contenders(page: &Page) -> Markup {
             dl class="terms" {
                 @for (contender, style) in page.results.contenders.iter().zip(&page.styles) {
                     dt { (swatch(*style)) (contender.title) }
-                    dd { (contender.about) @let engines = engines(page, &contender.name);
-                        @if !engines.is_empty() { " Engine: " (engines.join(", ")) "." } }
+                    dd {
+                        (contender.about)
+                        @let engines = different(page, &contender.name, |measured| measured.engine.as_ref());
+                        @if !engines.is_empty() { " Engine: " (engines.join("; ")) "." }
+                        @let offloads = different(page, &contender.name, |measured| Some(&measured.offloads));
+                        @if !offloads.is_empty() { " Offloads of its device: " (offloads.join("; ")) "." }
+                    }
                 }
             }
         }
     }
 }
 
-fn engines(page: &Page, contender: &str) -> Vec<String> {
+/// What the trials of this contender have, each different value once.
+fn different<'a>(page: &Page<'a>, contender: &str, of: fn(&Measured) -> Option<&String>) -> Vec<&'a str> {
     let trials = page.results.trials.iter().filter(|trial| trial.contender == contender);
-    let engines: BTreeSet<&String> = trials.filter_map(|t| t.measured()?.engine.as_ref()).collect();
-    engines.into_iter().cloned().collect()
+    let values: BTreeSet<&str> = trials.filter_map(|trial| Some(of(trial.measured()?)?.as_str())).collect();
+    values.into_iter().filter(|value| !value.is_empty()).collect()
 }
 
 fn measured(page: &Page) -> Markup {

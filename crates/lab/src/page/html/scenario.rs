@@ -6,9 +6,9 @@ use super::super::chart::{self, Curves, Panel, Style};
 use super::super::group::Group;
 use super::super::number;
 use super::super::table::{Shown, Table, tables};
-use super::{Page, patch, scroll, swatch};
+use super::{Page, patch, scroll, swatch, who};
 use crate::error::Result;
-use crate::results::{LoadInfo, Timed};
+use crate::results::LoadInfo;
 
 pub fn all(page: &Page) -> Result<Markup> {
     let mut sections = Vec::new();
@@ -23,7 +23,8 @@ pub fn all(page: &Page) -> Result<Markup> {
                 p { (scenario.about) }
                 ul {
                     @for load in &scenario.loads {
-                        li { b { (load.name) } ": " (load.about) @if load.probe { " – what the scenario is about" } }
+                        li { b { (load.name) } ": " (load.about) @if let Some(weight) = load.weight { ", weight " (weight) }
+                            @if load.probe { " – what the scenario is about" } }
                     }
                 }
                 @if rates.is_empty() { p { "Nothing was tried." } }
@@ -42,7 +43,7 @@ fn rate(page: &Page, group: &Group, id: &str) -> Result<Markup> {
         }
     }
     for (at, load) in group.delay_loads().into_iter().enumerate() {
-        if fetches(group, load) {
+        if group.is_fetched(&load.name) {
             let svg = chart::fetches(&format!("{id}-w{at}"), group, load, &page.styles)?;
             let caption = format!("How long pages took: {}", load.name);
             pictures.extend(svg.map(|svg| figure(&caption, "One page is everything that a fetch asks for.", svg)));
@@ -72,10 +73,6 @@ fn rate(page: &Page, group: &Group, id: &str) -> Result<Markup> {
     })
 }
 
-fn fetches(group: &Group, load: &LoadInfo) -> bool {
-    group.entries.iter().flat_map(|e| e.delays(&load.name)).any(|(_, delays)| delays.what == Timed::Fetch)
-}
-
 fn figure(caption: &str, about: &str, content: Markup) -> Markup {
     html! { figure { figcaption { (caption) small { (about) } } (scroll(caption, content)) } }
 }
@@ -91,7 +88,7 @@ fn delays(load: &LoadInfo, group: &Group, curves: Curves) -> Markup {
                 li {
                     (swatch(*style))
                     @if matches!(style, Style::Ours(_)) { b { (title) } } @else { (title) }
-                    span { " " (p99) }
+                    @if !p99.is_empty() { span { " p99 " (p99) } }
                 }
             }
         }
@@ -151,7 +148,7 @@ fn show(page: &Page, table: &Table) -> Markup {
             tbody {
                 @for (at, row) in table.rows.iter().enumerate() {
                     tr class=(if row.ours { "ours" } else { "rival" }) {
-                        th scope="row" { (swatch(page.styles[at])) (row.contender) }
+                        (who(page.styles[at], &row.contender))
                         @match &row.cells {
                             Ok(cells) => { @for cell in cells { (shown(cell)) } },
                             Err(why) => { td class="why" colspan=(table.columns.len().max(1)) { (why) } },

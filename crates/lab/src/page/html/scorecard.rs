@@ -4,8 +4,8 @@ use maud::{Markup, html};
 
 use super::super::number::{self, NOTHING};
 use super::super::score::{Board, Cell, Column, Key, Standing};
-use super::super::verdict::Verdict;
-use super::{Page, scroll, swatch};
+use super::super::verdict::{Behind, Verdict};
+use super::{Page, scroll, who};
 
 /// More sentences of one key than these are folded.
 const SENTENCES: usize = 6;
@@ -25,9 +25,10 @@ pub fn section(page: &Page) -> Markup {
             } @else {
                 p { (verdict.headline()) }
             }
-            @if !verdict.behind.is_empty() {
+            @if verdict.compared {
                 section class="behind" aria-labelledby="behind" {
                     h3 id="behind" { "Where Sluice is not the best" }
+                    @if verdict.behind.is_empty() { p { "Nowhere in this run, as far as its repeats can tell." } }
                     @for (key, _, _) in &verdict.counts { (behind(*key, verdict)) }
                 }
             }
@@ -45,17 +46,18 @@ pub fn section(page: &Page) -> Markup {
 
 /// The widest gaps of this key in sight, the others folded.
 fn behind(key: Key, verdict: &Verdict) -> Markup {
-    let all: Vec<&str> = verdict.behind.iter().filter(|(of, _)| *of == key).map(|(_, text)| text.as_str()).collect();
+    let all: Vec<&Behind> = verdict.behind.iter().filter(|behind| behind.key == key).collect();
     let (first, rest) = all.split_at(all.len().min(SENTENCES));
+    let item = |behind: &Behind| html! { li { (behind.place) ": " (behind.what) } };
     html! {
         @if !first.is_empty() {
             h4 { (key.title()) }
-            ul { @for sentence in first { li { (sentence) } } }
+            ul { @for behind in first { (item(behind)) } }
         }
         @if !rest.is_empty() {
             details {
-                summary { (number::count(rest.len(), "more", "more")) }
-                ul { @for sentence in rest { li { (sentence) } } }
+                summary { (rest.len()) " more" }
+                ul { @for behind in rest { (item(behind)) } }
             }
         }
     }
@@ -73,7 +75,7 @@ fn key() -> Markup {
 
 fn table(page: &Page, board: &Board) -> Markup {
     let content = html! {
-        table {
+        table class="score" {
             caption { span { (board.key.title()) " " small { "– " (board.key.about()) } } }
             thead {
                 tr class="groups" {
@@ -93,7 +95,7 @@ fn table(page: &Page, board: &Board) -> Markup {
             tbody {
                 @for (at, contender) in page.results.contenders.iter().enumerate() {
                     tr class=(if contender.ours { "ours" } else { "rival" }) {
-                        th scope="row" { (swatch(page.styles[at])) (contender.title) }
+                        (who(page.styles[at], &contender.title))
                         @for (place, column) in board.columns.iter().enumerate() {
                             (cell(&column.cells[at], column, edge(board, place)))
                         }
@@ -127,7 +129,7 @@ fn cell(cell: &Cell, column: &Column, edge: &str) -> Markup {
         @for note in &cell.notes { sup { a href={ "#n" (note + 1) } { (note + 1) } } }
     };
     let Some(value) = cell.value else {
-        return html! { td class={ (edge) " none" } { (cell.failure.unwrap_or(NOTHING)) (notes) } };
+        return html! { td class={ (edge) " none" } { (cell.failure.unwrap_or(NOTHING)) span class="marks" { (notes) } } };
     };
     let (class, mark, said) = match cell.standing {
         Standing::Best => (" best", "★", "best"),
