@@ -1,10 +1,12 @@
 //! `sluice lab`: measure anything against anything.
 
-use crate::args::lab::{Lab, LabCommand, Run};
+use crate::args::lab::{Compare, Lab, LabCommand, Run};
 use crate::failure::Failure;
 use comfy_table::{ContentArrangement, Table, presets};
 use sluice_lab::campaign::{self, Request};
 use sluice_lab::format::{self, Folder};
+use sluice_lab::{page, store};
+use std::path::{Path, PathBuf};
 
 const FOLDERS: [Folder; 4] = [Folder::Plans, Folder::Scenarios, Folder::Contenders, Folder::Topologies];
 
@@ -13,12 +15,14 @@ pub fn run(args: &Lab, color: bool) -> Result<(), Failure> {
         LabCommand::Run(args) => measure(args, color),
         LabCommand::List => list(),
         LabCommand::Show { name } => show(name),
+        LabCommand::Report { run } => report(run, color),
+        LabCommand::Compare(args) => compare(args, color),
         LabCommand::Check { files } => check(files),
         LabCommand::Guest { job, directory } => Ok(campaign::guest(&program()?, job, directory)?),
     }
 }
 
-fn program() -> Result<std::path::PathBuf, Failure> {
+fn program() -> Result<PathBuf, Failure> {
     std::env::current_exe().map_err(|error| Failure::system(format!("finding this program: {error}")))
 }
 
@@ -36,12 +40,37 @@ fn measure(args: &Run, color: bool) -> Result<(), Failure> {
         color,
     };
     let done = campaign::run(&request)?;
-    println!("The results are in {}.", done.directory.display());
+    print!("{}", page::summary(&done.results, color));
+    println!(
+        "\nThe report is {}; numbers and what tools wrote are beside it.",
+        done.directory.join(store::REPORT).display()
+    );
     if done.interrupted {
         Err(sluice_lab::Error::new(sluice_lab::Kind::Interrupted, "interrupted; what was measured is kept").into())
     } else {
         Ok(())
     }
+}
+
+fn report(run: &Path, color: bool) -> Result<(), Failure> {
+    let results = store::read(run)?;
+    let directory = if run.is_dir() { run } else { run.parent().unwrap_or(Path::new(".")) };
+    store::write_report(&results, directory)?;
+    print!("{}", page::summary(&results, color));
+    println!("\nThe report is {}.", directory.join(store::REPORT).display());
+    Ok(())
+}
+
+fn compare(args: &Compare, color: bool) -> Result<(), Failure> {
+    let comparison = page::compare(&store::read(&args.before)?, &store::read(&args.after)?);
+    if args.json {
+        println!("{}", comparison.json()?);
+    } else if args.markdown {
+        print!("{}", comparison.markdown());
+    } else {
+        print!("{}", comparison.text(color));
+    }
+    Ok(())
 }
 
 /// What one types to do it again; files without their directories.
@@ -85,7 +114,7 @@ fn show(name: &str) -> Result<(), Failure> {
     }
 }
 
-fn check(files: &[std::path::PathBuf]) -> Result<(), Failure> {
+fn check(files: &[PathBuf]) -> Result<(), Failure> {
     for file in files {
         let kind = format::check(file)?;
         println!("{}: a good {kind}", file.display());

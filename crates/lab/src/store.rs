@@ -10,10 +10,13 @@ use flate2::write::GzEncoder;
 
 use crate::campaign::Cell;
 use crate::error::{Error, Kind, Result};
+use crate::page;
 use crate::results::{FORMAT, Results};
 
 /// All numbers.
 pub const RESULTS: &str = "results.json";
+/// What people look at.
+pub const REPORT: &str = "report.html";
 /// What tools wrote, compressed, a directory for each trial.
 const RAW: &str = "raw";
 
@@ -73,7 +76,15 @@ pub fn write_json(results: &Results, directory: &Path) -> Result<()> {
 
 /// Write the numbers and every form of the report.
 pub fn write(results: &Results, directory: &Path) -> Result<()> {
-    write_json(results, directory)
+    write_json(results, directory)?;
+    write_report(results, directory)
+}
+
+/// Write every form of the report, from the numbers alone.
+pub fn write_report(results: &Results, directory: &Path) -> Result<()> {
+    put(directory, REPORT, &page::html(results)?)?;
+    put(directory, "report.md", &page::markdown(results))?;
+    put(directory, "results.csv", &page::csv(results)?)
 }
 
 fn put(directory: &Path, name: &str, text: &str) -> Result<()> {

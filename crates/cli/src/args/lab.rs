@@ -29,6 +29,13 @@ pub enum LabCommand {
         /// Of a plan, scenario, contender or topology
         name: String,
     },
+    /// Write the report of a run again, from its numbers
+    Report {
+        /// The directory of a run
+        run: PathBuf,
+    },
+    /// Compare two runs: what has become better or worse beyond the spread
+    Compare(Compare),
     /// Check files of your own
     Check {
         /// Scenarios, contenders, plans or topologies; which of these, their directory or their keys tell
@@ -71,4 +78,18 @@ pub struct Run {
     /// The directory for what is found; without it, a new one below sluice-lab
     #[arg(long, value_name = "DIRECTORY")]
     pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Compare {
+    /// The directory of the earlier run
+    pub before: PathBuf,
+    /// The directory of the later run
+    pub after: PathBuf,
+    /// Print JSON
+    #[arg(long, conflicts_with = "markdown")]
+    pub json: bool,
+    /// Print Markdown
+    #[arg(long)]
+    pub markdown: bool,
 }

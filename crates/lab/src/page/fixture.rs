@@ -183,6 +183,7 @@ fn outcome(
             pkts: (mbit * 833.0) as u64,
             owned_mean_ms: (kind.0 != "none").then_some(kind.3 * 0.6),
             owned_max_ms: (kind.0 != "none").then_some(kind.3 * 1.1),
+            line_mean_ms: if kind.0 == "none" { 190.0 } else { 0.2 },
             line_max_ms: if kind.0 == "none" { 196.0 } else { 0.4 },
             line_dropped: if kind.0 == "none" { 812 } else { 0 },
             series: vec![(0.0, 0, 0), (1000.0, 20_000, 0)],
