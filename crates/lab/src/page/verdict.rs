@@ -7,12 +7,23 @@ use super::spread::Spread;
 
 /// What the scorecard says about Sluice.
 pub struct Verdict {
-    /// For each key: how often Sluice is best or equal, of how many.
-    pub counts: Vec<(Key, usize, usize)>,
+    /// For each key with something to compare.
+    pub counts: Vec<Count>,
     /// Where another is better, or Sluice has no figure; the widest gap of each key first.
     pub behind: Vec<Behind>,
     /// Whether there is a Sluice and another to compare with.
     pub compared: bool,
+}
+
+/// How often Sluice wins by a key.
+pub struct Count {
+    pub key: Key,
+    /// It is the best.
+    pub best: usize,
+    /// It is no different from the best.
+    pub equal: usize,
+    /// Of so many columns.
+    pub of: usize,
 }
 
 /// A column that Sluice does not win.
@@ -38,16 +49,18 @@ impl Verdict {
     pub fn of(scorecard: &Scorecard) -> Verdict {
         let mut verdict = Verdict { counts: Vec::new(), behind: Vec::new(), compared: false };
         for board in &scorecard.boards {
-            let mut won = 0;
+            let mut count = Count { key: board.key, best: 0, equal: 0, of: 0 };
             let mut behind = Vec::new();
             for column in board.columns.iter().filter(|column| contested(column)) {
                 match lost(board.key, column) {
                     Some(lost) => behind.push(lost),
-                    None => won += 1,
+                    None if is_best(column) => count.best += 1,
+                    None => count.equal += 1,
                 }
             }
-            if won + behind.len() > 0 {
-                verdict.counts.push((board.key, won, won + behind.len()));
+            count.of = count.best + count.equal + behind.len();
+            if count.of > 0 {
+                verdict.counts.push(count);
             }
             behind.sort_by(|a, b| b.gap.total_cmp(&a.gap));
             verdict.behind.extend(behind);
@@ -56,15 +69,29 @@ impl Verdict {
         verdict
     }
 
-    /// "best or equal in 7 of 8 comparisons of delay, ...".
+    /// How often Sluice wins, by each key.
     pub fn headline(&self) -> String {
         if !self.compared {
             return "Nothing to compare: the run has not both Sluice and another contender with figures.".to_owned();
         }
-        let counts: Vec<String> =
-            self.counts.iter().map(|(key, won, of)| format!("{} {won} of {of}", key.title().to_lowercase())).collect();
-        format!("Sluice is best, or equal to the best: {}.", counts.join("; "))
+        let count =
+            |c: &Count| format!("{} {} of {} ({})", c.key.title().to_lowercase(), c.best + c.equal, c.of, c.parts());
+        let counts: Vec<String> = self.counts.iter().map(count).collect();
+        format!("Sluice is the best, or no different from it: {}.", counts.join("; "))
     }
+}
+
+impl Count {
+    /// "3 best, 1 equal".
+    pub fn parts(&self) -> String {
+        format!("{} best, {} equal", self.best, self.equal)
+    }
+}
+
+/// Whether a Sluice is marked as the best.
+fn is_best(column: &Column) -> bool {
+    let cells = column.group.entries.iter().zip(&column.cells);
+    cells.into_iter().any(|(entry, cell)| entry.contender.ours && cell.standing == Standing::Best)
 }
 
 /// Whether Sluice was in it, and another has a figure.

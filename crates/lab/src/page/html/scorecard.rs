@@ -18,8 +18,12 @@ pub fn section(page: &Page) -> Markup {
             @if verdict.compared {
                 p { "How often Sluice is the best, or no different from the best beyond the repeats:" }
                 ul class="tiles" {
-                    @for (key, won, of) in &verdict.counts {
-                        li { b { (won) small { " of " (of) } } span { (key.title()) } }
+                    @for count in &verdict.counts {
+                        li {
+                            b { (count.best + count.equal) small { " of " (count.of) } }
+                            span { (count.key.title()) }
+                            small { (count.parts()) }
+                        }
                     }
                 }
             } @else {
@@ -29,7 +33,7 @@ pub fn section(page: &Page) -> Markup {
                 section class="behind" aria-labelledby="behind" {
                     h3 id="behind" { "Where Sluice is not the best" }
                     @if verdict.behind.is_empty() { p { "Nowhere in this run, as far as its repeats can tell." } }
-                    @for (key, _, _) in &verdict.counts { (behind(*key, verdict)) }
+                    @for count in &verdict.counts { (behind(count.key, verdict)) }
                 }
             }
             @for board in &page.scorecard.boards { (table(page, board)) }
