@@ -2,7 +2,7 @@
 
 use super::measure::Measure;
 use super::number;
-use super::score::{Column, Key, Scorecard, Standing};
+use super::score::{Cell, Column, Key, Scorecard, Standing};
 use super::spread::Spread;
 
 /// What the scorecard says about Sluice.
@@ -13,6 +13,8 @@ pub struct Verdict {
     pub behind: Vec<Behind>,
     /// Whether there is a Sluice and another to compare with.
     pub compared: bool,
+    /// How many Sluices there are: each time the best of them counts.
+    pub variants: usize,
 }
 
 /// How often Sluice wins by a key.
@@ -47,8 +49,10 @@ impl Behind {
 
 impl Verdict {
     pub fn of(scorecard: &Scorecard) -> Verdict {
-        let mut verdict = Verdict { counts: Vec::new(), behind: Vec::new(), compared: false };
+        let mut verdict = Verdict { counts: Vec::new(), behind: Vec::new(), compared: false, variants: 0 };
         for board in &scorecard.boards {
+            let entries = board.columns.first().map(|column| column.group.entries.as_slice()).unwrap_or_default();
+            verdict.variants = entries.iter().filter(|entry| entry.contender.ours).count();
             let mut count = Count { key: board.key, best: 0, equal: 0, of: 0 };
             let mut behind = Vec::new();
             for column in board.columns.iter().filter(|column| contested(column)) {
@@ -69,6 +73,15 @@ impl Verdict {
         verdict
     }
 
+    /// Who is judged.
+    pub fn who(&self) -> String {
+        if self.variants > 1 {
+            format!("Sluice (each time the best of {} variants)", self.variants)
+        } else {
+            "Sluice".into()
+        }
+    }
+
     /// How often Sluice wins, by each key.
     pub fn headline(&self) -> String {
         if !self.compared {
@@ -77,7 +90,7 @@ impl Verdict {
         let count =
             |c: &Count| format!("{} {} of {} ({})", c.key.title().to_lowercase(), c.best + c.equal, c.of, c.parts());
         let counts: Vec<String> = self.counts.iter().map(count).collect();
-        format!("Sluice is the best, or no different from it: {}.", counts.join("; "))
+        format!("{} is the best, or no different from it: {}.", self.who(), counts.join("; "))
     }
 }
 
@@ -105,7 +118,7 @@ fn contested(column: &Column) -> bool {
 fn lost(key: Key, column: &Column) -> Option<Behind> {
     let (rival, cell, theirs) = column.best(|entry| !entry.contender.ours)?;
     let who = format!("{} {}", rival.contender.title, column.measure.quantity(theirs.median));
-    let aside = if cell.not_owned { " (but its queue formed on the line, not at the contender)" } else { "" };
+    let aside = aside(cell);
     let behind =
         |gap: f64, what: String| Behind { key, place: column.title(), measure: column.measure.title(), what, gap };
     let Some((ours, cell, value)) = column.best(|entry| entry.contender.ours) else {
@@ -117,8 +130,13 @@ fn lost(key: Key, column: &Column) -> Option<Behind> {
     let gap = gap(column.measure, &value, &theirs);
     let apart = (value.median - theirs.median).abs();
     let share = if column.measure.unit() == "%" { apart / 100.0 } else { apart / theirs.median.abs().max(1e-3) };
-    let us = format!("{} {}", ours.contender.title, column.measure.quantity(value.median));
+    let us = format!("{} {}{}", ours.contender.title, column.measure.quantity(value.median), self::aside(cell));
     Some(behind(share, format!("{who}{aside}, {us} ({gap}).")))
+}
+
+/// What must be known to judge a figure.
+fn aside(cell: &Cell) -> &'static str {
+    if cell.not_owned { " (but its queue formed on the line, not at the contender)" } else { "" }
 }
 
 /// How much is between them, as a person says it.

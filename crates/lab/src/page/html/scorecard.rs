@@ -16,7 +16,7 @@ pub fn section(page: &Page) -> Markup {
         section aria-labelledby="scorecard" {
             h2 id="scorecard" { "Scorecard" }
             @if verdict.compared {
-                p { "How often Sluice is the best, or no different from the best beyond the repeats:" }
+                p { "How often " (verdict.who()) " is the best, or no different from the best beyond the repeats:" }
                 ul class="tiles" {
                     @for count in &verdict.counts {
                         li {
