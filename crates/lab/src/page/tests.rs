@@ -237,6 +237,7 @@ fn pages_to_look_at() {
     write("large.html", html(&fixture::with(&[20_000_000, 100_000_000], 14, 4)).unwrap());
     write("page.md", markdown(&results));
     write("page.csv", csv(&results).unwrap());
+    write("results.json", serde_json::to_string(&results).unwrap());
     write("summary.txt", summary(&results, true));
     write("compare.txt", compare(&results, &fixture::with(&[20_000_000], 6, 1)).text(true));
 }

@@ -3,6 +3,7 @@
 use maud::Markup;
 
 use super::super::group::{Entry, Group};
+use super::super::number;
 use super::canvas::{Anchor, Canvas, picture};
 use super::scale::Scale;
 use super::style::Style;
@@ -62,8 +63,8 @@ pub fn panels(id: &str, group: &Group) -> Result<Vec<Panel>> {
         let svg =
             picture(&format!("{id}-{at}"), size, &title, &what.join("; "), |canvas| draw(canvas, &axes, measured))?;
         let events = measured.events.iter().map(|event| {
-            format!("{:.1} s: {}, took {}", event.at_ms / 1e3, event.what, super::super::number::digits(event.took_ms))
-                + " ms"
+            let at = number::fixed(event.at_ms / 1e3, 1);
+            format!("{at} s: {}, took {} ms", event.what, number::digits(event.took_ms))
         });
         panels.push(Panel {
             contender: entry.contender.title.clone(),

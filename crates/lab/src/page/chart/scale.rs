@@ -12,6 +12,8 @@ pub struct Scale {
     to: i32,
 }
 
+/// Of logarithmic scales.
+const LEAST: f64 = 1e-3;
 /// Fewer decades than this have labels between them.
 const FEW_DECADES: f64 = 2.5;
 
@@ -31,7 +33,8 @@ impl Scale {
 
     /// Logarithmic; holds all these values, but for the least few of many. Nothing without a positive value.
     pub fn logarithmic(values: impl IntoIterator<Item = f64>, pixels: (i32, i32)) -> Option<Scale> {
-        let mut sorted: Vec<f64> = values.into_iter().filter(|v| v.is_finite() && *v > 0.0).collect();
+        let mut sorted: Vec<f64> =
+            values.into_iter().filter(|v| v.is_finite() && *v > 0.0).map(|v| v.max(LEAST)).collect();
         sorted.sort_by(f64::total_cmp);
         let (low, high) = (*sorted.get(sorted.len() / 100)?, *sorted.last()?);
         let low = round_down(low);
