@@ -27,7 +27,7 @@ pub const IPERF3: Tool = Tool { program: "iperf3", package: "iperf3" };
 /// Pings.
 pub const PING: Tool = Tool { program: "ping", package: "iputils-ping" };
 /// Serves pages.
-pub const BUSYBOX: Tool = Tool { program: "busybox", package: "busybox" };
+pub const BUSYBOX: Tool = Tool { program: "busybox", package: "busybox-static" };
 /// Fetches pages.
 pub const CURL: Tool = Tool { program: "curl", package: "curl" };
 /// Reads offloads; the lab works without it.

@@ -65,6 +65,7 @@ fn of_delays(delays: &Delays, mut push: impl FnMut(Measure, Option<f64>)) {
     }
     let one_way = delays.one_way.zip(delays.idle_one_way);
     push(Measure::Added, one_way.or(delays.whole.zip(delays.idle)).map(|(loaded, idle)| loaded.p99_ms - idle.p50_ms));
+    push(Measure::PerMinute, delays.per_minute);
     push(Measure::Jitter, delays.jitter_ms);
     push(Measure::Loss, (delays.sent > 0).then(|| delays.lost as f64 * 100.0 / delays.sent as f64));
 }

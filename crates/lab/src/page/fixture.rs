@@ -244,5 +244,6 @@ fn delays(load: &LoadInfo, queue_ms: f64, dice: &mut Dice) -> Delays {
         lost: counted.iter().filter(|delay| delay.is_none()).count() as u64,
         series,
         connect: if web { Distribution::of((0..20).map(|_| 1.0 + queue_ms * dice.roll())) } else { None },
+        per_minute: web.then_some(60_000.0 / (20.0 + queue_ms)),
     }
 }

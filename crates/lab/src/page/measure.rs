@@ -43,6 +43,8 @@ pub enum Measure {
     Added,
     Jitter,
     Loss,
+    /// Web: round trips a minute under load.
+    PerMinute,
     Rate,
     /// A single flow's rate, counted from 1.
     Flow(usize),
@@ -82,6 +84,7 @@ impl Measure {
             Measure::Added => "added_p99",
             Measure::Jitter => "jitter",
             Measure::Loss => "loss",
+            Measure::PerMinute => "round_trips_per_minute",
             Measure::Rate => "rate",
             Measure::Jain => "jain",
             Measure::FlowLoss => "flow_loss",
@@ -125,15 +128,15 @@ impl Measure {
             Measure::Loss | Measure::FlowLoss | Measure::Used | Measure::Busy => "%",
             Measure::Rate | Measure::Flow(_) | Measure::TotalRate => "Mbit/s",
             Measure::Retransmitted | Measure::Pkts | Measure::LineDropped | Measure::Instructions => "",
+            Measure::PerMinute => "a minute",
             Measure::Jain | Measure::WeightedJain | Measure::Owned => "",
         }
     }
 
     pub fn better(self) -> Better {
         match self {
-            Measure::Rate | Measure::TotalRate | Measure::Jain | Measure::WeightedJain | Measure::Owned => {
-                Better::Higher
-            }
+            Measure::Rate | Measure::TotalRate | Measure::PerMinute => Better::Higher,
+            Measure::Jain | Measure::WeightedJain | Measure::Owned => Better::Higher,
             Measure::Used | Measure::Pkts | Measure::Flow(_) => Better::Neither,
             Measure::Delay(Path::Noise | Path::Idle | Path::IdleOneWay, _) => Better::Neither,
             _ => Better::Lower,
@@ -158,9 +161,11 @@ impl Measure {
         match self {
             Measure::Jain | Measure::WeightedJain => number::fixed(value, 3),
             Measure::Busy | Measure::Used => number::fixed(value, 1),
-            Measure::Retransmitted | Measure::Pkts | Measure::LineDropped | Measure::Instructions => {
-                number::fixed(value, 0)
-            }
+            Measure::Retransmitted
+            | Measure::Pkts
+            | Measure::LineDropped
+            | Measure::Instructions
+            | Measure::PerMinute => number::fixed(value, 0),
             _ => number::digits(value),
         }
     }

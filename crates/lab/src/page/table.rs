@@ -120,6 +120,7 @@ fn delays(group: &Group, load: &LoadInfo) -> Table {
         ("p99 above idle", Measure::Added),
         ("jitter", Measure::Jitter),
         ("lost", Measure::Loss),
+        ("round trips", Measure::PerMinute),
         ("connect p50", Measure::Delay(Path::Connect, Rank::P50)),
         ("connect p99", Measure::Delay(Path::Connect, Rank::P99)),
     ];
@@ -137,6 +138,7 @@ fn rates(group: &Group) -> Option<Table> {
         columns.push(column(format!("{name}{weight}"), name, Measure::Rate));
         columns.push(column(format!("{name}, fairness of flows"), name, Measure::Jain));
         columns.push(column(format!("{name}, lost"), name, Measure::FlowLoss));
+        columns.push(column(format!("{name}, jitter"), name, Measure::FlowJitter));
         columns.push(column(format!("{name}, sent again"), name, Measure::Retransmitted));
     }
     if loads.len() > 1 {
