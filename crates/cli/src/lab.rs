@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use comfy_table::{ContentArrangement, Table, presets};
 use sluice_lab::campaign::{self, Request};
 use sluice_lab::format::{self, Folder};
+use sluice_lab::{Error, Kind};
 use sluice_lab::{page, store};
 use std::path::{Path, PathBuf};
 
@@ -46,10 +47,13 @@ fn measure(args: &Run, color: bool) -> Result<(), Failure> {
         done.directory.join(store::REPORT).display()
     );
     if done.interrupted {
-        Err(sluice_lab::Error::new(sluice_lab::Kind::Interrupted, "interrupted; what was measured is kept").into())
-    } else {
-        Ok(())
+        return Err(Error::new(Kind::Interrupted, "interrupted; what was measured is kept").into());
     }
+    if done.results.trials.iter().all(|trial| trial.measured().is_none()) {
+        let error = Error::new(Kind::System, "not one trial could be measured; the report says why each could not");
+        return Err(error.help("sluice doctor says what this kernel has; --vm runs on one that has everything").into());
+    }
+    Ok(())
 }
 
 fn report(run: &Path, color: bool) -> Result<(), Failure> {
@@ -69,6 +73,9 @@ fn compare(args: &Compare, color: bool) -> Result<(), Failure> {
         print!("{}", comparison.markdown());
     } else {
         print!("{}", comparison.text(color));
+    }
+    if comparison.is_worse() {
+        return Err(Error::new(Kind::System, "the later run is worse").into());
     }
     Ok(())
 }

@@ -15,7 +15,6 @@ use crate::process::Process;
 use crate::progress::Progress;
 use crate::results::{Outcome, Results, Trial};
 use crate::store;
-use crate::tool::CURL;
 
 /// What a guest writes when a trial begins.
 pub const BEGINS: &str = "a trial begins";
@@ -146,7 +145,6 @@ fn start(
     let limit = (cast.nominal(&share) * SLOWEST + OVERHEAD).as_secs().to_string();
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let policies = format!("{}:/usr/local/share/sluice/policies", text(&tree.join("policies")));
-    let curl = CURL.find().map_or_else(|| CURL.program.to_owned(), |path| text(&path));
     let (program, sluice) = (text(&tree.join("vm/run")), format!("{}:/usr/bin/sluice", text(&request.sluice)));
     let (out_text, inside_text) = (text(&out), text(&inside));
     let arguments = [
@@ -159,8 +157,6 @@ fn start(
         "1536",
         "--add",
         &sluice,
-        "--add",
-        &curl,
         "--add",
         &policies,
         "--out",

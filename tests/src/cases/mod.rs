@@ -16,6 +16,7 @@ mod history;
 mod ingress;
 mod lifecycle;
 mod limits;
+mod measuring;
 mod model;
 mod modes;
 mod mq;
@@ -61,6 +62,7 @@ pub fn all() -> Vec<Suite> {
         twin::suite(),
         model::suite(),
         explain::suite(),
+        measuring::suite(),
     ]
 }
 

@@ -34,7 +34,7 @@ pub enum LabCommand {
         /// The directory of a run
         run: PathBuf,
     },
-    /// Compare two runs: what has become better or worse beyond the spread
+    /// Compare two runs: what has become better or worse beyond the spread; exit code 1 if something is worse
     Compare(Compare),
     /// Check files of your own
     Check {
