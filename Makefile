@@ -15,10 +15,11 @@ VM_DEMO_KERNEL ?= debian13-backports
 VM_OPTIONS ?= --icount
 VM_TIMEOUT ?= 3000
 
-# Passed on: which system tests (a filter, --list ...), how to run the demo, the benchmarks, which targets to fuzz (scripts/fuzz --help).
+# Passed on: which system tests (a filter, --list ...), how to run the demo, the benchmarks, what the lab does, which targets to fuzz (scripts/fuzz --help).
 TEST_ARGS ?=
 DEMO_ARGS ?=
 BENCH_ARGS ?=
+LAB_ARGS ?= run quick
 FUZZ_ARGS ?=
 
 SLUICE := target/release/sluice
@@ -34,7 +35,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup build test test-unit test-native test-vm demo demo-vm bench fuzz lint install uninstall arm64 test-arm64 clean
+.PHONY: help setup build test test-unit test-native test-vm demo demo-vm lab bench fuzz lint install uninstall arm64 test-arm64 clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -78,6 +79,11 @@ demo-vm: ## The same on a stock kernel with BPF qdiscs, in a virtual machine; re
 	$(CARGO) build --release --locked -p sluice-cli
 	vm/run --verbose --kernel $(VM_DEMO_KERNEL) $(VM_OPTIONS) --timeout $(VM_TIMEOUT) --add $(SLUICE) \
 	  --add policies:$(PREFIX)/share/sluice/policies --out target/demo-vm vm/demo $(DEMO_ARGS)
+
+lab: ## Measure contenders against each other and write a report (LAB_ARGS="run published --vm"; see lab/README.md)
+	@scripts/setup build demo vm
+	$(CARGO) build --release --locked -p sluice-cli
+	$(AS_ROOT) $(SLUICE) lab $(LAB_ARGS)
 
 bench: ## Measure costs per packet; see bench/README.md
 	@scripts/setup build vm
