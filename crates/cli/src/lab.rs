@@ -107,7 +107,7 @@ fn list() -> Result<(), Failure> {
             table.add_row([if number == 0 { folder.name() } else { "" }, &name, &about]);
         }
     }
-    println!("{table}");
+    table.lines().for_each(|line| println!("{}", line.trim_end()));
     Ok(())
 }
 

@@ -30,11 +30,11 @@ pub const PING: Tool = Tool { program: "ping", package: "iputils-ping" };
 pub const BUSYBOX: Tool = Tool { program: "busybox", package: "busybox-static" };
 /// Fetches pages.
 pub const CURL: Tool = Tool { program: "curl", package: "curl" };
-/// Reads offloads; the lab works without it.
+/// Reads and sets offloads.
 pub const ETHTOOL: Tool = Tool { program: "ethtool", package: "ethtool" };
 
 /// What `sluice lab run` calls.
-pub const LAB: [Tool; 7] = [IP, TC, IRTT, IPERF3, PING, BUSYBOX, CURL];
+pub const LAB: [Tool; 8] = [IP, TC, IRTT, IPERF3, PING, BUSYBOX, CURL, ETHTOOL];
 
 /// The versions of those that tell one, by name.
 pub fn versions(tools: &[Tool]) -> BTreeMap<String, String> {
