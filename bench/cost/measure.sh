@@ -30,5 +30,4 @@ fresh() {
 modprobe pktgen
 modprobe dummy
 fresh
-pktgen 20000 3081 3081 0 # what the guest still does after boot is over then
-pktgen 20000 3081 3081 0
+pktgen 100000 3081 3081 0 # what the guest still does after boot is over then

@@ -5,7 +5,7 @@ set -euo pipefail
 classes=$1 rules=$2 scheduler=${3:-strict_priority}
 shift 2
 [ $# -eq 0 ] || shift
-limit=$((classes > 8 ? 200 : 1000))
+limit=$((classes > 8 ? 200 : 1300))
 echo '{ "scheduler": "'"$scheduler"'",'
 for setting in "$@"; do printf '"%s": %s,\n' "${setting%%=*}" "${setting#*=}"; done
 echo '"classes": ['

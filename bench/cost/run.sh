@@ -1,49 +1,110 @@
 #!/usr/bin/env bash
-# [COUNT [REPEATS [PATTERN]]]. Runs inside the virtual machine. pktgen sends COUNT packets (UDP, 64 bytes) through the qdisc of a
-# dummy device, REPEATS times; the clock counts instructions. PATTERN: only contenders that match it, and `none`.
+# COUNT REPEATS CASE... Runs inside the virtual machine. pktgen sends COUNT packets (UDP, 64 bytes) through the qdisc of a dummy
+# device, REPEATS times for each case; the clock counts instructions.
 #
-#   idle        one flow to port 3081, and nothing limits: each packet is classified, enqueued, dequeued, given to the device.
-#   backlogged  ports 3074 onwards in turn, one for each class, and a shaper. It holds everything while the queues fill: that
-#               is a packet's enqueue. Then it holds nothing, and a few more packets set off all that waits: that is the
-#               dequeue, what those few cost by themselves taken off. Timers are not in it, for anybody.
+# A CASE is contender,state,classes,rules,flows:
+#   contender  none; a qdisc of the kernel's, with +flower (rules) and +shaper (tbf above it, or its own);
+#              sluice-[tc-]DISCIPLINE[/RANK], with +flow_table, +shaped+split and +shaper
+#   state      idle        each packet is classified, enqueued, dequeued, given to the device; to port 3073 + classes
+#              backlogged  ports 3074 onwards in turn, one for each class, and a shaper. It holds everything while the queues
+#                          fill: that is a packet's enqueue. Then it holds nothing, and a few more packets set off all that
+#                          waits: that is the dequeue, what those few cost by themselves taken off. Timers are not in it,
+#                          for anybody. The kernel's caches of packets are emptied before each repeat, so that everybody's
+#                          packets come out of fresh memory, about 400 instructions each.
+#   flows      1; as many as classes, if they are backlogged; or more: source ports 10000 onwards in turn, a packet each
 #
-# Prints: contender,state,classes,rules,repeat,instructions_per_packet (the device and pktgen included; `none` is what to
-# subtract).
+# Prints "ready", then: contender,state,classes,rules,flows,repeat,instructions_per_packet (the device and pktgen included; `none` with the
+# same packets is what to subtract).
 set -euo pipefail
-COUNT=${1:-50000} REPEATS=${2:-5} ONLY=${3:-}
+[ $# -ge 3 ] || { echo "usage: run.sh COUNT REPEATS CASE..." >&2; exit 2; }
+COUNT=$1 REPEATS=$2
+shift 2
 # shellcheck source=bench/cost/measure.sh disable=SC1091 # beside this in the guest
 . ./measure.sh
-SLOW=8kbit FAST=10gbit
+SLOW=8kbit FAST=10gbit WARM=200000 FIRST_PORT=10000
 
-wanted() { [ -z "$ONLY" ] || [ "$1" = none ] || [[ $1 =~ $ONLY ]]; }
+# Packets of the case: how many, first and last port, priority.
+send() {
+  if [ "$flows" -gt "$classes" ] && [ "$flows" -gt 1 ]; then
+    pktgen "$1" "$2" "$3" "$4" 10.99.0.2 $FIRST_PORT $((FIRST_PORT + flows - 1))
+  else
+    pktgen "$1" "$2" "$3" "$4"
+  fi
+}
 
-idle() { # contender classes rules
-  local repeat priority=0
-  case $1 in drr | ets | hfsc | htb) priority=$((0x20008)) ;; esac # class 2:8
+# Before anything counts: what happens once has happened, and every flow is known to whoever keeps flows.
+warm() {
+  if [ "$flows" -le "$classes" ] || [ "$flows" -eq 1 ]; then
+    send $((COUNT / 10)) "$@"
+    return
+  fi
+  send $WARM "$@" # a new flow enters the flow table at 20,000 a second
+}
+
+# Fails unless the flow table has the flows. Asked last: it takes seconds, in which flows would be forgotten.
+known_flows() {
+  local known
+  known=$(bpftool -j map dump pinned /sys/fs/bpf/sluice/*/flows | grep -o '"formatted"' | wc -l)
+  [ $((known * 100)) -ge $((flows * 99)) ] || { echo "$contender knows $known of $flows flows" >&2; exit 1; }
+}
+
+row() { # repeat, instructions per packet: an expression
+  echo "$contender,$state,$classes,$rules,$flows,$1,$(awk "BEGIN { printf \"%.1f\", $2 }")"
+}
+
+idle() {
+  local repeat port=$((3073 + (classes ? classes : 8))) priority=0
+  case $contender in drr | ets | hfsc | htb) priority=$((0x20008)) ;; esac # class 2:8
+  warm $port $port $priority
   for ((repeat = 1; repeat <= REPEATS; repeat++)); do
-    pktgen "$COUNT" 3081 3081 $priority
-    echo "$1,idle,$2,$3,$repeat,$(awk "BEGIN { printf \"%.1f\", $(elapsed) / $COUNT }")"
+    send "$COUNT" $port $port $priority
+    row $repeat "$(elapsed) / $COUNT"
   done
 }
 
-backlogged() { # contender classes rules; `slow` and `fast` set the rate
-  local repeat many=$(($2 > 8 ? 10000 : 7200)) last=$((3073 + $2)) few alone enqueue
+# As many packets as the queues of backlogged() are filled with.
+waiting() {
+  if [ "$classes" -gt 8 ] || [ "$flows" -gt "$classes" ]; then echo 10000; else echo 7200; fi
+}
+
+# The packets of backlogged(), and nobody queues them.
+unqueued() {
+  local repeat many last=$((3073 + classes))
+  many=$(waiting)
+  warm 3074 $last 0
+  for ((repeat = 1; repeat <= REPEATS; repeat++)); do
+    send "$many" 3074 $last 0
+    row $repeat "$(elapsed) / $many"
+  done
+}
+
+settle() {
+  local cache
+  for cache in skbuff_head_cache skbuff_small_head; do echo 1 > /sys/kernel/slab/$cache/shrink; done
+}
+
+backlogged() { # `slow` and `fast` set the rate
+  local repeat many few last=$((3073 + classes)) alone enqueue
+  many=$(waiting)
   few=$((many / 10))
+  fast
+  warm 3074 $last 0
   for ((repeat = 1; repeat <= REPEATS; repeat++)); do
     fast
-    pktgen $few 3074 $last 0
-    pktgen $many 3074 $last 0
+    settle
+    send $few 3074 $last 0
+    send "$many" 3074 $last 0
     alone=$(elapsed)
     slow
-    pktgen $many 3074 $last 0
+    send "$many" 3074 $last 0
     enqueue=$(elapsed)
     fast
-    pktgen $few 3074 $last 0
-    echo "$1,backlogged,$2,$3,$repeat,$(awk "BEGIN { printf \"%.1f\", ($enqueue + $(elapsed) - $alone / 10) / $many }")"
+    send $few 3074 $last 0
+    row $repeat "($enqueue + $(elapsed) - $alone / 10) / $many"
   done
 }
 
-flower() { # rules: as many as ours have; one mask, so flower looks up one hash
+flower() { # classes rules: as ours have them; one mask, so flower looks up one hash
   local n
   for ((n = 0; n < $2 - $1; n++)); do
     echo "filter add dev bench0 parent 2: protocol ip pref 1 flower ip_proto udp dst_port $((20000 + n)) classid 2:1"
@@ -54,7 +115,7 @@ flower() { # rules: as many as ours have; one mask, so flower looks up one hash
 }
 
 classes() { # kind count
-  local n limit=$(($2 > 8 ? 200 : 1000))
+  local n limit=$(($2 > 8 ? 200 : 1300))
   case $1 in
     htb) echo "class add dev bench0 parent 2: classid 2:ff htb rate ${RATE:-10gbit} quantum 1514" ;;
     hfsc) echo "class add dev bench0 parent 2: classid 2:ff hfsc ls m2 ${RATE:-10gbit} ul m2 ${RATE:-10gbit}" ;;
@@ -84,10 +145,9 @@ kernel() {
   case $1 in
     prio) options="bands $2 priomap 7 7 7 7 7 7 7 7 7 7 7 7 7 7 7 7" ;;
     ets) options="bands $2 quanta $(printf '1514 %.0s' $(seq "$2"))" ;;
-    htb) options="default 8" ;;
-    hfsc) options="default 8" ;;
+    htb | hfsc) options="default 8" ;;
     cake) options="memlimit 32mb ${RATE:+bandwidth $RATE}" ;;
-    fq) options="limit 10000 flow_limit 1000" ;;
+    fq) options="limit 20000 flow_limit 2000" ;;
   esac
   echo "qdisc add dev bench0 $parent handle 2: $1 $options"
   classes "$1" "$2"
@@ -107,9 +167,16 @@ rate_of_kernel() { # kind classes rate
   esac
 }
 
-sluice_up() { # classes rules scheduler [KEY=VALUE]...
-  ./policy.sh "$@" > /tmp/policy.json
-  sluice up bench0 --policy /tmp/policy.json --engine "${ENGINE:-qdisc}" ${RATE:+--rate "$RATE"} > /tmp/up.log 2>&1 || { cat /tmp/up.log >&2; exit 1; }
+sluice_up() { # KEY=VALUE...
+  local discipline=${contender#sluice-}
+  discipline=${discipline#tc-}
+  discipline=${discipline%%+*}
+  local words=("${discipline%%/*}" "$@") engine=qdisc # scheduler[/rank]: as policy.sh has them
+  case $discipline in */*) words+=("rank=\"${discipline#*/}\"") ;; esac
+  case $contender in *flow_table*) ;; *) words+=(flow_table=0) ;; esac
+  case $contender in sluice-tc-*) engine=tc ;; esac
+  ./policy.sh "$classes" "$rules" "${words[@]}" > /tmp/policy.json
+  sluice up bench0 --policy /tmp/policy.json --engine $engine ${RATE:+--rate "$RATE"} > /tmp/up.log 2>&1 || { cat /tmp/up.log >&2; exit 1; }
 }
 
 sluice_rate() {
@@ -117,87 +184,47 @@ sluice_rate() {
   sluice apply bench0 /tmp/policy.json > /tmp/up.log 2>&1 || { cat /tmp/up.log >&2; exit 1; }
 }
 
-idle none 0 0
-
-# Idle: alone, and with the classes chosen among 8 rules.
-for kind in pfifo_fast fq_codel fq cake prio drr ets htb hfsc; do
-  if wanted $kind; then
-    fresh
-    kernel $kind 8 | tc -batch -
-    idle $kind 8 0
-  fi
-done
-for kind in prio drr ets htb hfsc; do
-  if wanted $kind+flower; then
-    fresh
-    { kernel $kind 8; flower 8 8; } | tc -batch -
-    idle $kind+flower 8 8
-  fi
-done
-
-ours=(strict_priority round_robin deficit_round_robin weighted_fair_queuing eevdf)
-for rank in priority earliest_deadline shortest_packet least_attained_service start_time_fair slack; do ours+=("pifo/$rank"); done
-words() { # scheduler[/rank]: as policy.sh has them
-  echo "${1%%/*}"
-  if [ "$1" != "${1#*/}" ]; then printf 'rank="%s"\n' "${1#*/}"; fi
+# Puts the contender on a fresh device, and says how it is made slow and fast.
+set_up() {
+  local kind=${contender%%+*} shaper=''
+  fresh
+  case $contender in *+shaper) shaper=yes ;; esac
+  case $contender in
+    none) ;;
+    sluice-*)
+      case $contender in
+        *+shaper)
+          sluice_up "link={\"rate\": \"$FAST\", \"split_gso\": \"off\"}"
+          slow() { sluice_rate $SLOW; }
+          fast() { sluice_rate $FAST; }
+          ;;
+        *+shaped+split) RATE=900mbit sluice_up ;;
+        *) sluice_up ;;
+      esac
+      ;;
+    *)
+      {
+        RATE=${shaper:+$FAST} kernel "$kind" "$classes"
+        case $contender in *+flower*) flower "$classes" "$rules" ;; esac
+      } | tc -batch -
+      # shellcheck disable=SC2317,SC2329 # called by backlogged
+      slow() { rate_of_kernel "${contender%%+*}" "$classes" $SLOW | tc -batch -; }
+      # shellcheck disable=SC2317,SC2329
+      fast() { rate_of_kernel "${contender%%+*}" "$classes" $FAST | tc -batch -; }
+      ;;
+  esac
 }
 
-for discipline in "${ours[@]}"; do
-  if wanted "sluice-$discipline"; then
-    fresh
-    # shellcheck disable=SC2046 # words are arguments
-    sluice_up 8 8 $(words "$discipline") flow_table=0
-    idle "sluice-$discipline" 8 8
-    sluice down bench0 > /dev/null
-  fi
-done
-for rules in 8 200; do
-  if wanted sluice-strict_priority+flow_table; then
-    fresh
-    sluice_up 8 $rules strict_priority
-    idle sluice-strict_priority+flow_table 8 $rules
-    sluice down bench0 > /dev/null
-  fi
-  if wanted sluice-tc-strict_priority+flow_table; then
-    fresh
-    ENGINE=tc sluice_up 8 $rules strict_priority
-    idle sluice-tc-strict_priority+flow_table 8 $rules
-    sluice down bench0 > /dev/null
-  fi
-done
-if wanted sluice-strict_priority+flow_table+shaped+split; then
-  fresh
-  RATE=900mbit sluice_up 8 8 strict_priority
-  idle sluice-strict_priority+flow_table+shaped+split 8 8
-  sluice down bench0 > /dev/null
-fi
-
-# Backlogged, below a shaper.
-for classes in ${CLASSES:-8 64}; do
-  # Not htb and hfsc: what their old limit has put off stays put off.
-  for kind in fq_codel fq cake prio+flower drr+flower ets+flower; do
-    if ! wanted "$kind+shaper"; then continue; fi
-    case $classes-$kind in 64-prio* | 64-ets*) continue ;; esac # at most 16 bands
-    fresh
-    {
-      RATE=$FAST kernel "${kind%+flower}" "$classes"
-      if [ $kind != "${kind%+flower}" ]; then flower "$classes" "$classes"; fi
-    } | tc -batch -
-    slow() { rate_of_kernel "${kind%+flower}" "$classes" $SLOW | tc -batch -; }
-    fast() { rate_of_kernel "${kind%+flower}" "$classes" $FAST | tc -batch -; }
-    rules=$classes
-    [ $kind != "${kind%+flower}" ] || rules=0
-    backlogged "$kind+shaper" "$classes" "$rules"
-  done
-  for discipline in "${ours[@]}"; do
-    if wanted "sluice-$discipline+shaper"; then
-      fresh
-      # shellcheck disable=SC2046 # words are arguments
-      sluice_up "$classes" "$classes" $(words "$discipline") flow_table=0 "link={\"rate\": \"$FAST\", \"split_gso\": \"off\"}"
-      slow() { sluice_rate $SLOW; }
-      fast() { sluice_rate $FAST; }
-      backlogged "sluice-$discipline+shaper" "$classes" "$classes"
-      sluice down bench0 > /dev/null
-    fi
-  done
+echo ready
+for case in "$@"; do
+  IFS=, read -r contender state classes rules flows <<< "$case"
+  set_up
+  case $contender-$state in
+    *-idle) idle ;;
+    none-backlogged) unqueued ;;
+    *-backlogged) backlogged ;;
+    *) echo "$case: no such state" >&2; exit 2 ;;
+  esac
+  case $contender in sluice*flow_table*) known_flows ;; esac
+  case $contender in sluice-*) sluice down bench0 > /dev/null ;; esac
 done

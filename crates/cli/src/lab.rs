@@ -1,6 +1,7 @@
 //! `sluice lab`: measure anything against anything.
 
 use crate::args::lab::{Compare, Lab, LabCommand, Run};
+use crate::cost;
 use crate::failure::Failure;
 use comfy_table::{ContentArrangement, Table, presets};
 use sluice_lab::campaign::{self, Request};
@@ -18,6 +19,7 @@ pub fn run(args: &Lab, color: bool) -> Result<(), Failure> {
         LabCommand::Show { name } => show(name),
         LabCommand::Report { run } => report(run, color),
         LabCommand::Compare(args) => compare(args, color),
+        LabCommand::Cost(args) => cost::run(args, color),
         LabCommand::Check { files } => check(files),
         LabCommand::Guest { job, directory } => Ok(campaign::guest(&program()?, job, directory)?),
     }

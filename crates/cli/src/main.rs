@@ -4,6 +4,7 @@ mod args;
 mod change;
 mod check;
 mod chosen;
+mod cost;
 mod demo;
 mod doctor;
 mod explain;

@@ -41,5 +41,6 @@ pub use features::Features;
 pub use htb::differences as tc_differences;
 pub use interface::Interface;
 pub use manage::{UpRequest, down, require_root, up};
+pub use object::compiler;
 pub use record::{Engine, Hook, Phase, Record};
 pub use rollback::rollback;

@@ -23,6 +23,16 @@ fn sieve_slots(flows: u32) -> u32 {
     (flows / 4).next_power_of_two()
 }
 
+/// What compiled the BPF programs, as their debug information has it, such as "clang 19.1.7".
+pub fn compiler() -> String {
+    const BEFORE: &[u8] = b"clang version ";
+    let at = CLASSIFIER.windows(BEFORE.len()).position(|bytes| bytes == BEFORE);
+    let rest = at.map_or(&[][..], |at| &CLASSIFIER[at + BEFORE.len()..]);
+    let version: String =
+        rest.iter().map(|&byte| char::from(byte)).take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+    if version.is_empty() { "clang".to_owned() } else { format!("clang {version}") }
+}
+
 /// An object before it is loaded.
 pub struct Loader {
     name: &'static str,

@@ -7,6 +7,7 @@
 
 pub mod campaign;
 mod contender;
+pub mod cost;
 mod demo;
 mod environment;
 mod error;

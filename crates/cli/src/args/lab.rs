@@ -42,6 +42,8 @@ pub enum LabCommand {
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
+    /// Count the instructions that a packet costs, in a virtual machine; wants the source tree
+    Cost(Cost),
     /// The share of a run that a virtual machine does
     #[command(hide = true)]
     Guest {
@@ -92,4 +94,37 @@ pub struct Compare {
     /// Print Markdown
     #[arg(long)]
     pub markdown: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sluice lab cost                                  everything, about 15 minutes
+  sluice lab cost --only cake,strict_priority      only contenders with one of these in their names
+  sluice lab cost --keep                           everything, kept in bench/data
+  sluice lab cost --history                        how the main figures changed by kernel and compiler
+  sluice lab cost --gate                           a short run against the record: exit code 1 if we became dearer")]
+pub struct Cost {
+    /// Which stock kernel the machine has (vm/kernel --help)
+    #[arg(long, value_name = "ROLE", default_value = "debian13-backports",
+          value_parser = ["debian13-backports", "testing-or-sid", "experimental"])]
+    pub kernel: String,
+    /// Only contenders whose names contain one of these words, separated by commas
+    #[arg(long, value_name = "WORDS", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub only: Vec<String>,
+    /// How often each is measured; medians are shown
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=50))]
+    pub repeats: u32,
+    /// Keep raw results in bench/data and figures in its history, or with --gate in the record
+    #[arg(long, conflicts_with = "only")]
+    pub keep: bool,
+    /// A short run that fails if our cost, as a share of a reference's, is more than 5 % above the record
+    #[arg(long, conflicts_with = "only")]
+    pub gate: bool,
+    /// Show how figures changed by kernel and compiler, and measure nothing
+    #[arg(long, conflicts_with_all = ["kernel", "repeats", "keep", "gate", "from"])]
+    pub history: bool,
+    /// Raw results of an earlier run instead of a new one
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "repeats", "only"])]
+    pub from: Option<PathBuf>,
 }

@@ -1,0 +1,177 @@
+//! What a packet costs, in instructions: Sluice and its rivals in one run of a virtual machine whose clock counts them.
+//!
+//! The plan says what is measured (`plan`), a guest does it (`guest`, which runs `bench/cost` of the source tree), its rows
+//! (`rows`) become figures (`figures`), which are shown (`table`), kept (`history`) and held against a record (`gate`).
+
+mod figures;
+mod gate;
+mod guest;
+mod history;
+mod plan;
+mod rows;
+mod table;
+mod tree;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::error::{Error, Kind, Result};
+use figures::Figures;
+use plan::Case;
+use rows::Run;
+
+/// Raw results, the history and the gate's record, in the source tree.
+const DATA: &str = "bench/data";
+/// Raw results that nobody asked to keep, likewise.
+const SCRATCH: &str = "target/bench";
+
+/// What is to be done.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The Sluice binary that goes into the guest.
+    pub sluice: PathBuf,
+    /// What compiled its BPF programs, such as "clang 19.1.7".
+    pub compiler: String,
+    /// Which stock kernel, as `vm/kernel` has them.
+    pub role: String,
+    /// Only contenders whose names contain one of these; all if empty.
+    pub only: Vec<String>,
+    /// How often each case is measured.
+    pub repeats: u32,
+    /// Keep the results in the source tree.
+    pub keep: bool,
+    /// The short run that is held against the record.
+    pub gate: bool,
+    /// Raw results of an earlier run instead of a new one.
+    pub from: Option<PathBuf>,
+    /// Whether texts may carry colours.
+    pub color: bool,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What to print.
+    pub text: String,
+    /// Why the command fails all the same.
+    pub failure: Option<Error>,
+}
+
+/// Measures, or reads what was measured, and shows it.
+pub fn run(options: &Options) -> Result<Outcome> {
+    let tree = tree::find()?;
+    let data = tree.join(DATA);
+    let cases = if options.gate { plan::gate() } else { plan::full() };
+    let cases = plan::matching(cases, &options.only)?;
+    let mut text = String::new();
+    let run = match &options.from {
+        Some(file) => rows::read(file)?,
+        None => {
+            let run = measure(options, &tree, &cases)?;
+            let into = if options.keep && !options.gate { data.clone() } else { tree.join(SCRATCH) };
+            let file = into.join(file_name(&run, options.gate));
+            save(&file, &run.csv())?;
+            text += &format!("raw results: {}\n\n", file.display());
+            run
+        }
+    };
+    let figures = Figures::of(&run)?;
+    text += &table::render(&figures, options.color);
+    if options.gate {
+        return gated(options, &data, &run, &figures, text);
+    }
+    if options.keep {
+        let file = data.join(history::FILE);
+        save(&file, &history::with(&history::read(&file)?, &run, &figures))?;
+        text += &format!("\nAdded to {}.\n", file.display());
+    }
+    Ok(Outcome { text, failure: None })
+}
+
+/// How the main figures changed, or those of contenders whose names contain one of these words.
+pub fn past(only: &[String]) -> Result<String> {
+    let file = tree::find()?.join(DATA).join(history::FILE);
+    history::render(&history::read(&file)?, only)
+}
+
+fn measure(options: &Options, tree: &Path, cases: &[Case]) -> Result<Run> {
+    let kernel = guest::kernel(tree, &options.role)?;
+    let rows = guest::measure(options, tree, cases)?;
+    Ok(Run { date: today(), kernel, compiler: options.compiler.clone(), rows })
+}
+
+fn gated(options: &Options, data: &Path, run: &Run, figures: &Figures, mut text: String) -> Result<Outcome> {
+    let file = data.join(gate::FILE);
+    let record = gate::read(&file)?;
+    let judgement = gate::judge(&record, run, figures);
+    text += &judgement.text();
+    let mut failure = judgement.failure();
+    if options.keep {
+        let ratios = judgement.ratios()?;
+        save(&file, &gate::with(&record, run, &ratios))?;
+        text += &format!("Recorded in {}.\n", file.display());
+        failure = None;
+    }
+    Ok(Outcome { text, failure })
+}
+
+fn file_name(run: &Run, gate: bool) -> String {
+    let what = if gate { "cost-gate" } else { "cost" };
+    format!("{what}-{}-linux-{}-{}.csv", run.date.replace('-', ""), run.kernel, run.compiler.replace(' ', "-"))
+}
+
+/// Whole or not at all.
+fn save(file: &Path, text: &str) -> Result<()> {
+    let unwritable = |error: std::io::Error| Error::system(format!("cannot write {}: {error}", file.display()));
+    if let Some(directory) = file.parent() {
+        fs::create_dir_all(directory).map_err(unwritable)?;
+    }
+    let fresh = file.with_extension("csv.new");
+    fs::write(&fresh, text).map_err(unwritable)?;
+    fs::rename(&fresh, file).map_err(unwritable)
+}
+
+/// The text of a file, if it is there.
+fn read_if_any(file: &Path) -> Result<Option<String>> {
+    match fs::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(unreadable(file, &error)),
+    }
+}
+
+fn unreadable(file: &Path, error: &std::io::Error) -> Error {
+    Error::new(Kind::Input, format!("cannot read {}: {error}", file.display()))
+}
+
+/// The date, UTC, as YYYY-MM-DD.
+fn today() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    date(seconds / 86_400)
+}
+
+/// The date so many days after 1970-01-01. Years begin in March here, so that the odd day is their last.
+fn date(days: u64) -> String {
+    let shifted = days + 719_468; // since 0000-03-01
+    let (era, day) = (shifted / 146_097, shifted % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    format!("{:04}-{month:02}-{day:02}", era * 400 + year + next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_dates() {
+        let dates = [(0, "1970-01-01"), (11_016, "2000-02-29"), (20_453, "2025-12-31"), (20_778, "2026-11-21")];
+        for (days, expected) in dates {
+            assert_eq!(date(days), expected);
+        }
+    }
+}

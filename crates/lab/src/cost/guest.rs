@@ -1,0 +1,207 @@
+//! The virtual machine: `vm/run` of the source tree, ended in order whatever happens.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+
+use super::Options;
+use super::plan::{Case, State};
+use super::rows::{self, Row};
+use crate::error::{Error, Kind, Result};
+use crate::interrupt::Interrupt;
+use crate::process;
+use crate::progress::Progress;
+
+/// Packets of one measurement in idle queues.
+const PACKETS: u32 = 50_000;
+/// Until the guest measures, on a machine that does nothing else.
+const BOOT: Duration = Duration::from_secs(20);
+/// The most that fetching a kernel may take.
+const FETCH: Duration = Duration::from_secs(900);
+/// A busy machine may take so many times as long as an idle one.
+const PATIENCE: u32 = 5;
+/// What `vm/run` is given to take its machine down.
+const FAREWELL: Duration = Duration::from_secs(20);
+/// How often somebody's wish to stop is looked for.
+const POLL: Duration = Duration::from_millis(100);
+
+/// The version of the kernel that the machine will have, such as 7.3.4; fetched first if need be.
+pub fn kernel(tree: &Path, role: &str) -> Result<String> {
+    let directory = process::run("vm/kernel", tree.join("vm/kernel"), &[role], FETCH)?;
+    let file = Path::new(directory.trim()).join("version");
+    let text = std::fs::read_to_string(&file)
+        .map_err(|error| Error::system(format!("cannot read {}: {error}", file.display())))?;
+    rows::number_after(&text, "package=")
+        .ok_or_else(|| Error::system(format!("{} does not say which version the kernel has", file.display())))
+}
+
+/// Measures the cases in order.
+pub fn measure(options: &Options, tree: &Path, cases: &[Case]) -> Result<Vec<Row>> {
+    let interrupt = Interrupt::catch()?;
+    let nominal: Duration = BOOT + cases.iter().map(|case| case.nominal(options.repeats)).sum::<Duration>();
+    let mut progress = Progress::new(nominal, options.color);
+    progress.phase(&format!("starting a machine with the kernel {}", options.role), BOOT);
+    let machine = Machine::start(options, tree, cases, nominal * PATIENCE)?;
+    let (mut rows, mut begun) = (Vec::new(), 0);
+    loop {
+        if interrupt.check().is_err() {
+            drop(machine);
+            return Err(Error::new(Kind::Interrupted, "interrupted; the machine was taken down, and nothing is kept"));
+        }
+        progress.tick();
+        match machine.lines.recv_timeout(POLL) {
+            Ok(line) if line == READY => {}
+            Ok(line) => rows.push(expected(&line, cases, options.repeats, rows.len())?),
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        let next = rows.len() / options.repeats as usize;
+        if next == begun && next < cases.len() {
+            progress.phase(
+                &format!("{}/{} {}", next + 1, cases.len(), title(&cases[next])),
+                cases[next].nominal(options.repeats),
+            );
+            begun = next + 1;
+        }
+    }
+    drop(progress);
+    machine.end(&options.role)?;
+    let wanted = cases.len() * options.repeats as usize;
+    if rows.len() < wanted {
+        let missing = &cases[rows.len() / options.repeats as usize];
+        return Err(Error::system(format!(
+            "the bench ended after {} of {wanted} measurements, before {missing}",
+            rows.len()
+        )));
+    }
+    Ok(rows)
+}
+
+/// What the guest prints once it measures.
+const READY: &str = "ready";
+
+/// The next row, which must be of the case whose turn it is.
+fn expected(line: &str, cases: &[Case], repeats: u32, before: usize) -> Result<Row> {
+    let repeats = repeats as usize;
+    let unexpected = || Error::system(format!("the bench printed an unexpected line: {line}"));
+    let row = rows::parse(line).ok_or_else(unexpected)?;
+    let in_turn = cases.get(before / repeats) == Some(&row.case) && row.repeat as usize == before % repeats + 1;
+    if in_turn { Ok(row) } else { Err(unexpected()) }
+}
+
+fn title(case: &Case) -> String {
+    let Case { contender, state, classes, rules, flows } = case;
+    let mut parts = vec![contender.clone(), if *state == State::Idle { "idle" } else { "backlogged" }.to_owned()];
+    for (count, one, many) in [(*classes, "class", "classes"), (*rules, "rule", "rules"), (*flows, "flow", "flows")] {
+        if count > 0 {
+            parts.push(format!("{count} {}", if count == 1 { one } else { many }));
+        }
+    }
+    parts.join(", ")
+}
+
+/// A running `vm/run`.
+struct Machine {
+    child: Child,
+    lines: Receiver<String>,
+    complaints: Option<JoinHandle<String>>,
+}
+
+impl Machine {
+    fn start(options: &Options, tree: &Path, cases: &[Case], limit: Duration) -> Result<Machine> {
+        let mut command = Command::new(tree.join("vm/run"));
+        command.args(["--kernel", &options.role, "--icount", "--timeout", &limit.as_secs().to_string(), "--add"]);
+        command.arg(format!("{}:/usr/bin/sluice", options.sluice.display()));
+        command.arg(tree.join("bench/cost")).args([PACKETS.to_string(), options.repeats.to_string()]);
+        command.args(cases.iter().map(Case::to_string));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // A group of its own: Ctrl-C reaches us alone, and we end it in order; if we are killed, it ends itself.
+        command.process_group(0);
+        // SAFETY: between fork and exec only prctl(2) is called, which is async-signal-safe and allocates nothing.
+        unsafe { command.pre_exec(|| set_pdeathsig(Signal::SIGTERM).map_err(Into::into)) };
+        let mut child = command.spawn().map_err(|error| Error::system(format!("cannot start vm/run: {error}")))?;
+        let (sender, lines) = channel();
+        if let Some(stdout) = child.stdout.take() {
+            // Ends with the output, or when nobody listens any more.
+            thread::spawn(move || {
+                BufReader::new(stdout).lines().map_while(|line| line.ok()).try_for_each(|line| sender.send(line))
+            });
+        }
+        let complaints = child.stderr.take().map(|mut stderr| {
+            thread::spawn(move || {
+                let mut text = Vec::new();
+                // What was read before an error is still worth having.
+                let _ = stderr.read_to_end(&mut text);
+                String::from_utf8_lossy(&text).into_owned()
+            })
+        });
+        Ok(Machine { child, lines, complaints })
+    }
+
+    /// Once its output has ended.
+    fn end(mut self, role: &str) -> Result<()> {
+        let status = self.child.wait().map_err(|error| Error::system(format!("cannot wait for vm/run: {error}")))?;
+        if status.success() {
+            return Ok(());
+        }
+        let said = self.complaints.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        let missing = said.contains("is missing");
+        let what = format!("the bench in the machine with the kernel {role} failed ({status}): {}", said.trim());
+        Err(match status.code() {
+            Some(125) if missing => Error::new(Kind::Unsupported, what).help("scripts/setup vm"),
+            Some(124) => Error::system(what).help("this machine is too busy for it; try again when it is not"),
+            _ => Error::system(what),
+        })
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return;
+        }
+        let group = Pid::from_raw(self.child.id() as i32);
+        // Failing means that it ended in between, which is what is wanted.
+        let _ = kill(group, Signal::SIGTERM);
+        let until = Instant::now() + FAREWELL;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
+            thread::sleep(POLL);
+        }
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = killpg(group, Signal::SIGKILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan;
+    use super::*;
+
+    #[test]
+    fn rows_out_of_turn_are_refused() {
+        let cases = plan::gate();
+        let line = |case: &Case, repeat: u32| format!("{case},{repeat},2000.0");
+        assert!(expected(&line(&cases[0], 1), &cases, 2, 0).is_ok());
+        assert!(expected(&line(&cases[1], 2), &cases, 2, 3).is_ok());
+        for (line, before) in [(line(&cases[0], 1), 1), (line(&cases[1], 1), 0), ("noise".to_owned(), 0)] {
+            assert!(expected(&line, &cases, 2, before).unwrap_err().what.contains(&line));
+        }
+        assert!(expected(&line(&cases[0], 1), &cases, 2, cases.len() * 2).is_err());
+    }
+
+    #[test]
+    fn titles_are_for_people() {
+        let case = plan::gate().into_iter().find(|case| case.contender == "prio+flower").unwrap();
+        assert_eq!(title(&case), "prio+flower, idle, 8 classes, 8 rules, 1 flow");
+    }
+}

@@ -1,0 +1,269 @@
+//! What is measured.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::error::{Error, Kind, Result};
+
+/// Who is measured, and with what.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Case {
+    /// As `bench/cost/run.sh` has them; `none` is no qdisc.
+    pub contender: String,
+    /// Of the queues.
+    pub state: State,
+    /// How many queues; 0 where that means nothing.
+    pub classes: u32,
+    /// How many rules choose among them.
+    pub rules: u32,
+    /// How many flows the packets are of.
+    pub flows: u32,
+}
+
+/// What a packet meets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// Empty queues, and nothing limits.
+    Idle,
+    /// Queues that are filled while a shaper holds everything, then emptied.
+    Backlogged,
+    /// The same before 2026-11-22, with the kernel's caches of packets as the former repeat had left them: figures were
+    /// lower by about 400 and differed by up to 11 % between repeats.
+    BackloggedUnsettled,
+}
+
+/// No qdisc.
+pub const NONE: &str = "none";
+/// What idle queues are held against, with 8 classes, 8 rules, 1 flow.
+const IDLE_REFERENCE: &str = "prio+flower";
+/// What backlogged queues are held against.
+const BACKLOGGED_REFERENCE: &str = "drr+flower+shaper";
+/// Flows where many are wanted.
+const MANY_FLOWS: u32 = 10_000;
+/// Our disciplines, and the ranks of the PIFO.
+const OURS: [&str; 11] = [
+    "strict_priority",
+    "round_robin",
+    "deficit_round_robin",
+    "weighted_fair_queuing",
+    "eevdf",
+    "pifo/priority",
+    "pifo/earliest_deadline",
+    "pifo/shortest_packet",
+    "pifo/least_attained_service",
+    "pifo/start_time_fair",
+    "pifo/slack",
+];
+
+impl Case {
+    fn idle(contender: impl Into<String>, classes: u32, rules: u32, flows: u32) -> Case {
+        Case { contender: contender.into(), state: State::Idle, classes, rules, flows }
+    }
+
+    fn backlogged(contender: impl Into<String>, classes: u32, rules: u32, flows: u32) -> Case {
+        Case { contender: contender.into(), state: State::Backlogged, classes, rules, flows }
+    }
+
+    /// Whether it is Sluice.
+    pub fn is_ours(&self) -> bool {
+        self.contender.starts_with("sluice-")
+    }
+
+    /// The same packets, and nobody queues them.
+    pub fn without(&self) -> Case {
+        let classes = if self.state == State::Idle { 0 } else { self.classes };
+        Case { contender: NONE.to_owned(), classes, rules: 0, ..self.clone() }
+    }
+
+    /// The kernel's qdisc that it is held against.
+    pub fn reference(&self) -> Case {
+        match self.state {
+            State::Idle => Case::idle(IDLE_REFERENCE, 8, 8, 1),
+            state => {
+                let contender = BACKLOGGED_REFERENCE.to_owned();
+                Case { contender, state, classes: self.classes, rules: self.classes, flows: self.classes }
+            }
+        }
+    }
+
+    /// How long it takes on a machine that does nothing else, roughly: setting up, and each repeat.
+    pub fn nominal(&self, repeats: u32) -> Duration {
+        let (up_ms, repeat_ms) = match (self.is_ours(), self.state) {
+            (false, State::Idle) => (1_000, 450),
+            (false, _) => (1_500, 800),
+            (true, State::Idle) => (6_500, 500),
+            (true, _) => (8_000, 3_200),
+        };
+        let flows_ms = if self.flows >= MANY_FLOWS { 2_500 } else { 0 };
+        Duration::from_millis(u64::from(up_ms + flows_ms + repeat_ms * repeats))
+    }
+}
+
+/// As the guest and the files have it.
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Case { contender, state, classes, rules, flows } = self;
+        write!(f, "{contender},{state},{classes},{rules},{flows}")
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            State::Idle => "idle",
+            State::Backlogged => "backlogged",
+            State::BackloggedUnsettled => "backlogged-unsettled",
+        })
+    }
+}
+
+impl FromStr for State {
+    type Err = ();
+
+    fn from_str(text: &str) -> std::result::Result<State, ()> {
+        let all = [State::Idle, State::Backlogged, State::BackloggedUnsettled];
+        all.into_iter().find(|state| state.to_string() == text).ok_or(())
+    }
+}
+
+/// Everything.
+pub fn full() -> Vec<Case> {
+    let mut cases = vec![Case::idle(NONE, 0, 0, 1), Case::idle(NONE, 0, 0, MANY_FLOWS)];
+    for (classes, flows) in [(8, 8), (8, MANY_FLOWS), (64, 64)] {
+        cases.push(Case::backlogged(NONE, classes, 0, flows));
+    }
+    // Idle: alone, and with the classes chosen among 8 rules.
+    for kind in ["pfifo_fast", "fq_codel", "fq", "cake", "prio", "drr", "ets", "htb", "hfsc"] {
+        cases.push(Case::idle(kind, 8, 0, 1));
+    }
+    for kind in ["prio", "drr", "ets", "htb", "hfsc"] {
+        cases.push(Case::idle(format!("{kind}+flower"), 8, 8, 1));
+    }
+    for discipline in OURS {
+        cases.push(Case::idle(format!("sluice-{discipline}"), 8, 8, 1));
+    }
+    cases.push(Case::idle("sluice-strict_priority+flow_table+shaped+split", 8, 8, 1));
+    // More rules.
+    for contender in ["sluice-strict_priority+flow_table", "sluice-strict_priority", "prio+flower"] {
+        for rules in [8, 64, 200, 1024] {
+            cases.push(Case::idle(contender, 8, rules, 1));
+        }
+    }
+    for rules in [8, 200] {
+        cases.push(Case::idle("sluice-tc-strict_priority+flow_table", 8, rules, 1));
+    }
+    // Many flows.
+    for kind in ["fq_codel", "fq", "cake"] {
+        cases.push(Case::idle(kind, 8, 0, MANY_FLOWS));
+    }
+    for kind in ["prio+flower", "htb+flower", "sluice-tc-strict_priority+flow_table"] {
+        cases.push(Case::idle(kind, 8, 8, MANY_FLOWS));
+    }
+    for contender in ["sluice-strict_priority+flow_table", "sluice-strict_priority"] {
+        for rules in [8, 1024] {
+            cases.push(Case::idle(contender, 8, rules, MANY_FLOWS));
+        }
+    }
+    // Backlogged. Not htb and hfsc: what their old limit has put off stays put off.
+    for classes in [8, 64] {
+        for kind in ["fq_codel", "fq", "cake"] {
+            cases.push(Case::backlogged(format!("{kind}+shaper"), classes, 0, classes));
+        }
+        for kind in ["prio", "drr", "ets"] {
+            let bands = if kind == "drr" { u32::MAX } else { 16 };
+            if classes <= bands {
+                cases.push(Case::backlogged(format!("{kind}+flower+shaper"), classes, classes, classes));
+            }
+        }
+        for discipline in OURS {
+            cases.push(Case::backlogged(format!("sluice-{discipline}+shaper"), classes, classes, classes));
+        }
+        cases.push(Case::backlogged("sluice-strict_priority+flow_table+shaper", classes, classes, classes));
+    }
+    for kind in ["fq_codel", "fq", "cake"] {
+        cases.push(Case::backlogged(format!("{kind}+shaper"), 8, 0, MANY_FLOWS));
+    }
+    for contender in ["drr+flower", "sluice-strict_priority", "sluice-strict_priority+flow_table"] {
+        cases.push(Case::backlogged(format!("{contender}+shaper"), 8, 8, MANY_FLOWS));
+    }
+    distinct(cases)
+}
+
+/// What the gate looks at, references and no qdisc included.
+pub fn gate() -> Vec<Case> {
+    let ours = [
+        Case::idle("sluice-strict_priority", 8, 8, 1),
+        Case::idle("sluice-strict_priority+flow_table", 8, 8, 1),
+        Case::idle("sluice-deficit_round_robin", 8, 8, 1),
+        Case::backlogged("sluice-strict_priority+shaper", 8, 8, 8),
+        Case::backlogged("sluice-deficit_round_robin+shaper", 8, 8, 8),
+    ];
+    let mut cases: Vec<Case> = ours.iter().map(Case::without).collect();
+    cases.extend(ours.iter().map(Case::reference));
+    cases.extend(ours);
+    distinct(cases)
+}
+
+/// Those whose contenders' names contain one of the words, and what to subtract from them.
+pub fn matching(cases: Vec<Case>, words: &[String]) -> Result<Vec<Case>> {
+    if words.is_empty() {
+        return Ok(cases);
+    }
+    let names = |case: &Case, word: &String| case.contender.contains(word.as_str());
+    for word in words {
+        if !cases.iter().any(|case| names(case, word)) {
+            let mut contenders: Vec<&str> = cases.iter().map(|case| case.contender.as_str()).collect();
+            contenders.sort_unstable();
+            contenders.dedup();
+            return Err(Error::new(Kind::Input, format!("no contender's name contains \"{word}\""))
+                .help(format!("they are {}", contenders.join(", "))));
+        }
+    }
+    let wanted: Vec<Case> = cases.iter().filter(|case| words.iter().any(|word| names(case, word))).cloned().collect();
+    let base: Vec<Case> = wanted.iter().map(Case::without).collect();
+    Ok(cases.into_iter().filter(|case| wanted.contains(case) || base.contains(case)).collect())
+}
+
+fn distinct(cases: Vec<Case>) -> Vec<Case> {
+    let mut once: Vec<Case> = Vec::with_capacity(cases.len());
+    for case in cases {
+        if !once.contains(&case) {
+            once.push(case);
+        }
+    }
+    once
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_have_whatever_their_cases_are_held_against() {
+        for cases in [full(), gate()] {
+            for case in cases.iter().filter(|case| case.is_ours()) {
+                assert!(cases.contains(&case.without()), "{case}");
+                assert!(cases.contains(&case.reference()), "{case}");
+            }
+            assert_eq!(distinct(cases.clone()), cases);
+        }
+    }
+
+    #[test]
+    fn plans_fit_their_time() {
+        let nominal = |cases: Vec<Case>| cases.iter().map(|case| case.nominal(3)).sum::<Duration>();
+        assert!(nominal(full()) < Duration::from_secs(20 * 60));
+        assert!(nominal(gate()) < Duration::from_secs(120));
+    }
+
+    #[test]
+    fn words_choose_contenders_and_what_to_subtract() {
+        let some = matching(full(), &["cake".to_owned()]).unwrap();
+        assert!(some.iter().all(|case| case.contender == NONE || case.contender.contains("cake")));
+        assert!(some.contains(&Case::idle(NONE, 0, 0, 1)) && some.contains(&Case::backlogged(NONE, 64, 0, 64)));
+        let error = matching(full(), &["cake".to_owned(), "cheese".to_owned()]).unwrap_err();
+        assert_eq!(error.kind, Kind::Input);
+        assert!(error.what.contains("cheese") && error.cure.is_some_and(|cure| cure.contains("prio+flower")));
+    }
+}

@@ -1,0 +1,38 @@
+//! The source tree: the machine and what runs in it are scripts there.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Kind, Result};
+
+/// What makes a directory the top of the tree.
+const PARTS: [&str; 2] = ["vm/run", "bench/cost/run.sh"];
+
+/// The tree around the current directory, else around this program.
+pub fn find() -> Result<PathBuf> {
+    let here = env::current_dir().ok();
+    let program = env::current_exe().ok();
+    [&here, &program].into_iter().flatten().find_map(|path| above(path)).ok_or_else(|| {
+        let what = format!(
+            "this bench needs Sluice's source tree, with {} in it; neither the current directory nor this program is in one",
+            PARTS.join(" and ")
+        );
+        Error::new(Kind::Unsupported, what).help("change to a checkout of Sluice's sources and call it there")
+    })
+}
+
+fn above(path: &Path) -> Option<PathBuf> {
+    path.ancestors().find(|top| PARTS.iter().all(|part| top.join(part).is_file())).map(Path::to_path_buf)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_is_found_from_below_and_only_there() {
+        let inside = Path::new(env!("CARGO_MANIFEST_DIR"));
+        assert_eq!(above(inside), inside.parent().and_then(Path::parent).map(Path::to_path_buf));
+        assert_eq!(above(Path::new("/usr/bin")), None);
+    }
+}
