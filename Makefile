@@ -8,10 +8,11 @@ DESTDIR ?=
 export CLANG ?= clang-19
 export LIBCLANG_PATH ?= /usr/lib/llvm-19/lib
 
-# The kernels of test-vm and demo-vm (vm/kernel --help), and how machines run: --icount makes time exact there.
+# The kernels of test-vm, demo-vm and test-cost (vm/kernel --help), and how machines run: --icount makes time exact there.
 # Commands are tested whole on one kernel with BPF qdiscs; on the others, and natively, what differs by kernel.
 VM_KERNELS ?= debian13-backports debian12:--brief testing-or-sid:--brief debian13:--brief
 VM_DEMO_KERNEL ?= debian13-backports
+VM_COST_KERNEL ?= debian13-backports
 VM_OPTIONS ?= --icount
 VM_TIMEOUT ?= 3000
 
@@ -35,7 +36,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup build test test-unit test-native test-vm demo demo-vm lab bench fuzz lint install uninstall arm64 test-arm64 clean
+.PHONY: help setup build test test-unit test-native test-vm test-cost demo demo-vm lab bench fuzz lint install uninstall arm64 test-arm64 clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -48,11 +49,13 @@ build: ## Build target/release/sluice
 	@scripts/setup build
 	$(CARGO) build --release --locked -p sluice-cli
 
-test: ## Run every test: unit, system tests on this kernel, system tests on four stock kernels
+# The gate on costs takes a minute of one processor and runs beside the kernels, the last of which leaves one free.
+test: ## Run every test: unit, system tests on this kernel, system tests on four stock kernels, and what a packet costs
 	@scripts/setup build test vm
 	@$(MAKE) --no-print-directory test-unit
 	@$(MAKE) --no-print-directory test-native
-	@$(MAKE) --no-print-directory test-vm
+	@printf '%s\n' test-vm test-cost | xargs -n 1 -P 2 $(MAKE) --no-print-directory || \
+	  { echo 'make test: test-vm or test-cost failed; each says why above' >&2; exit 1; }
 
 test-unit: ## Run the tests that need neither root nor a particular kernel
 	@scripts/setup build
@@ -68,6 +71,11 @@ test-vm: ## Run the system tests in virtual machines (VM_KERNELS=..., TEST_ARGS=
 	$(CARGO) build --release --locked -p sluice-cli -p sluice-tests
 	vm/each "$(VM_KERNELS)" $(VM_OPTIONS) --timeout $(VM_TIMEOUT) --add $(SLUICE) --add $(TESTS) \
 	  --add policies:$(PREFIX)/share/sluice/policies vm/system-tests --test-threads=1 $(TEST_ARGS)
+
+test-cost: ## Fail if a packet has become dearer by 5 %, as a share of what a rival costs in the same run (a minute or two)
+	@scripts/setup build vm
+	$(CARGO) build --release --locked -p sluice-cli
+	$(SLUICE) lab cost --gate --kernel $(VM_COST_KERNEL)
 
 demo: ## Show a game and a call beside downloads, without and with Sluice, on this machine
 	@scripts/setup build demo

@@ -278,3 +278,10 @@ int bench_whole(struct xdp_md *ctx)
 	bpf_xdp_adjust_meta(ctx, (int)sizeof(struct sl_xdp_meta));
 	return verdict;
 }
+
+/* Beside sl_ingress, which needs nothing around it: a packet of tc has no metadata here, so it is parsed each time. */
+SEC("tc")
+int bench_nothing_tc(struct __sk_buff *skb)
+{
+	return TC_ACT_UNSPEC;
+}

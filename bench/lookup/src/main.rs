@@ -18,7 +18,7 @@ use std::time::Instant;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lookup.bpf.o"));
 
-const PROGRAMS: [&str; 10] = [
+const PROGRAMS: [&str; 12] = [
     "bench_nothing",
     "bench_parse",
     "bench_fetch",
@@ -29,6 +29,8 @@ const PROGRAMS: [&str; 10] = [
     "bench_whole_varied",
     "bench_meta_only",
     "bench_whole",
+    "bench_nothing_tc",
+    "sl_ingress",
 ];
 const HEADERS: u32 = 4096;
 const FLOWS: u32 = 65_536;
@@ -210,7 +212,10 @@ fn whole(packets: &str) -> Case<'_> {
 
 /// The whole path, with the flow table and without.
 fn paths(all: &[Five], flow_table: u32, repeats: u32) -> Result<()> {
-    let what = if flow_table > 0 { "whole" } else { "whole without flow table" };
+    let (what, what_tc) = match flow_table {
+        0 => ("whole without flow table", "whole by tc without flow table"),
+        _ => ("whole", "whole by tc"),
+    };
     let mut rng = SmallRng::seed_from_u64(3);
     for count in [1, 256, 4096] {
         let rules = &all[..count];
@@ -226,7 +231,9 @@ fn paths(all: &[Five], flow_table: u32, repeats: u32) -> Result<()> {
         }
         let frame = rules::matching(&mut rng, rules).frame();
         bench.grant()?;
-        bench.compare(&[Case { what, ..whole("one flow") }], count, &frame, repeats)?;
+        let by_tc =
+            Case { what: what_tc, program: "sl_ingress", baseline: "bench_nothing_tc", packets: "one flow" };
+        bench.compare(&[Case { what, ..whole("one flow") }, by_tc], count, &frame, repeats)?;
         let varied = |packets| Case { what, program: "bench_whole_varied", baseline: "bench_vary_only", packets };
         bench.start(FLOWS, false)?;
         for _ in 0..FLOWS / 4096 {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 const SECTION: &str = "8";
 
-/// Writes sluice.8 and sluice-COMMAND.8 into a directory.
+/// Writes sluice.8, sluice-COMMAND.8 and sluice-COMMAND-SUBCOMMAND.8 into a directory.
 pub fn write(command: Command, directory: &Path) -> Result<(), Failure> {
     let failed =
         |error: std::io::Error| Failure::system(format!("writing man pages to {}: {error}", directory.display()));
@@ -16,11 +16,7 @@ pub fn write(command: Command, directory: &Path) -> Result<(), Failure> {
     let mut command = command.disable_help_subcommand(true);
     command.build();
     let mut pages = vec![("sluice".to_owned(), command.clone())];
-    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
-        let name = format!("sluice-{}", sub.get_name());
-        let usage = format!("sluice {}", sub.get_name());
-        pages.push((name.clone(), sub.clone().name(name.clone()).display_name(name).bin_name(usage)));
-    }
+    add_pages(&mut pages, &command, "sluice");
     for (name, page) in pages {
         let file = std::fs::File::create(directory.join(format!("{name}.{SECTION}"))).map_err(failed)?;
         let mut file = std::io::BufWriter::new(file);
@@ -28,4 +24,14 @@ pub fn write(command: Command, directory: &Path) -> Result<(), Failure> {
         file.flush().map_err(failed)?;
     }
     Ok(())
+}
+
+/// A page for each command below one that is called so.
+fn add_pages(pages: &mut Vec<(String, Command)>, command: &Command, called: &str) {
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+        let usage = format!("{called} {}", sub.get_name());
+        let name = usage.replace(' ', "-");
+        pages.push((name.clone(), sub.clone().name(name.clone()).display_name(name).bin_name(usage.clone())));
+        add_pages(pages, sub, &usage);
+    }
 }

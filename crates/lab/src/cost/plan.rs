@@ -28,8 +28,8 @@ pub enum State {
     Idle,
     /// Queues that are filled while a shaper holds everything, then emptied.
     Backlogged,
-    /// The same before 2026-11-22, with the kernel's caches of packets as the former repeat had left them: figures were
-    /// lower by about 400 and differed by up to 11 % between repeats.
+    /// As the bench had it first, with the kernel's caches of packets as the former repeat had left them: figures were lower
+    /// by about 400, and differed by up to 11 % between repeats.
     BackloggedUnsettled,
 }
 

@@ -1,7 +1,7 @@
 //! A run's figures as tables, cheapest first.
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{Attribute, Cell, CellAlignment, Table};
+use comfy_table::{Cell, CellAlignment, Table};
 
 use super::figures::{Figure, Figures};
 use super::plan::State;
@@ -30,7 +30,7 @@ fn group(figure: &Figure) -> (State, u32) {
     (figure.case.state, figure.case.classes)
 }
 
-fn section(figures: &Figures, wanted: (State, u32), color: bool) -> Table {
+fn section(figures: &Figures, wanted: (State, u32), color: bool) -> String {
     let mut table = lines(&["contender", "rules", "flows", "added", "spread", "of reference"]);
     let mut chosen: Vec<&Figure> = figures.all.iter().filter(|figure| group(figure) == wanted).collect();
     chosen.sort_by(|a, b| a.added_instructions.total_cmp(&b.added_instructions));
@@ -40,7 +40,6 @@ fn section(figures: &Figures, wanted: (State, u32), color: bool) -> Table {
             Some(ratio) => percent(ratio),
             None => "-".to_owned(),
         };
-        let name = Cell::new(&case.contender);
         let rules = if case.rules == 0 { "-".to_owned() } else { case.rules.to_string() };
         let numbers = [
             rules,
@@ -49,17 +48,22 @@ fn section(figures: &Figures, wanted: (State, u32), color: bool) -> Table {
             format!("{spread_instructions:.0}"),
             share,
         ];
-        let mut cells = vec![if color && case.is_ours() { name.add_attribute(Attribute::Bold) } else { name }];
+        let mut cells = vec![Cell::new(&case.contender)];
         cells.extend(numbers.map(Cell::new));
         table.add_row(cells);
     }
-    aligned(table, 1)
+    let text = aligned(table, 1).to_string();
+    if !color {
+        return text;
+    }
+    let bold = |line: &str| if line.contains(" sluice-") { format!("\x1b[1m{line}\x1b[0m") } else { line.to_owned() };
+    text.lines().map(bold).collect::<Vec<String>>().join("\n")
 }
 
 /// An empty table with these headings.
 pub fn lines(header: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_preset(UTF8_FULL_CONDENSED).enforce_styling().set_header(header);
+    table.load_preset(UTF8_FULL_CONDENSED).set_header(header);
     table
 }
 
