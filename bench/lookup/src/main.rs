@@ -231,8 +231,7 @@ fn paths(all: &[Five], flow_table: u32, repeats: u32) -> Result<()> {
         }
         let frame = rules::matching(&mut rng, rules).frame();
         bench.grant()?;
-        let by_tc =
-            Case { what: what_tc, program: "sl_ingress", baseline: "bench_nothing_tc", packets: "one flow" };
+        let by_tc = Case { what: what_tc, program: "sl_ingress", baseline: "bench_nothing_tc", packets: "one flow" };
         bench.compare(&[Case { what, ..whole("one flow") }, by_tc], count, &frame, repeats)?;
         let varied = |packets| Case { what, program: "bench_whole_varied", baseline: "bench_vary_only", packets };
         bench.start(FLOWS, false)?;

@@ -156,7 +156,8 @@ pub fn render(kept: &[Entry], only: &[String]) -> Result<String> {
         });
         lines.add_row(cells.into_iter().map(Cell::new));
     }
-    let title = "Instructions per packet above no qdisc, by kernel and by the compiler of our programs.";
+    let title = "Instructions per packet above no qdisc, by kernel and by the compiler of our programs.\n\
+                 The kernel's own qdiscs show what the kernel changed; Sluice's figures have its own changes in them too.";
     Ok(format!("{title}\n{}\n", table::aligned(lines, 2)))
 }
 
