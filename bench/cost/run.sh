@@ -9,7 +9,7 @@
 #              backlogged  ports 3074 onwards in turn, one for each class, and a shaper. It holds everything while the queues
 #                          fill: that is a packet's enqueue. Then it holds nothing, and a few more packets set off all that
 #                          waits: that is the dequeue, what those few cost by themselves taken off. Timers are not in it,
-#                          for anybody. The kernel's caches of packets are emptied before each repeat, so that everybody's
+#                          for anybody. That those few do find everybody waiting, and leave nobody, is checked. The kernel's caches of packets are emptied before each repeat, so that everybody's
 #                          packets come out of fresh memory, about 400 instructions each.
 #   flows      1; as many as classes, if they are backlogged; or more: source ports 10000 onwards in turn, a packet each
 #
@@ -21,7 +21,7 @@ COUNT=$1 REPEATS=$2
 shift 2
 # shellcheck source=bench/cost/measure.sh disable=SC1091 # beside this in the guest
 . ./measure.sh
-SLOW=8kbit FAST=10gbit WARM=200000 FIRST_PORT=10000
+SLOW=100bit FAST=10gbit WARM=200000 FIRST_PORT=10000
 
 # Packets of the case: how many, first and last port, priority.
 send() {
@@ -83,8 +83,11 @@ settle() {
   for cache in skbuff_head_cache skbuff_small_head; do echo 1 > /sys/kernel/slab/$cache/shrink; done
 }
 
+# Packets that wait, as the outermost qdisc has it.
+waits() { tc -s -j qdisc show dev bench0 | jq '[.[].qlen // 0] | max'; }
+
 backlogged() { # `slow` and `fast` set the rate
-  local repeat many few last=$((3073 + classes)) alone enqueue
+  local repeat many few last=$((3073 + classes)) alone enqueue before after
   many=$(waiting)
   few=$((many / 10))
   fast
@@ -99,7 +102,13 @@ backlogged() { # `slow` and `fast` set the rate
     send "$many" 3074 $last 0
     enqueue=$(elapsed)
     fast
+    before=$(waits)
     send $few 3074 $last 0
+    after=$(waits)
+    if [ $((before * 100)) -lt $((many * 98)) ] || [ "$after" -gt $((many / 100)) ]; then
+      echo "$contender: of $many packets $before waited for those that should set them off, and $after still did afterwards" >&2
+      exit 1
+    fi
     row $repeat "($enqueue + $(elapsed) - $alone / 10) / $many"
   done
 }
@@ -135,7 +144,7 @@ kernel() {
   local parent=root options=
   if [ -n "${RATE:-}" ]; then
     case $1 in
-      htb | hfsc | cake) ;;
+      htb | hfsc) ;;
       *)
         echo "qdisc add dev bench0 root handle 1: tbf rate $RATE burst 1000000 limit 1000000"
         parent="parent 1:1"
@@ -146,7 +155,7 @@ kernel() {
     prio) options="bands $2 priomap 7 7 7 7 7 7 7 7 7 7 7 7 7 7 7 7" ;;
     ets) options="bands $2 quanta $(printf '1514 %.0s' $(seq "$2"))" ;;
     htb | hfsc) options="default 8" ;;
-    cake) options="memlimit 32mb ${RATE:+bandwidth $RATE}" ;;
+    cake) options="unlimited memlimit 32mb" ;;
     fq) options="limit 20000 flow_limit 2000" ;;
   esac
   echo "qdisc add dev bench0 $parent handle 2: $1 $options"
@@ -156,7 +165,6 @@ kernel() {
 rate_of_kernel() { # kind classes rate
   local n
   case $1 in
-    cake) echo "qdisc change dev bench0 root cake bandwidth $3" ;;
     htb)
       echo "class change dev bench0 parent 2: classid 2:ff htb rate $3 quantum 1514"
       for ((n = 1; n <= $2; n++)); do
