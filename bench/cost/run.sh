@@ -10,7 +10,7 @@
 #                          fill: that is a packet's enqueue. Then it holds nothing, and a few more packets set off all that
 #                          waits: that is the dequeue, what those few cost by themselves taken off. Timers are not in it,
 #                          for anybody. That those few do find everybody waiting, and leave nobody, is checked. The kernel's caches of packets are emptied before each repeat, so that everybody's
-#                          packets come out of fresh memory, about 400 instructions each.
+#                          packets come out of fresh memory, some hundred instructions each.
 #   flows      1; as many as classes, if they are backlogged; or more: source ports 10000 onwards in turn, a packet each
 #
 # Prints "ready", then: contender,state,classes,rules,flows,repeat,instructions_per_packet (the device and pktgen included; `none` with the

@@ -28,9 +28,9 @@ pub enum State {
     Idle,
     /// Queues that are filled while a shaper holds everything, then emptied.
     Backlogged,
-    /// As the bench had it first, with the kernel's caches of packets as the former repeat had left them: figures were lower
-    /// by about 400, and differed by up to 11 % between repeats.
-    BackloggedUnsettled,
+    /// As the bench had it first: everything had been dequeued before the dequeue was to be counted, so it is the enqueue alone;
+    /// and with the kernel's caches of packets as the former repeat had left them, by which repeats differed by up to 11 %.
+    BackloggedEnqueue,
 }
 
 /// No qdisc.
@@ -113,7 +113,7 @@ impl fmt::Display for State {
         f.write_str(match self {
             State::Idle => "idle",
             State::Backlogged => "backlogged",
-            State::BackloggedUnsettled => "backlogged-unsettled",
+            State::BackloggedEnqueue => "backlogged-enqueue",
         })
     }
 }
@@ -122,7 +122,7 @@ impl FromStr for State {
     type Err = ();
 
     fn from_str(text: &str) -> std::result::Result<State, ()> {
-        let all = [State::Idle, State::Backlogged, State::BackloggedUnsettled];
+        let all = [State::Idle, State::Backlogged, State::BackloggedEnqueue];
         all.into_iter().find(|state| state.to_string() == text).ok_or(())
     }
 }
@@ -184,6 +184,7 @@ pub fn full() -> Vec<Case> {
     for kind in ["fq_codel", "fq", "cake"] {
         cases.push(Case::backlogged(format!("{kind}+shaper"), 8, 0, MANY_FLOWS));
     }
+    // A new rate is a new policy, which the flow table does not know yet: there each flow's first packet asks the rules anew.
     for contender in ["drr+flower", "sluice-strict_priority", "sluice-strict_priority+flow_table"] {
         cases.push(Case::backlogged(format!("{contender}+shaper"), 8, 8, MANY_FLOWS));
     }

@@ -65,7 +65,7 @@ fn parse_former(line: &str) -> Option<Row> {
     let words: Vec<&str> = rest.split(',').collect();
     let &[state, classes, rules, repeat, instructions] = words.as_slice() else { return None };
     let (state, flows) = match state {
-        "backlogged" => (State::BackloggedUnsettled, classes),
+        "backlogged" => (State::BackloggedEnqueue, classes),
         _ => (State::Idle, "1"),
     };
     parse(&format!("{contender},{state},{classes},{rules},{flows},{repeat},{instructions}"))
@@ -145,7 +145,7 @@ mod tests {
         let run = of_text(&text, "cost-20261121-linux-7.2.12.csv").unwrap();
         assert_eq!((&*run.date, &*run.kernel, &*run.compiler), ("2026-11-21", "7.2.12", "clang 19.1.7"));
         assert_eq!(run.rows[0].case.to_string(), "none,idle,0,0,1");
-        assert_eq!(run.rows[1].case.to_string(), "cake+shaper,backlogged-unsettled,64,0,64");
+        assert_eq!(run.rows[1].case.to_string(), "cake+shaper,backlogged-enqueue,64,0,64");
     }
 
     #[test]

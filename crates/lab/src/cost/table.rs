@@ -19,7 +19,7 @@ pub fn render(figures: &Figures, color: bool) -> String {
         let title = match state {
             State::Idle => "Idle queues",
             State::Backlogged => "Backlogged queues below a shaper",
-            State::BackloggedUnsettled => "Backlogged queues below a shaper, caches of packets as they were",
+            State::BackloggedEnqueue => "Backlogged queues below a shaper, enqueue alone",
         };
         text += &format!("\n{title}, {classes} classes\n{}\n", section(figures, (state, classes), color));
     }
