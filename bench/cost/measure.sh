@@ -4,6 +4,11 @@ bench=/proc/net/pktgen
 
 # packets, first port, last port, priority (decimal), destination, first source port, last source port
 pktgen() {
+  pktgen_prepare "$@"
+  pktgen_send "$1"
+}
+
+pktgen_prepare() {
   echo rem_device_all > $bench/kpktgend_0
   echo "add_device bench0" > $bench/kpktgend_0
   local setting first=${6:-40000} last=${7:-40000}
@@ -12,8 +17,11 @@ pktgen() {
     "udp_dst_max $(($3 > $2 ? $3 + 1 : $3))" "skb_priority $4" "xmit_mode queue_xmit" "flag !SHARED"; do
     echo "$setting" > $bench/bench0
   done
-  echo start > $bench/pgctrl
+}
+
+pktgen_send() { # packets
   local taken
+  echo start > $bench/pgctrl
   taken=$(awk '/pkts-sofar/ { print $2 - $4 }' $bench/bench0)
   [ $((taken * 100)) -ge $(($1 * 99)) ] || { echo "the qdisc took $taken of $1" >&2; cat $bench/bench0 >&2; exit 1; }
 }

@@ -23,12 +23,19 @@ shift 2
 . ./measure.sh
 SLOW=100bit FAST=10gbit WARM=200000 FIRST_PORT=10000
 
+echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6 # sends on its own
+
 # Packets of the case: how many, first and last port, priority.
 send() {
+  prepare "$@"
+  pktgen_send "$1"
+}
+
+prepare() {
   if [ "$flows" -gt "$classes" ] && [ "$flows" -gt 1 ]; then
-    pktgen "$1" "$2" "$3" "$4" 10.99.0.2 $FIRST_PORT $((FIRST_PORT + flows - 1))
+    pktgen_prepare "$1" "$2" "$3" "$4" 10.99.0.2 $FIRST_PORT $((FIRST_PORT + flows - 1))
   else
-    pktgen "$1" "$2" "$3" "$4"
+    pktgen_prepare "$1" "$2" "$3" "$4"
   fi
 }
 
@@ -102,8 +109,9 @@ backlogged() { # `slow` and `fast` set the rate
     send "$many" 3074 $last 0
     enqueue=$(elapsed)
     fast
+    prepare $few 3074 $last 0
     before=$(waits)
-    send $few 3074 $last 0
+    pktgen_send $few
     after=$(waits)
     if [ $((before * 100)) -lt $((many * 98)) ] || [ "$after" -gt $((many / 100)) ]; then
       echo "$contender: of $many packets $before waited for those that should set them off, and $after still did afterwards" >&2
