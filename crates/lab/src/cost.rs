@@ -10,13 +10,13 @@ mod history;
 mod plan;
 mod rows;
 mod table;
-mod tree;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use crate::error::{Error, Kind, Result};
+use crate::tree;
 use figures::Figures;
 use plan::Case;
 use rows::Run;
@@ -147,31 +147,5 @@ fn unreadable(file: &Path, error: &std::io::Error) -> Error {
 
 /// The date, UTC, as YYYY-MM-DD.
 fn today() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-    date(seconds / 86_400)
-}
-
-/// The date so many days after 1970-01-01. Years begin in March here, so that the odd day is their last.
-fn date(days: u64) -> String {
-    let shifted = days + 719_468; // since 0000-03-01
-    let (era, day) = (shifted / 146_097, shifted % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    format!("{:04}-{month:02}-{day:02}", era * 400 + year + next)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn days_are_dates() {
-        let dates = [(0, "1970-01-01"), (11_016, "2000-02-29"), (20_453, "2025-12-31"), (20_778, "2026-11-21")];
-        for (days, expected) in dates {
-            assert_eq!(date(days), expected);
-        }
-    }
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string().chars().take(10).collect()
 }

@@ -34,6 +34,7 @@ mod statistics;
 pub mod store;
 mod tool;
 mod traffic;
+mod tree;
 mod virtual_machine;
 mod web;
 

@@ -31,8 +31,18 @@ pub struct Process {
     polite: bool,
 }
 
-/// Lines with the time when they came.
-type Lines = Arc<Mutex<Vec<(SystemTime, String)>>>;
+/// A line that a program wrote.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// When it came.
+    pub at: SystemTime,
+    /// Whether it came on standard error.
+    pub is_error: bool,
+    /// Without its end.
+    pub text: String,
+}
+
+type Lines = Arc<Mutex<Vec<Line>>>;
 
 /// How long a program that cleans up may take to end.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -47,12 +57,21 @@ pub struct Output {
     /// Its standard error.
     pub stderr: String,
     /// The lines of both, in the order and at the time in which they came.
-    pub lines: Vec<(SystemTime, String)>,
+    pub lines: Vec<Line>,
 }
 
 impl Process {
     /// Start a program; `name` is what errors call it.
     pub fn start(name: &str, program: impl AsRef<OsStr>, arguments: &[&str]) -> Result<Process> {
+        Process::start_with(name, program.as_ref(), arguments, false)
+    }
+
+    /// Start a program that cleans up when it is asked to end: it is asked before it is killed.
+    pub fn start_polite(name: &str, program: impl AsRef<OsStr>, arguments: &[&str]) -> Result<Process> {
+        Process::start_with(name, program.as_ref(), arguments, true)
+    }
+
+    fn start_with(name: &str, program: &OsStr, arguments: &[&str], polite: bool) -> Result<Process> {
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // A group of its own: Ctrl-C reaches us alone, and we end the children in order.
@@ -60,23 +79,18 @@ impl Process {
         if let Ok(path) = env::join_paths(tool::search_path()) {
             command.env("PATH", path);
         }
+        let if_we_die = if polite { Signal::SIGTERM } else { Signal::SIGKILL };
         // SAFETY: between fork and exec only prctl(2) is called, which is async-signal-safe and allocates nothing.
-        unsafe { command.pre_exec(|| set_pdeathsig(Signal::SIGKILL).map_err(Into::into)) };
+        unsafe { command.pre_exec(move || set_pdeathsig(if_we_die).map_err(Into::into)) };
         let mut child = command.spawn().map_err(|e| Error::system(format!("cannot start {name}: {e}")))?;
         let lines = Lines::default();
-        let stdout = child.stdout.take().map(|from| collect(from, &lines));
-        let stderr = child.stderr.take().map(|from| collect(from, &lines));
-        Ok(Process { name: name.to_owned(), child, stdout, stderr, lines, polite: false })
-    }
-
-    /// It cleans up when it is asked to end, so it is asked before it is killed.
-    pub fn polite(mut self) -> Process {
-        self.polite = true;
-        self
+        let stdout = child.stdout.take().map(|from| collect(from, &lines, false));
+        let stderr = child.stderr.take().map(|from| collect(from, &lines, true));
+        Ok(Process { name: name.to_owned(), child, stdout, stderr, lines, polite })
     }
 
     /// What it wrote so far.
-    pub fn lines(&self) -> Vec<(SystemTime, String)> {
+    pub fn lines(&self) -> Vec<Line> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -164,15 +178,16 @@ pub fn run(name: &str, program: impl AsRef<OsStr>, arguments: &[&str], limit: Du
     Ok(output.expect_success()?.stdout)
 }
 
-fn collect(from: impl Read + Send + 'static, lines: &Lines) -> JoinHandle<Vec<u8>> {
+fn collect(from: impl Read + Send + 'static, lines: &Lines, is_error: bool) -> JoinHandle<Vec<u8>> {
     let lines = Arc::clone(lines);
     thread::spawn(move || {
         let (mut bytes, mut from) = (Vec::new(), BufReader::new(from));
         let mut end = 0;
         // What was read before an error is still worth having.
         while from.read_until(b'\n', &mut bytes).is_ok_and(|read| read > 0) {
-            let line = String::from_utf8_lossy(&bytes[end..]).trim_end().to_owned();
-            lines.lock().unwrap_or_else(PoisonError::into_inner).push((SystemTime::now(), line));
+            let text = String::from_utf8_lossy(&bytes[end..]).trim_end().to_owned();
+            let line = Line { at: SystemTime::now(), is_error, text };
+            lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
             end = bytes.len();
         }
         bytes
@@ -206,13 +221,13 @@ mod tests {
     #[test]
     fn lines_know_when_they_came_and_who_is_asked_may_clean_up() {
         let script = "trap 'echo cleaned; exit 0' TERM; echo begun; while :; do sleep 0.05; done";
-        let process = Process::start("the shell", "sh", &["-c", script]).unwrap().polite();
+        let process = Process::start_polite("the shell", "sh", &["-c", script]).unwrap();
         while process.lines().is_empty() {
             thread::sleep(POLL);
         }
         let output = process.stop().unwrap();
-        let texts: Vec<&str> = output.lines.iter().map(|(_, text)| text.as_str()).collect();
+        let texts: Vec<&str> = output.lines.iter().map(|line| line.text.as_str()).collect();
         assert_eq!((texts, output.status.success()), (vec!["begun", "cleaned"], true));
-        assert!(output.lines[0].0 <= output.lines[1].0);
+        assert!(output.lines[0].at <= output.lines[1].at && !output.lines[0].is_error);
     }
 }

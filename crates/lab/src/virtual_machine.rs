@@ -1,6 +1,5 @@
 //! A run in virtual machines on a stock kernel, by the source tree's `vm/run`: as many at a time as there are processors.
 
-use std::env;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -14,7 +13,7 @@ use crate::network;
 use crate::process::Process;
 use crate::progress::Progress;
 use crate::results::{Outcome, Results, Trial};
-use crate::store;
+use crate::{store, tree};
 
 /// What a guest writes when a trial begins.
 pub const BEGINS: &str = "a trial begins";
@@ -30,20 +29,6 @@ struct Guest {
     out: PathBuf,
 }
 
-/// The source tree: `vm/run` above the present directory or above this program.
-pub fn tree() -> Result<PathBuf> {
-    let starts = [env::current_dir().ok(), env::current_exe().ok()];
-    let found = starts
-        .iter()
-        .flatten()
-        .flat_map(|start| start.ancestors())
-        .find(|directory| directory.join("vm/run").is_file());
-    found.map(Path::to_owned).ok_or_else(|| {
-        Error::new(Kind::Unsupported, "virtual machines are made by vm/run of Sluice's source tree, and it is not here")
-            .help("run this in a checkout of Sluice; or natively, without --vm")
-    })
-}
-
 /// Do a run's trials, shared out among virtual machines.
 pub fn run(
     request: &Request,
@@ -54,7 +39,7 @@ pub fn run(
     interrupt: &Interrupt,
     results: &mut Results,
 ) -> Result<()> {
-    let tree = tree()?;
+    let tree = tree::find()?;
     let scratch = network::scratch()?;
     let many = thread::available_parallelism().map_or(1, usize::from).min(job.trials.len());
     let mut guests = Vec::new();
@@ -70,7 +55,7 @@ pub fn run(
     let mut told = usize::MAX;
     while !guests.is_empty() {
         interrupt.check()?; // Dropping ends the machines.
-        let begun = |process: &Process| process.lines().iter().filter(|(_, line)| line == BEGINS).count();
+        let begun = |process: &Process| process.lines().iter().filter(|line| line.text == BEGINS).count();
         let done: usize = ended.iter().map(|(_, lines): &(Guest, usize)| *lines).sum();
         let done = done + guests.iter().map(|guest| begun(&guest.process).saturating_sub(1)).sum::<usize>();
         if done != told {
@@ -163,7 +148,7 @@ fn start(
         &out_text,
         &inside_text,
     ];
-    let process = Process::start("the virtual machine", program, &arguments)?.polite();
+    let process = Process::start_polite("the virtual machine", program, &arguments)?;
     Ok(Guest { process, share, out })
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::error::{Error, Result};
 use crate::netns::Namespace;
-use crate::process::Process;
+use crate::process::{Line, Process};
 use crate::tool::{BUSYBOX, CURL};
 
 /// What is fetched.
@@ -74,16 +74,16 @@ pub fn start_client(host: &Namespace, server: &str, pages: &Pages, duration: Dur
 }
 
 /// Read what curl wrote, with the times when it wrote it.
-pub fn parse(lines: &[(SystemTime, String)], bytes: u32) -> Vec<Fetch> {
+pub fn parse(lines: &[Line], bytes: u32) -> Vec<Fetch> {
     lines
         .iter()
-        .filter_map(|(ended, line)| {
-            let mut words = line.split_whitespace();
+        .filter_map(|line| {
+            let mut words = line.text.split_whitespace();
             let mut number = || words.next()?.parse::<f64>().ok();
             let (connect, whole, size, code) = (number()?, number()?, number()?, number()?);
             let complete = code == 200.0 && size == f64::from(bytes);
             Some(Fetch {
-                ended: *ended,
+                ended: line.at,
                 connect_ms: connect * 1e3,
                 whole_ms: whole * 1e3,
                 bytes: size as u64,
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn what_is_not_whole_is_not_complete() {
         let now = SystemTime::now();
-        let line = |text: &str| (now, text.to_owned());
+        let line = |text: &str| Line { at: now, is_error: true, text: text.to_owned() };
         let fetches = parse(
             &[
                 line("0.020100 0.067000 30000 200"),

@@ -1,23 +1,15 @@
 //! The virtual machine: `vm/run` of the source tree, ended in order whatever happens.
 
-use std::io::{BufRead, BufReader, Read};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
-
-use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::{Signal, kill, killpg};
-use nix::unistd::Pid;
+use std::thread;
+use std::time::Duration;
 
 use super::Options;
 use super::plan::{Case, State};
 use super::rows::{self, Row};
 use crate::error::{Error, Kind, Result};
 use crate::interrupt::Interrupt;
-use crate::process;
+use crate::process::{self, Line, Output, Process};
 use crate::progress::Progress;
 
 /// Packets of one measurement in idle queues.
@@ -49,31 +41,39 @@ pub fn measure(options: &Options, tree: &Path, cases: &[Case]) -> Result<Vec<Row
     let nominal: Duration = BOOT + cases.iter().map(|case| case.nominal(options.repeats)).sum::<Duration>();
     let mut progress = Progress::new(nominal, options.color);
     progress.phase(&format!("starting a machine with the kernel {}", options.role), BOOT);
-    let machine = Machine::start(options, tree, cases, nominal * PATIENCE)?;
+    let mut machine = start(options, tree, cases, nominal * PATIENCE)?;
     let (mut rows, mut begun) = (Vec::new(), 0);
+    let mut taken = 0;
     loop {
         if interrupt.check().is_err() {
             drop(machine);
             return Err(Error::new(Kind::Interrupted, "interrupted; the machine was taken down, and nothing is kept"));
         }
         progress.tick();
-        match machine.lines.recv_timeout(POLL) {
-            Ok(line) if line == READY => {}
-            Ok(line) => rows.push(expected(&line, cases, options.repeats, rows.len())?),
-            Err(RecvTimeoutError::Timeout) => continue,
-            Err(RecvTimeoutError::Disconnected) => break,
+        if !machine.running()? {
+            break;
         }
-        let next = rows.len() / options.repeats as usize;
-        if next == begun && next < cases.len() {
-            progress.phase(
-                &format!("{}/{} {}", next + 1, cases.len(), title(&cases[next])),
-                cases[next].nominal(options.repeats),
-            );
-            begun = next + 1;
+        let lines = printed(machine.lines());
+        for line in &lines[taken..] {
+            if line != READY {
+                rows.push(expected(line, cases, options.repeats, rows.len())?);
+            }
+            let next = rows.len() / options.repeats as usize;
+            if next == begun && next < cases.len() {
+                let what = format!("{}/{} {}", next + 1, cases.len(), title(&cases[next]));
+                progress.phase(&what, cases[next].nominal(options.repeats));
+                begun = next + 1;
+            }
         }
+        taken = lines.len();
+        thread::sleep(POLL);
     }
     drop(progress);
-    machine.end(&options.role)?;
+    let output = machine.finish(FAREWELL, || Ok(()))?;
+    succeeded(&output, &options.role)?;
+    for line in printed(output.lines).iter().skip(taken).filter(|line| *line != READY) {
+        rows.push(expected(line, cases, options.repeats, rows.len())?);
+    }
     let wanted = cases.len() * options.repeats as usize;
     if rows.len() < wanted {
         let missing = &cases[rows.len() / options.repeats as usize];
@@ -108,78 +108,36 @@ fn title(case: &Case) -> String {
     parts.join(", ")
 }
 
-/// A running `vm/run`.
-struct Machine {
-    child: Child,
-    lines: Receiver<String>,
-    complaints: Option<JoinHandle<String>>,
+/// Starts `vm/run`.
+fn start(options: &Options, tree: &Path, cases: &[Case], limit: Duration) -> Result<Process> {
+    let mut arguments: Vec<String> =
+        ["--kernel", &options.role, "--icount", "--timeout", &limit.as_secs().to_string(), "--add"]
+            .map(str::to_owned)
+            .into();
+    arguments.push(format!("{}:/usr/bin/sluice", options.sluice.display()));
+    arguments.push(tree.join("bench/cost").display().to_string());
+    arguments.extend([PACKETS.to_string(), options.repeats.to_string()]);
+    arguments.extend(cases.iter().map(Case::to_string));
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    Process::start_polite("vm/run", tree.join("vm/run"), &arguments)
 }
 
-impl Machine {
-    fn start(options: &Options, tree: &Path, cases: &[Case], limit: Duration) -> Result<Machine> {
-        let mut command = Command::new(tree.join("vm/run"));
-        command.args(["--kernel", &options.role, "--icount", "--timeout", &limit.as_secs().to_string(), "--add"]);
-        command.arg(format!("{}:/usr/bin/sluice", options.sluice.display()));
-        command.arg(tree.join("bench/cost")).args([PACKETS.to_string(), options.repeats.to_string()]);
-        command.args(cases.iter().map(Case::to_string));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // A group of its own: Ctrl-C reaches us alone, and we end it in order; if we are killed, it ends itself.
-        command.process_group(0);
-        // SAFETY: between fork and exec only prctl(2) is called, which is async-signal-safe and allocates nothing.
-        unsafe { command.pre_exec(|| set_pdeathsig(Signal::SIGTERM).map_err(Into::into)) };
-        let mut child = command.spawn().map_err(|error| Error::system(format!("cannot start vm/run: {error}")))?;
-        let (sender, lines) = channel();
-        if let Some(stdout) = child.stdout.take() {
-            // Ends with the output, or when nobody listens any more.
-            thread::spawn(move || {
-                BufReader::new(stdout).lines().map_while(|line| line.ok()).try_for_each(|line| sender.send(line))
-            });
-        }
-        let complaints = child.stderr.take().map(|mut stderr| {
-            thread::spawn(move || {
-                let mut text = Vec::new();
-                // What was read before an error is still worth having.
-                let _ = stderr.read_to_end(&mut text);
-                String::from_utf8_lossy(&text).into_owned()
-            })
-        });
-        Ok(Machine { child, lines, complaints })
-    }
-
-    /// Once its output has ended.
-    fn end(mut self, role: &str) -> Result<()> {
-        let status = self.child.wait().map_err(|error| Error::system(format!("cannot wait for vm/run: {error}")))?;
-        if status.success() {
-            return Ok(());
-        }
-        let said = self.complaints.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
-        let missing = said.contains("is missing");
-        let what = format!("the bench in the machine with the kernel {role} failed ({status}): {}", said.trim());
-        Err(match status.code() {
-            Some(125) if missing => Error::new(Kind::Unsupported, what).help("scripts/setup vm"),
-            Some(124) => Error::system(what).help("this machine is too busy for it; try again when it is not"),
-            _ => Error::system(what),
-        })
-    }
+/// What the guest printed.
+fn printed(lines: Vec<Line>) -> Vec<String> {
+    lines.into_iter().filter(|line| !line.is_error).map(|line| line.text).collect()
 }
 
-impl Drop for Machine {
-    fn drop(&mut self) {
-        if !matches!(self.child.try_wait(), Ok(None)) {
-            return;
-        }
-        let group = Pid::from_raw(self.child.id() as i32);
-        // Failing means that it ended in between, which is what is wanted.
-        let _ = kill(group, Signal::SIGTERM);
-        let until = Instant::now() + FAREWELL;
-        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
-            thread::sleep(POLL);
-        }
-        if matches!(self.child.try_wait(), Ok(None)) {
-            let _ = killpg(group, Signal::SIGKILL);
-            let _ = self.child.wait();
-        }
+fn succeeded(output: &Output, role: &str) -> Result<()> {
+    if output.status.success() {
+        return Ok(());
     }
+    let (status, said) = (output.status, output.stderr.trim());
+    let what = format!("the bench in the machine with the kernel {role} failed ({status}): {said}");
+    Err(match status.code() {
+        Some(125) if said.contains("is missing") => Error::new(Kind::Unsupported, what).help("scripts/setup vm"),
+        Some(124) => Error::system(what).help("this machine is too busy for it; try again when it is not"),
+        _ => Error::system(what),
+    })
 }
 
 #[cfg(test)]

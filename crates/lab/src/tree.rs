@@ -14,7 +14,7 @@ pub fn find() -> Result<PathBuf> {
     let program = env::current_exe().ok();
     [&here, &program].into_iter().flatten().find_map(|path| above(path)).ok_or_else(|| {
         let what = format!(
-            "this bench needs Sluice's source tree, with {} in it; neither the current directory nor this program is in one",
+            "virtual machines need Sluice's source tree, with {} in it; neither the current directory nor this program is in one",
             PARTS.join(" and ")
         );
         Error::new(Kind::Unsupported, what).help("change to a checkout of Sluice's sources and call it there")
