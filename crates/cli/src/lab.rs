@@ -3,6 +3,7 @@
 use crate::args::lab::{Compare, Lab, LabCommand, Run};
 use crate::cost;
 use crate::failure::Failure;
+use crate::terminal::say;
 use comfy_table::{ContentArrangement, Table, presets};
 use sluice_lab::campaign::{self, Request};
 use sluice_lab::format::{self, Folder};
@@ -43,11 +44,9 @@ fn measure(args: &Run, color: bool) -> Result<(), Failure> {
         color,
     };
     let done = campaign::run(&request)?;
-    print!("{}", page::summary(&done.results, color));
-    println!(
-        "\nThe report is {}; numbers and what tools wrote are beside it.",
-        done.directory.join(store::REPORT).display()
-    );
+    say(&page::summary(&done.results, color));
+    let page = done.directory.join(store::REPORT);
+    say(&format!("\nThe report is {}; numbers and what tools wrote are beside it.\n", page.display()));
     if done.interrupted {
         return Err(Error::new(Kind::Interrupted, "interrupted; what was measured is kept").into());
     }
@@ -62,19 +61,23 @@ fn report(run: &Path, color: bool) -> Result<(), Failure> {
     let results = store::read(run)?;
     let directory = if run.is_dir() { run } else { run.parent().unwrap_or(Path::new(".")) };
     store::write_report(&results, directory)?;
-    print!("{}", page::summary(&results, color));
-    println!("\nThe report is {}.", directory.join(store::REPORT).display());
+    say(&page::summary(&results, color));
+    say(&format!("\nThe report is {}.\n", directory.join(store::REPORT).display()));
     Ok(())
 }
 
 fn compare(args: &Compare, color: bool) -> Result<(), Failure> {
     let comparison = page::compare(&store::read(&args.before)?, &store::read(&args.after)?);
+    if comparison.changes.is_empty() && comparison.broken.is_empty() {
+        let cure = "compare two runs of the same scenarios, contenders and rates";
+        return Err(Failure::input("the two runs have nothing in common", cure));
+    }
     if args.json {
-        println!("{}", comparison.json()?);
+        say(&(comparison.json()? + "\n"));
     } else if args.markdown {
-        print!("{}", comparison.markdown());
+        say(&comparison.markdown());
     } else {
-        print!("{}", comparison.text(color));
+        say(&comparison.text(color));
     }
     if comparison.is_worse() {
         return Err(Error::new(Kind::System, "the later run is worse").into());
@@ -103,20 +106,20 @@ fn typed(args: &Run) -> String {
 fn list() -> Result<(), Failure> {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    for folder in [Folder::Plans, Folder::Scenarios, Folder::Contenders] {
+    for folder in FOLDERS {
         for (number, name) in format::names(folder).into_iter().enumerate() {
             let about = format::about(folder, &name)?;
             table.add_row([if number == 0 { folder.name() } else { "" }, &name, &about]);
         }
     }
-    table.lines().for_each(|line| println!("{}", line.trim_end()));
+    table.lines().for_each(|line| say(&format!("{}\n", line.trim_end())));
     Ok(())
 }
 
 fn show(name: &str) -> Result<(), Failure> {
     match FOLDERS.iter().find(|folder| format::names(**folder).iter().any(|own| own == name)) {
         Some(folder) => {
-            print!("{}", format::read(*folder, name)?.text);
+            say(&format::read(*folder, name)?.text);
             Ok(())
         }
         None => Err(Failure::input(&format!("no built-in file is called \"{name}\""), "sluice lab list names them")),
@@ -126,7 +129,7 @@ fn show(name: &str) -> Result<(), Failure> {
 fn check(files: &[PathBuf]) -> Result<(), Failure> {
     for file in files {
         let kind = format::check(file)?;
-        println!("{}: a good {kind}", file.display());
+        say(&format!("{}: a good {kind}\n", file.display()));
     }
     Ok(())
 }

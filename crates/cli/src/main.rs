@@ -20,6 +20,7 @@ use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
 use sluice_cli::failure::Failure;
 use sluice_cli::{capture, failure, packet};
+use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -29,7 +30,8 @@ fn main() -> ExitCode {
     match run(&cli, color) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprint!("{}", failure.render(color));
+            // Whoever closed it does not want to know.
+            let _ = std::io::stderr().write_all(failure.render(color).as_bytes());
             ExitCode::from(failure.exit_code)
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::args::When;
 use sluice_policy::difference::{Line, Sign};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 
 /// Whether to colour, by the option, the terminal, and the wish in NO_COLOR (no-color.org).
 pub fn colors(when: When) -> bool {
@@ -19,6 +19,11 @@ pub fn colors(when: When) -> bool {
 pub fn end_quietly_when_nobody_reads() {
     // SAFETY: at the start of main no other thread runs, and the default action is always valid.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}
+
+/// Prints; whoever closed our output, or let its disk run full, does not want to know more.
+pub fn say(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 /// A line of a difference: green, red or yellow.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -77,10 +78,13 @@ pub struct Cell {
 impl Cell {
     /// As a directory's name.
     pub fn directory(&self) -> String {
-        format!("{}-{}-{}kbit-{}", self.scenario, self.contender, self.rate_bps / 1_000, self.repeat)
+        let short = |name: &str| name.chars().take(60).collect::<String>();
+        let (scenario, contender) = (short(&self.scenario), short(&self.contender));
+        format!("{scenario}-{contender}-{}kbit-{}", self.rate_bps / 1_000, self.repeat)
     }
 
-    fn with(&self, outcome: Outcome) -> Trial {
+    /// With what came of it.
+    pub fn with(&self, outcome: Outcome) -> Trial {
         Trial {
             scenario: self.scenario.clone(),
             contender: self.contender.clone(),
@@ -147,6 +151,9 @@ pub fn run(request: &Request) -> Result<Done> {
     }
     tool::require(&tool::LAB)?;
     let directory = store::create(request.out.as_deref(), &job.plan)?;
+    let minutes = (cast.nominal(&job).as_secs_f64() / 60.0).ceil();
+    // Whoever closed it does not want to know.
+    let _ = writeln!(io::stderr(), "trials: {}; they take {minutes:.0} min or more", job.trials.len());
     let interrupt = Interrupt::catch()?;
     let mut results = blank(&job, &cast);
     let began = Instant::now();
@@ -180,9 +187,11 @@ pub fn guest(sluice: &Path, job: &Path, directory: &Path) -> Result<()> {
     let counting = std::env::var_os("SLUICE_VM").is_some_and(|clock| clock == "icount");
     results.clock = if counting { Clock::Instructions } else { Clock::Real };
     results.tools = tool::versions(&tool::LAB);
-    let mut tick = |_: &Cell, _: Duration| println!("{}", virtual_machine::BEGINS);
-    trials(sluice, &job, &cast, directory, &interrupt, &mut results, &mut Steps { begin: &mut tick, tick: &|| {} })?;
-    store::write_json(&results, directory)
+    let mut tick = |_: &Cell, _: Duration| {};
+    let mut done = virtual_machine::tell;
+    let mut steps = Steps { begin: &mut tick, tick: &|| {}, done: &mut done };
+    trials(sluice, &job, &cast, directory, &interrupt, &mut results, &mut steps)?;
+    Ok(())
 }
 
 /// Natively.
@@ -204,7 +213,9 @@ fn here(
         let text = format!("{number}/{} {}: {}", job.trials.len(), cell.scenario, cell.contender);
         progress.borrow_mut().phase(&text, nominal);
     };
-    let mut steps = Steps { begin: &mut begin, tick: &|| progress.borrow().tick() };
+    // Whatever happens later, what has been measured is kept.
+    let mut done = |results: &Results| store::write_json(results, directory);
+    let mut steps = Steps { begin: &mut begin, tick: &|| progress.borrow().tick(), done: &mut done };
     trials(&request.sluice, job, cast, directory, interrupt, results, &mut steps)
 }
 
@@ -212,6 +223,7 @@ fn here(
 struct Steps<'a> {
     begin: &'a mut dyn FnMut(&Cell, Duration),
     tick: &'a dyn Fn(),
+    done: &'a mut dyn FnMut(&Results) -> Result<()>,
 }
 
 fn trials(
@@ -233,6 +245,7 @@ fn trials(
         let key = (cell.scenario.clone(), cell.contender.clone());
         if let Some(why) = impossible.get(&key) {
             results.trials.push(cell.with(Outcome::Unsupported(why.clone())));
+            (steps.done)(results)?;
             continue;
         }
         let setting = Setting {
@@ -246,11 +259,7 @@ fn trials(
         };
         let outcome = match experiment::run(&setting, interrupt, steps.tick) {
             Ok(found) => {
-                for warning in found.warnings {
-                    if !results.warnings.contains(&warning) {
-                        results.warnings.push(warning);
-                    }
-                }
+                found.warnings.into_iter().for_each(|warning| results.warn(warning));
                 store::write_raw(directory, cell, &found.raw)?;
                 Outcome::Measured(Box::new(found.measured))
             }
@@ -262,6 +271,7 @@ fn trials(
             Err(error) => Outcome::Failed(error.to_string()),
         };
         results.trials.push(cell.with(outcome));
+        (steps.done)(results)?;
     }
     Ok(())
 }
@@ -340,7 +350,11 @@ pub fn expand(request: &Request) -> Result<Job> {
                 for contender in entry.contenders.as_ref().unwrap_or(&plan.contenders) {
                     let contender = known(&mut job.contenders, Folder::Contenders, contender)?;
                     let rate_bps = rate.bps(0).unwrap_or_default();
-                    job.trials.push(Cell { scenario: scenario.clone(), contender, rate_bps, repeat });
+                    let cell = Cell { scenario: scenario.clone(), contender, rate_bps, repeat };
+                    // Named twice, it is measured once.
+                    if !job.trials.contains(&cell) {
+                        job.trials.push(cell);
+                    }
                 }
             }
         }

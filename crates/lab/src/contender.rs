@@ -16,7 +16,7 @@ const IFB: &str = "lab-arrivals";
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// What a contender is to own.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Task<'a> {
     /// The device.
     pub device: &'a str,
@@ -28,6 +28,8 @@ pub struct Task<'a> {
     pub sluice: &'a Path,
     /// For policies.
     pub scratch: &'a Path,
+    /// Called while commands run; its error ends them.
+    pub watch: &'a dyn Fn() -> Result<()>,
 }
 
 /// A contender at work; dropping ends it.
@@ -86,7 +88,7 @@ impl<'a> Active<'a> {
         self.commands.push(command.to_owned());
         let words: Vec<&str> = command.split_whitespace().collect();
         let Some((program, arguments)) = words.split_first() else { return Ok(()) };
-        let output = self.host.start(program, arguments)?.finish(LIMIT, || Ok(()))?;
+        let output = self.host.start(program, arguments)?.finish(LIMIT, self.task.watch)?;
         if output.status.success() {
             return Ok(());
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::contender::{Active, Task};
 use crate::error::{Error, Kind, Result};
-use crate::format::{Contender, Scenario, Shaped};
+use crate::format::{Contender, NOISE_PORT, Scenario, Shaped};
 use crate::interrupt::Interrupt;
 use crate::irtt::{self, Stream};
 use crate::looks::{self, Look};
@@ -24,7 +24,7 @@ const LOOK_MS: f64 = 500.0;
 /// How often the clock is looked at.
 const POLL: Duration = Duration::from_millis(5);
 /// What the harness adds is probed by this.
-const NOISE: Stream = Stream { port: 2112, interval_us: 20_000, payload_bytes: 100, tos: 0 };
+const NOISE: Stream = Stream { port: NOISE_PORT, interval_us: 20_000, payload_bytes: 100, tos: 0 };
 
 /// What one trial needs.
 #[derive(Clone, Copy)]
@@ -67,7 +67,7 @@ pub fn rehearse(setting: &Setting) -> Result<()> {
     Active::start(
         setting.contender,
         network.host(&setting.scenario.topology.owner.get_ref().0)?,
-        task(setting, &own_device(setting)),
+        task(setting, &own_device(setting), &|| Ok(())),
     )?
     .stop()
 }
@@ -81,13 +81,14 @@ fn own_device(setting: &Setting) -> String {
     device(setting.scenario.topology.owner.get_ref())
 }
 
-fn task<'a>(setting: &'a Setting, own: &'a str) -> Task<'a> {
+fn task<'a>(setting: &'a Setting, own: &'a str, watch: &'a dyn Fn() -> Result<()>) -> Task<'a> {
     Task {
         device: own,
         shape: &setting.scenario.shape,
         rate_bps: setting.rate_bps,
         sluice: setting.sluice,
         scratch: setting.scratch,
+        watch,
     }
 }
 
@@ -102,7 +103,7 @@ pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<
     let network = build(setting)?;
     let owner = network.host(&topology.owner.get_ref().0)?;
     let own = own_device(setting);
-    let mut active = Active::start(contender, owner, task(setting, &own))?;
+    let mut active = Active::start(contender, owner, task(setting, &own, &watch))?;
     if scenario.event.is_some() && !active.can_change() {
         let what =
             format!("contender {} has nothing under \"change\", so it cannot be reconfigured", contender.source.name);
@@ -172,9 +173,9 @@ pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<
     clients.sort_by_key(|(number, _)| *number);
     for (number, client) in clients {
         let load = &loads[number];
-        load.finish(client, length(load), (zero, window), watch, &mut answers)?;
+        load.finish((number, client), length(load), (zero, window), &watch, &mut answers)?;
     }
-    let noise = noise.finish(PATIENCE, watch)?.expect_success()?;
+    let noise = noise.finish(PATIENCE, &watch)?.expect_success()?;
     let (engine, commands) = (active.engine.clone(), active.commands.clone());
     active.stop()?;
 

@@ -16,7 +16,7 @@ mod units;
 pub use contender::{Contender, Fill, SluiceCall, Start};
 pub use library::{Folder, Source, names, read};
 pub use plan::{Entry, Plan};
-pub use scenario::{Event, Kind as LoadKind, Load, OneWay, Scenario};
+pub use scenario::{Event, Kind as LoadKind, Load, NOISE_PORT, OneWay, Scenario};
 pub use topology::{Direction, End, Link, Shaped, Topology};
 pub use units::{Milliseconds, Rate, Tos};
 
@@ -27,7 +27,7 @@ pub fn about(folder: Folder, name: &str) -> Result<String> {
         Folder::Contenders => Contender::of(source)?.about,
         Folder::Plans => Plan::of(&source)?.about,
         Folder::Scenarios => Scenario::of(source)?.about,
-        Folder::Topologies => String::new(),
+        Folder::Topologies => Topology::of(&source)?.about,
     })
 }
 
@@ -60,14 +60,11 @@ mod tests {
 
     #[test]
     fn every_built_in_file_is_good() {
-        for folder in [Folder::Plans, Folder::Scenarios, Folder::Contenders] {
+        for folder in [Folder::Plans, Folder::Scenarios, Folder::Contenders, Folder::Topologies] {
             assert!(names(folder).len() > 3, "{}", folder.name());
             for name in names(folder) {
                 assert!(!about(folder, &name).unwrap().is_empty(), "{name}");
             }
-        }
-        for name in names(Folder::Topologies) {
-            Topology::of(&read(Folder::Topologies, &name).unwrap()).unwrap();
         }
         for name in names(Folder::Plans) {
             for entry in Plan::of(&read(Folder::Plans, &name).unwrap()).unwrap().entries {

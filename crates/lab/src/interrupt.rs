@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::SigId;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 
 use crate::error::{Error, Kind, Result};
 
@@ -15,10 +15,10 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Catch SIGINT, SIGTERM and SIGHUP from now on.
+    /// Catch SIGINT, SIGTERM and SIGHUP from now on, and SIGPIPE: when nobody reads what we say.
     pub fn catch() -> Result<Interrupt> {
         let mut interrupt = Interrupt { asked: Arc::default(), registrations: Vec::new() };
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        for signal in [SIGINT, SIGTERM, SIGHUP, SIGPIPE] {
             let id = signal_hook::flag::register(signal, Arc::clone(&interrupt.asked))
                 .map_err(|e| Error::system(format!("cannot catch signal {signal}: {e}")))?;
             interrupt.registrations.push(id);

@@ -40,6 +40,8 @@ pub struct Answer {
     pub stretches: Vec<Stretch>,
     /// TCP: segments that were sent again.
     pub retransmitted: Option<u64>,
+    /// UDP: packets that the client sent in all.
+    pub sent_packets: Option<u64>,
 }
 
 /// A stretch of a test.
@@ -124,6 +126,12 @@ struct Sum {
 #[derive(Deserialize)]
 struct End {
     sum_sent: Option<SumSent>,
+    sum: Option<SumUdp>,
+}
+
+#[derive(Deserialize)]
+struct SumUdp {
+    packets: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -145,7 +153,9 @@ pub fn parse(json: &str) -> Result<Answer> {
     if let Some(error) = document.error {
         return Err(Error::system(format!("iperf3 failed: {error}")));
     }
-    let retransmitted = document.end.and_then(|end| end.sum_sent?.retransmits);
+    let (sent, sum) = document.end.map_or((None, None), |end| (end.sum_sent, end.sum));
+    let retransmitted = sent.and_then(|sent| sent.retransmits);
+    let sent_packets = sum.and_then(|sum| sum.packets).filter(|packets| *packets > 0);
     let received = document.server_output_json.map_or(document.intervals, |server| server.intervals);
     let stretches = received
         .into_iter()
@@ -159,7 +169,18 @@ pub fn parse(json: &str) -> Result<Answer> {
             jitter_ms: raw.streams.iter().filter_map(|stream| stream.jitter_ms).reduce(f64::max),
         })
         .collect();
-    Ok(Answer { stretches, retransmitted })
+    Ok(Answer { stretches, retransmitted, sent_packets })
+}
+
+/// What it wrote without what names the machine: host name and local kernel version. Other texts stay as they are.
+pub fn anonymous(text: &str) -> String {
+    let Ok(mut document) = serde_json::from_str::<serde_json::Value>(text) else { return text.to_owned() };
+    for start in ["/start", "/server_output_json/start"] {
+        if let Some(start) = document.pointer_mut(start).and_then(serde_json::Value::as_object_mut) {
+            start.retain(|key, _| !["system_info", "cookie"].contains(&key.as_str()));
+        }
+    }
+    document.to_string()
 }
 
 #[cfg(test)]
@@ -181,6 +202,13 @@ mod tests {
         let sum = |of: fn(&Stretch) -> u64| answer.stretches.iter().map(of).sum::<u64>();
         assert_eq!((sum(Stretch::bytes), sum(|s| s.sent_packets), sum(|s| s.lost_packets)), (1_249_200, 1_041, 200));
         assert!(answer.stretches[0].jitter_ms.is_some());
+    }
+
+    #[test]
+    fn what_is_kept_does_not_name_the_machine() {
+        let kept = anonymous(r#"{"start":{"version":"iperf 3.12","system_info":"Linux host 1.2.3-local"},"end":{}}"#);
+        assert_eq!(kept, r#"{"end":{},"start":{"version":"iperf 3.12"}}"#);
+        assert_eq!(anonymous("[1.5] 64 bytes"), "[1.5] 64 bytes");
     }
 
     #[test]

@@ -118,7 +118,11 @@ pub fn remove_stale(prefix: &str, mut before: impl FnMut(&str)) -> Result<()> {
     for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
         if is_stale(&name, prefix, |pid| Path::new("/proc").join(pid.to_string()).exists()) {
             before(&name);
-            ip(&["netns", "del", &name])?;
+            match ip(&["netns", "del", &name]) {
+                // Somebody else was faster.
+                Err(_) if !Path::new(NAMES).join(&name).exists() => {}
+                other => drop(other?),
+            }
         }
     }
     Ok(())
@@ -146,7 +150,8 @@ pub fn ip_batch(namespace: Option<&str>, commands: &[String]) -> Result<()> {
     file.write_all((commands.join("\n") + "\n").as_bytes()).map_err(cannot)?;
     let path = file.path().to_string_lossy();
     let inside = namespace.map_or(Vec::new(), |name| vec!["-n", name]);
-    ip(&[inside, vec!["-batch", &path]].concat()).map(drop)
+    let name = format!("ip -batch, namespace {}", namespace.unwrap_or("of this process"));
+    process::run(&name, tool::IP.program, &[inside, vec!["-batch", &path]].concat(), CONFIGURE).map(drop)
 }
 
 fn ip(arguments: &[&str]) -> Result<String> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::geteuid;
 use tempfile::TempDir;
 
@@ -213,6 +214,12 @@ pub fn require_root(what: &str, cure: &str) -> Result<()> {
 
 /// Remove what a killed run left.
 pub fn remove_stale(sluice: &Path) -> Result<()> {
+    // One at a time: what two remove at once, neither can take down in order.
+    let path = Path::new("/run").join(PREFIX).with_extension("lock");
+    let file = fs::File::create(&path).map_err(|e| Error::system(format!("cannot write {}: {e}", path.display())))?;
+    let _lock = Flock::lock(file, FlockArg::LockExclusive)
+        .map_err(|(_, e)| Error::system(format!("cannot lock {}: {e}", path.display())))?;
+    remove_stale_scratch();
     netns::remove_stale(PREFIX, |name| {
         // It may have been killed before Sluice was up, so there may be nothing to take down.
         for device in managed(sluice, name).unwrap_or_default() {
@@ -233,10 +240,25 @@ fn managed(sluice: &Path, namespace: &str) -> Result<Vec<String>> {
     Ok(all.into_iter().map(|own| own.interface).collect())
 }
 
+/// The temporary directories of processes that are gone.
+fn remove_stale_scratch() {
+    let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        let pid = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(PREFIX)?.strip_prefix('-')?.split('-').next()?.parse().ok());
+        if pid.is_some_and(|pid: u32| !Path::new("/proc").join(pid.to_string()).exists()) {
+            // What cannot be removed is somebody else's.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// A directory for files that tools need, which goes away when dropped.
 pub fn scratch() -> Result<TempDir> {
     tempfile::Builder::new()
-        .prefix(PREFIX)
+        .prefix(&format!("{PREFIX}-{}-", std::process::id()))
         .tempdir()
         .map_err(|e| Error::system(format!("cannot make a temporary directory: {e}")))
 }

@@ -24,8 +24,8 @@ const POLL: Duration = Duration::from_millis(50);
 pub struct Process {
     name: String,
     child: Child,
-    stdout: Option<JoinHandle<Vec<u8>>>,
-    stderr: Option<JoinHandle<Vec<u8>>>,
+    stdout: Option<Collected>,
+    stderr: Option<Collected>,
     lines: Lines,
     /// Whether it cleans up by itself when asked to end.
     polite: bool,
@@ -43,6 +43,17 @@ pub struct Line {
 }
 
 type Lines = Arc<Mutex<Vec<Line>>>;
+
+/// What comes out of a pipe, and the thread that reads it.
+struct Collected {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+/// What is kept of a program's output; the rest is read and forgotten.
+const MOST_BYTES: usize = 64 << 20;
+/// A program that has ended may have left another one with its pipes, which is not waited for.
+const DRAIN: Duration = Duration::from_secs(2);
 
 /// How long a program that cleans up may take to end.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -178,25 +189,33 @@ pub fn run(name: &str, program: impl AsRef<OsStr>, arguments: &[&str], limit: Du
     Ok(output.expect_success()?.stdout)
 }
 
-fn collect(from: impl Read + Send + 'static, lines: &Lines, is_error: bool) -> JoinHandle<Vec<u8>> {
-    let lines = Arc::clone(lines);
-    thread::spawn(move || {
-        let (mut bytes, mut from) = (Vec::new(), BufReader::new(from));
-        let mut end = 0;
+fn collect(from: impl Read + Send + 'static, lines: &Lines, is_error: bool) -> Collected {
+    let (lines, bytes) = (Arc::clone(lines), Arc::new(Mutex::new(Vec::new())));
+    let kept = Arc::clone(&bytes);
+    let reader = thread::spawn(move || {
+        let (mut line, mut from) = (Vec::new(), BufReader::new(from));
         // What was read before an error is still worth having.
-        while from.read_until(b'\n', &mut bytes).is_ok_and(|read| read > 0) {
-            let text = String::from_utf8_lossy(&bytes[end..]).trim_end().to_owned();
-            let line = Line { at: SystemTime::now(), is_error, text };
-            lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
-            end = bytes.len();
+        while from.by_ref().take(MOST_BYTES as u64).read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if kept.len() + line.len() <= MOST_BYTES {
+                let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+                let stamped = Line { at: SystemTime::now(), is_error, text };
+                lines.lock().unwrap_or_else(PoisonError::into_inner).push(stamped);
+                kept.extend_from_slice(&line);
+            }
+            line.clear();
         }
-        bytes
-    })
+    });
+    Collected { bytes, reader }
 }
 
-fn text(from: Option<JoinHandle<Vec<u8>>>) -> String {
-    let bytes = from.and_then(|thread| thread.join().ok()).unwrap_or_default();
-    String::from_utf8_lossy(&bytes).into_owned()
+fn text(from: Option<Collected>) -> String {
+    let Some(from) = from else { return String::new() };
+    let deadline = Instant::now() + DRAIN;
+    while !from.reader.is_finished() && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(1));
+    }
+    String::from_utf8_lossy(&from.bytes.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
 }
 
 #[cfg(test)]
@@ -216,6 +235,13 @@ mod tests {
         let error = process.finish(Duration::from_millis(100), || Ok(())).err().unwrap();
         assert!(error.what.contains("did not end"));
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+    }
+
+    #[test]
+    fn what_a_program_leaves_behind_is_not_waited_for() {
+        let began = Instant::now();
+        let output = run("the shell", "sh", &["-c", "echo done; sleep 30 &"], Duration::from_secs(10)).unwrap();
+        assert!(output == "done\n" && began.elapsed() < Duration::from_secs(10), "{output:?}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the demo is doing and how much is left, on standard error: a live line for a person, plain lines for a log.
 
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -36,7 +36,8 @@ impl Progress {
         if self.live {
             self.bar.set_message(what.to_owned());
         } else {
-            eprintln!("{what} ({} s left)", (self.total.saturating_sub(self.done)).as_secs());
+            // Whoever closed it does not want to know.
+            let _ = writeln!(stderr(), "{what} ({} s left)", (self.total.saturating_sub(self.done)).as_secs());
         }
         self.tick();
     }

@@ -262,6 +262,15 @@ pub struct EventDone {
     pub what: String,
 }
 
+impl Results {
+    /// What readers must know, once.
+    pub fn warn(&mut self, warning: String) {
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+}
+
 impl Trial {
     /// What was measured, if it was.
     pub fn measured(&self) -> Option<&Measured> {

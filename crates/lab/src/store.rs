@@ -56,7 +56,9 @@ pub fn write_raw(directory: &Path, cell: &Cell, raw: &[(String, String)]) -> Res
     let path = directory.join(RAW).join(cell.directory());
     fs::create_dir_all(&path).map_err(|e| cannot("make", &path, &e))?;
     for (name, text) in raw {
-        let path = path.join(format!("{}.gz", name.replace([' ', '/'], "-")));
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
+        let name: String = name.chars().map(plain).take(80).collect();
+        let path = path.join(format!("{name}.gz"));
         let write = || {
             let mut encoder = GzEncoder::new(fs::File::create(&path)?, Compression::fast());
             encoder.write_all(text.as_bytes())?;
@@ -102,6 +104,10 @@ pub fn read(path: &Path) -> Result<Results> {
     struct Head {
         format: u32,
     }
+    let any: serde_json::Value = serde_json::from_str(&text).map_err(|e| bad(format!("no results of the lab: {e}")))?;
+    if !sane(&any) {
+        return Err(bad("it has numbers that nothing measured".to_owned()).help("run the plan again"));
+    }
     let head: Head = serde_json::from_str(&text).map_err(|e| bad(format!("no results of the lab: {e}")))?;
     if head.format != FORMAT {
         let what = format!("it has format {}, this Sluice reads format {FORMAT}", head.format);
@@ -123,4 +129,15 @@ pub fn adopt_raw(from: &Path, directory: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether all numbers are within what can be measured and drawn.
+fn sane(value: &serde_json::Value) -> bool {
+    const MOST: f64 = 1e15;
+    match value {
+        serde_json::Value::Number(number) => number.as_f64().is_some_and(|number| number.abs() < MOST),
+        serde_json::Value::Array(all) => all.iter().all(sane),
+        serde_json::Value::Object(all) => all.values().all(sane),
+        _ => true,
+    }
 }

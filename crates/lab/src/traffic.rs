@@ -18,8 +18,6 @@ use crate::web::{self, Pages};
 
 /// Tools may need this long beyond their time to end: emulated processors are slow.
 pub const PATIENCE: Duration = Duration::from_secs(120);
-/// The first port of loads that name none.
-const FIRST_PORT: u16 = 5201;
 
 /// The stretch of a trial that counts, ms since the bulk traffic began.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
@@ -31,6 +29,11 @@ pub struct Window {
 }
 
 impl Window {
+    /// Whether something that lasted from here to there was going on in it.
+    pub fn meets(&self, from_ms: f64, to_ms: f64) -> bool {
+        from_ms < self.to_ms && to_ms >= self.from_ms
+    }
+
     /// Whether this moment counts.
     pub fn holds(&self, ms: f64) -> bool {
         (self.from_ms..self.to_ms).contains(&ms)
@@ -85,7 +88,7 @@ impl<'a> Runner<'a> {
             let (from, to) = (load.from.get_ref(), load.to.get_ref());
             Ok(Runner {
                 load,
-                port: load.port.unwrap_or(FIRST_PORT + number),
+                port: load.listens(number).map_or(0, |(_, _, port)| port),
                 from: network.host(from)?,
                 to: network.host(to)?,
                 from_address: address(from)?,
@@ -173,16 +176,16 @@ impl<'a> Runner<'a> {
     /// Wait for the client's end and read what it answers.
     pub fn finish(
         &self,
-        client: Process,
+        (number, client): (usize, Process),
         length: Duration,
         (zero, window): (SystemTime, Window),
         watch: impl FnMut() -> Result<()>,
         answers: &mut Answers,
     ) -> Result<()> {
-        let endless = self.load.kind == LoadKind::Web && self.load.interval.is_none();
-        let output = if endless { client.stop()? } else { client.finish(PATIENCE, watch)? };
+        // Pages that come after the window change nothing.
+        let output = if self.load.kind == LoadKind::Web { client.stop()? } else { client.finish(PATIENCE, watch)? };
         let text = if output.stdout.is_empty() { &output.stderr } else { &output.stdout };
-        answers.raw.push((format!("{}.txt", self.load.name()), text.clone()));
+        answers.raw.push((format!("{number}-{}.txt", self.load.name()), iperf3::anonymous(text)));
         match self.load.kind {
             LoadKind::Stream => {
                 let output = output.expect_success()?;
@@ -251,7 +254,12 @@ impl<'a> Runner<'a> {
                 .map(|s| (thousandths(s.end_s * 1e3), thousandths(mbit(s.bytes(), s.end_s - s.start_s))))
                 .collect(),
             retransmitted: answer.retransmitted.filter(|_| self.load.kind == LoadKind::Tcp),
-            lost_percent: (sent > 0).then(|| lost as f64 * 100.0 / sent as f64),
+            // Of nothing that arrived the server knows nothing.
+            lost_percent: if sent > 0 {
+                Some(lost as f64 * 100.0 / sent as f64)
+            } else {
+                answer.sent_packets.map(|_| 100.0)
+            },
             jitter_ms: (!jitters.is_empty()).then(|| jitters.iter().sum::<f64>() / jitters.len() as f64),
         }
     }
@@ -262,8 +270,17 @@ impl<'a> Runner<'a> {
             .into_iter()
             .map(|fetch| (since_ms(zero, fetch.ended) - fetch.whole_ms, fetch))
             .collect();
-        let counted: Vec<&web::Fetch> =
-            fetches.iter().filter(|(began_ms, _)| window.holds(*began_ms)).map(|(_, fetch)| fetch).collect();
+        let counted: Vec<&web::Fetch> = fetches
+            .iter()
+            .filter(|(began_ms, fetch)| window.meets(*began_ms, began_ms + fetch.whole_ms))
+            .map(|(_, fetch)| fetch)
+            .collect();
+        // curl asks for a page after the other, so one that loads long keeps the next ones from being asked for.
+        let due = self
+            .pages()
+            .interval
+            .map_or(0, |interval| ((window.to_ms - window.from_ms) / 1e3 / interval.as_secs_f64()) as u64);
+        let asked = due.max(counted.len() as u64);
         let complete = |fetch: &web::Fetch| fetch.complete.then_some(fetch.whole_ms);
         let connects = || counted.iter().filter(|fetch| fetch.complete).map(|fetch| fetch.connect_ms);
         answers.delays.push(Delays {
@@ -274,8 +291,8 @@ impl<'a> Runner<'a> {
             one_way: None,
             idle_one_way: None,
             jitter_ms: None,
-            sent: counted.len() as u64,
-            lost: counted.iter().filter(|fetch| !fetch.complete).count() as u64,
+            sent: asked,
+            lost: asked - counted.iter().filter(|fetch| fetch.complete).count() as u64,
             series: fetches.iter().map(|(at, fetch)| (thousandths(*at), complete(fetch).map(thousandths))).collect(),
             connect: Distribution::of(connects()),
             per_minute: per_minute(&counted),

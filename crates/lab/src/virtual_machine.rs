@@ -10,13 +10,26 @@ use crate::campaign::{Cast, Job, Request};
 use crate::error::{Error, Kind, Result};
 use crate::interrupt::Interrupt;
 use crate::network;
-use crate::process::Process;
+use crate::process::{Line, Process};
 use crate::progress::Progress;
 use crate::results::{Outcome, Results, Trial};
 use crate::{store, tree};
 
-/// What a guest writes when a trial begins.
-pub const BEGINS: &str = "a trial begins";
+/// What a line begins with by which a guest tells all it has found so far but for earlier trials.
+const FOUND: &str = "found ";
+
+/// In a guest: tell what has been found, with the last trial alone, so that it is known whatever becomes of the machine.
+pub fn tell(results: &Results) -> Result<()> {
+    let last = results.trials.last().cloned().into_iter().collect();
+    let json = serde_json::to_string(&Results { trials: last, ..results.clone() });
+    println!("{FOUND}{}", json.map_err(|e| Error::system(format!("cannot write the results as JSON: {e}")))?);
+    Ok(())
+}
+
+/// What a guest has told.
+fn told(lines: &[Line]) -> impl Iterator<Item = Results> {
+    lines.iter().filter_map(|line| serde_json::from_str(line.text.strip_prefix(FOUND)?).ok())
+}
 /// A guest's clock may be so many times slower than ours, at worst.
 const SLOWEST: u32 = 12;
 /// Booting and packing.
@@ -52,39 +65,37 @@ pub fn run(
     let mut progress = Progress::new(nominal, request.color);
     let began = Instant::now();
     let mut ended = Vec::new();
-    let mut told = usize::MAX;
-    while !guests.is_empty() {
-        interrupt.check()?; // Dropping ends the machines.
-        let begun = |process: &Process| process.lines().iter().filter(|line| line.text == BEGINS).count();
-        let done: usize = ended.iter().map(|(_, lines): &(Guest, usize)| *lines).sum();
-        let done = done + guests.iter().map(|guest| begun(&guest.process).saturating_sub(1)).sum::<usize>();
-        if done != told {
-            told = done;
+    let mut known = usize::MAX;
+    let stopped = loop {
+        // What was found is taken from the machines before dropping ends them.
+        let stopped = interrupt.check().err();
+        if stopped.is_some() || guests.is_empty() {
+            break stopped;
+        }
+        let found = |guest: &Guest| guest.process.lines().iter().filter(|line| line.text.starts_with(FOUND)).count();
+        let done: usize = guests.iter().chain(&ended).map(found).sum();
+        if done != known {
+            known = done;
             let left = left(began.elapsed(), done, job.trials.len());
-            let text = format!(
-                "{done}/{} trials done on {many} machine{}, {kernel}{left}",
-                job.trials.len(),
-                if many == 1 { "" } else { "s" }
-            );
+            let machines = if many == 1 { "machine" } else { "machines" };
+            let text = format!("{done}/{} trials done on {many} {machines}, {kernel}{left}", job.trials.len());
             progress.phase(&text, nominal / job.trials.len() as u32);
         }
         progress.tick();
         let mut still = Vec::new();
         for mut guest in guests {
-            if guest.process.running()? {
-                still.push(guest);
-            } else {
-                let lines = begun(&guest.process);
-                ended.push((guest, lines));
-            }
+            if guest.process.running()? { still.push(guest) } else { ended.push(guest) }
         }
         guests = still;
         thread::sleep(Duration::from_millis(200));
-    }
+    };
     drop(progress);
     let mut trials = Vec::new();
-    for (guest, _) in ended {
+    for guest in ended {
         trials.extend(gather(guest, directory, results)?);
+    }
+    for guest in guests {
+        trials.extend(told(&guest.process.lines()).flat_map(|found| adopt(found, results)));
     }
     // In the order of the plan again.
     for cell in &job.trials {
@@ -95,7 +106,7 @@ pub fn run(
         results.trials.extend(found.map(|at| trials.swap_remove(at)));
     }
     results.environment.distribution = format!("stock Debian kernel of {kernel}, emulated");
-    Ok(())
+    stopped.map_or(Ok(()), Err)
 }
 
 fn left(elapsed: Duration, done: usize, all: usize) -> String {
@@ -152,37 +163,34 @@ fn start(
     Ok(Guest { process, share, out })
 }
 
+/// What a guest knows of its machine goes to the results; its trials are returned.
+fn adopt(found: Results, results: &mut Results) -> Vec<Trial> {
+    results.environment = found.environment;
+    results.clock = found.clock;
+    results.tools.extend(found.tools);
+    found.warnings.into_iter().for_each(|warning| results.warn(warning));
+    found.trials
+}
+
 /// What a guest found; what it did not come to has failed, with its last words.
 fn gather(guest: Guest, directory: &Path, results: &mut Results) -> Result<Vec<Trial>> {
     let output = guest.process.finish(Duration::from_secs(20), || Ok(()))?;
-    let (mut trials, mut why) = (Vec::new(), output.failure().what);
-    match store::read(&guest.out) {
-        Ok(found) => {
-            results.environment.clone_from(&found.environment);
-            results.clock = found.clock;
-            results.tools.extend(found.tools);
-            for warning in found.warnings {
-                if !results.warnings.contains(&warning) {
-                    results.warnings.push(warning);
-                }
-            }
-            trials = found.trials;
-            store::adopt_raw(&guest.out, directory)?;
-        }
-        Err(error) if output.status.success() => why = error.what,
-        Err(_) => {}
+    let mut trials: Vec<Trial> = told(&output.lines).flat_map(|found| adopt(found, results)).collect();
+    store::adopt_raw(&guest.out, directory)?;
+    let said = output.stderr.trim();
+    let why = if output.status.success() {
+        "the virtual machine ended before it".to_owned()
+    } else {
+        format!("the virtual machine ended with {}: {said}", output.status)
+    };
+    if trials.is_empty() {
+        return Err(Error::new(Kind::Unsupported, why).help("scripts/setup vm installs what virtual machines need"));
     }
-    if output.status.code() == Some(3) || output.status.code() == Some(2) {
-        return Err(Error::new(Kind::Unsupported, why));
+    if !output.status.success() {
+        results.warn(why.clone());
     }
     for cell in &guest.share.trials[trials.len()..] {
-        trials.push(Trial {
-            scenario: cell.scenario.clone(),
-            contender: cell.contender.clone(),
-            rate_bps: cell.rate_bps,
-            repeat: cell.repeat,
-            outcome: Outcome::Failed(why.clone()),
-        });
+        trials.push(cell.with(Outcome::Failed(why.clone())));
     }
     Ok(trials)
 }

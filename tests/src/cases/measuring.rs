@@ -20,6 +20,7 @@ pub fn suite() -> Suite {
 }
 
 const LINE: &str = r#"
+about = "A short line."
 hosts = ["server", "home"]
 routers = ["router", "modem"]
 owner = ["router", "modem"]

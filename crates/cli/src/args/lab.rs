@@ -22,7 +22,7 @@ Examples:
 pub enum LabCommand {
     /// Run a plan, or scenarios, and write a report
     Run(Run),
-    /// List the built-in plans, scenarios and contenders
+    /// List the built-in plans, scenarios, contenders and topologies
     List,
     /// Print a built-in file
     Show {

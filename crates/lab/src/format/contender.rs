@@ -133,6 +133,7 @@ impl Fill<'_> {
             None if blank == "burst" => Some((self.rate_bps / 8 / 4_000).max(2_000).to_string()),
             Some(("rate", share)) => {
                 let percent: f64 = share.strip_suffix('%')?.parse().ok()?;
+                (percent > 0.0 && percent <= 1_000.0).then_some(())?;
                 Some(kbit(rate * percent / 100.0))
             }
             Some(("limit", time)) => {

@@ -72,8 +72,8 @@ pub fn names(folder: Folder) -> Vec<String> {
 /// A file by its path, which ends in ".toml", or a built-in one by its name.
 pub fn read(folder: Folder, name: &str) -> Result<Source> {
     if name.ends_with(".toml") || name.contains('/') {
-        let text = fs::read_to_string(name)
-            .map_err(|e| Error::new(Kind::Input, format!("cannot read the {} {name}: {e}", folder.one())))?;
+        let text = text_of(name)
+            .map_err(|why| Error::new(Kind::Input, format!("cannot read the {} {name}: {why}", folder.one())))?;
         let stem = Path::new(name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
         return Ok(Source { name: stem, text, path: Some(PathBuf::from(name)), beside: Vec::new() });
     }
@@ -84,6 +84,16 @@ pub fn read(folder: Folder, name: &str) -> Result<Source> {
             names(folder).join(", ")
         ))),
     }
+}
+
+/// What is no file, or far too long for one, is not waited for.
+fn text_of(name: &str) -> std::result::Result<String, String> {
+    const MOST_BYTES: u64 = 1 << 20;
+    let about = fs::metadata(name).map_err(|e| e.to_string())?;
+    if !about.is_file() || about.len() > MOST_BYTES {
+        return Err("it is no file of at most 1 MiB".to_owned());
+    }
+    fs::read_to_string(name).map_err(|e| e.to_string())
 }
 
 fn built_in(folder: Folder, file: &str) -> Option<String> {

@@ -8,6 +8,11 @@ use super::topology::{Direction, Topology};
 use super::units::{Milliseconds, Rate, Tos};
 use crate::error::{Error, Result};
 
+/// The first port of loads that name none.
+const FIRST_PORT: u16 = 5201;
+/// Where the probe of the harness's own noise is answered.
+pub const NOISE_PORT: u16 = 2112;
+
 /// As in the file, checked.
 #[derive(Debug, Clone)]
 pub struct Scenario {
@@ -147,6 +152,18 @@ impl Scenario {
                 ));
             }
         }
+        let times = [
+            ("idle", file.idle, 0.0, 60_000.0),
+            ("warm_up", file.warm_up, 0.0, 600_000.0),
+            ("measured", file.measured, 1_000.0, 3_600_000.0),
+        ];
+        for (key, time, least, most) in times {
+            if time.is_some_and(|time| !(least..=most).contains(&time.0)) {
+                let what = format!("{key} is not between {} s and {} s", least / 1e3, most / 1e3);
+                return Err(source.bad(None, &what, "choose another time"));
+            }
+        }
+        ports(&file.load, &source, &topology)?;
         if file.event.is_some_and(|event| event.reconfigure_every.0 < 50.0) {
             return Err(source.bad(None, "reconfigure_every is below 50ms", "a command takes longer than that"));
         }
@@ -203,7 +220,7 @@ impl Load {
                 format!("{} of {bytes} B, {rate}", many("UDP flow"))
             }
             Kind::Stream => format!("{bytes} B {every}, UDP port {}", self.port.unwrap_or_default()),
-            Kind::Ping => format!("ping of {bytes} B {every}"),
+            Kind::Ping => format!("ping of {} B {every}", self.bytes.unwrap_or(56)),
             Kind::Web => format!(
                 "pages of {} KB {}",
                 bytes / 1_000,
@@ -213,7 +230,37 @@ impl Load {
         format!("{text}, {} to {}", self.from.get_ref(), self.to.get_ref())
     }
 
+    /// The host that listens, the transport, and the port; `number` is the load's place among all.
+    pub fn listens(&self, number: u16) -> Option<(&str, &'static str, u16)> {
+        let port = self.port.unwrap_or(FIRST_PORT + number);
+        match self.kind {
+            Kind::Ping => None,
+            Kind::Stream => Some((self.to.get_ref(), "udp", port)),
+            // iperf3 takes the port for TCP too, whatever it sends.
+            Kind::Udp => Some((self.to.get_ref(), "tcp", port)),
+            Kind::Tcp | Kind::Web => Some((self.from.get_ref(), "tcp", port)),
+        }
+    }
+
     fn check(&self, source: &Source, topology: &Topology) -> Result<()> {
+        if self.from.get_ref() == self.to.get_ref() {
+            return Err(source.bad(
+                Some(self.to.span()),
+                "a load that stays on its host passes no link",
+                "name two hosts",
+            ));
+        }
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if self.congestion.as_ref().is_some_and(|name| name.is_empty() || !name.chars().all(plain)) {
+            return Err(source.bad(
+                Some(self.name.span()),
+                "that names no congestion control",
+                "congestion = \"cubic\"",
+            ));
+        }
+        if self.name().is_empty() || self.name().chars().count() > 40 || self.name().chars().any(char::is_control) {
+            return Err(source.bad(Some(self.name.span()), "a load's name has 1 to 40 characters", "choose another"));
+        }
         for host in [&self.from, &self.to] {
             if !topology.nodes().any(|known| known == host.get_ref()) {
                 let known: Vec<&str> = topology.nodes().map(String::as_str).collect();
@@ -282,6 +329,23 @@ impl Load {
     }
 }
 
+/// No two loads may listen at one place.
+fn ports(loads: &[Load], source: &Source, topology: &Topology) -> Result<()> {
+    let mut taken = vec![(topology.noise.get_ref().1.as_str(), "udp", NOISE_PORT)];
+    for (load, number) in loads.iter().zip(0..) {
+        let Some(place) = load.listens(number) else { continue };
+        let both = |other: &(&str, &str, u16)| {
+            other.0 == place.0 && other.2 == place.2 && (other.1 == place.1 || load.kind == Kind::Udp)
+        };
+        if taken.iter().any(both) {
+            let what = format!("load \"{}\": port {} of {} is taken by another", load.name(), place.2, place.0);
+            return Err(source.bad(Some(load.name.span()), &what, "give it a port of its own"));
+        }
+        taken.push(place);
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -315,6 +379,9 @@ port = 3074
             ("kind = \"stream\"", "kind = \"steam\"", ":7: unknown variant `steam`"),
             ("topology = \"isp\"", "topology = \"ips\"", "there is no topology \"ips\""),
             ("title = \"Game\"", "", "missing field `title`"),
+            ("to = \"home\"", "to = \"server\"", ":9: a load that stays on its host"),
+            ("topology = \"isp\"", "topology = \"isp\"\nwarm_up = \"99999999999s\"", "warm_up is not between"),
+            ("topology = \"isp\"", "topology = \"isp\"\nmeasured = \"0s\"", "measured is not between"),
         ] {
             let error = of(&GAME.replacen(from, to, 1)).expect_err(to);
             assert!(error.what.contains(says), "{}", error.what);

@@ -18,6 +18,8 @@ const MOST_LINKS: usize = 250;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Topology {
+    /// What it is.
+    pub about: String,
     /// Ends of traffic.
     pub hosts: Vec<String>,
     /// What forwards.
@@ -127,6 +129,22 @@ impl Topology {
                     at,
                     &format!("there is no host \"{unknown}\""),
                     &format!("there are {}", list(&all)),
+                ));
+            }
+            if self
+                .link
+                .iter()
+                .filter(|other| {
+                    [other.between.get_ref(), &(other.between.get_ref().1.clone(), other.between.get_ref().0.clone())]
+                        .contains(&&(a.clone(), b.clone()))
+                })
+                .count()
+                > 1
+            {
+                return Err(source.bad(
+                    at,
+                    &format!("two links between {a} and {b}"),
+                    "one is enough, its devices bear the neighbours' names",
                 ));
             }
             if a == b {
@@ -271,6 +289,7 @@ mod tests {
     use crate::error::Error;
 
     const LINE: &str = r#"
+about = "A line."
 hosts = ["server", "home"]
 routers = ["router", "modem"]
 owner = ["router", "modem"]
@@ -315,17 +334,17 @@ queue = "250ms"
             (
                 "between = [\"server\", \"router\"]",
                 "between = [\"server\", \"rooter\"]",
-                "line.toml (built in):11: there is no host \"rooter\"",
+                "line.toml (built in):12: there is no host \"rooter\"",
             ),
             (
                 "owner = [\"router\", \"modem\"]",
                 "owner = [\"router\", \"home\"]",
-                ":4: there is no link between router and home",
+                ":5: there is no link between router and home",
             ),
             ("queue = \"250ms\"", "delay = \"1ms\"", "has a queue of its own"),
             ("queue = \"250ms\"", "quueue = \"250ms\"", "unknown field `quueue`"),
-            ("delay = \"10ms\"", "delay = \"10\"", ":12: \"10\" is no time"),
-            ("rate = \"105%\"\nqueue = \"250ms\"", "", ":8: the line has no rate"),
+            ("delay = \"10ms\"", "delay = \"10\"", ":13: \"10\" is no time"),
+            ("rate = \"105%\"\nqueue = \"250ms\"", "", ":9: the line has no rate"),
             ("hosts = [\"server\", \"home\"]", "hosts = [\"server\", \"home\", \"lost\"]", "no link leads to lost"),
         ] {
             let error = of(&LINE.replacen(from, to, 1)).expect_err(to);

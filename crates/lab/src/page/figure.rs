@@ -3,6 +3,9 @@
 use super::measure::{Measure, Path, RANKS};
 use crate::results::{Delays, Flows, Measured, ScenarioInfo};
 
+/// The idle median of fewer values is no base for anything: the first packet, which asks for addresses, is one of them.
+const BASELINE: usize = 10;
+
 /// One figure of one trial. `of`: a load, a direction, or "" for the trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
@@ -29,9 +32,7 @@ pub fn figures(scenario: &ScenarioInfo, measured: &Measured) -> Vec<Figure> {
     for flows in &measured.flows {
         of_flows(flows, |measure, value| push(&flows.load, measure, value));
     }
-    if !measured.flows.is_empty() {
-        push("", Measure::TotalRate, Some(measured.flows.iter().map(|flows| flows.mbit).sum()));
-    }
+    push("", Measure::TotalRate, total_rate(scenario, measured));
     push("", Measure::WeightedJain, weighted_jain(scenario, measured));
     for b in &measured.bottlenecks {
         push(&b.direction, Measure::Used, Some(b.used_percent));
@@ -64,7 +65,8 @@ fn of_delays(delays: &Delays, mut push: impl FnMut(Measure, Option<f64>)) {
         }
     }
     let one_way = delays.one_way.zip(delays.idle_one_way);
-    push(Measure::Added, one_way.or(delays.whole.zip(delays.idle)).map(|(loaded, idle)| loaded.p99_ms - idle.p50_ms));
+    let known = one_way.or(delays.whole.zip(delays.idle)).filter(|(_, idle)| idle.count >= BASELINE);
+    push(Measure::Added, known.map(|(loaded, idle)| loaded.p99_ms - idle.p50_ms));
     push(Measure::PerMinute, delays.per_minute);
     push(Measure::Jitter, delays.jitter_ms);
     push(Measure::Loss, (delays.sent > 0).then(|| delays.lost as f64 * 100.0 / delays.sent as f64));
@@ -81,6 +83,16 @@ fn of_flows(flows: &Flows, mut push: impl FnMut(Measure, Option<f64>)) {
     push(Measure::FlowLoss, flows.lost_percent);
     push(Measure::FlowJitter, flows.jitter_ms);
     push(Measure::Retransmitted, flows.retransmitted.map(|n| n as f64));
+}
+
+/// Of what wants to be carried: a flood that gets through is no merit, unless there is nothing else.
+fn total_rate(scenario: &ScenarioInfo, measured: &Measured) -> Option<f64> {
+    let wanted = |flows: &&Flows| scenario.loads.iter().any(|load| load.name == flows.load && load.kind != "udp");
+    let wanted: Vec<f64> = measured.flows.iter().filter(wanted).map(|flows| flows.mbit).collect();
+    if !wanted.is_empty() {
+        return Some(wanted.iter().sum());
+    }
+    (!measured.flows.is_empty()).then(|| measured.flows.iter().map(|flows| flows.mbit).sum())
 }
 
 fn weighted_jain(scenario: &ScenarioInfo, measured: &Measured) -> Option<f64> {

@@ -148,8 +148,9 @@ impl Measure {
         match self {
             Measure::Loss | Measure::FlowLoss => (0.1, 0.0),
             Measure::Used => (0.5, 0.0),
-            Measure::Busy => (1.0, 0.02),
-            Measure::Rate | Measure::Flow(_) | Measure::TotalRate | Measure::Instructions => (0.0, 0.01),
+            Measure::Busy => (2.0, 0.15),
+            Measure::Instructions => (0.0, 0.15),
+            Measure::Rate | Measure::Flow(_) | Measure::TotalRate => (0.0, 0.01),
             Measure::Jain | Measure::WeightedJain => (0.005, 0.0),
             Measure::Retransmitted | Measure::Pkts | Measure::LineDropped | Measure::Owned => (0.5, 0.05),
             _ => (0.1, 0.02),

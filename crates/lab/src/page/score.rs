@@ -82,7 +82,7 @@ impl Key {
         match self {
             Key::Delay => "p99 of the probe's delay above its idle median, ms; lower is better",
             Key::Throughput => {
-                "payload of all bulk loads together, Mbit/s, and percent of the wire used; higher is better"
+                "payload of the TCP loads together (of UDP where there is nothing else), Mbit/s, and percent of the wire used; higher is better"
             }
             Key::Loss => "probe packets lost, percent; lower is better",
             Key::Fairness => "Jain's index over the loads with weights, 1 is exact; higher is better",

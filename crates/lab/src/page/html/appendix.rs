@@ -62,7 +62,8 @@ fn measured(page: &Page) -> Markup {
                 (term("Window", format!("Only what was sent in the window counts: the idle time before the bulk traffic \
                     and the warm-up after its begin are left out.{windows}")))
                 (term("p50, p95, p99", "Percentiles by nearest rank: p99 is the least delay that 99 % of all do not \
-                    exceed, and so one that was measured. Lost packets have no delay; they are counted as loss.".into()))
+                    exceed, and so one that was measured; of fewer than 100 delays it is the greatest. Lost packets, to which \
+                    no answer came back, have no delay; they are counted as loss, and so are pages that were due and not loaded.".into()))
                 (term("One way, round trip, fetch", "One way is the time through the bottleneck alone; sender and \
                     receiver share a clock. A round trip is a packet and its answer. A fetch is a page from the call of \
                     the client to its last byte.".into()))
@@ -73,8 +74,8 @@ fn measured(page: &Page) -> Markup {
                     passed, headers and acknowledgements included, against the rate that was asked for.".into()))
                 (term("Fairness", "Jain’s index: 1 where all have the same, 1/n where one of n has all. By weight: each \
                     load’s rate is divided by its weight first.".into()))
-                (term("Owned", format!("Whether the queue formed at the contender: the line’s queue behind it never held \
-                    more than {} ms and dropped nothing. Where it is not owned, one sees the line’s queue, whatever the \
+                (term("Owned", format!("Whether the queue formed at the contender: the line’s queue behind it, read twice a second, did not hold \
+                    more than {} ms in the mean and dropped nothing. Where it is not owned, one sees the line’s queue, whatever the \
                     contender would have done.", Bottleneck::OWNED_BELOW_MS)))
                 (term("Noise", "The p99 of a probe that ends before the bottleneck: delay that the machine and the \
                     harness add. Differences below it mean nothing.".into()))
