@@ -201,8 +201,7 @@ impl Topology {
                 ));
             }
         }
-        let unreached =
-            all.iter().find(|name| self.next_hops(&all[0][..]).get(name.as_str()).is_none() && **name != all[0]);
+        let unreached = all.iter().find(|name| !self.next_hops(all[0]).contains_key(name.as_str()) && **name != all[0]);
         if let Some(unreached) = unreached {
             return Err(source.bad(None, &format!("no link leads to {unreached}"), "connect it"));
         }

@@ -85,9 +85,11 @@ fn of_flows(flows: &Flows, mut push: impl FnMut(Measure, Option<f64>)) {
     push(Measure::Retransmitted, flows.retransmitted.map(|n| n as f64));
 }
 
-/// Of what wants to be carried: a flood that gets through is no merit, unless there is nothing else.
+/// Of TCP and of what the scenario is about: a flood that gets through is no merit, unless there is nothing else.
 fn total_rate(scenario: &ScenarioInfo, measured: &Measured) -> Option<f64> {
-    let wanted = |flows: &&Flows| scenario.loads.iter().any(|load| load.name == flows.load && load.kind != "udp");
+    let wanted = |flows: &&Flows| {
+        scenario.loads.iter().any(|load| load.name == flows.load && (load.kind != "udp" || load.probe))
+    };
     let wanted: Vec<f64> = measured.flows.iter().filter(wanted).map(|flows| flows.mbit).collect();
     if !wanted.is_empty() {
         return Some(wanted.iter().sum());

@@ -94,6 +94,11 @@ impl<'a> Group<'a> {
         if all.iter().any(|load| load.probe) { all.into_iter().filter(|load| load.probe).collect() } else { all }
     }
 
+    /// The datagrams that the scenario is about and somebody has losses of.
+    pub fn datagram_probes(&self) -> impl Iterator<Item = &'a LoadInfo> {
+        self.scenario.loads.iter().filter(|load| load.probe && self.has(&load.name, Measure::FlowLoss))
+    }
+
     fn loads(&self, has: impl Fn(&Measured, &str) -> bool) -> Vec<&'a LoadInfo> {
         let somebody =
             |load: &LoadInfo| self.entries.iter().flat_map(|e| &e.measured).any(|measured| has(measured, &load.name));
@@ -135,9 +140,10 @@ impl<'a> Group<'a> {
         if self.has(load, Measure::Added) { Measure::Added } else { Measure::Delay(self.path(load), Rank::P99) }
     }
 
-    /// What the cost is judged by.
+    /// What the cost is judged by. Where nothing is carried there are too few packets to divide by.
     pub fn cost_measure(&self) -> Measure {
-        if self.has("", Measure::Instructions) { Measure::Instructions } else { Measure::Busy }
+        let carries = self.has("", Measure::TotalRate);
+        if carries && self.has("", Measure::Instructions) { Measure::Instructions } else { Measure::Busy }
     }
 }
 

@@ -80,7 +80,9 @@ impl Key {
     /// What the figures are, in words.
     pub fn about(self) -> &'static str {
         match self {
-            Key::Delay => "p99 of the probe's delay above its idle median, ms; lower is better",
+            Key::Delay => {
+                "p99 of the probe's delay above its idle median, or as it is where that is not known, ms; lower is better"
+            }
             Key::Throughput => {
                 "payload of the TCP loads together (of UDP where there is nothing else), Mbit/s, and percent of the wire used; higher is better"
             }
@@ -95,7 +97,10 @@ impl Key {
         let probes = || group.probes().into_iter().map(|load| load.name.clone());
         let columns: Vec<(String, Measure)> = match self {
             Key::Delay => probes().map(|load| (load.clone(), group.delay_measure(&load))).collect(),
-            Key::Loss => probes().map(|load| (load, Measure::Loss)).collect(),
+            Key::Loss => {
+                let datagrams = group.datagram_probes().map(|load| (load.name.clone(), Measure::FlowLoss));
+                probes().map(|load| (load, Measure::Loss)).chain(datagrams).collect()
+            }
             Key::Throughput => vec![(String::new(), Measure::TotalRate)],
             Key::Fairness => vec![(String::new(), Measure::WeightedJain)],
             Key::Cost => vec![(String::new(), group.cost_measure())],
@@ -145,7 +150,8 @@ impl<'a> Column<'a> {
     /// "100 Mbit/s" and the load, if the figure is a load's.
     pub fn subtitle(&self) -> String {
         let rate = number::rate(self.group.rate_bps);
-        if self.of.is_empty() { rate } else { format!("{rate}, {}", self.of) }
+        let whole = if matches!(self.measure, Measure::Delay(..)) { ", with idle" } else { "" };
+        if self.of.is_empty() { rate } else { format!("{rate}, {}{whole}", self.of) }
     }
 
     /// Of these contenders the one with the best median.

@@ -5,6 +5,7 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 
 use super::group::{Group, groups, strays};
+use super::measure::Measure;
 use super::number::{self, NOTHING};
 use super::score::{self, Column, Key, Scorecard, Standing};
 use super::verdict::Verdict;
@@ -92,7 +93,8 @@ fn tinted(line: &str) -> String {
 fn head(key: Key, column: &Column) -> String {
     let of = number::plain(&column.of);
     match key {
-        Key::Delay => format!("{of} p99\n+ms"),
+        Key::Delay if column.measure == Measure::Added => format!("{of} p99\n+ms"),
+        Key::Delay => format!("{of} p99\nms"),
         Key::Throughput => "rate Mbit/s\n(wire %)".to_owned(),
         Key::Loss => format!("{of} lost\n%"),
         Key::Fairness => "fairness\nindex".to_owned(),
