@@ -247,6 +247,8 @@ fn interruption(lab: &Lab) {
         let process = Process::start(&mut sluice(&directory, line));
         await_that("the network to be built", Duration::from_secs(30), || networks().len() == 4);
         let inside = || {
+            // Asking in a loop would leave an emulated processor no time for anything else.
+            std::thread::sleep(Duration::from_millis(500));
             let output =
                 run(Command::new("ip").args(["netns", "pids", &networks().first().cloned().unwrap_or_default()]));
             output.stdout.lines().count() > 0
