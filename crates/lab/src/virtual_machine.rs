@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::campaign::{Cast, Job, Request};
+use crate::campaign::{Cast, Cell, Job, Request};
 use crate::error::{Error, Kind, Result};
 use crate::interrupt::Interrupt;
 use crate::network;
@@ -90,10 +90,18 @@ pub fn run(
         thread::sleep(Duration::from_millis(200));
     };
     drop(progress);
-    let mut trials = Vec::new();
+    let mut shares = Vec::new();
     for guest in ended {
-        trials.extend(gather(guest, directory, results)?);
+        shares.push(gather(guest, directory, results)?);
     }
+    // A machine that fails leaves the others' trials. Where none came to its first, it is the set-up that is wrong.
+    if let Some(first) =
+        shares.first().filter(|_| stopped.is_none() && shares.iter().all(|share| share.told.is_empty()))
+    {
+        let cure = "scripts/setup vm installs what virtual machines need";
+        return Err(Error::new(Kind::Unsupported, first.why.clone()).help(cure));
+    }
+    let mut trials: Vec<Trial> = shares.into_iter().flat_map(Share::trials).collect();
     for guest in guests {
         trials.extend(told(&guest.process.lines()).flat_map(|found| adopt(found, results)));
     }
@@ -172,25 +180,50 @@ fn adopt(found: Results, results: &mut Results) -> Vec<Trial> {
     found.trials
 }
 
-/// What a guest found; what it did not come to has failed, with its last words.
-fn gather(guest: Guest, directory: &Path, results: &mut Results) -> Result<Vec<Trial>> {
-    let output = guest.process.finish(Duration::from_secs(20), || Ok(()))?;
-    let mut trials: Vec<Trial> = told(&output.lines).flat_map(|found| adopt(found, results)).collect();
-    store::adopt_raw(&guest.out, directory)?;
-    let said = output.stderr.trim();
-    let why = if output.status.success() {
-        "the virtual machine ended before it".to_owned()
-    } else {
-        format!("the virtual machine ended with {}: {said}", output.status)
-    };
-    if trials.is_empty() {
-        return Err(Error::new(Kind::Unsupported, why).help("scripts/setup vm installs what virtual machines need"));
+/// What came of a guest's share.
+struct Share {
+    /// What it told.
+    told: Vec<Trial>,
+    /// What it did not come to.
+    missed: Vec<Cell>,
+    /// Why.
+    why: String,
+}
+
+impl Share {
+    /// What it did not come to has failed.
+    fn trials(self) -> impl Iterator<Item = Trial> {
+        let failed = move |cell: Cell| cell.with(Outcome::Failed(self.why.clone()));
+        self.told.into_iter().chain(self.missed.into_iter().map(failed))
     }
+}
+
+/// What a guest that ended leaves.
+fn gather(guest: Guest, directory: &Path, results: &mut Results) -> Result<Share> {
+    let output = guest.process.finish(Duration::from_secs(20), || Ok(()))?;
+    let told: Vec<Trial> = told(&output.lines).flat_map(|found| adopt(found, results)).collect();
+    store::adopt_raw(&guest.out, directory)?;
+    let mut why = "the virtual machine ended before it".to_owned();
     if !output.status.success() {
+        why = format!("the virtual machine ended with {}: {}", output.status, output.stderr.trim());
         results.warn(why.clone());
     }
-    for cell in &guest.share.trials[trials.len()..] {
-        trials.push(cell.with(Outcome::Failed(why.clone())));
+    let missed = guest.share.trials.into_iter().skip(told.len()).collect();
+    Ok(Share { told, missed, why })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_machine_did_not_come_to_has_failed() {
+        let cell = |repeat| Cell { scenario: "s".into(), contender: "c".into(), rate_bps: 1, repeat };
+        let told = vec![cell(1).with(Outcome::Unsupported("no".into()))];
+        let trials: Vec<Trial> =
+            Share { told, missed: vec![cell(2), cell(3)], why: "it died".into() }.trials().collect();
+        assert_eq!(trials.iter().map(|trial| trial.repeat).collect::<Vec<u32>>(), [1, 2, 3]);
+        assert_eq!(trials[0].outcome, Outcome::Unsupported("no".into()));
+        assert_eq!(trials[2].outcome, Outcome::Failed("it died".into()));
     }
-    Ok(trials)
 }
