@@ -100,20 +100,17 @@ pub fn read(path: &Path) -> Result<Results> {
     let bad = |what: String| Error::new(Kind::Input, format!("{}: {what}", file.display()));
     let text = fs::read_to_string(&file)
         .map_err(|e| bad(format!("cannot read it: {e}")).help("name the directory that sluice lab run has made"))?;
-    #[derive(serde::Deserialize)]
-    struct Head {
-        format: u32,
-    }
-    let any: serde_json::Value = serde_json::from_str(&text).map_err(|e| bad(format!("no results of the lab: {e}")))?;
+    let bad_json = |e: serde_json::Error| bad(format!("no results of the lab: {e}"));
+    let any: serde_json::Value = serde_json::from_str(&text).map_err(bad_json)?;
     if !sane(&any) {
         return Err(bad("it has numbers that nothing measured".to_owned()).help("run the plan again"));
     }
-    let head: Head = serde_json::from_str(&text).map_err(|e| bad(format!("no results of the lab: {e}")))?;
-    if head.format != FORMAT {
-        let what = format!("it has format {}, this Sluice reads format {FORMAT}", head.format);
+    let format = any["format"].as_u64().ok_or_else(|| bad("no results of the lab: no format".to_owned()))?;
+    if format != u64::from(FORMAT) {
+        let what = format!("it has format {format}, this Sluice reads format {FORMAT}");
         return Err(bad(what).help("run the plan again, or use the Sluice that wrote it"));
     }
-    serde_json::from_str(&text).map_err(|e| bad(format!("no results of the lab: {e}")))
+    serde_json::from_value(any).map_err(bad_json)
 }
 
 /// Take over what tools wrote in a virtual machine.
