@@ -13,6 +13,9 @@ use crate::format::{End, Link, Topology};
 use crate::netns::{self, Namespace};
 use crate::tool::ETHTOOL;
 
+/// What cuts super-packets is so many times as fast as the line, so that it never limits.
+const CUTTER: u64 = 20;
+
 /// What the namespaces' names begin with.
 pub const PREFIX: &str = "sluice-lab";
 
@@ -103,20 +106,28 @@ impl Network {
     }
 
     /// A line that sends one frame after the other. netem takes the time of each, so that a small packet waits for the frame before
-    /// it; a token bucket, where there is no netem, lets it go as soon as there are tokens for it.
+    /// it; a token bucket, where there is no netem, lets it go as soon as there are tokens for it. netem counts packets, and what
+    /// it is given whole it keeps whole, so a bucket above it that never limits cuts super-packets into frames first.
     fn narrow(&mut self, from: &str, own: &str, bps: u64, queue_bytes: f64) -> Result<()> {
         let (rate, pkts) = (format!("{bps}bit"), format!("{:.0}", (queue_bytes / 1_514.0).ceil()));
-        let line = ["qdisc", "add", "dev", own, "root", "netem", "rate", &rate, "limit", &pkts];
-        match self.host(from)?.tc(&line) {
-            Err(e) if lacks_qdisc(&e.what) => {}
+        let (cutter, limit) = (format!("{}bit", bps * CUTTER), format!("{queue_bytes:.0}"));
+        let host = self.host(from)?;
+        let bucket = |verb, rate: &str, burst: &str| {
+            host.tc(&[
+                "qdisc", verb, "dev", own, "root", "handle", "1:", "tbf", "rate", rate, "burst", burst, "limit", &limit,
+            ])
+            .map(drop)
+            .map_err(|e| e.help("lines are made of the kernel's tbf and netem (modules sch_tbf, sch_netem)"))
+        };
+        bucket("add", &cutter, "2000")?;
+        let line =
+            ["qdisc", "add", "dev", own, "parent", "1:1", "handle", "2:", "netem", "rate", &rate, "limit", &pkts];
+        match host.tc(&line) {
+            Err(e) if lacks_qdisc(&e.what) => bucket("change", &rate, &burst_bytes(bps).to_string())?,
             other => return other.map(drop),
         }
         self.warn("this kernel has no netem: lines are token buckets, where a small packet does not wait for the frame before it");
-        let (burst, limit) = (burst_bytes(bps).to_string(), format!("{queue_bytes:.0}"));
-        self.host(from)?
-            .tc(&["qdisc", "add", "dev", own, "root", "tbf", "rate", &rate, "burst", &burst, "limit", &limit])
-            .map(drop)
-            .map_err(|e| e.help("lines are made of the kernel's netem or tbf (modules sch_netem, sch_tbf)"))
+        Ok(())
     }
 
     fn warn(&mut self, warning: &str) {
