@@ -379,13 +379,12 @@ fn known(all: &mut Vec<Source>, folder: Folder, name: &str) -> Result<String> {
 fn plan(request: &Request) -> Result<(String, Plan)> {
     let input = |what: String, cure: String| Error::new(Kind::Input, what).help(cure);
     let plans = format::names(Folder::Plans);
-    let is_plan = |name: &String| {
-        plans.contains(name)
-            || name.ends_with(".toml")
-                && format::read(Folder::Plans, name).is_ok_and(|source| Plan::of(&source).is_ok())
+    let names_plan = |name: &String| match plans.contains(name) || !name.ends_with(".toml") {
+        true => Ok(plans.contains(name)),
+        false => format::kind(name).map(|folder| folder == Folder::Plans),
     };
     let (name, mut plan) = match request.what.as_slice() {
-        [one] if is_plan(one) => {
+        [one] if names_plan(one)? => {
             let source = format::read(Folder::Plans, one)?;
             (source.name.clone(), Plan::of(&source)?)
         }

@@ -20,7 +20,7 @@ pub use scenario::{Event, Kind as LoadKind, Load, NOISE_PORT, OneWay, Scenario};
 pub use topology::{Direction, End, Link, Shaped, Topology};
 pub use units::{Milliseconds, Rate, Tos};
 
-/// What a built-in file says of itself.
+/// What a file says of itself, once it is checked.
 pub fn about(folder: Folder, name: &str) -> Result<String> {
     let source = read(folder, name)?;
     Ok(match folder {
@@ -31,32 +31,44 @@ pub fn about(folder: Folder, name: &str) -> Result<String> {
     })
 }
 
+/// What a file of a user's is to be: its keys tell.
+pub fn kind(path: &str) -> Result<Folder> {
+    const KEYS: [(Folder, &[&str]); 4] = [
+        (Folder::Plans, &["run", "repeats"]),
+        (Folder::Scenarios, &["load", "topology"]),
+        (Folder::Topologies, &["link", "hosts"]),
+        (Folder::Contenders, &["start", "sluice"]),
+    ];
+    let keys: toml::Table = library::file(path)?.parse()?;
+    let folder =
+        KEYS.iter().find(|(_, known)| known.iter().any(|key| keys.contains_key(*key))).map(|(folder, _)| *folder);
+    folder.ok_or_else(|| {
+        let what = format!(
+            "{path}: neither a plan (run), a scenario (load), a topology (link) nor a contender (start, sluice)"
+        );
+        Error::new(Kind::Input, what).help("sluice lab show NAME prints a file to start from")
+    })
+}
+
 /// Check a file of a user's, whatever it is; the answer says which.
 pub fn check(path: &Path) -> Result<&'static str> {
     let name = path.to_string_lossy();
-    // What keys it has tells what it is to be.
-    let source = read(Folder::Scenarios, &name)?;
-    let keys: toml::Table = source.parse()?;
-    let has = |key: &str| keys.contains_key(key);
-    if has("run") {
-        Plan::of(&source).map(|_| "plan")
-    } else if has("load") || has("topology") {
-        Scenario::of(source).map(|_| "scenario")
-    } else if has("link") || has("hosts") {
-        Topology::of(&source).map(|_| "topology")
-    } else if has("start") || has("sluice") {
-        Contender::of(source).map(|_| "contender")
-    } else {
-        let what = format!(
-            "{name}: neither a plan (run), a scenario (load), a topology (link) nor a contender (start, sluice)"
-        );
-        Err(Error::new(Kind::Input, what).help("sluice lab show NAME prints a file to start from"))
-    }
+    let folder = kind(&name)?;
+    about(folder, &name)?;
+    Ok(folder.one())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_that_of_one_file() {
+        let folders = [Folder::Contenders, Folder::Plans, Folder::Scenarios, Folder::Topologies];
+        let mut all: Vec<String> = folders.into_iter().flat_map(names).collect();
+        all.sort();
+        assert!(all.windows(2).all(|pair| pair[0] != pair[1]), "{all:?}");
+    }
 
     #[test]
     fn every_built_in_file_is_good() {

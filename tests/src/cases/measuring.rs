@@ -19,26 +19,6 @@ pub fn suite() -> Suite {
         .any("interruption", &[], interruption)
 }
 
-const LINE: &str = r#"
-about = "A short line."
-hosts = ["server", "home"]
-routers = ["router", "modem"]
-owner = ["router", "modem"]
-noise = ["server", "router"]
-[[shaped]]
-direction = "egress"
-line = ["modem", "home"]
-wire = ["modem", "home"]
-[[link]]
-between = ["server", "router"]
-[[link]]
-between = ["router", "modem"]
-[[link]]
-between = ["modem", "home"]
-rate = "105%"
-queue = "250ms"
-"#;
-
 const SCENARIO: &str = r#"
 title = "Everything at once"
 about = "One load of each kind."
@@ -98,8 +78,9 @@ fn sluice(directory: &Path, line: &str) -> Command {
     command
 }
 
-/// A directory with these files.
+/// A directory with these files, and the topology that the scenario names: the built-in one as it is printed to start from.
 fn files(lab: &Lab, files: &[(&str, &str)]) -> std::path::PathBuf {
+    lab.file("line.toml", run(Command::new(binary()).args(["lab", "show", "line"])).ok().stdout);
     let directory = files.iter().map(|(name, text)| lab.file(name, text)).last().expect("a file");
     directory.parent().expect("a directory").to_owned()
 }
@@ -133,7 +114,7 @@ fn of<'a>(list: &'a Value, load: &str) -> &'a Value {
 }
 
 fn files_of_ones_own(lab: &Lab) {
-    let directory = files(lab, &[("line.toml", LINE), ("own.toml", SCENARIO), ("deep.toml", DEEP)]);
+    let directory = files(lab, &[("own.toml", SCENARIO), ("deep.toml", DEEP)]);
     let line =
         "lab run ./own.toml --contender ./deep.toml --contender sluice-gaming --rate 10mbit --measured 2s --out run";
     let output = run(&mut sluice(&directory, line)).ok();
@@ -191,8 +172,7 @@ fn what_cannot_work_is_shown(lab: &Lab) {
     let absent =
         "title = \"absent\"\nabout = \"No such qdisc.\"\nstart = [\"tc qdisc add dev {dev} root no_such_qdisc\"]\n";
     let broken = "title = \"broken\"\nabout = \"Fails.\"\nstart = [\"false\"]\n";
-    let directory =
-        files(lab, &[("line.toml", LINE), ("own.toml", SCENARIO), ("absent.toml", absent), ("broken.toml", broken)]);
+    let directory = files(lab, &[("own.toml", SCENARIO), ("absent.toml", absent), ("broken.toml", broken)]);
     let line = "lab run ./own.toml --contender ./absent.toml --contender ./broken.toml --measured 1s --out run";
     run(&mut sluice(&directory, line)).exits(1).says("not one trial");
     let found = results(&directory, "run");
@@ -219,10 +199,16 @@ fn bad_input(lab: &Lab) {
     let elsewhere = SCENARIO.replacen("to = \"home\"", "to = \"hone\"", 1);
     let directory = files(
         lab,
-        &[("line.toml", LINE), ("own.toml", SCENARIO), ("typo.toml", &typo), ("elsewhere.toml", &elsewhere)],
+        &[
+            ("own.toml", SCENARIO),
+            ("typo.toml", &typo),
+            ("plan.toml", "about = \"a plan\"\nrates = []\nrepeats = \"many\"\n"),
+            ("elsewhere.toml", &elsewhere),
+        ],
     );
     refused(&directory, "lab run ./typo.toml --out run", "./typo.toml:").says("byte");
     refused(&directory, "lab run ./elsewhere.toml --out run", "there is no host \"hone\"");
+    refused(&directory, "lab run ./plan.toml --out run", "./plan.toml:").says("repeats");
     refused(&directory, "lab run nosuch --out run", "there is no scenario \"nosuch\"").says("game-4");
     refused(&directory, "lab run ./absent.toml --out run", "absent.toml");
     refused(&directory, "lab run quick published --out run", "a run has one plan");
@@ -241,7 +227,7 @@ fn bad_input(lab: &Lab) {
 }
 
 fn interruption(lab: &Lab) {
-    let directory = files(lab, &[("line.toml", LINE), ("own.toml", SCENARIO)]);
+    let directory = files(lab, &[("own.toml", SCENARIO)]);
     let line = "lab run ./own.toml --contender sluice-gaming --measured 30s --out run";
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
         let process = Process::start(&mut sluice(&directory, line));

@@ -50,7 +50,8 @@ impl Folder {
         }
     }
 
-    fn one(self) -> &'static str {
+    /// What one of its files is.
+    pub fn one(self) -> &'static str {
         match self {
             Folder::Contenders => "contender",
             Folder::Plans => "plan",
@@ -72,10 +73,7 @@ pub fn names(folder: Folder) -> Vec<String> {
 /// A file by its path, which ends in ".toml", or a built-in one by its name.
 pub fn read(folder: Folder, name: &str) -> Result<Source> {
     if name.ends_with(".toml") || name.contains('/') {
-        let text = text_of(name)
-            .map_err(|why| Error::new(Kind::Input, format!("cannot read the {} {name}: {why}", folder.one())))?;
-        let stem = Path::new(name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        return Ok(Source { name: stem, text, path: Some(PathBuf::from(name)), beside: Vec::new() });
+        return file(name);
     }
     match built_in(folder, &format!("{name}.toml")) {
         Some(text) => Ok(Source { name: name.to_owned(), text, path: None, beside: Vec::new() }),
@@ -84,6 +82,13 @@ pub fn read(folder: Folder, name: &str) -> Result<Source> {
             names(folder).join(", ")
         ))),
     }
+}
+
+/// A file of a user's.
+pub fn file(name: &str) -> Result<Source> {
+    let text = text_of(name).map_err(|why| Error::new(Kind::Input, format!("cannot read {name}: {why}")))?;
+    let stem = Path::new(name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Source { name: stem, text, path: Some(PathBuf::from(name)), beside: Vec::new() })
 }
 
 /// What is no file, or far too long for one, is not waited for.
@@ -103,7 +108,13 @@ fn built_in(folder: Folder, file: &str) -> Option<String> {
 impl Source {
     /// Read it as what it is to be.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T> {
-        toml::from_str(&self.text).map_err(|e| self.bad(e.span(), e.message(), ""))
+        toml::from_str(&self.text).map_err(|e| {
+            // Which key it is, the line tells.
+            let line =
+                e.span().and_then(|at| self.text.lines().nth(self.line(at.start) - 1)).unwrap_or_default().trim();
+            let place = if line.is_empty() { String::new() } else { format!(", in `{line}`") };
+            self.bad(e.span(), &format!("{}{place}", e.message().trim_end()), "")
+        })
     }
 
     /// A file that this one names: beside it, else built in.
@@ -119,13 +130,18 @@ impl Source {
         self.beside.push((file.to_owned(), text));
     }
 
+    /// The line of a byte, from 1.
+    fn line(&self, byte: usize) -> usize {
+        1 + self.text[..byte.min(self.text.len())].matches('\n').count()
+    }
+
     /// Something is wrong in it, here.
     pub fn bad(&self, at: Option<Range<usize>>, what: &str, cure: &str) -> Error {
         let file = self
             .path
             .as_ref()
             .map_or_else(|| format!("{}.toml (built in)", self.name), |path| path.display().to_string());
-        let line = at.map(|at| 1 + self.text[..at.start.min(self.text.len())].matches('\n').count());
+        let line = at.map(|at| self.line(at.start));
         let place = line.map_or(file.clone(), |line| format!("{file}:{line}"));
         let error = Error::new(Kind::Input, format!("{place}: {}", what.trim_end()));
         if cure.is_empty() { error } else { error.help(cure) }
