@@ -87,6 +87,14 @@ impl Direction {
     }
 }
 
+impl Link {
+    /// Whether these are its ends.
+    fn joins(&self, x: &str, y: &str) -> bool {
+        let (a, b) = self.between.get_ref();
+        (a == x && b == y) || (a == y && b == x)
+    }
+}
+
 impl Topology {
     /// The topology that a scenario names: a file beside it, which from now on comes with it, else built in.
     pub fn named(name: &str, scenario: &mut Source) -> Result<Topology> {
@@ -131,21 +139,9 @@ impl Topology {
                     &format!("there are {}", list(&all)),
                 ));
             }
-            if self
-                .link
-                .iter()
-                .filter(|other| {
-                    [other.between.get_ref(), &(other.between.get_ref().1.clone(), other.between.get_ref().0.clone())]
-                        .contains(&&(a.clone(), b.clone()))
-                })
-                .count()
-                > 1
-            {
-                return Err(source.bad(
-                    at,
-                    &format!("two links between {a} and {b}"),
-                    "one is enough, its devices bear the neighbours' names",
-                ));
+            if self.link.iter().filter(|other| other.joins(a, b)).count() > 1 {
+                let what = format!("two links between {a} and {b}");
+                return Err(source.bad(at, &what, "one is enough: its devices bear the neighbours' names"));
             }
             if a == b {
                 return Err(source.bad(at, "a link has two ends", "name two hosts"));
@@ -228,10 +224,7 @@ impl Topology {
 
     /// Its number.
     pub fn number_of(&self, end: &End) -> Option<usize> {
-        self.link.iter().position(|link| {
-            let (a, b) = link.between.get_ref();
-            (a, b) == (&end.0, &end.1) || (b, a) == (&end.0, &end.1)
-        })
+        self.link.iter().position(|link| link.joins(&end.0, &end.1))
     }
 
     /// The address of a host's end of a link: 10.99.LINK.END.
@@ -344,6 +337,7 @@ queue = "250ms"
             ("queue = \"250ms\"", "quueue = \"250ms\"", "unknown field `quueue`"),
             ("delay = \"10ms\"", "delay = \"10\"", ":13: \"10\" is no time"),
             ("rate = \"105%\"\nqueue = \"250ms\"", "", ":9: the line has no rate"),
+            ("delay = \"10ms\"", "[[link]]\nbetween = [\"router\", \"server\"]", "two links between"),
             ("hosts = [\"server\", \"home\"]", "hosts = [\"server\", \"home\", \"lost\"]", "no link leads to lost"),
         ] {
             let error = of(&LINE.replacen(from, to, 1)).expect_err(to);
