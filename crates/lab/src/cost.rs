@@ -141,6 +141,15 @@ fn read_if_any(file: &Path) -> Result<Option<String>> {
     }
 }
 
+/// The lines below a head that must be this; the error is the number of a line that is none.
+fn entries<T>(text: &str, columns: &str, parse: impl Fn(&str) -> Option<T>) -> std::result::Result<Vec<T>, usize> {
+    let mut lines = (1..).zip(text.lines());
+    if lines.next().is_none_or(|(_, line)| line != columns) {
+        return Err(1);
+    }
+    lines.map(|(number, line)| parse(line).ok_or(number)).collect()
+}
+
 fn unreadable(file: &Path, error: &std::io::Error) -> Error {
     Error::new(Kind::Input, format!("cannot read {}: {error}", file.display()))
 }

@@ -9,7 +9,7 @@ use super::figures::Figures;
 use super::history::numbers;
 use super::plan::{self, Case};
 use super::rows::Run;
-use super::{read_if_any, table};
+use super::{entries, read_if_any, table};
 use crate::error::{Error, Kind, Result};
 
 /// The record, beside the raw results.
@@ -36,13 +36,7 @@ impl Entry {
         else {
             return None;
         };
-        let case = Case {
-            contender: contender.to_owned(),
-            state: state.parse().ok()?,
-            classes: classes.parse().ok()?,
-            rules: rules.parse().ok()?,
-            flows: flows.parse().ok()?,
-        };
+        let case = Case::of([contender, state, classes, rules, flows])?;
         let ratio = ratio.parse().ok().filter(|ratio: &f64| ratio.is_finite() && *ratio > 0.0)?;
         let entry =
             Entry { date: date.to_owned(), kernel: kernel.to_owned(), compiler: compiler.to_owned(), case, ratio };
@@ -67,11 +61,7 @@ pub fn read(file: &Path) -> Result<Vec<Entry>> {
         Error::new(Kind::Input, format!("line {number} of {} is no record of the gate", file.display()))
             .help("fetch the file anew from the repository, or remove it and record: sluice lab cost --gate --keep")
     };
-    let mut lines = (1..).zip(text.lines());
-    if lines.next().is_none_or(|(_, line)| line != COLUMNS) {
-        return Err(damaged(1));
-    }
-    lines.map(|(number, line)| Entry::parse(line).ok_or_else(|| damaged(number))).collect()
+    entries(&text, COLUMNS, Entry::parse).map_err(damaged)
 }
 
 /// The file's text with these shares instead of those of the same kernel series and compiler.

@@ -7,7 +7,7 @@ use comfy_table::Cell;
 use super::figures::Figures;
 use super::plan::Case;
 use super::rows::Run;
-use super::{read_if_any, table};
+use super::{entries, read_if_any, table};
 use crate::error::{Error, Kind, Result};
 
 /// Its file, beside the raw results.
@@ -52,13 +52,7 @@ impl Entry {
             date: date.to_owned(),
             kernel: kernel.to_owned(),
             compiler: compiler.to_owned(),
-            case: Case {
-                contender: contender.to_owned(),
-                state: state.parse().ok()?,
-                classes: classes.parse().ok()?,
-                rules: rules.parse().ok()?,
-                flows: flows.parse().ok()?,
-            },
+            case: Case::of([contender, state, classes, rules, flows])?,
             repeats: repeats.parse().ok()?,
             added_instructions: added.parse().ok()?,
             spread_instructions: spread.parse().ok()?,
@@ -90,11 +84,7 @@ pub fn read(file: &Path) -> Result<Vec<Entry>> {
         Error::new(Kind::Input, format!("line {number} of {} is no figure of this bench", file.display()))
             .help("take it out, or fetch the file anew from the repository")
     };
-    let mut lines = (1..).zip(text.lines());
-    if lines.next().is_none_or(|(_, line)| line != COLUMNS) {
-        return Err(damaged(1));
-    }
-    lines.map(|(number, line)| Entry::parse(line).ok_or_else(|| damaged(number))).collect()
+    entries(&text, COLUMNS, Entry::parse).map_err(damaged)
 }
 
 /// The file's text with a run more; where the same was measured on the same day, the run's figures stand.

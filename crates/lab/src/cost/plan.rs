@@ -57,6 +57,17 @@ const OURS: [&str; 11] = [
 ];
 
 impl Case {
+    /// Of the words by which files and the guest know it.
+    pub fn of([contender, state, classes, rules, flows]: [&str; 5]) -> Option<Case> {
+        Some(Case {
+            contender: contender.to_owned(),
+            state: state.parse().ok()?,
+            classes: classes.parse().ok()?,
+            rules: rules.parse().ok()?,
+            flows: flows.parse().ok()?,
+        })
+    }
+
     fn idle(contender: impl Into<String>, classes: u32, rules: u32, flows: u32) -> Case {
         Case { contender: contender.into(), state: State::Idle, classes, rules, flows }
     }

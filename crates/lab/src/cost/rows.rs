@@ -49,13 +49,7 @@ impl Run {
 pub fn parse(line: &str) -> Option<Row> {
     let words: Vec<&str> = line.split(',').collect();
     let &[contender, state, classes, rules, flows, repeat, instructions] = words.as_slice() else { return None };
-    let case = Case {
-        contender: contender.to_owned(),
-        state: state.parse().ok()?,
-        classes: classes.parse().ok()?,
-        rules: rules.parse().ok()?,
-        flows: flows.parse().ok()?,
-    };
+    let case = Case::of([contender, state, classes, rules, flows])?;
     let instructions = instructions.parse().ok().filter(|value: &f64| value.is_finite() && *value >= 0.0)?;
     Some(Row { case, repeat: repeat.parse().ok()?, instructions })
 }
