@@ -9,12 +9,11 @@ use crate::error::{Error, Result};
 use crate::experiment::{self, Setting};
 use crate::format::{self, Contender, Folder, Scenario, SluiceCall, Source, Start};
 use crate::interrupt::Interrupt;
-use crate::measurement::{Bulk, ModemQueue, Probe, Run, Sample};
+use crate::measurement::{Bulk, ModemQueue, Probe, Run};
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::report::{Parameters, Report};
 use crate::results::{Clock, Measured};
-use crate::traffic::Window;
 use crate::{network, tool};
 
 /// Sluice shapes to this share of the modem's rate, percent, so that the queue forms at the router.
@@ -57,7 +56,7 @@ pub fn run(options: &Options) -> Result<Report> {
         let title = &contender.title;
         progress.phase(&format!("{number}/2 {title}: game, call, {} downloads", parameters.downloads), nominal);
         let found = experiment::run(&setting(contender), &interrupt, &|| progress.tick())?;
-        runs.push(told(title, &found.measured, options.rate_mbit)?);
+        runs.push(told(title, &found.measured)?);
     }
     drop(progress);
     let [without, with] = <[_; 2]>::try_from(runs).map_err(|_| Error::system("a run is missing"))?;
@@ -92,17 +91,11 @@ fn with(options: &Options) -> Contender {
 }
 
 /// What a trial measured, as the demo tells it.
-fn told(title: &str, measured: &Measured, rate_mbit: u32) -> Result<Run> {
-    let window = Window { from_ms: measured.from_ms, to_ms: measured.to_ms };
+fn told(title: &str, measured: &Measured) -> Result<Run> {
     let missing = |what: &str| Error::system(format!("the demo measured no {what}"));
-    let probe = |load: &str| {
-        let delays = measured.delays_of(load).ok_or_else(|| missing(load))?;
-        let sample = |(sent_ms, rtt_ms): &(f64, Option<f64>)| Sample { sent_ms: *sent_ms, rtt_ms: *rtt_ms };
-        Ok(Probe::of(delays.series.iter().map(sample).collect(), window))
-    };
+    let probe = |load: &str| measured.delays_of(load).map(Probe::of).ok_or_else(|| missing(load));
     let downloads = measured.flows_of("downloads").ok_or_else(|| missing("downloads"))?;
     let modem = measured.bottlenecks.first().ok_or_else(|| missing("queue"))?;
-    let waited = modem.series.iter().map(|(at_ms, _, line_bytes)| (*at_ms, *line_bytes)).collect();
     Ok(Run {
         contender: title.to_owned(),
         engine: measured.engine.clone(),
@@ -110,7 +103,7 @@ fn told(title: &str, measured: &Measured, rate_mbit: u32) -> Result<Run> {
         game: probe("game")?,
         call: probe("call")?,
         bulk: Bulk { mbit: downloads.mbit, series: downloads.series.clone() },
-        modem_queue: ModemQueue::of(waited, modem.line_dropped, window, rate_mbit),
+        modem_queue: ModemQueue::of(modem),
     })
 }
 

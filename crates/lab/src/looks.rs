@@ -167,6 +167,40 @@ mod tests {
     use super::*;
 
     #[test]
+    fn queues_are_told_in_time() {
+        let demo = crate::demo::scenario().unwrap().topology;
+        let look = |at_ms, owned_bytes, line_bytes, sent| Look {
+            at_ms,
+            places: vec![Place {
+                owned_bytes,
+                line_bytes,
+                line_dropped: sent,
+                wire_bytes: sent * 1_000,
+                wire_pkts: sent,
+            }],
+            ticks: (sent, 2 * sent),
+        };
+        let seen = [
+            look(0.0, 9, 9, 0),
+            look(1_000.0, 250_000, 250_000, 100),
+            look(1_500.0, 0, 500_000, 1_350),
+            look(2_010.0, 9, 9, 2_600),
+        ];
+        let window = Window { from_ms: 1_000.0, to_ms: 2_000.0 };
+        let found = bottleneck(&demo.shaped[0], 0, &seen, window, 10_000_000, 20_000_000);
+        assert_eq!((found.line_mean_ms, found.line_max_ms, found.line_dropped), (150.0, 200.0, 2_600));
+        assert_eq!((found.owned_mean_ms, found.owned_max_ms, found.pkts), (Some(100.0), Some(200.0), 2_500));
+        assert!(
+            (found.used_percent - 2_500.0 * 8_000.0 * 100.0 / (10e6 * 1.01)).abs() < 1e-9,
+            "{}",
+            found.used_percent
+        );
+        assert!(!found.owned());
+        let cost = processor(&seen, window, Clock::Instructions);
+        assert_eq!((cost.busy_percent, cost.instructions_per_packet), (50.0, Some(0.5 * 1_010.0 * 1e6 / 2_500.0)));
+    }
+
+    #[test]
     fn counters_of_the_kernel_are_read() {
         let table = "Inter-|   Receive\n face |bytes packets\n    lo: 1 2 3 4 5 6 7 8 9 10 0 0 0 0 0 0\nto-home: 10 1 0 0 0 0 0 0 500 5 0 0 0 0 0 0\n";
         assert_eq!(counters(table, "to-home"), Some((500, 5)));

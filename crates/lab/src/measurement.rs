@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::statistics::{Distribution, mean_jitter_ms};
-use crate::traffic::Window;
+use crate::results::{Bottleneck, Delays};
+use crate::statistics::Distribution;
 
 /// One packet of a game or a call.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -24,9 +24,9 @@ pub struct Probe {
     /// Mean change of the round trip from packet to packet, ms.
     pub jitter_ms: Option<f64>,
     /// Packets sent within the window.
-    pub sent: usize,
+    pub sent: u64,
     /// Those of them that never came back.
-    pub lost: usize,
+    pub lost: u64,
     /// Lost packets, percent of those sent.
     pub loss_percent: f64,
     /// Every packet of the run.
@@ -34,19 +34,17 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// What this series says in this window.
-    pub fn of(series: Vec<Sample>, window: Window) -> Probe {
-        let counted: Vec<Sample> = series.iter().copied().filter(|s| window.holds(s.sent_ms)).collect();
-        let round_trips: Vec<Option<f64>> = counted.iter().map(|s| s.rtt_ms).collect();
-        let lost = round_trips.iter().filter(|rtt| rtt.is_none()).count();
+    /// What a load felt, as the demo tells it.
+    pub fn of(delays: &Delays) -> Probe {
+        let sample = |(sent_ms, rtt_ms): &(f64, Option<f64>)| Sample { sent_ms: *sent_ms, rtt_ms: *rtt_ms };
         Probe {
-            idle_rtt: Distribution::of(series.iter().filter(|s| s.sent_ms < 0.0).filter_map(|s| s.rtt_ms)),
-            rtt: Distribution::of(round_trips.iter().flatten().copied()),
-            jitter_ms: mean_jitter_ms(&round_trips),
-            sent: counted.len(),
-            lost,
-            loss_percent: if counted.is_empty() { 0.0 } else { lost as f64 * 100.0 / counted.len() as f64 },
-            series,
+            idle_rtt: delays.idle,
+            rtt: delays.whole,
+            jitter_ms: delays.jitter_ms,
+            sent: delays.sent,
+            lost: delays.lost,
+            loss_percent: if delays.sent == 0 { 0.0 } else { delays.lost as f64 * 100.0 / delays.sent as f64 },
+            series: delays.series.iter().map(sample).collect(),
         }
     }
 }
@@ -74,19 +72,13 @@ pub struct ModemQueue {
 }
 
 impl ModemQueue {
-    /// What these looks at the queue say.
-    pub fn of(series: Vec<(f64, u64)>, dropped_packets: u64, window: Window, rate_mbit: u32) -> ModemQueue {
-        let waits: Vec<f64> = series
-            .iter()
-            .filter(|(ms, _)| window.holds(*ms))
-            .map(|(_, bytes)| *bytes as f64 * 8.0 / (f64::from(rate_mbit) * 1e3))
-            .collect();
-        let waits = Distribution::of(waits);
+    /// The line's queue of a bottleneck.
+    pub fn of(bottleneck: &Bottleneck) -> ModemQueue {
         ModemQueue {
-            mean_ms: waits.map_or(0.0, |d| d.mean_ms),
-            max_ms: waits.map_or(0.0, |d| d.max_ms),
-            dropped_packets,
-            series,
+            mean_ms: bottleneck.line_mean_ms,
+            max_ms: bottleneck.line_max_ms,
+            dropped_packets: bottleneck.line_dropped,
+            series: bottleneck.series.iter().map(|(at_ms, _, line_bytes)| (*at_ms, *line_bytes)).collect(),
         }
     }
 }
@@ -108,41 +100,4 @@ pub struct Run {
     pub bulk: Bulk,
     /// What waited in the modem.
     pub modem_queue: ModemQueue,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const WINDOW: Window = Window { from_ms: 1_000.0, to_ms: 2_000.0 };
-
-    fn sample(sent_ms: f64, rtt_ms: Option<f64>) -> Sample {
-        Sample { sent_ms, rtt_ms }
-    }
-
-    #[test]
-    fn only_the_window_counts() {
-        let series = vec![
-            sample(-500.0, Some(0.1)),
-            sample(500.0, Some(99.0)),
-            sample(1_000.0, Some(4.0)),
-            sample(1_200.0, None),
-            sample(1_400.0, Some(6.0)),
-            sample(1_600.0, Some(7.0)),
-            sample(2_000.0, Some(99.0)),
-        ];
-        let probe = Probe::of(series, WINDOW);
-        assert_eq!((probe.sent, probe.lost, probe.loss_percent), (4, 1, 25.0));
-        assert_eq!(probe.idle_rtt.unwrap().max_ms, 0.1);
-        let rtt = probe.rtt.unwrap();
-        assert_eq!((rtt.count, rtt.p50_ms, rtt.max_ms), (3, 6.0, 7.0));
-        assert_eq!(probe.jitter_ms, Some(1.0));
-        assert_eq!(probe.series.len(), 7);
-    }
-
-    #[test]
-    fn the_modems_queue_is_told_in_time() {
-        let queue = ModemQueue::of(vec![(0.0, 9), (1_000.0, 250_000), (1_500.0, 500_000)], 3, WINDOW, 20);
-        assert_eq!((queue.mean_ms, queue.max_ms, queue.dropped_packets), (150.0, 200.0, 3));
-    }
 }

@@ -190,7 +190,7 @@ impl<'a> Runner<'a> {
             LoadKind::Stream => {
                 let output = output.expect_success()?;
                 let trips = irtt::parse(&output.stdout, unix_ns(zero)?)?;
-                answers.delays.push(self.delays(&trips, window));
+                answers.delays.push(delays(self.load.name(), self.load.one_way, &trips, window));
             }
             LoadKind::Ping => {
                 let sent = self.echo().count(length);
@@ -199,7 +199,7 @@ impl<'a> Runner<'a> {
                 if trips.iter().all(|trip| trip.whole_ms.is_none()) && output.status.code() != Some(1) {
                     return Err(output.failure());
                 }
-                answers.delays.push(self.delays(&trips, window));
+                answers.delays.push(delays(self.load.name(), self.load.one_way, &trips, window));
             }
             LoadKind::Tcp | LoadKind::Udp => {
                 let answer = iperf3::read(&output)?;
@@ -208,32 +208,6 @@ impl<'a> Runner<'a> {
             LoadKind::Web => self.fetched(&output, zero, window, answers),
         }
         Ok(())
-    }
-
-    fn delays(&self, trips: &[Trip], window: Window) -> Delays {
-        let one_way = |trip: &Trip| match self.load.one_way {
-            Some(OneWay::There) => trip.there_ms,
-            Some(OneWay::Back) => trip.back_ms,
-            None => None,
-        };
-        let counted: Vec<&Trip> = trips.iter().filter(|trip| window.holds(trip.sent_ms)).collect();
-        let idle = || trips.iter().filter(|trip| trip.sent_ms < 0.0);
-        let told = |trip: &Trip| if self.load.one_way.is_some() { one_way(trip) } else { trip.whole_ms };
-        let felt: Vec<Option<f64>> = counted.iter().map(|trip| told(trip)).collect();
-        Delays {
-            load: self.load.name().to_owned(),
-            what: Timed::RoundTrip,
-            idle: Distribution::of(idle().filter_map(|trip| trip.whole_ms)),
-            whole: Distribution::of(counted.iter().filter_map(|trip| trip.whole_ms)),
-            one_way: Distribution::of(counted.iter().filter_map(|trip| one_way(trip))),
-            idle_one_way: Distribution::of(idle().filter_map(one_way)),
-            jitter_ms: mean_jitter_ms(&felt),
-            sent: counted.len() as u64,
-            lost: counted.iter().filter(|trip| trip.whole_ms.is_none()).count() as u64,
-            series: trips.iter().map(|trip| (thousandths(trip.sent_ms), told(trip).map(thousandths))).collect(),
-            connect: None,
-            per_minute: None,
-        }
     }
 
     fn flows(&self, answer: &iperf3::Answer, window: Window) -> Flows {
@@ -303,6 +277,33 @@ impl<'a> Runner<'a> {
     }
 }
 
+/// What these packets felt, of which one way leads through the bottleneck, or none is timed alone.
+pub fn delays(load: &str, way: Option<OneWay>, trips: &[Trip], window: Window) -> Delays {
+    let one_way = |trip: &Trip| match way {
+        Some(OneWay::There) => trip.there_ms,
+        Some(OneWay::Back) => trip.back_ms,
+        None => None,
+    };
+    let counted: Vec<&Trip> = trips.iter().filter(|trip| window.holds(trip.sent_ms)).collect();
+    let idle = || trips.iter().filter(|trip| trip.sent_ms < 0.0);
+    let told = |trip: &Trip| if way.is_some() { one_way(trip) } else { trip.whole_ms };
+    let felt: Vec<Option<f64>> = counted.iter().map(|trip| told(trip)).collect();
+    Delays {
+        load: load.to_owned(),
+        what: Timed::RoundTrip,
+        idle: Distribution::of(idle().filter_map(|trip| trip.whole_ms)),
+        whole: Distribution::of(counted.iter().filter_map(|trip| trip.whole_ms)),
+        one_way: Distribution::of(counted.iter().filter_map(|trip| one_way(trip))),
+        idle_one_way: Distribution::of(idle().filter_map(one_way)),
+        jitter_ms: mean_jitter_ms(&felt),
+        sent: counted.len() as u64,
+        lost: counted.iter().filter(|trip| trip.whole_ms.is_none()).count() as u64,
+        series: trips.iter().map(|trip| (thousandths(trip.sent_ms), told(trip).map(thousandths))).collect(),
+        connect: None,
+        per_minute: None,
+    }
+}
+
 /// What pages carried, by the times at which they ended.
 fn carried(load: &str, fetches: &[(f64, web::Fetch)], zero: SystemTime, window: Window) -> Flows {
     const STRETCH_MS: f64 = 500.0;
@@ -353,6 +354,34 @@ fn thousandths(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_window_counts() {
+        let trip = |sent_ms, whole_ms: Option<f64>| Trip {
+            sent_ms,
+            whole_ms,
+            there_ms: whole_ms.map(|ms| ms / 2.0),
+            back_ms: None,
+        };
+        let trips = [
+            trip(-500.0, Some(0.1)),
+            trip(500.0, Some(99.0)),
+            trip(1_000.0, Some(4.0)),
+            trip(1_200.0, None),
+            trip(1_400.0, Some(6.0)),
+            trip(1_600.0, Some(7.0)),
+            trip(2_000.0, Some(99.0)),
+        ];
+        let window = Window { from_ms: 1_000.0, to_ms: 2_000.0 };
+        let felt = delays("game", None, &trips, window);
+        assert_eq!((felt.sent, felt.lost, felt.idle.unwrap().max_ms), (4, 1, 0.1));
+        let whole = felt.whole.unwrap();
+        assert_eq!((whole.count, whole.p50_ms, whole.max_ms), (3, 6.0, 7.0));
+        assert_eq!((felt.jitter_ms, felt.one_way, felt.series.len()), (Some(1.0), None, 7));
+        let there = delays("game", Some(OneWay::There), &trips, window);
+        assert_eq!((there.one_way.unwrap().p50_ms, there.jitter_ms), (3.0, Some(0.5)));
+        assert_eq!((there.series[2], there.idle_one_way.unwrap().max_ms), ((1_000.0, Some(2.0)), 0.05));
+    }
 
     #[test]
     fn responsiveness_is_round_trips_a_minute() {

@@ -1,7 +1,9 @@
 //! Tests of the report, on figures that were made up.
 
 use super::*;
-use crate::measurement::{Bulk, ModemQueue, Probe, Sample};
+use crate::irtt::Trip;
+use crate::measurement::{Bulk, ModemQueue, Probe};
+use crate::traffic;
 
 /// A run of 4 s in which each ping is `rtt_ms` or a little more, every `lose_nth` packet is lost, and downloads get `mbit`.
 fn made_up(contender: &str, engine: Option<&str>, rtt_ms: f64, lose_nth: Option<u32>, mbit: u64) -> Run {
@@ -10,9 +12,10 @@ fn made_up(contender: &str, engine: Option<&str>, rtt_ms: f64, lose_nth: Option<
         let sent_ms = f64::from(n) * 15.625 - 1e3;
         let rtt_ms = if sent_ms < 0.0 { 0.2 } else { rtt_ms * (1.0 + f64::from(n % 10) / 100.0) };
         let arrived = lose_nth.is_none_or(|nth| n % nth != 0);
-        Sample { sent_ms, rtt_ms: arrived.then_some(rtt_ms) }
+        Trip { sent_ms, whole_ms: arrived.then_some(rtt_ms), there_ms: None, back_ms: None }
     };
-    let probe = Probe::of((0..448).map(sample).collect(), window);
+    let trips: Vec<Trip> = (0..448).map(sample).collect();
+    let probe = Probe::of(&traffic::delays("game", None, &trips, window));
     Run {
         contender: contender.to_owned(),
         engine: engine.map(str::to_owned),
@@ -20,7 +23,12 @@ fn made_up(contender: &str, engine: Option<&str>, rtt_ms: f64, lose_nth: Option<
         call: probe.clone(),
         game: probe,
         bulk: Bulk { mbit: mbit as f64, series: Vec::new() },
-        modem_queue: ModemQueue::of(vec![(3e3, (rtt_ms * 2_500.0) as u64)], 7, window, 20),
+        modem_queue: ModemQueue {
+            mean_ms: rtt_ms,
+            max_ms: rtt_ms,
+            dropped_packets: 7,
+            series: vec![(3e3, (rtt_ms * 2_500.0) as u64)],
+        },
     }
 }
 
