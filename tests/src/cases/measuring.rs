@@ -235,9 +235,10 @@ fn interruption(lab: &Lab) {
         let inside = || {
             // Asking in a loop would leave an emulated processor no time for anything else.
             std::thread::sleep(Duration::from_millis(500));
-            let output =
-                run(Command::new("ip").args(["netns", "pids", &networks().first().cloned().unwrap_or_default()]));
-            output.stdout.lines().count() > 0
+            let Some(server) = networks().into_iter().find(|name| name.ends_with("-server")) else {
+                return false;
+            };
+            run(Command::new("ip").args(["netns", "pids", &server])).stdout.lines().count() > 0
         };
         await_that("traffic", Duration::from_secs(40), inside);
         process.signal(signal);
