@@ -2,11 +2,15 @@
 /* Sizes that BPF, the core and userspace must agree on. Arrays that a program indexes have a power of two of elements. */
 #pragma once
 
-#define SL_ABI_VERSION 4u
+#define SL_ABI_VERSION 5u
 
 #define SL_CLASSES         64u  /* classes of a scheduler; a class id is an index */
 #define SL_SLOTS           16384u  /* packets that one scheduler instance can hold */
 #define SL_SOJOURN_BUCKETS 128u /* see struct sl_histogram */
+#define SL_FLOW_QUEUES     4096u /* of a scheduler instance, divided among the classes that queue by flow */
+#define SL_CLASS_FLOWS     1024u /* the most that one class has of them */
+#define SL_WHEEL           64u /* rounds that a flow can be sent back: see sched/flow_queue.h */
+#define SL_HOSTS           1024u /* in the tables of sources and of destinations */
 #define SL_PIFO_BUCKETS    4096u /* of the bucketed queue of a PIFO: 64 words of 64 bits */
 #define SL_NAME_BYTES      32u /* of a class or a rule, the final NUL included */
 

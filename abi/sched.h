@@ -31,6 +31,9 @@ enum sl_rank {
 	SL_RANKS
 };
 
+/* Between which hosts a class is fair before it is between flows. */
+enum sl_hosts { SL_HOSTS_NONE, SL_HOSTS_SOURCE = 1, SL_HOSTS_DESTINATION = 2 };
+
 /* Cell framing of the link below: how bytes become bytes on the wire. */
 enum sl_cells {
 	SL_CELLS_NONE,
@@ -73,11 +76,72 @@ struct sl_pifo {
 struct sl_slot {
 	u16 next;
 	u8 class;
-	u8 pad;
+	u8 ecn; /* the packet can be marked instead of dropped */
 	u32 len_bytes; /* as the host counts it */
 	u32 wire_bytes; /* as the link below counts it */
-	u32 pad2;
+	u32 flow_hash;
 	u64 arrived_ns;
+	u16 src_host; /* index into the tables of hosts */
+	u16 dst_host;
+	u32 pad;
+};
+
+/* CoDel's state, of one queue: see sched/codel.h. */
+struct sl_codel {
+	u64 above_ns; /* when the wait, above the target since, will have been so for an interval; 0: it is not above */
+	u64 next_ns; /* dropping: when the next packet is dropped */
+	u32 count; /* drops since dropping began */
+	u32 count_before; /* what count was when it began */
+	u16 inverse_root; /* of count, << 16 */
+	u8 dropping;
+	u8 pad;
+	u32 pad2;
+};
+
+/* Where a flow queue stands: see sched/flow_queue.h. */
+enum sl_flow_place {
+	SL_FLOW_ABSENT, /* it has no packets */
+	SL_FLOW_EXPRESS, /* it has hardly used any of its allowance */
+	SL_FLOW_SWIFT, /* it has not used it up */
+	SL_FLOW_BULK /* it takes its turns on the wheel */
+};
+
+/* The packets of one flow, or of those few whose hashes agree. */
+struct sl_flow_queue {
+	struct sl_queue queue;
+	u16 next; /* flow in the same list */
+	u8 place; /* enum sl_flow_place */
+	u8 spoke; /* of the wheel, if it stands there */
+	u32 backlog_pkts;
+	u32 backlog_bytes;
+	s32 used_bytes; /* of the allowance; what is beyond it is debt */
+	u32 round; /* of the class, until which that is counted */
+	u16 src_host;
+	u16 dst_host;
+	u32 pad;
+	struct sl_codel codel;
+};
+
+/* What a host is up to, as source or as destination of the flows of a class. */
+struct sl_host {
+	u16 bulk_flows; /* that stand on a wheel */
+	u16 pad;
+	s32 used_bytes; /* what its flows have sent ahead of others' turns, less what rounds have given back */
+	u32 round; /* of the class, until which that is counted */
+};
+
+/* How a class serves its flows. */
+struct sl_fair {
+	u64 spokes; /* of the wheel that have flows */
+	u64 idle_since_ns; /* 0: it has packets */
+	u32 round;
+	u32 flows; /* that have packets */
+	struct sl_queue express; /* of flows */
+	struct sl_queue swift;
+	u16 express_flows;
+	u16 swift_flows;
+	u32 pad;
+	struct sl_queue spoke[SL_WHEEL];
 };
 
 /*
@@ -108,6 +172,16 @@ struct sl_class {
 	u8 level;  /* strict priority: 0 goes first */
 	u8 policed;  /* over ceil is dropped on arrival, not held */
 	u16 weight;
+	u16 flow_base; /* its flow queues: from here on */
+	u16 flow_mask; /* how many, less 1 */
+	u8 by_flow; /* packets stand in flow queues, and AQM may act */
+	u8 hosts; /* bits of enum sl_hosts */
+	u16 pad;
+	u32 flow_quantum_bytes;
+	u32 allowance_bytes;
+	u32 round_ns; /* what a quantum takes on the link */
+	u64 target_ns; /* CoDel; 0: none */
+	u64 interval_ns;
 	struct sl_bucket ceil;
 	struct sl_bucket rate; /* guarantee: while it has tokens, the class goes before those that have none */
 	/* counters */
@@ -117,6 +191,7 @@ struct sl_class {
 	u64 sent_bytes;
 	u64 dropped_pkts[SL_DROPS];
 	u64 dropped_bytes;
+	u64 marked_pkts; /* sent with congestion experienced, instead of dropped */
 	u64 peak_backlog_bytes;
 };
 
@@ -150,12 +225,21 @@ struct sl_sched {
 	u32 cells;  /* enum sl_cells */
 	u32 ifindex;  /* where this instance runs; 0: nowhere */
 	u32 framed;  /* one of the three above counts */
+	struct sl_queue dropped; /* slots whose packets the engine has yet to free */
+	u32 dropped_slots;
+	u64 by_flow;  /* classes that queue by flow */
+	u32 flow_classes; /* how many these are */
+	u32 flow_queues; /* that these have */
 	struct sl_bucket link;
 	struct sl_tournament starts; /* by virtual start: WFQ all, EEVDF those not eligible yet */
 	struct sl_tournament deadlines; /* EEVDF: those eligible */
 	struct sl_class classes[SL_CLASSES];
 	struct sl_histogram sojourn[SL_CLASSES];
 	struct sl_pifo pifo;
+	struct sl_fair fair[SL_CLASSES];
+	struct sl_host src_host[SL_HOSTS];
+	struct sl_host dst_host[SL_HOSTS];
+	struct sl_flow_queue flow[SL_FLOW_QUEUES];
 	struct sl_slot slot[SL_SLOTS];
 };
 
@@ -171,6 +255,12 @@ struct sl_class_conf {
 	u64 ceil_burst_ns;
 	u64 rate_cost;
 	u64 rate_burst_ns;
+	u32 flows; /* queues by flow: how many, a power of two up to SL_CLASS_FLOWS; 0: one queue without AQM; 1: one with AQM */
+	u32 hosts; /* bits of enum sl_hosts */
+	u32 flow_quantum_bytes;
+	u32 allowance_bytes; /* what a flow may send ahead of turns before it is bulk; at least the quantum */
+	u64 target_ns; /* CoDel: the wait that is no cause for action; 0: no AQM */
+	u64 interval_ns; /* CoDel: how long it must be longer */
 };
 
 /* What a scheduler is told. A class that the policy does not have has limit_pkts 0: it drains, and takes nothing new. */

@@ -155,27 +155,76 @@ static __always_inline s32 sl_class_before(const struct sl_tables *t, u32 handed
 	return class >= 0 && direction == SL_EGRESS && !sl_split_ifb && sl_flows_are_limited(t, (u32) class) ? -1 : class;
 }
 
-/* Parses what was not classified before it came here, or whose flow is limited. Its class, or negative: drop it. */
-static __always_inline s32 sl_classify_here(struct sk_buff *skb, const struct sl_tables *t, s32 class, u32 segments,
-					    struct sl_demand *d)
+/* A hash of 16 bits. */
+static __always_inline u16 sl_host_hash(const u8 *address)
 {
-	struct sl_sight sight = { .direction = d->direction, .pkts = segments, .bytes = d->bytes, .now_ns = d->now_ns };
+	const u64 *half = (const u64 *)address;
+
+	return (u16)(((half[0] ^ half[1]) * 0x9e3779b97f4a7c15ULL) >> 48);
+}
+
+/* What classes that queue by flow must know of the packet. */
+static __always_inline void sl_identify(const struct sl_flow_key *flow, struct sl_packet *p)
+{
+	p->flow_hash = (u32)(sl_flow_hash(flow) >> 32);
+	p->src_host = sl_host_hash(flow->src);
+	p->dst_host = sl_host_hash(flow->dst);
+}
+
+/* The packets that CoDel or an overflow has dropped are freed. Those of a burst that are left are found by the next call. */
+static __noinline void sl_free_dropped(struct Qdisc *sch, struct sl_sched *s, u32 n)
+{
+	struct sl_held_packet *held;
+	struct sk_buff *skb;
+	u32 i, slot;
+
+	bpf_for (i, 0, SL_OVERFLOW_PKTS) {
+		slot = sl_reap(s);
+		if (slot == SL_NO_SLOT)
+			break;
+		held = sl_packet_of(n, slot);
+		if (!held)
+			break;
+		skb = bpf_kptr_xchg(&held->skb, NULL);
+		if (!skb)
+			continue;
+		sch->q.qlen--;
+		sch->qstats.backlog -= sl_skb_bytes(skb);
+		sch->qstats.drops++;
+		bpf_kfree_skb(skb);
+	}
+}
+
+/*
+ * Parses what was not classified before it came here, or whose flow must be known. Its class, or negative: drop it. On its own, since
+ * stack is scarce.
+ */
+static __noinline s32 sl_classify_here(struct sk_buff *skb, const struct sl_tables *t, s32 class, u32 segments,
+				       struct sl_demand *d)
+{
 	u16 type = sl_l3_type ? __builtin_bswap16(skb->protocol) : 0;
-	u64 front[SL_FRONT_BYTES / 8];
 	struct sl_choice choice;
 	struct sl_headers h;
 
 	sl_headers_init(&h, skb->vlan_proto ? skb->vlan_tci : SL_NO_TAG, skb->mark, (u32)skb->skb_iif);
-	sl_parse(skb, type || sl_load(skb, SL_FRONT, front, sizeof(front)) ? NULL : front, type, t->fields, &h);
+	{
+		u64 front[SL_FRONT_BYTES / 8];
+
+		sl_parse(skb, type || sl_load(skb, SL_FRONT, front, sizeof(front)) ? NULL : front, type, t->fields, &h);
+	}
 	if (class >= 0) {
 		sl_flow_key(&d->flow, &h, d->direction);
 		return class;
 	}
-	choice = sl_classify(t, &h, &sight);
+	{ /* where front was */
+		struct sl_sight sight = { .direction = d->direction, .pkts = segments, .bytes = d->bytes, .now_ns = d->now_ns };
+
+		choice = sl_classify(t, &h, &sight);
+	}
 	sl_count_parsed(&h, d->direction, choice.rule, segments, d->bytes);
 	if (sl_is_malformed(&h) && t->drop_malformed)
 		return -1 - (s32)choice.class;
-	if (sl_unlikely(sl_flows_are_limited(t, choice.class)))
+	if (d->by_flow >> (choice.class & (SL_CLASSES - 1)) & 1 || sl_unlikely(sl_flows_are_limited(t, choice.class)))
 		sl_flow_key(&d->flow, &h, d->direction);
 	return (s32)choice.class;
 }
@@ -205,8 +254,10 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 	demand.direction = sl_direction_of(s);
 	demand.bytes = bytes;
 	demand.queued = 1;
+	demand.by_flow = s->by_flow;
 	class = sl_class_before(t, skb->tc_index, demand.direction);
-	if (class < 0 || sl_unlikely(demand.direction == SL_EGRESS && sl_flows_are_limited(t, (u32) class))) {
+	if (class < 0 || s->by_flow >> ((u32) class & (SL_CLASSES - 1)) & 1 ||
+	    sl_unlikely(demand.direction == SL_EGRESS && sl_flows_are_limited(t, (u32) class))) {
 		class = sl_classify_here(skb, t, class, packet.segments, &demand);
 		if (class < 0) {
 			sl_refuse(class_at(s, (u32)(-1 - class)), SL_DROP_MALFORMED, bytes);
@@ -218,7 +269,12 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 	if (demand.direction == SL_EGRESS && sl_is_refused(t, &demand, packet.segments))
 		goto drop;
 	packet.class = (u32) class;
+	packet.ecn = 0; /* no program of this type may write to a packet */
+	if (s->by_flow >> ((u32) class & (SL_CLASSES - 1)) & 1)
+		sl_identify(&demand.flow, &packet);
 	slot = sl_enqueue(s, &packet, now);
+	if (sl_unlikely(s->dropped_slots))
+		sl_free_dropped(sch, s, n);
 	if (slot < 0)
 		goto drop;
 	held = sl_packet_of(n, (u32)slot);
@@ -255,6 +311,8 @@ struct sk_buff *BPF_PROG(sl_qdisc_dequeue, struct Qdisc *sch)
 	if (sl_sync(s, sl_live.word, now))
 		return NULL;
 	v = sl_dequeue(s, now);
+	if (sl_unlikely(s->dropped_slots))
+		sl_free_dropped(sch, s, n);
 	if (v.action != SL_SEND) {
 		sch->qstats.overlimits++;
 		bpf_qdisc_watchdog_schedule(sch, sl_max(v.wake_ns, now + SL_WATCHDOG_FLOOR_NS), 0);

@@ -6,6 +6,7 @@
  *	sl_configure	once before use, and again whenever the policy changes, packets queued or not
  *	sl_enqueue	the slot that the packet has now, or why it is refused
  *	sl_dequeue	send this slot, or wait until then, or idle
+ *	sl_reap		a slot whose packet was dropped from a queue; to be asked after each of the two above
  *	sl_clear	forget every packet
  *
  * A class with packets is either ready (its bit is in s->ready and the discipline may pick it) or held until its
@@ -14,6 +15,7 @@
  */
 #pragma once
 #include "bucket.h"
+#include "flow_queue.h"
 #include "queue.h"
 #include "wire.h"
 #include "sojourn.h"
@@ -23,6 +25,10 @@ struct sl_packet {
 	u32 class;
 	u32 len_bytes;
 	u32 segments; /* frames it becomes on the wire; at least 1 */
+	u32 flow_hash; /* the last three: of classes that queue by flow */
+	u16 src_host; /* hashes of its addresses */
+	u16 dst_host;
+	u32 ecn; /* the engine can mark it, and its receiver understands */
 };
 
 enum sl_action { SL_IDLE, SL_WAIT, SL_SEND };
@@ -32,6 +38,7 @@ struct sl_verdict {
 	u32 slot; /* SL_SEND: it is free again at once, so take the packet out before the next enqueue */
 	u32 class;
 	u32 len_bytes;
+	u32 mark; /* SL_SEND: it is to say that it has met congestion; only if it was said that it can */
 	u64 wake_ns; /* SL_WAIT */
 };
 
@@ -106,10 +113,29 @@ SL_FN s32 sl_refuse(struct sl_class *k, u32 reason, u32 len_bytes)
 	return SL_REFUSED(reason);
 }
 
+/* Whether the class holds as much as it may: the reason, or SL_DROPS. */
+SL_FN u32 sl_is_full(const struct sl_class *k, u32 len_bytes)
+{
+	if (k->backlog_pkts >= k->limit_pkts)
+		return SL_DROP_LIMIT_PKTS;
+	if (k->backlog_bytes + len_bytes > k->limit_bytes)
+		return SL_DROP_LIMIT_BYTES;
+	return SL_DROPS;
+}
+
+/* Makes room for a packet of class k, which queues by flow, if there is none: others' packets go before this one is refused. */
+SL_FN void sl_make_room(struct sl_sched *s, const struct sl_class *k, u32 class, u32 len_bytes)
+{
+	if (sl_unlikely(sl_is_full(k, len_bytes) != SL_DROPS))
+		flow_overflow(s, class);
+	else if (sl_unlikely(s->backlog_pkts + SL_SPARE_SLOTS >= s->slots && !s->dropped_slots))
+		flow_overflow(s, SL_CLASSES);
+}
+
 SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 {
 	struct sl_class *k = class_at(s, p->class);
-	u32 slot, wire = wire_bytes(s, p->len_bytes, p->segments);
+	u32 slot, reason, wire = wire_bytes(s, p->len_bytes, p->segments);
 	struct sl_slot *q;
 
 	if (k->policed) {
@@ -117,10 +143,11 @@ SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 			return sl_refuse(k, SL_DROP_POLICED, p->len_bytes);
 		bucket_charge(&k->ceil, wire, now_ns);
 	}
-	if (k->backlog_pkts >= k->limit_pkts)
-		return sl_refuse(k, SL_DROP_LIMIT_PKTS, p->len_bytes);
-	if (k->backlog_bytes + p->len_bytes > k->limit_bytes)
-		return sl_refuse(k, SL_DROP_LIMIT_BYTES, p->len_bytes);
+	if (k->by_flow)
+		sl_make_room(s, k, p->class, p->len_bytes);
+	reason = sl_is_full(k, p->len_bytes);
+	if (reason != SL_DROPS)
+		return sl_refuse(k, reason, p->len_bytes);
 	slot = slot_take(s);
 	if (slot == SL_NO_SLOT)
 		return sl_refuse(k, SL_DROP_NO_SLOT, p->len_bytes);
@@ -130,10 +157,21 @@ SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 	q->len_bytes = p->len_bytes;
 	q->wire_bytes = wire;
 	q->arrived_ns = now_ns;
-	if (SL_KIND_OF(s) == SL_PIFO)
+	if (k->by_flow) {
+		struct sl_fair *fair = sl_at(s->fair, p->class);
+
+		q->ecn = p->ecn != 0;
+		q->flow_hash = p->flow_hash;
+		q->src_host = (u16)flow_host(p->src_host, p->class);
+		q->dst_host = (u16)flow_host(p->dst_host, p->class);
+		if (!k->backlog_pkts)
+			flow_wake(k, fair, now_ns);
+		flow_arrive(s, p->class, slot);
+	} else if (SL_KIND_OF(s) == SL_PIFO) {
 		pifo_arrive(s, k, slot);
-	else
+	} else {
 		queue_push(s, &k->queue, slot, !k->backlog_pkts);
+	}
 	if (!k->backlog_pkts)
 		sl_offer(s, k, p->class, now_ns);
 	k->backlog_pkts++;
@@ -146,9 +184,22 @@ SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 	return (s32)slot;
 }
 
+/* The slot of a packet that was dropped, which is free again; SL_NO_SLOT: there is none. */
+SL_FN u32 sl_reap(struct sl_sched *s)
+{
+	u32 slot;
+
+	if (sl_likely(!s->dropped_slots))
+		return SL_NO_SLOT;
+	s->dropped_slots--;
+	slot = queue_pop(s, &s->dropped);
+	slot_give(s, sl_at(s->slot, slot), slot);
+	return slot;
+}
+
 SL_FN struct sl_verdict sl_dequeue(struct sl_sched *s, u64 now_ns)
 {
-	struct sl_verdict v = { SL_IDLE, 0, 0, 0, 0 };
+	struct sl_verdict v = { SL_IDLE, 0, 0, 0, 0, 0 };
 	struct sl_class *k;
 	struct sl_slot *q;
 	u64 first;
@@ -170,7 +221,13 @@ SL_FN struct sl_verdict sl_dequeue(struct sl_sched *s, u64 now_ns)
 	first = s->ready & s->green;
 	v.class = sl_unlikely(first) ? sl_lowest(first) : sl_pick(s);
 	k = class_at(s, v.class);
-	v.slot = SL_KIND_OF(s) == SL_PIFO ? pifo_take(s, k) : queue_pop(s, &k->queue);
+	if (k->by_flow) {
+		v.slot = flow_take(s, v.class, now_ns);
+		v.mark = v.slot / SL_FLOW_MARK;
+		v.slot &= ~SL_FLOW_MARK;
+	} else {
+		v.slot = SL_KIND_OF(s) == SL_PIFO ? pifo_take(s, k) : queue_pop(s, &k->queue);
+	}
 	q = sl_at(s->slot, v.slot);
 	v.action = SL_SEND;
 	v.len_bytes = q->len_bytes;
@@ -180,6 +237,11 @@ SL_FN struct sl_verdict sl_dequeue(struct sl_sched *s, u64 now_ns)
 	k->backlog_bytes -= v.len_bytes;
 	k->sent_pkts++;
 	k->sent_bytes += v.len_bytes;
+	if (k->by_flow) {
+		k->marked_pkts += v.mark;
+		if (!k->backlog_pkts)
+			sl_at(s->fair, v.class)->idle_since_ns = now_ns;
+	}
 
 	bucket_charge(&s->link, q->wire_bytes, now_ns);
 	if (!k->policed)
@@ -240,8 +302,21 @@ SL_FN void sl_configure_class(struct sl_class *k, const struct sl_class_conf *g,
 	k->weight = (u16)sl_max(g->weight, 1);
 	k->virtual_cost = (1ULL << 32) / sl_max(k->weight, 1);
 	k->budget_ns = g->budget_ns;
+	k->hosts = (u8)g->hosts;
+	k->flow_quantum_bytes = sl_min(sl_max(g->flow_quantum_bytes, 1), 1 << 24);
+	k->allowance_bytes = sl_min(sl_max(g->allowance_bytes, k->flow_quantum_bytes), 1 << 26);
+	k->target_ns = g->target_ns;
+	k->interval_ns = sl_min(g->interval_ns, 1ULL << 36);
 	bucket_configure(&k->ceil, g->ceil_cost, g->ceil_burst_ns, now_ns);
 	bucket_configure(&k->rate, g->rate_cost, g->rate_burst_ns, now_ns);
+}
+
+/* What a flow's quantum takes at the class's rate. */
+SL_FN u32 sl_round_ns(const struct sl_sched *s, const struct sl_class *k)
+{
+	u64 cost = sl_max(s->link.cost, k->ceil.cost);
+
+	return cost ? (u32)sl_min(sl_max(k->flow_quantum_bytes * cost >> 20, 1), 1ULL << 31) : SL_ROUND_NS;
 }
 
 /* The configuration f takes force; packets and counters stay, what buckets owe stays owed. */
@@ -251,6 +326,7 @@ SL_GLOBAL int sl_configure(struct sl_sched *s SL_NONNULL, const struct sl_sched_
 
 	if (s->kind == SL_PIFO)
 		pifo_dissolve(s);
+	flow_dissolve(s);
 	sl_forget(s);
 	s->kind = f->kind;
 	s->generation = f->generation;
@@ -268,10 +344,13 @@ SL_GLOBAL int sl_configure(struct sl_sched *s SL_NONNULL, const struct sl_sched_
 		struct sl_class *k = class_at(s, c);
 
 		sl_configure_class(k, sl_at(f->classes, c), now_ns);
+		k->round_ns = sl_round_ns(s, k);
 		*sl_at(s->level_classes, k->level) |= SL_BIT(c);
 		if (bucket_limits(&k->rate) && s->kind != SL_PIFO)
 			s->amber |= SL_BIT(c); /* amber_until_ns is 0: the next dequeue looks */
 	}
+	flow_divide(s, f);
+	flow_form(s);
 	if (s->kind == SL_PIFO)
 		pifo_form(s);
 	sl_for (c, SL_CLASSES) {
@@ -290,8 +369,9 @@ SL_GLOBAL int sl_clear(struct sl_sched *s SL_NONNULL)
 	u32 c;
 
 	sl_forget(s);
+	flow_forget(s);
 	s->amber = guaranteed;
-	s->backlog_pkts = s->free_count = s->fresh = 0;
+	s->backlog_pkts = s->free_count = s->fresh = s->dropped_slots = 0;
 	sl_for (c, SL_CLASSES) {
 		struct sl_class *k = class_at(s, c);
 
@@ -316,7 +396,8 @@ SL_GLOBAL int sl_wipe(struct sl_sched *s SL_NONNULL)
 	}
 	__builtin_memset(&s->link, 0, sizeof(s->link));
 	sl_forget(s);
+	flow_forget(s);
 	s->kind = s->generation = 0;
-	s->backlog_pkts = s->free_count = s->fresh = 0;
+	s->backlog_pkts = s->free_count = s->fresh = s->dropped_slots = 0;
 	return 0;
 }

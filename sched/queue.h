@@ -42,3 +42,13 @@ SL_FN u32 queue_pop(struct sl_sched *s, struct sl_queue *q)
 	q->head = sl_at(s->slot, i)->next;
 	return i;
 }
+
+/* Those of one queue, which has some, go behind those of another. */
+SL_FN void queue_append(struct sl_sched *s, struct sl_queue *q, const struct sl_queue *more, int was_empty)
+{
+	if (was_empty)
+		q->head = more->head;
+	else
+		sl_at(s->slot, q->tail)->next = more->head;
+	q->tail = more->tail;
+}

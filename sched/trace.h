@@ -6,7 +6,7 @@
 
 SL_FN void sl_play(struct sl_sched *s, struct sl_op *op, const struct sl_sched_conf *conf)
 {
-	struct sl_packet packet = { op->class, op->len_bytes, op->segments };
+	struct sl_packet packet = { op->class, op->len_bytes, op->segments, op->flow_hash, op->src_host, op->dst_host, op->ecn };
 	struct sl_verdict v;
 
 	switch (op->kind) {
@@ -18,6 +18,7 @@ SL_FN void sl_play(struct sl_sched *s, struct sl_op *op, const struct sl_sched_c
 		op->action = v.action;
 		op->out_slot = v.slot;
 		op->out_class = v.class;
+		op->mark = v.mark;
 		op->wake_ns = v.wake_ns;
 		break;
 	case SL_OP_CONFIGURE:
@@ -28,6 +29,9 @@ SL_FN void sl_play(struct sl_sched *s, struct sl_op *op, const struct sl_sched_c
 		break;
 	case SL_OP_WIPE:
 		sl_wipe(s);
+		break;
+	case SL_OP_REAP:
+		op->slot = (s32)sl_reap(s);
 		break;
 	}
 }

@@ -12,8 +12,31 @@ struct RawVerdict {
     slot: u32,
     class: u32,
     len_bytes: u32,
+    mark: u32,
     wake_ns: u64,
 }
+
+/// A packet, as the core sees it: `struct sl_packet`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Packet {
+    /// Its class.
+    pub class: u32,
+    /// Its length.
+    pub len_bytes: u32,
+    /// Frames it becomes on the wire; at least 1.
+    pub segments: u32,
+    /// Hash of its flow, in classes that queue by flow.
+    pub flow_hash: u32,
+    /// Hash of its source address, likewise.
+    pub src_host: u16,
+    /// Hash of its destination address, likewise.
+    pub dst_host: u16,
+    /// Not 0: it can be marked instead of dropped.
+    pub ecn: u32,
+}
+
+const NO_SLOT: u32 = u32::MAX;
 
 const WAIT: u32 = 1;
 const SEND: u32 = 2;
@@ -24,8 +47,9 @@ const SEND: u32 = 2;
 pub struct Core {
     state_bytes: u32,
     conf_bytes: u32,
-    enqueue: unsafe extern "C" fn(*mut abi::sl_sched, u32, u32, u32, u64) -> i32,
+    enqueue: unsafe extern "C" fn(*mut abi::sl_sched, *const Packet, u64) -> i32,
     dequeue: unsafe extern "C" fn(*mut abi::sl_sched, u64, *mut RawVerdict),
+    reap: unsafe extern "C" fn(*mut abi::sl_sched) -> u32,
     configure: unsafe extern "C" fn(*mut abi::sl_sched, *const abi::sl_sched_conf, u64),
     clear: unsafe extern "C" fn(*mut abi::sl_sched),
     wipe: unsafe extern "C" fn(*mut abi::sl_sched),
@@ -68,6 +92,8 @@ pub enum Verdict {
         class: u32,
         /// Its length.
         len_bytes: u32,
+        /// It is to say that it has met congestion.
+        mark: bool,
     },
 }
 
@@ -102,11 +128,23 @@ impl Scheduler {
         unsafe { (self.core.configure)(&mut *self.state, conf, now_ns) }
     }
 
-    /// The slot that the packet has now, or the reason (`enum sl_drop`) for which it is refused.
+    /// The slot that a packet without a flow has now, or the reason (`enum sl_drop`) for which it is refused.
     pub fn enqueue(&mut self, class: u32, len_bytes: u32, segments: u32, now_ns: u64) -> Result<u32, u32> {
-        // SAFETY: the state is whole; the core masks the class.
-        let answer = unsafe { (self.core.enqueue)(&mut *self.state, class, len_bytes, segments, now_ns) };
+        self.enqueue_packet(&Packet { class, len_bytes, segments, ..Packet::default() }, now_ns)
+    }
+
+    /// The slot that the packet has now, or the reason (`enum sl_drop`) for which it is refused.
+    pub fn enqueue_packet(&mut self, packet: &Packet, now_ns: u64) -> Result<u32, u32> {
+        // SAFETY: state and packet are whole; the core masks the class.
+        let answer = unsafe { (self.core.enqueue)(&mut *self.state, packet, now_ns) };
         u32::try_from(answer).map_err(|_| (-1 - answer) as u32)
+    }
+
+    /// The slot of a packet that was dropped after it had been queued; the slot is free again.
+    pub fn reap(&mut self) -> Option<u32> {
+        // SAFETY: the state is whole.
+        let slot = unsafe { (self.core.reap)(&mut *self.state) };
+        (slot != NO_SLOT).then_some(slot)
     }
 
     /// What to do next.
@@ -115,7 +153,7 @@ impl Scheduler {
         // SAFETY: the state is whole, and the verdict has the layout of struct sl_verdict.
         unsafe { (self.core.dequeue)(&mut *self.state, now_ns, &mut raw) };
         match raw.action {
-            SEND => Verdict::Send { slot: raw.slot, class: raw.class, len_bytes: raw.len_bytes },
+            SEND => Verdict::Send { slot: raw.slot, class: raw.class, len_bytes: raw.len_bytes, mark: raw.mark != 0 },
             WAIT => Verdict::Wait(raw.wake_ns),
             _ => Verdict::Idle,
         }

@@ -2,11 +2,14 @@
 /* The core's inline functions, as a table of functions that Rust can call: struct Core of lib.rs. */
 #include "core.h"
 
-static s32 core_enqueue(struct sl_sched *s, u32 class, u32 len_bytes, u32 segments, u64 now_ns)
+static s32 core_enqueue(struct sl_sched *s, const struct sl_packet *packet, u64 now_ns)
 {
-	struct sl_packet packet = { class, len_bytes, segments };
+	return sl_enqueue(s, packet, now_ns);
+}
 
-	return sl_enqueue(s, &packet, now_ns);
+static u32 core_reap(struct sl_sched *s)
+{
+	return sl_reap(s);
 }
 
 static void core_dequeue(struct sl_sched *s, u64 now_ns, struct sl_verdict *verdict)
@@ -42,8 +45,9 @@ static u32 core_sojourn_bucket(u64 ns)
 const struct {
 	u32 state_bytes;
 	u32 conf_bytes;
-	s32 (*enqueue)(struct sl_sched *s, u32 class, u32 len_bytes, u32 segments, u64 now_ns);
+	s32 (*enqueue)(struct sl_sched *s, const struct sl_packet *packet, u64 now_ns);
 	void (*dequeue)(struct sl_sched *s, u64 now_ns, struct sl_verdict *verdict);
+	u32 (*reap)(struct sl_sched *s);
 	void (*configure)(struct sl_sched *s, const struct sl_sched_conf *conf, u64 now_ns);
 	void (*clear)(struct sl_sched *s);
 	void (*wipe)(struct sl_sched *s);
@@ -54,6 +58,7 @@ const struct {
 	.conf_bytes = sizeof(struct sl_sched_conf),
 	.enqueue = core_enqueue,
 	.dequeue = core_dequeue,
+	.reap = core_reap,
 	.configure = core_configure,
 	.clear = core_clear,
 	.wipe = core_wipe,

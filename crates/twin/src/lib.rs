@@ -49,6 +49,10 @@ pub struct Summary {
     pub refused: u64,
     /// Packets sent.
     pub sent: u64,
+    /// Of these, told to say that they have met congestion.
+    pub marked: u64,
+    /// Packets dropped after they had been queued.
+    pub dropped: u64,
     /// Times that nothing might be sent yet.
     pub waits: u64,
     /// New configurations, most of another discipline or rank.
@@ -110,7 +114,11 @@ impl Summary {
             match op.kind {
                 abi::SL_OP_ENQUEUE if op.slot < 0 => self.refused += 1,
                 abi::SL_OP_ENQUEUE => self.taken += 1,
-                abi::SL_OP_DEQUEUE if op.action == SEND => self.sent += 1,
+                abi::SL_OP_DEQUEUE if op.action == SEND => {
+                    self.sent += 1;
+                    self.marked += u64::from(op.mark);
+                }
+                abi::SL_OP_REAP if op.slot >= 0 => self.dropped += 1,
                 abi::SL_OP_DEQUEUE if op.action == WAIT => self.waits += 1,
                 abi::SL_OP_CONFIGURE => self.configurations += 1,
                 _ => {}

@@ -50,6 +50,16 @@ fn configuration(random: &mut SmallRng, number: u32, kind: Option<u32>) -> abi::
             class.ceil_burst_ns = random.random_range(0..1_000_000);
             class.policed = u32::from(random.random_bool(0.3));
         }
+        if random.random_bool(0.4) {
+            class.flows = [1, 16, 1024][random.random_range(0..3)];
+            class.hosts = random.random_range(0..4);
+            class.flow_quantum_bytes = random.random_range(300..3000);
+            class.allowance_bytes = random.random_range(0..30_000);
+            if random.random_bool(0.8) {
+                class.target_ns = random.random_range(1_000..100_000);
+                class.interval_ns = class.target_ns * random.random_range(1..30);
+            }
+        }
         if random.random_bool(0.1) {
             class.rate_cost = cost(random, 1_000_000, 300_000_000);
             class.rate_burst_ns = random.random_range(0..5_000_000);
@@ -102,8 +112,15 @@ impl Source {
         } else if rare == 9 && random.random_ratio(1, 4) {
             op.kind = abi::SL_OP_WIPE;
             self.started = false;
+        } else if random.random_ratio(1, 10) {
+            op.kind = abi::SL_OP_REAP;
         } else if random.random_range(0..100) < self.arrivals {
             op.kind = abi::SL_OP_ENQUEUE;
+            // A few flows that send much, and many that send little.
+            op.flow_hash = if random.random_bool(0.7) { random.random_range(0..8) } else { random.random() };
+            op.src_host = random.random_range(0..4);
+            op.dst_host = random.random();
+            op.ecn = u32::from(random.random_ratio(1, 4));
             let classes = if random.random_bool(0.5) { abi::SL_CLASSES } else { 5 };
             op.class = random.random_range(0..classes);
             op.len_bytes = random.random_range(40..1515);

@@ -17,6 +17,7 @@ fn equal(_: &Lab) {
             Ok(s) => {
                 eprintln!("    {name}: {} operations equal, {} sent, seed {seed}", s.operations, s.sent);
                 assert!(s.sent > s.operations / 5 && s.refused > 0 && s.waits > 0, "an idle trace: {s:?}");
+                assert!(s.dropped > 0 && s.marked > 0, "no flow is long: {s:?}");
             }
             Err(error) => panic!("{name}: {error}"),
         }

@@ -277,7 +277,7 @@ impl<'a> World<'a> {
         }
         observer(self, &Event::Asking)?;
         match self.core.dequeue(self.now) {
-            Verdict::Send { slot, class, len_bytes } => {
+            Verdict::Send { slot, class, len_bytes, .. } => {
                 let queue = self.queues.get_mut(class as usize);
                 let found = queue.and_then(|queue| Some((queue.iter().position(|packet| packet.slot == slot)?, queue)));
                 let Some(packet) = found.and_then(|(at, queue)| queue.remove(at)) else {

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Flow queueing inside a class: what sends little goes ahead of what sends much, whatever either calls itself.
+ *
+ * A flow may use up an allowance, and gets a quantum of it back in each round in which the class's bulk flows have had
+ * their turn, which is its fair share. A flow that has used less than a quantum is express and goes first; one that has some allowance
+ * left is swift and goes next; one that has none is bulk. Express flows take turns packet by packet, likewise swift ones;
+ * bulk flows share by deficit round robin. So games, calls, lookups and the first packets of a page do not wait for downloads, and a flow that
+ * sends more than its share loses the privilege after one allowance, whatever its port or mark. (After RFC 8290, whose new
+ * flows have an allowance of one quantum, which they lose when they pause.)
+ *
+ * Fairness: over any time in which bulk flows i and j of equally loaded hosts stay backlogged and nobody is express or swift,
+ * | W_i - W_j | <= Q + l_i + l_j: W what they have sent, Q the quantum, l their largest packets. Privilege: in any time, a flow sends no more
+ * than allowance + Q * rounds + l ahead of others' turns. Both have tests.
+ *
+ * Hosts: a bulk flow gets the quantum, divided by the number of bulk flows that its source or its destination has, whichever are more
+ * (as triple isolation in tc-cake(8)). So a host gets no more for opening more flows. And a source has a purse for what all its flows send
+ * ahead of turns; when it is empty, they all are bulk: so opening a flow for each packet does not pay either.
+ *
+ * The wheel: a flow that has to sit out n rounds is put into the spoke n ahead, so its turn costs nothing before it
+ * comes, and a bitmap finds the next spoke that has flows. Debts of more than 63 rounds are forgiven. Cost: O(1) for each packet, but
+ * when the class is full: then one pass over its flows finds the longest, and half of its packets, 64 at most, are dropped from its head.
+ */
+#pragma once
+#include "codel.h"
+#include "queue.h"
+
+/* What a purse gets back in a round, in quanta, and what it holds, in allowances. */
+#define SL_PURSE_QUANTA     8u
+#define SL_PURSE_ALLOWANCES 8u
+/* Slots that are kept for packets that come while those of dropped ones are not free yet. */
+#define SL_SPARE_SLOTS      64u
+/* The most packets that are dropped at once. */
+#define SL_OVERFLOW_PKTS    64u
+/* What counts as a round while a class is idle, where no rate says: a frame at 1 Gbit/s. */
+#define SL_ROUND_NS         12112u
+
+SL_FN struct sl_flow_queue *flow_at(struct sl_sched *s, u32 i)
+{
+	return sl_at(s->flow, i);
+}
+
+SL_FN u32 flow_of(const struct sl_class *k, u32 hash)
+{
+	return k->flow_base + (hash & k->flow_mask);
+}
+
+/* Classes do not share hosts: each has rounds of its own. */
+SL_FN u32 flow_host(u32 host, u32 class)
+{
+	return (host ^ class * 37) & (SL_HOSTS - 1);
+}
+
+SL_FN void flow_list_push(struct sl_sched *s, struct sl_queue *list, u32 i, int was_empty)
+{
+	if (was_empty)
+		list->head = (u16)i;
+	else
+		flow_at(s, list->tail)->next = (u16)i;
+	list->tail = (u16)i;
+}
+
+/* By how much the flow's turns are divided. */
+SL_FN u32 flow_load(struct sl_sched *s, const struct sl_class *k, const struct sl_flow_queue *f)
+{
+	u32 load = 1, flows;
+
+	if (k->hosts & SL_HOSTS_SOURCE) {
+		flows = sl_at(s->src_host, f->src_host)->bulk_flows;
+		load = sl_max(load, flows);
+	}
+	if (k->hosts & SL_HOSTS_DESTINATION) {
+		flows = sl_at(s->dst_host, f->dst_host)->bulk_flows;
+		load = sl_max(load, flows);
+	}
+	return load;
+}
+
+/* What so many rounds give back; no more than a few allowances, which is all that counts. */
+SL_FN u32 flow_gain(u32 rounds, u32 quantum_bytes, u32 load)
+{
+	u64 gain = (u64)rounds * quantum_bytes;
+
+	if (sl_unlikely(load > 1))
+		gain /= load;
+	return (u32)sl_min(gain, 1ULL << 30);
+}
+
+/* The rounds that have passed give back some of what was used. */
+SL_FN void flow_recover(s32 *used_bytes, u32 *round, u32 now, u32 quantum_bytes, u32 load)
+{
+	u32 gain;
+
+	if (*round == now)
+		return;
+	gain = flow_gain(now - *round, quantum_bytes, load);
+	*used_bytes = *used_bytes > (s32)gain ? *used_bytes - (s32)gain : 0;
+	*round = now;
+}
+
+/* Whether the flow's source has used up its purse. */
+SL_FN int flow_source_is_spent(struct sl_sched *s, const struct sl_class *k, const struct sl_flow_queue *f, u32 round)
+{
+	struct sl_host *h;
+
+	if (!(k->hosts & SL_HOSTS_SOURCE))
+		return 0;
+	h = sl_at(s->src_host, f->src_host);
+	flow_recover(&h->used_bytes, &h->round, round, SL_PURSE_QUANTA * k->flow_quantum_bytes, 1);
+	return h->used_bytes >= (s32)(SL_PURSE_ALLOWANCES * k->allowance_bytes);
+}
+
+/* The flow takes its place on the wheel, so far ahead that its debt is paid when its turn comes. */
+SL_GLOBAL int flow_sit(struct sl_sched *s SL_NONNULL, u32 class, u32 i)
+{
+	struct sl_class *k = sl_at(s->classes, class);
+	struct sl_fair *fair = sl_at(s->fair, class);
+	struct sl_flow_queue *f = flow_at(s, i);
+	u32 quantum = sl_max(k->flow_quantum_bytes, 1), load = flow_load(s, k, f), rounds = 1, spoke;
+	s32 debt = f->used_bytes - (s32)k->allowance_bytes;
+
+	if (debt > 0)
+		rounds += sl_likely(load == 1) ? (u32)debt / quantum : (u32)sl_min((u64)debt * load / quantum, SL_WHEEL);
+	rounds = sl_min(rounds, SL_WHEEL - 1);
+	debt -= (s32)flow_gain(rounds, quantum, load);
+	/* Its turn is worth a quantum at most, and a packet at least. */
+	if (debt >= 0)
+		debt = -1;
+	if (debt < -(s32)quantum)
+		debt = -(s32)quantum;
+	f->used_bytes = (s32)k->allowance_bytes + debt;
+	f->round = fair->round + rounds;
+	spoke = f->round & (SL_WHEEL - 1);
+	f->spoke = (u8)spoke;
+	flow_list_push(s, sl_at(fair->spoke, spoke), i, !(fair->spokes >> spoke & 1));
+	fair->spokes |= SL_BIT(spoke);
+	return 0;
+}
+
+/* The flow, which has packets and stands nowhere, takes the place that it deserves. */
+SL_FN void flow_stand(struct sl_sched *s, struct sl_class *k, u32 class, struct sl_flow_queue *f, u32 i)
+{
+	struct sl_fair *fair = sl_at(s->fair, class);
+
+	if (f->used_bytes >= (s32)k->allowance_bytes || flow_source_is_spent(s, k, f, fair->round)) {
+		if (f->place != SL_FLOW_BULK) {
+			sl_at(s->src_host, f->src_host)->bulk_flows++;
+			sl_at(s->dst_host, f->dst_host)->bulk_flows++;
+		}
+		f->place = SL_FLOW_BULK;
+		flow_sit(s, class, i);
+		return;
+	}
+	if (f->used_bytes < (s32)k->flow_quantum_bytes) {
+		f->place = SL_FLOW_EXPRESS;
+		flow_list_push(s, &fair->express, i, !fair->express_flows);
+		fair->express_flows++;
+	} else {
+		f->place = SL_FLOW_SWIFT;
+		flow_list_push(s, &fair->swift, i, !fair->swift_flows);
+		fair->swift_flows++;
+	}
+}
+
+/* Time without packets counts as rounds of one flow. */
+SL_FN void flow_wake(struct sl_class *k, struct sl_fair *fair, u64 now_ns)
+{
+	u64 rounds = (now_ns - fair->idle_since_ns) / sl_max(k->round_ns, 1);
+
+	fair->round += (u32)sl_min(rounds, 1 << 20);
+}
+
+/* The packet of the slot comes to its flow. */
+SL_GLOBAL int flow_arrive(struct sl_sched *s SL_NONNULL, u32 class, u32 slot)
+{
+	struct sl_class *k = sl_at(s->classes, class);
+	struct sl_slot *q = sl_at(s->slot, slot);
+	struct sl_fair *fair = sl_at(s->fair, class);
+	u32 i = flow_of(k, q->flow_hash);
+	struct sl_flow_queue *f = flow_at(s, i);
+	int was_empty = !f->backlog_pkts;
+
+	queue_push(s, &f->queue, slot, was_empty);
+	f->backlog_pkts++;
+	f->backlog_bytes += q->len_bytes;
+	if (!was_empty)
+		return 0;
+	f->src_host = q->src_host;
+	f->dst_host = q->dst_host;
+	/* What a turn has left over is not more than it was. */
+	if ((s32)(fair->round - f->round) > 0)
+		flow_recover(&f->used_bytes, &f->round, fair->round, k->flow_quantum_bytes, flow_load(s, k, f));
+	flow_stand(s, k, class, f, i);
+	return 0;
+}
+
+/* The head of the flow, which has another packet, is dropped. */
+SL_FN void flow_drop(struct sl_sched *s, struct sl_class *k, struct sl_flow_queue *f, u32 reason)
+{
+	u32 slot = queue_pop(s, &f->queue);
+	struct sl_slot *q = sl_at(s->slot, slot);
+
+	f->backlog_pkts--;
+	f->backlog_bytes -= q->len_bytes;
+	k->backlog_pkts--;
+	k->backlog_bytes -= q->len_bytes;
+	s->backlog_pkts--;
+	k->dropped_pkts[reason]++;
+	k->dropped_bytes += q->len_bytes;
+	queue_push(s, &s->dropped, slot, !s->dropped_slots);
+	s->dropped_slots++;
+}
+
+/*
+ * CoDel looks at the head of flow i, which has waited longer than the target. It may drop it, and those behind it. Whether the one that
+ * is left at the head is to be marked.
+ */
+SL_GLOBAL u32 flow_control(struct sl_sched *s SL_NONNULL, u32 i, u32 class, u64 now_ns)
+{
+	struct sl_class *k = sl_at(s->classes, class);
+	struct sl_flow_queue *f = flow_at(s, i);
+	struct sl_codel *c = &f->codel;
+	u64 interval_ns = k->interval_ns;
+	u32 n, dropped = 0;
+
+	sl_for (n, SL_OVERFLOW_PKTS) {
+		struct sl_slot *q = sl_at(s->slot, f->queue.head);
+
+		if (!codel_is_bad(c, k->target_ns, interval_ns, q->arrived_ns, f->backlog_bytes - q->len_bytes, now_ns)) {
+			c->dropping = 0;
+			return 0;
+		}
+		if (!c->dropping) {
+			codel_begin(c, interval_ns, now_ns);
+		} else {
+			if (dropped)
+				c->next_ns = codel_next(c, interval_ns, c->next_ns);
+			if (now_ns < c->next_ns)
+				return 0;
+			c->count++;
+			codel_approach(c);
+			dropped = 1;
+			if (q->ecn)
+				c->next_ns = codel_next(c, interval_ns, c->next_ns);
+		}
+		if (q->ecn)
+			return 1;
+		flow_drop(s, k, f, SL_DROP_AQM); /* more than a frame is behind it */
+	}
+	return 0;
+}
+
+/* Flow i, which is first in its list, has sent so much. */
+SL_FN void flow_move_on(struct sl_sched *s, struct sl_class *k, u32 class, struct sl_flow_queue *f, u32 i, u32 bytes)
+{
+	struct sl_fair *fair = sl_at(s->fair, class);
+	struct sl_queue *list;
+
+	f->used_bytes += (s32)bytes;
+	if (f->place == SL_FLOW_BULK) {
+		if (f->backlog_pkts && f->used_bytes < (s32)k->allowance_bytes)
+			return;
+		list = sl_at(fair->spoke, f->spoke);
+		if (list->head == list->tail)
+			fair->spokes &= ~SL_BIT(f->spoke);
+		list->head = f->next;
+		if (f->backlog_pkts) {
+			flow_sit(s, class, i);
+			return;
+		}
+		sl_at(s->src_host, f->src_host)->bulk_flows--;
+		sl_at(s->dst_host, f->dst_host)->bulk_flows--;
+		f->place = SL_FLOW_ABSENT;
+		return;
+	}
+	if (k->hosts & SL_HOSTS_SOURCE)
+		sl_at(s->src_host, f->src_host)->used_bytes += (s32)bytes;
+	if (f->place == SL_FLOW_EXPRESS) {
+		fair->express_flows--;
+		fair->express.head = f->next;
+	} else {
+		fair->swift_flows--;
+		fair->swift.head = f->next;
+	}
+	f->place = SL_FLOW_ABSENT;
+	if (f->backlog_pkts)
+		flow_stand(s, k, class, f, i);
+}
+
+/* The flow whose turn it is; the class has packets. */
+SL_FN u32 flow_first(struct sl_fair *fair)
+{
+	u32 at, ahead;
+
+	if (fair->express_flows)
+		return fair->express.head;
+	if (fair->swift_flows)
+		return fair->swift.head;
+	at = fair->round & (SL_WHEEL - 1);
+	if (!(fair->spokes >> at & 1)) {
+		u64 turned = fair->spokes >> at | fair->spokes << (-at & (SL_WHEEL - 1));
+
+		ahead = sl_lowest(turned);
+		fair->round += ahead;
+		at = fair->round & (SL_WHEEL - 1);
+	}
+	return sl_at(fair->spoke, at)->head;
+}
+
+/* In the answer of flow_take: the packet is to be sent as one that has met congestion. */
+#define SL_FLOW_MARK (1u << 31)
+
+/* The slot that the class, which has packets, sends next. */
+SL_GLOBAL u32 flow_take(struct sl_sched *s SL_NONNULL, u32 class, u64 now_ns)
+{
+	struct sl_class *k = sl_at(s->classes, class);
+	u32 i = flow_first(sl_at(s->fair, class)), mark = 0, slot, bytes;
+	struct sl_flow_queue *f = flow_at(s, i);
+	struct sl_slot *q = sl_at(s->slot, f->queue.head);
+
+	if (k->target_ns) {
+		if (now_ns - q->arrived_ns < k->target_ns || f->backlog_bytes - q->len_bytes <= SL_CODEL_FRAME_BYTES)
+			codel_rest(&f->codel);
+		else if (flow_control(s, i, class, now_ns))
+			mark = SL_FLOW_MARK;
+	}
+	slot = queue_pop(s, &f->queue);
+	bytes = sl_at(s->slot, slot)->len_bytes;
+	f->backlog_pkts--;
+	f->backlog_bytes -= bytes;
+	flow_move_on(s, k, class, f, i, bytes);
+	return slot | mark;
+}
+
+/* The class that has the most bytes of those that queue by flow; SL_CLASSES: none has any. */
+SL_FN u32 flow_fullest_class(struct sl_sched *s)
+{
+	u32 c, most = 0, found = SL_CLASSES;
+
+	sl_for (c, SL_CLASSES) {
+		struct sl_class *k = sl_at(s->classes, c);
+
+		if (k->by_flow && k->backlog_bytes > most) {
+			most = k->backlog_bytes;
+			found = c;
+		}
+	}
+	return found;
+}
+
+/* Drops from the head of the longest flow of a class; SL_CLASSES: of the class that has the most. Never a flow's only packet. */
+SL_GLOBAL int flow_overflow(struct sl_sched *s SL_NONNULL, u32 class)
+{
+	u32 n, longest = 0, most = 0, pkts;
+	struct sl_flow_queue *f;
+	struct sl_class *k;
+
+	if (class >= SL_CLASSES) {
+		class = flow_fullest_class(s);
+		if (class >= SL_CLASSES)
+			return 0;
+	}
+	k = sl_at(s->classes, class);
+	sl_for (n, SL_CLASS_FLOWS) {
+		if (n > k->flow_mask)
+			break;
+		f = flow_at(s, k->flow_base + n);
+		if (f->backlog_pkts > 1 && f->backlog_bytes > most) {
+			most = f->backlog_bytes;
+			longest = n;
+		}
+	}
+	if (!most)
+		return 0;
+	f = flow_at(s, k->flow_base + longest);
+	pkts = (f->backlog_pkts + 1) / 2;
+	sl_for (n, SL_OVERFLOW_PKTS) {
+		if (n >= pkts || f->backlog_pkts < 2)
+			break;
+		flow_drop(s, k, f, SL_DROP_OVERFLOW);
+	}
+	return 0;
+}
+
+SL_FN void flow_forget_class(struct sl_sched *s, u32 class)
+{
+	struct sl_fair *fair = sl_at(s->fair, class);
+
+	fair->spokes = 0;
+	fair->idle_since_ns = 0;
+	fair->round = 0;
+	fair->express_flows = fair->swift_flows = 0;
+}
+
+/* No flow has packets, and none is remembered. */
+SL_GLOBAL int flow_forget(struct sl_sched *s SL_NONNULL)
+{
+	u32 i;
+
+	sl_for (i, SL_CLASSES)
+		flow_forget_class(s, i);
+	sl_for (i, SL_HOSTS) {
+		__builtin_memset(sl_at(s->src_host, i), 0, sizeof(struct sl_host));
+		__builtin_memset(sl_at(s->dst_host, i), 0, sizeof(struct sl_host));
+	}
+	sl_for (i, SL_FLOW_QUEUES)
+		__builtin_memset(flow_at(s, i), 0, sizeof(struct sl_flow_queue));
+	return 0;
+}
+
+/* Every packet returns to the FIFO of its class, flow after flow. */
+SL_GLOBAL int flow_dissolve(struct sl_sched *s SL_NONNULL)
+{
+	u64 filled = 0;
+	u32 i, c;
+
+	sl_for (i, SL_FLOW_QUEUES) {
+		struct sl_flow_queue *f = flow_at(s, i);
+		struct sl_class *k;
+
+		if (!f->backlog_pkts)
+			continue;
+		c = sl_at(s->slot, f->queue.head)->class;
+		k = sl_at(s->classes, c);
+		queue_append(s, &k->queue, &f->queue, !(filled & SL_BIT(c)));
+		filled |= SL_BIT(c);
+	}
+	return flow_forget(s);
+}
+
+/* Which queues each class has: as many as it is to have, or as there are for each. What adds up stands in the state, not in
+ * registers: the verifier follows every value that it knows.
+ */
+SL_FN void flow_divide(struct sl_sched *s, const struct sl_sched_conf *f)
+{
+	u32 c, each;
+
+	s->flow_classes = s->flow_queues = 0;
+	s->by_flow = 0;
+	sl_for (c, SL_CLASSES)
+		s->flow_classes += sl_at(f->classes, c)->flows != 0;
+	/* Classes, rounded up to a power of two. */
+	each = SL_FLOW_QUEUES >> sl_log2(sl_max(2 * s->flow_classes, 2) - 1);
+	each = sl_min(each, SL_CLASS_FLOWS);
+	sl_for (c, SL_CLASSES) {
+		struct sl_class *k = sl_at(s->classes, c);
+		u32 flows = sl_min(sl_at(f->classes, c)->flows, each);
+
+		k->by_flow = flows != 0 && s->kind != SL_PIFO;
+		if (k->by_flow)
+			s->by_flow |= SL_BIT(c);
+		k->flow_base = (u16)s->flow_queues;
+		k->flow_mask = (u16)(flows ? (1u << sl_log2(flows)) - 1 : 0);
+		s->flow_queues += flows;
+	}
+}
+
+/* The packets of classes that queue by flow come to their flows. */
+SL_GLOBAL int flow_form(struct sl_sched *s SL_NONNULL)
+{
+	u32 n, c, slot;
+
+	sl_for (c, SL_CLASSES) {
+		struct sl_class *k = sl_at(s->classes, c);
+
+		if (!k->by_flow)
+			continue;
+		sl_for (n, SL_SLOTS) {
+			if (n >= k->backlog_pkts)
+				break;
+			slot = queue_pop(s, &k->queue);
+			flow_arrive(s, c, slot);
+		}
+	}
+	return 0;
+}
