@@ -21,6 +21,7 @@ mod policy;
 mod print;
 mod profile;
 mod quantity;
+mod queue;
 mod rank;
 mod rate;
 mod resolve;
@@ -52,6 +53,7 @@ pub use policy::{
 pub use print::print;
 pub use profile::{LoadError, load, profiles};
 pub use quantity::UnitError;
+pub use queue::{Codel, Flows, Hosts, Queue};
 pub use rank::Rank;
 pub use rate::Rate;
 pub use resolve::{Context, Engine, Resolved, ResolvedClass, ResolvedRule, resolve};

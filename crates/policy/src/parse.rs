@@ -7,6 +7,7 @@ mod discipline;
 mod interfaces;
 mod link;
 mod object;
+mod queue;
 mod rule;
 mod sets;
 mod syntax;

@@ -5,6 +5,7 @@ use crate::bytes::Bytes;
 use crate::ceiling::{Ceiling, Limits, SharedCeiling};
 use crate::limit::Limit;
 use crate::link::Link;
+use crate::queue::{Codel, Queue};
 use crate::rank::Rank;
 use crate::rate::Rate;
 use crate::scheduler::Scheduler;
@@ -176,6 +177,10 @@ pub struct Class {
     pub burst: Option<Bytes>,
     /// The most it may queue. None: chosen by `resolve`.
     pub limit: Option<Limit>,
+    /// What its packets stand in.
+    pub queue: Queue,
+    /// What is done about packets that wait too long; none: nothing.
+    pub codel: Option<Codel>,
     /// What happens above the ceiling.
     pub exceed: Exceed,
     /// What each flow of it may not exceed; what does is dropped.
@@ -202,6 +207,8 @@ impl Class {
             ceil: None,
             burst: None,
             limit: None,
+            queue: Queue::Fifo,
+            codel: None,
             exceed: Exceed::Shape,
             flow_ceil: None,
             shared_ceil: None,

@@ -6,6 +6,7 @@ use crate::icmp;
 use crate::limit::Limit;
 use crate::link::{Cells, Framing, Link, SplitGso};
 use crate::policy::{Class, ClassFrom, Exceed, Malformed, Mode, Policy, Protocol, Rule, Term, Terms};
+use crate::queue::{Codel, Flows, Hosts};
 use crate::scheduler::Scheduler;
 use crate::tcp_flags;
 use crate::terms;
@@ -150,6 +151,7 @@ fn class(class: &Class) -> Fields {
         Some(limit) => fields.push(("limit", limit.to_string().into())),
         None => {}
     }
+    queue(&mut fields, class);
     if class.exceed == Exceed::Police {
         fields.push(("police", true.into()));
     }
@@ -166,6 +168,32 @@ fn class(class: &Class) -> Fields {
         fields.push(("mark", class.marks.iter().copied().collect()));
     }
     fields
+}
+
+fn queue(fields: &mut Fields, class: &Class) {
+    if let Some(flows) = class.queue.flows() {
+        fields.push(("queue", class.queue.name().into()));
+        if flows.hosts != Hosts::default() {
+            fields.push(("hosts", flows.hosts.name().into()));
+        }
+        if flows.quantum_bytes != Flows::default().quantum_bytes {
+            fields.push(("flow_quantum", flows.quantum_bytes.into()));
+        }
+        if flows.allowance != Flows::default_allowance(flows.quantum_bytes) {
+            fields.push(("allowance", flows.allowance.to_string().into()));
+        }
+    }
+    if class.codel.is_some() != class.queue.default_codel().is_some() {
+        fields.push(("aqm", if class.codel.is_some() { "codel" } else { "none" }.into()));
+    }
+    if let Some(codel) = class.codel {
+        if codel.target_ns != Codel::default().target_ns {
+            fields.push(("target", time::format(codel.target_ns).into()));
+        }
+        if codel.interval_ns != Codel::default_interval_ns(codel.target_ns) {
+            fields.push(("interval", time::format(codel.interval_ns).into()));
+        }
+    }
 }
 
 fn dscp_value(value: u8) -> Value {

@@ -8,6 +8,7 @@ use crate::limits::{self, Demand};
 use crate::link::{Framing, SplitGso};
 use crate::lint::{class_span, lint};
 use crate::policy::{Class, ClassId, Exceed, MAX_QUEUED_PKTS, Malformed, Mode, Policy, Rule, Term, Terms};
+use crate::queue::{Codel, Queue};
 use crate::rank::Rank;
 use crate::rate::Rate;
 use crate::scheduler::Scheduler;
@@ -115,6 +116,13 @@ pub struct ResolvedClass {
     pub limit_pkts: u32,
     /// The most bytes it may queue. None: only packets count.
     pub limit_bytes: Option<Bytes>,
+    /// The most packets it may queue where the engine has only one line for it: what `limit_pkts` is for a FIFO of an
+    /// engine whose classes do not share their room.
+    pub fifo_limit_pkts: u32,
+    /// What its packets stand in.
+    pub queue: Queue,
+    /// What is done about packets that wait too long, with a target that suits the class's rate; none: nothing.
+    pub codel: Option<Codel>,
     /// What happens above the ceiling.
     pub exceed: Exceed,
     /// What each flow of it may not exceed; the burst is chosen.
@@ -162,7 +170,7 @@ pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnosti
         .classes
         .iter()
         .zip(&ceils)
-        .map(|(class, ceil)| limits::demand(class.limit, ceil.or(link_rate)))
+        .map(|(class, ceil)| limits::demand(class.limit, ceil.or(link_rate), class.queue.flows().is_some()))
         .collect();
     findings.extend(time_limits_without_rate(policy, &demands));
     let limits = fit_limits(policy, context.engine, &demands, &mut findings);
@@ -172,7 +180,7 @@ pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnosti
     }
     let classes = policy.classes.iter().zip(ceils).zip(demands.iter().zip(limits));
     let mut classes: Vec<ResolvedClass> =
-        classes.map(|((class, ceil), (demand, limit_pkts))| resolved_class(class, ceil, demand, limit_pkts)).collect();
+        classes.map(|((class, ceil), room)| resolved_class(class, ceil, link_rate, room)).collect();
     classes.sort_by_key(|class| class.id);
     let mut rules: Vec<ResolvedRule> = policy.rules.iter().map(|rule| resolved_rule(rule, policy)).collect();
     rules.sort_by_key(|rule| rule.rule.priority);
@@ -228,7 +236,16 @@ fn chosen_classes(policy: &Policy, urgent: ClassId, default: ClassId) -> Option<
     Some(finding.help("write \"default_class\", and give the most urgent class the smallest \"priority\""))
 }
 
-fn resolved_class(class: &Class, ceil: Option<Rate>, demand: &Demand, limit_pkts: u32) -> ResolvedClass {
+/// `room`: what it asks for, and the packets that it gets.
+fn resolved_class(
+    class: &Class,
+    ceil: Option<Rate>,
+    link_rate: Option<Rate>,
+    (demand, limit_pkts): (&Demand, u32),
+) -> ResolvedClass {
+    // What is policed leaves at the link's rate.
+    let sends_at = ceil.filter(|_| class.exceed == Exceed::Shape).or(link_rate);
+    let as_fifo = limits::demand(class.limit, ceil.or(link_rate), false).wanted_pkts;
     ResolvedClass {
         id: class.id,
         name: class.name.clone(),
@@ -241,6 +258,10 @@ fn resolved_class(class: &Class, ceil: Option<Rate>, demand: &Demand, limit_pkts
         burst: ceil.map(|ceil| class.burst.unwrap_or_else(|| ceiling::default_burst(ceil))),
         limit_pkts,
         limit_bytes: demand.bytes,
+        // It is at most the most there are.
+        fifo_limit_pkts: as_fifo.min(MAX_QUEUED_PKTS.into()) as u32,
+        queue: class.queue,
+        codel: class.codel.map(|codel| codel.at_rate(sends_at)),
         exceed: class.exceed,
         flow_ceil: class.flow_ceil.map(Ceiling::resolved),
         shared_ceil: class.shared_ceil.as_ref().map(SharedCeiling::resolved),

@@ -4,6 +4,7 @@ use crate::dscp;
 use crate::icmp;
 use crate::link::{Cells, Framing, SplitGso};
 use crate::policy::{ClassFrom, Exceed, IcmpType, Malformed, Mode, Rule, Terms};
+use crate::queue::Flows;
 use crate::resolve::{Resolved, ResolvedClass};
 use crate::scheduler::Scheduler;
 use crate::tcp_flags;
@@ -88,6 +89,11 @@ fn link(resolved: &Resolved) -> String {
 
 fn classes(resolved: &Resolved) -> String {
     let any = |has: fn(&ResolvedClass) -> bool| resolved.classes.iter().any(has);
+    let by_flow: fn(&ResolvedClass) -> bool = |c| c.queue.flows().is_some();
+    let own_quantum: fn(&ResolvedClass) -> bool =
+        |c| c.queue.flows().is_some_and(|flows| flows.quantum_bytes != Flows::default().quantum_bytes);
+    let acts: fn(&ResolvedClass) -> bool = |c| c.codel.is_some();
+    let queues: fn(&ResolvedClass) -> bool = |c| c.queue.flows().is_some() || c.codel.is_some();
     type C<'a> = Column<'a, ResolvedClass>;
     let columns = vec![
         C::right("class", true, |c| c.id.to_string()),
@@ -115,6 +121,13 @@ fn classes(resolved: &Resolved) -> String {
         }),
         C::right("limit", true, |c| format!("{} pkts", c.limit_pkts)),
         C::right("or bytes", any(|c| c.limit_bytes.is_some()), |c| or_dash(c.limit_bytes)),
+        C::left("queue", any(queues), |c| c.queue.name().into()),
+        C::left("fair to hosts", any(by_flow), |c| or_dash(c.queue.flows().map(|flows| flows.hosts.name()))),
+        C::right("flow quantum", any(own_quantum), |c| or_dash(c.queue.flows().map(|flows| flows.quantum_bytes))),
+        C::right("allowance", any(by_flow), |c| or_dash(c.queue.flows().map(|flows| flows.allowance))),
+        C::left("aqm", any(queues), |c| or_dash(c.codel.map(|_| "codel"))),
+        C::right("target", any(acts), |c| or_dash(c.codel.map(|codel| time::format(codel.target_ns)))),
+        C::right("interval", any(acts), |c| or_dash(c.codel.map(|codel| time::format(codel.interval_ns)))),
         C::left("dscp", any(|c| !c.dscp.is_empty()), |c| joined(c.dscp.iter().map(|&value| dscp_name(value)))),
         C::left("mark", any(|c| !c.marks.is_empty()), |c| joined(c.marks.iter().map(u32::to_string))),
     ];

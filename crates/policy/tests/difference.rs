@@ -72,6 +72,41 @@ fn settings_and_limits_by_their_names() {
 }
 
 #[test]
+fn queues_key_by_key() {
+    let flows = |class: Value| {
+        let mut new = json!({ "id": 1, "name": "bulk", "priority": 1, "limit": 100, "queue": "flows" });
+        new.as_object_mut().unwrap().extend(class.as_object().unwrap().clone());
+        with(base(), [("/classes/1", new)])
+    };
+    let plain = flows(json!({}));
+    let on = "flow_quantum none -> 1514, allowance none -> 48448b, aqm none -> codel, target none -> 5ms, interval none -> 100ms";
+    assert_eq!(lines(&base(), &plain), [format!("~ class 1 bulk: queue fifo -> flows, hosts none -> both, {on}")]);
+    for (class, line) in [
+        (json!({ "hosts": "source" }), "hosts both -> source"),
+        (json!({ "hosts": "none" }), "hosts both -> none"),
+        (json!({ "flow_quantum": 300 }), "flow_quantum 1514 -> 300"),
+        (json!({ "allowance": "64kb" }), "allowance 48448b -> 64kb"),
+        (json!({ "aqm": "none" }), "aqm codel -> none, target 5ms -> none, interval 100ms -> none"),
+        (json!({ "target": "10ms" }), "target 5ms -> 10ms"),
+        (json!({ "interval": "50ms" }), "interval 100ms -> 50ms"),
+        (json!({ "hosts": "both", "aqm": "codel", "target": "0.005s", "allowance": 48448 }), ""),
+    ] {
+        let expected = if line.is_empty() { vec![] } else { vec![format!("~ class 1 bulk: {line}")] };
+        assert_eq!(lines(&plain, &flows(class)), expected);
+    }
+    assert_eq!(
+        lines(&base(), &flows(json!({ "hosts": "none" }))),
+        [format!("~ class 1 bulk: queue fifo -> flows, {on}")]
+    );
+    let slow = [plain, flows(json!({ "target": "6ms" }))].map(|policy| with(policy, [("/link/rate", json!("1mbit"))]));
+    assert_eq!(
+        lines(&slow[0], &slow[1]),
+        ["~ class 1 bulk: interval 113168us -> 112168us"],
+        "the target is a frame and a half"
+    );
+}
+
+#[test]
 fn classes_come_and_go() {
     let new = with(base(), [("/classes/1", json!({ "id": 4, "name": "late", "priority": 9 })), ("/rules", json!([]))]);
     let lines = lines(&base(), &new);
@@ -198,6 +233,13 @@ fn policy() -> impl Strategy<Value = Value> {
         prop::option::of(prop::sample::select(vec!["2mbit", "3mbit"])),
         any::<bool>(),
         1..3u32,
+        prop::sample::select(vec![
+            json!({}),
+            json!({ "aqm": "codel", "target": "1ms" }),
+            json!({ "queue": "flows" }),
+            json!({ "queue": "flows", "hosts": "none", "flow_quantum": 300 }),
+            json!({ "queue": "flows", "aqm": "none", "allowance": "16kb" }),
+        ]),
     );
     let rule = (
         1..6u32,
@@ -222,9 +264,10 @@ fn policy() -> impl Strategy<Value = Value> {
         |((scheduler, link, malformed, mode, name), classes, rules)| {
             let classes: BTreeMap<u8, Value> = classes
                 .into_iter()
-                .map(|(id, name, priority, limit, ceil, police, weight)| {
+                .map(|(id, name, priority, limit, ceil, police, weight, queue)| {
                     let mut class = json!({ "id": id, "name": format!("{name}{id}"), "priority": priority,
                         "limit": limit, "weight": weight, "quantum": 1514 * weight });
+                    class.as_object_mut().expect("an object").extend(queue.as_object().expect("an object").clone());
                     if let Some(ceil) = ceil {
                         class["ceil"] = json!(ceil);
                         class["police"] = json!(police);

@@ -53,6 +53,23 @@ fn limit() -> impl Strategy<Value = Limit> {
     ]
 }
 
+fn queue() -> impl Strategy<Value = Queue> {
+    let hosts = prop::sample::select(Hosts::NAMES).prop_map(|(_, hosts)| hosts);
+    let quantum = prop_oneof![Just(Flows::default().quantum_bytes), Flows::QUANTA_BYTES];
+    let flows =
+        (hosts, quantum, option::of(0..=Flows::MAX_ALLOWANCE.0)).prop_map(|(hosts, quantum_bytes, allowance)| {
+            let allowance = allowance.map_or(Flows::default().allowance, Bytes).max(Bytes(quantum_bytes.into()));
+            Queue::Flows(Flows { hosts, quantum_bytes, allowance })
+        });
+    prop_oneof![Just(Queue::Fifo), Just(Queue::Flows(Flows::default())), flows]
+}
+
+fn codel() -> impl Strategy<Value = Option<Codel>> {
+    let any = (Codel::TARGETS_NS, Codel::INTERVALS_NS)
+        .prop_map(|(target_ns, interval_ns)| Some(Codel { target_ns, interval_ns: interval_ns.max(target_ns) }));
+    prop_oneof![Just(None), Just(Some(Codel::default())), any]
+}
+
 fn class(id: u8, mode: Mode, (scheduler, rank): (Scheduler, Rank)) -> impl Strategy<Value = Class> {
     let rates = (option::of(rate()), option::of(rate())).prop_map(|(rate, ceil)| match ceil {
         Some(ceil) => (rate.map(|rate| rate.min(ceil)), Some(ceil)),
@@ -70,11 +87,12 @@ fn class(id: u8, mode: Mode, (scheduler, rank): (Scheduler, Rank)) -> impl Strat
         option::of(bytes()),
         option::of(limit()),
         any::<bool>(),
-        (own, option::of(ceiling()), option::of(ceiling())),
+        (own, option::of(ceiling()), option::of(ceiling()), queue(), codel()),
     )
         .prop_map(
             move |(name, priority, weight, quantum_bytes, budget, (rate, ceil), burst, limit, police, more)| {
-                let (own, flow_ceil, shared) = more;
+                let (own, flow_ceil, shared, queue, codel) = more;
+                let (queue, codel) = if scheduler == Scheduler::Pifo { (Queue::Fifo, None) } else { (queue, codel) };
                 let needs_budget = scheduler == Scheduler::Pifo && rank.has_deadline();
                 let latency_budget_ns = if needs_budget { budget.or(Some(1_000_000)) } else { budget };
                 let rate = rate.filter(|_| scheduler != Scheduler::Pifo);
@@ -91,6 +109,8 @@ fn class(id: u8, mode: Mode, (scheduler, rank): (Scheduler, Rank)) -> impl Strat
                     ceil,
                     burst,
                     limit,
+                    queue,
+                    codel,
                     exceed,
                     flow_ceil,
                     // Each name means one rate.
@@ -278,7 +298,12 @@ proptest! {
     #[test]
     fn resolves_within_the_limits(policy in policy(), rate in option::of(rate())) {
         if let Ok(resolved) = resolve(&policy, &Context { link_rate: rate, ..Context::default() }) {
-            let pkts: u64 = resolved.classes.iter().map(|class| u64::from(class.limit_pkts)).sum();
+            // Those that queue by flow and name no limit may have all.
+            let all = |class: &&ResolvedClass| class.queue.flows().is_some() && class.limit_pkts == MAX_QUEUED_PKTS;
+            let others = resolved.classes.iter().filter(|class| !all(class) || policy.class(class.id).is_some_and(
+                |class| matches!(class.limit, Some(Limit::Pkts(_) | Limit::Bytes(_)))));
+            let pkts: u64 = others.map(|class| u64::from(class.limit_pkts)).sum();
+            prop_assert!(resolved.classes.iter().all(|class| class.codel.is_none_or(|codel| codel.interval_ns >= codel.target_ns)));
             prop_assert!(pkts <= u64::from(MAX_QUEUED_PKTS));
             prop_assert!(resolved.classes.iter().all(|class| class.limit_pkts > 0));
             prop_assert!(resolved.class(resolved.default_class).is_some());

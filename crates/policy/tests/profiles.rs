@@ -183,6 +183,43 @@ class  name   priority  weight  quantum     limit
 }
 
 #[test]
+fn the_table_shows_how_classes_queue() {
+    let text = r#"{ "scheduler": "deficit_round_robin", "classes": [
+        { "id": 0, "name": "calls", "aqm": "codel", "target": "1ms" },
+        { "id": 1, "name": "bulk", "queue": "flows", "hosts": "source", "allowance": "64kb" },
+        { "id": 2, "name": "slow", "queue": "flows", "ceil": "1mbit" },
+        { "id": 3, "name": "rest" } ] }"#;
+    let shown = table(&resolved(text, Some("20mbit")), None);
+    let classes: String =
+        shown.lines().skip_while(|line| !line.starts_with("class")).take(5).map(|line| format!("{line}\n")).collect();
+    let expected = "\
+class  name   priority  quantum   ceil  burst  above ceil       limit  queue  fair to hosts  allowance  aqm     target  interval
+    0  calls         0     1514      -      -  -             166 pkts  fifo   -                      -  codel      1ms     100ms
+    1  bulk          0     1514      -      -  -           16384 pkts  flows  source              64kb  codel      5ms     100ms
+    2  slow          0     1514  1mbit  3028b  wait        16384 pkts  flows  both              48448b  codel  18168us  113168us
+    3  rest          0     1514      -      -  -             166 pkts  fifo   -                      -  -            -         -
+";
+    assert_eq!(classes, expected, "\n{classes}");
+}
+
+#[test]
+fn queues_are_resolved() {
+    let text = r#"{ "scheduler": "deficit_round_robin", "default_class": 0, "classes": [
+        { "id": 0, "queue": "flows" }, { "id": 1 }, { "id": 2, "queue": "flows", "limit": 500 },
+        { "id": 3, "aqm": "codel", "ceil": "1mbit" }, { "id": 4, "aqm": "codel", "ceil": "1mbit", "police": true } ] }"#;
+    let policy = resolved(text, Some("20mbit"));
+    let limits: Vec<u32> = policy.classes.iter().map(|class| class.limit_pkts).collect();
+    assert_eq!(limits, [16_384, 166, 500, 64, 64], "flows may have all, and take nothing from the others");
+    let as_fifos: Vec<u32> = policy.classes.iter().map(|class| class.fifo_limit_pkts).collect();
+    assert_eq!(as_fifos, [166, 166, 500, 64, 64]);
+    assert_eq!(policy.remarks.len(), 0, "{}", policy.remarks);
+    let targets: Vec<Option<u64>> =
+        policy.classes.iter().map(|class| class.codel.map(|codel| codel.target_ns)).collect();
+    let usual = Some(5_000_000);
+    assert_eq!(targets, [usual, None, usual, Some(18_168_000), usual], "a frame and a half at the rate it is sent at");
+}
+
+#[test]
 fn budgets_choose_the_urgent_and_the_default_class_where_they_order() {
     let chosen = |head: &str| {
         let classes = r#"[{ "id": 0, "latency_budget": "1s", "priority": 1 },

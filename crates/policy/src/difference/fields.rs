@@ -6,6 +6,7 @@ use crate::dscp;
 use crate::link::{Cells, SplitGso};
 use crate::policy::{ClassFrom, Exceed, Malformed, Mode, Term, Terms};
 use crate::print;
+use crate::queue::Hosts;
 use crate::resolve::{Resolved, ResolvedClass, ResolvedRule};
 use crate::scheduler::Scheduler;
 use crate::time;
@@ -84,12 +85,17 @@ pub(super) fn class(class: &ResolvedClass) -> Values {
         burst: own_burst,
         limit_pkts,
         limit_bytes,
+        // It follows from the others.
+        fifo_limit_pkts: _,
+        queue,
+        codel,
         exceed,
         flow_ceil,
         shared_ceil,
         dscp,
         marks,
     } = class;
+    let flows = queue.flows();
     present([
         ("id", Some(id.to_string())),
         ("name", Some(name.clone())),
@@ -102,6 +108,13 @@ pub(super) fn class(class: &ResolvedClass) -> Values {
         ("burst", own_burst.map(|burst| burst.to_string())),
         ("limit", Some(limit_pkts.to_string())),
         ("limit_bytes", limit_bytes.map(|bytes| bytes.to_string())),
+        ("queue", Some(queue.name().to_owned())),
+        ("hosts", flows.and_then(|flows| hosts(flows.hosts))),
+        ("flow_quantum", flows.map(|flows| flows.quantum_bytes.to_string())),
+        ("allowance", flows.map(|flows| flows.allowance.to_string())),
+        ("aqm", codel.map(|_| "codel".to_owned())),
+        ("target", codel.map(|codel| time::format(codel.target_ns))),
+        ("interval", codel.map(|codel| time::format(codel.interval_ns))),
         ("police", (*exceed == Exceed::Police).then(|| "true".to_owned())),
         ("flow_ceil", flow_ceil.map(rate)),
         ("flow_burst", flow_ceil.map(burst)),
@@ -130,6 +143,11 @@ pub(super) fn rule(resolved: &ResolvedRule) -> Values {
     ];
     values.extend(present(sets));
     values
+}
+
+/// None is what is said of a class that does not queue by flow, too.
+fn hosts(hosts: Hosts) -> Option<String> {
+    (hosts != Hosts::None).then(|| hosts.name().to_owned())
 }
 
 fn rate(ceiling: Ceiling) -> String {

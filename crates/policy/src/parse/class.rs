@@ -1,7 +1,7 @@
 //! The keys of one class, published and native.
 
 use super::object::{Field, Object, Reader};
-use super::{ceiling, discipline};
+use super::{ceiling, discipline, queue};
 use crate::bytes::Bytes;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::dscp;
@@ -28,6 +28,13 @@ pub(super) const KEYS: &[&str] = &[
     "burst",
     "burst_size_kb",
     "limit",
+    "queue",
+    "hosts",
+    "flow_quantum",
+    "allowance",
+    "aqm",
+    "target",
+    "interval",
     "police",
     "shape",
     "flow_ceil",
@@ -69,6 +76,7 @@ pub(super) fn read(reader: &mut Reader, field: &Field, discipline: Option<(Sched
     class.ceil = ceil(reader, &object);
     class.burst = burst(reader, &object);
     class.limit = object.get("limit").and_then(|field| limit(reader, field));
+    (class.queue, class.codel) = queue::read(reader, &object);
     class.exceed = exceed(reader, &object);
     class.flow_ceil = ceiling::read(reader, &object, "flow_ceil", "flow_burst");
     class.shared_ceil = object.get("shared_ceil").and_then(|field| ceiling::shared(reader, field));

@@ -107,6 +107,22 @@ pub(super) fn check_class(reader: &mut Reader, object: &Object, who: &str, (sche
             });
         reader.report(finding);
     }
+    if scheduler == Scheduler::Pifo {
+        refuse_queues(reader, object, who);
+    }
+}
+
+/// In a PIFO the packets of all classes stand in one queue, each at its rank.
+fn refuse_queues(reader: &mut Reader, object: &Object, who: &str) {
+    for (key, refused, instead, what) in
+        [("queue", "flows", "fifo", "queues by flow"), ("aqm", "codel", "none", "has CoDel")]
+    {
+        let Some(field) = object.get(key).filter(|field| field.is_text(refused)) else { continue };
+        let finding = Diagnostic::error(Kind::Scheduler, format!("{who} {what}, which pifo cannot do"))
+            .at(field.span(), "a PIFO gives each packet its own place among those of all classes")
+            .help(format!("write `\"{key}\": \"{instead}\"`, or use another scheduler"));
+        reader.report(finding);
+    }
 }
 
 #[cfg(test)]

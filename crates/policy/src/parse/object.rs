@@ -44,6 +44,11 @@ impl Field<'_> {
     pub fn span(&self) -> Span {
         span_of(self.value)
     }
+
+    /// Whether it is this text.
+    pub fn is_text(&self, text: &str) -> bool {
+        matches!(self.value, Value::StringLit(own) if own.value == text)
+    }
 }
 
 pub(super) fn span_of(value: &Value) -> Span {

@@ -1,0 +1,167 @@
+//! How the packets of a class queue: in one line or by flow, and what CoDel does about those that wait.
+
+use crate::bytes::Bytes;
+use crate::policy::FRAME_BYTES;
+use crate::rate::Rate;
+use std::ops::RangeInclusive;
+
+/// What a class keeps its packets in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Queue {
+    /// One line.
+    #[default]
+    Fifo,
+    /// A line for each flow, which share what the class gets.
+    Flows(Flows),
+}
+
+impl Queue {
+    /// The value of `queue` in policy files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Queue::Fifo => "fifo",
+            Queue::Flows(_) => "flows",
+        }
+    }
+
+    /// How flows share, where there are any.
+    pub fn flows(self) -> Option<Flows> {
+        match self {
+            Queue::Fifo => None,
+            Queue::Flows(flows) => Some(flows),
+        }
+    }
+
+    /// What acts on waits unless the policy says otherwise.
+    pub(crate) fn default_codel(self) -> Option<Codel> {
+        self.flows().map(|_| Codel::default())
+    }
+}
+
+/// How the flows of a class share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flows {
+    /// Between which hosts it is fair before it is between flows.
+    pub hosts: Hosts,
+    /// Bytes of a bulk flow's turn, within [`Flows::QUANTA_BYTES`].
+    pub quantum_bytes: u32,
+    /// What a flow may send ahead of others' turns before it counts as bulk: at least the quantum, at most
+    /// [`Flows::MAX_ALLOWANCE`].
+    pub allowance: Bytes,
+}
+
+impl Flows {
+    /// The quanta that a policy may name.
+    pub const QUANTA_BYTES: RangeInclusive<u32> = 64..=65_536;
+    /// The largest allowance that a policy may name.
+    pub const MAX_ALLOWANCE: Bytes = Bytes(16 << 20);
+    /// The allowance of a policy that names none: 32 frames, more than most connections bring at once.
+    const ALLOWANCE: Bytes = Bytes(32 * FRAME_BYTES as u64);
+
+    /// The allowance beside this quantum where the policy names none.
+    pub(crate) fn default_allowance(quantum_bytes: u32) -> Bytes {
+        Flows::ALLOWANCE.max(Bytes(quantum_bytes.into()))
+    }
+}
+
+impl Default for Flows {
+    fn default() -> Flows {
+        let quantum_bytes = FRAME_BYTES;
+        Flows { hosts: Hosts::default(), quantum_bytes, allowance: Flows::default_allowance(quantum_bytes) }
+    }
+}
+
+/// Between which hosts a class is fair before it is between flows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Hosts {
+    /// Those that send and those that receive.
+    #[default]
+    Both,
+    /// Those that send.
+    Source,
+    /// Those that receive.
+    Destination,
+    /// None: between flows alone.
+    None,
+}
+
+impl Hosts {
+    /// Every choice with its name in policy files.
+    pub const NAMES: &[(&str, Hosts)] =
+        &[("both", Hosts::Both), ("source", Hosts::Source), ("destination", Hosts::Destination), ("none", Hosts::None)];
+
+    /// The name in policy files.
+    pub fn name(self) -> &'static str {
+        Hosts::NAMES.iter().find(|(_, hosts)| *hosts == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// CoDel (RFC 8289) in each queue of a class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Codel {
+    /// The wait that is no cause for action, ns.
+    pub target_ns: u64,
+    /// How long the wait must be longer before something is dropped, ns; at least the target.
+    pub interval_ns: u64,
+}
+
+impl Codel {
+    /// The targets that a policy may name, ns.
+    pub const TARGETS_NS: RangeInclusive<u64> = 100_000..=1_000_000_000;
+    /// The intervals that a policy may name, ns.
+    pub const INTERVALS_NS: RangeInclusive<u64> = 1_000_000..=10_000_000_000;
+    /// The interval of a policy that names none.
+    const INTERVAL_NS: u64 = 100_000_000;
+
+    /// The interval beside this target where the policy names none.
+    pub(crate) fn default_interval_ns(target_ns: u64) -> u64 {
+        Codel::INTERVAL_NS.max(target_ns)
+    }
+
+    /// The same for a link of this rate. Where one frame and a half take longer than the target, they are the target, in
+    /// whole microseconds: a queue of a frame would otherwise be cause for action. The interval grows with it, to twice
+    /// the target at least. So does CAKE.
+    #[must_use]
+    pub fn at_rate(self, rate: Option<Rate>) -> Codel {
+        let Some(rate) = rate else { return self };
+        let bits = u64::from(FRAME_BYTES) * 8;
+        let least_ns = (bits * 3_000_000 / 2).div_ceil(rate.0.max(1)) * 1_000;
+        if least_ns <= self.target_ns {
+            return self;
+        }
+        let interval_ns = (self.interval_ns + least_ns - self.target_ns).max(2 * least_ns);
+        Codel { target_ns: least_ns, interval_ns }
+    }
+}
+
+impl Default for Codel {
+    fn default() -> Codel {
+        Codel { target_ns: 5_000_000, interval_ns: Codel::INTERVAL_NS }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_stay_consistent() {
+        assert_eq!(Flows::default().allowance, Bytes(48_448));
+        assert_eq!(Flows::default_allowance(60_000), Bytes(60_000), "at least the quantum");
+        assert_eq!(Codel::default_interval_ns(5_000_000), 100_000_000);
+        assert_eq!(Codel::default_interval_ns(200_000_000), 200_000_000, "at least the target");
+        assert!(Hosts::NAMES.iter().all(|(name, hosts)| hosts.name() == *name));
+    }
+
+    #[test]
+    fn a_frame_and_a_half_are_no_cause_for_action() {
+        let at = |bits| Codel::default().at_rate(Some(Rate(bits)));
+        assert_eq!(at(20_000_000), Codel::default());
+        assert_eq!(at(3_633_600), Codel::default(), "exactly 5 ms");
+        assert_eq!(at(3_000_000), Codel { target_ns: 6_056_000, interval_ns: 101_056_000 });
+        assert_eq!(at(128_000), Codel { target_ns: 141_938_000, interval_ns: 283_876_000 });
+        assert_eq!(at(128_000).at_rate(Some(Rate(128_000))), at(128_000), "once is enough");
+        assert_eq!(Codel::default().at_rate(None), Codel::default());
+        assert!(at(Rate::MIN.0).interval_ns < 1 << 43, "{:?}", at(Rate::MIN.0));
+    }
+}
