@@ -2,7 +2,7 @@
 
 use crate::{Context, bucket};
 use sluice_abi as abi;
-use sluice_policy::{Bytes, Cells, Exceed, Rank, Resolved, ResolvedClass, Scheduler};
+use sluice_policy::{Bytes, Cells, Exceed, Hosts, Rank, Rate, Resolved, ResolvedClass, Scheduler};
 
 /// Burst of a shaped link where the policy names none: what makes up for a late timer, and far less than a frame at
 /// the rates where a burst is felt.
@@ -45,10 +45,45 @@ pub(crate) fn conf(policy: &Resolved, context: &Context, direction: u32) -> Box<
         to.weight = default.map_or(1, |class| class.weight);
         to.budget_ns = default.and_then(|class| class.latency_budget_ns).unwrap_or(0);
     }
+    let flows = flow_queues(policy);
     for class in &policy.classes {
-        fill(&mut conf.classes[usize::from(class.id.0)], class, level(class.priority), direction);
+        let to = &mut conf.classes[usize::from(class.id.0)];
+        fill(to, class, level(class.priority), direction);
+        fill_queue(to, class, flows, link_rate);
     }
     conf
+}
+
+/// How many flow queues each class gets that queues by flow: the most a class may have, less where they are too many for
+/// all of them.
+fn flow_queues(policy: &Resolved) -> u32 {
+    let by_flow = policy.classes.iter().filter(|class| class.queue.flows().is_some()).count() as u32;
+    let single = policy.classes.iter().filter(|class| class.queue.flows().is_none() && class.codel.is_some()).count();
+    let share = (abi::SL_FLOW_QUEUES - single as u32) / by_flow.max(1);
+    // A power of two: the largest that is not above the share.
+    (1 << share.ilog2()).min(abi::SL_CLASS_FLOWS)
+}
+
+/// What packets stand in, and what is done about those that wait. The target is that of the rate at which this direction
+/// sends.
+fn fill_queue(to: &mut abi::sl_class_conf, class: &ResolvedClass, flows: u32, link_rate: Option<Rate>) {
+    if let Some(own) = class.queue.flows() {
+        to.flows = flows;
+        to.hosts = match own.hosts {
+            Hosts::Both => abi::SL_HOSTS_SOURCE | abi::SL_HOSTS_DESTINATION,
+            Hosts::Source => abi::SL_HOSTS_SOURCE,
+            Hosts::Destination => abi::SL_HOSTS_DESTINATION,
+            Hosts::None => abi::SL_HOSTS_NONE,
+        };
+        to.flow_quantum_bytes = own.quantum_bytes;
+        // The policy's most is far below 2^32.
+        to.allowance_bytes = own.allowance.0 as u32;
+    }
+    if let Some(codel) = class.codel.map(|codel| codel.at_rate(link_rate)) {
+        to.flows = to.flows.max(1);
+        to.target_ns = codel.target_ns;
+        to.interval_ns = codel.interval_ns;
+    }
 }
 
 fn fill(to: &mut abi::sl_class_conf, class: &ResolvedClass, level: u32, direction: u32) {
@@ -99,18 +134,22 @@ mod tests {
     use sluice_policy::Source;
 
     fn compiled(text: &str) -> Box<abi::sl_sched_conf> {
+        compiled_for(text, abi::SL_EGRESS, None)
+    }
+
+    fn compiled_for(text: &str, direction: u32, ingress_rate: Option<Rate>) -> Box<abi::sl_sched_conf> {
         let policy = sluice_policy::parse(&Source::new("test.json", text)).unwrap_or_else(|errors| panic!("{errors}"));
         let resolved = sluice_policy::resolve(&policy, &sluice_policy::Context::default()).unwrap();
         let context = Context {
             generation: 1,
             tag: 1,
             buffer: 0,
-            egress_rate: None,
-            ingress_rate: None,
+            egress_rate: resolved.link_rate,
+            ingress_rate,
             header_bytes: 14,
             interfaces: &[],
         };
-        conf(&resolved, &context, abi::SL_EGRESS)
+        conf(&resolved, &context, direction)
     }
 
     #[test]
@@ -143,5 +182,49 @@ mod tests {
         assert_eq!(of(2), (3, 300, 1_000_000, true));
         assert_eq!(of(7), (5, 1514, 50_000_000, true));
         assert_eq!(of(0), (5, 1514, 50_000_000, false), "what is gone drains beside the default class");
+    }
+
+    #[test]
+    fn classes_queue_as_the_policy_says() {
+        let text = r#"{ "scheduler": "round_robin", "default_class": 2, "link": { "rate": "20mbit" }, "classes": [
+            { "id": 0, "aqm": "codel", "target": "1ms", "interval": "20ms" }, { "id": 1 },
+            { "id": 2, "queue": "flows" },
+            { "id": 3, "queue": "flows", "hosts": "source", "flow_quantum": 300, "allowance": "16kb" },
+            { "id": 4, "queue": "flows", "hosts": "none", "aqm": "none" },
+            { "id": 5, "queue": "flows", "hosts": "destination", "target": "10ms" } ] }"#;
+        let shown = |conf: &abi::sl_sched_conf, id: usize| {
+            let class = conf.classes[id];
+            let flows = (class.flows, class.hosts, class.flow_quantum_bytes, class.allowance_bytes);
+            (flows, class.target_ns, class.interval_ns)
+        };
+        let conf = compiled(text);
+        // A frame and a half takes 0.909 ms at 20 Mbit/s. With the single queue of class 0 four times 1024 are too many.
+        assert_eq!(shown(&conf, 0), ((1, 0, 0, 0), 1_000_000, 20_000_000));
+        assert_eq!(shown(&conf, 1), ((0, 0, 0, 0), 0, 0));
+        assert_eq!(shown(&conf, 2), ((512, 3, 1514, 48_448), 5_000_000, 100_000_000));
+        assert_eq!(shown(&conf, 3), ((512, 1, 300, 16_384), 5_000_000, 100_000_000));
+        assert_eq!(shown(&conf, 4), ((512, 0, 1514, 48_448), 0, 0));
+        assert_eq!(shown(&conf, 5), ((512, 2, 1514, 48_448), 10_000_000, 100_000_000));
+        assert_eq!(shown(&conf, 6), ((0, 0, 0, 0), 0, 0), "what is gone has no queues by flow");
+        let slow = compiled_for(text, abi::SL_INGRESS, Some(Rate(2_000_000)));
+        assert_eq!(shown(&slow, 0), ((1, 0, 0, 0), 9_084_000, 28_084_000), "arrivals have a rate of their own");
+        assert_eq!(shown(&slow, 5).1, 10_000_000);
+    }
+
+    #[test]
+    fn flow_queues_are_divided() {
+        let flows = |by_flow: usize, single: usize| {
+            let class = |id: usize| {
+                let queue = if id < by_flow { r#""queue": "flows""# } else { r#""aqm": "codel""# };
+                format!(r#"{{ "id": {id}, {queue} }}"#)
+            };
+            let classes: Vec<String> = (0..by_flow + single).map(class).collect();
+            let conf = compiled(&format!(r#"{{ "scheduler": "round_robin", "classes": [{}] }}"#, classes.join(", ")));
+            assert!(conf.classes.iter().map(|class| class.flows).sum::<u32>() <= abi::SL_FLOW_QUEUES);
+            conf.classes[0].flows
+        };
+        assert_eq!([flows(1, 0), flows(1, 63), flows(3, 3), flows(4, 0)], [abi::SL_CLASS_FLOWS; 4]);
+        assert_eq!([flows(4, 1), flows(8, 0), flows(9, 0), flows(64, 0)], [512, 512, 256, 64]);
+        assert_eq!(flows(0, 64), 1);
     }
 }
