@@ -9,6 +9,7 @@
 #define SL_SOJOURN_BUCKETS 128u /* see struct sl_histogram */
 #define SL_FLOW_QUEUES     4096u /* of a scheduler instance, divided among the classes that queue by flow */
 #define SL_CLASS_FLOWS     1024u /* the most that one class has of them */
+#define SL_FLOW_WAYS       8u /* queues in which a flow may stand */
 #define SL_WHEEL           64u /* rounds that a flow can be sent back: see sched/flow_queue.h */
 #define SL_HOSTS           1024u /* in the tables of sources and of destinations */
 #define SL_PIFO_BUCKETS    4096u /* of the bucketed queue of a PIFO: 64 words of 64 bits */

@@ -106,7 +106,7 @@ enum sl_flow_place {
 	SL_FLOW_BULK /* it takes its turns on the wheel */
 };
 
-/* The packets of one flow, or of those few whose hashes agree. */
+/* The packets of one flow. Flows share a queue if all those in which they may stand are taken. */
 struct sl_flow_queue {
 	struct sl_queue queue;
 	u16 next; /* flow in the same list */
@@ -118,7 +118,7 @@ struct sl_flow_queue {
 	u32 round; /* of the class, until which that is counted */
 	u16 src_host;
 	u16 dst_host;
-	u32 pad;
+	u32 hash; /* of its flow */
 	struct sl_codel codel;
 };
 
@@ -135,7 +135,7 @@ struct sl_fair {
 	u64 spokes; /* of the wheel that have flows */
 	u64 idle_since_ns; /* 0: it has packets */
 	u32 round;
-	u32 flows; /* that have packets */
+	u32 pad2;
 	struct sl_queue express; /* of flows */
 	struct sl_queue swift;
 	u16 express_flows;

@@ -45,6 +45,33 @@ SL_FN u32 flow_of(const struct sl_class *k, u32 hash)
 	return k->flow_base + (hash & k->flow_mask);
 }
 
+/*
+ * The queue of a flow that does not stand where it would stand first. One that is empty forgets the flow that it had, which may come
+ * back as new. (Sets of eight ways, as in tc-cake(8).)
+ */
+SL_GLOBAL u32 flow_find(struct sl_sched *s SL_NONNULL, u32 class, u32 hash)
+{
+	struct sl_class *k = sl_at(s->classes, class);
+	u32 first = flow_of(k, hash), ways = sl_min(k->flow_mask, SL_FLOW_WAYS - 1), found = ~0u, n, i;
+	struct sl_flow_queue *f;
+
+	sl_for (n, SL_FLOW_WAYS) {
+		i = k->flow_base + ((hash & k->flow_mask & ~ways) | ((hash + n) & ways));
+		f = flow_at(s, i);
+		if (f->hash == hash)
+			return i;
+		if (f->place == SL_FLOW_ABSENT && found == ~0u)
+			found = i;
+	}
+	if (found == ~0u)
+		return first;
+	f = flow_at(s, found);
+	f->hash = hash;
+	f->used_bytes = 0;
+	__builtin_memset(&f->codel, 0, sizeof(f->codel));
+	return found;
+}
+
 /* Classes do not share hosts: each has rounds of its own. */
 SL_FN u32 flow_host(u32 host, u32 class)
 {
@@ -178,7 +205,13 @@ SL_GLOBAL int flow_arrive(struct sl_sched *s SL_NONNULL, u32 class, u32 slot)
 	struct sl_fair *fair = sl_at(s->fair, class);
 	u32 i = flow_of(k, q->flow_hash);
 	struct sl_flow_queue *f = flow_at(s, i);
-	int was_empty = !f->backlog_pkts;
+	int was_empty;
+
+	if (sl_unlikely(f->hash != q->flow_hash)) {
+		i = flow_find(s, class, q->flow_hash);
+		f = flow_at(s, i);
+	}
+	was_empty = !f->backlog_pkts;
 
 	queue_push(s, &f->queue, slot, was_empty);
 	f->backlog_pkts++;
