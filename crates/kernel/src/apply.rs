@@ -15,7 +15,7 @@ use crate::plan::{self, Plan, Wishes};
 use crate::record::{Engine, Lock, Record};
 use crate::recorded::{choose_tag, compile, parse, resolve, resolved, spare_buffer};
 use crate::verify::{schedulers, verify};
-use crate::{bpffs, clock, fault, qdiscs, shared, tables};
+use crate::{bpffs, clock, fault, htb, qdiscs, shared, tables};
 use sluice_policy::{Difference, Policy, Rate, Resolved, difference};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -242,7 +242,11 @@ impl Change {
         if let Err(error) = swapped {
             return Err(self.take_back(error));
         }
-        let note = history::note_change(&self.record);
+        let mut notes: Vec<String> = history::note_change(&self.record).into_iter().collect();
+        if self.record.engine == Engine::Tc {
+            let fallbacks = htb::fallbacks(&self.now, Some(attach::leaves(&self.record)));
+            notes.extend(fallbacks.into_iter().map(|note| format!("engine tc: {note}")));
+        }
         fault::point(&format!("{command}-noted"));
         self.record.before = None;
         self.record.save()?;
@@ -253,7 +257,7 @@ impl Change {
             rate_bps: self.now.link_rate.map(|rate| rate.0),
             difference: Some(difference(&self.before, &self.now)),
             remarks: self.now.remarks,
-            notes: note.into_iter().collect(),
+            notes,
             record: self.record,
         })
     }

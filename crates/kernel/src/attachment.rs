@@ -3,7 +3,7 @@
 
 use crate::error::{Doing, Error, Result};
 use crate::hooks::{self, Point, Side};
-use crate::htb::{self, Target};
+use crate::htb::{self, Leaves, Target};
 use crate::object::{self, Loader};
 use crate::record::{self, Engine, Hook, Record};
 use crate::{interface::Interface, iproute, qdiscs, status};
@@ -178,6 +178,11 @@ pub(crate) fn install_ingress_queues(record: &Record, policy: &Resolved, pins: &
     }
 }
 
+/// What the kernel had for leaves when the interface came under management.
+pub(crate) fn leaves(record: &Record) -> Leaves {
+    Leaves { fq_codel: record.fq_codel, codel: record.codel }
+}
+
 fn install_htb(
     record: &Record,
     device: &str,
@@ -187,7 +192,7 @@ fn install_htb(
     program: &str,
     header_bytes: u32,
 ) -> Result<()> {
-    let target = Target { device, rate, header_bytes, fq_codel: record.fq_codel };
+    let target = Target { device, rate, header_bytes, leaves: leaves(record) };
     let mut lines = htb::build(policy, &target, true);
     lines.push(format!(
         "filter replace dev {device} parent {0} protocol all pref 1 handle 1 bpf direct-action object-pinned {1} classid {0}",
@@ -200,7 +205,7 @@ fn install_htb(
 /// Changes the hierarchies of HTB in place.
 pub(crate) fn change_htb(record: &Record, policy: &Resolved, header_bytes: u32) -> Result<()> {
     for (device, rate) in htb_devices(record, policy) {
-        let target = Target { device: &device, rate, header_bytes, fq_codel: record.fq_codel };
+        let target = Target { device: &device, rate, header_bytes, leaves: leaves(record) };
         let before = iproute::tc(&format!("class show dev {device}"))?;
         iproute::tc_batch(&htb::build(policy, &target, false))?;
         htb::moved(&before, policy).into_iter().try_for_each(|class| take_new_priority(class, &target))?;

@@ -152,7 +152,7 @@ fn kernel_features(features: &Features) -> [Feature; 4] {
     ]
 }
 
-fn htb_features(features: &Features) -> [Feature; 2] {
+fn htb_features(features: &Features) -> [Feature; 3] {
     [
         Feature {
             area: "engine tc",
@@ -169,8 +169,17 @@ fn htb_features(features: &Features) -> [Feature; 2] {
             there: features.fq_codel,
             missing: Verdict::Lacking,
             yes: "there",
-            no: "missing: queues are plain FIFOs",
+            no: "missing: classes that queue by flow are plain FIFOs",
             cure: "load sch_fq_codel, or enable CONFIG_NET_SCH_FQ_CODEL",
+        },
+        Feature {
+            area: "engine tc",
+            what: "codel",
+            there: features.codel,
+            missing: Verdict::Lacking,
+            yes: "there",
+            no: "missing: one queue with CoDel is a plain FIFO",
+            cure: "load sch_codel, or enable CONFIG_NET_SCH_CODEL",
         },
     ]
 }

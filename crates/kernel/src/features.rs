@@ -24,6 +24,8 @@ pub struct Features {
     pub htb: bool,
     /// Whether it has fq_codel.
     pub fq_codel: bool,
+    /// Whether it has codel.
+    pub codel: bool,
     /// Whether it has the hook qdisc.
     pub clsact: bool,
     /// Whether it has intermediate functional block devices.
@@ -44,6 +46,7 @@ impl Features {
             tcx: has("tcx_link"),
             htb: tries("tc", "qdisc add dev lo root handle 1: htb")?,
             fq_codel: tries("tc", "qdisc add dev lo root fq_codel")?,
+            codel: tries("tc", "qdisc add dev lo root codel")?,
             clsact: tries("tc", "qdisc add dev lo clsact")?,
             ifb: tries("ip", "link add probe0 type ifb")?,
         })

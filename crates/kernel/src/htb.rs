@@ -1,9 +1,10 @@
 //! Engine `tc`: a policy lowered to HTB. One class of HTB for each of ours, all below one that owns the link; a BPF
-//! classifier at its root; fq_codel leaves where the kernel has it, else pfifo.
+//! classifier at its root; leaves that queue as the class does: fq_codel, codel or a FIFO, and FIFOs in the place of what the
+//! kernel does not have.
 //!
 //! Pure: it writes `tc` command lines, and says what they do not mean.
 
-use sluice_policy::{Bytes, Cells, FRAME_BYTES, Framing, Rate, Resolved, ResolvedClass, Scheduler};
+use sluice_policy::{Bytes, Cells, Codel, FRAME_BYTES, Flows, Framing, Rate, Resolved, ResolvedClass, Scheduler};
 use sluice_tables::duration_ns;
 use std::ops::RangeInclusive;
 
@@ -24,6 +25,12 @@ const BURST_NS: u64 = 250_000;
 const LEAST_BURST_BYTES: u64 = 1600;
 /// Quanta that HTB takes without complaint.
 const QUANTA_BYTES: RangeInclusive<u32> = 1000..=200_000;
+/// What fq_codel takes for a smaller quantum.
+const LEAST_FLOW_QUANTUM_BYTES: u32 = 256;
+/// The memory that fq_codel may use where the policy limits packets: its own default, said so that a change brings it back.
+const FQ_CODEL_MEMORY_BYTES: u64 = 32 << 20;
+/// The longest time that CoDel is told. As its target it means that CoDel does nothing: fq_codel has no other word for that.
+const LONGEST_US: u64 = 1_000_000_000;
 
 /// What a hierarchy depends on besides the policy.
 #[derive(Debug, Clone, Copy)]
@@ -34,8 +41,28 @@ pub struct Target<'a> {
     pub rate: Option<Rate>,
     /// Bytes of link-layer header that the host counts.
     pub header_bytes: u32,
-    /// Whether leaves are fq_codel.
+    /// What the kernel has for leaves.
+    pub leaves: Leaves,
+}
+
+/// What a kernel has for the queues of classes besides FIFOs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leaves {
+    /// Whether it has fq_codel.
     pub fq_codel: bool,
+    /// Whether it has codel.
+    pub codel: bool,
+}
+
+impl Leaves {
+    /// Whether a class can queue as the policy says.
+    fn have(self, class: &ResolvedClass) -> bool {
+        match (class.queue.flows(), class.codel) {
+            (Some(_), _) => self.fq_codel,
+            (None, Some(_)) => self.codel,
+            (None, None) => true,
+        }
+    }
 }
 
 /// The commands that build the hierarchy, classifier excluded. `replace` makes them serve for a change as well: packets in
@@ -135,12 +162,37 @@ fn class_line(policy: &Resolved, class: &ResolvedClass, target: &Target<'_>, lin
 fn leaf_line(class: &ResolvedClass, target: &Target<'_>) -> String {
     let (dev, minor) = (target.device, minor(class));
     let parent = format!("qdisc replace dev {dev} parent {HANDLE}{minor:x}");
-    match (target.fq_codel, class.limit_bytes) {
-        (true, None) => format!("{parent} fq_codel limit {}", class.limit_pkts),
-        (true, Some(bytes)) => format!("{parent} fq_codel limit {} memory_limit {}", class.limit_pkts, bytes.0),
-        (false, None) => format!("{parent} pfifo limit {}", class.limit_pkts),
-        (false, Some(bytes)) => format!("{parent} bfifo limit {}", bytes.0),
+    let codel = class.codel.map(|codel| codel.at_rate(target.rate));
+    match (class.queue.flows(), codel, class.limit_bytes) {
+        (Some(flows), codel, bytes) if target.leaves.have(class) => {
+            format!("{parent} {}", fq_codel(class.limit_pkts, bytes, flows, codel))
+        }
+        (None, Some(codel), bytes) if target.leaves.have(class) => {
+            let limit = bytes.map_or(class.limit_pkts, frames);
+            format!("{parent} codel limit {limit} {}", times(Some(codel)))
+        }
+        (_, _, None) => format!("{parent} pfifo limit {}", class.fifo_limit_pkts),
+        (_, _, Some(bytes)) => format!("{parent} bfifo limit {}", bytes.0),
     }
+}
+
+/// Its number of flows cannot be said when it is changed; by default it is 1024, which is what the core has.
+fn fq_codel(limit_pkts: u32, limit_bytes: Option<Bytes>, flows: Flows, codel: Option<Codel>) -> String {
+    let memory = limit_bytes.map_or(FQ_CODEL_MEMORY_BYTES, |bytes| bytes.0);
+    let quantum = flows.quantum_bytes.max(LEAST_FLOW_QUANTUM_BYTES);
+    format!("fq_codel limit {limit_pkts} memory_limit {memory} quantum {quantum} {}", times(codel))
+}
+
+/// CoDel's times in whole microseconds, as tc takes them, and that it drops instead of marking.
+fn times(codel: Option<Codel>) -> String {
+    let us = |ns: u64| (ns / 1_000).clamp(1, LONGEST_US);
+    let [target, interval] = codel.map_or([LONGEST_US; 2], |codel| [us(codel.target_ns), us(codel.interval_ns)]);
+    format!("target {target}us interval {interval}us noecn")
+}
+
+/// How many full frames a limit in bytes is, which must be a number that fits.
+fn frames(bytes: Bytes) -> u32 {
+    u32::try_from(bytes.0 / u64::from(FRAME_BYTES)).unwrap_or(u32::MAX).max(1)
 }
 
 /// Bytes of a turn. Weights become quanta in their proportion, a frame for the smallest.
@@ -201,8 +253,8 @@ fn burst(rate: Rate, wanted: Option<Bytes>) -> u64 {
     wanted.map_or(timed, |bytes| bytes.0).max(LEAST_BURST_BYTES)
 }
 
-/// Where the meaning on engine `tc` differs from the policy's. `fq_codel` is unknown where no kernel was asked.
-pub fn differences(policy: &Resolved, rate: Option<Rate>, fq_codel: Option<bool>, header_bytes: u32) -> Vec<String> {
+/// Where the meaning on engine `tc` differs from the policy's. `leaves` are unknown where no kernel was asked.
+pub fn differences(policy: &Resolved, rate: Option<Rate>, leaves: Option<Leaves>, header_bytes: u32) -> Vec<String> {
     let mut all = Vec::new();
     let levels = levels(policy).len();
     if policy.scheduler == Scheduler::StrictPriority {
@@ -228,19 +280,7 @@ pub fn differences(policy: &Resolved, rate: Option<Rate>, fq_codel: Option<bool>
     } else if policy.classes.iter().any(|class| !QUANTA_BYTES.contains(&class.quantum_bytes)) {
         all.push(format!("quanta are kept within {} to {} bytes", QUANTA_BYTES.start(), QUANTA_BYTES.end()));
     }
-    match fq_codel {
-        Some(true) => {
-            all.push("queues are fq_codel: inside a class flows share, and CoDel drops before the limit".to_owned())
-        }
-        Some(false) => all.push("queues are plain FIFOs: this kernel has no fq_codel".to_owned()),
-        None => all.push(
-            "queues are fq_codel where the kernel has it (flows of a class share, CoDel drops early), else FIFOs"
-                .to_owned(),
-        ),
-    }
-    if fq_codel != Some(true) && policy.classes.iter().any(|class| class.limit_bytes.is_some()) {
-        all.push("a limit in bytes leaves the limit in packets out".to_owned());
-    }
+    all.extend(queue_differences(policy, leaves));
     if policy.framing.overhead_bytes < header_bytes as i32 {
         all.push("an overhead below the Ethernet header is counted as none".to_owned());
     }
@@ -258,8 +298,8 @@ pub fn differences(policy: &Resolved, rate: Option<Rate>, fq_codel: Option<bool>
         all.push(format!("class {} ({}): at its ceiling HTB is accurate to a packet only", class.id, class.name));
     }
     all.push(
-        "`apply` drops what is queued in a class that goes, whose limit changes between packets and bytes, or whose \
-         priority changes while its queue does not run empty (tc then counts anew)"
+        "`apply` drops what is queued in a class that goes, whose kind of queue changes, whose limit changes between packets and \
+         bytes, or whose priority changes while its queue does not run empty (tc then counts anew)"
             .to_owned(),
     );
     all.push(format!(
@@ -267,6 +307,77 @@ pub fn differences(policy: &Resolved, rate: Option<Rate>, fq_codel: Option<bool>
     ));
     all.push("times in queue are not measured, and counters are those of tc".to_owned());
     all
+}
+
+/// Where queues differ from those of the policy.
+fn queue_differences(policy: &Resolved, leaves: Option<Leaves>) -> Vec<String> {
+    let has = |class: &ResolvedClass| leaves.is_none_or(|leaves| leaves.have(class));
+    let small = |flows: Flows| flows.quantum_bytes < LEAST_FLOW_QUANTUM_BYTES;
+    let of = |chosen: &dyn Fn(&ResolvedClass) -> bool, what: &str| {
+        told(policy, |class| (has(class) && chosen(class)).then(String::new), what)
+    };
+    let mut all: Vec<String> = [
+        of(
+            &by_flow,
+            "the queue is fq_codel, which is fair between flows but not between hosts, and gives a new flow one quantum \
+             ahead of others instead of its allowance",
+        ),
+        of(
+            &|class| class.queue.flows().is_some_and(small),
+            &format!("fq_codel counts a smaller flow quantum than {LEAST_FLOW_QUANTUM_BYTES} bytes as that"),
+        ),
+        of(
+            &|class| by_flow(class) && class.limit_bytes.is_some(),
+            "fq_codel counts a limit in bytes with what the kernel needs to hold a packet",
+        ),
+        of(
+            &|class| codel_alone(class) && class.limit_bytes.is_some(),
+            "codel has no limit in bytes: it is as many packets as full frames fit",
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    all.extend(fallbacks(policy, leaves));
+    let fifo = |class: &ResolvedClass| match leaves {
+        Some(leaves) if !leaves.have(class) => true,
+        _ => !by_flow(class) && class.codel.is_none(),
+    };
+    if policy.classes.iter().any(|class| class.limit_bytes.is_some() && fifo(class)) {
+        all.push("a limit in bytes leaves the limit in packets out".to_owned());
+    }
+    all
+}
+
+/// The classes that are plain FIFOs for want of a better leaf, and what they lose.
+pub fn fallbacks(policy: &Resolved, leaves: Option<Leaves>) -> Vec<String> {
+    let kernel = if leaves.is_some() { "this kernel has no" } else { "where the kernel has no" };
+    let room = |class: &ResolvedClass| match class.limit_bytes {
+        Some(bytes) => format!(" of {bytes}"),
+        None => format!(" of {} packets", class.fifo_limit_pkts),
+    };
+    let lacks = |class: &ResolvedClass| leaves.is_none_or(|leaves| !leaves.have(class));
+    let of = |chosen: fn(&ResolvedClass) -> bool, what: &str| {
+        told(policy, |class| (lacks(class) && chosen(class)).then(|| room(class)), &format!("{kernel} {what}"))
+    };
+    let by_flow = of(by_flow, "fq_codel, the queue is a plain FIFO: its flows do not share, and CoDel does not act");
+    by_flow.into_iter().chain(of(codel_alone, "codel, the queue is a plain FIFO: CoDel does not act")).collect()
+}
+
+fn by_flow(class: &ResolvedClass) -> bool {
+    class.queue.flows().is_some()
+}
+
+fn codel_alone(class: &ResolvedClass) -> bool {
+    !by_flow(class) && class.codel.is_some()
+}
+
+/// What is to be said of some classes, each with what `detail` adds to its name. None if there are none of them.
+fn told(policy: &Resolved, detail: impl Fn(&ResolvedClass) -> Option<String>, what: &str) -> Option<String> {
+    let of = |class: &ResolvedClass| Some(format!("{} ({}){}", class.id, class.name, detail(class)?));
+    let list: Vec<String> = policy.classes.iter().filter_map(of).collect();
+    let plural = if list.len() == 1 { "class" } else { "classes" };
+    (!list.is_empty()).then(|| format!("{plural} {}: {what}", list.join(", ")))
 }
 
 #[cfg(test)]
@@ -279,7 +390,9 @@ mod tests {
     }
 
     const TARGET: Target<'_> =
-        Target { device: "eth0", rate: Some(Rate(20_000_000)), header_bytes: 14, fq_codel: false };
+        Target { device: "eth0", rate: Some(Rate(20_000_000)), header_bytes: 14, leaves: NOTHING };
+    const NOTHING: Leaves = Leaves { fq_codel: false, codel: false };
+    const ALL: Leaves = Leaves { fq_codel: true, codel: true };
 
     const TWO: &str = r#"{ "scheduler": "strict_priority", "classes": [
         { "id": 0, "name": "game", "priority": 0, "limit": 100 },
@@ -320,7 +433,7 @@ mod tests {
         let shares = |classes: &str| {
             let policy = resolved(&format!(r#"{{ "scheduler": "weighted_fair_queuing", "classes": [{classes}] }}"#));
             let quanta: Vec<u64> = policy.classes.iter().map(|class| quantum(&policy, class)).collect();
-            let notes = differences(&policy, TARGET.rate, Some(true), 14);
+            let notes = differences(&policy, TARGET.rate, Some(ALL), 14);
             (quanta, notes.iter().filter(|note| note.contains("weight")).count())
         };
         assert_eq!(
@@ -350,5 +463,63 @@ mod tests {
             class htb 5101:10 parent 5101:1 leaf 8005: prio 0 rate 8Kbit ceil 20Mbit burst 1600b cburst 1600b \n\
             class fq_codel 8005:1 parent 8005: \n";
         assert_eq!(minors_shown(text), minors(&resolved(TWO)));
+    }
+
+    const QUEUES: &str = r#"{ "scheduler": "deficit_round_robin", "classes": [
+        { "id": 0, "name": "plain", "limit": 100 },
+        { "id": 1, "name": "early", "aqm": "codel", "limit": "64kb" },
+        { "id": 2, "name": "bulk", "queue": "flows" },
+        { "id": 3, "name": "rest", "queue": "flows", "aqm": "none", "flow_quantum": 64, "limit": "1mb" } ] }"#;
+
+    fn leaves_of(policy: &Resolved, leaves: Leaves, rate: u64) -> Vec<String> {
+        let target = Target { leaves, rate: Some(Rate(rate)), ..TARGET };
+        let lines = build(policy, &target, false).into_iter();
+        lines.filter_map(|line| Some(line.strip_prefix("qdisc replace dev eth0 parent 5101:1")?.to_owned())).collect()
+    }
+
+    #[test]
+    fn leaves_queue_as_the_policy_says() {
+        let policy = resolved(QUEUES);
+        let [plain, early] = ["0 pfifo limit 100", "1 codel limit 43 target 5000us interval 100000us noecn"];
+        let bulk = "2 fq_codel limit 16384 memory_limit 33554432 quantum 1514 target 5000us interval 100000us noecn";
+        let rest =
+            "3 fq_codel limit 1000 memory_limit 1048576 quantum 256 target 1000000000us interval 1000000000us noecn";
+        assert_eq!(leaves_of(&policy, ALL, 20_000_000), [plain, early, bulk, rest]);
+        let slow = leaves_of(&policy, ALL, 1_000_000);
+        assert!(slow[2].ends_with("quantum 1514 target 18168us interval 113168us noecn"), "{slow:?}");
+        // What the kernel lacks is a FIFO, as long as that of a class without queues by flow.
+        let fifos = ["1 bfifo limit 65536", "2 pfifo limit 1000", "3 bfifo limit 1048576"];
+        assert_eq!(leaves_of(&policy, NOTHING, 20_000_000), [plain, fifos[0], fifos[1], fifos[2]]);
+        let no_fq = Leaves { fq_codel: false, codel: true };
+        assert_eq!(leaves_of(&policy, no_fq, 20_000_000), [plain, early, fifos[1], fifos[2]]);
+        let longest = leaves_of(&policy, ALL, 8);
+        assert!(longest[1].ends_with("target 1000000000us interval 1000000000us noecn"), "{longest:?}");
+    }
+
+    #[test]
+    fn differences_of_queues_are_told() {
+        let policy = resolved(QUEUES);
+        let told = |leaves| queue_differences(&policy, leaves);
+        let count = |notes: &[String], word: &str| notes.iter().filter(|note| note.contains(word)).count();
+        let (all, none, unknown) = (told(Some(ALL)), told(Some(NOTHING)), told(None));
+        assert_eq!(
+            [
+                count(&all, "not between hosts"),
+                count(&all, "than 256"),
+                count(&all, "as full frames"),
+                count(&all, "FIFO")
+            ],
+            [1, 1, 1, 0],
+            "{all:?}"
+        );
+        assert!(all[0].starts_with("classes 2 (bulk), 3 (rest): the queue is fq_codel"), "{all:?}");
+        assert_eq!([count(&none, "is fq_codel"), count(&none, "plain FIFO")], [0, 2], "{none:?}");
+        assert!(
+            none[0].starts_with("classes 2 (bulk) of 1000 packets, 3 (rest) of 1mb: this kernel has no fq_codel"),
+            "{none:?}"
+        );
+        assert!(none[1].starts_with("class 1 (early) of 64kb: this kernel has no codel"), "{none:?}");
+        assert_eq!([count(&unknown, "is fq_codel"), count(&unknown, "where the kernel has no")], [1, 2], "{unknown:?}");
+        assert!(queue_differences(&resolved(TWO), Some(NOTHING)).len() == 1, "a FIFO is what the policy says");
     }
 }

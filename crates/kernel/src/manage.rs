@@ -154,6 +154,7 @@ impl Start {
             ingress_rate_bps: request.ingress_rate.map(|rate| rate.0),
             split: plan.split,
             fq_codel: plan.engine == Engine::Tc && features.fq_codel,
+            codel: plan.engine == Engine::Tc && features.codel,
             made_clsact: false,
             gro_was_on: plan.gro_off && offload::gro(&interface.name)?,
             replaced: None,
@@ -167,7 +168,7 @@ impl Start {
         shared::refuse_other_rates(&record, &request.policy, together)?;
         if plan.engine == Engine::Tc {
             notes.extend(
-                htb::differences(&policy, policy.link_rate, Some(record.fq_codel), interface.header_bytes())
+                htb::differences(&policy, policy.link_rate, Some(attach::leaves(&record)), interface.header_bytes())
                     .into_iter()
                     .map(|difference| format!("engine tc: {difference}")),
             );

@@ -191,6 +191,7 @@ mod tests {
             tcx: false,
             htb: true,
             fq_codel: true,
+            codel: true,
             clsact: true,
             ifb: true,
         };

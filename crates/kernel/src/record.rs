@@ -95,8 +95,11 @@ pub struct Record {
     pub ingress_rate_bps: Option<u64>,
     /// Whether super-packets are split on their way out.
     pub split: bool,
-    /// Whether leaves are fq_codel, with engine `tc`.
+    /// Whether the kernel has fq_codel for leaves, with engine `tc`.
     pub fq_codel: bool,
+    /// Whether it has codel for them.
+    #[serde(default)]
+    pub codel: bool,
     /// Whether we have added clsact.
     pub made_clsact: bool,
     /// Whether merging of arriving packets was on before we turned it off.
