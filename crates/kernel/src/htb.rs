@@ -351,17 +351,21 @@ fn queue_differences(policy: &Resolved, leaves: Option<Leaves>) -> Vec<String> {
 
 /// The classes that are plain FIFOs for want of a better leaf, and what they lose.
 pub fn fallbacks(policy: &Resolved, leaves: Option<Leaves>) -> Vec<String> {
-    let kernel = if leaves.is_some() { "this kernel has no" } else { "where the kernel has no" };
+    let without = |leaf: &str| match leaves {
+        Some(_) => format!("this kernel has no {leaf}, so the queue is a plain FIFO"),
+        None => format!("where the kernel has no {leaf}, the queue is a plain FIFO"),
+    };
     let room = |class: &ResolvedClass| match class.limit_bytes {
         Some(bytes) => format!(" of {bytes}"),
         None => format!(" of {} packets", class.fifo_limit_pkts),
     };
     let lacks = |class: &ResolvedClass| leaves.is_none_or(|leaves| !leaves.have(class));
     let of = |chosen: fn(&ResolvedClass) -> bool, what: &str| {
-        told(policy, |class| (lacks(class) && chosen(class)).then(|| room(class)), &format!("{kernel} {what}"))
+        told(policy, |class| (lacks(class) && chosen(class)).then(|| room(class)), what)
     };
-    let by_flow = of(by_flow, "fq_codel, the queue is a plain FIFO: its flows do not share, and CoDel does not act");
-    by_flow.into_iter().chain(of(codel_alone, "codel, the queue is a plain FIFO: CoDel does not act")).collect()
+    let by_flow = of(by_flow, &format!("{}: its flows do not share, and CoDel does not act", without("fq_codel")));
+    let alone = of(codel_alone, &format!("{}: CoDel does not act", without("codel")));
+    by_flow.into_iter().chain(alone).collect()
 }
 
 fn by_flow(class: &ResolvedClass) -> bool {
