@@ -28,9 +28,9 @@ pub(crate) struct Demand {
     pub all: bool,
 }
 
-/// What a class with this limit asks for, sending at most at `rate`. `by_flow`: it queues by flow, so that its queue stays
-/// short without a limit.
-pub(crate) fn demand(limit: Option<Limit>, rate: Option<Rate>, by_flow: bool) -> Demand {
+/// What a class with this limit asks for, sending at most at `rate`. `kept_short`: it queues by flow with CoDel, so that its
+/// queue stays short without a limit.
+pub(crate) fn demand(limit: Option<Limit>, rate: Option<Rate>, kept_short: bool) -> Demand {
     let (shortest, longest) = (u64::from(*DEFAULT_PKTS.start()), u64::from(*DEFAULT_PKTS.end()));
     let plain = |least_pkts, wanted_pkts, rate_missing| Demand {
         least_pkts,
@@ -52,9 +52,9 @@ pub(crate) fn demand(limit: Option<Limit>, rate: Option<Rate>, by_flow: bool) ->
             let wanted_pkts = demand.wanted_pkts.min(MAX_QUEUED_PKTS.into());
             Demand { least_pkts: demand.least_pkts.min(shortest), wanted_pkts, ..demand }
         }
-        (Some(Limit::TimeNs(_)), None) if by_flow => all(true),
+        (Some(Limit::TimeNs(_)), None) if kept_short => all(true),
         (Some(Limit::TimeNs(_)), None) => plain(shortest, longest, true),
-        (None, _) if by_flow => all(false),
+        (None, _) if kept_short => all(false),
         (None, Some(rate)) => {
             let pkts = rate.bytes_in_ns(DEFAULT_TIME_NS).div_ceil(FRAME_BYTES.into()).clamp(shortest, longest);
             plain(shortest, pkts, false)

@@ -216,6 +216,11 @@ impl Class {
             marks: Vec::new(),
         }
     }
+
+    /// Whether its queue stays short without a limit: CoDel acts on each flow, and what is full drops from the longest.
+    pub(crate) fn is_kept_short(&self) -> bool {
+        self.queue.flows().is_some() && self.codel.is_some()
+    }
 }
 
 /// What happens to a class's packets above its ceiling.

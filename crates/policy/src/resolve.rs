@@ -170,7 +170,7 @@ pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnosti
         .classes
         .iter()
         .zip(&ceils)
-        .map(|(class, ceil)| limits::demand(class.limit, ceil.or(link_rate), class.queue.flows().is_some()))
+        .map(|(class, ceil)| limits::demand(class.limit, ceil.or(link_rate), class.is_kept_short()))
         .collect();
     findings.extend(time_limits_without_rate(policy, &demands));
     let limits = fit_limits(policy, context.engine, &demands, &mut findings);

@@ -206,17 +206,26 @@ class  name   priority  quantum   ceil  burst  above ceil       limit  queue  fa
 fn queues_are_resolved() {
     let text = r#"{ "scheduler": "deficit_round_robin", "default_class": 0, "classes": [
         { "id": 0, "queue": "flows" }, { "id": 1 }, { "id": 2, "queue": "flows", "limit": 500 },
+        { "id": 5, "queue": "flows", "aqm": "none" },
         { "id": 3, "aqm": "codel", "ceil": "1mbit" }, { "id": 4, "aqm": "codel", "ceil": "1mbit", "police": true } ] }"#;
     let policy = resolved(text, Some("20mbit"));
     let limits: Vec<u32> = policy.classes.iter().map(|class| class.limit_pkts).collect();
-    assert_eq!(limits, [16_384, 166, 500, 64, 64], "flows may have all, and take nothing from the others");
+    assert_eq!(
+        limits,
+        [16_384, 166, 500, 64, 64, 166],
+        "flows that CoDel watches may have all, and take nothing from the others"
+    );
     let as_fifos: Vec<u32> = policy.classes.iter().map(|class| class.fifo_limit_pkts).collect();
-    assert_eq!(as_fifos, [166, 166, 500, 64, 64]);
+    assert_eq!(as_fifos, [166, 166, 500, 64, 64, 166]);
     assert_eq!(policy.remarks.len(), 0, "{}", policy.remarks);
     let targets: Vec<Option<u64>> =
         policy.classes.iter().map(|class| class.codel.map(|codel| codel.target_ns)).collect();
     let usual = Some(5_000_000);
-    assert_eq!(targets, [usual, None, usual, Some(18_168_000), usual], "a frame and a half at the rate it is sent at");
+    assert_eq!(
+        targets,
+        [usual, None, usual, Some(18_168_000), usual, None],
+        "a frame and a half at the rate it is sent at"
+    );
 }
 
 #[test]
