@@ -4,7 +4,7 @@
 #
 # A CASE is contender,state,classes,rules,flows:
 #   contender  none; a qdisc of the kernel's, with +flower (rules) and +shaper (tbf above it, or its own);
-#              sluice-[tc-]DISCIPLINE[/RANK], with +flow_table, +shaped+split and +shaper
+#              sluice-[tc-]DISCIPLINE[/RANK], with +flow_table, +by_flow (classes queue by flow, with CoDel), +shaped+split and +shaper
 #   state      idle        each packet is classified, enqueued, dequeued, given to the device; to port 3073 + classes
 #              backlogged  ports 3074 onwards in turn, one for each class, and a shaper. It holds everything while the queues
 #                          fill: that is a packet's enqueue. Then it holds nothing, and a few more packets set off all that
@@ -188,10 +188,15 @@ sluice_up() { # KEY=VALUE...
   discipline=${discipline#tc-}
   discipline=${discipline%%+*}
   local words=("${discipline%%/*}" "$@") engine=qdisc # scheduler[/rank]: as policy.sh has them
+  local keys='' # of each class
   case $discipline in */*) words+=("rank=\"${discipline#*/}\"") ;; esac
   case $contender in *flow_table*) ;; *) words+=(flow_table=0) ;; esac
   case $contender in sluice-tc-*) engine=tc ;; esac
-  ./policy.sh "$classes" "$rules" "${words[@]}" > /tmp/policy.json
+  case $contender in
+    *by_flow*shaper) keys='"queue": "flows", "target": "1s", "interval": "10s"' ;; # what is held has waited long
+    *by_flow*) keys='"queue": "flows"' ;;
+  esac
+  CLASS_KEYS=$keys ./policy.sh "$classes" "$rules" "${words[@]}" > /tmp/policy.json
   sluice up bench0 --policy /tmp/policy.json --engine $engine ${RATE:+--rate "$RATE"} > /tmp/up.log 2>&1 || { cat /tmp/up.log >&2; exit 1; }
 }
 

@@ -154,6 +154,7 @@ pub fn full() -> Vec<Case> {
     for discipline in OURS {
         cases.push(Case::idle(format!("sluice-{discipline}"), 8, 8, 1));
     }
+    cases.push(Case::idle("sluice-strict_priority+by_flow", 8, 8, 1));
     cases.push(Case::idle("sluice-strict_priority+flow_table+shaped+split", 8, 8, 1));
     // More rules.
     for contender in ["sluice-strict_priority+flow_table", "sluice-strict_priority", "prio+flower"] {
@@ -176,6 +177,7 @@ pub fn full() -> Vec<Case> {
             cases.push(Case::idle(contender, 8, rules, MANY_FLOWS));
         }
     }
+    cases.push(Case::idle("sluice-strict_priority+by_flow", 8, 8, MANY_FLOWS));
     // Backlogged. Not htb and hfsc: what their old limit has put off stays put off.
     for classes in [8, 64] {
         for kind in ["fq_codel", "fq", "cake"] {
@@ -190,7 +192,9 @@ pub fn full() -> Vec<Case> {
         for discipline in OURS {
             cases.push(Case::backlogged(format!("sluice-{discipline}+shaper"), classes, classes, classes));
         }
-        cases.push(Case::backlogged("sluice-strict_priority+flow_table+shaper", classes, classes, classes));
+        for with in ["flow_table", "by_flow"] {
+            cases.push(Case::backlogged(format!("sluice-strict_priority+{with}+shaper"), classes, classes, classes));
+        }
     }
     for kind in ["fq_codel", "fq", "cake"] {
         cases.push(Case::backlogged(format!("{kind}+shaper"), 8, 0, MANY_FLOWS));
