@@ -52,8 +52,9 @@ fn shipped_profiles_suit_any_link() {
         for rate in ["1mbit", "20mbit", "1gbit", "100gbit"] {
             let resolved = resolved(source.text(), Some(rate));
             assert_eq!(resolved.remarks.count(Severity::Warning), 0, "{profile} at {rate}:\n{}", resolved.remarks);
-            let bulk = resolved.class(resolved.default_class).unwrap();
-            assert_eq!((bulk.name.as_str(), bulk.ceil), ("bulk", None), "bulk may use what is left");
+            let rest = resolved.class(resolved.default_class).unwrap();
+            assert_eq!(rest.ceil, None, "what has no rule may use what is left");
+            assert!(resolved.classes.iter().all(|class| class.queue.flows().is_some()), "what sends little goes first");
         }
         assert_eq!(resolved(source.text(), Some("20mbit")).remarks.len(), 0, "{profile}");
         assert!(kinds(&resolved(source.text(), None)).iter().all(|kind| *kind == Kind::LinkRateUnknown));
@@ -68,6 +69,13 @@ fn urgent_classes_of_gaming_have_ceilings() {
     for class in gaming.classes.iter().filter(|class| class.priority < last) {
         assert!(class.ceil.is_some(), "{} could starve the rest", class.name);
     }
+}
+
+#[test]
+fn default_knows_no_applications() {
+    let default = resolved(include_str!("../../../policies/default.json"), None);
+    assert!(default.rules.is_empty());
+    assert_eq!(default.classes.len(), 1);
 }
 
 #[test]
