@@ -133,7 +133,7 @@ struct sl_host {
 /* How a class serves its flows. */
 struct sl_fair {
 	u64 spokes; /* of the wheel that have flows */
-	u64 idle_since_ns; /* 0: it has packets */
+	u64 idle_since_ns; /* if it has no packets */
 	u32 round;
 	u32 pad2;
 	struct sl_queue express; /* of flows */

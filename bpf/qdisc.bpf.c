@@ -196,11 +196,10 @@ static __noinline void sl_free_dropped(struct Qdisc *sch, struct sl_sched *s, u3
 }
 
 /*
- * Parses what was not classified before it came here, or whose flow must be known. Its class, or negative: drop it. On its own, since
- * stack is scarce.
+ * Parses what was not classified before it came here, or whose flow must be known. Its class, or negative: drop it.
  */
-static __noinline s32 sl_classify_here(struct sk_buff *skb, const struct sl_tables *t, s32 class, u32 segments,
-				       struct sl_demand *d)
+static __always_inline s32 sl_classify_here(struct sk_buff *skb, const struct sl_tables *t, s32 class, u32 segments,
+					    struct sl_demand *d)
 {
 	u16 type = sl_l3_type ? __builtin_bswap16(skb->protocol) : 0;
 	struct sl_choice choice;

@@ -113,20 +113,16 @@ SL_FN s32 sl_refuse(struct sl_class *k, u32 reason, u32 len_bytes)
 	return SL_REFUSED(reason);
 }
 
-/* Whether the class holds as much as it may: the reason, or SL_DROPS. */
-SL_FN u32 sl_is_full(const struct sl_class *k, u32 len_bytes)
+/* Whether the class holds as much as it may. */
+SL_FN int sl_is_full(const struct sl_class *k, u32 len_bytes)
 {
-	if (k->backlog_pkts >= k->limit_pkts)
-		return SL_DROP_LIMIT_PKTS;
-	if (k->backlog_bytes + len_bytes > k->limit_bytes)
-		return SL_DROP_LIMIT_BYTES;
-	return SL_DROPS;
+	return k->backlog_pkts >= k->limit_pkts || k->backlog_bytes + len_bytes > k->limit_bytes;
 }
 
 /* Makes room for a packet of class k, which queues by flow, if there is none: others' packets go before this one is refused. */
 SL_FN void sl_make_room(struct sl_sched *s, const struct sl_class *k, u32 class, u32 len_bytes)
 {
-	if (sl_unlikely(sl_is_full(k, len_bytes) != SL_DROPS))
+	if (sl_unlikely(sl_is_full(k, len_bytes)))
 		flow_overflow(s, class);
 	else if (sl_unlikely(s->backlog_pkts + SL_SPARE_SLOTS >= s->slots && !s->dropped_slots))
 		flow_overflow(s, SL_CLASSES);
@@ -135,7 +131,7 @@ SL_FN void sl_make_room(struct sl_sched *s, const struct sl_class *k, u32 class,
 SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 {
 	struct sl_class *k = class_at(s, p->class);
-	u32 slot, reason, wire = wire_bytes(s, p->len_bytes, p->segments);
+	u32 slot, wire = wire_bytes(s, p->len_bytes, p->segments);
 	struct sl_slot *q;
 
 	if (k->policed) {
@@ -145,9 +141,10 @@ SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 	}
 	if (k->by_flow)
 		sl_make_room(s, k, p->class, p->len_bytes);
-	reason = sl_is_full(k, p->len_bytes);
-	if (reason != SL_DROPS)
-		return sl_refuse(k, reason, p->len_bytes);
+	if (k->backlog_pkts >= k->limit_pkts)
+		return sl_refuse(k, SL_DROP_LIMIT_PKTS, p->len_bytes);
+	if (k->backlog_bytes + p->len_bytes > k->limit_bytes)
+		return sl_refuse(k, SL_DROP_LIMIT_BYTES, p->len_bytes);
 	slot = slot_take(s);
 	if (slot == SL_NO_SLOT)
 		return sl_refuse(k, SL_DROP_NO_SLOT, p->len_bytes);
@@ -225,6 +222,8 @@ SL_FN struct sl_verdict sl_dequeue(struct sl_sched *s, u64 now_ns)
 		v.slot = flow_take(s, v.class, now_ns);
 		v.mark = v.slot / SL_FLOW_MARK;
 		v.slot &= ~SL_FLOW_MARK;
+		k->marked_pkts += v.mark;
+		sl_at(s->fair, v.class)->idle_since_ns = now_ns; /* if this was the last */
 	} else {
 		v.slot = SL_KIND_OF(s) == SL_PIFO ? pifo_take(s, k) : queue_pop(s, &k->queue);
 	}
@@ -237,11 +236,6 @@ SL_FN struct sl_verdict sl_dequeue(struct sl_sched *s, u64 now_ns)
 	k->backlog_bytes -= v.len_bytes;
 	k->sent_pkts++;
 	k->sent_bytes += v.len_bytes;
-	if (k->by_flow) {
-		k->marked_pkts += v.mark;
-		if (!k->backlog_pkts)
-			sl_at(s->fair, v.class)->idle_since_ns = now_ns;
-	}
 
 	bucket_charge(&s->link, q->wire_bytes, now_ns);
 	if (!k->policed)

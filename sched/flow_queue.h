@@ -3,8 +3,8 @@
  * Flow queueing inside a class: what sends little goes ahead of what sends much, whatever either calls itself.
  *
  * A flow may use up an allowance, and gets a quantum of it back in each round in which the class's bulk flows have had
- * their turn, which is its fair share. A flow that has used less than a quantum is express and goes first; one that has some allowance
- * left is swift and goes next; one that has none is bulk. Express flows take turns packet by packet, likewise swift ones;
+ * their turn, which is its fair share. A flow whose next packet is within the first quantum of that is express and goes first; one that
+ * has some allowance left is swift and goes next; one that has none is bulk. Express flows take turns packet by packet, likewise swift ones;
  * bulk flows share by deficit round robin. So games, calls, lookups and the first packets of a page do not wait for downloads, and a flow that
  * sends more than its share loses the privilege after one allowance, whatever its port or mark. (After RFC 8290, whose new
  * flows have an allowance of one quantum, which they lose when they pause.)
@@ -178,7 +178,7 @@ SL_FN void flow_stand(struct sl_sched *s, struct sl_class *k, u32 class, struct 
 		flow_sit(s, class, i);
 		return;
 	}
-	if (f->used_bytes < (s32)k->flow_quantum_bytes) {
+	if (f->used_bytes + sl_at(s->slot, f->queue.head)->len_bytes <= k->flow_quantum_bytes) {
 		f->place = SL_FLOW_EXPRESS;
 		flow_list_push(s, &fair->express, i, !fair->express_flows);
 		fair->express_flows++;
