@@ -159,8 +159,10 @@ static __always_inline s32 sl_class_before(const struct sl_tables *t, u32 handed
 static __always_inline u16 sl_host_hash(const u8 *address)
 {
 	const u64 *half = (const u64 *)address;
+	u64 hash = half[0] ^ half[1];
 
-	return (u16)(((half[0] ^ half[1]) * 0x9e3779b97f4a7c15ULL) >> 48);
+	hash ^= hash >> 32; /* an address differs in its last bytes, which a product moves out */
+	return (u16)(hash * 0x9e3779b97f4a7c15ULL >> 48);
 }
 
 /* What classes that queue by flow must know of the packet. */

@@ -10,6 +10,7 @@ mod deadlines;
 mod disciplines;
 mod dry_run;
 mod explain;
+mod flow_queues;
 mod gso;
 mod hand_over;
 mod history;
@@ -46,6 +47,7 @@ pub fn all() -> Vec<Suite> {
         shares::suite(),
         disciplines::suite(),
         deadlines::suite(),
+        flow_queues::suite(),
         shaping::suite(),
         limits::suite(),
         apply::suite(),

@@ -1,0 +1,134 @@
+//! Classes that queue by flow: what sends little goes first, hosts and then flows share the rest, and what is dropped is counted
+//! by its reason.
+
+use crate::cases::assert_near;
+use crate::lab::{Engine, Lab};
+use crate::needs::Need;
+use crate::net::{B, Pair};
+use crate::policy::{by_port, port};
+use crate::suite::Suite;
+use crate::traffic::{self, Flow, Outcome};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+pub fn suite() -> Suite {
+    Suite::new("flow_queues")
+        .qdisc("what_sends_little_goes_first", &[Need::Icount], little_goes_first)
+        .tc("what_sends_little_goes_first", &[Need::FqCodel, Need::Icount], little_goes_first)
+        .qdisc("hosts_share_before_flows", &[Need::Icount], hosts)
+        .qdisc("nothing_is_lost_between_lines_and_flows", &[], changes)
+        .tc("nothing_is_queued_in_one_line_unasked", &[Need::FqCodel], leaves)
+}
+
+const FRAME: usize = 1014;
+/// What a frame takes at 10 Mbit/s.
+const FRAME_MS: f64 = 0.8112;
+const SETTLE: Duration = Duration::from_millis(500);
+
+fn by_flow(more: Value) -> Value {
+    let mut class = json!({ "id": 0, "name": "all", "queue": "flows" });
+    class.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+    json!({ "version": 1, "scheduler": "round_robin", "classes": [class] })
+}
+
+fn dropped(lab: &Lab, pair: &Pair) -> u64 {
+    lab.status(&pair.a, "a0").direction("egress").totals().1
+}
+
+/// A game beside two floods, each of which is almost what the link carries, without any rule.
+fn little_goes_first(lab: &Lab) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&by_flow(json!({ "limit": 1000 }))), &["--rate", "10mbit"]);
+    let flood = |id| Flow::new(port(id), &[FRAME], 9_000_000);
+    let flows = [Flow::new(port(0), &[142], 64 * 142 * 8), flood(1), flood(2)];
+    let outcomes = traffic::run(&pair.a, &pair.b, B, &flows, Duration::from_millis(2500), || dropped(lab, &pair));
+    let (game, floods) = (&outcomes[0], &outcomes[1..]);
+    let late = Outcome { arrivals: game.window(SETTLE).to_vec(), ..game.clone() };
+    eprintln!(
+        "    game: {} of {} packets, delay p50 {:.2} ms, p99 {:.2} ms; floods: p50 {:.0} ms, {} lost",
+        game.received(),
+        game.sent,
+        late.delay_ms(0.5),
+        late.delay_ms(0.99),
+        floods[0].delay_ms(0.5),
+        floods.iter().map(Outcome::lost).sum::<u64>()
+    );
+    assert_eq!(game.lost(), 0);
+    assert!(game.in_order() && floods.iter().all(Outcome::in_order));
+    // A frame is on its way, and behind the splitter a second is with the device.
+    assert!(late.delay_ms(0.99) < 2.5 * FRAME_MS, "the game waits {:.2} ms", late.delay_ms(0.99));
+    let rates: Vec<f64> = floods.iter().map(|flood| flood.bps(SETTLE, 0)).collect();
+    assert_near("what one flood gets", rates[0], (1e7 - 64.0 * 142.0 * 8.0) / 2.0, 0.02);
+    assert_near("what the other gets", rates[1], rates[0], 0.02);
+    if lab.engine == Engine::Qdisc {
+        let status = lab.status(&pair.a, "a0");
+        let class = status.egress(0);
+        let reasons: Vec<&str> = class.drops.keys().map(String::as_str).collect();
+        assert_eq!(reasons, ["aqm", "overflow"], "{class:?}");
+    }
+    lab.down(&pair.a, "a0");
+}
+
+/// Four floods to one address and one to another.
+fn hosts(lab: &Lab) {
+    const OTHER: &str = "10.77.0.22";
+    let pair = lab.pair();
+    pair.b.ip(&format!("address add {OTHER}/24 dev b0"));
+    for (hosts, other) in [("destination", 0.5), ("both", 0.2), ("none", 0.2)] {
+        let policy = by_flow(json!({ "hosts": hosts, "aqm": "none", "limit": 500 }));
+        lab.up(&pair.a, "a0", &lab.policy(&policy), &["--rate", "10mbit"]);
+        let flood = |id| Flow::new(port(id), &[FRAME], 9_000_000);
+        let one = traffic::start(&pair.a, &pair.b, B, &[0, 1, 2, 3].map(flood));
+        let two = traffic::start(&pair.a, &pair.b, OTHER, &[flood(4)]);
+        std::thread::sleep(SETTLE);
+        let begin = traffic::now_ns();
+        std::thread::sleep(Duration::from_secs(2));
+        let end = traffic::now_ns();
+        (one.stop(), two.stop());
+        let (one, two) = (one.finish_lossy(), two.finish_lossy());
+        let bytes = |flows: &[Outcome]| flows.iter().map(|flow| flow.between(begin, end).bytes()).sum::<u64>() as f64;
+        let share = bytes(&two) / (bytes(&one) + bytes(&two));
+        // With one source for all, that decides under `both`.
+        assert_near(&format!("its share, hosts {hosts}"), share, other, 0.04);
+        assert!(one.iter().chain(&two).all(Outcome::in_order));
+        lab.down(&pair.a, "a0");
+    }
+}
+
+/// Other ways to queue take force under traffic that fits the link in the mean, and comes in bursts.
+fn changes(lab: &Lab) {
+    let pair = lab.pair();
+    let policies: Vec<String> = [
+        json!({ "id": 0, "queue": "flows", "target": "1s", "interval": "10s" }),
+        json!({ "id": 0, "limit": 2000 }),
+        json!({ "id": 0, "queue": "flows", "aqm": "none", "limit": 2000, "hosts": "none" }),
+        json!({ "id": 0, "aqm": "codel", "target": "1s", "interval": "10s", "limit": 2000 }),
+    ]
+    .into_iter()
+    .map(|class| lab.policy(&json!({ "version": 1, "scheduler": "round_robin", "classes": [class] })))
+    .collect();
+    lab.up(&pair.a, "a0", &policies[0], &["--rate", "20mbit"]);
+    let burst = |id| Flow::bursts(port(id), FRAME, 40, Duration::from_millis(100));
+    let streams = traffic::start(&pair.a, &pair.b, B, &[0, 1, 2].map(burst));
+    for policy in policies.iter().cycle().skip(1).take(12) {
+        std::thread::sleep(Duration::from_millis(60));
+        lab.sluice(&pair.a, &["apply", "a0", policy]).ok();
+    }
+    let outcomes = streams.finish(|| dropped(lab, &pair));
+    let lost: u64 = outcomes.iter().map(Outcome::lost).sum();
+    eprintln!("    {} packets, {lost} lost", outcomes.iter().map(|one| one.sent).sum::<u64>());
+    assert_eq!(lost, 0);
+    lab.down(&pair.a, "a0");
+}
+
+/// On engine tc each class has the qdisc that queues as it says.
+fn leaves(lab: &Lab) {
+    let pair = lab.pair();
+    let classes = json!([{ "id": 0, "queue": "flows" }, { "id": 1 }]);
+    lab.up(&pair.a, "a0", &lab.policy(&by_port("deficit_round_robin", classes)), &["--rate", "10mbit"]);
+    let kinds: Vec<String> = pair.a.qdiscs("a0").into_iter().map(|qdisc| qdisc.kind).collect();
+    for kind in ["fq_codel", "pfifo"] {
+        assert_eq!(kinds.iter().filter(|one| *one == kind).count(), 1, "{kind} among {kinds:?}");
+    }
+    lab.down(&pair.a, "a0");
+}
