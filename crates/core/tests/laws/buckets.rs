@@ -9,9 +9,9 @@ use proptest::{prelude::*, test_runner::TestCaseResult};
 use sluice_core::Core;
 
 laws! {
-    the_link_is_never_exceeded: traces::of(traces::KINDS).ceilings().guarantees().policing().framing().lateness();
-    nobody_sends_without_tokens: traces::of(traces::KINDS).ceilings().guarantees().policing().framing().changes().lateness();
-    no_ceiling_is_exceeded: traces::of(traces::KINDS).ceilings().guarantees().policing().limits().framing().lateness();
+    the_link_is_never_exceeded: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().framing().lateness();
+    nobody_sends_without_tokens: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().framing().changes().lateness();
+    no_ceiling_is_exceeded: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().limits().framing().lateness();
 }
 
 /// What has gone through a bucket: over every window [t1, t2] in which packets i to j go,

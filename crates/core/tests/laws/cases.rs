@@ -34,6 +34,27 @@ impl fmt::Debug for Rate {
     }
 }
 
+/// How a class queues by flow.
+#[derive(Clone, Copy)]
+pub struct Flows {
+    pub flows: u32,
+    /// Bits of `enum sl_hosts`.
+    pub hosts: u32,
+    pub quantum: u32,
+    pub allowance: u32,
+    /// CoDel; 0: none.
+    pub target_ns: u64,
+    pub interval_ns: u64,
+}
+
+impl fmt::Debug for Flows {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let Flows { flows, hosts, quantum, allowance, target_ns, interval_ns } = self;
+        write!(f, "{flows} flows, hosts {hosts}, quantum {quantum}, allowance {allowance}, ")?;
+        write!(f, "CoDel {target_ns} ns in {interval_ns}")
+    }
+}
+
 #[derive(Clone, Copy)]
 pub struct ClassPolicy {
     pub level: u32,
@@ -46,6 +67,7 @@ pub struct ClassPolicy {
     pub ceil: Option<Rate>,
     /// Guarantee.
     pub rate: Option<Rate>,
+    pub flows: Option<Flows>,
 }
 
 impl Default for ClassPolicy {
@@ -60,6 +82,7 @@ impl Default for ClassPolicy {
             policed: false,
             ceil: None,
             rate: None,
+            flows: None,
         }
     }
 }
@@ -68,7 +91,8 @@ impl fmt::Debug for ClassPolicy {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "level {}, weight {}, quantum {}, ", self.level, self.weight, self.quantum)?;
         write!(f, "budget {} ns, limits {} {}, ", self.budget_ns, self.limit_pkts, self.limit_bytes)?;
-        write!(f, "policed {}, ceil {:?}, rate {:?}", self.policed, self.ceil, self.rate)
+        write!(f, "policed {}, ceil {:?}, rate {:?}", self.policed, self.ceil, self.rate)?;
+        self.flows.map_or(Ok(()), |flows| write!(f, ", {flows:?}"))
     }
 }
 
@@ -125,9 +149,23 @@ impl Policy {
             to.policed = from.policed.into();
             (to.ceil_cost, to.ceil_burst_ns) = bucket(from.ceil);
             (to.rate_cost, to.rate_burst_ns) = bucket(from.rate);
+            if let Some(flows) = from.flows {
+                (to.flows, to.hosts) = (flows.flows, flows.hosts);
+                (to.flow_quantum_bytes, to.allowance_bytes) = (flows.quantum, flows.allowance);
+                (to.target_ns, to.interval_ns) = (flows.target_ns, flows.interval_ns);
+            }
         }
         conf
     }
+}
+
+/// Whose a packet is, and whether it can be marked.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Flow {
+    pub hash: u32,
+    pub src: u16,
+    pub dst: u16,
+    pub ecn: bool,
 }
 
 /// Packets that come at one moment.
@@ -139,12 +177,21 @@ pub struct Arrival {
     pub len: u32,
     pub segments: u32,
     pub copies: u32,
+    pub flow: Flow,
+}
+
+impl Arrival {
+    /// One packet.
+    pub fn of(gap: u32, class: u32, len: u32) -> Arrival {
+        Arrival { gap, class, len, segments: 1, copies: 1, flow: Flow::default() }
+    }
 }
 
 impl fmt::Debug for Arrival {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let Arrival { gap, class, len, segments, copies } = self;
-        write!(f, "after {gap}: class {class}, {copies} of {len} bytes in {segments}")
+        let Arrival { gap, class, len, segments, copies, flow } = self;
+        write!(f, "after {gap}: class {class}, {copies} of {len} bytes in {segments}")?;
+        if *flow == Flow::default() { Ok(()) } else { write!(f, ", {flow:?}") }
     }
 }
 

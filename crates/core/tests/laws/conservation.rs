@@ -3,16 +3,16 @@
 use crate::{
     cases::Case,
     laws, traces,
-    world::{CLASSES, Event, World, run},
+    world::{CLASSES, Event, World, members, run},
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};
 use sluice_abi as abi;
-use sluice_core::{Core, Scheduler, Verdict};
+use sluice_core::{Core, Packet, Scheduler, Verdict};
 
 laws! {
-    nothing_is_lost: traces::of(traces::KINDS).ceilings().guarantees().policing().limits().framing().changes().lateness();
-    wiped_is_as_good_as_new: traces::of(traces::KINDS).ceilings().guarantees().policing().limits().framing();
-    every_refusal_has_its_reason: traces::of(traces::KINDS).ceilings().policing().limits().framing().changes();
+    nothing_is_lost: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().limits().framing().changes().lateness();
+    wiped_is_as_good_as_new: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().limits().framing();
+    every_refusal_has_its_reason: traces::of(traces::KINDS).by_flow().ceilings().policing().limits().framing().changes();
 }
 
 #[derive(Clone, Copy, Default, Debug, PartialEq)]
@@ -33,7 +33,10 @@ impl Count {
 struct Account {
     enqueued: Count,
     sent: Count,
+    marked: u64,
     dropped: Count,
+    /// Packets, by reason.
+    reasons: [u64; abi::SL_DROPS as usize],
     peak_bytes: u64,
     /// Packets sent, by their time in queue.
     sojourns: [u64; abi::SL_SOJOURN_BUCKETS as usize],
@@ -45,11 +48,15 @@ fn nothing_is_lost(core: &'static Core, case: &Case) -> TestCaseResult {
     let new = Account {
         enqueued: Count::default(),
         sent: Count::default(),
+        marked: 0,
         dropped: Count::default(),
+        reasons: [0; abi::SL_DROPS as usize],
         peak_bytes: 0,
         sojourns: [0; abi::SL_SOJOURN_BUCKETS as usize],
     };
     let mut accounts = vec![new; CLASSES];
+    // Of these, packets have been dropped to make room.
+    let mut robbed = 0u64;
     run(core, case, |world, event| {
         match event {
             Event::Arrived(packet, Ok(())) => {
@@ -61,20 +68,30 @@ fn nothing_is_lost(core: &'static Core, case: &Case) -> TestCaseResult {
                 prop_assert_eq!(taken, 1, "packets in slot {}", packet.slot);
                 prop_assert!(packet.slot < abi::SL_SLOTS);
                 // Other events change no class but this one and that which sends.
-                return agrees(world, packet.class, account);
+                let changed = std::mem::take(&mut robbed) | 1 << packet.class;
+                return members(changed).try_for_each(|class| agrees(world, class, &accounts[class]));
             }
-            Event::Arrived(packet, Err(_)) => {
-                accounts[packet.class].dropped.add(packet.len);
-                return agrees(world, packet.class, &accounts[packet.class]);
+            Event::Arrived(packet, Err(reason)) => {
+                accounts[packet.class].drops(packet.len, *reason);
+                let changed = std::mem::take(&mut robbed) | 1 << packet.class;
+                return members(changed).try_for_each(|class| agrees(world, class, &accounts[class]));
+            }
+            Event::Dropped(packet, reason) => {
+                accounts[packet.class].drops(packet.len, *reason);
+                robbed |= 1 << packet.class;
+                return Ok(());
             }
             Event::Sent(packet) => {
                 let account = &mut accounts[packet.class];
                 account.sent.add(packet.len);
+                account.marked += u64::from(packet.marked);
+                robbed = 0;
                 account.sojourns[sluice_core::sojourn_bucket(world.now - packet.arrived_ns)] += 1;
                 return agrees(world, packet.class, account);
             }
             Event::Cleared(queues) => {
-                queues.iter().flatten().for_each(|packet| accounts[packet.class].dropped.add(packet.len));
+                let packets = queues.iter().flatten();
+                packets.for_each(|packet| accounts[packet.class].drops(packet.len, abi::SL_DROP_RESET));
             }
             Event::Idle => prop_assert!(world.queues.iter().all(|queue| queue.is_empty()), "idle with packets"),
             Event::Configured => {}
@@ -85,6 +102,13 @@ fn nothing_is_lost(core: &'static Core, case: &Case) -> TestCaseResult {
         prop_assert_eq!(world.core.state().backlog_pkts as usize, queued);
         Ok(())
     })
+}
+
+impl Account {
+    fn drops(&mut self, len: u32, reason: u32) {
+        self.dropped.add(len);
+        self.reasons[reason as usize] += 1;
+    }
 }
 
 fn agrees(world: &World, class: usize, account: &Account) -> TestCaseResult {
@@ -100,6 +124,8 @@ fn agrees(world: &World, class: usize, account: &Account) -> TestCaseResult {
     prop_assert_eq!(counted, account.sent, "sent of class {}", class);
     let counted = Count { pkts: state.dropped_pkts.iter().sum(), bytes: state.dropped_bytes };
     prop_assert_eq!(counted, account.dropped, "dropped of class {}", class);
+    prop_assert_eq!(state.dropped_pkts, account.reasons, "dropped of class {}, by reason", class);
+    prop_assert_eq!(state.marked_pkts, account.marked, "marked of class {}", class);
     prop_assert_eq!(world.core.state().sojourn[class].count, account.sojourns, "times in queue of class {}", class);
     Ok(())
 }
@@ -120,22 +146,34 @@ fn wiped_is_as_good_as_new(core: &'static Core, case: &Case) -> TestCaseResult {
         let of = |scheduler: &Scheduler| {
             let (state, times) = (&scheduler.state().classes[class], &scheduler.state().sojourn[class]);
             let counts = [state.enqueued_pkts, state.enqueued_bytes, state.sent_pkts, state.sent_bytes];
-            (counts, state.dropped_pkts, state.dropped_bytes, state.peak_backlog_bytes, times.count)
+            let dropped = (state.dropped_pkts, state.dropped_bytes, state.marked_pkts);
+            (counts, dropped, state.peak_backlog_bytes, times.count)
         };
         prop_assert_eq!(of(&used), of(&new), "counters of class {}", class);
     }
     Ok(())
 }
 
-/// What a scheduler answers to each packet of a case, and when it is asked for one after each.
-fn play(scheduler: &mut Scheduler, case: &Case) -> Vec<(Result<u32, u32>, Verdict)> {
+/// What a scheduler answers to each packet of a case, and when it is asked for one after each, and what it drops then.
+fn play(scheduler: &mut Scheduler, case: &Case) -> Vec<(Result<u32, u32>, Vec<u32>, Verdict, Vec<u32>)> {
     let (mut now, pace) = (case.start_ns, case.pace(&case.policy));
     let arrivals = case.phases.iter().flat_map(|phase| &phase.arrivals);
     let packets = arrivals.flat_map(|arrival| (0..arrival.copies).map(move |_| arrival));
     let answers = packets.map(|packet| {
         now += pace.time_ns(u64::from(packet.len));
-        let answer = scheduler.enqueue(packet.class, packet.len, packet.segments, now);
-        (answer, scheduler.dequeue(now))
+        let packet = Packet {
+            class: packet.class,
+            len_bytes: packet.len,
+            segments: packet.segments,
+            flow_hash: packet.flow.hash,
+            src_host: packet.flow.src,
+            dst_host: packet.flow.dst,
+            ecn: packet.flow.ecn.into(),
+        };
+        let answer = scheduler.enqueue_packet(&packet, now);
+        let dropped = std::iter::from_fn(|| scheduler.reap()).collect();
+        let verdict = scheduler.dequeue(now);
+        (answer, dropped, verdict, std::iter::from_fn(|| scheduler.reap()).collect())
     });
     answers.collect()
 }
@@ -145,10 +183,17 @@ fn play(scheduler: &mut Scheduler, case: &Case) -> Vec<(Result<u32, u32>, Verdic
 fn every_refusal_has_its_reason(core: &'static Core, case: &Case) -> TestCaseResult {
     // Whether the class had tokens before its packet came; and the most slots that were taken at once.
     let (mut open, mut most) = (true, 0);
+    // Packets that were dropped to make room: their slots are not free yet.
+    let mut dropped = 0;
     run(core, case, |world, event| {
         let (packet, answer) = match event {
             Event::Arriving(class) => {
                 open = world.ceil[*class].open(world.now);
+                dropped = 0;
+                return Ok(());
+            }
+            Event::Dropped(..) => {
+                dropped += 1;
                 return Ok(());
             }
             Event::Cleared(_) => {
@@ -164,7 +209,8 @@ fn every_refusal_has_its_reason(core: &'static Core, case: &Case) -> TestCaseRes
         // The world has queued the packet already if it was accepted.
         let others = world.queues[class].iter().filter(|queued| queued.number != packet.number);
         let (pkts, bytes) = others.fold((0, 0), |(pkts, bytes), queued| (pkts + 1, bytes + u64::from(queued.len)));
-        let taken = world.queues.iter().flatten().filter(|queued| queued.number != packet.number).count();
+        let queued = world.queues.iter().flatten().filter(|queued| queued.number != packet.number).count();
+        let taken = queued + dropped;
         let expected = if world.policed(class) && !open {
             Err(abi::SL_DROP_POLICED)
         } else if pkts >= limit_pkts {

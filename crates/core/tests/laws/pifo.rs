@@ -119,8 +119,8 @@ impl Heavy {
                     classes: vec![of(1), of(weight)],
                     ..Policy::default()
                 };
-                let waits = queue.into_iter().map(|len| Arrival { gap: 0, class: 0, len, segments: 1, copies: 1 });
-                let comes = Arrival { gap: 1_000, class: 1, len, segments: 1, copies: 1 };
+                let waits = queue.into_iter().map(|len| Arrival::of(0, 0, len));
+                let comes = Arrival::of(1_000, 1, len);
                 let arrivals = waits.chain(std::iter::repeat_n(comes, 2_000)).collect();
                 Case { phases: vec![Phase { arrivals, ..Phase::default() }], ..Case::of(policy) }
             })

@@ -1,6 +1,6 @@
 //! Random traffic and random policies.
 
-use crate::cases::{Arrival, Case, Change, ClassPolicy, Greedy, Phase, Policy, Rate};
+use crate::cases::{Arrival, Case, Change, ClassPolicy, Flow, Flows, Greedy, Phase, Policy, Rate};
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use sluice_abi as abi;
 
@@ -31,6 +31,7 @@ pub struct Mix {
     worn: bool,
     absent: bool,
     lulls: bool,
+    by_flow: bool,
     greed: Greed,
 }
 
@@ -53,6 +54,7 @@ pub fn of(kinds: impl IntoIterator<Item = u32>) -> Mix {
         worn: false,
         absent: false,
         lulls: false,
+        by_flow: false,
         greed: Greed::Nobody,
     }
 }
@@ -127,6 +129,12 @@ impl Mix {
         self
     }
 
+    /// Classes that queue by flow: few heavy flows, many light ones.
+    pub fn by_flow(mut self) -> Mix {
+        self.by_flow = true;
+        self
+    }
+
     pub fn greedy(mut self, greed: Greed) -> Mix {
         self.greed = greed;
         self
@@ -191,7 +199,8 @@ impl Mix {
             Just((0, 0, abi::SL_CELLS_NONE)).boxed()
         };
         let slots = if self.limits {
-            prop_oneof![4 => Just(abi::SL_SLOTS), 1 => 1u32..40].boxed()
+            let few = if self.by_flow { 150u32 } else { 40 };
+            prop_oneof![4 => Just(abi::SL_SLOTS), 1 => 1u32..few].boxed()
         } else {
             Just(abi::SL_SLOTS).boxed()
         };
@@ -235,10 +244,12 @@ impl Mix {
         let weight = prop_oneof![2 => Just(1u32), 4 => 1u32..20, 1 => 1u32..=65_535];
         let quantum = prop_oneof![Just(1_500u32), 200u32..20_000, 1u32..200];
         let budget = prop_oneof![0u64..1_000_000, 0u64..100_000_000];
+        let flows = if self.by_flow { option::weighted(0.5, flows()).boxed() } else { Just(None).boxed() };
         let level = prop_oneof![3 => 0u32..2, 2 => 0u32..5, 1 => 0u32..abi::SL_CLASSES];
-        (level, weight, quantum, budget, limits, policed, some(self.ceilings, 0.4), some(self.guarantees, 0.3))
-            .prop_map(|(level, weight, quantum, budget_ns, (limit_pkts, limit_bytes), policed, ceil, rate)| {
-                ClassPolicy { level, weight, quantum, budget_ns, limit_pkts, limit_bytes, policed, ceil, rate }
+        let buckets = (some(self.ceilings, 0.4), some(self.guarantees, 0.3));
+        (level, weight, quantum, budget, limits, policed, buckets, flows)
+            .prop_map(|(level, weight, quantum, budget_ns, (limit_pkts, limit_bytes), policed, (ceil, rate), flows)| {
+                ClassPolicy { level, weight, quantum, budget_ns, limit_pkts, limit_bytes, policed, ceil, rate, flows }
             })
             .boxed()
     }
@@ -277,16 +288,25 @@ impl Mix {
         };
         let late = if self.lateness { prop_oneof![Just(0u64), 0u64..2_000_000].boxed() } else { Just(0).boxed() };
         let pause = prop_oneof![Just(0u32), 0u32..30, Just(if self.greed == Greed::Nobody { 1_000 } else { 100 })];
+        let by_flow = self.by_flow;
         // The load of a phase in percent of the pace: overload, about full, and draining.
         (before, select(vec![10u32, 60, 95, 150, 600]), pause, late)
             .prop_flat_map(move |(before, load, pause, late_ns)| {
-                let arrival = (0..200_000 / load, 0..size as u32, frame(), copies());
+                let flow = if by_flow { flow().boxed() } else { Just(Flow::default()).boxed() };
+                let arrival = (0..200_000 / load, 0..size as u32, frame(), copies(), flow);
                 (Just(before), vec(arrival, 0..=most), Just(pause), Just(late_ns))
             })
             .prop_map(|(before, arrivals, pause, late_ns)| {
                 let arrivals = arrivals
                     .into_iter()
-                    .map(|(gap, class, (len, segments), copies)| Arrival { gap, class, len, segments, copies })
+                    .map(|(gap, class, (len, segments), copies, flow)| Arrival {
+                        gap,
+                        class,
+                        len,
+                        segments,
+                        copies,
+                        flow,
+                    })
                     .collect();
                 Phase { before, arrivals, pause, late_ns }
             })
@@ -322,6 +342,35 @@ fn frame() -> impl Strategy<Value = (u32, u32)> {
 
 fn copies() -> impl Strategy<Value = u32> {
     prop_oneof![4 => Just(1u32), 2 => 1u32..6, 1 => 5u32..30]
+}
+
+/// Queues that are too few for the flows, or enough; allowances that are used up soon, or not.
+fn flows() -> impl Strategy<Value = Flows> {
+    let flows = select(vec![1u32, 2, 8, 64, abi::SL_CLASS_FLOWS]);
+    let quantum = prop_oneof![Just(1_514u32), 300u32..3_000, 1u32..20_000];
+    let allowance = prop_oneof![Just(0u32), 1_000u32..10_000, Just(30_000u32)];
+    let target = prop_oneof![Just(0u64), 0u64..200_000, 0u64..10_000_000];
+    let interval = prop_oneof![1_000u64..1_000_000, 1_000u64..100_000_000];
+    (flows, 0u32..4, quantum, allowance, target, interval).prop_map(
+        |(flows, hosts, quantum, allowance, target_ns, interval_ns)| Flows {
+            flows,
+            hosts,
+            quantum,
+            allowance,
+            target_ns,
+            interval_ns,
+        },
+    )
+}
+
+/// Few heavy flows, many light ones, some of them of hosts that have others.
+fn flow() -> impl Strategy<Value = Flow> {
+    let hash = prop_oneof![3 => 0u32..4, 1 => 0u32..200, 1 => any::<u32>()];
+    (hash, 0u16..3, any::<bool>()).prop_map(|(hash, host, ecn)| {
+        // Mostly, a flow has the same hosts.
+        let (src, dst) = ((hash % 5) as u16, if hash < 4 { 0 } else { host });
+        Flow { hash, src, dst, ecn }
+    })
 }
 
 /// Resolutions that suit a rank function, so that its window mostly fits.

@@ -11,9 +11,9 @@ use sluice_abi as abi;
 use sluice_core::Core;
 
 laws! {
-    never_waits_in_vain: traces::of(traces::KINDS).ceilings().guarantees().policing().limits().framing().changes().lateness();
+    never_waits_in_vain: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().limits().framing().changes().lateness();
     debts_to_the_others_are_bounded: traces::of(BY_DEBT).guarantees().greedy(Greed::Some);
-    guarantees_go_first: traces::of(traces::KINDS).ceilings().guarantees().policing().framing().changes().lateness();
+    guarantees_go_first: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().framing().changes().lateness();
 }
 
 /// Disciplines that let a class go into debt to the others.

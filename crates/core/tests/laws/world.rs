@@ -1,7 +1,7 @@
 //! The rest of the world around a scheduler: arrivals, a device that asks for packets, and a model of what the core is
 //! to know: who has packets, and who has tokens. It checks no law; it tells an observer what happens.
 
-use crate::cases::{Case, Change, Greedy, Policy, Rate};
+use crate::cases::{Arrival, Case, Change, Flow, Greedy, Policy, Rate};
 use proptest::{prelude::*, test_runner::TestCaseResult};
 use sluice_abi as abi;
 use sluice_core::{Core, Scheduler, Verdict};
@@ -18,6 +18,9 @@ pub struct Packet {
     pub len: u32,
     pub wire: u32,
     pub arrived_ns: u64,
+    pub flow: Flow,
+    /// It left with the mark of congestion.
+    pub marked: bool,
 }
 
 /// A token bucket by the generic cell rate algorithm (ITU-T I.371), in integers: it is full again at `full_ns`, and
@@ -131,6 +134,8 @@ pub enum Event {
     /// The core is about to be asked for a packet. Classes that have tokens again are ready.
     Asking,
     Sent(Packet),
+    /// It was queued, and is gone for this reason. It is told before what made it go: a packet that comes or is sent.
+    Dropped(Packet, u32),
     Waits(u64),
     Idle,
     /// Another policy is in force.
@@ -179,12 +184,13 @@ impl<'a> World<'a> {
         let mut left = u32::MAX - short;
         while left > 0 {
             let len = if left > 80 { (left - 80).min(1_000_000) } else { left.min(40) };
-            self.arrive(0, len, 1, observer)?;
+            self.arrive(&Arrival::of(0, 0, len), observer)?;
             self.drain(observer)?;
             left -= len;
         }
         if !absent {
-            (1..self.policy.classes.len()).try_for_each(|class| self.arrive(class, 40, 1, observer))?;
+            let classes = 1..self.policy.classes.len() as u32;
+            classes.map(|class| Arrival::of(0, class, 40)).try_for_each(|packet| self.arrive(&packet, observer))?;
             self.drain(observer)?;
         }
         Ok(())
@@ -237,13 +243,49 @@ impl<'a> World<'a> {
         }
     }
 
-    fn arrive(&mut self, class: usize, len: u32, segments: u32, observer: Observer) -> TestCaseResult {
+    /// The core is asked for packets that it has dropped.
+    fn reap(&mut self, reason: u32, observer: Observer) -> TestCaseResult {
+        while let Some(slot) = self.core.reap() {
+            let mut queues = self.queues.iter_mut();
+            let found = queues.find_map(|queue| Some((queue.iter().position(|packet| packet.slot == slot)?, queue)));
+            let Some(packet) = found.and_then(|(at, queue)| queue.remove(at)) else {
+                return Err(TestCaseError::fail(format!("slot {slot} is dropped, and holds no packet")));
+            };
+            prop_assert!(!self.queues[packet.class].is_empty(), "its last packet is dropped: {:?}", packet);
+            observer(self, &Event::Dropped(packet, reason))?;
+        }
+        Ok(())
+    }
+
+    /// One packet, whatever its copies.
+    fn arrive(&mut self, arrival: &Arrival, observer: Observer) -> TestCaseResult {
+        let Arrival { len, segments, flow, .. } = *arrival;
+        let class = arrival.class as usize;
         observer(self, &Event::Arriving(class))?;
         self.arrivals += 1;
         let wire = wire_bytes(self.policy, len, segments);
-        let answer = self.core.enqueue(class as u32, len, segments, self.now);
+        let packet = sluice_core::Packet {
+            class: arrival.class,
+            len_bytes: len,
+            segments,
+            flow_hash: flow.hash,
+            src_host: flow.src,
+            dst_host: flow.dst,
+            ecn: flow.ecn.into(),
+        };
+        let answer = self.core.enqueue_packet(&packet, self.now);
+        self.reap(abi::SL_DROP_OVERFLOW, observer)?;
         let slot = answer.unwrap_or(u32::MAX);
-        let packet = Packet { number: self.arrivals, class, slot, len, wire, arrived_ns: self.now };
+        let packet = Packet {
+            number: self.arrivals,
+            class,
+            slot,
+            len,
+            wire,
+            arrived_ns: self.now,
+            flow,
+            marked: false,
+        };
         if self.policed(class) && self.ceil[class].open(self.now) {
             self.ceil[class].charge(wire, self.now);
         }
@@ -259,11 +301,10 @@ impl<'a> World<'a> {
 
     fn top_up(&mut self, observer: Observer) -> TestCaseResult {
         for (turn, Greedy { class, lengths }) in self.greedy.iter().enumerate() {
-            let class = *class as usize;
-            for _ in self.queues[class].len()..2 {
+            for _ in self.queues[*class as usize].len()..2 {
                 let len = lengths[self.supplied[turn] % lengths.len()];
                 self.supplied[turn] += 1;
-                self.arrive(class, len, 1, observer)?;
+                self.arrive(&Arrival::of(0, *class, len), observer)?;
             }
         }
         Ok(())
@@ -276,13 +317,17 @@ impl<'a> World<'a> {
             members(self.held).for_each(|class| self.offer(class));
         }
         observer(self, &Event::Asking)?;
-        match self.core.dequeue(self.now) {
-            Verdict::Send { slot, class, len_bytes, .. } => {
+        let verdict = self.core.dequeue(self.now);
+        self.reap(abi::SL_DROP_AQM, observer)?;
+        match verdict {
+            Verdict::Send { slot, class, len_bytes, mark } => {
                 let queue = self.queues.get_mut(class as usize);
                 let found = queue.and_then(|queue| Some((queue.iter().position(|packet| packet.slot == slot)?, queue)));
-                let Some(packet) = found.and_then(|(at, queue)| queue.remove(at)) else {
+                let Some(mut packet) = found.and_then(|(at, queue)| queue.remove(at)) else {
                     return Err(TestCaseError::fail(format!("slot {slot} holds no packet of class {class}")));
                 };
+                prop_assert!(packet.flow.ecn || !mark, "it cannot be marked: {:?}", packet);
+                packet.marked = mark;
                 prop_assert_eq!(packet.len, len_bytes, "of {:?}", packet);
                 let class = packet.class;
                 self.link.charge(packet.wire, self.now);
@@ -381,7 +426,7 @@ pub fn run(
             let gap = pace.time_ns(if case.greedy.is_empty() { idle } else { idle.min(100_000) });
             world.serve(case, world.now + gap, phase.late_ns, observer)?;
             for _ in 0..arrival.copies {
-                world.arrive(arrival.class as usize, arrival.len, arrival.segments, observer)?;
+                world.arrive(arrival, observer)?;
             }
         }
         world.serve(case, world.now + pace.time_ns(1_500 * u64::from(phase.pause)), phase.late_ns, observer)?;
