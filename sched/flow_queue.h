@@ -32,6 +32,8 @@
 #define SL_SPARE_SLOTS      64u
 /* The most packets that are dropped at once. */
 #define SL_OVERFLOW_PKTS    64u
+/* A class's by_flow, for a moment: the packets that it has were queued without knowing their flows. */
+#define SL_FLOW_UNKNOWN     2u
 /* What counts as a round while a class is idle, where no rate says: a frame at 1 Gbit/s. */
 #define SL_ROUND_NS         12112u
 
@@ -477,18 +479,28 @@ SL_FN void flow_divide(struct sl_sched *s, const struct sl_sched_conf *f)
 	each = sl_min(each, SL_CLASS_FLOWS);
 	sl_for (c, SL_CLASSES) {
 		struct sl_class *k = sl_at(s->classes, c);
-		u32 flows = sl_min(sl_at(f->classes, c)->flows, each);
+		u32 flows = sl_min(sl_at(f->classes, c)->flows, each), known = k->by_flow != 0;
 
 		k->by_flow = flows != 0 && s->kind != SL_PIFO;
 		if (k->by_flow)
 			s->by_flow |= SL_BIT(c);
+		if (k->by_flow && !known)
+			k->by_flow = SL_FLOW_UNKNOWN;
 		k->flow_base = (u16)s->flow_queues;
 		k->flow_mask = (u16)(flows ? (1u << sl_log2(flows)) - 1 : 0);
 		s->flow_queues += flows;
 	}
 }
 
-/* The packets of classes that queue by flow come to their flows. */
+/* The slot tells of a packet that came before. */
+SL_FN void flow_unknown(struct sl_slot *q)
+{
+	q->flow_hash = 0;
+	q->src_host = q->dst_host = 0;
+	q->ecn = 0;
+}
+
+/* The packets of classes that queue by flow come to their flows; those that came before the class did, to one. */
 SL_GLOBAL int flow_form(struct sl_sched *s SL_NONNULL)
 {
 	u32 n, c, slot;
@@ -502,8 +514,11 @@ SL_GLOBAL int flow_form(struct sl_sched *s SL_NONNULL)
 			if (n >= k->backlog_pkts)
 				break;
 			slot = queue_pop(s, &k->queue);
+			if (k->by_flow == SL_FLOW_UNKNOWN)
+				flow_unknown(sl_at(s->slot, slot));
 			flow_arrive(s, c, slot);
 		}
+		k->by_flow = 1;
 	}
 	return 0;
 }
