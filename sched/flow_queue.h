@@ -9,9 +9,10 @@
  * sends more than its share loses the privilege after one allowance, whatever its port or mark. (After RFC 8290, whose new
  * flows have an allowance of one quantum, which they lose when they pause.)
  *
- * Fairness: over any time in which bulk flows i and j of equally loaded hosts stay backlogged and nobody is express or swift,
- * | W_i - W_j | <= Q + l_i + l_j: W what they have sent, Q the quantum, l their largest packets. Privilege: in any time, a flow sends no more
- * than allowance + Q * rounds + l ahead of others' turns. Both have tests.
+ * Fairness: over any time in which bulk flows i and j of equally loaded hosts stay bulk and backlogged,
+ * | W_i - W_j | <= Q + l_i + l_j: W what they have sent, Q the quantum, l their largest packets. If those are longer than Q, it is
+ * 2 Q + l_i + l_j, since who sits out a round can come before another in one round and behind it in the next. Privilege: in any time, a flow
+ * sends no more than allowance + Q * rounds + l ahead of others' turns, where l <= 63 Q. All have tests.
  *
  * Hosts: a bulk flow gets the quantum, divided by the number of bulk flows that its source or its destination has, whichever are more
  * (as triple isolation in tc-cake(8)). So a host gets no more for opening more flows. And a source has a purse for what all its flows send
@@ -170,6 +171,7 @@ SL_GLOBAL int flow_sit(struct sl_sched *s SL_NONNULL, u32 class, u32 i)
 SL_FN void flow_stand(struct sl_sched *s, struct sl_class *k, u32 class, struct sl_flow_queue *f, u32 i)
 {
 	struct sl_fair *fair = sl_at(s->fair, class);
+	u32 next_bytes;
 
 	if (f->used_bytes >= (s32)k->allowance_bytes || flow_source_is_spent(s, k, f, fair->round)) {
 		if (f->place != SL_FLOW_BULK) {
@@ -180,7 +182,11 @@ SL_FN void flow_stand(struct sl_sched *s, struct sl_class *k, u32 class, struct 
 		flow_sit(s, class, i);
 		return;
 	}
-	if (f->used_bytes + sl_at(s->slot, f->queue.head)->len_bytes <= k->flow_quantum_bytes) {
+	/* Its purse pays for each packet as it comes to stand there, so that no crowd stands there before any has paid. */
+	next_bytes = sl_at(s->slot, f->queue.head)->len_bytes;
+	if (k->hosts & SL_HOSTS_SOURCE)
+		sl_at(s->src_host, f->src_host)->used_bytes += (s32)next_bytes;
+	if (f->used_bytes + next_bytes <= k->flow_quantum_bytes) {
 		f->place = SL_FLOW_EXPRESS;
 		flow_list_push(s, &fair->express, i, !fair->express_flows);
 		fair->express_flows++;
@@ -308,8 +314,6 @@ SL_FN void flow_move_on(struct sl_sched *s, struct sl_class *k, u32 class, struc
 		f->place = SL_FLOW_ABSENT;
 		return;
 	}
-	if (k->hosts & SL_HOSTS_SOURCE)
-		sl_at(s->src_host, f->src_host)->used_bytes += (s32)bytes;
 	if (f->place == SL_FLOW_EXPRESS) {
 		fair->express_flows--;
 		fair->express.head = f->next;
