@@ -11,6 +11,7 @@ mod conservation;
 mod deficit_round_robin;
 mod eevdf;
 mod fairness;
+mod flow_queues;
 mod gps;
 mod mutants;
 mod order;
@@ -69,6 +70,7 @@ fn all_laws() -> impl Iterator<Item = &'static Law> {
         conservation::LAWS,
         work::LAWS,
         order::LAWS,
+        flow_queues::LAWS,
         buckets::LAWS,
         strict_priority::LAWS,
         deficit_round_robin::LAWS,
