@@ -373,17 +373,19 @@ impl Flood {
     }
 }
 
-/// A packet of a light flow is never refused or dropped, and waits for no more than a packet of each other light flow, and
+/// A packet of a light flow is never refused or dropped, is express, and waits for no more than a packet of each other light flow, and
 /// for the one that the link is busy with.
 fn a_flood_starves_no_light_flow(core: &'static Core, case: &Case) -> TestCaseResult {
     let arrivals = case.phases.iter().flat_map(|phase| &phase.arrivals);
     let lights = arrivals.map(|arrival| arrival.flow.hash).max().map_or(0, |hash| hash.saturating_sub(LIGHT) + 1);
     // Light packets that wait, and how many others have been sent since.
     let mut waiting: Vec<(Packet, u32)> = Vec::new();
-    run(core, case, |_, event| {
+    run(core, case, |world, event| {
         match event {
             Event::Arrived(packet, answer) if packet.flow.hash >= LIGHT => {
                 prop_assert_eq!(*answer, Ok(()), "of {:?}", packet);
+                let place = world.core.state().flow[queue_of(world, packet)].place;
+                prop_assert_eq!(u32::from(place), abi::SL_FLOW_EXPRESS, "the place of {:?}", packet);
                 waiting.push((*packet, 0));
             }
             Event::Dropped(packet, _) => prop_assert!(packet.flow.hash < LIGHT, "dropped: {:?}", packet),

@@ -7,6 +7,7 @@
 mod buckets;
 mod builds;
 mod cases;
+mod codel;
 mod conservation;
 mod deficit_round_robin;
 mod eevdf;
@@ -71,6 +72,7 @@ fn all_laws() -> impl Iterator<Item = &'static Law> {
         work::LAWS,
         order::LAWS,
         flow_queues::LAWS,
+        codel::LAWS,
         buckets::LAWS,
         strict_priority::LAWS,
         deficit_round_robin::LAWS,

@@ -265,6 +265,131 @@ mutants! {
     sending_takes_no_time breaks "pifo::leaves_by_rank":
         "ranks.h",
         "- (q->wire_bytes * s->link.cost >> 20)" => "";
+
+    // Flow queues.
+    the_last_of_a_flow_is_first breaks "flow_queues::a_flow_stays_in_order":
+        "queue.h",
+        "sl_at(s->slot, q->tail)->next = (u16)i;" =>
+        "{ sl_at(s->slot, i)->next = q->head; q->head = (u16)i; return; }";
+    a_new_policy_turns_flows_round breaks "flow_queues::a_flow_stays_in_order":
+        "queue.h",
+        "\tif (was_empty)\n\t\tq->head = more->head;" =>
+        "\tif (was_empty && q->head > 9) {\n\t\tstruct sl_queue all = *more;\n\t\tu32 i = queue_pop(s, &all);\n\n\t\tsl_at(s->slot, more->tail)->next = (u16)i;\n\t\tq->head = i == more->tail ? (u16)i : all.head;\n\t\tq->tail = (u16)i;\n\t\treturn;\n\t}\n\tif (was_empty)\n\t\tq->head = more->head;";
+    what_is_appended_loses_its_tail breaks "conservation::nothing_is_lost":
+        "queue.h",
+        "q->tail = more->tail;" => ";";
+    marks_of_others_stay breaks "conservation::nothing_is_lost":
+        "flow_queue.h",
+        "q->ecn = 0;" => ";";
+    marks_are_not_counted breaks "conservation::nothing_is_lost":
+        "core.h",
+        "k->marked_pkts += v.mark;" => ";";
+    bytes_that_make_room_are_not_counted breaks "conservation::nothing_is_lost":
+        "flow_queue.h",
+        "k->dropped_bytes += q->len_bytes;" => ";";
+    wiping_keeps_what_flows_have_used breaks "conservation::wiped_is_as_good_as_new":
+        "flow_queue.h",
+        "__builtin_memset(flow_at(s, i), 0, sizeof(struct sl_flow_queue));" => ";";
+    credit_never_runs_out breaks "flow_queues::privilege_is_bounded":
+        "flow_queue.h",
+        "f->used_bytes += (s32)bytes;" => ";";
+    rounds_give_back_twice_as_much breaks "flow_queues::privilege_is_bounded":
+        "flow_queue.h",
+        "gain = flow_gain(now - *round, quantum_bytes, load);" => "gain = 2 * flow_gain(now - *round, quantum_bytes, load);";
+    rounds_give_nothing_back breaks "flow_queues::a_flood_starves_no_light_flow":
+        "flow_queue.h",
+        "*used_bytes = *used_bytes > (s32)gain ? *used_bytes - (s32)gain : 0;" => ";";
+    nobody_is_express breaks "flow_queues::a_flood_starves_no_light_flow":
+        "flow_queue.h",
+        "if (f->used_bytes < (s32)k->flow_quantum_bytes) {" => "if (0) {";
+    a_newcomer_is_dropped_first breaks "flow_queues::a_flood_starves_no_light_flow":
+        "core.h",
+        "\t\tflow_overflow(s, class);" => "\t\t;";
+    swift_goes_before_express breaks "flow_queues::the_privileged_go_first":
+        "flow_queue.h",
+        "if (fair->express_flows)" => "if (fair->express_flows && !fair->swift_flows)";
+    bulk_goes_before_swift breaks "flow_queues::the_privileged_go_first":
+        "flow_queue.h",
+        "if (fair->swift_flows)" => "if (fair->swift_flows && !fair->spokes)";
+    bulk_flows_send_all_they_have breaks "flow_queues::bulk_flows_share":
+        "flow_queue.h",
+        "if (f->backlog_pkts && f->used_bytes < (s32)k->allowance_bytes)" => "if (f->backlog_pkts)";
+    debts_are_forgiven_in_a_round breaks "flow_queues::bulk_flows_share":
+        "flow_queue.h",
+        "sl_likely(load == 1) ? (u32)debt / quantum" => "sl_likely(load == 1) ? 0";
+    turns_are_of_a_packet breaks "flow_queues::bulk_flows_share":
+        "flow_queue.h",
+        "debt -= (s32)flow_gain(rounds, quantum, load);" => "debt = -1;";
+    hosts_count_for_nothing breaks "flow_queues::hosts_share":
+        "flow_queue.h",
+        "return load;" => "return 1;";
+    destinations_count_for_nothing breaks "flow_queues::hosts_share":
+        "flow_queue.h",
+        "if (k->hosts & SL_HOSTS_DESTINATION) {" => "if (0) {";
+    hosts_always_count breaks "flow_queues::hosts_share":
+        "flow_queue.h",
+        "if (k->hosts & SL_HOSTS_SOURCE) {" => "if (1) {";
+    who_empties_still_counts_for_its_host breaks "flow_queues::hosts_know_their_bulk_flows":
+        "flow_queue.h",
+        "sl_at(s->src_host, f->src_host)->bulk_flows--;" => ";";
+    a_new_policy_remembers_destinations breaks "flow_queues::hosts_know_their_bulk_flows":
+        "flow_queue.h",
+        "__builtin_memset(sl_at(s->dst_host, i), 0, sizeof(struct sl_host));" => ";";
+    the_last_that_is_long_gives_way breaks "flow_queues::the_longest_gives_way":
+        "flow_queue.h",
+        "if (f->backlog_pkts > 1 && f->backlog_bytes > most) {" => "if (f->backlog_pkts > 1) {";
+    half_is_rounded_down breaks "flow_queues::the_longest_gives_way":
+        "flow_queue.h",
+        "pkts = (f->backlog_pkts + 1) / 2;" => "pkts = sl_max(f->backlog_pkts / 2, 1);";
+    the_last_class_gives_way breaks "flow_queues::the_longest_gives_way":
+        "flow_queue.h",
+        "if (k->by_flow && k->backlog_bytes > most) {" => "if (k->by_flow && k->backlog_bytes) {";
+    slots_are_kept_for_nobody breaks "flow_queues::the_longest_gives_way":
+        "core.h",
+        "flow_overflow(s, SL_CLASSES);" => ";";
+    purses_are_not_looked_at breaks "flow_queues::a_purse_has_a_bottom":
+        "flow_queue.h",
+        "return h->used_bytes >= (s32)(SL_PURSE_ALLOWANCES * k->allowance_bytes);" => "return 0;";
+    a_crowd_pays_when_it_is_gone breaks "flow_queues::a_purse_has_a_bottom":
+        "flow_queue.h",
+        "\tif (k->hosts & SL_HOSTS_SOURCE)\n\t\tsl_at(s->src_host, f->src_host)->used_bytes += (s32)sl_at(s->slot, f->queue.head)->len_bytes;" => "",
+        "flow_queue.h",
+        "\tif (f->place == SL_FLOW_EXPRESS) {" =>
+        "\tif (k->hosts & SL_HOSTS_SOURCE)\n\t\tsl_at(s->src_host, f->src_host)->used_bytes += (s32)bytes;\n\tif (f->place == SL_FLOW_EXPRESS) {";
+
+    // CoDel.
+    the_interval_is_not_waited_for breaks "codel::acts_as_its_pseudocode":
+        "codel.h",
+        "c->above_ns = now_ns + interval_ns;" => "c->above_ns = now_ns;";
+    a_frame_is_a_queue breaks "codel::acts_as_its_pseudocode":
+        "flow_queue.h",
+        "f->backlog_bytes - q->len_bytes <= SL_CODEL_FRAME_BYTES" => "0",
+        "codel.h",
+        "|| left_bytes <= SL_CODEL_FRAME_BYTES" => "";
+    the_count_does_not_grow breaks "codel::acts_as_its_pseudocode":
+        "flow_queue.h",
+        "c->count++;" => ";";
+    the_root_is_not_approached breaks "codel::acts_as_its_pseudocode":
+        "flow_queue.h",
+        "codel_approach(c);" => ";";
+    the_root_is_approached_from_the_wrong_side breaks "codel::acts_as_its_pseudocode":
+        "codel.h",
+        "(3ULL << 32)" => "(2ULL << 32)";
+    dropping_always_begins_anew breaks "codel::acts_as_its_pseudocode":
+        "codel.h",
+        "if (before > 1 && now_ns - c->next_ns < 16 * interval_ns) {" => "if (0) {";
+    dropping_goes_on_from_long_ago breaks "codel::acts_as_its_pseudocode":
+        "codel.h",
+        "now_ns - c->next_ns < 16 * interval_ns" => "1";
+    the_next_drop_is_counted_from_now breaks "codel::acts_as_its_pseudocode":
+        "flow_queue.h",
+        "\t\t\tif (dropped)\n\t\t\t\tc->next_ns = codel_next(c, interval_ns, c->next_ns);" => "\t\t\tif (dropped)\n\t\t\t\tc->next_ns = codel_next(c, interval_ns, now_ns);";
+    what_can_be_marked_is_dropped breaks "codel::acts_as_its_pseudocode":
+        "flow_queue.h",
+        "\t\tif (q->ecn)\n\t\t\treturn 1;\n" => "";
+    good_times_are_not_noticed breaks "codel::acts_as_its_pseudocode":
+        "flow_queue.h",
+        "codel_rest(&f->codel);" => ";";
 }
 
 fn law(name: &str) -> &'static Law {
