@@ -159,8 +159,7 @@ fn acts_as_its_pseudocode(core: &'static Core, case: &Case) -> TestCaseResult {
             Event::Sent(packet) => {
                 let flows = world.policy.classes[packet.class].flows.expect("by flow");
                 let should = models[packet.class].dequeue(&flows, world.now);
-                let does =
-                    Leaves { dropped: std::mem::take(&mut dropped), sent: packet.number, marked: packet.marked };
+                let does = Leaves { dropped: std::mem::take(&mut dropped), sent: packet.number, marked: packet.marked };
                 prop_assert_eq!(does, should, "of class {}", packet.class);
             }
             _ => {}

@@ -155,7 +155,7 @@ fn wiped_is_as_good_as_new(core: &'static Core, case: &Case) -> TestCaseResult {
 }
 
 /// What a scheduler answers to each packet of a case, and when it is asked for one after each, and what it drops then.
-fn play(scheduler: &mut Scheduler, case: &Case) -> Vec<(Result<u32, u32>, Vec<u32>, Verdict, Vec<u32>)> {
+fn play(scheduler: &mut Scheduler, case: &Case) -> Vec<(Result<u32, u32>, Verdict, Vec<u32>)> {
     let (mut now, pace) = (case.start_ns, case.pace(&case.policy));
     let arrivals = case.phases.iter().flat_map(|phase| &phase.arrivals);
     let packets = arrivals.flat_map(|arrival| (0..arrival.copies).map(move |_| arrival));
@@ -171,9 +171,10 @@ fn play(scheduler: &mut Scheduler, case: &Case) -> Vec<(Result<u32, u32>, Vec<u3
             ecn: packet.flow.ecn.into(),
         };
         let answer = scheduler.enqueue_packet(&packet, now);
-        let dropped = std::iter::from_fn(|| scheduler.reap()).collect();
+        let mut dropped: Vec<_> = std::iter::from_fn(|| scheduler.reap()).collect();
         let verdict = scheduler.dequeue(now);
-        (answer, dropped, verdict, std::iter::from_fn(|| scheduler.reap()).collect())
+        dropped.extend(std::iter::from_fn(|| scheduler.reap()));
+        (answer, verdict, dropped)
     });
     answers.collect()
 }

@@ -344,8 +344,8 @@ impl Flood {
         let counts = (1u32..=6, 1u32..=4);
         let light = (500u32..=1_000, 10u32..60, 1u64..100);
         (terms, counts, light, vec(125u32..=1_000, 6))
-            .prop_map(|((quantum, times, hosts, one_host, full), (floods, lights), (share, steps, link), lengths)| {
-                let (allowance, len) = (times * quantum, quantum * share / 1_000);
+            .prop_map(|((quantum, quanta, hosts, one_host, full), (floods, lights), (share, steps, link), lengths)| {
+                let (allowance, len) = (quanta * quantum, quantum * share / 1_000);
                 let flood = |n: u32| {
                     let host = if one_host { 0 } else { n as u16 };
                     (Flow { hash: n, src: host, dst: host, ecn: false }, quantum * lengths[n as usize] / 1_000)
@@ -357,12 +357,17 @@ impl Flood {
                 let before = Phase { arrivals, pause, ..Phase::default() };
                 // Of the link's bytes, one of this many is a light flow's.
                 let every = 2 * (floods + lights) + 2;
+                // The flood, in what the link carries.
+                let times = if full { 8 } else { 2 };
                 let step = |n: u32| {
                     let host = (LIGHT + n % lights) as u16;
                     let flow = Flow { hash: host.into(), src: host, dst: host, ecn: false };
-                    let light = packets((1_000 * every).div_ceil(lights), flow, len, 1);
-                    let more = move |(flow, of)| packets(0, flow, of, 2 * every * len / (lights * floods * of) + 2);
-                    std::iter::once(light).chain((0..floods).map(flood).map(more))
+                    let time = (1_000 * every * len).div_ceil(lights);
+                    let more = move |(flow, of)| packets(0, flow, of, times * every * len / (lights * floods * of) + 2);
+                    let mut step: Vec<_> = (0..floods).map(flood).map(more).collect();
+                    step[0].gap = time.div_ceil(step[0].len * step[0].copies);
+                    step.push(packets(0, flow, len, 1));
+                    step
                 };
                 let beside = Phase { arrivals: (0..steps).flat_map(step).collect(), ..Phase::default() };
                 let limit = if full { queued + 50 } else { 2_000 };

@@ -276,16 +276,8 @@ impl<'a> World<'a> {
         let answer = self.core.enqueue_packet(&packet, self.now);
         self.reap(abi::SL_DROP_OVERFLOW, observer)?;
         let slot = answer.unwrap_or(u32::MAX);
-        let packet = Packet {
-            number: self.arrivals,
-            class,
-            slot,
-            len,
-            wire,
-            arrived_ns: self.now,
-            flow,
-            marked: false,
-        };
+        let packet =
+            Packet { number: self.arrivals, class, slot, len, wire, arrived_ns: self.now, flow, marked: false };
         if self.policed(class) && self.ceil[class].open(self.now) {
             self.ceil[class].charge(wire, self.now);
         }
