@@ -20,6 +20,8 @@ laws! {
     hosts_know_their_bulk_flows: traces::of(KINDS).by_flow().ceilings().limits().changes();
     privilege_is_bounded: traces::of(KINDS).by_flow().ceilings().limits();
     the_privileged_go_first: traces::of(KINDS).by_flow().ceilings().limits();
+    the_privileged_take_turns: traces::of(KINDS).by_flow().ceilings().limits();
+    who_rests_is_forgiven: traces::of(KINDS).by_flow().ceilings().lulls();
     a_flood_starves_no_light_flow: Flood;
     the_longest_gives_way: traces::of(KINDS).by_flow().ceilings().policing().limits();
     a_purse_has_a_bottom: Openers;
@@ -136,6 +138,67 @@ fn the_privileged_go_first(core: &'static Core, case: &Case) -> TestCaseResult {
             Event::Sent(packet) if flows_of(world, packet.class).is_some() => {
                 let first = before.iter().filter(|&&(class, ..)| class == packet.class).map(|&(.., place)| place).min();
                 prop_assert_eq!(Some(place_of(world, &before, packet)), first, "places of who is served, of the first");
+            }
+            _ => {}
+        }
+        Ok(())
+    })
+}
+
+/// While a flow stays express, or swift, every other flow of its class sends no more than one packet in the same place.
+fn the_privileged_take_turns(core: &'static Core, case: &Case) -> TestCaseResult {
+    let mut before = Vec::new();
+    // Of each flow queue that waits: since when it stands where it does, who has sent from there.
+    let mut waits: HashMap<usize, (u32, Vec<usize>)> = HashMap::new();
+    run(core, case, |world, event| {
+        match event {
+            Event::Asking => {
+                before = standing(world);
+                before.retain(|&(.., place)| place != abi::SL_FLOW_BULK);
+                waits.retain(|&queue, (place, _)| before.iter().any(|&(_, of, now)| (of, now) == (queue, *place)));
+            }
+            Event::Sent(packet) if flows_of(world, packet.class).is_some() => {
+                let (sender, place) = (queue_of(world, packet), place_of(world, &before, packet));
+                for &(class, queue, its) in &before {
+                    if class == packet.class && its == place && queue != sender {
+                        let (_, senders) = waits.entry(queue).or_insert_with(|| (place, Vec::new()));
+                        prop_assert!(!senders.contains(&sender), "flow {} sends twice before {}", sender, queue);
+                        senders.push(sender);
+                    }
+                }
+                waits.remove(&sender);
+            }
+            _ => {}
+        }
+        Ok(())
+    })
+}
+
+/// While a class rests, the time that a quantum takes on its link is a round. So a flow is express again when its class has
+/// rested for as long as it takes to pay back the allowance and a packet, and the rounds that its turn may be ahead.
+fn who_rests_is_forgiven(core: &'static Core, case: &Case) -> TestCaseResult {
+    let longest = case.longest();
+    // Of each class: when its last packet left, and the rounds that had passed.
+    let mut rests = [(0, 0u32); CLASSES];
+    run(core, case, |world, event| {
+        match event {
+            Event::Sent(packet) if world.queues[packet.class].is_empty() => {
+                rests[packet.class] = (world.now, world.core.state().fair[packet.class].round);
+            }
+            Event::Arrived(packet, Ok(())) if world.queues[packet.class].len() == 1 => {
+                let (class, (since, round)) = (packet.class, rests[packet.class]);
+                let Some(flows) = flows_of(world, class) else { return Ok(()) };
+                let (quantum, allowance) = terms(flows);
+                let rates = world.policy.link.into_iter().chain(world.policy.classes[class].ceil);
+                let slowest = rates.map(|rate| rate.time_ns(quantum as u64).max(1)).max().unwrap_or(12_112);
+                let passed = ((world.now - since) / slowest).min(1 << 20) as u32;
+                let state = world.core.state();
+                prop_assert_eq!(state.fair[class].round - round, passed, "rounds while class {} rests", class);
+                let due = 64 + (allowance + i128::from(longest[class])) / quantum + 1;
+                if i128::from(passed) >= due {
+                    let place = u32::from(state.flow[queue_of(world, packet)].place);
+                    prop_assert_eq!(place, abi::SL_FLOW_EXPRESS, "after {} rounds, of {:?}", passed, packet);
+                }
             }
             _ => {}
         }

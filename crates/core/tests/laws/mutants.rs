@@ -311,6 +311,19 @@ mutants! {
     bulk_goes_before_swift breaks "flow_queues::the_privileged_go_first":
         "flow_queue.h",
         "if (fair->swift_flows)" => "if (fair->swift_flows && !fair->spokes)";
+    who_is_served_stays_first breaks "flow_queues::the_privileged_take_turns":
+        "flow_queue.h",
+        "\tif (f->backlog_pkts)\n\t\tflow_stand(s, k, class, f, i);" =>
+        "\tif (f->backlog_pkts) {\n\t\tu16 first = fair->express.head;\n\n\t\tflow_stand(s, k, class, f, i);\n\t\tif (f->place == SL_FLOW_EXPRESS && fair->express_flows == 2) {\n\t\t\tfair->express.head = (u16)i;\n\t\t\tfair->express.tail = f->next = first;\n\t\t}\n\t}";
+    rest_counts_for_nothing breaks "flow_queues::who_rests_is_forgiven":
+        "flow_queue.h",
+        "fair->round += (u32)sl_min(rounds, 1 << 20);" => ";";
+    rest_counts_from_the_beginning breaks "flow_queues::who_rests_is_forgiven":
+        "core.h",
+        "sl_at(s->fair, v.class)->idle_since_ns = now_ns;" => ";";
+    what_rests_pays_by_the_link_alone breaks "flow_queues::who_rests_is_forgiven":
+        "core.h",
+        "u64 cost = sl_max(s->link.cost, k->ceil.cost);" => "u64 cost = s->link.cost;";
     bulk_flows_send_all_they_have breaks "flow_queues::bulk_flows_share":
         "flow_queue.h",
         "if (f->backlog_pkts && f->used_bytes < (s32)k->allowance_bytes)" => "if (f->backlog_pkts)";
