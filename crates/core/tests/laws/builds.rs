@@ -55,7 +55,7 @@ fn copy_headers(from: &Path, to: &PathBuf) -> io::Result<()> {
 fn compile(source: &Path, include: &Path, object: &Path) {
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
     let output = Command::new(&compiler)
-        .args(["-shared", "-fPIC", "-O1", "-w", "-I"])
+        .args(["-shared", "-fPIC", "-O0", "-w", "-I"])
         .args([include, Path::new("-o"), object, source])
         .output()
         .unwrap_or_else(|error| panic!("{compiler:?}: {error}"));
