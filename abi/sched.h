@@ -112,7 +112,9 @@ struct sl_flow_queue {
 	u16 next; /* flow in the same list */
 	u8 place; /* enum sl_flow_place */
 	u8 spoke; /* of the wheel, if it stands there */
-	u32 backlog_pkts;
+	u16 backlog_pkts;
+	u8 shared; /* flows stand here that had nowhere else to stand */
+	u8 pad;
 	u32 backlog_bytes;
 	s32 used_bytes; /* of the allowance; what is beyond it is debt */
 	u32 round; /* of the class, until which that is counted */
@@ -126,7 +128,7 @@ struct sl_flow_queue {
 struct sl_host {
 	u16 bulk_flows; /* that stand on a wheel */
 	u16 pad;
-	s32 used_bytes; /* what its flows have sent ahead of others' turns, less what rounds have given back */
+	s32 used_bytes; /* what its flows have sent ahead of others' turns, or stand there to send, less what rounds have given back */
 	u32 round; /* of the class, until which that is counted */
 };
 
@@ -169,8 +171,8 @@ struct sl_class {
 	u32 limit_pkts;
 	u32 limit_bytes;
 	u32 quantum_bytes;
-	u8 level;  /* strict priority: 0 goes first */
-	u8 policed;  /* over ceil is dropped on arrival, not held */
+	u8 level; /* strict priority: 0 goes first */
+	u8 policed; /* over ceil is dropped on arrival, not held */
 	u16 weight;
 	u16 flow_base; /* its flow queues: from here on */
 	u16 flow_mask; /* how many, less 1 */
@@ -196,38 +198,38 @@ struct sl_class {
 };
 
 struct sl_sched {
-	u32 kind;  /* enum sl_kind */
-	u32 generation;  /* of the configuration in force; 0: none yet */
-	u32 rank;  /* enum sl_rank, of a PIFO */
-	u32 rank_shift;  /* a bucket of the PIFO holds 2^rank_shift ranks */
-	u64 ready;  /* classes that may be picked: they have packets and tokens */
-	u64 held;  /* classes that have packets, and wait for tokens of their ceil */
+	u32 kind; /* enum sl_kind */
+	u32 generation; /* of the configuration in force; 0: none yet */
+	u32 rank; /* enum sl_rank, of a PIFO */
+	u32 rank_shift; /* a bucket of the PIFO holds 2^rank_shift ranks */
+	u64 ready; /* classes that may be picked: they have packets and tokens */
+	u64 held; /* classes that have packets, and wait for tokens of their ceil */
 	u64 held_until_ns;
-	u64 green;  /* classes with a guarantee that they have not used up */
-	u64 amber;  /* classes with a guarantee, used up for now */
+	u64 green; /* classes with a guarantee that they have not used up */
+	u64 amber; /* classes with a guarantee, used up for now */
 	u64 amber_until_ns;
-	u64 levels;  /* strict priority: levels with a ready class */
+	u64 levels; /* strict priority: levels with a ready class */
 	u64 level_classes[SL_CLASSES];
 	u8 cursor[SL_CLASSES]; /* the class whose turn it is, by level */
 	u64 virtual_time; /* in the unit of virtual_start */
 	u64 virtual_end; /* start-time fair: the greatest at which a packet has ended */
 	u64 virtual_rest; /* EEVDF: what the last division left over */
-	u64 weights;  /* EEVDF: the sum of those of ready classes */
-	u64 placed;  /* classes that stand in a tournament; one that is alone need not */
+	u64 weights; /* EEVDF: the sum of those of ready classes */
+	u64 placed; /* classes that stand in a tournament; one that is alone need not */
 	u32 backlog_pkts;
-	u32 slots;  /* how many may be used, up to SL_SLOTS */
-	u16 free;  /* returned slots: a stack of free_count */
+	u32 slots; /* how many may be used, up to SL_SLOTS */
+	u16 free; /* returned slots: a stack of free_count */
 	u16 pad;
 	u32 free_count;
-	u32 fresh;  /* slots from here on were never used */
+	u32 fresh; /* slots from here on were never used */
 	s32 overhead_bytes; /* of the link below, added to each frame; may be negative */
-	u32 mpu_bytes;  /* the least that a frame takes there */
-	u32 cells;  /* enum sl_cells */
-	u32 ifindex;  /* where this instance runs; 0: nowhere */
-	u32 framed;  /* one of the three above counts */
+	u32 mpu_bytes; /* the least that a frame takes there */
+	u32 cells; /* enum sl_cells */
+	u32 ifindex; /* where this instance runs; 0: nowhere */
+	u32 framed; /* one of the three above counts */
 	struct sl_queue dropped; /* slots whose packets the engine has yet to free */
 	u32 dropped_slots;
-	u64 by_flow;  /* classes that queue by flow */
+	u64 by_flow; /* classes that queue by flow */
 	u32 flow_classes; /* how many these are */
 	u32 flow_queues; /* that these have */
 	struct sl_bucket link;

@@ -32,7 +32,7 @@ SL_FN s64 eevdf_shift(u64 weight, s64 lag, u64 weights)
 /* A new request, of the quantum or of the next packet if that is longer, where the present one does not reach beyond that packet. */
 SL_FN void eevdf_request(struct sl_sched *s, struct sl_class *k)
 {
-	u64 next = sl_at(s->slot, k->queue.head)->len_bytes, end = k->virtual_start + next * k->virtual_cost;
+	u64 next = k->by_flow ? 1 : sl_at(s->slot, k->queue.head)->len_bytes, end = k->virtual_start + next * k->virtual_cost;
 
 	if (virtual_before(k->virtual_deadline, end))
 		k->virtual_deadline = k->virtual_start + sl_max(next, k->quantum_bytes) * k->virtual_cost;

@@ -50,13 +50,15 @@ SL_FN u32 flow_of(const struct sl_class *k, u32 hash)
 
 /*
  * The queue of a flow that does not stand where it would stand first. One that is empty forgets the flow that it had, which may come
- * back as new. (Sets of eight ways, as in tc-cake(8).)
+ * back as new. Who had to share the first stays there until it is empty, so that no flow is reordered. (Sets of eight ways, as in
+ * tc-cake(8).)
  */
 SL_GLOBAL u32 flow_find(struct sl_sched *s SL_NONNULL, u32 class, u32 hash)
 {
 	struct sl_class *k = sl_at(s->classes, class);
 	u32 first = flow_of(k, hash), ways = sl_min(k->flow_mask, SL_FLOW_WAYS - 1), found = ~0u, n, i;
-	struct sl_flow_queue *f;
+	struct sl_flow_queue *f = flow_at(s, first);
+	int shared = f->shared && f->place != SL_FLOW_ABSENT;
 
 	sl_for (n, SL_FLOW_WAYS) {
 		i = k->flow_base + ((hash & k->flow_mask & ~ways) | ((hash + n) & ways));
@@ -66,10 +68,13 @@ SL_GLOBAL u32 flow_find(struct sl_sched *s SL_NONNULL, u32 class, u32 hash)
 		if (f->place == SL_FLOW_ABSENT && found == ~0u)
 			found = i;
 	}
-	if (found == ~0u)
+	if (found == ~0u || shared) {
+		flow_at(s, first)->shared = 1;
 		return first;
+	}
 	f = flow_at(s, found);
 	f->hash = hash;
+	f->shared = 0;
 	f->used_bytes = 0;
 	__builtin_memset(&f->codel, 0, sizeof(f->codel));
 	return found;
@@ -215,7 +220,7 @@ SL_GLOBAL int flow_arrive(struct sl_sched *s SL_NONNULL, u32 class, u32 slot)
 	struct sl_flow_queue *f = flow_at(s, i);
 	int was_empty;
 
-	if (sl_unlikely(f->hash != q->flow_hash)) {
+	if (sl_unlikely(f->hash != q->flow_hash) && k->flow_mask) {
 		i = flow_find(s, class, q->flow_hash);
 		f = flow_at(s, i);
 	}

@@ -301,7 +301,7 @@ mutants! {
         "*used_bytes = *used_bytes > (s32)gain ? *used_bytes - (s32)gain : 0;" => ";";
     nobody_is_express breaks "flow_queues::a_flood_starves_no_light_flow":
         "flow_queue.h",
-        "if (f->used_bytes < (s32)k->flow_quantum_bytes) {" => "if (0) {";
+        "if (f->used_bytes + next_bytes <= k->flow_quantum_bytes) {" => "if (0) {";
     a_newcomer_is_dropped_first breaks "flow_queues::a_flood_starves_no_light_flow":
         "core.h",
         "\t\tflow_overflow(s, class);" => "\t\t;";
@@ -360,12 +360,18 @@ mutants! {
     slots_are_kept_for_nobody breaks "flow_queues::the_longest_gives_way":
         "core.h",
         "flow_overflow(s, SL_CLASSES);" => ";";
+    who_shares_a_queue_moves_on breaks "flow_queues::a_flow_stays_in_order":
+        "flow_queue.h",
+        "if (found == ~0u || shared) {" => "if (found == ~0u) {";
+    queues_change_hands_with_packets breaks "flow_queues::a_flow_stays_in_order":
+        "flow_queue.h",
+        "if (f->place == SL_FLOW_ABSENT && found == ~0u)" => "if (found == ~0u)";
     purses_are_not_looked_at breaks "flow_queues::a_purse_has_a_bottom":
         "flow_queue.h",
         "return h->used_bytes >= (s32)(SL_PURSE_ALLOWANCES * k->allowance_bytes);" => "return 0;";
     a_crowd_pays_when_it_is_gone breaks "flow_queues::a_purse_has_a_bottom":
         "flow_queue.h",
-        "\tif (k->hosts & SL_HOSTS_SOURCE)\n\t\tsl_at(s->src_host, f->src_host)->used_bytes += (s32)sl_at(s->slot, f->queue.head)->len_bytes;" => "",
+        "\tif (k->hosts & SL_HOSTS_SOURCE)\n\t\tsl_at(s->src_host, f->src_host)->used_bytes += (s32)next_bytes;" => "",
         "flow_queue.h",
         "\tif (f->place == SL_FLOW_EXPRESS) {" =>
         "\tif (k->hosts & SL_HOSTS_SOURCE)\n\t\tsl_at(s->src_host, f->src_host)->used_bytes += (s32)bytes;\n\tif (f->place == SL_FLOW_EXPRESS) {";
