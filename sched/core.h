@@ -313,11 +313,43 @@ SL_FN u32 sl_round_ns(const struct sl_sched *s, const struct sl_class *k)
 	return cost ? (u32)sl_min(sl_max(k->flow_quantum_bytes * cost >> 20, 1), 1ULL << 31) : SL_ROUND_NS;
 }
 
-/* The configuration f takes force; packets and counters stay, what buckets owe stays owed. */
-SL_GLOBAL int sl_configure(struct sl_sched *s SL_NONNULL, const struct sl_sched_conf *f SL_NONNULL, u64 now_ns)
+/* What the classes are told, while no packet stands anywhere but in their FIFOs. */
+SL_GLOBAL int sl_configure_classes(struct sl_sched *s SL_NONNULL, const struct sl_sched_conf *f SL_NONNULL, u64 now_ns)
 {
 	u32 c;
 
+	sl_for (c, SL_CLASSES)
+		*sl_at(s->level_classes, c) = 0;
+	sl_for (c, SL_CLASSES) {
+		struct sl_class *k = class_at(s, c);
+
+		sl_configure_class(k, sl_at(f->classes, c), now_ns);
+		k->round_ns = sl_round_ns(s, k);
+		*sl_at(s->level_classes, k->level) |= SL_BIT(c);
+		if (bucket_limits(&k->rate) && s->kind != SL_PIFO)
+			s->amber |= SL_BIT(c); /* amber_until_ns is 0: the next dequeue looks */
+	}
+	flow_divide(s, f);
+	return 0;
+}
+
+/* Classes that have packets join, or are held. */
+SL_GLOBAL int sl_offer_all(struct sl_sched *s SL_NONNULL, u64 now_ns)
+{
+	u32 c;
+
+	sl_for (c, SL_CLASSES) {
+		struct sl_class *k = class_at(s, c);
+
+		if (k->backlog_pkts)
+			sl_offer(s, k, c, now_ns);
+	}
+	return 0;
+}
+
+/* The configuration f takes force; packets and counters stay, what buckets owe stays owed. Each step on its own, since stack is scarce. */
+SL_GLOBAL int sl_configure(struct sl_sched *s SL_NONNULL, const struct sl_sched_conf *f SL_NONNULL, u64 now_ns)
+{
 	if (s->kind == SL_PIFO)
 		pifo_dissolve(s);
 	flow_dissolve(s);
@@ -332,28 +364,11 @@ SL_GLOBAL int sl_configure(struct sl_sched *s SL_NONNULL, const struct sl_sched_
 	s->cells = f->cells;
 	s->framed = f->overhead_bytes || f->mpu_bytes || f->cells;
 	bucket_configure(&s->link, f->link_cost, f->link_burst_ns, now_ns);
-	sl_for (c, SL_CLASSES)
-		*sl_at(s->level_classes, c) = 0;
-	sl_for (c, SL_CLASSES) {
-		struct sl_class *k = class_at(s, c);
-
-		sl_configure_class(k, sl_at(f->classes, c), now_ns);
-		k->round_ns = sl_round_ns(s, k);
-		*sl_at(s->level_classes, k->level) |= SL_BIT(c);
-		if (bucket_limits(&k->rate) && s->kind != SL_PIFO)
-			s->amber |= SL_BIT(c); /* amber_until_ns is 0: the next dequeue looks */
-	}
-	flow_divide(s, f);
+	sl_configure_classes(s, f, now_ns);
 	flow_form(s);
 	if (s->kind == SL_PIFO)
 		pifo_form(s);
-	sl_for (c, SL_CLASSES) {
-		struct sl_class *k = class_at(s, c);
-
-		if (k->backlog_pkts)
-			sl_offer(s, k, c, now_ns);
-	}
-	return 0;
+	return sl_offer_all(s, now_ns);
 }
 
 /* Every packet is gone. Counters and configuration stay. */
