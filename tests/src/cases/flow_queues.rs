@@ -84,7 +84,8 @@ fn hosts(lab: &Lab) {
         let begin = traffic::now_ns();
         std::thread::sleep(Duration::from_secs(2));
         let end = traffic::now_ns();
-        (one.stop(), two.stop());
+        one.stop();
+        two.stop();
         let (one, two) = (one.finish_lossy(), two.finish_lossy());
         let bytes = |flows: &[Outcome]| flows.iter().map(|flow| flow.between(begin, end).bytes()).sum::<u64>() as f64;
         let share = bytes(&two) / (bytes(&one) + bytes(&two));
