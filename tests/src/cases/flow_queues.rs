@@ -28,7 +28,7 @@ const SETTLE: Duration = Duration::from_millis(500);
 fn by_flow(more: Value) -> Value {
     let mut class = json!({ "id": 0, "name": "all", "queue": "flows" });
     class.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-    json!({ "version": 1, "scheduler": "round_robin", "classes": [class] })
+    json!({ "version": 1, "scheduler": "deficit_round_robin", "classes": [class] })
 }
 
 fn dropped(lab: &Lab, pair: &Pair) -> u64 {
@@ -106,7 +106,7 @@ fn changes(lab: &Lab) {
         json!({ "id": 0, "aqm": "codel", "target": "1s", "interval": "10s", "limit": 2000 }),
     ]
     .into_iter()
-    .map(|class| lab.policy(&json!({ "version": 1, "scheduler": "round_robin", "classes": [class] })))
+    .map(|class| lab.policy(&json!({ "version": 1, "scheduler": "deficit_round_robin", "classes": [class] })))
     .collect();
     lab.up(&pair.a, "a0", &policies[0], &["--rate", "20mbit"]);
     let burst = |id| Flow::bursts(port(id), FRAME, 40, Duration::from_millis(100));
