@@ -4,8 +4,7 @@
  * Then packets are dropped or marked as they leave, the next one interval / sqrt(count) after the last, until the wait is
  * short again. Nothing is dropped while no more than a frame would be left: what waits then is the link's own.
  *
- * The square root is one step of Newton's method on 1 / sqrt(count) for each drop, in 16 bits, as in the kernel's codel_impl.h; so
- * both drop at the same times.
+ * The square root is one step of Newton's method on 1 / sqrt(count) for each drop, in 16 bits, as in the kernel's codel_impl.h.
  */
 #pragma once
 #include "world.h"
