@@ -111,13 +111,11 @@ struct sl_flow_queue {
 	struct sl_queue queue;
 	u16 next; /* flow in the same list */
 	u8 place; /* enum sl_flow_place */
-	u8 spoke; /* of the wheel, if it stands there */
-	u16 backlog_pkts;
 	u8 shared; /* flows stand here that had nowhere else to stand */
-	u8 pad;
+	u32 backlog_pkts;
 	u32 backlog_bytes;
 	s32 used_bytes; /* of the allowance; what is beyond it is debt */
-	u32 round; /* of the class, until which that is counted */
+	u32 round; /* of the class, until which that is counted; of one on the wheel, that of its turn */
 	u16 src_host;
 	u16 dst_host;
 	u32 hash; /* of its flow */
@@ -229,7 +227,6 @@ struct sl_sched {
 	u32 framed; /* one of the three above counts */
 	struct sl_queue dropped; /* slots whose packets the engine has yet to free */
 	u32 dropped_slots;
-	u64 by_flow; /* classes that queue by flow */
 	u32 flow_classes; /* how many these are */
 	u32 flow_queues; /* that these have */
 	struct sl_bucket link;

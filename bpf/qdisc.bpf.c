@@ -200,8 +200,8 @@ static __noinline void sl_free_dropped(struct Qdisc *sch, struct sl_sched *s, u3
 /*
  * Parses what was not classified before it came here, or whose flow must be known. Its class, or negative: drop it.
  */
-static __always_inline s32 sl_classify_here(struct sk_buff *skb, const struct sl_tables *t, s32 class, u32 segments,
-					    struct sl_demand *d)
+static __always_inline s32 sl_classify_here(struct sk_buff *skb, struct sl_sched *s, const struct sl_tables *t, s32 class,
+					    u32 segments, struct sl_demand *d)
 {
 	u16 type = sl_l3_type ? __builtin_bswap16(skb->protocol) : 0;
 	struct sl_choice choice;
@@ -225,7 +225,7 @@ static __always_inline s32 sl_classify_here(struct sk_buff *skb, const struct sl
 	sl_count_parsed(&h, d->direction, choice.rule, segments, d->bytes);
 	if (sl_is_malformed(&h) && t->drop_malformed)
 		return -1 - (s32)choice.class;
-	if (d->by_flow >> (choice.class & (SL_CLASSES - 1)) & 1 || sl_unlikely(sl_flows_are_limited(t, choice.class)))
+	if (class_at(s, choice.class)->by_flow || sl_unlikely(sl_flows_are_limited(t, choice.class)))
 		sl_flow_key(&d->flow, &h, d->direction);
 	return (s32)choice.class;
 }
@@ -255,11 +255,10 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 	demand.direction = sl_direction_of(s);
 	demand.bytes = bytes;
 	demand.queued = 1;
-	demand.by_flow = s->by_flow;
 	class = sl_class_before(t, skb->tc_index, demand.direction);
-	if (class < 0 || s->by_flow >> ((u32) class & (SL_CLASSES - 1)) & 1 ||
+	if (class < 0 || class_at(s, (u32) class)->by_flow ||
 	    sl_unlikely(demand.direction == SL_EGRESS && sl_flows_are_limited(t, (u32) class))) {
-		class = sl_classify_here(skb, t, class, packet.segments, &demand);
+		class = sl_classify_here(skb, s, t, class, packet.segments, &demand);
 		if (class < 0) {
 			sl_refuse(class_at(s, (u32)(-1 - class)), SL_DROP_MALFORMED, bytes);
 			goto drop;
@@ -271,7 +270,7 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 		goto drop;
 	packet.class = (u32) class;
 	packet.ecn = 0; /* no program of this type may write to a packet */
-	if (s->by_flow >> ((u32) class & (SL_CLASSES - 1)) & 1)
+	if (class_at(s, (u32) class)->by_flow)
 		sl_identify(&demand.flow, &packet);
 	slot = sl_enqueue(s, &packet, now);
 	if (sl_unlikely(s->dropped_slots))

@@ -113,25 +113,20 @@ SL_FN s32 sl_refuse(struct sl_class *k, u32 reason, u32 len_bytes)
 	return SL_REFUSED(reason);
 }
 
-/* Whether the class holds as much as it may. */
-SL_FN int sl_is_full(const struct sl_class *k, u32 len_bytes)
+/* Why the class has no room for a packet; SL_DROPS: it has. */
+SL_FN u32 sl_is_full(const struct sl_class *k, u32 len_bytes)
 {
-	return k->backlog_pkts >= k->limit_pkts || k->backlog_bytes + len_bytes > k->limit_bytes;
-}
-
-/* Makes room for a packet of class k, which queues by flow, if there is none: others' packets go before this one is refused. */
-SL_FN void sl_make_room(struct sl_sched *s, const struct sl_class *k, u32 class, u32 len_bytes)
-{
-	if (sl_unlikely(sl_is_full(k, len_bytes)))
-		flow_overflow(s, class);
-	else if (sl_unlikely(s->backlog_pkts + SL_SPARE_SLOTS >= s->slots && !s->dropped_slots))
-		flow_overflow(s, SL_CLASSES);
+	if (k->backlog_pkts >= k->limit_pkts)
+		return SL_DROP_LIMIT_PKTS;
+	if (k->backlog_bytes + len_bytes > k->limit_bytes)
+		return SL_DROP_LIMIT_BYTES;
+	return SL_DROPS;
 }
 
 SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 {
 	struct sl_class *k = class_at(s, p->class);
-	u32 slot, wire = wire_bytes(s, p->len_bytes, p->segments);
+	u32 slot, full, wire = wire_bytes(s, p->len_bytes, p->segments);
 	struct sl_slot *q;
 
 	if (k->policed) {
@@ -139,12 +134,18 @@ SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 			return sl_refuse(k, SL_DROP_POLICED, p->len_bytes);
 		bucket_charge(&k->ceil, wire, now_ns);
 	}
-	if (k->by_flow)
-		sl_make_room(s, k, p->class, p->len_bytes);
-	if (k->backlog_pkts >= k->limit_pkts)
-		return sl_refuse(k, SL_DROP_LIMIT_PKTS, p->len_bytes);
-	if (k->backlog_bytes + p->len_bytes > k->limit_bytes)
-		return sl_refuse(k, SL_DROP_LIMIT_BYTES, p->len_bytes);
+	full = sl_is_full(k, p->len_bytes);
+	if (k->by_flow) {
+		/* Of what is queued, some goes before this packet is refused. */
+		if (sl_unlikely(full != SL_DROPS)) {
+			flow_overflow(s, p->class);
+			full = sl_is_full(k, p->len_bytes);
+		} else if (sl_unlikely(s->backlog_pkts + SL_SPARE_SLOTS >= s->slots && !s->dropped_slots)) {
+			flow_overflow(s, SL_CLASSES);
+		}
+	}
+	if (sl_unlikely(full != SL_DROPS))
+		return sl_refuse(k, full, p->len_bytes);
 	slot = slot_take(s);
 	if (slot == SL_NO_SLOT)
 		return sl_refuse(k, SL_DROP_NO_SLOT, p->len_bytes);

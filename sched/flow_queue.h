@@ -166,7 +166,6 @@ SL_GLOBAL int flow_sit(struct sl_sched *s SL_NONNULL, u32 class, u32 i)
 	f->used_bytes = (s32)k->allowance_bytes + debt;
 	f->round = fair->round + rounds;
 	spoke = f->round & (SL_WHEEL - 1);
-	f->spoke = (u8)spoke;
 	flow_list_push(s, sl_at(fair->spoke, spoke), i, !(fair->spokes >> spoke & 1));
 	fair->spokes |= SL_BIT(spoke);
 	return 0;
@@ -306,9 +305,9 @@ SL_FN void flow_move_on(struct sl_sched *s, struct sl_class *k, u32 class, struc
 	if (f->place == SL_FLOW_BULK) {
 		if (f->backlog_pkts && f->used_bytes < (s32)k->allowance_bytes)
 			return;
-		list = sl_at(fair->spoke, f->spoke);
+		list = sl_at(fair->spoke, f->round);
 		if (list->head == list->tail)
-			fair->spokes &= ~SL_BIT(f->spoke);
+			fair->spokes &= ~SL_BIT(f->round);
 		list->head = f->next;
 		if (f->backlog_pkts) {
 			flow_sit(s, class, i);
@@ -480,7 +479,6 @@ SL_FN void flow_divide(struct sl_sched *s, const struct sl_sched_conf *f)
 	u32 c, each;
 
 	s->flow_classes = s->flow_queues = 0;
-	s->by_flow = 0;
 	sl_for (c, SL_CLASSES)
 		s->flow_classes += sl_at(f->classes, c)->flows != 0;
 	/* Classes, rounded up to a power of two. */
@@ -491,8 +489,6 @@ SL_FN void flow_divide(struct sl_sched *s, const struct sl_sched_conf *f)
 		u32 flows = sl_min(sl_at(f->classes, c)->flows, each), known = k->by_flow != 0;
 
 		k->by_flow = flows != 0 && s->kind != SL_PIFO;
-		if (k->by_flow)
-			s->by_flow |= SL_BIT(c);
 		if (k->by_flow && !known)
 			k->by_flow = SL_FLOW_UNKNOWN;
 		k->flow_base = (u16)s->flow_queues;

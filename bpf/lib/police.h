@@ -10,7 +10,6 @@
 
 /* A packet that asks to pass. Small: it is on the stack of whoever asks. */
 struct sl_demand {
-	u64 by_flow; /* classes whose flows must be known */
 	struct sl_flow_key flow; /* where the flows of its class are limited */
 	u64 now_ns;
 	u32 bytes;

@@ -256,3 +256,24 @@ fn every_time_falls_into_the_bucket_that_names_it() {
         }
     }
 }
+
+#[test]
+fn classes_divide_the_flow_queues() {
+    let divided = |by_flow: usize, single: usize| {
+        let mut conf = conf(abi::SL_ROUND_ROBIN, &vec![(0, FRAME); by_flow + single]);
+        for (n, class) in conf.classes[..by_flow + single].iter_mut().enumerate() {
+            class.flows = if n < by_flow { abi::SL_CLASS_FLOWS } else { 1 };
+        }
+        let scheduler = Scheduler::new(&conf, 0);
+        let ranges = scheduler.state().classes[..by_flow + single].iter();
+        let mut ranges: Vec<(u32, u32)> =
+            ranges.map(|class| (class.flow_base.into(), u32::from(class.flow_mask) + 1)).collect();
+        let first = ranges[0].1;
+        ranges.push((abi::SL_FLOW_QUEUES, 0));
+        assert!(ranges.windows(2).all(|two| two[0].0 + two[0].1 <= two[1].0), "nobody stands in another's: {ranges:?}");
+        first
+    };
+    assert_eq!([divided(1, 0), divided(4, 0), divided(1, 3)], [abi::SL_CLASS_FLOWS; 3]);
+    assert_eq!([divided(4, 1), divided(8, 0), divided(9, 0), divided(64, 0)], [512, 512, 256, 64]);
+    assert_eq!([divided(0, 64), divided(1, 63)], [1, 64]);
+}

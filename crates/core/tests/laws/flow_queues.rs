@@ -84,7 +84,8 @@ fn a_flow_stays_in_order(core: &'static Core, case: &Case) -> TestCaseResult {
 /// Of the classes that queue by flow, the flow queues that have packets: class, number, and place (`enum sl_flow_place`).
 fn standing(world: &World) -> Vec<(usize, usize, u32)> {
     let state = world.core.state();
-    let with_packets = (0..CLASSES).filter(|&class| !world.queues[class].is_empty() && state.by_flow >> class & 1 == 1);
+    let with_packets =
+        (0..CLASSES).filter(|&class| !world.queues[class].is_empty() && state.classes[class].by_flow != 0);
     let queues = with_packets.flat_map(|class| {
         let (base, mask) = (state.classes[class].flow_base, state.classes[class].flow_mask);
         (base..=base + mask).map(move |queue| (class, usize::from(queue)))

@@ -304,7 +304,7 @@ mutants! {
         "if (f->used_bytes + next_bytes <= k->flow_quantum_bytes) {" => "if (0) {";
     a_newcomer_is_dropped_first breaks "flow_queues::a_flood_starves_no_light_flow":
         "core.h",
-        "\t\tflow_overflow(s, class);" => "\t\t;";
+        "flow_overflow(s, p->class);" => ";";
     swift_goes_before_express breaks "flow_queues::the_privileged_go_first":
         "flow_queue.h",
         "if (fair->express_flows)" => "if (fair->express_flows && !fair->swift_flows)";
