@@ -45,30 +45,19 @@ pub(crate) fn conf(policy: &Resolved, context: &Context, direction: u32) -> Box<
         to.weight = default.map_or(1, |class| class.weight);
         to.budget_ns = default.and_then(|class| class.latency_budget_ns).unwrap_or(0);
     }
-    let flows = flow_queues(policy);
     for class in &policy.classes {
         let to = &mut conf.classes[usize::from(class.id.0)];
         fill(to, class, level(class.priority), direction);
-        fill_queue(to, class, flows, link_rate);
+        fill_queue(to, class, link_rate);
     }
     conf
 }
 
-/// How many flow queues each class gets that queues by flow: the most a class may have, less where they are too many for
-/// all of them.
-fn flow_queues(policy: &Resolved) -> u32 {
-    let by_flow = policy.classes.iter().filter(|class| class.queue.flows().is_some()).count() as u32;
-    let single = policy.classes.iter().filter(|class| class.queue.flows().is_none() && class.codel.is_some()).count();
-    let share = (abi::SL_FLOW_QUEUES - single as u32) / by_flow.max(1);
-    // A power of two: the largest that is not above the share.
-    (1 << share.ilog2()).min(abi::SL_CLASS_FLOWS)
-}
-
 /// What packets stand in, and what is done about those that wait. The target is that of the rate at which this direction
 /// sends.
-fn fill_queue(to: &mut abi::sl_class_conf, class: &ResolvedClass, flows: u32, link_rate: Option<Rate>) {
+fn fill_queue(to: &mut abi::sl_class_conf, class: &ResolvedClass, link_rate: Option<Rate>) {
     if let Some(own) = class.queue.flows() {
-        to.flows = flows;
+        to.flows = abi::SL_CLASS_FLOWS; // the core divides what there are
         to.hosts = match own.hosts {
             Hosts::Both => abi::SL_HOSTS_SOURCE | abi::SL_HOSTS_DESTINATION,
             Hosts::Source => abi::SL_HOSTS_SOURCE,
@@ -198,33 +187,16 @@ mod tests {
             (flows, class.target_ns, class.interval_ns)
         };
         let conf = compiled(text);
-        // A frame and a half takes 0.909 ms at 20 Mbit/s. With the single queue of class 0 four times 1024 are too many.
+        // A frame and a half takes 0.909 ms at 20 Mbit/s.
         assert_eq!(shown(&conf, 0), ((1, 0, 0, 0), 1_000_000, 20_000_000));
         assert_eq!(shown(&conf, 1), ((0, 0, 0, 0), 0, 0));
-        assert_eq!(shown(&conf, 2), ((512, 3, 1514, 48_448), 5_000_000, 100_000_000));
-        assert_eq!(shown(&conf, 3), ((512, 1, 300, 16_384), 5_000_000, 100_000_000));
-        assert_eq!(shown(&conf, 4), ((512, 0, 1514, 48_448), 0, 0));
-        assert_eq!(shown(&conf, 5), ((512, 2, 1514, 48_448), 10_000_000, 100_000_000));
+        assert_eq!(shown(&conf, 2), ((1024, 3, 1514, 48_448), 5_000_000, 100_000_000));
+        assert_eq!(shown(&conf, 3), ((1024, 1, 300, 16_384), 5_000_000, 100_000_000));
+        assert_eq!(shown(&conf, 4), ((1024, 0, 1514, 48_448), 0, 0));
+        assert_eq!(shown(&conf, 5), ((1024, 2, 1514, 48_448), 10_000_000, 100_000_000));
         assert_eq!(shown(&conf, 6), ((0, 0, 0, 0), 0, 0), "what is gone has no queues by flow");
         let slow = compiled_for(text, abi::SL_INGRESS, Some(Rate(2_000_000)));
         assert_eq!(shown(&slow, 0), ((1, 0, 0, 0), 9_084_000, 28_084_000), "arrivals have a rate of their own");
         assert_eq!(shown(&slow, 5).1, 10_000_000);
-    }
-
-    #[test]
-    fn flow_queues_are_divided() {
-        let flows = |by_flow: usize, single: usize| {
-            let class = |id: usize| {
-                let queue = if id < by_flow { r#""queue": "flows""# } else { r#""aqm": "codel""# };
-                format!(r#"{{ "id": {id}, {queue} }}"#)
-            };
-            let classes: Vec<String> = (0..by_flow + single).map(class).collect();
-            let conf = compiled(&format!(r#"{{ "scheduler": "round_robin", "classes": [{}] }}"#, classes.join(", ")));
-            assert!(conf.classes.iter().map(|class| class.flows).sum::<u32>() <= abi::SL_FLOW_QUEUES);
-            conf.classes[0].flows
-        };
-        assert_eq!([flows(1, 0), flows(1, 63), flows(3, 3), flows(4, 0)], [abi::SL_CLASS_FLOWS; 4]);
-        assert_eq!([flows(4, 1), flows(8, 0), flows(9, 0), flows(64, 0)], [512, 512, 256, 64]);
-        assert_eq!(flows(0, 64), 1);
     }
 }
