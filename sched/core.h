@@ -15,7 +15,7 @@
  */
 #pragma once
 #include "bucket.h"
-#include "flow_queue.h"
+#include "flow_change.h"
 #include "queue.h"
 #include "wire.h"
 #include "sojourn.h"

@@ -279,7 +279,7 @@ mutants! {
         "queue.h",
         "q->tail = more->tail;" => ";";
     marks_of_others_stay breaks "conservation::nothing_is_lost":
-        "flow_queue.h",
+        "flow_change.h",
         "q->ecn = 0;" => ";";
     marks_are_not_counted breaks "conservation::nothing_is_lost":
         "core.h",
@@ -288,7 +288,7 @@ mutants! {
         "flow_queue.h",
         "k->dropped_bytes += q->len_bytes;" => ";";
     wiping_keeps_what_flows_have_used breaks "conservation::wiped_is_as_good_as_new":
-        "flow_queue.h",
+        "flow_change.h",
         "__builtin_memset(flow_at(s, i), 0, sizeof(struct sl_flow_queue));" => ";";
     credit_never_runs_out breaks "flow_queues::privilege_is_bounded":
         "flow_queue.h",
@@ -346,7 +346,7 @@ mutants! {
         "flow_queue.h",
         "sl_at(s->src_host, f->src_host)->bulk_flows--;" => ";";
     a_new_policy_remembers_destinations breaks "flow_queues::hosts_know_their_bulk_flows":
-        "flow_queue.h",
+        "flow_change.h",
         "__builtin_memset(sl_at(s->dst_host, i), 0, sizeof(struct sl_host));" => ";";
     the_last_that_is_long_gives_way breaks "flow_queues::the_longest_gives_way":
         "flow_queue.h",
