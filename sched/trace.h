@@ -4,7 +4,7 @@
 #include "core.h"
 #include "../abi/trace.h"
 
-SL_FN void sl_play(struct sl_sched *s, struct sl_op *op, const struct sl_sched_conf *conf)
+SL_GLOBAL int sl_play(struct sl_sched *s SL_NONNULL, struct sl_op *op SL_NONNULL, const struct sl_sched_conf *conf SL_NONNULL)
 {
 	struct sl_packet packet = { op->class, op->len_bytes, op->segments, op->flow_hash, op->src_host, op->dst_host, op->ecn };
 	struct sl_verdict v;
@@ -34,4 +34,5 @@ SL_FN void sl_play(struct sl_sched *s, struct sl_op *op, const struct sl_sched_c
 		op->slot = (s32)sl_reap(s);
 		break;
 	}
+	return 0;
 }
