@@ -21,7 +21,7 @@
 #pragma once
 #include "virtual_time.h"
 
-/* weight * lag / weights, of either sign. |weight * lag| < 2^53, by SL_MOST_DEBT_BYTES. */
+/* weight * lag / weights, of either sign, for lags of up to 2^31 bytes. */
 SL_FN s64 eevdf_shift(u64 weight, s64 lag, u64 weights)
 {
 	u64 owed = weight * (u64)(lag < 0 ? -lag : lag) / weights;
@@ -100,11 +100,12 @@ SL_GLOBAL int eevdf_exit(struct sl_sched *s SL_NONNULL, u32 c)
 	struct sl_class *k = sl_at(s->classes, c);
 	s64 most = (s64)(SL_MOST_DEBT_BYTES * k->virtual_cost), lag = (s64)(s->virtual_time - k->virtual_start);
 
-	k->virtual_lag = sl_max(sl_min(lag, most), -most);
 	s->weights -= k->weight;
 	if (s->placed & SL_BIT(c))
 		eevdf_unplace(s, c);
-	s->virtual_time += (u64)eevdf_shift(k->weight, k->virtual_lag, sl_max(s->weights, 1));
+	/* The others take over all of the lag, also what the class will not get back. */
+	s->virtual_time += (u64)eevdf_shift(k->weight, lag, sl_max(s->weights, 1));
+	k->virtual_lag = sl_max(sl_min(lag, most), -most);
 	return 0;
 }
 
