@@ -63,7 +63,7 @@ struct sl_headers {
 	u16 length; /* as the IP header has it, that header included; 0 where the packet is not IP */
 	u8 has_ports;
 	u8 kind; /* enum sl_parse_kind */
-	u8 is_ip;
+	u8 is_ip; /* 0: no; else 1 | the ECN field (RFC 3168) of the outer IP header << 1 */
 	u8 fragment; /* enum sl_fragment_kind */
 	u32 fragment_id;
 	/* All ones where there is none. */
@@ -302,6 +302,16 @@ struct sl_police_state {
 /* Likewise of a bucket that interfaces share. */
 struct sl_shared_state {
 	u64 tat[SL_DIRECTIONS];
+};
+
+/*
+ * Marks of congestion (RFC 3168) that flows have yet to get. The queue decides on them and may not write to a packet; the hook before
+ * it may, and marks the flow's next one.
+ */
+#define SL_OWED 1024u
+struct sl_owed_marks {
+	u64 until_ns; /* nobody is owed any from then on; 0: nobody is owed any */
+	u64 flow[SL_OWED]; /* hash << 32 | when it was decided, in 2^20 ns; by the hash's last bits */
 };
 
 /*

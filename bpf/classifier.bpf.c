@@ -27,6 +27,7 @@ const volatile u32 sl_split_ifb = 0; /* ifindex: super-packets that depart are s
 #include "lib/parse_any.h"
 #include "lib/classify.h"
 #include "lib/police.h"
+#include "lib/marks.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -84,7 +85,7 @@ static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 ha
 	count = sl_class_count_at(direction, (u32)a.class);
 	if (count)
 		sl_count_add(&count->seen, pkts, bytes);
-	demand.class = (u32)a.class;
+	demand.class = (u8)a.class;
 	if (drops == SL_MAY_DROP && sl_is_refused(t, &demand, pkts))
 		a.class = -1;
 	return a;
@@ -154,6 +155,43 @@ int sl_xdp(struct xdp_md *ctx)
 	return sl_arrive_xdp(ctx);
 }
 
+/* If the packet's flow is owed a mark, and the packet can bear one, it gets it. Does not change what it is parsed as. */
+static __noinline int sl_pay(struct __sk_buff *skb, u32 direction)
+{
+	u64 now = bpf_ktime_get_ns();
+	struct sl_flow_key key = {};
+	struct sl_headers h;
+	u32 hash;
+
+	if (now > sl_owed.until_ns) {
+		sl_owed.until_ns = 0;
+		return 0;
+	}
+	sl_headers_init(&h, SL_NO_TAG, 0, 0);
+	sl_parse_frame(skb, 0, &h);
+	if (!sl_ecn(&h))
+		return 0;
+	sl_flow_key(&key, &h, direction);
+	hash = sl_flow_hash32(&key);
+	if (sl_owed_since(hash, now) >= 0 && bpf_skb_ecn_set_ce(skb))
+		*sl_at(sl_owed.flow, hash) = 0;
+	return 0;
+}
+
+static __always_inline void sl_pay_mark(struct __sk_buff *skb, u32 direction)
+{
+	if (sl_unlikely(sl_owed.until_ns))
+		sl_pay(skb, direction);
+}
+
+/* On departure, before a queue of ours that may mark, where no splitter does. */
+SEC("tc")
+int sl_mark(struct __sk_buff *skb)
+{
+	sl_pay_mark(skb, SL_EGRESS);
+	return TC_ACT_UNSPEC;
+}
+
 /* On arrival. What XDP has seen is neither parsed nor counted again. */
 SEC("tc")
 int sl_ingress(struct __sk_buff *skb)
@@ -171,6 +209,8 @@ int sl_ingress(struct __sk_buff *skb)
 		if (class < 0)
 			return TC_ACT_SHOT;
 	}
+	if (sl_ingress_ifb)
+		sl_pay_mark(skb, SL_INGRESS);
 	if (sl_ingress_ifb || sl_class_lasts(t))
 		skb->tc_index = sl_tag(t, (u32) class);
 	return sl_ingress_ifb ? bpf_redirect(sl_ingress_ifb, 0) : TC_ACT_UNSPEC;
@@ -226,6 +266,7 @@ int sl_split(struct __sk_buff *skb)
 		return 0;
 	if (skb->ingress_ifindex == sl_split_ifb)
 		return 0;
+	sl_pay_mark(skb, SL_EGRESS);
 	a = sl_admit_skb(skb, sl_forwarded_class(t, skb->tc_index), SL_EGRESS, SL_MAY_NOT_DROP, t);
 	if (!a.malformed) /* else the queue decides */
 		skb->tc_index = sl_tag(t, (u32)a.class);
@@ -236,7 +277,7 @@ int sl_split(struct __sk_buff *skb)
 static __always_inline s32 sl_police_split(struct __sk_buff *skb, s32 class, struct sl_tables *t)
 {
 	struct sl_demand demand = {
-		.now_ns = bpf_ktime_get_ns(), .direction = SL_EGRESS, .class = (u32) class, .bytes = skb->len
+		.now_ns = bpf_ktime_get_ns(), .direction = SL_EGRESS, .class = (u8) class, .bytes = skb->len
 	};
 	struct sl_headers h;
 
@@ -323,7 +364,7 @@ int sl_explain(struct xdp_md *ctx)
 	e->choice = e->by_fragment ? e->by_fragment : e->by_flow ? e->by_flow : e->by_rules;
 	demand.now_ns = bpf_ktime_get_ns();
 	demand.direction = e->direction;
-	demand.class = sl_choice_of(e->choice).class;
+	demand.class = (u8)sl_choice_of(e->choice).class;
 	sl_look_at_buckets(t, &demand, e);
 	return 0;
 }

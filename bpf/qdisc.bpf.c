@@ -22,6 +22,7 @@ const volatile u32 sl_instances = 2;  /* of state, and times SL_SLOTS of packets
 const volatile u32 sl_ingress_ifb = 0;  /* ifindex of the device that queues what arrives */
 const volatile u32 sl_split_ifb = 0;  /* ifindex of the device that splits what departs */
 const volatile u32 sl_l3_type = 0;  /* the device has no Ethernet header */
+const volatile u32 sl_marks = 0;  /* bits of the directions in which a hook before the queue pays marks */
 const volatile u32 sl_frame_bytes = 1518; /* longer packets may be super-packets */
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -68,6 +69,8 @@ static __always_inline int sl_load(struct sk_buff *skb, u32 off, void *to, u32 s
 #include "lib/parse_any.h"
 #include "lib/classify.h"
 #include "lib/police.h"
+#include "lib/hosts.h"
+#include "lib/marks.h"
 
 struct sl_held_packet {
 	struct sk_buff __kptr *skb;
@@ -155,22 +158,16 @@ static __always_inline s32 sl_class_before(const struct sl_tables *t, u32 handed
 	return class >= 0 && direction == SL_EGRESS && !sl_split_ifb && sl_flows_are_limited(t, (u32) class) ? -1 : class;
 }
 
-/* A hash of 16 bits. */
-static __always_inline u16 sl_host_hash(const u8 *address)
-{
-	const u64 *half = (const u64 *)address;
-	u64 hash = half[0] ^ half[1];
-
-	hash ^= hash >> 32; /* an address differs in its last bytes, which a product moves out */
-	return (u16)(hash * 0x9e3779b97f4a7c15ULL >> 48);
-}
-
 /* What classes that queue by flow must know of the packet. */
-static __always_inline void sl_identify(const struct sl_flow_key *flow, struct sl_packet *p)
+static __always_inline void sl_identify(const struct sk_buff *skb, const struct sl_demand *d, struct sl_packet *p)
 {
-	p->flow_hash = (u32)(sl_flow_hash(flow) >> 32);
-	p->src_host = sl_host_hash(flow->src);
-	p->dst_host = sl_host_hash(flow->dst);
+	u64 nfct = skb->_nfct;
+	u32 hosts = nfct & ~SL_CT_INFO ? sl_hosts_before_nat(nfct) : 0;
+
+	p->flow_hash = sl_flow_hash32(&d->flow);
+	p->src_host = hosts ? hosts >> 16 : sl_packet_host(d->flow.src);
+	p->dst_host = hosts ? hosts & 0xffff : sl_packet_host(d->flow.dst);
+	p->ecn = d->ecn && sl_marks >> d->direction & 1 && sl_takes_marks(p->flow_hash, d->now_ns);
 }
 
 /* The packets that CoDel or an overflow has dropped are freed. Those of a burst that are left are found by the next call. */
@@ -213,6 +210,7 @@ static __always_inline s32 sl_classify_here(struct sk_buff *skb, struct sl_sched
 
 		sl_parse(skb, type || sl_load(skb, SL_FRONT, front, sizeof(front)) ? NULL : front, type, t->fields, &h);
 	}
+	d->ecn = (u8)sl_ecn(&h);
 	if (class >= 0) {
 		sl_flow_key(&d->flow, &h, d->direction);
 		return class;
@@ -237,7 +235,7 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 	struct sl_sched *s = sl_state_of(n);
 	struct sl_demand demand = {};
 	struct sl_held_packet *held;
-	struct sl_packet packet;
+	struct sl_packet packet = {}; /* the verifier does not know that its flow is of no account where there are none */
 	struct sl_tables *t;
 	u64 now, live = sl_live.word;
 	s32 class, slot;
@@ -264,15 +262,14 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 			goto drop;
 		}
 	}
-	demand.class = (u32) class;
+	demand.class = (u8) class;
 	/* By a bucket beside the queue's own. What arrives has passed them at its hook. */
 	if (demand.direction == SL_EGRESS && sl_is_refused(t, &demand, packet.segments))
 		goto drop;
 	packet.class = (u32) class;
-	packet.ecn = 0; /* no program of this type may write to a packet */
 	if (class_at(s, (u32) class)->by_flow)
-		sl_identify(&demand.flow, &packet);
-	slot = sl_enqueue(s, &packet, now);
+		sl_identify(skb, &demand, &packet);
+	slot = sl_enqueue(s, &packet, demand.now_ns);
 	if (sl_unlikely(s->dropped_slots))
 		sl_free_dropped(sch, s, n);
 	if (slot < 0)
@@ -284,7 +281,7 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 	if (skb)
 		bpf_qdisc_skb_drop(skb, to_free); /* cannot be: the slot was free */
 	sch->q.qlen++;
-	sch->qstats.backlog += bytes;
+	sch->qstats.backlog += demand.bytes;
 	return NET_XMIT_SUCCESS;
 drop:
 	sch->qstats.drops++;
@@ -324,6 +321,8 @@ struct sk_buff *BPF_PROG(sl_qdisc_dequeue, struct Qdisc *sch)
 	skb = bpf_kptr_xchg(&held->skb, NULL);
 	sch->q.qlen--;
 	sch->qstats.backlog -= v.len_bytes;
+	if (sl_unlikely(v.mark))
+		sl_owe_mark(sl_at(s->slot, v.slot)->flow_hash, now); /* no program of this type may write to a packet */
 	if (!skb)
 		return NULL;
 	bpf_qdisc_bstats_update(sch, skb);

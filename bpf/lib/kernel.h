@@ -95,6 +95,7 @@ struct sk_buff {
 	u16 protocol;
 	u32 mark;
 	int skb_iif;
+	unsigned long _nfct;
 	char cb[48];
 	unsigned int end;
 	unsigned char *head;
@@ -102,6 +103,25 @@ struct sk_buff {
 };
 struct skb_shared_info {
 	u16 gso_segs;
+};
+union nf_inet_addr {
+	u32 all[4];
+};
+struct nf_conntrack_man {
+	union nf_inet_addr u3;
+};
+struct nf_conntrack_tuple {
+	struct nf_conntrack_man src;
+	struct {
+		union nf_inet_addr u3;
+	} dst;
+};
+struct nf_conntrack_tuple_hash {
+	struct nf_conntrack_tuple tuple;
+};
+struct nf_conn {
+	struct nf_conntrack_tuple_hash tuplehash[2];
+	unsigned long status;
 };
 struct qdisc_skb_cb {
 	unsigned int pkt_len;

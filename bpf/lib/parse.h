@@ -89,7 +89,7 @@ static __always_inline int sl_parse_plain(const u64 *w, struct sl_headers *h)
 	    (proto != 6 && proto != 17))
 		return 0;
 	h->kind = SL_PARSE_IPV4;
-	h->is_ip = 1;
+	h->is_ip = 1 | (ip >> 7 & 6);
 	h->has_ports = 1;
 	h->proto = (u16)proto;
 	h->dscp = ip >> 10 & 0x3f;

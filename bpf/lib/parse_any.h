@@ -32,7 +32,8 @@ SL_GLOBAL u32 SL_PARSER(sl_parse_ip)(SL_PACKET *x SL_PACKET_ARG, u32 off, u32 ty
 			h->kind = SL_PARSE_BAD_IPV4;
 			return 0;
 		}
-		h->is_ip = 1;
+		if (!h->is_ip)
+			h->is_ip = 1 | (b[1] & 3) << 1;
 		h->kind = SL_PARSE_IPV4;
 		h->proto = b[9];
 		h->dscp = b[1] >> 2;
@@ -61,7 +62,8 @@ SL_GLOBAL u32 SL_PARSER(sl_parse_ip)(SL_PACKET *x SL_PACKET_ARG, u32 off, u32 ty
 		h->kind = SL_PARSE_BAD_IPV6;
 		return 0;
 	}
-	h->is_ip = 1;
+	if (!h->is_ip)
+		h->is_ip = 1 | (b[1] >> 4 & 3) << 1;
 	h->kind = SL_PARSE_IPV6;
 	h->dscp = (u8)((b[0] & 0xf) << 2 | b[1] >> 6);
 	h->length = (u16)sl_min(sl_be16(b + 4) + 40u, 65535u);

@@ -13,7 +13,8 @@ struct sl_demand {
 	struct sl_flow_key flow; /* where the flows of its class are limited */
 	u64 now_ns;
 	u32 bytes;
-	u16 class;
+	u8 class;
+	u8 ecn; /* of the packet */
 	u8 direction;
 	u8 queued; /* the queue that follows limits its class, and has split it into frames */
 };
@@ -22,8 +23,7 @@ struct sl_demand {
 struct sl_toll {
 	u64 *tat; /* NULL: it is not */
 	u64 cost;
-	u64 burst;
-	u64 full;
+	u64 until; /* its burst; once it has been charged: when it is full again */
 };
 
 SL_GLOBAL u64 sl_take(u64 *tat SL_NONNULL, u64 now, u64 cost, u64 burst)
@@ -35,7 +35,7 @@ static __always_inline void sl_toll(struct sl_toll *toll, u64 *tat, const struct
 {
 	toll->tat = tat;
 	toll->cost = police_cost(conf->cost, bytes);
-	toll->burst = conf->burst;
+	toll->until = conf->burst;
 }
 
 /* The bucket of a flow is in its entry. Flows without one share a bucket, so that a flood of them is limited too. */
@@ -92,14 +92,14 @@ SL_GLOBAL u32 sl_limit(const struct sl_tables *t SL_NONNULL, const struct sl_dem
 	sl_find_tolls(tolls, t, d);
 #pragma unroll
 	for (i = 0; i < SL_LIMITS; i++)
-		if (tolls[i].tat && !police_is_open(*(volatile u64 *)tolls[i].tat, now, tolls[i].burst))
+		if (tolls[i].tat && !police_is_open(*(volatile u64 *)tolls[i].tat, now, tolls[i].until))
 			return i;
 #pragma unroll
 	for (i = 0; i < SL_LIMITS; i++) {
 		if (refused != SL_LIMITS || !tolls[i].tat)
 			continue;
-		tolls[i].full = sl_take(tolls[i].tat, now, tolls[i].cost, tolls[i].burst);
-		if (!tolls[i].full)
+		tolls[i].until = sl_take(tolls[i].tat, now, tolls[i].cost, tolls[i].until);
+		if (!tolls[i].until)
 			refused = i;
 	}
 	if (refused == SL_LIMITS)
@@ -107,8 +107,8 @@ SL_GLOBAL u32 sl_limit(const struct sl_tables *t SL_NONNULL, const struct sl_dem
 	now = police_time(bpf_ktime_get_ns());
 #pragma unroll
 	for (i = 0; i < SL_LIMITS; i++)
-		if (tolls[i].tat && tolls[i].full)
-			police_give_back(tolls[i].tat, now, tolls[i].cost, tolls[i].full);
+		if (i < refused && tolls[i].tat)
+			police_give_back(tolls[i].tat, now, tolls[i].cost, tolls[i].until);
 	return refused;
 }
 
@@ -127,7 +127,7 @@ SL_GLOBAL int sl_look_at_buckets(const struct sl_tables *t SL_NONNULL, const str
 #pragma unroll
 	for (i = 0; i < SL_LIMITS; i++) {
 		tat = tolls[i].tat ? *(volatile u64 *)tolls[i].tat : 0;
-		e->buckets[i].burst = tolls[i].tat ? sl_max(tolls[i].burst, (u64)1) : 0;
+		e->buckets[i].burst = tolls[i].tat ? sl_max(tolls[i].until, (u64)1) : 0;
 		e->buckets[i].owed = tat > now ? tat - now : 0;
 	}
 	return 0;

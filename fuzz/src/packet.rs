@@ -93,7 +93,7 @@ fn expected(seen: &Seen) -> abi::sl_headers {
         length: seen.length.unwrap_or(0),
         has_ports: seen.ports.is_some().into(),
         kind: seen.kind as u8,
-        is_ip: seen.addresses.is_some().into(),
+        is_ip: if seen.addresses.is_some() { 1 | seen.ecn << 1 } else { 0 },
         fragment: fragment as u8,
         fragment_id,
         vlan: seen.tag.map_or(u16::MAX, |(id, _)| id),

@@ -6,6 +6,7 @@ mod cases;
 mod command;
 mod foreign;
 mod frames;
+mod iperf;
 mod lab;
 mod needs;
 mod net;

@@ -26,6 +26,8 @@ pub enum Need {
     Ifb,
     Vlan,
     Tun,
+    /// Connections, and addresses that are translated.
+    Conntrack,
     Systemd,
     /// To forget capabilities with.
     Capsh,
@@ -34,7 +36,7 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 14] = [
+    const ALL: [Need; 15] = [
         Need::BpfQdisc,
         Need::NoBpfQdisc,
         Need::Tcx,
@@ -46,6 +48,7 @@ impl Need {
         Need::Ifb,
         Need::Vlan,
         Need::Tun,
+        Need::Conntrack,
         Need::Systemd,
         Need::Capsh,
         Need::FirstMounts,
@@ -64,6 +67,7 @@ impl Need {
             Need::Ifb => "no ifb",
             Need::Vlan => "no VLAN",
             Need::Tun => "no tun",
+            Need::Conntrack => "no NAT",
             Need::Systemd => "no systemd-analyze",
             Need::Capsh => "no capsh here",
             Need::FirstMounts => "process 1 is hidden",
@@ -83,6 +87,7 @@ impl Need {
             Need::Ifb => in_scratch("ip link add probe type ifb"),
             Need::Vlan => in_scratch("ip link add v0 type veth; ip link add link v0 name probe type vlan id 5"),
             Need::Tun => in_scratch("ip tuntap add dev probe mode tun"),
+            Need::Conntrack => has_symbol("nf_nat_inet_fn") && on_path("nft"),
             Need::Systemd => on_path("systemd-analyze"),
             Need::Capsh => on_path("capsh"),
             Need::FirstMounts => fs::metadata("/proc/1/ns/mnt").is_ok(),
@@ -148,7 +153,7 @@ pub fn is_root() -> bool {
 
 /// Loads modules that kernels load only when asked for. Where there are none, they are built in or missing.
 pub fn load_modules() {
-    for module in ["tun", "8021q", "ifb", "veth"] {
+    for module in ["tun", "8021q", "ifb", "veth", "nft_chain_nat", "nft_masq"] {
         let _ = Command::new("modprobe").arg("-q").arg(module).status();
     }
 }

@@ -103,6 +103,8 @@ pub(crate) fn load(record: &mut Record, interface: &Interface, flows: u32, tcx: 
         loader.constant("sl_l3_type", l3)?;
         loader.constant("sl_ingress_ifb", ingress_ifb)?;
         loader.constant("sl_split_ifb", split_ifb)?;
+        let marks = [(record.split || record.marks, abi::SL_EGRESS), (ingress_ifb != 0, abi::SL_INGRESS)];
+        loader.constant("sl_marks", marks.iter().map(|(does, direction)| u32::from(*does) << direction).sum())?;
         loader.flow_table(flows)?;
         loader.constant("sl_instances", instances)?;
         loader.constant("sl_frame_bytes", interface.mtu_bytes + interface.header_bytes() + 4)?;
@@ -141,7 +143,7 @@ fn programs(record: &Record) -> Vec<&'static str> {
     }
     match record.engine {
         Engine::None => programs.push("sl_egress"),
-        Engine::Qdisc => programs.push("sl_split"),
+        Engine::Qdisc => programs.extend(["sl_split", "sl_mark"]),
         Engine::Tc => programs.extend(["sl_split", "sl_htb_egress", "sl_htb_ingress"]),
     }
     programs
@@ -281,9 +283,11 @@ pub(crate) fn install_hooks(record: &mut Record, tcx: bool, pins: &Path, notes: 
             record.hook = Hook::Tc;
         }
     }
-    tc_hook(record, tcx, Side::Ingress, pins)?;
+    tc_hook(record, tcx, Side::Ingress, "sl_ingress", pins)?;
     if record.engine == Engine::None {
-        tc_hook(record, tcx, Side::Egress, pins)?;
+        tc_hook(record, tcx, Side::Egress, "sl_egress", pins)?;
+    } else if record.marks {
+        tc_hook(record, tcx, Side::Egress, "sl_mark", pins)?;
     }
     Ok(())
 }
@@ -298,10 +302,10 @@ fn no_xdp(interface: &str, error: &io::Error) -> String {
     format!("{interface}: the driver takes no XDP program ({error}); arriving packets are classified by tc")
 }
 
-fn tc_hook(record: &mut Record, tcx: bool, side: Side, pins: &Path) -> Result<()> {
-    let (program, point, link) = match side {
-        Side::Ingress => ("sl_ingress", Point::TcxIngress, "link_ingress"),
-        Side::Egress => ("sl_egress", Point::TcxEgress, "link_egress"),
+fn tc_hook(record: &mut Record, tcx: bool, side: Side, program: &str, pins: &Path) -> Result<()> {
+    let (point, link) = match side {
+        Side::Ingress => (Point::TcxIngress, "link_ingress"),
+        Side::Egress => (Point::TcxEgress, "link_egress"),
     };
     // What arrives is taken away to be queued: other people's filters must have seen it before.
     let behind_others =

@@ -187,7 +187,7 @@ fn fq_codel(limit_pkts: u32, limit_bytes: Option<Bytes>, flows: Flows, codel: Op
 fn times(codel: Option<Codel>) -> String {
     let us = |ns: u64| (ns / 1_000).clamp(1, LONGEST_US);
     let [target, interval] = codel.map_or([LONGEST_US; 2], |codel| [us(codel.target_ns), us(codel.interval_ns)]);
-    format!("target {target}us interval {interval}us noecn")
+    format!("target {target}us interval {interval}us ecn")
 }
 
 /// How many full frames a limit in bytes is, which must be a number that fits.
@@ -484,20 +484,20 @@ mod tests {
     #[test]
     fn leaves_queue_as_the_policy_says() {
         let policy = resolved(QUEUES);
-        let [plain, early] = ["0 pfifo limit 100", "1 codel limit 43 target 5000us interval 100000us noecn"];
-        let bulk = "2 fq_codel limit 16384 memory_limit 33554432 quantum 1514 target 5000us interval 100000us noecn";
+        let [plain, early] = ["0 pfifo limit 100", "1 codel limit 43 target 5000us interval 100000us ecn"];
+        let bulk = "2 fq_codel limit 16384 memory_limit 33554432 quantum 1514 target 5000us interval 100000us ecn";
         let rest =
-            "3 fq_codel limit 1000 memory_limit 1048576 quantum 256 target 1000000000us interval 1000000000us noecn";
+            "3 fq_codel limit 1000 memory_limit 1048576 quantum 256 target 1000000000us interval 1000000000us ecn";
         assert_eq!(leaves_of(&policy, ALL, 20_000_000), [plain, early, bulk, rest]);
         let slow = leaves_of(&policy, ALL, 1_000_000);
-        assert!(slow[2].ends_with("quantum 1514 target 18168us interval 113168us noecn"), "{slow:?}");
+        assert!(slow[2].ends_with("quantum 1514 target 18168us interval 113168us ecn"), "{slow:?}");
         // What the kernel lacks is a FIFO, as long as that of a class without queues by flow.
         let fifos = ["1 bfifo limit 65536", "2 pfifo limit 1000", "3 bfifo limit 1048576"];
         assert_eq!(leaves_of(&policy, NOTHING, 20_000_000), [plain, fifos[0], fifos[1], fifos[2]]);
         let no_fq = Leaves { fq_codel: false, codel: true };
         assert_eq!(leaves_of(&policy, no_fq, 20_000_000), [plain, early, fifos[1], fifos[2]]);
         let longest = leaves_of(&policy, ALL, 8);
-        assert!(longest[1].ends_with("target 1000000000us interval 1000000000us noecn"), "{longest:?}");
+        assert!(longest[1].ends_with("target 1000000000us interval 1000000000us ecn"), "{longest:?}");
     }
 
     #[test]

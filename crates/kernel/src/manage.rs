@@ -153,6 +153,7 @@ impl Start {
             rate_bps: request.rate.map(|rate| rate.0),
             ingress_rate_bps: request.ingress_rate.map(|rate| rate.0),
             split: plan.split,
+            marks: plan.engine == Engine::Qdisc && !plan.split && policy.marks(),
             fq_codel: plan.engine == Engine::Tc && features.fq_codel,
             codel: plan.engine == Engine::Tc && features.codel,
             made_clsact: false,

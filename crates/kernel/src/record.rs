@@ -95,6 +95,9 @@ pub struct Record {
     pub ingress_rate_bps: Option<u64>,
     /// Whether super-packets are split on their way out.
     pub split: bool,
+    /// Whether a hook of its own marks departing packets, with engine `qdisc`; the splitter does so by the way.
+    #[serde(default)]
+    pub marks: bool,
     /// Whether the kernel has fq_codel for leaves, with engine `tc`.
     pub fq_codel: bool,
     /// Whether it has codel for them.

@@ -18,6 +18,8 @@ pub struct Seen {
     pub length: Option<u16>,
     /// DSCP.
     pub dscp: Option<u8>,
+    /// The ECN field of the outer IP header; 0 where there is none.
+    pub ecn: u8,
     /// Id and priority of the outer tag.
     pub tag: Option<(u16, u8)>,
     /// Of TCP.
@@ -60,6 +62,7 @@ pub fn parse(frame: &[u8]) -> Seen {
         ports: None,
         length: None,
         dscp: None,
+        ecn: 0,
         tag: None,
         tcp_flags: None,
         icmp: None,
@@ -124,6 +127,9 @@ fn ipv4(seen: &mut Seen, bytes: &mut Bytes) -> Result<(), Stop> {
     }
     seen.kind = abi::SL_PARSE_IPV4;
     seen.proto = header[9].into();
+    if seen.dscp.is_none() {
+        seen.ecn = header[1] & 3;
+    }
     seen.dscp = Some(header[1] >> 2);
     seen.length = Some(be16(header, 2));
     let address = |at: usize| IpAddr::V4(Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]));
@@ -148,6 +154,9 @@ fn ipv6(seen: &mut Seen, bytes: &mut Bytes) -> Result<(), Stop> {
     }
     bytes.take(40);
     seen.kind = abi::SL_PARSE_IPV6;
+    if seen.dscp.is_none() {
+        seen.ecn = (be16(header, 0) >> 4 & 3) as u8;
+    }
     seen.dscp = Some((be16(header, 0) >> 6 & 0x3f) as u8);
     seen.length = Some(be16(header, 4).saturating_add(40));
     let address = |at: usize| {

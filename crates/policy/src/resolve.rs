@@ -85,6 +85,11 @@ impl Resolved {
         self.limits != Limits::default() || self.classes.iter().any(class)
     }
 
+    /// Whether a queue may mark packets instead of dropping them.
+    pub fn marks(&self) -> bool {
+        self.classes.iter().any(|class| class.codel.is_some())
+    }
+
     /// The class with this id.
     pub fn class(&self, id: ClassId) -> Option<&ResolvedClass> {
         self.classes.iter().find(|class| class.id == id)

@@ -4,10 +4,10 @@
 use crate::cases::assert_near;
 use crate::lab::{Engine, Lab};
 use crate::needs::Need;
-use crate::net::{B, Pair};
+use crate::net::{B, End, Pair, SERVER, wire};
 use crate::policy::{by_port, port};
 use crate::suite::Suite;
-use crate::traffic::{self, Flow, Outcome};
+use crate::traffic::{self, Flow, Outcome, Streams};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ pub fn suite() -> Suite {
         .qdisc("what_sends_little_goes_first", &[Need::Icount], little_goes_first)
         .tc("what_sends_little_goes_first", &[Need::FqCodel, Need::Icount], little_goes_first)
         .qdisc("hosts_share_before_flows", &[Need::Icount], hosts)
+        .qdisc("hosts_behind_nat_are_told_apart", &[Need::Icount, Need::Conntrack], behind_nat)
         .qdisc("nothing_is_lost_between_lines_and_flows", &[], changes)
         .tc("nothing_is_queued_in_one_line_unasked", &[Need::FqCodel], leaves)
 }
@@ -80,20 +81,48 @@ fn hosts(lab: &Lab) {
         let flood = |id| Flow::new(port(id), &[FRAME], 9_000_000);
         let one = traffic::start(&pair.a, &pair.b, B, &[0, 1, 2, 3].map(flood));
         let two = traffic::start(&pair.a, &pair.b, OTHER, &[flood(4)]);
-        std::thread::sleep(SETTLE);
-        let begin = traffic::now_ns();
-        std::thread::sleep(Duration::from_secs(2));
-        let end = traffic::now_ns();
-        one.stop();
-        two.stop();
-        let (one, two) = (one.finish_lossy(), two.finish_lossy());
-        let bytes = |flows: &[Outcome]| flows.iter().map(|flow| flow.between(begin, end).bytes()).sum::<u64>() as f64;
-        let share = bytes(&two) / (bytes(&one) + bytes(&two));
         // With one source for all, that decides under `both`.
-        assert_near(&format!("its share, hosts {hosts}"), share, other, 0.04);
-        assert!(one.iter().chain(&two).all(Outcome::in_order));
+        assert_near(&format!("its share, hosts {hosts}"), share(one, two), other, 0.04);
         lab.down(&pair.a, "a0");
     }
+}
+
+/// Two hosts behind a router that gives both its own address: four floods of the one, one of the other.
+fn behind_nat(lab: &Lab) {
+    let (net, other) = (lab.routed(), lab.ns("other"));
+    let lan = End { ns: &net.router, dev: "lan1", address: "10.80.0.1", mac: "02:00:00:00:80:01" };
+    wire(&End { ns: &other, dev: "c0", address: "10.80.0.2", mac: "02:00:00:00:80:02" }, &lan, "");
+    other.ip("route add default via 10.80.0.1");
+    let rules = lab.file(
+        "nat.nft",
+        "add table ip nat
+         add chain ip nat out { type nat hook postrouting priority 100; }
+         add rule ip nat out oifname wan0 masquerade
+",
+    );
+    net.router.tool("nft", &format!("-f {}", rules.display())).ok();
+    let policy = by_flow(json!({ "hosts": "source", "aqm": "none", "limit": 500 }));
+    lab.up(&net.router, "wan0", &lab.policy(&policy), &["--rate", "10mbit"]);
+    let flood = |id| Flow::new(port(id), &[FRAME], 9_000_000);
+    let many = traffic::start(&net.client, &net.server, SERVER, &[0, 1, 2, 3].map(flood));
+    let one = traffic::start(&other, &net.server, SERVER, &[flood(4)]);
+    let share = share(many, one);
+    assert_near("the share of the host with one flow", share, 0.5, 0.04);
+    lab.down(&net.router, "wan0");
+}
+
+/// What the second streams get of what both get, once they have settled.
+fn share(one: Streams, two: Streams) -> f64 {
+    std::thread::sleep(SETTLE);
+    let begin = traffic::now_ns();
+    std::thread::sleep(Duration::from_secs(2));
+    let end = traffic::now_ns();
+    one.stop();
+    two.stop();
+    let (one, two) = (one.finish_lossy(), two.finish_lossy());
+    assert!(one.iter().chain(&two).all(Outcome::in_order));
+    let bytes = |flows: &[Outcome]| flows.iter().map(|flow| flow.between(begin, end).bytes()).sum::<u64>() as f64;
+    bytes(&two) / (bytes(&one) + bytes(&two))
 }
 
 /// Other ways to queue take force under traffic that fits the link in the mean, and comes in bursts.

@@ -1,6 +1,7 @@
 //! Super-packets at a router: split, they hold the link for a frame's time; whole, for many.
 
-use crate::command::{Process, await_that};
+use crate::command::await_that;
+use crate::iperf;
 use crate::lab::Lab;
 use crate::needs::{Need, is_icount};
 use crate::net::{Routed, SERVER};
@@ -8,7 +9,6 @@ use crate::policy::{port, three, with};
 use crate::suite::Suite;
 use crate::traffic::{self, Flow, Outcome};
 use serde_json::json;
-use std::process::Command;
 use std::time::Duration;
 
 pub fn suite() -> Suite {
@@ -25,9 +25,8 @@ fn bulk_and_game(lab: &Lab, split: &str) -> (f64, Outcome) {
     let policy = with(three(), "link", json!({ "split_gso": split }));
     lab.up(&net.router, "wan0", &lab.policy(&policy), &["--rate", "20mbit"]);
     assert_eq!(lab.status(&net.router, "wan0").split, split == "on");
-    let mut server = iperf3(&net.server, "-s -1");
-    await_that("iperf3 listens", Duration::from_secs(20), || listens(&net));
-    let client = iperf3(&net.client, &format!("-c {SERVER} -C cubic -t 3 -P 2"));
+    let mut server = iperf::serve(&net.server);
+    let client = iperf::start(&net.client, &format!("-c {SERVER} -C cubic -t 3 -P 2"));
     let bytes = || net.router.root("wan0").expect("a root qdisc").bytes;
     let start = bytes();
     await_that("TCP is under way", Duration::from_secs(20), || bytes() > start + 1_500_000);
@@ -57,17 +56,6 @@ fn arrived(net: &Routed) -> (u64, u64) {
     let links: serde_json::Value = serde_json::from_str(&net.server.ip("-s -j link show dev s0")).expect("JSON of ip");
     let count = |what: &str| links[0]["stats64"]["rx"][what].as_u64().expect("a count");
     (count("packets"), count("bytes"))
-}
-
-fn iperf3(ns: &crate::net::Ns, line: &str) -> Process {
-    let mut command = Command::new("ip");
-    command.args(["netns", "exec", &ns.name, "iperf3"]).args(line.split_whitespace());
-    Process::start(&mut command)
-}
-
-fn listens(net: &Routed) -> bool {
-    let read = |table: &str| net.server.inside(|| std::fs::read_to_string(format!("/proc/thread-self/net/{table}")));
-    ["tcp", "tcp6"].iter().any(|table| read(table).is_ok_and(|text| text.contains(":1451 ")))
 }
 
 fn super_packets_are_split(lab: &Lab) {

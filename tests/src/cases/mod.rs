@@ -5,6 +5,7 @@ mod bad_input;
 mod boot;
 mod classification;
 mod confirm;
+mod congestion;
 mod crash;
 mod deadlines;
 mod disciplines;
@@ -48,6 +49,7 @@ pub fn all() -> Vec<Suite> {
         disciplines::suite(),
         deadlines::suite(),
         flow_queues::suite(),
+        congestion::suite(),
         shaping::suite(),
         limits::suite(),
         apply::suite(),

@@ -1,0 +1,90 @@
+//! Flows that can be told of congestion by a mark (RFC 3168) are not told by a loss.
+
+use crate::frames::{PPPOE, V4, Wire, ethernet, ports, pppoe};
+use crate::iperf;
+use crate::lab::{Engine, Lab};
+use crate::needs::Need;
+use crate::net::{B, Ns};
+use crate::suite::Suite;
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+pub fn suite() -> Suite {
+    Suite::new("congestion")
+        .qdisc("packets_are_marked_instead_of_dropped", &[Need::Ifb, Need::Icount], marks)
+        .tc("packets_are_marked_instead_of_dropped", &[Need::Ifb, Need::FqCodel], marks)
+        .qdisc("what_cannot_be_marked_is_dropped", &[Need::Icount], unmarkable)
+}
+
+/// Packets that came to a host with the mark, and those that it can say nothing against.
+fn marked(ns: &Ns) -> u64 {
+    let table = ns.inside(|| std::fs::read_to_string("/proc/thread-self/net/netstat")).expect("counters of IP");
+    let mut lines = table.lines().filter(|line| line.starts_with("IpExt:")).map(str::split_whitespace);
+    let (names, values) = (lines.next().expect("names"), lines.next().expect("values"));
+    let (_, value) = names.zip(values).find(|(name, _)| *name == "InCEPkts").expect("InCEPkts");
+    value.parse().expect("a count")
+}
+
+/// Two transfers of TCP: the packets that CoDel dropped, and those that came marked.
+fn transfer(lab: &Lab, ecn: &str, split: &str, arriving: bool) -> (u64, u64) {
+    let pair = lab.pair();
+    for ns in [&pair.a, &pair.b] {
+        ns.sysctl("net/ipv4/tcp_ecn", ecn);
+    }
+    let (far, end) = if arriving { (&pair.a, "a0") } else { (&pair.b, "b0") };
+    far.tc(&format!("qdisc add dev {end} root netem delay 20ms limit 10000"));
+    let class = json!({ "id": 0, "queue": "flows" });
+    let policy =
+        json!({ "version": 1, "scheduler": "deficit_round_robin", "link": { "split_gso": split }, "classes": [class] });
+    let (ns, dev) = if arriving { (&pair.b, "b0") } else { (&pair.a, "a0") };
+    lab.up(ns, dev, &lab.policy(&policy), &[if arriving { "--ingress-rate" } else { "--rate" }, "20mbit"]);
+    let mut server = iperf::serve(&pair.b);
+    iperf::start(&pair.a, &format!("-c {B} -C cubic -t 3 -P 2")).finish().ok();
+    let status = lab.status(ns, dev);
+    let class = status.direction(if arriving { "ingress" } else { "egress" }).class(0);
+    let (dropped, marked) = (class.drops.values().sum(), marked(&pair.b));
+    eprintln!(
+        "    ecn {ecn}, split {split}, arriving {arriving}: {dropped} dropped, {marked} marked, {:?}",
+        class.drops
+    );
+    server.kill();
+    lab.down(ns, dev);
+    (dropped, marked)
+}
+
+fn marks(lab: &Lab) {
+    let (dropped, marked) = transfer(lab, "0", "on", false);
+    assert!(dropped > 0 && marked == 0, "without ECN: {dropped} dropped, {marked} marked");
+    for (split, arriving) in [("on", false), ("off", false), ("on", true)] {
+        // fq_codel lets wait what is no longer than the longest packet yet: a super-packet.
+        if split == "off" && lab.engine == Engine::Tc {
+            continue;
+        }
+        let (dropped, marked) = transfer(lab, "1", split, arriving);
+        assert!(marked > 2, "{marked} packets came marked");
+        // What TCP sends again cannot be marked, nor what closes a connection.
+        assert!(dropped * 20 <= marked, "{dropped} dropped with ECN, {marked} marked");
+    }
+}
+
+/// A flow that says that it can be marked, and whose packets no mark reaches, since they are in PPPoE.
+fn unmarkable(lab: &Lab) {
+    let pair = lab.pair();
+    let class = json!({ "id": 0, "queue": "flows" });
+    let policy = json!({ "version": 1, "scheduler": "deficit_round_robin", "classes": [class] });
+    lab.up(&pair.a, "a0", &lab.policy(&policy), &["--rate", "5mbit"]);
+    let mut packet = V4::default().packet(&[ports(1, 2), vec![0; 1200]].concat());
+    packet[1] |= 2; // ECT(0); nobody looks at the checksum
+    let frame = ethernet(&[], PPPOE, &pppoe(0x21, &packet));
+    let wire = Wire::open(&pair.a, "a0");
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_millis(1500) {
+        (0..10).for_each(|_| wire.offer(&frame));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let status = lab.status(&pair.a, "a0");
+    let class = status.egress(0);
+    eprintln!("    {} sent, {:?}", class.sent.pkts, class.drops);
+    assert!(class.drops.get("aqm").is_some_and(|dropped| *dropped > 2), "{class:?}");
+    lab.down(&pair.a, "a0");
+}
