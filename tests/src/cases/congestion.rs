@@ -5,7 +5,9 @@ use crate::iperf;
 use crate::lab::{Engine, Lab};
 use crate::needs::Need;
 use crate::net::{B, Ns};
+use crate::policy::port;
 use crate::suite::Suite;
+use crate::traffic::{self, Flow};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -14,7 +16,10 @@ pub fn suite() -> Suite {
         .qdisc("packets_are_marked_instead_of_dropped", &[Need::Ifb, Need::Icount], marks)
         .tc("packets_are_marked_instead_of_dropped", &[Need::Ifb, Need::FqCodel], marks)
         .qdisc("what_cannot_be_marked_is_dropped", &[Need::Icount], unmarkable)
+        .qdisc("codel_drops_what_the_kernels_drops", &[Need::Icount, Need::Htb], as_the_kernel)
 }
+
+const FRAME: usize = 1014;
 
 /// Packets that came to a host with the mark, and those that it can say nothing against.
 fn marked(ns: &Ns) -> u64 {
@@ -87,4 +92,34 @@ fn unmarkable(lab: &Lab) {
     eprintln!("    {} sent, {:?}", class.sent.pkts, class.drops);
     assert!(class.drops.get("aqm").is_some_and(|dropped| *dropped > 2), "{class:?}");
     lab.down(&pair.a, "a0");
+}
+
+/// The same flood through our CoDel and through the kernel's: the packets that each drops, second by second.
+fn as_the_kernel(lab: &Lab) {
+    let policy = json!({ "version": 1, "scheduler": "deficit_round_robin", "classes": [{ "id": 0, "aqm": "codel", "limit": 1000 }] });
+    let losses = |engine: &str| -> Vec<u64> {
+        let pair = lab.pair();
+        lab.sluice(&pair.a, &["up", "a0", "--policy", &lab.policy(&policy), "--engine", engine, "--rate", "10mbit"])
+            .ok();
+        let flows = [Flow::new(port(0), &[FRAME], 10_500_000)];
+        let streams = traffic::start(&pair.a, &pair.b, B, &flows);
+        std::thread::sleep(Duration::from_millis(5200));
+        streams.stop();
+        let flood = streams.finish_lossy().remove(0);
+        lab.down(&pair.a, "a0");
+        assert!(flood.in_order());
+        let begin = flood.arrivals[0].sent_ns;
+        let before = |second: u64| {
+            let until = begin + second * 1_000_000_000;
+            let came = flood.arrivals.partition_point(|arrival| arrival.sent_ns < until);
+            flood.arrivals[came].seq - came as u64
+        };
+        (1..=5).map(before).collect()
+    };
+    let (ours, theirs) = (losses("qdisc"), losses("tc"));
+    eprintln!("    lost of what was sent in 1 to 5 s: ours {ours:?}, the kernel's {theirs:?}");
+    assert!(theirs[4] > 20, "the kernel's CoDel acts");
+    for (ours, theirs) in ours.iter().zip(&theirs) {
+        assert!(ours.abs_diff(*theirs) <= 3 + theirs / 20, "{ours} beside {theirs}");
+    }
 }
