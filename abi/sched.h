@@ -83,7 +83,7 @@ struct sl_slot {
 	u64 arrived_ns;
 	u16 src_host; /* index into the tables of hosts */
 	u16 dst_host;
-	u32 pad;
+	u32 dropped_for; /* enum sl_drop, of one that is to be reaped */
 };
 
 /* CoDel's state, of one queue: see sched/codel.h. */

@@ -45,6 +45,7 @@ static __always_inline int sl_class_lasts(const struct sl_tables *t)
 /* What a hook learns of a packet. */
 struct sl_admission {
 	s32 class; /* negative: drop it */
+	u32 reason; /* then: an enum sl_drop, or beyond SL_DROPS an enum sl_limit */
 	u8 handed; /* by an earlier stage, under the same policy: nothing was parsed here */
 	u8 malformed;
 	u8 super_packets; /* TCP, or a flow that has sent super-packets */
@@ -75,7 +76,8 @@ static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 ha
 			count = sl_class_count_at(direction, choice.class);
 			if (count)
 				sl_count_add(&count->malformed, pkts, bytes);
-			a.class = -1;
+			a.class = -1 - a.class;
+			a.reason = SL_DROP_MALFORMED;
 			return a;
 		}
 		a.super_packets = sight.super_packets || h->proto == SL_PROTO_TCP;
@@ -86,8 +88,13 @@ static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 ha
 	if (count)
 		sl_count_add(&count->seen, pkts, bytes);
 	demand.class = (u8)a.class;
-	if (drops == SL_MAY_DROP && sl_is_refused(t, &demand, pkts))
-		a.class = -1;
+	if (drops == SL_MAY_DROP) {
+		a.reason = (u32)sl_is_refused(t, &demand, pkts);
+		if (a.reason) {
+			a.class = -1 - a.class;
+			a.reason += SL_DROPS - 1;
+		}
+	}
 	return a;
 }
 
@@ -155,6 +162,54 @@ int sl_xdp(struct xdp_md *ctx)
 	return sl_arrive_xdp(ctx);
 }
 
+/* What has become of a packet: kind << 8 | reason. */
+static __noinline int sl_tell_packet(struct __sk_buff *skb, u64 now_ns, u32 what, u32 place)
+{
+	struct sl_told_packet *t;
+	struct sl_headers h;
+	u32 length = skb->len;
+
+	if (sl_watch.fields) {
+		sl_headers_init(&h, SL_NO_TAG, 0, 0);
+		sl_parse_frame(skb, 0, &h);
+		if (!sl_flow_is_told(&h))
+			return 0;
+	}
+	t = bpf_ringbuf_reserve(&traces, sizeof(*t), 0);
+	if (!t)
+		return 0;
+	/* One length: those who load so few bytes are rare, and their packets short. */
+	length = length >= SL_TOLD_BYTES ? SL_TOLD_BYTES : length >= 64 ? 64 : length >= 40 ? 40 : 0;
+	if (length && bpf_skb_load_bytes(skb, 0, t->bytes, length))
+		length = 0;
+	__builtin_memset(&t->told, 0, sizeof(t->told));
+	t->told.at_ns = now_ns;
+	t->told.kind = what >> 8 & 0xff;
+	t->told.len_bytes = skb->len;
+	t->told.class = place & (SL_CLASSES - 1);
+	t->told.direction = place >> 8 & 1;
+	t->told.reason = (u8)what;
+	t->mark = skb->mark;
+	t->interface = skb->ingress_ifindex;
+	t->tag = skb->vlan_present ? skb->vlan_tci : SL_NO_TAG;
+	t->captured = (u16)length;
+	t->pad = 0;
+	bpf_ringbuf_submit(t, 0);
+	return 0;
+}
+
+/* A hook drops a packet, or gives it to a queue that tells nothing. */
+static __always_inline void sl_tell_admission(struct __sk_buff *skb, struct sl_admission a, u32 direction)
+{
+	u64 now = sl_watch.packets_until_ns ? bpf_ktime_get_ns() : 0;
+	int dropped = a.class < 0;
+
+	if (sl_likely(!now) || !sl_packet_is_told(now))
+		return;
+	sl_tell_packet(skb, now, dropped ? SL_TOLD_DROPPED << 8 | a.reason : SL_TOLD_SENT << 8,
+		       direction << 8 | (u32)(dropped ? -1 - a.class : a.class));
+}
+
 /* If the packet's flow is owed a mark, and the packet can bear one, it gets it. Does not change what it is parsed as. */
 static __noinline int sl_pay(struct __sk_buff *skb, u32 direction)
 {
@@ -205,9 +260,13 @@ int sl_ingress(struct __sk_buff *skb)
 	if ((void *)(meta + 1) <= (void *)(long)skb->data && meta->magic == SL_XDP_MAGIC)
 		class = sl_handed_class(t, meta->handed);
 	if (class < 0) {
-		class = sl_admit_skb(skb, -1, SL_INGRESS, SL_MAY_DROP, t).class;
-		if (class < 0)
+		struct sl_admission a = sl_admit_skb(skb, -1, SL_INGRESS, SL_MAY_DROP, t);
+
+		class = a.class;
+		if (class < 0) {
+			sl_tell_admission(skb, a, SL_INGRESS);
 			return TC_ACT_SHOT;
+		}
 	}
 	if (sl_ingress_ifb)
 		sl_pay_mark(skb, SL_INGRESS);
@@ -234,6 +293,7 @@ int sl_egress(struct __sk_buff *skb)
 	if (!t)
 		return TC_ACT_UNSPEC;
 	a = sl_admit_skb(skb, sl_forwarded_class(t, skb->tc_index), SL_EGRESS, SL_MAY_DROP, t);
+	sl_tell_admission(skb, a, SL_EGRESS);
 	if (a.class < 0)
 		return TC_ACT_SHOT;
 	skb->tc_index = sl_tag(t, (u32)a.class);
@@ -273,12 +333,13 @@ int sl_split(struct __sk_buff *skb)
 	return a.super_packets || skb->gso_segs > 1 || (a.handed && sl_is_tcp(skb)) ? -1 : 0;
 }
 
-/* Police a frame that the splitter has classified and counted. Its class, or negative: drop it. */
-static __always_inline s32 sl_police_split(struct __sk_buff *skb, s32 class, struct sl_tables *t)
+/* Police a frame that the splitter has classified and counted. */
+static __always_inline struct sl_admission sl_police_split(struct __sk_buff *skb, s32 class, struct sl_tables *t)
 {
 	struct sl_demand demand = {
 		.now_ns = bpf_ktime_get_ns(), .direction = SL_EGRESS, .class = (u8) class, .bytes = skb->len
 	};
+	struct sl_admission a = { .class = class };
 	struct sl_headers h;
 
 	if (sl_flows_are_limited(t, (u32) class)) {
@@ -286,7 +347,12 @@ static __always_inline s32 sl_police_split(struct __sk_buff *skb, s32 class, str
 		sl_parse_frame(skb, 0, &h);
 		sl_flow_key(&demand.flow, &h, SL_EGRESS);
 	}
-	return sl_is_refused(t, &demand, sl_segments(skb)) ? -1 : class;
+	a.reason = (u32)sl_is_refused(t, &demand, sl_segments(skb));
+	if (a.reason) {
+		a.class = -1 - class;
+		a.reason += SL_DROPS - 1;
+	}
+	return a;
 }
 
 /* By the rules alone, without counting. */
@@ -303,6 +369,7 @@ static __always_inline s32 sl_class_again(struct __sk_buff *skb, const struct sl
 static __always_inline int sl_htb(struct __sk_buff *skb, u32 direction)
 {
 	struct sl_tables *t = sl_live_tables();
+	struct sl_admission a = {};
 	s32 class;
 
 	if (!t)
@@ -310,16 +377,16 @@ static __always_inline int sl_htb(struct __sk_buff *skb, u32 direction)
 	if (direction == SL_INGRESS) {
 		/* The arrival hook has counted and policed; but the policy may have changed since. */
 		class = sl_handed_class(t, skb->tc_index);
-		if (class < 0)
-			class = sl_class_again(skb, t);
+		a.class = class < 0 ? sl_class_again(skb, t) : class;
 	} else {
 		class = sl_split_ifb ? sl_handed_class(t, skb->tc_index) : sl_forwarded_class(t, skb->tc_index);
-		class = class >= 0 && sl_split_ifb ? sl_police_split(skb, class, t)
-						   : sl_admit_skb(skb, class, direction, SL_MAY_DROP, t).class;
+		a = class >= 0 && sl_split_ifb ? sl_police_split(skb, class, t)
+					       : sl_admit_skb(skb, class, direction, SL_MAY_DROP, t);
 	}
-	if (class < 0)
+	sl_tell_admission(skb, a, direction);
+	if (a.class < 0)
 		return TC_ACT_SHOT;
-	skb->tc_classid = 0x10 + ((u32) class & (SL_CLASSES - 1));
+	skb->tc_classid = 0x10 + ((u32)a.class & (SL_CLASSES - 1));
 	return TC_ACT_OK;
 }
 

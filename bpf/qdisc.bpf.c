@@ -170,9 +170,64 @@ static __always_inline void sl_identify(const struct sk_buff *skb, const struct 
 	p->ecn = d->ecn && sl_marks >> d->direction & 1 && sl_takes_marks(p->flow_hash, d->now_ns);
 }
 
-/* The packets that CoDel or an overflow has dropped are freed. Those of a burst that are left are found by the next call. */
-static __noinline void sl_free_dropped(struct Qdisc *sch, struct sl_sched *s, u32 n)
+static __always_inline u32 sl_place(const struct sl_sched *s, u32 class)
 {
+	return sl_direction_of(s) << 8 | class;
+}
+
+/* What has become of a packet: kind << 8 | reason, and 1 << 16 for a mark. */
+SL_GLOBAL int sl_tell_packet(struct sk_buff *skb __arg_trusted, u64 now_ns, u32 what, u32 place, u64 wait_ns)
+{
+	struct sl_told_packet *t = bpf_ringbuf_reserve(&traces, sizeof(*t), 0);
+	struct bpf_dynptr bytes;
+	u32 length;
+
+	if (!t)
+		return 0;
+	length = skb->len;
+	if (bpf_dynptr_from_skb((struct __sk_buff *)skb, 0, &bytes))
+		length = 0;
+	sl_opaque(length); /* bounded here and nowhere else */
+	if (length > SL_TOLD_BYTES)
+		length = SL_TOLD_BYTES;
+	if (bpf_dynptr_read(t->bytes, length, &bytes, 0, 0))
+		length = 0;
+	__builtin_memset(&t->told, 0, sizeof(t->told));
+	t->told.at_ns = now_ns;
+	t->told.wait_ns = wait_ns;
+	t->told.kind = what >> 8 & 0xff;
+	t->told.len_bytes = sl_skb_bytes(skb);
+	t->told.class = place & (SL_CLASSES - 1);
+	t->told.direction = place >> 8 & 1;
+	t->told.reason = (u8)what;
+	t->told.marked = what >> 16 & 1;
+	t->mark = skb->mark;
+	t->interface = (u32)skb->skb_iif;
+	t->tag = skb->vlan_proto ? skb->vlan_tci : SL_NO_TAG;
+	t->captured = (u16)length;
+	t->pad = 0;
+	bpf_ringbuf_submit(t, 0);
+	return 0;
+}
+
+/* Likewise of one that leaves the queue, if it is of the flow that is asked for. */
+SL_GLOBAL int sl_tell_sent(struct sk_buff *skb __arg_trusted, u64 now_ns, u32 what, u32 place, u64 wait_ns)
+{
+	struct sl_headers h;
+
+	if (sl_watch.fields) {
+		sl_headers_init(&h, SL_NO_TAG, 0, 0);
+		sl_parse_any(skb, sl_l3_type ? __builtin_bswap16(skb->protocol) : 0, 0, &h);
+		if (!sl_flow_is_told(&h))
+			return 0;
+	}
+	return sl_tell_packet(skb, now_ns, what, place, wait_ns);
+}
+
+/* The packets that CoDel or an overflow has dropped are freed. Those of a burst that are left are found by the next call. */
+static __noinline void sl_free_dropped(struct Qdisc *sch, struct sl_sched *s, u32 n, u64 now_ns)
+{
+	struct sl_slot *q;
 	struct sl_held_packet *held;
 	struct sk_buff *skb;
 	u32 i, slot;
@@ -190,6 +245,12 @@ static __noinline void sl_free_dropped(struct Qdisc *sch, struct sl_sched *s, u3
 		sch->q.qlen--;
 		sch->qstats.backlog -= sl_skb_bytes(skb);
 		sch->qstats.drops++;
+		q = sl_at(s->slot, slot);
+		if (sl_events_are_told(now_ns))
+			sl_tell(now_ns, SL_TOLD_DROPS << 8 | q->dropped_for, sl_place(s, q->class), q->len_bytes, 0);
+		if (sl_packet_is_told(now_ns))
+			sl_tell_packet(skb, now_ns, SL_TOLD_DROPPED << 8 | q->dropped_for, sl_place(s, q->class),
+				       now_ns - q->arrived_ns);
 		bpf_kfree_skb(skb);
 	}
 }
@@ -228,6 +289,16 @@ static __always_inline s32 sl_classify_here(struct sk_buff *skb, struct sl_sched
 	return (s32)choice.class;
 }
 
+/* A packet is refused, for an enum sl_drop, or beyond SL_DROPS an enum sl_limit. */
+SL_GLOBAL int sl_tell_refused(struct sk_buff *skb __arg_trusted, u64 now_ns, u32 reason, u32 place)
+{
+	if (sl_events_are_told(now_ns) && reason < SL_DROPS)
+		sl_tell(now_ns, SL_TOLD_DROPS << 8 | reason, place, sl_skb_bytes(skb), 0);
+	if (sl_packet_is_told(now_ns))
+		sl_tell_packet(skb, now_ns, SL_TOLD_DROPPED << 8 | reason, place, 0);
+	return 0;
+}
+
 SEC("struct_ops/sl_enqueue")
 int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_sk_buff_ptr *to_free)
 {
@@ -259,21 +330,28 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 		class = sl_classify_here(skb, s, t, class, packet.segments, &demand);
 		if (class < 0) {
 			sl_refuse(class_at(s, (u32)(-1 - class)), SL_DROP_MALFORMED, bytes);
-			goto drop;
+			demand.class = (u8)(-1 - class);
+			slot = SL_REFUSED(SL_DROP_MALFORMED);
+			goto refused;
 		}
 	}
 	demand.class = (u8) class;
 	/* By a bucket beside the queue's own. What arrives has passed them at its hook. */
-	if (demand.direction == SL_EGRESS && sl_is_refused(t, &demand, packet.segments))
-		goto drop;
+	if (demand.direction == SL_EGRESS) {
+		slot = -sl_is_refused(t, &demand, packet.segments);
+		if (slot) {
+			slot -= SL_DROPS;
+			goto refused;
+		}
+	}
 	packet.class = (u32) class;
 	if (class_at(s, (u32) class)->by_flow)
 		sl_identify(skb, &demand, &packet);
 	slot = sl_enqueue(s, &packet, demand.now_ns);
 	if (sl_unlikely(s->dropped_slots))
-		sl_free_dropped(sch, s, n);
+		sl_free_dropped(sch, s, n, demand.now_ns);
 	if (slot < 0)
-		goto drop;
+		goto refused;
 	held = sl_packet_of(n, (u32)slot);
 	if (!held)
 		goto drop;
@@ -283,6 +361,9 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 	sch->q.qlen++;
 	sch->qstats.backlog += demand.bytes;
 	return NET_XMIT_SUCCESS;
+refused:
+	if (sl_watch.events_until_ns | sl_watch.packets_until_ns)
+		sl_tell_refused(skb, demand.now_ns, (u32)(-1 - slot), (u32)demand.direction << 8 | demand.class);
 drop:
 	sch->qstats.drops++;
 	bpf_qdisc_skb_drop(skb, to_free);
@@ -309,7 +390,7 @@ struct sk_buff *BPF_PROG(sl_qdisc_dequeue, struct Qdisc *sch)
 		return NULL;
 	v = sl_dequeue(s, now);
 	if (sl_unlikely(s->dropped_slots))
-		sl_free_dropped(sch, s, n);
+		sl_free_dropped(sch, s, n, now);
 	if (v.action != SL_SEND) {
 		sch->qstats.overlimits++;
 		bpf_qdisc_watchdog_schedule(sch, sl_max(v.wake_ns, now + SL_WATCHDOG_FLOOR_NS), 0);
@@ -325,6 +406,14 @@ struct sk_buff *BPF_PROG(sl_qdisc_dequeue, struct Qdisc *sch)
 		sl_owe_mark(sl_at(s->slot, v.slot)->flow_hash, now); /* no program of this type may write to a packet */
 	if (!skb)
 		return NULL;
+	if (sl_events_are_told(now)) {
+		sl_tell_wait(now, now - sl_at(s->slot, v.slot)->arrived_ns, sl_place(s, v.class), v.len_bytes);
+		if (s->held >> v.class & 1)
+			sl_tell(now, SL_TOLD_EXHAUSTED << 8 | SL_BUCKET_CEIL, sl_place(s, v.class), v.len_bytes, 0);
+	}
+	if (sl_packet_is_told(now))
+		sl_tell_sent(skb, now, SL_TOLD_SENT << 8 | v.mark << 16, sl_place(s, v.class),
+			     now - sl_at(s->slot, v.slot)->arrived_ns);
 	bpf_qdisc_bstats_update(sch, skb);
 	return skb;
 }

@@ -250,6 +250,7 @@ SL_FN void flow_drop(struct sl_sched *s, struct sl_class *k, struct sl_flow_queu
 	s->backlog_pkts--;
 	k->dropped_pkts[reason]++;
 	k->dropped_bytes += q->len_bytes;
+	q->dropped_for = reason;
 	queue_push(s, &s->dropped, slot, !s->dropped_slots);
 	s->dropped_slots++;
 }

@@ -6,6 +6,7 @@
 #pragma once
 #include "maps.h"
 #include "classify.h"
+#include "tell.h"
 #include "../../sched/police.h"
 
 /* A packet that asks to pass. Small: it is on the stack of whoever asks. */
@@ -153,7 +154,7 @@ static __always_inline struct sl_class_count *sl_class_count_at(u32 direction, u
 	return bpf_map_lookup_elem(&class_counts, &key);
 }
 
-/* Whether a bucket refuses the packet, which is counted then. */
+/* Whether a bucket refuses the packet, which is counted then: 0, or 1 + its enum sl_limit. */
 static __always_inline int sl_is_refused(const struct sl_tables *t, const struct sl_demand *d, u32 pkts)
 {
 	u32 limit = sl_limit_if_any(t, d);
@@ -164,5 +165,7 @@ static __always_inline int sl_is_refused(const struct sl_tables *t, const struct
 	count = sl_class_count_at(d->direction, d->class);
 	if (count)
 		sl_count_add(&count->refused[limit & (SL_LIMITS - 1)], pkts, d->bytes);
-	return 1;
+	if (sl_events_are_told(d->now_ns))
+		sl_tell(d->now_ns, SL_TOLD_EXHAUSTED << 8 | limit, (u32)d->direction << 8 | d->class, d->bytes, 0);
+	return 1 + (int)limit;
 }

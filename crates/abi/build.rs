@@ -12,6 +12,7 @@ fn main() {
         .header(abi.join("sched.h").to_string_lossy())
         .header(abi.join("classifier.h").to_string_lossy())
         .header(abi.join("trace.h").to_string_lossy())
+        .header(abi.join("watch.h").to_string_lossy())
         .allowlist_item("(sl|SL)_.*")
         .blocklist_type("[us](8|16|32|64)")
         .raw_line("type s32 = i32;")

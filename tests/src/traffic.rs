@@ -193,6 +193,12 @@ impl Streams {
         self.stop_sending.store(true, Ordering::Relaxed);
     }
 
+    /// Runs for a time, whatever is lost.
+    pub fn stop_after(self, time: Duration) -> Vec<Outcome> {
+        thread::sleep(time);
+        self.finish_lossy()
+    }
+
     /// Stops sending, waits until `lost` of all that was sent have not arrived and the rest has, and returns what became of
     /// each stream. Fails if that does not come true.
     #[track_caller]

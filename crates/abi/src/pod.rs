@@ -17,6 +17,9 @@ macro_rules! pod {
 
 pod!(
     sl_sched,
+    sl_told,
+    sl_told_packet,
+    sl_watch,
     sl_sched_conf,
     sl_tables,
     sl_flow,

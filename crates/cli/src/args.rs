@@ -61,6 +61,10 @@ pub enum Command {
     Status(Status),
     /// Say what becomes of a packet and why: its rule, class, buckets, queue
     Explain(Explain),
+    /// Tell what happens and matters: drops that begin, buckets that run empty, queues that are late, changes
+    Events(Events),
+    /// Show the way of packets: rule, class, wait, verdict and reason
+    Trace(Trace),
     /// Give an interface back as it was found
     Down(Down),
     /// Say what this kernel, driver and machine can do, and what to install or enable
@@ -92,6 +96,42 @@ pub enum Command {
         /// Where to
         directory: PathBuf,
     },
+}
+
+#[derive(Debug, Args)]
+pub struct Events {
+    /// Managed interfaces; without any, all, also those that are put under management later
+    pub interfaces: Vec<String>,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+    /// End after this time, such as 30s
+    #[arg(long = "for", value_name = "TIME")]
+    pub time: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Trace {
+    /// The managed interface
+    pub interface: String,
+    /// Only packets of this flow: a protocol (udp, tcp, icmp or a number), src ADDRESS, dst ADDRESS, sport PORT, dport PORT
+    #[arg(value_name = "FILTER")]
+    pub filter: Vec<String>,
+    /// One packet in so many; without it 100, or 1 where a flow is named
+    #[arg(long, value_name = "N")]
+    pub one_in: Option<u32>,
+    /// End after so many packets
+    #[arg(long, value_name = "N")]
+    pub count: Option<u64>,
+    /// End after this time, such as 30s
+    #[arg(long = "for", value_name = "TIME")]
+    pub time: Option<String>,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+    /// Write the packets to a capture file, what became of each as its comment
+    #[arg(long, value_name = "FILE")]
+    pub pcapng: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

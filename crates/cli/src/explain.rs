@@ -80,7 +80,7 @@ fn text(told: &Explanation) -> String {
     text
 }
 
-fn packet_line(told: &Explanation) -> String {
+pub fn packet_line(told: &Explanation) -> String {
     let Fields {
         protocol,
         src,
@@ -128,7 +128,7 @@ fn packet_line(told: &Explanation) -> String {
     format!("{text} (parsed as {})", told.parsed)
 }
 
-fn rule_line(told: &Explanation) -> String {
+pub fn rule_line(told: &Explanation) -> String {
     match &told.rule {
         RuleFound::Own { priority, name, line } => {
             let name = name.as_ref().map_or(String::new(), |name| format!(" \"{name}\""));

@@ -7,6 +7,7 @@ mod chosen;
 mod cost;
 mod demo;
 mod doctor;
+mod events;
 mod explain;
 mod history;
 mod lab;
@@ -14,6 +15,7 @@ mod live;
 mod manual;
 mod status;
 mod terminal;
+mod trace;
 mod watch;
 
 use args::{Cli, Command};
@@ -53,6 +55,8 @@ fn run(cli: &Cli, color: bool) -> Result<(), Failure> {
         Command::AwaitConfirmation { key, deadline_ms } => Ok(sluice_kernel::confirm::wait(key, *deadline_ms)?),
         Command::Status(args) => status::run(args, color),
         Command::Explain(args) => explain::run(args),
+        Command::Events(args) => events::run(args, color),
+        Command::Trace(args) => trace::run(args),
         Command::Down(args) => live::down(args),
         Command::Doctor(args) => doctor::run(args, color),
         Command::Demo(args) => demo::run(args, color),

@@ -36,6 +36,12 @@ pub fn change(line: &Line, color: bool) -> String {
     if color { format!("\x1b[{code}m{line}\x1b[0m") } else { line.to_string() }
 }
 
+/// The time of day here, of seconds since 1970.
+pub fn time_of_day(at_s: f64) -> String {
+    let at = jiff::Timestamp::from_millisecond((at_s * 1e3) as i64).unwrap_or_default();
+    at.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S%.3f").to_string()
+}
+
 /// A rate for people: at most four digits, with its unit.
 pub fn rate(bps: u64) -> String {
     scaled(bps as f64, 1000.0, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"])

@@ -77,8 +77,13 @@ impl Unconfirmed {
 
 /// Reads a time as `--confirm` has it.
 pub fn time(text: &str) -> Result<Duration> {
+    time_of("--confirm", text)
+}
+
+/// Likewise of another option.
+pub fn time_of(option: &str, text: &str) -> Result<Duration> {
     let wrong = |what: &str| {
-        Error::input(format!("--confirm {text}: {what}"))
+        Error::input(format!("{option} {text}: {what}"))
             .help("give a time from 1s to 24h with its unit, such as 60s or 5m")
     };
     let time = text.parse::<SignedDuration>().map_err(|_| {

@@ -31,6 +31,7 @@ mod rollback;
 mod shared;
 pub mod status;
 mod tables;
+pub mod told;
 mod verify;
 pub mod watch;
 

@@ -437,7 +437,7 @@ fn rules(pins: &Path, live: &abi::sl_tables) -> Result<(Vec<RuleStatus>, Count)>
     Ok((rules, counts[live.rules as usize + BUILTIN.len()]))
 }
 
-fn text(name: &[std::ffi::c_char]) -> String {
+pub(crate) fn text(name: &[std::ffi::c_char]) -> String {
     let bytes: Vec<u8> = name.iter().take_while(|c| **c != 0).map(|c| *c as u8).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -10,6 +10,7 @@ mod crash;
 mod deadlines;
 mod disciplines;
 mod dry_run;
+mod events;
 mod explain;
 mod flow_queues;
 mod gso;
@@ -50,6 +51,7 @@ pub fn all() -> Vec<Suite> {
         deadlines::suite(),
         flow_queues::suite(),
         congestion::suite(),
+        events::suite(),
         shaping::suite(),
         limits::suite(),
         apply::suite(),

@@ -1,0 +1,69 @@
+//! `sluice events`: what happens and matters, as it happens.
+
+use crate::args::Events;
+use crate::failure::Failure;
+use crate::terminal;
+use sluice_kernel::told::{Happened, Listener, Place, Told, What};
+use std::time::{Duration, Instant};
+
+pub fn run(args: &Events, color: bool) -> Result<(), Failure> {
+    let end = end(args.time.as_deref())?;
+    let mut listener = Listener::new(&args.interfaces, What::Events)?;
+    while let Some(left) = left(end) {
+        for told in listener.next(left)? {
+            let line = if args.json { json(&told)? } else { text(&told, color) };
+            terminal::say(&(line + "\n"));
+        }
+    }
+    Ok(())
+}
+
+/// When a command that listens ends.
+pub fn end(time: Option<&str>) -> Result<Option<Instant>, Failure> {
+    let time = time.map(|text| sluice_kernel::confirm::time_of("--for", text)).transpose()?;
+    Ok(time.map(|time| Instant::now() + time))
+}
+
+/// What is left until then; None: nothing.
+pub fn left(end: Option<Instant>) -> Option<Duration> {
+    match end {
+        None => Some(Duration::from_secs(3600)),
+        Some(end) => end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()),
+    }
+}
+
+pub fn json(told: &Told) -> Result<String, Failure> {
+    serde_json::to_string(told).map_err(|error| Failure::system(error.to_string()))
+}
+
+/// The time of day, and the interface.
+pub fn beginning(told: &Told) -> String {
+    format!("{} {}", terminal::time_of_day(told.at_s), told.interface)
+}
+
+fn text(told: &Told, color: bool) -> String {
+    const RED: &str = "31";
+    const YELLOW: &str = "33";
+    const GREEN: &str = "32";
+    let class = |place: &Place| format!("{} class {} {}", place.direction, place.class, place.name);
+    let (code, what) = match &told.what {
+        Happened::Drops { place, reason } => {
+            (RED, format!("{} begins to drop: {reason}, {}", class(place), sluice_kernel::told::explained(reason)))
+        }
+        Happened::Exhausted { place, bucket: "ceil" } => {
+            (YELLOW, format!("{} has used up its ceil, and waits", class(place)))
+        }
+        Happened::Exhausted { place, bucket } => (RED, format!("{} is over a rate: {bucket}", class(place))),
+        Happened::Late { place, wait_ms } => {
+            (YELLOW, format!("{} has been late for 100 ms: {wait_ms:.1} ms in the queue", class(place)))
+        }
+        Happened::Policy { policy, generation } => (GREEN, format!("policy {policy}, generation {generation}")),
+        Happened::Managed => (GREEN, "is managed".to_owned()),
+        Happened::Unmanaged => (YELLOW, "is not managed any more".to_owned()),
+        Happened::LinkUp => (GREEN, "link up".to_owned()),
+        Happened::LinkDown => (RED, "link down".to_owned()),
+        Happened::Packet(_) => ("0", String::new()),
+    };
+    let begins = beginning(told);
+    if color { format!("{begins} \x1b[{code}m{what}\x1b[0m") } else { format!("{begins} {what}") }
+}

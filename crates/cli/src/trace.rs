@@ -1,0 +1,190 @@
+//! `sluice trace`: the way of packets.
+
+use crate::args::Trace;
+use crate::failure::Failure;
+use crate::{events, explain, terminal};
+use pcap_file::DataLink;
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
+use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
+use sluice_kernel::explain::{Explanation, by_interface};
+use sluice_kernel::told::{Filter, Happened, Listener, Packet, Told, What, explained};
+use std::fs::File;
+use std::time::Duration;
+
+/// The least that the classifier can be run on.
+const ETHERNET_BYTES: usize = 14;
+
+pub fn run(args: &Trace) -> Result<(), Failure> {
+    let filter = filter(args)?;
+    let end = events::end(args.time.as_deref())?;
+    let wanted = filter.clone();
+    let mut listener = Listener::new(std::slice::from_ref(&args.interface), What::Packets(filter))?;
+    let ethernet = sluice_kernel::Interface::find(&args.interface)?.ethernet;
+    let mut capture = args.pcapng.as_ref().map(|path| Capture::create(path, &args.interface, ethernet)).transpose()?;
+    let mut shown = 0;
+    while let Some(left) = events::left(end) {
+        let told = listener.next(left)?;
+        if told.iter().any(|told| matches!(told.what, Happened::Unmanaged)) {
+            return Err(Failure::system(format!("{} is not managed any more", args.interface)));
+        }
+        let packets: Vec<(&Told, &Packet)> = told.iter().filter_map(|told| Some((told, packet(told)?))).collect();
+        if packets.is_empty() {
+            continue;
+        }
+        let asked: Vec<_> = packets.iter().map(|(_, packet)| (frame(packet, ethernet), packet.beside)).collect();
+        for ((told, packet), why) in packets.iter().zip(by_interface(&args.interface, &asked)?) {
+            // Of those that are refused, the kernel tells all.
+            if !is_wanted(&wanted, &why) {
+                continue;
+            }
+            let line = way(packet, &why);
+            if let Some(capture) = &mut capture {
+                capture.write(told, packet, &line)?;
+            }
+            let text = if args.json {
+                json(told, &why)?
+            } else {
+                format!("{} {} | {line}", events::beginning(told), explain::packet_line(&why))
+            };
+            terminal::say(&(text + "\n"));
+            shown += 1;
+            if args.count.is_some_and(|count| shown >= count) {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn packet(told: &Told) -> Option<&Packet> {
+    match &told.what {
+        Happened::Packet(packet) => Some(packet),
+        _ => None,
+    }
+}
+
+/// What the classifier is asked about: the packet's beginning, behind an Ethernet header.
+fn frame(packet: &Packet, ethernet: bool) -> Vec<u8> {
+    let mut frame = Vec::new();
+    if !ethernet {
+        frame.resize(12, 0);
+        frame.extend(if packet.bytes.first().is_some_and(|b| b >> 4 == 6) { [0x86, 0xdd] } else { [8, 0] });
+    }
+    frame.extend(&packet.bytes);
+    frame.resize(frame.len().max(ETHERNET_BYTES), 0);
+    frame
+}
+
+fn is_wanted(filter: &Filter, why: &Explanation) -> bool {
+    let fields = &why.fields;
+    filter.protocol.is_none_or(|protocol| fields.protocol == protocol)
+        && filter.src.is_none_or(|src| fields.src == Some(src))
+        && filter.dst.is_none_or(|dst| fields.dst == Some(dst))
+        && filter.src_port.is_none_or(|port| fields.src_port == Some(port))
+        && filter.dst_port.is_none_or(|port| fields.dst_port == Some(port))
+}
+
+/// Rule, class, wait, verdict and reason.
+fn way(packet: &Packet, why: &Explanation) -> String {
+    let place = &packet.place;
+    let wait = packet.wait_ms.map_or(String::new(), |wait| format!("waited {wait:.3} ms | "));
+    let verdict = match packet.dropped {
+        Some(reason) => format!("dropped: {reason}, {}", explained(reason)),
+        None if packet.marked => "sent, and its flow is marked".to_owned(),
+        None => "sent".to_owned(),
+    };
+    format!(
+        "rule {} | {} class {} {} | {wait}{verdict}",
+        explain::rule_line(why),
+        place.direction,
+        place.class,
+        place.name
+    )
+}
+
+fn json(told: &Told, why: &Explanation) -> Result<String, Failure> {
+    let broken = |error: serde_json::Error| Failure::system(error.to_string());
+    let mut value = serde_json::to_value(told).map_err(broken)?;
+    value["rule"] = serde_json::to_value(&why.rule).map_err(broken)?;
+    value["fields"] = serde_json::to_value(&why.fields).map_err(broken)?;
+    value["parsed"] = why.parsed.into();
+    Ok(value.to_string())
+}
+
+fn filter(args: &Trace) -> Result<Filter, Failure> {
+    const CURE: &str = "write a protocol (udp, tcp, icmp or a number) and any of src ADDRESS, dst ADDRESS, sport PORT, \
+                        dport PORT: udp dst 198.51.100.2 dport 3074";
+    let bad = |what: String| Failure::input(&format!("the filter \"{}\": {what}", args.filter.join(" ")), CURE);
+    if args.one_in == Some(0) {
+        return Err(Failure::input("--one-in: 0 would trace nothing", "write 1 for every packet, 100 for one in 100"));
+    }
+    let one_in = args.one_in.unwrap_or(if args.filter.is_empty() { 100 } else { 1 });
+    let mut filter = Filter { one_in, ..Filter::default() };
+    let text = args.filter.join(" ");
+    let mut words = text.split_whitespace();
+    while let Some(word) = words.next() {
+        let protocol = match word {
+            "udp" => Some(17),
+            "tcp" => Some(6),
+            "icmp" => Some(1),
+            "icmpv6" => Some(58),
+            number => number.parse::<u16>().ok().filter(|number| *number < 256),
+        };
+        if protocol.is_some() {
+            filter.protocol = protocol;
+            continue;
+        }
+        let value = words.next().ok_or_else(|| bad(format!("\"{word}\" is no protocol, or needs a value")))?;
+        let address = || value.parse().map_err(|_| bad(format!("\"{value}\" is no address")));
+        let port = || value.parse().map_err(|_| bad(format!("\"{value}\" is no port")));
+        match word {
+            "src" => filter.src = Some(address()?),
+            "dst" => filter.dst = Some(address()?),
+            "sport" => filter.src_port = Some(port()?),
+            "dport" => filter.dst_port = Some(port()?),
+            _ => return Err(bad(format!("\"{word}\" is not a key"))),
+        }
+    }
+    Ok(filter)
+}
+
+/// A capture file.
+struct Capture {
+    writer: PcapNgWriter<File>,
+    path: String,
+}
+
+impl Capture {
+    fn create(path: &std::path::Path, interface: &str, ethernet: bool) -> Result<Capture, Failure> {
+        let path_text = path.display().to_string();
+        let file = File::create(path)
+            .map_err(|error| Failure::input(&format!("{path_text}: {error}"), "give a path that can be written"))?;
+        let application = SectionHeaderOption::UserApplication(format!("sluice {}", env!("CARGO_PKG_VERSION")).into());
+        let section = SectionHeaderBlock { options: vec![application], ..SectionHeaderBlock::default() };
+        let broken = |error: pcap_file::PcapError| Failure::system(format!("{path_text}: {error}"));
+        let mut writer = PcapNgWriter::with_section_header(file, section).map_err(broken)?;
+        let link = if ethernet { DataLink::ETHERNET } else { DataLink::RAW };
+        // Times are in ns.
+        let options = vec![
+            InterfaceDescriptionOption::IfName(interface.to_owned().into()),
+            InterfaceDescriptionOption::IfTsResol(9),
+        ];
+        let described = InterfaceDescriptionBlock { linktype: link, snaplen: 0, options };
+        writer.write_pcapng_block(described).map_err(broken)?;
+        Ok(Capture { writer, path: path_text })
+    }
+
+    fn write(&mut self, told: &Told, packet: &Packet, comment: &str) -> Result<(), Failure> {
+        let block = EnhancedPacketBlock {
+            interface_id: 0,
+            timestamp: Duration::from_secs_f64(told.at_s),
+            original_len: packet.length_bytes.max(packet.bytes.len() as u32),
+            data: packet.bytes.as_slice().into(),
+            options: vec![EnhancedPacketOption::Comment(comment.into())],
+        };
+        let written = self.writer.write_pcapng_block(block);
+        written.map(drop).map_err(|error| Failure::system(format!("{}: {error}", self.path)))
+    }
+}

@@ -1,0 +1,171 @@
+//! What is told of what happens: drops that begin, queues that are late, policies that change; and of single packets.
+
+use crate::command::await_that;
+use crate::lab::{Engine, Lab};
+use crate::needs::{Need, is_icount};
+use crate::net::{B, Pair};
+use crate::policy::{by_port, port};
+use crate::suite::Suite;
+use crate::traffic::{self, Flow};
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
+use pcap_file::pcapng::{Block, PcapNgReader};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+pub fn suite() -> Suite {
+    Suite::new("events")
+        .qdisc("what_matters_is_told_once", &[Need::Icount], told_once)
+        .tc("changes_are_told", &[], changes)
+        .qdisc("packets_tell_their_way", &[Need::Icount], ways)
+        .tc("packets_tell_their_way", &[], ways)
+        .both("one_reader_at_a_time", &[], readers)
+}
+
+const FRAME: usize = 1014;
+
+fn policy() -> Value {
+    let classes = json!([
+        { "id": 0, "name": "game", "priority": 0 },
+        { "id": 1, "name": "bulk", "priority": 1, "queue": "flows", "limit": 100 },
+        { "id": 2, "name": "slow", "priority": 2, "ceil": "1mbit" },
+    ]);
+    by_port("strict_priority", classes)
+}
+
+/// What a command that listens says while something goes on.
+fn while_listening(lab: &Lab, pair: &Pair, arguments: &[&str], work: impl FnOnce()) -> Vec<Value> {
+    let listening = lab.start(&pair.a, arguments);
+    std::thread::sleep(Duration::from_millis(if is_icount() { 1500 } else { 500 }));
+    work();
+    let output = listening.finish().ok();
+    output.stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()
+}
+
+fn count(told: &[Value], event: &str, class: Option<u64>) -> usize {
+    told.iter().filter(|one| one["event"] == event && class.is_none_or(|class| one["class"] == class)).count()
+}
+
+/// Two floods of two seconds with a pause between them: each is told once.
+fn told_once(lab: &Lab) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&policy()), &["--rate", "10mbit"]);
+    let told = while_listening(lab, &pair, &["events", "a0", "--json", "--for", "9s"], || {
+        for _ in 0..2 {
+            let flows = [Flow::new(port(1), &[FRAME], 12_000_000), Flow::new(port(2), &[FRAME], 1_500_000)];
+            let streams = traffic::start(&pair.a, &pair.b, B, &flows);
+            std::thread::sleep(Duration::from_millis(1500));
+            streams.finish_lossy();
+            std::thread::sleep(Duration::from_millis(1300));
+        }
+    });
+    told.iter().for_each(|one| eprintln!("    {one}"));
+    // CoDel and overflow are one beginning.
+    assert_eq!(count(&told, "drops", Some(1)), 2);
+    assert!(told.iter().any(|one| one["reason"] == "aqm" || one["reason"] == "overflow"));
+    assert_eq!(count(&told, "late", Some(1)), 2);
+    assert!(count(&told, "exhausted", Some(2)) >= 1);
+    assert_eq!(count(&told, "drops", Some(0)) + count(&told, "late", Some(0)), 0);
+    lab.down(&pair.a, "a0");
+}
+
+fn changes(lab: &Lab) {
+    let pair = lab.pair();
+    let policy = lab.policy(&policy());
+    lab.up(&pair.a, "a0", &policy, &["--rate", "10mbit"]);
+    let told = while_listening(lab, &pair, &["events", "--json", "--for", "6s"], || {
+        lab.sluice(&pair.a, &["apply", "a0", "server"]).ok();
+        std::thread::sleep(Duration::from_millis(800));
+        pair.b.ip("link set b0 down");
+        std::thread::sleep(Duration::from_millis(800));
+        pair.b.ip("link set b0 up");
+        std::thread::sleep(Duration::from_millis(800));
+        lab.down(&pair.a, "a0");
+        std::thread::sleep(Duration::from_millis(800));
+        lab.up(&pair.a, "a0", &policy, &["--rate", "10mbit"]);
+    });
+    let names: Vec<&str> = told.iter().filter_map(|one| one["event"].as_str()).collect();
+    assert_eq!(names, ["policy", "link_down", "link_up", "unmanaged", "managed"], "{told:?}");
+    assert_eq!((&told[0]["policy"], &told[0]["generation"]), (&json!("server"), &json!(2)));
+    lab.down(&pair.a, "a0");
+}
+
+/// The way of one flow among others, and of what is dropped.
+fn ways(lab: &Lab) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&policy()), &["--rate", "10mbit"]);
+    let file = lab.file("way.pcapng", "").display().to_string();
+    let dport = port(0).to_string();
+    let arguments = ["trace", "a0", "udp", "dport", &dport, "--count", "50", "--json", "--pcapng", &file];
+    let told = while_listening(lab, &pair, &arguments, || {
+        let flows = [Flow::new(port(0), &[142], 64 * 142 * 8), Flow::new(port(1), &[FRAME], 12_000_000)];
+        traffic::start(&pair.a, &pair.b, B, &flows).stop_after(Duration::from_millis(2000));
+    });
+    assert_eq!(told.len(), 50);
+    for one in &told {
+        assert_eq!((&one["class"], &one["name"], &one["dropped"]), (&json!(0), &json!("game"), &Value::Null), "{one}");
+        assert_eq!(one["fields"]["dst_port"], port(0));
+        assert_eq!(one["rule"]["kind"], "own");
+        assert_eq!(one["length_bytes"], 142);
+        // Behind one frame at most, which takes 0.81 ms.
+        let waited = one["wait_ms"].as_f64();
+        assert!(lab.engine == Engine::Tc || waited.is_some_and(|ms| ms < 2.0), "{one}");
+    }
+    let bytes = std::fs::read(&file).expect("the capture");
+    let comments = comments(&bytes);
+    assert_eq!(comments.len(), 50);
+    assert!(comments.iter().all(|comment| comment.contains("class 0 game")), "{comments:?}");
+
+    if lab.engine == Engine::Qdisc {
+        let arguments = ["trace", "a0", "--one-in", "1", "--count", "2000", "--json", "--for", "6s"];
+        let told = while_listening(lab, &pair, &arguments, || {
+            let flood = Flow::new(port(1), &[FRAME], 13_000_000);
+            traffic::start(&pair.a, &pair.b, B, &[flood]).stop_after(Duration::from_millis(1500));
+        });
+        let dropped: Vec<&Value> = told.iter().filter(|one| !one["dropped"].is_null()).collect();
+        eprintln!("    {} told, {} of them dropped: {:?}", told.len(), dropped.len(), dropped.first());
+        assert!(!dropped.is_empty() && dropped.len() < told.len());
+        assert!(dropped.iter().all(|one| one["class"] == 1 && ["aqm", "overflow"].contains(&one["dropped"].as_str().unwrap_or(""))));
+    }
+    lab.down(&pair.a, "a0");
+}
+
+fn comments(bytes: &[u8]) -> Vec<String> {
+    let mut reader = PcapNgReader::new(bytes).expect("a capture");
+    let mut comments = Vec::new();
+    while let Some(block) = reader.next_block() {
+        let Block::EnhancedPacket(packet) = block.expect("a block") else { continue };
+        comments.extend(packet.options.iter().filter_map(|option| match option {
+            EnhancedPacketOption::Comment(text) => Some(text.to_string()),
+            _ => None,
+        }));
+    }
+    comments
+}
+
+fn readers(lab: &Lab) {
+    let pair = lab.pair();
+    let up = |lab: &Lab| lab.up(&pair.a, "a0", &lab.policy(&policy()), &["--rate", "10mbit"]);
+    lab.sluice(&pair.a, &["events"]).exits(2).says("no interface is managed");
+    lab.sluice(&pair.a, &["events", "a0"]).exits(2).says("is not managed");
+    up(lab);
+    let mut first = lab.start(&pair.a, &["events", "a0"]);
+    await_that("the first listens", Duration::from_secs(10), || {
+        lab.sluice(&pair.a, &["events", "a0", "--for", "1s"]).code == Some(2)
+    });
+    lab.sluice(&pair.a, &["events", "a0", "--for", "1s"]).exits(2).says("somebody else reads the events");
+    // Packets are another thing.
+    lab.sluice(&pair.a, &["trace", "a0", "--for", "1s"]).exits(0);
+    first.kill();
+    std::thread::sleep(Duration::from_millis(2200));
+    lab.sluice(&pair.a, &["events", "a0", "--for", "1s"]).exits(0);
+    for (arguments, says) in [
+        (["trace", "a0", "dport", "x"], "\"x\" is no port"),
+        (["trace", "a0", "dst", "300.1.1.1"], "is no address"),
+        (["trace", "a0", "sdp", "5"], "is not a key"),
+        (["trace", "a0", "--one-in", "0"], "would trace nothing"),
+        (["trace", "a0", "--pcapng", "/nowhere/x"], "/nowhere/x"),
+    ] {
+        lab.sluice(&pair.a, &arguments).exits(2).says(says);
+    }
+    lab.down(&pair.a, "a0");
+}
