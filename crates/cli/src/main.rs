@@ -12,8 +12,10 @@ mod history;
 mod lab;
 mod live;
 mod manual;
+mod short;
 mod status;
 mod terminal;
+mod top;
 mod watch;
 
 use args::{Cli, Command};
@@ -52,6 +54,7 @@ fn run(cli: &Cli, color: bool) -> Result<(), Failure> {
         Command::Watch(args) => watch::run(args, color),
         Command::AwaitConfirmation { key, deadline_ms } => Ok(sluice_kernel::confirm::wait(key, *deadline_ms)?),
         Command::Status(args) => status::run(args, color),
+        Command::Top(args) => top::run(args, color),
         Command::Explain(args) => explain::run(args),
         Command::Down(args) => live::down(args),
         Command::Doctor(args) => doctor::run(args, color),
