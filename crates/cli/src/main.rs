@@ -8,6 +8,7 @@ mod cost;
 mod demo;
 mod doctor;
 mod explain;
+mod flows;
 mod history;
 mod lab;
 mod live;
@@ -55,6 +56,7 @@ fn run(cli: &Cli, color: bool) -> Result<(), Failure> {
         Command::AwaitConfirmation { key, deadline_ms } => Ok(sluice_kernel::confirm::wait(key, *deadline_ms)?),
         Command::Status(args) => status::run(args, color),
         Command::Top(args) => top::run(args, color),
+        Command::Flows(args) => flows::run(args, color),
         Command::Explain(args) => explain::run(args),
         Command::Down(args) => live::down(args),
         Command::Doctor(args) => doctor::run(args, color),
