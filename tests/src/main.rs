@@ -9,6 +9,7 @@ mod frames;
 mod lab;
 mod needs;
 mod net;
+mod pins;
 mod policy;
 mod status;
 mod suite;

@@ -29,12 +29,14 @@ pub enum Need {
     Systemd,
     /// To forget capabilities with.
     Capsh,
+    /// To send TCP with, and be told how much.
+    Iperf3,
     /// To see the mounts of the first process, which a container may hide.
     FirstMounts,
 }
 
 impl Need {
-    const ALL: [Need; 14] = [
+    const ALL: [Need; 15] = [
         Need::BpfQdisc,
         Need::NoBpfQdisc,
         Need::Tcx,
@@ -48,6 +50,7 @@ impl Need {
         Need::Tun,
         Need::Systemd,
         Need::Capsh,
+        Need::Iperf3,
         Need::FirstMounts,
     ];
 
@@ -66,6 +69,7 @@ impl Need {
             Need::Tun => "no tun",
             Need::Systemd => "no systemd-analyze",
             Need::Capsh => "no capsh here",
+            Need::Iperf3 => "no iperf3 here",
             Need::FirstMounts => "process 1 is hidden",
         }
     }
@@ -85,6 +89,7 @@ impl Need {
             Need::Tun => in_scratch("ip tuntap add dev probe mode tun"),
             Need::Systemd => on_path("systemd-analyze"),
             Need::Capsh => on_path("capsh"),
+            Need::Iperf3 => on_path("iperf3"),
             Need::FirstMounts => fs::metadata("/proc/1/ns/mnt").is_ok(),
         }
     }

@@ -62,7 +62,7 @@ impl Reader {
         Ok(Reader { interface: interface.to_owned(), open: Some(open) })
     }
 
-    /// Its name, as it was opened.
+    /// Its name: the one that it had when it was last read.
     pub fn interface(&self) -> &str {
         &self.interface
     }
@@ -138,14 +138,18 @@ impl Reader {
         Ok(true)
     }
 
-    /// It was down, or is another one now.
+    /// It was down, or is another one now, or has another name.
     fn look_for_it(&mut self, news: &mut Vec<News>) -> Result<bool> {
-        self.open = None;
+        let before = self.open.take().and_then(|open| open.pins);
         if !self.is_up() {
             return Ok(false);
         }
-        self.open = Some(Open::of(managed::managed(&self.interface)?)?);
-        news.push(News::SetUpAnew);
+        let open = Open::of(managed::managed(&self.interface)?)?;
+        if before.is_none() || open.pins != before {
+            news.push(News::SetUpAnew);
+        }
+        self.interface.clone_from(&open.pinned.record().interface);
+        self.open = Some(open);
         Ok(true)
     }
 }

@@ -100,30 +100,23 @@ impl Source {
 
     /// Reads everything now.
     pub fn sample(&mut self) -> Result<Sample> {
-        let mut events = Vec::new();
-        self.look_for_more(&mut events)?;
-        let mut interfaces = Vec::new();
-        let at_ns = now_ns();
-        for Watched { reader, up } in &mut self.readers {
-            let interface = reader.interface().to_owned();
-            match reader.read()? {
-                Reading::Up(status, news) => {
-                    *up = true;
-                    events.extend(news.into_iter().map(|one| Event { interface: interface.clone(), what: one.into() }));
-                    interfaces.push(*status);
-                }
-                Reading::Down if *up => {
-                    *up = false;
-                    events.push(Event { interface, what: What::Down });
-                }
-                Reading::Down => {}
-            }
+        let mut sample = Sample { at_ns: now_ns(), ..Sample::default() };
+        for watched in &mut self.readers {
+            watched.read(&mut sample)?;
         }
         if self.all {
             self.readers.retain(|watched| watched.up);
+            // After those that are known were read, for one of them may have another name now.
+            for mut watched in self.more()? {
+                sample.events.push(Event { interface: watched.reader.interface().to_owned(), what: What::Up });
+                watched.read(&mut sample)?;
+                self.readers.push(watched);
+            }
+            self.readers.sort_by(|one, other| one.reader.interface().cmp(other.reader.interface()));
+            sample.interfaces.sort_by(|one, other| one.interface.cmp(&other.interface));
         }
-        let at_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
-        Ok(Sample { at_ns, at_ms, interfaces, events })
+        sample.at_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+        Ok(sample)
     }
 
     /// The readers of interfaces that are up, for what else is pinned there.
@@ -131,21 +124,34 @@ impl Source {
         self.readers.iter().filter(|watched| watched.up).map(|watched| &watched.reader)
     }
 
-    fn look_for_more(&mut self, events: &mut Vec<Event>) -> Result<()> {
-        if !self.all {
-            return Ok(());
-        }
-        for name in managed_here()? {
-            if self.readers.iter().any(|watched| watched.reader.interface() == name) {
-                continue;
+    /// Interfaces that have come into management.
+    fn more(&self) -> Result<Vec<Watched>> {
+        let mut names = managed_here()?;
+        names.retain(|name| self.readers.iter().all(|watched| watched.reader.interface() != name));
+        // One may go again before it is opened.
+        let open = |name: &String| Some(Watched { reader: Reader::open(name).ok()?, up: true });
+        Ok(names.iter().filter_map(open).collect())
+    }
+}
+
+impl Watched {
+    fn read(&mut self, sample: &mut Sample) -> Result<()> {
+        let before = self.reader.interface().to_owned();
+        match self.reader.read()? {
+            Reading::Up(status, news) => {
+                self.up = true;
+                let interface = self.reader.interface();
+                sample
+                    .events
+                    .extend(news.into_iter().map(|one| Event { interface: interface.to_owned(), what: one.into() }));
+                sample.interfaces.push(*status);
             }
-            // It may go again before it is opened.
-            if let Ok(reader) = Reader::open(&name) {
-                self.readers.push(Watched { reader, up: true });
-                events.push(Event { interface: name, what: What::Up });
+            Reading::Down if self.up => {
+                self.up = false;
+                sample.events.push(Event { interface: before, what: What::Down });
             }
+            Reading::Down => {}
         }
-        self.readers.sort_by(|one, other| one.reader.interface().cmp(other.reader.interface()));
         Ok(())
     }
 }

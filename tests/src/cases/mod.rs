@@ -11,6 +11,7 @@ mod disciplines;
 mod dry_run;
 mod explain;
 mod flow_queues;
+mod flows;
 mod gso;
 mod hand_over;
 mod history;
@@ -26,6 +27,7 @@ mod programs;
 mod sets;
 mod shaping;
 mod shares;
+mod top;
 mod twin;
 mod vanishing;
 mod watch;
@@ -64,6 +66,8 @@ pub fn all() -> Vec<Suite> {
         twin::suite(),
         model::suite(),
         explain::suite(),
+        top::suite(),
+        flows::suite(),
         measuring::suite(),
     ]
 }

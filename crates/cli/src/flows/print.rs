@@ -13,7 +13,7 @@ pub fn text(shown: &Shown) -> String {
     // Writing to a string does not fail.
     let _ = writeln!(text, "{} flows are known, {} sent within {:.1} s", shown.known, shown.active, shown.span_s);
     for name in &shown.without_flows {
-        let _ = writeln!(text, "{name}: its policy keeps no flows (\"flows\": 0)");
+        let _ = writeln!(text, "{name}: its policy keeps no flows (\"flow_table\": 0)");
     }
     if !shown.flows.is_empty() {
         let _ = writeln!(text, "{}", table(shown));

@@ -20,7 +20,7 @@ pub fn lines(app: &App, width: usize) -> Vec<Drawn> {
     };
     let mut drawn = vec![Drawn::plain(summary(app, shown))];
     for name in &shown.without_flows {
-        let text = format!("{name}: its policy keeps no flows (\"flows\": 0)");
+        let text = format!("{name}: its policy keeps no flows (\"flow_table\": 0)");
         drawn.push(Drawn::plain(Cells::default().text(text, app.palette.state(State::Strained)).line()));
     }
     drawn.extend(classes(app, shown, width));
