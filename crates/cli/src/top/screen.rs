@@ -5,8 +5,10 @@ use super::draw;
 use crate::failure::Failure;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -30,7 +32,8 @@ impl Screen {
             ));
         }
         let stop = Arc::new(AtomicBool::new(false));
-        for signal in [SIGTERM, SIGINT, SIGHUP] {
+        // A terminal that hangs up (SIGHUP) is not given back: that ends the process by itself.
+        for signal in [SIGTERM, SIGINT] {
             signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(failed)?;
         }
         // It also has panics give the terminal back before they are told.
@@ -51,7 +54,10 @@ impl Screen {
                 if left.is_zero() {
                     return Ok(Then::Draw);
                 }
-                if event::poll(left.min(LOOK_FOR_SIGNALS)).map_err(failed)? {
+                if has_hung_up(left.min(LOOK_FOR_SIGNALS)) {
+                    return Ok(Then::Quit);
+                }
+                if event::poll(Duration::ZERO).map_err(failed)? {
                     break;
                 }
             }
@@ -71,6 +77,17 @@ impl Drop for Screen {
     fn drop(&mut self) {
         ratatui::restore();
     }
+}
+
+/// Waits for keys, a signal (as when the size changes), or so long. Whether the terminal has gone: reading from it then would not end
+/// in the library that reads keys.
+fn has_hung_up(most: Duration) -> bool {
+    let stdin = io::stdin();
+    let mut watched = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+    let timeout = PollTimeout::try_from(most).unwrap_or(PollTimeout::ZERO);
+    let heard = poll(&mut watched, timeout).is_ok();
+    let gone = PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL;
+    heard && watched[0].revents().is_some_and(|what| what.intersects(gone))
 }
 
 fn failed(error: io::Error) -> Failure {
