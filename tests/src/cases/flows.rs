@@ -100,7 +100,7 @@ fn iperf3(lab: &Lab) {
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
     let server = in_background(&pair.b, "iperf3 -s -1 -p 5201");
     thread::sleep(Duration::from_millis(500));
-    let client = in_background(&pair.a, &format!("iperf3 -c {B} -p 5201 -t 4 -J"));
+    let client = in_background(&pair.a, &format!("iperf3 -c {B} -p 5201 -t 8 -J"));
     thread::sleep(Duration::from_millis(1500));
     let live = once(lab, &pair, &["--interval", "2s"]);
     let report = client.finish().ok().stdout;

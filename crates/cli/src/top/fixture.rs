@@ -193,8 +193,7 @@ pub fn flows() -> Shown {
         source: all[1].flow.key.src,
         flow: Some(all[1].flow.key),
         class_name: Some("voip".to_owned()),
-        reason: "it sends 2.4 Mbit/s of 19.0 Mbit/s in voip, which is for little that must not wait; 9.6 MB so far"
-            .to_owned(),
+        reason: "it sends 2.4 Mbit/s of 19.0 Mbit/s in voip, a class for what is urgent; 9.6 MB so far".to_owned(),
     };
     Shown {
         at_ms: 1_700_000_000_000,

@@ -231,7 +231,7 @@ fn elephants(view: &View<'_>, limits: &Limits) -> Vec<Anomaly> {
         let is = class.urgent && one.bps >= least && one.flow.bytes >= limits.elephant_bytes;
         let why = || {
             format!(
-                "it sends {}{of} in {}, which is for little that must not wait; {:.1} MB so far",
+                "it sends {}{of} in {}, a class for what is urgent; {:.1} MB so far",
                 rate(one.bps),
                 class.name,
                 one.flow.bytes as f64 / 1e6

@@ -137,14 +137,19 @@ impl Widths {
     fn of(width: usize) -> Widths {
         let mut own = Widths { bar: 0, flow: 34, kind: 0, class: 8, process: 11, rule: 0 };
         let mut spare = width.saturating_sub(80);
-        for (what, most) in
-            [(&mut own.bar, 5), (&mut own.flow, 12), (&mut own.kind, 11), (&mut own.rule, 13), (&mut own.class, 5)]
-        {
+        for (what, most) in [
+            (&mut own.bar, 5),
+            (&mut own.process, 4),
+            (&mut own.flow, 12),
+            (&mut own.kind, 11),
+            (&mut own.rule, 13),
+            (&mut own.class, 5),
+        ] {
             let more = spare.min(most);
             *what += more;
             spare -= more;
         }
-        for (what, most) in [(&mut own.process, 10), (&mut own.flow, 60)] {
+        for (what, most) in [(&mut own.process, 6), (&mut own.flow, 60)] {
             let more = spare.min(most);
             *what += more;
             spare -= more;
