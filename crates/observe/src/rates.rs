@@ -173,12 +173,13 @@ impl Rates {
         let span_s = now.at_ns.saturating_sub(then.at_ns) as f64 / 1e9;
         let interface = |status: &Status| {
             let begun = |event: &Event| event.interface == status.interface && event.what == What::SetUpAnew;
-            let before = then.interfaces.iter().find(|before| before.interface == status.interface);
-            let since = match before {
-                Some(before) if before.ifindex == status.ifindex && !now.events.iter().any(begun) => {
-                    Since::Then(before)
-                }
-                Some(_) => Since::Zero,
+            // One that has another name now is the same.
+            let same = then.interfaces.iter().find(|before| before.ifindex == status.ifindex);
+            let namesake = then.interfaces.iter().any(|before| before.interface == status.interface);
+            let since = match same {
+                _ if now.events.iter().any(begun) => Since::Zero,
+                Some(before) => Since::Then(before),
+                None if namesake => Since::Zero,
                 None => Since::Now,
             };
             interface_rates(status, since, span_s)

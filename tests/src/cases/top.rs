@@ -21,6 +21,7 @@ pub fn suite() -> Suite {
         .both("a_table_for_people", &[], table)
         .qdisc("the_state_of_the_discipline", &[], discipline)
         .both("what_becomes_of_an_interface", &[], events)
+        .any("all_interfaces", &[], all_interfaces)
         .any("bad_input", &[], bad_input)
         .any("pins_of_another_version", &[], other_version)
 }
@@ -173,6 +174,38 @@ fn events(lab: &Lab) {
     let counts: Vec<usize> = lines.iter().map(|line| line["interfaces"].as_array().map_or(0, Vec::len)).collect();
     assert!(counts.contains(&0) && counts.last() == Some(&1), "it is missing while it is down: {counts:?}");
     lab.down(&pair.a, "a0");
+}
+
+/// All interfaces of a namespace are followed: under another name too, and those that come later.
+fn all_interfaces(lab: &Lab) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
+    let top = lab.start(&pair.a, &["top", "--json", "--interval", "100ms"]);
+    let settle = || thread::sleep(Duration::from_millis(500));
+    settle();
+    for line in ["link set a0 down", "link set a0 name renamed", "link set renamed up"] {
+        pair.a.ip(line);
+    }
+    settle();
+    pair.a.ip("link add late type veth peer name late1");
+    lab.up(&pair.a, "late", &lab.policy(&three()), &["--rate", "20mbit"]);
+    settle();
+    top.signal(Signal::SIGTERM);
+    let output = top.finish();
+    let lines: Vec<Value> =
+        output.stdout.lines().map(|line| serde_json::from_str(line).expect("a line is an object")).collect();
+    let names = |line: &Value| -> Vec<String> {
+        let all = line["interfaces"].as_array().expect("interfaces");
+        all.iter().map(|one| one["interface"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let mut told: Vec<Vec<String>> = lines.iter().map(names).collect();
+    told.dedup();
+    assert_eq!(told, [vec!["a0"], vec!["renamed"], vec!["late", "renamed"]], "{output}");
+    let events: Vec<&Value> = lines.iter().flat_map(|line| line["events"].as_array().expect("events")).collect();
+    assert_eq!(events, [&json!({ "interface": "late", "what": "up" })], "a new name is no event");
+    lab.down(&pair.a, "late");
+    lab.down(&pair.a, "renamed");
+    pair.a.ip("link del late");
 }
 
 /// Commands that look, and what is said when they cannot.

@@ -43,6 +43,17 @@ fn what_was_set_up_anew_counts_from_zero() {
 }
 
 #[test]
+fn another_name_is_the_same_interface_and_another_number_is_not() {
+    let then = sample(10, 1, [1000, 2000], 0);
+    let mut renamed = sample(11, 1, [1100, 2000], 0);
+    renamed.interfaces[0].interface = "wan".to_owned();
+    assert_eq!(egress(&Rates::between(&then, &renamed)).sent_pps, 100.0);
+    let mut replaced = sample(11, 1, [1100, 2000], 0);
+    replaced.interfaces[0].ifindex = 8;
+    assert_eq!(egress(&Rates::between(&then, &replaced)).sent_pps, 3100.0);
+}
+
+#[test]
 fn nothing_is_known_of_what_has_just_come() {
     let rates = Rates::between(&Sample { at_ns: 1, ..Sample::default() }, &sample(11, 1, [3000, 4000], 9));
     let one = egress(&rates);
