@@ -10,6 +10,7 @@ mod iperf;
 mod lab;
 mod needs;
 mod net;
+mod pins;
 mod policy;
 mod status;
 mod suite;

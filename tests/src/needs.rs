@@ -31,6 +31,8 @@ pub enum Need {
     Systemd,
     /// To forget capabilities with.
     Capsh,
+    /// To send TCP with, and be told how much.
+    Iperf3,
     /// To see the mounts of the first process, which a container may hide.
     FirstMounts,
 }
@@ -51,6 +53,7 @@ impl Need {
         Need::Conntrack,
         Need::Systemd,
         Need::Capsh,
+        Need::Iperf3,
         Need::FirstMounts,
     ];
 
@@ -70,6 +73,7 @@ impl Need {
             Need::Conntrack => "no NAT",
             Need::Systemd => "no systemd-analyze",
             Need::Capsh => "no capsh here",
+            Need::Iperf3 => "no iperf3 here",
             Need::FirstMounts => "process 1 is hidden",
         }
     }
@@ -90,6 +94,7 @@ impl Need {
             Need::Conntrack => has_symbol("nf_nat_inet_fn") && on_path("nft"),
             Need::Systemd => on_path("systemd-analyze"),
             Need::Capsh => on_path("capsh"),
+            Need::Iperf3 => on_path("iperf3"),
             Need::FirstMounts => fs::metadata("/proc/1/ns/mnt").is_ok(),
         }
     }

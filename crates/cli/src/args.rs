@@ -1,6 +1,7 @@
 //! The table of options: help, man page and completions all come from here.
 
 pub mod lab;
+pub mod observe;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -59,6 +60,10 @@ pub enum Command {
     Watch(Watch),
     /// Show what managed interfaces and their classes do
     Status(Status),
+    /// Watch what classes, queues, rules and flows do, as it happens
+    Top(observe::Top),
+    /// Show who uses the link, how much, in which class and by which rule, and what is strange about it
+    Flows(observe::Flows),
     /// Say what becomes of a packet and why: its rule, class, buckets, queue
     Explain(Explain),
     /// Tell what happens and matters: drops that begin, buckets that run empty, queues that are late, changes

@@ -9,12 +9,15 @@ mod demo;
 mod doctor;
 mod events;
 mod explain;
+mod flows;
 mod history;
 mod lab;
 mod live;
 mod manual;
+mod short;
 mod status;
 mod terminal;
+mod top;
 mod trace;
 mod watch;
 
@@ -54,6 +57,8 @@ fn run(cli: &Cli, color: bool) -> Result<(), Failure> {
         Command::Watch(args) => watch::run(args, color),
         Command::AwaitConfirmation { key, deadline_ms } => Ok(sluice_kernel::confirm::wait(key, *deadline_ms)?),
         Command::Status(args) => status::run(args, color),
+        Command::Top(args) => top::run(args, color),
+        Command::Flows(args) => flows::run(args, color),
         Command::Explain(args) => explain::run(args),
         Command::Events(args) => events::run(args, color),
         Command::Trace(args) => trace::run(args),

@@ -107,7 +107,7 @@ fn show(status: &Status, color: bool) {
 fn table(direction: &DirectionStatus) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
-    table.set_header(["  class", "sent", "bytes", "dropped", "why", "queued", "peak", "wait p50", "p99"]);
+    table.set_header(["  class", "sent", "bytes", "dropped", "why", "marked", "queued", "peak", "wait p50", "p99"]);
     for class in &direction.classes {
         let why: Vec<String> = class.drops.iter().map(|(reason, pkts)| format!("{reason} {pkts}")).collect();
         table.add_row([
@@ -116,6 +116,7 @@ fn table(direction: &DirectionStatus) -> Table {
             Cell::new(terminal::bytes(class.sent.bytes)).set_alignment(CellAlignment::Right),
             number(class.dropped.pkts),
             Cell::new(why.join(", ")),
+            number(class.marked.pkts),
             number(class.backlog.pkts),
             Cell::new(class.peak_backlog_bytes.map_or("-".to_owned(), terminal::bytes))
                 .set_alignment(CellAlignment::Right),

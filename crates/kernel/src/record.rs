@@ -217,7 +217,7 @@ pub fn directory() -> &'static Path {
     Path::new(DIRECTORY)
 }
 
-fn file(key: &str) -> PathBuf {
+pub(crate) fn file(key: &str) -> PathBuf {
     directory().join(format!("{key}.json"))
 }
 

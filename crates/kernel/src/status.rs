@@ -1,13 +1,26 @@
 //! What an interface's queues and hooks have done: read from the pinned maps, and for engine `tc` from tc.
 
+mod counts;
+mod framing;
+mod leaves;
+mod pinned;
+mod schedulers;
+mod sojourn;
+mod state;
+
+pub(crate) use counts::{BUILTIN, class_counts};
+pub use framing::Framing;
+pub(crate) use leaves::queued_pkts;
+pub(crate) use pinned::Pinned;
+pub(crate) use schedulers::{schedulers, schedulers_of};
+pub use sojourn::Sojourn;
+pub use state::{ClassState, FlowQueues, SchedulerState, Turn};
+
 use crate::error::Result;
-use crate::record::{Engine, Phase, Record};
-use crate::{bpffs, htb, iproute, manage, managed, recorded, tables};
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use serde::{Deserialize, Serialize};
-use sluice_abi as abi;
+use crate::record::{Engine, Phase};
+use crate::{manage, managed};
+use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// A managed interface at one moment.
 #[derive(Debug, Clone, Serialize)]
@@ -79,6 +92,13 @@ pub struct Count {
     pub bytes: u64,
 }
 
+/// Packets alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Packets {
+    /// Packets.
+    pub pkts: u64,
+}
+
 /// One direction.
 #[derive(Debug, Clone, Serialize)]
 pub struct DirectionStatus {
@@ -86,6 +106,14 @@ pub struct DirectionStatus {
     pub direction: &'static str,
     /// Whether packets are queued; else only counted.
     pub queued: bool,
+    /// Rate that it is shaped to, bits per second.
+    pub rate_bps: Option<u64>,
+    /// What a packet costs there, if it is shaped.
+    pub framing: Option<Framing>,
+    /// How full the bucket of that rate is, 0 to 1. Engine `qdisc` tells it.
+    pub link_fill: Option<f64>,
+    /// The discipline's own state.
+    pub scheduler: Option<SchedulerState>,
     /// Classes by id.
     pub classes: Vec<ClassStatus>,
     /// Packets by what the parser made of them, where it saw them.
@@ -105,6 +133,8 @@ pub struct ClassStatus {
     pub dropped: Count,
     /// Of that, packets by reason.
     pub drops: BTreeMap<&'static str, u64>,
+    /// What left with congestion marked, instead of being dropped.
+    pub marked: Packets,
     /// Now in the queue.
     pub backlog: Count,
     /// The most bytes that were ever in the queue.
@@ -113,12 +143,39 @@ pub struct ClassStatus {
     pub sojourn_p50_us: Option<f64>,
     /// 99th percentile of it.
     pub sojourn_p99_us: Option<f64>,
+    /// How long packets were in the queue. Not in JSON: the percentiles are.
+    #[serde(skip)]
+    pub sojourn: Option<Sojourn>,
     /// Deficit round robin's credit, bytes; negative: debt.
     pub deficit_bytes: Option<i64>,
     /// What the class may not exceed, bits per second.
     pub ceil_bps: Option<u64>,
     /// What the class is guaranteed, bits per second.
     pub rate_bps: Option<u64>,
+    /// How full the bucket of its ceiling is, 0 to 1: empty, the class waits. Engine `qdisc` tells it.
+    pub ceil_fill: Option<f64>,
+    /// Likewise of its guarantee: empty, the class has had it, and takes its turn like others.
+    pub rate_fill: Option<f64>,
+    /// Urgency in the policy, 0 is the most urgent, where the discipline asks.
+    pub priority: Option<u8>,
+    /// Weight in the policy, where the discipline asks.
+    pub weight: Option<u32>,
+    /// Bytes of a turn or a request, where the discipline asks.
+    pub quantum_bytes: Option<u32>,
+    /// The part of the interface that it has while every class wants more, 0 to 1. None: the discipline promises none.
+    pub share: Option<f64>,
+    /// Whether it is there for little that must not wait: it goes before others, or its packets have deadlines.
+    pub urgent: bool,
+    /// The most packets that it may queue.
+    pub limit_pkts: Option<u32>,
+    /// The most bytes that it may queue.
+    pub limit_bytes: Option<u64>,
+    /// The wait that CoDel takes for no cause for action, microseconds.
+    pub target_us: Option<f64>,
+    /// What the discipline keeps of the class.
+    pub state: Option<ClassState>,
+    /// How many flow queues stand where, of a class that queues by flow.
+    pub flow_queues: Option<FlowQueues>,
 }
 
 /// A rule and what it matched.
@@ -141,79 +198,9 @@ pub fn of(interface: &str) -> Result<Status> {
     manage::require_root()?;
     managed::put_right()?;
     let record = managed::managed(interface)?;
-    let pins = record.pins(&bpffs::root()?);
-    let live = tables::live(&pins)?;
-    let resolved = recorded::resolved(&record)?;
-    let mut directions = vec![direction(&record, &pins, &live, abi::SL_EGRESS)?];
-    directions.push(direction(&record, &pins, &live, abi::SL_INGRESS)?);
-    for direction in &mut directions {
-        for class in &mut direction.classes {
-            let known = resolved.classes.iter().find(|known| known.id.0 == class.id);
-            class.ceil_bps = known.and_then(|known| known.ceil).map(|rate| rate.0);
-            class.rate_bps = known.and_then(|known| known.rate).map(|rate| rate.0);
-        }
-    }
-    let (rules, unmatched) = rules(&pins, &live)?;
-    Ok(Status {
-        interface: record.interface.clone(),
-        ifindex: record.ifindex,
-        phase: record.phase,
-        engine: record.engine,
-        classifier: record.hook,
-        qdisc: record.qdisc.clone(),
-        in_place: managed::in_place(&record)?,
-        policy: PolicyStatus {
-            name: record.policy_name.clone(),
-            source: record.policy_source.clone(),
-            scheduler: resolved.scheduler.name().to_owned(),
-            generation: live.generation,
-            applied_s: record.applied_s,
-        },
-        unconfirmed: record.unconfirmed.as_ref().map(|unconfirmed| UnconfirmedStatus {
-            left_s: unconfirmed.left().as_secs_f64().ceil() as u64,
-            former: unconfirmed.former.name.clone(),
-        }),
-        rate_bps: resolved.link_rate.map(|rate| rate.0),
-        ingress_rate_bps: record.ingress_rate_bps,
-        split: record.split,
-        queues: record.queues,
-        directions,
-        rules,
-        unmatched,
-    })
-}
-
-fn direction(record: &Record, pins: &Path, live: &abi::sl_tables, direction: u32) -> Result<DirectionStatus> {
-    let egress = direction == abi::SL_EGRESS;
-    let device = if egress { record.interface.clone() } else { record.ingress_device() };
-    let queued = record.engine != Engine::None && (egress || record.ingress_rate_bps.is_some());
-    let mut classes: Vec<ClassStatus> = (0..abi::SL_CLASSES as usize)
-        .filter(|id| live.classes >> id & 1 == 1)
-        .map(|id| ClassStatus { id: id as u8, name: text(&live.class_name[id]), ..ClassStatus::default() })
-        .collect();
-    let hooks = class_counts(&tables::open(pins, "class_counts")?, direction)?;
-    for class in &mut classes {
-        let hook = &hooks[usize::from(class.id)];
-        for (reason, count) in abi::limit_names().zip(hook.refused).chain([("malformed", hook.malformed)]) {
-            class.dropped.add(count);
-            add_drops(class, reason, count.pkts);
-        }
-        if !queued {
-            class.sent = hook.seen;
-            hook.refused.into_iter().for_each(|count| class.sent.take(count));
-        }
-    }
-    match record.engine {
-        Engine::Qdisc if queued => add_schedulers(&mut classes, pins, &device)?,
-        Engine::Tc if queued => add_htb(&mut classes, &device)?,
-        _ => {}
-    }
-    Ok(DirectionStatus {
-        direction: if egress { "egress" } else { "ingress" },
-        queued,
-        classes,
-        parsed: parsed(pins, direction, live)?,
-    })
+    let mut status = Pinned::open(record.clone())?.status()?;
+    status.in_place = managed::in_place(&record)?;
+    Ok(status)
 }
 
 fn add_drops(class: &mut ClassStatus, reason: &'static str, pkts: u64) {
@@ -232,228 +219,14 @@ impl Count {
         self.pkts = self.pkts.saturating_sub(other.pkts);
         self.bytes = self.bytes.saturating_sub(other.bytes);
     }
-}
 
-impl From<abi::sl_count> for Count {
-    fn from(count: abi::sl_count) -> Count {
-        Count { pkts: count.pkts, bytes: count.bytes }
+    fn plus(mut self, other: Count) -> Count {
+        self.add(other);
+        self
     }
-}
-
-/// The schedulers that run, with engine `qdisc`: their numbers and states.
-pub(crate) fn schedulers(pins: &Path) -> Result<Vec<(u32, Box<abi::sl_sched>)>> {
-    let state = tables::open(pins, "state")?;
-    let instances = libbpf_rs::MapInfo::new(std::os::fd::AsFd::as_fd(&state)).map_or(0, |info| info.info.max_entries);
-    let all: Result<Vec<_>> = (0..instances).map(|n| Ok((n, tables::read::<abi::sl_sched>(&state, n)?))).collect();
-    Ok(all?.into_iter().filter(|(_, sched)| sched.ifindex != 0).collect())
-}
-
-/// Those of a device.
-pub(crate) fn schedulers_of(pins: &Path, device: &str) -> Result<Vec<(u32, Box<abi::sl_sched>)>> {
-    let ifindex = nix::net::if_::if_nametoindex(device).unwrap_or(0);
-    Ok(schedulers(pins)?.into_iter().filter(|(_, sched)| sched.ifindex == ifindex).collect())
-}
-
-/// Adds what the schedulers of a device hold: one, or one for each of its queues.
-fn add_schedulers(classes: &mut [ClassStatus], pins: &Path, device: &str) -> Result<()> {
-    let mut waits = vec![vec![0u64; abi::SL_SOJOURN_BUCKETS as usize]; abi::SL_CLASSES as usize];
-    for (_, sched) in schedulers_of(pins, device)? {
-        for class in classes.iter_mut() {
-            let id = usize::from(class.id);
-            let own = &sched.classes[id];
-            class.sent.add(Count { pkts: own.sent_pkts, bytes: own.sent_bytes });
-            class.backlog.add(Count { pkts: own.backlog_pkts.into(), bytes: own.backlog_bytes.into() });
-            class.dropped.add(Count { pkts: own.dropped_pkts.iter().sum(), bytes: own.dropped_bytes });
-            for reason in abi::drop_reasons() {
-                add_drops(class, reason.name, own.dropped_pkts[reason.index as usize]);
-            }
-            class.peak_backlog_bytes = Some(class.peak_backlog_bytes.unwrap_or(0).max(own.peak_backlog_bytes));
-            class.deficit_bytes = Some(own.deficit_bytes.into());
-            for (sum, count) in waits[id].iter_mut().zip(&sched.sojourn[id].count) {
-                *sum += count;
-            }
-        }
-    }
-    for class in classes {
-        let waits = &waits[usize::from(class.id)];
-        class.sojourn_p50_us = percentile_us(waits, 0.50);
-        class.sojourn_p99_us = percentile_us(waits, 0.99);
-    }
-    Ok(())
-}
-
-/// The middle of the bucket in which the quantile lies, microseconds.
-fn percentile_us(counts: &[u64], quantile: f64) -> Option<f64> {
-    let total: u64 = counts.iter().sum();
-    let rank = (total as f64 * quantile).ceil() as u64;
-    let mut seen = 0;
-    for (bucket, count) in counts.iter().enumerate() {
-        seen += count;
-        if *count > 0 && seen >= rank {
-            let (from, to) = abi::sojourn_bucket_ns(bucket);
-            return Some((from + to) as f64 / 2e3);
-        }
-    }
-    None
-}
-
-/// The queue of an HTB class. (tc shows qdiscs as JSON, but not classes.)
-#[derive(Debug, Deserialize)]
-struct Leaf {
-    #[serde(default)]
-    parent: String,
-    bytes: u64,
-    packets: u64,
-    drops: u64,
-    #[serde(default)]
-    backlog: u64,
-    #[serde(default)]
-    qlen: u64,
-}
-
-fn leaves(device: &str) -> Result<Vec<Leaf>> {
-    iproute::json("tc", &format!("-s -j qdisc show dev {device}"))
-}
-
-fn leaf(leaves: &[Leaf], class: u8) -> Option<&Leaf> {
-    let parent = htb::parent_of(class);
-    leaves.iter().find(|leaf| leaf.parent == parent)
-}
-
-/// What waits in the queue of a class below HTB.
-pub(crate) fn queued_pkts(device: &str, class: u8) -> Result<u64> {
-    Ok(leaf(&leaves(device)?, class).map_or(0, |leaf| leaf.qlen))
-}
-
-fn add_htb(classes: &mut [ClassStatus], device: &str) -> Result<()> {
-    let leaves = leaves(device)?;
-    for class in classes {
-        let Some(leaf) = leaf(&leaves, class.id) else { continue };
-        class.sent.add(Count { pkts: leaf.packets, bytes: leaf.bytes });
-        class.backlog.add(Count { pkts: leaf.qlen, bytes: leaf.backlog });
-        class.dropped.pkts += leaf.drops;
-        add_drops(class, "queue", leaf.drops);
-    }
-    Ok(())
-}
-
-fn per_cpu<T: abi::Pod>(map: &MapHandle, keys: std::ops::Range<u32>) -> Result<Vec<Vec<Box<T>>>> {
-    keys.map(|key| {
-        let values = map.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
-        Ok(values.iter().filter_map(|bytes| abi::read_pod::<T>(bytes)).collect())
-    })
-    .collect()
-}
-
-/// What the hooks before the queues have counted of a class.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct HookCount {
-    pub seen: Count,
-    /// By `enum sl_limit`.
-    pub refused: [Count; abi::SL_LIMITS as usize],
-    pub malformed: Count,
-}
-
-/// By class, from the map `class_counts`.
-pub(crate) fn class_counts(map: &MapHandle, direction: u32) -> Result<Vec<HookCount>> {
-    let first = direction * abi::SL_CLASSES;
-    let counts = per_cpu::<abi::sl_class_count>(map, first..first + abi::SL_CLASSES)?;
-    let sum = |cpus: Vec<Box<abi::sl_class_count>>| {
-        let mut sum = HookCount::default();
-        for cpu in cpus {
-            sum.seen.add(cpu.seen.into());
-            sum.refused.iter_mut().zip(cpu.refused).for_each(|(sum, refused)| sum.add(refused.into()));
-            sum.malformed.add(cpu.malformed.into());
-        }
-        sum
-    };
-    Ok(counts.into_iter().map(sum).collect())
-}
-
-fn counts(pins: &Path, map: &str, keys: std::ops::Range<u32>) -> Result<Vec<Count>> {
-    let counts = per_cpu::<abi::sl_count>(&tables::open(pins, map)?, keys)?;
-    let sum = |cpus: Vec<Box<abi::sl_count>>| {
-        let mut sum = Count::default();
-        cpus.into_iter().for_each(|cpu| sum.add((*cpu).into()));
-        sum
-    };
-    Ok(counts.into_iter().map(sum).collect())
-}
-
-/// How many headers were of each kind. Plain IPv4, the commonest, is not counted by the programs: it is what is left.
-fn parsed(pins: &Path, direction: u32, live: &abi::sl_tables) -> Result<BTreeMap<&'static str, Count>> {
-    let first = direction * abi::SL_PARSES;
-    let mut counts = counts(pins, "parse_counts", first..first + abi::SL_PARSES)?;
-    let mut left = Count::default();
-    rule_counts(pins, direction, live)?.into_iter().for_each(|count| left.add(count));
-    for other in &counts {
-        left.pkts = left.pkts.saturating_sub(other.pkts);
-        left.bytes = left.bytes.saturating_sub(other.bytes);
-    }
-    counts[abi::SL_PARSE_IPV4 as usize] = left;
-    Ok(abi::parse_kinds()
-        .zip(counts)
-        .filter(|(_, count)| count.pkts > 0)
-        .map(|(kind, count)| (kind.name, count))
-        .collect())
-}
-
-/// Of the policy's rules, then of `enum sl_no_rule`.
-fn rule_counts(pins: &Path, direction: u32, live: &abi::sl_tables) -> Result<Vec<Count>> {
-    let first = direction * abi::SL_RULE_COUNTS;
-    let mut own = counts(pins, "rule_counts", first..first + live.rules)?;
-    own.extend(counts(pins, "rule_counts", first + abi::SL_RULES..first + abi::SL_RULE_NONE + 1)?);
-    Ok(own)
-}
-
-/// The built-in rules, in the order of `enum sl_no_rule` from `SL_RULE_ARP` on.
-pub(crate) const BUILTIN: [&str; 4] = ["ARP", "neighbour discovery", "DHCP", "DHCPv6"];
-
-/// The rules in the order in which they are asked, and what none of them matched.
-fn rules(pins: &Path, live: &abi::sl_tables) -> Result<(Vec<RuleStatus>, Count)> {
-    let mut counts = rule_counts(pins, abi::SL_EGRESS, live)?;
-    for (count, arrived) in counts.iter_mut().zip(rule_counts(pins, abi::SL_INGRESS, live)?) {
-        count.add(arrived);
-    }
-    let own = live.rule.iter().take(live.rules as usize).zip(&counts).map(|(rule, matched)| RuleStatus {
-        name: text(&rule.name),
-        priority: Some(rule.priority),
-        line: (rule.line > 0).then_some(rule.line),
-        class: rule.class,
-        matched: *matched,
-    });
-    let mut rules: Vec<RuleStatus> = own.collect();
-    if u32::from(live.class_from) == abi::SL_FROM_RULES {
-        let builtin = BUILTIN.iter().zip(&counts[live.rules as usize..]).map(|(name, matched)| RuleStatus {
-            name: (*name).to_owned(),
-            priority: None,
-            line: None,
-            class: live.urgent_class,
-            matched: *matched,
-        });
-        let at = (live.control_from as usize).min(rules.len());
-        rules.splice(at..at, builtin);
-    }
-    Ok((rules, counts[live.rules as usize + BUILTIN.len()]))
 }
 
 pub(crate) fn text(name: &[std::ffi::c_char]) -> String {
     let bytes: Vec<u8> = name.iter().take_while(|c| **c != 0).map(|c| *c as u8).collect();
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn percentiles_lie_in_their_bucket() {
-        let mut counts = vec![0; abi::SL_SOJOURN_BUCKETS as usize];
-        assert_eq!(percentile_us(&counts, 0.5), None);
-        counts[2] = 98;
-        counts[40] = 2;
-        let (from, to) = abi::sojourn_bucket_ns(40);
-        assert_eq!(percentile_us(&counts, 0.5), Some(2.56));
-        assert!((from as f64 / 1e3..to as f64 / 1e3).contains(&percentile_us(&counts, 0.99).unwrap_or(0.0)));
-    }
 }

@@ -13,6 +13,7 @@ mod dry_run;
 mod events;
 mod explain;
 mod flow_queues;
+mod flows;
 mod gso;
 mod hand_over;
 mod history;
@@ -28,6 +29,7 @@ mod programs;
 mod sets;
 mod shaping;
 mod shares;
+mod top;
 mod twin;
 mod vanishing;
 mod watch;
@@ -68,6 +70,8 @@ pub fn all() -> Vec<Suite> {
         twin::suite(),
         model::suite(),
         explain::suite(),
+        top::suite(),
+        flows::suite(),
         measuring::suite(),
     ]
 }

@@ -1,0 +1,107 @@
+//! `sluice top`: what schedulers do, as it happens.
+
+mod app;
+mod bars;
+mod cells;
+mod draw;
+#[cfg(test)]
+mod fixture;
+mod once;
+mod palette;
+mod screen;
+#[cfg(test)]
+mod tests;
+
+use crate::args::observe::Top as Args;
+use crate::failure::Failure;
+pub use app::FlowsWish;
+
+use crate::flows::view::View;
+use app::{App, Pane, Then};
+use screen::Screen;
+use sluice_observe::{Rates, Sample, Source};
+use std::io::Write;
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
+    let mut source = Source::new(&args.interfaces)?;
+    if source.is_empty() {
+        return Err(Source::nothing().into());
+    }
+    if args.once || args.json {
+        return print(args, &mut source);
+    }
+    live(source, args.interval, FlowsWish::default(), color)
+}
+
+/// Prints what each interval has brought.
+fn print(args: &Args, source: &mut Source) -> Result<(), Failure> {
+    let mut before = source.sample()?;
+    let mut due = Instant::now();
+    loop {
+        due += args.interval;
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        let now = source.sample()?;
+        let rates = Rates::between(&before, &now);
+        let text = if args.json {
+            serde_json::to_string(&rates).map_err(|error| Failure::system(error.to_string()))? + "\n"
+        } else {
+            once::text(&rates)
+        };
+        let written = std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush());
+        if args.once || written.is_err() {
+            return Ok(());
+        }
+        before = now;
+    }
+}
+
+/// The dashboard, until somebody ends it.
+pub fn live(mut source: Source, interval: Duration, wish: FlowsWish, color: bool) -> Result<(), Failure> {
+    let mut app = App::new(color, interval.as_secs_f64(), jiff::tz::TimeZone::system());
+    app.flows_wish = wish;
+    if wish.first {
+        app.pane = Pane::Flows;
+    }
+    let mut before = source.sample()?;
+    app.take(Rates::between(&before, &before));
+    let mut flows = View::new();
+    let mut screen = Screen::take()?;
+    // The first figures come soon; those of a whole interval follow.
+    let mut due = Instant::now() + interval.min(Duration::from_millis(300));
+    loop {
+        if app.pane == Pane::Flows {
+            look_at_flows(&source, &before, &mut flows, &mut app);
+        }
+        // Who turns to flows meanwhile sees them at once.
+        if screen.until(due, &mut app)? == Then::Quit {
+            return Ok(());
+        }
+        if Instant::now() < due {
+            continue;
+        }
+        // After a pause of the whole machine, not all that was missed at once.
+        due = (due + interval).max(Instant::now());
+        look(&mut source, &mut before, &mut app);
+    }
+}
+
+fn look(source: &mut Source, before: &mut Sample, app: &mut App) {
+    match source.sample() {
+        Ok(now) => {
+            app.take(Rates::between(before, &now));
+            *before = now;
+        }
+        Err(error) => app.trouble = Some(error.to_string()),
+    }
+}
+
+fn look_at_flows(source: &Source, sample: &Sample, flows: &mut View, app: &mut App) {
+    let wish = app.flows_wish;
+    flows.resolve(wish.resolve);
+    match flows.look(source, sample, wish.by, wish.top) {
+        Ok(shown) => app.take_flows(shown),
+        Err(error) => app.trouble = Some(error.to_string()),
+    }
+}

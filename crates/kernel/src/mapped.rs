@@ -1,0 +1,58 @@
+//! Array maps read through memory that the process shares with the kernel: no system call, and no copy of what nobody asks for.
+
+use crate::error::{Doing, Result};
+use libbpf_rs::{MapCore, MapHandle};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use sluice_abi as abi;
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::num::NonZeroUsize;
+use std::os::fd::AsFd;
+use std::ptr::NonNull;
+
+/// An array map whose flags let it be mapped.
+///
+/// Programs write it meanwhile: each integer is whole, two of them may be of different moments.
+pub(crate) struct Mapped<T: abi::Pod> {
+    memory: NonNull<c_void>,
+    length_bytes: NonZeroUsize,
+    stride_bytes: usize,
+    entries: u32,
+    values: PhantomData<T>,
+}
+
+// SAFETY: the memory is only read, by volatile reads, and stays mapped until the value is dropped.
+unsafe impl<T: abi::Pod> Send for Mapped<T> {}
+
+impl<T: abi::Pod> Mapped<T> {
+    /// Maps it. None: its values are not of this type, so another version has made it.
+    pub fn new(map: &MapHandle) -> Result<Option<Mapped<T>>> {
+        if map.value_size() as usize != size_of::<T>() {
+            return Ok(None);
+        }
+        // The kernel rounds a value up to eight bytes, and what is mapped up to a page.
+        let stride_bytes = size_of::<T>().next_multiple_of(8);
+        let entries = map.max_entries();
+        let Some(length_bytes) = NonZeroUsize::new(stride_bytes * entries as usize) else { return Ok(None) };
+        // SAFETY: a new mapping, at an address that the kernel chooses; nothing of ours lies there.
+        let memory = unsafe {
+            mmap(None, length_bytes, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, map.as_fd(), 0)
+                .doing(|| format!("mapping {}", map.name().to_string_lossy()))?
+        };
+        Ok(Some(Mapped { memory, length_bytes, stride_bytes, entries, values: PhantomData }))
+    }
+
+    /// Where each value is.
+    pub fn values(&self) -> impl Iterator<Item = *const T> + '_ {
+        let first = self.memory.as_ptr().cast_const().cast::<u8>();
+        // SAFETY: the mapping holds `entries` values, so each lies within it.
+        (0..self.entries as usize).map(move |n| unsafe { first.add(n * self.stride_bytes) }.cast::<T>())
+    }
+}
+
+impl<T: abi::Pod> Drop for Mapped<T> {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`; pointers into it do not outlive the borrow that `values` takes.
+        let _ = unsafe { munmap(self.memory, self.length_bytes.get()) };
+    }
+}

@@ -1,0 +1,109 @@
+//! What the hooks before the queues have counted, summed over the CPUs.
+
+use super::{Count, RuleStatus, text};
+use crate::error::Result;
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use sluice_abi as abi;
+use std::collections::BTreeMap;
+
+impl From<abi::sl_count> for Count {
+    fn from(count: abi::sl_count) -> Count {
+        Count { pkts: count.pkts, bytes: count.bytes }
+    }
+}
+
+fn per_cpu<T: abi::Pod>(map: &MapHandle, keys: std::ops::Range<u32>) -> Result<Vec<Vec<Box<T>>>> {
+    keys.map(|key| {
+        let values = map.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
+        Ok(values.iter().filter_map(|bytes| abi::read_pod::<T>(bytes)).collect())
+    })
+    .collect()
+}
+
+/// What they have counted of a class.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct HookCount {
+    pub seen: Count,
+    /// By `enum sl_limit`.
+    pub refused: [Count; abi::SL_LIMITS as usize],
+    pub malformed: Count,
+}
+
+/// By class, from the map `class_counts`.
+pub(crate) fn class_counts(map: &MapHandle, direction: u32) -> Result<Vec<HookCount>> {
+    let first = direction * abi::SL_CLASSES;
+    let counts = per_cpu::<abi::sl_class_count>(map, first..first + abi::SL_CLASSES)?;
+    let sum = |cpus: Vec<Box<abi::sl_class_count>>| {
+        let mut sum = HookCount::default();
+        for cpu in cpus {
+            sum.seen.add(cpu.seen.into());
+            sum.refused.iter_mut().zip(cpu.refused).for_each(|(sum, refused)| sum.add(refused.into()));
+            sum.malformed.add(cpu.malformed.into());
+        }
+        sum
+    };
+    Ok(counts.into_iter().map(sum).collect())
+}
+
+fn counts(map: &MapHandle, keys: std::ops::Range<u32>) -> Result<Vec<Count>> {
+    let counts = per_cpu::<abi::sl_count>(map, keys)?;
+    let sum = |cpus: Vec<Box<abi::sl_count>>| {
+        let mut sum = Count::default();
+        cpus.into_iter().for_each(|cpu| sum.add((*cpu).into()));
+        sum
+    };
+    Ok(counts.into_iter().map(sum).collect())
+}
+
+/// How many headers were of each kind. Plain IPv4, the commonest, is not counted by the programs: it is what is left of all that
+/// the rules have seen.
+pub(super) fn parsed(map: &MapHandle, direction: u32, rules: &[Count]) -> Result<BTreeMap<&'static str, Count>> {
+    let first = direction * abi::SL_PARSES;
+    let mut counts = counts(map, first..first + abi::SL_PARSES)?;
+    let mut left = Count::default();
+    rules.iter().for_each(|count| left.add(*count));
+    counts.iter().for_each(|other| left.take(*other));
+    counts[abi::SL_PARSE_IPV4 as usize] = left;
+    Ok(abi::parse_kinds()
+        .zip(counts)
+        .filter(|(_, count)| count.pkts > 0)
+        .map(|(kind, count)| (kind.name, count))
+        .collect())
+}
+
+/// Of the policy's rules, then of `enum sl_no_rule`.
+pub(super) fn rule_counts(map: &MapHandle, direction: u32, live: &abi::sl_tables) -> Result<Vec<Count>> {
+    let first = direction * abi::SL_RULE_COUNTS;
+    let mut own = counts(map, first..first + live.rules)?;
+    own.extend(counts(map, first + abi::SL_RULES..first + abi::SL_RULE_NONE + 1)?);
+    Ok(own)
+}
+
+/// The built-in rules, in the order of `enum sl_no_rule` from `SL_RULE_ARP` on.
+pub(crate) const BUILTIN: [&str; 4] = ["ARP", "neighbour discovery", "DHCP", "DHCPv6"];
+
+/// The rules in the order in which they are asked, and what none of them matched; from counts of both directions.
+pub(super) fn rules(live: &abi::sl_tables, counts: &[Vec<Count>; 2]) -> (Vec<RuleStatus>, Count) {
+    let [leaving, arriving] = counts;
+    let counts: Vec<Count> = leaving.iter().zip(arriving).map(|(one, other)| one.plus(*other)).collect();
+    let own = live.rule.iter().take(live.rules as usize).zip(&counts).map(|(rule, matched)| RuleStatus {
+        name: text(&rule.name),
+        priority: Some(rule.priority),
+        line: (rule.line > 0).then_some(rule.line),
+        class: rule.class,
+        matched: *matched,
+    });
+    let mut rules: Vec<RuleStatus> = own.collect();
+    if u32::from(live.class_from) == abi::SL_FROM_RULES {
+        let builtin = BUILTIN.iter().zip(&counts[live.rules as usize..]).map(|(name, matched)| RuleStatus {
+            name: (*name).to_owned(),
+            priority: None,
+            line: None,
+            class: live.urgent_class,
+            matched: *matched,
+        });
+        let at = (live.control_from as usize).min(rules.len());
+        rules.splice(at..at, builtin);
+    }
+    (rules, counts[live.rules as usize + BUILTIN.len()])
+}

@@ -1,0 +1,248 @@
+//! A managed interface with its pinned maps open, to be read again and again.
+
+use super::counts::{BUILTIN, class_counts, parsed, rule_counts, rules};
+use super::{ClassStatus, Count, DirectionStatus, Framing, PolicyStatus, Status, UnconfirmedStatus, add_drops, text};
+use super::{leaves, schedulers};
+use crate::attachment as attach;
+use crate::error::{Error, Result};
+use crate::flows::{self, FlowTable};
+use crate::interface::Interface;
+use crate::mapped::Mapped;
+use crate::record::{Engine, Record};
+use crate::{bpffs, recorded, tables};
+use libbpf_rs::{MapCore, MapHandle};
+use sluice_abi as abi;
+use sluice_policy::{Resolved, ResolvedClass, Scheduler};
+use std::path::PathBuf;
+
+pub(crate) struct Pinned {
+    record: Record,
+    pins: PathBuf,
+    policy: Resolved,
+    framing: Framing,
+    /// Those in force when it was opened.
+    live: Box<abi::sl_tables>,
+    live_word: MapHandle,
+    class_counts: MapHandle,
+    rule_counts: MapHandle,
+    parse_counts: MapHandle,
+    flows: MapHandle,
+    state: Option<Mapped<abi::sl_sched>>,
+}
+
+impl Pinned {
+    /// Opens the maps of a record that is wholly up.
+    pub fn open(record: Record) -> Result<Pinned> {
+        let pins = record.pins(&bpffs::root()?);
+        let state = if record.engine == Engine::Qdisc {
+            let map = tables::open(&pins, "state")?;
+            let mapped = Mapped::new(&map)?.ok_or_else(|| {
+                Error::system(format!("{}: the map state does not hold what this version expects", pins.display()))
+                    .help("it was made by another version of sluice: use that one for `sluice down`, then this one")
+            })?;
+            Some(mapped)
+        } else {
+            None
+        };
+        let policy = recorded::resolved(&record)?;
+        let header_bytes = Interface::find(&record.interface)?.header_bytes();
+        Ok(Pinned {
+            live: tables::live(&pins)?,
+            framing: Framing::of(&policy.framing, header_bytes),
+            policy,
+            live_word: tables::open(&pins, "live")?,
+            class_counts: tables::open(&pins, "class_counts")?,
+            rule_counts: tables::open(&pins, "rule_counts")?,
+            parse_counts: tables::open(&pins, "parse_counts")?,
+            flows: tables::open(&pins, "flows")?,
+            state,
+            pins,
+            record,
+        })
+    }
+
+    /// What it was opened for.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Where its pins are.
+    pub fn pins(&self) -> &std::path::Path {
+        &self.pins
+    }
+
+    /// Number of the configuration in force now; that of the tables that were read is `live_generation`.
+    pub fn generation(&self) -> Result<u32> {
+        Ok((tables::read::<abi::sl_live>(&self.live_word, 0)?.word >> 32) as u32)
+    }
+
+    /// Number of the configuration whose tables were read.
+    pub fn read_generation(&self) -> u32 {
+        self.live.generation
+    }
+
+    /// The record as it was written since, of the same pins and the same configuration.
+    pub fn renew(&mut self, record: Record) {
+        self.record = record;
+    }
+
+    /// Every flow, as it is now. None: the policy keeps none.
+    pub fn flows(&self) -> Result<Option<FlowTable>> {
+        if self.policy.flows == 0 {
+            return Ok(None);
+        }
+        Ok(Some(FlowTable {
+            flows: flows::read(&self.flows)?,
+            capacity: self.flows.max_entries(),
+            rules: self.rule_names(),
+            generation: self.live.generation,
+        }))
+    }
+
+    /// By index, built-in ones and the default at theirs.
+    fn rule_names(&self) -> Vec<(u16, String)> {
+        let own = self.live.rule.iter().take(self.live.rules as usize).enumerate().map(|(index, rule)| {
+            let name = text(&rule.name);
+            let name = if name.is_empty() { format!("rule {}", rule.priority) } else { name };
+            (index as u16, name)
+        });
+        let builtin =
+            BUILTIN.iter().enumerate().map(|(n, name)| (abi::SL_RULE_ARP as u16 + n as u16, (*name).to_owned()));
+        own.chain(builtin).chain([(abi::SL_RULE_NONE as u16, "default".to_owned())]).collect()
+    }
+
+    /// Everything, as it is now.
+    pub fn status(&self) -> Result<Status> {
+        let record = &self.record;
+        let counts = [
+            rule_counts(&self.rule_counts, abi::SL_EGRESS, &self.live)?,
+            rule_counts(&self.rule_counts, abi::SL_INGRESS, &self.live)?,
+        ];
+        let (egress, in_place) = self.direction(abi::SL_EGRESS, &counts[0])?;
+        let (ingress, _) = self.direction(abi::SL_INGRESS, &counts[1])?;
+        let (rules, unmatched) = rules(&self.live, &counts);
+        Ok(Status {
+            interface: record.interface.clone(),
+            ifindex: record.ifindex,
+            phase: record.phase,
+            engine: record.engine,
+            classifier: record.hook,
+            qdisc: record.qdisc.clone(),
+            in_place,
+            policy: PolicyStatus {
+                name: record.policy_name.clone(),
+                source: record.policy_source.clone(),
+                scheduler: self.policy.scheduler.name().to_owned(),
+                generation: self.live.generation,
+                applied_s: record.applied_s,
+            },
+            unconfirmed: record.unconfirmed.as_ref().map(|unconfirmed| UnconfirmedStatus {
+                left_s: unconfirmed.left().as_secs_f64().ceil() as u64,
+                former: unconfirmed.former.name.clone(),
+            }),
+            rate_bps: self.policy.link_rate.map(|rate| rate.0),
+            ingress_rate_bps: record.ingress_rate_bps,
+            split: record.split,
+            queues: record.queues,
+            directions: vec![egress, ingress],
+            rules,
+            unmatched,
+        })
+    }
+
+    /// A direction, and whether its queues are in place.
+    fn direction(&self, direction: u32, rules: &[Count]) -> Result<(DirectionStatus, bool)> {
+        let record = &self.record;
+        let egress = direction == abi::SL_EGRESS;
+        let queued = record.engine != Engine::None && (egress || record.ingress_rate_bps.is_some());
+        let hooks = class_counts(&self.class_counts, direction)?;
+        let mut classes: Vec<ClassStatus> = (0..abi::SL_CLASSES as usize)
+            .filter(|id| self.live.classes >> id & 1 == 1)
+            .map(|id| self.class(id))
+            .collect();
+        for class in &mut classes {
+            let hook = &hooks[usize::from(class.id)];
+            for (reason, count) in abi::limit_names().zip(hook.refused).chain([("malformed", hook.malformed)]) {
+                class.dropped.add(count);
+                add_drops(class, reason, count.pkts);
+            }
+            if !queued {
+                class.sent = hook.seen;
+                hook.refused.into_iter().for_each(|count| class.sent.take(count));
+            }
+        }
+        let device = if egress { record.interface.clone() } else { record.ingress_device() };
+        let mut in_place = true;
+        let mut told = schedulers::Told::default();
+        match (record.engine, &self.state) {
+            (Engine::Qdisc, Some(state)) if queued => {
+                let ifindex = if egress { record.ifindex } else { ifindex(&device) };
+                told = schedulers::add(&mut classes, state, ifindex);
+                in_place = told.running > 0;
+            }
+            (Engine::Tc, _) if queued => {
+                let shown = leaves::leaves(&device)?;
+                in_place = !egress || leaves::root(&shown).is_some_and(|root| attach::is_ours(record, &root));
+                leaves::add(&mut classes, &shown);
+            }
+            _ => {}
+        }
+        let rate_bps = if egress { self.policy.link_rate.map(|rate| rate.0) } else { record.ingress_rate_bps };
+        let status = DirectionStatus {
+            direction: if egress { "egress" } else { "ingress" },
+            queued,
+            rate_bps: rate_bps.filter(|_| queued),
+            framing: rate_bps.filter(|_| queued).map(|_| self.framing),
+            link_fill: told.link_fill,
+            scheduler: told.state,
+            classes,
+            parsed: parsed(&self.parse_counts, direction, rules)?,
+        };
+        Ok((status, in_place))
+    }
+
+    /// A class as the policy has it; nothing is counted yet.
+    fn class(&self, id: usize) -> ClassStatus {
+        let name = text(&self.live.class_name[id]);
+        let empty = ClassStatus { id: id as u8, name, ..ClassStatus::default() };
+        let policy = &self.policy;
+        let Some(class) = policy.classes.iter().find(|class| usize::from(class.id.0) == id) else { return empty };
+        ClassStatus {
+            ceil_bps: class.ceil.map(|rate| rate.0),
+            rate_bps: class.rate.map(|rate| rate.0),
+            priority: policy.scheduler.uses_priority(policy.rank).then_some(class.priority),
+            weight: policy.scheduler.uses_weight(policy.rank).then_some(class.weight),
+            quantum_bytes: policy.scheduler.uses_quantum().then_some(class.quantum_bytes),
+            share: share(policy, class),
+            urgent: is_urgent(policy, class),
+            limit_pkts: Some(class.limit_pkts),
+            limit_bytes: class.limit_bytes.map(|bytes| bytes.0),
+            target_us: class.codel.map(|codel| codel.at_rate(policy.link_rate).target_ns as f64 / 1e3),
+            ..empty
+        }
+    }
+}
+
+fn ifindex(device: &str) -> u32 {
+    nix::net::if_::if_nametoindex(device).unwrap_or(0)
+}
+
+/// Whether a class is there for little that must not wait: it goes before others, or its packets have deadlines.
+fn is_urgent(policy: &Resolved, class: &ResolvedClass) -> bool {
+    let last = policy.classes.iter().map(|class| class.priority).max().unwrap_or(0);
+    let before = policy.scheduler.uses_priority(policy.rank) && class.priority < last;
+    before || (policy.scheduler.uses_budget(policy.rank) && class.latency_budget_ns.is_some())
+}
+
+/// What a discipline gives a class while all have packets.
+fn share(policy: &Resolved, class: &ResolvedClass) -> Option<f64> {
+    let part = |of: fn(&ResolvedClass) -> u32| {
+        let all: f64 = policy.classes.iter().map(|class| f64::from(of(class))).sum();
+        (all > 0.0).then(|| f64::from(of(class)) / all)
+    };
+    match policy.scheduler {
+        scheduler if scheduler.uses_weight(policy.rank) => part(|class| class.weight),
+        Scheduler::DeficitRoundRobin => part(|class| class.quantum_bytes),
+        _ => None,
+    }
+}

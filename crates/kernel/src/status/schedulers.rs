@@ -1,0 +1,130 @@
+//! What the schedulers of engine `qdisc` hold, read while they run.
+
+use super::state::{self, Head, SchedulerState};
+use super::{ClassStatus, Count, add_drops};
+use crate::clock;
+use crate::error::Result;
+use crate::mapped::Mapped;
+use crate::tables;
+use sluice_abi as abi;
+use std::path::Path;
+
+/// The schedulers that run: their numbers and whole states, copied.
+pub(crate) fn schedulers(pins: &Path) -> Result<Vec<(u32, Box<abi::sl_sched>)>> {
+    let state = tables::open(pins, "state")?;
+    let instances = libbpf_rs::MapInfo::new(std::os::fd::AsFd::as_fd(&state)).map_or(0, |info| info.info.max_entries);
+    let all: Result<Vec<_>> = (0..instances).map(|n| Ok((n, tables::read::<abi::sl_sched>(&state, n)?))).collect();
+    Ok(all?.into_iter().filter(|(_, sched)| sched.ifindex != 0).collect())
+}
+
+/// Those of a device.
+pub(crate) fn schedulers_of(pins: &Path, device: &str) -> Result<Vec<(u32, Box<abi::sl_sched>)>> {
+    let ifindex = nix::net::if_::if_nametoindex(device).unwrap_or(0);
+    Ok(schedulers(pins)?.into_iter().filter(|(_, sched)| sched.ifindex == ifindex).collect())
+}
+
+/// What the schedulers of a direction are, beside their classes.
+#[derive(Default)]
+pub(super) struct Told {
+    /// How many run.
+    pub running: usize,
+    /// How full the bucket of the link is, 0 to 1: of the emptiest scheduler.
+    pub link_fill: Option<f64>,
+    /// Of the only one.
+    pub state: Option<SchedulerState>,
+}
+
+/// Adds what the schedulers of a device hold: one, or one for each of its queues.
+pub(super) fn add(classes: &mut [ClassStatus], schedulers: &Mapped<abi::sl_sched>, ifindex: u32) -> Told {
+    // SAFETY: each points at a whole scheduler, mapped as long as `schedulers` is borrowed.
+    let number = |sched: &*const abi::sl_sched| unsafe { std::ptr::addr_of!((**sched).ifindex).read_volatile() };
+    let own: Vec<*const abi::sl_sched> =
+        schedulers.values().filter(|sched| ifindex != 0 && number(sched) == ifindex).collect();
+    let mut told = Told { running: own.len(), ..Told::default() };
+    for sched in &own {
+        // SAFETY: likewise.
+        let head = unsafe { Head::read(*sched) };
+        let now_ns = clock::monotonic().as_nanos() as u64;
+        least(&mut told.link_fill, fill(&head.link, now_ns));
+        for class in classes.iter_mut() {
+            // SAFETY: likewise.
+            unsafe { add_class(class, *sched, &head, now_ns) };
+        }
+        if own.len() == 1 {
+            told.state = Some(state::of_scheduler(&head, classes.iter().map(|class| class.id)));
+            for class in classes.iter_mut() {
+                class.state = Some(state::of_class(&head.classes[usize::from(class.id)]));
+            }
+        }
+    }
+    for class in classes {
+        class.sojourn_p50_us = class.sojourn.as_ref().and_then(|waits| waits.quantile_us(0.50));
+        class.sojourn_p99_us = class.sojourn.as_ref().and_then(|waits| waits.quantile_us(0.99));
+    }
+    told
+}
+
+/// # Safety
+/// `sched` points at a whole scheduler that stays readable meanwhile.
+unsafe fn add_class(class: &mut ClassStatus, sched: *const abi::sl_sched, head: &Head, now_ns: u64) {
+    let id = usize::from(class.id);
+    let own = &head.classes[id];
+    class.sent.add(Count { pkts: own.sent_pkts, bytes: own.sent_bytes });
+    class.backlog.add(Count { pkts: own.backlog_pkts.into(), bytes: own.backlog_bytes.into() });
+    class.dropped.add(Count { pkts: own.dropped_pkts.iter().sum(), bytes: own.dropped_bytes });
+    for reason in abi::drop_reasons() {
+        add_drops(class, reason.name, own.dropped_pkts[reason.index as usize]);
+    }
+    class.marked.pkts += own.marked_pkts;
+    class.peak_backlog_bytes = Some(class.peak_backlog_bytes.unwrap_or(0).max(own.peak_backlog_bytes));
+    class.deficit_bytes = Some(own.deficit_bytes.into());
+    least(&mut class.ceil_fill, fill(&own.ceil, now_ns));
+    least(&mut class.rate_fill, fill(&own.rate, now_ns));
+    // SAFETY: a field of what the caller vouches for.
+    let waits = unsafe { std::ptr::addr_of!((*sched).sojourn[id].count).read_volatile() };
+    class.sojourn.get_or_insert_default().add(&waits);
+    if own.by_flow != 0 && own.flow_mask > 0 {
+        let queues = class.flow_queues.get_or_insert_default();
+        queues.queues += u32::from(own.flow_mask) + 1;
+        if own.backlog_pkts > 0 {
+            let first = usize::from(own.flow_base);
+            let last = (first + usize::from(own.flow_mask)).min(abi::SL_FLOW_QUEUES as usize - 1);
+            for n in first..=last {
+                // SAFETY: likewise, and the index is within the array.
+                queues.add(unsafe { std::ptr::addr_of!((*sched).flow[n].place).read_volatile() });
+            }
+        }
+    }
+}
+
+/// How full a bucket is: 1 is full, 0 has nothing left or owes. None: it limits nothing.
+fn fill(bucket: &abi::sl_bucket, now_ns: u64) -> Option<f64> {
+    if bucket.cost == 0 {
+        return None;
+    }
+    let owed_ns = bucket.tat_ns.saturating_sub(now_ns);
+    if bucket.burst_ns == 0 {
+        return Some(if owed_ns == 0 { 1.0 } else { 0.0 });
+    }
+    Some((1.0 - owed_ns as f64 / bucket.burst_ns as f64).max(0.0))
+}
+
+/// Keeps the smaller.
+fn least(so_far: &mut Option<f64>, other: Option<f64>) {
+    if let Some(other) = other {
+        *so_far = Some(so_far.map_or(other, |known| known.min(other)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_is_full_when_its_time_has_come() {
+        let bucket = |tat_ns| abi::sl_bucket { tat_ns, cost: 1, burst_ns: 1000, frac: 0 };
+        let fills: Vec<Option<f64>> = [0, 5000, 5250, 6000, 9000].map(|tat| fill(&bucket(tat), 5000)).to_vec();
+        assert_eq!(fills, [Some(1.0), Some(1.0), Some(0.75), Some(0.0), Some(0.0)]);
+        assert_eq!(fill(&abi::sl_bucket { cost: 0, ..bucket(9000) }, 0), None);
+    }
+}

@@ -1,0 +1,154 @@
+//! The state of a scheduler, as a discipline keeps it: what the core decides by.
+
+use serde::Serialize;
+use sluice_abi as abi;
+
+/// One scheduler, at one moment. Only engine `qdisc` has it, and only where one scheduler serves the whole interface.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SchedulerState {
+    /// Packet slots that it may use.
+    pub slots: u32,
+    /// Packets that it holds.
+    pub backlog_pkts: u32,
+    /// The system's virtual time, of disciplines that have one: bytes that a class of weight 1 has been served.
+    pub virtual_time: f64,
+    /// Classes that may send now, by number.
+    pub ready: Vec<u8>,
+    /// Classes that have packets and wait for tokens of their ceiling, by number.
+    pub held: Vec<u8>,
+    /// Classes with a guarantee that they have not used up, by number.
+    pub green: Vec<u8>,
+    /// Of round-robin disciplines, by level: the class whose turn it is. Only levels that classes of the policy have.
+    pub turns: Vec<Turn>,
+}
+
+/// Whose turn it is at a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Turn {
+    /// The level; 0 goes first.
+    pub level: u8,
+    /// The class, by number.
+    pub class: u8,
+}
+
+/// What the scheduler keeps of a class. What the discipline in force does not use is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ClassState {
+    /// Its level; 0 goes first.
+    pub level: u8,
+    /// What it may still send in this round, bytes; negative: debt.
+    pub deficit_bytes: i64,
+    /// When its next packet starts, in virtual time (see [`SchedulerState::virtual_time`]).
+    pub virtual_start: f64,
+    /// When its request should have ended, likewise.
+    pub virtual_deadline: f64,
+    /// What it was owed when it last left, likewise; negative: what it owed.
+    pub virtual_lag: f64,
+    /// Bytes that it has brought since it was last empty, with rank least_attained_service.
+    pub attained_bytes: u64,
+}
+
+/// How many flow queues of a class stand where.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct FlowQueues {
+    /// Flow queues that the class has.
+    pub queues: u32,
+    /// Those that have hardly sent: served first.
+    pub express: u32,
+    /// Those that have not used up their allowance: served next.
+    pub swift: u32,
+    /// Those that take turns.
+    pub bulk: u32,
+}
+
+impl FlowQueues {
+    /// Those that have packets.
+    pub fn in_use(&self) -> u32 {
+        self.express + self.swift + self.bulk
+    }
+
+    pub(super) fn add(&mut self, place: u8) {
+        match u32::from(place) {
+            abi::SL_FLOW_EXPRESS => self.express += 1,
+            abi::SL_FLOW_SWIFT => self.swift += 1,
+            abi::SL_FLOW_BULK => self.bulk += 1,
+            _ => {}
+        }
+    }
+}
+
+/// Virtual times are counted in bytes << 32.
+fn virtual_bytes(time: f64) -> f64 {
+    time / f64::from(2u32.pow(16)) / f64::from(2u32.pow(16))
+}
+
+fn members(bits: u64) -> Vec<u8> {
+    (0..abi::SL_CLASSES as u8).filter(|class| bits >> class & 1 == 1).collect()
+}
+
+pub(super) fn of_class(own: &abi::sl_class) -> ClassState {
+    ClassState {
+        level: own.level,
+        deficit_bytes: own.deficit_bytes.into(),
+        virtual_start: virtual_bytes(own.virtual_start as f64),
+        virtual_deadline: virtual_bytes(own.virtual_deadline as f64),
+        virtual_lag: virtual_bytes(own.virtual_lag as f64),
+        attained_bytes: own.attained_bytes,
+    }
+}
+
+/// Of a scheduler with these classes.
+pub(super) fn of_scheduler(head: &Head, classes: impl Iterator<Item = u8>) -> SchedulerState {
+    let mut levels: Vec<u8> = classes.map(|class| head.classes[usize::from(class)].level).collect();
+    levels.sort_unstable();
+    levels.dedup();
+    let turn = |level: u8| Turn { level, class: head.cursor[usize::from(level) % head.cursor.len()] };
+    SchedulerState {
+        slots: head.slots,
+        backlog_pkts: head.backlog_pkts,
+        virtual_time: virtual_bytes(head.virtual_time as f64),
+        ready: members(head.ready),
+        held: members(head.held),
+        green: members(head.green),
+        turns: levels.into_iter().map(turn).collect(),
+    }
+}
+
+/// What is read of a scheduler each time: all but its packets, hosts and ranks.
+pub(super) struct Head {
+    pub slots: u32,
+    pub backlog_pkts: u32,
+    pub ready: u64,
+    pub held: u64,
+    pub green: u64,
+    pub virtual_time: u64,
+    pub cursor: [u8; abi::SL_CLASSES as usize],
+    pub link: abi::sl_bucket,
+    pub classes: Box<[abi::sl_class; abi::SL_CLASSES as usize]>,
+}
+
+impl Head {
+    /// Reads it where programs write it.
+    ///
+    /// # Safety
+    /// `from` points at a whole `sl_sched` that stays readable meanwhile.
+    pub unsafe fn read(from: *const abi::sl_sched) -> Head {
+        macro_rules! field {
+            ($name:ident) => {
+                // SAFETY: a field of what `from` points at, aligned, and any bits are a valid integer.
+                unsafe { std::ptr::addr_of!((*from).$name).read_volatile() }
+            };
+        }
+        Head {
+            slots: field!(slots),
+            backlog_pkts: field!(backlog_pkts),
+            ready: field!(ready),
+            held: field!(held),
+            green: field!(green),
+            virtual_time: field!(virtual_time),
+            cursor: field!(cursor),
+            link: field!(link),
+            classes: Box::new(field!(classes)),
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! What happened between two samples.
+
+use crate::sample::{Event, Sample, What};
+use serde::Serialize;
+use sluice_kernel::status::{
+    ClassState, ClassStatus, Count, DirectionStatus, FlowQueues, Framing, PolicyStatus, RuleStatus, SchedulerState,
+    Sojourn, Status, UnconfirmedStatus,
+};
+use sluice_kernel::{Engine, Hook};
+use std::collections::BTreeMap;
+
+/// What happened on all interfaces between two samples.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Rates {
+    /// When the time ended, milliseconds since 1970.
+    pub at_ms: u64,
+    /// How long it was, seconds.
+    pub span_s: f64,
+    /// Those that are up at its end.
+    pub interfaces: Vec<InterfaceRates>,
+    /// What has become of interfaces meanwhile.
+    pub events: Vec<Event>,
+}
+
+/// What happened on an interface.
+#[derive(Debug, Clone, Serialize)]
+pub struct InterfaceRates {
+    /// Its name.
+    pub interface: String,
+    /// Its number.
+    pub ifindex: u32,
+    /// What queues.
+    pub engine: Engine,
+    /// What classifies on arrival.
+    pub classifier: Hook,
+    /// Whether its queues are still in place.
+    pub in_place: bool,
+    /// The policy in force.
+    pub policy: PolicyStatus,
+    /// What happens unless it is confirmed.
+    pub unconfirmed: Option<UnconfirmedStatus>,
+    /// Departures, then arrivals.
+    pub directions: Vec<DirectionRates>,
+    /// The rules in the order in which they are asked.
+    pub rules: Vec<RuleRates>,
+    /// What matched no rule, packets per second.
+    pub unmatched_pps: f64,
+}
+
+/// What happened in one direction.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct DirectionRates {
+    /// egress or ingress.
+    pub direction: &'static str,
+    /// Whether packets are queued; else only counted.
+    pub queued: bool,
+    /// Rate that it is shaped to, bits per second on the link.
+    pub rate_bps: Option<u64>,
+    /// Part of that rate that was used, by what packets cost on the link: 1 is all. Bursts may be a little above.
+    #[serde(rename = "use")]
+    pub used: Option<f64>,
+    /// How full the bucket of that rate is now, 0 to 1.
+    pub link_fill: Option<f64>,
+    /// What left, bits per second.
+    pub sent_bps: f64,
+    /// What left, packets per second.
+    pub sent_pps: f64,
+    /// What was dropped, packets per second.
+    pub dropped_pps: f64,
+    /// What left marked, packets per second.
+    pub marked_pps: f64,
+    /// Now in the queues.
+    pub backlog: Count,
+    /// Classes by id.
+    pub classes: Vec<ClassRates>,
+    /// The discipline's own state now.
+    pub scheduler: Option<SchedulerState>,
+}
+
+/// What happened in a class.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ClassRates {
+    /// Its number.
+    pub id: u8,
+    /// Its name.
+    pub name: String,
+    /// What left, bits per second.
+    pub sent_bps: f64,
+    /// What left, packets per second.
+    pub sent_pps: f64,
+    /// What was dropped, packets per second.
+    pub dropped_pps: f64,
+    /// Of that, packets per second by reason; reasons that dropped nothing are left out.
+    pub drops_pps: BTreeMap<&'static str, f64>,
+    /// What left marked, packets per second.
+    pub marked_pps: f64,
+    /// How long what left was in the queue. None: nothing left, or the engine does not tell.
+    pub sojourn: Option<SojournRates>,
+    /// Now in the queue.
+    pub backlog: Count,
+    /// The most packets that it may queue.
+    pub limit_pkts: Option<u32>,
+    /// The most bytes that it may queue.
+    pub limit_bytes: Option<u64>,
+    /// How full the queue is, 0 to 1, by packets or bytes, whichever is nearer to its limit.
+    pub backlog_fill: Option<f64>,
+    /// Part of what left its direction, 0 to 1. None: nothing left.
+    pub share: Option<f64>,
+    /// Part that it has while every class wants more, 0 to 1. None: the discipline promises none.
+    pub promised_share: Option<f64>,
+    /// Weight in the policy.
+    pub weight: Option<u32>,
+    /// Urgency in the policy, 0 is the most urgent.
+    pub priority: Option<u8>,
+    /// Bytes of a turn or a request.
+    pub quantum_bytes: Option<u32>,
+    /// What it may not exceed, bits per second.
+    pub ceil_bps: Option<u64>,
+    /// What it is guaranteed, bits per second.
+    pub rate_bps: Option<u64>,
+    /// How full the bucket of its ceiling is now, 0 to 1.
+    pub ceil_fill: Option<f64>,
+    /// How full the bucket of its guarantee is now, 0 to 1.
+    pub rate_fill: Option<f64>,
+    /// The wait that CoDel takes for no cause for action, microseconds.
+    pub target_us: Option<f64>,
+    /// Flow queues by where they stand now.
+    pub flow_queues: Option<FlowQueues>,
+    /// What the discipline keeps of it now.
+    pub state: Option<ClassState>,
+    /// All that has left since it was set up.
+    pub sent: Count,
+    /// All that was dropped since then.
+    pub dropped: Count,
+}
+
+/// Times in the queue of what left.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct SojournRates {
+    /// Packets that it is about.
+    pub pkts: u64,
+    /// Median, microseconds, to 12.5 %.
+    pub p50_us: f64,
+    /// 95th percentile, likewise.
+    pub p95_us: f64,
+    /// 99th percentile, likewise.
+    pub p99_us: f64,
+    /// What none waited longer than.
+    pub max_us: f64,
+}
+
+/// What a rule matched.
+#[derive(Debug, Clone, Serialize)]
+pub struct RuleRates {
+    /// Its name, if it has one.
+    pub name: String,
+    /// Its priority; built-in rules have none.
+    pub priority: Option<u32>,
+    /// Its line in the policy file.
+    pub line: Option<u16>,
+    /// Its class.
+    pub class: u8,
+    /// Packets per second.
+    pub matched_pps: f64,
+    /// All that it has matched.
+    pub matched: Count,
+}
+
+impl Rates {
+    /// What happened from one sample to a later one. A counter that went backwards has begun anew: then what it counts now is
+    /// what happened. Of an interface that came in between, nothing is known yet, and all is 0.
+    pub fn between(then: &Sample, now: &Sample) -> Rates {
+        let span_s = now.at_ns.saturating_sub(then.at_ns) as f64 / 1e9;
+        let interface = |status: &Status| {
+            let begun = |event: &Event| event.interface == status.interface && event.what == What::SetUpAnew;
+            // One that has another name now is the same.
+            let same = then.interfaces.iter().find(|before| before.ifindex == status.ifindex);
+            let namesake = then.interfaces.iter().any(|before| before.interface == status.interface);
+            let since = match same {
+                _ if now.events.iter().any(begun) => Since::Zero,
+                Some(before) => Since::Then(before),
+                None if namesake => Since::Zero,
+                None => Since::Now,
+            };
+            interface_rates(status, since, span_s)
+        };
+        Rates {
+            at_ms: now.at_ms,
+            span_s,
+            interfaces: now.interfaces.iter().map(interface).collect(),
+            events: now.events.clone(),
+        }
+    }
+
+    /// Of an interface.
+    pub fn interface(&self, name: &str) -> Option<&InterfaceRates> {
+        self.interfaces.iter().find(|one| one.interface == name)
+    }
+}
+
+/// What a difference is taken from.
+#[derive(Clone, Copy)]
+enum Since<T> {
+    /// What was counted then.
+    Then(T),
+    /// Counting began at zero in between.
+    Zero,
+    /// Nothing is known of then: no difference.
+    Now,
+}
+
+impl<T> Since<T> {
+    fn of<U>(self, part: impl FnOnce(T) -> Option<U>) -> Since<U> {
+        match self {
+            Since::Then(then) => part(then).map_or(Since::Now, Since::Then),
+            Since::Zero => Since::Zero,
+            Since::Now => Since::Now,
+        }
+    }
+}
+
+impl Since<u64> {
+    fn until(self, now: u64) -> u64 {
+        match self {
+            Since::Then(then) => now.checked_sub(then).unwrap_or(now),
+            Since::Zero => now,
+            Since::Now => 0,
+        }
+    }
+}
+
+fn interface_rates(now: &Status, since: Since<&Status>, span_s: f64) -> InterfaceRates {
+    let per_second = |count: u64| if span_s > 0.0 { count as f64 / span_s } else { 0.0 };
+    let same_rules = matches!(since, Since::Then(then) if then.policy.generation == now.policy.generation);
+    let rule = |(place, rule): (usize, &RuleStatus)| {
+        // Counters are of places in the policy: a new policy may have another rule at this one.
+        let alike = |then: &&RuleStatus| {
+            same_rules || (&then.name, then.priority, then.class) == (&rule.name, rule.priority, rule.class)
+        };
+        let then = since.of(|then| then.rules.get(place).filter(alike).map(|then| then.matched.pkts));
+        RuleRates {
+            name: rule.name.clone(),
+            priority: rule.priority,
+            line: rule.line,
+            class: rule.class,
+            matched_pps: per_second(then.until(rule.matched.pkts)),
+            matched: rule.matched,
+        }
+    };
+    let direction = |one: &DirectionStatus| {
+        let then = since.of(|then| then.directions.iter().find(|other| other.direction == one.direction));
+        direction_rates(one, then, span_s)
+    };
+    InterfaceRates {
+        interface: now.interface.clone(),
+        ifindex: now.ifindex,
+        engine: now.engine,
+        classifier: now.classifier,
+        in_place: now.in_place,
+        policy: now.policy.clone(),
+        unconfirmed: now.unconfirmed.clone(),
+        directions: now.directions.iter().map(direction).collect(),
+        rules: now.rules.iter().enumerate().map(rule).collect(),
+        unmatched_pps: per_second(since.of(|then| Some(then.unmatched.pkts)).until(now.unmatched.pkts)),
+    }
+}
+
+fn direction_rates(now: &DirectionStatus, since: Since<&DirectionStatus>, span_s: f64) -> DirectionRates {
+    let class = |class: &ClassStatus| {
+        let then = since.of(|then| then.classes.iter().find(|other| other.id == class.id));
+        class_rates(class, then, span_s)
+    };
+    let mut classes: Vec<ClassRates> = now.classes.iter().map(class).collect();
+    let sum = |of: fn(&ClassRates) -> f64| classes.iter().map(of).sum::<f64>();
+    let (sent_bps, sent_pps) = (sum(|class| class.sent_bps), sum(|class| class.sent_pps));
+    let (dropped_pps, marked_pps) = (sum(|class| class.dropped_pps), sum(|class| class.marked_pps));
+    let mut backlog = Count::default();
+    for class in &mut classes {
+        class.share = (sent_bps > 0.0).then(|| class.sent_bps / sent_bps);
+        backlog.pkts += class.backlog.pkts;
+        backlog.bytes += class.backlog.bytes;
+    }
+    let used = now.rate_bps.filter(|rate| *rate > 0).map(|rate| {
+        let on_link: f64 = classes.iter().map(|class| wire_bps(class, now.framing.as_ref())).sum();
+        on_link / rate as f64
+    });
+    DirectionRates {
+        direction: now.direction,
+        queued: now.queued,
+        rate_bps: now.rate_bps,
+        used,
+        link_fill: now.link_fill,
+        sent_bps,
+        sent_pps,
+        dropped_pps,
+        marked_pps,
+        backlog,
+        classes,
+        scheduler: now.scheduler.clone(),
+    }
+}
+
+/// What a class takes of the link, by what a packet of its mean length costs there.
+fn wire_bps(class: &ClassRates, framing: Option<&Framing>) -> f64 {
+    let Some(framing) = framing else { return class.sent_bps };
+    if class.sent_pps <= 0.0 {
+        return 0.0;
+    }
+    framing.wire_bytes(class.sent_bps / 8.0 / class.sent_pps) * 8.0 * class.sent_pps
+}
+
+fn class_rates(now: &ClassStatus, since: Since<&ClassStatus>, span_s: f64) -> ClassRates {
+    let per_second = |count: u64| if span_s > 0.0 { count as f64 / span_s } else { 0.0 };
+    let counted = |of: fn(&ClassStatus) -> u64| per_second(since.of(|then| Some(of(then))).until(of(now)));
+    let drops = now.drops.iter().map(|(reason, pkts)| {
+        let then = since.of(|then| Some(then.drops.get(reason).copied().unwrap_or(0)));
+        (*reason, per_second(then.until(*pkts)))
+    });
+    let fills = [
+        now.limit_pkts.filter(|limit| *limit > 0).map(|limit| now.backlog.pkts as f64 / f64::from(limit)),
+        now.limit_bytes.filter(|limit| *limit > 0).map(|limit| now.backlog.bytes as f64 / limit as f64),
+    ];
+    ClassRates {
+        id: now.id,
+        name: now.name.clone(),
+        sent_bps: counted(|class| class.sent.bytes) * 8.0,
+        sent_pps: counted(|class| class.sent.pkts),
+        dropped_pps: counted(|class| class.dropped.pkts),
+        drops_pps: drops.filter(|(_, pps)| *pps > 0.0).collect(),
+        marked_pps: counted(|class| class.marked.pkts),
+        sojourn: now.sojourn.as_ref().and_then(|waits| sojourn_rates(waits, since)),
+        backlog: now.backlog,
+        limit_pkts: now.limit_pkts,
+        limit_bytes: now.limit_bytes,
+        backlog_fill: fills.into_iter().flatten().reduce(f64::max),
+        share: None,
+        promised_share: now.share,
+        weight: now.weight,
+        priority: now.priority,
+        quantum_bytes: now.quantum_bytes,
+        ceil_bps: now.ceil_bps,
+        rate_bps: now.rate_bps,
+        ceil_fill: now.ceil_fill,
+        rate_fill: now.rate_fill,
+        target_us: now.target_us,
+        flow_queues: now.flow_queues,
+        state: now.state,
+        sent: now.sent,
+        dropped: now.dropped,
+    }
+}
+
+fn sojourn_rates(now: &Sojourn, since: Since<&ClassStatus>) -> Option<SojournRates> {
+    let waits = match since {
+        Since::Then(then) => then.sojourn.as_ref().and_then(|then| now.since(then)).unwrap_or_else(|| now.clone()),
+        Since::Zero => now.clone(),
+        Since::Now => return None,
+    };
+    Some(SojournRates {
+        pkts: waits.pkts(),
+        p50_us: waits.quantile_us(0.50)?,
+        p95_us: waits.quantile_us(0.95)?,
+        p99_us: waits.quantile_us(0.99)?,
+        max_us: waits.max_us()?,
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod fixture;
+#[cfg(test)]
+mod tests;

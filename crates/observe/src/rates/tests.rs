@@ -1,0 +1,85 @@
+//! Differences of fixed samples.
+
+use super::fixture::sample;
+use super::*;
+
+fn egress(rates: &Rates) -> &DirectionRates {
+    &rates.interfaces[0].directions[0]
+}
+
+#[test]
+fn rates_are_differences_over_time() {
+    let rates = Rates::between(&sample(10, 1, [100, 200], 4), &sample(12, 1, [300, 800], 24));
+    let one = egress(&rates);
+    assert_eq!((rates.span_s, rates.at_ms), (2.0, 12_000));
+    assert_eq!((one.sent_pps, one.sent_bps), (400.0, 3_200_000.0));
+    assert_eq!(one.used, Some(0.4));
+    assert_eq!((one.dropped_pps, one.marked_pps), (10.0, 40.0));
+    let class = &one.classes[1];
+    assert_eq!((class.sent_pps, class.share, class.promised_share), (300.0, Some(0.75), Some(0.5)));
+    assert_eq!(class.drops_pps, [("limit_pkts", 10.0)].into());
+    assert!(one.classes[0].drops_pps.is_empty(), "what dropped nothing is left out");
+    assert_eq!(class.backlog_fill, Some(0.5), "packets are nearer to their limit than bytes");
+    let waits = class.sojourn.expect("the engine tells");
+    assert_eq!((waits.pkts, waits.p50_us, waits.max_us), (600, 9.216, 10.24));
+    assert_eq!(rates.interfaces[0].rules[0].matched_pps, 100.0);
+    assert_eq!(rates.interfaces[0].unmatched_pps, 300.0);
+}
+
+#[test]
+fn what_went_backwards_has_begun_anew() {
+    let rates = Rates::between(&sample(10, 1, [1000, 2000], 50), &sample(11, 1, [10, 20], 5));
+    let one = egress(&rates);
+    assert_eq!((one.sent_pps, one.dropped_pps), (30.0, 5.0));
+    assert_eq!(one.classes[1].sojourn.map(|waits| waits.pkts), Some(20));
+}
+
+#[test]
+fn what_was_set_up_anew_counts_from_zero() {
+    let mut now = sample(11, 1, [3000, 4000], 0);
+    now.events.push(Event { interface: "eth7".to_owned(), what: What::SetUpAnew });
+    let rates = Rates::between(&sample(10, 1, [1000, 2000], 0), &now);
+    assert_eq!(egress(&rates).sent_pps, 7000.0);
+}
+
+#[test]
+fn another_name_is_the_same_interface_and_another_number_is_not() {
+    let then = sample(10, 1, [1000, 2000], 0);
+    let mut renamed = sample(11, 1, [1100, 2000], 0);
+    renamed.interfaces[0].interface = "wan".to_owned();
+    assert_eq!(egress(&Rates::between(&then, &renamed)).sent_pps, 100.0);
+    let mut replaced = sample(11, 1, [1100, 2000], 0);
+    replaced.interfaces[0].ifindex = 8;
+    assert_eq!(egress(&Rates::between(&then, &replaced)).sent_pps, 3100.0);
+}
+
+#[test]
+fn nothing_is_known_of_what_has_just_come() {
+    let rates = Rates::between(&Sample { at_ns: 1, ..Sample::default() }, &sample(11, 1, [3000, 4000], 9));
+    let one = egress(&rates);
+    assert_eq!((one.sent_pps, one.dropped_pps, one.classes[0].share), (0.0, 0.0, None));
+    assert!(one.classes[0].sojourn.is_none());
+}
+
+#[test]
+fn a_new_rule_does_not_inherit_hits() {
+    let rates = Rates::between(&sample(10, 1, [100, 0], 0), &sample(11, 2, [500, 0], 0));
+    assert_eq!(rates.interfaces[0].rules[0].matched_pps, 0.0);
+    assert_eq!(egress(&rates).sent_pps, 400.0, "classes go on");
+}
+
+#[test]
+fn no_time_is_no_rate() {
+    let rates = Rates::between(&sample(10, 1, [100, 0], 0), &sample(10, 1, [500, 0], 0));
+    assert_eq!(egress(&rates).sent_pps, 0.0);
+}
+
+#[test]
+fn json_has_the_names_of_the_fields() {
+    let rates = Rates::between(&sample(10, 1, [100, 200], 4), &sample(12, 1, [300, 800], 24));
+    let json = serde_json::to_value(&rates).expect("rates are JSON");
+    let one = &json["interfaces"][0]["directions"][0];
+    assert_eq!(one["use"], 0.4);
+    assert_eq!(one["classes"][1]["drops_pps"]["limit_pkts"], 10.0);
+    assert_eq!(json["interfaces"][0]["engine"], "qdisc");
+}

@@ -1,0 +1,172 @@
+//! What was counted until one moment, and the reader that asks.
+
+use nix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+use sluice_kernel::reader::{News, Reader, Reading, managed_here};
+use sluice_kernel::status::Status;
+use sluice_kernel::{Error, Result};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What all interfaces that are looked at have counted until one moment.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Sample {
+    /// The moment, CLOCK_MONOTONIC, ns: differences of it are exact, whoever sets the clock.
+    pub at_ns: u64,
+    /// The moment, milliseconds since 1970.
+    pub at_ms: u64,
+    /// Those that are up, in the order in which they are looked at.
+    pub interfaces: Vec<Status>,
+    /// What has become of them since the sample before.
+    pub events: Vec<Event>,
+}
+
+/// Something that has happened to an interface between two samples.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Event {
+    /// Name of the interface.
+    pub interface: String,
+    /// What it was.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What can happen to an interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "what")]
+pub enum What {
+    /// It came into management.
+    Up,
+    /// It is no longer managed, or has gone.
+    Down,
+    /// It was set up anew, so every counter begins at zero.
+    SetUpAnew,
+    /// Another policy came into force.
+    NewPolicy {
+        /// Number of the configuration before.
+        from: u32,
+        /// Number of the configuration now.
+        to: u32,
+    },
+    /// A change waits to be confirmed.
+    Unconfirmed,
+    /// A change no longer waits to be confirmed.
+    Settled,
+}
+
+impl From<News> for What {
+    fn from(news: News) -> What {
+        match news {
+            News::SetUpAnew => What::SetUpAnew,
+            News::NewPolicy { from, to } => What::NewPolicy { from, to },
+            News::Unconfirmed => What::Unconfirmed,
+            News::Settled => What::Settled,
+        }
+    }
+}
+
+/// Reads samples. It keeps maps open between two of them.
+pub struct Source {
+    readers: Vec<Watched>,
+    /// Whether interfaces that come into management later are looked at too.
+    all: bool,
+}
+
+struct Watched {
+    reader: Reader,
+    up: bool,
+}
+
+impl Source {
+    /// Of these interfaces, which must be managed now. None are named: of all in this network namespace, those too that come
+    /// later; there may be none yet.
+    pub fn new(names: &[String]) -> Result<Source> {
+        sluice_kernel::require_root()?;
+        let all = names.is_empty();
+        let names = if all { managed_here()? } else { without_repeats(names) };
+        let readers: Result<Vec<Watched>> =
+            names.iter().map(|name| Ok(Watched { reader: Reader::open(name)?, up: true })).collect();
+        Ok(Source { readers: readers?, all })
+    }
+
+    /// Whether it looks at nothing now.
+    pub fn is_empty(&self) -> bool {
+        !self.readers.iter().any(|watched| watched.up)
+    }
+
+    /// What to say if nothing is managed and nobody waits for it.
+    pub fn nothing() -> Error {
+        Error::input("no interface is managed here").help("`sluice up IFACE --policy P` begins")
+    }
+
+    /// Reads everything now.
+    pub fn sample(&mut self) -> Result<Sample> {
+        let mut sample = Sample { at_ns: now_ns(), ..Sample::default() };
+        for watched in &mut self.readers {
+            watched.read(&mut sample)?;
+        }
+        if self.all {
+            self.readers.retain(|watched| watched.up);
+            // After those that are known were read, for one of them may have another name now.
+            for mut watched in self.more()? {
+                sample.events.push(Event { interface: watched.reader.interface().to_owned(), what: What::Up });
+                watched.read(&mut sample)?;
+                self.readers.push(watched);
+            }
+            self.readers.sort_by(|one, other| one.reader.interface().cmp(other.reader.interface()));
+            sample.interfaces.sort_by(|one, other| one.interface.cmp(&other.interface));
+        }
+        sample.at_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+        Ok(sample)
+    }
+
+    /// The readers of interfaces that are up, for what else is pinned there.
+    pub fn readers(&self) -> impl Iterator<Item = &Reader> {
+        self.readers.iter().filter(|watched| watched.up).map(|watched| &watched.reader)
+    }
+
+    /// Interfaces that have come into management.
+    fn more(&self) -> Result<Vec<Watched>> {
+        let mut names = managed_here()?;
+        names.retain(|name| self.readers.iter().all(|watched| watched.reader.interface() != name));
+        // One may go again before it is opened.
+        let open = |name: &String| Some(Watched { reader: Reader::open(name).ok()?, up: true });
+        Ok(names.iter().filter_map(open).collect())
+    }
+}
+
+impl Watched {
+    fn read(&mut self, sample: &mut Sample) -> Result<()> {
+        let before = self.reader.interface().to_owned();
+        match self.reader.read()? {
+            Reading::Up(status, news) => {
+                self.up = true;
+                let interface = self.reader.interface();
+                sample
+                    .events
+                    .extend(news.into_iter().map(|one| Event { interface: interface.to_owned(), what: one.into() }));
+                sample.interfaces.push(*status);
+            }
+            Reading::Down if self.up => {
+                self.up = false;
+                sample.events.push(Event { interface: before, what: What::Down });
+            }
+            Reading::Down => {}
+        }
+        Ok(())
+    }
+}
+
+fn without_repeats(names: &[String]) -> Vec<String> {
+    let mut kept: Vec<String> = Vec::new();
+    for name in names {
+        if !kept.contains(name) {
+            kept.push(name.clone());
+        }
+    }
+    kept
+}
+
+/// CLOCK_MONOTONIC, ns: the clock of BPF programs.
+pub fn now_ns() -> u64 {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from).as_nanos() as u64
+}

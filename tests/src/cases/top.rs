@@ -1,0 +1,266 @@
+//! `sluice top`: its figures against what was sent and what tc counts; what becomes of interfaces; bad input.
+
+use crate::cases::assert_near;
+use crate::command::{Output, run};
+use crate::lab::{Engine, Lab, binary, traces};
+use crate::needs::is_icount;
+use crate::net::{B, Pair};
+use crate::policy::{by_port, other, port, three};
+use crate::suite::Suite;
+use crate::traffic::{self, Flow};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use std::os::unix::process::CommandExt;
+use std::thread;
+use std::time::Duration;
+
+pub fn suite() -> Suite {
+    Suite::new("top")
+        .both("rates_are_those_of_the_traffic", &[], rates)
+        .both("totals_are_those_of_tc", &[], totals)
+        .both("a_table_for_people", &[], table)
+        .qdisc("the_state_of_the_discipline", &[], discipline)
+        .both("what_becomes_of_an_interface", &[], events)
+        .any("all_interfaces", &[], all_interfaces)
+        .any("bad_input", &[], bad_input)
+        .any("pins_of_another_version", &[], other_version)
+}
+
+/// What `top --once --json` says of an interface.
+#[track_caller]
+pub fn once(lab: &Lab, pair: &Pair, interval: &str) -> Value {
+    let output = lab.sluice(&pair.a, &["top", "a0", "--once", "--json", "--interval", interval]).ok();
+    let all: Value = serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output}"));
+    all["interfaces"][0].clone()
+}
+
+fn class(direction: &Value, id: u64) -> &Value {
+    let classes = direction["classes"].as_array().expect("classes");
+    classes.iter().find(|class| class["id"] == id).unwrap_or_else(|| panic!("no class {id}"))
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// 4 Mbit/s of what is urgent and 25 of what is not, on 20.
+fn rates(lab: &Lab) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
+    let flows = [Flow::new(port(0), &[514], 4_000_000), Flow::new(port(2), &[1514], 25_000_000)];
+    let streams = traffic::start(&pair.a, &pair.b, B, &flows);
+    thread::sleep(Duration::from_millis(500));
+    let seen = once(lab, &pair, "1s");
+    streams.finish(|| lab.status(&pair.a, "a0").direction("egress").totals().1);
+    let egress = &seen["directions"][0];
+    let (urgent, bulk) = (class(egress, 0), class(egress, 2));
+    // Elsewhere other work takes the CPU in which senders would send.
+    let part = if is_icount() { 0.03 } else { 0.25 };
+    assert_near("what the urgent class sends", number(&urgent["sent_bps"]), 4e6, part);
+    assert_near("what the interface sends", number(&egress["sent_bps"]), 20e6, part);
+    assert_near("the part of the rate that is used", number(&egress["use"]), 1.0, part);
+    assert_near("packets of the urgent class", number(&urgent["sent_pps"]), 4e6 / 8.0 / 514.0, part);
+    assert_near("the share of bulk", number(&bulk["share"]), 0.8, part);
+    assert_eq!(number(&urgent["dropped_pps"]), 0.0);
+    assert_near(
+        "what bulk loses",
+        number(&bulk["dropped_pps"]),
+        9e6 / 8.0 / 1514.0,
+        if is_icount() { 0.1 } else { 1.0 },
+    );
+    let reasons = bulk["drops_pps"].as_object().expect("reasons");
+    let sum: f64 = reasons.values().map(number).sum();
+    assert_near("drops by reason", sum, number(&bulk["dropped_pps"]), 1e-6);
+    assert!(number(&bulk["backlog"]["pkts"]) > 50.0, "its queue is full: {}", bulk["backlog"]);
+    assert!(number(&bulk["backlog_fill"]) > 0.5, "{}", bulk["backlog_fill"]);
+    let rule = seen["rules"].as_array().expect("rules").iter().find(|rule| rule["name"] == "to 0").expect("a rule");
+    assert_near("hits of the rule", number(&rule["matched_pps"]), 4e6 / 8.0 / 514.0, part);
+    if lab.engine == Engine::Qdisc {
+        let wait = |class: &Value, what: &str| number(&class["sojourn"][what]);
+        assert!(wait(urgent, "p99_us") < wait(bulk, "p50_us"), "the urgent wait less: {urgent} {bulk}");
+        // 100 frames of 1514 bytes at 16 Mbit/s, and a bucket of the histogram is right to 12.5 %.
+        let full_us = 100.0 * 1514.0 * 8.0 / 16.0;
+        assert_near("the wait in a full queue", wait(bulk, "p50_us"), full_us, if is_icount() { 0.15 } else { 0.5 });
+        assert!(wait(bulk, "max_us") >= wait(bulk, "p99_us"), "{bulk}");
+        assert!(number(&egress["link_fill"]) < 0.5, "the bucket of a busy link is empty: {}", egress["link_fill"]);
+    } else {
+        assert_eq!(bulk["sojourn"], Value::Null, "engine tc does not tell");
+    }
+    lab.down(&pair.a, "a0");
+}
+
+fn totals(lab: &Lab) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "50mbit"]);
+    let flows = [0, 1, 2].map(|class| Flow::new(port(class), &[214, 1014], 6_000_000));
+    let outcomes = traffic::run(&pair.a, &pair.b, B, &flows, Duration::from_millis(700), || 0);
+    let (pkts, bytes) = outcomes.iter().fold((0, 0), |sum, one| (sum.0 + one.received(), sum.1 + one.bytes()));
+    let seen = once(lab, &pair, "200ms");
+    let sum = |key: &str| {
+        let classes = seen["directions"][0]["classes"].as_array().expect("classes");
+        classes.iter().map(|class| class["sent"][key].as_u64().expect("a count")).sum::<u64>()
+    };
+    assert_eq!((sum("pkts"), sum("bytes")), (pkts, bytes), "what left is what arrived");
+    if lab.engine == Engine::Tc {
+        let root = pair.a.root("a0").expect("a root qdisc");
+        assert_eq!((root.packets, root.bytes), (pkts, bytes), "and what tc counts");
+    }
+    lab.down(&pair.a, "a0");
+}
+
+fn table(lab: &Lab) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
+    let output = lab.sluice(&pair.a, &["top", "--once", "--interval", "100ms"]).ok();
+    for part in ["a0  policy", "strict_priority", "of 20 Mbit/s", "0 control", "2 bulk", "wait p50", "bucket"] {
+        assert!(output.stdout.contains(part), "`{part}` is missing: {output}");
+    }
+    assert!(!output.stdout.contains('\x1b'), "no colours where nobody looks: {output}");
+    // A live view wants a terminal.
+    lab.sluice(&pair.a, &["top"]).exits(2).says("needs a terminal").says("--once");
+    lab.down(&pair.a, "a0");
+}
+
+/// Deadlines and lags are those of a discipline that has them; a ceiling's bucket is empty while its class wants more.
+fn discipline(lab: &Lab) {
+    let pair = lab.pair();
+    let policy = by_port(
+        "eevdf",
+        json!([
+            { "id": 0, "name": "one", "weight": 1, "limit": 200 },
+            { "id": 1, "name": "three", "weight": 3, "limit": 200, "ceil": "5mbit" },
+        ]),
+    );
+    lab.up(&pair.a, "a0", &lab.policy(&policy), &["--rate", "20mbit"]);
+    let flows = [0, 1].map(|class| Flow::new(port(class), &[1014], 25_000_000));
+    let streams = traffic::start(&pair.a, &pair.b, B, &flows);
+    thread::sleep(Duration::from_millis(300));
+    let seen = once(lab, &pair, "500ms");
+    streams.finish(|| lab.status(&pair.a, "a0").direction("egress").totals().1);
+    let egress = &seen["directions"][0];
+    let (one, three) = (class(egress, 0), class(egress, 1));
+    assert_eq!((number(&one["promised_share"]), number(&three["promised_share"])), (0.25, 0.75));
+    assert_near("the class with a ceiling", number(&three["sent_bps"]), 5e6, if is_icount() { 0.03 } else { 0.3 });
+    assert!(number(&three["ceil_fill"]) < 0.5, "its bucket is all but empty: {three}");
+    assert_eq!(one["ceil_fill"], Value::Null, "the other has none");
+    assert!(number(&egress["scheduler"]["virtual_time"]) > 0.0, "{egress}");
+    assert!(number(&one["state"]["virtual_deadline"]) > number(&one["state"]["virtual_start"]), "{one}");
+    lab.down(&pair.a, "a0");
+}
+
+fn events(lab: &Lab) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
+    let top = lab.start(&pair.a, &["top", "a0", "--json", "--interval", "100ms"]);
+    let settle = || thread::sleep(Duration::from_millis(600));
+    settle();
+    lab.sluice(&pair.a, &["apply", "a0", &lab.policy(&other()), "--quiet"]).ok();
+    settle();
+    lab.down(&pair.a, "a0");
+    settle();
+    lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
+    settle();
+    top.signal(Signal::SIGTERM);
+    let output = top.finish();
+    let lines: Vec<Value> =
+        output.stdout.lines().map(|line| serde_json::from_str(line).expect("a line is an object")).collect();
+    assert!(lines.len() >= 8, "{output}");
+    let told: Vec<&str> = lines
+        .iter()
+        .flat_map(|line| line["events"].as_array().expect("events"))
+        .filter_map(|one| one["what"].as_str())
+        .collect();
+    assert_eq!(told, ["new_policy", "down", "set_up_anew"], "{output}");
+    let counts: Vec<usize> = lines.iter().map(|line| line["interfaces"].as_array().map_or(0, Vec::len)).collect();
+    assert!(counts.contains(&0) && counts.last() == Some(&1), "it is missing while it is down: {counts:?}");
+    lab.down(&pair.a, "a0");
+}
+
+/// All interfaces of a namespace are followed: under another name too, and those that come later.
+fn all_interfaces(lab: &Lab) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
+    let top = lab.start(&pair.a, &["top", "--json", "--interval", "100ms"]);
+    let settle = || thread::sleep(Duration::from_millis(500));
+    settle();
+    for line in ["link set a0 down", "link set a0 name renamed", "link set renamed up"] {
+        pair.a.ip(line);
+    }
+    settle();
+    pair.a.ip("link add late type veth peer name late1");
+    lab.up(&pair.a, "late", &lab.policy(&three()), &["--rate", "20mbit"]);
+    settle();
+    top.signal(Signal::SIGTERM);
+    let output = top.finish();
+    let lines: Vec<Value> =
+        output.stdout.lines().map(|line| serde_json::from_str(line).expect("a line is an object")).collect();
+    let names = |line: &Value| -> Vec<String> {
+        let all = line["interfaces"].as_array().expect("interfaces");
+        all.iter().map(|one| one["interface"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let mut told: Vec<Vec<String>> = lines.iter().map(names).collect();
+    told.dedup();
+    assert_eq!(told, [vec!["a0"], vec!["renamed"], vec!["late", "renamed"]], "{output}");
+    let events: Vec<&Value> = lines.iter().flat_map(|line| line["events"].as_array().expect("events")).collect();
+    assert_eq!(events, [&json!({ "interface": "late", "what": "up" })], "a new name is no event");
+    lab.down(&pair.a, "late");
+    lab.down(&pair.a, "renamed");
+    pair.a.ip("link del late");
+}
+
+/// Commands that look, and what is said when they cannot.
+fn bad_input(lab: &Lab) {
+    let pair = lab.pair();
+    for command in ["top", "flows"] {
+        let look = |more: &[&str]| lab.sluice(&pair.a, &[&[command][..], more].concat());
+        look(&["--once"]).exits(2).says("no interface is managed here").says("sluice up");
+        look(&["nope0", "--once"]).exits(2).says("no interface `nope0`").says("a0");
+        look(&["a0", "--once"]).exits(2).says("a0 is not managed").says("sluice up a0");
+        for interval in ["0", "10ms", "2h", "fast", "-1s"] {
+            let interval = format!("--interval={interval}");
+            look(&["--once", &interval]).exits(2).says("--interval");
+        }
+        let mut other_user = std::process::Command::new(binary());
+        other_user.args([command, "--once"]).uid(65_534).gid(65_534);
+        harmless(run(&mut other_user).exits(4).says("root"));
+    }
+    for (arguments, said) in
+        [(["--csv", "--json"], "cannot be used with"), (["--by", "size"], "rate"), (["--top", "0"], "--top")]
+    {
+        lab.sluice(&pair.a, &[&["flows"][..], &arguments].concat()).exits(2).says(said);
+    }
+    assert!(traces(pair.a.inode).is_empty(), "{:?}", traces(pair.a.inode));
+}
+
+fn harmless(output: Output) {
+    assert!(!output.stderr.contains("panicked"), "{output}");
+}
+
+/// As if another version of the product had made what is pinned.
+fn other_version(lab: &Lab) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
+    let pins = traces(pair.a.inode).into_iter().find(|path| path.is_dir()).expect("pins");
+    let tables = crate::pins::Map::open(&pins.join("tables"));
+    let own = [0, 1].map(|buffer| tables.value(buffer));
+    for version in [Some(77u32), None] {
+        for (buffer, own) in own.iter().enumerate() {
+            let mut value = own.clone();
+            if let Some(version) = version {
+                value[..4].copy_from_slice(&version.to_ne_bytes());
+            }
+            tables.set(buffer as u32, &value);
+        }
+        for command in ["top", "flows", "status"] {
+            let once: &[&str] =
+                if command == "status" { &["status"] } else { &[command, "--once", "--interval", "100ms"] };
+            let output = lab.sluice(&pair.a, once);
+            if version.is_some() {
+                harmless(output.exits(1).says("ABI version 77").says("sluice down"));
+            } else {
+                output.ok();
+            }
+        }
+    }
+    lab.down(&pair.a, "a0");
+}
