@@ -1,6 +1,7 @@
 //! The table of options: help, man page and completions all come from here.
 
 pub mod lab;
+pub mod serve;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -59,6 +60,8 @@ pub enum Command {
     Watch(Watch),
     /// Show what managed interfaces and their classes do
     Status(Status),
+    /// Show managed interfaces in a browser, change their policies there, and give metrics to Prometheus
+    Serve(serve::Serve),
     /// Say what becomes of a packet and why: its rule, class, buckets, queue
     Explain(Explain),
     /// Give an interface back as it was found

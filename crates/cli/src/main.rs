@@ -12,6 +12,7 @@ mod history;
 mod lab;
 mod live;
 mod manual;
+mod serve;
 mod status;
 mod terminal;
 mod watch;
@@ -52,6 +53,7 @@ fn run(cli: &Cli, color: bool) -> Result<(), Failure> {
         Command::Watch(args) => watch::run(args, color),
         Command::AwaitConfirmation { key, deadline_ms } => Ok(sluice_kernel::confirm::wait(key, *deadline_ms)?),
         Command::Status(args) => status::run(args, color),
+        Command::Serve(args) => serve::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Down(args) => live::down(args),
         Command::Doctor(args) => doctor::run(args, color),

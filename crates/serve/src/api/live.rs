@@ -1,0 +1,54 @@
+//! What interfaces do now, and did in the last hour.
+
+use super::value;
+use crate::problem::{Answer, Problem};
+use crate::sampler::Live;
+use crate::state::Shared;
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Points that are given unless others are asked for: five minutes.
+const POINTS: usize = 300;
+
+/// Which part of the past.
+#[derive(Debug, Deserialize)]
+pub struct Past {
+    /// The last so many seconds.
+    points: Option<usize>,
+}
+
+/// What happened in the second before the last sample.
+pub async fn rates(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
+    let live = state.sampler.live();
+    if let Some(error) = &live.failed {
+        return Err(error.clone().into());
+    }
+    let Some(rates) = live.rates.clone() else { return Err(soon()) };
+    drop(live);
+    let Some(interface) = rates.interface(&name) else { return Err(absent(&name)) };
+    let mut shown = value(interface)?;
+    shown["at_ms"] = json!(rates.at_ms);
+    shown["span_s"] = json!(rates.span_s);
+    Ok(Json(shown))
+}
+
+/// What happened in each second before it, class by class.
+pub async fn series(State(state): State<Shared>, Path(name): Path<String>, Query(past): Query<Past>) -> Answer {
+    let live: &Live = &state.sampler.live();
+    if !live.sample.interfaces.iter().any(|one| one.interface == name) {
+        return Err(absent(&name));
+    }
+    value(live.history.columns(past.points.unwrap_or(POINTS), |series| series.interface == name)).map(Json)
+}
+
+fn absent(name: &str) -> Problem {
+    let what = format!("{name} is not managed by sluice");
+    Problem::new(StatusCode::NOT_FOUND, what, format!("`sluice up {name} --policy P` does it"))
+}
+
+fn soon() -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "nothing was measured yet", "ask again in a second")
+}
