@@ -7,6 +7,7 @@ mod api;
 mod assets;
 mod guard;
 mod listen;
+mod metrics;
 mod problem;
 mod sampler;
 mod server;

@@ -6,6 +6,7 @@ mod live;
 mod policy;
 mod read;
 
+use crate::metrics;
 use crate::problem::{Answer, Problem};
 use crate::state::Shared;
 use axum::http::StatusCode;
@@ -16,6 +17,7 @@ use serde_json::Value;
 /// Paths that change nothing.
 pub fn reading() -> Router<Shared> {
     Router::new()
+        .route("/metrics", get(metrics::scrape))
         .route("/api/interfaces", get(read::interfaces))
         .route("/api/interfaces/{name}", get(read::interface))
         .route("/api/interfaces/{name}/rates", get(live::rates))
