@@ -1,6 +1,7 @@
 //! The table of options: help, man page and completions all come from here.
 
 pub mod lab;
+pub mod observe;
 pub mod serve;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -60,6 +61,8 @@ pub enum Command {
     Watch(Watch),
     /// Show what managed interfaces and their classes do
     Status(Status),
+    /// Watch what classes, queues, rules and flows do, as it happens
+    Top(observe::Top),
     /// Show managed interfaces in a browser, change their policies there, and give metrics to Prometheus
     Serve(serve::Serve),
     /// Say what becomes of a packet and why: its rule, class, buckets, queue

@@ -13,8 +13,10 @@ mod lab;
 mod live;
 mod manual;
 mod serve;
+mod short;
 mod status;
 mod terminal;
+mod top;
 mod watch;
 
 use args::{Cli, Command};
@@ -54,6 +56,7 @@ fn run(cli: &Cli, color: bool) -> Result<(), Failure> {
         Command::AwaitConfirmation { key, deadline_ms } => Ok(sluice_kernel::confirm::wait(key, *deadline_ms)?),
         Command::Status(args) => status::run(args, color),
         Command::Serve(args) => serve::run(args),
+        Command::Top(args) => top::run(args, color),
         Command::Explain(args) => explain::run(args),
         Command::Down(args) => live::down(args),
         Command::Doctor(args) => doctor::run(args, color),

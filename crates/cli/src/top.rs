@@ -1,0 +1,81 @@
+//! `sluice top`: what schedulers do, as it happens.
+
+mod app;
+mod bars;
+mod cells;
+mod draw;
+#[cfg(test)]
+mod fixture;
+mod once;
+mod palette;
+mod screen;
+#[cfg(test)]
+mod tests;
+
+use crate::args::observe::Top as Args;
+use crate::failure::Failure;
+use app::{App, Then};
+use screen::Screen;
+use sluice_observe::{Rates, Sample, Source};
+use std::io::Write;
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
+    let mut source = Source::new(&args.interfaces)?;
+    if source.is_empty() {
+        return Err(Source::nothing().into());
+    }
+    if args.once || args.json {
+        return print(args, &mut source);
+    }
+    live(args, &mut source, color)
+}
+
+/// Prints what each interval has brought.
+fn print(args: &Args, source: &mut Source) -> Result<(), Failure> {
+    let mut before = source.sample()?;
+    let mut due = Instant::now();
+    loop {
+        due += args.interval;
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        let now = source.sample()?;
+        let rates = Rates::between(&before, &now);
+        let text = if args.json {
+            serde_json::to_string(&rates).map_err(|error| Failure::system(error.to_string()))? + "\n"
+        } else {
+            once::text(&rates)
+        };
+        let written = std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush());
+        if args.once || written.is_err() {
+            return Ok(());
+        }
+        before = now;
+    }
+}
+
+/// The dashboard, until somebody ends it.
+fn live(args: &Args, source: &mut Source, color: bool) -> Result<(), Failure> {
+    let mut app = App::new(color, args.interval.as_secs_f64(), jiff::tz::TimeZone::system());
+    let mut before = source.sample()?;
+    app.take(Rates::between(&before, &before));
+    let mut screen = Screen::take()?;
+    // The first figures come soon; those of a whole interval follow.
+    let mut due = Instant::now() + args.interval.min(Duration::from_millis(300));
+    while screen.until(due, &mut app)? == Then::Draw {
+        // After a pause of the whole machine, not all that was missed at once.
+        due = (due + args.interval).max(Instant::now());
+        look(source, &mut before, &mut app);
+    }
+    Ok(())
+}
+
+fn look(source: &mut Source, before: &mut Sample, app: &mut App) {
+    match source.sample() {
+        Ok(now) => {
+            app.take(Rates::between(before, &now));
+            *before = now;
+        }
+        Err(error) => app.trouble = Some(error.to_string()),
+    }
+}

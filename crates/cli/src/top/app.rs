@@ -1,0 +1,274 @@
+//! What the dashboard shows, and what keys do to it. It knows neither terminal nor kernel.
+
+use super::palette::{Palette, State};
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use sluice_observe::rates::{ClassRates, DirectionRates, InterfaceRates};
+use sluice_observe::{History, Rates};
+
+/// What the body shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pane {
+    /// What classes do.
+    Classes,
+    /// What the discipline keeps of them.
+    Discipline,
+    /// What rules match.
+    Rules,
+}
+
+/// What rows are ordered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sort {
+    /// The numbers of classes, which is the order of the policy.
+    Class,
+    /// What left.
+    Rate,
+    /// What waits.
+    Backlog,
+    /// The 99th percentile of waits.
+    Wait,
+    /// What was dropped.
+    Drops,
+}
+
+impl Sort {
+    const ALL: [Sort; 5] = [Sort::Class, Sort::Rate, Sort::Backlog, Sort::Wait, Sort::Drops];
+
+    /// As it is shown.
+    pub fn name(self) -> &'static str {
+        match self {
+            Sort::Class => "class",
+            Sort::Rate => "rate",
+            Sort::Backlog => "queue",
+            Sort::Wait => "wait",
+            Sort::Drops => "drops",
+        }
+    }
+
+    fn next(self) -> Sort {
+        let place = Sort::ALL.iter().position(|one| *one == self).unwrap_or(0);
+        Sort::ALL[(place + 1) % Sort::ALL.len()]
+    }
+
+    fn key(self, class: &ClassRates) -> f64 {
+        match self {
+            Sort::Class => -f64::from(class.id),
+            Sort::Rate => class.sent_bps,
+            Sort::Backlog => class.backlog.bytes as f64,
+            Sort::Wait => class.sojourn.map_or(-1.0, |waits| waits.p99_us),
+            Sort::Drops => class.dropped_pps,
+        }
+    }
+}
+
+/// What the caller has to do after a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// Draw again.
+    Draw,
+    /// End.
+    Quit,
+}
+
+/// The dashboard.
+pub struct App {
+    pub palette: Palette,
+    pub pane: Pane,
+    pub sort: Sort,
+    pub reverse: bool,
+    pub filter: String,
+    /// Whether keys go into the filter.
+    pub typing: bool,
+    pub paused: bool,
+    pub help: bool,
+    /// Show this interface alone.
+    pub only: Option<String>,
+    /// Which row is chosen, of those that are shown.
+    pub chosen: usize,
+    pub rates: Rates,
+    pub history: History,
+    /// Time between two looks, seconds.
+    pub interval_s: f64,
+    /// Why the last look failed.
+    pub trouble: Option<String>,
+    pub zone: jiff::tz::TimeZone,
+}
+
+/// A class that is shown, and where it is.
+#[derive(Clone, Copy)]
+pub struct Row<'a> {
+    pub interface: &'a InterfaceRates,
+    pub direction: &'a DirectionRates,
+    pub class: &'a ClassRates,
+}
+
+impl App {
+    pub fn new(color: bool, interval_s: f64, zone: jiff::tz::TimeZone) -> App {
+        App {
+            palette: Palette::new(color),
+            pane: Pane::Classes,
+            sort: Sort::Class,
+            reverse: false,
+            filter: String::new(),
+            typing: false,
+            paused: false,
+            help: false,
+            only: None,
+            chosen: 0,
+            rates: Rates::default(),
+            history: History::default(),
+            interval_s,
+            trouble: None,
+            zone,
+        }
+    }
+
+    /// Takes what has just happened. While it is paused, what is shown stays, and history goes on.
+    pub fn take(&mut self, rates: Rates) {
+        self.history.push(&rates);
+        self.trouble = None;
+        if !self.paused {
+            self.rates = rates;
+        }
+    }
+
+    /// The interfaces that are shown.
+    pub fn interfaces(&self) -> impl Iterator<Item = &InterfaceRates> {
+        let wanted = |one: &&InterfaceRates| self.only.as_ref().is_none_or(|only| *only == one.interface);
+        self.rates.interfaces.iter().filter(wanted)
+    }
+
+    /// The classes of a direction that are shown, in order.
+    pub fn classes<'a>(&self, interface: &'a InterfaceRates, direction: &'a DirectionRates) -> Vec<&'a ClassRates> {
+        let filter = self.filter.to_lowercase();
+        let all = interface.interface.to_lowercase().contains(&filter) || direction.direction.contains(&filter);
+        let wanted = |class: &&ClassRates| all || class.name.to_lowercase().contains(&filter);
+        let mut classes: Vec<&ClassRates> = direction.classes.iter().filter(wanted).collect();
+        classes.sort_by(|a, b| self.sort.key(b).total_cmp(&self.sort.key(a)));
+        if self.reverse {
+            classes.reverse();
+        }
+        classes
+    }
+
+    /// Every row that is shown, from top to bottom.
+    pub fn rows(&self) -> Vec<Row<'_>> {
+        let mut rows = Vec::new();
+        for interface in self.interfaces() {
+            for direction in shown_directions(interface) {
+                let classes = self.classes(interface, direction);
+                rows.extend(classes.into_iter().map(|class| Row { interface, direction, class }));
+            }
+        }
+        rows
+    }
+
+    /// The row that is chosen.
+    pub fn chosen_row(&self) -> Option<Row<'_>> {
+        let rows = self.rows();
+        rows.get(self.chosen.min(rows.len().saturating_sub(1))).copied()
+    }
+
+    /// What a key does.
+    pub fn key(&mut self, key: KeyEvent) -> Then {
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            return if key.code == KeyCode::Char('c') { Then::Quit } else { Then::Draw };
+        }
+        if self.typing {
+            self.type_into_filter(key.code);
+            return Then::Draw;
+        }
+        if self.help {
+            self.help = false;
+            return if key.code == KeyCode::Char('q') { Then::Quit } else { Then::Draw };
+        }
+        match key.code {
+            KeyCode::Char('q') => return Then::Quit,
+            KeyCode::Char('?' | 'h') => self.help = true,
+            KeyCode::Char(' ' | 'p') => self.paused = !self.paused,
+            KeyCode::Char('s') => self.sort = self.sort.next(),
+            KeyCode::Char('S') => self.reverse = !self.reverse,
+            KeyCode::Char('/') => self.typing = true,
+            KeyCode::Esc => {
+                self.filter.clear();
+                self.only = None;
+            }
+            KeyCode::Char('c') => self.pane = Pane::Classes,
+            KeyCode::Char('d') => self.toggle(Pane::Discipline),
+            KeyCode::Char('r') => self.toggle(Pane::Rules),
+            KeyCode::Char('i') | KeyCode::Tab => self.next_interface(),
+            KeyCode::Up | KeyCode::Char('k') => self.chosen = self.chosen.saturating_sub(1),
+            KeyCode::Down | KeyCode::Char('j') => self.chosen += 1,
+            KeyCode::PageUp => self.chosen = self.chosen.saturating_sub(10),
+            KeyCode::PageDown => self.chosen += 10,
+            KeyCode::Home => self.chosen = 0,
+            KeyCode::End => self.chosen = usize::MAX,
+            _ => {}
+        }
+        self.chosen = self.chosen.min(self.last_row());
+        Then::Draw
+    }
+
+    fn last_row(&self) -> usize {
+        let rows = match self.pane {
+            Pane::Rules => self.interfaces().map(|one| one.rules.len() + 1).sum(),
+            Pane::Classes | Pane::Discipline => self.rows().len(),
+        };
+        rows.saturating_sub(1)
+    }
+
+    fn toggle(&mut self, pane: Pane) {
+        self.pane = if self.pane == pane { Pane::Classes } else { pane };
+        self.chosen = 0;
+    }
+
+    fn type_into_filter(&mut self, code: KeyCode) {
+        match code {
+            KeyCode::Enter => self.typing = false,
+            KeyCode::Esc => {
+                self.typing = false;
+                self.filter.clear();
+            }
+            KeyCode::Backspace => {
+                self.filter.pop();
+            }
+            KeyCode::Char(letter) if self.filter.len() < 40 => self.filter.push(letter),
+            _ => {}
+        }
+        self.chosen = 0;
+    }
+
+    fn next_interface(&mut self) {
+        let names: Vec<&str> = self.rates.interfaces.iter().map(|one| one.interface.as_str()).collect();
+        let next = match &self.only {
+            None => names.first(),
+            Some(only) => names.iter().position(|name| name == only).and_then(|place| names.get(place + 1)),
+        };
+        self.only = next.map(|name| (*name).to_owned());
+        self.chosen = 0;
+    }
+}
+
+/// The directions of an interface that have something to show.
+pub fn shown_directions(interface: &InterfaceRates) -> impl Iterator<Item = &DirectionRates> {
+    let busy =
+        |one: &&DirectionRates| one.queued || one.classes.iter().any(|class| class.sent.pkts + class.dropped.pkts > 0);
+    interface.directions.iter().filter(busy)
+}
+
+/// How a class is doing.
+pub fn state_of(class: &ClassRates) -> State {
+    let late = |target: f64| class.sojourn.is_some_and(|waits| waits.p50_us > target);
+    if class.dropped_pps > 0.0 {
+        State::Bad
+    } else if class.marked_pps > 0.0
+        || class.backlog_fill.is_some_and(|fill| fill > 0.8)
+        || class.target_us.is_some_and(late)
+    {
+        State::Strained
+    } else if class.sent_pps > 0.0 || class.backlog.pkts > 0 {
+        State::Good
+    } else {
+        State::Idle
+    }
+}

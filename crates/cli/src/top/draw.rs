@@ -1,0 +1,119 @@
+//! The whole screen: a title, what the pane shows, what is told of the chosen class, the keys.
+
+mod classes;
+mod details;
+mod discipline;
+mod header;
+mod help;
+mod rules;
+
+use super::app::{App, Pane};
+use super::cells::Cells;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Borders, Clear, Paragraph};
+
+/// A line of the body, and which row it is, if one can be chosen.
+pub struct Drawn {
+    line: Line<'static>,
+    row: Option<usize>,
+}
+
+impl Drawn {
+    fn plain(line: Line<'static>) -> Drawn {
+        Drawn { line, row: None }
+    }
+}
+
+/// Least height at which the chosen class is told of.
+const DETAILS_FROM_LINES: u16 = 16;
+
+/// Draws everything.
+pub fn draw(frame: &mut Frame<'_>, app: &App) {
+    let area = frame.area();
+    let details = if area.height >= DETAILS_FROM_LINES && app.pane != Pane::Rules { 4 } else { 0 };
+    let [title, body, told, keys] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Min(0),
+        Constraint::Length(details),
+        Constraint::Length(1),
+    ])
+    .areas(area);
+    frame.render_widget(Paragraph::new(header::title(app, title.width)).style(app.palette.chosen()), title);
+    draw_body(frame, app, body);
+    if details > 0 {
+        let block = Block::new().borders(Borders::TOP).border_style(app.palette.dim());
+        frame.render_widget(Paragraph::new(details::lines(app, told.width)).block(block), told);
+    }
+    frame.render_widget(Paragraph::new(keys_line(app)), keys);
+    if app.help {
+        draw_help(frame, app);
+    }
+}
+
+fn draw_body(frame: &mut Frame<'_>, app: &App, area: Rect) {
+    let width = usize::from(area.width);
+    let drawn = match app.pane {
+        Pane::Classes => classes::lines(app, width),
+        Pane::Discipline => discipline::lines(app, width),
+        Pane::Rules => rules::lines(app, width),
+    };
+    let height = usize::from(area.height);
+    let chosen = drawn.iter().position(|one| one.row == Some(app.chosen)).unwrap_or(0);
+    // So far down that the chosen row is in sight, and no further than the end.
+    let from = (chosen + 1).saturating_sub(height).min(drawn.len().saturating_sub(height));
+    let style = app.palette.chosen();
+    let shown = drawn.into_iter().skip(from).take(height).map(|one| {
+        let is_chosen = one.row == Some(app.chosen);
+        let mut line = one.line;
+        if is_chosen && let_choose(app) {
+            // The first cell alone, so that bars keep their colours.
+            if let Some(first) = line.spans.first_mut() {
+                first.style = first.style.patch(style);
+            }
+        }
+        line
+    });
+    frame.render_widget(Paragraph::new(shown.collect::<Vec<_>>()), area);
+}
+
+fn let_choose(app: &App) -> bool {
+    app.pane != Pane::Rules
+}
+
+fn keys_line(app: &App) -> Line<'static> {
+    let mut cells = Cells::default();
+    let (key, plain) = (app.palette.key(), app.palette.dim());
+    if app.typing {
+        cells.text("filter: ", app.palette.strong()).text(format!("{}▏", app.filter), app.palette.strong());
+        cells.text("  Enter keeps it, Esc clears it", plain);
+        return cells.line();
+    }
+    for (letter, what) in [
+        ("q", "uit"),
+        ("?", "help"),
+        ("space", if app.paused { " go on" } else { " pause" }),
+        ("s", "ort"),
+        ("/", "filter"),
+        ("c", "lasses"),
+        ("d", "iscipline"),
+        ("r", "ules"),
+        ("f", "lows"),
+        ("i", "nterface"),
+    ] {
+        cells.text(letter, key).text(format!("{what} "), plain);
+    }
+    cells.line()
+}
+
+fn draw_help(frame: &mut Frame<'_>, app: &App) {
+    let lines = help::lines(app);
+    let width = lines.iter().map(Line::width).max().unwrap_or(0) as u16 + 4;
+    let area = frame.area();
+    let (width, height) = (width.min(area.width), (lines.len() as u16 + 2).min(area.height));
+    let place = Rect { x: (area.width - width) / 2, y: (area.height - height) / 2, width, height };
+    frame.render_widget(Clear, place);
+    let block = Block::bordered().title(" help ").padding(ratatui::widgets::Padding::horizontal(1));
+    frame.render_widget(Paragraph::new(lines).block(block), place);
+}

@@ -1,0 +1,83 @@
+//! Everything about the chosen class, in three lines.
+
+use super::header;
+use crate::short;
+use crate::top::app::{App, Row};
+use crate::top::cells::Cells;
+use crate::top::palette::State;
+use ratatui::text::Line;
+use sluice_observe::rates::ClassRates;
+
+pub fn lines(app: &App, width: u16) -> Vec<Line<'static>> {
+    let Some(row) = app.chosen_row() else { return Vec::new() };
+    let palette = app.palette;
+    let class = row.class;
+    let mut first = Cells::default();
+    first.text(format!("{} {} {}", row.interface.interface, row.direction.direction, class.name), palette.strong());
+    let mut plain = vec![
+        format!("sent {}", short::bytes(class.sent.bytes as f64)),
+        format!("dropped {} pkts in all", short::number(class.dropped.pkts as f64)),
+    ];
+    plain.extend(wishes(class));
+    first.text(format!("  {}", plain.join(", ")), palette.state(State::Good));
+    let mut second = Cells::default();
+    second.text(waiting(&row), palette.state(State::Good));
+    let mut third = Cells::default();
+    if class.drops_pps.is_empty() {
+        third.text("nothing is dropped", palette.dim());
+    } else {
+        third.text(format!("drops: {}", header::reasons(&class.drops_pps)), palette.state(State::Bad));
+    }
+    if let Some(queues) = class.flow_queues {
+        let text = format!("   flows: {} express, {} swift, {} bulk", queues.express, queues.swift, queues.bulk);
+        third.text(text, palette.state(State::Good));
+    }
+    let _ = width;
+    vec![first.line(), second.line(), third.line()]
+}
+
+/// What the policy says of it.
+fn wishes(class: &ClassRates) -> Vec<String> {
+    let filled = |fill: Option<f64>| fill.map_or(String::new(), |fill| format!(", bucket {}", short::percent(fill)));
+    let mut told = Vec::new();
+    told.extend(class.priority.map(|priority| format!("priority {priority}")));
+    told.extend(class.weight.map(|weight| format!("weight {weight}")));
+    told.extend(
+        class.rate_bps.map(|bps| format!("guarantee {}{}", short::number(bps as f64), filled(class.rate_fill))),
+    );
+    told.extend(class.ceil_bps.map(|bps| format!("ceiling {}{}", short::number(bps as f64), filled(class.ceil_fill))));
+    told
+}
+
+/// What waits, and for how long.
+fn waiting(row: &Row<'_>) -> String {
+    let class = row.class;
+    if !row.direction.queued {
+        return "counted where it arrives, not queued".to_owned();
+    }
+    let mut text = format!("queue {}", class.backlog.pkts);
+    if let Some(limit) = class.limit_pkts {
+        text += &format!("/{limit}");
+    }
+    text += &format!(" pkts, {}", short::bytes(class.backlog.bytes as f64));
+    if let Some(limit) = class.limit_bytes {
+        text += &format!(" of {}", short::bytes(limit as f64));
+    }
+    match class.sojourn {
+        Some(waits) => {
+            text += &format!(
+                "  wait p50 {} p95 {} p99 {} max {}",
+                short::wait_us(waits.p50_us),
+                short::wait_us(waits.p95_us),
+                short::wait_us(waits.p99_us),
+                short::wait_us(waits.max_us)
+            );
+        }
+        None if row.interface.engine == sluice_kernel::Engine::Tc => text += "   engine tc does not tell waits",
+        None => {}
+    }
+    if let Some(target) = class.target_us {
+        text += &format!(" target {}", short::wait_us(target));
+    }
+    text
+}

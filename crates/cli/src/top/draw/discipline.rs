@@ -1,0 +1,108 @@
+//! The discipline's own state: what the core decides by.
+
+use super::{Drawn, header};
+use crate::short;
+use crate::top::app::{App, shown_directions};
+use crate::top::cells::Cells;
+use crate::top::palette::State;
+use sluice_observe::rates::DirectionRates;
+
+pub fn lines(app: &App, width: usize) -> Vec<Drawn> {
+    let mut drawn = Vec::new();
+    let mut row = 0;
+    for interface in app.interfaces() {
+        header::of_interface(app, interface, &mut drawn);
+        for direction in shown_directions(interface) {
+            drawn.push(header::of_direction(app, interface, direction, width));
+            drawn.push(Drawn::plain(scheduler(app, direction)));
+            drawn.push(Drawn::plain(titles(app)));
+            for class in app.classes(interface, direction) {
+                drawn.push(Drawn { line: class_line(app, direction, class), row: Some(row) });
+                row += 1;
+            }
+        }
+    }
+    drawn
+}
+
+fn names(direction: &DirectionRates, ids: &[u8]) -> String {
+    let name = |id: &u8| {
+        direction.classes.iter().find(|class| class.id == *id).map_or(id.to_string(), |class| class.name.clone())
+    };
+    if ids.is_empty() { "none".to_owned() } else { ids.iter().map(name).collect::<Vec<_>>().join(" ") }
+}
+
+fn scheduler(app: &App, direction: &DirectionRates) -> ratatui::text::Line<'static> {
+    let Some(state) = &direction.scheduler else {
+        let text = "  only engine qdisc with one scheduler tells its state";
+        return Cells::default().text(text, app.palette.dim()).line();
+    };
+    let turns: Vec<String> =
+        state.turns.iter().map(|turn| format!("level {}: {}", turn.level, names(direction, &[turn.class]))).collect();
+    let text = format!(
+        "  {} of {} slots  virtual time {}  ready: {}  held: {}  turns: {}",
+        state.backlog_pkts,
+        state.slots,
+        short::bytes(state.virtual_time),
+        names(direction, &state.ready),
+        names(direction, &state.held),
+        turns.join(", ")
+    );
+    Cells::default().text(text, app.palette.state(State::Good)).line()
+}
+
+const COLUMNS: [(&str, usize); 7] =
+    [("level", 5), ("deficit", 8), ("start", 9), ("deadline", 9), ("lag", 8), ("attained", 8), ("flows e/s/b", 12)];
+
+fn titles(app: &App) -> ratatui::text::Line<'static> {
+    let style = app.palette.title();
+    let mut cells = Cells::default();
+    cells.left("  class", 14, style);
+    for (title, width) in COLUMNS {
+        cells.right(title, width, style);
+    }
+    cells.line()
+}
+
+fn class_line(
+    app: &App,
+    direction: &DirectionRates,
+    class: &sluice_observe::rates::ClassRates,
+) -> ratatui::text::Line<'static> {
+    let ready = direction.scheduler.as_ref().is_some_and(|state| state.ready.contains(&class.id));
+    let held = direction.scheduler.as_ref().is_some_and(|state| state.held.contains(&class.id));
+    let (sign, state) = match (ready, held) {
+        (true, _) => ('>', State::Good),
+        (_, true) => ('~', State::Strained),
+        _ => (' ', State::Idle),
+    };
+    let style = app.palette.state(state);
+    let mut cells = Cells::default();
+    cells.left(&format!("{sign} {}", class.name), 14, style);
+    // Virtual times tell something as distances from the present.
+    let now = direction.scheduler.as_ref().map_or(0.0, |state| state.virtual_time);
+    let away = |time: f64| {
+        let distance = time - now;
+        let sign = if distance < 0.0 { "-" } else { "+" };
+        if time == 0.0 { "0".to_owned() } else { format!("{sign}{}", short::bytes(distance.abs())) }
+    };
+    let values = class.state.map(|own| {
+        let lag = if own.virtual_lag < 0.0 { "-" } else { "" };
+        [
+            own.level.to_string(),
+            own.deficit_bytes.to_string(),
+            away(own.virtual_start),
+            away(own.virtual_deadline),
+            format!("{lag}{}", short::bytes(own.virtual_lag.abs())),
+            short::bytes(own.attained_bytes as f64),
+            class.flow_queues.map_or("-".to_owned(), |own| format!("{}/{}/{}", own.express, own.swift, own.bulk)),
+        ]
+    });
+    for (place, (_, width)) in COLUMNS.iter().enumerate() {
+        match &values {
+            Some(values) => cells.right(&values[place], *width, style),
+            None => cells.right("-", *width, app.palette.dim()),
+        };
+    }
+    cells.line()
+}

@@ -1,0 +1,134 @@
+//! A busy interface, and one that does little, as they might be.
+
+use sluice_kernel::status::{ClassState, Count, FlowQueues, PolicyStatus, SchedulerState, Turn};
+use sluice_kernel::{Engine, Hook};
+use sluice_observe::Rates;
+use sluice_observe::rates::{ClassRates, DirectionRates, InterfaceRates, RuleRates, SojournRates};
+
+fn class(id: u8, name: &str, bps: f64, share: f64) -> ClassRates {
+    ClassRates {
+        id,
+        name: name.to_owned(),
+        sent_bps: bps,
+        sent_pps: bps / 8000.0,
+        share: Some(share),
+        limit_pkts: Some(200),
+        backlog_fill: Some(0.0),
+        sent: Count { pkts: 1000, bytes: 1_000_000 },
+        priority: Some(id),
+        state: Some(ClassState {
+            level: id,
+            deficit_bytes: 1514 - i64::from(id) * 1000,
+            virtual_start: 0.0,
+            virtual_deadline: 0.0,
+            virtual_lag: 0.0,
+            attained_bytes: 0,
+        }),
+        ..ClassRates::default()
+    }
+}
+
+fn waits(p50_us: f64, p99_us: f64) -> Option<SojournRates> {
+    Some(SojournRates { pkts: 900, p50_us, p95_us: p99_us * 0.8, p99_us, max_us: p99_us * 1.5 })
+}
+
+fn busy() -> Vec<ClassRates> {
+    let mut game = class(1, "gaming", 1_200_000.0, 0.06);
+    game.sojourn = waits(85.0, 410.0);
+    game.ceil_bps = Some(15_000_000);
+    game.ceil_fill = Some(1.0);
+    game.target_us = Some(5000.0);
+    let mut calls = class(2, "voip", 4_100_000.0, 0.21);
+    calls.sojourn = waits(900.0, 6200.0);
+    calls.ceil_bps = Some(4_000_000);
+    calls.ceil_fill = Some(0.03);
+    calls.marked_pps = 4.0;
+    calls.target_us = Some(5000.0);
+    let mut bulk = class(5, "bulk", 13_600_000.0, 0.72);
+    bulk.sojourn = waits(18_400.0, 61_000.0);
+    bulk.backlog = Count { pkts: 170, bytes: 251_000 };
+    bulk.backlog_fill = Some(0.85);
+    bulk.dropped_pps = 131.0;
+    bulk.drops_pps = [("aqm", 120.0), ("overflow", 11.0)].into();
+    bulk.dropped = Count { pkts: 8123, bytes: 12_000_000 };
+    bulk.target_us = Some(5000.0);
+    bulk.flow_queues = Some(FlowQueues { queues: 1024, express: 2, swift: 1, bulk: 7 });
+    vec![class(0, "control", 0.0, 0.0), game, calls, bulk]
+}
+
+/// Rates of one interval that ended so many seconds after 22:13:20 UTC.
+pub fn rates(after_s: u64) -> Rates {
+    let classes = busy();
+    let sum = |of: fn(&ClassRates) -> f64| classes.iter().map(of).sum::<f64>();
+    // A line that is rising and falling.
+    let swing = 0.6 + 0.4 * ((after_s % 8) as f64 / 8.0);
+    let egress = DirectionRates {
+        direction: "egress",
+        queued: true,
+        rate_bps: Some(19_000_000),
+        used: Some(0.995),
+        link_fill: Some(0.0),
+        sent_bps: 18_900_000.0 * swing,
+        sent_pps: sum(|class| class.sent_pps),
+        dropped_pps: sum(|class| class.dropped_pps),
+        marked_pps: sum(|class| class.marked_pps),
+        backlog: Count { pkts: 170, bytes: 251_000 },
+        scheduler: Some(SchedulerState {
+            slots: 16_384,
+            backlog_pkts: 170,
+            virtual_time: 0.0,
+            ready: vec![1, 5],
+            held: vec![2],
+            green: Vec::new(),
+            turns: vec![Turn { level: 0, class: 0 }, Turn { level: 2, class: 5 }],
+        }),
+        classes,
+    };
+    let ingress = DirectionRates {
+        direction: "ingress",
+        sent_bps: 52_000.0,
+        sent_pps: 100.0,
+        classes: vec![ClassRates { priority: None, ..class(5, "bulk", 52_000.0, 1.0) }],
+        ..DirectionRates::default()
+    };
+    let rule = |name: &str, class: u8, pps: f64| RuleRates {
+        name: name.to_owned(),
+        priority: Some(1),
+        line: Some(40),
+        class,
+        matched_pps: pps,
+        matched: Count { pkts: (pps * 60.0) as u64, bytes: (pps * 60_000.0) as u64 },
+    };
+    let interface = |name: &str, engine: Engine, directions: Vec<DirectionRates>| InterfaceRates {
+        interface: name.to_owned(),
+        ifindex: 2,
+        engine,
+        classifier: Hook::Tc,
+        in_place: true,
+        policy: PolicyStatus {
+            name: "gaming".to_owned(),
+            source: "gaming.json".to_owned(),
+            scheduler: "strict_priority".to_owned(),
+            generation: 3,
+            applied_s: 0,
+        },
+        unconfirmed: None,
+        directions,
+        rules: vec![rule("game", 1, 150.0), rule("ssh", 0, 0.0)],
+        unmatched_pps: 1700.0,
+    };
+    let quiet = DirectionRates {
+        direction: "egress",
+        queued: true,
+        classes: vec![class(0, "control", 0.0, 0.0), class(5, "bulk", 0.0, 0.0)],
+        ..DirectionRates::default()
+    };
+    let mut second = interface("wlan0", Engine::Tc, vec![quiet]);
+    second.in_place = false;
+    Rates {
+        at_ms: 1_700_000_000_000 + after_s * 1000,
+        span_s: 1.0,
+        interfaces: vec![interface("eth0", Engine::Qdisc, vec![egress, ingress]), second],
+        events: Vec::new(),
+    }
+}

@@ -1,0 +1,85 @@
+//! One table of what happened within an interval.
+
+use crate::short;
+use crate::terminal;
+use crate::top::app::shown_directions;
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use sluice_observe::Rates;
+use sluice_observe::rates::{ClassRates, DirectionRates};
+use std::fmt::Write;
+
+/// As text.
+pub fn text(rates: &Rates) -> String {
+    let mut text = String::new();
+    for (n, one) in rates.interfaces.iter().enumerate() {
+        if n > 0 {
+            text.push('\n');
+        }
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "{}  policy {} ({}), generation {}, engine {}{}",
+            one.interface,
+            one.policy.name,
+            one.policy.scheduler,
+            one.policy.generation,
+            one.engine.name(),
+            if one.in_place { "" } else { "; its queues are NOT in place" }
+        );
+        for direction in shown_directions(one) {
+            let _ = writeln!(text, "{}\n{}", summary(direction), table(direction));
+        }
+    }
+    text
+}
+
+fn summary(one: &DirectionRates) -> String {
+    let used = match (one.rate_bps, one.used) {
+        (Some(rate), Some(used)) => format!(" of {} ({})", terminal::rate(rate), short::percent(used)),
+        _ if one.queued => ", not shaped".to_owned(),
+        _ => ", counted and not queued".to_owned(),
+    };
+    format!(
+        "{}  {}{used}, {:.0} pkt/s, {:.0} dropped/s, {:.0} marked/s",
+        one.direction,
+        terminal::rate(one.sent_bps.round() as u64),
+        one.sent_pps,
+        one.dropped_pps,
+        one.marked_pps
+    )
+}
+
+fn table(direction: &DirectionRates) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header([
+        "  class", "rate", "pkt/s", "share", "queued", "wait p50", "p95", "p99", "drop/s", "why", "mark/s", "bucket",
+    ]);
+    let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
+    for class in &direction.classes {
+        let why: Vec<String> = class.drops_pps.iter().map(|(reason, pps)| format!("{reason} {pps:.0}")).collect();
+        let wait = |of: fn(&sluice_observe::rates::SojournRates) -> f64| {
+            right(class.sojourn.as_ref().map_or("-".to_owned(), |waits| short::wait_us(of(waits))))
+        };
+        table.add_row([
+            Cell::new(format!("  {} {}", class.id, class.name)),
+            right(terminal::rate(class.sent_bps.round() as u64)),
+            right(format!("{:.0}", class.sent_pps)),
+            right(class.share.map_or("-".to_owned(), short::percent)),
+            right(terminal::bytes(class.backlog.bytes)),
+            wait(|waits| waits.p50_us),
+            wait(|waits| waits.p95_us),
+            wait(|waits| waits.p99_us),
+            right(format!("{:.0}", class.dropped_pps)),
+            Cell::new(why.join(", ")),
+            right(format!("{:.0}", class.marked_pps)),
+            right(bucket(class)),
+        ]);
+    }
+    table
+}
+
+fn bucket(class: &ClassRates) -> String {
+    let fill = [class.ceil_fill, class.rate_fill].into_iter().flatten().reduce(f64::min);
+    fill.map_or("-".to_owned(), short::percent)
+}

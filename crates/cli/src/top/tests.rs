@@ -1,0 +1,141 @@
+//! Fixed rates, drawn: the screen must be, letter for letter, that of a file in `expected/`. With `SLUICE_WRITE_EXPECTED=1` the
+//! files are written instead, to be looked at.
+
+use super::app::{App, Then};
+use super::draw::draw;
+use super::fixture::rates;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::style::Color;
+use std::path::Path;
+
+fn app(color: bool) -> App {
+    let mut app = App::new(color, 1.0, jiff::tz::TimeZone::UTC);
+    (0..30).for_each(|second| app.take(rates(second)));
+    app
+}
+
+fn press(app: &mut App, keys: &str) -> Then {
+    let mut then = Then::Draw;
+    for key in keys.chars() {
+        let code = match key {
+            '\n' => KeyCode::Enter,
+            '\x1b' => KeyCode::Esc,
+            '↓' => KeyCode::Down,
+            key => KeyCode::Char(key),
+        };
+        then = app.key(KeyEvent::new(code, KeyModifiers::NONE));
+    }
+    then
+}
+
+fn drawn(app: &App, width: u16, height: u16) -> Buffer {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal in memory");
+    terminal.draw(|frame| draw(frame, app)).expect("drawing in memory");
+    terminal.backend().buffer().clone()
+}
+
+fn text(buffer: &Buffer) -> String {
+    let width = usize::from(buffer.area.width);
+    let rows = buffer.content.chunks(width);
+    rows.map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>().trim_end().to_owned() + "\n").collect()
+}
+
+#[track_caller]
+fn shows(name: &str, app: &App, width: u16, height: u16) {
+    let shown = text(&drawn(app, width, height));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/top/expected").join(name);
+    if std::env::var_os("SLUICE_WRITE_EXPECTED").is_some() {
+        std::fs::write(&path, &shown).expect("writing what is expected");
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(shown, expected, "{name} is not what is drawn:\n{shown}");
+}
+
+#[test]
+fn classes() {
+    shows("classes-80x24.txt", &app(true), 80, 24);
+    shows("classes-140x30.txt", &app(true), 140, 30);
+    shows("classes-40x10.txt", &app(true), 40, 10);
+}
+
+#[test]
+fn a_class_is_chosen_and_told_of() {
+    let mut app = app(true);
+    press(&mut app, "↓↓↓");
+    shows("chosen-80x24.txt", &app, 80, 24);
+}
+
+#[test]
+fn panes() {
+    let mut app = app(true);
+    press(&mut app, "d");
+    shows("discipline-80x24.txt", &app, 80, 24);
+    press(&mut app, "r");
+    shows("rules-80x24.txt", &app, 80, 24);
+    press(&mut app, "c?");
+    shows("help-80x24.txt", &app, 80, 24);
+}
+
+#[test]
+fn sorting_and_filtering() {
+    let mut app = app(true);
+    press(&mut app, "ss/bul\n");
+    shows("filtered-80x24.txt", &app, 80, 24);
+    assert_eq!(app.rows().len(), 3);
+    press(&mut app, "\x1b");
+    let names = |app: &App| app.rows().iter().take(4).map(|row| row.class.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&app)[0], "bulk", "by queue");
+    press(&mut app, "S");
+    assert_eq!(names(&app)[3], "bulk", "the other way round");
+    press(&mut app, "i");
+    assert!(app.rows().iter().all(|row| row.interface.interface == "eth0"));
+}
+
+#[test]
+fn pausing_keeps_what_is_shown_and_goes_on_with_history() {
+    let mut app = app(true);
+    press(&mut app, " ");
+    app.take(rates(99));
+    assert_eq!((app.rates.at_ms, app.history.len()), (rates(29).at_ms, 31));
+    press(&mut app, " ");
+    app.take(rates(100));
+    assert_eq!(app.rates.at_ms, rates(100).at_ms);
+}
+
+#[test]
+fn keys_end_it() {
+    assert_eq!(press(&mut app(true), "q"), Then::Quit);
+    let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+    let mut typing = app(true);
+    press(&mut typing, "/q");
+    assert_eq!(typing.filter, "q");
+    assert_eq!(typing.key(control_c), Then::Quit);
+}
+
+#[test]
+fn any_size_is_drawn() {
+    let mut app = app(true);
+    for keys in ["", "d", "r", "c?"] {
+        press(&mut app, keys);
+        for (width, height) in [(1, 1), (3, 2), (20, 5), (79, 23), (81, 25), (300, 90)] {
+            drawn(&app, width, height);
+        }
+    }
+}
+
+#[test]
+fn colours_are_those_of_states_or_none() {
+    let colors = |color: bool| {
+        let mut found: Vec<Color> = drawn(&app(color), 140, 30).content.iter().map(|cell| cell.fg).collect();
+        found.sort_by_key(|color| format!("{color:?}"));
+        found.dedup();
+        found
+    };
+    assert_eq!(colors(false), [Color::Reset]);
+    assert_eq!(colors(true), [Color::Cyan, Color::Green, Color::Magenta, Color::Red, Color::Reset]);
+    let grounds = drawn(&app(true), 140, 30).content.iter().all(|cell| cell.bg == Color::Reset);
+    assert!(grounds, "the ground stays the terminal's, light or dark");
+}
