@@ -63,6 +63,8 @@ pub enum Command {
     Status(Status),
     /// Watch what classes, queues, rules and flows do, as it happens
     Top(observe::Top),
+    /// Show who uses the link, how much, in which class and by which rule, and what is strange about it
+    Flows(observe::Flows),
     /// Show managed interfaces in a browser, change their policies there, and give metrics to Prometheus
     Serve(serve::Serve),
     /// Say what becomes of a packet and why: its rule, class, buckets, queue

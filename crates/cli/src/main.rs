@@ -8,6 +8,7 @@ mod cost;
 mod demo;
 mod doctor;
 mod explain;
+mod flows;
 mod history;
 mod lab;
 mod live;
@@ -57,6 +58,7 @@ fn run(cli: &Cli, color: bool) -> Result<(), Failure> {
         Command::Status(args) => status::run(args, color),
         Command::Serve(args) => serve::run(args),
         Command::Top(args) => top::run(args, color),
+        Command::Flows(args) => flows::run(args, color),
         Command::Explain(args) => explain::run(args),
         Command::Down(args) => live::down(args),
         Command::Doctor(args) => doctor::run(args, color),

@@ -14,7 +14,10 @@ mod tests;
 
 use crate::args::observe::Top as Args;
 use crate::failure::Failure;
-use app::{App, Then};
+pub use app::FlowsWish;
+
+use crate::flows::view::View;
+use app::{App, Pane, Then};
 use screen::Screen;
 use sluice_observe::{Rates, Sample, Source};
 use std::io::Write;
@@ -29,7 +32,7 @@ pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
     if args.once || args.json {
         return print(args, &mut source);
     }
-    live(args, &mut source, color)
+    live(source, args.interval, FlowsWish::default(), color)
 }
 
 /// Prints what each interval has brought.
@@ -55,19 +58,33 @@ fn print(args: &Args, source: &mut Source) -> Result<(), Failure> {
 }
 
 /// The dashboard, until somebody ends it.
-fn live(args: &Args, source: &mut Source, color: bool) -> Result<(), Failure> {
-    let mut app = App::new(color, args.interval.as_secs_f64(), jiff::tz::TimeZone::system());
+pub fn live(mut source: Source, interval: Duration, wish: FlowsWish, color: bool) -> Result<(), Failure> {
+    let mut app = App::new(color, interval.as_secs_f64(), jiff::tz::TimeZone::system());
+    app.flows_wish = wish;
+    if wish.first {
+        app.pane = Pane::Flows;
+    }
     let mut before = source.sample()?;
     app.take(Rates::between(&before, &before));
+    let mut flows = View::new();
     let mut screen = Screen::take()?;
     // The first figures come soon; those of a whole interval follow.
-    let mut due = Instant::now() + args.interval.min(Duration::from_millis(300));
-    while screen.until(due, &mut app)? == Then::Draw {
+    let mut due = Instant::now() + interval.min(Duration::from_millis(300));
+    loop {
+        if app.pane == Pane::Flows {
+            look_at_flows(&source, &before, &mut flows, &mut app);
+        }
+        // Who turns to flows meanwhile sees them at once.
+        if screen.until(due, &mut app)? == Then::Quit {
+            return Ok(());
+        }
+        if Instant::now() < due {
+            continue;
+        }
         // After a pause of the whole machine, not all that was missed at once.
-        due = (due + args.interval).max(Instant::now());
-        look(source, &mut before, &mut app);
+        due = (due + interval).max(Instant::now());
+        look(&mut source, &mut before, &mut app);
     }
-    Ok(())
 }
 
 fn look(source: &mut Source, before: &mut Sample, app: &mut App) {
@@ -76,6 +93,15 @@ fn look(source: &mut Source, before: &mut Sample, app: &mut App) {
             app.take(Rates::between(before, &now));
             *before = now;
         }
+        Err(error) => app.trouble = Some(error.to_string()),
+    }
+}
+
+fn look_at_flows(source: &Source, sample: &Sample, flows: &mut View, app: &mut App) {
+    let wish = app.flows_wish;
+    flows.resolve(wish.resolve);
+    match flows.look(source, sample, wish.by, wish.top) {
+        Ok(shown) => app.take_flows(shown),
         Err(error) => app.trouble = Some(error.to_string()),
     }
 }

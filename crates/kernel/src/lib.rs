@@ -11,6 +11,7 @@ mod error;
 pub mod explain;
 mod fault;
 mod features;
+pub mod flows;
 pub mod history;
 mod hooks;
 mod htb;

@@ -1,6 +1,7 @@
 //! Reading an interface again and again: its maps are opened once, and what becomes of it in between is noticed.
 
 use crate::error::Result;
+use crate::flows::FlowTable;
 use crate::record::{Phase, Record};
 use crate::status::{Pinned, Status};
 use crate::{Interface, manage, managed, record};
@@ -69,6 +70,11 @@ impl Reader {
     /// Directory of its pins, while it is up.
     pub fn pins(&self) -> Option<&Path> {
         self.open.as_ref().map(|open| open.pinned.pins())
+    }
+
+    /// Every flow that it knows, as of the last reading. None: it is down, or its policy keeps none.
+    pub fn flows(&self) -> Result<Option<FlowTable>> {
+        self.open.as_ref().map_or(Ok(None), |open| open.pinned.flows())
     }
 
     /// Reads everything. What fails because the interface went meanwhile is no error.

@@ -164,6 +164,8 @@ pub struct ClassStatus {
     pub quantum_bytes: Option<u32>,
     /// The part of the interface that it has while every class wants more, 0 to 1. None: the discipline promises none.
     pub share: Option<f64>,
+    /// Whether it is there for little that must not wait: it goes before others, or its packets have deadlines.
+    pub urgent: bool,
     /// The most packets that it may queue.
     pub limit_pkts: Option<u32>,
     /// The most bytes that it may queue.

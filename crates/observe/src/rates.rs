@@ -365,4 +365,6 @@ fn sojourn_rates(now: &Sojourn, since: Since<&ClassStatus>) -> Option<SojournRat
 }
 
 #[cfg(test)]
+pub(crate) mod fixture;
+#[cfg(test)]
 mod tests;

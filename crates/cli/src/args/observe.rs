@@ -1,6 +1,6 @@
 //! The options of the commands that look: `sluice top`, `sluice flows`.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::time::Duration;
 
 #[derive(Debug, Args)]
@@ -25,6 +25,62 @@ pub struct Top {
     /// Print JSON, an object for each interval on a line of its own; with --once, one
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+What is counted is what was offered: before the queues, which may drop some of it.
+
+Examples:
+  sluice flows                        who uses the links, live
+  sluice flows eth0 --once --top 5    the five that send most, for a script or a log
+  sluice flows eth0 --by bytes --csv --once > flows.csv")]
+pub struct Flows {
+    /// Interfaces; without them, all of this network namespace
+    #[arg(value_name = "INTERFACE")]
+    pub interfaces: Vec<String>,
+    /// What the first are first by
+    #[arg(long, value_name = "WHAT", default_value = "rate")]
+    pub by: Rank,
+    /// How many are shown
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub top: u32,
+    /// Show names of hosts, asked of the name servers
+    #[arg(long)]
+    pub resolve: bool,
+    /// Time between two looks, such as 500ms or 2s
+    #[arg(long, short = 'n', value_name = "TIME", default_value = "1s", value_parser = interval)]
+    pub interval: Duration,
+    /// Print one table of what happened within one interval, and end
+    #[arg(long)]
+    pub once: bool,
+    /// Print JSON, an object for each interval on a line of its own; with --once, one
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// Print CSV, a line for each flow and interval
+    #[arg(long)]
+    pub csv: bool,
+}
+
+/// What flows are ranked by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Rank {
+    /// Bits per second
+    Rate,
+    /// Bytes since the flow began
+    Bytes,
+    /// Packets since the flow began
+    Pkts,
+}
+
+impl Rank {
+    pub fn by(self) -> sluice_observe::flows::By {
+        match self {
+            Rank::Rate => sluice_observe::flows::By::Rate,
+            Rank::Bytes => sluice_observe::flows::By::Bytes,
+            Rank::Pkts => sluice_observe::flows::By::Pkts,
+        }
+    }
 }
 
 /// A time between two looks.

@@ -1,7 +1,10 @@
 //! What the dashboard shows, and what keys do to it. It knows neither terminal nor kernel.
 
+use super::draw::flows;
 use super::palette::{Palette, State};
+use crate::flows::view::Shown;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use sluice_observe::flows::By;
 use sluice_observe::rates::{ClassRates, DirectionRates, InterfaceRates};
 use sluice_observe::{History, Rates};
 
@@ -14,6 +17,8 @@ pub enum Pane {
     Discipline,
     /// What rules match.
     Rules,
+    /// Who uses the link.
+    Flows,
 }
 
 /// What rows are ordered by.
@@ -61,6 +66,25 @@ impl Sort {
     }
 }
 
+/// How flows are looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct FlowsWish {
+    /// What they are ranked by.
+    pub by: By,
+    /// How many are shown.
+    pub top: usize,
+    /// Whether names of hosts are asked for.
+    pub resolve: bool,
+    /// Whether flows are what is shown first.
+    pub first: bool,
+}
+
+impl Default for FlowsWish {
+    fn default() -> FlowsWish {
+        FlowsWish { by: By::Rate, top: 100, resolve: false, first: false }
+    }
+}
+
 /// What the caller has to do after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
@@ -86,6 +110,9 @@ pub struct App {
     /// Which row is chosen, of those that are shown.
     pub chosen: usize,
     pub rates: Rates,
+    /// Flows, once they were looked at.
+    pub flows: Option<Shown>,
+    pub flows_wish: FlowsWish,
     pub history: History,
     /// Time between two looks, seconds.
     pub interval_s: f64,
@@ -116,6 +143,8 @@ impl App {
             only: None,
             chosen: 0,
             rates: Rates::default(),
+            flows: None,
+            flows_wish: FlowsWish::default(),
             history: History::default(),
             interval_s,
             trouble: None,
@@ -129,6 +158,13 @@ impl App {
         self.trouble = None;
         if !self.paused {
             self.rates = rates;
+        }
+    }
+
+    /// Takes what flows have just done.
+    pub fn take_flows(&mut self, shown: Shown) {
+        if !self.paused {
+            self.flows = Some(shown);
         }
     }
 
@@ -196,6 +232,9 @@ impl App {
             KeyCode::Char('c') => self.pane = Pane::Classes,
             KeyCode::Char('d') => self.toggle(Pane::Discipline),
             KeyCode::Char('r') => self.toggle(Pane::Rules),
+            KeyCode::Char('f') => self.toggle(Pane::Flows),
+            KeyCode::Char('b') if self.pane == Pane::Flows => self.next_rank(),
+            KeyCode::Char('n') if self.pane == Pane::Flows => self.flows_wish.resolve = !self.flows_wish.resolve,
             KeyCode::Char('i') | KeyCode::Tab => self.next_interface(),
             KeyCode::Up | KeyCode::Char('k') => self.chosen = self.chosen.saturating_sub(1),
             KeyCode::Down | KeyCode::Char('j') => self.chosen += 1,
@@ -213,6 +252,7 @@ impl App {
         let rows = match self.pane {
             Pane::Rules => self.interfaces().map(|one| one.rules.len() + 1).sum(),
             Pane::Classes | Pane::Discipline => self.rows().len(),
+            Pane::Flows => self.flows.as_ref().map_or(0, |shown| flows::flows(self, shown).len()),
         };
         rows.saturating_sub(1)
     }
@@ -220,6 +260,14 @@ impl App {
     fn toggle(&mut self, pane: Pane) {
         self.pane = if self.pane == pane { Pane::Classes } else { pane };
         self.chosen = 0;
+    }
+
+    fn next_rank(&mut self) {
+        self.flows_wish.by = match self.flows_wish.by {
+            By::Rate => By::Bytes,
+            By::Bytes => By::Pkts,
+            By::Pkts => By::Rate,
+        };
     }
 
     fn type_into_filter(&mut self, code: KeyCode) {

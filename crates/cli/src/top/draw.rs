@@ -3,6 +3,7 @@
 mod classes;
 mod details;
 mod discipline;
+pub mod flows;
 mod header;
 mod help;
 mod rules;
@@ -44,7 +45,8 @@ pub fn draw(frame: &mut Frame<'_>, app: &App) {
     draw_body(frame, app, body);
     if details > 0 {
         let block = Block::new().borders(Borders::TOP).border_style(app.palette.dim());
-        frame.render_widget(Paragraph::new(details::lines(app, told.width)).block(block), told);
+        let lines = if app.pane == Pane::Flows { flows::details(app) } else { details::lines(app) };
+        frame.render_widget(Paragraph::new(lines).block(block), told);
     }
     frame.render_widget(Paragraph::new(keys_line(app)), keys);
     if app.help {
@@ -58,6 +60,7 @@ fn draw_body(frame: &mut Frame<'_>, app: &App, area: Rect) {
         Pane::Classes => classes::lines(app, width),
         Pane::Discipline => discipline::lines(app, width),
         Pane::Rules => rules::lines(app, width),
+        Pane::Flows => flows::lines(app, width),
     };
     let height = usize::from(area.height);
     let chosen = drawn.iter().position(|one| one.row == Some(app.chosen)).unwrap_or(0);
@@ -67,7 +70,7 @@ fn draw_body(frame: &mut Frame<'_>, app: &App, area: Rect) {
     let shown = drawn.into_iter().skip(from).take(height).map(|one| {
         let is_chosen = one.row == Some(app.chosen);
         let mut line = one.line;
-        if is_chosen && let_choose(app) {
+        if is_chosen && may_choose(app) {
             // The first cell alone, so that bars keep their colours.
             if let Some(first) = line.spans.first_mut() {
                 first.style = first.style.patch(style);
@@ -78,7 +81,7 @@ fn draw_body(frame: &mut Frame<'_>, app: &App, area: Rect) {
     frame.render_widget(Paragraph::new(shown.collect::<Vec<_>>()), area);
 }
 
-fn let_choose(app: &App) -> bool {
+fn may_choose(app: &App) -> bool {
     app.pane != Pane::Rules
 }
 

@@ -1,8 +1,12 @@
 //! A busy interface, and one that does little, as they might be.
 
+use crate::flows::processes::Process;
+use crate::flows::view::{Shown, Told};
+use sluice_kernel::flows::FlowKey;
 use sluice_kernel::status::{ClassState, Count, FlowQueues, PolicyStatus, SchedulerState, Turn};
 use sluice_kernel::{Engine, Hook};
 use sluice_observe::Rates;
+use sluice_observe::flows::{Anomaly, ClassFlows, FlowRate, Kind};
 use sluice_observe::rates::{ClassRates, DirectionRates, InterfaceRates, RuleRates, SojournRates};
 
 fn class(id: u8, name: &str, bps: f64, share: f64) -> ClassRates {
@@ -130,5 +134,81 @@ pub fn rates(after_s: u64) -> Rates {
         span_s: 1.0,
         interfaces: vec![interface("eth0", Engine::Qdisc, vec![egress, ingress]), second],
         events: Vec::new(),
+    }
+}
+
+fn told(class_name: &str, bps: f64, src_port: u16, dst: &str, dst_port: u16, arriving: bool) -> Told {
+    let key = FlowKey {
+        protocol: 6,
+        src: "192.0.2.10".parse().expect("an address"),
+        src_port: Some(src_port),
+        dst: dst.parse().expect("an address"),
+        dst_port: Some(dst_port),
+        arriving: false,
+    };
+    let key = if arriving { key.reverse() } else { key };
+    Told {
+        flow: FlowRate {
+            interface: "eth0".to_owned(),
+            key,
+            class: 1,
+            class_name: class_name.to_owned(),
+            rule: Some("default".to_owned()),
+            bps,
+            pps: bps / 8000.0,
+            bytes: (bps * 4.0) as u64,
+            pkts: (bps / 250.0) as u64,
+            age_s: 754.0,
+            idle_s: 0.2,
+        },
+        protocol_name: "tcp".to_owned(),
+        service: (dst_port == 443).then(|| "https".to_owned()),
+        src_name: None,
+        dst_name: None,
+        process: (src_port == 50_001).then(|| Process { pid: 4321, name: "curl".to_owned() }),
+    }
+}
+
+/// Flows of the same interval.
+pub fn flows() -> Shown {
+    let all = vec![
+        told("bulk", 13_100_000.0, 50_001, "198.51.100.7", 443, false),
+        told("voip", 2_400_000.0, 50_002, "2001:db8:12:34::5678", 5061, false),
+        told("bulk", 52_000.0, 50_001, "198.51.100.7", 443, true),
+        told("gaming", 0.0, 3074, "203.0.113.9", 3074, false),
+    ];
+    let class = |class_name: &str, arriving: bool, bps: f64, share: f64| ClassFlows {
+        interface: "eth0".to_owned(),
+        arriving,
+        class: 1,
+        class_name: class_name.to_owned(),
+        flows: 2,
+        active: 1,
+        bps,
+        share,
+    };
+    let anomaly = Anomaly {
+        kind: Kind::ElephantInUrgentClass,
+        interface: "eth0".to_owned(),
+        source: all[1].flow.key.src,
+        flow: Some(all[1].flow.key),
+        class_name: Some("voip".to_owned()),
+        reason: "it sends 2.4 Mbit/s of 19.0 Mbit/s in voip, which is for little that must not wait; 9.6 MB so far"
+            .to_owned(),
+    };
+    Shown {
+        at_ms: 1_700_000_000_000,
+        span_s: 1.0,
+        known: 412,
+        active: 3,
+        without_flows: vec!["wlan0".to_owned()],
+        flows: all,
+        classes: vec![
+            class("gaming", false, 0.0, 0.0),
+            class("voip", false, 2_400_000.0, 0.15),
+            class("bulk", false, 13_100_000.0, 0.85),
+            class("bulk", true, 52_000.0, 1.0),
+        ],
+        anomalies: vec![anomaly],
     }
 }

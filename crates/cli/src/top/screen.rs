@@ -38,7 +38,8 @@ impl Screen {
         Ok(Screen { terminal, stop })
     }
 
-    /// Draws, and does what keys say, until the time comes for another look at the interfaces. Whether to end.
+    /// Draws, and does what keys say, until the time comes for another look at the interfaces, or another pane is wanted. Whether to
+    /// end.
     pub fn until(&mut self, deadline: Instant, app: &mut App) -> Result<Then, Failure> {
         loop {
             self.terminal.draw(|frame| draw::draw(frame, app)).map_err(failed)?;
@@ -55,8 +56,12 @@ impl Screen {
                 }
             }
             let Event::Key(key) = event::read().map_err(failed)? else { continue };
+            let pane = app.pane;
             if key.kind != KeyEventKind::Release && app.key(key) == Then::Quit {
                 return Ok(Then::Quit);
+            }
+            if app.pane != pane {
+                return Ok(Then::Draw);
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use super::app::{App, Then};
 use super::draw::draw;
-use super::fixture::rates;
+use super::fixture::{flows, rates};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -14,6 +14,7 @@ use std::path::Path;
 fn app(color: bool) -> App {
     let mut app = App::new(color, 1.0, jiff::tz::TimeZone::UTC);
     (0..30).for_each(|second| app.take(rates(second)));
+    app.take_flows(flows());
     app
 }
 
@@ -80,6 +81,19 @@ fn panes() {
 }
 
 #[test]
+fn flows_are_ranked_and_what_is_strange_is_said() {
+    let mut app = app(true);
+    press(&mut app, "f");
+    shows("flows-80x24.txt", &app, 80, 24);
+    shows("flows-160x30.txt", &app, 160, 30);
+    press(&mut app, "/curl\n");
+    assert_eq!(super::draw::flows::flows(&app, &flows()).len(), 2);
+    press(&mut app, "bn");
+    assert_eq!(app.flows_wish.by, sluice_observe::flows::By::Bytes);
+    assert!(app.flows_wish.resolve);
+}
+
+#[test]
 fn sorting_and_filtering() {
     let mut app = app(true);
     press(&mut app, "ss/bul\n");
@@ -118,7 +132,7 @@ fn keys_end_it() {
 #[test]
 fn any_size_is_drawn() {
     let mut app = app(true);
-    for keys in ["", "d", "r", "c?"] {
+    for keys in ["", "d", "r", "f", "c?"] {
         press(&mut app, keys);
         for (width, height) in [(1, 1), (3, 2), (20, 5), (79, 23), (81, 25), (300, 90)] {
             drawn(&app, width, height);

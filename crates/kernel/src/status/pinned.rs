@@ -1,15 +1,16 @@
 //! A managed interface with its pinned maps open, to be read again and again.
 
-use super::counts::{class_counts, parsed, rule_counts, rules};
+use super::counts::{BUILTIN, class_counts, parsed, rule_counts, rules};
 use super::{ClassStatus, Count, DirectionStatus, Framing, PolicyStatus, Status, UnconfirmedStatus, add_drops, text};
 use super::{leaves, schedulers};
 use crate::attachment as attach;
 use crate::error::{Error, Result};
+use crate::flows::{self, FlowTable};
 use crate::interface::Interface;
 use crate::mapped::Mapped;
 use crate::record::{Engine, Record};
 use crate::{bpffs, recorded, tables};
-use libbpf_rs::MapHandle;
+use libbpf_rs::{MapCore, MapHandle};
 use sluice_abi as abi;
 use sluice_policy::{Resolved, ResolvedClass, Scheduler};
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ pub(crate) struct Pinned {
     class_counts: MapHandle,
     rule_counts: MapHandle,
     parse_counts: MapHandle,
+    flows: MapHandle,
     state: Option<Mapped<abi::sl_sched>>,
 }
 
@@ -52,6 +54,7 @@ impl Pinned {
             class_counts: tables::open(&pins, "class_counts")?,
             rule_counts: tables::open(&pins, "rule_counts")?,
             parse_counts: tables::open(&pins, "parse_counts")?,
+            flows: tables::open(&pins, "flows")?,
             state,
             pins,
             record,
@@ -81,6 +84,31 @@ impl Pinned {
     /// The record as it was written since, of the same pins and the same configuration.
     pub fn renew(&mut self, record: Record) {
         self.record = record;
+    }
+
+    /// Every flow, as it is now. None: the policy keeps none.
+    pub fn flows(&self) -> Result<Option<FlowTable>> {
+        if self.policy.flows == 0 {
+            return Ok(None);
+        }
+        Ok(Some(FlowTable {
+            flows: flows::read(&self.flows)?,
+            capacity: self.flows.max_entries(),
+            rules: self.rule_names(),
+            generation: self.live.generation,
+        }))
+    }
+
+    /// By index, built-in ones and the default at theirs.
+    fn rule_names(&self) -> Vec<(u16, String)> {
+        let own = self.live.rule.iter().take(self.live.rules as usize).enumerate().map(|(index, rule)| {
+            let name = text(&rule.name);
+            let name = if name.is_empty() { format!("rule {}", rule.priority) } else { name };
+            (index as u16, name)
+        });
+        let builtin =
+            BUILTIN.iter().enumerate().map(|(n, name)| (abi::SL_RULE_ARP as u16 + n as u16, (*name).to_owned()));
+        own.chain(builtin).chain([(abi::SL_RULE_NONE as u16, "default".to_owned())]).collect()
     }
 
     /// Everything, as it is now.
@@ -186,6 +214,7 @@ impl Pinned {
             weight: policy.scheduler.uses_weight(policy.rank).then_some(class.weight),
             quantum_bytes: policy.scheduler.uses_quantum().then_some(class.quantum_bytes),
             share: share(policy, class),
+            urgent: is_urgent(policy, class),
             limit_pkts: Some(class.limit_pkts),
             limit_bytes: class.limit_bytes.map(|bytes| bytes.0),
             target_us: class.codel.map(|codel| codel.at_rate(policy.link_rate).target_ns as f64 / 1e3),
@@ -196,6 +225,13 @@ impl Pinned {
 
 fn ifindex(device: &str) -> u32 {
     nix::net::if_::if_nametoindex(device).unwrap_or(0)
+}
+
+/// Whether a class is there for little that must not wait: it goes before others, or its packets have deadlines.
+fn is_urgent(policy: &Resolved, class: &ResolvedClass) -> bool {
+    let last = policy.classes.iter().map(|class| class.priority).max().unwrap_or(0);
+    let before = policy.scheduler.uses_priority(policy.rank) && class.priority < last;
+    before || (policy.scheduler.uses_budget(policy.rank) && class.latency_budget_ns.is_some())
 }
 
 /// What a discipline gives a class while all have packets.

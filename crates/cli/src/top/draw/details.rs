@@ -8,7 +8,7 @@ use crate::top::palette::State;
 use ratatui::text::Line;
 use sluice_observe::rates::ClassRates;
 
-pub fn lines(app: &App, width: u16) -> Vec<Line<'static>> {
+pub fn lines(app: &App) -> Vec<Line<'static>> {
     let Some(row) = app.chosen_row() else { return Vec::new() };
     let palette = app.palette;
     let class = row.class;
@@ -32,7 +32,6 @@ pub fn lines(app: &App, width: u16) -> Vec<Line<'static>> {
         let text = format!("   flows: {} express, {} swift, {} bulk", queues.express, queues.swift, queues.bulk);
         third.text(text, palette.state(State::Good));
     }
-    let _ = width;
     vec![first.line(), second.line(), third.line()]
 }
 

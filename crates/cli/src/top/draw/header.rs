@@ -25,10 +25,11 @@ pub fn title(app: &App, width: u16) -> Line<'static> {
         Pane::Classes => "classes",
         Pane::Discipline => "discipline",
         Pane::Rules => "rules",
+        Pane::Flows => "flows",
     };
     let mut left =
         format!(" sluice top  {pane}, {shown}, every {}", short::wait_us(app.interval_s * 1e6).replace(".0s", "s"));
-    if app.pane != Pane::Rules {
+    if matches!(app.pane, Pane::Classes | Pane::Discipline) {
         left += &format!(", by {}{}", app.sort.name(), if app.reverse { " reversed" } else { "" });
     }
     if !app.filter.is_empty() {

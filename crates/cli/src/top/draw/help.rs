@@ -16,7 +16,8 @@ pub fn lines(app: &App) -> Vec<Line<'static>> {
         ("/  Esc", "show only names with this text; everything again"),
         ("c d r f", "classes, discipline's state, rules, flows"),
         ("i, Tab", "one interface after the other, then all"),
-        ("arrows, j k", "choose a class; PgUp, PgDn, Home, End"),
+        ("b  n", "flows: ranked by what; names of hosts"),
+        ("arrows, j k", "choose a row; PgUp, PgDn, Home, End"),
     ] {
         lines.push(cells.left(key, 12, palette.key()).text(what, palette.state(State::Good)).line());
     }

@@ -1,0 +1,66 @@
+//! `sluice flows`: who uses the link.
+
+mod print;
+pub mod processes;
+mod resolver;
+mod services;
+pub mod view;
+
+use crate::args::observe::Flows as Args;
+use crate::failure::Failure;
+use crate::top;
+use sluice_observe::Source;
+use std::io::Write;
+use std::thread;
+use std::time::{Duration, Instant};
+use view::{Shown, View};
+
+/// How long one table waits for names of hosts.
+const WAIT_FOR_NAMES: Duration = Duration::from_secs(2);
+
+pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
+    let source = Source::new(&args.interfaces)?;
+    if source.is_empty() {
+        return Err(Source::nothing().into());
+    }
+    if args.once || args.json || args.csv {
+        return print(args, source);
+    }
+    let wish = top::FlowsWish { by: args.by.by(), top: args.top as usize, resolve: args.resolve, first: true };
+    top::live(source, args.interval, wish, color)
+}
+
+fn print(args: &Args, mut source: Source) -> Result<(), Failure> {
+    let mut view = View::new();
+    view.resolve(args.resolve);
+    let sample = source.sample()?;
+    view.look(&source, &sample, args.by.by(), args.top as usize)?;
+    let mut due = Instant::now();
+    let mut titles = true;
+    loop {
+        due += args.interval;
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        let sample = source.sample()?;
+        let mut shown = view.look(&source, &sample, args.by.by(), args.top as usize)?;
+        if args.once {
+            view.name_again(&mut shown, WAIT_FOR_NAMES);
+        }
+        let bytes = bytes(args, &shown, titles)?;
+        titles = false;
+        let written = std::io::stdout().write_all(&bytes).and_then(|()| std::io::stdout().flush());
+        if args.once || written.is_err() {
+            return Ok(());
+        }
+    }
+}
+
+fn bytes(args: &Args, shown: &Shown, titles: bool) -> Result<Vec<u8>, Failure> {
+    if args.json {
+        let json = serde_json::to_string(shown).map_err(|error| Failure::system(error.to_string()))?;
+        return Ok((json + "\n").into_bytes());
+    }
+    if args.csv {
+        return print::csv(shown, titles);
+    }
+    Ok(print::text(shown).into_bytes())
+}

@@ -1,0 +1,108 @@
+//! Names of hosts, asked on a thread of its own: whoever draws never waits for a name server.
+
+use lru::LruCache;
+use std::net::IpAddr;
+use std::num::NonZeroUsize;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Answers that are kept.
+const KEPT: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
+/// Questions that wait at most; what is more is asked another time.
+const WAITING: usize = 256;
+
+#[derive(Debug, Clone)]
+enum Answer {
+    /// It was asked.
+    Pending,
+    Name(String),
+    None,
+}
+
+/// Asks for names and keeps answers.
+pub struct Resolver {
+    ask: SyncSender<IpAddr>,
+    known: Arc<Mutex<LruCache<IpAddr, Answer>>>,
+}
+
+impl Resolver {
+    /// Starts the thread that asks, in the network namespace of the caller.
+    pub fn start() -> Resolver {
+        Resolver::with(|address| dns_lookup::lookup_addr(address).ok())
+    }
+
+    fn with(look_up: impl Fn(&IpAddr) -> Option<String> + Send + 'static) -> Resolver {
+        let (ask, questions) = sync_channel::<IpAddr>(WAITING);
+        let known = Arc::new(Mutex::new(LruCache::new(KEPT)));
+        let answers = Arc::clone(&known);
+        // It ends when the sender is dropped, and does not keep the process.
+        thread::spawn(move || {
+            for address in questions {
+                let answer = look_up(&address).map_or(Answer::None, |name| Answer::Name(printable(&name)));
+                lock(&answers).put(address, answer);
+            }
+        });
+        Resolver { ask, known }
+    }
+
+    /// The name of a host, if it is known by now; else it is asked for.
+    pub fn name(&self, address: IpAddr) -> Option<String> {
+        let mut known = lock(&self.known);
+        match known.get(&address) {
+            Some(Answer::Name(name)) => Some(name.clone()),
+            Some(Answer::Pending | Answer::None) => None,
+            None => {
+                if self.ask.try_send(address).is_ok() {
+                    known.put(address, Answer::Pending);
+                }
+                None
+            }
+        }
+    }
+
+    /// Waits until everything that was asked is answered, and no longer than this.
+    pub fn wait(&self, most: Duration) {
+        let deadline = Instant::now() + most;
+        let pending = || lock(&self.known).iter().any(|(_, answer)| matches!(answer, Answer::Pending));
+        while pending() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A name server is a stranger: what it says goes to a terminal.
+fn printable(name: &str) -> String {
+    name.chars().take(253).map(|letter| if letter.is_ascii_graphic() { letter } else { '?' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn names_come_later_and_are_harmless() {
+        let resolver = Resolver::with(|address| address.is_ipv4().then(|| "host\x1b[2J.example".to_owned()));
+        let (known, unknown) = (IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(std::net::Ipv6Addr::LOCALHOST));
+        assert_eq!(resolver.name(known), None, "nobody waits");
+        assert_eq!(resolver.name(unknown), None);
+        resolver.wait(Duration::from_secs(10));
+        assert_eq!(resolver.name(known).as_deref(), Some("host?[2J.example"));
+        assert_eq!(resolver.name(unknown), None);
+    }
+
+    #[test]
+    fn a_flood_of_addresses_is_bounded() {
+        let resolver = Resolver::with(|_| None);
+        for n in 0..20_000u32 {
+            resolver.name(Ipv4Addr::from(n).into());
+        }
+        assert!(lock(&resolver.known).len() <= KEPT.get());
+    }
+}

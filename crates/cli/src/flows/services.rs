@@ -1,0 +1,82 @@
+//! Names of protocols, and of ports as /etc/services has them.
+
+use std::collections::HashMap;
+use std::fs;
+
+/// The name of an IP protocol, or its number.
+pub fn protocol(number: u16) -> String {
+    match number {
+        1 => "icmp".to_owned(),
+        2 => "igmp".to_owned(),
+        6 => "tcp".to_owned(),
+        17 => "udp".to_owned(),
+        33 => "dccp".to_owned(),
+        41 => "ipv6".to_owned(),
+        47 => "gre".to_owned(),
+        50 => "esp".to_owned(),
+        51 => "ah".to_owned(),
+        58 => "icmpv6".to_owned(),
+        132 => "sctp".to_owned(),
+        256 => "nd".to_owned(),
+        number => number.to_string(),
+    }
+}
+
+/// Names of ports.
+#[derive(Debug, Default)]
+pub struct Services(HashMap<(u16, u16), String>);
+
+impl Services {
+    /// Those of the machine; none, if it has no list.
+    pub fn of_machine() -> Services {
+        Services::read(&fs::read_to_string("/etc/services").unwrap_or_default())
+    }
+
+    /// Those of a text as services(5) has it.
+    fn read(text: &str) -> Services {
+        let mut found = HashMap::new();
+        for line in text.lines() {
+            let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
+            let (Some(name), Some(port)) = (words.next(), words.next()) else { continue };
+            let Some((number, protocol)) = port.split_once('/') else { continue };
+            let Ok(number) = number.parse::<u16>() else { continue };
+            let protocol = match protocol {
+                "tcp" => 6,
+                "udp" => 17,
+                "sctp" => 132,
+                "dccp" => 33,
+                _ => continue,
+            };
+            found.entry((protocol, number)).or_insert_with(|| name.to_owned());
+        }
+        Services(found)
+    }
+
+    /// The name of a port of a protocol.
+    pub fn name(&self, protocol: u16, port: u16) -> Option<&str> {
+        self.0.get(&(protocol, port)).map(String::as_str)
+    }
+
+    /// What two ports are for: the name of the one that a server would have.
+    pub fn of_flow(&self, protocol: u16, ports: [Option<u16>; 2]) -> Option<&str> {
+        let mut ports: Vec<u16> = ports.into_iter().flatten().collect();
+        ports.sort_unstable();
+        ports.into_iter().find_map(|port| self.name(protocol, port))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn services_are_read() {
+        let services =
+            Services::read("# list\nhttps 443/tcp # web\nhttps 443/udp\ndomain 53/udp nameserver\nodd\nbad x/tcp\n");
+        assert_eq!(services.name(6, 443), Some("https"));
+        assert_eq!(services.name(17, 53), Some("domain"));
+        assert_eq!(services.name(6, 53), None);
+        assert_eq!(services.of_flow(6, [Some(50_000), Some(443)]), Some("https"));
+        assert_eq!(services.of_flow(1, [None, None]), None);
+    }
+}

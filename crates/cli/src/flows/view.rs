@@ -1,0 +1,153 @@
+//! Flows with all that is known of them: names of hosts and services, owning processes.
+
+use super::processes::{Process, Processes};
+use super::resolver::Resolver;
+use super::services::{self, Services};
+use serde::Serialize;
+use sluice_observe::flows::{Anomaly, By, ClassFlows, FlowRate, FlowSample, Tracker};
+use sluice_observe::{Sample, Source};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// A flow and its names.
+#[derive(Debug, Clone, Serialize)]
+pub struct Told {
+    /// What it does.
+    #[serde(flatten)]
+    pub flow: FlowRate,
+    /// Name of its protocol.
+    pub protocol_name: String,
+    /// What its ports are for.
+    pub service: Option<String>,
+    /// Name of the host that sends it.
+    pub src_name: Option<String>,
+    /// Name of the host that it goes to.
+    pub dst_name: Option<String>,
+    /// Whose it is on this machine.
+    pub process: Option<Process>,
+}
+
+/// What is shown of flows.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Shown {
+    /// When, milliseconds since 1970.
+    pub at_ms: u64,
+    /// How long the time was that rates are of, seconds.
+    pub span_s: f64,
+    /// Flows in all tables.
+    pub known: usize,
+    /// Of these, those that sent meanwhile.
+    pub active: usize,
+    /// Interfaces whose policy keeps no flows.
+    pub without_flows: Vec<String>,
+    /// The first flows by rank.
+    pub flows: Vec<Told>,
+    /// Every class that has flows.
+    pub classes: Vec<ClassFlows>,
+    /// What is strange, and why.
+    pub anomalies: Vec<Anomaly>,
+}
+
+/// Follows flows, and names them.
+pub struct View {
+    tracker: Tracker,
+    services: Services,
+    processes: Processes,
+    resolver: Option<Resolver>,
+}
+
+impl View {
+    pub fn new() -> View {
+        View {
+            tracker: Tracker::default(),
+            services: Services::of_machine(),
+            processes: Processes::default(),
+            resolver: None,
+        }
+    }
+
+    /// From now on, names of hosts are asked for, or not.
+    pub fn resolve(&mut self, wanted: bool) {
+        match (wanted, &self.resolver) {
+            (true, None) => self.resolver = Some(Resolver::start()),
+            (false, Some(_)) => self.resolver = None,
+            _ => {}
+        }
+    }
+
+    /// What has happened since the last look.
+    pub fn look(&mut self, source: &Source, sample: &Sample, by: By, top: usize) -> sluice_kernel::Result<Shown> {
+        let rates = self.tracker.take(&FlowSample::read(source)?, sample, by, top);
+        let keys: Vec<_> = rates.top.iter().map(|flow| flow.key).collect();
+        let owners = self.processes.of(&keys);
+        Ok(Shown {
+            at_ms: sample.at_ms,
+            span_s: rates.span_s,
+            known: rates.known,
+            active: rates.active,
+            without_flows: rates.without_flows,
+            flows: rates.top.into_iter().zip(owners).map(|(flow, process)| self.tell(flow, process)).collect(),
+            classes: rates.classes,
+            anomalies: rates.anomalies,
+        })
+    }
+
+    /// Names that were asked for and have come since, waiting a moment for them.
+    pub fn name_again(&self, shown: &mut Shown, wait: Duration) {
+        let Some(resolver) = &self.resolver else { return };
+        resolver.wait(wait);
+        for told in &mut shown.flows {
+            (told.src_name, told.dst_name) = (self.host(told.flow.key.src), self.host(told.flow.key.dst));
+        }
+    }
+
+    fn host(&self, address: IpAddr) -> Option<String> {
+        self.resolver.as_ref().and_then(|resolver| resolver.name(address))
+    }
+
+    fn tell(&self, flow: FlowRate, process: Option<Process>) -> Told {
+        let key = flow.key;
+        Told {
+            protocol_name: services::protocol(key.protocol),
+            service: self.services.of_flow(key.protocol, [key.src_port, key.dst_port]).map(str::to_owned),
+            src_name: self.host(key.src),
+            dst_name: self.host(key.dst),
+            process,
+            flow,
+        }
+    }
+}
+
+impl Told {
+    /// Its ends: `10.0.0.1:43210 > server.example:443`.
+    pub fn ends(&self) -> String {
+        let key = &self.flow.key;
+        let end = |address: IpAddr, name: &Option<String>, port: Option<u16>| {
+            let host = name.clone().unwrap_or_else(|| address.to_string());
+            match port {
+                None => host,
+                Some(port) if host.contains(':') => format!("[{host}]:{port}"),
+                Some(port) => format!("{host}:{port}"),
+            }
+        };
+        format!("{} > {}", end(key.src, &self.src_name, key.src_port), end(key.dst, &self.dst_name, key.dst_port))
+    }
+
+    /// Its owner: `curl/1234`.
+    pub fn owner(&self) -> Option<String> {
+        self.process.as_ref().map(|process| format!("{}/{}", process.name, process.pid))
+    }
+
+    /// Its protocol, and what its ports are for: `tcp/https`.
+    pub fn kind(&self) -> String {
+        match &self.service {
+            Some(service) => format!("{}/{service}", self.protocol_name),
+            None => self.protocol_name.clone(),
+        }
+    }
+}
+
+/// A direction in one word.
+pub fn direction(arriving: bool) -> &'static str {
+    if arriving { "ingress" } else { "egress" }
+}
