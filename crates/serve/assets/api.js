@@ -67,6 +67,7 @@ const of = (name, rest = "") => `api/interfaces/${encodeURIComponent(name)}${res
 export const interfaces = () => request("GET", "api/interfaces");
 export const rates = (name) => request("GET", of(name, "/rates"));
 export const series = (name, points) => request("GET", of(name, `/series?points=${points}`));
+export const flows = (name) => request("GET", of(name, "/flows"));
 export const past = (name) => request("GET", of(name, "/history"));
 export const entry = (name, number) => request("GET", of(name, `/history/${number}`));
 export const policy = (name) => request("GET", of(name, "/policy"));

@@ -1,17 +1,18 @@
 // The page: which interface, which view, and what is asked every second.
 
 import * as api from "./api.js";
-import { Rules } from "./lists.js";
+import { Flows, Rules } from "./lists.js";
 import { Overview } from "./overview.js";
 import { Policy } from "./policy.js";
 
 const EVERY_MS = 1000;
-const VIEWS = ["overview", "rules", "policy"];
+const VIEWS = ["overview", "rules", "flows", "policy"];
 const element = (id) => document.getElementById(id);
 const now = { name: null, direction: "egress", view: "overview", paused: false };
 
 const overview = new Overview(() => now);
 const rules = new Rules();
+const flows = new Flows(() => now);
 const policy = new Policy(() => now, poll, announce);
 
 function announce(text) { element("announce").textContent = text; }
@@ -71,8 +72,11 @@ async function poll() {
   generation = rates.policy.generation;
   if (now.paused) { link("paused", "paused"); return; }
   link("live", "live");
+  // What was missed between two answers is fetched.
+  if (overview.misses(rates.at_ms / 1000)) await overview.load();
   if (now.view === "overview") overview.show(rates); else overview.append(rates.at_ms / 1000, rates.directions.find((one) => one.direction === now.direction));
   if (now.view === "rules") rules.show(rates);
+  if (now.view === "flows") await flows.poll(rates);
 }
 
 /** A change that waits to be confirmed, and the time that is left. */
@@ -87,7 +91,7 @@ function pending(rates) {
   bar.hidden = false;
   element("pending-left").textContent = waits.left_s;
   element("ring").style.strokeDashoffset = 100 - 100 * waits.left_s / given;
-  element("pending-text").textContent = `${rates.policy.name} is in force on ${now.name}. Unless you keep it, ${waits.former} comes back.`;
+  element("pending-text").textContent = `${rates.policy.name} is in force on ${now.name}. Unless you keep it, ${waits.former === rates.policy.name ? `the former ${waits.former}` : waits.former} comes back.`;
 }
 
 async function settle(action, done) {
@@ -142,9 +146,11 @@ async function guard(work) {
 }
 
 async function run() {
+  let due = performance.now();
   for (let n = 0; ; n += 1) {
     if (!document.hidden) await guard(async () => { if (n % 5 === 0) await look(); await poll(); });
-    await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
+    due = Math.max(due + EVERY_MS, performance.now());
+    await new Promise((resolve) => setTimeout(resolve, due - performance.now()));
   }
 }
 

@@ -97,6 +97,12 @@ export class Overview {
     this.table.fill(side.classes);
   }
 
+  /** Whether something lies between the last moment that is known and this one. */
+  misses(at) {
+    const known = this.store.at;
+    return known.length > 0 && at - known[known.length - 1] > 1.6;
+  }
+
   append(at, side) {
     const { store } = this;
     if (store.at.length > 0 && at <= store.at[store.at.length - 1]) return;

@@ -12,6 +12,7 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::from_fn_with_state;
 use axum_server::Handle;
 use axum_server::tls_rustls::RustlsConfig;
+use hyper_util::rt::TokioTimer;
 use sluice_kernel::{Error, Result};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -23,6 +24,8 @@ use tower_http::set_header::SetResponseHeaderLayer;
 
 /// How long a request that is being answered may delay the end.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// How long a connection may take to begin its next request.
+const REQUEST_COMES: Duration = Duration::from_secs(15);
 /// The longest policy that is taken, bytes.
 const MAX_BODY_BYTES: usize = 4 << 20;
 /// Threads that answer. What takes long has threads of its own.
@@ -115,10 +118,16 @@ async fn serve(
     let service = router.into_make_service();
     let ended = match tls {
         Some(config) => {
-            let server = axum_server::from_tcp_rustls(listener, RustlsConfig::from_config(config)).map_err(failed)?;
+            let mut server =
+                axum_server::from_tcp_rustls(listener, RustlsConfig::from_config(config)).map_err(failed)?;
+            server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(REQUEST_COMES);
             server.handle(handle).serve(service).await
         }
-        None => axum_server::from_tcp(listener).map_err(failed)?.handle(handle).serve(service).await,
+        None => {
+            let mut server = axum_server::from_tcp(listener).map_err(failed)?;
+            server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(REQUEST_COMES);
+            server.handle(handle).serve(service).await
+        }
     };
     ended.map_err(failed)
 }

@@ -26,9 +26,12 @@ pub async fn rates(State(state): State<Shared>, Path(name): Path<String>) -> Ans
     if let Some(error) = &live.failed {
         return Err(error.clone().into());
     }
+    if !live.sample.interfaces.iter().any(|one| one.interface == name) {
+        return Err(absent(&name));
+    }
     let Some(rates) = live.rates.clone() else { return Err(soon()) };
     drop(live);
-    let Some(interface) = rates.interface(&name) else { return Err(absent(&name)) };
+    let Some(interface) = rates.interface(&name) else { return Err(soon()) };
     let mut shown = value(interface)?;
     shown["at_ms"] = json!(rates.at_ms);
     shown["span_s"] = json!(rates.span_s);
@@ -42,6 +45,24 @@ pub async fn series(State(state): State<Shared>, Path(name): Path<String>, Query
         return Err(absent(&name));
     }
     value(live.history.columns(past.points.unwrap_or(POINTS), |series| series.interface == name)).map(Json)
+}
+
+/// The flows that send most, what classes they are of, and what is strange about some.
+pub async fn flows(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
+    let mut live = state.sampler.live();
+    if !live.sample.interfaces.iter().any(|one| one.interface == name) {
+        return Err(absent(&name));
+    }
+    let Some(flows) = live.look_at_flows() else { return Err(soon()) };
+    drop(live);
+    let (top, classes, anomalies) = (flows.top.iter(), flows.classes.iter(), flows.anomalies.iter());
+    Ok(Json(json!({
+        "span_s": flows.span_s,
+        "kept": !flows.without_flows.contains(&name),
+        "top": value(top.filter(|one| one.interface == name).collect::<Vec<_>>())?,
+        "classes": value(classes.filter(|one| one.interface == name).collect::<Vec<_>>())?,
+        "anomalies": value(anomalies.filter(|one| one.interface == name).collect::<Vec<_>>())?,
+    })))
 }
 
 fn absent(name: &str) -> Problem {

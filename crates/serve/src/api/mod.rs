@@ -22,6 +22,7 @@ pub fn reading() -> Router<Shared> {
         .route("/api/interfaces/{name}", get(read::interface))
         .route("/api/interfaces/{name}/rates", get(live::rates))
         .route("/api/interfaces/{name}/series", get(live::series))
+        .route("/api/interfaces/{name}/flows", get(live::flows))
         .route("/api/interfaces/{name}/history", get(read::history))
         .route("/api/interfaces/{name}/history/{number}", get(read::entry))
         .route("/api/interfaces/{name}/policy", get(policy::text))
