@@ -2,6 +2,7 @@
 //! they measure; in network namespaces of their own, so that they disturb nobody. `--brief` leaves out those that test commands rather
 //! than a kernel.
 
+mod browser;
 mod cases;
 mod command;
 mod foreign;
@@ -10,6 +11,7 @@ mod lab;
 mod needs;
 mod net;
 mod policy;
+mod server;
 mod status;
 mod suite;
 mod traffic;

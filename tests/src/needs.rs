@@ -29,12 +29,14 @@ pub enum Need {
     Systemd,
     /// To forget capabilities with.
     Capsh,
+    /// A machine that scripts/setup has equipped: a browser, its driver and Prometheus must be there. Virtual machines have none.
+    Equipped,
     /// To see the mounts of the first process, which a container may hide.
     FirstMounts,
 }
 
 impl Need {
-    const ALL: [Need; 14] = [
+    const ALL: [Need; 15] = [
         Need::BpfQdisc,
         Need::NoBpfQdisc,
         Need::Tcx,
@@ -48,6 +50,7 @@ impl Need {
         Need::Tun,
         Need::Systemd,
         Need::Capsh,
+        Need::Equipped,
         Need::FirstMounts,
     ];
 
@@ -66,6 +69,7 @@ impl Need {
             Need::Tun => "no tun",
             Need::Systemd => "no systemd-analyze",
             Need::Capsh => "no capsh here",
+            Need::Equipped => "no browser here",
             Need::FirstMounts => "process 1 is hidden",
         }
     }
@@ -85,6 +89,7 @@ impl Need {
             Need::Tun => in_scratch("ip tuntap add dev probe mode tun"),
             Need::Systemd => on_path("systemd-analyze"),
             Need::Capsh => on_path("capsh"),
+            Need::Equipped => std::env::var_os("SLUICE_VM").is_none(),
             Need::FirstMounts => fs::metadata("/proc/1/ns/mnt").is_ok(),
         }
     }

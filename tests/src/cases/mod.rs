@@ -18,11 +18,13 @@ mod ingress;
 mod lifecycle;
 mod limits;
 mod measuring;
+mod metrics;
 mod model;
 mod modes;
 mod mq;
 mod neighbours;
 mod programs;
+mod serve;
 mod sets;
 mod shaping;
 mod shares;
@@ -65,6 +67,9 @@ pub fn all() -> Vec<Suite> {
         model::suite(),
         explain::suite(),
         measuring::suite(),
+        serve::suite(),
+        serve::pages::suite(),
+        metrics::suite(),
     ]
 }
 
