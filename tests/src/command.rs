@@ -2,9 +2,10 @@
 
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -55,7 +56,7 @@ impl std::fmt::Display for Output {
 pub struct Process {
     line: String,
     child: Child,
-    output: Option<(JoinHandle<String>, JoinHandle<String>)>,
+    output: Option<(Collector, Collector)>,
 }
 
 impl Process {
@@ -67,7 +68,7 @@ impl Process {
         unsafe { command.pre_exec(|| set_pdeathsig(Signal::SIGKILL).map_err(Into::into)) };
         let mut child = command.spawn().unwrap_or_else(|error| panic!("starting {line}: {error}"));
         let output = match (child.stdout.take(), child.stderr.take()) {
-            (Some(out), Some(err)) => Some((collect(out), collect(err))),
+            (Some(out), Some(err)) => Some((Collector::start(out), Collector::start(err))),
             _ => None,
         };
         Process { line, child, output }
@@ -77,6 +78,16 @@ impl Process {
     pub fn kill(&mut self) {
         // It may have ended by itself: that is as good.
         let _ = self.child.kill();
+    }
+
+    /// What it has said on its standard output until now.
+    pub fn said(&self) -> String {
+        self.output.as_ref().map(|(out, _)| out.so_far()).unwrap_or_default()
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
     }
 
     /// Asks it to end.
@@ -100,8 +111,8 @@ impl Process {
             line: self.line.clone(),
             code: status.code(),
             signal: status.signal(),
-            stdout: out.join().expect("reading standard output"),
-            stderr: err.join().expect("reading standard error"),
+            stdout: out.end(),
+            stderr: err.end(),
         }
     }
 }
@@ -115,12 +126,39 @@ impl Drop for Process {
     }
 }
 
-fn collect(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let _ = from.read_to_end(&mut bytes);
-        String::from_utf8_lossy(&bytes).into_owned()
-    })
+/// What comes out of a pipe, from when it comes.
+struct Collector {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    thread: JoinHandle<()>,
+}
+
+impl Collector {
+    fn start(mut from: impl Read + Send + 'static) -> Collector {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let all = Arc::clone(&bytes);
+        let read = move || {
+            let mut some = [0; 4096];
+            loop {
+                match from.read(&mut some) {
+                    Ok(count @ 1..) => {
+                        all.lock().expect("nobody panics while holding it").extend_from_slice(&some[..count]);
+                    }
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Ok(_) | Err(_) => break,
+                }
+            }
+        };
+        Collector { bytes, thread: thread::spawn(read) }
+    }
+
+    fn so_far(&self) -> String {
+        String::from_utf8_lossy(&self.bytes.lock().expect("nobody panics while holding it")).into_owned()
+    }
+
+    fn end(self) -> String {
+        self.thread.join().expect("reading the output of a program");
+        String::from_utf8_lossy(&self.bytes.lock().expect("nobody panics while holding it")).into_owned()
+    }
 }
 
 /// Runs a program to its end.

@@ -2,6 +2,7 @@
 //! they measure; in network namespaces of their own, so that they disturb nobody. `--brief` leaves out those that test commands rather
 //! than a kernel.
 
+mod browser;
 mod cases;
 mod command;
 mod foreign;
@@ -12,6 +13,7 @@ mod needs;
 mod net;
 mod pins;
 mod policy;
+mod server;
 mod status;
 mod suite;
 mod traffic;

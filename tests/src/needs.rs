@@ -33,12 +33,14 @@ pub enum Need {
     Capsh,
     /// To send TCP with, and be told how much.
     Iperf3,
+    /// A machine that scripts/setup has equipped: a browser, its driver and Prometheus must be there. Virtual machines have none.
+    Equipped,
     /// To see the mounts of the first process, which a container may hide.
     FirstMounts,
 }
 
 impl Need {
-    const ALL: [Need; 15] = [
+    const ALL: [Need; 17] = [
         Need::BpfQdisc,
         Need::NoBpfQdisc,
         Need::Tcx,
@@ -54,6 +56,7 @@ impl Need {
         Need::Systemd,
         Need::Capsh,
         Need::Iperf3,
+        Need::Equipped,
         Need::FirstMounts,
     ];
 
@@ -74,6 +77,7 @@ impl Need {
             Need::Systemd => "no systemd-analyze",
             Need::Capsh => "no capsh here",
             Need::Iperf3 => "no iperf3 here",
+            Need::Equipped => "no browser here",
             Need::FirstMounts => "process 1 is hidden",
         }
     }
@@ -95,6 +99,7 @@ impl Need {
             Need::Systemd => on_path("systemd-analyze"),
             Need::Capsh => on_path("capsh"),
             Need::Iperf3 => on_path("iperf3"),
+            Need::Equipped => std::env::var_os("SLUICE_VM").is_none(),
             Need::FirstMounts => fs::metadata("/proc/1/ns/mnt").is_ok(),
         }
     }

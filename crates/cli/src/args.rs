@@ -2,6 +2,7 @@
 
 pub mod lab;
 pub mod observe;
+pub mod serve;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -64,6 +65,8 @@ pub enum Command {
     Top(observe::Top),
     /// Show who uses the link, how much, in which class and by which rule, and what is strange about it
     Flows(observe::Flows),
+    /// Show managed interfaces in a browser, change their policies there, and give metrics to Prometheus
+    Serve(serve::Serve),
     /// Say what becomes of a packet and why: its rule, class, buckets, queue
     Explain(Explain),
     /// Tell what happens and matters: drops that begin, buckets that run empty, queues that are late, changes

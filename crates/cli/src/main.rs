@@ -14,6 +14,7 @@ mod history;
 mod lab;
 mod live;
 mod manual;
+mod serve;
 mod short;
 mod status;
 mod terminal;
@@ -57,6 +58,7 @@ fn run(cli: &Cli, color: bool) -> Result<(), Failure> {
         Command::Watch(args) => watch::run(args, color),
         Command::AwaitConfirmation { key, deadline_ms } => Ok(sluice_kernel::confirm::wait(key, *deadline_ms)?),
         Command::Status(args) => status::run(args, color),
+        Command::Serve(args) => serve::run(args),
         Command::Top(args) => top::run(args, color),
         Command::Flows(args) => flows::run(args, color),
         Command::Explain(args) => explain::run(args),

@@ -21,6 +21,12 @@ pub fn end_quietly_when_nobody_reads() {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
+/// A server goes on when a reader of one of its connections has gone.
+pub fn survive_readers_that_go() {
+    // SAFETY: ignoring a signal is always valid. Programs that are started get the default action back from std.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+}
+
 /// Prints; whoever closed our output, or let its disk run full, does not want to know more.
 pub fn say(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());

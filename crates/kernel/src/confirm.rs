@@ -142,7 +142,10 @@ pub(crate) fn start_waiting(record: &Record) -> Result<()> {
             Ok(())
         })
     };
-    command.spawn().map(drop).doing(|| "starting the process that waits for the confirmation".to_owned())
+    let mut waiting = command.spawn().doing(|| "starting the process that waits for the confirmation".to_owned())?;
+    // A command has ended long before; whoever stays leaves no zombie.
+    std::thread::spawn(move || waiting.wait());
+    Ok(())
 }
 
 /// The process that waits: until the deadline, or until there is nothing to wait for.

@@ -222,6 +222,17 @@ impl Diagnostic {
     }
 }
 
+/// A place that a finding points at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Line and column, both from 1, of its first character.
+    pub from: (u32, u32),
+    /// Likewise, of the character after its last one.
+    pub to: (u32, u32),
+    /// What is said of it; empty if the title says all.
+    pub text: String,
+}
+
 /// The most findings that are shown; the rest are only counted.
 const MOST_SHOWN: usize = 50;
 
@@ -267,6 +278,18 @@ impl Diagnostics {
     /// Line and column, both from 1, of where a finding is; None if it is about no place in the file.
     pub fn line_column(&self, item: &Diagnostic) -> Option<(u32, u32)> {
         Some(self.source.as_ref()?.line_column(item.start()?))
+    }
+
+    /// The places that a finding points at: first where it is, then what it relates to. None if it is about no place in
+    /// the file.
+    pub fn places(&self, item: &Diagnostic) -> Vec<Place> {
+        let Some(source) = &self.source else { return Vec::new() };
+        let place = |label: &Label| Place {
+            from: source.line_column(label.span.start),
+            to: source.line_column(label.span.end),
+            text: label.text.clone(),
+        };
+        item.labels.iter().map(place).collect()
     }
 
     /// The findings as text for people, the first 50 of them, each with file, line, column, the line itself, cause and cure; with

@@ -39,7 +39,7 @@ mod window;
 
 pub use bytes::Bytes;
 pub use ceiling::{Ceiling, Limits, SharedCeiling};
-pub use diagnostic::{Diagnostic, Diagnostics, Kind, Severity};
+pub use diagnostic::{Diagnostic, Diagnostics, Kind, Place, Severity};
 pub use difference::{Difference, difference};
 pub use ipnet::IpNet;
 pub use limit::Limit;

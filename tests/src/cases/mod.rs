@@ -21,11 +21,13 @@ mod ingress;
 mod lifecycle;
 mod limits;
 mod measuring;
+mod metrics;
 mod model;
 mod modes;
 mod mq;
 mod neighbours;
 mod programs;
+mod serve;
 mod sets;
 mod shaping;
 mod shares;
@@ -73,6 +75,9 @@ pub fn all() -> Vec<Suite> {
         top::suite(),
         flows::suite(),
         measuring::suite(),
+        serve::suite(),
+        serve::pages::suite(),
+        metrics::suite(),
     ]
 }
 

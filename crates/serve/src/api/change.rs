@@ -1,0 +1,144 @@
+//! Changes: as `sluice apply --confirm`, `confirm` and `rollback` make them.
+
+use super::policy::{lines, read, record, request};
+use super::{ask, findings};
+use crate::problem::{Answer, Problem};
+use crate::state::Shared;
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sluice_kernel::history::What;
+use sluice_kernel::{Done, RateWish, Record, Request, confirm};
+use sluice_policy::{Rate, Source};
+use std::time::Duration;
+
+/// The longest message, bytes, as for `--message`.
+const MOST_MESSAGE_BYTES: usize = 200;
+
+type Wish<T> = Result<Json<T>, JsonRejection>;
+
+/// How a change is made.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Apply {
+    /// The policy, as a policy file has it.
+    text: String,
+    /// It is taken back unless it is confirmed within this time, seconds. None: it stays.
+    confirm_s: Option<u64>,
+    /// Why, for the history.
+    message: Option<String>,
+    /// The generation in force when its author looked. Another one by now: nothing is done.
+    generation: Option<u32>,
+}
+
+/// Which policy to go back to.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Rollback {
+    /// The history's number; none: the last policy that differs from the present one.
+    number: Option<u32>,
+    /// As for [`Apply`].
+    confirm_s: Option<u64>,
+}
+
+/// Puts a policy into force.
+pub async fn apply(State(state): State<Shared>, Path(name): Path<String>, wish: Wish<Apply>) -> Answer {
+    let Json(wish) = wish?;
+    ask(state, move |_| {
+        let record = record(&name)?;
+        let confirm = time(wish.confirm_s)?;
+        let message = wish.message.map(|text| message(&text)).transpose()?.flatten();
+        let (policy, _) = read(&wish.text, &record).map_err(|found| Problem::policy(findings::list(&found)))?;
+        let generation = sluice_kernel::status::of(&name)?.policy.generation;
+        if wish.generation.is_some_and(|seen| seen != generation) {
+            let what = format!("somebody else has changed the policy of {name} meanwhile: generation {generation}");
+            return Err(Problem::new(StatusCode::CONFLICT, what, "look at the difference again, then apply"));
+        }
+        perform(Request { confirm, message, ..request(&record, policy, What::Apply) })
+    })
+    .await
+}
+
+/// Keeps what waits to be confirmed.
+pub async fn confirm(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
+    ask(state, move |_| {
+        let record = confirm::confirm(&name)?;
+        Ok(json!({ "policy": record.policy_name, "generation": record.generation }))
+    })
+    .await
+}
+
+/// Takes back at once what waits to be confirmed.
+pub async fn revert(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
+    ask(state, move |_| {
+        confirm::left(&name)?;
+        let record = record(&name)?;
+        let Some(unconfirmed) = &record.unconfirmed else {
+            let what = format!("{name}: nothing waits to be confirmed");
+            return Err(Problem::new(
+                StatusCode::CONFLICT,
+                what,
+                "to go back further, roll back to an entry of the history",
+            ));
+        };
+        let former = &unconfirmed.former;
+        let policy = sluice_policy::parse(&Source::new("the recorded policy", former.policy.as_str()))
+            .map_err(|found| sluice_kernel::Error::system(found.render(false)))?;
+        let source = former.source.clone();
+        let rate = RateWish::Set(former.rate_bps.map(Rate));
+        let message = Some("taken back by hand".to_owned());
+        perform(Request { source, rate, message, ..request(&record, policy, What::Revert) })
+    })
+    .await
+}
+
+/// Goes back to a policy of the history.
+pub async fn rollback(State(state): State<Shared>, Path(name): Path<String>, wish: Wish<Rollback>) -> Answer {
+    let Json(wish) = wish?;
+    ask(state, move |_| {
+        record(&name)?;
+        let confirm = time(wish.confirm_s)?;
+        let (request, _) = sluice_kernel::rollback(&name, wish.number)?;
+        perform(Request { confirm, ..request })
+    })
+    .await
+}
+
+fn perform(request: Request) -> Result<Value, Problem> {
+    let done = sluice_kernel::apply(&[request])?;
+    done.into_iter()
+        .next()
+        .map(|done| shown(&done))
+        .ok_or_else(|| sluice_kernel::Error::system("nothing was done").into())
+}
+
+fn shown(done: &Done) -> Value {
+    let Record { policy_name, generation, unconfirmed, .. } = &done.record;
+    json!({
+        "policy": policy_name,
+        "generation": generation,
+        "lines": done.difference.as_ref().map(lines),
+        "findings": findings::list(&done.remarks),
+        "notes": done.notes,
+        "unconfirmed": unconfirmed.as_ref().map(|unconfirmed| json!({
+            "left_s": unconfirmed.left().as_secs(),
+            "former": unconfirmed.former.name,
+        })),
+    })
+}
+
+fn time(seconds: Option<u64>) -> Result<Option<Duration>, Problem> {
+    Ok(seconds.map(|seconds| confirm::time(&format!("{seconds}s"))).transpose()?)
+}
+
+fn message(text: &str) -> Result<Option<String>, Problem> {
+    let text = text.trim();
+    if text.len() > MOST_MESSAGE_BYTES || text.chars().any(char::is_control) {
+        let what = format!("the message is longer than {MOST_MESSAGE_BYTES} bytes, or not one line of text");
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what, "shorten it"));
+    }
+    Ok((!text.is_empty()).then(|| text.to_owned()))
+}

@@ -1,0 +1,141 @@
+//! Policies: the text in force, profiles, and what is to be said of a text that is being written.
+
+use super::{ask, findings, value};
+use crate::problem::{Answer, Problem};
+use crate::state::Shared;
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sluice_kernel::history::What;
+use sluice_kernel::{Engine, Preview, RateWish, Record, Request};
+use sluice_policy::difference::Sign;
+use sluice_policy::{Context, Diagnostics, Difference, LoadError, Policy, Rate, Source};
+
+/// A policy that is being written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Draft {
+    /// As a policy file has it.
+    pub text: String,
+}
+
+/// The policy in force, in canonical form.
+pub async fn text(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
+    ask(state, move |_| {
+        let status = sluice_kernel::status::of(&name)?;
+        let record = record(&name)?;
+        Ok(json!({
+            "text": record.policy,
+            "name": status.policy.name,
+            "source": status.policy.source,
+            "generation": status.policy.generation,
+        }))
+    })
+    .await
+}
+
+/// The names of all profiles.
+pub async fn profiles() -> Json<Value> {
+    Json(json!(sluice_policy::profiles()))
+}
+
+/// The text of a profile.
+pub async fn profile(Path(name): Path<String>) -> Answer {
+    // A path is not a profile's name: it would read any file.
+    if name.contains('/') || name.ends_with(".json") {
+        return Err(unknown_profile(&name));
+    }
+    match sluice_policy::load(&name) {
+        Ok((source, _)) => Ok(Json(json!({ "name": name, "text": source.text() }))),
+        Err(LoadError::UnknownProfile { .. }) => Err(unknown_profile(&name)),
+        Err(error) => Err(sluice_kernel::Error::system(error.to_string()).into()),
+    }
+}
+
+fn unknown_profile(name: &str) -> Problem {
+    let known = sluice_policy::profiles().join(", ");
+    Problem::new(StatusCode::NOT_FOUND, format!("there is no profile {name:?}"), format!("profiles are: {known}"))
+}
+
+/// What `sluice check` finds in a text, and what `sluice apply --dry-run` says that it would change.
+pub async fn check(
+    State(state): State<Shared>,
+    Path(name): Path<String>,
+    draft: Result<Json<Draft>, JsonRejection>,
+) -> Answer {
+    let Json(draft) = draft?;
+    ask(state, move |_| {
+        let record = record(&name)?;
+        let policy = match read(&draft.text, &record) {
+            Ok((policy, _)) => policy,
+            Err(found) => return Ok(json!({ "valid": false, "findings": findings::list(&found) })),
+        };
+        let request = request(&record, policy, What::Apply);
+        match sluice_kernel::preview(&[request]) {
+            Ok(previews) => previews.first().map_or_else(|| value(()), preview),
+            Err(refused) => Ok(json!({
+                "valid": true,
+                "findings": [],
+                "refused": { "error": refused.what, "cure": refused.cure },
+            })),
+        }
+    })
+    .await
+}
+
+fn preview(preview: &Preview) -> Result<Value, Problem> {
+    Ok(json!({
+        "valid": true,
+        "findings": findings::list(&preview.remarks),
+        "old": preview.old,
+        "new": preview.new,
+        "changes": !preview.difference.is_empty(),
+        "lines": lines(&preview.difference),
+        "difference": value(&preview.difference)?,
+    }))
+}
+
+/// A line for each change, as `sluice apply` prints them.
+pub fn lines(difference: &Difference) -> Vec<Value> {
+    let word = |sign| match sign {
+        Sign::Added => "added",
+        Sign::Removed => "removed",
+        Sign::Changed => "changed",
+    };
+    difference.lines().into_iter().map(|line| json!({ "sign": word(line.sign), "text": line.text })).collect()
+}
+
+/// A text for a managed interface, with what its author should know; or what is wrong with it.
+pub fn read(text: &str, record: &Record) -> Result<(Policy, Diagnostics), Diagnostics> {
+    let policy = sluice_policy::parse_file(&Source::new(record.policy_name.as_str(), text))?.of(&record.interface)?;
+    let engine = if record.engine == Engine::Tc { sluice_policy::Engine::Tc } else { sluice_policy::Engine::Core };
+    let context = Context { link_rate: record.rate_bps.map(Rate), engine };
+    let remarks = sluice_policy::resolve(&policy, &context)?.remarks;
+    Ok((policy, remarks))
+}
+
+/// Another policy for a managed interface, everything else as it is.
+pub fn request(record: &Record, policy: Policy, what: What) -> Request {
+    Request {
+        interface: record.interface.clone(),
+        policy,
+        source: "browser".to_owned(),
+        rate: RateWish::AsBefore,
+        confirm: None,
+        message: None,
+        what,
+        repeats: None,
+    }
+}
+
+/// The record of a managed interface.
+pub fn record(name: &str) -> Result<Record, Problem> {
+    let missing = || {
+        let what = format!("{name} is not managed by sluice");
+        Problem::new(StatusCode::NOT_FOUND, what, format!("`sluice up {name} --policy P` does it"))
+    };
+    Record::find(name)?.ok_or_else(missing)
+}

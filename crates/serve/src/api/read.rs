@@ -1,0 +1,62 @@
+//! Interfaces, what they do now, and what was in force on them.
+
+use super::policy::record;
+use super::{ask, value};
+use crate::problem::{Answer, Problem};
+use crate::state::Shared;
+use axum::extract::{Path, State};
+use serde_json::{Value, json};
+use sluice_kernel::history::Entry;
+use sluice_kernel::{Phase, Record};
+
+/// The managed interfaces of this network namespace.
+pub async fn interfaces(State(state): State<Shared>) -> Answer {
+    ask(state, |_| {
+        let own = sluice_kernel::netns::inode()?;
+        let records = Record::all()?.into_iter().filter(|record| record.netns == own);
+        let shown = records.map(|record| {
+            json!({
+                "name": record.interface,
+                "engine": record.engine,
+                "policy": record.policy_name,
+                "up": record.phase == Phase::Active,
+            })
+        });
+        Ok(shown.collect())
+    })
+    .await
+}
+
+/// What `sluice status --json` says of one.
+pub async fn interface(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
+    ask(state, move |_| {
+        record(&name)?;
+        value(sluice_kernel::status::of(&name)?)
+    })
+    .await
+}
+
+/// Its history, the oldest first, without the policies themselves.
+pub async fn history(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
+    ask(state, move |_| {
+        let entries = sluice_kernel::history::of(&name)?;
+        entries.iter().map(|entry| shown(entry, false)).collect()
+    })
+    .await
+}
+
+/// An entry of it, with the policy.
+pub async fn entry(State(state): State<Shared>, Path((name, number)): Path<(String, u32)>) -> Answer {
+    ask(state, move |_| shown(&sluice_kernel::history::entry(&name, number)?, true)).await
+}
+
+fn shown(entry: &Entry, with_policy: bool) -> Result<Value, Problem> {
+    let mut shown = value(entry)?;
+    shown["when"] = json!(entry.local_time());
+    shown["what"] = json!(entry.what.name());
+    shown["outcome"] = json!(entry.outcome.name());
+    if let (false, Some(fields)) = (with_policy, shown.as_object_mut()) {
+        fields.remove("policy");
+    }
+    Ok(shown)
+}

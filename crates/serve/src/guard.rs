@@ -1,0 +1,103 @@
+//! Who may ask what. A page of another site can make a browser send requests here: it is told by the headers that browsers set
+//! and pages cannot. A site whose name is made to point at this machine (DNS rebinding) is told by the name in Host.
+
+use crate::problem::Problem;
+use crate::state::Shared;
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::Next;
+use axum::response::Response;
+use std::net::IpAddr;
+
+/// Of every request: it names this machine, and no page of another site sends it.
+pub async fn same_site(State(state): State<Shared>, request: Request, next: Next) -> Result<Response, Problem> {
+    let headers = request.headers();
+    let host = text(headers, HOST.as_str()).or_else(|| request.uri().host()).unwrap_or_default();
+    if state.loopback && !is_this_machine(host) {
+        return Err(Problem::new(
+            StatusCode::MISDIRECTED_REQUEST,
+            format!("the name {host:?} is not one of this machine itself"),
+            "use http://127.0.0.1:PORT or http://localhost:PORT",
+        ));
+    }
+    if let Some(origin) = text(headers, ORIGIN.as_str()) {
+        let own = format!("{}://{host}", if state.tls { "https" } else { "http" });
+        if !origin.eq_ignore_ascii_case(&own) {
+            return Err(foreign());
+        }
+    }
+    let from_elsewhere = text(headers, "sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none");
+    let navigates = text(headers, "sec-fetch-mode") == Some("navigate") && request.method() == "GET";
+    if from_elsewhere && !(navigates && request.uri().path() == "/") {
+        return Err(foreign());
+    }
+    Ok(next.run(request).await)
+}
+
+/// Of what reads: the token, if one was given by file.
+pub async fn reads(State(state): State<Shared>, request: Request, next: Next) -> Result<Response, Problem> {
+    if state.read_needs_token {
+        authorized(&state, request.headers())?;
+    }
+    Ok(next.run(request).await)
+}
+
+/// Of what changes something: always the token.
+pub async fn changes(State(state): State<Shared>, request: Request, next: Next) -> Result<Response, Problem> {
+    authorized(&state, request.headers())?;
+    Ok(next.run(request).await)
+}
+
+fn authorized(state: &Shared, headers: &HeaderMap) -> Result<(), Problem> {
+    let cure = "send the header `Authorization: Bearer TOKEN`; the token is what `sluice serve` has printed, or in its --token-file";
+    let refuse = |what: &str| Err(Problem::new(StatusCode::UNAUTHORIZED, what, cure));
+    let Some(value) = text(headers, AUTHORIZATION.as_str()) else { return refuse("this needs the token") };
+    match value.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") && state.token.is(token.trim()) => Ok(()),
+        Some((scheme, _)) if scheme.eq_ignore_ascii_case("bearer") => refuse("this is not the token of this server"),
+        _ => refuse("this is not a bearer token"),
+    }
+}
+
+fn foreign() -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, "a page of another site has sent this", "open the page of this server itself")
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    // What is not text is not what is looked for, either.
+    headers.get(name).map(|value| value.to_str().unwrap_or("?"))
+}
+
+/// Whether `host`, with or without a port, is `localhost` or a loopback address.
+fn is_this_machine(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_this_machine() {
+        for host in ["localhost", "LOCALHOST:8080", "127.0.0.1", "127.0.0.1:80", "127.9.9.9:1", "[::1]", "[::1]:8080"] {
+            assert!(is_this_machine(host), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "evil.example:8080",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "10.0.0.1",
+            "[fe80::1]:80",
+            "0.0.0.0",
+        ] {
+            assert!(!is_this_machine(host), "{host}");
+        }
+    }
+}

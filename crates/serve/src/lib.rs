@@ -1,0 +1,19 @@
+//! `sluice serve`: a web page with live charts and a policy editor, the JSON behind it, and metrics for Prometheus.
+//!
+//! One process, one port. A thread of its own samples every managed interface once a second ([`sampler`]), whoever reads gets
+//! what it holds. What changes a policy is the very code that `sluice apply` runs.
+
+mod api;
+mod assets;
+mod guard;
+mod listen;
+mod metrics;
+mod problem;
+mod sampler;
+mod server;
+mod state;
+mod tls;
+mod token;
+
+pub use server::{Options, run};
+pub use tls::Files;

@@ -1,0 +1,271 @@
+//! Which metrics there are, and what they are of a sample. Names and units follow Prometheus' conventions: base units, `_total`
+//! for what only grows, one meaning for all series of a name.
+
+use super::histogram::Histogram;
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Unit;
+use sluice_abi as abi;
+use sluice_kernel::Engine;
+use sluice_kernel::status::{ClassStatus, DirectionStatus, RuleStatus, Status};
+use sluice_observe::Sample;
+
+/// A label's name and value.
+pub type Label = (&'static str, String);
+
+/// What a series has.
+#[derive(Debug, Clone)]
+pub enum Value {
+    /// Of a counter.
+    Count(u64),
+    /// Of a gauge.
+    Gauge(f64),
+    /// Of a histogram.
+    Histogram(Histogram),
+}
+
+/// All series of a name.
+#[derive(Debug, Clone)]
+pub struct Family {
+    /// Without unit and suffix.
+    pub name: &'static str,
+    /// A sentence without its end.
+    pub help: &'static str,
+    /// What is counted.
+    pub unit: Option<Unit>,
+    /// What becomes of it.
+    pub kind: MetricType,
+    /// The series.
+    pub series: Vec<(Vec<Label>, Value)>,
+}
+
+impl Family {
+    fn new(name: &'static str, help: &'static str, unit: Option<Unit>, kind: MetricType) -> Family {
+        Family { name, help, unit, kind, series: Vec::new() }
+    }
+
+    fn counter(name: &'static str, help: &'static str, unit: Unit) -> Family {
+        Family::new(name, help, Some(unit), MetricType::Counter)
+    }
+
+    fn gauge(name: &'static str, help: &'static str, unit: Option<Unit>) -> Family {
+        Family::new(name, help, unit, MetricType::Gauge)
+    }
+
+    fn each<'a, T: 'a>(
+        mut self,
+        all: impl Iterator<Item = T>,
+        of: impl Fn(T) -> Option<(Vec<Label>, Value)>,
+    ) -> Family {
+        self.series = all.filter_map(of).collect();
+        self
+    }
+}
+
+fn packets() -> Unit {
+    Unit::Other("packets".to_owned())
+}
+
+fn bytes_per_second() -> Option<Unit> {
+    Some(Unit::Other("bytes_per_second".to_owned()))
+}
+
+/// Every family, of a sample.
+pub fn of(sample: &Sample, failed: bool) -> Vec<Family> {
+    let mut families = of_server(sample, failed);
+    families.extend(of_interfaces(sample));
+    families.extend(of_classes(sample));
+    families.extend(of_rules(sample));
+    families
+}
+
+fn of_server(sample: &Sample, failed: bool) -> Vec<Family> {
+    let mut build = Family::gauge("sluice_build_info", "The program, always 1", None);
+    build.series = vec![(vec![("version", env!("CARGO_PKG_VERSION").to_owned())], Value::Gauge(1.0))];
+    let mut success =
+        Family::gauge("sluice_sample_success", "Whether the last try to read the counters succeeded", None);
+    success.series = vec![(Vec::new(), Value::Gauge(f64::from(u8::from(!failed))))];
+    let mut when =
+        Family::gauge("sluice_sample_timestamp", "When the counters were read, since 1970", Some(Unit::Seconds));
+    when.series = vec![(Vec::new(), Value::Gauge(sample.at_ms as f64 / 1e3))];
+    vec![build, success, when]
+}
+
+fn of_interfaces(sample: &Sample) -> Vec<Family> {
+    let all = || sample.interfaces.iter();
+    let gauge = |value: fn(&Status) -> f64| move |one: &Status| Some((vec![name(one)], Value::Gauge(value(one))));
+    let info = |one: &Status| {
+        let labels = vec![
+            name(one),
+            ("engine", one.engine.name().to_owned()),
+            ("classifier", text(one.classifier)),
+            ("scheduler", one.policy.scheduler.clone()),
+            ("policy", one.policy.name.clone()),
+        ];
+        Some((labels, Value::Gauge(1.0)))
+    };
+    let directions = all().flat_map(|one| one.directions.iter().map(move |side| (one, side)));
+    let rate = |(one, side): (&Status, &DirectionStatus)| {
+        Some((vec![name(one), direction(side)], Value::Gauge(side.rate_bps? as f64 / 8.0)))
+    };
+    let parsed = all().flat_map(|one| {
+        let kinds = move |side| move |kind: abi::ParseKind| (one, side, kind);
+        one.directions.iter().flat_map(move |side| abi::parse_kinds().map(kinds(side)))
+    });
+    let reloads =
+        |one: &Status| Some((vec![name(one)], Value::Count(u64::from(one.policy.generation.saturating_sub(1)))));
+    vec![
+        Family::gauge("sluice_interface_info", "What an interface is managed with, always 1", None).each(all(), info),
+        Family::gauge(
+            "sluice_interface_in_place",
+            "Whether the queues of an interface are still those that sluice made",
+            None,
+        )
+        .each(all(), gauge(|one| f64::from(u8::from(one.in_place)))),
+        Family::gauge("sluice_interface_rate", "What a direction is shaped to", bytes_per_second())
+            .each(directions, rate),
+        Family::counter("sluice_interface_parsed", "Packets by what the parser made of their headers", packets()).each(
+            parsed,
+            |(one, side, kind)| {
+                let labels = vec![name(one), direction(side), ("kind", kind.name.to_owned())];
+                Some((labels, Value::Count(side.parsed.get(kind.name).map_or(0, |count| count.pkts))))
+            },
+        ),
+        Family::new(
+            "sluice_policy_reloads",
+            "How often another policy has come into force since the interface was taken into management",
+            None,
+            MetricType::Counter,
+        )
+        .each(all(), reloads),
+        Family::gauge(
+            "sluice_policy_applied_timestamp",
+            "When the policy in force was applied, since 1970",
+            Some(Unit::Seconds),
+        )
+        .each(all(), gauge(|one| one.policy.applied_s as f64)),
+        Family::gauge(
+            "sluice_policy_unconfirmed",
+            "Whether the policy in force is taken back unless somebody confirms it",
+            None,
+        )
+        .each(all(), gauge(|one| f64::from(u8::from(one.unconfirmed.is_some())))),
+    ]
+}
+
+/// A class in a direction of an interface.
+type Place<'a> = (&'a Status, &'a DirectionStatus, &'a ClassStatus);
+
+fn of_classes(sample: &Sample) -> Vec<Family> {
+    let all = || {
+        sample.interfaces.iter().flat_map(|one| {
+            one.directions.iter().flat_map(move |side| side.classes.iter().map(move |class| (one, side, class)))
+        })
+    };
+    let count =
+        |value: fn(&ClassStatus) -> u64| move |place: Place| Some((labels(place), Value::Count(value(place.2))));
+    let gauge = |value: fn(&ClassStatus) -> Option<f64>| {
+        move |place: Place| Some((labels(place), Value::Gauge(value(place.2)?)))
+    };
+    let drops = all().flat_map(|place| reasons(place).into_iter().map(move |reason| (place, reason)));
+    let per_byte = |rate: Option<u64>| rate.map(|bps| bps as f64 / 8.0);
+    vec![
+        Family::counter("sluice_class_sent", "What left a class", packets())
+            .each(all(), count(|class| class.sent.pkts)),
+        Family::counter("sluice_class_sent", "What left a class, link-layer headers included", Unit::Bytes)
+            .each(all(), count(|class| class.sent.bytes)),
+        Family::counter("sluice_class_dropped", "What was dropped, by reason", packets()).each(
+            drops,
+            |(place, reason)| {
+                let dropped = place.2.drops.get(reason).copied().unwrap_or(0);
+                let labels = [labels(place), vec![("reason", reason.to_owned())]].concat();
+                Some((labels, Value::Count(dropped)))
+            },
+        ),
+        Family::counter("sluice_class_dropped", "What was dropped, whatever the reason", Unit::Bytes)
+            .each(all(), count(|class| class.dropped.bytes)),
+        Family::counter("sluice_class_marked", "What left with congestion marked instead of being dropped", packets())
+            .each(all(), count(|class| class.marked.pkts)),
+        Family::gauge("sluice_class_backlog", "What waits in the queue now", Some(packets()))
+            .each(all(), gauge(|class| Some(class.backlog.pkts as f64))),
+        Family::gauge(
+            "sluice_class_backlog",
+            "What waits in the queue now, link-layer headers included",
+            Some(Unit::Bytes),
+        )
+        .each(all(), gauge(|class| Some(class.backlog.bytes as f64))),
+        Family::gauge("sluice_class_guarantee", "What a class is guaranteed", bytes_per_second())
+            .each(all(), move |place| Some((labels(place), Value::Gauge(per_byte(place.2.rate_bps)?)))),
+        Family::gauge("sluice_class_ceiling", "What a class may not exceed", bytes_per_second())
+            .each(all(), move |place| Some((labels(place), Value::Gauge(per_byte(place.2.ceil_bps)?)))),
+        Family::new(
+            "sluice_class_sojourn",
+            "How long what left was in the queue; the sum is right to 12.5 %. Engine qdisc tells it",
+            Some(Unit::Seconds),
+            MetricType::Histogram,
+        )
+        .each(all(), |place| Some((labels(place), Value::Histogram(place.2.sojourn.as_ref()?.into())))),
+    ]
+}
+
+fn of_rules(sample: &Sample) -> Vec<Family> {
+    let all = || sample.interfaces.iter().flat_map(|one| one.rules.iter().map(move |rule| (one, rule)));
+    let count = |value: fn(&RuleStatus) -> u64| {
+        move |(one, rule): (&Status, &RuleStatus)| {
+            let labels = vec![
+                name(one),
+                ("rule", rule.name.clone()),
+                ("priority", rule.priority.map_or(String::new(), |priority| priority.to_string())),
+                ("class", class_name(one, rule.class)),
+            ];
+            Some((labels, Value::Count(value(rule))))
+        }
+    };
+    let unmatched = |value: fn(&Status) -> u64| move |one: &Status| Some((vec![name(one)], Value::Count(value(one))));
+    let interfaces = || sample.interfaces.iter();
+    vec![
+        Family::counter("sluice_rule_matched", "What a rule has matched, in both directions", packets())
+            .each(all(), count(|rule| rule.matched.pkts)),
+        Family::counter("sluice_rule_matched", "What a rule has matched, link-layer headers included", Unit::Bytes)
+            .each(all(), count(|rule| rule.matched.bytes)),
+        Family::counter("sluice_unmatched", "What no rule has matched, in both directions", packets())
+            .each(interfaces(), unmatched(|one| one.unmatched.pkts)),
+        Family::counter("sluice_unmatched", "What no rule has matched, link-layer headers included", Unit::Bytes)
+            .each(interfaces(), unmatched(|one| one.unmatched.bytes)),
+    ]
+}
+
+/// Why a class can drop: each has a series from the beginning, so that its first drop is seen as a change.
+fn reasons((one, side, class): Place) -> Vec<&'static str> {
+    let queue: Vec<&'static str> = match one.engine {
+        Engine::Qdisc if side.queued => abi::drop_reasons().map(|reason| reason.name).collect(),
+        Engine::Tc if side.queued => vec!["queue"],
+        _ => Vec::new(),
+    };
+    let mut all: Vec<&'static str> = queue.into_iter().chain(abi::limit_names()).chain(["malformed"]).collect();
+    all.extend(class.drops.keys());
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn labels((one, side, class): Place) -> Vec<Label> {
+    vec![name(one), direction(side), ("class", class.name.clone())]
+}
+
+fn name(one: &Status) -> Label {
+    ("interface", one.interface.clone())
+}
+
+fn direction(side: &DirectionStatus) -> Label {
+    ("direction", side.direction.to_owned())
+}
+
+fn class_name(one: &Status, id: u8) -> String {
+    let classes = one.directions.iter().flat_map(|side| &side.classes);
+    classes.into_iter().find(|class| class.id == id).map_or_else(|| id.to_string(), |class| class.name.clone())
+}
+
+/// As JSON has it.
+fn text(of: impl serde::Serialize) -> String {
+    serde_json::to_value(of).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}

@@ -1,0 +1,33 @@
+//! `/metrics`: the last sample, for Prometheus.
+
+mod families;
+mod histogram;
+mod text;
+
+use crate::problem::Problem;
+use crate::state::Shared;
+use axum::extract::State;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use std::sync::Arc;
+
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// What was counted until the last sample, as OpenMetrics if the reader takes that, else in Prometheus' older format.
+pub async fn scrape(State(state): State<Shared>, headers: HeaderMap) -> Result<Response, Problem> {
+    let (sample, failed) = {
+        let live = state.sampler.live();
+        (Arc::clone(&live.sample), live.failed.is_some())
+    };
+    let families = families::of(&sample, failed);
+    let encoded = text::openmetrics(families)
+        .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string(), "its log says more"))?;
+    let takes = |header: &axum::http::HeaderValue| header.to_str().is_ok_and(|text| text.contains("openmetrics-text"));
+    Ok(if headers.get_all(ACCEPT).iter().any(takes) {
+        ([(CONTENT_TYPE, OPENMETRICS)], encoded).into_response()
+    } else {
+        ([(CONTENT_TYPE, PROMETHEUS)], text::prometheus(&encoded)).into_response()
+    })
+}

@@ -1,0 +1,70 @@
+//! An answer that something is wrong: what, and the way out, as JSON.
+
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+use sluice_kernel::{Error, Kind};
+
+/// What is answered instead of what was asked for.
+#[derive(Debug)]
+pub struct Problem {
+    status: StatusCode,
+    what: String,
+    cure: Option<String>,
+    /// Findings about a policy, if it is about one.
+    findings: Option<Value>,
+}
+
+/// What a handler answers.
+pub type Answer<T = Json<Value>> = std::result::Result<T, Problem>;
+
+impl Problem {
+    /// A status, what happened, and the way out.
+    pub fn new(status: StatusCode, what: impl Into<String>, cure: impl Into<String>) -> Problem {
+        Problem { status, what: what.into(), cure: Some(cure.into()), findings: None }
+    }
+
+    /// A policy that is refused for what was found in it.
+    pub fn policy(findings: Value) -> Problem {
+        let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "the policy has errors", "correct what is listed");
+        Problem { findings: Some(findings), ..problem }
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Problem {
+        let status = match error.kind {
+            Kind::Input => StatusCode::CONFLICT,
+            Kind::Unsupported => StatusCode::NOT_IMPLEMENTED,
+            Kind::Privilege => StatusCode::FORBIDDEN,
+            Kind::System => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Problem { status, what: error.what.trim_end().to_owned(), cure: error.cure, findings: None }
+    }
+}
+
+impl From<JsonRejection> for Problem {
+    fn from(rejection: JsonRejection) -> Problem {
+        Problem::new(
+            rejection.status(),
+            rejection.body_text(),
+            "send JSON as docs/serve.md describes it, with its Content-Type",
+        )
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut body = json!({ "error": self.what, "cure": self.cure });
+        if let Some(findings) = self.findings {
+            body["findings"] = findings;
+        }
+        let mut response = (self.status, Json(body)).into_response();
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert("www-authenticate", axum::http::HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}

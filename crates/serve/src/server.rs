@@ -1,0 +1,133 @@
+//! The server's life: what is checked before it starts, what it serves, how it ends.
+
+use crate::sampler::Sampler;
+use crate::state::{Shared, State};
+use crate::tls::{self, Files};
+use crate::token::Token;
+use crate::{api, assets, guard, listen};
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderName, HeaderValue};
+use axum::middleware::from_fn_with_state;
+use axum_server::Handle;
+use axum_server::tls_rustls::RustlsConfig;
+use hyper_util::rt::TokioTimer;
+use sluice_kernel::{Error, Result};
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tower_http::compression::CompressionLayer;
+use tower_http::set_header::SetResponseHeaderLayer;
+
+/// How long a request that is being answered may delay the end.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// How long a connection may take to begin its next request.
+const REQUEST_COMES: Duration = Duration::from_secs(15);
+/// The longest policy that is taken, bytes.
+const MAX_BODY_BYTES: usize = 4 << 20;
+/// Threads that answer. What takes long has threads of its own.
+const WORKERS: usize = 2;
+
+const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                              manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// What `sluice serve` was told.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// `--listen`: address and port.
+    pub listen: String,
+    /// `--token-file`.
+    pub token_file: Option<PathBuf>,
+    /// `--tls-cert` and `--tls-key`.
+    pub tls: Option<Files>,
+}
+
+/// Serves until SIGTERM or SIGINT. `ready` is told where, with the secret if it was made here.
+pub fn run(options: &Options, ready: impl FnOnce(&str)) -> Result<()> {
+    let address = listen::address(&options.listen)?;
+    listen::refuse_exposure(address, options)?;
+    let given = options.token_file.as_deref().map(Token::read).transpose()?;
+    let tls = options.tls.as_ref().map(tls::config).transpose()?;
+    sluice_kernel::require_root()?;
+    let listener = listen::open(address)?;
+    let address = listener.local_addr().map_err(|error| Error::system(format!("the socket's address: {error}")))?;
+    let secret = if given.is_none() { Some(Token::random()?) } else { None };
+    let place = format!("{}://{address}/", if tls.is_some() { "https" } else { "http" });
+    let place = secret.as_ref().map_or(place.clone(), |token| format!("{place}#token={}", token.secret()));
+    let read_needs_token = given.is_some();
+    let Some(token) = given.or(secret) else { return Err(Error::system("there is no token")) };
+    let state: Shared = Arc::new(State {
+        token,
+        read_needs_token,
+        loopback: address.ip().is_loopback(),
+        tls: tls.is_some(),
+        sampler: Sampler::start()?,
+        turn: Mutex::new(()),
+    });
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .enable_all()
+        .build()
+        .map_err(|error| Error::system(format!("starting threads: {error}")))?;
+    runtime.block_on(serve(listener, tls, router(state), || ready(&place)))
+}
+
+/// Every path there is.
+fn router(state: Shared) -> Router {
+    let fixed = |name: HeaderName, value: &'static str| {
+        SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value))
+    };
+    let reading = api::reading().layer(from_fn_with_state(state.clone(), guard::reads));
+    let changing = api::changing().layer(from_fn_with_state(state.clone(), guard::changes));
+    Router::new()
+        .merge(reading)
+        .merge(changing)
+        .merge(assets::router())
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(from_fn_with_state(state.clone(), guard::same_site))
+        .layer(fixed(CACHE_CONTROL, "no-store"))
+        .layer(fixed(CONTENT_SECURITY_POLICY, CONTENT_POLICY))
+        .layer(fixed(X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .layer(fixed(REFERRER_POLICY, "no-referrer"))
+        .layer(CompressionLayer::new())
+        .with_state(state)
+}
+
+async fn serve(
+    listener: TcpListener,
+    tls: Option<Arc<rustls::ServerConfig>>,
+    router: Router,
+    ready: impl FnOnce(),
+) -> Result<()> {
+    let failed = |error: std::io::Error| Error::system(format!("serving: {error}"));
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let handle = Handle::<SocketAddr>::new();
+    let ending = handle.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        ending.graceful_shutdown(Some(LAST_ANSWERS));
+    });
+    ready();
+    let service = router.into_make_service();
+    let ended = match tls {
+        Some(config) => {
+            let mut server =
+                axum_server::from_tcp_rustls(listener, RustlsConfig::from_config(config)).map_err(failed)?;
+            server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(REQUEST_COMES);
+            server.handle(handle).serve(service).await
+        }
+        None => {
+            let mut server = axum_server::from_tcp(listener).map_err(failed)?;
+            server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(REQUEST_COMES);
+            server.handle(handle).serve(service).await
+        }
+    };
+    ended.map_err(failed)
+}

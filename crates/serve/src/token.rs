@@ -1,0 +1,116 @@
+//! The secret that whoever changes something must have, and whoever reads where one was given by file.
+
+use sluice_kernel::{Error, Result};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use subtle::ConstantTimeEq;
+
+/// The shortest token that is taken, characters.
+const SHORTEST: usize = 16;
+/// The longest one.
+const LONGEST: usize = 1024;
+/// Of one that is made here, bytes before they are written in hexadecimal.
+const RANDOM_BYTES: usize = 24;
+
+/// A secret. It does not show itself.
+pub struct Token(String);
+
+impl Token {
+    /// A new one, for this run of the server.
+    pub fn random() -> Result<Token> {
+        let mut bytes = [0u8; RANDOM_BYTES];
+        getrandom::fill(&mut bytes).map_err(|error| Error::system(format!("no random bytes for a token: {error}")))?;
+        Ok(Token(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+    }
+
+    /// The first line of a file that not everybody may read.
+    pub fn read(path: &Path) -> Result<Token> {
+        let wrong =
+            |what: String, cure: String| Error::input(format!("--token-file {}: {what}", path.display())).help(cure);
+        let cannot = |error: std::io::Error| wrong(format!("it cannot be read: {error}"), make(path));
+        let file = File::open(path).map_err(cannot)?;
+        let mode = file.metadata().map_err(cannot)?.mode();
+        if mode & 0o004 != 0 {
+            let what = "everybody on this machine can read it".to_owned();
+            return Err(wrong(what, format!("chmod o= {}", path.display())));
+        }
+        let mut text = String::new();
+        file.take(2 * LONGEST as u64)
+            .read_to_string(&mut text)
+            .map_err(|error| wrong(format!("it is not text: {error}"), make(path)))?;
+        let token = text.lines().next().unwrap_or_default().trim();
+        if !(SHORTEST..=LONGEST).contains(&token.len()) {
+            let what =
+                format!("its first line has {} characters, and a token has {SHORTEST} to {LONGEST}", token.len());
+            return Err(wrong(what, make(path)));
+        }
+        if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(wrong("a token is of ASCII characters without spaces".to_owned(), make(path)));
+        }
+        Ok(Token(token.to_owned()))
+    }
+
+    /// Whether it is the one, in a time that does not tell how much of it is right.
+    pub fn is(&self, given: &str) -> bool {
+        self.0.as_bytes().ct_eq(given.as_bytes()).into()
+    }
+
+    /// The secret itself, to be shown to who started the server.
+    pub fn secret(&self) -> &str {
+        &self.0
+    }
+}
+
+fn make(path: &Path) -> String {
+    format!("make one: (umask 077; openssl rand -hex 24 > {})", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn file(name: &str, text: &str, mode: u32) -> std::path::PathBuf {
+        let path = std::env::temp_dir().join(format!("sluice-token-{}-{name}", std::process::id()));
+        std::fs::write(&path, text).expect("writing");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("chmod");
+        path
+    }
+
+    #[test]
+    fn only_the_whole_secret_is_the_token() {
+        let path = file("good", "0123456789abcdef\n", 0o600);
+        let token = Token::read(&path).expect("a token");
+        assert!(token.is("0123456789abcdef"));
+        for wrong in ["", "0123456789abcde", "0123456789abcdeF", "0123456789abcdef0"] {
+            assert!(!token.is(wrong), "{wrong}");
+        }
+        std::fs::remove_file(path).expect("removing");
+    }
+
+    #[test]
+    fn random_ones_differ() {
+        let (a, b) = (Token::random().expect("random"), Token::random().expect("random"));
+        assert_eq!(a.secret().len(), 2 * RANDOM_BYTES);
+        assert!(!a.is(b.secret()));
+    }
+
+    #[test]
+    fn bad_files_are_refused_with_the_cure() {
+        for (name, text, mode, what) in [
+            ("open", "0123456789abcdef", 0o644, "everybody"),
+            ("short", "secret", 0o600, "6 characters"),
+            ("empty", "", 0o600, "0 characters"),
+            ("spaces", "0123456789 abcdef", 0o600, "without spaces"),
+        ] {
+            let path = file(name, text, mode);
+            let error = Token::read(&path).err().expect(name);
+            assert!(error.what.contains(what), "{}", error.what);
+            assert!(error.exit_code() == 2 && error.cure.is_some());
+            std::fs::remove_file(path).expect("removing");
+        }
+        assert!(Token::read(Path::new("/nowhere/token")).err().expect("missing").what.contains("cannot be read"));
+    }
+}

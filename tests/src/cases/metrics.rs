@@ -1,0 +1,203 @@
+//! `/metrics`: read by Prometheus itself and by its tools; the alerts and the dashboard that ship are checked against it.
+
+use crate::command::{Process, await_that, run, words};
+use crate::lab::Lab;
+use crate::needs::Need;
+use crate::net::Pair;
+use crate::policy::{port, three};
+use crate::server::Server;
+use crate::suite::Suite;
+use crate::traffic::{self, Flow};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(40);
+const RULES: &str = include_str!("../../../packaging/prometheus/sluice.rules.yml");
+const RULES_TEST: &str = include_str!("../../../packaging/prometheus/sluice.test.yml");
+const DASHBOARD: &str = include_str!("../../../packaging/grafana/sluice.json");
+
+pub fn suite() -> Suite {
+    Suite::new("metrics")
+        .of_commands()
+        .both("count_what_was_sent", &[], count_what_was_sent)
+        .any("prometheus_scrapes_them", &[Need::Equipped], prometheus_scrapes_them)
+        .any("alerts_are_right", &[Need::Equipped], alerts_are_right)
+}
+
+fn begin(lab: &Lab) -> (Pair, Server) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
+    let server = Server::start(lab, &pair.a, &[]);
+    (pair, server)
+}
+
+/// The value of a series, found by its name and labels as they are written.
+fn value(text: &str, series: &str) -> Option<f64> {
+    text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
+}
+
+fn of_class(name: &str, class: &str, more: &str) -> String {
+    format!("{name}{{interface=\"a0\",direction=\"egress\",class=\"{class}\"{more}}}")
+}
+
+fn count_what_was_sent(lab: &Lab) {
+    let (pair, server) = begin(lab);
+    let flows = [Flow::new(port(1), &[500], 2_000_000), Flow::new(port(2), &[1000], 30_000_000)];
+    let streams = traffic::start(&pair.a, &pair.b, "10.77.0.2", &flows);
+    std::thread::sleep(Duration::from_secs(3));
+    let dropped = || lab.status(&pair.a, "a0").egress(2).dropped.pkts;
+    let outcomes = streams.finish(dropped);
+    std::thread::sleep(Duration::from_millis(2200));
+    let text = server.get("/metrics").body;
+    let status = lab.status(&pair.a, "a0");
+    for (class, id, outcome) in [("game", 1, &outcomes[0]), ("bulk", 2, &outcomes[1])] {
+        let told = |name: &str| {
+            value(&text, &of_class(name, class, "")).unwrap_or_else(|| panic!("no {name} of {class} in\n{text}"))
+        };
+        assert_eq!(told("sluice_class_sent_packets_total"), outcome.received() as f64);
+        assert_eq!(told("sluice_class_sent_bytes_total"), status.egress(id).sent.bytes as f64);
+        assert_eq!(told("sluice_class_backlog_packets"), 0.0);
+        let drops = text.lines().filter(|line| {
+            line.starts_with("sluice_class_dropped_packets_total{interface=\"a0\",direction=\"egress\"")
+        });
+        let of_it = drops.filter(|line| line.contains(&format!("class=\"{class}\"")));
+        let sum: f64 = of_it.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum();
+        assert_eq!(sum, outcome.lost() as f64, "drops of {class} by reason");
+        let rule = format!(
+            "sluice_rule_matched_packets_total{{interface=\"a0\",rule=\"to {id}\",priority=\"{}\",class=\"{class}\"}}",
+            100 + id
+        );
+        assert_eq!(value(&text, &rule), Some(outcome.sent as f64));
+        if status.engine == "qdisc" {
+            assert_eq!(told("sluice_class_sojourn_seconds_count"), outcome.received() as f64);
+            let buckets = text.lines().filter(|line| {
+                line.starts_with(&of_class("sluice_class_sojourn_seconds_bucket", class, ",").replace("}", ""))
+            });
+            let counts: Vec<f64> = buckets.filter_map(|line| line.rsplit_once(' ')?.1.parse().ok()).collect();
+            assert!(counts.len() == 20 && counts.is_sorted(), "{counts:?}");
+            assert_eq!(counts.last(), Some(&(outcome.received() as f64)));
+        }
+    }
+    assert!(outcomes[1].lost() > 0, "bulk was sent more than the link carries");
+    if status.engine == "qdisc" {
+        // The queue of bulk is full: 100 packets of 1000 bytes at 18 Mbit/s.
+        let mean_s = value(&text, &of_class("sluice_class_sojourn_seconds_sum", "bulk", "")).expect("a sum")
+            / outcomes[1].received() as f64;
+        super::assert_near("mean wait of bulk", mean_s, 100.0 * 8000.0 / 18e6, 0.25);
+    } else {
+        assert!(!text.contains("sojourn"), "engine tc does not tell it");
+    }
+    assert_eq!(value(&text, "sluice_policy_reloads_total{interface=\"a0\"}"), Some(0.0));
+    assert_eq!(
+        value(&text, "sluice_interface_rate_bytes_per_second{interface=\"a0\",direction=\"egress\"}"),
+        Some(2.5e6)
+    );
+    super::serve::end(lab, &pair, server);
+}
+
+fn promtool(arguments: &str) -> Command {
+    let mut command = words("promtool", arguments);
+    command.stdin(Stdio::null());
+    command
+}
+
+fn alerts_are_right(lab: &Lab) {
+    let rules = lab.file("sluice.rules.yml", RULES);
+    let test = lab.file("sluice.test.yml", RULES_TEST);
+    run(&mut promtool(&format!("check rules {}", rules.display()))).ok();
+    run(&mut promtool(&format!("test rules {}", test.display()))).ok();
+    // Every alert has a test.
+    for name in RULES.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {
+        assert!(RULES_TEST.matches(name).count() >= 2, "{name} is not tested both ways");
+    }
+}
+
+fn prometheus_scrapes_them(lab: &Lab) {
+    let (pair, server) = begin(lab);
+    let metrics = lab.file("metrics.txt", server.get("/metrics").body);
+    let check = format!("promtool check metrics < {}", metrics.display());
+    let checked = run(Command::new("sh").args(["-c", &check])).ok();
+    assert!(checked.stderr.is_empty() && checked.stdout.is_empty(), "promtool has something to say: {checked}");
+
+    let place = server.place.trim_start_matches("http://");
+    let rules = lab.file("sluice.rules.yml", RULES);
+    let config = format!(
+        "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: [{}]\nscrape_configs:\n  - job_name: sluice\n    static_configs: [{{targets: ['{place}']}}]\n",
+        rules.display()
+    );
+    let config = lab.file("prometheus.yml", config);
+    let data = config.with_file_name("prometheus-data");
+    let line = format!(
+        "netns exec {} prometheus --config.file={} --storage.tsdb.path={} --web.listen-address=127.0.0.1:9090",
+        pair.a.name,
+        config.display(),
+        data.display()
+    );
+    let prometheus = Process::start(&mut words("ip", &line));
+    let query = |expression: &str| -> Value {
+        let url = "http://127.0.0.1:9090/api/v1/query";
+        let arguments = ["-s", "-m", "10", "--data-urlencode", &format!("query={expression}"), url];
+        let output = pair.a.inside(|| run(Command::new("curl").args(arguments)));
+        serde_json::from_str(&output.stdout).unwrap_or(Value::Null)
+    };
+    let found = |expression: &str| query(expression)["data"]["result"].as_array().cloned().unwrap_or_default();
+    await_that("Prometheus scrapes", LONG, || !found("up{job=\"sluice\"} == 1").is_empty());
+
+    let flows = [Flow::new(port(1), &[500], 2_000_000), Flow::new(port(2), &[1000], 30_000_000)];
+    let streams = traffic::start(&pair.a, &pair.b, "10.77.0.2", &flows);
+    std::thread::sleep(Duration::from_secs(7));
+    let queries = dashboard_queries();
+    assert!(queries.len() > 15, "{queries:?}");
+    let qdisc = lab.status(&pair.a, "a0").engine == "qdisc";
+    for expression in &queries {
+        let answer = query(expression);
+        assert_eq!(answer["status"], "success", "{expression}: {answer}");
+        let nothing = answer["data"]["result"].as_array().is_none_or(Vec::is_empty);
+        assert_eq!(
+            nothing,
+            expression.contains("sojourn") && !qdisc || expression.contains("changes("),
+            "{expression}: {answer}"
+        );
+    }
+    let outcomes = streams.finish(|| lab.status(&pair.a, "a0").egress(2).dropped.pkts);
+    let last = |expression: &str| found(expression)[0]["value"][1].as_str().and_then(|value| value.parse::<f64>().ok());
+    await_that("what Prometheus keeps is what was sent", LONG, || {
+        let sent =
+            |class| last(&format!("sum(sluice_class_sent_packets_total{{direction=\"egress\",class=\"{class}\"}})"));
+        sent("game") == Some(outcomes[0].received() as f64) && sent("bulk") == Some(outcomes[1].received() as f64)
+    });
+    let types = pair
+        .a
+        .inside(|| run(&mut words("curl", "-s http://127.0.0.1:9090/api/v1/metadata?metric=sluice_class_sent_bytes")))
+        .ok();
+    assert!(
+        types.stdout.contains("counter") && types.stdout.contains("bytes"),
+        "OpenMetrics tells type and unit: {types}"
+    );
+    let rules = pair.a.inside(|| run(&mut words("curl", "-s http://127.0.0.1:9090/api/v1/rules"))).ok();
+    assert!(!rules.stdout.contains("\"health\":\"err\"") && rules.stdout.contains("SluiceLinkFull"), "{rules}");
+    prometheus.signal(Signal::SIGTERM);
+    prometheus.finish().ok();
+    let _ = std::fs::remove_dir_all(data);
+    super::serve::end(lab, &pair, server);
+}
+
+/// Every expression of the dashboard, its variables filled in.
+fn dashboard_queries() -> Vec<String> {
+    fn collect(value: &Value, into: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                into.extend(fields.get("expr").and_then(Value::as_str).map(str::to_owned));
+                fields.values().for_each(|field| collect(field, into));
+            }
+            Value::Array(items) => items.iter().for_each(|item| collect(item, into)),
+            _ => {}
+        }
+    }
+    let mut all = Vec::new();
+    collect(&serde_json::from_str(DASHBOARD).expect("the dashboard is JSON"), &mut all);
+    let filled = [("$__rate_interval", "5s"), ("$instance", ".*"), ("$interface", ".*"), ("$direction", "egress")];
+    all.into_iter().map(|one| filled.iter().fold(one, |text, (name, value)| text.replace(name, value))).collect()
+}

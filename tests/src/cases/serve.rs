@@ -1,0 +1,388 @@
+//! `sluice serve`: who may ask, what is answered, and changes that are made through it.
+
+pub mod pages;
+
+use crate::command::{await_that, run};
+use crate::lab::Lab;
+use crate::needs::Need;
+use crate::net::Pair;
+use crate::policy::{other, port, three};
+use crate::server::Server;
+use crate::suite::Suite;
+use crate::traffic::{self, Flow};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const LONG: Duration = Duration::from_secs(20);
+/// The most that the whole page may be, as it is sent, bytes.
+const MOST_SENT_BYTES: usize = 300_000;
+
+pub fn suite() -> Suite {
+    Suite::new("serve")
+        .of_commands()
+        .any("bad_input", &[], bad_input)
+        .any("guards", &[], guards)
+        .any("exposed_with_token_and_tls", &[Need::Equipped], exposed)
+        .both("tells_what_is_counted", &[], tells_what_is_counted)
+        .any("checks_what_is_written", &[], checks_what_is_written)
+        .both("changes_and_takes_back", &[], changes_and_takes_back)
+        .any("interfaces_come_and_go", &[], interfaces_come_and_go)
+        .any("is_small_and_ends_well", &[], is_small_and_ends_well)
+}
+
+/// An interface with a policy, and the server.
+fn begin(lab: &Lab) -> (Pair, Server) {
+    let pair = lab.pair();
+    let file = lab.file("old.json", three().to_string()).display().to_string();
+    lab.up(&pair.a, "a0", &file, &["--rate", "20mbit"]);
+    let server = Server::start(lab, &pair.a, &[]);
+    (pair, server)
+}
+
+pub fn end(lab: &Lab, pair: &Pair, server: Server) {
+    server.stop(Signal::SIGTERM);
+    lab.down(&pair.a, "a0");
+    super::confirm::nobody_waits(&pair.a);
+}
+
+fn secret(lab: &Lab, name: &str, text: &str, mode: u32) -> String {
+    let path = lab.file(name, text);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("chmod");
+    path.display().to_string()
+}
+
+/// A certificate for 127.0.0.1 and 10.77.0.1, and its key.
+fn certificate(lab: &Lab, name: &str) -> (String, String) {
+    let [cert, key] = ["crt", "key"].map(|end| lab.file(&format!("{name}.{end}"), "").display().to_string());
+    let line = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=sluice \
+                -addext subjectAltName=IP:127.0.0.1,IP:10.77.0.1";
+    run(Command::new("openssl").args(line.split_whitespace()).args(["-keyout", &key, "-out", &cert])).ok();
+    (cert, key)
+}
+
+fn bad_input(lab: &Lab) {
+    let pair = lab.pair();
+    let refused = |arguments: &[&str]| {
+        let output = lab.sluice(&pair.a, &[&["serve"], arguments].concat()).exits(2);
+        assert!(!output.stdout.contains("Serving"), "{output}");
+        assert!(output.stderr.contains("help: "), "no cure: {output}");
+        output
+    };
+    refused(&["--listen", "nowhere"]).says("not an address with a port");
+    refused(&["--listen", "127.0.0.1"]).says("the port is missing");
+    refused(&["--listen", "0.0.0.0:8080"]).says("neither a token nor TLS");
+    refused(&["--listen", "10.77.0.1:8080"]).says("neither a token nor TLS").says("ssh -L");
+    let token = secret(lab, "token", "0123456789abcdef\n", 0o600);
+    refused(&["--listen", "[::]:8080", "--token-file", &token]).says("no TLS");
+    refused(&["--listen", "10.77.9.9:8080", "--token-file", &token]).says("no TLS");
+    refused(&["--token-file", "/nowhere/token"]).says("cannot be read");
+    refused(&["--token-file", &secret(lab, "open", "0123456789abcdef\n", 0o644)]).says("everybody").says("chmod");
+    refused(&["--token-file", &secret(lab, "short", "abc\n", 0o600)]).says("3 characters");
+    let absent = ["--tls-cert", "/nowhere/cert", "--tls-key", "/nowhere/key"];
+    refused(&absent).says("--tls-cert /nowhere/cert").says("no certificate can be read");
+    refused(&["--tls-cert", &token, "--tls-key", &token]).says("there is no certificate in it");
+    lab.sluice(&pair.a, &["serve", "--tls-cert", &token]).exits(2).says("--tls-key");
+    let taken = pair.a.inside(|| TcpListener::bind("127.0.0.1:0").expect("a port"));
+    let place = taken.local_addr().expect("its address").to_string();
+    refused(&["--listen", &place]).says("another program has this port").says("--listen 127.0.0.1:PORT");
+    let mut unprivileged = Command::new("setpriv");
+    unprivileged.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(crate::lab::binary()).arg("serve");
+    run(&mut unprivileged).exits(4).says("root");
+}
+
+/// What browsers send for pages of other sites, and what has no token.
+fn guards(lab: &Lab) {
+    let (pair, server) = begin(lab);
+    let token = format!("Authorization: Bearer {}", server.token);
+    let read = "/api/interfaces/a0";
+    assert_eq!(server.get(read).json()["interface"], "a0");
+    assert_eq!(server.curl(read, &["-H", &format!("Origin: {}", server.place)]).status, 200);
+    assert_eq!(server.curl(read, &["-H", "Host: localhost"]).status, 200);
+    for host in ["evil.example", "127.0.0.1.evil.example", "10.77.0.1", "0.0.0.0:80"] {
+        server.curl(read, &["-H", &format!("Host: {host}")]).refuses(421, "not one of this machine");
+        assert_eq!(server.curl("/", &["-H", &format!("Host: {host}")]).status, 421);
+    }
+    for origin in ["http://evil.example", "null", "http://127.0.0.1:1", "https://127.0.0.1"] {
+        server.curl(read, &["-H", &format!("Origin: {origin}")]).refuses(403, "another site");
+    }
+    server.curl(read, &["-H", "Sec-Fetch-Site: cross-site"]).refuses(403, "another site");
+    server.curl("/metrics", &["-H", "Sec-Fetch-Site: same-site"]).refuses(403, "another site");
+    let link = ["-H", "Sec-Fetch-Site: cross-site", "-H", "Sec-Fetch-Mode: navigate"];
+    assert_eq!(server.curl("/", &link).status, 200, "a link on another page may lead here");
+    server.curl(read, &link).refuses(403, "another site");
+
+    let apply = json!({ "text": other().to_string() }).to_string();
+    let change = |more: &[&str]| {
+        let kind = ["-H", "Content-Type: application/json", "-d", &apply];
+        server.curl("/api/interfaces/a0/apply", &[&kind, more].concat())
+    };
+    change(&[]).refuses(401, "this needs the token");
+    change(&["-H", "Authorization: Bearer wrong"]).refuses(401, "not the token of this server");
+    change(&["-H", &format!("Authorization: Basic {}", server.token)]).refuses(401, "not a bearer token");
+    change(&["-H", &token, "-H", "Origin: http://evil.example"]).refuses(403, "another site");
+    for path in ["confirm", "revert", "rollback"] {
+        server.curl(&format!("/api/interfaces/a0/{path}"), &["-d", "{}"]).refuses(401, "this needs the token");
+    }
+    // What a form of another site can send.
+    let form = ["-H", &token, "-H", "Content-Type: text/plain", "-d", &apply];
+    server.curl("/api/interfaces/a0/apply", &form).refuses(415, "Content-Type");
+    assert_eq!(lab.status(&pair.a, "a0").policy.generation, 1, "nothing of this has changed anything");
+
+    server.get("/api/nothing").refuses(404, "nothing at this path");
+    server.get("/api/interfaces/nope0").refuses(404, "nope0 is not managed");
+    server.get("/api/interfaces/nope0/rates").refuses(404, "nope0 is not managed");
+    server.get("/api/interfaces/a0/history/99").refuses(409, "no entry 99");
+    server.get("/api/profiles/..%2f..%2fetc%2fpasswd").refuses(404, "no profile");
+    let head = server.get("/").head.to_lowercase();
+    for header in [
+        "content-security-policy: default-src 'none'",
+        "x-content-type-options: nosniff",
+        "referrer-policy: no-referrer",
+    ] {
+        assert!(head.contains(header), "{header} is not in {head}");
+    }
+    end(lab, &pair, server);
+}
+
+fn exposed(lab: &Lab) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
+    let (cert, key) = certificate(lab, "good");
+    let (_, stranger) = certificate(lab, "stranger");
+    let token = secret(lab, "token", "0123456789abcdef0123\n", 0o600);
+    let files = |key| ["--tls-cert", &cert, "--tls-key", key, "--token-file", &token];
+    lab.sluice(&pair.a, &[&["serve", "--listen", "10.77.0.1:0"][..], &files(&stranger)].concat())
+        .exits(2)
+        .says("not the key of the certificate");
+    let server = Server::start_at(lab, &pair.a, "10.77.0.1:0", &files(&key));
+    assert!(
+        server.place.starts_with("https://10.77.0.1:") && server.token.is_empty(),
+        "a secret of a file is not printed"
+    );
+    let trust = ["--cacert", &cert];
+    let bearer = ["-H", "Authorization: Bearer 0123456789abcdef0123"];
+    server.curl("/api/interfaces", &trust).refuses(401, "this needs the token");
+    server.curl("/metrics", &trust).refuses(401, "this needs the token");
+    let all = server.curl("/api/interfaces", &[&trust[..], &bearer].concat()).json();
+    assert_eq!(all[0]["name"], "a0");
+    // From the other host.
+    let url = format!("{}/api/interfaces", server.place);
+    let from_b = pair.b.inside(|| run(Command::new("curl").args(["-s"]).args(trust).args(bearer).arg(&url))).ok();
+    assert!(from_b.stdout.contains("a0"), "{from_b}");
+    let plain = url.replace("https", "http");
+    let unencrypted = pair.b.inside(|| run(Command::new("curl").args(["-s", "-m", "5"]).args(bearer).arg(&plain)));
+    assert_ne!(unencrypted.code, Some(0), "{unencrypted}");
+    end(lab, &pair, server);
+}
+
+/// Counters agree with `sluice status` and with what was sent; rates with what was offered.
+fn tells_what_is_counted(lab: &Lab) {
+    let (pair, server) = begin(lab);
+    let flows = [Flow::new(port(1), &[500], 2_000_000), Flow::new(port(2), &[1000], 4_000_000)];
+    let streams = traffic::start(&pair.a, &pair.b, "10.77.0.2", &flows);
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(server.get("/api/interfaces/a0/flows").status, 503, "nobody has looked at flows before");
+    std::thread::sleep(Duration::from_millis(2500));
+    let flows = server.get("/api/interfaces/a0/flows").json();
+    let rates = server.get("/api/interfaces/a0/rates").json();
+    let series = server.get("/api/interfaces/a0/series?points=60").json();
+    let outcomes = streams.finish(|| 0);
+    let class = |id: usize| &rates["directions"][0]["classes"][id];
+    super::assert_near("rate of class 1", class(1)["sent_bps"].as_f64().expect("a rate"), 2e6, 0.1);
+    super::assert_near("rate of class 2", class(2)["sent_bps"].as_f64().expect("a rate"), 4e6, 0.1);
+    for (id, bps) in [(1, 2e6), (2, 4e6)] {
+        let mut top = flows["top"].as_array().expect("flows").iter();
+        let flow = top.find(|flow| flow["dst_port"] == port(id)).expect("a flow");
+        assert_eq!((&flow["dst"], &flow["class"]), (&json!("10.77.0.2"), &json!(id)));
+        super::assert_near("rate of its flow", flow["bps"].as_f64().expect("a rate"), bps, 0.1);
+    }
+    let column = series["series"]
+        .as_array()
+        .expect("series")
+        .iter()
+        .find(|one| one["direction"] == "egress" && one["class"] == 2);
+    let points = column.expect("class 2")["sent_bps"].as_array().expect("points");
+    assert_eq!(points.len(), series["at_ms"].as_array().expect("times").len());
+    assert!(points.iter().filter_map(Value::as_f64).any(|bps| (3.6e6..4.4e6).contains(&bps)), "{points:?}");
+    // A further sample is of the time after the last packet.
+    std::thread::sleep(Duration::from_millis(2200));
+    let told = server.get("/api/interfaces/a0").json();
+    let latest = server.get("/api/interfaces/a0/rates").json();
+    let status = lab.status(&pair.a, "a0");
+    for (id, outcome) in [(1, &outcomes[0]), (2, &outcomes[1])] {
+        let sent = status.egress(id).sent;
+        assert_eq!((sent.pkts, outcome.received()), (outcome.sent, outcome.sent));
+        assert_eq!(told["directions"][0]["classes"][usize::from(id)]["sent"]["pkts"], sent.pkts);
+        assert_eq!(latest["directions"][0]["classes"][usize::from(id)]["sent"]["bytes"], sent.bytes);
+        let rule = latest["rules"].as_array().expect("rules").iter().find(|rule| rule["name"] == format!("to {id}"));
+        assert_eq!(rule.expect("a rule")["matched"]["pkts"], outcome.sent);
+    }
+    end(lab, &pair, server);
+}
+
+/// The findings are those of `sluice check`, with places; the difference is that of `apply --dry-run`.
+fn checks_what_is_written(lab: &Lab) {
+    let (pair, server) = begin(lab);
+    let check = |text: &str| server.post("/api/interfaces/a0/check", &json!({ "text": text })).json();
+    let text = "{\n  \"scheduler\": \"strict_prioritty\",\n  \"classes\": [{ \"id\": 0, \"ceil\": \"5mbti\" }]\n}";
+    let found = check(text);
+    assert_eq!(found["valid"], false);
+    let first = &found["findings"][0];
+    assert_eq!((&first["severity"], &first["kind"]), (&json!("error"), &json!("unknown_value")));
+    assert_eq!(first["place"]["line"], 2);
+    assert_eq!((&first["place"]["column"], &first["place"]["end_column"]), (&json!(16), &json!(34)));
+    assert_eq!(first["cures"][0], "did you mean \"strict_priority\"?");
+    assert_eq!(found["findings"][1]["place"]["line"], 3);
+    let file = lab.file("wrong.json", text).display().to_string();
+    let printed = lab.sluice(&pair.a, &["check", &file]).exits(2);
+    for finding in found["findings"].as_array().expect("findings") {
+        let (title, line) = (finding["title"].as_str().unwrap_or("?"), &finding["place"]["line"]);
+        assert!(printed.stderr.contains(title) && printed.stderr.contains(&format!(":{line}:")), "{title}: {printed}");
+    }
+    assert_eq!(check("{")["findings"][0]["kind"], "syntax");
+    assert_eq!(check("")["valid"], false);
+
+    let file = lab.file("other.json", other().to_string()).display().to_string();
+    let dry = lab.sluice(&pair.a, &["apply", "a0", &file, "--dry-run", "--json"]).ok();
+    let dry: Value = serde_json::from_str(&dry.stdout).expect("JSON");
+    let found = check(&other().to_string());
+    assert_eq!((&found["valid"], &found["changes"]), (&json!(true), &json!(true)));
+    let without_name = |of: &Value| {
+        let mut settings = of["settings"].as_array().expect("settings").clone();
+        settings.retain(|field| field["field"] != "name");
+        (settings, of["classes"].clone(), of["rules"].clone())
+    };
+    assert_eq!(without_name(&found["difference"]), without_name(&dry["difference"]));
+    let present = server.get("/api/interfaces/a0/policy").json();
+    assert_eq!(check(present["text"].as_str().expect("text"))["changes"], false);
+    let table = check(&crate::policy::with(three(), "flow_table", json!(1024)).to_string());
+    assert!(table["refused"]["error"].as_str().is_some_and(|why| why.contains("size of the flow table")), "{table}");
+    assert_eq!(lab.status(&pair.a, "a0").policy.generation, 1);
+    end(lab, &pair, server);
+}
+
+fn changes_and_takes_back(lab: &Lab) {
+    let (pair, server) = begin(lab);
+    let post = |what: &str, body: Value| server.post(&format!("/api/interfaces/a0/{what}"), &body);
+    let in_force = || lab.status(&pair.a, "a0").policy.scheduler;
+    let text = other().to_string();
+
+    let wrong = post("apply", json!({ "text": "{ \"classes\": [] }" }));
+    assert_eq!(wrong.status, 422);
+    assert!(wrong.body.contains("findings"), "{}", wrong.body);
+    post("apply", json!({ "text": text, "generation": 7 })).refuses(409, "somebody else has changed");
+    post("apply", json!({ "text": text, "confirm_s": 0 })).refuses(409, "not between 1s and 24h");
+    post("apply", json!({ "text": text, "message": "two\nlines" })).refuses(422, "one line");
+    post("apply", json!({ "text": text, "confrim_s": 9 })).refuses(422, "unknown field");
+    post("confirm", json!({})).refuses(409, "nothing waits");
+    post("revert", json!({})).refuses(409, "nothing waits");
+    assert_eq!(in_force(), "strict_priority");
+
+    // Kept.
+    let done =
+        post("apply", json!({ "text": text, "confirm_s": 60, "message": "by the test", "generation": 1 })).json();
+    assert_eq!((&done["generation"], &done["unconfirmed"]["former"]), (&json!(2), &json!("old")));
+    assert_eq!(in_force(), "deficit_round_robin");
+    await_that("the page is told", LONG, || {
+        let reply = server.get("/api/interfaces/a0/rates");
+        let rates: Value = serde_json::from_str(&reply.body).unwrap_or_default();
+        rates["unconfirmed"]["former"] == "old" && rates["policy"]["generation"] == 2
+    });
+    post("confirm", json!({})).json();
+    assert!(lab.status(&pair.a, "a0").unconfirmed.is_none());
+
+    // Taken back by hand, and because nobody keeps it.
+    post("apply", json!({ "text": three().to_string(), "confirm_s": 60 })).json();
+    assert_eq!(in_force(), "strict_priority");
+    assert_eq!(post("revert", json!({})).json()["generation"], 4);
+    assert_eq!(in_force(), "deficit_round_robin");
+    post("apply", json!({ "text": three().to_string(), "confirm_s": 1 })).json();
+    await_that("nobody keeps it", LONG, || in_force() == "deficit_round_robin");
+
+    let entries = server.get("/api/interfaces/a0/history").json();
+    let told: Vec<(&str, &str)> = entries
+        .as_array()
+        .expect("entries")
+        .iter()
+        .map(|entry| (entry["what"].as_str().unwrap_or("?"), entry["outcome"].as_str().unwrap_or("?")))
+        .collect();
+    let reverted = "not confirmed, reverted";
+    let (applied, apply, revert) = (("up", "applied"), ("apply", "applied"), ("revert", "applied"));
+    assert_eq!(told, [applied, apply, ("apply", reverted), revert, ("apply", reverted), revert]);
+    assert_eq!((&entries[1]["message"], &entries[3]["message"]), (&json!("by the test"), &json!("taken back by hand")));
+    let first = server.get("/api/interfaces/a0/history/1").json();
+    assert!(first["policy"].as_str().is_some_and(|text| text.contains("strict_priority")), "{first}");
+
+    post("rollback", json!({ "number": 1 })).json();
+    assert_eq!(in_force(), "strict_priority");
+    post("rollback", json!({ "number": 99 })).refuses(409, "no entry 99");
+    // The processes that waited were children of the server.
+    let zombies = run(Command::new("ps").args(["-eo", "stat,comm"])).ok().stdout;
+    assert!(!zombies.lines().any(|line| line.starts_with('Z') && line.contains("sluice")), "{zombies}");
+    end(lab, &pair, server);
+}
+
+fn interfaces_come_and_go(lab: &Lab) {
+    let pair = lab.pair();
+    let server = Server::start(lab, &pair.a, &[]);
+    assert_eq!(server.get("/api/interfaces").json(), json!([]), "it may start first");
+    assert_eq!(server.get("/metrics").status, 200);
+    lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
+    let known = || server.get("/api/interfaces/a0/rates").status == 200;
+    await_that("the interface is seen", LONG, known);
+    assert_eq!(server.get("/api/interfaces").json()[0]["name"], "a0");
+    lab.down(&pair.a, "a0");
+    await_that("it has gone", LONG, || !known());
+    server.get("/api/interfaces/a0/rates").refuses(404, "not managed");
+    lab.up(&pair.a, "a0", &lab.policy(&other()), &["--rate", "20mbit"]);
+    await_that("it is back", LONG, known);
+    end(lab, &pair, server);
+}
+
+fn is_small_and_ends_well(lab: &Lab) {
+    let (pair, server) = begin(lab);
+    let page = server.get("/").body;
+    let paths =
+        page.split('"').filter(|word| word.ends_with(".js") || word.ends_with(".css") || word.ends_with(".svg"));
+    let modules = [
+        "api.js",
+        "charts.js",
+        "editor.js",
+        "format.js",
+        "highlight.js",
+        "lists.js",
+        "overview.js",
+        "policy.js",
+        "tables.js",
+    ];
+    let all: std::collections::BTreeSet<&str> = paths.chain(modules).chain([""]).collect();
+    let size = |path: &str| {
+        let url = format!("{}/{path}", server.place);
+        let arguments =
+            ["-s", "-f", "-H", "Accept-Encoding: gzip", "-o", "/dev/null", "-w", "%{size_download} %{size_header}"];
+        let said = pair.a.inside(|| run(Command::new("curl").args(arguments).arg(&url))).ok().stdout;
+        said.split_whitespace().map(|n| n.parse::<usize>().expect("a size")).sum::<usize>()
+    };
+    let sent: usize = all.into_iter().map(size).sum();
+    eprintln!("    the page is {sent} bytes as it is sent");
+    assert!((10_000..MOST_SENT_BYTES).contains(&sent), "{sent} bytes");
+    let tag = server
+        .get("/app.js")
+        .head
+        .lines()
+        .find_map(|line| line.strip_prefix("etag: ").map(str::to_owned))
+        .expect("a tag");
+    assert_eq!(server.curl("/app.js", &["-H", &format!("If-None-Match: {tag}")]).status, 304, "it is fetched once");
+
+    // Somebody who says nothing does not keep it from ending.
+    let port = server.place.rsplit(':').next().and_then(|port| port.parse::<u16>().ok()).expect("a port");
+    let _silent = pair.a.inside(|| TcpStream::connect(("127.0.0.1", port)).expect("connecting"));
+    let begin = Instant::now();
+    server.stop(Signal::SIGINT);
+    assert!(begin.elapsed() < Duration::from_secs(4), "it took {:?}", begin.elapsed());
+    lab.down(&pair.a, "a0");
+}

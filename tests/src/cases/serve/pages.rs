@@ -1,0 +1,257 @@
+//! The page of `sluice serve` in a real browser: what it shows is what there is, and what is done in it is done.
+
+use super::begin;
+use crate::browser::{Browser, Look};
+use crate::command::await_that;
+use crate::lab::Lab;
+use crate::needs::Need;
+use crate::policy::{other, port};
+use crate::server::Server;
+use crate::suite::Suite;
+use crate::traffic::{self, Flow};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(20);
+
+pub fn suite() -> Suite {
+    Suite::new("page")
+        .of_commands()
+        .any("charts_show_the_data", &[Need::Equipped], charts_show_the_data)
+        .any("policies_are_edited", &[Need::Equipped], policies_are_edited)
+        .any("on_a_phone_in_the_dark", &[Need::Equipped], on_a_phone_in_the_dark)
+}
+
+/// Opens the page as `sluice serve` has printed it.
+fn open(server: &Server, browser: &Browser) {
+    browser.open(&format!("{}/#token={}", server.place, server.token));
+    browser.until("the page is live", "document.getElementById('link').dataset.state === 'live'");
+}
+
+/// `1.5 Mbit/s` as bits per second.
+fn bits(text: &str) -> f64 {
+    let (number, unit) = text.split_once(' ').unwrap_or_else(|| panic!("not a rate: {text}"));
+    let scale = match unit {
+        "bit/s" => 1.0,
+        "kbit/s" => 1e3,
+        "Mbit/s" => 1e6,
+        other => panic!("not a unit: {other}"),
+    };
+    number.parse::<f64>().unwrap_or_else(|error| panic!("{text}: {error}")) * scale
+}
+
+/// The numbers of a chart as its table has them, newest first: a rate per class and row.
+fn numbers(browser: &Browser, chart: &str) -> (Vec<String>, Vec<Vec<String>>) {
+    let table = browser.script(&format!(
+        "const table = document.getElementById('{chart}-numbers');
+         return [...table.rows].map((row) => [...row.cells].map((cell) => cell.textContent));"
+    ));
+    let mut rows: Vec<Vec<String>> = serde_json::from_value(table).expect("rows of text");
+    let head = rows.remove(0);
+    (head, rows)
+}
+
+fn charts_show_the_data(lab: &Lab) {
+    let (pair, server) = begin(lab);
+    let browser = Browser::start(&pair.a, Look::DESK);
+    open(&server, &browser);
+    let flows = [Flow::new(port(1), &[500], 2_000_000), Flow::new(port(2), &[1000], 6_000_000)];
+    let streams = traffic::start(&pair.a, &pair.b, "10.77.0.2", &flows);
+    browser.click("#chart-sent summary");
+    std::thread::sleep(Duration::from_secs(6));
+    browser.click("#pause");
+    browser.until("the page pauses", "document.getElementById('link').dataset.state === 'paused'");
+    let (head, rows) = numbers(&browser, "chart-sent");
+    assert_eq!(head, ["time", "control", "game", "bulk"]);
+    let series = server.get("/api/interfaces/a0/series?points=60").json();
+    let known = |class: u64| -> Vec<f64> {
+        let all = series["series"].as_array().expect("series").iter();
+        let mut one = all.filter(|one| one["direction"] == "egress" && one["class"] == class);
+        let points = one.next().expect("a class")["sent_bps"].as_array().expect("points");
+        points.iter().map(|value| value.as_f64().unwrap_or(0.0)).collect()
+    };
+    let (game, bulk) = (known(1), known(2));
+    assert!(rows.len() >= 6, "{rows:?}");
+    let mut busy = 0;
+    for row in &rows {
+        let (shown_game, shown_bulk) = (bits(&row[2]), bits(&row[3]));
+        // The page rounds to three digits.
+        let near = |a: f64, b: f64| (a - b).abs() <= 0.011 * b + 1.0;
+        let same = |n: usize| near(shown_game, game[n]) && near(shown_bulk, bulk[n]);
+        assert!((0..game.len()).any(same), "{row:?} is not in {game:?} and {bulk:?}");
+        busy += usize::from((5.4e6..6.6e6).contains(&shown_bulk));
+    }
+    assert!(busy >= 2, "bulk is seen at its rate: {rows:?}");
+    // The lines themselves: pixels in the colours of the two classes.
+    let drawn = |place: usize| {
+        let script = format!(
+            "const canvas = document.querySelector('#chart-sent canvas');
+             const probe = document.createElement('i');
+             probe.className = 'c{place}';
+             document.body.append(probe);
+             const want = getComputedStyle(probe).backgroundColor.match(/\\d+/g).map(Number);
+             probe.remove();
+             const all = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+             let count = 0;
+             for (let n = 0; n < all.length; n += 4) {{
+               if (all[n + 3] > 200 && want.every((value, k) => Math.abs(value - all[n + k]) < 24)) count += 1;
+             }}
+             return count;"
+        );
+        browser.script(&script).as_u64().unwrap_or(0)
+    };
+    assert!(drawn(1) > 50 && drawn(2) > 50, "lines of game: {} pixels, of bulk: {}", drawn(1), drawn(2));
+    browser.click("#legend li:nth-child(3) button");
+    assert_eq!(drawn(2), 0, "bulk is hidden");
+    let name = browser.script("return document.querySelector('#chart-sent [role=img]').getAttribute('aria-label');");
+    assert!(name.as_str().is_some_and(|name| name.contains("now:") && name.contains("bit/s")), "{name}");
+
+    let outcomes = streams.finish(|| 0);
+    browser.click("#pause");
+    browser.click(".tabs a[href='#rules']");
+    let hits = |rule: &str| {
+        let script = format!(
+            "const row = [...document.querySelectorAll('#rules tbody tr')].find((row) => row.cells[1].textContent === '{rule}');
+             return row ? row.cells[4].textContent.replace(/\\D/g, '') : '';"
+        );
+        browser.script(&script)
+    };
+    await_that("the hits are those of what was sent", LONG, || {
+        hits("to 1") == json!(outcomes[0].sent.to_string()) && hits("to 2") == json!(outcomes[1].sent.to_string())
+    });
+    browser.click(".tabs a[href='#flows']");
+    let shown = "[...document.querySelectorAll('#flows tbody tr')].map((row) => row.textContent).join('|')";
+    browser.until(
+        "both flows are listed",
+        &format!("{shown}.includes('10.77.0.2:3001') && {shown}.includes('10.77.0.2:3002')"),
+    );
+    drop(browser);
+    super::end(lab, &pair, server);
+}
+
+/// Puts a text into the editor, as pasting does.
+fn paste(browser: &Browser, text: &str) {
+    let text = Value::from(text);
+    browser.script(&format!(
+        "const area = document.getElementById('text');
+         area.value = {text};
+         area.dispatchEvent(new Event('input'));"
+    ));
+}
+
+fn policies_are_edited(lab: &Lab) {
+    let (pair, server) = begin(lab);
+    let scheduler = || lab.status(&pair.a, "a0").policy.scheduler;
+    let browser = Browser::start(&pair.a, Look::DESK);
+    let verdict = |what: &str| {
+        browser.until(what, &format!("document.getElementById('verdict').textContent.includes({})", json!(what)));
+    };
+    let disabled = || browser.script("return document.getElementById('apply').disabled;") == true;
+    // Without the token: it is asked for when something is to be changed.
+    browser.open(&format!("{}/#policy", server.place));
+    verdict("this is what is in force");
+    assert!(disabled(), "there is nothing to apply");
+
+    // Typed, as a person does: wrong, then right again.
+    browser.keys("#text", "nonsense ");
+    verdict("error");
+    let printed =
+        lab.sluice(&pair.a, &["check", &lab.file("typed.json", "nonsense {}").display().to_string()]).exits(2);
+    let title = browser.script("return document.querySelector('#findings li div').textContent;");
+    let title = title.as_str().unwrap_or("?").split(" (").next().unwrap_or("?").to_owned();
+    assert!(printed.stderr.contains(&title), "{title} is not in {printed}");
+    assert!(disabled());
+    assert_eq!(browser.script("return document.querySelectorAll('.under-error').length > 0;"), true);
+    browser.keys("#text", &"\u{e003}".repeat("nonsense ".len()));
+    verdict("this is what is in force");
+
+    paste(&browser, "{ \"scheduler\": \"strict_prioritty\",\n\"classes\": [{ \"id\": 0 }] }");
+    verdict("there is no scheduler \"strict_prioritty\"");
+    let findings = browser.text("#findings");
+    assert!(
+        findings.contains("line 1, column 16") && findings.contains("did you mean \"strict_priority\"?"),
+        "{findings}"
+    );
+
+    paste(&browser, &other().to_string());
+    verdict("Valid.");
+    let difference = browser.text("#difference");
+    assert!(difference.contains("scheduler strict_priority -> deficit_round_robin"), "{difference}");
+    assert!(difference.contains("late") && difference.contains("game"), "{difference}");
+    browser.keys("#message", "from the page");
+    browser.click("#apply");
+    browser.until("the token is asked for", "document.getElementById('login').open");
+    assert_eq!(scheduler(), "strict_priority");
+    browser.keys("#token", "not-the-token\n");
+    browser
+        .until("a wrong one is refused", "document.getElementById('login-why').textContent.includes('not the token')");
+    browser.keys("#token", &format!("{}\n", server.token));
+    browser.until("the change waits", "!document.getElementById('pending').hidden");
+    assert_eq!(scheduler(), "deficit_round_robin");
+    assert!(lab.status(&pair.a, "a0").unconfirmed.is_some_and(|waits| waits.former == "old"));
+    assert!(browser.text("#pending").contains("old comes back"), "{}", browser.text("#pending"));
+    browser.click("#revert");
+    browser.until("nothing waits", "document.getElementById('pending').hidden");
+    assert_eq!(scheduler(), "strict_priority");
+
+    verdict("Valid.");
+    browser.until("it can be applied again", "!document.getElementById('apply').disabled");
+    browser.click("#apply");
+    browser.until("the change waits again", "!document.getElementById('pending').hidden");
+    browser.click("#confirm");
+    browser.until("it is kept", "document.getElementById('pending').hidden");
+    let status = lab.status(&pair.a, "a0");
+    assert!(status.unconfirmed.is_none() && status.policy.scheduler == "deficit_round_robin", "{status:?}");
+    let rows = "document.querySelectorAll('#history tbody tr').length";
+    browser.until("the history has all", &format!("{rows} === 4"));
+    let history = browser.text("#history");
+    assert!(history.contains("from the page") && history.contains("taken back by hand"), "{history}");
+
+    // By the history, back to the beginning.
+    browser.script("document.getElementById('confirm-time').value = '';");
+    browser.click("#history tbody tr:last-child button[data-action=back]");
+    await_that("it is gone back to", LONG, || scheduler() == "strict_priority");
+    drop(browser);
+    super::end(lab, &pair, server);
+}
+
+fn on_a_phone_in_the_dark(lab: &Lab) {
+    let (pair, server) = begin(lab);
+    let browser = Browser::start(&pair.a, Look::PHONE);
+    open(&server, &browser);
+    // By keyboard: the first stop leads past the navigation.
+    browser.keys("body", "\u{e004}");
+    assert_eq!(browser.script("return document.activeElement.className;"), "skip");
+    for view in ["overview", "rules", "flows", "policy"] {
+        browser.script(&format!("location.hash = '#{view}';"));
+        browser.until("the view is shown", &format!("!document.getElementById('view-{view}').hidden"));
+        let width = browser.script("return document.documentElement.scrollWidth;").as_u64().unwrap_or(0);
+        assert_eq!(width, 375, "{view} does not fit");
+        // What cannot be named cannot be found by a screen reader.
+        let nameless = browser.script(
+            "const shown = (one) => one.offsetParent !== null;
+             const named = (one) => one.ariaLabel || one.getAttribute('aria-labelledby') || one.labels?.length > 0 || one.textContent.trim();
+             return [...document.querySelectorAll('button, input, select, textarea, a[href]')].filter(shown)
+               .filter((one) => !named(one)).map((one) => one.outerHTML);",
+        );
+        assert_eq!(nameless, json!([]), "{view}");
+        let titles = browser
+            .script("return [...document.querySelectorAll('h1')].filter((one) => one.offsetParent !== null).length;");
+        assert_eq!(titles, 1, "{view} has one title");
+    }
+    let ground =
+        browser.script("return getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g).map(Number);");
+    let bright: f64 = ground.as_array().expect("a colour").iter().filter_map(Value::as_f64).sum();
+    assert!(bright < 150.0, "the night is dark: {ground}");
+    let landmarks = browser.script(
+        "return ['header', 'nav', 'main', '[aria-live]'].map((one) => document.querySelectorAll(one).length > 0);",
+    );
+    assert_eq!(landmarks, json!([true, true, true, true]));
+    // The editor can be left.
+    browser.keys("#text", "\u{e00c}");
+    browser.keys("#text", "\u{e004}");
+    assert_ne!(browser.script("return document.activeElement.id;"), "text", "Escape, then Tab, leaves the editor");
+    assert!(browser.picture().len() > 5_000);
+    drop(browser);
+    super::end(lab, &pair, server);
+}

@@ -1,0 +1,100 @@
+//! `sluice serve`, and requests to it by curl, as anybody's script sends them.
+
+use crate::command::{Output, Process, await_that, run};
+use crate::lab::Lab;
+use crate::net::Ns;
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use std::process::Command;
+use std::time::Duration;
+
+/// Longer than it takes to start.
+const STARTS: Duration = Duration::from_secs(20);
+
+/// A server in a namespace.
+pub struct Server {
+    ns: Ns,
+    process: Process,
+    /// `http://127.0.0.1:PORT`.
+    pub place: String,
+    /// What it has printed behind the #; empty if it was given a file.
+    pub token: String,
+}
+
+/// What it answered.
+#[derive(Debug)]
+pub struct Reply {
+    /// Status of HTTP.
+    pub status: u32,
+    /// Status line and headers.
+    pub head: String,
+    /// The rest.
+    pub body: String,
+}
+
+impl Reply {
+    /// The body as JSON, if all is well.
+    #[track_caller]
+    pub fn json(self) -> Value {
+        assert_eq!(self.status, 200, "{}\n{}", self.head, self.body);
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+
+    /// Itself, if it refuses with this status and says this.
+    #[track_caller]
+    pub fn refuses(self, status: u32, what: &str) -> Reply {
+        assert_eq!(self.status, status, "{}", self.body);
+        assert!(self.body.contains(what), "`{what}` is not in {}", self.body);
+        let said: Value = serde_json::from_str(&self.body).expect("a refusal is JSON");
+        assert!(said["cure"].as_str().is_some_and(|cure| !cure.is_empty()), "no cure in {said}");
+        self
+    }
+}
+
+impl Server {
+    /// Starts it on any port of the loopback.
+    pub fn start(lab: &Lab, ns: &Ns, more: &[&str]) -> Server {
+        Server::start_at(lab, ns, "127.0.0.1:0", more)
+    }
+
+    /// Starts it somewhere else.
+    pub fn start_at(lab: &Lab, ns: &Ns, listen: &str, more: &[&str]) -> Server {
+        let mut process = lab.start(ns, &[&["serve", "--listen", listen], more].concat());
+        let mut line = None;
+        await_that("sluice serve says where it is", STARTS, || {
+            line = process.said().lines().find_map(|line| line.strip_prefix("Serving at ").map(str::to_owned));
+            line.is_some() || process.has_ended()
+        });
+        let Some(line) = line else { panic!("sluice serve has ended: {}", process.finish()) };
+        let (place, token) = line.split_once("/#token=").unwrap_or((line.trim_end_matches('/'), ""));
+        Server { ns: ns.clone(), process, place: place.to_owned(), token: token.to_owned() }
+    }
+
+    /// A request as curl sends it with these arguments.
+    pub fn curl(&self, path: &str, arguments: &[&str]) -> Reply {
+        let url = format!("{}{path}", self.place);
+        let output =
+            self.ns.inside(|| run(Command::new("curl").args(["-s", "-S", "-i", "-m", "20"]).args(arguments).arg(&url)));
+        let output = output.ok();
+        let (head, body) = output.stdout.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no headers: {output}"));
+        let status = head.split_whitespace().nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
+        Reply { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
+    /// What it answers to who has no token.
+    pub fn get(&self, path: &str) -> Reply {
+        self.curl(path, &[])
+    }
+
+    /// Sends JSON, with its own token.
+    pub fn post(&self, path: &str, body: &Value) -> Reply {
+        let token = format!("Authorization: Bearer {}", self.token);
+        self.curl(path, &["-H", &token, "-H", "Content-Type: application/json", "-d", &body.to_string()])
+    }
+
+    /// Ends it; it must end well.
+    pub fn stop(self, signal: Signal) -> Output {
+        self.process.signal(signal);
+        self.process.finish().ok()
+    }
+}
