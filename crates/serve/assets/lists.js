@@ -50,7 +50,7 @@ export class Rules {
   }
 }
 
-const PROTOCOLS = { 1: "ICMP", 2: "IGMP", 6: "TCP", 17: "UDP", 41: "IPv6", 47: "GRE", 50: "ESP", 58: "ICMPv6", 132: "SCTP", 136: "UDP-Lite" };
+const PROTOCOLS = { 1: "ICMP", 2: "IGMP", 6: "TCP", 17: "UDP", 41: "IPv6", 47: "GRE", 50: "ESP", 58: "ICMPv6", 132: "SCTP", 136: "UDP-Lite", 256: "neighbours" };
 const end = (address, port) => port === null ? address : address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
 const protocol = (number) => PROTOCOLS[number] ?? `protocol ${number}`;
 const words = (one) => [protocol(one.protocol), end(one.src, one.src_port), end(one.dst, one.dst_port), one.class_name, one.rule ?? ""];

@@ -10,7 +10,7 @@ const UNMEASURED = "Engine tc does not tell how long packets wait. Engine qdisc 
 
 const charts = [
   new Chart({ id: "chart-sent", title: "Sent, by class", form: form.rate, quantity: "sent_bps", stacked: true, wide: true, least: 1000 }),
-  new Chart({ id: "chart-wait", title: "Time in queue: 99th percentile, median dashed", form: form.micros, quantity: "p99_us", second: "p50_us", least: 100, missing: UNMEASURED }),
+  new Chart({ id: "chart-wait", title: "Time in queue: p99, median dashed", form: form.micros, quantity: "p99_us", second: "p50_us", least: 100, missing: UNMEASURED }),
   new Chart({ id: "chart-drops", title: "Dropped packets", form: form.pps, quantity: "dropped_pps", least: 1 }),
   new Chart({ id: "chart-backlog", title: "Waiting in the queue", form: form.bytes, quantity: "backlog_bytes", stacked: true, least: 2048, binary: true }),
 ];

@@ -72,9 +72,10 @@ fn count_what_was_sent(lab: &Lab) {
         assert_eq!(value(&text, &rule), Some(outcome.sent as f64));
         if status.engine == "qdisc" {
             assert_eq!(told("sluice_class_sojourn_seconds_count"), outcome.received() as f64);
-            let buckets = text.lines().filter(|line| {
-                line.starts_with(&of_class("sluice_class_sojourn_seconds_bucket", class, ",").replace("}", ""))
-            });
+            let of_it = format!("interface=\"a0\",direction=\"egress\",class=\"{class}\"");
+            let buckets = text
+                .lines()
+                .filter(|line| line.starts_with("sluice_class_sojourn_seconds_bucket{") && line.contains(&of_it));
             let counts: Vec<f64> = buckets.filter_map(|line| line.rsplit_once(' ')?.1.parse().ok()).collect();
             assert!(counts.len() == 20 && counts.is_sorted(), "{counts:?}");
             assert_eq!(counts.last(), Some(&(outcome.received() as f64)));

@@ -14,6 +14,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -89,8 +90,8 @@ fn bad_input(lab: &Lab) {
     let taken = pair.a.inside(|| TcpListener::bind("127.0.0.1:0").expect("a port"));
     let place = taken.local_addr().expect("its address").to_string();
     refused(&["--listen", &place]).says("another program has this port").says("--listen 127.0.0.1:PORT");
-    let mut unprivileged = Command::new("setpriv");
-    unprivileged.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(crate::lab::binary()).arg("serve");
+    let mut unprivileged = Command::new(crate::lab::binary());
+    unprivileged.arg("serve").uid(65_534).gid(65_534);
     run(&mut unprivileged).exits(4).says("root");
 }
 
