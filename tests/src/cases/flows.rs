@@ -15,6 +15,7 @@ use std::time::Duration;
 
 pub fn suite() -> Suite {
     Suite::new("flows")
+        .of_commands()
         .both("counts_are_those_of_what_was_sent", &[], counts)
         .both("rates_are_those_of_the_traffic", &[], rates)
         .any("iperf3_agrees", &[Need::NoIcount, Need::Iperf3], iperf3)

@@ -25,14 +25,14 @@ const MOST_SENT_BYTES: usize = 300_000;
 pub fn suite() -> Suite {
     Suite::new("serve")
         .of_commands()
-        .any("bad_input", &[], bad_input)
-        .any("guards", &[], guards)
+        .any("bad_input", &[Need::Equipped], bad_input)
+        .any("guards", &[Need::Equipped], guards)
         .any("exposed_with_token_and_tls", &[Need::Equipped], exposed)
         .both("tells_what_is_counted", &[], tells_what_is_counted)
-        .any("checks_what_is_written", &[], checks_what_is_written)
+        .any("checks_what_is_written", &[Need::Equipped], checks_what_is_written)
         .both("changes_and_takes_back", &[], changes_and_takes_back)
-        .any("interfaces_come_and_go", &[], interfaces_come_and_go)
-        .any("is_small_and_ends_well", &[], is_small_and_ends_well)
+        .any("interfaces_come_and_go", &[Need::Equipped], interfaces_come_and_go)
+        .any("is_small_and_ends_well", &[Need::Equipped], is_small_and_ends_well)
 }
 
 /// An interface with a policy, and the server.

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 pub fn suite() -> Suite {
     Suite::new("top")
+        .of_commands()
         .both("rates_are_those_of_the_traffic", &[], rates)
         .both("totals_are_those_of_tc", &[], totals)
         .both("a_table_for_people", &[], table)
