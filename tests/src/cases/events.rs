@@ -72,7 +72,8 @@ fn changes(lab: &Lab) {
     let pair = lab.pair();
     let policy = lab.policy(&policy());
     lab.up(&pair.a, "a0", &policy, &["--rate", "10mbit"]);
-    let told = while_listening(lab, &pair, &["events", "--json", "--for", "6s"], || {
+    let time = if is_icount() { "20s" } else { "6s" };
+    let told = while_listening(lab, &pair, &["events", "--json", "--for", time], || {
         lab.sluice(&pair.a, &["apply", "a0", "server"]).ok();
         std::thread::sleep(Duration::from_millis(800));
         pair.b.ip("link set b0 down");
