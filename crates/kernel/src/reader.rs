@@ -10,10 +10,14 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Something that happened between two readings.
+/// Something that happened between two readings; what is up or down, whoever reads several says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "what")]
 pub enum News {
+    /// It came into management.
+    Up,
+    /// It is no longer managed, or has gone.
+    Down,
     /// It was set up anew: every counter begins at zero.
     SetUpAnew,
     /// Another policy came into force; counters go on.

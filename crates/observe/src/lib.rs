@@ -10,4 +10,5 @@ pub mod sample;
 
 pub use history::{Columns, History, Point, Series};
 pub use rates::Rates;
-pub use sample::{Event, Sample, Source, What};
+pub use sample::{Event, Sample, Source};
+pub use sluice_kernel::reader::News;

@@ -1,7 +1,8 @@
 //! What happened between two samples.
 
-use crate::sample::{Event, Sample, What};
+use crate::sample::{Event, Sample};
 use serde::Serialize;
+use sluice_kernel::reader::News;
 use sluice_kernel::status::{
     ClassState, ClassStatus, Count, DirectionStatus, FlowQueues, Framing, PolicyStatus, RuleStatus, SchedulerState,
     Sojourn, Status, UnconfirmedStatus,
@@ -172,7 +173,7 @@ impl Rates {
     pub fn between(then: &Sample, now: &Sample) -> Rates {
         let span_s = now.at_ns.saturating_sub(then.at_ns) as f64 / 1e9;
         let interface = |status: &Status| {
-            let begun = |event: &Event| event.interface == status.interface && event.what == What::SetUpAnew;
+            let begun = |event: &Event| event.interface == status.interface && event.what == News::SetUpAnew;
             // One that has another name now is the same.
             let same = then.interfaces.iter().find(|before| before.ifindex == status.ifindex);
             let namesake = then.interfaces.iter().any(|before| before.interface == status.interface);

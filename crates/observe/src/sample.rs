@@ -27,41 +27,7 @@ pub struct Event {
     pub interface: String,
     /// What it was.
     #[serde(flatten)]
-    pub what: What,
-}
-
-/// What can happen to an interface.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case", tag = "what")]
-pub enum What {
-    /// It came into management.
-    Up,
-    /// It is no longer managed, or has gone.
-    Down,
-    /// It was set up anew, so every counter begins at zero.
-    SetUpAnew,
-    /// Another policy came into force.
-    NewPolicy {
-        /// Number of the configuration before.
-        from: u32,
-        /// Number of the configuration now.
-        to: u32,
-    },
-    /// A change waits to be confirmed.
-    Unconfirmed,
-    /// A change no longer waits to be confirmed.
-    Settled,
-}
-
-impl From<News> for What {
-    fn from(news: News) -> What {
-        match news {
-            News::SetUpAnew => What::SetUpAnew,
-            News::NewPolicy { from, to } => What::NewPolicy { from, to },
-            News::Unconfirmed => What::Unconfirmed,
-            News::Settled => What::Settled,
-        }
-    }
+    pub what: News,
 }
 
 /// Reads samples. It keeps maps open between two of them.
@@ -108,7 +74,7 @@ impl Source {
             self.readers.retain(|watched| watched.up);
             // After those that are known were read, for one of them may have another name now.
             for mut watched in self.more()? {
-                sample.events.push(Event { interface: watched.reader.interface().to_owned(), what: What::Up });
+                sample.events.push(Event { interface: watched.reader.interface().to_owned(), what: News::Up });
                 watched.read(&mut sample)?;
                 self.readers.push(watched);
             }
@@ -141,14 +107,12 @@ impl Watched {
             Reading::Up(status, news) => {
                 self.up = true;
                 let interface = self.reader.interface();
-                sample
-                    .events
-                    .extend(news.into_iter().map(|one| Event { interface: interface.to_owned(), what: one.into() }));
+                sample.events.extend(news.into_iter().map(|one| Event { interface: interface.to_owned(), what: one }));
                 sample.interfaces.push(*status);
             }
             Reading::Down if self.up => {
                 self.up = false;
-                sample.events.push(Event { interface: before, what: What::Down });
+                sample.events.push(Event { interface: before, what: News::Down });
             }
             Reading::Down => {}
         }

@@ -37,7 +37,7 @@ fn what_went_backwards_has_begun_anew() {
 #[test]
 fn what_was_set_up_anew_counts_from_zero() {
     let mut now = sample(11, 1, [3000, 4000], 0);
-    now.events.push(Event { interface: "eth7".to_owned(), what: What::SetUpAnew });
+    now.events.push(Event { interface: "eth7".to_owned(), what: News::SetUpAnew });
     let rates = Rates::between(&sample(10, 1, [1000, 2000], 0), &now);
     assert_eq!(egress(&rates).sent_pps, 7000.0);
 }
