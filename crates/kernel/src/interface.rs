@@ -92,6 +92,13 @@ impl Interface {
             .collect())
     }
 
+    /// The name of the interface of a number, in the process's namespace.
+    pub fn name_of(ifindex: u32) -> Option<String> {
+        let name = nix::net::if_::if_indextoname(ifindex).ok()?.to_string_lossy().into_owned();
+        // Of a number that nobody has, nix makes an empty name.
+        (!name.is_empty()).then_some(name)
+    }
+
     /// Whether an interface of this name and number is there.
     pub fn is_there(name: &str, ifindex: u32) -> bool {
         nix::net::if_::if_nametoindex(name).is_ok_and(|found| found == ifindex)

@@ -71,6 +71,11 @@ impl Reader {
         &self.interface
     }
 
+    /// Its number, while it is up.
+    pub fn ifindex(&self) -> Option<u32> {
+        self.open.as_ref().map(|open| open.pinned.record().ifindex)
+    }
+
     /// Directory of its pins, while it is up.
     pub fn pins(&self) -> Option<&Path> {
         self.open.as_ref().map(|open| open.pinned.pins())
@@ -81,15 +86,24 @@ impl Reader {
         self.open.as_ref().map_or(Ok(None), |open| open.pinned.flows())
     }
 
-    /// Reads everything. What fails because the interface went meanwhile is no error.
+    /// Reads everything. What fails because the interface went or took another name meanwhile is no error.
     pub fn read(&mut self) -> Result<Reading> {
         let mut news = Vec::new();
-        match self.look(&mut news).and_then(|up| if up { self.status() } else { Ok(None) }) {
+        let mut read = self.attempt(&mut news);
+        if read.is_err() && self.is_up() {
+            // tc and the pins are asked one after the other: what changed in between is seen whole by looking again.
+            read = self.attempt(&mut news);
+        }
+        match read {
             Ok(Some(status)) => Ok(Reading::Up(status, news)),
             Ok(None) => Ok(self.gone()),
             Err(_) if !self.is_up() => Ok(self.gone()),
             Err(error) => Err(error),
         }
+    }
+
+    fn attempt(&mut self, news: &mut Vec<News>) -> Result<Option<Box<Status>>> {
+        if self.look(news)? { self.status() } else { Ok(None) }
     }
 
     fn gone(&mut self) -> Reading {
@@ -101,7 +115,15 @@ impl Reader {
         self.open.as_ref().map(|open| open.pinned.status().map(Box::new)).transpose()
     }
 
-    fn is_up(&self) -> bool {
+    /// Takes the name that the interface has now.
+    fn follow(&mut self) {
+        if let Some(name) = self.ifindex().and_then(Interface::name_of) {
+            self.interface = name;
+        }
+    }
+
+    fn is_up(&mut self) -> bool {
+        self.follow();
         let record = Record::find(&self.interface).ok().flatten();
         record.is_some_and(|record| {
             record.phase == Phase::Active && Interface::is_there(&record.interface, record.ifindex)
@@ -144,7 +166,7 @@ impl Reader {
 
     /// It was down, or is another one now, or has another name.
     fn look_for_it(&mut self, news: &mut Vec<News>) -> Result<bool> {
-        let before = self.open.take().and_then(|open| open.pins);
+        let before = self.open.as_ref().and_then(|open| open.pins);
         if !self.is_up() {
             return Ok(false);
         }
@@ -172,11 +194,11 @@ fn file_id(path: &Path) -> Option<FileId> {
     fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino(), meta.mtime(), meta.mtime_nsec()))
 }
 
-/// The managed interfaces of this network namespace, those that are wholly up.
-pub fn managed_here() -> Result<Vec<String>> {
+/// Name and number of the managed interfaces of this network namespace, those that are wholly up.
+pub fn managed_here() -> Result<Vec<(String, u32)>> {
     let own = crate::netns::inode()?;
     let up = |record: &Record| {
         record.netns == own && record.phase == Phase::Active && Interface::is_there(&record.interface, record.ifindex)
     };
-    Ok(Record::all()?.into_iter().filter(up).map(|record| record.interface).collect())
+    Ok(Record::all()?.into_iter().filter(up).map(|record| (record.interface, record.ifindex)).collect())
 }

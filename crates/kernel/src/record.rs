@@ -4,7 +4,7 @@
 use crate::confirm::Unconfirmed;
 use crate::error::{Doing, Error, Result};
 use crate::history::What;
-use crate::{netns, shared};
+use crate::{Interface, netns, shared};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -150,14 +150,14 @@ impl Record {
         let found = records
             .iter()
             .position(|record| Some(record.ifindex) == ifindex)
-            .or_else(|| records.iter().position(|record| named(record) && name_of(record.ifindex).is_none()))
+            .or_else(|| records.iter().position(|record| named(record) && Interface::name_of(record.ifindex).is_none()))
             .or_else(|| records.iter().position(|record| named(record) && ifindex.is_none()));
         Ok(found.map(|place| records.swap_remove(place).renewed()))
     }
 
     /// Under the name that the interface has now. Whoever changes the interface writes it.
     fn renewed(mut self) -> Record {
-        if let Some(name) = name_of(self.ifindex) {
+        if let Some(name) = Interface::name_of(self.ifindex) {
             self.before.iter_mut().for_each(|before| before.interface.clone_from(&name));
             self.interface = name;
         }
@@ -235,13 +235,6 @@ fn stored() -> Result<Vec<Record>> {
         }
     }
     Ok(records)
-}
-
-/// The name of the interface of a number, in the process's namespace.
-fn name_of(ifindex: u32) -> Option<String> {
-    let name = nix::net::if_::if_indextoname(ifindex).ok()?.to_string_lossy().into_owned();
-    // Of a number that nobody has, nix makes an empty name.
-    (!name.is_empty()).then_some(name)
 }
 
 fn read(path: &Path) -> Result<Record> {

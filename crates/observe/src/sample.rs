@@ -48,7 +48,8 @@ impl Source {
     pub fn new(names: &[String]) -> Result<Source> {
         sluice_kernel::require_root()?;
         let all = names.is_empty();
-        let names = if all { managed_here()? } else { without_repeats(names) };
+        let names =
+            if all { managed_here()?.into_iter().map(|(name, _)| name).collect() } else { without_repeats(names) };
         let readers: Result<Vec<Watched>> =
             names.iter().map(|name| Ok(Watched { reader: Reader::open(name)?, up: true })).collect();
         Ok(Source { readers: readers?, all })
@@ -92,11 +93,11 @@ impl Source {
 
     /// Interfaces that have come into management.
     fn more(&self) -> Result<Vec<Watched>> {
-        let mut names = managed_here()?;
-        names.retain(|name| self.readers.iter().all(|watched| watched.reader.interface() != name));
+        let known = |ifindex: u32| self.readers.iter().any(|watched| watched.reader.ifindex() == Some(ifindex));
         // One may go again before it is opened.
-        let open = |name: &String| Some(Watched { reader: Reader::open(name).ok()?, up: true });
-        Ok(names.iter().filter_map(open).collect())
+        let open = |name: String| Some(Watched { reader: Reader::open(&name).ok()?, up: true });
+        let here = managed_here()?.into_iter().filter(|(_, ifindex)| !known(*ifindex));
+        Ok(here.filter_map(|(name, _)| open(name)).collect())
     }
 }
 
