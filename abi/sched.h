@@ -81,7 +81,7 @@ struct sl_slot {
 	u32 wire_bytes; /* as the link below counts it */
 	u32 flow_hash;
 	u64 arrived_ns;
-	u16 src_host; /* index into the tables of hosts */
+	u16 src_host; /* hash of its address */
 	u16 dst_host;
 	u32 dropped_for; /* enum sl_drop, of one that is to be reaped */
 };
@@ -133,9 +133,9 @@ struct sl_host {
 /* How a class serves its flows. */
 struct sl_fair {
 	u64 spokes; /* of the wheel that have flows */
-	u64 idle_since_ns; /* if it has no packets */
+	u64 rests_since_ns; /* if it has no packets, or one alone: when one that was not has left */
 	u32 round;
-	u32 pad2;
+	u32 alone; /* 1 + the slot of the class's only packet, which has not come to its flow; 0: packets stand in their flows */
 	struct sl_queue express; /* of flows */
 	struct sl_queue swift;
 	u16 express_flows;
@@ -176,7 +176,7 @@ struct sl_class {
 	u16 flow_mask; /* how many, less 1 */
 	u8 by_flow; /* packets stand in flow queues, and AQM may act */
 	u8 hosts; /* bits of enum sl_hosts */
-	u16 pad;
+	u16 flows; /* as it was told */
 	u32 flow_quantum_bytes;
 	u32 allowance_bytes;
 	u32 round_ns; /* what a quantum takes on the link */

@@ -27,13 +27,6 @@ SL_FN void codel_approach(struct sl_codel *c)
 	c->inverse_root = (u16)((rest >> 2) * x >> 47);
 }
 
-/* The queue is good. */
-SL_FN void codel_rest(struct sl_codel *c)
-{
-	c->above_ns = 0;
-	c->dropping = 0;
-}
-
 /* Whether the queue is bad, if its head, which has come then, leaves so much behind. */
 SL_FN int codel_is_bad(struct sl_codel *c, u64 target_ns, u64 interval_ns, u64 arrived_ns, u32 left_bytes, u64 now_ns)
 {

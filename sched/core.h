@@ -156,15 +156,11 @@ SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 	q->wire_bytes = wire;
 	q->arrived_ns = now_ns;
 	if (k->by_flow) {
-		struct sl_fair *fair = sl_at(s->fair, p->class);
-
 		q->ecn = p->ecn != 0;
 		q->flow_hash = p->flow_hash;
-		q->src_host = (u16)flow_host(p->src_host, p->class);
-		q->dst_host = (u16)flow_host(p->dst_host, p->class);
-		if (!k->backlog_pkts)
-			flow_wake(k, fair, now_ns);
-		flow_arrive(s, p->class, slot);
+		q->src_host = p->src_host;
+		q->dst_host = p->dst_host;
+		flow_enter(s, k, p->class, slot, now_ns);
 	} else if (SL_KIND_OF(s) == SL_PIFO) {
 		pifo_arrive(s, k, slot);
 	} else {
@@ -220,11 +216,10 @@ SL_FN struct sl_verdict sl_dequeue(struct sl_sched *s, u64 now_ns)
 	v.class = sl_unlikely(first) ? sl_lowest(first) : sl_pick(s);
 	k = class_at(s, v.class);
 	if (k->by_flow) {
-		v.slot = flow_take(s, v.class, now_ns);
+		v.slot = flow_leave(s, v.class, now_ns);
 		v.mark = v.slot / SL_FLOW_MARK;
 		v.slot &= ~SL_FLOW_MARK;
 		k->marked_pkts += v.mark;
-		sl_at(s->fair, v.class)->idle_since_ns = now_ns; /* if this was the last */
 	} else {
 		v.slot = SL_KIND_OF(s) == SL_PIFO ? pifo_take(s, k) : queue_pop(s, &k->queue);
 	}
@@ -351,9 +346,12 @@ SL_GLOBAL int sl_offer_all(struct sl_sched *s SL_NONNULL, u64 now_ns)
 /* The configuration f takes force; packets and counters stay, what buckets owe stays owed. Each step on its own, since stack is scarce. */
 SL_GLOBAL int sl_configure(struct sl_sched *s SL_NONNULL, const struct sl_sched_conf *f SL_NONNULL, u64 now_ns)
 {
+	int stays = flow_stays(s, f);
+
 	if (s->kind == SL_PIFO)
 		pifo_dissolve(s);
-	flow_dissolve(s);
+	if (!stays)
+		flow_dissolve(s);
 	sl_forget(s);
 	s->kind = f->kind;
 	s->generation = f->generation;
@@ -366,7 +364,8 @@ SL_GLOBAL int sl_configure(struct sl_sched *s SL_NONNULL, const struct sl_sched_
 	s->framed = f->overhead_bytes || f->mpu_bytes || f->cells;
 	bucket_configure(&s->link, f->link_cost, f->link_burst_ns, now_ns);
 	sl_configure_classes(s, f, now_ns);
-	flow_form(s);
+	if (!stays)
+		flow_form(s);
 	if (s->kind == SL_PIFO)
 		pifo_form(s);
 	return sl_offer_all(s, now_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Another configuration for classes that queue by flow: flows dissolve into the FIFOs of their classes, queues are divided anew, and
- * flows form again. What a flow has used is forgotten.
+ * flows form again. What a flow has used is forgotten. But where all that is as before, flows stay.
  */
 #pragma once
 #include "flow_queue.h"
@@ -14,8 +14,9 @@ SL_FN void flow_forget_class(struct sl_sched *s, u32 class)
 	struct sl_fair *fair = sl_at(s->fair, class);
 
 	fair->spokes = 0;
-	fair->idle_since_ns = 0;
+	fair->rests_since_ns = 0;
 	fair->round = 0;
+	fair->alone = 0;
 	fair->express_flows = fair->swift_flows = 0;
 }
 
@@ -41,6 +42,12 @@ SL_GLOBAL int flow_dissolve(struct sl_sched *s SL_NONNULL)
 	u64 filled = 0;
 	u32 i, c;
 
+	sl_for (c, SL_CLASSES) {
+		struct sl_fair *fair = sl_at(s->fair, c);
+
+		if (fair->alone)
+			queue_push(s, &sl_at(s->classes, c)->queue, fair->alone - 1, 1);
+	}
 	sl_for (i, SL_FLOW_QUEUES) {
 		struct sl_flow_queue *f = flow_at(s, i);
 		struct sl_class *k;
@@ -53,6 +60,26 @@ SL_GLOBAL int flow_dissolve(struct sl_sched *s SL_NONNULL)
 		filled |= SL_BIT(c);
 	}
 	return flow_forget(s);
+}
+
+/* Whether flows may stay where they are, with what they have used. */
+SL_GLOBAL int flow_stays(struct sl_sched *s SL_NONNULL, const struct sl_sched_conf *f SL_NONNULL)
+{
+	u32 c;
+
+	if (!s->generation || s->kind == SL_PIFO || f->kind == SL_PIFO)
+		return 0;
+	sl_for (c, SL_CLASSES) {
+		const struct sl_class_conf *g = sl_at(f->classes, c);
+		const struct sl_class *k = sl_at(s->classes, c);
+
+		if (k->flows != g->flows)
+			return 0;
+		if (g->flows && (k->hosts != g->hosts || k->flow_quantum_bytes != g->flow_quantum_bytes ||
+				 k->allowance_bytes != g->allowance_bytes))
+			return 0;
+	}
+	return 1;
 }
 
 /* Which queues each class has: as many as it is to have, or as there are for each. What adds up stands in the state, not in
@@ -72,6 +99,7 @@ SL_FN void flow_divide(struct sl_sched *s, const struct sl_sched_conf *f)
 		struct sl_class *k = sl_at(s->classes, c);
 		u32 flows = sl_min(sl_at(f->classes, c)->flows, each), known = k->by_flow != 0;
 
+		k->flows = (u16)sl_at(f->classes, c)->flows;
 		k->by_flow = flows != 0 && s->kind != SL_PIFO;
 		if (k->by_flow && !known)
 			k->by_flow = SL_FLOW_UNKNOWN;

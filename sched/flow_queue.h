@@ -18,6 +18,9 @@
  * (as triple isolation in tc-cake(8)). So a host gets no more for opening more flows. And a source has a purse for what all its flows send
  * ahead of turns; when it is empty, they all are bulk: so opening a flow for each packet does not pay either.
  *
+ * Alone: the packet of a class that has no other goes ahead of nobody. It comes to its flow when another one comes before it has left; else
+ * it costs little more than in a FIFO, and its flow nothing: the class rests.
+ *
  * The wheel: a flow that has to sit out n rounds is put into the spoke n ahead, so its turn costs nothing before it
  * comes, and a bitmap finds the next spoke that has flows. Debts of more than 63 rounds are forgiven. Cost: O(1) for each packet, but
  * when the class is full: then one pass over its flows finds the longest, and half of its packets, 64 at most, are dropped from its head.
@@ -94,10 +97,12 @@ SL_FN void flow_list_push(struct sl_sched *s, struct sl_queue *list, u32 i, int 
 }
 
 /* By how much the flow's turns are divided. */
-SL_FN u32 flow_load(struct sl_sched *s, const struct sl_class *k, const struct sl_flow_queue *f)
+SL_FN u32 flow_load(struct sl_sched *s, const struct sl_class *k, const struct sl_fair *fair, const struct sl_flow_queue *f)
 {
 	u32 load = 1, flows;
 
+	if (!fair->spokes) /* it has them to itself */
+		return 1;
 	if (k->hosts & SL_HOSTS_SOURCE) {
 		flows = sl_at(s->src_host, f->src_host)->bulk_flows;
 		load = sl_max(load, flows);
@@ -131,16 +136,22 @@ SL_FN void flow_recover(s32 *used_bytes, u32 *round, u32 now, u32 quantum_bytes,
 	*round = now;
 }
 
-/* Whether the flow's source has used up its purse. */
-SL_FN int flow_source_is_spent(struct sl_sched *s, const struct sl_class *k, const struct sl_flow_queue *f, u32 round)
+/*
+ * Whether the purse of the flow's source pays for a packet that goes ahead of turns. It does so as the packet comes to stand there, so that
+ * no crowd stands there before any has paid.
+ */
+SL_FN int flow_source_pays(struct sl_sched *s, const struct sl_class *k, const struct sl_flow_queue *f, u32 round, u32 len_bytes)
 {
 	struct sl_host *h;
 
 	if (!(k->hosts & SL_HOSTS_SOURCE))
-		return 0;
+		return 1;
 	h = sl_at(s->src_host, f->src_host);
 	flow_recover(&h->used_bytes, &h->round, round, SL_PURSE_QUANTA * k->flow_quantum_bytes, 1);
-	return h->used_bytes >= (s32)(SL_PURSE_ALLOWANCES * k->allowance_bytes);
+	if (h->used_bytes >= (s32)(SL_PURSE_ALLOWANCES * k->allowance_bytes))
+		return 0;
+	h->used_bytes += (s32)len_bytes;
+	return 1;
 }
 
 /* The flow takes its place on the wheel, so far ahead that its debt is paid when its turn comes. */
@@ -149,13 +160,17 @@ SL_GLOBAL int flow_sit(struct sl_sched *s SL_NONNULL, u32 class, u32 i)
 	struct sl_class *k = sl_at(s->classes, class);
 	struct sl_fair *fair = sl_at(s->fair, class);
 	struct sl_flow_queue *f = flow_at(s, i);
-	u32 quantum = sl_max(k->flow_quantum_bytes, 1), load = flow_load(s, k, f), rounds = 1, spoke;
+	u32 quantum = sl_max(k->flow_quantum_bytes, 1), load = flow_load(s, k, fair, f), rounds = 1, spoke;
 	s32 debt = f->used_bytes - (s32)k->allowance_bytes;
 
-	if (debt > 0)
-		rounds += sl_likely(load == 1) ? (u32)debt / quantum : (u32)sl_min((u64)debt * load / quantum, SL_WHEEL);
-	rounds = sl_min(rounds, SL_WHEEL - 1);
-	debt -= (s32)flow_gain(rounds, quantum, load);
+	if (sl_likely(load == 1 && debt < (s32)quantum)) {
+		debt -= (s32)quantum;
+	} else {
+		if (debt > 0)
+			rounds += (u32)sl_min((u64)debt * load / quantum, SL_WHEEL);
+		rounds = sl_min(rounds, SL_WHEEL - 1);
+		debt -= (s32)flow_gain(rounds, quantum, load);
+	}
 	/* Its turn is worth a quantum at most, and a packet at least. */
 	if (debt >= 0)
 		debt = -1;
@@ -169,13 +184,12 @@ SL_GLOBAL int flow_sit(struct sl_sched *s SL_NONNULL, u32 class, u32 i)
 	return 0;
 }
 
-/* The flow, which has packets and stands nowhere, takes the place that it deserves. */
-SL_FN void flow_stand(struct sl_sched *s, struct sl_class *k, u32 class, struct sl_flow_queue *f, u32 i)
+/* The flow, which stands nowhere and whose first packet is so long, takes the place that it deserves. */
+SL_FN void flow_stand(struct sl_sched *s, struct sl_class *k, u32 class, struct sl_flow_queue *f, u32 i, u32 len_bytes)
 {
 	struct sl_fair *fair = sl_at(s->fair, class);
-	u32 next_bytes;
 
-	if (f->used_bytes >= (s32)k->allowance_bytes || flow_source_is_spent(s, k, f, fair->round)) {
+	if (f->used_bytes >= (s32)k->allowance_bytes || !flow_source_pays(s, k, f, fair->round, len_bytes)) {
 		if (f->place != SL_FLOW_BULK) {
 			sl_at(s->src_host, f->src_host)->bulk_flows++;
 			sl_at(s->dst_host, f->dst_host)->bulk_flows++;
@@ -184,11 +198,7 @@ SL_FN void flow_stand(struct sl_sched *s, struct sl_class *k, u32 class, struct 
 		flow_sit(s, class, i);
 		return;
 	}
-	/* Its purse pays for each packet as it comes to stand there, so that no crowd stands there before any has paid. */
-	next_bytes = sl_at(s->slot, f->queue.head)->len_bytes;
-	if (k->hosts & SL_HOSTS_SOURCE)
-		sl_at(s->src_host, f->src_host)->used_bytes += (s32)next_bytes;
-	if (f->used_bytes + next_bytes <= k->flow_quantum_bytes) {
+	if (f->used_bytes + len_bytes <= k->flow_quantum_bytes) {
 		f->place = SL_FLOW_EXPRESS;
 		flow_list_push(s, &fair->express, i, !fair->express_flows);
 		fair->express_flows++;
@@ -199,10 +209,10 @@ SL_FN void flow_stand(struct sl_sched *s, struct sl_class *k, u32 class, struct 
 	}
 }
 
-/* Time without packets counts as rounds of one flow. */
+/* Time in which nobody had company counts as rounds of one flow. */
 SL_FN void flow_wake(struct sl_class *k, struct sl_fair *fair, u64 now_ns)
 {
-	u64 rounds = (now_ns - fair->idle_since_ns) / sl_max(k->round_ns, 1);
+	u64 rounds = (now_ns - fair->rests_since_ns) / sl_max(k->round_ns, 1);
 
 	fair->round += (u32)sl_min(rounds, 1 << 20);
 }
@@ -228,13 +238,31 @@ SL_GLOBAL int flow_arrive(struct sl_sched *s SL_NONNULL, u32 class, u32 slot)
 	f->backlog_bytes += q->len_bytes;
 	if (!was_empty)
 		return 0;
-	f->src_host = q->src_host;
-	f->dst_host = q->dst_host;
+	f->src_host = (u16)flow_host(q->src_host, class);
+	f->dst_host = (u16)flow_host(q->dst_host, class);
 	/* What a turn has left over is not more than it was. */
 	if ((s32)(fair->round - f->round) > 0)
-		flow_recover(&f->used_bytes, &f->round, fair->round, k->flow_quantum_bytes, flow_load(s, k, f));
-	flow_stand(s, k, class, f, i);
+		flow_recover(&f->used_bytes, &f->round, fair->round, k->flow_quantum_bytes, flow_load(s, k, fair, f));
+	flow_stand(s, k, class, f, i, q->len_bytes);
 	return 0;
+}
+
+/* The packet of the slot comes to a class that may be empty. */
+SL_FN void flow_enter(struct sl_sched *s, struct sl_class *k, u32 class, u32 slot, u64 now_ns)
+{
+	struct sl_fair *fair = sl_at(s->fair, class);
+	u32 alone = fair->alone;
+
+	if (!k->backlog_pkts) {
+		fair->alone = slot + 1;
+		return;
+	}
+	if (sl_unlikely(alone)) {
+		fair->alone = 0;
+		flow_wake(k, fair, now_ns);
+		flow_arrive(s, class, alone - 1);
+	}
+	flow_arrive(s, class, slot);
 }
 
 /* The head of the flow, which has another packet, is dropped. */
@@ -326,7 +354,7 @@ SL_FN void flow_move_on(struct sl_sched *s, struct sl_class *k, u32 class, struc
 	}
 	f->place = SL_FLOW_ABSENT;
 	if (f->backlog_pkts)
-		flow_stand(s, k, class, f, i);
+		flow_stand(s, k, class, f, i, sl_at(s->slot, f->queue.head)->len_bytes);
 }
 
 /* The flow whose turn it is; the class has packets. */
@@ -352,17 +380,20 @@ SL_FN u32 flow_first(struct sl_fair *fair)
 /* In the answer of flow_take: the packet is to be sent as one that has met congestion. */
 #define SL_FLOW_MARK (1u << 31)
 
-/* The slot that the class, which has packets, sends next. */
+/* The slot that the class sends next, whose packets stand in their flows. */
 SL_GLOBAL u32 flow_take(struct sl_sched *s SL_NONNULL, u32 class, u64 now_ns)
 {
 	struct sl_class *k = sl_at(s->classes, class);
-	u32 i = flow_first(sl_at(s->fair, class)), mark = 0, slot, bytes;
+	struct sl_fair *fair = sl_at(s->fair, class);
+	u32 i = flow_first(fair), mark = 0, slot, bytes;
 	struct sl_flow_queue *f = flow_at(s, i);
 	struct sl_slot *q = sl_at(s->slot, f->queue.head);
 
 	if (k->target_ns) {
-		if (now_ns - q->arrived_ns < k->target_ns || f->backlog_bytes - q->len_bytes <= SL_CODEL_FRAME_BYTES)
-			codel_rest(&f->codel);
+		u32 left_bytes = f->backlog_bytes - q->len_bytes;
+
+		if (!codel_is_bad(&f->codel, k->target_ns, k->interval_ns, q->arrived_ns, left_bytes, now_ns))
+			f->codel.dropping = 0;
 		else if (flow_control(s, i, class, now_ns))
 			mark = SL_FLOW_MARK;
 	}
@@ -371,7 +402,20 @@ SL_GLOBAL u32 flow_take(struct sl_sched *s SL_NONNULL, u32 class, u64 now_ns)
 	f->backlog_pkts--;
 	f->backlog_bytes -= bytes;
 	flow_move_on(s, k, class, f, i, bytes);
+	fair->rests_since_ns = now_ns; /* if this was the last */
 	return slot | mark;
+}
+
+/* Likewise of a class that has packets. */
+SL_FN u32 flow_leave(struct sl_sched *s, u32 class, u64 now_ns)
+{
+	struct sl_fair *fair = sl_at(s->fair, class);
+	u32 alone = fair->alone;
+
+	if (!alone)
+		return flow_take(s, class, now_ns);
+	fair->alone = 0;
+	return alone - 1;
 }
 
 /* The class that has the most bytes of those that queue by flow; SL_CLASSES: none has any. */

@@ -1,7 +1,7 @@
 //! What the core promises, by example. What it promises of all traffic: laws/.
 
 use sluice_abi as abi;
-use sluice_core::{Scheduler, Verdict};
+use sluice_core::{Packet, Scheduler, Verdict};
 
 const MS: u64 = 1_000_000;
 const FRAME: u32 = 1500;
@@ -276,4 +276,33 @@ fn classes_divide_the_flow_queues() {
     assert_eq!([divided(1, 0), divided(4, 0), divided(1, 3)], [abi::SL_CLASS_FLOWS; 3]);
     assert_eq!([divided(4, 1), divided(8, 0), divided(9, 0), divided(64, 0)], [512, 512, 256, 64]);
     assert_eq!([divided(0, 64), divided(1, 63)], [1, 64]);
+}
+
+/// What a flow has used is remembered across a new rate, and forgotten where its terms are others.
+#[test]
+fn flows_stay_while_their_terms_do() {
+    let mut policy = conf(abi::SL_STRICT_PRIORITY, &[(0, FRAME)]);
+    let class = &mut policy.classes[0];
+    (class.flows, class.flow_quantum_bytes, class.allowance_bytes) = (16, 1_514, 3_028);
+    let mut s = Scheduler::new(&policy, 0);
+    let packet = |flow_hash| Packet { class: 0, len_bytes: FRAME, segments: 1, flow_hash, ..Packet::default() };
+    for _ in 0..6 {
+        s.enqueue_packet(&packet(1), 0).expect("room");
+    }
+    for _ in 0..4 {
+        assert!(matches!(s.dequeue(0), Verdict::Send { .. }));
+    }
+    let of_one = |s: &Scheduler| (u32::from(s.state().flow[1].place), s.state().flow[1].used_bytes);
+    let before = of_one(&s);
+    assert_eq!(before.0, abi::SL_FLOW_BULK);
+
+    policy.generation = 2;
+    policy.link_cost = cost(1_000_000);
+    s.configure(&policy, 0);
+    assert_eq!(of_one(&s), before, "another rate");
+
+    policy.generation = 3;
+    policy.classes[0].allowance_bytes = 6_056;
+    s.configure(&policy, 0);
+    assert_eq!(of_one(&s), (abi::SL_FLOW_EXPRESS, 0), "another allowance");
 }

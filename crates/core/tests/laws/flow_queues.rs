@@ -94,7 +94,13 @@ fn standing(world: &World) -> Vec<(usize, usize, u32)> {
     some.map(|(class, queue)| (class, queue, state.flow[queue].place.into())).collect()
 }
 
-/// Who has packets has a place, and it is counted: express and swift flows, and the bulk flows of each host.
+/// Whether the packet that a class has stands in no flow: it goes ahead of nobody.
+fn is_alone(world: &World, class: usize) -> bool {
+    world.core.state().fair[class].alone != 0
+}
+
+/// Who has packets has a place, and it is counted: express and swift flows, and the bulk flows of each host. But a packet may stand
+/// alone while its class has no other.
 fn hosts_know_their_bulk_flows(core: &'static Core, case: &Case) -> TestCaseResult {
     run(core, case, |world, event| {
         if !matches!(event, Event::Asking) {
@@ -103,6 +109,9 @@ fn hosts_know_their_bulk_flows(core: &'static Core, case: &Case) -> TestCaseResu
         let state = world.core.state();
         let (mut src, mut dst) = ([0u16; abi::SL_HOSTS as usize], [0u16; abi::SL_HOSTS as usize]);
         let mut ahead = [(0u16, 0u16); CLASSES];
+        for class in (0..CLASSES).filter(|&class| is_alone(world, class)) {
+            prop_assert_eq!(world.queues[class].len(), 1, "class {} has a packet that stands alone", class);
+        }
         for (class, queue, place) in standing(world) {
             let flow = &state.flow[queue];
             match place {
@@ -135,11 +144,14 @@ fn place_of(world: &World, before: &[(usize, usize, u32)], packet: &Packet) -> u
 
 /// While a flow of the class is express, an express flow is served; else, while one is swift, a swift one.
 fn the_privileged_go_first(core: &'static Core, case: &Case) -> TestCaseResult {
-    let mut before = Vec::new();
+    let (mut before, mut alone) = (Vec::new(), Vec::new());
     run(core, case, |world, event| {
         match event {
-            Event::Asking => before = standing(world),
-            Event::Sent(packet) if flows_of(world, packet.class).is_some() => {
+            Event::Asking => {
+                before = standing(world);
+                alone = (0..CLASSES).filter(|&class| is_alone(world, class)).collect();
+            }
+            Event::Sent(packet) if flows_of(world, packet.class).is_some() && !alone.contains(&packet.class) => {
                 let first = before.iter().filter(|&&(class, ..)| class == packet.class).map(|&(.., place)| place).min();
                 prop_assert_eq!(Some(place_of(world, &before, packet)), first, "places of who is served, of the first");
             }
@@ -178,21 +190,30 @@ fn the_privileged_take_turns(core: &'static Core, case: &Case) -> TestCaseResult
     })
 }
 
-/// While a class rests, the time that a quantum takes on its link is a round. So a flow is express again when its class has
-/// rested for as long as it takes to pay back the allowance and a packet, and the rounds that its turn may be ahead.
+/// While a class rests, which it does while it has no more than one packet, the time that a quantum takes on its link is a round. So a
+/// flow is express again when its class has rested for as long as it takes to pay back the allowance and a packet, and the rounds
+/// that its turn may be ahead.
 fn who_rests_is_forgiven(core: &'static Core, case: &Case) -> TestCaseResult {
     let longest = case.longest();
-    // Of each class: when its last packet left, and the rounds that had passed.
-    let mut rests = [(0, 0u32); CLASSES];
+    // Of each class: since when it rests, and the rounds that had passed; and the packet that is alone there.
+    let (mut rests, mut alone) = ([(0, 0u32); CLASSES], [const { None }; CLASSES]);
     run(core, case, |world, event| {
         match event {
             Event::Sent(packet) if world.queues[packet.class].is_empty() => {
-                rests[packet.class] = (world.now, world.core.state().fair[packet.class].round);
+                let class = packet.class;
+                if alone[class].take().is_none() {
+                    rests[class] = (world.now, world.core.state().fair[class].round);
+                }
             }
-            Event::Arrived(packet, Ok(())) if world.queues[packet.class].len() == 1 => {
-                let (class, (since, round)) = (packet.class, rests[packet.class]);
-                let Some(flows) = flows_of(world, class) else { return Ok(()) };
-                let (quantum, allowance) = terms(flows);
+            Event::Arrived(packet, Ok(())) if flows_of(world, packet.class).is_some() => {
+                let class = packet.class;
+                if world.queues[class].len() == 1 {
+                    prop_assert!(is_alone(world, class), "{:?} comes to an empty class", packet);
+                    alone[class] = Some(*packet);
+                    return Ok(());
+                }
+                let (Some(first), Some(flows)) = (alone[class].take(), flows_of(world, class)) else { return Ok(()) };
+                let ((quantum, allowance), (since, round)) = (terms(flows), rests[class]);
                 let rates = world.policy.link.into_iter().chain(world.policy.classes[class].ceil);
                 let slowest = rates.map(|rate| rate.time_ns(quantum as u64).max(1)).max().unwrap_or(12_112);
                 let passed = ((world.now - since) / slowest).min(1 << 20) as u32;
@@ -200,16 +221,21 @@ fn who_rests_is_forgiven(core: &'static Core, case: &Case) -> TestCaseResult {
                 prop_assert_eq!(state.fair[class].round - round, passed, "rounds while class {} rests", class);
                 let due = 64 + (allowance + i128::from(longest[class])) / quantum + 1;
                 if i128::from(passed) >= due {
-                    let place = u32::from(state.flow[queue_of(world, packet)].place);
-                    let fits = i128::from(packet.len) <= quantum;
+                    let fits = i128::from(first.len) <= quantum;
                     let due = if fits { abi::SL_FLOW_EXPRESS } else { abi::SL_FLOW_SWIFT };
-                    prop_assert_eq!(place, due, "after {} rounds, of {:?}", passed, packet);
+                    let place = u32::from(state.flow[queue_of(world, &first)].place);
+                    prop_assert_eq!(place, due, "after {} rounds, of {:?}", passed, first);
                 }
             }
             _ => {}
         }
         Ok(())
     })
+}
+
+/// Whether who stands there goes ahead of turns.
+fn is_privileged(place: u32) -> bool {
+    matches!(place, abi::SL_FLOW_EXPRESS | abi::SL_FLOW_SWIFT)
 }
 
 /// What has gone ahead of turns, and what rounds have given back for it: over every window at most so much.
@@ -229,8 +255,8 @@ impl Credit {
     }
 }
 
-/// In any time, what a flow sends while it is express or swift is at most allowance + quantum * rounds + a packet. Debts
-/// of more than 63 rounds are forgiven, so a round is worth no less than the 63rd part of a packet. A flow is one as long as its
+/// In any time, what a flow sends while it is express or swift is at most allowance + quantum * rounds + a packet; but for what is alone
+/// in its class until it is sent. Debts of more than 63 rounds are forgiven, so a round is worth no less than the 63rd part of a packet. A flow is one as long as its
 /// queue is not given to another.
 fn privilege_is_bounded(core: &'static Core, case: &Case) -> TestCaseResult {
     let longest = case.longest();
@@ -241,7 +267,7 @@ fn privilege_is_bounded(core: &'static Core, case: &Case) -> TestCaseResult {
             Event::Asking => before = standing(world),
             Event::Sent(packet) => {
                 let Some(flows) = flows_of(world, packet.class) else { return Ok(()) };
-                if place_of(world, &before, packet) == abi::SL_FLOW_BULK {
+                if !is_privileged(place_of(world, &before, packet)) {
                     return Ok(());
                 }
                 let longest = i128::from(longest[packet.class]);
@@ -591,7 +617,7 @@ fn a_purse_has_a_bottom(core: &'static Core, case: &Case) -> TestCaseResult {
                 waited = (u32::from(place) == abi::SL_FLOW_EXPRESS).then_some(0);
             }
             Event::Sent(packet) => {
-                if place_of(world, &before, packet) != abi::SL_FLOW_BULK {
+                if is_privileged(place_of(world, &before, packet)) {
                     let given = 8 * quantum * i128::from(world.core.state().fair[0].round);
                     credits.entry(packet.flow.src).or_default().takes(packet.len, given, most)?;
                 }

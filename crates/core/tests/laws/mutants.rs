@@ -301,7 +301,7 @@ mutants! {
         "*used_bytes = *used_bytes > (s32)gain ? *used_bytes - (s32)gain : 0;" => ";";
     nobody_is_express breaks "flow_queues::a_flood_starves_no_light_flow":
         "flow_queue.h",
-        "if (f->used_bytes + next_bytes <= k->flow_quantum_bytes) {" => "if (0) {";
+        "if (f->used_bytes + len_bytes <= k->flow_quantum_bytes) {" => "if (0) {";
     a_newcomer_is_dropped_first breaks "flow_queues::a_flood_starves_no_light_flow":
         "core.h",
         "flow_overflow(s, p->class);" => ";";
@@ -313,14 +313,27 @@ mutants! {
         "if (fair->swift_flows)" => "if (fair->swift_flows && !fair->spokes)";
     who_is_served_stays_first breaks "flow_queues::the_privileged_take_turns":
         "flow_queue.h",
-        "\tif (f->backlog_pkts)\n\t\tflow_stand(s, k, class, f, i);" =>
-        "\tif (f->backlog_pkts) {\n\t\tu16 first = fair->express.head;\n\n\t\tflow_stand(s, k, class, f, i);\n\t\tif (f->place == SL_FLOW_EXPRESS && fair->express_flows == 2) {\n\t\t\tfair->express.head = (u16)i;\n\t\t\tfair->express.tail = f->next = first;\n\t\t}\n\t}";
+        "\tif (f->backlog_pkts)\n\t\tflow_stand(s, k, class, f, i, sl_at(s->slot, f->queue.head)->len_bytes);" =>
+        "\tif (f->backlog_pkts) {\n\t\tu16 first = fair->express.head;\n\n\t\tflow_stand(s, k, class, f, i, sl_at(s->slot, f->queue.head)->len_bytes);\n\t\tif (f->place == SL_FLOW_EXPRESS && fair->express_flows == 2) {\n\t\t\tfair->express.head = (u16)i;\n\t\t\tfair->express.tail = f->next = first;\n\t\t}\n\t}";
     rest_counts_for_nothing breaks "flow_queues::who_rests_is_forgiven":
         "flow_queue.h",
         "fair->round += (u32)sl_min(rounds, 1 << 20);" => ";";
     rest_counts_from_the_beginning breaks "flow_queues::who_rests_is_forgiven":
-        "core.h",
-        "sl_at(s->fair, v.class)->idle_since_ns = now_ns;" => ";";
+        "flow_queue.h",
+        "fair->rests_since_ns = now_ns;" => ";";
+    who_comes_first_is_second breaks "flow_queues::a_flow_stays_in_order":
+        "flow_queue.h",
+        "flow_arrive(s, class, alone - 1);\n\t}\n\tflow_arrive(s, class, slot);" =>
+        "flow_arrive(s, class, slot);\n\t\tslot = alone - 1;\n\t}\n\tflow_arrive(s, class, slot);";
+    who_is_alone_is_forgotten_by_a_new_policy breaks "conservation::nothing_is_lost":
+        "flow_change.h",
+        "if (fair->alone)" => "if (0)";
+    flows_stay_where_a_pifo_comes breaks "conservation::nothing_is_lost":
+        "flow_change.h",
+        "|| s->kind == SL_PIFO || f->kind == SL_PIFO" => "";
+    flows_always_stay breaks "conservation::nothing_is_lost":
+        "flow_change.h",
+        "if (k->flows != g->flows)" => "return 1;\n\t\tif (k->flows != g->flows)";
     what_rests_pays_by_the_link_alone breaks "flow_queues::who_rests_is_forgiven":
         "core.h",
         "u64 cost = sl_max(s->link.cost, k->ceil.cost);" => "u64 cost = s->link.cost;";
@@ -329,10 +342,10 @@ mutants! {
         "if (f->backlog_pkts && f->used_bytes < (s32)k->allowance_bytes)" => "if (f->backlog_pkts)";
     debts_are_forgiven_in_a_round breaks "flow_queues::bulk_flows_share":
         "flow_queue.h",
-        "sl_likely(load == 1) ? (u32)debt / quantum" => "sl_likely(load == 1) ? 0";
+        "sl_likely(load == 1 && debt < (s32)quantum)" => "load == 1";
     turns_are_of_a_packet breaks "flow_queues::bulk_flows_share":
         "flow_queue.h",
-        "debt -= (s32)flow_gain(rounds, quantum, load);" => "debt = -1;";
+        "debt -= (s32)quantum;" => "debt = -1;";
     hosts_count_for_nothing breaks "flow_queues::hosts_share":
         "flow_queue.h",
         "return load;" => "return 1;";
@@ -368,10 +381,10 @@ mutants! {
         "if (f->place == SL_FLOW_ABSENT && found == ~0u)" => "if (found == ~0u)";
     purses_are_not_looked_at breaks "flow_queues::a_purse_has_a_bottom":
         "flow_queue.h",
-        "return h->used_bytes >= (s32)(SL_PURSE_ALLOWANCES * k->allowance_bytes);" => "return 0;";
+        "if (h->used_bytes >= (s32)(SL_PURSE_ALLOWANCES * k->allowance_bytes))" => "if (0)";
     a_crowd_pays_when_it_is_gone breaks "flow_queues::a_purse_has_a_bottom":
         "flow_queue.h",
-        "\tif (k->hosts & SL_HOSTS_SOURCE)\n\t\tsl_at(s->src_host, f->src_host)->used_bytes += (s32)next_bytes;" => "",
+        "h->used_bytes += (s32)len_bytes;" => ";",
         "flow_queue.h",
         "\tif (f->place == SL_FLOW_EXPRESS) {" =>
         "\tif (k->hosts & SL_HOSTS_SOURCE)\n\t\tsl_at(s->src_host, f->src_host)->used_bytes += (s32)bytes;\n\tif (f->place == SL_FLOW_EXPRESS) {";
@@ -381,8 +394,6 @@ mutants! {
         "codel.h",
         "c->above_ns = now_ns + interval_ns;" => "c->above_ns = now_ns;";
     a_frame_is_a_queue breaks "codel::acts_as_its_pseudocode":
-        "flow_queue.h",
-        "f->backlog_bytes - q->len_bytes <= SL_CODEL_FRAME_BYTES" => "0",
         "codel.h",
         "|| left_bytes <= SL_CODEL_FRAME_BYTES" => "";
     the_count_does_not_grow breaks "codel::acts_as_its_pseudocode":
@@ -408,7 +419,7 @@ mutants! {
         "\t\tif (q->ecn)\n\t\t\treturn 1;\n" => "";
     good_times_are_not_noticed breaks "codel::acts_as_its_pseudocode":
         "flow_queue.h",
-        "codel_rest(&f->codel);" => ";";
+        "f->codel.dropping = 0;" => ";";
 }
 
 fn law(name: &str) -> &'static Law {

@@ -162,9 +162,11 @@ impl Mix {
                     self.policy(size),
                     self.greed(size),
                     vec(self.phase(size, arrivals), 1..=phases),
+                    vec(any::<bool>(), phases),
                 )
             })
-            .prop_map(move |((start_ns, wraps_after), device, mut policy, greedy, phases)| {
+            .prop_map(move |((start_ns, wraps_after), device, mut policy, greedy, mut phases, keeps)| {
+                keep_flows(&policy, phases.iter_mut().zip(keeps));
                 if wraps_after.is_some() {
                     let class = &mut policy.classes[0];
                     *class = ClassPolicy { weight: 1, policed: false, ceil: None, rate: None, ..*class };
@@ -311,6 +313,15 @@ impl Mix {
                 Phase { before, arrivals, pause, late_ns }
             })
             .boxed()
+    }
+}
+
+/// Some of the policies that come later have their flows as the first one has them.
+fn keep_flows<'a>(first: &Policy, phases: impl Iterator<Item = (&'a mut Phase, bool)>) {
+    for (phase, keep) in phases {
+        let Change::Configure(policy) = &mut phase.before else { continue };
+        let classes = policy.classes.iter_mut().zip(&first.classes);
+        classes.filter(|_| keep).for_each(|(class, first)| class.flows = first.flows);
     }
 }
 
