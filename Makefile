@@ -10,7 +10,7 @@ export LIBCLANG_PATH ?= /usr/lib/llvm-19/lib
 
 # The kernels of test-vm, demo-vm and test-cost (vm/kernel --help), and how machines run: --icount makes time exact there.
 # Commands are tested whole on one kernel with BPF qdiscs; on the others, and natively, what differs by kernel.
-VM_KERNELS ?= debian13-backports debian12:--brief testing-or-sid:--brief debian13:--brief
+VM_KERNELS ?= debian13-backports debian12:--brief debian13:--brief
 VM_DEMO_KERNEL ?= debian13-backports
 VM_COST_KERNEL ?= debian13-backports
 VM_OPTIONS ?= --icount
@@ -50,7 +50,7 @@ build: ## Build target/release/sluice
 	$(CARGO) build --release --locked -p sluice-cli
 
 # The gate on costs takes a minute of one processor and runs beside the kernels, the last of which leaves one free.
-test: ## Run every test: unit, system tests on this kernel, system tests on four stock kernels, and what a packet costs
+test: ## Run every test: unit, system tests on this kernel, system tests on three stock kernels, and what a packet costs
 	@scripts/setup build test vm
 	@$(MAKE) --no-print-directory test-unit
 	@$(MAKE) --no-print-directory test-native

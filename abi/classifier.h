@@ -314,6 +314,9 @@ struct sl_owed_marks {
 	u64 flow[SL_OWED]; /* hash << 32 | when it was decided, in 2^20 ns; by the hash's last bits */
 };
 
+/* Where the hook of arriving packets tells their queue the hosts behind NAT: source's hash << 16 | destination's; 0: as the addresses say. */
+#define SL_CB_HOSTS 16 /* bytes into the control block that programs may write */
+
 /*
  * The class, as it travels: tag << 6 | class, in skb->tc_index. IP forwarding leaves the field alone, no socket option
  * reaches it, and a policy trusts no tag but its own. From XDP to tc it travels in the packet's metadata.

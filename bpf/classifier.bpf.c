@@ -10,6 +10,7 @@
 /* Set before load. */
 const volatile u32 sl_l3_type = 0; /* the device has no Ethernet header: packets start at the network layer */
 const volatile u32 sl_ingress_ifb = 0; /* ifindex: what arrives is queued there */
+const volatile u32 sl_look_behind_nat = 0; /* for the hosts of what is queued there */
 const volatile u32 sl_split_ifb = 0; /* ifindex: super-packets that depart are split there */
 
 #include "lib/parse.h"
@@ -28,6 +29,7 @@ const volatile u32 sl_split_ifb = 0; /* ifindex: super-packets that depart are s
 #include "lib/classify.h"
 #include "lib/police.h"
 #include "lib/marks.h"
+#include "lib/arriving_hosts.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -247,6 +249,17 @@ int sl_mark(struct __sk_buff *skb)
 	return TC_ACT_UNSPEC;
 }
 
+/* Tells the queue of arriving packets between which hosts this one passes, if that is not what its addresses say. */
+static __noinline int sl_tell_hosts(struct __sk_buff *skb)
+{
+	struct sl_headers h;
+
+	sl_headers_init(&h, SL_NO_TAG, 0, 0);
+	sl_parse_frame(skb, 0, &h);
+	skb->cb[SL_CB_HOSTS / 4] = sl_hosts_behind_nat(skb, &h);
+	return 0;
+}
+
 /* On arrival. What XDP has seen is neither parsed nor counted again. */
 SEC("tc")
 int sl_ingress(struct __sk_buff *skb)
@@ -268,8 +281,12 @@ int sl_ingress(struct __sk_buff *skb)
 			return TC_ACT_SHOT;
 		}
 	}
-	if (sl_ingress_ifb)
+	if (sl_ingress_ifb) {
 		sl_pay_mark(skb, SL_INGRESS);
+		skb->cb[SL_CB_HOSTS / 4] = 0;
+		if (sl_look_behind_nat && bpf_ksym_exists(bpf_skb_ct_lookup))
+			sl_tell_hosts(skb);
+	}
 	if (sl_ingress_ifb || sl_class_lasts(t))
 		skb->tc_index = sl_tag(t, (u32) class);
 	return sl_ingress_ifb ? bpf_redirect(sl_ingress_ifb, 0) : TC_ACT_UNSPEC;

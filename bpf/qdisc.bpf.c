@@ -69,7 +69,7 @@ static __always_inline int sl_load(struct sk_buff *skb, u32 off, void *to, u32 s
 #include "lib/parse_any.h"
 #include "lib/classify.h"
 #include "lib/police.h"
-#include "lib/hosts.h"
+#include "lib/departing_hosts.h"
 #include "lib/marks.h"
 
 struct sl_held_packet {
@@ -162,7 +162,12 @@ static __always_inline s32 sl_class_before(const struct sl_tables *t, u32 handed
 static __always_inline void sl_identify(const struct sk_buff *skb, const struct sl_demand *d, struct sl_packet *p)
 {
 	u64 nfct = skb->_nfct;
-	u32 hosts = nfct & ~SL_CT_INFO ? sl_hosts_before_nat(nfct) : 0;
+	u32 hosts = 0;
+
+	if (d->direction == SL_INGRESS)
+		hosts = *(u32 *)&((struct qdisc_skb_cb *)skb->cb)->data[SL_CB_HOSTS];
+	else if (nfct & ~SL_CT_INFO)
+		hosts = sl_hosts_before_nat(nfct);
 
 	p->flow_hash = sl_flow_hash32(&d->flow);
 	p->src_host = hosts ? hosts >> 16 : sl_packet_host(d->flow.src);

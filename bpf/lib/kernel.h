@@ -126,6 +126,7 @@ struct nf_conn {
 };
 struct qdisc_skb_cb {
 	unsigned int pkt_len;
+	unsigned char data[20]; /* cb of struct __sk_buff */
 };
 struct qdisc_skb_head {
 	u32 qlen;

@@ -7,10 +7,16 @@ use std::time::Duration;
 
 /// A server for one test, which listens when this returns. Port 5201.
 pub fn serve(ns: &Ns) -> Process {
-    let server = start(ns, "-s -1");
+    serve_at(ns, 5201)
+}
+
+/// Likewise on another port.
+pub fn serve_at(ns: &Ns, port: u16) -> Process {
+    let server = start(ns, &format!("-s -1 -p {port}"));
     let listens = || {
         let read = |table: &str| ns.inside(|| std::fs::read_to_string(format!("/proc/thread-self/net/{table}")));
-        ["tcp", "tcp6"].iter().any(|table| read(table).is_ok_and(|text| text.contains(":1451 ")))
+        let bound = format!(":{port:04X} ");
+        ["tcp", "tcp6"].iter().any(|table| read(table).is_ok_and(|text| text.contains(&bound)))
     };
     await_that("iperf3 listens", Duration::from_secs(20), listens);
     server

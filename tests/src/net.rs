@@ -57,6 +57,13 @@ impl Ns {
         self.tool("tc", line).ok().stdout
     }
 
+    /// Bytes that a device there has sent.
+    pub fn sent_bytes(&self, device: &str) -> u64 {
+        let shown: serde_json::Value =
+            serde_json::from_str(&self.ip(&format!("-s -j link show dev {device}"))).expect("ip -j prints JSON");
+        shown[0]["stats64"]["tx"]["bytes"].as_u64().expect("bytes that were sent")
+    }
+
     /// Runs a program in it, to its end, whatever that is.
     pub fn tool(&self, tool: &str, line: &str) -> Output {
         self.inside(|| run(&mut words(tool, line)))

@@ -71,7 +71,13 @@ fn ifindex(name: &str) -> Result<u32> {
 }
 
 /// Loads the programs that the record calls for, and pins them with their maps. Sets the name of the qdisc type.
-pub(crate) fn load(record: &mut Record, interface: &Interface, flows: u32, tcx: bool, pins: &Path) -> Result<()> {
+pub(crate) fn load(
+    record: &mut Record,
+    interface: &Interface,
+    policy: &Resolved,
+    tcx: bool,
+    pins: &Path,
+) -> Result<()> {
     fs::create_dir_all(pins).doing(|| format!("creating {}", pins.display()))?;
     let ingress_ifb = if record.ingress_rate_bps.is_some() { ifindex(&record.ingress_device())? } else { 0 };
     let split_ifb = if record.split { ifindex(&record.split_device())? } else { 0 };
@@ -82,7 +88,10 @@ pub(crate) fn load(record: &mut Record, interface: &Interface, flows: u32, tcx: 
     // Before tcx came programs could not redirect to an ifb: a filter of its own does.
     loader.constant("sl_ingress_ifb", if tcx { ingress_ifb } else { 0 })?;
     loader.constant("sl_split_ifb", split_ifb)?;
-    loader.own_flow_table(flows)?;
+    // Other engines know no hosts.
+    let behind_nat = record.engine == Engine::Qdisc && policy.knows_hosts();
+    loader.constant("sl_look_behind_nat", u32::from(behind_nat))?;
+    loader.own_flow_table(policy.flows)?;
     loader.only(&programs(record));
     let mut classifier = loader.load(record::directory())?;
     object::pin_maps(&mut classifier, pins)?;
@@ -105,7 +114,7 @@ pub(crate) fn load(record: &mut Record, interface: &Interface, flows: u32, tcx: 
         loader.constant("sl_split_ifb", split_ifb)?;
         let marks = [(record.split || record.marks, abi::SL_EGRESS), (ingress_ifb != 0, abi::SL_INGRESS)];
         loader.constant("sl_marks", marks.iter().map(|(does, direction)| u32::from(*does) << direction).sum())?;
-        loader.flow_table(flows)?;
+        loader.flow_table(policy.flows)?;
         loader.constant("sl_instances", instances)?;
         loader.constant("sl_frame_bytes", interface.mtu_bytes + interface.header_bytes() + 4)?;
         loader.entries("state", instances)?;

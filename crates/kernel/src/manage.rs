@@ -232,7 +232,7 @@ fn install(
     attach::remove_pins(pins)?;
     attach::make_devices(record)?;
     fault::step("up", "devices")?;
-    attach::load(record, interface, policy.flows, tcx, pins)?;
+    attach::load(record, interface, policy, tcx, pins)?;
     record.save()?;
     fault::step("up", "loaded")?;
     tables::stage(pins, compiled, 0)?;

@@ -8,7 +8,7 @@ use crate::limits::{self, Demand};
 use crate::link::{Framing, SplitGso};
 use crate::lint::{class_span, lint};
 use crate::policy::{Class, ClassId, Exceed, MAX_QUEUED_PKTS, Malformed, Mode, Policy, Rule, Term, Terms};
-use crate::queue::{Codel, Queue};
+use crate::queue::{Codel, Hosts, Queue};
 use crate::rank::Rank;
 use crate::rate::Rate;
 use crate::scheduler::Scheduler;
@@ -88,6 +88,12 @@ impl Resolved {
     /// Whether a queue may mark packets instead of dropping them.
     pub fn marks(&self) -> bool {
         self.classes.iter().any(|class| class.codel.is_some())
+    }
+
+    /// Whether a queue asks between which hosts packets pass.
+    pub fn knows_hosts(&self) -> bool {
+        let asks = |class: &ResolvedClass| class.queue.flows().is_some_and(|flows| flows.hosts != Hosts::None);
+        self.classes.iter().any(asks)
     }
 
     /// The class with this id.

@@ -2,9 +2,10 @@
 //! by its reason.
 
 use crate::cases::assert_near;
+use crate::iperf;
 use crate::lab::{Engine, Lab};
 use crate::needs::Need;
-use crate::net::{B, End, Pair, SERVER, wire};
+use crate::net::{B, End, Ns, Pair, Routed, SERVER, wire};
 use crate::policy::{by_port, port};
 use crate::suite::Suite;
 use crate::traffic::{self, Flow, Outcome, Streams};
@@ -17,6 +18,7 @@ pub fn suite() -> Suite {
         .tc("what_sends_little_goes_first", &[Need::FqCodel, Need::Icount], little_goes_first)
         .qdisc("hosts_share_before_flows", &[Need::Icount], hosts)
         .qdisc("hosts_behind_nat_are_told_apart", &[Need::Icount, Need::Conntrack], behind_nat)
+        .qdisc("downloads_of_hosts_behind_nat", &[Need::Icount, Need::Conntrack, Need::Iperf3], downloads_behind_nat)
         .qdisc("nothing_is_lost_between_lines_and_flows", &[], changes)
         .tc("nothing_is_queued_in_one_line_unasked", &[Need::FqCodel], leaves)
 }
@@ -95,6 +97,40 @@ fn hosts(lab: &Lab) {
 
 /// Two hosts behind a router that gives both its own address: four floods of the one, one of the other.
 fn behind_nat(lab: &Lab) {
+    let (net, other) = natted(lab);
+    let policy = by_flow(json!({ "hosts": "source", "aqm": "none", "limit": 500 }));
+    lab.up(&net.router, "wan0", &lab.policy(&policy), &["--rate", "10mbit"]);
+    let flood = |id| Flow::new(port(id), &[FRAME], 9_000_000);
+    let many = traffic::start(&net.client, &net.server, SERVER, &[0, 1, 2, 3].map(flood));
+    let one = traffic::start(&other, &net.server, SERVER, &[flood(4)]);
+    let share = share(many, one);
+    assert_near("the share of the host with one flow", share, 0.5, 0.04);
+    lab.down(&net.router, "wan0");
+}
+
+/// Likewise of four downloads of one host and one of the other: their packets are not translated yet when they are queued.
+fn downloads_behind_nat(lab: &Lab) {
+    let (net, other) = natted(lab);
+    let policy = by_flow(json!({ "hosts": "destination", "aqm": "none", "limit": 500 }));
+    lab.up(&net.router, "wan0", &lab.policy(&policy), &["--ingress-rate", "10mbit"]);
+    let servers = [5201, 5202].map(|port| iperf::serve_at(&net.server, port));
+    let load = |ns, port, flows| iperf::start(ns, &format!("-c {SERVER} -p {port} -u -R -b 9M -l 972 -P {flows} -t 6"));
+    let clients = [load(&net.client, 5201, 4), load(&other, 5202, 1)];
+    std::thread::sleep(Duration::from_secs(2));
+    let sent = || ["lan0", "lan1"].map(|device| net.router.sent_bytes(device));
+    let before = sent();
+    std::thread::sleep(Duration::from_secs(2));
+    let after = sent();
+    let [many, one] = [0, 1].map(|host| (after[host] - before[host]) as f64);
+    assert_near("the share of the host with one download", one / (many + one), 0.5, 0.04);
+    clients.into_iter().chain(servers).for_each(|process| {
+        process.finish();
+    });
+    lab.down(&net.router, "wan0");
+}
+
+/// A client and another host behind a router that masquerades.
+fn natted(lab: &Lab) -> (Routed, Ns) {
     let (net, other) = (lab.routed(), lab.ns("other"));
     let lan = End { ns: &net.router, dev: "lan1", address: "10.80.0.1", mac: "02:00:00:00:80:01" };
     wire(&End { ns: &other, dev: "c0", address: "10.80.0.2", mac: "02:00:00:00:80:02" }, &lan, "");
@@ -107,14 +143,7 @@ fn behind_nat(lab: &Lab) {
 ",
     );
     net.router.tool("nft", &format!("-f {}", rules.display())).ok();
-    let policy = by_flow(json!({ "hosts": "source", "aqm": "none", "limit": 500 }));
-    lab.up(&net.router, "wan0", &lab.policy(&policy), &["--rate", "10mbit"]);
-    let flood = |id| Flow::new(port(id), &[FRAME], 9_000_000);
-    let many = traffic::start(&net.client, &net.server, SERVER, &[0, 1, 2, 3].map(flood));
-    let one = traffic::start(&other, &net.server, SERVER, &[flood(4)]);
-    let share = share(many, one);
-    assert_near("the share of the host with one flow", share, 0.5, 0.04);
-    lab.down(&net.router, "wan0");
+    (net, other)
 }
 
 /// What the second streams get of what both get, once they have settled.
