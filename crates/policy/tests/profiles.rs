@@ -61,6 +61,24 @@ fn shipped_profiles_suit_any_link() {
     }
 }
 
+/// Where the kernel has neither our queues nor fq_codel, nothing keeps a queue short but its limit.
+#[test]
+fn no_profile_needs_codel_to_keep_queues_short() {
+    for text in [
+        include_str!("../../../policies/default.json"),
+        include_str!("../../../policies/gaming.json"),
+        include_str!("../../../policies/server.json"),
+    ] {
+        for rate in [Rate(20_000_000), Rate(100_000_000)] {
+            let policy = resolved(text, Some(&rate.to_string()));
+            for class in policy.classes.iter().filter(|class| class.ceil.is_none()) {
+                let ms = u64::from(class.fifo_limit_pkts * FRAME_BYTES) * 8_000 / rate.0;
+                assert!(ms <= 125, "{} of {} may wait {ms} ms", class.name, policy.name);
+            }
+        }
+    }
+}
+
 /// What strict priority sends first is bounded on any link that is worth shaping.
 #[test]
 fn urgent_classes_of_gaming_have_ceilings() {

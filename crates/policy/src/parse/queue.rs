@@ -17,10 +17,23 @@ enum Word {
 const QUEUES: &[(&str, Word)] = &[("fifo", Word::No), ("flows", Word::Yes)];
 const AQMS: &[(&str, Word)] = &[("codel", Word::Yes), ("none", Word::No)];
 
+/// What other programs call queues, and what to write here.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("codel", "for one line with CoDel, write `\"aqm\": \"codel\"` instead"),
+    ("fq_codel", BY_FLOW),
+    ("fq", BY_FLOW),
+    ("sfq", BY_FLOW),
+    ("cake", BY_FLOW),
+    ("pfifo", ONE_LINE),
+    ("bfifo", ONE_LINE),
+];
+const BY_FLOW: &str = "write \"flows\": a line for each flow, with CoDel in each";
+const ONE_LINE: &str = "write \"fifo\", and how much it may hold as \"limit\"";
+
 /// Reads both. Where one of them cannot be read, nothing is said of keys that need it.
 pub(super) fn read(reader: &mut Reader, object: &Object) -> (Queue, Option<Codel>) {
     let by_flow = match object.get("queue") {
-        Some(field) => reader.choice(field, QUEUES),
+        Some(field) => by_flow(reader, field),
         None => Some(Word::No),
     };
     let flows = flows(reader, object);
@@ -43,6 +56,15 @@ pub(super) fn read(reader: &mut Reader, object: &Object) -> (Queue, Option<Codel
         }
     }
     (queue, if let Some(Word::Yes) = acts { Some(codel) } else { None })
+}
+
+fn by_flow(reader: &mut Reader, field: &Field) -> Option<Word> {
+    let Some((name, cure)) = ELSEWHERE.iter().find(|(name, _)| field.is_text(name)) else {
+        return reader.choice(field, QUEUES);
+    };
+    let title = format!("\"queue\" cannot be \"{name}\"");
+    reader.report(Diagnostic::error(Kind::UnknownValue, title).at(field.span(), "not known").help(*cure));
+    None
 }
 
 /// Says that a key means nothing without another one's value.
