@@ -140,7 +140,7 @@ struct sl_fair {
 	struct sl_queue swift;
 	u16 express_flows;
 	u16 swift_flows;
-	u32 pad;
+	u32 single; /* no flow has more than one packet; 0: one may have */
 	struct sl_queue spoke[SL_WHEEL];
 };
 

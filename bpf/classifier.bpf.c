@@ -10,7 +10,7 @@
 /* Set before load. */
 const volatile u32 sl_l3_type = 0; /* the device has no Ethernet header: packets start at the network layer */
 const volatile u32 sl_ingress_ifb = 0; /* ifindex: what arrives is queued there */
-const volatile u32 sl_look_behind_nat = 0; /* for the hosts of what is queued there */
+const volatile u32 sl_look_behind_nat = 0; /* for the hosts of what is queued there; only where conntrack can be asked */
 const volatile u32 sl_split_ifb = 0; /* ifindex: super-packets that depart are split there */
 
 #include "lib/parse.h"
@@ -284,7 +284,7 @@ int sl_ingress(struct __sk_buff *skb)
 	if (sl_ingress_ifb) {
 		sl_pay_mark(skb, SL_INGRESS);
 		skb->cb[SL_CB_HOSTS / 4] = 0;
-		if (sl_look_behind_nat && bpf_ksym_exists(bpf_skb_ct_lookup))
+		if (sl_look_behind_nat)
 			sl_tell_hosts(skb);
 	}
 	if (sl_ingress_ifb || sl_class_lasts(t))

@@ -16,7 +16,7 @@ SL_FN void flow_forget_class(struct sl_sched *s, u32 class)
 	fair->spokes = 0;
 	fair->rests_since_ns = 0;
 	fair->round = 0;
-	fair->alone = 0;
+	fair->alone = fair->single = 0;
 	fair->express_flows = fair->swift_flows = 0;
 }
 

@@ -236,8 +236,10 @@ SL_GLOBAL int flow_arrive(struct sl_sched *s SL_NONNULL, u32 class, u32 slot)
 	queue_push(s, &f->queue, slot, was_empty);
 	f->backlog_pkts++;
 	f->backlog_bytes += q->len_bytes;
-	if (!was_empty)
+	if (!was_empty) {
+		fair->single = 0;
 		return 0;
+	}
 	f->src_host = (u16)flow_host(q->src_host, class);
 	f->dst_host = (u16)flow_host(q->dst_host, class);
 	/* What a turn has left over is not more than it was. */
@@ -439,6 +441,7 @@ SL_GLOBAL int flow_overflow(struct sl_sched *s SL_NONNULL, u32 class)
 {
 	u32 n, longest = 0, most = 0, pkts;
 	struct sl_flow_queue *f;
+	struct sl_fair *fair;
 	struct sl_class *k;
 
 	if (class >= SL_CLASSES) {
@@ -447,6 +450,9 @@ SL_GLOBAL int flow_overflow(struct sl_sched *s SL_NONNULL, u32 class)
 			return 0;
 	}
 	k = sl_at(s->classes, class);
+	fair = sl_at(s->fair, class);
+	if (fair->single) /* a flood of new flows must not make us look each time */
+		return 0;
 	sl_for (n, SL_CLASS_FLOWS) {
 		if (n > k->flow_mask)
 			break;
@@ -456,8 +462,10 @@ SL_GLOBAL int flow_overflow(struct sl_sched *s SL_NONNULL, u32 class)
 			longest = n;
 		}
 	}
-	if (!most)
+	if (!most) {
+		fair->single = 1;
 		return 0;
+	}
 	f = flow_at(s, k->flow_base + longest);
 	pkts = (f->backlog_pkts + 1) / 2;
 	sl_for (n, SL_OVERFLOW_PKTS) {

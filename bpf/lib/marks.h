@@ -28,7 +28,7 @@ static __always_inline s64 sl_owed_since(u32 hash, u64 now_ns)
 	u64 entry = *sl_at(sl_owed.flow, hash);
 	u32 since = sl_owed_time(now_ns) - (u32)entry;
 
-	return entry >> 32 == hash && entry && since <= SL_OWED_NS >> 20 ? since : -1;
+	return entry >> 32 == hash && entry && since <= SL_OWED_NS >> 20 ? (s64)since : -1;
 }
 
 static __always_inline void sl_owe_mark(u32 hash, u64 now_ns)

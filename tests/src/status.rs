@@ -58,8 +58,15 @@ pub struct Class {
     pub sent: Count,
     pub dropped: Count,
     pub drops: BTreeMap<String, u64>,
+    pub marked: Marked,
     pub backlog: Count,
     pub peak_backlog_bytes: Option<u64>,
+}
+
+/// Packets alone.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Marked {
+    pub pkts: u64,
 }
 
 #[derive(Debug, Clone, Deserialize)]

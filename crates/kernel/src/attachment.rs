@@ -6,7 +6,7 @@ use crate::hooks::{self, Point, Side};
 use crate::htb::{self, Leaves, Target};
 use crate::object::{self, Loader};
 use crate::record::{self, Engine, Hook, Record};
-use crate::{interface::Interface, iproute, qdiscs, status};
+use crate::{features, interface::Interface, iproute, qdiscs, status};
 use sluice_abi as abi;
 use sluice_policy::{Rate, Resolved, ResolvedClass};
 use std::fs;
@@ -89,7 +89,7 @@ pub(crate) fn load(
     loader.constant("sl_ingress_ifb", if tcx { ingress_ifb } else { 0 })?;
     loader.constant("sl_split_ifb", split_ifb)?;
     // Other engines know no hosts.
-    let behind_nat = record.engine == Engine::Qdisc && policy.knows_hosts();
+    let behind_nat = record.engine == Engine::Qdisc && policy.knows_hosts() && features::looks_up_connections();
     loader.constant("sl_look_behind_nat", u32::from(behind_nat))?;
     loader.own_flow_table(policy.flows)?;
     loader.only(&programs(record));

@@ -90,6 +90,13 @@ fn reads_untrusted(btf: &Btf<'_>) -> bool {
     fd >= 0 || fd == -libc::EPERM
 }
 
+/// Whether programs can ask conntrack for a packet's connection: its module is loaded. (Programs themselves can ask whether a function
+/// is there only from 6.2 on.)
+pub(crate) fn looks_up_connections() -> bool {
+    let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    symbols.lines().any(|line| line.split_whitespace().nth(2) == Some("bpf_skb_ct_lookup"))
+}
+
 /// Whether a command succeeds in a network namespace of its own.
 fn tries(tool: &str, line: &str) -> Result<bool> {
     let mut command: Command = iproute::command(tool);

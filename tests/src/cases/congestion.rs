@@ -5,7 +5,7 @@ use crate::iperf;
 use crate::lab::{Engine, Lab};
 use crate::needs::Need;
 use crate::net::{B, Ns};
-use crate::policy::port;
+use crate::policy::{port, with};
 use crate::suite::Suite;
 use crate::traffic::{self, Flow};
 use serde_json::json;
@@ -15,6 +15,7 @@ pub fn suite() -> Suite {
     Suite::new("congestion")
         .qdisc("packets_are_marked_instead_of_dropped", &[Need::Ifb, Need::Icount], marks)
         .tc("packets_are_marked_instead_of_dropped", &[Need::Ifb, Need::FqCodel], marks)
+        .qdisc("a_mark_is_for_one_flow", &[Need::Icount], marks_of_one)
         .qdisc("what_cannot_be_marked_is_dropped", &[Need::Icount], unmarkable)
         .qdisc("codel_drops_what_the_kernels_drops", &[Need::Icount, Need::Htb], as_the_kernel)
 }
@@ -69,6 +70,31 @@ fn marks(lab: &Lab) {
         assert!(marked > 2, "{marked} packets came marked");
         // What TCP sends again cannot be marked, nor what closes a connection.
         assert!(dropped * 20 <= marked, "{dropped} dropped with ECN, {marked} marked");
+    }
+}
+
+/// A flood that can be marked, and beside it light flows that can as well: no more packets come marked than the queue has decided.
+fn marks_of_one(lab: &Lab) {
+    let pair = lab.pair();
+    let class = json!({ "id": 0, "queue": "flows" });
+    let policy = json!({ "version": 1, "scheduler": "deficit_round_robin", "classes": [class] });
+    for split in ["on", "off"] {
+        let before = marked(&pair.b);
+        let policy = with(policy.clone(), "link", json!({ "split_gso": split }));
+        lab.up(&pair.a, "a0", &lab.policy(&policy), &["--rate", "10mbit"]);
+        let light = |id| Flow::new(port(id), &[142], 100 * 142 * 8).tos(2);
+        let flows = [light(0), light(1), light(3), Flow::new(port(2), &[FRAME], 11_000_000).tos(2)];
+        let streams = traffic::start(&pair.a, &pair.b, B, &flows);
+        std::thread::sleep(Duration::from_millis(2500));
+        streams.stop();
+        streams.finish_lossy();
+        let status = lab.status(&pair.a, "a0");
+        let class = status.egress(0);
+        let (decided, came) = (class.marked.pkts, marked(&pair.b) - before);
+        eprintln!("    split {split}: {decided} marks decided, {came} came, {:?}", class.drops);
+        assert!(came > 2 && came <= decided, "{came} packets came marked, {decided} were to be");
+        assert!(class.drops.is_empty(), "what can be marked is not dropped: {class:?}");
+        lab.down(&pair.a, "a0");
     }
 }
 
