@@ -1,18 +1,22 @@
 //! `sluice top`: its figures against what was sent and what tc counts; what becomes of interfaces; bad input.
 
 use crate::cases::assert_near;
-use crate::command::{Output, run};
+use crate::command::{Output, await_that, run};
 use crate::lab::{Engine, Lab, binary, traces};
 use crate::needs::is_icount;
 use crate::net::{B, Pair};
 use crate::policy::{by_port, other, port, three};
 use crate::suite::Suite;
+use crate::terminal::Terminal;
 use crate::traffic::{self, Flow};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use std::os::unix::process::CommandExt;
 use std::thread;
 use std::time::Duration;
+
+/// Longer than anything takes that a key or a signal does.
+const LONG: Duration = Duration::from_secs(30);
 
 pub fn suite() -> Suite {
     Suite::new("top")
@@ -23,6 +27,8 @@ pub fn suite() -> Suite {
         .qdisc("the_state_of_the_discipline", &[], discipline)
         .both("what_becomes_of_an_interface", &[], events)
         .any("all_interfaces", &[], all_interfaces)
+        .any("gives_the_terminal_back", &[], gives_back)
+        .any("on_terminals_of_all_kinds", &[], all_kinds)
         .any("bad_input", &[], bad_input)
         .any("pins_of_another_version", &[], other_version)
 }
@@ -215,6 +221,85 @@ fn all_interfaces(lab: &Lab) {
     lab.down(&pair.a, "late");
     lab.down(&pair.a, "renamed");
     pair.a.ip("link del late");
+}
+
+/// However it ends, the terminal is as it was. Panics are tested beside the code.
+fn gives_back(lab: &Lab) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
+    type End = fn(&mut Terminal);
+    let ends: [(&str, End); 4] = [
+        ("SIGTERM", |terminal| terminal.signal(Signal::SIGTERM)),
+        ("SIGINT", |terminal| terminal.signal(Signal::SIGINT)),
+        ("q", |terminal| terminal.press("q")),
+        ("Ctrl-C", |terminal| terminal.press("\x03")),
+    ];
+    for (how, end) in ends {
+        for command in ["top", "flows"] {
+            let mut terminal = Terminal::start(&mut lab.command(&pair.a, &[command, "a0"]), 80, 24);
+            terminal.shows("sluice top");
+            assert!(terminal.is_raw() && terminal.screen().screen().alternate_screen(), "{command} has taken it over");
+            await_that("the cursor is hidden", LONG, || terminal.screen().screen().hide_cursor());
+            end(&mut terminal);
+            let left = terminal.finish();
+            eprintln!("    {command} by {how}: exit code {:?}", left.output.code);
+            left.output.ok();
+            assert_eq!(left.screen.screen().contents().trim(), "", "{command} leaves nothing behind");
+        }
+    }
+    // What cannot be shown is said where they were before.
+    let refused = |command: &mut std::process::Command, said: [&str; 2]| {
+        let left = Terminal::start(command, 80, 24).finish();
+        left.output.exits(2);
+        let shown = left.screen.screen().contents();
+        assert!(said.iter().all(|part| shown.contains(part)), "{shown}");
+        assert!(!String::from_utf8_lossy(&left.written).contains("\x1b[?1049h"), "it was never taken over: {shown}");
+    };
+    refused(&mut lab.command(&pair.a, &["top", "nope0"]), ["no interface `nope0`", "a0"]);
+    refused(lab.command(&pair.a, &["top"]).env("TERM", "dumb"), ["TERM=dumb", "--once"]);
+    lab.down(&pair.a, "a0");
+}
+
+/// Small and large ones, one that changes its size, one without colours, one that can do nothing.
+fn all_kinds(lab: &Lab) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
+    for (columns, rows) in [(20, 5), (80, 24), (300, 100)] {
+        let mut terminal = Terminal::start(&mut lab.command(&pair.a, &["top", "a0"]), columns, rows);
+        terminal.shows("control");
+        for key in ["d", "r", "f", "c", "?"] {
+            terminal.press(key);
+        }
+        terminal.shows(" help ");
+        terminal.press("?");
+        await_that("the help has gone", LONG, || !terminal.screen().screen().contents().contains(" help "));
+        // Each size is drawn anew, to its last column.
+        terminal.resize(columns + 10, rows + 2);
+        await_that("the new size is used", LONG, || {
+            let screen = terminal.screen();
+            let last = screen.screen().cell(0, columns + 9).map(|cell| cell.inverse());
+            last == Some(true) && screen.screen().contents().contains("a0  policy-1")
+        });
+        terminal.press("q");
+        terminal.finish().output.ok();
+    }
+    let colored = |set: fn(&mut std::process::Command) -> &mut std::process::Command| {
+        let mut command = lab.command(&pair.a, &["top", "a0"]);
+        set(command.env_remove("NO_COLOR"));
+        let mut terminal = Terminal::start(&mut command, 80, 24);
+        terminal.shows("strict_priority");
+        let screen = terminal.screen();
+        let cells = (0..24).flat_map(|row| (0..80).map(move |column| (row, column)));
+        let colors = cells.filter_map(|(row, column)| screen.screen().cell(row, column));
+        let any = colors.into_iter().any(|cell| cell.fgcolor() != vt100::Color::Default);
+        terminal.press("q");
+        terminal.finish().output.ok();
+        any
+    };
+    assert!(colored(|command| command), "keys have a colour");
+    assert!(!colored(|command| command.env("NO_COLOR", "1")), "NO_COLOR is heeded");
+    assert!(!colored(|command| command.args(["--color", "never"])), "--color never is heeded");
+    lab.down(&pair.a, "a0");
 }
 
 /// Commands that look, and what is said when they cannot.
