@@ -8,7 +8,7 @@ mod schedulers;
 mod sojourn;
 mod state;
 
-pub(crate) use counts::{BUILTIN, class_counts};
+pub(crate) use counts::{BUILTIN, class_counts, counted};
 pub use framing::Framing;
 pub(crate) use leaves::queued_pkts;
 pub(crate) use pinned::Pinned;
@@ -19,7 +19,7 @@ pub use state::{ClassState, FlowQueues, SchedulerState, Turn};
 use crate::error::Result;
 use crate::record::{Engine, Phase};
 use crate::{manage, managed};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A managed interface at one moment.
@@ -84,7 +84,7 @@ pub struct UnconfirmedStatus {
 }
 
 /// Packets and their bytes. A super-packet counts as its segments where hooks count, as one where qdiscs do.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
     /// Packets.
     pub pkts: u64,
@@ -189,7 +189,7 @@ pub struct RuleStatus {
     pub line: Option<u16>,
     /// Its class.
     pub class: u8,
-    /// What it matched.
+    /// What it matched since it came: with other rules, or by another order of them, it goes on.
     pub matched: Count,
 }
 
@@ -210,12 +210,12 @@ fn add_drops(class: &mut ClassStatus, reason: &'static str, pkts: u64) {
 }
 
 impl Count {
-    fn add(&mut self, other: Count) {
+    pub(crate) fn add(&mut self, other: Count) {
         self.pkts += other.pkts;
         self.bytes += other.bytes;
     }
 
-    fn take(&mut self, other: Count) {
+    pub(crate) fn take(&mut self, other: Count) {
         self.pkts = self.pkts.saturating_sub(other.pkts);
         self.bytes = self.bytes.saturating_sub(other.bytes);
     }

@@ -1,6 +1,6 @@
 //! A managed interface with its pinned maps open, to be read again and again.
 
-use super::counts::{BUILTIN, class_counts, parsed, rule_counts, rules};
+use super::counts::{BUILTIN, class_counts, matched, parsed, rules};
 use super::{ClassStatus, Count, DirectionStatus, Framing, PolicyStatus, Status, UnconfirmedStatus, add_drops, text};
 use super::{leaves, schedulers};
 use crate::attachment as attach;
@@ -9,6 +9,7 @@ use crate::flows::{self, FlowTable};
 use crate::interface::Interface;
 use crate::mapped::Mapped;
 use crate::record::{Engine, Record};
+use crate::rule_starts::RuleStarts;
 use crate::{bpffs, recorded, tables};
 use libbpf_rs::{MapCore, MapHandle};
 use sluice_abi as abi;
@@ -114,12 +115,15 @@ impl Pinned {
     /// Everything, as it is now.
     pub fn status(&self) -> Result<Status> {
         let record = &self.record;
+        // A record of another configuration than that of the tables speaks of other rules.
+        let none = RuleStarts::default();
+        let starts = if record.generation == self.live.generation { &record.rule_starts } else { &none };
         let counts = [
-            rule_counts(&self.rule_counts, abi::SL_EGRESS, &self.live)?,
-            rule_counts(&self.rule_counts, abi::SL_INGRESS, &self.live)?,
+            matched(&self.rule_counts, abi::SL_EGRESS, &self.live, starts)?,
+            matched(&self.rule_counts, abi::SL_INGRESS, &self.live, starts)?,
         ];
-        let (egress, in_place) = self.direction(abi::SL_EGRESS, &counts[0])?;
-        let (ingress, _) = self.direction(abi::SL_INGRESS, &counts[1])?;
+        let (egress, in_place) = self.direction(abi::SL_EGRESS, counts[0].all)?;
+        let (ingress, _) = self.direction(abi::SL_INGRESS, counts[1].all)?;
         let (rules, unmatched) = rules(&self.live, &counts);
         Ok(Status {
             interface: record.interface.clone(),
@@ -151,7 +155,7 @@ impl Pinned {
     }
 
     /// A direction, and whether its queues are in place.
-    fn direction(&self, direction: u32, rules: &[Count]) -> Result<(DirectionStatus, bool)> {
+    fn direction(&self, direction: u32, matched: Count) -> Result<(DirectionStatus, bool)> {
         let record = &self.record;
         let egress = direction == abi::SL_EGRESS;
         let queued = record.engine != Engine::None && (egress || record.ingress_rate_bps.is_some());
@@ -196,7 +200,7 @@ impl Pinned {
             link_fill: told.link_fill,
             scheduler: told.state,
             classes,
-            parsed: parsed(&self.parse_counts, direction, rules)?,
+            parsed: parsed(&self.parse_counts, direction, matched)?,
         };
         Ok((status, in_place))
     }
