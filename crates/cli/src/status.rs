@@ -107,7 +107,9 @@ fn show(status: &Status, color: bool) {
 fn table(direction: &DirectionStatus) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
-    table.set_header(["  class", "sent", "bytes", "dropped", "why", "marked", "queued", "peak", "wait p50", "p99"]);
+    table.set_header([
+        "  class", "sent", "bytes", "dropped", "why", "marked", "queued", "peak", "wait p50", "p99", "bucket",
+    ]);
     for class in &direction.classes {
         let why: Vec<String> = class.drops.iter().map(|(reason, pkts)| format!("{reason} {pkts}")).collect();
         table.add_row([
@@ -122,6 +124,7 @@ fn table(direction: &DirectionStatus) -> Table {
                 .set_alignment(CellAlignment::Right),
             wait(class.sojourn_p50_us),
             wait(class.sojourn_p99_us),
+            fill(class.bucket_fill()),
         ]);
     }
     table
@@ -129,6 +132,10 @@ fn table(direction: &DirectionStatus) -> Table {
 
 fn number(n: u64) -> Cell {
     Cell::new(n).set_alignment(CellAlignment::Right)
+}
+
+fn fill(part: Option<f64>) -> Cell {
+    Cell::new(part.map_or("-".to_owned(), |part| format!("{:.0} %", part * 100.0))).set_alignment(CellAlignment::Right)
 }
 
 fn wait(us: Option<f64>) -> Cell {

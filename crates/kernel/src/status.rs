@@ -4,6 +4,7 @@ mod counts;
 mod framing;
 mod leaves;
 mod pinned;
+mod policers;
 mod schedulers;
 mod sojourn;
 mod state;
@@ -112,6 +113,10 @@ pub struct DirectionStatus {
     pub framing: Option<Framing>,
     /// How full the bucket of that rate is, 0 to 1. Engine `qdisc` tells it.
     pub link_fill: Option<f64>,
+    /// What the interface may not exceed before the queues (`limits`), bits per second.
+    pub limit_bps: Option<u64>,
+    /// How full the bucket of that is, 0 to 1.
+    pub limit_fill: Option<f64>,
     /// The discipline's own state.
     pub scheduler: Option<SchedulerState>,
     /// Classes by id.
@@ -152,10 +157,17 @@ pub struct ClassStatus {
     pub ceil_bps: Option<u64>,
     /// What the class is guaranteed, bits per second.
     pub rate_bps: Option<u64>,
-    /// How full the bucket of its ceiling is, 0 to 1: empty, the class waits. Engine `qdisc` tells it.
+    /// How full the bucket of its ceiling is, 0 to 1: empty, the class waits, or drops if it is policed. Engine `tc` tells it only of
+    /// one that is policed.
     pub ceil_fill: Option<f64>,
     /// Likewise of its guarantee: empty, the class has had it, and takes its turn like others.
     pub rate_fill: Option<f64>,
+    /// What each of its flows may not exceed, bits per second.
+    pub flow_ceil_bps: Option<u64>,
+    /// What it may not exceed together with those that share the rate, bits per second.
+    pub shared_ceil_bps: Option<u64>,
+    /// How full the bucket of that rate is, 0 to 1: empty, packets are dropped.
+    pub shared_ceil_fill: Option<f64>,
     /// Urgency in the policy, 0 is the most urgent, where the discipline asks.
     pub priority: Option<u8>,
     /// Weight in the policy, where the discipline asks.
@@ -176,6 +188,13 @@ pub struct ClassStatus {
     pub state: Option<ClassState>,
     /// How many flow queues stand where, of a class that queues by flow.
     pub flow_queues: Option<FlowQueues>,
+}
+
+impl ClassStatus {
+    /// How full the emptiest of its buckets is: ceiling, guarantee, the rate that it shares. None: it has none, or they are not known.
+    pub fn bucket_fill(&self) -> Option<f64> {
+        [self.ceil_fill, self.rate_fill, self.shared_ceil_fill].into_iter().flatten().reduce(f64::min)
+    }
 }
 
 /// A rule and what it matched.

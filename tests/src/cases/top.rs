@@ -25,6 +25,7 @@ pub fn suite() -> Suite {
         .both("totals_are_those_of_tc", &[], totals)
         .both("a_table_for_people", &[], table)
         .qdisc("the_state_of_the_discipline", &[], discipline)
+        .both("buckets_before_the_queues", &[], buckets)
         .both("what_becomes_of_an_interface", &[], events)
         .any("all_interfaces", &[], all_interfaces)
         .any("gives_the_terminal_back", &[], gives_back)
@@ -152,6 +153,48 @@ fn discipline(lab: &Lab) {
     assert_eq!(one["ceil_fill"], Value::Null, "the other has none");
     assert!(number(&egress["scheduler"]["virtual_time"]) > 0.0, "{egress}");
     assert!(number(&one["state"]["virtual_deadline"]) > number(&one["state"]["virtual_start"]), "{one}");
+    lab.down(&pair.a, "a0");
+}
+
+/// Buckets of what polices are read as well: of a class, of what it shares, of the interface. They are full when nobody sends, and
+/// all but empty while somebody sends more than they let pass.
+fn buckets(lab: &Lab) {
+    let pair = lab.pair();
+    let shared = json!({ "name": format!("test-{}", std::process::id()), "rate": "2mbit", "burst": "8kb" });
+    let mut policy = by_port(
+        "deficit_round_robin",
+        json!([
+            { "id": 0, "name": "policed", "ceil": "2mbit", "police": true, "burst": "8kb" },
+            { "id": 1, "name": "shared", "shared_ceil": shared },
+            { "id": 2, "name": "free", "flow_ceil": "50mbit" },
+        ]),
+    );
+    policy["limits"] = json!({ "egress": "90mbit", "egress_burst": "256kb" });
+    lab.up(&pair.a, "a0", &lab.policy(&policy), &["--rate", "100mbit"]);
+    let fills = |seen: &Value| {
+        let egress = &seen["directions"][0];
+        let of = |id: u64, key: &str| class(egress, id)[key].as_f64();
+        (of(0, "ceil_fill"), of(1, "shared_ceil_fill"), egress["limit_fill"].as_f64(), of(2, "ceil_fill"))
+    };
+    let seen = once(lab, &pair, "100ms");
+    assert_eq!(fills(&seen), (Some(1.0), Some(1.0), Some(1.0), None), "{seen}");
+    let egress = &seen["directions"][0];
+    assert_eq!((&egress["limit_bps"], &class(egress, 2)["flow_ceil_bps"]), (&json!(90_000_000), &json!(50_000_000)));
+    let flows = [0, 1].map(|id| Flow::new(port(id), &[514], 10_000_000));
+    let streams = traffic::start(&pair.a, &pair.b, B, &flows);
+    // The senders may be held up for a moment, in which buckets fill.
+    await_that("both are all but empty", LONG, || {
+        let (policed, shared, limit, _) = fills(&once(lab, &pair, "100ms"));
+        policed.is_some_and(|fill| fill < 0.5)
+            && shared.is_some_and(|fill| fill < 0.5)
+            && limit.is_some_and(|fill| fill > 0.2)
+    });
+    let table = lab.sluice(&pair.a, &["top", "a0", "--once", "--interval", "100ms"]).ok();
+    assert!(table.stdout.contains("at most 90 Mbit/s (bucket "), "{table}");
+    streams.finish(|| lab.status(&pair.a, "a0").direction("egress").totals().1);
+    await_that("they fill again", LONG, || fills(&once(lab, &pair, "100ms")).0 == Some(1.0));
+    let status = lab.sluice(&pair.a, &["status", "a0"]).ok();
+    assert!(status.stdout.contains("bucket") && status.stdout.contains("100 %"), "{status}");
     lab.down(&pair.a, "a0");
 }
 

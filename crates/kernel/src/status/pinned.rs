@@ -1,6 +1,7 @@
 //! A managed interface with its pinned maps open, to be read again and again.
 
 use super::counts::{BUILTIN, class_counts, matched, parsed, rules};
+use super::policers::Policers;
 use super::{ClassStatus, Count, DirectionStatus, Framing, PolicyStatus, Status, UnconfirmedStatus, add_drops, text};
 use super::{leaves, schedulers};
 use crate::attachment as attach;
@@ -28,6 +29,7 @@ pub(crate) struct Pinned {
     rule_counts: MapHandle,
     parse_counts: MapHandle,
     flows: MapHandle,
+    policers: Policers,
     state: Option<Mapped<abi::sl_sched>>,
 }
 
@@ -49,6 +51,7 @@ impl Pinned {
         let header_bytes = Interface::find(&record.interface)?.header_bytes();
         Ok(Pinned {
             live: tables::live(&pins)?,
+            policers: Policers::open(&pins, &policy)?,
             framing: Framing::of(&policy.framing, header_bytes),
             policy,
             live_word: tables::open(&pins, "live")?,
@@ -192,16 +195,22 @@ impl Pinned {
             _ => {}
         }
         let rate_bps = if egress { self.policy.link_rate.map(|rate| rate.0) } else { record.ingress_rate_bps };
-        let status = DirectionStatus {
+        let limits = &self.policy.limits;
+        let limit = if egress { limits.egress } else { limits.ingress };
+        let mut status = DirectionStatus {
             direction: if egress { "egress" } else { "ingress" },
             queued,
             rate_bps: rate_bps.filter(|_| queued),
             framing: rate_bps.filter(|_| queued).map(|_| self.framing),
             link_fill: told.link_fill,
+            limit_bps: limit.map(|limit| limit.rate.0),
+            limit_fill: None,
             scheduler: told.state,
             classes,
             parsed: parsed(&self.parse_counts, direction, matched)?,
         };
+        let is_queued = queued && record.engine == Engine::Qdisc;
+        self.policers.add(&mut status, &self.live, direction, is_queued)?;
         Ok((status, in_place))
     }
 
@@ -214,6 +223,8 @@ impl Pinned {
         ClassStatus {
             ceil_bps: class.ceil.map(|rate| rate.0),
             rate_bps: class.rate.map(|rate| rate.0),
+            flow_ceil_bps: class.flow_ceil.map(|ceiling| ceiling.rate.0),
+            shared_ceil_bps: class.shared_ceil.as_ref().map(|shared| shared.ceiling.rate.0),
             priority: policy.scheduler.uses_priority(policy.rank).then_some(class.priority),
             weight: policy.scheduler.uses_weight(policy.rank).then_some(class.weight),
             quantum_bytes: policy.scheduler.uses_quantum().then_some(class.quantum_bytes),
