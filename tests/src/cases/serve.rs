@@ -238,13 +238,19 @@ fn checks_what_is_written(lab: &Lab) {
     assert_eq!((&first["place"]["column"], &first["place"]["end_column"]), (&json!(16), &json!(34)));
     assert_eq!(first["cures"][0], "did you mean \"strict_priority\"?");
     assert_eq!(found["findings"][1]["place"]["line"], 3);
+    assert_eq!(
+        (&first["pointer"], &found["findings"][1]["pointer"]),
+        (&json!("/scheduler"), &json!("/classes/0/ceil"))
+    );
     let file = lab.file("wrong.json", text).display().to_string();
     let printed = lab.sluice(&pair.a, &["check", &file]).exits(2);
     for finding in found["findings"].as_array().expect("findings") {
         let (title, line) = (finding["title"].as_str().unwrap_or("?"), &finding["place"]["line"]);
         assert!(printed.stderr.contains(title) && printed.stderr.contains(&format!(":{line}:")), "{title}: {printed}");
     }
-    assert_eq!(check("{")["findings"][0]["kind"], "syntax");
+    let broken = &check("{")["findings"][0];
+    assert_eq!((&broken["kind"], &broken["pointer"]), (&json!("syntax"), &Value::Null));
+    assert_eq!(check("{ \"scheduler\": \"eevdf\" }")["findings"][0]["pointer"], "", "of the whole");
     assert_eq!(check("")["valid"], false);
 
     let file = lab.file("other.json", other().to_string()).display().to_string();
