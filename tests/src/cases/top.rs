@@ -31,6 +31,7 @@ pub fn suite() -> Suite {
         .any("gives_the_terminal_back", &[], gives_back)
         .any("on_terminals_of_all_kinds", &[], all_kinds)
         .any("bad_input", &[], bad_input)
+        .any("outputs_that_end", &[], outputs_that_end)
         .any("pins_of_another_version", &[], other_version)
 }
 
@@ -366,11 +367,44 @@ fn bad_input(lab: &Lab) {
     {
         lab.sluice(&pair.a, &[&["flows"][..], &arguments].concat()).exits(2).says(said);
     }
+    for (filter, said) in [
+        ("udp tcp", "\"tcp\" comes after another of its kind"),
+        ("dst 192.0.2.1 dst 192.0.2.2", "comes after another"),
+        ("src 192.0.2.1 dst 2001:db8::1", "one address is of IPv4"),
+        ("icmp dport 7", "ICMP has no ports"),
+        ("dport 70000", "is no port"),
+        ("src", "needs a value"),
+        ("--count 0", "--count"),
+        ("--one-in 0", "would trace nothing"),
+    ] {
+        let words: Vec<&str> = filter.split(' ').collect();
+        lab.sluice(&pair.a, &[&["trace", "a0", "--for", "1s"][..], &words].concat()).exits(2).says(said);
+    }
     assert!(traces(pair.a.inode).is_empty(), "{:?}", traces(pair.a.inode));
 }
 
 fn harmless(output: Output) {
     assert!(!output.stderr.contains("panicked"), "{output}");
+}
+
+/// Nobody reads any more, or there is no room: that is no cause for a panic, and nobody goes on listening for it.
+fn outputs_that_end(lab: &Lab) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
+    let shell = |line: &str| {
+        let line = line.replace("sluice", &format!("{} --netns {}", binary().display(), pair.a.name));
+        harmless(run(std::process::Command::new("bash").args(["-c", &line])).ok());
+    };
+    // The first line, and then nothing is ever told: it ends all the same, and another one may listen.
+    shell("sluice events a0 | true; sluice trace a0 | true; sluice events a0 --for 1s");
+    for command in ["top --json", "flows --csv"] {
+        shell(&format!("sluice {command} --interval 100ms | head -n 1"));
+    }
+    for command in ["status", "status --json", "top --once", "flows --once", "events --for 1s", "trace a0 --for 1s"] {
+        shell(&format!("sluice {command} > /dev/full"));
+        shell(&format!("sluice {command} < /dev/null >&-"));
+    }
+    lab.down(&pair.a, "a0");
 }
 
 /// As if another version of the product had made what is pinned.
