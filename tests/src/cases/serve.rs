@@ -3,7 +3,7 @@
 pub mod pages;
 
 use crate::command::{await_that, run};
-use crate::lab::{Lab, traces};
+use crate::lab::{Engine, Lab, traces};
 use crate::needs::Need;
 use crate::net::Pair;
 use crate::pins::Map;
@@ -211,7 +211,11 @@ fn tells_what_is_counted(lab: &Lab) {
         .expect("series")
         .iter()
         .find(|one| one["direction"] == "egress" && one["class"] == 2);
-    let points = column.expect("class 2")["sent_bps"].as_array().expect("points");
+    let column = column.expect("class 2");
+    // What the chart of times in queue is drawn of.
+    let waits: Vec<f64> = column["p99_us"].as_array().expect("points").iter().filter_map(Value::as_f64).collect();
+    assert_eq!(waits.iter().any(|us| *us > 0.0), lab.engine == Engine::Qdisc, "p99, microseconds: {waits:?}");
+    let points = column["sent_bps"].as_array().expect("points");
     assert_eq!(points.len(), series["at_ms"].as_array().expect("times").len());
     assert!(points.iter().filter_map(Value::as_f64).any(|bps| (3.6e6..4.4e6).contains(&bps)), "{points:?}");
     // A further sample is of the time after the last packet.
