@@ -35,7 +35,7 @@ ip -n "$b" address add 10.93.0.2/16 dev b0
 # A table of flows that is soon full, so that what is kept of flows grows no more.
 cat > "$work/policy.json" << 'END'
 { "scheduler": "strict_priority", "flow_table": 4096,
-  "classes": [{ "id": 0, "name": "game", "priority": 0, "ceil": "5mbit" }, { "id": 1, "name": "call", "priority": 1 }, { "id": 2, "name": "bulk", "priority": 2 }],
+  "classes": [{ "id": 0, "name": "game", "priority": 0, "ceil": "2mbit", "police": true }, { "id": 1, "name": "call", "priority": 1 }, { "id": 2, "name": "bulk", "priority": 2 }],
   "rules": [{ "priority": 1, "protocol": "udp", "dst_port_min": 3074, "class_id": 0 }, { "priority": 2, "protocol": "udp", "dst_port_min": 5060, "class_id": 1 }] }
 END
 "$sluice" --netns "$a" up a0 --policy "$work/policy.json" --rate 20mbit --engine "$engine" > /dev/null

@@ -11,6 +11,7 @@ use crate::terminal::Terminal;
 use crate::traffic::{self, Flow};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
+use std::net::UdpSocket;
 use std::os::unix::process::CommandExt;
 use std::thread;
 use std::time::Duration;
@@ -177,6 +178,8 @@ fn buckets(lab: &Lab) {
         let of = |id: u64, key: &str| class(egress, id)[key].as_f64();
         (of(0, "ceil_fill"), of(1, "shared_ceil_fill"), egress["limit_fill"].as_f64(), of(2, "ceil_fill"))
     };
+    // A scheduler of ours takes up its configuration with the first packet.
+    pair.a.inside(|| UdpSocket::bind("0.0.0.0:0")?.send_to(&[0; 100], (B, port(2)))).expect("sending a packet");
     let seen = once(lab, &pair, "100ms");
     assert_eq!(fills(&seen), (Some(1.0), Some(1.0), Some(1.0), None), "{seen}");
     let egress = &seen["directions"][0];
