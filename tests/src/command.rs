@@ -56,21 +56,24 @@ impl std::fmt::Display for Output {
 pub struct Process {
     line: String,
     child: Child,
-    output: Option<(Collector, Collector)>,
+    /// Of those that are not given elsewhere.
+    output: (Option<Collector>, Option<Collector>),
 }
 
 impl Process {
     /// Starts it, its output being collected.
     pub fn start(command: &mut Command) -> Process {
+        Process::spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))
+    }
+
+    /// Starts it with the input and output that it was given; what is piped is collected.
+    pub fn spawn(command: &mut Command) -> Process {
         let line = format!("{command:?}");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).env("LC_ALL", "C");
+        command.env("LC_ALL", "C");
         // SAFETY: between fork and exec only prctl(2) is called, which is async-signal-safe and allocates nothing.
         unsafe { command.pre_exec(|| set_pdeathsig(Signal::SIGKILL).map_err(Into::into)) };
         let mut child = command.spawn().unwrap_or_else(|error| panic!("starting {line}: {error}"));
-        let output = match (child.stdout.take(), child.stderr.take()) {
-            (Some(out), Some(err)) => Some((Collector::start(out), Collector::start(err))),
-            _ => None,
-        };
+        let output = (child.stdout.take().map(Collector::start), child.stderr.take().map(Collector::start));
         Process { line, child, output }
     }
 
@@ -82,7 +85,7 @@ impl Process {
 
     /// What it has said on its standard output until now.
     pub fn said(&self) -> String {
-        self.output.as_ref().map(|(out, _)| out.so_far()).unwrap_or_default()
+        self.output.0.as_ref().map(|out| text(&out.so_far())).unwrap_or_default()
     }
 
     /// Whether it has ended.
@@ -106,13 +109,14 @@ impl Process {
                 None => thread::sleep(POLL),
             }
         };
-        let (out, err) = self.output.take().expect("output is collected");
+        let (out, err) = (self.output.0.take(), self.output.1.take());
+        let all = |of: Option<Collector>| of.map(|of| text(&of.end())).unwrap_or_default();
         Output {
             line: self.line.clone(),
             code: status.code(),
             signal: status.signal(),
-            stdout: out.end(),
-            stderr: err.end(),
+            stdout: all(out),
+            stderr: all(err),
         }
     }
 }
@@ -127,13 +131,13 @@ impl Drop for Process {
 }
 
 /// What comes out of a pipe, from when it comes.
-struct Collector {
+pub struct Collector {
     bytes: Arc<Mutex<Vec<u8>>>,
     thread: JoinHandle<()>,
 }
 
 impl Collector {
-    fn start(mut from: impl Read + Send + 'static) -> Collector {
+    pub fn start(mut from: impl Read + Send + 'static) -> Collector {
         let bytes = Arc::new(Mutex::new(Vec::new()));
         let all = Arc::clone(&bytes);
         let read = move || {
@@ -151,14 +155,20 @@ impl Collector {
         Collector { bytes, thread: thread::spawn(read) }
     }
 
-    fn so_far(&self) -> String {
-        String::from_utf8_lossy(&self.bytes.lock().expect("nobody panics while holding it")).into_owned()
+    /// What has come until now.
+    pub fn so_far(&self) -> Vec<u8> {
+        self.bytes.lock().expect("nobody panics while holding it").clone()
     }
 
-    fn end(self) -> String {
+    /// All of it, once nobody can write any more.
+    pub fn end(self) -> Vec<u8> {
         self.thread.join().expect("reading the output of a program");
-        String::from_utf8_lossy(&self.bytes.lock().expect("nobody panics while holding it")).into_owned()
+        self.bytes.lock().expect("nobody panics while holding it").clone()
     }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Runs a program to its end.

@@ -16,6 +16,7 @@ mod policy;
 mod server;
 mod status;
 mod suite;
+mod terminal;
 mod traffic;
 
 use libtest_mimic::{Arguments, Trial};

@@ -5,6 +5,7 @@ use crate::lab::Lab;
 use crate::net::Ns;
 use nix::sys::signal::Signal;
 use serde_json::Value;
+use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
@@ -90,6 +91,17 @@ impl Server {
     pub fn post(&self, path: &str, body: &Value) -> Reply {
         let token = format!("Authorization: Bearer {}", self.token);
         self.curl(path, &["-H", &token, "-H", "Content-Type: application/json", "-d", &body.to_string()])
+    }
+
+    /// Opens a connection to it.
+    pub fn connect(&self) -> TcpStream {
+        let place = self.place.rsplit('/').next().unwrap_or_default().to_owned();
+        self.ns.inside(|| TcpStream::connect(&place)).unwrap_or_else(|error| panic!("connecting to {place}: {error}"))
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        self.process.signal(signal);
     }
 
     /// Ends it; it must end well.

@@ -129,7 +129,7 @@ pub struct Trace {
     #[arg(long, value_name = "N")]
     pub one_in: Option<u32>,
     /// End after so many packets
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
     /// End after this time, such as 30s
     #[arg(long = "for", value_name = "TIME")]

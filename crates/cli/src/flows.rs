@@ -8,6 +8,7 @@ pub mod view;
 
 use crate::args::observe::Flows as Args;
 use crate::failure::Failure;
+use crate::terminal;
 use crate::top;
 use sluice_observe::Source;
 use std::io::Write;
@@ -48,7 +49,7 @@ fn print(args: &Args, mut source: Source) -> Result<(), Failure> {
         let bytes = bytes(args, &shown, titles)?;
         titles = false;
         let written = std::io::stdout().write_all(&bytes).and_then(|()| std::io::stdout().flush());
-        if args.once || written.is_err() {
+        if args.once || written.is_err() || terminal::has_no_reader() {
             return Ok(());
         }
     }

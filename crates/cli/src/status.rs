@@ -19,18 +19,14 @@ pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
             (Some(_), [one]) => serde_json::to_string_pretty(one),
             _ => serde_json::to_string_pretty(&statuses),
         };
-        println!("{}", json.map_err(|error| Failure::system(error.to_string()))?);
+        terminal::say(&(json.map_err(|error| Failure::system(error.to_string()))? + "\n"));
         return Ok(());
     }
     if statuses.is_empty() {
-        println!("no interface is managed here; `sluice up IFACE --policy P` begins");
+        terminal::say("no interface is managed here; `sluice up IFACE --policy P` begins\n");
     }
-    for (n, status) in statuses.iter().enumerate() {
-        if n > 0 {
-            println!();
-        }
-        show(status, color);
-    }
+    let shown: Vec<String> = statuses.iter().map(|status| text(status, color)).collect();
+    terminal::say(&shown.join("\n"));
     Ok(())
 }
 
@@ -52,44 +48,49 @@ fn here() -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-fn show(status: &Status, color: bool) {
+fn text(status: &Status, color: bool) -> String {
+    let mut lines = Vec::new();
     let bold = |text: &str| if color { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
     let engine = match status.engine {
         Engine::Qdisc => format!("engine qdisc ({})", status.qdisc),
         Engine::Tc => "engine tc (HTB)".to_owned(),
         Engine::None => "classified only".to_owned(),
     };
-    println!(
+    lines.push(format!(
         "{}  policy {} ({}), generation {}, {engine}",
         bold(&status.interface),
         status.policy.name,
         status.policy.scheduler,
         status.policy.generation
-    );
+    ));
     if let Some(unconfirmed) = &status.unconfirmed {
-        println!(
+        lines.push(format!(
             "  reverts to policy {} in {} s unless confirmed: sluice confirm {}",
             unconfirmed.former, unconfirmed.left_s, status.interface
-        );
+        ));
     }
     if !status.in_place {
-        println!(
+        lines.push(format!(
             "  its queues are NOT in place: something else has replaced them; sluice down {0}, then sluice up {0}",
             status.interface
-        );
+        ));
     }
     let shaped =
         |bps: Option<u64>| bps.map_or("not shaped".to_owned(), |bps| format!("shaped to {}", terminal::rate(bps)));
-    println!(
+    lines.push(format!(
         "  departures {}; arrivals {}; {}",
         shaped(status.rate_bps),
         shaped(status.ingress_rate_bps),
         if status.split { "super-packets are split" } else { "super-packets stay whole" }
-    );
+    ));
     for direction in &status.directions {
         if direction.queued || direction.classes.iter().any(|class| class.sent.pkts + class.dropped.pkts > 0) {
-            println!("{}{}", bold(direction.direction), if direction.queued { "" } else { " (counted, not queued)" });
-            println!("{}", table(direction));
+            lines.push(format!(
+                "{}{}",
+                bold(direction.direction),
+                if direction.queued { "" } else { " (counted, not queued)" }
+            ));
+            lines.push(format!("{}", table(direction)));
         }
     }
     let malformed: Vec<String> = status
@@ -100,14 +101,18 @@ fn show(status: &Status, color: bool) {
         .map(|(kind, count)| format!("{kind} {}", count.pkts))
         .collect();
     if !malformed.is_empty() {
-        println!("malformed: {}", malformed.join(", "));
+        lines.push(format!("malformed: {}", malformed.join(", ")));
     }
+    lines.push(String::new());
+    lines.join("\n")
 }
 
 fn table(direction: &DirectionStatus) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
-    table.set_header(["  class", "sent", "bytes", "dropped", "why", "marked", "queued", "peak", "wait p50", "p99"]);
+    table.set_header([
+        "  class", "sent", "bytes", "dropped", "why", "marked", "queued", "peak", "wait p50", "p99", "bucket",
+    ]);
     for class in &direction.classes {
         let why: Vec<String> = class.drops.iter().map(|(reason, pkts)| format!("{reason} {pkts}")).collect();
         table.add_row([
@@ -122,6 +127,7 @@ fn table(direction: &DirectionStatus) -> Table {
                 .set_alignment(CellAlignment::Right),
             wait(class.sojourn_p50_us),
             wait(class.sojourn_p99_us),
+            fill(class.bucket_fill()),
         ]);
     }
     table
@@ -129,6 +135,10 @@ fn table(direction: &DirectionStatus) -> Table {
 
 fn number(n: u64) -> Cell {
     Cell::new(n).set_alignment(CellAlignment::Right)
+}
+
+fn fill(part: Option<f64>) -> Cell {
+    Cell::new(part.map_or("-".to_owned(), |part| format!("{:.0} %", part * 100.0))).set_alignment(CellAlignment::Right)
 }
 
 fn wait(us: Option<f64>) -> Cell {

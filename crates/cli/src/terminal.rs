@@ -1,8 +1,11 @@
 //! Colours, and ending without a word when the reader of a pipe has gone.
 
 use crate::args::When;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use sluice_policy::difference::{Line, Sign};
 use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::time::Duration;
 
 /// Whether to colour, by the option, the terminal, and the wish in NO_COLOR (no-color.org).
 pub fn colors(when: When) -> bool {
@@ -25,6 +28,17 @@ pub fn end_quietly_when_nobody_reads() {
 pub fn survive_readers_that_go() {
     // SAFETY: ignoring a signal is always valid. Programs that are started get the default action back from std.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+}
+
+/// How long a command that seldom prints may take to notice that nobody reads.
+pub const LOOK_FOR_READERS: Duration = Duration::from_secs(1);
+
+/// Whether our output is a pipe that nobody reads any more.
+pub fn has_no_reader() -> bool {
+    let stdout = std::io::stdout();
+    let mut watched = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
+    poll(&mut watched, PollTimeout::ZERO).is_ok()
+        && watched[0].revents().is_some_and(|what| what.contains(PollFlags::POLLERR))
 }
 
 /// Prints; whoever closed our output, or let its disk run full, does not want to know more.

@@ -24,8 +24,8 @@ pub fn run(args: &Trace) -> Result<(), Failure> {
     let ethernet = sluice_kernel::Interface::find(&args.interface)?.ethernet;
     let mut capture = args.pcapng.as_ref().map(|path| Capture::create(path, &args.interface, ethernet)).transpose()?;
     let mut shown = 0;
-    while let Some(left) = events::left(end) {
-        let told = listener.next(left)?;
+    while let Some(left) = events::left(end).filter(|_| !terminal::has_no_reader()) {
+        let told = listener.next(left.min(terminal::LOOK_FOR_READERS))?;
         if told.iter().any(|told| matches!(told.what, Happened::Unmanaged)) {
             return Err(Failure::system(format!("{} is not managed any more", args.interface)));
         }
@@ -132,20 +132,31 @@ fn filter(args: &Trace) -> Result<Filter, Failure> {
             "icmpv6" => Some(58),
             number => number.parse::<u16>().ok().filter(|number| *number < 256),
         };
+        let once = |is_known: bool| {
+            if is_known { Err(bad(format!("\"{word}\" comes after another of its kind"))) } else { Ok(()) }
+        };
         if protocol.is_some() {
+            once(filter.protocol.is_some())?;
             filter.protocol = protocol;
             continue;
         }
         let value = words.next().ok_or_else(|| bad(format!("\"{word}\" is no protocol, or needs a value")))?;
         let address = || value.parse().map_err(|_| bad(format!("\"{value}\" is no address")));
         let port = || value.parse().map_err(|_| bad(format!("\"{value}\" is no port")));
-        match word {
-            "src" => filter.src = Some(address()?),
-            "dst" => filter.dst = Some(address()?),
-            "sport" => filter.src_port = Some(port()?),
-            "dport" => filter.dst_port = Some(port()?),
+        once(match word {
+            "src" => filter.src.replace(address()?).is_some(),
+            "dst" => filter.dst.replace(address()?).is_some(),
+            "sport" => filter.src_port.replace(port()?).is_some(),
+            "dport" => filter.dst_port.replace(port()?).is_some(),
             _ => return Err(bad(format!("\"{word}\" is not a key"))),
-        }
+        })?;
+    }
+    // What no packet can be would be waited for in vain.
+    if filter.src.zip(filter.dst).is_some_and(|(src, dst)| src.is_ipv4() != dst.is_ipv4()) {
+        return Err(bad("one address is of IPv4, the other of IPv6".to_owned()));
+    }
+    if (filter.src_port.is_some() || filter.dst_port.is_some()) && matches!(filter.protocol, Some(1 | 58)) {
+        return Err(bad("ICMP has no ports".to_owned()));
     }
     Ok(filter)
 }

@@ -14,10 +14,12 @@ use crate::managed::{managed, put_right};
 use crate::plan::{self, Plan, Wishes};
 use crate::record::{Engine, Lock, Record};
 use crate::recorded::{choose_tag, compile, parse, resolve, resolved, spare_buffer};
+use crate::rule_starts::Counted;
 use crate::verify::{schedulers, verify};
-use crate::{bpffs, clock, fault, htb, qdiscs, shared, tables};
-use sluice_policy::{Difference, Policy, Rate, Resolved, difference};
-use std::path::PathBuf;
+use crate::{bpffs, clock, fault, htb, qdiscs, shared, status, tables};
+use sluice_policy::difference::{self, difference};
+use sluice_policy::{Difference, Policy, Rate, Resolved};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What departures shall be shaped to.
@@ -173,6 +175,17 @@ pub(crate) fn revert(record: &Record) -> Result<Done> {
     Change::prepare(record.clone(), &request, &[])?.perform(&request)
 }
 
+/// What was counted at the first so many places of rules.
+pub(crate) fn counted(pins: &Path, places: u32) -> Result<Counted> {
+    status::counted(&tables::open(pins, "rule_counts")?, places)
+}
+
+/// What was counted at places of rules just before a policy came into force, and once nobody followed the one before it any more.
+struct Turn {
+    before: Counted,
+    after: Counted,
+}
+
 /// A change that nothing stands against.
 struct Change {
     found: Interface,
@@ -233,15 +246,20 @@ impl Change {
         self.record.tag = choose_tag(&self.record)?;
         // What cannot be compiled is refused before anything is touched.
         compile(&self.now, &self.record, &self.found, spare)?;
+        let kept = difference::kept_rules(&self.before, &self.now);
+        self.record.rule_starts = self.was.rule_starts.next(&kept, &counted(&self.pins, self.places())?);
         self.record.before = Some(Box::new(self.was.clone()));
         self.record.save()?;
         let swapped = fault::step(command, "recorded")
             .and_then(|()| confirm::start_waiting(&self.record))
             .and_then(|()| fault::step(command, "waited-for"))
             .and_then(|()| self.swap(&self.record, &self.now, |name| fault::step(command, name)));
-        if let Err(error) = swapped {
-            return Err(self.take_back(error));
-        }
+        let turn = match swapped {
+            Ok(turn) => turn,
+            Err(error) => return Err(self.take_back(error)),
+        };
+        self.record.rule_starts = self.was.rule_starts.next(&kept, &turn.before);
+        self.record.rule_starts.settle(&turn.after);
         let mut notes: Vec<String> = history::note_change(&self.record).into_iter().collect();
         if self.record.engine == Engine::Tc {
             let fallbacks = htb::fallbacks(&self.now, Some(attach::leaves(&self.record)));
@@ -262,8 +280,13 @@ impl Change {
         })
     }
 
+    /// So many places may have counted.
+    fn places(&self) -> u32 {
+        (self.before.rules.len().max(self.now.rules.len()) as u32).max(self.was.rule_starts.places)
+    }
+
     /// Makes a record's policy live, and looks whether it is.
-    fn swap(&self, record: &Record, policy: &Resolved, step: impl Fn(&str) -> Result<()>) -> Result<()> {
+    fn swap(&self, record: &Record, policy: &Resolved, step: impl Fn(&str) -> Result<()>) -> Result<Turn> {
         let spare = spare_buffer(&self.pins)?;
         let compiled = compile(policy, record, &self.found, spare)?;
         if record.engine == Engine::Tc {
@@ -272,7 +295,9 @@ impl Change {
         step("queued")?;
         tables::stage(&self.pins, &compiled, spare)?;
         step("staged")?;
+        let before = counted(&self.pins, self.places())?;
         tables::flip(&self.pins, spare, record.generation)?;
+        let after = counted(&self.pins, self.places())?;
         step("live")?;
         let seen = schedulers(record, &self.pins)?;
         if record.engine == Engine::Tc {
@@ -280,7 +305,8 @@ impl Change {
         }
         step("pruned")?;
         verify(record, policy, &self.found, &self.pins, &seen)?;
-        step("verified")
+        step("verified")?;
+        Ok(Turn { before, after })
     }
 
     /// After a failure: the former policy is in force again. The error says so, or that this failed too.
@@ -288,9 +314,10 @@ impl Change {
         let took_force = tables::live(&self.pins).is_ok_and(|live| live.generation == self.record.generation);
         // A number that has been in force is not used again.
         let generation = if took_force { self.record.generation.wrapping_add(1).max(1) } else { self.was.generation };
-        let back = Record { generation, ..self.was.clone() };
+        let mut back = Record { generation, ..self.was.clone() };
         let restored = if took_force {
-            self.swap(&back, &self.before, |_| Ok(()))
+            let swapped = self.swap(&back, &self.before, |_| Ok(()));
+            swapped.map(|turn| back.rule_starts.without(&self.record.rule_starts, &turn.after))
         } else if back.engine == Engine::Tc {
             attach::change_htb(&back, &self.before, self.found.header_bytes())
                 .and_then(|()| attach::prune_htb(&back, &self.before))

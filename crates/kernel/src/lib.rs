@@ -31,6 +31,7 @@ pub mod reader;
 mod record;
 mod recorded;
 mod rollback;
+mod rule_starts;
 mod shared;
 pub mod status;
 mod tables;

@@ -163,6 +163,7 @@ impl Start {
             what: What::Up,
             message: request.message.clone(),
             repeats: None,
+            rule_starts: crate::rule_starts::RuleStarts::default(),
             unconfirmed: None,
             before: None,
         };

@@ -73,8 +73,9 @@ fn finish(record: Record) -> Result<Record> {
         return Ok(record);
     }
     let took_force = live_generation(&record)? == record.generation;
-    let record = settled(record)?;
+    let mut record = settled(record)?;
     let pins = record.pins(&bpffs::root()?);
+    record.rule_starts.settle(&apply::counted(&pins, record.rule_starts.places)?);
     if record.engine == Engine::Tc && in_place(&record)? {
         let policy = recorded::resolved(&record)?;
         attach::change_htb(&record, &policy, Interface::find(&record.interface)?.header_bytes())?;

@@ -4,6 +4,7 @@
 use crate::confirm::Unconfirmed;
 use crate::error::{Doing, Error, Result};
 use crate::history::What;
+use crate::rule_starts::RuleStarts;
 use crate::{Interface, netns, shared};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -118,6 +119,9 @@ pub struct Record {
     pub message: Option<String>,
     /// The number of the history's entry that it repeats.
     pub repeats: Option<u32>,
+    /// Since when each rule counts.
+    #[serde(default)]
+    pub rule_starts: RuleStarts,
     /// What happens unless it is confirmed.
     pub unconfirmed: Option<Unconfirmed>,
     /// While a change makes this one live: what is in force until then.

@@ -28,6 +28,15 @@ pub(crate) fn open(name: &str) -> Result<MapHandle> {
     Ok(map)
 }
 
+/// The bucket of this name, if somebody has it.
+pub(crate) fn find(name: &str) -> Result<Option<MapHandle>> {
+    let path = directory()?.join(name);
+    if !path.exists() {
+        return Ok(None);
+    }
+    MapHandle::from_pinned_path(&path).map(Some).doing(|| format!("opening {}", path.display()))
+}
+
 /// A bucket that nobody else has.
 pub(crate) fn full() -> Result<MapHandle> {
     inner::filled("shared", &[abi::sl_shared_state { tat: [0; abi::SL_DIRECTIONS as usize] }], 0)

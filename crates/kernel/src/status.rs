@@ -4,11 +4,12 @@ mod counts;
 mod framing;
 mod leaves;
 mod pinned;
+mod policers;
 mod schedulers;
 mod sojourn;
 mod state;
 
-pub(crate) use counts::{BUILTIN, class_counts};
+pub(crate) use counts::{BUILTIN, class_counts, counted};
 pub use framing::Framing;
 pub(crate) use leaves::queued_pkts;
 pub(crate) use pinned::Pinned;
@@ -19,7 +20,7 @@ pub use state::{ClassState, FlowQueues, SchedulerState, Turn};
 use crate::error::Result;
 use crate::record::{Engine, Phase};
 use crate::{manage, managed};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A managed interface at one moment.
@@ -84,7 +85,7 @@ pub struct UnconfirmedStatus {
 }
 
 /// Packets and their bytes. A super-packet counts as its segments where hooks count, as one where qdiscs do.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
     /// Packets.
     pub pkts: u64,
@@ -112,6 +113,10 @@ pub struct DirectionStatus {
     pub framing: Option<Framing>,
     /// How full the bucket of that rate is, 0 to 1. Engine `qdisc` tells it.
     pub link_fill: Option<f64>,
+    /// What the interface may not exceed before the queues (`limits`), bits per second.
+    pub limit_bps: Option<u64>,
+    /// How full the bucket of that is, 0 to 1.
+    pub limit_fill: Option<f64>,
     /// The discipline's own state.
     pub scheduler: Option<SchedulerState>,
     /// Classes by id.
@@ -152,10 +157,17 @@ pub struct ClassStatus {
     pub ceil_bps: Option<u64>,
     /// What the class is guaranteed, bits per second.
     pub rate_bps: Option<u64>,
-    /// How full the bucket of its ceiling is, 0 to 1: empty, the class waits. Engine `qdisc` tells it.
+    /// How full the bucket of its ceiling is, 0 to 1: empty, the class waits, or drops if it is policed. Engine `tc` tells it only of
+    /// one that is policed.
     pub ceil_fill: Option<f64>,
     /// Likewise of its guarantee: empty, the class has had it, and takes its turn like others.
     pub rate_fill: Option<f64>,
+    /// What each of its flows may not exceed, bits per second.
+    pub flow_ceil_bps: Option<u64>,
+    /// What it may not exceed together with those that share the rate, bits per second.
+    pub shared_ceil_bps: Option<u64>,
+    /// How full the bucket of that rate is, 0 to 1: empty, packets are dropped.
+    pub shared_ceil_fill: Option<f64>,
     /// Urgency in the policy, 0 is the most urgent, where the discipline asks.
     pub priority: Option<u8>,
     /// Weight in the policy, where the discipline asks.
@@ -178,6 +190,13 @@ pub struct ClassStatus {
     pub flow_queues: Option<FlowQueues>,
 }
 
+impl ClassStatus {
+    /// How full the emptiest of its buckets is: ceiling, guarantee, the rate that it shares. None: it has none, or they are not known.
+    pub fn bucket_fill(&self) -> Option<f64> {
+        [self.ceil_fill, self.rate_fill, self.shared_ceil_fill].into_iter().flatten().reduce(f64::min)
+    }
+}
+
 /// A rule and what it matched.
 #[derive(Debug, Clone, Serialize)]
 pub struct RuleStatus {
@@ -189,7 +208,7 @@ pub struct RuleStatus {
     pub line: Option<u16>,
     /// Its class.
     pub class: u8,
-    /// What it matched.
+    /// What it matched since it came: with other rules, or by another order of them, it goes on.
     pub matched: Count,
 }
 
@@ -210,12 +229,12 @@ fn add_drops(class: &mut ClassStatus, reason: &'static str, pkts: u64) {
 }
 
 impl Count {
-    fn add(&mut self, other: Count) {
+    pub(crate) fn add(&mut self, other: Count) {
         self.pkts += other.pkts;
         self.bytes += other.bytes;
     }
 
-    fn take(&mut self, other: Count) {
+    pub(crate) fn take(&mut self, other: Count) {
         self.pkts = self.pkts.saturating_sub(other.pkts);
         self.bytes = self.bytes.saturating_sub(other.bytes);
     }

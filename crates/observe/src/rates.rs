@@ -62,6 +62,10 @@ pub struct DirectionRates {
     pub used: Option<f64>,
     /// How full the bucket of that rate is now, 0 to 1.
     pub link_fill: Option<f64>,
+    /// What it may not exceed before the queues, bits per second.
+    pub limit_bps: Option<u64>,
+    /// How full the bucket of that is now, 0 to 1.
+    pub limit_fill: Option<f64>,
     /// What left, bits per second.
     pub sent_bps: f64,
     /// What left, packets per second.
@@ -123,6 +127,12 @@ pub struct ClassRates {
     pub ceil_fill: Option<f64>,
     /// How full the bucket of its guarantee is now, 0 to 1.
     pub rate_fill: Option<f64>,
+    /// What each of its flows may not exceed, bits per second.
+    pub flow_ceil_bps: Option<u64>,
+    /// What it may not exceed together with those that share the rate, bits per second.
+    pub shared_ceil_bps: Option<u64>,
+    /// How full the bucket of that rate is now, 0 to 1.
+    pub shared_ceil_fill: Option<f64>,
     /// The wait that CoDel takes for no cause for action, microseconds.
     pub target_us: Option<f64>,
     /// Flow queues by where they stand now.
@@ -165,6 +175,13 @@ pub struct RuleRates {
     pub matched_pps: f64,
     /// All that it has matched.
     pub matched: Count,
+}
+
+impl ClassRates {
+    /// How full the emptiest of its buckets is: ceiling, guarantee, the rate that it shares. None: it has none, or they are not known.
+    pub fn bucket_fill(&self) -> Option<f64> {
+        [self.ceil_fill, self.rate_fill, self.shared_ceil_fill].into_iter().flatten().reduce(f64::min)
+    }
 }
 
 impl Rates {
@@ -291,6 +308,8 @@ fn direction_rates(now: &DirectionStatus, since: Since<&DirectionStatus>, span_s
         rate_bps: now.rate_bps,
         used,
         link_fill: now.link_fill,
+        limit_bps: now.limit_bps,
+        limit_fill: now.limit_fill,
         sent_bps,
         sent_pps,
         dropped_pps,
@@ -343,6 +362,9 @@ fn class_rates(now: &ClassStatus, since: Since<&ClassStatus>, span_s: f64) -> Cl
         rate_bps: now.rate_bps,
         ceil_fill: now.ceil_fill,
         rate_fill: now.rate_fill,
+        flow_ceil_bps: now.flow_ceil_bps,
+        shared_ceil_bps: now.shared_ceil_bps,
+        shared_ceil_fill: now.shared_ceil_fill,
         target_us: now.target_us,
         flow_queues: now.flow_queues,
         state: now.state,

@@ -88,6 +88,19 @@ pub fn difference(old: &Resolved, new: &Resolved) -> Difference {
     }
 }
 
+/// For each rule of `new`, the place of the rule of `old` that says the same, but for its name and its priority. None: it is new.
+pub fn kept_rules(old: &Resolved, new: &Resolved) -> Vec<Option<usize>> {
+    let mut kept = vec![None; new.rules.len()];
+    for pair in pairs::of(&old.rules, &new.rules) {
+        if let (Some(was), Some(is)) = pair {
+            if pairs::say_the_same(&old.rules[was], &new.rules[is]) {
+                kept[is] = Some(was);
+            }
+        }
+    }
+    kept
+}
+
 /// The values that differ.
 fn changed(old: &Values, new: &Values) -> Vec<Field> {
     let value = |of: &Values, key: &str| of.iter().find(|(name, _)| *name == key).map(|(_, value)| value.clone());

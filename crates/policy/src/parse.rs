@@ -7,6 +7,7 @@ mod discipline;
 mod interfaces;
 mod link;
 mod object;
+pub(crate) mod pointer;
 mod queue;
 mod rule;
 mod sets;

@@ -55,17 +55,17 @@ export class Editor {
     this.draw();
   }
 
-  /** Puts the cursor at a line and column. */
-  go(line, column) {
-    const at = offset(this.value, line, column);
+  /** Selects a place. */
+  go(place) {
     this.text.focus();
-    this.text.setSelectionRange(at, at);
+    this.text.setSelectionRange(offset(this.value, place.line, place.column), offset(this.value, place.end_line, place.end_column));
     const height = parseFloat(getComputedStyle(this.text).lineHeight);
-    this.text.scrollTop = Math.max(0, (line - 4) * height);
+    this.text.scrollTop = Math.max(0, (place.line - 4) * height);
   }
 
   draw() {
     const text = this.value;
+    this.text.setAttribute("aria-invalid", String(this.findings.some((one) => one.severity === "error")));
     const places = this.findings.filter((one) => one.place && one.severity !== "note");
     const marks = places.map(({ place, severity }) => {
       const from = offset(text, place.line, place.column);

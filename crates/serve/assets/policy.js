@@ -134,9 +134,10 @@ export class Policy {
       if (one.place) {
         const place = make("button", "", `line ${one.place.line}, column ${one.place.column}`);
         place.type = "button";
-        place.addEventListener("click", () => this.editor.go(one.place.line, one.place.column));
+        place.addEventListener("click", () => this.editor.go(one.place));
         item.append(place);
       }
+      if (one.pointer) item.append(" ", make("code", "quiet", one.pointer));
       item.append(make("div", "", one.title + (one.place?.text ? ` (${one.place.text})` : "")));
       one.cures.forEach((cure) => item.append(make("div", "cure", `→ ${cure}`)));
       return item;

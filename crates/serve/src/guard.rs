@@ -2,13 +2,16 @@
 //! and pages cannot. A site whose name is made to point at this machine (DNS rebinding) is told by the name in Host.
 
 use crate::problem::Problem;
+use crate::server::{MAX_BODY_BYTES, REQUEST_COMES};
 use crate::state::Shared;
+use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use std::net::IpAddr;
+use tokio::time::timeout;
 
 /// Of every request: it names this machine, and no page of another site sends it.
 pub async fn same_site(State(state): State<Shared>, request: Request, next: Next) -> Result<Response, Problem> {
@@ -47,6 +50,19 @@ pub async fn reads(State(state): State<Shared>, request: Request, next: Next) ->
 pub async fn changes(State(state): State<Shared>, request: Request, next: Next) -> Result<Response, Problem> {
     authorized(&state, request.headers())?;
     Ok(next.run(request).await)
+}
+
+/// Of what is sent: it comes soon, or not at all. Who sends a byte now and then keeps a connection from others.
+pub async fn comes_soon(request: Request, next: Next) -> Result<Response, Problem> {
+    let (head, body) = request.into_parts();
+    let late =
+        |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "what was announced has not come in time", "send it at once");
+    let long = |_| {
+        let what = format!("what was sent is longer than {MAX_BODY_BYTES} bytes, or its end is missing");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, what, "a policy is shorter")
+    };
+    let bytes = timeout(REQUEST_COMES, to_bytes(body, MAX_BODY_BYTES)).await.map_err(late)?.map_err(long)?;
+    Ok(next.run(Request::from_parts(head, Body::from(bytes))).await)
 }
 
 fn authorized(state: &Shared, headers: &HeaderMap) -> Result<(), Problem> {

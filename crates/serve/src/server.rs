@@ -9,7 +9,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderName, HeaderValue};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum_server::Handle;
 use axum_server::tls_rustls::RustlsConfig;
 use hyper_util::rt::TokioTimer;
@@ -24,10 +24,10 @@ use tower_http::set_header::SetResponseHeaderLayer;
 
 /// How long a request that is being answered may delay the end.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
-/// How long a connection may take to begin its next request.
-const REQUEST_COMES: Duration = Duration::from_secs(15);
+/// How long a connection may take to begin its next request, and then for the headers, and again for what follows them.
+pub const REQUEST_COMES: Duration = Duration::from_secs(15);
 /// The longest policy that is taken, bytes.
-const MAX_BODY_BYTES: usize = 4 << 20;
+pub const MAX_BODY_BYTES: usize = 4 << 20;
 /// Threads that answer. What takes long has threads of its own.
 const WORKERS: usize = 2;
 
@@ -80,8 +80,9 @@ fn router(state: Shared) -> Router {
     let fixed = |name: HeaderName, value: &'static str| {
         SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value))
     };
-    let reading = api::reading().layer(from_fn_with_state(state.clone(), guard::reads));
-    let changing = api::changing().layer(from_fn_with_state(state.clone(), guard::changes));
+    let soon = || from_fn(guard::comes_soon);
+    let reading = api::reading().layer(soon()).layer(from_fn_with_state(state.clone(), guard::reads));
+    let changing = api::changing().layer(soon()).layer(from_fn_with_state(state.clone(), guard::changes));
     Router::new()
         .merge(reading)
         .merge(changing)

@@ -31,7 +31,11 @@ impl Token {
             |what: String, cure: String| Error::input(format!("--token-file {}: {what}", path.display())).help(cure);
         let cannot = |error: std::io::Error| wrong(format!("it cannot be read: {error}"), make(path));
         let file = File::open(path).map_err(cannot)?;
-        let mode = file.metadata().map_err(cannot)?.mode();
+        let about = file.metadata().map_err(cannot)?;
+        if about.is_dir() {
+            return Err(wrong("it is a directory".to_owned(), "name a file".to_owned()));
+        }
+        let mode = about.mode();
         if mode & 0o004 != 0 {
             let what = "everybody on this machine can read it".to_owned();
             return Err(wrong(what, format!("chmod o= {}", path.display())));
@@ -111,6 +115,8 @@ mod tests {
             assert!(error.exit_code() == 2 && error.cure.is_some());
             std::fs::remove_file(path).expect("removing");
         }
+        let directory = Token::read(Path::new("/")).err().expect("a directory");
+        assert!(directory.what.contains("a directory"), "{}", directory.what);
         assert!(Token::read(Path::new("/nowhere/token")).err().expect("missing").what.contains("cannot be read"));
     }
 }

@@ -1,7 +1,7 @@
 //! A new policy under traffic.
 
 use crate::cases::assert_near;
-use crate::command::await_that;
+use crate::command::{await_that, run};
 use crate::lab::Lab;
 use crate::needs::{Need, is_icount};
 use crate::net::{A, B, Pair};
@@ -10,6 +10,7 @@ use crate::status::{Class, Count, Direction};
 use crate::suite::Suite;
 use crate::traffic::{self, Flow, Outcome, now_ns};
 use serde_json::{Value, json};
+use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
 
@@ -20,7 +21,73 @@ pub fn suite() -> Suite {
         .any("tables_do_not_mix", &[Need::NoIcount], tables_do_not_mix)
         .both("a_class_that_goes_drains", &[], a_class_that_goes)
         .both("priorities_take_force_under_backlog", &[], priorities_take_force)
+        .both("rules_count_from_when_they_come", &[], rules_count)
         .qdisc("through_every_discipline", &[], through_every_discipline)
+}
+
+/// Rules come, go, move, take another name, and come back: each has what it has matched since it came. Also where the change was taken
+/// back, or its command was killed.
+fn rules_count(lab: &Lab) {
+    let pair = lab.pair();
+    let rule = |name: &str, priority: u32, class: u8| {
+        let (from, to) = (port(class), if name == "both" { port(1) } else { port(class) });
+        json!({ "name": name, "priority": priority, "protocol": "udp", "dst_port_min": from, "dst_port_max": to, "class_id": class })
+    };
+    let policy = |rules: &[Value]| {
+        let classes = json!([{ "id": 0 }, { "id": 1 }, { "id": 2 }]);
+        lab.policy(&json!({ "version": 1, "scheduler": "deficit_round_robin", "classes": classes, "rules": rules }))
+    };
+    let first = policy(&[rule("zero", 10, 0), rule("one", 20, 1), rule("two", 30, 2)]);
+    let second = policy(&[rule("both", 5, 0), rule("two", 6, 2), rule("one, later", 40, 1)]);
+    lab.up(&pair.a, "a0", &first, &["--rate", "100mbit"]);
+    let mut sent = 0;
+    let mut send = |pkts: [u64; 3]| {
+        pair.a.inside(|| {
+            let socket = UdpSocket::bind((A, 0)).expect("a socket");
+            for (class, count) in (0u8..).zip(pkts) {
+                for _ in 0..count {
+                    socket.send_to(&[0; 100], (B, port(class))).expect("sending");
+                }
+            }
+        });
+        sent += pkts.iter().sum::<u64>();
+        sent
+    };
+    let counts = |wanted: &[(&str, u64)], sent: u64, what: &str| {
+        let status = lab.status(&pair.a, "a0");
+        let own: Vec<(&str, u64)> = wanted.iter().map(|(name, _)| (*name, status.rule(name).pkts)).collect();
+        assert_eq!(own, wanted, "{what}");
+        assert_eq!(status.direction("egress").parsed["ipv4"].pkts, sent, "all are counted, whoever counts: {what}");
+    };
+    let all = send([5, 7, 11]);
+    counts(&[("zero", 5), ("one", 7), ("two", 11)], all, "at first");
+    lab.sluice(&pair.a, &["apply", "a0", &second]).ok();
+    counts(&[("both", 0), ("two", 11), ("one, later", 7)], all, "nothing is another rule's");
+    let all = send([1, 2, 3]);
+    counts(&[("both", 3), ("two", 14), ("one, later", 7)], all, "each goes on");
+    let failed = run(lab.command(&pair.a, &["apply", "a0", &first]).env("SLUICE_FAULT", "apply-verified:error"));
+    failed.exits(1).says("is in force again");
+    counts(&[("both", 3), ("two", 14), ("one, later", 7)], all, "nothing has happened");
+    let all = send([0, 1, 1]);
+    counts(&[("both", 4), ("two", 15), ("one, later", 7)], all, "and it goes on");
+    for point in ["apply-staged", "apply-live", "apply-noted"] {
+        lab.killed_at(point, &pair.a, &["apply", "a0", &first]);
+        let all = send([0, 0, 2]);
+        lab.sluice(&pair.a, &["apply", "a0", &second]).ok();
+        let of_both = if point == "apply-staged" { 4 } else { 0 };
+        let status = lab.status(&pair.a, "a0");
+        assert_eq!(status.rule("both").pkts, of_both, "{point}");
+        assert_eq!(status.rule("one, later").pkts, 7, "{point}");
+        assert_eq!(status.direction("egress").parsed["ipv4"].pkts, all, "{point}");
+    }
+    let few = policy(&[rule("one", 20, 1)]);
+    lab.sluice(&pair.a, &["apply", "a0", &few]).ok();
+    let all = send([0, 3, 0]);
+    counts(&[("one", 10)], all, "with few rules, those that have gone count for the sum");
+    lab.sluice(&pair.a, &["apply", "a0", &first]).ok();
+    let all = send([1, 1, 1]);
+    counts(&[("zero", 1), ("one", 11), ("two", 1)], all, "who comes back begins anew");
+    lab.down(&pair.a, "a0");
 }
 
 /// Two policies that differ in their discipline, quanta, rates and rules: no packet is lost, reordered or misclassified.

@@ -1,4 +1,4 @@
-//! The unit that brings a policy up at boot.
+//! The units: the one that brings a policy up at boot, and that of `sluice serve`.
 
 use crate::command::run;
 use crate::lab::{Lab, binary};
@@ -7,19 +7,26 @@ use crate::suite::Suite;
 use std::process::Command;
 
 const UNIT: &str = include_str!("../../../packaging/sluice@.service");
+const SERVE: &str = include_str!("../../../packaging/sluice-serve.service");
 
 pub fn suite() -> Suite {
-    Suite::new("boot").of_commands().any("systemd_understands_the_unit", &[Need::Systemd], systemd_understands_the_unit)
+    Suite::new("boot").of_commands().any(
+        "systemd_understands_the_units",
+        &[Need::Systemd],
+        systemd_understands_the_units,
+    )
 }
 
-fn systemd_understands_the_unit(lab: &Lab) {
+fn systemd_understands_the_units(lab: &Lab) {
     let program = std::fs::canonicalize(binary()).expect("SLUICE_BIN names the program");
     let bin = program.parent().expect("a directory").display().to_string();
     let path = lab.file("sluice@.service", UNIT.replace("@BINDIR@", &bin));
-    let instance = path.with_file_name("sluice@eth0.service");
-    let output = run(Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&instance)).ok();
-    let ours: Vec<&str> = output.stderr.lines().filter(|line| line.contains("sluice")).collect();
-    assert!(ours.is_empty(), "systemd has remarks: {ours:?}");
+    let serve = lab.file("sluice-serve.service", SERVE.replace("@BINDIR@", &bin));
+    for unit in [path.with_file_name("sluice@eth0.service"), serve] {
+        let output = run(Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&unit)).ok();
+        let ours: Vec<&str> = output.stderr.lines().filter(|line| line.contains("sluice")).collect();
+        assert!(ours.is_empty(), "systemd has remarks: {ours:?}");
+    }
     // That it can fail:
     let broken = lab.file("broken@.service", UNIT.replace("@BINDIR@", "/nowhere").replace("oneshot", "twoshot"));
     let broken = broken.with_file_name("broken@eth0.service");

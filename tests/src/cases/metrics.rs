@@ -28,7 +28,10 @@ pub fn suite() -> Suite {
 
 fn begin(lab: &Lab) -> (Pair, Server) {
     let pair = lab.pair();
-    lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
+    let mut policy = three();
+    policy["classes"][0]["ceil"] = "5mbit".into();
+    policy["classes"][0]["police"] = true.into();
+    lab.up(&pair.a, "a0", &lab.policy(&policy), &["--rate", "20mbit"]);
     let server = Server::start(lab, &pair.a, &[]);
     (pair, server)
 }
@@ -81,6 +84,9 @@ fn count_what_was_sent(lab: &Lab) {
             assert_eq!(counts.last(), Some(&(outcome.received() as f64)));
         }
     }
+    let of_control = |name: &str, more: &str| value(&text, &of_class(name, "control", more));
+    assert_eq!(of_control("sluice_class_bucket_fill_ratio", ",bucket=\"ceil\""), Some(1.0), "{text}");
+    assert_eq!(of_control("sluice_class_ceiling_bytes_per_second", ""), Some(625_000.0));
     assert!(outcomes[1].lost() > 0, "bulk was sent more than the link carries");
     if status.engine == "qdisc" {
         // The queue of bulk is full: 100 packets of 1000 bytes at 18 Mbit/s.

@@ -1,18 +1,23 @@
 //! `sluice top`: its figures against what was sent and what tc counts; what becomes of interfaces; bad input.
 
 use crate::cases::assert_near;
-use crate::command::{Output, run};
+use crate::command::{Output, await_that, run};
 use crate::lab::{Engine, Lab, binary, traces};
 use crate::needs::is_icount;
 use crate::net::{B, Pair};
 use crate::policy::{by_port, other, port, three};
 use crate::suite::Suite;
+use crate::terminal::Terminal;
 use crate::traffic::{self, Flow};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
+use std::net::UdpSocket;
 use std::os::unix::process::CommandExt;
 use std::thread;
 use std::time::Duration;
+
+/// Longer than anything takes that a key or a signal does.
+const LONG: Duration = Duration::from_secs(30);
 
 pub fn suite() -> Suite {
     Suite::new("top")
@@ -21,9 +26,13 @@ pub fn suite() -> Suite {
         .both("totals_are_those_of_tc", &[], totals)
         .both("a_table_for_people", &[], table)
         .qdisc("the_state_of_the_discipline", &[], discipline)
+        .both("buckets_before_the_queues", &[], buckets)
         .both("what_becomes_of_an_interface", &[], events)
         .any("all_interfaces", &[], all_interfaces)
+        .any("gives_the_terminal_back", &[], gives_back)
+        .any("on_terminals_of_all_kinds", &[], all_kinds)
         .any("bad_input", &[], bad_input)
+        .any("outputs_that_end", &[], outputs_that_end)
         .any("pins_of_another_version", &[], other_version)
 }
 
@@ -149,6 +158,50 @@ fn discipline(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
+/// Buckets of what polices are read as well: of a class, of what it shares, of the interface. They are full when nobody sends, and
+/// all but empty while somebody sends more than they let pass.
+fn buckets(lab: &Lab) {
+    let pair = lab.pair();
+    let shared = json!({ "name": format!("test-{}", std::process::id()), "rate": "2mbit", "burst": "8kb" });
+    let mut policy = by_port(
+        "deficit_round_robin",
+        json!([
+            { "id": 0, "name": "policed", "ceil": "2mbit", "police": true, "burst": "8kb" },
+            { "id": 1, "name": "shared", "shared_ceil": shared },
+            { "id": 2, "name": "free", "flow_ceil": "50mbit" },
+        ]),
+    );
+    policy["limits"] = json!({ "egress": "90mbit", "egress_burst": "256kb" });
+    lab.up(&pair.a, "a0", &lab.policy(&policy), &["--rate", "100mbit"]);
+    let fills = |seen: &Value| {
+        let egress = &seen["directions"][0];
+        let of = |id: u64, key: &str| class(egress, id)[key].as_f64();
+        (of(0, "ceil_fill"), of(1, "shared_ceil_fill"), egress["limit_fill"].as_f64(), of(2, "ceil_fill"))
+    };
+    // A scheduler of ours takes up its configuration with the first packet.
+    pair.a.inside(|| UdpSocket::bind("0.0.0.0:0")?.send_to(&[0; 100], (B, port(2)))).expect("sending a packet");
+    let seen = once(lab, &pair, "100ms");
+    assert_eq!(fills(&seen), (Some(1.0), Some(1.0), Some(1.0), None), "{seen}");
+    let egress = &seen["directions"][0];
+    assert_eq!((&egress["limit_bps"], &class(egress, 2)["flow_ceil_bps"]), (&json!(90_000_000), &json!(50_000_000)));
+    let flows = [0, 1].map(|id| Flow::new(port(id), &[514], 10_000_000));
+    let streams = traffic::start(&pair.a, &pair.b, B, &flows);
+    // The senders may be held up for a moment, in which buckets fill.
+    await_that("both are all but empty", LONG, || {
+        let (policed, shared, limit, _) = fills(&once(lab, &pair, "100ms"));
+        policed.is_some_and(|fill| fill < 0.5)
+            && shared.is_some_and(|fill| fill < 0.5)
+            && limit.is_some_and(|fill| fill > 0.2)
+    });
+    let table = lab.sluice(&pair.a, &["top", "a0", "--once", "--interval", "100ms"]).ok();
+    assert!(table.stdout.contains("at most 90 Mbit/s (bucket "), "{table}");
+    streams.finish(|| lab.status(&pair.a, "a0").direction("egress").totals().1);
+    await_that("they fill again", LONG, || fills(&once(lab, &pair, "100ms")).0 == Some(1.0));
+    let status = lab.sluice(&pair.a, &["status", "a0"]).ok();
+    assert!(status.stdout.contains("bucket") && status.stdout.contains("100 %"), "{status}");
+    lab.down(&pair.a, "a0");
+}
+
 fn events(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
@@ -217,6 +270,85 @@ fn all_interfaces(lab: &Lab) {
     pair.a.ip("link del late");
 }
 
+/// However it ends, the terminal is as it was. Panics are tested beside the code.
+fn gives_back(lab: &Lab) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
+    type End = fn(&mut Terminal);
+    let ends: [(&str, End); 4] = [
+        ("SIGTERM", |terminal| terminal.signal(Signal::SIGTERM)),
+        ("SIGINT", |terminal| terminal.signal(Signal::SIGINT)),
+        ("q", |terminal| terminal.press("q")),
+        ("Ctrl-C", |terminal| terminal.press("\x03")),
+    ];
+    for (how, end) in ends {
+        for command in ["top", "flows"] {
+            let mut terminal = Terminal::start(&mut lab.command(&pair.a, &[command, "a0"]), 80, 24);
+            terminal.shows("sluice top");
+            assert!(terminal.is_raw() && terminal.screen().screen().alternate_screen(), "{command} has taken it over");
+            await_that("the cursor is hidden", LONG, || terminal.screen().screen().hide_cursor());
+            end(&mut terminal);
+            let left = terminal.finish();
+            eprintln!("    {command} by {how}: exit code {:?}", left.output.code);
+            left.output.ok();
+            assert_eq!(left.screen.screen().contents().trim(), "", "{command} leaves nothing behind");
+        }
+    }
+    // What cannot be shown is said where they were before.
+    let refused = |command: &mut std::process::Command, said: [&str; 2]| {
+        let left = Terminal::start(command, 80, 24).finish();
+        left.output.exits(2);
+        let shown = left.screen.screen().contents();
+        assert!(said.iter().all(|part| shown.contains(part)), "{shown}");
+        assert!(!String::from_utf8_lossy(&left.written).contains("\x1b[?1049h"), "it was never taken over: {shown}");
+    };
+    refused(&mut lab.command(&pair.a, &["top", "nope0"]), ["no interface `nope0`", "a0"]);
+    refused(lab.command(&pair.a, &["top"]).env("TERM", "dumb"), ["TERM=dumb", "--once"]);
+    lab.down(&pair.a, "a0");
+}
+
+/// Small and large ones, one that changes its size, one without colours, one that can do nothing.
+fn all_kinds(lab: &Lab) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
+    for (columns, rows) in [(20, 5), (80, 24), (300, 100)] {
+        let mut terminal = Terminal::start(&mut lab.command(&pair.a, &["top", "a0"]), columns, rows);
+        terminal.shows("control");
+        for key in ["d", "r", "f", "c", "?"] {
+            terminal.press(key);
+        }
+        terminal.shows(" help ");
+        terminal.press("?");
+        await_that("the help has gone", LONG, || !terminal.screen().screen().contents().contains(" help "));
+        // Each size is drawn anew, to its last column.
+        terminal.resize(columns + 10, rows + 2);
+        await_that("the new size is used", LONG, || {
+            let screen = terminal.screen();
+            let last = screen.screen().cell(0, columns + 9).map(|cell| cell.inverse());
+            last == Some(true) && screen.screen().contents().contains("a0  policy-1")
+        });
+        terminal.press("q");
+        terminal.finish().output.ok();
+    }
+    let colored = |set: fn(&mut std::process::Command) -> &mut std::process::Command| {
+        let mut command = lab.command(&pair.a, &["top", "a0"]);
+        set(command.env_remove("NO_COLOR"));
+        let mut terminal = Terminal::start(&mut command, 80, 24);
+        terminal.shows("strict_priority");
+        let screen = terminal.screen();
+        let cells = (0..24).flat_map(|row| (0..80).map(move |column| (row, column)));
+        let colors = cells.filter_map(|(row, column)| screen.screen().cell(row, column));
+        let any = colors.into_iter().any(|cell| cell.fgcolor() != vt100::Color::Default);
+        terminal.press("q");
+        terminal.finish().output.ok();
+        any
+    };
+    assert!(colored(|command| command), "keys have a colour");
+    assert!(!colored(|command| command.env("NO_COLOR", "1")), "NO_COLOR is heeded");
+    assert!(!colored(|command| command.args(["--color", "never"])), "--color never is heeded");
+    lab.down(&pair.a, "a0");
+}
+
 /// Commands that look, and what is said when they cannot.
 fn bad_input(lab: &Lab) {
     let pair = lab.pair();
@@ -238,11 +370,44 @@ fn bad_input(lab: &Lab) {
     {
         lab.sluice(&pair.a, &[&["flows"][..], &arguments].concat()).exits(2).says(said);
     }
+    for (filter, said) in [
+        ("udp tcp", "\"tcp\" comes after another of its kind"),
+        ("dst 192.0.2.1 dst 192.0.2.2", "comes after another"),
+        ("src 192.0.2.1 dst 2001:db8::1", "one address is of IPv4"),
+        ("icmp dport 7", "ICMP has no ports"),
+        ("dport 70000", "is no port"),
+        ("src", "needs a value"),
+        ("--count 0", "--count"),
+        ("--one-in 0", "would trace nothing"),
+    ] {
+        let words: Vec<&str> = filter.split(' ').collect();
+        lab.sluice(&pair.a, &[&["trace", "a0", "--for", "1s"][..], &words].concat()).exits(2).says(said);
+    }
     assert!(traces(pair.a.inode).is_empty(), "{:?}", traces(pair.a.inode));
 }
 
 fn harmless(output: Output) {
     assert!(!output.stderr.contains("panicked"), "{output}");
+}
+
+/// Nobody reads any more, or there is no room: that is no cause for a panic, and nobody goes on listening for it.
+fn outputs_that_end(lab: &Lab) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
+    let shell = |line: &str| {
+        let line = line.replace("sluice", &format!("{} --netns {}", binary().display(), pair.a.name));
+        harmless(run(std::process::Command::new("bash").args(["-c", &line])).ok());
+    };
+    // The first line, and then nothing is ever told: it ends all the same, and another one may listen.
+    shell("sluice events a0 | true; sluice trace a0 | true; sluice events a0 --for 1s");
+    for command in ["top --json", "flows --csv"] {
+        shell(&format!("sluice {command} --interval 100ms | head -n 1"));
+    }
+    for command in ["status", "status --json", "top --once", "flows --once", "events --for 1s", "trace a0 --for 1s"] {
+        shell(&format!("sluice {command} > /dev/full"));
+        shell(&format!("sluice {command} < /dev/null >&-"));
+    }
+    lab.down(&pair.a, "a0");
 }
 
 /// As if another version of the product had made what is pinned.

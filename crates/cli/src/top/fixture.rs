@@ -87,6 +87,7 @@ pub fn rates(after_s: u64) -> Rates {
             turns: vec![Turn { level: 0, class: 0 }, Turn { level: 2, class: 5 }],
         }),
         classes,
+        ..DirectionRates::default()
     };
     let ingress = DirectionRates {
         direction: "ingress",

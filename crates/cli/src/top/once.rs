@@ -39,8 +39,12 @@ fn summary(one: &DirectionRates) -> String {
         _ if one.queued => ", not shaped".to_owned(),
         _ => ", counted and not queued".to_owned(),
     };
+    let limit = one.limit_bps.map_or(String::new(), |bps| {
+        let fill = one.limit_fill.map_or(String::new(), |fill| format!(" (bucket {})", short::percent(fill)));
+        format!(", at most {}{fill}", terminal::rate(bps))
+    });
     format!(
-        "{}  {}{used}, {:.0} pkt/s, {:.0} dropped/s, {:.0} marked/s",
+        "{}  {}{used}{limit}, {:.0} pkt/s, {:.0} dropped/s, {:.0} marked/s",
         one.direction,
         terminal::rate(one.sent_bps.round() as u64),
         one.sent_pps,
@@ -80,6 +84,5 @@ fn table(direction: &DirectionRates) -> Table {
 }
 
 fn bucket(class: &ClassRates) -> String {
-    let fill = [class.ceil_fill, class.rate_fill].into_iter().flatten().reduce(f64::min);
-    fill.map_or("-".to_owned(), short::percent)
+    class.bucket_fill().map_or("-".to_owned(), short::percent)
 }

@@ -31,6 +31,12 @@ impl Screen {
                 "--once prints a table, --json an object a line",
             ));
         }
+        if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
+            return Err(Failure::input(
+                "TERM=dumb: this terminal can print, but not be drawn on",
+                "--once prints a table, --json an object a line; TERM=xterm if it can after all",
+            ));
+        }
         let stop = Arc::new(AtomicBool::new(false));
         // A terminal that hangs up (SIGHUP) is not given back: that ends the process by itself.
         for signal in [SIGTERM, SIGINT] {
@@ -92,4 +98,60 @@ fn has_hung_up(most: Duration) -> bool {
 
 fn failed(error: io::Error) -> Failure {
     Failure::system(format!("the terminal: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::pty::{Winsize, openpty};
+    use nix::sys::termios::tcgetattr;
+    use std::fs::File;
+    use std::io::Read;
+    use std::num::NonZeroU16;
+    use std::process::{Command, Stdio};
+
+    const ROWS: NonZeroU16 = NonZeroU16::new(24).unwrap();
+    const COLUMNS: NonZeroU16 = NonZeroU16::new(80).unwrap();
+
+    /// Run by the test below, in a terminal and a process of its own: a panic changes the terminal of the whole process.
+    #[test]
+    #[ignore = "it panics: the test below runs it"]
+    fn panics_with_the_screen() {
+        let _screen = Screen::take().unwrap_or_else(|failure| panic!("{}", failure.render(false)));
+        panic!("as it was told to");
+    }
+
+    #[test]
+    fn a_panic_gives_the_terminal_back_before_it_is_told() {
+        let size = Winsize { ws_row: ROWS.get(), ws_col: COLUMNS.get(), ws_xpixel: 0, ws_ypixel: 0 };
+        let pty = openpty(&size, None).expect("a pty");
+        let before = tcgetattr(&pty.slave).expect("the terminal's state");
+        let side = || Stdio::from(pty.slave.try_clone().expect("the terminal once more"));
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command.args(["--exact", "top::screen::tests::panics_with_the_screen", "--ignored", "--nocapture"]);
+        let mut child = command
+            .env("TERM", "xterm")
+            .stdin(side())
+            .stdout(side())
+            .stderr(side())
+            .spawn()
+            .expect("starting this program");
+        let mut terminal = File::from(pty.master);
+        let reader = std::thread::spawn(move || {
+            let mut written = Vec::new();
+            // It ends with an error once nobody has the other side open.
+            let _ = terminal.read_to_end(&mut written);
+            written
+        });
+        assert_eq!(child.wait().expect("its end").code(), Some(101), "a test that has panicked");
+        assert_eq!(tcgetattr(&pty.slave).expect("the terminal's state"), before);
+        drop((command, pty.slave));
+        let written = reader.join().expect("reading");
+        let text = String::from_utf8_lossy(&written);
+        let mut shown = vt100::Parser::new(ROWS, COLUMNS, 0);
+        shown.process(&written);
+        assert!(text.contains("\x1b[?1049h"), "it was taken over: {text:?}");
+        assert!(!shown.screen().alternate_screen() && !shown.screen().hide_cursor(), "{text:?}");
+        assert!(shown.screen().contents().contains("as it was told to"), "the panic is seen: {text:?}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::{Count, RuleStatus, text};
 use crate::error::Result;
+use crate::rule_starts::{Counted, RuleStarts};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use sluice_abi as abi;
 use std::collections::BTreeMap;
@@ -57,11 +58,10 @@ fn counts(map: &MapHandle, keys: std::ops::Range<u32>) -> Result<Vec<Count>> {
 
 /// How many headers were of each kind. Plain IPv4, the commonest, is not counted by the programs: it is what is left of all that
 /// the rules have seen.
-pub(super) fn parsed(map: &MapHandle, direction: u32, rules: &[Count]) -> Result<BTreeMap<&'static str, Count>> {
+pub(super) fn parsed(map: &MapHandle, direction: u32, all: Count) -> Result<BTreeMap<&'static str, Count>> {
     let first = direction * abi::SL_PARSES;
     let mut counts = counts(map, first..first + abi::SL_PARSES)?;
-    let mut left = Count::default();
-    rules.iter().for_each(|count| left.add(*count));
+    let mut left = all;
     counts.iter().for_each(|other| left.take(*other));
     counts[abi::SL_PARSE_IPV4 as usize] = left;
     Ok(abi::parse_kinds()
@@ -71,21 +71,42 @@ pub(super) fn parsed(map: &MapHandle, direction: u32, rules: &[Count]) -> Result
         .collect())
 }
 
-/// Of the policy's rules, then of `enum sl_no_rule`.
-pub(super) fn rule_counts(map: &MapHandle, direction: u32, live: &abi::sl_tables) -> Result<Vec<Count>> {
+/// What was counted at the first so many places of rules.
+pub(crate) fn counted(map: &MapHandle, places: u32) -> Result<Counted> {
+    let of = |direction: u32| counts(map, direction * abi::SL_RULE_COUNTS..direction * abi::SL_RULE_COUNTS + places);
+    Ok(of(abi::SL_EGRESS)?
+        .into_iter()
+        .zip(of(abi::SL_INGRESS)?)
+        .map(|(leaving, arriving)| [leaving, arriving])
+        .collect())
+}
+
+/// What rules have matched in a direction.
+pub(super) struct Matched {
+    /// By each of the policy since it came, then by those of `enum sl_no_rule`.
+    own: Vec<Count>,
+    /// By all that there have ever been.
+    pub all: Count,
+}
+
+pub(super) fn matched(map: &MapHandle, direction: u32, live: &abi::sl_tables, starts: &RuleStarts) -> Result<Matched> {
     let first = direction * abi::SL_RULE_COUNTS;
-    let mut own = counts(map, first..first + live.rules)?;
-    own.extend(counts(map, first + abi::SL_RULES..first + abi::SL_RULE_NONE + 1)?);
-    Ok(own)
+    let counted = counts(map, first..first + live.rules.max(starts.places))?;
+    let others = counts(map, first + abi::SL_RULES..first + abi::SL_RULE_NONE + 1)?;
+    let mut all = Count::default();
+    counted.iter().chain(&others).for_each(|count| all.add(*count));
+    let own = counted.iter().take(live.rules as usize).enumerate();
+    let own = own.map(|(place, count)| starts.own(place, direction as usize, *count));
+    Ok(Matched { own: own.chain(others).collect(), all })
 }
 
 /// The built-in rules, in the order of `enum sl_no_rule` from `SL_RULE_ARP` on.
 pub(crate) const BUILTIN: [&str; 4] = ["ARP", "neighbour discovery", "DHCP", "DHCPv6"];
 
 /// The rules in the order in which they are asked, and what none of them matched; from counts of both directions.
-pub(super) fn rules(live: &abi::sl_tables, counts: &[Vec<Count>; 2]) -> (Vec<RuleStatus>, Count) {
+pub(super) fn rules(live: &abi::sl_tables, counts: &[Matched; 2]) -> (Vec<RuleStatus>, Count) {
     let [leaving, arriving] = counts;
-    let counts: Vec<Count> = leaving.iter().zip(arriving).map(|(one, other)| one.plus(*other)).collect();
+    let counts: Vec<Count> = leaving.own.iter().zip(&arriving.own).map(|(one, other)| one.plus(*other)).collect();
     let own = live.rule.iter().take(live.rules as usize).zip(&counts).map(|(rule, matched)| RuleStatus {
         name: text(&rule.name),
         priority: Some(rule.priority),

@@ -1,6 +1,7 @@
 //! A managed interface with its pinned maps open, to be read again and again.
 
-use super::counts::{BUILTIN, class_counts, parsed, rule_counts, rules};
+use super::counts::{BUILTIN, class_counts, matched, parsed, rules};
+use super::policers::Policers;
 use super::{ClassStatus, Count, DirectionStatus, Framing, PolicyStatus, Status, UnconfirmedStatus, add_drops, text};
 use super::{leaves, schedulers};
 use crate::attachment as attach;
@@ -9,6 +10,7 @@ use crate::flows::{self, FlowTable};
 use crate::interface::Interface;
 use crate::mapped::Mapped;
 use crate::record::{Engine, Record};
+use crate::rule_starts::RuleStarts;
 use crate::{bpffs, recorded, tables};
 use libbpf_rs::{MapCore, MapHandle};
 use sluice_abi as abi;
@@ -27,6 +29,7 @@ pub(crate) struct Pinned {
     rule_counts: MapHandle,
     parse_counts: MapHandle,
     flows: MapHandle,
+    policers: Policers,
     state: Option<Mapped<abi::sl_sched>>,
 }
 
@@ -48,6 +51,7 @@ impl Pinned {
         let header_bytes = Interface::find(&record.interface)?.header_bytes();
         Ok(Pinned {
             live: tables::live(&pins)?,
+            policers: Policers::open(&pins, &policy)?,
             framing: Framing::of(&policy.framing, header_bytes),
             policy,
             live_word: tables::open(&pins, "live")?,
@@ -114,12 +118,15 @@ impl Pinned {
     /// Everything, as it is now.
     pub fn status(&self) -> Result<Status> {
         let record = &self.record;
+        // A record of another configuration than that of the tables speaks of other rules.
+        let none = RuleStarts::default();
+        let starts = if record.generation == self.live.generation { &record.rule_starts } else { &none };
         let counts = [
-            rule_counts(&self.rule_counts, abi::SL_EGRESS, &self.live)?,
-            rule_counts(&self.rule_counts, abi::SL_INGRESS, &self.live)?,
+            matched(&self.rule_counts, abi::SL_EGRESS, &self.live, starts)?,
+            matched(&self.rule_counts, abi::SL_INGRESS, &self.live, starts)?,
         ];
-        let (egress, in_place) = self.direction(abi::SL_EGRESS, &counts[0])?;
-        let (ingress, _) = self.direction(abi::SL_INGRESS, &counts[1])?;
+        let (egress, in_place) = self.direction(abi::SL_EGRESS, counts[0].all)?;
+        let (ingress, _) = self.direction(abi::SL_INGRESS, counts[1].all)?;
         let (rules, unmatched) = rules(&self.live, &counts);
         Ok(Status {
             interface: record.interface.clone(),
@@ -151,7 +158,7 @@ impl Pinned {
     }
 
     /// A direction, and whether its queues are in place.
-    fn direction(&self, direction: u32, rules: &[Count]) -> Result<(DirectionStatus, bool)> {
+    fn direction(&self, direction: u32, matched: Count) -> Result<(DirectionStatus, bool)> {
         let record = &self.record;
         let egress = direction == abi::SL_EGRESS;
         let queued = record.engine != Engine::None && (egress || record.ingress_rate_bps.is_some());
@@ -188,16 +195,22 @@ impl Pinned {
             _ => {}
         }
         let rate_bps = if egress { self.policy.link_rate.map(|rate| rate.0) } else { record.ingress_rate_bps };
-        let status = DirectionStatus {
+        let limits = &self.policy.limits;
+        let limit = if egress { limits.egress } else { limits.ingress };
+        let mut status = DirectionStatus {
             direction: if egress { "egress" } else { "ingress" },
             queued,
             rate_bps: rate_bps.filter(|_| queued),
             framing: rate_bps.filter(|_| queued).map(|_| self.framing),
             link_fill: told.link_fill,
+            limit_bps: limit.map(|limit| limit.rate.0),
+            limit_fill: None,
             scheduler: told.state,
             classes,
-            parsed: parsed(&self.parse_counts, direction, rules)?,
+            parsed: parsed(&self.parse_counts, direction, matched)?,
         };
+        let is_queued = queued && record.engine == Engine::Qdisc;
+        self.policers.add(&mut status, &self.live, direction, is_queued)?;
         Ok((status, in_place))
     }
 
@@ -210,6 +223,8 @@ impl Pinned {
         ClassStatus {
             ceil_bps: class.ceil.map(|rate| rate.0),
             rate_bps: class.rate.map(|rate| rate.0),
+            flow_ceil_bps: class.flow_ceil.map(|ceiling| ceiling.rate.0),
+            shared_ceil_bps: class.shared_ceil.as_ref().map(|shared| shared.ceiling.rate.0),
             priority: policy.scheduler.uses_priority(policy.rank).then_some(class.priority),
             weight: policy.scheduler.uses_weight(policy.rank).then_some(class.weight),
             quantum_bytes: policy.scheduler.uses_quantum().then_some(class.quantum_bytes),

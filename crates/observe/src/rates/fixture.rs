@@ -32,6 +32,8 @@ pub fn sample(at_s: u64, generation: u32, pkts: [u64; 2], drops: u64) -> Sample 
         rate_bps: Some(8_000_000),
         framing: None,
         link_fill: Some(0.25),
+        limit_bps: None,
+        limit_fill: None,
         scheduler: None,
         classes: vec![class(0, pkts[0], 0), class(1, pkts[1], drops)],
         parsed: BTreeMap::new(),

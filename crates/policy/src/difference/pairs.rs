@@ -16,7 +16,7 @@ pub(super) fn of(old: &[ResolvedRule], new: &[ResolvedRule]) -> Vec<(Option<usiz
     let aspects: [fn(&Values) -> Values; 4] = [
         Values::clone,
         |rule| only(rule, |key| key == fields::RULE_NAME),
-        |rule| only(rule, |key| key != fields::RULE_NAME && key != fields::RULE_PLACE),
+        said,
         |rule| only(rule, |key| key == fields::RULE_PLACE),
     ];
     for aspect in aspects {
@@ -35,6 +35,16 @@ pub(super) fn of(old: &[ResolvedRule], new: &[ResolvedRule]) -> Vec<(Option<usiz
     let kept = partner.into_iter().enumerate().map(|(n, partner)| (Some(n), partner));
     let added = (0..new.len()).filter(|&n| !taken[n]).map(|n| (None, Some(n)));
     kept.chain(added).collect()
+}
+
+/// Whether two rules differ in their names and places at most.
+pub(super) fn say_the_same(one: &ResolvedRule, other: &ResolvedRule) -> bool {
+    said(&fields::rule(one)) == said(&fields::rule(other))
+}
+
+/// All but name and place.
+fn said(rule: &Values) -> Values {
+    only(rule, |key| key != fields::RULE_NAME && key != fields::RULE_PLACE)
 }
 
 fn only(rule: &Values, keep: impl Fn(&str) -> bool) -> Values {

@@ -5,10 +5,10 @@ use sluice_policy::{Diagnostic, Diagnostics, Place, Severity};
 
 /// A list, errors first. Lines and columns are from 1; a column counts characters.
 pub fn list(found: &Diagnostics) -> Value {
-    found.iter().map(|item| one(found, item)).collect()
+    found.iter().zip(found.pointers()).map(|(item, pointer)| one(found, item, pointer.as_deref())).collect()
 }
 
-fn one(found: &Diagnostics, item: &Diagnostic) -> Value {
+fn one(found: &Diagnostics, item: &Diagnostic, pointer: Option<&str>) -> Value {
     let severity = match item.severity() {
         Severity::Error => "error",
         Severity::Warning => "warning",
@@ -20,6 +20,7 @@ fn one(found: &Diagnostics, item: &Diagnostic) -> Value {
         "severity": severity,
         "kind": item.kind().slug(),
         "title": item.title(),
+        "pointer": pointer,
         "place": first.as_ref().map(place),
         "related": places.map(|related| place(&related)).collect::<Vec<_>>(),
         "cures": item.cures().collect::<Vec<_>>(),

@@ -1,14 +1,15 @@
 //! What interfaces do now, and did in the last hour.
 
-use super::value;
+use super::policy::record;
+use super::{ask, value};
 use crate::problem::{Answer, Problem};
-use crate::sampler::Live;
 use crate::state::Shared;
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::json;
+use sluice_observe::history::Columns;
 
 /// Points that are given unless others are asked for: five minutes.
 const POINTS: usize = 300;
@@ -22,15 +23,14 @@ pub struct Past {
 
 /// What happened in the second before the last sample.
 pub async fn rates(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
-    let live = state.sampler.live();
-    if let Some(error) = &live.failed {
-        return Err(error.clone().into());
+    let failed = state.sampler.live().failed.clone();
+    if let Some(error) = failed {
+        return Err(error.into());
     }
-    if !live.sample.interfaces.iter().any(|one| one.interface == name) {
-        return Err(absent(&name));
+    if !is_read(&state, &name) {
+        return Err(absent(state, name).await);
     }
-    let Some(rates) = live.rates.clone() else { return Err(soon()) };
-    drop(live);
+    let Some(rates) = state.sampler.live().rates.clone() else { return Err(soon()) };
     let Some(interface) = rates.interface(&name) else { return Err(soon()) };
     let mut shown = value(interface)?;
     shown["at_ms"] = json!(rates.at_ms);
@@ -39,20 +39,25 @@ pub async fn rates(State(state): State<Shared>, Path(name): Path<String>) -> Ans
 }
 
 /// What happened in each second before it, class by class.
-pub async fn series(State(state): State<Shared>, Path(name): Path<String>, Query(past): Query<Past>) -> Answer {
-    let live: &Live = &state.sampler.live();
-    if !live.sample.interfaces.iter().any(|one| one.interface == name) {
-        return Err(absent(&name));
+pub async fn series(
+    State(state): State<Shared>,
+    Path(name): Path<String>,
+    Query(past): Query<Past>,
+) -> Answer<Json<Columns>> {
+    if !is_read(&state, &name) {
+        return Err(absent(state, name).await);
     }
-    value(live.history.columns(past.points.unwrap_or(POINTS), |series| series.interface == name)).map(Json)
+    let live = state.sampler.live();
+    // Written as it is: a tree of values of an hour is many times larger.
+    Ok(Json(live.history.columns(past.points.unwrap_or(POINTS), |series| series.interface == name)))
 }
 
 /// The flows that send most, what classes they are of, and what is strange about some.
 pub async fn flows(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
-    let mut live = state.sampler.live();
-    if !live.sample.interfaces.iter().any(|one| one.interface == name) {
-        return Err(absent(&name));
+    if !is_read(&state, &name) {
+        return Err(absent(state, name).await);
     }
+    let mut live = state.sampler.live();
     let Some(flows) = live.look_at_flows() else { return Err(soon()) };
     drop(live);
     let (top, classes, anomalies) = (flows.top.iter(), flows.classes.iter(), flows.anomalies.iter());
@@ -65,9 +70,19 @@ pub async fn flows(State(state): State<Shared>, Path(name): Path<String>) -> Ans
     })))
 }
 
-fn absent(name: &str) -> Problem {
-    let what = format!("{name} is not managed by sluice");
-    Problem::new(StatusCode::NOT_FOUND, what, format!("`sluice up {name} --policy P` does it"))
+/// Whether the last sample has it.
+fn is_read(state: &Shared, name: &str) -> bool {
+    state.sampler.live().sample.interfaces.iter().any(|one| one.interface == name)
+}
+
+/// Why nothing is known of an interface: it is not managed, or cannot be read, or has just come.
+async fn absent(state: Shared, name: String) -> Problem {
+    let why = ask(state, move |_| {
+        record(&name)?;
+        sluice_kernel::status::of(&name)?;
+        Err(soon())
+    });
+    why.await.err().unwrap_or_else(soon)
 }
 
 fn soon() -> Problem {

@@ -65,6 +65,10 @@ fn packets() -> Unit {
     Unit::Other("packets".to_owned())
 }
 
+fn ratio() -> Unit {
+    Unit::Other("ratio".to_owned())
+}
+
 fn bytes_per_second() -> Option<Unit> {
     Some(Unit::Other("bytes_per_second".to_owned()))
 }
@@ -167,6 +171,11 @@ fn of_classes(sample: &Sample) -> Vec<Family> {
         move |place: Place| Some((labels(place), Value::Gauge(value(place.2)?)))
     };
     let drops = all().flat_map(|place| reasons(place).into_iter().map(move |reason| (place, reason)));
+    let fills = all().flat_map(|place| {
+        let class = place.2;
+        let own = [("ceil", class.ceil_fill), ("rate", class.rate_fill), ("shared_ceil", class.shared_ceil_fill)];
+        own.into_iter().filter_map(move |(bucket, fill)| Some((place, bucket, fill?)))
+    });
     let per_byte = |rate: Option<u64>| rate.map(|bps| bps as f64 / 8.0);
     vec![
         Family::counter("sluice_class_sent", "What left a class", packets())
@@ -197,6 +206,14 @@ fn of_classes(sample: &Sample) -> Vec<Family> {
             .each(all(), move |place| Some((labels(place), Value::Gauge(per_byte(place.2.rate_bps)?)))),
         Family::gauge("sluice_class_ceiling", "What a class may not exceed", bytes_per_second())
             .each(all(), move |place| Some((labels(place), Value::Gauge(per_byte(place.2.ceil_bps)?)))),
+        Family::gauge(
+            "sluice_class_bucket_fill",
+            "How full the token buckets of a class are, 0 to 1: empty, it waits or drops",
+            Some(ratio()),
+        )
+        .each(fills, |(place, bucket, fill)| {
+            Some(([labels(place), vec![("bucket", bucket.to_owned())]].concat(), Value::Gauge(fill)))
+        }),
         Family::new(
             "sluice_class_sojourn",
             "How long what left was in the queue; the sum is right to 12.5 %. Engine qdisc tells it",

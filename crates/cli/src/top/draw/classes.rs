@@ -110,7 +110,7 @@ fn class_line(app: &App, row: Row<'_>, widths: &Widths) -> ratatui::text::Line<'
     cells.right(&short::number(class.dropped_pps), 5, some(class.dropped_pps, State::Bad));
     cells.right(&short::number(class.marked_pps), 5, some(class.marked_pps, State::Strained));
     cells.right(&share(class), 7, plain);
-    match bucket(class) {
+    match class.bucket_fill() {
         Some(fill) => {
             let (filled, rest) = bars::bar(fill, 3);
             let state = if fill < 0.1 { State::Strained } else { State::Good };
@@ -145,9 +145,4 @@ fn share(class: &ClassRates) -> String {
         (got, None) => short::percent(got.unwrap_or(0.0)),
         (got, Some(promised)) => format!("{:.0}/{}", got.unwrap_or(0.0) * 100.0, short::percent(promised)),
     }
-}
-
-/// The emptier of its buckets.
-fn bucket(class: &ClassRates) -> Option<f64> {
-    [class.ceil_fill, class.rate_fill].into_iter().flatten().reduce(f64::min)
 }

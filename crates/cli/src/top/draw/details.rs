@@ -44,6 +44,12 @@ fn wishes(class: &ClassRates) -> Vec<String> {
     told.extend(
         class.rate_bps.map(|bps| format!("guarantee {}{}", short::number(bps as f64), filled(class.rate_fill))),
     );
+    told.extend(class.flow_ceil_bps.map(|bps| format!("each flow at most {}", short::number(bps as f64))));
+    told.extend(
+        class
+            .shared_ceil_bps
+            .map(|bps| format!("shared ceiling {}{}", short::number(bps as f64), filled(class.shared_ceil_fill))),
+    );
     told.extend(class.ceil_bps.map(|bps| format!("ceiling {}{}", short::number(bps as f64), filled(class.ceil_fill))));
     told
 }

@@ -105,6 +105,11 @@ pub fn of_direction(app: &App, interface: &InterfaceRates, one: &DirectionRates,
     if one.marked_pps > 0.0 {
         cells.text(format!("  marks {}/s", short::number(one.marked_pps)), palette.state(State::Strained));
     }
+    if let Some(bps) = one.limit_bps {
+        let fill = one.limit_fill.map_or(String::new(), |fill| format!(", bucket {}", short::percent(fill)));
+        let state = if one.limit_fill.is_some_and(|fill| fill < 0.1) { State::Strained } else { State::Good };
+        cells.text(format!("  at most {}bit/s{fill}", short::number(bps as f64)), palette.state(state));
+    }
     if one.queued {
         cells.text(format!("  queued {}", short::bytes(one.backlog.bytes as f64)), palette.state(State::Good));
     }

@@ -1,0 +1,91 @@
+//! The buckets before the queues, read where programs write them.
+
+use super::{ClassStatus, DirectionStatus};
+use crate::error::{Error, Result};
+use crate::mapped::Mapped;
+use crate::{clock, shared, tables};
+use libbpf_rs::MapHandle;
+use sluice_abi as abi;
+use sluice_policy::Resolved;
+use std::path::Path;
+
+/// The buckets of an interface, and those that its classes share with other interfaces.
+pub(super) struct Policers {
+    own: Mapped<abi::sl_police_state>,
+    /// By class.
+    shared: Vec<(u8, MapHandle)>,
+}
+
+impl Policers {
+    /// Those that a policy in force takes from.
+    pub fn open(pins: &Path, policy: &Resolved) -> Result<Policers> {
+        let own = Mapped::new(&tables::open(pins, "police_state")?)?.ok_or_else(|| {
+            Error::system(format!("{}: the map police_state does not hold what this version expects", pins.display()))
+                .help("it was made by another version of sluice: use that one for `sluice down`, then this one")
+        })?;
+        let mut shared = Vec::new();
+        for class in &policy.classes {
+            let Some(ceiling) = &class.shared_ceil else { continue };
+            shared.extend(shared::find(&ceiling.name)?.map(|map| (class.id.0, map)));
+        }
+        Ok(Policers { own, shared })
+    }
+
+    /// Adds how full they are. `is_queued`: the scheduler that follows limits what departs, instead of the bucket of a class.
+    pub fn add(
+        &self,
+        status: &mut DirectionStatus,
+        live: &abi::sl_tables,
+        direction: u32,
+        is_queued: bool,
+    ) -> Result<()> {
+        let Some(own) = self.own.values().next() else { return Ok(()) };
+        // SAFETY: it points at a whole value, mapped as long as `self` is borrowed, and any bits are valid.
+        let state = unsafe { own.read_volatile() };
+        let now = clock::monotonic().as_nanos() as u64;
+        let place = direction as usize;
+        status.limit_fill = fill(&live.interface_police[place], state.interface[place], now);
+        for class in &mut status.classes {
+            let id = usize::from(class.id);
+            if !is_queued || direction != abi::SL_EGRESS {
+                class.ceil_fill = fill(&live.police[place][id], state.tat[place][id], now).or(class.ceil_fill);
+            }
+            class.shared_ceil_fill = self.shared_fill(class, live, place, now)?;
+        }
+        Ok(())
+    }
+
+    fn shared_fill(
+        &self,
+        class: &ClassStatus,
+        live: &abi::sl_tables,
+        place: usize,
+        now_ns: u64,
+    ) -> Result<Option<f64>> {
+        let Some((_, map)) = self.shared.iter().find(|(id, _)| *id == class.id) else { return Ok(None) };
+        let state = tables::read::<abi::sl_shared_state>(map, 0)?;
+        Ok(fill(&live.shared_police[usize::from(class.id)], state.tat[place], now_ns))
+    }
+}
+
+/// How full a bucket is: 1 is full, 0 has nothing left or owes. `tat` is when it is full again, in 1/16 ns. None: it limits nothing.
+fn fill(bucket: &abi::sl_police_conf, tat: u64, now_ns: u64) -> Option<f64> {
+    if bucket.cost == 0 {
+        return None;
+    }
+    let owed = tat.saturating_sub(now_ns << 4);
+    Some((1.0 - owed as f64 / bucket.burst.max(1) as f64).max(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_is_full_when_its_time_has_come() {
+        let bucket = abi::sl_police_conf { cost: 1, burst: 1600 };
+        let fills = [0, 80_000, 80_400, 81_600, 99_999].map(|tat| fill(&bucket, tat, 5000));
+        assert_eq!(fills, [Some(1.0), Some(1.0), Some(0.75), Some(0.0), Some(0.0)]);
+        assert_eq!(fill(&abi::sl_police_conf { cost: 0, burst: 1600 }, 99_999, 0), None);
+    }
+}

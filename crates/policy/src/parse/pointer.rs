@@ -1,0 +1,64 @@
+//! Which value of a text a place lies in, as a JSON pointer (RFC 6901).
+
+use super::syntax;
+use jsonc_parser::ast::Value;
+use jsonc_parser::common::Ranged;
+
+/// Of each byte offset: the pointer of the value that it is in, or of the key's value. None: the text is not even nearly JSON.
+pub(crate) fn of(text: &str, offsets: impl Iterator<Item = Option<usize>>) -> Vec<Option<String>> {
+    let (tree, _) = syntax::tree(text);
+    offsets.map(|offset| Some(descend(tree.as_ref()?, offset?))).collect()
+}
+
+fn descend(root: &Value<'_>, offset: usize) -> String {
+    let holds = |of: &dyn Ranged| (of.range().start..of.range().end).contains(&offset);
+    let mut pointer = String::new();
+    let mut value = root;
+    loop {
+        value = match value {
+            Value::Object(object) => {
+                let Some(property) = object.properties.iter().find(|property| holds(*property)) else { break };
+                pointer += &format!("/{}", property.name.as_str().replace('~', "~0").replace('/', "~1"));
+                &property.value
+            }
+            Value::Array(array) => {
+                let Some(place) = array.elements.iter().position(|element| holds(element)) else { break };
+                pointer += &format!("/{place}");
+                &array.elements[place]
+            }
+            _ => break,
+        };
+        if !holds(value) {
+            break;
+        }
+    }
+    pointer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_values_have_one_pointer() {
+        let text = r#"{ "a": [1, { "b/c": 2, "~": [3] }], // so
+            "d": "text" }"#;
+        let at = |what: &str| of(text, std::iter::once(text.find(what))).remove(0);
+        for (what, pointer) in [
+            ("{", ""),
+            ("\"a\"", "/a"),
+            ("1", "/a/0"),
+            (",", "/a"),
+            ("{ \"b", "/a/1"),
+            ("b/c", "/a/1/b~1c"),
+            ("2", "/a/1/b~1c"),
+            ("3", "/a/1/~0/0"),
+            ("// so", ""),
+            ("text", "/d"),
+        ] {
+            assert_eq!(at(what).as_deref(), Some(pointer), "{what}");
+        }
+        assert_eq!(of("{ [", [Some(0)].into_iter()), [None], "no tree, no pointer");
+        assert_eq!(of(text, [None].into_iter()), [None]);
+    }
+}
