@@ -412,9 +412,13 @@ struct sk_buff *BPF_PROG(sl_qdisc_dequeue, struct Qdisc *sch)
 	if (!skb)
 		return NULL;
 	if (sl_events_are_told(now)) {
-		sl_tell_wait(now, now - sl_at(s->slot, v.slot)->arrived_ns, sl_place(s, v.class), v.len_bytes);
-		if (s->held >> v.class & 1)
-			sl_tell(now, SL_TOLD_EXHAUSTED << 8 | SL_BUCKET_CEIL, sl_place(s, v.class), v.len_bytes, 0);
+		u64 wait_ns = now - sl_at(s->slot, v.slot)->arrived_ns;
+		u32 place = sl_place(s, v.class);
+
+		if (sl_wait_matters(wait_ns, place))
+			sl_tell_wait(now, wait_ns, place, v.len_bytes);
+		if (sl_unlikely(s->held >> v.class & 1))
+			sl_tell(now, SL_TOLD_EXHAUSTED << 8 | SL_BUCKET_CEIL, place, v.len_bytes, 0);
 	}
 	if (sl_packet_is_told(now))
 		sl_tell_sent(skb, now, SL_TOLD_SENT << 8 | v.mark << 16, sl_place(s, v.class),

@@ -60,6 +60,14 @@ SL_GLOBAL int sl_tell(u64 now_ns, u32 what, u32 place, u32 len_bytes, u64 wait_n
 	return 0;
 }
 
+/* Whether a wait is to be told of, or ends a time in which waits were. */
+static __always_inline int sl_wait_matters(u64 wait_ns, u32 place)
+{
+	u64 late = *sl_at(sl_watch.late_ns, place);
+
+	return sl_unlikely(wait_ns > late && late) || sl_unlikely(sl_at(*sl_at(sl_watch.quiet, place >> 8), place)->late_since_ns);
+}
+
 /* A packet of a class has waited so long. */
 SL_GLOBAL int sl_tell_wait(u64 now_ns, u64 wait_ns, u32 place, u32 len_bytes)
 {

@@ -183,7 +183,7 @@ fn fq_codel(limit_pkts: u32, limit_bytes: Option<Bytes>, flows: Flows, codel: Op
     format!("fq_codel limit {limit_pkts} memory_limit {memory} quantum {quantum} {}", times(codel))
 }
 
-/// CoDel's times in whole microseconds, as tc takes them, and that it drops instead of marking.
+/// CoDel's times in whole microseconds, as tc takes them, and that it marks what can be marked.
 fn times(codel: Option<Codel>) -> String {
     let us = |ns: u64| (ns / 1_000).clamp(1, LONGEST_US);
     let [target, interval] = codel.map_or([LONGEST_US; 2], |codel| [us(codel.target_ns), us(codel.interval_ns)]);

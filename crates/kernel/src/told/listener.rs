@@ -4,7 +4,7 @@ use super::{Filter, Happened, Packet, Place, Told, What, bucket, reason};
 use crate::error::{Doing, Error, Result};
 use crate::probe::Beside;
 use crate::record::{Phase, Record};
-use crate::{bpffs, clock, interface, manage, managed, netns, recorded, status, tables};
+use crate::{bpffs, clock, interface, manage, managed, netns, record, recorded, status, tables};
 use libbpf_rs::{MapHandle, MapInfo, RingBuffer, RingBufferBuilder};
 use sluice_abi as abi;
 use std::cell::RefCell;
@@ -18,10 +18,22 @@ const LEASE: Duration = Duration::from_secs(2);
 /// How often it is renewed, and looked for what commands have changed.
 const RENEWED: Duration = Duration::from_millis(500);
 
+/// What an interface's record says, as far as a source is made of it; a change that is under way says two things.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Recorded {
+    generation: u32,
+    applied_s: u64,
+    changes: bool,
+}
+
 /// One that is listened to.
+#[derive(Clone)]
 struct Source {
     interface: String,
     key: String,
+    recorded: Recorded,
+    /// The wait that is too long, of each class.
+    late_ns: [u64; abi::SL_CLASSES as usize],
     /// Of the map `watch`, which is another after the interface was set up anew.
     map_id: u32,
     generation: u32,
@@ -55,7 +67,7 @@ impl Listener {
             renewed: Duration::ZERO,
         };
         for record in listener.here()? {
-            let watch = read_watch(&record)?.1;
+            let watch = read_watch(&record.key)?.1;
             if until(&watch, &listener.what) > now_ns() {
                 let what = if matches!(listener.what, What::Events) { "events" } else { "packets" };
                 return Err(Error::input(format!("somebody else reads the {what} of {}", record.interface))
@@ -139,12 +151,14 @@ impl Listener {
 
     fn lease(&self, until_ns: u64) -> Result<()> {
         for source in &self.sources {
-            let Some(record) = Record::of_key(&source.key)? else { continue };
-            let (map, mut watch) = read_watch(&record)?;
+            if !record::file(&source.key).exists() {
+                continue;
+            }
+            let (map, mut watch) = read_watch(&source.key)?;
             match &self.what {
                 What::Events => {
                     watch.events_until_ns = until_ns;
-                    watch.late_ns = late_ns(&record)?;
+                    watch.late_ns = source.late_ns;
                 }
                 What::Packets(filter) => {
                     watch.packets_until_ns = until_ns;
@@ -204,7 +218,19 @@ impl Listener {
                 && interface::Interface::is_there(&record.interface, record.ifindex)
         };
         // One that goes away at this moment is seen to have gone the next time.
-        Ok(Record::all()?.into_iter().filter(mine).filter_map(|record| source(&record).ok()).collect())
+        Ok(Record::all()?.into_iter().filter(mine).filter_map(|record| self.source_again(&record).ok()).collect())
+    }
+
+    /// Of what is as it was, policy and tables are not read again.
+    fn source_again(&self, record: &Record) -> Result<Source> {
+        let recorded = Recorded::of(record);
+        match self.sources.iter().find(|source| source.key == record.key) {
+            Some(known) if known.recorded == recorded && !recorded.changes && map_id(&record.key)? == known.map_id => {
+                let (interface, link) = (record.interface.clone(), carries(record.ifindex));
+                Ok(Source { interface, link, ..known.clone() })
+            }
+            _ => source(record),
+        }
     }
 
     fn told(&self, source: usize, bytes: &[u8]) -> Option<Told> {
@@ -264,21 +290,32 @@ fn until(watch: &abi::sl_watch, what: &What) -> u64 {
     if matches!(what, What::Events) { watch.events_until_ns } else { watch.packets_until_ns }
 }
 
-fn read_watch(record: &Record) -> Result<(MapHandle, Box<abi::sl_watch>)> {
-    let map = tables::open(&record.pins(&bpffs::root()?), "watch")?;
+fn read_watch(key: &str) -> Result<(MapHandle, Box<abi::sl_watch>)> {
+    let map = tables::open(&bpffs::root()?.join(key), "watch")?;
     let watch = tables::read(&map, 0)?;
     Ok((map, watch))
 }
 
+impl Recorded {
+    fn of(record: &Record) -> Recorded {
+        Recorded { generation: record.generation, applied_s: record.applied_s, changes: record.before.is_some() }
+    }
+}
+
+fn map_id(key: &str) -> Result<u32> {
+    let map = tables::open(&bpffs::root()?.join(key), "watch")?;
+    Ok(MapInfo::new(map.as_fd()).map_or(0, |info| info.info.id))
+}
+
 fn source(record: &Record) -> Result<Source> {
-    let pins = record.pins(&bpffs::root()?);
-    let live = tables::live(&pins)?;
-    let map = tables::open(&pins, "watch")?;
+    let live = tables::live(&record.pins(&bpffs::root()?))?;
     let names = live.class_name.iter().map(|name| status::text(name)).collect();
     Ok(Source {
         interface: record.interface.clone(),
         key: record.key.clone(),
-        map_id: MapInfo::new(map.as_fd()).map_or(0, |info| info.info.id),
+        recorded: Recorded::of(record),
+        late_ns: late_ns(record)?,
+        map_id: map_id(&record.key)?,
         generation: live.generation,
         policy: record.policy_name.clone(),
         names,
