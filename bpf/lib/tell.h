@@ -65,7 +65,8 @@ static __always_inline int sl_wait_matters(u64 wait_ns, u32 place)
 {
 	u64 late = *sl_at(sl_watch.late_ns, place);
 
-	return sl_unlikely(wait_ns > late && late) || sl_unlikely(sl_at(*sl_at(sl_watch.quiet, place >> 8), place)->late_since_ns);
+	return sl_unlikely(wait_ns > late && late) ||
+	       sl_unlikely(sl_at(*sl_at(sl_watch.quiet, place >> 8), place)->late_since_ns);
 }
 
 /* A packet of a class has waited so long. */
