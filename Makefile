@@ -14,7 +14,7 @@ VM_KERNELS ?= debian13-backports debian12:--brief debian13:--brief
 VM_DEMO_KERNEL ?= debian13-backports
 VM_COST_KERNEL ?= debian13-backports
 VM_OPTIONS ?= --icount
-VM_TIMEOUT ?= 3000
+VM_TIMEOUT ?= 3600
 
 # Passed on: which system tests (a filter, --list ...), how to run the demo, the benchmarks, what the lab does, which targets to fuzz (scripts/fuzz --help).
 TEST_ARGS ?=
