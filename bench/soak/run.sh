@@ -14,14 +14,18 @@ samples=$root/target/soak.csv
 most_growth_kb=4096 most_kb=65536
 a=slsoak-$$-a b=slsoak-$$-b
 work=$(mktemp -d)
-pids=()
+pids=() managed=
 
 end() {
-  for pid in "${pids[@]}"; do kill "$pid" 2> /dev/null || true; done
-  wait 2> /dev/null || true
-  "$sluice" --netns "$a" down a0 > /dev/null 2>&1 || true
-  ip netns del "$a" 2> /dev/null || true
-  ip netns del "$b" 2> /dev/null || true
+  set +e # whatever fails is said, and the rest is cleaned up all the same
+  for pid in "${pids[@]}"; do
+    if [ -d "/proc/$pid" ]; then kill "$pid"; fi
+  done
+  wait
+  if [ -n "$managed" ]; then "$sluice" --netns "$a" down a0 > /dev/null; fi
+  for ns in "$a" "$b"; do
+    if [ -e "/run/netns/$ns" ]; then ip netns del "$ns"; fi
+  done
   rm -rf "$work"
 }
 trap end EXIT
@@ -39,6 +43,7 @@ cat > "$work/policy.json" << 'END'
   "rules": [{ "priority": 1, "protocol": "udp", "dst_port_min": 3074, "class_id": 0 }, { "priority": 2, "protocol": "udp", "dst_port_min": 5060, "class_id": 1 }] }
 END
 "$sluice" --netns "$a" up a0 --policy "$work/policy.json" --rate 20mbit --engine "$engine" > /dev/null
+managed=yes
 
 # Some thousand flows at a time: 50 sockets, each sends some packets to ports that change, then another takes its place. Every half
 # minute as much as the link cannot carry, so that queues fill and events happen.
@@ -57,9 +62,9 @@ while True:
 END
 pids+=($!)
 
-"$sluice" --netns "$a" top --json > >(wc -l > "$work/top") &
+"$sluice" --netns "$a" top --json > /dev/null &
 top=$!
-"$sluice" --netns "$a" flows --json > >(wc -l > "$work/flows") &
+"$sluice" --netns "$a" flows --json > /dev/null &
 flows=$!
 "$sluice" --netns "$a" events --json > "$work/events" &
 events=$!
@@ -69,7 +74,8 @@ pids+=("$top" "$flows" "$events" "$serve")
 
 get() { ip netns exec "$a" curl -s -f -o /dev/null -m 10 --compressed "http://127.0.0.1:8080$1"; }
 for ((attempt = 0; ; attempt++)); do
-  if get /api/interfaces; then break; fi
+  # Flows are not known yet at the first question.
+  if get /api/interfaces/a0/rates && get /api/interfaces/a0/flows; then break; fi
   if ((attempt == 100)); then echo 'soak: serve does not answer' >&2; exit 1; fi
   sleep 0.2
 done
@@ -89,7 +95,6 @@ while ((SECONDS < minutes * 60)); do
   sleep 1
 done
 echo "$SECONDS,$(rss_kb "$top"),$(rss_kb "$flows"),$(rss_kb "$events"),$(rss_kb "$serve")" >> "$samples"
-# Flows are not known yet at the first question.
 echo "$polls polls of 5 requests, $failed of them failed; $(wc -l < "$work/events") events"
 
 awk -F, -v growth="$most_growth_kb" -v most="$most_kb" '
@@ -105,4 +110,4 @@ awk -F, -v growth="$most_growth_kb" -v most="$most_kb" '
     }
     exit failed > 0
   }' "$samples"
-((failed <= 5)) || { echo 'soak: requests have failed' >&2; exit 1; }
+((failed == 0)) || { echo 'soak: requests have failed' >&2; exit 1; }

@@ -12,7 +12,10 @@ COUNT=${1:-1000000} REPEATS=${2:-3}
 
 readers=()
 stop() {
-  [ ${#readers[@]} -eq 0 ] || kill "${readers[@]}" 2> /dev/null || true # those that have ended are what this wants
+  local reader
+  for reader in "${readers[@]}"; do
+    if [ -d "/proc/$reader" ]; then kill "$reader"; fi
+  done
   wait
   readers=()
 }

@@ -20,7 +20,7 @@ pub(crate) fn managed(interface: &str) -> Result<Record> {
 }
 
 /// A change that was killed has left the record of both policies: the tables tell which one is in force.
-fn settled(mut record: Record) -> Result<Record> {
+pub(crate) fn settled(mut record: Record) -> Result<Record> {
     let Some(before) = record.before.take() else { return Ok(record) };
     let generation = live_generation(&record)?;
     if generation == record.generation {

@@ -133,6 +133,8 @@ pub struct ClassRates {
     pub shared_ceil_bps: Option<u64>,
     /// How full the bucket of that rate is now, 0 to 1.
     pub shared_ceil_fill: Option<f64>,
+    /// How full the emptiest of these buckets is. None: it has none, or they are not known.
+    pub bucket_fill: Option<f64>,
     /// The wait that CoDel takes for no cause for action, microseconds.
     pub target_us: Option<f64>,
     /// Flow queues by where they stand now.
@@ -175,13 +177,6 @@ pub struct RuleRates {
     pub matched_pps: f64,
     /// All that it has matched.
     pub matched: Count,
-}
-
-impl ClassRates {
-    /// How full the emptiest of its buckets is: ceiling, guarantee, the rate that it shares. None: it has none, or they are not known.
-    pub fn bucket_fill(&self) -> Option<f64> {
-        [self.ceil_fill, self.rate_fill, self.shared_ceil_fill].into_iter().flatten().reduce(f64::min)
-    }
 }
 
 impl Rates {
@@ -365,6 +360,7 @@ fn class_rates(now: &ClassStatus, since: Since<&ClassStatus>, span_s: f64) -> Cl
         flow_ceil_bps: now.flow_ceil_bps,
         shared_ceil_bps: now.shared_ceil_bps,
         shared_ceil_fill: now.shared_ceil_fill,
+        bucket_fill: now.bucket_fill(),
         target_us: now.target_us,
         flow_queues: now.flow_queues,
         state: now.state,

@@ -35,9 +35,6 @@ const promise = (one) => [
   one.promised_share ? `${form.percent(one.promised_share)} of a full link` : "",
 ].filter(Boolean).join(", ") || form.none;
 
-/** How full the emptiest token bucket is; null: there is none, or it is not known. */
-const bucket = (one) => [one.ceil_fill, one.rate_fill, one.shared_ceil_fill].filter((fill) => fill !== null).reduce((least, fill) => least === null || fill < least ? fill : least, null);
-
 /** The view; `now()` is { name, direction }. */
 export class Overview {
   constructor(now) {
@@ -57,7 +54,7 @@ export class Overview {
       { title: "dropped", number: true, cell: (one) => one.dropped_pps > 0 ? make("span", "tag bad", reasons(one.drops_pps) || form.pps(one.dropped_pps)) : form.none, sort: (one) => one.dropped_pps },
       { title: "marked", number: true, cell: (one) => one.marked_pps > 0 ? form.pps(one.marked_pps) : form.none, sort: (one) => one.marked_pps },
       { title: "promised", cell: promise },
-      { title: "bucket", number: true, cell: (one) => withBar(form.maybe(bucket(one), form.percent), bucket(one), one.place), sort: (one) => bucket(one) ?? 2 },
+      { title: "bucket", number: true, cell: (one) => withBar(form.maybe(one.bucket_fill, form.percent), one.bucket_fill, one.place), sort: (one) => one.bucket_fill ?? 2 },
       { title: "sent in all", number: true, cell: (one) => form.bytes(one.sent.bytes), sort: (one) => one.sent.bytes },
       { title: "dropped in all", number: true, cell: (one) => form.exact(one.dropped.pkts), sort: (one) => one.dropped.pkts },
     ], { empty: "no classes" });

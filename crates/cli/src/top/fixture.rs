@@ -40,12 +40,12 @@ fn busy() -> Vec<ClassRates> {
     let mut game = class(1, "gaming", 1_200_000.0, 0.06);
     game.sojourn = waits(85.0, 410.0);
     game.ceil_bps = Some(15_000_000);
-    game.ceil_fill = Some(1.0);
+    (game.ceil_fill, game.bucket_fill) = (Some(1.0), Some(1.0));
     game.target_us = Some(5000.0);
     let mut calls = class(2, "voip", 4_100_000.0, 0.21);
     calls.sojourn = waits(900.0, 6200.0);
     calls.ceil_bps = Some(4_000_000);
-    calls.ceil_fill = Some(0.03);
+    (calls.ceil_fill, calls.bucket_fill) = (Some(0.03), Some(0.03));
     calls.marked_pps = 4.0;
     calls.target_us = Some(5000.0);
     let mut bulk = class(5, "bulk", 13_600_000.0, 0.72);

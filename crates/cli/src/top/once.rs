@@ -84,5 +84,5 @@ fn table(direction: &DirectionRates) -> Table {
 }
 
 fn bucket(class: &ClassRates) -> String {
-    class.bucket_fill().map_or("-".to_owned(), short::percent)
+    class.bucket_fill.map_or("-".to_owned(), short::percent)
 }

@@ -367,6 +367,9 @@ mutants! {
     half_is_rounded_down breaks "flow_queues::the_longest_gives_way":
         "flow_queue.h",
         "pkts = (f->backlog_pkts + 1) / 2;" => "pkts = sl_max(f->backlog_pkts / 2, 1);";
+    who_had_single_packets_is_never_looked_at_again breaks "flow_queues::the_longest_gives_way":
+        "flow_queue.h",
+        "fair->single = 0;" => ";";
     the_last_class_gives_way breaks "flow_queues::the_longest_gives_way":
         "flow_queue.h",
         "if (k->by_flow && k->backlog_bytes > most) {" => "if (k->by_flow && k->backlog_bytes) {";

@@ -18,20 +18,11 @@ const LEASE: Duration = Duration::from_secs(2);
 /// How often it is renewed, and looked for what commands have changed.
 const RENEWED: Duration = Duration::from_millis(500);
 
-/// What an interface's record says, as far as a source is made of it; a change that is under way says two things.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Recorded {
-    generation: u32,
-    applied_s: u64,
-    changes: bool,
-}
-
 /// One that is listened to.
 #[derive(Clone)]
 struct Source {
     interface: String,
     key: String,
-    recorded: Recorded,
     /// The wait that is too long, of each class.
     late_ns: [u64; abi::SL_CLASSES as usize],
     /// Of the map `watch`, which is another after the interface was set up anew.
@@ -218,14 +209,14 @@ impl Listener {
                 && interface::Interface::is_there(&record.interface, record.ifindex)
         };
         // One that goes away at this moment is seen to have gone the next time.
-        Ok(Record::all()?.into_iter().filter(mine).filter_map(|record| self.source_again(&record).ok()).collect())
+        let again = |record: Record| self.source_again(&managed::settled(record).ok()?).ok();
+        Ok(Record::all()?.into_iter().filter(mine).filter_map(again).collect())
     }
 
     /// Of what is as it was, policy and tables are not read again.
     fn source_again(&self, record: &Record) -> Result<Source> {
-        let recorded = Recorded::of(record);
         match self.sources.iter().find(|source| source.key == record.key) {
-            Some(known) if known.recorded == recorded && !recorded.changes && map_id(&record.key)? == known.map_id => {
+            Some(known) if known.generation == record.generation && map_id(&record.key)? == known.map_id => {
                 let (interface, link) = (record.interface.clone(), carries(record.ifindex));
                 Ok(Source { interface, link, ..known.clone() })
             }
@@ -296,12 +287,6 @@ fn read_watch(key: &str) -> Result<(MapHandle, Box<abi::sl_watch>)> {
     Ok((map, watch))
 }
 
-impl Recorded {
-    fn of(record: &Record) -> Recorded {
-        Recorded { generation: record.generation, applied_s: record.applied_s, changes: record.before.is_some() }
-    }
-}
-
 fn map_id(key: &str) -> Result<u32> {
     let map = tables::open(&bpffs::root()?.join(key), "watch")?;
     Ok(MapInfo::new(map.as_fd()).map_or(0, |info| info.info.id))
@@ -313,7 +298,6 @@ fn source(record: &Record) -> Result<Source> {
     Ok(Source {
         interface: record.interface.clone(),
         key: record.key.clone(),
-        recorded: Recorded::of(record),
         late_ns: late_ns(record)?,
         map_id: map_id(&record.key)?,
         generation: live.generation,

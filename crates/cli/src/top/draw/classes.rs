@@ -110,7 +110,7 @@ fn class_line(app: &App, row: Row<'_>, widths: &Widths) -> ratatui::text::Line<'
     cells.right(&short::number(class.dropped_pps), 5, some(class.dropped_pps, State::Bad));
     cells.right(&short::number(class.marked_pps), 5, some(class.marked_pps, State::Strained));
     cells.right(&share(class), 7, plain);
-    match class.bucket_fill() {
+    match class.bucket_fill {
         Some(fill) => {
             let (filled, rest) = bars::bar(fill, 3);
             let state = if fill < 0.1 { State::Strained } else { State::Good };
