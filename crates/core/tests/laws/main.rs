@@ -13,6 +13,7 @@ mod deficit_round_robin;
 mod eevdf;
 mod fairness;
 mod flow_queues;
+mod flow_shares;
 mod gps;
 mod mutants;
 mod order;
@@ -72,6 +73,7 @@ fn all_laws() -> impl Iterator<Item = &'static Law> {
         work::LAWS,
         order::LAWS,
         flow_queues::LAWS,
+        flow_shares::LAWS,
         codel::LAWS,
         buckets::LAWS,
         strict_priority::LAWS,

@@ -296,13 +296,13 @@ mutants! {
     rounds_give_back_twice_as_much breaks "flow_queues::privilege_is_bounded":
         "flow_queue.h",
         "gain = flow_gain(now - *round, quantum_bytes, load);" => "gain = 2 * flow_gain(now - *round, quantum_bytes, load);";
-    rounds_give_nothing_back breaks "flow_queues::a_flood_starves_no_light_flow":
+    rounds_give_nothing_back breaks "flow_shares::a_flood_starves_no_light_flow":
         "flow_queue.h",
         "*used_bytes = *used_bytes > (s32)gain ? *used_bytes - (s32)gain : 0;" => ";";
-    nobody_is_express breaks "flow_queues::a_flood_starves_no_light_flow":
+    nobody_is_express breaks "flow_shares::a_flood_starves_no_light_flow":
         "flow_queue.h",
         "if (f->used_bytes + len_bytes <= k->flow_quantum_bytes) {" => "if (0) {";
-    a_newcomer_is_dropped_first breaks "flow_queues::a_flood_starves_no_light_flow":
+    a_newcomer_is_dropped_first breaks "flow_shares::a_flood_starves_no_light_flow":
         "core.h",
         "flow_overflow(s, p->class);" => ";";
     swift_goes_before_express breaks "flow_queues::the_privileged_go_first":
@@ -337,22 +337,22 @@ mutants! {
     what_rests_pays_by_the_link_alone breaks "flow_queues::who_rests_is_forgiven":
         "core.h",
         "u64 cost = sl_max(s->link.cost, k->ceil.cost);" => "u64 cost = s->link.cost;";
-    bulk_flows_send_all_they_have breaks "flow_queues::bulk_flows_share":
+    bulk_flows_send_all_they_have breaks "flow_shares::bulk_flows_share":
         "flow_queue.h",
         "if (f->backlog_pkts && f->used_bytes < (s32)k->allowance_bytes)" => "if (f->backlog_pkts)";
-    debts_are_forgiven_in_a_round breaks "flow_queues::bulk_flows_share":
+    debts_are_forgiven_in_a_round breaks "flow_shares::bulk_flows_share":
         "flow_queue.h",
         "sl_likely(load == 1 && debt < (s32)quantum)" => "load == 1";
-    turns_are_of_a_packet breaks "flow_queues::bulk_flows_share":
+    turns_are_of_a_packet breaks "flow_shares::bulk_flows_share":
         "flow_queue.h",
         "debt -= (s32)quantum;" => "debt = -1;";
-    hosts_count_for_nothing breaks "flow_queues::hosts_share":
+    hosts_count_for_nothing breaks "flow_shares::hosts_share":
         "flow_queue.h",
         "return load;" => "return 1;";
-    destinations_count_for_nothing breaks "flow_queues::hosts_share":
+    destinations_count_for_nothing breaks "flow_shares::hosts_share":
         "flow_queue.h",
         "if (k->hosts & SL_HOSTS_DESTINATION) {" => "if (0) {";
-    hosts_always_count breaks "flow_queues::hosts_share":
+    hosts_always_count breaks "flow_shares::hosts_share":
         "flow_queue.h",
         "if (k->hosts & SL_HOSTS_SOURCE) {" => "if (1) {";
     who_empties_still_counts_for_its_host breaks "flow_queues::hosts_know_their_bulk_flows":
@@ -382,10 +382,10 @@ mutants! {
     queues_change_hands_with_packets breaks "flow_queues::a_flow_stays_in_order":
         "flow_queue.h",
         "if (f->place == SL_FLOW_ABSENT && found == ~0u)" => "if (found == ~0u)";
-    purses_are_not_looked_at breaks "flow_queues::a_purse_has_a_bottom":
+    purses_are_not_looked_at breaks "flow_shares::a_purse_has_a_bottom":
         "flow_queue.h",
         "if (h->used_bytes >= (s32)(SL_PURSE_ALLOWANCES * k->allowance_bytes))" => "if (0)";
-    a_crowd_pays_when_it_is_gone breaks "flow_queues::a_purse_has_a_bottom":
+    a_crowd_pays_when_it_is_gone breaks "flow_shares::a_purse_has_a_bottom":
         "flow_queue.h",
         "h->used_bytes += (s32)len_bytes;" => ";",
         "flow_queue.h",
