@@ -232,6 +232,8 @@ struct sl_sched {
 	struct sl_bucket link;
 	struct sl_tournament starts; /* by virtual start: WFQ all, EEVDF those not eligible yet */
 	struct sl_tournament deadlines; /* EEVDF: those eligible */
+	struct sl_tournament ceilings; /* held classes, by when their ceiling has tokens again */
+	struct sl_tournament guarantees; /* amber classes, by when their guarantee has tokens again */
 	struct sl_class classes[SL_CLASSES];
 	struct sl_histogram sojourn[SL_CLASSES];
 	struct sl_pifo pifo;

@@ -21,10 +21,10 @@ SL_FN int bucket_open(const struct sl_bucket *b, u64 now_ns)
 	return b->tat_ns <= now_ns + b->burst_ns;
 }
 
-/* When it is open again; it is not open now. */
+/* When it is open again; 0 for one that has never been charged. */
 SL_FN u64 bucket_opens_ns(const struct sl_bucket *b)
 {
-	return b->tat_ns - b->burst_ns;
+	return b->tat_ns > b->burst_ns ? b->tat_ns - b->burst_ns : 0;
 }
 
 SL_FN void bucket_charge(struct sl_bucket *b, u32 bytes, u64 now_ns)

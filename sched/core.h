@@ -11,7 +11,7 @@
  *
  * A class with packets is either ready (its bit is in s->ready and the discipline may pick it) or held until its
  * ceiling has tokens. A class with a guarantee that it has not used up goes before the discipline's choice, and is
- * charged to the discipline all the same.
+ * charged to the discipline all the same. What it sends while the guarantee is used up is not charged to the guarantee.
  */
 #pragma once
 #include "bucket.h"
@@ -64,46 +64,60 @@ SL_FN void sl_offer(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
 	if (!s->held || opens < s->held_until_ns)
 		s->held_until_ns = opens;
 	s->held |= SL_BIT(c);
+	tournament_put(&s->ceilings, c, opens);
 }
 
-/* Held classes that have tokens again join; guarantees that have tokens again turn green. */
+/* When the first of a tournament by opening times opens; the end of time if it is empty. */
+SL_FN u64 sl_first_opening(const struct sl_tournament *t)
+{
+	return tournament_empty(t) ? ~0ULL : *sl_at(t->key, tournament_first(t));
+}
+
+/*
+ * Held classes whose ceiling has tokens again join, and guarantees that have tokens again turn green. Both wait in the order in which
+ * they open, so each costs O(log classes), and those that go on waiting cost nothing. Classes that join at once do so by number.
+ */
 SL_GLOBAL int sl_release(struct sl_sched *s SL_NONNULL, u64 now_ns)
 {
-	u64 left = s->held, until = ~0ULL, opens;
+	u64 joins = 0;
 	u32 n, c;
 
 	sl_for (n, SL_CLASSES) {
-		if (!left)
+		if (now_ns < s->held_until_ns || tournament_empty(&s->ceilings))
 			break;
-		c = sl_lowest(left);
-		left &= left - 1;
-		if (bucket_open(&class_at(s, c)->ceil, now_ns)) {
-			s->held &= ~SL_BIT(c);
-			sl_join(s, class_at(s, c), c, now_ns);
-			continue;
-		}
-		opens = bucket_opens_ns(&class_at(s, c)->ceil);
-		until = sl_min(until, opens);
+		c = tournament_first(&s->ceilings);
+		tournament_cut(&s->ceilings, c);
+		joins |= SL_BIT(c);
+		s->held_until_ns = sl_first_opening(&s->ceilings);
 	}
-	s->held_until_ns = until;
-
-	left = s->amber;
-	until = ~0ULL;
+	s->held &= ~joins;
 	sl_for (n, SL_CLASSES) {
-		if (!left)
+		if (!joins)
 			break;
-		c = sl_lowest(left);
-		left &= left - 1;
-		if (bucket_open(&class_at(s, c)->rate, now_ns)) {
-			s->amber &= ~SL_BIT(c);
-			s->green |= SL_BIT(c);
-			continue;
-		}
-		opens = bucket_opens_ns(&class_at(s, c)->rate);
-		until = sl_min(until, opens);
+		c = sl_lowest(joins);
+		joins &= joins - 1;
+		sl_join(s, class_at(s, c), c, now_ns);
 	}
-	s->amber_until_ns = until;
+	sl_for (n, SL_CLASSES) {
+		if (!s->amber || now_ns < s->amber_until_ns)
+			break;
+		c = tournament_first(&s->guarantees);
+		tournament_cut(&s->guarantees, c);
+		s->amber &= ~SL_BIT(c);
+		s->green |= SL_BIT(c);
+		s->amber_until_ns = sl_first_opening(&s->guarantees);
+	}
 	return 0;
+}
+
+/* Guaranteed class c, which has used up its guarantee, waits until it has tokens again. */
+SL_FN void sl_use_up(struct sl_sched *s, u32 c, u64 opens_ns)
+{
+	if (!s->amber || opens_ns < s->amber_until_ns)
+		s->amber_until_ns = opens_ns;
+	s->green &= ~SL_BIT(c);
+	s->amber |= SL_BIT(c);
+	tournament_put(&s->guarantees, c, opens_ns);
 }
 
 SL_FN s32 sl_refuse(struct sl_class *k, u32 reason, u32 len_bytes)
@@ -236,16 +250,11 @@ SL_FN struct sl_verdict sl_dequeue(struct sl_sched *s, u64 now_ns)
 	bucket_charge(&s->link, q->wire_bytes, now_ns);
 	if (!k->policed)
 		bucket_charge(&k->ceil, q->wire_bytes, now_ns);
-	if (k->rate.cost) {
+	/* What a class sends beyond its guarantee is borrowed, and not charged to it (as in HTB): else it would have to be paid back. */
+	if (sl_unlikely(s->green & SL_BIT(v.class))) {
 		bucket_charge(&k->rate, q->wire_bytes, now_ns);
-		if (s->green & SL_BIT(v.class) && !bucket_open(&k->rate, now_ns)) {
-			u64 opens = bucket_opens_ns(&k->rate);
-
-			if (!s->amber || opens < s->amber_until_ns)
-				s->amber_until_ns = opens;
-			s->green &= ~SL_BIT(v.class);
-			s->amber |= SL_BIT(v.class);
-		}
+		if (!bucket_open(&k->rate, now_ns))
+			sl_use_up(s, v.class, bucket_opens_ns(&k->rate));
 	}
 	sl_charge(s, k, v.len_bytes);
 	if (!k->backlog_pkts || !(k->policed || bucket_open(&k->ceil, now_ns))) {
@@ -269,6 +278,8 @@ SL_FN void sl_forget(struct sl_sched *s)
 	s->virtual_time = s->virtual_end = s->virtual_rest = s->weights = s->placed = 0;
 	tournament_clear(&s->starts);
 	tournament_clear(&s->deadlines);
+	tournament_clear(&s->ceilings);
+	tournament_clear(&s->guarantees);
 	s->pifo.summary = 0;
 	__builtin_memset(s->pifo.word, 0, sizeof(s->pifo.word));
 	sl_for (c, SL_CLASSES) {
@@ -323,7 +334,7 @@ SL_GLOBAL int sl_configure_classes(struct sl_sched *s SL_NONNULL, const struct s
 		k->round_ns = sl_round_ns(s, k);
 		*sl_at(s->level_classes, k->level) |= SL_BIT(c);
 		if (bucket_limits(&k->rate) && s->kind != SL_PIFO)
-			s->amber |= SL_BIT(c); /* amber_until_ns is 0: the next dequeue looks */
+			sl_use_up(s, c, bucket_opens_ns(&k->rate));
 	}
 	flow_divide(s, f);
 	return 0;
@@ -379,7 +390,6 @@ SL_GLOBAL int sl_clear(struct sl_sched *s SL_NONNULL)
 
 	sl_forget(s);
 	flow_forget(s);
-	s->amber = guaranteed;
 	s->backlog_pkts = s->free_count = s->fresh = s->dropped_slots = 0;
 	sl_for (c, SL_CLASSES) {
 		struct sl_class *k = class_at(s, c);
@@ -387,6 +397,8 @@ SL_GLOBAL int sl_clear(struct sl_sched *s SL_NONNULL)
 		k->dropped_pkts[SL_DROP_RESET] += k->backlog_pkts;
 		k->dropped_bytes += k->backlog_bytes;
 		k->backlog_pkts = k->backlog_bytes = 0;
+		if (guaranteed & SL_BIT(c))
+			sl_use_up(s, c, bucket_opens_ns(&k->rate));
 	}
 	return 0;
 }

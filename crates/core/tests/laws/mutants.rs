@@ -82,6 +82,15 @@ mutants! {
     guarantees_are_ignored breaks "work::guarantees_go_first":
         "core.h",
         "sl_unlikely(first) ? sl_lowest(first) : sl_pick(s)" => "sl_pick(s)";
+    borrowed_packets_are_charged_to_the_guarantee breaks "work::guarantees_hold_in_every_window":
+        "core.h",
+        "if (sl_unlikely(s->green & SL_BIT(v.class))) {" => "if (k->rate.cost) {";
+    borrowed_packets_use_a_guarantee_up breaks "work::guarantees_go_first":
+        "core.h",
+        "if (sl_unlikely(s->green & SL_BIT(v.class))) {" => "if (k->rate.cost) {";
+    the_first_of_the_held_is_not_the_first_to_open breaks "work::never_waits_in_vain":
+        "core.h",
+        "tournament_put(&s->ceilings, c, opens);" => "tournament_put(&s->ceilings, c, 0 - opens);";
     the_first_that_was_held_is_waited_for breaks "work::never_waits_in_vain":
         "core.h",
         "if (!s->held || opens < s->held_until_ns)" => "if (!s->held)";

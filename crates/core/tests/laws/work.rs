@@ -1,7 +1,7 @@
 //! Work conservation: time on the link is not wasted.
 
 use crate::{
-    cases::Case,
+    cases::{Case, Rate},
     laws,
     traces::{self, Greed},
     world::{CLASSES, Event, run, set},
@@ -14,6 +14,7 @@ laws! {
     never_waits_in_vain: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().limits().framing().changes().lateness();
     debts_to_the_others_are_bounded: traces::of(BY_DEBT).guarantees().greedy(Greed::Some);
     guarantees_go_first: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().framing().changes().lateness();
+    guarantees_hold_in_every_window: traces::of(0..abi::SL_PIFO).by_flow().guarantees().steady().greedy(Greed::First);
 }
 
 /// Disciplines that let a class go into debt to the others.
@@ -71,6 +72,39 @@ fn guarantees_go_first(core: &'static Core, case: &Case) -> TestCaseResult {
                 let allowed = first == 0 || first >> packet.class & 1 == 1;
                 prop_assert!(allowed, "class {} goes before the classes {first:#x}", packet.class);
             }
+            _ => {}
+        }
+        Ok(())
+    })
+}
+
+/// A class that always wants more than its guarantee gets the guarantee in every window, whatever it or others sent before: in t seconds
+/// at least rate * (t - burst) - 3 packets. Guarantees are half of the link in all, and their burst is what the longest packets of all
+/// classes take twice.
+fn guarantees_hold_in_every_window(core: &'static Core, case: &Case) -> TestCaseResult {
+    let mut case = case.clone();
+    let link = case.policy.link.expect("a steady link");
+    let longest = case.longest();
+    let burst_ns = 2 * link.time_ns(longest.iter().map(|&len| u64::from(len)).sum());
+    let guaranteed = case.policy.classes.iter().skip(1).filter(|class| class.rate.is_some()).count() as u64 + 1;
+    let share = Rate { cost: 2 * guaranteed * link.cost, burst_ns };
+    case.policy.classes[0].rate = Some(share);
+    let others = case.policy.classes.iter_mut().skip(1);
+    others.for_each(|class| class.rate = class.rate.map(|_| share));
+
+    let most = (i128::from(burst_ns) << 20) + 3 * i128::from(longest[0]) * i128::from(share.cost);
+    // Time less what the class has got, in the time that it takes at its guarantee; and the least since it began to want more.
+    let (mut got, mut least) = (0i128, None);
+    run(core, &case, |world, event| {
+        match event {
+            Event::Asking if world.queues[0].is_empty() => least = None,
+            Event::Asking => {
+                let behind = (i128::from(world.now) << 20) - got;
+                let begun = least.map_or(behind, |least: i128| least.min(behind));
+                least = Some(begun);
+                prop_assert!(behind - begun <= most, "{} ns behind its guarantee", (behind - begun) >> 20);
+            }
+            Event::Sent(packet) if packet.class == 0 => got += i128::from(packet.wire) * i128::from(share.cost),
             _ => {}
         }
         Ok(())

@@ -323,7 +323,10 @@ impl<'a> World<'a> {
                 prop_assert_eq!(packet.len, len_bytes, "of {:?}", packet);
                 let class = packet.class;
                 self.link.charge(packet.wire, self.now);
-                self.rate[class].charge(packet.wire, self.now);
+                // What goes beyond the guarantee is borrowed.
+                if self.rate[class].open(self.now) {
+                    self.rate[class].charge(packet.wire, self.now);
+                }
                 if !self.policed(class) {
                     self.ceil[class].charge(packet.wire, self.now);
                 }
