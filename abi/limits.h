@@ -2,7 +2,7 @@
 /* Sizes that BPF, the core and userspace must agree on. Arrays that a program indexes have a power of two of elements. */
 #pragma once
 
-#define SL_ABI_VERSION 6u
+#define SL_ABI_VERSION 7u
 
 #define SL_CLASSES         64u  /* classes of a scheduler; a class id is an index */
 #define SL_SLOTS           16384u  /* packets that one scheduler instance can hold */
@@ -12,6 +12,9 @@
 #define SL_FLOW_WAYS       8u /* queues in which a flow may stand */
 #define SL_WHEEL           64u /* rounds that a flow can be sent back: see sched/flow_queue.h */
 #define SL_HOSTS           1024u /* in the tables of sources and of destinations */
+#define SL_HOST_WAYS       4u /* records in which a host may stand */
+#define SL_FLOW_SIZES      16u /* lists of flows by their bytes; the first is not used */
+#define SL_CLASS_SIZES     16u /* sizes of classes by their packets; the first is not used */
 #define SL_PIFO_BUCKETS    4096u /* of the bucketed queue of a PIFO: 64 words of 64 bits */
 #define SL_NAME_BYTES      32u /* of a class or a rule, the final NUL included */
 

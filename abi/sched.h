@@ -112,22 +112,32 @@ struct sl_flow_queue {
 	u16 next; /* flow in the same list */
 	u8 place; /* enum sl_flow_place */
 	u8 shared; /* flows stand here that had nowhere else to stand */
+	u8 size; /* which list of sizes it stands in; 0: none */
+	u8 hosts; /* bits of enum sl_hosts: which of the two below are known */
+	u16 size_next; /* 1 + the flow behind it in that list; 0: none */
+	u16 size_before; /* likewise */
+	u16 pad;
 	u32 backlog_pkts;
 	u32 backlog_bytes;
 	s32 used_bytes; /* of the allowance; what is beyond it is debt */
 	u32 round; /* of the class, until which that is counted; of one on the wheel, that of its turn */
-	u16 src_host;
+	u16 src_host; /* index of its record */
 	u16 dst_host;
 	u32 hash; /* of its flow */
 	struct sl_codel codel;
 };
 
-/* What a host is up to, as source or as destination of the flows of a class. */
+/* What a host is up to, as source or as destination of the flows of a class: see sched/flow_hosts.h. */
 struct sl_host {
+	u32 key; /* hash of its address | (class + 1) << 16; 0: nobody's */
 	u16 bulk_flows; /* that stand on a wheel */
 	u16 pad;
 	s32 used_bytes; /* what its flows have sent ahead of others' turns, or stand there to send, less what rounds have given back */
 	u32 round; /* of the class, until which that is counted */
+};
+
+struct sl_host_table {
+	struct sl_host host[SL_HOSTS]; /* sets of SL_HOST_WAYS */
 };
 
 /* How a class serves its flows. */
@@ -140,7 +150,8 @@ struct sl_fair {
 	struct sl_queue swift;
 	u16 express_flows;
 	u16 swift_flows;
-	u32 single; /* no flow has more than one packet; 0: one may have */
+	u32 sizes; /* lists of sizes that have flows, as bits */
+	u16 longer[SL_FLOW_SIZES]; /* 1 + the first flow of each list of sizes: see sched/flow_sizes.h */
 	struct sl_queue spoke[SL_WHEEL];
 };
 
@@ -176,6 +187,8 @@ struct sl_class {
 	u16 flow_mask; /* how many, less 1 */
 	u8 by_flow; /* packets stand in flow queues, and AQM may act */
 	u8 hosts; /* bits of enum sl_hosts */
+	u8 size; /* see sched/drops.h; 0: it has few packets */
+	u8 pad;
 	u16 flows; /* as it was told */
 	u32 flow_quantum_bytes;
 	u32 allowance_bytes;
@@ -216,6 +229,7 @@ struct sl_sched {
 	u64 placed; /* classes that stand in a tournament; one that is alone need not */
 	u32 backlog_pkts;
 	u32 slots; /* how many may be used, up to SL_SLOTS */
+	u32 spare_slots; /* those of them that are left when room is made */
 	u16 free; /* returned slots: a stack of free_count */
 	u16 pad;
 	u32 free_count;
@@ -227,8 +241,11 @@ struct sl_sched {
 	u32 framed; /* one of the three above counts */
 	struct sl_queue dropped; /* slots whose packets the engine has yet to free */
 	u32 dropped_slots;
-	u32 flow_classes; /* how many these are */
+	u32 flow_classes; /* how many classes queue by flow */
 	u32 flow_queues; /* that these have */
+	u64 flow_classes_set; /* which they are */
+	u64 can_give; /* those of them that have a flow of two packets or more */
+	u64 large[SL_CLASS_SIZES]; /* classes with many packets, by their size */
 	struct sl_bucket link;
 	struct sl_tournament starts; /* by virtual start: WFQ all, EEVDF those not eligible yet */
 	struct sl_tournament deadlines; /* EEVDF: those eligible */
@@ -238,8 +255,8 @@ struct sl_sched {
 	struct sl_histogram sojourn[SL_CLASSES];
 	struct sl_pifo pifo;
 	struct sl_fair fair[SL_CLASSES];
-	struct sl_host src_host[SL_HOSTS];
-	struct sl_host dst_host[SL_HOSTS];
+	struct sl_host_table src_hosts;
+	struct sl_host_table dst_hosts;
 	struct sl_flow_queue flow[SL_FLOW_QUEUES];
 	struct sl_slot slot[SL_SLOTS];
 };

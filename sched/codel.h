@@ -30,7 +30,7 @@ SL_FN void codel_approach(struct sl_codel *c)
 /* Whether the queue is bad, if its head, which has come then, leaves so much behind. */
 SL_FN int codel_is_bad(struct sl_codel *c, u64 target_ns, u64 interval_ns, u64 arrived_ns, u32 left_bytes, u64 now_ns)
 {
-	if (now_ns - arrived_ns < target_ns || left_bytes <= SL_CODEL_FRAME_BYTES) {
+	if (sl_since(now_ns, arrived_ns) < target_ns || left_bytes <= SL_CODEL_FRAME_BYTES) {
 		c->above_ns = 0;
 		return 0;
 	}
@@ -48,7 +48,7 @@ SL_FN void codel_begin(struct sl_codel *c, u64 interval_ns, u64 now_ns)
 
 	c->dropping = 1;
 	/* Not long after it ended: go on from where it was. */
-	if (before > 1 && now_ns - c->next_ns < 16 * interval_ns) {
+	if (before > 1 && sl_since(now_ns, c->next_ns) < 16 * interval_ns) {
 		c->count = before;
 		codel_approach(c);
 	} else {

@@ -20,6 +20,7 @@
 #include "wire.h"
 #include "sojourn.h"
 #include "registry.h"
+#include "room.h"
 
 struct sl_packet {
 	u32 class;
@@ -154,12 +155,13 @@ SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 		if (sl_unlikely(full != SL_DROPS)) {
 			flow_overflow(s, p->class);
 			full = sl_is_full(k, p->len_bytes);
-		} else if (sl_unlikely(s->backlog_pkts + SL_SPARE_SLOTS >= s->slots && !s->dropped_slots)) {
-			flow_overflow(s, SL_CLASSES);
 		}
 	}
 	if (sl_unlikely(full != SL_DROPS))
 		return sl_refuse(k, full, p->len_bytes);
+	if (sl_unlikely(s->backlog_pkts + s->spare_slots >= s->slots) && !s->dropped_slots &&
+	    room_make(s, p->class) == SL_ROOM_OWN)
+		return sl_refuse(k, SL_DROP_NO_SLOT, p->len_bytes);
 	slot = slot_take(s);
 	if (slot == SL_NO_SLOT)
 		return sl_refuse(k, SL_DROP_NO_SLOT, p->len_bytes);
@@ -183,6 +185,7 @@ SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 	if (!k->backlog_pkts)
 		sl_offer(s, k, p->class, now_ns);
 	k->backlog_pkts++;
+	class_grown(s, k, p->class);
 	k->backlog_bytes += p->len_bytes;
 	if (k->backlog_bytes > k->peak_backlog_bytes)
 		k->peak_backlog_bytes = k->backlog_bytes;
@@ -240,9 +243,10 @@ SL_FN struct sl_verdict sl_dequeue(struct sl_sched *s, u64 now_ns)
 	q = sl_at(s->slot, v.slot);
 	v.action = SL_SEND;
 	v.len_bytes = q->len_bytes;
-	sojourn_count(sl_at(s->sojourn, v.class), now_ns - q->arrived_ns);
+	sojourn_count(sl_at(s->sojourn, v.class), sl_since(now_ns, q->arrived_ns));
 	s->backlog_pkts--;
 	k->backlog_pkts--;
+	class_shrunk(s, k, v.class);
 	k->backlog_bytes -= v.len_bytes;
 	k->sent_pkts++;
 	k->sent_bytes += v.len_bytes;
@@ -369,6 +373,7 @@ SL_GLOBAL int sl_configure(struct sl_sched *s SL_NONNULL, const struct sl_sched_
 	s->rank = f->rank;
 	s->rank_shift = sl_min(f->rank_shift, 51);
 	s->slots = sl_min(f->slots, SL_SLOTS);
+	s->spare_slots = sl_min(s->slots / 4, SL_SPARE_SLOTS);
 	s->overhead_bytes = f->overhead_bytes;
 	s->mpu_bytes = f->mpu_bytes;
 	s->cells = f->cells;
@@ -397,6 +402,7 @@ SL_GLOBAL int sl_clear(struct sl_sched *s SL_NONNULL)
 		k->dropped_pkts[SL_DROP_RESET] += k->backlog_pkts;
 		k->dropped_bytes += k->backlog_bytes;
 		k->backlog_pkts = k->backlog_bytes = 0;
+		class_shrunk(s, k, c);
 		if (guaranteed & SL_BIT(c))
 			sl_use_up(s, c, bucket_opens_ns(&k->rate));
 	}
@@ -416,6 +422,7 @@ SL_GLOBAL int sl_wipe(struct sl_sched *s SL_NONNULL)
 			*sl_at(h->count, i) = 0;
 	}
 	__builtin_memset(&s->link, 0, sizeof(s->link));
+	__builtin_memset(s->large, 0, sizeof(s->large));
 	sl_forget(s);
 	flow_forget(s);
 	s->kind = s->generation = 0;

@@ -16,7 +16,8 @@ SL_FN void flow_forget_class(struct sl_sched *s, u32 class)
 	fair->spokes = 0;
 	fair->rests_since_ns = 0;
 	fair->round = 0;
-	fair->alone = fair->single = 0;
+	fair->alone = fair->sizes = 0;
+	__builtin_memset(fair->longer, 0, sizeof(fair->longer));
 	fair->express_flows = fair->swift_flows = 0;
 }
 
@@ -27,9 +28,10 @@ SL_GLOBAL int flow_forget(struct sl_sched *s SL_NONNULL)
 
 	sl_for (i, SL_CLASSES)
 		flow_forget_class(s, i);
+	s->can_give = 0;
 	sl_for (i, SL_HOSTS) {
-		__builtin_memset(sl_at(s->src_host, i), 0, sizeof(struct sl_host));
-		__builtin_memset(sl_at(s->dst_host, i), 0, sizeof(struct sl_host));
+		__builtin_memset(sl_at(s->src_hosts.host, i), 0, sizeof(struct sl_host));
+		__builtin_memset(sl_at(s->dst_hosts.host, i), 0, sizeof(struct sl_host));
 	}
 	sl_for (i, SL_FLOW_QUEUES)
 		__builtin_memset(flow_at(s, i), 0, sizeof(struct sl_flow_queue));
@@ -90,6 +92,7 @@ SL_FN void flow_divide(struct sl_sched *s, const struct sl_sched_conf *f)
 	u32 c, each;
 
 	s->flow_classes = s->flow_queues = 0;
+	s->flow_classes_set = 0;
 	sl_for (c, SL_CLASSES)
 		s->flow_classes += sl_at(f->classes, c)->flows != 0;
 	/* Classes, rounded up to a power of two. */
@@ -101,6 +104,8 @@ SL_FN void flow_divide(struct sl_sched *s, const struct sl_sched_conf *f)
 
 		k->flows = (u16)sl_at(f->classes, c)->flows;
 		k->by_flow = flows != 0 && s->kind != SL_PIFO;
+		if (k->by_flow)
+			s->flow_classes_set |= SL_BIT(c);
 		if (k->by_flow && !known)
 			k->by_flow = SL_FLOW_UNKNOWN;
 		k->flow_base = (u16)s->flow_queues;

@@ -16,76 +16,22 @@
  *
  * Hosts: a bulk flow gets the quantum, divided by the number of bulk flows that its source or its destination has, whichever are more
  * (as triple isolation in tc-cake(8)). So a host gets no more for opening more flows. And a source has a purse for what all its flows send
- * ahead of turns; when it is empty, they all are bulk: so opening a flow for each packet does not pay either.
+ * ahead of turns; when it is empty, they all are bulk: so opening a flow for each packet does not pay either (flow_hosts.h).
  *
  * Alone: the packet of a class that has no other goes ahead of nobody. It comes to its flow when another one comes before it has left; else
  * it costs little more than in a FIFO, and its flow nothing: the class rests.
  *
  * The wheel: a flow that has to sit out n rounds is put into the spoke n ahead, so its turn costs nothing before it
- * comes, and a bitmap finds the next spoke that has flows. Debts of more than 63 rounds are forgiven. Cost: O(1) for each packet, but
- * when the class is full: then one pass over its flows finds the longest, and half of its packets, 64 at most, are dropped from its head.
+ * comes, and a bitmap finds the next spoke that has flows. Debts of more than 63 rounds are forgiven. Cost: O(1) for each packet, also
+ * when the class is full (flow_sizes.h).
  */
 #pragma once
 #include "codel.h"
-#include "queue.h"
+#include "flow_hosts.h"
+#include "flow_sizes.h"
 
-/* What a purse gets back in a round, in quanta, and what it holds, in allowances. */
-#define SL_PURSE_QUANTA     8u
-#define SL_PURSE_ALLOWANCES 8u
-/* Slots that are kept for packets that come while those of dropped ones are not free yet. */
-#define SL_SPARE_SLOTS      64u
-/* The most packets that are dropped at once. */
-#define SL_OVERFLOW_PKTS    64u
 /* What counts as a round while a class is idle, where no rate says: a frame at 1 Gbit/s. */
-#define SL_ROUND_NS         12112u
-
-SL_FN struct sl_flow_queue *flow_at(struct sl_sched *s, u32 i)
-{
-	return sl_at(s->flow, i);
-}
-
-SL_FN u32 flow_of(const struct sl_class *k, u32 hash)
-{
-	return k->flow_base + (hash & k->flow_mask);
-}
-
-/*
- * The queue of a flow that does not stand where it would stand first. One that is empty forgets the flow that it had, which may come
- * back as new. Who had to share the first stays there until it is empty, so that no flow is reordered. (Sets of eight ways, as in
- * tc-cake(8).)
- */
-SL_GLOBAL u32 flow_find(struct sl_sched *s SL_NONNULL, u32 class, u32 hash)
-{
-	struct sl_class *k = sl_at(s->classes, class);
-	u32 first = flow_of(k, hash), ways = sl_min(k->flow_mask, SL_FLOW_WAYS - 1), found = ~0u, n, i;
-	struct sl_flow_queue *f = flow_at(s, first);
-	int shared = f->shared && f->place != SL_FLOW_ABSENT;
-
-	sl_for (n, SL_FLOW_WAYS) {
-		i = k->flow_base + ((hash & k->flow_mask & ~ways) | ((hash + n) & ways));
-		f = flow_at(s, i);
-		if (f->hash == hash)
-			return i;
-		if (f->place == SL_FLOW_ABSENT && found == ~0u)
-			found = i;
-	}
-	if (found == ~0u || shared) {
-		flow_at(s, first)->shared = 1;
-		return first;
-	}
-	f = flow_at(s, found);
-	f->hash = hash;
-	f->shared = 0;
-	f->used_bytes = 0;
-	__builtin_memset(&f->codel, 0, sizeof(f->codel));
-	return found;
-}
-
-/* Classes do not share hosts: each has rounds of its own. */
-SL_FN u32 flow_host(u32 host, u32 class)
-{
-	return (host ^ class * 37) & (SL_HOSTS - 1);
-}
+#define SL_ROUND_NS 12112u
 
 SL_FN void flow_list_push(struct sl_sched *s, struct sl_queue *list, u32 i, int was_empty)
 {
@@ -94,64 +40,6 @@ SL_FN void flow_list_push(struct sl_sched *s, struct sl_queue *list, u32 i, int 
 	else
 		flow_at(s, list->tail)->next = (u16)i;
 	list->tail = (u16)i;
-}
-
-/* By how much the flow's turns are divided. */
-SL_FN u32 flow_load(struct sl_sched *s, const struct sl_class *k, const struct sl_fair *fair, const struct sl_flow_queue *f)
-{
-	u32 load = 1, flows;
-
-	if (!fair->spokes) /* it has them to itself */
-		return 1;
-	if (k->hosts & SL_HOSTS_SOURCE) {
-		flows = sl_at(s->src_host, f->src_host)->bulk_flows;
-		load = sl_max(load, flows);
-	}
-	if (k->hosts & SL_HOSTS_DESTINATION) {
-		flows = sl_at(s->dst_host, f->dst_host)->bulk_flows;
-		load = sl_max(load, flows);
-	}
-	return load;
-}
-
-/* What so many rounds give back; no more than a few allowances, which is all that counts. */
-SL_FN u32 flow_gain(u32 rounds, u32 quantum_bytes, u32 load)
-{
-	u64 gain = (u64)rounds * quantum_bytes;
-
-	if (sl_unlikely(load > 1))
-		gain /= load;
-	return (u32)sl_min(gain, 1ULL << 30);
-}
-
-/* The rounds that have passed give back some of what was used. */
-SL_FN void flow_recover(s32 *used_bytes, u32 *round, u32 now, u32 quantum_bytes, u32 load)
-{
-	u32 gain;
-
-	if (*round == now)
-		return;
-	gain = flow_gain(now - *round, quantum_bytes, load);
-	*used_bytes = *used_bytes > (s32)gain ? *used_bytes - (s32)gain : 0;
-	*round = now;
-}
-
-/*
- * Whether the purse of the flow's source pays for a packet that goes ahead of turns. It does so as the packet comes to stand there, so that
- * no crowd stands there before any has paid.
- */
-SL_FN int flow_source_pays(struct sl_sched *s, const struct sl_class *k, const struct sl_flow_queue *f, u32 round, u32 len_bytes)
-{
-	struct sl_host *h;
-
-	if (!(k->hosts & SL_HOSTS_SOURCE))
-		return 1;
-	h = sl_at(s->src_host, f->src_host);
-	flow_recover(&h->used_bytes, &h->round, round, SL_PURSE_QUANTA * k->flow_quantum_bytes, 1);
-	if (h->used_bytes >= (s32)(SL_PURSE_ALLOWANCES * k->allowance_bytes))
-		return 0;
-	h->used_bytes += (s32)len_bytes;
-	return 1;
 }
 
 /* The flow takes its place on the wheel, so far ahead that its debt is paid when its turn comes. */
@@ -184,16 +72,13 @@ SL_GLOBAL int flow_sit(struct sl_sched *s SL_NONNULL, u32 class, u32 i)
 	return 0;
 }
 
-/* The flow, which stands nowhere and whose first packet is so long, takes the place that it deserves. */
+/* The flow, which stands nowhere and whose first packet is so long, takes the place that it deserves. Its hosts are known. */
 SL_FN void flow_stand(struct sl_sched *s, struct sl_class *k, u32 class, struct sl_flow_queue *f, u32 i, u32 len_bytes)
 {
 	struct sl_fair *fair = sl_at(s->fair, class);
 
 	if (f->used_bytes >= (s32)k->allowance_bytes || !flow_source_pays(s, k, f, fair->round, len_bytes)) {
-		if (f->place != SL_FLOW_BULK) {
-			sl_at(s->src_host, f->src_host)->bulk_flows++;
-			sl_at(s->dst_host, f->dst_host)->bulk_flows++;
-		}
+		flow_count_bulk(s, f, 1);
 		f->place = SL_FLOW_BULK;
 		flow_sit(s, class, i);
 		return;
@@ -212,7 +97,7 @@ SL_FN void flow_stand(struct sl_sched *s, struct sl_class *k, u32 class, struct 
 /* Time in which nobody had company counts as rounds of one flow. */
 SL_FN void flow_wake(struct sl_class *k, struct sl_fair *fair, u64 now_ns)
 {
-	u64 rounds = (now_ns - fair->rests_since_ns) / sl_max(k->round_ns, 1);
+	u64 rounds = sl_since(now_ns, fair->rests_since_ns) / sl_max(k->round_ns, 1);
 
 	fair->round += (u32)sl_min(rounds, 1 << 20);
 }
@@ -237,11 +122,10 @@ SL_GLOBAL int flow_arrive(struct sl_sched *s SL_NONNULL, u32 class, u32 slot)
 	f->backlog_pkts++;
 	f->backlog_bytes += q->len_bytes;
 	if (!was_empty) {
-		fair->single = 0;
+		flow_grown(s, class, i);
 		return 0;
 	}
-	f->src_host = (u16)flow_host(q->src_host, class);
-	f->dst_host = (u16)flow_host(q->dst_host, class);
+	flow_find_hosts(s, k, class, f, q);
 	/* What a turn has left over is not more than it was. */
 	if ((s32)(fair->round - f->round) > 0)
 		flow_recover(&f->used_bytes, &f->round, fair->round, k->flow_quantum_bytes, flow_load(s, k, fair, f));
@@ -265,24 +149,6 @@ SL_FN void flow_enter(struct sl_sched *s, struct sl_class *k, u32 class, u32 slo
 		flow_arrive(s, class, alone - 1);
 	}
 	flow_arrive(s, class, slot);
-}
-
-/* The head of the flow, which has another packet, is dropped. */
-SL_FN void flow_drop(struct sl_sched *s, struct sl_class *k, struct sl_flow_queue *f, u32 reason)
-{
-	u32 slot = queue_pop(s, &f->queue);
-	struct sl_slot *q = sl_at(s->slot, slot);
-
-	f->backlog_pkts--;
-	f->backlog_bytes -= q->len_bytes;
-	k->backlog_pkts--;
-	k->backlog_bytes -= q->len_bytes;
-	s->backlog_pkts--;
-	k->dropped_pkts[reason]++;
-	k->dropped_bytes += q->len_bytes;
-	q->dropped_for = reason;
-	queue_push(s, &s->dropped, slot, !s->dropped_slots);
-	s->dropped_slots++;
 }
 
 /*
@@ -319,7 +185,7 @@ SL_GLOBAL u32 flow_control(struct sl_sched *s SL_NONNULL, u32 i, u32 class, u64 
 		}
 		if (q->ecn)
 			return 1;
-		flow_drop(s, k, f, SL_DROP_AQM); /* more than a frame is behind it */
+		flow_drop(s, k, class, i, SL_DROP_AQM); /* more than a frame is behind it */
 	}
 	return 0;
 }
@@ -342,8 +208,7 @@ SL_FN void flow_move_on(struct sl_sched *s, struct sl_class *k, u32 class, struc
 			flow_sit(s, class, i);
 			return;
 		}
-		sl_at(s->src_host, f->src_host)->bulk_flows--;
-		sl_at(s->dst_host, f->dst_host)->bulk_flows--;
+		flow_count_bulk(s, f, -1);
 		f->place = SL_FLOW_ABSENT;
 		return;
 	}
@@ -355,8 +220,12 @@ SL_FN void flow_move_on(struct sl_sched *s, struct sl_class *k, u32 class, struc
 		fair->swift.head = f->next;
 	}
 	f->place = SL_FLOW_ABSENT;
-	if (f->backlog_pkts)
-		flow_stand(s, k, class, f, i, sl_at(s->slot, f->queue.head)->len_bytes);
+	if (f->backlog_pkts) {
+		struct sl_slot *head = sl_at(s->slot, f->queue.head);
+
+		flow_find_hosts(s, k, class, f, head); /* it may have been forgotten: nothing has held it */
+		flow_stand(s, k, class, f, i, head->len_bytes);
+	}
 }
 
 /* The flow whose turn it is; the class has packets. */
@@ -403,6 +272,7 @@ SL_GLOBAL u32 flow_take(struct sl_sched *s SL_NONNULL, u32 class, u64 now_ns)
 	bytes = sl_at(s->slot, slot)->len_bytes;
 	f->backlog_pkts--;
 	f->backlog_bytes -= bytes;
+	flow_shrunk(s, class, i);
 	flow_move_on(s, k, class, f, i, bytes);
 	fair->rests_since_ns = now_ns; /* if this was the last */
 	return slot | mark;
@@ -418,60 +288,4 @@ SL_FN u32 flow_leave(struct sl_sched *s, u32 class, u64 now_ns)
 		return flow_take(s, class, now_ns);
 	fair->alone = 0;
 	return alone - 1;
-}
-
-/* The class that has the most bytes of those that queue by flow; SL_CLASSES: none has any. */
-SL_FN u32 flow_fullest_class(struct sl_sched *s)
-{
-	u32 c, most = 0, found = SL_CLASSES;
-
-	sl_for (c, SL_CLASSES) {
-		struct sl_class *k = sl_at(s->classes, c);
-
-		if (k->by_flow && k->backlog_bytes > most) {
-			most = k->backlog_bytes;
-			found = c;
-		}
-	}
-	return found;
-}
-
-/* Drops from the head of the longest flow of a class; SL_CLASSES: of the class that has the most. Never a flow's only packet. */
-SL_GLOBAL int flow_overflow(struct sl_sched *s SL_NONNULL, u32 class)
-{
-	u32 n, longest = 0, most = 0, pkts;
-	struct sl_flow_queue *f;
-	struct sl_fair *fair;
-	struct sl_class *k;
-
-	if (class >= SL_CLASSES) {
-		class = flow_fullest_class(s);
-		if (class >= SL_CLASSES)
-			return 0;
-	}
-	k = sl_at(s->classes, class);
-	fair = sl_at(s->fair, class);
-	if (fair->single) /* a flood of new flows must not make us look each time */
-		return 0;
-	sl_for (n, SL_CLASS_FLOWS) {
-		if (n > k->flow_mask)
-			break;
-		f = flow_at(s, k->flow_base + n);
-		if (f->backlog_pkts > 1 && f->backlog_bytes > most) {
-			most = f->backlog_bytes;
-			longest = n;
-		}
-	}
-	if (!most) {
-		fair->single = 1;
-		return 0;
-	}
-	f = flow_at(s, k->flow_base + longest);
-	pkts = (f->backlog_pkts + 1) / 2;
-	sl_for (n, SL_OVERFLOW_PKTS) {
-		if (n >= pkts || f->backlog_pkts < 2)
-			break;
-		flow_drop(s, k, f, SL_DROP_OVERFLOW);
-	}
-	return 0;
 }

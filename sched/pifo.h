@@ -33,6 +33,22 @@ SL_FN u32 pifo_first(struct sl_sched *s)
 	return bucket;
 }
 
+/* The last bucket that is not empty. The PIFO is not empty. */
+SL_FN u32 pifo_last(const struct sl_sched *s)
+{
+	const struct sl_pifo *p = &s->pifo;
+	u32 from = (u32)(p->top >> (s->rank_shift & 63)) & (SL_PIFO_BUCKETS - 1), w = from >> 6;
+	u64 word = *sl_at(p->word, w) & ~0ULL >> (63 - (from & 63));
+
+	if (!word) { /* not here: the word before that has any, which may be the upper part of this one */
+		u64 below = p->summary & (SL_BIT(w) - 1);
+
+		w = sl_highest(below ? below : p->summary);
+		word = *sl_at(p->word, w);
+	}
+	return w << 6 | sl_highest(word);
+}
+
 /* The bucket of a rank that is not in the window, which moves as far as it can. The PIFO is not empty. */
 SL_GLOBAL u64 pifo_reach(struct sl_sched *s SL_NONNULL, u64 at)
 {

@@ -80,3 +80,15 @@ SL_FN u32 sl_log2(u32 v)
 	}
 	return r | v >> 1;
 }
+
+/* Number of the highest set bit; x is not 0. */
+SL_FN u32 sl_highest(u64 x)
+{
+	return x >> 32 ? 32 + sl_log2((u32)(x >> 32)) : sl_log2((u32)x);
+}
+
+/* How long ago a time is; 0 for one that another CPU's clock has put ahead of this one's. */
+SL_FN u64 sl_since(u64 now_ns, u64 then_ns)
+{
+	return now_ns > then_ns ? now_ns - then_ns : 0;
+}

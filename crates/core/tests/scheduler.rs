@@ -306,3 +306,56 @@ fn flows_stay_while_their_terms_do() {
     s.configure(&policy, 0);
     assert_eq!(of_one(&s), (abi::SL_FLOW_EXPRESS, 0), "another allowance");
 }
+
+/// Frames that the first of two hosts gets of a link, if it has one download and the other has sixty; their addresses have these hashes.
+fn share_of_one_download(hosts: [u16; 2]) -> f64 {
+    const FLOWS: usize = 61;
+    let mut conf = conf(abi::SL_STRICT_PRIORITY, &[(0, 1514)]);
+    (conf.link_cost, conf.link_burst_ns) = (cost(20_000_000), MS / 4);
+    let class = &mut conf.classes[0];
+    (class.flows, class.hosts, class.flow_quantum_bytes, class.allowance_bytes) = (1024, 3, 1514, 48_448);
+    let mut s = Scheduler::new(&conf, MS);
+    let (mut now, mut queued, mut sent) = (MS, [0; FLOWS], [0u64; FLOWS]);
+    let mut flow_of_slot = vec![0; abi::SL_SLOTS as usize];
+    while now < 12_000 * MS {
+        for (flow, queued) in queued.iter_mut().enumerate() {
+            while *queued < 4 {
+                let hash = (flow as u32 + 1).wrapping_mul(2_654_435_761);
+                let (src_host, dst_host) = (500 + flow as u16, hosts[usize::from(flow > 0)]);
+                let packet =
+                    Packet { len_bytes: FRAME, segments: 1, flow_hash: hash, src_host, dst_host, ..Packet::default() };
+                flow_of_slot[s.enqueue_packet(&packet, now).expect("room") as usize] = flow;
+                *queued += 1;
+            }
+        }
+        match s.dequeue(now) {
+            Verdict::Send { slot, .. } => {
+                let flow = flow_of_slot[slot as usize];
+                queued[flow] -= 1;
+                // Until then, flows use up their allowances.
+                sent[flow] += u64::from(now > 6_000 * MS);
+            }
+            Verdict::Wait(until) => now = until,
+            Verdict::Idle => panic!("idle with packets"),
+        }
+    }
+    sent[0] as f64 / sent.iter().sum::<u64>() as f64
+}
+
+/// Hosts of one set have records of their own: before, they were one host.
+#[test]
+fn hosts_whose_records_are_neighbours_share_the_link() {
+    for hosts in [[7, 8], [7, 7 + 1024], [7, 7 + 63 * 1024]] {
+        let share = share_of_one_download(hosts);
+        assert!((0.47..0.53).contains(&share), "{share} of the link for {hosts:?}");
+    }
+}
+
+/// The clocks of two CPUs may differ: a packet that leaves before it came has not waited for an hour.
+#[test]
+fn a_clock_that_steps_back_is_no_wait() {
+    let mut s = Scheduler::new(&conf(abi::SL_STRICT_PRIORITY, &[(0, 1514)]), 0);
+    s.enqueue(0, 100, 1, MS).expect("room");
+    assert!(matches!(s.dequeue(MS - 10), Verdict::Send { .. }));
+    assert_eq!(s.state().sojourn[0].count[0], 1);
+}

@@ -221,6 +221,12 @@ fn every_refusal_has_its_reason(core: &'static Core, case: &Case) -> TestCaseRes
         } else if taken >= most.max(world.policy.slots as usize) {
             // Slots that were taken before their number was reduced can be taken again.
             Err(abi::SL_DROP_NO_SLOT)
+        } else if *answer == Err(abi::SL_DROP_NO_SLOT) {
+            // Few slots are left, and they are not for the class that holds most, if it has one FIFO.
+            let slots = world.policy.slots as usize;
+            let by_flow = world.policy.classes[class].flows.is_some() && world.policy.kind != abi::SL_PIFO;
+            let own = !by_flow && pkts >= 32 && queued + (slots / 4).min(64) >= slots;
+            if own { Err(abi::SL_DROP_NO_SLOT) } else { Ok(()) }
         } else {
             Ok(())
         };

@@ -110,12 +110,13 @@ fn hosts_know_their_bulk_flows(core: &'static Core, case: &Case) -> TestCaseResu
         }
         for (class, queue, place) in standing(world) {
             let flow = &state.flow[queue];
+            let hosts = flows_of(world, class).map_or(0, |flows| flows.hosts);
             match place {
                 abi::SL_FLOW_EXPRESS => ahead[class].0 += 1,
                 abi::SL_FLOW_SWIFT => ahead[class].1 += 1,
                 abi::SL_FLOW_BULK => {
-                    src[usize::from(flow.src_host)] += 1;
-                    dst[usize::from(flow.dst_host)] += 1;
+                    src[usize::from(flow.src_host)] += u16::from(hosts & abi::SL_HOSTS_SOURCE != 0);
+                    dst[usize::from(flow.dst_host)] += u16::from(hosts & abi::SL_HOSTS_DESTINATION != 0);
                 }
                 _ => return Err(TestCaseError::fail(format!("flow queue {queue} stands nowhere"))),
             }
@@ -125,7 +126,7 @@ fn hosts_know_their_bulk_flows(core: &'static Core, case: &Case) -> TestCaseResu
             prop_assert_eq!((fair.express_flows, fair.swift_flows), ahead, "express and swift of class {}", class);
         }
         for host in 0..abi::SL_HOSTS as usize {
-            let counted = (state.src_host[host].bulk_flows, state.dst_host[host].bulk_flows);
+            let counted = (state.src_hosts.host[host].bulk_flows, state.dst_hosts.host[host].bulk_flows);
             prop_assert_eq!(counted, (src[host], dst[host]), "bulk flows of source and destination {}", host);
         }
         Ok(())
@@ -283,10 +284,13 @@ fn privilege_is_bounded(core: &'static Core, case: &Case) -> TestCaseResult {
     })
 }
 
-/// When the class is full, packets of its longest flow make room: half of them from its head, rounded up, and 64 at most;
-/// when the slots are about to be used up, of the class that has the most. A flow keeps its only packet. Nobody else is
-/// dropped, nor at any other time. For want of packets a newcomer is refused only if every flow has one at most.
-fn the_longest_gives_way(core: &'static Core, case: &Case) -> TestCaseResult {
+/// When a class that queues by flow is full, a long flow of it makes room; when the slots are about to run out, a long flow of a large class
+/// that queues by flow, or the packet behind the head of a large class that does not. A flow gives half of its packets from its head,
+/// rounded up, and 64 at most, and keeps its only packet. Nobody else is dropped, nor at any other time. A long flow has at least a quarter
+/// of the bytes of the longest of its class, a large class at least a quarter of the packets of the largest that could give. For want of
+/// packets a newcomer is refused only if every flow of its class has one at most (or so many had more before that it takes a while to
+/// see).
+pub fn the_longest_gives_way(core: &'static Core, case: &Case) -> TestCaseResult {
     let (mut open, mut dropped) = (true, Vec::new());
     run(core, case, |world, event| {
         let (packet, answer) = match event {
@@ -306,36 +310,59 @@ fn the_longest_gives_way(core: &'static Core, case: &Case) -> TestCaseResult {
         let of = |class: usize| {
             let queued = world.queues[class].iter().filter(|queued| queued.number != packet.number);
             let gone = dropped.iter().filter(move |gone| gone.class == class);
-            queued.chain(gone).copied().collect::<Vec<_>>()
+            let mut all = queued.chain(gone).copied().collect::<Vec<_>>();
+            all.sort_by_key(|packet| packet.number);
+            all
         };
         let bytes = |packets: &[Packet]| packets.iter().map(|packet| u64::from(packet.len)).sum::<u64>();
+        // Flows of two packets and more.
+        let flows = |packets: Vec<Packet>| {
+            let mut flows: BTreeMap<usize, Vec<Packet>> = BTreeMap::new();
+            for packet in packets {
+                flows.entry(queue_of(world, &packet)).or_default().push(packet);
+            }
+            let singles = flows.values().filter(|packets| packets.len() < 2).count();
+            flows.retain(|_, packets| packets.len() > 1);
+            (flows, singles)
+        };
         let class = packet.class;
         let (policy, own) = (&world.policy.classes[class], of(class));
+        let by_flow = |class: usize| flows_of(world, class).is_some();
         let full = own.len() as u64 >= policy.limit_pkts.into()
             || bytes(&own) + u64::from(packet.len) > policy.limit_bytes.into();
         let all: usize = world.queues.iter().map(|queue| queue.len()).sum::<usize>() + dropped.len();
-        let short = all - usize::from(answer.is_ok()) + 64 >= world.policy.slots as usize;
-        let victim = if flows_of(world, class).is_none() || (policy.policed && !open) {
-            None
-        } else if full {
-            Some(own)
-        } else if short {
-            let by_flow = (0..CLASSES).rev().filter(|&class| flows_of(world, class).is_some());
-            by_flow.map(of).max_by_key(|packets| bytes(packets))
-        } else {
-            None
+        let spare = (world.policy.slots as usize / 4).min(64);
+        let short = all - usize::from(answer.is_ok()) + spare >= world.policy.slots as usize;
+        let Some(giver) = dropped.first().map(|packet| packet.class) else {
+            let (longer, singles) = flows(own);
+            if full && by_flow(class) && (!policy.policed || open) {
+                prop_assert!(longer.is_empty() || singles >= 16, "nothing gives way to {:?}", packet);
+            }
+            return Ok(());
         };
-        let mut flows: BTreeMap<usize, Vec<Packet>> = BTreeMap::new();
-        for packet in victim.into_iter().flatten() {
-            flows.entry(queue_of(world, &packet)).or_default().push(packet);
+        prop_assert!(!policy.policed || open, "dropped for one that is refused anyway: {:?}", packet);
+        if full {
+            prop_assert!(by_flow(class) && giver == class, "class {} gives way to {:?}", giver, packet);
+        } else {
+            prop_assert!(short, "dropped while there is room: {:?}", dropped);
+            let can_give = |class: usize| of(class).len() >= 64 || (by_flow(class) && !flows(of(class)).0.is_empty());
+            let most = (0..CLASSES).filter(|&class| can_give(class)).map(|class| of(class).len()).max();
+            let given = of(giver).len();
+            // Those that have few are taken to be of one size.
+            prop_assert!(4 * given.max(64) >= most.unwrap_or(0), "class {} has {} of {:?}", giver, given, most);
         }
-        let longer = flows.into_values().rev().filter(|packets| packets.len() > 1);
-        let mut longest = longer.max_by_key(|packets| bytes(packets)).unwrap_or_default();
-        longest.sort_by_key(|packet| packet.number);
-        let half = longest.len().div_ceil(2).min(64).min(longest.len().saturating_sub(1));
-        prop_assert_eq!(&dropped, &longest[..half], "dropped for {:?}", packet);
-        if *answer == Err(abi::SL_DROP_LIMIT_PKTS) && flows_of(world, class).is_some() {
-            prop_assert!(dropped.is_empty(), "refused, and others were dropped: {:?}", packet);
+        if !by_flow(giver) {
+            prop_assert!(giver != class && dropped == of(giver)[1..2], "dropped for {:?}: {:?}", packet, dropped);
+            return Ok(());
+        }
+        let (flows, _) = flows(of(giver));
+        let longest = flows.values().map(|packets| bytes(packets)).max().unwrap_or(0);
+        let chosen = flows.get(&queue_of(world, &dropped[0])).map_or(&[][..], |packets| packets);
+        prop_assert!(4 * bytes(chosen) >= longest, "{} bytes give way, not {}", bytes(chosen), longest);
+        let half = chosen.len().div_ceil(2).min(64).min(chosen.len().saturating_sub(1));
+        prop_assert_eq!(&dropped, &chosen[..half], "dropped for {:?}", packet);
+        if *answer == Err(abi::SL_DROP_LIMIT_PKTS) {
+            return Err(TestCaseError::fail(format!("refused, and others were dropped: {packet:?}")));
         }
         Ok(())
     })

@@ -19,6 +19,7 @@ mod mutants;
 mod order;
 mod pifo;
 mod priority_queue;
+mod room;
 mod round_robin;
 mod strict_priority;
 mod traces;
@@ -74,6 +75,7 @@ fn all_laws() -> impl Iterator<Item = &'static Law> {
         order::LAWS,
         flow_queues::LAWS,
         flow_shares::LAWS,
+        room::LAWS,
         codel::LAWS,
         buckets::LAWS,
         strict_priority::LAWS,

@@ -294,7 +294,7 @@ mutants! {
         "core.h",
         "k->marked_pkts += v.mark;" => ";";
     bytes_that_make_room_are_not_counted breaks "conservation::nothing_is_lost":
-        "flow_queue.h",
+        "drops.h",
         "k->dropped_bytes += q->len_bytes;" => ";";
     wiping_keeps_what_flows_have_used breaks "conservation::wiped_is_as_good_as_new":
         "flow_change.h",
@@ -303,10 +303,10 @@ mutants! {
         "flow_queue.h",
         "f->used_bytes += (s32)bytes;" => ";";
     rounds_give_back_twice_as_much breaks "flow_queues::privilege_is_bounded":
-        "flow_queue.h",
+        "flow_hosts.h",
         "gain = flow_gain(now - *round, quantum_bytes, load);" => "gain = 2 * flow_gain(now - *round, quantum_bytes, load);";
     rounds_give_nothing_back breaks "flow_shares::a_flood_starves_no_light_flow":
-        "flow_queue.h",
+        "flow_hosts.h",
         "*used_bytes = *used_bytes > (s32)gain ? *used_bytes - (s32)gain : 0;" => ";";
     nobody_is_express breaks "flow_shares::a_flood_starves_no_light_flow":
         "flow_queue.h",
@@ -322,8 +322,8 @@ mutants! {
         "if (fair->swift_flows)" => "if (fair->swift_flows && !fair->spokes)";
     who_is_served_stays_first breaks "flow_queues::the_privileged_take_turns":
         "flow_queue.h",
-        "\tif (f->backlog_pkts)\n\t\tflow_stand(s, k, class, f, i, sl_at(s->slot, f->queue.head)->len_bytes);" =>
-        "\tif (f->backlog_pkts) {\n\t\tu16 first = fair->express.head;\n\n\t\tflow_stand(s, k, class, f, i, sl_at(s->slot, f->queue.head)->len_bytes);\n\t\tif (f->place == SL_FLOW_EXPRESS && fair->express_flows == 2) {\n\t\t\tfair->express.head = (u16)i;\n\t\t\tfair->express.tail = f->next = first;\n\t\t}\n\t}";
+        "\t\tflow_stand(s, k, class, f, i, head->len_bytes);" =>
+        "\t\tu16 first = fair->express.head;\n\n\t\tflow_stand(s, k, class, f, i, head->len_bytes);\n\t\tif (f->place == SL_FLOW_EXPRESS && fair->express_flows == 2) {\n\t\t\tfair->express.head = (u16)i;\n\t\t\tfair->express.tail = f->next = first;\n\t\t}";
     rest_counts_for_nothing breaks "flow_queues::who_rests_is_forgiven":
         "flow_queue.h",
         "fair->round += (u32)sl_min(rounds, 1 << 20);" => ";";
@@ -356,50 +356,65 @@ mutants! {
         "flow_queue.h",
         "debt -= (s32)quantum;" => "debt = -1;";
     hosts_count_for_nothing breaks "flow_shares::hosts_share":
-        "flow_queue.h",
+        "flow_hosts.h",
         "return load;" => "return 1;";
     destinations_count_for_nothing breaks "flow_shares::hosts_share":
-        "flow_queue.h",
+        "flow_hosts.h",
         "if (k->hosts & SL_HOSTS_DESTINATION) {" => "if (0) {";
     hosts_always_count breaks "flow_shares::hosts_share":
-        "flow_queue.h",
-        "if (k->hosts & SL_HOSTS_SOURCE) {" => "if (1) {";
+        "flow_hosts.h",
+        "f->hosts = k->hosts;" => "f->hosts = ((struct sl_class *)k)->hosts = SL_HOSTS_SOURCE;";
     who_empties_still_counts_for_its_host breaks "flow_queues::hosts_know_their_bulk_flows":
         "flow_queue.h",
-        "sl_at(s->src_host, f->src_host)->bulk_flows--;" => ";";
+        "flow_count_bulk(s, f, -1);" => ";";
     a_new_policy_remembers_destinations breaks "flow_queues::hosts_know_their_bulk_flows":
         "flow_change.h",
-        "__builtin_memset(sl_at(s->dst_host, i), 0, sizeof(struct sl_host));" => ";";
-    the_last_that_is_long_gives_way breaks "flow_queues::the_longest_gives_way":
-        "flow_queue.h",
-        "if (f->backlog_pkts > 1 && f->backlog_bytes > most) {" => "if (f->backlog_pkts > 1) {";
+        "__builtin_memset(sl_at(s->dst_hosts.host, i), 0, sizeof(struct sl_host));" => ";";
+    the_shortest_gives_way breaks "flow_queues::the_longest_gives_way":
+        "flow_sizes.h",
+        "size = sl_log2(fair->sizes);" => "size = sl_lowest(fair->sizes);";
+    flows_never_go_up breaks "room::the_longest_of_many_gives_way":
+        "flow_sizes.h",
+        "(f->backlog_bytes >> f->size) >> SL_SIZE_SHIFT" => "0";
+    flows_never_go_down breaks "flow_queues::the_longest_gives_way":
+        "flow_sizes.h",
+        "(!f->backlog_pkts || (f->size > 1 &&" => "(0 && (f->size > 1 &&";
     half_is_rounded_down breaks "flow_queues::the_longest_gives_way":
+        "flow_sizes.h",
+        "pkts = (flow_at(s, i)->backlog_pkts + 1) / 2;" => "pkts = sl_max(flow_at(s, i)->backlog_pkts / 2, 1);";
+    flows_that_grow_are_not_listed breaks "flow_queues::the_longest_gives_way":
         "flow_queue.h",
-        "pkts = (f->backlog_pkts + 1) / 2;" => "pkts = sl_max(f->backlog_pkts / 2, 1);";
-    who_had_single_packets_is_never_looked_at_again breaks "flow_queues::the_longest_gives_way":
-        "flow_queue.h",
-        "fair->single = 0;" => ";";
-    the_last_class_gives_way breaks "flow_queues::the_longest_gives_way":
-        "flow_queue.h",
-        "if (k->by_flow && k->backlog_bytes > most) {" => "if (k->by_flow && k->backlog_bytes) {";
-    slots_are_kept_for_nobody breaks "flow_queues::the_longest_gives_way":
+        "flow_grown(s, class, i);" => ";";
+    the_smallest_class_gives_way breaks "room::urgent_classes_find_room":
+        "room.h",
+        "sl_at(s->large, SL_CLASS_SIZES - 1 - n)" => "sl_at(s->large, n)";
+    classes_are_never_large breaks "room::urgent_classes_find_room":
         "core.h",
-        "flow_overflow(s, SL_CLASSES);" => ";";
+        "class_grown(s, k, p->class);" => ";";
+    the_head_of_a_fifo_gives_way breaks "room::the_longest_of_many_gives_way":
+        "room.h",
+        "room_second(s, &k->queue), SL_DROP_OVERFLOW" => "queue_pop(s, &k->queue), SL_DROP_OVERFLOW";
+    the_first_to_leave_a_pifo_gives_way breaks "room::urgent_classes_find_room":
+        "room.h",
+        "bucket = pifo_last(s);" => "bucket = pifo_first(s);";
+    nobody_gives_way breaks "room::urgent_classes_find_room":
+        "core.h",
+        "room_make(s, p->class) == SL_ROOM_OWN" => "0";
     who_shares_a_queue_moves_on breaks "flow_queues::a_flow_stays_in_order":
-        "flow_queue.h",
+        "flow_table.h",
         "if (found == ~0u || shared) {" => "if (found == ~0u) {";
     queues_change_hands_with_packets breaks "flow_queues::a_flow_stays_in_order":
-        "flow_queue.h",
+        "flow_table.h",
         "if (f->place == SL_FLOW_ABSENT && found == ~0u)" => "if (found == ~0u)";
     purses_are_not_looked_at breaks "flow_shares::a_purse_has_a_bottom":
-        "flow_queue.h",
+        "flow_hosts.h",
         "if (h->used_bytes >= (s32)(SL_PURSE_ALLOWANCES * k->allowance_bytes))" => "if (0)";
     a_crowd_pays_when_it_is_gone breaks "flow_shares::a_purse_has_a_bottom":
-        "flow_queue.h",
+        "flow_hosts.h",
         "h->used_bytes += (s32)len_bytes;" => ";",
         "flow_queue.h",
         "\tif (f->place == SL_FLOW_EXPRESS) {" =>
-        "\tif (k->hosts & SL_HOSTS_SOURCE)\n\t\tsl_at(s->src_host, f->src_host)->used_bytes += (s32)bytes;\n\tif (f->place == SL_FLOW_EXPRESS) {";
+        "\tif (k->hosts & SL_HOSTS_SOURCE)\n\t\tsl_at(s->src_hosts.host, f->src_host)->used_bytes += (s32)bytes;\n\tif (f->place == SL_FLOW_EXPRESS) {";
 
     // CoDel.
     the_interval_is_not_waited_for breaks "codel::acts_as_its_pseudocode":
@@ -419,10 +434,10 @@ mutants! {
         "(3ULL << 32)" => "(2ULL << 32)";
     dropping_always_begins_anew breaks "codel::acts_as_its_pseudocode":
         "codel.h",
-        "if (before > 1 && now_ns - c->next_ns < 16 * interval_ns) {" => "if (0) {";
+        "if (before > 1 && sl_since(now_ns, c->next_ns) < 16 * interval_ns) {" => "if (0) {";
     dropping_goes_on_from_long_ago breaks "codel::acts_as_its_pseudocode":
         "codel.h",
-        "now_ns - c->next_ns < 16 * interval_ns" => "1";
+        "sl_since(now_ns, c->next_ns) < 16 * interval_ns" => "1";
     the_next_drop_is_counted_from_now breaks "codel::acts_as_its_pseudocode":
         "flow_queue.h",
         "\t\t\tif (dropped)\n\t\t\t\tc->next_ns = codel_next(c, interval_ns, c->next_ns);" => "\t\t\tif (dropped)\n\t\t\t\tc->next_ns = codel_next(c, interval_ns, now_ns);";

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Packets that are dropped after they were queued, and which classes have many to give. */
+#pragma once
+#include "queue.h"
+
+/* The most packets that are dropped at once. */
+#define SL_OVERFLOW_PKTS    64u
+/* A class is large from so many packets on. */
+#define SL_LARGE_PKTS_SHIFT 6u
+
+/* The packet of the slot, which has left its queue, is the engine's to free: sl_reap. */
+SL_FN void slot_drop(struct sl_sched *s, struct sl_class *k, u32 slot, u32 reason)
+{
+	struct sl_slot *q = sl_at(s->slot, slot);
+
+	k->backlog_pkts--;
+	k->backlog_bytes -= q->len_bytes;
+	s->backlog_pkts--;
+	k->dropped_pkts[reason]++;
+	k->dropped_bytes += q->len_bytes;
+	q->dropped_for = reason;
+	queue_push(s, &s->dropped, slot, !s->dropped_slots);
+	s->dropped_slots++;
+}
+
+/* Class c gets the size that its packets make: 0, or n if they are from 32 * 2^n to less than twice that. */
+SL_GLOBAL int class_resize(struct sl_sched *s SL_NONNULL, u32 c)
+{
+	struct sl_class *k = sl_at(s->classes, c);
+	u32 pkts = k->backlog_pkts;
+
+	if (k->size)
+		*sl_at(s->large, k->size) &= ~SL_BIT(c);
+	k->size = pkts >> SL_LARGE_PKTS_SHIFT ? (u8)(sl_log2(pkts) - (SL_LARGE_PKTS_SHIFT - 1)) : 0;
+	if (k->size)
+		*sl_at(s->large, k->size) |= SL_BIT(c);
+	return 0;
+}
+
+/* Class c, which is *k, has one packet more. */
+SL_FN void class_grown(struct sl_sched *s, const struct sl_class *k, u32 c)
+{
+	if (sl_unlikely(k->backlog_pkts >> (SL_LARGE_PKTS_SHIFT + k->size)))
+		class_resize(s, c);
+}
+
+/* Class c, which is *k, has fewer. Its size follows when half of the least for it are left, so that it changes at most once in 32 packets. */
+SL_FN void class_shrunk(struct sl_sched *s, const struct sl_class *k, u32 c)
+{
+	if (sl_unlikely(k->size) && k->backlog_pkts < (1u << (SL_LARGE_PKTS_SHIFT - 2)) << k->size)
+		class_resize(s, c);
+}

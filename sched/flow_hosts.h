@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What the hosts of flows are up to, by class: how many bulk flows they have, by which their flows' turns are divided, and the purse
+ * that pays for what a source sends ahead of turns.
+ *
+ * A host is known by a hash of its address, which the engine makes with a random key, and by the class. It has one of the SL_HOST_WAYS
+ * records of a set. A record that counts bulk flows stays with its host; one that counts none may be taken over.
+ */
+#pragma once
+#include "flow_table.h"
+
+/* What a purse gets back in a round, in quanta, and what it holds, in allowances. */
+#define SL_PURSE_QUANTA     8u
+#define SL_PURSE_ALLOWANCES 8u
+
+/*
+ * The record of a host in a class. A host that has none gets the one of its set from whose purse least is missing; if all of them count
+ * bulk flows, it shares the first.
+ */
+SL_GLOBAL u32 flow_host(struct sl_host_table *t SL_NONNULL, u32 host, u32 class)
+{
+	u32 key = (host & 0xffff) | (class + 1) << 16, set = (host ^ class * 37) & (SL_HOSTS - 1) & ~(SL_HOST_WAYS - 1);
+	u32 n, found = ~0u, least = ~0u;
+	struct sl_host *h;
+
+	sl_for (n, SL_HOST_WAYS) {
+		h = sl_at(t->host, set + n);
+		if (h->key == key)
+			return set + n;
+		if (!h->bulk_flows && (u32)h->used_bytes < least) {
+			least = (u32)h->used_bytes;
+			found = set + n;
+		}
+	}
+	if (found == ~0u)
+		return set;
+	h = sl_at(t->host, found);
+	h->key = key;
+	h->used_bytes = 0;
+	return found;
+}
+
+/* The hosts of a flow that is not bulk, from a packet of it; only those that its class looks at. */
+SL_FN void flow_find_hosts(struct sl_sched *s, const struct sl_class *k, u32 class, struct sl_flow_queue *f,
+			   const struct sl_slot *q)
+{
+	f->hosts = k->hosts;
+	if (k->hosts & SL_HOSTS_SOURCE)
+		f->src_host = (u16)flow_host(&s->src_hosts, q->src_host, class);
+	if (k->hosts & SL_HOSTS_DESTINATION)
+		f->dst_host = (u16)flow_host(&s->dst_hosts, q->dst_host, class);
+}
+
+/* The flow has become bulk (1), or is no longer (-1). */
+SL_FN void flow_count_bulk(struct sl_sched *s, const struct sl_flow_queue *f, int by)
+{
+	if (f->hosts & SL_HOSTS_SOURCE)
+		sl_at(s->src_hosts.host, f->src_host)->bulk_flows += (u16)by;
+	if (f->hosts & SL_HOSTS_DESTINATION)
+		sl_at(s->dst_hosts.host, f->dst_host)->bulk_flows += (u16)by;
+}
+
+/* By how much the flow's turns are divided. */
+SL_FN u32 flow_load(struct sl_sched *s, const struct sl_class *k, const struct sl_fair *fair, const struct sl_flow_queue *f)
+{
+	u32 load = 1, flows;
+
+	if (!fair->spokes) /* it has them to itself */
+		return 1;
+	if (k->hosts & SL_HOSTS_SOURCE) {
+		flows = sl_at(s->src_hosts.host, f->src_host)->bulk_flows;
+		load = sl_max(load, flows);
+	}
+	if (k->hosts & SL_HOSTS_DESTINATION) {
+		flows = sl_at(s->dst_hosts.host, f->dst_host)->bulk_flows;
+		load = sl_max(load, flows);
+	}
+	return load;
+}
+
+/* What so many rounds give back; no more than a few allowances, which is all that counts. */
+SL_FN u32 flow_gain(u32 rounds, u32 quantum_bytes, u32 load)
+{
+	u64 gain = (u64)rounds * quantum_bytes;
+
+	if (sl_unlikely(load > 1))
+		gain /= load;
+	return (u32)sl_min(gain, 1ULL << 30);
+}
+
+/* The rounds that have passed give back some of what was used. */
+SL_FN void flow_recover(s32 *used_bytes, u32 *round, u32 now, u32 quantum_bytes, u32 load)
+{
+	u32 gain;
+
+	if (*round == now)
+		return;
+	gain = flow_gain(now - *round, quantum_bytes, load);
+	*used_bytes = *used_bytes > (s32)gain ? *used_bytes - (s32)gain : 0;
+	*round = now;
+}
+
+/*
+ * Whether the purse of the flow's source pays for a packet that goes ahead of turns. It does so as the packet comes to stand there, so that
+ * no crowd stands there before any has paid.
+ */
+SL_FN int flow_source_pays(struct sl_sched *s, const struct sl_class *k, const struct sl_flow_queue *f, u32 round, u32 len_bytes)
+{
+	struct sl_host *h;
+
+	if (!(k->hosts & SL_HOSTS_SOURCE))
+		return 1;
+	h = sl_at(s->src_hosts.host, f->src_host);
+	flow_recover(&h->used_bytes, &h->round, round, SL_PURSE_QUANTA * k->flow_quantum_bytes, 1);
+	if (h->used_bytes >= (s32)(SL_PURSE_ALLOWANCES * k->allowance_bytes))
+		return 0;
+	h->used_bytes += (s32)len_bytes;
+	return 1;
+}
