@@ -9,8 +9,8 @@ export CLANG ?= clang-19
 export LIBCLANG_PATH ?= /usr/lib/llvm-19/lib
 
 # The kernels of test-vm, demo-vm and test-cost (vm/kernel --help), and how machines run: --icount makes time exact there.
-# Commands are tested whole on one kernel with BPF qdiscs; on the others, and natively, what differs by kernel.
-VM_KERNELS ?= debian13-backports debian12:--brief debian13:--brief
+# Commands are tested whole on one kernel with BPF qdiscs, by two machines; on the others what differs by kernel.
+VM_KERNELS ?= debian13-backports:--part=1/2 debian13-backports:--part=2/2 debian12:--brief debian13:--brief
 VM_DEMO_KERNEL ?= debian13-backports
 VM_COST_KERNEL ?= debian13-backports
 VM_OPTIONS ?= --icount
@@ -22,6 +22,11 @@ DEMO_ARGS ?=
 BENCH_ARGS ?=
 LAB_ARGS ?= run quick
 FUZZ_ARGS ?=
+
+# Everything that is tested, built once: another choice of packages has other features, and would build it again.
+BUILD_TESTS = $(CARGO) build --release --locked --workspace --all-targets
+# Without debug information, images of virtual machines are a sixth as large.
+STRIPPED = mkdir -p target/stripped && strip -o target/stripped/sluice $(SLUICE) && strip -o target/stripped/sluice-system-tests $(TESTS)
 
 SLUICE := target/release/sluice
 TESTS := target/release/sluice-system-tests
@@ -52,6 +57,7 @@ build: ## Build target/release/sluice
 # The gate on costs takes a minute of one processor and runs beside the kernels, the last of which leaves one free.
 test: ## Run every test: unit, system tests on this kernel, system tests on three stock kernels, and what a packet costs
 	@scripts/setup build test vm
+	$(BUILD_TESTS)
 	@$(MAKE) --no-print-directory test-unit
 	@$(MAKE) --no-print-directory test-native
 	@printf '%s\n' test-vm test-cost | xargs -n 1 -P 2 $(MAKE) --no-print-directory || \
@@ -63,18 +69,19 @@ test-unit: ## Run the tests that need neither root nor a particular kernel
 
 test-native: ## Run the system tests on this machine's kernel, in network namespaces (TEST_ARGS=filter)
 	@scripts/setup build test
-	$(CARGO) build --release --locked -p sluice-cli -p sluice-tests
+	$(BUILD_TESTS)
 	$(AS_ROOT) env SLUICE_BIN=$(CURDIR)/$(SLUICE) $(TESTS) --test-threads=1 $(TEST_ARGS)
 
 test-vm: ## Run the system tests in virtual machines (VM_KERNELS=..., TEST_ARGS=filter)
 	@scripts/setup build vm
-	$(CARGO) build --release --locked -p sluice-cli -p sluice-tests
-	vm/each "$(VM_KERNELS)" $(VM_OPTIONS) --timeout $(VM_TIMEOUT) --add $(SLUICE) --add $(TESTS) \
+	$(BUILD_TESTS)
+	@$(STRIPPED)
+	vm/each "$(VM_KERNELS)" $(VM_OPTIONS) --timeout $(VM_TIMEOUT) --add target/stripped/sluice --add target/stripped/sluice-system-tests \
 	  --add policies:$(PREFIX)/share/sluice/policies vm/system-tests --test-threads=1 $(TEST_ARGS)
 
 test-cost: ## Fail if a packet has become dearer by 5 %, as a share of what a rival costs in the same run (a minute or two)
 	@scripts/setup build vm
-	$(CARGO) build --release --locked -p sluice-cli
+	$(BUILD_TESTS)
 	$(SLUICE) lab cost --gate --kernel $(VM_COST_KERNEL)
 
 demo: ## Show a game and a call beside downloads, without and with Sluice, on this machine

@@ -72,6 +72,7 @@ struct sl_headers {
 	u16 icmp; /* type; of ICMPv6 256 more */
 	u8 dscp;
 	u8 pcp; /* the outer tag's */
+	u32 hop_limit; /* of IPv6 outside any tunnel; 0 elsewhere */
 	/* Not of the packet's bytes. */
 	u32 mark;
 	u32 interface; /* ifindex where it came in; 0: it was made here */
@@ -151,6 +152,21 @@ struct sl_police_conf {  /* in 1/16 ns; cost per byte << 16; cost 0: not policed
 	u64 burst;
 };
 
+/*
+ * A token bucket before the queues: when it is full again, in 1/16 ns, at the rate that a byte costs so much at. Each word is changed by
+ * atomic operations alone.
+ */
+struct sl_police_bucket {
+	u64 tat;
+	u64 cost; /* as in sl_police_conf; 0: it has never been charged */
+};
+
+/* What the built-in rules may choose on an interface, in each direction: 512 kbit/s with a burst of 64 KiB, some 1,000 ARP packets a second. */
+#define SL_CONTROL_COST     (250000ULL << 16)
+#define SL_CONTROL_BURST    (65536 * 250000ULL)
+/* Buckets that the flows of a class without an entry in the flow table share. */
+#define SL_OVERFLOW_BUCKETS 16u
+
 struct sl_mark {
 	u32 mark;
 	u32 class;
@@ -159,10 +175,10 @@ struct sl_mark {
 struct sl_tables {
 	u32 abi_version;
 	u32 generation;
-	u16 tag;  /* 1 to 1023: who handed the class on; differs between policies in force on a machine */
-	u16 fields;  /* enum sl_field */
-	u8 many;  /* rows are in their map, since there are more than 64 rules */
-	u8 class_from;  /* enum sl_class_from */
+	u16 tag; /* 1 to 1023: who handed the class on; differs between policies in force on a machine */
+	u16 fields; /* enum sl_field */
+	u8 many; /* rows are in their map, since there are more than 64 rules */
+	u8 class_from; /* enum sl_class_from */
 	u8 default_class;
 	u8 drop_malformed;
 	u32 rules;
@@ -171,9 +187,9 @@ struct sl_tables {
 	u8 urgent_class;
 	u8 buffer; /* which of the SL_BUFFERS this is */
 	u8 pad[2];
-	u64 classes;  /* bitmap of those that the policy has */
+	u64 classes; /* bitmap of those that the policy has */
 	u64 limited[SL_DIRECTIONS]; /* bitmap of those that a bucket before the queues limits */
-	u64 beside;  /* bits of struct sl_beside that decide, of the headers beside those that make a flow */
+	u64 beside; /* bits of struct sl_beside that decide, of the headers beside those that make a flow */
 	u64 beside_mark; /* likewise of the mark (low half) and the interface (high half) */
 	u16 src_none_row; /* no address */
 	u16 dst_none_row;
@@ -214,10 +230,10 @@ struct sl_live {
 struct sl_flow_key {
 	u8 src[16];
 	u8 dst[16];
-	u16 sport;  /* host order, 0 without ports */
+	u16 sport; /* host order, 0 without ports */
 	u16 dport;
-	u16 proto;  /* enum sl_proto_index */
-	u8 direction;  /* enum sl_direction */
+	u16 proto; /* enum sl_proto_index */
+	u8 direction; /* enum sl_direction */
 	u8 has_ports;
 };
 
@@ -229,12 +245,12 @@ struct sl_sieve {
 struct sl_flow {
 	u64 pkts;
 	u64 bytes;
-	u64 first_ns;  /* CLOCK_MONOTONIC */
+	u64 first_ns; /* CLOCK_MONOTONIC */
 	u64 last_ns;
-	u64 choice;  /* generation << 32 | class << 16 | rule (or enum sl_no_rule): what the rules of that generation said */
-	u64 beside;  /* of its first packet, as in sl_tables */
+	u64 choice; /* generation << 32 | class << 16 | rule (or enum sl_no_rule): what the rules of that generation said */
+	u64 beside; /* of its first packet, as in sl_tables */
 	u64 beside_mark;
-	u64 tat; /* of its bucket, as in sl_police_state */
+	struct sl_police_bucket bucket;
 	u32 super_packets; /* it has sent segments to be split */
 	u32 pad;
 };
@@ -288,20 +304,21 @@ struct sl_count {
 /* Per CPU and class, of the hooks before the queues. */
 struct sl_class_count {
 	struct sl_count seen;
-	struct sl_count refused[SL_LIMITS];
+	struct sl_count refused[SL_LIMIT_PLACES];
 	struct sl_count malformed; /* and dropped for it */
 };
 
-/* Times at which buckets are full again, in 1/16 ns; each is one word, changed by atomic operations alone. */
 struct sl_police_state {
-	u64 tat[SL_DIRECTIONS][SL_CLASSES];
-	u64 overflow[SL_DIRECTIONS][SL_CLASSES]; /* of the flows that have no entry in the table */
-	u64 interface[SL_DIRECTIONS];
+	struct sl_police_bucket class[SL_DIRECTIONS][SL_CLASSES];
+	struct sl_police_bucket overflow[SL_DIRECTIONS][SL_CLASSES]
+					[SL_OVERFLOW_BUCKETS]; /* of the flows that have no entry in the table */
+	struct sl_police_bucket interface[SL_DIRECTIONS];
+	struct sl_police_bucket control[SL_DIRECTIONS]; /* of what the built-in rules choose */
 };
 
-/* Likewise of a bucket that interfaces share. */
+/* A bucket that interfaces share. */
 struct sl_shared_state {
-	u64 tat[SL_DIRECTIONS];
+	struct sl_police_bucket bucket[SL_DIRECTIONS];
 };
 
 /*
@@ -318,8 +335,10 @@ struct sl_owed_marks {
 #define SL_CB_HOSTS 16 /* bytes into the control block that programs may write */
 
 /*
- * The class, as it travels: tag << 6 | class, in skb->tc_index. IP forwarding leaves the field alone, no socket option
- * reaches it, and a policy trusts no tag but its own. From XDP to tc it travels in the packet's metadata.
+ * The class, as it travels: tag << 6 | class, in skb->tc_index. IP forwarding leaves the field alone and no socket option
+ * reaches it, but root of a container can set it on the container's end of a veth. So a class is believed only of a packet that has
+ * arrived at an interface whose arrival hook is ours, or that our own hook has just handed to its queue. From XDP to tc it travels in the
+ * packet's metadata.
  */
 #define SL_CLASS_BITS 6
 #define SL_TAGS       1024u
@@ -329,3 +348,10 @@ struct sl_xdp_meta {
 	u16 pad;
 };
 #define SL_XDP_MAGIC 0x534c5543u
+
+/* An interface whose arrival hook is ours. */
+#define SL_ARRIVALS 4096u
+struct sl_arrival {
+	u32 netns; /* number of its network namespace */
+	u32 ifindex;
+};

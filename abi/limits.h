@@ -28,5 +28,8 @@
 #define SL_KEY_PROBES 4u  /* slots that are looked at for one */
 #define SL_MARKS      64u  /* firewall marks that choose a class */
 
+#define SL_HASH_WORDS 5u /* of 8 bytes: the longest that is hashed with a key */
+#define SL_HASH_KEYS  11u /* words of the key: two for each of those, and one */
+
 #define SL_BUFFERS    2u  /* of tables: one live, one being written */
 #define SL_DIRECTIONS 2u

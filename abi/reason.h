@@ -13,11 +13,12 @@
 	X(OVERFLOW, overflow, "the head of the longest flow, since the class or the interface was full")
 
 /* The buckets before the queues that a packet must pass. Each counts what it refuses. */
-#define SL_LIMIT_REASONS(X)                                                       \
-	X(CLASS, policed, "the class is over its rate, and policed")              \
-	X(FLOW, flow_limited, "the flow is over the rate of a flow of its class") \
-	X(INTERFACE, interface_limited, "the interface is over its rate")         \
-	X(SHARED, shared_limited, "the interfaces together are over the shared rate")
+#define SL_LIMIT_REASONS(X)                                                           \
+	X(CLASS, policed, "the class is over its rate, and policed")                  \
+	X(FLOW, flow_limited, "the flow is over the rate of a flow of its class")     \
+	X(INTERFACE, interface_limited, "the interface is over its rate")             \
+	X(SHARED, shared_limited, "the interfaces together are over the shared rate") \
+	X(CONTROL, control_limited, "more ARP, neighbour discovery and DHCP than the built-in rules let through")
 
 enum sl_limit {
 #define X(upper, lower, text) SL_LIMIT_##upper,
@@ -25,6 +26,8 @@ enum sl_limit {
 #undef X
 		SL_LIMITS
 };
+
+#define SL_LIMIT_PLACES 8u /* SL_LIMITS, rounded up to a power of two */
 
 enum sl_drop {
 #define X(upper, lower, text) SL_DROP_##upper,

@@ -168,6 +168,8 @@ struct sl_class {
 	struct sl_queue queue;
 	u32 backlog_pkts;
 	u32 backlog_bytes;
+	u32 grows_at_pkts; /* from so many packets on it has the next size */
+	u32 shrinks_below_pkts; /* with fewer it has the one before */
 	u32 ranked_pkts; /* of the backlog, those that stand in the PIFO */
 	s32 deficit_bytes; /* deficit round robin: what it may still send in this round; negative: debt */
 	u64 virtual_start; /* virtual-time disciplines, of its next packet: served bytes << 32 / weight */
@@ -187,7 +189,7 @@ struct sl_class {
 	u16 flow_mask; /* how many, less 1 */
 	u8 by_flow; /* packets stand in flow queues, and AQM may act */
 	u8 hosts; /* bits of enum sl_hosts */
-	u8 size; /* see sched/drops.h; 0: it has few packets */
+	u8 size; /* by its packets: see sched/drops.h; 0: it has few */
 	u8 pad;
 	u16 flows; /* as it was told */
 	u32 flow_quantum_bytes;
@@ -229,7 +231,7 @@ struct sl_sched {
 	u64 placed; /* classes that stand in a tournament; one that is alone need not */
 	u32 backlog_pkts;
 	u32 slots; /* how many may be used, up to SL_SLOTS */
-	u32 spare_slots; /* those of them that are left when room is made */
+	u32 room_from_pkts; /* with so many packets, room is made for the next */
 	u16 free; /* returned slots: a stack of free_count */
 	u16 pad;
 	u32 free_count;

@@ -17,13 +17,16 @@ const volatile u32 sl_split_ifb = 0; /* ifindex: super-packets that depart are s
 #define SL_PACKET struct xdp_md
 #define SL_PACKET_ARG
 #define SL_LOAD         bpf_xdp_load_bytes
+#define SL_LENGTH(x)    ((u32)((x)->data_end - (x)->data))
 #define SL_PARSER(name) name##_xdp
 #include "lib/parse_any.h"
 #undef SL_PACKET
 #undef SL_LOAD
+#undef SL_LENGTH
 #undef SL_PARSER
 #define SL_PACKET       struct __sk_buff
 #define SL_LOAD         bpf_skb_load_bytes
+#define SL_LENGTH(x)    ((x)->len)
 #define SL_PARSER(name) name##_skb
 #include "lib/parse_any.h"
 #include "lib/classify.h"
@@ -38,12 +41,6 @@ static __always_inline u16 sl_tag(const struct sl_tables *t, u32 class)
 	return (u16)(t->tag << SL_CLASS_BITS | (class & (SL_CLASSES - 1)));
 }
 
-/* Whether a class that is known on arrival holds on departure. A mark or a DSCP may have been set in between: then the packet tells. */
-static __always_inline int sl_class_lasts(const struct sl_tables *t)
-{
-	return t->class_from == SL_FROM_RULES && !(t->fields & SL_FIELD_MARK);
-}
-
 /* What a hook learns of a packet. */
 struct sl_admission {
 	s32 class; /* negative: drop it */
@@ -51,6 +48,7 @@ struct sl_admission {
 	u8 handed; /* by an earlier stage, under the same policy: nothing was parsed here */
 	u8 malformed;
 	u8 super_packets; /* TCP, or a flow that has sent super-packets */
+	u8 control; /* chosen by a built-in rule */
 };
 
 enum sl_drop_policy { SL_MAY_DROP, SL_MAY_NOT_DROP };
@@ -67,12 +65,16 @@ static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 ha
 		a.class = handed;
 		a.handed = 1;
 	} else {
-		struct sl_sight sight = { .direction = direction, .pkts = pkts, .bytes = bytes, .now_ns = demand.now_ns };
+		struct sl_sight sight = { .now_ns = demand.now_ns, .pkts = pkts, .bytes = bytes, .direction = (u8)direction };
 		struct sl_choice choice;
 
 		choice = sl_classify(t, h, &sight);
-		sl_count_parsed(h, direction, choice.rule, pkts, bytes);
 		a.class = (s32)choice.class;
+		a.control = sl_is_control(choice.rule);
+		if (a.control && drops == SL_MAY_NOT_DROP)
+			return a; /* the queue counts it, and polices it */
+		sl_count_parsed(h, direction, choice.rule, pkts, bytes);
+		demand.terms = a.control ? SL_CONTROL : 0;
 		a.malformed = sl_is_malformed(h) && t->drop_malformed;
 		if (a.malformed && drops == SL_MAY_DROP) {
 			count = sl_class_count_at(direction, choice.class);
@@ -100,9 +102,10 @@ static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 ha
 	return a;
 }
 
+/* Frames that the packet becomes. What a guest or a tun device hands over may say only how long they are. */
 static __always_inline u32 sl_segments(struct __sk_buff *skb)
 {
-	return skb->gso_segs > 1 ? skb->gso_segs : 1;
+	return skb->gso_segs ? skb->gso_segs : sl_segments_of_length(skb->len, skb->gso_size);
 }
 
 static __always_inline void sl_parse_frame(struct __sk_buff *skb, u32 fields, struct sl_headers *h)
@@ -140,7 +143,8 @@ static __always_inline int sl_arrive_xdp(struct xdp_md *ctx)
 	struct sl_admission a;
 	struct sl_headers h;
 
-	if (!t)
+	/* A card may have taken the VLAN tag out of the frame, and a mark comes later: tc sees both. */
+	if (!t || t->class_from == SL_FROM_MARK || t->fields & (SL_FIELD_VLAN | SL_FIELD_PCP | SL_FIELD_MARK))
 		return XDP_PASS;
 	sl_headers_init(&h, SL_NO_TAG, 0, ctx->ingress_ifindex);
 	sl_parse_frame_xdp(ctx, t->fields, &h);
@@ -229,7 +233,7 @@ static __noinline int sl_pay(struct __sk_buff *skb, u32 direction)
 	if (!sl_ecn(&h))
 		return 0;
 	sl_flow_key(&key, &h, direction);
-	hash = sl_flow_hash32(&key);
+	hash = sl_flow_hash(&key);
 	if (sl_owed_since(hash, now) >= 0 && bpf_skb_ecn_set_ce(skb))
 		*sl_at(sl_owed.flow, hash) = 0;
 	return 0;
@@ -287,15 +291,14 @@ int sl_ingress(struct __sk_buff *skb)
 		if (sl_look_behind_nat)
 			sl_tell_hosts(skb);
 	}
-	if (sl_ingress_ifb || sl_class_lasts(t))
-		skb->tc_index = sl_tag(t, (u32) class);
+	skb->tc_index = sl_ingress_ifb || sl_class_lasts(t) ? sl_tag(t, (u32) class) : 0;
 	return sl_ingress_ifb ? bpf_redirect(sl_ingress_ifb, 0) : TC_ACT_UNSPEC;
 }
 
 /* The class that an arrival hook has handed on. Where its flows are limited, each needs its entry for this direction: look again. */
-static __always_inline s32 sl_forwarded_class(const struct sl_tables *t, u32 handed)
+static __always_inline s32 sl_class_before(const struct sl_tables *t, struct __sk_buff *skb)
 {
-	s32 class = sl_class_lasts(t) ? sl_handed_class(t, handed) : -1;
+	s32 class = sl_forwarded_class(t, skb->tc_index, skb->ingress_ifindex);
 
 	return class >= 0 && sl_flows_are_limited(t, (u32) class) ? -1 : class;
 }
@@ -309,7 +312,7 @@ int sl_egress(struct __sk_buff *skb)
 
 	if (!t)
 		return TC_ACT_UNSPEC;
-	a = sl_admit_skb(skb, sl_forwarded_class(t, skb->tc_index), SL_EGRESS, SL_MAY_DROP, t);
+	a = sl_admit_skb(skb, sl_class_before(t, skb), SL_EGRESS, SL_MAY_DROP, t);
 	sl_tell_admission(skb, a, SL_EGRESS);
 	if (a.class < 0)
 		return TC_ACT_SHOT;
@@ -317,14 +320,37 @@ int sl_egress(struct __sk_buff *skb)
 	return TC_ACT_UNSPEC;
 }
 
-/* Of a packet that was classified elsewhere, nothing has been parsed here. */
-static __always_inline int sl_is_tcp(struct __sk_buff *skb)
+/*
+ * Flows that have sent super-packets other than TCP's, by hash: such a flow goes through the splitter with all its packets, so that a
+ * short one does not overtake the frames of a long one. hash << 32 | when, in 2^20 ns.
+ */
+#define SL_LONG_FLOWS 1024u
+#define SL_LONG_NS    10000000000ULL /* after a pause of so long, nothing is left to overtake */
+static struct {
+	u64 until_ns; /* no flow is one from then on; 0: none is */
+	u64 flow[SL_LONG_FLOWS];
+} sl_long;
+
+/* Whether a packet is of such a flow, or makes its flow one. What is not TCP, and not known from the flow table. */
+static __noinline int sl_is_of_long_flow(struct __sk_buff *skb, u32 segments)
 {
+	u64 now = bpf_ktime_get_ns(), entry;
+	struct sl_flow_key key = {};
 	struct sl_headers h;
+	u32 hash, when = (u32)(now >> 20);
 
 	sl_headers_init(&h, SL_NO_TAG, 0, 0);
 	sl_parse_frame(skb, 0, &h);
-	return h.proto == SL_PROTO_TCP;
+	if (h.proto == SL_PROTO_TCP)
+		return 1;
+	sl_flow_key(&key, &h, SL_EGRESS);
+	hash = sl_flow_hash(&key);
+	entry = *sl_at(sl_long.flow, hash);
+	if (segments < 2 && (now > sl_long.until_ns || entry >> 32 != hash || when - (u32)entry > SL_LONG_NS >> 20))
+		return 0;
+	*sl_at(sl_long.flow, hash) = (u64)hash << 32 | when;
+	sl_long.until_ns = now + SL_LONG_NS;
+	return 1;
 }
 
 /*
@@ -338,16 +364,20 @@ int sl_split(struct __sk_buff *skb)
 {
 	struct sl_tables *t = sl_live_tables();
 	struct sl_admission a;
+	u32 segments;
 
 	if (!t)
 		return 0;
 	if (skb->ingress_ifindex == sl_split_ifb)
 		return 0;
 	sl_pay_mark(skb, SL_EGRESS);
-	a = sl_admit_skb(skb, sl_forwarded_class(t, skb->tc_index), SL_EGRESS, SL_MAY_NOT_DROP, t);
-	if (!a.malformed) /* else the queue decides */
-		skb->tc_index = sl_tag(t, (u32)a.class);
-	return a.super_packets || skb->gso_segs > 1 || (a.handed && sl_is_tcp(skb)) ? -1 : 0;
+	a = sl_admit_skb(skb, sl_class_before(t, skb), SL_EGRESS, SL_MAY_NOT_DROP, t);
+	/* What is dropped or policed at the queue for what it is, the queue recognises by itself. */
+	skb->tc_index = a.malformed || a.control ? 0 : sl_tag(t, (u32)a.class);
+	if (a.super_packets)
+		return -1;
+	segments = sl_segments(skb);
+	return segments > 1 || a.handed || sl_long.until_ns ? -sl_is_of_long_flow(skb, segments) : 0;
 }
 
 /* Police a frame that the splitter has classified and counted. */
@@ -396,7 +426,7 @@ static __always_inline int sl_htb(struct __sk_buff *skb, u32 direction)
 		class = sl_handed_class(t, skb->tc_index);
 		a.class = class < 0 ? sl_class_again(skb, t) : class;
 	} else {
-		class = sl_split_ifb ? sl_handed_class(t, skb->tc_index) : sl_forwarded_class(t, skb->tc_index);
+		class = sl_split_ifb ? sl_handed_class(t, skb->tc_index) : sl_class_before(t, skb);
 		a = class >= 0 && sl_split_ifb ? sl_police_split(skb, class, t)
 					       : sl_admit_skb(skb, class, direction, SL_MAY_DROP, t);
 	}

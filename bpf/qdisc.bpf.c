@@ -65,6 +65,7 @@ static __always_inline int sl_load(struct sk_buff *skb, u32 off, void *to, u32 s
 #define SL_PACKET       struct sk_buff
 #define SL_PACKET_ARG   __arg_trusted
 #define SL_LOAD         sl_load
+#define SL_LENGTH(x)    ((x)->len)
 #define SL_PARSER(name) name
 #include "lib/parse_any.h"
 #include "lib/classify.h"
@@ -125,12 +126,16 @@ static __always_inline u32 sl_skb_bytes(const struct sk_buff *skb)
 
 static __always_inline u32 sl_skb_segments(const struct sk_buff *skb, u32 bytes)
 {
-	u16 segments = 0;
+	const struct skb_shared_info *shared = (const struct skb_shared_info *)(skb->head + skb->end);
+	u16 segments = 0, gso_size = 0;
 
 	if (sl_likely(bytes <= sl_frame_bytes))
 		return 1;
-	bpf_core_read(&segments, sizeof(segments), &((struct skb_shared_info *)(skb->head + skb->end))->gso_segs);
-	return segments ? segments : 1;
+	bpf_core_read(&segments, sizeof(segments), &shared->gso_segs);
+	if (segments)
+		return segments;
+	bpf_core_read(&gso_size, sizeof(gso_size), &shared->gso_size);
+	return sl_segments_of_length(skb->len, gso_size);
 }
 
 /* The configuration of the live buffer takes force if it has not yet. Negative: there is none. */
@@ -148,14 +153,18 @@ static __always_inline int sl_sync(struct sl_sched *s, u64 live, u64 now_ns)
 }
 
 /*
- * The class that was handed on. Negative: the packet is to be classified here. So it is where flows are limited, and no splitter has
- * given the flow its entry for this direction.
+ * The class that was handed on. Negative: the packet is to be classified here. What our own hook has just handed to this queue is
+ * believed; of what else departs, only a class from an arrival hook of ours, and not where flows are limited: there the flow needs its
+ * entry for this direction.
  */
-static __always_inline s32 sl_class_before(const struct sl_tables *t, u32 handed, u32 direction)
+static __always_inline s32 sl_class_before(const struct sl_tables *t, const struct sk_buff *skb, u32 direction)
 {
-	s32 class = sl_handed_class(t, handed);
+	s32 class;
 
-	return class >= 0 && direction == SL_EGRESS && !sl_split_ifb && sl_flows_are_limited(t, (u32) class) ? -1 : class;
+	if (direction == SL_INGRESS || sl_split_ifb)
+		return sl_handed_class(t, skb->tc_index);
+	class = sl_forwarded_class(t, skb->tc_index, (u32)skb->skb_iif);
+	return class >= 0 && sl_flows_are_limited(t, (u32) class) ? -1 : class;
 }
 
 /* What classes that queue by flow must know of the packet. */
@@ -169,11 +178,13 @@ static __always_inline void sl_identify(const struct sk_buff *skb, const struct 
 	else if (nfct & ~SL_CT_INFO)
 		hosts = sl_hosts_before_nat(nfct);
 
-	p->flow_hash = sl_flow_hash32(&d->flow);
+	p->flow_hash = sl_flow_hash(&d->flow);
 	p->src_host = hosts ? hosts >> 16 : sl_packet_host(d->flow.src);
 	p->dst_host = hosts ? hosts & 0xffff : sl_packet_host(d->flow.dst);
 	p->ecn = d->ecn && sl_marks >> d->direction & 1 && sl_takes_marks(p->flow_hash, d->now_ns);
 }
+
+#define SL_CLASS_UNKNOWN 0xff
 
 static __always_inline u32 sl_place(const struct sl_sched *s, u32 class)
 {
@@ -255,43 +266,63 @@ static __noinline void sl_free_dropped(struct Qdisc *sch, struct sl_sched *s, u3
 			sl_tell(now_ns, SL_TOLD_DROPS << 8 | q->dropped_for, sl_place(s, q->class), q->len_bytes, 0);
 		if (sl_packet_is_told(now_ns))
 			sl_tell_packet(skb, now_ns, SL_TOLD_DROPPED << 8 | q->dropped_for, sl_place(s, q->class),
-				       now_ns - q->arrived_ns);
+				       sl_since(now_ns, q->arrived_ns));
 		bpf_kfree_skb(skb);
 	}
 }
 
 /*
- * Parses what was not classified before it came here, or whose flow must be known. Its class, or negative: drop it.
+ * Parses what was not classified before it came here (d->class is SL_CLASS_UNKNOWN), or whose flow must be known. Its class, or negative:
+ * drop it.
  */
-static __always_inline s32 sl_classify_here(struct sk_buff *skb, struct sl_sched *s, const struct sl_tables *t, s32 class,
+static __always_inline int sl_classify_here(struct sk_buff *skb, const struct sl_sched *s, const struct sl_tables *t,
 					    u32 segments, struct sl_demand *d)
 {
-	u16 type = sl_l3_type ? __builtin_bswap16(skb->protocol) : 0;
 	struct sl_choice choice;
 	struct sl_headers h;
+	int has_front;
+	u16 type;
+
+	type = sl_l3_type ? __builtin_bswap16(skb->protocol) : 0;
 
 	sl_headers_init(&h, skb->vlan_proto ? skb->vlan_tci : SL_NO_TAG, skb->mark, (u32)skb->skb_iif);
-	{
-		u64 front[SL_FRONT_BYTES / 8];
-
-		sl_parse(skb, type || sl_load(skb, SL_FRONT, front, sizeof(front)) ? NULL : front, type, t->fields, &h);
-	}
+	/* The front is read where it is. */
+	has_front = !type && SL_FRONT + SL_FRONT_BYTES <= skb->len - skb->data_len;
+	sl_parse(skb, has_front ? skb->data + SL_FRONT : NULL, type, t->fields, &h);
 	d->ecn = (u8)sl_ecn(&h);
-	if (class >= 0) {
+	if (d->class != SL_CLASS_UNKNOWN) {
 		sl_flow_key(&d->flow, &h, d->direction);
-		return class;
+		return d->class;
 	}
-	{ /* where front was */
-		struct sl_sight sight = { .direction = d->direction, .pkts = segments, .bytes = d->bytes, .now_ns = d->now_ns };
+	{
+		struct sl_sight sight = { .now_ns = d->now_ns, .pkts = segments, .bytes = d->bytes, .direction = d->direction };
 
 		choice = sl_classify(t, &h, &sight);
 	}
 	sl_count_parsed(&h, d->direction, choice.rule, segments, d->bytes);
+	if (sl_is_control(choice.rule))
+		d->terms |= SL_CONTROL;
 	if (sl_is_malformed(&h) && t->drop_malformed)
 		return -1 - (s32)choice.class;
-	if (class_at(s, choice.class)->by_flow || sl_unlikely(sl_flows_are_limited(t, choice.class)))
+	if (s->flow_classes_set >> (choice.class & 63) & 1 || sl_unlikely(sl_flows_are_limited(t, choice.class)))
 		sl_flow_key(&d->flow, &h, d->direction);
 	return (s32)choice.class;
+}
+
+/* Makes of a packet that has arrived the demand with which its hook has charged it to buckets. */
+SL_GLOBAL int sl_demand_on_arrival(struct sk_buff *skb __arg_trusted, const struct sl_tables *t SL_NONNULL,
+				   struct sl_demand *d SL_NONNULL)
+{
+	struct sl_headers h;
+
+	d->bytes = skb->len;
+	d->terms = 0;
+	if (!sl_flows_are_limited(t, d->class))
+		return 0;
+	sl_headers_init(&h, SL_NO_TAG, 0, 0);
+	sl_parse_any(skb, sl_l3_type ? __builtin_bswap16(skb->protocol) : 0, 0, &h);
+	sl_flow_key(&d->flow, &h, SL_INGRESS);
+	return 0;
 }
 
 /* A packet is refused, for an enum sl_drop, or beyond SL_DROPS an enum sl_limit. */
@@ -307,11 +338,10 @@ SL_GLOBAL int sl_tell_refused(struct sk_buff *skb __arg_trusted, u64 now_ns, u32
 SEC("struct_ops/sl_enqueue")
 int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_sk_buff_ptr *to_free)
 {
-	u32 n = sch->limit, bytes = sl_skb_bytes(skb), buffer;
+	u32 n = sch->limit, bytes = sl_skb_bytes(skb), segments, buffer;
 	struct sl_sched *s = sl_state_of(n);
 	struct sl_demand demand = {};
 	struct sl_held_packet *held;
-	struct sl_packet packet = {}; /* the verifier does not know that its flow is of no account where there are none */
 	struct sl_tables *t;
 	u64 now, live = sl_live.word;
 	s32 class, slot;
@@ -323,16 +353,16 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 	now = bpf_ktime_get_ns();
 	if (sl_sync(s, live, now))
 		goto drop;
-	packet.len_bytes = bytes;
-	packet.segments = sl_skb_segments(skb, bytes);
+	segments = sl_skb_segments(skb, bytes);
 	demand.now_ns = now;
 	demand.direction = sl_direction_of(s);
 	demand.bytes = bytes;
-	demand.queued = 1;
-	class = sl_class_before(t, skb->tc_index, demand.direction);
-	if (class < 0 || class_at(s, (u32) class)->by_flow ||
+	demand.terms = SL_QUEUED;
+	class = sl_class_before(t, skb, demand.direction);
+	demand.class = (u8) class;
+	if (class < 0 || s->flow_classes_set >> (class & 63) & 1 ||
 	    sl_unlikely(demand.direction == SL_EGRESS && sl_flows_are_limited(t, (u32) class))) {
-		class = sl_classify_here(skb, s, t, class, packet.segments, &demand);
+		class = sl_classify_here(skb, s, t, segments, &demand);
 		if (class < 0) {
 			sl_refuse(class_at(s, (u32)(-1 - class)), SL_DROP_MALFORMED, bytes);
 			demand.class = (u8)(-1 - class);
@@ -343,20 +373,30 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 	demand.class = (u8) class;
 	/* By a bucket beside the queue's own. What arrives has passed them at its hook. */
 	if (demand.direction == SL_EGRESS) {
-		slot = -sl_is_refused(t, &demand, packet.segments);
+		slot = -sl_is_refused(t, &demand, segments);
 		if (slot) {
 			slot -= SL_DROPS;
 			goto refused;
 		}
 	}
-	packet.class = (u32) class;
-	if (class_at(s, (u32) class)->by_flow)
-		sl_identify(skb, &demand, &packet);
-	slot = sl_enqueue(s, &packet, demand.now_ns);
+	{ /* where the headers were; the verifier does not know that its flow is of no account where there are none */
+		struct sl_packet packet = { .class = (u32) class, .len_bytes = bytes, .segments = segments };
+
+		if (s->flow_classes_set >> (class & 63) & 1)
+			sl_identify(skb, &demand, &packet);
+		slot = sl_enqueue(s, &packet, demand.now_ns);
+	}
 	if (sl_unlikely(s->dropped_slots))
 		sl_free_dropped(sch, s, n, demand.now_ns);
-	if (slot < 0)
+	if (slot < 0) {
+		/* The buckets that have been charged for it get it back. */
+		if (sl_is_limited(t, &demand)) {
+			if (demand.direction == SL_INGRESS)
+				sl_demand_on_arrival(skb, t, &demand);
+			sl_refund(t, &demand);
+		}
 		goto refused;
+	}
 	held = sl_packet_of(n, (u32)slot);
 	if (!held)
 		goto drop;
@@ -398,7 +438,9 @@ struct sk_buff *BPF_PROG(sl_qdisc_dequeue, struct Qdisc *sch)
 		sl_free_dropped(sch, s, n, now);
 	if (v.action != SL_SEND) {
 		sch->qstats.overlimits++;
-		bpf_qdisc_watchdog_schedule(sch, sl_max(v.wake_ns, now + SL_WATCHDOG_FLOOR_NS), 0);
+		/* What is left then has been dropped, and waits to be freed: nothing to wake up for. */
+		if (v.action == SL_WAIT)
+			bpf_qdisc_watchdog_schedule(sch, sl_max(v.wake_ns, now + SL_WATCHDOG_FLOOR_NS), 0);
 		return NULL;
 	}
 	held = sl_packet_of(n, v.slot);
@@ -412,7 +454,7 @@ struct sk_buff *BPF_PROG(sl_qdisc_dequeue, struct Qdisc *sch)
 	if (!skb)
 		return NULL;
 	if (sl_events_are_told(now)) {
-		u64 wait_ns = now - sl_at(s->slot, v.slot)->arrived_ns;
+		u64 wait_ns = sl_since(now, sl_at(s->slot, v.slot)->arrived_ns);
 		u32 place = sl_place(s, v.class);
 
 		if (sl_wait_matters(wait_ns, place))
@@ -422,7 +464,7 @@ struct sk_buff *BPF_PROG(sl_qdisc_dequeue, struct Qdisc *sch)
 	}
 	if (sl_packet_is_told(now))
 		sl_tell_sent(skb, now, SL_TOLD_SENT << 8 | v.mark << 16, sl_place(s, v.class),
-			     now - sl_at(s->slot, v.slot)->arrived_ns);
+			     sl_since(now, sl_at(s->slot, v.slot)->arrived_ns));
 	bpf_qdisc_bstats_update(sch, skb);
 	return skb;
 }

@@ -52,20 +52,25 @@ SL_FN struct sl_class *class_at(struct sl_sched *s, u32 c)
 	return sl_at(s->classes, c);
 }
 
-/* Class c, which is *k, has packets: it joins, or is held. */
-SL_FN void sl_offer(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
+/* Class c, which has packets, waits until its ceiling has tokens. */
+SL_GLOBAL int sl_hold(struct sl_sched *s SL_NONNULL, u32 c)
 {
-	u64 opens;
+	u64 opens = bucket_opens_ns(&class_at(s, c)->ceil);
 
-	if (k->policed || bucket_open(&k->ceil, now_ns)) {
-		sl_join(s, k, c, now_ns);
-		return;
-	}
-	opens = bucket_opens_ns(&k->ceil);
 	if (!s->held || opens < s->held_until_ns)
 		s->held_until_ns = opens;
 	s->held |= SL_BIT(c);
 	tournament_put(&s->ceilings, c, opens);
+	return 0;
+}
+
+/* Class c, which is *k, has packets: it joins, or is held. */
+SL_FN void sl_offer(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
+{
+	if (sl_likely(k->policed || bucket_open(&k->ceil, now_ns)))
+		sl_join(s, k, c, now_ns);
+	else
+		sl_hold(s, c);
 }
 
 /* When the first of a tournament by opening times opens; the end of time if it is empty. */
@@ -111,14 +116,17 @@ SL_GLOBAL int sl_release(struct sl_sched *s SL_NONNULL, u64 now_ns)
 	return 0;
 }
 
-/* Guaranteed class c, which has used up its guarantee, waits until it has tokens again. */
-SL_FN void sl_use_up(struct sl_sched *s, u32 c, u64 opens_ns)
+/* Class c, which has a guarantee, has used it up until it has tokens again. */
+SL_GLOBAL int sl_use_up(struct sl_sched *s SL_NONNULL, u32 c)
 {
+	u64 opens_ns = bucket_opens_ns(&class_at(s, c)->rate);
+
 	if (!s->amber || opens_ns < s->amber_until_ns)
 		s->amber_until_ns = opens_ns;
 	s->green &= ~SL_BIT(c);
 	s->amber |= SL_BIT(c);
 	tournament_put(&s->guarantees, c, opens_ns);
+	return 0;
 }
 
 SL_FN s32 sl_refuse(struct sl_class *k, u32 reason, u32 len_bytes)
@@ -144,11 +152,8 @@ SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 	u32 slot, full, wire = wire_bytes(s, p->len_bytes, p->segments);
 	struct sl_slot *q;
 
-	if (k->policed) {
-		if (!bucket_open(&k->ceil, now_ns))
-			return sl_refuse(k, SL_DROP_POLICED, p->len_bytes);
-		bucket_charge(&k->ceil, wire, now_ns);
-	}
+	if (k->policed && !bucket_open(&k->ceil, now_ns))
+		return sl_refuse(k, SL_DROP_POLICED, p->len_bytes);
 	full = sl_is_full(k, p->len_bytes);
 	if (k->by_flow) {
 		/* Of what is queued, some goes before this packet is refused. */
@@ -159,12 +164,13 @@ SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 	}
 	if (sl_unlikely(full != SL_DROPS))
 		return sl_refuse(k, full, p->len_bytes);
-	if (sl_unlikely(s->backlog_pkts + s->spare_slots >= s->slots) && !s->dropped_slots &&
-	    room_make(s, p->class) == SL_ROOM_OWN)
+	if (sl_unlikely(s->backlog_pkts >= s->room_from_pkts) && !s->dropped_slots && room_make(s, p->class) == SL_ROOM_OWN)
 		return sl_refuse(k, SL_DROP_NO_SLOT, p->len_bytes);
 	slot = slot_take(s);
 	if (slot == SL_NO_SLOT)
 		return sl_refuse(k, SL_DROP_NO_SLOT, p->len_bytes);
+	if (k->policed)
+		bucket_charge(&k->ceil, wire, now_ns);
 
 	q = sl_at(s->slot, slot);
 	q->class = (u8)p->class;
@@ -255,10 +261,10 @@ SL_FN struct sl_verdict sl_dequeue(struct sl_sched *s, u64 now_ns)
 	if (!k->policed)
 		bucket_charge(&k->ceil, q->wire_bytes, now_ns);
 	/* What a class sends beyond its guarantee is borrowed, and not charged to it (as in HTB): else it would have to be paid back. */
-	if (sl_unlikely(s->green & SL_BIT(v.class))) {
+	if (sl_unlikely(first)) {
 		bucket_charge(&k->rate, q->wire_bytes, now_ns);
 		if (!bucket_open(&k->rate, now_ns))
-			sl_use_up(s, v.class, bucket_opens_ns(&k->rate));
+			sl_use_up(s, v.class);
 	}
 	sl_charge(s, k, v.len_bytes);
 	if (!k->backlog_pkts || !(k->policed || bucket_open(&k->ceil, now_ns))) {
@@ -338,7 +344,7 @@ SL_GLOBAL int sl_configure_classes(struct sl_sched *s SL_NONNULL, const struct s
 		k->round_ns = sl_round_ns(s, k);
 		*sl_at(s->level_classes, k->level) |= SL_BIT(c);
 		if (bucket_limits(&k->rate) && s->kind != SL_PIFO)
-			sl_use_up(s, c, bucket_opens_ns(&k->rate));
+			sl_use_up(s, c);
 	}
 	flow_divide(s, f);
 	return 0;
@@ -373,7 +379,7 @@ SL_GLOBAL int sl_configure(struct sl_sched *s SL_NONNULL, const struct sl_sched_
 	s->rank = f->rank;
 	s->rank_shift = sl_min(f->rank_shift, 51);
 	s->slots = sl_min(f->slots, SL_SLOTS);
-	s->spare_slots = sl_min(s->slots / 4, SL_SPARE_SLOTS);
+	s->room_from_pkts = s->slots - sl_min(s->slots / 4, SL_SPARE_SLOTS);
 	s->overhead_bytes = f->overhead_bytes;
 	s->mpu_bytes = f->mpu_bytes;
 	s->cells = f->cells;
@@ -404,7 +410,7 @@ SL_GLOBAL int sl_clear(struct sl_sched *s SL_NONNULL)
 		k->backlog_pkts = k->backlog_bytes = 0;
 		class_shrunk(s, k, c);
 		if (guaranteed & SL_BIT(c))
-			sl_use_up(s, c, bucket_opens_ns(&k->rate));
+			sl_use_up(s, c);
 	}
 	return 0;
 }

@@ -23,7 +23,10 @@ SL_FN void slot_drop(struct sl_sched *s, struct sl_class *k, u32 slot, u32 reaso
 	s->dropped_slots++;
 }
 
-/* Class c gets the size that its packets make: 0, or n if they are from 32 * 2^n to less than twice that. */
+/*
+ * Class c gets the size that its packets make: 0, or n if they are from 32 * 2^n to less than twice that. It gets the one before when half of
+ * the least for its size are left, so that it changes at most once in 32 packets.
+ */
 SL_GLOBAL int class_resize(struct sl_sched *s SL_NONNULL, u32 c)
 {
 	struct sl_class *k = sl_at(s->classes, c);
@@ -34,19 +37,21 @@ SL_GLOBAL int class_resize(struct sl_sched *s SL_NONNULL, u32 c)
 	k->size = pkts >> SL_LARGE_PKTS_SHIFT ? (u8)(sl_log2(pkts) - (SL_LARGE_PKTS_SHIFT - 1)) : 0;
 	if (k->size)
 		*sl_at(s->large, k->size) |= SL_BIT(c);
+	k->grows_at_pkts = (1u << SL_LARGE_PKTS_SHIFT) << k->size;
+	k->shrinks_below_pkts = k->size ? k->grows_at_pkts >> 2 : 0;
 	return 0;
 }
 
 /* Class c, which is *k, has one packet more. */
 SL_FN void class_grown(struct sl_sched *s, const struct sl_class *k, u32 c)
 {
-	if (sl_unlikely(k->backlog_pkts >> (SL_LARGE_PKTS_SHIFT + k->size)))
+	if (sl_unlikely(k->backlog_pkts >= k->grows_at_pkts))
 		class_resize(s, c);
 }
 
-/* Class c, which is *k, has fewer. Its size follows when half of the least for it are left, so that it changes at most once in 32 packets. */
+/* Class c, which is *k, has fewer. */
 SL_FN void class_shrunk(struct sl_sched *s, const struct sl_class *k, u32 c)
 {
-	if (sl_unlikely(k->size) && k->backlog_pkts < (1u << (SL_LARGE_PKTS_SHIFT - 2)) << k->size)
+	if (sl_unlikely(k->backlog_pkts < k->shrinks_below_pkts))
 		class_resize(s, c);
 }

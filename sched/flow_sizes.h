@@ -97,7 +97,7 @@ SL_FN void flow_drop(struct sl_sched *s, struct sl_class *k, u32 class, u32 i, u
 }
 
 /* The longest of the flows that are first in the two upper lists of the class; SL_FLOW_QUEUES: none has two packets. */
-SL_GLOBAL u32 flow_longest(struct sl_sched *s SL_NONNULL, u32 class)
+SL_FN u32 flow_longest(struct sl_sched *s, u32 class)
 {
 	struct sl_fair *fair = sl_at(s->fair, class);
 	u32 n, found = SL_FLOW_QUEUES, most = 0, lists = 2, size, i = 0, next;

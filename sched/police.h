@@ -6,6 +6,7 @@
  */
 #pragma once
 #include "world.h"
+#include "../abi/classifier.h"
 
 #define SL_POLICE_TRIES 32
 
@@ -51,4 +52,34 @@ SL_FN void police_give_back(u64 *tat, u64 now, u64 cost, u64 full)
 {
 	if (full > now)
 		__sync_fetch_and_add(tat, -cost);
+}
+
+/* What was owed at one cost of a byte, at another. Debts are kept in bytes, rounded up. */
+SL_FN u64 police_owed(u64 owed, u64 from, u64 to)
+{
+	u64 bytes;
+
+	owed = sl_min(owed, 1ULL << 47);
+	bytes = ((owed << 16) + from - 1) / from;
+	return bytes >= (1ULL << 62) / to ? 1ULL << 46 : bytes * to >> 16;
+}
+
+/*
+ * The bucket is charged at this cost of a byte from now on; neither is 0. Of several CPUs that notice the change, one converts what is owed.
+ */
+SL_FN void police_adopt(struct sl_police_bucket *b, u64 now, u64 cost)
+{
+	u64 from = *(volatile u64 *)&b->cost, seen, next;
+	u32 i;
+
+	if (from == cost || !cost || __sync_val_compare_and_swap(&b->cost, from, cost) != from || !from)
+		return;
+	for (i = 0; i < SL_POLICE_TRIES; i++) {
+		seen = *(volatile u64 *)&b->tat;
+		if (seen <= now)
+			return;
+		next = now + police_owed(seen - now, from, cost);
+		if (__sync_val_compare_and_swap(&b->tat, seen, next) == seen)
+			return;
+	}
 }

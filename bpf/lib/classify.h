@@ -249,18 +249,35 @@ static __always_inline u32 sl_match(const struct sl_tables *t, const struct sl_h
 	return hit ? sl_lowest(hit) : SL_RULE_NONE;
 }
 
-/* ARP, neighbour discovery, DHCP: without them there is no network. Which of the built-in rules, or SL_RULE_NONE. */
+static __always_inline int sl_is_link_local(const u32 *addr)
+{
+	return (addr[0] & __builtin_bswap32(0xffc00000)) == __builtin_bswap32(0xfe800000);
+}
+
+/*
+ * ARP, neighbour discovery, DHCP: without them there is no network. Which of the built-in rules, or SL_RULE_NONE. DHCP (RFC 2131, 4.1) and
+ * DHCPv6 (RFC 8415, 7.2) have a port of theirs on both sides, and a client of DHCPv6 a link-local address; neighbour discovery has come
+ * from the link, as its hop limit of 255 says (RFC 4861, 3.1), or the parser does not call it that.
+ */
 static __always_inline u32 sl_control_rule(const struct sl_headers *h)
 {
 	if (h->proto == SL_PROTO_ARP)
 		return SL_RULE_ARP;
 	if (h->proto == SL_PROTO_ND)
 		return SL_RULE_ND;
-	if (h->proto == 17 && (h->dport == 67 || h->dport == 68))
+	if (h->proto != 17)
+		return SL_RULE_NONE;
+	if ((h->dport == 67 || h->dport == 68) && (h->sport == 67 || h->sport == 68))
 		return SL_RULE_DHCP;
-	if (h->proto == 17 && (h->dport == 546 || h->dport == 547))
+	if ((h->dport == 546 || h->dport == 547) && (h->sport == 546 || h->sport == 547) &&
+	    (sl_is_link_local(h->src) || sl_is_link_local(h->dst)))
 		return SL_RULE_DHCPV6;
 	return SL_RULE_NONE;
+}
+
+static __always_inline int sl_is_control(u32 rule)
+{
+	return rule >= SL_RULE_ARP && rule < SL_RULE_NONE;
 }
 
 /* By the rules alone, whatever is remembered. */
@@ -273,7 +290,7 @@ static __always_inline struct sl_choice sl_choose(const struct sl_tables *t, con
 		control = sl_control_rule(h);
 		if (control != SL_RULE_NONE) {
 			choice.class = t->urgent_class;
-			choice.rule = t->class_from == SL_FROM_RULES ? control : SL_RULE_NONE;
+			choice.rule = control;
 			return choice;
 		}
 	}
@@ -303,6 +320,31 @@ static __always_inline s32 sl_handed_class(const struct sl_tables *t, u32 handed
 	if (handed >> SL_CLASS_BITS != t->tag)
 		return -1;
 	return (s32)(handed & (SL_CLASSES - 1));
+}
+
+/*
+ * Whether a class that is known on arrival holds on departure. A mark, a DSCP or a tag may be set in between, so a policy that asks for
+ * one of them asks the packet as it departs.
+ */
+static __always_inline int sl_class_lasts(const struct sl_tables *t)
+{
+	return t->class_from == SL_FROM_RULES && !(t->fields & (SL_FIELD_MARK | SL_FIELD_DSCP | SL_FIELD_VLAN | SL_FIELD_PCP));
+}
+
+/* Whether what has arrived there has its class from us. */
+static __always_inline int sl_is_ours(u32 ifindex)
+{
+	struct sl_arrival arrival = { sl_netns, ifindex };
+
+	return ifindex && bpf_map_lookup_elem(&arrivals, &arrival);
+}
+
+/* The class that an arrival hook of ours has handed on to a departing packet, if it still holds; else a negative number. */
+static __always_inline s32 sl_forwarded_class(const struct sl_tables *t, u32 handed, u32 arrived_at)
+{
+	s32 class = sl_handed_class(t, handed);
+
+	return class >= 0 && sl_class_lasts(t) && sl_is_ours(arrived_at) ? class : -1;
 }
 
 static __always_inline void sl_count_add(struct sl_count *count, u32 pkts, u32 bytes)

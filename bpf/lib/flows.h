@@ -10,14 +10,14 @@
 
 enum sl_flow_state { SL_FLOW_NEW, SL_FLOW_STALE, SL_FLOW_UNLIKE };
 
-/* What a packet is to the flow table. */
+/* What a packet is to the flow table. Small: it is on the stack of whoever asks. */
 struct sl_sight {
-	u32 direction;
+	u64 now_ns;
 	u32 pkts;
 	u32 bytes;
-	u32 super_packets; /* out: whether the flow has ever sent any, this packet included */
-	u32 state; /* out, if the rules must be asked: enum sl_flow_state */
-	u64 now_ns;
+	u8 direction;
+	u8 super_packets; /* out: whether the flow has ever sent any, this packet included */
+	u8 state; /* out, if the rules must be asked: enum sl_flow_state */
 };
 
 static __always_inline void sl_count_in_flow(struct sl_flow *flow, struct sl_sight *x)
@@ -27,7 +27,7 @@ static __always_inline void sl_count_in_flow(struct sl_flow *flow, struct sl_sig
 	flow->last_ns = x->now_ns;
 	if (x->pkts > 1)
 		flow->super_packets = 1;
-	x->super_packets = flow->super_packets;
+	x->super_packets = flow->super_packets != 0;
 }
 
 /* Headers that rules may ask for and that are not what makes a flow, as sl_tables.beside has them. */
@@ -77,7 +77,7 @@ SL_GLOBAL u64 sl_known_choice(const struct sl_tables *t SL_NONNULL, const struct
 	struct sl_flow_key key = {};
 	struct sl_flow *flow = NULL;
 	struct sl_sieve *sieve;
-	u64 hash;
+	u32 hash;
 
 	if (!t || !h || !x)
 		return 0;
@@ -122,7 +122,7 @@ static __always_inline void sl_enter(const struct sl_flow_key *key, const struct
 				 .beside = sl_beside(h),
 				 .beside_mark = sl_beside_mark(h),
 				 .super_packets = x->super_packets };
-	u64 hash = sl_flow_hash(key);
+	u32 hash = sl_flow_hash(key);
 	struct sl_sieve *sieve = sl_sieve_of(hash);
 	struct sl_flow *flow;
 

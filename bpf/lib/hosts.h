@@ -2,14 +2,14 @@
 /* Between which hosts a packet passes: hashes of their addresses. */
 #pragma once
 #include "../../abi/classifier.h"
+#include "keyed_hash.h"
 
 /* A hash of 16 bits, of an address's halves in the order of the packet. */
 static __always_inline u16 sl_host_hash(u64 high, u64 low)
 {
-	u64 hash = high ^ low;
+	u64 word[2] = { high, low };
 
-	hash ^= hash >> 32; /* an address differs in its last bytes, which a product moves out */
-	return (u16)(hash * 0x9e3779b97f4a7c15ULL >> 48);
+	return (u16)(sl_keyed_hash(word, 2) >> 16);
 }
 
 static __always_inline u16 sl_packet_host(const u8 *address)

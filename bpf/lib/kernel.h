@@ -103,6 +103,7 @@ struct sk_buff {
 	unsigned char *data;
 };
 struct skb_shared_info {
+	u16 gso_size;
 	u16 gso_segs;
 };
 union nf_inet_addr {

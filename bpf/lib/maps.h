@@ -106,6 +106,14 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 } police_state SEC(".maps");
 
+/* Interfaces of the machine whose arriving packets get their class from us, and have had whatever they brought along overwritten. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, struct sl_arrival);
+	__type(value, u32);
+	__uint(max_entries, SL_ARRIVALS);
+} arrivals SEC(".maps");
+
 const struct sl_shared_state sl_full_bucket = {}; /* likewise */
 
 /* One of these is pinned for each name, whatever the interfaces that use it. */
@@ -133,6 +141,7 @@ struct {
 /* Set before load; a program that need not keep flows has the code removed by the verifier. */
 const volatile u32 sl_keep_flows = 1;
 const volatile u32 sl_sieve_mask = 16383;
+const volatile u32 sl_netns = 0; /* number of the network namespace */
 
 static __always_inline u32 sl_live_buffer(u64 word)
 {

@@ -11,12 +11,6 @@ static __always_inline u32 sl_ecn(const struct sl_headers *h)
 	return h->is_ip >> 1;
 }
 
-/* What the core and these tables know a flow by. */
-static __always_inline u32 sl_flow_hash32(const struct sl_flow_key *key)
-{
-	return (u32)(sl_flow_hash(key) >> 32);
-}
-
 static __always_inline u32 sl_owed_time(u64 now_ns)
 {
 	return (u32)(now_ns >> 20);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The packet parser: Ethernet, up to two VLAN tags, PPPoE, IPv4 with options, IPv6 with extension headers, IP in IP (one level:
+ * The packet parser: Ethernet, up to two VLAN tags (of more, the packet is not IP), PPPoE, IPv4 with options, IPv6 with extension headers, IP in IP (one level:
  * 4in4, 6in4, 4in6, 6in6), ports, TCP flags, ICMP types. A tunnel inside IP is known by what it carries; others (GRE, VXLAN, WireGuard, MPLS) by
  * their outer header.
  *
@@ -31,6 +31,10 @@
 #define SL_ETH_PPPOE    0x8864 /* session, RFC 2516 */
 #define SL_PPP_IPV4     0x0021
 #define SL_PPP_IPV6     0x0057
+#define SL_NO_NEXT      59 /* IPv6: nothing follows (RFC 8200, 4.7) */
+/* The second word of an address ::ffff:a.b.c.d (RFC 4291, 2.5.5.2). IPv4 is kept that way, so a packet of IPv6 with one has another. */
+#define SL_MAPPED       __builtin_bswap32(0xffff)
+#define SL_MAPPED_IPV6  __builtin_bswap32(0xfffe)
 
 static __always_inline u16 sl_be16(const u8 *p)
 {
@@ -65,9 +69,24 @@ static __always_inline void sl_headers_init(struct sl_headers *h, u32 tag, u32 m
 	h->interface = interface;
 }
 
+/* Frames that a packet of this length becomes if each carries gso_size bytes of it, and 0 stands for all; headers take 78 bytes or so. */
+static __always_inline u32 sl_segments_of_length(u32 len_bytes, u32 gso_size)
+{
+	if (sl_likely(!gso_size) || len_bytes <= 78)
+		return 1;
+	return (len_bytes - 78 + gso_size - 1) / gso_size;
+}
+
 static __always_inline int sl_is_vlan(u16 type)
 {
 	return type == SL_ETH_VLAN || type == SL_ETH_QINQ || type == SL_ETH_QINQ_OLD;
+}
+
+/* An address of a packet of IPv6 that rules for IPv4 must not match. */
+static __always_inline void sl_unmap(u32 *addr)
+{
+	if (!addr[0] && !addr[1] && addr[2] == SL_MAPPED)
+		addr[2] = SL_MAPPED_IPV6;
 }
 
 static __always_inline int sl_has_ports(u32 proto)
@@ -80,20 +99,23 @@ static __always_inline int sl_has_ports(u32 proto)
  * Most packets: Ethernet without tags, IPv4 without options, not a fragment, with ports. w: the words from SL_FRONT on, bytes in
  * the order of the packet (little endian). Whether it is one; if not, h is as before.
  */
-static __always_inline int sl_parse_plain(const u64 *w, struct sl_headers *h)
+static __always_inline int sl_parse_plain(const volatile u64 *w, struct sl_headers *h)
 {
 	u64 type = w[0] >> 48, ip = w[1], addresses = w[2], rest = w[3];
 	u32 proto = addresses >> 8 & 0xff;
 
+	u32 length = __builtin_bswap16((u16)(ip >> 16));
+
+	/* A total length that does not hold the ports is looked at more closely. */
 	if (type != __builtin_bswap16(SL_ETH_IPV4) || (ip & 0xff) != 0x45 || ip >> 48 & __builtin_bswap16(0x3fff) ||
-	    (proto != 6 && proto != 17))
+	    (proto != 6 && proto != 17) || length < 24)
 		return 0;
 	h->kind = SL_PARSE_IPV4;
 	h->is_ip = 1 | (ip >> 7 & 6);
 	h->has_ports = 1;
 	h->proto = (u16)proto;
 	h->dscp = ip >> 10 & 0x3f;
-	h->length = __builtin_bswap16((u16)(ip >> 16));
+	h->length = (u16)length;
 	h->src[2] = h->dst[2] = __builtin_bswap32(0xffff);
 	h->src[3] = (u32)(addresses >> 32);
 	h->dst[3] = (u32)rest;

@@ -17,14 +17,21 @@ struct sl_demand {
 	u8 class;
 	u8 ecn; /* of the packet */
 	u8 direction;
-	u8 queued; /* the queue that follows limits its class, and has split it into frames */
+	u8 terms; /* enum sl_terms, as bits */
 };
 
-/* A bucket that a packet is subject to. */
+enum sl_terms {
+	SL_QUEUED = 1, /* the queue that follows limits its class, and has split it into frames */
+	SL_CONTROL = 2 /* a built-in rule has chosen its class */
+};
+
+/* Buckets that a packet is charged to together; that of the built-in rules comes before them. */
+#define SL_TOLLS SL_LIMIT_CONTROL
+
+/* A bucket that a packet is subject to. Small: a few are on the stack of whoever asks. */
 struct sl_toll {
-	u64 *tat; /* NULL: it is not */
-	u64 cost;
-	u64 until; /* its burst; once it has been charged: when it is full again */
+	struct sl_police_bucket *bucket; /* NULL: it is not */
+	u64 full; /* once it has been charged: when it is full again */
 };
 
 SL_GLOBAL u64 sl_take(u64 *tat SL_NONNULL, u64 now, u64 cost, u64 burst)
@@ -32,24 +39,57 @@ SL_GLOBAL u64 sl_take(u64 *tat SL_NONNULL, u64 now, u64 cost, u64 burst)
 	return tat ? police_take(tat, now, cost, burst) : 0;
 }
 
-static __always_inline void sl_toll(struct sl_toll *toll, u64 *tat, const struct sl_police_conf *conf, u32 bytes)
+SL_GLOBAL int sl_adopt(struct sl_police_bucket *bucket SL_NONNULL, u64 now, u64 cost)
 {
-	toll->tat = tat;
-	toll->cost = police_cost(conf->cost, bytes);
-	toll->until = conf->burst;
+	if (bucket)
+		police_adopt(bucket, now, cost);
+	return 0;
 }
 
-/* The bucket of a flow is in its entry. Flows without one share a bucket, so that a flood of them is limited too. */
-static __always_inline u64 *sl_flow_bucket(struct sl_police_state *state, const struct sl_demand *d, u32 direction, u32 class)
+/* The terms of a bucket, which enum sl_limit names. */
+static __always_inline const struct sl_police_conf *sl_terms_of(const struct sl_tables *t, const struct sl_demand *d, u32 limit)
+{
+	u32 direction = d->direction & 1, class = d->class & (SL_CLASSES - 1);
+
+	switch (limit) {
+	case SL_LIMIT_CLASS:
+		return &t->police[direction][class];
+	case SL_LIMIT_FLOW:
+		return &t->flow_police[class];
+	case SL_LIMIT_INTERFACE:
+		return &t->interface_police[direction];
+	default:
+		return &t->shared_police[class];
+	}
+}
+
+static __always_inline u64 sl_cost_of(const struct sl_tables *t, const struct sl_demand *d, u32 limit)
+{
+	return police_cost(sl_terms_of(t, d, limit)->cost, d->bytes);
+}
+
+static __always_inline void sl_toll(struct sl_toll *toll, struct sl_police_bucket *bucket, u64 cost, const struct sl_demand *d)
+{
+	if (bucket && sl_unlikely(bucket->cost != cost))
+		sl_adopt(bucket, police_time(d->now_ns), cost);
+	toll->bucket = bucket;
+}
+
+/*
+ * The bucket of a flow is in its entry. Flows without one share a few buckets, by their hash: so a flood of them is limited too, and does
+ * not take everything from a flow that is about to get its entry.
+ */
+static __always_inline struct sl_police_bucket *sl_flow_bucket(struct sl_police_state *state, const struct sl_demand *d,
+							       u32 direction, u32 class)
 {
 	struct sl_flow_key key = d->flow;
 	struct sl_flow *flow = bpf_map_lookup_elem(&flows, &key);
 
-	return flow ? &flow->tat : &state->overflow[direction][class];
+	return flow ? &flow->bucket : sl_at(state->overflow[direction][class], sl_flow_hash(&key));
 }
 
 /* The bucket of the machine that a class of this policy takes from. */
-static __always_inline u64 *sl_shared_bucket(u32 buffer, u32 direction, u32 class)
+static __always_inline struct sl_police_bucket *sl_shared_bucket(u32 buffer, u32 direction, u32 class)
 {
 	u32 key = buffer * SL_CLASSES + class, zero = 0;
 	struct sl_shared_state *state;
@@ -58,32 +98,36 @@ static __always_inline u64 *sl_shared_bucket(u32 buffer, u32 direction, u32 clas
 	if (!map)
 		return NULL;
 	state = bpf_map_lookup_elem(map, &zero);
-	return state ? &state->tat[direction] : NULL;
+	return state ? &state->bucket[direction] : NULL;
 }
 
 /* The buckets that a packet is subject to. */
 static __always_inline void sl_find_tolls(struct sl_toll *tolls, const struct sl_tables *t, const struct sl_demand *d)
 {
-	u32 direction = d->direction & 1, class = d->class & (SL_CLASSES - 1), bytes = d->bytes, zero = 0;
+	u32 direction = d->direction & 1, class = d->class & (SL_CLASSES - 1), zero = 0;
 	struct sl_police_state *state = bpf_map_lookup_elem(&police_state, &zero);
+	u64 cost;
 
 	if (!state)
 		return;
-	if (t->police[direction][class].cost && !d->queued)
-		sl_toll(&tolls[SL_LIMIT_CLASS], &state->tat[direction][class], &t->police[direction][class], bytes);
-	if (t->flow_police[class].cost)
-		sl_toll(&tolls[SL_LIMIT_FLOW], sl_flow_bucket(state, d, direction, class), &t->flow_police[class], bytes);
-	if (t->interface_police[direction].cost)
-		sl_toll(&tolls[SL_LIMIT_INTERFACE], &state->interface[direction], &t->interface_police[direction], bytes);
-	if (t->shared_police[class].cost)
-		sl_toll(&tolls[SL_LIMIT_SHARED], sl_shared_bucket(t->buffer & (SL_BUFFERS - 1), direction, class),
-			&t->shared_police[class], bytes);
+	cost = sl_terms_of(t, d, SL_LIMIT_CLASS)->cost;
+	if (cost && !(d->terms & SL_QUEUED))
+		sl_toll(&tolls[SL_LIMIT_CLASS], &state->class[direction][class], cost, d);
+	cost = sl_terms_of(t, d, SL_LIMIT_FLOW)->cost;
+	if (cost)
+		sl_toll(&tolls[SL_LIMIT_FLOW], sl_flow_bucket(state, d, direction, class), cost, d);
+	cost = sl_terms_of(t, d, SL_LIMIT_INTERFACE)->cost;
+	if (cost)
+		sl_toll(&tolls[SL_LIMIT_INTERFACE], &state->interface[direction], cost, d);
+	cost = sl_terms_of(t, d, SL_LIMIT_SHARED)->cost;
+	if (cost)
+		sl_toll(&tolls[SL_LIMIT_SHARED], sl_shared_bucket(t->buffer & (SL_BUFFERS - 1), direction, class), cost, d);
 }
 
 /* Which enum sl_limit refuses the packet; SL_LIMITS: none, and it has been charged. */
 SL_GLOBAL u32 sl_limit(const struct sl_tables *t SL_NONNULL, const struct sl_demand *d SL_NONNULL)
 {
-	struct sl_toll tolls[SL_LIMITS] = {};
+	struct sl_toll tolls[SL_TOLLS] = {};
 	u32 i, refused = SL_LIMITS;
 	u64 now;
 
@@ -92,32 +136,63 @@ SL_GLOBAL u32 sl_limit(const struct sl_tables *t SL_NONNULL, const struct sl_dem
 	now = police_time(d->now_ns);
 	sl_find_tolls(tolls, t, d);
 #pragma unroll
-	for (i = 0; i < SL_LIMITS; i++)
-		if (tolls[i].tat && !police_is_open(*(volatile u64 *)tolls[i].tat, now, tolls[i].until))
+	for (i = 0; i < SL_TOLLS; i++)
+		if (tolls[i].bucket && !police_is_open(*(volatile u64 *)&tolls[i].bucket->tat, now, sl_terms_of(t, d, i)->burst))
 			return i;
 #pragma unroll
-	for (i = 0; i < SL_LIMITS; i++) {
-		if (refused != SL_LIMITS || !tolls[i].tat)
+	for (i = 0; i < SL_TOLLS; i++) {
+		if (refused != SL_LIMITS || !tolls[i].bucket)
 			continue;
-		tolls[i].until = sl_take(tolls[i].tat, now, tolls[i].cost, tolls[i].until);
-		if (!tolls[i].until)
+		tolls[i].full = sl_take(&tolls[i].bucket->tat, now, sl_cost_of(t, d, i), sl_terms_of(t, d, i)->burst);
+		if (!tolls[i].full)
 			refused = i;
 	}
 	if (refused == SL_LIMITS)
 		return SL_LIMITS;
 	now = police_time(bpf_ktime_get_ns());
 #pragma unroll
-	for (i = 0; i < SL_LIMITS; i++)
-		if (i < refused && tolls[i].tat)
-			police_give_back(tolls[i].tat, now, tolls[i].cost, tolls[i].until);
+	for (i = 0; i < SL_TOLLS; i++)
+		if (i < refused && tolls[i].bucket)
+			police_give_back(&tolls[i].bucket->tat, now, sl_cost_of(t, d, i), tolls[i].full);
 	return refused;
+}
+
+/* Whether the built-in rules let the packet through, which one of them has chosen; it is charged to their bucket then. */
+SL_GLOBAL int sl_control_passes(const struct sl_demand *d SL_NONNULL)
+{
+	struct sl_police_state *state;
+	u32 zero = 0;
+
+	state = bpf_map_lookup_elem(&police_state, &zero);
+	if (!d || !state)
+		return 1;
+	return police_take(&state->control[d->direction & 1].tat, police_time(d->now_ns), police_cost(SL_CONTROL_COST, d->bytes),
+			   SL_CONTROL_BURST) != 0;
+}
+
+/* Gives back to the buckets what a packet was charged that the queue refuses then: only what is accepted counts. */
+SL_GLOBAL int sl_refund(const struct sl_tables *t SL_NONNULL, const struct sl_demand *d SL_NONNULL)
+{
+	struct sl_toll tolls[SL_TOLLS] = {};
+	u64 now;
+	u32 i;
+
+	if (!t || !d)
+		return 0;
+	now = police_time(d->now_ns);
+	sl_find_tolls(tolls, t, d);
+#pragma unroll
+	for (i = 0; i < SL_TOLLS; i++)
+		if (tolls[i].bucket)
+			police_give_back(&tolls[i].bucket->tat, now, sl_cost_of(t, d, i), *(volatile u64 *)&tolls[i].bucket->tat);
+	return 0;
 }
 
 /* What the buckets hold that a packet is subject to. */
 SL_GLOBAL int sl_look_at_buckets(const struct sl_tables *t SL_NONNULL, const struct sl_demand *d SL_NONNULL,
 				 struct sl_explanation *e SL_NONNULL)
 {
-	struct sl_toll tolls[SL_LIMITS] = {};
+	struct sl_toll tolls[SL_TOLLS] = {};
 	u64 now, tat;
 	u32 i;
 
@@ -126,9 +201,9 @@ SL_GLOBAL int sl_look_at_buckets(const struct sl_tables *t SL_NONNULL, const str
 	now = police_time(d->now_ns);
 	sl_find_tolls(tolls, t, d);
 #pragma unroll
-	for (i = 0; i < SL_LIMITS; i++) {
-		tat = tolls[i].tat ? *(volatile u64 *)tolls[i].tat : 0;
-		e->buckets[i].burst = tolls[i].tat ? sl_max(tolls[i].until, (u64)1) : 0;
+	for (i = 0; i < SL_TOLLS; i++) {
+		tat = tolls[i].bucket ? *(volatile u64 *)&tolls[i].bucket->tat : 0;
+		e->buckets[i].burst = tolls[i].bucket ? sl_max(sl_terms_of(t, d, i)->burst, (u64)1) : 0;
 		e->buckets[i].owed = tat > now ? tat - now : 0;
 	}
 	return 0;
@@ -139,12 +214,10 @@ static __always_inline int sl_flows_are_limited(const struct sl_tables *t, u32 c
 	return sl_at(t->flow_police, class)->cost != 0;
 }
 
-/* Likewise, without a call where nothing limits the class. */
-static __always_inline u32 sl_limit_if_any(const struct sl_tables *t, const struct sl_demand *d)
+/* Whether any bucket before the queues may refuse the packet. */
+static __always_inline int sl_is_limited(const struct sl_tables *t, const struct sl_demand *d)
 {
-	if (!(t->limited[d->direction & 1] >> (d->class & (SL_CLASSES - 1)) & 1))
-		return SL_LIMITS;
-	return sl_limit(t, d);
+	return t->limited[d->direction & 1] >> (d->class & (SL_CLASSES - 1)) & 1 || sl_unlikely(d->terms & SL_CONTROL);
 }
 
 static __always_inline struct sl_class_count *sl_class_count_at(u32 direction, u32 class)
@@ -157,14 +230,17 @@ static __always_inline struct sl_class_count *sl_class_count_at(u32 direction, u
 /* Whether a bucket refuses the packet, which is counted then: 0, or 1 + its enum sl_limit. */
 static __always_inline int sl_is_refused(const struct sl_tables *t, const struct sl_demand *d, u32 pkts)
 {
-	u32 limit = sl_limit_if_any(t, d);
 	struct sl_class_count *count;
+	u32 limit;
 
+	if (sl_likely(!sl_is_limited(t, d)))
+		return 0;
+	limit = sl_unlikely(d->terms & SL_CONTROL) && !sl_control_passes(d) ? SL_LIMIT_CONTROL : sl_limit(t, d);
 	if (sl_likely(limit >= SL_LIMITS))
 		return 0;
 	count = sl_class_count_at(d->direction, d->class);
 	if (count)
-		sl_count_add(&count->refused[limit & (SL_LIMITS - 1)], pkts, d->bytes);
+		sl_count_add(sl_at(count->refused, limit), pkts, d->bytes);
 	if (sl_events_are_told(d->now_ns))
 		sl_tell(d->now_ns, SL_TOLD_EXHAUSTED << 8 | limit, (u32)d->direction << 8 | d->class, d->bytes, 0);
 	return 1 + (int)limit;

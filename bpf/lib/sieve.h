@@ -6,35 +6,28 @@
  * No atomic operations: a bit that is lost in a race is set again likewise.
  */
 #pragma once
+#include "keyed_hash.h"
 #include "maps.h"
 
 #define SL_SIEVE_BITS 48 /* of a word; the rest is its generation */
 
-static __always_inline u64 sl_flow_hash(const struct sl_flow_key *key)
+static __always_inline u32 sl_flow_hash(const struct sl_flow_key *key)
 {
-	const u64 *word = (const u64 *)key;
-	u64 hash = 0;
-	u32 i;
-
-	_Static_assert(sizeof(*key) == 40, "five words");
-#pragma unroll
-	for (i = 0; i < 5; i++) {
-		hash = (hash ^ word[i]) * 0x9e3779b97f4a7c15ull;
-		hash ^= hash >> 29;
-	}
-	return hash;
+	_Static_assert(sizeof(*key) == 8 * SL_HASH_WORDS, "five words");
+	return sl_keyed_hash((const u64 *)key, SL_HASH_WORDS);
 }
 
-static __always_inline struct sl_sieve *sl_sieve_of(u64 hash)
+static __always_inline struct sl_sieve *sl_sieve_of(u32 hash)
 {
-	u32 slot = (u32)hash & sl_sieve_mask;
+	u32 slot = hash & sl_sieve_mask;
 
 	return bpf_map_lookup_elem(&sieve, &slot);
 }
 
-static __always_inline u64 sl_sieve_bit(u64 hash)
+/* By the upper bits of the hash; the lower ones have chosen the word. */
+static __always_inline u64 sl_sieve_bit(u32 hash)
 {
-	return 1ull << ((hash >> 48) * SL_SIEVE_BITS >> 16);
+	return 1ull << ((hash >> 20) * SL_SIEVE_BITS >> 12);
 }
 
 static __always_inline void sl_sieve_add(struct sl_sieve *sieve, u64 bit, u64 now_ns)

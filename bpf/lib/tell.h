@@ -43,7 +43,7 @@ SL_GLOBAL int sl_tell(u64 now_ns, u32 what, u32 place, u32 len_bytes, u64 wait_n
 	struct sl_told *t;
 
 	q->last_ns[kind] = now_ns;
-	if (last && now_ns - last < SL_QUIET_NS)
+	if (last && sl_since(now_ns, last) < SL_QUIET_NS)
 		return 0;
 	t = bpf_ringbuf_reserve(&events, sizeof(*t), 0);
 	if (!t)
@@ -79,7 +79,7 @@ SL_GLOBAL int sl_tell_wait(u64 now_ns, u64 wait_ns, u32 place, u32 len_bytes)
 		q->late_since_ns = 0;
 	else if (!q->late_since_ns)
 		q->late_since_ns = now_ns;
-	else if (now_ns - q->late_since_ns > SL_LATE_NS)
+	else if (sl_since(now_ns, q->late_since_ns) > SL_LATE_NS)
 		sl_tell(now_ns, SL_TOLD_LATE << 8, place, len_bytes, wait_ns);
 	return 0;
 }

@@ -26,6 +26,7 @@ static int load_frame(const struct sl_frame *frame, u32 off, void *to, u32 size)
 #define SL_PACKET const struct sl_frame
 #define SL_PACKET_ARG
 #define SL_LOAD         load_frame
+#define SL_LENGTH(x)    ((x)->length)
 #define SL_PARSER(name) name##_frame
 #include "../../bpf/lib/parse_any.h"
 

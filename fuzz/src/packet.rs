@@ -101,15 +101,18 @@ fn expected(seen: &Seen) -> abi::sl_headers {
         icmp: seen.icmp.map_or(u16::MAX, |(v6, kind)| u16::from(kind) + if v6 { 256 } else { 0 }),
         dscp: seen.dscp.unwrap_or(u8::MAX),
         pcp: seen.tag.map_or(u8::MAX, |(_, pcp)| pcp),
+        hop_limit: seen.hop_limit.unwrap_or(0).into(),
         mark: 0,
         interface: 0,
     }
 }
 
-/// An address as packets have it, IPv4 in IPv6.
+/// An address as tables have it, IPv4 in IPv6.
 fn words(address: IpAddr) -> [u32; 4] {
     let octets = match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        // Kept apart from IPv4.
+        IpAddr::V6(address) if address.to_ipv4_mapped().is_some() => (address.to_bits() ^ 1 << 32).to_be_bytes(),
         IpAddr::V6(address) => address.octets(),
     };
     std::array::from_fn(|n| u32::from_ne_bytes([0, 1, 2, 3].map(|byte| octets[4 * n + byte])))

@@ -10,6 +10,9 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 const NEXT: i32 = -1;
 const SHOT: i32 = 2;
 
+/// Where struct __sk_buff has tc_index (include/uapi/linux/bpf.h).
+const TC_INDEX: i16 = 44;
+
 /// Where a program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hook {
@@ -42,6 +45,8 @@ pub enum Verdict {
     Drop,
     /// Out of the interface with this number, from tc.
     Redirect(u32),
+    /// On, from tc, with the tag that follows the last packet's and this class: each tag has its turn.
+    Forge(u32),
 }
 
 pub struct Program {
@@ -81,6 +86,21 @@ impl Program {
             (Verdict::Pass, _) => code.push(mov(BPF_REG_0, NEXT)),
             (Verdict::Drop, Hook::Xdp) => code.push(mov(BPF_REG_0, XDP_DROP as i32)),
             (Verdict::Drop, _) => code.push(mov(BPF_REG_0, SHOT)),
+            (Verdict::Forge(class), _) => {
+                // The counter's former value, as the tag.
+                code = vec![
+                    insn(BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_6, BPF_REG_1, 0),
+                    code[0],
+                    code[1],
+                    mov(BPF_REG_2, 1),
+                    insn(BPF_STX | BPF_ATOMIC | BPF_DW, BPF_REG_1, BPF_REG_2, (BPF_ADD | BPF_FETCH) as i32),
+                    insn(BPF_ALU64 | BPF_LSH | BPF_K, BPF_REG_2, 0, 6),
+                    insn(BPF_ALU64 | BPF_OR | BPF_K, BPF_REG_2, 0, class as i32),
+                    insn(BPF_ALU64 | BPF_AND | BPF_K, BPF_REG_2, 0, 0xffff),
+                    bpf_insn { off: TC_INDEX, ..insn(BPF_STX | BPF_MEM | BPF_W, BPF_REG_6, BPF_REG_2, 0) },
+                    mov(BPF_REG_0, NEXT),
+                ];
+            }
             (Verdict::Redirect(to), _) => code.extend([
                 mov(BPF_REG_1, to as i32),
                 mov(BPF_REG_2, 0),

@@ -1,6 +1,6 @@
 //! System tests: the product on the kernel that runs, with real traffic. Needs root. One at a time (--test-threads=1), since
 //! they measure; in network namespaces of their own, so that they disturb nobody. `--brief` leaves out those that test commands rather
-//! than a kernel.
+//! than a kernel. `--part=1/2` runs every second of those that can run here, from the first on, and `--part=2/2` the others.
 
 mod browser;
 mod cases;
@@ -24,6 +24,16 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let (brief, rest): (Vec<String>, _) = std::env::args().partition(|argument| argument == "--brief");
+    let (part, rest): (Vec<String>, _) =
+        rest.into_iter().partition(|argument: &String| argument.starts_with("--part="));
+    let part = match part.last().map(|text| Part::parse(text)) {
+        Some(None) => {
+            eprintln!("--part takes two numbers, as in --part=1/2");
+            return ExitCode::from(2);
+        }
+        Some(Some(part)) => part,
+        None => Part { number: 1, of: 1 },
+    };
     let mut arguments = Arguments::from_iter(rest);
     if arguments.list {
         let trials = suite::all(brief.is_empty()).into_iter().map(|case| Trial::test(case.name, || Ok(()))).collect();
@@ -38,5 +48,33 @@ fn main() -> ExitCode {
     needs::load_modules();
     let machine = needs::Machine::probe();
     let trials = suite::all(brief.is_empty()).into_iter().map(|case| case.trial(&machine)).collect();
-    libtest_mimic::run(&arguments, trials).exit_code()
+    libtest_mimic::run(&arguments, part.of(trials)).exit_code()
+}
+
+/// Which share of the tests runs here, so that two machines can do the work of one.
+struct Part {
+    number: usize,
+    of: usize,
+}
+
+impl Part {
+    /// From `--part=NUMBER/OF`.
+    fn parse(text: &str) -> Option<Part> {
+        let (number, of) = text.strip_prefix("--part=")?.split_once('/')?;
+        let part = Part { number: number.parse().ok()?, of: of.parse().ok()? };
+        (1..=part.of).contains(&part.number).then_some(part)
+    }
+
+    /// Tests that run take turns; those that are ignored are told of in the first part.
+    fn of(&self, trials: Vec<Trial>) -> Vec<Trial> {
+        let mut turn = 0;
+        let mine = |trial: &Trial| {
+            if trial.has_ignored_flag() {
+                return self.number == 1;
+            }
+            turn += 1;
+            turn % self.of == self.number % self.of
+        };
+        trials.into_iter().filter(mine).collect()
+    }
 }

@@ -34,6 +34,7 @@ pod!(
     sl_fragment,
     sl_fragment_key,
     sl_live,
+    sl_arrival,
     sl_police_state,
     sl_shared_state,
     sl_op,

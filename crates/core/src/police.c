@@ -17,6 +17,11 @@ u64 sl_police_time(u64 ns)
 	return police_time(ns);
 }
 
+void sl_police_adopt(struct sl_police_bucket *bucket, u64 now, u64 cost)
+{
+	police_adopt(bucket, now, cost);
+}
+
 void sl_police_give_back(u64 *tat, u64 now, u64 cost, u64 full)
 {
 	police_give_back(tat, now, cost, full);

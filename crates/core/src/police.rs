@@ -1,5 +1,6 @@
 //! The token bucket in one word that any number of CPUs take from.
 
+use sluice_abi as abi;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 unsafe extern "C" {
@@ -7,6 +8,7 @@ unsafe extern "C" {
     safe fn sl_police_cost(per_byte: u64, bytes: u32) -> u64;
     safe fn sl_police_time(ns: u64) -> u64;
     fn sl_police_give_back(tat: *mut u64, now: u64, cost: u64, full: u64);
+    fn sl_police_adopt(bucket: *mut abi::sl_police_bucket, now: u64, cost: u64);
 }
 
 /// What a packet costs, of the cost of a byte in `struct sl_police_conf`.
@@ -40,5 +42,26 @@ impl Bucket {
     /// When it is full again.
     pub fn full(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A bucket before the queues, as maps hold it: `struct sl_police_bucket`. It knows at which rate it owes what it owes.
+pub struct RatedBucket(abi::sl_police_bucket);
+
+impl Default for RatedBucket {
+    fn default() -> RatedBucket {
+        RatedBucket(abi::sl_police_bucket { tat: 0, cost: 0 })
+    }
+}
+
+impl RatedBucket {
+    /// Takes what a packet of so many bytes costs at this cost of a byte (as in `struct sl_police_conf`), which may be another than
+    /// before. Whether the bucket was open.
+    pub fn take(&mut self, now: u64, per_byte: u64, bytes: u32, burst: u64) -> bool {
+        // SAFETY: the bucket is whole, and ours alone.
+        unsafe {
+            sl_police_adopt(&mut self.0, now, per_byte);
+            sl_police_take(&mut self.0.tat, now, cost(per_byte, bytes), burst) > 0
+        }
     }
 }

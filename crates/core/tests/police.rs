@@ -2,7 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use sluice_core::police::Bucket;
+use sluice_core::police::{self, Bucket, RatedBucket};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -140,5 +140,38 @@ fn threads_with_clocks_of_their_own_conserve() {
         if burst < time {
             assert!(taken >= time + burst - MOST, "{taken} in {time}");
         }
+    }
+}
+
+/// A rate and a burst as policies have them: bit/s and bytes. Cost of a byte and burst as buckets have them.
+fn terms(bps: u64, burst_bytes: u64) -> (u64, u64) {
+    (((8_000_000_000u64 * 16) << 16).div_ceil(bps), burst_bytes * 8_000_000_000 * 16 / bps)
+}
+
+const MS: u64 = 1_000_000;
+
+/// What a bucket owes is owed in bytes: it is as long until it is open again as those take at the new rate, and not as they took at the old
+/// one (8.4 s for 1 MiB of 1 Mbit/s, then 100 Mbit/s).
+#[test]
+fn a_new_rate_does_not_wait_for_the_old_one() {
+    let burst = 1 << 20;
+    for (old, new) in
+        [(1_000_000, 100_000_000), (64_000, 100_000_000), (100_000_000, 1_000_000), (5_000_000, 5_000_000)]
+    {
+        let (mut bucket, now) = (RatedBucket::default(), police::time(1_000 * MS));
+        let (cost, old_burst) = terms(old, burst);
+        let mut taken = 0;
+        while bucket.take(now, cost, 1_500, old_burst) {
+            taken += 1_500;
+        }
+        assert!(taken >= burst && taken <= burst + 1_500, "{taken} of a burst of {burst}");
+        // The same burst at the new rate is as empty as it was.
+        let (cost, new_burst) = terms(new, burst);
+        let due_ns = (taken - burst) * 8_000_000_000 / new;
+        let opens = |after_ns| now + police::time(after_ns);
+        // The first packet at the new rate converts what is owed.
+        assert!(!bucket.take(now, cost, 1_500, new_burst), "{old} to {new} bit/s: a debt is forgiven");
+        assert!(!bucket.take(opens(due_ns - 1_000), cost, 1_500, new_burst), "{old} to {new} bit/s: too early");
+        assert!(bucket.take(opens(due_ns + 2 * 8_000_000_000 / new), cost, 1_500, new_burst), "{old} to {new} bit/s");
     }
 }

@@ -216,7 +216,7 @@ impl Change {
         };
         let root = qdiscs::root(&was.interface)?;
         let kind = root.as_ref().map_or("", |root| root.kind.as_str());
-        let plan = plan::plan(&now, &found, &Features::probe()?, &wishes, kind)?;
+        let plan = plan::plan(&now, &found, &Features::known()?, &wishes, kind)?;
         refuse(&was, &before, &now, &plan)?;
         if was.engine != Engine::None && !root.is_some_and(|root| attach::is_ours(&was, &root)) {
             return Err(again(&was, "its root qdisc is not ours any more: something has replaced it", ""));

@@ -4,9 +4,9 @@
 use crate::error::{Doing, Error, Result};
 use crate::hooks::{self, Point, Side};
 use crate::htb::{self, Leaves, Target};
-use crate::object::{self, Loader};
+use crate::object::{self, HashKeys, Loader};
 use crate::record::{self, Engine, Hook, Record};
-use crate::{features, interface::Interface, iproute, qdiscs, status};
+use crate::{arrivals, features, interface::Interface, iproute, qdiscs, status};
 use sluice_abi as abi;
 use sluice_policy::{Rate, Resolved, ResolvedClass};
 use std::fs;
@@ -83,7 +83,12 @@ pub(crate) fn load(
     let split_ifb = if record.split { ifindex(&record.split_device())? } else { 0 };
     let l3 = u32::from(!interface.ethernet);
 
+    let keys = HashKeys::random()?;
+    let netns = record.netns as u32;
     let mut loader = Loader::classifier()?;
+    loader.hash_keys(&keys)?;
+    loader.use_map("arrivals", &arrivals::pinned()?)?;
+    loader.constant("sl_netns", netns)?;
     loader.constant("sl_l3_type", l3)?;
     // Before tcx came programs could not redirect to an ifb: a filter of its own does.
     loader.constant("sl_ingress_ifb", if tcx { ingress_ifb } else { 0 })?;
@@ -109,6 +114,8 @@ pub(crate) fn load(
             continue;
         }
         let mut loader = Loader::qdisc()?;
+        loader.hash_keys(&keys)?;
+        loader.constant("sl_netns", netns)?;
         loader.constant("sl_l3_type", l3)?;
         loader.constant("sl_ingress_ifb", ingress_ifb)?;
         loader.constant("sl_split_ifb", split_ifb)?;

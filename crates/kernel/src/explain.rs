@@ -230,7 +230,10 @@ fn fields(h: &abi::sl_headers) -> Fields {
         let mut octets = [0; 16];
         octets.chunks_exact_mut(4).zip(words).for_each(|(to, word)| to.copy_from_slice(&word.to_ne_bytes()));
         let v6 = Ipv6Addr::from(octets);
-        (h.is_ip != 0).then(|| v6.to_ipv4_mapped().map_or(IpAddr::V6(v6), IpAddr::V4))
+        // IPv6 with a mapped address is kept apart from IPv4: SL_MAPPED_IPV6 of parse.h.
+        let mapped = Ipv6Addr::from_bits(v6.to_bits() ^ 1 << 32);
+        let v6 = || IpAddr::V6(if mapped.to_ipv4_mapped().is_some() { mapped } else { Ipv6Addr::from(octets) });
+        (h.is_ip != 0).then(|| Ipv6Addr::from(octets).to_ipv4_mapped().map_or_else(v6, IpAddr::V4))
     };
     let port = |port: u16| (h.has_ports != 0).then_some(port);
     Fields {

@@ -3,14 +3,17 @@
 
 use crate::error::{Error, Result};
 use crate::iproute;
+use crate::record;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, Struct};
+use serde::{Deserialize, Serialize};
+use std::fs;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 /// What matters to the choice of an engine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Features {
     /// Version as the kernel tells it.
     pub release: String,
@@ -32,7 +35,43 @@ pub struct Features {
     pub ifb: bool,
 }
 
+/// What was found out since this boot.
+#[derive(Serialize, Deserialize)]
+struct Remembered {
+    /// /proc/sys/kernel/random/boot_id
+    boot: String,
+    features: Features,
+}
+
+/// File beside the records that remembers what was found out.
+const REMEMBERED: &str = "features";
+
 impl Features {
+    /// What is known since this boot, or what the kernel says now. A kernel that has everything does not lose it, so it is asked once;
+    /// one that lacks something may get a module any time, and is asked each time.
+    pub fn known() -> Result<Features> {
+        let path = record::directory().join(REMEMBERED);
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let remembered = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Remembered>(&bytes).ok());
+        if let Some(remembered) = remembered.filter(|remembered| !boot.is_empty() && remembered.boot == boot) {
+            return Ok(remembered.features);
+        }
+        let features = Features::probe()?;
+        if features.is_complete() {
+            // Who cannot write it asks again next time.
+            let text = serde_json::to_vec(&Remembered { boot, features: features.clone() }).unwrap_or_default();
+            let fresh = path.with_extension("new");
+            let _ = fs::write(&fresh, text).and_then(|()| fs::rename(&fresh, &path));
+        }
+        Ok(features)
+    }
+
+    /// Whether nothing is missing that a module could bring.
+    fn is_complete(&self) -> bool {
+        let Features { release: _, btf, bpf_qdisc: _, tcx: _, htb, fq_codel, codel, clsact, ifb } = self;
+        *btf && *htb && *fq_codel && *codel && *clsact && *ifb
+    }
+
     /// Asks the kernel that runs.
     pub fn probe() -> Result<Features> {
         let btf = Btf::from_vmlinux().ok();

@@ -2,6 +2,7 @@
 
 mod ancestry;
 mod apply;
+mod arrivals;
 mod attachment;
 mod bpffs;
 mod clock;

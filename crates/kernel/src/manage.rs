@@ -12,7 +12,7 @@ use crate::plan::{self, Wishes};
 use crate::record::{Engine, Hook, Lock, Phase, Record};
 use crate::recorded::{choose_tag, compile, resolve};
 use crate::verify::verify;
-use crate::{Done, bpffs, clock, fault, history, htb, netns, offload, qdiscs, shared, tables};
+use crate::{Done, arrivals, bpffs, clock, fault, history, htb, netns, offload, qdiscs, shared, tables};
 use sluice_abi as abi;
 use sluice_policy::{Policy, Rate, Resolved};
 use std::fs;
@@ -59,7 +59,7 @@ pub fn up(requests: &[UpRequest]) -> Result<Vec<Done>> {
     put_right()?;
     let _lock = Lock::take()?;
     remove_orphans()?;
-    let features = Features::probe()?;
+    let features = Features::known()?;
     let names: Vec<&str> = requests.iter().map(|request| request.interface.as_str()).collect();
     let starts: Result<Vec<Start>> = requests
         .iter()
@@ -249,6 +249,7 @@ fn install(
     }
     fault::step("up", "split")?;
     attach::install_hooks(record, tcx, pins, notes)?;
+    arrivals::add(record)?;
     fault::step("up", "hooked")?;
     if record.gro_was_on {
         offload::set_gro(&record.interface, false)?;
@@ -275,6 +276,7 @@ pub fn down(interface: &str) -> Result<Record> {
 
 /// Removes all there is of a record, in the order in which packets keep flowing.
 fn tear_down(record: &mut Record, pins: &Path) -> Result<()> {
+    arrivals::remove(record)?;
     if Interface::is_there(&record.interface, record.ifindex) {
         attach::remove_hooks(record, pins)?;
         fault::point("down-hooks");
@@ -298,7 +300,8 @@ fn tear_down(record: &mut Record, pins: &Path) -> Result<()> {
 fn remove_orphans() -> Result<()> {
     let own = netns::inode()?;
     for record in Record::all()?.into_iter().filter(|record| record.netns != own && !netns::is_kept(record.netns)) {
-        if let Err(error) = attach::remove_pins(&record.pins(&bpffs::root()?)).and_then(|()| record.remove()) {
+        let removed = arrivals::remove(&record).and_then(|()| attach::remove_pins(&record.pins(&bpffs::root()?)));
+        if let Err(error) = removed.and_then(|()| record.remove()) {
             eprintln!("warning: what a namespace that has gone has left of {}: {error}", record.interface);
         }
     }

@@ -9,6 +9,7 @@ use std::marker::PhantomData;
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An array map whose flags let it be mapped.
 ///
@@ -48,6 +49,19 @@ impl<T: abi::Pod> Mapped<T> {
         // SAFETY: the mapping holds `entries` values, so each lies within it.
         (0..self.entries as usize).map(move |n| unsafe { first.add(n * self.stride_bytes) }.cast::<T>())
     }
+}
+
+/// Stores the first word of a map in one go, which an update by system call does not promise.
+pub(crate) fn store_word(map: &MapHandle, word: u64) -> Result<()> {
+    let doing = || format!("mapping {}", map.name().to_string_lossy());
+    let length_bytes = NonZeroUsize::new(size_of::<u64>()).expect("eight");
+    let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+    // SAFETY: a new mapping, at an address that the kernel chooses; nothing of ours lies there.
+    let memory = unsafe { mmap(None, length_bytes, access, MapFlags::MAP_SHARED, map.as_fd(), 0).doing(doing)? };
+    // SAFETY: the mapping begins with a page, so the word is aligned and in it; programs and this process only load and store it whole.
+    unsafe { AtomicU64::from_ptr(memory.as_ptr().cast()) }.store(word, Ordering::Release);
+    // SAFETY: mapped above, and nothing points into it any more.
+    unsafe { munmap(memory, length_bytes.get()) }.doing(doing)
 }
 
 impl<T: abi::Pod> Drop for Mapped<T> {

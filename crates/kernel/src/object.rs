@@ -4,7 +4,9 @@ use crate::error::{Doing, Error, Kind, Result};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{DataSec, Var};
 use libbpf_rs::{AsRawLibbpf, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel};
+use sluice_abi as abi;
 use std::ffi::OsStr;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -33,10 +35,25 @@ pub fn compiler() -> String {
     if version.is_empty() { "clang".to_owned() } else { format!("clang {version}") }
 }
 
+/// Keys of the hashes by which programs find flows and hosts. The objects of an interface have the same.
+#[derive(Clone)]
+pub struct HashKeys(Vec<u8>);
+
+impl HashKeys {
+    /// Keys that nobody can guess.
+    pub fn random() -> Result<HashKeys> {
+        let mut bytes = vec![0; 8 * abi::SL_HASH_KEYS as usize];
+        let urandom = || "reading /dev/urandom".to_owned();
+        std::fs::File::open("/dev/urandom").doing(urandom)?.read_exact(&mut bytes).doing(urandom)?;
+        Ok(HashKeys(bytes))
+    }
+}
+
 /// An object before it is loaded.
 pub struct Loader {
     name: &'static str,
     open: OpenObject,
+    has_keys: bool,
 }
 
 impl Loader {
@@ -60,11 +77,21 @@ impl Loader {
         let open = ObjectBuilder::default().open_memory(bytes).doing(|| {
             format!("opening the BPF object {name}: {}", LOG.lock().map(|log| log.clone()).unwrap_or_default())
         })?;
-        Ok(Loader { name, open })
+        Ok(Loader { name, open, has_keys: name == "own" })
     }
 
     /// Sets a constant that the programs are compiled against.
     pub fn constant(&mut self, variable: &str, value: u32) -> Result<()> {
+        self.constant_bytes(variable, &value.to_ne_bytes())
+    }
+
+    /// Sets the keys of its hashes. An object without is given some when it is loaded.
+    pub fn hash_keys(&mut self, keys: &HashKeys) -> Result<()> {
+        self.has_keys = true;
+        self.constant_bytes("sl_hash_key", &keys.0)
+    }
+
+    fn constant_bytes(&mut self, variable: &str, value: &[u8]) -> Result<()> {
         let missing = || Error::system(format!("the BPF object {} has no constant {variable}", self.name));
         let offset = {
             // SAFETY: the object outlives the BTF that is read from it here.
@@ -82,7 +109,7 @@ impl Loader {
         let mut map =
             self.open.maps_mut().find(|map| map.name().to_string_lossy().ends_with(".rodata")).ok_or_else(missing)?;
         let bytes = map.initial_value_mut().ok_or_else(missing)?;
-        bytes.get_mut(offset..offset + 4).ok_or_else(missing)?.copy_from_slice(&value.to_ne_bytes());
+        bytes.get_mut(offset..offset + value.len()).ok_or_else(missing)?.copy_from_slice(value);
         Ok(())
     }
 
@@ -141,8 +168,22 @@ impl Loader {
         Ok(())
     }
 
+    /// Uses a map that is pinned here instead of one of its own.
+    pub fn use_map(&mut self, map: &str, path: &Path) -> Result<()> {
+        let name = self.name;
+        let mut map_mut = self
+            .open
+            .maps_mut()
+            .find(|m| m.name() == map)
+            .ok_or_else(|| Error::system(format!("{name} has no map {map}")))?;
+        map_mut.reuse_pinned_map(path).doing(|| format!("sharing {}", path.display()))
+    }
+
     /// Loads it. If the verifier refuses, its whole log goes into a file beside `log_dir`, and the error has the end of it.
-    pub fn load(self, log_dir: &Path) -> Result<Object> {
+    pub fn load(mut self, log_dir: &Path) -> Result<Object> {
+        if !self.has_keys {
+            self.hash_keys(&HashKeys::random()?)?;
+        }
         if let Ok(mut log) = LOG.lock() {
             log.clear();
         }

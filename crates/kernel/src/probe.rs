@@ -94,17 +94,16 @@ impl Probe {
         tables::read(&map, 0)
     }
 
-    /// The class that the XDP program hands on, which counts, remembers and polices like any.
-    pub fn class_by_xdp(&self, frame: &[u8]) -> Result<u8> {
+    /// The class that the XDP program hands on, which counts, remembers and polices like any. None: it leaves the packet to tc, as its
+    /// policy asks for what XDP does not see.
+    pub fn class_by_xdp(&self, frame: &[u8]) -> Result<Option<u8>> {
         let program = self.program("sl_xdp")?;
         let mut out = vec![0; frame.len() + 64];
         let input = ProgramInput { data_in: Some(frame), data_out: Some(&mut out), ..Default::default() };
         let output = program.test_run(input).doing(|| "running the classifier".to_owned())?;
         let handed = output.data.and_then(|data| abi::read_pod::<abi::sl_xdp_meta>(data.get(..8)?));
         let handed = handed.filter(|meta| meta.magic == abi::SL_XDP_MAGIC);
-        handed
-            .map(|meta| meta.handed as u8 & (abi::SL_CLASSES as u8 - 1))
-            .ok_or_else(|| Error::system("no class was handed on"))
+        Ok(handed.map(|meta| meta.handed as u8 & (abi::SL_CLASSES as u8 - 1)))
     }
 
     /// The XDP program on its own, for any thread.

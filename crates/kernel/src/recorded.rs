@@ -6,7 +6,7 @@ use crate::record::{Engine, Record};
 use crate::tables;
 use sluice_abi as abi;
 use sluice_policy::{Context, Policy, Rate, Resolved};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 
 /// A policy for an engine.
@@ -47,7 +47,7 @@ pub(crate) fn compile(
 }
 
 /// Equal policies have equal tags, so a class travels between their interfaces; different ones never share a tag. The
-/// search starts at a place that depends on the policy, so a tag is not soon used again for another.
+/// search starts at a random place, so a tag is not soon used again for another, and nobody knows it.
 pub(crate) fn choose_tag(record: &Record) -> Result<u16> {
     let others: Vec<Record> = Record::all()?
         .into_iter()
@@ -56,10 +56,9 @@ pub(crate) fn choose_tag(record: &Record) -> Result<u16> {
     if let Some(equal) = others.iter().find(|other| other.policy == record.policy) {
         return Ok(equal.tag);
     }
-    let mut hasher = DefaultHasher::new();
-    (&record.policy, record.generation).hash(&mut hasher);
     let tags = abi::SL_TAGS as u16 - 1;
-    let start = (hasher.finish() % u64::from(tags)) as u16;
+    // A hasher of the standard library has random keys.
+    let start = (RandomState::new().hash_one(&record.policy) % u64::from(tags)) as u16;
     let own = Record::find(&record.interface)?.map(|own| own.tag);
     (0..tags)
         .map(|n| (start + n) % tags + 1)

@@ -39,7 +39,11 @@ pub(crate) fn find(name: &str) -> Result<Option<MapHandle>> {
 
 /// A bucket that nobody else has.
 pub(crate) fn full() -> Result<MapHandle> {
-    inner::filled("shared", &[abi::sl_shared_state { tat: [0; abi::SL_DIRECTIONS as usize] }], 0)
+    inner::filled(
+        "shared",
+        &[abi::sl_shared_state { bucket: [abi::sl_police_bucket { tat: 0, cost: 0 }; abi::SL_DIRECTIONS as usize] }],
+        0,
+    )
 }
 
 /// Refuses a policy that gives a name another rate than a policy of another interface does. Those that change with it, of the same

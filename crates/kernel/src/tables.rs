@@ -1,7 +1,7 @@
 //! Writing a compiled policy into the maps, and making it live with one word.
 
 use crate::error::{Doing, Error, Result};
-use crate::{inner, shared};
+use crate::{inner, mapped, shared};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use sluice_abi as abi;
 use sluice_tables::Compiled;
@@ -121,7 +121,7 @@ pub fn flip(dir: &Path, buffer: u32, generation: u32) -> Result<()> {
 
 /// Likewise, where nobody reads yet.
 pub fn flip_in(open: impl Fn(&str) -> Result<MapHandle>, buffer: u32, generation: u32) -> Result<()> {
-    write(&open("live")?, 0, &abi::sl_live { word: u64::from(generation) << 32 | u64::from(buffer) })
+    mapped::store_word(&open("live")?, u64::from(generation) << 32 | u64::from(buffer))
 }
 
 /// After a flip: what the buffer that was in force has beside its tables is freed.

@@ -33,10 +33,16 @@ fn control_rule(seen: &Seen) -> u32 {
     match (seen.proto, seen.ports) {
         (abi::SL_PROTO_ARP, _) => abi::SL_RULE_ARP,
         (abi::SL_PROTO_ND, _) => abi::SL_RULE_ND,
-        (17, Some((_, 67 | 68))) => abi::SL_RULE_DHCP,
-        (17, Some((_, 546 | 547))) => abi::SL_RULE_DHCPV6,
+        (17, Some((67 | 68, 67 | 68))) => abi::SL_RULE_DHCP,
+        (17, Some((546 | 547, 546 | 547))) if is_on_link(seen) => abi::SL_RULE_DHCPV6,
         _ => abi::SL_RULE_NONE,
     }
+}
+
+/// Whether one of the addresses is link-local, of IPv6.
+fn is_on_link(seen: &Seen) -> bool {
+    let link_local = |address: IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+    seen.addresses.is_some_and(|(src, dst)| link_local(src) || link_local(dst))
 }
 
 fn asks_nothing(rule: &ResolvedRule) -> bool {

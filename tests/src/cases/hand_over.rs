@@ -1,5 +1,6 @@
 //! The class that a packet is given on arrival survives to the queue it departs by, and no application chooses it.
 
+use crate::foreign::{Hook, Program, Verdict};
 use crate::lab::{Engine, Lab};
 use crate::net::{B, Routed, SERVER};
 use crate::policy::{port, three, with};
@@ -14,6 +15,7 @@ pub fn suite() -> Suite {
         .both("survives_forwarding", &[], survives_forwarding)
         .both("another_policy_is_not_trusted", &[], another_policy_is_not_trusted)
         .both("applications_do_not_choose", &[], applications_do_not_choose)
+        .both("containers_do_not_choose", &[], containers_do_not_choose)
 }
 
 fn through(net: &Routed, tos: u8) -> Vec<Outcome> {
@@ -64,6 +66,23 @@ fn another_policy_is_not_trusted(lab: &Lab) {
     assert_eq!(wan.egress(1).sent.pkts, outcomes[1].sent, "at the WAN a game");
     assert_eq!(parsed(&wan, "egress"), outcomes.iter().map(|one| one.sent).sum::<u64>());
     lab.down(&net.router, "lan0");
+    lab.down(&net.router, "wan0");
+}
+
+/// Root of a container can set tc_index on its end of a veth, and try every tag. The other end is not managed.
+fn containers_do_not_choose(lab: &Lab) {
+    let net = lab.routed();
+    lab.up(&net.router, "wan0", &lab.policy(&three()), &["--rate", "20mbit"]);
+    let forger = Program::new(Hook::Filter, Verdict::Forge(1));
+    net.client.tc("qdisc add dev c0 clsact");
+    forger.pinned(|path| net.client.tc(&format!("filter add dev c0 egress bpf direct-action object-pinned {path}")));
+    // Two packets for each of the 1,024 tags.
+    let flow = Flow::new(port(2), &[100], 12_000_000);
+    let outcomes = traffic::run(&net.client, &net.server, SERVER, &[flow], Duration::from_millis(150), || 0);
+    assert!(forger.seen() > 1_100, "{} tags were tried", forger.seen());
+    let wan = lab.status(&net.router, "wan0");
+    let classes = [0, 1, 2].map(|class| wan.egress(class).sent.pkts);
+    assert_eq!(classes, [0, 0, outcomes[0].sent], "packets by class");
     lab.down(&net.router, "wan0");
 }
 

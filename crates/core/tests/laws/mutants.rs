@@ -84,10 +84,10 @@ mutants! {
         "sl_unlikely(first) ? sl_lowest(first) : sl_pick(s)" => "sl_pick(s)";
     borrowed_packets_are_charged_to_the_guarantee breaks "work::guarantees_hold_in_every_window":
         "core.h",
-        "if (sl_unlikely(s->green & SL_BIT(v.class))) {" => "if (k->rate.cost) {";
+        "if (sl_unlikely(first)) {" => "if (k->rate.cost) {";
     borrowed_packets_use_a_guarantee_up breaks "work::guarantees_go_first":
         "core.h",
-        "if (sl_unlikely(s->green & SL_BIT(v.class))) {" => "if (k->rate.cost) {";
+        "if (sl_unlikely(first)) {" => "if (k->rate.cost) {";
     the_first_of_the_held_is_not_the_first_to_open breaks "work::never_waits_in_vain":
         "core.h",
         "tournament_put(&s->ceilings, c, opens);" => "tournament_put(&s->ceilings, c, 0 - opens);";
@@ -99,7 +99,7 @@ mutants! {
         "sl_release(s, now_ns);" => ";";
     ready_classes_are_not_held breaks "buckets::nobody_sends_without_tokens":
         "core.h",
-        "if (k->policed || bucket_open(&k->ceil, now_ns)) {" => "if (1) {";
+        "if (sl_likely(k->policed || bucket_open(&k->ceil, now_ns)))" => "if (1)";
 
     // Queues.
     last_in_is_first_out breaks "order::first_in_first_out":

@@ -278,7 +278,7 @@ impl<'a> World<'a> {
         let slot = answer.unwrap_or(u32::MAX);
         let packet =
             Packet { number: self.arrivals, class, slot, len, wire, arrived_ns: self.now, flow, marked: false };
-        if self.policed(class) && self.ceil[class].open(self.now) {
+        if self.policed(class) && answer.is_ok() {
             self.ceil[class].charge(wire, self.now);
         }
         if answer.is_ok() {

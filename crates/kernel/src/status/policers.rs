@@ -44,11 +44,11 @@ impl Policers {
         let state = unsafe { own.read_volatile() };
         let now = clock::monotonic().as_nanos() as u64;
         let place = direction as usize;
-        status.limit_fill = fill(&live.interface_police[place], state.interface[place], now);
+        status.limit_fill = fill(&live.interface_police[place], &state.interface[place], now);
         for class in &mut status.classes {
             let id = usize::from(class.id);
             if !is_queued || direction != abi::SL_EGRESS {
-                class.ceil_fill = fill(&live.police[place][id], state.tat[place][id], now).or(class.ceil_fill);
+                class.ceil_fill = fill(&live.police[place][id], &state.class[place][id], now).or(class.ceil_fill);
             }
             class.shared_ceil_fill = self.shared_fill(class, live, place, now)?;
         }
@@ -64,17 +64,19 @@ impl Policers {
     ) -> Result<Option<f64>> {
         let Some((_, map)) = self.shared.iter().find(|(id, _)| *id == class.id) else { return Ok(None) };
         let state = tables::read::<abi::sl_shared_state>(map, 0)?;
-        Ok(fill(&live.shared_police[usize::from(class.id)], state.tat[place], now_ns))
+        Ok(fill(&live.shared_police[usize::from(class.id)], &state.bucket[place], now_ns))
     }
 }
 
-/// How full a bucket is: 1 is full, 0 has nothing left or owes. `tat` is when it is full again, in 1/16 ns. None: it limits nothing.
-fn fill(bucket: &abi::sl_police_conf, tat: u64, now_ns: u64) -> Option<f64> {
-    if bucket.cost == 0 {
+/// How full a bucket is: 1 is full, 0 has nothing left or owes. What it owes at another rate, since it has not been charged at this one
+/// yet, it owes in bytes. None: it limits nothing.
+fn fill(limit: &abi::sl_police_conf, bucket: &abi::sl_police_bucket, now_ns: u64) -> Option<f64> {
+    if limit.cost == 0 {
         return None;
     }
-    let owed = tat.saturating_sub(now_ns << 4);
-    Some((1.0 - owed as f64 / bucket.burst.max(1) as f64).max(0.0))
+    let owed = bucket.tat.saturating_sub(now_ns << 4) as f64;
+    let owed = if bucket.cost == 0 { owed } else { owed * (limit.cost as f64 / bucket.cost as f64) };
+    Some((1.0 - owed / limit.burst.max(1) as f64).max(0.0))
 }
 
 #[cfg(test)]
@@ -83,9 +85,15 @@ mod tests {
 
     #[test]
     fn a_bucket_is_full_when_its_time_has_come() {
-        let bucket = abi::sl_police_conf { cost: 1, burst: 1600 };
-        let fills = [0, 80_000, 80_400, 81_600, 99_999].map(|tat| fill(&bucket, tat, 5000));
+        let limit = abi::sl_police_conf { cost: 1, burst: 1600 };
+        let bucket = |tat| abi::sl_police_bucket { tat, cost: 1 };
+        let fills = [0, 80_000, 80_400, 81_600, 99_999].map(|tat| fill(&limit, &bucket(tat), 5000));
         assert_eq!(fills, [Some(1.0), Some(1.0), Some(0.75), Some(0.0), Some(0.0)]);
-        assert_eq!(fill(&abi::sl_police_conf { cost: 0, burst: 1600 }, 99_999, 0), None);
+        assert_eq!(fill(&abi::sl_police_conf { cost: 0, burst: 1600 }, &bucket(99_999), 0), None);
+        assert_eq!(
+            fill(&limit, &abi::sl_police_bucket { tat: 83_200, cost: 4 }, 5000),
+            Some(0.5),
+            "owed at a quarter of the rate"
+        );
     }
 }

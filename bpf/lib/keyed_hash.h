@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Hashes that nobody outside can predict. Multilinear-HM of Lemire and Kaser, "Strongly universal string hashing is fast" (The Computer
+ * Journal, 2014), with keys that the loader draws for each interface: whatever two inputs somebody chooses, their hashes are equal with a
+ * probability of 2^-32, and equally so in any of their bits.
+ */
+#pragma once
+#include "../../abi/limits.h"
+#include "../../abi/types.h"
+
+/* Set before load, to the same in both objects of an interface. */
+const volatile u64 sl_hash_key[SL_HASH_KEYS] = {};
+
+/* Of so many words, at most SL_HASH_WORDS, a constant. */
+static __always_inline u32 sl_keyed_hash(const u64 *word, u32 words)
+{
+	u64 sum = sl_hash_key[0];
+	u32 i;
+
+#pragma unroll
+	for (i = 0; i < words; i++)
+		sum += (sl_hash_key[2 * i + 1] + (u32)word[i]) * (sl_hash_key[2 * i + 2] + (word[i] >> 32));
+	return (u32)(sum >> 32);
+}
