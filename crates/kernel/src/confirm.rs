@@ -5,9 +5,10 @@
 
 use crate::error::{Doing, Error, Result};
 use crate::history::{self, Outcome};
+use crate::lock::{Lock, Patience};
 use crate::manage::require_root;
-use crate::managed::{managed, put_right};
-use crate::record::{self, Lock, Record};
+use crate::managed::{managed, put_right, put_right_with};
+use crate::record::{self, Record};
 use crate::{clock, fault};
 use jiff::SignedDuration;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -164,7 +165,8 @@ pub fn wait(key: &str, deadline_ms: u64) -> Result<()> {
     let mut tries = 0;
     while is_awaited(key, deadline_ms) {
         if clock::since_boot() >= Duration::from_millis(deadline_ms) {
-            put_right()?;
+            // Whoever holds the lock delays this, and must not prevent it.
+            put_right_with(Patience::Endless)?;
             tries += 1;
             if tries == TRIES || !is_awaited(key, deadline_ms) {
                 break;

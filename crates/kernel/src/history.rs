@@ -9,7 +9,7 @@ pub(crate) use file::remove_orphans;
 use crate::error::{Error, Result};
 use crate::interface::Interface;
 use crate::manage::require_root;
-use crate::managed::put_right;
+use crate::managed::put_right_unless_held;
 use crate::record::Record;
 use file::History;
 use jiff::Timestamp;
@@ -141,7 +141,7 @@ fn digest(record: &Record) -> String {
 /// The entries of an interface, managed or not, the oldest first.
 pub fn of(interface: &str) -> Result<Vec<Entry>> {
     require_root()?;
-    put_right()?;
+    put_right_unless_held()?;
     let record = Record::find(interface)?;
     let key = match &record {
         Some(record) => record.key.clone(),

@@ -1,6 +1,7 @@
 //! Loads a BPF object: sets its constants and sizes, shares maps, and explains a refusal of the verifier.
 
 use crate::error::{Doing, Error, Kind, Result};
+use crate::private;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{DataSec, Var};
 use libbpf_rs::{AsRawLibbpf, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel};
@@ -158,7 +159,8 @@ fn refusal(name: &str, error: &libbpf_rs::Error, log_dir: &Path) -> Error {
             .help("check `sysctl kernel.unprivileged_bpf_disabled`, lockdown (`cat /sys/kernel/security/lockdown`), and the capabilities CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON of this process");
     }
     let path: PathBuf = log_dir.join(format!("verifier-{name}.log"));
-    let saved = std::fs::create_dir_all(log_dir).and_then(|()| std::fs::write(&path, &log));
+    let saved = private::directory(log_dir)
+        .and_then(|()| std::fs::write(&path, &log).doing(|| format!("writing {}", path.display())));
     let telling: Vec<&str> = log
         .lines()
         .filter(|line| {

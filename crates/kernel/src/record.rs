@@ -5,9 +5,9 @@ use crate::confirm::Unconfirmed;
 use crate::error::{Doing, Error, Result};
 use crate::history::What;
 use crate::rule_starts::RuleStarts;
-use crate::{Interface, netns, shared};
+use crate::{Interface, netns, private, shared};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 const DIRECTORY: &str = "/run/sluice";
@@ -203,8 +203,8 @@ impl Record {
         let path = file(&self.key);
         let partial = path.with_extension("partial");
         let text = serde_json::to_string_pretty(self).doing(|| "a record".to_owned())?;
-        fs::create_dir_all(DIRECTORY)
-            .and_then(|()| fs::write(&partial, text))
+        private::directory(directory())?;
+        fs::write(&partial, text)
             .and_then(|()| fs::rename(&partial, &path))
             .doing(|| format!("writing {}", path.display()))
     }
@@ -242,28 +242,9 @@ fn stored() -> Result<Vec<Record>> {
 }
 
 fn read(path: &Path) -> Result<Record> {
-    let text = fs::read_to_string(path).doing(|| format!("reading {}", path.display()))?;
+    let text = private::read(path).doing(|| format!("reading {}", path.display()))?;
     serde_json::from_str(&text).map_err(|error| {
         Error::system(format!("{}: not a record of this version: {error}", path.display()))
             .help("it was written by another version of sluice: use that one for `sluice down`, then this one")
     })
-}
-
-/// Held while a command changes anything; other commands wait.
-///
-/// The tools that a command runs inherit it: if the command is killed, the next one waits until they have ended.
-pub struct Lock(#[expect(dead_code, reason = "the lock is released when the file is closed")] nix::fcntl::Flock<File>);
-
-impl Lock {
-    /// Waits for its turn.
-    pub fn take() -> Result<Lock> {
-        let path = directory().join("lock");
-        let file =
-            fs::create_dir_all(DIRECTORY).and_then(|()| File::create(&path)).doing(|| path.display().to_string())?;
-        nix::fcntl::fcntl(&file, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty()))
-            .doing(|| format!("keeping {} open", path.display()))?;
-        nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusive)
-            .map(Lock)
-            .map_err(|(_, error)| Error::system(format!("locking {}: {error}", path.display())))
-    }
 }

@@ -215,7 +215,7 @@ pub struct RuleStatus {
 /// The status of an interface in the process's namespace.
 pub fn of(interface: &str) -> Result<Status> {
     manage::require_root()?;
-    managed::put_right()?;
+    managed::put_right_unless_held()?;
     let record = managed::managed(interface)?;
     let mut status = Pinned::open(record.clone())?.status()?;
     status.in_place = managed::in_place(&record)?;

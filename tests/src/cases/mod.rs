@@ -27,6 +27,7 @@ mod modes;
 mod mq;
 mod neighbours;
 mod programs;
+mod rights;
 mod serve;
 mod sets;
 mod shaping;
@@ -46,6 +47,7 @@ pub fn all() -> Vec<Suite> {
         lifecycle::suite(),
         neighbours::suite(),
         programs::suite(),
+        rights::suite(),
         vanishing::suite(),
         classification::suite(),
         modes::suite(),
