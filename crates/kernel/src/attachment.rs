@@ -6,7 +6,7 @@ use crate::hooks::{self, Point, Side};
 use crate::htb::{self, Leaves, Target};
 use crate::object::{self, Loader};
 use crate::record::{self, Engine, Hook, Record};
-use crate::{features, interface::Interface, iproute, qdiscs, status};
+use crate::{bpffs, features, interface::Interface, iproute, qdiscs, status};
 use sluice_abi as abi;
 use sluice_policy::{Rate, Resolved, ResolvedClass};
 use std::fs;
@@ -78,7 +78,7 @@ pub(crate) fn load(
     tcx: bool,
     pins: &Path,
 ) -> Result<()> {
-    fs::create_dir_all(pins).doing(|| format!("creating {}", pins.display()))?;
+    bpffs::own_directory(pins)?;
     let ingress_ifb = if record.ingress_rate_bps.is_some() { ifindex(&record.ingress_device())? } else { 0 };
     let split_ifb = if record.split { ifindex(&record.split_device())? } else { 0 };
     let l3 = u32::from(!interface.ethernet);

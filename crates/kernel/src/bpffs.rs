@@ -1,7 +1,7 @@
 //! Where BPF objects are pinned, so that they outlive the process.
 
-use crate::ancestry;
 use crate::error::{Doing, Error, Result};
+use crate::{ancestry, private};
 use nix::mount::{MsFlags, mount};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use std::os::unix::fs::MetadataExt;
@@ -24,7 +24,8 @@ pub fn root() -> Result<PathBuf> {
         return Ok(own.join(DIRECTORY));
     }
     if same_mounts {
-        mount(Some("bpf"), MOUNT_POINT, Some("bpf"), MsFlags::empty(), None::<&str>)
+        // Without a mode everybody may write to it.
+        mount(Some("bpf"), MOUNT_POINT, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
             .doing(|| format!("mounting the BPF file system at {MOUNT_POINT}"))?;
         return Ok(own.join(DIRECTORY));
     }
@@ -33,6 +34,12 @@ pub fn root() -> Result<PathBuf> {
     }
     Err(Error::system(format!("{MOUNT_POINT} is not mounted, and this process's mounts end with it"))
         .help("mount it outside of `ip netns exec`: mount -t bpf bpf /sys/fs/bpf; or use: sluice --netns NAME"))
+}
+
+/// Makes a directory for pins below [`root`], which is root's alone, whatever was there before.
+pub fn own_directory(path: &Path) -> Result<()> {
+    private::directory(&root()?)?;
+    private::directory(path)
 }
 
 /// Whether two paths are the same file. None: one of them cannot be seen.

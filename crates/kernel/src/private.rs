@@ -3,14 +3,14 @@
 
 use crate::error::{Doing, Error, Result};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// Rights of directories.
 const DIRECTORY_MODE: u32 = 0o700;
 /// Rights of files.
-pub(crate) const FILE_MODE: u32 = 0o600;
+const FILE_MODE: u32 = 0o600;
 /// Attempts to make a directory where somebody else makes one too.
 const ATTEMPTS: u32 = 100;
 /// The longest file that is read, bytes.
@@ -18,7 +18,7 @@ const LONGEST: u64 = 64 << 20;
 
 /// Makes a directory for this user alone, and those above it. A directory of this user that is there loses the rights that others
 /// have; what is of somebody else, or is no directory, is removed first.
-pub(crate) fn directory(path: &Path) -> Result<()> {
+pub fn directory(path: &Path) -> Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).doing(|| format!("creating {}", parent.display()))?;
     }
@@ -55,7 +55,7 @@ fn own_directory(path: &Path) -> io::Result<()> {
 }
 
 /// Opens a file to write to, which only this user can open.
-pub(crate) fn file(path: &Path) -> io::Result<File> {
+pub fn file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let options = options.read(true).write(true).create(true).truncate(false);
     let file = options.mode(FILE_MODE).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
@@ -66,8 +66,18 @@ pub(crate) fn file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Writes a file that only this user can read, in place of what is there.
+pub fn write(path: &Path, text: &str) -> Result<()> {
+    let written = || -> io::Result<()> {
+        let mut file = file(path)?;
+        file.set_len(0)?;
+        file.write_all(text.as_bytes())
+    };
+    written().doing(|| format!("writing {}", path.display()))
+}
+
 /// The text of a regular file. A link is not followed, and nothing that could keep its reader waiting is read.
-pub(crate) fn read(path: &Path) -> io::Result<String> {
+pub fn read(path: &Path) -> io::Result<String> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
     only_regular(&file)?;
     let mut text = String::new();

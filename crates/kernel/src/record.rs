@@ -5,7 +5,7 @@ use crate::confirm::Unconfirmed;
 use crate::error::{Doing, Error, Result};
 use crate::history::What;
 use crate::rule_starts::RuleStarts;
-use crate::{Interface, netns, private, shared};
+use crate::{Interface, interface, netns, private, shared};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -129,6 +129,11 @@ pub struct Record {
 }
 
 impl Record {
+    /// The directory of all records.
+    pub fn directory() -> &'static Path {
+        directory()
+    }
+
     /// Name of the device behind which arriving packets are queued.
     pub fn ingress_device(&self) -> String {
         format!("sluice-in{}", self.ifindex)
@@ -171,6 +176,9 @@ impl Record {
     /// The key for an interface of the process's namespace: its name, and the namespace's number unless it is the
     /// machine's own. One that was renamed keeps its key, and who has its name now gets another.
     pub fn new_key(interface: &str) -> Result<String> {
+        if !interface::can_be_named(interface) {
+            return Err(interface::no_such(interface));
+        }
         let own = netns::inode()?;
         // bpffs takes no names with a dot, and every usual VLAN device has one.
         let name = interface.replace('%', "%25").replace('.', "%2e").replace('@', "%40");

@@ -78,6 +78,7 @@ pub fn all() -> Vec<Suite> {
         flows::suite(),
         measuring::suite(),
         serve::suite(),
+        serve::hostile::suite(),
         serve::pages::suite(),
         metrics::suite(),
     ]
