@@ -22,6 +22,7 @@ pub fn suite() -> Suite {
         .both("a_second_change", &[], a_second_change)
         .both("down_ends_it", &[], down_ends_it)
         .both("a_failed_change_is_taken_back", &[], failed_change)
+        .any("a_shell_that_ends", &[], a_shell_that_ends)
         .any("bad_input", &[], bad_input)
 }
 
@@ -171,6 +172,18 @@ fn failed_change(lab: &Lab) {
     assert!(history.contains("apply-live fails"), "{history}");
     lab.sluice(&pair.a, &["apply", "a0", &new]).ok();
     assert_eq!(name(lab, &pair), "new");
+    lab.down(&pair.a, "a0");
+}
+
+/// `ip netns exec` gives mounts that hide the pins, and who has called it may have ended when the change is to be taken back.
+fn a_shell_that_ends(lab: &Lab) {
+    let (pair, _, new) = begin(lab);
+    let program = std::fs::canonicalize(crate::lab::binary()).expect("SLUICE_BIN names the program");
+    pair.a.exec(&format!("{} apply a0 {new} --confirm 1s", program.display())).ok();
+    await_that("it is taken back", LONG, || recorded(&pair).contains("\"policy_name\": \"old\""));
+    nobody_waits(&pair.a);
+    assert_eq!(name(lab, &pair), "old");
+    passes(&pair);
     lab.down(&pair.a, "a0");
 }
 

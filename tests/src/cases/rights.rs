@@ -1,7 +1,7 @@
 //! What other users of the machine must not be able to do: nothing of the product's is theirs to read, hold or replace.
 
 use crate::command::run;
-use crate::lab::Lab;
+use crate::lab::{Lab, binary};
 use crate::policy::three;
 use crate::suite::Suite;
 use std::fs::{self, Permissions};
@@ -14,7 +14,11 @@ use std::process::Command;
 const NOBODY: u32 = 65_534;
 
 pub fn suite() -> Suite {
-    Suite::new("rights").of_commands().any("the_lock_is_out_of_reach", &[], the_lock_is_out_of_reach)
+    Suite::new("rights").of_commands().any("the_lock_is_out_of_reach", &[], the_lock_is_out_of_reach).any(
+        "pins_are_roots",
+        &[],
+        pins_are_roots,
+    )
 }
 
 fn mode(path: &str) -> u32 {
@@ -35,4 +39,30 @@ fn the_lock_is_out_of_reach(lab: &Lab) {
     let held = run(Command::new("flock").args(["-n", lock, "true"]).uid(NOBODY).gid(NOBODY));
     assert_ne!(held.code, Some(0), "anybody can hold the lock: {held}");
     lab.down(&pair.a, "a0");
+}
+
+/// Where nobody has mounted the BPF file system, and where another user was in our place before.
+fn pins_are_roots(lab: &Lab) {
+    let pair = lab.pair();
+    let program = fs::canonicalize(binary()).expect("SLUICE_BIN names the program").display().to_string();
+    let policy = lab.policy(&three());
+    let pins = format!("/sys/fs/bpf/sluice/a0@{}", pair.a.inode);
+    // Mounts and processes of its own, so that the first process it sees has its mounts.
+    let inside = |script: &str| {
+        let whole = format!("set -e; umount -l /sys/fs/bpf; {script}");
+        run(Command::new("unshare").args(["-m", "-p", "-f", "--mount-proc", "sh", "-c", &whole])).ok().stdout
+    };
+    let sluice = format!("{program} --netns {}", pair.a.name);
+    let up = format!("{sluice} up a0 --policy {policy} --rate 20mbit >/dev/null");
+    let modes = format!("stat -c '%u %a' /sys/fs/bpf /sys/fs/bpf/sluice {pins}");
+    let down = format!("{sluice} down a0 >/dev/null");
+    assert_eq!(inside(&format!("{up}; {modes}; {down}")), "0 1700\n0 700\n0 700\n", "mounted by us");
+    let taken = format!(
+        "mount -t bpf -o mode=1777 bpf /sys/fs/bpf; mkdir -m 777 /sys/fs/bpf/sluice {pins}; chown {NOBODY} /sys/fs/bpf/sluice {pins}"
+    );
+    assert_eq!(
+        inside(&format!("{taken}; {up}; {modes}; {down}")),
+        "0 1777\n0 700\n0 700\n",
+        "mounted by somebody else"
+    );
 }
