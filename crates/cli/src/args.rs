@@ -1,5 +1,6 @@
 //! The table of options: help, man page and completions all come from here.
 
+pub mod care;
 pub mod lab;
 pub mod observe;
 pub mod serve;
@@ -75,6 +76,10 @@ pub enum Command {
     Trace(Trace),
     /// Give an interface back as it was found
     Down(Down),
+    /// Load the programs of this version in place of those of another, without giving the interface back
+    Upgrade(care::Upgrade),
+    /// Put back what others have removed of managed interfaces: devices, queues, hooks
+    Ensure(care::Ensure),
     /// Say what this kernel, driver and machine can do, and what to install or enable
     Doctor(Doctor),
     /// Show the difference on real traffic, in network namespaces of its own

@@ -5,6 +5,7 @@ use crate::private;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{DataSec, Var};
 use libbpf_rs::{AsRawLibbpf, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel};
+use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -17,6 +18,12 @@ fn record(_: PrintLevel, text: String) {
     if let Ok(mut log) = LOG.lock() {
         log.push_str(&text);
     }
+}
+
+/// What the programs of this command are told by: SHA-256 of the objects.
+pub fn digest() -> String {
+    let hash = Sha256::new().chain_update(CLASSIFIER).chain_update(QDISC).finalize();
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Slots of the sieve in front of a table for so many flows: one for four, a power of two.

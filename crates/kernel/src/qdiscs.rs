@@ -14,6 +14,9 @@ pub struct Qdisc {
     /// Whether it is the root.
     #[serde(default)]
     pub root: bool,
+    /// `5100:1`, the class that it serves.
+    #[serde(default)]
+    pub parent: String,
 }
 
 /// All of an interface's qdiscs, those of its hooks too.

@@ -16,6 +16,7 @@ mod flow_queues;
 mod flows;
 mod gso;
 mod hand_over;
+mod healing;
 mod history;
 mod ingress;
 mod lifecycle;
@@ -34,6 +35,7 @@ mod shaping;
 mod shares;
 mod top;
 mod twin;
+mod upgrade;
 mod vanishing;
 mod watch;
 mod xdp;
@@ -45,10 +47,12 @@ pub fn all() -> Vec<Suite> {
         bad_input::suite(),
         boot::suite(),
         lifecycle::suite(),
+        healing::suite(),
         neighbours::suite(),
         programs::suite(),
         rights::suite(),
         vanishing::suite(),
+        upgrade::suite(),
         classification::suite(),
         modes::suite(),
         hand_over::suite(),
