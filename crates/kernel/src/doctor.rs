@@ -228,6 +228,15 @@ fn describe(f: &mut Findings, interface: &Interface, records: &[Record]) {
         None => "a device with a driver: XDP is tried where the policy polices, else tc".to_owned(),
     };
     let root = qdiscs::root(&interface.name).ok().flatten();
+    let managed = records.iter().find(|record| record.ifindex == interface.ifindex);
+    let queues = match (interface.tx_queues, managed) {
+        (0 | 1, _) => String::new(),
+        (many, Some(record)) if record.queues > 0 => format!("; {many} queues have a scheduler each"),
+        (many, Some(record)) if record.engine != record::Engine::None => {
+            format!("; one queue with one lock serves its {many} queues")
+        }
+        (many, _) => format!("; {many} queues: what is shaped has one queue with one lock in place of them"),
+    };
     let ours = |root: &qdiscs::Qdisc| {
         let on = |record: &&Record| record.ifindex == interface.ifindex || record.ingress_device() == interface.name;
         records.iter().filter(on).any(|record| attach::is_ours(record, root))
@@ -242,5 +251,5 @@ fn describe(f: &mut Findings, interface: &Interface, records: &[Record]) {
         Some(root) => (Verdict::Good, format!("; root qdisc {}", root.kind), ""),
         None => (Verdict::Good, String::new(), ""),
     };
-    f.add(&interface.name, "kind", verdict, detail + &queueing, cure);
+    f.add(&interface.name, "kind", verdict, detail + &queueing + &queues, cure);
 }

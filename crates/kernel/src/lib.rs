@@ -54,6 +54,8 @@ pub use htb::differences as tc_differences;
 pub use interface::Interface;
 pub use manage::{UpRequest, collect, down, require_root, up};
 pub use object::compiler;
+pub use plan::one_queue_for_all;
+pub use qdiscs::below_mq;
 pub use record::{Engine, Hook, Phase, Record};
 pub use rollback::rollback;
 pub use upgrade::{Upgraded, upgrade};
