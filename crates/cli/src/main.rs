@@ -15,6 +15,7 @@ mod history;
 mod lab;
 mod live;
 mod manual;
+mod restore;
 mod serve;
 mod short;
 mod status;

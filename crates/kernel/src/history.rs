@@ -178,6 +178,11 @@ pub(crate) fn previous(record: &Record) -> Result<Entry> {
     })
 }
 
+/// The last entry of a key that took force for good.
+pub(crate) fn last_applied(key: &str) -> Result<Option<Entry>> {
+    Ok(History::read(key)?.entries.into_iter().rev().find(|entry| entry.outcome == Outcome::Applied))
+}
+
 /// Writes down that a record's policy has taken force. What it says if that fails.
 pub(crate) fn note_change(record: &Record) -> Option<String> {
     let outcome = if record.unconfirmed.is_some() { Outcome::Unconfirmed } else { Outcome::Applied };

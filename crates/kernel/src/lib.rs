@@ -3,6 +3,7 @@
 mod ancestry;
 mod apply;
 mod attachment;
+pub mod boot;
 mod bpffs;
 mod clock;
 pub mod confirm;

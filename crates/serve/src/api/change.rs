@@ -113,7 +113,10 @@ fn perform(request: Request) -> Result<Value, Problem> {
     let done = sluice_kernel::apply(&[request])?;
     done.into_iter()
         .next()
-        .map(|done| shown(&done))
+        .map(|mut done| {
+            done.notes.extend(sluice_kernel::boot::told(&done.record));
+            shown(&done)
+        })
         .ok_or_else(|| sluice_kernel::Error::system("nothing was done").into())
 }
 
