@@ -10,6 +10,7 @@
 /* Set before load. */
 const volatile u32 sl_l3_type = 0; /* the device has no Ethernet header: packets start at the network layer */
 const volatile u32 sl_ingress_ifb = 0; /* ifindex: what arrives is queued there */
+const volatile u32 sl_ingress_by_filter = 0; /* a filter behind the hook sends it there, since programs cannot before 6.4 */
 const volatile u32 sl_look_behind_nat = 0; /* for the hosts of what is queued there; only where conntrack can be asked */
 const volatile u32 sl_split_ifb = 0; /* ifindex: super-packets that depart are split there */
 
@@ -33,6 +34,7 @@ const volatile u32 sl_split_ifb = 0; /* ifindex: super-packets that depart are s
 #include "lib/police.h"
 #include "lib/marks.h"
 #include "lib/arriving_hosts.h"
+#include "lib/answers.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -292,6 +294,10 @@ int sl_ingress(struct __sk_buff *skb)
 			sl_tell_hosts(skb);
 	}
 	skb->tc_index = sl_ingress_ifb || sl_class_lasts(t) ? sl_tag(t, (u32) class) : 0;
+	if (!sl_ingress_ifb && !sl_ingress_by_filter)
+		return TC_ACT_UNSPEC;
+	if (sl_unlikely(!sl_queue_is_alive()))
+		return TC_ACT_OK;
 	return sl_ingress_ifb ? bpf_redirect(sl_ingress_ifb, 0) : TC_ACT_UNSPEC;
 }
 
@@ -353,6 +359,24 @@ static __noinline int sl_is_of_long_flow(struct __sk_buff *skb, u32 segments)
 	return 1;
 }
 
+/* Since when nothing has come back from the splitter, and when it was tried last, in jiffies; 0: what was sent there last has come back. */
+u64 sl_split_since, sl_split_tried;
+
+/* Before a packet goes there: whether to send it. */
+static __always_inline int sl_splitter_is_alive(void)
+{
+	u64 now = bpf_jiffies64(), since = sl_split_since;
+
+	if (!since)
+		sl_split_since = now;
+	if (sl_likely(!since || now - since <= SL_SPLITTER_TICKS))
+		return 1;
+	if (now - sl_split_tried <= SL_TRY_AGAIN_TICKS)
+		return 0;
+	sl_split_tried = now;
+	return 1;
+}
+
 /*
  * On departure, before a shaped queue: which packets the mirred action behind this filter sends through the splitter, an
  * ifb without segmentation offloads. -1: that one. Whatever may carry super-packets goes there with all of its flow, so
@@ -368,16 +392,23 @@ int sl_split(struct __sk_buff *skb)
 
 	if (!t)
 		return 0;
-	if (skb->ingress_ifindex == sl_split_ifb)
+	if (skb->ingress_ifindex == sl_split_ifb) {
+		if (sl_split_since)
+			sl_split_since = 0;
 		return 0;
+	}
 	sl_pay_mark(skb, SL_EGRESS);
 	a = sl_admit_skb(skb, sl_class_before(t, skb), SL_EGRESS, SL_MAY_NOT_DROP, t);
 	/* What is dropped or policed at the queue for what it is, the queue recognises by itself. */
 	skb->tc_index = a.malformed || a.control ? 0 : sl_tag(t, (u32)a.class);
-	if (a.super_packets)
-		return -1;
-	segments = sl_segments(skb);
-	return segments > 1 || a.handed || sl_long.until_ns ? -sl_is_of_long_flow(skb, segments) : 0;
+	if (!a.super_packets) {
+		segments = sl_segments(skb);
+		if (segments < 2 && !a.handed && !sl_long.until_ns)
+			return 0;
+		if (!sl_is_of_long_flow(skb, segments))
+			return 0;
+	}
+	return sl_splitter_is_alive() ? -1 : 0;
 }
 
 /* Police a frame that the splitter has classified and counted. */
@@ -419,6 +450,8 @@ static __always_inline int sl_htb(struct __sk_buff *skb, u32 direction)
 	struct sl_admission a = {};
 	s32 class;
 
+	if (direction == SL_INGRESS)
+		sl_queue_answers();
 	if (!t)
 		return TC_ACT_UNSPEC;
 	if (direction == SL_INGRESS) {

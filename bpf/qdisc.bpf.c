@@ -72,6 +72,7 @@ static __always_inline int sl_load(struct sk_buff *skb, u32 off, void *to, u32 s
 #include "lib/police.h"
 #include "lib/departing_hosts.h"
 #include "lib/marks.h"
+#include "lib/answers.h"
 
 struct sl_held_packet {
 	struct sk_buff __kptr *skb;
@@ -357,6 +358,8 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 	demand.now_ns = now;
 	demand.direction = sl_direction_of(s);
 	demand.bytes = bytes;
+	if (demand.direction == SL_INGRESS)
+		sl_queue_answers();
 	demand.terms = SL_QUEUED;
 	class = sl_class_before(t, skb, demand.direction);
 	demand.class = (u8) class;

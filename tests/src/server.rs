@@ -18,7 +18,7 @@ pub struct Server {
     process: Process,
     /// `http://127.0.0.1:PORT`.
     pub place: String,
-    /// What it has printed behind the #; empty if it was given a file.
+    /// What is in the file that it has named; empty if it was given one.
     pub token: String,
 }
 
@@ -61,14 +61,20 @@ impl Server {
     /// Starts it somewhere else.
     pub fn start_at(lab: &Lab, ns: &Ns, listen: &str, more: &[&str]) -> Server {
         let mut process = lab.start(ns, &[&["serve", "--listen", listen], more].concat());
-        let mut line = None;
         await_that("sluice serve says where it is", STARTS, || {
-            line = process.said().lines().find_map(|line| line.strip_prefix("Serving at ").map(str::to_owned));
-            line.is_some() || process.has_ended()
+            process.said().contains("Ctrl-C ends it.") || process.has_ended()
         });
-        let Some(line) = line else { panic!("sluice serve has ended: {}", process.finish()) };
-        let (place, token) = line.split_once("/#token=").unwrap_or((line.trim_end_matches('/'), ""));
-        Server { ns: ns.clone(), process, place: place.to_owned(), token: token.to_owned() }
+        let said = process.said();
+        let line = |begin: &str| said.lines().find_map(|line| line.strip_prefix(begin));
+        let Some(place) = line("Serving at ") else { panic!("sluice serve has ended: {}", process.finish()) };
+        assert!(!said.contains("token="), "a log has other readers: {said}");
+        let token = line("The token for changes is in ").map(|path| std::fs::read_to_string(path).expect("the token"));
+        Server {
+            ns: ns.clone(),
+            process,
+            place: place.trim_end_matches('/').to_owned(),
+            token: token.unwrap_or_default().trim().to_owned(),
+        }
     }
 
     /// A request as curl sends it with these arguments.

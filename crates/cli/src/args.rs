@@ -1,5 +1,6 @@
 //! The table of options: help, man page and completions all come from here.
 
+pub mod care;
 pub mod lab;
 pub mod observe;
 pub mod serve;
@@ -75,6 +76,10 @@ pub enum Command {
     Trace(Trace),
     /// Give an interface back as it was found
     Down(Down),
+    /// Load the programs of this version in place of those of another, without giving the interface back
+    Upgrade(care::Upgrade),
+    /// Put back what others have removed of managed interfaces: devices, queues, hooks
+    Ensure(care::Ensure),
     /// Say what this kernel, driver and machine can do, and what to install or enable
     Doctor(Doctor),
     /// Show the difference on real traffic, in network namespaces of its own
@@ -176,6 +181,9 @@ pub struct Up {
     /// Replace a hand-made hierarchy of qdiscs, after saving a dump of it
     #[arg(long)]
     pub force: bool,
+    /// Bring up another policy than this one, with its rate, where there is one: what `apply --at-boot` has kept, or the last applied
+    #[arg(long, value_name = "WHICH", default_value = "configured")]
+    pub restore: RestoreArg,
     /// Why, for `sluice history`
     #[arg(long, short, value_name = "TEXT", value_parser = message)]
     pub message: Option<String>,
@@ -191,6 +199,12 @@ pub struct Apply {
     /// Shape what departs to this rate instead of the present one
     #[arg(long, value_name = "RATE")]
     pub rate: Option<String>,
+    /// Keep it for the next boot: the unit sluice@INTERFACE brings it up instead of the configured policy
+    #[arg(long, conflicts_with_all = ["confirm", "dry_run"])]
+    pub at_boot: bool,
+    /// Refuse while an earlier change waits to be confirmed, instead of confirming it
+    #[arg(long)]
+    pub unless_unconfirmed: bool,
     #[command(flatten)]
     pub change: Change,
 }
@@ -356,6 +370,16 @@ impl EngineArg {
             EngineArg::Tc => Some(sluice_kernel::Engine::Tc),
         }
     }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RestoreArg {
+    /// The policy that is named
+    Configured,
+    /// What `sluice apply --at-boot` has kept
+    Saved,
+    /// The last policy that was applied and not taken back
+    Last,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

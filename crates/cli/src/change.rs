@@ -26,7 +26,22 @@ pub fn apply(args: &Apply, color: bool) -> Result<(), Failure> {
         message: args.change.message.clone(),
         ..Request::from(chosen)
     });
-    perform(&requests.collect::<Vec<_>>(), &args.change, "has a new policy", color)
+    let requests: Vec<Request> = requests.collect();
+    if args.unless_unconfirmed {
+        requests.iter().try_for_each(|request| refuse_unconfirmed(&request.interface))?;
+    }
+    perform(&requests, &args.change, args.at_boot, "has a new policy", color)
+}
+
+/// Who reloads a configuration has not seen what waits.
+fn refuse_unconfirmed(interface: &str) -> Result<(), Failure> {
+    match sluice_kernel::confirm::left(interface)? {
+        None => Ok(()),
+        Some(left) => Err(Failure::input(
+            &format!("{interface}: a change waits {} s to be confirmed, and this would confirm it", left.as_secs()),
+            &format!("sluice confirm {interface} keeps it, or wait until it is taken back; then try again"),
+        )),
+    }
 }
 
 pub fn rollback(args: &Rollback, color: bool) -> Result<(), Failure> {
@@ -34,7 +49,7 @@ pub fn rollback(args: &Rollback, color: bool) -> Result<(), Failure> {
     let (request, entry) = sluice_kernel::rollback(&args.interface, args.number)?;
     let request = Request { confirm, message: args.change.message.clone(), ..request };
     let what = format!("has the policy of entry {} again", entry.number);
-    perform(&[request], &args.change, &what, color)
+    perform(&[request], &args.change, false, &what, color)
 }
 
 pub fn confirm(args: &Confirm) -> Result<(), Failure> {
@@ -49,7 +64,7 @@ fn wished(change: &Change) -> Result<Option<std::time::Duration>, Failure> {
     Ok(change.confirm.as_deref().map(time).transpose()?)
 }
 
-fn perform(requests: &[Request], options: &Change, what: &str, color: bool) -> Result<(), Failure> {
+fn perform(requests: &[Request], options: &Change, at_boot: bool, what: &str, color: bool) -> Result<(), Failure> {
     if options.dry_run {
         return preview(requests, options.json, color);
     }
@@ -58,6 +73,12 @@ fn perform(requests: &[Request], options: &Change, what: &str, color: bool) -> R
         report(&done, what);
         if let (Some(difference), false) = (&done.difference, options.quiet) {
             show_briefly(difference, color);
+        }
+        if at_boot {
+            sluice_kernel::boot::save(&done.record)?;
+        }
+        if let Some(told) = sluice_kernel::boot::told(&done.record) {
+            println!("  {told}");
         }
         if let Some(unconfirmed) = &done.record.unconfirmed {
             println!(

@@ -19,6 +19,7 @@ pub fn run(args: &Check, color: bool) -> Result<(), Failure> {
             println!("{}{interface}:\n", if i > 0 { "\n" } else { "" });
         }
         show(resolved, engine, color);
+        say_where_one_queue_serves(interface.as_deref(), resolved, args.engine.engine());
     }
     Ok(())
 }
@@ -31,6 +32,18 @@ fn show(resolved: &Resolved, engine: Engine, color: bool) {
         println!("\nOn engine tc this means something else in that:");
         for difference in sluice_kernel::tc_differences(resolved, resolved.link_rate, None, 14) {
             println!("  - {difference}");
+        }
+    }
+}
+
+/// The interfaces of this machine on which one queue would take the place of several.
+fn say_where_one_queue_serves(only: Option<&str>, resolved: &Resolved, engine: Option<sluice_kernel::Engine>) {
+    // Without tc the policy is checked all the same.
+    let all = sluice_kernel::below_mq().unwrap_or_default();
+    for (name, queues) in all.iter().filter(|(name, _)| only.is_none_or(|only| only == name)) {
+        let engine = engine.unwrap_or(sluice_kernel::Engine::Qdisc);
+        if let Some(note) = sluice_kernel::one_queue_for_all(resolved, engine, *queues) {
+            println!("\non {name}, {note}");
         }
     }
 }

@@ -4,25 +4,29 @@ use crate::args::{Down, Up};
 use crate::check::{print_remarks, rate};
 use crate::chosen::choose;
 use crate::failure::Failure;
-use crate::terminal;
+use crate::{restore, terminal};
 use sluice_kernel::{Done, Engine, Hook, UpRequest};
 
 pub fn up(args: &Up, color: bool) -> Result<(), Failure> {
     sluice_kernel::require_root()?;
     let link_rate = args.rate.as_deref().map(|text| rate("--rate", text)).transpose()?;
     let ingress_rate = args.ingress_rate.as_deref().map(|text| rate("--ingress-rate", text)).transpose()?;
-    let requests = choose(&args.policy, args.interface.as_deref())?.into_iter().map(|chosen| UpRequest {
-        interface: chosen.interface,
-        policy: chosen.policy,
-        source: chosen.source,
-        rate: link_rate,
-        ingress_rate,
-        engine: args.engine.engine(),
-        hook: args.classifier.hook(),
-        force: args.force,
-        message: args.message.clone(),
-    });
-    for done in sluice_kernel::up(&requests.collect::<Vec<_>>())? {
+    let mut requests = Vec::new();
+    for chosen in choose(&args.policy, args.interface.as_deref())? {
+        let (chosen, kept_rate) = restore::choose(chosen, args.restore)?;
+        requests.push(UpRequest {
+            interface: chosen.interface,
+            policy: chosen.policy,
+            source: chosen.source,
+            rate: kept_rate.or(link_rate),
+            ingress_rate,
+            engine: args.engine.engine(),
+            hook: args.classifier.hook(),
+            force: args.force,
+            message: args.message.clone(),
+        });
+    }
+    for done in sluice_kernel::up(&requests)? {
         print_remarks(&done.remarks, color);
         report(&done, "is up");
     }

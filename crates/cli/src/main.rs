@@ -7,6 +7,7 @@ mod chosen;
 mod cost;
 mod demo;
 mod doctor;
+mod ensure;
 mod events;
 mod explain;
 mod flows;
@@ -14,12 +15,14 @@ mod history;
 mod lab;
 mod live;
 mod manual;
+mod restore;
 mod serve;
 mod short;
 mod status;
 mod terminal;
 mod top;
 mod trace;
+mod upgrade;
 mod watch;
 
 use args::{Cli, Command};
@@ -65,6 +68,8 @@ fn run(cli: &Cli, color: bool) -> Result<(), Failure> {
         Command::Events(args) => events::run(args, color),
         Command::Trace(args) => trace::run(args),
         Command::Down(args) => live::down(args),
+        Command::Ensure(args) => ensure::run(args),
+        Command::Upgrade(args) => upgrade::run(args),
         Command::Doctor(args) => doctor::run(args, color),
         Command::Demo(args) => demo::run(args, color),
         Command::Lab(args) => lab::run(args, color),

@@ -71,7 +71,14 @@ fn text(status: &Status, color: bool) -> String {
     }
     if !status.in_place {
         lines.push(format!(
-            "  its queues are NOT in place: something else has replaced them; sluice down {0}, then sluice up {0}",
+            "  NOT all is in place: {}; sluice ensure {} puts it back",
+            status.missing.join("; "),
+            status.interface
+        ));
+    }
+    if status.outdated {
+        lines.push(format!(
+            "  its programs are of another version of sluice than this command; sluice upgrade {} loads this one's",
             status.interface
         ));
     }

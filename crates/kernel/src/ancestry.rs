@@ -1,7 +1,8 @@
 //! The outermost process that can be looked at: its view of mounts and of the network is the machine's, where this
 //! process has one of its own (as `ip netns exec` gives it).
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 
 /// The first process if it can be seen, else the earliest ancestor that can, else this one.
 pub(crate) fn outermost() -> u32 {
@@ -13,6 +14,14 @@ pub(crate) fn outermost() -> u32 {
         seen = parent;
     }
     seen
+}
+
+/// The mounts of that process, if this one has others.
+pub(crate) fn outer_mounts() -> Option<File> {
+    let outer = File::open(format!("/proc/{}/ns/mnt", outermost())).ok()?;
+    let own = fs::metadata("/proc/self/ns/mnt").ok()?;
+    let about = outer.metadata().ok()?;
+    ((about.dev(), about.ino()) != (own.dev(), own.ino())).then_some(outer)
 }
 
 fn parent_of(pid: u32) -> Option<u32> {

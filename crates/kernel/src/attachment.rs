@@ -1,12 +1,12 @@
 //! The parts of a managed interface in the kernel: devices, objects, queues, hooks. Each is made by one function and
 //! removed by another, which takes what it finds, so that an attempt that died halfway is cleaned up alike.
 
-use crate::error::{Doing, Error, Result};
+use crate::error::{Doing, Error, Kind, Result};
 use crate::hooks::{self, Point, Side};
 use crate::htb::{self, Leaves, Target};
 use crate::object::{self, HashKeys, Loader};
 use crate::record::{self, Engine, Hook, Record};
-use crate::{arrivals, features, interface::Interface, iproute, qdiscs, status};
+use crate::{arrivals, bpffs, fault, features, interface::Interface, iproute, qdiscs, status, upgrade};
 use sluice_abi as abi;
 use sluice_policy::{Rate, Resolved, ResolvedClass};
 use std::fs;
@@ -25,24 +25,24 @@ const SOON_EMPTY: Duration = Duration::from_millis(100);
 const QDISC_NAMES: u32 = 256;
 
 /// Makes the devices that the plan needs, up and empty.
-pub(crate) fn make_devices(record: &Record) -> Result<()> {
+///
+/// Programs know them by number: one that was deleted is made again with the number that is on record.
+pub(crate) fn make_devices(record: &mut Record) -> Result<()> {
+    // What is more than one segment does not fit it, so the stack splits it.
     if record.split {
-        make_splitter(record)?;
+        let number = make_ifb(&record.split_device(), "gso_max_segs 1 txqueuelen 10000", record.split_ifindex)?;
+        record.split_ifindex = Some(number);
     }
     if record.ingress_rate_bps.is_some() {
-        make_ifb(&record.ingress_device(), "")?;
+        record.ingress_ifindex = Some(make_ifb(&record.ingress_device(), "", record.ingress_ifindex)?);
     }
     Ok(())
 }
 
-/// The device that splits super-packets: none of more than one segment fits it, so the stack splits them.
-pub(crate) fn make_splitter(record: &Record) -> Result<()> {
-    make_ifb(&record.split_device(), "gso_max_segs 1 txqueuelen 10000")
-}
-
-fn make_ifb(name: &str, options: &str) -> Result<()> {
+fn make_ifb(name: &str, options: &str, number: Option<u32>) -> Result<u32> {
     if nix::net::if_::if_nametoindex(name).is_err() {
-        iproute::ip(&format!("link add name {name} group {GROUP} type ifb"))?;
+        let number = number.map_or(String::new(), |number| format!("index {number} "));
+        iproute::ip(&format!("link add name {name} {number}group {GROUP} type ifb"))?;
     } else if !is_our_ifb(name)? {
         return Err(Error::input(format!(
             "there is a device `{name}` that sluice has not made, and sluice needs the name"
@@ -51,7 +51,8 @@ fn make_ifb(name: &str, options: &str) -> Result<()> {
             "give it another name (ip link set dev {name} name OTHER), or remove it (ip link del dev {name})"
         )));
     }
-    iproute::ip(&format!("link set dev {name} {options} up")).map(drop)
+    iproute::ip(&format!("link set dev {name} {options} up"))?;
+    ifindex(name)
 }
 
 /// Removes a device that we have made; one of somebody else stays.
@@ -60,6 +61,11 @@ pub(crate) fn remove_device(name: &str) -> Result<()> {
         return Ok(());
     }
     iproute::ip(&format!("link del dev {name}")).map(drop)
+}
+
+/// Whether a device is there, and ours.
+pub(crate) fn is_our_device(name: &str) -> bool {
+    nix::net::if_::if_nametoindex(name).is_ok() && is_our_ifb(name).unwrap_or(false)
 }
 
 fn is_our_ifb(name: &str) -> Result<bool> {
@@ -78,7 +84,7 @@ pub(crate) fn load(
     tcx: bool,
     pins: &Path,
 ) -> Result<()> {
-    fs::create_dir_all(pins).doing(|| format!("creating {}", pins.display()))?;
+    bpffs::own_directory(pins)?;
     let ingress_ifb = if record.ingress_rate_bps.is_some() { ifindex(&record.ingress_device())? } else { 0 };
     let split_ifb = if record.split { ifindex(&record.split_device())? } else { 0 };
     let l3 = u32::from(!interface.ethernet);
@@ -92,6 +98,7 @@ pub(crate) fn load(
     loader.constant("sl_l3_type", l3)?;
     // Before tcx came programs could not redirect to an ifb: a filter of its own does.
     loader.constant("sl_ingress_ifb", if tcx { ingress_ifb } else { 0 })?;
+    loader.constant("sl_ingress_by_filter", u32::from(ingress_ifb != 0 && !tcx))?;
     loader.constant("sl_split_ifb", split_ifb)?;
     // Other engines know no hosts.
     let behind_nat = record.engine == Engine::Qdisc && policy.knows_hosts() && features::looks_up_connections();
@@ -128,6 +135,7 @@ pub(crate) fn load(
         loader.entries("packets", instances * abi::SL_SLOTS)?;
         loader.qdisc_name(&name)?;
         loader.share(pins)?;
+        fault::step("load", "qdisc").map_err(|error| Error { kind: Kind::Unsupported, ..error })?;
         let mut qdisc = loader.load(record::directory())?;
         let registered = {
             let mut ops = libbpf_rs_map(&mut qdisc)?;
@@ -175,15 +183,17 @@ pub(crate) fn install_queues(record: &Record, policy: &Resolved, pins: &Path, he
         }
         Engine::Qdisc => {
             iproute::tc(&format!("qdisc replace dev {dev} root handle {MQ_HANDLE} mq"))?;
-            let children = 1..=record.queues;
-            iproute::tc_batch(
-                &children
-                    .map(|n| format!("qdisc replace dev {dev} parent {MQ_HANDLE}{n:x} {}", record.qdisc))
-                    .collect::<Vec<_>>(),
-            )
+            install_children(record, &(1..=record.queues).collect::<Vec<_>>())
         }
         Engine::Tc => install_htb(record, dev, policy, policy.link_rate, pins, "sl_htb_egress", header_bytes),
     }
+}
+
+/// Puts schedulers below mq, at these queues.
+pub(crate) fn install_children(record: &Record, queues: &[u32]) -> Result<()> {
+    let (dev, qdisc) = (&record.interface, &record.qdisc);
+    let lines = queues.iter().map(|n| format!("qdisc replace dev {dev} parent {MQ_HANDLE}{n:x} {qdisc}"));
+    iproute::tc_batch(&lines.collect::<Vec<_>>())
 }
 
 /// Puts the queues of arriving packets on their device.
@@ -212,11 +222,7 @@ fn install_htb(
 ) -> Result<()> {
     let target = Target { device, rate, header_bytes, leaves: leaves(record) };
     let mut lines = htb::build(policy, &target, true);
-    lines.push(format!(
-        "filter replace dev {device} parent {0} protocol all pref 1 handle 1 bpf direct-action object-pinned {1} classid {0}",
-        htb::HANDLE,
-        pins.join(program).display()
-    ));
+    lines.push(classifier_of_htb(device, pins, program));
     iproute::tc_batch(&lines)
 }
 
@@ -292,6 +298,13 @@ fn claim_clsact(record: &mut Record) -> Result<()> {
 /// Attaches the hooks that classify: on arrival always, on departure where nothing queues. What the kernel lacks is
 /// replaced by the next best; `notes` says so. Sets what the record must know.
 pub(crate) fn install_hooks(record: &mut Record, tcx: bool, pins: &Path, notes: &mut Vec<String>) -> Result<()> {
+    attach_xdp(record, pins, notes)?;
+    attach_hook(record, tcx, Side::Ingress, pins)?;
+    attach_hook(record, tcx, Side::Egress, pins)
+}
+
+/// Attaches the XDP program, if there shall be one.
+pub(crate) fn attach_xdp(record: &mut Record, pins: &Path, notes: &mut Vec<String>) -> Result<()> {
     if record.hook == Hook::Xdp {
         let attached = hooks::attach(&pins.join("sl_xdp"), record.ifindex, Point::Xdp, &pins.join("link_xdp"))?;
         if let Err(error) = attached {
@@ -299,13 +312,18 @@ pub(crate) fn install_hooks(record: &mut Record, tcx: bool, pins: &Path, notes: 
             record.hook = Hook::Tc;
         }
     }
-    tc_hook(record, tcx, Side::Ingress, "sl_ingress", pins)?;
-    if record.engine == Engine::None {
-        tc_hook(record, tcx, Side::Egress, "sl_egress", pins)?;
-    } else if record.marks {
-        tc_hook(record, tcx, Side::Egress, "sl_mark", pins)?;
-    }
     Ok(())
+}
+
+/// Attaches the program of a side, if there shall be one.
+pub(crate) fn attach_hook(record: &mut Record, tcx: bool, side: Side, pins: &Path) -> Result<()> {
+    let program = match side {
+        Side::Ingress => "sl_ingress",
+        Side::Egress if record.engine == Engine::None => "sl_egress",
+        Side::Egress if record.marks => "sl_mark",
+        Side::Egress => return Ok(()),
+    };
+    tc_hook(record, tcx, side, program, pins)
 }
 
 fn no_xdp(interface: &str, error: &io::Error) -> String {
@@ -338,11 +356,32 @@ fn tc_hook(record: &mut Record, tcx: bool, side: Side, program: &str, pins: &Pat
     Ok(())
 }
 
+/// Detaches the hooks that links hold, which are to be attached anew.
+pub(crate) fn remove_links(pins: &Path) -> Result<()> {
+    ["link_xdp", "link_ingress", "link_egress"].iter().try_for_each(|link| hooks::detach(&pins.join(link)))
+}
+
+/// Puts the classifiers of HTB in place of those that are there.
+pub(crate) fn renew_classifiers(record: &Record, pins: &Path) -> Result<()> {
+    iproute::tc_batch(&[classifier_of_htb(&record.interface, pins, "sl_htb_egress")])?;
+    if record.ingress_rate_bps.is_some() {
+        iproute::tc_batch(&[classifier_of_htb(&record.ingress_device(), pins, "sl_htb_ingress")])?;
+    }
+    Ok(())
+}
+
+fn classifier_of_htb(device: &str, pins: &Path, program: &str) -> String {
+    format!(
+        "filter replace dev {device} parent {0} protocol all pref 1 handle 1 bpf direct-action object-pinned {1} classid {0}",
+        htb::HANDLE,
+        pins.join(program).display()
+    )
+}
+
 /// Takes every hook off the interface.
 pub(crate) fn remove_hooks(record: &Record, pins: &Path) -> Result<()> {
-    for link in ["link_xdp", "link_ingress", "link_egress"] {
-        hooks::detach(&pins.join(link))?;
-    }
+    remove_links(pins)?;
+    remove_links(&upgrade::beside(pins))?;
     hooks::clear_filter(&record.interface, Side::Ingress)?;
     hooks::clear_filter(&record.interface, Side::Egress)?;
     if record.made_clsact {
@@ -354,7 +393,8 @@ pub(crate) fn remove_hooks(record: &Record, pins: &Path) -> Result<()> {
 /// Takes our queues off the interface; the kernel puts its default in their place.
 pub(crate) fn remove_queues(record: &Record) -> Result<()> {
     match qdiscs::root(&record.interface)? {
-        Some(root) if is_ours(record, &root) => {
+        // An upgrade that was interrupted may have left one of another name.
+        Some(root) if is_ours(record, &root) || (record.engine == Engine::Qdisc && is_our_kind(&root.kind)) => {
             iproute::tc(&format!("qdisc del dev {} root", record.interface)).map(drop)
         }
         _ => Ok(()),
@@ -370,6 +410,11 @@ pub(crate) fn is_ours(record: &Record, root: &qdiscs::Qdisc) -> bool {
         Engine::Tc => root.kind == "htb" && root.handle == htb::HANDLE,
         Engine::None => false,
     }
+}
+
+/// Whether this is a name that we give to qdisc types.
+pub(crate) fn is_our_kind(kind: &str) -> bool {
+    kind.strip_prefix("sluice").is_some_and(|n| n.parse().is_ok_and(|n: u32| n < QDISC_NAMES))
 }
 
 /// Removes every pin.

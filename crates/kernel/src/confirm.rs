@@ -1,14 +1,17 @@
 //! Changes that are taken back unless they are confirmed, as `commit confirmed` of NETCONF (RFC 6241, 8.4) and Junos does.
 //!
-//! The deadline is on record before the change takes force, and a process of its own waits for it: it needs neither the
-//! command that began it nor a terminal. If it is killed, the next command finds the deadline overdue.
+//! The deadline is on record before the change takes force. A process of its own waits for it, in a transient unit of
+//! systemd where that runs: it needs neither the command that began it, nor its service, nor a terminal. If it is killed, the next command finds the deadline overdue.
+
+mod unit;
 
 use crate::error::{Doing, Error, Result};
 use crate::history::{self, Outcome};
+use crate::lock::{Lock, Patience};
 use crate::manage::require_root;
-use crate::managed::{managed, put_right};
-use crate::record::{self, Lock, Record};
-use crate::{clock, fault};
+use crate::managed::{managed, put_right, put_right_with};
+use crate::record::{self, Record};
+use crate::{ancestry, clock, fault};
 use jiff::SignedDuration;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
@@ -122,9 +125,18 @@ pub(crate) fn is_overdue(record: &Record) -> bool {
     record.unconfirmed.as_ref().is_some_and(|unconfirmed| unconfirmed.left().is_zero())
 }
 
-/// Starts the process that waits, if something has to be confirmed: this program, in a session of its own.
+/// Has somebody wait, if something has to be confirmed.
 pub(crate) fn start_waiting(record: &Record) -> Result<()> {
-    let Some(unconfirmed) = &record.unconfirmed else { return Ok(()) };
+    match &record.unconfirmed {
+        Some(unconfirmed) if !unit::start(record, unconfirmed) => start_process(record, unconfirmed),
+        _ => Ok(()),
+    }
+}
+
+/// Starts the process that waits: this program, in a session of its own.
+fn start_process(record: &Record, unconfirmed: &Unconfirmed) -> Result<()> {
+    // The mounts that `ip netns exec` has made hide the pins, and who could tell where others are to be seen may have ended by then.
+    let mounts = ancestry::outer_mounts();
     let mut command = Command::new("/proc/self/exe");
     command
         .arg0("sluice")
@@ -133,10 +145,14 @@ pub(crate) fn start_waiting(record: &Record) -> Result<()> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    // SAFETY: between fork and exec only two system calls that take numbers.
+    // SAFETY: between fork and exec only system calls that take numbers.
     unsafe {
-        command.pre_exec(|| {
+        command.pre_exec(move || {
             nix::unistd::setsid()?;
+            if let Some(mounts) = &mounts {
+                // Without the right to it the process sees the pins as long as whoever called it lives.
+                let _ = nix::sched::setns(mounts, nix::sched::CloneFlags::CLONE_NEWNS);
+            }
             // The lock would be held as long as it waits.
             libc::close_range(3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC as libc::c_int);
             Ok(())
@@ -164,7 +180,8 @@ pub fn wait(key: &str, deadline_ms: u64) -> Result<()> {
     let mut tries = 0;
     while is_awaited(key, deadline_ms) {
         if clock::since_boot() >= Duration::from_millis(deadline_ms) {
-            put_right()?;
+            // Whoever holds the lock delays this, and must not prevent it.
+            put_right_with(Patience::Endless)?;
             tries += 1;
             if tries == TRIES || !is_awaited(key, deadline_ms) {
                 break;

@@ -4,8 +4,8 @@ use crate::error::Result;
 use crate::features::Features;
 use crate::interface::Interface;
 use crate::object::Loader;
-use crate::record::Record;
-use crate::{attachment as attach, bpffs, iproute, manage, netns, qdiscs, record};
+use crate::record::{Phase, Record};
+use crate::{attachment as attach, bpffs, iproute, manage, netns, parts, qdiscs, record};
 use serde::Serialize;
 
 /// How a thing stands.
@@ -106,6 +106,9 @@ pub fn examine() -> Result<Vec<Finding>> {
     f.add("machine", "processors", Verdict::Good, format!("{cpus}, {}", std::env::consts::ARCH), "");
     let own = netns::inode()?;
     let records: Vec<Record> = Record::all()?.into_iter().filter(|record| record.netns == own).collect();
+    for record in records.iter().filter(|record| record.phase == Phase::Active) {
+        parts_of(&mut f, record)?;
+    }
     for name in Interface::names()? {
         if let Ok(interface) = Interface::find(&name) {
             describe(&mut f, &interface, &records);
@@ -192,6 +195,24 @@ fn loads(loader: Result<Loader>, programs: &[&str]) -> Result<()> {
     loader.load(record::directory()).map(drop)
 }
 
+/// What others have removed of a managed interface.
+fn parts_of(f: &mut Findings, record: &Record) -> Result<()> {
+    if !Interface::is_there(&record.interface, record.ifindex) {
+        let cure = format!("sluice down {} removes it", record.interface);
+        f.add(&record.interface, "parts", Verdict::Bad, "the interface has gone; what was made for it is left", &cure);
+        return Ok(());
+    }
+    let missing = parts::missing(record, &record.pins(&bpffs::root()?))?;
+    let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
+    let (verdict, detail) = if missing.is_empty() {
+        (Verdict::Good, "devices, queues and hooks are in place".to_owned())
+    } else {
+        (Verdict::Bad, missing.join("; "))
+    };
+    f.add(&record.interface, "parts", verdict, detail, &format!("sluice ensure {} puts it back", record.interface));
+    Ok(())
+}
+
 fn describe(f: &mut Findings, interface: &Interface, records: &[Record]) {
     if interface.name == "lo" {
         return;
@@ -207,6 +228,15 @@ fn describe(f: &mut Findings, interface: &Interface, records: &[Record]) {
         None => "a device with a driver: XDP is tried where the policy polices, else tc".to_owned(),
     };
     let root = qdiscs::root(&interface.name).ok().flatten();
+    let managed = records.iter().find(|record| record.ifindex == interface.ifindex);
+    let queues = match (interface.tx_queues, managed) {
+        (0 | 1, _) => String::new(),
+        (many, Some(record)) if record.queues > 0 => format!("; {many} queues have a scheduler each"),
+        (many, Some(record)) if record.engine != record::Engine::None => {
+            format!("; one queue with one lock serves its {many} queues")
+        }
+        (many, _) => format!("; {many} queues: what is shaped has one queue with one lock in place of them"),
+    };
     let ours = |root: &qdiscs::Qdisc| {
         let on = |record: &&Record| record.ifindex == interface.ifindex || record.ingress_device() == interface.name;
         records.iter().filter(on).any(|record| attach::is_ours(record, root))
@@ -221,5 +251,5 @@ fn describe(f: &mut Findings, interface: &Interface, records: &[Record]) {
         Some(root) => (Verdict::Good, format!("; root qdisc {}", root.kind), ""),
         None => (Verdict::Good, String::new(), ""),
     };
-    f.add(&interface.name, "kind", verdict, detail + &queueing, cure);
+    f.add(&interface.name, "kind", verdict, detail + &queueing + &queues, cure);
 }

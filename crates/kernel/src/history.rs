@@ -9,7 +9,7 @@ pub(crate) use file::remove_orphans;
 use crate::error::{Error, Result};
 use crate::interface::Interface;
 use crate::manage::require_root;
-use crate::managed::put_right;
+use crate::managed::put_right_unless_held;
 use crate::record::Record;
 use file::History;
 use jiff::Timestamp;
@@ -141,7 +141,7 @@ fn digest(record: &Record) -> String {
 /// The entries of an interface, managed or not, the oldest first.
 pub fn of(interface: &str) -> Result<Vec<Entry>> {
     require_root()?;
-    put_right()?;
+    put_right_unless_held()?;
     let record = Record::find(interface)?;
     let key = match &record {
         Some(record) => record.key.clone(),
@@ -176,6 +176,11 @@ pub(crate) fn previous(record: &Record) -> Result<Entry> {
         Error::input(format!("{}: its history has no other policy to go back to", record.interface))
             .help(format!("`sluice history {0}` lists it; `sluice apply {0} POLICY` takes any", record.interface))
     })
+}
+
+/// The last entry of a key that took force for good.
+pub(crate) fn last_applied(key: &str) -> Result<Option<Entry>> {
+    Ok(History::read(key)?.entries.into_iter().rev().find(|entry| entry.outcome == Outcome::Applied))
 }
 
 /// Writes down that a record's policy has taken force. What it says if that fails.

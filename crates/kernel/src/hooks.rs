@@ -75,6 +75,19 @@ pub fn attach(program: &Path, ifindex: u32, point: Point, pin: &Path) -> Result<
     Ok(Ok(()))
 }
 
+/// Whether a pinned link is there and still attached: its interface is told as 0 when it is not.
+pub fn is_attached(pin: &Path) -> bool {
+    let Ok(link) = pinned_fd(pin) else { return false };
+    let mut info = libbpf_sys::bpf_link_info::default();
+    let mut length = size_of_val(&info) as u32;
+    // SAFETY: the descriptor is open, and the kernel writes at most as many bytes as it is told.
+    let result = unsafe {
+        libbpf_sys::bpf_obj_get_info_by_fd(link.as_raw_fd(), std::ptr::from_mut(&mut info).cast(), &mut length)
+    };
+    // SAFETY: links of XDP and of tcx both begin with the number of their interface.
+    result == 0 && unsafe { info.__bindgen_anon_1.xdp.ifindex } != 0
+}
+
 /// Removes a pin, and with it what the link attached. It need not be there.
 pub fn detach(pin: &Path) -> Result<()> {
     match fs::remove_file(pin) {
@@ -145,6 +158,13 @@ pub fn clear_filter(interface: &str, side: Side) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether our filter is on a side of clsact.
+pub fn has_own_filter(interface: &str, side: Side) -> Result<bool> {
+    Ok(qdiscs::has_clsact(interface)?
+        && iproute::tc(&format!("filter show dev {interface} {}", side.name()))?
+            .contains(&format!("pref {FILTER_PREF} ")))
 }
 
 /// Whether anybody has a filter on a side of clsact.

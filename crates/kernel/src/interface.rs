@@ -50,12 +50,23 @@ pub fn indices() -> Result<Vec<(String, u32)>> {
     Ok(all.iter().map(|one| (one.name().to_string_lossy().into_owned(), one.index())).collect())
 }
 
+/// Whether an interface can have this name. What comes from outside is asked before it becomes part of a path or a command line.
+pub fn can_be_named(name: &str) -> bool {
+    let wrong = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
+    (1..=15).contains(&name.len()) && name != "." && name != ".." && !name.starts_with('-') && !name.contains(wrong)
+}
+
+/// What is said of a name that no interface has.
+pub fn no_such(name: &str) -> Error {
+    let names: Vec<String> = Interface::names().unwrap_or_default();
+    Error::input(format!("there is no interface `{}`", name.escape_debug()))
+        .help(format!("the interfaces here are: {}", names.join(", ")))
+}
+
 impl Interface {
     /// The interface of this name in the process's namespace.
     pub fn find(name: &str) -> Result<Interface> {
-        let wrong =
-            name.is_empty() || name.len() > 15 || name.starts_with('-') || name.contains(['/', ' ', ':', '\t', '\n']);
-        let links: Vec<Link> = if wrong || nix::net::if_::if_nametoindex(name).is_err() {
+        let links: Vec<Link> = if !can_be_named(name) || nix::net::if_::if_nametoindex(name).is_err() {
             Vec::new()
         } else {
             iproute::json("ip", &format!("-j -d link show dev {name}"))?
@@ -66,11 +77,7 @@ impl Interface {
             ))
             .help("rename it: ip link set dev NAME name OTHER"));
         }
-        let Some(link) = links.into_iter().find(|link| link.ifname == name) else {
-            let names: Vec<String> = Interface::names().unwrap_or_default();
-            return Err(Error::input(format!("there is no interface `{name}`"))
-                .help(format!("the interfaces here are: {}", names.join(", "))));
-        };
+        let Some(link) = links.into_iter().find(|link| link.ifname == name) else { return Err(no_such(name)) };
         Ok(Interface {
             name: link.ifname,
             ifindex: link.ifindex,
@@ -107,5 +114,20 @@ impl Interface {
     /// Bytes of link-layer header that the host counts in a packet's length.
     pub fn header_bytes(&self) -> u32 {
         if self.ethernet { 14 } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_the_kernel_takes() {
+        for name in ["eth0", "br-lan", "ppp0.35", "a@b", "wlan0", "fifteen-letters", "..."] {
+            assert!(can_be_named(name), "{name}");
+        }
+        for name in ["", ".", "..", "../../etc", "a/b", "a:1", "a b", "-rf", "a\u{85}b", "sixteen-letters-"] {
+            assert!(!can_be_named(name), "{name:?}");
+        }
     }
 }

@@ -7,12 +7,15 @@ use crate::error::{Error, Kind, Result};
 use crate::features::Features;
 use crate::history::What;
 use crate::interface::Interface;
+use crate::lock::Lock;
 use crate::managed::{absent, half_done, put_right};
 use crate::plan::{self, Wishes};
-use crate::record::{Engine, Hook, Lock, Phase, Record};
+use crate::record::{Engine, Hook, Phase, Record};
 use crate::recorded::{choose_tag, compile, resolve};
 use crate::verify::verify;
-use crate::{Done, arrivals, bpffs, clock, fault, history, htb, netns, offload, qdiscs, shared, tables};
+use crate::{
+    Done, arrivals, bpffs, clock, fault, history, htb, netns, object, offload, qdiscs, remains, shared, tables, upgrade,
+};
 use sluice_abi as abi;
 use sluice_policy::{Policy, Rate, Resolved};
 use std::fs;
@@ -58,9 +61,9 @@ pub fn up(requests: &[UpRequest]) -> Result<Vec<Done>> {
     require_root()?;
     put_right()?;
     let _lock = Lock::take()?;
-    remove_orphans()?;
-    let features = Features::known()?;
     let names: Vec<&str> = requests.iter().map(|request| request.interface.as_str()).collect();
+    remove_orphans(&names)?;
+    let features = Features::known()?;
     let starts: Result<Vec<Start>> = requests
         .iter()
         .map(|request| {
@@ -69,8 +72,8 @@ pub fn up(requests: &[UpRequest]) -> Result<Vec<Done>> {
         })
         .collect();
     let mut done: Vec<Done> = Vec::new();
-    for (start, name) in starts?.into_iter().zip(&names) {
-        match start.perform() {
+    for ((start, request), name) in starts?.into_iter().zip(requests).zip(&names) {
+        match start.perform_or_fall_back(request, &features, &names) {
             Ok(one) => done.push(one),
             Err(error) => return Err(give_back(done, error.of_several(name, names.len()))),
         }
@@ -136,6 +139,7 @@ impl Start {
 
         let record = Record {
             abi_version: abi::SL_ABI_VERSION,
+            program: Some(object::digest()),
             key: Record::new_key(&interface.name)?,
             interface: interface.name.clone(),
             ifindex: interface.ifindex,
@@ -152,7 +156,9 @@ impl Start {
             policy_source: request.source.clone(),
             rate_bps: request.rate.map(|rate| rate.0),
             ingress_rate_bps: request.ingress_rate.map(|rate| rate.0),
+            ingress_ifindex: None,
             split: plan.split,
+            split_ifindex: None,
             marks: plan.engine == Engine::Qdisc && !plan.split && policy.marks(),
             fq_codel: plan.engine == Engine::Tc && features.fq_codel,
             codel: plan.engine == Engine::Tc && features.codel,
@@ -184,6 +190,27 @@ impl Start {
             .help("remove it (tc qdisc del dev IFACE root), or use --force, which saves a dump of it first"));
         }
         Ok(Start { interface, policy, record, tcx: features.tcx, replaces: replaced.is_some(), notes })
+    }
+
+    /// Where the choice of the engine is ours, and the kernel refuses the programs of the best one, the next best serves.
+    fn perform_or_fall_back(self, request: &UpRequest, features: &Features, together: &[&str]) -> Result<Done> {
+        let may = request.engine.is_none() && self.record.engine == Engine::Qdisc;
+        let mut refused = match self.perform() {
+            Err(error) if may && error.kind == Kind::Unsupported => error,
+            done => return done,
+        };
+        let instead = UpRequest { engine: Some(Engine::Tc), ..request.clone() };
+        match Start::prepare(&instead, features.clone(), together).and_then(Start::perform) {
+            Ok(mut done) => {
+                let why = refused.what.lines().next().unwrap_or_default().trim_end_matches(':').to_owned();
+                done.notes.insert(0, format!("engine tc instead of qdisc: {why}"));
+                Ok(done)
+            }
+            Err(error) => {
+                refused.what += &format!("\n  and engine tc instead fails: {}", error.what.trim_end());
+                Err(refused)
+            }
+        }
     }
 
     fn perform(self) -> Result<Done> {
@@ -265,10 +292,17 @@ fn install(
 pub fn down(interface: &str) -> Result<Record> {
     require_root()?;
     let _lock = Lock::take()?;
-    let Some(mut record) = Record::find(interface)? else { return Err(absent(interface)) };
+    let found = match Record::find(interface)? {
+        Some(record) => Some(record),
+        None => remains::of(interface)?,
+    };
+    let Some(mut record) = found else { return Err(absent(interface)) };
     let pins = record.pins(&bpffs::root()?);
     record.phase = Phase::Stopping;
-    record.save()?;
+    if let Err(error) = record.save() {
+        // It is for the next command, if this one does not come to its end.
+        eprintln!("warning: {error}");
+    }
     fault::point("down-recorded");
     tear_down(&mut record, &pins)?;
     Ok(record)
@@ -290,15 +324,37 @@ fn tear_down(record: &mut Record, pins: &Path) -> Result<()> {
     attach::remove_device(&record.split_device())?;
     fault::point("down-devices");
     attach::remove_pins(pins)?;
+    attach::remove_pins(&upgrade::beside(pins))?;
     fault::point("down-pins");
     record.remove()?;
     shared::sweep()
 }
 
-/// What is left of interfaces whose network namespace has gone, where nobody can run `down` any more: records and pins.
-/// The number of such a namespace is soon given to another.
-fn remove_orphans() -> Result<()> {
+/// Removes what is left of interfaces that have gone, and says of which.
+pub fn collect() -> Result<Vec<String>> {
+    require_root()?;
+    let _lock = Lock::take()?;
+    remove_orphans(&[])
+}
+
+/// What is left of interfaces that have gone from this network namespace, but for those that are asked for; and of those whose namespace
+/// has gone, where nobody can run `down` any more: records and pins. The number of such a namespace is soon given to another.
+fn remove_orphans(asked: &[&str]) -> Result<Vec<String>> {
     let own = netns::inode()?;
+    let mut removed = Vec::new();
+    let here = crate::interface::indices()?;
+    let gone = |record: &Record| {
+        record.netns == own
+            && !asked.contains(&record.interface.as_str())
+            && here.iter().all(|(_, ifindex)| *ifindex != record.ifindex)
+    };
+    for mut record in Record::all()?.into_iter().filter(gone) {
+        let pins = record.pins(&bpffs::root()?);
+        match tear_down(&mut record, &pins) {
+            Ok(()) => removed.push(record.interface),
+            Err(error) => eprintln!("warning: what {} has left, which has gone: {error}", record.interface),
+        }
+    }
     for record in Record::all()?.into_iter().filter(|record| record.netns != own && !netns::is_kept(record.netns)) {
         let removed = arrivals::remove(&record).and_then(|()| attach::remove_pins(&record.pins(&bpffs::root()?)));
         if let Err(error) = removed.and_then(|()| record.remove()) {
@@ -306,7 +362,8 @@ fn remove_orphans() -> Result<()> {
         }
     }
     history::remove_orphans(own);
-    shared::sweep()
+    shared::sweep()?;
+    Ok(removed)
 }
 
 /// An interface that is managed already is refused; what is left of one that has gone is removed.

@@ -3,7 +3,8 @@
 use crate::attachment as attach;
 use crate::error::{Error, Result};
 use crate::interface::Interface;
-use crate::record::{Engine, Lock, Phase, Record};
+use crate::lock::{Lock, Patience};
+use crate::record::{Engine, Phase, Record};
 use crate::{apply, bpffs, confirm, history, netns, qdiscs, recorded, shared, tables};
 
 /// The record of an interface that is wholly up.
@@ -42,6 +43,15 @@ pub(crate) fn in_place(record: &Record) -> Result<bool> {
 /// Every command begins with it: ends the changes that were interrupted, and takes back those that nobody has confirmed in
 /// time, on all interfaces of this namespace. What cannot be put right is said, and stands in nobody's way.
 pub(crate) fn put_right() -> Result<()> {
+    put_right_with(Patience::Some)
+}
+
+/// What only looks goes on at once where another command is at it, which does the same.
+pub(crate) fn put_right_unless_held() -> Result<()> {
+    put_right_with(Patience::None)
+}
+
+pub(crate) fn put_right_with(patience: Patience) -> Result<()> {
     let own = netns::inode()?;
     let mine = |record: &Record| record.netns == own && Interface::is_there(&record.interface, record.ifindex);
     let due =
@@ -49,7 +59,7 @@ pub(crate) fn put_right() -> Result<()> {
     if !Record::all()?.iter().any(|record| mine(record) && due(record)) {
         return Ok(());
     }
-    let _lock = Lock::take()?;
+    let Some(_lock) = Lock::wait(patience)? else { return Ok(()) };
     // Whoever held the lock may have done it.
     for record in Record::all()?.into_iter().filter(|record| mine(record) && due(record)) {
         let name = record.interface.clone();

@@ -1,9 +1,11 @@
 //! Loads a BPF object: sets its constants and sizes, shares maps, and explains a refusal of the verifier.
 
 use crate::error::{Doing, Error, Kind, Result};
+use crate::private;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{DataSec, Var};
 use libbpf_rs::{AsRawLibbpf, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel};
+use sha2::{Digest, Sha256};
 use sluice_abi as abi;
 use std::ffi::OsStr;
 use std::io::Read;
@@ -18,6 +20,12 @@ fn record(_: PrintLevel, text: String) {
     if let Ok(mut log) = LOG.lock() {
         log.push_str(&text);
     }
+}
+
+/// What the programs of this command are told by: SHA-256 of the objects.
+pub fn digest() -> String {
+    let hash = Sha256::new().chain_update(CLASSIFIER).chain_update(QDISC).finalize();
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Slots of the sieve in front of a table for so many flows: one for four, a power of two.
@@ -199,7 +207,8 @@ fn refusal(name: &str, error: &libbpf_rs::Error, log_dir: &Path) -> Error {
             .help("check `sysctl kernel.unprivileged_bpf_disabled`, lockdown (`cat /sys/kernel/security/lockdown`), and the capabilities CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON of this process");
     }
     let path: PathBuf = log_dir.join(format!("verifier-{name}.log"));
-    let saved = std::fs::create_dir_all(log_dir).and_then(|()| std::fs::write(&path, &log));
+    let saved = private::directory(log_dir)
+        .and_then(|()| std::fs::write(&path, &log).doing(|| format!("writing {}", path.display())));
     let telling: Vec<&str> = log
         .lines()
         .filter(|line| {

@@ -82,8 +82,8 @@ pub fn plan(
         ));
     }
     let ingress_slow = wishes.ingress_rate.is_some_and(|rate| rate <= SPLIT_BELOW) && policy.split_gso != SplitGso::Off;
-    let limited = shapes || policy.classes.iter().any(|class| class.ceil.is_some() || class.rate.is_some());
-    let several = engine == Engine::Qdisc && !limited && interface.tx_queues > 1 && matches!(root, "mq" | "noqueue");
+    let several =
+        engine == Engine::Qdisc && !is_limited(policy) && interface.tx_queues > 1 && matches!(root, "mq" | "noqueue");
     let several = several && interface.tx_queues <= MOST_QUEUES;
     if several {
         notes.push(format!(
@@ -91,6 +91,8 @@ pub fn plan(
             interface.tx_queues
         ));
     }
+    let takes_places = engine != Engine::None && !several && root == "mq";
+    notes.extend(one_queue_for_all(policy, engine, interface.tx_queues).filter(|_| takes_places));
     if !shapes && engine != Engine::None {
         notes.push(
             "no link rate: the queue forms here only while the driver pushes back; `--rate` owns the bottleneck"
@@ -105,6 +107,26 @@ pub fn plan(
         gro_off: ingress_slow && interface.kind.is_none(),
         notes,
     })
+}
+
+/// Whether rates are kept, which one queue must do for all.
+fn is_limited(policy: &Resolved) -> bool {
+    policy.link_rate.is_some() || policy.classes.iter().any(|class| class.ceil.is_some() || class.rate.is_some())
+}
+
+/// What it costs that an interface has one queue of ours in place of mq. None: it has one queue, or one of ours for each.
+pub fn one_queue_for_all(policy: &Resolved, engine: Engine, tx_queues: u32) -> Option<String> {
+    let why = match (tx_queues, is_limited(policy)) {
+        (0 | 1, _) => return None,
+        _ if policy.mode == Mode::ClassifyOnly => return None,
+        (_, true) => "rates are kept by one queue".to_owned(),
+        (_, false) if engine == Engine::Tc => "HTB has one".to_owned(),
+        (2..=MOST_QUEUES, false) => return None,
+        (_, false) => format!("at most {MOST_QUEUES} queues have a scheduler each"),
+    };
+    Some(format!(
+        "one queue with one lock takes the place of mq with {tx_queues} queues: {why}. All processors send through it, one at a time"
+    ))
 }
 
 fn choose_engine(policy: &Resolved, features: &Features, wishes: &Wishes, notes: &mut Vec<String>) -> Result<Engine> {
@@ -215,6 +237,23 @@ mod tests {
             assert!(error.what.contains("6.17") && error.what.contains(instead), "{error}");
             assert!(error.cure.is_some_and(|cure| cure.contains("6.1.0")), "{scheduler}");
         }
+    }
+
+    #[test]
+    fn one_queue_in_place_of_many_is_told() {
+        let policy = |link: &str| {
+            let text = format!(r#"{{ "scheduler": "round_robin", {link} "classes": [{{ "id": 0 }}] }}"#);
+            let policy = sluice_policy::parse(&Source::new("test.json", text)).expect("a valid policy");
+            sluice_policy::resolve(&policy, &sluice_policy::Context::default()).expect("resolves")
+        };
+        let (free, shaped) = (policy(""), policy(r#""link": { "rate": "1gbit" },"#));
+        assert_eq!([1, 2, 64].map(|queues| one_queue_for_all(&free, Engine::Qdisc, queues)), [None, None, None]);
+        assert!(one_queue_for_all(&free, Engine::Qdisc, 65).is_some_and(|note| note.contains("65 queues: at most 64")));
+        assert!(
+            one_queue_for_all(&shaped, Engine::Qdisc, 4).is_some_and(|note| note.contains("4 queues: rates are kept"))
+        );
+        assert!(one_queue_for_all(&free, Engine::Tc, 4).is_some_and(|note| note.contains("HTB")));
+        assert_eq!(one_queue_for_all(&shaped, Engine::Tc, 1), None);
     }
 
     #[test]

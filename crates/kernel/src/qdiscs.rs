@@ -14,11 +14,28 @@ pub struct Qdisc {
     /// Whether it is the root.
     #[serde(default)]
     pub root: bool,
+    /// `5100:1`, the class that it serves.
+    #[serde(default)]
+    pub parent: String,
 }
 
 /// All of an interface's qdiscs, those of its hooks too.
 pub fn list(interface: &str) -> Result<Vec<Qdisc>> {
     iproute::json("tc", &format!("-j qdisc show dev {interface}"))
+}
+
+/// The interfaces whose root is mq, and how many queues each has.
+pub fn below_mq() -> Result<Vec<(String, u32)>> {
+    #[derive(Deserialize)]
+    struct Shown {
+        dev: String,
+        #[serde(flatten)]
+        qdisc: Qdisc,
+    }
+    let all: Vec<Shown> = iproute::json("tc", "-j qdisc show")?;
+    let roots = all.iter().filter(|one| one.qdisc.root && one.qdisc.kind == "mq");
+    let queues = |dev: &str| all.iter().filter(|one| one.dev == dev && one.qdisc.parent.contains(':')).count();
+    Ok(roots.map(|root| (root.dev.clone(), queues(&root.dev) as u32)).collect())
 }
 
 /// The root, if there is one.

@@ -61,7 +61,7 @@ impl Reader {
     /// For an interface that is managed now. Changes that are overdue are put right first, as each command does.
     pub fn open(interface: &str) -> Result<Reader> {
         manage::require_root()?;
-        managed::put_right()?;
+        managed::put_right_unless_held()?;
         let open = Open::of(managed::managed(interface)?)?;
         Ok(Reader { interface: interface.to_owned(), open: Some(open) })
     }

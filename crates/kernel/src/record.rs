@@ -5,9 +5,9 @@ use crate::confirm::Unconfirmed;
 use crate::error::{Doing, Error, Result};
 use crate::history::What;
 use crate::rule_starts::RuleStarts;
-use crate::{Interface, netns, shared};
+use crate::{Interface, interface, netns, private, shared};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 const DIRECTORY: &str = "/run/sluice";
@@ -62,6 +62,9 @@ pub enum Phase {
 pub struct Record {
     /// Version of the ABI that its pins have.
     pub abi_version: u32,
+    /// What the programs that were loaded are told by (SHA-256). None: an earlier version has loaded them.
+    #[serde(default)]
+    pub program: Option<String>,
     /// Name of its file here and of its directory of pins.
     pub key: String,
     /// Name of the interface.
@@ -94,8 +97,14 @@ pub struct Record {
     pub rate_bps: Option<u64>,
     /// `--ingress-rate`, bits per second.
     pub ingress_rate_bps: Option<u64>,
+    /// Number of the device behind which arriving packets are queued.
+    #[serde(default)]
+    pub ingress_ifindex: Option<u32>,
     /// Whether super-packets are split on their way out.
     pub split: bool,
+    /// Number of the device that splits them.
+    #[serde(default)]
+    pub split_ifindex: Option<u32>,
     /// Whether a hook of its own marks departing packets, with engine `qdisc`; the splitter does so by the way.
     #[serde(default)]
     pub marks: bool,
@@ -129,6 +138,11 @@ pub struct Record {
 }
 
 impl Record {
+    /// The directory of all records.
+    pub fn directory() -> &'static Path {
+        directory()
+    }
+
     /// Name of the device behind which arriving packets are queued.
     pub fn ingress_device(&self) -> String {
         format!("sluice-in{}", self.ifindex)
@@ -171,11 +185,11 @@ impl Record {
     /// The key for an interface of the process's namespace: its name, and the namespace's number unless it is the
     /// machine's own. One that was renamed keeps its key, and who has its name now gets another.
     pub fn new_key(interface: &str) -> Result<String> {
+        if !interface::can_be_named(interface) {
+            return Err(interface::no_such(interface));
+        }
         let own = netns::inode()?;
-        // bpffs takes no names with a dot, and every usual VLAN device has one.
-        let name = interface.replace('%', "%25").replace('.', "%2e").replace('@', "%40");
-        // Beside the interfaces' pins stand those of shared buckets.
-        let name = if name == shared::DIRECTORY { "%73hared".to_owned() } else { name };
+        let name = key_of_name(interface);
         let free = |key: &String| !file(key).exists();
         let plain = (netns::first_inode() == Some(own)).then(|| name.clone());
         let first = plain.into_iter().chain([format!("{name}@{own}")]).find(free);
@@ -203,10 +217,13 @@ impl Record {
         let path = file(&self.key);
         let partial = path.with_extension("partial");
         let text = serde_json::to_string_pretty(self).doing(|| "a record".to_owned())?;
-        fs::create_dir_all(DIRECTORY)
-            .and_then(|()| fs::write(&partial, text))
-            .and_then(|()| fs::rename(&partial, &path))
-            .doing(|| format!("writing {}", path.display()))
+        private::directory(directory())?;
+        let written = fs::write(&partial, text).and_then(|()| fs::rename(&partial, &path));
+        if written.is_err() {
+            // Half a record is of no use to anybody.
+            let _ = fs::remove_file(&partial);
+        }
+        written.doing(|| format!("writing {}", path.display()))
     }
 
     /// Forgets it.
@@ -214,6 +231,14 @@ impl Record {
         let path = file(&self.key);
         fs::remove_file(&path).doing(|| format!("removing {}", path.display()))
     }
+}
+
+/// The part of a key that an interface's name makes.
+pub(crate) fn key_of_name(interface: &str) -> String {
+    // bpffs takes no names with a dot, and every usual VLAN device has one. A plus ends the name of what an upgrade loads beside.
+    let name = interface.replace('%', "%25").replace('.', "%2e").replace('@', "%40").replace('+', "%2b");
+    // Beside the interfaces' pins stand those of shared buckets.
+    if name == shared::DIRECTORY { "%73hared".to_owned() } else { name }
 }
 
 /// The directory of records, dumps and logs.
@@ -242,28 +267,39 @@ fn stored() -> Result<Vec<Record>> {
 }
 
 fn read(path: &Path) -> Result<Record> {
-    let text = fs::read_to_string(path).doing(|| format!("reading {}", path.display()))?;
+    let text = private::read(path).doing(|| format!("reading {}", path.display()))?;
     serde_json::from_str(&text).map_err(|error| {
         Error::system(format!("{}: not a record of this version: {error}", path.display()))
             .help("it was written by another version of sluice: use that one for `sluice down`, then this one")
     })
 }
 
-/// Held while a command changes anything; other commands wait.
-///
-/// The tools that a command runs inherit it: if the command is killed, the next one waits until they have ended.
-pub struct Lock(#[expect(dead_code, reason = "the lock is released when the file is closed")] nix::fcntl::Flock<File>);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Lock {
-    /// Waits for its turn.
-    pub fn take() -> Result<Lock> {
-        let path = directory().join("lock");
-        let file =
-            fs::create_dir_all(DIRECTORY).and_then(|()| File::create(&path)).doing(|| path.display().to_string())?;
-        nix::fcntl::fcntl(&file, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty()))
-            .doing(|| format!("keeping {} open", path.display()))?;
-        nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusive)
-            .map(Lock)
-            .map_err(|(_, error)| Error::system(format!("locking {}: {error}", path.display())))
+    /// What earlier versions have written is read.
+    #[test]
+    fn records_of_earlier_versions_are_read() {
+        let read = |text: &str| serde_json::from_str::<Record>(text).expect("a record");
+        let first = read(include_str!("../tests/records/tc-first.json"));
+        assert_eq!((first.engine, first.what, first.program), (Engine::Tc, What::Up, None));
+        assert_eq!((first.ingress_ifindex, first.rule_starts.places), (None, 0));
+        let unconfirmed = read(include_str!("../tests/records/tc-unconfirmed.json"));
+        assert_eq!(unconfirmed.unconfirmed.map(|unconfirmed| unconfirmed.former.name).as_deref(), Some("gaming"));
+        let qdisc = read(include_str!("../tests/records/qdisc.json"));
+        assert_eq!((qdisc.engine, qdisc.qdisc.as_str(), qdisc.split), (Engine::Qdisc, "sluice0", true));
+        for record in [read(include_str!("../tests/records/tc-first.json")), qdisc] {
+            crate::recorded::resolved(&record).expect("its policy is one of this version");
+        }
+    }
+
+    #[test]
+    fn keys_are_names_of_files() {
+        for (name, key) in
+            [("eth0", "eth0"), ("eth0.35", "eth0%2e35"), ("a@b+%", "a%40b%2b%25"), ("shared", "%73hared")]
+        {
+            assert_eq!(key_of_name(name), key);
+        }
     }
 }

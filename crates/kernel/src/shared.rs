@@ -22,7 +22,7 @@ pub(crate) fn open(name: &str) -> Result<MapHandle> {
     if path.exists() {
         return MapHandle::from_pinned_path(&path).doing(|| format!("opening {}", path.display()));
     }
-    fs::create_dir_all(directory()?).doing(|| format!("creating {}", path.display()))?;
+    bpffs::own_directory(&directory()?)?;
     let mut map = full()?;
     map.pin(&path).doing(|| format!("pinning {}", path.display()))?;
     Ok(map)

@@ -38,8 +38,12 @@ pub struct Status {
     pub classifier: crate::record::Hook,
     /// Type of the root qdisc, with engine `qdisc`.
     pub qdisc: String,
-    /// Whether its queues are still in place; something else may have replaced them.
+    /// Whether its queues, devices and hooks are still in place; something else may have removed or replaced them.
     pub in_place: bool,
+    /// What is not, in words.
+    pub missing: Vec<String>,
+    /// Whether its programs are of another version than this command.
+    pub outdated: bool,
     /// The policy in force.
     pub policy: PolicyStatus,
     /// What happens unless it is confirmed.
@@ -215,11 +219,9 @@ pub struct RuleStatus {
 /// The status of an interface in the process's namespace.
 pub fn of(interface: &str) -> Result<Status> {
     manage::require_root()?;
-    managed::put_right()?;
+    managed::put_right_unless_held()?;
     let record = managed::managed(interface)?;
-    let mut status = Pinned::open(record.clone())?.status()?;
-    status.in_place = managed::in_place(&record)?;
-    Ok(status)
+    Pinned::open(record)?.status()
 }
 
 fn add_drops(class: &mut ClassStatus, reason: &'static str, pkts: u64) {

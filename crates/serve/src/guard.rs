@@ -5,11 +5,14 @@ use crate::problem::Problem;
 use crate::server::{MAX_BODY_BYTES, REQUEST_COMES};
 use crate::state::Shared;
 use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
+use axum::extract::rejection::RawPathParamsRejection;
+use axum::extract::{RawPathParams, Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
+use sluice_kernel::Error;
+use sluice_kernel::interface::{can_be_named, no_such};
 use std::net::IpAddr;
 use tokio::time::timeout;
 
@@ -52,21 +55,37 @@ pub async fn changes(State(state): State<Shared>, request: Request, next: Next) 
     Ok(next.run(request).await)
 }
 
+/// Of a path that names an interface: it is a name that an interface can have. Handlers need not ask again.
+pub async fn names(
+    parameters: Result<RawPathParams, RawPathParamsRejection>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    // What is no text has no handler, either.
+    let named = parameters.iter().flatten().find(|(key, _)| *key == "interface").map(|(_, name)| name);
+    if let Some(name) = named.filter(|name| !can_be_named(name)) {
+        let Error { what, cure, .. } = no_such(name);
+        return Err(Problem::new(StatusCode::NOT_FOUND, what, cure.unwrap_or_default()));
+    }
+    Ok(next.run(request).await)
+}
+
 /// Of what is sent: it comes soon, or not at all. Who sends a byte now and then keeps a connection from others.
 pub async fn comes_soon(request: Request, next: Next) -> Result<Response, Problem> {
     let (head, body) = request.into_parts();
+    let most = if head.method == Method::POST { MAX_BODY_BYTES } else { 0 };
     let late =
         |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "what was announced has not come in time", "send it at once");
     let long = |_| {
-        let what = format!("what was sent is longer than {MAX_BODY_BYTES} bytes, or its end is missing");
+        let what = format!("what was sent is longer than {most} bytes, or its end is missing");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, what, "a policy is shorter")
     };
-    let bytes = timeout(REQUEST_COMES, to_bytes(body, MAX_BODY_BYTES)).await.map_err(late)?.map_err(long)?;
+    let bytes = timeout(REQUEST_COMES, to_bytes(body, most)).await.map_err(late)?.map_err(long)?;
     Ok(next.run(Request::from_parts(head, Body::from(bytes))).await)
 }
 
 fn authorized(state: &Shared, headers: &HeaderMap) -> Result<(), Problem> {
-    let cure = "send the header `Authorization: Bearer TOKEN`; the token is what `sluice serve` has printed, or in its --token-file";
+    let cure = "send the header `Authorization: Bearer TOKEN`; the token is in the file that `sluice serve` has named when it started, or in its --token-file";
     let refuse = |what: &str| Err(Problem::new(StatusCode::UNAUTHORIZED, what, cure));
     let Some(value) = text(headers, AUTHORIZATION.as_str()) else { return refuse("this needs the token") };
     match value.split_once(' ') {

@@ -9,11 +9,13 @@ mod guard;
 mod listen;
 mod metrics;
 mod problem;
+mod room;
 mod sampler;
 mod server;
 mod state;
 mod tls;
 mod token;
+mod turns;
 
-pub use server::{Options, run};
+pub use server::{Options, Place, run};
 pub use tls::Files;

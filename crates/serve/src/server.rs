@@ -1,9 +1,11 @@
 //! The server's life: what is checked before it starts, what it serves, how it ends.
 
+use crate::room::{MOST_CONNECTIONS, Room};
 use crate::sampler::Sampler;
 use crate::state::{Shared, State};
 use crate::tls::{self, Files};
-use crate::token::Token;
+use crate::token::{Kept, Token};
+use crate::turns::Turns;
 use crate::{api, assets, guard, listen};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -16,7 +18,7 @@ use hyper_util::rt::TokioTimer;
 use sluice_kernel::{Error, Result};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tower_http::compression::CompressionLayer;
@@ -45,8 +47,19 @@ pub struct Options {
     pub tls: Option<Files>,
 }
 
-/// Serves until SIGTERM or SIGINT. `ready` is told where, with the secret if it was made here.
-pub fn run(options: &Options, ready: impl FnOnce(&str)) -> Result<()> {
+/// Where the server is, for who started it.
+#[derive(Debug)]
+pub struct Place {
+    /// Its address.
+    pub url: String,
+    /// The address with the secret behind its #, if the secret was made here. It is not for logs.
+    pub with_token: Option<String>,
+    /// The file that holds this secret, for root alone.
+    pub token_file: Option<PathBuf>,
+}
+
+/// Serves until SIGTERM or SIGINT. `ready` is told where.
+pub fn run(options: &Options, ready: impl FnOnce(&Place)) -> Result<()> {
     let address = listen::address(&options.listen)?;
     listen::refuse_exposure(address, options)?;
     let given = options.token_file.as_deref().map(Token::read).transpose()?;
@@ -55,8 +68,13 @@ pub fn run(options: &Options, ready: impl FnOnce(&str)) -> Result<()> {
     let listener = listen::open(address)?;
     let address = listener.local_addr().map_err(|error| Error::system(format!("the socket's address: {error}")))?;
     let secret = if given.is_none() { Some(Token::random()?) } else { None };
-    let place = format!("{}://{address}/", if tls.is_some() { "https" } else { "http" });
-    let place = secret.as_ref().map_or(place.clone(), |token| format!("{place}#token={}", token.secret()));
+    let url = format!("{}://{address}/", if tls.is_some() { "https" } else { "http" });
+    let kept = secret.as_ref().map(|token| Kept::write(token, address.port())).transpose()?;
+    let place = Place {
+        with_token: secret.as_ref().map(|token| format!("{url}#token={}", token.secret())),
+        token_file: kept.as_ref().map(|kept| kept.path().to_owned()),
+        url,
+    };
     let read_needs_token = given.is_some();
     let Some(token) = given.or(secret) else { return Err(Error::system("there is no token")) };
     let state: Shared = Arc::new(State {
@@ -65,14 +83,17 @@ pub fn run(options: &Options, ready: impl FnOnce(&str)) -> Result<()> {
         loopback: address.ip().is_loopback(),
         tls: tls.is_some(),
         sampler: Sampler::start()?,
-        turn: Mutex::new(()),
+        turns: Turns::new(),
     });
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()
         .build()
         .map_err(|error| Error::system(format!("starting threads: {error}")))?;
-    runtime.block_on(serve(listener, tls, router(state), || ready(&place)))
+    let ended = runtime.block_on(serve(listener, tls, router(state), || ready(&place)));
+    // What a thread still does, such as waiting for another command, does not delay the end.
+    runtime.shutdown_timeout(LAST_ANSWERS);
+    ended
 }
 
 /// Every path there is.
@@ -81,8 +102,10 @@ fn router(state: Shared) -> Router {
         SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value))
     };
     let soon = || from_fn(guard::comes_soon);
-    let reading = api::reading().layer(soon()).layer(from_fn_with_state(state.clone(), guard::reads));
-    let changing = api::changing().layer(soon()).layer(from_fn_with_state(state.clone(), guard::changes));
+    let names = || from_fn(guard::names);
+    let reading = api::reading().layer(soon()).layer(names()).layer(from_fn_with_state(state.clone(), guard::reads));
+    let changing =
+        api::changing().layer(soon()).layer(names()).layer(from_fn_with_state(state.clone(), guard::changes));
     Router::new()
         .merge(reading)
         .merge(changing)
@@ -119,13 +142,14 @@ async fn serve(
     let service = router.into_make_service();
     let ended = match tls {
         Some(config) => {
-            let mut server =
-                axum_server::from_tcp_rustls(listener, RustlsConfig::from_config(config)).map_err(failed)?;
+            let server = axum_server::from_tcp_rustls(listener, RustlsConfig::from_config(config)).map_err(failed)?;
+            let mut server = server.map(|inner| Room::new(inner, MOST_CONNECTIONS));
             server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(REQUEST_COMES);
             server.handle(handle).serve(service).await
         }
         None => {
-            let mut server = axum_server::from_tcp(listener).map_err(failed)?;
+            let server = axum_server::from_tcp(listener).map_err(failed)?;
+            let mut server = server.map(|inner| Room::new(inner, MOST_CONNECTIONS));
             server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(REQUEST_COMES);
             server.handle(handle).serve(service).await
         }

@@ -2,7 +2,8 @@
 
 use crate::sampler::Sampler;
 use crate::token::Token;
-use std::sync::{Arc, Mutex};
+use crate::turns::Turns;
+use std::sync::Arc;
 
 /// What the server holds. One for all requests.
 pub struct State {
@@ -16,8 +17,8 @@ pub struct State {
     pub tls: bool,
     /// What interfaces do.
     pub sampler: Sampler,
-    /// Held while the kernel side is asked or changed on behalf of a request, so that many requests cost no more than one.
-    pub turn: Mutex<()>,
+    /// Taken while the kernel side is asked or changed on behalf of a request.
+    pub turns: Turns,
 }
 
 /// As handlers get it.

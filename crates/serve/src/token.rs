@@ -1,10 +1,10 @@
 //! The secret that whoever changes something must have, and whoever reads where one was given by file.
 
-use sluice_kernel::{Error, Result};
+use sluice_kernel::{Error, Record, Result, netns, private};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use subtle::ConstantTimeEq;
 
 /// The shortest token that is taken, characters.
@@ -64,6 +64,33 @@ impl Token {
     /// The secret itself, to be shown to who started the server.
     pub fn secret(&self) -> &str {
         &self.0
+    }
+}
+
+/// The file where a secret of this run is kept for root, until the server ends.
+pub struct Kept(PathBuf);
+
+impl Kept {
+    /// Writes it. Servers of other network namespaces may have the same port.
+    pub fn write(token: &Token, port: u16) -> Result<Kept> {
+        let namespace = netns::inode()?;
+        let of = if netns::first_inode() == Some(namespace) { String::new() } else { format!("@{namespace}") };
+        let path = Record::directory().join(format!("serve-{port}{of}.token"));
+        private::directory(Record::directory())?;
+        private::write(&path, &format!("{}\n", token.secret()))?;
+        Ok(Kept(path))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // What is left opens nothing any more.
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 

@@ -9,6 +9,9 @@ use std::process::Command;
 const UNIT: &str = include_str!("../../../packaging/sluice@.service");
 const SERVE: &str = include_str!("../../../packaging/sluice-serve.service");
 
+const ENSURE: &str = include_str!("../../../packaging/sluice-ensure.service");
+const TIMER: &str = include_str!("../../../packaging/sluice-ensure.timer");
+
 pub fn suite() -> Suite {
     Suite::new("boot").of_commands().any(
         "systemd_understands_the_units",
@@ -22,7 +25,9 @@ fn systemd_understands_the_units(lab: &Lab) {
     let bin = program.parent().expect("a directory").display().to_string();
     let path = lab.file("sluice@.service", UNIT.replace("@BINDIR@", &bin));
     let serve = lab.file("sluice-serve.service", SERVE.replace("@BINDIR@", &bin));
-    for unit in [path.with_file_name("sluice@eth0.service"), serve] {
+    let ensure = lab.file("sluice-ensure.service", ENSURE.replace("@BINDIR@", &bin));
+    let timer = lab.file("sluice-ensure.timer", TIMER);
+    for unit in [path.with_file_name("sluice@eth0.service"), serve, ensure, timer] {
         let output = run(Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&unit)).ok();
         let ours: Vec<&str> = output.stderr.lines().filter(|line| line.contains("sluice")).collect();
         assert!(ours.is_empty(), "systemd has remarks: {ours:?}");

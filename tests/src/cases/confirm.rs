@@ -22,6 +22,8 @@ pub fn suite() -> Suite {
         .both("a_second_change", &[], a_second_change)
         .both("down_ends_it", &[], down_ends_it)
         .both("a_failed_change_is_taken_back", &[], failed_change)
+        .any("a_shell_that_ends", &[], a_shell_that_ends)
+        .any("reload_and_restore", &[], reload_and_restore)
         .any("bad_input", &[], bad_input)
 }
 
@@ -171,6 +173,51 @@ fn failed_change(lab: &Lab) {
     assert!(history.contains("apply-live fails"), "{history}");
     lab.sluice(&pair.a, &["apply", "a0", &new]).ok();
     assert_eq!(name(lab, &pair), "new");
+    lab.down(&pair.a, "a0");
+}
+
+/// `ip netns exec` gives mounts that hide the pins, and who has called it may have ended when the change is to be taken back.
+fn a_shell_that_ends(lab: &Lab) {
+    let (pair, _, new) = begin(lab);
+    let program = std::fs::canonicalize(crate::lab::binary()).expect("SLUICE_BIN names the program");
+    pair.a.exec(&format!("{} apply a0 {new} --confirm 1s", program.display())).ok();
+    await_that("it is taken back", LONG, || recorded(&pair).contains("\"policy_name\": \"old\""));
+    nobody_waits(&pair.a);
+    assert_eq!(name(lab, &pair), "old");
+    passes(&pair);
+    lab.down(&pair.a, "a0");
+}
+
+/// What the boot unit does: reload does not confirm, and start restores what was kept, or the last that was applied.
+fn reload_and_restore(lab: &Lab) {
+    let (pair, old, new) = begin(lab);
+    lab.sluice(&pair.a, &["apply", "a0", &new, "--confirm", "60s"]).ok();
+    lab.sluice(&pair.a, &["apply", "a0", &old, "--unless-unconfirmed"])
+        .exits(2)
+        .says("waits")
+        .says("sluice confirm a0");
+    assert!(lab.status(&pair.a, "a0").unconfirmed.is_some_and(|waits| waits.former == "old"));
+    let up = |restore: &str| {
+        lab.down(&pair.a, "a0");
+        nobody_waits(&pair.a);
+        lab.up(&pair.a, "a0", &old, &["--rate", "20mbit", "--restore", restore]);
+        let status = lab.status(&pair.a, "a0");
+        (status.policy.name, status.rate_bps)
+    };
+    let rate = |mbit: u64| Some(mbit * 1_000_000);
+    assert_eq!(up("last"), ("old".to_owned(), rate(20)), "what waited was not confirmed");
+    assert_eq!(up("saved"), ("old".to_owned(), rate(20)), "nothing was kept");
+    lab.sluice(&pair.a, &["apply", "a0", &new, "--rate", "10mbit", "--unless-unconfirmed"]).ok();
+    assert_eq!(up("last"), ("new".to_owned(), rate(10)));
+    assert_eq!(up("configured"), ("old".to_owned(), rate(20)));
+    lab.sluice(&pair.a, &["apply", "a0", &new, "--rate", "5mbit", "--at-boot"]).ok();
+    assert_eq!(up("configured"), ("old".to_owned(), rate(20)));
+    let kept = format!("/var/lib/sluice/boot/a0@{}.json", pair.a.inode);
+    assert_eq!(up("saved"), ("new".to_owned(), rate(5)));
+    std::fs::write(&kept, "no policy").expect("writing");
+    assert_eq!(up("saved"), ("old".to_owned(), rate(20)), "what cannot be read does not leave the machine without any");
+    std::fs::remove_file(&kept).expect("removing");
+    lab.sluice(&pair.a, &["apply", "a0", &new, "--at-boot", "--confirm", "5s"]).exits(2);
     lab.down(&pair.a, "a0");
 }
 

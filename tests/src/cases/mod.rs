@@ -16,6 +16,7 @@ mod flow_queues;
 mod flows;
 mod gso;
 mod hand_over;
+mod healing;
 mod history;
 mod ingress;
 mod lifecycle;
@@ -27,12 +28,14 @@ mod modes;
 mod mq;
 mod neighbours;
 mod programs;
+mod rights;
 mod serve;
 mod sets;
 mod shaping;
 mod shares;
 mod top;
 mod twin;
+mod upgrade;
 mod vanishing;
 mod watch;
 mod xdp;
@@ -44,9 +47,12 @@ pub fn all() -> Vec<Suite> {
         bad_input::suite(),
         boot::suite(),
         lifecycle::suite(),
+        healing::suite(),
         neighbours::suite(),
         programs::suite(),
+        rights::suite(),
         vanishing::suite(),
+        upgrade::suite(),
         classification::suite(),
         modes::suite(),
         hand_over::suite(),
@@ -76,6 +82,7 @@ pub fn all() -> Vec<Suite> {
         flows::suite(),
         measuring::suite(),
         serve::suite(),
+        serve::hostile::suite(),
         serve::pages::suite(),
         metrics::suite(),
     ]

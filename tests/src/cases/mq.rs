@@ -2,15 +2,15 @@
 
 use crate::cases::lifecycle::passes;
 use crate::lab::Lab;
+use crate::needs::Need;
 use crate::policy::three;
 use crate::suite::Suite;
 
 pub fn suite() -> Suite {
-    Suite::new("mq").qdisc("each_queue_has_a_scheduler", &[], each_queue_has_a_scheduler).both(
-        "a_shaped_interface_has_one",
-        &[],
-        a_shaped_interface_has_one,
-    )
+    Suite::new("mq")
+        .qdisc("each_queue_has_a_scheduler", &[], each_queue_has_a_scheduler)
+        .both("a_shaped_interface_has_one", &[], a_shaped_interface_has_one)
+        .any("one_queue_is_told", &[Need::Ifb], one_queue_is_told)
 }
 
 const FOUR: &str = "numtxqueues 4 numrxqueues 4";
@@ -37,6 +37,24 @@ fn each_queue_has_a_scheduler(lab: &Lab) {
     passes(&pair);
     lab.down(&pair.a, "a0");
     assert_eq!(pair.a.state("a0"), before);
+}
+
+/// Who has a fast card must know what one lock costs there.
+fn one_queue_is_told(lab: &Lab) {
+    let ns = lab.ns("a");
+    ns.ip("link add m0 numtxqueues 4 type ifb");
+    ns.ip("link set m0 up");
+    let policy = lab.policy(&three());
+    let told = "one queue with one lock takes the place of mq with 4 queues";
+    let checked = lab.sluice(&ns, &["check", &policy, "--rate", "20mbit"]).ok().stdout;
+    assert!(checked.contains(&format!("on m0, {told}")), "{checked}");
+    let said = lab.up(&ns, "m0", &policy, &["--rate", "20mbit"]).stdout;
+    assert!(said.contains(told), "{said}");
+    let doctor = lab.sluice(&ns, &["doctor"]).ok().stdout;
+    assert!(doctor.contains("one queue with one lock serves its 4 queues"), "{doctor}");
+    lab.down(&ns, "m0");
+    let doctor = lab.sluice(&ns, &["doctor"]).ok().stdout;
+    assert!(doctor.contains("4 queues: what is shaped has one queue"), "{doctor}");
 }
 
 fn a_shaped_interface_has_one(lab: &Lab) {

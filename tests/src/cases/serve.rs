@@ -1,5 +1,6 @@
 //! `sluice serve`: who may ask, what is answered, and changes that are made through it.
 
+pub mod hostile;
 pub mod pages;
 
 use crate::command::{await_that, run};
@@ -40,7 +41,7 @@ pub fn suite() -> Suite {
 }
 
 /// An interface with a policy, and the server.
-fn begin(lab: &Lab) -> (Pair, Server) {
+pub fn begin(lab: &Lab) -> (Pair, Server) {
     let pair = lab.pair();
     let file = lab.file("old.json", three().to_string()).display().to_string();
     lab.up(&pair.a, "a0", &file, &["--rate", "20mbit"]);
@@ -129,7 +130,7 @@ fn guards(lab: &Lab) {
     change(&["-H", "Authorization: Bearer wrong"]).refuses(401, "not the token of this server");
     change(&["-H", &format!("Authorization: Basic {}", server.token)]).refuses(401, "not a bearer token");
     change(&["-H", &token, "-H", "Origin: http://evil.example"]).refuses(403, "another site");
-    for path in ["confirm", "revert", "rollback"] {
+    for path in ["check", "confirm", "revert", "rollback"] {
         server.curl(&format!("/api/interfaces/a0/{path}"), &["-d", "{}"]).refuses(401, "this needs the token");
     }
     // What a form of another site can send.
@@ -363,8 +364,12 @@ fn interfaces_come_and_go(lab: &Lab) {
 fn slow_senders(lab: &Lab) {
     let (pair, server) = begin(lab);
     let head = "GET /api/interfaces HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ";
-    let body = "POST /api/interfaces/a0/check HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n{";
-    let mut slow = [head, body].map(|begin| {
+    let body = format!(
+        "POST /api/interfaces/a0/check HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n{{",
+        server.token
+    );
+    let mut slow = [head, &body].map(|begin| {
         let mut stream = server.connect();
         stream.write_all(begin.as_bytes()).expect("sending");
         stream.set_nonblocking(true).expect("a socket that does not wait");

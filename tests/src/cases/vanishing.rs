@@ -1,10 +1,13 @@
 //! Interfaces and namespaces that go away, or change their name, while they are managed.
 
 use crate::cases::lifecycle::passes;
-use crate::lab::{Lab, traces};
+use crate::command::run;
+use crate::lab::{Lab, binary, traces};
+use crate::needs::Need;
 use crate::net::{Ns, wire_pair};
 use crate::policy::{other, three};
 use crate::suite::Suite;
+use std::process::Command;
 
 pub fn suite() -> Suite {
     Suite::new("vanishing")
@@ -13,6 +16,9 @@ pub fn suite() -> Suite {
         .both("interface_renamed", &[], interface_renamed)
         .both("former_name_taken", &[], former_name_taken)
         .both("namespace_deleted", &[], namespace_deleted)
+        .any("what_has_gone_is_collected", &[], what_has_gone_is_collected)
+        .any("down_with_run_full", &[], down_with_run_full)
+        .qdisc("auto_falls_back", &[Need::Htb], auto_falls_back)
 }
 
 fn interface_deleted(lab: &Lab) {
@@ -130,4 +136,61 @@ fn namespace_deleted(lab: &Lab) {
     passes(&next);
     lab.down(&next.a, "a0");
     assert!(traces(pair.a.inode).is_empty(), "nobody has cleaned up: {:?}", traces(pair.a.inode));
+}
+
+/// Containers' interfaces come and go, and nobody runs `down` for them.
+fn what_has_gone_is_collected(lab: &Lab) {
+    let pair = lab.pair();
+    let policy = lab.policy(&three());
+    let up = |dev: &str| lab.up(&pair.a, dev, &policy, &["--rate", "20mbit", "--ingress-rate", "20mbit"]);
+    for collector in ["up", "ensure"] {
+        up("a0");
+        pair.a.ip("link del a0");
+        assert!(!lab.leftovers().is_empty(), "a record, pins and devices are left");
+        if collector == "up" {
+            pair.a.ip("link add c0 type veth peer name c1");
+            up("c0");
+            lab.down(&pair.a, "c0");
+        } else {
+            let said = lab.sluice(&pair.a, &["ensure"]).ok().stdout;
+            assert!(said.contains("a0 has gone: what was left of it is removed"), "{said}");
+        }
+        assert!(lab.leftovers().is_empty(), "by {collector}: {:?}", lab.leftovers());
+        wire_pair(&pair, "");
+    }
+}
+
+fn down_with_run_full(lab: &Lab) {
+    let pair = lab.pair();
+    let before = pair.a.state("a0");
+    let program = std::fs::canonicalize(binary()).expect("SLUICE_BIN names the program");
+    let sluice = format!("{} --netns {}", program.display(), pair.a.name);
+    let script = format!(
+        "set -e; mkdir -p /run/sluice; mount -t tmpfs -o size=64k tmpfs /run/sluice; {sluice} up a0 --policy {} --rate 20mbit; \
+         if dd if=/dev/zero of=/run/sluice/fill bs=4k; then exit 9; fi; {sluice} down a0; ls /run/sluice",
+        lab.policy(&three())
+    );
+    let output = run(Command::new("unshare").args(["-m", "sh", "-c", &script])).ok();
+    assert!(output.stdout.contains("a0 is as it was") && !output.stdout.contains("json"), "{output}");
+    assert_eq!(pair.a.state("a0"), before);
+}
+
+/// The verifier of a kernel to come may refuse what those of today take.
+fn auto_falls_back(lab: &Lab) {
+    let pair = lab.pair();
+    let before = pair.a.state("a0");
+    let policy = lab.policy(&three());
+    let up = |engine: &str| {
+        let mut command =
+            lab.command(&pair.a, &["up", "a0", "--policy", &policy, "--rate", "20mbit", "--engine", engine]);
+        run(command.env("SLUICE_FAULT", "load-qdisc:error"))
+    };
+    up("qdisc").exits(3).says("load-qdisc fails");
+    assert_eq!(pair.a.state("a0"), before);
+    let said = up("auto").ok().stdout;
+    assert!(said.contains("engine tc instead of qdisc: load-qdisc fails"), "{said}");
+    assert_eq!(lab.status(&pair.a, "a0").engine, "tc");
+    passes(&pair);
+    lab.down(&pair.a, "a0");
+    assert_eq!(pair.a.state("a0"), before);
 }

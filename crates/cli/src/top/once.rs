@@ -24,7 +24,7 @@ pub fn text(rates: &Rates) -> String {
             one.policy.scheduler,
             one.policy.generation,
             one.engine.name(),
-            if one.in_place { "" } else { "; its queues are NOT in place" }
+            if one.in_place { "" } else { "; not all of it is in place" }
         );
         for direction in shown_directions(one) {
             let _ = writeln!(text, "{}\n{}", summary(direction), table(direction));

@@ -2,7 +2,7 @@
 
 use super::{Entry, Outcome};
 use crate::error::{Doing, Error, Result};
-use crate::netns;
+use crate::{netns, private};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -29,7 +29,7 @@ impl History {
     pub fn read(key: &str) -> Result<History> {
         let path = &file(key);
         let empty = History { sluice_history: FORMAT, boot: boot_of(key), entries: Vec::new() };
-        let text = match fs::read_to_string(path) {
+        let text = match private::read(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(empty),
             text => text.map_err(|error| foreign(path, &error.to_string()))?,
         };

@@ -2,17 +2,12 @@
 
 use super::{ClassStatus, Count, add_drops};
 use crate::error::Result;
-use crate::qdiscs::Qdisc;
 use crate::{htb, iproute};
 use serde::Deserialize;
 
 /// A qdisc and its counters.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Leaf {
-    kind: String,
-    handle: String,
-    #[serde(default)]
-    root: bool,
     #[serde(default)]
     parent: String,
     bytes: u64,
@@ -30,12 +25,6 @@ pub(crate) struct Leaf {
 /// Every qdisc of a device.
 pub(crate) fn leaves(device: &str) -> Result<Vec<Leaf>> {
     iproute::json("tc", &format!("-s -j qdisc show dev {device}"))
-}
-
-/// The root among them.
-pub(crate) fn root(leaves: &[Leaf]) -> Option<Qdisc> {
-    let root = leaves.iter().find(|leaf| leaf.root)?;
-    Some(Qdisc { kind: root.kind.clone(), handle: root.handle.clone(), root: true })
 }
 
 fn leaf(leaves: &[Leaf], class: u8) -> Option<&Leaf> {

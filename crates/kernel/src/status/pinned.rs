@@ -4,18 +4,22 @@ use super::counts::{BUILTIN, class_counts, matched, parsed, rules};
 use super::policers::Policers;
 use super::{ClassStatus, Count, DirectionStatus, Framing, PolicyStatus, Status, UnconfirmedStatus, add_drops, text};
 use super::{leaves, schedulers};
-use crate::attachment as attach;
 use crate::error::{Error, Result};
 use crate::flows::{self, FlowTable};
 use crate::interface::Interface;
 use crate::mapped::Mapped;
 use crate::record::{Engine, Record};
 use crate::rule_starts::RuleStarts;
-use crate::{bpffs, recorded, tables};
+use crate::{bpffs, parts, recorded, tables, upgrade};
 use libbpf_rs::{MapCore, MapHandle};
 use sluice_abi as abi;
 use sluice_policy::{Resolved, ResolvedClass, Scheduler};
+use std::cell::RefCell;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How long it is believed that parts are in place, or not.
+const LOOKED_AT: Duration = Duration::from_secs(5);
 
 pub(crate) struct Pinned {
     record: Record,
@@ -31,6 +35,8 @@ pub(crate) struct Pinned {
     flows: MapHandle,
     policers: Policers,
     state: Option<Mapped<abi::sl_sched>>,
+    /// What was not in place, and when that was looked at.
+    missing: RefCell<Option<(Instant, Vec<String>)>>,
 }
 
 impl Pinned {
@@ -60,6 +66,7 @@ impl Pinned {
             parse_counts: tables::open(&pins, "parse_counts")?,
             flows: tables::open(&pins, "flows")?,
             state,
+            missing: RefCell::default(),
             pins,
             record,
         })
@@ -125,8 +132,9 @@ impl Pinned {
             matched(&self.rule_counts, abi::SL_EGRESS, &self.live, starts)?,
             matched(&self.rule_counts, abi::SL_INGRESS, &self.live, starts)?,
         ];
-        let (egress, in_place) = self.direction(abi::SL_EGRESS, counts[0].all)?;
-        let (ingress, _) = self.direction(abi::SL_INGRESS, counts[1].all)?;
+        let egress = self.direction(abi::SL_EGRESS, counts[0].all)?;
+        let ingress = self.direction(abi::SL_INGRESS, counts[1].all)?;
+        let missing = self.missing()?;
         let (rules, unmatched) = rules(&self.live, &counts);
         Ok(Status {
             interface: record.interface.clone(),
@@ -135,7 +143,9 @@ impl Pinned {
             engine: record.engine,
             classifier: record.hook,
             qdisc: record.qdisc.clone(),
-            in_place,
+            in_place: missing.is_empty(),
+            missing,
+            outdated: !upgrade::is_current(record),
             policy: PolicyStatus {
                 name: record.policy_name.clone(),
                 source: record.policy_source.clone(),
@@ -157,8 +167,19 @@ impl Pinned {
         })
     }
 
-    /// A direction, and whether its queues are in place.
-    fn direction(&self, direction: u32, matched: Count) -> Result<(DirectionStatus, bool)> {
+    /// What is not in place. Several tools are asked, so that who reads each second is told what was found some seconds ago.
+    fn missing(&self) -> Result<Vec<String>> {
+        let mut kept = self.missing.borrow_mut();
+        if let Some((_, missing)) = kept.as_ref().filter(|(when, _)| when.elapsed() < LOOKED_AT) {
+            return Ok(missing.clone());
+        }
+        let missing: Vec<String> = parts::missing(&self.record, &self.pins)?.iter().map(ToString::to_string).collect();
+        *kept = Some((Instant::now(), missing.clone()));
+        Ok(missing)
+    }
+
+    /// A direction.
+    fn direction(&self, direction: u32, matched: Count) -> Result<DirectionStatus> {
         let record = &self.record;
         let egress = direction == abi::SL_EGRESS;
         let queued = record.engine != Engine::None && (egress || record.ingress_rate_bps.is_some());
@@ -179,18 +200,17 @@ impl Pinned {
             }
         }
         let device = if egress { record.interface.clone() } else { record.ingress_device() };
-        let mut in_place = true;
         let mut told = schedulers::Told::default();
         match (record.engine, &self.state) {
             (Engine::Qdisc, Some(state)) if queued => {
                 let ifindex = if egress { record.ifindex } else { ifindex(&device) };
                 told = schedulers::add(&mut classes, state, ifindex);
-                in_place = told.running > 0;
             }
             (Engine::Tc, _) if queued => {
-                let shown = leaves::leaves(&device)?;
-                in_place = !egress || leaves::root(&shown).is_some_and(|root| attach::is_ours(record, &root));
-                leaves::add(&mut classes, &shown);
+                // A device that was deleted has none.
+                if ifindex(&device) > 0 {
+                    leaves::add(&mut classes, &leaves::leaves(&device)?);
+                }
             }
             _ => {}
         }
@@ -211,7 +231,7 @@ impl Pinned {
         };
         let is_queued = queued && record.engine == Engine::Qdisc;
         self.policers.add(&mut status, &self.live, direction, is_queued)?;
-        Ok((status, in_place))
+        Ok(status)
     }
 
     /// A class as the policy has it; nothing is counted yet.

@@ -26,8 +26,6 @@ pub(crate) fn schedulers_of(pins: &Path, device: &str) -> Result<Vec<(u32, Box<a
 /// What the schedulers of a direction are, beside their classes.
 #[derive(Default)]
 pub(super) struct Told {
-    /// How many run.
-    pub running: usize,
     /// How full the bucket of the link is, 0 to 1: of the emptiest scheduler.
     pub link_fill: Option<f64>,
     /// Of the only one.
@@ -40,7 +38,7 @@ pub(super) fn add(classes: &mut [ClassStatus], schedulers: &Mapped<abi::sl_sched
     let number = |sched: &*const abi::sl_sched| unsafe { std::ptr::addr_of!((**sched).ifindex).read_volatile() };
     let own: Vec<*const abi::sl_sched> =
         schedulers.values().filter(|sched| ifindex != 0 && number(sched) == ifindex).collect();
-    let mut told = Told { running: own.len(), ..Told::default() };
+    let mut told = Told::default();
     for sched in &own {
         // SAFETY: likewise.
         let head = unsafe { Head::read(*sched) };

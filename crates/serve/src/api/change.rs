@@ -1,9 +1,10 @@
 //! Changes: as `sluice apply --confirm`, `confirm` and `rollback` make them.
 
 use super::policy::{lines, read, record, request};
-use super::{ask, findings};
+use super::{ask_for, findings, size};
 use crate::problem::{Answer, Problem};
 use crate::state::Shared;
+use crate::turns::Turn;
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
@@ -47,7 +48,8 @@ pub struct Rollback {
 /// Puts a policy into force.
 pub async fn apply(State(state): State<Shared>, Path(name): Path<String>, wish: Wish<Apply>) -> Answer {
     let Json(wish) = wish?;
-    ask(state, move |_| {
+    ask_for(Turn::Changing, state, move |_| {
+        size::refuse_endless(&wish.text)?;
         let record = record(&name)?;
         let confirm = time(wish.confirm_s)?;
         let message = wish.message.map(|text| message(&text)).transpose()?.flatten();
@@ -64,7 +66,7 @@ pub async fn apply(State(state): State<Shared>, Path(name): Path<String>, wish: 
 
 /// Keeps what waits to be confirmed.
 pub async fn confirm(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
-    ask(state, move |_| {
+    ask_for(Turn::Changing, state, move |_| {
         let record = confirm::confirm(&name)?;
         Ok(json!({ "policy": record.policy_name, "generation": record.generation }))
     })
@@ -73,7 +75,7 @@ pub async fn confirm(State(state): State<Shared>, Path(name): Path<String>) -> A
 
 /// Takes back at once what waits to be confirmed.
 pub async fn revert(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
-    ask(state, move |_| {
+    ask_for(Turn::Changing, state, move |_| {
         confirm::left(&name)?;
         let record = record(&name)?;
         let Some(unconfirmed) = &record.unconfirmed else {
@@ -98,7 +100,7 @@ pub async fn revert(State(state): State<Shared>, Path(name): Path<String>) -> An
 /// Goes back to a policy of the history.
 pub async fn rollback(State(state): State<Shared>, Path(name): Path<String>, wish: Wish<Rollback>) -> Answer {
     let Json(wish) = wish?;
-    ask(state, move |_| {
+    ask_for(Turn::Changing, state, move |_| {
         record(&name)?;
         let confirm = time(wish.confirm_s)?;
         let (request, _) = sluice_kernel::rollback(&name, wish.number)?;
@@ -111,7 +113,10 @@ fn perform(request: Request) -> Result<Value, Problem> {
     let done = sluice_kernel::apply(&[request])?;
     done.into_iter()
         .next()
-        .map(|done| shown(&done))
+        .map(|mut done| {
+            done.notes.extend(sluice_kernel::boot::told(&done.record));
+            shown(&done)
+        })
         .ok_or_else(|| sluice_kernel::Error::system("nothing was done").into())
 }
 

@@ -3,9 +3,21 @@
 use serde_json::{Value, json};
 use sluice_policy::{Diagnostic, Diagnostics, Place, Severity};
 
-/// A list, errors first. Lines and columns are from 1; a column counts characters.
+/// The most findings that are listed.
+const MOST: usize = 200;
+/// The most places that a finding is said to relate to.
+const MOST_RELATED: usize = 8;
+
+/// A list of the first findings, errors first. Lines and columns are from 1; a column counts characters. Pointers to values are told
+/// only where all findings are listed: each is looked for among all values.
 pub fn list(found: &Diagnostics) -> Value {
-    found.iter().zip(found.pointers()).map(|(item, pointer)| one(found, item, pointer.as_deref())).collect()
+    let pointers = if left_out(found) == 0 { found.pointers() } else { vec![None; MOST] };
+    found.iter().zip(pointers).map(|(item, pointer)| one(found, item, pointer.as_deref())).collect()
+}
+
+/// How many findings are not listed.
+pub fn left_out(found: &Diagnostics) -> usize {
+    found.len().saturating_sub(MOST)
 }
 
 fn one(found: &Diagnostics, item: &Diagnostic, pointer: Option<&str>) -> Value {
@@ -22,7 +34,7 @@ fn one(found: &Diagnostics, item: &Diagnostic, pointer: Option<&str>) -> Value {
         "title": item.title(),
         "pointer": pointer,
         "place": first.as_ref().map(place),
-        "related": places.map(|related| place(&related)).collect::<Vec<_>>(),
+        "related": places.take(MOST_RELATED).map(|related| place(&related)).collect::<Vec<_>>(),
         "cures": item.cures().collect::<Vec<_>>(),
     })
 }

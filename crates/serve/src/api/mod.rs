@@ -5,10 +5,12 @@ mod findings;
 mod live;
 mod policy;
 mod read;
+mod size;
 
 use crate::metrics;
 use crate::problem::{Answer, Problem};
 use crate::state::Shared;
+use crate::turns::Turn;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -19,37 +21,47 @@ pub fn reading() -> Router<Shared> {
     Router::new()
         .route("/metrics", get(metrics::scrape))
         .route("/api/interfaces", get(read::interfaces))
-        .route("/api/interfaces/{name}", get(read::interface))
-        .route("/api/interfaces/{name}/rates", get(live::rates))
-        .route("/api/interfaces/{name}/series", get(live::series))
-        .route("/api/interfaces/{name}/flows", get(live::flows))
-        .route("/api/interfaces/{name}/history", get(read::history))
-        .route("/api/interfaces/{name}/history/{number}", get(read::entry))
-        .route("/api/interfaces/{name}/policy", get(policy::text))
-        .route("/api/interfaces/{name}/check", post(policy::check))
+        .route("/api/interfaces/{interface}", get(read::interface))
+        .route("/api/interfaces/{interface}/rates", get(live::rates))
+        .route("/api/interfaces/{interface}/series", get(live::series))
+        .route("/api/interfaces/{interface}/flows", get(live::flows))
+        .route("/api/interfaces/{interface}/history", get(read::history))
+        .route("/api/interfaces/{interface}/history/{number}", get(read::entry))
+        .route("/api/interfaces/{interface}/policy", get(policy::text))
         .route("/api/profiles", get(policy::profiles))
         .route("/api/profiles/{name}", get(policy::profile))
         .route("/api/{*rest}", get(nothing).post(nothing))
 }
 
-/// Paths that change the policy of an interface.
+/// Paths that change the policy of an interface, or work long for whoever asks.
 pub fn changing() -> Router<Shared> {
     Router::new()
-        .route("/api/interfaces/{name}/apply", post(change::apply))
-        .route("/api/interfaces/{name}/confirm", post(change::confirm))
-        .route("/api/interfaces/{name}/revert", post(change::revert))
-        .route("/api/interfaces/{name}/rollback", post(change::rollback))
+        .route("/api/interfaces/{interface}/check", post(policy::check))
+        .route("/api/interfaces/{interface}/apply", post(change::apply))
+        .route("/api/interfaces/{interface}/confirm", post(change::confirm))
+        .route("/api/interfaces/{interface}/revert", post(change::revert))
+        .route("/api/interfaces/{interface}/rollback", post(change::rollback))
 }
 
 async fn nothing() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "there is nothing at this path", "docs/serve.md lists every path")
 }
 
-/// Asks the kernel side, one request after the other, on a thread where waiting harms nobody.
+/// Reads from the kernel side, one request after the other, on a thread where waiting harms nobody.
 async fn ask(state: Shared, work: impl FnOnce(&Shared) -> Result<Value, Problem> + Send + 'static) -> Answer {
+    ask_for(Turn::Reading, state, work).await
+}
+
+/// Asks the kernel side when its turn has come.
+async fn ask_for(
+    turn: Turn,
+    state: Shared,
+    work: impl FnOnce(&Shared) -> Result<Value, Problem> + Send + 'static,
+) -> Answer {
+    let taken = state.turns.take(turn).await?;
     let work = move || {
-        // Whoever panicked while holding it has changed nothing in memory.
-        let _turn = state.turn.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        // It ends with the work, also if whoever asked has gone.
+        let _taken = taken;
         work(&state)
     };
     let broken = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the server failed at this", "its log says more");

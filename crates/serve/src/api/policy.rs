@@ -1,8 +1,9 @@
 //! Policies: the text in force, profiles, and what is to be said of a text that is being written.
 
-use super::{ask, findings, value};
+use super::{ask, ask_for, findings, size, value};
 use crate::problem::{Answer, Problem};
 use crate::state::Shared;
+use crate::turns::Turn;
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
@@ -67,11 +68,18 @@ pub async fn check(
     draft: Result<Json<Draft>, JsonRejection>,
 ) -> Answer {
     let Json(draft) = draft?;
-    ask(state, move |_| {
+    ask_for(Turn::Checking, state, move |_| {
+        size::refuse_endless(&draft.text)?;
         let record = record(&name)?;
         let policy = match read(&draft.text, &record) {
             Ok((policy, _)) => policy,
-            Err(found) => return Ok(json!({ "valid": false, "findings": findings::list(&found) })),
+            Err(found) => {
+                return Ok(json!({
+                    "valid": false,
+                    "findings": findings::list(&found),
+                    "findings_left_out": findings::left_out(&found),
+                }));
+            }
         };
         let request = request(&record, policy, What::Apply);
         match sluice_kernel::preview(&[request]) {

@@ -121,7 +121,7 @@ fn of_interfaces(sample: &Sample) -> Vec<Family> {
         Family::gauge("sluice_interface_info", "What an interface is managed with, always 1", None).each(all(), info),
         Family::gauge(
             "sluice_interface_in_place",
-            "Whether the queues of an interface are still those that sluice made",
+            "Whether the queues, devices and hooks of an interface are still those that sluice made",
             None,
         )
         .each(all(), gauge(|one| f64::from(u8::from(one.in_place)))),

@@ -61,7 +61,7 @@ pub fn of_interface(app: &App, one: &InterfaceRates, drawn: &mut Vec<Drawn>) {
         drawn.push(Drawn::plain(Cells::default().text(text, app.palette.state(State::Bad)).line()));
     };
     if !one.in_place {
-        warn(format!("  its queues are NOT in place: sluice down {0}, then sluice up {0}", one.interface));
+        warn(format!("  not all of it is in place: sluice ensure {} puts it back", one.interface));
     }
     if let Some(unconfirmed) = &one.unconfirmed {
         warn(format!(

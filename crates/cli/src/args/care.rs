@@ -1,0 +1,16 @@
+//! Options of the commands that keep managed interfaces as they should be.
+
+use clap::Args;
+
+#[derive(Debug, Args)]
+pub struct Ensure {
+    /// Managed interfaces; without any, all of this network namespace, and then only what was put back is said
+    pub interfaces: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Upgrade {
+    /// The interface, or several
+    #[arg(required = true, value_name = "INTERFACE")]
+    pub interfaces: Vec<String>,
+}

@@ -1,0 +1,23 @@
+//! `sluice upgrade`: this version's programs in place of those that run.
+
+use crate::args::care::Upgrade;
+use crate::failure::Failure;
+use crate::live::each;
+use sluice_kernel::Upgraded;
+
+pub fn run(args: &Upgrade) -> Result<(), Failure> {
+    each(&args.interfaces, |interface| {
+        match sluice_kernel::upgrade(interface)? {
+            None => println!("{interface}: its programs are those of this version"),
+            Some(Upgraded { record, lost, notes }) => {
+                println!(
+                    "{} runs the programs of this version, with the policy {}",
+                    record.interface, record.policy_name
+                );
+                lost.iter().for_each(|lost| println!("  {lost}"));
+                notes.iter().for_each(|note| println!("  note: {note}"));
+            }
+        }
+        Ok(())
+    })
+}

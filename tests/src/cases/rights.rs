@@ -1,0 +1,68 @@
+//! What other users of the machine must not be able to do: nothing of the product's is theirs to read, hold or replace.
+
+use crate::command::run;
+use crate::lab::{Lab, binary};
+use crate::policy::three;
+use crate::suite::Suite;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+/// The user `nobody`.
+const NOBODY: u32 = 65_534;
+
+pub fn suite() -> Suite {
+    Suite::new("rights").of_commands().any("the_lock_is_out_of_reach", &[], the_lock_is_out_of_reach).any(
+        "pins_are_roots",
+        &[],
+        pins_are_roots,
+    )
+}
+
+fn mode(path: &str) -> u32 {
+    fs::symlink_metadata(path).unwrap_or_else(|error| panic!("{path}: {error}")).mode() & 0o7777
+}
+
+/// Who can open the lock can hold it, and then no command changes anything, and no change that nobody confirms is taken back.
+fn the_lock_is_out_of_reach(lab: &Lab) {
+    let (directory, lock) = ("/run/sluice", "/run/sluice/lock");
+    fs::create_dir_all(directory).expect("creating a directory");
+    fs::OpenOptions::new().append(true).create(true).open(lock).expect("creating a file");
+    for (path, open) in [(directory, 0o755), (lock, 0o644)] {
+        fs::set_permissions(Path::new(path), Permissions::from_mode(open)).expect("chmod");
+    }
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
+    assert_eq!((mode(directory), mode(lock)), (0o700, 0o600));
+    let held = run(Command::new("flock").args(["-n", lock, "true"]).uid(NOBODY).gid(NOBODY));
+    assert_ne!(held.code, Some(0), "anybody can hold the lock: {held}");
+    lab.down(&pair.a, "a0");
+}
+
+/// Where nobody has mounted the BPF file system, and where another user was in our place before.
+fn pins_are_roots(lab: &Lab) {
+    let pair = lab.pair();
+    let program = fs::canonicalize(binary()).expect("SLUICE_BIN names the program").display().to_string();
+    let policy = lab.policy(&three());
+    let pins = format!("/sys/fs/bpf/sluice/a0@{}", pair.a.inode);
+    // Mounts and processes of its own, so that the first process it sees has its mounts.
+    let inside = |script: &str| {
+        let whole = format!("set -e; umount -l /sys/fs/bpf; {script}");
+        run(Command::new("unshare").args(["-m", "-p", "-f", "--mount-proc", "sh", "-c", &whole])).ok().stdout
+    };
+    let sluice = format!("{program} --netns {}", pair.a.name);
+    let up = format!("{sluice} up a0 --policy {policy} --rate 20mbit >/dev/null");
+    let modes = format!("stat -c '%u %a' /sys/fs/bpf /sys/fs/bpf/sluice {pins}");
+    let down = format!("{sluice} down a0 >/dev/null");
+    assert_eq!(inside(&format!("{up}; {modes}; {down}")), "0 1700\n0 700\n0 700\n", "mounted by us");
+    let taken = format!(
+        "mount -t bpf -o mode=1777 bpf /sys/fs/bpf; mkdir -m 777 /sys/fs/bpf/sluice {pins}; chown {NOBODY} /sys/fs/bpf/sluice {pins}"
+    );
+    assert_eq!(
+        inside(&format!("{taken}; {up}; {modes}; {down}")),
+        "0 1777\n0 700\n0 700\n",
+        "mounted by somebody else"
+    );
+}

@@ -1,0 +1,129 @@
+//! What a user of the machine who may read the page, and no more, tries with the server: none of it opens files, fills memory, or
+//! keeps the server from others.
+
+use super::{begin, end};
+use crate::cases::confirm::waiting;
+use crate::command::{await_that, run};
+use crate::lab::Lab;
+use crate::net::Ns;
+use crate::suite::Suite;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+use serde_json::json;
+use std::io::{ErrorKind, Read};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Longer than anything takes here.
+const LONG: Duration = Duration::from_secs(20);
+/// The most memory that the server may have had, KiB.
+const MOST_KIB: u64 = 1 << 19;
+/// The most connections that it keeps.
+const MOST_CONNECTIONS: usize = 256;
+
+pub fn suite() -> Suite {
+    Suite::new("hostile")
+        .of_commands()
+        .any("a_name_is_no_path", &[], a_name_is_no_path)
+        .any("a_long_wrong_policy", &[], a_long_wrong_policy)
+        .any("many_connections", &[], many_connections)
+        .any("the_token_is_roots", &[], the_token_is_roots)
+}
+
+/// The history of an interface was looked for at whatever path its name made: another user's file was shown, and a FIFO there kept
+/// the whole interface waiting, even against SIGTERM.
+fn a_name_is_no_path(lab: &Lab) {
+    let (pair, server) = begin(lab);
+    let of = |name: &str| format!("{name}@{}.json", pair.a.inode);
+    let secret = lab.file(&of("secret"), "\"TOPSECRET\"");
+    let fifo = secret.with_file_name(of("fifo"));
+    mkfifo(&fifo, Mode::S_IRUSR | Mode::S_IWUSR).expect("a FIFO");
+    let directory = secret.parent().expect("a directory").display().to_string().replace('/', "%2F");
+    for name in ["secret", "fifo"] {
+        for path in ["", "/history", "/history/1", "/policy", "/rates"] {
+            let reply = server.get(&format!("/api/interfaces/{directory}%2F{name}{path}"));
+            let reply = reply.refuses(404, "no interface");
+            assert!(!reply.body.contains("TOPSECRET"), "{}", reply.body);
+        }
+    }
+    for name in ["..", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "a%0ab", "a%00b", &"x".repeat(300)] {
+        let reply = server.get(&format!("/api/interfaces/{name}/history"));
+        assert!([400, 404].contains(&reply.status), "{name}: {}", reply.body);
+    }
+    // Where root's own directory has something else than a file, nobody waits for it, either.
+    let begin = Instant::now();
+    end(lab, &pair, server);
+    assert!(begin.elapsed() < LONG, "it ends when it is asked to");
+}
+
+/// The most memory that a process has had, KiB.
+fn peak_kib(ns: &Ns) -> u64 {
+    let pids = waiting(ns);
+    assert_eq!(pids.len(), 1, "the server alone is in the namespace: {pids:?}");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", pids[0])).expect("a process");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its peak");
+    peak.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+/// Long policies with an error in every place: those took minutes and gigabytes, and their answers were longer than themselves.
+fn a_long_wrong_policy(lab: &Lab) {
+    let (pair, server) = begin(lab);
+    let ends = |of: &str, each: &str| {
+        format!("{{ \"classes\": [{{ \"id\": 0 }}], \"{of}\": [{}] }}", each.repeat(3_800_000 / each.len()))
+    };
+    let many = |count: usize| format!("{{ \"classes\": [{{ \"id\": 0 }}], \"rules\": [{}] }}", "1,".repeat(count));
+    for text in [
+        many(100_000),
+        ends("rules", "1,"),
+        ends("rules", "{\"name\":\"a longer one, with a text\"},"),
+        "[".repeat(3_800_000),
+    ] {
+        let body = lab.file("long.json", json!({ "text": text }).to_string()).display().to_string();
+        let data = format!("@{body}");
+        let send = |token: &str| {
+            let kind = ["-H", "Content-Type: application/json", "-H", "Expect:", "--data-binary", &data];
+            server.curl(
+                "/api/interfaces/a0/check",
+                &[&kind, &["-H", &format!("Authorization: Bearer {token}")][..]].concat(),
+            )
+        };
+        let begin = Instant::now();
+        let reply = send(&server.token);
+        eprintln!("    {:?}: {} {} bytes, {} KiB", begin.elapsed(), reply.status, reply.body.len(), peak_kib(&pair.a));
+        assert!(reply.body.len() < 300_000, "{} bytes", reply.body.len());
+        assert!(reply.status == 413 || reply.body.contains("\"valid\":false"), "status {}", reply.status);
+        assert!(peak_kib(&pair.a) < MOST_KIB, "{} KiB", peak_kib(&pair.a));
+        send("0123456789abcdef").refuses(401, "not the token");
+    }
+    end(lab, &pair, server);
+}
+
+fn many_connections(lab: &Lab) {
+    let (pair, server) = begin(lab);
+    let mut all: Vec<_> = (0..MOST_CONNECTIONS + 40).map(|_| server.connect()).collect();
+    all.iter().for_each(|one| one.set_nonblocking(true).expect("a socket that does not wait"));
+    await_that("those above the most are closed at once", LONG, || {
+        let open = |one: &mut std::net::TcpStream| matches!(one.read(&mut [0; 16]), Err(error) if error.kind() == ErrorKind::WouldBlock);
+        all.iter_mut().filter_map(|one| open(one).then_some(())).count() <= MOST_CONNECTIONS
+    });
+    drop(all);
+    await_that("there is room again", LONG, || {
+        let url = format!("{}/api/interfaces", server.place);
+        pair.a.inside(|| run(Command::new("curl").args(["-s", "-f", "-m", "20", &url]))).code == Some(0)
+    });
+    end(lab, &pair, server);
+}
+
+/// What the server prints goes to the journal, which others read.
+fn the_token_is_roots(lab: &Lab) {
+    let (pair, server) = begin(lab);
+    assert_eq!(server.token.len(), 48);
+    let port = server.place.rsplit(':').next().expect("a port");
+    let path = format!("/run/sluice/serve-{port}@{}.token", pair.a.inode);
+    assert_eq!(std::fs::read_to_string(&path).expect("a file").trim(), server.token);
+    let others = run(Command::new("cat").arg(&path).uid(65_534).gid(65_534));
+    assert_ne!(others.code, Some(0), "{others}");
+    end(lab, &pair, server);
+    assert!(!std::path::Path::new(&path).exists(), "it goes with the server");
+}

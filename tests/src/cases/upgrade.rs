@@ -1,0 +1,102 @@
+//! Another version of the command: its programs take the place of those that run, and what it cannot read it can still give back.
+
+use crate::cases::lifecycle::passes;
+use crate::lab::{Lab, traces};
+use crate::net::Pair;
+use crate::policy::three;
+use crate::suite::Suite;
+use std::path::PathBuf;
+
+/// Where the command has its points of death.
+const POINTS: [&str; 4] = ["upgrade-loaded", "upgrade-recorded", "upgrade-queued", "upgrade-hooked"];
+
+pub fn suite() -> Suite {
+    Suite::new("upgrade")
+        .both("programs_are_swapped", &[], programs_are_swapped)
+        .both("killed_during_upgrade", &[], killed_during_upgrade)
+        .both("down_needs_no_record", &[], down_needs_no_record)
+}
+
+fn up(lab: &Lab, pair: &Pair) {
+    lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit", "--ingress-rate", "30mbit"]);
+}
+
+fn record(pair: &Pair) -> PathBuf {
+    let files = traces(pair.a.inode).into_iter();
+    files.into_iter().find(|path| path.extension().is_some_and(|end| end == "json")).expect("a record")
+}
+
+/// As if another version had loaded the programs.
+fn age(pair: &Pair) {
+    let text = std::fs::read_to_string(record(pair)).expect("a record");
+    let mut value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(value["program"].as_str().map(str::len), Some(64));
+    value["program"] = "another".into();
+    std::fs::write(record(pair), value.to_string()).expect("writing");
+}
+
+fn beside_is_gone(pair: &Pair) {
+    let all = std::fs::read_dir("/sys/fs/bpf/sluice").into_iter().flatten().flatten();
+    let names: Vec<String> = all.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    assert!(!names.contains(&format!("a0@{}+", pair.a.inode)), "{names:?}");
+}
+
+fn programs_are_swapped(lab: &Lab) {
+    let pair = lab.pair();
+    let before = pair.a.state("a0");
+    up(lab, &pair);
+    passes(&pair);
+    let same = lab.sluice(&pair.a, &["upgrade", "a0"]).ok().stdout;
+    assert!(same.contains("are those of this version"), "{same}");
+    age(&pair);
+    let told = lab.sluice(&pair.a, &["status", "a0"]).ok().stdout;
+    assert!(told.contains("of another version") && told.contains("sluice upgrade a0"), "{told}");
+    let was = lab.status(&pair.a, "a0");
+    let said = lab.sluice(&pair.a, &["upgrade", "a0"]).ok().stdout;
+    assert!(said.contains("runs the programs of this version") && said.contains("begin anew"), "{said}");
+    let told = lab.sluice(&pair.a, &["status", "a0"]).ok().stdout;
+    assert!(!told.contains("another version") && !told.contains("NOT"), "{told}");
+    let now = lab.status(&pair.a, "a0");
+    assert_eq!((&now.policy.name, now.rate_bps), (&was.policy.name, was.rate_bps));
+    passes(&pair);
+    for class in [0, 1, 2] {
+        assert!(lab.status(&pair.a, "a0").egress(class).sent.pkts > 0, "class {class}");
+    }
+    lab.sluice(&pair.a, &["apply", "a0", &lab.policy(&three())]).ok();
+    beside_is_gone(&pair);
+    lab.down(&pair.a, "a0");
+    assert_eq!(pair.a.state("a0"), before);
+}
+
+fn killed_during_upgrade(lab: &Lab) {
+    let pair = lab.pair();
+    let before = pair.a.state("a0");
+    for point in POINTS {
+        up(lab, &pair);
+        age(&pair);
+        lab.killed_at(point, &pair.a, &["upgrade", "a0"]);
+        passes(&pair);
+        lab.down(&pair.a, "a0");
+        assert_eq!(pair.a.state("a0"), before, "after a death at {point}");
+        assert!(lab.leftovers().is_empty(), "after a death at {point}: {:?}", lab.leftovers());
+        beside_is_gone(&pair);
+    }
+    lab.sluice(&pair.a, &["upgrade", "a0"]).exits(2).says("not managed");
+}
+
+fn down_needs_no_record(lab: &Lab) {
+    let pair = lab.pair();
+    let before = pair.a.state("a0");
+    for content in [Some("{ \"abi_version\": 99, \"key\": \"a0\", \"from\": \"the future\" }"), Some(""), None] {
+        up(lab, &pair);
+        match content {
+            Some(text) => std::fs::write(record(&pair), text).expect("writing"),
+            None => std::fs::remove_file(record(&pair)).expect("removing"),
+        }
+        lab.sluice(&pair.a, &["down", "a0"]).ok();
+        assert_eq!(pair.a.state("a0"), before, "with a record of {content:?}");
+        assert!(lab.leftovers().is_empty(), "with a record of {content:?}: {:?}", lab.leftovers());
+        passes(&pair);
+    }
+    lab.sluice(&pair.a, &["down", "a0"]).exits(2).says("not managed");
+}
