@@ -138,6 +138,11 @@ fn guards(lab: &Lab) {
     assert_eq!(lab.status(&pair.a, "a0").policy.generation, 1, "nothing of this has changed anything");
 
     server.get("/api/nothing").refuses(404, "nothing at this path");
+    server.get("/nothing").refuses(404, "nothing at this path");
+    for (method, path) in [("DELETE", "/api/interfaces/a0"), ("GET", "/api/interfaces/a0/apply"), ("POST", "/")] {
+        let refused = server.curl(path, &["-X", method]).refuses(405, method);
+        assert!(refused.head.to_lowercase().contains("\r\nallow: "), "{}", refused.head);
+    }
     server.get("/api/interfaces/nope0").refuses(404, "nope0 is not managed");
     server.get("/api/interfaces/nope0/rates").refuses(404, "nope0 is not managed");
     server.get("/api/interfaces/a0/history/99").refuses(409, "no entry 99");
