@@ -93,6 +93,35 @@ pub struct Count {
     pub bytes: u64,
 }
 
+/// What was dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Dropped {
+    /// Packets.
+    pub pkts: u64,
+    /// Their bytes; none where the kernel's qdiscs count only packets, as below HTB.
+    pub bytes: Option<u64>,
+}
+
+impl Default for Dropped {
+    fn default() -> Dropped {
+        Dropped { pkts: 0, bytes: Some(0) }
+    }
+}
+
+impl Dropped {
+    /// Packets whose bytes are known.
+    pub(crate) fn add(&mut self, count: Count) {
+        self.pkts += count.pkts;
+        self.bytes = self.bytes.map(|bytes| bytes + count.bytes);
+    }
+
+    /// Packets whose bytes nobody has counted.
+    pub(crate) fn add_pkts(&mut self, pkts: u64) {
+        self.pkts += pkts;
+        self.bytes = None;
+    }
+}
+
 /// Packets alone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Packets {
@@ -135,7 +164,7 @@ pub struct ClassStatus {
     /// What left.
     pub sent: Count,
     /// What was dropped.
-    pub dropped: Count,
+    pub dropped: Dropped,
     /// Of that, packets by reason.
     pub drops: BTreeMap<&'static str, u64>,
     /// What left with congestion marked, instead of being dropped.

@@ -4,8 +4,8 @@ use crate::sample::{Event, Sample};
 use serde::Serialize;
 use sluice_kernel::reader::News;
 use sluice_kernel::status::{
-    ClassState, ClassStatus, Count, DirectionStatus, FlowQueues, Framing, PolicyStatus, RuleStatus, SchedulerState,
-    Sojourn, Status, UnconfirmedStatus,
+    ClassState, ClassStatus, Count, DirectionStatus, Dropped, FlowQueues, Framing, PolicyStatus, RuleStatus,
+    SchedulerState, Sojourn, Status, UnconfirmedStatus,
 };
 use sluice_kernel::{Engine, Hook};
 use std::collections::BTreeMap;
@@ -144,7 +144,7 @@ pub struct ClassRates {
     /// All that has left since it was set up.
     pub sent: Count,
     /// All that was dropped since then.
-    pub dropped: Count,
+    pub dropped: Dropped,
 }
 
 /// Times in the queue of what left.

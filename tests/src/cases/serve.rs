@@ -231,6 +231,8 @@ fn tells_what_is_counted(lab: &Lab) {
     for (id, outcome) in [(1, &outcomes[0]), (2, &outcomes[1])] {
         let (sent, dropped) = (status.egress(id).sent, status.egress(id).dropped);
         assert_eq!((sent.pkts, sent.pkts + dropped.pkts), (outcome.received(), outcome.sent));
+        // HTB's leaves count packets alone: that is no number of bytes, not zero.
+        assert_eq!(dropped.bytes.is_some(), lab.engine == Engine::Qdisc);
         assert_eq!(told["directions"][0]["classes"][usize::from(id)]["sent"]["pkts"], sent.pkts);
         assert_eq!(latest["directions"][0]["classes"][usize::from(id)]["sent"]["bytes"], sent.bytes);
         let rule = latest["rules"].as_array().expect("rules").iter().find(|rule| rule["name"] == format!("to {id}"));

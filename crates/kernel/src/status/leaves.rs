@@ -53,7 +53,7 @@ pub(super) fn add(classes: &mut [ClassStatus], leaves: &[Leaf]) {
         let Some(leaf) = leaf(leaves, class.id) else { continue };
         class.sent.add(Count { pkts: leaf.packets, bytes: leaf.bytes });
         class.backlog.add(Count { pkts: leaf.qlen, bytes: leaf.backlog });
-        class.dropped.pkts += leaf.drops;
+        class.dropped.add_pkts(leaf.drops);
         class.marked.pkts += leaf.ecn_mark;
         add_drops(class, "queue", leaf.drops);
     }
