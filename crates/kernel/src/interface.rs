@@ -4,6 +4,10 @@ use crate::error::{Error, Result};
 use crate::iproute;
 use serde::Deserialize;
 
+/// How the names of our own devices begin, before the number of the interface that they serve (`Record::ingress_device`,
+/// `Record::split_device`).
+const OWN_DEVICES: [&str; 2] = ["sluice-in", "sluice-sp"];
+
 #[derive(Debug, Deserialize)]
 struct Link {
     ifindex: u32,
@@ -50,6 +54,12 @@ pub fn indices() -> Result<Vec<(String, u32)>> {
     Ok(all.iter().map(|one| (one.name().to_string_lossy().into_owned(), one.index())).collect())
 }
 
+/// Whether a device is one that we make for another interface's queues, by its name.
+fn is_own_device(name: &str) -> bool {
+    let number = OWN_DEVICES.iter().find_map(|prefix| name.strip_prefix(prefix));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 impl Interface {
     /// The interface of this name in the process's namespace.
     pub fn find(name: &str) -> Result<Interface> {
@@ -65,6 +75,10 @@ impl Interface {
                 "an interface named `{name}` cannot be managed: tc reads # as a comment"
             ))
             .help("rename it: ip link set dev NAME name OTHER"));
+        }
+        if is_own_device(name) {
+            return Err(Error::input(format!("`{name}` is a device of sluice itself"))
+                .help("name the interface that it serves; `sluice status` lists those that are managed"));
         }
         let Some(link) = links.into_iter().find(|link| link.ifname == name) else {
             let names: Vec<String> = Interface::names().unwrap_or_default();
@@ -83,13 +97,9 @@ impl Interface {
         })
     }
 
-    /// The names of the interfaces in the process's namespace.
+    /// The names of the interfaces in the process's namespace that can be managed: our own devices cannot.
     pub fn names() -> Result<Vec<String>> {
-        Ok(nix::net::if_::if_nameindex()
-            .map_err(|error| Error::system(format!("listing interfaces: {error}")))?
-            .iter()
-            .map(|interface| interface.name().to_string_lossy().into_owned())
-            .collect())
+        Ok(indices()?.into_iter().map(|(name, _)| name).filter(|name| !is_own_device(name)).collect())
     }
 
     /// The name of the interface of a number, in the process's namespace.
@@ -107,5 +117,20 @@ impl Interface {
     /// Bytes of link-layer header that the host counts in a packet's length.
     pub fn header_bytes(&self) -> u32 {
         if self.ethernet { 14 } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_devices_are_known_by_their_names() {
+        for name in ["sluice-in3", "sluice-sp12"] {
+            assert!(is_own_device(name), "{name}");
+        }
+        for name in ["sluice-in", "sluice-in3x", "sluice-lan", "eth0", "sluice0"] {
+            assert!(!is_own_device(name), "{name}");
+        }
     }
 }
