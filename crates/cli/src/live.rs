@@ -1,17 +1,20 @@
 //! `sluice up` and `down`.
 
-use crate::args::{Down, Up};
+use crate::args::{Down, EngineArg, Up};
 use crate::check::{print_remarks, rate};
 use crate::chosen::choose;
 use crate::failure::Failure;
 use crate::terminal;
 use sluice_kernel::{Done, Engine, Hook, UpRequest};
+use sluice_policy::Context;
 
 pub fn up(args: &Up, color: bool) -> Result<(), Failure> {
     sluice_kernel::require_root()?;
     let link_rate = args.rate.as_deref().map(|text| rate("--rate", text)).transpose()?;
     let ingress_rate = args.ingress_rate.as_deref().map(|text| rate("--ingress-rate", text)).transpose()?;
-    let requests = choose(&args.policy, args.interface.as_deref())?.into_iter().map(|chosen| UpRequest {
+    let engine = if args.engine == EngineArg::Tc { sluice_policy::Engine::Tc } else { sluice_policy::Engine::Core };
+    let context = Context { link_rate, engine };
+    let requests = choose(&args.policy, args.interface.as_deref(), &context)?.into_iter().map(|chosen| UpRequest {
         interface: chosen.interface,
         policy: chosen.policy,
         source: chosen.source,
@@ -30,7 +33,11 @@ pub fn up(args: &Up, color: bool) -> Result<(), Failure> {
 }
 
 pub fn down(args: &Down) -> Result<(), Failure> {
-    each(&args.interfaces, |interface| {
+    sluice_kernel::require_rights()?;
+    let interfaces = once(&args.interfaces);
+    // Nothing is given back if one of the names is wrong.
+    sluice_kernel::require_known(&interfaces)?;
+    each(&interfaces, |interface| {
         let record = sluice_kernel::down(interface)?;
         println!("{} is as it was", record.interface);
         if let Some(dump) = record.replaced {
@@ -38,6 +45,17 @@ pub fn down(args: &Down) -> Result<(), Failure> {
         }
         Ok(())
     })
+}
+
+/// Each of them once, in their order.
+pub fn once(interfaces: &[String]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for interface in interfaces {
+        if !names.contains(interface) {
+            names.push(interface.clone());
+        }
+    }
+    names
 }
 
 /// Does it with each, whether others fail or not; the first failure is that of the command.

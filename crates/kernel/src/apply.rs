@@ -9,7 +9,7 @@ use crate::error::{Error, Kind, Result};
 use crate::features::Features;
 use crate::history::{self, Outcome, What};
 use crate::interface::Interface;
-use crate::manage::require_root;
+use crate::manage::require_rights;
 use crate::managed::{managed, put_right};
 use crate::plan::{self, Plan, Wishes};
 use crate::record::{Engine, Lock, Record};
@@ -100,7 +100,7 @@ pub struct Preview {
 
 /// Says for each interface what `apply` would change, or why it would refuse. Changes nothing.
 pub fn preview(requests: &[Request]) -> Result<Vec<Preview>> {
-    require_root()?;
+    require_rights()?;
     let previews = prepare(requests)?.into_iter().map(|change| Preview {
         interface: change.was.interface,
         old: change.was.policy_name,
@@ -114,7 +114,7 @@ pub fn preview(requests: &[Request]) -> Result<Vec<Preview>> {
 /// Replaces the policies of managed interfaces. No packet is lost or classified by a mixture of two policies. If anything
 /// fails, the former policies are in force again, on all of them.
 pub fn apply(requests: &[Request]) -> Result<Vec<Done>> {
-    require_root()?;
+    require_rights()?;
     put_right()?;
     let _lock = Lock::take()?;
     let mut done = Vec::new();

@@ -12,7 +12,7 @@ use crate::plan::{self, Wishes};
 use crate::record::{Engine, Hook, Lock, Phase, Record};
 use crate::recorded::{choose_tag, compile, resolve};
 use crate::verify::verify;
-use crate::{Done, bpffs, clock, fault, history, htb, netns, offload, qdiscs, shared, tables};
+use crate::{Done, bpffs, capabilities, clock, fault, history, htb, netns, offload, qdiscs, shared, tables};
 use sluice_abi as abi;
 use sluice_policy::{Policy, Rate, Resolved};
 use std::fs;
@@ -53,9 +53,15 @@ pub fn require_root() -> Result<()> {
     Err(Error::new(Kind::Privilege, "this needs root").help("run it with sudo"))
 }
 
+/// Checks that the process may change queues and hooks.
+pub fn require_rights() -> Result<()> {
+    require_root()?;
+    capabilities::NET_ADMIN.require()
+}
+
 /// Takes interfaces into management: all of them, or none.
 pub fn up(requests: &[UpRequest]) -> Result<Vec<Done>> {
-    require_root()?;
+    require_rights()?;
     put_right()?;
     let _lock = Lock::take()?;
     remove_orphans()?;
@@ -106,6 +112,8 @@ struct Start {
     tcx: bool,
     /// There is a hierarchy that `--force` may replace.
     replaces: bool,
+    /// There are queues of ours without a record, which `--force` removes.
+    remains: bool,
     notes: Vec<String>,
 }
 
@@ -113,7 +121,7 @@ impl Start {
     /// `together`: the interfaces that are asked for at the same time.
     fn prepare(request: &UpRequest, mut features: Features, together: &[&str]) -> Result<Start> {
         let interface = Interface::find(&request.interface)?;
-        let mut notes = refuse_managed(&interface)?;
+        let mut notes = refuse_managed(&interface, request.force)?;
         if qdiscs::list(&interface.name)?.iter().any(|qdisc| qdisc.kind == "ingress") {
             if !features.tcx {
                 return Err(Error::input(format!(
@@ -175,7 +183,12 @@ impl Start {
                     .map(|difference| format!("engine tc: {difference}")),
             );
         }
-        let replaced = root.filter(|root| plan.engine != Engine::None && !root.is_default());
+        let remains = root.as_ref().is_some_and(attach::is_made_by_us);
+        if remains && !request.force {
+            return Err(Error::input(format!("{} has queues of sluice, and no record of them", interface.name))
+                .help("use --force, which removes what is left of them first"));
+        }
+        let replaced = root.filter(|root| plan.engine != Engine::None && !root.is_default() && !remains);
         if let (Some(root), false) = (&replaced, request.force) {
             return Err(Error::input(format!(
                 "{} has a hand-made qdisc at its root: {} {}",
@@ -183,11 +196,11 @@ impl Start {
             ))
             .help("remove it (tc qdisc del dev IFACE root), or use --force, which saves a dump of it first"));
         }
-        Ok(Start { interface, policy, record, tcx: features.tcx, replaces: replaced.is_some(), notes })
+        Ok(Start { interface, policy, record, tcx: features.tcx, replaces: replaced.is_some(), remains, notes })
     }
 
     fn perform(self) -> Result<Done> {
-        let Start { interface, policy, mut record, tcx, replaces, mut notes } = self;
+        let Start { interface, policy, mut record, tcx, replaces, remains, mut notes } = self;
         record.tag = choose_tag(&record)?;
         if replaces {
             record.replaced = Some(save_dump(&record)?);
@@ -197,11 +210,17 @@ impl Start {
         record.save()?;
         fault::point("up-recorded");
 
-        match install(&mut record, &interface, &policy, &compiled, &pins, tcx, &mut notes) {
+        let cleared = if remains { attach::remove_remains(&record, &pins) } else { Ok(()) };
+        let installed =
+            cleared.and_then(|()| install(&mut record, &interface, &policy, &compiled, &pins, tcx, &mut notes));
+        match installed {
             Ok(()) => {
                 record.phase = Phase::Active;
                 record.save()?;
                 notes.extend(history::note_change(&record));
+                if remains {
+                    notes.push("queues of sluice were there without a record, and were removed first".to_owned());
+                }
                 if let Some(dump) = &record.replaced {
                     notes.push(format!("the hand-made hierarchy that was replaced is saved in {}", dump.display()));
                 }
@@ -262,7 +281,7 @@ fn install(
 
 /// Gives an interface back as it was found.
 pub fn down(interface: &str) -> Result<Record> {
-    require_root()?;
+    require_rights()?;
     let _lock = Lock::take()?;
     let Some(mut record) = Record::find(interface)? else { return Err(absent(interface)) };
     let pins = record.pins(&bpffs::root()?);
@@ -306,8 +325,9 @@ fn remove_orphans() -> Result<()> {
     shared::sweep()
 }
 
-/// An interface that is managed already is refused; what is left of one that has gone is removed.
-fn refuse_managed(interface: &Interface) -> Result<Vec<String>> {
+/// An interface that is managed already is refused; what is left of one that has gone is removed, and with `--force` what an
+/// interrupted command has left of this one.
+fn refuse_managed(interface: &Interface, force: bool) -> Result<Vec<String>> {
     let Some(mut record) = Record::find(&interface.name)? else { return Ok(Vec::new()) };
     if record.ifindex != interface.ifindex {
         let pins = record.pins(&bpffs::root()?);
@@ -318,7 +338,12 @@ fn refuse_managed(interface: &Interface) -> Result<Vec<String>> {
         )]);
     }
     if record.phase != Phase::Active {
-        return Err(half_done(&record));
+        if !force {
+            return Err(half_done(&record));
+        }
+        let pins = record.pins(&bpffs::root()?);
+        tear_down(&mut record, &pins)?;
+        return Ok(vec!["what an interrupted command had left was removed".to_owned()]);
     }
     Err(Error::input(format!("{} is managed already, with the policy {}", interface.name, record.policy_name))
         .help(format!("sluice apply {0} POLICY changes it, sluice down {0} gives it back", interface.name)))

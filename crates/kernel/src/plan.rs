@@ -107,6 +107,14 @@ pub fn plan(
     })
 }
 
+/// Why the engines of this machine cannot have a policy, whatever the interface; none if they can.
+pub fn refusal(policy: &Resolved, engine: Option<Engine>) -> Option<Error> {
+    // Trying out what the kernel has needs root.
+    let features = Features::probe().unwrap_or_else(|_| Features::by_types());
+    let wishes = Wishes { engine, ..Wishes::default() };
+    choose_engine(policy, &features, &wishes, &mut Vec::new()).err()
+}
+
 fn choose_engine(policy: &Resolved, features: &Features, wishes: &Wishes, notes: &mut Vec<String>) -> Result<Engine> {
     if policy.mode == Mode::ClassifyOnly {
         notes.push("the policy only classifies: nothing is queued, so no engine runs".to_owned());
