@@ -223,7 +223,7 @@ impl Change {
         }
         let unconfirmed = request.confirm.map(|time| Unconfirmed::begin(time, &was));
         let record = Record {
-            policy: sluice_policy::print(&request.policy),
+            policy: sluice_policy::written(&request.policy),
             policy_name: now.name.clone(),
             policy_source: request.source.clone(),
             rate_bps: rate.map(|rate| rate.0),

@@ -11,6 +11,7 @@ use crate::interface::Interface;
 use crate::manage::require_root;
 use crate::managed::put_right;
 use crate::record::Record;
+use crate::recorded;
 use file::History;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -97,7 +98,7 @@ pub struct Entry {
     pub rate_bps: Option<u64>,
     /// SHA-256 of the policy in canonical form and the rate, in hexadecimal: equal ones mean the same.
     pub digest: String,
-    /// The policy in canonical form, as JSON.
+    /// The policy, as its author wrote it where that text alone means it.
     pub policy: String,
 }
 
@@ -134,7 +135,11 @@ impl Entry {
 
 fn digest(record: &Record) -> String {
     let rate = record.rate_bps.map_or(String::new(), |bps| bps.to_string());
-    let hash = Sha256::new().chain_update(&record.policy).chain_update("\0").chain_update(rate).finalize();
+    let hash = Sha256::new()
+        .chain_update(recorded::canonical(&record.policy))
+        .chain_update("\0")
+        .chain_update(rate)
+        .finalize();
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

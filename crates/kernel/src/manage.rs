@@ -155,7 +155,7 @@ impl Start {
             queues: plan.queues,
             tag: 0,
             generation: 1,
-            policy: sluice_policy::print(&request.policy),
+            policy: sluice_policy::written(&request.policy),
             policy_name: policy.name.clone(),
             policy_source: request.source.clone(),
             rate_bps: request.rate.map(|rate| rate.0),

@@ -84,7 +84,7 @@ pub struct Record {
     pub tag: u16,
     /// Number of the configuration in force.
     pub generation: u32,
-    /// The policy in canonical form, as JSON.
+    /// The policy, as its author wrote it where that text alone means the same.
     pub policy: String,
     /// Name of the policy.
     pub policy_name: String,

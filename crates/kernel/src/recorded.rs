@@ -21,6 +21,11 @@ pub(crate) fn resolved(record: &Record) -> Result<Resolved> {
     resolve(&parse(&record.policy)?, record.rate_bps.map(Rate), record.engine)
 }
 
+/// A recorded policy without what does not change its meaning: comments, spaces, the order of keys.
+pub(crate) fn canonical(text: &str) -> String {
+    parse(text).map_or_else(|_| text.to_owned(), |policy| sluice_policy::print(&policy))
+}
+
 /// A policy that was recorded.
 pub(crate) fn parse(text: &str) -> Result<Policy> {
     sluice_policy::parse(&sluice_policy::Source::new("the recorded policy", text))

@@ -16,6 +16,7 @@ pub fn suite() -> Suite {
         .any("advice_fits", &[], advice)
         .any("root_without_cap_net_admin", &[Need::Capsh], without_net_admin)
         .any("check_says_what_this_machine_refuses", &[Need::NoBpfQdisc], refused_here)
+        .any("comments_are_kept", &[], comments)
         .any("remains_are_replaced_by_force", &[], remains)
 }
 
@@ -109,6 +110,24 @@ fn refused_here(lab: &Lab) {
     lab.sluice(&pair.a, &["check", &policy, "--engine", "qdisc"]).ok().says("no BPF qdisc");
     let good = lab.sluice(&pair.a, &["check", &lab.policy(&three())]).ok();
     assert!(!good.stderr.contains("refuses"), "{good}");
+}
+
+/// What the author wrote is what the history and the page show.
+fn comments(lab: &Lab) {
+    let pair = lab.pair();
+    let text = format!("// for the house\n{:#}\n", three());
+    let file = lab.file("commented.json", &text).display().to_string();
+    lab.up(&pair.a, "a0", &file, &["--rate", "20mbit"]);
+    let shown = lab.sluice(&pair.a, &["history", "a0", "1"]).ok();
+    assert!(shown.stdout.contains("// for the house"), "{shown}");
+    // Another comment is no other policy: there is nothing to go back to.
+    let other = lab.file("commented.json", text.replace("house", "office")).display().to_string();
+    lab.sluice(&pair.a, &["apply", "a0", &other]).ok();
+    lab.sluice(&pair.a, &["rollback", "a0"]).exits(2).says("no other policy");
+    lab.sluice(&pair.a, &["rollback", "a0", "1"]).ok();
+    let shown = lab.sluice(&pair.a, &["history", "a0", "3"]).ok();
+    assert!(shown.stdout.contains("// for the house"), "{shown}");
+    lab.down(&pair.a, "a0");
 }
 
 fn remains(lab: &Lab) {

@@ -22,7 +22,7 @@ pub struct Draft {
     pub text: String,
 }
 
-/// The policy in force, in canonical form.
+/// The policy in force, as it is recorded.
 pub async fn text(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
     ask(state, move |_| {
         let status = sluice_kernel::status::of(&name)?;
