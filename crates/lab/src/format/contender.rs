@@ -19,6 +19,8 @@ pub struct Contender {
     pub start: Start,
     /// What changes its configuration while it works.
     pub change: Vec<String>,
+    /// It is no rival, but what rivals are to be better than.
+    pub baseline: bool,
 }
 
 /// How a contender is put to work.
@@ -55,6 +57,8 @@ struct File {
     #[serde(default)]
     change: Vec<Spanned<String>>,
     sluice: Option<SluiceCall>,
+    #[serde(default)]
+    baseline: bool,
 }
 
 /// What fills the blanks.
@@ -82,7 +86,7 @@ impl Contender {
         }
         let texts =
             |commands: Vec<Spanned<String>>| commands.into_iter().map(Spanned::into_inner).collect::<Vec<String>>();
-        let start = match file.sluice {
+        let start = match file.sluice.clone() {
             Some(_) if !file.start.is_empty() || !file.change.is_empty() => {
                 return Err(source.bad(None, "both commands and [sluice]", "a contender is one or the other"));
             }
@@ -97,9 +101,10 @@ impl Contender {
                 }
                 Start::Sluice(call)
             }
-            None => Start::Commands(texts(file.start)),
+            None => Start::Commands(texts(file.start.clone())),
         };
-        Ok(Contender { source, title: file.title, about: file.about, start, change: texts(file.change) })
+        let File { title, about, baseline, change, .. } = file;
+        Ok(Contender { source, title, about, start, change: texts(change), baseline })
     }
 
     /// Whether it is Sluice.
