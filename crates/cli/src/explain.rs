@@ -18,7 +18,8 @@ pub fn run(args: &Explain) -> Result<(), Failure> {
     let beside = Beside { direction: if args.arriving { INGRESS } else { EGRESS }, ..Beside::default() };
     let asked = match &args.pcap {
         Some(path) => {
-            let frames = capture::frames(path, args.count)?;
+            let capture::Frames { frames, notes } = capture::frames(path, args.count)?;
+            notes.iter().for_each(|note| eprintln!("warning: {note}"));
             if frames.is_empty() {
                 let what = format!("{} holds no packets", path.display());
                 return Err(Failure::input(&what, "capture some: tcpdump -i IFACE -c 10 -w FILE"));
