@@ -273,8 +273,10 @@ pub struct Status {
 #[command(after_help = "\
 Examples:
   sluice explain gaming udp 192.0.2.1:5000 to 198.51.100.2:3074
-  sluice explain eth0 tcp 192.0.2.1:5000 to [2001:db8::1]:443 dscp ef flags syn
+  sluice explain eth0 tcp [2001:db8:1::9]:5000 to [2001:db8:2::1]:443 dscp ef flags syn
   sluice explain eth0 --pcap game.pcap --arriving
+
+An address of IPv6 stands in brackets before a port. A policy file or profile needs no root.
 
 A packet is PROTOCOL SOURCE to DESTINATION [KEY VALUE]..., where PROTOCOL is tcp, udp, icmp, a number,
 or arp alone, and KEY is dscp, vlan, pcp, length (bytes, from the IP header on), flags (of TCP),
