@@ -207,6 +207,8 @@ pub struct ClassStatus {
     pub share: Option<f64>,
     /// Whether it is there for little that must not wait: it goes before others, or its packets have deadlines.
     pub urgent: bool,
+    /// What its packets stand in, where that is a qdisc of the kernel's: fq_codel, codel, pfifo or bfifo.
+    pub queue: Option<String>,
     /// The most packets that it may queue.
     pub limit_pkts: Option<u32>,
     /// The most bytes that it may queue.

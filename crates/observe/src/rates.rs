@@ -103,6 +103,8 @@ pub struct ClassRates {
     pub sojourn: Option<SojournRates>,
     /// Now in the queue.
     pub backlog: Count,
+    /// What its packets stand in, where that is a qdisc of the kernel's.
+    pub queue: Option<String>,
     /// The most packets that it may queue.
     pub limit_pkts: Option<u32>,
     /// The most bytes that it may queue.
@@ -345,6 +347,7 @@ fn class_rates(now: &ClassStatus, since: Since<&ClassStatus>, span_s: f64) -> Cl
         marked_pps: counted(|class| class.marked.pkts),
         sojourn: now.sojourn.as_ref().and_then(|waits| sojourn_rates(waits, since)),
         backlog: now.backlog,
+        queue: now.queue.clone(),
         limit_pkts: now.limit_pkts,
         limit_bytes: now.limit_bytes,
         backlog_fill: fills.into_iter().flatten().reduce(f64::max),

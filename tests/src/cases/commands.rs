@@ -17,6 +17,7 @@ pub fn suite() -> Suite {
         .any("root_without_cap_net_admin", &[Need::Capsh], without_net_admin)
         .any("check_says_what_this_machine_refuses", &[Need::NoBpfQdisc], refused_here)
         .any("comments_are_kept", &[], comments)
+        .tc_everywhere("the_queue_that_is_there_is_shown", &[], queue_shown)
         .any("remains_are_replaced_by_force", &[], remains)
 }
 
@@ -127,6 +128,25 @@ fn comments(lab: &Lab) {
     lab.sluice(&pair.a, &["rollback", "a0", "1"]).ok();
     let shown = lab.sluice(&pair.a, &["history", "a0", "3"]).ok();
     assert!(shown.stdout.contains("// for the house"), "{shown}");
+    lab.down(&pair.a, "a0");
+}
+
+/// Whatever the kernel has for a class that queues by flow.
+fn queue_shown(lab: &Lab) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", "default", &["--rate", "19mbit"]);
+    let shown = run(Command::new("tc").args(["-n", &pair.a.name, "-j", "qdisc", "show", "dev", "a0"])).ok().stdout;
+    let qdiscs: Vec<serde_json::Value> = serde_json::from_str(&shown).expect("JSON of tc");
+    let leaf = qdiscs.iter().find(|qdisc| qdisc["parent"] == "5101:10").expect("a leaf");
+    for command in [&["status", "a0", "--json"][..], &["top", "a0", "--once", "--json"]] {
+        let told: serde_json::Value = serde_json::from_str(&lab.sluice(&pair.a, command).ok().stdout).expect("JSON");
+        let told = if command[0] == "top" { told["interfaces"][0].clone() } else { told };
+        let class = &told["directions"][0]["classes"][0];
+        assert_eq!((&class["queue"], &class["limit_pkts"]), (&leaf["kind"], &leaf["options"]["limit"]), "{class:#}");
+        assert_eq!(class["target_us"].as_f64(), leaf["options"]["target"].as_f64(), "{class:#}");
+        let arrivals = &told["directions"][1]["classes"][0];
+        assert!(arrivals["limit_pkts"].is_null(), "nothing queues arrivals: {arrivals:#}");
+    }
     lab.down(&pair.a, "a0");
 }
 

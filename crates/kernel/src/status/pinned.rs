@@ -174,6 +174,8 @@ impl Pinned {
                 add_drops(class, reason, count.pkts);
             }
             if !queued {
+                // There is no queue to have limits.
+                (class.limit_pkts, class.limit_bytes, class.target_us) = (None, None, None);
                 class.sent = hook.seen;
                 hook.refused.into_iter().for_each(|count| class.sent.take(count));
             }
