@@ -182,6 +182,9 @@ pub struct Up {
     /// Replace a hand-made hierarchy of qdiscs, after saving a dump of it
     #[arg(long)]
     pub force: bool,
+    /// Print also what needs nothing to be done: how the engine was chosen, and where its meaning differs
+    #[arg(long, short)]
+    pub verbose: bool,
     /// Why, for `sluice history`
     #[arg(long, short, value_name = "TEXT", value_parser = message)]
     pub message: Option<String>,
@@ -197,6 +200,9 @@ pub struct Apply {
     /// Shape what departs to this rate instead of the present one
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub rate: Option<String>,
+    /// Shape what arrives to this rate instead of the present one
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    pub ingress_rate: Option<String>,
     #[command(flatten)]
     pub change: Change,
 }

@@ -17,12 +17,14 @@ const MOST_LINES: usize = 12;
 pub fn apply(args: &Apply, color: bool) -> Result<(), Failure> {
     sluice_kernel::require_root()?;
     let link_rate = args.rate.as_deref().map(|text| rate("--rate", text)).transpose()?;
+    let ingress_rate = args.ingress_rate.as_deref().map(|text| rate("--ingress-rate", text)).transpose()?;
     // A wrong option is told before a wrong policy.
     let wished = wished(&args.change)?;
     let (interface, file) = named("apply", &args.words)?;
     let requests =
         choose(file, interface, &Context { link_rate, ..Context::default() })?.into_iter().map(|chosen| Request {
             rate: link_rate.map_or(RateWish::AsBefore, |rate| RateWish::Set(Some(rate))),
+            ingress_rate: ingress_rate.map_or(RateWish::AsBefore, |rate| RateWish::Set(Some(rate))),
             confirm: wished,
             message: args.change.message.clone(),
             ..Request::from(chosen)
@@ -65,7 +67,7 @@ fn perform(requests: &[Request], options: &Change, what: &str, color: bool) -> R
     }
     for done in sluice_kernel::apply(requests)? {
         print_remarks(&done.remarks, color);
-        report(&done, what);
+        report(&done, what, false);
         if let (Some(difference), false) = (&done.difference, options.quiet) {
             show_briefly(difference, color);
         }

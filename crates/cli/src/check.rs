@@ -7,7 +7,7 @@ use sluice_policy::{Context, Diagnostics, Engine, Rate, Resolved};
 pub fn run(args: &Check, color: bool) -> Result<(), Failure> {
     let link_rate = args.rate.as_deref().map(|text| rate("--rate", text)).transpose()?;
     let engine = if args.engine == EngineArg::Tc { Engine::Tc } else { Engine::Core };
-    let context = Context { link_rate, engine };
+    let context = Context { link_rate, engine, ..Context::default() };
     let policies = sluice_policy::load_for(&args.policy, &context)?.1.policies();
     let mut resolved: Vec<(Option<String>, Resolved)> = Vec::new();
     let mut refused = Vec::new();

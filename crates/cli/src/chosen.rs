@@ -21,6 +21,7 @@ impl From<Chosen> for Request {
             policy: chosen.policy,
             source: chosen.source,
             rate: RateWish::AsBefore,
+            ingress_rate: RateWish::AsBefore,
             confirm: None,
             message: None,
             what: What::Apply,

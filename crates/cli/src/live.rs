@@ -6,14 +6,14 @@ use crate::chosen::choose;
 use crate::failure::Failure;
 use crate::terminal;
 use sluice_kernel::{Done, Engine, Hook, UpRequest};
-use sluice_policy::Context;
+use sluice_policy::{Context, Diagnostics};
 
 pub fn up(args: &Up, color: bool) -> Result<(), Failure> {
     sluice_kernel::require_root()?;
     let link_rate = args.rate.as_deref().map(|text| rate("--rate", text)).transpose()?;
     let ingress_rate = args.ingress_rate.as_deref().map(|text| rate("--ingress-rate", text)).transpose()?;
     let engine = if args.engine == EngineArg::Tc { sluice_policy::Engine::Tc } else { sluice_policy::Engine::Core };
-    let context = Context { link_rate, engine };
+    let context = Context { link_rate, engine, ..Context::default() };
     let requests = choose(&args.policy, args.interface.as_deref(), &context)?.into_iter().map(|chosen| UpRequest {
         interface: chosen.interface,
         policy: chosen.policy,
@@ -26,8 +26,8 @@ pub fn up(args: &Up, color: bool) -> Result<(), Failure> {
         message: args.message.clone(),
     });
     for done in sluice_kernel::up(&requests.collect::<Vec<_>>())? {
-        print_remarks(&done.remarks, color);
-        report(&done, "is up");
+        print_remarks(&shown(&done.remarks, args.verbose), color);
+        report(&done, "is up", args.verbose);
     }
     Ok(())
 }
@@ -71,8 +71,13 @@ pub fn each(interfaces: &[String], with: impl Fn(&str) -> Result<(), Failure>) -
     first
 }
 
+/// Warnings, and with `--verbose` notes on what was chosen for the author.
+fn shown(remarks: &Diagnostics, verbose: bool) -> Diagnostics {
+    if verbose { remarks.clone() } else { remarks.without_notes() }
+}
+
 /// What an interface is now.
-pub fn report(done: &Done, what: &str) {
+pub fn report(done: &Done, what: &str, verbose: bool) {
     let record = &done.record;
     let engine = match record.engine {
         Engine::Qdisc => format!("engine qdisc ({})", record.qdisc),
@@ -90,10 +95,14 @@ pub fn report(done: &Done, what: &str) {
     if let Some(bps) = record.ingress_rate_bps {
         println!("  arrivals shaped to {}, behind {}", terminal::rate(bps), record.ingress_device());
     }
-    if record.split {
-        println!("  super-packets are split into frames before they are queued");
-    }
     for note in &done.notes {
         println!("  note: {note}");
     }
+    if !verbose {
+        return;
+    }
+    if record.split {
+        println!("  super-packets are split into frames before they are queued");
+    }
+    done.details.iter().for_each(|detail| println!("  {detail}"));
 }

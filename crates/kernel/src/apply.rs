@@ -13,7 +13,7 @@ use crate::manage::require_rights;
 use crate::managed::{managed, put_right};
 use crate::plan::{self, Plan, Wishes};
 use crate::record::{Engine, Lock, Record};
-use crate::recorded::{choose_tag, compile, parse, resolve, resolved, spare_buffer};
+use crate::recorded::{Rates, choose_tag, compile, parse, rates, resolve, resolved, spare_buffer};
 use crate::rule_starts::Counted;
 use crate::verify::{schedulers, verify};
 use crate::{bpffs, clock, fault, htb, qdiscs, shared, status, tables};
@@ -22,13 +22,23 @@ use sluice_policy::{Difference, Policy, Rate, Resolved};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What departures shall be shaped to.
+/// What departures, or arrivals, shall be shaped to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RateWish {
-    /// What `--rate` said last, if it did.
+    /// What the option said last, if it did.
     AsBefore,
     /// This; none: what the policy says.
     Set(Option<Rate>),
+}
+
+impl RateWish {
+    /// What is to hold now in the policy's place.
+    fn or(self, before: Option<Rate>) -> Option<Rate> {
+        match self {
+            RateWish::AsBefore => before,
+            RateWish::Set(rate) => rate,
+        }
+    }
 }
 
 /// A policy that shall take the place of the present one.
@@ -42,6 +52,8 @@ pub struct Request {
     pub source: String,
     /// `--rate`.
     pub rate: RateWish,
+    /// `--ingress-rate`.
+    pub ingress_rate: RateWish,
     /// `--confirm`: how long it stays in force unless it is confirmed.
     pub confirm: Option<Duration>,
     /// `--message`: why, for the history.
@@ -63,8 +75,10 @@ pub struct Done {
     pub difference: Option<Difference>,
     /// What the policy's author should know.
     pub remarks: sluice_policy::Diagnostics,
-    /// What the operator should know.
+    /// What the operator can do something about.
     pub notes: Vec<String>,
+    /// What else there is to know of how it was done.
+    pub details: Vec<String>,
 }
 
 impl Request {
@@ -75,6 +89,7 @@ impl Request {
             policy: parse(&was.policy)?,
             source: was.policy_source.clone(),
             rate: RateWish::Set(was.rate_bps.map(Rate)),
+            ingress_rate: RateWish::Set(rates(was).arrivals),
             confirm: None,
             message: Some(why.to_owned()),
             what: What::Revert,
@@ -169,6 +184,8 @@ pub(crate) fn revert(record: &Record) -> Result<Done> {
         policy: former.policy.clone(),
         policy_source: former.source.clone(),
         rate_bps: former.rate_bps,
+        ingress_rate_bps: former.ingress.map_or(record.ingress_rate_bps, |ingress| ingress.rate_bps),
+        ingress_rate_of_policy: former.ingress.map_or(record.ingress_rate_of_policy, |ingress| ingress.of_policy),
         ..record.clone()
     };
     let request = Request::to(&was, &format!("not confirmed within {} s", unconfirmed.time_s))?;
@@ -203,16 +220,15 @@ impl Change {
     fn prepare(was: Record, request: &Request, together: &[Request]) -> Result<Change> {
         let found = Interface::find(&was.interface)?;
         let pins = was.pins(&bpffs::root()?);
-        let rate = match request.rate {
-            RateWish::AsBefore => was.rate_bps.map(Rate),
-            RateWish::Set(rate) => rate,
-        };
+        let given = rates(&was);
+        let rates =
+            Rates { departures: request.rate.or(given.departures), arrivals: request.ingress_rate.or(given.arrivals) };
         let before = resolved(&was)?;
-        let now = resolve(&request.policy, rate, was.engine)?;
+        let now = resolve(&request.policy, rates, was.engine)?;
         let wishes = Wishes {
             engine: Some(was.engine).filter(|engine| *engine != Engine::None),
             hook: Some(was.hook),
-            ingress_rate: was.ingress_rate_bps.map(Rate),
+            ingress_rate: now.ingress_rate,
         };
         let root = qdiscs::root(&was.interface)?;
         let kind = root.as_ref().map_or("", |root| root.kind.as_str());
@@ -226,7 +242,9 @@ impl Change {
             policy: sluice_policy::written(&request.policy),
             policy_name: now.name.clone(),
             policy_source: request.source.clone(),
-            rate_bps: rate.map(|rate| rate.0),
+            rate_bps: rates.departures.map(|rate| rate.0),
+            ingress_rate_bps: now.ingress_rate.map(|rate| rate.0),
+            ingress_rate_of_policy: rates.arrivals.is_none(),
             applied_s: clock::now_s(),
             what: request.what,
             message: request.message.clone(),
@@ -276,6 +294,7 @@ impl Change {
             difference: Some(difference(&self.before, &self.now)),
             remarks: self.now.remarks,
             notes,
+            details: Vec::new(),
             record: self.record,
         })
     }
@@ -350,8 +369,11 @@ fn refuse(was: &Record, before: &Resolved, now: &Resolved, plan: &Plan) -> Resul
     if was.queues > 0 && plan.queues == 0 && plan.engine == Engine::Qdisc {
         changes.push("one scheduler for all queues instead of one for each");
     }
+    if was.ingress_rate_bps.is_some() != now.ingress_rate.is_some() {
+        changes.push("whether arrivals are queued");
+    }
     if !changes.is_empty() {
-        let what = format!("this policy changes {}, which a running interface cannot", changes.join(" and "));
+        let what = format!("this changes {}, which a running interface cannot", changes.join(" and "));
         return Err(again(was, &what, " with the new policy"));
     }
     if plan.split && !was.split {

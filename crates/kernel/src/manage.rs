@@ -10,7 +10,7 @@ use crate::interface::Interface;
 use crate::managed::{absent, half_done, put_right};
 use crate::plan::{self, Wishes};
 use crate::record::{Engine, Hook, Lock, Phase, Record};
-use crate::recorded::{choose_tag, compile, resolve};
+use crate::recorded::{Rates, choose_tag, compile, resolve};
 use crate::verify::verify;
 use crate::{Done, bpffs, capabilities, clock, fault, history, htb, netns, offload, qdiscs, shared, tables};
 use sluice_abi as abi;
@@ -115,6 +115,7 @@ struct Start {
     /// There are queues of ours without a record, which `--force` removes.
     remains: bool,
     notes: Vec<String>,
+    details: Vec<String>,
 }
 
 impl Start {
@@ -133,14 +134,16 @@ impl Start {
             notes.push("an ingress qdisc is in the place of clsact, which the splitter needs".to_owned());
             features.clsact = false;
         }
-        let wishes = Wishes { engine: request.engine, hook: request.hook, ingress_rate: request.ingress_rate };
+        let rates = Rates { departures: request.rate, arrivals: request.ingress_rate };
         let root = qdiscs::root(&interface.name)?;
         let root_kind = root.as_ref().map_or("none", |root| root.kind.as_str());
-        let policy = resolve(&request.policy, request.rate, request.engine.unwrap_or(Engine::Qdisc))?;
+        let policy = resolve(&request.policy, rates, request.engine.unwrap_or(Engine::Qdisc))?;
+        let wishes = Wishes { engine: request.engine, hook: request.hook, ingress_rate: policy.ingress_rate };
         let plan = plan::plan(&policy, &interface, &features, &wishes, root_kind)?;
         // Which engine it is decides how much a policy may ask for.
-        let policy = resolve(&request.policy, request.rate, plan.engine)?;
+        let policy = resolve(&request.policy, rates, plan.engine)?;
         notes.extend(plan.notes);
+        let mut details = plan.details;
 
         let record = Record {
             abi_version: abi::SL_ABI_VERSION,
@@ -159,7 +162,8 @@ impl Start {
             policy_name: policy.name.clone(),
             policy_source: request.source.clone(),
             rate_bps: request.rate.map(|rate| rate.0),
-            ingress_rate_bps: request.ingress_rate.map(|rate| rate.0),
+            ingress_rate_bps: policy.ingress_rate.map(|rate| rate.0),
+            ingress_rate_of_policy: request.ingress_rate.is_none(),
             split: plan.split,
             marks: plan.engine == Engine::Qdisc && !plan.split && policy.marks(),
             fq_codel: plan.engine == Engine::Tc && features.fq_codel,
@@ -177,11 +181,13 @@ impl Start {
         };
         shared::refuse_other_rates(&record, &request.policy, together)?;
         if plan.engine == Engine::Tc {
-            notes.extend(
-                htb::differences(&policy, policy.link_rate, Some(attach::leaves(&record)), interface.header_bytes())
-                    .into_iter()
-                    .map(|difference| format!("engine tc: {difference}")),
-            );
+            let leaves = Some(attach::leaves(&record));
+            // What a module would mend is not a detail.
+            let fallbacks = htb::fallbacks(&policy, leaves);
+            let all = htb::differences(&policy, policy.link_rate, leaves, interface.header_bytes()).into_iter();
+            let told = |difference: &String| format!("engine tc: {difference}");
+            details.extend(all.filter(|one| !fallbacks.contains(one)).map(|one| told(&one)));
+            notes.extend(fallbacks.iter().map(told));
         }
         let remains = root.as_ref().is_some_and(attach::is_made_by_us);
         if remains && !request.force {
@@ -196,11 +202,20 @@ impl Start {
             ))
             .help("remove it (tc qdisc del dev IFACE root), or use --force, which saves a dump of it first"));
         }
-        Ok(Start { interface, policy, record, tcx: features.tcx, replaces: replaced.is_some(), remains, notes })
+        Ok(Start {
+            interface,
+            policy,
+            record,
+            tcx: features.tcx,
+            replaces: replaced.is_some(),
+            remains,
+            notes,
+            details,
+        })
     }
 
     fn perform(self) -> Result<Done> {
-        let Start { interface, policy, mut record, tcx, replaces, remains, mut notes } = self;
+        let Start { interface, policy, mut record, tcx, replaces, remains, mut notes, mut details } = self;
         record.tag = choose_tag(&record)?;
         if replaces {
             record.replaced = Some(save_dump(&record)?);
@@ -211,8 +226,9 @@ impl Start {
         fault::point("up-recorded");
 
         let cleared = if remains { attach::remove_remains(&record, &pins) } else { Ok(()) };
-        let installed =
-            cleared.and_then(|()| install(&mut record, &interface, &policy, &compiled, &pins, tcx, &mut notes));
+        let installed = cleared.and_then(|()| {
+            install(&mut record, &interface, &policy, &compiled, &pins, tcx, (&mut notes, &mut details))
+        });
         match installed {
             Ok(()) => {
                 record.phase = Phase::Active;
@@ -225,7 +241,7 @@ impl Start {
                     notes.push(format!("the hand-made hierarchy that was replaced is saved in {}", dump.display()));
                 }
                 let rate_bps = policy.link_rate.map(|rate| rate.0);
-                Ok(Done { record, rate_bps, difference: None, remarks: policy.remarks, notes })
+                Ok(Done { record, rate_bps, difference: None, remarks: policy.remarks, notes, details })
             }
             Err(mut error) => {
                 if let Err(rest) = tear_down(&mut record, &pins) {
@@ -247,7 +263,7 @@ fn install(
     compiled: &sluice_tables::Compiled,
     pins: &Path,
     tcx: bool,
-    notes: &mut Vec<String>,
+    (notes, details): (&mut Vec<String>, &mut Vec<String>),
 ) -> Result<()> {
     attach::remove_pins(pins)?;
     attach::make_devices(record)?;
@@ -271,7 +287,7 @@ fn install(
     fault::step("up", "hooked")?;
     if record.gro_was_on {
         offload::set_gro(&record.interface, false)?;
-        notes.push(
+        details.push(
             "merging of arriving packets (GRO) is off, so that they are queued as frames; `down` turns it on again"
                 .to_owned(),
         );

@@ -94,6 +94,9 @@ pub struct Record {
     pub rate_bps: Option<u64>,
     /// `--ingress-rate`, bits per second.
     pub ingress_rate_bps: Option<u64>,
+    /// Whether that is the policy's, and not what `--ingress-rate` has said.
+    #[serde(default)]
+    pub ingress_rate_of_policy: bool,
     /// Whether super-packets are split on their way out.
     pub split: bool,
     /// Whether a hook of its own marks departing packets, with engine `qdisc`; the splitter does so by the way.

@@ -114,6 +114,9 @@ fn link(link: &Link) -> Fields {
     if let Some(rate) = link.rate {
         fields.push(("rate", rate.to_string().into()));
     }
+    if let Some(rate) = link.ingress_rate {
+        fields.push(("ingress_rate", rate.to_string().into()));
+    }
     if link.framing != Framing::default() {
         match Framing::PRESETS.iter().find(|(_, preset)| *preset == link.framing) {
             Some(&(name, _)) => fields.push(("overhead", name.into())),

@@ -21,6 +21,8 @@ use std::collections::BTreeMap;
 pub struct Context {
     /// The link's rate from the command line (`--rate`), which overrides the file's.
     pub link_rate: Option<Rate>,
+    /// The rate of arrivals from the command line (`--ingress-rate`), which overrides the file's.
+    pub ingress_rate: Option<Rate>,
     /// The engine it is for.
     pub engine: Engine,
 }
@@ -50,6 +52,8 @@ pub struct Resolved {
     pub mode: Mode,
     /// The rate to shape the link to, bits per second. None: it is not known and not shaped.
     pub link_rate: Option<Rate>,
+    /// The rate to shape arrivals to, bits per second. None: they are not queued.
+    pub ingress_rate: Option<Rate>,
     /// What a packet costs on the link.
     pub framing: Framing,
     /// The burst of the link's bucket, in bytes. None: the engine's own choice.
@@ -198,6 +202,7 @@ pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnosti
         rank: policy.rank,
         mode: policy.mode,
         link_rate,
+        ingress_rate: context.ingress_rate.or(policy.link.ingress_rate),
         framing: policy.link.framing,
         link_burst: policy.link.burst,
         split_gso: policy.link.split_gso,

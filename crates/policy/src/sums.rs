@@ -90,7 +90,7 @@ mod tests {
     fn a_wrong_sum_is_told_beside_other_errors() {
         let context = Context::default();
         assert_eq!(found(WRONG, &context), [Kind::RateSum, Kind::UnknownKey, Kind::LimitSum]);
-        let faster = Context { link_rate: Some(Rate(20_000_000)), engine: Engine::Tc };
+        let faster = Context { link_rate: Some(Rate(20_000_000)), engine: Engine::Tc, ..Context::default() };
         assert_eq!(found(WRONG, &faster), [Kind::UnknownKey], "neither sum is wrong there");
     }
 

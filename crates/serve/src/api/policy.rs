@@ -112,7 +112,7 @@ pub fn lines(difference: &Difference) -> Vec<Value> {
 pub fn read(text: &str, record: &Record) -> Result<(Policy, Diagnostics), Diagnostics> {
     let policy = sluice_policy::parse_file(&Source::new(record.policy_name.as_str(), text))?.of(&record.interface)?;
     let engine = if record.engine == Engine::Tc { sluice_policy::Engine::Tc } else { sluice_policy::Engine::Core };
-    let context = Context { link_rate: record.rate_bps.map(Rate), engine };
+    let context = Context { link_rate: record.rate_bps.map(Rate), engine, ..Context::default() };
     let remarks = sluice_policy::resolve(&policy, &context)?.remarks;
     Ok((policy, remarks))
 }
@@ -124,6 +124,7 @@ pub fn request(record: &Record, policy: Policy, what: What) -> Request {
         policy,
         source: "browser".to_owned(),
         rate: RateWish::AsBefore,
+        ingress_rate: RateWish::AsBefore,
         confirm: None,
         message: None,
         what,
