@@ -237,6 +237,8 @@ pub struct RuleStatus {
     pub priority: Option<u32>,
     /// Its line in the policy file.
     pub line: Option<u16>,
+    /// What it asks of a packet, in the keys of policy files; empty for those that are built in.
+    pub matches: String,
     /// Its class.
     pub class: u8,
     /// What it matched since it came: with other rules, or by another order of them, it goes on.

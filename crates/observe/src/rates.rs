@@ -173,6 +173,8 @@ pub struct RuleRates {
     pub priority: Option<u32>,
     /// Its line in the policy file.
     pub line: Option<u16>,
+    /// What it asks of a packet; empty for those that are built in.
+    pub matches: String,
     /// Its class.
     pub class: u8,
     /// Packets per second.
@@ -257,6 +259,7 @@ fn interface_rates(now: &Status, since: Since<&Status>, span_s: f64) -> Interfac
             name: rule.name.clone(),
             priority: rule.priority,
             line: rule.line,
+            matches: rule.matches.clone(),
             class: rule.class,
             matched_pps: per_second(then.until(rule.matched.pkts)),
             matched: rule.matched,

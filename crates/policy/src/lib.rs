@@ -51,7 +51,7 @@ pub use policy::{
     MAX_CLASS_NAME_BYTES, MAX_CLASSES, MAX_FLOWS, MAX_INTERFACE_BYTES, MAX_INTERFACES, MAX_NAME_BYTES, MAX_QUEUED_PKTS,
     MAX_RULES, MAX_SET_NAME_BYTES, MAX_WEIGHT, Malformed, Mode, Policy, Protocol, Rule, TcpFlags, Term, Terms,
 };
-pub use print::{print, written};
+pub use print::{asks, print, written};
 pub use profile::{LoadError, load, load_for, profiles};
 pub use quantity::UnitError;
 pub use queue::{Codel, Flows, Hosts, Queue};

@@ -223,6 +223,25 @@ fn dscp_value(value: u8) -> Value {
     dscp::name(value).map_or(value.into(), Value::from)
 }
 
+/// What a rule asks of a packet, in the keys of policy files: `protocol udp, dst_port 3074-3075`.
+pub fn asks(rule: &Rule) -> String {
+    const OTHERS: [&str; 3] = ["name", "priority", "class_id"];
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let fields = self::rule(rule);
+    let value = |wanted: &str| fields.iter().find(|(key, _)| *key == wanted).map(|(_, value)| text(value));
+    let asked = fields.iter().filter(|(key, _)| !OTHERS.contains(key) && !key.ends_with("_port_max"));
+    let asked = asked.map(|(key, first)| match key.strip_suffix("_min").filter(|what| what.ends_with("_port")) {
+        // A range is one thing to a reader.
+        Some(what) => {
+            let last = value(&format!("{what}_max")).map_or(String::new(), |last| format!("-{last}"));
+            format!("{what} {}{last}", text(first))
+        }
+        None => format!("{key} {}", text(first)),
+    });
+    let asked: Vec<String> = asked.collect();
+    if asked.is_empty() { "every packet".to_owned() } else { asked.join(", ") }
+}
+
 pub(crate) fn rule(rule: &Rule) -> Fields {
     let mut fields = Fields::new();
     if let Some(name) = &rule.name {
@@ -323,6 +342,17 @@ mod tests {
         let again = written(&read(text));
         assert_eq!(again, text.replace("{\n", "{\n  \"name\": \"mine\",\n"));
         assert_eq!(parse(&Source::new("other.json", again)).expect("a policy"), read(text));
+    }
+
+    #[test]
+    fn what_a_rule_asks_is_said() {
+        let policy = read(
+            r#"{ "scheduler": "round_robin", "classes": [{ "id": 0 }], "rules": [
+                { "priority": 1, "name": "x", "src_ip": "10.0.0.0/8", "protocol": "udp", "dst_port_min": 53, "dst_port_max": 54, "class_id": 0 },
+                { "priority": 2, "class_id": 0 } ] }"#,
+        );
+        let said: Vec<String> = policy.rules.iter().map(asks).collect();
+        assert_eq!(said, ["src_ip 10.0.0.0/8, dst_port 53-54, protocol udp", "every packet"]);
     }
 
     #[test]

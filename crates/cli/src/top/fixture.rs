@@ -100,6 +100,7 @@ pub fn rates(after_s: u64) -> Rates {
         name: name.to_owned(),
         priority: Some(1),
         line: Some(40),
+        matches: String::new(),
         class,
         matched_pps: pps,
         matched: Count { pkts: (pps * 60.0) as u64, bytes: (pps * 60_000.0) as u64 },

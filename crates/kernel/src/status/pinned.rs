@@ -127,7 +127,9 @@ impl Pinned {
         ];
         let (egress, in_place) = self.direction(abi::SL_EGRESS, counts[0].all)?;
         let (ingress, _) = self.direction(abi::SL_INGRESS, counts[1].all)?;
-        let (rules, unmatched) = rules(&self.live, &counts);
+        let (mut rules, unmatched) = rules(&self.live, &counts);
+        let own = rules.iter_mut().filter(|rule| rule.priority.is_some());
+        own.zip(&self.policy.rules).for_each(|(shown, rule)| shown.matches = sluice_policy::asks(&rule.rule));
         Ok(Status {
             interface: record.interface.clone(),
             ifindex: record.ifindex,

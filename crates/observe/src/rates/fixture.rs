@@ -42,6 +42,7 @@ pub fn sample(at_s: u64, generation: u32, pkts: [u64; 2], drops: u64) -> Sample 
         name: name.to_owned(),
         priority: Some(1),
         line: None,
+        matches: String::new(),
         class: 0,
         matched: Count { pkts, bytes: 0 },
     };
