@@ -5,8 +5,8 @@ use sluice_policy::{Context, Diagnostics, Engine, Policy, Rate, Resolved, Source
 /// Between two policies of one input.
 const BETWEEN: &str = "\n---\n";
 const CONTEXTS: [Context; 2] = [
-    Context { link_rate: None, engine: Engine::Core },
-    Context { link_rate: Some(Rate(20_000_000)), engine: Engine::Tc },
+    Context { link_rate: None, ingress_rate: None, engine: Engine::Core },
+    Context { link_rate: Some(Rate(20_000_000)), ingress_rate: None, engine: Engine::Tc },
 ];
 
 /// Reads a file of policies, or two of which the second is to take the place of the first, and does all that follows from them.

@@ -56,11 +56,18 @@ pub struct Class {
     pub id: u8,
     pub name: String,
     pub sent: Count,
-    pub dropped: Count,
+    pub dropped: Dropped,
     pub drops: BTreeMap<String, u64>,
     pub marked: Marked,
     pub backlog: Count,
     pub peak_backlog_bytes: Option<u64>,
+}
+
+/// Packets, and their bytes where the kernel counts them.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct Dropped {
+    pub pkts: u64,
+    pub bytes: Option<u64>,
 }
 
 /// Packets alone.

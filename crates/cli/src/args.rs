@@ -5,8 +5,10 @@ pub mod lab;
 pub mod observe;
 pub mod serve;
 
+use crate::completion;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use clap_complete::engine::ArgValueCompleter;
 use std::path::PathBuf;
 
 /// Low latency on a full link: programmable packet scheduling and quality of service for Linux.
@@ -114,30 +116,32 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct Events {
     /// Managed interfaces; without any, all, also those that are put under management later
+    #[arg(add = ArgValueCompleter::new(completion::managed))]
     pub interfaces: Vec<String>,
     /// One JSON object a line
     #[arg(long)]
     pub json: bool,
     /// End after this time, such as 30s
-    #[arg(long = "for", value_name = "TIME")]
+    #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true)]
     pub time: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub struct Trace {
     /// The managed interface
+    #[arg(add = ArgValueCompleter::new(completion::managed))]
     pub interface: String,
     /// Only packets of this flow: a protocol (udp, tcp, icmp or a number), src ADDRESS, dst ADDRESS, sport PORT, dport PORT
     #[arg(value_name = "FILTER")]
     pub filter: Vec<String>,
     /// One packet in so many; without it 100, or 1 where a flow is named
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub one_in: Option<u32>,
     /// End after so many packets
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
     /// End after this time, such as 30s
-    #[arg(long = "for", value_name = "TIME")]
+    #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true)]
     pub time: Option<String>,
     /// One JSON object a line
     #[arg(long)]
@@ -150,9 +154,10 @@ pub struct Trace {
 #[derive(Debug, Args)]
 pub struct Check {
     /// A policy file, or the name of a profile
+    #[arg(add = ArgValueCompleter::new(completion::policies))]
     pub policy: String,
     /// Check against this link rate, such as 19mbit
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub rate: Option<String>,
     /// Check for this engine, and say where its meaning differs
     #[arg(long, value_name = "ENGINE", default_value = "auto")]
@@ -162,15 +167,16 @@ pub struct Check {
 #[derive(Debug, Args)]
 pub struct Up {
     /// The interface, such as eth0; without it, each that the policy file names under "interfaces"
+    #[arg(add = ArgValueCompleter::new(completion::unmanaged))]
     pub interface: Option<String>,
     /// A policy file, or the name of a profile
-    #[arg(long, short, value_name = "POLICY")]
+    #[arg(long, short, value_name = "POLICY", add = ArgValueCompleter::new(completion::policies))]
     pub policy: String,
     /// Shape what departs to this rate, a little below the line's, so that the queue forms here
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub rate: Option<String>,
     /// Shape what arrives to this rate, likewise
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub ingress_rate: Option<String>,
     /// What queues: `qdisc` is our scheduler in the kernel, `tc` is the kernel's HTB
     #[arg(long, value_name = "ENGINE", default_value = "auto")]
@@ -184,6 +190,9 @@ pub struct Up {
     /// Bring up another policy than this one, with its rate, where there is one: what `apply --at-boot` has kept, or the last applied
     #[arg(long, value_name = "WHICH", default_value = "configured")]
     pub restore: RestoreArg,
+    /// Print also what needs nothing to be done: how the engine was chosen, and where its meaning differs
+    #[arg(long, short)]
+    pub verbose: bool,
     /// Why, for `sluice history`
     #[arg(long, short, value_name = "TEXT", value_parser = message)]
     pub message: Option<String>,
@@ -194,10 +203,10 @@ pub struct Up {
 pub struct Apply {
     /// A managed interface, and a policy file or the name of a profile; without the interface, each that the file names under
     /// "interfaces"
-    #[arg(value_names = ["INTERFACE", "POLICY"], num_args = 1..=2, required = true)]
+    #[arg(value_names = ["INTERFACE", "POLICY"], num_args = 1..=2, required = true, add = ArgValueCompleter::new(completion::managed_or_policies))]
     pub words: Vec<String>,
     /// Shape what departs to this rate instead of the present one
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub rate: Option<String>,
     /// Keep it for the next boot: the unit sluice@INTERFACE brings it up instead of the configured policy
     #[arg(long, conflicts_with_all = ["confirm", "dry_run"])]
@@ -205,6 +214,9 @@ pub struct Apply {
     /// Refuse while an earlier change waits to be confirmed, instead of confirming it
     #[arg(long)]
     pub unless_unconfirmed: bool,
+    /// Shape what arrives to this rate instead of the present one
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    pub ingress_rate: Option<String>,
     #[command(flatten)]
     pub change: Change,
 }
@@ -232,13 +244,14 @@ pub struct Change {
 #[derive(Debug, Args)]
 pub struct Confirm {
     /// The interface, or several
-    #[arg(required = true, value_name = "INTERFACE")]
+    #[arg(required = true, value_name = "INTERFACE", add = ArgValueCompleter::new(completion::managed))]
     pub interfaces: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 pub struct Rollback {
     /// The interface
+    #[arg(add = ArgValueCompleter::new(completion::managed))]
     pub interface: String,
     /// The number that `sluice history` shows; without it, the last policy that differs from the present one
     pub number: Option<u32>,
@@ -249,6 +262,7 @@ pub struct Rollback {
 #[derive(Debug, Args)]
 pub struct History {
     /// The interface
+    #[arg(add = ArgValueCompleter::new(completion::managed))]
     pub interface: String,
     /// Print the policy of this number
     pub number: Option<u32>,
@@ -261,13 +275,14 @@ pub struct History {
 #[command(override_usage = "sluice watch [OPTIONS] [INTERFACE] <FILE>")]
 pub struct Watch {
     /// A managed interface, and the policy file; without the interface, each that the file names under "interfaces"
-    #[arg(value_names = ["INTERFACE", "FILE"], num_args = 1..=2, required = true)]
+    #[arg(value_names = ["INTERFACE", "FILE"], num_args = 1..=2, required = true, add = ArgValueCompleter::new(completion::managed_or_policies))]
     pub words: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 pub struct Status {
     /// The interface; without it, all of this network namespace
+    #[arg(add = ArgValueCompleter::new(completion::managed))]
     pub interface: Option<String>,
     /// Print JSON
     #[arg(long)]
@@ -278,14 +293,17 @@ pub struct Status {
 #[command(after_help = "\
 Examples:
   sluice explain gaming udp 192.0.2.1:5000 to 198.51.100.2:3074
-  sluice explain eth0 tcp 192.0.2.1:5000 to [2001:db8::1]:443 dscp ef flags syn
+  sluice explain eth0 tcp [2001:db8:1::9]:5000 to [2001:db8:2::1]:443 dscp ef flags syn
   sluice explain eth0 --pcap game.pcap --arriving
+
+An address of IPv6 stands in brackets before a port. A policy file or profile needs no root.
 
 A packet is PROTOCOL SOURCE to DESTINATION [KEY VALUE]..., where PROTOCOL is tcp, udp, icmp, a number,
 or arp alone, and KEY is dscp, vlan, pcp, length (bytes, from the IP header on), flags (of TCP),
 type (of ICMP), mark, or in (the interface where it came in).")]
 pub struct Explain {
     /// A managed interface; or a policy file or profile, and then no interface is touched
+    #[arg(add = ArgValueCompleter::new(completion::managed_or_policies))]
     pub target: String,
     /// Of a policy file with "interfaces": the policy for this one
     #[arg(long, value_name = "INTERFACE")]
@@ -310,7 +328,7 @@ pub struct Explain {
 #[derive(Debug, Args)]
 pub struct Down {
     /// The interface, or several
-    #[arg(required = true, value_name = "INTERFACE")]
+    #[arg(required = true, value_name = "INTERFACE", add = ArgValueCompleter::new(completion::managed))]
     pub interfaces: Vec<String>,
 }
 

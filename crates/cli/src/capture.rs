@@ -1,82 +1,107 @@
-//! Frames of a capture file.
+//! Frames of a capture file, read one after the other as tshark reads them: what can be read is, and what cannot is told.
+
+mod bytes;
+mod link;
+mod pcap;
+mod pcapng;
+#[cfg(test)]
+mod tests;
 
 use crate::failure::Failure;
-use pcap_file::pcap::PcapReader;
-use pcap_file::pcapng::{Block, PcapNgReader};
-use pcap_file::{DataLink, PcapError};
-use std::fs;
+use bytes::Input;
+use std::fs::File;
+use std::io::{BufReader, Read};
 use std::path::Path;
 
+/// The classifier is run on whole Ethernet headers, and on no more than fits a page.
+const FRAME_BYTES: std::ops::RangeInclusive<usize> = 14..=3000;
+/// The longest packet that a file may say it holds, as Wireshark has it (WTAP_MAX_PACKET_SIZE_STANDARD), bytes.
+const MAX_PACKET_BYTES: u32 = 262_144;
+
+/// A packet as the file has it, at most the longest frame that is looked at.
+struct Packet {
+    /// `LINKTYPE_` of tcpdump.org's list.
+    link: u32,
+    bytes: Vec<u8>,
+}
+
+/// What a file holds that can be looked at.
+#[derive(Debug, Default)]
+pub struct Frames {
+    /// The first so many, each with an Ethernet header.
+    pub frames: Vec<Vec<u8>>,
+    /// What could not be read, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// A reader of one of the formats.
+trait Reader {
+    /// The next packet; none at the end of the file. An error ends the reading.
+    fn next(&mut self) -> Result<Option<Packet>, String>;
+}
+
 /// The first so many frames of a file.
-pub fn frames(path: &Path, most: usize) -> Result<Vec<Vec<u8>>, Failure> {
-    let bytes = fs::read(path).map_err(|error| {
-        Failure::input(&format!("{}: {error}", path.display()), "give a capture file, as tcpdump -w writes it")
-    })?;
-    frames_in(&path.display().to_string(), &bytes, most)
+pub fn frames(path: &Path, most: usize) -> Result<Frames, Failure> {
+    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    if file.metadata().is_ok_and(|meta| meta.is_dir()) {
+        return Err(unreadable(path, &std::io::Error::from(std::io::ErrorKind::IsADirectory)));
+    }
+    read(&path.display().to_string(), BufReader::new(file), most)
 }
 
-/// The first so many frames of what a file of this name holds. Packets that were captured without an Ethernet header get one.
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::input(&format!("{}: {error}", path.display()), "give a capture file, as tcpdump -w writes it")
+}
+
+/// The first so many frames of what a file of this name holds.
 pub fn frames_in(name: &str, bytes: &[u8], most: usize) -> Result<Vec<Vec<u8>>, Failure> {
-    let broken = |error: PcapError| {
-        Failure::input(
-            &format!("{name} is not a capture that can be read: {error}"),
-            "give a file in the format pcap or pcapng, as tcpdump -w and Wireshark write it",
-        )
+    Ok(read(name, bytes, most)?.frames)
+}
+
+fn read(name: &str, input: impl Read, most: usize) -> Result<Frames, Failure> {
+    let broken = |what: &str| {
+        let cure = "give a file in the format pcap or pcapng, as tcpdump -w and Wireshark write it";
+        Failure::input(&format!("{name} is not a capture that can be read: {what}"), cure)
     };
-    let packets = if bytes.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]) { pcapng(bytes, most) } else { pcap(bytes, most) };
-    packets.map_err(broken)?.into_iter().map(|(link, bytes)| framed(name, link, bytes)).collect()
-}
-
-type Captured = Vec<(DataLink, Vec<u8>)>;
-
-fn pcap(bytes: &[u8], most: usize) -> Result<Captured, PcapError> {
-    let mut reader = PcapReader::new(bytes)?;
-    let link = reader.header().datalink;
-    let mut found = Vec::new();
-    while let Some(packet) = reader.next_packet() {
-        if found.len() == most {
-            break;
-        }
-        found.push((link, packet?.data.into_owned()));
-    }
-    Ok(found)
-}
-
-fn pcapng(bytes: &[u8], most: usize) -> Result<Captured, PcapError> {
-    let mut reader = PcapNgReader::new(bytes)?;
-    let (mut links, mut found) = (Vec::new(), Vec::new());
-    while let Some(block) = reader.next_block() {
-        if found.len() == most {
-            break;
-        }
-        match block? {
-            Block::InterfaceDescription(interface) => links.push(interface.linktype),
-            Block::EnhancedPacket(packet) => {
-                let link = links.get(packet.interface_id as usize).copied().unwrap_or(DataLink::ETHERNET);
-                found.push((link, packet.data.into_owned()));
+    let mut input = Input::new(input);
+    let magic: [u8; 4] = input.array().map_err(|_| broken("it is shorter than any header"))?;
+    let mut reader: Box<dyn Reader + '_> = if magic == pcapng::SECTION {
+        Box::new(pcapng::Sections::new(input).map_err(|what| broken(&what))?)
+    } else if magic.starts_with(&[0x1f, 0x8b]) {
+        return Err(Failure::input(&format!("{name} is compressed"), "unpack it first, as with gunzip"));
+    } else {
+        Box::new(pcap::Packets::new(magic, input).map_err(|what| broken(&what))?)
+    };
+    let mut found = Frames::default();
+    let mut seen = 0;
+    let mut refused = None;
+    while found.frames.len() < most {
+        match reader.next() {
+            Ok(None) => break,
+            Ok(Some(packet)) => {
+                seen += 1;
+                match link::framed(&packet) {
+                    Ok(mut frame) => {
+                        frame.resize(frame.len().clamp(*FRAME_BYTES.start(), *FRAME_BYTES.end()), 0);
+                        found.frames.push(frame);
+                    }
+                    Err(unread) => {
+                        found.notes.push(format!("{name}: packet {seen} is left out: {}", unread.what));
+                        refused.get_or_insert(unread);
+                    }
+                }
             }
-            _ => {}
+            Err(what) if seen == 0 => return Err(broken(&what)),
+            Err(what) => {
+                found.notes.push(format!("{name}: the reading ends after packet {seen}: {what}"));
+                break;
+            }
         }
     }
-    Ok(found)
-}
-
-fn framed(name: &str, link: DataLink, bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
-    let mut frame = match link {
-        DataLink::ETHERNET => bytes,
-        DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 => {
-            let ethertype: [u8; 2] =
-                if bytes.first().is_some_and(|first| first >> 4 == 6) { [0x86, 0xdd] } else { [0x08, 0x00] };
-            [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1], &ethertype[..], &bytes].concat()
+    match refused {
+        Some(unread) if found.frames.is_empty() => {
+            Err(Failure::input(&format!("{name}: {}", unread.what), unread.cure))
         }
-        other => {
-            return Err(Failure::input(
-                &format!("{name}: packets of link type {other:?} are not known"),
-                "capture on one interface (tcpdump -i eth0 -w FILE), not on `any`",
-            ));
-        }
-    };
-    // The classifier is run on whole Ethernet headers, and on no more than fits a page.
-    frame.resize(frame.len().clamp(14, 3000), 0);
-    Ok(frame)
+        _ => Ok(found),
+    }
 }

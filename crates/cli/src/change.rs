@@ -4,12 +4,12 @@ use crate::args::{Apply, Change, Confirm, Rollback};
 use crate::check::{print_remarks, rate};
 use crate::chosen::{choose, named};
 use crate::failure::Failure;
-use crate::live::{each, report};
+use crate::live::{each, once, report};
 use crate::terminal;
 use serde_json::json;
 use sluice_kernel::confirm::time;
 use sluice_kernel::{Preview, RateWish, Request};
-use sluice_policy::Difference;
+use sluice_policy::{Context, Difference};
 
 /// More changes than this are only counted after they are done.
 const MOST_LINES: usize = 12;
@@ -17,11 +17,14 @@ const MOST_LINES: usize = 12;
 pub fn apply(args: &Apply, color: bool) -> Result<(), Failure> {
     sluice_kernel::require_root()?;
     let link_rate = args.rate.as_deref().map(|text| rate("--rate", text)).transpose()?;
+    let ingress_rate = args.ingress_rate.as_deref().map(|text| rate("--ingress-rate", text)).transpose()?;
     // A wrong option is told before a wrong policy.
     let wished = wished(&args.change)?;
-    let (interface, file) = named(&args.words);
-    let requests = choose(file, interface)?.into_iter().map(|chosen| Request {
+    let (interface, file) = named("apply", &args.words)?;
+    let chosen = choose(file, interface, &Context { link_rate, ..Context::default() })?;
+    let requests = chosen.into_iter().map(|chosen| Request {
         rate: link_rate.map_or(RateWish::AsBefore, |rate| RateWish::Set(Some(rate))),
+        ingress_rate: ingress_rate.map_or(RateWish::AsBefore, |rate| RateWish::Set(Some(rate))),
         confirm: wished,
         message: args.change.message.clone(),
         ..Request::from(chosen)
@@ -53,7 +56,11 @@ pub fn rollback(args: &Rollback, color: bool) -> Result<(), Failure> {
 }
 
 pub fn confirm(args: &Confirm) -> Result<(), Failure> {
-    each(&args.interfaces, |interface| {
+    sluice_kernel::require_root()?;
+    let interfaces = once(&args.interfaces);
+    // Nothing is confirmed if one of the names is wrong.
+    sluice_kernel::require_known(&interfaces)?;
+    each(&interfaces, |interface| {
         let record = sluice_kernel::confirm::confirm(interface)?;
         println!("{} keeps the policy {}", record.interface, record.policy_name);
         Ok(())
@@ -61,7 +68,12 @@ pub fn confirm(args: &Confirm) -> Result<(), Failure> {
 }
 
 fn wished(change: &Change) -> Result<Option<std::time::Duration>, Failure> {
-    Ok(change.confirm.as_deref().map(time).transpose()?)
+    let Some(text) = change.confirm.as_deref() else { return Ok(None) };
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        let what = format!("--confirm {text}: the unit is missing");
+        return Err(Failure::input(&what, &format!("write --confirm {text}s for seconds, or {text}m for minutes")));
+    }
+    Ok(Some(time(text)?))
 }
 
 fn perform(requests: &[Request], options: &Change, at_boot: bool, what: &str, color: bool) -> Result<(), Failure> {
@@ -70,7 +82,7 @@ fn perform(requests: &[Request], options: &Change, at_boot: bool, what: &str, co
     }
     for done in sluice_kernel::apply(requests)? {
         print_remarks(&done.remarks, color);
-        report(&done, what);
+        report(&done, what, false);
         if let (Some(difference), false) = (&done.difference, options.quiet) {
             show_briefly(difference, color);
         }

@@ -7,21 +7,37 @@ use sluice_policy::{Context, Diagnostics, Engine, Rate, Resolved};
 pub fn run(args: &Check, color: bool) -> Result<(), Failure> {
     let link_rate = args.rate.as_deref().map(|text| rate("--rate", text)).transpose()?;
     let engine = if args.engine == EngineArg::Tc { Engine::Tc } else { Engine::Core };
-    let context = Context { link_rate, engine };
-    let policies = sluice_policy::load(&args.policy)?.1.policies();
-    let resolve = |(interface, policy)| match sluice_policy::resolve(&policy, &context) {
-        Ok(resolved) => Ok((interface, resolved)),
-        Err(found) => Err(Failure::policy(&found)),
-    };
-    let resolved: Result<Vec<(Option<String>, Resolved)>, Failure> = policies.into_iter().map(resolve).collect();
-    for (i, (interface, resolved)) in resolved?.iter().enumerate() {
+    let context = Context { link_rate, engine, ..Context::default() };
+    let policies = sluice_policy::load_for(&args.policy, &context)?.1.policies();
+    let mut resolved: Vec<(Option<String>, Resolved)> = Vec::new();
+    let mut refused = Vec::new();
+    for (interface, policy) in policies {
+        match sluice_policy::resolve(&policy, &context) {
+            Ok(one) => resolved.push((interface, one)),
+            Err(found) => refused.push(found),
+        }
+    }
+    if !refused.is_empty() {
+        return Err(Failure::policies(&refused));
+    }
+    for (i, (interface, resolved)) in resolved.iter().enumerate() {
         if let Some(interface) = interface {
             println!("{}{interface}:\n", if i > 0 { "\n" } else { "" });
         }
         show(resolved, engine, color);
         say_where_one_queue_serves(interface.as_deref(), resolved, args.engine.engine());
+        warn_of_refusal(resolved, args.engine, color);
     }
     Ok(())
+}
+
+/// Says so if `sluice up` on this machine would refuse what is right in itself.
+fn warn_of_refusal(resolved: &Resolved, engine: EngineArg, color: bool) {
+    if let Some(why) = sluice_kernel::refusal(resolved, engine.engine()) {
+        let warning = if color { "\x1b[1;33mwarning\x1b[0m" } else { "warning" };
+        eprintln!("\n{warning}: on this machine `sluice up` refuses this policy:");
+        why.to_string().lines().for_each(|line| eprintln!("  {line}"));
+    }
 }
 
 fn show(resolved: &Resolved, engine: Engine, color: bool) {

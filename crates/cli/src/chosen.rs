@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use sluice_kernel::history::What;
 use sluice_kernel::{RateWish, Request};
-use sluice_policy::{LoadError, Policy, PolicyFile};
+use sluice_policy::{Context, LoadError, Policy, PolicyFile};
 
 /// A policy for an interface.
 pub struct Chosen {
@@ -21,6 +21,7 @@ impl From<Chosen> for Request {
             policy: chosen.policy,
             source: chosen.source,
             rate: RateWish::AsBefore,
+            ingress_rate: RateWish::AsBefore,
             confirm: None,
             message: None,
             what: What::Apply,
@@ -30,8 +31,8 @@ impl From<Chosen> for Request {
 }
 
 /// What a policy file or profile says for an interface, or for each of its set.
-pub fn choose(file: &str, interface: Option<&str>) -> Result<Vec<Chosen>, Failure> {
-    let (source, found) = sluice_policy::load(file)?;
+pub fn choose(file: &str, interface: Option<&str>, context: &Context) -> Result<Vec<Chosen>, Failure> {
+    let (source, found) = sluice_policy::load_for(file, context)?;
     let policies = match (interface, found) {
         (Some(interface), found) => vec![(interface.to_owned(), found.of(interface).map_err(LoadError::Invalid)?)],
         (None, PolicyFile::Set(set)) => set.policies,
@@ -50,11 +51,23 @@ pub fn choose(file: &str, interface: Option<&str>) -> Result<Vec<Chosen>, Failur
         .collect())
 }
 
-/// `[INTERFACE] POLICY`, as some commands take it.
-pub fn named(words: &[String]) -> (Option<&str>, &str) {
+/// `[INTERFACE] POLICY`, as some commands take it. An interface without a policy is refused.
+pub fn named<'a>(command: &str, words: &'a [String]) -> Result<(Option<&'a str>, &'a str), Failure> {
     match words {
-        [interface, file] => (Some(interface), file),
-        [file] => (None, file),
+        [interface, file] => Ok((Some(interface), file)),
+        [word] if is_interface(word) => Err(Failure::input(
+            &format!("{word} is an interface, and no policy is named for it"),
+            &format!("add a policy file or a profile, as in `sluice {command} {word} ./my.json`"),
+        )),
+        [file] => Ok((None, file)),
         _ => unreachable!("clap takes one or two"),
     }
+}
+
+/// Whether a word that could be a profile is the name of an interface instead.
+fn is_interface(word: &str) -> bool {
+    let is_file = word.contains('/') || word.ends_with(".json");
+    !is_file
+        && !sluice_policy::profiles().iter().any(|profile| profile == word)
+        && nix::net::if_::if_nametoindex(word).is_ok()
 }

@@ -1,5 +1,7 @@
 //! `sluice explain`: what becomes of a packet, and why.
 
+mod without_root;
+
 use crate::args::Explain;
 use crate::failure::Failure;
 use crate::{capture, packet, terminal};
@@ -14,11 +16,11 @@ const EGRESS: u32 = 0;
 const INGRESS: u32 = 1;
 
 pub fn run(args: &Explain) -> Result<(), Failure> {
-    require_root()?;
     let beside = Beside { direction: if args.arriving { INGRESS } else { EGRESS }, ..Beside::default() };
     let asked = match &args.pcap {
         Some(path) => {
-            let frames = capture::frames(path, args.count)?;
+            let capture::Frames { frames, notes } = capture::frames(path, args.count)?;
+            notes.iter().for_each(|note| eprintln!("warning: {note}"));
             if frames.is_empty() {
                 let what = format!("{} holds no packets", path.display());
                 return Err(Failure::input(&what, "capture some: tcpdump -i IFACE -c 10 -w FILE"));
@@ -27,12 +29,17 @@ pub fn run(args: &Explain) -> Result<(), Failure> {
         }
         None => vec![packet::frame(&args.packet, beside)?],
     };
-    let managed = Record::find(&args.target)?.is_some();
+    // Without root no record may be read; a policy file needs none.
+    let is_root = require_root().is_ok();
+    let managed = is_root && Record::find(&args.target)?.is_some();
     let policy = if managed {
         None
     } else {
         // What looks like neither a file nor a profile may be an interface that nobody manages.
         if !args.target.contains(['/', '.']) && !sluice_policy::profiles().contains(&args.target) {
+            if nix::net::if_::if_nametoindex(args.target.as_str()).is_ok() {
+                require_root()?;
+            }
             explain::refuse_unmanaged(&args.target)?;
         }
         let (_, file) = sluice_policy::load(&args.target)?;
@@ -46,7 +53,10 @@ pub fn run(args: &Explain) -> Result<(), Failure> {
     };
     let answers = match &policy {
         None => explain::by_interface(&args.target, &asked)?,
-        Some(policy) => explain::by_policy(policy, &asked)?,
+        Some(policy) if is_root => explain::by_policy(policy, &asked)?,
+        Some(policy) => {
+            explain::by_answers(policy, &asked, |frame, beside| Ok(without_root::explained(policy, frame, beside)))?
+        }
     };
     if args.json {
         let text = serde_json::to_string_pretty(&answers).map_err(|error| Failure::system(error.to_string()))?;
@@ -71,8 +81,10 @@ fn text(told: &Explanation) -> String {
         line("flow", format!("known: {} packets, {} so far{from}", flow.pkts, terminal::bytes(flow.bytes)));
     }
     for bucket in &told.buckets {
-        let full = bucket.full_percent.map_or(String::new(), |full| {
-            if full < 0.0 { ", in debt".to_owned() } else { format!(", {:.0} % full", full.min(100.0)) }
+        let full = bucket.full_percent.map_or(String::new(), |full| match full {
+            full if full < 0.0 => ", in debt: packets wait or are dropped".to_owned(),
+            full if full >= 99.5 => ", unused: its whole burst is left".to_owned(),
+            full => format!(", {full:.0} % of its burst left"),
         });
         line(bucket.what, format!("{}{full}", terminal::rate(bucket.rate_bps)));
     }
@@ -141,5 +153,48 @@ pub fn rule_line(told: &Explanation) -> String {
         RuleFound::None => "none matches: the default class".to_owned(),
         RuleFound::Unasked => "not asked: the packet says its class (schedule_only)".to_owned(),
         RuleFound::FirstFragment => "that of the packet's first fragment".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::{CommandFactory, Parser};
+
+    #[test]
+    fn the_examples_of_the_help_can_be_typed() {
+        let help = Cli::command().find_subcommand("explain").and_then(|sub| sub.get_after_help().cloned());
+        let help = help.expect("examples").to_string();
+        let lines: Vec<&str> = help.lines().filter_map(|line| line.trim().strip_prefix("sluice explain")).collect();
+        assert!(lines.len() >= 3, "{help}");
+        for line in lines {
+            let typed = format!("sluice explain{line}");
+            let Command::Explain(args) = Cli::parse_from(typed.split_whitespace()).command else { panic!("{typed}") };
+            if args.pcap.is_none() {
+                let frame = packet::frame(&args.packet, Beside::default());
+                frame.unwrap_or_else(|failure| panic!("{typed}: {}", failure.render(false)));
+            }
+        }
+    }
+
+    /// The packet, the rule and the class that a profile's text means, without any program loaded.
+    #[test]
+    fn without_root_the_model_answers_and_fragments_follow() {
+        let policy = sluice_policy::load("gaming").expect("a profile").1.one().expect("one policy");
+        let policy = sluice_policy::resolve(&policy, &sluice_policy::Context::default()).expect("it resolves");
+        let words =
+            |text: &str| packet::frame(&[text.to_owned()], Beside::default()).unwrap_or_else(|_| panic!("{text}"));
+        let game = words("udp 192.0.2.1:5000 to 198.51.100.2:3074");
+        let (mut first, mut later) = (game.clone(), game.clone());
+        // More fragments; then the offset, and no ports where they would be.
+        (first.0[20], later.0[21]) = (0x20, 2);
+        later.0[34..38].fill(0);
+        let asked = [game, words("udp 192.0.2.1:5000 to 198.51.100.2:9"), first, later];
+        let told =
+            explain::by_answers(&policy, &asked, |frame, beside| Ok(without_root::explained(&policy, frame, beside)));
+        let classes: Vec<String> = told.expect("answers").into_iter().map(|one| one.class.name).collect();
+        assert_eq!((&classes[0], &classes[2], &classes[3]), (&classes[0], &classes[0], &classes[0]), "{classes:?}");
+        assert_ne!(classes[1], classes[0]);
     }
 }

@@ -23,9 +23,15 @@ impl Failure {
 
     /// A policy with errors.
     pub fn policy(found: &Diagnostics) -> Failure {
-        let errors = found.count(Severity::Error);
+        Failure::policies(std::slice::from_ref(found))
+    }
+
+    /// Several policies with errors.
+    pub fn policies(found: &[Diagnostics]) -> Failure {
+        let errors: usize = found.iter().map(|found| found.count(Severity::Error)).sum();
         let sum = format!("{errors} error{}; nothing was changed\n", if errors == 1 { "" } else { "s" });
-        Failure { exit_code: 2, plain: found.render(false) + &sum, colored: found.render(true) + &sum }
+        let render = |color| found.iter().map(|found| found.render(color)).collect::<Vec<_>>().join("\n") + &sum;
+        Failure { exit_code: 2, plain: render(false), colored: render(true) }
     }
 
     /// As text, with ANSI colours if `color`.

@@ -1,18 +1,21 @@
 //! `sluice up` and `down`.
 
-use crate::args::{Down, Up};
+use crate::args::{Down, EngineArg, Up};
 use crate::check::{print_remarks, rate};
 use crate::chosen::choose;
 use crate::failure::Failure;
 use crate::{restore, terminal};
 use sluice_kernel::{Done, Engine, Hook, UpRequest};
+use sluice_policy::{Context, Diagnostics};
 
 pub fn up(args: &Up, color: bool) -> Result<(), Failure> {
     sluice_kernel::require_root()?;
     let link_rate = args.rate.as_deref().map(|text| rate("--rate", text)).transpose()?;
     let ingress_rate = args.ingress_rate.as_deref().map(|text| rate("--ingress-rate", text)).transpose()?;
+    let engine = if args.engine == EngineArg::Tc { sluice_policy::Engine::Tc } else { sluice_policy::Engine::Core };
+    let context = Context { link_rate, engine, ..Context::default() };
     let mut requests = Vec::new();
-    for chosen in choose(&args.policy, args.interface.as_deref())? {
+    for chosen in choose(&args.policy, args.interface.as_deref(), &context)? {
         let (chosen, kept_rate) = restore::choose(chosen, args.restore)?;
         requests.push(UpRequest {
             interface: chosen.interface,
@@ -27,14 +30,18 @@ pub fn up(args: &Up, color: bool) -> Result<(), Failure> {
         });
     }
     for done in sluice_kernel::up(&requests)? {
-        print_remarks(&done.remarks, color);
-        report(&done, "is up");
+        print_remarks(&shown(&done.remarks, args.verbose), color);
+        report(&done, "is up", args.verbose);
     }
     Ok(())
 }
 
 pub fn down(args: &Down) -> Result<(), Failure> {
-    each(&args.interfaces, |interface| {
+    sluice_kernel::require_rights()?;
+    let interfaces = once(&args.interfaces);
+    // Nothing is given back if one of the names is wrong.
+    sluice_kernel::require_known(&interfaces)?;
+    each(&interfaces, |interface| {
         let record = sluice_kernel::down(interface)?;
         println!("{} is as it was", record.interface);
         if let Some(dump) = record.replaced {
@@ -42,6 +49,17 @@ pub fn down(args: &Down) -> Result<(), Failure> {
         }
         Ok(())
     })
+}
+
+/// Each of them once, in their order.
+pub fn once(interfaces: &[String]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for interface in interfaces {
+        if !names.contains(interface) {
+            names.push(interface.clone());
+        }
+    }
+    names
 }
 
 /// Does it with each, whether others fail or not; the first failure is that of the command.
@@ -57,8 +75,13 @@ pub fn each(interfaces: &[String], with: impl Fn(&str) -> Result<(), Failure>) -
     first
 }
 
+/// Warnings, and with `--verbose` notes on what was chosen for the author.
+fn shown(remarks: &Diagnostics, verbose: bool) -> Diagnostics {
+    if verbose { remarks.clone() } else { remarks.without_notes() }
+}
+
 /// What an interface is now.
-pub fn report(done: &Done, what: &str) {
+pub fn report(done: &Done, what: &str, verbose: bool) {
     let record = &done.record;
     let engine = match record.engine {
         Engine::Qdisc => format!("engine qdisc ({})", record.qdisc),
@@ -76,10 +99,14 @@ pub fn report(done: &Done, what: &str) {
     if let Some(bps) = record.ingress_rate_bps {
         println!("  arrivals shaped to {}, behind {}", terminal::rate(bps), record.ingress_device());
     }
-    if record.split {
-        println!("  super-packets are split into frames before they are queued");
-    }
     for note in &done.notes {
         println!("  note: {note}");
     }
+    if !verbose {
+        return;
+    }
+    if record.split {
+        println!("  super-packets are split into frames before they are queued");
+    }
+    done.details.iter().for_each(|detail| println!("  {detail}"));
 }

@@ -4,6 +4,7 @@ mod args;
 mod change;
 mod check;
 mod chosen;
+mod completion;
 mod cost;
 mod demo;
 mod doctor;
@@ -27,6 +28,7 @@ mod watch;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
+use clap_complete::CompleteEnv;
 use sluice_cli::failure::Failure;
 use sluice_cli::{capture, failure, packet};
 use std::io::Write;
@@ -34,6 +36,8 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     terminal::end_quietly_when_nobody_reads();
+    // A shell that completes a word asks here, and the process ends with the answer.
+    CompleteEnv::with_factory(Cli::command).var(completion::ASKED_BY).complete();
     let cli = Cli::parse();
     let color = terminal::colors(cli.color);
     match run(&cli, color) {
@@ -81,10 +85,7 @@ fn run(cli: &Cli, color: bool) -> Result<(), Failure> {
             print!("{}", sluice_policy::SCHEMA);
             Ok(())
         }
-        Command::Completions { shell } => {
-            clap_complete::generate(*shell, &mut Cli::command(), "sluice", &mut std::io::stdout());
-            Ok(())
-        }
+        Command::Completions { shell } => completion::print(*shell),
         Command::Man { directory } => manual::write(Cli::command(), directory),
     }
 }

@@ -48,6 +48,20 @@ pub fn frame(packet: &[String], beside: Beside) -> Result<(Vec<u8>, Beside), Fai
         return Err(bad("its addresses are of two families".to_owned()));
     }
     said.protocol = number(protocol, src).ok_or_else(|| bad(format!("\"{protocol}\" is no protocol")))?;
+    // What ends in a port for one who leaves the brackets out is an address of its own.
+    let unclear = |address: &IpAddr, port: &Option<u16>| {
+        let text = address.to_string();
+        let (before, last) = text.rsplit_once(':')?;
+        let meant = format!("[{}]:{last}", before.parse::<std::net::Ipv6Addr>().ok()?);
+        (port.is_none() && last.parse::<u16>().is_ok()).then_some(meant)
+    };
+    if src_port.is_some() != dst_port.is_some() {
+        if let Some(meant) = unclear(&src, &src_port).or_else(|| unclear(&dst, &dst_port)) {
+            return Err(bad(format!(
+                "one end has a port and the other none; if {meant} is meant, the brackets are needed"
+            )));
+        }
+    }
     if (src_port.is_some() || dst_port.is_some()) && ![6, 17, 33, 132, 136].contains(&said.protocol) {
         return Err(bad(format!("{protocol} has no ports")));
     }
@@ -78,8 +92,15 @@ fn end(word: Option<&str>) -> Result<(IpAddr, Option<u16>), String> {
     if let Ok(address) = word.parse::<SocketAddr>() {
         return Ok((address.ip(), Some(address.port())));
     }
-    let plain = word.trim_start_matches('[').trim_end_matches(']');
-    let address = plain.parse().map_err(|_| format!("\"{word}\" is neither an address nor ADDRESS:PORT"))?;
+    let plain = word.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(word);
+    let address = plain.parse().map_err(|_| {
+        let what = format!("\"{word}\" is neither an address nor ADDRESS:PORT");
+        // Colons stand in the address too, so that its last group is no port.
+        let brackets = word
+            .rsplit_once(':')
+            .filter(|(address, port)| address.parse::<std::net::Ipv6Addr>().is_ok() && port.parse::<u16>().is_ok());
+        brackets.map_or(what.clone(), |(address, port)| format!("{what}: write [{address}]:{port}"))
+    })?;
     Ok((address, None))
 }
 
@@ -235,6 +256,8 @@ mod tests {
             ("", "says nothing"),
             ("udp", "a source and a destination"),
             ("udp 192.0.2.1:99999 10.0.0.1", "99999"),
+            ("udp 2001:db8::1:5000 to [2001:db8::2]:3074", "if [2001:db8::1]:5000 is meant"),
+            ("udp 2001:db8:0:0:0:0:0:1:5000 to [2001:db8::2]:3074", "write [2001:db8:0:0:0:0:0:1]:5000"),
             ("udp 192.0.2.1 2001:db8::1", "two families"),
             ("frob 192.0.2.1 10.0.0.1", "no protocol"),
             ("icmp 192.0.2.1:80 10.0.0.1", "no ports"),

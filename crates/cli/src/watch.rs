@@ -7,6 +7,7 @@ use crate::chosen::{choose, named};
 use crate::failure::Failure;
 use sluice_kernel::Request;
 use sluice_kernel::watch::{Event, Watch};
+use sluice_policy::Context;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
     sluice_kernel::require_root()?;
-    let (interface, file) = named(&args.words);
+    let (interface, file) = named("watch", &args.words)?;
     let mut watch = Watch::new(Path::new(file))?;
     let file = std::path::absolute(file).map_err(|error| Failure::system(error.to_string()))?;
     let watched = Watched { interface: interface.map(str::to_owned), file };
@@ -66,7 +67,7 @@ impl Watched {
     }
 
     fn requests(&self) -> Result<Vec<Request>, Failure> {
-        let chosen = choose(&self.file.to_string_lossy(), self.interface.as_deref())?;
+        let chosen = choose(&self.file.to_string_lossy(), self.interface.as_deref(), &Context::default())?;
         Ok(chosen.into_iter().map(Request::from).collect())
     }
 }

@@ -10,11 +10,11 @@ use crate::features::Features;
 use crate::history::{self, Outcome, What};
 use crate::interface::Interface;
 use crate::lock::Lock;
-use crate::manage::require_root;
+use crate::manage::require_rights;
 use crate::managed::{managed, put_right};
 use crate::plan::{self, Plan, Wishes};
 use crate::record::{Engine, Record};
-use crate::recorded::{choose_tag, compile, parse, resolve, resolved, spare_buffer};
+use crate::recorded::{Rates, choose_tag, compile, parse, rates, resolve, resolved, spare_buffer};
 use crate::rule_starts::Counted;
 use crate::verify::{schedulers, verify};
 use crate::{bpffs, clock, fault, htb, qdiscs, shared, status, tables};
@@ -23,13 +23,23 @@ use sluice_policy::{Difference, Policy, Rate, Resolved};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What departures shall be shaped to.
+/// What departures, or arrivals, shall be shaped to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RateWish {
-    /// What `--rate` said last, if it did.
+    /// What the option said last, if it did.
     AsBefore,
     /// This; none: what the policy says.
     Set(Option<Rate>),
+}
+
+impl RateWish {
+    /// What is to hold now in the policy's place.
+    fn or(self, before: Option<Rate>) -> Option<Rate> {
+        match self {
+            RateWish::AsBefore => before,
+            RateWish::Set(rate) => rate,
+        }
+    }
 }
 
 /// A policy that shall take the place of the present one.
@@ -43,6 +53,8 @@ pub struct Request {
     pub source: String,
     /// `--rate`.
     pub rate: RateWish,
+    /// `--ingress-rate`.
+    pub ingress_rate: RateWish,
     /// `--confirm`: how long it stays in force unless it is confirmed.
     pub confirm: Option<Duration>,
     /// `--message`: why, for the history.
@@ -64,8 +76,10 @@ pub struct Done {
     pub difference: Option<Difference>,
     /// What the policy's author should know.
     pub remarks: sluice_policy::Diagnostics,
-    /// What the operator should know.
+    /// What the operator can do something about.
     pub notes: Vec<String>,
+    /// What else there is to know of how it was done.
+    pub details: Vec<String>,
 }
 
 impl Request {
@@ -76,6 +90,7 @@ impl Request {
             policy: parse(&was.policy)?,
             source: was.policy_source.clone(),
             rate: RateWish::Set(was.rate_bps.map(Rate)),
+            ingress_rate: RateWish::Set(rates(was).arrivals),
             confirm: None,
             message: Some(why.to_owned()),
             what: What::Revert,
@@ -101,7 +116,7 @@ pub struct Preview {
 
 /// Says for each interface what `apply` would change, or why it would refuse. Changes nothing.
 pub fn preview(requests: &[Request]) -> Result<Vec<Preview>> {
-    require_root()?;
+    require_rights()?;
     let previews = prepare(requests)?.into_iter().map(|change| Preview {
         interface: change.was.interface,
         old: change.was.policy_name,
@@ -115,7 +130,7 @@ pub fn preview(requests: &[Request]) -> Result<Vec<Preview>> {
 /// Replaces the policies of managed interfaces. No packet is lost or classified by a mixture of two policies. If anything
 /// fails, the former policies are in force again, on all of them.
 pub fn apply(requests: &[Request]) -> Result<Vec<Done>> {
-    require_root()?;
+    require_rights()?;
     put_right()?;
     let _lock = Lock::take()?;
     let mut done = Vec::new();
@@ -170,6 +185,8 @@ pub(crate) fn revert(record: &Record) -> Result<Done> {
         policy: former.policy.clone(),
         policy_source: former.source.clone(),
         rate_bps: former.rate_bps,
+        ingress_rate_bps: former.ingress.map_or(record.ingress_rate_bps, |ingress| ingress.rate_bps),
+        ingress_rate_of_policy: former.ingress.map_or(record.ingress_rate_of_policy, |ingress| ingress.of_policy),
         ..record.clone()
     };
     let request = Request::to(&was, &format!("not confirmed within {} s", unconfirmed.time_s))?;
@@ -204,16 +221,15 @@ impl Change {
     fn prepare(was: Record, request: &Request, together: &[Request]) -> Result<Change> {
         let found = Interface::find(&was.interface)?;
         let pins = was.pins(&bpffs::root()?);
-        let rate = match request.rate {
-            RateWish::AsBefore => was.rate_bps.map(Rate),
-            RateWish::Set(rate) => rate,
-        };
+        let given = rates(&was);
+        let rates =
+            Rates { departures: request.rate.or(given.departures), arrivals: request.ingress_rate.or(given.arrivals) };
         let before = resolved(&was)?;
-        let now = resolve(&request.policy, rate, was.engine)?;
+        let now = resolve(&request.policy, rates, was.engine)?;
         let wishes = Wishes {
             engine: Some(was.engine).filter(|engine| *engine != Engine::None),
             hook: Some(was.hook),
-            ingress_rate: was.ingress_rate_bps.map(Rate),
+            ingress_rate: now.ingress_rate,
         };
         let root = qdiscs::root(&was.interface)?;
         let kind = root.as_ref().map_or("", |root| root.kind.as_str());
@@ -224,10 +240,12 @@ impl Change {
         }
         let unconfirmed = request.confirm.map(|time| Unconfirmed::begin(time, &was));
         let record = Record {
-            policy: sluice_policy::print(&request.policy),
+            policy: sluice_policy::written(&request.policy),
             policy_name: now.name.clone(),
             policy_source: request.source.clone(),
-            rate_bps: rate.map(|rate| rate.0),
+            rate_bps: rates.departures.map(|rate| rate.0),
+            ingress_rate_bps: now.ingress_rate.map(|rate| rate.0),
+            ingress_rate_of_policy: rates.arrivals.is_none(),
             applied_s: clock::now_s(),
             what: request.what,
             message: request.message.clone(),
@@ -277,6 +295,7 @@ impl Change {
             difference: Some(difference(&self.before, &self.now)),
             remarks: self.now.remarks,
             notes,
+            details: Vec::new(),
             record: self.record,
         })
     }
@@ -351,8 +370,11 @@ fn refuse(was: &Record, before: &Resolved, now: &Resolved, plan: &Plan) -> Resul
     if was.queues > 0 && plan.queues == 0 && plan.engine == Engine::Qdisc {
         changes.push("one scheduler for all queues instead of one for each");
     }
+    if was.ingress_rate_bps.is_some() != now.ingress_rate.is_some() {
+        changes.push("whether arrivals are queued");
+    }
     if !changes.is_empty() {
-        let what = format!("this policy changes {}, which a running interface cannot", changes.join(" and "));
+        let what = format!("this changes {}, which a running interface cannot", changes.join(" and "));
         return Err(again(was, &what, " with the new policy"));
     }
     if plan.split && !was.split {

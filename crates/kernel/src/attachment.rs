@@ -417,6 +417,24 @@ pub(crate) fn is_our_kind(kind: &str) -> bool {
     kind.strip_prefix("sluice").is_some_and(|n| n.parse().is_ok_and(|n: u32| n < QDISC_NAMES))
 }
 
+/// Whether a root qdisc is one of ours, of whatever record.
+pub(crate) fn is_made_by_us(root: &qdiscs::Qdisc) -> bool {
+    let number = root.kind.strip_prefix("sluice");
+    let handle = |kind: &str, handle: &str| root.kind == kind && root.handle == handle;
+    number.is_some_and(|number| number.parse::<u32>().is_ok()) || handle("mq", MQ_HANDLE) || handle("htb", htb::HANDLE)
+}
+
+/// Takes off an interface what its record would have told of, had it not been lost.
+pub(crate) fn remove_remains(record: &Record, pins: &Path) -> Result<()> {
+    // Whether clsact was there before, nobody knows any more: one that is used stays.
+    let record = Record { made_clsact: qdiscs::has_clsact(&record.interface)?, ..record.clone() };
+    remove_hooks(&record, pins)?;
+    iproute::tc(&format!("qdisc del dev {} root", record.interface))?;
+    remove_device(&record.ingress_device())?;
+    remove_device(&record.split_device())?;
+    remove_pins(pins)
+}
+
 /// Removes every pin.
 pub(crate) fn remove_pins(pins: &Path) -> Result<()> {
     match fs::remove_dir_all(pins) {

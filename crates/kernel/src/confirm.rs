@@ -54,6 +54,18 @@ pub struct Former {
     pub policy: String,
     /// `--rate`, bits per second.
     pub rate_bps: Option<u64>,
+    /// The rate of arrivals; none: a record from before it could change.
+    #[serde(default)]
+    pub ingress: Option<FormerIngress>,
+}
+
+/// The rate of arrivals that is brought back.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct FormerIngress {
+    /// Bits per second; none: they were not queued.
+    pub rate_bps: Option<u64>,
+    /// Whether that was the policy's, and not what `--ingress-rate` had said.
+    pub of_policy: bool,
 }
 
 impl Unconfirmed {
@@ -64,6 +76,7 @@ impl Unconfirmed {
             source: was.policy_source.clone(),
             policy: was.policy.clone(),
             rate_bps: was.rate_bps,
+            ingress: Some(FormerIngress { rate_bps: was.ingress_rate_bps, of_policy: was.ingress_rate_of_policy }),
         };
         Unconfirmed {
             deadline_ms: (clock::since_boot() + time).as_millis() as u64,

@@ -7,6 +7,7 @@ use crate::{bpffs, clock, interface, managed, recorded, status, tables};
 use serde::Serialize;
 use sluice_abi as abi;
 use sluice_policy::{Exceed, Malformed, Mode, Rate, Resolved, ResolvedClass};
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 
 /// The answer.
@@ -122,10 +123,37 @@ pub struct BucketFound {
 /// By a policy alone: no interface is touched.
 pub fn by_policy(policy: &Resolved, packets: &[(Vec<u8>, Beside)]) -> Result<Vec<Explanation>> {
     let probe = Probe::of_policy(policy, &interface::indices()?)?;
-    let lines: Vec<u32> = policy.rules.iter().map(|rule| rule.rule.line).collect();
-    let one = |(frame, beside): &(Vec<u8>, Beside)| Ok(compose(policy, &*probe.explain(frame, *beside)?, &lines, None));
-    packets.iter().map(one).collect()
+    by_answers(policy, packets, |frame, beside| probe.explain(frame, beside))
 }
+
+/// Likewise, by another than the loaded classifier.
+pub fn by_answers(
+    policy: &Resolved,
+    packets: &[(Vec<u8>, Beside)],
+    answer: impl Fn(&[u8], Beside) -> Result<Box<abi::sl_explanation>>,
+) -> Result<Vec<Explanation>> {
+    let lines: Vec<u32> = policy.rules.iter().map(|rule| rule.rule.line).collect();
+    // Nothing is remembered by a classifier that counts nothing: what later fragments follow is remembered here.
+    let mut firsts: HashMap<([u32; 4], [u32; 4], u32), u64> = HashMap::new();
+    let mut one = |(frame, beside): &(Vec<u8>, Beside)| {
+        let mut told = answer(frame, *beside)?;
+        let of = (told.headers.src, told.headers.dst, told.headers.fragment_id);
+        match u32::from(told.headers.fragment) {
+            abi::SL_FIRST_FRAGMENT => _ = firsts.insert(of, told.choice),
+            abi::SL_LATER_FRAGMENT => {
+                if let Some(choice) = firsts.get(&of) {
+                    (told.by_fragment, told.choice) = (*choice | FOLLOWED, *choice);
+                }
+            }
+            _ => {}
+        }
+        Ok(compose(policy, &told, &lines, None))
+    };
+    packets.iter().map(&mut one).collect()
+}
+
+/// So that a choice of the first rule and class is told from none.
+const FOLLOWED: u64 = 1 << 63;
 
 /// By what runs on a managed interface.
 pub fn by_interface(name: &str, packets: &[(Vec<u8>, Beside)]) -> Result<Vec<Explanation>> {

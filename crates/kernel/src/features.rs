@@ -72,24 +72,39 @@ impl Features {
         *btf && *htb && *fq_codel && *codel && *clsact && *ifb
     }
 
-    /// Asks the kernel that runs.
-    pub fn probe() -> Result<Features> {
+    /// What can be told without root, by the kernel's types alone; all else is taken to be there.
+    pub(crate) fn by_types() -> Features {
         let btf = Btf::from_vmlinux().ok();
         let has = |name: &str| btf.as_ref().is_some_and(|btf| btf.type_by_name::<Struct<'_>>(name).is_some());
-        Ok(Features {
-            release: nix::sys::utsname::uname()
-                .map(|name| name.release().to_string_lossy().into_owned())
-                .unwrap_or_default(),
+        Features {
+            release: release(),
             btf: btf.is_some(),
             bpf_qdisc: has("bpf_struct_ops_Qdisc_ops") && btf.as_ref().is_some_and(reads_untrusted),
             tcx: has("tcx_link"),
+            htb: true,
+            fq_codel: true,
+            codel: true,
+            clsact: true,
+            ifb: true,
+        }
+    }
+
+    /// Asks the kernel that runs.
+    pub fn probe() -> Result<Features> {
+        Ok(Features {
             htb: tries("tc", "qdisc add dev lo root handle 1: htb")?,
             fq_codel: tries("tc", "qdisc add dev lo root fq_codel")?,
             codel: tries("tc", "qdisc add dev lo root codel")?,
             clsact: tries("tc", "qdisc add dev lo clsact")?,
             ifb: tries("ip", "link add probe0 type ifb")?,
+            ..Features::by_types()
         })
     }
+}
+
+/// The kernel's version, as it tells it.
+fn release() -> String {
+    nix::sys::utsname::uname().map(|name| name.release().to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// Whether programs may read memory by a pointer that nobody vouches for, as those of packets are in a qdisc: the verifier

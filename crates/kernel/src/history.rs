@@ -11,6 +11,7 @@ use crate::interface::Interface;
 use crate::manage::require_root;
 use crate::managed::put_right_unless_held;
 use crate::record::Record;
+use crate::recorded;
 use file::History;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -95,9 +96,12 @@ pub struct Entry {
     pub policy_source: String,
     /// `--rate`, bits per second.
     pub rate_bps: Option<u64>,
+    /// `--ingress-rate`, bits per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ingress_rate_bps: Option<u64>,
     /// SHA-256 of the policy in canonical form and the rate, in hexadecimal: equal ones mean the same.
     pub digest: String,
-    /// The policy in canonical form, as JSON.
+    /// The policy, as its author wrote it where that text alone means it.
     pub policy: String,
 }
 
@@ -115,6 +119,7 @@ impl Entry {
             policy_name: record.policy_name.clone(),
             policy_source: record.policy_source.clone(),
             rate_bps: record.rate_bps,
+            ingress_rate_bps: recorded::rates(record).arrivals.map(|rate| rate.0),
             digest: digest(record),
             policy: record.policy.clone(),
         }
@@ -133,8 +138,15 @@ impl Entry {
 }
 
 fn digest(record: &Record) -> String {
-    let rate = record.rate_bps.map_or(String::new(), |bps| bps.to_string());
-    let hash = Sha256::new().chain_update(&record.policy).chain_update("\0").chain_update(rate).finalize();
+    let mut rate = record.rate_bps.map_or(String::new(), |bps| bps.to_string());
+    if let Some(arrivals) = recorded::rates(record).arrivals {
+        rate += &format!("\0{}", arrivals.0);
+    }
+    let hash = Sha256::new()
+        .chain_update(recorded::canonical(&record.policy))
+        .chain_update("\0")
+        .chain_update(rate)
+        .finalize();
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

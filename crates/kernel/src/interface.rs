@@ -4,6 +4,10 @@ use crate::error::{Error, Result};
 use crate::iproute;
 use serde::Deserialize;
 
+/// How the names of our own devices begin, before the number of the interface that they serve (`Record::ingress_device`,
+/// `Record::split_device`).
+const OWN_DEVICES: [&str; 2] = ["sluice-in", "sluice-sp"];
+
 #[derive(Debug, Deserialize)]
 struct Link {
     ifindex: u32,
@@ -63,6 +67,12 @@ pub fn no_such(name: &str) -> Error {
         .help(format!("the interfaces here are: {}", names.join(", ")))
 }
 
+/// Whether a device is one that we make for another interface's queues, by its name.
+fn is_own_device(name: &str) -> bool {
+    let number = OWN_DEVICES.iter().find_map(|prefix| name.strip_prefix(prefix));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 impl Interface {
     /// The interface of this name in the process's namespace.
     pub fn find(name: &str) -> Result<Interface> {
@@ -77,6 +87,10 @@ impl Interface {
             ))
             .help("rename it: ip link set dev NAME name OTHER"));
         }
+        if is_own_device(name) {
+            return Err(Error::input(format!("`{name}` is a device of sluice itself"))
+                .help("name the interface that it serves; `sluice status` lists those that are managed"));
+        }
         let Some(link) = links.into_iter().find(|link| link.ifname == name) else { return Err(no_such(name)) };
         Ok(Interface {
             name: link.ifname,
@@ -90,13 +104,9 @@ impl Interface {
         })
     }
 
-    /// The names of the interfaces in the process's namespace.
+    /// The names of the interfaces in the process's namespace that can be managed: our own devices cannot.
     pub fn names() -> Result<Vec<String>> {
-        Ok(nix::net::if_::if_nameindex()
-            .map_err(|error| Error::system(format!("listing interfaces: {error}")))?
-            .iter()
-            .map(|interface| interface.name().to_string_lossy().into_owned())
-            .collect())
+        Ok(indices()?.into_iter().map(|(name, _)| name).filter(|name| !is_own_device(name)).collect())
     }
 
     /// The name of the interface of a number, in the process's namespace.
@@ -128,6 +138,16 @@ mod tests {
         }
         for name in ["", ".", "..", "../../etc", "a/b", "a:1", "a b", "-rf", "a\u{85}b", "sixteen-letters-"] {
             assert!(!can_be_named(name), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn our_own_devices_are_known_by_their_names() {
+        for name in ["sluice-in3", "sluice-sp12"] {
+            assert!(is_own_device(name), "{name}");
+        }
+        for name in ["sluice-in", "sluice-in3x", "sluice-lan", "eth0", "sluice0"] {
+            assert!(!is_own_device(name), "{name}");
         }
     }
 }

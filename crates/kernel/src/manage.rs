@@ -11,10 +11,11 @@ use crate::lock::Lock;
 use crate::managed::{absent, half_done, put_right};
 use crate::plan::{self, Wishes};
 use crate::record::{Engine, Hook, Phase, Record};
-use crate::recorded::{choose_tag, compile, resolve};
+use crate::recorded::{Rates, choose_tag, compile, resolve};
 use crate::verify::verify;
 use crate::{
-    Done, arrivals, bpffs, clock, fault, history, htb, netns, object, offload, qdiscs, remains, shared, tables, upgrade,
+    Done, arrivals, bpffs, capabilities, clock, fault, history, htb, netns, object, offload, qdiscs, remains, shared,
+    tables, upgrade,
 };
 use sluice_abi as abi;
 use sluice_policy::{Policy, Rate, Resolved};
@@ -56,9 +57,15 @@ pub fn require_root() -> Result<()> {
     Err(Error::new(Kind::Privilege, "this needs root").help("run it with sudo"))
 }
 
+/// Checks that the process may change queues and hooks.
+pub fn require_rights() -> Result<()> {
+    require_root()?;
+    capabilities::NET_ADMIN.require()
+}
+
 /// Takes interfaces into management: all of them, or none.
 pub fn up(requests: &[UpRequest]) -> Result<Vec<Done>> {
-    require_root()?;
+    require_rights()?;
     put_right()?;
     let _lock = Lock::take()?;
     let names: Vec<&str> = requests.iter().map(|request| request.interface.as_str()).collect();
@@ -109,14 +116,17 @@ struct Start {
     tcx: bool,
     /// There is a hierarchy that `--force` may replace.
     replaces: bool,
+    /// There are queues of ours without a record, which `--force` removes.
+    remains: bool,
     notes: Vec<String>,
+    details: Vec<String>,
 }
 
 impl Start {
     /// `together`: the interfaces that are asked for at the same time.
     fn prepare(request: &UpRequest, mut features: Features, together: &[&str]) -> Result<Start> {
         let interface = Interface::find(&request.interface)?;
-        let mut notes = refuse_managed(&interface)?;
+        let mut notes = refuse_managed(&interface, request.force)?;
         if qdiscs::list(&interface.name)?.iter().any(|qdisc| qdisc.kind == "ingress") {
             if !features.tcx {
                 return Err(Error::input(format!(
@@ -128,14 +138,16 @@ impl Start {
             notes.push("an ingress qdisc is in the place of clsact, which the splitter needs".to_owned());
             features.clsact = false;
         }
-        let wishes = Wishes { engine: request.engine, hook: request.hook, ingress_rate: request.ingress_rate };
+        let rates = Rates { departures: request.rate, arrivals: request.ingress_rate };
         let root = qdiscs::root(&interface.name)?;
         let root_kind = root.as_ref().map_or("none", |root| root.kind.as_str());
-        let policy = resolve(&request.policy, request.rate, request.engine.unwrap_or(Engine::Qdisc))?;
+        let policy = resolve(&request.policy, rates, request.engine.unwrap_or(Engine::Qdisc))?;
+        let wishes = Wishes { engine: request.engine, hook: request.hook, ingress_rate: policy.ingress_rate };
         let plan = plan::plan(&policy, &interface, &features, &wishes, root_kind)?;
         // Which engine it is decides how much a policy may ask for.
-        let policy = resolve(&request.policy, request.rate, plan.engine)?;
+        let policy = resolve(&request.policy, rates, plan.engine)?;
         notes.extend(plan.notes);
+        let mut details = plan.details;
 
         let record = Record {
             abi_version: abi::SL_ABI_VERSION,
@@ -151,11 +163,12 @@ impl Start {
             queues: plan.queues,
             tag: 0,
             generation: 1,
-            policy: sluice_policy::print(&request.policy),
+            policy: sluice_policy::written(&request.policy),
             policy_name: policy.name.clone(),
             policy_source: request.source.clone(),
             rate_bps: request.rate.map(|rate| rate.0),
-            ingress_rate_bps: request.ingress_rate.map(|rate| rate.0),
+            ingress_rate_bps: policy.ingress_rate.map(|rate| rate.0),
+            ingress_rate_of_policy: request.ingress_rate.is_none(),
             ingress_ifindex: None,
             split: plan.split,
             split_ifindex: None,
@@ -175,13 +188,20 @@ impl Start {
         };
         shared::refuse_other_rates(&record, &request.policy, together)?;
         if plan.engine == Engine::Tc {
-            notes.extend(
-                htb::differences(&policy, policy.link_rate, Some(attach::leaves(&record)), interface.header_bytes())
-                    .into_iter()
-                    .map(|difference| format!("engine tc: {difference}")),
-            );
+            let leaves = Some(attach::leaves(&record));
+            // What a module would mend is not a detail.
+            let fallbacks = htb::fallbacks(&policy, leaves);
+            let all = htb::differences(&policy, policy.link_rate, leaves, interface.header_bytes()).into_iter();
+            let told = |difference: &String| format!("engine tc: {difference}");
+            details.extend(all.filter(|one| !fallbacks.contains(one)).map(|one| told(&one)));
+            notes.extend(fallbacks.iter().map(told));
         }
-        let replaced = root.filter(|root| plan.engine != Engine::None && !root.is_default());
+        let remains = root.as_ref().is_some_and(attach::is_made_by_us);
+        if remains && !request.force {
+            return Err(Error::input(format!("{} has queues of sluice, and no record of them", interface.name))
+                .help("use --force, which removes what is left of them first"));
+        }
+        let replaced = root.filter(|root| plan.engine != Engine::None && !root.is_default() && !remains);
         if let (Some(root), false) = (&replaced, request.force) {
             return Err(Error::input(format!(
                 "{} has a hand-made qdisc at its root: {} {}",
@@ -189,7 +209,16 @@ impl Start {
             ))
             .help("remove it (tc qdisc del dev IFACE root), or use --force, which saves a dump of it first"));
         }
-        Ok(Start { interface, policy, record, tcx: features.tcx, replaces: replaced.is_some(), notes })
+        Ok(Start {
+            interface,
+            policy,
+            record,
+            tcx: features.tcx,
+            replaces: replaced.is_some(),
+            remains,
+            notes,
+            details,
+        })
     }
 
     /// Where the choice of the engine is ours, and the kernel refuses the programs of the best one, the next best serves.
@@ -214,7 +243,7 @@ impl Start {
     }
 
     fn perform(self) -> Result<Done> {
-        let Start { interface, policy, mut record, tcx, replaces, mut notes } = self;
+        let Start { interface, policy, mut record, tcx, replaces, remains, mut notes, mut details } = self;
         record.tag = choose_tag(&record)?;
         if replaces {
             record.replaced = Some(save_dump(&record)?);
@@ -224,16 +253,23 @@ impl Start {
         record.save()?;
         fault::point("up-recorded");
 
-        match install(&mut record, &interface, &policy, &compiled, &pins, tcx, &mut notes) {
+        let cleared = if remains { attach::remove_remains(&record, &pins) } else { Ok(()) };
+        let installed = cleared.and_then(|()| {
+            install(&mut record, &interface, &policy, &compiled, &pins, tcx, (&mut notes, &mut details))
+        });
+        match installed {
             Ok(()) => {
                 record.phase = Phase::Active;
                 record.save()?;
                 notes.extend(history::note_change(&record));
+                if remains {
+                    notes.push("queues of sluice were there without a record, and were removed first".to_owned());
+                }
                 if let Some(dump) = &record.replaced {
                     notes.push(format!("the hand-made hierarchy that was replaced is saved in {}", dump.display()));
                 }
                 let rate_bps = policy.link_rate.map(|rate| rate.0);
-                Ok(Done { record, rate_bps, difference: None, remarks: policy.remarks, notes })
+                Ok(Done { record, rate_bps, difference: None, remarks: policy.remarks, notes, details })
             }
             Err(mut error) => {
                 if let Err(rest) = tear_down(&mut record, &pins) {
@@ -255,7 +291,7 @@ fn install(
     compiled: &sluice_tables::Compiled,
     pins: &Path,
     tcx: bool,
-    notes: &mut Vec<String>,
+    (notes, details): (&mut Vec<String>, &mut Vec<String>),
 ) -> Result<()> {
     attach::remove_pins(pins)?;
     attach::make_devices(record)?;
@@ -280,7 +316,7 @@ fn install(
     fault::step("up", "hooked")?;
     if record.gro_was_on {
         offload::set_gro(&record.interface, false)?;
-        notes.push(
+        details.push(
             "merging of arriving packets (GRO) is off, so that they are queued as frames; `down` turns it on again"
                 .to_owned(),
         );
@@ -290,7 +326,7 @@ fn install(
 
 /// Gives an interface back as it was found.
 pub fn down(interface: &str) -> Result<Record> {
-    require_root()?;
+    require_rights()?;
     let _lock = Lock::take()?;
     let found = match Record::find(interface)? {
         Some(record) => Some(record),
@@ -366,8 +402,9 @@ fn remove_orphans(asked: &[&str]) -> Result<Vec<String>> {
     Ok(removed)
 }
 
-/// An interface that is managed already is refused; what is left of one that has gone is removed.
-fn refuse_managed(interface: &Interface) -> Result<Vec<String>> {
+/// An interface that is managed already is refused; what is left of one that has gone is removed, and with `--force` what an
+/// interrupted command has left of this one.
+fn refuse_managed(interface: &Interface, force: bool) -> Result<Vec<String>> {
     let Some(mut record) = Record::find(&interface.name)? else { return Ok(Vec::new()) };
     if record.ifindex != interface.ifindex {
         let pins = record.pins(&bpffs::root()?);
@@ -378,7 +415,12 @@ fn refuse_managed(interface: &Interface) -> Result<Vec<String>> {
         )]);
     }
     if record.phase != Phase::Active {
-        return Err(half_done(&record));
+        if !force {
+            return Err(half_done(&record));
+        }
+        let pins = record.pins(&bpffs::root()?);
+        tear_down(&mut record, &pins)?;
+        return Ok(vec!["what an interrupted command had left was removed".to_owned()]);
     }
     Err(Error::input(format!("{} is managed already, with the policy {}", interface.name, record.policy_name))
         .help(format!("sluice apply {0} POLICY changes it, sluice down {0} gives it back", interface.name)))

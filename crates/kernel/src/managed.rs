@@ -100,6 +100,25 @@ fn finish(record: Record) -> Result<Record> {
     Ok(record)
 }
 
+/// Refuses a list of interfaces if any of them is not known, naming each that is not: a typing error in the second must
+/// not leave the first changed.
+pub fn require_known(interfaces: &[String]) -> Result<()> {
+    let mut unknown = Vec::new();
+    for interface in interfaces {
+        if Record::find(interface)?.is_none() {
+            unknown.push(absent(interface));
+        }
+    }
+    match &unknown[..] {
+        [] => Ok(()),
+        [one] => Err(one.clone()),
+        several => {
+            let names: Vec<&str> = several.iter().map(|error| error.what.as_str()).collect();
+            Err(Error { what: names.join("\n  "), ..several[0].clone() })
+        }
+    }
+}
+
 /// What is said of an interface that has no record.
 pub(crate) fn absent(interface: &str) -> Error {
     if let Err(unknown) = Interface::find(interface) {
@@ -115,5 +134,5 @@ pub(crate) fn absent(interface: &str) -> Error {
 pub(crate) fn half_done(record: &Record) -> Error {
     let command = if record.phase == Phase::Starting { "up" } else { "down" };
     Error::input(format!("{}: a `sluice {command}` was interrupted", record.interface))
-        .help(format!("sluice down {} cleans up after it", record.interface))
+        .help(format!("sluice down {0} cleans up after it; so does sluice up {0} --force", record.interface))
 }

@@ -1,7 +1,7 @@
 //! Network namespaces: which one the process is in, and entering another without leaving its mounts.
 
-use crate::ancestry;
 use crate::error::{Doing, Error, Result};
+use crate::{ancestry, capabilities};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 
@@ -32,16 +32,9 @@ pub fn is_kept(inode: u64) -> bool {
         .any(|path| fs::read_to_string(path).is_ok_and(|text| text.contains(&mount)));
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     mounted
-        || !may_look_at_processes()
+        // Without this right the namespaces of others cannot be seen.
+        || !capabilities::SYS_PTRACE.is_held()
         || processes
             .into_iter()
             .any(|entry| fs::metadata(entry.path().join("ns/net")).is_ok_and(|meta| meta.ino() == inode))
-}
-
-/// Whether this process has CAP_SYS_PTRACE, without which the namespaces of others cannot be seen.
-fn may_look_at_processes() -> bool {
-    const CAP_SYS_PTRACE: u64 = 1 << 19;
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).is_some_and(|set| set & CAP_SYS_PTRACE != 0)
 }

@@ -39,8 +39,10 @@ pub struct Plan {
     pub queues: u32,
     /// Whether merging of arriving packets is turned off.
     pub gro_off: bool,
-    /// What the caller should know.
+    /// What the caller can do something about.
     pub notes: Vec<String>,
+    /// What else was decided.
+    pub details: Vec<String>,
 }
 
 /// Decides. Fails where the kernel cannot do what is asked for.
@@ -51,12 +53,12 @@ pub fn plan(
     wishes: &Wishes,
     root: &str,
 ) -> Result<Plan> {
-    let mut notes = Vec::new();
+    let (mut notes, mut details) = (Vec::new(), Vec::new());
     if !features.btf {
         return Err(Error::unsupported("this kernel does not describe its types (/sys/kernel/btf/vmlinux is missing)")
             .help("use a kernel with CONFIG_DEBUG_INFO_BTF, as Debian's are from version 11 on"));
     }
-    let engine = choose_engine(policy, features, wishes, &mut notes)?;
+    let engine = choose_engine(policy, features, wishes, &mut details)?;
     let shapes = policy.link_rate.is_some();
     if wishes.ingress_rate.is_some() {
         if engine == Engine::None {
@@ -86,7 +88,7 @@ pub fn plan(
         engine == Engine::Qdisc && !is_limited(policy) && interface.tx_queues > 1 && matches!(root, "mq" | "noqueue");
     let several = several && interface.tx_queues <= MOST_QUEUES;
     if several {
-        notes.push(format!(
+        details.push(format!(
             "nothing is shaped, so each of the {} queues has a scheduler of its own, below mq",
             interface.tx_queues
         ));
@@ -106,6 +108,7 @@ pub fn plan(
         queues: if several { interface.tx_queues } else { 0 },
         gro_off: ingress_slow && interface.kind.is_none(),
         notes,
+        details,
     })
 }
 
@@ -129,9 +132,17 @@ pub fn one_queue_for_all(policy: &Resolved, engine: Engine, tx_queues: u32) -> O
     ))
 }
 
-fn choose_engine(policy: &Resolved, features: &Features, wishes: &Wishes, notes: &mut Vec<String>) -> Result<Engine> {
+/// Why the engines of this machine cannot have a policy, whatever the interface; none if they can.
+pub fn refusal(policy: &Resolved, engine: Option<Engine>) -> Option<Error> {
+    // Trying out what the kernel has needs root.
+    let features = Features::probe().unwrap_or_else(|_| Features::by_types());
+    let wishes = Wishes { engine, ..Wishes::default() };
+    choose_engine(policy, &features, &wishes, &mut Vec::new()).err()
+}
+
+fn choose_engine(policy: &Resolved, features: &Features, wishes: &Wishes, details: &mut Vec<String>) -> Result<Engine> {
     if policy.mode == Mode::ClassifyOnly {
-        notes.push("the policy only classifies: nothing is queued, so no engine runs".to_owned());
+        details.push("the policy only classifies: nothing is queued, so no engine runs".to_owned());
         return Ok(Engine::None);
     }
     let instead_on_tc = policy.scheduler.instead_on_tc(policy.rank);
@@ -147,7 +158,7 @@ fn choose_engine(policy: &Resolved, features: &Features, wishes: &Wishes, notes:
         Some(Engine::Tc) if !features.htb => Err(no_htb(features)),
         Some(engine) => Ok(engine),
         None if features.bpf_qdisc => {
-            notes.push("engine qdisc: this kernel has BPF qdiscs".to_owned());
+            details.push("engine qdisc: this kernel has BPF qdiscs".to_owned());
             Ok(Engine::Qdisc)
         }
         None => match &policy.not_on_tc {
@@ -156,7 +167,7 @@ fn choose_engine(policy: &Resolved, features: &Features, wishes: &Wishes, notes:
                 features.release
             ))),
             None if features.htb => {
-                notes.push("engine tc: this kernel has no BPF qdisc (from 6.17, CONFIG_NET_SCH_BPF)".to_owned());
+                details.push("engine tc: this kernel has no BPF qdisc (from 6.17, CONFIG_NET_SCH_BPF)".to_owned());
                 Ok(Engine::Tc)
             }
             None => Err(no_htb(features)),

@@ -87,7 +87,7 @@ pub struct Record {
     pub tag: u16,
     /// Number of the configuration in force.
     pub generation: u32,
-    /// The policy in canonical form, as JSON.
+    /// The policy, as its author wrote it where that text alone means the same.
     pub policy: String,
     /// Name of the policy.
     pub policy_name: String,
@@ -100,6 +100,9 @@ pub struct Record {
     /// Number of the device behind which arriving packets are queued.
     #[serde(default)]
     pub ingress_ifindex: Option<u32>,
+    /// Whether that is the policy's, and not what `--ingress-rate` has said.
+    #[serde(default)]
+    pub ingress_rate_of_policy: bool,
     /// Whether super-packets are split on their way out.
     pub split: bool,
     /// Number of the device that splits them.

@@ -9,16 +9,36 @@ use sluice_policy::{Context, Policy, Rate, Resolved};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 
+/// What options say of the rates in a policy's place.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Rates {
+    /// `--rate`.
+    pub departures: Option<Rate>,
+    /// `--ingress-rate`.
+    pub arrivals: Option<Rate>,
+}
+
 /// A policy for an engine.
-pub(crate) fn resolve(policy: &Policy, rate: Option<Rate>, engine: Engine) -> Result<Resolved> {
+pub(crate) fn resolve(policy: &Policy, rates: Rates, engine: Engine) -> Result<Resolved> {
     let engine = if engine == Engine::Tc { sluice_policy::Engine::Tc } else { sluice_policy::Engine::Core };
-    sluice_policy::resolve(policy, &Context { link_rate: rate, engine })
+    sluice_policy::resolve(policy, &Context { link_rate: rates.departures, ingress_rate: rates.arrivals, engine })
         .map_err(|found| Error::input(found.render(false)))
+}
+
+/// What options have said last.
+pub(crate) fn rates(record: &Record) -> Rates {
+    let given = record.ingress_rate_bps.filter(|_| !record.ingress_rate_of_policy);
+    Rates { departures: record.rate_bps.map(Rate), arrivals: given.map(Rate) }
 }
 
 /// The policy of a record, for its engine and rate.
 pub(crate) fn resolved(record: &Record) -> Result<Resolved> {
-    resolve(&parse(&record.policy)?, record.rate_bps.map(Rate), record.engine)
+    resolve(&parse(&record.policy)?, rates(record), record.engine)
+}
+
+/// A recorded policy without what does not change its meaning: comments, spaces, the order of keys.
+pub(crate) fn canonical(text: &str) -> String {
+    parse(text).map_or_else(|_| text.to_owned(), |policy| sluice_policy::print(&policy))
 }
 
 /// A policy that was recorded.

@@ -18,11 +18,18 @@ pub fn rollback(interface: &str, number: Option<u32>) -> Result<(Request, Entry)
         Some(number) => history::entry(interface, number)?,
         None => history::previous(&record)?,
     };
+    let policy = parse(&entry.policy)?;
     let request = Request {
         interface: interface.to_owned(),
-        policy: parse(&entry.policy)?,
         source: entry.policy_source.clone(),
         rate: RateWish::Set(entry.rate_bps.map(Rate)),
+        // Whether arrivals are queued is not changed by a running interface; an entry may be from before its last `up`.
+        ingress_rate: match (entry.ingress_rate_bps, record.ingress_rate_bps) {
+            (Some(bps), Some(_)) => RateWish::Set(Some(Rate(bps))),
+            (None, Some(_)) if policy.link.ingress_rate.is_some() => RateWish::Set(None),
+            _ => RateWish::AsBefore,
+        },
+        policy,
         confirm: None,
         message: None,
         what: What::Rollback,

@@ -97,6 +97,35 @@ pub struct Count {
     pub bytes: u64,
 }
 
+/// What was dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Dropped {
+    /// Packets.
+    pub pkts: u64,
+    /// Their bytes; none where the kernel's qdiscs count only packets, as below HTB.
+    pub bytes: Option<u64>,
+}
+
+impl Default for Dropped {
+    fn default() -> Dropped {
+        Dropped { pkts: 0, bytes: Some(0) }
+    }
+}
+
+impl Dropped {
+    /// Packets whose bytes are known.
+    pub(crate) fn add(&mut self, count: Count) {
+        self.pkts += count.pkts;
+        self.bytes = self.bytes.map(|bytes| bytes + count.bytes);
+    }
+
+    /// Packets whose bytes nobody has counted.
+    pub(crate) fn add_pkts(&mut self, pkts: u64) {
+        self.pkts += pkts;
+        self.bytes = None;
+    }
+}
+
 /// Packets alone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Packets {
@@ -139,7 +168,7 @@ pub struct ClassStatus {
     /// What left.
     pub sent: Count,
     /// What was dropped.
-    pub dropped: Count,
+    pub dropped: Dropped,
     /// Of that, packets by reason.
     pub drops: BTreeMap<&'static str, u64>,
     /// What left with congestion marked, instead of being dropped.
@@ -182,6 +211,8 @@ pub struct ClassStatus {
     pub share: Option<f64>,
     /// Whether it is there for little that must not wait: it goes before others, or its packets have deadlines.
     pub urgent: bool,
+    /// What its packets stand in, where that is a qdisc of the kernel's: fq_codel, codel, pfifo or bfifo.
+    pub queue: Option<String>,
     /// The most packets that it may queue.
     pub limit_pkts: Option<u32>,
     /// The most bytes that it may queue.
@@ -210,6 +241,8 @@ pub struct RuleStatus {
     pub priority: Option<u32>,
     /// Its line in the policy file.
     pub line: Option<u16>,
+    /// What it asks of a packet, in the keys of policy files; empty for those that are built in.
+    pub matches: String,
     /// Its class.
     pub class: u8,
     /// What it matched since it came: with other rules, or by another order of them, it goes on.

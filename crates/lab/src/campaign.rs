@@ -310,6 +310,7 @@ fn blank(job: &Job, cast: &Cast) -> Results {
             name: source.name.clone(),
             title: contender.title.clone(),
             about: contender.about.clone(),
+            baseline: contender.baseline,
             ours: contender.is_ours(),
             file: source.text.clone(),
         }

@@ -77,7 +77,7 @@ pub(crate) fn scenario() -> Result<Scenario> {
 
 fn contender(title: &str, start: Start) -> Contender {
     let source = Source { name: title.to_owned(), text: String::new(), path: None, beside: Vec::new() };
-    Contender { source, title: title.to_owned(), about: String::new(), start, change: Vec::new() }
+    Contender { source, title: title.to_owned(), about: String::new(), start, change: Vec::new(), baseline: false }
 }
 
 /// The interface stays as the kernel made it.

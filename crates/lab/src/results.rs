@@ -92,8 +92,18 @@ pub struct ContenderInfo {
     pub about: String,
     /// Whether it is Sluice.
     pub ours: bool,
+    /// Whether it is what the others are to be better than, as a plain FIFO is, and no rival.
+    #[serde(default)]
+    pub baseline: bool,
     /// The file.
     pub file: String,
+}
+
+impl ContenderInfo {
+    /// Whether Sluice is judged by it. Runs from before contenders said so have one baseline, by its name.
+    pub fn is_rival(&self) -> bool {
+        !self.ours && !self.baseline && self.name != "none"
+    }
 }
 
 /// One scenario under one contender at one rate, once.

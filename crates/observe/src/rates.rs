@@ -4,8 +4,8 @@ use crate::sample::{Event, Sample};
 use serde::Serialize;
 use sluice_kernel::reader::News;
 use sluice_kernel::status::{
-    ClassState, ClassStatus, Count, DirectionStatus, FlowQueues, Framing, PolicyStatus, RuleStatus, SchedulerState,
-    Sojourn, Status, UnconfirmedStatus,
+    ClassState, ClassStatus, Count, DirectionStatus, Dropped, FlowQueues, Framing, PolicyStatus, RuleStatus,
+    SchedulerState, Sojourn, Status, UnconfirmedStatus,
 };
 use sluice_kernel::{Engine, Hook};
 use std::collections::BTreeMap;
@@ -103,6 +103,8 @@ pub struct ClassRates {
     pub sojourn: Option<SojournRates>,
     /// Now in the queue.
     pub backlog: Count,
+    /// What its packets stand in, where that is a qdisc of the kernel's.
+    pub queue: Option<String>,
     /// The most packets that it may queue.
     pub limit_pkts: Option<u32>,
     /// The most bytes that it may queue.
@@ -144,7 +146,7 @@ pub struct ClassRates {
     /// All that has left since it was set up.
     pub sent: Count,
     /// All that was dropped since then.
-    pub dropped: Count,
+    pub dropped: Dropped,
 }
 
 /// Times in the queue of what left.
@@ -171,6 +173,8 @@ pub struct RuleRates {
     pub priority: Option<u32>,
     /// Its line in the policy file.
     pub line: Option<u16>,
+    /// What it asks of a packet; empty for those that are built in.
+    pub matches: String,
     /// Its class.
     pub class: u8,
     /// Packets per second.
@@ -255,6 +259,7 @@ fn interface_rates(now: &Status, since: Since<&Status>, span_s: f64) -> Interfac
             name: rule.name.clone(),
             priority: rule.priority,
             line: rule.line,
+            matches: rule.matches.clone(),
             class: rule.class,
             matched_pps: per_second(then.until(rule.matched.pkts)),
             matched: rule.matched,
@@ -345,6 +350,7 @@ fn class_rates(now: &ClassStatus, since: Since<&ClassStatus>, span_s: f64) -> Cl
         marked_pps: counted(|class| class.marked.pkts),
         sojourn: now.sojourn.as_ref().and_then(|waits| sojourn_rates(waits, since)),
         backlog: now.backlog,
+        queue: now.queue.clone(),
         limit_pkts: now.limit_pkts,
         limit_bytes: now.limit_bytes,
         backlog_fill: fills.into_iter().flatten().reduce(f64::max),

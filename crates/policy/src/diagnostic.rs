@@ -271,6 +271,12 @@ impl Diagnostics {
         self.count(Severity::Error) > 0
     }
 
+    /// Only what is more than a note.
+    pub fn without_notes(&self) -> Diagnostics {
+        let kept = self.items.iter().filter(|item| item.severity() != Severity::Note).cloned().collect();
+        Diagnostics { items: kept, ..self.clone() }
+    }
+
     /// How many of a severity there are.
     pub fn count(&self, severity: Severity) -> usize {
         self.items.iter().filter(|item| item.severity == severity).count()

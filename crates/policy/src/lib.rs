@@ -31,6 +31,7 @@ mod shadow;
 mod shown;
 mod source;
 mod suggest;
+mod sums;
 mod table;
 mod tcp_flags;
 mod terms;
@@ -44,14 +45,14 @@ pub use difference::{Difference, difference};
 pub use ipnet::IpNet;
 pub use limit::Limit;
 pub use link::{Cells, Framing, Link, SplitGso};
-pub use parse::{ALL_KEYS, parse, parse_file};
+pub use parse::{ALL_KEYS, parse, parse_file, parse_file_for};
 pub use policy::{
     Class, ClassFrom, ClassId, DEFAULT_FLOWS, Exceed, FORMAT_VERSION, FRAME_BYTES, IcmpType, LATENCY_BUDGETS_NS,
     MAX_CLASS_NAME_BYTES, MAX_CLASSES, MAX_FLOWS, MAX_INTERFACE_BYTES, MAX_INTERFACES, MAX_NAME_BYTES, MAX_QUEUED_PKTS,
     MAX_RULES, MAX_SET_NAME_BYTES, MAX_WEIGHT, Malformed, Mode, Policy, Protocol, Rule, TcpFlags, Term, Terms,
 };
-pub use print::print;
-pub use profile::{LoadError, load, profiles};
+pub use print::{asks, print, written};
+pub use profile::{LoadError, load, load_for, profiles};
 pub use quantity::UnitError;
 pub use queue::{Codel, Flows, Hosts, Queue};
 pub use rank::Rank;

@@ -17,8 +17,10 @@ mod tokens;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Kind};
 use crate::policy::*;
+use crate::resolve::Context;
 use crate::set::PolicyFile;
 use crate::source::{Origin, Source};
+use crate::sums;
 use object::{Field, Object, Reader};
 
 /// Every key of a policy; the first few are the file's alone, whatever interfaces it is for.
@@ -66,8 +68,18 @@ pub fn parse(source: &Source) -> Result<Policy, Diagnostics> {
 
 /// Reads a policy file, be it one policy or a set.
 pub fn parse_file(source: &Source) -> Result<PolicyFile, Diagnostics> {
+    read_file(source, None)
+}
+
+/// Reads a policy file for a link and an engine: if it has errors, those that only [`crate::resolve`] would find, since
+/// they depend on these, are among them.
+pub fn parse_file_for(source: &Source, context: &Context) -> Result<PolicyFile, Diagnostics> {
+    read_file(source, Some(*context))
+}
+
+fn read_file(source: &Source, context: Option<Context>) -> Result<PolicyFile, Diagnostics> {
     let (tree, syntax_errors) = syntax::tree(source.text());
-    let mut reader = Reader::default();
+    let mut reader = Reader { context, ..Reader::default() };
     let file = tree.as_ref().and_then(|tree| {
         let object = reader.object(tree, "", "the policy", KEYS)?;
         match object.get("interfaces") {
@@ -127,6 +139,10 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
     let counts = cross::Counts { classes: class_count, rules: rule_fields.map_or(0, |fields| fields.len()) };
     cross::check(reader, object, counts, mode, default_class.map(ClassId), &classes, &rules);
     ceiling::check(reader, object, flows, &classes);
+    if !reader.findings.is_empty() {
+        let placed: Vec<sums::Placed<'_>> = classes.iter().map(|(place, class)| (*place, class)).collect();
+        reader.check_sums(&placed, link.as_ref().and_then(|link| link.rate));
+    }
     let (scheduler, rank) = discipline?;
     Some(Policy {
         version: FORMAT_VERSION,

@@ -5,9 +5,11 @@ use crate::dscp;
 use crate::icmp;
 use crate::limit::Limit;
 use crate::link::{Cells, Framing, Link, SplitGso};
+use crate::parse::parse;
 use crate::policy::{Class, ClassFrom, Exceed, Malformed, Mode, Policy, Protocol, Rule, Term, Terms};
 use crate::queue::{Codel, Flows, Hosts};
 use crate::scheduler::Scheduler;
+use crate::source::Source;
 use crate::tcp_flags;
 use crate::terms;
 use crate::time;
@@ -31,6 +33,24 @@ pub fn print(policy: &Policy) -> String {
     text += &format!("  \"classes\": {},\n", list(policy.classes.iter().map(class)));
     text += &format!("  \"rules\": {}\n}}\n", list(policy.rules.iter().map(rule)));
     text
+}
+
+/// The policy as its author wrote it, with the comments, and with its name where the file leaves that to its path. What was
+/// not written as one policy, as one interface of a set, is printed.
+pub fn written(policy: &Policy) -> String {
+    with_its_name(policy).unwrap_or_else(|| print(policy))
+}
+
+fn with_its_name(policy: &Policy) -> Option<String> {
+    let text = policy.origin.source()?.text();
+    let means_the_same = |text: &str| parse(&Source::new("", text)).is_ok_and(|same| same == *policy);
+    if means_the_same(text) {
+        return Some(text.to_owned());
+    }
+    let (before, inside) = text.split_at(policy.origin.span("")?.start + 1);
+    let gap = if inside.starts_with(['\n', '\r']) { "\n  " } else { " " };
+    let named = format!("{before}{gap}\"name\": {},{inside}", Value::from(policy.name.as_str()));
+    means_the_same(&named).then_some(named)
 }
 
 pub(crate) type Fields = Vec<(&'static str, Value)>;
@@ -93,6 +113,9 @@ fn link(link: &Link) -> Fields {
     let mut fields = Fields::new();
     if let Some(rate) = link.rate {
         fields.push(("rate", rate.to_string().into()));
+    }
+    if let Some(rate) = link.ingress_rate {
+        fields.push(("ingress_rate", rate.to_string().into()));
     }
     if link.framing != Framing::default() {
         match Framing::PRESETS.iter().find(|(_, preset)| *preset == link.framing) {
@@ -200,6 +223,25 @@ fn dscp_value(value: u8) -> Value {
     dscp::name(value).map_or(value.into(), Value::from)
 }
 
+/// What a rule asks of a packet, in the keys of policy files: `protocol udp, dst_port 3074-3075`.
+pub fn asks(rule: &Rule) -> String {
+    const OTHERS: [&str; 3] = ["name", "priority", "class_id"];
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let fields = self::rule(rule);
+    let value = |wanted: &str| fields.iter().find(|(key, _)| *key == wanted).map(|(_, value)| text(value));
+    let asked = fields.iter().filter(|(key, _)| !OTHERS.contains(key) && !key.ends_with("_port_max"));
+    let asked = asked.map(|(key, first)| match key.strip_suffix("_min").filter(|what| what.ends_with("_port")) {
+        // A range is one thing to a reader.
+        Some(what) => {
+            let last = value(&format!("{what}_max")).map_or(String::new(), |last| format!("-{last}"));
+            format!("{what} {}{last}", text(first))
+        }
+        None => format!("{key} {}", text(first)),
+    });
+    let asked: Vec<String> = asked.collect();
+    if asked.is_empty() { "every packet".to_owned() } else { asked.join(", ") }
+}
+
 pub(crate) fn rule(rule: &Rule) -> Fields {
     let mut fields = Fields::new();
     if let Some(name) = &rule.name {
@@ -278,4 +320,48 @@ fn ports(fields: &mut Fields, [key, min_key, max_key]: [&'static str; 3], terms:
 
 fn port_value(range: &(u16, u16)) -> Value {
     if range.0 == range.1 { range.0.into() } else { terms::ports(range).into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Policy {
+        parse(&Source::new("mine.json", text)).expect("a policy")
+    }
+
+    #[test]
+    fn what_was_written_keeps_its_comments() {
+        let named = "// for the house\n{ \"name\": \"x\", \"scheduler\": \"round_robin\", \"classes\": [{ \"id\": 0 }] } // end\n";
+        assert_eq!(written(&read(named)), named);
+    }
+
+    #[test]
+    fn a_name_that_is_its_paths_is_added() {
+        let text = "/* { */ {\n  // first\n  \"scheduler\": \"round_robin\", \"classes\": [{ \"id\": 0 }] }";
+        let again = written(&read(text));
+        assert_eq!(again, text.replace("{\n", "{\n  \"name\": \"mine\",\n"));
+        assert_eq!(parse(&Source::new("other.json", again)).expect("a policy"), read(text));
+    }
+
+    #[test]
+    fn what_a_rule_asks_is_said() {
+        let policy = read(
+            r#"{ "scheduler": "round_robin", "classes": [{ "id": 0 }], "rules": [
+                { "priority": 1, "name": "x", "src_ip": "10.0.0.0/8", "protocol": "udp", "dst_port_min": 53, "dst_port_max": 54, "class_id": 0 },
+                { "priority": 2, "class_id": 0 } ] }"#,
+        );
+        let said: Vec<String> = policy.rules.iter().map(asks).collect();
+        assert_eq!(said, ["src_ip 10.0.0.0/8, dst_port 53-54, protocol udp", "every packet"]);
+    }
+
+    #[test]
+    fn one_of_a_set_is_printed_alone() {
+        let set =
+            r#"{ "scheduler": "round_robin", "classes": [{ "id": 0 }], "interfaces": { "eth0": {}, "eth1": {} } }"#;
+        let file = crate::parse_file(&Source::new("mine.json", set)).expect("a set");
+        let policy = file.of("eth1").expect("its policy");
+        assert_eq!(written(&policy), print(&policy));
+        assert_eq!(written(&Policy { origin: Default::default(), ..policy.clone() }), print(&policy));
+    }
 }

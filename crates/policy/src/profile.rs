@@ -1,7 +1,8 @@
 //! Finding a policy: by the path of its file, or by the name of a profile that ships.
 
 use crate::diagnostic::Diagnostics;
-use crate::parse::parse_file;
+use crate::parse::{parse_file, parse_file_for};
+use crate::resolve::Context;
 use crate::set::PolicyFile;
 use crate::source::Source;
 use crate::suggest;
@@ -82,6 +83,13 @@ pub fn load(path_or_profile: &str) -> Result<(Source, PolicyFile), LoadError> {
     load_from(path_or_profile, &directories())
 }
 
+/// Likewise for a link and an engine: see [`parse_file_for`].
+pub fn load_for(path_or_profile: &str, context: &Context) -> Result<(Source, PolicyFile), LoadError> {
+    let source = find(path_or_profile, &directories())?;
+    let file = parse_file_for(&source, context).map_err(LoadError::Invalid)?;
+    Ok((source, file))
+}
+
 /// The names of all profiles that [`load`] finds, sorted.
 pub fn profiles() -> Vec<String> {
     profiles_in(&directories())
@@ -93,13 +101,17 @@ fn directories() -> Vec<PathBuf> {
 }
 
 fn load_from(path_or_profile: &str, directories: &[PathBuf]) -> Result<(Source, PolicyFile), LoadError> {
-    let source = if path_or_profile.contains('/') || path_or_profile.ends_with(".json") {
-        read(Path::new(path_or_profile))?
-    } else {
-        profile(path_or_profile, directories)?
-    };
+    let source = find(path_or_profile, directories)?;
     let file = parse_file(&source).map_err(LoadError::Invalid)?;
     Ok((source, file))
+}
+
+fn find(path_or_profile: &str, directories: &[PathBuf]) -> Result<Source, LoadError> {
+    if path_or_profile.contains('/') || path_or_profile.ends_with(".json") {
+        read(Path::new(path_or_profile))
+    } else {
+        profile(path_or_profile, directories)
+    }
 }
 
 fn profile(name: &str, directories: &[PathBuf]) -> Result<Source, LoadError> {

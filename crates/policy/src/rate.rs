@@ -59,6 +59,9 @@ impl FromStr for Rate {
 
     fn from_str(text: &str) -> Result<Rate, UnitError> {
         let error = |cause: String, cure: String| Err(UnitError { cause, cure });
+        if let Some(rate) = text.trim_start().strip_prefix('-') {
+            return error("a rate cannot be negative".into(), format!("write \"{rate}\""));
+        }
         let Some((number, unit)) = quantity::split(text) else {
             return error(format!("\"{text}\" is not a number followed by a unit"), UNIT_HELP.into());
         };
@@ -67,7 +70,8 @@ impl FromStr for Rate {
             return Rate::checked(number * factor as f64, text);
         }
         if unit.is_empty() {
-            return error(format!("\"{text}\" has no unit"), UNIT_HELP.into());
+            let cure = format!("write \"{}mbit\" if megabits per second are meant", text.trim());
+            return error(format!("\"{text}\" has no unit"), cure);
         }
         let bytes_unit = unit.strip_suffix("bps").filter(|p| ["", "k", "m", "g", "t"].contains(p));
         if let Some(prefix) = bytes_unit {
@@ -120,7 +124,8 @@ mod tests {
             ("1500bps", "write \"1500bit\" for bits, or \"12000bit\" for bytes per second"),
             ("20M", "write \"20mbit\""),
             ("20mb", "write \"20mbit\""),
-            ("20", UNIT_HELP),
+            ("20", "write \"20mbit\" if megabits per second are meant"),
+            ("-5mbit", "write \"5mbit\""),
             ("20mbti", UNIT_HELP),
             ("fast", UNIT_HELP),
             ("0mbit", "leave it out for no limit"),

@@ -12,7 +12,7 @@ use crate::queue::{Codel, Hosts, Queue};
 use crate::rank::Rank;
 use crate::rate::Rate;
 use crate::scheduler::Scheduler;
-use crate::window;
+use crate::{sums, window};
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 
@@ -21,6 +21,8 @@ use std::collections::BTreeMap;
 pub struct Context {
     /// The link's rate from the command line (`--rate`), which overrides the file's.
     pub link_rate: Option<Rate>,
+    /// The rate of arrivals from the command line (`--ingress-rate`), which overrides the file's.
+    pub ingress_rate: Option<Rate>,
     /// The engine it is for.
     pub engine: Engine,
 }
@@ -50,6 +52,8 @@ pub struct Resolved {
     pub mode: Mode,
     /// The rate to shape the link to, bits per second. None: it is not known and not shaped.
     pub link_rate: Option<Rate>,
+    /// The rate to shape arrivals to, bits per second. None: they are not queued.
+    pub ingress_rate: Option<Rate>,
     /// What a packet costs on the link.
     pub framing: Framing,
     /// The burst of the link's bucket, in bytes. None: the engine's own choice.
@@ -173,16 +177,12 @@ pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnosti
     let not_on_tc = not_on_tc(policy);
     findings.extend(not_on_tc.clone().filter(|_| context.engine == Engine::Tc));
     let link_rate = link_rate(policy, context, &mut findings);
-    findings.extend(rates_above_link(policy, link_rate));
+    let placed: Vec<sums::Placed<'_>> = policy.classes.iter().enumerate().collect();
+    findings.extend(sums::rates_above_link(&placed, link_rate, |pointer| policy.origin.span(pointer)));
 
     let ceils: Vec<Option<Rate>> = policy.classes.iter().map(|class| clamp(class.ceil, link_rate)).collect();
     findings.extend(clamped_ceils(policy, link_rate));
-    let demands: Vec<Demand> = policy
-        .classes
-        .iter()
-        .zip(&ceils)
-        .map(|(class, ceil)| limits::demand(class.limit, ceil.or(link_rate), class.is_kept_short()))
-        .collect();
+    let demands = sums::demands(&placed, link_rate);
     findings.extend(time_limits_without_rate(policy, &demands));
     let limits = fit_limits(policy, context.engine, &demands, &mut findings);
 
@@ -202,6 +202,7 @@ pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnosti
         rank: policy.rank,
         mode: policy.mode,
         link_rate,
+        ingress_rate: context.ingress_rate.or(policy.link.ingress_rate),
         framing: policy.link.framing,
         link_burst: policy.link.burst,
         split_gso: policy.link.split_gso,
@@ -342,24 +343,6 @@ fn link_rate(policy: &Policy, context: &Context, findings: &mut Vec<Diagnostic>)
     context.link_rate.or(policy.link.rate)
 }
 
-fn rates_above_link(policy: &Policy, link: Option<Rate>) -> Option<Diagnostic> {
-    let link = link?;
-    let sum = policy.classes.iter().filter_map(|class| class.rate).map(|rate| rate.0).sum();
-    if sum <= link.0 {
-        return None;
-    }
-    let title = format!("the guarantees come to {}, more than the link's {link}", Rate(sum));
-    let mut finding = Diagnostic::error(Kind::RateSum, title);
-    let mut list = Vec::new();
-    for (place, class) in policy.classes.iter().enumerate() {
-        if let Some(rate) = class.rate {
-            finding = finding.at(class_span(policy, place, &["rate"]), format!("class {}", class.id));
-            list.push(format!("{} {rate}", class.name));
-        }
-    }
-    Some(finding.help(format!("lower some of: {}", list.join(", "))))
-}
-
 fn clamped_ceils(policy: &Policy, link: Option<Rate>) -> Option<Diagnostic> {
     let link = link?;
     let clamped: Vec<(usize, &Class)> =
@@ -398,7 +381,8 @@ fn fit_limits(policy: &Policy, engine: Engine, demands: &[Demand], findings: &mu
         return wanted;
     }
     let Some(limits) = limits::fit(demands) else {
-        findings.push(limits_above_slots(policy, demands));
+        let placed: Vec<sums::Placed<'_>> = policy.classes.iter().enumerate().collect();
+        findings.push(sums::limits_above_slots(&placed, demands, |pointer| policy.origin.span(pointer)));
         return wanted;
     };
     let lowered: Vec<String> = (policy.classes.iter().zip(&limits).zip(&wanted))
@@ -412,15 +396,4 @@ fn fit_limits(policy: &Policy, engine: Engine, demands: &[Demand], findings: &mu
         findings.push(finding.help(format!("packets now: {}", lowered.join(", "))));
     }
     limits
-}
-
-fn limits_above_slots(policy: &Policy, demands: &[Demand]) -> Diagnostic {
-    let sum: u64 = demands.iter().map(|d| d.least_pkts).sum();
-    let title = format!("the limits come to {sum} packets, more than the {MAX_QUEUED_PKTS} that all classes share");
-    let mut finding = Diagnostic::error(Kind::LimitSum, title);
-    for (place, demand) in demands.iter().enumerate().filter(|&(place, _)| policy.classes[place].limit.is_some()) {
-        let label = format!("{} packets", demand.least_pkts);
-        finding = finding.at(class_span(policy, place, &["limit"]), label);
-    }
-    finding.help("lower some of them; bytes count as full frames, a class without a limit as 64 packets")
 }

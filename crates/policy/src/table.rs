@@ -60,6 +60,9 @@ fn settings(resolved: &Resolved, resolution: Option<&str>) -> String {
 
 fn link(resolved: &Resolved) -> String {
     let mut text = resolved.link_rate.map_or("rate unknown, not shaped".into(), |rate| format!("{rate}"));
+    if let Some(rate) = resolved.ingress_rate {
+        text += &format!(", arrivals {rate}");
+    }
     let framing = resolved.framing;
     if framing != Framing::default() {
         if let Some((name, _)) = Framing::PRESETS.iter().find(|(_, preset)| *preset == framing) {

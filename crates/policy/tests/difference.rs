@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 fn resolved(policy: &Value, rate: Option<u64>) -> Resolved {
     let policy = parse(&Source::new("test.json", policy.to_string())).unwrap_or_else(|found| panic!("{found}"));
-    resolve(&policy, &Context { link_rate: rate.map(Rate), engine: Engine::Tc })
+    resolve(&policy, &Context { link_rate: rate.map(Rate), engine: Engine::Tc, ..Context::default() })
         .unwrap_or_else(|found| panic!("{found}"))
 }
 
@@ -345,7 +345,8 @@ fn profiles_differ_from_each_other_alone() {
         .iter()
         .map(|name| {
             let policy = load(name).expect("a profile").1.one().expect("for any interface");
-            resolve(&policy, &Context { link_rate: Some(Rate(20_000_000)), engine: Engine::Core }).expect("resolves")
+            resolve(&policy, &Context { link_rate: Some(Rate(20_000_000)), engine: Engine::Core, ..Context::default() })
+                .expect("resolves")
         })
         .collect();
     for (n, a) in all.iter().enumerate() {

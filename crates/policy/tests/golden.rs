@@ -33,7 +33,7 @@ fn outcome(path: &Path) -> (&'static str, Diagnostics) {
         Ok(policy) => policy,
         Err(errors) => return ("parse", errors),
     };
-    match resolve(&policy, &Context { link_rate, engine }) {
+    match resolve(&policy, &Context { link_rate, engine, ..Context::default() }) {
         Ok(resolved) => ("", resolved.remarks),
         Err(errors) => ("resolve", errors),
     }

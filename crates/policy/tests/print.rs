@@ -29,12 +29,9 @@ fn link() -> impl Strategy<Value = Link> {
     });
     let framing = prop_oneof![Just(Framing::default()), presets, custom];
     let split = prop::sample::select(SplitGso::NAMES).prop_map(|(_, split)| split);
-    (option::of(rate()), framing, option::of(bytes()), split).prop_map(|(rate, framing, burst, split_gso)| Link {
-        rate,
-        framing,
-        burst,
-        split_gso,
-    })
+    (option::of(rate()), option::of(rate()), framing, option::of(bytes()), split).prop_map(
+        |(rate, ingress_rate, framing, burst, split_gso)| Link { rate, ingress_rate, framing, burst, split_gso },
+    )
 }
 
 fn ceiling() -> impl Strategy<Value = Ceiling> {

@@ -24,12 +24,13 @@ export class Rules {
   constructor() {
     this.finds = find("rules-find", () => this.latest && this.show(this.latest));
     this.table = new Table(document.getElementById("rules"), "Rules", [
-      { title: "priority", number: true, className: "tight", cell: ({ rule }) => form.maybe(rule.priority, String) },
+      { title: "priority", number: true, className: "tight less", cell: ({ rule }) => form.maybe(rule.priority, String) },
       { title: "rule", cell: ({ rule }) => rule.name || make("span", "quiet", "unnamed"), className: "name" },
+      { title: "matches", cell: ({ rule }) => rule.matches || form.none, className: "wrap" },
       { title: "class", cell: ({ rule }) => rule.class === null ? form.none : label(this.latest, rule.class), className: "name" },
-      { title: "now", number: true, cell: ({ rule }) => rule.matched_pps > 0 ? form.pps(rule.matched_pps) : form.none, sort: ({ rule }) => rule.matched_pps },
+      { title: "now", number: true, className: "less", cell: ({ rule }) => rule.matched_pps > 0 ? form.pps(rule.matched_pps) : form.none, sort: ({ rule }) => rule.matched_pps },
       { title: "packets", number: true, cell: ({ rule, part }) => this.hits(rule, part), sort: ({ rule }) => rule.matched?.pkts ?? 0 },
-      { title: "bytes", number: true, cell: ({ rule }) => form.maybe(rule.matched?.bytes, form.bytes), sort: ({ rule }) => rule.matched?.bytes ?? 0 },
+      { title: "bytes", number: true, className: "less", cell: ({ rule }) => form.maybe(rule.matched?.bytes, form.bytes), sort: ({ rule }) => rule.matched?.bytes ?? 0 },
     ], { empty: "no rule is called so" });
   }
 
@@ -46,7 +47,7 @@ export class Rules {
     const most = Math.max(1, ...rates.rules.map((rule) => rule.matched.pkts));
     const rows = rates.rules.map((rule) => ({ rule, part: rule.matched.pkts / most }));
     rows.push({ rule: { name: "(matched none)", priority: null, class: null, matched_pps: rates.unmatched_pps, matched: null }, part: 0 });
-    this.table.fill(rows.filter(({ rule }) => this.finds(rule.name, rule.priority ?? "", rule.class === null ? "" : className(rates, rule.class))));
+    this.table.fill(rows.filter(({ rule }) => this.finds(rule.name, rule.matches ?? "", rule.priority ?? "", rule.class === null ? "" : className(rates, rule.class))));
   }
 }
 
@@ -63,13 +64,13 @@ export class Flows {
     this.table = new Table(document.getElementById("flows"), "Flows", [
       { title: "from", cell: (one) => end(one.src, one.src_port), className: "name", sort: (one) => end(one.src, one.src_port) },
       { title: "to", cell: (one) => end(one.dst, one.dst_port), className: "name", sort: (one) => end(one.dst, one.dst_port) },
-      { title: "protocol", cell: (one) => protocol(one.protocol), sort: (one) => protocol(one.protocol) },
+      { title: "protocol", className: "less", cell: (one) => protocol(one.protocol), sort: (one) => protocol(one.protocol) },
       { title: "class", cell: (one) => label(this.rates, one.class), className: "name", sort: (one) => one.class },
-      { title: "rule", cell: (one) => one.rule ?? make("span", "quiet", "an earlier policy's"), className: "name" },
+      { title: "rule", cell: (one) => one.rule ?? make("span", "quiet", "an earlier policy's"), className: "name less" },
       { title: "now", number: true, cell: (one) => one.bps > 0 ? form.rate(one.bps) : make("span", "quiet", "silent"), sort: (one) => one.bps },
-      { title: "packets", number: true, cell: (one) => one.pps > 0 ? form.pps(one.pps) : form.none, sort: (one) => one.pps },
+      { title: "packets", number: true, className: "less", cell: (one) => one.pps > 0 ? form.pps(one.pps) : form.none, sort: (one) => one.pps },
       { title: "in all", number: true, cell: (one) => form.bytes(one.bytes), sort: (one) => one.bytes },
-      { title: "seen for", number: true, cell: (one) => form.age(one.age_s), sort: (one) => one.age_s },
+      { title: "seen for", number: true, className: "less", cell: (one) => form.age(one.age_s), sort: (one) => one.age_s },
     ], { sort: { column: 5, down: true }, empty: "no flow is so" });
   }
 

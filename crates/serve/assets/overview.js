@@ -27,13 +27,22 @@ const bar = (part, place) => {
 const swatch = (place) => make("i", `swatch c${place % 8}`);
 const reasons = (drops) => Object.entries(drops).map(([reason, pps]) => `${reason.replaceAll("_", " ")} ${form.pps(pps)}`).join(", ");
 const withBar = (text, part, place) => part === null || part === undefined ? text : make("span", "", text, bar(part, place));
-const promise = (one) => [
-  one.rate_bps ? `${form.rate(one.rate_bps)} guaranteed` : "",
-  one.ceil_bps ? `at most ${form.rate(one.ceil_bps)}` : "",
-  one.shared_ceil_bps ? `at most ${form.rate(one.shared_ceil_bps)} shared` : "",
-  one.flow_ceil_bps ? `a flow at most ${form.rate(one.flow_ceil_bps)}` : "",
+/** A line for each; a dash for none. */
+const list = (...texts) => {
+  const lines = texts.filter(Boolean).map((text) => make("span", "line", text));
+  return lines.length > 0 ? make("span", "", ...lines) : form.none;
+};
+/** What a class gets whatever the others do. */
+const promise = (one) => list(
+  one.rate_bps ? form.rate(one.rate_bps) : "",
   one.promised_share ? `${form.percent(one.promised_share)} of a full link` : "",
-].filter(Boolean).join(", ") || form.none;
+);
+/** What a class may not exceed. */
+const ceiling = (one) => list(
+  one.ceil_bps ? form.rate(one.ceil_bps) : "",
+  one.shared_ceil_bps ? `${form.rate(one.shared_ceil_bps)} shared` : "",
+  one.flow_ceil_bps ? `a flow ${form.rate(one.flow_ceil_bps)}` : "",
+);
 
 /** The view; `now()` is { name, direction }. */
 export class Overview {
@@ -46,17 +55,18 @@ export class Overview {
     this.table = new Table(document.getElementById("classes"), "Classes", [
       { title: "class", cell: (one) => make("span", "", swatch(one.place), one.name), className: "name", sort: (one) => one.id },
       { title: "sent", number: true, cell: (one) => form.rate(one.sent_bps), sort: (one) => one.sent_bps },
-      { title: "packets", number: true, cell: (one) => form.pps(one.sent_pps), sort: (one) => one.sent_pps },
-      { title: "share", number: true, cell: (one) => withBar(form.maybe(one.share, form.percent), one.share ?? 0, one.place), sort: (one) => one.share ?? 0 },
+      { title: "packets", number: true, className: "less", cell: (one) => form.pps(one.sent_pps), sort: (one) => one.sent_pps },
+      { title: "share", number: true, className: "less", cell: (one) => withBar(form.maybe(one.share, form.percent), one.share ?? 0, one.place), sort: (one) => one.share ?? 0 },
       { title: "waiting", number: true, cell: (one) => withBar(form.bytes(one.backlog.bytes), one.backlog_fill, one.place), sort: (one) => one.backlog.bytes },
-      { title: "wait, median", number: true, cell: (one) => form.maybe(one.sojourn?.p50_us, form.micros), sort: (one) => one.sojourn?.p50_us ?? -1 },
+      { title: "wait, median", number: true, className: "less", cell: (one) => form.maybe(one.sojourn?.p50_us, form.micros), sort: (one) => one.sojourn?.p50_us ?? -1 },
       { title: "wait, p99", number: true, cell: (one) => form.maybe(one.sojourn?.p99_us, form.micros), sort: (one) => one.sojourn?.p99_us ?? -1 },
       { title: "dropped", number: true, cell: (one) => one.dropped_pps > 0 ? make("span", "tag bad", reasons(one.drops_pps) || form.pps(one.dropped_pps)) : form.none, sort: (one) => one.dropped_pps },
-      { title: "marked", number: true, cell: (one) => one.marked_pps > 0 ? form.pps(one.marked_pps) : form.none, sort: (one) => one.marked_pps },
-      { title: "promised", cell: promise },
-      { title: "bucket", number: true, cell: (one) => withBar(form.maybe(one.bucket_fill, form.percent), one.bucket_fill, one.place), sort: (one) => one.bucket_fill ?? 2 },
-      { title: "sent in all", number: true, cell: (one) => form.bytes(one.sent.bytes), sort: (one) => one.sent.bytes },
-      { title: "dropped in all", number: true, cell: (one) => form.exact(one.dropped.pkts), sort: (one) => one.dropped.pkts },
+      { title: "marked", number: true, className: "less", cell: (one) => one.marked_pps > 0 ? form.pps(one.marked_pps) : form.none, sort: (one) => one.marked_pps },
+      { title: "promised", cell: promise, className: "less" },
+      { title: "at most", cell: ceiling, className: "less" },
+      { title: "bucket", number: true, className: "less", cell: (one) => withBar(form.maybe(one.bucket_fill, form.percent), one.bucket_fill, one.place), sort: (one) => one.bucket_fill ?? 2 },
+      { title: "sent in all", number: true, className: "less", cell: (one) => form.bytes(one.sent.bytes), sort: (one) => one.sent.bytes },
+      { title: "dropped in all", number: true, className: "less", cell: (one) => form.exact(one.dropped.pkts), sort: (one) => one.dropped.pkts },
     ], { empty: "no classes" });
     for (const button of document.querySelectorAll("[data-span]")) {
       button.addEventListener("click", () => {

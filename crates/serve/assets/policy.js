@@ -7,6 +7,8 @@ import { make, Table } from "./tables.js";
 
 /** How long nothing must be typed before the text is checked, ms. */
 const QUIET_MS = 350;
+/** So many entries of a history are shown at first. */
+const FEW = 10;
 const element = (id) => document.getElementById(id);
 
 const TONES = { applied: "good", unconfirmed: "warn" };
@@ -24,13 +26,14 @@ export class Policy {
     this.table = new Table(element("history"), "History", [
       { title: "number", number: true, className: "tight", cell: (one) => String(one.number) },
       { title: "when", cell: (one) => this.when(one.when) },
-      { title: "what", cell: (one) => one.repeats ? `${one.what} to ${one.repeats}` : one.what, className: "name" },
+      { title: "what", className: "name less", cell: (one) => one.repeats ? `${one.what} to ${one.repeats}` : one.what },
       { title: "policy", cell: (one) => one.policy_name, className: "name" },
       { title: "outcome", cell: (one) => make("span", `tag ${TONES[one.outcome] ?? "bad"}`, one.outcome) },
-      { title: "message", cell: (one) => one.message ?? make("span", "quiet", form.none), className: "wrap" },
-      { title: "from", cell: (one) => one.policy_source.split("/").pop() },
+      { title: "message", className: "wrap less", cell: (one) => one.message ?? make("span", "quiet", form.none) },
+      { title: "from", className: "less", cell: (one) => one.policy_source.split("/").pop() },
       { title: "", cell: (one) => this.buttons(one) },
     ], { empty: "nothing was put into force yet" });
+    element("history-all").addEventListener("click", () => { this.unfolded = true; this.fold(); });
     element("history").addEventListener("click", (event) => this.pressed(event));
   }
 
@@ -77,6 +80,7 @@ export class Policy {
     const { name } = this.now();
     if (this.shown === name) { this.history(); return; }
     this.shown = name;
+    this.unfolded = false;
     const known = await api.profiles();
     const options = known.map((profile) => new Option(`profile ${profile}`, profile));
     element("template").replaceChildren(new Option("what is in force", ""), ...options);
@@ -95,7 +99,17 @@ export class Policy {
 
   async history() {
     const entries = await api.past(this.now().name);
-    this.table.fill(entries.reverse());
+    this.entries = entries.reverse();
+    this.fold();
+  }
+
+  /** Shows the latest entries, or all of them once that was asked for. */
+  fold() {
+    const more = this.entries.length - FEW;
+    const button = element("history-all");
+    button.hidden = more <= 0 || this.unfolded;
+    button.textContent = `Show ${more} earlier`;
+    this.table.fill(this.unfolded ? this.entries : this.entries.slice(0, FEW));
   }
 
   typed() {

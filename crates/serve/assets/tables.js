@@ -25,7 +25,7 @@ export class Table {
   }
 
   head(column, n) {
-    const cell = make("th", [column.number ? "n" : "", column.className === "tight" ? "tight" : ""].join(" ").trim());
+    const cell = make("th", [column.number ? "n" : "", ...(column.className ?? "").split(" ").filter((name) => name === "tight" || name === "less")].join(" ").trim());
     cell.scope = "col";
     if (!column.sort) { cell.textContent = column.title; return cell; }
     const button = make("button", "", column.title);

@@ -110,6 +110,8 @@ fn router(state: Shared) -> Router {
         .merge(reading)
         .merge(changing)
         .merge(assets::router())
+        .fallback(api::nothing)
+        .method_not_allowed_fallback(api::wrong_method)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(from_fn_with_state(state.clone(), guard::same_site))
         .layer(fixed(CACHE_CONTROL, "no-store"))

@@ -1,16 +1,20 @@
 //! What `explain` says is what happens.
 
+use crate::command::run;
 use crate::frames::{IPV4, V4, Wire, ethernet, ports};
-use crate::lab::Lab;
+use crate::lab::{Lab, binary};
 use crate::policy::{by_port, port};
 use crate::suite::Suite;
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 
 pub fn suite() -> Suite {
     Suite::new("explain")
         .of_commands()
         .both("agrees_with_the_counters", &[], agrees)
         .any("reads_captures", &[], captures)
+        .any("without_an_interface", &[], without_an_interface)
         .any("bad_input", &[], bad_input)
 }
 
@@ -92,6 +96,37 @@ fn captures(lab: &Lab) {
     let told = explained(lab, &pair.a, &["gaming", "--pcap", &path.to_string_lossy()]);
     assert_eq!(told["fields"]["dst_port"], 3074);
     assert_eq!(told["class"]["name"], "gaming", "{told:#}");
+}
+
+/// By a policy alone nobody needs root; and later fragments go where their first has gone, whoever answers.
+fn without_an_interface(lab: &Lab) {
+    let pair = lab.pair();
+    let first = V4 { fragment: 0x2000, id: 7, ..V4::default() }.packet(&ports(9, 3074));
+    let later = V4 { fragment: 2, id: 7, ..V4::default() }.packet(&[0; 16]);
+    let mut file: Vec<u8> = Vec::new();
+    let words = |file: &mut Vec<u8>, words: &[u32]| words.iter().for_each(|word| file.extend(word.to_le_bytes()));
+    words(&mut file, &[0xa1b2_c3d4, 4 << 16 | 2, 0, 0, 65_535, 101]);
+    for packet in [&first, &later] {
+        words(&mut file, &[0, 0, packet.len() as u32, packet.len() as u32]);
+        file.extend(packet);
+    }
+    let path = lab.file("fragments.pcap", file).display().to_string();
+    let by_root = lab.sluice(&pair.a, &["explain", "gaming", "--pcap", &path, "--json"]).ok().stdout;
+    // Not the build's directory, which others may not enter.
+    let program = lab.file("sluice-for-all", std::fs::read(binary()).expect("the program"));
+    for (path, mode) in [(program.as_path(), 0o755), (program.parent().expect("a directory"), 0o755)] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("permissions");
+    }
+    let mut command = std::process::Command::new(&program);
+    command.args(["explain", "gaming", "--pcap", &path, "--json"]).uid(65_534).gid(65_534);
+    assert_eq!(run(&mut command).ok().stdout, by_root, "the model and the loaded program agree");
+    let told: Vec<Value> = serde_json::from_str(&by_root).expect("JSON");
+    assert_eq!(
+        (&told[0]["class"]["name"], &told[1]["class"]["name"]),
+        (&json!("gaming"), &json!("gaming")),
+        "{by_root}"
+    );
+    assert_eq!(told[1]["rule"]["kind"], "first_fragment", "{by_root}");
 }
 
 fn bad_input(lab: &Lab) {

@@ -1,16 +1,22 @@
 //! Shaping of what arrives, behind an ifb.
 
 use crate::cases::assert_near;
-use crate::lab::Lab;
+use crate::command::{await_that, run, words};
+use crate::lab::{Engine, Lab};
 use crate::needs::{Need, is_icount};
 use crate::net::{A, Pair};
-use crate::policy::{port, three};
+use crate::policy::{port, three, with};
 use crate::suite::Suite;
 use crate::traffic::{self, Flow, Outcome};
+use serde_json::json;
 use std::time::Duration;
 
 pub fn suite() -> Suite {
-    Suite::new("ingress").both("arrivals_are_shaped", &[Need::Ifb], arrivals_are_shaped)
+    Suite::new("ingress").both("arrivals_are_shaped", &[Need::Ifb], arrivals_are_shaped).both(
+        "their_rate_changes_by_apply",
+        &[Need::Ifb],
+        rate_changes,
+    )
 }
 
 fn overload(lab: &Lab, pair: &Pair) -> Vec<Outcome> {
@@ -43,4 +49,53 @@ fn arrivals_are_shaped(lab: &Lab) {
     assert_eq!(status.direction("egress").totals().0, 0, "departures have counters of their own");
     lab.down(&pair.a, "a0");
     assert_eq!(pair.a.state("a0"), before, "the ifb is gone");
+}
+
+/// What arrivals are shaped to: by status, and with engine `tc` by tc.
+#[track_caller]
+fn shaped_to(lab: &Lab, pair: &Pair, bps: u64) {
+    let told = lab.sluice(&pair.a, &["status", "a0", "--json"]).ok();
+    let told: serde_json::Value = serde_json::from_str(&told.stdout).expect("JSON");
+    assert_eq!(told["ingress_rate_bps"], bps);
+    assert_eq!(told["directions"][1]["rate_bps"], bps);
+    if lab.engine == Engine::Tc {
+        let device = pair.a.interfaces().into_iter().find(|name| name.starts_with("sluice-in")).expect("an ifb");
+        let shown = run(&mut words("tc", &format!("-n {} class show dev {device}", pair.a.name))).ok().stdout;
+        let rate = format!("rate {}Mbit ", bps / 1_000_000);
+        assert!(shown.contains(&rate), "no `{rate}` in {shown}");
+    }
+}
+
+fn rate_changes(lab: &Lab) {
+    let pair = lab.pair();
+    let with_rate = lab.policy(&with(three(), "link", json!({ "rate": "50mbit", "ingress_rate": "30mbit" })));
+    lab.up(&pair.a, "a0", &with_rate, &[]);
+    shaped_to(lab, &pair, 30_000_000);
+    let faster = ["apply", "a0", &with_rate, "--ingress-rate", "8mbit"];
+    let planned = lab.sluice(&pair.a, &[&faster[..], &["--dry-run"]].concat()).ok().stdout;
+    assert!(planned.contains("link.ingress_rate 30mbit -> 8mbit"), "{planned}");
+    shaped_to(lab, &pair, 30_000_000);
+    lab.sluice(&pair.a, &faster).ok();
+    shaped_to(lab, &pair, 8_000_000);
+    // It stays until another is said, and what nobody confirms is taken back with the policy.
+    lab.sluice(&pair.a, &["apply", "a0", &with_rate, "--rate", "40mbit"]).ok();
+    shaped_to(lab, &pair, 8_000_000);
+    lab.sluice(&pair.a, &["apply", "a0", &with_rate, "--ingress-rate", "5mbit", "--confirm", "2s"]).ok();
+    shaped_to(lab, &pair, 5_000_000);
+    await_that("the rate is taken back", Duration::from_secs(20), || {
+        let told = lab.sluice(&pair.a, &["status", "a0", "--json"]).ok().stdout;
+        told.contains("\"ingress_rate_bps\": 8000000")
+    });
+    shaped_to(lab, &pair, 8_000_000);
+    // By the history, to what the policy itself says.
+    lab.sluice(&pair.a, &["rollback", "a0", "1"]).ok();
+    shaped_to(lab, &pair, 30_000_000);
+    // A running interface cannot stop to queue arrivals.
+    let without = lab.policy(&three());
+    lab.sluice(&pair.a, &["apply", "a0", &without]).exits(2).says("whether arrivals are queued");
+    shaped_to(lab, &pair, 30_000_000);
+    lab.down(&pair.a, "a0");
+    lab.up(&pair.a, "a0", &without, &["--rate", "50mbit"]);
+    lab.sluice(&pair.a, &["apply", "a0", &without, "--ingress-rate", "8mbit"]).exits(2).says("arrivals are queued");
+    lab.down(&pair.a, "a0");
 }

@@ -4,6 +4,7 @@ mod apply;
 mod bad_input;
 mod boot;
 mod classification;
+mod commands;
 mod confirm;
 mod congestion;
 mod crash;
@@ -45,6 +46,7 @@ use crate::suite::Suite;
 pub fn all() -> Vec<Suite> {
     vec![
         bad_input::suite(),
+        commands::suite(),
         boot::suite(),
         lifecycle::suite(),
         healing::suite(),

@@ -139,6 +139,11 @@ fn guards(lab: &Lab) {
     assert_eq!(lab.status(&pair.a, "a0").policy.generation, 1, "nothing of this has changed anything");
 
     server.get("/api/nothing").refuses(404, "nothing at this path");
+    server.get("/nothing").refuses(404, "nothing at this path");
+    for (method, path) in [("DELETE", "/api/interfaces/a0"), ("GET", "/api/interfaces/a0/apply"), ("POST", "/")] {
+        let refused = server.curl(path, &["-X", method]).refuses(405, method);
+        assert!(refused.head.to_lowercase().contains("\r\nallow: "), "{}", refused.head);
+    }
     server.get("/api/interfaces/nope0").refuses(404, "nope0 is not managed");
     server.get("/api/interfaces/nope0/rates").refuses(404, "nope0 is not managed");
     server.get("/api/interfaces/a0/history/99").refuses(409, "no entry 99");
@@ -227,6 +232,8 @@ fn tells_what_is_counted(lab: &Lab) {
     for (id, outcome) in [(1, &outcomes[0]), (2, &outcomes[1])] {
         let (sent, dropped) = (status.egress(id).sent, status.egress(id).dropped);
         assert_eq!((sent.pkts, sent.pkts + dropped.pkts), (outcome.received(), outcome.sent));
+        // HTB's leaves count packets alone: that is no number of bytes, not zero.
+        assert_eq!(dropped.bytes.is_some(), lab.engine == Engine::Qdisc);
         assert_eq!(told["directions"][0]["classes"][usize::from(id)]["sent"]["pkts"], sent.pkts);
         assert_eq!(latest["directions"][0]["classes"][usize::from(id)]["sent"]["bytes"], sent.bytes);
         let rule = latest["rules"].as_array().expect("rules").iter().find(|rule| rule["name"] == format!("to {id}"));

@@ -63,13 +63,13 @@ pub struct Run {
     #[arg(long = "contender", value_name = "NAME")]
     pub contenders: Vec<String>,
     /// A rate instead of the plan's, such as 50mbit; may be repeated
-    #[arg(long = "rate", value_name = "RATE")]
+    #[arg(long = "rate", value_name = "RATE", allow_hyphen_values = true)]
     pub rates: Vec<String>,
     /// How often each trial is done
     #[arg(long, value_name = "N")]
     pub repeats: Option<u32>,
     /// What counts of each trial, such as 10s
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub measured: Option<String>,
     /// In virtual machines on a stock kernel, whose clocks count instructions; needs Sluice's source tree
     #[arg(long)]

@@ -1,6 +1,8 @@
 //! The options of the commands that look: `sluice top`, `sluice flows`.
 
+use crate::completion;
 use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
 use std::time::Duration;
 
 #[derive(Debug, Args)]
@@ -14,10 +16,10 @@ Examples:
   sluice top eth0 --json | jq ...     one object a second, one a line")]
 pub struct Top {
     /// Interfaces; without them, all of this network namespace
-    #[arg(value_name = "INTERFACE")]
+    #[arg(value_name = "INTERFACE", add = ArgValueCompleter::new(completion::managed))]
     pub interfaces: Vec<String>,
     /// Time between two looks, such as 500ms or 2s
-    #[arg(long, short = 'n', value_name = "TIME", default_value = "1s", value_parser = interval)]
+    #[arg(long, short = 'n', value_name = "TIME", default_value = "1s", value_parser = interval, allow_hyphen_values = true)]
     pub interval: Duration,
     /// Print one table of what happened within one interval, and end
     #[arg(long)]
@@ -37,7 +39,7 @@ Examples:
   sluice flows eth0 --by bytes --csv --once > flows.csv")]
 pub struct Flows {
     /// Interfaces; without them, all of this network namespace
-    #[arg(value_name = "INTERFACE")]
+    #[arg(value_name = "INTERFACE", add = ArgValueCompleter::new(completion::managed))]
     pub interfaces: Vec<String>,
     /// What the first are first by
     #[arg(long, value_name = "WHAT", default_value = "rate")]
@@ -49,7 +51,7 @@ pub struct Flows {
     #[arg(long)]
     pub resolve: bool,
     /// Time between two looks, such as 500ms or 2s
-    #[arg(long, short = 'n', value_name = "TIME", default_value = "1s", value_parser = interval)]
+    #[arg(long, short = 'n', value_name = "TIME", default_value = "1s", value_parser = interval, allow_hyphen_values = true)]
     pub interval: Duration,
     /// Print one table of what happened within one interval, and end
     #[arg(long)]

@@ -3,7 +3,7 @@
 use crate::flows::processes::Process;
 use crate::flows::view::{Shown, Told};
 use sluice_kernel::flows::FlowKey;
-use sluice_kernel::status::{ClassState, Count, FlowQueues, PolicyStatus, SchedulerState, Turn};
+use sluice_kernel::status::{ClassState, Count, Dropped, FlowQueues, PolicyStatus, SchedulerState, Turn};
 use sluice_kernel::{Engine, Hook};
 use sluice_observe::Rates;
 use sluice_observe::flows::{Anomaly, ClassFlows, FlowRate, Kind};
@@ -54,7 +54,7 @@ fn busy() -> Vec<ClassRates> {
     bulk.backlog_fill = Some(0.85);
     bulk.dropped_pps = 131.0;
     bulk.drops_pps = [("aqm", 120.0), ("overflow", 11.0)].into();
-    bulk.dropped = Count { pkts: 8123, bytes: 12_000_000 };
+    bulk.dropped = Dropped { pkts: 8123, bytes: Some(12_000_000) };
     bulk.target_us = Some(5000.0);
     bulk.flow_queues = Some(FlowQueues { queues: 1024, express: 2, swift: 1, bulk: 7 });
     vec![class(0, "control", 0.0, 0.0), game, calls, bulk]
@@ -100,6 +100,7 @@ pub fn rates(after_s: u64) -> Rates {
         name: name.to_owned(),
         priority: Some(1),
         line: Some(40),
+        matches: String::new(),
         class,
         matched_pps: pps,
         matched: Count { pkts: (pps * 60.0) as u64, bytes: (pps * 60_000.0) as u64 },

@@ -141,6 +141,7 @@ mod tests {
             generation,
             policy_name: "p".to_owned(),
             policy_source: "p.json".to_owned(),
+            ingress_rate_bps: None,
             rate_bps: None,
             digest: digest.to_owned(),
             policy: "{}".to_owned(),

@@ -111,6 +111,7 @@ pub(super) fn rules(live: &abi::sl_tables, counts: &[Matched; 2]) -> (Vec<RuleSt
         name: text(&rule.name),
         priority: Some(rule.priority),
         line: (rule.line > 0).then_some(rule.line),
+        matches: String::new(),
         class: rule.class,
         matched: *matched,
     });
@@ -120,6 +121,7 @@ pub(super) fn rules(live: &abi::sl_tables, counts: &[Matched; 2]) -> (Vec<RuleSt
             name: (*name).to_owned(),
             priority: None,
             line: None,
+            matches: String::new(),
             class: live.urgent_class,
             matched: *matched,
         });

@@ -135,7 +135,9 @@ impl Pinned {
         let egress = self.direction(abi::SL_EGRESS, counts[0].all)?;
         let ingress = self.direction(abi::SL_INGRESS, counts[1].all)?;
         let missing = self.missing()?;
-        let (rules, unmatched) = rules(&self.live, &counts);
+        let (mut rules, unmatched) = rules(&self.live, &counts);
+        let own = rules.iter_mut().filter(|rule| rule.priority.is_some());
+        own.zip(&self.policy.rules).for_each(|(shown, rule)| shown.matches = sluice_policy::asks(&rule.rule));
         Ok(Status {
             interface: record.interface.clone(),
             ifindex: record.ifindex,
@@ -195,6 +197,8 @@ impl Pinned {
                 add_drops(class, reason, count.pkts);
             }
             if !queued {
+                // There is no queue to have limits.
+                (class.limit_pkts, class.limit_bytes, class.target_us) = (None, None, None);
                 class.sent = hook.seen;
                 hook.refused.into_iter().for_each(|count| class.sent.take(count));
             }

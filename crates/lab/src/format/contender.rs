@@ -19,6 +19,8 @@ pub struct Contender {
     pub start: Start,
     /// What changes its configuration while it works.
     pub change: Vec<String>,
+    /// It is no rival, but what rivals are to be better than.
+    pub baseline: bool,
 }
 
 /// How a contender is put to work.
@@ -29,6 +31,9 @@ pub enum Start {
     /// `sluice up`.
     Sluice(SluiceCall),
 }
+
+/// What `--engine` takes.
+const ENGINES: [&str; 3] = ["auto", "qdisc", "tc"];
 
 /// How Sluice is called.
 #[derive(Debug, Clone, Deserialize)]
@@ -52,6 +57,8 @@ struct File {
     #[serde(default)]
     change: Vec<Spanned<String>>,
     sluice: Option<SluiceCall>,
+    #[serde(default)]
+    baseline: bool,
 }
 
 /// What fills the blanks.
@@ -79,34 +86,57 @@ impl Contender {
         }
         let texts =
             |commands: Vec<Spanned<String>>| commands.into_iter().map(Spanned::into_inner).collect::<Vec<String>>();
-        let start = match file.sluice {
+        let start = match file.sluice.clone() {
             Some(_) if !file.start.is_empty() || !file.change.is_empty() => {
                 return Err(source.bad(None, "both commands and [sluice]", "a contender is one or the other"));
             }
             Some(call) => {
+                let engine = call.engine.as_deref().unwrap_or("auto");
+                if !ENGINES.contains(&engine) {
+                    let what = format!("there is no engine \"{engine}\"");
+                    return Err(source.bad(None, &what, &format!("engines are: {}", ENGINES.join(", "))));
+                }
                 for policy in [Some(&call.policy), call.change.as_ref()].into_iter().flatten() {
-                    if policy.ends_with(".json") {
-                        let Some(text) = source.neighbour(Folder::Contenders, policy) else {
-                            return Err(source.bad(
-                                None,
-                                &format!("cannot read the policy {policy} beside it"),
-                                "a file in the same directory, or the name of a profile",
-                            ));
-                        };
-                        source.bring(policy, text);
-                    }
+                    bring_policy(&mut source, policy)?;
                 }
                 Start::Sluice(call)
             }
-            None => Start::Commands(texts(file.start)),
+            None => Start::Commands(texts(file.start.clone())),
         };
-        Ok(Contender { source, title: file.title, about: file.about, start, change: texts(file.change) })
+        let File { title, about, baseline, change, .. } = file;
+        Ok(Contender { source, title, about, start, change: texts(change), baseline })
     }
 
     /// Whether it is Sluice.
     pub fn is_ours(&self) -> bool {
         matches!(self.start, Start::Sluice(_))
     }
+}
+
+/// Checks a policy that a contender names: a file beside it, which then comes with it, or a profile.
+fn bring_policy(source: &mut Source, policy: &str) -> Result<()> {
+    if !policy.ends_with(".json") {
+        let profiles = sluice_policy::profiles();
+        if profiles.iter().any(|profile| profile == policy) {
+            return Ok(());
+        }
+        let cure =
+            format!("a file of policy beside it (its name ends in .json), or a profile: {}", profiles.join(", "));
+        return Err(source.bad(None, &format!("there is no profile \"{policy}\""), &cure));
+    }
+    let Some(text) = source.neighbour(Folder::Contenders, policy) else {
+        return Err(source.bad(
+            None,
+            &format!("cannot read the policy {policy} beside it"),
+            "a file in the same directory, or the name of a profile",
+        ));
+    };
+    if let Err(found) = sluice_policy::parse(&sluice_policy::Source::new(policy, text.as_str())) {
+        let what = format!("its policy {policy} has errors\n{}", found.render(false).trim_end());
+        return Err(source.bad(None, &what, "sluice check shows them and what the policy means"));
+    }
+    source.bring(policy, text);
+    Ok(())
 }
 
 impl Fill<'_> {
@@ -173,6 +203,9 @@ mod tests {
             ("start = [\"tc {rate:5}\"]\n", "nothing fills the blank {rate:5}"),
             ("start = [\"x\"]\n[sluice]\npolicy = \"gaming\"\n", "both commands and [sluice]"),
             ("[sluice]\npolicy = \"none.json\"\n", "cannot read the policy none.json"),
+            ("[sluice]\npolicy = \"gaming\"\nengine = \"qdsic\"\n", "there is no engine \"qdsic\""),
+            ("[sluice]\npolicy = \"gamming\"\n", "there is no profile \"gamming\""),
+            ("[sluice]\npolicy = \"gaming\"\nchange = \"x\"\n", "there is no profile \"x\""),
             ("[sluice]\npolice = \"gaming\"\n", "unknown field `police`"),
         ] {
             let error = of(&format!("{head}{text}")).expect_err(text);

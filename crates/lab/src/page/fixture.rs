@@ -86,6 +86,7 @@ pub fn with(rates: &[u64], contenders: usize, copies: usize) -> Results {
                 title: name(*at, title),
                 about: format!("{title}, as its manual recommends it for a slow line."),
                 ours: *ours,
+                baseline: *key == "none",
                 file: format!("title = \"{title}\"\ncommands = [\"tc qdisc replace dev $DEV root {key}\"]\n"),
             })
             .collect(),

@@ -204,3 +204,26 @@ pub fn strays(results: &Results) -> Option<String> {
         format!("{} of a scenario or contender that is not listed: left out.", number::count(strays, "trial", "trials"))
     })
 }
+
+/// What could not run, wholly or in part, for the head of each form of the report: a comparison without a contender is not one
+/// that it has lost.
+pub fn missing(groups: &[Group]) -> Vec<String> {
+    let Some(first) = groups.first() else { return Vec::new() };
+    let mut sentences = Vec::new();
+    for (at, entry) in first.entries.iter().enumerate() {
+        let all = || groups.iter().map(|group| &group.entries[at]);
+        let measured: usize = all().map(|entry| entry.measured.len()).sum();
+        let failed: usize = all().map(|entry| entry.failures.len()).sum();
+        let Some(failure) = all().flat_map(|entry| &entry.failures).next() else { continue };
+        let title = &entry.contender.title;
+        let why = failure.why.lines().next().unwrap_or_default();
+        sentences.push(match measured {
+            0 => format!("{title} could not run ({}): {why}", failure.word),
+            _ => format!(
+                "{title}: {failed} of {} could not run: {why}",
+                number::count(measured + failed, "trial", "trials")
+            ),
+        });
+    }
+    sentences
+}

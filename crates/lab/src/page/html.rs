@@ -7,7 +7,7 @@ mod scorecard;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::chart::Style;
-use super::group::{Group, groups, strays};
+use super::group::{Group, groups, missing, strays};
 use super::number;
 use super::score::Scorecard;
 use super::verdict::Verdict;
@@ -87,7 +87,7 @@ impl Page<'_> {
             Clock::Real => "wall time",
             Clock::Instructions => "instructions of an emulated processor, 10⁹ a second",
         };
-        let warnings: Vec<String> = r.warnings.iter().cloned().chain(strays(r)).collect();
+        let warnings: Vec<String> = r.warnings.iter().cloned().chain(strays(r)).chain(missing(self.groups)).collect();
         html! {
             h1 { "Queues under load" }
             p class="lead" {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::group::{groups, strays};
+use super::group::{groups, missing, strays};
 use super::number::{self, NOTHING};
 use super::score::{Board, Cell, Scorecard, Standing};
 use super::table::{Table, tables};
@@ -28,7 +28,7 @@ pub fn markdown(results: &Results) -> String {
         escaped(&e.distribution),
         number::plain(&results.command).replace('`', "'"),
     );
-    for warning in results.warnings.iter().cloned().chain(strays(results)) {
+    for warning in results.warnings.iter().cloned().chain(strays(results)).chain(missing(&groups)) {
         let _ = writeln!(text, "> **Warning:** {}\n", escaped(&warning));
     }
     let _ = writeln!(text, "## Scorecard\n\n{}\n", escaped(&verdict.headline()));

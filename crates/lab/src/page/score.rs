@@ -49,7 +49,7 @@ pub enum Standing {
     /// It is no different from the best beyond the repeats.
     Equal,
     Behind,
-    /// Nothing to compare, or all have the same.
+    /// Nothing to compare, or all have the same, or it was seen once and is not behind.
     Alone,
 }
 
@@ -137,7 +137,9 @@ impl<'a> Scorecard<'a> {
 impl<'a> Column<'a> {
     fn new(group: &'a Group<'a>, of: String, measure: Measure, notes: &[&str]) -> Column<'a> {
         let mut cells: Vec<Cell> = group.entries.iter().map(|entry| Cell::new(entry, &of, measure, notes)).collect();
-        rank(&mut cells, measure);
+        let judged: Vec<bool> =
+            group.entries.iter().map(|entry| entry.contender.ours || entry.contender.is_rival()).collect();
+        rank(&mut cells, &judged, measure);
         Column { group, of, measure, cells }
     }
 
@@ -152,6 +154,11 @@ impl<'a> Column<'a> {
         let rate = number::rate(self.group.rate_bps);
         let whole = if matches!(self.measure, Measure::Delay(..)) { ", with idle" } else { "" };
         if self.of.is_empty() { rate } else { format!("{rate}, {}{whole}", self.of) }
+    }
+
+    /// Whether each contender's figure here is of one trial.
+    pub fn seen_once(&self) -> bool {
+        self.cells.iter().filter_map(|cell| cell.value).all(|value| value.repeats < 2)
     }
 
     /// Of these contenders the one with the best median.
@@ -191,9 +198,10 @@ pub fn ahead(a: &Spread, b: &Spread, measure: Measure) -> bool {
     }
 }
 
-fn rank(cells: &mut [Cell], measure: Measure) {
+/// Compares those that are judged: a baseline is no rival. What was seen once has no spread, so it makes nobody the best.
+fn rank(cells: &mut [Cell], judged: &[bool], measure: Measure) {
     let known: Vec<(usize, Spread)> =
-        cells.iter().enumerate().filter_map(|(at, cell)| Some((at, cell.value?))).collect();
+        (cells.iter().enumerate()).filter_map(|(at, cell)| Some((at, cell.value.filter(|_| judged[at])?))).collect();
     let all_the_same = known.windows(2).all(|pair| pair[0].1.median == pair[1].1.median);
     if all_the_same || measure.better() == Better::Neither {
         return;
@@ -206,7 +214,9 @@ fn rank(cells: &mut [Cell], measure: Measure) {
     let shared = known.iter().filter(|(_, value)| value.median == best.median).count();
     let distinction = shared * 2 <= known.len();
     for (at, value) in known {
+        let seen_once = value.repeats.min(best.repeats) < 2;
         cells[at].standing = match (value.median == best.median, value.differs(&best, measure)) {
+            (true, _) | (false, false) if seen_once => Standing::Alone,
             (true, _) if distinction => Standing::Best,
             (true, _) | (false, false) => Standing::Equal,
             (false, true) => Standing::Behind,

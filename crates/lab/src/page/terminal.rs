@@ -4,7 +4,7 @@ use comfy_table::modifiers::UTF8_ROUND_CORNERS;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 
-use super::group::{Group, groups, strays};
+use super::group::{Group, groups, missing, strays};
 use super::measure::Measure;
 use super::number::{self, NOTHING};
 use super::score::{self, Column, Key, Scorecard, Standing};
@@ -22,7 +22,7 @@ pub fn summary(results: &Results, color: bool) -> String {
     let scorecard = Scorecard::of(&groups);
     let verdict = Verdict::of(&scorecard);
     let mut parts: Vec<String> = Vec::new();
-    let warnings = results.warnings.iter().cloned().chain(strays(results));
+    let warnings = results.warnings.iter().cloned().chain(strays(results)).chain(missing(&groups));
     parts.extend(warnings.map(|warning| painted(&wrapped(&format!("warning: {warning}"), ""), "33", color)));
     for group in &groups {
         parts.push(format!(

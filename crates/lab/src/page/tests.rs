@@ -136,13 +136,13 @@ fn the_best_is_marked() {
     assert_eq!(standings.iter().filter(|standing| **standing == Standing::Best).count(), 1);
     assert_eq!(standings[4], Standing::Best);
     assert!(medians.iter().all(|median| medians[4] <= *median));
-    assert_eq!(standings[0], Standing::Behind);
+    assert_eq!((standings[0], standings[1]), (Standing::Alone, Standing::Behind), "a baseline is not ranked");
     let failed = &delay[0].cells[6];
     assert_eq!((failed.failure, failed.value, failed.standing), (Some("failed"), None, Standing::Alone));
     assert_eq!(delay[0].cells[3].value.unwrap().repeats, 2, "one of three repeats failed");
-    // Without any scheduler more passes: that is said.
+    // Without any scheduler more passes; but that is no rival.
     let throughput = &scorecard.board(Key::Throughput).unwrap().columns[1];
-    assert_eq!(throughput.cells[0].standing, Standing::Best);
+    assert_eq!(throughput.cells[0].standing, Standing::Alone);
     assert!(throughput.cells[0].not_owned);
     let page = html(&results).unwrap();
     let document = parsed(&page);
@@ -152,7 +152,38 @@ fn the_best_is_marked() {
         .collect();
     assert!(best.iter().all(|cell| text(*cell).contains('★')));
     assert!(best.len() >= delay.len());
-    assert!(page.contains("Where Sluice is not the best") && markdown(&results).contains("throughput: No scheduler"));
+    assert!(page.contains("Where Sluice is not the best") && !markdown(&results).contains("throughput: No scheduler"));
+}
+
+#[test]
+fn without_a_rival_nothing_is_won() {
+    let mut results = fixture::results();
+    for trial in results.trials.iter_mut().filter(|trial| !["none", "sluice"].contains(&trial.contender.as_str())) {
+        trial.outcome = Outcome::Unsupported("the kernel has no such qdisc\nmore".into());
+    }
+    let page = html(&results).unwrap();
+    for text in [summary(&results, false), markdown(&results), page] {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("Nothing to compare: the run has not both Sluice and a rival"), "{text}");
+        assert!(!text.contains("Nowhere in this run") && !text.contains("is the best, or"), "{text}");
+        // At the head, before anything that could be read as a comparison.
+        let missing = text.find("CAKE could not run (unsupported): the kernel has no such qdisc").expect("it is said");
+        assert!(missing < text.find("Nothing to compare").expect("the verdict"), "{text}");
+    }
+}
+
+#[test]
+fn one_repeat_makes_nobody_the_best() {
+    let mut results = fixture::results();
+    results.trials.retain(|trial| trial.repeat == 1);
+    let groups = groups(&results);
+    let scorecard = Scorecard::of(&groups);
+    let cells = || scorecard.boards.iter().flat_map(|board| &board.columns).flat_map(|column| &column.cells);
+    assert!(cells().all(|cell| matches!(cell.standing, Standing::Alone | Standing::Behind)));
+    assert!(cells().any(|cell| cell.standing == Standing::Behind), "what is behind is said all the same");
+    let page = html(&results).unwrap();
+    assert!(!page.contains(">★<") && page.contains("Each trial was done once"), "no star");
+    assert!(!summary(&results, true).contains("\x1b[32m"));
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub struct Count {
     pub best: usize,
     /// It is no different from the best.
     pub equal: usize,
+    /// Nobody is ahead of it, but each trial was done once.
+    pub once: usize,
     /// Of so many columns.
     pub of: usize,
 }
@@ -53,16 +55,17 @@ impl Verdict {
         for board in &scorecard.boards {
             let entries = board.columns.first().map(|column| column.group.entries.as_slice()).unwrap_or_default();
             verdict.variants = entries.iter().filter(|entry| entry.contender.ours).count();
-            let mut count = Count { key: board.key, best: 0, equal: 0, of: 0 };
+            let mut count = Count { key: board.key, best: 0, equal: 0, once: 0, of: 0 };
             let mut behind = Vec::new();
             for column in board.columns.iter().filter(|column| contested(column)) {
                 match lost(board.key, column) {
                     Some(lost) => behind.push(lost),
+                    None if column.seen_once() => count.once += 1,
                     None if is_best(column) => count.best += 1,
                     None => count.equal += 1,
                 }
             }
-            count.of = count.best + count.equal + behind.len();
+            count.of = count.best + count.equal + count.once + behind.len();
             if count.of > 0 {
                 verdict.counts.push(count);
             }
@@ -82,10 +85,22 @@ impl Verdict {
         }
     }
 
+    /// Whether each trial was done once: then only what is behind is told.
+    pub fn once(&self) -> bool {
+        self.counts.iter().all(|count| count.best + count.equal == 0) && self.counts.iter().any(|count| count.once > 0)
+    }
+
     /// How often Sluice wins, by each key.
     pub fn headline(&self) -> String {
         if !self.compared {
-            return "Nothing to compare: the run has not both Sluice and another contender with figures.".to_owned();
+            return "Nothing to compare: the run has not both Sluice and a rival with figures.".to_owned();
+        }
+        if self.once() {
+            let behind = number::count(self.behind.len(), "place", "places");
+            return format!(
+                "Each trial was done once, which makes nobody the best (--repeats 3 does); a rival is ahead of {} in {behind}.",
+                self.who()
+            );
         }
         let count =
             |c: &Count| format!("{} {} of {} ({})", c.key.title().to_lowercase(), c.best + c.equal, c.of, c.parts());
@@ -97,7 +112,8 @@ impl Verdict {
 impl Count {
     /// "3 best, 1 equal".
     pub fn parts(&self) -> String {
-        format!("{} best, {} equal", self.best, self.equal)
+        let once = if self.once > 0 { format!(", {} seen once", self.once) } else { String::new() };
+        format!("{} best, {} equal{once}", self.best, self.equal)
     }
 }
 
@@ -107,16 +123,16 @@ fn is_best(column: &Column) -> bool {
     cells.into_iter().any(|(entry, cell)| entry.contender.ours && cell.standing == Standing::Best)
 }
 
-/// Whether Sluice was in it, and another has a figure.
+/// Whether Sluice was in it, and a rival has a figure.
 fn contested(column: &Column) -> bool {
     let ours =
         column.group.entries.iter().any(|e| e.contender.ours && !(e.measured.is_empty() && e.failures.is_empty()));
-    ours && column.best(|entry| !entry.contender.ours).is_some()
+    ours && column.best(|entry| entry.contender.is_rival()).is_some()
 }
 
 /// Nothing where Sluice is best or equal to it.
 fn lost(key: Key, column: &Column) -> Option<Behind> {
-    let (rival, cell, theirs) = column.best(|entry| !entry.contender.ours)?;
+    let (rival, cell, theirs) = column.best(|entry| entry.contender.is_rival())?;
     let who = format!("{} {}", rival.contender.title, column.measure.quantity(theirs.median));
     let aside = aside(cell);
     let behind =

@@ -11,7 +11,7 @@ fn class(id: u8, pkts: u64, drops: u64) -> ClassStatus {
         id,
         name: format!("class{id}"),
         sent: Count { pkts, bytes: pkts * 1000 },
-        dropped: Count { pkts: drops, bytes: 0 },
+        dropped: Dropped { pkts: drops, bytes: Some(drops * 1000) },
         drops: [("limit_pkts", drops)].into(),
         marked: Packets { pkts: pkts / 10 },
         backlog: Count { pkts: 50, bytes: 1000 },
@@ -42,6 +42,7 @@ pub fn sample(at_s: u64, generation: u32, pkts: [u64; 2], drops: u64) -> Sample 
         name: name.to_owned(),
         priority: Some(1),
         line: None,
+        matches: String::new(),
         class: 0,
         matched: Count { pkts, bytes: 0 },
     };

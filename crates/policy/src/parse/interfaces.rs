@@ -8,6 +8,7 @@ use crate::policy::{MAX_INTERFACES, Policy};
 use crate::set::PolicySet;
 use crate::shown::shown;
 use crate::source::{Origin, Source};
+use crate::sums;
 use std::collections::HashSet;
 
 /// Every key of an interface.
@@ -17,6 +18,7 @@ pub(super) fn read(reader: &mut Reader, common: &Object, field: &Field, source: 
     let cure =
         "write each interface with what is its own, as in `{ \"eth0\": { \"link\": { \"rate\": \"19mbit\" } } }`";
     let mut policies = Vec::new();
+    let mut sound = Vec::new();
     let mut known: HashSet<(Kind, String, Option<usize>)> = HashSet::new();
     let mut entries = reader.entries(field, cure);
     if entries.len() > MAX_INTERFACES {
@@ -33,9 +35,12 @@ pub(super) fn read(reader: &mut Reader, common: &Object, field: &Field, source: 
     for entry in entries {
         rule::check_interface(reader, field.key, entry.key, entry.key_span.clone());
         // Places in its policy go by the pointers that a policy of its own would have.
-        let mut own = Reader { spans: reader.spans.clone(), ..Reader::default() };
+        let mut own = Reader { spans: reader.spans.clone(), context: reader.context, ..Reader::default() };
         let read = own.object(entry.value, "", "an interface", KEYS);
         let policy = read.and_then(|object| policy(&mut own, &common.with(&object), source));
+        if own.findings.is_empty() {
+            sound.push((entry.key, policies.len()));
+        }
         for finding in own.findings {
             // What is common is found in each.
             let (kind, title, start) = finding.identity();
@@ -47,7 +52,19 @@ pub(super) fn read(reader: &mut Reader, common: &Object, field: &Field, source: 
         policies.extend(policy.map(|policy| (entry.key.to_owned(), Policy { origin, ..policy })));
     }
     check_shared(reader, &policies);
+    if !reader.findings.is_empty() {
+        sound.into_iter().for_each(|(interface, place)| check_sums(reader, interface, &policies[place].1));
+    }
     Some(PolicySet { policies, source: source.clone(), key: field.key_span.clone() })
+}
+
+/// The sums of a policy that has no error of its own, in a file that has others.
+fn check_sums(reader: &mut Reader, interface: &str, policy: &Policy) {
+    let Some(context) = reader.context else { return };
+    let placed: Vec<sums::Placed<'_>> = policy.classes.iter().enumerate().collect();
+    for finding in sums::check(&placed, policy.link.rate, &context, |pointer| policy.origin.span(pointer)) {
+        reader.report(finding.help(format!("found in the policy for {}", shown(interface))));
+    }
 }
 
 /// A name that is shared has one rate, wherever it is named.

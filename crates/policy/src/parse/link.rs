@@ -5,12 +5,13 @@ use crate::link::{Cells, Framing, Link, SplitGso};
 use jsonc_parser::ast::Value;
 
 /// Every key of `link`.
-pub(super) const KEYS: &[&str] = &["rate", "overhead", "mpu", "cells", "burst", "split_gso"];
+pub(super) const KEYS: &[&str] = &["rate", "ingress_rate", "overhead", "mpu", "cells", "burst", "split_gso"];
 
 pub(super) fn read(reader: &mut Reader, field: &Field) -> Option<Link> {
     let object = reader.object(field.value, &field.path, "the link", KEYS)?;
     Some(Link {
         rate: object.get("rate").and_then(|field| reader.rate(field)),
+        ingress_rate: object.get("ingress_rate").and_then(|field| reader.rate(field)),
         framing: framing(reader, &object),
         burst: object.get("burst").and_then(|field| reader.bytes(field)),
         split_gso: object.get("split_gso").and_then(|field| reader.choice(field, SplitGso::NAMES)).unwrap_or_default(),
@@ -23,7 +24,7 @@ fn framing(reader: &mut Reader, object: &Object) -> Framing {
         if let Value::StringLit(_) = field.value {
             framing = reader.choice(field, Framing::PRESETS).unwrap_or_default();
         } else {
-            let meaning = "bytes beyond the IP packet, or a preset: \"ethernet\", \"docsis\", \"ptm\", \"atm\"";
+            let meaning = "bytes beyond the IP packet, or the name of a line: \"ethernet\", \"docsis\", \"pppoe\", \"ptm\", \"atm\" ...";
             framing.overhead_bytes = reader.integer(field, -64..=256, meaning).unwrap_or_default();
         }
     }

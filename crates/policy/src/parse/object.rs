@@ -5,10 +5,10 @@ use crate::bytes::Bytes;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::quantity::UnitError;
 use crate::rate::Rate;
+use crate::resolve::Context;
 use crate::shown::shown;
 use crate::source::Span;
-use crate::suggest;
-use crate::time;
+use crate::{suggest, sums, time};
 use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged;
 use std::collections::HashMap;
@@ -17,6 +17,8 @@ use std::ops::RangeInclusive;
 /// What has been found so far.
 #[derive(Default)]
 pub(super) struct Reader {
+    /// What the policy is for, if that is known: sums are held against it.
+    pub context: Option<Context>,
     pub findings: Vec<Diagnostic>,
     pub spans: HashMap<String, Span>,
 }
@@ -76,6 +78,14 @@ impl<'t> Object<'t> {
 impl Reader {
     pub fn report(&mut self, finding: Diagnostic) {
         self.findings.push(finding);
+    }
+
+    /// Reports the sums that are too large. A policy without other errors has them told by `resolve`.
+    pub fn check_sums(&mut self, classes: &[sums::Placed<'_>], file_rate: Option<Rate>) {
+        if let Some(context) = self.context {
+            let found = sums::check(classes, file_rate, &context, |pointer| self.spans.get(pointer).cloned());
+            self.findings.extend(found);
+        }
     }
 
     /// Opens an object that may have the given keys: `what` names it with its article.

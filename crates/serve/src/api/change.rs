@@ -91,8 +91,10 @@ pub async fn revert(State(state): State<Shared>, Path(name): Path<String>) -> An
             .map_err(|found| sluice_kernel::Error::system(found.render(false)))?;
         let source = former.source.clone();
         let rate = RateWish::Set(former.rate_bps.map(Rate));
+        let given = |ingress: confirm::FormerIngress| ingress.rate_bps.filter(|_| !ingress.of_policy).map(Rate);
+        let ingress_rate = former.ingress.map_or(RateWish::AsBefore, |ingress| RateWish::Set(given(ingress)));
         let message = Some("taken back by hand".to_owned());
-        perform(Request { source, rate, message, ..request(&record, policy, What::Revert) })
+        perform(Request { source, rate, ingress_rate, message, ..request(&record, policy, What::Revert) })
     })
     .await
 }

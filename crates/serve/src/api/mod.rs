@@ -11,8 +11,8 @@ use crate::metrics;
 use crate::problem::{Answer, Problem};
 use crate::state::Shared;
 use crate::turns::Turn;
-use axum::http::StatusCode;
-use axum::routing::{get, post};
+use axum::http::{Method, StatusCode};
+use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ pub fn reading() -> Router<Shared> {
         .route("/api/interfaces/{interface}/policy", get(policy::text))
         .route("/api/profiles", get(policy::profiles))
         .route("/api/profiles/{name}", get(policy::profile))
-        .route("/api/{*rest}", get(nothing).post(nothing))
+        .route("/api/{*rest}", any(nothing))
 }
 
 /// Paths that change the policy of an interface, or work long for whoever asks.
@@ -43,8 +43,19 @@ pub fn changing() -> Router<Shared> {
         .route("/api/interfaces/{interface}/rollback", post(change::rollback))
 }
 
-async fn nothing() -> Problem {
+/// A path that is not there.
+pub async fn nothing() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "there is nothing at this path", "docs/serve.md lists every path")
+}
+
+/// A path that is there, and does not do what it is asked for.
+pub async fn wrong_method(method: Method) -> Problem {
+    let what = format!("this path does not take {method}");
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        what,
+        "the header Allow names what it takes; docs/serve.md lists every path",
+    )
 }
 
 /// Reads from the kernel side, one request after the other, on a thread where waiting harms nobody.

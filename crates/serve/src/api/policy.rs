@@ -23,7 +23,7 @@ pub struct Draft {
     pub text: String,
 }
 
-/// The policy in force, in canonical form.
+/// The policy in force, as it is recorded.
 pub async fn text(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
     ask(state, move |_| {
         let status = sluice_kernel::status::of(&name)?;
@@ -120,7 +120,7 @@ pub fn lines(difference: &Difference) -> Vec<Value> {
 pub fn read(text: &str, record: &Record) -> Result<(Policy, Diagnostics), Diagnostics> {
     let policy = sluice_policy::parse_file(&Source::new(record.policy_name.as_str(), text))?.of(&record.interface)?;
     let engine = if record.engine == Engine::Tc { sluice_policy::Engine::Tc } else { sluice_policy::Engine::Core };
-    let context = Context { link_rate: record.rate_bps.map(Rate), engine };
+    let context = Context { link_rate: record.rate_bps.map(Rate), engine, ..Context::default() };
     let remarks = sluice_policy::resolve(&policy, &context)?.remarks;
     Ok((policy, remarks))
 }
@@ -132,6 +132,7 @@ pub fn request(record: &Record, policy: Policy, what: What) -> Request {
         policy,
         source: "browser".to_owned(),
         rate: RateWish::AsBefore,
+        ingress_rate: RateWish::AsBefore,
         confirm: None,
         message: None,
         what,

@@ -191,7 +191,8 @@ fn of_classes(sample: &Sample) -> Vec<Family> {
             },
         ),
         Family::counter("sluice_class_dropped", "What was dropped, whatever the reason", Unit::Bytes)
-            .each(all(), count(|class| class.dropped.bytes)),
+            // Where the kernel counts packets alone there is no number, not a zero.
+            .each(all(), |place| Some((labels(place), Value::Count(place.2.dropped.bytes?)))),
         Family::counter("sluice_class_marked", "What left with congestion marked instead of being dropped", packets())
             .each(all(), count(|class| class.marked.pkts)),
         Family::gauge("sluice_class_backlog", "What waits in the queue now", Some(packets()))

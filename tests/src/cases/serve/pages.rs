@@ -5,7 +5,7 @@ use crate::browser::{Browser, Look};
 use crate::command::await_that;
 use crate::lab::Lab;
 use crate::needs::Need;
-use crate::policy::{other, port};
+use crate::policy::{other, port, three};
 use crate::server::Server;
 use crate::suite::Suite;
 use crate::traffic::{self, Flow};
@@ -113,13 +113,15 @@ fn charts_show_the_data(lab: &Lab) {
     let hits = |rule: &str| {
         let script = format!(
             "const row = [...document.querySelectorAll('#rules tbody tr')].find((row) => row.cells[1].textContent === '{rule}');
-             return row ? row.cells[4].textContent.replace(/\\D/g, '') : '';"
+             return row ? row.cells[5].textContent.replace(/\\D/g, '') : '';"
         );
         browser.script(&script)
     };
     await_that("the hits are those of what was sent", LONG, || {
         hits("to 1") == json!(outcomes[0].sent.to_string()) && hits("to 2") == json!(outcomes[1].sent.to_string())
     });
+    let asks = "[...document.querySelectorAll('#rules tbody tr')].map((row) => row.cells[2].textContent).join('|')";
+    browser.until("what rules match is shown", &format!("{asks}.includes('dst_port 3001')"));
     browser.click(".tabs a[href='#flows']");
     let shown = "[...document.querySelectorAll('#flows tbody tr')].map((row) => row.textContent).join('|')";
     browser.until(
@@ -217,6 +219,19 @@ fn policies_are_edited(lab: &Lab) {
     browser.script("document.getElementById('confirm-time').value = '';");
     browser.click("#history tbody tr:last-child button[data-action=back]");
     await_that("it is gone back to", LONG, || scheduler() == "strict_priority");
+
+    // A long history folds, and opens.
+    for n in 0..8 {
+        let file = lab.policy(&if n % 2 == 0 { other() } else { three() });
+        lab.sluice(&pair.a, &["apply", "a0", &file]).ok();
+    }
+    browser.script("location.reload();");
+    browser.until(
+        "only the latest are shown",
+        &format!("{rows} === 10 && !document.getElementById('history-all').hidden"),
+    );
+    browser.click("#history-all");
+    browser.until("all are shown", &format!("{rows} > 10 && document.getElementById('history-all').hidden"));
     drop(browser);
     super::end(lab, &pair, server);
 }
@@ -225,6 +240,14 @@ fn on_a_phone_in_the_dark(lab: &Lab) {
     let (pair, server) = begin(lab);
     let browser = Browser::start(&pair.a, Look::PHONE);
     open(&server, &browser);
+    // What matters fits: name, rate, queue and drops of each class, without scrolling sideways.
+    browser.until("classes are listed", "document.querySelectorAll('#classes tbody tr').length > 1");
+    let seen = browser.script(
+        "const heads = [...document.querySelectorAll('#classes th')].filter((one) => one.offsetParent !== null);
+         const box = document.querySelector('#classes').parentElement;
+         return [heads.map((one) => one.textContent), box.scrollWidth <= box.clientWidth];",
+    );
+    assert_eq!(seen, json!([["class", "sent", "waiting", "wait, p99", "dropped"], true]));
     // By keyboard: the first stop leads past the navigation.
     browser.keys("body", "\u{e004}");
     assert_eq!(browser.script("return document.activeElement.className;"), "skip");

@@ -60,7 +60,7 @@ fn waiting(row: &Row<'_>) -> String {
     if !row.direction.queued {
         return "counted where it arrives, not queued".to_owned();
     }
-    let mut text = format!("queue {}", class.backlog.pkts);
+    let mut text = format!("{} {}", class.queue.as_deref().unwrap_or("queue"), class.backlog.pkts);
     if let Some(limit) = class.limit_pkts {
         text += &format!("/{limit}");
     }

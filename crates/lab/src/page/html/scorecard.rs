@@ -15,7 +15,9 @@ pub fn section(page: &Page) -> Markup {
     html! {
         section aria-labelledby="scorecard" {
             h2 id="scorecard" { "Scorecard" }
-            @if verdict.compared {
+            @if verdict.compared && verdict.once() {
+                p { (verdict.headline()) }
+            } @else if verdict.compared {
                 p { "How often " (verdict.who()) " is the best, or no different from the best beyond the repeats:" }
                 ul class="tiles" {
                     @for count in &verdict.counts {
@@ -32,7 +34,10 @@ pub fn section(page: &Page) -> Markup {
             @if verdict.compared {
                 section class="behind" aria-labelledby="behind" {
                     h3 id="behind" { "Where Sluice is not the best" }
-                    @if verdict.behind.is_empty() { p { "Nowhere in this run, as far as its repeats can tell." } }
+                    @if verdict.behind.is_empty() { p {
+                        @if verdict.once() { "Nowhere that one run of each trial could show." }
+                        @else { "Nowhere in this run, as far as its repeats can tell." }
+                    } }
                     @for count in &verdict.counts { (behind(count.key, verdict)) }
                 }
             }
