@@ -3,6 +3,7 @@
 mod apply;
 mod bad_input;
 mod boot;
+mod booted;
 mod classification;
 mod confirm;
 mod congestion;
@@ -46,8 +47,10 @@ pub fn all() -> Vec<Suite> {
     vec![
         bad_input::suite(),
         boot::suite(),
+        booted::suite(),
         lifecycle::suite(),
         healing::suite(),
+        healing::commands(),
         neighbours::suite(),
         programs::suite(),
         rights::suite(),
