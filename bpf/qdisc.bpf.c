@@ -341,7 +341,7 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 {
 	u32 n = sch->limit, bytes = sl_skb_bytes(skb), segments, buffer;
 	struct sl_sched *s = sl_state_of(n);
-	struct sl_demand demand = {};
+	struct sl_demand demand; /* its flow is set where it is looked at */
 	struct sl_held_packet *held;
 	struct sl_tables *t;
 	u64 now, live = sl_live.word;

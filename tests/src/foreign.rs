@@ -10,6 +10,9 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 const NEXT: i32 = -1;
 const SHOT: i32 = 2;
 
+/// Where struct __sk_buff has tc_index (include/uapi/linux/bpf.h).
+const TC_INDEX: i16 = 44;
+
 /// Where a program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hook {
@@ -94,10 +97,7 @@ impl Program {
                     insn(BPF_ALU64 | BPF_LSH | BPF_K, BPF_REG_2, 0, 6),
                     insn(BPF_ALU64 | BPF_OR | BPF_K, BPF_REG_2, 0, class as i32),
                     insn(BPF_ALU64 | BPF_AND | BPF_K, BPF_REG_2, 0, 0xffff),
-                    bpf_insn {
-                        off: std::mem::offset_of!(__sk_buff, tc_index) as i16,
-                        ..insn(BPF_STX | BPF_MEM | BPF_W, BPF_REG_6, BPF_REG_2, 0)
-                    },
+                    bpf_insn { off: TC_INDEX, ..insn(BPF_STX | BPF_MEM | BPF_W, BPF_REG_6, BPF_REG_2, 0) },
                     mov(BPF_REG_0, NEXT),
                 ];
             }

@@ -109,8 +109,8 @@ fn at_boot(now: &Saved, unconfirmed: bool, configuration: Option<&str>, kept: Op
         return format!("at boot nothing brings this up: there is no {path} for the unit sluice@");
     };
     let value = |key: &str| {
-        let lines = configuration.lines().filter_map(|line| line.trim().strip_prefix(key)?.strip_prefix('='));
-        lines.last().map(|value| value.trim().trim_matches(['"', '\'']).to_owned())
+        let mut lines = configuration.lines().rev().filter_map(|line| line.trim().strip_prefix(key)?.strip_prefix('='));
+        lines.next().map(|value| value.trim().trim_matches(['"', '\'']).to_owned())
     };
     let configured = value("SLUICE_POLICY").unwrap_or_default();
     let restore = value("SLUICE_RESTORE").unwrap_or_else(|| "saved".to_owned());

@@ -139,8 +139,12 @@ pub fn set_filter(interface: &str, side: Side, program: &Path, action: &str) -> 
 /// Sends all that arrives, and that our filter lets pass, to a device. (Programs themselves cannot redirect to an ifb
 /// before Linux 6.4: it drops what comes so.)
 pub fn set_redirect(interface: &str, device: &str) -> Result<()> {
+    // matchall cannot be replaced: the kernel says that it exists. Arrivals pass by the queue until the new one is there.
+    if iproute::tc(&format!("filter show dev {interface} ingress"))?.contains(&format!("pref {REDIRECT_PREF} ")) {
+        iproute::tc(&format!("filter del dev {interface} ingress pref {REDIRECT_PREF}"))?;
+    }
     iproute::tc(&format!(
-        "filter replace dev {interface} ingress protocol all pref {REDIRECT_PREF} handle 1 matchall \
+        "filter add dev {interface} ingress protocol all pref {REDIRECT_PREF} handle 1 matchall \
          action mirred egress redirect dev {device}"
     ))
     .map(drop)

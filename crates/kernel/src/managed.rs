@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::interface::Interface;
 use crate::lock::{Lock, Patience};
 use crate::record::{Engine, Phase, Record};
-use crate::{apply, bpffs, confirm, history, netns, qdiscs, recorded, shared, tables};
+use crate::{apply, bpffs, confirm, history, netns, qdiscs, recorded, remains, shared, tables};
 
 /// The record of an interface that is wholly up.
 pub(crate) fn managed(interface: &str) -> Result<Record> {
@@ -105,7 +105,8 @@ fn finish(record: Record) -> Result<Record> {
 pub fn require_known(interfaces: &[String]) -> Result<()> {
     let mut unknown = Vec::new();
     for interface in interfaces {
-        if Record::find(interface)?.is_none() {
+        // What a lost record has left is known, too.
+        if Record::find(interface)?.is_none() && remains::of(interface).ok().flatten().is_none() {
             unknown.push(absent(interface));
         }
     }

@@ -92,6 +92,7 @@ fn empty() -> Record {
         ifindex: 0,
         netns: 0,
         phase: Phase::Stopping,
+        ingress_rate_of_policy: false,
         engine: Engine::None,
         hook: Hook::Tc,
         qdisc: String::new(),

@@ -1,5 +1,6 @@
 //! Which class a packet gets, by frames made by hand: on departure and on arrival.
 
+use crate::command::await_that;
 use crate::frames::{ARP, IPV4, IPV6, PPPOE, QINQ, V4, VLAN, Wire, ethernet, ports, pppoe, v6};
 use crate::lab::Lab;
 use crate::needs::Need;
@@ -207,15 +208,30 @@ fn departing_frames(lab: &Lab) {
 
 /// Urgent wherever no rule says otherwise. Here one does: "ping" means ICMPv6 too, and discovery is a part of it.
 fn neighbour_discovery(lab: &Lab, pair: &Pair) {
-    let solicitation =
+    let mut routed =
         ip6("2001:db8:6::1", &[], 58, &[135, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let mut solicitation = routed.clone();
+    (solicitation[HOP_LIMIT], routed[HOP_LIMIT]) = (255, 254);
     let mut without = policy();
     without["rules"].as_array_mut().expect("rules").retain(|rule| rule["name"] != "ping");
     lab.sluice(&pair.a, &["apply", "a0", &lab.policy(&without)]).ok();
     let before = lab.status(&pair.a, "a0").egress(URGENT).sent.pkts;
     Wire::open(&pair.a, "a0").send(&solicitation);
     assert_eq!(lab.status(&pair.a, "a0").egress(URGENT).sent.pkts, before + 1, "neighbour solicitation");
+    // What has been passed on by a router is none.
+    Wire::open(&pair.a, "a0").send(&routed);
+    assert_eq!(lab.status(&pair.a, "a0").egress(URGENT).sent.pkts, before + 1, "a solicitation from elsewhere");
+    // A flood of them is policed: a burst of 64 KiB passes, and little more.
+    let drops = || lab.status(&pair.a, "a0").egress(URGENT).drops.get("control_limited").copied().unwrap_or(0);
+    let wire = Wire::open(&pair.a, "a0");
+    for _ in 0..2_000 {
+        wire.offer(&solicitation);
+    }
+    await_that("a flood of neighbour discovery is policed", Duration::from_secs(10), || drops() > 200);
 }
+
+/// Where the hop limit is in a frame of IPv6 without a tag.
+const HOP_LIMIT: usize = 14 + 7;
 
 fn arriving_frames(lab: &Lab) {
     let pair = lab.pair();

@@ -18,11 +18,20 @@ const LOST_UNTIL_PASSED: u64 = 8;
 const LONG: Duration = Duration::from_secs(20);
 
 pub fn suite() -> Suite {
-    Suite::new("healing")
-        .both("the_queue_of_arrivals", &[Need::Ifb], the_queue_of_arrivals)
-        .both("the_splitter", &[Need::Ifb], the_splitter)
-        .any("hooks_and_roots", &[], hooks_and_roots)
-        .qdisc("a_child_of_mq", &[], a_child_of_mq)
+    Suite::new("healing").both("the_queue_of_arrivals", &[Need::Ifb], the_queue_of_arrivals).both(
+        "the_splitter",
+        &[Need::Ifb],
+        the_splitter,
+    )
+}
+
+/// What is the same on any kernel.
+pub fn commands() -> Suite {
+    Suite::new("healing").of_commands().any("hooks_and_roots", &[], hooks_and_roots).qdisc(
+        "a_child_of_mq",
+        &[],
+        a_child_of_mq,
+    )
 }
 
 /// Is told by everybody who looks that `what` is missing.

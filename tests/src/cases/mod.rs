@@ -3,6 +3,7 @@
 mod apply;
 mod bad_input;
 mod boot;
+mod booted;
 mod classification;
 mod commands;
 mod confirm;
@@ -48,8 +49,10 @@ pub fn all() -> Vec<Suite> {
         bad_input::suite(),
         commands::suite(),
         boot::suite(),
+        booted::suite(),
         lifecycle::suite(),
         healing::suite(),
+        healing::commands(),
         neighbours::suite(),
         programs::suite(),
         rights::suite(),

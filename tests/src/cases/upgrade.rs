@@ -7,11 +7,12 @@ use crate::policy::three;
 use crate::suite::Suite;
 use std::path::PathBuf;
 
-/// Where the command has its points of death.
-const POINTS: [&str; 4] = ["upgrade-loaded", "upgrade-recorded", "upgrade-queued", "upgrade-hooked"];
+/// Those of the command's points of death at which old and new are mixed most.
+const POINTS: [&str; 2] = ["upgrade-queued", "upgrade-hooked"];
 
 pub fn suite() -> Suite {
     Suite::new("upgrade")
+        .of_commands()
         .both("programs_are_swapped", &[], programs_are_swapped)
         .both("killed_during_upgrade", &[], killed_during_upgrade)
         .both("down_needs_no_record", &[], down_needs_no_record)

@@ -8,6 +8,7 @@ use serde::Deserialize;
 /// A qdisc and its counters.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Leaf {
+    kind: String,
     #[serde(default)]
     parent: String,
     bytes: u64,

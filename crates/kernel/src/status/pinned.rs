@@ -210,12 +210,8 @@ impl Pinned {
                 let ifindex = if egress { record.ifindex } else { ifindex(&device) };
                 told = schedulers::add(&mut classes, state, ifindex);
             }
-            (Engine::Tc, _) if queued => {
-                // A device that was deleted has none.
-                if ifindex(&device) > 0 {
-                    leaves::add(&mut classes, &leaves::leaves(&device)?);
-                }
-            }
+            // A device that was deleted has none.
+            (Engine::Tc, _) if queued && ifindex(&device) > 0 => leaves::add(&mut classes, &leaves::leaves(&device)?),
             _ => {}
         }
         let rate_bps = if egress { self.policy.link_rate.map(|rate| rate.0) } else { record.ingress_rate_bps };
