@@ -25,7 +25,7 @@ pub struct Stream {
 /// Start a server for one stream.
 pub fn start_server(host: &Namespace, address: &str, stream: &Stream) -> Result<Process> {
     // -i 0: a burst that a queue lets go at once is not refused.
-    host.start(IRTT.program, &["server", "-b", &format!("{address}:{}", stream.port), "-i", "0"])
+    host.start_timing(IRTT.program, &["server", "-b", &format!("{address}:{}", stream.port), "-i", "0"])
 }
 
 /// Start the client of one stream, for this long.
@@ -51,7 +51,7 @@ pub fn start_client(host: &Namespace, server: &str, stream: &Stream, duration: D
         "--fill=rand",
         &target,
     ];
-    host.start(IRTT.program, &arguments)
+    host.start_timing(IRTT.program, &arguments)
 }
 
 /// One packet and its answer.

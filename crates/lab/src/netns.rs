@@ -60,6 +60,12 @@ impl Namespace {
         Process::start(program, tool::IP.program, &arguments)
     }
 
+    /// Start a program in it that tells times.
+    pub fn start_timing(&self, program: &str, arguments: &[&str]) -> Result<Process> {
+        let arguments = [&["netns", "exec", &self.name, program], arguments].concat();
+        Process::start_timing(program, tool::IP.program, &arguments)
+    }
+
     /// Do something in it, on a thread of its own.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
         let path = Path::new(NAMES).join(&self.name);

@@ -32,7 +32,10 @@ pub fn start(host: &Namespace, server: &str, echo: &Echo, duration: Duration) ->
     let [bytes, tos] = [echo.bytes, echo.tos.into()].map(|number| number.to_string());
     let count = echo.count(duration).to_string();
     // -W: how long the last answers may take, seconds.
-    host.start(PING.program, &["-n", "-D", "-i", &interval, "-c", &count, "-s", &bytes, "-Q", &tos, "-W", "3", server])
+    host.start_timing(
+        PING.program,
+        &["-n", "-D", "-i", &interval, "-c", &count, "-s", &bytes, "-Q", &tos, "-W", "3", server],
+    )
 }
 
 /// Read what it wrote: answers, and from the gaps in their numbers what was lost.

@@ -68,7 +68,7 @@ impl<R: Read> Sections<R> {
     }
 
     fn packet(&mut self, length: u32, read: u32, link: u32, captured: u32) -> Result<Option<Packet>, String> {
-        let room = length.checked_sub(FRAME_OF_BLOCK + read).unwrap_or_default();
+        let room = length.saturating_sub(FRAME_OF_BLOCK + read);
         if captured > room || captured > MAX_PACKET_BYTES {
             return Err(format!("a packet of {captured} bytes does not fit its block"));
         }

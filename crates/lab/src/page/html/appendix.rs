@@ -78,7 +78,8 @@ fn measured(page: &Page) -> Markup {
                     more than {} ms in the mean and dropped nothing. Where it is not owned, one sees the line’s queue, whatever the \
                     contender would have done.", Bottleneck::OWNED_BELOW_MS)))
                 (term("Noise", "The p99 of a probe that ends before the bottleneck: delay that the machine and the \
-                    harness add. Differences below it mean nothing.".into()))
+                    harness add. Differences below it mean nothing. Programs that tell times have a real-time priority, where \
+                    the system allows it, so that they do not wait for the processor while others of the harness begin.".into()))
                 (term("Cost", match page.results.clock {
                     Clock::Real => "The time that all processors were busy in the window, of all that they had. All hosts \
                         and the programs that make the traffic are in it, so compare, do not add up.".into(),
