@@ -249,7 +249,7 @@ SL_FN struct sl_verdict sl_dequeue(struct sl_sched *s, u64 now_ns)
 	q = sl_at(s->slot, v.slot);
 	v.action = SL_SEND;
 	v.len_bytes = q->len_bytes;
-	sojourn_count(sl_at(s->sojourn, v.class), sl_since(now_ns, q->arrived_ns));
+	sojourn_count(sl_at(s->sojourn, v.class), now_ns - q->arrived_ns);
 	s->backlog_pkts--;
 	k->backlog_pkts--;
 	class_shrunk(s, k, v.class);

@@ -4,6 +4,7 @@
 #include "world.h"
 #include "../abi/sched.h"
 
+/* Of a time that is the difference of two CPUs' clocks: a negative one, as u64 has it, is 0. */
 SL_FN u32 sojourn_bucket(u64 ns)
 {
 	u64 us = ns >> 10;
@@ -11,6 +12,8 @@ SL_FN u32 sojourn_bucket(u64 ns)
 
 	if (us < 4)
 		return (u32)us;
+	if (sl_unlikely(us >> 53))
+		return 0;
 	v = us >> 32 ? ~0u : (u32)us;
 	octave = sl_log2(v);
 	return 4 * (octave - 1) + (v >> (octave - 2) & 3);

@@ -31,6 +31,9 @@ async function send(method, path, body) {
   return value;
 }
 
+/** Whether requests bear a token; it may be wrong. */
+export const hasToken = () => sessionStorage.getItem(KEY) !== null;
+
 let asking = null;
 
 /** Asks for the token, once for all who need it at the time. Whether one was given. */

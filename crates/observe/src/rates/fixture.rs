@@ -54,6 +54,8 @@ pub fn sample(at_s: u64, generation: u32, pkts: [u64; 2], drops: u64) -> Sample 
         classifier: Hook::Tc,
         qdisc: String::new(),
         in_place: true,
+        missing: Vec::new(),
+        outdated: false,
         policy: PolicyStatus {
             name: "p".to_owned(),
             source: String::new(),

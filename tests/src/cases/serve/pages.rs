@@ -200,13 +200,18 @@ fn policies_are_edited(lab: &Lab) {
         browser.until(what, &format!("document.getElementById('verdict').textContent.includes({})", json!(what)));
     };
     let disabled = || browser.script("return document.getElementById('apply').disabled;") == true;
-    // Without the token: it is asked for when something is to be changed.
+    // Without the token: it is asked for when something else than what is in force is to be checked.
     browser.open(&format!("{}/#policy", server.place));
     verdict("this is what is in force");
     assert!(disabled(), "there is nothing to apply");
 
     // Typed, as a person does: wrong, then right again.
     browser.keys("#text", "nonsense ");
+    browser.until("the token is asked for", "document.getElementById('login').open");
+    browser.keys("#token", "not-the-token\n");
+    browser
+        .until("a wrong one is refused", "document.getElementById('login-why').textContent.includes('not the token')");
+    browser.keys("#token", &format!("{}\n", server.token));
     verdict("error");
     let printed =
         lab.sluice(&pair.a, &["check", &lab.file("typed.json", "nonsense {}").display().to_string()]).exits(2);
@@ -237,13 +242,8 @@ fn policies_are_edited(lab: &Lab) {
     assert!(difference.contains("scheduler strict_priority -> deficit_round_robin"), "{difference}");
     assert!(difference.contains("late") && difference.contains("game"), "{difference}");
     browser.keys("#message", "from the page");
-    browser.click("#apply");
-    browser.until("the token is asked for", "document.getElementById('login').open");
     assert_eq!(scheduler(), "strict_priority");
-    browser.keys("#token", "not-the-token\n");
-    browser
-        .until("a wrong one is refused", "document.getElementById('login-why').textContent.includes('not the token')");
-    browser.keys("#token", &format!("{}\n", server.token));
+    browser.click("#apply");
     browser.until("the change waits", "!document.getElementById('pending').hidden");
     assert_eq!(scheduler(), "deficit_round_robin");
     assert!(lab.status(&pair.a, "a0").unconfirmed.is_some_and(|waits| waits.former == "old"));
