@@ -161,7 +161,7 @@ struct sl_police_bucket {
 	u64 cost; /* as in sl_police_conf; 0: it has never been charged */
 };
 
-/* What the built-in rules may choose on an interface, in each direction: 512 kbit/s with a burst of 64 KiB, some 1,000 ARP packets a second. */
+/* The bucket of the built-in rules, for each interface and direction: 512 kbit/s with a burst of 64 KiB, some 1,000 ARP packets a second. */
 #define SL_CONTROL_COST     (250000ULL << 16)
 #define SL_CONTROL_BURST    (65536 * 250000ULL)
 /* Buckets that the flows of a class without an entry in the flow table share. */

@@ -127,7 +127,7 @@ struct sl_flow_queue {
 	struct sl_codel codel;
 };
 
-/* What a host is up to, as source or as destination of the flows of a class: see sched/flow_hosts.h. */
+/* The record of a host, as source or as destination of the flows of a class: see sched/flow_hosts.h. */
 struct sl_host {
 	u32 key; /* hash of its address | (class + 1) << 16; 0: nobody's */
 	u16 bulk_flows; /* that stand on a wheel */

@@ -10,7 +10,7 @@
 
 enum sl_flow_state { SL_FLOW_NEW, SL_FLOW_STALE, SL_FLOW_UNLIKE };
 
-/* What a packet is to the flow table. Small: it is on the stack of whoever asks. */
+/* One packet's question to the flow table, and its answer. The struct is small, since it is on the stack of the program. */
 struct sl_sight {
 	u64 now_ns;
 	u32 pkts;

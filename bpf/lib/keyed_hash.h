@@ -11,7 +11,7 @@
 /* Set before load, to the same in both objects of an interface. */
 const volatile u64 sl_hash_key[SL_HASH_KEYS] = {};
 
-/* Of so many words, at most SL_HASH_WORDS, a constant. */
+/* The hash of an input of this many words: a constant, at most SL_HASH_WORDS. */
 static __always_inline u32 sl_keyed_hash(const u64 *word, u32 words)
 {
 	u64 sum = sl_hash_key[0];
