@@ -45,13 +45,14 @@ SL_FN u64 police_take(u64 *tat, u64 now, u64 cost, u64 burst)
 }
 
 /*
- * Gives it back. full: what police_take said; now: later than every time at which somebody else has taken since. Not what has been
- * refilled by then: the bucket may have been full in between, and holds no more than its burst.
+ * Gives it back. full: what police_take said; now: later than every time at which somebody else has taken since. What has been refilled by
+ * then is not given back: without the charge the bucket would have been full as much earlier, and holds no more than its burst. Who gives back
+ * after somebody who took earlier has done so does not know of it, and returns up to what has been refilled since it took: a few us of the rate.
  */
 SL_FN void police_give_back(u64 *tat, u64 now, u64 cost, u64 full)
 {
 	if (full > now)
-		__sync_fetch_and_add(tat, -cost);
+		__sync_fetch_and_add(tat, -sl_min(cost, full - now));
 }
 
 /* What was owed at one cost of a byte, at another. Debts are kept in bytes, rounded up. */
