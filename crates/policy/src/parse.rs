@@ -22,6 +22,7 @@ use crate::set::PolicyFile;
 use crate::source::{Origin, Source};
 use crate::sums;
 use object::{Field, Object, Reader};
+use std::collections::HashSet;
 
 /// Every key of a policy; the first few are the file's alone, whatever interfaces it is for.
 const KEYS: &[&str] = &[
@@ -88,7 +89,8 @@ fn read_file(source: &Source, context: Option<Context>) -> Result<PolicyFile, Di
         }
     });
     // What the tree makes of a broken place is not worth saying.
-    reader.findings.retain(|finding| syntax_errors.iter().all(|error| error.start() != finding.start()));
+    let broken: HashSet<Option<usize>> = syntax_errors.iter().map(Diagnostic::start).collect();
+    reader.findings.retain(|finding| !broken.contains(&finding.start()));
     reader.findings.extend(syntax_errors);
     match file {
         Some(mut file) if reader.findings.is_empty() => {
@@ -132,7 +134,8 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
     let sets = sets::read(reader, object);
     let rule_fields = object.get("rules").map(|field| reader.list(field, "write a list of rules, `[ { ... }, ... ]`"));
     let mut rules: Vec<Placed<Rule>> = Vec::new();
-    for (i, field) in rule_fields.iter().flatten().enumerate() {
+    // Of more than there may be, the first ones show what else is wrong.
+    for (i, field) in rule_fields.iter().flatten().take(MAX_RULES).enumerate() {
         rules.extend(rule::read(reader, field, source, &sets).map(|rule| (i, rule)));
     }
 

@@ -14,6 +14,15 @@ pub struct Source {
     text: Arc<str>,
     /// Where each line but the first starts.
     lines: Arc<[usize]>,
+    /// How many characters there are before each block of [`BLOCK`] bytes, and in all: so a column costs the same on a line of megabytes.
+    characters: Arc<[usize]>,
+}
+
+const BLOCK: usize = 4_096;
+
+/// Whether a character of UTF-8 starts with this byte.
+fn starts_character(byte: &u8) -> bool {
+    byte & 0xc0 != 0x80
 }
 
 impl Source {
@@ -21,7 +30,12 @@ impl Source {
     pub fn new(name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Source {
         let text = text.into();
         let lines = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n').map(|(at, _)| at + 1).collect();
-        Source { name: name.into(), text, lines }
+        let count = |block: &[u8]| block.iter().filter(|byte| starts_character(byte)).count();
+        let mut characters = vec![0];
+        for block in text.as_bytes().chunks(BLOCK) {
+            characters.push(characters[characters.len() - 1] + count(block));
+        }
+        Source { name: name.into(), text, lines, characters: characters.into() }
     }
 
     /// What the text is called in messages.
@@ -46,10 +60,22 @@ impl Source {
         while !self.text.is_char_boundary(end) {
             end -= 1;
         }
-        let line = self.lines.partition_point(|&start| start <= end);
-        let line_start = if line == 0 { 0 } else { self.lines[line - 1] };
-        let column = self.text[line_start..end].chars().count() + 1;
-        (line as u32 + 1, column as u32)
+        let line = self.line(end);
+        let line_start = if line == 1 { 0 } else { self.lines[line as usize - 2] };
+        let column = self.characters_before(end) - self.characters_before(line_start) + 1;
+        (line, column as u32)
+    }
+
+    /// Line of a byte offset, from 1.
+    pub fn line(&self, offset: usize) -> u32 {
+        self.lines.partition_point(|&start| start <= offset) as u32 + 1
+    }
+
+    /// How many characters start before a byte of the text, or its end.
+    fn characters_before(&self, offset: usize) -> usize {
+        let block = offset / BLOCK;
+        let in_block = &self.text.as_bytes()[block * BLOCK..offset];
+        self.characters[block] + in_block.iter().filter(|byte| starts_character(byte)).count()
     }
 }
 
@@ -98,5 +124,20 @@ mod tests {
         assert_eq!(source.line_column(2), (1, 2));
         assert_eq!(source.line_column(4), (2, 1));
         assert_eq!(source.line_column(99), (3, 1));
+        assert_eq!(Source::new("empty", "").line_column(0), (1, 1));
+    }
+
+    #[test]
+    fn long_lines_have_columns() {
+        for letter in ["a", "ä", "€"] {
+            for count in [BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK] {
+                let text = format!("ö\n{}\n", letter.repeat(count));
+                let source = Source::new("long.json", text.as_str());
+                let end = 3 + letter.len() * count;
+                assert_eq!(source.line_column(end), (2, count as u32 + 1), "{count} of {letter}");
+                assert_eq!(source.line_column(end - letter.len()), (2, count as u32), "{count} of {letter}");
+                assert_eq!(source.line_column(text.len()), (3, 1), "{count} of {letter}");
+            }
+        }
     }
 }

@@ -17,14 +17,16 @@ fn descend(root: &Value<'_>, offset: usize) -> String {
     loop {
         value = match value {
             Value::Object(object) => {
-                let Some(property) = object.properties.iter().find(|property| holds(*property)) else { break };
+                let behind = object.properties.partition_point(|property| property.range().end <= offset);
+                let Some(property) = object.properties.get(behind).filter(|property| holds(*property)) else { break };
                 pointer += &format!("/{}", property.name.as_str().replace('~', "~0").replace('/', "~1"));
                 &property.value
             }
             Value::Array(array) => {
-                let Some(place) = array.elements.iter().position(|element| holds(element)) else { break };
+                let place = array.elements.partition_point(|element| element.range().end <= offset);
+                let Some(element) = array.elements.get(place).filter(|element| holds(*element)) else { break };
                 pointer += &format!("/{place}");
-                &array.elements[place]
+                element
             }
             _ => break,
         };

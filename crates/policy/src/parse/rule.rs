@@ -71,7 +71,7 @@ pub(super) fn read(reader: &mut Reader, field: &Field, source: &Source, sets: &S
         in_interface: object.get("in_interface").and_then(|field| interface(reader, field)),
         mark: object.get("mark").and_then(|field| mark(reader, field)),
         class: ClassId(class.unwrap_or(0)),
-        line: source.line_column(object.span.start).0,
+        line: source.line(object.span.start),
     };
     check_families(reader, &object, &rule, sets);
     check_ports(reader, &object, &rule);

@@ -118,9 +118,10 @@ pub fn lines(difference: &Difference) -> Vec<Value> {
 
 /// A text for a managed interface, with what its author should know; or what is wrong with it.
 pub fn read(text: &str, record: &Record) -> Result<(Policy, Diagnostics), Diagnostics> {
-    let policy = sluice_policy::parse_file(&Source::new(record.policy_name.as_str(), text))?.of(&record.interface)?;
     let engine = if record.engine == Engine::Tc { sluice_policy::Engine::Tc } else { sluice_policy::Engine::Core };
     let context = Context { link_rate: record.rate_bps.map(Rate), engine, ..Context::default() };
+    let source = Source::new(record.policy_name.as_str(), text);
+    let policy = sluice_policy::parse_file_for(&source, &context)?.of(&record.interface)?;
     let remarks = sluice_policy::resolve(&policy, &context)?.remarks;
     Ok((policy, remarks))
 }
