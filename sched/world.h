@@ -35,15 +35,23 @@
 
 #define SL_BIT(n) (1ULL << ((n) & 63))
 
-/* Number of the lowest set bit; x is not 0. BPF has no instruction for it: de Bruijn multiplication there. */
-SL_FN u32 sl_lowest(u64 x)
-{
 #ifdef __bpf__
+/* Number of the only bit that is set, by its place in a de Bruijn sequence (Leiserson, Prokop & Randall 1998). No branches: cheap to verify. */
+SL_FN u32 sl_only(u64 x)
+{
 	static const u8 place[64] = { 0,  1,  2,  53, 3,  7,  54, 27, 4,  38, 41, 8,  34, 55, 48, 28, 62, 5,  39, 46, 44, 42,
 				      22, 9,  24, 35, 59, 56, 49, 18, 29, 11, 63, 52, 6,  26, 37, 40, 33, 47, 61, 45, 43, 21,
 				      23, 58, 17, 10, 51, 25, 36, 32, 60, 20, 57, 16, 50, 31, 19, 15, 30, 14, 13, 12 };
 
-	return place[((x & -x) * 0x022fdd63cc95386dULL) >> 58];
+	return place[(x * 0x022fdd63cc95386dULL) >> 58];
+}
+#endif
+
+/* Number of the lowest set bit; x is not 0. */
+SL_FN u32 sl_lowest(u64 x)
+{
+#ifdef __bpf__
+	return sl_only(x & -x);
 #else
 	return (u32)__builtin_ctzll(x);
 #endif
@@ -60,31 +68,32 @@ SL_FN u32 sl_lowest_from(u64 x, u32 from)
 /* Floor of the logarithm to base 2; v is not 0. */
 SL_FN u32 sl_log2(u32 v)
 {
-	u32 r = 0;
-
-	if (v >> 16) {
-		v >>= 16;
-		r = 16;
-	}
-	if (v >> 8) {
-		v >>= 8;
-		r |= 8;
-	}
-	if (v >> 4) {
-		v >>= 4;
-		r |= 4;
-	}
-	if (v >> 2) {
-		v >>= 2;
-		r |= 2;
-	}
-	return r | v >> 1;
+#ifdef __bpf__
+	v |= v >> 1;
+	v |= v >> 2;
+	v |= v >> 4;
+	v |= v >> 8;
+	v |= v >> 16;
+	return sl_only(v - (v >> 1));
+#else
+	return 31 - (u32)__builtin_clz(v);
+#endif
 }
 
 /* Number of the highest set bit; x is not 0. */
 SL_FN u32 sl_highest(u64 x)
 {
-	return x >> 32 ? 32 + sl_log2((u32)(x >> 32)) : sl_log2((u32)x);
+#ifdef __bpf__
+	x |= x >> 1;
+	x |= x >> 2;
+	x |= x >> 4;
+	x |= x >> 8;
+	x |= x >> 16;
+	x |= x >> 32;
+	return sl_only(x - (x >> 1));
+#else
+	return 63 - (u32)__builtin_clzll(x);
+#endif
 }
 
 /* How long ago a time is; 0 for one that another CPU's clock has put ahead of this one's. */
