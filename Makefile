@@ -8,12 +8,14 @@ DESTDIR ?=
 export CLANG ?= clang-19
 export LIBCLANG_PATH ?= /usr/lib/llvm-19/lib
 
-# The kernels of test-vm, demo-vm and test-cost (vm/kernel --help), and how machines run: --icount makes time exact there.
+# The kernels of test-vm, demo-vm and test-cost (vm/kernel --help), and how machines run: --icount makes time exact there. Tests run on a
+# plain processor, which is emulated faster.
 # Commands are tested whole on one kernel with BPF qdiscs, by two machines; on the others what differs by kernel.
 VM_KERNELS ?= debian13-backports:--part=1/2 debian13-backports:--part=2/2 debian12:--brief debian13:--brief
 VM_DEMO_KERNEL ?= debian13-backports
 VM_COST_KERNEL ?= debian13-backports
 VM_OPTIONS ?= --icount
+VM_CPU ?= qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt,+rdrand
 VM_TIMEOUT ?= 3600
 
 # Passed on: which system tests (a filter, --list ...), how to run the demo, the benchmarks, what the lab does, which targets to fuzz (scripts/fuzz --help).
@@ -76,7 +78,7 @@ test-vm: ## Run the system tests in virtual machines (VM_KERNELS=..., TEST_ARGS=
 	@scripts/setup build vm
 	$(BUILD_TESTS)
 	@$(STRIPPED)
-	vm/each "$(VM_KERNELS)" $(VM_OPTIONS) --timeout $(VM_TIMEOUT) --add target/stripped/sluice --add target/stripped/sluice-system-tests \
+	vm/each "$(VM_KERNELS)" $(VM_OPTIONS) --cpu $(VM_CPU) --timeout $(VM_TIMEOUT) --add target/stripped/sluice --add target/stripped/sluice-system-tests \
 	  --add policies:$(PREFIX)/share/sluice/policies vm/system-tests --test-threads=1 $(TEST_ARGS)
 
 test-cost: ## Fail if a packet has become dearer by 5 %, as a share of what a rival costs in the same run (a minute or two)
