@@ -34,7 +34,8 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let take = (0..2_000u64, 1..1_500u64, any::<bool>()).prop_map(|(wait, cost, keeps)| Step::Take { wait, cost, keeps });
+    let take =
+        (0..2_000u64, 1..1_500u64, any::<bool>()).prop_map(|(wait, cost, keeps)| Step::Take { wait, cost, keeps });
     let give_back = (0..2_000u64, any::<Index>()).prop_map(|(wait, which)| Step::GiveBack { wait, which });
     vec(prop_oneof![3 => take, 1 => give_back], 1..150)
 }
