@@ -215,3 +215,20 @@ pub fn wire_routed(net: &Routed) {
     net.client.ip("route add default via 10.78.0.1");
     net.server.ip("route add default via 10.79.0.1");
 }
+
+/// Makes an interface whose packets are this file's: IFF_TUN or IFF_TAP, and how packets are written.
+pub fn open_tun(name: &str, flags: libc::c_int) -> fs::File {
+    use std::os::fd::AsRawFd;
+    const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
+    let file = fs::File::options().read(true).write(true).open("/dev/net/tun").expect("/dev/net/tun");
+    // SAFETY: an ifreq of zeroes is valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (flags | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: the request lives through the call, and is what this command reads.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), TUNSETIFF as _, &request) };
+    assert_eq!(done, 0, "TUNSETIFF: {}", std::io::Error::last_os_error());
+    file
+}

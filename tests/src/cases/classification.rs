@@ -4,7 +4,7 @@ use crate::command::await_that;
 use crate::frames::{ARP, IPV4, IPV6, PPPOE, QINQ, V4, VLAN, Wire, ethernet, ports, pppoe, v6};
 use crate::lab::Lab;
 use crate::needs::Need;
-use crate::net::{Ns, Pair};
+use crate::net::{self, Ns, Pair};
 use crate::policy::port;
 use crate::status::Status;
 use crate::suite::Suite;
@@ -272,7 +272,7 @@ fn a_vlan_device_on_top(lab: &Lab) {
 /// A tun device: packets start at the network layer.
 fn an_interface_without_ethernet(lab: &Lab) {
     let ns = lab.ns("tun");
-    let tun = ns.inside(|| open_tun("t0"));
+    let tun = ns.inside(|| net::open_tun("t0", libc::IFF_TUN));
     ns.ip("addr add 10.81.0.1/24 dev t0");
     ns.ip("link set t0 up");
     let before = ns.state("t0");
@@ -289,22 +289,6 @@ fn an_interface_without_ethernet(lab: &Lab) {
     assert_eq!(ns.state("t0"), before);
     assert_eq!(lab.sluice(&ns, &["status", "t0"]).code, Some(2));
     drop(tun);
-}
-
-fn open_tun(name: &str) -> std::fs::File {
-    use std::os::fd::AsRawFd;
-    const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
-    let file = std::fs::File::options().read(true).write(true).open("/dev/net/tun").expect("/dev/net/tun");
-    // SAFETY: an ifreq of zeroes is valid.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from as libc::c_char;
-    }
-    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
-    // SAFETY: the request lives through the call, and is what this command reads.
-    let done = unsafe { libc::ioctl(file.as_raw_fd(), TUNSETIFF as _, &request) };
-    assert_eq!(done, 0, "TUNSETIFF: {}", std::io::Error::last_os_error());
-    file
 }
 
 /// Broken headers are counted by what is broken; they pass, or where the policy says so are dropped.

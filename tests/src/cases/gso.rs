@@ -1,18 +1,25 @@
 //! Super-packets at a router: split, they hold the link for a frame's time; whole, for many.
 
 use crate::command::await_that;
+use crate::frames::{IPV4, V4, ethernet, ports};
 use crate::iperf;
 use crate::lab::Lab;
 use crate::needs::{Need, is_icount};
-use crate::net::{Routed, SERVER};
+use crate::net::{self, Ns, Routed, SERVER};
 use crate::policy::{port, three, with};
 use crate::suite::Suite;
 use crate::traffic::{self, Flow, Outcome};
+use nix::sys::socket::{setsockopt, sockopt};
 use serde_json::json;
+use std::io::Write;
+use std::net::UdpSocket;
 use std::time::Duration;
 
 pub fn suite() -> Suite {
-    Suite::new("gso").both("super_packets_are_split", &[Need::Ifb], super_packets_are_split)
+    Suite::new("gso")
+        .both("super_packets_are_split", &[Need::Ifb], super_packets_are_split)
+        .both("a_split_flow_keeps_its_order", &[Need::Ifb], a_split_flow_keeps_its_order)
+        .any("segments_are_counted_by_length", &[Need::Tun], segments_are_counted_by_length)
 }
 
 /// A frame of 1514 bytes at 20 Mbit/s.
@@ -70,4 +77,67 @@ fn super_packets_are_split(lab: &Lab) {
         assert!(split <= 1.5 * FRAME_MS, "p99 {split} ms, a frame takes {FRAME_MS} ms");
         assert!(whole > 2.0 * split, "p99 {whole} ms, split {split} ms");
     }
+}
+
+/// Super-packets of a UDP flow go through the splitter, and its short packets come behind them.
+fn a_split_flow_keeps_its_order(lab: &Lab) {
+    const SEGMENT: usize = 1_000;
+    const ROUNDS: u32 = 60;
+    const EACH: u32 = 9;
+    let net = lab.routed();
+    lab.up(
+        &net.router,
+        "wan0",
+        &lab.policy(&with(three(), "link", json!({ "split_gso": "on" }))),
+        &["--rate", "20mbit"],
+    );
+    let receiver = net.server.inside(|| UdpSocket::bind((SERVER, port(1)))).expect("binding a receiver");
+    setsockopt(&receiver, sockopt::RcvBufForce, &(16 << 20)).expect("SO_RCVBUFFORCE");
+    receiver.set_read_timeout(Some(Duration::from_secs(10))).expect("a time-out");
+    let sender = net.client.inside(|| UdpSocket::bind("0.0.0.0:0")).expect("binding a sender");
+    sender.connect((SERVER, port(1))).expect("connecting");
+    let mut numbers = (0..).map(|number: u32| [&number.to_be_bytes()[..], &[0; SEGMENT - 4]].concat());
+    for _ in 0..ROUNDS {
+        let long: Vec<u8> = numbers.by_ref().take(EACH as usize - 1).flatten().collect();
+        setsockopt(&sender, sockopt::UdpGsoSegment, &(SEGMENT as i32)).expect("UDP_SEGMENT");
+        sender.send(&long).expect("sending a super-packet");
+        setsockopt(&sender, sockopt::UdpGsoSegment, &0).expect("UDP_SEGMENT");
+        let short = numbers.next().expect("numbers do not end");
+        sender.send(&short[..40]).expect("sending a packet");
+        // The queue never holds as many as the class may have.
+        std::thread::sleep(Duration::from_millis(4));
+    }
+    let mut buffer = [0; 2 * SEGMENT];
+    for expected in 0..ROUNDS * EACH {
+        let length = receiver.recv(&mut buffer).expect("a packet within the time");
+        let number = u32::from_be_bytes([buffer[0], buffer[1], buffer[2], buffer[3]]);
+        assert_eq!(number, expected, "a packet of {length} bytes overtook others");
+    }
+    lab.down(&net.router, "wan0");
+}
+
+/// A virtual machine says how long segments are, and not how many: they are counted all the same.
+fn segments_are_counted_by_length(lab: &Lab) {
+    const SEGMENT: u16 = 1_000;
+    let ns = lab.ns("tap");
+    let mut tap = ns.inside(|| net::open_tun("t0", libc::IFF_TAP | libc::IFF_VNET_HDR));
+    ns.ip("link set t0 up");
+    let mut policy = three();
+    policy["rules"][1]["protocol"] = json!("tcp");
+    lab.up(&ns, "t0", &lab.policy(&policy), &["--rate", "20mbit"]);
+    let tcp = [&ports(9, port(1))[..20], &[0; 4 * SEGMENT as usize + 500]].concat();
+    let frame = ethernet(&[], IPV4, &V4 { proto: 6, ..V4::default() }.packet(&tcp));
+    // struct virtio_net_hdr: its checksum is to be filled in, TCP over IPv4, length of headers and segments, where the checksum is.
+    let mut header = vec![1, 1];
+    for field in [54, SEGMENT, 34, 16] {
+        header.extend(field.to_le_bytes());
+    }
+    tap.write_all(&[header, frame].concat()).expect("writing a super-packet");
+    await_that("the super-packet has arrived", Duration::from_secs(5), || arrived_in(lab, &ns) > 0);
+    assert_eq!(arrived_in(lab, &ns), 5, "four full segments and one of 500 bytes");
+    lab.down(&ns, "t0");
+}
+
+fn arrived_in(lab: &Lab, ns: &Ns) -> u64 {
+    lab.status(ns, "t0").direction("ingress").class(1).sent.pkts
 }

@@ -21,6 +21,7 @@ pub fn suite() -> Suite {
         .both("an_interface_keeps_to_its_rate", &[], interface)
         .both("interfaces_share_a_rate", &[], shared)
         .both("all_or_none_is_charged", &[], nested)
+        .qdisc("what_the_queue_refuses_is_not_charged", &[], refunded)
         .any("cpus_keep_to_a_rate_together", &[], cpus)
         .any("any_window_keeps_to_the_rate", &[Need::Icount], any_window)
 }
@@ -206,6 +207,21 @@ fn interface(lab: &Lab) {
             assert_eq!(got.drops.get("interface_limited").copied().unwrap_or(0), lost, "{direction}: {got:?}");
         }
     }
+    lab.down(&pair.a, "a0");
+}
+
+/// A class whose queue is full all the time takes nothing of the interface's rate from one that has room.
+fn refunded(lab: &Lab) {
+    let classes = json!([{ "id": 0, "ceil": "1mbit", "limit": 5 }, { "id": 1 }]);
+    let mut policy = by_port("deficit_round_robin", classes);
+    policy["limits"] = json!({ "egress": "6mbit", "egress_burst": "8kb" });
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&policy), &["--rate", "100mbit"]);
+    let two = [Flow::new(port(0), &[514], 12_000_000), Flow::new(port(1), &[514], 3_000_000)];
+    let outcomes = traffic::run(&pair.a, &pair.b, B, &two, TIME, || drop_count(lab, &pair));
+    let status = lab.status(&pair.a, "a0");
+    assert!(outcomes[0].lost() > outcomes[0].received(), "the queue refuses most");
+    assert_eq!(outcomes[1].lost(), 0, "it was charged for what the queue refused: {:?}", status.egress(1));
     lab.down(&pair.a, "a0");
 }
 

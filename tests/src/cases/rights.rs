@@ -4,6 +4,8 @@ use crate::command::run;
 use crate::lab::{Lab, binary};
 use crate::policy::three;
 use crate::suite::Suite;
+use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
@@ -14,11 +16,11 @@ use std::process::Command;
 const NOBODY: u32 = 65_534;
 
 pub fn suite() -> Suite {
-    Suite::new("rights").of_commands().any("the_lock_is_out_of_reach", &[], the_lock_is_out_of_reach).any(
-        "pins_are_roots",
-        &[],
-        pins_are_roots,
-    )
+    Suite::new("rights")
+        .of_commands()
+        .any("the_lock_is_out_of_reach", &[], the_lock_is_out_of_reach)
+        .any("pins_are_roots", &[], pins_are_roots)
+        .any("hashes_have_keys_of_their_own", &[], hashes_have_keys)
 }
 
 fn mode(path: &str) -> u32 {
@@ -66,4 +68,44 @@ fn pins_are_roots(lab: &Lab) {
         "0 1777\n0 700\n0 700\n",
         "mounted by somebody else"
     );
+}
+
+/// The keys of hashes in all programs that are loaded.
+fn hash_keys() -> BTreeSet<String> {
+    let bpftool = |arguments: &[&str]| -> Value {
+        let output = run(Command::new("bpftool").arg("-j").args(arguments)).ok();
+        serde_json::from_str(&output.stdout).expect("JSON of bpftool")
+    };
+    let maps = bpftool(&["map", "show"]);
+    let constants = maps
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|map| map["name"].as_str().is_some_and(|name| name.ends_with(".rodata")));
+    let mut found = BTreeSet::new();
+    for map in constants {
+        let dump = bpftool(&["map", "dump", "id", &map["id"].to_string()]);
+        let sections = dump.pointer("/0/formatted/value/.rodata").and_then(Value::as_array).into_iter().flatten();
+        found.extend(sections.filter_map(|variable| variable.get("sl_hash_key")).map(Value::to_string));
+    }
+    found
+}
+
+/// Who has learnt the keys of one interface knows nothing of another's, or of the same interface's when it is managed again.
+fn hashes_have_keys(lab: &Lab) {
+    let policy = lab.policy(&three());
+    let before = hash_keys();
+    let (one, two) = (lab.pair(), lab.pair());
+    lab.up(&one.a, "a0", &policy, &["--rate", "20mbit"]);
+    let first = hash_keys();
+    assert_eq!(first.len(), before.len() + 1, "the objects of an interface have the same keys: {first:?}");
+    lab.up(&two.a, "a0", &policy, &["--rate", "20mbit"]);
+    let both = hash_keys();
+    assert_eq!(both.len(), first.len() + 1, "another interface has others");
+    assert!(both.iter().all(|keys| !keys.contains("[0,0")), "{both:?}");
+    lab.down(&two.a, "a0");
+    lab.up(&two.a, "a0", &policy, &["--rate", "20mbit"]);
+    assert!(!hash_keys().is_subset(&both), "the same interface has others each time");
+    lab.down(&one.a, "a0");
+    lab.down(&two.a, "a0");
 }
