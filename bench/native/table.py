@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the table of the native bench: ns for one enqueue and one dequeue, least and median of the repeats."""
+"""Prints the tables of the native bench: ns, least and median of the repeats; a table for each set of cases."""
 
 import collections
 import csv
@@ -13,8 +13,16 @@ def main(path: str) -> None:
     runs = collections.defaultdict(lambda: collections.defaultdict(list))
     for row in rows:
         runs[row["discipline"]][int(row["classes"]), int(row["backlog_pkts"])].append(float(row["ns_per_packet"]))
-    cases = list(next(iter(runs.values())))
-    print(f"| {'least (median) ns':30} | " + " | ".join(f"{c} classes, {b} queued" for c, b in cases) + " |")
+    tables = collections.defaultdict(list)
+    for discipline, times in runs.items():
+        tables[tuple(times)].append(discipline)
+    for cases, disciplines in tables.items():
+        print_table(cases, {discipline: runs[discipline] for discipline in disciplines})
+
+
+def print_table(cases: tuple, runs: dict) -> None:
+    counted = "flows" if "overflow" in runs else "classes"
+    print(f"\n| {'least (median) ns':30} | " + " | ".join(f"{c} {counted}, {b} queued" for c, b in cases) + " |")
     print(f"|{'-' * 32}|" + "---:|" * len(cases))
     for discipline, times in runs.items():
         cells = (f"{min(times[case]):.0f} ({statistics.median(times[case]):.0f})" for case in cases)

@@ -1,9 +1,11 @@
-//! `cost [REPEATS]`: what the core costs natively, for each discipline: one enqueue and one dequeue of a packet beside a standing backlog,
-//! through the functions that the crate exports. Prints CSV: discipline, classes with packets, packets queued, repeat, ns.
+//! `cost [REPEATS]`: the cost of the core natively, through the functions that the crate exports. Prints CSV: discipline, classes with packets,
+//! packets queued, repeat, ns. The rows of a discipline time one enqueue and one dequeue of a packet beside a standing backlog. Those of
+//! `overflow` time an arrival when all slots are taken, by number of flows (in the column of classes); those of `ceilings` a departure when
+//! this many classes wait for their ceilings.
 
 use sluice_abi as abi;
-use sluice_core::{Scheduler, Verdict};
-use std::time::Instant;
+use sluice_core::{Packet, Scheduler, Verdict};
+use std::time::{Duration, Instant};
 
 const PACKETS: u32 = 1_000_000;
 const RANKS: [&str; abi::SL_RANKS as usize] =
@@ -23,6 +25,65 @@ fn main() {
             measure(name, kind, 0, repeats);
         }
     }
+    for count in [16, 128, 1024] {
+        for repeat in 1..=repeats {
+            println!("overflow,{count},{},{repeat},{:.2}", abi::SL_SLOTS, ns_per_overflow(count));
+        }
+    }
+    for count in [1, 8, 64] {
+        for repeat in 1..=repeats {
+            println!("ceilings,{count},{},{repeat},{:.2}", 64 * count, ns_per_release(count));
+        }
+    }
+}
+
+/// Time of an arrival of a class that has this many flows and all slots, each flow as long as any other: the longest flow drops first.
+fn ns_per_overflow(flows: u32) -> f64 {
+    let mut conf = configuration(abi::SL_STRICT_PRIORITY, 0);
+    let class = &mut conf.classes[0];
+    (class.flows, class.flow_quantum_bytes, class.allowance_bytes) = (abi::SL_CLASS_FLOWS, 1514, 10_000);
+    let mut s = Scheduler::new(&conf, 1);
+    let packet = |n: u32| Packet {
+        len_bytes: 64 + n * 7919 % 1450,
+        segments: 1,
+        flow_hash: (n % flows).wrapping_mul(0x9e37_79b9),
+        ..Packet::default()
+    };
+    let mut arrive = |n: u32| {
+        s.enqueue_packet(&packet(n), 1).expect("room is made");
+        while s.reap().is_some() {}
+    };
+    (0..2 * abi::SL_SLOTS).for_each(&mut arrive);
+    let start = Instant::now();
+    (0..PACKETS).for_each(&mut arrive);
+    start.elapsed().as_secs_f64() * 1e9 / f64::from(PACKETS)
+}
+
+/// Time of an arrival and a departure while each of this many classes waits for its ceiling of 1 Mbit/s.
+fn ns_per_release(classes: u32) -> f64 {
+    const FRAME_BYTES: u32 = 1000;
+    let mut conf = configuration(abi::SL_STRICT_PRIORITY, 0);
+    for class in &mut conf.classes {
+        class.ceil_cost = 8_000 << 20;
+    }
+    let mut s = Scheduler::new(&conf, 1);
+    for n in 0..64 * classes {
+        s.enqueue(n % classes, FRAME_BYTES, 1, 1).expect("room");
+    }
+    let (mut now_ns, mut spent) = (1, Duration::ZERO);
+    for _ in 0..PACKETS {
+        let start = Instant::now();
+        let verdict = s.dequeue(now_ns);
+        if let Verdict::Send { class, .. } = verdict {
+            s.enqueue(class, FRAME_BYTES, 1, now_ns).expect("room");
+        }
+        spent += start.elapsed();
+        now_ns = match verdict {
+            Verdict::Wait(until_ns) => until_ns,
+            _ => now_ns,
+        };
+    }
+    spent.as_secs_f64() * 1e9 / f64::from(PACKETS)
 }
 
 fn measure(name: &str, kind: u32, rank: u32, repeats: u32) {
