@@ -1,31 +1,11 @@
 //! What an interface is, as far as engines care.
 
 use crate::error::{Error, Result};
-use crate::iproute;
-use serde::Deserialize;
+use crate::netlink;
 
 /// How the names of our own devices begin, before the number of the interface that they serve (`Record::ingress_device`,
 /// `Record::split_device`).
 const OWN_DEVICES: [&str; 2] = ["sluice-in", "sluice-sp"];
-
-#[derive(Debug, Deserialize)]
-struct Link {
-    ifindex: u32,
-    ifname: String,
-    mtu: u32,
-    link_type: String,
-    #[serde(default)]
-    flags: Vec<String>,
-    #[serde(default)]
-    num_tx_queues: u32,
-    linkinfo: Option<LinkInfo>,
-    xdp: Option<serde_json::Value>,
-}
-
-#[derive(Debug, Deserialize)]
-struct LinkInfo {
-    info_kind: Option<String>,
-}
 
 /// A network interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,11 +56,8 @@ fn is_own_device(name: &str) -> bool {
 impl Interface {
     /// The interface of this name in the process's namespace.
     pub fn find(name: &str) -> Result<Interface> {
-        let links: Vec<Link> = if !can_be_named(name) || nix::net::if_::if_nametoindex(name).is_err() {
-            Vec::new()
-        } else {
-            iproute::json("ip", &format!("-j -d link show dev {name}"))?
-        };
+        let ifindex = if can_be_named(name) { nix::net::if_::if_nametoindex(name).unwrap_or(0) } else { 0 };
+        let link = if ifindex == 0 { None } else { netlink::link(ifindex)? };
         if name.contains('#') {
             return Err(Error::input(format!(
                 "an interface named `{name}` cannot be managed: tc reads # as a comment"
@@ -91,16 +68,16 @@ impl Interface {
             return Err(Error::input(format!("`{name}` is a device of sluice itself"))
                 .help("name the interface that it serves; `sluice status` lists those that are managed"));
         }
-        let Some(link) = links.into_iter().find(|link| link.ifname == name) else { return Err(no_such(name)) };
+        let Some(link) = link.filter(|link| link.name == name) else { return Err(no_such(name)) };
         Ok(Interface {
-            name: link.ifname,
-            ifindex: link.ifindex,
-            mtu_bytes: link.mtu,
-            ethernet: matches!(link.link_type.as_str(), "ether" | "loopback"),
-            up: link.flags.iter().any(|flag| flag == "UP"),
-            tx_queues: link.num_tx_queues.max(1),
-            kind: link.linkinfo.and_then(|info| info.info_kind),
-            has_xdp: link.xdp.is_some(),
+            name: link.name,
+            ifindex,
+            mtu_bytes: link.mtu_bytes,
+            ethernet: matches!(link.hardware, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK),
+            up: link.flags & libc::IFF_UP as u32 != 0,
+            tx_queues: link.tx_queues.max(1),
+            kind: link.kind,
+            has_xdp: link.has_xdp,
         })
     }
 

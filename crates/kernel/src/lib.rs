@@ -26,6 +26,7 @@ mod lock;
 mod manage;
 mod managed;
 mod mapped;
+mod netlink;
 pub mod netns;
 mod object;
 mod offload;

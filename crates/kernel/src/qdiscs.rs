@@ -1,41 +1,55 @@
 //! The qdiscs that an interface has, and whether they are the kernel's defaults.
 
 use crate::error::Result;
-use crate::iproute;
-use serde::Deserialize;
+use crate::interface::Interface;
+use crate::{iproute, netlink};
 
-/// A qdisc as `tc -j` shows it.
-#[derive(Debug, Clone, Deserialize)]
+const TC_H_ROOT: u32 = u32::MAX;
+
+/// A qdisc, in the words of `tc`.
+#[derive(Debug, Clone)]
 pub struct Qdisc {
     /// fq_codel, htb, mq ...
     pub kind: String,
     /// `8001:`; `0:` for one that the kernel chose by default.
     pub handle: String,
     /// Whether it is the root.
-    #[serde(default)]
     pub root: bool,
-    /// `5100:1`, the class that it serves.
-    #[serde(default)]
+    /// `5100:1`, the class that it serves; empty for a root.
     pub parent: String,
+}
+
+impl From<netlink::Qdisc> for Qdisc {
+    fn from(qdisc: netlink::Qdisc) -> Qdisc {
+        let root = qdisc.parent == TC_H_ROOT;
+        let parent = if root { String::new() } else { number(qdisc.parent) };
+        Qdisc { kind: qdisc.kind, handle: number(qdisc.handle & 0xffff_0000), root, parent }
+    }
+}
+
+/// The number of a qdisc or class as `tc` writes it.
+fn number(number: u32) -> String {
+    match (number >> 16, number & 0xffff) {
+        (major, 0) => format!("{major:x}:"),
+        (0, minor) => format!(":{minor:x}"),
+        (major, minor) => format!("{major:x}:{minor:x}"),
+    }
 }
 
 /// All of an interface's qdiscs, those of its hooks too.
 pub fn list(interface: &str) -> Result<Vec<Qdisc>> {
-    iproute::json("tc", &format!("-j qdisc show dev {interface}"))
+    let Ok(ifindex) = nix::net::if_::if_nametoindex(interface) else {
+        return Err(crate::interface::no_such(interface));
+    };
+    Ok(netlink::qdiscs()?.into_iter().filter(|qdisc| qdisc.ifindex == ifindex).map(Qdisc::from).collect())
 }
 
 /// The interfaces whose root is mq, and how many queues each has.
 pub fn below_mq() -> Result<Vec<(String, u32)>> {
-    #[derive(Deserialize)]
-    struct Shown {
-        dev: String,
-        #[serde(flatten)]
-        qdisc: Qdisc,
-    }
-    let all: Vec<Shown> = iproute::json("tc", "-j qdisc show")?;
-    let roots = all.iter().filter(|one| one.qdisc.root && one.qdisc.kind == "mq");
-    let queues = |dev: &str| all.iter().filter(|one| one.dev == dev && one.qdisc.parent.contains(':')).count();
-    Ok(roots.map(|root| (root.dev.clone(), queues(&root.dev) as u32)).collect())
+    let all = netlink::qdiscs()?;
+    let roots = all.iter().filter(|one| one.parent == TC_H_ROOT && one.kind == "mq");
+    let queues = |ifindex| all.iter().filter(|one| one.ifindex == ifindex && one.parent != TC_H_ROOT).count() as u32;
+    Ok(roots.filter_map(|root| Some((Interface::name_of(root.ifindex)?, queues(root.ifindex)))).collect())
 }
 
 /// The root, if there is one.
@@ -72,4 +86,18 @@ pub fn dump(interface: &str) -> Result<String> {
         }
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_tc_writes_them() {
+        for (given, written) in
+            [(0, "0:"), (0x8001_0000, "8001:"), (0x5100_0001, "5100:1"), (2, ":2"), (0xffff_fff1, "ffff:fff1")]
+        {
+            assert_eq!(number(given), written);
+        }
+    }
 }
