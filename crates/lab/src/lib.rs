@@ -24,6 +24,7 @@ mod offload;
 mod options;
 pub mod page;
 mod ping;
+mod priority;
 mod process;
 mod progress;
 mod qdisc;

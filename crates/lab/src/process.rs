@@ -15,6 +15,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::error::{Error, Result};
+use crate::priority::Priority;
 use crate::tool;
 
 /// How often a running child is looked at.
@@ -71,16 +72,6 @@ pub struct Output {
     pub lines: Vec<Line>,
 }
 
-/// The lowest of the real-time priorities is above all that have none.
-const FIRST: nix::libc::c_int = 1;
-
-/// Asks for a real-time priority. Where that is refused, as without root, times are told as before.
-fn run_first() {
-    let priority = nix::libc::sched_param { sched_priority: FIRST };
-    // SAFETY: the structure outlives the call, which only reads it.
-    unsafe { nix::libc::sched_setscheduler(0, nix::libc::SCHED_FIFO, &raw const priority) };
-}
-
 impl Process {
     /// Start a program; `name` is what errors call it.
     pub fn start(name: &str, program: impl AsRef<OsStr>, arguments: &[&str]) -> Result<Process> {
@@ -107,14 +98,15 @@ impl Process {
             command.env("PATH", path);
         }
         let if_we_die = if polite { Signal::SIGTERM } else { Signal::SIGKILL };
+        let priority = timing.then(Priority::of_this_machine);
         let set_up = move || {
-            if timing {
-                run_first();
+            if let Some(priority) = priority {
+                priority.take();
             }
             set_pdeathsig(if_we_die).map_err(Into::into)
         };
-        // SAFETY: between fork and exec only prctl(2) and sched_setscheduler(2) are called, which are async-signal-safe and
-        // allocate nothing.
+        // SAFETY: between fork and exec only prctl(2), and sched_setscheduler(2) or setpriority(2), are called, which are
+        // async-signal-safe and allocate nothing.
         unsafe { command.pre_exec(set_up) };
         let mut child = command.spawn().map_err(|e| Error::system(format!("cannot start {name}: {e}")))?;
         let lines = Lines::default();
@@ -269,17 +261,22 @@ mod tests {
         assert!(waited < Duration::from_secs(20), "{waited:?}");
     }
 
-    /// The scheduling policy of a process is field 41 of its stat (proc_pid_stat(5)).
+    /// The nice value and the scheduling policy of a process are fields 19 and 41 of its stat (proc_pid_stat(5)).
     #[test]
     fn what_tells_times_runs_before_the_rest() {
-        let policy = |process: Process| {
+        let scheduled = |process: Process| {
             let output = process.finish(Duration::from_secs(10), || Ok(())).unwrap();
-            output.expect_success().unwrap().stdout.trim().parse::<i32>().unwrap()
+            output.expect_success().unwrap().stdout.trim().to_owned()
         };
-        let stat = ["-d", " ", "-f", "41", "/proc/self/stat"];
-        assert_eq!(policy(Process::start("cut", "cut", &stat).unwrap()), nix::libc::SCHED_OTHER);
-        let due = if nix::unistd::geteuid().is_root() { nix::libc::SCHED_FIFO } else { nix::libc::SCHED_OTHER };
-        assert_eq!(policy(Process::start_timing("cut", "cut", &stat).unwrap()), due);
+        let stat = ["-d", " ", "-f", "19,41", "/proc/self/stat"];
+        let usual = scheduled(Process::start("cut", "cut", &stat).unwrap());
+        let timing = scheduled(Process::start_timing("cut", "cut", &stat).unwrap());
+        let due = match Priority::of_this_machine() {
+            _ if !nix::unistd::geteuid().is_root() => usual.as_str(),
+            Priority::RealTime => "0 1",
+            Priority::Nice => "-20 0",
+        };
+        assert_eq!((usual.ends_with(" 0"), timing.as_str()), (true, due));
     }
 
     #[test]
