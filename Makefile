@@ -33,6 +33,7 @@ STRIPPED = mkdir -p target/stripped && strip -o target/stripped/sluice $(SLUICE)
 SLUICE := target/release/sluice
 TESTS := target/release/sluice-system-tests
 ARM64 := target/aarch64-unknown-linux-gnu/release
+RUN_AS_ROOT := $(if $(filter 0,$(shell id -u)),,--config 'target."cfg(unix)".runner = "sudo"')
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
 BIN := $(DESTDIR)$(PREFIX)/bin
@@ -43,7 +44,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup build test test-unit test-native test-vm test-cost demo demo-vm lab bench fuzz lint install uninstall arm64 test-arm64 clean
+.PHONY: help setup build look test test-unit test-native test-vm test-cost demo demo-vm lab bench fuzz lint install uninstall arm64 test-arm64 clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -73,6 +74,12 @@ test-native: ## Run the system tests on this machine's kernel, in network namesp
 	@scripts/setup build test
 	$(BUILD_TESTS)
 	$(AS_ROOT) env SLUICE_BIN=$(CURDIR)/$(SLUICE) $(TESTS) --test-threads=1 $(TEST_ARGS)
+	$(CARGO) test --release --locked --workspace $(RUN_AS_ROOT) -- --ignored root_
+
+look: ## Print times and write pages that no test can judge, for a person to look at (target/look)
+	@scripts/setup build
+	@mkdir -p target/look
+	SLUICE_PAGES=$(CURDIR)/target/look $(CARGO) test --release --locked --workspace -- --ignored --nocapture shown_
 
 test-vm: ## Run the system tests in virtual machines (VM_KERNELS=..., TEST_ARGS=filter)
 	@scripts/setup build vm

@@ -88,6 +88,25 @@ impl Process {
         self.output.0.as_ref().map(|out| text(&out.so_far())).unwrap_or_default()
     }
 
+    /// What it has said on its standard error until now.
+    pub fn complained(&self) -> String {
+        self.output.1.as_ref().map(|err| text(&err.so_far())).unwrap_or_default()
+    }
+
+    /// Waits until it has written this on its standard error.
+    #[track_caller]
+    pub fn await_complaint(&self, words: &str) {
+        await_that(&format!("`{words}` from {}", self.line), LIMIT, || self.complained().contains(words));
+    }
+
+    /// Waits until it has written so many lines with this in them on its standard output.
+    #[track_caller]
+    pub fn await_lines(&self, words: &str, count: usize) {
+        let lines =
+            || self.said().split_inclusive('\n').filter(|line| line.ends_with('\n') && line.contains(words)).count();
+        await_that(&format!("{count} times `{words}` from {}", self.line), LIMIT, || lines() >= count);
+    }
+
     /// Whether it has ended.
     pub fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 pub fn run(args: &Events, color: bool) -> Result<(), Failure> {
     let end = end(args.time.as_deref())?;
     let mut listener = Listener::new(&args.interfaces, What::Events)?;
+    eprintln!("listening; Ctrl-C ends");
     // Nobody else can listen meanwhile.
     while let Some(left) = left(end).filter(|_| !terminal::has_no_reader()) {
         for told in listener.next(left.min(terminal::LOOK_FOR_READERS))? {

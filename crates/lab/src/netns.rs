@@ -185,9 +185,8 @@ mod tests {
         assert!(!has_listener(table, 3074));
     }
 
-    /// Needs root; run by `cargo test -p sluice-lab -- --ignored`.
     #[test]
-    #[ignore = "needs root"]
+    #[ignore = "needs root: make test-native"]
     fn root_a_panic_removes_namespace_and_processes() {
         let caught = std::panic::catch_unwind(|| {
             let namespace = Namespace::create("sluice-demo-test", "panic").unwrap();
@@ -202,9 +201,8 @@ mod tests {
         assert!(!Path::new(NAMES).join(name).exists());
     }
 
-    /// Needs root; run by `cargo test -p sluice-lab -- --ignored`.
     #[test]
-    #[ignore = "needs root"]
+    #[ignore = "needs root: make test-native"]
     fn root_stale_namespaces_go_away() {
         let name = "sluice-demo-stale-4194303-router"; // Beyond any pid that this test will see.
         ip(&["netns", "add", name]).unwrap();

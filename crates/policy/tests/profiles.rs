@@ -296,8 +296,8 @@ fn the_most_rules_there_may_be_are_read_and_shown() {
 
 /// What each stage takes with the most rules; `cargo test --release -- --ignored --nocapture`.
 #[test]
-#[ignore = "prints times"]
-fn how_long_the_most_rules_take() {
+#[ignore = "prints times: make look"]
+fn shown_how_long_the_most_rules_take() {
     let distinct = most_rules();
     // The values of all rules begin and end alike, so only their lists tell them apart.
     let alike = distinct.replace(

@@ -1,6 +1,6 @@
 //! What is told of what happens: drops that begin, queues that are late, policies that change; and of single packets.
 
-use crate::command::await_that;
+use crate::command::{Process, await_that};
 use crate::lab::{Engine, Lab};
 use crate::needs::{Need, is_icount};
 use crate::net::{B, Pair};
@@ -33,10 +33,10 @@ fn policy() -> Value {
 }
 
 /// What a command that listens says while something goes on.
-fn while_listening(lab: &Lab, pair: &Pair, arguments: &[&str], work: impl FnOnce()) -> Vec<Value> {
+fn while_listening(lab: &Lab, pair: &Pair, arguments: &[&str], work: impl FnOnce(&Process)) -> Vec<Value> {
     let listening = lab.start(&pair.a, arguments);
-    std::thread::sleep(Duration::from_millis(if is_icount() { 1500 } else { 500 }));
-    work();
+    listening.await_complaint("listening");
+    work(&listening);
     let output = listening.finish().ok();
     output.stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()
 }
@@ -49,7 +49,7 @@ fn count(told: &[Value], event: &str, class: Option<u64>) -> usize {
 fn told_once(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&policy()), &["--rate", "10mbit"]);
-    let told = while_listening(lab, &pair, &["events", "a0", "--json", "--for", "9s"], || {
+    let told = while_listening(lab, &pair, &["events", "a0", "--json", "--for", "9s"], |_| {
         for _ in 0..2 {
             let flows = [Flow::new(port(1), &[FRAME], 12_000_000), Flow::new(port(2), &[FRAME], 1_500_000)];
             let streams = traffic::start(&pair.a, &pair.b, B, &flows);
@@ -73,15 +73,15 @@ fn changes(lab: &Lab) {
     let policy = lab.policy(&policy());
     lab.up(&pair.a, "a0", &policy, &["--rate", "10mbit"]);
     let time = if is_icount() { "20s" } else { "6s" };
-    let told = while_listening(lab, &pair, &["events", "--json", "--for", time], || {
+    let told = while_listening(lab, &pair, &["events", "--json", "--for", time], |listening| {
         lab.sluice(&pair.a, &["apply", "a0", "server"]).ok();
-        std::thread::sleep(Duration::from_millis(800));
+        listening.await_lines("\"policy\"", 1);
         pair.b.ip("link set b0 down");
-        std::thread::sleep(Duration::from_millis(800));
+        listening.await_lines("\"link_down\"", 1);
         pair.b.ip("link set b0 up");
-        std::thread::sleep(Duration::from_millis(800));
+        listening.await_lines("\"link_up\"", 1);
         lab.down(&pair.a, "a0");
-        std::thread::sleep(Duration::from_millis(800));
+        listening.await_lines("\"unmanaged\"", 1);
         lab.up(&pair.a, "a0", &policy, &["--rate", "10mbit"]);
     });
     let names: Vec<&str> = told.iter().filter_map(|one| one["event"].as_str()).collect();
@@ -97,7 +97,7 @@ fn ways(lab: &Lab) {
     let file = lab.file("way.pcapng", "").display().to_string();
     let dport = port(0).to_string();
     let arguments = ["trace", "a0", "udp", "dport", &dport, "--count", "50", "--json", "--pcapng", &file];
-    let told = while_listening(lab, &pair, &arguments, || {
+    let told = while_listening(lab, &pair, &arguments, |_| {
         let flows = [Flow::new(port(0), &[142], 64 * 142 * 8), Flow::new(port(1), &[FRAME], 12_000_000)];
         traffic::start(&pair.a, &pair.b, B, &flows).stop_after(Duration::from_millis(2000));
     });
@@ -118,7 +118,7 @@ fn ways(lab: &Lab) {
 
     if lab.engine == Engine::Qdisc {
         let arguments = ["trace", "a0", "--one-in", "1", "--count", "2000", "--json", "--for", "6s"];
-        let told = while_listening(lab, &pair, &arguments, || {
+        let told = while_listening(lab, &pair, &arguments, |_| {
             let flood = Flow::new(port(1), &[FRAME], 13_000_000);
             traffic::start(&pair.a, &pair.b, B, &[flood]).stop_after(Duration::from_millis(1500));
         });
@@ -151,15 +151,15 @@ fn readers(lab: &Lab) {
     lab.sluice(&pair.a, &["events", "a0"]).exits(2).says("is not managed");
     up(lab);
     let mut first = lab.start(&pair.a, &["events", "a0"]);
-    await_that("the first listens", Duration::from_secs(10), || {
-        lab.sluice(&pair.a, &["events", "a0", "--for", "1s"]).code == Some(2)
-    });
+    first.await_complaint("listening");
     lab.sluice(&pair.a, &["events", "a0", "--for", "1s"]).exits(2).says("somebody else reads the events");
     // Packets are another thing.
     lab.sluice(&pair.a, &["trace", "a0", "--for", "1s"]).exits(0);
     first.kill();
-    std::thread::sleep(Duration::from_millis(2200));
-    lab.sluice(&pair.a, &["events", "a0", "--for", "1s"]).exits(0);
+    // What it had is its own for as long as it would have renewed it.
+    await_that("another may listen", Duration::from_secs(10), || {
+        lab.sluice(&pair.a, &["events", "a0", "--for", "1s"]).code == Some(0)
+    });
     for (arguments, says) in [
         (["trace", "a0", "dport", "x"], "\"x\" is no port"),
         (["trace", "a0", "dst", "300.1.1.1"], "is no address"),

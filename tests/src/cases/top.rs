@@ -206,19 +206,17 @@ fn events(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
     let top = lab.start(&pair.a, &["top", "a0", "--json", "--interval", "100ms"]);
-    let settle = || thread::sleep(Duration::from_millis(600));
-    settle();
+    top.await_lines("{", 2);
     lab.sluice(&pair.a, &["apply", "a0", &lab.policy(&other()), "--quiet"]).ok();
-    settle();
+    top.await_lines("\"new_policy\"", 1);
     lab.down(&pair.a, "a0");
-    settle();
+    top.await_lines("\"down\"", 1);
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
-    settle();
+    top.await_lines("\"set_up_anew\"", 1);
     top.signal(Signal::SIGTERM);
     let output = top.finish();
     let lines: Vec<Value> =
         output.stdout.lines().map(|line| serde_json::from_str(line).expect("a line is an object")).collect();
-    assert!(lines.len() >= 8, "{output}");
     let told: Vec<&str> = lines
         .iter()
         .flat_map(|line| line["events"].as_array().expect("events"))
@@ -235,8 +233,7 @@ fn all_interfaces(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
     let top = lab.start(&pair.a, &["top", "--json", "--interval", "100ms"]);
-    let settle = || thread::sleep(Duration::from_millis(500));
-    settle();
+    top.await_lines("{", 1);
     // Names change whenever they like: between any two looks of one reading too.
     pair.a.ip("link set a0 down");
     let names = ["a0", "renamed"];
@@ -245,10 +242,10 @@ fn all_interfaces(lab: &Lab) {
         thread::sleep(Duration::from_millis(130));
     }
     pair.a.ip("link set renamed up");
-    settle();
+    top.await_lines("\"renamed\"", 2);
     pair.a.ip("link add late type veth peer name late1");
     lab.up(&pair.a, "late", &lab.policy(&three()), &["--rate", "20mbit"]);
-    settle();
+    top.await_lines("\"what\":\"up\"", 1);
     top.signal(Signal::SIGTERM);
     let output = top.finish();
     let lines: Vec<Value> =

@@ -12,7 +12,6 @@ use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(20);
 /// Longer than it takes to see a change and apply it.
-const SETTLES: Duration = Duration::from_millis(800);
 
 pub fn suite() -> Suite {
     Suite::new("watch")
@@ -29,8 +28,8 @@ fn begin(lab: &Lab) -> (Pair, PathBuf, Process) {
     let path = file.display().to_string();
     lab.up(&pair.a, "a0", &path, &["--rate", "20mbit"]);
     let process = lab.start(&pair.a, &["watch", "a0", &path]);
-    // It has looked at the file once before it waits.
-    std::thread::sleep(SETTLES);
+    // It looks at the file once before it waits.
+    process.await_lines("nothing changes", 1);
     (pair, file, process)
 }
 
@@ -72,8 +71,9 @@ fn applies_what_is_saved(lab: &Lab) {
     becomes(lab, &pair, 4);
     // Another file beside it, and the same content again: nothing to do.
     lab.file("beside.json", "{}");
+    let before = process.said().matches("nothing changes").count();
     replace(&file, &other().to_string());
-    std::thread::sleep(SETTLES);
+    process.await_lines("nothing changes", before + 1);
     assert_eq!(generation(lab, &pair), 4);
     let output = end(process, Signal::SIGTERM);
     assert!(output.stdout.contains("~ scheduler strict_priority -> deficit_round_robin"), "{output}");
@@ -85,9 +85,8 @@ fn applies_what_is_saved(lab: &Lab) {
 fn an_invalid_file(lab: &Lab) {
     let (pair, file, process) = begin(lab);
     fs::write(&file, "{ \"scheduler\": \"none\" }").expect("writing");
-    std::thread::sleep(SETTLES);
+    process.await_complaint("there is no scheduler \"none\"");
     fs::remove_file(&file).expect("removing");
-    std::thread::sleep(SETTLES);
     assert_eq!(generation(lab, &pair), 1);
     replace(&file, &other().to_string());
     becomes(lab, &pair, 2);
@@ -102,7 +101,7 @@ fn leaves_what_waits(lab: &Lab) {
     let default = ["apply", "a0", "default", "--confirm", "3s"];
     lab.sluice(&pair.a, &default).ok();
     replace(&file, &other().to_string());
-    std::thread::sleep(SETTLES);
+    process.await_lines("another change waits", 1);
     assert_eq!(lab.status(&pair.a, "a0").policy.name, "default", "it does not confirm for others");
     await_that("the file is applied after the revert", LONG, || {
         let status = lab.status(&pair.a, "a0");

@@ -256,10 +256,10 @@ fn a_large_run_is_a_page_of_sensible_size() {
     parsed(&page);
 }
 
-/// To look at: `SLUICE_PAGES=DIRECTORY cargo test -p sluice-lab -- --ignored pages_to_look_at`.
+/// Pages for a person to look at: `make look`.
 #[test]
-#[ignore = "writes files"]
-fn pages_to_look_at() {
+#[ignore = "writes files: make look"]
+fn shown_pages() {
     let directory = std::env::var("SLUICE_PAGES").unwrap_or_else(|_| ".".to_owned());
     let write = |name: &str, text: String| fs::write(format!("{directory}/{name}"), text).unwrap();
     let results = fixture::results();
