@@ -189,8 +189,8 @@ struct sl_tables {
 	u8 pad[2];
 	u64 classes; /* bitmap of those that the policy has */
 	u64 limited[SL_DIRECTIONS]; /* bitmap of those that a bucket before the queues limits */
-	u64 beside; /* bits of struct sl_beside that decide, of the headers beside those that make a flow */
-	u64 beside_mark; /* likewise of the mark (low half) and the interface (high half) */
+	u64 metadata; /* bits of struct sl_headers that decide, of the headers beside those that make a flow */
+	u64 metadata_mark; /* likewise of the mark (low half) and the interface (high half) */
 	u16 src_none_row; /* no address */
 	u16 dst_none_row;
 	u16 sport_none_row;
@@ -237,8 +237,8 @@ struct sl_flow_key {
 	u8 has_ports;
 };
 
-/* Of the sieve in front of the flow table: two generations of bits, each with its number above them. */
-struct sl_sieve {
+/* Of the bloom in front of the flow table: two generations of bits, each with its number above them. */
+struct sl_bloom {
 	u64 word[2];
 };
 
@@ -248,8 +248,8 @@ struct sl_flow {
 	u64 first_ns; /* CLOCK_MONOTONIC */
 	u64 last_ns;
 	u64 choice; /* generation << 32 | class << 16 | rule (or enum sl_no_rule): what the rules of that generation said */
-	u64 beside; /* of its first packet, as in sl_tables */
-	u64 beside_mark;
+	u64 metadata; /* of its first packet, as in sl_tables */
+	u64 metadata_mark;
 	struct sl_police_bucket bucket;
 	u32 super_packets; /* it has sent segments to be split */
 	u32 pad;

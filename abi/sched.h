@@ -142,7 +142,7 @@ struct sl_host_table {
 
 /* How a class serves its flows. */
 struct sl_fair {
-	u64 spokes; /* of the wheel that have flows */
+	u64 wheel_used; /* of the wheel that have flows */
 	u64 rests_since_ns; /* if it has no packets, or one alone: when one that was not has left */
 	u32 round;
 	u32 alone; /* 1 + the slot of the class's only packet, which has not come to its flow; 0: packets stand in their flows */
@@ -152,7 +152,7 @@ struct sl_fair {
 	u16 swift_flows;
 	u32 sizes; /* lists of sizes that have flows, as bits */
 	u16 longer[SL_FLOW_SIZES]; /* 1 + the first flow of each list of sizes: see sched/flow_sizes.h */
-	struct sl_queue spoke[SL_WHEEL];
+	struct sl_queue wheel_slot[SL_WHEEL];
 };
 
 /*

@@ -59,7 +59,7 @@ enum sl_drop_policy { SL_MAY_DROP, SL_MAY_NOT_DROP };
 static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 handed, u32 direction, u32 pkts, u32 bytes,
 						    enum sl_drop_policy drops, struct sl_tables *t)
 {
-	struct sl_demand demand = { .now_ns = bpf_ktime_get_ns(), .direction = direction, .bytes = bytes };
+	struct sl_police_request request = { .now_ns = bpf_ktime_get_ns(), .direction = direction, .bytes = bytes };
 	struct sl_admission a = {};
 	struct sl_class_count *count;
 
@@ -67,16 +67,18 @@ static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 ha
 		a.class = handed;
 		a.handed = 1;
 	} else {
-		struct sl_sight sight = { .now_ns = demand.now_ns, .pkts = pkts, .bytes = bytes, .direction = (u8)direction };
+		struct sl_flow_update update = {
+			.now_ns = request.now_ns, .pkts = pkts, .bytes = bytes, .direction = (u8)direction
+		};
 		struct sl_choice choice;
 
-		choice = sl_classify(t, h, &sight);
+		choice = sl_classify(t, h, &update);
 		a.class = (s32)choice.class;
 		a.control = sl_is_control(choice.rule);
 		if (a.control && drops == SL_MAY_NOT_DROP)
 			return a; /* the queue counts it, and polices it */
 		sl_count_parsed(h, direction, choice.rule, pkts, bytes);
-		demand.terms = a.control ? SL_CONTROL : 0;
+		request.terms = a.control ? SL_CONTROL : 0;
 		a.malformed = sl_is_malformed(h) && t->drop_malformed;
 		if (a.malformed && drops == SL_MAY_DROP) {
 			count = sl_class_count_at(direction, choice.class);
@@ -86,16 +88,16 @@ static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 ha
 			a.reason = SL_DROP_MALFORMED;
 			return a;
 		}
-		a.super_packets = sight.super_packets || h->proto == SL_PROTO_TCP;
+		a.super_packets = update.super_packets || h->proto == SL_PROTO_TCP;
 		if (drops == SL_MAY_DROP && sl_flows_are_limited(t, choice.class))
-			sl_flow_key(&demand.flow, h, direction);
+			sl_flow_key(&request.flow, h, direction);
 	}
 	count = sl_class_count_at(direction, (u32)a.class);
 	if (count)
 		sl_count_add(&count->seen, pkts, bytes);
-	demand.class = (u8)a.class;
+	request.class = (u8)a.class;
 	if (drops == SL_MAY_DROP) {
-		a.reason = (u32)sl_is_refused(t, &demand, pkts);
+		a.reason = (u32)sl_is_refused(t, &request, pkts);
 		if (a.reason) {
 			a.class = -1 - a.class;
 			a.reason += SL_DROPS - 1;
@@ -414,7 +416,7 @@ int sl_split(struct __sk_buff *skb)
 /* Police a frame that the splitter has classified and counted. */
 static __always_inline struct sl_admission sl_police_split(struct __sk_buff *skb, s32 class, struct sl_tables *t)
 {
-	struct sl_demand demand = {
+	struct sl_police_request request = {
 		.now_ns = bpf_ktime_get_ns(), .direction = SL_EGRESS, .class = (u8) class, .bytes = skb->len
 	};
 	struct sl_admission a = { .class = class };
@@ -423,9 +425,9 @@ static __always_inline struct sl_admission sl_police_split(struct __sk_buff *skb
 	if (sl_flows_are_limited(t, (u32) class)) {
 		sl_headers_init(&h, skb->vlan_present ? skb->vlan_tci : SL_NO_TAG, skb->mark, skb->ingress_ifindex);
 		sl_parse_frame(skb, 0, &h);
-		sl_flow_key(&demand.flow, &h, SL_EGRESS);
+		sl_flow_key(&request.flow, &h, SL_EGRESS);
 	}
-	a.reason = (u32)sl_is_refused(t, &demand, sl_segments(skb));
+	a.reason = (u32)sl_is_refused(t, &request, sl_segments(skb));
 	if (a.reason) {
 		a.class = -1 - class;
 		a.reason += SL_DROPS - 1;
@@ -489,7 +491,7 @@ int sl_explain(struct xdp_md *ctx)
 	u32 zero = 0;
 	struct sl_explanation *e = bpf_map_lookup_elem(&explanation, &zero);
 	struct sl_tables *t = sl_live_tables();
-	struct sl_demand demand = {};
+	struct sl_police_request request = {};
 	struct sl_flow *flow;
 	struct sl_headers h;
 
@@ -500,8 +502,8 @@ int sl_explain(struct xdp_md *ctx)
 	e->headers = h;
 	e->by_rules = sl_choice_word(t->generation, sl_choose(t, &h));
 	e->by_flow = e->flow_pkts = e->flow_bytes = 0;
-	sl_flow_key(&demand.flow, &h, e->direction);
-	flow = bpf_map_lookup_elem(&flows, &demand.flow);
+	sl_flow_key(&request.flow, &h, e->direction);
+	flow = bpf_map_lookup_elem(&flows, &request.flow);
 	if (flow) {
 		e->by_flow = sl_flow_is_alike(t, &h, flow) ? sl_flow_choice(t, flow) : 0;
 		e->flow_pkts = flow->pkts;
@@ -509,9 +511,9 @@ int sl_explain(struct xdp_md *ctx)
 	}
 	e->by_fragment = h.fragment == SL_LATER_FRAGMENT ? sl_choose_by_fragment(&h, e->direction, t->generation, 0) : 0;
 	e->choice = e->by_fragment ? e->by_fragment : e->by_flow ? e->by_flow : e->by_rules;
-	demand.now_ns = bpf_ktime_get_ns();
-	demand.direction = e->direction;
-	demand.class = (u8)sl_choice_of(e->choice).class;
-	sl_look_at_buckets(t, &demand, e);
+	request.now_ns = bpf_ktime_get_ns();
+	request.direction = e->direction;
+	request.class = (u8)sl_choice_of(e->choice).class;
+	sl_look_at_buckets(t, &request, e);
 	return 0;
 }

@@ -169,7 +169,7 @@ static __always_inline s32 sl_class_before(const struct sl_tables *t, const stru
 }
 
 /* What classes that queue by flow must know of the packet. */
-static __always_inline void sl_identify(const struct sk_buff *skb, const struct sl_demand *d, struct sl_packet *p)
+static __always_inline void sl_identify(const struct sk_buff *skb, const struct sl_police_request *d, struct sl_packet *p)
 {
 	u64 nfct = skb->_nfct;
 	u32 hosts = 0;
@@ -277,7 +277,7 @@ static __noinline void sl_free_dropped(struct Qdisc *sch, struct sl_sched *s, u3
  * drop it.
  */
 static __always_inline int sl_classify_here(struct sk_buff *skb, const struct sl_sched *s, const struct sl_tables *t,
-					    u32 segments, struct sl_demand *d)
+					    u32 segments, struct sl_police_request *d)
 {
 	struct sl_choice choice;
 	struct sl_headers h;
@@ -296,9 +296,11 @@ static __always_inline int sl_classify_here(struct sk_buff *skb, const struct sl
 		return d->class;
 	}
 	{
-		struct sl_sight sight = { .now_ns = d->now_ns, .pkts = segments, .bytes = d->bytes, .direction = d->direction };
+		struct sl_flow_update update = {
+			.now_ns = d->now_ns, .pkts = segments, .bytes = d->bytes, .direction = d->direction
+		};
 
-		choice = sl_classify(t, &h, &sight);
+		choice = sl_classify(t, &h, &update);
 	}
 	sl_count_parsed(&h, d->direction, choice.rule, segments, d->bytes);
 	if (sl_is_control(choice.rule))
@@ -310,9 +312,9 @@ static __always_inline int sl_classify_here(struct sk_buff *skb, const struct sl
 	return (s32)choice.class;
 }
 
-/* Makes of a packet that has arrived the demand with which its hook has charged it to buckets. */
-SL_GLOBAL int sl_demand_on_arrival(struct sk_buff *skb __arg_trusted, const struct sl_tables *t SL_NONNULL,
-				   struct sl_demand *d SL_NONNULL)
+/* Makes of a packet that has arrived the request with which its hook has charged it to buckets. */
+SL_GLOBAL int sl_request_on_arrival(struct sk_buff *skb __arg_trusted, const struct sl_tables *t SL_NONNULL,
+				    struct sl_police_request *d SL_NONNULL)
 {
 	struct sl_headers h;
 
@@ -341,7 +343,7 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 {
 	u32 n = sch->limit, bytes = sl_skb_bytes(skb), segments, buffer;
 	struct sl_sched *s = sl_state_of(n);
-	struct sl_demand demand; /* its flow is set where it is looked at */
+	struct sl_police_request request; /* its flow is set where it is looked at */
 	struct sl_held_packet *held;
 	struct sl_tables *t;
 	u64 now, live = sl_live.word;
@@ -355,28 +357,28 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 	if (sl_sync(s, live, now))
 		goto drop;
 	segments = sl_skb_segments(skb, bytes);
-	demand.now_ns = now;
-	demand.direction = sl_direction_of(s);
-	demand.bytes = bytes;
-	if (demand.direction == SL_INGRESS)
+	request.now_ns = now;
+	request.direction = sl_direction_of(s);
+	request.bytes = bytes;
+	if (request.direction == SL_INGRESS)
 		sl_queue_answers();
-	demand.terms = SL_QUEUED;
-	class = sl_class_before(t, skb, demand.direction);
-	demand.class = (u8) class;
+	request.terms = SL_QUEUED;
+	class = sl_class_before(t, skb, request.direction);
+	request.class = (u8) class;
 	if (class < 0 || s->flow_classes_set >> (class & 63) & 1 ||
-	    sl_unlikely(demand.direction == SL_EGRESS && sl_flows_are_limited(t, (u32) class))) {
-		class = sl_classify_here(skb, s, t, segments, &demand);
+	    sl_unlikely(request.direction == SL_EGRESS && sl_flows_are_limited(t, (u32) class))) {
+		class = sl_classify_here(skb, s, t, segments, &request);
 		if (class < 0) {
 			sl_refuse(class_at(s, (u32)(-1 - class)), SL_DROP_MALFORMED, bytes);
-			demand.class = (u8)(-1 - class);
+			request.class = (u8)(-1 - class);
 			slot = SL_REFUSED(SL_DROP_MALFORMED);
 			goto refused;
 		}
 	}
-	demand.class = (u8) class;
+	request.class = (u8) class;
 	/* By a bucket beside the queue's own. What arrives has passed them at its hook. */
-	if (demand.direction == SL_EGRESS) {
-		slot = -sl_is_refused(t, &demand, segments);
+	if (request.direction == SL_EGRESS) {
+		slot = -sl_is_refused(t, &request, segments);
 		if (slot) {
 			slot -= SL_DROPS;
 			goto refused;
@@ -386,17 +388,17 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 		struct sl_packet packet = { .class = (u32) class, .len_bytes = bytes, .segments = segments };
 
 		if (s->flow_classes_set >> (class & 63) & 1)
-			sl_identify(skb, &demand, &packet);
-		slot = sl_enqueue(s, &packet, demand.now_ns);
+			sl_identify(skb, &request, &packet);
+		slot = sl_enqueue(s, &packet, request.now_ns);
 	}
 	if (sl_unlikely(s->dropped_slots))
-		sl_free_dropped(sch, s, n, demand.now_ns);
+		sl_free_dropped(sch, s, n, request.now_ns);
 	if (slot < 0) {
 		/* The buckets that have been charged for it get it back. */
-		if (sl_is_limited(t, &demand)) {
-			if (demand.direction == SL_INGRESS)
-				sl_demand_on_arrival(skb, t, &demand);
-			sl_refund(t, &demand);
+		if (sl_is_limited(t, &request)) {
+			if (request.direction == SL_INGRESS)
+				sl_request_on_arrival(skb, t, &request);
+			sl_refund(t, &request);
 		}
 		goto refused;
 	}
@@ -407,11 +409,11 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 	if (skb)
 		bpf_qdisc_skb_drop(skb, to_free); /* cannot be: the slot was free */
 	sch->q.qlen++;
-	sch->qstats.backlog += demand.bytes;
+	sch->qstats.backlog += request.bytes;
 	return NET_XMIT_SUCCESS;
 refused:
 	if (sl_watch.events_until_ns | sl_watch.packets_until_ns)
-		sl_tell_refused(skb, demand.now_ns, (u32)(-1 - slot), (u32)demand.direction << 8 | demand.class);
+		sl_tell_refused(skb, request.now_ns, (u32)(-1 - slot), (u32)request.direction << 8 | request.class);
 drop:
 	sch->qstats.drops++;
 	bpf_qdisc_skb_drop(skb, to_free);

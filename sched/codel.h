@@ -20,7 +20,7 @@ SL_FN u64 codel_next(const struct sl_codel *c, u64 interval_ns, u64 at_ns)
 }
 
 /* One step nearer to 1 / sqrt(count): x (3 - count x^2) / 2. */
-SL_FN void codel_approach(struct sl_codel *c)
+SL_FN void codel_newton_step(struct sl_codel *c)
 {
 	u64 x = (u64)c->inverse_root << 16, square = x * x >> 32, rest = (3ULL << 32) - c->count * square;
 
@@ -28,7 +28,7 @@ SL_FN void codel_approach(struct sl_codel *c)
 }
 
 /* Whether the queue is bad, if its head, which has come then, leaves so much behind. */
-SL_FN int codel_is_bad(struct sl_codel *c, u64 target_ns, u64 interval_ns, u64 arrived_ns, u32 left_bytes, u64 now_ns)
+SL_FN int codel_should_drop(struct sl_codel *c, u64 target_ns, u64 interval_ns, u64 arrived_ns, u32 left_bytes, u64 now_ns)
 {
 	if (sl_since(now_ns, arrived_ns) < target_ns || left_bytes <= SL_CODEL_FRAME_BYTES) {
 		c->above_ns = 0;
@@ -50,7 +50,7 @@ SL_FN void codel_begin(struct sl_codel *c, u64 interval_ns, u64 now_ns)
 	/* Not long after it ended: go on from where it was. */
 	if (before > 1 && sl_since(now_ns, c->next_ns) < 16 * interval_ns) {
 		c->count = before;
-		codel_approach(c);
+		codel_newton_step(c);
 	} else {
 		c->count = 1;
 		c->inverse_root = 0xffff;

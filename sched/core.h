@@ -45,7 +45,6 @@ struct sl_verdict {
 
 /* sl_enqueue's answer where it is not a slot. */
 #define SL_REFUSED(reason) (-1 - (s32)(reason))
-#define SL_REASON(answer)  ((u32)(-1 - (answer)))
 
 SL_FN struct sl_class *class_at(struct sl_sched *s, u32 c)
 {

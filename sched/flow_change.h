@@ -13,7 +13,7 @@ SL_FN void flow_forget_class(struct sl_sched *s, u32 class)
 {
 	struct sl_fair *fair = sl_at(s->fair, class);
 
-	fair->spokes = 0;
+	fair->wheel_used = 0;
 	fair->rests_since_ns = 0;
 	fair->round = 0;
 	fair->alone = fair->sizes = 0;

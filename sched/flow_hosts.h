@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the hosts of flows are up to, by class: how many bulk flows they have, by which their flows' turns are divided, and the purse
+ * What the hosts of flows are up to, by class: how many bulk flows they have, by which their flows' turns are divided, and the source budget
  * that pays for what a source sends ahead of turns.
  *
  * A host is known by a hash of its address, which the engine makes with a random key, and by the class. It has one of the SL_HOST_WAYS
@@ -9,12 +9,12 @@
 #pragma once
 #include "flow_table.h"
 
-/* What a purse gets back in a round, in quanta, and what it holds, in allowances. */
+/* What a source budget gets back in a round, in quanta, and what it holds, in allowances. */
 #define SL_PURSE_QUANTA     8u
 #define SL_PURSE_ALLOWANCES 8u
 
 /*
- * The record of a host in a class. A host that has none gets the one of its set from whose purse least is missing; if all of them count
+ * The record of a host in a class. A host that has none gets the one of its set from whose source budget least is missing; if all of them count
  * bulk flows, it shares the first.
  */
 SL_GLOBAL u32 flow_host(struct sl_host_table *t SL_NONNULL, u32 host, u32 class)
@@ -65,7 +65,7 @@ SL_FN u32 flow_load(struct sl_sched *s, const struct sl_class *k, const struct s
 {
 	u32 load = 1, flows;
 
-	if (!fair->spokes) /* it has them to itself */
+	if (!fair->wheel_used) /* it has them to itself */
 		return 1;
 	if (k->hosts & SL_HOSTS_SOURCE) {
 		flows = sl_at(s->src_hosts.host, f->src_host)->bulk_flows;
@@ -101,7 +101,7 @@ SL_FN void flow_recover(s32 *used_bytes, u32 *round, u32 now, u32 quantum_bytes,
 }
 
 /*
- * Whether the purse of the flow's source pays for a packet that goes ahead of turns. It does so as the packet comes to stand there, so that
+ * Whether the source budget of the flow's source pays for a packet that goes ahead of turns. It does so as the packet comes to stand there, so that
  * no crowd stands there before any has paid.
  */
 SL_FN int flow_source_pays(struct sl_sched *s, const struct sl_class *k, const struct sl_flow_queue *f, u32 round, u32 len_bytes)

@@ -15,14 +15,14 @@
  * sends no more than allowance + Q * rounds + l ahead of others' turns, where l <= 63 Q. All have tests.
  *
  * Hosts: a bulk flow gets the quantum, divided by the number of bulk flows that its source or its destination has, whichever are more
- * (as triple isolation in tc-cake(8)). So a host gets no more for opening more flows. And a source has a purse for what all its flows send
+ * (as triple isolation in tc-cake(8)). So a host gets no more for opening more flows. And a source has a source budget for what all its flows send
  * ahead of turns; when it is empty, they all are bulk: so opening a flow for each packet does not pay either (flow_hosts.h).
  *
  * Alone: the packet of a class that has no other goes ahead of nobody. It comes to its flow when another one comes before it has left; else
  * it costs little more than in a FIFO, and its flow nothing: the class rests.
  *
- * The wheel: a flow that has to sit out n rounds is put into the spoke n ahead, so its turn costs nothing before it
- * comes, and a bitmap finds the next spoke that has flows. Debts of more than 63 rounds are forgiven. Cost: O(1) for each packet, also
+ * The wheel: a flow that has to sit out n rounds is put into the wheel_slot n ahead, so its turn costs nothing before it
+ * comes, and a bitmap finds the next wheel_slot that has flows. Debts of more than 63 rounds are forgiven. Cost: O(1) for each packet, also
  * when the class is full (flow_sizes.h).
  */
 #pragma once
@@ -48,7 +48,7 @@ SL_GLOBAL int flow_sit(struct sl_sched *s SL_NONNULL, u32 class, u32 i)
 	struct sl_class *k = sl_at(s->classes, class);
 	struct sl_fair *fair = sl_at(s->fair, class);
 	struct sl_flow_queue *f = flow_at(s, i);
-	u32 quantum = sl_max(k->flow_quantum_bytes, 1), load = flow_load(s, k, fair, f), rounds = 1, spoke;
+	u32 quantum = sl_max(k->flow_quantum_bytes, 1), load = flow_load(s, k, fair, f), rounds = 1, wheel_slot;
 	s32 debt = f->used_bytes - (s32)k->allowance_bytes;
 
 	if (sl_likely(load == 1 && debt < (s32)quantum)) {
@@ -66,9 +66,9 @@ SL_GLOBAL int flow_sit(struct sl_sched *s SL_NONNULL, u32 class, u32 i)
 		debt = -(s32)quantum;
 	f->used_bytes = (s32)k->allowance_bytes + debt;
 	f->round = fair->round + rounds;
-	spoke = f->round & (SL_WHEEL - 1);
-	flow_list_push(s, sl_at(fair->spoke, spoke), i, !(fair->spokes >> spoke & 1));
-	fair->spokes |= SL_BIT(spoke);
+	wheel_slot = f->round & (SL_WHEEL - 1);
+	flow_list_push(s, sl_at(fair->wheel_slot, wheel_slot), i, !(fair->wheel_used >> wheel_slot & 1));
+	fair->wheel_used |= SL_BIT(wheel_slot);
 	return 0;
 }
 
@@ -166,7 +166,7 @@ SL_GLOBAL u32 flow_control(struct sl_sched *s SL_NONNULL, u32 i, u32 class, u64 
 	sl_for (n, SL_OVERFLOW_PKTS) {
 		struct sl_slot *q = sl_at(s->slot, f->queue.head);
 
-		if (!codel_is_bad(c, k->target_ns, interval_ns, q->arrived_ns, f->backlog_bytes - q->len_bytes, now_ns)) {
+		if (!codel_should_drop(c, k->target_ns, interval_ns, q->arrived_ns, f->backlog_bytes - q->len_bytes, now_ns)) {
 			c->dropping = 0;
 			return 0;
 		}
@@ -178,7 +178,7 @@ SL_GLOBAL u32 flow_control(struct sl_sched *s SL_NONNULL, u32 i, u32 class, u64 
 			if (now_ns < c->next_ns)
 				return 0;
 			c->count++;
-			codel_approach(c);
+			codel_newton_step(c);
 			dropped = 1;
 			if (q->ecn)
 				c->next_ns = codel_next(c, interval_ns, c->next_ns);
@@ -200,9 +200,9 @@ SL_FN void flow_move_on(struct sl_sched *s, struct sl_class *k, u32 class, struc
 	if (f->place == SL_FLOW_BULK) {
 		if (f->backlog_pkts && f->used_bytes < (s32)k->allowance_bytes)
 			return;
-		list = sl_at(fair->spoke, f->round);
+		list = sl_at(fair->wheel_slot, f->round);
 		if (list->head == list->tail)
-			fair->spokes &= ~SL_BIT(f->round);
+			fair->wheel_used &= ~SL_BIT(f->round);
 		list->head = f->next;
 		if (f->backlog_pkts) {
 			flow_sit(s, class, i);
@@ -238,14 +238,14 @@ SL_FN u32 flow_first(struct sl_fair *fair)
 	if (fair->swift_flows)
 		return fair->swift.head;
 	at = fair->round & (SL_WHEEL - 1);
-	if (!(fair->spokes >> at & 1)) {
-		u64 turned = fair->spokes >> at | fair->spokes << (-at & (SL_WHEEL - 1));
+	if (!(fair->wheel_used >> at & 1)) {
+		u64 turned = fair->wheel_used >> at | fair->wheel_used << (-at & (SL_WHEEL - 1));
 
 		ahead = sl_lowest(turned);
 		fair->round += ahead;
 		at = fair->round & (SL_WHEEL - 1);
 	}
-	return sl_at(fair->spoke, at)->head;
+	return sl_at(fair->wheel_slot, at)->head;
 }
 
 /* In the answer of flow_take: the packet is to be sent as one that has met congestion. */
@@ -263,7 +263,7 @@ SL_GLOBAL u32 flow_take(struct sl_sched *s SL_NONNULL, u32 class, u64 now_ns)
 	if (k->target_ns) {
 		u32 left_bytes = f->backlog_bytes - q->len_bytes;
 
-		if (!codel_is_bad(&f->codel, k->target_ns, k->interval_ns, q->arrived_ns, left_bytes, now_ns))
+		if (!codel_should_drop(&f->codel, k->target_ns, k->interval_ns, q->arrived_ns, left_bytes, now_ns))
 			f->codel.dropping = 0;
 		else if (flow_control(s, i, class, now_ns))
 			mark = SL_FLOW_MARK;

@@ -367,7 +367,8 @@ static __always_inline void sl_count_parsed(const struct sl_headers *h, u32 dire
 }
 
 /* The class of a packet, by all that is known of it; it is counted in its flow. */
-static __always_inline struct sl_choice sl_classify(const struct sl_tables *t, const struct sl_headers *h, struct sl_sight *x)
+static __always_inline struct sl_choice sl_classify(const struct sl_tables *t, const struct sl_headers *h,
+						    struct sl_flow_update *x)
 {
 	int in_table = sl_keep_flows && h->is_ip;
 	u64 word = in_table ? sl_known_choice(t, h, x) : 0;

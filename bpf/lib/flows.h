@@ -2,7 +2,7 @@
 /* What is remembered of packets before: of their flow, and of the first fragment of the same packet. */
 #pragma once
 #include "maps.h"
-#include "sieve.h"
+#include "bloom_filter.h"
 
 /* New flows that a CPU takes into the table: 20,000 in a second, and so many at once. */
 #define SL_FLOW_RATION_NS 50000ULL
@@ -11,7 +11,7 @@
 enum sl_flow_state { SL_FLOW_NEW, SL_FLOW_STALE, SL_FLOW_UNLIKE };
 
 /* One packet's question to the flow table, and its answer. The struct is small, since it is on the stack of the program. */
-struct sl_sight {
+struct sl_flow_update {
 	u64 now_ns;
 	u32 pkts;
 	u32 bytes;
@@ -20,7 +20,7 @@ struct sl_sight {
 	u8 state; /* out, if the rules must be asked: enum sl_flow_state */
 };
 
-static __always_inline void sl_count_in_flow(struct sl_flow *flow, struct sl_sight *x)
+static __always_inline void sl_count_in_flow(struct sl_flow *flow, struct sl_flow_update *x)
 {
 	__sync_fetch_and_add(&flow->pkts, x->pkts);
 	__sync_fetch_and_add(&flow->bytes, x->bytes);
@@ -30,13 +30,13 @@ static __always_inline void sl_count_in_flow(struct sl_flow *flow, struct sl_sig
 	x->super_packets = flow->super_packets != 0;
 }
 
-/* Headers that rules may ask for and that are not what makes a flow, as sl_tables.beside has them. */
-static __always_inline u64 sl_beside(const struct sl_headers *h)
+/* Headers that rules may ask for and that are not what makes a flow, as sl_tables.metadata has them. */
+static __always_inline u64 sl_metadata(const struct sl_headers *h)
 {
 	return (u64)h->vlan | (u64)h->tcp_flags << 16 | (u64)h->icmp << 32 | (u64)h->dscp << 48 | (u64)h->pcp << 56;
 }
 
-static __always_inline u64 sl_beside_mark(const struct sl_headers *h)
+static __always_inline u64 sl_metadata_mark(const struct sl_headers *h)
 {
 	return h->mark | (u64)h->interface << 32;
 }
@@ -55,8 +55,8 @@ static __always_inline void sl_flow_key(struct sl_flow_key *key, const struct sl
 /* Whether a packet looks like the first of its flow, as far as rules look. With rules for lengths, each packet must ask. */
 static __always_inline int sl_flow_is_alike(const struct sl_tables *t, const struct sl_headers *h, const struct sl_flow *flow)
 {
-	return !(t->fields & SL_FIELD_LENGTH || (flow->beside ^ sl_beside(h)) & t->beside ||
-		 (flow->beside_mark ^ sl_beside_mark(h)) & t->beside_mark);
+	return !(t->fields & SL_FIELD_LENGTH || (flow->metadata ^ sl_metadata(h)) & t->metadata ||
+		 (flow->metadata_mark ^ sl_metadata_mark(h)) & t->metadata_mark);
 }
 
 /* What the present policy is known to say of packets like the first, or 0. */
@@ -72,19 +72,19 @@ static __always_inline u64 sl_flow_choice(const struct sl_tables *t, const struc
  * flow's first packet; it holds for those that look the same where rules may look, as long as the policy is the same.
  */
 SL_GLOBAL u64 sl_known_choice(const struct sl_tables *t SL_NONNULL, const struct sl_headers *h SL_NONNULL,
-			      struct sl_sight *x SL_NONNULL)
+			      struct sl_flow_update *x SL_NONNULL)
 {
 	struct sl_flow_key key = {};
 	struct sl_flow *flow = NULL;
-	struct sl_sieve *sieve;
+	struct sl_bloom *bloom;
 	u32 hash;
 
 	if (!t || !h || !x)
 		return 0;
 	sl_flow_key(&key, h, x->direction);
 	hash = sl_flow_hash(&key);
-	sieve = sl_sieve_of(hash);
-	if (sieve && sl_sieve_has(sieve, sl_sieve_bit(hash), x->now_ns))
+	bloom = sl_bloom_of(hash);
+	if (bloom && sl_bloom_has(bloom, sl_bloom_bit(hash), x->now_ns))
 		flow = bpf_map_lookup_elem(&flows, &key);
 	if (!flow) {
 		x->super_packets = x->pkts > 1;
@@ -112,34 +112,35 @@ static __always_inline int sl_flow_is_taken(u64 now_ns)
 }
 
 /* Enters a flow, or finds its entry again. */
-static __always_inline void sl_enter(const struct sl_flow_key *key, const struct sl_headers *h, struct sl_sight *x, u64 word)
+static __always_inline void sl_enter(const struct sl_flow_key *key, const struct sl_headers *h, struct sl_flow_update *x,
+				     u64 word)
 {
 	struct sl_flow fresh = { .pkts = x->pkts,
 				 .bytes = x->bytes,
 				 .first_ns = x->now_ns,
 				 .last_ns = x->now_ns,
 				 .choice = word,
-				 .beside = sl_beside(h),
-				 .beside_mark = sl_beside_mark(h),
+				 .metadata = sl_metadata(h),
+				 .metadata_mark = sl_metadata_mark(h),
 				 .super_packets = x->super_packets };
 	u32 hash = sl_flow_hash(key);
-	struct sl_sieve *sieve = sl_sieve_of(hash);
+	struct sl_bloom *bloom = sl_bloom_of(hash);
 	struct sl_flow *flow;
 
-	if (sieve)
-		sl_sieve_add(sieve, sl_sieve_bit(hash), x->now_ns);
+	if (bloom)
+		sl_bloom_add(bloom, sl_bloom_bit(hash), x->now_ns);
 	if (!bpf_map_update_elem(&flows, key, &fresh, BPF_NOEXIST))
 		return;
 	flow = bpf_map_lookup_elem(&flows, key);
 	if (!flow)
 		return;
 	sl_count_in_flow(flow, x);
-	if (flow->beside == fresh.beside && flow->beside_mark == fresh.beside_mark)
+	if (flow->metadata == fresh.metadata && flow->metadata_mark == fresh.metadata_mark)
 		flow->choice = word;
 }
 
 /* What the rules say of the flow from now on. */
-SL_GLOBAL int sl_remember(const struct sl_headers *h SL_NONNULL, struct sl_sight *x SL_NONNULL, u64 word)
+SL_GLOBAL int sl_remember(const struct sl_headers *h SL_NONNULL, struct sl_flow_update *x SL_NONNULL, u64 word)
 {
 	struct sl_flow_key key = {};
 	struct sl_flow *flow;

@@ -10,7 +10,7 @@
 #include "../../sched/police.h"
 
 /* A packet that asks to pass. Small: it is on the stack of whoever asks. */
-struct sl_demand {
+struct sl_police_request {
 	struct sl_flow_key flow; /* where the flows of its class are limited */
 	u64 now_ns;
 	u32 bytes;
@@ -26,10 +26,10 @@ enum sl_terms {
 };
 
 /* Buckets that a packet is charged to together; that of the built-in rules comes before them. */
-#define SL_TOLLS SL_LIMIT_CONTROL
+#define SL_BUCKET_REFS SL_LIMIT_CONTROL
 
 /* A bucket that a packet is subject to. Small: a few are on the stack of whoever asks. */
-struct sl_toll {
+struct sl_bucket_ref {
 	struct sl_police_bucket *bucket; /* NULL: it is not */
 	u64 full; /* once it has been charged: when it is full again */
 };
@@ -47,7 +47,8 @@ SL_GLOBAL int sl_adopt(struct sl_police_bucket *bucket SL_NONNULL, u64 now, u64 
 }
 
 /* The terms of a bucket, which enum sl_limit names. */
-static __always_inline const struct sl_police_conf *sl_terms_of(const struct sl_tables *t, const struct sl_demand *d, u32 limit)
+static __always_inline const struct sl_police_conf *sl_terms_of(const struct sl_tables *t, const struct sl_police_request *d,
+								u32 limit)
 {
 	u32 direction = d->direction & 1, class = d->class & (SL_CLASSES - 1);
 
@@ -63,23 +64,24 @@ static __always_inline const struct sl_police_conf *sl_terms_of(const struct sl_
 	}
 }
 
-static __always_inline u64 sl_cost_of(const struct sl_tables *t, const struct sl_demand *d, u32 limit)
+static __always_inline u64 sl_cost_of(const struct sl_tables *t, const struct sl_police_request *d, u32 limit)
 {
 	return police_cost(sl_terms_of(t, d, limit)->cost, d->bytes);
 }
 
-static __always_inline void sl_toll(struct sl_toll *toll, struct sl_police_bucket *bucket, u64 cost, const struct sl_demand *d)
+static __always_inline void sl_refer(struct sl_bucket_ref *ref, struct sl_police_bucket *bucket, u64 cost,
+				     const struct sl_police_request *d)
 {
 	if (bucket && sl_unlikely(bucket->cost != cost))
 		sl_adopt(bucket, police_time(d->now_ns), cost);
-	toll->bucket = bucket;
+	ref->bucket = bucket;
 }
 
 /*
  * The bucket of a flow is in its entry. Flows without one share a few buckets, by their hash: so a flood of them is limited too, and does
  * not take everything from a flow that is about to get its entry.
  */
-static __always_inline struct sl_police_bucket *sl_flow_bucket(struct sl_police_state *state, const struct sl_demand *d,
+static __always_inline struct sl_police_bucket *sl_flow_bucket(struct sl_police_state *state, const struct sl_police_request *d,
 							       u32 direction, u32 class)
 {
 	struct sl_flow_key key = d->flow;
@@ -102,7 +104,8 @@ static __always_inline struct sl_police_bucket *sl_shared_bucket(u32 buffer, u32
 }
 
 /* The buckets that a packet is subject to. */
-static __always_inline void sl_find_tolls(struct sl_toll *tolls, const struct sl_tables *t, const struct sl_demand *d)
+static __always_inline void sl_find_buckets(struct sl_bucket_ref *refs, const struct sl_tables *t,
+					    const struct sl_police_request *d)
 {
 	u32 direction = d->direction & 1, class = d->class & (SL_CLASSES - 1), zero = 0;
 	struct sl_police_state *state = bpf_map_lookup_elem(&police_state, &zero);
@@ -112,53 +115,53 @@ static __always_inline void sl_find_tolls(struct sl_toll *tolls, const struct sl
 		return;
 	cost = sl_terms_of(t, d, SL_LIMIT_CLASS)->cost;
 	if (cost && !(d->terms & SL_QUEUED))
-		sl_toll(&tolls[SL_LIMIT_CLASS], &state->class[direction][class], cost, d);
+		sl_refer(&refs[SL_LIMIT_CLASS], &state->class[direction][class], cost, d);
 	cost = sl_terms_of(t, d, SL_LIMIT_FLOW)->cost;
 	if (cost)
-		sl_toll(&tolls[SL_LIMIT_FLOW], sl_flow_bucket(state, d, direction, class), cost, d);
+		sl_refer(&refs[SL_LIMIT_FLOW], sl_flow_bucket(state, d, direction, class), cost, d);
 	cost = sl_terms_of(t, d, SL_LIMIT_INTERFACE)->cost;
 	if (cost)
-		sl_toll(&tolls[SL_LIMIT_INTERFACE], &state->interface[direction], cost, d);
+		sl_refer(&refs[SL_LIMIT_INTERFACE], &state->interface[direction], cost, d);
 	cost = sl_terms_of(t, d, SL_LIMIT_SHARED)->cost;
 	if (cost)
-		sl_toll(&tolls[SL_LIMIT_SHARED], sl_shared_bucket(t->buffer & (SL_BUFFERS - 1), direction, class), cost, d);
+		sl_refer(&refs[SL_LIMIT_SHARED], sl_shared_bucket(t->buffer & (SL_BUFFERS - 1), direction, class), cost, d);
 }
 
 /* Which enum sl_limit refuses the packet; SL_LIMITS: none, and it has been charged. */
-SL_GLOBAL u32 sl_limit(const struct sl_tables *t SL_NONNULL, const struct sl_demand *d SL_NONNULL)
+SL_GLOBAL u32 sl_limit(const struct sl_tables *t SL_NONNULL, const struct sl_police_request *d SL_NONNULL)
 {
-	struct sl_toll tolls[SL_TOLLS] = {};
+	struct sl_bucket_ref refs[SL_BUCKET_REFS] = {};
 	u32 i, refused = SL_LIMITS;
 	u64 now;
 
 	if (!t || !d)
 		return SL_LIMITS;
 	now = police_time(d->now_ns);
-	sl_find_tolls(tolls, t, d);
+	sl_find_buckets(refs, t, d);
 #pragma unroll
-	for (i = 0; i < SL_TOLLS; i++)
-		if (tolls[i].bucket && !police_is_open(*(volatile u64 *)&tolls[i].bucket->tat, now, sl_terms_of(t, d, i)->burst))
+	for (i = 0; i < SL_BUCKET_REFS; i++)
+		if (refs[i].bucket && !police_is_open(*(volatile u64 *)&refs[i].bucket->tat, now, sl_terms_of(t, d, i)->burst))
 			return i;
 #pragma unroll
-	for (i = 0; i < SL_TOLLS; i++) {
-		if (refused != SL_LIMITS || !tolls[i].bucket)
+	for (i = 0; i < SL_BUCKET_REFS; i++) {
+		if (refused != SL_LIMITS || !refs[i].bucket)
 			continue;
-		tolls[i].full = sl_take(&tolls[i].bucket->tat, now, sl_cost_of(t, d, i), sl_terms_of(t, d, i)->burst);
-		if (!tolls[i].full)
+		refs[i].full = sl_take(&refs[i].bucket->tat, now, sl_cost_of(t, d, i), sl_terms_of(t, d, i)->burst);
+		if (!refs[i].full)
 			refused = i;
 	}
 	if (refused == SL_LIMITS)
 		return SL_LIMITS;
 	now = police_time(bpf_ktime_get_ns());
 #pragma unroll
-	for (i = 0; i < SL_TOLLS; i++)
-		if (i < refused && tolls[i].bucket)
-			police_give_back(&tolls[i].bucket->tat, now, sl_cost_of(t, d, i), tolls[i].full);
+	for (i = 0; i < SL_BUCKET_REFS; i++)
+		if (i < refused && refs[i].bucket)
+			police_give_back(&refs[i].bucket->tat, now, sl_cost_of(t, d, i), refs[i].full);
 	return refused;
 }
 
 /* Whether the built-in rules let the packet through, which one of them has chosen; it is charged to their bucket then. */
-SL_GLOBAL int sl_control_passes(const struct sl_demand *d SL_NONNULL)
+SL_GLOBAL int sl_control_passes(const struct sl_police_request *d SL_NONNULL)
 {
 	struct sl_police_state *state;
 	u32 zero = 0;
@@ -171,39 +174,39 @@ SL_GLOBAL int sl_control_passes(const struct sl_demand *d SL_NONNULL)
 }
 
 /* Gives back to the buckets what a packet was charged that the queue refuses then: only what is accepted counts. */
-SL_GLOBAL int sl_refund(const struct sl_tables *t SL_NONNULL, const struct sl_demand *d SL_NONNULL)
+SL_GLOBAL int sl_refund(const struct sl_tables *t SL_NONNULL, const struct sl_police_request *d SL_NONNULL)
 {
-	struct sl_toll tolls[SL_TOLLS] = {};
+	struct sl_bucket_ref refs[SL_BUCKET_REFS] = {};
 	u64 now;
 	u32 i;
 
 	if (!t || !d)
 		return 0;
 	now = police_time(d->now_ns);
-	sl_find_tolls(tolls, t, d);
+	sl_find_buckets(refs, t, d);
 #pragma unroll
-	for (i = 0; i < SL_TOLLS; i++)
-		if (tolls[i].bucket)
-			police_give_back(&tolls[i].bucket->tat, now, sl_cost_of(t, d, i), *(volatile u64 *)&tolls[i].bucket->tat);
+	for (i = 0; i < SL_BUCKET_REFS; i++)
+		if (refs[i].bucket)
+			police_give_back(&refs[i].bucket->tat, now, sl_cost_of(t, d, i), *(volatile u64 *)&refs[i].bucket->tat);
 	return 0;
 }
 
 /* What the buckets hold that a packet is subject to. */
-SL_GLOBAL int sl_look_at_buckets(const struct sl_tables *t SL_NONNULL, const struct sl_demand *d SL_NONNULL,
+SL_GLOBAL int sl_look_at_buckets(const struct sl_tables *t SL_NONNULL, const struct sl_police_request *d SL_NONNULL,
 				 struct sl_explanation *e SL_NONNULL)
 {
-	struct sl_toll tolls[SL_TOLLS] = {};
+	struct sl_bucket_ref refs[SL_BUCKET_REFS] = {};
 	u64 now, tat;
 	u32 i;
 
 	if (!t || !d || !e)
 		return 0;
 	now = police_time(d->now_ns);
-	sl_find_tolls(tolls, t, d);
+	sl_find_buckets(refs, t, d);
 #pragma unroll
-	for (i = 0; i < SL_TOLLS; i++) {
-		tat = tolls[i].bucket ? *(volatile u64 *)&tolls[i].bucket->tat : 0;
-		e->buckets[i].burst = tolls[i].bucket ? sl_max(sl_terms_of(t, d, i)->burst, (u64)1) : 0;
+	for (i = 0; i < SL_BUCKET_REFS; i++) {
+		tat = refs[i].bucket ? *(volatile u64 *)&refs[i].bucket->tat : 0;
+		e->buckets[i].burst = refs[i].bucket ? sl_max(sl_terms_of(t, d, i)->burst, (u64)1) : 0;
 		e->buckets[i].owed = tat > now ? tat - now : 0;
 	}
 	return 0;
@@ -215,7 +218,7 @@ static __always_inline int sl_flows_are_limited(const struct sl_tables *t, u32 c
 }
 
 /* Whether any bucket before the queues may refuse the packet. */
-static __always_inline int sl_is_limited(const struct sl_tables *t, const struct sl_demand *d)
+static __always_inline int sl_is_limited(const struct sl_tables *t, const struct sl_police_request *d)
 {
 	return t->limited[d->direction & 1] >> (d->class & (SL_CLASSES - 1)) & 1 || sl_unlikely(d->terms & SL_CONTROL);
 }
@@ -228,7 +231,7 @@ static __always_inline struct sl_class_count *sl_class_count_at(u32 direction, u
 }
 
 /* Whether a bucket refuses the packet, which is counted then: 0, or 1 + its enum sl_limit. */
-static __always_inline int sl_is_refused(const struct sl_tables *t, const struct sl_demand *d, u32 pkts)
+static __always_inline int sl_is_refused(const struct sl_tables *t, const struct sl_police_request *d, u32 pkts)
 {
 	struct sl_class_count *count;
 	u32 limit;

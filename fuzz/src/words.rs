@@ -2,13 +2,13 @@
 
 use sluice_abi as abi;
 use sluice_cli::packet::frame;
-use sluice_kernel::probe::Beside;
+use sluice_kernel::probe::Metadata;
 use sluice_model::parse::parse;
 
 /// Reads the words. Panics where they make what is no packet of IP, and no ARP either.
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    match frame(&[text.to_owned()], Beside::default()) {
+    match frame(&[text.to_owned()], Metadata::default()) {
         Ok((frame, _)) => {
             let seen = parse(&frame);
             assert!(frame.len() <= 3000);

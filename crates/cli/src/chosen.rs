@@ -1,7 +1,7 @@
 //! Which policy goes on which interface.
 
 use crate::failure::Failure;
-use sluice_kernel::history::What;
+use sluice_kernel::history::Origin;
 use sluice_kernel::{RateWish, Request};
 use sluice_policy::{Context, LoadError, Policy, PolicyFile};
 
@@ -24,7 +24,7 @@ impl From<Chosen> for Request {
             ingress_rate: RateWish::AsBefore,
             confirm: None,
             message: None,
-            what: What::Apply,
+            what: Origin::Apply,
             repeats: None,
         }
     }

@@ -3,12 +3,12 @@
 use crate::args::Events;
 use crate::failure::Failure;
 use crate::terminal;
-use sluice_kernel::told::{Happened, Listener, Place, Told, What};
+use sluice_kernel::events::{Event, EventKind, Listener, Place, Subject};
 use std::time::{Duration, Instant};
 
 pub fn run(args: &Events, color: bool) -> Result<(), Failure> {
     let end = end(args.time.as_deref())?;
-    let mut listener = Listener::new(&args.interfaces, What::Events)?;
+    let mut listener = Listener::new(&args.interfaces, Subject::Events)?;
     eprintln!("listening; Ctrl-C ends");
     // Nobody else can listen meanwhile.
     while let Some(left) = left(end).filter(|_| !terminal::has_no_reader()) {
@@ -34,37 +34,37 @@ pub fn left(end: Option<Instant>) -> Option<Duration> {
     }
 }
 
-pub fn json(told: &Told) -> Result<String, Failure> {
+pub fn json(told: &Event) -> Result<String, Failure> {
     serde_json::to_string(told).map_err(|error| Failure::system(error.to_string()))
 }
 
 /// The time of day, and the interface.
-pub fn beginning(told: &Told) -> String {
+pub fn beginning(told: &Event) -> String {
     format!("{} {}", terminal::time_of_day(told.at_s), told.interface)
 }
 
-fn text(told: &Told, color: bool) -> String {
+fn text(told: &Event, color: bool) -> String {
     const RED: &str = "31";
     const YELLOW: &str = "33";
     const GREEN: &str = "32";
     let class = |place: &Place| format!("{} class {} {}", place.direction, place.class, place.name);
     let (code, what) = match &told.what {
-        Happened::Drops { place, reason } => {
-            (RED, format!("{} begins to drop: {reason}, {}", class(place), sluice_kernel::told::explained(reason)))
+        EventKind::Drops { place, reason } => {
+            (RED, format!("{} begins to drop: {reason}, {}", class(place), sluice_kernel::events::explained(reason)))
         }
-        Happened::Exhausted { place, bucket: "ceil" } => {
+        EventKind::Exhausted { place, bucket: "ceil" } => {
             (YELLOW, format!("{} has used up its ceil, and waits", class(place)))
         }
-        Happened::Exhausted { place, bucket } => (RED, format!("{} is over a rate: {bucket}", class(place))),
-        Happened::Late { place, wait_ms } => {
+        EventKind::Exhausted { place, bucket } => (RED, format!("{} is over a rate: {bucket}", class(place))),
+        EventKind::Late { place, wait_ms } => {
             (YELLOW, format!("{} has been late for 100 ms: {wait_ms:.1} ms in the queue", class(place)))
         }
-        Happened::Policy { policy, generation } => (GREEN, format!("policy {policy}, generation {generation}")),
-        Happened::Managed => (GREEN, "is managed".to_owned()),
-        Happened::Unmanaged => (YELLOW, "is not managed any more".to_owned()),
-        Happened::LinkUp => (GREEN, "link up".to_owned()),
-        Happened::LinkDown => (RED, "link down".to_owned()),
-        Happened::Packet(_) => ("0", String::new()),
+        EventKind::Policy { policy, generation } => (GREEN, format!("policy {policy}, generation {generation}")),
+        EventKind::Managed => (GREEN, "is managed".to_owned()),
+        EventKind::Unmanaged => (YELLOW, "is not managed any more".to_owned()),
+        EventKind::LinkUp => (GREEN, "link up".to_owned()),
+        EventKind::LinkDown => (RED, "link down".to_owned()),
+        EventKind::Packet(_) => ("0", String::new()),
     };
     let begins = beginning(told);
     if color { format!("{begins} \x1b[{code}m{what}\x1b[0m") } else { format!("{begins} {what}") }

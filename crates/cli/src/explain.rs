@@ -6,7 +6,7 @@ use crate::args::Explain;
 use crate::failure::Failure;
 use crate::{capture, packet, terminal};
 use sluice_kernel::explain::{self, Explanation, Fields, RuleFound};
-use sluice_kernel::probe::Beside;
+use sluice_kernel::probe::Metadata;
 use sluice_kernel::{Record, require_root};
 use sluice_policy::words;
 use std::fmt::Write;
@@ -16,7 +16,7 @@ const EGRESS: u32 = 0;
 const INGRESS: u32 = 1;
 
 pub fn run(args: &Explain) -> Result<(), Failure> {
-    let beside = Beside { direction: if args.arriving { INGRESS } else { EGRESS }, ..Beside::default() };
+    let metadata = Metadata { direction: if args.arriving { INGRESS } else { EGRESS }, ..Metadata::default() };
     let asked = match &args.pcap {
         Some(path) => {
             let capture::Frames { frames, notes } = capture::frames(path, args.count)?;
@@ -25,9 +25,9 @@ pub fn run(args: &Explain) -> Result<(), Failure> {
                 let what = format!("{} holds no packets", path.display());
                 return Err(Failure::input(&what, "capture some: tcpdump -i IFACE -c 10 -w FILE"));
             }
-            frames.into_iter().map(|frame| (frame, beside)).collect()
+            frames.into_iter().map(|frame| (frame, metadata)).collect()
         }
-        None => vec![packet::frame(&args.packet, beside)?],
+        None => vec![packet::frame(&args.packet, metadata)?],
     };
     // Without root no record may be read; a policy file needs none.
     let is_root = require_root().is_ok();
@@ -55,7 +55,7 @@ pub fn run(args: &Explain) -> Result<(), Failure> {
         None => explain::by_interface(&args.target, &asked)?,
         Some(policy) if is_root => explain::by_policy(policy, &asked)?,
         Some(policy) => {
-            explain::by_answers(policy, &asked, |frame, beside| Ok(without_root::explained(policy, frame, beside)))?
+            explain::by_answers(policy, &asked, |frame, metadata| Ok(without_root::explained(policy, frame, metadata)))?
         }
     };
     if args.json {
@@ -172,7 +172,7 @@ mod tests {
             let typed = format!("sluice explain{line}");
             let Command::Explain(args) = Cli::parse_from(typed.split_whitespace()).command else { panic!("{typed}") };
             if args.pcap.is_none() {
-                let frame = packet::frame(&args.packet, Beside::default());
+                let frame = packet::frame(&args.packet, Metadata::default());
                 frame.unwrap_or_else(|failure| panic!("{typed}: {}", failure.render(false)));
             }
         }
@@ -184,15 +184,16 @@ mod tests {
         let policy = sluice_policy::load("gaming").expect("a profile").1.one().expect("one policy");
         let policy = sluice_policy::resolve(&policy, &sluice_policy::Context::default()).expect("it resolves");
         let words =
-            |text: &str| packet::frame(&[text.to_owned()], Beside::default()).unwrap_or_else(|_| panic!("{text}"));
+            |text: &str| packet::frame(&[text.to_owned()], Metadata::default()).unwrap_or_else(|_| panic!("{text}"));
         let game = words("udp 192.0.2.1:5000 to 198.51.100.2:3074");
         let (mut first, mut later) = (game.clone(), game.clone());
         // More fragments; then the offset, and no ports where they would be.
         (first.0[20], later.0[21]) = (0x20, 2);
         later.0[34..38].fill(0);
         let asked = [game, words("udp 192.0.2.1:5000 to 198.51.100.2:9"), first, later];
-        let told =
-            explain::by_answers(&policy, &asked, |frame, beside| Ok(without_root::explained(&policy, frame, beside)));
+        let told = explain::by_answers(&policy, &asked, |frame, metadata| {
+            Ok(without_root::explained(&policy, frame, metadata))
+        });
         let classes: Vec<String> = told.expect("answers").into_iter().map(|one| one.class.name).collect();
         assert_eq!((&classes[0], &classes[2], &classes[3]), (&classes[0], &classes[0], &classes[0]), "{classes:?}");
         assert_ne!(classes[1], classes[0]);

@@ -5,7 +5,7 @@ use etherparse::{
     EtherType, Ethernet2Header, IpDscp, IpNumber, Ipv4Header, Ipv6Header, SingleVlanHeader, TcpHeader, UdpHeader,
     VlanId, VlanPcp,
 };
-use sluice_kernel::probe::Beside;
+use sluice_kernel::probe::Metadata;
 use sluice_policy::words;
 use std::net::{IpAddr, SocketAddr};
 
@@ -26,7 +26,7 @@ struct Said {
 }
 
 /// The frame, and what the host would know besides.
-pub fn frame(packet: &[String], beside: Beside) -> Result<(Vec<u8>, Beside), Failure> {
+pub fn frame(packet: &[String], metadata: Metadata) -> Result<(Vec<u8>, Metadata), Failure> {
     let text = packet.join(" ");
     let words: Vec<&str> = text
         .split_whitespace()
@@ -37,7 +37,7 @@ pub fn frame(packet: &[String], beside: Beside) -> Result<(Vec<u8>, Beside), Fai
     let protocol = words.next().ok_or_else(|| bad("it says nothing".to_owned()))?;
     if protocol.eq_ignore_ascii_case("arp") {
         return match words.next() {
-            None => Ok((arp(), beside)),
+            None => Ok((arp(), metadata)),
             Some(word) => Err(bad(format!("arp needs no \"{word}\""))),
         };
     }
@@ -66,12 +66,12 @@ pub fn frame(packet: &[String], beside: Beside) -> Result<(Vec<u8>, Beside), Fai
         return Err(bad(format!("{protocol} has no ports")));
     }
     said.ends = Some((SocketAddr::new(src, src_port.unwrap_or(0)), SocketAddr::new(dst, dst_port.unwrap_or(0))));
-    let mut beside = beside;
+    let mut metadata = metadata;
     while let Some(key) = words.next() {
         let value = words.next().ok_or_else(|| bad(format!("\"{key}\" needs a value")))?;
-        set(&mut said, &mut beside, key, value).map_err(bad)?;
+        set(&mut said, &mut metadata, key, value).map_err(bad)?;
     }
-    Ok((build(&said), beside))
+    Ok((build(&said), metadata))
 }
 
 fn number(word: &str, src: IpAddr) -> Option<u8> {
@@ -104,7 +104,7 @@ fn end(word: Option<&str>) -> Result<(IpAddr, Option<u16>), String> {
     Ok((address, None))
 }
 
-fn set(said: &mut Said, beside: &mut Beside, key: &str, value: &str) -> Result<(), String> {
+fn set(said: &mut Said, metadata: &mut Metadata, key: &str, value: &str) -> Result<(), String> {
     let wrong = |range: &str| format!("{key} \"{value}\" is not {range}");
     let small = |most: u8, range: &str| value.parse::<u8>().ok().filter(|n| *n <= most).ok_or_else(|| wrong(range));
     match key.to_ascii_lowercase().as_str() {
@@ -135,10 +135,10 @@ fn set(said: &mut Said, beside: &mut Beside, key: &str, value: &str) -> Result<(
         "mark" => {
             let hex = value.strip_prefix("0x").map(|digits| u32::from_str_radix(digits, 16));
             let mark = hex.unwrap_or_else(|| value.parse());
-            beside.mark = mark.map_err(|_| wrong("0 to 4294967295, or 0x and hexadecimal digits"))?;
+            metadata.mark = mark.map_err(|_| wrong("0 to 4294967295, or 0x and hexadecimal digits"))?;
         }
         "in" => {
-            beside.interface =
+            metadata.interface =
                 nix::net::if_::if_nametoindex(value).map_err(|_| wrong("an interface of this machine"))?;
         }
         _ => return Err(format!("\"{key}\" is not a key")),
@@ -232,8 +232,8 @@ fn transport(said: &Said, src: SocketAddr, dst: SocketAddr) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn of(words: &str) -> Result<(Vec<u8>, Beside), Failure> {
-        frame(&[words.to_owned()], Beside::default())
+    fn of(words: &str) -> Result<(Vec<u8>, Metadata), Failure> {
+        frame(&[words.to_owned()], Metadata::default())
     }
 
     #[test]
@@ -241,10 +241,10 @@ mod tests {
         let (udp, _) = of("udp 192.0.2.1:5000 to 198.51.100.2:3074 dscp ef").ok().expect("valid");
         assert_eq!(udp[12..16], [0x08, 0x00, 0x45, 46 << 2]);
         assert_eq!(udp[26..38], [192, 0, 2, 1, 198, 51, 100, 2, 0x13, 0x88, 0x0c, 0x02]);
-        let (tcp, beside) =
+        let (tcp, metadata) =
             of("tcp [2001:db8::1]:1 -> [2001:db8::2]:443 vlan 7 pcp 5 flags syn mark 0x10").ok().expect("valid");
         assert_eq!(tcp[12..18], [0x81, 0x00, 0xa0, 0x07, 0x86, 0xdd]);
-        assert_eq!((tcp[18 + 40 + 13], beside.mark), (2, 16));
+        assert_eq!((tcp[18 + 40 + 13], metadata.mark), (2, 16));
         let (icmp, _) = of("icmp 10.0.0.1 10.0.0.2 type echo-reply length 1500").ok().expect("valid");
         assert_eq!((&icmp[16..18], icmp[34]), (&[0x05, 0xdc][..], 0));
         assert_eq!(of("ARP").ok().expect("valid").0[12..14], [0x08, 0x06]);

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 pub use app::FlowsWish;
 
 use crate::flows::view::View;
-use app::{App, Pane, Then};
+use app::{Action, App, Pane};
 use screen::Screen;
 use sluice_observe::{Rates, Sample, Source};
 use std::io::Write;
@@ -75,7 +75,7 @@ pub fn live(mut source: Source, interval: Duration, wish: FlowsWish, color: bool
             look_at_flows(&source, &before, &mut flows, &mut app);
         }
         // Who turns to flows meanwhile sees them at once.
-        if screen.until(due, &mut app)? == Then::Quit {
+        if screen.until(due, &mut app)? == Action::Quit {
             return Ok(());
         }
         if Instant::now() < due {

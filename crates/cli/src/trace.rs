@@ -8,8 +8,8 @@ use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
+use sluice_kernel::events::{Event, EventKind, Filter, Listener, Packet, Subject, explained};
 use sluice_kernel::explain::{Explanation, by_interface};
-use sluice_kernel::told::{Filter, Happened, Listener, Packet, Told, What, explained};
 use std::fs::File;
 use std::time::Duration;
 
@@ -20,21 +20,21 @@ pub fn run(args: &Trace) -> Result<(), Failure> {
     let filter = filter(args)?;
     let end = events::end(args.time.as_deref())?;
     let wanted = filter.clone();
-    let mut listener = Listener::new(std::slice::from_ref(&args.interface), What::Packets(filter))?;
+    let mut listener = Listener::new(std::slice::from_ref(&args.interface), Subject::Packets(filter))?;
     let ethernet = sluice_kernel::Interface::find(&args.interface)?.ethernet;
     let mut capture = args.pcapng.as_ref().map(|path| Capture::create(path, &args.interface, ethernet)).transpose()?;
     eprintln!("listening; Ctrl-C ends");
     let mut shown = 0;
     while let Some(left) = events::left(end).filter(|_| !terminal::has_no_reader()) {
         let told = listener.next(left.min(terminal::LOOK_FOR_READERS))?;
-        if told.iter().any(|told| matches!(told.what, Happened::Unmanaged)) {
+        if told.iter().any(|told| matches!(told.what, EventKind::Unmanaged)) {
             return Err(Failure::system(format!("{} is not managed any more", args.interface)));
         }
-        let packets: Vec<(&Told, &Packet)> = told.iter().filter_map(|told| Some((told, packet(told)?))).collect();
+        let packets: Vec<(&Event, &Packet)> = told.iter().filter_map(|told| Some((told, packet(told)?))).collect();
         if packets.is_empty() {
             continue;
         }
-        let asked: Vec<_> = packets.iter().map(|(_, packet)| (frame(packet, ethernet), packet.beside)).collect();
+        let asked: Vec<_> = packets.iter().map(|(_, packet)| (frame(packet, ethernet), packet.metadata)).collect();
         for ((told, packet), why) in packets.iter().zip(by_interface(&args.interface, &asked)?) {
             // Of those that are refused, the kernel tells all.
             if !is_wanted(&wanted, &why) {
@@ -59,9 +59,9 @@ pub fn run(args: &Trace) -> Result<(), Failure> {
     Ok(())
 }
 
-fn packet(told: &Told) -> Option<&Packet> {
+fn packet(told: &Event) -> Option<&Packet> {
     match &told.what {
-        Happened::Packet(packet) => Some(packet),
+        EventKind::Packet(packet) => Some(packet),
         _ => None,
     }
 }
@@ -105,7 +105,7 @@ fn way(packet: &Packet, why: &Explanation) -> String {
     )
 }
 
-fn json(told: &Told, why: &Explanation) -> Result<String, Failure> {
+fn json(told: &Event, why: &Explanation) -> Result<String, Failure> {
     let broken = |error: serde_json::Error| Failure::system(error.to_string());
     let mut value = serde_json::to_value(told).map_err(broken)?;
     value["rule"] = serde_json::to_value(&why.rule).map_err(broken)?;
@@ -188,7 +188,7 @@ impl Capture {
         Ok(Capture { writer, path: path_text })
     }
 
-    fn write(&mut self, told: &Told, packet: &Packet, comment: &str) -> Result<(), Failure> {
+    fn write(&mut self, told: &Event, packet: &Packet, comment: &str) -> Result<(), Failure> {
         let block = EnhancedPacketBlock {
             interface_id: 0,
             timestamp: Duration::from_secs_f64(told.at_s),

@@ -7,12 +7,12 @@ use crate::attachment as attach;
 use crate::confirm::{self, Unconfirmed};
 use crate::error::{Error, Kind, Result};
 use crate::features::Features;
-use crate::history::{self, Outcome, What};
+use crate::history::{self, Origin, Outcome};
 use crate::interface::Interface;
 use crate::lock::Lock;
 use crate::manage::require_rights;
 use crate::managed::{managed, put_right};
-use crate::plan::{self, Plan, Wishes};
+use crate::plan::{self, Options, Plan};
 use crate::record::{Engine, Record};
 use crate::recorded::{Rates, choose_tag, compile, parse, rates, resolve, resolved, spare_buffer};
 use crate::rule_starts::Counted;
@@ -60,7 +60,7 @@ pub struct Request {
     /// `--message`: why, for the history.
     pub message: Option<String>,
     /// What it is done by.
-    pub what: What,
+    pub what: Origin,
     /// The number of the history's entry that it repeats.
     pub repeats: Option<u32>,
 }
@@ -93,7 +93,7 @@ impl Request {
             ingress_rate: RateWish::Set(rates(was).arrivals),
             confirm: None,
             message: Some(why.to_owned()),
-            what: What::Revert,
+            what: Origin::Revert,
             repeats: None,
         })
     }
@@ -226,14 +226,14 @@ impl Change {
             Rates { departures: request.rate.or(given.departures), arrivals: request.ingress_rate.or(given.arrivals) };
         let before = resolved(&was)?;
         let now = resolve(&request.policy, rates, was.engine)?;
-        let wishes = Wishes {
+        let options = Options {
             engine: Some(was.engine).filter(|engine| *engine != Engine::None),
             hook: Some(was.hook),
             ingress_rate: now.ingress_rate,
         };
         let root = qdiscs::root(&was.interface)?;
         let kind = root.as_ref().map_or("", |root| root.kind.as_str());
-        let plan = plan::plan(&now, &found, &Features::known()?, &wishes, kind)?;
+        let plan = plan::plan(&now, &found, &Features::known()?, &options, kind)?;
         refuse(&was, &before, &now, &plan)?;
         if was.engine != Engine::None && !root.is_some_and(|root| attach::is_ours(&was, &root)) {
             return Err(again(&was, "its root qdisc is not ours any more: something has replaced it", ""));

@@ -1,7 +1,7 @@
 //! What becomes of one packet, and why.
 
 use crate::error::Result;
-use crate::probe::{Beside, Probe};
+use crate::probe::{Metadata, Probe};
 use crate::record::{Engine, Record};
 use crate::{bpffs, clock, interface, managed, recorded, status, tables};
 use serde::Serialize;
@@ -121,22 +121,22 @@ pub struct BucketFound {
 }
 
 /// By a policy alone: no interface is touched.
-pub fn by_policy(policy: &Resolved, packets: &[(Vec<u8>, Beside)]) -> Result<Vec<Explanation>> {
+pub fn by_policy(policy: &Resolved, packets: &[(Vec<u8>, Metadata)]) -> Result<Vec<Explanation>> {
     let probe = Probe::of_policy(policy, &interface::indices()?)?;
-    by_answers(policy, packets, |frame, beside| probe.explain(frame, beside))
+    by_answers(policy, packets, |frame, metadata| probe.explain(frame, metadata))
 }
 
 /// Likewise, by another than the loaded classifier.
 pub fn by_answers(
     policy: &Resolved,
-    packets: &[(Vec<u8>, Beside)],
-    answer: impl Fn(&[u8], Beside) -> Result<Box<abi::sl_explanation>>,
+    packets: &[(Vec<u8>, Metadata)],
+    answer: impl Fn(&[u8], Metadata) -> Result<Box<abi::sl_explanation>>,
 ) -> Result<Vec<Explanation>> {
     let lines: Vec<u32> = policy.rules.iter().map(|rule| rule.rule.line).collect();
     // Nothing is remembered by a classifier that counts nothing: what later fragments follow is remembered here.
     let mut firsts: HashMap<([u32; 4], [u32; 4], u32), u64> = HashMap::new();
-    let mut one = |(frame, beside): &(Vec<u8>, Beside)| {
-        let mut told = answer(frame, *beside)?;
+    let mut one = |(frame, metadata): &(Vec<u8>, Metadata)| {
+        let mut told = answer(frame, *metadata)?;
         let of = (told.headers.src, told.headers.dst, told.headers.fragment_id);
         match u32::from(told.headers.fragment) {
             abi::SL_FIRST_FRAGMENT => _ = firsts.insert(of, told.choice),
@@ -156,7 +156,7 @@ pub fn by_answers(
 const FOLLOWED: u64 = 1 << 63;
 
 /// By what runs on a managed interface.
-pub fn by_interface(name: &str, packets: &[(Vec<u8>, Beside)]) -> Result<Vec<Explanation>> {
+pub fn by_interface(name: &str, packets: &[(Vec<u8>, Metadata)]) -> Result<Vec<Explanation>> {
     crate::require_root()?;
     let record = managed::managed(name)?;
     let policy = recorded::resolved(&record)?;
@@ -164,10 +164,10 @@ pub fn by_interface(name: &str, packets: &[(Vec<u8>, Beside)]) -> Result<Vec<Exp
     let live = tables::live(&record.pins(&bpffs::root()?))?;
     let lines: Vec<u32> = live.rule.iter().map(|rule| rule.line.into()).collect();
     let status = status::of(name)?;
-    let one = |(frame, beside): &(Vec<u8>, Beside)| {
-        let told = probe.explain(frame, *beside)?;
-        let running = Running { status: &status, state: state(&record, beside.direction)?, engine: record.engine };
-        Ok(compose(&policy, &told, &lines, Some((&running, beside.direction))))
+    let one = |(frame, metadata): &(Vec<u8>, Metadata)| {
+        let told = probe.explain(frame, *metadata)?;
+        let running = Running { status: &status, state: state(&record, metadata.direction)?, engine: record.engine };
+        Ok(compose(&policy, &told, &lines, Some((&running, metadata.direction))))
     };
     packets.iter().map(one).collect()
 }

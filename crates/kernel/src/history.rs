@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 /// What has put a policy into force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum Origin {
     /// `sluice up`.
     #[default]
     Up,
@@ -33,14 +33,14 @@ pub enum What {
     Revert,
 }
 
-impl What {
+impl Origin {
     /// As people read it.
     pub fn name(self) -> &'static str {
         match self {
-            What::Up => "up",
-            What::Apply => "apply",
-            What::Rollback => "rollback",
-            What::Revert => "revert",
+            Origin::Up => "up",
+            Origin::Apply => "apply",
+            Origin::Rollback => "rollback",
+            Origin::Revert => "revert",
         }
     }
 }
@@ -79,7 +79,7 @@ pub struct Entry {
     /// When.
     pub when: Timestamp,
     /// What did it.
-    pub what: What,
+    pub what: Origin,
     /// The number of the entry that it repeats.
     pub repeats: Option<u32>,
     /// Why, in the words of who did it.
@@ -206,7 +206,7 @@ pub(crate) fn note(record: &Record, outcome: Outcome, error: Option<&str>) -> Op
     change(&record.key, |history| {
         // Nothing is left waiting by a change that need not wait itself: it was confirmed by it, or taken back.
         if outcome == Outcome::Applied {
-            history.settle(if record.what == What::Revert { Outcome::Reverted } else { Outcome::Applied });
+            history.settle(if record.what == Origin::Revert { Outcome::Reverted } else { Outcome::Applied });
         }
         history.add(Entry::new(record, outcome, error));
     })

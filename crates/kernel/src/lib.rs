@@ -12,6 +12,7 @@ pub mod confirm;
 pub mod doctor;
 mod ensure;
 mod error;
+pub mod events;
 pub mod explain;
 mod fault;
 mod features;
@@ -44,7 +45,7 @@ mod rule_starts;
 mod shared;
 pub mod status;
 mod tables;
-pub mod told;
+
 mod upgrade;
 mod verify;
 pub mod watch;

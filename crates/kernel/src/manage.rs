@@ -5,11 +5,11 @@
 use crate::attachment as attach;
 use crate::error::{Error, Kind, Result};
 use crate::features::Features;
-use crate::history::What;
+use crate::history::Origin;
 use crate::interface::Interface;
 use crate::lock::Lock;
 use crate::managed::{absent, half_done, put_right};
-use crate::plan::{self, Wishes};
+use crate::plan::{self, Options};
 use crate::record::{Engine, Hook, Phase, Record};
 use crate::recorded::{Rates, choose_tag, compile, resolve};
 use crate::verify::verify;
@@ -142,8 +142,8 @@ impl Start {
         let root = qdiscs::root(&interface.name)?;
         let root_kind = root.as_ref().map_or("none", |root| root.kind.as_str());
         let policy = resolve(&request.policy, rates, request.engine.unwrap_or(Engine::Qdisc))?;
-        let wishes = Wishes { engine: request.engine, hook: request.hook, ingress_rate: policy.ingress_rate };
-        let plan = plan::plan(&policy, &interface, &features, &wishes, root_kind)?;
+        let options = Options { engine: request.engine, hook: request.hook, ingress_rate: policy.ingress_rate };
+        let plan = plan::plan(&policy, &interface, &features, &options, root_kind)?;
         // Which engine it is decides how much a policy may ask for.
         let policy = resolve(&request.policy, rates, plan.engine)?;
         notes.extend(plan.notes);
@@ -179,7 +179,7 @@ impl Start {
             gro_was_on: plan.gro_off && offload::gro(&interface.name)?,
             replaced: None,
             applied_s: clock::now_s(),
-            what: What::Up,
+            what: Origin::Up,
             message: request.message.clone(),
             repeats: None,
             rule_starts: crate::rule_starts::RuleStarts::default(),

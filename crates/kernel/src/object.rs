@@ -28,8 +28,8 @@ pub fn digest() -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Slots of the sieve in front of a table for so many flows: one for four, a power of two.
-fn sieve_slots(flows: u32) -> u32 {
+/// Slots of the Bloom filter in front of a table for so many flows: one for four, a power of two.
+fn bloom_slots(flows: u32) -> u32 {
     (flows / 4).next_power_of_two()
 }
 
@@ -135,14 +135,14 @@ impl Loader {
     /// Says how large the flow table is, 0: there is none. Of whoever makes the maps, `entries` as well.
     pub fn flow_table(&mut self, flows: u32) -> Result<()> {
         self.constant("sl_keep_flows", u32::from(flows > 0))?;
-        self.constant("sl_sieve_mask", sieve_slots(flows) - 1)
+        self.constant("sl_bloom_mask", bloom_slots(flows) - 1)
     }
 
     /// Makes the flow table.
     pub fn own_flow_table(&mut self, flows: u32) -> Result<()> {
         self.flow_table(flows)?;
         self.entries("flows", flows.max(1))?;
-        self.entries("sieve", sieve_slots(flows))
+        self.entries("bloom", bloom_slots(flows))
     }
 
     /// Sets the name under which `tc` knows the qdisc: at most 15 characters.

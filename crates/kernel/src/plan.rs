@@ -1,4 +1,4 @@
-//! What `up` will do: a pure function of the policy, the interface, the kernel and the wishes of the caller.
+//! What `up` will do: a pure function of the policy, the interface, the kernel and the options of the caller.
 
 use crate::error::{Error, Result};
 use crate::features::Features;
@@ -17,7 +17,7 @@ const MOST_QUEUES: u32 = 64;
 
 /// What the caller wants.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Wishes {
+pub struct Options {
     /// `--engine`; none: the best there is.
     pub engine: Option<Engine>,
     /// `--classifier`; none: what suits the interface.
@@ -50,7 +50,7 @@ pub fn plan(
     policy: &Resolved,
     interface: &Interface,
     features: &Features,
-    wishes: &Wishes,
+    options: &Options,
     root: &str,
 ) -> Result<Plan> {
     let (mut notes, mut details) = (Vec::new(), Vec::new());
@@ -58,9 +58,9 @@ pub fn plan(
         return Err(Error::unsupported("this kernel does not describe its types (/sys/kernel/btf/vmlinux is missing)")
             .help("use a kernel with CONFIG_DEBUG_INFO_BTF, as Debian's are from version 11 on"));
     }
-    let engine = choose_engine(policy, features, wishes, &mut details)?;
+    let engine = choose_engine(policy, features, options, &mut details)?;
     let shapes = policy.link_rate.is_some();
-    if wishes.ingress_rate.is_some() {
+    if options.ingress_rate.is_some() {
         if engine == Engine::None {
             return Err(Error::input("a policy that only classifies does not shape what arrives")
                 .help("leave --ingress-rate away, or remove \"mode\": \"classify_only\" from the policy"));
@@ -83,7 +83,8 @@ pub fn plan(
             policy.link_rate.map_or("long".to_owned(), |rate| format!("{:.1} ms", 65_536.0 * 8e3 / rate.0 as f64))
         ));
     }
-    let ingress_slow = wishes.ingress_rate.is_some_and(|rate| rate <= SPLIT_BELOW) && policy.split_gso != SplitGso::Off;
+    let ingress_slow =
+        options.ingress_rate.is_some_and(|rate| rate <= SPLIT_BELOW) && policy.split_gso != SplitGso::Off;
     let several =
         engine == Engine::Qdisc && !is_limited(policy) && interface.tx_queues > 1 && matches!(root, "mq" | "noqueue");
     let several = several && interface.tx_queues <= MOST_QUEUES;
@@ -103,7 +104,7 @@ pub fn plan(
     }
     Ok(Plan {
         engine,
-        hook: choose_hook(policy, interface, wishes, &mut notes),
+        hook: choose_hook(policy, interface, options, &mut notes),
         split,
         queues: if several { interface.tx_queues } else { 0 },
         gro_off: ingress_slow && interface.kind.is_none(),
@@ -136,17 +137,22 @@ pub fn one_queue_for_all(policy: &Resolved, engine: Engine, tx_queues: u32) -> O
 pub fn refusal(policy: &Resolved, engine: Option<Engine>) -> Option<Error> {
     // Trying out what the kernel has needs root.
     let features = Features::probe().unwrap_or_else(|_| Features::by_types());
-    let wishes = Wishes { engine, ..Wishes::default() };
-    choose_engine(policy, &features, &wishes, &mut Vec::new()).err()
+    let options = Options { engine, ..Options::default() };
+    choose_engine(policy, &features, &options, &mut Vec::new()).err()
 }
 
-fn choose_engine(policy: &Resolved, features: &Features, wishes: &Wishes, details: &mut Vec<String>) -> Result<Engine> {
+fn choose_engine(
+    policy: &Resolved,
+    features: &Features,
+    options: &Options,
+    details: &mut Vec<String>,
+) -> Result<Engine> {
     if policy.mode == Mode::ClassifyOnly {
         details.push("the policy only classifies: nothing is queued, so no engine runs".to_owned());
         return Ok(Engine::None);
     }
     let instead_on_tc = policy.scheduler.instead_on_tc(policy.rank);
-    match wishes.engine {
+    match options.engine {
         Some(Engine::Qdisc) if !features.bpf_qdisc => Err(Error::unsupported(format!(
             "kernel {} has no BPF qdisc that reads packets, which engine `qdisc` needs",
             features.release
@@ -180,9 +186,9 @@ fn no_htb(features: &Features) -> Error {
         .help("load the module sch_htb, or use a kernel with CONFIG_NET_SCH_HTB")
 }
 
-fn choose_hook(policy: &Resolved, interface: &Interface, wishes: &Wishes, notes: &mut Vec<String>) -> Hook {
+fn choose_hook(policy: &Resolved, interface: &Interface, options: &Options, notes: &mut Vec<String>) -> Hook {
     let real = interface.kind.is_none() && interface.ethernet && interface.name != "lo";
-    match wishes.hook {
+    match options.hook {
         Some(Hook::Xdp) if interface.kind.as_deref() == Some("veth") => {
             notes.push(
                 "XDP on a veth turns off segmentation offload at its peer: bulk TCP becomes slower there".to_owned(),
@@ -228,7 +234,7 @@ mod tests {
             clsact: true,
             ifb: true,
         };
-        plan(&policy, &interface, &features, &Wishes { engine, ..Wishes::default() }, "noqueue")
+        plan(&policy, &interface, &features, &Options { engine, ..Options::default() }, "noqueue")
     }
 
     #[test]

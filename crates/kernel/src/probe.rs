@@ -17,7 +17,7 @@ pub struct Probe {
 
 /// What the host knows of a packet besides its bytes.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Beside {
+pub struct Metadata {
     /// `enum sl_direction`.
     pub direction: u32,
     /// Firewall mark.
@@ -79,13 +79,13 @@ impl Probe {
     }
 
     /// What the classifier makes of a frame, which is at least an Ethernet header. Nothing is counted.
-    pub fn explain(&self, frame: &[u8], beside: Beside) -> Result<Box<abi::sl_explanation>> {
+    pub fn explain(&self, frame: &[u8], metadata: Metadata) -> Result<Box<abi::sl_explanation>> {
         let map = self.map("explanation")?;
         let mut asked = abi::boxed_zeroed::<abi::sl_explanation>();
-        asked.tag = beside.tag.map_or(abi::SL_NO_TAG, u32::from);
-        asked.mark = beside.mark;
-        asked.interface = beside.interface;
-        asked.direction = beside.direction;
+        asked.tag = metadata.tag.map_or(abi::SL_NO_TAG, u32::from);
+        asked.mark = metadata.mark;
+        asked.interface = metadata.interface;
+        asked.direction = metadata.direction;
         tables::write(&map, 0, &*asked)?;
         let answer = self.run("sl_explain", frame)? as i32;
         if answer < 0 {

@@ -3,7 +3,7 @@
 
 use crate::confirm::Unconfirmed;
 use crate::error::{Doing, Error, Result};
-use crate::history::What;
+use crate::history::Origin;
 use crate::rule_starts::RuleStarts;
 use crate::{Interface, interface, netns, private, shared};
 use serde::{Deserialize, Serialize};
@@ -126,7 +126,7 @@ pub struct Record {
     pub applied_s: u64,
     /// What has put it into force.
     #[serde(default)]
-    pub what: What,
+    pub what: Origin,
     /// Why, in the words of who did it.
     pub message: Option<String>,
     /// The number of the history's entry that it repeats.
@@ -286,7 +286,7 @@ mod tests {
     fn records_of_earlier_versions_are_read() {
         let read = |text: &str| serde_json::from_str::<Record>(text).expect("a record");
         let first = read(include_str!("../tests/records/tc-first.json"));
-        assert_eq!((first.engine, first.what, first.program), (Engine::Tc, What::Up, None));
+        assert_eq!((first.engine, first.what, first.program), (Engine::Tc, Origin::Up, None));
         assert_eq!((first.ingress_ifindex, first.rule_starts.places), (None, 0));
         let unconfirmed = read(include_str!("../tests/records/tc-unconfirmed.json"));
         assert_eq!(unconfirmed.unconfirmed.map(|unconfirmed| unconfirmed.former.name).as_deref(), Some("gaming"));

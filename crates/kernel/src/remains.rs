@@ -114,7 +114,7 @@ fn empty() -> Record {
         gro_was_on: false,
         replaced: None,
         applied_s: 0,
-        what: crate::history::What::Up,
+        what: crate::history::Origin::Up,
         message: None,
         repeats: None,
         rule_starts: crate::rule_starts::RuleStarts::default(),

@@ -2,7 +2,7 @@
 
 use crate::apply::{RateWish, Request};
 use crate::error::Result;
-use crate::history::{self, Entry, What};
+use crate::history::{self, Entry, Origin};
 use crate::manage::require_root;
 use crate::managed::{managed, put_right};
 use crate::recorded::parse;
@@ -32,7 +32,7 @@ pub fn rollback(interface: &str, number: Option<u32>) -> Result<(Request, Entry)
         policy,
         confirm: None,
         message: None,
-        what: What::Rollback,
+        what: Origin::Rollback,
         repeats: Some(entry.number),
     };
     Ok((request, entry))

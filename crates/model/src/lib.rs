@@ -14,7 +14,7 @@ use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use sluice_abi as abi;
-use sluice_kernel::probe::{Beside, Probe};
+use sluice_kernel::probe::{Metadata, Probe};
 use sluice_policy::Resolved;
 use std::collections::HashMap;
 
@@ -85,15 +85,15 @@ pub fn compare(packets: u64, seed: u64) -> Result<Summary, String> {
             Some(old) => old.clone_from(&frame),
             None => recent.push(frame.clone()),
         }
-        let from_wire = Beside { direction: abi::SL_INGRESS, interface: 1, ..Beside::default() };
-        let beside = if rng.random_bool(0.7) {
+        let from_wire = Metadata { direction: abi::SL_INGRESS, interface: 1, ..Metadata::default() };
+        let metadata = if rng.random_bool(0.7) {
             from_wire
         } else {
             let interface = [0, 2, 70_000, 3][rng.random_range(0..4)];
-            Beside { mark: [0, 1, 0x10, u32::MAX][rng.random_range(0..4)], interface, ..from_wire }
+            Metadata { mark: [0, 1, 0x10, u32::MAX][rng.random_range(0..4)], interface, ..from_wire }
         };
-        one(&probe, &policy, &frame, beside, &mut firsts, &mut summary).map_err(|what| {
-            fail(format!("{what}\n  packet {frame:02x?}\n  beside {beside:?}\n  policy {policy:#?}"))
+        one(&probe, &policy, &frame, metadata, &mut firsts, &mut summary).map_err(|what| {
+            fail(format!("{what}\n  packet {frame:02x?}\n  beside {metadata:?}\n  policy {policy:#?}"))
         })?;
         summary.packets += 1;
     }
@@ -104,14 +104,14 @@ fn one(
     probe: &Probe,
     policy: &Resolved,
     frame: &[u8],
-    beside: Beside,
+    metadata: Metadata,
     firsts: &mut HashMap<Vec<u8>, u8>,
     summary: &mut Summary,
 ) -> Result<(), String> {
     let seen = parse::parse(frame);
-    let outside = rules::Outside { mark: beside.mark, interface: beside.interface };
+    let outside = rules::Outside { mark: metadata.mark, interface: metadata.interface };
     let due = rules::choose(policy, &random::interfaces(), &seen, outside);
-    let told = probe.explain(frame, beside).map_err(|error| error.to_string())?;
+    let told = probe.explain(frame, metadata).map_err(|error| error.to_string())?;
     let by_rules = ((told.by_rules & 0xffff) as u32, (told.by_rules >> 16) as u8);
     if by_rules != due {
         return Err(format!("rule and class {by_rules:?} by the tables, {due:?} by the model, which saw {seen:?}"));
@@ -128,7 +128,7 @@ fn one(
     summary.remembered += u64::from(told.by_flow != 0);
     // What built-in rules choose is policed, by the clock: whether it passes is not for the model to say.
     let control = (abi::SL_RULE_ARP..abi::SL_RULE_NONE).contains(&due.0);
-    if beside.mark == 0 && beside.interface == 1 && !control {
+    if metadata.mark == 0 && metadata.interface == 1 && !control {
         let handed = probe.class_by_xdp(frame).map_err(|error| error.to_string())?;
         let asks = |rule: &sluice_policy::Rule| rule.vlan.is_some() || rule.pcp.is_some() || rule.mark.is_some();
         let blind = policy.rules.iter().any(|resolved| asks(&resolved.rule));

@@ -51,7 +51,7 @@ pub(crate) fn fill(t: &mut abi::sl_tables, rules: &[Match]) -> Result<Far, Match
     t.mark_row = by_key(rules, |rule| rule.mark, &mut rows)?;
 
     t.fields = fields(rules);
-    (t.beside, t.beside_mark) = beside(t.fields.into());
+    (t.metadata, t.metadata_mark) = metadata(t.fields.into());
     let small = rows.are_small(rules.len());
     t.many = u8::from(!small);
     if small {
@@ -168,8 +168,8 @@ fn fields(rules: &[Match]) -> u16 {
         | asks(abi::SL_FIELD_MARK, &|rule| rule.mark.is_some())
 }
 
-/// The bits of `sl_beside` and `sl_beside_mark` (bpf/lib/classify.h) that these fields look at.
-fn beside(fields: u32) -> (u64, u64) {
+/// The bits of `sl_metadata` and `sl_metadata_mark` (bpf/lib/classify.h) that these fields look at.
+fn metadata(fields: u32) -> (u64, u64) {
     let bits = |field: u32, bits: u64| if fields & field != 0 { bits } else { 0 };
     let headers = bits(abi::SL_FIELD_VLAN, 0xffff)
         | bits(abi::SL_FIELD_TCP_FLAGS, 0xffff << 16)

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(20);
-/// Longer than it takes to see a change and apply it.
 
 pub fn suite() -> Suite {
     Suite::new("watch")

@@ -1,22 +1,22 @@
 //! The classifier's answer for who may load no program: by the model that the loaded one is tested against.
 
 use sluice_abi as abi;
-use sluice_kernel::probe::Beside;
+use sluice_kernel::probe::Metadata;
 use sluice_model::parse::{Seen, parse};
 use sluice_model::rules::{Outside, choose};
 use sluice_policy::{ClassFrom, Mode, Resolved};
 use std::net::IpAddr;
 
 /// What the classifier would answer about a frame, by a policy alone.
-pub fn explained(policy: &Resolved, frame: &[u8], beside: Beside) -> Box<abi::sl_explanation> {
+pub fn explained(policy: &Resolved, frame: &[u8], metadata: Metadata) -> Box<abi::sl_explanation> {
     let seen = parse(frame);
     let interfaces = nix::net::if_::if_nameindex().map_or_else(
         |_| Vec::new(),
         |all| all.iter().map(|one| (one.name().to_string_lossy().into_owned(), one.index())).collect(),
     );
-    let outside = Outside { mark: beside.mark, interface: beside.interface };
+    let outside = Outside { mark: metadata.mark, interface: metadata.interface };
     let (rule, class) = match policy.mode {
-        Mode::ScheduleOnly { by } => (abi::SL_RULE_NONE, named(policy, by, &seen, beside.mark)),
+        Mode::ScheduleOnly { by } => (abi::SL_RULE_NONE, named(policy, by, &seen, metadata.mark)),
         _ => choose(policy, &interfaces, &seen, outside),
     };
     let mut told = abi::boxed_zeroed::<abi::sl_explanation>();

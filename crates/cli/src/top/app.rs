@@ -87,7 +87,7 @@ impl Default for FlowsWish {
 
 /// What the caller has to do after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Then {
+pub enum Action {
     /// Draw again.
     Draw,
     /// End.
@@ -206,20 +206,20 @@ impl App {
     }
 
     /// What a key does.
-    pub fn key(&mut self, key: KeyEvent) -> Then {
+    pub fn key(&mut self, key: KeyEvent) -> Action {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
-            return if key.code == KeyCode::Char('c') { Then::Quit } else { Then::Draw };
+            return if key.code == KeyCode::Char('c') { Action::Quit } else { Action::Draw };
         }
         if self.typing {
             self.type_into_filter(key.code);
-            return Then::Draw;
+            return Action::Draw;
         }
         if self.help {
             self.help = false;
-            return if key.code == KeyCode::Char('q') { Then::Quit } else { Then::Draw };
+            return if key.code == KeyCode::Char('q') { Action::Quit } else { Action::Draw };
         }
         match key.code {
-            KeyCode::Char('q') => return Then::Quit,
+            KeyCode::Char('q') => return Action::Quit,
             KeyCode::Char('?' | 'h') => self.help = true,
             KeyCode::Char(' ' | 'p') => self.paused = !self.paused,
             KeyCode::Char('s') => self.sort = self.sort.next(),
@@ -245,7 +245,7 @@ impl App {
             _ => {}
         }
         self.chosen = self.chosen.min(self.last_row());
-        Then::Draw
+        Action::Draw
     }
 
     fn last_row(&self) -> usize {

@@ -1,6 +1,6 @@
 //! The terminal: taken over, drawn on, and given back whatever happens.
 
-use super::app::{App, Then};
+use super::app::{Action, App};
 use super::draw;
 use crate::failure::Failure;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -49,19 +49,19 @@ impl Screen {
 
     /// Draws, and does what keys say, until the time comes for another look at the interfaces, or another pane is wanted. Whether to
     /// end.
-    pub fn until(&mut self, deadline: Instant, app: &mut App) -> Result<Then, Failure> {
+    pub fn until(&mut self, deadline: Instant, app: &mut App) -> Result<Action, Failure> {
         loop {
             self.terminal.draw(|frame| draw::draw(frame, app)).map_err(failed)?;
             loop {
                 if self.stop.load(Ordering::Relaxed) {
-                    return Ok(Then::Quit);
+                    return Ok(Action::Quit);
                 }
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() {
-                    return Ok(Then::Draw);
+                    return Ok(Action::Draw);
                 }
                 if has_hung_up(left.min(LOOK_FOR_SIGNALS)) {
-                    return Ok(Then::Quit);
+                    return Ok(Action::Quit);
                 }
                 if event::poll(Duration::ZERO).map_err(failed)? {
                     break;
@@ -69,11 +69,11 @@ impl Screen {
             }
             let Event::Key(key) = event::read().map_err(failed)? else { continue };
             let pane = app.pane;
-            if key.kind != KeyEventKind::Release && app.key(key) == Then::Quit {
-                return Ok(Then::Quit);
+            if key.kind != KeyEventKind::Release && app.key(key) == Action::Quit {
+                return Ok(Action::Quit);
             }
             if app.pane != pane {
-                return Ok(Then::Draw);
+                return Ok(Action::Draw);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Fixed rates, drawn: the screen must be, letter for letter, that of a file in `expected/`. With `SLUICE_WRITE_EXPECTED=1` the
 //! files are written instead, to be looked at.
 
-use super::app::{App, Then};
+use super::app::{Action, App};
 use super::draw::draw;
 use super::fixture::{flows, rates};
 use ratatui::Terminal;
@@ -18,8 +18,8 @@ fn app(color: bool) -> App {
     app
 }
 
-fn press(app: &mut App, keys: &str) -> Then {
-    let mut then = Then::Draw;
+fn press(app: &mut App, keys: &str) -> Action {
+    let mut then = Action::Draw;
     for key in keys.chars() {
         let code = match key {
             '\n' => KeyCode::Enter,
@@ -121,12 +121,12 @@ fn pausing_keeps_what_is_shown_and_goes_on_with_history() {
 
 #[test]
 fn keys_end_it() {
-    assert_eq!(press(&mut app(true), "q"), Then::Quit);
+    assert_eq!(press(&mut app(true), "q"), Action::Quit);
     let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
     let mut typing = app(true);
     press(&mut typing, "/q");
     assert_eq!(typing.filter, "q");
-    assert_eq!(typing.key(control_c), Then::Quit);
+    assert_eq!(typing.key(control_c), Action::Quit);
 }
 
 #[test]

@@ -15,7 +15,7 @@ laws! {
     bulk_flows_share: Bulk;
     hosts_share: Hosts;
     a_flood_starves_no_light_flow: Flood;
-    a_purse_has_a_bottom: Openers;
+    a_source_budget_is_bounded: Openers;
 }
 
 /// One class that queues by flow, on a link of constant rate.
@@ -276,7 +276,7 @@ impl Openers {
 
 /// In any time, all flows of a source send at most 8 allowances + 8 quanta * rounds + a packet ahead of turns. So a packet
 /// of another source's express flow waits for no more than 8 allowances and a packet of them: meanwhile no round passes.
-fn a_purse_has_a_bottom(core: &'static Core, case: &Case) -> TestCaseResult {
+fn a_source_budget_is_bounded(core: &'static Core, case: &Case) -> TestCaseResult {
     let (quantum, allowance) = terms(&case.policy.classes[0].flows.expect("by flow"));
     let most = 8 * allowance + i128::from(case.longest()[0]);
     let (mut before, mut credits) = (Vec::new(), HashMap::<u16, Credit>::new());

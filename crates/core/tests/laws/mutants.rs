@@ -319,7 +319,7 @@ mutants! {
         "if (fair->express_flows)" => "if (fair->express_flows && !fair->swift_flows)";
     bulk_goes_before_swift breaks "flow_queues::the_privileged_go_first":
         "flow_queue.h",
-        "if (fair->swift_flows)" => "if (fair->swift_flows && !fair->spokes)";
+        "if (fair->swift_flows)" => "if (fair->swift_flows && !fair->wheel_used)";
     who_is_served_stays_first breaks "flow_queues::the_privileged_take_turns":
         "flow_queue.h",
         "\t\tflow_stand(s, k, class, f, i, head->len_bytes);" =>
@@ -406,10 +406,10 @@ mutants! {
     queues_change_hands_with_packets breaks "flow_queues::a_flow_stays_in_order":
         "flow_table.h",
         "if (f->place == SL_FLOW_ABSENT && found == ~0u)" => "if (found == ~0u)";
-    purses_are_not_looked_at breaks "flow_shares::a_purse_has_a_bottom":
+    source_budgets_are_not_checked breaks "flow_shares::a_source_budget_is_bounded":
         "flow_hosts.h",
         "if (h->used_bytes >= (s32)(SL_PURSE_ALLOWANCES * k->allowance_bytes))" => "if (0)";
-    a_crowd_pays_when_it_is_gone breaks "flow_shares::a_purse_has_a_bottom":
+    a_crowd_pays_when_it_is_gone breaks "flow_shares::a_source_budget_is_bounded":
         "flow_hosts.h",
         "h->used_bytes += (s32)len_bytes;" => ";",
         "flow_queue.h",
@@ -428,7 +428,7 @@ mutants! {
         "c->count++;" => ";";
     the_root_is_not_approached breaks "codel::acts_as_its_pseudocode":
         "flow_queue.h",
-        "codel_approach(c);" => ";";
+        "codel_newton_step(c);" => ";";
     the_root_is_approached_from_the_wrong_side breaks "codel::acts_as_its_pseudocode":
         "codel.h",
         "(3ULL << 32)" => "(2ULL << 32)";

@@ -126,14 +126,14 @@ pub(crate) fn remove_orphans(own: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::What;
+    use crate::history::Origin;
     use jiff::Timestamp;
 
     fn entry(generation: u32, outcome: Outcome, digest: &str) -> Entry {
         Entry {
             number: 0,
             when: Timestamp::UNIX_EPOCH,
-            what: What::Apply,
+            what: Origin::Apply,
             repeats: None,
             message: None,
             outcome,

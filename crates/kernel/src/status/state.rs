@@ -62,11 +62,6 @@ pub struct FlowQueues {
 }
 
 impl FlowQueues {
-    /// Those that have packets.
-    pub fn in_use(&self) -> u32 {
-        self.express + self.swift + self.bulk
-    }
-
     pub(super) fn add(&mut self, place: u8) {
         match u32::from(place) {
             abi::SL_FLOW_EXPRESS => self.express += 1,

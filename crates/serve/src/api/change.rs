@@ -11,7 +11,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sluice_kernel::history::What;
+use sluice_kernel::history::Origin;
 use sluice_kernel::{Done, RateWish, Record, Request, confirm};
 use sluice_policy::{Rate, Source};
 use std::time::Duration;
@@ -59,7 +59,7 @@ pub async fn apply(State(state): State<Shared>, Path(name): Path<String>, wish: 
             let what = format!("somebody else has changed the policy of {name} meanwhile: generation {generation}");
             return Err(Problem::new(StatusCode::CONFLICT, what, "look at the difference again, then apply"));
         }
-        perform(Request { confirm, message, ..request(&record, policy, What::Apply) })
+        perform(Request { confirm, message, ..request(&record, policy, Origin::Apply) })
     })
     .await
 }
@@ -94,7 +94,7 @@ pub async fn revert(State(state): State<Shared>, Path(name): Path<String>) -> An
         let given = |ingress: confirm::FormerIngress| ingress.rate_bps.filter(|_| !ingress.of_policy).map(Rate);
         let ingress_rate = former.ingress.map_or(RateWish::AsBefore, |ingress| RateWish::Set(given(ingress)));
         let message = Some("taken back by hand".to_owned());
-        perform(Request { source, rate, ingress_rate, message, ..request(&record, policy, What::Revert) })
+        perform(Request { source, rate, ingress_rate, message, ..request(&record, policy, Origin::Revert) })
     })
     .await
 }

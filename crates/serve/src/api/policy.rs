@@ -10,7 +10,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sluice_kernel::history::What;
+use sluice_kernel::history::Origin;
 use sluice_kernel::{Engine, Preview, RateWish, Record, Request};
 use sluice_policy::difference::Sign;
 use sluice_policy::{Context, Diagnostics, Difference, LoadError, Policy, Rate, Source};
@@ -81,7 +81,7 @@ pub async fn check(
                 }));
             }
         };
-        let request = request(&record, policy, What::Apply);
+        let request = request(&record, policy, Origin::Apply);
         match sluice_kernel::preview(&[request]) {
             Ok(previews) => previews.first().map_or_else(|| value(()), preview),
             Err(refused) => Ok(json!({
@@ -127,7 +127,7 @@ pub fn read(text: &str, record: &Record) -> Result<(Policy, Diagnostics), Diagno
 }
 
 /// Another policy for a managed interface, everything else as it is.
-pub fn request(record: &Record, policy: Policy, what: What) -> Request {
+pub fn request(record: &Record, policy: Policy, what: Origin) -> Request {
     Request {
         interface: record.interface.clone(),
         policy,

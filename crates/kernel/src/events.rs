@@ -2,7 +2,7 @@
 
 mod listener;
 
-use crate::probe::Beside;
+use crate::probe::Metadata;
 use serde::Serialize;
 use sluice_abi as abi;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ pub use listener::Listener;
 
 /// What to listen to.
 #[derive(Debug, Clone)]
-pub enum What {
+pub enum Subject {
     /// What happens seldom and matters.
     Events,
     /// The way of packets.
@@ -37,14 +37,14 @@ pub struct Filter {
 
 /// Something that was told.
 #[derive(Debug, Clone, Serialize)]
-pub struct Told {
+pub struct Event {
     /// When, seconds since 1970.
     pub at_s: f64,
     /// The managed interface.
     pub interface: String,
     /// What.
     #[serde(flatten)]
-    pub what: Happened,
+    pub what: EventKind,
 }
 
 /// A class in a direction.
@@ -61,7 +61,7 @@ pub struct Place {
 /// What has happened.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Happened {
+pub enum EventKind {
     /// A class drops packets, which it has not for a second.
     Drops {
         /// Which.
@@ -124,7 +124,7 @@ pub struct Packet {
     pub bytes: Vec<u8>,
     /// What the host knows of it.
     #[serde(skip)]
-    pub beside: Beside,
+    pub metadata: Metadata,
 }
 
 /// An `enum sl_drop`, or beyond those an `enum sl_limit`.

@@ -1,8 +1,8 @@
 //! Whoever listens. That is a lease that is renewed: a listener that dies leaves nothing switched on.
 
-use super::{Filter, Happened, Packet, Place, Told, What, bucket, reason};
+use super::{Event, EventKind, Filter, Packet, Place, Subject, bucket, reason};
 use crate::error::{Doing, Error, Result};
-use crate::probe::Beside;
+use crate::probe::Metadata;
 use crate::record::{Phase, Record};
 use crate::{bpffs, clock, interface, manage, managed, netns, record, recorded, status, tables};
 use libbpf_rs::{MapHandle, MapInfo, RingBuffer, RingBufferBuilder};
@@ -38,7 +38,7 @@ type Records = Rc<RefCell<Vec<(usize, Vec<u8>)>>>;
 /// Listens to interfaces of this network namespace.
 pub struct Listener {
     wanted: Vec<String>,
-    what: What,
+    what: Subject,
     sources: Vec<Source>,
     ring: Option<RingBuffer<'static>>,
     records: Records,
@@ -47,7 +47,7 @@ pub struct Listener {
 
 impl Listener {
     /// Begins. No names: all that are managed, now or later. Fails if a named one is not, or somebody else listens to the same.
-    pub fn new(interfaces: &[String], what: What) -> Result<Listener> {
+    pub fn new(interfaces: &[String], what: Subject) -> Result<Listener> {
         manage::require_root()?;
         let mut listener = Listener {
             wanted: interfaces.to_vec(),
@@ -60,7 +60,7 @@ impl Listener {
         for record in listener.here()? {
             let watch = read_watch(&record.key)?.1;
             if until(&watch, &listener.what) > now_ns() {
-                let what = if matches!(listener.what, What::Events) { "events" } else { "packets" };
+                let what = if matches!(listener.what, Subject::Events) { "events" } else { "packets" };
                 return Err(Error::input(format!("somebody else reads the {what} of {}", record.interface))
                     .help("one reader at a time: stop the other one; one that was killed gives way after 2 s"));
             }
@@ -76,7 +76,7 @@ impl Listener {
     }
 
     /// What came within this time, or as soon as something has.
-    pub fn next(&mut self, limit: Duration) -> Result<Vec<Told>> {
+    pub fn next(&mut self, limit: Duration) -> Result<Vec<Event>> {
         let mut told = Vec::new();
         if clock::monotonic().saturating_sub(self.renewed) >= RENEWED {
             told = self.look()?;
@@ -113,7 +113,7 @@ impl Listener {
     /// Opens the rings of all.
     fn listen(&mut self) -> Result<()> {
         let root = bpffs::root()?;
-        let name = if matches!(self.what, What::Events) { "events" } else { "traces" };
+        let name = if matches!(self.what, Subject::Events) { "events" } else { "traces" };
         self.ring = None;
         let maps: Result<Vec<MapHandle>> =
             self.sources.iter().map(|source| tables::open(&root.join(&source.key), name)).collect();
@@ -147,11 +147,11 @@ impl Listener {
             }
             let (map, mut watch) = read_watch(&source.key)?;
             match &self.what {
-                What::Events => {
+                Subject::Events => {
                     watch.events_until_ns = until_ns;
                     watch.late_ns = source.late_ns;
                 }
-                What::Packets(filter) => {
+                Subject::Packets(filter) => {
                     watch.packets_until_ns = until_ns;
                     set(&mut watch, filter);
                 }
@@ -162,30 +162,30 @@ impl Listener {
     }
 
     /// What commands and links have done since the last time.
-    fn look(&mut self) -> Result<Vec<Told>> {
+    fn look(&mut self) -> Result<Vec<Event>> {
         let mut told = Vec::new();
         let now = self.here_still()?;
-        let mut say = |interface: &str, what: Happened| {
-            told.push(Told { at_s: seconds(SystemTime::now()), interface: interface.to_owned(), what });
+        let mut say = |interface: &str, what: EventKind| {
+            told.push(Event { at_s: seconds(SystemTime::now()), interface: interface.to_owned(), what });
         };
         let before = std::mem::take(&mut self.sources);
         let mut anew = before.len() != now.len();
         for old in &before {
             if !now.iter().any(|new| new.key == old.key) {
-                say(&old.interface, Happened::Unmanaged);
+                say(&old.interface, EventKind::Unmanaged);
             }
         }
         for new in &now {
             match before.iter().find(|old| old.key == new.key) {
-                None => say(&new.interface, Happened::Managed),
+                None => say(&new.interface, EventKind::Managed),
                 Some(old) => {
                     anew |= old.map_id != new.map_id;
                     if (old.map_id, old.generation) != (new.map_id, new.generation) {
-                        let policy = Happened::Policy { policy: new.policy.clone(), generation: new.generation };
+                        let policy = EventKind::Policy { policy: new.policy.clone(), generation: new.generation };
                         say(&new.interface, policy);
                     }
                     if old.link != new.link {
-                        say(&new.interface, if new.link { Happened::LinkUp } else { Happened::LinkDown });
+                        say(&new.interface, if new.link { EventKind::LinkUp } else { EventKind::LinkDown });
                     }
                 }
             }
@@ -224,7 +224,7 @@ impl Listener {
         }
     }
 
-    fn told(&self, source: usize, bytes: &[u8]) -> Option<Told> {
+    fn told(&self, source: usize, bytes: &[u8]) -> Option<Event> {
         let source = self.sources.get(source)?;
         let told = abi::read_pod::<abi::sl_told>(bytes.get(..size_of::<abi::sl_told>())?)?;
         let place = Place {
@@ -234,13 +234,13 @@ impl Listener {
         };
         let wait_ms = told.wait_ns as f64 / 1e6;
         let what = match told.kind {
-            abi::SL_TOLD_DROPS => Happened::Drops { place, reason: reason(told.reason) },
-            abi::SL_TOLD_EXHAUSTED => Happened::Exhausted { place, bucket: bucket(told.reason) },
-            abi::SL_TOLD_LATE => Happened::Late { place, wait_ms },
-            _ => Happened::Packet(Box::new(self.packet(&told, place, bytes)?)),
+            abi::SL_TOLD_DROPS => EventKind::Drops { place, reason: reason(told.reason) },
+            abi::SL_TOLD_EXHAUSTED => EventKind::Exhausted { place, bucket: bucket(told.reason) },
+            abi::SL_TOLD_LATE => EventKind::Late { place, wait_ms },
+            _ => EventKind::Packet(Box::new(self.packet(&told, place, bytes)?)),
         };
         let ago = Duration::from_nanos(now_ns().saturating_sub(told.at_ns));
-        Some(Told { at_s: seconds(SystemTime::now() - ago), interface: source.interface.clone(), what })
+        Some(Event { at_s: seconds(SystemTime::now() - ago), interface: source.interface.clone(), what })
     }
 
     fn packet(&self, told: &abi::sl_told, place: Place, bytes: &[u8]) -> Option<Packet> {
@@ -251,7 +251,7 @@ impl Listener {
             marked: told.marked != 0,
             length_bytes: told.len_bytes,
             bytes: whole.bytes[..usize::from(whole.captured).min(whole.bytes.len())].to_vec(),
-            beside: Beside {
+            metadata: Metadata {
                 direction: told.direction.into(),
                 mark: whole.mark,
                 interface: whole.interface,
@@ -277,8 +277,8 @@ fn seconds(time: SystemTime) -> f64 {
     time.duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
-fn until(watch: &abi::sl_watch, what: &What) -> u64 {
-    if matches!(what, What::Events) { watch.events_until_ns } else { watch.packets_until_ns }
+fn until(watch: &abi::sl_watch, what: &Subject) -> u64 {
+    if matches!(what, Subject::Events) { watch.events_until_ns } else { watch.packets_until_ns }
 }
 
 fn read_watch(key: &str) -> Result<(MapHandle, Box<abi::sl_watch>)> {
