@@ -1,10 +1,6 @@
 //! The priority of programs that tell times: above all programs that have no deadlines, so that a time is how long a packet took and not
 //! how long the program waited for a processor.
 
-use std::fs;
-use std::path::Path;
-use std::sync::OnceLock;
-
 /// How a program gets ahead of others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Priority {
@@ -18,16 +14,10 @@ const FIRST: nix::libc::c_int = 1;
 const BEST_NICE: nix::libc::c_int = -20;
 
 impl Priority {
-    /// The one that is sound on this machine. A kernel that schedules real-time tasks by groups (RT_GROUP_SCHED, with version 1 of
-    /// control groups) throttles them: on Linux 6.18 it was seen to stop them for good.
+    /// The one that is sound here. A virtual machine of ours has nothing else to do. On other machines a real-time priority is a risk: irtt
+    /// (Go) spins for a moment whenever it has nothing to do, and was seen to be throttled for good by Linux 6.18 with RT_GROUP_SCHED.
     pub fn of_this_machine() -> Priority {
-        static FOUND: OnceLock<Priority> = OnceLock::new();
-        *FOUND.get_or_init(|| {
-            let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
-            let mut directories = mounts.lines().filter_map(|line| line.split_whitespace().nth(1));
-            let throttles = directories.any(|directory| Path::new(directory).join("cpu.rt_runtime_us").exists());
-            if throttles { Priority::Nice } else { Priority::RealTime }
-        })
+        if std::env::var_os("SLUICE_VM").is_some() { Priority::RealTime } else { Priority::Nice }
     }
 
     /// Gives it to this process. Where the kernel refuses, as without root, the process keeps the priority it has.
