@@ -10,7 +10,7 @@ use std::num::NonZeroU16;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Longer than anything takes that a program does at a key.
 const LONG: Duration = Duration::from_secs(30);
@@ -78,21 +78,6 @@ impl Terminal {
     /// Presses keys.
     pub fn press(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).expect("pressing keys");
-    }
-
-    /// Presses q until the program ends: crossterm 0.28 may lose a key that comes at the same time as a new size.
-    pub fn quit(mut self) -> Left {
-        for _ in 0..20 {
-            self.press("q");
-            let until = Instant::now() + Duration::from_secs(1);
-            while Instant::now() < until && !self.process.has_ended() {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            if self.process.has_ended() {
-                break;
-            }
-        }
-        self.finish()
     }
 
     /// Gives the window another size.

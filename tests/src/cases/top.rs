@@ -324,18 +324,22 @@ fn all_kinds(lab: &Lab) {
             let last = screen.screen().cell(0, columns + 9).map(|cell| cell.inverse());
             last == Some(true) && screen.screen().contents().contains("a0  policy-1")
         });
-        terminal.quit().output.ok();
+        // A key is not lost that comes together with a new size.
+        terminal.resize(columns, rows);
+        terminal.press("q");
+        terminal.finish().output.ok();
     }
     let colored = |set: fn(&mut std::process::Command) -> &mut std::process::Command| {
         let mut command = lab.command(&pair.a, &["top", "a0"]);
         set(command.env_remove("NO_COLOR"));
-        let terminal = Terminal::start(&mut command, 80, 24);
+        let mut terminal = Terminal::start(&mut command, 80, 24);
         terminal.shows("strict_priority");
         let screen = terminal.screen();
         let cells = (0..24).flat_map(|row| (0..80).map(move |column| (row, column)));
         let colors = cells.filter_map(|(row, column)| screen.screen().cell(row, column));
         let any = colors.into_iter().any(|cell| cell.fgcolor() != vt100::Color::Default);
-        terminal.quit().output.ok();
+        terminal.press("q");
+        terminal.finish().output.ok();
         any
     };
     assert!(colored(|command| command), "keys have a colour");

@@ -13,8 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a signal may wait to be noticed.
+/// The longest time until a signal is noticed.
 const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(200);
+
+/// For an event that is there already. Without any time the library would not look for it.
+const READ_EVENT: Duration = Duration::from_millis(1);
 
 /// A terminal that is ours until this is dropped, or the process panics.
 pub struct Screen {
@@ -63,7 +66,7 @@ impl Screen {
                 if has_hung_up(left.min(LOOK_FOR_SIGNALS)) {
                     return Ok(Action::Quit);
                 }
-                if event::poll(Duration::ZERO).map_err(failed)? {
+                if event::poll(READ_EVENT).map_err(failed)? {
                     break;
                 }
             }
