@@ -237,7 +237,7 @@ struct sl_flow_key {
 	u8 has_ports;
 };
 
-/* Of the bloom in front of the flow table: two generations of bits, each with its number above them. */
+/* A slot of the Bloom filter in front of the flow table: two generations of bits, each with its number above them. */
 struct sl_bloom {
 	u64 word[2];
 };

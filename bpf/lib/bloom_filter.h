@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Which flows the table may have: what is not in the bloom need not be looked for. A look-up that finds nothing costs more than the
+ * Which flows the table may have: what is not in the filter need not be looked for. A look-up that finds nothing costs more than the
  * rules do, and a flood of new flows makes one for each packet. Bloom's filter (1970) with one bit for a flow, in two generations of
  * 4.3 s each: a flow that sends stays in, one that pauses may fall out and then asks for its entry anew, like a new one.
  * No atomic operations: a bit that is lost in a race is set again likewise.
@@ -9,7 +9,7 @@
 #include "keyed_hash.h"
 #include "maps.h"
 
-#define SL_SIEVE_BITS 48 /* of a word; the rest is its generation */
+#define SL_BLOOM_BITS 48 /* of a word; the rest is its generation */
 
 static __always_inline u32 sl_flow_hash(const struct sl_flow_key *key)
 {
@@ -27,14 +27,14 @@ static __always_inline struct sl_bloom *sl_bloom_of(u32 hash)
 /* By the upper bits of the hash; the lower ones have chosen the word. */
 static __always_inline u64 sl_bloom_bit(u32 hash)
 {
-	return 1ull << ((hash >> 20) * SL_SIEVE_BITS >> 12);
+	return 1ull << ((hash >> 20) * SL_BLOOM_BITS >> 12);
 }
 
 static __always_inline void sl_bloom_add(struct sl_bloom *bloom, u64 bit, u64 now_ns)
 {
 	u64 generation = now_ns >> 32 & 0xffff, *word = &bloom->word[generation & 1];
 
-	*word = *word >> SL_SIEVE_BITS == generation ? *word | bit : generation << SL_SIEVE_BITS | bit;
+	*word = *word >> SL_BLOOM_BITS == generation ? *word | bit : generation << SL_BLOOM_BITS | bit;
 }
 
 /* Whether a flow may be in the table. */
@@ -43,9 +43,9 @@ static __always_inline int sl_bloom_has(struct sl_bloom *bloom, u64 bit, u64 now
 	u64 generation = now_ns >> 32 & 0xffff, before = (generation - 1) & 0xffff;
 	u64 now = bloom->word[generation & 1], then = bloom->word[before & 1];
 
-	if (now & bit && now >> SL_SIEVE_BITS == generation)
+	if (now & bit && now >> SL_BLOOM_BITS == generation)
 		return 1;
-	if (!(then & bit) || then >> SL_SIEVE_BITS != before)
+	if (!(then & bit) || then >> SL_BLOOM_BITS != before)
 		return 0;
 	sl_bloom_add(bloom, bit, now_ns);
 	return 1;

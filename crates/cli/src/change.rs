@@ -36,7 +36,7 @@ pub fn apply(args: &Apply, color: bool) -> Result<(), Failure> {
     perform(&requests, &args.change, args.at_boot, "has a new policy", color)
 }
 
-/// Who reloads a configuration has not seen what waits.
+/// Refuses while a change waits for its confirmation: a reload would confirm what nobody has looked at.
 fn refuse_unconfirmed(interface: &str) -> Result<(), Failure> {
     match sluice_kernel::confirm::left(interface)? {
         None => Ok(()),

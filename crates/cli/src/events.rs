@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 pub fn run(args: &Events, color: bool) -> Result<(), Failure> {
     let end = end(args.time.as_deref())?;
     let mut listener = Listener::new(&args.interfaces, Subject::Events)?;
-    eprintln!("listening; Ctrl-C ends");
+    say_listening();
     // Nobody else can listen meanwhile.
     while let Some(left) = left(end).filter(|_| !terminal::has_no_reader()) {
         for told in listener.next(left.min(terminal::LOOK_FOR_READERS))? {
@@ -18,6 +18,11 @@ pub fn run(args: &Events, color: bool) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Says on standard error that nothing is missed from now on.
+pub fn say_listening() {
+    eprintln!("listening; Ctrl-C ends");
 }
 
 /// When a command that listens ends.

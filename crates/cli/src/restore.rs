@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use sluice_kernel::boot::{Restore, restored};
 use sluice_policy::{Rate, Source};
 
-/// What is brought up on the interface, and the rate that goes with it.
+/// The policy to bring up on the interface, and the rate that goes with it.
 pub fn choose(chosen: Chosen, which: RestoreArg) -> Result<(Chosen, Option<Rate>), Failure> {
     let which = match which {
         RestoreArg::Configured => Restore::Configured,

@@ -23,7 +23,7 @@ pub fn run(args: &Trace) -> Result<(), Failure> {
     let mut listener = Listener::new(std::slice::from_ref(&args.interface), Subject::Packets(filter))?;
     let ethernet = sluice_kernel::Interface::find(&args.interface)?.ethernet;
     let mut capture = args.pcapng.as_ref().map(|path| Capture::create(path, &args.interface, ethernet)).transpose()?;
-    eprintln!("listening; Ctrl-C ends");
+    events::say_listening();
     let mut shown = 0;
     while let Some(left) = events::left(end).filter(|_| !terminal::has_no_reader()) {
         let told = listener.next(left.min(terminal::LOOK_FOR_READERS))?;

@@ -4,7 +4,7 @@ use crate::error::{Doing, Error, Kind, Result};
 use crate::private;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{DataSec, Var};
-use libbpf_rs::{AsRawLibbpf, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel};
+use libbpf_rs::{AsRawLibbpf, MapCore, Object, ObjectBuilder, OpenMapMut, OpenObject, PrintLevel};
 use sha2::{Digest, Sha256};
 use sluice_abi as abi;
 use std::ffi::OsStr;
@@ -123,13 +123,7 @@ impl Loader {
 
     /// Sets the number of elements of a map.
     pub fn entries(&mut self, map: &str, entries: u32) -> Result<()> {
-        let name = self.name;
-        let mut map_mut = self
-            .open
-            .maps_mut()
-            .find(|m| m.name() == map)
-            .ok_or_else(|| Error::system(format!("{name} has no map {map}")))?;
-        map_mut.set_max_entries(entries).doing(|| format!("size of {map}"))
+        self.map(map)?.set_max_entries(entries).doing(|| format!("size of {map}"))
     }
 
     /// Says how large the flow table is, 0: there is none. Of whoever makes the maps, `entries` as well.
@@ -147,9 +141,11 @@ impl Loader {
 
     /// Sets the name under which `tc` knows the qdisc: at most 15 characters.
     pub fn qdisc_name(&mut self, qdisc: &str) -> Result<()> {
-        let missing = || Error::system("the BPF object has no qdisc");
-        let mut map = self.open.maps_mut().find(|map| map.name() == "sluice").ok_or_else(missing)?;
-        let id = map.initial_value_mut().and_then(|bytes| bytes.get_mut(..16)).ok_or_else(missing)?;
+        let mut map = self.map("sluice")?;
+        let id = map
+            .initial_value_mut()
+            .and_then(|bytes| bytes.get_mut(..16))
+            .ok_or_else(|| Error::system("the BPF object has no qdisc"))?;
         id.fill(0);
         for (to, from) in id[..15].iter_mut().zip(qdisc.bytes()) {
             *to = from;
@@ -178,13 +174,12 @@ impl Loader {
 
     /// Uses a map that is pinned here instead of one of its own.
     pub fn use_map(&mut self, map: &str, path: &Path) -> Result<()> {
-        let name = self.name;
-        let mut map_mut = self
-            .open
-            .maps_mut()
-            .find(|m| m.name() == map)
-            .ok_or_else(|| Error::system(format!("{name} has no map {map}")))?;
-        map_mut.reuse_pinned_map(path).doing(|| format!("sharing {}", path.display()))
+        self.map(map)?.reuse_pinned_map(path).doing(|| format!("sharing {}", path.display()))
+    }
+
+    fn map(&mut self, map: &str) -> Result<OpenMapMut<'_>> {
+        let missing = || Error::system(format!("the BPF object {} has no map {map}", self.name));
+        self.open.maps_mut().find(|candidate| candidate.name() == map).ok_or_else(missing)
     }
 
     /// Loads it. If the verifier refuses, its whole log goes into a file beside `log_dir`, and the error has the end of it.

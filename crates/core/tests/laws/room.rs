@@ -1,4 +1,4 @@
-//! What becomes of a newcomer when the slots run out.
+//! Laws of full slots: which class gives way to a new packet.
 
 use crate::{
     cases::{Arrival, Case, ClassPolicy, Flow, Flows, Phase, Policy, Rate},
@@ -17,9 +17,9 @@ laws! {
 
 /// The least number of slots for which all of SL_SPARE_SLOTS are kept, and more than flow queues that one class gets.
 const SLOTS: u32 = 600;
-/// What the urgent class brings.
+/// Packets that the urgent class brings.
 const URGENT_PKTS: usize = 150;
-/// What a class has that is large too, but not as large.
+/// Packets of a second class, which has many too, but fewer than the largest.
 const QUIET_PKTS: usize = 70;
 
 /// A class that takes all slots, by one FIFO or by flow, under any discipline; then a burst of a more urgent class. Every second packet of the
