@@ -1,10 +1,10 @@
 //! `sluice flows`: counts against what was sent, whose flows they are, and what is strange about some.
 
 use crate::cases::assert_near;
-use crate::command::{Process, words};
+use crate::iperf;
 use crate::lab::Lab;
 use crate::needs::{Need, is_icount};
-use crate::net::{A, B, Ns, Pair};
+use crate::net::{A, B, Pair};
 use crate::policy::{port, three, with};
 use crate::suite::Suite;
 use crate::traffic::{self, Flow};
@@ -91,17 +91,13 @@ fn rates(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-fn in_background(ns: &Ns, line: &str) -> Process {
-    Process::start(&mut words("ip", &format!("netns exec {} {line}", ns.name)))
-}
-
 /// A TCP transfer: what iperf3 says that it has sent is what the flow counts, and what tc counts.
 fn iperf3(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
-    let server = in_background(&pair.b, "iperf3 -s -1 -p 5201");
-    thread::sleep(Duration::from_millis(500));
-    let client = in_background(&pair.a, &format!("iperf3 -c {B} -p 5201 -t 8 -J"));
+    let server = iperf::serve(&pair.b);
+    let client = iperf::start(&pair.a, &format!("-c {B} -p 5201 -t 8 -J"));
+    // TCP fills the link, which it is asked about below.
     thread::sleep(Duration::from_millis(1500));
     let live = once(lab, &pair, &["--interval", "2s"]);
     let report = client.finish().ok().stdout;
