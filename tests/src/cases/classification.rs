@@ -4,7 +4,7 @@ use crate::command::await_that;
 use crate::frames::{ARP, IPV4, IPV6, PPPOE, QINQ, V4, VLAN, Wire, ethernet, ports, pppoe, v6};
 use crate::lab::Lab;
 use crate::needs::Need;
-use crate::net::{self, Ns, Pair};
+use crate::net::{self, MAC_A, MAC_B, Ns, Pair};
 use crate::policy::port;
 use crate::status::Status;
 use crate::suite::Suite;
@@ -22,9 +22,11 @@ pub fn suite() -> Suite {
 }
 
 const URGENT: u8 = 0;
-const DEFAULT: u8 = 9;
+/// The class of what no rule matches.
+pub const DEFAULT: u8 = 9;
 
-fn policy() -> Value {
+/// Rules for every kind of frame that the tests send.
+pub fn policy() -> Value {
     let class =
         |id: u8, priority: u8| json!({ "id": id, "name": format!("class {id}"), "priority": priority, "limit": 500 });
     json!({
@@ -245,20 +247,27 @@ pub fn arriving(lab: &Lab, pair: &Pair, options: &[&str]) {
     check_frames(lab, &pair.a, &Wire::open(&pair.b, "b0"), "ingress");
 }
 
-fn a_vlan_device_on_top(lab: &Lab) {
-    let pair = lab.pair();
-    for (ns, dev, address) in [(&pair.a, "a0", "10.80.0.1"), (&pair.b, "b0", "10.80.0.2")] {
-        for id in [7, 8] {
+/// VLAN ids that a wire carries, and the class of each.
+pub const VLANS: [(u16, u8); 2] = [(7, 6), (8, DEFAULT)];
+
+/// Puts VLAN devices on both ends of the wire: 10.80.ID.1 and 10.80.ID.2. What they send has its tag beside the frame, as from a card
+/// that strips tags.
+pub fn add_vlan_devices(pair: &Pair) {
+    for (id, _) in VLANS {
+        for (ns, dev, own, other, mac) in [(&pair.a, "a0", 1, 2, MAC_B), (&pair.b, "b0", 2, 1, MAC_A)] {
             ns.ip(&format!("link add link {dev} name v{id} type vlan id {id}"));
-            ns.ip(&format!("addr add {}/24 dev v{id}", address.replace(".0.", &format!(".{id}."))));
+            ns.ip(&format!("addr add 10.80.{id}.{own}/24 dev v{id}"));
             ns.ip(&format!("link set v{id} up"));
+            ns.ip(&format!("neigh replace 10.80.{id}.{other} dev v{id} lladdr {mac} nud permanent"));
         }
     }
-    for id in [7, 8] {
-        pair.a.ip(&format!("neigh replace 10.80.{id}.2 dev v{id} lladdr {} nud permanent", crate::net::MAC_B));
-    }
+}
+
+fn a_vlan_device_on_top(lab: &Lab) {
+    let pair = lab.pair();
+    add_vlan_devices(&pair);
     lab.up(&pair.a, "a0", &lab.policy(&policy()), &["--rate", "20mbit"]);
-    for (id, class) in [(7, 6), (8, DEFAULT)] {
+    for (id, class) in VLANS {
         let before = lab.status(&pair.a, "a0").egress(class).sent.pkts;
         let flow = [Flow::new(9, &[200], 400_000)];
         let outcomes =

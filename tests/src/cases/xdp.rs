@@ -1,6 +1,8 @@
 //! The classifier in the driver.
 
+use super::classification::{self, VLANS};
 use crate::lab::Lab;
+use crate::needs::Need;
 use crate::net::{A, Pair};
 use crate::policy::{by_port, port, three};
 use crate::suite::Suite;
@@ -9,11 +11,11 @@ use serde_json::json;
 use std::time::Duration;
 
 pub fn suite() -> Suite {
-    Suite::new("xdp").both("classifies_and_hands_on", &[], classifies_and_hands_on).any("polices", &[], polices).any(
-        "frames_are_classified_alike",
-        &[],
-        frames_are_classified_alike,
-    )
+    Suite::new("xdp")
+        .both("classifies_and_hands_on", &[], classifies_and_hands_on)
+        .any("polices", &[], polices)
+        .any("frames_are_classified_alike", &[], frames_are_classified_alike)
+        .any("tags_beside_the_frame_are_seen", &[Need::Vlan], tags_beside_the_frame_are_seen)
 }
 
 fn attached(pair: &Pair) -> bool {
@@ -67,6 +69,23 @@ fn polices(lab: &Lab) {
 
 fn frames_are_classified_alike(lab: &Lab) {
     let pair = lab.pair();
-    super::classification::arriving(lab, &pair, &["--rate", "100mbit", "--classifier", "xdp"]);
+    classification::arriving(lab, &pair, &["--rate", "100mbit", "--classifier", "xdp"]);
+    lab.down(&pair.a, "a0");
+}
+
+/// XDP does not see a tag that the card has taken out of the frame, so it leaves a policy with `vlan_id` to tc.
+fn tags_beside_the_frame_are_seen(lab: &Lab) {
+    let pair = lab.pair();
+    classification::add_vlan_devices(&pair);
+    lab.up(&pair.a, "a0", &lab.policy(&classification::policy()), &["--rate", "20mbit", "--classifier", "xdp"]);
+    assert!(attached(&pair), "{}", pair.a.ip("-d link show dev a0"));
+    for (id, class) in VLANS {
+        let before = lab.status(&pair.a, "a0").ingress(class).sent.pkts;
+        let flow = [Flow::new(9, &[200], 400_000)];
+        let to = format!("10.80.{id}.1");
+        let outcomes = traffic::run(&pair.b, &pair.a, &to, &flow, Duration::from_millis(100), || 0);
+        let after = lab.status(&pair.a, "a0").ingress(class).sent.pkts;
+        assert_eq!(after - before, outcomes[0].sent, "VLAN {id} is class {class}");
+    }
     lab.down(&pair.a, "a0");
 }
