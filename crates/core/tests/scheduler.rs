@@ -257,6 +257,14 @@ fn every_time_falls_into_the_bucket_that_names_it() {
     }
 }
 
+/// A packet may come by one CPU and leave by another whose clock is behind.
+#[test]
+fn a_wait_below_zero_is_none() {
+    for ns in [1u64, 10, 1 << 20, 1 << 40] {
+        assert_eq!(sluice_core::sojourn_bucket(0u64.wrapping_sub(ns)), 0, "-{ns} ns");
+    }
+}
+
 #[test]
 fn classes_divide_the_flow_queues() {
     let divided = |by_flow: usize, single: usize| {

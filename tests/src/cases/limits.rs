@@ -4,12 +4,13 @@ use crate::cases::assert_near;
 use crate::lab::{Engine, Lab};
 use crate::needs::{Need, is_icount};
 use crate::net::{A, B, Pair};
-use crate::policy::{by_port, port};
+use crate::policy::{by_port, port, with};
 use crate::status::{Class, Direction};
 use crate::suite::Suite;
 use crate::traffic::{self, Flow, Outcome, Streams};
 use serde_json::{Value, json};
 use sluice_model::limits as model;
+use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 pub fn suite() -> Suite {
@@ -18,6 +19,7 @@ pub fn suite() -> Suite {
         .both("conservation_at_every_moment", &[], conservation)
         .both("police_drops_and_shape_delays", &[], police_and_shape)
         .both("each_flow_keeps_to_its_rate", &[], flows)
+        .any("a_flood_of_flows_leaves_room_for_new_ones", &[], newcomers)
         .both("an_interface_keeps_to_its_rate", &[], interface)
         .both("interfaces_share_a_rate", &[], shared)
         .both("all_or_none_is_charged", &[], nested)
@@ -186,6 +188,29 @@ fn flows(lab: &Lab) {
     let lost: u64 = outcomes.iter().map(Outcome::lost).sum();
     assert_eq!(class.drops.get("flow_limited"), Some(&lost), "{class:?}");
     assert_eq!(class.drops.len(), 1, "for no other reason: {class:?}");
+}
+
+/// Each flow has a bucket of its own from its first packet on, however many come and however small the table of flows is.
+fn newcomers(lab: &Lab) {
+    const PORTS: std::ops::Range<u16> = 20_000..28_000;
+    let pair = lab.pair();
+    let classes = json!([{ "id": 0, "flow_ceil": "1mbit", "flow_burst": "8kb" }]);
+    let policy = with(by_port("deficit_round_robin", classes), "flow_table", json!(1024));
+    lab.up(&pair.a, "a0", &lab.policy(&policy), &["--rate", "100mbit"]);
+    let socket = pair.a.inside(|| UdpSocket::bind((A, 0))).expect("a socket");
+    let begin = Instant::now();
+    for (number, port) in (0u32..).zip(PORTS) {
+        // 20 Mbit/s.
+        while begin.elapsed() < number * Duration::from_micros(100) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(socket.send_to(&[0; 208], (B, port)).ok(), Some(208));
+    }
+    let class = lab.status(&pair.a, "a0").egress(0).clone();
+    let limited = class.drops.get("flow_limited").copied().unwrap_or(0);
+    eprintln!("    {limited} of {} packets were too many", PORTS.len());
+    assert!(limited < PORTS.len() as u64 / 20, "{class:?}");
+    lab.down(&pair.a, "a0");
 }
 
 fn interface(lab: &Lab) {
