@@ -6,30 +6,9 @@
  */
 #pragma once
 #include "types.h"
+#include "disciplines.h"
 #include "limits.h"
 #include "reason.h"
-
-/* A new discipline takes the next number here, and one line in sched/registry.h. */
-enum sl_kind {
-	SL_STRICT_PRIORITY,
-	SL_DEFICIT_ROUND_ROBIN,
-	SL_ROUND_ROBIN,
-	SL_WEIGHTED_FAIR_QUEUING,
-	SL_EEVDF,
-	SL_PIFO,
-	SL_KINDS
-};
-
-/* What a PIFO orders by. A new rank function takes the next number here, and one line in sched/ranks.h. */
-enum sl_rank {
-	SL_RANK_PRIORITY, /* level of the class, then arrival */
-	SL_RANK_EARLIEST_DEADLINE, /* arrival + latency budget of the class */
-	SL_RANK_SHORTEST_PACKET,
-	SL_RANK_LEAST_ATTAINED, /* bytes that the class has brought since it was last empty */
-	SL_RANK_START_TIME_FAIR, /* virtual start time, by weight */
-	SL_RANK_SLACK, /* the latest time at which sending may begin to meet the deadline */
-	SL_RANKS
-};
 
 /* Between which hosts a class is fair before it is between flows. */
 enum sl_hosts { SL_HOSTS_NONE, SL_HOSTS_SOURCE = 1, SL_HOSTS_DESTINATION = 2 };

@@ -182,10 +182,8 @@ SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 		q->src_host = p->src_host;
 		q->dst_host = p->dst_host;
 		flow_enter(s, k, p->class, slot, now_ns);
-	} else if (SL_KIND_OF(s) == SL_PIFO) {
-		pifo_arrive(s, k, slot);
 	} else {
-		queue_push(s, &k->queue, slot, !k->backlog_pkts);
+		sl_push(s, k, slot);
 	}
 	if (!k->backlog_pkts)
 		sl_offer(s, k, p->class, now_ns);
@@ -243,7 +241,7 @@ SL_FN struct sl_verdict sl_dequeue(struct sl_sched *s, u64 now_ns)
 		v.slot &= ~SL_FLOW_MARK;
 		k->marked_pkts += v.mark;
 	} else {
-		v.slot = SL_KIND_OF(s) == SL_PIFO ? pifo_take(s, k) : queue_pop(s, &k->queue);
+		v.slot = sl_pop(s, k);
 	}
 	q = sl_at(s->slot, v.slot);
 	v.action = SL_SEND;
@@ -342,7 +340,7 @@ SL_GLOBAL int sl_configure_classes(struct sl_sched *s SL_NONNULL, const struct s
 		sl_configure_class(k, sl_at(f->classes, c), now_ns);
 		k->round_ns = sl_round_ns(s, k);
 		*sl_at(s->level_classes, k->level) |= SL_BIT(c);
-		if (bucket_limits(&k->rate) && s->kind != SL_PIFO)
+		if (bucket_limits(&k->rate) && !sl_ranks_packets(s->kind))
 			sl_use_up(s, c);
 	}
 	flow_divide(s, f);
@@ -368,8 +366,7 @@ SL_GLOBAL int sl_configure(struct sl_sched *s SL_NONNULL, const struct sl_sched_
 {
 	int stays = flow_stays(s, f);
 
-	if (s->kind == SL_PIFO)
-		pifo_dissolve(s);
+	sl_dissolve(s);
 	if (!stays)
 		flow_dissolve(s);
 	sl_forget(s);
@@ -387,8 +384,7 @@ SL_GLOBAL int sl_configure(struct sl_sched *s SL_NONNULL, const struct sl_sched_
 	sl_configure_classes(s, f, now_ns);
 	if (!stays)
 		flow_form(s);
-	if (s->kind == SL_PIFO)
-		pifo_form(s);
+	sl_form(s);
 	return sl_offer_all(s, now_ns);
 }
 

@@ -12,8 +12,7 @@
  * steps in all. A class that is alone owes nobody: its debt is forgiven.
  */
 #pragma once
-#include "world.h"
-#include "../abi/sched.h"
+#include "discipline.h"
 
 /* A guarantee can take a class ever deeper into debt; what is beyond this, more than any packet, is forgiven. */
 #define SL_DRR_MOST_DEBT_BYTES (1 << 20)
@@ -86,27 +85,12 @@ SL_FN u32 drr_turn(struct sl_sched *s, u64 set, u32 level)
 	return drr_rounds(s, set, level);
 }
 
-SL_FN void drr_join(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
-{
-	(void)s;
-	(void)k;
-	(void)c;
-	(void)now_ns;
-}
-
 SL_FN void drr_leave(struct sl_sched *s, struct sl_class *k, u32 c)
 {
 	(void)s;
 	(void)c;
 	if (k->deficit_bytes > 0)
 		k->deficit_bytes = 0;
-}
-
-SL_FN void drr_stay(struct sl_sched *s, struct sl_class *k, u32 c)
-{
-	(void)s;
-	(void)k;
-	(void)c;
 }
 
 SL_FN u32 drr_pick(struct sl_sched *s)
@@ -119,3 +103,9 @@ SL_FN void drr_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 	(void)s;
 	k->deficit_bytes = sl_max(k->deficit_bytes - (s32)bytes, -SL_DRR_MOST_DEBT_BYTES);
 }
+
+static const struct sl_discipline deficit_round_robin = {
+	.leave = drr_leave,
+	.pick = drr_pick,
+	.charge = drr_charge,
+};

@@ -19,6 +19,7 @@
  * classes that are not eligible any more go back too, when they come first.
  */
 #pragma once
+#include "discipline.h"
 #include "virtual_time.h"
 
 /* weight * lag / weights, of either sign, for lags of up to 2^31 bytes. */
@@ -192,3 +193,11 @@ SL_FN void eevdf_stay(struct sl_sched *s, struct sl_class *k, u32 c)
 	if (s->placed & SL_BIT(c))
 		eevdf_settle(s, c);
 }
+
+static const struct sl_discipline eevdf = {
+	.join = eevdf_join,
+	.leave = eevdf_leave,
+	.pick = eevdf_pick,
+	.charge = eevdf_charge,
+	.stay = eevdf_stay,
+};

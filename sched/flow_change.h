@@ -5,6 +5,7 @@
  */
 #pragma once
 #include "flow_queue.h"
+#include "registry.h"
 
 /* A class's by_flow, for a moment: the packets that it has were queued without knowing their flows. */
 #define SL_FLOW_UNKNOWN 2u
@@ -69,7 +70,7 @@ SL_GLOBAL int flow_stays(struct sl_sched *s SL_NONNULL, const struct sl_sched_co
 {
 	u32 c;
 
-	if (!s->generation || s->kind == SL_PIFO || f->kind == SL_PIFO)
+	if (!s->generation || sl_ranks_packets(s->kind) || sl_ranks_packets(f->kind))
 		return 0;
 	sl_for (c, SL_CLASSES) {
 		const struct sl_class_conf *g = sl_at(f->classes, c);
@@ -103,7 +104,7 @@ SL_FN void flow_divide(struct sl_sched *s, const struct sl_sched_conf *f)
 		u32 flows = sl_min(sl_at(f->classes, c)->flows, each), known = k->by_flow != 0;
 
 		k->flows = (u16)sl_at(f->classes, c)->flows;
-		k->by_flow = flows != 0 && s->kind != SL_PIFO;
+		k->by_flow = flows != 0 && !sl_ranks_packets(s->kind);
 		if (k->by_flow)
 			s->flow_classes_set |= SL_BIT(c);
 		if (k->by_flow && !known)

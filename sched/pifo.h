@@ -14,6 +14,7 @@
  * Cost: O(1). Invariants: base <= the bucket of every packet <= top, top - base < the ring.
  */
 #pragma once
+#include "discipline.h"
 #include "queue.h"
 #include "ranks.h"
 
@@ -122,7 +123,7 @@ SL_FN void pifo_rank_head(struct sl_sched *s, struct sl_class *k)
 }
 
 /* A packet comes to class k. */
-SL_FN void pifo_arrive(struct sl_sched *s, struct sl_class *k, u32 slot)
+SL_FN void pifo_enqueue(struct sl_sched *s, struct sl_class *k, u32 slot)
 {
 	if (pifo_aside(k))
 		queue_push(s, &k->queue, slot, k->backlog_pkts == k->ranked_pkts);
@@ -166,13 +167,6 @@ SL_FN u32 pifo_take(struct sl_sched *s, struct sl_class *k)
 	if (s->rank == SL_RANK_START_TIME_FAIR && virtual_before(s->virtual_time, s->pifo.base))
 		virtual_advance(s, s->pifo.base);
 	return slot;
-}
-
-SL_FN void pifo_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
-{
-	(void)s;
-	(void)k;
-	(void)bytes;
 }
 
 /* Every packet returns to the FIFO of its class, in the order of the ranks. */
@@ -226,3 +220,14 @@ SL_GLOBAL int pifo_form(struct sl_sched *s SL_NONNULL)
 	}
 	return 0;
 }
+
+static const struct sl_discipline pifo = {
+	.join = pifo_join,
+	.leave = pifo_leave,
+	.pick = pifo_pick,
+	.stay = pifo_stay,
+	.push = pifo_enqueue,
+	.pop = pifo_take,
+	.dissolve = pifo_dissolve,
+	.form = pifo_form,
+};

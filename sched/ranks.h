@@ -4,8 +4,8 @@
  *
  *	rank_NAME(s, k, q) -> rank	of the packet in slot q, of class k; once for each packet, in the order of its class
  *
- * and one line in SL_RANK_FUNCTIONS. Ranks are compared by the sign of their difference, so they may wrap round. Its number belongs into enum
- * sl_rank (abi/sched.h); how many ranks share a bucket (s->rank_shift) is part of the configuration. A rank that grows with
+ * and one line in SL_RANK_FUNCTIONS (abi/disciplines.h). Ranks are compared by the sign of their difference, so they may wrap round.
+ * How many ranks share a bucket (s->rank_shift) is part of the configuration. A rank that grows with
  * time moves the window of the PIFO along; one that has a greatest value below the window's length leaves it where it is.
  */
 #pragma once
@@ -43,7 +43,7 @@ SL_FN u64 rank_shortest_packet(struct sl_sched *s, struct sl_class *k, const str
  * Least attained service (foreground-background: Kleinrock, Queueing Systems 2, 1976): what a class has brought since it was last
  * empty. Short bursts go before long ones, without being told which is which. In bytes; beyond the window all count alike.
  */
-SL_FN u64 rank_least_attained(struct sl_sched *s, struct sl_class *k, const struct sl_slot *q)
+SL_FN u64 rank_least_attained_service(struct sl_sched *s, struct sl_class *k, const struct sl_slot *q)
 {
 	u64 rank = sl_min(k->attained_bytes, rank_most(s));
 
@@ -70,20 +70,12 @@ SL_FN u64 rank_slack(struct sl_sched *s, struct sl_class *k, const struct sl_slo
 	return q->arrived_ns + k->budget_ns - (q->wire_bytes * s->link.cost >> 20);
 }
 
-#define SL_RANK_FUNCTIONS(X)                            \
-	X(SL_RANK_PRIORITY, priority)                   \
-	X(SL_RANK_EARLIEST_DEADLINE, earliest_deadline) \
-	X(SL_RANK_SHORTEST_PACKET, shortest_packet)     \
-	X(SL_RANK_LEAST_ATTAINED, least_attained)       \
-	X(SL_RANK_START_TIME_FAIR, start_time_fair)     \
-	X(SL_RANK_SLACK, slack)
-
 SL_FN u64 sl_rank(struct sl_sched *s, struct sl_class *k, const struct sl_slot *q)
 {
 	switch (s->rank) {
-#define X(number, name) \
-	case number:    \
-		return rank_##name(s, k, q);
+#define X(upper, lower, ...)  \
+	case SL_RANK_##upper: \
+		return rank_##lower(s, k, q);
 		SL_RANK_FUNCTIONS(X)
 #undef X
 	}

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The disciplines that are built in. A discipline is one header that defines, under its prefix,
- *
- *	join(s, k, c, now_ns)	class c, which is *k, may be picked from now on; its bit in s->ready is set
- *	leave(s, k, c)		it may not (no packets, or no tokens); its bit is cleared
- *	pick(s) -> c		a class of s->ready, which is not empty
- *	charge(s, k, bytes)	class k has sent so many
- *	stay(s, k, c)		after that, it may be picked again
- *
- * and one line here. Its state belongs into struct sl_class and struct sl_sched (abi/sched.h), its number into
- * enum sl_kind there. Who would rather give each packet a rank writes a rank function instead: ranks.h.
+ * Calls the operations of the discipline that runs. A discipline is one header, which ends with the table of its operations
+ * (discipline.h) and is included here, and one line of abi/disciplines.h. An order of packets by rank is less: one rank function
+ * (ranks.h).
  */
 #pragma once
 #include "deficit_round_robin.h"
@@ -19,26 +12,19 @@
 #include "strict_priority.h"
 #include "weighted_fair_queuing.h"
 
-/* Which discipline s runs. A constant here leaves the others out: one discipline, compiled in. */
+/* The number of the discipline that s runs. A constant here leaves the others out: one discipline, compiled in. */
 #ifndef SL_KIND_OF
 #define SL_KIND_OF(s) ((s)->kind)
 #endif
-
-#define SL_DISCIPLINES(X)                \
-	X(SL_STRICT_PRIORITY, sp)        \
-	X(SL_DEFICIT_ROUND_ROBIN, drr)   \
-	X(SL_ROUND_ROBIN, rr)            \
-	X(SL_WEIGHTED_FAIR_QUEUING, wfq) \
-	X(SL_EEVDF, eevdf)               \
-	X(SL_PIFO, pifo)
 
 SL_FN void sl_join(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
 {
 	s->ready |= SL_BIT(c);
 	switch (SL_KIND_OF(s)) {
-#define X(kind, prefix)                         \
-	case kind:                              \
-		prefix##_join(s, k, c, now_ns); \
+#define X(upper, lower, ...)                         \
+	case SL_##upper:                             \
+		if (lower.join)                      \
+			lower.join(s, k, c, now_ns); \
 		break;
 		SL_DISCIPLINES(X)
 #undef X
@@ -49,9 +35,10 @@ SL_FN void sl_leave(struct sl_sched *s, struct sl_class *k, u32 c)
 {
 	s->ready &= ~SL_BIT(c);
 	switch (SL_KIND_OF(s)) {
-#define X(kind, prefix)                  \
-	case kind:                       \
-		prefix##_leave(s, k, c); \
+#define X(upper, lower, ...)                  \
+	case SL_##upper:                      \
+		if (lower.leave)              \
+			lower.leave(s, k, c); \
 		break;
 		SL_DISCIPLINES(X)
 #undef X
@@ -61,9 +48,10 @@ SL_FN void sl_leave(struct sl_sched *s, struct sl_class *k, u32 c)
 SL_FN void sl_stay(struct sl_sched *s, struct sl_class *k, u32 c)
 {
 	switch (SL_KIND_OF(s)) {
-#define X(kind, prefix)                 \
-	case kind:                      \
-		prefix##_stay(s, k, c); \
+#define X(upper, lower, ...)                 \
+	case SL_##upper:                     \
+		if (lower.stay)              \
+			lower.stay(s, k, c); \
 		break;
 		SL_DISCIPLINES(X)
 #undef X
@@ -73,9 +61,9 @@ SL_FN void sl_stay(struct sl_sched *s, struct sl_class *k, u32 c)
 SL_FN u32 sl_pick(struct sl_sched *s)
 {
 	switch (SL_KIND_OF(s)) {
-#define X(kind, prefix) \
-	case kind:      \
-		return prefix##_pick(s);
+#define X(upper, lower, ...) \
+	case SL_##upper:     \
+		return lower.pick(s);
 		SL_DISCIPLINES(X)
 #undef X
 	}
@@ -85,9 +73,81 @@ SL_FN u32 sl_pick(struct sl_sched *s)
 SL_FN void sl_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 {
 	switch (SL_KIND_OF(s)) {
-#define X(kind, prefix)                       \
-	case kind:                            \
-		prefix##_charge(s, k, bytes); \
+#define X(upper, lower, ...)                       \
+	case SL_##upper:                           \
+		if (lower.charge)                  \
+			lower.charge(s, k, bytes); \
+		break;
+		SL_DISCIPLINES(X)
+#undef X
+	}
+}
+
+/* Whether a discipline keeps the packets itself, in an order of its own. They stand in no flow, and no guarantee goes before. */
+SL_FN int sl_ranks_packets(u32 kind)
+{
+	switch (kind) {
+#define X(upper, lower, ...) \
+	case SL_##upper:     \
+		return lower.push != 0;
+		SL_DISCIPLINES(X)
+#undef X
+	}
+	return 0;
+}
+
+SL_FN void sl_push(struct sl_sched *s, struct sl_class *k, u32 slot)
+{
+	switch (SL_KIND_OF(s)) {
+#define X(upper, lower, ...)                    \
+	case SL_##upper:                        \
+		if (lower.push) {               \
+			lower.push(s, k, slot); \
+			return;                 \
+		}                               \
+		break;
+		SL_DISCIPLINES(X)
+#undef X
+	}
+	queue_push(s, &k->queue, slot, !k->backlog_pkts);
+}
+
+SL_FN u32 sl_pop(struct sl_sched *s, struct sl_class *k)
+{
+	switch (SL_KIND_OF(s)) {
+#define X(upper, lower, ...)                    \
+	case SL_##upper:                        \
+		if (lower.pop)                  \
+			return lower.pop(s, k); \
+		break;
+		SL_DISCIPLINES(X)
+#undef X
+	}
+	return queue_pop(s, &k->queue);
+}
+
+/* Every packet returns to the FIFO of its class. */
+SL_FN void sl_dissolve(struct sl_sched *s)
+{
+	switch (SL_KIND_OF(s)) {
+#define X(upper, lower, ...)               \
+	case SL_##upper:                   \
+		if (lower.dissolve)        \
+			lower.dissolve(s); \
+		break;
+		SL_DISCIPLINES(X)
+#undef X
+	}
+}
+
+/* The discipline takes the packets of the FIFOs, if it ranks packets. */
+SL_FN void sl_form(struct sl_sched *s)
+{
+	switch (SL_KIND_OF(s)) {
+#define X(upper, lower, ...)           \
+	case SL_##upper:               \
+		if (lower.form)        \
+			lower.form(s); \
 		break;
 		SL_DISCIPLINES(X)
 #undef X

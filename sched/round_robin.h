@@ -7,30 +7,7 @@
  * most 63 packets. Cost: O(1), by the bitmap of ready classes. State: the cursor.
  */
 #pragma once
-#include "world.h"
-#include "../abi/sched.h"
-
-SL_FN void rr_join(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
-{
-	(void)s;
-	(void)k;
-	(void)c;
-	(void)now_ns;
-}
-
-SL_FN void rr_leave(struct sl_sched *s, struct sl_class *k, u32 c)
-{
-	(void)s;
-	(void)k;
-	(void)c;
-}
-
-SL_FN void rr_stay(struct sl_sched *s, struct sl_class *k, u32 c)
-{
-	(void)s;
-	(void)k;
-	(void)c;
-}
+#include "discipline.h"
 
 SL_FN u32 rr_pick(struct sl_sched *s)
 {
@@ -40,9 +17,4 @@ SL_FN u32 rr_pick(struct sl_sched *s)
 	return c;
 }
 
-SL_FN void rr_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
-{
-	(void)s;
-	(void)k;
-	(void)bytes;
-}
+static const struct sl_discipline round_robin = { .pick = rr_pick };

@@ -26,13 +26,6 @@ SL_FN void sp_leave(struct sl_sched *s, struct sl_class *k, u32 c)
 		s->levels &= ~SL_BIT(level);
 }
 
-SL_FN void sp_stay(struct sl_sched *s, struct sl_class *k, u32 c)
-{
-	(void)s;
-	(void)k;
-	(void)c;
-}
-
 SL_FN u32 sp_pick(struct sl_sched *s)
 {
 	u32 level = sl_lowest(s->levels);
@@ -40,7 +33,9 @@ SL_FN u32 sp_pick(struct sl_sched *s)
 	return drr_turn(s, s->ready & *sl_at(s->level_classes, level), level);
 }
 
-SL_FN void sp_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
-{
-	drr_charge(s, k, bytes);
-}
+static const struct sl_discipline strict_priority = {
+	.join = sp_join,
+	.leave = sp_leave,
+	.pick = sp_pick,
+	.charge = drr_charge,
+};

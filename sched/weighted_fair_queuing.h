@@ -17,6 +17,7 @@
  * Cost: O(log classes) for a packet, six matches; nothing while a class is alone.
  */
 #pragma once
+#include "discipline.h"
 #include "virtual_time.h"
 
 SL_FN void wfq_place(struct sl_sched *s, u32 c)
@@ -76,3 +77,11 @@ SL_FN void wfq_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 	virtual_charge(s, k, bytes);
 	virtual_reach(s, k->virtual_start);
 }
+
+static const struct sl_discipline weighted_fair_queuing = {
+	.join = wfq_join,
+	.leave = wfq_leave,
+	.pick = wfq_pick,
+	.charge = wfq_charge,
+	.stay = wfq_stay,
+};

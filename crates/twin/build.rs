@@ -3,23 +3,17 @@
 #[path = "../kernel/build/clang.rs"]
 mod clang;
 
-use std::{env, path::PathBuf};
-
-/// The disciplines, as `enum sl_kind` has them and in its order.
-const KINDS: [&str; 6] = [
-    "SL_STRICT_PRIORITY",
-    "SL_DEFICIT_ROUND_ROBIN",
-    "SL_ROUND_ROBIN",
-    "SL_WEIGHTED_FAIR_QUEUING",
-    "SL_EEVDF",
-    "SL_PIFO",
-];
+use std::{env, fs, path::PathBuf};
 
 fn main() {
     clang::compile("bpf/twin.bpf.c", "twin", &[]);
-    for (kind, name) in KINDS.iter().enumerate() {
-        clang::compile("bpf/twin.bpf.c", &format!("twin{kind}"), &[&format!("-DSL_KIND_OF(s)={name}")]);
+    let mut alone = String::from("[");
+    for kind in 0..sluice_abi::SL_KINDS {
+        clang::compile("bpf/twin.bpf.c", &format!("twin{kind}"), &[&format!("-DSL_KIND_OF(s)={kind}")]);
+        alone += &format!("object!(\"twin{kind}\"), ");
     }
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
+    fs::write(out.join("alone.rs"), alone + "]").expect("writing alone.rs");
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../..");
     println!("cargo:rerun-if-changed=src/native.c");
     cc::Build::new()

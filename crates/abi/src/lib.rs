@@ -10,5 +10,8 @@ mod names;
 mod pod;
 
 pub use generated::*;
-pub use names::{DropReason, ParseKind, drop_reasons, limit_names, parse_kinds, sojourn_bucket_ns};
+pub use names::{
+    Discipline, DropReason, ParseKind, discipline, disciplines, drop_reasons, limit_names, parse_kinds, rank_function,
+    rank_functions, sojourn_bucket_ns,
+};
 pub use pod::{Pod, boxed_zeroed, bytes_of, read_pod};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* What the lists of abi/ call their members, for Rust. */
+#include "disciplines.h"
 #include "reason.h"
 #include "classifier.h"
 
@@ -45,4 +46,28 @@ const char *sl_parse_name(u32 kind)
 	};
 
 	return kind < SL_PARSES ? names[kind] : "";
+}
+
+/* By number; the caller stays below SL_KINDS. */
+const struct sl_discipline_line *sl_discipline_line(u32 kind)
+{
+	static const struct sl_discipline_line lines[] = {
+#define X(upper, lower, keys, share, on_tc, text) { keys, share, on_tc, #lower, text },
+		SL_DISCIPLINES(X)
+#undef X
+	};
+
+	return &lines[kind];
+}
+
+/* By number; the caller stays below SL_RANKS. */
+const struct sl_discipline_line *sl_rank_line(u32 rank)
+{
+	static const struct sl_discipline_line lines[] = {
+#define X(upper, lower, keys, on_tc, text) { keys, 0, on_tc, #lower, text },
+		SL_RANK_FUNCTIONS(X)
+#undef X
+	};
+
+	return &lines[rank];
 }

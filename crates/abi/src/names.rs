@@ -8,11 +8,63 @@ unsafe extern "C" {
     fn sl_drop_text(reason: u32) -> *const c_char;
     fn sl_limit_name(limit: u32) -> *const c_char;
     fn sl_parse_name(kind: u32) -> *const c_char;
+    fn sl_discipline_line(kind: u32) -> *const abi::sl_discipline_line;
+    fn sl_rank_line(rank: u32) -> *const abi::sl_discipline_line;
 }
 
 fn text(name: *const c_char) -> &'static str {
     // SAFETY: the functions return string literals.
     unsafe { CStr::from_ptr(name) }.to_str().unwrap_or_default()
+}
+
+/// A discipline (`enum sl_kind`) or a rank function (`enum sl_rank`), as its list in `abi/disciplines.h` has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Discipline {
+    /// Its number in a configuration.
+    pub number: u32,
+    /// As policies have it.
+    pub name: &'static str,
+    /// Keys of a class that have an effect: `SL_KEY_`.
+    pub keys: u32,
+    /// By what the classes share the link: an `enum sl_share`.
+    pub share: u32,
+    /// The discipline that replaces it on engine `tc`: an `enum sl_kind`.
+    pub on_tc: u32,
+    /// Of a discipline, the class that sends next; of a rank function, the rank.
+    pub text: &'static str,
+}
+
+impl Discipline {
+    fn of(number: u32, line: *const abi::sl_discipline_line) -> Discipline {
+        // SAFETY: it points to a constant of the program.
+        let line = unsafe { &*line };
+        let (keys, share, on_tc) = (line.keys, line.share, line.on_tc);
+        Discipline { number, name: text(line.name), keys, share, on_tc, text: text(line.text) }
+    }
+}
+
+/// The discipline of this number, below `SL_KINDS`; else it panics.
+pub fn discipline(kind: u32) -> Discipline {
+    assert!(kind < abi::SL_KINDS, "no discipline has number {kind}");
+    // SAFETY: the number is in range.
+    Discipline::of(kind, unsafe { sl_discipline_line(kind) })
+}
+
+/// The rank function of this number, below `SL_RANKS`; else it panics.
+pub fn rank_function(rank: u32) -> Discipline {
+    assert!(rank < abi::SL_RANKS, "no rank function has number {rank}");
+    // SAFETY: the number is in range.
+    Discipline::of(rank, unsafe { sl_rank_line(rank) })
+}
+
+/// Every discipline, by number.
+pub fn disciplines() -> impl Iterator<Item = Discipline> {
+    (0..abi::SL_KINDS).map(discipline)
+}
+
+/// Every rank function of a PIFO, by number.
+pub fn rank_functions() -> impl Iterator<Item = Discipline> {
+    (0..abi::SL_RANKS).map(rank_function)
 }
 
 /// Why a packet was dropped: an `enum sl_drop`.

@@ -8,21 +8,17 @@ use sluice_core::{Packet, Scheduler, Verdict};
 use std::time::{Duration, Instant};
 
 const PACKETS: u32 = 1_000_000;
-const RANKS: [&str; abi::SL_RANKS as usize] =
-    ["priority", "earliest_deadline", "shortest_packet", "least_attained_service", "start_time_fair", "slack"];
-const KINDS: [&str; abi::SL_KINDS as usize] =
-    ["strict_priority", "deficit_round_robin", "round_robin", "weighted_fair_queuing", "eevdf", "pifo"];
 
 fn main() {
     let repeats: u32 = std::env::args().nth(1).map_or(5, |text| text.parse().expect("a number of repeats"));
     println!("discipline,classes,backlog_pkts,repeat,ns_per_packet");
-    for (kind, name) in (0..).zip(KINDS) {
-        if kind == abi::SL_PIFO {
-            for (rank, rank_name) in (0..).zip(RANKS) {
-                measure(&format!("{name}/{rank_name}"), kind, rank, repeats);
+    for discipline in abi::disciplines() {
+        if discipline.number == abi::SL_PIFO {
+            for rank in abi::rank_functions() {
+                measure(&format!("{}/{}", discipline.name, rank.name), discipline.number, rank.number, repeats);
             }
         } else {
-            measure(name, kind, 0, repeats);
+            measure(discipline.name, discipline.number, 0, repeats);
         }
     }
     for count in [16, 128, 1024] {
@@ -115,7 +111,7 @@ fn configuration(kind: u32, rank: u32) -> Box<abi::sl_sched_conf> {
     conf.rank_shift = match rank {
         abi::SL_RANK_PRIORITY => 0,
         abi::SL_RANK_SHORTEST_PACKET => 4,
-        abi::SL_RANK_LEAST_ATTAINED => 12,
+        abi::SL_RANK_LEAST_ATTAINED_SERVICE => 12,
         abi::SL_RANK_START_TIME_FAIR => 44,
         _ => 16,
     };

@@ -7,6 +7,7 @@ use crate::object::Loader;
 use crate::record::{Phase, Record};
 use crate::{attachment as attach, bpffs, iproute, manage, netns, parts, qdiscs, record};
 use serde::Serialize;
+use sluice_policy::{Rank, Scheduler};
 
 /// How a thing stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -38,14 +39,14 @@ pub struct Finding {
 struct Findings(Vec<Finding>);
 
 /// A feature that is there or not, and what that means.
-struct Feature {
-    area: &'static str,
-    what: &'static str,
+struct Feature<'a> {
+    area: &'a str,
+    what: &'a str,
     there: bool,
     missing: Verdict,
-    yes: &'static str,
-    no: &'static str,
-    cure: &'static str,
+    yes: &'a str,
+    no: &'a str,
+    cure: &'a str,
 }
 
 impl Findings {
@@ -59,7 +60,7 @@ impl Findings {
         });
     }
 
-    fn feature(&mut self, f: &Feature) {
+    fn feature(&mut self, f: &Feature<'_>) {
         let (verdict, detail) = if f.there { (Verdict::Good, f.yes) } else { (f.missing, f.no) };
         self.add(f.area, f.what, verdict, detail, f.cure);
     }
@@ -91,7 +92,7 @@ pub fn examine() -> Result<Vec<Finding>> {
         there: features.bpf_qdisc,
         missing: Verdict::Lacking,
         yes: "there",
-        no: "not there: engine tc is used, which has no round_robin, eevdf or pifo",
+        no: &format!("not there: engine tc is used, which has no {}", only_of_qdisc().join(", ")),
         cure: "use a kernel from 6.17 with CONFIG_NET_SCH_BPF=y: Debian 13 has one in its backports \
                (linux-image-amd64/trixie-backports)",
     });
@@ -117,7 +118,13 @@ pub fn examine() -> Result<Vec<Finding>> {
     Ok(f.0)
 }
 
-fn kernel_features(features: &Features) -> [Feature; 4] {
+/// Disciplines that engine `tc` does not have.
+fn only_of_qdisc() -> Vec<&'static str> {
+    let replaced = |scheduler: &Scheduler| scheduler.instead_on_tc(Rank::default()).is_some();
+    Scheduler::all().filter(replaced).map(Scheduler::name).collect()
+}
+
+fn kernel_features(features: &Features) -> [Feature<'static>; 4] {
     let kernel = |what, there, missing, yes, no, cure| Feature { area: "kernel", what, there, missing, yes, no, cure };
     [
         kernel(
@@ -155,7 +162,7 @@ fn kernel_features(features: &Features) -> [Feature; 4] {
     ]
 }
 
-fn htb_features(features: &Features) -> [Feature; 3] {
+fn htb_features(features: &Features) -> [Feature<'static>; 3] {
     [
         Feature {
             area: "engine tc",

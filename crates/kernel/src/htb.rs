@@ -198,7 +198,7 @@ fn frames(bytes: Bytes) -> u32 {
 /// Bytes of a turn. Weights become quanta in their proportion, a frame for the smallest.
 fn quantum(policy: &Resolved, class: &ResolvedClass) -> u64 {
     let bytes = match policy.scheduler {
-        Scheduler::WeightedFairQueuing => {
+        Scheduler::WEIGHTED_FAIR_QUEUING => {
             u64::from(FRAME_BYTES) * u64::from(class.weight) / u64::from(least_weight(policy))
         }
         _ => class.quantum_bytes.into(),
@@ -219,7 +219,7 @@ fn levels(policy: &Resolved) -> Vec<u8> {
 
 fn priority(policy: &Resolved, class: &ResolvedClass) -> usize {
     match policy.scheduler {
-        Scheduler::StrictPriority => levels(policy).binary_search(&class.priority).unwrap_or(0).min(PRIORITIES - 1),
+        Scheduler::STRICT_PRIORITY => levels(policy).binary_search(&class.priority).unwrap_or(0).min(PRIORITIES - 1),
         _ => 0,
     }
 }
@@ -257,7 +257,7 @@ fn burst(rate: Rate, wanted: Option<Bytes>) -> u64 {
 pub fn differences(policy: &Resolved, rate: Option<Rate>, leaves: Option<Leaves>, header_bytes: u32) -> Vec<String> {
     let mut all = Vec::new();
     let levels = levels(policy).len();
-    if policy.scheduler == Scheduler::StrictPriority {
+    if policy.scheduler == Scheduler::STRICT_PRIORITY {
         all.push(format!(
             "strict priority is HTB's: a class that others keep out still sends {FLOOR} (its guarantee, if it has one)"
         ));
@@ -268,7 +268,7 @@ pub fn differences(policy: &Resolved, rate: Option<Rate>, leaves: Option<Leaves>
             ));
         }
     }
-    if policy.scheduler == Scheduler::WeightedFairQueuing {
+    if policy.scheduler == Scheduler::WEIGHTED_FAIR_QUEUING {
         all.push(
             "it shares by deficit round robin in proportion to weight: the same shares over time, in longer turns"
                 .to_owned(),

@@ -6,6 +6,7 @@ use crate::policy::{Class, ClassFrom, Exceed, FRAME_BYTES, Mode, Policy, Term, T
 use crate::scheduler::Scheduler;
 use crate::shadow;
 use crate::source::Span;
+use sluice_abi as abi;
 use std::collections::BTreeSet;
 
 pub(crate) fn lint(policy: &Policy) -> Vec<Diagnostic> {
@@ -41,7 +42,7 @@ fn names(policy: &Policy, chosen: impl Fn(&Class) -> bool) -> Vec<&str> {
 }
 
 fn small_quanta(policy: &Policy) -> Option<Diagnostic> {
-    let shares_by_quantum = [Scheduler::StrictPriority, Scheduler::DeficitRoundRobin].contains(&policy.scheduler);
+    let shares_by_quantum = policy.scheduler.share() == abi::SL_SHARE_QUANTUM;
     let small = |class: &Class| class.quantum_bytes < FRAME_BYTES;
     let names = names(policy, small);
     if !shares_by_quantum || names.is_empty() {
@@ -127,7 +128,7 @@ fn unused_sets(policy: &Policy) -> Vec<Diagnostic> {
 fn unused_shares(policy: &Policy) -> Vec<Diagnostic> {
     let Some(first) = policy.classes.first() else { return Vec::new() };
     let (scheduler, rank) = (policy.scheduler, policy.rank);
-    let (by_weight, by_quantum) = (scheduler.uses_weight(rank), scheduler.uses_quantum());
+    let (by_weight, by_quantum) = (scheduler.uses_weight(rank), scheduler.uses_quantum(rank));
     let weight = |class: &Class| u64::from(class.weight);
     let quantum = |class: &Class| u64::from(class.quantum_bytes);
     let differ = |share: &dyn Fn(&Class) -> u64| policy.classes.iter().any(|class| share(class) != share(first));
@@ -135,16 +136,17 @@ fn unused_shares(policy: &Policy) -> Vec<Diagnostic> {
         policy.classes.iter().all(|class| quantum(class) * weight(first) == quantum(first) * weight(class));
     let by_quanta = "make the quanta proportional to the shares wanted";
     let by_weights = "make the weights proportional to the shares wanted";
-    let (how, cure) = match scheduler {
-        Scheduler::StrictPriority => ("which shares among equal priorities by quantum", by_quanta),
-        Scheduler::DeficitRoundRobin => ("which shares by quantum", by_quanta),
-        Scheduler::RoundRobin => (
+    let (how, cure) = match scheduler.share() {
+        _ if by_weight => ("which shares by weight", by_weights),
+        abi::SL_SHARE_QUANTUM if scheduler.uses_priority(rank) => {
+            ("which shares among equal priorities by quantum", by_quanta)
+        }
+        abi::SL_SHARE_QUANTUM => ("which shares by quantum", by_quanta),
+        abi::SL_SHARE_PACKETS => (
             "which sends a packet of each class in turn",
             "for shares, use weighted_fair_queuing or deficit_round_robin",
         ),
-        Scheduler::WeightedFairQueuing | Scheduler::Eevdf => ("which shares by weight", by_weights),
-        Scheduler::Pifo if by_weight => ("which shares by weight", by_weights),
-        Scheduler::Pifo => ("which serves by rank alone", "for shares, use rank start_time_fair or another scheduler"),
+        _ => ("which serves by rank alone", "for shares, use rank start_time_fair or another scheduler"),
     };
     let finding = |what: &str, key: &str| {
         let title = format!("{what} do nothing under {}, {how}", discipline(policy));
@@ -161,7 +163,7 @@ fn unused_shares(policy: &Policy) -> Vec<Diagnostic> {
 /// The scheduler, and the rank where there is one.
 fn discipline(policy: &Policy) -> String {
     match policy.scheduler {
-        Scheduler::Pifo => format!("pifo by {}", policy.rank),
+        Scheduler::PIFO => format!("pifo by {}", policy.rank),
         scheduler => scheduler.to_string(),
     }
 }

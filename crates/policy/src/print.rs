@@ -90,7 +90,7 @@ fn header(policy: &Policy) -> Fields {
         fields.push(("description", description.clone().into()));
     }
     fields.push(("scheduler", policy.scheduler.name().into()));
-    if policy.scheduler == Scheduler::Pifo {
+    if policy.scheduler == Scheduler::PIFO {
         fields.push(("rank", policy.rank.name().into()));
     }
     if policy.mode != Mode::default() {

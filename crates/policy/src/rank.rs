@@ -1,64 +1,82 @@
-//! What a PIFO orders its packets by.
+//! What a PIFO orders its packets by. The list is `abi/disciplines.h`.
 
+use sluice_abi as abi;
 use std::fmt;
 
-/// A rank function: the packet with the smallest rank leaves first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Rank {
-    /// The `priority` of the class, then arrival.
-    #[default]
-    Priority,
-    /// Arrival and the `latency_budget` of the class.
-    EarliestDeadline,
-    /// The packet's length.
-    ShortestPacket,
-    /// What the class has brought since it was last empty.
-    LeastAttainedService,
-    /// Virtual start time, by the `weight` of the class.
-    StartTimeFair,
-    /// The latest time at which sending may begin to keep the `latency_budget`.
-    Slack,
-}
+/// A rank function, by its number: the packet with the smallest rank leaves first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Rank(u32);
 
 impl Rank {
+    /// The `priority` of the class, then arrival.
+    pub const PRIORITY: Rank = Rank(abi::SL_RANK_PRIORITY);
+    /// Arrival and the `latency_budget` of the class.
+    pub const EARLIEST_DEADLINE: Rank = Rank(abi::SL_RANK_EARLIEST_DEADLINE);
+    /// The packet's length.
+    pub const SHORTEST_PACKET: Rank = Rank(abi::SL_RANK_SHORTEST_PACKET);
+    /// What the class has brought since it was last empty.
+    pub const LEAST_ATTAINED_SERVICE: Rank = Rank(abi::SL_RANK_LEAST_ATTAINED_SERVICE);
+    /// Virtual start time, by the `weight` of the class.
+    pub const START_TIME_FAIR: Rank = Rank(abi::SL_RANK_START_TIME_FAIR);
+    /// The latest time at which sending may begin to keep the `latency_budget`.
+    pub const SLACK: Rank = Rank(abi::SL_RANK_SLACK);
+
     /// Every rank a policy may name.
-    pub const ALL: &[Rank] = &[
-        Rank::Priority,
-        Rank::EarliestDeadline,
-        Rank::ShortestPacket,
-        Rank::LeastAttainedService,
-        Rank::StartTimeFair,
-        Rank::Slack,
-    ];
+    pub fn all() -> impl Iterator<Item = Rank> {
+        abi::rank_functions().map(|line| Rank(line.number))
+    }
+
+    /// The rank function of this name.
+    pub(crate) fn named(name: &str) -> Option<Rank> {
+        Rank::all().find(|rank| rank.name() == name)
+    }
+
+    fn line(self) -> abi::Discipline {
+        abi::rank_function(self.0)
+    }
+
+    /// Its number in the engines' configuration.
+    pub fn number(self) -> u32 {
+        self.0
+    }
 
     /// The name in policy files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Rank::Priority => "priority",
-            Rank::EarliestDeadline => "earliest_deadline",
-            Rank::ShortestPacket => "shortest_packet",
-            Rank::LeastAttainedService => "least_attained_service",
-            Rank::StartTimeFair => "start_time_fair",
-            Rank::Slack => "slack",
-        }
+    pub fn name(self) -> &'static str {
+        self.line().name
+    }
+
+    /// Keys of a class that it is made of: `SL_KEY_`.
+    pub(crate) fn keys(self) -> u32 {
+        self.line().keys
+    }
+
+    /// The discipline that replaces a PIFO by it on engine `tc`: an `enum sl_kind`.
+    pub(crate) fn on_tc(self) -> u32 {
+        self.line().on_tc
     }
 
     /// Whether it is made of the classes' `latency_budget`.
     pub fn has_deadline(self) -> bool {
-        matches!(self, Rank::EarliestDeadline | Rank::Slack)
+        self.keys() & abi::SL_KEY_LATENCY_BUDGET != 0
     }
 
     /// The rank that an abbreviation stands for: for suggestions, never accepted.
     pub(crate) fn meant_by(name: &str) -> Option<Rank> {
         Some(match name.to_ascii_lowercase().as_str() {
-            "sp" | "strict" | "prio" | "strict_priority" => Rank::Priority,
-            "edf" | "edd" | "deadline" => Rank::EarliestDeadline,
-            "sjf" | "spt" | "srpt" | "shortest" => Rank::ShortestPacket,
-            "las" | "fb" | "attained" => Rank::LeastAttainedService,
-            "stfq" | "sfq" | "fair" => Rank::StartTimeFair,
-            "lst" | "lstf" | "llf" => Rank::Slack,
+            "sp" | "strict" | "prio" | "strict_priority" => Rank::PRIORITY,
+            "edf" | "edd" | "deadline" => Rank::EARLIEST_DEADLINE,
+            "sjf" | "spt" | "srpt" | "shortest" => Rank::SHORTEST_PACKET,
+            "las" | "fb" | "attained" => Rank::LEAST_ATTAINED_SERVICE,
+            "stfq" | "sfq" | "fair" => Rank::START_TIME_FAIR,
+            "lst" | "lstf" | "llf" => Rank::SLACK,
             _ => return None,
         })
+    }
+}
+
+impl Default for Rank {
+    fn default() -> Rank {
+        Rank::PRIORITY
     }
 }
 

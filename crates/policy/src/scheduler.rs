@@ -1,90 +1,92 @@
-//! The scheduling disciplines a policy may name.
+//! The scheduling disciplines a policy may name. The list is `abi/disciplines.h`.
 
 use crate::rank::Rank;
+use sluice_abi as abi;
 use std::fmt;
 
-/// A scheduling discipline.
+/// A scheduling discipline: its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Scheduler {
-    /// The class with the smallest `priority` number goes first; equal ones share by deficit round robin.
-    StrictPriority,
-    /// Each backlogged class in turn, `quantum` bytes a round.
-    DeficitRoundRobin,
-    /// Each backlogged class in turn, one packet each.
-    RoundRobin,
-    /// Bytes in proportion to `weight`, by virtual time.
-    WeightedFairQueuing,
-    /// Earliest eligible virtual deadline first: bytes in proportion to `weight`, `quantum` bytes a request.
-    Eevdf,
-    /// Push-in first-out: a [`Rank`] decides each packet's place.
-    Pifo,
-}
+pub struct Scheduler(u32);
 
 impl Scheduler {
+    /// The class with the smallest `priority` number goes first; equal ones share by deficit round robin.
+    pub const STRICT_PRIORITY: Scheduler = Scheduler(abi::SL_STRICT_PRIORITY);
+    /// Each backlogged class in turn, `quantum` bytes a round.
+    pub const DEFICIT_ROUND_ROBIN: Scheduler = Scheduler(abi::SL_DEFICIT_ROUND_ROBIN);
+    /// Bytes in proportion to `weight`, by virtual time.
+    pub const WEIGHTED_FAIR_QUEUING: Scheduler = Scheduler(abi::SL_WEIGHTED_FAIR_QUEUING);
+    /// Push-in first-out: a [`Rank`] decides each packet's place.
+    pub const PIFO: Scheduler = Scheduler(abi::SL_PIFO);
+    const ROUND_ROBIN: Scheduler = Scheduler(abi::SL_ROUND_ROBIN);
+
     /// Every discipline a policy may name.
-    pub const ALL: &[Scheduler] = &[
-        Scheduler::StrictPriority,
-        Scheduler::DeficitRoundRobin,
-        Scheduler::RoundRobin,
-        Scheduler::WeightedFairQueuing,
-        Scheduler::Eevdf,
-        Scheduler::Pifo,
-    ];
+    pub fn all() -> impl Iterator<Item = Scheduler> {
+        abi::disciplines().map(|line| Scheduler(line.number))
+    }
+
+    /// The discipline of this name.
+    pub(crate) fn named(name: &str) -> Option<Scheduler> {
+        Scheduler::all().find(|scheduler| scheduler.name() == name)
+    }
+
+    fn line(self) -> abi::Discipline {
+        abi::discipline(self.0)
+    }
+
+    /// Its number in the engines' configuration.
+    pub fn number(self) -> u32 {
+        self.0
+    }
 
     /// The name in policy files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Scheduler::StrictPriority => "strict_priority",
-            Scheduler::DeficitRoundRobin => "deficit_round_robin",
-            Scheduler::RoundRobin => "round_robin",
-            Scheduler::WeightedFairQueuing => "weighted_fair_queuing",
-            Scheduler::Eevdf => "eevdf",
-            Scheduler::Pifo => "pifo",
-        }
+    pub fn name(self) -> &'static str {
+        self.line().name
+    }
+
+    /// By what the classes share the link: an `enum sl_share`. Of a PIFO, its rank says more.
+    pub(crate) fn share(self) -> u32 {
+        self.line().share
+    }
+
+    /// Whether a key of a class has an effect: an `SL_KEY_`.
+    fn uses(self, key: u32, rank: Rank) -> bool {
+        let of_rank = if self == Scheduler::PIFO { rank.keys() } else { 0 };
+        (self.line().keys | of_rank) & key != 0
     }
 
     /// Whether the classes' `priority` orders packets.
     pub fn uses_priority(self, rank: Rank) -> bool {
-        self == Scheduler::StrictPriority || (self == Scheduler::Pifo && rank == Rank::Priority)
+        self.uses(abi::SL_KEY_PRIORITY, rank)
     }
 
     /// Whether the classes' `weight` does anything.
     pub fn uses_weight(self, rank: Rank) -> bool {
-        match self {
-            Scheduler::WeightedFairQueuing | Scheduler::Eevdf => true,
-            Scheduler::Pifo => rank == Rank::StartTimeFair,
-            Scheduler::StrictPriority | Scheduler::DeficitRoundRobin | Scheduler::RoundRobin => false,
-        }
+        self.uses(abi::SL_KEY_WEIGHT, rank)
     }
 
     /// Whether the classes' `quantum` does anything.
-    pub fn uses_quantum(self) -> bool {
-        matches!(self, Scheduler::StrictPriority | Scheduler::DeficitRoundRobin | Scheduler::Eevdf)
+    pub fn uses_quantum(self, rank: Rank) -> bool {
+        self.uses(abi::SL_KEY_QUANTUM, rank)
     }
 
     /// Whether the classes' `latency_budget` does anything.
     pub fn uses_budget(self, rank: Rank) -> bool {
-        self == Scheduler::Pifo && rank.has_deadline()
+        self.uses(abi::SL_KEY_LATENCY_BUDGET, rank)
     }
 
     /// What comes nearest to it on engine `tc`, where the kernel's HTB has nothing like it; None where it has.
     pub fn instead_on_tc(self, rank: Rank) -> Option<Scheduler> {
-        match self {
-            Scheduler::StrictPriority | Scheduler::DeficitRoundRobin | Scheduler::WeightedFairQueuing => None,
-            Scheduler::RoundRobin => Some(Scheduler::DeficitRoundRobin),
-            Scheduler::Eevdf => Some(Scheduler::WeightedFairQueuing),
-            Scheduler::Pifo if rank == Rank::StartTimeFair => Some(Scheduler::WeightedFairQueuing),
-            Scheduler::Pifo => Some(Scheduler::StrictPriority),
-        }
+        let instead = if self == Scheduler::PIFO { rank.on_tc() } else { self.line().on_tc };
+        Some(Scheduler(instead)).filter(|instead| *instead != self)
     }
 
     /// The discipline that an abbreviation or another tool's name stands for: for suggestions, never accepted.
     pub(crate) fn meant_by(name: &str) -> Option<Scheduler> {
         Some(match name.to_ascii_lowercase().as_str() {
-            "sp" | "strict" | "prio" | "priority" => Scheduler::StrictPriority,
-            "drr" | "ets" => Scheduler::DeficitRoundRobin,
-            "rr" => Scheduler::RoundRobin,
-            "wfq" | "wf2q" | "wf2q+" | "fq" | "fair" => Scheduler::WeightedFairQueuing,
+            "sp" | "strict" | "prio" | "priority" => Scheduler::STRICT_PRIORITY,
+            "drr" | "ets" => Scheduler::DEFICIT_ROUND_ROBIN,
+            "rr" => Scheduler::ROUND_ROBIN,
+            "wfq" | "wf2q" | "wf2q+" | "fq" | "fair" => Scheduler::WEIGHTED_FAIR_QUEUING,
             _ => return None,
         })
     }

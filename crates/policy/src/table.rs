@@ -36,7 +36,7 @@ fn settings(resolved: &Resolved, resolution: Option<&str>) -> String {
         rows.push(("purpose", description.clone()));
     }
     rows.push(("scheduler", scheduler));
-    if resolved.scheduler == Scheduler::Pifo && resolved.mode != Mode::ClassifyOnly {
+    if resolved.scheduler == Scheduler::PIFO && resolved.mode != Mode::ClassifyOnly {
         let resolution = resolution.map_or(String::new(), |resolution| format!(", exact to {resolution}"));
         rows.push(("rank", format!("{}{resolution}", resolved.rank)));
     }
@@ -103,7 +103,7 @@ fn classes(resolved: &Resolved) -> String {
         C::left("name", true, |c| c.name.clone()),
         C::right("priority", true, |c| c.priority.to_string()),
         C::right("weight", resolved.scheduler.uses_weight(resolved.rank), |c| c.weight.to_string()),
-        C::right("quantum", resolved.scheduler.uses_quantum(), |c| c.quantum_bytes.to_string()),
+        C::right("quantum", resolved.scheduler.uses_quantum(resolved.rank), |c| c.quantum_bytes.to_string()),
         C::right("latency budget", resolved.scheduler.uses_budget(resolved.rank), |c| {
             or_dash(c.latency_budget_ns.map(time::format))
         }),

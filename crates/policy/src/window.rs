@@ -34,21 +34,19 @@ const VIRTUAL_SHIFT: u32 = 32;
 
 /// `sl_sched_conf.rank_shift`: 0 where nothing is ranked.
 pub fn rank_shift(policy: &Resolved) -> u32 {
-    if policy.scheduler != Scheduler::Pifo {
+    if policy.scheduler != Scheduler::PIFO {
         return 0;
     }
     match policy.rank {
         // Levels are fewer than buckets.
-        Rank::Priority => 0,
-        Rank::ShortestPacket => SHORTEST_PACKET_SHIFT,
-        Rank::LeastAttainedService => LEAST_ATTAINED_SHIFT,
-        Rank::EarliestDeadline | Rank::Slack => {
+        Rank::PRIORITY => 0,
+        Rank::SHORTEST_PACKET => SHORTEST_PACKET_SHIFT,
+        Rank::LEAST_ATTAINED_SERVICE => LEAST_ATTAINED_SHIFT,
+        Rank::EARLIEST_DEADLINE | Rank::SLACK => {
             let budgets = policy.classes.iter().filter_map(|class| class.latency_budget_ns);
             smallest_shift(BUDGETS * budgets.max().unwrap_or(0))
         }
-        Rank::StartTimeFair => {
-            smallest_shift(policy.classes.iter().map(|class| virtual_span(class, policy)).max().unwrap_or(0))
-        }
+        _ => smallest_shift(policy.classes.iter().map(|class| virtual_span(class, policy)).max().unwrap_or(0)),
     }
 }
 
@@ -56,11 +54,11 @@ pub fn rank_shift(policy: &Resolved) -> u32 {
 pub fn rank_resolution(policy: &Resolved) -> Option<String> {
     let shift = rank_shift(policy);
     match policy.rank {
-        _ if policy.scheduler != Scheduler::Pifo => None,
-        Rank::Priority => None,
-        Rank::ShortestPacket | Rank::LeastAttainedService => Some(format!("{} bytes", 1 << shift)),
-        Rank::EarliestDeadline | Rank::Slack => Some(time(1 << shift)),
-        Rank::StartTimeFair => {
+        _ if policy.scheduler != Scheduler::PIFO => None,
+        Rank::PRIORITY => None,
+        Rank::SHORTEST_PACKET | Rank::LEAST_ATTAINED_SERVICE => Some(format!("{} bytes", 1 << shift)),
+        Rank::EARLIEST_DEADLINE | Rank::SLACK => Some(time(1 << shift)),
+        _ => {
             // A bucket is most bytes for the heaviest class.
             let heaviest = policy.classes.iter().map(|class| u64::from(class.weight)).max().unwrap_or(1);
             Some(format!("{} bytes", heaviest << shift >> VIRTUAL_SHIFT))
@@ -92,16 +90,16 @@ fn splits(policy: &Resolved) -> bool {
 
 /// What of a policy's order the PIFO is too coarse for.
 pub(crate) fn remarks(policy: &Policy, resolved: &Resolved) -> Vec<Diagnostic> {
-    if policy.scheduler != Scheduler::Pifo {
+    if policy.scheduler != Scheduler::PIFO {
         return Vec::new();
     }
     match policy.rank {
-        Rank::EarliestDeadline => coarse_deadlines(policy, resolved).into_iter().collect(),
-        Rank::Slack => {
+        Rank::EARLIEST_DEADLINE => coarse_deadlines(policy, resolved).into_iter().collect(),
+        Rank::SLACK => {
             coarse_deadlines(policy, resolved).into_iter().chain(slack_without_rate(policy, resolved)).collect()
         }
-        Rank::StartTimeFair => coarse_shares(policy, resolved).into_iter().collect(),
-        Rank::Priority | Rank::ShortestPacket | Rank::LeastAttainedService => Vec::new(),
+        Rank::START_TIME_FAIR => coarse_shares(policy, resolved).into_iter().collect(),
+        _ => Vec::new(),
     }
 }
 

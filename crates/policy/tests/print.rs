@@ -89,10 +89,10 @@ fn class(id: u8, mode: Mode, (scheduler, rank): (Scheduler, Rank)) -> impl Strat
         .prop_map(
             move |(name, priority, weight, quantum_bytes, budget, (rate, ceil), burst, limit, police, more)| {
                 let (own, flow_ceil, shared, queue, codel) = more;
-                let (queue, codel) = if scheduler == Scheduler::Pifo { (Queue::Fifo, None) } else { (queue, codel) };
-                let needs_budget = scheduler == Scheduler::Pifo && rank.has_deadline();
+                let (queue, codel) = if scheduler == Scheduler::PIFO { (Queue::Fifo, None) } else { (queue, codel) };
+                let needs_budget = scheduler == Scheduler::PIFO && rank.has_deadline();
                 let latency_budget_ns = if needs_budget { budget.or(Some(1_000_000)) } else { budget };
-                let rate = rate.filter(|_| scheduler != Scheduler::Pifo);
+                let rate = rate.filter(|_| scheduler != Scheduler::PIFO);
                 let exceed = if police && ceil.is_some() { Exceed::Police } else { Exceed::Shape };
                 // Ten letters of up to three bytes, and the id to make it unique: at most 31 bytes with the shortest ids.
                 let name = format!("{id}{}", name.chars().take(9).collect::<String>());
@@ -230,11 +230,13 @@ fn policy() -> impl Strategy<Value = Policy> {
         Mode::ScheduleOnly { by: ClassFrom::Dscp },
         Mode::ScheduleOnly { by: ClassFrom::Mark },
     ]);
-    let ranks = prop::sample::select(Rank::ALL);
-    let disciplines = (prop::sample::select(Scheduler::ALL), ranks).prop_map(|(scheduler, rank)| match scheduler {
-        Scheduler::Pifo => (scheduler, rank),
-        _ => (scheduler, Rank::default()),
-    });
+    let ranks = prop::sample::select(Rank::all().collect::<Vec<_>>());
+    let disciplines = (prop::sample::select(Scheduler::all().collect::<Vec<_>>()), ranks).prop_map(
+        |(scheduler, rank)| match scheduler {
+            Scheduler::PIFO => (scheduler, rank),
+            _ => (scheduler, Rank::default()),
+        },
+    );
     let parts = (modes, disciplines, hash_set(0..64u8, 1..6), hash_set(any::<u32>(), 0..6), (set_names(), set_names()));
     parts.prop_flat_map(|(mode, (scheduler, rank), ids, priorities, sets)| {
         let ids: Vec<u8> = ids.into_iter().collect();

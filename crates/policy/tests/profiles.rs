@@ -17,7 +17,7 @@ fn kinds(resolved: &Resolved) -> Vec<Kind> {
 #[test]
 fn the_published_profile_loads_unchanged_with_the_stated_meanings() {
     let policy = resolved(PUBLISHED, Some("40mbit"));
-    assert_eq!(policy.scheduler, Scheduler::StrictPriority);
+    assert_eq!(policy.scheduler, Scheduler::STRICT_PRIORITY);
     let ids: Vec<u8> = policy.classes.iter().map(|class| class.id.0).collect();
     assert_eq!(ids, [0, 1, 2, 5], "ids have gaps");
     let class = |id| policy.class(ClassId(id)).unwrap();
@@ -99,16 +99,16 @@ fn default_knows_no_applications() {
 #[test]
 fn server_shares_by_weight() {
     let server = resolved(include_str!("../../../policies/server.json"), None);
-    assert_eq!(server.scheduler, Scheduler::WeightedFairQueuing);
+    assert_eq!(server.scheduler, Scheduler::WEIGHTED_FAIR_QUEUING);
     assert_eq!(server.classes.iter().map(|class| class.weight).collect::<Vec<_>>(), [3, 5, 4, 2, 1]);
 }
 
 #[test]
 fn the_published_profile_loads_under_every_scheduler() {
-    for scheduler in Scheduler::ALL {
+    for scheduler in Scheduler::all() {
         let policy = resolved(&PUBLISHED.replace("strict_priority", scheduler.name()), Some("40mbit"));
-        assert_eq!((policy.scheduler, policy.rank), (*scheduler, Rank::Priority));
-        let small = [Scheduler::StrictPriority, Scheduler::DeficitRoundRobin].contains(scheduler);
+        assert_eq!((policy.scheduler, policy.rank), (scheduler, Rank::PRIORITY));
+        let small = [Scheduler::STRICT_PRIORITY, Scheduler::DEFICIT_ROUND_ROBIN].contains(&scheduler);
         let expected: &[Kind] = if small { &[Kind::SmallQuantum, Kind::CeilClamped] } else { &[Kind::CeilClamped] };
         assert_eq!(kinds(&policy), expected, "{scheduler}");
     }

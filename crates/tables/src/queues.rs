@@ -2,7 +2,7 @@
 
 use crate::{Context, bucket};
 use sluice_abi as abi;
-use sluice_policy::{Bytes, Cells, Exceed, Hosts, Rank, Rate, Resolved, ResolvedClass, Scheduler};
+use sluice_policy::{Bytes, Cells, Exceed, Hosts, Rate, Resolved, ResolvedClass};
 
 /// Burst of a shaped link where the policy names none: what makes up for a late timer, and far less than a frame at
 /// the rates where a burst is felt.
@@ -17,8 +17,8 @@ const FRAME_BYTES: u32 = 1514;
 pub(crate) fn conf(policy: &Resolved, context: &Context, direction: u32) -> Box<abi::sl_sched_conf> {
     let mut conf = abi::boxed_zeroed::<abi::sl_sched_conf>();
     let link_rate = if direction == abi::SL_EGRESS { context.egress_rate } else { context.ingress_rate };
-    conf.kind = kind(policy.scheduler);
-    conf.rank = rank(policy.rank);
+    conf.kind = policy.scheduler.number();
+    conf.rank = policy.rank.number();
     conf.rank_shift = sluice_policy::rank_shift(policy);
     conf.generation = context.generation;
     conf.slots = abi::SL_SLOTS;
@@ -95,28 +95,6 @@ fn fill(to: &mut abi::sl_class_conf, class: &ResolvedClass, level: u32, directio
     }
 }
 
-fn kind(scheduler: Scheduler) -> u32 {
-    match scheduler {
-        Scheduler::StrictPriority => abi::SL_STRICT_PRIORITY,
-        Scheduler::DeficitRoundRobin => abi::SL_DEFICIT_ROUND_ROBIN,
-        Scheduler::RoundRobin => abi::SL_ROUND_ROBIN,
-        Scheduler::WeightedFairQueuing => abi::SL_WEIGHTED_FAIR_QUEUING,
-        Scheduler::Eevdf => abi::SL_EEVDF,
-        Scheduler::Pifo => abi::SL_PIFO,
-    }
-}
-
-fn rank(rank: Rank) -> u32 {
-    match rank {
-        Rank::Priority => abi::SL_RANK_PRIORITY,
-        Rank::EarliestDeadline => abi::SL_RANK_EARLIEST_DEADLINE,
-        Rank::ShortestPacket => abi::SL_RANK_SHORTEST_PACKET,
-        Rank::LeastAttainedService => abi::SL_RANK_LEAST_ATTAINED,
-        Rank::StartTimeFair => abi::SL_RANK_START_TIME_FAIR,
-        Rank::Slack => abi::SL_RANK_SLACK,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,17 +121,15 @@ mod tests {
 
     #[test]
     fn every_discipline_has_its_number() {
-        for (scheduler, number) in Scheduler::ALL.iter().zip(0..) {
-            let text = format!(r#"{{ "scheduler": "{scheduler}", "classes": [{{ "id": 0, "priority": 0 }}] }}"#);
-            assert_eq!(compiled(&text).kind, number, "{scheduler}");
+        for abi::Discipline { number, name, .. } in abi::disciplines() {
+            let text = format!(r#"{{ "scheduler": "{name}", "classes": [{{ "id": 0, "priority": 0 }}] }}"#);
+            assert_eq!(compiled(&text).kind, number, "{name}");
         }
-        assert_eq!(Scheduler::ALL.len(), abi::SL_KINDS as usize);
-        for (rank, number) in Rank::ALL.iter().zip(0..) {
+        for abi::Discipline { number, name, .. } in abi::rank_functions() {
             let class = r#"{ "id": 0, "priority": 0, "latency_budget": "1ms" }"#;
-            let text = format!(r#"{{ "scheduler": "pifo", "rank": "{rank}", "classes": [{class}] }}"#);
-            assert_eq!(compiled(&text).rank, number, "{rank}");
+            let text = format!(r#"{{ "scheduler": "pifo", "rank": "{name}", "classes": [{class}] }}"#);
+            assert_eq!(compiled(&text).rank, number, "{name}");
         }
-        assert_eq!(Rank::ALL.len(), abi::SL_RANKS as usize);
     }
 
     #[test]

@@ -1,16 +1,15 @@
 //! `twin [OPERATIONS [SEED]]`: plays that many operations of each discipline, and of all in turn, to both builds of the core;
 //! then what the verifier made of each.
 
-use sluice_twin::{DISCIPLINES, compare, cost};
+use sluice_twin::{compare, cost, kinds};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let operations: u64 = arguments.next().map_or(Ok(1_000_000), |text| text.parse())?;
     let seed: u64 = arguments.next().map_or(Ok(std::process::id().into()), |text| text.parse())?;
-    for kind in (0..DISCIPLINES.len()).map(Some).chain([None]) {
-        let name = kind.map_or("all in turn", |kind| DISCIPLINES[kind]);
-        let s = compare(kind.map(|kind| kind as u32), operations, seed)?;
-        let c = cost(kind.map(|kind| kind as u32))?;
+    for (kind, name) in kinds() {
+        let s = compare(kind, operations, seed)?;
+        let c = cost(kind)?;
         println!(
             "{name:24} {} operations equal (seed {seed}): {} taken, {} refused, {} sent, {} waits, {} configurations; \
              {} instructions verified, loaded in {} ms",

@@ -14,8 +14,7 @@ macro_rules! object {
 /// The core with every discipline.
 pub const ALL: &[u8] = object!("twin");
 /// With one alone, by `enum sl_kind`.
-pub const ALONE: [&[u8]; abi::SL_KINDS as usize] =
-    [object!("twin0"), object!("twin1"), object!("twin2"), object!("twin3"), object!("twin4"), object!("twin5")];
+pub const ALONE: [&[u8]; abi::SL_KINDS as usize] = include!(concat!(env!("OUT_DIR"), "/alone.rs"));
 
 /// What the verifier made of the core.
 #[derive(Debug, Clone, Copy)]

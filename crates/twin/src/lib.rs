@@ -16,9 +16,10 @@ unsafe extern "C" {
     fn sl_native_play(s: *mut abi::sl_sched, trace: *mut abi::sl_trace, confs: *const abi::sl_sched_conf);
 }
 
-/// The disciplines by `enum sl_kind`.
-pub const DISCIPLINES: [&str; abi::SL_KINDS as usize] =
-    ["strict priority", "deficit round robin", "round robin", "weighted fair queueing", "EEVDF", "PIFO"];
+/// The kinds of configurations to try: each discipline alone by its number, then all in turn; and the name of each.
+pub fn kinds() -> impl Iterator<Item = (Option<u32>, &'static str)> {
+    abi::disciplines().map(|one| (Some(one.number), one.name)).chain([(None, "all")])
+}
 
 /// Why twins cannot be compared, or how they differ.
 #[derive(Debug)]

@@ -22,7 +22,7 @@ fn configuration(random: &mut SmallRng, number: u32, kind: Option<u32>) -> abi::
     conf.rank_shift = match conf.rank {
         abi::SL_RANK_PRIORITY => 0,
         abi::SL_RANK_SHORTEST_PACKET => random.random_range(2..6),
-        abi::SL_RANK_LEAST_ATTAINED => random.random_range(4..14),
+        abi::SL_RANK_LEAST_ATTAINED_SERVICE => random.random_range(4..14),
         abi::SL_RANK_START_TIME_FAIR => random.random_range(38..=51),
         _ => random.random_range(12..20),
     };

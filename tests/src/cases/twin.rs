@@ -12,9 +12,8 @@ fn equal(_: &Lab) {
     let seed = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_nanos() as u64);
     let operations = if is_icount() { 50_000 } else { 1_000_000 };
     let (mut dropped, mut marked) = (0, 0);
-    for kind in (0..sluice_twin::DISCIPLINES.len()).map(Some).chain([None]) {
-        let name = kind.map_or("all in turn", |kind| sluice_twin::DISCIPLINES[kind]);
-        match sluice_twin::compare(kind.map(|kind| kind as u32), operations, seed) {
+    for (kind, name) in sluice_twin::kinds() {
+        match sluice_twin::compare(kind, operations, seed) {
             Ok(s) => {
                 eprintln!("    {name}: {} operations equal, {} sent, seed {seed}", s.operations, s.sent);
                 assert!(s.sent > s.operations / 5 && s.refused > 0 && s.waits > 0, "an idle trace: {s:?}");

@@ -72,10 +72,10 @@ mutants! {
         "__builtin_memset(&s->link, 0, sizeof(s->link));" => ";";
     a_new_policy_forgets_the_packets_of_a_pifo breaks "conservation::nothing_is_lost":
         "core.h",
-        "pifo_dissolve(s);" => ";";
+        "sl_dissolve(s);" => ";";
     a_new_policy_does_not_rank_what_is_queued breaks "conservation::nothing_is_lost":
         "core.h",
-        "pifo_form(s);" => ";";
+        "sl_form(s);" => ";";
     a_class_holds_one_packet_more breaks "conservation::every_refusal_has_its_reason":
         "core.h",
         "if (k->backlog_pkts >= k->limit_pkts)" => "if (k->backlog_pkts > k->limit_pkts)";
@@ -119,7 +119,7 @@ mutants! {
         "u32 level = sl_lowest(s->levels);" => "u32 level = 63 - (u32)__builtin_clzll(s->levels);";
     levels_charge_nobody breaks "strict_priority::shares_a_level_by_quantum":
         "strict_priority.h",
-        "drr_charge(s," => "(void)(s,";
+        ".charge = drr_charge," => "";
 
     // Deficit round robin.
     the_quantum_is_not_added breaks "deficit_round_robin::shares_by_quantum":
@@ -339,7 +339,7 @@ mutants! {
         "if (fair->alone)" => "if (0)";
     flows_stay_where_a_pifo_comes breaks "conservation::nothing_is_lost":
         "flow_change.h",
-        "|| s->kind == SL_PIFO || f->kind == SL_PIFO" => "";
+        "|| sl_ranks_packets(s->kind) || sl_ranks_packets(f->kind)" => "";
     flows_always_stay breaks "conservation::nothing_is_lost":
         "flow_change.h",
         "if (k->flows != g->flows)" => "return 1;\n\t\tif (k->flows != g->flows)";

@@ -14,8 +14,12 @@ laws! {
 }
 
 /// Ranks that never decrease within a class while it has packets.
-pub const MONOTONIC: [u32; 4] =
-    [abi::SL_RANK_PRIORITY, abi::SL_RANK_EARLIEST_DEADLINE, abi::SL_RANK_LEAST_ATTAINED, abi::SL_RANK_START_TIME_FAIR];
+pub const MONOTONIC: [u32; 4] = [
+    abi::SL_RANK_PRIORITY,
+    abi::SL_RANK_EARLIEST_DEADLINE,
+    abi::SL_RANK_LEAST_ATTAINED_SERVICE,
+    abi::SL_RANK_START_TIME_FAIR,
+];
 
 /// The packets of a class leave in the order in which they came, also when another discipline takes over: in every
 /// discipline, and in a PIFO whose ranks do not decrease within a class.

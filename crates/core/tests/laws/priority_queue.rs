@@ -73,7 +73,7 @@ impl PriorityQueue {
             abi::SL_RANK_EARLIEST_DEADLINE => deadline,
             // Lengths beyond the ring count alike.
             abi::SL_RANK_SHORTEST_PACKET => len.min(most),
-            abi::SL_RANK_LEAST_ATTAINED => {
+            abi::SL_RANK_LEAST_ATTAINED_SERVICE => {
                 self.attained[class] += len;
                 (self.attained[class] - len).min(most)
             }

@@ -388,7 +388,7 @@ fn flow() -> impl Strategy<Value = Flow> {
 fn shift(rank: u32) -> BoxedStrategy<u32> {
     match rank {
         abi::SL_RANK_PRIORITY => Just(0).boxed(),
-        abi::SL_RANK_SHORTEST_PACKET | abi::SL_RANK_LEAST_ATTAINED => prop_oneof![0u32..12, 4u32..12].boxed(),
+        abi::SL_RANK_SHORTEST_PACKET | abi::SL_RANK_LEAST_ATTAINED_SERVICE => prop_oneof![0u32..12, 4u32..12].boxed(),
         abi::SL_RANK_START_TIME_FAIR => (20u32..44).boxed(),
         _ => prop_oneof![10u32..24, 16u32..24].boxed(),
     }

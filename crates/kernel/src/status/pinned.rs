@@ -247,7 +247,7 @@ impl Pinned {
             shared_ceil_bps: class.shared_ceil.as_ref().map(|shared| shared.ceiling.rate.0),
             priority: policy.scheduler.uses_priority(policy.rank).then_some(class.priority),
             weight: policy.scheduler.uses_weight(policy.rank).then_some(class.weight),
-            quantum_bytes: policy.scheduler.uses_quantum().then_some(class.quantum_bytes),
+            quantum_bytes: policy.scheduler.uses_quantum(policy.rank).then_some(class.quantum_bytes),
             share: share(policy, class),
             urgent: is_urgent(policy, class),
             limit_pkts: Some(class.limit_pkts),
@@ -277,7 +277,7 @@ fn share(policy: &Resolved, class: &ResolvedClass) -> Option<f64> {
     };
     match policy.scheduler {
         scheduler if scheduler.uses_weight(policy.rank) => part(|class| class.weight),
-        Scheduler::DeficitRoundRobin => part(|class| class.quantum_bytes),
+        Scheduler::DEFICIT_ROUND_ROBIN => part(|class| class.quantum_bytes),
         _ => None,
     }
 }

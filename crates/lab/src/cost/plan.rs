@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use sluice_policy::{Rank, Scheduler};
+
 use crate::error::{Error, Kind, Result};
 
 /// Who is measured, and with what.
@@ -42,19 +44,16 @@ const BACKLOGGED_REFERENCE: &str = "drr+flower+shaper";
 /// Flows where many are wanted.
 const MANY_FLOWS: u32 = 10_000;
 /// Our disciplines, and the ranks of the PIFO.
-const OURS: [&str; 11] = [
-    "strict_priority",
-    "round_robin",
-    "deficit_round_robin",
-    "weighted_fair_queuing",
-    "eevdf",
-    "pifo/priority",
-    "pifo/earliest_deadline",
-    "pifo/shortest_packet",
-    "pifo/least_attained_service",
-    "pifo/start_time_fair",
-    "pifo/slack",
-];
+fn ours() -> Vec<String> {
+    let ranked = |scheduler| Rank::all().map(move |rank| format!("{scheduler}/{rank}")).collect();
+    Scheduler::all()
+        .flat_map(
+            |scheduler| {
+                if scheduler == Scheduler::PIFO { ranked(scheduler) } else { vec![scheduler.name().to_owned()] }
+            },
+        )
+        .collect()
+}
 
 impl Case {
     /// Of the words by which files and the guest know it.
@@ -151,7 +150,7 @@ pub fn full() -> Vec<Case> {
     for kind in ["prio", "drr", "ets", "htb", "hfsc"] {
         cases.push(Case::idle(format!("{kind}+flower"), 8, 8, 1));
     }
-    for discipline in OURS {
+    for discipline in ours() {
         cases.push(Case::idle(format!("sluice-{discipline}"), 8, 8, 1));
     }
     cases.push(Case::idle("sluice-strict_priority+by_flow", 8, 8, 1));
@@ -189,7 +188,7 @@ pub fn full() -> Vec<Case> {
                 cases.push(Case::backlogged(format!("{kind}+flower+shaper"), classes, classes, classes));
             }
         }
-        for discipline in OURS {
+        for discipline in ours() {
             cases.push(Case::backlogged(format!("sluice-{discipline}+shaper"), classes, classes, classes));
         }
         for with in ["flow_table", "by_flow"] {

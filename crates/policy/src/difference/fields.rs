@@ -48,7 +48,7 @@ pub(super) fn settings(resolved: &Resolved) -> Values {
         Mode::Full | Mode::ClassifyOnly => None,
     };
     // Under other disciplines there is none.
-    let rank = (*scheduler == Scheduler::Pifo).then(|| rank.to_string());
+    let rank = (*scheduler == Scheduler::PIFO).then(|| rank.to_string());
     present([
         ("name", Some(name.clone())),
         ("description", description.clone()),

@@ -17,7 +17,7 @@ pub(super) fn read(reader: &mut Reader, object: &Object) -> Option<(Scheduler, R
         None => Some(Rank::default()),
     };
     if let (Some(scheduler), Some(field)) = (scheduler, object.get("rank")) {
-        if scheduler != Scheduler::Pifo {
+        if scheduler != Scheduler::PIFO {
             let finding = Diagnostic::error(Kind::Scheduler, "\"rank\" is for scheduler pifo only")
                 .at(field.key_span.clone(), "says what a PIFO orders by")
                 .at(object.get("scheduler").map(|field| field.span()), "has an order of its own")
@@ -29,28 +29,28 @@ pub(super) fn read(reader: &mut Reader, object: &Object) -> Option<(Scheduler, R
 }
 
 fn scheduler_names() -> Vec<&'static str> {
-    Scheduler::ALL.iter().map(|scheduler| scheduler.name()).collect()
+    Scheduler::all().map(Scheduler::name).collect()
 }
 
 fn scheduler(reader: &mut Reader, field: &Field) -> Option<Scheduler> {
     let known = scheduler_names();
     let text = reader.string(field, &format!("one of: {}", known.join(", ")))?;
-    let scheduler = Scheduler::ALL.iter().find(|scheduler| scheduler.name() == text);
+    let scheduler = Scheduler::named(text);
     if scheduler.is_none() {
         report_unknown(reader, field, text, scheduler_suggestion(text), &known);
     }
-    scheduler.copied()
+    scheduler
 }
 
 fn rank(reader: &mut Reader, field: &Field) -> Option<Rank> {
-    let known: Vec<&str> = Rank::ALL.iter().map(|rank| rank.name()).collect();
+    let known: Vec<&str> = Rank::all().map(Rank::name).collect();
     let text = reader.string(field, &format!("one of: {}", known.join(", ")))?;
-    let rank = Rank::ALL.iter().find(|rank| rank.name() == text);
+    let rank = Rank::named(text);
     if rank.is_none() {
         let near = Rank::meant_by(text).map(Rank::name).or_else(|| suggest::nearest(text, &known));
         report_unknown(reader, field, text, near.map(|near| format!("\"{near}\"")), &known);
     }
-    rank.copied()
+    rank
 }
 
 /// What somebody who writes this as the scheduler probably means: a scheduler, or a rank of a PIFO.
@@ -58,7 +58,7 @@ fn scheduler_suggestion(text: &str) -> Option<String> {
     if let Some(scheduler) = Scheduler::meant_by(text) {
         return Some(format!("\"{scheduler}\""));
     }
-    let rank = Rank::ALL.iter().copied().find(|rank| rank.name() == text).or_else(|| Rank::meant_by(text));
+    let rank = Rank::named(text).or_else(|| Rank::meant_by(text));
     if let Some(rank) = rank {
         return Some(format!("\"pifo\" with `\"rank\": \"{rank}\"`"));
     }
@@ -84,7 +84,7 @@ pub(super) fn check_class(reader: &mut Reader, object: &Object, who: &str, (sche
             reader.report(finding);
         }
     };
-    if scheduler == Scheduler::StrictPriority {
+    if scheduler == Scheduler::STRICT_PRIORITY {
         required("priority", "strict_priority orders the classes by it, 0 is the most urgent".into());
     } else if scheduler.uses_priority(rank) {
         required("priority", "pifo orders by it, 0 is the most urgent, unless \"rank\" names something else".into());
@@ -94,20 +94,20 @@ pub(super) fn check_class(reader: &mut Reader, object: &Object, who: &str, (sche
             format!("rank {rank} orders by it: add how long a packet may take, as in `\"latency_budget\": \"5ms\"`");
         required("latency_budget", cure);
     }
-    if let (Scheduler::Pifo, Some(field)) = (scheduler, object.get("rate")) {
+    if let (Scheduler::PIFO, Some(field)) = (scheduler, object.get("rate")) {
         let finding = Diagnostic::error(Kind::Scheduler, format!("{who} is guaranteed a rate, which pifo cannot give"))
             .at(field.span(), "a PIFO serves by rank alone")
             .help(match rank {
-                Rank::Priority => "remove it and give the class a lower \"priority\" number, or use another scheduler",
-                Rank::EarliestDeadline | Rank::Slack => {
+                Rank::PRIORITY => "remove it and give the class a lower \"priority\" number, or use another scheduler",
+                Rank::EARLIEST_DEADLINE | Rank::SLACK => {
                     "remove it and give the class a shorter \"latency_budget\", or use another scheduler"
                 }
-                Rank::StartTimeFair => "remove it and give the class a larger \"weight\", or use another scheduler",
-                Rank::ShortestPacket | Rank::LeastAttainedService => "remove it, or use another rank or scheduler",
+                Rank::START_TIME_FAIR => "remove it and give the class a larger \"weight\", or use another scheduler",
+                _ => "remove it, or use another rank or scheduler",
             });
         reader.report(finding);
     }
-    if scheduler == Scheduler::Pifo {
+    if scheduler == Scheduler::PIFO {
         refuse_queues(reader, object, who);
     }
 }
@@ -150,13 +150,13 @@ mod tests {
     #[test]
     fn ranks_are_suggested_by_their_other_names() {
         for (text, rank) in [
-            ("edf", Rank::EarliestDeadline),
-            ("sjf", Rank::ShortestPacket),
-            ("srpt", Rank::ShortestPacket),
-            ("las", Rank::LeastAttainedService),
-            ("STFQ", Rank::StartTimeFair),
-            ("sfq", Rank::StartTimeFair),
-            ("lstf", Rank::Slack),
+            ("edf", Rank::EARLIEST_DEADLINE),
+            ("sjf", Rank::SHORTEST_PACKET),
+            ("srpt", Rank::SHORTEST_PACKET),
+            ("las", Rank::LEAST_ATTAINED_SERVICE),
+            ("STFQ", Rank::START_TIME_FAIR),
+            ("sfq", Rank::START_TIME_FAIR),
+            ("lstf", Rank::SLACK),
         ] {
             assert_eq!(Rank::meant_by(text), Some(rank), "{text}");
         }
