@@ -44,7 +44,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup build look test test-unit test-native test-vm test-cost demo demo-vm lab bench fuzz lint install uninstall arm64 test-arm64 clean
+.PHONY: help setup build look test test-unit test-native test-vm test-cost demo demo-vm lab bench fuzz lint deny audit install uninstall arm64 test-arm64 clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -124,6 +124,14 @@ lint: ## Check formatting and common mistakes: Rust, C, shell
 	$(CARGO) clippy --release --locked --workspace --all-targets -- --deny warnings
 	find abi bench bpf sched fuzz/src -name '*.[ch]' ! -name vmlinux.h -print0 | xargs --null --no-run-if-empty clang-format-19 --dry-run --Werror
 	grep --recursive --files-with-matches --null --extended-regexp '^#!.*\b(ba)?sh$$' scripts vm bench .ci | xargs --null shellcheck
+
+deny: ## Check licences and sources of the crates that Sluice depends on (deny.toml)
+	@scripts/setup build
+	scripts/cargo-deny --locked --offline check licenses bans sources
+
+audit: ## Check those crates for known vulnerabilities; needs a network
+	@scripts/setup build
+	scripts/cargo-deny --locked check advisories
 
 install: ## Install what "make build" left under PREFIX (default /usr/local); DESTDIR is respected
 	@[ -x $(SLUICE) ] || { echo 'make install: $(SLUICE) is not there; run "make build" first, as yourself, not as root' >&2; exit 1; }
