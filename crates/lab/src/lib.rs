@@ -16,6 +16,7 @@ pub mod format;
 mod interrupt;
 mod iperf3;
 mod irtt;
+pub mod job;
 mod looks;
 mod measurement;
 mod netns;

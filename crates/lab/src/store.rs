@@ -8,8 +8,8 @@ use std::time::SystemTime;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::campaign::Cell;
 use crate::error::{Error, Kind, Result};
+use crate::job::Cell;
 use crate::page;
 use crate::results::{FORMAT, Results};
 

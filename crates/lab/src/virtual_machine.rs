@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::campaign::{Cast, Cell, Job, Request};
 use crate::error::{Error, Kind, Result};
 use crate::interrupt::Interrupt;
+use crate::job::{Cast, Cell, Job, Request};
 use crate::network;
 use crate::process::{Line, Process};
 use crate::progress::Progress;

@@ -4,6 +4,9 @@ use crate::quantity::{self, UnitError};
 use std::fmt;
 use std::str::FromStr;
 
+/// The largest Ethernet frame without VLAN tag or checksum, in bytes.
+pub const FRAME_BYTES: u32 = 1514;
+
 /// An amount of data in bytes.
 ///
 /// Written with a unit of powers of 1,024, as `burst_size_kb` of the published format and tc count: `b`, `kb`, `mb`,

@@ -1,6 +1,5 @@
 //! Findings about a policy and how they are shown: errors, warnings and notes with the lines they point at.
 
-use crate::parse::pointer;
 use crate::source::{Source, Span};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use std::fmt;
@@ -282,18 +281,14 @@ impl Diagnostics {
         self.items.iter().filter(|item| item.severity == severity).count()
     }
 
+    /// The text that the findings are about, if they are about one.
+    pub(crate) fn source(&self) -> Option<&Source> {
+        self.source.as_ref()
+    }
+
     /// Line and column, both from 1, of where a finding is; None if it is about no place in the file.
     pub fn line_column(&self, item: &Diagnostic) -> Option<(u32, u32)> {
         Some(self.source.as_ref()?.line_column(item.start()?))
-    }
-
-    /// For each finding, in order: the JSON pointer (RFC 6901) of the value that it is about; of what is missing, of the object that
-    /// lacks it. None: it is about no place in the file, or the file is too broken to tell.
-    pub fn pointers(&self) -> Vec<Option<String>> {
-        match &self.source {
-            Some(source) => pointer::of(source.text(), self.items.iter().map(Diagnostic::start)),
-            None => vec![None; self.items.len()],
-        }
     }
 
     /// The places that a finding points at: first where it is, then what it relates to. None if it is about no place in

@@ -6,7 +6,7 @@ mod words;
 
 pub use words::{Line, Sign};
 
-use crate::resolve::Resolved;
+use crate::resolved::Resolved;
 use fields::Values;
 use serde::Serialize;
 

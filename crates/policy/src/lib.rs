@@ -25,6 +25,7 @@ mod queue;
 mod rank;
 mod rate;
 mod resolve;
+mod resolved;
 mod scheduler;
 mod set;
 mod shadow;
@@ -38,16 +39,17 @@ mod terms;
 mod time;
 mod window;
 
-pub use bytes::Bytes;
+pub use bytes::{Bytes, FRAME_BYTES};
 pub use ceiling::{Ceiling, Limits, SharedCeiling};
 pub use diagnostic::{Diagnostic, Diagnostics, Kind, Place, Severity};
 pub use difference::{Difference, difference};
 pub use ipnet::IpNet;
 pub use limit::Limit;
 pub use link::{Cells, Framing, Link, SplitGso};
+pub use parse::pointer::pointers;
 pub use parse::{ALL_KEYS, parse, parse_file, parse_file_for};
 pub use policy::{
-    Class, ClassFrom, ClassId, DEFAULT_FLOWS, Exceed, FORMAT_VERSION, FRAME_BYTES, IcmpType, LATENCY_BUDGETS_NS,
+    Class, ClassFrom, ClassId, DEFAULT_FLOWS, Exceed, FORMAT_VERSION, IcmpType, LATENCY_BUDGETS_NS,
     MAX_CLASS_NAME_BYTES, MAX_CLASSES, MAX_FLOWS, MAX_INTERFACE_BYTES, MAX_INTERFACES, MAX_NAME_BYTES, MAX_QUEUED_PKTS,
     MAX_RULES, MAX_SET_NAME_BYTES, MAX_WEIGHT, Malformed, Mode, Policy, Protocol, Rule, TcpFlags, Term, Terms,
 };
@@ -57,7 +59,8 @@ pub use quantity::UnitError;
 pub use queue::{Codel, Flows, Hosts, Queue};
 pub use rank::Rank;
 pub use rate::Rate;
-pub use resolve::{Context, Engine, Resolved, ResolvedClass, ResolvedRule, resolve};
+pub use resolve::resolve;
+pub use resolved::{Context, Engine, Resolved, ResolvedClass, ResolvedRule};
 pub use scheduler::Scheduler;
 pub use set::{PolicyFile, PolicySet};
 pub use source::{Origin, Source};

@@ -1,8 +1,8 @@
 //! How many packets each class may queue, when together they must fit the scheduler's slots.
 
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, FRAME_BYTES};
 use crate::limit::Limit;
-use crate::policy::{FRAME_BYTES, MAX_QUEUED_PKTS};
+use crate::policy::MAX_QUEUED_PKTS;
 use crate::rate::Rate;
 
 /// The queue of a class that sets no limit, as time at its rate, ns.

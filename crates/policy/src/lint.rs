@@ -1,8 +1,9 @@
 //! What is allowed in a policy but probably not meant: warnings and notes from the policy alone.
 
+use crate::bytes::FRAME_BYTES;
 use crate::diagnostic::{Diagnostic, Kind, Severity};
 use crate::limit::Limit;
-use crate::policy::{Class, ClassFrom, Exceed, FRAME_BYTES, Mode, Policy, Term, Terms};
+use crate::policy::{Class, ClassFrom, Exceed, Mode, Policy, Term, Terms};
 use crate::scheduler::Scheduler;
 use crate::shadow;
 use crate::source::Span;

@@ -6,6 +6,7 @@ mod cross;
 mod discipline;
 mod interfaces;
 mod link;
+mod named;
 mod object;
 pub(crate) mod pointer;
 mod queue;
@@ -17,7 +18,7 @@ mod tokens;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Kind};
 use crate::policy::*;
-use crate::resolve::Context;
+use crate::resolved::Context;
 use crate::set::PolicyFile;
 use crate::source::{Origin, Source};
 use crate::sums;

@@ -1,7 +1,7 @@
 //! The policy as its file says it: typed, every value in its range, defaults of single keys filled in. What depends on
 //! the machine or on other keys is left open for `resolve`.
 
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, FRAME_BYTES};
 use crate::ceiling::{Ceiling, Limits, SharedCeiling};
 use crate::limit::Limit;
 use crate::link::Link;
@@ -23,8 +23,6 @@ pub const MAX_RULES: usize = 4_096;
 pub const MAX_INTERFACES: usize = 64;
 /// The most packets that one class, and all classes of an interface together, may queue.
 pub const MAX_QUEUED_PKTS: u32 = 16_384;
-/// The largest Ethernet frame without VLAN tag or checksum, in bytes.
-pub const FRAME_BYTES: u32 = 1514;
 /// The heaviest weight of a class.
 pub const MAX_WEIGHT: u32 = 65_535;
 /// The latency budgets that a class may have, ns.

@@ -2,7 +2,7 @@
 
 use crate::diagnostic::Diagnostics;
 use crate::parse::{parse_file, parse_file_for};
-use crate::resolve::Context;
+use crate::resolved::Context;
 use crate::set::PolicyFile;
 use crate::source::Source;
 use crate::suggest;

@@ -1,7 +1,6 @@
 //! How the packets of a class queue: in one line or by flow, and what CoDel does about those that wait.
 
-use crate::bytes::Bytes;
-use crate::policy::FRAME_BYTES;
+use crate::bytes::{Bytes, FRAME_BYTES};
 use crate::rate::Rate;
 use std::ops::RangeInclusive;
 

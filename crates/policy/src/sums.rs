@@ -4,7 +4,7 @@ use crate::diagnostic::{Diagnostic, Kind};
 use crate::limits::{self, Demand};
 use crate::policy::{Class, MAX_QUEUED_PKTS};
 use crate::rate::Rate;
-use crate::resolve::{Context, Engine};
+use crate::resolved::{Context, Engine};
 use crate::source::Span;
 
 /// A class with its place in the file's list.

@@ -5,7 +5,7 @@ use crate::icmp;
 use crate::link::{Cells, Framing, SplitGso};
 use crate::policy::{ClassFrom, Exceed, IcmpType, Malformed, Mode, Rule, Terms};
 use crate::queue::Flows;
-use crate::resolve::{Resolved, ResolvedClass};
+use crate::resolved::{Resolved, ResolvedClass};
 use crate::scheduler::Scheduler;
 use crate::tcp_flags;
 use crate::terms;

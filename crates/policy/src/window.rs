@@ -6,13 +6,14 @@
 //! long as the ranks that are queued at one time lie within all buckets, its window. The shift is the smallest that gives a
 //! window for what the policy can bring about; packets beyond it are ordered among each other by arrival.
 
+use crate::bytes::FRAME_BYTES;
 use crate::diagnostic::{Diagnostic, Kind, Severity};
 use crate::link::SplitGso;
 use crate::lint::class_span;
-use crate::policy::{Class, FRAME_BYTES, Policy};
+use crate::policy::{Class, Policy};
 use crate::rank::Rank;
 use crate::rate::Rate;
-use crate::resolve::{Resolved, ResolvedClass};
+use crate::resolved::{Resolved, ResolvedClass};
 use crate::scheduler::Scheduler;
 
 /// Buckets of a PIFO: `SL_PIFO_BUCKETS` of the engine's.
@@ -169,7 +170,7 @@ fn time(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resolve::Context;
+    use crate::resolved::Context;
     use crate::source::Source;
 
     fn resolved(rest: &str) -> Resolved {

@@ -1,8 +1,8 @@
 //! Who may ask what. A page of another site can make a browser send requests here: it is told by the headers that browsers set
 //! and pages cannot. A site whose name is made to point at this machine (DNS rebinding) is told by the name in Host.
 
+use crate::options::{MAX_BODY_BYTES, REQUEST_COMES};
 use crate::problem::Problem;
-use crate::server::{MAX_BODY_BYTES, REQUEST_COMES};
 use crate::state::Shared;
 use axum::body::{Body, to_bytes};
 use axum::extract::rejection::RawPathParamsRejection;

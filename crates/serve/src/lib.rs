@@ -8,6 +8,7 @@ mod assets;
 mod guard;
 mod listen;
 mod metrics;
+mod options;
 mod problem;
 mod room;
 mod sampler;
@@ -17,5 +18,6 @@ mod tls;
 mod token;
 mod turns;
 
-pub use server::{Options, Place, run};
+pub use options::Options;
+pub use server::{Place, run};
 pub use tls::Files;

@@ -1,6 +1,6 @@
 //! Where the server listens, and whether it may there.
 
-use crate::server::Options;
+use crate::options::Options;
 use sluice_kernel::{Error, Result};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};

@@ -1,9 +1,10 @@
 //! The server's life: what is checked before it starts, what it serves, how it ends.
 
+use crate::options::{MAX_BODY_BYTES, Options, REQUEST_COMES};
 use crate::room::{MOST_CONNECTIONS, Room};
 use crate::sampler::Sampler;
 use crate::state::{Shared, State};
-use crate::tls::{self, Files};
+use crate::tls;
 use crate::token::{Kept, Token};
 use crate::turns::Turns;
 use crate::{api, assets, guard, listen};
@@ -26,26 +27,11 @@ use tower_http::set_header::SetResponseHeaderLayer;
 
 /// How long a request that is being answered may delay the end.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
-/// How long a connection may take to begin its next request, and then for the headers, and again for what follows them.
-pub const REQUEST_COMES: Duration = Duration::from_secs(15);
-/// The longest policy that is taken, bytes.
-pub const MAX_BODY_BYTES: usize = 4 << 20;
 /// Threads that answer. What takes long has threads of its own.
 const WORKERS: usize = 2;
 
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                               manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-/// What `sluice serve` was told.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// `--listen`: address and port.
-    pub listen: String,
-    /// `--token-file`.
-    pub token_file: Option<PathBuf>,
-    /// `--tls-cert` and `--tls-key`.
-    pub tls: Option<Files>,
-}
 
 /// Where the server is, for who started it.
 #[derive(Debug)]

@@ -1,8 +1,7 @@
 //! What the dashboard shows, and what keys do to it. It knows neither terminal nor kernel.
 
-use super::draw::flows;
 use super::palette::{Palette, State};
-use crate::flows::view::Shown;
+use crate::flows::view::{Shown, Told};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use sluice_observe::flows::By;
 use sluice_observe::rates::{ClassRates, DirectionRates, InterfaceRates};
@@ -248,11 +247,30 @@ impl App {
         Action::Draw
     }
 
+    /// Flows that the filter and the chosen interface leave.
+    pub fn chosen_flows<'a>(&self, shown: &'a Shown) -> Vec<&'a Told> {
+        let filter = self.filter.to_lowercase();
+        let wanted = |told: &&Told| {
+            let only = self.only.as_ref().is_none_or(|only| *only == told.flow.interface);
+            let text = format!(
+                "{} {} {} {} {} {}",
+                told.ends(),
+                told.kind(),
+                told.flow.class_name,
+                told.flow.rule.as_deref().unwrap_or_default(),
+                told.owner().unwrap_or_default(),
+                told.flow.interface
+            );
+            only && text.to_lowercase().contains(&filter)
+        };
+        shown.flows.iter().filter(wanted).collect()
+    }
+
     fn last_row(&self) -> usize {
         let rows = match self.pane {
             Pane::Rules => self.interfaces().map(|one| one.rules.len() + 1).sum(),
             Pane::Classes | Pane::Discipline => self.rows().len(),
-            Pane::Flows => self.flows.as_ref().map_or(0, |shown| flows::flows(self, shown).len()),
+            Pane::Flows => self.flows.as_ref().map_or(0, |shown| self.chosen_flows(shown).len()),
         };
         rows.saturating_sub(1)
     }

@@ -87,7 +87,7 @@ fn flows_are_ranked_and_what_is_strange_is_said() {
     shows("flows-80x24.txt", &app, 80, 24);
     shows("flows-160x30.txt", &app, 160, 30);
     press(&mut app, "/curl\n");
-    assert_eq!(super::draw::flows::flows(&app, &flows()).len(), 2);
+    assert_eq!(app.chosen_flows(&flows()).len(), 2);
     press(&mut app, "bn");
     assert_eq!(app.flows_wish.by, sluice_observe::flows::By::Bytes);
     assert!(app.flows_wish.resolve);

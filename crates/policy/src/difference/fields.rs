@@ -7,7 +7,7 @@ use crate::link::{Cells, SplitGso};
 use crate::policy::{ClassFrom, Exceed, Malformed, Mode, Term, Terms};
 use crate::print;
 use crate::queue::Hosts;
-use crate::resolve::{Resolved, ResolvedClass, ResolvedRule};
+use crate::resolved::{Resolved, ResolvedClass, ResolvedRule};
 use crate::scheduler::Scheduler;
 use crate::time;
 use ipnet::IpNet;

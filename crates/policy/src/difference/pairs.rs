@@ -1,7 +1,7 @@
 //! Which rule of the new policy is which of the old.
 
 use super::fields::{self, Values};
-use crate::resolve::ResolvedRule;
+use crate::resolved::ResolvedRule;
 use std::collections::{HashMap, VecDeque};
 
 /// Every rule of either side once, as places in `old` and `new`: with the one that it was or becomes, if there is one.

@@ -5,7 +5,7 @@ use crate::bytes::Bytes;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::quantity::UnitError;
 use crate::rate::Rate;
-use crate::resolve::Context;
+use crate::resolved::Context;
 use crate::shown::shown;
 use crate::source::Span;
 use crate::{suggest, sums, time};

@@ -1,11 +1,21 @@
 //! Which value of a text a place lies in, as a JSON pointer (RFC 6901).
 
 use super::syntax;
+use crate::diagnostic::{Diagnostic, Diagnostics};
 use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged;
 
+/// For each finding, in order: the pointer of the value that it is about; of what is missing, of the object that lacks it. None: it is
+/// about no place in the file, or the file is too broken to tell.
+pub fn pointers(found: &Diagnostics) -> Vec<Option<String>> {
+    match found.source() {
+        Some(source) => of(source.text(), found.iter().map(Diagnostic::start)),
+        None => vec![None; found.iter().count()],
+    }
+}
+
 /// Of each byte offset: the pointer of the value that it is in, or of the key's value. None: the text is not even nearly JSON.
-pub(crate) fn of(text: &str, offsets: impl Iterator<Item = Option<usize>>) -> Vec<Option<String>> {
+fn of(text: &str, offsets: impl Iterator<Item = Option<usize>>) -> Vec<Option<String>> {
     let (tree, _) = syntax::tree(text);
     offsets.map(|offset| Some(descend(tree.as_ref()?, offset?))).collect()
 }

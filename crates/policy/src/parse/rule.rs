@@ -1,8 +1,8 @@
 //! The keys of one rule.
 
 use super::class;
+use super::named::Sets;
 use super::object::{Field, Object, Reader};
-use super::sets::Sets;
 use super::terms;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::icmp;

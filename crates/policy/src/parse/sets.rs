@@ -1,20 +1,12 @@
 //! `address_sets` and `port_sets`: lists of values that rules use by name.
 
+use super::named::Sets;
 use super::object::{Field, Object, Reader};
 use super::terms;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::policy::MAX_SET_NAME_BYTES;
 use crate::shown::shown;
-use crate::suggest;
-use ipnet::IpNet;
 use std::collections::BTreeMap;
-
-/// The sets of the file, also those of which not everything can be read.
-#[derive(Default)]
-pub(super) struct Sets {
-    pub addresses: BTreeMap<String, Vec<IpNet>>,
-    pub ports: BTreeMap<String, Vec<(u16, u16)>>,
-}
 
 pub(super) fn read(reader: &mut Reader, object: &Object) -> Sets {
     Sets {
@@ -57,48 +49,4 @@ fn check_name(reader: &mut Reader, entry: &Field) {
     };
     let finding = Diagnostic::error(Kind::Name, problem).at(entry.key_span.clone(), "cannot be used as a name");
     reader.report(finding.help(cure));
-}
-
-impl Sets {
-    /// The name of a set of addresses that the file has.
-    pub fn address_set(&self, reader: &mut Reader, field: &Field, name: &str) -> Option<String> {
-        find(reader, field, name, ("address", &self.addresses), ("port", &self.ports))
-    }
-
-    /// The name of a set of ports that the file has.
-    pub fn port_set(&self, reader: &mut Reader, field: &Field, name: &str) -> Option<String> {
-        find(reader, field, name, ("port", &self.ports), ("address", &self.addresses))
-    }
-}
-
-fn find<T, U>(
-    reader: &mut Reader,
-    field: &Field,
-    name: &str,
-    (kind, sets): (&str, &BTreeMap<String, Vec<T>>),
-    (other_kind, others): (&str, &BTreeMap<String, Vec<U>>),
-) -> Option<String> {
-    if sets.contains_key(name) {
-        return Some(name.to_string());
-    }
-    let title = format!("there is no {kind} set \"{}\"", shown(name));
-    let mut finding = Diagnostic::error(Kind::UnknownSet, title).at(field.span(), "no set has this name");
-    let known: Vec<&str> = sets.keys().map(String::as_str).collect();
-    if others.contains_key(name) {
-        finding = finding.help(format!("\"{name}\" is one of the {other_kind} sets"));
-    } else if let Some(near) = suggest::nearest(name, &known) {
-        finding = finding.help(format!("did you mean \"@{near}\"?"));
-    }
-    reader.report(finding.help(match known.len() {
-        0 => format!("the policy has no \"{kind}_sets\": add them beside \"rules\""),
-        _ => format!("the {kind} sets are: {}", listed(&known)),
-    }));
-    None
-}
-
-/// The first of them, and how many there are besides.
-fn listed(names: &[&str]) -> String {
-    const MOST: usize = 20;
-    let first = names[..names.len().min(MOST)].iter().map(|name| shown(name)).collect::<Vec<_>>().join(", ");
-    if names.len() > MOST { format!("{first} and {} more", names.len() - MOST) } else { first }
 }

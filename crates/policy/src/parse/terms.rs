@@ -1,7 +1,7 @@
 //! Addresses and ports, of a rule or of a set: one or a list, with the names of sets among them.
 
+use super::named::Sets;
 use super::object::{Field, Object, Reader};
-use super::sets::Sets;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::policy::{Term, Terms};
 use crate::shown::shown;

@@ -1,7 +1,7 @@
 //! What was found in a policy, as JSON.
 
 use serde_json::{Value, json};
-use sluice_policy::{Diagnostic, Diagnostics, Place, Severity};
+use sluice_policy::{Diagnostic, Diagnostics, Place, Severity, pointers};
 
 /// The most findings that are listed.
 const MOST: usize = 200;
@@ -11,7 +11,7 @@ const MOST_RELATED: usize = 8;
 /// A list of the first findings, errors first. Lines and columns are from 1; a column counts characters. Pointers to values are told
 /// only where all findings are listed: each is looked for among all values.
 pub fn list(found: &Diagnostics) -> Value {
-    let pointers = if left_out(found) == 0 { found.pointers() } else { vec![None; MOST] };
+    let pointers = if left_out(found) == 0 { pointers(found) } else { vec![None; MOST] };
     found.iter().zip(pointers).map(|(item, pointer)| one(found, item, pointer.as_deref())).collect()
 }
 

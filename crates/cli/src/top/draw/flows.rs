@@ -48,7 +48,7 @@ pub fn lines(app: &App, width: usize) -> Vec<Drawn> {
     }
     let widths = Widths::of(width);
     drawn.push(Drawn::plain(titles(app, &widths)));
-    let flows = flows(app, shown);
+    let flows = app.chosen_flows(shown);
     if flows.is_empty() {
         drawn.push(Drawn::plain(Cells::default().text("  no flow to show", app.palette.dim()).line()));
     }
@@ -57,25 +57,6 @@ pub fn lines(app: &App, width: usize) -> Vec<Drawn> {
         flows.iter().enumerate().map(|(row, told)| Drawn { line: line(app, told, top, &widths), row: Some(row) }),
     );
     drawn
-}
-
-/// Flows that the filter and the chosen interface leave.
-pub fn flows<'a>(app: &App, shown: &'a Shown) -> Vec<&'a Told> {
-    let filter = app.filter.to_lowercase();
-    let wanted = |told: &&Told| {
-        let only = app.only.as_ref().is_none_or(|only| *only == told.flow.interface);
-        let text = format!(
-            "{} {} {} {} {} {}",
-            told.ends(),
-            told.kind(),
-            told.flow.class_name,
-            told.flow.rule.as_deref().unwrap_or_default(),
-            told.owner().unwrap_or_default(),
-            told.flow.interface
-        );
-        only && text.to_lowercase().contains(&filter)
-    };
-    shown.flows.iter().filter(wanted).collect()
 }
 
 fn summary(app: &App, shown: &Shown) -> Line<'static> {
@@ -206,7 +187,7 @@ fn line(app: &App, told: &Told, top: f64, widths: &Widths) -> Line<'static> {
 /// Everything about the chosen flow.
 pub fn details(app: &App) -> Vec<Line<'static>> {
     let Some(shown) = &app.flows else { return Vec::new() };
-    let flows = flows(app, shown);
+    let flows = app.chosen_flows(shown);
     let Some(told) = flows.get(app.chosen.min(flows.len().saturating_sub(1))) else { return Vec::new() };
     let (palette, flow) = (app.palette, &told.flow);
     let mut cells = Cells::default();

@@ -1,0 +1,21 @@
+//! What the server is told, and what it does not wait for.
+
+use crate::tls::Files;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a connection may take to begin its next request, and then for the headers, and again for what follows them.
+pub const REQUEST_COMES: Duration = Duration::from_secs(15);
+/// The longest policy that is taken, bytes.
+pub const MAX_BODY_BYTES: usize = 4 << 20;
+
+/// What `sluice serve` was told.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// `--listen`: address and port.
+    pub listen: String,
+    /// `--token-file`.
+    pub token_file: Option<PathBuf>,
+    /// `--tls-cert` and `--tls-key`.
+    pub tls: Option<Files>,
+}
