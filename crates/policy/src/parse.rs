@@ -129,13 +129,13 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
         .map(|field| reader.list(field, "write a list of classes, `[ { ... }, ... ]`"));
     let class_count = class_fields.as_ref().map_or(0, Vec::len);
     let mut classes: Vec<Placed<Class>> = Vec::new();
-    for (i, field) in class_fields.iter().flatten().enumerate() {
+    // Of more than there may be, the first ones show what else is wrong.
+    for (i, field) in class_fields.iter().flatten().take(MAX_CLASSES).enumerate() {
         classes.extend(class::read(reader, field, discipline).map(|class| (i, class)));
     }
     let sets = sets::read(reader, object);
     let rule_fields = object.get("rules").map(|field| reader.list(field, "write a list of rules, `[ { ... }, ... ]`"));
     let mut rules: Vec<Placed<Rule>> = Vec::new();
-    // Of more than there may be, the first ones show what else is wrong.
     for (i, field) in rule_fields.iter().flatten().take(MAX_RULES).enumerate() {
         rules.extend(rule::read(reader, field, source, &sets).map(|rule| (i, rule)));
     }

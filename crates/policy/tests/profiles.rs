@@ -285,6 +285,16 @@ fn most_rules() -> String {
     format!(r#"{{ "scheduler": "round_robin", "classes": [{{ "id": 0 }}], "rules": [{}] }}"#, rules.join(",\n"))
 }
 
+/// What is wrong with each of a hundred thousand classes would take minutes to find, and nobody reads it.
+#[test]
+fn of_too_many_classes_the_first_are_read() {
+    let classes = vec![r#"{ "id": 0, "name": "a", "unknown": 1 }"#; 1000].join(",");
+    let text = format!(r#"{{ "scheduler": "round_robin", "classes": [{classes}] }}"#);
+    let found = parse(&Source::new("test.json", text)).expect_err("too many classes");
+    assert!(found.iter().any(|finding| finding.kind() == Kind::TooMany), "{found}");
+    assert!(found.iter().count() <= 4 * MAX_CLASSES, "{} findings", found.iter().count());
+}
+
 #[test]
 fn the_most_rules_there_may_be_are_read_and_shown() {
     let policy = resolved(&most_rules(), Some("20mbit"));
