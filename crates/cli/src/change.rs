@@ -36,7 +36,7 @@ pub fn apply(args: &Apply, color: bool) -> Result<(), Failure> {
     perform(&requests, &args.change, args.at_boot, "has a new policy", color)
 }
 
-/// Refuses while a change waits for its confirmation: a reload would confirm what nobody has looked at.
+/// Refuses while a change waits for its confirmation: a reload would confirm a change that was not checked.
 fn refuse_unconfirmed(interface: &str) -> Result<(), Failure> {
     match sluice_kernel::confirm::left(interface)? {
         None => Ok(()),
@@ -62,7 +62,7 @@ pub fn confirm(args: &Confirm) -> Result<(), Failure> {
     sluice_kernel::require_known(&interfaces)?;
     each(&interfaces, |interface| {
         let record = sluice_kernel::confirm::confirm(interface)?;
-        println!("{} keeps the policy {}", record.interface, record.policy_name);
+        outln!("{} keeps the policy {}", record.interface, record.policy_name);
         Ok(())
     })
 }
@@ -90,12 +90,14 @@ fn perform(requests: &[Request], options: &Change, at_boot: bool, what: &str, co
             sluice_kernel::boot::save(&done.record)?;
         }
         if let Some(told) = sluice_kernel::boot::told(&done.record) {
-            println!("  {told}");
+            outln!("  {told}");
         }
         if let Some(unconfirmed) = &done.record.unconfirmed {
-            println!(
+            outln!(
                 "  reverts to policy {} in {} s unless confirmed: sluice confirm {}",
-                unconfirmed.former.name, unconfirmed.time_s, done.record.interface
+                unconfirmed.former.name,
+                unconfirmed.time_s,
+                done.record.interface
             );
         }
     }
@@ -109,16 +111,16 @@ fn preview(requests: &[Request], as_json: bool, color: bool) -> Result<(), Failu
         let objects: Vec<_> = previews.iter().map(as_object).collect();
         // A list is for several.
         match &objects[..] {
-            [one] => println!("{one:#}"),
-            _ => println!("{:#}", json!(objects)),
+            [one] => outln!("{one:#}"),
+            _ => outln!("{:#}", json!(objects)),
         }
         return Ok(());
     }
     for Preview { interface, old, new, difference, .. } in previews {
         if difference.is_empty() {
-            println!("{interface}: nothing changes");
+            outln!("{interface}: nothing changes");
         } else {
-            println!("{interface}: policy {old} -> {new} would change");
+            outln!("{interface}: policy {old} -> {new} would change");
             show(&difference, color);
         }
     }
@@ -137,7 +139,7 @@ fn as_object(preview: &Preview) -> serde_json::Value {
 
 /// A line for each change.
 fn show(difference: &Difference, color: bool) {
-    difference.lines().iter().for_each(|line| println!("  {}", terminal::change(line, color)));
+    difference.lines().iter().for_each(|line| outln!("  {}", terminal::change(line, color)));
 }
 
 /// Likewise, where there are few.
@@ -145,6 +147,6 @@ pub fn show_briefly(difference: &Difference, color: bool) {
     if difference.lines().len() <= MOST_LINES && !difference.is_empty() {
         show(difference, color);
     } else {
-        println!("  {}", difference.summary());
+        outln!("  {}", difference.summary());
     }
 }

@@ -22,7 +22,7 @@ pub fn run(args: &Check, color: bool) -> Result<(), Failure> {
     }
     for (i, (interface, resolved)) in resolved.iter().enumerate() {
         if let Some(interface) = interface {
-            println!("{}{interface}:\n", if i > 0 { "\n" } else { "" });
+            outln!("{}{interface}:\n", if i > 0 { "\n" } else { "" });
         }
         show(resolved, engine, color);
         say_where_one_queue_serves(interface.as_deref(), resolved, args.engine.engine());
@@ -43,11 +43,11 @@ fn warn_of_refusal(resolved: &Resolved, engine: EngineArg, color: bool) {
 fn show(resolved: &Resolved, engine: Engine, color: bool) {
     print_remarks(&resolved.remarks, color);
     let resolution = sluice_tables::rank_resolution(resolved);
-    print!("{}", sluice_policy::table(resolved, resolution.as_deref()));
+    out!("{}", sluice_policy::table(resolved, resolution.as_deref()));
     if engine == Engine::Tc {
-        println!("\nOn engine tc this means something else in that:");
+        outln!("\nOn engine tc this means something else in that:");
         for difference in sluice_kernel::tc_differences(resolved, resolved.link_rate, None, 14) {
-            println!("  - {difference}");
+            outln!("  - {difference}");
         }
     }
 }
@@ -59,7 +59,7 @@ fn say_where_one_queue_serves(only: Option<&str>, resolved: &Resolved, engine: O
     for (name, queues) in all.iter().filter(|(name, _)| only.is_none_or(|only| only == name)) {
         let engine = engine.unwrap_or(sluice_kernel::Engine::Qdisc);
         if let Some(note) = sluice_kernel::one_queue_for_all(resolved, engine, *queues) {
-            println!("\non {name}, {note}");
+            outln!("\non {name}, {note}");
         }
     }
 }

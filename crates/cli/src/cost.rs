@@ -6,7 +6,7 @@ use sluice_lab::cost::{self, Options};
 
 pub fn run(args: &Cost, color: bool) -> Result<(), Failure> {
     if args.history {
-        print!("{}", cost::past(&args.only)?);
+        out!("{}", cost::past(&args.only)?);
         return Ok(());
     }
     let sluice = std::env::current_exe().map_err(|error| Failure::system(format!("finding this program: {error}")))?;
@@ -22,6 +22,6 @@ pub fn run(args: &Cost, color: bool) -> Result<(), Failure> {
         color,
     };
     let outcome = cost::run(&options)?;
-    print!("{}", outcome.text);
+    out!("{}", outcome.text);
     outcome.failure.map_or(Ok(()), |failure| Err(failure.into()))
 }

@@ -16,7 +16,7 @@ pub fn run(args: &Demo, color: bool) -> Result<(), Failure> {
         ..Options::new(sluice)
     };
     let report = sluice_lab::run(&options)?;
-    print!("{}", report.text(color));
-    println!("\nThe plot is in {}.", args.svg.display());
+    out!("{}", report.text(color));
+    outln!("\nThe plot is in {}.", args.svg.display());
     Ok(())
 }

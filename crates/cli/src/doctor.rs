@@ -8,7 +8,7 @@ pub fn run(args: &Doctor, color: bool) -> Result<(), Failure> {
     let findings = examine()?;
     if args.json {
         let json = serde_json::to_string_pretty(&findings).map_err(|error| Failure::system(error.to_string()))?;
-        println!("{json}");
+        outln!("{json}");
         return Ok(());
     }
     let width = findings.iter().map(|finding| finding.what.len()).max().unwrap_or(0);
@@ -16,7 +16,7 @@ pub fn run(args: &Doctor, color: bool) -> Result<(), Failure> {
     for finding in &findings {
         if finding.area != area {
             area = &finding.area;
-            println!("{area}");
+            outln!("{area}");
         }
         show(finding, width, color);
     }
@@ -30,8 +30,8 @@ fn show(finding: &Finding, width: usize, color: bool) {
         Verdict::Bad => ("bad ", "31"),
     };
     let word = if color { format!("\x1b[{code}m{word}\x1b[0m") } else { word.to_owned() };
-    println!("  {word}  {:width$}  {}", finding.what, finding.detail);
+    outln!("  {word}  {:width$}  {}", finding.what, finding.detail);
     if let Some(cure) = &finding.cure {
-        println!("        {:width$}  -> {cure}", "");
+        outln!("        {:width$}  -> {cure}", "");
     }
 }

@@ -9,7 +9,7 @@ pub fn run(args: &Ensure) -> Result<(), Failure> {
     sluice_kernel::require_root()?;
     if args.interfaces.is_empty() {
         for gone in sluice_kernel::collect()? {
-            println!("{gone} has gone: what was left of it is removed");
+            outln!("{gone} has gone: what was left of it is removed");
         }
     }
     let all: Vec<String> = sluice_kernel::reader::managed_here()?.into_iter().map(|(name, _)| name).collect();
@@ -17,10 +17,10 @@ pub fn run(args: &Ensure) -> Result<(), Failure> {
     each(if named { &args.interfaces } else { &all }, |interface| {
         let Healed { was_missing, notes } = sluice_kernel::ensure(interface)?;
         if was_missing.is_empty() && named {
-            println!("{interface}: everything is in place");
+            outln!("{interface}: everything is in place");
         }
-        was_missing.iter().for_each(|what| println!("{interface}: {what}; it is back"));
-        notes.iter().for_each(|note| println!("  note: {note}"));
+        was_missing.iter().for_each(|what| outln!("{interface}: {what}; it is back"));
+        notes.iter().for_each(|note| outln!("  note: {note}"));
         Ok(())
     })
 }

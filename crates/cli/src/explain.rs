@@ -60,11 +60,11 @@ pub fn run(args: &Explain) -> Result<(), Failure> {
     };
     if args.json {
         let text = serde_json::to_string_pretty(&answers).map_err(|error| Failure::system(error.to_string()))?;
-        println!("{text}");
+        outln!("{text}");
         return Ok(());
     }
     let texts: Vec<String> = answers.iter().map(text).collect();
-    print!("{}", texts.join("\n"));
+    out!("{}", texts.join("\n"));
     Ok(())
 }
 

@@ -14,21 +14,21 @@ pub fn run(args: &History) -> Result<(), Failure> {
     if let Some(number) = args.number {
         let entry = entry(&args.interface, number)?;
         if args.json {
-            println!("{:#}", object(&entry)?);
+            outln!("{:#}", object(&entry)?);
         } else {
-            print!("{}", entry.policy);
+            out!("{}", entry.policy);
         }
         return Ok(());
     }
     let entries = of(&args.interface)?;
     if args.json {
         let all = entries.iter().map(object).collect::<Result<Vec<Value>, Failure>>()?;
-        println!("{:#}", Value::from(all));
+        outln!("{:#}", Value::from(all));
         return Ok(());
     }
-    println!("{}", table(&entries));
+    outln!("{}", table(&entries));
     for failed in entries.iter().filter(|entry| entry.error.is_some()) {
-        println!("{}: {}", failed.number, failed.error.as_deref().unwrap_or_default());
+        outln!("{}: {}", failed.number, failed.error.as_deref().unwrap_or_default());
     }
     Ok(())
 }

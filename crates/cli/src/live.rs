@@ -43,9 +43,9 @@ pub fn down(args: &Down) -> Result<(), Failure> {
     sluice_kernel::require_known(&interfaces)?;
     each(&interfaces, |interface| {
         let record = sluice_kernel::down(interface)?;
-        println!("{} is as it was", record.interface);
+        outln!("{} is as it was", record.interface);
         if let Some(dump) = record.replaced {
-            println!("  the hierarchy that `up --force` replaced is not restored; its dump is {}", dump.display());
+            outln!("  the hierarchy that `up --force` replaced is not restored; its dump is {}", dump.display());
         }
         Ok(())
     })
@@ -92,21 +92,21 @@ pub fn report(done: &Done, what: &str, verbose: bool) {
         Hook::Xdp => "XDP",
         Hook::Tc => "tc",
     };
-    println!("{} {what}: policy {}, {engine}, arrivals classified by {hook}", record.interface, record.policy_name);
+    outln!("{} {what}: policy {}, {engine}, arrivals classified by {hook}", record.interface, record.policy_name);
     if let Some(bps) = done.rate_bps.filter(|_| record.engine != Engine::None) {
-        println!("  departures shaped to {}", terminal::rate(bps));
+        outln!("  departures shaped to {}", terminal::rate(bps));
     }
     if let Some(bps) = record.ingress_rate_bps {
-        println!("  arrivals shaped to {}, behind {}", terminal::rate(bps), record.ingress_device());
+        outln!("  arrivals shaped to {}, behind {}", terminal::rate(bps), record.ingress_device());
     }
     for note in &done.notes {
-        println!("  note: {note}");
+        outln!("  note: {note}");
     }
     if !verbose {
         return;
     }
     if record.split {
-        println!("  super-packets are split into frames before they are queued");
+        outln!("  super-packets are split into frames before they are queued");
     }
-    done.details.iter().for_each(|detail| println!("  {detail}"));
+    done.details.iter().for_each(|detail| outln!("  {detail}"));
 }

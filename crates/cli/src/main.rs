@@ -1,6 +1,9 @@
 //! The `sluice` command.
 
 mod args;
+#[macro_use]
+mod terminal;
+
 mod change;
 mod check;
 mod chosen;
@@ -20,7 +23,6 @@ mod restore;
 mod serve;
 mod short;
 mod status;
-mod terminal;
 mod top;
 mod trace;
 mod upgrade;
@@ -40,7 +42,7 @@ fn main() -> ExitCode {
     CompleteEnv::with_factory(Cli::command).var(completion::ASKED_BY).complete();
     let cli = Cli::parse();
     let color = terminal::colors(cli.color);
-    match run(&cli, color) {
+    match run(&cli, color).and_then(|()| terminal::lost().map_or(Ok(()), Err)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             // Whoever closed it does not want to know.
@@ -78,11 +80,11 @@ fn run(cli: &Cli, color: bool) -> Result<(), Failure> {
         Command::Demo(args) => demo::run(args, color),
         Command::Lab(args) => lab::run(args, color),
         Command::Profiles => {
-            sluice_policy::profiles().iter().for_each(|name| println!("{name}"));
+            sluice_policy::profiles().iter().for_each(|name| outln!("{name}"));
             Ok(())
         }
         Command::Schema => {
-            print!("{}", sluice_policy::SCHEMA);
+            out!("{}", sluice_policy::SCHEMA);
             Ok(())
         }
         Command::Completions { shell } => completion::print(*shell),

@@ -20,7 +20,7 @@ pub fn choose(chosen: Chosen, which: RestoreArg) -> Result<(Chosen, Option<Rate>
     let Some(saved) = found else { return Ok((chosen, None)) };
     match sluice_policy::parse(&Source::new(saved.name.as_str(), saved.policy.as_str())) {
         Ok(policy) => {
-            println!("{}: the policy {} is restored", chosen.interface, saved.name);
+            outln!("{}: the policy {} is restored", chosen.interface, saved.name);
             Ok((Chosen { policy, source: saved.source, ..chosen }, saved.rate_bps.map(Rate)))
         }
         Err(_) => Ok((warned(chosen, &format!("the policy {} is none of this version", saved.name)), None)),

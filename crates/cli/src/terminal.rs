@@ -1,10 +1,12 @@
 //! Colours, and ending without a word when the reader of a pipe has gone.
 
 use crate::args::When;
+use crate::failure::Failure;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use sluice_policy::difference::{Line, Sign};
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Whether to colour, by the option, the terminal, and the wish in NO_COLOR (no-color.org).
@@ -41,9 +43,35 @@ pub fn has_no_reader() -> bool {
         && watched[0].revents().is_some_and(|what| what.contains(PollFlags::POLLERR))
 }
 
-/// Prints; whoever closed our output, or let its disk run full, does not want to know more.
+/// Whether something that was to be printed is lost.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// Prints. An error is told at the end, by [`lost`]: it must not stop a change halfway.
 pub fn say(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    if std::io::stdout().write_all(text.as_bytes()).is_err() {
+        LOST.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Why something that was to be printed is lost, such as a full disk. The command has done its work all the same.
+pub fn lost() -> Option<Failure> {
+    let flushed = std::io::stdout().flush();
+    let lost = LOST.load(Ordering::Relaxed) || flushed.is_err();
+    lost.then(|| {
+        Failure::system(
+            "the output cannot be written: the command did its work, but not all of it was printed".to_owned(),
+        )
+    })
+}
+
+/// As `print!`, but without a panic where the output cannot be written.
+macro_rules! out {
+    ($($text:tt)*) => { $crate::terminal::say(&format!($($text)*)) };
+}
+
+/// As `println!`, but without a panic where the output cannot be written.
+macro_rules! outln {
+    ($($text:tt)*) => { $crate::terminal::say(&(format!($($text)*) + "\n")) };
 }
 
 /// A line of a difference: green, red or yellow.

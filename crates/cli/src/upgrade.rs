@@ -8,14 +8,15 @@ use sluice_kernel::Upgraded;
 pub fn run(args: &Upgrade) -> Result<(), Failure> {
     each(&args.interfaces, |interface| {
         match sluice_kernel::upgrade(interface)? {
-            None => println!("{interface}: its programs are those of this version"),
+            None => outln!("{interface}: its programs are those of this version"),
             Some(Upgraded { record, lost, notes }) => {
-                println!(
+                outln!(
                     "{} runs the programs of this version, with the policy {}",
-                    record.interface, record.policy_name
+                    record.interface,
+                    record.policy_name
                 );
-                lost.iter().for_each(|lost| println!("  {lost}"));
-                notes.iter().for_each(|note| println!("  note: {note}"));
+                lost.iter().for_each(|lost| outln!("  {lost}"));
+                notes.iter().for_each(|note| outln!("  note: {note}"));
             }
         }
         Ok(())

@@ -23,7 +23,7 @@ pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
     if let Some(interface) = interface {
         sluice_kernel::confirm::left(interface)?;
     }
-    println!("{}{} is watched", interface.map_or(String::new(), |name| format!("{name}: ")), watched.file.display());
+    outln!("{}{} is watched", interface.map_or(String::new(), |name| format!("{name}: ")), watched.file.display());
     let mut waits = watched.take(false, color);
     loop {
         match watch.next(waits.then_some(LOOK_AGAIN))? {
@@ -55,7 +55,7 @@ impl Watched {
             if let Some(left) = sluice_kernel::confirm::left(interface)? {
                 if !waits {
                     let seconds = left.as_secs();
-                    println!(
+                    outln!(
                         "{interface}: another change waits {seconds} s to be confirmed; the file is applied after that"
                     );
                 }
@@ -77,18 +77,18 @@ fn apply(requests: Vec<Request>, color: bool) -> Result<(), Failure> {
     let mut differ = Vec::new();
     for (request, preview) in requests.iter().zip(sluice_kernel::preview(&requests)?) {
         if preview.difference.is_empty() {
-            println!("{}: nothing changes", request.interface);
+            outln!("{}: nothing changes", request.interface);
         } else {
             differ.push(request.clone());
         }
     }
     for done in sluice_kernel::apply(&differ)? {
         print_remarks(&done.remarks, color);
-        println!("{} has a new policy: generation {}", done.record.interface, done.record.generation);
+        outln!("{} has a new policy: generation {}", done.record.interface, done.record.generation);
         if let Some(difference) = &done.difference {
             show_briefly(difference, color);
         }
-        done.notes.iter().for_each(|note| println!("  note: {note}"));
+        done.notes.iter().for_each(|note| outln!("  note: {note}"));
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use crate::net::Ns;
 use crate::policy::three;
 use crate::suite::Suite;
 use serde_json::json;
+use std::fs::File;
 use std::process::Command;
 
 pub fn suite() -> Suite {
@@ -19,6 +20,7 @@ pub fn suite() -> Suite {
         .any("comments_are_kept", &[], comments)
         .tc_everywhere("the_queue_that_is_there_is_shown", &[], queue_shown)
         .any("remains_are_replaced_by_force", &[], remains)
+        .any("a_full_disk_stops_no_change", &[], output_lost)
 }
 
 /// The words that a shell is offered for the last of these.
@@ -170,4 +172,24 @@ fn remains(lab: &Lab) {
     crate::cases::lifecycle::passes(&pair);
     lab.down(&pair.a, "a0");
     assert_eq!(pair.a.state("a0"), before);
+}
+
+/// What cannot be printed is told, after the work is done.
+fn output_lost(lab: &Lab) {
+    let pair = lab.pair();
+    let policy = lab.policy(&three());
+    let full = |arguments: &[&str]| {
+        let full = File::options().write(true).open("/dev/full").expect("/dev/full");
+        let output = lab.command(&pair.a, arguments).stdout(full).output().expect("the command");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("the output cannot be written") && !said.contains("panicked"), "{arguments:?}: {said}");
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+    };
+    full(&["up", "a0", "--policy", &policy, "--rate", "20mbit"]);
+    lab.status(&pair.a, "a0");
+    for command in [&["status", "a0"][..], &["check", &policy], &["apply", "a0", &policy], &["history", "a0"]] {
+        full(command);
+    }
+    full(&["down", "a0"]);
+    lab.sluice(&pair.a, &["status", "a0"]).exits(2);
 }
