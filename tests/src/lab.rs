@@ -171,6 +171,12 @@ pub fn traces(inode: u64) -> Vec<PathBuf> {
     files_of(inode, &["/run/sluice", "/sys/fs/bpf/sluice"])
 }
 
+/// The record of the only managed interface of a namespace.
+pub fn record(ns: &Ns) -> PathBuf {
+    let mut files = traces(ns.inode).into_iter();
+    files.find(|path| path.extension().is_some_and(|end| end == "json")).expect("a record")
+}
+
 /// The histories of interfaces in the namespace of this number, which `down` does not end.
 pub fn histories(inode: u64) -> Vec<PathBuf> {
     files_of(inode, &["/var/lib/sluice/history"])

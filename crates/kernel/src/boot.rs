@@ -61,14 +61,23 @@ pub fn save(record: &Record) -> Result<()> {
     fs::rename(&partial, &path).doing(|| format!("writing {}", path.display()))
 }
 
+/// Removes what was kept for interfaces of namespaces that have gone: another namespace may get the number.
+pub(crate) fn remove_orphans(own: u64) {
+    history::remove_orphans_in(DIRECTORY, own);
+}
+
 /// What is to be brought up instead of the configured policy, if anything is.
 pub fn restored(interface: &str, which: Restore) -> Result<Option<Saved>> {
+    // What is wrong with the interface is for whoever brings it up to say.
+    if which == Restore::Configured {
+        return Ok(None);
+    }
     let key = match Record::find(interface)? {
         Some(record) => record.key,
         None => Record::new_key(interface)?,
     };
     let last = match which {
-        Restore::Configured => return Ok(None),
+        Restore::Configured => None,
         Restore::Saved => None,
         Restore::Last => history::last_applied(&key)?.map(|entry| Saved {
             name: entry.policy_name,

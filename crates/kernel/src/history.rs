@@ -4,7 +4,7 @@
 
 mod file;
 
-pub(crate) use file::remove_orphans;
+pub(crate) use file::{remove_orphans, remove_orphans_in};
 
 use crate::error::{Error, Result};
 use crate::interface::Interface;

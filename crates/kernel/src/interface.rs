@@ -43,6 +43,7 @@ pub fn can_be_named(name: &str) -> bool {
 /// What is said of a name that no interface has.
 pub fn no_such(name: &str) -> Error {
     let names: Vec<String> = Interface::names().unwrap_or_default();
+    let names: Vec<String> = names.iter().map(|name| name.escape_debug().to_string()).collect();
     Error::input(format!("there is no interface `{}`", name.escape_debug()))
         .help(format!("the interfaces here are: {}", names.join(", ")))
 }

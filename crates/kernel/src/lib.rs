@@ -58,7 +58,7 @@ pub use features::Features;
 pub use htb::differences as tc_differences;
 pub use interface::Interface;
 pub use manage::{UpRequest, collect, down, require_rights, require_root, up};
-pub use managed::require_known;
+pub use managed::{absent, require_known};
 pub use object::compiler;
 pub use plan::{one_queue_for_all, refusal};
 pub use qdiscs::below_mq;

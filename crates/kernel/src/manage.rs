@@ -14,8 +14,8 @@ use crate::record::{Engine, Hook, Phase, Record};
 use crate::recorded::{Rates, choose_tag, compile, resolve};
 use crate::verify::verify;
 use crate::{
-    Done, arrivals, bpffs, capabilities, clock, fault, history, htb, netns, object, offload, qdiscs, remains, shared,
-    tables, upgrade,
+    Done, arrivals, boot, bpffs, capabilities, clock, fault, history, htb, netns, object, offload, qdiscs, remains,
+    shared, tables, upgrade,
 };
 use sluice_abi as abi;
 use sluice_policy::{Policy, Rate, Resolved};
@@ -398,6 +398,7 @@ fn remove_orphans(asked: &[&str]) -> Result<Vec<String>> {
         }
     }
     history::remove_orphans(own);
+    boot::remove_orphans(own);
     shared::sweep()?;
     Ok(removed)
 }

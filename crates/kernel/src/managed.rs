@@ -121,11 +121,17 @@ pub fn require_known(interfaces: &[String]) -> Result<()> {
 }
 
 /// What is said of an interface that has no record.
-pub(crate) fn absent(interface: &str) -> Error {
+pub fn absent(interface: &str) -> Error {
     if let Err(unknown) = Interface::find(interface) {
         return unknown;
     }
-    let names: Vec<String> = Record::all().unwrap_or_default().into_iter().map(|record| record.interface).collect();
+    if remains::of(interface).ok().flatten().is_some() {
+        return Error::input(format!("{interface} has queues or hooks of sluice, and no record that can be read"))
+            .help(format!("sluice down {interface} removes them; so does sluice up {interface} --force"));
+    }
+    let own = netns::inode().unwrap_or_default();
+    let here = Record::all().unwrap_or_default().into_iter().filter(|record| record.netns == own);
+    let names: Vec<String> = here.map(|record| record.interface).collect();
     let managed = if names.is_empty() { "none is".to_owned() } else { format!("managed: {}", names.join(", ")) };
     Error::input(format!("{interface} is not managed by sluice"))
         .help(format!("`sluice up {interface} --policy P` does it; {managed}"))

@@ -7,8 +7,10 @@ use crate::history::Origin;
 use crate::rule_starts::RuleStarts;
 use crate::{Interface, interface, netns, private, shared};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 const DIRECTORY: &str = "/run/sluice";
 
@@ -262,18 +264,26 @@ fn stored() -> Result<Vec<Record>> {
             match read(&entry.path()) {
                 Ok(record) => records.push(record),
                 // One that nobody can read must not stand in the way of the others.
-                Err(error) => eprintln!("warning: {error}"),
+                Err(error) => warn_once(&entry.path(), &error),
             }
         }
     }
     Ok(records)
 }
 
+/// A command looks at records several times, and says once that it cannot read one.
+fn warn_once(path: &Path, error: &Error) {
+    static TOLD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    if TOLD.lock().is_ok_and(|mut told| told.insert(path.to_owned())) {
+        eprintln!("warning: {error}");
+    }
+}
+
 fn read(path: &Path) -> Result<Record> {
     let text = private::read(path).doing(|| format!("reading {}", path.display()))?;
     serde_json::from_str(&text).map_err(|error| {
         Error::system(format!("{}: not a record of this version: {error}", path.display()))
-            .help("it was written by another version of sluice: use that one for `sluice down`, then this one")
+            .help("it is damaged, or of another version of sluice: `sluice down` with the interface's name cleans up without it")
     })
 }
 

@@ -21,6 +21,11 @@ pub struct Problem {
 pub type Answer<T = Json<Value>> = std::result::Result<T, Problem>;
 
 impl Problem {
+    /// The same under another status.
+    pub fn with_status(self, status: StatusCode) -> Problem {
+        Problem { status, ..self }
+    }
+
     /// A status, what happened, and the way out.
     pub fn new(status: StatusCode, what: impl Into<String>, cure: impl Into<String>) -> Problem {
         Problem { status, what: what.into(), cure: Some(cure.into()), findings: None }

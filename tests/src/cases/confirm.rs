@@ -53,8 +53,7 @@ fn name(lab: &Lab, pair: &Pair) -> String {
 
 /// The record, read without a command that would put anything right.
 fn recorded(pair: &Pair) -> String {
-    let path = crate::lab::traces(pair.a.inode).into_iter().find(|path| path.extension().is_some_and(|e| e == "json"));
-    std::fs::read_to_string(path.expect("a record")).expect("reading the record")
+    std::fs::read_to_string(crate::lab::record(&pair.a)).expect("reading the record")
 }
 
 fn reverts_by_itself(lab: &Lab) {

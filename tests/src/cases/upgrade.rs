@@ -1,11 +1,13 @@
 //! Another version of the command: its programs take the place of those that run, and what it cannot read it can still give back.
 
 use crate::cases::lifecycle::passes;
-use crate::lab::{Lab, traces};
+use crate::lab::{Lab, record};
 use crate::net::Pair;
 use crate::policy::three;
 use crate::suite::Suite;
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 
 /// Those of the command's points of death at which old and new are mixed most.
 const POINTS: [&str; 2] = ["upgrade-queued", "upgrade-hooked"];
@@ -22,22 +24,17 @@ fn up(lab: &Lab, pair: &Pair) {
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit", "--ingress-rate", "30mbit"]);
 }
 
-fn record(pair: &Pair) -> PathBuf {
-    let files = traces(pair.a.inode).into_iter();
-    files.into_iter().find(|path| path.extension().is_some_and(|end| end == "json")).expect("a record")
-}
-
 /// As if another version had loaded the programs.
 fn age(pair: &Pair) {
-    let text = std::fs::read_to_string(record(pair)).expect("a record");
+    let text = fs::read_to_string(record(&pair.a)).expect("a record");
     let mut value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(value["program"].as_str().map(str::len), Some(64));
     value["program"] = "another".into();
-    std::fs::write(record(pair), value.to_string()).expect("writing");
+    fs::write(record(&pair.a), value.to_string()).expect("writing");
 }
 
 fn beside_is_gone(pair: &Pair) {
-    let all = std::fs::read_dir("/sys/fs/bpf/sluice").into_iter().flatten().flatten();
+    let all = fs::read_dir("/sys/fs/bpf/sluice").into_iter().flatten().flatten();
     let names: Vec<String> = all.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     assert!(!names.contains(&format!("a0@{}+", pair.a.inode)), "{names:?}");
 }
@@ -85,19 +82,32 @@ fn killed_during_upgrade(lab: &Lab) {
     lab.sluice(&pair.a, &["upgrade", "a0"]).exits(2).says("not managed");
 }
 
+/// Records of the future, empty ones, links to elsewhere, none: other commands say what helps, and that helps.
 fn down_needs_no_record(lab: &Lab) {
     let pair = lab.pair();
     let before = pair.a.state("a0");
-    for content in [Some("{ \"abi_version\": 99, \"key\": \"a0\", \"from\": \"the future\" }"), Some(""), None] {
+    let elsewhere = lab.file("elsewhere.json", "{}");
+    let write = |record: &Path, text: &str| fs::write(record, text).expect("writing");
+    let remove = |record: &Path| fs::remove_file(record).expect("removing");
+    let spoil: [(&str, &dyn Fn(&Path)); 4] = [
+        ("the future", &|record| write(record, r#"{ "abi_version": 99, "key": "a0", "from": "the future" }"#)),
+        ("nothing", &|record| write(record, "")),
+        ("a link", &|record| {
+            remove(record);
+            symlink(&elsewhere, record).expect("a link");
+        }),
+        ("none", &remove),
+    ];
+    for (content, spoil) in spoil {
         up(lab, &pair);
-        match content {
-            Some(text) => std::fs::write(record(&pair), text).expect("writing"),
-            None => std::fs::remove_file(record(&pair)).expect("removing"),
-        }
+        spoil(&record(&pair.a));
+        let told = lab.sluice(&pair.a, &["status", "a0"]).exits(2).says("sluice down a0");
+        assert_eq!(told.stderr.matches("warning").count(), usize::from(content != "none"), "{content}: {told}");
         lab.sluice(&pair.a, &["down", "a0"]).ok();
-        assert_eq!(pair.a.state("a0"), before, "with a record of {content:?}");
-        assert!(lab.leftovers().is_empty(), "with a record of {content:?}: {:?}", lab.leftovers());
+        assert_eq!(pair.a.state("a0"), before, "with a record of {content}");
+        assert!(lab.leftovers().is_empty(), "with a record of {content}: {:?}", lab.leftovers());
         passes(&pair);
     }
+    assert_eq!(fs::read_to_string(&elsewhere).expect("the file"), "{}", "nothing is written through a link");
     lab.sluice(&pair.a, &["down", "a0"]).exits(2).says("not managed");
 }

@@ -7,6 +7,7 @@ use crate::needs::Need;
 use crate::net::{Ns, wire_pair};
 use crate::policy::{other, three};
 use crate::suite::Suite;
+use std::path::Path;
 use std::process::Command;
 
 pub fn suite() -> Suite {
@@ -129,13 +130,16 @@ fn namespace_deleted(lab: &Lab) {
     let pair = lab.pair();
     let policy = lab.policy(&three());
     lab.up(&pair.a, "a0", &policy, &["--rate", "20mbit"]);
-    assert!(!traces(pair.a.inode).is_empty());
+    lab.sluice(&pair.a, &["apply", "a0", &policy, "--at-boot"]).ok();
+    let kept = format!("/var/lib/sluice/boot/a0@{}.json", pair.a.inode);
+    assert!(!traces(pair.a.inode).is_empty() && Path::new(&kept).exists());
     pair.a.remove();
     let next = lab.pair();
     lab.up(&next.a, "a0", &policy, &["--rate", "20mbit"]);
     passes(&next);
     lab.down(&next.a, "a0");
     assert!(traces(pair.a.inode).is_empty(), "nobody has cleaned up: {:?}", traces(pair.a.inode));
+    assert!(!Path::new(&kept).exists(), "the next namespace with this number would get its policy");
 }
 
 /// Containers' interfaces come and go, and nobody runs `down` for them.

@@ -113,7 +113,12 @@ fn boot_of(key: &str) -> Option<String> {
 
 /// Removes the histories of network namespaces that have gone.
 pub(crate) fn remove_orphans(own: u64) {
-    for entry in fs::read_dir(DIRECTORY).into_iter().flatten().flatten() {
+    remove_orphans_in(DIRECTORY, own);
+}
+
+/// Removes the files of a directory whose name ends with the number of a network namespace that has gone.
+pub(crate) fn remove_orphans_in(directory: &str, own: u64) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
         let namespace = path.file_stem().and_then(|stem| namespace_of(&stem.to_string_lossy()));
         if namespace.is_some_and(|inode| inode != own && !netns::is_kept(inode)) {

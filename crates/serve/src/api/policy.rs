@@ -143,9 +143,6 @@ pub fn request(record: &Record, policy: Policy, what: Origin) -> Request {
 
 /// The record of a managed interface.
 pub fn record(name: &str) -> Result<Record, Problem> {
-    let missing = || {
-        let what = format!("{name} is not managed by sluice");
-        Problem::new(StatusCode::NOT_FOUND, what, format!("`sluice up {name} --policy P` does it"))
-    };
+    let missing = || Problem::from(sluice_kernel::absent(name)).with_status(StatusCode::NOT_FOUND);
     Record::find(name)?.ok_or_else(missing)
 }
