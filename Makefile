@@ -129,7 +129,7 @@ deny: ## Check licences and sources of the crates that Sluice depends on (deny.t
 	@scripts/setup build
 	scripts/cargo-deny --locked --offline check licenses bans sources
 
-audit: ## Check those crates for known vulnerabilities; needs a network
+audit: ## Check Sluice's dependencies for known vulnerabilities; needs a network
 	@scripts/setup build
 	scripts/cargo-deny --locked check advisories
 

@@ -8,12 +8,12 @@
 #define SL_KEY_QUANTUM        4u
 #define SL_KEY_LATENCY_BUDGET 8u
 
-/* By what the classes share the link: among equal priorities, if there are priorities. */
+/* The measure by which classes share the link; with priorities, classes of equal priority. */
 enum sl_share { SL_SHARE_QUANTUM, SL_SHARE_WEIGHT, SL_SHARE_PACKETS, SL_SHARE_RANK };
 
 /*
- * X(its number, the name of its operations and in policies, keys, share, what replaces it on engine tc, the class that sends next).
- * The operations are in sched/NAME.h. Of one that ranks packets, its rank function has the keys and the replacement.
+ * X(NUMBER, name of its operations (sched/NAME.h) and in policies, keys, share, discipline that replaces it on engine tc (itself if
+ * engine tc has it), the class that sends next). For the PIFO, the rank function has the keys and the replacement.
  */
 #define SL_DISCIPLINES(X)                                                                                               \
 	X(STRICT_PRIORITY, strict_priority, SL_KEY_PRIORITY | SL_KEY_QUANTUM, SL_SHARE_QUANTUM, SL_STRICT_PRIORITY,     \
@@ -27,7 +27,7 @@ enum sl_share { SL_SHARE_QUANTUM, SL_SHARE_WEIGHT, SL_SHARE_PACKETS, SL_SHARE_RA
 	  "by weight in bytes; a small request has a low delay")                                                        \
 	X(PIFO, pifo, 0, SL_SHARE_RANK, SL_PIFO, "the class of the packet with the smallest rank")
 
-/* X(its number, the name of its function rank_NAME (sched/ranks.h) and in policies, keys, what replaces it on engine tc, the rank). */
+/* X(NUMBER, name of its function rank_NAME (sched/ranks.h) and in policies, keys, discipline that replaces it on engine tc, the rank). */
 #define SL_RANK_FUNCTIONS(X)                                                                                  \
 	X(PRIORITY, priority, SL_KEY_PRIORITY, SL_STRICT_PRIORITY, "the priority of the class, then arrival") \
 	X(EARLIEST_DEADLINE, earliest_deadline, SL_KEY_LATENCY_BUDGET, SL_STRICT_PRIORITY,                    \
@@ -57,7 +57,7 @@ enum sl_rank {
 /* A line of either list, for userspace. Strings end with 0. */
 struct sl_discipline_line {
 	unsigned int keys; /* SL_KEY_ */
-	unsigned int share; /* enum sl_share; 0 of a rank function */
+	unsigned int share; /* enum sl_share; unused for a rank function */
 	unsigned int on_tc; /* enum sl_kind */
 	const char *name;
 	const char *text;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Calls the operations of the discipline that runs. A discipline is one header, which ends with the table of its operations
- * (discipline.h) and is included here, and one line of abi/disciplines.h. An order of packets by rank is less: one rank function
- * (ranks.h).
+ * (discipline.h) and is included here, and one line of abi/disciplines.h. To order packets by a rank, write
+ * only a rank function (ranks.h).
  */
 #pragma once
 #include "deficit_round_robin.h"
@@ -83,7 +83,7 @@ SL_FN void sl_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 	}
 }
 
-/* Whether a discipline keeps the packets itself, in an order of its own. They stand in no flow, and no guarantee goes before. */
+/* Whether a discipline keeps the packets itself, in an order of its own. Its packets have no flow queues, its classes no guarantee. */
 SL_FN int sl_ranks_packets(u32 kind)
 {
 	switch (kind) {

@@ -5,7 +5,7 @@
 
 int bpf_dynptr_from_skb(struct __sk_buff *skb, u64 flags, struct bpf_dynptr *ptr) __ksym;
 
-/* What is not in the linear part. */
+/* Reads bytes outside the linear part. */
 static __always_inline int sl_load_far(struct sk_buff *skb, u32 off, void *to, u32 size)
 {
 	struct bpf_dynptr bytes;
@@ -13,7 +13,7 @@ static __always_inline int sl_load_far(struct sk_buff *skb, u32 off, void *to, u
 	return bpf_dynptr_from_skb((struct __sk_buff *)skb, 0, &bytes) || bpf_dynptr_read(to, size, &bytes, off, 0);
 }
 
-/* From the linear part directly, which is memory that the verifier lets be read untrusted (from 6.17). size is a constant. */
+/* Reads bytes, those of the linear part directly, which is memory that the verifier lets be read untrusted (from 6.17). size is a constant. */
 static __always_inline int sl_load(struct sk_buff *skb, u32 off, void *to, u32 size)
 {
 	const u8 *p = skb->data + off;

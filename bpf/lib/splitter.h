@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What the hook before the splitter remembers: flows that have gone through it, and whether it answers. */
+/* State of the hook before the splitter: flows sent through it, and whether packets come back. */
 #pragma once
 #include "flows.h"
 
@@ -14,7 +14,7 @@ static struct {
 	u64 flow[SL_LONG_FLOWS];
 } sl_long;
 
-/* Whether a packet is of such a flow, or makes its flow one. What is not TCP, and not known from the flow table. */
+/* Whether a packet is of such a flow, or makes its flow one. Only for packets that are not TCP and not known from the flow table. */
 static __noinline int sl_is_of_long_flow(struct __sk_buff *skb, u32 segments)
 {
 	u64 now = bpf_ktime_get_ns(), entry;
@@ -39,7 +39,7 @@ static __noinline int sl_is_of_long_flow(struct __sk_buff *skb, u32 segments)
 /* Since when nothing has come back from the splitter, and when it was tried last, in jiffies; 0: what was sent there last has come back. */
 u64 sl_split_since, sl_split_tried;
 
-/* Before a packet goes there: whether to send it. */
+/* Decides whether to send a packet to the splitter. */
 static __always_inline int sl_splitter_is_alive(void)
 {
 	u64 now = bpf_jiffies64(), since = sl_split_since;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Tells a listener what the queue does with single packets, while there is one (tell.h). */
+/* Reports to a listener what the queue does with single packets, while there is one (tell.h). */
 #pragma once
 #include "tell.h"
 
@@ -8,7 +8,7 @@ static __always_inline u32 sl_place(const struct sl_sched *s, u32 class)
 	return sl_direction_of(s) << 8 | class;
 }
 
-/* What has become of a packet: kind << 8 | reason, and 1 << 16 for a mark. */
+/* Reports what becomes of a packet: what is kind << 8 | reason, and 1 << 16 for a mark. */
 SL_GLOBAL int sl_tell_packet(struct sk_buff *skb __arg_trusted, u64 now_ns, u32 what, u32 place, u64 wait_ns)
 {
 	struct sl_told_packet *t = bpf_ringbuf_reserve(&traces, sizeof(*t), 0);
@@ -43,7 +43,7 @@ SL_GLOBAL int sl_tell_packet(struct sk_buff *skb __arg_trusted, u64 now_ns, u32 
 	return 0;
 }
 
-/* Likewise of one that leaves the queue, if it is of the flow that is asked for. */
+/* Reports a packet that leaves the queue, if it belongs to the watched flow. */
 SL_GLOBAL int sl_tell_sent(struct sk_buff *skb __arg_trusted, u64 now_ns, u32 what, u32 place, u64 wait_ns)
 {
 	struct sl_headers h;

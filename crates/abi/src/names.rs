@@ -22,11 +22,11 @@ fn text(name: *const c_char) -> &'static str {
 pub struct Discipline {
     /// Its number in a configuration.
     pub number: u32,
-    /// As policies have it.
+    /// The name in policies.
     pub name: &'static str,
     /// Keys of a class that have an effect: `SL_KEY_`.
     pub keys: u32,
-    /// By what the classes share the link: an `enum sl_share`.
+    /// The measure by which classes share the link, an `enum sl_share`; unused for a rank function.
     pub share: u32,
     /// The discipline that replaces it on engine `tc`: an `enum sl_kind`.
     pub on_tc: u32,

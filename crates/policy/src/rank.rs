@@ -1,4 +1,4 @@
-//! What a PIFO orders its packets by. The list is `abi/disciplines.h`.
+//! Rank functions of the PIFO. The list is `abi/disciplines.h`.
 
 use sluice_abi as abi;
 use std::fmt;
@@ -45,7 +45,7 @@ impl Rank {
         self.line().name
     }
 
-    /// Keys of a class that it is made of: `SL_KEY_`.
+    /// Keys of a class that the rank depends on: `SL_KEY_`.
     pub(crate) fn keys(self) -> u32 {
         self.line().keys
     }

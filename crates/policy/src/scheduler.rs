@@ -43,7 +43,7 @@ impl Scheduler {
         self.line().name
     }
 
-    /// By what the classes share the link: an `enum sl_share`. Of a PIFO, its rank says more.
+    /// The measure by which classes share the link, an `enum sl_share`; under PIFO the rank decides.
     pub(crate) fn share(self) -> u32 {
         self.line().share
     }

@@ -47,7 +47,11 @@ pub fn rank_shift(policy: &Resolved) -> u32 {
             let budgets = policy.classes.iter().filter_map(|class| class.latency_budget_ns);
             smallest_shift(BUDGETS * budgets.max().unwrap_or(0))
         }
-        _ => smallest_shift(policy.classes.iter().map(|class| virtual_span(class, policy)).max().unwrap_or(0)),
+        Rank::START_TIME_FAIR => {
+            smallest_shift(policy.classes.iter().map(|class| virtual_span(class, policy)).max().unwrap_or(0))
+        }
+        // Of a rank that nothing is known of, the window holds as much as it can.
+        _ => MOST_SHIFT,
     }
 }
 
@@ -59,11 +63,12 @@ pub fn rank_resolution(policy: &Resolved) -> Option<String> {
         Rank::PRIORITY => None,
         Rank::SHORTEST_PACKET | Rank::LEAST_ATTAINED_SERVICE => Some(format!("{} bytes", 1 << shift)),
         Rank::EARLIEST_DEADLINE | Rank::SLACK => Some(time(1 << shift)),
-        _ => {
+        Rank::START_TIME_FAIR => {
             // A bucket is most bytes for the heaviest class.
             let heaviest = policy.classes.iter().map(|class| u64::from(class.weight)).max().unwrap_or(1);
             Some(format!("{} bytes", heaviest << shift >> VIRTUAL_SHIFT))
         }
+        _ => None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Files that people write name every discipline and every rank function of `abi/disciplines.h`, and no other.
+//! The schema, the fuzz dictionary and the docs name every discipline and every rank function of `abi/disciplines.h`.
 
 use serde_json::Value;
 use sluice_abi as abi;

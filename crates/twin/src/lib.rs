@@ -18,7 +18,7 @@ unsafe extern "C" {
 
 /// The kinds of configurations to try: each discipline alone by its number, then all in turn; and the name of each.
 pub fn kinds() -> impl Iterator<Item = (Option<u32>, &'static str)> {
-    abi::disciplines().map(|one| (Some(one.number), one.name)).chain([(None, "all")])
+    abi::disciplines().map(|one| (Some(one.number), one.name)).chain([(None, "all disciplines")])
 }
 
 /// Why twins cannot be compared, or how they differ.

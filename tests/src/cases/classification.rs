@@ -250,8 +250,8 @@ pub fn arriving(lab: &Lab, pair: &Pair, options: &[&str]) {
 /// VLAN ids that a wire carries, and the class of each.
 pub const VLANS: [(u16, u8); 2] = [(7, 6), (8, DEFAULT)];
 
-/// Puts VLAN devices on both ends of the wire: 10.80.ID.1 and 10.80.ID.2. What they send has its tag beside the frame, as from a card
-/// that strips tags.
+/// Puts VLAN devices on both ends of the wire: 10.80.ID.1 and 10.80.ID.2. What they send has its VLAN tag in the skb's metadata, as
+/// from a card that strips tags.
 pub fn add_vlan_devices(pair: &Pair) {
     for (id, _) in VLANS {
         for (ns, dev, own, other, mac) in [(&pair.a, "a0", 1, 2, MAC_B), (&pair.b, "b0", 2, 1, MAC_A)] {

@@ -97,7 +97,7 @@ fn iperf3(lab: &Lab) {
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
     let server = iperf::serve(&pair.b);
     let client = iperf::start(&pair.a, &format!("-c {B} -p 5201 -t 8 -J"));
-    // TCP fills the link, which it is asked about below.
+    // Until TCP fills the link: its rate is checked below.
     thread::sleep(Duration::from_millis(1500));
     let live = once(lab, &pair, &["--interval", "2s"]);
     let report = client.finish().ok().stdout;

@@ -101,7 +101,7 @@ fn long_and_short_in_turn(net: &Routed) {
     receiver.set_read_timeout(Some(Duration::from_secs(10))).expect("a time-out");
     let sender = net.client.inside(|| UdpSocket::bind("0.0.0.0:0")).expect("binding a sender");
     sender.connect((SERVER, port(1))).expect("connecting");
-    // The client keeps all packets until the router answers its ARP request. Then the router finds them at once in its queue, and the
+    // The client keeps all packets until the router answers its ARP request. Then the router receives them all at once, and the
     // splitter, which runs after that queue, does not come between a long packet and the next short one.
     net.router.sysctl("net/ipv4/conf/lan0/arp_ignore", "8");
     net.client.sysctl("net/ipv4/neigh/c0/retrans_time_ms", "500");

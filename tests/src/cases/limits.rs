@@ -190,7 +190,7 @@ fn flows(lab: &Lab) {
     assert_eq!(class.drops.len(), 1, "for no other reason: {class:?}");
 }
 
-/// Each flow has a bucket of its own from its first packet on, however many come and however small the table of flows is.
+/// New flows have buckets of their own from the first packet on, however many come and however small the table of flows is.
 fn newcomers(lab: &Lab) {
     const PORTS: std::ops::Range<u16> = 20_000..28_000;
     let pair = lab.pair();
@@ -208,7 +208,7 @@ fn newcomers(lab: &Lab) {
     }
     let class = lab.status(&pair.a, "a0").egress(0).clone();
     let limited = class.drops.get("flow_limited").copied().unwrap_or(0);
-    eprintln!("    {limited} of {} packets were too many", PORTS.len());
+    eprintln!("    {limited} of {} packets were refused by the limit of flows", PORTS.len());
     assert!(limited < PORTS.len() as u64 / 20, "{class:?}");
     lab.down(&pair.a, "a0");
 }

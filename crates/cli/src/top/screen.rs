@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// The longest time until a signal is noticed.
 const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(200);
 
-/// For an event that is there already. Without any time the library would not look for it.
+/// Time-out of a poll for an event that is there already; with 0 crossterm does not look.
 const READ_EVENT: Duration = Duration::from_millis(1);
 
 /// A terminal that is ours until this is dropped, or the process panics.

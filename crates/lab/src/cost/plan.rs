@@ -8,7 +8,7 @@ use sluice_policy::{Rank, Scheduler};
 
 use crate::error::{Error, Kind, Result};
 
-/// Who is measured, and with what.
+/// The queue that is measured, and its load.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Case {
     /// As `bench/cost/run.sh` has them; `none` is no qdisc.
@@ -43,7 +43,7 @@ const IDLE_REFERENCE: &str = "prio+flower";
 const BACKLOGGED_REFERENCE: &str = "drr+flower+shaper";
 /// Flows where many are wanted.
 const MANY_FLOWS: u32 = 10_000;
-/// Our disciplines, and the ranks of the PIFO.
+/// Every discipline, and the PIFO once for each rank.
 fn ours() -> Vec<String> {
     let ranked = |scheduler| Rank::all().map(move |rank| format!("{scheduler}/{rank}")).collect();
     Scheduler::all()
