@@ -127,6 +127,7 @@ lint: ## Check formatting and common mistakes: Rust, C, shell
 
 deny: ## Check licences and sources of the crates that Sluice depends on (deny.toml)
 	@scripts/setup build
+	$(CARGO) fetch --quiet --locked
 	scripts/cargo-deny --locked --offline check licenses bans sources
 
 audit: ## Check Sluice's dependencies for known vulnerabilities; needs a network
