@@ -11,7 +11,6 @@ use crate::failure::Failure;
 use crate::terminal;
 use crate::top;
 use sluice_observe::Source;
-use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 use view::{Shown, View};
@@ -48,8 +47,7 @@ fn print(args: &Args, mut source: Source) -> Result<(), Failure> {
         }
         let bytes = bytes(args, &shown, titles)?;
         titles = false;
-        let written = std::io::stdout().write_all(&bytes).and_then(|()| std::io::stdout().flush());
-        if args.once || written.is_err() || terminal::has_no_reader() {
+        if !terminal::write(&bytes) || args.once || terminal::has_no_reader() {
             return Ok(());
         }
     }

@@ -48,16 +48,21 @@ static LOST: AtomicBool = AtomicBool::new(false);
 
 /// Prints. An error is told at the end, by [`lost`]: it must not stop a change halfway.
 pub fn say(text: &str) {
-    if std::io::stdout().write_all(text.as_bytes()).is_err() {
+    write(text.as_bytes());
+}
+
+/// Likewise of bytes. Whether they are written.
+pub fn write(bytes: &[u8]) -> bool {
+    let written = std::io::stdout().write_all(bytes).and_then(|()| std::io::stdout().flush());
+    if written.is_err() {
         LOST.store(true, Ordering::Relaxed);
     }
+    written.is_ok()
 }
 
 /// Why something that was to be printed is lost, such as a full disk. The command has done its work all the same.
 pub fn lost() -> Option<Failure> {
-    let flushed = std::io::stdout().flush();
-    let lost = LOST.load(Ordering::Relaxed) || flushed.is_err();
-    lost.then(|| {
+    LOST.load(Ordering::Relaxed).then(|| {
         Failure::system(
             "the output cannot be written: the command did its work, but not all of it was printed".to_owned(),
         )

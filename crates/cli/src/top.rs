@@ -14,13 +14,13 @@ mod tests;
 
 use crate::args::observe::Top as Args;
 use crate::failure::Failure;
+use crate::terminal;
 pub use app::FlowsWish;
 
 use crate::flows::view::View;
 use app::{Action, App, Pane};
 use screen::Screen;
 use sluice_observe::{Rates, Sample, Source};
-use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -49,8 +49,7 @@ fn print(args: &Args, source: &mut Source) -> Result<(), Failure> {
         } else {
             once::text(&rates)
         };
-        let written = std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush());
-        if args.once || written.is_err() {
+        if !terminal::write(text.as_bytes()) || args.once {
             return Ok(());
         }
         before = now;

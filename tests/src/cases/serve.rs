@@ -144,8 +144,8 @@ fn guards(lab: &Lab) {
         let refused = server.curl(path, &["-X", method]).refuses(405, method);
         assert!(refused.head.to_lowercase().contains("\r\nallow: "), "{}", refused.head);
     }
-    server.get("/api/interfaces/nope0").refuses(404, "nope0 is not managed");
-    server.get("/api/interfaces/nope0/rates").refuses(404, "nope0 is not managed");
+    server.get("/api/interfaces/nope0").refuses(404, "there is no interface `nope0`");
+    server.get("/api/interfaces/nope0/rates").refuses(404, "there is no interface `nope0`");
     server.get("/api/interfaces/a0/history/99").refuses(409, "no entry 99");
     server.get("/api/profiles/..%2f..%2fetc%2fpasswd").refuses(404, "no profile");
     let head = server.get("/").head.to_lowercase();

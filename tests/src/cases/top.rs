@@ -393,18 +393,20 @@ fn harmless(output: Output) {
 fn outputs_that_end(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
-    let shell = |line: &str| {
+    let shell = |line: &str, code: i32| {
         let line = line.replace("sluice", &format!("{} --netns {}", binary().display(), pair.a.name));
-        harmless(run(std::process::Command::new("bash").args(["-c", &line])).ok());
+        harmless(run(std::process::Command::new("bash").args(["-c", &line])).exits(code));
     };
     // The first line, and then nothing is ever told: it ends all the same, and another one may listen.
-    shell("sluice events a0 | true; sluice trace a0 | true; sluice events a0 --for 1s");
+    shell("sluice events a0 | true; sluice trace a0 | true; sluice events a0 --for 1s", 0);
     for command in ["top --json", "flows --csv"] {
-        shell(&format!("sluice {command} --interval 100ms | head -n 1"));
+        shell(&format!("sluice {command} --interval 100ms | head -n 1"), 0);
     }
-    for command in ["status", "status --json", "top --once", "flows --once", "events --for 1s", "trace a0 --for 1s"] {
-        shell(&format!("sluice {command} > /dev/full"));
-        shell(&format!("sluice {command} < /dev/null >&-"));
+    // The last two have nothing to print.
+    let commands = ["status", "status --json", "top --once", "flows --once", "events --for 1s", "trace a0 --for 1s"];
+    for (place, command) in commands.iter().enumerate() {
+        shell(&format!("sluice {command} > /dev/full"), i32::from(place < 4));
+        shell(&format!("sluice {command} < /dev/null >&-"), 0);
     }
     lab.down(&pair.a, "a0");
 }

@@ -89,7 +89,8 @@ fn down_needs_no_record(lab: &Lab) {
     let elsewhere = lab.file("elsewhere.json", "{}");
     let write = |record: &Path, text: &str| fs::write(record, text).expect("writing");
     let remove = |record: &Path| fs::remove_file(record).expect("removing");
-    let spoil: [(&str, &dyn Fn(&Path)); 4] = [
+    type Spoil<'a> = &'a dyn Fn(&Path);
+    let spoil: [(&str, Spoil<'_>); 4] = [
         ("the future", &|record| write(record, r#"{ "abi_version": 99, "key": "a0", "from": "the future" }"#)),
         ("nothing", &|record| write(record, "")),
         ("a link", &|record| {
