@@ -4,9 +4,9 @@ use crate::args::When;
 use crate::failure::Failure;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use sluice_policy::difference::{Line, Sign};
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Whether to colour, by the option, the terminal, and the wish in NO_COLOR (no-color.org).
@@ -15,7 +15,7 @@ pub fn colors(when: When) -> bool {
         When::Always => true,
         When::Never => false,
         When::Auto => {
-            std::env::var_os("NO_COLOR").is_none() && std::io::stdout().is_terminal() && std::io::stderr().is_terminal()
+            std::env::var_os("NO_COLOR").is_none() && io::stdout().is_terminal() && io::stderr().is_terminal()
         }
     }
 }
@@ -37,36 +37,30 @@ pub const LOOK_FOR_READERS: Duration = Duration::from_secs(1);
 
 /// Whether our output is a pipe that nobody reads any more.
 pub fn has_no_reader() -> bool {
-    let stdout = std::io::stdout();
+    let stdout = io::stdout();
     let mut watched = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
     poll(&mut watched, PollTimeout::ZERO).is_ok()
         && watched[0].revents().is_some_and(|what| what.contains(PollFlags::POLLERR))
 }
 
-/// Whether something that was to be printed is lost.
-static LOST: AtomicBool = AtomicBool::new(false);
+/// The first error of writing to standard output.
+static LOST: OnceLock<io::Error> = OnceLock::new();
 
 /// Prints. An error is told at the end, by [`lost`]: it must not stop a change halfway.
 pub fn say(text: &str) {
     write(text.as_bytes());
 }
 
-/// Likewise of bytes. Whether they are written.
+/// Prints bytes. Returns whether they are written.
 pub fn write(bytes: &[u8]) -> bool {
-    let written = std::io::stdout().write_all(bytes).and_then(|()| std::io::stdout().flush());
-    if written.is_err() {
-        LOST.store(true, Ordering::Relaxed);
-    }
-    written.is_ok()
+    let written = io::stdout().write_all(bytes).and_then(|()| io::stdout().flush());
+    written.map_err(|error| _ = LOST.set(error)).is_ok()
 }
 
-/// Why something that was to be printed is lost, such as a full disk. The command has done its work all the same.
+/// The failure of a command whose output is lost, as on a full disk.
 pub fn lost() -> Option<Failure> {
-    LOST.load(Ordering::Relaxed).then(|| {
-        Failure::system(
-            "the output cannot be written: the command did its work, but not all of it was printed".to_owned(),
-        )
-    })
+    let told = |error| format!("the output cannot be written: {error}; changes that the command has made stay");
+    LOST.get().map(|error| Failure::system(told(error)))
 }
 
 /// As `print!`, but without a panic where the output cannot be written.

@@ -43,6 +43,11 @@ fn several(lab: &Lab) {
     lab.sluice(&pair.a, &["confirm", "a0", "nope1"]).exits(2).says("nope1");
     assert!(lab.status(&pair.a, "a0").unconfirmed.is_some(), "nothing was confirmed");
     lab.sluice(&pair.a, &["confirm", "a0", "a0"]).ok();
+    // A name may hold what a terminal would obey.
+    pair.a.ip("link add e\x1b[31m type veth peer name e1");
+    let listed = lab.sluice(&pair.a, &["down", "nope1"]).exits(2);
+    assert!(listed.stderr.contains("e\\u{1b}[31m") && !listed.stderr.contains('\x1b'), "{listed}");
+    pair.a.ip("link del e1");
     // Our own devices are nobody's interfaces.
     let unknown = lab.sluice(&pair.a, &["up", "nope1", "--policy", &policy]).exits(2);
     assert!(unknown.stderr.contains("a0") && !unknown.stderr.contains("sluice-"), "{unknown}");
@@ -174,7 +179,7 @@ fn remains(lab: &Lab) {
     assert_eq!(pair.a.state("a0"), before);
 }
 
-/// What cannot be printed is told, after the work is done.
+/// Lost output is told after the work is done, with its cause.
 fn output_lost(lab: &Lab) {
     let pair = lab.pair();
     let policy = lab.policy(&three());
@@ -182,7 +187,8 @@ fn output_lost(lab: &Lab) {
         let full = File::options().write(true).open("/dev/full").expect("/dev/full");
         let output = lab.command(&pair.a, arguments).stdout(full).output().expect("the command");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.contains("the output cannot be written") && !said.contains("panicked"), "{arguments:?}: {said}");
+        assert!(said.contains("the output cannot be written: No space left on device"), "{arguments:?}: {said}");
+        assert!(!said.contains("panicked"), "{arguments:?}: {said}");
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
     };
     full(&["up", "a0", "--policy", &policy, "--rate", "20mbit"]);

@@ -144,6 +144,9 @@ fn guards(lab: &Lab) {
         let refused = server.curl(path, &["-X", method]).refuses(405, method);
         assert!(refused.head.to_lowercase().contains("\r\nallow: "), "{}", refused.head);
     }
+    pair.a.ip("link add sluice-in9 type veth peer name sluice-in8");
+    server.get("/api/interfaces/sluice-in9").refuses(404, "a device of sluice itself");
+    pair.a.ip("link del sluice-in9");
     server.get("/api/interfaces/nope0").refuses(404, "there is no interface `nope0`");
     server.get("/api/interfaces/nope0/rates").refuses(404, "there is no interface `nope0`");
     server.get("/api/interfaces/a0/history/99").refuses(409, "no entry 99");
