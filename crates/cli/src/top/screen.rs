@@ -107,14 +107,18 @@ fn failed(error: io::Error) -> Failure {
 mod tests {
     use super::*;
     use nix::pty::{Winsize, openpty};
-    use nix::sys::termios::tcgetattr;
+    use nix::sys::signal::{Signal, raise};
+    use nix::sys::termios::{Termios, tcgetattr};
     use std::fs::File;
-    use std::io::Read;
+    use std::io::{Read, Write};
     use std::num::NonZeroU16;
-    use std::process::{Command, Stdio};
+    use std::os::fd::OwnedFd;
+    use std::process::{Child, Command, Stdio};
 
     const ROWS: NonZeroU16 = NonZeroU16::new(24).unwrap();
     const COLUMNS: NonZeroU16 = NonZeroU16::new(80).unwrap();
+    /// Longer than anything takes here.
+    const LONG: Duration = Duration::from_secs(10);
 
     /// Run by the test below, in a terminal and a process of its own: a panic changes the terminal of the whole process.
     #[test]
@@ -124,37 +128,93 @@ mod tests {
         panic!("as it was told to");
     }
 
+    /// Run by the test below, in a terminal of its own: it is told of another size, and a key comes before it looks.
+    #[test]
+    #[ignore = "it needs a terminal: the test below runs it"]
+    fn reads_a_size_and_a_key() {
+        let _screen = Screen::take().unwrap_or_else(|failure| panic!("{}", failure.render(false)));
+        assert!(!event::poll(READ_EVENT).expect("events"), "nothing has happened yet");
+        raise(Signal::SIGWINCH).expect("another size");
+        println!("press");
+        assert!(!has_hung_up(LONG), "a key comes");
+        let (mut size, mut key) = (false, false);
+        while !(size && key) && event::poll(LONG).expect("events") {
+            match event::read().expect("an event") {
+                Event::Resize(..) => size = true,
+                Event::Key(_) => key = true,
+                _ => {}
+            }
+        }
+        assert!(size && key, "size {size}, key {key}");
+    }
+
+    #[test]
+    fn a_key_is_read_that_comes_with_another_size() {
+        let mut own = Own::start("reads_a_size_and_a_key");
+        own.read_until("press");
+        own.terminal.write_all(b"q").expect("pressing a key");
+        let (code, _, written) = own.end();
+        assert_eq!(code, Some(0), "{}", String::from_utf8_lossy(&written));
+    }
+
     #[test]
     fn a_panic_gives_the_terminal_back_before_it_is_told() {
-        let size = Winsize { ws_row: ROWS.get(), ws_col: COLUMNS.get(), ws_xpixel: 0, ws_ypixel: 0 };
-        let pty = openpty(&size, None).expect("a pty");
-        let before = tcgetattr(&pty.slave).expect("the terminal's state");
-        let side = || Stdio::from(pty.slave.try_clone().expect("the terminal once more"));
-        let mut command = Command::new(std::env::current_exe().expect("this program"));
-        command.args(["--exact", "top::screen::tests::panics_with_the_screen", "--ignored", "--nocapture"]);
-        let mut child = command
-            .env("TERM", "xterm")
-            .stdin(side())
-            .stdout(side())
-            .stderr(side())
-            .spawn()
-            .expect("starting this program");
-        let mut terminal = File::from(pty.master);
-        let reader = std::thread::spawn(move || {
-            let mut written = Vec::new();
-            // It ends with an error once nobody has the other side open.
-            let _ = terminal.read_to_end(&mut written);
-            written
-        });
-        assert_eq!(child.wait().expect("its end").code(), Some(101), "a test that has panicked");
-        assert_eq!(tcgetattr(&pty.slave).expect("the terminal's state"), before);
-        drop((command, pty.slave));
-        let written = reader.join().expect("reading");
+        let own = Own::start("panics_with_the_screen");
+        let before = own.before.clone();
+        let (code, after, written) = own.end();
+        assert_eq!(code, Some(101), "a test that has panicked");
+        assert_eq!(after, before);
         let text = String::from_utf8_lossy(&written);
         let mut shown = vt100::Parser::new(ROWS, COLUMNS, 0);
         shown.process(&written);
         assert!(text.contains("\x1b[?1049h"), "it was taken over: {text:?}");
         assert!(!shown.screen().alternate_screen() && !shown.screen().hide_cursor(), "{text:?}");
         assert!(shown.screen().contents().contains("as it was told to"), "the panic is seen: {text:?}");
+    }
+
+    /// An ignored test of this file in a process and a terminal of its own.
+    struct Own {
+        child: Child,
+        terminal: File,
+        line: OwnedFd,
+        before: Termios,
+        written: Vec<u8>,
+    }
+
+    impl Own {
+        fn start(test: &str) -> Own {
+            let size = Winsize { ws_row: ROWS.get(), ws_col: COLUMNS.get(), ws_xpixel: 0, ws_ypixel: 0 };
+            let pty = openpty(&size, None).expect("a pty");
+            let before = tcgetattr(&pty.slave).expect("the terminal's state");
+            let side = || Stdio::from(pty.slave.try_clone().expect("the terminal once more"));
+            let mut command = Command::new(std::env::current_exe().expect("this program"));
+            command.args(["--exact", &format!("top::screen::tests::{test}"), "--ignored", "--nocapture"]);
+            let child = command.env("TERM", "xterm").stdin(side()).stdout(side()).stderr(side()).spawn();
+            let child = child.expect("starting this program");
+            Own { child, terminal: File::from(pty.master), line: pty.slave, before, written: Vec::new() }
+        }
+
+        /// Reads what it writes until this is there.
+        fn read_until(&mut self, text: &str) {
+            let mut bytes = [0; 256];
+            while !String::from_utf8_lossy(&self.written).contains(text) {
+                let count = self.terminal.read(&mut bytes).expect("reading");
+                self.written.extend_from_slice(&bytes[..count]);
+            }
+        }
+
+        /// Waits for its end: its exit code, the terminal's state then, and all that it has written.
+        fn end(self) -> (Option<i32>, Termios, Vec<u8>) {
+            let Own { mut child, mut terminal, line, mut written, .. } = self;
+            let reader = std::thread::spawn(move || {
+                // It ends with an error once nobody has the other side open.
+                let _ = terminal.read_to_end(&mut written);
+                written
+            });
+            let code = child.wait().expect("its end").code();
+            let after = tcgetattr(&line).expect("the terminal's state");
+            drop(line);
+            (code, after, reader.join().expect("reading"))
+        }
     }
 }
