@@ -68,7 +68,7 @@ pub(crate) fn remove_orphans(own: u64) {
 
 /// What is to be brought up instead of the configured policy, if anything is.
 pub fn restored(interface: &str, which: Restore) -> Result<Option<Saved>> {
-    // What is wrong with the interface is for whoever brings it up to say.
+    // An error of the interface is told when it is brought up.
     if which == Restore::Configured {
         return Ok(None);
     }
@@ -76,16 +76,13 @@ pub fn restored(interface: &str, which: Restore) -> Result<Option<Saved>> {
         Some(record) => record.key,
         None => Record::new_key(interface)?,
     };
-    let last = match which {
-        Restore::Configured => None,
-        Restore::Saved => None,
-        Restore::Last => history::last_applied(&key)?.map(|entry| Saved {
-            name: entry.policy_name,
-            source: entry.policy_source,
-            policy: entry.policy,
-            rate_bps: entry.rate_bps,
-        }),
+    let applied = |entry: history::Entry| Saved {
+        name: entry.policy_name,
+        source: entry.policy_source,
+        policy: entry.policy,
+        rate_bps: entry.rate_bps,
     };
+    let last = if which == Restore::Last { history::last_applied(&key)?.map(applied) } else { None };
     if last.is_some() { Ok(last) } else { saved(&key) }
 }
 
