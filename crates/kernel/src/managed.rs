@@ -10,7 +10,7 @@ use crate::{apply, bpffs, confirm, history, netns, qdiscs, recorded, remains, sh
 /// The record of an interface that is wholly up.
 pub(crate) fn managed(interface: &str) -> Result<Record> {
     match Record::find(interface)? {
-        None => Err(absent(interface)),
+        None => Err(without_record(interface)),
         Some(record) if record.phase != Phase::Active => Err(half_done(&record)),
         Some(record) if !Interface::is_there(&record.interface, record.ifindex) => {
             Err(Error::input(format!("{interface} has gone since it was taken into management"))
@@ -120,14 +120,21 @@ pub fn require_known(interfaces: &[String]) -> Result<()> {
     }
 }
 
-/// What is said of an interface that has no record.
+/// The error of an interface without a record, which may have our queues all the same. Looks at all of its qdiscs and filters.
+fn without_record(interface: &str) -> Error {
+    match remains::of(interface) {
+        Ok(Some(_)) => {
+            Error::input(format!("{interface} has queues or hooks of sluice, and no record that can be read"))
+                .help(format!("sluice down {interface} removes them; so does sluice up {interface} --force"))
+        }
+        _ => absent(interface),
+    }
+}
+
+/// The error of an interface that is not managed.
 pub fn absent(interface: &str) -> Error {
     if let Err(unknown) = Interface::find(interface) {
         return unknown;
-    }
-    if remains::of(interface).ok().flatten().is_some() {
-        return Error::input(format!("{interface} has queues or hooks of sluice, and no record that can be read"))
-            .help(format!("sluice down {interface} removes them; so does sluice up {interface} --force"));
     }
     let own = netns::inode().unwrap_or_default();
     let here = Record::all().unwrap_or_default().into_iter().filter(|record| record.netns == own);
