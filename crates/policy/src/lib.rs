@@ -6,6 +6,9 @@
 //!
 //! Nothing here touches an interface or knows an engine's tables.
 
+#[macro_use]
+mod listed;
+
 mod bytes;
 mod ceiling;
 mod diagnostic;

@@ -1,11 +1,12 @@
 //! Rank functions of the PIFO. The list is `abi/disciplines.h`.
 
 use sluice_abi as abi;
-use std::fmt;
 
 /// A rank function, by its number: the packet with the smallest rank leaves first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rank(u32);
+
+listed!(Rank, rank_functions, rank_function);
 
 impl Rank {
     /// The `priority` of the class, then arrival.
@@ -20,30 +21,6 @@ impl Rank {
     pub const START_TIME_FAIR: Rank = Rank(abi::SL_RANK_START_TIME_FAIR);
     /// The latest time at which sending may begin to keep the `latency_budget`.
     pub const SLACK: Rank = Rank(abi::SL_RANK_SLACK);
-
-    /// Every rank a policy may name.
-    pub fn all() -> impl Iterator<Item = Rank> {
-        abi::rank_functions().map(|line| Rank(line.number))
-    }
-
-    /// The rank function of this name.
-    pub(crate) fn named(name: &str) -> Option<Rank> {
-        Rank::all().find(|rank| rank.name() == name)
-    }
-
-    fn line(self) -> abi::Discipline {
-        abi::rank_function(self.0)
-    }
-
-    /// Its number in the engines' configuration.
-    pub fn number(self) -> u32 {
-        self.0
-    }
-
-    /// The name in policy files.
-    pub fn name(self) -> &'static str {
-        self.line().name
-    }
 
     /// Keys of a class that the rank depends on: `SL_KEY_`.
     pub(crate) fn keys(self) -> u32 {
@@ -77,11 +54,5 @@ impl Rank {
 impl Default for Rank {
     fn default() -> Rank {
         Rank::PRIORITY
-    }
-}
-
-impl fmt::Display for Rank {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }

@@ -2,11 +2,12 @@
 
 use crate::rank::Rank;
 use sluice_abi as abi;
-use std::fmt;
 
 /// A scheduling discipline: its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Scheduler(u32);
+
+listed!(Scheduler, disciplines, discipline);
 
 impl Scheduler {
     /// The class with the smallest `priority` number goes first; equal ones share by deficit round robin.
@@ -18,30 +19,6 @@ impl Scheduler {
     /// Push-in first-out: a [`Rank`] decides each packet's place.
     pub const PIFO: Scheduler = Scheduler(abi::SL_PIFO);
     const ROUND_ROBIN: Scheduler = Scheduler(abi::SL_ROUND_ROBIN);
-
-    /// Every discipline a policy may name.
-    pub fn all() -> impl Iterator<Item = Scheduler> {
-        abi::disciplines().map(|line| Scheduler(line.number))
-    }
-
-    /// The discipline of this name.
-    pub(crate) fn named(name: &str) -> Option<Scheduler> {
-        Scheduler::all().find(|scheduler| scheduler.name() == name)
-    }
-
-    fn line(self) -> abi::Discipline {
-        abi::discipline(self.0)
-    }
-
-    /// Its number in the engines' configuration.
-    pub fn number(self) -> u32 {
-        self.0
-    }
-
-    /// The name in policy files.
-    pub fn name(self) -> &'static str {
-        self.line().name
-    }
 
     /// The measure by which classes share the link, an `enum sl_share`; under PIFO the rank decides.
     pub(crate) fn share(self) -> u32 {
@@ -89,11 +66,5 @@ impl Scheduler {
             "wfq" | "wf2q" | "wf2q+" | "fq" | "fair" => Scheduler::WEIGHTED_FAIR_QUEUING,
             _ => return None,
         })
-    }
-}
-
-impl fmt::Display for Scheduler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }

@@ -1,0 +1,38 @@
+//! Values of the lists of `abi/disciplines.h`.
+
+/// Gives a type that holds a number of a list its members, names and numbers; `$all` and `$one` are `sluice_abi`'s functions.
+macro_rules! listed {
+    ($type:ident, $all:ident, $one:ident) => {
+        impl $type {
+            /// Every one a policy may name, by number.
+            pub fn all() -> impl Iterator<Item = $type> {
+                sluice_abi::$all().map(|line| $type(line.number))
+            }
+
+            /// The one of this name.
+            pub(crate) fn named(name: &str) -> Option<$type> {
+                $type::all().find(|one| one.name() == name)
+            }
+
+            fn line(self) -> sluice_abi::Discipline {
+                sluice_abi::$one(self.0)
+            }
+
+            /// Its number in the engines' configuration.
+            pub fn number(self) -> u32 {
+                self.0
+            }
+
+            /// The name in policy files.
+            pub fn name(self) -> &'static str {
+                self.line().name
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+    };
+}
