@@ -17,7 +17,7 @@ use crate::record::{Engine, Record};
 use crate::recorded::{Rates, choose_tag, compile, parse, rates, resolve, resolved, spare_buffer};
 use crate::rule_starts::Counted;
 use crate::verify::{schedulers, verify};
-use crate::{bpffs, clock, fault, htb, qdiscs, shared, status, tables};
+use crate::{bpffs, clock, differences, fault, qdiscs, shared, status, tables};
 use sluice_policy::difference::{self, difference};
 use sluice_policy::{Difference, Policy, Rate, Resolved};
 use std::path::{Path, PathBuf};
@@ -281,7 +281,7 @@ impl Change {
         self.record.rule_starts.settle(&turn.after);
         let mut notes: Vec<String> = history::note_change(&self.record).into_iter().collect();
         if self.record.engine == Engine::Tc {
-            let fallbacks = htb::fallbacks(&self.now, Some(attach::leaves(&self.record)));
+            let fallbacks = differences::fallbacks(&self.now, Some(attach::leaves(&self.record)));
             notes.extend(fallbacks.into_iter().map(|note| format!("engine tc: {note}")));
         }
         fault::point(&format!("{command}-noted"));

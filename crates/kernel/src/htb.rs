@@ -2,10 +2,9 @@
 //! classifier at its root; leaves that queue as the class does: fq_codel, codel or a FIFO, and FIFOs in the place of what the
 //! kernel does not have.
 //!
-//! Pure: it writes `tc` command lines, and says what they do not mean.
+//! Pure: it writes `tc` command lines; `differences.rs` says where they differ from the policy.
 
 use sluice_policy::{Bytes, Cells, Codel, FRAME_BYTES, Flows, Framing, Rate, Resolved, ResolvedClass, Scheduler};
-use sluice_tables::duration_ns;
 use std::ops::RangeInclusive;
 
 /// Handle of our HTB: one that nobody writes by hand, so what has it is ours.
@@ -15,18 +14,18 @@ const FIRST_MINOR: u32 = 0x10;
 /// Minor number of the HTB class that owns the link.
 const ROOT_MINOR: u32 = 1;
 /// Priorities that HTB has.
-const PRIORITIES: usize = 8;
+pub(crate) const PRIORITIES: usize = 8;
 /// HTB wants a rate for each class: the least, where the policy guarantees nothing.
-const FLOOR: Rate = Rate(8_000);
+pub(crate) const FLOOR: Rate = Rate(8_000);
 /// What the parent gets where the link's rate is not known.
 const UNSHAPED: Rate = Rate(100_000_000_000);
 /// HTB's buckets: as the core's link burst, and no less than a frame.
 const BURST_NS: u64 = 250_000;
 const LEAST_BURST_BYTES: u64 = 1600;
 /// Quanta that HTB takes without complaint.
-const QUANTA_BYTES: RangeInclusive<u32> = 1000..=200_000;
+pub(crate) const QUANTA_BYTES: RangeInclusive<u32> = 1000..=200_000;
 /// What fq_codel takes for a smaller quantum.
-const LEAST_FLOW_QUANTUM_BYTES: u32 = 256;
+pub(crate) const LEAST_FLOW_QUANTUM_BYTES: u32 = 256;
 /// The memory that fq_codel may use where the policy limits packets: its own default, said so that a change brings it back.
 const FQ_CODEL_MEMORY_BYTES: u64 = 32 << 20;
 /// The longest time that CoDel is told. As its target it means that CoDel does nothing: fq_codel has no other word for that.
@@ -56,7 +55,7 @@ pub struct Leaves {
 
 impl Leaves {
     /// Whether a class can queue as the policy says.
-    fn have(self, class: &ResolvedClass) -> bool {
+    pub(crate) fn have(self, class: &ResolvedClass) -> bool {
         match (class.queue.flows(), class.codel) {
             (Some(_), _) => self.fq_codel,
             (None, Some(_)) => self.codel,
@@ -206,11 +205,12 @@ fn quantum(policy: &Resolved, class: &ResolvedClass) -> u64 {
     bytes.clamp((*QUANTA_BYTES.start()).into(), (*QUANTA_BYTES.end()).into())
 }
 
-fn least_weight(policy: &Resolved) -> u32 {
+pub(crate) fn least_weight(policy: &Resolved) -> u32 {
     policy.classes.iter().map(|class| class.weight).min().unwrap_or(1)
 }
 
-fn levels(policy: &Resolved) -> Vec<u8> {
+/// The priorities of the classes, each once, the most urgent first.
+pub(crate) fn levels(policy: &Resolved) -> Vec<u8> {
     let mut levels: Vec<u8> = policy.classes.iter().map(|class| class.priority).collect();
     levels.sort_unstable();
     levels.dedup();
@@ -253,152 +253,21 @@ fn burst(rate: Rate, wanted: Option<Bytes>) -> u64 {
     wanted.map_or(timed, |bytes| bytes.0).max(LEAST_BURST_BYTES)
 }
 
-/// Where the meaning on engine `tc` differs from the policy's. `leaves` are unknown where no kernel was asked.
-pub fn differences(policy: &Resolved, rate: Option<Rate>, leaves: Option<Leaves>, header_bytes: u32) -> Vec<String> {
-    let mut all = Vec::new();
-    let levels = levels(policy).len();
-    if policy.scheduler == Scheduler::STRICT_PRIORITY {
-        all.push(format!(
-            "strict priority is HTB's: a class that others keep out still sends {FLOOR} (its guarantee, if it has one)"
-        ));
-        if levels > PRIORITIES {
-            all.push(format!(
-                "HTB has {PRIORITIES} priorities, the policy {levels}: the last {} share one",
-                levels - PRIORITIES + 1
-            ));
-        }
-    }
-    if policy.scheduler == Scheduler::WEIGHTED_FAIR_QUEUING {
-        all.push(
-            "it shares by deficit round robin in proportion to weight: the same shares over time, in longer turns"
-                .to_owned(),
-        );
-        let most = QUANTA_BYTES.end() / FRAME_BYTES;
-        if policy.classes.iter().any(|class| class.weight / least_weight(policy) > most) {
-            all.push(format!("a weight of more than {most} times the smallest counts as {most} times"));
-        }
-    } else if policy.classes.iter().any(|class| !QUANTA_BYTES.contains(&class.quantum_bytes)) {
-        all.push(format!("quanta are kept within {} to {} bytes", QUANTA_BYTES.start(), QUANTA_BYTES.end()));
-    }
-    all.extend(queue_differences(policy, leaves));
-    if policy.framing.overhead_bytes < header_bytes as i32 {
-        all.push("an overhead below the Ethernet header is counted as none".to_owned());
-    }
-    if policy.framing.cells == Cells::Ptm {
-        all.push("PTM's 65/64 is taken off the rates instead of being counted per packet".to_owned());
-    }
-    if rate.is_none() {
-        all.push("without a link rate HTB queues only what the driver holds back".to_owned());
-    }
-    let slow = policy
-        .classes
-        .iter()
-        .filter(|class| class.ceil.is_some_and(|ceil| duration_ns(Bytes(1514), ceil) > 100_000_000));
-    for class in slow {
-        all.push(format!("class {} ({}): at its ceiling HTB is accurate to a packet only", class.id, class.name));
-    }
-    all.push(
-        "`apply` drops what is queued in a class that goes, whose kind of queue changes, whose limit changes between packets and \
-         bytes, or whose priority changes while its queue does not run empty (tc then counts anew)"
-            .to_owned(),
-    );
-    all.push(format!(
-        "a privileged application (CAP_NET_ADMIN) that sets SO_PRIORITY to a handle of {HANDLE} chooses its class"
-    ));
-    all.push("times in queue are not measured, and counters are those of tc".to_owned());
-    all
-}
-
-/// Where queues differ from those of the policy.
-fn queue_differences(policy: &Resolved, leaves: Option<Leaves>) -> Vec<String> {
-    let has = |class: &ResolvedClass| leaves.is_none_or(|leaves| leaves.have(class));
-    let small = |flows: Flows| flows.quantum_bytes < LEAST_FLOW_QUANTUM_BYTES;
-    let of = |chosen: &dyn Fn(&ResolvedClass) -> bool, what: &str| {
-        told(policy, |class| (has(class) && chosen(class)).then(String::new), what)
-    };
-    let mut all: Vec<String> = [
-        of(
-            &by_flow,
-            "the queue is fq_codel, which is fair between flows but not between hosts, and gives a new flow one quantum \
-             ahead of others instead of its allowance",
-        ),
-        of(
-            &|class| class.queue.flows().is_some_and(small),
-            &format!("fq_codel counts a smaller flow quantum than {LEAST_FLOW_QUANTUM_BYTES} bytes as that"),
-        ),
-        of(
-            &|class| by_flow(class) && class.limit_bytes.is_some(),
-            "fq_codel counts a limit in bytes with what the kernel needs to hold a packet",
-        ),
-        of(
-            &|class| codel_alone(class) && class.limit_bytes.is_some(),
-            "codel has no limit in bytes: it is as many packets as full frames fit",
-        ),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    all.extend(fallbacks(policy, leaves));
-    let fifo = |class: &ResolvedClass| match leaves {
-        Some(leaves) if !leaves.have(class) => true,
-        _ => !by_flow(class) && class.codel.is_none(),
-    };
-    if policy.classes.iter().any(|class| class.limit_bytes.is_some() && fifo(class)) {
-        all.push("a limit in bytes leaves the limit in packets out".to_owned());
-    }
-    all
-}
-
-/// The classes that are plain FIFOs for want of a better leaf, and what they lose.
-pub fn fallbacks(policy: &Resolved, leaves: Option<Leaves>) -> Vec<String> {
-    let without = |leaf: &str| match leaves {
-        Some(_) => format!("this kernel has no {leaf}, so the queue is a plain FIFO"),
-        None => format!("where the kernel has no {leaf}, the queue is a plain FIFO"),
-    };
-    let room = |class: &ResolvedClass| match class.limit_bytes {
-        Some(bytes) => format!(" of {bytes}"),
-        None => format!(" of {} packets", class.fifo_limit_pkts),
-    };
-    let lacks = |class: &ResolvedClass| leaves.is_none_or(|leaves| !leaves.have(class));
-    let of = |chosen: fn(&ResolvedClass) -> bool, what: &str| {
-        told(policy, |class| (lacks(class) && chosen(class)).then(|| room(class)), what)
-    };
-    let by_flow = of(by_flow, &format!("{}: its flows do not share, and CoDel does not act", without("fq_codel")));
-    let alone = of(codel_alone, &format!("{}: CoDel does not act", without("codel")));
-    by_flow.into_iter().chain(alone).collect()
-}
-
-fn by_flow(class: &ResolvedClass) -> bool {
-    class.queue.flows().is_some()
-}
-
-fn codel_alone(class: &ResolvedClass) -> bool {
-    !by_flow(class) && class.codel.is_some()
-}
-
-/// What is to be said of some classes, each with what `detail` adds to its name. None if there are none of them.
-fn told(policy: &Resolved, detail: impl Fn(&ResolvedClass) -> Option<String>, what: &str) -> Option<String> {
-    let of = |class: &ResolvedClass| Some(format!("{} ({}){}", class.id, class.name, detail(class)?));
-    let list: Vec<String> = policy.classes.iter().filter_map(of).collect();
-    let plural = if list.len() == 1 { "class" } else { "classes" };
-    (!list.is_empty()).then(|| format!("{plural} {}: {what}", list.join(", ")))
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn resolved(text: &str) -> Resolved {
+    pub fn resolved(text: &str) -> Resolved {
         let policy = sluice_policy::parse(&sluice_policy::Source::new("test.json", text)).expect("a valid policy");
         sluice_policy::resolve(&policy, &sluice_policy::Context::default()).expect("resolves")
     }
 
     const TARGET: Target<'_> =
         Target { device: "eth0", rate: Some(Rate(20_000_000)), header_bytes: 14, leaves: NOTHING };
-    const NOTHING: Leaves = Leaves { fq_codel: false, codel: false };
-    const ALL: Leaves = Leaves { fq_codel: true, codel: true };
+    pub const NOTHING: Leaves = Leaves { fq_codel: false, codel: false };
+    pub const ALL: Leaves = Leaves { fq_codel: true, codel: true };
 
-    const TWO: &str = r#"{ "scheduler": "strict_priority", "classes": [
+    pub const TWO: &str = r#"{ "scheduler": "strict_priority", "classes": [
         { "id": 0, "name": "game", "priority": 0, "limit": 100 },
         { "id": 3, "name": "bulk", "priority": 5, "ceil": "5mbit", "burst": "10kb", "limit": "64kb" } ] }"#;
 
@@ -434,22 +303,15 @@ mod tests {
 
     #[test]
     fn weights_become_quanta() {
-        let shares = |classes: &str| {
+        let quanta = |classes: &str| -> Vec<u64> {
             let policy = resolved(&format!(r#"{{ "scheduler": "weighted_fair_queuing", "classes": [{classes}] }}"#));
-            let quanta: Vec<u64> = policy.classes.iter().map(|class| quantum(&policy, class)).collect();
-            let notes = differences(&policy, TARGET.rate, Some(ALL), 14);
-            (quanta, notes.iter().filter(|note| note.contains("weight")).count())
+            policy.classes.iter().map(|class| quantum(&policy, class)).collect()
         };
-        assert_eq!(
-            shares(r#"{ "id": 0, "weight": 30 }, { "id": 1, "weight": 50 }, { "id": 2, "weight": 10 }"#),
-            (vec![4542, 7570, 1514], 1)
-        );
-        assert_eq!(
-            shares(r#"{ "id": 0, "weight": 4, "quantum": 9000 }, { "id": 1, "weight": 2 }"#),
-            (vec![3028, 1514], 1),
-            "the quantum does nothing"
-        );
-        assert_eq!(shares(r#"{ "id": 0, "weight": 500 }, { "id": 1 }"#), (vec![200_000, 1514], 2), "and says so");
+        let three = quanta(r#"{ "id": 0, "weight": 30 }, { "id": 1, "weight": 50 }, { "id": 2, "weight": 10 }"#);
+        assert_eq!(three, [4542, 7570, 1514]);
+        let own = quanta(r#"{ "id": 0, "weight": 4, "quantum": 9000 }, { "id": 1, "weight": 2 }"#);
+        assert_eq!(own, [3028, 1514], "the quantum does nothing");
+        assert_eq!(quanta(r#"{ "id": 0, "weight": 500 }, { "id": 1 }"#), [200_000, 1514], "HTB's most");
     }
 
     #[test]
@@ -469,7 +331,7 @@ mod tests {
         assert_eq!(minors_shown(text), minors(&resolved(TWO)));
     }
 
-    const QUEUES: &str = r#"{ "scheduler": "deficit_round_robin", "classes": [
+    pub const QUEUES: &str = r#"{ "scheduler": "deficit_round_robin", "classes": [
         { "id": 0, "name": "plain", "limit": 100 },
         { "id": 1, "name": "early", "aqm": "codel", "limit": "64kb" },
         { "id": 2, "name": "bulk", "queue": "flows" },
@@ -498,32 +360,5 @@ mod tests {
         assert_eq!(leaves_of(&policy, no_fq, 20_000_000), [plain, early, fifos[1], fifos[2]]);
         let longest = leaves_of(&policy, ALL, 8);
         assert!(longest[1].ends_with("target 1000000000us interval 1000000000us ecn"), "{longest:?}");
-    }
-
-    #[test]
-    fn differences_of_queues_are_told() {
-        let policy = resolved(QUEUES);
-        let told = |leaves| queue_differences(&policy, leaves);
-        let count = |notes: &[String], word: &str| notes.iter().filter(|note| note.contains(word)).count();
-        let (all, none, unknown) = (told(Some(ALL)), told(Some(NOTHING)), told(None));
-        assert_eq!(
-            [
-                count(&all, "not between hosts"),
-                count(&all, "than 256"),
-                count(&all, "as full frames"),
-                count(&all, "FIFO")
-            ],
-            [1, 1, 1, 0],
-            "{all:?}"
-        );
-        assert!(all[0].starts_with("classes 2 (bulk), 3 (rest): the queue is fq_codel"), "{all:?}");
-        assert_eq!([count(&none, "is fq_codel"), count(&none, "plain FIFO")], [0, 2], "{none:?}");
-        assert!(
-            none[0].starts_with("classes 2 (bulk) of 1000 packets, 3 (rest) of 1mb: this kernel has no fq_codel"),
-            "{none:?}"
-        );
-        assert!(none[1].starts_with("class 1 (early) of 64kb: this kernel has no codel"), "{none:?}");
-        assert_eq!([count(&unknown, "is fq_codel"), count(&unknown, "where the kernel has no")], [1, 2], "{unknown:?}");
-        assert!(queue_differences(&resolved(TWO), Some(NOTHING)).len() == 1, "a FIFO is what the policy says");
     }
 }

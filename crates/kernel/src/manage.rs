@@ -14,8 +14,8 @@ use crate::record::{Engine, Hook, Phase, Record};
 use crate::recorded::{Rates, choose_tag, compile, resolve};
 use crate::verify::verify;
 use crate::{
-    Done, arrivals, boot, bpffs, capabilities, clock, fault, history, htb, netns, object, offload, qdiscs, remains,
-    shared, tables, upgrade,
+    Done, arrivals, boot, bpffs, capabilities, clock, differences, fault, history, netns, object, offload, qdiscs,
+    remains, shared, tables, upgrade,
 };
 use sluice_abi as abi;
 use sluice_policy::{Policy, Rate, Resolved};
@@ -190,8 +190,8 @@ impl Start {
         if plan.engine == Engine::Tc {
             let leaves = Some(attach::leaves(&record));
             // What a module would mend is not a detail.
-            let fallbacks = htb::fallbacks(&policy, leaves);
-            let all = htb::differences(&policy, policy.link_rate, leaves, interface.header_bytes()).into_iter();
+            let fallbacks = differences::fallbacks(&policy, leaves);
+            let all = differences::differences(&policy, policy.link_rate, leaves, interface.header_bytes()).into_iter();
             let told = |difference: &String| format!("engine tc: {difference}");
             details.extend(all.filter(|one| !fallbacks.contains(one)).map(|one| told(&one)));
             notes.extend(fallbacks.iter().map(told));
