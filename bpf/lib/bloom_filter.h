@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Which flows the table may have: what is not in the filter need not be looked for. A look-up that finds nothing costs more than the
+ * The filter knows the flows that the table may have; a flow outside it is not looked up. A look-up that finds nothing costs more than the
  * rules do, and a flood of new flows makes one for each packet. Bloom's filter (1970) with one bit for a flow, in two generations of
  * 4.3 s each: a flow that sends stays in, one that pauses may fall out and then asks for its entry anew, like a new one.
  * No atomic operations: a bit that is lost in a race is set again likewise.

@@ -30,7 +30,7 @@ pub struct Discipline {
     pub share: u32,
     /// The discipline that replaces it on engine `tc`: an `enum sl_kind`.
     pub on_tc: u32,
-    /// Of a discipline, the class that sends next; of a rank function, the rank.
+    /// The class that a discipline sends next, or the rank that a rank function gives.
     pub text: &'static str,
 }
 

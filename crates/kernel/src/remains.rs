@@ -56,7 +56,7 @@ fn unread(interface: &Interface, netns: u64) -> Result<Option<(String, Value)>> 
     for entry in fs::read_dir(record::directory()).into_iter().flatten().flatten() {
         let path = entry.path();
         let Some(key) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".json")) else { continue };
-        // What cannot be read at all, such as a link to elsewhere, is no record either.
+        // A file that cannot be read at all, such as a link to elsewhere, is no record either.
         let text = crate::private::read(&path).unwrap_or_default();
         if serde_json::from_str::<Record>(&text).is_ok() {
             continue;

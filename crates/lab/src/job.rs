@@ -1,4 +1,4 @@
-//! What a run is made of: what was asked for, the files, the trials.
+//! The parts of a run: the request, the files, the trials.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::experiment;
 use crate::format::{Contender, Milliseconds, Scenario, Source};
 use crate::results::{Outcome, Trial};
 
-/// What a caller of `sluice lab run` may choose.
+/// The choices of `sluice lab run`.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The Sluice binary that is called.
@@ -30,7 +30,7 @@ pub struct Request {
     pub kernel: Option<String>,
     /// The directory for what it finds.
     pub out: Option<PathBuf>,
-    /// What was typed.
+    /// The command line.
     pub command: String,
     /// Whether texts may carry colours.
     pub color: bool,
@@ -41,7 +41,7 @@ pub struct Request {
 pub struct Job {
     /// The plan's name.
     pub plan: String,
-    /// What was typed.
+    /// The command line.
     pub command: String,
     /// The window where scenarios have none of their own, ms.
     pub measured: Milliseconds,
@@ -67,14 +67,14 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// As a directory's name.
+    /// The name of its directory.
     pub fn directory(&self) -> String {
         let short = |name: &str| name.chars().take(60).collect::<String>();
         let (scenario, contender) = (short(&self.scenario), short(&self.contender));
         format!("{scenario}-{contender}-{}kbit-{}", self.rate_bps / 1_000, self.repeat)
     }
 
-    /// With what came of it.
+    /// The trial with its outcome.
     pub fn with(&self, outcome: Outcome) -> Trial {
         Trial {
             scenario: self.scenario.clone(),
@@ -95,7 +95,7 @@ pub struct Cast {
 }
 
 impl Cast {
-    /// Of these files.
+    /// Reads and checks the files of a job.
     pub fn of(job: &Job) -> Result<Cast> {
         let mut cast = Cast { scenarios: BTreeMap::new(), contenders: BTreeMap::new() };
         for source in &job.scenarios {

@@ -11,7 +11,7 @@ use crate::rate::Rate;
 use crate::scheduler::Scheduler;
 use ipnet::IpNet;
 
-/// What a policy is resolved against.
+/// The circumstances that a policy is resolved for.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Context {
     /// The link's rate from the command line (`--rate`), which overrides the file's.
@@ -22,7 +22,7 @@ pub struct Context {
     pub engine: Engine,
 }
 
-/// What queues packets, as far as it decides what a policy may ask for.
+/// The engine, as far as it bounds a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Engine {
     /// The scheduler core: all classes share [`MAX_QUEUED_PKTS`] slots.
@@ -37,11 +37,11 @@ pub enum Engine {
 pub struct Resolved {
     /// The policy's name.
     pub name: String,
-    /// What the policy is for.
+    /// Its purpose, as its author wrote it.
     pub description: Option<String>,
     /// The discipline.
     pub scheduler: Scheduler,
-    /// What a PIFO orders by; the default under other disciplines.
+    /// The rank function of a PIFO; the default under other disciplines.
     pub rank: Rank,
     /// Which of classifying and queueing is done.
     pub mode: Mode,
@@ -49,13 +49,13 @@ pub struct Resolved {
     pub link_rate: Option<Rate>,
     /// The rate to shape arrivals to, bits per second. None: they are not queued.
     pub ingress_rate: Option<Rate>,
-    /// What a packet costs on the link.
+    /// Bytes that the link adds to a packet.
     pub framing: Framing,
     /// The burst of the link's bucket, in bytes. None: the engine's own choice.
     pub link_burst: Option<Bytes>,
     /// Whether packets larger than a frame are split before they are queued.
     pub split_gso: SplitGso,
-    /// What the interface keeps to beside, by dropping; bursts are chosen.
+    /// Rates of the interface, kept by dropping; bursts are chosen.
     pub limits: Limits,
     /// Where a packet goes that no rule matches.
     pub default_class: ClassId,
@@ -63,7 +63,7 @@ pub struct Resolved {
     pub urgent_class: ClassId,
     /// Entries of the flow table, 0 is off.
     pub flows: u32,
-    /// What happens to packets with broken headers.
+    /// The treatment of packets with broken headers.
     pub malformed: Malformed,
     /// The classes by id.
     pub classes: Vec<ResolvedClass>,
@@ -129,15 +129,15 @@ pub struct ResolvedClass {
     /// The most packets it may queue where the engine has only one line for it: what `limit_pkts` is for a FIFO of an
     /// engine whose classes do not share their room.
     pub fifo_limit_pkts: u32,
-    /// What its packets stand in.
+    /// Its queue.
     pub queue: Queue,
-    /// What is done about packets that wait too long, with a target that suits the class's rate; none: nothing.
+    /// CoDel with a target that suits the class's rate; none: it does not act.
     pub codel: Option<Codel>,
-    /// What happens above the ceiling.
+    /// The treatment of packets above the ceiling.
     pub exceed: Exceed,
-    /// What each flow of it may not exceed; the burst is chosen.
+    /// The ceiling of each of its flows; the burst is chosen.
     pub flow_ceil: Option<Ceiling>,
-    /// What it may not exceed together with classes of other interfaces; the burst is chosen.
+    /// The ceiling that it has together with classes of other interfaces; the burst is chosen.
     pub shared_ceil: Option<SharedCeiling>,
     /// The DSCP values that mean it, in mode `schedule_only` by DSCP.
     pub dscp: Vec<u8>,

@@ -50,7 +50,7 @@ pub fn rank_shift(policy: &Resolved) -> u32 {
         Rank::START_TIME_FAIR => {
             smallest_shift(policy.classes.iter().map(|class| virtual_span(class, policy)).max().unwrap_or(0))
         }
-        // Of a rank that nothing is known of, the window holds as much as it can.
+        // A rank of unknown span gets the longest window.
         _ => MOST_SHIFT,
     }
 }

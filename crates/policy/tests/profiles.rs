@@ -285,7 +285,7 @@ fn most_rules() -> String {
     format!(r#"{{ "scheduler": "round_robin", "classes": [{{ "id": 0 }}], "rules": [{}] }}"#, rules.join(",\n"))
 }
 
-/// What is wrong with each of a hundred thousand classes would take minutes to find, and nobody reads it.
+/// The errors of a hundred thousand classes once took 40 s to find; those of the first 64 show what to mend.
 #[test]
 fn of_too_many_classes_the_first_are_read() {
     let classes = vec![r#"{ "id": 0, "name": "a", "unknown": 1 }"#; 1000].join(",");

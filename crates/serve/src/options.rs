@@ -1,4 +1,4 @@
-//! What the server is told, and what it does not wait for.
+//! The server's options, and its bounds for connections.
 
 use crate::tls::Files;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ pub const REQUEST_COMES: Duration = Duration::from_secs(15);
 /// The longest policy that is taken, bytes.
 pub const MAX_BODY_BYTES: usize = 4 << 20;
 
-/// What `sluice serve` was told.
+/// Options of `sluice serve`.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// `--listen`: address and port.
