@@ -5,14 +5,14 @@ use crate::failure::Failure;
 use crate::terminal;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde_json::{Value, json};
-use sluice_kernel::history::{Entry, entry, of};
+use sluice_kernel::history::Entry;
 
 /// What of a digest is enough to tell policies apart by eye.
 const SHORT_DIGEST: usize = 12;
 
 pub fn run(args: &History) -> Result<(), Failure> {
     if let Some(number) = args.number {
-        let entry = entry(&args.interface, number)?;
+        let entry = sluice_kernel::history_entry(&args.interface, number)?;
         if args.json {
             outln!("{:#}", object(&entry)?);
         } else {
@@ -20,7 +20,7 @@ pub fn run(args: &History) -> Result<(), Failure> {
         }
         return Ok(());
     }
-    let entries = of(&args.interface)?;
+    let entries = sluice_kernel::history_of(&args.interface)?;
     if args.json {
         let all = entries.iter().map(object).collect::<Result<Vec<Value>, Failure>>()?;
         outln!("{:#}", Value::from(all));

@@ -13,7 +13,7 @@ pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
         Some(name) => vec![name.clone()],
         None => here()?,
     };
-    let statuses = names.iter().map(|name| sluice_kernel::status::of(name)).collect::<Result<Vec<_>, _>>()?;
+    let statuses = names.iter().map(|name| sluice_kernel::status_of(name)).collect::<Result<Vec<_>, _>>()?;
     if args.json {
         let json = match (&args.interface, &statuses[..]) {
             (Some(_), [one]) => serde_json::to_string_pretty(one),

@@ -1,68 +1,47 @@
 //! The kernel side of Sluice: what `up`, `apply`, `status`, `down` and `doctor` do. libbpf lives only here.
+//!
+//! Its modules are floors. Each uses those before it in this list, and none behind it.
 
-mod ancestry;
-mod apply;
-mod arrivals;
-mod attachment;
-pub mod boot;
-mod bpffs;
-mod capabilities;
-mod clock;
-pub mod confirm;
-mod differences;
-pub mod doctor;
-mod ensure;
 mod error;
-pub mod events;
-pub mod explain;
 mod fault;
-mod features;
-pub mod flows;
-pub mod history;
-mod hooks;
-mod htb;
-mod inner;
-pub mod interface;
-mod iproute;
-mod lock;
-mod manage;
-mod managed;
-mod mapped;
-mod netlink;
-pub mod netns;
-mod object;
-mod offload;
-mod parts;
-mod plan;
-pub mod private;
-pub mod probe;
-mod qdiscs;
-pub mod reader;
+
+mod system;
+
+mod bpf;
+
 mod record;
-mod recorded;
-mod remains;
-mod rollback;
-mod rule_starts;
-mod shared;
+
+mod maps;
+
+mod engine;
+
 pub mod status;
-mod tables;
 
-mod upgrade;
-mod verify;
-pub mod watch;
+mod command;
 
-pub use apply::{Done, Preview, RateWish, Request, apply, preview};
-pub use differences::differences as tc_differences;
-pub use ensure::{Healed, ensure};
+mod inspect;
+
+pub use bpf::object::compiler;
+pub use command::apply::{Preview, apply, preview};
+pub use command::change::{Done, RateWish, Request};
+pub use command::ensure::{Healed, ensure};
+pub use command::history::{entry as history_entry, of as history_of};
+pub use command::rollback::rollback;
+pub use command::status::of as status_of;
+pub use command::up::{UpRequest, collect, down, up};
+pub use command::upgrade::{Upgraded, upgrade};
+pub use command::{boot, confirm, doctor, watch};
+pub use engine::differences::differences as tc_differences;
+pub use engine::features::Features;
+pub use engine::managed::{absent, require_known};
+pub use engine::plan::{one_queue_for_all, refusal};
 pub use error::{Error, Kind, Result};
 pub use fault::POINTS as FAULT_POINTS;
-pub use features::Features;
-pub use interface::Interface;
-pub use manage::{UpRequest, collect, down, require_rights, require_root, up};
-pub use managed::{absent, require_known};
-pub use object::compiler;
-pub use plan::{one_queue_for_all, refusal};
-pub use qdiscs::below_mq;
-pub use record::{Engine, Hook, Phase, Record};
-pub use rollback::rollback;
-pub use upgrade::{Upgraded, upgrade};
+pub use inspect::{events, explain, probe, reader};
+pub use maps::flows;
+pub use record::{Engine, Hook, Phase, Record, history, unconfirmed};
+pub use system::interface::Interface;
+pub use system::paths::run as run_directory;
+pub use system::privilege::{require_rights, require_root};
+pub use system::qdiscs::below_mq;
+pub use system::{interface, netns, private};

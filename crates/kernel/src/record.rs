@@ -1,18 +1,25 @@
 //! What is known of a managed interface between two commands: a file per interface, written before anything it speaks
 //! of is done, so that whoever dies leaves enough for `down` to clean up.
 
-use crate::confirm::Unconfirmed;
+pub(crate) mod count;
+pub mod history;
+pub(crate) mod origin;
+pub(crate) mod policy;
+pub(crate) mod rule_starts;
+pub mod unconfirmed;
+
 use crate::error::{Doing, Error, Result};
-use crate::history::Origin;
-use crate::rule_starts::RuleStarts;
-use crate::{Interface, interface, netns, private, shared};
+use crate::record::origin::Origin;
+use crate::record::rule_starts::RuleStarts;
+use crate::record::unconfirmed::{Former, FormerIngress, Unconfirmed};
+use crate::system::interface::{self, Interface};
+use crate::system::{clock, netns, paths, private};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-
-const DIRECTORY: &str = "/run/sluice";
+use std::time::Duration;
 
 /// What queues the packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,11 +150,6 @@ pub struct Record {
 }
 
 impl Record {
-    /// The directory of all records.
-    pub fn directory() -> &'static Path {
-        directory()
-    }
-
     /// Name of the device behind which arriving packets are queued.
     pub fn ingress_device(&self) -> String {
         format!("sluice-in{}", self.ifindex)
@@ -161,6 +163,32 @@ impl Record {
     /// Directory of its pins below `root`.
     pub fn pins(&self, root: &Path) -> PathBuf {
         root.join(&self.key)
+    }
+
+    /// Directory of the pins that an upgrade makes before they take the place of the others.
+    pub(crate) fn new_pins(&self, root: &Path) -> PathBuf {
+        root.join(format!("{}+", self.key))
+    }
+
+    /// For a change that must be confirmed within this time. A change upon an unconfirmed one is taken back together with that.
+    pub(crate) fn begin_waiting(&self, time: Duration) -> Unconfirmed {
+        let former = || Former {
+            name: self.policy_name.clone(),
+            source: self.policy_source.clone(),
+            policy: self.policy.clone(),
+            rate_bps: self.rate_bps,
+            ingress: Some(FormerIngress { rate_bps: self.ingress_rate_bps, of_policy: self.ingress_rate_of_policy }),
+        };
+        Unconfirmed {
+            deadline_ms: (clock::since_boot() + time).as_millis() as u64,
+            time_s: time.as_secs(),
+            former: self.unconfirmed.as_ref().map_or_else(former, |earlier| earlier.former.clone()),
+        }
+    }
+
+    /// Whether a change should have been confirmed by now.
+    pub(crate) fn is_overdue(&self) -> bool {
+        self.unconfirmed.as_ref().is_some_and(|unconfirmed| unconfirmed.left().is_zero())
     }
 
     /// The record of an interface in the process's namespace. One that was renamed since is found by its number, by its
@@ -222,7 +250,7 @@ impl Record {
         let path = file(&self.key);
         let partial = path.with_extension("partial");
         let text = serde_json::to_string_pretty(self).doing(|| "a record".to_owned())?;
-        private::directory(directory())?;
+        private::directory(paths::run())?;
         let written = fs::write(&partial, text).and_then(|()| fs::rename(&partial, &path));
         if written.is_err() {
             // Half a record is of no use to anybody.
@@ -238,26 +266,24 @@ impl Record {
     }
 }
 
+/// Beside the pins of interfaces: the directory of those of shared buckets. No interface has this key.
+pub(crate) const SHARED_BUCKETS: &str = "shared";
+
 /// The part of a key that an interface's name makes.
 pub(crate) fn key_of_name(interface: &str) -> String {
     // bpffs takes no names with a dot, and every usual VLAN device has one. A plus ends the name of what an upgrade loads beside.
     let name = interface.replace('%', "%25").replace('.', "%2e").replace('@', "%40").replace('+', "%2b");
     // Beside the interfaces' pins stand those of shared buckets.
-    if name == shared::DIRECTORY { "%73hared".to_owned() } else { name }
-}
-
-/// The directory of records, dumps and logs.
-pub fn directory() -> &'static Path {
-    Path::new(DIRECTORY)
+    if name == SHARED_BUCKETS { "%73hared".to_owned() } else { name }
 }
 
 pub(crate) fn file(key: &str) -> PathBuf {
-    directory().join(format!("{key}.json"))
+    paths::run().join(format!("{key}.json"))
 }
 
 /// The records as they were written.
 fn stored() -> Result<Vec<Record>> {
-    let Ok(entries) = fs::read_dir(DIRECTORY) else { return Ok(Vec::new()) };
+    let Ok(entries) = fs::read_dir(paths::run()) else { return Ok(Vec::new()) };
     let mut records = Vec::new();
     for entry in entries.flatten() {
         if entry.path().extension().is_some_and(|extension| extension == "json") {
@@ -303,7 +329,7 @@ mod tests {
         let qdisc = read(include_str!("../tests/records/qdisc.json"));
         assert_eq!((qdisc.engine, qdisc.qdisc.as_str(), qdisc.split), (Engine::Qdisc, "sluice0", true));
         for record in [read(include_str!("../tests/records/tc-first.json")), qdisc] {
-            crate::recorded::resolved(&record).expect("its policy is one of this version");
+            crate::record::policy::resolved(&record).expect("its policy is one of this version");
         }
     }
 

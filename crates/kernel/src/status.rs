@@ -9,18 +9,15 @@ mod schedulers;
 mod sojourn;
 mod state;
 
-pub(crate) use counts::{BUILTIN, class_counts, counted};
+pub use crate::record::count::Count;
+pub(crate) use counts::{BUILTIN, class_counts};
 pub use framing::Framing;
-pub(crate) use leaves::queued_pkts;
 pub(crate) use pinned::Pinned;
-pub(crate) use schedulers::{schedulers, schedulers_of};
 pub use sojourn::Sojourn;
 pub use state::{ClassState, FlowQueues, SchedulerState, Turn};
 
-use crate::error::Result;
 use crate::record::{Engine, Phase};
-use crate::{manage, managed};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// A managed interface at one moment.
@@ -86,15 +83,6 @@ pub struct UnconfirmedStatus {
     pub left_s: u64,
     /// Name of the policy that is brought back then.
     pub former: String,
-}
-
-/// Packets and their bytes. A super-packet counts as its segments where hooks count, as one where qdiscs do.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Count {
-    /// Packets.
-    pub pkts: u64,
-    /// Bytes, link-layer header included.
-    pub bytes: u64,
 }
 
 /// What was dropped.
@@ -249,34 +237,9 @@ pub struct RuleStatus {
     pub matched: Count,
 }
 
-/// The status of an interface in the process's namespace.
-pub fn of(interface: &str) -> Result<Status> {
-    manage::require_root()?;
-    managed::put_right_unless_held()?;
-    let record = managed::managed(interface)?;
-    Pinned::open(record)?.status()
-}
-
 fn add_drops(class: &mut ClassStatus, reason: &'static str, pkts: u64) {
     if pkts > 0 {
         *class.drops.entry(reason).or_default() += pkts;
-    }
-}
-
-impl Count {
-    pub(crate) fn add(&mut self, other: Count) {
-        self.pkts += other.pkts;
-        self.bytes += other.bytes;
-    }
-
-    pub(crate) fn take(&mut self, other: Count) {
-        self.pkts = self.pkts.saturating_sub(other.pkts);
-        self.bytes = self.bytes.saturating_sub(other.bytes);
-    }
-
-    fn plus(mut self, other: Count) -> Count {
-        self.add(other);
-        self
     }
 }
 

@@ -1,6 +1,6 @@
 //! The secret that whoever changes something must have, and whoever reads where one was given by file.
 
-use sluice_kernel::{Error, Record, Result, netns, private};
+use sluice_kernel::{Error, Result, netns, private};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -75,8 +75,8 @@ impl Kept {
     pub fn write(token: &Token, port: u16) -> Result<Kept> {
         let namespace = netns::inode()?;
         let of = if netns::first_inode() == Some(namespace) { String::new() } else { format!("@{namespace}") };
-        let path = Record::directory().join(format!("serve-{port}{of}.token"));
-        private::directory(Record::directory())?;
+        let path = sluice_kernel::run_directory().join(format!("serve-{port}{of}.token"));
+        private::directory(sluice_kernel::run_directory())?;
         private::write(&path, &format!("{}\n", token.secret()))?;
         Ok(Kept(path))
     }

@@ -2,24 +2,11 @@
 
 use super::{Count, RuleStatus, text};
 use crate::error::Result;
-use crate::rule_starts::{Counted, RuleStarts};
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use crate::maps::counters::{counts, per_cpu};
+use crate::record::rule_starts::RuleStarts;
+use libbpf_rs::MapHandle;
 use sluice_abi as abi;
 use std::collections::BTreeMap;
-
-impl From<abi::sl_count> for Count {
-    fn from(count: abi::sl_count) -> Count {
-        Count { pkts: count.pkts, bytes: count.bytes }
-    }
-}
-
-fn per_cpu<T: abi::Pod>(map: &MapHandle, keys: std::ops::Range<u32>) -> Result<Vec<Vec<Box<T>>>> {
-    keys.map(|key| {
-        let values = map.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
-        Ok(values.iter().filter_map(|bytes| abi::read_pod::<T>(bytes)).collect())
-    })
-    .collect()
-}
 
 /// What they have counted of a class.
 #[derive(Debug, Clone, Copy, Default)]
@@ -46,16 +33,6 @@ pub(crate) fn class_counts(map: &MapHandle, direction: u32) -> Result<Vec<HookCo
     Ok(counts.into_iter().map(sum).collect())
 }
 
-fn counts(map: &MapHandle, keys: std::ops::Range<u32>) -> Result<Vec<Count>> {
-    let counts = per_cpu::<abi::sl_count>(map, keys)?;
-    let sum = |cpus: Vec<Box<abi::sl_count>>| {
-        let mut sum = Count::default();
-        cpus.into_iter().for_each(|cpu| sum.add((*cpu).into()));
-        sum
-    };
-    Ok(counts.into_iter().map(sum).collect())
-}
-
 /// How many headers were of each kind. Plain IPv4, the commonest, is not counted by the programs: it is what is left of all that
 /// the rules have seen.
 pub(super) fn parsed(map: &MapHandle, direction: u32, all: Count) -> Result<BTreeMap<&'static str, Count>> {
@@ -68,16 +45,6 @@ pub(super) fn parsed(map: &MapHandle, direction: u32, all: Count) -> Result<BTre
         .zip(counts)
         .filter(|(_, count)| count.pkts > 0)
         .map(|(kind, count)| (kind.name, count))
-        .collect())
-}
-
-/// What was counted at the first so many places of rules.
-pub(crate) fn counted(map: &MapHandle, places: u32) -> Result<Counted> {
-    let of = |direction: u32| counts(map, direction * abi::SL_RULE_COUNTS..direction * abi::SL_RULE_COUNTS + places);
-    Ok(of(abi::SL_EGRESS)?
-        .into_iter()
-        .zip(of(abi::SL_INGRESS)?)
-        .map(|(leaving, arriving)| [leaving, arriving])
         .collect())
 }
 

@@ -1,48 +1,11 @@
-//! The queues of classes below HTB, as tc shows them. (It shows qdiscs as JSON, but not classes.)
+//! What the queues of classes below HTB tell.
 
 use super::{ClassStatus, Count, add_drops};
-use crate::error::Result;
-use crate::{htb, iproute};
-use serde::Deserialize;
-
-/// A qdisc and its counters.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Leaf {
-    kind: String,
-    #[serde(default)]
-    parent: String,
-    bytes: u64,
-    packets: u64,
-    drops: u64,
-    #[serde(default)]
-    backlog: u64,
-    #[serde(default)]
-    qlen: u64,
-    /// fq_codel's marks of congestion.
-    #[serde(default)]
-    ecn_mark: u64,
-    #[serde(default)]
-    options: serde_json::Value,
-}
-
-/// Every qdisc of a device.
-pub(crate) fn leaves(device: &str) -> Result<Vec<Leaf>> {
-    iproute::json("tc", &format!("-s -j qdisc show dev {device}"))
-}
-
-fn leaf(leaves: &[Leaf], class: u8) -> Option<&Leaf> {
-    let parent = htb::parent_of(class);
-    leaves.iter().find(|leaf| leaf.parent == parent)
-}
-
-/// What waits in the queue of a class below HTB.
-pub(crate) fn queued_pkts(device: &str, class: u8) -> Result<u64> {
-    Ok(leaf(&leaves(device)?, class).map_or(0, |leaf| leaf.qlen))
-}
+use crate::engine::leaves::{self, Leaf};
 
 pub(super) fn add(classes: &mut [ClassStatus], leaves: &[Leaf]) {
     for class in classes {
-        let Some(leaf) = leaf(leaves, class.id) else { continue };
+        let Some(leaf) = leaves::of_class(leaves, class.id) else { continue };
         describe(class, leaf);
         class.sent.add(Count { pkts: leaf.packets, bytes: leaf.bytes });
         class.backlog.add(Count { pkts: leaf.qlen, bytes: leaf.backlog });
@@ -70,6 +33,7 @@ fn describe(class: &mut ClassStatus, leaf: &Leaf) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::htb;
 
     #[test]
     fn the_queue_that_is_there_is_shown() {

@@ -4,13 +4,15 @@ use super::counts::{BUILTIN, class_counts, matched, parsed, rules};
 use super::policers::Policers;
 use super::{ClassStatus, Count, DirectionStatus, Framing, PolicyStatus, Status, UnconfirmedStatus, add_drops, text};
 use super::{leaves, schedulers};
+use crate::bpf::mapped::Mapped;
+use crate::engine::{attachment, parts};
 use crate::error::{Error, Result};
-use crate::flows::{self, FlowTable};
-use crate::interface::Interface;
-use crate::mapped::Mapped;
-use crate::record::{Engine, Record};
-use crate::rule_starts::RuleStarts;
-use crate::{bpffs, parts, recorded, tables, upgrade};
+use crate::maps::flows::{self, FlowTable};
+use crate::maps::tables;
+use crate::record::rule_starts::RuleStarts;
+use crate::record::{Engine, Record, policy};
+use crate::system::bpffs;
+use crate::system::interface::Interface;
 use libbpf_rs::{MapCore, MapHandle};
 use sluice_abi as abi;
 use sluice_policy::{Resolved, ResolvedClass, Scheduler};
@@ -53,7 +55,7 @@ impl Pinned {
         } else {
             None
         };
-        let policy = recorded::resolved(&record)?;
+        let policy = policy::resolved(&record)?;
         let header_bytes = Interface::find(&record.interface)?.header_bytes();
         Ok(Pinned {
             live: tables::live(&pins)?,
@@ -147,7 +149,7 @@ impl Pinned {
             qdisc: record.qdisc.clone(),
             in_place: missing.is_empty(),
             missing,
-            outdated: !upgrade::is_current(record),
+            outdated: !attachment::runs_own_programs(record),
             policy: PolicyStatus {
                 name: record.policy_name.clone(),
                 source: record.policy_source.clone(),
@@ -211,7 +213,9 @@ impl Pinned {
                 told = schedulers::add(&mut classes, state, ifindex);
             }
             // A device that was deleted has none.
-            (Engine::Tc, _) if queued && ifindex(&device) > 0 => leaves::add(&mut classes, &leaves::leaves(&device)?),
+            (Engine::Tc, _) if queued && ifindex(&device) > 0 => {
+                leaves::add(&mut classes, &crate::engine::leaves::of_device(&device)?)
+            }
             _ => {}
         }
         let rate_bps = if egress { self.policy.link_rate.map(|rate| rate.0) } else { record.ingress_rate_bps };

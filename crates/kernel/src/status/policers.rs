@@ -1,9 +1,10 @@
 //! The buckets before the queues, read where programs write them.
 
 use super::{ClassStatus, DirectionStatus};
+use crate::bpf::mapped::Mapped;
 use crate::error::{Error, Result};
-use crate::mapped::Mapped;
-use crate::{clock, shared, tables};
+use crate::maps::{shared, tables};
+use crate::system::clock;
 use libbpf_rs::MapHandle;
 use sluice_abi as abi;
 use sluice_policy::Resolved;

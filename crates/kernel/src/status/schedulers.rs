@@ -2,26 +2,9 @@
 
 use super::state::{self, Head, SchedulerState};
 use super::{ClassStatus, Count, add_drops};
-use crate::clock;
-use crate::error::Result;
-use crate::mapped::Mapped;
-use crate::tables;
+use crate::bpf::mapped::Mapped;
+use crate::system::clock;
 use sluice_abi as abi;
-use std::path::Path;
-
-/// The schedulers that run: their numbers and whole states, copied.
-pub(crate) fn schedulers(pins: &Path) -> Result<Vec<(u32, Box<abi::sl_sched>)>> {
-    let state = tables::open(pins, "state")?;
-    let instances = libbpf_rs::MapInfo::new(std::os::fd::AsFd::as_fd(&state)).map_or(0, |info| info.info.max_entries);
-    let all: Result<Vec<_>> = (0..instances).map(|n| Ok((n, tables::read::<abi::sl_sched>(&state, n)?))).collect();
-    Ok(all?.into_iter().filter(|(_, sched)| sched.ifindex != 0).collect())
-}
-
-/// Those of a device.
-pub(crate) fn schedulers_of(pins: &Path, device: &str) -> Result<Vec<(u32, Box<abi::sl_sched>)>> {
-    let ifindex = nix::net::if_::if_nametoindex(device).unwrap_or(0);
-    Ok(schedulers(pins)?.into_iter().filter(|(_, sched)| sched.ifindex == ifindex).collect())
-}
 
 /// What the schedulers of a direction are, beside their classes.
 #[derive(Default)]

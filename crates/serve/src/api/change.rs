@@ -12,6 +12,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sluice_kernel::history::Origin;
+use sluice_kernel::unconfirmed::FormerIngress;
 use sluice_kernel::{Done, RateWish, Record, Request, confirm};
 use sluice_policy::{Rate, Source};
 use std::time::Duration;
@@ -54,7 +55,7 @@ pub async fn apply(State(state): State<Shared>, Path(name): Path<String>, wish: 
         let confirm = time(wish.confirm_s)?;
         let message = wish.message.map(|text| message(&text)).transpose()?.flatten();
         let (policy, _) = read(&wish.text, &record).map_err(|found| Problem::policy(findings::list(&found)))?;
-        let generation = sluice_kernel::status::of(&name)?.policy.generation;
+        let generation = sluice_kernel::status_of(&name)?.policy.generation;
         if wish.generation.is_some_and(|seen| seen != generation) {
             let what = format!("somebody else has changed the policy of {name} meanwhile: generation {generation}");
             return Err(Problem::new(StatusCode::CONFLICT, what, "look at the difference again, then apply"));
@@ -91,7 +92,7 @@ pub async fn revert(State(state): State<Shared>, Path(name): Path<String>) -> An
             .map_err(|found| sluice_kernel::Error::system(found.render(false)))?;
         let source = former.source.clone();
         let rate = RateWish::Set(former.rate_bps.map(Rate));
-        let given = |ingress: confirm::FormerIngress| ingress.rate_bps.filter(|_| !ingress.of_policy).map(Rate);
+        let given = |ingress: FormerIngress| ingress.rate_bps.filter(|_| !ingress.of_policy).map(Rate);
         let ingress_rate = former.ingress.map_or(RateWish::AsBefore, |ingress| RateWish::Set(given(ingress)));
         let message = Some("taken back by hand".to_owned());
         perform(Request { source, rate, ingress_rate, message, ..request(&record, policy, Origin::Revert) })

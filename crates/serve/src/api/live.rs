@@ -79,7 +79,7 @@ fn is_read(state: &Shared, name: &str) -> bool {
 async fn absent(state: Shared, name: String) -> Problem {
     let why = ask(state, move |_| {
         record(&name)?;
-        sluice_kernel::status::of(&name)?;
+        sluice_kernel::status_of(&name)?;
         Err(soon())
     });
     why.await.err().unwrap_or_else(soon)

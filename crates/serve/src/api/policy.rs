@@ -26,7 +26,7 @@ pub struct Draft {
 /// The policy in force, as it is recorded.
 pub async fn text(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
     ask(state, move |_| {
-        let status = sluice_kernel::status::of(&name)?;
+        let status = sluice_kernel::status_of(&name)?;
         let record = record(&name)?;
         Ok(json!({
             "text": record.policy,

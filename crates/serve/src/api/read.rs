@@ -31,7 +31,7 @@ pub async fn interfaces(State(state): State<Shared>) -> Answer {
 pub async fn interface(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
     ask(state, move |_| {
         record(&name)?;
-        value(sluice_kernel::status::of(&name)?)
+        value(sluice_kernel::status_of(&name)?)
     })
     .await
 }
@@ -39,7 +39,7 @@ pub async fn interface(State(state): State<Shared>, Path(name): Path<String>) ->
 /// Its history, the oldest first, without the policies themselves.
 pub async fn history(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
     ask(state, move |_| {
-        let entries = sluice_kernel::history::of(&name)?;
+        let entries = sluice_kernel::history_of(&name)?;
         entries.iter().map(|entry| shown(entry, false)).collect()
     })
     .await
@@ -47,7 +47,7 @@ pub async fn history(State(state): State<Shared>, Path(name): Path<String>) -> A
 
 /// An entry of it, with the policy.
 pub async fn entry(State(state): State<Shared>, Path((name, number)): Path<(String, u32)>) -> Answer {
-    ask(state, move |_| shown(&sluice_kernel::history::entry(&name, number)?, true)).await
+    ask(state, move |_| shown(&sluice_kernel::history_entry(&name, number)?, true)).await
 }
 
 fn shown(entry: &Entry, with_policy: bool) -> Result<Value, Problem> {

@@ -1,0 +1,6 @@
+//! BPF objects, maps and hooks, whatever they are for.
+
+pub(crate) mod hooks;
+pub(crate) mod inner;
+pub(crate) mod mapped;
+pub(crate) mod object;

@@ -1,0 +1,189 @@
+//! Attaching programs before the queues: XDP and tcx by pinned links, clsact by filters. All of it outlives the process.
+
+use crate::error::{Doing, Error, Result};
+use crate::system::{iproute, qdiscs};
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Preference of our clsact filters: late, so that other people's filters have seen the packet before.
+const FILTER_PREF: u32 = 65_000;
+/// And that of the filter behind it which redirects what arrives.
+const REDIRECT_PREF: u32 = 65_001;
+
+/// Where a program attaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Point {
+    /// In the driver, before the packet has a socket buffer.
+    Xdp,
+    /// On arrival, from Linux 6.6.
+    TcxIngress,
+    /// On departure, from Linux 6.6.
+    TcxEgress,
+}
+
+fn path_cstring(path: &Path) -> Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| Error::system(format!("{}: a NUL in a path", path.display())))
+}
+
+fn os_error(code: i32) -> io::Error {
+    io::Error::from_raw_os_error(code.abs())
+}
+
+fn pinned_fd(path: &Path) -> Result<OwnedFd> {
+    let name = path_cstring(path)?;
+    // SAFETY: the name is a C string that lives through the call.
+    let fd = unsafe { libbpf_sys::bpf_obj_get(name.as_ptr()) };
+    if fd < 0 {
+        return Err(Error::system(format!("opening {}: {}", path.display(), os_error(fd))));
+    }
+    // SAFETY: the kernel has just given us this descriptor.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Attaches a pinned program by a link, and pins the link. The operating system's error is passed on, since it tells
+/// what the kernel lacks.
+pub fn attach(program: &Path, ifindex: u32, point: Point, pin: &Path) -> Result<std::result::Result<(), io::Error>> {
+    let program = pinned_fd(program)?;
+    // SAFETY: zeroes are valid options.
+    let mut options: libbpf_sys::bpf_link_create_opts = unsafe { std::mem::zeroed() };
+    options.sz = size_of_val(&options) as _;
+    let kind = match point {
+        Point::Xdp => {
+            options.flags = libbpf_sys::XDP_FLAGS_DRV_MODE;
+            libbpf_sys::BPF_XDP
+        }
+        Point::TcxIngress => libbpf_sys::BPF_TCX_INGRESS,
+        Point::TcxEgress => libbpf_sys::BPF_TCX_EGRESS,
+    };
+    // SAFETY: the descriptor is open, and the options are as long as they say.
+    let fd = unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), ifindex as i32, kind, &options) };
+    if fd < 0 {
+        return Ok(Err(os_error(fd)));
+    }
+    // SAFETY: the kernel has just given us this descriptor.
+    let link = unsafe { OwnedFd::from_raw_fd(fd) };
+    let name = path_cstring(pin)?;
+    // SAFETY: the descriptor is open and the name is a C string.
+    let pinned = unsafe { libbpf_sys::bpf_obj_pin(link.as_raw_fd(), name.as_ptr()) };
+    if pinned < 0 {
+        return Err(Error::system(format!("pinning {}: {}", pin.display(), os_error(pinned))));
+    }
+    Ok(Ok(()))
+}
+
+/// Whether a pinned link is there and still attached: its interface is told as 0 when it is not.
+pub fn is_attached(pin: &Path) -> bool {
+    let Ok(link) = pinned_fd(pin) else { return false };
+    let mut info = libbpf_sys::bpf_link_info::default();
+    let mut length = size_of_val(&info) as u32;
+    // SAFETY: the descriptor is open, and the kernel writes at most as many bytes as it is told.
+    let result = unsafe {
+        libbpf_sys::bpf_obj_get_info_by_fd(link.as_raw_fd(), std::ptr::from_mut(&mut info).cast(), &mut length)
+    };
+    // SAFETY: links of XDP and of tcx both begin with the number of their interface.
+    result == 0 && unsafe { info.__bindgen_anon_1.xdp.ifindex } != 0
+}
+
+/// Removes a pin, and with it what the link attached. It need not be there.
+pub fn detach(pin: &Path) -> Result<()> {
+    match fs::remove_file(pin) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).doing(|| format!("unpinning {}", pin.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A direction of clsact, as tc names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Arriving packets.
+    Ingress,
+    /// Departing packets.
+    Egress,
+}
+
+impl Side {
+    fn name(self) -> &'static str {
+        match self {
+            Side::Ingress => "ingress",
+            Side::Egress => "egress",
+        }
+    }
+}
+
+/// Adds the hook qdisc.
+pub fn add_clsact(interface: &str) -> Result<()> {
+    iproute::tc(&format!("qdisc add dev {interface} clsact")).map(drop).map_err(|error| {
+        error
+            .help("an `ingress` qdisc in its place, or a kernel without CONFIG_NET_CLS_ACT, prevents it: tc qdisc show")
+    })
+}
+
+/// Puts a program on a side of clsact, in place of ours that may be there. `action` follows the program: empty for one
+/// that decides by itself.
+pub fn set_filter(interface: &str, side: Side, program: &Path, action: &str) -> Result<()> {
+    let own = if action.is_empty() { "direct-action " } else { "" };
+    iproute::tc(&format!(
+        "filter replace dev {interface} {} protocol all pref {FILTER_PREF} handle 1 bpf {own}object-pinned {} {action}",
+        side.name(),
+        program.display()
+    ))
+    .map(drop)
+}
+
+/// Sends all that arrives, and that our filter lets pass, to a device. (Programs themselves cannot redirect to an ifb
+/// before Linux 6.4: it drops what comes so.)
+pub fn set_redirect(interface: &str, device: &str) -> Result<()> {
+    // matchall cannot be replaced: the kernel says that it exists. Arrivals pass by the queue until the new one is there.
+    if iproute::tc(&format!("filter show dev {interface} ingress"))?.contains(&format!("pref {REDIRECT_PREF} ")) {
+        iproute::tc(&format!("filter del dev {interface} ingress pref {REDIRECT_PREF}"))?;
+    }
+    iproute::tc(&format!(
+        "filter add dev {interface} ingress protocol all pref {REDIRECT_PREF} handle 1 matchall \
+         action mirred egress redirect dev {device}"
+    ))
+    .map(drop)
+}
+
+/// Removes our filters, if they are there.
+pub fn clear_filter(interface: &str, side: Side) -> Result<()> {
+    if !qdiscs::has_clsact(interface)? {
+        return Ok(());
+    }
+    let shown = iproute::tc(&format!("filter show dev {interface} {}", side.name()))?;
+    for pref in [REDIRECT_PREF, FILTER_PREF] {
+        if shown.contains(&format!("pref {pref} ")) {
+            iproute::tc(&format!("filter del dev {interface} {} pref {pref}", side.name()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether our filter is on a side of clsact.
+pub fn has_own_filter(interface: &str, side: Side) -> Result<bool> {
+    Ok(qdiscs::has_clsact(interface)?
+        && iproute::tc(&format!("filter show dev {interface} {}", side.name()))?
+            .contains(&format!("pref {FILTER_PREF} ")))
+}
+
+/// Whether anybody has a filter on a side of clsact.
+pub fn has_filters(interface: &str, side: Side) -> Result<bool> {
+    Ok(qdiscs::has_clsact(interface)?
+        && !iproute::tc(&format!("filter show dev {interface} {}", side.name()))?.trim().is_empty())
+}
+
+/// Removes clsact, if nobody else has a filter there.
+pub fn remove_unused_clsact(interface: &str) -> Result<()> {
+    if !qdiscs::has_clsact(interface)?
+        || has_filters(interface, Side::Ingress)?
+        || has_filters(interface, Side::Egress)?
+    {
+        return Ok(());
+    }
+    iproute::tc(&format!("qdisc del dev {interface} clsact")).map(drop)
+}

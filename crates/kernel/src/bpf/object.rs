@@ -1,0 +1,257 @@
+//! Loads a BPF object: sets its constants and sizes, shares maps, and explains a refusal of the verifier.
+
+use crate::error::{Doing, Error, Kind, Result};
+use crate::system::private;
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{DataSec, Var};
+use libbpf_rs::{AsRawLibbpf, MapCore, Object, ObjectBuilder, OpenMapMut, OpenObject, PrintLevel};
+use sha2::{Digest, Sha256};
+use sluice_abi as abi;
+use std::ffi::OsStr;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+static CLASSIFIER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/classifier.bpf.o"));
+static QDISC: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/qdisc.bpf.o"));
+static LOG: Mutex<String> = Mutex::new(String::new());
+
+fn record(_: PrintLevel, text: String) {
+    if let Ok(mut log) = LOG.lock() {
+        log.push_str(&text);
+    }
+}
+
+/// What the programs of this command are told by: SHA-256 of the objects.
+pub fn digest() -> String {
+    let hash = Sha256::new().chain_update(CLASSIFIER).chain_update(QDISC).finalize();
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Slots of the Bloom filter in front of a table for so many flows: one for four, a power of two.
+fn bloom_slots(flows: u32) -> u32 {
+    (flows / 4).next_power_of_two()
+}
+
+/// What compiled the BPF programs, as their debug information has it, such as "clang 19.1.7".
+pub fn compiler() -> String {
+    const BEFORE: &[u8] = b"clang version ";
+    let at = CLASSIFIER.windows(BEFORE.len()).position(|bytes| bytes == BEFORE);
+    let rest = at.map_or(&[][..], |at| &CLASSIFIER[at + BEFORE.len()..]);
+    let version: String =
+        rest.iter().map(|&byte| char::from(byte)).take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+    if version.is_empty() { "clang".to_owned() } else { format!("clang {version}") }
+}
+
+/// Keys of the hashes by which programs find flows and hosts. The objects of an interface have the same.
+#[derive(Clone)]
+pub struct HashKeys(Vec<u8>);
+
+impl HashKeys {
+    /// Keys that nobody can guess.
+    pub fn random() -> Result<HashKeys> {
+        let mut bytes = vec![0; 8 * abi::SL_HASH_KEYS as usize];
+        let urandom = || "reading /dev/urandom".to_owned();
+        std::fs::File::open("/dev/urandom").doing(urandom)?.read_exact(&mut bytes).doing(urandom)?;
+        Ok(HashKeys(bytes))
+    }
+}
+
+/// An object before it is loaded.
+pub struct Loader {
+    name: &'static str,
+    open: OpenObject,
+    has_keys: bool,
+}
+
+impl Loader {
+    /// The hooks before the queues.
+    pub fn classifier() -> Result<Loader> {
+        Loader::open("classifier", CLASSIFIER)
+    }
+
+    /// The scheduler as a qdisc.
+    pub fn qdisc() -> Result<Loader> {
+        Loader::open("qdisc", QDISC)
+    }
+
+    /// Programs that are no part of what is installed.
+    pub fn own(bytes: &[u8]) -> Result<Loader> {
+        Loader::open("own", bytes)
+    }
+
+    fn open(name: &'static str, bytes: &[u8]) -> Result<Loader> {
+        libbpf_rs::set_print(Some((PrintLevel::Info, record)));
+        let open = ObjectBuilder::default().open_memory(bytes).doing(|| {
+            format!("opening the BPF object {name}: {}", LOG.lock().map(|log| log.clone()).unwrap_or_default())
+        })?;
+        Ok(Loader { name, open, has_keys: name == "own" })
+    }
+
+    /// Sets a constant that the programs are compiled against.
+    pub fn constant(&mut self, variable: &str, value: u32) -> Result<()> {
+        self.constant_bytes(variable, &value.to_ne_bytes())
+    }
+
+    /// Sets the keys of its hashes. An object without is given some when it is loaded.
+    pub fn hash_keys(&mut self, keys: &HashKeys) -> Result<()> {
+        self.has_keys = true;
+        self.constant_bytes("sl_hash_key", &keys.0)
+    }
+
+    fn constant_bytes(&mut self, variable: &str, value: &[u8]) -> Result<()> {
+        let missing = || Error::system(format!("the BPF object {} has no constant {variable}", self.name));
+        let offset = {
+            // SAFETY: the object outlives the BTF that is read from it here.
+            let raw = unsafe { self.open.as_libbpf_object().as_ref() };
+            let btf = Btf::from_bpf_object(raw).doing(|| format!("types of {}", self.name))?.ok_or_else(missing)?;
+            let section: DataSec<'_> = btf.type_by_name(".rodata").ok_or_else(missing)?;
+            section
+                .iter()
+                .find(|entry| {
+                    btf.type_by_id::<Var<'_>>(entry.ty).and_then(|var| var.name()).is_some_and(|name| name == variable)
+                })
+                .map(|entry| entry.offset as usize)
+                .ok_or_else(missing)?
+        };
+        let mut map =
+            self.open.maps_mut().find(|map| map.name().to_string_lossy().ends_with(".rodata")).ok_or_else(missing)?;
+        let bytes = map.initial_value_mut().ok_or_else(missing)?;
+        bytes.get_mut(offset..offset + value.len()).ok_or_else(missing)?.copy_from_slice(value);
+        Ok(())
+    }
+
+    /// Sets the number of elements of a map.
+    pub fn entries(&mut self, map: &str, entries: u32) -> Result<()> {
+        self.map(map)?.set_max_entries(entries).doing(|| format!("size of {map}"))
+    }
+
+    /// Says how large the flow table is, 0: there is none. Of whoever makes the maps, `entries` as well.
+    pub fn flow_table(&mut self, flows: u32) -> Result<()> {
+        self.constant("sl_keep_flows", u32::from(flows > 0))?;
+        self.constant("sl_bloom_mask", bloom_slots(flows) - 1)
+    }
+
+    /// Makes the flow table.
+    pub fn own_flow_table(&mut self, flows: u32) -> Result<()> {
+        self.flow_table(flows)?;
+        self.entries("flows", flows.max(1))?;
+        self.entries("bloom", bloom_slots(flows))
+    }
+
+    /// Sets the name under which `tc` knows the qdisc: at most 15 characters.
+    pub fn qdisc_name(&mut self, qdisc: &str) -> Result<()> {
+        let mut map = self.map("sluice")?;
+        let id = map
+            .initial_value_mut()
+            .and_then(|bytes| bytes.get_mut(..16))
+            .ok_or_else(|| Error::system("the BPF object has no qdisc"))?;
+        id.fill(0);
+        for (to, from) in id[..15].iter_mut().zip(qdisc.bytes()) {
+            *to = from;
+        }
+        Ok(())
+    }
+
+    /// Only these programs are loaded.
+    pub fn only(&mut self, programs: &[&str]) {
+        for mut program in self.open.progs_mut() {
+            let wanted = programs.iter().any(|name| program.name() == *name);
+            program.set_autoload(wanted);
+        }
+    }
+
+    /// Uses a map that is pinned in `dir` under its name instead of a new one, for each that is.
+    pub fn share(&mut self, dir: &Path) -> Result<()> {
+        for mut map in self.open.maps_mut() {
+            let Some(path) = pin(dir, map.name()) else { continue };
+            if path.exists() {
+                map.reuse_pinned_map(&path).doing(|| format!("sharing {}", path.display()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Uses a map that is pinned here instead of one of its own.
+    pub fn use_map(&mut self, map: &str, path: &Path) -> Result<()> {
+        self.map(map)?.reuse_pinned_map(path).doing(|| format!("sharing {}", path.display()))
+    }
+
+    fn map(&mut self, map: &str) -> Result<OpenMapMut<'_>> {
+        let missing = || Error::system(format!("the BPF object {} has no map {map}", self.name));
+        self.open.maps_mut().find(|candidate| candidate.name() == map).ok_or_else(missing)
+    }
+
+    /// Loads it. If the verifier refuses, its whole log goes into a file beside `log_dir`, and the error has the end of it.
+    pub fn load(mut self, log_dir: &Path) -> Result<Object> {
+        if !self.has_keys {
+            self.hash_keys(&HashKeys::random()?)?;
+        }
+        if let Ok(mut log) = LOG.lock() {
+            log.clear();
+        }
+        let name = self.name;
+        self.open.load().map_err(|error| refusal(name, &error, log_dir))
+    }
+}
+
+fn refusal(name: &str, error: &libbpf_rs::Error, log_dir: &Path) -> Error {
+    let log = LOG.lock().map(|log| log.clone()).unwrap_or_default();
+    if error.kind() == libbpf_rs::ErrorKind::PermissionDenied && !log.contains("processed") {
+        return Error::new(Kind::Unsupported, format!("the kernel does not let BPF programs be loaded ({error})"))
+            .help("check `sysctl kernel.unprivileged_bpf_disabled`, lockdown (`cat /sys/kernel/security/lockdown`), and the capabilities CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON of this process");
+    }
+    let path: PathBuf = log_dir.join(format!("verifier-{name}.log"));
+    let saved = private::directory(log_dir)
+        .and_then(|()| std::fs::write(&path, &log).doing(|| format!("writing {}", path.display())));
+    let telling: Vec<&str> = log
+        .lines()
+        .filter(|line| {
+            !line.trim().is_empty()
+                && !line.starts_with("processed ")
+                && !line.contains("-- END")
+                && !line.contains("-- BEGIN")
+        })
+        .collect();
+    let tail = telling[telling.len().saturating_sub(6)..].join("\n    ");
+    let mut error =
+        Error::new(Kind::Unsupported, format!("this kernel refuses the BPF object `{name}` ({error}):\n    {tail}"));
+    error.cure = Some(match saved {
+        Ok(()) => format!("the whole log is in {}; `sluice doctor` says what this kernel lacks", path.display()),
+        Err(e) => format!("the log could not be saved in {}: {e}", path.display()),
+    });
+    error
+}
+
+/// Where a map is pinned. Not the qdisc, nor constants and globals, which are named after the object; but a global in a section
+/// of its own (`.data.live`) is shared.
+fn pin(dir: &Path, map: &OsStr) -> Option<PathBuf> {
+    let name = map.to_str()?;
+    let name = name.strip_prefix(".data.").unwrap_or(name);
+    (!name.contains('.') && name != "sluice").then(|| dir.join(name))
+}
+
+/// Pins every map of a loaded object in `dir`, under its name. Those that are there already are shared ones.
+pub fn pin_maps(object: &mut Object, dir: &Path) -> Result<()> {
+    for mut map in object.maps_mut() {
+        let Some(path) = pin(dir, map.name()) else { continue };
+        if !path.exists() {
+            map.pin(&path).doing(|| format!("pinning {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Pins every program that was loaded.
+pub fn pin_programs(object: &Object, dir: &Path) -> Result<()> {
+    for mut program in object.progs_mut() {
+        // SAFETY: the program belongs to the object, which is alive.
+        let loaded =
+            unsafe { libbpf_sys::bpf_program__fd(libbpf_rs::AsRawLibbpf::as_libbpf_object(&*program).as_ptr()) } >= 0;
+        if loaded {
+            let path = dir.join(program.name());
+            program.pin(&path).doing(|| format!("pinning {}", path.display()))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,16 @@
+//! The commands. Each begins with putting right what an interrupted one has left, and changes something only under the lock.
+
+pub(crate) mod apply;
+pub mod boot;
+pub(crate) mod change;
+pub mod confirm;
+pub mod doctor;
+pub(crate) mod ensure;
+pub(crate) mod history;
+pub(crate) mod recover;
+pub(crate) mod rollback;
+pub(crate) mod status;
+pub(crate) mod up;
+pub(crate) mod upgrade;
+pub(crate) mod waiting;
+pub mod watch;

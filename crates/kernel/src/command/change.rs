@@ -1,0 +1,310 @@
+//! One change of the policy of one interface: prepared, performed, and taken back where it fails.
+//!
+//! Both records are on disk while the change is on its way, and the tables say which of them is in force: a command that is
+//! killed leaves one policy or the other.
+
+use crate::command::waiting;
+use crate::engine::features::Features;
+use crate::engine::plan::{self, Options, Plan};
+use crate::engine::verify::{schedulers, verify};
+use crate::engine::{attachment as attach, differences};
+use crate::error::{Error, Kind, Result};
+use crate::fault;
+use crate::maps::tables::{self, spare_buffer};
+use crate::maps::{counters, shared};
+use crate::record::history::{self, Outcome};
+use crate::record::origin::Origin;
+use crate::record::policy::{Rates, choose_tag, compile, parse, rates, resolve, resolved};
+use crate::record::rule_starts::Counted;
+use crate::record::{Engine, Record};
+use crate::system::interface::Interface;
+use crate::system::{bpffs, clock, qdiscs};
+use sluice_policy::difference::{self, difference};
+use sluice_policy::{Difference, Policy, Rate, Resolved};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What departures, or arrivals, shall be shaped to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RateWish {
+    /// What the option said last, if it did.
+    AsBefore,
+    /// This; none: what the policy says.
+    Set(Option<Rate>),
+}
+
+impl RateWish {
+    /// What is to hold now in the policy's place.
+    fn or(self, before: Option<Rate>) -> Option<Rate> {
+        match self {
+            RateWish::AsBefore => before,
+            RateWish::Set(rate) => rate,
+        }
+    }
+}
+
+/// A policy that shall take the place of the present one.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Name of the interface.
+    pub interface: String,
+    /// The policy.
+    pub policy: Policy,
+    /// Where it was read from, for people.
+    pub source: String,
+    /// `--rate`.
+    pub rate: RateWish,
+    /// `--ingress-rate`.
+    pub ingress_rate: RateWish,
+    /// `--confirm`: how long it stays in force unless it is confirmed.
+    pub confirm: Option<Duration>,
+    /// `--message`: why, for the history.
+    pub message: Option<String>,
+    /// What it is done by.
+    pub what: Origin,
+    /// The number of the history's entry that it repeats.
+    pub repeats: Option<u32>,
+}
+
+/// What was done, and what the caller should know of it.
+#[derive(Debug, Clone)]
+pub struct Done {
+    /// The interface as it is managed now.
+    pub record: Record,
+    /// Rate that departures are shaped to, whoever asked for it, bits per second.
+    pub rate_bps: Option<u64>,
+    /// What has changed, if there was something before.
+    pub difference: Option<Difference>,
+    /// What the policy's author should know.
+    pub remarks: sluice_policy::Diagnostics,
+    /// What the operator can do something about.
+    pub notes: Vec<String>,
+    /// What else there is to know of how it was done.
+    pub details: Vec<String>,
+}
+
+impl Request {
+    /// Back to what a record says.
+    pub(crate) fn to(was: &Record, why: &str) -> Result<Request> {
+        Ok(Request {
+            interface: was.interface.clone(),
+            policy: parse(&was.policy)?,
+            source: was.policy_source.clone(),
+            rate: RateWish::Set(was.rate_bps.map(Rate)),
+            ingress_rate: RateWish::Set(rates(was).arrivals),
+            confirm: None,
+            message: Some(why.to_owned()),
+            what: Origin::Revert,
+            repeats: None,
+        })
+    }
+}
+
+/// Brings back the policy before those that nobody has confirmed. The lock is held.
+pub(crate) fn revert(record: &Record) -> Result<Done> {
+    let Some(unconfirmed) = &record.unconfirmed else {
+        return Err(Error::system(format!("{}: nothing waits to be confirmed", record.interface)));
+    };
+    let former = &unconfirmed.former;
+    let was = Record {
+        policy: former.policy.clone(),
+        policy_source: former.source.clone(),
+        rate_bps: former.rate_bps,
+        ingress_rate_bps: former.ingress.map_or(record.ingress_rate_bps, |ingress| ingress.rate_bps),
+        ingress_rate_of_policy: former.ingress.map_or(record.ingress_rate_of_policy, |ingress| ingress.of_policy),
+        ..record.clone()
+    };
+    let request = Request::to(&was, &format!("not confirmed within {} s", unconfirmed.time_s))?;
+    Change::prepare(record.clone(), &request, &[])?.perform(&request)
+}
+
+/// What was counted at places of rules just before a policy came into force, and once nobody followed the one before it any more.
+struct Turn {
+    before: Counted,
+    after: Counted,
+}
+
+/// A change that nothing stands against.
+pub(crate) struct Change {
+    found: Interface,
+    pins: PathBuf,
+    /// In force until now.
+    pub was: Record,
+    pub before: Resolved,
+    /// In force from now on.
+    pub record: Record,
+    pub now: Resolved,
+}
+
+impl Change {
+    /// `together`: what is asked for at the same time.
+    pub fn prepare(was: Record, request: &Request, together: &[Request]) -> Result<Change> {
+        let found = Interface::find(&was.interface)?;
+        let pins = was.pins(&bpffs::root()?);
+        let given = rates(&was);
+        let rates =
+            Rates { departures: request.rate.or(given.departures), arrivals: request.ingress_rate.or(given.arrivals) };
+        let before = resolved(&was)?;
+        let now = resolve(&request.policy, rates, was.engine)?;
+        let options = Options {
+            engine: Some(was.engine).filter(|engine| *engine != Engine::None),
+            hook: Some(was.hook),
+            ingress_rate: now.ingress_rate,
+        };
+        let root = qdiscs::root(&was.interface)?;
+        let kind = root.as_ref().map_or("", |root| root.kind.as_str());
+        let plan = plan::plan(&now, &found, &Features::known()?, &options, kind)?;
+        refuse(&was, &before, &now, &plan)?;
+        if was.engine != Engine::None && !root.is_some_and(|root| attach::is_ours(&was, &root)) {
+            return Err(again(&was, "its root qdisc is not ours any more: something has replaced it", ""));
+        }
+        let unconfirmed = request.confirm.map(|time| was.begin_waiting(time));
+        let record = Record {
+            policy: sluice_policy::written(&request.policy),
+            policy_name: now.name.clone(),
+            policy_source: request.source.clone(),
+            rate_bps: rates.departures.map(|rate| rate.0),
+            ingress_rate_bps: now.ingress_rate.map(|rate| rate.0),
+            ingress_rate_of_policy: rates.arrivals.is_none(),
+            applied_s: clock::now_s(),
+            what: request.what,
+            message: request.message.clone(),
+            repeats: request.repeats,
+            unconfirmed,
+            ..was.clone()
+        };
+        let together: Vec<&str> = together.iter().map(|request| request.interface.as_str()).collect();
+        shared::refuse_other_rates(&record, &request.policy, &together)?;
+        Ok(Change { found, pins, was, before, record, now })
+    }
+
+    pub fn perform(mut self, request: &Request) -> Result<Done> {
+        let command = request.what.name();
+        let (live, spare) = (tables::live_buffer(&self.pins)?, spare_buffer(&self.pins)?);
+        self.record.generation = tables::live(&self.pins)?.generation.wrapping_add(1).max(1);
+        self.record.tag = choose_tag(&self.record)?;
+        // What cannot be compiled is refused before anything is touched.
+        compile(&self.now, &self.record, &self.found, spare)?;
+        let kept = difference::kept_rules(&self.before, &self.now);
+        self.record.rule_starts = self.was.rule_starts.next(&kept, &counters::of_rules(&self.pins, self.places())?);
+        self.record.before = Some(Box::new(self.was.clone()));
+        self.record.save()?;
+        let swapped = fault::step(command, "recorded")
+            .and_then(|()| waiting::start_waiting(&self.record))
+            .and_then(|()| fault::step(command, "waited-for"))
+            .and_then(|()| self.swap(&self.record, &self.now, |name| fault::step(command, name)));
+        let turn = match swapped {
+            Ok(turn) => turn,
+            Err(error) => return Err(self.take_back(error)),
+        };
+        self.record.rule_starts = self.was.rule_starts.next(&kept, &turn.before);
+        self.record.rule_starts.settle(&turn.after);
+        let mut notes: Vec<String> = history::note_change(&self.record).into_iter().collect();
+        if self.record.engine == Engine::Tc {
+            let fallbacks = differences::fallbacks(&self.now, Some(attach::leaf_kinds(&self.record)));
+            notes.extend(fallbacks.into_iter().map(|note| format!("engine tc: {note}")));
+        }
+        fault::point(&format!("{command}-noted"));
+        self.record.before = None;
+        self.record.save()?;
+        fault::point(&format!("{command}-settled"));
+        tables::forget(&self.pins, live)?;
+        shared::sweep()?;
+        Ok(Done {
+            rate_bps: self.now.link_rate.map(|rate| rate.0),
+            difference: Some(difference(&self.before, &self.now)),
+            remarks: self.now.remarks,
+            notes,
+            details: Vec::new(),
+            record: self.record,
+        })
+    }
+
+    /// So many places may have counted.
+    fn places(&self) -> u32 {
+        (self.before.rules.len().max(self.now.rules.len()) as u32).max(self.was.rule_starts.places)
+    }
+
+    /// Makes a record's policy live, and looks whether it is.
+    fn swap(&self, record: &Record, policy: &Resolved, step: impl Fn(&str) -> Result<()>) -> Result<Turn> {
+        let spare = spare_buffer(&self.pins)?;
+        let compiled = compile(policy, record, &self.found, spare)?;
+        if record.engine == Engine::Tc {
+            attach::change_htb(record, policy, self.found.header_bytes())?;
+        }
+        step("queued")?;
+        tables::stage(&self.pins, &compiled, spare)?;
+        step("staged")?;
+        let before = counters::of_rules(&self.pins, self.places())?;
+        tables::flip(&self.pins, spare, record.generation)?;
+        let after = counters::of_rules(&self.pins, self.places())?;
+        step("live")?;
+        let seen = schedulers(record, &self.pins)?;
+        if record.engine == Engine::Tc {
+            attach::prune_htb(record, policy)?;
+        }
+        step("pruned")?;
+        verify(record, policy, &self.found, &self.pins, &seen)?;
+        step("verified")?;
+        Ok(Turn { before, after })
+    }
+
+    /// After a failure: the former policy is in force again. The error says so, or that this failed too.
+    fn take_back(&self, mut error: Error) -> Error {
+        let took_force = tables::live(&self.pins).is_ok_and(|live| live.generation == self.record.generation);
+        // A number that has been in force is not used again.
+        let generation = if took_force { self.record.generation.wrapping_add(1).max(1) } else { self.was.generation };
+        let mut back = Record { generation, ..self.was.clone() };
+        let restored = if took_force {
+            let swapped = self.swap(&back, &self.before, |_| Ok(()));
+            swapped.map(|turn| back.rule_starts.without(&self.record.rule_starts, &turn.after))
+        } else if back.engine == Engine::Tc {
+            attach::change_htb(&back, &self.before, self.found.header_bytes())
+                .and_then(|()| attach::prune_htb(&back, &self.before))
+        } else {
+            Ok(())
+        };
+        history::note(&self.record, Outcome::Failed, Some(&error.what));
+        error.kind = Kind::System;
+        match restored.and_then(|()| back.save()).and_then(|()| shared::sweep()) {
+            Ok(()) => error.what += &format!("\n  the former policy, {}, is in force again", back.policy_name),
+            Err(rest) => {
+                error.what +=
+                    &format!("\n  and bringing back the former policy, {}, failed: {}", back.policy_name, rest.what);
+                error.cure = Some(format!("sluice down {0}, then sluice up {0}", back.interface));
+            }
+        }
+        error
+    }
+}
+
+/// What a running interface cannot change.
+fn refuse(was: &Record, before: &Resolved, now: &Resolved, plan: &Plan) -> Result<()> {
+    let mut changes = Vec::new();
+    if plan.engine != was.engine {
+        changes.push("whether packets are queued");
+    }
+    if before.flows != now.flows {
+        changes.push("the size of the flow table");
+    }
+    if was.queues > 0 && plan.queues == 0 && plan.engine == Engine::Qdisc {
+        changes.push("one scheduler for all queues instead of one for each");
+    }
+    if was.ingress_rate_bps.is_some() != now.ingress_rate.is_some() {
+        changes.push("whether arrivals are queued");
+    }
+    if !changes.is_empty() {
+        let what = format!("this changes {}, which a running interface cannot", changes.join(" and "));
+        return Err(again(was, &what, " with the new policy"));
+    }
+    if plan.split && !was.split {
+        let what = "at this rate super-packets must be split, which a running interface cannot begin";
+        return Err(again(was, what, " with the new policy"));
+    }
+    Ok(())
+}
+
+fn again(was: &Record, what: &str, with: &str) -> Error {
+    Error::input(format!("{}: {what}", was.interface))
+        .help(format!("sluice down {0}, then sluice up {0}{with}", was.interface))
+}

@@ -1,0 +1,263 @@
+//! What this kernel, driver and machine can do, engine by engine, and what to install or enable.
+
+use crate::bpf::object::Loader;
+use crate::engine::features::Features;
+use crate::engine::{attachment as attach, parts};
+use crate::error::Result;
+use crate::record::{self, Phase, Record};
+use crate::system::interface::Interface;
+use crate::system::{bpffs, iproute, netns, paths, privilege, qdiscs};
+use serde::Serialize;
+use sluice_policy::{Rank, Scheduler};
+
+/// How a thing stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// There and working.
+    Good,
+    /// Missing, and something else takes its place.
+    Lacking,
+    /// Missing, and something does not work without.
+    Bad,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, Serialize)]
+pub struct Finding {
+    /// kernel, engine qdisc, engine tc, machine, or the name of an interface.
+    pub area: String,
+    /// What was looked at.
+    pub what: String,
+    /// How it stands.
+    pub verdict: Verdict,
+    /// What was found.
+    pub detail: String,
+    /// What to install or enable.
+    pub cure: Option<String>,
+}
+
+struct Findings(Vec<Finding>);
+
+/// A feature that is there or not, and what that means.
+struct Feature<'a> {
+    area: &'a str,
+    what: &'a str,
+    there: bool,
+    missing: Verdict,
+    yes: &'a str,
+    no: &'a str,
+    cure: &'a str,
+}
+
+impl Findings {
+    fn add(&mut self, area: &str, what: &str, verdict: Verdict, detail: impl Into<String>, cure: &str) {
+        self.0.push(Finding {
+            area: area.to_owned(),
+            what: what.to_owned(),
+            verdict,
+            detail: detail.into(),
+            cure: (verdict != Verdict::Good && !cure.is_empty()).then(|| cure.to_owned()),
+        });
+    }
+
+    fn feature(&mut self, f: &Feature<'_>) {
+        let (verdict, detail) = if f.there { (Verdict::Good, f.yes) } else { (f.missing, f.no) };
+        self.add(f.area, f.what, verdict, detail, f.cure);
+    }
+
+    /// Whether a thing could be done; `said` is what it says of itself.
+    fn attempt(&mut self, area: &str, what: &str, result: Result<String>) {
+        match result {
+            Ok(said) => self.add(area, what, Verdict::Good, said, ""),
+            Err(error) => self.add(area, what, Verdict::Bad, error.what, error.cure.as_deref().unwrap_or_default()),
+        }
+    }
+}
+
+/// Looks at everything. Loads the programs for a moment, and leaves nothing behind.
+pub fn examine() -> Result<Vec<Finding>> {
+    privilege::require_rights()?;
+    let features = Features::probe()?;
+    let mut f = Findings(Vec::new());
+    f.add("kernel", "version", Verdict::Good, features.release.clone(), "");
+    f.attempt("kernel", "BPF file system", bpffs::root().map(|root| root.display().to_string()));
+    for feature in &kernel_features(&features) {
+        f.feature(feature);
+    }
+    let accepted = || "the verifier accepts it".to_owned();
+    f.attempt("kernel", "classifier", loads(Loader::classifier(), &["sl_ingress", "sl_split"]).map(|()| accepted()));
+    f.feature(&Feature {
+        area: "engine qdisc",
+        what: "BPF qdisc",
+        there: features.bpf_qdisc,
+        missing: Verdict::Lacking,
+        yes: "there",
+        no: &format!("not there: engine tc is used, which has no {}", only_of_qdisc().join(", ")),
+        cure: "use a kernel from 6.17 with CONFIG_NET_SCH_BPF=y: Debian 13 has one in its backports \
+               (linux-image-amd64/trixie-backports)",
+    });
+    if features.bpf_qdisc {
+        f.attempt("engine qdisc", "scheduler", loads(Loader::qdisc(), &[]).map(|()| accepted()));
+    }
+    for feature in &htb_features(&features) {
+        f.feature(feature);
+    }
+    f.attempt("machine", "iproute2", iproute::run("tc", &["-V"]).map(|version| version.trim().to_owned()));
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    f.add("machine", "processors", Verdict::Good, format!("{cpus}, {}", std::env::consts::ARCH), "");
+    let own = netns::inode()?;
+    let records: Vec<Record> = Record::all()?.into_iter().filter(|record| record.netns == own).collect();
+    for record in records.iter().filter(|record| record.phase == Phase::Active) {
+        parts_of(&mut f, record)?;
+    }
+    for name in Interface::names()? {
+        if let Ok(interface) = Interface::find(&name) {
+            describe(&mut f, &interface, &records);
+        }
+    }
+    Ok(f.0)
+}
+
+/// Disciplines that engine `tc` does not have.
+fn only_of_qdisc() -> Vec<&'static str> {
+    let replaced = |scheduler: &Scheduler| scheduler.instead_on_tc(Rank::default()).is_some();
+    Scheduler::all().filter(replaced).map(Scheduler::name).collect()
+}
+
+fn kernel_features(features: &Features) -> [Feature<'static>; 4] {
+    let kernel = |what, there, missing, yes, no, cure| Feature { area: "kernel", what, there, missing, yes, no, cure };
+    [
+        kernel(
+            "types (BTF)",
+            features.btf,
+            Verdict::Bad,
+            "/sys/kernel/btf/vmlinux",
+            "missing: no program can be loaded",
+            "use a kernel with CONFIG_DEBUG_INFO_BTF",
+        ),
+        kernel(
+            "tcx",
+            features.tcx,
+            Verdict::Lacking,
+            "tc programs attach by links",
+            "not there (from 6.6): clsact filters are used",
+            "",
+        ),
+        kernel(
+            "clsact",
+            features.clsact,
+            Verdict::Bad,
+            "there",
+            "missing: super-packets are not split",
+            "load sch_ingress, or enable CONFIG_NET_SCH_INGRESS",
+        ),
+        kernel(
+            "ifb",
+            features.ifb,
+            Verdict::Bad,
+            "there",
+            "missing: no --ingress-rate, super-packets are not split",
+            "load ifb, or enable CONFIG_IFB",
+        ),
+    ]
+}
+
+fn htb_features(features: &Features) -> [Feature<'static>; 3] {
+    [
+        Feature {
+            area: "engine tc",
+            what: "HTB",
+            there: features.htb,
+            missing: if features.bpf_qdisc { Verdict::Lacking } else { Verdict::Bad },
+            yes: "there",
+            no: "missing",
+            cure: "load sch_htb, or enable CONFIG_NET_SCH_HTB",
+        },
+        Feature {
+            area: "engine tc",
+            what: "fq_codel",
+            there: features.fq_codel,
+            missing: Verdict::Lacking,
+            yes: "there",
+            no: "missing: classes that queue by flow are plain FIFOs",
+            cure: "load sch_fq_codel, or enable CONFIG_NET_SCH_FQ_CODEL",
+        },
+        Feature {
+            area: "engine tc",
+            what: "codel",
+            there: features.codel,
+            missing: Verdict::Lacking,
+            yes: "there",
+            no: "missing: one queue with CoDel is a plain FIFO",
+            cure: "load sch_codel, or enable CONFIG_NET_SCH_CODEL",
+        },
+    ]
+}
+
+fn loads(loader: Result<Loader>, programs: &[&str]) -> Result<()> {
+    let mut loader = loader?;
+    if !programs.is_empty() {
+        loader.only(programs);
+    }
+    loader.load(paths::run()).map(drop)
+}
+
+/// What others have removed of a managed interface.
+fn parts_of(f: &mut Findings, record: &Record) -> Result<()> {
+    if !Interface::is_there(&record.interface, record.ifindex) {
+        let cure = format!("sluice down {} removes it", record.interface);
+        f.add(&record.interface, "parts", Verdict::Bad, "the interface has gone; what was made for it is left", &cure);
+        return Ok(());
+    }
+    let missing = parts::missing(record, &record.pins(&bpffs::root()?))?;
+    let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
+    let (verdict, detail) = if missing.is_empty() {
+        (Verdict::Good, "devices, queues and hooks are in place".to_owned())
+    } else {
+        (Verdict::Bad, missing.join("; "))
+    };
+    f.add(&record.interface, "parts", verdict, detail, &format!("sluice ensure {} puts it back", record.interface));
+    Ok(())
+}
+
+fn describe(f: &mut Findings, interface: &Interface, records: &[Record]) {
+    if interface.name == "lo" {
+        return;
+    }
+    let kind = interface.kind.as_deref();
+    let detail = match kind {
+        Some("veth") => "veth: classified by tc; XDP is possible, and turns off TSO at the peer".to_owned(),
+        Some("bridge") => "bridge: what it forwards between its ports passes below it; put sluice on the port that leads to the bottleneck".to_owned(),
+        Some("bond" | "team") => format!("{}: shaped as a whole, above its members; classified by tc", kind.unwrap_or_default()),
+        Some("ifb") => "ifb: a device that queues for others".to_owned(),
+        Some(kind) => format!("{kind}: classified by tc"),
+        None if !interface.ethernet => "no Ethernet header: packets are parsed from the network layer, by tc".to_owned(),
+        None => "a device with a driver: XDP is tried where the policy polices, else tc".to_owned(),
+    };
+    let root = qdiscs::root(&interface.name).ok().flatten();
+    let managed = records.iter().find(|record| record.ifindex == interface.ifindex);
+    let queues = match (interface.tx_queues, managed) {
+        (0 | 1, _) => String::new(),
+        (many, Some(record)) if record.queues > 0 => format!("; {many} queues have a scheduler each"),
+        (many, Some(record)) if record.engine != record::Engine::None => {
+            format!("; one queue with one lock serves its {many} queues")
+        }
+        (many, _) => format!("; {many} queues: what is shaped has one queue with one lock in place of them"),
+    };
+    let ours = |root: &qdiscs::Qdisc| {
+        let on = |record: &&Record| record.ifindex == interface.ifindex || record.ingress_device() == interface.name;
+        records.iter().filter(on).any(|record| attach::is_ours(record, root))
+    };
+    let (verdict, queueing, cure) = match root {
+        Some(root) if ours(&root) => (Verdict::Good, format!("; root qdisc {} of sluice", root.kind), ""),
+        Some(root) if !root.is_default() && !root.kind.starts_with("sluice") => (
+            Verdict::Lacking,
+            format!("; root qdisc {} {} was made by hand", root.kind, root.handle),
+            "sluice up refuses to replace it without --force",
+        ),
+        Some(root) => (Verdict::Good, format!("; root qdisc {}", root.kind), ""),
+        None => (Verdict::Good, String::new(), ""),
+    };
+    f.add(&interface.name, "kind", verdict, detail + &queueing + &queues, cure);
+}

@@ -1,0 +1,131 @@
+//! `sluice ensure`: puts back what others have removed of a managed interface. What stands untouched is left alone, so packets that
+//! are queued stay queued, and counters go on.
+
+use crate::bpf::hooks::{self, Side};
+use crate::command::recover::recover;
+use crate::engine::attachment as attach;
+use crate::engine::features::Features;
+use crate::engine::managed::managed;
+use crate::engine::parts::{Missing, missing};
+use crate::error::{Doing, Error, Result};
+use crate::maps::tables;
+use crate::record::{Record, policy};
+use crate::system::bpffs;
+use crate::system::interface::Interface;
+use crate::system::lock::Lock;
+use crate::system::privilege::require_root;
+use libbpf_rs::{MapCore, MapFlags};
+use std::path::Path;
+
+/// What was put back.
+#[derive(Debug, Clone, Default)]
+pub struct Healed {
+    /// What was missing, in words.
+    pub was_missing: Vec<String>,
+    /// What the operator should know.
+    pub notes: Vec<String>,
+}
+
+/// Looks at an interface that is wholly up, and puts back what is missing.
+pub fn ensure(interface: &str) -> Result<Healed> {
+    require_root()?;
+    recover()?;
+    let record = managed(interface)?;
+    let pins = record.pins(&bpffs::root()?);
+    if missing(&record, &pins)?.is_empty() {
+        return Ok(Healed::default());
+    }
+    let _lock = Lock::take()?;
+    // Whoever held the lock may have done it, or changed it.
+    let mut record = managed(interface)?;
+    let was = missing(&record, &pins)?;
+    let mut healed = Healed { was_missing: was.iter().map(ToString::to_string).collect(), notes: Vec::new() };
+    refuse_foreign(&record, &was)?;
+    heal(&mut record, &pins, &was, &mut healed.notes)?;
+    record.save()?;
+    match missing(&record, &pins)?.first() {
+        None => Ok(healed),
+        Some(still) => Err(again(&record, &format!("{still}, and putting it back has not helped"))),
+    }
+}
+
+/// A queue that somebody has made by hand in place of ours may be meant so.
+fn refuse_foreign(record: &Record, was: &[Missing]) -> Result<()> {
+    let foreign = was.iter().find(|one| matches!(one, Missing::Root { default: false, .. }));
+    let Some(foreign) = foreign else { return Ok(()) };
+    let cure = format!(
+        "remove it (tc qdisc del dev IFACE root) and run sluice ensure {0} again, or sluice down {0} to leave it there",
+        record.interface
+    );
+    Err(Error::input(format!("{}: {foreign}, made by hand: it stays", record.interface)).help(cure))
+}
+
+fn heal(record: &mut Record, pins: &Path, was: &[Missing], notes: &mut Vec<String>) -> Result<()> {
+    if !pins.join("sl_ingress").exists() {
+        return Err(again(record, "its programs are not pinned any more"));
+    }
+    let found = Interface::find(&record.interface)?;
+    let policy = policy::resolved(record)?;
+    let (ingress, split) = (record.ingress_device(), record.split_device());
+    let is = |test: &dyn Fn(&Missing) -> bool| was.iter().any(test);
+    let of_device = |name: &str| {
+        is(&|one| match one {
+            Missing::Device(device) | Missing::Down(device) | Missing::Root { device, .. } => device == name,
+            _ => false,
+        })
+    };
+    let lost = [(&ingress, record.ingress_ifindex), (&split, record.split_ifindex)];
+    for (name, number) in lost {
+        if number.is_none() && is(&|one| *one == Missing::Device(name.clone())) {
+            return Err(again(record, &format!("{name} was deleted, and its number is not known")));
+        }
+    }
+    attach::make_devices(record)?;
+    // A device that was only down has its queues still.
+    let now = missing(record, pins)?;
+    let lacks_queues = |name: &str| now.iter().any(|one| matches!(one, Missing::Root { device, .. } if device == name));
+    if lacks_queues(&record.interface) {
+        attach::install_queues(record, &policy, pins, found.header_bytes())?;
+    }
+    for one in was {
+        if let Missing::Children(queues) = one {
+            attach::install_children(record, queues)?;
+        }
+    }
+    if lacks_queues(&ingress) {
+        attach::install_ingress_queues(record, &policy, pins, found.header_bytes())?;
+    }
+    if of_device(&ingress) {
+        forget_silence(pins)?;
+    }
+    if of_device(&split) || is(&|one| *one == Missing::Splitter) {
+        attach::install_splitter(record, pins)?;
+    }
+    let tcx = Features::probe()?.tcx;
+    if is(&|one| *one == Missing::Xdp) {
+        hooks::detach(&pins.join("link_xdp"))?;
+        attach::attach_xdp(record, pins, notes)?;
+    }
+    for (side, link) in [(Side::Ingress, "link_ingress"), (Side::Egress, "link_egress")] {
+        // Without tcx, the filter behind ours sends what arrives to the device that was made anew.
+        let redirects = side == Side::Ingress && !tcx && of_device(&ingress);
+        if redirects || is(&|one| *one == Missing::Hook(side)) {
+            hooks::detach(&pins.join(link))?;
+            attach::attach_hook(record, tcx, side, pins)?;
+        }
+    }
+    Ok(())
+}
+
+/// Packets that arrive are sent to the queue again at once, not only one in a while (`bpf/lib/answers.h`).
+fn forget_silence(pins: &Path) -> Result<()> {
+    let map = tables::open(pins, "answers")?;
+    let cpus = libbpf_rs::num_possible_cpus().doing(|| "counting processors".to_owned())?;
+    let none = vec![vec![0; map.value_size() as usize]; cpus];
+    map.update_percpu(&0u32.to_ne_bytes(), &none, MapFlags::ANY).doing(|| "writing answers".to_owned())
+}
+
+fn again(record: &Record, what: &str) -> Error {
+    Error::system(format!("{}: {what}", record.interface))
+        .help(format!("sluice down {0}, then sluice up {0}: this makes everything anew", record.interface))
+}

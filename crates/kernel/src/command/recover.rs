@@ -1,0 +1,69 @@
+//! What every command begins with: changes that were interrupted are ended, and those that nobody has confirmed in time are taken back.
+
+use crate::command::change;
+use crate::engine::attachment as attach;
+use crate::engine::managed::{in_place, live_generation, settled};
+use crate::error::Result;
+use crate::maps::{counters, shared, tables};
+use crate::record::{Engine, Phase, Record, history, policy};
+use crate::system::interface::Interface;
+use crate::system::lock::{Lock, Patience};
+use crate::system::{bpffs, netns};
+
+/// Every command begins with it: ends the changes that were interrupted, and takes back those that nobody has confirmed in
+/// time, on all interfaces of this namespace. What cannot be put right is said, and stands in nobody's way.
+pub(crate) fn recover() -> Result<()> {
+    recover_with(Patience::Some)
+}
+
+/// What only looks goes on at once where another command is at it, which does the same.
+pub(crate) fn recover_unless_held() -> Result<()> {
+    recover_with(Patience::None)
+}
+
+pub(crate) fn recover_with(patience: Patience) -> Result<()> {
+    let own = netns::inode()?;
+    let mine = |record: &Record| record.netns == own && Interface::is_there(&record.interface, record.ifindex);
+    let due = |record: &Record| record.phase == Phase::Active && (record.before.is_some() || record.is_overdue());
+    if !Record::all()?.iter().any(|record| mine(record) && due(record)) {
+        return Ok(());
+    }
+    let Some(_lock) = Lock::wait(patience)? else { return Ok(()) };
+    // Whoever held the lock may have done it.
+    for record in Record::all()?.into_iter().filter(|record| mine(record) && due(record)) {
+        let name = record.interface.clone();
+        let done = finish(record).and_then(|record| record.is_overdue().then(|| change::revert(&record)).transpose());
+        match done {
+            Ok(Some(done)) => eprintln!(
+                "{name}: nobody has confirmed the change in time: its policy is {} again",
+                done.record.policy_name
+            ),
+            Ok(None) => {}
+            Err(error) => eprintln!("warning: {error}"),
+        }
+    }
+    Ok(())
+}
+
+/// Ends a change that was interrupted, on the side on which the tables are.
+fn finish(record: Record) -> Result<Record> {
+    if record.before.is_none() {
+        return Ok(record);
+    }
+    let took_force = live_generation(&record)? == record.generation;
+    let mut record = settled(record)?;
+    let pins = record.pins(&bpffs::root()?);
+    record.rule_starts.settle(&counters::of_rules(&pins, record.rule_starts.places)?);
+    if record.engine == Engine::Tc && in_place(&record)? {
+        let policy = policy::resolved(&record)?;
+        attach::change_htb(&record, &policy, Interface::find(&record.interface)?.header_bytes())?;
+        attach::prune_htb(&record, &policy)?;
+    }
+    if took_force {
+        history::note_change(&record);
+    }
+    record.save()?;
+    tables::forget(&pins, tables::spare_buffer(&pins)?)?;
+    shared::sweep()?;
+    Ok(record)
+}

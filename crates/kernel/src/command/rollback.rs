@@ -1,0 +1,42 @@
+//! Going back to a policy of the history.
+
+use crate::command;
+use crate::command::change::{RateWish, Request};
+use crate::command::recover::recover;
+use crate::engine::managed::managed;
+use crate::error::Result;
+use crate::record::history::{self, Entry};
+use crate::record::origin::Origin;
+use crate::record::policy::parse;
+use crate::system::privilege::require_root;
+use sluice_policy::Rate;
+
+/// What is asked for by going back to entry `number` of the history; without a number, to the last policy that differs from
+/// the present one. Changes nothing.
+pub fn rollback(interface: &str, number: Option<u32>) -> Result<(Request, Entry)> {
+    require_root()?;
+    recover()?;
+    let record = managed(interface)?;
+    let entry = match number {
+        Some(number) => command::history::entry(interface, number)?,
+        None => history::previous(&record)?,
+    };
+    let policy = parse(&entry.policy)?;
+    let request = Request {
+        interface: interface.to_owned(),
+        source: entry.policy_source.clone(),
+        rate: RateWish::Set(entry.rate_bps.map(Rate)),
+        // Whether arrivals are queued is not changed by a running interface; an entry may be from before its last `up`.
+        ingress_rate: match (entry.ingress_rate_bps, record.ingress_rate_bps) {
+            (Some(bps), Some(_)) => RateWish::Set(Some(Rate(bps))),
+            (None, Some(_)) if policy.link.ingress_rate.is_some() => RateWish::Set(None),
+            _ => RateWish::AsBefore,
+        },
+        policy,
+        confirm: None,
+        message: None,
+        what: Origin::Rollback,
+        repeats: Some(entry.number),
+    };
+    Ok((request, entry))
+}

@@ -1,0 +1,429 @@
+//! `up` and `down`: the order of steps in which an interface comes under management, and is given back.
+//!
+//! What a step will do is on record before it is done, and packets flow after each: whatever dies, `down` finds all.
+
+use crate::bpf::object;
+use crate::command::boot;
+use crate::command::change::Done;
+use crate::command::recover::recover;
+use crate::engine::features::Features;
+use crate::engine::managed::{absent, half_done};
+use crate::engine::plan::{self, Options};
+use crate::engine::verify::verify;
+use crate::engine::{attachment as attach, differences, remains};
+use crate::error::{Error, Kind, Result};
+use crate::fault;
+use crate::maps::{arrivals, shared, tables};
+use crate::record::origin::Origin;
+use crate::record::policy::{Rates, choose_tag, compile, resolve};
+use crate::record::{Engine, Hook, Phase, Record, history};
+use crate::system::interface::Interface;
+use crate::system::lock::Lock;
+use crate::system::privilege::{require_rights, require_root};
+use crate::system::{bpffs, clock, netns, offload, qdiscs};
+use sluice_abi as abi;
+use sluice_policy::{Policy, Rate, Resolved};
+use std::fs;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Where hierarchies that `--force` replaces are dumped: a reboot keeps it.
+const DUMPS: &str = "/var/lib/sluice";
+
+/// What `up` is asked for.
+#[derive(Debug, Clone)]
+pub struct UpRequest {
+    /// Name of the interface.
+    pub interface: String,
+    /// The policy.
+    pub policy: Policy,
+    /// Where it was read from, for people.
+    pub source: String,
+    /// `--rate`: overrides the policy's link rate.
+    pub rate: Option<Rate>,
+    /// `--ingress-rate`.
+    pub ingress_rate: Option<Rate>,
+    /// `--engine`; none is `auto`.
+    pub engine: Option<Engine>,
+    /// `--classifier`; none is `auto`.
+    pub hook: Option<Hook>,
+    /// Replace a hand-made hierarchy of qdiscs.
+    pub force: bool,
+    /// `--message`: why, for the history.
+    pub message: Option<String>,
+}
+
+/// Takes interfaces into management: all of them, or none.
+pub fn up(requests: &[UpRequest]) -> Result<Vec<Done>> {
+    require_rights()?;
+    recover()?;
+    let _lock = Lock::take()?;
+    let names: Vec<&str> = requests.iter().map(|request| request.interface.as_str()).collect();
+    remove_orphans(&names)?;
+    let features = Features::known()?;
+    let starts: Result<Vec<Start>> = requests
+        .iter()
+        .map(|request| {
+            let start = Start::prepare(request, features.clone(), &names);
+            start.map_err(|error| error.of_several(&request.interface, names.len()))
+        })
+        .collect();
+    let mut done: Vec<Done> = Vec::new();
+    for ((start, request), name) in starts?.into_iter().zip(requests).zip(&names) {
+        match start.perform_or_fall_back(request, &features, &names) {
+            Ok(one) => done.push(one),
+            Err(error) => return Err(give_back(done, error.of_several(name, names.len()))),
+        }
+    }
+    Ok(done)
+}
+
+/// After a failure: what was up already goes down.
+fn give_back(done: Vec<Done>, mut error: Error) -> Error {
+    for Done { mut record, .. } in done.into_iter().rev() {
+        history::note_undone(&record, &error.what);
+        let pins = bpffs::root().map(|root| record.pins(&root));
+        error.what += &match (pins.and_then(|pins| tear_down(&mut record, &pins)), &record.replaced) {
+            (Ok(()), None) => format!("\n  {} is as it was", record.interface),
+            (Ok(()), Some(dump)) => {
+                format!(
+                    "\n  {} is given back; the dump of its former hierarchy is {}",
+                    record.interface,
+                    dump.display()
+                )
+            }
+            (Err(rest), _) => format!("\n  and giving back {} failed: {}", record.interface, rest.what),
+        };
+    }
+    error
+}
+
+/// An interface that nothing stands against managing.
+struct Start {
+    interface: Interface,
+    policy: Resolved,
+    record: Record,
+    tcx: bool,
+    /// There is a hierarchy that `--force` may replace.
+    replaces: bool,
+    /// There are queues of ours without a record, which `--force` removes.
+    remains: bool,
+    notes: Vec<String>,
+    details: Vec<String>,
+}
+
+impl Start {
+    /// `together`: the interfaces that are asked for at the same time.
+    fn prepare(request: &UpRequest, mut features: Features, together: &[&str]) -> Result<Start> {
+        let interface = Interface::find(&request.interface)?;
+        let mut notes = refuse_managed(&interface, request.force)?;
+        if qdiscs::list(&interface.name)?.iter().any(|qdisc| qdisc.kind == "ingress") {
+            if !features.tcx {
+                return Err(Error::input(format!(
+                    "{} has an ingress qdisc, in the place of the clsact that is needed",
+                    interface.name
+                ))
+                .help("remove it (tc qdisc del dev IFACE ingress), or use clsact for what it does"));
+            }
+            notes.push("an ingress qdisc is in the place of clsact, which the splitter needs".to_owned());
+            features.clsact = false;
+        }
+        let rates = Rates { departures: request.rate, arrivals: request.ingress_rate };
+        let root = qdiscs::root(&interface.name)?;
+        let root_kind = root.as_ref().map_or("none", |root| root.kind.as_str());
+        let policy = resolve(&request.policy, rates, request.engine.unwrap_or(Engine::Qdisc))?;
+        let options = Options { engine: request.engine, hook: request.hook, ingress_rate: policy.ingress_rate };
+        let plan = plan::plan(&policy, &interface, &features, &options, root_kind)?;
+        // Which engine it is decides how much a policy may ask for.
+        let policy = resolve(&request.policy, rates, plan.engine)?;
+        notes.extend(plan.notes);
+        let mut details = plan.details;
+
+        let record = Record {
+            abi_version: abi::SL_ABI_VERSION,
+            program: Some(object::digest()),
+            key: Record::new_key(&interface.name)?,
+            interface: interface.name.clone(),
+            ifindex: interface.ifindex,
+            netns: netns::inode()?,
+            phase: Phase::Starting,
+            engine: plan.engine,
+            hook: plan.hook,
+            qdisc: String::new(),
+            queues: plan.queues,
+            tag: 0,
+            generation: 1,
+            policy: sluice_policy::written(&request.policy),
+            policy_name: policy.name.clone(),
+            policy_source: request.source.clone(),
+            rate_bps: request.rate.map(|rate| rate.0),
+            ingress_rate_bps: policy.ingress_rate.map(|rate| rate.0),
+            ingress_rate_of_policy: request.ingress_rate.is_none(),
+            ingress_ifindex: None,
+            split: plan.split,
+            split_ifindex: None,
+            marks: plan.engine == Engine::Qdisc && !plan.split && policy.marks(),
+            fq_codel: plan.engine == Engine::Tc && features.fq_codel,
+            codel: plan.engine == Engine::Tc && features.codel,
+            made_clsact: false,
+            gro_was_on: plan.gro_off && offload::gro(&interface.name)?,
+            replaced: None,
+            applied_s: clock::now_s(),
+            what: Origin::Up,
+            message: request.message.clone(),
+            repeats: None,
+            rule_starts: crate::record::rule_starts::RuleStarts::default(),
+            unconfirmed: None,
+            before: None,
+        };
+        shared::refuse_other_rates(&record, &request.policy, together)?;
+        if plan.engine == Engine::Tc {
+            let leaves = Some(attach::leaf_kinds(&record));
+            // What a module would mend is not a detail.
+            let fallbacks = differences::fallbacks(&policy, leaves);
+            let all = differences::differences(&policy, policy.link_rate, leaves, interface.header_bytes()).into_iter();
+            let told = |difference: &String| format!("engine tc: {difference}");
+            details.extend(all.filter(|one| !fallbacks.contains(one)).map(|one| told(&one)));
+            notes.extend(fallbacks.iter().map(told));
+        }
+        let remains = root.as_ref().is_some_and(attach::is_made_by_us);
+        if remains && !request.force {
+            return Err(Error::input(format!("{} has queues of sluice, and no record of them", interface.name))
+                .help("use --force, which removes what is left of them first"));
+        }
+        let replaced = root.filter(|root| plan.engine != Engine::None && !root.is_default() && !remains);
+        if let (Some(root), false) = (&replaced, request.force) {
+            return Err(Error::input(format!(
+                "{} has a hand-made qdisc at its root: {} {}",
+                interface.name, root.kind, root.handle
+            ))
+            .help("remove it (tc qdisc del dev IFACE root), or use --force, which saves a dump of it first"));
+        }
+        Ok(Start {
+            interface,
+            policy,
+            record,
+            tcx: features.tcx,
+            replaces: replaced.is_some(),
+            remains,
+            notes,
+            details,
+        })
+    }
+
+    /// Where the choice of the engine is ours, and the kernel refuses the programs of the best one, the next best serves.
+    fn perform_or_fall_back(self, request: &UpRequest, features: &Features, together: &[&str]) -> Result<Done> {
+        let may = request.engine.is_none() && self.record.engine == Engine::Qdisc;
+        let mut refused = match self.perform() {
+            Err(error) if may && error.kind == Kind::Unsupported => error,
+            done => return done,
+        };
+        let instead = UpRequest { engine: Some(Engine::Tc), ..request.clone() };
+        match Start::prepare(&instead, features.clone(), together).and_then(Start::perform) {
+            Ok(mut done) => {
+                let why = refused.what.lines().next().unwrap_or_default().trim_end_matches(':').to_owned();
+                done.notes.insert(0, format!("engine tc instead of qdisc: {why}"));
+                Ok(done)
+            }
+            Err(error) => {
+                refused.what += &format!("\n  and engine tc instead fails: {}", error.what.trim_end());
+                Err(refused)
+            }
+        }
+    }
+
+    fn perform(self) -> Result<Done> {
+        let Start { interface, policy, mut record, tcx, replaces, remains, mut notes, mut details } = self;
+        record.tag = choose_tag(&record)?;
+        if replaces {
+            record.replaced = Some(save_dump(&record)?);
+        }
+        let pins = record.pins(&bpffs::root()?);
+        let compiled = compile(&policy, &record, &interface, 0)?;
+        record.save()?;
+        fault::point("up-recorded");
+
+        let cleared = if remains { attach::remove_remains(&record, &pins) } else { Ok(()) };
+        let installed = cleared.and_then(|()| {
+            install(&mut record, &interface, &policy, &compiled, &pins, tcx, (&mut notes, &mut details))
+        });
+        match installed {
+            Ok(()) => {
+                record.phase = Phase::Active;
+                record.save()?;
+                notes.extend(history::note_change(&record));
+                if remains {
+                    notes.push("queues of sluice were there without a record, and were removed first".to_owned());
+                }
+                if let Some(dump) = &record.replaced {
+                    notes.push(format!("the hand-made hierarchy that was replaced is saved in {}", dump.display()));
+                }
+                let rate_bps = policy.link_rate.map(|rate| rate.0);
+                Ok(Done { record, rate_bps, difference: None, remarks: policy.remarks, notes, details })
+            }
+            Err(mut error) => {
+                if let Err(rest) = tear_down(&mut record, &pins) {
+                    error.what += &format!("\n  and cleaning up failed: {}", rest.what);
+                }
+                if let Some(dump) = &record.replaced {
+                    error.what += &format!("\n  the hand-made hierarchy may be gone; its dump is {}", dump.display());
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+fn install(
+    record: &mut Record,
+    interface: &Interface,
+    policy: &Resolved,
+    compiled: &sluice_tables::Compiled,
+    pins: &Path,
+    tcx: bool,
+    (notes, details): (&mut Vec<String>, &mut Vec<String>),
+) -> Result<()> {
+    attach::remove_pins(pins)?;
+    attach::make_devices(record)?;
+    fault::step("up", "devices")?;
+    attach::load(record, interface, policy, tcx, pins)?;
+    record.save()?;
+    fault::step("up", "loaded")?;
+    tables::stage(pins, compiled, 0)?;
+    fault::step("up", "staged")?;
+    tables::flip(pins, 0, compiled.tables.generation)?;
+    fault::step("up", "live")?;
+    attach::install_queues(record, policy, pins, interface.header_bytes())?;
+    fault::step("up", "queued")?;
+    attach::install_ingress_queues(record, policy, pins, interface.header_bytes())?;
+    fault::step("up", "ingress-queued")?;
+    if record.split {
+        attach::install_splitter(record, pins)?;
+    }
+    fault::step("up", "split")?;
+    attach::install_hooks(record, tcx, pins, notes)?;
+    arrivals::add(record)?;
+    fault::step("up", "hooked")?;
+    if record.gro_was_on {
+        offload::set_gro(&record.interface, false)?;
+        details.push(
+            "merging of arriving packets (GRO) is off, so that they are queued as frames; `down` turns it on again"
+                .to_owned(),
+        );
+    }
+    verify(record, policy, interface, pins, &[])
+}
+
+/// Gives an interface back as it was found.
+pub fn down(interface: &str) -> Result<Record> {
+    require_rights()?;
+    let _lock = Lock::take()?;
+    let found = match Record::find(interface)? {
+        Some(record) => Some(record),
+        None => remains::of(interface)?,
+    };
+    let Some(mut record) = found else { return Err(absent(interface)) };
+    let pins = record.pins(&bpffs::root()?);
+    record.phase = Phase::Stopping;
+    if let Err(error) = record.save() {
+        // It is for the next command, if this one does not come to its end.
+        eprintln!("warning: {error}");
+    }
+    fault::point("down-recorded");
+    tear_down(&mut record, &pins)?;
+    Ok(record)
+}
+
+/// Removes all there is of a record, in the order in which packets keep flowing.
+fn tear_down(record: &mut Record, pins: &Path) -> Result<()> {
+    arrivals::remove(record)?;
+    if Interface::is_there(&record.interface, record.ifindex) {
+        attach::remove_hooks(record, pins)?;
+        fault::point("down-hooks");
+        attach::remove_queues(record)?;
+        if record.gro_was_on {
+            offload::set_gro(&record.interface, true)?;
+        }
+    }
+    fault::point("down-queues");
+    attach::remove_device(&record.ingress_device())?;
+    attach::remove_device(&record.split_device())?;
+    fault::point("down-devices");
+    attach::remove_pins(pins)?;
+    attach::remove_pins(&record.new_pins(&bpffs::root()?))?;
+    fault::point("down-pins");
+    record.remove()?;
+    shared::sweep()
+}
+
+/// Removes what is left of interfaces that have gone, and says of which.
+pub fn collect() -> Result<Vec<String>> {
+    require_root()?;
+    let _lock = Lock::take()?;
+    remove_orphans(&[])
+}
+
+/// What is left of interfaces that have gone from this network namespace, but for those that are asked for; and of those whose namespace
+/// has gone, where nobody can run `down` any more: records and pins. The number of such a namespace is soon given to another.
+fn remove_orphans(asked: &[&str]) -> Result<Vec<String>> {
+    let own = netns::inode()?;
+    let mut removed = Vec::new();
+    let here = crate::system::interface::indices()?;
+    let gone = |record: &Record| {
+        record.netns == own
+            && !asked.contains(&record.interface.as_str())
+            && here.iter().all(|(_, ifindex)| *ifindex != record.ifindex)
+    };
+    for mut record in Record::all()?.into_iter().filter(gone) {
+        let pins = record.pins(&bpffs::root()?);
+        match tear_down(&mut record, &pins) {
+            Ok(()) => removed.push(record.interface),
+            Err(error) => eprintln!("warning: what {} has left, which has gone: {error}", record.interface),
+        }
+    }
+    for record in Record::all()?.into_iter().filter(|record| record.netns != own && !netns::is_kept(record.netns)) {
+        let removed = arrivals::remove(&record).and_then(|()| attach::remove_pins(&record.pins(&bpffs::root()?)));
+        if let Err(error) = removed.and_then(|()| record.remove()) {
+            eprintln!("warning: what a namespace that has gone has left of {}: {error}", record.interface);
+        }
+    }
+    history::remove_orphans(own);
+    boot::remove_orphans(own);
+    shared::sweep()?;
+    Ok(removed)
+}
+
+/// An interface that is managed already is refused; what is left of one that has gone is removed, and with `--force` what an
+/// interrupted command has left of this one.
+fn refuse_managed(interface: &Interface, force: bool) -> Result<Vec<String>> {
+    let Some(mut record) = Record::find(&interface.name)? else { return Ok(Vec::new()) };
+    if record.ifindex != interface.ifindex {
+        let pins = record.pins(&bpffs::root()?);
+        tear_down(&mut record, &pins)?;
+        return Ok(vec![format!(
+            "an earlier {} had gone without `sluice down`: what was left of it is removed",
+            interface.name
+        )]);
+    }
+    if record.phase != Phase::Active {
+        if !force {
+            return Err(half_done(&record));
+        }
+        let pins = record.pins(&bpffs::root()?);
+        tear_down(&mut record, &pins)?;
+        return Ok(vec!["what an interrupted command had left was removed".to_owned()]);
+    }
+    Err(Error::input(format!("{} is managed already, with the policy {}", interface.name, record.policy_name))
+        .help(format!("sluice apply {0} POLICY changes it, sluice down {0} gives it back", interface.name)))
+}
+
+fn save_dump(record: &Record) -> Result<std::path::PathBuf> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let path =
+        Path::new(DUMPS).join(format!("{}-replaced-{}.{:09}.txt", record.key, now.as_secs(), now.subsec_nanos()));
+    let dump = qdiscs::dump(&record.interface)?;
+    fs::create_dir_all(DUMPS)
+        .and_then(|()| fs::write(&path, dump))
+        .map_err(|error| Error::system(format!("saving {}: {error}", path.display())))?;
+    Ok(path)
+}

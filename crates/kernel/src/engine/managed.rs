@@ -1,0 +1,92 @@
+//! Managed interfaces as their records tell of them.
+
+use crate::engine::{attachment as attach, remains};
+use crate::error::{Error, Result};
+use crate::maps::tables;
+use crate::record::{Engine, Phase, Record};
+use crate::system::interface::Interface;
+use crate::system::{bpffs, netns, qdiscs};
+
+/// The record of an interface that is wholly up.
+pub(crate) fn managed(interface: &str) -> Result<Record> {
+    match Record::find(interface)? {
+        None => Err(without_record(interface)),
+        Some(record) if record.phase != Phase::Active => Err(half_done(&record)),
+        Some(record) if !Interface::is_there(&record.interface, record.ifindex) => {
+            Err(Error::input(format!("{interface} has gone since it was taken into management"))
+                .help(format!("sluice down {interface} removes what is left of it")))
+        }
+        Some(record) => settled(record),
+    }
+}
+
+/// A change that was killed has left the record of both policies: the tables tell which one is in force.
+pub(crate) fn settled(mut record: Record) -> Result<Record> {
+    let Some(before) = record.before.take() else { return Ok(record) };
+    let generation = live_generation(&record)?;
+    if generation == record.generation {
+        return Ok(record);
+    }
+    Ok(Record { generation, ..*before })
+}
+
+pub(crate) fn live_generation(record: &Record) -> Result<u32> {
+    Ok(tables::live(&record.pins(&bpffs::root()?))?.generation)
+}
+
+/// Whether the queues of a managed interface are still in place.
+pub(crate) fn in_place(record: &Record) -> Result<bool> {
+    let root = qdiscs::root(&record.interface)?;
+    Ok(record.engine == Engine::None || root.is_some_and(|root| attach::is_ours(record, &root)))
+}
+
+/// Refuses a list of interfaces if any of them is not known, naming each that is not: a typing error in the second must
+/// not leave the first changed.
+pub fn require_known(interfaces: &[String]) -> Result<()> {
+    let mut unknown = Vec::new();
+    for interface in interfaces {
+        // What a lost record has left is known, too.
+        if Record::find(interface)?.is_none() && remains::of(interface).ok().flatten().is_none() {
+            unknown.push(absent(interface));
+        }
+    }
+    match &unknown[..] {
+        [] => Ok(()),
+        [one] => Err(one.clone()),
+        several => {
+            let names: Vec<&str> = several.iter().map(|error| error.what.as_str()).collect();
+            Err(Error { what: names.join("\n  "), ..several[0].clone() })
+        }
+    }
+}
+
+/// The error of an interface without a record, which may have our queues all the same. Looks at all of its qdiscs and filters.
+fn without_record(interface: &str) -> Error {
+    match remains::of(interface) {
+        Ok(Some(_)) => {
+            Error::input(format!("{interface} has queues or hooks of sluice, and no record that can be read"))
+                .help(format!("sluice down {interface} removes them; so does sluice up {interface} --force"))
+        }
+        _ => absent(interface),
+    }
+}
+
+/// The error of an interface that is not managed.
+pub fn absent(interface: &str) -> Error {
+    if let Err(unknown) = Interface::find(interface) {
+        return unknown;
+    }
+    let own = netns::inode().unwrap_or_default();
+    let here = Record::all().unwrap_or_default().into_iter().filter(|record| record.netns == own);
+    let names: Vec<String> = here.map(|record| record.interface).collect();
+    let managed = if names.is_empty() { "none is".to_owned() } else { format!("managed: {}", names.join(", ")) };
+    Error::input(format!("{interface} is not managed by sluice"))
+        .help(format!("`sluice up {interface} --policy P` does it; {managed}"))
+}
+
+/// What is said of an interface that a command has left halfway.
+pub(crate) fn half_done(record: &Record) -> Error {
+    let command = if record.phase == Phase::Starting { "up" } else { "down" };
+    Error::input(format!("{}: a `sluice {command}` was interrupted", record.interface))
+        .help(format!("sluice down {0} cleans up after it; so does sluice up {0} --force", record.interface))
+}

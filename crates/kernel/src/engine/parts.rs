@@ -1,0 +1,133 @@
+//! The parts of a managed interface that the kernel should have, and which of them are gone: devices, queues, hooks. Other
+//! programs remove them by mistake, and whoever looks is told.
+
+use crate::bpf::hooks::{self, Side};
+use crate::engine::attachment as attach;
+use crate::error::{Error, Result};
+use crate::record::{Engine, Hook, Record};
+use crate::system::qdiscs::{self, Qdisc};
+use std::fmt;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+/// Something that should be there, and is not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// A device of ours was deleted.
+    Device(String),
+    /// A device of ours is down: what is sent there is lost.
+    Down(String),
+    /// The root qdisc of a device is another; whether the kernel has put it there by itself.
+    Root { device: String, found: String, default: bool },
+    /// These children of mq are others.
+    Children(Vec<u32>),
+    /// Nothing sends packets through the splitter.
+    Splitter,
+    /// A hook of a side, and what does not happen without it.
+    Hook(Side),
+    /// XDP classifies no longer; tc does behind it.
+    Xdp,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Missing::Device(name) => write!(f, "the device {name} was deleted"),
+            Missing::Down(name) => write!(f, "the device {name} is down"),
+            Missing::Root { device, found, .. } => write!(f, "the root qdisc of {device} is {found}"),
+            Missing::Children(queues) => {
+                let numbers: Vec<String> = queues.iter().map(u32::to_string).collect();
+                write!(f, "the scheduler of queue {} of mq was replaced", numbers.join(", "))
+            }
+            Missing::Splitter => write!(f, "nothing sends super-packets through the splitter"),
+            Missing::Hook(Side::Ingress) => write!(f, "the hook that classifies what arrives is gone"),
+            Missing::Hook(Side::Egress) => write!(f, "the hook on what departs is gone"),
+            Missing::Xdp => write!(f, "the XDP program is gone"),
+        }
+    }
+}
+
+/// What is missing of an interface that is wholly up.
+pub(crate) fn missing(record: &Record, pins: &Path) -> Result<Vec<Missing>> {
+    let mut found = Vec::new();
+    if record.engine != Engine::None {
+        queues(record, &record.interface, &mut found)?;
+    }
+    if record.ingress_rate_bps.is_some() {
+        let device = record.ingress_device();
+        if is_up(&device, &mut found)? {
+            queues(record, &device, &mut found)?;
+        }
+    }
+    if record.split {
+        is_up(&record.split_device(), &mut found)?;
+        if !hooks::has_own_filter(&record.interface, Side::Egress)? {
+            found.push(Missing::Splitter);
+        }
+    }
+    if record.hook == Hook::Xdp && !hooks::is_attached(&pins.join("link_xdp")) {
+        found.push(Missing::Xdp);
+    }
+    let egress = record.engine == Engine::None || record.marks;
+    for (side, wanted, link) in [(Side::Ingress, true, "link_ingress"), (Side::Egress, egress, "link_egress")] {
+        if wanted && !hooks::is_attached(&pins.join(link)) && !hooks::has_own_filter(&record.interface, side)? {
+            found.push(Missing::Hook(side));
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a device of ours is there and up; else it is noted.
+fn is_up(device: &str, found: &mut Vec<Missing>) -> Result<bool> {
+    let flags = flags(device)?;
+    match flags {
+        None => found.push(Missing::Device(device.to_owned())),
+        Some(flags) if flags & libc::IFF_UP == 0 => found.push(Missing::Down(device.to_owned())),
+        Some(_) => return Ok(true),
+    }
+    Ok(false)
+}
+
+fn queues(record: &Record, device: &str, found: &mut Vec<Missing>) -> Result<()> {
+    let all = qdiscs::list(device)?;
+    let root = all.iter().find(|qdisc| qdisc.root);
+    if !root.is_some_and(|root| attach::is_ours(record, root)) {
+        found.push(Missing::Root {
+            device: device.to_owned(),
+            found: root.map_or("none".to_owned(), |root| format!("{} {}", root.kind, root.handle)),
+            default: root.is_none_or(Qdisc::is_default),
+        });
+    } else if record.engine == Engine::Qdisc && record.queues > 0 && device == record.interface {
+        let place = |qdisc: &Qdisc| u32::from_str_radix(qdisc.parent.rsplit(':').next()?, 16).ok();
+        let ours: Vec<u32> = all.iter().filter(|qdisc| qdisc.kind == record.qdisc).filter_map(place).collect();
+        let others: Vec<u32> = (1..=record.queues).filter(|queue| !ours.contains(queue)).collect();
+        if !others.is_empty() {
+            found.push(Missing::Children(others));
+        }
+    }
+    Ok(())
+}
+
+/// The flags of a device (IFF_UP and others). None: there is no such device.
+fn flags(device: &str) -> Result<Option<libc::c_int>> {
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+    let failed = |error: &dyn fmt::Display| Error::system(format!("asking for the flags of {device}: {error}"));
+    let socket =
+        socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None).map_err(|e| failed(&e))?;
+    // SAFETY: an ifreq of zeroes is valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if device.len() >= request.ifr_name.len() {
+        return Err(failed(&"the name is too long"));
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(device.bytes()) {
+        *to = from as libc::c_char;
+    }
+    // SAFETY: the request names a device, and the kernel writes its flags into it.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS as _, &mut request) };
+    let error = std::io::Error::last_os_error();
+    if result >= 0 {
+        // SAFETY: the kernel has written this member.
+        return Ok(Some(libc::c_int::from(unsafe { request.ifr_ifru.ifru_flags })));
+    }
+    if error.raw_os_error() == Some(libc::ENODEV) { Ok(None) } else { Err(failed(&error)) }
+}

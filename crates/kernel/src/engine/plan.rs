@@ -1,0 +1,287 @@
+//! What `up` will do: a pure function of the policy, the interface, the kernel and the options of the caller.
+
+use crate::engine::features::Features;
+use crate::error::{Error, Result};
+use crate::record::{Engine, Hook};
+use crate::system::interface::Interface;
+use sluice_policy::{Mode, Rate, Resolved, SplitGso};
+
+/// Below this rate a super-packet of 64 KiB holds the link for more than half a millisecond, and is split.
+const SPLIT_BELOW: Rate = Rate(1_000_000_000);
+
+/// What engine `qdisc` runs on.
+const NEWER_KERNEL: &str = "a kernel from 6.17 with CONFIG_NET_SCH_BPF (Debian 13's backports have one)";
+
+/// The most queues that have a scheduler each: there is one instance more for arrivals, and one spare.
+const MOST_QUEUES: u32 = 64;
+
+/// What the caller wants.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// `--engine`; none: the best there is.
+    pub engine: Option<Engine>,
+    /// `--classifier`; none: what suits the interface.
+    pub hook: Option<Hook>,
+    /// `--ingress-rate`.
+    pub ingress_rate: Option<Rate>,
+}
+
+/// What will be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// What queues.
+    pub engine: Engine,
+    /// What classifies on arrival.
+    pub hook: Hook,
+    /// Whether super-packets are split on their way out.
+    pub split: bool,
+    /// How many queues get a scheduler each; 0: one for all.
+    pub queues: u32,
+    /// Whether merging of arriving packets is turned off.
+    pub gro_off: bool,
+    /// What the caller can do something about.
+    pub notes: Vec<String>,
+    /// What else was decided.
+    pub details: Vec<String>,
+}
+
+/// Decides. Fails where the kernel cannot do what is asked for.
+pub fn plan(
+    policy: &Resolved,
+    interface: &Interface,
+    features: &Features,
+    options: &Options,
+    root: &str,
+) -> Result<Plan> {
+    let (mut notes, mut details) = (Vec::new(), Vec::new());
+    if !features.btf {
+        return Err(Error::unsupported("this kernel does not describe its types (/sys/kernel/btf/vmlinux is missing)")
+            .help("use a kernel with CONFIG_DEBUG_INFO_BTF, as Debian's are from version 11 on"));
+    }
+    let engine = choose_engine(policy, features, options, &mut details)?;
+    let shapes = policy.link_rate.is_some();
+    if options.ingress_rate.is_some() {
+        if engine == Engine::None {
+            return Err(Error::input("a policy that only classifies does not shape what arrives")
+                .help("leave --ingress-rate away, or remove \"mode\": \"classify_only\" from the policy"));
+        }
+        if !features.ifb {
+            return Err(Error::unsupported("this kernel has no ifb device, which --ingress-rate needs")
+                .help("load the module ifb, or use a kernel with CONFIG_IFB"));
+        }
+    }
+    let wanted = match policy.split_gso {
+        SplitGso::On => true,
+        SplitGso::Off => false,
+        SplitGso::Auto => policy.link_rate.is_some_and(|rate| rate <= SPLIT_BELOW),
+    } && engine != Engine::None;
+    let split = wanted && features.ifb && features.clsact;
+    if wanted && !split {
+        notes.push(format!(
+            "super-packets are not split, since this kernel has no {}: one can hold the link for {}",
+            if features.ifb { "clsact" } else { "ifb" },
+            policy.link_rate.map_or("long".to_owned(), |rate| format!("{:.1} ms", 65_536.0 * 8e3 / rate.0 as f64))
+        ));
+    }
+    let ingress_slow =
+        options.ingress_rate.is_some_and(|rate| rate <= SPLIT_BELOW) && policy.split_gso != SplitGso::Off;
+    let several =
+        engine == Engine::Qdisc && !is_limited(policy) && interface.tx_queues > 1 && matches!(root, "mq" | "noqueue");
+    let several = several && interface.tx_queues <= MOST_QUEUES;
+    if several {
+        details.push(format!(
+            "nothing is shaped, so each of the {} queues has a scheduler of its own, below mq",
+            interface.tx_queues
+        ));
+    }
+    let takes_places = engine != Engine::None && !several && root == "mq";
+    notes.extend(one_queue_for_all(policy, engine, interface.tx_queues).filter(|_| takes_places));
+    if !shapes && engine != Engine::None {
+        notes.push(
+            "no link rate: the queue forms here only while the driver pushes back; `--rate` owns the bottleneck"
+                .to_owned(),
+        );
+    }
+    Ok(Plan {
+        engine,
+        hook: choose_hook(policy, interface, options, &mut notes),
+        split,
+        queues: if several { interface.tx_queues } else { 0 },
+        gro_off: ingress_slow && interface.kind.is_none(),
+        notes,
+        details,
+    })
+}
+
+/// Whether rates are kept, which one queue must do for all.
+fn is_limited(policy: &Resolved) -> bool {
+    policy.link_rate.is_some() || policy.classes.iter().any(|class| class.ceil.is_some() || class.rate.is_some())
+}
+
+/// What it costs that an interface has one queue of ours in place of mq. None: it has one queue, or one of ours for each.
+pub fn one_queue_for_all(policy: &Resolved, engine: Engine, tx_queues: u32) -> Option<String> {
+    let why = match (tx_queues, is_limited(policy)) {
+        (0 | 1, _) => return None,
+        _ if policy.mode == Mode::ClassifyOnly => return None,
+        (_, true) => "rates are kept by one queue".to_owned(),
+        (_, false) if engine == Engine::Tc => "HTB has one".to_owned(),
+        (2..=MOST_QUEUES, false) => return None,
+        (_, false) => format!("at most {MOST_QUEUES} queues have a scheduler each"),
+    };
+    Some(format!(
+        "one queue with one lock takes the place of mq with {tx_queues} queues: {why}. All processors send through it, one at a time"
+    ))
+}
+
+/// Why the engines of this machine cannot have a policy, whatever the interface; none if they can.
+pub fn refusal(policy: &Resolved, engine: Option<Engine>) -> Option<Error> {
+    // Trying out what the kernel has needs root.
+    let features = Features::probe().unwrap_or_else(|_| Features::by_types());
+    let options = Options { engine, ..Options::default() };
+    choose_engine(policy, &features, &options, &mut Vec::new()).err()
+}
+
+fn choose_engine(
+    policy: &Resolved,
+    features: &Features,
+    options: &Options,
+    details: &mut Vec<String>,
+) -> Result<Engine> {
+    if policy.mode == Mode::ClassifyOnly {
+        details.push("the policy only classifies: nothing is queued, so no engine runs".to_owned());
+        return Ok(Engine::None);
+    }
+    let instead_on_tc = policy.scheduler.instead_on_tc(policy.rank);
+    match options.engine {
+        Some(Engine::Qdisc) if !features.bpf_qdisc => Err(Error::unsupported(format!(
+            "kernel {} has no BPF qdisc that reads packets, which engine `qdisc` needs",
+            features.release
+        ))
+        .help(match instead_on_tc {
+            None => format!("use {NEWER_KERNEL}, or --engine tc"),
+            Some(instead) => format!("use {NEWER_KERNEL}, or --engine tc and `\"scheduler\": \"{instead}\"`"),
+        })),
+        Some(Engine::Tc) if !features.htb => Err(no_htb(features)),
+        Some(engine) => Ok(engine),
+        None if features.bpf_qdisc => {
+            details.push("engine qdisc: this kernel has BPF qdiscs".to_owned());
+            Ok(Engine::Qdisc)
+        }
+        None => match &policy.not_on_tc {
+            Some(why) => Err(Error::input(why.render(false)).help(format!(
+                "engine auto has only tc to choose: kernel {} has no BPF qdisc that reads packets",
+                features.release
+            ))),
+            None if features.htb => {
+                details.push("engine tc: this kernel has no BPF qdisc (from 6.17, CONFIG_NET_SCH_BPF)".to_owned());
+                Ok(Engine::Tc)
+            }
+            None => Err(no_htb(features)),
+        },
+    }
+}
+
+fn no_htb(features: &Features) -> Error {
+    Error::unsupported(format!("kernel {} has no HTB, which engine `tc` needs", features.release))
+        .help("load the module sch_htb, or use a kernel with CONFIG_NET_SCH_HTB")
+}
+
+fn choose_hook(policy: &Resolved, interface: &Interface, options: &Options, notes: &mut Vec<String>) -> Hook {
+    let real = interface.kind.is_none() && interface.ethernet && interface.name != "lo";
+    match options.hook {
+        Some(Hook::Xdp) if interface.kind.as_deref() == Some("veth") => {
+            notes.push(
+                "XDP on a veth turns off segmentation offload at its peer: bulk TCP becomes slower there".to_owned(),
+            );
+            Hook::Xdp
+        }
+        Some(hook) => hook,
+        // XDP pays where packets are dropped on arrival; a driver may reset the link to attach it.
+        None if real && policy.polices() => Hook::Xdp,
+        None => Hook::Tc,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Kind;
+    use sluice_policy::Source;
+
+    fn planned(scheduler: &str, bpf_qdisc: bool, engine: Option<Engine>) -> Result<Plan> {
+        let text =
+            format!(r#"{{ "name": "mine", "scheduler": "{scheduler}", "classes": [{{ "id": 0, "priority": 0 }}] }}"#);
+        let policy = sluice_policy::parse(&Source::new("test.json", text)).expect("a valid policy");
+        let policy = sluice_policy::resolve(&policy, &sluice_policy::Context::default()).expect("resolves");
+        let interface = Interface {
+            name: "eth0".to_owned(),
+            ifindex: 2,
+            mtu_bytes: 1500,
+            ethernet: true,
+            up: true,
+            tx_queues: 1,
+            kind: None,
+            has_xdp: false,
+        };
+        let features = Features {
+            release: "6.1.0".to_owned(),
+            btf: true,
+            bpf_qdisc,
+            tcx: false,
+            htb: true,
+            fq_codel: true,
+            codel: true,
+            clsact: true,
+            ifb: true,
+        };
+        plan(&policy, &interface, &features, &Options { engine, ..Options::default() }, "noqueue")
+    }
+
+    #[test]
+    fn the_best_engine_that_has_the_discipline() {
+        for scheduler in ["strict_priority", "deficit_round_robin", "weighted_fair_queuing"] {
+            assert_eq!(planned(scheduler, true, None).map(|plan| plan.engine).ok(), Some(Engine::Qdisc));
+            assert_eq!(planned(scheduler, false, None).map(|plan| plan.engine).ok(), Some(Engine::Tc));
+        }
+        for (scheduler, instead) in
+            [("round_robin", "deficit_round_robin"), ("eevdf", "weighted_fair_queuing"), ("pifo", "strict_priority")]
+        {
+            assert_eq!(planned(scheduler, true, None).map(|plan| plan.engine).ok(), Some(Engine::Qdisc));
+            let error = planned(scheduler, false, None).expect_err(scheduler);
+            assert_eq!(error.kind, Kind::Input);
+            assert!(error.what.contains(&format!("engine tc has no {scheduler}")), "{error}");
+            assert!(error.what.contains("test.json:1:32"), "{error}");
+            assert!(error.what.contains("6.17") && error.what.contains(instead), "{error}");
+            assert!(error.cure.is_some_and(|cure| cure.contains("6.1.0")), "{scheduler}");
+        }
+    }
+
+    #[test]
+    fn one_queue_in_place_of_many_is_told() {
+        let policy = |link: &str| {
+            let text = format!(r#"{{ "scheduler": "round_robin", {link} "classes": [{{ "id": 0 }}] }}"#);
+            let policy = sluice_policy::parse(&Source::new("test.json", text)).expect("a valid policy");
+            sluice_policy::resolve(&policy, &sluice_policy::Context::default()).expect("resolves")
+        };
+        let (free, shaped) = (policy(""), policy(r#""link": { "rate": "1gbit" },"#));
+        assert_eq!([1, 2, 64].map(|queues| one_queue_for_all(&free, Engine::Qdisc, queues)), [None, None, None]);
+        assert!(one_queue_for_all(&free, Engine::Qdisc, 65).is_some_and(|note| note.contains("65 queues: at most 64")));
+        assert!(
+            one_queue_for_all(&shaped, Engine::Qdisc, 4).is_some_and(|note| note.contains("4 queues: rates are kept"))
+        );
+        assert!(one_queue_for_all(&free, Engine::Tc, 4).is_some_and(|note| note.contains("HTB")));
+        assert_eq!(one_queue_for_all(&shaped, Engine::Tc, 1), None);
+    }
+
+    #[test]
+    fn engine_tc_is_proposed_where_it_has_the_discipline() {
+        for (scheduler, cure) in [
+            ("deficit_round_robin", ", or --engine tc"),
+            ("eevdf", ", or --engine tc and `\"scheduler\": \"weighted_fair_queuing\"`"),
+        ] {
+            let error = planned(scheduler, false, Some(Engine::Qdisc)).expect_err(scheduler);
+            assert_eq!(error.kind, Kind::Unsupported);
+            assert!(error.cure.is_some_and(|text| text.ends_with(cure)), "{scheduler}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What is ours on an interface of which there is no record, or none that this version can read: told by names, handles and groups.
+//! `down` needs no more.
+
+use crate::bpf::hooks::{self, Side};
+use crate::engine::attachment as attach;
+use crate::error::Result;
+use crate::record::{self, Engine, Hook, Phase, Record};
+use crate::system::interface::Interface;
+use crate::system::{bpffs, netns, paths, qdiscs};
+use serde_json::Value;
+use sluice_abi as abi;
+use std::fs;
+
+/// A record of what is there, with which all of it can be removed. None: nothing is ours.
+pub(crate) fn of(name: &str) -> Result<Option<Record>> {
+    let interface = Interface::find(name)?;
+    let own = netns::inode()?;
+    let unread = unread(&interface, own)?;
+    let word = |key: &str| unread.as_ref().and_then(|(_, value)| value.get(key).cloned());
+    let qdiscs = qdiscs::list(name)?;
+    let root = qdiscs.iter().find(|qdisc| qdisc.root);
+    let ours = qdiscs.iter().find(|qdisc| attach::is_our_kind(&qdisc.kind));
+    let key = unread.as_ref().map(|(key, _)| key.clone());
+    let mut record = Record {
+        key: key.map_or_else(|| pinned_key(name, own), Ok)?,
+        interface: interface.name.clone(),
+        ifindex: interface.ifindex,
+        netns: own,
+        qdisc: ours.map(|qdisc| qdisc.kind.clone()).unwrap_or_default(),
+        // Only an empty clsact is removed.
+        made_clsact: true,
+        gro_was_on: word("gro_was_on") == Some(Value::Bool(true)),
+        ..empty()
+    };
+    for engine in [Engine::Qdisc, Engine::Tc] {
+        record.engine = engine;
+        record.queues = u32::from(engine == Engine::Qdisc);
+        if root.is_some_and(|root| attach::is_ours(&record, root)) {
+            break;
+        }
+        record.engine = Engine::None;
+    }
+    let devices = [record.ingress_device(), record.split_device()];
+    let is_there = unread.is_some()
+        || record.engine != Engine::None
+        || record.pins(&bpffs::root()?).exists()
+        || devices.iter().any(|device| attach::is_our_device(device))
+        || hooks::has_own_filter(name, Side::Ingress)?
+        || hooks::has_own_filter(name, Side::Egress)?;
+    Ok(is_there.then_some(record))
+}
+
+/// The record of the interface as JSON, and its key, if it is not one of this version.
+fn unread(interface: &Interface, netns: u64) -> Result<Option<(String, Value)>> {
+    let keys = possible_keys(&interface.name, netns);
+    for entry in fs::read_dir(paths::run()).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let Some(key) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".json")) else { continue };
+        // A file that cannot be read at all, such as a link to elsewhere, is no record either.
+        let text = crate::system::private::read(&path).unwrap_or_default();
+        if serde_json::from_str::<Record>(&text).is_ok() {
+            continue;
+        }
+        let value: Value = serde_json::from_str(&text).unwrap_or_default();
+        let says = |key: &str, number: u64| value.get(key).and_then(Value::as_u64).is_none_or(|said| said == number);
+        if keys.iter().any(|possible| possible == key) && says("netns", netns) {
+            return Ok(Some((key.to_owned(), value)));
+        }
+    }
+    Ok(None)
+}
+
+/// The keys that an interface's record may have, the usual ones.
+fn possible_keys(name: &str, netns: u64) -> Vec<String> {
+    let plain = record::key_of_name(name);
+    let own = format!("{plain}@{netns}");
+    if netns::first_inode() == Some(netns) { vec![plain, own] } else { vec![own] }
+}
+
+/// The key under which there are pins, else one that would be used.
+fn pinned_key(name: &str, netns: u64) -> Result<String> {
+    let root = bpffs::root()?;
+    let pinned = possible_keys(name, netns).into_iter().find(|key| root.join(key).exists());
+    pinned.map_or_else(|| Record::new_key(name), Ok)
+}
+
+fn empty() -> Record {
+    Record {
+        abi_version: abi::SL_ABI_VERSION,
+        program: None,
+        key: String::new(),
+        interface: String::new(),
+        ifindex: 0,
+        netns: 0,
+        phase: Phase::Stopping,
+        ingress_rate_of_policy: false,
+        engine: Engine::None,
+        hook: Hook::Tc,
+        qdisc: String::new(),
+        queues: 0,
+        tag: 0,
+        generation: 0,
+        policy: String::new(),
+        policy_name: String::new(),
+        policy_source: String::new(),
+        rate_bps: None,
+        ingress_rate_bps: None,
+        ingress_ifindex: None,
+        split: false,
+        split_ifindex: None,
+        marks: false,
+        fq_codel: false,
+        codel: false,
+        made_clsact: false,
+        gro_was_on: false,
+        replaced: None,
+        applied_s: 0,
+        what: crate::record::origin::Origin::Up,
+        message: None,
+        repeats: None,
+        rule_starts: crate::record::rule_starts::RuleStarts::default(),
+        unconfirmed: None,
+        before: None,
+    }
+}

@@ -1,0 +1,383 @@
+//! What becomes of one packet, and why.
+
+use crate::engine::managed;
+use crate::error::Result;
+use crate::inspect::probe::{Metadata, Probe};
+use crate::maps::{schedulers, tables};
+use crate::record::{Engine, Record, policy};
+use crate::system::{bpffs, clock, interface};
+use crate::{command, status};
+use serde::Serialize;
+use sluice_abi as abi;
+use sluice_policy::{Exceed, Malformed, Mode, Rate, Resolved, ResolvedClass};
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// The answer.
+#[derive(Debug, Clone, Serialize)]
+pub struct Explanation {
+    /// What the parser made of it: a kind of `sluice status`.
+    pub parsed: &'static str,
+    /// What was read.
+    pub fields: Fields,
+    /// The rule that chose the class.
+    pub rule: RuleFound,
+    /// Its class.
+    pub class: ClassFound,
+    /// What the flow table knows of its flow, on a managed interface.
+    pub flow: Option<FlowFound>,
+    /// Token buckets that it must pass.
+    pub buckets: Vec<BucketFound>,
+    /// What would happen to it, and why.
+    pub verdict: String,
+}
+
+/// What the classifier may look at.
+#[derive(Debug, Clone, Serialize)]
+pub struct Fields {
+    /// `enum sl_proto_index`: an IP protocol number, or 256 and above what is not one.
+    pub protocol: u16,
+    /// Source address.
+    pub src: Option<IpAddr>,
+    /// Destination address.
+    pub dst: Option<IpAddr>,
+    /// Source port.
+    pub src_port: Option<u16>,
+    /// Destination port.
+    pub dst_port: Option<u16>,
+    /// Length as the IP header has it, bytes.
+    pub length_bytes: Option<u16>,
+    /// DSCP.
+    pub dscp: Option<u8>,
+    /// Id of the outer VLAN.
+    pub vlan: Option<u16>,
+    /// Its priority.
+    pub pcp: Option<u8>,
+    /// TCP flags, where a rule asks for them.
+    pub tcp_flags: Option<u8>,
+    /// ICMP type.
+    pub icmp_type: Option<u8>,
+    /// whole, first or later.
+    pub fragment: &'static str,
+}
+
+/// Which rule.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum RuleFound {
+    /// One of the policy.
+    Own {
+        /// Its number.
+        priority: u32,
+        /// Its name.
+        name: Option<String>,
+        /// Its line in the policy file.
+        line: Option<u32>,
+    },
+    /// One that is built in.
+    Builtin {
+        /// ARP, neighbour discovery, DHCP or DHCPv6.
+        name: &'static str,
+    },
+    /// None matches.
+    None,
+    /// Rules are not consulted: the packet says its class.
+    Unasked,
+    /// That of the first fragment, which has been seen.
+    FirstFragment,
+}
+
+/// Which class.
+#[derive(Debug, Clone, Serialize)]
+pub struct ClassFound {
+    /// Its number.
+    pub id: u8,
+    /// Its name.
+    pub name: String,
+    /// Packets that wait in its queue now, on a managed interface.
+    pub backlog_pkts: Option<u64>,
+}
+
+/// A flow.
+#[derive(Debug, Clone, Serialize)]
+pub struct FlowFound {
+    /// Packets so far.
+    pub pkts: u64,
+    /// Bytes so far.
+    pub bytes: u64,
+    /// Whether the class of this packet comes from the table, without asking the rules.
+    pub remembered: bool,
+}
+
+/// A token bucket.
+#[derive(Debug, Clone, Serialize)]
+pub struct BucketFound {
+    /// link, ceil, guarantee, flow, interface or shared.
+    pub what: &'static str,
+    /// Whose rate it is, where a packet over it is dropped; None: where it waits.
+    #[serde(skip)]
+    drops: Option<&'static str>,
+    /// Its rate, bits per second.
+    pub rate_bps: u64,
+    /// How full it is, of its burst; below 0: in debt. None without an interface, or on engine tc.
+    pub full_percent: Option<f64>,
+}
+
+/// By a policy alone: no interface is touched.
+pub fn by_policy(policy: &Resolved, packets: &[(Vec<u8>, Metadata)]) -> Result<Vec<Explanation>> {
+    let probe = Probe::of_policy(policy, &interface::indices()?)?;
+    by_answers(policy, packets, |frame, metadata| probe.explain(frame, metadata))
+}
+
+/// Likewise, by another than the loaded classifier.
+pub fn by_answers(
+    policy: &Resolved,
+    packets: &[(Vec<u8>, Metadata)],
+    answer: impl Fn(&[u8], Metadata) -> Result<Box<abi::sl_explanation>>,
+) -> Result<Vec<Explanation>> {
+    let lines: Vec<u32> = policy.rules.iter().map(|rule| rule.rule.line).collect();
+    // Nothing is remembered by a classifier that counts nothing: what later fragments follow is remembered here.
+    let mut firsts: HashMap<([u32; 4], [u32; 4], u32), u64> = HashMap::new();
+    let mut one = |(frame, metadata): &(Vec<u8>, Metadata)| {
+        let mut told = answer(frame, *metadata)?;
+        let of = (told.headers.src, told.headers.dst, told.headers.fragment_id);
+        match u32::from(told.headers.fragment) {
+            abi::SL_FIRST_FRAGMENT => _ = firsts.insert(of, told.choice),
+            abi::SL_LATER_FRAGMENT => {
+                if let Some(choice) = firsts.get(&of) {
+                    (told.by_fragment, told.choice) = (*choice | FOLLOWED, *choice);
+                }
+            }
+            _ => {}
+        }
+        Ok(compose(policy, &told, &lines, None))
+    };
+    packets.iter().map(&mut one).collect()
+}
+
+/// So that a choice of the first rule and class is told from none.
+const FOLLOWED: u64 = 1 << 63;
+
+/// By what runs on a managed interface.
+pub fn by_interface(name: &str, packets: &[(Vec<u8>, Metadata)]) -> Result<Vec<Explanation>> {
+    crate::require_root()?;
+    let record = managed::managed(name)?;
+    let policy = policy::resolved(&record)?;
+    let probe = Probe::of_interface(&record)?;
+    let live = tables::live(&record.pins(&bpffs::root()?))?;
+    let lines: Vec<u32> = live.rule.iter().map(|rule| rule.line.into()).collect();
+    let status = command::status::of(name)?;
+    let one = |(frame, metadata): &(Vec<u8>, Metadata)| {
+        let told = probe.explain(frame, *metadata)?;
+        let running = Running { status: &status, state: state(&record, metadata.direction)?, engine: record.engine };
+        Ok(compose(&policy, &told, &lines, Some((&running, metadata.direction))))
+    };
+    packets.iter().map(one).collect()
+}
+
+/// Why nothing can be said of an interface that is there, but not managed.
+pub fn refuse_unmanaged(name: &str) -> Result<()> {
+    match interface::Interface::find(name) {
+        Ok(_) => Err(managed::absent(name)),
+        Err(_) => Ok(()),
+    }
+}
+
+/// What an interface is doing.
+struct Running<'a> {
+    status: &'a status::Status,
+    /// Of one scheduler of this direction, with engine `qdisc`.
+    state: Option<Box<abi::sl_sched>>,
+    engine: Engine,
+}
+
+fn state(record: &Record, direction: u32) -> Result<Option<Box<abi::sl_sched>>> {
+    if record.engine != Engine::Qdisc {
+        return Ok(None);
+    }
+    let device = if direction == abi::SL_INGRESS { record.ingress_device() } else { record.interface.clone() };
+    let mut all = schedulers::of_device(&record.pins(&bpffs::root()?), &device)?.into_iter();
+    Ok(all.next().map(|(_, state)| state))
+}
+
+fn compose(
+    policy: &Resolved,
+    told: &abi::sl_explanation,
+    lines: &[u32],
+    running: Option<(&Running, u32)>,
+) -> Explanation {
+    let by_fragment = told.by_fragment != 0;
+    let (rule, class) = ((told.choice & 0xffff) as u32, (told.choice >> 16) as u8);
+    let kind = abi::parse_kinds().nth(told.headers.kind.into());
+    let malformed = kind.as_ref().is_some_and(|kind| kind.malformed);
+    let known = policy.classes.iter().find(|known| known.id.0 == class);
+    let rule = match rule {
+        _ if by_fragment => RuleFound::FirstFragment,
+        _ if matches!(policy.mode, Mode::ScheduleOnly { .. }) => RuleFound::Unasked,
+        abi::SL_RULE_ARP..abi::SL_RULE_NONE => {
+            RuleFound::Builtin { name: status::BUILTIN[(rule - abi::SL_RULE_ARP) as usize] }
+        }
+        own => match policy.rules.get(own as usize) {
+            Some(found) => RuleFound::Own {
+                priority: found.rule.priority,
+                name: found.rule.name.clone(),
+                line: lines.get(own as usize).copied().filter(|line| *line > 0),
+            },
+            None => RuleFound::None,
+        },
+    };
+    let own_direction = running.and_then(|(running, direction)| {
+        let name = if direction == abi::SL_EGRESS { "egress" } else { "ingress" };
+        running.status.directions.iter().find(|own| own.direction == name)
+    });
+    let class = ClassFound {
+        id: class,
+        name: known.map_or(String::new(), |known| known.name.clone()),
+        backlog_pkts: own_direction
+            .filter(|own| own.queued)
+            .and_then(|own| own.classes.iter().find(|own| own.id == class))
+            .map(|own| own.backlog.pkts),
+    };
+    let is_queued = own_direction.is_none_or(|own| own.queued);
+    let buckets = buckets(policy, class.id, told, running, is_queued);
+    let verdict = verdict(policy, &class, malformed, &buckets, running.map(|(running, _)| running), own_direction);
+    Explanation {
+        parsed: kind.map_or("unknown", |kind| kind.name),
+        fields: fields(&told.headers),
+        rule,
+        class,
+        flow: (told.flow_pkts > 0).then_some(FlowFound {
+            pkts: told.flow_pkts,
+            bytes: told.flow_bytes,
+            remembered: told.by_flow != 0 && !by_fragment,
+        }),
+        buckets,
+        verdict,
+    }
+}
+
+fn fields(h: &abi::sl_headers) -> Fields {
+    let address = |words: &[u32; 4]| {
+        let mut octets = [0; 16];
+        octets.chunks_exact_mut(4).zip(words).for_each(|(to, word)| to.copy_from_slice(&word.to_ne_bytes()));
+        let v6 = Ipv6Addr::from(octets);
+        // IPv6 with a mapped address is kept apart from IPv4: SL_MAPPED_IPV6 of parse.h.
+        let mapped = Ipv6Addr::from_bits(v6.to_bits() ^ 1 << 32);
+        let v6 = || IpAddr::V6(if mapped.to_ipv4_mapped().is_some() { mapped } else { Ipv6Addr::from(octets) });
+        (h.is_ip != 0).then(|| Ipv6Addr::from(octets).to_ipv4_mapped().map_or_else(v6, IpAddr::V4))
+    };
+    let port = |port: u16| (h.has_ports != 0).then_some(port);
+    Fields {
+        protocol: h.proto,
+        src: address(&h.src),
+        dst: address(&h.dst),
+        src_port: port(h.sport),
+        dst_port: port(h.dport),
+        length_bytes: (h.is_ip != 0).then_some(h.length),
+        dscp: Some(h.dscp).filter(|dscp| *dscp != u8::MAX),
+        vlan: Some(h.vlan).filter(|vlan| *vlan != u16::MAX),
+        pcp: Some(h.pcp).filter(|pcp| *pcp != u8::MAX),
+        tcp_flags: u8::try_from(h.tcp_flags).ok(),
+        icmp_type: Some(h.icmp as u8).filter(|_| h.icmp != u16::MAX),
+        fragment: match u32::from(h.fragment) {
+            abi::SL_FIRST_FRAGMENT => "first",
+            abi::SL_LATER_FRAGMENT => "later",
+            _ => "whole",
+        },
+    }
+}
+
+/// Those of the queue, if there is one, then those that police before it.
+fn buckets(
+    policy: &Resolved,
+    class: u8,
+    told: &abi::sl_explanation,
+    running: Option<(&Running, u32)>,
+    is_queued: bool,
+) -> Vec<BucketFound> {
+    let state = running.and_then(|(running, _)| running.state.as_deref());
+    let now_ns = clock::monotonic().as_nanos() as u64;
+    let queued = |bucket: &abi::sl_bucket| {
+        let owed_ns = bucket.tat_ns.saturating_sub(now_ns) as f64;
+        100.0 * (1.0 - owed_ns / bucket.burst_ns.max(1) as f64)
+    };
+    let of_queue = |pick: fn(&abi::sl_class) -> &abi::sl_bucket| {
+        state.map(|state| queued(pick(&state.classes[usize::from(class)])))
+    };
+    let policing = |limit: abi::sl_limit| {
+        let seen = told.buckets[limit as usize];
+        let full = 100.0 * (1.0 - seen.owed as f64 / seen.burst.max(1) as f64);
+        running.filter(|_| seen.burst > 0).map(|_| full)
+    };
+    let direction = running.map_or(abi::SL_EGRESS, |(_, direction)| direction);
+    let limit = if direction == abi::SL_EGRESS { policy.limits.egress } else { policy.limits.ingress };
+    let known = policy.classes.iter().find(|known| known.id.0 == class);
+    // A class that is policed is, where there is a scheduler of ours, by that.
+    let ceil = match known {
+        Some(known) if known.exceed == Exceed::Police && state.is_none() => policing(abi::SL_LIMIT_CLASS),
+        _ => of_queue(|class| &class.ceil),
+    };
+    let polices = |known: &&ResolvedClass| known.exceed == Exceed::Police;
+    let policed = known.filter(polices).map(|_| "its class is");
+    let of = |what, drops, rate: Option<Rate>, full_percent| {
+        rate.map(|rate| BucketFound { what, drops, rate_bps: rate.0, full_percent })
+    };
+    let of_queues = [
+        of("link", None, policy.link_rate, state.map(|state| queued(&state.link))),
+        of("ceil", policed, known.and_then(|known| known.ceil), ceil),
+        of("guarantee", None, known.and_then(|known| known.rate), of_queue(|class| &class.rate)),
+    ];
+    let of_flow = known.and_then(|known| known.flow_ceil).map(|own| own.rate);
+    let shared = known.and_then(|known| known.shared_ceil.as_ref()).map(|own| own.ceiling.rate);
+    let of_hooks = [
+        of("ceil", policed, known.filter(polices).filter(|_| !is_queued).and_then(|known| known.ceil), ceil),
+        of("flow", Some("its flow is"), of_flow, policing(abi::SL_LIMIT_FLOW)),
+        of("interface", Some("the interface is"), limit.map(|own| own.rate), policing(abi::SL_LIMIT_INTERFACE)),
+        of("shared", Some("those that share the rate are"), shared, policing(abi::SL_LIMIT_SHARED)),
+    ];
+    of_queues.into_iter().filter(|_| is_queued).chain(of_hooks).flatten().collect()
+}
+
+fn verdict(
+    policy: &Resolved,
+    class: &ClassFound,
+    malformed: bool,
+    buckets: &[BucketFound],
+    running: Option<&Running>,
+    direction: Option<&status::DirectionStatus>,
+) -> String {
+    if malformed && policy.malformed == Malformed::Drop {
+        return "dropped: its headers are broken, and the policy says so (\"malformed\": \"drop\")".to_owned();
+    }
+    let known = policy.classes.iter().find(|known| known.id.0 == class.id);
+    let over = |bucket: &&BucketFound| bucket.full_percent.is_some_and(|full| full < 0.0);
+    if let Some((whose, bucket)) = buckets.iter().filter(over).find_map(|bucket| Some((bucket.drops?, bucket))) {
+        return format!("dropped: {whose} over {} at this moment", Rate(bucket.rate_bps));
+    }
+    if let Some(ceil) = known.filter(|known| known.exceed == Exceed::Police).and_then(|known| known.ceil) {
+        return format!("passes while class {} sends less than {ceil}; beyond it is dropped", class.name);
+    }
+    if policy.mode == Mode::ClassifyOnly || running.is_some_and(|running| running.engine == Engine::None) {
+        return "counted, and passed on: this policy queues nothing".to_owned();
+    }
+    if let Some((name, false)) = running.map(|running| (&running.status.interface, running.status.in_place)) {
+        return format!(
+            "passes by queues that are not ours: something has replaced them; sluice down {name}, then sluice up {name}"
+        );
+    }
+    if direction.is_some_and(|direction| !direction.queued) {
+        return "counted, and passed on: arrivals are not queued here (--ingress-rate would)".to_owned();
+    }
+    let mut text = format!("queued in class {}", class.name);
+    if let Some(pkts) = class.backlog_pkts {
+        text += &match pkts {
+            0 => ", which is empty".to_owned(),
+            1 => ", behind 1 packet".to_owned(),
+            pkts => format!(", behind {pkts} packets"),
+        };
+    }
+    if buckets.iter().filter(over).any(|bucket| bucket.what == "ceil") {
+        text += "; the class waits for tokens of its ceil";
+    }
+    text
+}

@@ -1,0 +1,207 @@
+//! Reading an interface again and again: its maps are opened once, and what becomes of it in between is noticed.
+
+use crate::command::recover;
+use crate::engine::managed;
+use crate::error::Result;
+use crate::maps::flows::FlowTable;
+use crate::record::{self, Phase, Record};
+use crate::status::{Pinned, Status};
+use crate::system::interface::Interface;
+use crate::system::privilege;
+use serde::Serialize;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Something that happened between two readings; what is up or down, whoever reads several says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "what")]
+pub enum News {
+    /// It came into management.
+    Up,
+    /// It is no longer managed, or has gone.
+    Down,
+    /// It was set up anew: every counter begins at zero.
+    SetUpAnew,
+    /// Another policy came into force; counters go on.
+    NewPolicy {
+        /// Number of the configuration before.
+        from: u32,
+        /// Number of the configuration now.
+        to: u32,
+    },
+    /// A change waits to be confirmed.
+    Unconfirmed,
+    /// A change no longer waits to be confirmed: it was, or it was taken back.
+    Settled,
+}
+
+/// What reading an interface has given.
+#[derive(Debug, Clone)]
+pub enum Reading {
+    /// It is up; and what has happened since it was read before.
+    Up(Box<Status>, Vec<News>),
+    /// It is no longer managed, or has gone; the reader looks again each time.
+    Down,
+}
+
+/// Which file something is: another one at the same path has another number.
+type FileId = (u64, u64, i64, i64);
+
+/// Reads an interface of the process's namespace.
+pub struct Reader {
+    interface: String,
+    open: Option<Open>,
+}
+
+struct Open {
+    pinned: Pinned,
+    record: Option<FileId>,
+    pins: Option<FileId>,
+}
+
+impl Reader {
+    /// For an interface that is managed now. Changes that are overdue are put right first, as each command does.
+    pub fn open(interface: &str) -> Result<Reader> {
+        privilege::require_root()?;
+        recover::recover_unless_held()?;
+        let open = Open::of(managed::managed(interface)?)?;
+        Ok(Reader { interface: interface.to_owned(), open: Some(open) })
+    }
+
+    /// Its name: the one that it had when it was last read.
+    pub fn interface(&self) -> &str {
+        &self.interface
+    }
+
+    /// Its number, while it is up.
+    pub fn ifindex(&self) -> Option<u32> {
+        self.open.as_ref().map(|open| open.pinned.record().ifindex)
+    }
+
+    /// Directory of its pins, while it is up.
+    pub fn pins(&self) -> Option<&Path> {
+        self.open.as_ref().map(|open| open.pinned.pins())
+    }
+
+    /// Every flow that it knows, as of the last reading. None: it is down, or its policy keeps none.
+    pub fn flows(&self) -> Result<Option<FlowTable>> {
+        self.open.as_ref().map_or(Ok(None), |open| open.pinned.flows())
+    }
+
+    /// Reads everything. What fails because the interface went or took another name meanwhile is no error.
+    pub fn read(&mut self) -> Result<Reading> {
+        let mut news = Vec::new();
+        let mut read = self.attempt(&mut news);
+        if read.is_err() && self.is_up() {
+            // tc and the pins are asked one after the other: what changed in between is seen whole by looking again.
+            read = self.attempt(&mut news);
+        }
+        match read {
+            Ok(Some(status)) => Ok(Reading::Up(status, news)),
+            Ok(None) => Ok(self.gone()),
+            Err(_) if !self.is_up() => Ok(self.gone()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn attempt(&mut self, news: &mut Vec<News>) -> Result<Option<Box<Status>>> {
+        if self.look(news)? { self.status() } else { Ok(None) }
+    }
+
+    fn gone(&mut self) -> Reading {
+        self.open = None;
+        Reading::Down
+    }
+
+    fn status(&self) -> Result<Option<Box<Status>>> {
+        self.open.as_ref().map(|open| open.pinned.status().map(Box::new)).transpose()
+    }
+
+    /// Takes the name that the interface has now.
+    fn follow(&mut self) {
+        if let Some(name) = self.ifindex().and_then(Interface::name_of) {
+            self.interface = name;
+        }
+    }
+
+    fn is_up(&mut self) -> bool {
+        self.follow();
+        let record = Record::find(&self.interface).ok().flatten();
+        record.is_some_and(|record| {
+            record.phase == Phase::Active && Interface::is_there(&record.interface, record.ifindex)
+        })
+    }
+
+    /// Opens what has to be opened anew. Whether the interface is up.
+    fn look(&mut self, news: &mut Vec<News>) -> Result<bool> {
+        let Some(open) = &mut self.open else { return self.look_for_it(news) };
+        let record = open.pinned.record();
+        if !Interface::is_there(&record.interface, record.ifindex) {
+            return self.look_for_it(news);
+        }
+        let (path, pins) = (record::file(&record.key), open.pinned.pins().join("live"));
+        let (record_now, pins_now) = (file_id(&path), file_id(&pins));
+        if record_now.is_none() || pins_now != open.pins {
+            return self.look_for_it(news);
+        }
+        let generation = open.pinned.generation()?;
+        if record_now == open.record && generation == open.pinned.read_generation() {
+            return Ok(true);
+        }
+        let record = managed::managed(&self.interface)?;
+        let (was, is) = (open.pinned.record().unconfirmed.is_some(), record.unconfirmed.is_some());
+        let from = open.pinned.read_generation();
+        if from == generation {
+            open.pinned.renew(record);
+            open.record = record_now;
+        } else {
+            *open = Open::of(record)?;
+            news.push(News::NewPolicy { from, to: open.pinned.read_generation() });
+        }
+        match (was, is) {
+            (false, true) => news.push(News::Unconfirmed),
+            (true, false) => news.push(News::Settled),
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    /// It was down, or is another one now, or has another name.
+    fn look_for_it(&mut self, news: &mut Vec<News>) -> Result<bool> {
+        let before = self.open.as_ref().and_then(|open| open.pins);
+        if !self.is_up() {
+            return Ok(false);
+        }
+        let open = Open::of(managed::managed(&self.interface)?)?;
+        if before.is_none() || open.pins != before {
+            news.push(News::SetUpAnew);
+        }
+        self.interface.clone_from(&open.pinned.record().interface);
+        self.open = Some(open);
+        Ok(true)
+    }
+}
+
+impl Open {
+    fn of(record: Record) -> Result<Open> {
+        let path = record::file(&record.key);
+        let id = file_id(&path);
+        let pinned = Pinned::open(record)?;
+        let pins = file_id(&pinned.pins().join("live"));
+        Ok(Open { pinned, record: id, pins })
+    }
+}
+
+fn file_id(path: &Path) -> Option<FileId> {
+    fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino(), meta.mtime(), meta.mtime_nsec()))
+}
+
+/// Name and number of the managed interfaces of this network namespace, those that are wholly up.
+pub fn managed_here() -> Result<Vec<(String, u32)>> {
+    let own = crate::system::netns::inode()?;
+    let up = |record: &Record| {
+        record.netns == own && record.phase == Phase::Active && Interface::is_there(&record.interface, record.ifindex)
+    };
+    Ok(Record::all()?.into_iter().filter(up).map(|record| (record.interface, record.ifindex)).collect())
+}

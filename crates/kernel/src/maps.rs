@@ -1,0 +1,8 @@
+//! The pinned maps that programs and commands share, each read and written in one place.
+
+pub(crate) mod arrivals;
+pub(crate) mod counters;
+pub mod flows;
+pub(crate) mod schedulers;
+pub(crate) mod shared;
+pub(crate) mod tables;

@@ -1,0 +1,54 @@
+//! The interfaces of the machine whose arrival hook is ours. A program believes the class that a packet has got on arrival only if the packet
+//! has arrived at one of them: what comes from elsewhere may bring a forged one along.
+
+use crate::error::{Doing, Result};
+use crate::record::Record;
+use crate::system::bpffs;
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use sluice_abi as abi;
+use std::path::PathBuf;
+
+/// The pin. No interface has a colon in its name.
+const NAME: &str = "arrivals:of:machine";
+
+/// Where it is pinned; it is there then.
+pub(crate) fn pinned() -> Result<PathBuf> {
+    let path = bpffs::root()?.join(NAME);
+    if !path.exists() {
+        let mut options: libbpf_rs::libbpf_sys::bpf_map_create_opts =
+            libbpf_rs::libbpf_sys::bpf_map_create_opts::default();
+        options.sz = size_of_val(&options) as _;
+        let key_bytes = size_of::<abi::sl_arrival>() as u32;
+        let mut map = MapHandle::create(MapType::Hash, Some("arrivals"), key_bytes, 4, abi::SL_ARRIVALS, &options)
+            .doing(|| "making a map of managed interfaces".to_owned())?;
+        map.pin(&path).doing(|| format!("pinning {}", path.display()))?;
+    }
+    Ok(path)
+}
+
+fn key(record: &Record) -> [u8; 8] {
+    let arrival = abi::sl_arrival { netns: record.netns as u32, ifindex: record.ifindex };
+    abi::bytes_of(&arrival).try_into().expect("two numbers of 32 bits")
+}
+
+/// What arrives at this interface has its class from us.
+pub(crate) fn add(record: &Record) -> Result<()> {
+    let path = pinned()?;
+    let map = MapHandle::from_pinned_path(&path).doing(|| format!("opening {}", path.display()))?;
+    map.update(&key(record), &1u32.to_ne_bytes(), MapFlags::ANY).doing(|| format!("noting {}", record.interface))
+}
+
+/// It has not, any longer.
+pub(crate) fn remove(record: &Record) -> Result<()> {
+    let path = bpffs::root()?.join(NAME);
+    if !path.exists() {
+        return Ok(());
+    }
+    let map = MapHandle::from_pinned_path(&path).doing(|| format!("opening {}", path.display()))?;
+    match map.delete(&key(record)) {
+        Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => {
+            Err(error).doing(|| format!("forgetting {}", record.interface))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,149 @@
+//! Writing a compiled policy into the maps, and making it live with one word.
+
+use crate::bpf::{inner, mapped};
+use crate::error::{Doing, Error, Result};
+use crate::maps::shared;
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use sluice_abi as abi;
+use sluice_tables::Compiled;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::path::Path;
+use std::time::Duration;
+
+/// A pinned map.
+pub fn open(dir: &Path, name: &str) -> Result<MapHandle> {
+    MapHandle::from_pinned_path(dir.join(name)).map_err(|error| {
+        Error::system(format!("{}: {error}", dir.join(name).display()))
+            .help("the pins are incomplete: `sluice down` cleans up, then `sluice up`")
+    })
+}
+
+/// A value of an array map.
+pub fn read<T: abi::Pod>(map: &MapHandle, key: u32) -> Result<Box<T>> {
+    let name = map.name().to_string_lossy().into_owned();
+    let bytes = map.lookup(&key.to_ne_bytes(), MapFlags::ANY).doing(|| format!("reading {name}"))?;
+    bytes.and_then(|bytes| abi::read_pod(&bytes)).ok_or_else(|| {
+        Error::system(format!("the map {name} does not hold what this version expects"))
+            .help("it was made by another version of sluice: use that one for `sluice down`, then this one")
+    })
+}
+
+pub fn write<T: abi::Pod>(map: &MapHandle, key: u32, value: &T) -> Result<()> {
+    let name = map.name().to_string_lossy().into_owned();
+    map.update(&key.to_ne_bytes(), abi::bytes_of(value), MapFlags::ANY).doing(|| format!("writing {name}"))
+}
+
+/// The buffer that is in force.
+pub fn live_buffer(dir: &Path) -> Result<u32> {
+    Ok(read::<abi::sl_live>(&open(dir, "live")?, 0)?.word as u32)
+}
+
+/// The buffer that is not in force.
+pub(crate) fn spare_buffer(dir: &Path) -> Result<u32> {
+    Ok((live_buffer(dir)? + 1) % abi::SL_BUFFERS)
+}
+
+/// The tables in force.
+pub fn live(dir: &Path) -> Result<Box<abi::sl_tables>> {
+    let tables: Box<abi::sl_tables> = read(&open(dir, "tables")?, live_buffer(dir)?)?;
+    if tables.abi_version != abi::SL_ABI_VERSION && tables.generation != 0 {
+        return Err(Error::system(format!(
+            "{} has ABI version {}, this is version {}",
+            dir.display(),
+            tables.abi_version,
+            abi::SL_ABI_VERSION
+        ))
+        .help("use the sluice that made it for `sluice down`, then this one for `sluice up`"));
+    }
+    Ok(tables)
+}
+
+/// Writes everything into the buffer that is not in force; no packet sees it yet.
+pub fn stage(dir: &Path, compiled: &Compiled, buffer: u32) -> Result<()> {
+    stage_in(|name| open(dir, name), shared::open, compiled, buffer)?;
+    if dir.join("sched_conf").exists() {
+        let map = open(dir, "sched_conf")?;
+        for (direction, conf) in compiled.sched.iter().enumerate() {
+            write(&map, buffer * abi::SL_DIRECTIONS + direction as u32, &**conf)?;
+        }
+    }
+    Ok(())
+}
+
+/// Likewise what the classifier reads, wherever its maps and shared buckets are.
+pub fn stage_in(
+    open: impl Fn(&str) -> Result<MapHandle>,
+    bucket: impl Fn(&str) -> Result<MapHandle>,
+    compiled: &Compiled,
+    buffer: u32,
+) -> Result<()> {
+    stage_shared(&open("shared")?, bucket, compiled, buffer)?;
+    let rows = open("rows")?;
+    if compiled.rows.is_empty() {
+        inner::empty(&rows, buffer)?;
+    } else {
+        inner::place(&rows, buffer, &inner::filled("rows", &compiled.rows, libbpf_sys::BPF_F_INNER_MAP)?)?;
+    }
+    let ranges = open("ranges")?;
+    for (field, own) in (0..abi::SL_RANGE_FIELDS).zip(&compiled.ranges) {
+        let index = buffer * abi::SL_RANGE_FIELDS + field;
+        match own {
+            Some(own) => inner::place(&ranges, index, &inner::filled("ranges", std::slice::from_ref(&**own), 0)?)?,
+            None => inner::empty(&ranges, index)?,
+        }
+    }
+    write(&open("tables")?, buffer, &*compiled.tables)
+}
+
+fn stage_shared(
+    outer: &MapHandle,
+    bucket: impl Fn(&str) -> Result<MapHandle>,
+    compiled: &Compiled,
+    buffer: u32,
+) -> Result<()> {
+    empty_shared(outer, buffer)?;
+    let mut buckets: BTreeMap<&str, MapHandle> = BTreeMap::new();
+    for (class, name) in &compiled.shared {
+        let bucket = match buckets.entry(name) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(bucket(name)?),
+        };
+        inner::place(outer, buffer * abi::SL_CLASSES + u32::from(*class), bucket)?;
+    }
+    Ok(())
+}
+
+fn empty_shared(outer: &MapHandle, buffer: u32) -> Result<()> {
+    (0..abi::SL_CLASSES).try_for_each(|class| inner::empty(outer, buffer * abi::SL_CLASSES + class))
+}
+
+/// Makes a staged buffer live for every packet from now on, and waits until no packet uses the other one.
+pub fn flip(dir: &Path, buffer: u32, generation: u32) -> Result<()> {
+    flip_in(|name| open(dir, name), buffer, generation)?;
+    wait_for_readers();
+    Ok(())
+}
+
+/// Likewise, where nobody reads yet.
+pub fn flip_in(open: impl Fn(&str) -> Result<MapHandle>, buffer: u32, generation: u32) -> Result<()> {
+    mapped::store_word(&open("live")?, u64::from(generation) << 32 | u64::from(buffer))
+}
+
+/// After a flip: what the buffer that was in force has beside its tables is freed.
+pub fn forget(dir: &Path, buffer: u32) -> Result<()> {
+    inner::empty(&open(dir, "rows")?, buffer)?;
+    empty_shared(&open(dir, "shared")?, buffer)?;
+    let ranges = open(dir, "ranges")?;
+    (0..abi::SL_RANGE_FIELDS).try_for_each(|field| inner::empty(&ranges, buffer * abi::SL_RANGE_FIELDS + field))
+}
+
+/// Until every program that runs now has ended: membarrier(2) waits for a grace period of RCU.
+pub fn wait_for_readers() {
+    // SAFETY: the call takes numbers only.
+    let result = unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) };
+    if result != 0 {
+        // Kernels with nohz_full refuse it. Programs run with preemption off or for microseconds.
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}

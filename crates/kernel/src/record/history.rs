@@ -1,0 +1,173 @@
+//! What was in force on an interface, and why: a file per interface under /var/lib, which a reboot keeps.
+//!
+//! Nothing depends on it but `history` and `rollback`: where it cannot be read or written, other commands say so and go on.
+
+mod file;
+
+pub use super::origin::Origin;
+pub(crate) use file::{remove_orphans, remove_orphans_in};
+
+use crate::error::{Error, Result};
+use crate::record::{Record, policy};
+use file::History;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It took force.
+    Applied,
+    /// It took force, and waits to be confirmed.
+    Unconfirmed,
+    /// It failed, and the policy before it was brought back.
+    Failed,
+    /// Nobody confirmed it in time, and it was taken back.
+    Reverted,
+}
+
+impl Outcome {
+    /// As people read it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Applied => "applied",
+            Outcome::Unconfirmed => "unconfirmed",
+            Outcome::Failed => "failed, rolled back",
+            Outcome::Reverted => "not confirmed, reverted",
+        }
+    }
+}
+
+/// A policy that was put into force, or should have been.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its number; an interface's entries are counted from 1 on.
+    pub number: u32,
+    /// When.
+    pub when: Timestamp,
+    /// What did it.
+    pub what: Origin,
+    /// The number of the entry that it repeats.
+    pub repeats: Option<u32>,
+    /// Why, in the words of who did it.
+    pub message: Option<String>,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// Number of the configuration in the kernel.
+    pub generation: u32,
+    /// Name of the policy.
+    pub policy_name: String,
+    /// Where it was read from.
+    pub policy_source: String,
+    /// `--rate`, bits per second.
+    pub rate_bps: Option<u64>,
+    /// `--ingress-rate`, bits per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ingress_rate_bps: Option<u64>,
+    /// SHA-256 of the policy in canonical form and the rate, in hexadecimal: equal ones mean the same.
+    pub digest: String,
+    /// The policy, as its author wrote it where that text alone means it.
+    pub policy: String,
+}
+
+impl Entry {
+    fn new(record: &Record, outcome: Outcome, error: Option<&str>) -> Entry {
+        Entry {
+            number: 0,
+            when: i64::try_from(record.applied_s).ok().and_then(|s| Timestamp::from_second(s).ok()).unwrap_or_default(),
+            what: record.what,
+            repeats: record.repeats,
+            message: record.message.clone(),
+            outcome,
+            error: error.map(str::to_owned),
+            generation: record.generation,
+            policy_name: record.policy_name.clone(),
+            policy_source: record.policy_source.clone(),
+            rate_bps: record.rate_bps,
+            ingress_rate_bps: policy::rates(record).arrivals.map(|rate| rate.0),
+            digest: digest(record),
+            policy: record.policy.clone(),
+        }
+    }
+
+    /// When, in the machine's time zone, as ISO 8601 has it.
+    pub fn local_time(&self) -> String {
+        self.when.to_zoned(TimeZone::system()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
+    }
+
+    /// Whether it is the same event.
+    fn is(&self, other: &Entry) -> bool {
+        (self.generation, self.when, self.what, &self.digest)
+            == (other.generation, other.when, other.what, &other.digest)
+    }
+}
+
+fn digest(record: &Record) -> String {
+    let mut rate = record.rate_bps.map_or(String::new(), |bps| bps.to_string());
+    if let Some(arrivals) = policy::rates(record).arrivals {
+        rate += &format!("\0{}", arrivals.0);
+    }
+    let hash =
+        Sha256::new().chain_update(policy::canonical(&record.policy)).chain_update("\0").chain_update(rate).finalize();
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The entries under a key, the oldest first.
+pub(crate) fn entries(key: &str) -> Result<Vec<Entry>> {
+    Ok(History::read(key)?.entries)
+}
+
+/// The last policy before the one in force that differs from it.
+pub(crate) fn previous(record: &Record) -> Result<Entry> {
+    let history = History::read(&record.key)?;
+    history.previous(&digest(record)).cloned().ok_or_else(|| {
+        Error::input(format!("{}: its history has no other policy to go back to", record.interface))
+            .help(format!("`sluice history {0}` lists it; `sluice apply {0} POLICY` takes any", record.interface))
+    })
+}
+
+/// The last entry of a key that took force for good.
+pub(crate) fn last_applied(key: &str) -> Result<Option<Entry>> {
+    Ok(History::read(key)?.entries.into_iter().rev().find(|entry| entry.outcome == Outcome::Applied))
+}
+
+/// Writes down that a record's policy has taken force. What it says if that fails.
+pub(crate) fn note_change(record: &Record) -> Option<String> {
+    let outcome = if record.unconfirmed.is_some() { Outcome::Unconfirmed } else { Outcome::Applied };
+    note(record, outcome, None)
+}
+
+/// Writes down what became of a record's policy. What it says if that fails.
+pub(crate) fn note(record: &Record, outcome: Outcome, error: Option<&str>) -> Option<String> {
+    change(&record.key, |history| {
+        // Nothing is left waiting by a change that need not wait itself: it was confirmed by it, or taken back.
+        if outcome == Outcome::Applied {
+            history.settle(if record.what == Origin::Revert { Outcome::Reverted } else { Outcome::Applied });
+        }
+        history.add(Entry::new(record, outcome, error));
+    })
+}
+
+/// Writes down that what a record says took force, and was taken back because something else has failed.
+pub(crate) fn note_undone(record: &Record, error: &str) -> Option<String> {
+    let event = Entry::new(record, Outcome::Failed, Some(error));
+    change(&record.key, |history| history.fail(&event))
+}
+
+/// Writes down what has become of what waited to be confirmed.
+pub(crate) fn settle(key: &str, outcome: Outcome) -> Option<String> {
+    change(key, |history| history.settle(outcome))
+}
+
+fn change(key: &str, with: impl FnOnce(&mut History)) -> Option<String> {
+    let changed = History::read(key).and_then(|mut history| {
+        with(&mut history);
+        history.write(key)
+    });
+    changed.err().map(|error| format!("the history is not written: {}", error.what))
+}

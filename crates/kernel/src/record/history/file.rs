@@ -1,0 +1,201 @@
+//! The file that holds the history of an interface.
+
+use super::{Entry, Outcome};
+use crate::error::{Doing, Error, Result};
+use crate::system::{netns, private};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+const DIRECTORY: &str = "/var/lib/sluice/history";
+/// How many entries are kept.
+const KEPT: usize = 50;
+/// Version of the file's format.
+const FORMAT: u32 = 1;
+
+/// The file of an interface.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct History {
+    sluice_history: u32,
+    /// The boot that it belongs to, for a network namespace: none outlives one, and its number is given to others.
+    boot: Option<String>,
+    /// The oldest first.
+    pub entries: Vec<Entry>,
+}
+
+impl History {
+    /// What there is; nothing if there is none.
+    pub fn read(key: &str) -> Result<History> {
+        let path = &file(key);
+        let empty = History { sluice_history: FORMAT, boot: boot_of(key), entries: Vec::new() };
+        let text = match private::read(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(empty),
+            text => text.map_err(|error| foreign(path, &error.to_string()))?,
+        };
+        let history: History = serde_json::from_str(&text).map_err(|error| foreign(path, &error.to_string()))?;
+        if history.sluice_history != FORMAT {
+            return Err(foreign(
+                path,
+                &format!("its format is {}, this version knows {FORMAT}", history.sluice_history),
+            ));
+        }
+        Ok(if history.boot == empty.boot { history } else { empty })
+    }
+
+    /// Writes it, whole or not at all, whatever happens to the machine.
+    pub fn write(&self, key: &str) -> Result<()> {
+        let path = &file(key);
+        let partial = path.with_extension("partial");
+        let written = || -> std::io::Result<()> {
+            fs::create_dir_all(DIRECTORY)?;
+            let mut file = File::create(&partial)?;
+            file.write_all(serde_json::to_string_pretty(self)?.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&partial, path)?;
+            File::open(DIRECTORY)?.sync_all()
+        };
+        written().doing(|| format!("writing {}", path.display()))
+    }
+
+    /// Appends it under the next number.
+    pub fn add(&mut self, entry: Entry) {
+        let last = self.entries.last();
+        // A command that was killed may have written it before the one that ended its work. What failed did not take force.
+        if entry.outcome != Outcome::Failed && last.is_some_and(|last| last.is(&entry)) {
+            return;
+        }
+        let number = last.map_or(0, |last| last.number) + 1;
+        self.entries.push(Entry { number, ..entry });
+        self.entries.drain(..self.entries.len().saturating_sub(KEPT));
+    }
+
+    /// What waited to be confirmed waits no longer.
+    pub fn settle(&mut self, outcome: Outcome) {
+        let waiting = self.entries.iter_mut().filter(|entry| entry.outcome == Outcome::Unconfirmed);
+        waiting.for_each(|entry| entry.outcome = outcome);
+    }
+
+    /// An event has failed after all.
+    pub fn fail(&mut self, event: &Entry) {
+        if let Some(entry) = self.entries.iter_mut().rev().find(|entry| entry.is(event)) {
+            (entry.outcome, entry.error) = (event.outcome, event.error.clone());
+        }
+    }
+
+    /// The last policy that took force for good, and is not the one of this digest.
+    pub fn previous(&self, present: &str) -> Option<&Entry> {
+        self.entries
+            .iter()
+            .rev()
+            .find(|entry| matches!(entry.outcome, Outcome::Applied | Outcome::Unconfirmed) && entry.digest != present)
+    }
+}
+
+fn foreign(path: &Path, why: &str) -> Error {
+    Error::system(format!("{} is not a history of this version of sluice: {why}", path.display()))
+        .help("move it away; the next change begins a new one")
+}
+
+fn file(key: &str) -> PathBuf {
+    Path::new(DIRECTORY).join(format!("{key}.json"))
+}
+
+/// The number of the namespace in a record's key.
+fn namespace_of(key: &str) -> Option<u64> {
+    key.rsplit_once('@')?.1.parse().ok()
+}
+
+fn boot_of(key: &str) -> Option<String> {
+    namespace_of(key)?;
+    Some(fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned())
+}
+
+/// Removes the histories of network namespaces that have gone.
+pub(crate) fn remove_orphans(own: u64) {
+    remove_orphans_in(DIRECTORY, own);
+}
+
+/// Removes the files of a directory whose name ends with the number of a network namespace that has gone.
+pub(crate) fn remove_orphans_in(directory: &str, own: u64) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let namespace = path.file_stem().and_then(|stem| namespace_of(&stem.to_string_lossy()));
+        if namespace.is_some_and(|inode| inode != own && !netns::is_kept(inode)) {
+            // It is found again by the next command.
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::origin::Origin;
+    use jiff::Timestamp;
+
+    fn entry(generation: u32, outcome: Outcome, digest: &str) -> Entry {
+        Entry {
+            number: 0,
+            when: Timestamp::UNIX_EPOCH,
+            what: Origin::Apply,
+            repeats: None,
+            message: None,
+            outcome,
+            error: None,
+            generation,
+            policy_name: "p".to_owned(),
+            policy_source: "p.json".to_owned(),
+            ingress_rate_bps: None,
+            rate_bps: None,
+            digest: digest.to_owned(),
+            policy: "{}".to_owned(),
+        }
+    }
+
+    fn history(entries: &[(Outcome, &str)]) -> History {
+        let mut history = History { sluice_history: FORMAT, boot: None, entries: Vec::new() };
+        for (n, (outcome, digest)) in (1..).zip(entries) {
+            history.add(entry(n, *outcome, digest));
+        }
+        history
+    }
+
+    #[test]
+    fn the_last_fifty_are_kept_and_counted_on() {
+        let history = history(&[(Outcome::Applied, "a"); 120]);
+        assert_eq!(history.entries.len(), KEPT);
+        assert_eq!((history.entries[0].number, history.entries[49].number), (71, 120));
+    }
+
+    #[test]
+    fn an_event_is_written_once() {
+        let mut history = history(&[(Outcome::Applied, "a")]);
+        history.add(entry(1, Outcome::Applied, "a"));
+        assert_eq!(history.entries.len(), 1);
+        history.add(entry(2, Outcome::Applied, "a"));
+        assert_eq!(history.entries.len(), 2);
+        history.add(entry(3, Outcome::Failed, "a"));
+        history.add(entry(3, Outcome::Failed, "a"));
+        assert_eq!(history.entries.len(), 4, "each attempt that fails counts");
+    }
+
+    #[test]
+    fn going_back_is_to_what_was_good_and_differs() {
+        use Outcome::{Applied, Failed, Reverted};
+        let previous =
+            |entries: &[(Outcome, &str)], present: &str| history(entries).previous(present).map(|entry| entry.number);
+        assert_eq!(previous(&[(Applied, "a"), (Applied, "b")], "b"), Some(1));
+        assert_eq!(previous(&[(Applied, "a"), (Applied, "b"), (Applied, "a")], "a"), Some(2), "and forth again");
+        assert_eq!(previous(&[(Applied, "a"), (Failed, "b")], "a"), None);
+        assert_eq!(previous(&[(Applied, "a"), (Applied, "b"), (Reverted, "c"), (Applied, "b")], "b"), Some(1));
+        assert_eq!(previous(&[(Applied, "a"), (Applied, "b"), (Applied, "b")], "b"), Some(1));
+    }
+
+    #[test]
+    fn namespaces_are_in_the_key() {
+        assert_eq!(namespace_of("eth0@4026532"), Some(4_026_532));
+        assert_eq!(namespace_of("eth0"), None);
+        assert_eq!(namespace_of("a%40b"), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! From a record and a policy to what is written for them.
+
+use crate::error::{Error, Result};
+use crate::record::{Engine, Record};
+use crate::system::interface::Interface;
+use sluice_abi as abi;
+use sluice_policy::{Context, Policy, Rate, Resolved};
+use std::hash::{BuildHasher, RandomState};
+
+/// What options say of the rates in a policy's place.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Rates {
+    /// `--rate`.
+    pub departures: Option<Rate>,
+    /// `--ingress-rate`.
+    pub arrivals: Option<Rate>,
+}
+
+/// A policy for an engine.
+pub(crate) fn resolve(policy: &Policy, rates: Rates, engine: Engine) -> Result<Resolved> {
+    let engine = if engine == Engine::Tc { sluice_policy::Engine::Tc } else { sluice_policy::Engine::Core };
+    sluice_policy::resolve(policy, &Context { link_rate: rates.departures, ingress_rate: rates.arrivals, engine })
+        .map_err(|found| Error::input(found.render(false)))
+}
+
+/// What options have said last.
+pub(crate) fn rates(record: &Record) -> Rates {
+    let given = record.ingress_rate_bps.filter(|_| !record.ingress_rate_of_policy);
+    Rates { departures: record.rate_bps.map(Rate), arrivals: given.map(Rate) }
+}
+
+/// The policy of a record, for its engine and rate.
+pub(crate) fn resolved(record: &Record) -> Result<Resolved> {
+    resolve(&parse(&record.policy)?, rates(record), record.engine)
+}
+
+/// A recorded policy without what does not change its meaning: comments, spaces, the order of keys.
+pub(crate) fn canonical(text: &str) -> String {
+    parse(text).map_or_else(|_| text.to_owned(), |policy| sluice_policy::print(&policy))
+}
+
+/// A policy that was recorded.
+pub(crate) fn parse(text: &str) -> Result<Policy> {
+    sluice_policy::parse(&sluice_policy::Source::new("the recorded policy", text))
+        .map_err(|found| Error::system(found.render(false)))
+}
+
+/// What the maps hold in this buffer.
+pub(crate) fn compile(
+    policy: &Resolved,
+    record: &Record,
+    interface: &Interface,
+    buffer: u32,
+) -> Result<sluice_tables::Compiled> {
+    let context = sluice_tables::Context {
+        generation: record.generation,
+        tag: record.tag,
+        buffer,
+        egress_rate: policy.link_rate,
+        ingress_rate: record.ingress_rate_bps.map(Rate),
+        header_bytes: interface.header_bytes(),
+        interfaces: &crate::system::interface::indices()?,
+    };
+    sluice_tables::compile(policy, &context).map_err(|error| Error::input(error.to_string()))
+}
+
+/// Equal policies have equal tags, so a class travels between their interfaces; different ones never share a tag. The
+/// search starts at a random place, so a tag is not soon used again for another, and nobody knows it.
+pub(crate) fn choose_tag(record: &Record) -> Result<u16> {
+    let others: Vec<Record> = Record::all()?
+        .into_iter()
+        .filter(|other| other.ifindex != record.ifindex || other.netns != record.netns)
+        .collect();
+    if let Some(equal) = others.iter().find(|other| other.policy == record.policy) {
+        return Ok(equal.tag);
+    }
+    let tags = abi::SL_TAGS as u16 - 1;
+    // A hasher of the standard library has random keys.
+    let start = (RandomState::new().hash_one(&record.policy) % u64::from(tags)) as u16;
+    let own = Record::find(&record.interface)?.map(|own| own.tag);
+    (0..tags)
+        .map(|n| (start + n) % tags + 1)
+        .find(|tag| Some(*tag) != own && others.iter().all(|other| other.tag != *tag))
+        .ok_or_else(|| Error::system("more than 1022 different policies are in force"))
+}

@@ -1,0 +1,146 @@
+//! One command changes something at a time, on the whole machine.
+
+use crate::error::{Doing, Error, Result};
+use crate::system::{paths, private};
+use nix::fcntl::{FcntlArg, FdFlag, Flock, FlockArg, fcntl};
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a command waits for others. They take seconds; a slow emulated machine needs more.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// How often the lock is tried.
+const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+
+/// How long a command waits for its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// Not at all: what it would do, whoever holds the lock does or has done.
+    None,
+    /// As long as commands take, then it fails.
+    Some,
+    /// Until its turn has come.
+    Endless,
+}
+
+/// Held while a command changes anything; other commands wait.
+///
+/// The tools that a command runs inherit it: if the command is killed, the next one waits until they have ended.
+pub(crate) struct Lock(#[expect(dead_code, reason = "the lock is released when the file is closed")] Flock<File>);
+
+impl Lock {
+    /// Waits for its turn.
+    pub(crate) fn take() -> Result<Lock> {
+        Lock::wait(Patience::Some)?.ok_or_else(|| Error::system("the lock was not waited for"))
+    }
+
+    /// Waits as long as it has patience. None: somebody holds it, and there is no patience.
+    pub(crate) fn wait(patience: Patience) -> Result<Option<Lock>> {
+        private::directory(paths::run())?;
+        let path = paths::run().join("lock");
+        let limit = match patience {
+            Patience::None => Some(Duration::ZERO),
+            Patience::Some => Some(DEADLINE),
+            Patience::Endless => None,
+        };
+        match lock(&path, limit)? {
+            Some(lock) => Ok(Some(lock)),
+            None if patience == Patience::None => Ok(None),
+            None => Err(held(&path, DEADLINE)),
+        }
+    }
+}
+
+/// Locks a file. None: somebody else holds it still.
+fn lock(path: &Path, limit: Option<Duration>) -> Result<Option<Lock>> {
+    let mut file = private::file(path).doing(|| path.display().to_string())?;
+    fcntl(&file, FcntlArg::F_SETFD(FdFlag::empty())).doing(|| format!("keeping {} open", path.display()))?;
+    let deadline = limit.map(|limit| Instant::now() + limit);
+    loop {
+        file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(held) => return Ok(Some(Lock(held))),
+            Err((file, nix::Error::EWOULDBLOCK)) => file,
+            Err((_, error)) => return Err(Error::system(format!("locking {}: {error}", path.display()))),
+        };
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Ok(None);
+        }
+        thread::sleep(BETWEEN_TRIES);
+    }
+}
+
+/// What is said when somebody holds the lock too long.
+fn held(path: &Path, limit: Duration) -> Error {
+    let what = |who: &str| format!("{} has been held for {} s by {who}", path.display(), limit.as_secs());
+    match holder(path) {
+        Some(Holder { pid, command }) => Error::system(what(&format!("process {pid}: {command}")))
+            .help(format!("wait for its end, or end it: kill {pid}; the next command puts right what it has left")),
+        None => Error::system(what("a process that cannot be seen"))
+            .help("it is in another PID namespace, such as a container's: look there, with `lslocks`"),
+    }
+}
+
+/// A process that holds a lock.
+#[derive(Debug, PartialEq, Eq)]
+struct Holder {
+    pid: u32,
+    command: String,
+}
+
+/// Who holds it: the process that locked it, or one that has inherited it from that.
+fn holder(path: &Path) -> Option<Holder> {
+    let about = fs::metadata(path).ok()?;
+    let inode = format!(":{}", about.ino());
+    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    // 1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF; what waits has -> behind the number.
+    let locked = locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).filter_map(|words| {
+        let mine = words.get(1) == Some(&"FLOCK") && words.get(5).is_some_and(|file| file.ends_with(&inode));
+        if mine { words.get(4)?.parse().ok() } else { None }
+    });
+    let opened = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let opened = opened.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).filter(|pid| {
+        let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        *pid != std::process::id()
+            && files.into_iter().any(|file| {
+                fs::metadata(file.path()).is_ok_and(|open| (open.dev(), open.ino()) == (about.dev(), about.ino()))
+            })
+    });
+    locked.chain(opened).find_map(|pid| Some(Holder { pid, command: command(pid)? }))
+}
+
+/// The command line of a process.
+fn command(pid: u32) -> Option<String> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let words: Vec<_> = line.split(|byte| *byte == 0).filter(|word| !word.is_empty()).collect();
+    let text = String::from_utf8_lossy(&words.join(&b' ')).into_owned();
+    Some(text.chars().filter(|c| !c.is_control()).take(200).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::OpenOptionsExt;
+
+    #[test]
+    fn who_holds_the_lock_too_long_is_named() {
+        let path = std::env::temp_dir().join(format!("sluice-lock-{}", std::process::id()));
+        let short = Some(Duration::from_millis(50));
+        let first = lock(&path, short).expect("a file").expect("nobody holds it");
+        assert!(lock(&path, short).expect("a file").is_none(), "it is held");
+        let error = held(&path, DEADLINE);
+        let own = std::process::id();
+        assert!(error.what.contains(&format!("for 60 s by process {own}: ")), "{}", error.what);
+        assert!(error.cure.is_some_and(|cure| cure.contains(&format!("kill {own}"))));
+        drop(first);
+        // What a tool has inherited is held by it alone, once the command is gone.
+        let inherited = fs::OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(&path).expect("a file");
+        let inherited =
+            Flock::lock(inherited, FlockArg::LockExclusive).map_err(|(_, error)| error).expect("free again");
+        assert!(lock(&path, short).expect("a file").is_none());
+        drop(inherited);
+        assert!(lock(&path, short).expect("a file").is_some());
+        fs::remove_file(&path).expect("removing");
+    }
+}

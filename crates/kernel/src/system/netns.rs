@@ -1,0 +1,40 @@
+//! Network namespaces: which one the process is in, and entering another without leaving its mounts.
+
+use crate::error::{Doing, Error, Result};
+use crate::system::{ancestry, privilege};
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+
+/// Enters the namespace that `ip netns` calls `name`. Mounts stay, so `/sys/fs/bpf` stays the machine's.
+pub fn enter(name: &str) -> Result<()> {
+    let path = format!("/run/netns/{name}");
+    let file = File::open(&path).map_err(|_| {
+        Error::input(format!("there is no network namespace `{name}`")).help("list them with: ip netns list")
+    })?;
+    nix::sched::setns(file, nix::sched::CloneFlags::CLONE_NEWNET).doing(|| format!("entering the namespace {name}"))
+}
+
+/// The number of the process's namespace.
+pub fn inode() -> Result<u64> {
+    fs::metadata("/proc/self/ns/net").map(|meta| meta.ino()).doing(|| "/proc/self/ns/net".to_owned())
+}
+
+/// The number of the machine's own, as far as that can be seen.
+pub fn first_inode() -> Option<u64> {
+    fs::metadata(format!("/proc/{}/ns/net", ancestry::outermost())).map(|meta| meta.ino()).ok()
+}
+
+/// Whether anything is seen to keep a namespace: a process in it, or a mount as `ip netns` makes it.
+pub fn is_kept(inode: u64) -> bool {
+    let mount = format!("net:[{inode}]");
+    let mounted = ["/proc/self/mountinfo", "/proc/1/mountinfo"]
+        .iter()
+        .any(|path| fs::read_to_string(path).is_ok_and(|text| text.contains(&mount)));
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    mounted
+        // Without this right the namespaces of others cannot be seen.
+        || !privilege::SYS_PTRACE.is_held()
+        || processes
+            .into_iter()
+            .any(|entry| fs::metadata(entry.path().join("ns/net")).is_ok_and(|meta| meta.ino() == inode))
+}
