@@ -5,7 +5,7 @@ use sluice_policy::{Context, Diagnostics, Engine, Policy, Rate, Resolved, Source
 /// Between two policies of one input.
 const BETWEEN: &str = "\n---\n";
 const CONTEXTS: [Context; 2] = [
-    Context { link_rate: None, ingress_rate: None, engine: Engine::Core },
+    Context { link_rate: None, ingress_rate: None, engine: Engine::Qdisc },
     Context { link_rate: Some(Rate(20_000_000)), ingress_rate: None, engine: Engine::Tc },
 ];
 

@@ -6,7 +6,7 @@ use sluice_policy::{Context, Diagnostics, Engine, Rate, Resolved};
 
 pub fn run(args: &Check, color: bool) -> Result<(), Failure> {
     let link_rate = args.rate.as_deref().map(|text| rate("--rate", text)).transpose()?;
-    let engine = if args.engine == EngineArg::Tc { Engine::Tc } else { Engine::Core };
+    let engine = args.engine.engine().unwrap_or_default();
     let context = Context { link_rate, engine, ..Context::default() };
     let policies = sluice_policy::load_for(&args.policy, &context)?.1.policies();
     let mut resolved: Vec<(Option<String>, Resolved)> = Vec::new();
@@ -25,7 +25,7 @@ pub fn run(args: &Check, color: bool) -> Result<(), Failure> {
             outln!("{}{interface}:\n", if i > 0 { "\n" } else { "" });
         }
         show(resolved, engine, color);
-        say_where_one_queue_serves(interface.as_deref(), resolved, args.engine.engine());
+        say_where_one_queue_serves(interface.as_deref(), resolved, engine);
         warn_of_refusal(resolved, args.engine, color);
     }
     Ok(())
@@ -53,11 +53,10 @@ fn show(resolved: &Resolved, engine: Engine, color: bool) {
 }
 
 /// The interfaces of this machine on which one queue would take the place of several.
-fn say_where_one_queue_serves(only: Option<&str>, resolved: &Resolved, engine: Option<sluice_kernel::Engine>) {
+fn say_where_one_queue_serves(only: Option<&str>, resolved: &Resolved, engine: Engine) {
     // Without tc the policy is checked all the same.
     let all = sluice_kernel::below_mq().unwrap_or_default();
     for (name, queues) in all.iter().filter(|(name, _)| only.is_none_or(|only| only == name)) {
-        let engine = engine.unwrap_or(sluice_kernel::Engine::Qdisc);
         if let Some(note) = sluice_kernel::one_queue_for_all(resolved, engine, *queues) {
             outln!("\non {name}, {note}");
         }

@@ -1,6 +1,6 @@
 //! `sluice up` and `down`.
 
-use crate::args::{Down, EngineArg, Up};
+use crate::args::{Down, Up};
 use crate::check::{print_remarks, rate};
 use crate::chosen::choose;
 use crate::failure::Failure;
@@ -12,7 +12,7 @@ pub fn up(args: &Up, color: bool) -> Result<(), Failure> {
     sluice_kernel::require_root()?;
     let link_rate = args.rate.as_deref().map(|text| rate("--rate", text)).transpose()?;
     let ingress_rate = args.ingress_rate.as_deref().map(|text| rate("--ingress-rate", text)).transpose()?;
-    let engine = if args.engine == EngineArg::Tc { sluice_policy::Engine::Tc } else { sluice_policy::Engine::Core };
+    let engine = args.engine.engine().unwrap_or_default();
     let context = Context { link_rate, engine, ..Context::default() };
     let mut requests = Vec::new();
     for chosen in choose(&args.policy, args.interface.as_deref(), &context)? {

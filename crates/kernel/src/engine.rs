@@ -1,6 +1,10 @@
 //! The engines: what each needs of the kernel, how its parts are put on an interface, changed and removed, and whether they are in place.
+//!
+//! Each part is made by one function and removed by another, which takes what it finds, so that an attempt that died halfway is
+//! cleaned up alike.
 
-pub(crate) mod attachment;
+pub(crate) mod attach;
+pub(crate) mod devices;
 pub(crate) mod differences;
 pub(crate) mod features;
 pub(crate) mod htb;
@@ -8,5 +12,174 @@ pub(crate) mod leaves;
 pub(crate) mod managed;
 pub(crate) mod parts;
 pub(crate) mod plan;
+pub(crate) mod programs;
+pub(crate) mod qdisc;
 pub(crate) mod remains;
+mod tc;
 pub(crate) mod verify;
+
+use crate::error::Result;
+use crate::record::{Engine, Record, policy};
+use crate::system::interface::Interface;
+use crate::system::iproute;
+use crate::system::qdiscs::{self, Qdisc};
+use programs::Loading;
+use sluice_policy::{Rate, Resolved};
+use std::path::Path;
+use verify::Scheduler;
+
+/// An interface and what is to be in force on it.
+#[derive(Clone, Copy)]
+pub(crate) struct Placed<'a> {
+    pub record: &'a Record,
+    pub policy: &'a Resolved,
+    pub interface: &'a Interface,
+    /// The directory of its pins.
+    pub pins: &'a Path,
+}
+
+impl Placed<'_> {
+    /// What the maps hold in this buffer.
+    pub fn compiled(&self, buffer: u32) -> Result<sluice_tables::Compiled> {
+        policy::compile(self.policy, self.record, self.interface, buffer)
+    }
+}
+
+/// What engines do differently. Where nothing is said, there is nothing to do.
+pub(crate) trait Driver {
+    /// The programs of the classifier's object that it needs, beside those for arrivals.
+    fn programs(&self) -> &'static [&'static str];
+
+    /// Loads what it needs beside the classifier, and adds to the record what it has chosen.
+    fn load(&self, _: &mut Record, _: &Loading<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Puts the queues of departing packets in place of what is there; packets flow all the while.
+    fn install(&self, _: &Placed<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Puts the queues of arriving packets on their device.
+    fn install_arrivals(&self, _: &Placed<'_>, _: Rate) -> Result<()> {
+        Ok(())
+    }
+
+    /// Brings newly loaded programs into the queues that are there.
+    fn renew(&self, at: &Placed<'_>) -> Result<()> {
+        self.install(at)?;
+        install_arrivals(at)
+    }
+
+    /// Makes the queues fit for a policy before its tables are live.
+    fn change(&self, _: &Placed<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Removes queues that a policy does not have, once its tables are live.
+    fn prune(&self, _: &Placed<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Fails where the queues are not those of the policy. `seen`: its schedulers before the tables became live.
+    fn verify(&self, _: &Placed<'_>, _: &[Scheduler]) -> Result<()> {
+        Ok(())
+    }
+
+    /// Its schedulers, as they are now.
+    fn schedulers(&self, _: &Path) -> Result<Vec<Scheduler>> {
+        Ok(Vec::new())
+    }
+
+    /// Whether a root qdisc is one that it makes, of whatever record.
+    fn makes(&self, _: &Qdisc) -> bool {
+        false
+    }
+
+    /// Whether a root qdisc is the one that it has made for this record.
+    fn is_root(&self, _: &Record, _: &Qdisc) -> bool {
+        false
+    }
+
+    /// Whether it tells hosts apart, which takes more parsing.
+    fn knows_hosts(&self) -> bool {
+        false
+    }
+
+    /// Whether queued packets stay when its programs are renewed.
+    fn keeps_packets(&self) -> bool {
+        false
+    }
+
+    /// What the operator can mend of how a policy runs on it.
+    fn notes(&self, _: &Record, _: &Resolved) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What else is different on it.
+    fn details(&self, _: &Placed<'_>) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A policy that only classifies: there is a hook on departure and no queue.
+struct ClassifyOnly;
+
+impl Driver for ClassifyOnly {
+    fn programs(&self) -> &'static [&'static str] {
+        &["sl_egress"]
+    }
+
+    fn keeps_packets(&self) -> bool {
+        true
+    }
+}
+
+/// What an engine does.
+pub(crate) fn driver(engine: Engine) -> &'static dyn Driver {
+    match engine {
+        Engine::Qdisc => &qdisc::BpfQdisc,
+        Engine::Tc => &tc::Tc,
+        Engine::None => &ClassifyOnly,
+    }
+}
+
+/// Puts the queues of arriving packets on their device, if they are queued.
+pub(crate) fn install_arrivals(at: &Placed<'_>) -> Result<()> {
+    match at.record.ingress_rate_bps {
+        Some(bps) => driver(at.record.engine).install_arrivals(at, Rate(bps)),
+        None => Ok(()),
+    }
+}
+
+/// Whether a root qdisc is the one of this record.
+pub(crate) fn is_ours(record: &Record, root: &Qdisc) -> bool {
+    driver(record.engine).is_root(record, root)
+}
+
+/// Whether a root qdisc is one of ours, of whatever record.
+pub(crate) fn is_made_by_us(root: &Qdisc) -> bool {
+    [Engine::Qdisc, Engine::Tc].iter().any(|engine| driver(*engine).makes(root))
+}
+
+/// Takes our queues off the interface; the kernel puts its default in their place.
+pub(crate) fn remove_queues(record: &Record) -> Result<()> {
+    match qdiscs::root(&record.interface)? {
+        // An upgrade that was interrupted may have left one of another name.
+        Some(root) if is_ours(record, &root) || driver(record.engine).makes(&root) => {
+            iproute::tc(&format!("qdisc del dev {} root", record.interface)).map(drop)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Takes off an interface what its record would have told of, had it not been lost.
+pub(crate) fn remove_remains(record: &Record, pins: &Path) -> Result<()> {
+    // Whether clsact was there before, nobody knows any more: one that is used stays.
+    let record = Record { made_clsact: qdiscs::has_clsact(&record.interface)?, ..record.clone() };
+    attach::remove_hooks(&record, pins)?;
+    iproute::tc(&format!("qdisc del dev {} root", record.interface))?;
+    devices::remove(&record.ingress_device())?;
+    devices::remove(&record.split_device())?;
+    programs::remove_pins(pins)
+}

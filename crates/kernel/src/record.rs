@@ -15,34 +15,12 @@ use crate::record::unconfirmed::{Former, FormerIngress, Unconfirmed};
 use crate::system::interface::{self, Interface};
 use crate::system::{clock, netns, paths, private};
 use serde::{Deserialize, Serialize};
+pub use sluice_policy::Engine;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
-
-/// What queues the packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Engine {
-    /// The scheduler core as a BPF qdisc.
-    Qdisc,
-    /// The kernel's HTB, with a BPF classifier.
-    Tc,
-    /// Nothing: the policy only classifies.
-    None,
-}
-
-impl Engine {
-    /// As the command line names it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Engine::Qdisc => "qdisc",
-            Engine::Tc => "tc",
-            Engine::None => "none",
-        }
-    }
-}
 
 /// How arriving packets are classified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,6 +3,7 @@
 use crate::bytes::Bytes;
 use crate::ceiling::{Ceiling, Limits, SharedCeiling};
 use crate::diagnostic::Diagnostics;
+use crate::engine::Engine;
 use crate::link::{Framing, SplitGso};
 use crate::policy::{ClassId, Exceed, Malformed, Mode, Rule};
 use crate::queue::{Codel, Hosts, Queue};
@@ -20,16 +21,6 @@ pub struct Context {
     pub ingress_rate: Option<Rate>,
     /// The engine it is for.
     pub engine: Engine,
-}
-
-/// The engine, as far as it bounds a policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Engine {
-    /// The scheduler core: all classes share [`MAX_QUEUED_PKTS`] slots.
-    #[default]
-    Core,
-    /// The kernel's own qdiscs: each class has its own queue.
-    Tc,
 }
 
 /// A policy with everything chosen.

@@ -4,7 +4,7 @@ use crate::diagnostic::{Diagnostic, Kind};
 use crate::limits::{self, Demand};
 use crate::policy::{Class, MAX_QUEUED_PKTS};
 use crate::rate::Rate;
-use crate::resolved::{Context, Engine};
+use crate::resolved::Context;
 use crate::source::Span;
 
 /// A class with its place in the file's list.
@@ -19,7 +19,7 @@ pub(crate) fn check(
 ) -> Vec<Diagnostic> {
     let link = context.link_rate.or(file_rate);
     let demands = demands(classes, link);
-    let limits = (context.engine == Engine::Core && limits::fit(&demands).is_none())
+    let limits = (context.engine.shares_slots() && limits::fit(&demands).is_none())
         .then(|| limits_above_slots(classes, &demands, &at));
     rates_above_link(classes, link, &at).into_iter().chain(limits).collect()
 }
@@ -75,6 +75,7 @@ pub(crate) fn limits_above_slots(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::Engine;
     use crate::parse::parse_file_for;
     use crate::source::Source;
 

@@ -345,8 +345,11 @@ fn profiles_differ_from_each_other_alone() {
         .iter()
         .map(|name| {
             let policy = load(name).expect("a profile").1.one().expect("for any interface");
-            resolve(&policy, &Context { link_rate: Some(Rate(20_000_000)), engine: Engine::Core, ..Context::default() })
-                .expect("resolves")
+            resolve(
+                &policy,
+                &Context { link_rate: Some(Rate(20_000_000)), engine: Engine::Qdisc, ..Context::default() },
+            )
+            .expect("resolves")
         })
         .collect();
     for (n, a) in all.iter().enumerate() {

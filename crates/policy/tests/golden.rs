@@ -26,7 +26,7 @@ fn outcome(path: &Path) -> (&'static str, Diagnostics) {
     let text = fs::read_to_string(path).unwrap();
     let option = |name: &str| text.lines().find_map(|line| line.strip_prefix("// ")?.strip_prefix(name));
     let link_rate = option("rate: ").map(|rate| rate.parse().unwrap());
-    let engine = if option("engine: ") == Some("tc") { Engine::Tc } else { Engine::Core };
+    let engine = if option("engine: ") == Some("tc") { Engine::Tc } else { Engine::Qdisc };
     let name = path.file_name().unwrap().to_str().unwrap();
     let source = Source::new(name, text.as_str());
     let policy = match parse(&source) {

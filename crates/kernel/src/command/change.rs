@@ -6,8 +6,8 @@
 use crate::command::waiting;
 use crate::engine::features::Features;
 use crate::engine::plan::{self, Options, Plan};
-use crate::engine::verify::{schedulers, verify};
-use crate::engine::{attachment as attach, differences};
+use crate::engine::verify::verify;
+use crate::engine::{self, Placed, driver};
 use crate::error::{Error, Kind, Result};
 use crate::fault;
 use crate::maps::tables::{self, spare_buffer};
@@ -147,7 +147,7 @@ impl Change {
         let before = resolved(&was)?;
         let now = resolve(&request.policy, rates, was.engine)?;
         let options = Options {
-            engine: Some(was.engine).filter(|engine| *engine != Engine::None),
+            engine: Some(was.engine).filter(|engine| engine.queues()),
             hook: Some(was.hook),
             ingress_rate: now.ingress_rate,
         };
@@ -155,7 +155,7 @@ impl Change {
         let kind = root.as_ref().map_or("", |root| root.kind.as_str());
         let plan = plan::plan(&now, &found, &Features::known()?, &options, kind)?;
         refuse(&was, &before, &now, &plan)?;
-        if was.engine != Engine::None && !root.is_some_and(|root| attach::is_ours(&was, &root)) {
+        if was.engine.queues() && !root.is_some_and(|root| engine::is_ours(&was, &root)) {
             return Err(again(&was, "its root qdisc is not ours any more: something has replaced it", ""));
         }
         let unconfirmed = request.confirm.map(|time| was.begin_waiting(time));
@@ -200,10 +200,7 @@ impl Change {
         self.record.rule_starts = self.was.rule_starts.next(&kept, &turn.before);
         self.record.rule_starts.settle(&turn.after);
         let mut notes: Vec<String> = history::note_change(&self.record).into_iter().collect();
-        if self.record.engine == Engine::Tc {
-            let fallbacks = differences::fallbacks(&self.now, Some(attach::leaf_kinds(&self.record)));
-            notes.extend(fallbacks.into_iter().map(|note| format!("engine tc: {note}")));
-        }
+        notes.extend(driver(self.record.engine).notes(&self.record, &self.now));
         fault::point(&format!("{command}-noted"));
         self.record.before = None;
         self.record.save()?;
@@ -225,13 +222,16 @@ impl Change {
         (self.before.rules.len().max(self.now.rules.len()) as u32).max(self.was.rule_starts.places)
     }
 
+    fn placed<'a>(&'a self, record: &'a Record, policy: &'a Resolved) -> Placed<'a> {
+        Placed { record, policy, interface: &self.found, pins: &self.pins }
+    }
+
     /// Makes a record's policy live, and looks whether it is.
     fn swap(&self, record: &Record, policy: &Resolved, step: impl Fn(&str) -> Result<()>) -> Result<Turn> {
         let spare = spare_buffer(&self.pins)?;
-        let compiled = compile(policy, record, &self.found, spare)?;
-        if record.engine == Engine::Tc {
-            attach::change_htb(record, policy, self.found.header_bytes())?;
-        }
+        let (at, driver) = (self.placed(record, policy), driver(record.engine));
+        let compiled = at.compiled(spare)?;
+        driver.change(&at)?;
         step("queued")?;
         tables::stage(&self.pins, &compiled, spare)?;
         step("staged")?;
@@ -239,12 +239,10 @@ impl Change {
         tables::flip(&self.pins, spare, record.generation)?;
         let after = counters::of_rules(&self.pins, self.places())?;
         step("live")?;
-        let seen = schedulers(record, &self.pins)?;
-        if record.engine == Engine::Tc {
-            attach::prune_htb(record, policy)?;
-        }
+        let seen = driver.schedulers(&self.pins)?;
+        driver.prune(&at)?;
         step("pruned")?;
-        verify(record, policy, &self.found, &self.pins, &seen)?;
+        verify(&at, &seen)?;
         step("verified")?;
         Ok(Turn { before, after })
     }
@@ -258,11 +256,9 @@ impl Change {
         let restored = if took_force {
             let swapped = self.swap(&back, &self.before, |_| Ok(()));
             swapped.map(|turn| back.rule_starts.without(&self.record.rule_starts, &turn.after))
-        } else if back.engine == Engine::Tc {
-            attach::change_htb(&back, &self.before, self.found.header_bytes())
-                .and_then(|()| attach::prune_htb(&back, &self.before))
         } else {
-            Ok(())
+            let (at, driver) = (self.placed(&back, &self.before), driver(back.engine));
+            driver.change(&at).and_then(|()| driver.prune(&at))
         };
         history::note(&self.record, Outcome::Failed, Some(&error.what));
         error.kind = Kind::System;

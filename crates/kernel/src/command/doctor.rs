@@ -2,9 +2,9 @@
 
 use crate::bpf::object::Loader;
 use crate::engine::features::Features;
-use crate::engine::{attachment as attach, parts};
+use crate::engine::{self, parts};
 use crate::error::Result;
-use crate::record::{self, Phase, Record};
+use crate::record::{Phase, Record};
 use crate::system::interface::Interface;
 use crate::system::{bpffs, iproute, netns, paths, privilege, qdiscs};
 use serde::Serialize;
@@ -240,14 +240,14 @@ fn describe(f: &mut Findings, interface: &Interface, records: &[Record]) {
     let queues = match (interface.tx_queues, managed) {
         (0 | 1, _) => String::new(),
         (many, Some(record)) if record.queues > 0 => format!("; {many} queues have a scheduler each"),
-        (many, Some(record)) if record.engine != record::Engine::None => {
+        (many, Some(record)) if record.engine.queues() => {
             format!("; one queue with one lock serves its {many} queues")
         }
         (many, _) => format!("; {many} queues: what is shaped has one queue with one lock in place of them"),
     };
     let ours = |root: &qdiscs::Qdisc| {
         let on = |record: &&Record| record.ifindex == interface.ifindex || record.ingress_device() == interface.name;
-        records.iter().filter(on).any(|record| attach::is_ours(record, root))
+        records.iter().filter(on).any(|record| engine::is_ours(record, root))
     };
     let (verdict, queueing, cure) = match root {
         Some(root) if ours(&root) => (Verdict::Good, format!("; root qdisc {} of sluice", root.kind), ""),

@@ -3,10 +3,10 @@
 
 use crate::bpf::hooks::{self, Side};
 use crate::command::recover::recover;
-use crate::engine::attachment as attach;
 use crate::engine::features::Features;
 use crate::engine::managed::managed;
 use crate::engine::parts::{Missing, missing};
+use crate::engine::{self, Placed, attach, devices, driver, qdisc};
 use crate::error::{Doing, Error, Result};
 use crate::maps::tables;
 use crate::record::{Record, policy};
@@ -80,20 +80,20 @@ fn heal(record: &mut Record, pins: &Path, was: &[Missing], notes: &mut Vec<Strin
             return Err(again(record, &format!("{name} was deleted, and its number is not known")));
         }
     }
-    attach::make_devices(record)?;
+    devices::make(record)?;
     // A device that was only down has its queues still.
     let now = missing(record, pins)?;
     let lacks_queues = |name: &str| now.iter().any(|one| matches!(one, Missing::Root { device, .. } if device == name));
     if lacks_queues(&record.interface) {
-        attach::install_queues(record, &policy, pins, found.header_bytes())?;
+        driver(record.engine).install(&Placed { record, policy: &policy, interface: &found, pins })?;
     }
     for one in was {
         if let Missing::Children(queues) = one {
-            attach::install_children(record, queues)?;
+            qdisc::install_children(record, queues)?;
         }
     }
     if lacks_queues(&ingress) {
-        attach::install_ingress_queues(record, &policy, pins, found.header_bytes())?;
+        engine::install_arrivals(&Placed { record, policy: &policy, interface: &found, pins })?;
     }
     if of_device(&ingress) {
         forget_silence(pins)?;

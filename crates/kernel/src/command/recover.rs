@@ -1,11 +1,11 @@
 //! What every command begins with: changes that were interrupted are ended, and those that nobody has confirmed in time are taken back.
 
 use crate::command::change;
-use crate::engine::attachment as attach;
 use crate::engine::managed::{in_place, live_generation, settled};
+use crate::engine::{Placed, driver};
 use crate::error::Result;
 use crate::maps::{counters, shared, tables};
-use crate::record::{Engine, Phase, Record, history, policy};
+use crate::record::{Phase, Record, history, policy};
 use crate::system::interface::Interface;
 use crate::system::lock::{Lock, Patience};
 use crate::system::{bpffs, netns};
@@ -54,10 +54,11 @@ fn finish(record: Record) -> Result<Record> {
     let mut record = settled(record)?;
     let pins = record.pins(&bpffs::root()?);
     record.rule_starts.settle(&counters::of_rules(&pins, record.rule_starts.places)?);
-    if record.engine == Engine::Tc && in_place(&record)? {
-        let policy = policy::resolved(&record)?;
-        attach::change_htb(&record, &policy, Interface::find(&record.interface)?.header_bytes())?;
-        attach::prune_htb(&record, &policy)?;
+    if in_place(&record)? {
+        let (policy, interface) = (policy::resolved(&record)?, Interface::find(&record.interface)?);
+        let at = Placed { record: &record, policy: &policy, interface: &interface, pins: &pins };
+        driver(record.engine).change(&at)?;
+        driver(record.engine).prune(&at)?;
     }
     if took_force {
         history::note_change(&record);

@@ -10,7 +10,7 @@ use crate::engine::features::Features;
 use crate::engine::managed::{absent, half_done};
 use crate::engine::plan::{self, Options};
 use crate::engine::verify::verify;
-use crate::engine::{attachment as attach, differences, remains};
+use crate::engine::{self, Placed, attach, devices, driver, programs, remains};
 use crate::error::{Error, Kind, Result};
 use crate::fault;
 use crate::maps::{arrivals, shared, tables};
@@ -162,9 +162,9 @@ impl Start {
             ingress_ifindex: None,
             split: plan.split,
             split_ifindex: None,
-            marks: plan.engine == Engine::Qdisc && !plan.split && policy.marks(),
-            fq_codel: plan.engine == Engine::Tc && features.fq_codel,
-            codel: plan.engine == Engine::Tc && features.codel,
+            marks: plan.marks,
+            fq_codel: plan.fq_codel,
+            codel: plan.codel,
             made_clsact: false,
             gro_was_on: plan.gro_off && offload::gro(&interface.name)?,
             replaced: None,
@@ -177,21 +177,16 @@ impl Start {
             before: None,
         };
         shared::refuse_other_rates(&record, &request.policy, together)?;
-        if plan.engine == Engine::Tc {
-            let leaves = Some(attach::leaf_kinds(&record));
-            // What a module would mend is not a detail.
-            let fallbacks = differences::fallbacks(&policy, leaves);
-            let all = differences::differences(&policy, policy.link_rate, leaves, interface.header_bytes()).into_iter();
-            let told = |difference: &String| format!("engine tc: {difference}");
-            details.extend(all.filter(|one| !fallbacks.contains(one)).map(|one| told(&one)));
-            notes.extend(fallbacks.iter().map(told));
-        }
-        let remains = root.as_ref().is_some_and(attach::is_made_by_us);
+        let pins = record.pins(&bpffs::root()?);
+        let at = Placed { record: &record, policy: &policy, interface: &interface, pins: &pins };
+        details.extend(driver(plan.engine).details(&at));
+        notes.extend(driver(plan.engine).notes(&record, &policy));
+        let remains = root.as_ref().is_some_and(engine::is_made_by_us);
         if remains && !request.force {
             return Err(Error::input(format!("{} has queues of sluice, and no record of them", interface.name))
                 .help("use --force, which removes what is left of them first"));
         }
-        let replaced = root.filter(|root| plan.engine != Engine::None && !root.is_default() && !remains);
+        let replaced = root.filter(|root| plan.engine.queues() && !root.is_default() && !remains);
         if let (Some(root), false) = (&replaced, request.force) {
             return Err(Error::input(format!(
                 "{} has a hand-made qdisc at its root: {} {}",
@@ -243,7 +238,7 @@ impl Start {
         record.save()?;
         fault::point("up-recorded");
 
-        let cleared = if remains { attach::remove_remains(&record, &pins) } else { Ok(()) };
+        let cleared = if remains { engine::remove_remains(&record, &pins) } else { Ok(()) };
         let installed = cleared.and_then(|()| {
             install(&mut record, &interface, &policy, &compiled, &pins, tcx, (&mut notes, &mut details))
         });
@@ -283,19 +278,19 @@ fn install(
     tcx: bool,
     (notes, details): (&mut Vec<String>, &mut Vec<String>),
 ) -> Result<()> {
-    attach::remove_pins(pins)?;
-    attach::make_devices(record)?;
+    programs::remove_pins(pins)?;
+    devices::make(record)?;
     fault::step("up", "devices")?;
-    attach::load(record, interface, policy, tcx, pins)?;
+    programs::load(record, interface, policy, tcx, pins)?;
     record.save()?;
     fault::step("up", "loaded")?;
     tables::stage(pins, compiled, 0)?;
     fault::step("up", "staged")?;
     tables::flip(pins, 0, compiled.tables.generation)?;
     fault::step("up", "live")?;
-    attach::install_queues(record, policy, pins, interface.header_bytes())?;
+    driver(record.engine).install(&Placed { record, policy, interface, pins })?;
     fault::step("up", "queued")?;
-    attach::install_ingress_queues(record, policy, pins, interface.header_bytes())?;
+    engine::install_arrivals(&Placed { record, policy, interface, pins })?;
     fault::step("up", "ingress-queued")?;
     if record.split {
         attach::install_splitter(record, pins)?;
@@ -311,7 +306,7 @@ fn install(
                 .to_owned(),
         );
     }
-    verify(record, policy, interface, pins, &[])
+    verify(&Placed { record, policy, interface, pins }, &[])
 }
 
 /// Gives an interface back as it was found.
@@ -340,17 +335,17 @@ fn tear_down(record: &mut Record, pins: &Path) -> Result<()> {
     if Interface::is_there(&record.interface, record.ifindex) {
         attach::remove_hooks(record, pins)?;
         fault::point("down-hooks");
-        attach::remove_queues(record)?;
+        engine::remove_queues(record)?;
         if record.gro_was_on {
             offload::set_gro(&record.interface, true)?;
         }
     }
     fault::point("down-queues");
-    attach::remove_device(&record.ingress_device())?;
-    attach::remove_device(&record.split_device())?;
+    devices::remove(&record.ingress_device())?;
+    devices::remove(&record.split_device())?;
     fault::point("down-devices");
-    attach::remove_pins(pins)?;
-    attach::remove_pins(&record.new_pins(&bpffs::root()?))?;
+    programs::remove_pins(pins)?;
+    programs::remove_pins(&record.new_pins(&bpffs::root()?))?;
     fault::point("down-pins");
     record.remove()?;
     shared::sweep()
@@ -382,7 +377,7 @@ fn remove_orphans(asked: &[&str]) -> Result<Vec<String>> {
         }
     }
     for record in Record::all()?.into_iter().filter(|record| record.netns != own && !netns::is_kept(record.netns)) {
-        let removed = arrivals::remove(&record).and_then(|()| attach::remove_pins(&record.pins(&bpffs::root()?)));
+        let removed = arrivals::remove(&record).and_then(|()| programs::remove_pins(&record.pins(&bpffs::root()?)));
         if let Err(error) = removed.and_then(|()| record.remove()) {
             eprintln!("warning: what a namespace that has gone has left of {}: {error}", record.interface);
         }

@@ -5,11 +5,11 @@ use crate::bpf::object;
 use crate::command::recover::recover;
 use crate::engine::features::Features;
 use crate::engine::verify::verify;
-use crate::engine::{attachment as attach, managed};
+use crate::engine::{Placed, attach, devices, driver, managed, programs};
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::maps::tables;
-use crate::record::{Engine, Phase, Record, policy};
+use crate::record::{Phase, Record, policy};
 use crate::status::Pinned;
 use crate::system::interface::Interface;
 use crate::system::lock::Lock;
@@ -39,7 +39,7 @@ pub fn upgrade(interface: &str) -> Result<Option<Upgraded>> {
     if was.phase != Phase::Active {
         return Err(managed::half_done(&was));
     }
-    if attach::runs_own_programs(&was) {
+    if programs::runs_own_programs(&was) {
         return Ok(None);
     }
     if was.unconfirmed.is_some() {
@@ -60,15 +60,15 @@ pub fn upgrade(interface: &str) -> Result<Option<Upgraded>> {
     };
     let queued = queued_pkts(&was);
     let tcx = Features::probe()?.tcx;
-    attach::remove_pins(&new)?;
-    let prepared = attach::make_devices(&mut record).and_then(|()| {
-        attach::load(&mut record, &found, &policy, tcx, &new)?;
+    programs::remove_pins(&new)?;
+    let prepared = devices::make(&mut record).and_then(|()| {
+        programs::load(&mut record, &found, &policy, tcx, &new)?;
         let compiled = policy::compile(&policy, &record, &found, 0)?;
         tables::stage(&new, &compiled, 0)?;
         tables::flip(&new, 0, compiled.tables.generation)
     });
     if let Err(error) = prepared {
-        attach::remove_pins(&new)?;
+        programs::remove_pins(&new)?;
         return Err(Error { what: format!("{}\n  nothing was changed", error.what.trim_end()), ..error });
     }
     fault::point("upgrade-loaded");
@@ -77,7 +77,7 @@ pub fn upgrade(interface: &str) -> Result<Option<Upgraded>> {
     fault::point("upgrade-recorded");
     let mut notes = Vec::new();
     let swapped = swap(&mut record, &found, &policy, tcx, (&pins, &new), &mut notes)
-        .and_then(|()| verify(&record, &policy, &found, &pins, &[]));
+        .and_then(|()| verify(&Placed { record: &record, policy: &policy, interface: &found, pins: &pins }, &[]));
     match swapped.and_then(|()| record.save()) {
         Ok(()) => Ok(Some(Upgraded { lost: lost(&record, queued), record, notes })),
         Err(error) => Err(Error {
@@ -96,14 +96,7 @@ fn swap(
     (old, new): (&Path, &Path),
     notes: &mut Vec<String>,
 ) -> Result<()> {
-    match record.engine {
-        // HTB and what waits in it stay; its filter is replaced.
-        Engine::Tc => attach::renew_classifiers(record, new)?,
-        _ => {
-            attach::install_queues(record, policy, new, found.header_bytes())?;
-            attach::install_ingress_queues(record, policy, new, found.header_bytes())?;
-        }
-    }
+    driver(record.engine).renew(&Placed { record, policy, interface: found, pins: new })?;
     fault::point("upgrade-queued");
     if record.split {
         attach::install_splitter(record, new)?;
@@ -111,7 +104,7 @@ fn swap(
     attach::remove_links(old)?;
     attach::install_hooks(record, tcx, new, notes)?;
     fault::point("upgrade-hooked");
-    attach::remove_pins(old)?;
+    programs::remove_pins(old)?;
     fs::rename(new, old).map_err(|error| Error::system(format!("renaming {}: {error}", new.display())))?;
     private::directory(old)
 }
@@ -125,11 +118,11 @@ fn queued_pkts(record: &Record) -> Option<u64> {
 
 fn lost(record: &Record, queued: Option<u64>) -> Vec<String> {
     let mut lost = vec!["counters, flows and the state of rate limits begin anew".to_owned()];
-    match (record.engine, queued) {
-        (Engine::Qdisc, Some(0)) => {}
-        (Engine::Qdisc, Some(pkts)) => lost.push(format!("{pkts} packets that were queued are lost")),
-        (Engine::Qdisc, None) => lost.push("packets that were queued are lost".to_owned()),
-        _ => {}
+    match queued {
+        _ if driver(record.engine).keeps_packets() => {}
+        Some(0) => {}
+        Some(pkts) => lost.push(format!("{pkts} packets that were queued are lost")),
+        None => lost.push("packets that were queued are lost".to_owned()),
     }
     lost
 }

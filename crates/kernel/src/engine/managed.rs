@@ -1,9 +1,9 @@
 //! Managed interfaces as their records tell of them.
 
-use crate::engine::{attachment as attach, remains};
+use crate::engine::{is_ours, remains};
 use crate::error::{Error, Result};
 use crate::maps::tables;
-use crate::record::{Engine, Phase, Record};
+use crate::record::{Phase, Record};
 use crate::system::interface::Interface;
 use crate::system::{bpffs, netns, qdiscs};
 
@@ -37,7 +37,7 @@ pub(crate) fn live_generation(record: &Record) -> Result<u32> {
 /// Whether the queues of a managed interface are still in place.
 pub(crate) fn in_place(record: &Record) -> Result<bool> {
     let root = qdiscs::root(&record.interface)?;
-    Ok(record.engine == Engine::None || root.is_some_and(|root| attach::is_ours(record, &root)))
+    Ok(!record.engine.queues() || root.is_some_and(|root| is_ours(record, &root)))
 }
 
 /// Refuses a list of interfaces if any of them is not known, naming each that is not: a typing error in the second must

@@ -2,9 +2,9 @@
 //! programs remove them by mistake, and whoever looks is told.
 
 use crate::bpf::hooks::{self, Side};
-use crate::engine::attachment as attach;
+use crate::engine::{attach, is_ours};
 use crate::error::{Error, Result};
-use crate::record::{Engine, Hook, Record};
+use crate::record::{Hook, Record};
 use crate::system::qdiscs::{self, Qdisc};
 use std::fmt;
 use std::os::fd::AsRawFd;
@@ -50,7 +50,7 @@ impl fmt::Display for Missing {
 /// What is missing of an interface that is wholly up.
 pub(crate) fn missing(record: &Record, pins: &Path) -> Result<Vec<Missing>> {
     let mut found = Vec::new();
-    if record.engine != Engine::None {
+    if record.engine.queues() {
         queues(record, &record.interface, &mut found)?;
     }
     if record.ingress_rate_bps.is_some() {
@@ -68,7 +68,7 @@ pub(crate) fn missing(record: &Record, pins: &Path) -> Result<Vec<Missing>> {
     if record.hook == Hook::Xdp && !hooks::is_attached(&pins.join("link_xdp")) {
         found.push(Missing::Xdp);
     }
-    let egress = record.engine == Engine::None || record.marks;
+    let egress = attach::program(record, Side::Egress).is_some();
     for (side, wanted, link) in [(Side::Ingress, true, "link_ingress"), (Side::Egress, egress, "link_egress")] {
         if wanted && !hooks::is_attached(&pins.join(link)) && !hooks::has_own_filter(&record.interface, side)? {
             found.push(Missing::Hook(side));
@@ -91,13 +91,13 @@ fn is_up(device: &str, found: &mut Vec<Missing>) -> Result<bool> {
 fn queues(record: &Record, device: &str, found: &mut Vec<Missing>) -> Result<()> {
     let all = qdiscs::list(device)?;
     let root = all.iter().find(|qdisc| qdisc.root);
-    if !root.is_some_and(|root| attach::is_ours(record, root)) {
+    if !root.is_some_and(|root| is_ours(record, root)) {
         found.push(Missing::Root {
             device: device.to_owned(),
             found: root.map_or("none".to_owned(), |root| format!("{} {}", root.kind, root.handle)),
             default: root.is_none_or(Qdisc::is_default),
         });
-    } else if record.engine == Engine::Qdisc && record.queues > 0 && device == record.interface {
+    } else if record.queues > 0 && device == record.interface {
         let place = |qdisc: &Qdisc| u32::from_str_radix(qdisc.parent.rsplit(':').next()?, 16).ok();
         let ours: Vec<u32> = all.iter().filter(|qdisc| qdisc.kind == record.qdisc).filter_map(place).collect();
         let others: Vec<u32> = (1..=record.queues).filter(|queue| !ours.contains(queue)).collect();

@@ -39,6 +39,12 @@ pub struct Plan {
     pub queues: u32,
     /// Whether merging of arriving packets is turned off.
     pub gro_off: bool,
+    /// Whether a hook of its own marks departing packets; the splitter does so by the way.
+    pub marks: bool,
+    /// Whether classes can have fq_codel.
+    pub fq_codel: bool,
+    /// Whether they can have codel.
+    pub codel: bool,
     /// What the caller can do something about.
     pub notes: Vec<String>,
     /// What else was decided.
@@ -61,7 +67,7 @@ pub fn plan(
     let engine = choose_engine(policy, features, options, &mut details)?;
     let shapes = policy.link_rate.is_some();
     if options.ingress_rate.is_some() {
-        if engine == Engine::None {
+        if !engine.queues() {
             return Err(Error::input("a policy that only classifies does not shape what arrives")
                 .help("leave --ingress-rate away, or remove \"mode\": \"classify_only\" from the policy"));
         }
@@ -74,7 +80,7 @@ pub fn plan(
         SplitGso::On => true,
         SplitGso::Off => false,
         SplitGso::Auto => policy.link_rate.is_some_and(|rate| rate <= SPLIT_BELOW),
-    } && engine != Engine::None;
+    } && engine.queues();
     let split = wanted && features.ifb && features.clsact;
     if wanted && !split {
         notes.push(format!(
@@ -94,9 +100,9 @@ pub fn plan(
             interface.tx_queues
         ));
     }
-    let takes_places = engine != Engine::None && !several && root == "mq";
+    let takes_places = engine.queues() && !several && root == "mq";
     notes.extend(one_queue_for_all(policy, engine, interface.tx_queues).filter(|_| takes_places));
-    if !shapes && engine != Engine::None {
+    if !shapes && engine.queues() {
         notes.push(
             "no link rate: the queue forms here only while the driver pushes back; `--rate` owns the bottleneck"
                 .to_owned(),
@@ -107,6 +113,9 @@ pub fn plan(
         hook: choose_hook(policy, interface, options, &mut notes),
         split,
         queues: if several { interface.tx_queues } else { 0 },
+        marks: engine == Engine::Qdisc && !split && policy.marks(),
+        fq_codel: engine == Engine::Tc && features.fq_codel,
+        codel: engine == Engine::Tc && features.codel,
         gro_off: ingress_slow && interface.kind.is_none(),
         notes,
         details,

@@ -2,7 +2,7 @@
 //! `down` needs no more.
 
 use crate::bpf::hooks::{self, Side};
-use crate::engine::attachment as attach;
+use crate::engine::{devices, is_ours, qdisc};
 use crate::error::Result;
 use crate::record::{self, Engine, Hook, Phase, Record};
 use crate::system::interface::Interface;
@@ -19,7 +19,7 @@ pub(crate) fn of(name: &str) -> Result<Option<Record>> {
     let word = |key: &str| unread.as_ref().and_then(|(_, value)| value.get(key).cloned());
     let qdiscs = qdiscs::list(name)?;
     let root = qdiscs.iter().find(|qdisc| qdisc.root);
-    let ours = qdiscs.iter().find(|qdisc| attach::is_our_kind(&qdisc.kind));
+    let ours = qdiscs.iter().find(|one| qdisc::is_name(&one.kind));
     let key = unread.as_ref().map(|(key, _)| key.clone());
     let mut record = Record {
         key: key.map_or_else(|| pinned_key(name, own), Ok)?,
@@ -35,7 +35,7 @@ pub(crate) fn of(name: &str) -> Result<Option<Record>> {
     for engine in [Engine::Qdisc, Engine::Tc] {
         record.engine = engine;
         record.queues = u32::from(engine == Engine::Qdisc);
-        if root.is_some_and(|root| attach::is_ours(&record, root)) {
+        if root.is_some_and(|root| is_ours(&record, root)) {
             break;
         }
         record.engine = Engine::None;
@@ -44,7 +44,7 @@ pub(crate) fn of(name: &str) -> Result<Option<Record>> {
     let is_there = unread.is_some()
         || record.engine != Engine::None
         || record.pins(&bpffs::root()?).exists()
-        || devices.iter().any(|device| attach::is_our_device(device))
+        || devices.iter().any(|device| devices::is_ours(device))
         || hooks::has_own_filter(name, Side::Ingress)?
         || hooks::has_own_filter(name, Side::Egress)?;
     Ok(is_there.then_some(record))

@@ -357,7 +357,7 @@ fn verdict(
     if let Some(ceil) = known.filter(|known| known.exceed == Exceed::Police).and_then(|known| known.ceil) {
         return format!("passes while class {} sends less than {ceil}; beyond it is dropped", class.name);
     }
-    if policy.mode == Mode::ClassifyOnly || running.is_some_and(|running| running.engine == Engine::None) {
+    if policy.mode == Mode::ClassifyOnly || running.is_some_and(|running| !running.engine.queues()) {
         return "counted, and passed on: this policy queues nothing".to_owned();
     }
     if let Some((name, false)) = running.map(|running| (&running.status.interface, running.status.in_place)) {

@@ -18,7 +18,6 @@ pub(crate) struct Rates {
 
 /// A policy for an engine.
 pub(crate) fn resolve(policy: &Policy, rates: Rates, engine: Engine) -> Result<Resolved> {
-    let engine = if engine == Engine::Tc { sluice_policy::Engine::Tc } else { sluice_policy::Engine::Core };
     sluice_policy::resolve(policy, &Context { link_rate: rates.departures, ingress_rate: rates.arrivals, engine })
         .map_err(|found| Error::input(found.render(false)))
 }

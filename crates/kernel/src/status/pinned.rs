@@ -5,7 +5,7 @@ use super::policers::Policers;
 use super::{ClassStatus, Count, DirectionStatus, Framing, PolicyStatus, Status, UnconfirmedStatus, add_drops, text};
 use super::{leaves, schedulers};
 use crate::bpf::mapped::Mapped;
-use crate::engine::{attachment, parts};
+use crate::engine::{parts, programs};
 use crate::error::{Error, Result};
 use crate::maps::flows::{self, FlowTable};
 use crate::maps::tables;
@@ -149,7 +149,7 @@ impl Pinned {
             qdisc: record.qdisc.clone(),
             in_place: missing.is_empty(),
             missing,
-            outdated: !attachment::runs_own_programs(record),
+            outdated: !programs::runs_own_programs(record),
             policy: PolicyStatus {
                 name: record.policy_name.clone(),
                 source: record.policy_source.clone(),
@@ -186,7 +186,7 @@ impl Pinned {
     fn direction(&self, direction: u32, matched: Count) -> Result<DirectionStatus> {
         let record = &self.record;
         let egress = direction == abi::SL_EGRESS;
-        let queued = record.engine != Engine::None && (egress || record.ingress_rate_bps.is_some());
+        let queued = record.engine.queues() && (egress || record.ingress_rate_bps.is_some());
         let hooks = class_counts(&self.class_counts, direction)?;
         let mut classes: Vec<ClassStatus> = (0..abi::SL_CLASSES as usize)
             .filter(|id| self.live.classes >> id & 1 == 1)

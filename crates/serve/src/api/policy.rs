@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sluice_kernel::history::Origin;
-use sluice_kernel::{Engine, Preview, RateWish, Record, Request};
+use sluice_kernel::{Preview, RateWish, Record, Request};
 use sluice_policy::difference::Sign;
 use sluice_policy::{Context, Diagnostics, Difference, LoadError, Policy, Rate, Source};
 
@@ -118,7 +118,7 @@ pub fn lines(difference: &Difference) -> Vec<Value> {
 
 /// A text for a managed interface, with what its author should know; or what is wrong with it.
 pub fn read(text: &str, record: &Record) -> Result<(Policy, Diagnostics), Diagnostics> {
-    let engine = if record.engine == Engine::Tc { sluice_policy::Engine::Tc } else { sluice_policy::Engine::Core };
+    let engine = record.engine;
     let context = Context { link_rate: record.rate_bps.map(Rate), engine, ..Context::default() };
     let source = Source::new(record.policy_name.as_str(), text);
     let policy = sluice_policy::parse_file_for(&source, &context)?.of(&record.interface)?;

@@ -1,0 +1,61 @@
+//! The devices that an interface needs beside it: one behind which arriving packets are queued, one that splits super-packets.
+
+use crate::error::{Doing, Error, Result};
+use crate::record::Record;
+use crate::system::iproute;
+
+/// The group of the devices that we make, by which they are known from others. Unlike an alias it is there from the start.
+const GROUP: u32 = 5100;
+
+/// Makes the devices that the plan needs, up and empty.
+///
+/// Programs know them by number: one that was deleted is made again with the number that is on record.
+pub(crate) fn make(record: &mut Record) -> Result<()> {
+    // What is more than one segment does not fit it, so the stack splits it.
+    if record.split {
+        let number = make_ifb(&record.split_device(), "gso_max_segs 1 txqueuelen 10000", record.split_ifindex)?;
+        record.split_ifindex = Some(number);
+    }
+    if record.ingress_rate_bps.is_some() {
+        record.ingress_ifindex = Some(make_ifb(&record.ingress_device(), "", record.ingress_ifindex)?);
+    }
+    Ok(())
+}
+
+fn make_ifb(name: &str, options: &str, number: Option<u32>) -> Result<u32> {
+    if nix::net::if_::if_nametoindex(name).is_err() {
+        let number = number.map_or(String::new(), |number| format!("index {number} "));
+        iproute::ip(&format!("link add name {name} {number}group {GROUP} type ifb"))?;
+    } else if !is_our_ifb(name)? {
+        return Err(Error::input(format!(
+            "there is a device `{name}` that sluice has not made, and sluice needs the name"
+        ))
+        .help(format!(
+            "give it another name (ip link set dev {name} name OTHER), or remove it (ip link del dev {name})"
+        )));
+    }
+    iproute::ip(&format!("link set dev {name} {options} up"))?;
+    ifindex(name)
+}
+
+/// Removes a device that we have made; one of somebody else stays.
+pub(crate) fn remove(name: &str) -> Result<()> {
+    if nix::net::if_::if_nametoindex(name).is_err() || !is_our_ifb(name)? {
+        return Ok(());
+    }
+    iproute::ip(&format!("link del dev {name}")).map(drop)
+}
+
+/// Whether a device is there, and ours.
+pub(crate) fn is_ours(name: &str) -> bool {
+    nix::net::if_::if_nametoindex(name).is_ok() && is_our_ifb(name).unwrap_or(false)
+}
+
+fn is_our_ifb(name: &str) -> Result<bool> {
+    Ok(!iproute::ip(&format!("-o link show dev {name} group {GROUP} type ifb"))?.trim().is_empty())
+}
+
+/// The number of a device that is there.
+pub(super) fn ifindex(name: &str) -> Result<u32> {
+    nix::net::if_::if_nametoindex(name).doing(|| format!("looking for {name}"))
+}

@@ -1,0 +1,84 @@
+//! The programs of an interface, and their pins.
+
+use crate::bpf::object::{self, HashKeys, Loader};
+use crate::engine::{self, Driver, devices, features};
+use crate::error::{Doing, Result};
+use crate::maps::arrivals;
+use crate::record::{Hook, Record};
+use crate::system::interface::Interface;
+use crate::system::{bpffs, paths};
+use sluice_policy::Resolved;
+use std::fs;
+use std::path::Path;
+
+/// What an engine loads its own programs from.
+pub(crate) struct Loading<'a> {
+    pub interface: &'a Interface,
+    pub policy: &'a Resolved,
+    pub pins: &'a Path,
+    pub keys: &'a HashKeys,
+    /// Number of the device behind which arriving packets are queued; 0: there is none.
+    pub ingress_ifb: u32,
+    /// Number of the device that splits super-packets; 0: there is none.
+    pub split_ifb: u32,
+}
+
+/// Loads the programs that the record calls for, and pins them with their maps. The engine adds to the record what it has chosen.
+pub(crate) fn load(
+    record: &mut Record,
+    interface: &Interface,
+    policy: &Resolved,
+    tcx: bool,
+    pins: &Path,
+) -> Result<()> {
+    bpffs::own_directory(pins)?;
+    let ingress_ifb = if record.ingress_rate_bps.is_some() { devices::ifindex(&record.ingress_device())? } else { 0 };
+    let split_ifb = if record.split { devices::ifindex(&record.split_device())? } else { 0 };
+    let l3 = u32::from(!interface.ethernet);
+
+    let driver = engine::driver(record.engine);
+    let keys = HashKeys::random()?;
+    let netns = record.netns as u32;
+    let mut loader = Loader::classifier()?;
+    loader.hash_keys(&keys)?;
+    loader.use_map("arrivals", &arrivals::pinned()?)?;
+    loader.constant("sl_netns", netns)?;
+    loader.constant("sl_l3_type", l3)?;
+    // Before tcx came programs could not redirect to an ifb: a filter of its own does.
+    loader.constant("sl_ingress_ifb", if tcx { ingress_ifb } else { 0 })?;
+    loader.constant("sl_ingress_by_filter", u32::from(ingress_ifb != 0 && !tcx))?;
+    loader.constant("sl_split_ifb", split_ifb)?;
+    // Other engines know no hosts.
+    let behind_nat = driver.knows_hosts() && policy.knows_hosts() && features::looks_up_connections();
+    loader.constant("sl_look_behind_nat", u32::from(behind_nat))?;
+    loader.own_flow_table(policy.flows)?;
+    loader.only(&programs(record, driver));
+    let mut classifier = loader.load(paths::run())?;
+    object::pin_maps(&mut classifier, pins)?;
+    object::pin_programs(&classifier, pins)?;
+    driver.load(record, &Loading { interface, policy, pins, keys: &keys, ingress_ifb, split_ifb })
+}
+
+fn programs(record: &Record, driver: &dyn Driver) -> Vec<&'static str> {
+    let mut programs = vec!["sl_ingress"];
+    if record.hook == Hook::Xdp {
+        programs.push("sl_xdp");
+    }
+    programs.extend(driver.programs());
+    programs
+}
+
+/// Whether the programs of a record are those of this command.
+pub(crate) fn runs_own_programs(record: &Record) -> bool {
+    record.program.as_deref() == Some(object::digest().as_str())
+}
+
+/// Removes every pin.
+pub(crate) fn remove_pins(pins: &Path) -> Result<()> {
+    match fs::remove_dir_all(pins) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).doing(|| format!("removing {}", pins.display()))
+        }
+        _ => Ok(()),
+    }
+}
