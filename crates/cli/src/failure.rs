@@ -52,12 +52,6 @@ impl From<sluice_kernel::Error> for Failure {
     }
 }
 
-impl From<sluice_lab::Error> for Failure {
-    fn from(error: sluice_lab::Error) -> Failure {
-        Failure { exit_code: error.exit_code(), ..Failure::system(error.to_string()) }
-    }
-}
-
 impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Failure {
         match error {

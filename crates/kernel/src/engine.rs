@@ -18,12 +18,12 @@ pub(crate) mod remains;
 mod tc;
 pub(crate) mod verify;
 
-use crate::error::Result;
 use crate::record::{Engine, Record, policy};
 use crate::system::interface::Interface;
 use crate::system::iproute;
 use crate::system::qdiscs::{self, Qdisc};
 use programs::Loading;
+use sluice_error::Result;
 use sluice_policy::{Rate, Resolved};
 use std::path::Path;
 use verify::Scheduler;

@@ -1,7 +1,7 @@
 //! Points at which a test may have the process killed, to see that whatever remains is whole, or a step of a change fail, to
 //! see that the change is taken back.
 
-use crate::error::{Error, Result};
+use sluice_error::{Error, Result};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The points, in the order in which commands pass them. Those of `apply` are passed by `rollback` and by a revert as well,

@@ -2,7 +2,6 @@
 //!
 //! Its modules are floors. Each uses those before it in this list, and none behind it.
 
-mod error;
 mod fault;
 
 mod system;
@@ -35,11 +34,11 @@ pub use engine::differences::differences as tc_differences;
 pub use engine::features::Features;
 pub use engine::managed::{absent, require_known};
 pub use engine::plan::{one_queue_for_all, refusal};
-pub use error::{Error, Kind, Result};
 pub use fault::POINTS as FAULT_POINTS;
 pub use inspect::{events, explain, probe, reader};
 pub use maps::flows;
 pub use record::{Engine, Hook, Phase, Record, history, unconfirmed};
+pub use sluice_error::{Error, Kind, Result};
 pub use system::interface::Interface;
 pub use system::paths::run as run_directory;
 pub use system::privilege::{require_rights, require_root};

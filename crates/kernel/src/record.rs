@@ -8,13 +8,13 @@ pub(crate) mod policy;
 pub(crate) mod rule_starts;
 pub mod unconfirmed;
 
-use crate::error::{Doing, Error, Result};
 use crate::record::origin::Origin;
 use crate::record::rule_starts::RuleStarts;
 use crate::record::unconfirmed::{Former, FormerIngress, Unconfirmed};
 use crate::system::interface::{self, Interface};
 use crate::system::{clock, netns, paths, private};
 use serde::{Deserialize, Serialize};
+use sluice_error::{Doing, Error, Result};
 pub use sluice_policy::Engine;
 use std::collections::BTreeSet;
 use std::fs;

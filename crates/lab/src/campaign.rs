@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::environment::Environment;
-use crate::error::{Error, Kind, Result};
 use crate::experiment::{self, Setting};
 use crate::format::{self, Entry, Folder, Milliseconds, Plan, Rate, Source};
 use crate::interrupt::Interrupt;
@@ -15,6 +14,7 @@ use crate::job::{Cast, Cell, Job, Request, nominal};
 use crate::progress::Progress;
 use crate::results::{self, Clock, ContenderInfo, LoadInfo, Outcome, Results, ScenarioInfo};
 use crate::{looks, network, store, tool, virtual_machine};
+use sluice_error::{Error, Kind, Result};
 
 /// Busier than this before anything runs, a machine disturbs what is measured natively, percent.
 const BUSY_PERCENT: f64 = 15.0;

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, iter};
 
-use crate::error::{Error, Kind, Result};
 use crate::format::{Contender, Direction, Fill, SluiceCall, Start};
 use crate::netns::Namespace;
 use crate::network::lacks_qdisc;
 use crate::sluice;
+use sluice_error::{Error, Kind, Result};
 
 /// Where what arrives is queued.
 const IFB: &str = "lab-arrivals";

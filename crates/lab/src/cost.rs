@@ -15,11 +15,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::error::{Error, Kind, Result};
 use crate::tree;
 use figures::Figures;
 use plan::Case;
 use rows::Run;
+use sluice_error::{Error, Kind, Result};
 
 /// Raw results, the history and the gate's record, in the source tree.
 const DATA: &str = "bench/data";

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::environment::Environment;
-use crate::error::{Error, Result};
 use crate::experiment::{self, Setting};
 use crate::format::{self, Contender, Folder, Scenario, SluiceCall, Source, Start};
 use crate::interrupt::Interrupt;
@@ -15,6 +14,7 @@ use crate::progress::Progress;
 use crate::report::{Parameters, Report};
 use crate::results::{Clock, Measured};
 use crate::{network, tool};
+use sluice_error::{Error, Result};
 
 /// Sluice shapes to this share of the modem's rate, percent, so that the queue forms at the router.
 const SHARE_PERCENT: u32 = 95;

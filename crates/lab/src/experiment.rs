@@ -5,7 +5,6 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use crate::contender::{Active, Task};
-use crate::error::{Error, Kind, Result};
 use crate::format::{Contender, NOISE_PORT, Scenario, Shaped};
 use crate::interrupt::Interrupt;
 use crate::irtt::{self, Stream};
@@ -16,6 +15,7 @@ use crate::process::Process;
 use crate::results::{Clock, EventDone, Measured};
 use crate::statistics::Distribution;
 use crate::traffic::{Answers, PATIENCE, Runner, Window, since_ms};
+use sluice_error::{Error, Kind, Result};
 
 /// The bulk traffic goes on this long after the window, ms.
 const TAIL_MS: f64 = 500.0;

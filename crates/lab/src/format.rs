@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::error::{Error, Kind, Result};
+use sluice_error::{Error, Kind, Result};
 
 mod contender;
 mod library;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::error::{Error, Result};
 use crate::netns::Namespace;
 use crate::process::{Output, Process};
 use crate::tool::IPERF3;
+use sluice_error::{Error, Result};
 
 /// One test.
 #[derive(Debug, Clone)]

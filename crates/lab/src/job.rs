@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
 use crate::experiment;
 use crate::format::{Contender, Milliseconds, Scenario, Source};
 use crate::results::{Outcome, Trial};
+use sluice_error::{Error, Result};
 
 /// The choices of `sluice lab run`.
 #[derive(Debug, Clone)]

@@ -10,7 +10,6 @@ mod contender;
 pub mod cost;
 mod demo;
 mod environment;
-mod error;
 mod experiment;
 pub mod format;
 mod interrupt;
@@ -42,8 +41,8 @@ mod web;
 
 pub use demo::run;
 pub use environment::Environment;
-pub use error::{Error, Kind};
 pub use measurement::{Bulk, ModemQueue, Probe, Run, Sample};
 pub use options::Options;
 pub use report::{Parameters, Report};
+pub use sluice_error::{Error, Kind};
 pub use statistics::Distribution;

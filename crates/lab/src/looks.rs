@@ -2,13 +2,13 @@
 
 use std::fs;
 
-use crate::error::{Error, Result};
 use crate::format::{Shaped, Topology};
 use crate::netns::Namespace;
 use crate::network::{Network, device};
 use crate::qdisc;
 use crate::results::{Bottleneck, Clock, Processor};
 use crate::traffic::Window;
+use sluice_error::{Error, Result};
 
 /// One look.
 #[derive(Debug, Clone)]

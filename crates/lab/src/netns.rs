@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, setns};
 
-use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::process::{self, Process};
 use crate::tool;
+use sluice_error::{Error, Result};
 
 /// Where `ip netns` keeps its names.
 const NAMES: &str = "/run/netns";

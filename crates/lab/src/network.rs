@@ -8,10 +8,10 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::geteuid;
 use tempfile::TempDir;
 
-use crate::error::{Error, Kind, Result};
 use crate::format::{End, Link, Topology};
 use crate::netns::{self, Namespace};
 use crate::tool::ETHTOOL;
+use sluice_error::{Error, Kind, Result};
 
 /// What cuts super-packets is so many times as fast as the line, so that it never limits.
 const CUTTER: u64 = 20;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::error::{Error, Kind, Result};
+use sluice_error::{Error, Kind, Result};
 
 /// What the demo shall do.
 #[derive(Debug, Clone)]

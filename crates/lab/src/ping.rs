@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::error::Result;
 use crate::irtt::Trip;
 use crate::netns::Namespace;
 use crate::process::Process;
 use crate::tool::PING;
+use sluice_error::Result;
 
 /// Echo requests at a pace.
 #[derive(Debug, Clone, Copy)]

@@ -14,9 +14,9 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::error::{Error, Result};
 use crate::priority::Priority;
 use crate::tool;
+use sluice_error::{Error, Result};
 
 /// How often a running child is looked at.
 const POLL: Duration = Duration::from_millis(50);

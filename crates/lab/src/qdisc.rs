@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::error::{Error, Result};
 use crate::netns::Namespace;
+use sluice_error::{Error, Result};
 
 /// A queue at one moment.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

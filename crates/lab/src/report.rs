@@ -11,11 +11,11 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::environment::Environment;
-use crate::error::{Error, Result};
 use crate::format::{Load, Milliseconds, Scenario};
 use crate::measurement::Run;
 use crate::options::Options;
 use crate::traffic::Window;
+use sluice_error::{Error, Result};
 
 /// With what the demo was run.
 #[derive(Debug, Clone, PartialEq, Serialize)]

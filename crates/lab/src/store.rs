@@ -8,10 +8,10 @@ use std::time::SystemTime;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::error::{Error, Kind, Result};
 use crate::job::Cell;
 use crate::page;
 use crate::results::{FORMAT, Results};
+use sluice_error::{Error, Kind, Result};
 
 /// All numbers.
 pub const RESULTS: &str = "results.json";

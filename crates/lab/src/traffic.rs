@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::error::{Error, Result};
 use crate::format::{Load, LoadKind, OneWay, Topology};
 use crate::interrupt::Interrupt;
 use crate::iperf3::{self, Test, Transport};
@@ -15,6 +14,7 @@ use crate::process::{Output, Process};
 use crate::results::{Delays, Flows, Timed};
 use crate::statistics::{Distribution, mean_jitter_ms};
 use crate::web::{self, Pages};
+use sluice_error::{Error, Result};
 
 /// Tools may need this long beyond their time to end: emulated processors are slow.
 pub const PATIENCE: Duration = Duration::from_secs(120);

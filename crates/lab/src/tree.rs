@@ -3,7 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Kind, Result};
+use sluice_error::{Error, Kind, Result};
 
 /// What makes a directory the top of the tree.
 const PARTS: [&str; 2] = ["vm/run", "bench/cost/run.sh"];

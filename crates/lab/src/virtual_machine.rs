@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, Kind, Result};
 use crate::interrupt::Interrupt;
 use crate::job::{Cast, Cell, Job, Request};
 use crate::network;
@@ -14,6 +13,7 @@ use crate::process::{Line, Process};
 use crate::progress::Progress;
 use crate::results::{Outcome, Results, Trial};
 use crate::{store, tree};
+use sluice_error::{Error, Kind, Result};
 
 /// What a line begins with by which a guest tells all it has found so far but for earlier trials.
 const FOUND: &str = "found ";

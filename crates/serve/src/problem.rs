@@ -44,7 +44,7 @@ impl From<Error> for Problem {
             Kind::Input => StatusCode::CONFLICT,
             Kind::Unsupported => StatusCode::NOT_IMPLEMENTED,
             Kind::Privilege => StatusCode::FORBIDDEN,
-            Kind::System => StatusCode::INTERNAL_SERVER_ERROR,
+            Kind::System | Kind::Interrupted => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Problem { status, what: error.what.trim_end().to_owned(), cure: error.cure, findings: None }
     }

@@ -1,7 +1,7 @@
 //! Attaching programs before the queues: XDP and tcx by pinned links, clsact by filters. All of it outlives the process.
 
-use crate::error::{Doing, Error, Result};
 use crate::system::{iproute, qdiscs};
+use sluice_error::{Doing, Error, Result};
 use std::ffi::CString;
 use std::fs;
 use std::io;

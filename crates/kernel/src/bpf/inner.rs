@@ -1,8 +1,8 @@
 //! Maps that stand in maps: made for one policy, as large as it needs.
 
-use crate::error::{Doing, Error, Result};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use sluice_abi as abi;
+use sluice_error::{Doing, Error, Result};
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::NonNull;
 

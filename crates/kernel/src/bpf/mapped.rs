@@ -1,9 +1,9 @@
 //! Array maps read through memory that the process shares with the kernel: no system call, and no copy of what nobody asks for.
 
-use crate::error::{Doing, Result};
 use libbpf_rs::{MapCore, MapHandle};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use sluice_abi as abi;
+use sluice_error::{Doing, Result};
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;

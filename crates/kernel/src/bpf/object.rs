@@ -1,12 +1,12 @@
 //! Loads a BPF object: sets its constants and sizes, shares maps, and explains a refusal of the verifier.
 
-use crate::error::{Doing, Error, Kind, Result};
 use crate::system::private;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{DataSec, Var};
 use libbpf_rs::{AsRawLibbpf, MapCore, Object, ObjectBuilder, OpenMapMut, OpenObject, PrintLevel};
 use sha2::{Digest, Sha256};
 use sluice_abi as abi;
+use sluice_error::{Doing, Error, Kind, Result};
 use std::ffi::OsStr;
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -3,10 +3,10 @@
 use crate::command::change::{Change, Done, Request};
 use crate::command::recover::recover;
 use crate::engine::managed::managed;
-use crate::error::{Error, Result};
 use crate::record::{Record, history};
 use crate::system::lock::Lock;
 use crate::system::privilege::require_rights;
+use sluice_error::{Error, Result};
 use sluice_policy::Difference;
 use sluice_policy::difference::difference;
 

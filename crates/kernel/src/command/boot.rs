@@ -1,10 +1,10 @@
 //! What holds when the machine starts again. The boot unit brings up the configured policy, or the one that `apply --at-boot` has kept, or
 //! the last one that was applied: as /etc/sluice/INTERFACE.conf says.
 
-use crate::error::{Doing, Result};
 use crate::record::{Record, history};
 use crate::system::{netns, private};
 use serde::{Deserialize, Serialize};
+use sluice_error::{Doing, Result};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

@@ -7,7 +7,6 @@ pub use crate::command::waiting::WAITING;
 
 use crate::command::recover::{recover, recover_with};
 use crate::engine::managed::managed;
-use crate::error::{Doing, Error, Result};
 use crate::fault;
 use crate::record::Record;
 use crate::record::history::{self, Outcome};
@@ -19,6 +18,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use sluice_error::{Doing, Error, Result};
 use std::os::fd::AsFd;
 use std::time::Duration;
 

@@ -3,11 +3,11 @@
 use crate::bpf::object::Loader;
 use crate::engine::features::Features;
 use crate::engine::{self, parts};
-use crate::error::Result;
 use crate::record::{Phase, Record};
 use crate::system::interface::Interface;
 use crate::system::{bpffs, iproute, netns, paths, privilege, qdiscs};
 use serde::Serialize;
+use sluice_error::Result;
 use sluice_policy::{Rank, Scheduler};
 
 /// How a thing stands.

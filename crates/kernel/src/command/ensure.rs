@@ -7,7 +7,6 @@ use crate::engine::features::Features;
 use crate::engine::managed::managed;
 use crate::engine::parts::{Missing, missing};
 use crate::engine::{self, Placed, attach, devices, driver, qdisc};
-use crate::error::{Doing, Error, Result};
 use crate::maps::tables;
 use crate::record::{Record, policy};
 use crate::system::bpffs;
@@ -15,6 +14,7 @@ use crate::system::interface::Interface;
 use crate::system::lock::Lock;
 use crate::system::privilege::require_root;
 use libbpf_rs::{MapCore, MapFlags};
+use sluice_error::{Doing, Error, Result};
 use std::path::Path;
 
 /// What was put back.

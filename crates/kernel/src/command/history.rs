@@ -1,11 +1,11 @@
 //! `sluice history`.
 
 use crate::command::recover::recover_unless_held;
-use crate::error::{Error, Result};
 use crate::record::Record;
 use crate::record::history::{self, Entry};
 use crate::system::interface::Interface;
 use crate::system::privilege::require_root;
+use sluice_error::{Error, Result};
 
 /// The entries of an interface, managed or not, the oldest first.
 pub fn of(interface: &str) -> Result<Vec<Entry>> {

@@ -3,12 +3,12 @@
 use crate::command::change;
 use crate::engine::managed::{in_place, live_generation, settled};
 use crate::engine::{Placed, driver};
-use crate::error::Result;
 use crate::maps::{counters, shared, tables};
 use crate::record::{Phase, Record, history, policy};
 use crate::system::interface::Interface;
 use crate::system::lock::{Lock, Patience};
 use crate::system::{bpffs, netns};
+use sluice_error::Result;
 
 /// Every command begins with it: ends the changes that were interrupted, and takes back those that nobody has confirmed in
 /// time, on all interfaces of this namespace. What cannot be put right is said, and stands in nobody's way.

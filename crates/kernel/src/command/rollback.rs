@@ -4,11 +4,11 @@ use crate::command;
 use crate::command::change::{RateWish, Request};
 use crate::command::recover::recover;
 use crate::engine::managed::managed;
-use crate::error::Result;
 use crate::record::history::{self, Entry};
 use crate::record::origin::Origin;
 use crate::record::policy::parse;
 use crate::system::privilege::require_root;
+use sluice_error::Result;
 use sluice_policy::Rate;
 
 /// What is asked for by going back to entry `number` of the history; without a number, to the last policy that differs from

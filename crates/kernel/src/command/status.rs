@@ -2,9 +2,9 @@
 
 use crate::command::recover::recover_unless_held;
 use crate::engine::managed::managed;
-use crate::error::Result;
 use crate::status::{Pinned, Status};
 use crate::system::privilege::require_root;
+use sluice_error::Result;
 
 /// The status of an interface in the process's namespace.
 pub fn of(interface: &str) -> Result<Status> {

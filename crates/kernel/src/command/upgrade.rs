@@ -6,7 +6,6 @@ use crate::command::recover::recover;
 use crate::engine::features::Features;
 use crate::engine::verify::verify;
 use crate::engine::{Placed, attach, devices, driver, managed, programs};
-use crate::error::{Error, Result};
 use crate::fault;
 use crate::maps::tables;
 use crate::record::{Phase, Record, policy};
@@ -16,6 +15,7 @@ use crate::system::lock::Lock;
 use crate::system::privilege::require_root;
 use crate::system::{bpffs, private};
 use sluice_abi as abi;
+use sluice_error::{Error, Result};
 use std::fs;
 use std::path::Path;
 

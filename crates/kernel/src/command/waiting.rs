@@ -3,10 +3,10 @@
 
 mod unit;
 
-use crate::error::{Doing, Result};
 use crate::record::Record;
 use crate::record::unconfirmed::Unconfirmed;
 use crate::system::ancestry;
+use sluice_error::{Doing, Result};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 

@@ -1,9 +1,9 @@
 //! The hooks of an interface before its queues, and taking them off again.
 
 use crate::bpf::hooks::{self, Point, Side};
-use crate::error::{Doing, Result};
 use crate::record::{Hook, Record};
 use crate::system::{bpffs, qdiscs};
+use sluice_error::{Doing, Result};
 use std::io;
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! The devices that an interface needs beside it: one behind which arriving packets are queued, one that splits super-packets.
 
-use crate::error::{Doing, Error, Result};
 use crate::record::Record;
 use crate::system::iproute;
+use sluice_error::{Doing, Error, Result};
 
 /// The group of the devices that we make, by which they are known from others. Unlike an alias it is there from the start.
 const GROUP: u32 = 5100;

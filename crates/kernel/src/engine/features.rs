@@ -1,11 +1,11 @@
 //! What this kernel can do, found out by asking it: types in its BTF, a program that its verifier takes or not, and qdiscs
 //! and devices tried in a network namespace that nobody sees and that ends with the attempt.
 
-use crate::error::{Error, Result};
 use crate::system::{iproute, paths};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, Struct};
 use serde::{Deserialize, Serialize};
+use sluice_error::{Error, Result};
 use std::fs;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;

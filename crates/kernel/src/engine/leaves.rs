@@ -1,9 +1,9 @@
 //! The queues of classes below HTB, as tc shows them. (It shows qdiscs as JSON, but not classes.)
 
 use crate::engine::htb;
-use crate::error::Result;
 use crate::system::iproute;
 use serde::Deserialize;
+use sluice_error::Result;
 
 /// A qdisc and its counters.
 #[derive(Debug, Deserialize)]

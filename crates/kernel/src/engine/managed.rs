@@ -1,11 +1,11 @@
 //! Managed interfaces as their records tell of them.
 
 use crate::engine::{is_ours, remains};
-use crate::error::{Error, Result};
 use crate::maps::tables;
 use crate::record::{Phase, Record};
 use crate::system::interface::Interface;
 use crate::system::{bpffs, netns, qdiscs};
+use sluice_error::{Error, Result};
 
 /// The record of an interface that is wholly up.
 pub(crate) fn managed(interface: &str) -> Result<Record> {

@@ -3,9 +3,9 @@
 
 use crate::bpf::hooks::{self, Side};
 use crate::engine::{attach, is_ours};
-use crate::error::{Error, Result};
 use crate::record::{Hook, Record};
 use crate::system::qdiscs::{self, Qdisc};
+use sluice_error::{Error, Result};
 use std::fmt;
 use std::os::fd::AsRawFd;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! What `up` will do: a pure function of the policy, the interface, the kernel and the options of the caller.
 
 use crate::engine::features::Features;
-use crate::error::{Error, Result};
 use crate::record::{Engine, Hook};
 use crate::system::interface::Interface;
+use sluice_error::{Error, Result};
 use sluice_policy::{Mode, Rate, Resolved, SplitGso};
 
 /// Below this rate a super-packet of 64 KiB holds the link for more than half a millisecond, and is split.
@@ -214,7 +214,7 @@ fn choose_hook(policy: &Resolved, interface: &Interface, options: &Options, note
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
+    use sluice_error::Kind;
     use sluice_policy::Source;
 
     fn planned(scheduler: &str, bpf_qdisc: bool, engine: Option<Engine>) -> Result<Plan> {

@@ -2,11 +2,11 @@
 
 use crate::bpf::object::{self, HashKeys, Loader};
 use crate::engine::{self, Driver, devices, features};
-use crate::error::{Doing, Result};
 use crate::maps::arrivals;
 use crate::record::{Hook, Record};
 use crate::system::interface::Interface;
 use crate::system::{bpffs, paths};
+use sluice_error::{Doing, Result};
 use sluice_policy::Resolved;
 use std::fs;
 use std::path::Path;

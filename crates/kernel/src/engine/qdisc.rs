@@ -4,13 +4,13 @@ use crate::bpf::object::{self, Loader};
 use crate::engine::programs::Loading;
 use crate::engine::verify::Scheduler;
 use crate::engine::{Driver, Placed};
-use crate::error::{Doing, Error, Kind, Result};
 use crate::fault;
 use crate::maps::{schedulers, tables};
 use crate::record::Record;
 use crate::system::qdiscs::Qdisc;
 use crate::system::{iproute, paths};
 use sluice_abi as abi;
+use sluice_error::{Doing, Error, Kind, Result};
 use sluice_policy::Rate;
 use std::path::Path;
 

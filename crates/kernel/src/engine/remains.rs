@@ -3,12 +3,12 @@
 
 use crate::bpf::hooks::{self, Side};
 use crate::engine::{devices, is_ours, qdisc};
-use crate::error::Result;
 use crate::record::{self, Engine, Hook, Phase, Record};
 use crate::system::interface::Interface;
 use crate::system::{bpffs, netns, paths, qdiscs};
 use serde_json::Value;
 use sluice_abi as abi;
+use sluice_error::Result;
 use std::fs;
 
 /// A record of what is there, with which all of it can be removed. None: nothing is ours.

@@ -2,10 +2,10 @@
 
 use crate::engine::htb::{self, Leaves, Target};
 use crate::engine::{Driver, Placed, differences, leaves};
-use crate::error::{Error, Result};
 use crate::record::Record;
 use crate::system::iproute;
 use crate::system::qdiscs::Qdisc;
+use sluice_error::{Error, Result};
 use sluice_policy::{Rate, Resolved, ResolvedClass};
 use std::path::Path;
 use std::thread;

@@ -1,11 +1,11 @@
 //! Whether what was written is what runs, as the kernel tells.
 
 use crate::engine::{Placed, driver, is_ours};
-use crate::error::{Error, Result};
 use crate::maps::tables;
 use crate::record::Record;
 use crate::system::qdiscs;
 use sluice_abi as abi;
+use sluice_error::{Error, Result};
 
 /// Reads back what is live: tables, queues, and which configuration schedulers have taken up since `seen`.
 pub(crate) fn verify(at: &Placed<'_>, seen: &[Scheduler]) -> Result<()> {

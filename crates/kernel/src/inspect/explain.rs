@@ -1,7 +1,6 @@
 //! What becomes of one packet, and why.
 
 use crate::engine::managed;
-use crate::error::Result;
 use crate::inspect::probe::{Metadata, Probe};
 use crate::maps::{schedulers, tables};
 use crate::record::{Engine, Record, policy};
@@ -9,6 +8,7 @@ use crate::system::{bpffs, clock, interface};
 use crate::{command, status};
 use serde::Serialize;
 use sluice_abi as abi;
+use sluice_error::Result;
 use sluice_policy::{Exceed, Malformed, Mode, Rate, Resolved, ResolvedClass};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};

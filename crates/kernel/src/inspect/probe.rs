@@ -1,13 +1,13 @@
 //! The classifier, asked about one packet: that of an interface, or one that holds a policy and is attached nowhere.
 
 use crate::bpf::object::Loader;
-use crate::error::{Doing, Error, Result};
 use crate::maps::{shared, tables};
 use crate::record::{Record, count};
 use crate::status;
 use crate::system::{bpffs, paths};
 use libbpf_rs::{Map, MapCore, MapFlags, MapHandle, Object, ProgramInput};
 use sluice_abi as abi;
+use sluice_error::{Doing, Error, Result};
 use sluice_policy::Resolved;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;

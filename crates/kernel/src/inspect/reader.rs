@@ -2,13 +2,13 @@
 
 use crate::command::recover;
 use crate::engine::managed;
-use crate::error::Result;
 use crate::maps::flows::FlowTable;
 use crate::record::{self, Phase, Record};
 use crate::status::{Pinned, Status};
 use crate::system::interface::Interface;
 use crate::system::privilege;
 use serde::Serialize;
+use sluice_error::Result;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

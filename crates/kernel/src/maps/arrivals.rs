@@ -1,11 +1,11 @@
 //! The interfaces of the machine whose arrival hook is ours. A program believes the class that a packet has got on arrival only if the packet
 //! has arrived at one of them: what comes from elsewhere may bring a forged one along.
 
-use crate::error::{Doing, Result};
 use crate::record::Record;
 use crate::system::bpffs;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use sluice_abi as abi;
+use sluice_error::{Doing, Result};
 use std::path::PathBuf;
 
 /// The pin. No interface has a colon in its name.

@@ -1,11 +1,11 @@
 //! Counters of programs, summed over the processors.
 
-use crate::error::Result;
 use crate::maps::tables;
 use crate::record::count::Count;
 use crate::record::rule_starts::Counted;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use sluice_abi as abi;
+use sluice_error::Result;
 use std::path::Path;
 
 /// The values of every processor, by key.

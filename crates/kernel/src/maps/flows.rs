@@ -1,9 +1,9 @@
 //! The table of flows, read whole.
 
-use crate::error::{Error, Result};
 use libbpf_rs::{MapCore, MapHandle};
 use serde::Serialize;
 use sluice_abi as abi;
+use sluice_error::{Error, Result};
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd};
 

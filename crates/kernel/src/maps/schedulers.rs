@@ -1,8 +1,8 @@
 //! The states of the schedulers of engine `qdisc`, read while they run.
 
-use crate::error::Result;
 use crate::maps::tables;
 use sluice_abi as abi;
+use sluice_error::Result;
 use std::path::Path;
 
 /// The schedulers that run: their numbers and whole states, copied.

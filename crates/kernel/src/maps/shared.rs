@@ -1,11 +1,11 @@
 //! Buckets that interfaces share: each is a map of its own, pinned under its name as long as a policy names it.
 
 use crate::bpf::inner;
-use crate::error::{Doing, Error, Result};
 use crate::record::{Record, policy};
 use crate::system::bpffs;
 use libbpf_rs::MapHandle;
 use sluice_abi as abi;
+use sluice_error::{Doing, Error, Result};
 use sluice_policy::{Policy, SharedCeiling};
 use std::fs;
 use std::path::PathBuf;

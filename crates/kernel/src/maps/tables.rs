@@ -1,10 +1,10 @@
 //! Writing a compiled policy into the maps, and making it live with one word.
 
 use crate::bpf::{inner, mapped};
-use crate::error::{Doing, Error, Result};
 use crate::maps::shared;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use sluice_abi as abi;
+use sluice_error::{Doing, Error, Result};
 use sluice_tables::Compiled;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

@@ -7,13 +7,13 @@ mod file;
 pub use super::origin::Origin;
 pub(crate) use file::{remove_orphans, remove_orphans_in};
 
-use crate::error::{Error, Result};
 use crate::record::{Record, policy};
 use file::History;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use sluice_error::{Error, Result};
 
 /// What became of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

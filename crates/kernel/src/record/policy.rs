@@ -1,9 +1,9 @@
 //! From a record and a policy to what is written for them.
 
-use crate::error::{Error, Result};
 use crate::record::{Engine, Record};
 use crate::system::interface::Interface;
 use sluice_abi as abi;
+use sluice_error::{Error, Result};
 use sluice_policy::{Context, Policy, Rate, Resolved};
 use std::hash::{BuildHasher, RandomState};
 

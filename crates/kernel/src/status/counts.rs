@@ -1,11 +1,11 @@
 //! What the hooks before the queues have counted, summed over the CPUs.
 
 use super::{Count, RuleStatus, text};
-use crate::error::Result;
 use crate::maps::counters::{counts, per_cpu};
 use crate::record::rule_starts::RuleStarts;
 use libbpf_rs::MapHandle;
 use sluice_abi as abi;
+use sluice_error::Result;
 use std::collections::BTreeMap;
 
 /// What they have counted of a class.

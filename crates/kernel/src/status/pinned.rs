@@ -6,7 +6,6 @@ use super::{ClassStatus, Count, DirectionStatus, Framing, PolicyStatus, Status, 
 use super::{leaves, schedulers};
 use crate::bpf::mapped::Mapped;
 use crate::engine::{parts, programs};
-use crate::error::{Error, Result};
 use crate::maps::flows::{self, FlowTable};
 use crate::maps::tables;
 use crate::record::rule_starts::RuleStarts;
@@ -15,6 +14,7 @@ use crate::system::bpffs;
 use crate::system::interface::Interface;
 use libbpf_rs::{MapCore, MapHandle};
 use sluice_abi as abi;
+use sluice_error::{Error, Result};
 use sluice_policy::{Resolved, ResolvedClass, Scheduler};
 use std::cell::RefCell;
 use std::path::PathBuf;

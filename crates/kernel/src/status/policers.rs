@@ -2,11 +2,11 @@
 
 use super::{ClassStatus, DirectionStatus};
 use crate::bpf::mapped::Mapped;
-use crate::error::{Error, Result};
 use crate::maps::{shared, tables};
 use crate::system::clock;
 use libbpf_rs::MapHandle;
 use sluice_abi as abi;
+use sluice_error::{Error, Result};
 use sluice_policy::Resolved;
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! Where BPF objects are pinned, so that they outlive the process.
 
-use crate::error::{Doing, Error, Result};
 use crate::system::{ancestry, private};
 use nix::mount::{MsFlags, mount};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
+use sluice_error::{Doing, Error, Result};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 

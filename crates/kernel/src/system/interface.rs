@@ -1,7 +1,7 @@
 //! What an interface is, as far as engines care.
 
-use crate::error::{Error, Result};
 use crate::system::netlink;
+use sluice_error::{Error, Result};
 
 /// How the names of our own devices begin, before the number of the interface that they serve (`Record::ingress_device`,
 /// `Record::split_device`).

@@ -1,7 +1,7 @@
 //! Runs `tc` and `ip` of iproute2, which know every netlink attribute of every kernel that they ship for.
 
-use crate::error::{Error, Result};
 use serde::de::DeserializeOwned;
+use sluice_error::{Error, Result};
 use std::io::Write;
 use std::process::{Command, Stdio};
 

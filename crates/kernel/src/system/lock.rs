@@ -1,8 +1,8 @@
 //! One command changes something at a time, on the whole machine.
 
-use crate::error::{Doing, Error, Result};
 use crate::system::{paths, private};
 use nix::fcntl::{FcntlArg, FdFlag, Flock, FlockArg, fcntl};
+use sluice_error::{Doing, Error, Result};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

@@ -1,11 +1,11 @@
 //! Asks the kernel about links and qdiscs (rtnetlink(7)). The headers and attributes that are read are those of linux/rtnetlink.h and
 //! linux/if_link.h; all others are passed over, so that a newer kernel's answers can be read.
 
-use crate::error::{Error, Result};
 use netlink_packet_core::{
     NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer, NlaBuffer, NlasIterator,
 };
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use sluice_error::{Error, Result};
 
 /// How often a dump is asked for again that was interrupted by a change.
 const DUMPS: u32 = 8;

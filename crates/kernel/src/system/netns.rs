@@ -1,7 +1,7 @@
 //! Network namespaces: which one the process is in, and entering another without leaving its mounts.
 
-use crate::error::{Doing, Error, Result};
 use crate::system::{ancestry, privilege};
+use sluice_error::{Doing, Error, Result};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 

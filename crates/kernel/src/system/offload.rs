@@ -1,6 +1,6 @@
 //! Generic receive offload of an interface, by the ethtool ioctl.
 
-use crate::error::{Error, Result};
+use sluice_error::{Error, Result};
 use std::os::fd::AsRawFd;
 
 const SIOCETHTOOL: libc::c_ulong = 0x8946;

@@ -1,7 +1,7 @@
 //! Directories and files that belong to root alone: whoever else can write where they stand must not choose what is in them,
 //! have another file read instead, or hold a lock.
 
-use crate::error::{Doing, Error, Result};
+use sluice_error::{Doing, Error, Result};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};

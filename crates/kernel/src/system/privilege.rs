@@ -1,6 +1,6 @@
 //! The rights that commands need: to be root, and capabilities, any of which root in a container may lack.
 
-use crate::error::{Error, Kind, Result};
+use sluice_error::{Error, Kind, Result};
 use std::fs;
 
 /// Fails unless the process is root's.

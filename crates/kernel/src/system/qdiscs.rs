@@ -1,8 +1,8 @@
 //! The qdiscs that an interface has, and whether they are the kernel's defaults.
 
-use crate::error::Result;
 use crate::system::interface::Interface;
 use crate::system::{iproute, netlink};
+use sluice_error::Result;
 
 const TC_H_ROOT: u32 = u32::MAX;
 

@@ -2,7 +2,7 @@
 
 use super::plan::{Case, NONE, State};
 use super::rows::Run;
-use crate::error::{Error, Kind, Result};
+use sluice_error::{Error, Kind, Result};
 
 /// Of one case.
 #[derive(Debug, Clone, PartialEq)]

@@ -10,7 +10,7 @@ use super::history::numbers;
 use super::plan::{self, Case};
 use super::rows::Run;
 use super::{entries, read_if_any, table};
-use crate::error::{Error, Kind, Result};
+use sluice_error::{Error, Kind, Result};
 
 /// The record, beside the raw results.
 pub const FILE: &str = "cost-gate.csv";

@@ -8,7 +8,7 @@ use super::figures::Figures;
 use super::plan::Case;
 use super::rows::Run;
 use super::{entries, read_if_any, table};
-use crate::error::{Error, Kind, Result};
+use sluice_error::{Error, Kind, Result};
 
 /// Its file, beside the raw results.
 pub const FILE: &str = "cost-history.csv";

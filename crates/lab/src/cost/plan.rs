@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sluice_policy::{Rank, Scheduler};
 
-use crate::error::{Error, Kind, Result};
+use sluice_error::{Error, Kind, Result};
 
 /// The queue that is measured, and its load.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

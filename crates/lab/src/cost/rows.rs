@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::plan::{Case, State};
 use super::unreadable;
-use crate::error::{Error, Kind, Result};
+use sluice_error::{Error, Kind, Result};
 
 /// Names of the columns.
 pub const COLUMNS: &str = "contender,state,classes,rules,flows,repeat,instructions_per_packet";

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::library::{Folder, Source};
-use crate::error::Result;
+use sluice_error::Result;
 
 /// As in the file, checked.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::{Error, Kind, Result};
+use sluice_error::{Error, Kind, Result};
 
 static BUILT_IN: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../lab");
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::library::Source;
 use super::units::{Milliseconds, Rate};
-use crate::error::Result;
+use sluice_error::Result;
 
 /// As in the file, checked as far as it alone can be.
 #[derive(Debug, Clone, Deserialize)]

@@ -6,7 +6,7 @@ use toml::Spanned;
 use super::library::Source;
 use super::topology::{Direction, Topology};
 use super::units::{Milliseconds, Rate, Tos};
-use crate::error::{Error, Result};
+use sluice_error::{Error, Result};
 
 /// The first port of loads that name none.
 const FIRST_PORT: u16 = 5201;

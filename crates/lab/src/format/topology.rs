@@ -7,7 +7,7 @@ use toml::Spanned;
 
 use super::library::{Folder, Source, read};
 use super::units::{Milliseconds, Rate};
-use crate::error::Result;
+use sluice_error::Result;
 
 /// Device names have at most 15 characters, and "to-" before the neighbour's name.
 const LONGEST_NAME: usize = 12;
@@ -278,7 +278,7 @@ fn list(names: &[&String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Error;
+    use sluice_error::Error;
 
     const LINE: &str = r#"
 about = "A line."

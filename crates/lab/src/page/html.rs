@@ -12,8 +12,8 @@ use super::number;
 use super::score::Scorecard;
 use super::verdict::Verdict;
 use crate::environment::UNKNOWN;
-use crate::error::{Error, Kind, Result};
 use crate::results::{Clock, FORMAT, Results};
+use sluice_error::{Error, Kind, Result};
 
 /// Without line breaks at its ends.
 const STYLE: &str = include_str!("html/style.css");

@@ -1,8 +1,8 @@
 //! CSV, one figure a row: for spreadsheets and statistics programs.
 
 use super::figure::figures;
-use crate::error::{Error, Result};
 use crate::results::{Outcome, Results};
+use sluice_error::{Error, Result};
 
 const HEADER: [&str; 8] = ["scenario", "contender", "rate_bps", "repeat", "load", "figure", "unit", "value"];
 

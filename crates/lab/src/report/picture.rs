@@ -7,8 +7,8 @@ use plotters::style::FontFamily;
 use super::Report;
 use super::scale::{decades, seconds_between_labels};
 use super::sentences::{milliseconds, with_title};
-use crate::error::{Error, Result};
 use crate::measurement::Run;
+use sluice_error::{Error, Result};
 
 /// Width and height, pixels.
 const SIZE: (u32, u32) = (960, 540);

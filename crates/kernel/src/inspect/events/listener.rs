@@ -2,7 +2,6 @@
 
 use super::{Event, EventKind, Filter, Packet, Place, Subject, bucket, reason};
 use crate::engine::managed;
-use crate::error::{Doing, Error, Result};
 use crate::inspect::probe::Metadata;
 use crate::maps::tables;
 use crate::record::{self, Phase, Record, policy};
@@ -10,6 +9,7 @@ use crate::status;
 use crate::system::{bpffs, clock, interface, netns, privilege};
 use libbpf_rs::{MapHandle, MapInfo, RingBuffer, RingBufferBuilder};
 use sluice_abi as abi;
+use sluice_error::{Doing, Error, Result};
 use std::cell::RefCell;
 use std::net::IpAddr;
 use std::os::fd::AsFd;

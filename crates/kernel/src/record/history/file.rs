@@ -1,9 +1,9 @@
 //! The file that holds the history of an interface.
 
 use super::{Entry, Outcome};
-use crate::error::{Doing, Error, Result};
 use crate::system::{netns, private};
 use serde::{Deserialize, Serialize};
+use sluice_error::{Doing, Error, Result};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::style::Style;
-use crate::error::{Error, Result};
+use sluice_error::{Error, Result};
 
 /// Of text, pixels of the picture; `plotters` takes this for the size of its own boxes, the style sheet sets the same.
 const TEXT: u32 = 24;

@@ -7,8 +7,8 @@ use super::super::measure::{Measure, Rank};
 use super::canvas::{Anchor, Canvas, picture};
 use super::scale::Scale;
 use super::style::Style;
-use crate::error::Result;
 use crate::results::{Delays, LoadInfo, Measured};
+use sluice_error::Result;
 
 const SIZE: (u32, u32) = (1440, 620);
 const LEFT: i32 = 96;

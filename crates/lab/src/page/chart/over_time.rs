@@ -7,8 +7,8 @@ use super::super::number;
 use super::canvas::{Anchor, Canvas, picture};
 use super::scale::Scale;
 use super::style::Style;
-use crate::error::Result;
 use crate::results::Measured;
+use sluice_error::Result;
 
 const WIDTH: u32 = 720;
 const LEFT: i32 = 84;

@@ -7,8 +7,8 @@ use super::super::measure::{Measure, Path, Rank};
 use super::canvas::{Anchor, Canvas, picture};
 use super::scale::Scale;
 use super::style::Style;
-use crate::error::Result;
 use crate::results::{LoadInfo, Measured};
+use sluice_error::Result;
 
 const WIDTH: u32 = 1040;
 const LEFT: i32 = 290;

@@ -8,7 +8,7 @@ use super::super::markdown::escaped;
 use super::super::number::{self, fixed, plain};
 use super::super::spread::Spread;
 use super::{Change, Comparison, Judgement};
-use crate::error::{Error, Result};
+use sluice_error::{Error, Result};
 
 /// No line is longer, columns.
 const WIDTH: u16 = 100;

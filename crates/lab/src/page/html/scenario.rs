@@ -7,8 +7,8 @@ use super::super::group::Group;
 use super::super::number;
 use super::super::table::{Shown, Table, tables};
 use super::{Page, patch, scroll, swatch, who};
-use crate::error::Result;
 use crate::results::LoadInfo;
+use sluice_error::Result;
 
 pub fn all(page: &Page) -> Result<Markup> {
     let mut sections = Vec::new();

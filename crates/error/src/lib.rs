@@ -1,18 +1,20 @@
-//! One error type: what happened, why, and the way out, with the exit code that it means.
+//! The error of commands: what happened, the way out, and the exit code that it means.
 
 use std::fmt;
 
 /// What kind of failure it is; the command's exit code follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The caller's input or the state of the interface does not allow it: exit code 2.
+    /// The caller's input, or the state of an interface, does not allow it: exit code 2.
     Input,
-    /// This kernel or machine cannot do it: exit code 3.
+    /// This kernel or machine cannot do it, or lacks a tool: exit code 3.
     Unsupported,
     /// Root is needed: exit code 4.
     Privilege,
-    /// The system refused: exit code 1.
+    /// The system or a tool failed: exit code 1.
     System,
+    /// A person stopped it: exit code 130, as shells say it.
+    Interrupted,
 }
 
 /// A failure that a person can act on.
@@ -26,7 +28,7 @@ pub struct Error {
     pub cure: Option<String>,
 }
 
-/// The result of everything that touches the kernel.
+/// The result of what can fail so.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -45,7 +47,7 @@ impl Error {
         Error::new(Kind::Unsupported, what)
     }
 
-    /// The system refused.
+    /// The system or a tool failed.
     pub fn system(what: impl Into<String>) -> Error {
         Error::new(Kind::System, what)
     }
@@ -57,7 +59,7 @@ impl Error {
     }
 
     /// Where it happened, if several interfaces were asked for and it is not said yet.
-    pub(crate) fn of_several(mut self, interface: &str, count: usize) -> Error {
+    pub fn of_several(mut self, interface: &str, count: usize) -> Error {
         if count > 1 && !self.what.contains(interface) {
             self.what = format!("{}\n  on {interface}", self.what.trim_end());
         }
@@ -71,6 +73,7 @@ impl Error {
             Kind::Input => 2,
             Kind::Unsupported => 3,
             Kind::Privilege => 4,
+            Kind::Interrupted => 130,
         }
     }
 }
@@ -87,8 +90,13 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Adds what was being done to an error of the system.
-pub(crate) trait Doing<T> {
+/// Adds the attempt to an error of the system.
+pub trait Doing<T> {
+    /// `what`: the attempt, named before the error.
+    ///
+    /// # Errors
+    ///
+    /// The error, as one of the system.
     fn doing(self, what: impl FnOnce() -> String) -> Result<T>;
 }
 
