@@ -1,12 +1,10 @@
 //! Programs as children: each wait is bounded, nothing outlives us, and what they said is in every complaint.
 
-use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-use std::io::{ErrorKind, Read};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
+use sluice_testbed as testbed;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Longer than any command takes, on a slow emulated machine too.
@@ -55,9 +53,7 @@ impl std::fmt::Display for Output {
 /// A running program, killed when dropped.
 pub struct Process {
     line: String,
-    child: Child,
-    /// Of those that are not given elsewhere.
-    output: (Option<Collector>, Option<Collector>),
+    running: testbed::Process,
 }
 
 impl Process {
@@ -70,27 +66,32 @@ impl Process {
     pub fn spawn(command: &mut Command) -> Process {
         let line = format!("{command:?}");
         command.env("LC_ALL", "C");
-        // SAFETY: between fork and exec only prctl(2) is called, which is async-signal-safe and allocates nothing.
-        unsafe { command.pre_exec(|| set_pdeathsig(Signal::SIGKILL).map_err(Into::into)) };
-        let mut child = command.spawn().unwrap_or_else(|error| panic!("starting {line}: {error}"));
-        let output = (child.stdout.take().map(Collector::start), child.stderr.take().map(Collector::start));
-        Process { line, child, output }
+        let running = testbed::Process::spawn(&line, command).unwrap_or_else(|error| panic!("{error}"));
+        Process { line, running }
     }
 
-    /// Kills it as `kill -9` does.
+    /// One that was started already.
+    pub fn of(line: &str, running: testbed::Process) -> Process {
+        Process { line: line.to_owned(), running }
+    }
+
+    /// Kills it as `kill -9` does, unless it has ended by itself.
     pub fn kill(&mut self) {
-        // It may have ended by itself: that is as good.
-        let _ = self.child.kill();
+        if !self.has_ended() {
+            self.signal(Signal::SIGKILL);
+        }
     }
 
-    /// What it has said on its standard output until now.
+    /// Its standard output until now.
     pub fn said(&self) -> String {
-        self.output.0.as_ref().map(|out| text(&out.so_far())).unwrap_or_default()
+        let [said, _] = self.running.written();
+        said
     }
 
-    /// What it has said on its standard error until now.
+    /// Its standard error until now.
     pub fn complained(&self) -> String {
-        self.output.1.as_ref().map(|err| text(&err.so_far())).unwrap_or_default()
+        let [_, complained] = self.running.written();
+        complained
     }
 
     /// Waits until it has written this on its standard error.
@@ -109,85 +110,22 @@ impl Process {
 
     /// Whether it has ended.
     pub fn has_ended(&mut self) -> bool {
-        !matches!(self.child.try_wait(), Ok(None))
+        !self.running.running().unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Asks it to end.
     pub fn signal(&self, signal: Signal) {
-        let pid = nix::unistd::Pid::from_raw(self.child.id() as i32);
-        nix::sys::signal::kill(pid, signal).expect("sending a signal");
+        self.running.signal(signal).unwrap_or_else(|error| panic!("{error}"));
     }
 
     /// Waits for its end.
-    pub fn finish(mut self) -> Output {
-        let deadline = Instant::now() + LIMIT;
-        let status = loop {
-            match self.child.try_wait().expect("waiting for a child") {
-                Some(status) => break status,
-                None if Instant::now() > deadline => panic!("{} did not end within {LIMIT:?}", self.line),
-                None => thread::sleep(POLL),
-            }
-        };
-        let (out, err) = (self.output.0.take(), self.output.1.take());
-        let all = |of: Option<Collector>| of.map(|of| text(&of.end())).unwrap_or_default();
-        Output {
-            line: self.line.clone(),
-            code: status.code(),
-            signal: status.signal(),
-            stdout: all(out),
-            stderr: all(err),
-        }
+    #[track_caller]
+    pub fn finish(self) -> Output {
+        let Process { line, running } = self;
+        let left = running.finish(LIMIT, || Ok(())).unwrap_or_else(|error| panic!("{error}"));
+        let (code, signal) = (left.status.code(), left.status.signal());
+        Output { line, code, signal, stdout: left.stdout, stderr: left.stderr }
     }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        if let Ok(None) = self.child.try_wait() {
-            self.kill();
-            let _ = self.child.wait();
-        }
-    }
-}
-
-/// What comes out of a pipe, from when it comes.
-pub struct Collector {
-    bytes: Arc<Mutex<Vec<u8>>>,
-    thread: JoinHandle<()>,
-}
-
-impl Collector {
-    pub fn start(mut from: impl Read + Send + 'static) -> Collector {
-        let bytes = Arc::new(Mutex::new(Vec::new()));
-        let all = Arc::clone(&bytes);
-        let read = move || {
-            let mut some = [0; 4096];
-            loop {
-                match from.read(&mut some) {
-                    Ok(count @ 1..) => {
-                        all.lock().expect("nobody panics while holding it").extend_from_slice(&some[..count]);
-                    }
-                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    Ok(_) | Err(_) => break,
-                }
-            }
-        };
-        Collector { bytes, thread: thread::spawn(read) }
-    }
-
-    /// What has come until now.
-    pub fn so_far(&self) -> Vec<u8> {
-        self.bytes.lock().expect("nobody panics while holding it").clone()
-    }
-
-    /// All of it, once nobody can write any more.
-    pub fn end(self) -> Vec<u8> {
-        self.thread.join().expect("reading the output of a program");
-        self.bytes.lock().expect("nobody panics while holding it").clone()
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Runs a program to its end.

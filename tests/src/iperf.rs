@@ -1,9 +1,8 @@
 //! iperf3 in namespaces.
 
-use crate::command::{Process, await_that};
+use crate::command::Process;
 use crate::net::Ns;
-use std::process::Command;
-use std::time::Duration;
+use sluice_testbed::iperf3;
 
 /// A server for one test, which listens when this returns. Port 5201.
 pub fn serve(ns: &Ns) -> Process {
@@ -12,19 +11,13 @@ pub fn serve(ns: &Ns) -> Process {
 
 /// Likewise on another port.
 pub fn serve_at(ns: &Ns, port: u16) -> Process {
-    let server = start(ns, &format!("-s -1 -p {port}"));
-    let listens = || {
-        let read = |table: &str| ns.inside(|| std::fs::read_to_string(format!("/proc/thread-self/net/{table}")));
-        let bound = format!(":{port:04X} ");
-        ["tcp", "tcp6"].iter().any(|table| read(table).is_ok_and(|text| text.contains(&bound)))
-    };
-    await_that("iperf3 listens", Duration::from_secs(20), listens);
-    server
+    let server = iperf3::serve(ns.testbed(), port).unwrap_or_else(|error| panic!("{error}"));
+    Process::of(&format!("iperf3, the server at port {port}"), server)
 }
 
 /// A client, or whatever the line says.
 pub fn start(ns: &Ns, line: &str) -> Process {
-    let mut command = Command::new("ip");
-    command.args(["netns", "exec", &ns.name, "iperf3"]).args(line.split_whitespace());
-    Process::start(&mut command)
+    let arguments: Vec<&str> = line.split_whitespace().collect();
+    let started = ns.testbed().start("iperf3", &arguments).unwrap_or_else(|error| panic!("{error}"));
+    Process::of(&format!("iperf3 {line}"), started)
 }

@@ -1,36 +1,31 @@
 //! Network namespaces and the networks that tests run in. Everything goes away with its `Lab`.
 
 use crate::command::{Output, run, words};
-use nix::sched::{CloneFlags, setns};
-use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
+use sluice_testbed::{Namespace, veth};
+use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
 
 static COUNTER: AtomicU32 = AtomicU32::new(0);
 
-/// Prefix of the names of all namespaces that this process makes.
-pub fn prefix() -> String {
-    format!("slt-{}-", std::process::id())
-}
+/// The names of all namespaces begin with it, our pid behind.
+const PREFIX: &str = "slt";
 
 /// A network namespace. Its maker removes it.
 #[derive(Clone)]
 pub struct Ns {
     pub name: String,
     pub inode: u64,
-    file: Arc<File>,
+    namespace: Arc<Namespace>,
 }
 
 impl Ns {
     /// A new one, without IPv6, so that the kernel sends nothing of its own.
     pub fn create(role: &str) -> Ns {
-        let name = format!("{}{}-{role}", prefix(), COUNTER.fetch_add(1, Ordering::Relaxed));
-        run(&mut words("ip", &format!("netns add {name}"))).ok();
-        let file = File::open(format!("/run/netns/{name}")).expect("opening a namespace");
-        let inode = file.metadata().expect("inode of a namespace").ino();
-        let ns = Ns { name, inode, file: Arc::new(file) };
+        let role = format!("{}-{role}", COUNTER.fetch_add(1, Ordering::Relaxed));
+        let namespace = Namespace::create(PREFIX, &role).unwrap_or_else(|error| panic!("{error}"));
+        let inode = namespace.inode().unwrap_or_else(|error| panic!("{error}"));
+        let ns = Ns { name: namespace.name().to_owned(), inode, namespace: Arc::new(namespace) };
         ns.sysctl("net/ipv6/conf/all/disable_ipv6", "1");
         ns.sysctl("net/ipv6/conf/default/disable_ipv6", "1");
         ns.ip("link set lo up");
@@ -38,11 +33,16 @@ impl Ns {
     }
 
     pub fn exists(&self) -> bool {
-        fs::metadata(format!("/run/netns/{}", self.name)).is_ok_and(|meta| meta.ino() == self.inode)
+        self.namespace.exists()
     }
 
     pub fn remove(&self) {
-        run(&mut words("ip", &format!("netns del {}", self.name))).ok();
+        self.namespace.remove().unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// As the testbed knows it.
+    pub fn testbed(&self) -> &Namespace {
+        &self.namespace
     }
 
     /// Runs `ip` in it.
@@ -76,14 +76,7 @@ impl Ns {
 
     /// Does something in it, on a thread of its own. Sockets opened there stay there.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        let file = Arc::clone(&self.file);
-        thread::scope(|scope| {
-            let worker = scope.spawn(move || {
-                setns(&*file, CloneFlags::CLONE_NEWNET).expect("entering a namespace");
-                work()
-            });
-            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
+        self.namespace.inside(work).unwrap_or_else(|error| panic!("{error}"))
     }
 
     pub fn sysctl(&self, key: &str, value: &str) {
@@ -180,14 +173,11 @@ pub struct End<'a> {
 
 /// Puts a veth between two namespaces, neighbours known to each other, so that no ARP is seen.
 pub fn wire(x: &End<'_>, y: &End<'_>, options: &str) {
-    run(&mut words(
-        "ip",
-        &format!(
-            "link add {} netns {} address {} {options} type veth peer name {} netns {} address {} {options}",
-            x.dev, x.ns.name, x.mac, y.dev, y.ns.name, y.mac
-        ),
-    ))
-    .ok();
+    let [a, b] = [x, y].map(|end| {
+        let options = format!("address {} {options}", end.mac);
+        veth::End { namespace: &end.ns.namespace, device: end.dev.to_owned(), options }
+    });
+    veth::connect(&[[a, b]]).unwrap_or_else(|error| panic!("{error}"));
     for (this, that) in [(x, y), (y, x)] {
         this.ns.ip(&format!("addr add {}/24 dev {}", this.address, this.dev));
         this.ns.ip(&format!("link set {} up", this.dev));

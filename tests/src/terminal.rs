@@ -1,9 +1,10 @@
 //! A terminal that a program runs in: a pty, and what it would show, as an emulator reads what the program writes.
 
-use crate::command::{Collector, Output, Process, await_that};
+use crate::command::{Output, Process, await_that};
 use nix::pty::{Winsize, openpty};
 use nix::sys::signal::Signal;
 use nix::sys::termios::{LocalFlags, Termios, tcgetattr};
+use sluice_testbed::process::Collected;
 use std::fs::File;
 use std::io::Write;
 use std::num::NonZeroU16;
@@ -24,7 +25,7 @@ pub struct Terminal {
     line: OwnedFd,
     before: Termios,
     process: Process,
-    written: Collector,
+    written: Collected,
     size: (u16, u16),
 }
 
@@ -60,13 +61,13 @@ impl Terminal {
         // The command has the terminal open as long as it lives.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let keyboard = File::from(pty.master);
-        let written = Collector::start(keyboard.try_clone().expect("the other side once more"));
+        let written = Collected::start(keyboard.try_clone().expect("the other side once more"));
         Terminal { keyboard, line: pty.slave, before, process, written, size: (columns, rows) }
     }
 
     /// What it shows now.
     pub fn screen(&self) -> vt100::Parser {
-        show(&self.written.so_far(), self.size)
+        show(&self.written.bytes(), self.size)
     }
 
     /// Waits until it shows this.

@@ -9,12 +9,13 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::environment::Environment;
 use crate::experiment::{self, Setting};
 use crate::format::{self, Entry, Folder, Milliseconds, Plan, Rate, Source};
-use crate::interrupt::Interrupt;
 use crate::job::{Cast, Cell, Job, Request, nominal};
 use crate::progress::Progress;
 use crate::results::{self, Clock, ContenderInfo, LoadInfo, Outcome, Results, ScenarioInfo};
-use crate::{looks, network, store, tool, virtual_machine};
+use crate::{looks, network, store, virtual_machine};
 use sluice_error::{Error, Kind, Result};
+use sluice_testbed::interrupt::Interrupt;
+use sluice_testbed::tool;
 
 /// Busier than this before anything runs, a machine disturbs what is measured natively, percent.
 const BUSY_PERCENT: f64 = 15.0;

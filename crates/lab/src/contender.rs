@@ -5,10 +5,10 @@ use std::time::Duration;
 use std::{fs, iter};
 
 use crate::format::{Contender, Direction, Fill, SluiceCall, Start};
-use crate::netns::Namespace;
 use crate::network::lacks_qdisc;
 use crate::sluice;
 use sluice_error::{Error, Kind, Result};
+use sluice_testbed::Namespace;
 
 /// Where what arrives is queued.
 const IFB: &str = "lab-arrivals";

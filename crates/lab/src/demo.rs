@@ -7,14 +7,15 @@ use std::time::Duration;
 use crate::environment::Environment;
 use crate::experiment::{self, Setting};
 use crate::format::{self, Contender, Folder, Scenario, SluiceCall, Source, Start};
-use crate::interrupt::Interrupt;
 use crate::measurement::{Bulk, ModemQueue, Probe, Run};
+use crate::network;
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::report::{Parameters, Report};
 use crate::results::{Clock, Measured};
-use crate::{network, tool};
 use sluice_error::{Error, Result};
+use sluice_testbed::interrupt::Interrupt;
+use sluice_testbed::tool;
 
 /// Sluice shapes to this share of the modem's rate, percent, so that the queue forms at the router.
 const SHARE_PERCENT: u32 = 95;

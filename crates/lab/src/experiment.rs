@@ -6,16 +6,16 @@ use std::time::{Duration, SystemTime};
 
 use crate::contender::{Active, Task};
 use crate::format::{Contender, NOISE_PORT, Scenario, Shaped};
-use crate::interrupt::Interrupt;
 use crate::irtt::{self, Stream};
 use crate::looks::{self, Look};
 use crate::network::{Build, Network, device};
 use crate::offload;
-use crate::process::Process;
 use crate::results::{Clock, EventDone, Measured};
 use crate::statistics::Distribution;
 use crate::traffic::{Answers, PATIENCE, Runner, Window, since_ms};
 use sluice_error::{Error, Kind, Result};
+use sluice_testbed::interrupt::Interrupt;
+use sluice_testbed::process::Process;
 
 /// The bulk traffic goes on this long after the window, ms.
 const TAIL_MS: f64 = 500.0;
@@ -121,7 +121,7 @@ pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<
     let (near, far) = topology.noise.get_ref();
     let far_address = topology.address_of(far).ok_or_else(|| Error::system(format!("host {far} has no address")))?;
     servers.push(Some(irtt::start_server(network.host(far)?, &far_address, &NOISE)?));
-    network.host(far)?.await_listener("udp", NOISE.port, PATIENCE, interrupt)?;
+    network.host(far)?.await_listener("udp", NOISE.port, PATIENCE, || interrupt.check())?;
 
     let window = Window { from_ms: scenario.warm_up.0, to_ms: scenario.warm_up.0 + measured_ms };
     let probing = Duration::from_secs_f64((scenario.idle.0 + window.to_ms) / 1e3);

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::netns::Namespace;
-use crate::process::Process;
-use crate::tool::IRTT;
 use sluice_error::{Error, Result};
+use sluice_testbed::Namespace;
+use sluice_testbed::process::Process;
+use sluice_testbed::tool::IRTT;
 
 /// A steady stream of small packets, each answered by one of the same size.
 #[derive(Debug, Clone, Copy)]

@@ -3,12 +3,12 @@
 use std::fs;
 
 use crate::format::{Shaped, Topology};
-use crate::netns::Namespace;
 use crate::network::{Network, device};
 use crate::qdisc;
 use crate::results::{Bottleneck, Clock, Processor};
 use crate::traffic::Window;
 use sluice_error::{Error, Result};
+use sluice_testbed::Namespace;
 
 /// One look.
 #[derive(Debug, Clone)]

@@ -9,9 +9,10 @@ use nix::unistd::geteuid;
 use tempfile::TempDir;
 
 use crate::format::{End, Link, Topology};
-use crate::netns::{self, Namespace};
-use crate::tool::ETHTOOL;
 use sluice_error::{Error, Kind, Result};
+use sluice_testbed::Namespace;
+use sluice_testbed::tool::ETHTOOL;
+use sluice_testbed::{namespace, veth};
 
 /// What cuts super-packets is so many times as fast as the line, so that it never limits.
 const CUTTER: u64 = 20;
@@ -69,14 +70,15 @@ impl Network {
     }
 
     fn connect(&self, topology: &Topology) -> Result<()> {
-        let mut commands = Vec::new();
-        for link in &topology.link {
+        let end = |from: &String, to: &String| {
+            let namespace = self.host(from)?;
+            Ok(veth::End { namespace, device: device(&(from.clone(), to.clone())), options: String::new() })
+        };
+        let pair = |link: &Link| {
             let (a, b) = link.between.get_ref();
-            let (to_b, to_a) = (device(&(a.clone(), b.clone())), device(&(b.clone(), a.clone())));
-            let (netns_a, netns_b) = (self.host(a)?.name(), self.host(b)?.name());
-            commands.push(format!("link add {to_b} netns {netns_a} type veth peer name {to_a} netns {netns_b}"));
-        }
-        netns::ip_batch(None, &commands).map_err(|e| e.help("links are veth pairs (CONFIG_VETH, module veth)"))
+            Ok([end(a, b)?, end(b, a)?])
+        };
+        veth::connect(&topology.link.iter().map(pair).collect::<Result<Vec<_>>>()?)
     }
 
     fn turn_offloads_off(&self, topology: &Topology) -> Result<()> {
@@ -231,7 +233,7 @@ pub fn remove_stale(sluice: &Path) -> Result<()> {
     let _lock = Flock::lock(file, FlockArg::LockExclusive)
         .map_err(|(_, e)| Error::system(format!("cannot lock {}: {e}", path.display())))?;
     remove_stale_scratch();
-    netns::remove_stale(PREFIX, |name| {
+    namespace::remove_stale(PREFIX, |name| {
         // It may have been killed before Sluice was up, so there may be nothing to take down.
         for device in managed(sluice, name).unwrap_or_default() {
             let _ = crate::sluice::down(sluice, name, &device);

@@ -1,7 +1,7 @@
 //! Which offloads a device has on, as `ethtool -k` says: they decide how large the packets are that a queue sees.
 
-use crate::netns::Namespace;
-use crate::tool::ETHTOOL;
+use sluice_testbed::Namespace;
+use sluice_testbed::tool::ETHTOOL;
 
 /// The offloads that make packets larger than a frame.
 const NAMES: [&str; 3] = ["tcp-segmentation-offload", "generic-segmentation-offload", "generic-receive-offload"];

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::irtt::Trip;
-use crate::netns::Namespace;
-use crate::process::Process;
-use crate::tool::PING;
 use sluice_error::Result;
+use sluice_testbed::Namespace;
+use sluice_testbed::process::Process;
+use sluice_testbed::tool::PING;
 
 /// Echo requests at a pace.
 #[derive(Debug, Clone, Copy)]

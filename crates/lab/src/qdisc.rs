@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::netns::Namespace;
 use sluice_error::{Error, Result};
+use sluice_testbed::Namespace;
 
 /// A queue at one moment.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

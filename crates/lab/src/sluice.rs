@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::process::Process;
 use sluice_error::{Error, Kind, Result};
+use sluice_testbed::process::Process;
 
 /// Loading programs may take long where the processor is emulated.
 const LIMIT: Duration = Duration::from_secs(180);

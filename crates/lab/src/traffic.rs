@@ -4,17 +4,17 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::format::{Load, LoadKind, OneWay, Topology};
-use crate::interrupt::Interrupt;
-use crate::iperf3::{self, Test, Transport};
 use crate::irtt::{self, Stream, Trip};
-use crate::netns::Namespace;
 use crate::network::Network;
 use crate::ping::{self, Echo};
-use crate::process::{Output, Process};
 use crate::results::{Delays, Flows, Timed};
 use crate::statistics::{Distribution, mean_jitter_ms};
 use crate::web::{self, Pages};
 use sluice_error::{Error, Result};
+use sluice_testbed::Namespace;
+use sluice_testbed::interrupt::Interrupt;
+use sluice_testbed::iperf3::{self, Test, Transport};
+use sluice_testbed::process::{Output, Process};
 
 /// Tools may need this long beyond their time to end: emulated processors are slow.
 pub const PATIENCE: Duration = Duration::from_secs(120);
@@ -158,7 +158,7 @@ impl<'a> Runner<'a> {
                 (self.from, "tcp", web::start_server(self.from, &self.from_address, &self.pages(), &pages)?)
             }
         };
-        host.await_listener(table, self.port, PATIENCE, interrupt)?;
+        host.await_listener(table, self.port, PATIENCE, || interrupt.check())?;
         Ok(Some(server))
     }
 

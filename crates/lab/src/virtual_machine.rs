@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::interrupt::Interrupt;
 use crate::job::{Cast, Cell, Job, Request};
 use crate::network;
-use crate::process::{Line, Process};
 use crate::progress::Progress;
 use crate::results::{Outcome, Results, Trial};
 use crate::{store, tree};
 use sluice_error::{Error, Kind, Result};
+use sluice_testbed::interrupt::Interrupt;
+use sluice_testbed::process::{Line, Process};
 
 /// What a line begins with by which a guest tells all it has found so far but for earlier trials.
 const FOUND: &str = "found ";

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use crate::netns::Namespace;
-use crate::process::{Line, Process};
-use crate::tool::{BUSYBOX, CURL};
 use sluice_error::{Error, Result};
+use sluice_testbed::Namespace;
+use sluice_testbed::process::{Line, Process};
+use sluice_testbed::tool::{BUSYBOX, CURL};
 
 /// What is fetched.
 #[derive(Debug, Clone, Copy)]

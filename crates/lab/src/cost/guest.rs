@@ -7,10 +7,10 @@ use std::time::Duration;
 use super::Options;
 use super::plan::{Case, State};
 use super::rows::{self, Row};
-use crate::interrupt::Interrupt;
-use crate::process::{self, Line, Output, Process};
 use crate::progress::Progress;
 use sluice_error::{Error, Kind, Result};
+use sluice_testbed::interrupt::Interrupt;
+use sluice_testbed::process::{self, Line, Output, Process};
 
 /// Packets of one measurement in idle queues.
 const PACKETS: u32 = 50_000;

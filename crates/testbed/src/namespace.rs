@@ -2,13 +2,13 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, setns};
 
-use crate::interrupt::Interrupt;
 use crate::process::{self, Process};
 use crate::tool;
 use sluice_error::{Error, Result};
@@ -21,6 +21,8 @@ const CONFIGURE: Duration = Duration::from_secs(60);
 /// A network namespace; dropping removes it with everything in it.
 pub struct Namespace {
     name: String,
+    /// The namespace itself, which can be entered as long as this is open, whatever becomes of its name.
+    file: File,
 }
 
 impl Namespace {
@@ -30,7 +32,26 @@ impl Namespace {
         ip(&["netns", "add", &name]).map_err(|e| {
             e.help("network namespaces need root and a kernel with CONFIG_NET_NS; containers need --privileged")
         })?;
-        Ok(Namespace { name })
+        let path = Path::new(NAMES).join(&name);
+        let file =
+            File::open(&path).map_err(|e| Error::system(format!("cannot open network namespace {name}: {e}")))?;
+        Ok(Namespace { name, file })
+    }
+
+    /// Its number.
+    pub fn inode(&self) -> Result<u64> {
+        Ok(self.file.metadata().map_err(|e| self.failure("cannot look at", &e))?.ino())
+    }
+
+    /// Whether it still has its name.
+    pub fn exists(&self) -> bool {
+        let named = fs::metadata(Path::new(NAMES).join(&self.name)).map(|about| about.ino());
+        named.is_ok_and(|inode| self.inode().is_ok_and(|own| own == inode))
+    }
+
+    /// Remove its name; it goes with the last process in it.
+    pub fn remove(&self) -> Result<()> {
+        ip(&["netns", "del", &self.name]).map(drop)
     }
 
     /// Its name, as `ip netns` knows it.
@@ -68,10 +89,8 @@ impl Namespace {
 
     /// Do something in it, on a thread of its own.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
-        let path = Path::new(NAMES).join(&self.name);
-        let file = File::open(&path).map_err(|e| self.failure("cannot open", &e))?;
         thread::scope(|scope| {
-            let worker = scope.spawn(move || setns(file, CloneFlags::CLONE_NEWNET).map(|()| work()));
+            let worker = scope.spawn(|| setns(&self.file, CloneFlags::CLONE_NEWNET).map(|()| work()));
             match worker.join() {
                 Ok(result) => result.map_err(|e| self.failure("cannot enter", &e.into())),
                 Err(panic) => std::panic::resume_unwind(panic),
@@ -79,11 +98,18 @@ impl Namespace {
         })
     }
 
-    /// Wait until something listens on this port, at most `limit`. `table` is the kernel's list: tcp or udp.
-    pub fn await_listener(&self, table: &str, port: u16, limit: Duration, interrupt: &Interrupt) -> Result<()> {
+    /// Wait until something listens on this port, at most `limit`; an error of `meanwhile` ends the wait. `table` is the kernel's
+    /// list: tcp or udp.
+    pub fn await_listener(
+        &self,
+        table: &str,
+        port: u16,
+        limit: Duration,
+        mut meanwhile: impl FnMut() -> Result<()>,
+    ) -> Result<()> {
         let deadline = Instant::now() + limit;
         loop {
-            interrupt.check()?;
+            meanwhile()?;
             let listens = self.inside(|| {
                 ["", "6"].iter().any(|family| {
                     let text = fs::read_to_string(format!("/proc/thread-self/net/{table}{family}"));
@@ -99,7 +125,7 @@ impl Namespace {
                     limit.as_secs()
                 )));
             }
-            thread::sleep(Duration::from_millis(50));
+            thread::sleep(Duration::from_millis(20));
         }
     }
 
@@ -110,7 +136,10 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        if let Err(e) = ip(&["netns", "del", &self.name]) {
+        if !self.exists() {
+            return;
+        }
+        if let Err(e) = self.remove() {
             eprintln!("warning: network namespace {} stays behind: {}", self.name, e.what);
         }
     }

@@ -3,7 +3,7 @@
 
 use std::env;
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{ErrorKind, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,8 @@ use crate::priority::Priority;
 use crate::tool;
 use sluice_error::{Error, Result};
 
-/// How often a running child is looked at.
+/// How often a running child is looked at: often at first, since most programs end at once.
+const FIRST_POLL: Duration = Duration::from_millis(1);
 const POLL: Duration = Duration::from_millis(50);
 
 /// A running program, its output being collected.
@@ -46,7 +47,7 @@ pub struct Line {
 type Lines = Arc<Mutex<Vec<Line>>>;
 
 /// What comes out of a pipe, and the thread that reads it.
-struct Collected {
+pub struct Collected {
     bytes: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
 }
@@ -97,6 +98,15 @@ impl Process {
         if let Ok(path) = env::join_paths(tool::search_path()) {
             command.env("PATH", path);
         }
+        Process::spawn_with(name, &mut command, polite, timing)
+    }
+
+    /// Start a command as it is, with the input and output that it was given; what is piped is collected.
+    pub fn spawn(name: &str, command: &mut Command) -> Result<Process> {
+        Process::spawn_with(name, command, false, false)
+    }
+
+    fn spawn_with(name: &str, command: &mut Command, polite: bool, timing: bool) -> Result<Process> {
         let if_we_die = if polite { Signal::SIGTERM } else { Signal::SIGKILL };
         let priority = timing.then(Priority::of_this_machine);
         let set_up = move || {
@@ -110,12 +120,23 @@ impl Process {
         unsafe { command.pre_exec(set_up) };
         let mut child = command.spawn().map_err(|e| Error::system(format!("cannot start {name}: {e}")))?;
         let lines = Lines::default();
-        let stdout = child.stdout.take().map(|from| collect(from, &lines, false));
-        let stderr = child.stderr.take().map(|from| collect(from, &lines, true));
+        let stdout = child.stdout.take().map(|from| Collected::start_lines(from, &lines, false));
+        let stderr = child.stderr.take().map(|from| Collected::start_lines(from, &lines, true));
         Ok(Process { name: name.to_owned(), child, stdout, stderr, lines, polite })
     }
 
-    /// What it wrote so far.
+    /// What it has written on its standard output so far, and on its standard error.
+    pub fn written(&self) -> [String; 2] {
+        [&self.stdout, &self.stderr].map(|from| from.as_ref().map(Collected::text).unwrap_or_default())
+    }
+
+    /// Send it a signal.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        kill(Pid::from_raw(self.child.id() as i32), signal)
+            .map_err(|e| Error::system(format!("cannot send {signal} to {}: {e}", self.name)))
+    }
+
+    /// The lines that it wrote so far.
     pub fn lines(&self) -> Vec<Line> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -130,7 +151,7 @@ impl Process {
 
     /// Wait for its end, at most this long, calling `meanwhile` about twenty times a second; its error ends the wait.
     pub fn finish(mut self, limit: Duration, mut meanwhile: impl FnMut() -> Result<()>) -> Result<Output> {
-        let deadline = Instant::now() + limit;
+        let (deadline, mut pause) = (Instant::now() + limit, FIRST_POLL);
         while self.running()? {
             meanwhile()?;
             if Instant::now() >= deadline {
@@ -138,7 +159,8 @@ impl Process {
                 return Err(Error::system(format!("{} did not end within {seconds} s and was killed", self.name))
                     .help("the machine may be overloaded; try again when it is idle"));
             }
-            thread::sleep(POLL);
+            thread::sleep(pause);
+            pause = (pause * 2).min(POLL);
         }
         self.output()
     }
@@ -204,33 +226,73 @@ pub fn run(name: &str, program: impl AsRef<OsStr>, arguments: &[&str], limit: Du
     Ok(output.expect_success()?.stdout)
 }
 
-fn collect(from: impl Read + Send + 'static, lines: &Lines, is_error: bool) -> Collected {
-    let (lines, bytes) = (Arc::clone(lines), Arc::new(Mutex::new(Vec::new())));
-    let kept = Arc::clone(&bytes);
-    let reader = thread::spawn(move || {
-        let (mut line, mut from) = (Vec::new(), BufReader::new(from));
-        // What was read before an error is still worth having.
-        while from.by_ref().take(MOST_BYTES as u64).read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            if kept.len() + line.len() <= MOST_BYTES {
-                let text = String::from_utf8_lossy(&line).trim_end().to_owned();
-                let stamped = Line { at: SystemTime::now(), is_error, text };
-                lines.lock().unwrap_or_else(PoisonError::into_inner).push(stamped);
-                kept.extend_from_slice(&line);
+impl Collected {
+    /// Begin to read.
+    pub fn start(from: impl Read + Send + 'static) -> Collected {
+        Collected::start_lines(from, &Lines::default(), false)
+    }
+
+    fn start_lines(mut from: impl Read + Send + 'static, lines: &Lines, is_error: bool) -> Collected {
+        let (lines, bytes) = (Arc::clone(lines), Arc::new(Mutex::new(Vec::new())));
+        let kept = Arc::clone(&bytes);
+        let reader = thread::spawn(move || {
+            let (mut line, mut some) = (Vec::new(), [0; 4096]);
+            let end_line = |line: &mut Vec<u8>| {
+                let text = String::from_utf8_lossy(line).trim_end().to_owned();
+                lines.lock().unwrap_or_else(PoisonError::into_inner).push(Line {
+                    at: SystemTime::now(),
+                    is_error,
+                    text,
+                });
+                line.clear();
+            };
+            loop {
+                // What was read before an error is still worth having.
+                let count = match from.read(&mut some) {
+                    Ok(count @ 1..) => count,
+                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                    Ok(_) | Err(_) => break,
+                };
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                if kept.len() + count > MOST_BYTES {
+                    continue;
+                }
+                kept.extend_from_slice(&some[..count]);
+                for part in some[..count].split_inclusive(|byte| *byte == b'\n') {
+                    line.extend_from_slice(part);
+                    if part.ends_with(b"\n") {
+                        end_line(&mut line);
+                    }
+                }
             }
-            line.clear();
+            if !line.is_empty() {
+                end_line(&mut line);
+            }
+        });
+        Collected { bytes, reader }
+    }
+
+    /// What has come until now.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// All of it, once nobody can write any more, or a while after the program has ended.
+    pub fn end(self) -> Vec<u8> {
+        let deadline = Instant::now() + DRAIN;
+        while !self.reader.is_finished() && Instant::now() < deadline {
+            thread::sleep(FIRST_POLL);
         }
-    });
-    Collected { bytes, reader }
+        self.bytes()
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes()).into_owned()
+    }
 }
 
 fn text(from: Option<Collected>) -> String {
-    let Some(from) = from else { return String::new() };
-    let deadline = Instant::now() + DRAIN;
-    while !from.reader.is_finished() && Instant::now() < deadline {
-        thread::sleep(Duration::from_millis(1));
-    }
-    String::from_utf8_lossy(&from.bytes.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    from.map(|from| String::from_utf8_lossy(&from.end()).into_owned()).unwrap_or_default()
 }
 
 #[cfg(test)]

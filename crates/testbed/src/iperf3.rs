@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::netns::Namespace;
+use crate::namespace::Namespace;
 use crate::process::{Output, Process};
 use crate::tool::IPERF3;
 use sluice_error::{Error, Result};
@@ -30,7 +30,12 @@ pub enum Transport {
     /// The server sends, by this congestion control.
     Tcp(String),
     /// The client sends datagrams of so many bytes, at most so many bits per second in each flow.
-    Udp { bytes: u32, rate_bps: Option<u64> },
+    Udp {
+        /// Payload of each.
+        bytes: u32,
+        /// The bound of each flow, bits per second; none: as fast as they go.
+        rate_bps: Option<u64>,
+    },
 }
 
 /// What was received.
@@ -68,10 +73,20 @@ impl Stretch {
     }
 }
 
-/// Start a server for one test.
+/// Start a server for one test, at one of the host's addresses.
 pub fn start_server(host: &Namespace, address: &str, port: u16) -> Result<Process> {
     // It reports at the interval at which it was started, not at the client's.
     host.start(IPERF3.program, &["-s", "-1", "-B", address, "-p", &port.to_string(), "-i", "0.5", "-J"])
+}
+
+/// How long a server may take until it listens.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Start a server for one test at all addresses of the host, and wait until it listens.
+pub fn serve(host: &Namespace, port: u16) -> Result<Process> {
+    let server = host.start(IPERF3.program, &["-s", "-1", "-p", &port.to_string()])?;
+    host.await_listener("tcp", port, PATIENCE, || Ok(()))?;
+    Ok(server)
 }
 
 /// Start the client of a test.

@@ -1,0 +1,25 @@
+//! Veths between namespaces.
+
+use crate::namespace::{Namespace, ip_batch};
+use sluice_error::Result;
+
+/// An end of a veth pair.
+pub struct End<'a> {
+    /// The namespace that it is in.
+    pub namespace: &'a Namespace,
+    /// Its name.
+    pub device: String,
+    /// More of what `ip link add` takes, such as `address 02:00:00:00:00:01 numtxqueues 4`.
+    pub options: String,
+}
+
+/// Join namespaces by veth pairs, all by one command.
+pub fn connect(pairs: &[[End<'_>; 2]]) -> Result<()> {
+    let commands: Vec<String> = pairs.iter().map(command).collect();
+    ip_batch(None, &commands).map_err(|e| e.help("links are veth pairs (CONFIG_VETH, module veth)"))
+}
+
+fn command([a, b]: &[End<'_>; 2]) -> String {
+    let end = |end: &End<'_>| format!("{} netns {} {}", end.device, end.namespace.name(), end.options);
+    format!("link add {} type veth peer name {}", end(a), end(b))
+}
