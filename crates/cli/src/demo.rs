@@ -15,7 +15,7 @@ pub fn run(args: &Demo, color: bool) -> Result<(), Failure> {
         color,
         ..Options::new(sluice)
     };
-    let report = sluice_lab::run(&options)?;
+    let report = sluice_lab::run_demo(&options)?;
     out!("{}", report.text(color));
     outln!("\nThe plot is in {}.", args.svg.display());
     Ok(())

@@ -9,7 +9,7 @@ use sluice_lab::campaign;
 use sluice_lab::format::{self, Folder};
 use sluice_lab::job::Request;
 use sluice_lab::{Error, Kind};
-use sluice_lab::{page, store};
+use sluice_lab::{report, store};
 use std::path::{Path, PathBuf};
 
 const FOLDERS: [Folder; 4] = [Folder::Plans, Folder::Scenarios, Folder::Contenders, Folder::Topologies];
@@ -45,7 +45,7 @@ fn measure(args: &Run, color: bool) -> Result<(), Failure> {
         color,
     };
     let done = campaign::run(&request)?;
-    say(&page::summary(&done.results, color));
+    say(&report::summary(&done.results, color));
     let page = done.directory.join(store::REPORT);
     say(&format!("\nThe report is {}; numbers and what tools wrote are beside it.\n", page.display()));
     if done.interrupted {
@@ -62,13 +62,13 @@ fn report(run: &Path, color: bool) -> Result<(), Failure> {
     let results = store::read(run)?;
     let directory = if run.is_dir() { run } else { run.parent().unwrap_or(Path::new(".")) };
     store::write_report(&results, directory)?;
-    say(&page::summary(&results, color));
+    say(&report::summary(&results, color));
     say(&format!("\nThe report is {}.\n", directory.join(store::REPORT).display()));
     Ok(())
 }
 
 fn compare(args: &Compare, color: bool) -> Result<(), Failure> {
-    let comparison = page::compare(&store::read(&args.before)?, &store::read(&args.after)?);
+    let comparison = report::compare(&store::read(&args.before)?, &store::read(&args.after)?);
     if comparison.changes.is_empty() && comparison.broken.is_empty() {
         let cure = "compare two runs of the same scenarios, contenders and rates";
         return Err(Failure::input("the two runs have nothing in common", cure));

@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::tree;
+use crate::run::tree;
 use figures::Figures;
 use plan::Case;
 use rows::Run;

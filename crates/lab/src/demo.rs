@@ -1,18 +1,22 @@
 //! The demo: a game and a call beside downloads on one slow line, once without Sluice and once with it.
 
+pub mod measurement;
+pub mod options;
+pub mod report;
+
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::environment::Environment;
-use crate::experiment::{self, Setting};
+use crate::demo::measurement::{Bulk, ModemQueue, Probe, Run};
+use crate::demo::options::Options;
+use crate::demo::report::{Parameters, Report};
 use crate::format::{self, Contender, Folder, Scenario, SluiceCall, Source, Start};
-use crate::measurement::{Bulk, ModemQueue, Probe, Run};
-use crate::network;
-use crate::options::Options;
-use crate::progress::Progress;
-use crate::report::{Parameters, Report};
-use crate::results::{Clock, Measured};
+use crate::result::environment::Environment;
+use crate::result::results::{Clock, Measured};
+use crate::run::experiment::{self, Setting};
+use crate::run::network;
+use crate::run::progress::Progress;
 use sluice_error::{Error, Result};
 use sluice_testbed::interrupt::Interrupt;
 use sluice_testbed::tool;

@@ -1,42 +1,24 @@
 //! The lab: networks in namespaces of their own, real traffic through them, what that traffic felt, and reports.
 //!
-//! Files (`format`) say which traffic (scenario) runs over which network (topology), and who owns its bottleneck (contender).
-//! A trial (`experiment`) builds the network (`network`), puts the contender to work (`contender`), runs the traffic (`traffic`, by
-//! `irtt`, `iperf3`, `ping` and `web`) and looks at queues and processors meanwhile (`looks`). `sluice demo` is two trials with a
-//! report of its own (`demo`, `report`).
+//! Files (`format`) say which traffic (scenario) runs over which network (topology), and who owns its bottleneck (contender). They become
+//! a job, whose trials (`run`) build networks, put contenders to work, start traffic by `tool` and look at queues and processors meanwhile.
+//! Their `result` is values, of which every `report` is a function. `sluice demo` is two trials with a report of its own (`demo`);
+//! `cost` counts the instructions of a packet.
 
-pub mod campaign;
-mod contender;
 pub mod cost;
 mod demo;
-mod environment;
-mod experiment;
 pub mod format;
-mod irtt;
-pub mod job;
-mod looks;
-mod measurement;
-mod network;
-mod offload;
-mod options;
-pub mod page;
-mod ping;
-mod progress;
-mod qdisc;
-mod report;
-pub mod results;
-mod sluice;
-mod statistics;
-pub mod store;
-mod traffic;
-mod tree;
-mod virtual_machine;
-mod web;
+pub mod report;
+mod result;
+mod run;
+mod tool;
 
-pub use demo::run;
-pub use environment::Environment;
-pub use measurement::{Bulk, ModemQueue, Probe, Run, Sample};
-pub use options::Options;
-pub use report::{Parameters, Report};
+pub use demo::measurement::{Bulk, ModemQueue, Probe, Run, Sample};
+pub use demo::options::Options;
+pub use demo::report::{Parameters, Report};
+pub use demo::run as run_demo;
+pub use result::environment::Environment;
+pub use result::results;
+pub use result::statistics::Distribution;
+pub use run::{campaign, job, store};
 pub use sluice_error::{Error, Kind};
-pub use statistics::Distribution;

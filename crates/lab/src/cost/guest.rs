@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Options;
 use super::plan::{Case, State};
 use super::rows::{self, Row};
-use crate::progress::Progress;
+use crate::run::progress::Progress;
 use sluice_error::{Error, Kind, Result};
 use sluice_testbed::interrupt::Interrupt;
 use sluice_testbed::process::{self, Line, Output, Process};

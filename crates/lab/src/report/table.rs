@@ -1,70 +1,166 @@
-//! The table before | after.
+//! The tables of a scenario, as the page and Markdown both have them.
 
-use comfy_table::modifiers::UTF8_ROUND_CORNERS;
-use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{Cell, CellAlignment, Table};
+use super::group::{Entry, Group};
+use super::measure::{Measure, Path, Rank};
+use super::number;
+use super::spread::Spread;
+use crate::result::results::LoadInfo;
 
-use super::Report;
-use super::sentences::{milliseconds, with_title};
-use crate::measurement::{Probe, Run};
-use crate::statistics::Distribution;
+/// A table: contenders by figures.
+pub struct Table {
+    pub caption: String,
+    /// What each column is, with its unit.
+    pub columns: Vec<Head>,
+    pub rows: Vec<Row>,
+}
 
-/// Emphasis and what ends it, where colours are allowed.
-const BOLD: (&str, &str) = ("\x1b[1m", "\x1b[0m");
+/// A column's head.
+pub struct Head {
+    pub label: String,
+    pub unit: &'static str,
+}
 
-/// The table as lines without an end.
-pub fn render(report: &Report, color: bool) -> String {
-    let mut table = Table::new();
-    table.load_preset(UTF8_FULL_CONDENSED).apply_modifier(UTF8_ROUND_CORNERS);
-    table.set_header(["", "", report.without.contender.as_str(), &with_title(report)]);
-    for (what, figures) in rows() {
-        for (at, (name, figure)) in figures.iter().enumerate() {
-            let what = if at == 0 { what } else { "" };
-            table.add_row([what, name, &figure(&report.without), &figure(&report.with)].map(Cell::new));
+/// A contender's row.
+pub struct Row {
+    pub contender: String,
+    pub ours: bool,
+    /// One for each column; or why there are none.
+    pub cells: Result<Vec<Shown>, String>,
+}
+
+/// A cell.
+#[derive(Default)]
+pub struct Shown {
+    pub text: String,
+    /// Least and greatest of the repeats.
+    pub range: Option<String>,
+}
+
+impl Shown {
+    fn of(value: Option<Spread>, measure: Measure) -> Shown {
+        match value {
+            Some(value) => Shown { text: value.text(measure), range: value.range(measure) },
+            None => Shown::from(number::NOTHING),
         }
     }
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
+}
+
+impl From<&str> for Shown {
+    fn from(text: &str) -> Shown {
+        Shown { text: text.to_owned(), range: None }
     }
-    let text = table.to_string();
-    if color { embolden_header(&text) } else { text }
 }
 
-type Figure = (&'static str, fn(&Run) -> String);
-
-fn rows() -> [(&'static str, Vec<Figure>); 4] {
-    [
-        (
-            "Game",
-            vec![
-                ("ping p50", |run| delay(&run.game, |d| d.p50_ms)),
-                ("ping p99", |run| delay(&run.game, |d| d.p99_ms)),
-                ("ping max", |run| delay(&run.game, |d| d.max_ms)),
-                ("jitter", |run| run.game.jitter_ms.map_or("-".to_owned(), milliseconds)),
-                ("loss", |run| format!("{:.1} %", run.game.loss_percent)),
-            ],
-        ),
-        (
-            "Call",
-            vec![
-                ("ping p50", |run| delay(&run.call, |d| d.p50_ms)),
-                ("ping p99", |run| delay(&run.call, |d| d.p99_ms)),
-                ("ping max", |run| delay(&run.call, |d| d.max_ms)),
-                ("jitter", |run| run.call.jitter_ms.map_or("-".to_owned(), milliseconds)),
-                ("loss", |run| format!("{:.1} %", run.call.loss_percent)),
-            ],
-        ),
-        ("Downloads", vec![("together", |run| format!("{:.1} Mbit/s", run.bulk.mbit))]),
-        ("Modem", vec![("its queue, mean", |run| milliseconds(run.modem_queue.mean_ms))]),
-    ]
+/// All tables of a group: one for each load with delays, one of rates, one of where packets waited and what it cost.
+pub fn tables(group: &Group) -> Vec<Table> {
+    let mut tables: Vec<Table> = group.delay_loads().into_iter().map(|load| delays(group, load)).collect();
+    tables.extend(rates(group));
+    tables.extend(bottleneck(group));
+    tables
 }
 
-fn delay(probe: &Probe, of: fn(&Distribution) -> f64) -> String {
-    probe.rtt.as_ref().map_or("-".to_owned(), |d| milliseconds(of(d)))
+/// A column whose cells are figures.
+struct Column {
+    label: String,
+    of: String,
+    measure: Measure,
 }
 
-fn embolden_header(text: &str) -> String {
-    let bold =
-        |(at, line): (usize, &str)| if at == 1 { format!("{}{line}{}", BOLD.0, BOLD.1) } else { line.to_owned() };
-    text.lines().enumerate().map(bold).collect::<Vec<String>>().join("\n")
+fn column(label: impl Into<String>, of: &str, measure: Measure) -> Column {
+    Column { label: label.into(), of: of.to_owned(), measure }
+}
+
+fn table(group: &Group, caption: String, columns: Vec<Column>) -> Option<Table> {
+    let columns: Vec<Column> = columns.into_iter().filter(|c| group.has(&c.of, c.measure)).collect();
+    let cell = |entry: &Entry, c: &Column| match c.measure {
+        Measure::Owned => Shown::from(match entry.get(&c.of, c.measure) {
+            Some(owned) if owned.min == 1.0 => "yes",
+            Some(owned) if owned.max == 0.0 => "no",
+            Some(_) => "at times",
+            None => number::NOTHING,
+        }),
+        measure => Shown::of(entry.get(&c.of, measure), measure),
+    };
+    (!columns.is_empty()).then(|| Table {
+        caption,
+        rows: group
+            .entries
+            .iter()
+            .map(|entry| Row {
+                contender: entry.contender.title.clone(),
+                ours: entry.contender.ours,
+                cells: why_empty(entry).map_or_else(|| Ok(columns.iter().map(|c| cell(entry, c)).collect()), Err),
+            })
+            .collect(),
+        columns: columns.into_iter().map(|c| Head { unit: c.measure.unit(), label: c.label }).collect(),
+    })
+}
+
+/// Why this contender has no figures at all.
+fn why_empty(entry: &Entry) -> Option<String> {
+    if !entry.measured.is_empty() {
+        return None;
+    }
+    match entry.failures.first() {
+        Some(failure) => Some(format!("{}: {}", failure.word, failure.why)),
+        None => Some("not tried".to_owned()),
+    }
+}
+
+fn delays(group: &Group, load: &LoadInfo) -> Table {
+    let of = load.name.as_str();
+    let path = group.path(of);
+    let idle = if path == Path::OneWay { Path::IdleOneWay } else { Path::Idle };
+    let measures = [
+        ("p50", Measure::Delay(path, Rank::P50)),
+        ("p95", Measure::Delay(path, Rank::P95)),
+        ("p99", Measure::Delay(path, Rank::P99)),
+        ("max", Measure::Delay(path, Rank::Max)),
+        ("idle p50", Measure::Delay(idle, Rank::P50)),
+        ("p99 above idle", Measure::Added),
+        ("jitter", Measure::Jitter),
+        ("lost", Measure::Loss),
+        ("round trips", Measure::PerMinute),
+        ("connect p50", Measure::Delay(Path::Connect, Rank::P50)),
+        ("connect p99", Measure::Delay(Path::Connect, Rank::P99)),
+    ];
+    let columns = measures.map(|(label, measure)| column(label, of, measure)).into();
+    let caption = format!("Delay of “{}” ({}), {}", load.name, load.about, group.timed(of));
+    table(group, caption.clone(), columns).unwrap_or(Table { caption, columns: Vec::new(), rows: Vec::new() })
+}
+
+fn rates(group: &Group) -> Option<Table> {
+    let loads = group.flow_loads();
+    let mut columns = Vec::new();
+    for load in &loads {
+        let name = load.name.as_str();
+        let weight = load.weight.map_or(String::new(), |weight| format!(" (weight {weight})"));
+        columns.push(column(format!("{name}{weight}"), name, Measure::Rate));
+        columns.push(column(format!("{name}, fairness of flows"), name, Measure::Jain));
+        columns.push(column(format!("{name}, lost"), name, Measure::FlowLoss));
+        columns.push(column(format!("{name}, jitter"), name, Measure::FlowJitter));
+        columns.push(column(format!("{name}, sent again"), name, Measure::Retransmitted));
+    }
+    if loads.len() > 1 {
+        columns.push(column("all loads", "", Measure::TotalRate));
+    }
+    columns.push(column("fairness by weight", "", Measure::WeightedJain));
+    columns
+        .extend(group.directions().into_iter().map(|name| column(format!("wire used, {name}"), name, Measure::Used)));
+    table(group, "Rates: what the bulk loads got".to_owned(), columns)
+}
+
+fn bottleneck(group: &Group) -> Option<Table> {
+    let mut columns = Vec::new();
+    for name in group.directions() {
+        columns.push(column(format!("owned, {name}"), name, Measure::Owned));
+        columns.push(column("own backlog, mean", name, Measure::OwnedMean));
+        columns.push(column("own backlog, max", name, Measure::OwnedMax));
+        columns.push(column("line’s backlog, max", name, Measure::LineMax));
+        columns.push(column("line dropped", name, Measure::LineDropped));
+    }
+    columns.push(column("processor busy", "", Measure::Busy));
+    columns.push(column("instructions a packet", "", Measure::Instructions));
+    columns.push(column("noise p99", "", Measure::Delay(Path::Noise, Rank::P99)));
+    table(group, "Where packets waited, and what it cost".to_owned(), columns)
 }

@@ -1,154 +1,274 @@
-//! Tests of the report, on figures that were made up.
+//! The formats on a run as it could have been, and on runs that went wrong.
 
-use super::*;
-use crate::irtt::Trip;
-use crate::measurement::{Bulk, ModemQueue, Probe};
-use crate::traffic;
+use std::collections::BTreeMap;
+use std::fs;
 
-/// A run of 4 s in which each ping is `rtt_ms` or a little more, every `lose_nth` packet is lost, and downloads get `mbit`.
-fn made_up(contender: &str, engine: Option<&str>, rtt_ms: f64, lose_nth: Option<u32>, mbit: u64) -> Run {
-    let window = Window { from_ms: 2e3, to_ms: 6e3 };
-    let sample = |n: u32| {
-        let sent_ms = f64::from(n) * 15.625 - 1e3;
-        let rtt_ms = if sent_ms < 0.0 { 0.2 } else { rtt_ms * (1.0 + f64::from(n % 10) / 100.0) };
-        let arrived = lose_nth.is_none_or(|nth| n % nth != 0);
-        Trip { sent_ms, whole_ms: arrived.then_some(rtt_ms), there_ms: None, back_ms: None }
-    };
-    let trips: Vec<Trip> = (0..448).map(sample).collect();
-    let probe = Probe::of(&traffic::delays("game", None, &trips, window));
-    Run {
-        contender: contender.to_owned(),
-        engine: engine.map(str::to_owned),
-        offloads: "tcp-segmentation-offload on".to_owned(),
-        call: probe.clone(),
-        game: probe,
-        bulk: Bulk { mbit: mbit as f64, series: Vec::new() },
-        modem_queue: ModemQueue {
-            mean_ms: rtt_ms,
-            max_ms: rtt_ms,
-            dropped_packets: 7,
-            series: vec![(3e3, (rtt_ms * 2_500.0) as u64)],
-        },
+use super::fixture;
+use super::group::groups;
+use super::score::{Key, Scorecard, Standing};
+use super::{compare, csv, html, markdown, summary};
+use crate::result::results::{Outcome, Results};
+
+const HOSTILE: &str = "<script>alert(\"x\")</script>|`'&\u{1b}[31m";
+
+fn empty() -> Results {
+    let mut results = fixture::results();
+    results.trials.clear();
+    results
+}
+
+fn all_failed() -> Results {
+    let mut results = fixture::results();
+    results.trials.iter_mut().for_each(|trial| trial.outcome = Outcome::Failed("nothing works".into()));
+    results
+}
+
+/// Measured, but not a single number in it is one.
+fn nonsense() -> Results {
+    let mut results = fixture::results();
+    for trial in &mut results.trials {
+        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+        measured.processor.busy_percent = f64::NAN;
+        measured.bottlenecks.iter_mut().for_each(|b| b.used_percent = f64::INFINITY);
+        for flows in &mut measured.flows {
+            flows.mbit = f64::NAN;
+            flows.each_mbit.iter_mut().for_each(|mbit| *mbit = f64::NAN);
+            flows.series.iter_mut().for_each(|(_, mbit)| *mbit = f64::NAN);
+        }
+        for delays in &mut measured.delays {
+            delays.sent = 0;
+            delays.series.iter_mut().for_each(|(_, delay)| *delay = Some(f64::NAN));
+            delays.one_way.iter_mut().for_each(|d| (d.p50_ms, d.p99_ms) = (f64::NAN, f64::NAN));
+        }
+    }
+    results
+}
+
+/// Nothing at all: no scenario, no contender.
+fn nothing() -> Results {
+    Results { scenarios: Vec::new(), contenders: Vec::new(), trials: Vec::new(), ..fixture::results() }
+}
+
+fn parsed(page: &str) -> roxmltree::Document<'_> {
+    let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+    roxmltree::Document::parse_with_options(page, options).unwrap()
+}
+
+#[test]
+fn the_page_is_well_formed_and_refers_to_nothing_outside() {
+    let results = fixture::results();
+    let page = html(&results).unwrap();
+    let document = parsed(&page);
+    let ids: Vec<&str> = document.descendants().filter_map(|node| node.attribute("id")).collect();
+    for (at, id) in ids.iter().enumerate() {
+        assert!(!ids[..at].contains(id), "{id} twice");
+    }
+    for node in document.descendants().filter(|node| node.is_element()) {
+        assert!(!["script", "link", "img", "iframe", "object", "image", "use"].contains(&node.tag_name().name()));
+        assert!(node.attribute("src").is_none());
+        if let Some(href) = node.attribute("href") {
+            assert!(ids.contains(&href.strip_prefix('#').unwrap()), "{href} leads nowhere");
+        }
+        for id in node.attribute("aria-labelledby").into_iter().flat_map(str::split_whitespace) {
+            assert!(ids.contains(&id), "{id} is nowhere");
+        }
+    }
+    assert!(!page.contains("http://") && !page.contains("https://") && !page.contains("url("));
+    assert!(!page.contains("#A751"), "a colour without a class");
+    let cells = |name: &str| document.descendants().filter(|node| node.has_tag_name(name)).count();
+    assert_eq!(cells("table"), cells("caption"));
+    assert!(document.descendants().filter(|n| n.has_tag_name("th")).all(|th| th.has_attribute("scope")));
+    for contender in &results.contenders {
+        let rows = document.descendants().filter(|n| n.has_tag_name("th")).map(text);
+        assert!(rows.filter(|row| row == &contender.title).count() > 3, "{}", contender.title);
     }
 }
 
-fn report() -> Report {
-    let environment = Environment {
-        cpu: "Some CPU".to_owned(),
-        cores: 2,
-        kernel: "6.17".to_owned(),
-        distribution: "Debian GNU/Linux 13 (trixie)".to_owned(),
-    };
-    let options = Options { seconds: 4, ..Options::new("sluice") };
-    Report {
-        environment,
-        parameters: Parameters::of(&options, &crate::demo::scenario().unwrap(), 19_000_000).unwrap(),
-        without: made_up("without Sluice", None, 200.0, Some(40), 19),
-        with: made_up("with Sluice", Some("qdisc"), 0.8, None, 18),
+fn text(node: roxmltree::Node<'_, '_>) -> String {
+    node.descendants().filter(|n| n.is_text()).filter_map(|n| n.text()).collect()
+}
+
+#[test]
+fn what_files_say_stays_text() {
+    let mut results = fixture::results();
+    let hostile = || HOSTILE.to_owned();
+    (results.plan, results.command, results.sluice) = (hostile(), hostile(), hostile());
+    results.warnings.push(hostile());
+    results.tools.insert(hostile(), hostile());
+    results.environment.cpu = hostile();
+    results.contenders[4].title = hostile();
+    results.contenders[4].file = hostile();
+    results.scenarios[0].title = hostile();
+    results.scenarios[0].loads[0].name = hostile();
+    results.scenarios[0].loads[0].about = hostile();
+    for trial in &mut results.trials {
+        match &mut trial.outcome {
+            Outcome::Measured(measured) => {
+                measured.commands.push(hostile());
+                measured.engine = Some(hostile());
+                measured.events.iter_mut().for_each(|event| event.what = hostile());
+                measured.flows.iter_mut().filter(|f| f.load == "downloads").for_each(|f| f.load = hostile());
+                measured.bottlenecks[0].direction = hostile();
+            }
+            Outcome::Failed(why) | Outcome::Unsupported(why) => *why = hostile(),
+        }
+    }
+    let page = html(&results).unwrap();
+    assert!(!page.contains("<script") && page.contains("&lt;script&gt;"));
+    parsed(&page.replace('\u{1b}', ""));
+    let markdown = markdown(&results);
+    assert_eq!(markdown.matches("<script").count(), 1, "the command, which is code");
+    assert!(!markdown.contains('\u{1b}'));
+    assert!(!summary(&results, false).contains('\u{1b}'));
+    assert!(!compare(&results, &fixture::results()).text(false).contains('\u{1b}'));
+}
+
+#[test]
+fn the_best_is_marked() {
+    let results = fixture::results();
+    let groups = groups(&results);
+    let scorecard = Scorecard::of(&groups);
+    let delay = &scorecard.board(Key::Delay).unwrap().columns;
+    assert_eq!(delay.len(), 4, "two scenarios with a probe, two rates");
+    let standings: Vec<Standing> = delay[0].cells.iter().map(|cell| cell.standing).collect();
+    let medians: Vec<f64> = delay[0].cells.iter().filter_map(|cell| Some(cell.value?.median)).collect();
+    assert_eq!(medians.len(), 6);
+    assert_eq!(standings.iter().filter(|standing| **standing == Standing::Best).count(), 1);
+    assert_eq!(standings[4], Standing::Best);
+    assert!(medians.iter().all(|median| medians[4] <= *median));
+    assert_eq!((standings[0], standings[1]), (Standing::Alone, Standing::Behind), "a baseline is not ranked");
+    let failed = &delay[0].cells[6];
+    assert_eq!((failed.failure, failed.value, failed.standing), (Some("failed"), None, Standing::Alone));
+    assert_eq!(delay[0].cells[3].value.unwrap().repeats, 2, "one of three repeats failed");
+    // Without any scheduler more passes; but that is no rival.
+    let throughput = &scorecard.board(Key::Throughput).unwrap().columns[1];
+    assert_eq!(throughput.cells[0].standing, Standing::Alone);
+    assert!(throughput.cells[0].not_owned);
+    let page = html(&results).unwrap();
+    let document = parsed(&page);
+    let best: Vec<_> = document
+        .descendants()
+        .filter(|node| node.attribute("class").is_some_and(|class| class.contains("best")))
+        .collect();
+    assert!(best.iter().all(|cell| text(*cell).contains('★')));
+    assert!(best.len() >= delay.len());
+    assert!(page.contains("Where Sluice is not the best") && !markdown(&results).contains("throughput: No scheduler"));
+}
+
+#[test]
+fn without_a_rival_nothing_is_won() {
+    let mut results = fixture::results();
+    for trial in results.trials.iter_mut().filter(|trial| !["none", "sluice"].contains(&trial.contender.as_str())) {
+        trial.outcome = Outcome::Unsupported("the kernel has no such qdisc\nmore".into());
+    }
+    let page = html(&results).unwrap();
+    for text in [summary(&results, false), markdown(&results), page] {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("Nothing to compare: the run has not both Sluice and a rival"), "{text}");
+        assert!(!text.contains("Nowhere in this run") && !text.contains("is the best, or"), "{text}");
+        // At the head, before anything that could be read as a comparison.
+        let missing = text.find("CAKE could not run (unsupported): the kernel has no such qdisc").expect("it is said");
+        assert!(missing < text.find("Nothing to compare").expect("the verdict"), "{text}");
     }
 }
 
 #[test]
-fn the_table_is_before_and_after() {
-    let expected = "\
-╭───────────┬─────────────────┬────────────────┬────────────────────────────╮
-│           ┆                 ┆ without Sluice ┆ with Sluice (engine qdisc) │
-╞═══════════╪═════════════════╪════════════════╪════════════════════════════╡
-│ Game      ┆ ping p50        ┆         210 ms ┆                    0.83 ms │
-│           ┆ ping p99        ┆         218 ms ┆                    0.87 ms │
-│           ┆ ping max        ┆         218 ms ┆                    0.87 ms │
-│           ┆ jitter          ┆        3.20 ms ┆                    0.01 ms │
-│           ┆ loss            ┆          2.7 % ┆                      0.0 % │
-│ Call      ┆ ping p50        ┆         210 ms ┆                    0.83 ms │
-│           ┆ ping p99        ┆         218 ms ┆                    0.87 ms │
-│           ┆ ping max        ┆         218 ms ┆                    0.87 ms │
-│           ┆ jitter          ┆        3.20 ms ┆                    0.01 ms │
-│           ┆ loss            ┆          2.7 % ┆                      0.0 % │
-│ Downloads ┆ together        ┆    19.0 Mbit/s ┆                18.0 Mbit/s │
-│ Modem     ┆ its queue, mean ┆         200 ms ┆                    0.80 ms │
-╰───────────┴─────────────────┴────────────────┴────────────────────────────╯";
-    assert_eq!(table::render(&report(), false), expected);
+fn one_repeat_makes_nobody_the_best() {
+    let mut results = fixture::results();
+    results.trials.retain(|trial| trial.repeat == 1);
+    let groups = groups(&results);
+    let scorecard = Scorecard::of(&groups);
+    let cells = || scorecard.boards.iter().flat_map(|board| &board.columns).flat_map(|column| &column.cells);
+    assert!(cells().all(|cell| matches!(cell.standing, Standing::Alone | Standing::Behind)));
+    assert!(cells().any(|cell| cell.standing == Standing::Behind), "what is behind is said all the same");
+    let page = html(&results).unwrap();
+    assert!(!page.contains(">★<") && page.contains("Each trial was done once"), "no star");
+    assert!(!summary(&results, true).contains("\x1b[32m"));
 }
 
 #[test]
-fn the_text_is_plain_without_colours_and_the_same_otherwise() {
-    let plain = report().text_in(false, 100);
-    assert!(!plain.contains('\x1b'));
-    assert!(plain.lines().all(|line| line.chars().count() <= 100), "{plain}");
-    assert!(
-        plain.contains("without Sluice (upper curve)") && plain.contains("with Sluice (engine qdisc) (lower curve)")
-    );
-    let mut coloured = report().text_in(true, 100);
-    for code in ["\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[32m"] {
-        assert!(coloured.contains(code));
-        coloured = coloured.replace(code, "");
+fn csv_has_the_same_numbers() {
+    let results = fixture::results();
+    let text = csv(&results).unwrap();
+    let mut reader = ::csv::Reader::from_reader(text.as_bytes());
+    let mut found = BTreeMap::new();
+    for row in reader.records() {
+        let row = row.unwrap();
+        let key: Vec<String> = row.iter().take(6).map(str::to_owned).collect();
+        assert!(found.insert(key.join("/"), row[7].to_owned()).is_none(), "{key:?} twice");
     }
-    assert_eq!(coloured, plain);
-}
-
-#[test]
-fn the_conclusion_says_what_happened_and_no_more() {
-    assert_eq!(
-        sentences::conclusion(&report()),
-        "With Sluice the game has 99 of 100 pings within 0.87 ms instead of 218 ms and 0.0 % of its packets lost instead \
-         of 2.7 %, and the downloads keep 95 % of their rate (18.0 of 19.0 Mbit/s)."
-    );
-    let slow = Report { with: made_up("with Sluice", Some("tc"), 0.8, None, 5), ..report() };
-    assert!(sentences::conclusion(&slow).contains("but the downloads keep only 26 %"));
-    let useless = Report { with: made_up("with Sluice", Some("tc"), 300.0, None, 19), ..report() };
-    assert!(sentences::conclusion(&useless).starts_with("Sluice did not help here:"));
-    let dead = Report { with: made_up("with Sluice", Some("tc"), 1.0, Some(1), 19), ..report() };
-    assert!(sentences::conclusion(&dead).contains("nothing to compare"));
-    assert!(dead.text_in(false, 100).contains("nothing to compare"));
-    assert!(dead.svg().unwrap().contains("no answers"));
-}
-
-#[test]
-fn the_picture_holds_both_curves_the_losses_and_labels() {
-    let svg = report().svg().unwrap();
-    for text in [
-        "without Sluice: p50 210 ms, p99 218 ms, 2.7 % lost (x)",
-        "with Sluice (engine qdisc): p50 0.83 ms, p99 0.87 ms",
-        "Ping of a game beside 4 downloads on a 20 Mbit/s line",
-        "seconds since the downloads began",
-        "round trip, ms (logarithmic)",
-    ] {
-        assert!(svg.contains(text), "{text} is missing");
+    let value = |key: &str| found[key].parse::<f64>().unwrap();
+    for trial in &results.trials {
+        let at = format!("{}/{}/{}/{}", trial.scenario, trial.contender, trial.rate_bps, trial.repeat);
+        let status = &found[&format!("{at}//status")];
+        let Some(measured) = trial.measured() else {
+            assert!(status.starts_with("failed: ") || status.starts_with("unsupported: "));
+            continue;
+        };
+        assert_eq!(status, "measured");
+        assert_eq!(value(&format!("{at}//busy")), measured.processor.busy_percent);
+        assert_eq!(value(&format!("{at}/egress/used")), measured.bottlenecks[0].used_percent);
+        for flows in &measured.flows {
+            assert_eq!(value(&format!("{at}/{}/rate", flows.load)), flows.mbit);
+            assert_eq!(value(&format!("{at}/{}/flow_1", flows.load)), flows.each_mbit[0]);
+        }
+        for delays in &measured.delays {
+            assert_eq!(value(&format!("{at}/{}/whole_p99", delays.load)), delays.whole.unwrap().p99_ms);
+        }
     }
-    // Beside its line in the legend each run has its curve: one piece, or one between losses.
-    let curves = |colour: &str| svg.matches(&format!("stroke=\"{colour}\" stroke-width=\"1\" points=")).count();
-    assert_eq!(curves("#0072B2"), 1);
-    assert!(curves("#D55E00") >= 8);
-    assert!(svg.starts_with("<svg") && svg.contains("#FCFCFA"));
 }
 
 #[test]
-fn the_json_holds_figures_and_series() {
-    let json: serde_json::Value = serde_json::from_str(&report().json().unwrap()).unwrap();
-    assert_eq!(json["environment"]["kernel"], "6.17");
-    assert_eq!(json["parameters"]["sluice_rate_kbit"], 19_000);
-    assert_eq!(json["with"]["engine"], "qdisc");
-    assert_eq!(json["without"]["game"]["series"].as_array().unwrap().len(), 448);
-    assert!(json["without"]["game"]["rtt"]["p95_ms"].is_f64());
-    assert_eq!(json["without"]["game"]["series"][0]["rtt_ms"], serde_json::Value::Null);
+fn fits_the_terminal_and_needs_no_colours() {
+    let results = fixture::results();
+    let text = summary(&results, false);
+    assert!(!text.contains('\u{1b}'));
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    assert!(results.contenders.iter().all(|contender| text.contains(&contender.title)), "{text}");
+    assert!(summary(&results, true).contains("\x1b[32m"));
+    let other = compare(&results, &fixture::with(&[20_000_000], 5, 1));
+    assert!(other.text(false).lines().all(|line| line.chars().count() <= 100));
 }
 
 #[test]
-fn units_stay_with_their_numbers() {
-    assert_eq!(wrap("it takes 12 ms, or 96 % of it", 11), "it takes\n12 ms, or\n96 % of it");
+fn runs_that_went_wrong_are_shown_too() {
+    let mut other_format = fixture::results();
+    other_format.format += 1;
+    assert_eq!(html(&other_format).unwrap_err().exit_code(), 2);
+    for results in [empty(), all_failed(), nonsense(), nothing()] {
+        let page = html(&results).unwrap();
+        parsed(&page);
+        let comparison = compare(&results, &fixture::results());
+        let texts = [page, markdown(&results), csv(&results).unwrap(), summary(&results, false)];
+        for text in texts.into_iter().chain([comparison.text(false), comparison.markdown(), comparison.json().unwrap()])
+        {
+            for not_a_number in ["NaN", "inf ", "inf<", "inf,", "Infinity"] {
+                assert!(!text.contains(not_a_number), "{not_a_number} in {text}");
+            }
+        }
+    }
 }
 
 #[test]
-fn directories_stay_out_of_the_report() {
-    assert_eq!(policy_name("gaming"), "gaming");
-    assert_eq!(policy_name("/home/someone/our.json"), "our.json");
+fn a_large_run_is_a_page_of_sensible_size() {
+    let page = html(&fixture::with(&[20_000_000, 100_000_000], 10, 4)).unwrap();
+    assert!(page.len() < 3_000_000, "{} bytes", page.len());
+    parsed(&page);
 }
 
+/// Pages for a person to look at: `make look`.
 #[test]
-fn what_is_not_known_is_not_said() {
-    let mut report = report();
-    assert!(sentences::small_print(&report).starts_with("Measured on Some CPU, 2 cores, kernel 6.17, Debian"));
-    report.environment.cores = 1;
-    report.environment.distribution = "unknown".to_owned();
-    assert!(sentences::small_print(&report).starts_with("Measured on Some CPU, 1 core, kernel 6.17: 4 s per run"));
+#[ignore = "writes files: make look"]
+fn shown_pages() {
+    let directory = std::env::var("SLUICE_PAGES").unwrap_or_else(|_| ".".to_owned());
+    let write = |name: &str, text: String| fs::write(format!("{directory}/{name}"), text).unwrap();
+    let results = fixture::results();
+    write("page.html", html(&results).unwrap());
+    write("short.html", html(&fixture::with(&[50_000_000], 7, 1)).unwrap());
+    write("large.html", html(&fixture::with(&[20_000_000, 100_000_000], 14, 4)).unwrap());
+    write("page.md", markdown(&results));
+    write("page.csv", csv(&results).unwrap());
+    write("results.json", serde_json::to_string(&results).unwrap());
+    write("summary.txt", summary(&results, true));
+    write("compare.txt", compare(&results, &fixture::with(&[20_000_000], 6, 1)).text(true));
 }

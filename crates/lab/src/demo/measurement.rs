@@ -1,0 +1,103 @@
+//! What a run measured: series as they came, and what is said about them.
+
+use serde::Serialize;
+
+use crate::result::results::{Bottleneck, Delays};
+use crate::result::statistics::Distribution;
+
+/// One packet of a game or a call.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Sample {
+    /// When it was sent, ms since the downloads began.
+    pub sent_ms: f64,
+    /// From home to the server and back, ms; nothing if it was lost.
+    pub rtt_ms: Option<f64>,
+}
+
+/// What a stream of small packets felt.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Probe {
+    /// Round trips before the downloads began.
+    pub idle_rtt: Option<Distribution>,
+    /// Round trips within the window: what players call ping.
+    pub rtt: Option<Distribution>,
+    /// Mean change of the round trip from packet to packet, ms.
+    pub jitter_ms: Option<f64>,
+    /// Packets sent within the window.
+    pub sent: u64,
+    /// Those of them that never came back.
+    pub lost: u64,
+    /// Lost packets, percent of those sent.
+    pub loss_percent: f64,
+    /// Every packet of the run.
+    pub series: Vec<Sample>,
+}
+
+impl Probe {
+    /// What a load felt, as the demo tells it.
+    pub fn of(delays: &Delays) -> Probe {
+        let sample = |(sent_ms, rtt_ms): &(f64, Option<f64>)| Sample { sent_ms: *sent_ms, rtt_ms: *rtt_ms };
+        Probe {
+            idle_rtt: delays.idle,
+            rtt: delays.whole,
+            jitter_ms: delays.jitter_ms,
+            sent: delays.sent,
+            lost: delays.lost,
+            loss_percent: if delays.sent == 0 { 0.0 } else { delays.lost as f64 * 100.0 / delays.sent as f64 },
+            series: delays.series.iter().map(sample).collect(),
+        }
+    }
+}
+
+/// What the downloads got, all together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Bulk {
+    /// TCP payload received within the window, Mbit/s.
+    pub mbit: f64,
+    /// Mbit/s over time: pairs of ms since the downloads began (end of a stretch) and the rate in that stretch.
+    pub series: Vec<(f64, f64)>,
+}
+
+/// What waited in the modem: the proof of where the queue formed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ModemQueue {
+    /// Mean over the window, ms on the slow link.
+    pub mean_ms: f64,
+    /// Greatest seen, ms on the slow link.
+    pub max_ms: f64,
+    /// Packets that it dropped during the whole run.
+    pub dropped_packets: u64,
+    /// Pairs of ms since the downloads began and bytes waiting.
+    pub series: Vec<(f64, u64)>,
+}
+
+impl ModemQueue {
+    /// The line's queue of a bottleneck.
+    pub fn of(bottleneck: &Bottleneck) -> ModemQueue {
+        ModemQueue {
+            mean_ms: bottleneck.line_mean_ms,
+            max_ms: bottleneck.line_max_ms,
+            dropped_packets: bottleneck.line_dropped,
+            series: bottleneck.series.iter().map(|(at_ms, _, line_bytes)| (*at_ms, *line_bytes)).collect(),
+        }
+    }
+}
+
+/// One run: the same traffic under one contender.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Run {
+    /// "without Sluice" or "with Sluice".
+    pub contender: String,
+    /// Which engine ran, as Sluice said it; nothing without Sluice.
+    pub engine: Option<String>,
+    /// Offloads of the router's device towards the modem during the run.
+    pub offloads: String,
+    /// What the player felt.
+    pub game: Probe,
+    /// What the caller felt.
+    pub call: Probe,
+    /// What the downloads got.
+    pub bulk: Bulk,
+    /// What waited in the modem.
+    pub modem_queue: ModemQueue,
+}

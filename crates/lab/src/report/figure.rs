@@ -1,0 +1,117 @@
+//! The figures of a trial and how they are computed.
+
+use super::measure::{Measure, Path, RANKS};
+use crate::result::results::{Delays, Flows, Measured, ScenarioInfo};
+
+/// The idle median of fewer values is no base for anything: the first packet, which asks for addresses, is one of them.
+const BASELINE: usize = 10;
+
+/// One figure of one trial. `of`: a load, a direction, or "" for the trial.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
+    pub of: String,
+    pub measure: Measure,
+    pub value: f64,
+}
+
+/// Jain's index of these shares: 1 where all are equal, 1/n where one has all. Nothing without shares.
+pub fn jain(shares: &[f64]) -> Option<f64> {
+    let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+    (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
+}
+
+/// All figures of a trial that are numbers.
+pub fn figures(scenario: &ScenarioInfo, measured: &Measured) -> Vec<Figure> {
+    let mut all = Vec::new();
+    let mut push = |of: &str, measure: Measure, value: Option<f64>| {
+        all.extend(value.filter(|v| v.is_finite()).map(|value| Figure { of: of.to_owned(), measure, value }));
+    };
+    for delays in &measured.delays {
+        of_delays(delays, |measure, value| push(&delays.load, measure, value));
+    }
+    for flows in &measured.flows {
+        of_flows(flows, |measure, value| push(&flows.load, measure, value));
+    }
+    push("", Measure::TotalRate, total_rate(scenario, measured));
+    push("", Measure::WeightedJain, weighted_jain(scenario, measured));
+    for b in &measured.bottlenecks {
+        push(&b.direction, Measure::Used, Some(b.used_percent));
+        push(&b.direction, Measure::Pkts, Some(b.pkts as f64));
+        push(&b.direction, Measure::OwnedMean, b.owned_mean_ms);
+        push(&b.direction, Measure::OwnedMax, b.owned_max_ms);
+        push(&b.direction, Measure::LineMax, Some(b.line_max_ms));
+        push(&b.direction, Measure::LineDropped, Some(b.line_dropped as f64));
+        push(&b.direction, Measure::Owned, Some(f64::from(u8::from(b.owned()))));
+    }
+    push("", Measure::Busy, Some(measured.processor.busy_percent));
+    push("", Measure::Instructions, measured.processor.instructions_per_packet);
+    for rank in RANKS {
+        push("", Measure::Delay(Path::Noise, rank), measured.noise.map(|d| rank.of(&d)));
+    }
+    all
+}
+
+fn of_delays(delays: &Delays, mut push: impl FnMut(Measure, Option<f64>)) {
+    let paths = [
+        (Path::OneWay, delays.one_way),
+        (Path::Whole, delays.whole),
+        (Path::IdleOneWay, delays.idle_one_way),
+        (Path::Idle, delays.idle),
+        (Path::Connect, delays.connect),
+    ];
+    for (path, distribution) in paths {
+        for rank in RANKS {
+            push(Measure::Delay(path, rank), distribution.map(|d| rank.of(&d)));
+        }
+    }
+    let one_way = delays.one_way.zip(delays.idle_one_way);
+    let known = one_way.or(delays.whole.zip(delays.idle)).filter(|(_, idle)| idle.count >= BASELINE);
+    push(Measure::Added, known.map(|(loaded, idle)| loaded.p99_ms - idle.p50_ms));
+    push(Measure::PerMinute, delays.per_minute);
+    push(Measure::Jitter, delays.jitter_ms);
+    push(Measure::Loss, (delays.sent > 0).then(|| delays.lost as f64 * 100.0 / delays.sent as f64));
+}
+
+fn of_flows(flows: &Flows, mut push: impl FnMut(Measure, Option<f64>)) {
+    push(Measure::Rate, Some(flows.mbit));
+    for (at, mbit) in flows.each_mbit.iter().enumerate() {
+        push(Measure::Flow(at + 1), Some(*mbit));
+    }
+    if flows.each_mbit.len() > 1 {
+        push(Measure::Jain, jain(&flows.each_mbit));
+    }
+    push(Measure::FlowLoss, flows.lost_percent);
+    push(Measure::FlowJitter, flows.jitter_ms);
+    push(Measure::Retransmitted, flows.retransmitted.map(|n| n as f64));
+}
+
+/// Of TCP and of what the scenario is about: a flood that gets through is no merit, unless there is nothing else.
+fn total_rate(scenario: &ScenarioInfo, measured: &Measured) -> Option<f64> {
+    let wanted = |flows: &&Flows| {
+        scenario.loads.iter().any(|load| load.name == flows.load && (load.kind != "udp" || load.probe))
+    };
+    let wanted: Vec<f64> = measured.flows.iter().filter(wanted).map(|flows| flows.mbit).collect();
+    if !wanted.is_empty() {
+        return Some(wanted.iter().sum());
+    }
+    (!measured.flows.is_empty()).then(|| measured.flows.iter().map(|flows| flows.mbit).sum())
+}
+
+fn weighted_jain(scenario: &ScenarioInfo, measured: &Measured) -> Option<f64> {
+    let weighted = scenario.loads.iter().filter_map(|load| Some((load, load.weight.filter(|w| *w > 0.0)?)));
+    let shares: Vec<f64> =
+        weighted.filter_map(|(load, weight)| Some(measured.flows_of(&load.name)?.mbit / weight)).collect();
+    if shares.len() < 2 { None } else { jain(&shares) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fairness_is_one_where_all_have_the_same() {
+        assert_eq!(jain(&[2.0, 2.0, 2.0]), Some(1.0));
+        assert_eq!(jain(&[4.0, 0.0, 0.0, 0.0]), Some(0.25));
+        assert_eq!((jain(&[]), jain(&[0.0])), (None, None));
+    }
+}

@@ -1,0 +1,229 @@
+//! What can be measured: its names, its unit, which way is better, and what differences mean.
+
+use super::number;
+use crate::result::statistics::Distribution;
+
+/// Which of the delays of a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Path {
+    /// Through the bottleneck, one way, in the window.
+    OneWay,
+    /// Round trips or whole fetches in the window.
+    Whole,
+    /// One way, before the bulk traffic.
+    IdleOneWay,
+    /// Whole, before the bulk traffic.
+    Idle,
+    /// Web: to connect.
+    Connect,
+    /// The probe that ends before the bottleneck.
+    Noise,
+}
+
+/// Which value of a distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rank {
+    Min,
+    Mean,
+    P50,
+    P90,
+    P95,
+    P99,
+    Max,
+}
+
+/// All of them.
+pub const RANKS: [Rank; 7] = [Rank::Min, Rank::Mean, Rank::P50, Rank::P90, Rank::P95, Rank::P99, Rank::Max];
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Measure {
+    Delay(Path, Rank),
+    /// p99 of the delay (one way where known, else whole) above the idle median.
+    Added,
+    Jitter,
+    Loss,
+    /// Web: round trips a minute under load.
+    PerMinute,
+    Rate,
+    /// A single flow's rate, counted from 1.
+    Flow(usize),
+    Jain,
+    FlowLoss,
+    FlowJitter,
+    Retransmitted,
+    /// All loads together.
+    TotalRate,
+    /// Jain's index over the loads with a weight, each load's rate divided by its weight.
+    WeightedJain,
+    Used,
+    Pkts,
+    OwnedMean,
+    OwnedMax,
+    LineMax,
+    LineDropped,
+    Owned,
+    Busy,
+    Instructions,
+}
+
+/// Which way is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Better {
+    Lower,
+    Higher,
+    Neither,
+}
+
+impl Measure {
+    /// For programs: CSV and JSON.
+    pub fn name(self) -> String {
+        let name = match self {
+            Measure::Delay(path, rank) => return format!("{}_{}", path.name(), rank.name()),
+            Measure::Flow(n) => return format!("flow_{n}"),
+            Measure::Added => "added_p99",
+            Measure::Jitter => "jitter",
+            Measure::Loss => "loss",
+            Measure::PerMinute => "round_trips_per_minute",
+            Measure::Rate => "rate",
+            Measure::Jain => "jain",
+            Measure::FlowLoss => "flow_loss",
+            Measure::FlowJitter => "flow_jitter",
+            Measure::Retransmitted => "retransmitted",
+            Measure::TotalRate => "total_rate",
+            Measure::WeightedJain => "weighted_jain",
+            Measure::Used => "used",
+            Measure::Pkts => "pkts",
+            Measure::OwnedMean => "owned_mean",
+            Measure::OwnedMax => "owned_max",
+            Measure::LineMax => "line_max",
+            Measure::LineDropped => "line_dropped",
+            Measure::Owned => "owned",
+            Measure::Busy => "busy",
+            Measure::Instructions => "instructions_per_packet",
+        };
+        name.to_owned()
+    }
+
+    /// For people, in a sentence.
+    pub fn title(self) -> String {
+        match self {
+            Measure::Delay(path, rank) => format!("{} of {}", rank.name(), path.title()),
+            Measure::Added => "p99 delay above idle".to_owned(),
+            Measure::Loss => "loss".to_owned(),
+            Measure::TotalRate => "throughput".to_owned(),
+            Measure::WeightedJain => "fairness".to_owned(),
+            Measure::Used => "use of the wire".to_owned(),
+            Measure::Busy => "processor time".to_owned(),
+            Measure::Instructions => "instructions per packet".to_owned(),
+            other => other.name().replace('_', " "),
+        }
+    }
+
+    /// "" where it has none.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Measure::Delay(..) | Measure::Added | Measure::Jitter | Measure::FlowJitter => "ms",
+            Measure::OwnedMean | Measure::OwnedMax | Measure::LineMax => "ms",
+            Measure::Loss | Measure::FlowLoss | Measure::Used | Measure::Busy => "%",
+            Measure::Rate | Measure::Flow(_) | Measure::TotalRate => "Mbit/s",
+            Measure::Retransmitted | Measure::Pkts | Measure::LineDropped | Measure::Instructions => "",
+            Measure::PerMinute => "a minute",
+            Measure::Jain | Measure::WeightedJain | Measure::Owned => "",
+        }
+    }
+
+    pub fn better(self) -> Better {
+        match self {
+            Measure::Rate | Measure::TotalRate | Measure::PerMinute => Better::Higher,
+            Measure::Jain | Measure::WeightedJain | Measure::Owned => Better::Higher,
+            Measure::Used | Measure::Pkts | Measure::Flow(_) => Better::Neither,
+            Measure::Delay(Path::Noise | Path::Idle | Path::IdleOneWay, _) => Better::Neither,
+            _ => Better::Lower,
+        }
+    }
+
+    /// Differences below the greater of (this much, this share) say nothing.
+    pub fn resolution(self) -> (f64, f64) {
+        match self {
+            Measure::Loss | Measure::FlowLoss => (0.1, 0.0),
+            Measure::Used => (0.5, 0.0),
+            Measure::Busy => (2.0, 0.15),
+            Measure::Instructions => (0.0, 0.15),
+            Measure::Rate | Measure::Flow(_) | Measure::TotalRate => (0.0, 0.01),
+            Measure::Jain | Measure::WeightedJain => (0.005, 0.0),
+            Measure::Retransmitted | Measure::Pkts | Measure::LineDropped | Measure::Owned => (0.5, 0.05),
+            _ => (0.1, 0.02),
+        }
+    }
+
+    /// The value as readers see it, without its unit.
+    pub fn text(self, value: f64) -> String {
+        match self {
+            Measure::Jain | Measure::WeightedJain => number::fixed(value, 3),
+            Measure::Busy | Measure::Used => number::fixed(value, 1),
+            Measure::Retransmitted
+            | Measure::Pkts
+            | Measure::LineDropped
+            | Measure::Instructions
+            | Measure::PerMinute => number::fixed(value, 0),
+            _ => number::digits(value),
+        }
+    }
+
+    /// The value with its unit.
+    pub fn quantity(self, value: f64) -> String {
+        format!("{} {}", self.text(value), self.unit()).trim_end().to_owned()
+    }
+}
+
+impl Path {
+    fn name(self) -> &'static str {
+        match self {
+            Path::OneWay => "one_way",
+            Path::Whole => "whole",
+            Path::IdleOneWay => "idle_one_way",
+            Path::Idle => "idle",
+            Path::Connect => "connect",
+            Path::Noise => "noise",
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Path::OneWay => "one-way delay",
+            Path::Whole => "delay",
+            Path::IdleOneWay => "idle one-way delay",
+            Path::Idle => "idle delay",
+            Path::Connect => "time to connect",
+            Path::Noise => "noise",
+        }
+    }
+}
+
+impl Rank {
+    fn name(self) -> &'static str {
+        match self {
+            Rank::Min => "min",
+            Rank::Mean => "mean",
+            Rank::P50 => "p50",
+            Rank::P90 => "p90",
+            Rank::P95 => "p95",
+            Rank::P99 => "p99",
+            Rank::Max => "max",
+        }
+    }
+
+    /// Its value in this distribution.
+    pub fn of(self, d: &Distribution) -> f64 {
+        match self {
+            Rank::Min => d.min_ms,
+            Rank::Mean => d.mean_ms,
+            Rank::P50 => d.p50_ms,
+            Rank::P90 => d.p90_ms,
+            Rank::P95 => d.p95_ms,
+            Rank::P99 => d.p99_ms,
+            Rank::Max => d.max_ms,
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! From files to results: a job's trials, one after the other, here or in a virtual machine.
+
+pub mod campaign;
+pub mod contender;
+pub mod experiment;
+pub mod job;
+pub mod looks;
+pub mod network;
+pub mod progress;
+pub mod store;
+pub mod traffic;
+pub mod tree;
+pub mod virtual_machine;

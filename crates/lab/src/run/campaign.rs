@@ -1,0 +1,313 @@
+//! A run of the lab: a plan made into trials, the trials done here or in virtual machines, and what they leave.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::format::{self, Entry, Folder, Milliseconds, Plan, Rate, Source};
+use crate::result::environment::Environment;
+use crate::result::results::{self, Clock, ContenderInfo, LoadInfo, Outcome, Results, ScenarioInfo};
+use crate::run::experiment::{self, Setting};
+use crate::run::job::{Cast, Cell, Job, Request, nominal};
+use crate::run::progress::Progress;
+use crate::run::{looks, network, store, virtual_machine};
+use sluice_error::{Error, Kind, Result};
+use sluice_testbed::interrupt::Interrupt;
+use sluice_testbed::tool;
+
+/// Busier than this before anything runs, a machine disturbs what is measured natively, percent.
+const BUSY_PERCENT: f64 = 15.0;
+
+/// What was found, and whether somebody stopped it before the end.
+pub struct Done {
+    /// Everything that was found.
+    pub results: Results,
+    /// Where it is.
+    pub directory: PathBuf,
+    /// Whether Ctrl-C ended it.
+    pub interrupted: bool,
+}
+
+/// Do a run.
+pub fn run(request: &Request) -> Result<Done> {
+    let mut job = expand(request)?;
+    let cast = Cast::of(&job)?;
+    // Readers of a file get it with what it brings.
+    job.scenarios.iter_mut().for_each(|source| source.clone_from(&cast.scenarios[&source.name].source));
+    job.contenders.iter_mut().for_each(|source| source.clone_from(&cast.contenders[&source.name].source));
+    if request.kernel.is_none() {
+        network::require_root("the lab", "sudo sluice lab run ..., or with --vm as any user")?;
+    }
+    tool::require(&tool::LAB)?;
+    let directory = store::create(request.out.as_deref(), &job.plan)?;
+    let minutes = (cast.nominal(&job).as_secs_f64() / 60.0).ceil();
+    // Whoever closed it does not want to know.
+    let _ = writeln!(io::stderr(), "trials: {}; they take {minutes:.0} min or more", job.trials.len());
+    let interrupt = Interrupt::catch()?;
+    let mut results = blank(&job, &cast);
+    let began = Instant::now();
+    let ended = match &request.kernel {
+        Some(kernel) => virtual_machine::run(request, kernel, &job, &cast, &directory, &interrupt, &mut results),
+        None => here(request, &job, &cast, &directory, &interrupt, &mut results),
+    };
+    results.took_s = began.elapsed().as_secs_f64().round();
+    let interrupted = match ended {
+        Err(error) if error.kind == Kind::Interrupted && !results.trials.is_empty() => true,
+        Err(error) => {
+            store::remove_empty(&directory);
+            return Err(error);
+        }
+        Ok(()) => false,
+    };
+    if interrupted {
+        results.warnings.insert(0, format!("stopped after {} of {} trials", results.trials.len(), job.trials.len()));
+    }
+    store::write(&results, &directory)?;
+    Ok(Done { results, directory, interrupted })
+}
+
+/// What a virtual machine does with its share of a run.
+pub fn guest(sluice: &Path, job: &Path, directory: &Path) -> Result<()> {
+    let text = fs::read_to_string(job).map_err(|e| Error::system(format!("cannot read {}: {e}", job.display())))?;
+    let job: Job = serde_json::from_str(&text).map_err(|e| Error::system(format!("cannot read the job: {e}")))?;
+    let cast = Cast::of(&job)?;
+    let interrupt = Interrupt::catch()?;
+    let mut results = blank(&job, &cast);
+    let counting = std::env::var_os("SLUICE_VM").is_some_and(|clock| clock == "icount");
+    results.clock = if counting { Clock::Instructions } else { Clock::Real };
+    results.tools = tool::versions(&tool::LAB);
+    let mut tick = |_: &Cell, _: Duration| {};
+    let mut done = virtual_machine::tell;
+    let mut steps = Steps { begin: &mut tick, tick: &|| {}, done: &mut done };
+    trials(sluice, &job, &cast, directory, &interrupt, &mut results, &mut steps)?;
+    Ok(())
+}
+
+/// Natively.
+fn here(
+    request: &Request,
+    job: &Job,
+    cast: &Cast,
+    directory: &Path,
+    interrupt: &Interrupt,
+    results: &mut Results,
+) -> Result<()> {
+    network::remove_stale(&request.sluice)?;
+    results.tools = tool::versions(&tool::LAB);
+    results.warnings.extend(busy()?);
+    let progress = std::cell::RefCell::new(Progress::new(cast.nominal(job), request.color));
+    let mut number = 0;
+    let mut begin = |cell: &Cell, nominal: Duration| {
+        number += 1;
+        let text = format!("{number}/{} {}: {}", job.trials.len(), cell.scenario, cell.contender);
+        progress.borrow_mut().phase(&text, nominal);
+    };
+    // Whatever happens later, what has been measured is kept.
+    let mut done = |results: &Results| store::write_json(results, directory);
+    let mut steps = Steps { begin: &mut begin, tick: &|| progress.borrow().tick(), done: &mut done };
+    trials(&request.sluice, job, cast, directory, interrupt, results, &mut steps)
+}
+
+/// Who is told of progress.
+struct Steps<'a> {
+    begin: &'a mut dyn FnMut(&Cell, Duration),
+    tick: &'a dyn Fn(),
+    done: &'a mut dyn FnMut(&Results) -> Result<()>,
+}
+
+fn trials(
+    sluice: &Path,
+    job: &Job,
+    cast: &Cast,
+    directory: &Path,
+    interrupt: &Interrupt,
+    results: &mut Results,
+    steps: &mut Steps,
+) -> Result<()> {
+    let scratch = network::scratch()?;
+    // What cannot be done once cannot be done again.
+    let mut impossible: BTreeMap<(String, String), String> = BTreeMap::new();
+    for cell in &job.trials {
+        interrupt.check()?;
+        let (scenario, contender) = cast.of_cell(cell)?;
+        (steps.begin)(cell, nominal(scenario, job));
+        let key = (cell.scenario.clone(), cell.contender.clone());
+        if let Some(why) = impossible.get(&key) {
+            results.trials.push(cell.with(Outcome::Unsupported(why.clone())));
+            (steps.done)(results)?;
+            continue;
+        }
+        let setting = Setting {
+            scenario,
+            contender,
+            rate_bps: cell.rate_bps,
+            measured_ms: scenario.measured_ms(job.measured),
+            sluice,
+            scratch: scratch.path(),
+            clock: results.clock,
+        };
+        let outcome = match experiment::run(&setting, interrupt, steps.tick) {
+            Ok(found) => {
+                found.warnings.into_iter().for_each(|warning| results.warn(warning));
+                store::write_raw(directory, cell, &found.raw)?;
+                Outcome::Measured(Box::new(found.measured))
+            }
+            Err(error) if error.kind == Kind::Interrupted => return Err(error),
+            Err(error) if error.kind == Kind::Unsupported => {
+                impossible.insert(key, error.what.clone());
+                Outcome::Unsupported(error.what)
+            }
+            Err(error) => Outcome::Failed(error.to_string()),
+        };
+        results.trials.push(cell.with(outcome));
+        (steps.done)(results)?;
+    }
+    Ok(())
+}
+
+/// A warning if other work would disturb what is measured.
+fn busy() -> Result<Option<String>> {
+    let before = looks::ticks()?;
+    std::thread::sleep(Duration::from_secs(1));
+    let percent = looks::busy_percent(before, looks::ticks()?);
+    let warning =
+        format!("the machine was {percent:.0} % busy before anything ran: delays and rates are disturbed; --vm is not");
+    Ok((percent > BUSY_PERCENT).then_some(warning))
+}
+
+fn blank(job: &Job, cast: &Cast) -> Results {
+    let scenario = |source: &Source| {
+        let scenario = &cast.scenarios[&source.name];
+        let load = |load: &format::Load| LoadInfo {
+            name: load.name().to_owned(),
+            kind: format!("{:?}", load.kind).to_lowercase(),
+            about: load.about(),
+            probe: load.probe,
+            weight: load.weight,
+        };
+        ScenarioInfo {
+            name: source.name.clone(),
+            title: scenario.title.clone(),
+            about: scenario.about.clone(),
+            loads: scenario.loads.iter().map(load).collect(),
+            file: source.text.clone(),
+        }
+    };
+    let contender = |source: &Source| {
+        let contender = &cast.contenders[&source.name];
+        ContenderInfo {
+            name: source.name.clone(),
+            title: contender.title.clone(),
+            about: contender.about.clone(),
+            baseline: contender.baseline,
+            ours: contender.is_ours(),
+            file: source.text.clone(),
+        }
+    };
+    let began = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    Results {
+        format: results::FORMAT,
+        sluice: env!("CARGO_PKG_VERSION").to_owned(),
+        plan: job.plan.clone(),
+        command: job.command.clone(),
+        began: began.replace('T', " ").chars().take(16).collect(),
+        took_s: 0.0,
+        environment: Environment::read(),
+        clock: Clock::Real,
+        tools: BTreeMap::new(),
+        warnings: Vec::new(),
+        scenarios: job.scenarios.iter().map(scenario).collect(),
+        contenders: job.contenders.iter().map(contender).collect(),
+        trials: Vec::new(),
+    }
+}
+
+/// The plan that was asked for, as trials: all contenders of a scenario, then the next; then all of it again.
+pub fn expand(request: &Request) -> Result<Job> {
+    let (name, plan) = plan(request)?;
+    let mut job = Job {
+        plan: name,
+        command: request.command.clone(),
+        measured: plan.measured,
+        scenarios: Vec::new(),
+        contenders: Vec::new(),
+        trials: Vec::new(),
+    };
+    for repeat in 1..=plan.repeats {
+        for entry in &plan.entries {
+            let scenario = known(&mut job.scenarios, Folder::Scenarios, &entry.scenario)?;
+            for rate in entry.rates.as_ref().unwrap_or(&plan.rates) {
+                for contender in entry.contenders.as_ref().unwrap_or(&plan.contenders) {
+                    let contender = known(&mut job.contenders, Folder::Contenders, contender)?;
+                    let rate_bps = rate.bps(0).unwrap_or_default();
+                    let cell = Cell { scenario: scenario.clone(), contender, rate_bps, repeat };
+                    // Named twice, it is measured once.
+                    if !job.trials.contains(&cell) {
+                        job.trials.push(cell);
+                    }
+                }
+            }
+        }
+    }
+    Ok(job)
+}
+
+/// The name by which a file is known, which is read at its first mention.
+fn known(all: &mut Vec<Source>, folder: Folder, name: &str) -> Result<String> {
+    let source = format::read(folder, name)?;
+    match all.iter().find(|known| known.name == source.name) {
+        Some(same) if same.text == source.text => {}
+        Some(_) => {
+            let what = format!("two different {} are called {}", folder.name(), source.name);
+            return Err(Error::new(Kind::Input, what).help("rename one of the files"));
+        }
+        None => all.push(source.clone()),
+    }
+    Ok(source.name)
+}
+
+fn plan(request: &Request) -> Result<(String, Plan)> {
+    let input = |what: String, cure: String| Error::new(Kind::Input, what).help(cure);
+    let plans = format::names(Folder::Plans);
+    let names_plan = |name: &String| match plans.contains(name) || !name.ends_with(".toml") {
+        true => Ok(plans.contains(name)),
+        false => format::kind(name).map(|folder| folder == Folder::Plans),
+    };
+    let (name, mut plan) = match request.what.as_slice() {
+        [one] if names_plan(one)? => {
+            let source = format::read(Folder::Plans, one)?;
+            (source.name.clone(), Plan::of(&source)?)
+        }
+        scenarios => {
+            if let Some(plan) = scenarios.iter().find(|name| plans.contains(name)) {
+                let cure = format!("sluice lab run {plan}, alone; or scenarios");
+                return Err(input(format!("{plan} is a plan, and a run has one plan"), cure));
+            }
+            // A scenario of its own runs like those of the quick plan.
+            let mut plan = Plan::of(&format::read(Folder::Plans, "quick")?)?;
+            let entry = |name: &String| Entry { scenario: name.clone(), contenders: None, rates: None };
+            plan.entries = scenarios.iter().map(entry).collect();
+            ("custom".to_owned(), plan)
+        }
+    };
+    if !request.contenders.is_empty() {
+        plan.contenders.clone_from(&request.contenders);
+        plan.entries.iter_mut().for_each(|entry| entry.contenders = None);
+    }
+    if !request.rates.is_empty() {
+        let rate = |text: &String| {
+            Rate::try_from(text.clone()).map_err(|e| input(format!("--rate: {e}"), "such as --rate 20mbit".into()))
+        };
+        plan.rates = request.rates.iter().map(rate).collect::<Result<_>>()?;
+        plan.entries.iter_mut().for_each(|entry| entry.rates = None);
+    }
+    plan.repeats = request.repeats.unwrap_or(plan.repeats);
+    if let Some(text) = &request.measured {
+        plan.measured = Milliseconds::try_from(text.clone())
+            .map_err(|e| input(format!("--measured: {e}"), "such as --measured 10s".into()))?;
+    }
+    plan.check().map_err(|(what, cure)| input(what, cure.to_owned()))?;
+    Ok((name, plan))
+}

@@ -1,0 +1,175 @@
+//! A contender at work on the owner's device: by its commands, or by Sluice.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, iter};
+
+use crate::format::{Contender, Direction, Fill, SluiceCall, Start};
+use crate::run::network::lacks_qdisc;
+use crate::tool::sluice;
+use sluice_error::{Error, Kind, Result};
+use sluice_testbed::Namespace;
+
+/// Where what arrives is queued.
+const IFB: &str = "lab-arrivals";
+/// A command of a contender may take so long.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What a contender is to own.
+#[derive(Clone, Copy)]
+pub struct Task<'a> {
+    /// The device.
+    pub device: &'a str,
+    /// Which directions.
+    pub shape: &'a [Direction],
+    /// Bits per second, in each.
+    pub rate_bps: u64,
+    /// The Sluice binary.
+    pub sluice: &'a Path,
+    /// For policies.
+    pub scratch: &'a Path,
+    /// Called while commands run; its error ends them.
+    pub watch: &'a dyn Fn() -> Result<()>,
+}
+
+/// A contender at work; dropping ends it.
+pub struct Active<'a> {
+    host: &'a Namespace,
+    contender: &'a Contender,
+    task: Task<'a>,
+    sluice: Option<PathBuf>,
+    changes: usize,
+    /// Which engine runs, if it is Sluice.
+    pub engine: Option<String>,
+    /// What was typed.
+    pub commands: Vec<String>,
+}
+
+impl<'a> Active<'a> {
+    /// Put it to work.
+    pub fn start(contender: &'a Contender, host: &'a Namespace, task: Task<'a>) -> Result<Active<'a>> {
+        let mut active = Active { host, contender, task, sluice: None, changes: 0, engine: None, commands: Vec::new() };
+        match &contender.start {
+            Start::Commands(commands) => active.start_commands(commands)?,
+            Start::Sluice(call) => active.start_sluice(call)?,
+        }
+        Ok(active)
+    }
+
+    fn start_commands(&mut self, commands: &[String]) -> Result<()> {
+        for direction in self.task.shape {
+            if commands.is_empty() {
+                break;
+            }
+            if *direction == Direction::Ingress {
+                let device = self.task.device;
+                self.type_command(&format!("ip link add {IFB} type ifb"))?;
+                self.type_command(&format!("ip link set {IFB} up"))?;
+                self.type_command(&format!("tc qdisc add dev {device} handle ffff: ingress"))?;
+                let filter = format!("tc filter add dev {device} parent ffff: protocol all u32 match u32 0 0");
+                self.type_command(&format!("{filter} action mirred egress redirect dev {IFB}"))?;
+            }
+            self.type_filled(commands, *direction)?;
+        }
+        Ok(())
+    }
+
+    fn type_filled(&mut self, commands: &[String], direction: Direction) -> Result<()> {
+        let device = if direction == Direction::Ingress { IFB } else { self.task.device };
+        let fill = Fill { device, rate_bps: self.task.rate_bps };
+        for command in commands {
+            let command = fill.command(command).map_err(|blank| Error::system(format!("nothing fills {{{blank}}}")))?;
+            self.type_command(&command)?;
+        }
+        Ok(())
+    }
+
+    fn type_command(&mut self, command: &str) -> Result<()> {
+        self.commands.push(command.to_owned());
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let Some((program, arguments)) = words.split_first() else { return Ok(()) };
+        let output = self.host.start(program, arguments)?.finish(LIMIT, self.task.watch)?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let words = output.words().lines().next().unwrap_or_default().to_owned();
+        let kind = if lacks_qdisc(output.words()) { Kind::Unsupported } else { Kind::System };
+        Err(Error::new(kind, format!("\"{command}\": {words}")))
+    }
+
+    fn start_sluice(&mut self, call: &SluiceCall) -> Result<()> {
+        // From here on, even a failed `up` is followed by `down`.
+        self.sluice = Some(self.task.sluice.to_owned());
+        let policy = self.policy(&call.policy)?;
+        let rate = sluice::rate(self.task.rate_bps);
+        let mut arguments = vec!["up", self.task.device, "--policy", &policy];
+        for direction in self.task.shape {
+            arguments.extend([if *direction == Direction::Ingress { "--ingress-rate" } else { "--rate" }, &rate]);
+        }
+        if let Some(engine) = &call.engine {
+            arguments.extend(["--engine", engine]);
+        }
+        self.call_sluice(&arguments)?;
+        self.engine = Some(sluice::engine_of(self.task.sluice, self.host.name(), self.task.device)?);
+        Ok(())
+    }
+
+    fn call_sluice(&mut self, arguments: &[&str]) -> Result<()> {
+        let typed: Vec<&str> = iter::once("sluice").chain(arguments.iter().copied()).collect();
+        let shown = typed.join(" ").replace(&format!("{}/", self.task.scratch.display()), "");
+        let name = format!("\"{shown}\"");
+        self.commands.push(shown);
+        let arguments = [&["--netns", self.host.name()], arguments].concat();
+        sluice::call(&name, self.task.sluice, &arguments).map(drop)
+    }
+
+    /// A policy file comes with the contender; a profile is Sluice's.
+    fn policy(&self, name: &str) -> Result<String> {
+        let Some((_, text)) = self.contender.source.beside.iter().find(|(own, _)| own == name) else {
+            return Ok(name.to_owned());
+        };
+        let path = self.task.scratch.join(name);
+        fs::write(&path, text).map_err(|e| Error::system(format!("cannot write {}: {e}", path.display())))?;
+        Ok(path.to_string_lossy().into_owned())
+    }
+
+    /// Whether it can be changed while it works.
+    pub fn can_change(&self) -> bool {
+        self.contender.is_ours() || !self.contender.change.is_empty()
+    }
+
+    /// Change its configuration; returns what was typed.
+    pub fn change(&mut self) -> Result<String> {
+        self.changes += 1;
+        let before = self.commands.len();
+        match &self.contender.start {
+            Start::Commands(_) => {
+                for direction in self.task.shape {
+                    self.type_filled(&self.contender.change, *direction)?;
+                }
+            }
+            Start::Sluice(call) => {
+                let other = call.change.as_ref().unwrap_or(&call.policy);
+                let policy = self.policy(if self.changes % 2 == 1 { other } else { &call.policy })?;
+                self.call_sluice(&["apply", self.task.device, &policy, "--quiet"])?;
+            }
+        }
+        Ok(self.commands.split_off(before).join("; "))
+    }
+
+    /// End it and say so if that fails. What commands made goes with the namespace.
+    pub fn stop(mut self) -> Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.sluice.take().map_or(Ok(()), |program| sluice::down(&program, self.host.name(), self.task.device))
+    }
+}
+
+impl Drop for Active<'_> {
+    fn drop(&mut self) {
+        // Only on the way out of an error, which is what gets reported.
+        let _ = self.end();
+    }
+}

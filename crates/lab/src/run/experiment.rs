@@ -1,0 +1,206 @@
+//! One trial: a network, a contender that owns its bottleneck, traffic from silence through warm-up to the window's end.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use crate::format::{Contender, NOISE_PORT, Scenario, Shaped};
+use crate::result::results::{Clock, EventDone, Measured};
+use crate::result::statistics::Distribution;
+use crate::run::contender::{Active, Task};
+use crate::run::looks::{self, Look};
+use crate::run::network::{Build, Network, device};
+use crate::run::traffic::{Answers, PATIENCE, Runner, Window, since_ms};
+use crate::tool::irtt::{self, Stream};
+use crate::tool::offload;
+use sluice_error::{Error, Kind, Result};
+use sluice_testbed::interrupt::Interrupt;
+use sluice_testbed::process::Process;
+
+/// The bulk traffic goes on this long after the window, ms.
+const TAIL_MS: f64 = 500.0;
+/// How often queues are looked at, ms.
+const LOOK_MS: f64 = 500.0;
+/// How often the clock is looked at.
+const POLL: Duration = Duration::from_millis(5);
+/// What the harness adds is probed by this.
+const NOISE: Stream = Stream { port: NOISE_PORT, interval_us: 20_000, payload_bytes: 100, tos: 0 };
+
+/// What one trial needs.
+#[derive(Clone, Copy)]
+pub struct Setting<'a> {
+    /// Which traffic.
+    pub scenario: &'a Scenario,
+    /// Who owns the bottleneck.
+    pub contender: &'a Contender,
+    /// To what it shapes.
+    pub rate_bps: u64,
+    /// Length of the window, ms.
+    pub measured_ms: f64,
+    /// The Sluice binary.
+    pub sluice: &'a Path,
+    /// A directory for files that tools need.
+    pub scratch: &'a Path,
+    /// What time means here.
+    pub clock: Clock,
+}
+
+/// What a trial leaves.
+pub struct Found {
+    /// The figures.
+    pub measured: Measured,
+    /// What tools wrote.
+    pub raw: Vec<(String, String)>,
+    /// What this kernel could not do.
+    pub warnings: Vec<String>,
+}
+
+/// How long a trial takes when nothing waits.
+pub fn nominal(scenario: &Scenario, measured_ms: f64) -> Duration {
+    const SET_UP_MS: f64 = 1_500.0;
+    Duration::from_secs_f64((SET_UP_MS + scenario.idle.0 + scenario.warm_up.0 + measured_ms + TAIL_MS) / 1e3)
+}
+
+/// Put a contender to work once, so that what cannot work is known before anything is measured.
+pub fn rehearse(setting: &Setting) -> Result<()> {
+    let network = build(setting)?;
+    Active::start(
+        setting.contender,
+        network.host(&setting.scenario.topology.owner.get_ref().0)?,
+        task(setting, &own_device(setting), &|| Ok(())),
+    )?
+    .stop()
+}
+
+fn build(setting: &Setting) -> Result<Network> {
+    let how = Build { rate_bps: setting.rate_bps, offloads: setting.scenario.offloads };
+    Network::build(&setting.scenario.topology, how)
+}
+
+fn own_device(setting: &Setting) -> String {
+    device(setting.scenario.topology.owner.get_ref())
+}
+
+fn task<'a>(setting: &'a Setting, own: &'a str, watch: &'a dyn Fn() -> Result<()>) -> Task<'a> {
+    Task {
+        device: own,
+        shape: &setting.scenario.shape,
+        rate_bps: setting.rate_bps,
+        sluice: setting.sluice,
+        scratch: setting.scratch,
+        watch,
+    }
+}
+
+/// Run a trial. `tick` is called often.
+pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<Found> {
+    let watch = || {
+        tick();
+        interrupt.check()
+    };
+    let Setting { scenario, contender, rate_bps, measured_ms, scratch, clock, .. } = *setting;
+    let topology = &scenario.topology;
+    let network = build(setting)?;
+    let owner = network.host(&topology.owner.get_ref().0)?;
+    let own = own_device(setting);
+    let mut active = Active::start(contender, owner, task(setting, &own, &watch))?;
+    if scenario.event.is_some() && !active.can_change() {
+        let what =
+            format!("contender {} has nothing under \"change\", so it cannot be reconfigured", contender.source.name);
+        return Err(Error::new(Kind::Unsupported, what));
+    }
+    let offloads = offload::describe(owner, &own);
+    let shaped: Vec<&Shaped> =
+        topology.shaped.iter().filter(|shaped| scenario.shape.contains(&shaped.direction)).collect();
+
+    let loads = Runner::all(&scenario.loads, topology, &network, rate_bps)?;
+    let mut servers: Vec<Option<Process>> = Vec::new();
+    for load in &loads {
+        servers.push(load.serve(scratch, interrupt)?);
+    }
+    let (near, far) = topology.noise.get_ref();
+    let far_address = topology.address_of(far).ok_or_else(|| Error::system(format!("host {far} has no address")))?;
+    servers.push(Some(irtt::start_server(network.host(far)?, &far_address, &NOISE)?));
+    network.host(far)?.await_listener("udp", NOISE.port, PATIENCE, || interrupt.check())?;
+
+    let window = Window { from_ms: scenario.warm_up.0, to_ms: scenario.warm_up.0 + measured_ms };
+    let probing = Duration::from_secs_f64((scenario.idle.0 + window.to_ms) / 1e3);
+    let bulking = Duration::from_secs_f64((window.to_ms + TAIL_MS) / 1e3);
+    let length = |load: &Runner| if load.is_probe() { probing } else { bulking };
+    let silence = SystemTime::now();
+    let noise = irtt::start_client(network.host(near)?, &far_address, &NOISE, probing)?;
+    let mut clients: Vec<(usize, Process)> = Vec::new();
+    for (number, load) in loads.iter().enumerate().filter(|(_, load)| load.is_probe()) {
+        clients.push((number, load.start(probing)?));
+    }
+    while since_ms(silence, SystemTime::now()) < scenario.idle.0 {
+        watch()?;
+        thread::sleep(POLL);
+    }
+    let zero = SystemTime::now();
+    for (number, load) in loads.iter().enumerate().filter(|(_, load)| !load.is_probe()) {
+        clients.push((number, load.start(bulking)?));
+    }
+
+    let mut seen: Vec<Look> = Vec::new();
+    let mut events = Vec::new();
+    let end_ms = window.to_ms + TAIL_MS / 2.0;
+    let mut due_ms = 0.0;
+    let mut change_ms = window.from_ms;
+    loop {
+        let now_ms = since_ms(zero, SystemTime::now());
+        if now_ms >= due_ms {
+            seen.push(looks::look(now_ms, topology, &shaped, &network)?);
+            while due_ms <= now_ms {
+                due_ms += LOOK_MS;
+            }
+        }
+        if let Some(event) = scenario.event.filter(|_| now_ms >= change_ms && change_ms < window.to_ms) {
+            let what = active.change()?;
+            let took_ms = since_ms(zero, SystemTime::now()) - now_ms;
+            events.push(EventDone { at_ms: now_ms, took_ms, what });
+            change_ms = (change_ms + event.reconfigure_every.0).max(now_ms + took_ms);
+        }
+        if now_ms >= end_ms {
+            break;
+        }
+        watch()?;
+        thread::sleep(POLL);
+    }
+
+    let mut answers = Answers::default();
+    // In the order of the scenario's loads; those without an end are stopped first.
+    clients.sort_by_key(|(number, _)| *number);
+    for (number, client) in clients {
+        let load = &loads[number];
+        load.finish((number, client), length(load), (zero, window), &watch, &mut answers)?;
+    }
+    let noise = noise.finish(PATIENCE, &watch)?.expect_success()?;
+    let (engine, commands) = (active.engine.clone(), active.commands.clone());
+    active.stop()?;
+
+    let noise = irtt::parse(&noise.stdout, 0)?;
+    let line_bps = |shaped: &Shaped| {
+        let link = topology.link_of(shaped.line.get_ref());
+        link.and_then(|link| link.rate?.bps(rate_bps)).unwrap_or(rate_bps)
+    };
+    let bottlenecks = shaped
+        .iter()
+        .enumerate()
+        .map(|(number, shaped)| looks::bottleneck(shaped, number, &seen, window, rate_bps, line_bps(shaped)))
+        .collect();
+    let measured = Measured {
+        engine,
+        commands,
+        from_ms: window.from_ms,
+        to_ms: window.to_ms,
+        offloads,
+        delays: answers.delays,
+        flows: answers.flows,
+        bottlenecks,
+        processor: looks::processor(&seen, window, clock),
+        noise: Distribution::of(noise.iter().filter_map(|trip| trip.whole_ms)),
+        events,
+    };
+    Ok(Found { measured, raw: answers.raw, warnings: network.warnings.clone() })
+}

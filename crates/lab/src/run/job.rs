@@ -1,0 +1,125 @@
+//! The parts of a run: the request, the files, the trials.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::format::{Contender, Milliseconds, Scenario, Source};
+use crate::result::results::{Outcome, Trial};
+use crate::run::experiment;
+use sluice_error::{Error, Result};
+
+/// The choices of `sluice lab run`.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The Sluice binary that is called.
+    pub sluice: PathBuf,
+    /// A plan, or scenarios.
+    pub what: Vec<String>,
+    /// Instead of the plan's.
+    pub contenders: Vec<String>,
+    /// Instead of the plan's.
+    pub rates: Vec<String>,
+    /// Instead of the plan's.
+    pub repeats: Option<u32>,
+    /// Instead of the plan's.
+    pub measured: Option<String>,
+    /// In virtual machines with this kernel.
+    pub kernel: Option<String>,
+    /// The directory for what it finds.
+    pub out: Option<PathBuf>,
+    /// The command line.
+    pub command: String,
+    /// Whether texts may carry colours.
+    pub color: bool,
+}
+
+/// A run, expanded: what a virtual machine is given.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Job {
+    /// The plan's name.
+    pub plan: String,
+    /// The command line.
+    pub command: String,
+    /// The window where scenarios have none of their own, ms.
+    pub measured: Milliseconds,
+    /// Files.
+    pub scenarios: Vec<Source>,
+    /// Files.
+    pub contenders: Vec<Source>,
+    /// In order.
+    pub trials: Vec<Cell>,
+}
+
+/// A trial to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// A scenario's name.
+    pub scenario: String,
+    /// A contender's name.
+    pub contender: String,
+    /// Bits per second.
+    pub rate_bps: u64,
+    /// From 1.
+    pub repeat: u32,
+}
+
+impl Cell {
+    /// The name of its directory.
+    pub fn directory(&self) -> String {
+        let short = |name: &str| name.chars().take(60).collect::<String>();
+        let (scenario, contender) = (short(&self.scenario), short(&self.contender));
+        format!("{scenario}-{contender}-{}kbit-{}", self.rate_bps / 1_000, self.repeat)
+    }
+
+    /// The trial with its outcome.
+    pub fn with(&self, outcome: Outcome) -> Trial {
+        Trial {
+            scenario: self.scenario.clone(),
+            contender: self.contender.clone(),
+            rate_bps: self.rate_bps,
+            repeat: self.repeat,
+            outcome,
+        }
+    }
+}
+
+/// The files of a job, read and checked.
+pub struct Cast {
+    /// By name.
+    pub scenarios: BTreeMap<String, Scenario>,
+    /// By name.
+    pub contenders: BTreeMap<String, Contender>,
+}
+
+impl Cast {
+    /// Reads and checks the files of a job.
+    pub fn of(job: &Job) -> Result<Cast> {
+        let mut cast = Cast { scenarios: BTreeMap::new(), contenders: BTreeMap::new() };
+        for source in &job.scenarios {
+            cast.scenarios.insert(source.name.clone(), Scenario::of(source.clone())?);
+        }
+        for source in &job.contenders {
+            cast.contenders.insert(source.name.clone(), Contender::of(source.clone())?);
+        }
+        Ok(cast)
+    }
+
+    /// The files of a trial.
+    pub fn of_cell(&self, cell: &Cell) -> Result<(&Scenario, &Contender)> {
+        let lacks = || Error::system(format!("the job has no files for {}", cell.directory()));
+        self.scenarios.get(&cell.scenario).zip(self.contenders.get(&cell.contender)).ok_or_else(lacks)
+    }
+
+    /// How long these trials take when nothing waits.
+    pub fn nominal(&self, job: &Job) -> Duration {
+        job.trials.iter().filter_map(|cell| self.of_cell(cell).ok()).map(|(scenario, _)| nominal(scenario, job)).sum()
+    }
+}
+
+/// How long a trial of a scenario takes when nothing waits.
+pub fn nominal(scenario: &Scenario, job: &Job) -> Duration {
+    experiment::nominal(scenario, scenario.measured_ms(job.measured))
+}

@@ -1,0 +1,404 @@
+//! Loads as running programs, and what they answer.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::format::{Load, LoadKind, OneWay, Topology};
+use crate::result::results::{Delays, Flows, Timed};
+use crate::result::statistics::{Distribution, mean_jitter_ms};
+use crate::run::network::Network;
+use crate::tool::irtt::{self, Stream, Trip};
+use crate::tool::ping::{self, Echo};
+use crate::tool::web::{self, Pages};
+use sluice_error::{Error, Result};
+use sluice_testbed::Namespace;
+use sluice_testbed::interrupt::Interrupt;
+use sluice_testbed::iperf3::{self, Test, Transport};
+use sluice_testbed::process::{Output, Process};
+
+/// Tools may need this long beyond their time to end: emulated processors are slow.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The stretch of a trial that counts, ms since the bulk traffic began.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct Window {
+    /// Where it begins: warm-up is over.
+    pub from_ms: f64,
+    /// Where it ends.
+    pub to_ms: f64,
+}
+
+impl Window {
+    /// Whether something that lasted from here to there was going on in it.
+    pub fn meets(&self, from_ms: f64, to_ms: f64) -> bool {
+        from_ms < self.to_ms && to_ms >= self.from_ms
+    }
+
+    /// Whether this moment counts.
+    pub fn holds(&self, ms: f64) -> bool {
+        (self.from_ms..self.to_ms).contains(&ms)
+    }
+}
+
+/// A load, with what it needs to know to run.
+pub struct Runner<'a> {
+    load: &'a Load,
+    port: u16,
+    from: &'a Namespace,
+    to: &'a Namespace,
+    from_address: String,
+    to_address: String,
+    rate_bps: u64,
+}
+
+/// What came of a load.
+#[derive(Default)]
+pub struct Answers {
+    /// Of loads that time something.
+    pub delays: Vec<Delays>,
+    /// Of loads that carry much.
+    pub flows: Vec<Flows>,
+    /// What tools wrote: a file's name and its text.
+    pub raw: Vec<(String, String)>,
+}
+
+/// A time, ms since another.
+pub fn since_ms(zero: SystemTime, time: SystemTime) -> f64 {
+    match time.duration_since(zero) {
+        Ok(after) => after.as_secs_f64() * 1e3,
+        Err(before) => before.duration().as_secs_f64() * -1e3,
+    }
+}
+
+fn unix_ns(time: SystemTime) -> Result<i64> {
+    let since_1970 = time.duration_since(UNIX_EPOCH).ok().and_then(|d| i64::try_from(d.as_nanos()).ok());
+    since_1970.ok_or_else(|| Error::system("the clock is set before 1970").help("set the clock"))
+}
+
+fn duration(ms: f64) -> Duration {
+    Duration::from_secs_f64(ms.max(0.0) / 1e3)
+}
+
+impl<'a> Runner<'a> {
+    /// The loads of a scenario.
+    pub fn all(loads: &'a [Load], topology: &Topology, network: &'a Network, rate_bps: u64) -> Result<Vec<Runner<'a>>> {
+        let address =
+            |host: &str| topology.address_of(host).ok_or_else(|| Error::system(format!("host {host} has no address")));
+        let runner = |(load, number): (&'a Load, u16)| {
+            let (from, to) = (load.from.get_ref(), load.to.get_ref());
+            Ok(Runner {
+                load,
+                port: load.listens(number).map_or(0, |(_, _, port)| port),
+                from: network.host(from)?,
+                to: network.host(to)?,
+                from_address: address(from)?,
+                to_address: address(to)?,
+                rate_bps,
+            })
+        };
+        loads.iter().zip(0..).map(runner).collect()
+    }
+
+    /// Whether it runs from the begin, before the bulk traffic.
+    pub fn is_probe(&self) -> bool {
+        self.load.is_probe()
+    }
+
+    fn stream(&self) -> Stream {
+        let interval_ms = self.load.interval.map_or(20.0, |interval| interval.0);
+        Stream {
+            port: self.port,
+            interval_us: (interval_ms * 1e3) as u32,
+            payload_bytes: self.load.bytes.unwrap_or(100),
+            tos: self.tos(),
+        }
+    }
+
+    fn echo(&self) -> Echo {
+        Echo {
+            interval: duration(self.load.interval.map_or(200.0, |interval| interval.0)),
+            bytes: self.load.bytes.unwrap_or(56),
+            tos: self.tos(),
+        }
+    }
+
+    fn pages(&self) -> Pages {
+        Pages {
+            port: self.port,
+            bytes: self.load.bytes.unwrap_or(30_000),
+            interval: self.load.interval.map(|interval| duration(interval.0)),
+            parallel: self.load.flows.unwrap_or(1),
+        }
+    }
+
+    fn tos(&self) -> u8 {
+        self.load.dscp.unwrap_or_default().0
+    }
+
+    fn test(&self, length: Duration) -> Test {
+        let transport = match self.load.kind {
+            LoadKind::Udp => Transport::Udp {
+                bytes: self.load.bytes.unwrap_or(1_200),
+                rate_bps: self.load.rate.and_then(|rate| rate.bps(self.rate_bps)),
+            },
+            _ => Transport::Tcp(self.load.congestion.clone().unwrap_or_else(|| "cubic".to_owned())),
+        };
+        Test { port: self.port, flows: self.load.flows.unwrap_or(1), duration: length, tos: self.tos(), transport }
+    }
+
+    /// Start its server, if it has one, and wait until it listens.
+    pub fn serve(&self, scratch: &Path, interrupt: &Interrupt) -> Result<Option<Process>> {
+        let (host, table, server) = match self.load.kind {
+            LoadKind::Ping => return Ok(None),
+            LoadKind::Stream => (self.to, "udp", irtt::start_server(self.to, &self.to_address, &self.stream())?),
+            LoadKind::Tcp => (self.from, "tcp", iperf3::start_server(self.from, &self.from_address, self.port)?),
+            LoadKind::Udp => (self.to, "tcp", iperf3::start_server(self.to, &self.to_address, self.port)?),
+            LoadKind::Web => {
+                let pages = scratch.join(format!("pages-{}", self.port));
+                (self.from, "tcp", web::start_server(self.from, &self.from_address, &self.pages(), &pages)?)
+            }
+        };
+        host.await_listener(table, self.port, PATIENCE, || interrupt.check())?;
+        Ok(Some(server))
+    }
+
+    /// Start its client, for this long.
+    pub fn start(&self, length: Duration) -> Result<Process> {
+        match self.load.kind {
+            LoadKind::Ping => ping::start(self.from, &self.to_address, &self.echo(), length),
+            LoadKind::Stream => irtt::start_client(self.from, &self.to_address, &self.stream(), length),
+            LoadKind::Tcp => iperf3::start_client(self.to, &self.from_address, &self.test(length)),
+            LoadKind::Udp => iperf3::start_client(self.from, &self.to_address, &self.test(length)),
+            LoadKind::Web => web::start_client(self.to, &self.from_address, &self.pages(), length),
+        }
+    }
+
+    /// Wait for the client's end and read what it answers.
+    pub fn finish(
+        &self,
+        (number, client): (usize, Process),
+        length: Duration,
+        (zero, window): (SystemTime, Window),
+        watch: impl FnMut() -> Result<()>,
+        answers: &mut Answers,
+    ) -> Result<()> {
+        // Pages that come after the window change nothing.
+        let output = if self.load.kind == LoadKind::Web { client.stop()? } else { client.finish(PATIENCE, watch)? };
+        let text = if output.stdout.is_empty() { &output.stderr } else { &output.stdout };
+        answers.raw.push((format!("{number}-{}.txt", self.load.name()), iperf3::anonymous(text)));
+        match self.load.kind {
+            LoadKind::Stream => {
+                let output = output.expect_success()?;
+                let trips = irtt::parse(&output.stdout, unix_ns(zero)?)?;
+                answers.delays.push(delays(self.load.name(), self.load.one_way, &trips, window));
+            }
+            LoadKind::Ping => {
+                let sent = self.echo().count(length);
+                let trips = ping::parse(&output.stdout, sent, self.echo().interval, unix_ns(zero)? as f64 / 1e9);
+                // Status 1: some answers are missing, which is a result. 2: it could not even send.
+                if trips.iter().all(|trip| trip.whole_ms.is_none()) && output.status.code() != Some(1) {
+                    return Err(output.failure());
+                }
+                answers.delays.push(delays(self.load.name(), self.load.one_way, &trips, window));
+            }
+            LoadKind::Tcp | LoadKind::Udp => {
+                let answer = iperf3::read(&output)?;
+                answers.flows.push(self.flows(&answer, window));
+            }
+            LoadKind::Web => self.fetched(&output, zero, window, answers),
+        }
+        Ok(())
+    }
+
+    fn flows(&self, answer: &iperf3::Answer, window: Window) -> Flows {
+        let counted = || answer.stretches.iter().filter(|s| window.holds((s.start_s + s.end_s) * 500.0));
+        let seconds: f64 = counted().map(|s| s.end_s - s.start_s).sum();
+        let mbit = |bytes: u64, seconds: f64| if seconds > 0.0 { bytes as f64 * 8.0 / 1e6 / seconds } else { 0.0 };
+        let flows = counted().map(|s| s.each_bytes.len()).max().unwrap_or(0);
+        let of_flow = |flow: usize| counted().filter_map(|s| s.each_bytes.get(flow)).sum();
+        let (sent, lost) = counted().fold((0, 0), |(sent, lost), s| (sent + s.sent_packets, lost + s.lost_packets));
+        let jitters: Vec<f64> = counted().filter_map(|s| s.jitter_ms).collect();
+        Flows {
+            load: self.load.name().to_owned(),
+            mbit: mbit(counted().map(iperf3::Stretch::bytes).sum(), seconds),
+            each_mbit: (0..flows).map(|flow| mbit(of_flow(flow), seconds)).collect(),
+            series: answer
+                .stretches
+                .iter()
+                .map(|s| (thousandths(s.end_s * 1e3), thousandths(mbit(s.bytes(), s.end_s - s.start_s))))
+                .collect(),
+            retransmitted: answer.retransmitted.filter(|_| self.load.kind == LoadKind::Tcp),
+            // Of nothing that arrived the server knows nothing.
+            lost_percent: if sent > 0 {
+                Some(lost as f64 * 100.0 / sent as f64)
+            } else {
+                answer.sent_packets.map(|_| 100.0)
+            },
+            jitter_ms: (!jitters.is_empty()).then(|| jitters.iter().sum::<f64>() / jitters.len() as f64),
+        }
+    }
+
+    fn fetched(&self, output: &Output, zero: SystemTime, window: Window, answers: &mut Answers) {
+        let bytes = self.pages().bytes;
+        let fetches: Vec<(f64, web::Fetch)> = web::parse(&output.lines, bytes)
+            .into_iter()
+            .map(|fetch| (since_ms(zero, fetch.ended) - fetch.whole_ms, fetch))
+            .collect();
+        let counted: Vec<&web::Fetch> = fetches
+            .iter()
+            .filter(|(began_ms, fetch)| window.meets(*began_ms, began_ms + fetch.whole_ms))
+            .map(|(_, fetch)| fetch)
+            .collect();
+        // curl asks for a page after the other, so one that loads long keeps the next ones from being asked for.
+        let due = self
+            .pages()
+            .interval
+            .map_or(0, |interval| ((window.to_ms - window.from_ms) / 1e3 / interval.as_secs_f64()) as u64);
+        let asked = due.max(counted.len() as u64);
+        let complete = |fetch: &web::Fetch| fetch.complete.then_some(fetch.whole_ms);
+        let connects = || counted.iter().filter(|fetch| fetch.complete).map(|fetch| fetch.connect_ms);
+        answers.delays.push(Delays {
+            load: self.load.name().to_owned(),
+            what: Timed::Fetch,
+            idle: Distribution::of(fetches.iter().filter(|(at, _)| *at < 0.0).filter_map(|(_, f)| complete(f))),
+            whole: Distribution::of(counted.iter().filter_map(|fetch| complete(fetch))),
+            one_way: None,
+            idle_one_way: None,
+            jitter_ms: None,
+            sent: asked,
+            lost: asked - counted.iter().filter(|fetch| fetch.complete).count() as u64,
+            series: fetches.iter().map(|(at, fetch)| (thousandths(*at), complete(fetch).map(thousandths))).collect(),
+            connect: Distribution::of(connects()),
+            per_minute: per_minute(&counted),
+        });
+        if self.load.interval.is_none() {
+            answers.flows.push(carried(self.load.name(), &fetches, zero, window));
+        }
+    }
+}
+
+/// What these packets felt, of which one way leads through the bottleneck, or none is timed alone.
+pub fn delays(load: &str, way: Option<OneWay>, trips: &[Trip], window: Window) -> Delays {
+    let one_way = |trip: &Trip| match way {
+        Some(OneWay::There) => trip.there_ms,
+        Some(OneWay::Back) => trip.back_ms,
+        None => None,
+    };
+    let counted: Vec<&Trip> = trips.iter().filter(|trip| window.holds(trip.sent_ms)).collect();
+    let idle = || trips.iter().filter(|trip| trip.sent_ms < 0.0);
+    let told = |trip: &Trip| if way.is_some() { one_way(trip) } else { trip.whole_ms };
+    let felt: Vec<Option<f64>> = counted.iter().map(|trip| told(trip)).collect();
+    Delays {
+        load: load.to_owned(),
+        what: Timed::RoundTrip,
+        idle: Distribution::of(idle().filter_map(|trip| trip.whole_ms)),
+        whole: Distribution::of(counted.iter().filter_map(|trip| trip.whole_ms)),
+        one_way: Distribution::of(counted.iter().filter_map(|trip| one_way(trip))),
+        idle_one_way: Distribution::of(idle().filter_map(one_way)),
+        jitter_ms: mean_jitter_ms(&felt),
+        sent: counted.len() as u64,
+        lost: counted.iter().filter(|trip| trip.whole_ms.is_none()).count() as u64,
+        series: trips.iter().map(|trip| (thousandths(trip.sent_ms), told(trip).map(thousandths))).collect(),
+        connect: None,
+        per_minute: None,
+    }
+}
+
+/// What pages carried, by the times at which they ended.
+fn carried(load: &str, fetches: &[(f64, web::Fetch)], zero: SystemTime, window: Window) -> Flows {
+    const STRETCH_MS: f64 = 500.0;
+    let ended = |from_ms: f64, to_ms: f64| {
+        let bytes: u64 = fetches
+            .iter()
+            .filter(|(_, fetch)| (from_ms..to_ms).contains(&since_ms(zero, fetch.ended)))
+            .map(|(_, fetch)| fetch.bytes)
+            .sum();
+        bytes as f64 * 8.0 / 1e3 / (to_ms - from_ms)
+    };
+    let mbit = ended(window.from_ms, window.to_ms);
+    let stretches = (window.to_ms / STRETCH_MS) as u32;
+    let stretch = |n: u32| {
+        let end_ms = f64::from(n + 1) * STRETCH_MS;
+        (end_ms, thousandths(ended(end_ms - STRETCH_MS, end_ms)))
+    };
+    Flows {
+        load: load.to_owned(),
+        mbit,
+        each_mbit: Vec::new(),
+        series: (0..stretches).map(stretch).collect(),
+        retransmitted: None,
+        lost_percent: None,
+        jitter_ms: None,
+    }
+}
+
+/// Round trips a minute under load, from the TCP handshakes and the HTTP exchanges of new connections, each kind's mean without
+/// the slowest twentieth (draft-ietf-ippm-responsiveness, the part of it that needs neither TLS nor the loaded connections).
+fn per_minute(fetches: &[&web::Fetch]) -> Option<f64> {
+    let mean = |of: &dyn Fn(&web::Fetch) -> f64| {
+        let mut all: Vec<f64> = fetches.iter().filter(|fetch| fetch.complete).map(|fetch| of(fetch)).collect();
+        all.sort_by(f64::total_cmp);
+        all.truncate((all.len() * 95).div_ceil(100));
+        (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
+    };
+    let connect_ms = mean(&|fetch| fetch.connect_ms)?;
+    let exchange_ms = mean(&|fetch| fetch.whole_ms - fetch.connect_ms)?;
+    Some(60_000.0 / ((connect_ms + exchange_ms) / 2.0))
+}
+
+/// Enough for any reader, and short in files.
+fn thousandths(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_window_counts() {
+        let trip = |sent_ms, whole_ms: Option<f64>| Trip {
+            sent_ms,
+            whole_ms,
+            there_ms: whole_ms.map(|ms| ms / 2.0),
+            back_ms: None,
+        };
+        let trips = [
+            trip(-500.0, Some(0.1)),
+            trip(500.0, Some(99.0)),
+            trip(1_000.0, Some(4.0)),
+            trip(1_200.0, None),
+            trip(1_400.0, Some(6.0)),
+            trip(1_600.0, Some(7.0)),
+            trip(2_000.0, Some(99.0)),
+        ];
+        let window = Window { from_ms: 1_000.0, to_ms: 2_000.0 };
+        let felt = delays("game", None, &trips, window);
+        assert_eq!((felt.sent, felt.lost, felt.idle.unwrap().max_ms), (4, 1, 0.1));
+        let whole = felt.whole.unwrap();
+        assert_eq!((whole.count, whole.p50_ms, whole.max_ms), (3, 6.0, 7.0));
+        assert_eq!((felt.jitter_ms, felt.one_way, felt.series.len()), (Some(1.0), None, 7));
+        let there = delays("game", Some(OneWay::There), &trips, window);
+        assert_eq!((there.one_way.unwrap().p50_ms, there.jitter_ms), (3.0, Some(0.5)));
+        assert_eq!((there.series[2], there.idle_one_way.unwrap().max_ms), ((1_000.0, Some(2.0)), 0.05));
+    }
+
+    #[test]
+    fn responsiveness_is_round_trips_a_minute() {
+        let fetch = |connect_ms, whole_ms, complete| web::Fetch {
+            ended: SystemTime::now(),
+            connect_ms,
+            whole_ms,
+            bytes: 1_000,
+            complete,
+        };
+        let (good, lost) = (fetch(20.0, 60.0, true), fetch(0.0, 10_000.0, false));
+        assert_eq!(per_minute(&[&good, &good, &lost]), Some(2_000.0));
+        assert_eq!(per_minute(&[&lost]), None);
+        // The slowest of twenty does not count.
+        let mut twenty = vec![&good; 19];
+        let slow = fetch(900.0, 2_000.0, true);
+        twenty.push(&slow);
+        assert_eq!(per_minute(&twenty), Some(2_000.0));
+    }
+}

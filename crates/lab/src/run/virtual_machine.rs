@@ -1,0 +1,228 @@
+//! A run in virtual machines on a stock kernel, by the source tree's `vm/run`: as many at a time as there are processors.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::result::results::{Outcome, Results, Trial};
+use crate::run::job::{Cast, Cell, Job, Request};
+use crate::run::progress::Progress;
+use crate::run::{network, store, tree};
+use sluice_error::{Error, Kind, Result};
+use sluice_testbed::interrupt::Interrupt;
+use sluice_testbed::process::{Line, Process};
+
+/// What a line begins with by which a guest tells all it has found so far but for earlier trials.
+const FOUND: &str = "found ";
+
+/// In a guest: tell what has been found, with the last trial alone, so that it is known whatever becomes of the machine.
+pub fn tell(results: &Results) -> Result<()> {
+    let last = results.trials.last().cloned().into_iter().collect();
+    let json = serde_json::to_string(&Results { trials: last, ..results.clone() });
+    println!("{FOUND}{}", json.map_err(|e| Error::system(format!("cannot write the results as JSON: {e}")))?);
+    Ok(())
+}
+
+/// What a guest has told.
+fn told(lines: &[Line]) -> impl Iterator<Item = Results> {
+    lines.iter().filter_map(|line| serde_json::from_str(line.text.strip_prefix(FOUND)?).ok())
+}
+/// A guest's clock may be so many times slower than ours, at worst.
+const SLOWEST: u32 = 40;
+/// Booting and packing.
+const OVERHEAD: Duration = Duration::from_secs(240);
+
+/// A guest and its share.
+struct Guest {
+    process: Process,
+    share: Job,
+    out: PathBuf,
+}
+
+/// Do a run's trials, shared out among virtual machines.
+pub fn run(
+    request: &Request,
+    kernel: &str,
+    job: &Job,
+    cast: &Cast,
+    directory: &Path,
+    interrupt: &Interrupt,
+    results: &mut Results,
+) -> Result<()> {
+    let tree = tree::find()?;
+    let scratch = network::scratch()?;
+    let many = thread::available_parallelism().map_or(1, usize::from).min(job.trials.len());
+    let mut guests = Vec::new();
+    for number in 0..many {
+        let trials = job.trials.iter().skip(number).step_by(many).cloned().collect();
+        let share = Job { trials, ..job.clone() };
+        guests.push(start(request, kernel, &tree, scratch.path(), number, share, cast)?);
+    }
+    let nominal = cast.nominal(job);
+    let mut progress = Progress::new(nominal, request.color);
+    let began = Instant::now();
+    let mut ended = Vec::new();
+    let mut known = usize::MAX;
+    let stopped = loop {
+        // What was found is taken from the machines before dropping ends them.
+        let stopped = interrupt.check().err();
+        if stopped.is_some() || guests.is_empty() {
+            break stopped;
+        }
+        let found = |guest: &Guest| guest.process.lines().iter().filter(|line| line.text.starts_with(FOUND)).count();
+        let done: usize = guests.iter().chain(&ended).map(found).sum();
+        if done != known {
+            known = done;
+            let left = left(began.elapsed(), done, job.trials.len());
+            let machines = if many == 1 { "machine" } else { "machines" };
+            let text = format!("{done}/{} trials done on {many} {machines}, {kernel}{left}", job.trials.len());
+            progress.phase(&text, nominal / job.trials.len() as u32);
+        }
+        progress.tick();
+        let mut still = Vec::new();
+        for mut guest in guests {
+            if guest.process.running()? { still.push(guest) } else { ended.push(guest) }
+        }
+        guests = still;
+        thread::sleep(Duration::from_millis(200));
+    };
+    drop(progress);
+    let mut shares = Vec::new();
+    for guest in ended {
+        shares.push(gather(guest, directory, results)?);
+    }
+    // A machine that fails leaves the others' trials. Where none came to its first, it is the set-up that is wrong.
+    if let Some(first) =
+        shares.first().filter(|_| stopped.is_none() && shares.iter().all(|share| share.told.is_empty()))
+    {
+        let cure = "scripts/setup vm installs what virtual machines need";
+        return Err(Error::new(Kind::Unsupported, first.why.clone()).help(cure));
+    }
+    let mut trials: Vec<Trial> = shares.into_iter().flat_map(Share::trials).collect();
+    for guest in guests {
+        trials.extend(told(&guest.process.lines()).flat_map(|found| adopt(found, results)));
+    }
+    // In the order of the plan again.
+    for cell in &job.trials {
+        let found = trials.iter().position(|trial: &Trial| {
+            (&trial.scenario, &trial.contender, trial.rate_bps, trial.repeat)
+                == (&cell.scenario, &cell.contender, cell.rate_bps, cell.repeat)
+        });
+        results.trials.extend(found.map(|at| trials.swap_remove(at)));
+    }
+    results.environment.distribution = format!("stock Debian kernel of {kernel}, emulated");
+    stopped.map_or(Ok(()), Err)
+}
+
+fn left(elapsed: Duration, done: usize, all: usize) -> String {
+    if done == 0 {
+        return String::new();
+    }
+    let seconds = elapsed.as_secs_f64() / done as f64 * (all - done) as f64;
+    format!(", about {:.0} min of ours left", (seconds / 60.0).ceil())
+}
+
+fn start(
+    request: &Request,
+    kernel: &str,
+    tree: &Path,
+    scratch: &Path,
+    number: usize,
+    share: Job,
+    cast: &Cast,
+) -> Result<Guest> {
+    let inside = scratch.join(format!("guest-{number}"));
+    let out = scratch.join(format!("out-{number}"));
+    let write = |name: &str, text: &str| {
+        let path = inside.join(name);
+        fs::write(&path, text)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
+    };
+    let json = serde_json::to_string(&share).map_err(|e| Error::system(format!("cannot write the job: {e}")))?;
+    fs::create_dir_all(&inside)
+        .and_then(|()| write("job.json", &json))
+        .and_then(|()| write("run.sh", "#!/usr/bin/env bash\nexec sluice lab guest /t/job.json /out\n"))
+        .map_err(|e| Error::system(format!("cannot write {}: {e}", inside.display())))?;
+    let limit = (cast.nominal(&share) * SLOWEST + OVERHEAD).as_secs().to_string();
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let policies = format!("{}:/usr/local/share/sluice/policies", text(&tree.join("policies")));
+    let (program, sluice) = (text(&tree.join("vm/run")), format!("{}:/usr/bin/sluice", text(&request.sluice)));
+    let (out_text, inside_text) = (text(&out), text(&inside));
+    let arguments = [
+        "--icount",
+        "--kernel",
+        kernel,
+        "--timeout",
+        &limit,
+        "--memory",
+        "1536",
+        "--add",
+        &sluice,
+        "--add",
+        &policies,
+        "--out",
+        &out_text,
+        &inside_text,
+    ];
+    let process = Process::start_polite("the virtual machine", program, &arguments)?;
+    Ok(Guest { process, share, out })
+}
+
+/// What a guest knows of its machine goes to the results; its trials are returned.
+fn adopt(found: Results, results: &mut Results) -> Vec<Trial> {
+    results.environment = found.environment;
+    results.clock = found.clock;
+    results.tools.extend(found.tools);
+    found.warnings.into_iter().for_each(|warning| results.warn(warning));
+    found.trials
+}
+
+/// What came of a guest's share.
+struct Share {
+    /// What it told.
+    told: Vec<Trial>,
+    /// What it did not come to.
+    missed: Vec<Cell>,
+    /// Why.
+    why: String,
+}
+
+impl Share {
+    /// What it did not come to has failed.
+    fn trials(self) -> impl Iterator<Item = Trial> {
+        let failed = move |cell: Cell| cell.with(Outcome::Failed(self.why.clone()));
+        self.told.into_iter().chain(self.missed.into_iter().map(failed))
+    }
+}
+
+/// What a guest that ended leaves.
+fn gather(guest: Guest, directory: &Path, results: &mut Results) -> Result<Share> {
+    let output = guest.process.finish(Duration::from_secs(20), || Ok(()))?;
+    let told: Vec<Trial> = told(&output.lines).flat_map(|found| adopt(found, results)).collect();
+    store::adopt_raw(&guest.out, directory)?;
+    let mut why = "the virtual machine ended before it".to_owned();
+    if !output.status.success() {
+        why = format!("the virtual machine ended with {}: {}", output.status, output.stderr.trim());
+        results.warn(why.clone());
+    }
+    let missed = guest.share.trials.into_iter().skip(told.len()).collect();
+    Ok(Share { told, missed, why })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_machine_did_not_come_to_has_failed() {
+        let cell = |repeat| Cell { scenario: "s".into(), contender: "c".into(), rate_bps: 1, repeat };
+        let told = vec![cell(1).with(Outcome::Unsupported("no".into()))];
+        let trials: Vec<Trial> =
+            Share { told, missed: vec![cell(2), cell(3)], why: "it died".into() }.trials().collect();
+        assert_eq!(trials.iter().map(|trial| trial.repeat).collect::<Vec<u32>>(), [1, 2, 3]);
+        assert_eq!(trials[0].outcome, Outcome::Unsupported("no".into()));
+        assert_eq!(trials[2].outcome, Outcome::Failed("it died".into()));
+    }
+}
