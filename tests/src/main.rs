@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     };
     let mut arguments = Arguments::from_iter(rest);
     if arguments.list {
-        let trials = suite::all(brief.is_empty()).into_iter().map(|case| Trial::test(case.name, || Ok(()))).collect();
+        let trials = cases::all(brief.is_empty()).into_iter().map(|case| Trial::test(case.name, || Ok(()))).collect();
         return libtest_mimic::run(&arguments, trials).exit_code();
     }
     if !needs::is_root() {
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     arguments.test_threads = Some(1);
     needs::load_modules();
     let machine = needs::Machine::probe();
-    let trials = suite::all(brief.is_empty()).into_iter().map(|case| case.trial(&machine)).collect();
+    let trials = cases::all(brief.is_empty()).into_iter().map(|case| case.trial(&machine)).collect();
     libtest_mimic::run(&arguments, part.of(trials)).exit_code()
 }
 

@@ -206,6 +206,24 @@ pub fn wire_routed(net: &Routed) {
     net.server.ip("route add default via 10.79.0.1");
 }
 
+/// HTB's classes and the limits of all queues, without what the kernel numbers by itself.
+pub fn queues(pair: &Pair) -> Vec<String> {
+    let classes = pair.a.tc("class show dev a0");
+    let limits = pair.a.tc("qdisc show dev a0");
+    let mut lines: Vec<String> =
+        classes.lines().filter(|line| line.starts_with("class htb")).map(without_leaf).collect();
+    lines.extend(limits.lines().filter_map(|line| Some(format!("parent{}", line.split_once("parent")?.1))));
+    lines.sort();
+    lines
+}
+
+fn without_leaf(line: &str) -> String {
+    match line.split_once(" leaf ") {
+        Some((before, after)) => format!("{before} {}", after.split_once(' ').unwrap_or_default().1),
+        None => line.to_owned(),
+    }
+}
+
 /// Makes an interface whose packets are this file's: IFF_TUN or IFF_TAP, and how packets are written.
 pub fn open_tun(name: &str, flags: libc::c_int) -> fs::File {
     use std::os::fd::AsRawFd;

@@ -1,6 +1,5 @@
 //! The list of tests, and how one runs: in a lab of its own, after which nothing may be left.
 
-use crate::cases;
 use crate::lab::{Engine, Lab};
 use crate::needs::{Machine, Need};
 use libtest_mimic::Trial;
@@ -17,7 +16,7 @@ pub struct Case {
 /// Cases of one subject.
 pub struct Suite {
     subject: &'static str,
-    of_commands: bool,
+    pub of_commands: bool,
     cases: Vec<Case>,
 }
 
@@ -63,12 +62,6 @@ impl Suite {
     pub fn cases(self) -> Vec<Case> {
         self.cases
     }
-}
-
-/// Every test there is, or only those of the kernel.
-pub fn all(of_commands: bool) -> Vec<Case> {
-    let suites = cases::all().into_iter().filter(|suite| of_commands || !suite.of_commands);
-    suites.flat_map(Suite::cases).collect()
 }
 
 impl Case {

@@ -3,7 +3,7 @@
 use crate::cases::lifecycle::passes;
 use crate::command::{await_that, run};
 use crate::lab::Lab;
-use crate::net::{Ns, Pair};
+use crate::net::{Ns, Pair, queues};
 use crate::policy::{other, three, with};
 use crate::suite::Suite;
 use serde_json::json;
@@ -154,7 +154,7 @@ fn down_ends_it(lab: &Lab) {
 fn failed_change(lab: &Lab) {
     let (pair, _, new) = begin(lab);
     let classes = || lab.status(&pair.a, "a0").direction("egress").classes.iter().map(|one| one.id).collect::<Vec<_>>();
-    let fresh = (classes(), super::crash::queues(&pair));
+    let fresh = (classes(), queues(&pair));
     for step in ["recorded", "waited-for", "queued", "staged", "live", "pruned", "verified"] {
         let mut command = lab.command(&pair.a, &["apply", "a0", &new, "--confirm", "30s"]);
         run(command.env("SLUICE_FAULT", format!("apply-{step}:error")))
@@ -163,7 +163,7 @@ fn failed_change(lab: &Lab) {
             .says("the former policy, old, is in force again");
         let status = lab.status(&pair.a, "a0");
         assert!(status.policy.name == "old" && status.unconfirmed.is_none(), "after {step}: {status:?}");
-        assert_eq!((classes(), super::crash::queues(&pair)), fresh, "after {step}");
+        assert_eq!((classes(), queues(&pair)), fresh, "after {step}");
         nobody_waits(&pair.a);
         passes(&pair);
     }

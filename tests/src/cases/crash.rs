@@ -4,7 +4,7 @@ use crate::cases::confirm::{nobody_waits, waiting};
 use crate::cases::lifecycle::passes;
 use crate::command::{await_that, run};
 use crate::lab::Lab;
-use crate::net::Pair;
+use crate::net::{Pair, queues};
 use crate::policy::{other, three};
 use crate::suite::Suite;
 use std::thread;
@@ -79,24 +79,6 @@ fn killed_during_apply(lab: &Lab) {
         lab.killed_at(point, &pair.a, &["apply", "a0", &policy]);
         passes(&pair);
         recovers(lab, &pair, &before, point);
-    }
-}
-
-/// HTB's classes and the limits of all queues, without what the kernel numbers by itself.
-pub fn queues(pair: &Pair) -> Vec<String> {
-    let classes = pair.a.tc("class show dev a0");
-    let limits = pair.a.tc("qdisc show dev a0");
-    let mut lines: Vec<String> =
-        classes.lines().filter(|line| line.starts_with("class htb")).map(without_leaf).collect();
-    lines.extend(limits.lines().filter_map(|line| Some(format!("parent{}", line.split_once("parent")?.1))));
-    lines.sort();
-    lines
-}
-
-fn without_leaf(line: &str) -> String {
-    match line.split_once(" leaf ") {
-        Some((before, after)) => format!("{before} {}", after.split_once(' ').unwrap_or_default().1),
-        None => line.to_owned(),
     }
 }
 

@@ -42,9 +42,15 @@ mod vanishing;
 mod watch;
 mod xdp;
 
-use crate::suite::Suite;
+use crate::suite::{Case, Suite};
 
-pub fn all() -> Vec<Suite> {
+/// Every test there is, or only those of the kernel.
+pub fn all(of_commands: bool) -> Vec<Case> {
+    let suites = suites().into_iter().filter(|suite| of_commands || !suite.of_commands);
+    suites.flat_map(Suite::cases).collect()
+}
+
+fn suites() -> Vec<Suite> {
     vec![
         bad_input::suite(),
         commands::suite(),
