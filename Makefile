@@ -109,6 +109,10 @@ lab: ## Measure contenders against each other and write a report (LAB_ARGS="run 
 	$(CARGO) build --release --locked -p sluice-cli
 	$(AS_ROOT) $(SLUICE) lab $(LAB_ARGS)
 
+results: ## Write docs/results.md from bench/results.template.md and bench/data
+	@scripts/setup build
+	WRITE_RESULTS=1 $(CARGO) test --release --locked -p sluice-lab --test results
+
 bench: ## Measure costs per packet; see bench/README.md
 	@scripts/setup build vm
 	$(CARGO) build --release --locked -p sluice-cli
