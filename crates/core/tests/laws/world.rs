@@ -323,8 +323,8 @@ impl<'a> World<'a> {
                 prop_assert_eq!(packet.len, len_bytes, "of {:?}", packet);
                 let class = packet.class;
                 self.link.charge(packet.wire, self.now);
-                // What goes beyond the guarantee is borrowed.
-                if self.rate[class].open(self.now) {
+                // What goes beyond the guarantee is borrowed, and a PIFO knows no guarantees.
+                if self.policy.kind != abi::SL_PIFO && self.rate[class].open(self.now) {
                     self.rate[class].charge(packet.wire, self.now);
                 }
                 if !self.policed(class) {
