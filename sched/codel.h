@@ -41,6 +41,13 @@ SL_FN int codel_should_drop(struct sl_codel *c, u64 target_ns, u64 interval_ns, 
 	return now_ns > c->above_ns;
 }
 
+/* The queue has run empty, so it is not above the target, and dropping ends (RFC 8289, section 5.5). */
+SL_FN void codel_rest(struct sl_codel *c)
+{
+	c->above_ns = 0;
+	c->dropping = 0;
+}
+
 /* Dropping begins. */
 SL_FN void codel_begin(struct sl_codel *c, u64 interval_ns, u64 now_ns)
 {

@@ -272,6 +272,8 @@ SL_GLOBAL u32 flow_take(struct sl_sched *s SL_NONNULL, u32 class, u64 now_ns)
 	bytes = sl_at(s->slot, slot)->len_bytes;
 	f->backlog_pkts--;
 	f->backlog_bytes -= bytes;
+	if (!f->backlog_pkts)
+		codel_rest(&f->codel);
 	flow_shrunk(s, class, i);
 	flow_move_on(s, k, class, f, i, bytes);
 	fair->rests_since_ns = now_ns; /* if this was the last */

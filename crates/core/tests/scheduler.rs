@@ -367,3 +367,48 @@ fn a_clock_that_steps_back_is_no_wait() {
     assert!(matches!(s.dequeue(MS - 10), Verdict::Send { .. }));
     assert_eq!(s.state().sojourn[0].count[0], 1);
 }
+
+/// CoDel drops as many packets as it may at once, and the one behind them leaves the queue empty. Packets pass one by one then, and the
+/// next burst waits for an interval before it loses one.
+#[test]
+fn an_empty_queue_ends_dropping() {
+    const LONG: u32 = 2_000; // one that is left behind is more than a frame
+    const MOST: u32 = 64;
+    let mut policy = conf(abi::SL_STRICT_PRIORITY, &[(0, FRAME)]);
+    let class = &mut policy.classes[0];
+    (class.flows, class.flow_quantum_bytes, class.allowance_bytes) = (1, 1_514, 3_028);
+    (class.target_ns, class.interval_ns) = (5 * MS, 100 * MS);
+    let mut s = Scheduler::new(&policy, 0);
+    let lost = |s: &Scheduler| s.state().classes[0].dropped_pkts[abi::SL_DROP_AQM as usize];
+    let next = |s: &mut Scheduler, now: u64| {
+        assert!(matches!(s.dequeue(now), Verdict::Send { .. }));
+        while s.reap().is_some() {}
+    };
+    let fill = |s: &mut Scheduler, pkts: u32, now: u64| {
+        while s.state().backlog_pkts < pkts {
+            s.enqueue(0, LONG, 1, now).expect("room");
+        }
+    };
+    // A packet each 12 ms: the wait is above the target for longer than the interval.
+    let mut now = 0;
+    fill(&mut s, MOST + 1, now);
+    while lost(&s) == 0 {
+        now += 12 * MS;
+        next(&mut s, now);
+    }
+    fill(&mut s, MOST + 1, now);
+    now += 100_000 * MS;
+    let before = lost(&s);
+    next(&mut s, now);
+    assert_eq!((lost(&s) - before, s.state().backlog_pkts), (MOST.into(), 0));
+    for _ in 0..3 {
+        now += MS;
+        fill(&mut s, 1, now);
+        next(&mut s, now);
+    }
+    fill(&mut s, MOST + 1, now);
+    let before = lost(&s);
+    now += 12 * MS;
+    next(&mut s, now);
+    assert_eq!(lost(&s), before, "the wait was not above the target for an interval");
+}

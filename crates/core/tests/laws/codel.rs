@@ -139,7 +139,12 @@ impl Model {
                 self.ok_to_drop(flows, now);
             }
         }
-        Leaves { dropped, sent: self.pop().number, marked }
+        let sent = self.pop().number;
+        if self.queue.is_empty() {
+            // The dequeue that finds no packet.
+            (self.first_above, self.dropping) = (0, false);
+        }
+        Leaves { dropped, sent, marked }
     }
 }
 
