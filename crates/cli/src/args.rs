@@ -6,6 +6,7 @@ pub mod observe;
 pub mod serve;
 
 use crate::completion;
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use clap_complete::engine::ArgValueCompleter;
@@ -315,7 +316,7 @@ pub struct Explain {
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
     /// The most packets of the capture
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub count: usize,
     /// It arrives; without this, it departs
     #[arg(long)]

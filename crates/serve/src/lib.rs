@@ -5,6 +5,7 @@
 
 mod api;
 mod assets;
+mod extract;
 mod guard;
 mod listen;
 mod metrics;

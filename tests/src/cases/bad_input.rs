@@ -184,6 +184,12 @@ fn namespace(lab: &Lab) {
     run(command.args(["--netns", "no-such-namespace", "up", "lo", "--policy", &policy]))
         .exits(2)
         .says("no-such-namespace");
+    // Names that lead elsewhere are those of no namespace, and what is named by one that is gone is none.
+    for name in ["", ".", "..", "../../etc/hostname", "/proc/self/ns/net", "no\u{1b}[31m"] {
+        let mut command = std::process::Command::new(crate::lab::binary());
+        let said = run(command.args(["--netns", name, "status"])).exits(2).says("there is no network namespace `");
+        assert!(!said.stderr.contains('\x1b') && !said.stderr.contains("EINVAL"), "{said}");
+    }
 }
 
 fn engine_qdisc_on_an_old_kernel(lab: &Lab) {

@@ -93,6 +93,9 @@ fn captures(lab: &Lab) {
     record.iter().for_each(|word| file.extend(word.to_le_bytes()));
     file.extend(&frame);
     let path = lab.file("one.pcap", file);
+    lab.sluice(&pair.a, &["explain", "gaming", "--pcap", &path.to_string_lossy(), "--count", "0"])
+        .exits(2)
+        .says("--count");
     let told = explained(lab, &pair.a, &["gaming", "--pcap", &path.to_string_lossy()]);
     assert_eq!(told["fields"]["dst_port"], 3074);
     assert_eq!(told["class"]["name"], "gaming", "{told:#}");

@@ -150,6 +150,9 @@ fn guards(lab: &Lab) {
     server.get("/api/interfaces/nope0").refuses(404, "there is no interface `nope0`");
     server.get("/api/interfaces/nope0/rates").refuses(404, "there is no interface `nope0`");
     server.get("/api/interfaces/a0/history/99").refuses(409, "no entry 99");
+    for path in ["%FF/history", "a0/history/-1", "a0/history/99999999999999999999", "a0/series?points=-1"] {
+        server.get(&format!("/api/interfaces/{path}")).refuses(400, "docs/serve.md");
+    }
     server.get("/api/profiles/..%2f..%2fetc%2fpasswd").refuses(404, "no profile");
     let head = server.get("/").head.to_lowercase();
     for header in [
@@ -302,7 +305,7 @@ fn changes_and_takes_back(lab: &Lab) {
     assert_eq!(wrong.status, 422);
     assert!(wrong.body.contains("findings"), "{}", wrong.body);
     post("apply", json!({ "text": text, "generation": 7 })).refuses(409, "somebody else has changed");
-    post("apply", json!({ "text": text, "confirm_s": 0 })).refuses(409, "not between 1s and 24h");
+    post("apply", json!({ "text": text, "confirm_s": 0 })).refuses(422, "confirm_s 0s: this is not between 1s and 24h");
     post("apply", json!({ "text": text, "message": "two\nlines" })).refuses(422, "one line");
     post("apply", json!({ "text": text, "confrim_s": 9 })).refuses(422, "unknown field");
     post("confirm", json!({})).refuses(409, "nothing waits");

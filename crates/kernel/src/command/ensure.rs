@@ -54,7 +54,7 @@ fn refuse_foreign(record: &Record, was: &[Missing]) -> Result<()> {
     let foreign = was.iter().find(|one| matches!(one, Missing::Root { default: false, .. }));
     let Some(foreign) = foreign else { return Ok(()) };
     let cure = format!(
-        "remove it (tc qdisc del dev IFACE root) and run sluice ensure {0} again, or sluice down {0} to leave it there",
+        "remove it (tc qdisc del dev {0} root) and run sluice ensure {0} again, or sluice down {0} to leave it there",
         record.interface
     );
     Err(Error::input(format!("{}: {foreign}, made by hand: it stays", record.interface)).help(cure))

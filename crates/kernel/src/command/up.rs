@@ -123,7 +123,10 @@ impl Start {
                     "{} has an ingress qdisc, in the place of the clsact that is needed",
                     interface.name
                 ))
-                .help("remove it (tc qdisc del dev IFACE ingress), or use clsact for what it does"));
+                .help(format!(
+                    "remove it (tc qdisc del dev {} ingress), or use clsact for its purpose",
+                    interface.name
+                )));
             }
             notes.push("an ingress qdisc is in the place of clsact, which the splitter needs".to_owned());
             features.clsact = false;
@@ -192,7 +195,10 @@ impl Start {
                 "{} has a hand-made qdisc at its root: {} {}",
                 interface.name, root.kind, root.handle
             ))
-            .help("remove it (tc qdisc del dev IFACE root), or use --force, which saves a dump of it first"));
+            .help(format!(
+                "remove it (tc qdisc del dev {} root), or use --force, which saves a dump of it first",
+                interface.name
+            )));
         }
         Ok(Start {
             interface,

@@ -7,11 +7,19 @@ use std::os::unix::fs::MetadataExt;
 
 /// Enters the namespace that `ip netns` calls `name`. Mounts stay, so `/sys/fs/bpf` stays the machine's.
 pub fn enter(name: &str) -> Result<()> {
-    let path = format!("/run/netns/{name}");
-    let file = File::open(&path).map_err(|_| {
-        Error::input(format!("there is no network namespace `{name}`")).help("list them with: ip netns list")
-    })?;
-    nix::sched::setns(file, nix::sched::CloneFlags::CLONE_NEWNET).doing(|| format!("entering the namespace {name}"))
+    let unknown = || {
+        Error::input(format!("there is no network namespace `{}`", name.escape_debug()))
+            .help("list them with: ip netns list")
+    };
+    if matches!(name, "" | "." | "..") || name.contains('/') {
+        return Err(unknown());
+    }
+    let file = File::open(format!("/run/netns/{name}")).map_err(|_| unknown())?;
+    match nix::sched::setns(file, nix::sched::CloneFlags::CLONE_NEWNET) {
+        // The file is no namespace: its mount has gone.
+        Err(nix::Error::EINVAL) => Err(unknown()),
+        entered => entered.doing(|| format!("entering the namespace {name}")),
+    }
 }
 
 /// The number of the process's namespace.

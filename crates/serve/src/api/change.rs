@@ -2,12 +2,13 @@
 
 use super::policy::{lines, read, record, request};
 use super::{ask_for, findings, size};
+use crate::extract::Path;
 use crate::problem::{Answer, Problem};
 use crate::state::Shared;
 use crate::turns::Turn;
 use axum::Json;
+use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -139,7 +140,8 @@ fn shown(done: &Done) -> Value {
 }
 
 fn time(seconds: Option<u64>) -> Result<Option<Duration>, Problem> {
-    Ok(seconds.map(|seconds| confirm::time(&format!("{seconds}s"))).transpose()?)
+    let time = |seconds| confirm::time_of("confirm_s", &format!("{seconds}s")).map_err(Problem::from);
+    seconds.map(time).transpose().map_err(|problem| problem.with_status(StatusCode::UNPROCESSABLE_ENTITY))
 }
 
 fn message(text: &str) -> Result<Option<String>, Problem> {

@@ -2,10 +2,11 @@
 
 use super::policy::record;
 use super::{ask, value};
+use crate::extract::{Path, Query};
 use crate::problem::{Answer, Problem};
 use crate::state::Shared;
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::json;

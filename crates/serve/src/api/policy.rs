@@ -1,12 +1,13 @@
 //! Policies: the text in force, profiles, and what is to be said of a text that is being written.
 
 use super::{ask, ask_for, findings, size, value};
+use crate::extract::Path;
 use crate::problem::{Answer, Problem};
 use crate::state::Shared;
 use crate::turns::Turn;
 use axum::Json;
+use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};

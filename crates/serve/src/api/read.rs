@@ -2,9 +2,10 @@
 
 use super::policy::record;
 use super::{ask, value};
+use crate::extract::Path;
 use crate::problem::{Answer, Problem};
 use crate::state::Shared;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde_json::{Value, json};
 use sluice_kernel::history::Entry;
 use sluice_kernel::{Phase, Record};
