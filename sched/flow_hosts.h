@@ -9,9 +9,9 @@
 #pragma once
 #include "flow_table.h"
 
-/* What a source budget gets back in a round, in quanta, and what it holds, in allowances. */
-#define SL_PURSE_QUANTA     8u
-#define SL_PURSE_ALLOWANCES 8u
+/* The refill of a source budget in a round, in quanta, and its size, in allowances. */
+#define SL_BUDGET_QUANTA     8u
+#define SL_BUDGET_ALLOWANCES 8u
 
 /*
  * The record of a host in a class. A host that has none gets the one of its set from whose source budget least is missing; if all of them count
@@ -111,8 +111,8 @@ SL_FN int flow_source_pays(struct sl_sched *s, const struct sl_class *k, const s
 	if (!(k->hosts & SL_HOSTS_SOURCE))
 		return 1;
 	h = sl_at(s->src_hosts.host, f->src_host);
-	flow_recover(&h->used_bytes, &h->round, round, SL_PURSE_QUANTA * k->flow_quantum_bytes, 1);
-	if (h->used_bytes >= (s32)(SL_PURSE_ALLOWANCES * k->allowance_bytes))
+	flow_recover(&h->used_bytes, &h->round, round, SL_BUDGET_QUANTA * k->flow_quantum_bytes, 1);
+	if (h->used_bytes >= (s32)(SL_BUDGET_ALLOWANCES * k->allowance_bytes))
 		return 0;
 	h->used_bytes += (s32)len_bytes;
 	return 1;

@@ -408,7 +408,7 @@ mutants! {
         "if (f->place == SL_FLOW_ABSENT && found == ~0u)" => "if (found == ~0u)";
     source_budgets_are_not_checked breaks "flow_shares::a_source_budget_is_bounded":
         "flow_hosts.h",
-        "if (h->used_bytes >= (s32)(SL_PURSE_ALLOWANCES * k->allowance_bytes))" => "if (0)";
+        "if (h->used_bytes >= (s32)(SL_BUDGET_ALLOWANCES * k->allowance_bytes))" => "if (0)";
     a_crowd_pays_when_it_is_gone breaks "flow_shares::a_source_budget_is_bounded":
         "flow_hosts.h",
         "h->used_bytes += (s32)len_bytes;" => ";",

@@ -1,4 +1,4 @@
-//! The modules of this crate are floors: each uses those that `lib.rs` lists before it, and none behind it.
+//! The modules of this crate are layers: each uses those that `lib.rs` lists before it, and none behind it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ fn source() -> PathBuf {
 }
 
 /// The modules of `lib.rs` from the lowest on.
-fn floors() -> Vec<String> {
+fn layers() -> Vec<String> {
     let library = fs::read_to_string(source().join("lib.rs")).expect("lib.rs");
     let modules = library.lines().filter_map(|line| {
         let line = line.strip_prefix("pub ").unwrap_or(line);
@@ -30,7 +30,7 @@ fn files(directory: &Path, found: &mut Vec<(PathBuf, String)>) {
     }
 }
 
-/// The floors that a file names. The tests in it may use anything.
+/// The layers that a file names. The tests in it may use anything.
 fn used(text: &str) -> Vec<String> {
     let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
     let code: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.starts_with("//")).collect();
@@ -44,20 +44,20 @@ fn used(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_floor_uses_none_above_it() {
-    let floors = floors();
-    let floor = |name: &str| floors.iter().position(|floor| floor == name);
+fn a_layer_uses_none_above_it() {
+    let layers = layers();
+    let layer = |name: &str| layers.iter().position(|layer| layer == name);
     let mut found = Vec::new();
     files(&source(), &mut found);
     let mut wrong = Vec::new();
     for (path, text) in &found {
         let inside = path.strip_prefix(source()).expect("a file of this crate").with_extension("");
         let name = inside.components().next().expect("a name").as_os_str().to_string_lossy().into_owned();
-        let Some(own) = floor(&name) else { continue };
-        for other in used(text).iter().filter(|other| floor(other).is_some_and(|other| other > own)) {
+        let Some(own) = layer(&name) else { continue };
+        for other in used(text).iter().filter(|other| layer(other).is_some_and(|other| other > own)) {
             wrong.push(format!("{}: {name} is below {other}", inside.display()));
         }
     }
-    assert!(floors.len() >= 8 && found.len() >= 60, "{} floors, {} files", floors.len(), found.len());
+    assert!(layers.len() >= 8 && found.len() >= 60, "{} layers, {} files", layers.len(), found.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
