@@ -23,7 +23,7 @@ enum sl_proto_index {
 	SL_PROTOS = 512
 };
 
-/* What became of the headers of a packet. Each is a counter. */
+/* The outcomes of parsing a packet's headers. Each is a counter. */
 #define SL_PARSE_KINDS(X)                                       \
 	X(IPV4, ipv4, 0)                                        \
 	X(IPV6, ipv6, 0)                                        \
@@ -53,7 +53,7 @@ enum sl_malformed {
 
 enum sl_fragment_kind { SL_WHOLE, SL_FIRST_FRAGMENT, SL_LATER_FRAGMENT };
 
-/* What the parser learns of a packet. */
+/* The fields of a packet that the parser reads. */
 struct sl_headers {
 	u32 src[4]; /* network order; IPv4 as ::ffff:a.b.c.d; zeroes where the packet is not IP */
 	u32 dst[4];
@@ -275,7 +275,7 @@ struct sl_fragment {
 /* Instead of a VLAN's tag control information: there is none. */
 #define SL_NO_TAG 0x10000u
 
-/* What sl_explain is asked: of a packet that is given to it, what the host would know besides; and what it answers. */
+/* The question to sl_explain: the metadata of a packet that is given to it; and the answer. */
 struct sl_bucket_seen {
 	u64 burst; /* 1/16 ns; 0: the packet is not subject to it */
 	u64 owed; /* likewise: what is missing until it is full */

@@ -37,7 +37,7 @@ struct sl_queue { /* of slots; its owner knows whether it is empty */
 	u16 tail;
 };
 
-/* Who is first of the classes by a key: see sched/tournament.h. */
+/* Finds the class with the smallest key: see sched/tournament.h. */
 struct sl_tournament {
 	u8 winner[2 * SL_CLASSES]; /* class + 1, 0: nobody; [1] has won them all, [SL_CLASSES + c] is class c itself */
 	u64 key[SL_CLASSES];
@@ -70,7 +70,7 @@ struct sl_codel {
 	u64 above_ns; /* when the wait, above the target since, will have been so for an interval; 0: it is not above */
 	u64 next_ns; /* dropping: when the next packet is dropped */
 	u32 count; /* drops since dropping began */
-	u32 count_before; /* what count was when it began */
+	u32 count_before; /* the value of count when dropping began */
 	u16 inverse_root; /* of count, << 16 */
 	u8 dropping;
 	u8 pad;
@@ -111,7 +111,7 @@ struct sl_host {
 	u32 key; /* hash of its address | (class + 1) << 16; 0: nobody's */
 	u16 bulk_flows; /* that stand on a wheel */
 	u16 pad;
-	s32 used_bytes; /* what its flows have sent ahead of others' turns, or stand there to send, less what rounds have given back */
+	s32 used_bytes; /* bytes that its flows have sent or queued ahead of others' turns, less those that rounds have given back */
 	u32 round; /* of the class, until which that is counted */
 };
 
@@ -173,7 +173,7 @@ struct sl_class {
 	u16 flows; /* as it was told */
 	u32 flow_quantum_bytes;
 	u32 allowance_bytes;
-	u32 round_ns; /* what a quantum takes on the link */
+	u32 round_ns; /* the time of a quantum on the link */
 	u64 target_ns; /* CoDel; 0: none */
 	u64 interval_ns;
 	struct sl_bucket ceil;
@@ -257,12 +257,12 @@ struct sl_class_conf {
 	u32 flows; /* queues by flow: how many, a power of two up to SL_CLASS_FLOWS; 0: one queue without AQM; 1: one with AQM */
 	u32 hosts; /* bits of enum sl_hosts */
 	u32 flow_quantum_bytes;
-	u32 allowance_bytes; /* what a flow may send ahead of turns before it is bulk; at least the quantum */
+	u32 allowance_bytes; /* bytes that a flow may send ahead of turns before it is bulk; at least the quantum */
 	u64 target_ns; /* CoDel: the wait that is no cause for action; 0: no AQM */
 	u64 interval_ns; /* CoDel: how long it must be longer */
 };
 
-/* What a scheduler is told. A class that the policy does not have has limit_pkts 0: it drains, and takes nothing new. */
+/* The configuration of a scheduler. A class that the policy does not have has limit_pkts 0: it drains, and takes no new packets. */
 struct sl_sched_conf {
 	u32 kind;
 	u32 generation;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What programs tell whoever watches, through a ring: what happens seldom and matters (map `events`), and the way of packets that are asked for (`traces`). Nothing
+ * Messages of programs to listeners, through rings: rare events (map `events`), and the way of packets that are asked for (`traces`). Nothing
  * is told, and next to nothing looked at, unless somebody has said so lately: a reader that dies leaves nothing switched on.
  */
 #pragma once
@@ -19,7 +19,7 @@ enum sl_told_kind {
 /* The buckets that can be empty: those before the queues by enum sl_limit, and those of the queue. */
 enum sl_bucket_kind { SL_BUCKET_CEIL = 8 };
 
-/* What is told of a class at most once in this time: it has ended if it has not happened for so long. */
+/* An event of a class is sent at most once in this time. It has ended if it has not happened for so long. */
 #define SL_QUIET_NS 1000000000ULL
 #define SL_LATE_NS  100000000ULL
 

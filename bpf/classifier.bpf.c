@@ -43,7 +43,7 @@ static __always_inline u16 sl_tag(const struct sl_tables *t, u32 class)
 	return (u16)(t->tag << SL_CLASS_BITS | (class & (SL_CLASSES - 1)));
 }
 
-/* What a hook learns of a packet. */
+/* The findings of a hook about a packet. */
 struct sl_admission {
 	s32 class; /* negative: drop it */
 	u32 reason; /* then: an enum sl_drop, or beyond SL_DROPS an enum sl_limit */
@@ -172,7 +172,7 @@ int sl_xdp(struct xdp_md *ctx)
 	return sl_arrive_xdp(ctx);
 }
 
-/* What has become of a packet: kind << 8 | reason. */
+/* The fate of a packet: kind << 8 | reason. */
 static __noinline int sl_tell_packet(struct __sk_buff *skb, u64 now_ns, u32 what, u32 place)
 {
 	struct sl_told_packet *t;
@@ -352,7 +352,7 @@ int sl_split(struct __sk_buff *skb)
 	}
 	sl_pay_mark(skb, SL_EGRESS);
 	a = sl_admit_skb(skb, sl_class_before(t, skb), SL_EGRESS, SL_MAY_NOT_DROP, t);
-	/* What is dropped or policed at the queue for what it is, the queue recognises by itself. */
+	/* The queue recognises by itself which packets it drops or polices. */
 	skb->tc_index = a.malformed || a.control ? 0 : sl_tag(t, (u32)a.class);
 	if (!a.super_packets) {
 		segments = sl_segments(skb);
@@ -435,7 +435,7 @@ int sl_htb_ingress(struct __sk_buff *skb)
 	return sl_htb(skb, SL_INGRESS);
 }
 
-/* What the programs above would make of a packet, without counting it. Run by hand (BPF_PROG_TEST_RUN), as XDP: that takes any bytes. */
+/* The answer of the programs above to a packet, which is not counted. Run by hand (BPF_PROG_TEST_RUN), as XDP: that takes any bytes. */
 SEC("xdp")
 int sl_explain(struct xdp_md *ctx)
 {

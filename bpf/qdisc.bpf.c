@@ -140,7 +140,7 @@ static __always_inline s32 sl_class_before(const struct sl_tables *t, const stru
 	return class >= 0 && sl_flows_are_limited(t, (u32) class) ? -1 : class;
 }
 
-/* What classes that queue by flow must know of the packet. */
+/* The flow and hosts of the packet, for classes that queue by flow. */
 static __always_inline void sl_identify(const struct sk_buff *skb, const struct sl_police_request *d, struct sl_packet *p)
 {
 	u64 nfct = skb->_nfct;
@@ -353,7 +353,7 @@ struct sk_buff *BPF_PROG(sl_qdisc_dequeue, struct Qdisc *sch)
 		sl_free_dropped(sch, s, n, now);
 	if (v.action != SL_SEND) {
 		sch->qstats.overlimits++;
-		/* What is left then has been dropped, and waits to be freed: nothing to wake up for. */
+		/* SL_IDLE: packets that are left were dropped and wait to be freed, so there is nothing to wake up for. */
 		if (v.action == SL_WAIT)
 			bpf_qdisc_watchdog_schedule(sch, sl_max(v.wake_ns, now + SL_WATCHDOG_FLOOR_NS), 0);
 		return NULL;

@@ -10,7 +10,7 @@
 #include "world.h"
 #include "../abi/sched.h"
 
-/* What may stay without being called a queue. */
+/* A backlog of one frame is no standing queue. */
 #define SL_CODEL_FRAME_BYTES 1514u
 
 /* When the next packet is to be dropped, if one was at this time. */

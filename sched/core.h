@@ -257,7 +257,7 @@ SL_FN struct sl_verdict sl_dequeue(struct sl_sched *s, u64 now_ns)
 	bucket_charge(&s->link, q->wire_bytes, now_ns);
 	if (!k->policed)
 		bucket_charge(&k->ceil, q->wire_bytes, now_ns);
-	/* What a class sends beyond its guarantee is borrowed, and not charged to it (as in HTB): else it would have to be paid back. */
+	/* Bytes beyond a guarantee are borrowed, and not charged to it (as in HTB): else the class would have to pay them back. */
 	if (sl_unlikely(first)) {
 		bucket_charge(&k->rate, q->wire_bytes, now_ns);
 		if (!bucket_open(&k->rate, now_ns))
@@ -275,7 +275,7 @@ SL_FN struct sl_verdict sl_dequeue(struct sl_sched *s, u64 now_ns)
 	return v;
 }
 
-/* Nobody is ready, and no discipline remembers anything. */
+/* Forgets the state of disciplines: no class is ready. */
 SL_FN void sl_forget(struct sl_sched *s)
 {
 	u32 c;
@@ -319,7 +319,7 @@ SL_FN void sl_configure_class(struct sl_class *k, const struct sl_class_conf *g,
 	bucket_configure(&k->rate, g->rate_cost, g->rate_burst_ns, now_ns);
 }
 
-/* What a flow's quantum takes at the class's rate. */
+/* The time of a flow's quantum at the class's rate. */
 SL_FN u32 sl_round_ns(const struct sl_sched *s, const struct sl_class *k)
 {
 	u64 cost = sl_max(s->link.cost, k->ceil.cost);
@@ -327,7 +327,7 @@ SL_FN u32 sl_round_ns(const struct sl_sched *s, const struct sl_class *k)
 	return cost ? (u32)sl_min(sl_max(k->flow_quantum_bytes * cost >> 20, 1), 1ULL << 31) : SL_ROUND_NS;
 }
 
-/* What the classes are told, while no packet stands anywhere but in their FIFOs. */
+/* Configures the classes, while packets stand in their FIFOs alone. */
 SL_GLOBAL int sl_configure_classes(struct sl_sched *s SL_NONNULL, const struct sl_sched_conf *f SL_NONNULL, u64 now_ns)
 {
 	u32 c;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the hosts of flows are up to, by class: how many bulk flows they have, by which their flows' turns are divided, and the source budget
+ * The hosts of flows, by class: how many bulk flows they have, by which their flows' turns are divided, and the source budget
  * that pays for what a source sends ahead of turns.
  *
  * A host is known by a hash of its address, which the engine makes with a random key, and by the class. It has one of the SL_HOST_WAYS
@@ -78,7 +78,7 @@ SL_FN u32 flow_load(struct sl_sched *s, const struct sl_class *k, const struct s
 	return load;
 }
 
-/* What so many rounds give back; no more than a few allowances, which is all that counts. */
+/* The refill of so many rounds, in bytes; load divides it among flows of one host. */
 SL_FN u32 flow_gain(u32 rounds, u32 quantum_bytes, u32 load)
 {
 	u64 gain = (u64)rounds * quantum_bytes;

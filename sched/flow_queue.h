@@ -30,7 +30,7 @@
 #include "flow_hosts.h"
 #include "flow_sizes.h"
 
-/* What counts as a round while a class is idle, where no rate says: a frame at 1 Gbit/s. */
+/* The length of a round while a class is idle, where no rate gives one: a frame at 1 Gbit/s. */
 #define SL_ROUND_NS 12112u
 
 SL_FN void flow_list_push(struct sl_sched *s, struct sl_queue *list, u32 i, int was_empty)
@@ -126,7 +126,7 @@ SL_GLOBAL int flow_arrive(struct sl_sched *s SL_NONNULL, u32 class, u32 slot)
 		return 0;
 	}
 	flow_find_hosts(s, k, class, f, q);
-	/* What a turn has left over is not more than it was. */
+	/* The rounds since it was empty give back bytes that it had used. */
 	if ((s32)(fair->round - f->round) > 0)
 		flow_recover(&f->used_bytes, &f->round, fair->round, k->flow_quantum_bytes, flow_load(s, k, fair, f));
 	flow_stand(s, k, class, f, i, q->len_bytes);
@@ -280,7 +280,7 @@ SL_GLOBAL u32 flow_take(struct sl_sched *s SL_NONNULL, u32 class, u64 now_ns)
 	return slot | mark;
 }
 
-/* Likewise of a class that has packets. */
+/* The next packet of a class that has packets: its slot, and SL_FLOW_MARK if it is to be marked. */
 SL_FN u32 flow_leave(struct sl_sched *s, u32 class, u64 now_ns)
 {
 	struct sl_fair *fair = sl_at(s->fair, class);

@@ -16,7 +16,7 @@ SL_FN u64 police_time(u64 ns)
 	return ns << 4;
 }
 
-/* What a packet costs, of a cost per byte << 16; rounded up, so that many small ones do not exceed the rate. */
+/* The cost of a packet, from a cost per byte << 16; rounded up, so that many small ones do not exceed the rate. */
 SL_FN u64 police_cost(u64 per_byte, u32 bytes)
 {
 	return (bytes * per_byte + 0xffff) >> 16;
@@ -55,7 +55,7 @@ SL_FN void police_give_back(u64 *tat, u64 now, u64 cost, u64 full)
 		__sync_fetch_and_add(tat, -sl_min(cost, full - now));
 }
 
-/* What was owed at one cost of a byte, at another. Debts are kept in bytes, rounded up. */
+/* Converts a debt from one cost of a byte to another. Debts are kept in bytes, rounded up. */
 SL_FN u64 police_owed(u64 owed, u64 from, u64 to)
 {
 	u64 bytes;

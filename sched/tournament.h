@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Who is first of up to 64 classes by a key: a tournament tree (Knuth, TAOCP 3, 5.4.1). Leaf c is class c if it takes part; every inner node
+ * The class with the smallest key, of up to 64: a tournament tree (Knuth, TAOCP 3, 5.4.1). Leaf c is class c if it takes part; every inner node
  * holds the winner of the two below. A change replays the six matches between its leaf and the root; the winner is read
  * in one step. Keys are virtual times: they wrap round, and are compared by the sign of their difference.
  */

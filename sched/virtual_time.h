@@ -15,7 +15,7 @@ SL_FN u64 virtual_resume(u64 virtual_time, u64 stopped)
 	return virtual_before(stopped, virtual_time) ? virtual_time : stopped;
 }
 
-/* Who is behind would begin at the present virtual time anyway. */
+/* Moves classes that are behind to the present virtual time, where they would begin anyway. */
 SL_GLOBAL int virtual_catch_up(struct sl_sched *s SL_NONNULL)
 {
 	u32 c;

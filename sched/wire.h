@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What a packet takes on the link below: overhead of each frame, the least frame, cells (as tc-cake(8) counts them). */
+/* The bytes of a packet on the link below: overhead of each frame, the least frame, cells (as tc-cake(8) counts them). */
 #pragma once
 #include "world.h"
 #include "../abi/sched.h"

@@ -175,7 +175,7 @@ SL_GLOBAL u64 sl_match_rest(const struct sl_row_numbers *numbers SL_NONNULL, u32
 }
 
 /*
- * Likewise of more than 64 rules. Most rows have something in most words, where rules leave a field open, so what counts is
+ * The same for more than 64 rules. Most rows have something in most words, where rules leave a field open, so what counts is
  * how fast the five of nearly every policy are ANDed.
  */
 SL_GLOBAL u32 sl_match_many(const struct sl_tables *t SL_NONNULL, const struct sl_headers *h SL_NONNULL)
@@ -230,7 +230,7 @@ SL_GLOBAL u32 sl_match_many(const struct sl_tables *t SL_NONNULL, const struct s
 	return SL_RULE_NONE;
 }
 
-/* Likewise; without a call where 64 rules and plain fields make it short. */
+/* The same; without a call where 64 rules and plain fields make it short. */
 static __always_inline u32 sl_match(const struct sl_tables *t, const struct sl_headers *h)
 {
 	u32 fields = t->fields;

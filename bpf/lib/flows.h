@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What is remembered of packets before: of their flow, and of the first fragment of the same packet. */
+/* Memory of earlier packets: by flow, and of the first fragment of the same packet. */
 #pragma once
 #include "maps.h"
 #include "bloom_filter.h"
@@ -59,7 +59,7 @@ static __always_inline int sl_flow_is_alike(const struct sl_tables *t, const str
 		 (flow->metadata_mark ^ sl_metadata_mark(h)) & t->metadata_mark);
 }
 
-/* What the present policy is known to say of packets like the first, or 0. */
+/* The choice of the present policy for packets like the first, or 0. */
 static __always_inline u64 sl_flow_choice(const struct sl_tables *t, const struct sl_flow *flow)
 {
 	u64 word = flow->choice;
@@ -139,7 +139,7 @@ static __always_inline void sl_enter(const struct sl_flow_key *key, const struct
 		flow->choice = word;
 }
 
-/* What the rules say of the flow from now on. */
+/* Stores the rules' choice for the flow. */
 SL_GLOBAL int sl_remember(const struct sl_headers *h SL_NONNULL, struct sl_flow_update *x SL_NONNULL, u64 word)
 {
 	struct sl_flow_key key = {};
@@ -160,7 +160,7 @@ SL_GLOBAL int sl_remember(const struct sl_headers *h SL_NONNULL, struct sl_flow_
 	return 0;
 }
 
-/* What was said of the first fragment of the same packet, or word itself, which is remembered if this is the first. */
+/* The choice for the first fragment of the same packet; or word, which is stored if this is the first. */
 SL_GLOBAL u64 sl_choose_by_fragment(const struct sl_headers *h SL_NONNULL, u32 direction, u32 generation, u64 word)
 {
 	struct sl_fragment_key key = {};

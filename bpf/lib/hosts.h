@@ -19,7 +19,7 @@ static __always_inline u16 sl_packet_host(const u8 *address)
 	return sl_host_hash(half[0], half[1]);
 }
 
-/* Likewise of the halves of a union nf_inet_addr, which has an IPv4 address in its first word. */
+/* The hash of the halves of a union nf_inet_addr, which has an IPv4 address in its first word. */
 static __always_inline u16 sl_conntrack_host(u64 high, u64 low)
 {
 	return low || high >> 32 ? sl_host_hash(high, low) : sl_host_hash(0, high << 32 | __builtin_bswap32(0xffff));

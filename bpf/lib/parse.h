@@ -4,7 +4,7 @@
  * 4in4, 6in4, 4in6, 6in6), ports, TCP flags, ICMP types. A tunnel inside IP is known by what it carries; others (GRE, VXLAN, WireGuard, MPLS) by
  * their outer header.
  *
- * What most packets are is recognised here, inlined, in a few words; the rest is parsed by parse_any.h, which is included once for
+ * The common kinds of packets are recognised here, inlined, in a few words; the rest is parsed by parse_any.h, which is included once for
  * each kind of program. Nothing outside the packet is ever read. What cannot be parsed is named in kind; what was parsed before stays
  * valid.
  */

@@ -191,7 +191,7 @@ SL_GLOBAL int sl_refund(const struct sl_tables *t SL_NONNULL, const struct sl_po
 	return 0;
 }
 
-/* What the buckets hold that a packet is subject to. */
+/* The fill of the buckets that a packet is subject to. */
 SL_GLOBAL int sl_look_at_buckets(const struct sl_tables *t SL_NONNULL, const struct sl_police_request *d SL_NONNULL,
 				 struct sl_explanation *e SL_NONNULL)
 {

@@ -16,7 +16,7 @@ unsafe extern "C" {
     );
 }
 
-/// What a program tells the parser besides the frame.
+/// The arguments of the parser besides the frame.
 #[derive(Debug, Clone, Copy)]
 struct Told {
     /// 0: the frame starts with an Ethernet header.
@@ -58,7 +58,7 @@ fn by_program(frame: &[u8], told: Told) -> abi::sl_headers {
         sl_fuzz_parse(frame.as_ptr(), length, told.ethertype, told.tag, told.fields, wholly, &mut headers);
     }
     if u32::from(headers.fragment) == abi::SL_WHOLE {
-        // That of a tunnel may be left.
+        // The identification of a tunnel's fragment may be left.
         headers.fragment_id = 0;
     }
     headers

@@ -78,7 +78,7 @@ impl Browser {
         self.wait(self.client.goto(url));
     }
 
-    /// What a script returns.
+    /// The result of a script.
     #[track_caller]
     pub fn script(&self, script: &str) -> Value {
         self.wait(self.client.execute(script, Vec::new()))
@@ -109,7 +109,7 @@ impl Browser {
         self.wait(element.send_keys(keys));
     }
 
-    /// Its text, as it is shown.
+    /// The element's text, as it is shown.
     #[track_caller]
     pub fn text(&self, css: &str) -> String {
         let element = self.element(css);

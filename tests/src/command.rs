@@ -1,4 +1,4 @@
-//! Programs as children: each wait is bounded, nothing outlives us, and what they said is in every complaint.
+//! Programs as children: each wait is bounded, no program outlives the test, and every failure shows the program's output.
 
 use nix::sys::signal::Signal;
 use sluice_testbed as testbed;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(2);
 
-/// What a program that ended left.
+/// The exit code and output of a program that ended.
 #[derive(Debug)]
 pub struct Output {
     line: String,
@@ -22,20 +22,20 @@ pub struct Output {
 }
 
 impl Output {
-    /// Itself, if the program succeeded.
+    /// The output, if the program succeeded; else it panics.
     #[track_caller]
     pub fn ok(self) -> Output {
         self.exits(0)
     }
 
-    /// Itself, if the program ended with this code.
+    /// The output, if the program ended with this code; else it panics.
     #[track_caller]
     pub fn exits(self, code: i32) -> Output {
         assert_eq!(self.code, Some(code), "exit code of: {self}");
         self
     }
 
-    /// Itself, if its standard error has this in it.
+    /// The output, if its standard error has this in it; else it panics.
     #[track_caller]
     pub fn says(self, text: &str) -> Output {
         assert!(self.stderr.contains(text), "`{text}` is not in the standard error of: {self}");
@@ -70,7 +70,7 @@ impl Process {
         Process { line, running }
     }
 
-    /// One that was started already.
+    /// A process that was started already.
     pub fn of(line: &str, running: testbed::Process) -> Process {
         Process { line: line.to_owned(), running }
     }
@@ -82,13 +82,13 @@ impl Process {
         }
     }
 
-    /// Its standard output until now.
+    /// The process's standard output until now.
     pub fn said(&self) -> String {
         let [said, _] = self.running.written();
         said
     }
 
-    /// Its standard error until now.
+    /// The process's standard error until now.
     pub fn complained(&self) -> String {
         let [_, complained] = self.running.written();
         complained

@@ -1,4 +1,4 @@
-//! Programs of others: each counts what it sees, and then does one thing.
+//! Programs of other users: each counts the packets it sees, and then does one thing.
 
 use crate::net::Ns;
 use libbpf_sys::*;
@@ -6,7 +6,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// What tc goes on with, and without.
+/// The verdicts of tc: TCX_NEXT goes on with the packet, TC_ACT_SHOT drops it.
 const NEXT: i32 = -1;
 const SHOT: i32 = 2;
 
@@ -38,7 +38,7 @@ impl Hook {
     }
 }
 
-/// What becomes of a packet.
+/// The verdict on a packet.
 #[derive(Debug, Clone, Copy)]
 pub enum Verdict {
     Pass,
@@ -55,7 +55,7 @@ pub struct Program {
     counter: OwnedFd,
 }
 
-/// Detaches what it attached.
+/// An attachment; dropping it detaches the program.
 pub struct Attached(#[expect(dead_code, reason = "closing it detaches")] OwnedFd);
 
 fn owned(what: &str, fd: i32) -> OwnedFd {

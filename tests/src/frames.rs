@@ -5,7 +5,7 @@ use std::mem::{size_of, zeroed};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// To nobody here: what arrives is seen by the hooks, and answered by nobody.
+/// An address of no host here: hooks see the frames that arrive, and no host answers them.
 const TO: [u8; 6] = [2, 0, 0, 0, 0xee, 1];
 const FROM: [u8; 6] = [2, 0, 0, 0, 0xee, 2];
 

@@ -9,7 +9,7 @@ pub fn serve(ns: &Ns) -> Process {
     serve_at(ns, 5201)
 }
 
-/// Likewise on another port.
+/// A server for one test, on another port.
 pub fn serve_at(ns: &Ns, port: u16) -> Process {
     let server = iperf3::serve(ns.testbed(), port).unwrap_or_else(|error| panic!("{error}"));
     Process::of(&format!("iperf3, the server at port {port}"), server)

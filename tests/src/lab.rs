@@ -1,5 +1,5 @@
-//! What a test gets: namespaces, the product, policies in files. When the test ends, whatever it left behind is found,
-//! said, and removed.
+//! The equipment of a test: namespaces, the product, policies in files. When the test ends, all that is left behind is found,
+//! reported, and removed.
 
 use crate::command::{Output, Process, run};
 use crate::net::{self, Ns, Pair, Routed};
@@ -13,7 +13,7 @@ use std::process::Command;
 pub enum Engine {
     Qdisc,
     Tc,
-    /// Whatever the product chooses.
+    /// The engine that the product chooses.
     Auto,
 }
 
@@ -130,7 +130,7 @@ impl Lab {
         serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("status --json: {error}: {output}"))
     }
 
-    /// What the product and the test have left. Empty is well.
+    /// The traces that the product and the test have left. Empty is well.
     pub fn leftovers(&self) -> Vec<String> {
         let mut found = Vec::new();
         for ns in self.namespaces.borrow().iter() {
@@ -166,7 +166,7 @@ impl Drop for Lab {
     }
 }
 
-/// What the product keeps of interfaces in the namespace of this number: records, and directories of pins.
+/// The product's files on interfaces in the namespace of this number: records, and directories of pins.
 pub fn traces(inode: u64) -> Vec<PathBuf> {
     files_of(inode, &["/run/sluice", "/sys/fs/bpf/sluice"])
 }

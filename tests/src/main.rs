@@ -1,6 +1,7 @@
 //! System tests: the product on the kernel that runs, with real traffic. Needs root. One at a time (--test-threads=1), since
-//! they measure; in network namespaces of their own, so that they disturb nobody. `--brief` leaves out those that test commands rather
-//! than a kernel. `--part=1/2` runs every second of those that can run here, from the first on, and `--part=2/2` the others.
+//! they measure; in network namespaces of their own, so that they disturb no other program. `--brief` leaves out those that test
+//! commands rather than a kernel. `--part=1/2` runs every second of those that can run here, from the first on, and `--part=2/2` the
+//! others.
 
 mod browser;
 mod cases;
@@ -43,7 +44,7 @@ fn main() -> ExitCode {
         eprintln!("the system tests need root: make test-native asks for it");
         return ExitCode::from(4);
     }
-    // They share the machine's clock and processors: two at a time would measure each other.
+    // Tests share the machine's clock and processors: two at a time would measure each other.
     arguments.test_threads = Some(1);
     needs::load_modules();
     let machine = needs::Machine::probe();

@@ -1,5 +1,5 @@
-//! What a test needs of the kernel and the machine. A kernel that lacks it has the test ignored, with the reason; one that
-//! has it must pass. None of this asks the product what it has detected.
+//! The needs of a test: features of the kernel and the machine. A kernel that lacks one has the test ignored, with the reason; one
+//! that has it must pass. None of this asks the product what it has detected.
 
 use crate::command::{run, words};
 use std::collections::BTreeMap;
@@ -105,7 +105,7 @@ impl Need {
     }
 }
 
-/// What this machine has, asked once.
+/// The features of this machine, probed once.
 pub struct Machine(BTreeMap<Need, bool>);
 
 impl Machine {
@@ -134,7 +134,7 @@ fn release() -> (u32, u32) {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-/// Whether commands succeed in a network namespace that nobody else sees.
+/// Whether commands succeed in a network namespace of their own.
 fn in_scratch(lines: &str) -> bool {
     let name = format!("slt-{}-probe", std::process::id());
     run(&mut words("ip", &format!("netns add {name}"))).ok();

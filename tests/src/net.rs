@@ -20,7 +20,7 @@ pub struct Ns {
 }
 
 impl Ns {
-    /// A new one, without IPv6, so that the kernel sends nothing of its own.
+    /// A new namespace, without IPv6, so that the kernel sends nothing of its own.
     pub fn create(role: &str) -> Ns {
         let role = format!("{}-{role}", COUNTER.fetch_add(1, Ordering::Relaxed));
         let namespace = Namespace::create(PREFIX, &role).unwrap_or_else(|error| panic!("{error}"));
@@ -101,7 +101,7 @@ impl Ns {
         serde_json::from_str(&self.tc(&format!("-s -j qdisc show dev {dev}"))).expect("JSON of tc")
     }
 
-    /// Its root qdisc.
+    /// The device's root qdisc.
     pub fn root(&self, dev: &str) -> Option<Qdisc> {
         self.qdiscs(dev).into_iter().find(|qdisc| qdisc.root)
     }

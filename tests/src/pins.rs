@@ -1,4 +1,4 @@
-//! What the product has pinned, read and written behind its back.
+//! Maps that the product has pinned, read and written behind its back.
 
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -17,7 +17,7 @@ impl Map {
         // SAFETY: the path is a string that ends.
         let fd = unsafe { libbpf_sys::bpf_obj_get(name.as_ptr()) };
         assert!(fd >= 0, "opening {}: {}", path.display(), std::io::Error::last_os_error());
-        // SAFETY: it has just been opened, and nobody else has it.
+        // SAFETY: the descriptor is new, and no other owner has it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let mut info = libbpf_sys::bpf_map_info::default();
         let mut length = size_of_val(&info) as u32;
@@ -44,7 +44,7 @@ impl Map {
     }
 
     pub fn set(&self, key: u32, value: &[u8]) {
-        // SAFETY: likewise.
+        // SAFETY: the key is of the array's size, and the value is as long as one of the map's.
         let result = unsafe {
             libbpf_sys::bpf_map_update_elem(
                 self.fd.as_raw_fd(),

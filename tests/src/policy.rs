@@ -44,7 +44,7 @@ pub fn with(mut policy: Value, key: &str, value: Value) -> Value {
     policy
 }
 
-/// One that differs from `three` in everything: its discipline, classes, limits and rules.
+/// A policy that differs from `three` in everything: its discipline, classes, limits and rules.
 pub fn other() -> Value {
     let mut policy = by_port(
         "deficit_round_robin",

@@ -1,4 +1,4 @@
-//! `sluice serve`, and requests to it by curl, as anybody's script sends them.
+//! `sluice serve`, and requests to it by curl, as any user's script sends them.
 
 use crate::command::{Output, Process, await_that, run};
 use crate::lab::Lab;
@@ -18,11 +18,11 @@ pub struct Server {
     process: Process,
     /// `http://127.0.0.1:PORT`.
     pub place: String,
-    /// What is in the file that it has named; empty if it was given one.
+    /// The token from the file that the server has named; empty if it was given one.
     pub token: String,
 }
 
-/// What it answered.
+/// The server's answer to a request.
 #[derive(Debug)]
 pub struct Reply {
     /// Status of HTTP.
@@ -41,7 +41,7 @@ impl Reply {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
 
-    /// Itself, if it refuses with this status and says this.
+    /// The reply, if it refuses with this status and says this; else it panics.
     #[track_caller]
     pub fn refuses(self, status: u32, what: &str) -> Reply {
         assert_eq!(self.status, status, "{}", self.body);
@@ -88,7 +88,7 @@ impl Server {
         Reply { status, head: head.to_owned(), body: body.to_owned() }
     }
 
-    /// What it answers to who has no token.
+    /// The answer to a request without a token.
     pub fn get(&self, path: &str) -> Reply {
         self.curl(path, &[])
     }

@@ -25,7 +25,7 @@ impl Suite {
         Suite { subject, of_commands: false, cases: Vec::new() }
     }
 
-    /// What it tests are commands and files, which are the same on any kernel: one with each engine is enough.
+    /// Marks tests of commands and files, which are the same on any kernel: one kernel with each engine is enough.
     pub fn of_commands(self) -> Suite {
         Suite { of_commands: true, ..self }
     }
@@ -65,7 +65,7 @@ impl Suite {
 }
 
 impl Case {
-    /// The test as the harness runs it. What the machine lacks is told in its name's kind.
+    /// The test as the harness runs it. A feature that the machine lacks is told in its name's kind.
     pub fn trial(self, machine: &Machine) -> Trial {
         let lacks = machine.lacks(&self.needs);
         let Case { name, engine, body, .. } = self;

@@ -1,4 +1,4 @@
-//! A terminal that a program runs in: a pty, and what it would show, as an emulator reads what the program writes.
+//! A terminal that a program runs in: a pty, and its screen, as an emulator reads the program's output.
 
 use crate::command::{Output, Process, await_that};
 use nix::pty::{Winsize, openpty};
@@ -29,13 +29,13 @@ pub struct Terminal {
     size: (u16, u16),
 }
 
-/// What is left when the program has ended.
+/// The traces of a program that has ended.
 pub struct Left {
-    /// Its exit code; what it has said is on the screen.
+    /// The program's exit code; its output is on the screen.
     pub output: Output,
-    /// What the terminal shows.
+    /// The screen of the terminal.
     pub screen: vt100::Parser,
-    /// What the emulator has read.
+    /// The bytes that the emulator has read.
     pub written: Vec<u8>,
 }
 
@@ -65,7 +65,7 @@ impl Terminal {
         Terminal { keyboard, line: pty.slave, before, process, written, size: (columns, rows) }
     }
 
-    /// What it shows now.
+    /// The screen of the terminal now.
     pub fn screen(&self) -> vt100::Parser {
         show(&self.written.bytes(), self.size)
     }
@@ -105,7 +105,7 @@ impl Terminal {
         let output = process.finish();
         let after = tcgetattr(&line).expect("the terminal's state");
         assert_eq!(after, before, "the terminal is not as it was after {output}");
-        // Nobody can write any more.
+        // The output ends when the last copy of the slave side is closed.
         drop(line);
         let bytes = written.end();
         drop(keyboard);

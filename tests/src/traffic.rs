@@ -83,13 +83,13 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// One way.
+    /// The delay one way.
     pub fn delay_ns(&self) -> u64 {
         self.at_ns.saturating_sub(self.sent_ns)
     }
 }
 
-/// What became of a stream.
+/// The outcome of a stream.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub sent: u64,
@@ -103,7 +103,7 @@ impl Outcome {
         self.arrivals.len() as u64
     }
 
-    /// Of frames that arrived.
+    /// The bytes of all frames that arrived.
     pub fn bytes(&self) -> u64 {
         self.arrivals.iter().map(|arrival| arrival.bytes as u64).sum()
     }
@@ -130,7 +130,7 @@ impl Outcome {
         &self.arrivals[start..end.max(start)]
     }
 
-    /// What arrived in a part of the time, as if that had been all.
+    /// The arrivals in a part of the time, as if they had been all.
     pub fn between(&self, from_ns: u64, to_ns: u64) -> Outcome {
         let inside = |arrival: &&Arrival| (from_ns..to_ns).contains(&arrival.at_ns);
         let arrivals: Vec<Arrival> = self.arrivals.iter().filter(inside).copied().collect();
@@ -206,7 +206,7 @@ impl Streams {
         self.end(lost, true)
     }
 
-    /// Likewise, but gives up after a moment in which nothing arrived: for streams of which nobody counts the losses.
+    /// Stops sending, and gives up after a second without arrivals: for streams whose losses are not counted.
     pub fn finish_lossy(self) -> Vec<Outcome> {
         self.end(|| 0, false)
     }
@@ -301,7 +301,7 @@ fn send(flows: &[Flow], sockets: &[UdpSocket], stop: &AtomicBool, count: &Atomic
     let mut buffer = vec![0u8; 65_536];
     while !stop.load(Ordering::Relaxed) {
         let elapsed = begin.elapsed();
-        // One packet of each in turn, so that streams mix as finely as may be.
+        // The senders take turns packet by packet, so that streams mix as finely as may be.
         loop {
             let mut idle = true;
             for (n, flow) in flows.iter().enumerate() {
@@ -312,7 +312,7 @@ fn send(flows: &[Flow], sockets: &[UdpSocket], stop: &AtomicBool, count: &Atomic
                 buffer[..8].copy_from_slice(&sent[n].to_ne_bytes());
                 buffer[8..STAMP].copy_from_slice(&now_ns().to_ne_bytes());
                 let payload = frame.saturating_sub(HEADERS).max(STAMP);
-                // What the queue drops is no error here; what the kernel refuses (link down) was not sent.
+                // A packet that the queue drops is no error here; one that the kernel refuses (link down) was not sent.
                 if sockets[n].send(&buffer[..payload]).is_ok() {
                     sent[n] += 1;
                     count.fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,5 @@
 //! The Rust copy of `abi/`: every struct, enum and size that crosses the border between BPF, the scheduler core and
-//! userspace. It is generated; what follows the `include!` are the few views of it that everybody needs.
+//! userspace. It is generated; the few views behind the `include!` are for all crates.
 
 #[allow(non_camel_case_types, non_upper_case_globals, missing_docs, clippy::all)]
 mod generated {

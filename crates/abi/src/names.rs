@@ -20,7 +20,7 @@ fn text(name: *const c_char) -> &'static str {
 /// A discipline (`enum sl_kind`) or a rank function (`enum sl_rank`), as its list in `abi/disciplines.h` has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Discipline {
-    /// Its number in a configuration.
+    /// The number in a configuration.
     pub number: u32,
     /// The name in policies.
     pub name: &'static str,
@@ -88,13 +88,13 @@ pub fn drop_reasons() -> impl Iterator<Item = DropReason> {
     })
 }
 
-/// What each `enum sl_limit` is called in JSON and metrics.
+/// The names of each `enum sl_limit` in JSON and metrics.
 pub fn limit_names() -> impl Iterator<Item = &'static str> {
     // SAFETY: takes a number.
     (0..abi::SL_LIMITS).map(|limit| text(unsafe { sl_limit_name(limit) }))
 }
 
-/// What the parser made of a packet: an `enum sl_parse_kind`.
+/// The kind of a parsed packet: an `enum sl_parse_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseKind {
     /// Index into the counters of a direction.

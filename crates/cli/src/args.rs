@@ -173,16 +173,16 @@ pub struct Up {
     /// A policy file, or the name of a profile
     #[arg(long, short, value_name = "POLICY", add = ArgValueCompleter::new(completion::policies))]
     pub policy: String,
-    /// Shape what departs to this rate, a little below the line's, so that the queue forms here
+    /// Shape departing packets to this rate, a little below the line's, so that the queue forms here
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub rate: Option<String>,
-    /// Shape what arrives to this rate, likewise
+    /// Shape arriving packets to this rate, a little below the line's
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub ingress_rate: Option<String>,
-    /// What queues: `qdisc` is our scheduler in the kernel, `tc` is the kernel's HTB
+    /// The engine: `qdisc` is our scheduler in the kernel, `tc` is the kernel's HTB
     #[arg(long, value_name = "ENGINE", default_value = "auto")]
     pub engine: EngineArg,
-    /// What classifies on arrival
+    /// The hook that classifies arriving packets
     #[arg(long, value_name = "HOOK", default_value = "auto")]
     pub classifier: HookArg,
     /// Replace a hand-made hierarchy of qdiscs, after saving a dump of it
@@ -342,7 +342,7 @@ pub struct Doctor {
 
 #[derive(Debug, Args)]
 pub struct Demo {
-    /// What queues
+    /// The engine that queues packets
     #[arg(long, value_name = "ENGINE", default_value = "auto")]
     pub engine: EngineArg,
     /// Length of each of the two runs, seconds
@@ -359,7 +359,7 @@ pub struct Demo {
     pub svg: PathBuf,
 }
 
-/// What people write goes to their terminals again.
+/// A message is shown on terminals again, so it holds no control characters.
 fn message(text: &str) -> Result<String, String> {
     const MOST_BYTES: usize = 200;
     if text.len() > MOST_BYTES {
@@ -395,7 +395,7 @@ impl EngineArg {
 pub enum RestoreArg {
     /// The policy that is named
     Configured,
-    /// What `sluice apply --at-boot` has kept
+    /// The policy that `sluice apply --at-boot` has kept
     Saved,
     /// The last policy that was applied and not taken back
     Last,
@@ -403,7 +403,7 @@ pub enum RestoreArg {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum HookArg {
-    /// What suits the interface
+    /// The one that suits the interface
     Auto,
     /// In the driver
     Xdp,

@@ -25,12 +25,12 @@ struct Packet {
     bytes: Vec<u8>,
 }
 
-/// What a file holds that can be looked at.
+/// The frames of a file that can be read.
 #[derive(Debug, Default)]
 pub struct Frames {
     /// The first so many, each with an Ethernet header.
     pub frames: Vec<Vec<u8>>,
-    /// What could not be read, in sentences.
+    /// Notes on records that could not be read, in sentences.
     pub notes: Vec<String>,
 }
 

@@ -142,7 +142,7 @@ fn show(difference: &Difference, color: bool) {
     difference.lines().iter().for_each(|line| outln!("  {}", terminal::change(line, color)));
 }
 
-/// Likewise, where there are few.
+/// A line for each change, or a summary where there are many.
 pub fn show_briefly(difference: &Difference, color: bool) {
     if difference.lines().len() <= MOST_LINES && !difference.is_empty() {
         show(difference, color);

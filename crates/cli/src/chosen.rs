@@ -30,7 +30,7 @@ impl From<Chosen> for Request {
     }
 }
 
-/// What a policy file or profile says for an interface, or for each of its set.
+/// The policy of a file or profile for an interface, or for each of its set.
 pub fn choose(file: &str, interface: Option<&str>, context: &Context) -> Result<Vec<Chosen>, Failure> {
     let (source, found) = sluice_policy::load_for(file, context)?;
     let policies = match (interface, found) {

@@ -1,4 +1,4 @@
-//! What shells offer for a word that is being typed: the script that asks, and the answers that need a look at the machine.
+//! Completions of a word that is being typed: the script that asks, and the answers that need a look at the machine.
 
 use crate::failure::Failure;
 use clap_complete::Shell;
@@ -38,7 +38,7 @@ pub fn policies(typed: &OsStr) -> Vec<CompletionCandidate> {
     found
 }
 
-/// What `apply` takes: a managed interface, then a policy, or a policy alone.
+/// The arguments of `apply`: a managed interface, then a policy, or a policy alone.
 pub fn managed_or_policies(typed: &OsStr) -> Vec<CompletionCandidate> {
     let mut found = managed(typed);
     found.extend(policies(typed));
@@ -66,7 +66,7 @@ mod tests {
     use clap::CommandFactory;
     use std::ffi::OsString;
 
-    /// What is offered for the last of these words.
+    /// The completions of the last of these words.
     fn offered(words: &[&str]) -> Vec<String> {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
         let last = words.len() - 1;

@@ -10,7 +10,7 @@ pub fn run(args: &Events, color: bool) -> Result<(), Failure> {
     let end = end(args.time.as_deref())?;
     let mut listener = Listener::new(&args.interfaces, Subject::Events)?;
     say_listening();
-    // Nobody else can listen meanwhile.
+    // No other listener can be there meanwhile.
     while let Some(left) = left(end).filter(|_| !terminal::has_no_reader()) {
         for told in listener.next(left.min(terminal::LOOK_FOR_READERS))? {
             let line = if args.json { json(&told)? } else { text(&told, color) };
@@ -31,7 +31,7 @@ pub fn end(time: Option<&str>) -> Result<Option<Instant>, Failure> {
     Ok(time.map(|time| Instant::now() + time))
 }
 
-/// What is left until then; None: nothing.
+/// The time that is left until `end`, or an hour without one. None: it is over.
 pub fn left(end: Option<Instant>) -> Option<Duration> {
     match end {
         None => Some(Duration::from_secs(3600)),

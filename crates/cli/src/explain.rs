@@ -35,7 +35,7 @@ pub fn run(args: &Explain) -> Result<(), Failure> {
     let policy = if managed {
         None
     } else {
-        // What looks like neither a file nor a profile may be an interface that nobody manages.
+        // A name that looks like neither a file nor a profile may be that of an unmanaged interface.
         if !args.target.contains(['/', '.']) && !sluice_policy::profiles().contains(&args.target) {
             if nix::net::if_::if_nametoindex(args.target.as_str()).is_ok() {
                 require_root()?;

@@ -1,10 +1,10 @@
-//! What a command that fails prints, and the code that it exits with.
+//! The message and the exit code of a command that fails.
 
 use sluice_policy::{Diagnostics, LoadError, Severity};
 
 /// A failed command.
 pub struct Failure {
-    /// What the process exits with.
+    /// The exit code of the process.
     pub exit_code: u8,
     plain: String,
     colored: String,

@@ -7,7 +7,7 @@ use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde_json::{Value, json};
 use sluice_kernel::history::Entry;
 
-/// What of a digest is enough to tell policies apart by eye.
+/// The digits of a digest that are enough to tell policies apart by eye.
 const SHORT_DIGEST: usize = 12;
 
 pub fn run(args: &History) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! What of the `sluice` command reads input of any kind, where fuzzing can reach it.
+//! The parts of the `sluice` command that read input of any kind, where fuzzing can reach them.
 
 pub mod capture;
 pub mod failure;

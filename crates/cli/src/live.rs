@@ -80,7 +80,7 @@ fn shown(remarks: &Diagnostics, verbose: bool) -> Diagnostics {
     if verbose { remarks.clone() } else { remarks.without_notes() }
 }
 
-/// What an interface is now.
+/// The state of an interface.
 pub fn report(done: &Done, what: &str, verbose: bool) {
     let record = &done.record;
     let engine = match record.engine {

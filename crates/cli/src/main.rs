@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     match run(&cli, color).and_then(|()| terminal::lost().map_or(Ok(()), Err)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // Whoever closed it does not want to know.
+            // The reader that closed it does not want to know.
             let _ = std::io::stderr().write_all(failure.render(color).as_bytes());
             ExitCode::from(failure.exit_code)
         }

@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 const GRAMMAR: &str = "write PROTOCOL SOURCE to DESTINATION [KEY VALUE]...: udp 192.0.2.1:5000 to 198.51.100.2:3074 dscp ef.\n\
     PROTOCOL is tcp, udp, icmp, a number, or arp alone; KEY is dscp, vlan, pcp, length, flags, type, mark or in";
 
-/// What the words say.
+/// A packet, as its words describe it.
 #[derive(Debug, Default)]
 struct Said {
     protocol: u8,
@@ -48,7 +48,7 @@ pub fn frame(packet: &[String], metadata: Metadata) -> Result<(Vec<u8>, Metadata
         return Err(bad("its addresses are of two families".to_owned()));
     }
     said.protocol = number(protocol, src).ok_or_else(|| bad(format!("\"{protocol}\" is no protocol")))?;
-    // What ends in a port for one who leaves the brackets out is an address of its own.
+    // An IPv6 address without brackets that ends in what was meant as a port is an address of its own.
     let unclear = |address: &IpAddr, port: &Option<u16>| {
         let text = address.to_string();
         let (before, last) = text.rsplit_once(':')?;

@@ -73,7 +73,7 @@ pub fn live(mut source: Source, interval: Duration, wish: FlowsWish, color: bool
         if app.pane == Pane::Flows {
             look_at_flows(&source, &before, &mut flows, &mut app);
         }
-        // Who turns to flows meanwhile sees them at once.
+        // A user who turns to flows meanwhile sees them at once.
         if screen.until(due, &mut app)? == Action::Quit {
             return Ok(());
         }

@@ -66,7 +66,7 @@ fn packet(told: &Event) -> Option<&Packet> {
     }
 }
 
-/// What the classifier is asked about: the packet's beginning, behind an Ethernet header.
+/// The frame that the classifier is asked about: the packet's beginning, behind an Ethernet header.
 fn frame(packet: &Packet, ethernet: bool) -> Vec<u8> {
     let mut frame = Vec::new();
     if !ethernet {
@@ -152,7 +152,7 @@ fn filter(args: &Trace) -> Result<Filter, Failure> {
             _ => return Err(bad(format!("\"{word}\" is not a key"))),
         })?;
     }
-    // What no packet can be would be waited for in vain.
+    // No packet passes a filter that contradicts itself.
     if filter.src.zip(filter.dst).is_some_and(|(src, dst)| src.is_ipv4() != dst.is_ipv4()) {
         return Err(bad("one address is of IPv4, the other of IPv6".to_owned()));
     }

@@ -20,17 +20,17 @@ struct RawVerdict {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Packet {
-    /// Its class.
+    /// The packet's class.
     pub class: u32,
-    /// Its length.
+    /// The packet's length.
     pub len_bytes: u32,
     /// Frames it becomes on the wire; at least 1.
     pub segments: u32,
     /// Hash of its flow, in classes that queue by flow.
     pub flow_hash: u32,
-    /// Hash of its source address, likewise.
+    /// Hash of its source address, in classes that queue by flow.
     pub src_host: u16,
-    /// Hash of its destination address, likewise.
+    /// Hash of its destination address, in classes that queue by flow.
     pub dst_host: u16,
     /// Not 0: it can be marked instead of dropped.
     pub ecn: u32,
@@ -77,7 +77,7 @@ impl Core {
     }
 }
 
-/// What to do next.
+/// The answer to a device that asks for a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing is queued.
@@ -86,13 +86,13 @@ pub enum Verdict {
     Wait(u64),
     /// Send the packet of this slot; the slot is free again.
     Send {
-        /// Which.
+        /// The packet's slot.
         slot: u32,
-        /// Its class.
+        /// The packet's class.
         class: u32,
-        /// Its length.
+        /// The packet's length.
         len_bytes: u32,
-        /// It is to say that it has met congestion.
+        /// The packet is to carry the mark of congestion.
         mark: bool,
     },
 }
@@ -104,12 +104,12 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// An empty one with this configuration, at this time.
+    /// An empty scheduler with this configuration, at this time.
     pub fn new(conf: &abi::sl_sched_conf, now_ns: u64) -> Scheduler {
         Scheduler::of(Core::built_in(), conf, now_ns)
     }
 
-    /// The same, run by this build of the core.
+    /// An empty scheduler that this build of the core runs.
     pub fn of(core: &'static Core, conf: &abi::sl_sched_conf, now_ns: u64) -> Scheduler {
         assert!(core.fits(), "the core was compiled with other structs");
         let mut scheduler = Scheduler { core, state: abi::boxed_zeroed() };
@@ -147,7 +147,7 @@ impl Scheduler {
         (slot != NO_SLOT).then_some(slot)
     }
 
-    /// What to do next.
+    /// The next packet to send, or the time to wait.
     pub fn dequeue(&mut self, now_ns: u64) -> Verdict {
         let mut raw = RawVerdict::default();
         // SAFETY: the state is whole, and the verdict has the layout of struct sl_verdict.
@@ -171,7 +171,7 @@ impl Scheduler {
         unsafe { (self.core.wipe)(&mut *self.state) }
     }
 
-    /// What a packet takes on the link below.
+    /// The bytes of a packet on the link below.
     pub fn wire_bytes(&self, len_bytes: u32, segments: u32) -> u32 {
         // SAFETY: the state is whole and only read.
         unsafe { (self.core.wire_bytes)(&*self.state, len_bytes, segments) }

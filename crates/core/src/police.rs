@@ -11,7 +11,7 @@ unsafe extern "C" {
     fn sl_police_adopt(bucket: *mut abi::sl_police_bucket, now: u64, cost: u64);
 }
 
-/// What a packet costs, of the cost of a byte in `struct sl_police_conf`.
+/// The cost of a packet, from the cost of a byte in `struct sl_police_conf`.
 pub fn cost(per_byte: u64, bytes: u32) -> u64 {
     sl_police_cost(per_byte, bytes)
 }
@@ -26,26 +26,26 @@ pub fn time(ns: u64) -> u64 {
 pub struct Bucket(AtomicU64);
 
 impl Bucket {
-    /// Takes what a packet costs. When the bucket is full again, or none: it is not open.
+    /// Takes the cost of a packet. Returns when the bucket is full again; none if it is not open.
     pub fn take(&self, now: u64, cost: u64, burst: u64) -> Option<u64> {
         // SAFETY: the word is only changed by atomic operations, there and here.
         let full = unsafe { sl_police_take(self.0.as_ptr(), now, cost, burst) };
         (full > 0).then_some(full)
     }
 
-    /// Gives back what was taken; `full` is the answer to it.
+    /// Gives back a cost; `full` is the answer of `take`.
     pub fn give_back(&self, now: u64, cost: u64, full: u64) {
-        // SAFETY: likewise.
+        // SAFETY: only atomic operations change the word.
         unsafe { sl_police_give_back(self.0.as_ptr(), now, cost, full) }
     }
 
-    /// When it is full again.
+    /// The time at which the bucket is full again.
     pub fn full(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// A bucket before the queues, as maps hold it: `struct sl_police_bucket`. It knows at which rate it owes what it owes.
+/// A bucket before the queues, as maps hold it: `struct sl_police_bucket`. It knows the rate of its debt.
 pub struct RatedBucket(abi::sl_police_bucket);
 
 impl Default for RatedBucket {

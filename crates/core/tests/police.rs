@@ -1,4 +1,4 @@
-//! What the bucket in one word promises, whoever takes from it and gives back.
+//! The promises of the bucket in one word, whichever threads take from it and give back.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -26,7 +26,7 @@ fn keeps_to_its_rate(charges: &[Charge], burst: u64, most: u64, more: u64) -> Re
     Ok(())
 }
 
-/// What the steps of a test do: time passes, and a packet of this cost comes, or what an earlier one was charged is given back.
+/// A step of a test: time passes, and a packet of this cost comes, or the charge of an earlier one is given back.
 #[derive(Debug, Clone)]
 enum Step {
     Take { wait: u64, cost: u64, keeps: bool },
@@ -84,11 +84,11 @@ proptest! {
         prop_assert_eq!(keeps_to_its_rate(&charges, burst, 1_500, waited), Ok(()));
     }
 
-    /// It refuses nobody while it holds credit, and what is given back at once can be taken again.
+    /// The bucket refuses no packet while it holds credit, and a charge that is given back at once can be taken again.
     #[test]
     fn it_is_open_while_it_holds_credit(burst in 0..5_000u64, packets in vec((0..2_000u64, 1..1_500u64, any::<bool>()), 1..150)) {
         let bucket = Bucket::default();
-        // What it owes beyond being full.
+        // The debt of the bucket beyond being full.
         let (mut now, mut owed) = (START, 0u64);
         for (wait, cost, refused_elsewhere) in packets {
             now += wait;
@@ -139,13 +139,13 @@ fn threads_share_a_rate() {
     assert!(passed >= time - time / 50, "{passed} in {time}");
 }
 
-/// Threads whose clocks go at different speeds, and which know nothing of each other but the word: while somebody always wants more, it tells
-/// to the unit what was taken, and that is no more than the fastest clock allows.
+/// Threads whose clocks go at different speeds share only the word: while a thread always wants more, the word tells to the unit how much
+/// was taken, and that is no more than the fastest clock allows.
 #[test]
 fn threads_with_clocks_of_their_own_conserve() {
     const MOST: u64 = 1_500;
     const STEPS: [u64; 4] = [97, 50, 13, 1];
-    // Of a burst that is never used up, everything is taken, so that threads meet at the word all the time.
+    // A burst that is never used up grants every charge, so that threads meet at the word all the time.
     for (burst, tries) in [(50_000, 1_000_000), (1 << 50, 5_000_000)] {
         let (bucket, taken, start) = (Bucket::default(), AtomicU64::new(0), Barrier::new(STEPS.len()));
         std::thread::scope(|scope| {
@@ -180,8 +180,8 @@ fn terms(bps: u64, burst_bytes: u64) -> (u64, u64) {
 
 const MS: u64 = 1_000_000;
 
-/// What a bucket owes is owed in bytes: it is as long until it is open again as those take at the new rate, and not as they took at the old
-/// one (8.4 s for 1 MiB of 1 Mbit/s, then 100 Mbit/s).
+/// The debt of a bucket is in bytes: the bucket opens after the time that these take at the new rate, and not at the old one (8.4 s for
+/// 1 MiB of 1 Mbit/s, then 100 Mbit/s).
 #[test]
 fn a_new_rate_does_not_wait_for_the_old_one() {
     let burst = 1 << 20;

@@ -1,4 +1,4 @@
-//! What the core promises, by example. What it promises of all traffic: laws/.
+//! The promises of the core, by example. Its promises for all traffic: laws/.
 
 use sluice_abi as abi;
 use sluice_core::{Packet, Scheduler, Verdict};
@@ -286,7 +286,7 @@ fn classes_divide_the_flow_queues() {
     assert_eq!([divided(0, 64), divided(1, 63)], [1, 64]);
 }
 
-/// What a flow has used is remembered across a new rate, and forgotten where its terms are others.
+/// The use of a flow is remembered across a new rate, and forgotten where its terms change.
 #[test]
 fn flows_stay_while_their_terms_do() {
     let mut policy = conf(abi::SL_STRICT_PRIORITY, &[(0, FRAME)]);

@@ -1,34 +1,34 @@
-//! The error of commands: what happened, the way out, and the exit code that it means.
+//! The error of commands: its description, the way out, and the exit code that it means.
 
 use std::fmt;
 
-/// What kind of failure it is; the command's exit code follows from it.
+/// The kind of a failure, which decides the command's exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The caller's input, or the state of an interface, does not allow it: exit code 2.
+    /// The caller's input, or the state of an interface, does not allow the command: exit code 2.
     Input,
-    /// This kernel or machine cannot do it, or lacks a tool: exit code 3.
+    /// This kernel or machine cannot run the command, or lacks a tool: exit code 3.
     Unsupported,
     /// Root is needed: exit code 4.
     Privilege,
     /// The system or a tool failed: exit code 1.
     System,
-    /// A person stopped it: exit code 130, as shells say it.
+    /// A person stopped the command: exit code 130, as in shells.
     Interrupted,
 }
 
 /// A failure that a person can act on.
 #[derive(Debug, Clone)]
 pub struct Error {
-    /// What kind.
+    /// Kind of the failure.
     pub kind: Kind,
-    /// What happened, naming the object.
+    /// Description of the failure, which names the object.
     pub what: String,
     /// The way out, if one is known.
     pub cure: Option<String>,
 }
 
-/// The result of what can fail so.
+/// The result of an operation that can fail with [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -37,28 +37,28 @@ impl Error {
         Error { kind, what: what.into(), cure: None }
     }
 
-    /// The caller's input does not allow it.
+    /// An error of the caller's input.
     pub fn input(what: impl Into<String>) -> Error {
         Error::new(Kind::Input, what)
     }
 
-    /// This kernel cannot do it.
+    /// An error of what this kernel or machine lacks.
     pub fn unsupported(what: impl Into<String>) -> Error {
         Error::new(Kind::Unsupported, what)
     }
 
-    /// The system or a tool failed.
+    /// An error of the system or of a tool.
     pub fn system(what: impl Into<String>) -> Error {
         Error::new(Kind::System, what)
     }
 
-    /// With the way out.
+    /// The error with a way out.
     pub fn help(mut self, cure: impl Into<String>) -> Error {
         self.cure = Some(cure.into());
         self
     }
 
-    /// Where it happened, if several interfaces were asked for and it is not said yet.
+    /// The error with the name of its interface, if several were asked for and the error does not name it yet.
     pub fn of_several(mut self, interface: &str, count: usize) -> Error {
         if count > 1 && !self.what.contains(interface) {
             self.what = format!("{}\n  on {interface}", self.what.trim_end());
@@ -66,7 +66,7 @@ impl Error {
         self
     }
 
-    /// The exit code of a command that fails with it.
+    /// The exit code of a command that fails with this error.
     pub fn exit_code(&self) -> u8 {
         match self.kind {
             Kind::System => 1,

@@ -1,4 +1,4 @@
-//! BPF objects, maps and hooks, whatever they are for.
+//! BPF objects, maps and hooks, for any purpose.
 
 pub(crate) mod hooks;
 pub(crate) mod inner;

@@ -1,4 +1,4 @@
-//! The commands. Each begins with putting right what an interrupted one has left, and changes something only under the lock.
+//! The commands. They end interrupted changes first (`recover.rs`), and change an interface only under the lock.
 
 pub(crate) mod apply;
 pub mod boot;

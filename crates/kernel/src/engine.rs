@@ -1,7 +1,7 @@
-//! The engines: what each needs of the kernel, how its parts are put on an interface, changed and removed, and whether they are in place.
+//! The engines: the kernel features that each needs, how its parts are made, changed and removed, and whether they are in place.
 //!
-//! Each part is made by one function and removed by another, which takes what it finds, so that an attempt that died halfway is
-//! cleaned up alike.
+//! One function makes a part, and another removes it as far as it is there, so that an attempt that died halfway is cleaned up
+//! alike.
 
 pub(crate) mod attach;
 pub(crate) mod devices;
@@ -28,34 +28,34 @@ use sluice_policy::{Rate, Resolved};
 use std::path::Path;
 use verify::Scheduler;
 
-/// An interface and what is to be in force on it.
+/// An interface, its record, and the policy for it.
 #[derive(Clone, Copy)]
 pub(crate) struct Placed<'a> {
     pub record: &'a Record,
     pub policy: &'a Resolved,
     pub interface: &'a Interface,
-    /// The directory of its pins.
+    /// Directory of the interface's pins.
     pub pins: &'a Path,
 }
 
 impl Placed<'_> {
-    /// What the maps hold in this buffer.
+    /// The compiled policy, as this buffer of the maps holds it.
     pub fn compiled(&self, buffer: u32) -> Result<sluice_tables::Compiled> {
         policy::compile(self.policy, self.record, self.interface, buffer)
     }
 }
 
-/// What engines do differently. Where nothing is said, there is nothing to do.
+/// The operations in which engines differ. Most defaults do nothing.
 pub(crate) trait Driver {
-    /// The programs of the classifier's object that it needs, beside those for arrivals.
+    /// Programs of the classifier's object that the engine needs, beside those for arrivals.
     fn programs(&self) -> &'static [&'static str];
 
-    /// Loads what it needs beside the classifier, and adds to the record what it has chosen.
+    /// Loads the engine's objects beside the classifier, and adds its choices to the record.
     fn load(&self, _: &mut Record, _: &Loading<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// Puts the queues of departing packets in place of what is there; packets flow all the while.
+    /// Puts the queues of departing packets in place of the present ones; packets flow all the while.
     fn install(&self, _: &Placed<'_>) -> Result<()> {
         Ok(())
     }
@@ -81,42 +81,42 @@ pub(crate) trait Driver {
         Ok(())
     }
 
-    /// Fails where the queues are not those of the policy. `seen`: its schedulers before the tables became live.
+    /// Fails where the queues are not those of the policy. `seen`: the engine's schedulers before the tables became live.
     fn verify(&self, _: &Placed<'_>, _: &[Scheduler]) -> Result<()> {
         Ok(())
     }
 
-    /// Its schedulers, as they are now.
+    /// The engine's schedulers, as they are now.
     fn schedulers(&self, _: &Path) -> Result<Vec<Scheduler>> {
         Ok(Vec::new())
     }
 
-    /// Whether a root qdisc is one that it makes, of whatever record.
+    /// Whether a root qdisc is of this engine, of any record.
     fn makes(&self, _: &Qdisc) -> bool {
         false
     }
 
-    /// Whether a root qdisc is the one that it has made for this record.
+    /// Whether a root qdisc is the one that the engine has made for this record.
     fn is_root(&self, _: &Record, _: &Qdisc) -> bool {
         false
     }
 
-    /// Whether it tells hosts apart, which takes more parsing.
+    /// Whether the engine tells hosts apart, which takes more parsing.
     fn knows_hosts(&self) -> bool {
         false
     }
 
-    /// Whether queued packets stay when its programs are renewed.
+    /// Whether queued packets stay when the engine's programs are renewed.
     fn keeps_packets(&self) -> bool {
         false
     }
 
-    /// What the operator can mend of how a policy runs on it.
+    /// Limitations of a policy on this engine that the operator can remedy.
     fn notes(&self, _: &Record, _: &Resolved) -> Vec<String> {
         Vec::new()
     }
 
-    /// What else is different on it.
+    /// Other differences of a policy on this engine.
     fn details(&self, _: &Placed<'_>) -> Vec<String> {
         Vec::new()
     }
@@ -135,7 +135,7 @@ impl Driver for ClassifyOnly {
     }
 }
 
-/// What an engine does.
+/// The driver of an engine.
 pub(crate) fn driver(engine: Engine) -> &'static dyn Driver {
     match engine {
         Engine::Qdisc => &qdisc::BpfQdisc,
@@ -157,7 +157,7 @@ pub(crate) fn is_ours(record: &Record, root: &Qdisc) -> bool {
     driver(record.engine).is_root(record, root)
 }
 
-/// Whether a root qdisc is one of ours, of whatever record.
+/// Whether a root qdisc is one of ours, of any record.
 pub(crate) fn is_made_by_us(root: &Qdisc) -> bool {
     [Engine::Qdisc, Engine::Tc].iter().any(|engine| driver(*engine).makes(root))
 }
@@ -165,7 +165,7 @@ pub(crate) fn is_made_by_us(root: &Qdisc) -> bool {
 /// Takes our queues off the interface; the kernel puts its default in their place.
 pub(crate) fn remove_queues(record: &Record) -> Result<()> {
     match qdiscs::root(&record.interface)? {
-        // An upgrade that was interrupted may have left one of another name.
+        // An interrupted upgrade may have left a qdisc of another name.
         Some(root) if is_ours(record, &root) || driver(record.engine).makes(&root) => {
             iproute::tc(&format!("qdisc del dev {} root", record.interface)).map(drop)
         }
@@ -173,9 +173,9 @@ pub(crate) fn remove_queues(record: &Record) -> Result<()> {
     }
 }
 
-/// Takes off an interface what its record would have told of, had it not been lost.
+/// Removes our parts from an interface whose record is lost.
 pub(crate) fn remove_remains(record: &Record, pins: &Path) -> Result<()> {
-    // Whether clsact was there before, nobody knows any more: one that is used stays.
+    // The record that says who made clsact is lost: a clsact that is in use stays.
     let record = Record { made_clsact: qdiscs::has_clsact(&record.interface)?, ..record.clone() };
     attach::remove_hooks(&record, pins)?;
     iproute::tc(&format!("qdisc del dev {} root", record.interface))?;

@@ -1,11 +1,11 @@
-//! Points at which a test may have the process killed, to see that whatever remains is whole, or a step of a change fail, to
-//! see that the change is taken back.
+//! Fault points: a test has the process killed at one, to see that what remains is whole, or a step of a change fail, to see
+//! that the change is taken back.
 
 use sluice_error::{Error, Result};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The points, in the order in which commands pass them. Those of `apply` are passed by `rollback` and by a revert as well,
-/// under their names.
+/// The points, in the order in which commands pass them. `rollback` and a revert pass the points of `apply` as well, under
+/// their own names.
 pub const POINTS: &[&str] = &[
     "up-recorded",
     "up-devices",
@@ -58,7 +58,7 @@ pub const POINTS: &[&str] = &[
     "down-pins",
 ];
 
-/// Dies here, as by `kill -9`, if the environment's `SLUICE_FAULT` says so: `POINT`, or `POINT:2` for the second passing.
+/// Kills the process, as by `kill -9`, if the environment's `SLUICE_FAULT` says so: `POINT`, or `POINT:2` for the second passing.
 pub(crate) fn point(name: &str) {
     debug_assert!(POINTS.contains(&name), "{name} is not listed");
     if wanted(name) == Some(Fault::Death) {

@@ -1,6 +1,6 @@
-//! The kernel side of Sluice: what `up`, `apply`, `status`, `down` and `doctor` do. libbpf lives only here.
+//! The kernel side of Sluice: the commands `up`, `apply`, `status`, `down` and `doctor`. Only this crate of the command uses libbpf.
 //!
-//! Its modules are floors. Each uses those before it in this list, and none behind it.
+//! The modules are layers: each uses those before it in this list, and none behind it.
 
 mod fault;
 

@@ -1,5 +1,5 @@
-//! What is known of a managed interface between two commands: a file per interface, written before anything it speaks
-//! of is done, so that whoever dies leaves enough for `down` to clean up.
+//! The record of a managed interface between two commands: a file per interface. It is written before the actions that it names,
+//! so that a command that dies leaves enough for `down` to clean up.
 
 pub(crate) mod count;
 pub mod history;
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// How arriving packets are classified.
+/// The hook that classifies arriving packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hook {
@@ -32,13 +32,13 @@ pub enum Hook {
     Tc,
 }
 
-/// How far a command has come.
+/// Progress of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// `up` has begun and not ended.
     Starting,
-    /// In force.
+    /// The interface is wholly up.
     Active,
     /// `down` has begun and not ended.
     Stopping,
@@ -47,12 +47,12 @@ pub enum Phase {
 /// A managed interface.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Record {
-    /// Version of the ABI that its pins have.
+    /// ABI version of the pinned maps.
     pub abi_version: u32,
-    /// What the programs that were loaded are told by (SHA-256). None: an earlier version has loaded them.
+    /// SHA-256 of the BPF objects of the loaded programs. None: an earlier version has loaded them.
     #[serde(default)]
     pub program: Option<String>,
-    /// Name of its file here and of its directory of pins.
+    /// Name of the record's file and of the directory of pins.
     pub key: String,
     /// Name of the interface.
     pub interface: String,
@@ -60,17 +60,17 @@ pub struct Record {
     pub ifindex: u32,
     /// Number of its network namespace.
     pub netns: u64,
-    /// How far the last command came.
+    /// Progress of the last command.
     pub phase: Phase,
-    /// What queues.
+    /// Engine that queues.
     pub engine: Engine,
-    /// What classifies on arrival.
+    /// Hook that classifies on arrival.
     pub hook: Hook,
     /// Name of our qdisc type, with engine `qdisc`.
     pub qdisc: String,
-    /// How many queues have a scheduler each; 0: one at the root serves all.
+    /// Number of queues with a scheduler each; 0: one scheduler at the root serves all.
     pub queues: u32,
-    /// The mark of the policy on packets.
+    /// Tag of the policy in the `tc_index` of packets.
     pub tag: u16,
     /// Number of the configuration in force.
     pub generation: u32,
@@ -78,7 +78,7 @@ pub struct Record {
     pub policy: String,
     /// Name of the policy.
     pub policy_name: String,
-    /// Where it was read from.
+    /// Source of the policy's text, such as a path.
     pub policy_source: String,
     /// `--rate`, bits per second.
     pub rate_bps: Option<u64>,
@@ -87,20 +87,20 @@ pub struct Record {
     /// Number of the device behind which arriving packets are queued.
     #[serde(default)]
     pub ingress_ifindex: Option<u32>,
-    /// Whether that is the policy's, and not what `--ingress-rate` has said.
+    /// Whether the rate of arrivals is the policy's, and not that of `--ingress-rate`.
     #[serde(default)]
     pub ingress_rate_of_policy: bool,
     /// Whether super-packets are split on their way out.
     pub split: bool,
-    /// Number of the device that splits them.
+    /// Number of the device that splits super-packets.
     #[serde(default)]
     pub split_ifindex: Option<u32>,
-    /// Whether a hook of its own marks departing packets, with engine `qdisc`; the splitter does so by the way.
+    /// Whether a separate hook marks departing packets, with engine `qdisc`; where there is a splitter, its hook marks them.
     #[serde(default)]
     pub marks: bool,
     /// Whether the kernel has fq_codel for leaves, with engine `tc`.
     pub fq_codel: bool,
-    /// Whether it has codel for them.
+    /// Whether the kernel has codel for leaves, with engine `tc`.
     #[serde(default)]
     pub codel: bool,
     /// Whether we have added clsact.
@@ -109,21 +109,21 @@ pub struct Record {
     pub gro_was_on: bool,
     /// Dump of a hand-made hierarchy that `--force` has replaced.
     pub replaced: Option<PathBuf>,
-    /// When the policy in force was applied, seconds since 1970.
+    /// Time at which the policy in force was applied, seconds since 1970.
     pub applied_s: u64,
-    /// What has put it into force.
+    /// Command that has put the policy into force.
     #[serde(default)]
     pub what: Origin,
-    /// Why, in the words of who did it.
+    /// Reason of the change, in the words of its author.
     pub message: Option<String>,
-    /// The number of the history's entry that it repeats.
+    /// Number of the history entry that the policy repeats.
     pub repeats: Option<u32>,
-    /// Since when each rule counts.
+    /// Counts of each rule when it came to its place.
     #[serde(default)]
     pub rule_starts: RuleStarts,
-    /// What happens unless it is confirmed.
+    /// Deadline and former policy, if the policy in force must be confirmed.
     pub unconfirmed: Option<Unconfirmed>,
-    /// While a change makes this one live: what is in force until then.
+    /// Record in force until a change makes this one live; none: no change is on its way.
     pub before: Option<Box<Record>>,
 }
 
@@ -138,7 +138,7 @@ impl Record {
         format!("sluice-sp{}", self.ifindex)
     }
 
-    /// Directory of its pins below `root`.
+    /// Directory of the interface's pins below `root`.
     pub fn pins(&self, root: &Path) -> PathBuf {
         root.join(&self.key)
     }
@@ -148,7 +148,7 @@ impl Record {
         root.join(format!("{}+", self.key))
     }
 
-    /// For a change that must be confirmed within this time. A change upon an unconfirmed one is taken back together with that.
+    /// The state of a change that must be confirmed within this time. A change upon an unconfirmed one is taken back together with it.
     pub(crate) fn begin_waiting(&self, time: Duration) -> Unconfirmed {
         let former = || Former {
             name: self.policy_name.clone(),
@@ -164,13 +164,13 @@ impl Record {
         }
     }
 
-    /// Whether a change should have been confirmed by now.
+    /// Whether the change should have been confirmed by now.
     pub(crate) fn is_overdue(&self) -> bool {
         self.unconfirmed.as_ref().is_some_and(|unconfirmed| unconfirmed.left().is_zero())
     }
 
-    /// The record of an interface in the process's namespace. One that was renamed since is found by its number, by its
-    /// old name too while nobody else has that.
+    /// The record of an interface in the process's namespace. A renamed interface is found by its number, and by its old name while
+    /// no other interface has that name.
     pub fn find(interface: &str) -> Result<Option<Record>> {
         let own = netns::inode()?;
         let mut records: Vec<Record> = stored()?.into_iter().filter(|record| record.netns == own).collect();
@@ -184,7 +184,7 @@ impl Record {
         Ok(found.map(|place| records.swap_remove(place).renewed()))
     }
 
-    /// Under the name that the interface has now. Whoever changes the interface writes it.
+    /// The record under the name that the interface has now. A command that changes the interface writes it.
     fn renewed(mut self) -> Record {
         if let Some(name) = Interface::name_of(self.ifindex) {
             self.before.iter_mut().for_each(|before| before.interface.clone_from(&name));
@@ -193,8 +193,8 @@ impl Record {
         self
     }
 
-    /// The key for an interface of the process's namespace: its name, and the namespace's number unless it is the
-    /// machine's own. One that was renamed keeps its key, and who has its name now gets another.
+    /// The key for an interface of the process's namespace: its name, and the namespace's number unless it is the machine's own.
+    /// A renamed interface keeps its key, and the interface that has its name now gets another.
     pub fn new_key(interface: &str) -> Result<String> {
         if !interface::can_be_named(interface) {
             return Err(interface::no_such(interface));
@@ -223,7 +223,7 @@ impl Record {
         Ok(records)
     }
 
-    /// Writes it, whole or not at all.
+    /// Writes the record, whole or not at all.
     pub fn save(&self) -> Result<()> {
         let path = file(&self.key);
         let partial = path.with_extension("partial");
@@ -231,27 +231,27 @@ impl Record {
         private::directory(paths::run())?;
         let written = fs::write(&partial, text).and_then(|()| fs::rename(&partial, &path));
         if written.is_err() {
-            // Half a record is of no use to anybody.
+            // A partial file is of no use.
             let _ = fs::remove_file(&partial);
         }
         written.doing(|| format!("writing {}", path.display()))
     }
 
-    /// Forgets it.
+    /// Removes the record's file.
     pub fn remove(&self) -> Result<()> {
         let path = file(&self.key);
         fs::remove_file(&path).doing(|| format!("removing {}", path.display()))
     }
 }
 
-/// Beside the pins of interfaces: the directory of those of shared buckets. No interface has this key.
+/// Directory of the pins of shared buckets, beside those of interfaces. No interface has this key.
 pub(crate) const SHARED_BUCKETS: &str = "shared";
 
 /// The part of a key that an interface's name makes.
 pub(crate) fn key_of_name(interface: &str) -> String {
-    // bpffs takes no names with a dot, and every usual VLAN device has one. A plus ends the name of what an upgrade loads beside.
+    // bpffs takes no names with a dot, and every usual VLAN device has one. A plus ends the name of the pins that an upgrade makes.
     let name = interface.replace('%', "%25").replace('.', "%2e").replace('@', "%40").replace('+', "%2b");
-    // Beside the interfaces' pins stand those of shared buckets.
+    // The directory of shared buckets has this name.
     if name == SHARED_BUCKETS { "%73hared".to_owned() } else { name }
 }
 
@@ -267,7 +267,7 @@ fn stored() -> Result<Vec<Record>> {
         if entry.path().extension().is_some_and(|extension| extension == "json") {
             match read(&entry.path()) {
                 Ok(record) => records.push(record),
-                // One that nobody can read must not stand in the way of the others.
+                // A record that cannot be read must not stand in the way of the others.
                 Err(error) => warn_once(&entry.path(), &error),
             }
         }
@@ -275,7 +275,7 @@ fn stored() -> Result<Vec<Record>> {
     Ok(records)
 }
 
-/// A command looks at records several times, and says once that it cannot read one.
+/// Warns once of a record that cannot be read: a command looks at records several times.
 fn warn_once(path: &Path, error: &Error) {
     static TOLD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     if TOLD.lock().is_ok_and(|mut told| told.insert(path.to_owned())) {
@@ -295,7 +295,7 @@ fn read(path: &Path) -> Result<Record> {
 mod tests {
     use super::*;
 
-    /// What earlier versions have written is read.
+    /// Records that earlier versions have written are read.
     #[test]
     fn records_of_earlier_versions_are_read() {
         let read = |text: &str| serde_json::from_str::<Record>(text).expect("a record");

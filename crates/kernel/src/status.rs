@@ -1,4 +1,4 @@
-//! What an interface's queues and hooks have done: read from the pinned maps, and for engine `tc` from tc.
+//! The status of an interface: counters and state of its queues and hooks, from the pinned maps, and for engine `tc` from tc.
 
 mod counts;
 mod framing;
@@ -25,25 +25,25 @@ use std::collections::BTreeMap;
 pub struct Status {
     /// Name of the interface.
     pub interface: String,
-    /// Its number.
+    /// Number of the interface.
     pub ifindex: u32,
-    /// How far the last command came.
+    /// Progress of the last command.
     pub phase: Phase,
-    /// What queues: qdisc, tc or none.
+    /// Engine that queues: qdisc, tc or none.
     pub engine: Engine,
-    /// What classifies on arrival.
+    /// Hook that classifies on arrival.
     pub classifier: crate::record::Hook,
     /// Type of the root qdisc, with engine `qdisc`.
     pub qdisc: String,
-    /// Whether its queues, devices and hooks are still in place; something else may have removed or replaced them.
+    /// Whether the queues, devices and hooks are still in place; something else may have removed or replaced them.
     pub in_place: bool,
-    /// What is not, in words.
+    /// Parts that are not in place, in words.
     pub missing: Vec<String>,
-    /// Whether its programs are of another version than this command.
+    /// Whether the programs are of another version than this command.
     pub outdated: bool,
     /// The policy in force.
     pub policy: PolicyStatus,
-    /// What happens unless it is confirmed.
+    /// Time left and former policy, if the policy in force must be confirmed.
     pub unconfirmed: Option<UnconfirmedStatus>,
     /// Rate that departures are shaped to, bits per second.
     pub rate_bps: Option<u64>,
@@ -51,41 +51,41 @@ pub struct Status {
     pub ingress_rate_bps: Option<u64>,
     /// Whether super-packets are split on their way out.
     pub split: bool,
-    /// Queues with a scheduler each; 0: one serves all.
+    /// Number of queues with a scheduler each; 0: one scheduler serves all.
     pub queues: u32,
     /// Departures, and arrivals where they are queued or counted.
     pub directions: Vec<DirectionStatus>,
-    /// The rules in the order in which they are asked, and what matched.
+    /// Rules in the order in which they are asked, with their counts.
     pub rules: Vec<RuleStatus>,
-    /// What matched no rule.
+    /// Packets and bytes that matched no rule.
     pub unmatched: Count,
 }
 
 /// The policy in force.
 #[derive(Debug, Clone, Serialize)]
 pub struct PolicyStatus {
-    /// Its name.
+    /// Name of the policy.
     pub name: String,
-    /// Where it was read from.
+    /// Source of the policy's text, such as a path.
     pub source: String,
-    /// The discipline.
+    /// Discipline of the policy.
     pub scheduler: String,
     /// Number of the configuration.
     pub generation: u32,
-    /// When it was applied, seconds since 1970.
+    /// Time at which the policy was applied, seconds since 1970.
     pub applied_s: u64,
 }
 
-/// The policy in force waits to be confirmed.
+/// State of a policy in force that waits to be confirmed.
 #[derive(Debug, Clone, Serialize)]
 pub struct UnconfirmedStatus {
-    /// Time until it is taken back, seconds.
+    /// Time until the policy is taken back, seconds.
     pub left_s: u64,
     /// Name of the policy that is brought back then.
     pub former: String,
 }
 
-/// What was dropped.
+/// The count of dropped packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Dropped {
     /// Packets.
@@ -101,139 +101,139 @@ impl Default for Dropped {
 }
 
 impl Dropped {
-    /// Packets whose bytes are known.
+    /// Adds packets whose bytes are known.
     pub(crate) fn add(&mut self, count: Count) {
         self.pkts += count.pkts;
         self.bytes = self.bytes.map(|bytes| bytes + count.bytes);
     }
 
-    /// Packets whose bytes nobody has counted.
+    /// Adds packets whose bytes were not counted.
     pub(crate) fn add_pkts(&mut self, pkts: u64) {
         self.pkts += pkts;
         self.bytes = None;
     }
 }
 
-/// Packets alone.
+/// A count of packets without bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Packets {
     /// Packets.
     pub pkts: u64,
 }
 
-/// One direction.
+/// The status of one direction.
 #[derive(Debug, Clone, Serialize)]
 pub struct DirectionStatus {
-    /// egress or ingress.
+    /// Name of the direction: egress or ingress.
     pub direction: &'static str,
     /// Whether packets are queued; else only counted.
     pub queued: bool,
-    /// Rate that it is shaped to, bits per second.
+    /// Rate that the direction is shaped to, bits per second.
     pub rate_bps: Option<u64>,
-    /// What a packet costs there, if it is shaped.
+    /// Framing of the link below, if the direction is shaped.
     pub framing: Option<Framing>,
-    /// How full the bucket of that rate is, 0 to 1. Engine `qdisc` tells it.
+    /// Fill level of the link's token bucket, 0 to 1, with engine `qdisc`.
     pub link_fill: Option<f64>,
-    /// What the interface may not exceed before the queues (`limits`), bits per second.
+    /// Rate limit of the interface before the queues (`limits`), bits per second.
     pub limit_bps: Option<u64>,
-    /// How full the bucket of that is, 0 to 1.
+    /// Fill level of that limit's token bucket, 0 to 1.
     pub limit_fill: Option<f64>,
     /// The discipline's own state.
     pub scheduler: Option<SchedulerState>,
     /// Classes by id.
     pub classes: Vec<ClassStatus>,
-    /// Packets by what the parser made of them, where it saw them.
+    /// Packets by the outcome of parsing, where the hooks have seen them.
     pub parsed: BTreeMap<&'static str, Count>,
 }
 
-/// One class in one direction.
+/// The status of one class in one direction.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ClassStatus {
-    /// Its number.
+    /// Number of the class.
     pub id: u8,
-    /// Its name.
+    /// Name of the class.
     pub name: String,
-    /// What left.
+    /// Packets and bytes that left.
     pub sent: Count,
-    /// What was dropped.
+    /// Packets and bytes that were dropped.
     pub dropped: Dropped,
-    /// Of that, packets by reason.
+    /// Dropped packets by reason.
     pub drops: BTreeMap<&'static str, u64>,
-    /// What left with congestion marked, instead of being dropped.
+    /// Packets that left with congestion marked, instead of being dropped.
     pub marked: Packets,
-    /// Now in the queue.
+    /// Packets and bytes now in the queue.
     pub backlog: Count,
     /// The most bytes that were ever in the queue.
     pub peak_backlog_bytes: Option<u64>,
-    /// Median time in the queue, microseconds, to 25 %.
+    /// Median time in the queue, microseconds, to 12.5 %.
     pub sojourn_p50_us: Option<f64>,
-    /// 99th percentile of it.
+    /// 99th percentile of the time in the queue, microseconds, to 12.5 %.
     pub sojourn_p99_us: Option<f64>,
-    /// How long packets were in the queue. Not in JSON: the percentiles are.
+    /// Histogram of the times in the queue. JSON has the percentiles instead.
     #[serde(skip)]
     pub sojourn: Option<Sojourn>,
     /// Deficit round robin's credit, bytes; negative: debt.
     pub deficit_bytes: Option<i64>,
-    /// What the class may not exceed, bits per second.
+    /// Ceiling of the class, bits per second.
     pub ceil_bps: Option<u64>,
-    /// What the class is guaranteed, bits per second.
+    /// Guarantee of the class, bits per second.
     pub rate_bps: Option<u64>,
-    /// How full the bucket of its ceiling is, 0 to 1: empty, the class waits, or drops if it is policed. Engine `tc` tells it only of
-    /// one that is policed.
+    /// Fill level of the ceiling's token bucket, 0 to 1: at 0 the class waits, or drops if it is policed. With engine `tc`, known
+    /// only of a policed class.
     pub ceil_fill: Option<f64>,
-    /// Likewise of its guarantee: empty, the class has had it, and takes its turn like others.
+    /// Fill level of the guarantee's token bucket, 0 to 1: at 0 the class has had its guarantee, and takes its turn like others.
     pub rate_fill: Option<f64>,
-    /// What each of its flows may not exceed, bits per second.
+    /// Ceiling of each flow of the class, bits per second.
     pub flow_ceil_bps: Option<u64>,
-    /// What it may not exceed together with those that share the rate, bits per second.
+    /// Ceiling that the class shares with others, bits per second.
     pub shared_ceil_bps: Option<u64>,
-    /// How full the bucket of that rate is, 0 to 1: empty, packets are dropped.
+    /// Fill level of the shared ceiling's token bucket, 0 to 1: at 0 packets are dropped.
     pub shared_ceil_fill: Option<f64>,
-    /// Urgency in the policy, 0 is the most urgent, where the discipline asks.
+    /// Urgency in the policy, 0 is the most urgent, where the discipline uses it.
     pub priority: Option<u8>,
-    /// Weight in the policy, where the discipline asks.
+    /// Weight in the policy, where the discipline uses it.
     pub weight: Option<u32>,
-    /// Bytes of a turn or a request, where the discipline asks.
+    /// Bytes of a turn or a request, where the discipline uses them.
     pub quantum_bytes: Option<u32>,
-    /// The part of the interface that it has while every class wants more, 0 to 1. None: the discipline promises none.
+    /// Share of the interface that the class has while every class wants more, 0 to 1. None: the discipline promises none.
     pub share: Option<f64>,
-    /// Whether it is there for little that must not wait: it goes before others, or its packets have deadlines.
+    /// Whether the class is for little, urgent traffic: it goes before others, or its packets have deadlines.
     pub urgent: bool,
-    /// What its packets stand in, where that is a qdisc of the kernel's: fq_codel, codel, pfifo or bfifo.
+    /// Kind of the class's qdisc, with engine `tc`: fq_codel, codel, pfifo or bfifo.
     pub queue: Option<String>,
-    /// The most packets that it may queue.
+    /// The most packets that the class may queue.
     pub limit_pkts: Option<u32>,
-    /// The most bytes that it may queue.
+    /// The most bytes that the class may queue.
     pub limit_bytes: Option<u64>,
-    /// The wait that CoDel takes for no cause for action, microseconds.
+    /// CoDel's target: the wait up to which it does not act, microseconds.
     pub target_us: Option<f64>,
-    /// What the discipline keeps of the class.
+    /// State that the discipline keeps of the class.
     pub state: Option<ClassState>,
-    /// How many flow queues stand where, of a class that queues by flow.
+    /// Number of flow queues in each state, of a class that queues by flow.
     pub flow_queues: Option<FlowQueues>,
 }
 
 impl ClassStatus {
-    /// How full the emptiest of its buckets is: ceiling, guarantee, the rate that it shares. None: it has none, or they are not known.
+    /// Fill level of the emptiest bucket of the class: ceiling, guarantee, shared ceiling. None: it has none, or they are not known.
     pub fn bucket_fill(&self) -> Option<f64> {
         [self.ceil_fill, self.rate_fill, self.shared_ceil_fill].into_iter().flatten().reduce(f64::min)
     }
 }
 
-/// A rule and what it matched.
+/// A rule and its count.
 #[derive(Debug, Clone, Serialize)]
 pub struct RuleStatus {
-    /// Its name, if it has one.
+    /// Name of the rule, if it has one.
     pub name: String,
-    /// Its priority; built-in rules have none.
+    /// Priority of the rule; built-in rules have none.
     pub priority: Option<u32>,
-    /// Its line in the policy file.
+    /// Line of the rule in the policy file.
     pub line: Option<u16>,
-    /// What it asks of a packet, in the keys of policy files; empty for those that are built in.
+    /// Conditions of the rule, in the keys of policy files; empty for built-in rules.
     pub matches: String,
-    /// Its class.
+    /// Class of the rule.
     pub class: u8,
-    /// What it matched since it came: with other rules, or by another order of them, it goes on.
+    /// Packets and bytes that the rule has matched since it came: the count goes on when other rules or their order change.
     pub matched: Count,
 }
 

@@ -1,7 +1,7 @@
-//! What a packet costs, in instructions: Sluice and its rivals in one run of a virtual machine whose clock counts them.
+//! The cost of a packet, in instructions: Sluice and its rivals in one run of a virtual machine whose clock counts them.
 //!
-//! The plan says what is measured (`plan`), a guest does it (`guest`, which runs `bench/cost` of the source tree), its rows
-//! (`rows`) become figures (`figures`), which are shown (`table`), kept (`history`) and held against a record (`gate`).
+//! A list of cases (`plan`) goes to a guest (`guest`, which runs `bench/cost` of the source tree). Its rows (`rows`) become
+//! figures (`figures`), which are shown (`table`), kept (`history`) and held against a record (`gate`).
 
 mod figures;
 mod gate;
@@ -23,17 +23,17 @@ use sluice_error::{Error, Kind, Result};
 
 /// Raw results, the history and the gate's record, in the source tree.
 const DATA: &str = "bench/data";
-/// Raw results that nobody asked to keep, likewise.
+/// Raw results that are not kept, in the source tree.
 const SCRATCH: &str = "target/bench";
 
-/// What is to be done.
+/// The options of `sluice lab cost`.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The Sluice binary that goes into the guest.
     pub sluice: PathBuf,
-    /// What compiled its BPF programs, such as "clang 19.1.7".
+    /// The compiler of the BPF programs in the binary, such as "clang 19.1.7".
     pub compiler: String,
-    /// Which stock kernel, as `vm/kernel` has them.
+    /// The role of the stock kernel, as `vm/kernel` has them.
     pub role: String,
     /// Only contenders whose names contain one of these; all if empty.
     pub only: Vec<String>,
@@ -49,16 +49,16 @@ pub struct Options {
     pub color: bool,
 }
 
-/// What came of it.
+/// The result of a call of `run`.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What to print.
+    /// The text to print.
     pub text: String,
-    /// Why the command fails all the same.
+    /// The error that the command ends with after the text is printed.
     pub failure: Option<Error>,
 }
 
-/// Measures, or reads what was measured, and shows it.
+/// Measures the cases, or reads an earlier run, and shows the figures.
 pub fn run(options: &Options) -> Result<Outcome> {
     let tree = tree::find()?;
     let data = tree.join(DATA);
@@ -121,7 +121,7 @@ fn file_name(run: &Run, gate: bool) -> String {
     format!("{what}-{}-linux-{}-{}.csv", run.date.replace('-', ""), run.kernel, run.compiler.replace(' ', "-"))
 }
 
-/// Whole or not at all.
+/// Writes a file whole or not at all.
 fn save(file: &Path, text: &str) -> Result<()> {
     let unwritable = |error: std::io::Error| Error::system(format!("cannot write {}: {error}", file.display()));
     if let Some(directory) = file.parent() {

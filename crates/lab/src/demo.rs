@@ -75,7 +75,7 @@ pub fn run(options: &Options) -> Result<Report> {
     Ok(report)
 }
 
-/// What the demo runs.
+/// The scenario that the demo runs.
 pub(crate) fn scenario() -> Result<Scenario> {
     Scenario::of(format::read(Folder::Scenarios, "demo")?)
 }
@@ -95,7 +95,7 @@ fn with(options: &Options) -> Contender {
     contender("with Sluice", Start::Sluice(call))
 }
 
-/// What a trial measured, as the demo tells it.
+/// The demo's figures of a measured trial.
 fn told(title: &str, measured: &Measured) -> Result<Run> {
     let missing = |what: &str| Error::system(format!("the demo measured no {what}"));
     let probe = |load: &str| measured.delays_of(load).map(Probe::of).ok_or_else(|| missing(load));

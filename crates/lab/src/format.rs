@@ -20,7 +20,7 @@ pub use scenario::{Event, Kind as LoadKind, Load, NOISE_PORT, OneWay, Scenario};
 pub use topology::{Direction, End, Link, Shaped, Topology};
 pub use units::{Milliseconds, Rate, Tos};
 
-/// What a file says of itself, once it is checked.
+/// The `about` text of a file, once the file is checked.
 pub fn about(folder: Folder, name: &str) -> Result<String> {
     let source = read(folder, name)?;
     Ok(match folder {
@@ -31,7 +31,7 @@ pub fn about(folder: Folder, name: &str) -> Result<String> {
     })
 }
 
-/// What a file of a user's is to be: its keys tell.
+/// The kind of a user's file, told by its keys.
 pub fn kind(path: &str) -> Result<Folder> {
     const KEYS: [(Folder, &[&str]); 4] = [
         (Folder::Plans, &["run", "repeats"]),

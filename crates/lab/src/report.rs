@@ -1,6 +1,6 @@
-//! What a run found, shown: a page, Markdown, CSV, a summary for the terminal, and two runs compared.
+//! The forms of a run's report: a page, Markdown, CSV, a summary for the terminal, and two runs compared.
 //!
-//! All of them read the same figures (`figure`), gathered over the repeats (`group`, `spread`) and judged once
+//! All forms read the same figures (`figure`), gathered over the repeats (`group`, `spread`) and judged once
 //! (`score`, `verdict`).
 
 mod chart;

@@ -1,4 +1,4 @@
-//! What was measured, as values, and the directory that keeps it.
+//! Measured values, their statistics, and the machine on which they were measured.
 
 pub mod environment;
 pub mod results;

@@ -18,7 +18,7 @@ use sluice_kernel::probe::{Metadata, Probe};
 use sluice_policy::Resolved;
 use std::collections::HashMap;
 
-/// What a run covered.
+/// The coverage of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Summary {
     /// Packets whose answers were equal.
@@ -29,7 +29,7 @@ pub struct Summary {
     pub matched: u64,
     /// Packets that were malformed or truncated.
     pub malformed: u64,
-    /// Later fragments that had the class of their first.
+    /// Later fragments that had the class of their first fragment.
     pub followed: u64,
     /// Packets whose flow the table knew, and whose class came from there.
     pub remembered: u64,
@@ -49,7 +49,7 @@ const POLICIES: [random::Kind; 6] = [
     random::Kind { rules: (65, 300), rare: 0.02 },
 ];
 
-/// Earlier packets whose kin may come.
+/// Number of earlier packets of which variants may come.
 const RECENT: usize = 30;
 
 /// Compares so many packets. The error tells the first that differs.
@@ -62,7 +62,7 @@ pub fn compare(packets: u64, seed: u64) -> Result<Summary, String> {
     let probe = Probe::of_policy(&policy, &interfaces).map_err(|error| fail(error.to_string()))?;
     let mut generation = 1;
     let mut recent: Vec<Vec<u8>> = Vec::new();
-    // What the first fragment of each packet was given, by everything that makes a packet.
+    // The class of each packet's first fragment, by addresses and fragment id.
     let mut firsts: HashMap<Vec<u8>, u8> = HashMap::new();
     while summary.packets < packets {
         if summary.packets % PACKETS_OF_A_POLICY == 0 && summary.packets > 0 {
@@ -126,7 +126,7 @@ fn one(
     summary.malformed += u64::from(malformed);
     summary.matched += u64::from(due.0 < abi::SL_RULES);
     summary.remembered += u64::from(told.by_flow != 0);
-    // What built-in rules choose is policed, by the clock: whether it passes is not for the model to say.
+    // Packets of built-in rules are policed, by the clock: the model cannot say whether they pass.
     let control = (abi::SL_RULE_ARP..abi::SL_RULE_NONE).contains(&due.0);
     if metadata.mark == 0 && metadata.interface == 1 && !control {
         let handed = probe.class_by_xdp(frame).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Rates that the loaded program keeps to while several CPUs run it at once.
+//! Tests of the loaded program's rate limits while several CPUs run it at once.
 
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
@@ -7,14 +7,14 @@ use sluice_policy::{Context, Source};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-/// Bytes of a packet, if nothing else is said.
+/// Default length of a packet, bytes.
 pub const FRAME: u64 = 500;
 
-/// What came of a run.
+/// The results of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Figures {
-    /// From the first packet to the last, as the program saw them. (The kernel waits for a grace period of RCU before and after the
-    /// packets of a run, so a clock outside tells something else.)
+    /// Time from the first packet to the last, as the program saw them. (The kernel waits for a grace period of RCU before and after
+    /// the packets of a run, so a clock outside measures another time.)
     pub time: Duration,
     /// Packets that were tried.
     pub tried: u64,
@@ -55,7 +55,7 @@ pub fn flood(policy: &str, threads: u16, one_flow: bool, bytes: u64, time: Durat
     Ok(Figures { time, tried, passed, packet_ns: cost_ns as f64 / tried as f64 })
 }
 
-/// A packet that has passed: when the program saw it, from its first packet on, and its bytes.
+/// A packet that has passed: the time since the first packet, as the program saw it, and its bytes.
 pub type Departure = (Duration, u64);
 
 /// Offers frames of so many bytes to the XDP program under a policy, one after another, after a pause each, until so many have passed.
@@ -70,7 +70,7 @@ pub fn departures(policy: &str, bytes: usize, pause: Duration, count: usize) -> 
     if !passes()? {
         return Err("the first packet does not pass".to_owned());
     }
-    // It has made the flow known.
+    // The first packet has made the flow known.
     let key = probe.flows().map_err(|error| error.to_string())?.pop().ok_or("no flow is known")?;
     let mut departures = vec![(Duration::ZERO, bytes as u64)];
     while departures.len() < count {
@@ -89,7 +89,7 @@ pub(crate) fn pin(cpu: usize) -> Result<(), String> {
     cpus.set(cpu).and_then(|()| sched_setaffinity(Pid::from_raw(0), &cpus)).map_err(|error| error.to_string())
 }
 
-/// How many packets were tried until the end, and what they cost, ns.
+/// The number of packets tried until the end, and their cost, ns.
 fn run(runner: &Runner, frame: &[u8], end: Instant) -> Result<(u64, u64), String> {
     const AT_ONCE: u32 = 10_000;
     let (mut tried, mut cost_ns) = (0, 0);
@@ -101,7 +101,7 @@ fn run(runner: &Runner, frame: &[u8], end: Instant) -> Result<(u64, u64), String
     Ok((tried, cost_ns))
 }
 
-/// Ethernet, IPv4, UDP.
+/// A frame of Ethernet, IPv4 and UDP.
 pub(crate) fn frame(flow: u16) -> Vec<u8> {
     let mut frame = vec![0; FRAME as usize];
     let length = (FRAME as u16 - 14).to_be_bytes();

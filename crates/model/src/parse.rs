@@ -1,34 +1,34 @@
-//! What a packet says, read from its bytes: the formats once more, written for clarity.
+//! The headers of a packet, read from its bytes: the formats once more, written for clarity.
 
 use sluice_abi as abi;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What the classifier may know of a packet's bytes.
+/// The fields that the classifier may know of a packet's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     /// `enum sl_parse_kind`.
     pub kind: u32,
     /// `enum sl_proto_index`.
     pub proto: u32,
-    /// Source and destination.
+    /// Source and destination addresses.
     pub addresses: Option<(IpAddr, IpAddr)>,
-    /// Source and destination.
+    /// Source and destination ports.
     pub ports: Option<(u16, u16)>,
-    /// As the IP header has it, that header included.
+    /// Length by the IP header, that header included.
     pub length: Option<u16>,
     /// DSCP.
     pub dscp: Option<u8>,
     /// The ECN field of the outer IP header; 0 where there is none.
     pub ecn: u8,
-    /// Id and priority of the outer tag.
+    /// Id and priority of the outer VLAN tag.
     pub tag: Option<(u16, u8)>,
-    /// Of TCP.
+    /// Flags of TCP.
     pub tcp_flags: Option<u8>,
-    /// Whether it is ICMPv6, and the type.
+    /// Whether it is ICMPv6, and the ICMP type.
     pub icmp: Option<(bool, u8)>,
     /// The hop limit of an IPv6 packet that is in no tunnel; 0 of one that is.
     pub hop_limit: Option<u8>,
-    /// Of a fragment: whether it is the first, and the id of the packet that it is of.
+    /// Whether a fragment is the first, and the id of its packet; none: no fragment.
     pub fragment: Option<(bool, u32)>,
 }
 
@@ -52,7 +52,7 @@ fn be16(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// Where parsing ended, and why.
+/// The reason why parsing ended early: an `enum sl_parse_kind`.
 struct Stop(u32);
 
 /// Reads a frame that starts with an Ethernet header.
@@ -79,7 +79,7 @@ pub fn parse(frame: &[u8]) -> Seen {
 
 fn whole(seen: &mut Seen, mut bytes: Bytes) -> Result<(), Stop> {
     let mut ethertype = link(seen, &mut bytes).ok_or(Stop(abi::SL_PARSE_TRUNCATED_L2))?;
-    // A packet in a packet is known by the inner one; one in that is not looked into.
+    // A tunnelled packet is classified by its inner packet; a tunnel in that is not looked into.
     for _ in 0..2 {
         match ethertype {
             0x0800 => ipv4(seen, &mut bytes)?,
@@ -128,7 +128,7 @@ fn link(seen: &mut Seen, bytes: &mut Bytes) -> Option<u16> {
 fn ipv4(seen: &mut Seen, bytes: &mut Bytes) -> Result<(), Stop> {
     let header = bytes.peek(20).ok_or(Stop(abi::SL_PARSE_TRUNCATED_L3))?;
     let words = usize::from(header[0] & 0xf);
-    // None: as long as what is there.
+    // A length of 0 means all bytes that are there.
     let length = Some(usize::from(be16(header, 2))).filter(|length| *length > 0).unwrap_or(bytes.0.len());
     if header[0] >> 4 != 4 || words < 5 || length < 4 * words {
         return Err(Stop(abi::SL_PARSE_BAD_IPV4));
@@ -149,9 +149,9 @@ fn ipv4(seen: &mut Seen, bytes: &mut Bytes) -> Result<(), Stop> {
     if offset > 0 {
         return Err(Stop(abi::SL_PARSE_FRAGMENT));
     }
-    // Behind its end is padding.
+    // Bytes behind the packet's end are padding.
     bytes.0 = &bytes.0[..length.min(bytes.0.len())];
-    // Options may be cut off: then nothing is left for what follows.
+    // Options may be cut off: then nothing is left for the next header.
     bytes.0 = bytes.0.get(words * 4..).unwrap_or(&[]);
     Ok(())
 }

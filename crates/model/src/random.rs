@@ -8,7 +8,7 @@ use sluice_policy::{
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The interfaces of the machine that is imagined. Program runs by hand come from number 1.
+/// The interfaces of an imaginary machine. Test runs of a program come from number 1.
 pub fn interfaces() -> Vec<(String, u32)> {
     vec![("lo".to_owned(), 1), ("lan0".to_owned(), 2), ("wan0".to_owned(), 70_000)]
 }
@@ -106,16 +106,16 @@ fn rule(rng: &mut SmallRng, priority: u32, classes: u8, rare: f64) -> Rule {
     }
 }
 
-/// What policies are made.
+/// The parameters of a random policy.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
     /// The fewest and the most rules.
     pub rules: (u32, u32),
-    /// How likely a rule asks for a field that is no matter of flows.
+    /// Probability that a rule asks for a field that is not in the flow key.
     pub rare: f64,
 }
 
-/// A policy of this kind.
+/// A random policy with these parameters.
 pub fn policy(rng: &mut SmallRng, kind: Kind) -> Resolved {
     let classes = rng.random_range(2..=MAX_CLASSES as u8);
     let text = r#"{ "scheduler": "strict_priority", "classes": [ { "id": 0, "priority": 0 } ] }"#;
@@ -168,7 +168,7 @@ pub fn frame(rng: &mut SmallRng) -> Vec<u8> {
     frame
 }
 
-/// Another packet of the flow, or a fragment, of an earlier one: the same but for a few bytes.
+/// A variant of an earlier packet: another of its flow, or a fragment of it, with a few other bytes.
 pub fn akin(rng: &mut SmallRng, earlier: &[u8]) -> Vec<u8> {
     let mut frame = earlier.to_vec();
     let plain4 = frame.len() >= 34 && frame[12..15] == [0x08, 0x00, 0x45];

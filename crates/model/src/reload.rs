@@ -1,4 +1,4 @@
-//! Whether a packet ever sees two policies at once, while the program runs on every CPU and policies take turns.
+//! Test that no packet sees two policies at once, while the program runs on several CPUs and policies take turns.
 
 use crate::limits::{frame, pin};
 use sluice_kernel::probe::{Probe, Runner};
@@ -6,21 +6,21 @@ use sluice_policy::{Context, Resolved, Source};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What came of it.
+/// The results of a run.
 #[derive(Debug, Clone)]
 pub struct Figures {
-    /// From the first change to the last.
+    /// Time from the first change to the last.
     pub time: Duration,
-    /// Packets by policy and thread.
+    /// Packets by thread, then by policy.
     pub packets: Vec<u64>,
 }
 
 const THREADS: u16 = 2;
-/// Class of all that the packets here do not match, and of what no rule matches.
+/// Class of the rules that the packets here do not match, and class of packets that no rule matches.
 const OTHERS: u8 = 30;
 const NONE: u8 = 31;
-/// Rules of each policy, and whether one asks for lengths: then each packet asks the rules, else the flow table knows. Up to 64 rules are
-/// looked up another way than more.
+/// Number of rules of each policy, and whether a rule asks for lengths: then each packet needs the rules, else the flow table answers.
+/// Up to 64 rules are looked up another way than more.
 const POLICIES: [(u16, bool); 4] = [(20, false), (24, true), (100, true), (120, false)];
 
 /// Each policy gives the packets of each thread a class of its own, by rules that stand where no other policy has them. So a mixture gives
@@ -54,7 +54,7 @@ fn policy(number: usize) -> Result<Resolved, String> {
     sluice_policy::resolve(&policy, &Context::default()).map_err(|errors| errors.to_string())
 }
 
-/// Runs the XDP program on a CPU until the end. How many packets there were.
+/// Runs the XDP program on a CPU until the end. Returns the number of packets.
 fn run(runner: &Runner, thread: u16, cpus: usize, end: &AtomicBool) -> Result<u64, String> {
     const AT_ONCE: u32 = 100_000;
     pin(usize::from(thread) % cpus)?;
@@ -66,7 +66,7 @@ fn run(runner: &Runner, thread: u16, cpus: usize, end: &AtomicBool) -> Result<u6
     Ok(packets)
 }
 
-/// Changes the policy so many times. The error tells of packets that no policy would have given the class that they got.
+/// Changes the policy so many times. The error counts the packets with a class that no policy gives them.
 pub fn turns(changes: u32) -> Result<Figures, String> {
     let policies = (0..POLICIES.len()).map(policy).collect::<Result<Vec<_>, _>>()?;
     let probe = Probe::of_policy(&policies[0], &[]).map_err(|error| error.to_string())?;

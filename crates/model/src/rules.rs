@@ -1,16 +1,16 @@
-//! Which rule a packet gets: each asked in turn.
+//! The rule of a packet: each rule is asked in turn.
 
 use crate::parse::Seen;
 use sluice_abi as abi;
 use sluice_policy::{IpNet, Protocol, Resolved, ResolvedRule};
 use std::net::IpAddr;
 
-/// What the host knows of a packet besides its bytes.
+/// Metadata of a packet that the host knows besides its bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Outside {
     /// Firewall mark.
     pub mark: u32,
-    /// Number of the interface where it came in.
+    /// Number of the interface where the packet came in.
     pub interface: u32,
 }
 
@@ -28,7 +28,7 @@ pub fn choose(policy: &Resolved, interfaces: &[(String, u32)], seen: &Seen, outs
     (control, if control == abi::SL_RULE_NONE { policy.default_class.0 } else { policy.urgent_class.0 })
 }
 
-/// ARP, neighbour discovery and DHCP.
+/// The built-in rule of a packet: ARP, neighbour discovery, DHCP or DHCPv6.
 fn control_rule(seen: &Seen) -> u32 {
     match (seen.proto, seen.ports) {
         (abi::SL_PROTO_ARP, _) => abi::SL_RULE_ARP,

@@ -1,6 +1,6 @@
-//! Who uses the link: flows between two readings of their tables, ranked, and what is strange about some.
+//! The users of the link: flows between two readings of their tables, ranked, and anomalies of some.
 //!
-//! What a table of flows counts is what was offered: it is counted before the queues, which may drop some of it.
+//! A flow table counts offered packets: it counts before the queues, which may drop some of them.
 
 pub mod anomaly;
 mod usual;
@@ -15,12 +15,12 @@ use sluice_kernel::status::Status;
 use std::collections::HashMap;
 use usual::Usual;
 
-/// The tables of flows of all interfaces that are looked at, at one moment.
+/// The flow tables of all watched interfaces, at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct FlowSample {
-    /// The moment, CLOCK_MONOTONIC, ns.
+    /// Time of the reading, CLOCK_MONOTONIC, ns.
     pub at_ns: u64,
-    /// Interfaces and their tables. None: its policy keeps no flows.
+    /// Interfaces and their tables. None: the interface's policy keeps no flows.
     pub tables: Vec<(String, Option<FlowTable>)>,
 }
 
@@ -33,10 +33,10 @@ impl FlowSample {
     }
 }
 
-/// What flows are ranked by.
+/// The order in which flows are ranked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum By {
-    /// Bits per second.
+    /// Rate, bits per second.
     #[default]
     Rate,
     /// Bytes since the flow began.
@@ -45,40 +45,40 @@ pub enum By {
     Pkts,
 }
 
-/// A flow and what it has done since the reading before.
+/// A flow and its rates since the reading before.
 #[derive(Debug, Clone, Serialize)]
 pub struct FlowRate {
-    /// Interface that has seen it.
+    /// Interface that has seen the flow.
     pub interface: String,
-    /// Which flow.
+    /// Identity of the flow.
     #[serde(flatten)]
     pub key: FlowKey,
-    /// Number of its class.
+    /// Number of the flow's class.
     pub class: u8,
-    /// Name of its class.
+    /// Name of the flow's class.
     pub class_name: String,
-    /// Rule that chose the class. None: the policy has changed since its last packet.
+    /// Rule that chose the class. None: the policy has changed since the flow's last packet.
     pub rule: Option<String>,
-    /// Bits per second.
+    /// Rate, bits per second.
     pub bps: f64,
-    /// Packets per second.
+    /// Rate, packets per second.
     pub pps: f64,
-    /// Bytes since it began, link-layer header included.
+    /// Bytes since the flow began, link-layer header included.
     pub bytes: u64,
-    /// Packets since it began.
+    /// Packets since the flow began.
     pub pkts: u64,
-    /// How long it has been seen, seconds: from its first packet to its last.
+    /// Time from the first packet to the last, seconds.
     pub age_s: f64,
-    /// How long it has been silent, seconds.
+    /// Time since the last packet, seconds.
     pub idle_s: f64,
 }
 
-/// What the flows of a class have done.
+/// The rates of a class's flows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClassFlows {
     /// Interface.
     pub interface: String,
-    /// Whether they arrive; else they depart.
+    /// Whether the flows arrive; else they depart.
     pub arriving: bool,
     /// Number of the class.
     pub class: u8,
@@ -86,22 +86,22 @@ pub struct ClassFlows {
     pub class_name: String,
     /// Flows in the table.
     pub flows: usize,
-    /// Of these, those that sent.
+    /// Flows of these that sent.
     pub active: usize,
-    /// Bits per second of all.
+    /// Rate of all flows, bits per second.
     pub bps: f64,
-    /// Part of what its direction of the interface was offered, 0 to 1.
+    /// Share of the traffic offered in its direction of the interface, 0 to 1.
     pub share: f64,
 }
 
-/// What flows have done between two readings.
+/// The rates of flows between two readings.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct FlowRates {
-    /// How long the time was, seconds.
+    /// Time between the readings, seconds.
     pub span_s: f64,
     /// Flows in all tables.
     pub known: usize,
-    /// Of these, those that sent meanwhile.
+    /// Flows of these that sent meanwhile.
     pub active: usize,
     /// Interfaces whose policy keeps no flows.
     pub without_flows: Vec<String>,
@@ -109,14 +109,14 @@ pub struct FlowRates {
     pub top: Vec<FlowRate>,
     /// Every class that has flows.
     pub classes: Vec<ClassFlows>,
-    /// What is strange, and why.
+    /// Anomalies, with their reasons.
     pub anomalies: Vec<Anomaly>,
 }
 
-/// Which flow of which interface.
+/// Identity of a flow: the index of its interface in `Tracker::interfaces`, and its key.
 type Name = (u32, FlowKey);
 
-/// A flow as it is worked with: without names.
+/// A flow and its rates, without names.
 #[derive(Debug, Clone, Copy)]
 struct Active<'a> {
     interface: u32,
@@ -132,18 +132,18 @@ pub struct Tracker {
     before: HashMap<Name, (u64, u64)>,
     before_ns: u64,
     usual: Usual,
-    /// Interfaces by the numbers that [`Name`] has.
+    /// Interfaces by their numbers in [`Name`].
     interfaces: Vec<String>,
 }
 
 impl Tracker {
-    /// With other limits than usual for what is strange.
+    /// A tracker with other limits of anomalies than the defaults.
     pub fn new(limits: Limits) -> Tracker {
         Tracker { limits, ..Tracker::default() }
     }
 
-    /// What has happened since the reading before, and the first `top` flows. `sample` tells what classes are. The first reading
-    /// tells rates of 0, for nothing is known of the time before.
+    /// The rates since the reading before, and the first `top` flows. `sample` has the names of classes. The first reading has rates
+    /// of 0, for nothing is known of the time before.
     pub fn take(&mut self, now: &FlowSample, sample: &Sample, by: By, top: usize) -> FlowRates {
         let span_s = if self.before_ns == 0 { 0.0 } else { now.at_ns.saturating_sub(self.before_ns) as f64 / 1e9 };
         let mut active = Vec::new();
@@ -193,7 +193,7 @@ impl Tracker {
         if span_s <= 0.0 {
             return Active { interface, flow, bps: 0.0, pps: 0.0 };
         }
-        // One that is not known has begun meanwhile, or was put out of the table and is back; then it counts anew.
+        // A flow that is not known has begun meanwhile, or was put out of the table and is back; then it counts anew.
         let (pkts, bytes) = match self.before.get(&(interface, flow.key)) {
             Some((pkts, bytes)) if *pkts <= flow.pkts && *bytes <= flow.bytes => (flow.pkts - pkts, flow.bytes - bytes),
             _ => (flow.pkts, flow.bytes),
@@ -244,7 +244,7 @@ impl Tracker {
     }
 }
 
-/// The greatest first; equal ones in an order that stays.
+/// Sorts the flows, the greatest first; equal ones have an order that stays.
 fn rank(flows: &mut [Active<'_>], by: By) {
     let value = |one: &Active<'_>| match by {
         By::Rate => one.bps,

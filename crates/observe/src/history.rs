@@ -1,4 +1,4 @@
-//! The last hour, in bounded memory.
+//! The rates of the last hour, in bounded memory.
 
 use crate::rates::{ClassRates, DirectionRates, Rates};
 use serde::Serialize;
@@ -6,46 +6,46 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Points of an hour at one a second.
 const HOUR_POINTS: usize = 3600;
-/// Series that are kept at most: 32 interfaces of 64 classes in two directions. Those beyond are not kept.
+/// Most series that are kept: 32 interfaces of 64 classes in two directions. Series beyond are not kept.
 const MOST_SERIES: usize = 4096;
 
-/// What a class, or a direction as a whole, did at one moment. Numbers are rounded to 24 bits.
+/// The rates of a class, or of a direction as a whole, at one moment. Numbers are rounded to 24 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Point {
-    /// What left, bits per second.
+    /// Sending rate, bits per second.
     pub sent_bps: f32,
-    /// What left, packets per second.
+    /// Sending rate, packets per second.
     pub sent_pps: f32,
-    /// What was dropped, packets per second.
+    /// Drop rate, packets per second.
     pub dropped_pps: f32,
-    /// What left marked, packets per second.
+    /// Rate of packets that left marked, packets per second.
     pub marked_pps: f32,
-    /// What was in the queue, bytes.
+    /// Backlog of the queue, bytes.
     pub backlog_bytes: f32,
-    /// Median time in the queue, microseconds. None: nothing left, or the engine does not tell.
+    /// Median time in the queue, microseconds. None: no packet left, or the engine does not measure it.
     pub p50_us: Option<f32>,
-    /// 99th percentile of it.
+    /// 99th percentile of the time in the queue, microseconds.
     pub p99_us: Option<f32>,
 }
 
-/// What a series is of.
+/// The identity of a series.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Series {
     /// Name of the interface.
     pub interface: String,
-    /// egress or ingress.
+    /// Name of the direction: egress or ingress.
     pub direction: &'static str,
     /// Number of the class. None: the whole direction.
     pub class: Option<u8>,
 }
 
-/// Rates, one after another: the oldest make room for the newest.
+/// Rates of the last moments: the oldest make room for the newest.
 #[derive(Debug, Clone)]
 pub struct History {
     capacity: usize,
-    /// Milliseconds since 1970.
+    /// Moments, milliseconds since 1970.
     at_ms: VecDeque<u64>,
-    /// How many moments were ever taken.
+    /// Number of moments that were ever taken.
     taken: u64,
     series: BTreeMap<Series, Track>,
 }
@@ -103,12 +103,12 @@ impl Compact {
     }
 }
 
-/// Some of the history, a list per quantity: what a chart wants.
+/// A part of the history, as a list per quantity for charts.
 #[derive(Debug, Clone, Serialize)]
 pub struct Columns {
     /// Moments, milliseconds since 1970.
     pub at_ms: Vec<u64>,
-    /// What is known of each series, as long as `at_ms` each.
+    /// Values of each series, as many as `at_ms` has.
     pub series: Vec<Column>,
 }
 
@@ -117,23 +117,23 @@ pub struct Columns {
 pub struct Column {
     /// Name of the interface.
     pub interface: String,
-    /// egress or ingress.
+    /// Name of the direction: egress or ingress.
     pub direction: &'static str,
     /// Number of the class. None: the whole direction.
     pub class: Option<u8>,
-    /// What left, bits per second.
+    /// Sending rate, bits per second.
     pub sent_bps: Vec<Option<f32>>,
-    /// What left, packets per second.
+    /// Sending rate, packets per second.
     pub sent_pps: Vec<Option<f32>>,
-    /// What was dropped, packets per second.
+    /// Drop rate, packets per second.
     pub dropped_pps: Vec<Option<f32>>,
-    /// What left marked, packets per second.
+    /// Rate of packets that left marked, packets per second.
     pub marked_pps: Vec<Option<f32>>,
-    /// What was in the queue, bytes.
+    /// Backlog of the queue, bytes.
     pub backlog_bytes: Vec<Option<f32>>,
     /// Median time in the queue, microseconds.
     pub p50_us: Vec<Option<f32>>,
-    /// 99th percentile of it, microseconds.
+    /// 99th percentile of the time in the queue, microseconds.
     pub p99_us: Vec<Option<f32>>,
 }
 
@@ -144,12 +144,12 @@ impl Default for History {
 }
 
 impl History {
-    /// Of so many moments.
+    /// A history of so many moments.
     pub fn new(capacity: usize) -> History {
         History { capacity: capacity.max(1), at_ms: VecDeque::new(), taken: 0, series: BTreeMap::new() }
     }
 
-    /// Takes what has just happened.
+    /// Adds the rates of a moment.
     pub fn push(&mut self, rates: &Rates) {
         let moment = self.taken;
         self.taken += 1;
@@ -181,24 +181,24 @@ impl History {
             None if full => return,
             None => self.series.entry(name).or_insert(Track { first: moment, points: VecDeque::new() }),
         };
-        // Moments at which it was away.
+        // Moments without the series are filled with nothing.
         while track.first + (track.points.len() as u64) < moment {
             track.points.push_back(Compact::NOTHING);
         }
         track.points.push_back(point);
     }
 
-    /// Moments that it holds.
+    /// Number of moments in the history.
     pub fn len(&self) -> usize {
         self.at_ms.len()
     }
 
-    /// Whether nothing was taken yet.
+    /// Whether no moment was taken yet.
     pub fn is_empty(&self) -> bool {
         self.at_ms.is_empty()
     }
 
-    /// Every series that it holds.
+    /// Every series in the history.
     pub fn series(&self) -> impl Iterator<Item = &Series> {
         self.series.keys()
     }
@@ -214,7 +214,7 @@ impl History {
         })
     }
 
-    /// The last so many moments of every series that `wanted` wants.
+    /// The last so many moments of every series that `wanted` selects.
     pub fn columns(&self, moments: usize, wanted: impl Fn(&Series) -> bool) -> Columns {
         let from = self.at_ms.len() - moments.min(self.at_ms.len());
         let column = |name: &Series| {
@@ -239,7 +239,7 @@ impl History {
         }
     }
 
-    /// Memory that it takes, bytes, but for a little per series.
+    /// Memory of the history, bytes, except for a little per series.
     pub fn memory_bytes(&self) -> usize {
         let points: usize = self.series.values().map(|track| track.points.capacity()).sum();
         points * size_of::<Compact>() + self.at_ms.capacity() * size_of::<u64>()

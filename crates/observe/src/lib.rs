@@ -1,7 +1,7 @@
-//! What schedulers do, over time: pure values, and one reader that makes them.
+//! The activity of schedulers over time: pure values, and one reader that makes them.
 //!
-//! A [`Source`] reads a [`Sample`]: what was counted until one moment, of every interface that is looked at. Two samples make
-//! [`Rates`]: what happened between them. Rates, one after another, make a [`History`]. A [`flows::Tracker`] follows who sends it all.
+//! A [`Source`] reads a [`Sample`]: the counters of every watched interface at one moment. Two samples make [`Rates`]: the counts
+//! between them per second. Rates, one after another, make a [`History`]. A [`flows::Tracker`] follows the flows.
 
 pub mod flows;
 pub mod history;

@@ -1,4 +1,4 @@
-//! What happened between two samples.
+//! Rates: the differences between two samples, per second.
 
 use crate::sample::{Event, Sample};
 use serde::Serialize;
@@ -10,71 +10,71 @@ use sluice_kernel::status::{
 use sluice_kernel::{Engine, Hook};
 use std::collections::BTreeMap;
 
-/// What happened on all interfaces between two samples.
+/// The rates of all interfaces between two samples.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Rates {
-    /// When the time ended, milliseconds since 1970.
+    /// Time of the later sample, milliseconds since 1970.
     pub at_ms: u64,
-    /// How long it was, seconds.
+    /// Time between the samples, seconds.
     pub span_s: f64,
-    /// Those that are up at its end.
+    /// Interfaces that are up in the later sample.
     pub interfaces: Vec<InterfaceRates>,
-    /// What has become of interfaces meanwhile.
+    /// Events of interfaces between the samples.
     pub events: Vec<Event>,
 }
 
-/// What happened on an interface.
+/// The rates of an interface.
 #[derive(Debug, Clone, Serialize)]
 pub struct InterfaceRates {
-    /// Its name.
+    /// Name of the interface.
     pub interface: String,
-    /// Its number.
+    /// Number of the interface.
     pub ifindex: u32,
-    /// What queues.
+    /// Engine that queues.
     pub engine: Engine,
-    /// What classifies on arrival.
+    /// Hook that classifies on arrival.
     pub classifier: Hook,
-    /// Whether its queues are still in place.
+    /// Whether the queues, devices and hooks are still in place.
     pub in_place: bool,
     /// The policy in force.
     pub policy: PolicyStatus,
-    /// What happens unless it is confirmed.
+    /// Time left and former policy, if the policy in force must be confirmed.
     pub unconfirmed: Option<UnconfirmedStatus>,
     /// Departures, then arrivals.
     pub directions: Vec<DirectionRates>,
-    /// The rules in the order in which they are asked.
+    /// Rules in the order in which they are asked.
     pub rules: Vec<RuleRates>,
-    /// What matched no rule, packets per second.
+    /// Rate of packets that matched no rule, packets per second.
     pub unmatched_pps: f64,
 }
 
-/// What happened in one direction.
+/// The rates of one direction.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct DirectionRates {
-    /// egress or ingress.
+    /// Name of the direction: egress or ingress.
     pub direction: &'static str,
     /// Whether packets are queued; else only counted.
     pub queued: bool,
-    /// Rate that it is shaped to, bits per second on the link.
+    /// Rate that the direction is shaped to, bits per second on the link.
     pub rate_bps: Option<u64>,
-    /// Part of that rate that was used, by what packets cost on the link: 1 is all. Bursts may be a little above.
+    /// Used part of that rate, by the bytes of packets on the link: 1 is all. Bursts may be a little above.
     #[serde(rename = "use")]
     pub used: Option<f64>,
-    /// How full the bucket of that rate is now, 0 to 1.
+    /// Fill level of the link's token bucket now, 0 to 1.
     pub link_fill: Option<f64>,
-    /// What it may not exceed before the queues, bits per second.
+    /// Rate limit of the interface before the queues, bits per second.
     pub limit_bps: Option<u64>,
-    /// How full the bucket of that is now, 0 to 1.
+    /// Fill level of that limit's token bucket now, 0 to 1.
     pub limit_fill: Option<f64>,
-    /// What left, bits per second.
+    /// Sending rate, bits per second.
     pub sent_bps: f64,
-    /// What left, packets per second.
+    /// Sending rate, packets per second.
     pub sent_pps: f64,
-    /// What was dropped, packets per second.
+    /// Drop rate, packets per second.
     pub dropped_pps: f64,
-    /// What left marked, packets per second.
+    /// Rate of packets that left marked, packets per second.
     pub marked_pps: f64,
-    /// Now in the queues.
+    /// Packets and bytes now in the queues.
     pub backlog: Count,
     /// Classes by id.
     pub classes: Vec<ClassRates>,
@@ -82,38 +82,38 @@ pub struct DirectionRates {
     pub scheduler: Option<SchedulerState>,
 }
 
-/// What happened in a class.
+/// The rates of a class.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ClassRates {
-    /// Its number.
+    /// Number of the class.
     pub id: u8,
-    /// Its name.
+    /// Name of the class.
     pub name: String,
-    /// What left, bits per second.
+    /// Sending rate, bits per second.
     pub sent_bps: f64,
-    /// What left, packets per second.
+    /// Sending rate, packets per second.
     pub sent_pps: f64,
-    /// What was dropped, packets per second.
+    /// Drop rate, packets per second.
     pub dropped_pps: f64,
-    /// Of that, packets per second by reason; reasons that dropped nothing are left out.
+    /// Drop rate by reason, packets per second; reasons that dropped nothing are left out.
     pub drops_pps: BTreeMap<&'static str, f64>,
-    /// What left marked, packets per second.
+    /// Rate of packets that left marked, packets per second.
     pub marked_pps: f64,
-    /// How long what left was in the queue. None: nothing left, or the engine does not tell.
+    /// Times in the queue of packets that left. None: no packet left, or the engine does not measure them.
     pub sojourn: Option<SojournRates>,
-    /// Now in the queue.
+    /// Packets and bytes now in the queue.
     pub backlog: Count,
-    /// What its packets stand in, where that is a qdisc of the kernel's.
+    /// Kind of the class's qdisc, with engine `tc`.
     pub queue: Option<String>,
-    /// The most packets that it may queue.
+    /// The most packets that the class may queue.
     pub limit_pkts: Option<u32>,
-    /// The most bytes that it may queue.
+    /// The most bytes that the class may queue.
     pub limit_bytes: Option<u64>,
-    /// How full the queue is, 0 to 1, by packets or bytes, whichever is nearer to its limit.
+    /// Fill level of the queue, 0 to 1, by packets or bytes, whichever is nearer to its limit.
     pub backlog_fill: Option<f64>,
-    /// Part of what left its direction, 0 to 1. None: nothing left.
+    /// Share of the bytes that left its direction, 0 to 1. None: nothing left.
     pub share: Option<f64>,
-    /// Part that it has while every class wants more, 0 to 1. None: the discipline promises none.
+    /// Share that the class has while every class wants more, 0 to 1. None: the discipline promises none.
     pub promised_share: Option<f64>,
     /// Weight in the policy.
     pub weight: Option<u32>,
@@ -121,76 +121,76 @@ pub struct ClassRates {
     pub priority: Option<u8>,
     /// Bytes of a turn or a request.
     pub quantum_bytes: Option<u32>,
-    /// What it may not exceed, bits per second.
+    /// Ceiling of the class, bits per second.
     pub ceil_bps: Option<u64>,
-    /// What it is guaranteed, bits per second.
+    /// Guarantee of the class, bits per second.
     pub rate_bps: Option<u64>,
-    /// How full the bucket of its ceiling is now, 0 to 1.
+    /// Fill level of the ceiling's token bucket now, 0 to 1.
     pub ceil_fill: Option<f64>,
-    /// How full the bucket of its guarantee is now, 0 to 1.
+    /// Fill level of the guarantee's token bucket now, 0 to 1.
     pub rate_fill: Option<f64>,
-    /// What each of its flows may not exceed, bits per second.
+    /// Ceiling of each flow of the class, bits per second.
     pub flow_ceil_bps: Option<u64>,
-    /// What it may not exceed together with those that share the rate, bits per second.
+    /// Ceiling that the class shares with others, bits per second.
     pub shared_ceil_bps: Option<u64>,
-    /// How full the bucket of that rate is now, 0 to 1.
+    /// Fill level of the shared ceiling's token bucket now, 0 to 1.
     pub shared_ceil_fill: Option<f64>,
-    /// How full the emptiest of these buckets is. None: it has none, or they are not known.
+    /// Fill level of the emptiest of these buckets. None: the class has none, or they are not known.
     pub bucket_fill: Option<f64>,
-    /// The wait that CoDel takes for no cause for action, microseconds.
+    /// CoDel's target: the wait up to which it does not act, microseconds.
     pub target_us: Option<f64>,
-    /// Flow queues by where they stand now.
+    /// Number of flow queues in each state now.
     pub flow_queues: Option<FlowQueues>,
-    /// What the discipline keeps of it now.
+    /// State that the discipline keeps of the class now.
     pub state: Option<ClassState>,
-    /// All that has left since it was set up.
+    /// Packets and bytes that left since the interface was set up.
     pub sent: Count,
-    /// All that was dropped since then.
+    /// Packets and bytes that were dropped since then.
     pub dropped: Dropped,
 }
 
-/// Times in the queue of what left.
+/// Times in the queue of packets that left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct SojournRates {
-    /// Packets that it is about.
+    /// Number of these packets.
     pub pkts: u64,
     /// Median, microseconds, to 12.5 %.
     pub p50_us: f64,
-    /// 95th percentile, likewise.
+    /// 95th percentile, microseconds, to 12.5 %.
     pub p95_us: f64,
-    /// 99th percentile, likewise.
+    /// 99th percentile, microseconds, to 12.5 %.
     pub p99_us: f64,
-    /// What none waited longer than.
+    /// Upper bound of all times, microseconds.
     pub max_us: f64,
 }
 
-/// What a rule matched.
+/// A rule and the rate of its matches.
 #[derive(Debug, Clone, Serialize)]
 pub struct RuleRates {
-    /// Its name, if it has one.
+    /// Name of the rule, if it has one.
     pub name: String,
-    /// Its priority; built-in rules have none.
+    /// Priority of the rule; built-in rules have none.
     pub priority: Option<u32>,
-    /// Its line in the policy file.
+    /// Line of the rule in the policy file.
     pub line: Option<u16>,
-    /// What it asks of a packet; empty for those that are built in.
+    /// Conditions of the rule; empty for built-in rules.
     pub matches: String,
-    /// Its class.
+    /// Class of the rule.
     pub class: u8,
-    /// Packets per second.
+    /// Rate of matches, packets per second.
     pub matched_pps: f64,
-    /// All that it has matched.
+    /// Packets and bytes that the rule has matched since it came.
     pub matched: Count,
 }
 
 impl Rates {
-    /// What happened from one sample to a later one. A counter that went backwards has begun anew: then what it counts now is
-    /// what happened. Of an interface that came in between, nothing is known yet, and all is 0.
+    /// The rates from one sample to a later one. A counter that went backwards has begun anew: then its present count is the difference.
+    /// The rates of an interface that came in between are 0, since nothing is known of it yet.
     pub fn between(then: &Sample, now: &Sample) -> Rates {
         let span_s = now.at_ns.saturating_sub(then.at_ns) as f64 / 1e9;
         let interface = |status: &Status| {
             let begun = |event: &Event| event.interface == status.interface && event.what == News::SetUpAnew;
-            // One that has another name now is the same.
+            // An interface that has another name now is the same.
             let same = then.interfaces.iter().find(|before| before.ifindex == status.ifindex);
             let namesake = then.interfaces.iter().any(|before| before.interface == status.interface);
             let since = match same {
@@ -209,20 +209,20 @@ impl Rates {
         }
     }
 
-    /// Of an interface.
+    /// The rates of an interface.
     pub fn interface(&self, name: &str) -> Option<&InterfaceRates> {
         self.interfaces.iter().find(|one| one.interface == name)
     }
 }
 
-/// What a difference is taken from.
+/// The start of a difference.
 #[derive(Clone, Copy)]
 enum Since<T> {
-    /// What was counted then.
+    /// An earlier value.
     Then(T),
     /// Counting began at zero in between.
     Zero,
-    /// Nothing is known of then: no difference.
+    /// Nothing is known of the earlier value: no difference.
     Now,
 }
 
@@ -320,7 +320,7 @@ fn direction_rates(now: &DirectionStatus, since: Since<&DirectionStatus>, span_s
     }
 }
 
-/// What a class takes of the link, by what a packet of its mean length costs there.
+/// The bits per second that a class takes on the link, by the framing of a packet of its mean length.
 fn wire_bps(class: &ClassRates, framing: Option<&Framing>) -> f64 {
     let Some(framing) = framing else { return class.sent_bps };
     if class.sent_pps <= 0.0 {

@@ -1,4 +1,4 @@
-//! What was counted until one moment, and the reader that asks.
+//! The counters of interfaces at one moment, and the reader of them.
 
 use nix::time::{ClockId, clock_gettime};
 use serde::Serialize;
@@ -7,33 +7,33 @@ use sluice_kernel::status::Status;
 use sluice_kernel::{Error, Result};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What all interfaces that are looked at have counted until one moment.
+/// The counters of all watched interfaces at one moment.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Sample {
-    /// The moment, CLOCK_MONOTONIC, ns: differences of it are exact, whoever sets the clock.
+    /// Time of the sample, CLOCK_MONOTONIC, ns: differences are exact, even if the clock is set.
     pub at_ns: u64,
-    /// The moment, milliseconds since 1970.
+    /// Time of the sample, milliseconds since 1970.
     pub at_ms: u64,
-    /// Those that are up, in the order in which they are looked at.
+    /// Interfaces that are up, in the order in which they are read.
     pub interfaces: Vec<Status>,
-    /// What has become of them since the sample before.
+    /// Events of interfaces since the sample before.
     pub events: Vec<Event>,
 }
 
-/// Something that has happened to an interface between two samples.
+/// An event of an interface between two samples.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Event {
     /// Name of the interface.
     pub interface: String,
-    /// What it was.
+    /// Kind of the event.
     #[serde(flatten)]
     pub what: News,
 }
 
-/// Reads samples. It keeps maps open between two of them.
+/// The reader of samples, which keeps maps open between two of them.
 pub struct Source {
     readers: Vec<Watched>,
-    /// Whether interfaces that come into management later are looked at too.
+    /// Whether interfaces that come into management later are watched too.
     all: bool,
 }
 
@@ -43,7 +43,7 @@ struct Watched {
 }
 
 impl Source {
-    /// Of these interfaces, which must be managed now. None are named: of all in this network namespace, those too that come
+    /// A source of these interfaces, which must be managed now. Without names: of all in this network namespace, those too that come
     /// later; there may be none yet.
     pub fn new(names: &[String]) -> Result<Source> {
         sluice_kernel::require_root()?;
@@ -55,17 +55,17 @@ impl Source {
         Ok(Source { readers: readers?, all })
     }
 
-    /// Whether it looks at nothing now.
+    /// Whether no watched interface is up.
     pub fn is_empty(&self) -> bool {
         !self.readers.iter().any(|watched| watched.up)
     }
 
-    /// What to say if nothing is managed and nobody waits for it.
+    /// The error of a caller that does not wait for an interface to be managed.
     pub fn nothing() -> Error {
         Error::input("no interface is managed here").help("`sluice up IFACE --policy P` begins")
     }
 
-    /// Reads everything now.
+    /// Takes a sample now.
     pub fn sample(&mut self) -> Result<Sample> {
         let mut sample = Sample { at_ns: now_ns(), ..Sample::default() };
         for watched in &mut self.readers {
@@ -73,7 +73,7 @@ impl Source {
         }
         if self.all {
             self.readers.retain(|watched| watched.up);
-            // After those that are known were read, for one of them may have another name now.
+            // New interfaces are read after the known ones, of which one may have another name now.
             for mut watched in self.more()? {
                 sample.events.push(Event { interface: watched.reader.interface().to_owned(), what: News::Up });
                 watched.read(&mut sample)?;
@@ -86,15 +86,15 @@ impl Source {
         Ok(sample)
     }
 
-    /// The readers of interfaces that are up, for what else is pinned there.
+    /// The readers of interfaces that are up, for their other maps.
     pub fn readers(&self) -> impl Iterator<Item = &Reader> {
         self.readers.iter().filter(|watched| watched.up).map(|watched| &watched.reader)
     }
 
-    /// Interfaces that have come into management.
+    /// The readers of interfaces that have come into management.
     fn more(&self) -> Result<Vec<Watched>> {
         let known = |ifindex: u32| self.readers.iter().any(|watched| watched.reader.ifindex() == Some(ifindex));
-        // One may go again before it is opened.
+        // An interface may go again before it is opened.
         let open = |name: String| Some(Watched { reader: Reader::open(&name).ok()?, up: true });
         let here = managed_here()?.into_iter().filter(|(_, ifindex)| !known(*ifindex));
         Ok(here.filter_map(|(name, _)| open(name)).collect())

@@ -3,7 +3,7 @@
 use crate::bytes::Bytes;
 use crate::rate::Rate;
 
-/// What passes by default at once: this time at the rate, ns, and at least two full frames.
+/// The default burst of a ceiling: this time at the rate, ns, and at least two full frames.
 const BURST_TIME_NS: u64 = 10_000_000;
 const LEAST_BURST_BYTES: u64 = 3028;
 
@@ -37,7 +37,7 @@ impl Ceiling {
 pub struct SharedCeiling {
     /// 1 to 31 letters, digits, `-` and `_`.
     pub name: String,
-    /// What they keep to.
+    /// The ceiling that the classes keep to together.
     pub ceiling: Ceiling,
 }
 
@@ -53,9 +53,9 @@ impl SharedCeiling {
 /// What the interface keeps to, whatever the class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
-    /// What arrives.
+    /// The ceiling of arriving packets.
     pub ingress: Option<Ceiling>,
-    /// What departs.
+    /// The ceiling of departing packets.
     pub egress: Option<Ceiling>,
 }
 

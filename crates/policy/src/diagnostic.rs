@@ -9,15 +9,15 @@ use std::fmt;
 pub enum Severity {
     /// The policy is refused.
     Error,
-    /// It works, but probably not as meant.
+    /// The policy works, but probably not as meant.
     Warning,
-    /// Something was decided that the file does not say.
+    /// A choice was made that the file leaves open.
     Note,
 }
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $kind:ident = $slug:literal,)+) => {
-        /// What a finding is about. The slug in brackets after `error`, `warning` or `note` stays the same between
+        /// The subject of a finding. The slug in brackets after `error`, `warning` or `note` stays the same between
         /// versions; the wording may change.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Kind { $($(#[doc = $doc])+ $kind,)+ }
@@ -172,27 +172,27 @@ impl Diagnostic {
         self
     }
 
-    /// How much it matters.
+    /// The severity of the finding.
     pub fn severity(&self) -> Severity {
         self.severity
     }
 
-    /// What it is about.
+    /// The subject of the finding.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// What is the matter, in one line.
+    /// The finding in one line.
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// What to do about it.
+    /// The ways out, one for each line of help.
     pub fn cures(&self) -> impl Iterator<Item = &str> {
         self.help.iter().map(String::as_str)
     }
 
-    /// What another has in common with it that says the same of the same place.
+    /// The kind, title and place, which are the same in a finding that says the same.
     pub(crate) fn identity(&self) -> (Kind, &str, Option<usize>) {
         (self.kind, &self.title, self.start())
     }
@@ -227,9 +227,9 @@ impl Diagnostic {
 pub struct Place {
     /// Line and column, both from 1, of its first character.
     pub from: (u32, u32),
-    /// Likewise, of the character after its last one.
+    /// Line and column, both from 1, of the character after its last one.
     pub to: (u32, u32),
-    /// What is said of it; empty if the title says all.
+    /// The label of the place; empty if the title says all.
     pub text: String,
 }
 
@@ -270,7 +270,7 @@ impl Diagnostics {
         self.count(Severity::Error) > 0
     }
 
-    /// Only what is more than a note.
+    /// The findings without notes.
     pub fn without_notes(&self) -> Diagnostics {
         let kept = self.items.iter().filter(|item| item.severity() != Severity::Note).cloned().collect();
         Diagnostics { items: kept, ..self.clone() }
@@ -291,7 +291,7 @@ impl Diagnostics {
         Some(self.source.as_ref()?.line_column(item.start()?))
     }
 
-    /// The places that a finding points at: first where it is, then what it relates to. None if it is about no place in
+    /// The places that a finding points at: first its own, then those that it relates to. Empty if it is about no place in
     /// the file.
     pub fn places(&self, item: &Diagnostic) -> Vec<Place> {
         let Some(source) = &self.source else { return Vec::new() };

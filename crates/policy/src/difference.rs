@@ -1,4 +1,4 @@
-//! What changes from one resolved policy to another: every field that differs, under the name that policy files give it.
+//! The difference between two resolved policies: every field that differs, under the name that policy files give it.
 
 mod fields;
 mod pairs;
@@ -10,10 +10,10 @@ use crate::resolved::Resolved;
 use fields::Values;
 use serde::Serialize;
 
-/// What changes. Empty if, and only if, both policies mean the same.
+/// The difference of two policies. Empty if, and only if, both mean the same.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Difference {
-    /// What concerns the policy as a whole: its name, the scheduler, the link ...
+    /// Values of the policy as a whole: its name, the scheduler, the link ...
     pub settings: Vec<Field>,
     /// Classes by id.
     pub classes: Vec<ClassChange>,
@@ -31,11 +31,11 @@ impl Difference {
 /// A value that changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Field {
-    /// Its name in policy files, `link.rate` for the `rate` of `link`.
+    /// The field's name in policy files, `link.rate` for the `rate` of `link`.
     pub field: &'static str,
-    /// What it was. None: nothing was asked for.
+    /// The former value; none if nothing was asked for.
     pub old: Option<String>,
-    /// What it will be, likewise.
+    /// The new value; none if nothing is asked for.
     pub new: Option<String>,
 }
 
@@ -43,9 +43,9 @@ pub struct Field {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// It is new.
+    /// The class or rule is new.
     Added,
-    /// It goes.
+    /// The class or rule goes.
     Removed,
     /// Some of its values change.
     Changed,
@@ -56,11 +56,11 @@ pub enum Change {
 /// A class that changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClassChange {
-    /// How.
+    /// The kind of change.
     pub change: Change,
-    /// Its id.
+    /// The class's id.
     pub id: u8,
-    /// Its name, the new one if there are two.
+    /// The class's name, the new one if there are two.
     pub name: String,
     /// All values of a class that is new or goes, else those that change.
     pub fields: Vec<Field>,
@@ -69,17 +69,17 @@ pub struct ClassChange {
 /// A rule that changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RuleChange {
-    /// How.
+    /// The kind of change.
     pub change: Change,
-    /// Its priority, the new one if there are two.
+    /// The rule's priority, the new one if there are two.
     pub priority: u32,
-    /// Its name, likewise.
+    /// The rule's name, the new one if there are two.
     pub name: Option<String>,
     /// All values of a rule that is new or goes, else those that change.
     pub fields: Vec<Field>,
 }
 
-/// What changes from `old` to `new`. Remarks and places in files do not count.
+/// The difference from `old` to `new`. Remarks and places in files do not count.
 pub fn difference(old: &Resolved, new: &Resolved) -> Difference {
     Difference {
         settings: changed(&fields::settings(old), &fields::settings(new)),

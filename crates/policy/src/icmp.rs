@@ -43,7 +43,7 @@ pub(crate) fn by_number(number: u8) -> IcmpType {
     IcmpType { v4: Some(number), v6: Some(number) }
 }
 
-/// What of a type packets of this protocol can have; None: nothing, or they have no types.
+/// The part of a type that packets of this protocol can have; none if there is no such part, or the protocol has no types.
 pub(crate) fn within(kind: IcmpType, protocol: Protocol) -> Option<IcmpType> {
     let kind = match protocol {
         Protocol::Any | Protocol::Icmp => kind,

@@ -14,7 +14,7 @@ pub enum Limit {
     Pkts(u32),
     /// Bytes, up to [`Bytes::MAX`]. `"64kb"` in a policy file.
     Bytes(Bytes),
-    /// What passes in this time, in nanoseconds, at the rate of the class (its `ceil`, else the link's rate); 1 us to
+    /// The bytes that pass in this time, in nanoseconds, at the rate of the class (its `ceil`, else the link's rate); 1 us to
     /// 10 s. `"50ms"` in a policy file.
     TimeNs(u64),
 }

@@ -12,24 +12,24 @@ const DEFAULT_PKTS: std::ops::RangeInclusive<u32> = 64..=1000;
 /// The smallest packet on Ethernet, bytes: how many packets a limit in bytes may have to hold.
 const SMALLEST_BYTES: u64 = 64;
 
-/// What a class asks for.
+/// The packets and bytes that a class asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Demand {
-    /// Packets it must get.
+    /// Packets that the class must get.
     pub least_pkts: u64,
-    /// Packets it gets if there is room.
+    /// Packets that the class gets if there is room.
     pub wanted_pkts: u64,
-    /// Bytes it may queue at most.
+    /// Bytes that the class may queue at most.
     pub bytes: Option<Bytes>,
-    /// Whether it was in time, at a rate that is not known.
+    /// Whether the limit is a time at a rate that is not known.
     pub rate_missing: bool,
-    /// Whether it may have all packets that there are: others get theirs even so, since what is full drops from the
-    /// longest flow.
+    /// Whether the class may have all packets that there are: other classes get theirs even so, since an overflow drops
+    /// from the longest flow.
     pub all: bool,
 }
 
-/// What a class with this limit asks for, sending at most at `rate`. `kept_short`: it queues by flow with CoDel, so that its
-/// queue stays short without a limit.
+/// The demand of a class with this limit that sends at most at `rate`. `kept_short`: the class queues by flow with CoDel, so
+/// that its queue stays short without a limit.
 pub(crate) fn demand(limit: Option<Limit>, rate: Option<Rate>, kept_short: bool) -> Demand {
     let (shortest, longest) = (u64::from(*DEFAULT_PKTS.start()), u64::from(*DEFAULT_PKTS.end()));
     let plain = |least_pkts, wanted_pkts, rate_missing| Demand {
@@ -47,8 +47,8 @@ pub(crate) fn demand(limit: Option<Limit>, rate: Option<Rate>, kept_short: bool)
             // Less than a frame could never be filled by one.
             let bytes = Bytes(rate.bytes_in_ns(ns).max(FRAME_BYTES.into()));
             let demand = by_bytes(bytes, longest);
-            // It follows the rate, so that a policy does not become invalid on a faster link: only packets and bytes
-            // that are written down insist.
+            // A limit in time follows the rate, so that a policy does not become invalid on a faster link: only packets and
+            // bytes that are written down insist.
             let wanted_pkts = demand.wanted_pkts.min(MAX_QUEUED_PKTS.into());
             Demand { least_pkts: demand.least_pkts.min(shortest), wanted_pkts, ..demand }
         }
@@ -70,9 +70,9 @@ fn by_bytes(bytes: Bytes, longest: u64) -> Demand {
     Demand { least_pkts, wanted_pkts, bytes: Some(bytes), rate_missing: false, all: false }
 }
 
-/// Packets for each demand so that their sum fits: all that is wanted if possible, else what is left beyond the least
-/// is shared in proportion to what is wanted beyond it. Whoever may have all has all, and takes only the least from the
-/// others. None if not even the least fits.
+/// Packets for each demand so that their sum fits: all that is wanted if possible, else the rest beyond the least is shared
+/// in proportion to the wishes beyond it. A class that may have all has all, and takes only the least from the others.
+/// None if not even the least fits.
 pub(crate) fn fit(demands: &[Demand]) -> Option<Vec<u32>> {
     let least: u64 = demands.iter().map(|d| d.least_pkts).sum();
     let wanted: u64 = demands.iter().map(|d| if d.all { d.least_pkts } else { d.wanted_pkts }).sum();

@@ -10,7 +10,7 @@ pub struct Link {
     pub rate: Option<Rate>,
     /// The rate to shape what arrives to, bits per second; `--ingress-rate` overrides it. None: arrivals are not queued.
     pub ingress_rate: Option<Rate>,
-    /// What a packet costs on the link.
+    /// The cost of a packet on the link.
     pub framing: Framing,
     /// The burst of the link's bucket, in bytes. None: the engine's own choice.
     pub burst: Option<Bytes>,
@@ -18,9 +18,9 @@ pub struct Link {
     pub split_gso: SplitGso,
 }
 
-/// What a packet costs on the link beyond its IP length.
+/// The cost of a packet on the link beyond its IP length.
 ///
-/// The default is what the kernel's own length of a packet counts: the 14 bytes of an Ethernet header, nothing else.
+/// The default is the kernel's own length of a packet: the 14 bytes of an Ethernet header, nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Framing {
     /// Bytes added to the IP packet's length, -64 to 256 (the range of tc-cake).

@@ -1,4 +1,4 @@
-//! What is allowed in a policy but probably not meant: warnings and notes from the policy alone.
+//! Findings on policies that are allowed but probably not meant: warnings and notes from the policy alone.
 
 use crate::bytes::FRAME_BYTES;
 use crate::diagnostic::{Diagnostic, Kind, Severity};
@@ -124,8 +124,8 @@ fn unused_sets(policy: &Policy) -> Vec<Diagnostic> {
     of_addresses.chain(of_ports.map(|name| unused("port_sets", name))).collect()
 }
 
-/// Weights or quanta that the discipline does not look at. Files of other programs carry both in every class: those that
-/// are all equal, or in the proportion of what the discipline does look at, mislead nobody.
+/// Weights or quanta that the discipline does not use. Files of other programs carry both in every class: equal values, and
+/// values in the proportion of those that the discipline uses, mislead no reader.
 fn unused_shares(policy: &Policy) -> Vec<Diagnostic> {
     let Some(first) = policy.classes.first() else { return Vec::new() };
     let (scheduler, rank) = (policy.scheduler, policy.rank);

@@ -18,7 +18,7 @@ macro_rules! listed {
                 sluice_abi::$one(self.0)
             }
 
-            /// Its number in the engines' configuration.
+            /// The number in the engines' configuration.
             pub fn number(self) -> u32 {
                 self.0
             }

@@ -62,7 +62,7 @@ pub const ALL_KEYS: &[(&str, &[&str])] = &[
 /// A class or rule with its place in the file's list, which differs from that in the policy's if others are broken.
 type Placed<T> = (usize, T);
 
-/// Reads a policy for any one interface. What it says is checked as far as the file alone can tell; the rest is for
+/// Reads a policy for any one interface. The file is checked as far as it alone can tell; the rest is for
 /// [`crate::resolve`].
 pub fn parse(source: &Source) -> Result<Policy, Diagnostics> {
     parse_file(source)?.one()
@@ -89,7 +89,7 @@ fn read_file(source: &Source, context: Option<Context>) -> Result<PolicyFile, Di
             None => policy(&mut reader, &object, source).map(|policy| PolicyFile::One(Box::new(policy))),
         }
     });
-    // What the tree makes of a broken place is not worth saying.
+    // Findings at the place of a syntax error are not worth showing.
     let broken: HashSet<Option<usize>> = syntax_errors.iter().map(Diagnostic::start).collect();
     reader.findings.retain(|finding| !broken.contains(&finding.start()));
     reader.findings.extend(syntax_errors);
@@ -129,7 +129,7 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
         .map(|field| reader.list(field, "write a list of classes, `[ { ... }, ... ]`"));
     let class_count = class_fields.as_ref().map_or(0, Vec::len);
     let mut classes: Vec<Placed<Class>> = Vec::new();
-    // Of more than there may be, the first ones show what else is wrong.
+    // Where there are too many classes, the first ones are checked.
     for (i, field) in class_fields.iter().flatten().take(MAX_CLASSES).enumerate() {
         classes.extend(class::read(reader, field, discipline).map(|class| (i, class)));
     }

@@ -1,5 +1,5 @@
-//! The policy as its file says it: typed, every value in its range, defaults of single keys filled in. What depends on
-//! the machine or on other keys is left open for `resolve`.
+//! The policy as its file says it: typed, every value in its range, defaults of single keys filled in. Values that depend
+//! on the machine or on other keys are left open for `resolve`.
 
 use crate::bytes::{Bytes, FRAME_BYTES};
 use crate::ceiling::{Ceiling, Limits, SharedCeiling};
@@ -59,7 +59,7 @@ pub struct Policy {
     pub version: u32,
     /// The policy's name, 1 to 63 bytes; by default its file's name without `.json`.
     pub name: String,
-    /// What the policy is for, in the words of its author.
+    /// The purpose of the policy, in the words of its author.
     pub description: Option<String>,
     /// The discipline.
     pub scheduler: Scheduler,
@@ -69,7 +69,7 @@ pub struct Policy {
     pub mode: Mode,
     /// The link to shape to.
     pub link: Link,
-    /// What the interface keeps to beside, by dropping.
+    /// Ceilings of the interface, kept by dropping.
     pub limits: Limits,
     /// Where a packet goes that no rule matches. None: chosen by `resolve`.
     pub default_class: Option<ClassId>,
@@ -106,7 +106,7 @@ pub enum Mode {
     ClassifyOnly,
     /// The packet says its class, the scheduler queues; rules are not consulted.
     ScheduleOnly {
-        /// What in the packet says it.
+        /// The field of the packet that says the class.
         by: ClassFrom,
     },
 }
@@ -122,7 +122,7 @@ impl Mode {
     }
 }
 
-/// What in a packet says its class when rules are not consulted.
+/// The field of a packet that says its class when rules are not consulted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClassFrom {
     /// The DSCP, by the lists `dscp` of the classes.
@@ -139,10 +139,10 @@ impl ClassFrom {
 /// What happens to packets with broken headers. They are counted either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Malformed {
-    /// They are classified by what can be read.
+    /// The packets are classified by the headers that can be read.
     #[default]
     Pass,
-    /// They are dropped.
+    /// The packets are dropped.
     Drop,
 }
 
@@ -154,9 +154,9 @@ impl Malformed {
 /// One class of traffic.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Class {
-    /// Its number.
+    /// The class's number.
     pub id: ClassId,
-    /// Its name, 1 to 31 bytes without control characters, unique; `class<id>` by default.
+    /// The class's name, 1 to 31 bytes without control characters, unique; `class<id>` by default.
     pub name: String,
     /// Urgency, 0 to 255, 0 is the most urgent. Orders the classes under strict priority and a PIFO by priority; under
     /// every discipline it chooses the default class and the urgent one.
@@ -175,15 +175,15 @@ pub struct Class {
     pub burst: Option<Bytes>,
     /// The most it may queue. None: chosen by `resolve`.
     pub limit: Option<Limit>,
-    /// What its packets stand in.
+    /// The queue of the class's packets.
     pub queue: Queue,
     /// What is done about packets that wait too long; none: nothing.
     pub codel: Option<Codel>,
-    /// What happens above the ceiling.
+    /// The treatment of packets above the ceiling.
     pub exceed: Exceed,
-    /// What each flow of it may not exceed; what does is dropped.
+    /// The ceiling of each flow of the class, kept by dropping.
     pub flow_ceil: Option<Ceiling>,
-    /// What it may not exceed together with classes of other interfaces; what does is dropped.
+    /// The ceiling that the class has together with classes of other interfaces, kept by dropping.
     pub shared_ceil: Option<SharedCeiling>,
     /// The DSCP values (0 to 63) that mean this class, in mode `schedule_only` by DSCP.
     pub dscp: Vec<u8>,
@@ -221,13 +221,13 @@ impl Class {
     }
 }
 
-/// What happens to a class's packets above its ceiling.
+/// The treatment of a class's packets above its ceiling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Exceed {
-    /// They wait.
+    /// The packets wait.
     #[default]
     Shape,
-    /// They are dropped.
+    /// The packets are dropped.
     Police,
 }
 
@@ -257,24 +257,24 @@ pub struct IcmpType {
 pub struct TcpFlags {
     /// All of these are set.
     pub set: u8,
-    /// None of these is.
+    /// None of these flags is set.
     pub clear: u8,
 }
 
 /// One rule: all of its fields must match.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// Its name, 1 to 63 bytes.
+    /// The rule's name, 1 to 63 bytes.
     pub name: Option<String>,
-    /// Its place: the matching rule with the lowest number wins. Unique.
+    /// The rule's place: the matching rule with the lowest number wins. Unique.
     pub priority: u32,
     /// Source prefixes. Empty: any address of either family. `0.0.0.0/0` and `::/0` here mean any of their family.
     pub src: Terms<IpNet>,
-    /// Destination prefixes, likewise.
+    /// Destination prefixes, read as those of `src`.
     pub dst: Terms<IpNet>,
     /// First and last source ports. If there are any, only protocols that have ports match: TCP, UDP, DCCP, SCTP, UDP-Lite.
     pub src_ports: Terms<(u16, u16)>,
-    /// First and last destination ports, likewise.
+    /// First and last destination ports. If there are any, only protocols that have ports match.
     pub dst_ports: Terms<(u16, u16)>,
     /// Protocol.
     pub protocol: Protocol,

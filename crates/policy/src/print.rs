@@ -16,7 +16,7 @@ use crate::time;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The policy in the native format. What has a default and is at it is left out, except what people look for first.
+/// The policy in the native format. Keys at their defaults are left out, except those that people look for first.
 pub fn print(policy: &Policy) -> String {
     let mut text = String::from("{\n");
     for (key, value) in header(policy) {
@@ -35,8 +35,8 @@ pub fn print(policy: &Policy) -> String {
     text
 }
 
-/// The policy as its author wrote it, with the comments, and with its name where the file leaves that to its path. What was
-/// not written as one policy, as one interface of a set, is printed.
+/// The policy as its author wrote it, with the comments, and with its name where the file leaves that to its path. A policy
+/// that was not written as one, such as one interface of a set, is printed.
 pub fn written(policy: &Policy) -> String {
     with_its_name(policy).unwrap_or_else(|| print(policy))
 }
@@ -223,7 +223,7 @@ fn dscp_value(value: u8) -> Value {
     dscp::name(value).map_or(value.into(), Value::from)
 }
 
-/// What a rule asks of a packet, in the keys of policy files: `protocol udp, dst_port 3074-3075`.
+/// The conditions of a rule, in the keys of policy files: `protocol udp, dst_port 3074-3075`.
 pub fn asks(rule: &Rule) -> String {
     const OTHERS: [&str; 3] = ["name", "priority", "class_id"];
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);

@@ -76,14 +76,14 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// Loads a policy or a set of them. What has neither `/` nor `.json` is a profile's name, looked up in `$SLUICE_POLICY_DIR`,
-/// `/etc/sluice/policies`, `/usr/share/sluice/policies`, `/usr/local/share/sluice/policies` and among the built-in
-/// profiles, in this order; everything else is a file.
+/// Loads a policy or a set of them. A name with neither `/` nor `.json` is that of a profile, looked up in
+/// `$SLUICE_POLICY_DIR`, `/etc/sluice/policies`, `/usr/share/sluice/policies`, `/usr/local/share/sluice/policies` and among
+/// the built-in profiles, in this order; everything else is a file.
 pub fn load(path_or_profile: &str) -> Result<(Source, PolicyFile), LoadError> {
     load_from(path_or_profile, &directories())
 }
 
-/// Likewise for a link and an engine: see [`parse_file_for`].
+/// Loads a policy or a set of them for a link and an engine: see [`parse_file_for`].
 pub fn load_for(path_or_profile: &str, context: &Context) -> Result<(Source, PolicyFile), LoadError> {
     let source = find(path_or_profile, &directories())?;
     let file = parse_file_for(&source, context).map_err(LoadError::Invalid)?;

@@ -1,14 +1,14 @@
-//! A number with a unit, as policy files write it: splitting the text, and what is wrong with it when it cannot be
-//! read. What the units mean is said where each quantity lives (`rate`, `bytes`, `limit`).
+//! A number with a unit, as policy files write it: splitting the text, and the error where it cannot be read. The meaning
+//! of the units is with each quantity (`rate`, `bytes`, `limit`).
 
 use std::fmt;
 
 /// Why a quantity could not be read, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitError {
-    /// What is wrong, as a clause: `"20mbps" is ambiguous`.
+    /// The error, as a clause: `"20mbps" is ambiguous`.
     pub cause: String,
-    /// What to write instead.
+    /// The text to write instead.
     pub cure: String,
 }
 

@@ -4,13 +4,13 @@ use crate::bytes::{Bytes, FRAME_BYTES};
 use crate::rate::Rate;
 use std::ops::RangeInclusive;
 
-/// What a class keeps its packets in.
+/// The queue of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Queue {
-    /// One line.
+    /// One line of packets.
     #[default]
     Fifo,
-    /// A line for each flow, which share what the class gets.
+    /// A line for each flow; the flows share the rate of the class.
     Flows(Flows),
 }
 
@@ -31,13 +31,13 @@ impl Queue {
         }
     }
 
-    /// What acts on waits unless the policy says otherwise.
+    /// The CoDel of a class whose policy does not say otherwise.
     pub(crate) fn default_codel(self) -> Option<Codel> {
         self.flows().map(|_| Codel::default())
     }
 }
 
-/// How the flows of a class share.
+/// The shares of a class's flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flows {
     /// Between which hosts it is fair before it is between flows.
@@ -73,12 +73,12 @@ impl Default for Flows {
 /// Between which hosts a class is fair before it is between flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Hosts {
-    /// Those that send and those that receive.
+    /// The hosts that send and those that receive.
     #[default]
     Both,
-    /// Those that send.
+    /// The hosts that send.
     Source,
-    /// Those that receive.
+    /// The hosts that receive.
     Destination,
     /// None: between flows alone.
     None,

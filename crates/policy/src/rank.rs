@@ -15,7 +15,7 @@ impl Rank {
     pub const EARLIEST_DEADLINE: Rank = Rank(abi::SL_RANK_EARLIEST_DEADLINE);
     /// The packet's length.
     pub const SHORTEST_PACKET: Rank = Rank(abi::SL_RANK_SHORTEST_PACKET);
-    /// What the class has brought since it was last empty.
+    /// The bytes that the class has brought since it was last empty.
     pub const LEAST_ATTAINED_SERVICE: Rank = Rank(abi::SL_RANK_LEAST_ATTAINED_SERVICE);
     /// Virtual start time, by the `weight` of the class.
     pub const START_TIME_FAIR: Rank = Rank(abi::SL_RANK_START_TIME_FAIR);

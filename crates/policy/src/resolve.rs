@@ -102,7 +102,7 @@ fn resolved_class(
     link_rate: Option<Rate>,
     (demand, limit_pkts): (&Demand, u32),
 ) -> ResolvedClass {
-    // What is policed leaves at the link's rate.
+    // A policed class sends at the link's rate.
     let sends_at = ceil.filter(|_| class.exceed == Exceed::Shape).or(link_rate);
     let as_fifo = limits::demand(class.limit, ceil.or(link_rate), false).wanted_pkts;
     ResolvedClass {
@@ -117,7 +117,7 @@ fn resolved_class(
         burst: ceil.map(|ceil| class.burst.unwrap_or_else(|| ceiling::default_burst(ceil))),
         limit_pkts,
         limit_bytes: demand.bytes,
-        // It is at most the most there are.
+        // The limit is at most the number of slots.
         fifo_limit_pkts: as_fifo.min(MAX_QUEUED_PKTS.into()) as u32,
         queue: class.queue,
         codel: class.codel.map(|codel| codel.at_rate(sends_at)),

@@ -28,7 +28,7 @@ pub struct Context {
 pub struct Resolved {
     /// The policy's name.
     pub name: String,
-    /// Its purpose, as its author wrote it.
+    /// The policy's purpose, as its author wrote it.
     pub description: Option<String>,
     /// The discipline.
     pub scheduler: Scheduler,
@@ -95,9 +95,9 @@ impl Resolved {
 /// A class with everything chosen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedClass {
-    /// Its number.
+    /// The class's number.
     pub id: ClassId,
-    /// Its name.
+    /// The class's name.
     pub name: String,
     /// Urgency, 0 is the most urgent.
     pub priority: u8,
@@ -120,7 +120,7 @@ pub struct ResolvedClass {
     /// The most packets it may queue where the engine has only one line for it: what `limit_pkts` is for a FIFO of an
     /// engine whose classes do not share their room.
     pub fifo_limit_pkts: u32,
-    /// Its queue.
+    /// The class's queue.
     pub queue: Queue,
     /// CoDel with a target that suits the class's rate; none: it does not act.
     pub codel: Option<Codel>,

@@ -51,7 +51,7 @@ impl Scheduler {
         self.uses(abi::SL_KEY_LATENCY_BUDGET, rank)
     }
 
-    /// What comes nearest to it on engine `tc`, where the kernel's HTB has nothing like it; None where it has.
+    /// The discipline that replaces it on engine `tc`, where the kernel's HTB has nothing like it; none where it has.
     pub fn instead_on_tc(self, rank: Rank) -> Option<Scheduler> {
         let instead = if self == Scheduler::PIFO { rank.on_tc() } else { self.line().on_tc };
         Some(Scheduler(instead)).filter(|instead| *instead != self)

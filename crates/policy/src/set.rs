@@ -1,11 +1,11 @@
-//! What a policy file holds: one policy, or a set with one for each of several interfaces.
+//! The content of a policy file: one policy, or a set with one for each of several interfaces.
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Kind};
 use crate::policy::Policy;
 use crate::source::{Source, Span};
 use crate::suggest;
 
-/// What a policy file holds.
+/// The content of a policy file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PolicyFile {
     /// A policy for whichever interface it is put on.

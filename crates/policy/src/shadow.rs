@@ -1,7 +1,7 @@
-//! Which rules can never match because an earlier one takes everything that they would.
+//! Shadowed rules, which can never match because an earlier rule takes everything that they would.
 //!
-//! An answer is certain: what is covered only by several rules together, or only since fields exclude each other, is not
-//! found. Of most pairs it is enough to compare where the values of a field begin and end.
+//! An answer is certain: a rule that only several rules together cover, or only since fields exclude each other, is not
+//! found. For most pairs it is enough to compare where the values of a field begin and end.
 
 use crate::icmp;
 use crate::policy::{Policy, Protocol, Rule, Term, Terms};
@@ -37,11 +37,11 @@ pub(crate) fn shadowed(policy: &Policy) -> Vec<(usize, usize)> {
     (0..order.len()).filter_map(first).collect()
 }
 
-/// What of a rule tells quickly that it does not cover another.
+/// An outline of a rule that tells quickly that it does not cover another.
 struct Outline {
-    /// The fields that it asks for.
+    /// The fields that the rule asks for.
     asked: u16,
-    /// Of each of the fields with ranges.
+    /// The hull of each field with ranges.
     hulls: [Hull; 4],
 }
 
@@ -76,7 +76,7 @@ impl Outline {
     }
 }
 
-/// What is short of the values of a field: who has as many as another, but not the same, does not cover it.
+/// The hull of a field's values: values that are as many as another rule's, but not the same, do not cover them.
 #[derive(Clone, Copy)]
 struct Hull {
     /// The least and the greatest value, by rank among all of them.
@@ -84,7 +84,7 @@ struct Hull {
     high: u32,
     /// How many values there are, by rank.
     size: u32,
-    /// Which they are.
+    /// The number of this set of values.
     number: u32,
 }
 
@@ -142,7 +142,7 @@ impl Values {
     }
 }
 
-/// By number; whoever does not ask, the first, takes everything.
+/// The hulls by number; the first, of rules that do not ask, takes everything.
 fn hulls(ranges: &[Vec<(Number, Number)>]) -> Vec<Hull> {
     let ends = |ranges: &[(Number, Number)]| Some((ranges.first()?.0, ranges.last()?.1));
     let size = |ranges: &[(Number, Number)]| {
@@ -219,7 +219,7 @@ fn covers_the_rest(a: &Rule, b: &Rule) -> bool {
         && both(a.length, b.length, |a, b| a.0 <= b.0 && b.1 <= a.1)
 }
 
-/// Whoever does not ask covers whoever does, and not the other way round.
+/// A rule that does not ask covers one that does, and not the other way round.
 fn both<T>(a: Option<T>, b: Option<T>, covers: impl Fn(T, T) -> bool) -> bool {
     match (a, b) {
         (None, _) => true,

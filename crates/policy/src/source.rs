@@ -38,7 +38,7 @@ impl Source {
         Source { name: name.into(), text, lines, characters: characters.into() }
     }
 
-    /// What the text is called in messages.
+    /// The text's name in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -79,9 +79,9 @@ impl Source {
     }
 }
 
-/// Where in its file each value of a policy stands, by JSON pointer (`/classes/2/rate`); empty for a policy that was
+/// The place in its file of each value of a policy, by JSON pointer (`/classes/2/rate`); empty for a policy that was
 /// made in memory. It is not part of a policy's meaning: any two are equal. The numbers are those of the file, so
-/// whoever reorders a policy's classes or rules should clear it.
+/// code that reorders a policy's classes or rules should clear it.
 #[derive(Debug, Clone, Default)]
 pub struct Origin {
     pub(crate) source: Option<Source>,

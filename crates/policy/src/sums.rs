@@ -1,4 +1,4 @@
-//! What classes ask for together, against what there is: guarantees against the link, queued packets against the slots.
+//! The sums that classes ask for: guarantees against the link, queued packets against the slots.
 
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::limits::{self, Demand};
@@ -24,7 +24,7 @@ pub(crate) fn check(
     rates_above_link(classes, link, &at).into_iter().chain(limits).collect()
 }
 
-/// What each class asks of the slots that all share.
+/// The demand of each class on the slots that all share.
 pub(crate) fn demands(classes: &[Placed<'_>], link: Option<Rate>) -> Vec<Demand> {
     let demand = |(_, class): &Placed<'_>| {
         let ceil = class.ceil.map(|ceil| link.map_or(ceil, |link| ceil.min(link)));

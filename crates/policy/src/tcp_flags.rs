@@ -8,7 +8,7 @@ pub(crate) const NAMES: [&str; 8] = ["fin", "syn", "rst", "psh", "ack", "urg", "
 /// Why a text says no flags.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FlagsError<'t> {
-    /// It is empty.
+    /// The text is empty.
     Empty,
     /// A word is none of the flags.
     Unknown(&'t str),

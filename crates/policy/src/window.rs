@@ -1,4 +1,4 @@
-//! How finely a PIFO orders.
+//! The resolution of a PIFO.
 //!
 //! A PIFO (Sivaraman et al., "Programmable Packet Scheduling at Line Rate", SIGCOMM 2016) lets the packet with the smallest
 //! rank leave first. Ours keeps packets in [`PIFO_BUCKETS`] buckets of 2^shift ranks each, first in first out within
@@ -20,9 +20,9 @@ use crate::scheduler::Scheduler;
 pub const PIFO_BUCKETS: u32 = 4096;
 /// The fastest link for which super-packets are split unless the policy says otherwise.
 const SPLIT_BELOW: Rate = Rate(1_000_000_000);
-/// Of packet lengths: 16 bytes, so that 64 KiB fit.
+/// The shift of packet lengths: 16 bytes, so that 64 KiB fit.
 const SHORTEST_PACKET_SHIFT: u32 = 4;
-/// Of what a class has brought: 4 KiB. From 16 MiB on, all classes count alike.
+/// The shift of the bytes that a class has brought: 4 KiB. From 16 MiB on, all classes count alike.
 const LEAST_ATTAINED_SHIFT: u32 = 12;
 /// How many of the largest latency budget the window holds: packets may be that late and are still ordered.
 const BUDGETS: u64 = 4;
@@ -55,7 +55,7 @@ pub fn rank_shift(policy: &Resolved) -> u32 {
     }
 }
 
-/// What the order of a policy's PIFO is exact to, for people: a time or an amount of data. None where it is exact.
+/// The resolution of a policy's PIFO, for people: a time or an amount of data. None where the order is exact.
 pub fn rank_resolution(policy: &Resolved) -> Option<String> {
     let shift = rank_shift(policy);
     match policy.rank {
@@ -94,7 +94,7 @@ fn splits(policy: &Resolved) -> bool {
     }
 }
 
-/// What of a policy's order the PIFO is too coarse for.
+/// Findings on a policy whose order the PIFO is too coarse for.
 pub(crate) fn remarks(policy: &Policy, resolved: &Resolved) -> Vec<Diagnostic> {
     if policy.scheduler != Scheduler::PIFO {
         return Vec::new();

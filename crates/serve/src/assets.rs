@@ -45,7 +45,7 @@ const ASSETS: &[Asset] = assets! {
     "/vendor/LICENSE-uPlot" TEXT "vendor/LICENSE-uPlot",
 };
 
-/// A path for each.
+/// The path of each asset.
 pub fn router() -> Router<Shared> {
     ASSETS.iter().fold(Router::new(), |router, asset| {
         router.route(asset.path, get(move |headers: HeaderMap| async move { asset.answer(&headers) }))

@@ -1,5 +1,5 @@
-//! Who may ask what. A page of another site can make a browser send requests here: it is told by the headers that browsers set
-//! and pages cannot. A site whose name is made to point at this machine (DNS rebinding) is told by the name in Host.
+//! Checks of requests. A page of another site that makes a browser send requests here is recognized by headers that browsers set
+//! and pages cannot. A site whose name points at this machine (DNS rebinding) is recognized by the name in Host.
 
 use crate::options::{MAX_BODY_BYTES, REQUEST_COMES};
 use crate::problem::Problem;
@@ -16,7 +16,7 @@ use sluice_kernel::interface::{can_be_named, no_such};
 use std::net::IpAddr;
 use tokio::time::timeout;
 
-/// Of every request: it names this machine, and no page of another site sends it.
+/// Refuses a request that a page of another site sends, and on loopback one whose Host is not this machine.
 pub async fn same_site(State(state): State<Shared>, request: Request, next: Next) -> Result<Response, Problem> {
     let headers = request.headers();
     let host = text(headers, HOST.as_str()).or_else(|| request.uri().host()).unwrap_or_default();
@@ -41,7 +41,7 @@ pub async fn same_site(State(state): State<Shared>, request: Request, next: Next
     Ok(next.run(request).await)
 }
 
-/// Of what reads: the token, if one was given by file.
+/// Refuses a reading request without the token, if `--token-file` was given.
 pub async fn reads(State(state): State<Shared>, request: Request, next: Next) -> Result<Response, Problem> {
     if state.read_needs_token {
         authorized(&state, request.headers())?;
@@ -49,19 +49,19 @@ pub async fn reads(State(state): State<Shared>, request: Request, next: Next) ->
     Ok(next.run(request).await)
 }
 
-/// Of what changes something: always the token.
+/// Refuses a changing request without the token.
 pub async fn changes(State(state): State<Shared>, request: Request, next: Next) -> Result<Response, Problem> {
     authorized(&state, request.headers())?;
     Ok(next.run(request).await)
 }
 
-/// Of a path that names an interface: it is a name that an interface can have. Handlers need not ask again.
+/// Refuses a path with a name that no interface can have. Handlers need not check it again.
 pub async fn names(
     parameters: Result<RawPathParams, RawPathParamsRejection>,
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    // What is no text has no handler, either.
+    // A path whose name is not text has no handler, either.
     let named = parameters.iter().flatten().find(|(key, _)| *key == "interface").map(|(_, name)| name);
     if let Some(name) = named.filter(|name| !can_be_named(name)) {
         let Error { what, cure, .. } = no_such(name);
@@ -70,7 +70,7 @@ pub async fn names(
     Ok(next.run(request).await)
 }
 
-/// Of what is sent: it comes soon, or not at all. Who sends a byte now and then keeps a connection from others.
+/// Refuses a body that does not come in time. A client that sends a byte now and then would keep a connection from others.
 pub async fn comes_soon(request: Request, next: Next) -> Result<Response, Problem> {
     let (head, body) = request.into_parts();
     let most = if head.method == Method::POST { MAX_BODY_BYTES } else { 0 };
@@ -100,7 +100,7 @@ fn foreign() -> Problem {
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    // What is not text is not what is looked for, either.
+    // A header that is not text never matches, either.
     headers.get(name).map(|value| value.to_str().unwrap_or("?"))
 }
 

@@ -1,7 +1,7 @@
 //! `sluice serve`: a web page with live charts and a policy editor, the JSON behind it, and metrics for Prometheus.
 //!
-//! One process, one port. A thread of its own samples every managed interface once a second ([`sampler`]), whoever reads gets
-//! what it holds. What changes a policy is the very code that `sluice apply` runs.
+//! One process serves one port. A thread samples every managed interface once a second ([`sampler`]), and requests read its results.
+//! A change of a policy runs the very code of `sluice apply`.
 
 mod api;
 mod assets;

@@ -1,4 +1,4 @@
-//! Where the server listens, and whether it may there.
+//! The address on which the server listens, and whether it is allowed.
 
 use crate::options::Options;
 use sluice_kernel::{Error, Result};

@@ -4,7 +4,7 @@ use crate::tls::Files;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long a connection may take to begin its next request, and then for the headers, and again for what follows them.
+/// Time that a connection may take to begin its next request, again for the headers, and again for the body.
 pub const REQUEST_COMES: Duration = Duration::from_secs(15);
 /// The longest policy that is taken, bytes.
 pub const MAX_BODY_BYTES: usize = 4 << 20;

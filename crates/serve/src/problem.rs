@@ -1,4 +1,4 @@
-//! An answer that something is wrong: what, and the way out, as JSON.
+//! The answers to requests that fail: the error and the way out, as JSON.
 
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
@@ -7,31 +7,31 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use sluice_kernel::{Error, Kind};
 
-/// What is answered instead of what was asked for.
+/// The answer to a request that fails.
 #[derive(Debug)]
 pub struct Problem {
     status: StatusCode,
     what: String,
     cure: Option<String>,
-    /// Findings about a policy, if it is about one.
+    /// Findings in a policy, if the problem is a policy's.
     findings: Option<Value>,
 }
 
-/// What a handler answers.
+/// The answer of a handler.
 pub type Answer<T = Json<Value>> = std::result::Result<T, Problem>;
 
 impl Problem {
-    /// The same under another status.
+    /// The same problem under another status.
     pub fn with_status(self, status: StatusCode) -> Problem {
         Problem { status, ..self }
     }
 
-    /// A status, what happened, and the way out.
+    /// A problem with a status, a description, and the way out.
     pub fn new(status: StatusCode, what: impl Into<String>, cure: impl Into<String>) -> Problem {
         Problem { status, what: what.into(), cure: Some(cure.into()), findings: None }
     }
 
-    /// A policy that is refused for what was found in it.
+    /// The problem of a policy that is refused for its findings.
     pub fn policy(findings: Value) -> Problem {
         let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "the policy has errors", "correct what is listed");
         Problem { findings: Some(findings), ..problem }

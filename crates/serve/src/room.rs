@@ -1,4 +1,4 @@
-//! The most connections at a time. One more is closed at once, so that files and memory are left for those that there are.
+//! Limit of connections at a time. A connection beyond it is closed at once, so that files and memory are left for the others.
 
 use axum_server::accept::Accept;
 use std::future::{Future, ready};
@@ -8,13 +8,13 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_http::add_extension::AddExtension;
 
-/// Pages, scripts and Prometheus together need a tenth of it.
+/// Most connections at a time. Pages, scripts and Prometheus together need a tenth of them.
 pub const MOST_CONNECTIONS: usize = 256;
 
-/// Held as long as the connection's service.
+/// The permit of a connection, held as long as its service.
 type Place = Arc<OwnedSemaphorePermit>;
 
-/// Takes connections as another does, while there is room.
+/// Accepts connections as `inner` does, while there are permits.
 #[derive(Debug, Clone)]
 pub struct Room<A> {
     inner: A,
@@ -22,7 +22,7 @@ pub struct Room<A> {
 }
 
 impl<A> Room<A> {
-    /// For this many connections.
+    /// An acceptor for this many connections.
     pub fn new(inner: A, places: usize) -> Room<A> {
         Room { inner, places: Arc::new(Semaphore::new(places)) }
     }

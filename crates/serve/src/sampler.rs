@@ -1,5 +1,5 @@
-//! What all interfaces do, asked once a second whoever reads, and kept for an hour. Flows are asked only while somebody looks at
-//! them: their tables are long.
+//! The sampler: reads all interfaces once a second, however many clients there are, and keeps an hour of rates. Flow tables are
+//! long, so they are read only while a client looks at flows.
 
 use sluice_kernel::{Error, Result};
 use sluice_observe::flows::{By, FlowRates, FlowSample, Tracker};
@@ -9,34 +9,34 @@ use std::time::{Duration, Instant};
 
 /// Time between two samples.
 pub const INTERVAL: Duration = Duration::from_secs(1);
-/// How long flows are asked for after somebody has looked.
+/// Time for which flow tables are read after a client has looked at flows.
 const LOOKED_AT: Duration = Duration::from_secs(10);
-/// Flows that are kept by rank, of all interfaces together.
+/// Number of flows that are kept by rank, of all interfaces together.
 const TOP: usize = 200;
 
-/// The latest that is known.
+/// The latest results.
 #[derive(Default)]
 pub struct Live {
-    /// What was counted until now.
+    /// Counters until now.
     pub sample: Arc<Sample>,
-    /// What happened in the second before. None: only one sample was taken yet.
+    /// Rates of the second before. None: only one sample was taken yet.
     pub rates: Option<Arc<Rates>>,
-    /// What happened in the hour before.
+    /// Rates of the hour before.
     pub history: History,
-    /// What flows did in the second before. None: nobody looks.
+    /// Rates of flows in the second before. None: no client looks at flows.
     pub flows: Option<Arc<FlowRates>>,
-    /// Why nothing new is known, if the last try failed.
+    /// Error of the last sample, if it failed.
     pub failed: Option<Error>,
-    /// Until when flows are asked for.
+    /// Time until which flow tables are read.
     flows_until: Option<Instant>,
 }
 
-/// Samples, on a thread of its own.
+/// The sampler, on a thread of its own.
 #[derive(Clone, Default)]
 pub struct Sampler(Arc<Mutex<Live>>);
 
 impl Sampler {
-    /// Begins. It ends with the process.
+    /// Starts the sampler, which ends with the process.
     pub fn start() -> Result<Sampler> {
         let sampler = Sampler::default();
         let mut readers = Readers { source: Source::new(&[])?, tracker: None };
@@ -45,7 +45,7 @@ impl Sampler {
         let sample = move || {
             let mut due = Instant::now();
             loop {
-                // After a time in which the machine slept, not everything that was missed is made up for.
+                // Samples that were missed while the machine slept are not made up for.
                 due = (due + INTERVAL).max(Instant::now());
                 std::thread::sleep(due.saturating_duration_since(Instant::now()));
                 readers.read(&shared);
@@ -58,21 +58,21 @@ impl Sampler {
         Ok(sampler)
     }
 
-    /// What is known now.
+    /// The latest results.
     pub fn live(&self) -> MutexGuard<'_, Live> {
-        // Whoever panicked while reading it has changed nothing.
+        // A thread that panicked while reading the results has changed nothing.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 struct Readers {
     source: Source,
-    /// While somebody looks at flows.
+    /// The tracker of flows, while a client looks at them.
     tracker: Option<Tracker>,
 }
 
 impl Readers {
-    /// Reads without holding anybody up, then tells.
+    /// Reads without the lock on the results, then stores them.
     fn read(&mut self, sampler: &Sampler) {
         let wants_flows = sampler.live().flows_until.is_some_and(|until| until > Instant::now());
         let sample = self.source.sample();
@@ -93,7 +93,7 @@ impl Readers {
         }
     }
 
-    /// None at the first time: nothing is known of before.
+    /// The rates of flows. None at the first reading: nothing is known of the time before.
     fn flows(&mut self, sample: &Sample) -> Result<Option<FlowRates>> {
         let is_first = self.tracker.is_none();
         let now = FlowSample::read(&self.source)?;
@@ -103,7 +103,7 @@ impl Readers {
 }
 
 impl Live {
-    /// Somebody looks at flows. What is known of them.
+    /// Notes that a client looks at flows. Returns their latest rates.
     pub fn look_at_flows(&mut self) -> Option<Arc<FlowRates>> {
         self.flows_until = Some(Instant::now() + LOOKED_AT);
         self.flows.clone()

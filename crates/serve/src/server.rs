@@ -1,4 +1,4 @@
-//! The server's life: what is checked before it starts, what it serves, how it ends.
+//! The server: the checks before it starts, its paths, and its end.
 
 use crate::options::{MAX_BODY_BYTES, Options, REQUEST_COMES};
 use crate::room::{MOST_CONNECTIONS, Room};
@@ -25,26 +25,26 @@ use tokio::signal::unix::{SignalKind, signal};
 use tower_http::compression::CompressionLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 
-/// How long a request that is being answered may delay the end.
+/// Time by which a request that is being answered may delay the end.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
-/// Threads that answer. What takes long has threads of its own.
+/// Threads that answer requests. Long work has threads of its own.
 const WORKERS: usize = 2;
 
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                               manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Where the server is, for who started it.
+/// The address of the server, for the person who started it.
 #[derive(Debug)]
 pub struct Place {
-    /// Its address.
+    /// URL of the server.
     pub url: String,
-    /// The address with the secret behind its #, if the secret was made here. It is not for logs.
+    /// The URL with the secret behind its #, if the secret was made here. It is not for logs.
     pub with_token: Option<String>,
     /// The file that holds this secret, for root alone.
     pub token_file: Option<PathBuf>,
 }
 
-/// Serves until SIGTERM or SIGINT. `ready` is told where.
+/// Serves until SIGTERM or SIGINT. `ready` gets the address.
 pub fn run(options: &Options, ready: impl FnOnce(&Place)) -> Result<()> {
     let address = listen::address(&options.listen)?;
     listen::refuse_exposure(address, options)?;
@@ -77,12 +77,12 @@ pub fn run(options: &Options, ready: impl FnOnce(&Place)) -> Result<()> {
         .build()
         .map_err(|error| Error::system(format!("starting threads: {error}")))?;
     let ended = runtime.block_on(serve(listener, tls, router(state), || ready(&place)));
-    // What a thread still does, such as waiting for another command, does not delay the end.
+    // Work of a thread, such as a wait for another command, does not delay the end any longer.
     runtime.shutdown_timeout(LAST_ANSWERS);
     ended
 }
 
-/// Every path there is.
+/// The routes of all paths.
 fn router(state: Shared) -> Router {
     let fixed = |name: HeaderName, value: &'static str| {
         SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value))

@@ -1,25 +1,25 @@
-//! What every request sees.
+//! The state that every request sees.
 
 use crate::sampler::Sampler;
 use crate::token::Token;
 use crate::turns::Turns;
 use std::sync::Arc;
 
-/// What the server holds. One for all requests.
+/// The state of the server, one for all requests.
 pub struct State {
-    /// The secret.
+    /// Token of the server.
     pub token: Token,
-    /// Whether reading needs it too.
+    /// Whether reading needs the token too.
     pub read_needs_token: bool,
     /// Whether only this machine reaches the server.
     pub loopback: bool,
-    /// Whether what is sent is encrypted.
+    /// Whether connections are encrypted.
     pub tls: bool,
-    /// What interfaces do.
+    /// Sampler of the interfaces.
     pub sampler: Sampler,
-    /// Taken while the kernel side is asked or changed on behalf of a request.
+    /// Turns that requests take while they work on the kernel side.
     pub turns: Turns,
 }
 
-/// As handlers get it.
+/// The state as handlers get it.
 pub type Shared = Arc<State>;

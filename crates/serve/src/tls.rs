@@ -7,16 +7,16 @@ use sluice_kernel::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Both in PEM.
+/// The certificate and the key, both in PEM.
 #[derive(Debug, Clone)]
 pub struct Files {
     /// `--tls-cert`: the certificate, and those between it and the root.
     pub cert: PathBuf,
-    /// `--tls-key`: its private key, without a passphrase.
+    /// `--tls-key`: the certificate's private key, without a passphrase.
     pub key: PathBuf,
 }
 
-/// What the two files say, if they belong together.
+/// The TLS configuration from the two files, if they belong together.
 pub fn config(files: &Files) -> Result<Arc<ServerConfig>> {
     let wrong = |option: &str, path: &Path, what: String| {
         Error::input(format!("{option} {}: {what}", path.display())).help(

@@ -1,4 +1,4 @@
-//! The secret that whoever changes something must have, and whoever reads where one was given by file.
+//! The token that every change needs, and reading too where `--token-file` is given.
 
 use sluice_kernel::{Error, Result, netns, private};
 use std::fs::File;
@@ -9,23 +9,23 @@ use subtle::ConstantTimeEq;
 
 /// The shortest token that is taken, characters.
 const SHORTEST: usize = 16;
-/// The longest one.
+/// The longest token that is taken, characters.
 const LONGEST: usize = 1024;
-/// Of one that is made here, bytes before they are written in hexadecimal.
+/// Random bytes of a token that is made here, before they are written in hexadecimal.
 const RANDOM_BYTES: usize = 24;
 
-/// A secret. It does not show itself.
+/// A secret token, without `Debug` and `Display`.
 pub struct Token(String);
 
 impl Token {
-    /// A new one, for this run of the server.
+    /// A new random token, for this run of the server.
     pub fn random() -> Result<Token> {
         let mut bytes = [0u8; RANDOM_BYTES];
         getrandom::fill(&mut bytes).map_err(|error| Error::system(format!("no random bytes for a token: {error}")))?;
         Ok(Token(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// The first line of a file that not everybody may read.
+    /// Reads the first line of a file that not everybody may read.
     pub fn read(path: &Path) -> Result<Token> {
         let wrong =
             |what: String, cure: String| Error::input(format!("--token-file {}: {what}", path.display())).help(cure);
@@ -56,22 +56,22 @@ impl Token {
         Ok(Token(token.to_owned()))
     }
 
-    /// Whether it is the one, in a time that does not tell how much of it is right.
+    /// Whether a text is the token, in a time that does not tell how much of it is right.
     pub fn is(&self, given: &str) -> bool {
         self.0.as_bytes().ct_eq(given.as_bytes()).into()
     }
 
-    /// The secret itself, to be shown to who started the server.
+    /// The text of the token, for the person who started the server.
     pub fn secret(&self) -> &str {
         &self.0
     }
 }
 
-/// The file where a secret of this run is kept for root, until the server ends.
+/// The file where a token of this run is kept for root, until the server ends.
 pub struct Kept(PathBuf);
 
 impl Kept {
-    /// Writes it. Servers of other network namespaces may have the same port.
+    /// Writes the token's file. Servers of other network namespaces may have the same port.
     pub fn write(token: &Token, port: u16) -> Result<Kept> {
         let namespace = netns::inode()?;
         let of = if netns::first_inode() == Some(namespace) { String::new() } else { format!("@{namespace}") };
@@ -81,7 +81,7 @@ impl Kept {
         Ok(Kept(path))
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -89,7 +89,7 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // What is left opens nothing any more.
+        // A token in a file that is left opens nothing any more.
         let _ = std::fs::remove_file(&self.0);
     }
 }

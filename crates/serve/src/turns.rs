@@ -1,4 +1,4 @@
-//! How many requests are worked on at the same time, by what they do: those that wait for others never keep those that only read.
+//! Limits of requests that are worked on at the same time, by kind: requests that wait for others never delay those that only read.
 
 use crate::problem::Problem;
 use axum::http::StatusCode;
@@ -7,21 +7,21 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// How long a request waits for its turn.
+/// Time that a request waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Changes wait for one another, and for commands, at the lock of all commands.
 const CHANGING: usize = 4;
-/// A policy that is long and wrong takes much time and memory.
+/// Checks of a long and wrong policy take much time and memory.
 const CHECKING: usize = 2;
 
-/// What a request does.
+/// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// It reads what is in force: many requests cost no more than one, and nothing that is done meanwhile waits.
+    /// A request that reads: one at a time, so many cost no more than one, and nothing else waits for them.
     Reading,
-    /// It changes the policy of an interface.
+    /// A request that changes the policy of an interface.
     Changing,
-    /// It looks for what is wrong with a policy.
+    /// A request that looks for errors in a policy.
     Checking,
 }
 
@@ -33,13 +33,13 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Nobody has one yet.
+    /// All turns, none of them taken.
     pub fn new() -> Turns {
         let of = |count| Arc::new(Semaphore::new(count));
         Turns { reading: of(1), changing: of(CHANGING), checking: of(CHECKING) }
     }
 
-    /// Waits for one, which ends when it is dropped.
+    /// Waits for a turn, which ends when the permit is dropped.
     pub async fn take(&self, turn: Turn) -> Result<OwnedSemaphorePermit, Problem> {
         let of = match turn {
             Turn::Reading => &self.reading,

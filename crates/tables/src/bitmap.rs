@@ -62,14 +62,14 @@ impl Rows {
         rules <= 64 && self.rows.len() <= abi::SL_SMALL_ROWS as usize
     }
 
-    /// Of sets of 64 rules.
+    /// Writes sets of 64 rules, a word each.
     pub(crate) fn write_small(&self, to: &mut [u64]) {
         for (to, set) in to.iter_mut().zip(&self.rows) {
             *to = set.0[0];
         }
     }
 
-    /// Of any sets.
+    /// The rows of sets of any size.
     pub(crate) fn into_rows(self) -> Vec<abi::sl_row> {
         let summary =
             |set: &RuleSet| (0..WORDS).filter(|&word| set.0[word] != 0).fold(0, |bits, word| bits | 1 << word);

@@ -17,7 +17,7 @@ pub fn duration_ns(bytes: Bytes, rate: Rate) -> u64 {
     scaled(u128::from(bytes.0) * 8 * NS_PER_S, rate)
 }
 
-/// A policer's bucket: 1/16 ns, and per byte times 2^16. What does not come out even is to the bucket's good: never does more pass.
+/// A policer's bucket: burst in 1/16 ns, cost of a byte in 2^-20 ns. Costs round up, bursts down.
 pub(crate) fn police(rate: Rate, burst: Bytes) -> abi::sl_police_conf {
     let bps = u128::from(rate.0.max(1));
     let per_byte = (8 * NS_PER_S * (16 << 16)).div_ceil(bps);

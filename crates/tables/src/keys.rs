@@ -34,7 +34,7 @@ fn with_factor(keys: &[(u32, u16)], none: u16, factor: u32) -> Option<abi::sl_ke
         used[slot] = true;
         (table.key[slot], table.row[slot]) = (key, row);
     }
-    // What stands in slots that are not in use must not be taken for a key whose own slot comes later.
+    // The key in an unused slot must not be taken for one whose own slot comes later.
     let known: BTreeSet<u32> = keys.iter().map(|&(key, _)| key).collect();
     let stranger = (0..=u32::MAX).find(|key| !known.contains(key))?;
     for slot in (0..SLOTS).filter(|&slot| !used[slot]) {

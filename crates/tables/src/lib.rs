@@ -20,7 +20,7 @@ use sluice_policy::{Bytes, Ceiling, ClassFrom, Exceed, Malformed, Mode, Rate, Re
 
 const _: () = assert!(sluice_policy::PIFO_BUCKETS == abi::SL_PIFO_BUCKETS);
 
-/// What the tables depend on besides the policy.
+/// The inputs of the tables besides the policy.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// Number of this configuration on its interface, 1 or more.
@@ -39,7 +39,7 @@ pub struct Context<'a> {
     pub interfaces: &'a [(String, u32)],
 }
 
-/// What goes into the maps.
+/// The values of the maps.
 pub struct Compiled {
     /// The value of `tables`, in the context's buffer.
     pub tables: Box<abi::sl_tables>,

@@ -9,9 +9,9 @@ use sluice_abi as abi;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// What of the rules does not stand in `sl_tables`.
+/// The parts of the rules' tables outside of `sl_tables`.
 pub(crate) struct Far {
-    /// Of more than 64 rules; else empty.
+    /// The rows of more than 64 rules; else empty.
     pub(crate) rows: Vec<abi::sl_row>,
     /// By `enum sl_range_field`; none where no rule asks.
     pub(crate) ranges: [Option<Box<abi::sl_ranges>>; abi::SL_RANGE_FIELDS as usize],

@@ -53,8 +53,7 @@ pub(crate) fn conf(policy: &Resolved, context: &Context, direction: u32) -> Box<
     conf
 }
 
-/// What packets stand in, and what is done about those that wait. The target is that of the rate at which this direction
-/// sends.
+/// Fills in the queue of a class and its CoDel. The target is that of the rate at which this direction sends.
 fn fill_queue(to: &mut abi::sl_class_conf, class: &ResolvedClass, link_rate: Option<Rate>) {
     if let Some(own) = class.queue.flows() {
         to.flows = abi::SL_CLASS_FLOWS; // the core divides what there are
@@ -83,7 +82,7 @@ fn fill(to: &mut abi::sl_class_conf, class: &ResolvedClass, level: u32, directio
     to.weight = class.weight;
     to.budget_ns = class.latency_budget_ns.unwrap_or(0);
     let policed = class.exceed == Exceed::Police;
-    // What arrives is policed by the hook, before it is queued.
+    // Arrivals are policed by the hook, before they are queued.
     if let (Some(ceil), false) = (class.ceil, policed && direction == abi::SL_INGRESS) {
         to.policed = u32::from(policed);
         to.ceil_cost = bucket::cost(ceil);

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 /// Where IPv4 addresses lie among those of IPv6, as the parser has them: `::ffff:0:0/96`.
 const IPV4: RangeInclusive<u128> = 0xffff_0000_0000..=0xffff_ffff_ffff;
 
-/// What a rule asks for.
+/// A range of numbers that a rule asks for.
 pub(crate) struct Span {
     pub(crate) rule: usize,
     pub(crate) numbers: RangeInclusive<u128>,

@@ -10,7 +10,7 @@ use ipnet::IpNet;
 use sluice_abi as abi;
 use sluice_policy::{ClassId, IcmpType, Protocol, Resolved, TcpFlags};
 
-/// What a rule asks of a packet. Empty lists: nothing.
+/// The conditions of a rule. An empty list is no condition.
 #[derive(Debug, Clone)]
 pub(crate) struct Match {
     pub(crate) name: String,
@@ -32,7 +32,7 @@ pub(crate) struct Match {
     pub(crate) mark: Option<u32>,
 }
 
-/// What a rule asks of the protocol index of a packet.
+/// The condition of a rule on the protocol index of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Proto {
     Any,

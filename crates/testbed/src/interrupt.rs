@@ -1,4 +1,4 @@
-//! Ctrl-C and its kin as a question that is asked often, so that every guard gets to clean up.
+//! Signals that ask to stop, as a flag that is checked often, so that every guard cleans up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,14 +8,14 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 
 use sluice_error::{Error, Kind, Result};
 
-/// While it lives, the signals that ask to stop only set a flag.
+/// A guard: while it lives, signals that ask to stop only set a flag.
 pub struct Interrupt {
     asked: Arc<AtomicBool>,
     registrations: Vec<SigId>,
 }
 
 impl Interrupt {
-    /// Catch SIGINT, SIGTERM and SIGHUP from now on, and SIGPIPE: when nobody reads what we say.
+    /// Catch SIGINT, SIGTERM and SIGHUP from now on, and SIGPIPE, which comes when no process reads our output.
     pub fn catch() -> Result<Interrupt> {
         let mut interrupt = Interrupt { asked: Arc::default(), registrations: Vec::new() };
         for signal in [SIGINT, SIGTERM, SIGHUP, SIGPIPE] {
@@ -26,7 +26,7 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// An error once somebody asked to stop.
+    /// An error once a signal has asked to stop.
     pub fn check(&self) -> Result<()> {
         if self.asked.load(Ordering::Relaxed) {
             return Err(Error::new(Kind::Interrupted, "interrupted; everything that had been set up was removed"));

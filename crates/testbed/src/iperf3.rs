@@ -1,4 +1,4 @@
-//! iperf3, which sends as fast as the network or a rate lets it: how it is called, what it answers.
+//! iperf3, which sends as fast as the network or a rate lets it: its arguments and its results.
 
 use std::time::Duration;
 
@@ -9,39 +9,39 @@ use crate::process::{Output, Process};
 use crate::tool::IPERF3;
 use sluice_error::{Error, Result};
 
-/// One test.
+/// The parameters of one test.
 #[derive(Debug, Clone)]
 pub struct Test {
     /// Port of the server.
     pub port: u16,
     /// Connections at a time.
     pub flows: u32,
-    /// How long.
+    /// Time that the test lasts.
     pub duration: Duration,
-    /// The TOS byte of what is sent.
+    /// TOS byte of the packets.
     pub tos: u8,
-    /// TCP or UDP.
+    /// Transport protocol: TCP or UDP.
     pub transport: Transport,
 }
 
-/// What carries it.
+/// The transport protocol of a test.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Transport {
-    /// The server sends, by this congestion control.
+    /// TCP: the server sends, by this congestion control.
     Tcp(String),
-    /// The client sends datagrams of so many bytes, at most so many bits per second in each flow.
+    /// UDP: the client sends datagrams of so many bytes, at most so many bits per second in each flow.
     Udp {
-        /// Payload of each.
+        /// Payload of each datagram, bytes.
         bytes: u32,
-        /// The bound of each flow, bits per second; none: as fast as they go.
+        /// Bound of each flow, bits per second; none: no bound.
         rate_bps: Option<u64>,
     },
 }
 
-/// What was received.
+/// The results of a test.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Answer {
-    /// In order.
+    /// Intervals of the test, in order.
     pub stretches: Vec<Stretch>,
     /// TCP: segments that were sent again.
     pub retransmitted: Option<u64>,
@@ -49,12 +49,12 @@ pub struct Answer {
     pub sent_packets: Option<u64>,
 }
 
-/// A stretch of a test.
+/// An interval of a test.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Stretch {
-    /// When it began, seconds from the test's begin.
+    /// Start of the interval, seconds from the test's begin.
     pub start_s: f64,
-    /// When it ended, seconds from the test's begin.
+    /// End of the interval, seconds from the test's begin.
     pub end_s: f64,
     /// Payload received by each flow, bytes.
     pub each_bytes: Vec<u64>,
@@ -75,11 +75,11 @@ impl Stretch {
 
 /// Start a server for one test, at one of the host's addresses.
 pub fn start_server(host: &Namespace, address: &str, port: u16) -> Result<Process> {
-    // It reports at the interval at which it was started, not at the client's.
+    // The server reports at the interval at which it was started, not at the client's.
     host.start(IPERF3.program, &["-s", "-1", "-B", address, "-p", &port.to_string(), "-i", "0.5", "-J"])
 }
 
-/// How long a server may take until it listens.
+/// Time that a server may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Start a server for one test at all addresses of the host, and wait until it listens.
@@ -100,7 +100,7 @@ pub fn start_client(host: &Namespace, server: &str, test: &Test) -> Result<Proce
         Transport::Tcp(control) => arguments.extend(["-R", "-C", control]),
         Transport::Udp { bytes, rate_bps } => {
             (length, rate) = (bytes.to_string(), rate_bps.unwrap_or(0).to_string());
-            // What arrived is known to the server. A socket that blocks early never overruns a queue.
+            // The server knows which packets arrived. A socket that blocks early never overruns a queue.
             arguments.extend(["-u", "-l", &length, "-b", &rate, "--get-server-output", "-w", "4M"]);
         }
     }
@@ -154,7 +154,7 @@ struct SumSent {
     retransmits: Option<u64>,
 }
 
-/// What a client that ended says. It tells its own errors on standard output.
+/// The results of a client that ended. iperf3 writes its own errors to standard output.
 pub fn read(output: &Output) -> Result<Answer> {
     if output.stdout.trim().is_empty() { Err(output.failure()) } else { parse(&output.stdout) }
 }
@@ -179,7 +179,7 @@ pub fn parse(json: &str) -> Result<Answer> {
             end_s: raw.sum.end,
             each_bytes: raw.streams.iter().map(|stream| stream.bytes).collect(),
             sent_packets: raw.streams.iter().map(|stream| stream.packets).sum(),
-            // Late packets make it negative in a stretch, and right over all of them.
+            // Late packets can make the loss of an interval negative; it counts as 0.
             lost_packets: raw.streams.iter().map(|stream| stream.lost_packets).sum::<i64>().max(0) as u64,
             jitter_ms: raw.streams.iter().filter_map(|stream| stream.jitter_ms).reduce(f64::max),
         })
@@ -187,7 +187,7 @@ pub fn parse(json: &str) -> Result<Answer> {
     Ok(Answer { stretches, retransmitted, sent_packets })
 }
 
-/// What it wrote without what names the machine: host name and local kernel version. Other texts stay as they are.
+/// The client's JSON without the fields that name the machine: host name and local kernel version. Other texts stay as they are.
 pub fn anonymous(text: &str) -> String {
     let Ok(mut document) = serde_json::from_str::<serde_json::Value>(text) else { return text.to_owned() };
     for start in ["/start", "/server_output_json/start"] {

@@ -1,7 +1,7 @@
-//! Networks in a box: network namespaces joined by veths, programs in them as children, and iperf3 between them.
+//! Test networks: network namespaces joined by veths, programs in them as children, and iperf3 between them.
 //!
-//! Everything here removes itself: namespaces when they are dropped or, after a kill, when the next run begins; processes when they are
-//! dropped or their parent dies. The lab measures with it and the system tests test with it.
+//! Everything here removes itself: namespaces when they are dropped or, after a kill, when the next run begins; processes when
+//! they are dropped or their parent dies. The lab and the system tests use this crate.
 
 pub mod interrupt;
 pub mod iperf3;

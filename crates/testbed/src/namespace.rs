@@ -13,15 +13,15 @@ use crate::process::{self, Process};
 use crate::tool;
 use sluice_error::{Error, Result};
 
-/// Where `ip netns` keeps its names.
+/// Directory in which `ip netns` keeps its names.
 const NAMES: &str = "/run/netns";
-/// How long a command that configures may take.
+/// Time that a configuring command may take.
 const CONFIGURE: Duration = Duration::from_secs(60);
 
 /// A network namespace; dropping removes it with everything in it.
 pub struct Namespace {
     name: String,
-    /// The namespace itself, which can be entered as long as this is open, whatever becomes of its name.
+    /// The file of the namespace, which can be entered while the file is open, even if its name is gone.
     file: File,
 }
 
@@ -38,56 +38,56 @@ impl Namespace {
         Ok(Namespace { name, file })
     }
 
-    /// Its number.
+    /// Number of the namespace.
     pub fn inode(&self) -> Result<u64> {
         Ok(self.file.metadata().map_err(|e| self.failure("cannot look at", &e))?.ino())
     }
 
-    /// Whether it still has its name.
+    /// Whether the namespace still has its name.
     pub fn exists(&self) -> bool {
         let named = fs::metadata(Path::new(NAMES).join(&self.name)).map(|about| about.ino());
         named.is_ok_and(|inode| self.inode().is_ok_and(|own| own == inode))
     }
 
-    /// Remove its name; it goes with the last process in it.
+    /// Remove the name; the namespace goes with the last process in it.
     pub fn remove(&self) -> Result<()> {
         ip(&["netns", "del", &self.name]).map(drop)
     }
 
-    /// Its name, as `ip netns` knows it.
+    /// Name of the namespace, as `ip netns` knows it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Run many commands of `ip` in it.
+    /// Run many commands of `ip` in the namespace.
     pub fn ip_batch(&self, commands: &[String]) -> Result<()> {
         ip_batch(Some(&self.name), commands)
     }
 
-    /// Run `tc` in it.
+    /// Run `tc` in the namespace.
     pub fn tc(&self, arguments: &[&str]) -> Result<String> {
         let arguments = [&["-n", &self.name], arguments].concat();
         process::run(&format!("tc {}", arguments.join(" ")), tool::TC.program, &arguments, CONFIGURE)
     }
 
-    /// Run a program in it to its end.
+    /// Run a program in the namespace to its end.
     pub fn run(&self, program: &str, arguments: &[&str]) -> Result<String> {
         self.start(program, arguments)?.finish(CONFIGURE, || Ok(()))?.expect_success().map(|output| output.stdout)
     }
 
-    /// Start a program in it.
+    /// Start a program in the namespace.
     pub fn start(&self, program: &str, arguments: &[&str]) -> Result<Process> {
         let arguments = [&["netns", "exec", &self.name, program], arguments].concat();
         Process::start(program, tool::IP.program, &arguments)
     }
 
-    /// Start a program in it that tells times.
+    /// Start a program that measures times in the namespace.
     pub fn start_timing(&self, program: &str, arguments: &[&str]) -> Result<Process> {
         let arguments = [&["netns", "exec", &self.name, program], arguments].concat();
         Process::start_timing(program, tool::IP.program, &arguments)
     }
 
-    /// Do something in it, on a thread of its own.
+    /// Run `work` in the namespace, on a thread of its own.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
         thread::scope(|scope| {
             let worker = scope.spawn(|| setns(&self.file, CloneFlags::CLONE_NEWNET).map(|()| work()));
@@ -98,7 +98,7 @@ impl Namespace {
         })
     }
 
-    /// Wait until something listens on this port, at most `limit`; an error of `meanwhile` ends the wait. `table` is the kernel's
+    /// Wait until a socket listens on this port, at most `limit`; an error of `meanwhile` ends the wait. `table` is the kernel's
     /// list: tcp or udp.
     pub fn await_listener(
         &self,
@@ -154,7 +154,7 @@ pub fn remove_stale(prefix: &str, mut before: impl FnMut(&str)) -> Result<()> {
         if is_stale(&name, prefix, |pid| Path::new("/proc").join(pid.to_string()).exists()) {
             before(&name);
             match ip(&["netns", "del", &name]) {
-                // Somebody else was faster.
+                // Another process was faster.
                 Err(_) if !Path::new(NAMES).join(&name).exists() => {}
                 other => drop(other?),
             }
@@ -178,7 +178,7 @@ fn has_listener(table: &str, port: u16) -> bool {
     })
 }
 
-/// Run many commands of `ip`, in a namespace or here. One process for all: on an emulated processor each costs its time.
+/// Run many commands of `ip`, in a namespace or here. One process runs all: on an emulated processor each costs its time.
 pub fn ip_batch(namespace: Option<&str>, commands: &[String]) -> Result<()> {
     let cannot = |e: std::io::Error| Error::system(format!("cannot write commands for ip to a temporary file: {e}"));
     let mut file = tempfile::NamedTempFile::new().map_err(cannot)?;

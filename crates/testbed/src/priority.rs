@@ -1,7 +1,7 @@
-//! The priority of programs that tell times: above all programs that have no deadlines, so that a time is how long a packet took and not
-//! how long the program waited for a processor.
+//! The priority of programs that measure times: above all programs that have no deadlines, so that a time is how long a packet took
+//! and not how long the program waited for a processor.
 
-/// How a program gets ahead of others.
+/// The scheduling priority of a program that measures times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Priority {
     /// SCHED_FIFO with the lowest of its priorities (sched(7)).
@@ -14,13 +14,13 @@ const FIRST: nix::libc::c_int = 1;
 const BEST_NICE: nix::libc::c_int = -20;
 
 impl Priority {
-    /// The one that is sound here. A virtual machine of ours has nothing else to do. On other machines a real-time priority is a risk: irtt
-    /// (Go) spins for a moment whenever it has nothing to do, and was seen to be throttled for good by Linux 6.18 with RT_GROUP_SCHED.
+    /// The safe priority for this machine. A virtual machine of ours runs nothing else. On other machines a real-time priority is a risk:
+    /// irtt (Go) spins for a moment whenever it is idle, and was seen to be throttled for good by Linux 6.18 with RT_GROUP_SCHED.
     pub fn of_this_machine() -> Priority {
         if std::env::var_os("SLUICE_VM").is_some() { Priority::RealTime } else { Priority::Nice }
     }
 
-    /// Gives it to this process. Where the kernel refuses, as without root, the process keeps the priority it has.
+    /// Gives this process the priority. Where the kernel refuses, as without root, the process keeps the priority it has.
     pub fn take(self) {
         match self {
             Priority::RealTime => {
@@ -28,7 +28,7 @@ impl Priority {
                 // SAFETY: the structure outlives the call, which only reads it.
                 unsafe { nix::libc::sched_setscheduler(0, nix::libc::SCHED_FIFO, &raw const priority) };
             }
-            // SAFETY: the call has no memory to do with.
+            // SAFETY: the call takes numbers only.
             Priority::Nice => unsafe {
                 nix::libc::setpriority(nix::libc::PRIO_PROCESS, 0, BEST_NICE);
             },

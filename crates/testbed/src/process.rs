@@ -1,5 +1,5 @@
-//! Programs as children that never outlive us: each wait is bounded, each drop kills by pid, and the kernel kills those
-//! whose parent was killed itself.
+//! Child processes that never outlive us: each wait is bounded, each drop kills by pid, and the kernel kills the children of a
+//! parent that was killed itself.
 
 use std::env;
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ use crate::priority::Priority;
 use crate::tool;
 use sluice_error::{Error, Result};
 
-/// How often a running child is looked at: often at first, since most programs end at once.
+/// Time between two looks at a running child: short at first, since most programs end at once.
 const FIRST_POLL: Duration = Duration::from_millis(1);
 const POLL: Duration = Duration::from_millis(50);
 
@@ -29,63 +29,63 @@ pub struct Process {
     stdout: Option<Collected>,
     stderr: Option<Collected>,
     lines: Lines,
-    /// Whether it cleans up by itself when asked to end.
+    /// Whether the program cleans up by itself when it is asked to end.
     polite: bool,
 }
 
 /// A line that a program wrote.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// When it came.
+    /// Time at which the line came.
     pub at: SystemTime,
-    /// Whether it came on standard error.
+    /// Whether the line came on standard error.
     pub is_error: bool,
-    /// Without its end.
+    /// Text of the line, without its end.
     pub text: String,
 }
 
 type Lines = Arc<Mutex<Vec<Line>>>;
 
-/// What comes out of a pipe, and the thread that reads it.
+/// The output from a pipe, and the thread that reads it.
 pub struct Collected {
     bytes: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
 }
 
-/// What is kept of a program's output; the rest is read and forgotten.
+/// Most bytes of a pipe that are kept; the rest is read and dropped.
 const MOST_BYTES: usize = 64 << 20;
-/// A program that has ended may have left another one with its pipes, which is not waited for.
+/// Time to wait for the pipes of a program that has ended, which another program that it left may still hold.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// How long a program that cleans up may take to end.
+/// Time that a program which cleans up may take to end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a program that ended left.
+/// The exit status and the output of a program that ended.
 pub struct Output {
     name: String,
-    /// How it ended.
+    /// Exit status of the program.
     pub status: ExitStatus,
-    /// Its standard output.
+    /// Standard output of the program.
     pub stdout: String,
-    /// Its standard error.
+    /// Standard error of the program.
     pub stderr: String,
-    /// The lines of both, in the order and at the time in which they came.
+    /// Lines of both, in the order and at the time in which they came.
     pub lines: Vec<Line>,
 }
 
 impl Process {
-    /// Start a program; `name` is what errors call it.
+    /// Start a program, which errors call `name`.
     pub fn start(name: &str, program: impl AsRef<OsStr>, arguments: &[&str]) -> Result<Process> {
         Process::start_with(name, program.as_ref(), arguments, false, false)
     }
 
-    /// Start a program that tells times: it runs before all that have no deadlines, so that what it tells is how long packets
-    /// took, and not how long it waited for the processor that the harness's other programs had.
+    /// Start a program that measures times: it runs before all programs without deadlines, so that its times are those of packets,
+    /// and not of its wait for the processor that the other programs of the harness have.
     pub fn start_timing(name: &str, program: impl AsRef<OsStr>, arguments: &[&str]) -> Result<Process> {
         Process::start_with(name, program.as_ref(), arguments, false, true)
     }
 
-    /// Start a program that cleans up when it is asked to end: it is asked before it is killed.
+    /// Start a program that cleans up when it is asked to end: SIGTERM asks it before it is killed.
     pub fn start_polite(name: &str, program: impl AsRef<OsStr>, arguments: &[&str]) -> Result<Process> {
         Process::start_with(name, program.as_ref(), arguments, true, false)
     }
@@ -101,7 +101,7 @@ impl Process {
         Process::spawn_with(name, &mut command, polite, timing)
     }
 
-    /// Start a command as it is, with the input and output that it was given; what is piped is collected.
+    /// Start a command as it is, with the input and output that it was given; piped output is collected.
     pub fn spawn(name: &str, command: &mut Command) -> Result<Process> {
         Process::spawn_with(name, command, false, false)
     }
@@ -125,23 +125,23 @@ impl Process {
         Ok(Process { name: name.to_owned(), child, stdout, stderr, lines, polite })
     }
 
-    /// What it has written on its standard output so far, and on its standard error.
+    /// The program's standard output so far, and its standard error.
     pub fn written(&self) -> [String; 2] {
         [&self.stdout, &self.stderr].map(|from| from.as_ref().map(Collected::text).unwrap_or_default())
     }
 
-    /// Send it a signal.
+    /// Send the program a signal.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         kill(Pid::from_raw(self.child.id() as i32), signal)
             .map_err(|e| Error::system(format!("cannot send {signal} to {}: {e}", self.name)))
     }
 
-    /// The lines that it wrote so far.
+    /// The lines that the program wrote so far.
     pub fn lines(&self) -> Vec<Line> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether it still runs.
+    /// Whether the program still runs.
     pub fn running(&mut self) -> Result<bool> {
         match self.child.try_wait() {
             Ok(status) => Ok(status.is_none()),
@@ -149,7 +149,7 @@ impl Process {
         }
     }
 
-    /// Wait for its end, at most this long, calling `meanwhile` about twenty times a second; its error ends the wait.
+    /// Wait for the program's end, at most this long, calling `meanwhile` about twenty times a second; its error ends the wait.
     pub fn finish(mut self, limit: Duration, mut meanwhile: impl FnMut() -> Result<()>) -> Result<Output> {
         let (deadline, mut pause) = (Instant::now() + limit, FIRST_POLL);
         while self.running()? {
@@ -165,7 +165,7 @@ impl Process {
         self.output()
     }
 
-    /// End it now, and take what it left.
+    /// End the program now, and take its output.
     pub fn stop(mut self) -> Result<Output> {
         self.end();
         self.output()
@@ -178,7 +178,7 @@ impl Process {
     }
 
     fn end(&mut self) {
-        // Failing means that it ended in between, which is what is wanted.
+        // An error means that the program ended in between, which is intended.
         if self.polite {
             let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM);
             let deadline = Instant::now() + PATIENCE;
@@ -200,7 +200,7 @@ impl Drop for Process {
 }
 
 impl Output {
-    /// Itself if the program succeeded, else an error with the program's own words.
+    /// The output if the program succeeded, else an error with the program's own words.
     pub fn expect_success(self) -> Result<Output> {
         if self.status.success() {
             return Ok(self);
@@ -213,7 +213,7 @@ impl Output {
         Error::system(format!("{} failed ({}): {}", self.name, self.status, self.words()))
     }
 
-    /// What it said of its failure.
+    /// The program's words on its failure: its standard error, else its standard output.
     pub fn words(&self) -> &str {
         let words = if self.stderr.trim().is_empty() { self.stdout.trim() } else { self.stderr.trim() };
         if words.is_empty() { "it said nothing" } else { words }
@@ -227,7 +227,7 @@ pub fn run(name: &str, program: impl AsRef<OsStr>, arguments: &[&str], limit: Du
 }
 
 impl Collected {
-    /// Begin to read.
+    /// Begin to read a pipe.
     pub fn start(from: impl Read + Send + 'static) -> Collected {
         Collected::start_lines(from, &Lines::default(), false)
     }
@@ -247,7 +247,7 @@ impl Collected {
                 line.clear();
             };
             loop {
-                // What was read before an error is still worth having.
+                // Output that was read before an error is kept.
                 let count = match from.read(&mut some) {
                     Ok(count @ 1..) => count,
                     Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -272,12 +272,12 @@ impl Collected {
         Collected { bytes, reader }
     }
 
-    /// What has come until now.
+    /// The output until now.
     pub fn bytes(&self) -> Vec<u8> {
         self.bytes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// All of it, once nobody can write any more, or a while after the program has ended.
+    /// All output, once no process can write any more, or a while after the program has ended.
     pub fn end(self) -> Vec<u8> {
         let deadline = Instant::now() + DRAIN;
         while !self.reader.is_finished() && Instant::now() < deadline {

@@ -16,15 +16,15 @@ pub struct Tool {
     pub package: &'static str,
 }
 
-/// Namespaces, links, addresses, routes.
+/// Configures namespaces, links, addresses and routes.
 pub const IP: Tool = Tool { program: "ip", package: "iproute2" };
-/// Qdiscs.
+/// Configures qdiscs.
 pub const TC: Tool = Tool { program: "tc", package: "iproute2" };
-/// The game and the call.
+/// Sends and times the packets of games and calls.
 pub const IRTT: Tool = Tool { program: "irtt", package: "irtt" };
-/// The downloads.
+/// Sends the downloads.
 pub const IPERF3: Tool = Tool { program: "iperf3", package: "iperf3" };
-/// Pings.
+/// Sends pings.
 pub const PING: Tool = Tool { program: "ping", package: "iputils-ping" };
 /// Serves pages.
 pub const BUSYBOX: Tool = Tool { program: "busybox", package: "busybox-static" };
@@ -33,10 +33,10 @@ pub const CURL: Tool = Tool { program: "curl", package: "curl" };
 /// Reads and sets offloads.
 pub const ETHTOOL: Tool = Tool { program: "ethtool", package: "ethtool" };
 
-/// What `sluice lab run` calls.
+/// The programs that `sluice lab run` calls.
 pub const LAB: [Tool; 8] = [IP, TC, IRTT, IPERF3, PING, BUSYBOX, CURL, ETHTOOL];
 
-/// The versions of those that tell one, by name.
+/// The versions of the programs that print one, by name.
 pub fn versions(tools: &[Tool]) -> BTreeMap<String, String> {
     let of = |tool: &Tool| {
         let option = match tool.program {
@@ -57,7 +57,7 @@ pub fn versions(tools: &[Tool]) -> BTreeMap<String, String> {
 }
 
 impl Tool {
-    /// Where the program is. The administrator's directories count even when PATH lacks them.
+    /// Path of the program. The administrator's directories count even when PATH lacks them.
     pub fn find(self) -> Option<PathBuf> {
         search_path().into_iter().map(|directory| directory.join(self.program)).find(|path| path.is_file())
     }

@@ -5,11 +5,11 @@ use sluice_error::Result;
 
 /// An end of a veth pair.
 pub struct End<'a> {
-    /// The namespace that it is in.
+    /// Namespace of the end.
     pub namespace: &'a Namespace,
-    /// Its name.
+    /// Name of the device.
     pub device: String,
-    /// More of what `ip link add` takes, such as `address 02:00:00:00:00:01 numtxqueues 4`.
+    /// More options of `ip link add`, such as `address 02:00:00:00:00:01 numtxqueues 4`.
     pub options: String,
 }
 

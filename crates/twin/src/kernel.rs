@@ -1,4 +1,4 @@
-//! The twin in the kernel.
+//! The core as BPF, in the kernel.
 
 use crate::Error;
 use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
@@ -11,15 +11,15 @@ macro_rules! object {
     };
 }
 
-/// The core with every discipline.
+/// The BPF object of the core with every discipline.
 pub const ALL: &[u8] = object!("twin");
-/// With one alone, by `enum sl_kind`.
+/// The BPF objects of the core with one discipline alone, by `enum sl_kind`.
 pub const ALONE: [&[u8]; abi::SL_KINDS as usize] = include!(concat!(env!("OUT_DIR"), "/alone.rs"));
 
-/// What the verifier made of the core.
+/// The cost of verifying and loading the core.
 #[derive(Debug, Clone, Copy)]
 pub struct Cost {
-    /// Instructions that it walked.
+    /// Instructions that the verifier walked.
     pub verified_instructions: u32,
     /// Time to load, verification included.
     pub load: Duration,
@@ -57,7 +57,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Plays a batch; gives it back with the answers.
+    /// Plays a batch in the kernel. Returns it with the answers.
     pub fn play(&mut self, trace: &abi::sl_trace) -> Result<Box<abi::sl_trace>, Error> {
         self.map("trace").update(&KEY, abi::bytes_of(trace), MapFlags::ANY)?;
         let program = self.object.progs_mut().find(|program| program.name() == "sl_twin").expect("the object has it");
@@ -69,7 +69,7 @@ impl Kernel {
         abi::read_pod(&bytes).ok_or_else(|| Error("the trace in the kernel has another size".to_owned()))
     }
 
-    /// Where the state in the kernel first differs from this one.
+    /// The index of the first byte at which the state in the kernel differs from this one.
     pub fn first_difference(&self, native: &[u8]) -> Result<Option<usize>, Error> {
         let bytes = self.map("state").lookup(&KEY, MapFlags::ANY)?.unwrap_or_default();
         if bytes.len() != native.len() {

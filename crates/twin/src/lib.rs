@@ -1,5 +1,5 @@
 //! Twin tests: one trace of random operations is played to the core as BPF, in the kernel, and to the native build. Every
-//! answer and the whole state afterwards must be equal, byte for byte. So what is proven of the native core holds in the
+//! answer and the whole state afterwards must be equal, byte for byte. So the proven laws of the native core hold in the
 //! kernel.
 
 mod kernel;
@@ -21,7 +21,7 @@ pub fn kinds() -> impl Iterator<Item = (Option<u32>, &'static str)> {
     abi::disciplines().map(|one| (Some(one.number), one.name)).chain([(None, "all disciplines")])
 }
 
-/// Why twins cannot be compared, or how they differ.
+/// The reason why the builds cannot be compared, or their difference.
 #[derive(Debug)]
 pub struct Error(String);
 
@@ -39,7 +39,7 @@ impl From<libbpf_rs::Error> for Error {
     }
 }
 
-/// What a trace did, to judge whether it was worth playing.
+/// Counts of a trace's operations, to judge whether it was worth playing.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Summary {
     /// Operations played.
@@ -50,11 +50,11 @@ pub struct Summary {
     pub refused: u64,
     /// Packets sent.
     pub sent: u64,
-    /// Of these, told to say that they have met congestion.
+    /// Packets sent with congestion marked.
     pub marked: u64,
     /// Packets dropped after they had been queued.
     pub dropped: u64,
-    /// Times that nothing might be sent yet.
+    /// Dequeues with the answer to wait.
     pub waits: u64,
     /// New configurations, most of another discipline or rank.
     pub configurations: u64,

@@ -9,7 +9,7 @@ fn cost(random: &mut SmallRng, least_bps: u64, most_bps: u64) -> u64 {
     (8_000_000_000 << 20) / random.random_range(least_bps..=most_bps)
 }
 
-/// As many as a trace may choose from.
+/// The configurations from which a trace may choose.
 pub fn configurations(random: &mut SmallRng, kind: Option<u32>) -> Vec<abi::sl_sched_conf> {
     (0..abi::SL_TRACE_CONFS).map(|n| configuration(random, n, kind)).collect()
 }
@@ -72,7 +72,7 @@ fn configuration(random: &mut SmallRng, number: u32, kind: Option<u32>) -> abi::
 pub struct Source {
     random: SmallRng,
     now_ns: u64,
-    /// Of 100 operations, how many are arrivals at present.
+    /// Arrivals in 100 operations, at present.
     arrivals: u32,
     started: bool,
 }

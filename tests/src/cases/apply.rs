@@ -130,7 +130,7 @@ fn fifty_times(lab: &Lab) {
 }
 
 const PORTS: u8 = 4;
-/// In both policies, and no packet is its.
+/// The id of a class that both policies have, and no packet is in.
 const NOBODYS: u8 = 2 * PORTS;
 
 /// Length of the frames of a port, by which they are known in a class.
@@ -138,8 +138,8 @@ fn frame(port: u8) -> usize {
     190 + 70 * usize::from(port)
 }
 
-/// The n-th port is class n, or class 4 + n by rules in the opposite order. So whoever meets a rule of the one and asks the other for
-/// its class gets one that is the n-th port's in neither.
+/// The n-th port is class n, or class 4 + n by rules in the opposite order. So a packet that meets a rule of the one policy and takes its
+/// class from the other gets one that is the n-th port's in neither.
 fn opposite(second: bool) -> Value {
     let classes: Vec<Value> = (0..=NOBODYS).map(|id| json!({ "id": id, "limit": 1000 })).collect();
     let rules: Vec<Value> = (0..PORTS)
@@ -220,7 +220,7 @@ fn priorities_take_force(lab: &Lab) {
         status.egress(0).backlog.pkts > 100 && status.egress(1).backlog.pkts > 100
     });
     lab.sluice(&pair.a, &["apply", "a0", &strict]).ok();
-    // What is told after: engine tc counts anew where it makes a queue anew.
+    // Counters are compared from here on: engine tc counts anew where it makes a queue anew.
     let before = lab.status(&pair.a, "a0");
     thread::sleep(Duration::from_secs(2));
     let status = lab.status(&pair.a, "a0");
@@ -230,7 +230,7 @@ fn priorities_take_force(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// What is queued in a class that the new policy does not have is not stuck; what comes later is in the default class.
+/// Packets queued in a class that the new policy does not have are not stuck; later packets are in the default class.
 fn a_class_that_goes(lab: &Lab) {
     let pair = lab.pair();
     let class = |id: u8| json!({ "id": id, "limit": 400 });
@@ -279,8 +279,8 @@ fn disciplines() -> Vec<Value> {
     all
 }
 
-/// Overloaded all the while: nothing is lost, doubled or reordered, no moment of the link is wasted, and everybody counts the
-/// same, in mid-stream and in the end.
+/// Overloaded all the while: no packet is lost, doubled or reordered, no moment of the link is wasted, and all counters agree,
+/// in mid-stream and in the end.
 fn through_every_discipline(lab: &Lab) {
     let pair = lab.pair();
     let policies: Vec<String> = disciplines().iter().map(|policy| lab.policy(policy)).collect();

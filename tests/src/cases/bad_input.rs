@@ -96,7 +96,7 @@ fn interface(lab: &Lab) {
     lab.sluice(&pair.a, &["status", "nope0"]).exits(2);
 }
 
-/// Policies that are wrong, and what is said of each.
+/// Wrong policies, and the messages on each.
 fn wrong() -> Vec<(Value, &'static [&'static str])> {
     let plain = |scheduler: &str| by_port(scheduler, json!([{ "id": 0, "priority": 0 }]));
     let class = |scheduler: &str, key: &str, value: Value| {
@@ -157,7 +157,7 @@ fn policy(lab: &Lab) {
     let status = lab.status(&pair.a, "a0");
     assert_eq!((status.policy.generation, status.policy.source.as_str()), (1, good.as_str()));
     crate::cases::lifecycle::passes(&pair);
-    // What is doubtful works, and is said.
+    // A doubtful policy works, and is remarked on.
     let classes = json!([{ "id": 0 }, { "id": 1, "name": "game", "quantum": 100 }, { "id": 2 }]);
     let tiny = lab.policy(&by_port("deficit_round_robin", classes));
     lab.sluice(&pair.a, &["apply", "a0", &tiny]).ok().says("the quantum of game is smaller than the largest frame");

@@ -28,7 +28,7 @@ pub fn suite() -> Suite {
     Suite::new("booted").of_commands().any("units_under_systemd", &[Need::Systemd, Need::Equipped], units_under_systemd)
 }
 
-/// What outlives a reboot.
+/// The parts of a machine that outlive a reboot.
 struct Machine {
     directory: PathBuf,
     cgroup: PathBuf,
@@ -79,7 +79,7 @@ impl Machine {
         fs::write(self.directory.join("boot.sh"), BOOT).expect("writing");
     }
 
-    /// Boots, does something, and shuts down. What was said, by the units too.
+    /// Boots, does something, and shuts down. Returns the output, that of the units included.
     fn boot(&self, act: &str) -> String {
         fs::write(self.directory.join("act.sh"), act).expect("writing");
         fs::create_dir_all(&self.cgroup).expect("a cgroup");
@@ -99,7 +99,7 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // Those below first.
+        // Inner cgroups are removed first.
         let empty = || {
             let all = run(Command::new("find").arg(&self.cgroup).args(["-depth", "-type", "d"])).stdout;
             all.lines().for_each(|path| drop(fs::remove_dir(path)));

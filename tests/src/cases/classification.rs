@@ -1,4 +1,4 @@
-//! Which class a packet gets, by frames made by hand: on departure and on arrival.
+//! The classes of frames made by hand, on departure and on arrival.
 
 use crate::command::await_that;
 use crate::frames::{ARP, IPV4, IPV6, PPPOE, QINQ, V4, VLAN, Wire, ethernet, ports, pppoe, v6};
@@ -22,7 +22,7 @@ pub fn suite() -> Suite {
 }
 
 const URGENT: u8 = 0;
-/// The class of what no rule matches.
+/// The class of packets that no rule matches.
 pub const DEFAULT: u8 = 9;
 
 /// Rules for every kind of frame that the tests send.
@@ -208,7 +208,7 @@ fn departing_frames(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// Urgent wherever no rule says otherwise. Here one does: "ping" means ICMPv6 too, and discovery is a part of it.
+/// Neighbour discovery is urgent unless a rule says otherwise. Here one does: "ping" means ICMPv6 too, and discovery is a part of it.
 fn neighbour_discovery(lab: &Lab, pair: &Pair) {
     let mut routed =
         ip6("2001:db8:6::1", &[], 58, &[135, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -220,7 +220,7 @@ fn neighbour_discovery(lab: &Lab, pair: &Pair) {
     let before = lab.status(&pair.a, "a0").egress(URGENT).sent.pkts;
     Wire::open(&pair.a, "a0").send(&solicitation);
     assert_eq!(lab.status(&pair.a, "a0").egress(URGENT).sent.pkts, before + 1, "neighbour solicitation");
-    // What has been passed on by a router is none.
+    // A solicitation that a router has passed on is none.
     Wire::open(&pair.a, "a0").send(&routed);
     assert_eq!(lab.status(&pair.a, "a0").egress(URGENT).sent.pkts, before + 1, "a solicitation from elsewhere");
     // A flood of them is policed: a burst of 64 KiB passes, and little more.
@@ -250,7 +250,7 @@ pub fn arriving(lab: &Lab, pair: &Pair, options: &[&str]) {
 /// VLAN ids that a wire carries, and the class of each.
 pub const VLANS: [(u16, u8); 2] = [(7, 6), (8, DEFAULT)];
 
-/// Puts VLAN devices on both ends of the wire: 10.80.ID.1 and 10.80.ID.2. What they send has its VLAN tag in the skb's metadata, as
+/// Puts VLAN devices on both ends of the wire: 10.80.ID.1 and 10.80.ID.2. Their packets have the VLAN tag in the skb's metadata, as
 /// from a card that strips tags.
 pub fn add_vlan_devices(pair: &Pair) {
     for (id, _) in VLANS {
@@ -300,7 +300,7 @@ fn an_interface_without_ethernet(lab: &Lab) {
     drop(tun);
 }
 
-/// Broken headers are counted by what is broken; they pass, or where the policy says so are dropped.
+/// Packets with broken headers are counted by the kind of damage; they pass, or where the policy says so are dropped.
 fn malformed_frames(lab: &Lab) {
     let pair = lab.pair();
     let bad_length = [&[0x42u8, 0, 0, 28][..], &[0; 24]].concat();

@@ -1,4 +1,4 @@
-//! What the command line says and offers: advice that fits, every error at once, words for shells, pages of the manual.
+//! The output of the command line: advice that fits, every error at once, words for shells, pages of the manual.
 
 use crate::command::run;
 use crate::lab::{Lab, binary, traces};
@@ -48,7 +48,7 @@ fn several(lab: &Lab) {
     let listed = lab.sluice(&pair.a, &["down", "nope1"]).exits(2);
     assert!(listed.stderr.contains("e\\u{1b}[31m") && !listed.stderr.contains('\x1b'), "{listed}");
     pair.a.ip("link del e1");
-    // Our own devices are nobody's interfaces.
+    // The product's own devices are not offered as interfaces.
     let unknown = lab.sluice(&pair.a, &["up", "nope1", "--policy", &policy]).exits(2);
     assert!(unknown.stderr.contains("a0") && !unknown.stderr.contains("sluice-"), "{unknown}");
     let own = pair.a.interfaces().into_iter().find(|name| name.starts_with("sluice-in")).expect("an ifb");
@@ -120,7 +120,7 @@ fn refused_here(lab: &Lab) {
     assert!(!good.stderr.contains("refuses"), "{good}");
 }
 
-/// What the author wrote is what the history and the page show.
+/// History and page show the policy as its author wrote it.
 fn comments(lab: &Lab) {
     let pair = lab.pair();
     let text = format!("// for the house\n{:#}\n", three());
@@ -138,7 +138,7 @@ fn comments(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// Whatever the kernel has for a class that queues by flow.
+/// The qdisc, limit and target that the kernel has for a class that queues by flow.
 fn queue_shown(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", "default", &["--rate", "19mbit"]);

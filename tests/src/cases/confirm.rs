@@ -67,7 +67,7 @@ fn reverts_by_itself(lab: &Lab) {
     let text = lab.sluice(&pair.a, &["status", "a0"]).ok().stdout;
     assert!(text.contains("reverts to policy old in") && text.contains("s unless confirmed"), "{text}");
     assert_eq!(waiting(&pair.a).len(), 1, "somebody waits");
-    // Nobody asks meanwhile: the record alone is looked at.
+    // No command runs meanwhile: the record alone is looked at.
     await_that("it is taken back", LONG, || recorded(&pair).contains("\"policy_name\": \"old\""));
     nobody_waits(&pair.a);
     let status = lab.status(&pair.a, "a0");
@@ -113,7 +113,7 @@ fn the_next_command_reverts(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// As in Junos: with `--confirm` the time begins anew, and the way back is the same; without, the first one is confirmed.
+/// A second change, as in Junos: with `--confirm` the time begins anew, and the way back is the same; without, the first is confirmed.
 fn a_second_change(lab: &Lab) {
     let (pair, _, new) = begin(lab);
     let third = lab.file("third.json", with(three(), "default_class", json!(1)).to_string()).display().to_string();
@@ -175,7 +175,7 @@ fn failed_change(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// `ip netns exec` gives mounts that hide the pins, and who has called it may have ended when the change is to be taken back.
+/// `ip netns exec` gives mounts that hide the pins, and its caller may have ended when the change is to be taken back.
 fn a_shell_that_ends(lab: &Lab) {
     let (pair, _, new) = begin(lab);
     let program = std::fs::canonicalize(crate::lab::binary()).expect("SLUICE_BIN names the program");
@@ -187,7 +187,7 @@ fn a_shell_that_ends(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// What the boot unit does: reload does not confirm, and start restores what was kept, or the last that was applied.
+/// The steps of the boot unit: reload does not confirm, and start restores the policy that was kept, or the last that was applied.
 fn reload_and_restore(lab: &Lab) {
     let (pair, old, new) = begin(lab);
     lab.sluice(&pair.a, &["apply", "a0", &new, "--confirm", "60s"]).ok();

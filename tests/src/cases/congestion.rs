@@ -62,13 +62,13 @@ fn marks(lab: &Lab) {
     let (dropped, marked) = transfer(lab, "0", "on", false);
     assert!(dropped > 0 && marked == 0, "without ECN: {dropped} dropped, {marked} marked");
     for (split, arriving) in [("on", false), ("off", false), ("on", true)] {
-        // fq_codel lets wait what is no longer than the longest packet yet: a super-packet.
+        // fq_codel does not act while its queue is no longer than the longest packet yet: a super-packet.
         if split == "off" && lab.engine == Engine::Tc {
             continue;
         }
         let (dropped, marked) = transfer(lab, "1", split, arriving);
         assert!(marked > 2, "{marked} packets came marked");
-        // What TCP sends again cannot be marked, nor what closes a connection.
+        // Segments that TCP sends again cannot be marked, nor those that close a connection.
         assert!(dropped * 20 <= marked, "{dropped} dropped with ECN, {marked} marked");
     }
 }

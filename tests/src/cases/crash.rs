@@ -1,4 +1,4 @@
-//! Whatever dies, and wherever: packets flow, `down` cleans up, `up` works again.
+//! Processes that die at any point: packets flow, `down` cleans up, `up` works again.
 
 use crate::cases::confirm::{nobody_waits, waiting};
 use crate::cases::lifecycle::passes;
@@ -82,7 +82,7 @@ fn killed_during_apply(lab: &Lab) {
     }
 }
 
-/// All that a policy is in the kernel, as far as it can be seen from outside.
+/// The state of a policy in the kernel, as far as it can be seen from outside.
 #[derive(Debug, PartialEq)]
 struct Whole {
     name: String,
@@ -93,7 +93,7 @@ struct Whole {
 }
 
 impl Whole {
-    /// By `status`, which puts right what it finds.
+    /// Reads the state by `status`, which ends interrupted work first.
     #[track_caller]
     fn of(lab: &Lab, pair: &Pair) -> Whole {
         let status = lab.status(&pair.a, "a0");
@@ -108,7 +108,7 @@ impl Whole {
     }
 }
 
-/// An interface with the first of two policies, after the second was in force; both as they are when nobody dies.
+/// An interface with the first of two policies, after the second was in force; both as they are when no process dies.
 fn two_policies(lab: &Lab) -> (Pair, [String; 2], [Whole; 2]) {
     let pair = lab.pair();
     let files = [("old.json", three()), ("new.json", other())]
@@ -176,7 +176,7 @@ fn killed_during_confirm(lab: &Lab) {
         lab.killed_at(point, &pair.a, &["confirm", "a0"]);
         assert_eq!(Whole::of(lab, &pair), new, "after a death at {point}");
         nobody_waits(&pair.a);
-        // It was confirmed, or it was not.
+        // The policy was confirmed, or it was not.
         let kept = point != "confirm-found";
         assert_eq!(&Whole::of(lab, &pair), if kept { &new } else { &old }, "after a death at {point}");
         lab.sluice(&pair.a, &["apply", "a0", &files[0]]).ok();

@@ -16,7 +16,7 @@ pub fn suite() -> Suite {
 /// A millisecond of 10 Mbit/s.
 const FRAME: usize = 1250;
 const FRAME_MS: f64 = 1.0;
-/// Of ranks with a deadline: 1/512 of the largest budget.
+/// The resolution of ranks with a deadline: 1/512 of the largest budget.
 const RESOLUTION_MS: f64 = 62.0 / 512.0;
 
 /// A stream of bursts: so many frames every so many milliseconds, each of which should leave within a budget.
@@ -32,7 +32,7 @@ struct Bursts {
 const STREAMS: [Bursts; 2] =
     [Bursts { frames: 20, every_ms: 50, budget_ms: 42 }, Bursts { frames: 40, every_ms: 70, budget_ms: 62 }];
 
-/// Two rounds of what repeats itself after 350 ms.
+/// Two rounds of the pattern, which repeats itself after 350 ms.
 const TIME: Duration = Duration::from_millis(690);
 
 fn met_by_deadline_only(lab: &Lab) {

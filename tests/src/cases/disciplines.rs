@@ -1,4 +1,4 @@
-//! What each discipline shares, and that a ceiling holds in all of them.
+//! The shares of each discipline, and that a ceiling holds in all of them.
 
 use crate::cases::assert_near;
 use crate::lab::{Engine, Lab};
@@ -17,7 +17,7 @@ pub fn suite() -> Suite {
 
 const SETTLE: Duration = Duration::from_millis(100);
 
-/// What is to be seen under a policy.
+/// The result that a policy must have.
 enum Wanted {
     /// Bytes as 3 : 2 : 1.
     Shares,
@@ -48,7 +48,7 @@ fn shares_and_ceilings(lab: &Lab) {
         thread::sleep(Duration::from_millis(if matches!(wanted, Wanted::Shares) { 1200 } else { 700 }));
         spans.push((from, now_ns()));
     }
-    // Where engine tc makes the queue of a class anew, tc forgets what was lost in it.
+    // Where engine tc makes the queue of a class anew, tc forgets its losses.
     let outcomes = match lab.engine {
         Engine::Tc => streams.finish_lossy(),
         _ => streams.finish(|| lab.status(&pair.a, "a0").direction("egress").totals().1),
@@ -63,7 +63,7 @@ fn shares_and_ceilings(lab: &Lab) {
     }
 }
 
-/// Names of what is tried, and policies.
+/// Names of the trials, and policies.
 fn trials(engine: Engine) -> Vec<(String, Value, Wanted)> {
     let class = |id: u32| {
         json!({ "id": id, "limit": 200, "priority": id, "weight": 3 - id, "quantum": 1514 * (3 - id),

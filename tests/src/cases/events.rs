@@ -1,4 +1,4 @@
-//! What is told of what happens: drops that begin, queues that are late, policies that change; and of single packets.
+//! Events: drops that begin, queues that are late, policies that change; and traces of single packets.
 
 use crate::command::{Process, await_that};
 use crate::lab::{Engine, Lab};
@@ -32,7 +32,7 @@ fn policy() -> Value {
     by_port("strict_priority", classes)
 }
 
-/// What a command that listens says while something goes on.
+/// The output of a command that listens while something goes on.
 fn while_listening(lab: &Lab, pair: &Pair, arguments: &[&str], work: impl FnOnce(&Process)) -> Vec<Value> {
     let listening = lab.start(&pair.a, arguments);
     listening.await_complaint("listening");
@@ -156,7 +156,7 @@ fn readers(lab: &Lab) {
     // Packets are another thing.
     lab.sluice(&pair.a, &["trace", "a0", "--for", "1s"]).exits(0);
     first.kill();
-    // What it had is its own for as long as it would have renewed it.
+    // The killed listener's lease lasts until its renewal is due.
     await_that("another may listen", Duration::from_secs(10), || {
         lab.sluice(&pair.a, &["events", "a0", "--for", "1s"]).code == Some(0)
     });

@@ -1,4 +1,4 @@
-//! What `explain` says is what happens.
+//! The answers of `explain` against the way of real packets.
 
 use crate::command::run;
 use crate::frames::{IPV4, V4, Wire, ethernet, ports};
@@ -101,7 +101,7 @@ fn captures(lab: &Lab) {
     assert_eq!(told["class"]["name"], "gaming", "{told:#}");
 }
 
-/// By a policy alone nobody needs root; and later fragments go where their first has gone, whoever answers.
+/// Any user may ask by a policy alone; and later fragments go where their first has gone, by the model and by the program.
 fn without_an_interface(lab: &Lab) {
     let pair = lab.pair();
     let first = V4 { fragment: 0x2000, id: 7, ..V4::default() }.packet(&ports(9, 3074));

@@ -1,5 +1,5 @@
-//! Classes that queue by flow: what sends little goes first, hosts and then flows share the rest, and what is dropped is counted
-//! by its reason.
+//! Classes that queue by flow: light flows go first, hosts and then flows share the rest, and drops are counted
+//! by their reason.
 
 use crate::cases::assert_near;
 use crate::iperf;
@@ -24,7 +24,7 @@ pub fn suite() -> Suite {
 }
 
 const FRAME: usize = 1014;
-/// What a frame takes at 10 Mbit/s.
+/// The time of a frame at 10 Mbit/s.
 const FRAME_MS: f64 = 0.8112;
 const SETTLE: Duration = Duration::from_millis(500);
 
@@ -108,7 +108,7 @@ fn behind_nat(lab: &Lab) {
     lab.down(&net.router, "wan0");
 }
 
-/// Likewise of four downloads of one host and one of the other: their packets are not translated yet when they are queued.
+/// Four downloads of one host and one of the other, behind NAT: their packets are not translated yet when they are queued.
 fn downloads_behind_nat(lab: &Lab) {
     let (net, other) = natted(lab);
     let policy = by_flow(json!({ "hosts": "destination", "aqm": "none", "limit": 500 }));
@@ -146,7 +146,7 @@ fn natted(lab: &Lab) -> (Routed, Ns) {
     (net, other)
 }
 
-/// What the second streams get of what both get, once they have settled.
+/// The share of the second streams in the bytes of both, once they have settled.
 fn share(one: Streams, two: Streams) -> f64 {
     std::thread::sleep(SETTLE);
     let begin = traffic::now_ns();

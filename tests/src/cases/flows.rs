@@ -1,4 +1,4 @@
-//! `sluice flows`: counts against what was sent, whose flows they are, and what is strange about some.
+//! `sluice flows`: counts against the packets sent, whose flows they are, and which are anomalous.
 
 use crate::cases::assert_near;
 use crate::iperf;
@@ -125,7 +125,7 @@ fn iperf3(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// One datagram to each of so many ports.
+/// A scan: one datagram to each of so many ports.
 fn scan(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "50mbit"]);
@@ -133,7 +133,7 @@ fn scan(lab: &Lab) {
         pair.a.inside(|| {
             let socket = UdpSocket::bind((A, 0)).expect("a socket");
             ports.for_each(|port| {
-                // What nobody answers is refused sometimes; it was sent nonetheless.
+                // A datagram that no program answers is refused sometimes; it was sent nonetheless.
                 let _ = socket.send_to(b"?", (B, port));
             });
         });

@@ -69,7 +69,7 @@ fn super_packets_are_split(lab: &Lab) {
     let (average, split) = bulk_and_game(lab, "on");
     assert!((1400.0..=1514.0).contains(&average), "TCP fills its frames, and nothing is longer: {average}");
     assert_eq!(split.lost(), 0);
-    // That it can fail: whole, the packets are longer, and so is the delay.
+    // The test can fail: whole, the packets are longer, and so is the delay.
     let (average, whole) = bulk_and_game(lab, "off");
     assert!(average > 3000.0, "{average}");
     if is_icount() {

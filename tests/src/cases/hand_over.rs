@@ -92,7 +92,7 @@ fn applications_do_not_choose(lab: &Lab) {
     let plain = Flow::new(port(2), &[300], 800_000);
     let mut priorities = vec![1, 6, 7, 0x5100_0001];
     if lab.engine == Engine::Qdisc {
-        // Names of HTB's classes: who has CAP_NET_ADMIN can choose one, and HTB asks no filter then.
+        // Names of HTB's classes: a process with CAP_NET_ADMIN can choose one, and HTB asks no filter then.
         priorities.extend([0x1_0010, 0x1_0000, 0x1_0001]);
     }
     let priorities = priorities.into_iter().map(|n| plain.clone().priority(n));

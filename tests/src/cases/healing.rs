@@ -1,4 +1,4 @@
-//! Parts of a managed interface that somebody removes: the line stays alive, whoever looks is told, and `sluice ensure` puts them back.
+//! Parts of a managed interface that a user removes: the line stays alive, commands tell what is missing, and `sluice ensure` puts it back.
 
 use crate::cases::lifecycle::passes;
 use crate::command::await_that;
@@ -25,7 +25,7 @@ pub fn suite() -> Suite {
     )
 }
 
-/// What is the same on any kernel.
+/// Tests that are the same on any kernel.
 pub fn commands() -> Suite {
     Suite::new("healing").of_commands().any("hooks_and_roots", &[], hooks_and_roots).qdisc(
         "a_child_of_mq",
@@ -34,7 +34,7 @@ pub fn commands() -> Suite {
     )
 }
 
-/// Is told by everybody who looks that `what` is missing.
+/// Every command that looks says that `what` is missing.
 #[track_caller]
 fn is_told(lab: &Lab, pair: &Pair, what: &str) {
     let status = lab.sluice(&pair.a, &["status", "a0"]).ok().stdout;
@@ -107,7 +107,7 @@ fn connects(pair: &Pair) -> bool {
             stream.write_all(&[7; 200_000])
         });
         if sent.is_err() {
-            // The server waits for nobody else.
+            // A connection from here ends the server's wait.
             let _ = pair.b.inside(|| TcpStream::connect((B, 7000)));
         }
         let received = server.join().expect("a server");
@@ -154,7 +154,7 @@ fn hooks_and_roots(lab: &Lab) {
     pair.a.tc("qdisc del dev a0 root");
     is_told(lab, &pair, "the root qdisc of a0 is");
     is_healed(lab, &pair, "the root qdisc of a0 is");
-    // What somebody has made by hand may be meant so.
+    // A qdisc that was made by hand may be meant so.
     pair.a.tc("qdisc replace dev a0 root handle 7: pfifo");
     lab.sluice(&pair.a, &["ensure", "a0"]).exits(2).says("pfifo 7:, made by hand").says("sluice down a0");
     assert_eq!(pair.a.root("a0").map(|root| root.kind), Some("pfifo".to_owned()));

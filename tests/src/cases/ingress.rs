@@ -1,4 +1,4 @@
-//! Shaping of what arrives, behind an ifb.
+//! Shaping of arrivals, behind an ifb.
 
 use crate::cases::assert_near;
 use crate::command::{await_that, run, words};
@@ -51,7 +51,7 @@ fn arrivals_are_shaped(lab: &Lab) {
     assert_eq!(pair.a.state("a0"), before, "the ifb is gone");
 }
 
-/// What arrivals are shaped to: by status, and with engine `tc` by tc.
+/// The rate to which arrivals are shaped: by status, and with engine `tc` by tc.
 #[track_caller]
 fn shaped_to(lab: &Lab, pair: &Pair, bps: u64) {
     let told = lab.sluice(&pair.a, &["status", "a0", "--json"]).ok();
@@ -77,7 +77,7 @@ fn rate_changes(lab: &Lab) {
     shaped_to(lab, &pair, 30_000_000);
     lab.sluice(&pair.a, &faster).ok();
     shaped_to(lab, &pair, 8_000_000);
-    // It stays until another is said, and what nobody confirms is taken back with the policy.
+    // The rate stays until another is given, and without a confirmation it is taken back with the policy.
     lab.sluice(&pair.a, &["apply", "a0", &with_rate, "--rate", "40mbit"]).ok();
     shaped_to(lab, &pair, 8_000_000);
     lab.sluice(&pair.a, &["apply", "a0", &with_rate, "--ingress-rate", "5mbit", "--confirm", "2s"]).ok();

@@ -88,7 +88,7 @@ fn auto_takes_the_best_engine(lab: &Lab) {
     let best = if Need::BpfQdisc.is_met() { "qdisc" } else { "tc" };
     let why = format!("  engine {best}: this kernel has");
     let said = lab.up(&pair.a, "a0", &policy, &["--rate", "20mbit"]).stdout;
-    // Only what somebody can do something about.
+    // The output has only shortcomings that a user can remedy.
     assert!(said.contains(&format!("engine {best} (")) && !said.contains(&why), "{said}");
     assert!(!said.contains("SO_PRIORITY") && !said.contains("super-packets"), "{said}");
     lab.down(&pair.a, "a0");
@@ -164,7 +164,7 @@ fn inside_ip_netns_exec(lab: &Lab) {
     let binary = crate::lab::binary();
     let policy = lab.policy(&three());
     pair.a.exec(&format!("{} up a0 --policy {policy} --rate 20mbit", binary.display())).ok();
-    // That process had a mount namespace of its own, which is gone by now.
+    // The process had a mount namespace of its own, which is gone by now.
     passes(&pair);
     let inside = pair.a.exec(&format!("{} status a0 --json", binary.display())).ok().stdout;
     let status: crate::status::Status = serde_json::from_str(&inside).expect("JSON");
@@ -174,7 +174,7 @@ fn inside_ip_netns_exec(lab: &Lab) {
     assert_eq!(pair.a.state("a0"), before);
 }
 
-/// Only in a virtual machine: nobody else's bpffs is unmounted.
+/// Only in a virtual machine: no other program's bpffs is unmounted.
 fn bpffs_is_mounted(lab: &Lab) {
     let pair = lab.pair();
     nix::mount::umount("/sys/fs/bpf").expect("unmounting bpffs");

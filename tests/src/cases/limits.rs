@@ -81,7 +81,7 @@ fn packets_and_bytes(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// What came in has left, was dropped, or is queued; and what tc counts is what we count.
+/// Every packet has left, was dropped, or is queued; and tc counts the same as the product.
 fn conservation(lab: &Lab) {
     let pair = lab.pair();
     let flows = [0, 1].map(|class| Flow::new(port(class), &[FRAME as usize, 214], 15_000_000));
@@ -147,17 +147,17 @@ fn police_and_shape(lab: &Lab) {
 }
 
 const TIME: Duration = Duration::from_millis(1500);
-/// What a bucket holds in these tests, and a frame more: it passes at once.
+/// The bytes that pass at once: a full bucket of these tests, and a frame more.
 const BURST: u64 = 8 * 1024 + 514;
 
-/// Looks whether what has passed in all keeps to a rate, and is most of it.
+/// Checks that the bytes passed keep to a rate, and are most of it.
 pub fn assert_policed(what: &str, outcomes: &[&Outcome], mbit: u64) {
     let bytes: u64 = outcomes.iter().map(|outcome| outcome.bytes()).sum();
     let first = outcomes.iter().filter_map(|one| one.arrivals.first()).map(|one| one.at_ns).min().unwrap_or(0);
     let last = outcomes.iter().filter_map(|one| one.arrivals.last()).map(|one| one.at_ns).max().unwrap_or(0);
     let in_time = mbit * 125 * (last - first) / 1_000_000;
     eprintln!("    {what}: {bytes} bytes passed, {in_time} and a burst may");
-    // Arrivals are a little closer together than what was let pass.
+    // Arrivals are a little closer together than the departures were.
     assert!(bytes <= in_time + BURST + mbit * 125_000 / 100, "{what}: {bytes} bytes, of {in_time}");
     assert!(bytes >= in_time * 9 / 10, "{what}: {bytes} bytes, of {in_time}");
 }
@@ -166,7 +166,7 @@ fn flow(port: u16) -> Flow {
     Flow::new(port, &[514], 6_000_000)
 }
 
-/// What becomes of these flows under a policy, and what is counted of class 0.
+/// The outcomes of these flows under a policy, and the counters of class 0.
 fn limited_by(lab: &Lab, policy: &Value, flows: &[Flow]) -> (Vec<Outcome>, Class) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(policy), &["--rate", "100mbit"]);
@@ -285,7 +285,7 @@ fn shared(lab: &Lab) {
     assert!(!std::path::Path::new(&pin).exists(), "the last one removes it");
 }
 
-/// What the interface refuses is not charged to flows: a flow beside one that takes too much gets what is its own.
+/// Packets that the interface refuses are not charged to flows: a flow beside one that takes too much gets its own rate.
 fn nested(lab: &Lab) {
     let shared = json!({ "name": format!("test-{}", std::process::id()), "rate": "3mbit", "burst": "8kb" });
     let class = json!({ "id": 0, "flow_ceil": "2500kbit", "flow_burst": "8kb", "shared_ceil": shared });
@@ -299,8 +299,8 @@ fn nested(lab: &Lab) {
     assert!(count("shared_limited") > 0, "{class:?}");
 }
 
-/// Threads on CPUs of their own run the program without an interface. While packets are always there, what passes is the rate and
-/// one burst, whichever bucket it is: no more, and hardly less. The burst outlasts any time in which other work has the CPUs.
+/// Threads on CPUs of their own run the program without an interface. While packets are always there, the rate and one burst pass,
+/// whichever bucket it is: no more, and hardly less. The burst outlasts any time in which other work has the CPUs.
 fn cpus(_: &Lab) {
     const THREADS: u16 = 2;
     const BPS: f64 = 100e6;
@@ -327,7 +327,7 @@ fn cpus(_: &Lab) {
     }
 }
 
-/// What passes the program, packet by packet, and at 1 Gbit/s in all: there it is over before it could be asked for.
+/// The packets that pass the program: in every window at low rates; in all at 1 Gbit/s, where a burst ends before it can be asked for.
 fn any_window(_: &Lab) {
     const BURST: u64 = 8 * 1024;
     const COUNT: usize = 2000;
@@ -338,7 +338,7 @@ fn any_window(_: &Lab) {
         let policy = json!({ "scheduler": "round_robin", "classes": [{ "id": 0 }], "limits": limits }).to_string();
         let passed =
             model::departures(&policy, bytes, Duration::from_micros(pause_us), COUNT).expect("the program runs");
-        // Bits times 1e9 that passed beyond the rate, in the window where that is most, which ends here.
+        // The bits times 1e9 beyond the rate, in the window that ends here and has most of them.
         let (mut beyond, mut before) = (0, Duration::ZERO);
         for &(at, bytes) in &passed {
             let size = u128::from(bytes) * 8_000_000_000;

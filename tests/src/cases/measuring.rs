@@ -1,4 +1,4 @@
-//! The lab: files of a user's own, real traffic, what is written, and what an interruption leaves: nothing.
+//! The lab: files of a user's own, real traffic, its results, and no traces of an interruption.
 
 use crate::command::{Output, Process, await_that, run};
 use crate::lab::{Lab, binary};
@@ -99,7 +99,7 @@ fn results(directory: &Path, run: &str) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// What was measured under a contender.
+/// The measurements under a contender.
 fn measured<'a>(results: &'a Value, contender: &str) -> &'a Value {
     let trials = results["trials"].as_array().expect("trials");
     let trial = trials.iter().find(|trial| trial["contender"] == contender).expect(contender);

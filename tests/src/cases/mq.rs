@@ -39,7 +39,7 @@ fn each_queue_has_a_scheduler(lab: &Lab) {
     assert_eq!(pair.a.state("a0"), before);
 }
 
-/// Who has a fast card must know what one lock costs there.
+/// A user with a fast card is told that one lock serves all its queues.
 fn one_queue_is_told(lab: &Lab) {
     let ns = lab.ns("a");
     ns.ip("link add m0 numtxqueues 4 type ifb");

@@ -63,7 +63,7 @@ fn force_replaces_and_saves(lab: &Lab) {
     assert_eq!(pair.a.root("a0").map(|root| root.kind), Some("noqueue".to_owned()), "the kernel's own is back");
 }
 
-/// One that has the name of ours, even of the same kind.
+/// A foreign device that has the name of one of the product's, even of the same kind.
 fn a_foreign_device_is_refused(lab: &Lab) {
     let pair = lab.pair();
     let policy = lab.policy(&three());

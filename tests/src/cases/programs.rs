@@ -44,7 +44,7 @@ fn classified(lab: &Lab, pair: &Pair) -> u64 {
     counts.iter().sum()
 }
 
-/// However it was attached, it stays; tc classifies behind it what it lets pass, and we say so.
+/// A foreign XDP program stays, however it was attached; tc classifies the packets that it lets pass, and `up` says so.
 fn xdp_before(lab: &Lab) {
     for (verdict, by_link) in [(Verdict::Pass, true), (Verdict::Drop, false)] {
         let pair = lab.pair();
@@ -105,7 +105,7 @@ fn tcx(lab: &Lab) {
     assert_eq!(seen(), [more_came, more_went, more_came, more_went]);
 }
 
-/// What it takes before us we do not see; it goes where it went before.
+/// Packets that a foreign program redirects before the product's do not reach it; they go where they went before.
 fn tcx_redirects(lab: &Lab) {
     let pair = lab.pair();
     pair.a.ip("link add c0 type veth peer name c1");

@@ -1,4 +1,4 @@
-//! What other users of the machine must not be able to do: nothing of the product's is theirs to read, hold or replace.
+//! Other users of the machine can neither read, hold nor replace anything of the product's.
 
 use crate::command::run;
 use crate::lab::{Lab, binary};
@@ -27,7 +27,7 @@ fn mode(path: &str) -> u32 {
     fs::symlink_metadata(path).unwrap_or_else(|error| panic!("{path}: {error}")).mode() & 0o7777
 }
 
-/// Who can open the lock can hold it, and then no command changes anything, and no change that nobody confirms is taken back.
+/// A user who can open the lock can hold it: then no command changes anything, and no unconfirmed change is taken back.
 fn the_lock_is_out_of_reach(lab: &Lab) {
     let (directory, lock) = ("/run/sluice", "/run/sluice/lock");
     fs::create_dir_all(directory).expect("creating a directory");
@@ -38,13 +38,13 @@ fn the_lock_is_out_of_reach(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
     assert_eq!((mode(directory), mode(lock)), (0o700, 0o600));
-    // Who cannot open it cannot hold it.
+    // A user who cannot open it cannot hold it.
     let opened = run(Command::new("cat").arg(lock).uid(NOBODY).gid(NOBODY));
     assert_ne!(opened.code, Some(0), "anybody can hold the lock: {opened}");
     lab.down(&pair.a, "a0");
 }
 
-/// Where nobody has mounted the BPF file system, and where another user was in our place before.
+/// Pins where no BPF file system is mounted, and where another user was in the product's place before.
 fn pins_are_roots(lab: &Lab) {
     let pair = lab.pair();
     let program = fs::canonicalize(binary()).expect("SLUICE_BIN names the program").display().to_string();
@@ -92,7 +92,7 @@ fn hash_keys() -> BTreeSet<String> {
     found
 }
 
-/// Who has learnt the keys of one interface knows nothing of another's, or of the same interface's when it is managed again.
+/// The keys of one interface tell nothing of another's, or of the same interface's when it is managed again.
 fn hashes_have_keys(lab: &Lab) {
     let policy = lab.policy(&three());
     let mut known = hash_keys();

@@ -1,4 +1,4 @@
-//! `sluice serve`: who may ask, what is answered, and changes that are made through it.
+//! `sluice serve`: its access control, its answers, and changes that are made through it.
 
 pub mod hostile;
 pub mod pages;
@@ -100,7 +100,7 @@ fn bad_input(lab: &Lab) {
     run(&mut unprivileged).exits(4).says("root");
 }
 
-/// What browsers send for pages of other sites, and what has no token.
+/// Requests that browsers send for pages of other sites, and requests without a token.
 fn guards(lab: &Lab) {
     let (pair, server) = begin(lab);
     let token = format!("Authorization: Bearer {}", server.token);
@@ -133,7 +133,7 @@ fn guards(lab: &Lab) {
     for path in ["check", "confirm", "revert", "rollback"] {
         server.curl(&format!("/api/interfaces/a0/{path}"), &["-d", "{}"]).refuses(401, "this needs the token");
     }
-    // What a form of another site can send.
+    // The request that a form of another site can send.
     let form = ["-H", &token, "-H", "Content-Type: text/plain", "-d", &apply];
     server.curl("/api/interfaces/a0/apply", &form).refuses(415, "Content-Type");
     assert_eq!(lab.status(&pair.a, "a0").policy.generation, 1, "nothing of this has changed anything");
@@ -196,7 +196,7 @@ fn exposed(lab: &Lab) {
     end(lab, &pair, server);
 }
 
-/// Counters agree with `sluice status` and with what was sent; rates with what was offered.
+/// Counters agree with `sluice status` and with the packets sent; rates with the offered load.
 fn tells_what_is_counted(lab: &Lab) {
     let (pair, server) = begin(lab);
     let flows = [Flow::new(port(1), &[500], 2_000_000), Flow::new(port(2), &[1000], 4_000_000)];
@@ -224,7 +224,7 @@ fn tells_what_is_counted(lab: &Lab) {
         .iter()
         .find(|one| one["direction"] == "egress" && one["class"] == 2);
     let column = column.expect("class 2");
-    // What the chart of times in queue is drawn of.
+    // The values that the chart of times in queue is drawn of.
     let waits: Vec<f64> = column["p99_us"].as_array().expect("points").iter().filter_map(Value::as_f64).collect();
     assert_eq!(waits.iter().any(|us| *us > 0.0), lab.engine == Engine::Qdisc, "p99, microseconds: {waits:?}");
     let points = column["sent_bps"].as_array().expect("points");
@@ -312,7 +312,7 @@ fn changes_and_takes_back(lab: &Lab) {
     post("revert", json!({})).refuses(409, "nothing waits");
     assert_eq!(in_force(), "strict_priority");
 
-    // Kept.
+    // The change is kept.
     let done =
         post("apply", json!({ "text": text, "confirm_s": 60, "message": "by the test", "generation": 1 })).json();
     assert_eq!((&done["generation"], &done["unconfirmed"]["former"]), (&json!(2), &json!("old")));
@@ -325,7 +325,7 @@ fn changes_and_takes_back(lab: &Lab) {
     post("confirm", json!({})).json();
     assert!(lab.status(&pair.a, "a0").unconfirmed.is_none());
 
-    // Taken back by hand, and because nobody keeps it.
+    // The policy is taken back by hand, and for want of a confirmation.
     post("apply", json!({ "text": three().to_string(), "confirm_s": 60 })).json();
     assert_eq!(in_force(), "strict_priority");
     assert_eq!(post("revert", json!({})).json()["generation"], 4);
@@ -373,7 +373,7 @@ fn interfaces_come_and_go(lab: &Lab) {
     end(lab, &pair, server);
 }
 
-/// Who sends a byte now and then is not waited for, neither in the headers nor behind them; others are answered meanwhile.
+/// A client that sends a byte now and then is not waited for, neither in the headers nor behind them; others are answered meanwhile.
 fn slow_senders(lab: &Lab) {
     let (pair, server) = begin(lab);
     let head = "GET /api/interfaces HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ";
@@ -403,7 +403,7 @@ fn slow_senders(lab: &Lab) {
     end(lab, &pair, server);
 }
 
-/// What another version has pinned is not read as if it were ours, and others are read on.
+/// Pins of another version are not read as if they were this one's, and other interfaces are read on.
 fn other_version(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
@@ -477,7 +477,7 @@ fn is_small_and_ends_well(lab: &Lab) {
         .expect("a tag");
     assert_eq!(server.curl("/app.js", &["-H", &format!("If-None-Match: {tag}")]).status, 304, "it is fetched once");
 
-    // Somebody who says nothing does not keep it from ending.
+    // A client that says nothing does not keep the server from ending.
     let port = server.place.rsplit(':').next().and_then(|port| port.parse::<u16>().ok()).expect("a port");
     let _silent = pair.a.inside(|| TcpStream::connect(("127.0.0.1", port)).expect("connecting"));
     let begin = Instant::now();

@@ -108,7 +108,7 @@ fn a_failure(lab: &Lab) {
     end(lab, &net);
 }
 
-/// Of two interfaces the second cannot be taken: the first is given back.
+/// The second of two interfaces cannot be taken: the first is given back.
 fn a_failed_up(lab: &Lab) {
     let net = lab.routed();
     let path = file(lab, "old", "4mbit");

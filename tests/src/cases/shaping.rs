@@ -31,7 +31,7 @@ fn measure(lab: &Lab, pair: &crate::net::Pair, frames: &[usize], bps: u64) -> Ou
     traffic::run(&pair.a, &pair.b, B, &flows, Duration::from_millis(800), lost).remove(0)
 }
 
-/// Natively too: however late a loaded machine is, it is never early.
+/// The rate is not exceeded, natively too: a loaded machine may be late, but it is never early.
 fn holds_below_the_rate(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&one_class()), &["--rate", "20mbit"]);

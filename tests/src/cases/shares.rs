@@ -1,4 +1,4 @@
-//! Who gets the link when it is too small: strict priority, deficit round robin, guarantees.
+//! The shares of classes on a link that is too small: strict priority, deficit round robin, guarantees.
 
 use crate::cases::assert_near;
 use crate::lab::Lab;
@@ -21,7 +21,7 @@ pub fn suite() -> Suite {
 
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// Streams over a0, which has the policy and this rate. What is lost must be what the product says it dropped.
+/// Streams over a0, which has the policy and this rate. Losses must be those that the product says it dropped.
 fn overload(lab: &Lab, policy: &Value, rate: &str, flows: &[Flow], time: Duration) -> Vec<Outcome> {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(policy), &["--rate", rate]);
@@ -34,7 +34,7 @@ fn dropped(lab: &Lab, pair: &Pair) -> u64 {
     lab.status(&pair.a, "a0").direction("egress").totals().1
 }
 
-/// 5 and 8 Mbit/s of what is urgent, 20 of what is not, on 20.
+/// 5 and 8 Mbit/s of urgent traffic, 20 of other traffic, on 20.
 fn strict_priority(lab: &Lab) {
     let flows = [
         Flow::new(port(0), &[214], 5_000_000),
@@ -59,7 +59,7 @@ fn strict_priority(lab: &Lab) {
         outcomes[1].delay_ms(0.99)
     );
     assert!(delays[0] < delays[2] && delays[1] < delays[2], "the urgent wait less: {delays:?} ms");
-    // Its queue of 100 frames takes 174 ms at the 7 Mbit/s that are left.
+    // The queue of 100 frames takes 174 ms at the 7 Mbit/s that are left.
     assert!(delays[2] > 10.0, "the last class does queue: {delays:?} ms");
     if is_icount() {
         assert_near("what is left to the last class", outcomes[2].bps(SETTLE, 0), 7e6, 0.02);

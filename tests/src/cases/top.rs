@@ -1,4 +1,4 @@
-//! `sluice top`: its figures against what was sent and what tc counts; what becomes of interfaces; bad input.
+//! `sluice top`: its figures against the packets sent and tc's counters; interfaces that come and go; bad input.
 
 use crate::cases::assert_near;
 use crate::command::{Output, await_that, run};
@@ -36,7 +36,7 @@ pub fn suite() -> Suite {
         .any("pins_of_another_version", &[], other_version)
 }
 
-/// What `top --once --json` says of an interface.
+/// The part of `top --once --json` on an interface.
 #[track_caller]
 pub fn once(lab: &Lab, pair: &Pair, interval: &str) -> Value {
     let output = lab.sluice(&pair.a, &["top", "a0", "--once", "--json", "--interval", interval]).ok();
@@ -53,7 +53,7 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// 4 Mbit/s of what is urgent and 25 of what is not, on 20.
+/// 4 Mbit/s of urgent traffic and 25 of other traffic, on 20.
 fn rates(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
@@ -158,8 +158,8 @@ fn discipline(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// Buckets of what polices are read as well: of a class, of what it shares, of the interface. They are full when nobody sends, and
-/// all but empty while somebody sends more than they let pass.
+/// The buckets of policers are read as well: of a class, of a shared ceiling, of the interface. They are full when no packet comes, and
+/// all but empty while more comes than they let pass.
 fn buckets(lab: &Lab) {
     let pair = lab.pair();
     let shared = json!({ "name": format!("test-{}", std::process::id()), "rate": "2mbit", "burst": "8kb" });
@@ -267,7 +267,7 @@ fn all_interfaces(lab: &Lab) {
     pair.a.ip("link del late");
 }
 
-/// However it ends, the terminal is as it was. Panics are tested beside the code.
+/// The terminal is as it was, however the command ends. Panics are tested beside the code.
 fn gives_back(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
@@ -291,7 +291,7 @@ fn gives_back(lab: &Lab) {
             assert_eq!(left.screen.screen().contents().trim(), "", "{command} leaves nothing behind");
         }
     }
-    // What cannot be shown is said where they were before.
+    // A view that cannot be shown leaves the screen alone; the error is printed there.
     let refused = |command: &mut std::process::Command, said: [&str; 2]| {
         let left = Terminal::start(command, 80, 24).finish();
         left.output.exits(2);
@@ -304,7 +304,7 @@ fn gives_back(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// Small and large ones, one that changes its size, one without colours, one that can do nothing.
+/// Small and large terminals, one that changes its size, one without colours, one that can do nothing.
 fn all_kinds(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
@@ -348,7 +348,7 @@ fn all_kinds(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// Commands that look, and what is said when they cannot.
+/// Commands that look, and their errors when they cannot.
 fn bad_input(lab: &Lab) {
     let pair = lab.pair();
     for command in ["top", "flows"] {
@@ -389,7 +389,7 @@ fn harmless(output: Output) {
     assert!(!output.stderr.contains("panicked"), "{output}");
 }
 
-/// Nobody reads any more, or there is no room: that is no cause for a panic, and nobody goes on listening for it.
+/// The output is closed, or its device is full: no command panics, and none goes on listening.
 fn outputs_that_end(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
@@ -411,7 +411,7 @@ fn outputs_that_end(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// As if another version of the product had made what is pinned.
+/// A change of the pins as if another version of the product had made them.
 fn other_version(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);

@@ -23,6 +23,6 @@ fn equal(_: &Lab) {
             Err(error) => panic!("{name}: {error}"),
         }
     }
-    // Of a single discipline it may be that no flow is long.
+    // A single discipline may have no long flow.
     assert!(dropped > 0 && marked > 0, "{dropped} dropped, {marked} marked, seed {seed}");
 }

@@ -1,4 +1,4 @@
-//! Another version of the command: its programs take the place of those that run, and what it cannot read it can still give back.
+//! Another version of the command: its programs take the place of those that run, and `down` works without a record it can read.
 
 use crate::cases::lifecycle::passes;
 use crate::lab::{Lab, record};
@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-/// Those of the command's points of death at which old and new are mixed most.
+/// The points of the command, killed there, at which old and new are mixed most.
 const POINTS: [&str; 2] = ["upgrade-queued", "upgrade-hooked"];
 
 pub fn suite() -> Suite {
@@ -24,7 +24,7 @@ fn up(lab: &Lab, pair: &Pair) {
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit", "--ingress-rate", "30mbit"]);
 }
 
-/// As if another version had loaded the programs.
+/// Changes the record as if another version had loaded the programs.
 fn age(pair: &Pair) {
     let text = fs::read_to_string(record(&pair.a)).expect("a record");
     let mut value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
@@ -82,7 +82,7 @@ fn killed_during_upgrade(lab: &Lab) {
     lab.sluice(&pair.a, &["upgrade", "a0"]).exits(2).says("not managed");
 }
 
-/// Records of the future, empty ones, links to elsewhere, none: other commands say what helps, and that helps.
+/// Records of the future, empty ones, links to elsewhere, none: other commands say how to go on, and that works.
 fn down_needs_no_record(lab: &Lab) {
     let pair = lab.pair();
     let before = pair.a.state("a0");

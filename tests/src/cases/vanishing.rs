@@ -39,7 +39,7 @@ fn interface_deleted(lab: &Lab) {
     assert_eq!(pair.a.state("a0"), before);
 }
 
-/// As when a VPN reconnects, and the boot unit brings it up again.
+/// An interface goes and comes back, as when a VPN reconnects, and the boot unit brings it up again.
 fn interface_deleted_and_back(lab: &Lab) {
     let pair = lab.pair();
     let policy = lab.policy(&three());
@@ -59,7 +59,7 @@ fn old_devices(ns: &Ns) -> String {
     names.iter().map(|name| format!(" {name}")).collect()
 }
 
-/// It works on under its new name; `down` by that, or by the name that it was taken by, gives it back whole.
+/// The interface works on under its new name; `down` by that, or by the name that it was taken by, gives it back whole.
 fn interface_renamed(lab: &Lab) {
     renamed(lab, "renamed");
     renamed(lab, "a0");
@@ -93,7 +93,7 @@ fn settles(ns: &Ns, dev: &str) {
     }
 }
 
-/// Another interface gets the name that a managed one had, and comes under management too: each keeps what is its own.
+/// Another interface gets the name that a managed one had, and comes under management too: each keeps its own policy.
 fn former_name_taken(lab: &Lab) {
     let pair = lab.pair();
     let (policy, other) = (lab.policy(&three()), lab.policy(&other()));
@@ -125,7 +125,7 @@ fn former_name_taken(lab: &Lab) {
     assert_eq!(pair.a.state("wan0"), before);
 }
 
-/// With a namespace go its interfaces, and nobody can run `down` in it: whoever comes next cleans up.
+/// A namespace goes with its interfaces, and no `down` can run in it: the next command cleans up.
 fn namespace_deleted(lab: &Lab) {
     let pair = lab.pair();
     let policy = lab.policy(&three());
@@ -142,7 +142,7 @@ fn namespace_deleted(lab: &Lab) {
     assert!(!Path::new(&kept).exists(), "the next namespace with this number would get its policy");
 }
 
-/// Containers' interfaces come and go, and nobody runs `down` for them.
+/// Containers' interfaces come and go, and no user runs `down` for them.
 fn what_has_gone_is_collected(lab: &Lab) {
     let pair = lab.pair();
     let policy = lab.policy(&three());
@@ -179,7 +179,7 @@ fn down_with_run_full(lab: &Lab) {
     assert_eq!(pair.a.state("a0"), before);
 }
 
-/// The verifier of a kernel to come may refuse what those of today take.
+/// A future kernel's verifier may refuse programs that today's take.
 fn auto_falls_back(lab: &Lab) {
     let pair = lab.pair();
     let before = pair.a.state("a0");

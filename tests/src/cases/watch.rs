@@ -27,7 +27,7 @@ fn begin(lab: &Lab) -> (Pair, PathBuf, Process) {
     let path = file.display().to_string();
     lab.up(&pair.a, "a0", &path, &["--rate", "20mbit"]);
     let process = lab.start(&pair.a, &["watch", "a0", &path]);
-    // It looks at the file once before it waits.
+    // The watcher looks at the file once before it waits.
     process.await_lines("nothing changes", 1);
     (pair, file, process)
 }
@@ -41,7 +41,7 @@ fn becomes(lab: &Lab, pair: &Pair, wanted: u32) {
     await_that(&format!("generation {wanted}"), LONG, || generation(lab, pair) == wanted);
 }
 
-/// As most editors do it.
+/// Replaces the file as most editors do.
 fn replace(path: &Path, text: &str) {
     let other = path.with_extension("new");
     fs::write(&other, text).expect("writing");

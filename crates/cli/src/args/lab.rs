@@ -47,7 +47,7 @@ pub enum LabCommand {
     /// The share of a run that a virtual machine does
     #[command(hide = true)]
     Guest {
-        /// What to do
+        /// The job
         job: PathBuf,
         /// Where to leave what was found
         directory: PathBuf,
@@ -68,7 +68,7 @@ pub struct Run {
     /// How often each trial is done
     #[arg(long, value_name = "N")]
     pub repeats: Option<u32>,
-    /// What counts of each trial, such as 10s
+    /// The measured time of each trial, such as 10s
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub measured: Option<String>,
     /// In virtual machines on a stock kernel, whose clocks count instructions; needs Sluice's source tree

@@ -41,7 +41,7 @@ pub struct Flows {
     /// Interfaces; without them, all of this network namespace
     #[arg(value_name = "INTERFACE", add = ArgValueCompleter::new(completion::managed))]
     pub interfaces: Vec<String>,
-    /// What the first are first by
+    /// The rank of flows
     #[arg(long, value_name = "WHAT", default_value = "rate")]
     pub by: Rank,
     /// How many are shown
@@ -64,7 +64,7 @@ pub struct Flows {
     pub csv: bool,
 }
 
-/// What flows are ranked by.
+/// The rank of flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Rank {
     /// Bits per second

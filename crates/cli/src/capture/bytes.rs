@@ -3,7 +3,7 @@
 use super::FRAME_BYTES;
 use std::io::{self, ErrorKind, Read};
 
-/// What is read from.
+/// A stream of bytes that is being read.
 pub(super) struct Input<R> {
     from: R,
 }
@@ -37,7 +37,7 @@ impl<R: Read> Input<R> {
         self.array_or_end()?.ok_or_else(|| CUT.to_owned())
     }
 
-    /// Likewise; none where the stream ends before the first of them.
+    /// The next `N` bytes; none where the stream ends before the first of them.
     pub fn array_or_end<const N: usize>(&mut self) -> Result<Option<[u8; N]>, String> {
         let mut array = [0; N];
         let mut filled = 0;

@@ -6,7 +6,7 @@ use super::bytes::Order;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 const PPPOE_SESSION: u16 = 0x8864;
-/// What PPP carries beside IP.
+/// The EtherType under which other protocols of PPP than IP are shown.
 const PPP: u16 = 0x880b;
 
 /// Why a packet cannot be shown as a frame, and what to do.

@@ -12,7 +12,7 @@ pub(super) struct Packets<R> {
     input: Input<R>,
     order: Order,
     link: u32,
-    /// What a patched libpcap writes after the usual header of each packet, bytes.
+    /// The bytes that a patched libpcap writes after the usual header of each packet.
     more_header: u64,
 }
 

@@ -53,7 +53,7 @@ impl<R: Read> Sections<R> {
         self.input.skip(rest)
     }
 
-    /// What is left of a block after so many bytes of it, which have been read beside its type and length.
+    /// The rest of a block after so many bytes of it, which have been read beside its type and length.
     fn end(&mut self, length: u32, read: u32) -> Result<(), String> {
         let read = u64::from(FRAME_OF_BLOCK) + u64::from(read);
         let rest = padded(length).checked_sub(read).ok_or("a block is too short for what it holds")?;

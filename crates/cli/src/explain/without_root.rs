@@ -7,7 +7,7 @@ use sluice_model::rules::{Outside, choose};
 use sluice_policy::{ClassFrom, Mode, Resolved};
 use std::net::IpAddr;
 
-/// What the classifier would answer about a frame, by a policy alone.
+/// The classifier's answer about a frame, by a policy alone.
 pub fn explained(policy: &Resolved, frame: &[u8], metadata: Metadata) -> Box<abi::sl_explanation> {
     let seen = parse(frame);
     let interfaces = nix::net::if_::if_nameindex().map_or_else(

@@ -57,7 +57,7 @@ impl Services {
         self.0.get(&(protocol, port)).map(String::as_str)
     }
 
-    /// What two ports are for: the name of the one that a server would have.
+    /// The service of two ports: the name of the port that a server would have.
     pub fn of_flow(&self, protocol: u16, ports: [Option<u16>; 2]) -> Option<&str> {
         let mut ports: Vec<u16> = ports.into_iter().flatten().collect();
         ports.sort_unstable();

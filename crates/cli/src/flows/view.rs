@@ -12,12 +12,12 @@ use std::time::Duration;
 /// A flow and its names.
 #[derive(Debug, Clone, Serialize)]
 pub struct Told {
-    /// What it does.
+    /// The flow and its rates.
     #[serde(flatten)]
     pub flow: FlowRate,
     /// Name of its protocol.
     pub protocol_name: String,
-    /// What its ports are for.
+    /// The service that its ports are for.
     pub service: Option<String>,
     /// Name of the host that sends it.
     pub src_name: Option<String>,
@@ -27,7 +27,7 @@ pub struct Told {
     pub process: Option<Process>,
 }
 
-/// What is shown of flows.
+/// Flows as they are shown.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Shown {
     /// When, milliseconds since 1970.
@@ -44,7 +44,7 @@ pub struct Shown {
     pub flows: Vec<Told>,
     /// Every class that has flows.
     pub classes: Vec<ClassFlows>,
-    /// What is strange, and why.
+    /// Anomalies and their causes.
     pub anomalies: Vec<Anomaly>,
 }
 
@@ -75,7 +75,7 @@ impl View {
         }
     }
 
-    /// What has happened since the last look.
+    /// The flows since the last look.
     pub fn look(&mut self, source: &Source, sample: &Sample, by: By, top: usize) -> sluice_kernel::Result<Shown> {
         let rates = self.tracker.take(&FlowSample::read(source)?, sample, by, top);
         let keys: Vec<_> = rates.top.iter().map(|flow| flow.key).collect();

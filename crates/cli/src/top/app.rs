@@ -1,4 +1,4 @@
-//! What the dashboard shows, and what keys do to it. It knows neither terminal nor kernel.
+//! The state of the dashboard, and how keys change it. It knows neither terminal nor kernel.
 
 use super::palette::{Palette, State};
 use crate::flows::view::{Shown, Told};
@@ -7,31 +7,31 @@ use sluice_observe::flows::By;
 use sluice_observe::rates::{ClassRates, DirectionRates, InterfaceRates};
 use sluice_observe::{History, Rates};
 
-/// What the body shows.
+/// The content of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pane {
-    /// What classes do.
+    /// Classes and their rates.
     Classes,
-    /// What the discipline keeps of them.
+    /// The discipline's state of classes.
     Discipline,
-    /// What rules match.
+    /// Rules and their matches.
     Rules,
-    /// Who uses the link.
+    /// Flows.
     Flows,
 }
 
-/// What rows are ordered by.
+/// The order of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sort {
     /// The numbers of classes, which is the order of the policy.
     Class,
-    /// What left.
+    /// The rate of packets that left.
     Rate,
-    /// What waits.
+    /// Bytes in the queue.
     Backlog,
     /// The 99th percentile of waits.
     Wait,
-    /// What was dropped.
+    /// Drops.
     Drops,
 }
 
@@ -68,7 +68,7 @@ impl Sort {
 /// How flows are looked at.
 #[derive(Debug, Clone, Copy)]
 pub struct FlowsWish {
-    /// What they are ranked by.
+    /// Their rank.
     pub by: By,
     /// How many are shown.
     pub top: usize,
@@ -84,7 +84,7 @@ impl Default for FlowsWish {
     }
 }
 
-/// What the caller has to do after a key.
+/// The caller's next step after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Draw again.
@@ -204,7 +204,7 @@ impl App {
         rows.get(self.chosen.min(rows.len().saturating_sub(1))).copied()
     }
 
-    /// What a key does.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent) -> Action {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return if key.code == KeyCode::Char('c') { Action::Quit } else { Action::Draw };

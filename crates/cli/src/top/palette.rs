@@ -16,7 +16,7 @@ pub enum State {
     Bad,
 }
 
-/// What is drawn how.
+/// Styles of text and bars.
 #[derive(Debug, Clone, Copy)]
 pub struct Palette {
     color: bool,
@@ -51,7 +51,7 @@ impl Palette {
         }
     }
 
-    /// What is there for order, not for news.
+    /// Text that gives order, not news.
     pub fn dim(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
@@ -66,7 +66,7 @@ impl Palette {
         self.dim().add_modifier(Modifier::UNDERLINED)
     }
 
-    /// What is chosen.
+    /// The chosen row.
     pub fn chosen(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }

@@ -14,7 +14,7 @@ laws! {
     no_ceiling_is_exceeded: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().limits().framing().lateness();
 }
 
-/// What has gone through a bucket: over every window [t1, t2] in which packets i to j go,
+/// The packets through a bucket: over every window [t1, t2] in which packets i to j go,
 ///
 ///   (bytes of i to j - 1) / rate <= t2 - t1 + burst,
 ///
@@ -65,7 +65,7 @@ fn no_ceiling_is_exceeded(core: &'static Core, case: &Case) -> TestCaseResult {
     })
 }
 
-/// Nobody sends unless the link and the class have tokens. What was owed before another policy came is owed, in bytes.
+/// No packet is sent unless the link and its class have tokens. A debt from before another policy came is owed, in bytes.
 fn nobody_sends_without_tokens(core: &'static Core, case: &Case) -> TestCaseResult {
     let (mut link, mut ready) = (false, 0u64);
     run(core, case, |world, event| {

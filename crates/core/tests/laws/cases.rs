@@ -1,4 +1,4 @@
-//! What happens in a law's test, as plain data, so that proptest can print and shrink it.
+//! The events of a law's test, as plain data, so that proptest can print and shrink it.
 
 use sluice_abi as abi;
 use std::fmt;
@@ -21,7 +21,7 @@ impl Rate {
         Rate { cost: ns_per_byte << 20, burst_ns: 0 }
     }
 
-    /// What so many bytes take, ns.
+    /// The time of so many bytes, ns.
     pub fn time_ns(self, bytes: u64) -> u64 {
         ((u128::from(bytes) * u128::from(self.cost)) >> 20) as u64
     }
@@ -159,7 +159,7 @@ impl Policy {
     }
 }
 
-/// Whose a packet is, and whether it can be marked.
+/// The flow of a packet, and whether the packet can be marked.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Flow {
     pub hash: u32,
@@ -181,7 +181,7 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// One packet.
+    /// An arrival of one packet.
     pub fn of(gap: u32, class: u32, len: u32) -> Arrival {
         Arrival { gap, class, len, segments: 1, copies: 1, flow: Flow::default() }
     }
@@ -195,7 +195,7 @@ impl fmt::Debug for Arrival {
     }
 }
 
-/// What happens to the scheduler between two phases.
+/// The change of the scheduler between two phases.
 #[derive(Clone, Debug, Default)]
 pub enum Change {
     #[default]
@@ -230,10 +230,10 @@ impl fmt::Debug for Greedy {
 #[derive(Clone, Debug)]
 pub struct Case {
     pub start_ns: u64,
-    /// What the device below can do; `None`: as much as is asked for.
+    /// The rate of the device below; `None`: as much as is asked for.
     pub device: Option<Rate>,
     pub policy: Policy,
-    /// After the last phase they get no more.
+    /// Classes that always have packets until the last phase ends.
     pub greedy: Vec<Greedy>,
     /// Class 0, of weight 1, has sent so much before that virtual time wraps round after so many bytes.
     pub wraps_after: Option<u32>,
@@ -243,7 +243,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// Nothing happens.
+    /// A case without events.
     pub fn of(policy: Policy) -> Case {
         Case {
             start_ns: 0,
@@ -256,7 +256,7 @@ impl Case {
         }
     }
 
-    /// What the traffic is measured against while this policy is in force.
+    /// The rate that the traffic is measured against while this policy is in force.
     pub fn pace(&self, policy: &Policy) -> Rate {
         policy.link.or(self.device).unwrap_or(Rate::whole(80))
     }

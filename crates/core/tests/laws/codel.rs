@@ -55,7 +55,7 @@ struct Model {
     dropping: bool,
 }
 
-/// What leaves a queue at once.
+/// The packets that leave a queue at once.
 #[derive(Debug, PartialEq)]
 struct Leaves {
     dropped: Vec<u64>,

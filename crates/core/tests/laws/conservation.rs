@@ -28,7 +28,7 @@ impl Count {
     }
 }
 
-/// What a class is known to have done.
+/// The account of a class.
 #[derive(Clone)]
 struct Account {
     enqueued: Count,
@@ -43,7 +43,7 @@ struct Account {
 }
 
 /// In = sent + dropped + queued, in packets and in bytes, for each class, whatever policy takes force while packets are
-/// queued, and when the queues are cleared. No slot is given twice. In the end all of it has left. What is counted is true.
+/// queued, and when the queues are cleared. No slot is given twice. In the end all packets have left. All counters are true.
 fn nothing_is_lost(core: &'static Core, case: &Case) -> TestCaseResult {
     let new = Account {
         enqueued: Count::default(),
@@ -55,7 +55,7 @@ fn nothing_is_lost(core: &'static Core, case: &Case) -> TestCaseResult {
         sojourns: [0; abi::SL_SOJOURN_BUCKETS as usize],
     };
     let mut accounts = vec![new; CLASSES];
-    // Of these, packets have been dropped to make room.
+    // The classes of which packets have been dropped to make room.
     let mut robbed = 0u64;
     run(core, case, |world, event| {
         match event {
@@ -154,7 +154,7 @@ fn wiped_is_as_good_as_new(core: &'static Core, case: &Case) -> TestCaseResult {
     Ok(())
 }
 
-/// What a scheduler answers to each packet of a case, and when it is asked for one after each, and what it drops then.
+/// The answers of a scheduler: to each packet of a case, to a request for one after each, and the packets dropped then.
 fn play(scheduler: &mut Scheduler, case: &Case) -> Vec<(Result<u32, u32>, Verdict, Vec<u32>)> {
     let (mut now, pace) = (case.start_ns, case.pace(&case.policy));
     let arrivals = case.phases.iter().flat_map(|phase| &phase.arrivals);

@@ -27,22 +27,22 @@ laws! {
 /// A byte, in the unit of weight * virtual time.
 const BYTE: i128 = 1 << 32;
 
-/// What a class that is ready is owed: weight * (V - where it stands), in bytes << 32.
+/// The debt to a class that is ready: weight * (V - its virtual start), in bytes << 32.
 fn lag(world: &World, class: usize) -> i128 {
     let state = world.core.state();
     let lag = state.virtual_time.wrapping_sub(state.classes[class].virtual_start) as i64;
     i128::from(lag) * i128::from(state.classes[class].weight)
 }
 
-/// The definition: of the classes that stand at V or before it, that with the earliest deadline is served. If rounding
-/// leaves nobody there, it is the first, and V is short of it by less than a byte for each weight. The deadline of a class
-/// is where it will stand after its request, which is of its quantum, or of its next packet if that is longer; it does not
-/// move until another packet might not fit.
+/// The definition: the class with the earliest deadline among those at V or before it is served. If rounding leaves none there,
+/// the first is served, and V is short of it by less than a byte for each weight. The deadline of a class is its place
+/// after its request, which is of its quantum, or of its next packet if that is longer; it does not move until another
+/// packet might not fit.
 fn serves_the_earliest_eligible_deadline(core: &'static Core, case: &Case) -> TestCaseResult {
     let longest = case.longest();
     // Ready classes, before the core is asked: how far each is before V, and its deadline, seen from V.
     let mut seen: Vec<(usize, i64, i64)> = Vec::new();
-    // Of each class, the deadline of its request, and since when it has been ready.
+    // The deadline of each class's request, and since when the class has been ready.
     let mut requests = [(0u64, 0u64); CLASSES];
     run(core, case, |world, event| {
         let state = world.core.state();
@@ -112,7 +112,7 @@ fn lags_are_within(
     let (longest, everybody) = (case.longest(), case.greedy.len());
     let mut over = false;
     run(core, case, |world, event| {
-        // From the beginning, when nobody is owed anything.
+        // The bounds hold from the beginning, when no class is owed anything.
         over |= matches!(event, Event::Sent(_)) && world.ready().count() < everybody;
         if over || !matches!(event, Event::Asking | Event::Sent(_)) {
             return Ok(());
@@ -224,7 +224,7 @@ fn visitors_take_no_more_than_their_share(core: &'static Core, case: &Case) -> T
 }
 
 /// The lags of the classes that are ready sum to zero, up to rounding: each change of that set rounds V once, by less than
-/// 2^-32 bytes for each weight. What is left over by the divisions that advance V is carried on.
+/// 2^-32 bytes for each weight. The remainders of the divisions that advance V are carried on.
 fn lags_sum_to_zero(core: &'static Core, case: &Case) -> TestCaseResult {
     run(core, case, |world, event| {
         let ready = world.core.state().ready;
@@ -241,7 +241,7 @@ fn lags_sum_to_zero(core: &'static Core, case: &Case) -> TestCaseResult {
 }
 
 /// A class that leaves with a lag has the same when it returns to others, neither more nor less; and none if it returns to
-/// nobody (strategy 2 there). No ceilings here, so a class leaves when it is empty and returns with its next packet.
+/// an empty set (strategy 2 there). No ceilings here, so a class leaves when it is empty and returns with its next packet.
 fn lag_outlives_absence(core: &'static Core, case: &Case) -> TestCaseResult {
     let mut kept = [None; CLASSES];
     // V, sum of weights and what the last division left over, and where classes stand, before the core is asked.

@@ -1,4 +1,4 @@
-//! What classes get while others are ready too.
+//! Bounds on the service of classes while others are ready too.
 
 use crate::world::{CLASSES, Event, Packet, World, members};
 use proptest::{prelude::*, test_runner::TestCaseResult};
@@ -23,7 +23,7 @@ struct Seen {
 
 /// How two classes compare.
 pub struct Terms {
-    /// What a byte of each is worth.
+    /// The worth of a byte of each.
     pub worth: (u64, u64),
     pub bound: i128,
 }
@@ -73,7 +73,7 @@ impl Pairs {
     }
 }
 
-/// What the others send while a class that is ready waits for its next turn.
+/// The bytes that the others send while a class that is ready waits for its next turn.
 pub struct Waiting {
     asked: u64,
     stints: [u64; CLASSES],

@@ -1,4 +1,4 @@
-//! Flow queues inside a class: order, places, privilege and its end, overflow. Who gets how much: flow_shares.
+//! Flow queues inside a class: order, places, privilege and its end, overflow. The shares of flows and hosts: flow_shares.
 
 use crate::{
     cases::{Case, Flows},
@@ -36,7 +36,7 @@ fn flows_of<'a>(world: &World<'a>, class: usize) -> Option<&'a Flows> {
     world.policy.classes.get(class).and_then(|class| class.flows.as_ref())
 }
 
-/// What the core takes for the quantum, and for the allowance.
+/// The quantum and the allowance as the core takes them.
 pub fn terms(flows: &Flows) -> (i128, i128) {
     let quantum = flows.quantum.clamp(1, 1 << 24);
     (quantum.into(), flows.allowance.clamp(quantum, 1 << 26).into())
@@ -46,7 +46,7 @@ pub fn terms(flows: &Flows) -> (i128, i128) {
 /// takes force, as long as their class queues by flow.
 fn a_flow_stays_in_order(core: &'static Core, case: &Case) -> TestCaseResult {
     let mut last: HashMap<(usize, u32), u64> = HashMap::new();
-    // Of each class: whether it queues by flow, and the last packet that came while it did not.
+    // Whether each class queues by flow, and the last packet that came while it did not.
     let (mut by_flow, mut strangers, mut latest) = ([false; CLASSES], [0; CLASSES], 0);
     run(core, case, |world, event| {
         let packet = match event {
@@ -77,7 +77,7 @@ fn a_flow_stays_in_order(core: &'static Core, case: &Case) -> TestCaseResult {
     })
 }
 
-/// Of the classes that queue by flow, the flow queues that have packets: class, number, and place (`enum sl_flow_place`).
+/// The flow queues that have packets, in classes that queue by flow: class, number, and place (`enum sl_flow_place`).
 pub fn standing(world: &World) -> Vec<(usize, usize, u32)> {
     let state = world.core.state();
     let with_packets =
@@ -90,13 +90,13 @@ pub fn standing(world: &World) -> Vec<(usize, usize, u32)> {
     some.map(|(class, queue)| (class, queue, state.flow[queue].place.into())).collect()
 }
 
-/// Whether the packet that a class has stands in no flow: it goes ahead of nobody.
+/// Whether the packet that a class has stands in no flow: it goes ahead of no other.
 fn is_alone(world: &World, class: usize) -> bool {
     world.core.state().fair[class].alone != 0
 }
 
-/// Who has packets has a place, and it is counted: express and swift flows, and the bulk flows of each host. But a packet may stand
-/// alone while its class has no other.
+/// Every flow with packets has a place, and is counted: express and swift flows, and the bulk flows of each host. But a packet may
+/// stand alone while its class has no other.
 fn hosts_know_their_bulk_flows(core: &'static Core, case: &Case) -> TestCaseResult {
     run(core, case, |world, event| {
         if !matches!(event, Event::Asking) {
@@ -161,7 +161,7 @@ fn the_privileged_go_first(core: &'static Core, case: &Case) -> TestCaseResult {
 /// While a flow stays express, or swift, every other flow of its class sends no more than one packet in the same place.
 fn the_privileged_take_turns(core: &'static Core, case: &Case) -> TestCaseResult {
     let mut before = Vec::new();
-    // Of each flow queue that waits: since when it stands where it does, who has sent from there.
+    // Since when each waiting flow queue stands where it does, and the queues that have sent from there.
     let mut waits: HashMap<usize, (u32, Vec<usize>)> = HashMap::new();
     run(core, case, |world, event| {
         match event {
@@ -192,7 +192,7 @@ fn the_privileged_take_turns(core: &'static Core, case: &Case) -> TestCaseResult
 /// that its turn may be ahead.
 fn who_rests_is_forgiven(core: &'static Core, case: &Case) -> TestCaseResult {
     let longest = case.longest();
-    // Of each class: since when it rests, and the rounds that had passed; and the packet that is alone there.
+    // Since when each class rests, and the rounds that had passed; and the packet that is alone there.
     let (mut rests, mut alone) = ([(0, 0u32); CLASSES], [const { None }; CLASSES]);
     run(core, case, |world, event| {
         match event {
@@ -230,12 +230,12 @@ fn who_rests_is_forgiven(core: &'static Core, case: &Case) -> TestCaseResult {
     })
 }
 
-/// Whether who stands there goes ahead of turns.
+/// Whether flows at this place go ahead of turns.
 pub fn is_privileged(place: u32) -> bool {
     matches!(place, abi::SL_FLOW_EXPRESS | abi::SL_FLOW_SWIFT)
 }
 
-/// What has gone ahead of turns, and what rounds have given back for it: over every window at most so much.
+/// The bytes that went ahead of turns, less those that rounds have given back: over every window at most so much.
 #[derive(Default)]
 pub struct Credit {
     taken: i128,
@@ -284,12 +284,12 @@ fn privilege_is_bounded(core: &'static Core, case: &Case) -> TestCaseResult {
     })
 }
 
-/// When a class that queues by flow is full, a long flow of it makes room; when the slots are about to run out, a long flow of a large class
-/// that queues by flow, or the packet behind the head of a large class that does not. A flow gives half of its packets from its head,
-/// rounded up, and 64 at most, and keeps its only packet. Nobody else is dropped, nor at any other time. A long flow has at least a quarter
-/// of the bytes of the longest of its class, a large class at least a quarter of the packets of the largest that could give. For want of
-/// packets a newcomer is refused only if every flow of its class has one at most (or so many had more before that it takes a while to
-/// see).
+/// When a class that queues by flow is full, a long flow of it makes room; when the slots are about to run out, a long flow of a
+/// large class that queues by flow, or the packet behind the head of a large class that does not. A flow gives half of its packets
+/// from its head, rounded up, and 64 at most, and keeps its only packet. No other packet is dropped, nor at any other time. A long
+/// flow has at least a quarter of the bytes of the longest of its class, a large class at least a quarter of the packets of the
+/// largest that could give. For want of packets a newcomer is refused only if every flow of its class has one at most (or so many
+/// had more before that it takes a while to see).
 pub fn the_longest_gives_way(core: &'static Core, case: &Case) -> TestCaseResult {
     let (mut open, mut dropped) = (true, Vec::new());
     run(core, case, |world, event| {
@@ -348,7 +348,7 @@ pub fn the_longest_gives_way(core: &'static Core, case: &Case) -> TestCaseResult
             let can_give = |class: usize| of(class).len() >= 64 || (by_flow(class) && !flows(of(class)).0.is_empty());
             let most = (0..CLASSES).filter(|&class| can_give(class)).map(|class| of(class).len()).max();
             let given = of(giver).len();
-            // Those that have few are taken to be of one size.
+            // Classes with few packets are taken to be of one size.
             prop_assert!(4 * given.max(64) >= most.unwrap_or(0), "class {} has {} of {:?}", giver, given, most);
         }
         if !by_flow(giver) {

@@ -67,7 +67,7 @@ fn bulk_flows_share(core: &'static Core, case: &Case) -> TestCaseResult {
         *longest = arrival.len.max(*longest);
     }
     let mut bulk = Vec::new();
-    // Of each pair that is bulk: the least and the most by which the first was ahead since.
+    // The least and the most by which the first of each bulk pair was ahead since.
     let mut seen: HashMap<(usize, usize), (i64, i64, i64)> = HashMap::new();
     run(core, case, |world, event| {
         match event {
@@ -100,7 +100,7 @@ fn bulk_flows_share(core: &'static Core, case: &Case) -> TestCaseResult {
 /// Two hosts that send as much as they can, by different numbers of flows, and have come before.
 struct Hosts;
 
-/// That a flow's turns give it, if it is alone at its host.
+/// The quanta that a flow has to send, if it is alone at its host.
 const ROUNDS: u32 = 150;
 
 impl Hosts {
@@ -187,9 +187,9 @@ impl Flood {
                 let queued: u32 = arrivals.iter().map(|arrival| arrival.copies).sum();
                 let pause = floods * (allowance + 2 * quantum) / 1_500 + 3;
                 let before = Phase { arrivals, pause, ..Phase::default() };
-                // Of the link's bytes, one of this many is a light flow's.
+                // One of this many bytes of the link is a light flow's.
                 let every = 2 * (floods + lights) + 2;
-                // The flood, in what the link carries.
+                // The flood, as a multiple of the link's bytes.
                 let times = if full { 8 } else { 2 };
                 let step = |n: u32| {
                     let host = (LIGHT + n % lights) as u16;
@@ -280,7 +280,7 @@ fn a_source_budget_is_bounded(core: &'static Core, case: &Case) -> TestCaseResul
     let (quantum, allowance) = terms(&case.policy.classes[0].flows.expect("by flow"));
     let most = 8 * allowance + i128::from(case.longest()[0]);
     let (mut before, mut credits) = (Vec::new(), HashMap::<u16, Credit>::new());
-    // What openers have sent while a bystander that is express has waited.
+    // The bytes that openers have sent while a bystander that is express has waited.
     let mut waited = None;
     run(core, case, |world, event| {
         match event {

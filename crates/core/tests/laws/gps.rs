@@ -4,7 +4,7 @@
 pub struct Gps {
     /// Share of each class. A class without any takes no part.
     weights: Vec<f64>,
-    /// What each has to send, bytes. Infinite for one that always has.
+    /// The backlog of each class, bytes. Infinite for one that always has packets.
     backlog: Vec<f64>,
     served: Vec<f64>,
 }
@@ -18,7 +18,7 @@ impl Gps {
         self.backlog[class] += bytes;
     }
 
-    /// What the class has been served, bytes.
+    /// The service of the class, bytes.
     pub fn served(&self, class: usize) -> f64 {
         self.served[class]
     }
@@ -38,7 +38,7 @@ impl Gps {
             for class in busy {
                 let share = step * self.weights[class];
                 self.served[class] += share;
-                // Who is first to be empty is empty, whatever rounding says.
+                // The first class to be empty is empty, whatever rounding says.
                 let empty = self.backlog[class] / self.weights[class] <= step;
                 self.backlog[class] = if empty { 0.0 } else { self.backlog[class] - share };
             }

@@ -39,7 +39,7 @@ use std::{
     hash::{BuildHasher, RandomState},
 };
 
-/// What must hold of every case.
+/// A property that must hold of every case.
 #[derive(Clone, Copy)]
 pub(crate) struct Law {
     pub name: &'static str,
@@ -67,7 +67,7 @@ macro_rules! laws {
 }
 pub(crate) use laws;
 
-/// All of them.
+/// The laws of all modules.
 fn all_laws() -> impl Iterator<Item = &'static Law> {
     [
         conservation::LAWS,

@@ -84,8 +84,8 @@ fn leaves_by_rank(core: &'static Core, case: &Case) -> TestCaseResult {
     })
 }
 
-/// What leaves is the first of an exact priority queue over buckets of 2^rank_shift ranks: first in first out within a
-/// bucket. A rank that is beyond the ring goes to its end; one that is before it, to its beginning.
+/// The packet that leaves is the first of an exact priority queue over buckets of 2^rank_shift ranks: first in first out within
+/// a bucket. A rank that is beyond the ring goes to its end; one that is before it, to its beginning.
 fn is_a_stable_priority_queue(core: &'static Core, case: &Case) -> TestCaseResult {
     beside(core, case, |_, queue, leaving| {
         let first = queue.first().expect("one leaves");

@@ -1,4 +1,4 @@
-//! What a PIFO is to be: a stable priority queue over ranks. The rank functions are written here once more, from their
+//! The model of a PIFO: a stable priority queue over ranks. The rank functions are written here once more, from their
 //! definitions.
 
 use crate::{
@@ -19,13 +19,13 @@ pub struct Ranked {
 }
 
 /// An exact priority queue, first in first out within a bucket of 2^rank_shift ranks. Ranks are kept within a ring of
-/// buckets: who is too far behind the first, or before the last, is as far from it as the ring allows.
+/// buckets: a rank too far behind the first, or before the last, is as far from it as the ring allows.
 pub struct PriorityQueue {
     /// By bucket and order of ranking. Buckets are seen from `origin`, since ranks may wrap round.
     ranked: BTreeMap<(u64, u64), Ranked>,
     origin: u64,
     count: u64,
-    /// Of each class: packets that are ranked, what it has brought since it was last empty, where its last packet ended.
+    /// For each class: packets that are ranked, bytes brought since it was last empty, virtual end of its last packet.
     standing: [u64; CLASSES],
     attained: [u64; CLASSES],
     ends: [u64; CLASSES],
@@ -78,7 +78,7 @@ impl PriorityQueue {
                 (self.attained[class] - len).min(most)
             }
             abi::SL_RANK_START_TIME_FAIR => {
-                // A busy period has ended: nobody waits, and the link has sent everything.
+                // A busy period has ended: no packet waits, and the link has sent everything.
                 if self.ranked.is_empty() && world.link.full(packet.arrived_ns) {
                     self.virtual_time = self.end;
                 }
@@ -87,7 +87,7 @@ impl PriorityQueue {
                 // A class that has nothing queued starts now, unless its last packet ends later: by a packet at most,
                 // and a bucket, to which the virtual time is known. One that has starts where its last packet ends.
                 let start = if queued || ahead > 0 { end } else { self.virtual_time };
-                // Where ranks were moved, virtual time may be anywhere. What is far from it may be forgiven then.
+                // Where ranks were moved, virtual time may be anywhere. A class far from it may be forgiven then.
                 let most = (world.virtual_cost(class) << 20) + (1 << policy.rank_shift);
                 self.determined &= if queued { ahead >= 0 } else { ahead <= most as i64 };
                 self.ends[class] = start.wrapping_add(len * world.virtual_cost(class));
@@ -125,7 +125,7 @@ impl PriorityQueue {
         self.ranked.insert((bucket.wrapping_sub(self.origin), self.count), ranked);
     }
 
-    /// What must leave next.
+    /// The packet that must leave next.
     pub fn first(&self) -> Option<Ranked> {
         self.ranked.values().next().copied()
     }
@@ -154,7 +154,7 @@ impl PriorityQueue {
         self.standing[class] > 0
     }
 
-    /// No packet is left, and nobody has brought anything.
+    /// No packet is left, and no class has brought anything.
     pub fn clear(&mut self) {
         self.ranked.clear();
         self.standing = [0; CLASSES];

@@ -18,7 +18,7 @@ laws! {
 /// Between two turns of a class that stays ready, every other class that stays ready has exactly one, and no class has two
 /// (Nagle, RFC 970).
 fn each_other_class_once(core: &'static Core, case: &Case) -> TestCaseResult {
-    // Of each class at its last turn: everybody's stints, and what everybody has sent since.
+    // The stints of all classes at each class's last turn, and the turns of all since.
     let mut stints = vec![vec![0; CLASSES]; CLASSES];
     let mut turns = vec![[0; CLASSES]; CLASSES];
     let mut asked = 0u64;
@@ -39,7 +39,7 @@ fn each_other_class_once(core: &'static Core, case: &Case) -> TestCaseResult {
                 turns.iter_mut().for_each(|turns| turns[class] += 1);
                 turns[class] = [0; CLASSES];
                 for (other, stint) in stints[class].iter_mut().enumerate() {
-                    // Who is not ready now has not been so all the time.
+                    // A class that is not ready now has not been so all the time.
                     *stint = if asked >> other & 1 == 1 { world.stints[other] } else { u64::MAX };
                 }
             }

@@ -48,7 +48,7 @@ fn shares_a_level_by_quantum(core: &'static Core, case: &Case) -> TestCaseResult
     })
 }
 
-/// Of the others of its level, a class waits for no more than in deficit round robin.
+/// A class waits for no more of the others of its level than in deficit round robin.
 fn nobody_starves_within_a_level(core: &'static Core, case: &Case) -> TestCaseResult {
     let (mut waiting, longest) = (Waiting::new(), case.longest());
     run(core, case, |world, event| {

@@ -15,7 +15,7 @@ pub enum Greed {
     All,
 }
 
-/// Which traffic and which policies a law is about. What is not asked for is not in them.
+/// The traffic and the policies that a law is about. Features that are not asked for are not in them.
 #[derive(Clone, Debug)]
 pub struct Mix {
     kinds: Vec<u32>,
@@ -117,7 +117,7 @@ impl Mix {
         self
     }
 
-    /// Nobody else has sent anything meanwhile, and in EEVDF nobody is owed anything.
+    /// No other class has sent anything meanwhile, and in EEVDF no class is owed anything.
     pub fn absent(mut self) -> Mix {
         self.absent = true;
         self
@@ -171,7 +171,7 @@ impl Mix {
                     let class = &mut policy.classes[0];
                     *class = ClassPolicy { weight: 1, policed: false, ceil: None, rate: None, ..*class };
                 }
-                // Who always has packets is not refused any.
+                // A class that always has packets is not refused any.
                 greedy.iter().for_each(|greedy| policy.classes[greedy.class as usize].policed = false);
                 // Something must take time, or nothing is ever queued.
                 let limits = |phase: &Phase| match &phase.before {

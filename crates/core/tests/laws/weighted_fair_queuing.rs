@@ -116,7 +116,7 @@ fn nobody_starves(core: &'static Core, case: &Case) -> TestCaseResult {
     })
 }
 
-/// What a byte is worth to the class, relative to the others: its weight, as the core rounds it.
+/// The worth of a byte to the class, relative to the others: its weight, as the core rounds it.
 fn weight(world: &World, class: usize) -> f64 {
     1.0 / world.virtual_cost(class) as f64
 }

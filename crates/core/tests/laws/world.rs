@@ -1,5 +1,5 @@
-//! The rest of the world around a scheduler: arrivals, a device that asks for packets, and a model of what the core is
-//! to know: who has packets, and who has tokens. It checks no law; it tells an observer what happens.
+//! The surroundings of a scheduler: arrivals, a device that asks for packets, and a model of the classes that have packets,
+//! and of those that have tokens. The model checks no law; it tells an observer what happens.
 
 use crate::cases::{Arrival, Case, Change, Flow, Greedy, Policy, Rate};
 use proptest::{prelude::*, test_runner::TestCaseResult};
@@ -19,7 +19,7 @@ pub struct Packet {
     pub wire: u32,
     pub arrived_ns: u64,
     pub flow: Flow,
-    /// It left with the mark of congestion.
+    /// The packet left with the mark of congestion.
     pub marked: bool,
 }
 
@@ -86,7 +86,7 @@ pub fn set(classes: impl Iterator<Item = usize>) -> u64 {
     classes.fold(0, |set, class| set | 1 << class)
 }
 
-/// What a packet takes on the link below: each of its frames has the overhead and the least length, and goes in cells (as
+/// The bytes of a packet on the link below: each of its frames has the overhead and the least length, and goes in cells (as
 /// tc-cake(8) counts them).
 fn wire_bytes(policy: &Policy, len: u32, segments: u32) -> u32 {
     let frame = |len: u32| {
@@ -124,17 +124,17 @@ pub struct World<'a> {
     steps: u32,
 }
 
-/// What has happened. The world has taken note of it already.
+/// An event that the model has taken note of already.
 #[derive(Debug)]
 pub enum Event {
     /// A packet of this class comes.
     Arriving(usize),
-    /// It came, and is queued, or refused for this reason. Its slot counts only if it is queued.
+    /// The packet came, and is queued, or refused for this reason. Its slot counts only if it is queued.
     Arrived(Packet, Result<(), u32>),
     /// The core is about to be asked for a packet. Classes that have tokens again are ready.
     Asking,
     Sent(Packet),
-    /// It was queued, and is gone for this reason. It is told before what made it go: a packet that comes or is sent.
+    /// The packet was queued, and is gone for this reason. It is told before its cause: a packet that comes or is sent.
     Dropped(Packet, u32),
     Waits(u64),
     Idle,
@@ -144,10 +144,10 @@ pub enum Event {
     Cleared(Vec<VecDeque<Packet>>),
 }
 
-/// Who is told, and may object.
+/// The observer of events, which may object.
 type Observer<'o> = &'o mut dyn FnMut(&World, &Event) -> TestCaseResult;
 
-/// More than any case takes; who needs more runs in circles.
+/// More steps than any case takes; a case that needs more runs in circles.
 const MOST_STEPS: u32 = 400_000;
 
 impl<'a> World<'a> {
@@ -227,7 +227,7 @@ impl<'a> World<'a> {
         self.policed(class) || self.ceil[class].open(self.now)
     }
 
-    /// What a byte adds to the virtual time of this class: 2^32 / weight, as the core rounds it.
+    /// The virtual time that a byte adds to this class: 2^32 / weight, as the core rounds it.
     pub fn virtual_cost(&self, class: usize) -> u64 {
         (1 << 32) / u64::from(self.policy.classes.get(class).map_or(1, |class| class.weight).max(1))
     }
@@ -283,7 +283,7 @@ impl<'a> World<'a> {
         }
         if answer.is_ok() {
             self.queues[class].push_back(packet);
-            // One that waits for tokens is looked at when the core is asked for a packet.
+            // A class that waits for tokens is looked at when the core is asked for a packet.
             if self.queues[class].len() == 1 {
                 self.offer(class);
             }
@@ -323,7 +323,7 @@ impl<'a> World<'a> {
                 prop_assert_eq!(packet.len, len_bytes, "of {:?}", packet);
                 let class = packet.class;
                 self.link.charge(packet.wire, self.now);
-                // What goes beyond the guarantee is borrowed, and a PIFO knows no guarantees.
+                // Bytes beyond the guarantee are borrowed, and a PIFO knows no guarantees.
                 if self.policy.kind != abi::SL_PIFO && self.rate[class].open(self.now) {
                     self.rate[class].charge(packet.wire, self.now);
                 }

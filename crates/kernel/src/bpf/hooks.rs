@@ -1,4 +1,4 @@
-//! Attaching programs before the queues: XDP and tcx by pinned links, clsact by filters. All of it outlives the process.
+//! Attachment of programs before the queues: XDP and tcx by pinned links, clsact by filters. Links and filters outlive the process.
 
 use crate::system::{iproute, qdiscs};
 use sluice_error::{Doing, Error, Result};
@@ -9,19 +9,19 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Preference of our clsact filters: late, so that other people's filters have seen the packet before.
+/// Preference of our clsact filters: late, so that the filters of others have seen the packet before.
 const FILTER_PREF: u32 = 65_000;
-/// And that of the filter behind it which redirects what arrives.
+/// Preference of the filter that redirects arriving packets, behind our clsact filter.
 const REDIRECT_PREF: u32 = 65_001;
 
-/// Where a program attaches.
+/// The hook that a program attaches to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Point {
-    /// In the driver, before the packet has a socket buffer.
+    /// XDP in the driver, before the packet has a socket buffer.
     Xdp,
-    /// On arrival, from Linux 6.6.
+    /// tcx on arrival, from Linux 6.6.
     TcxIngress,
-    /// On departure, from Linux 6.6.
+    /// tcx on departure, from Linux 6.6.
     TcxEgress,
 }
 
@@ -44,8 +44,8 @@ fn pinned_fd(path: &Path) -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Attaches a pinned program by a link, and pins the link. The operating system's error is passed on, since it tells
-/// what the kernel lacks.
+/// Attaches a pinned program by a link, and pins the link. The operating system's error is passed on, since it shows a
+/// feature that the kernel lacks.
 pub fn attach(program: &Path, ifindex: u32, point: Point, pin: &Path) -> Result<std::result::Result<(), io::Error>> {
     let program = pinned_fd(program)?;
     // SAFETY: zeroes are valid options.
@@ -75,7 +75,7 @@ pub fn attach(program: &Path, ifindex: u32, point: Point, pin: &Path) -> Result<
     Ok(Ok(()))
 }
 
-/// Whether a pinned link is there and still attached: its interface is told as 0 when it is not.
+/// Whether a pinned link is there and still attached: the kernel reports interface 0 for a detached link.
 pub fn is_attached(pin: &Path) -> bool {
     let Ok(link) = pinned_fd(pin) else { return false };
     let mut info = libbpf_sys::bpf_link_info::default();
@@ -88,7 +88,7 @@ pub fn is_attached(pin: &Path) -> bool {
     result == 0 && unsafe { info.__bindgen_anon_1.xdp.ifindex } != 0
 }
 
-/// Removes a pin, and with it what the link attached. It need not be there.
+/// Removes a pin, which detaches its link. A missing pin is no error.
 pub fn detach(pin: &Path) -> Result<()> {
     match fs::remove_file(pin) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -124,8 +124,8 @@ pub fn add_clsact(interface: &str) -> Result<()> {
     })
 }
 
-/// Puts a program on a side of clsact, in place of ours that may be there. `action` follows the program: empty for one
-/// that decides by itself.
+/// Puts a program on a side of clsact, in place of our earlier one. `action` follows the program: empty for a program that
+/// decides by itself.
 pub fn set_filter(interface: &str, side: Side, program: &Path, action: &str) -> Result<()> {
     let own = if action.is_empty() { "direct-action " } else { "" };
     iproute::tc(&format!(
@@ -136,10 +136,10 @@ pub fn set_filter(interface: &str, side: Side, program: &Path, action: &str) -> 
     .map(drop)
 }
 
-/// Sends all that arrives, and that our filter lets pass, to a device. (Programs themselves cannot redirect to an ifb
-/// before Linux 6.4: it drops what comes so.)
+/// Redirects the arriving packets that our filter passes to a device. (A program cannot redirect to an ifb before
+/// Linux 6.4: the ifb drops such packets.)
 pub fn set_redirect(interface: &str, device: &str) -> Result<()> {
-    // matchall cannot be replaced: the kernel says that it exists. Arrivals pass by the queue until the new one is there.
+    // The kernel refuses to replace a matchall filter: it exists. Arriving packets bypass the queue until the new filter is there.
     if iproute::tc(&format!("filter show dev {interface} ingress"))?.contains(&format!("pref {REDIRECT_PREF} ")) {
         iproute::tc(&format!("filter del dev {interface} ingress pref {REDIRECT_PREF}"))?;
     }
@@ -171,13 +171,13 @@ pub fn has_own_filter(interface: &str, side: Side) -> Result<bool> {
             .contains(&format!("pref {FILTER_PREF} ")))
 }
 
-/// Whether anybody has a filter on a side of clsact.
+/// Whether there is any filter on a side of clsact.
 pub fn has_filters(interface: &str, side: Side) -> Result<bool> {
     Ok(qdiscs::has_clsact(interface)?
         && !iproute::tc(&format!("filter show dev {interface} {}", side.name()))?.trim().is_empty())
 }
 
-/// Removes clsact, if nobody else has a filter there.
+/// Removes clsact, if no other program has a filter there.
 pub fn remove_unused_clsact(interface: &str) -> Result<()> {
     if !qdiscs::has_clsact(interface)?
         || has_filters(interface, Side::Ingress)?

@@ -1,4 +1,4 @@
-//! Maps that stand in maps: made for one policy, as large as it needs.
+//! Maps in maps, each as large as one policy needs.
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use sluice_abi as abi;
@@ -32,7 +32,7 @@ pub fn place(outer: &MapHandle, index: u32, inner: &MapHandle) -> Result<()> {
     outer.update(&index.to_ne_bytes(), &fd, MapFlags::ANY).doing(|| "placing a map".to_owned())
 }
 
-/// Frees what stands in a slot, if anything does.
+/// Removes the map in a slot, if there is one.
 pub fn empty(outer: &MapHandle, index: u32) -> Result<()> {
     match outer.delete(&index.to_ne_bytes()) {
         Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => {
@@ -42,8 +42,8 @@ pub fn empty(outer: &MapHandle, index: u32) -> Result<()> {
     }
 }
 
-/// Types for the kernel. Some kernels (6.1) take a map whose values are structs for another kind than one of other values,
-/// and libbpf gives the structs to the pattern that inner maps must be like.
+/// BTF types of a map's key and value. Some kernels (6.1) tell a map whose values are structs from one of other values, and
+/// libbpf gives struct values to the template of the inner maps.
 struct Types {
     btf: NonNull<libbpf_sys::btf>,
     fd: u32,
@@ -52,10 +52,10 @@ struct Types {
 }
 
 impl Types {
-    /// A key of 32 bits, a struct of so many bytes.
+    /// Types of a key of 32 bits and of a struct of so many bytes.
     fn of(value_bytes: u32) -> Result<Types> {
         let refused = || Error::system("types of a map: the kernel does not take them");
-        // SAFETY: what is made here is freed by `drop`, and each call gets what the one before has made.
+        // SAFETY: `drop` frees the BTF that is made here, and each call gets the result of the one before.
         unsafe {
             let btf = NonNull::new(libbpf_sys::btf__new_empty()).ok_or_else(refused)?;
             let mut types = Types { btf, fd: 0, key: 0, value: 0 };
@@ -78,7 +78,7 @@ impl Types {
 
 impl Drop for Types {
     fn drop(&mut self) {
-        // SAFETY: made by `of`, and used by nobody else.
+        // SAFETY: the BTF was made by `of`, and nothing else uses it.
         unsafe { libbpf_sys::btf__free(self.btf.as_ptr()) }
     }
 }

@@ -1,4 +1,4 @@
-//! Array maps read through memory that the process shares with the kernel: no system call, and no copy of what nobody asks for.
+//! Array maps read through memory that the process shares with the kernel: no system call, and no copy of unread values.
 
 use libbpf_rs::{MapCore, MapHandle};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An array map whose flags let it be mapped.
 ///
-/// Programs write it meanwhile: each integer is whole, two of them may be of different moments.
+/// BPF programs write the map meanwhile: each integer is whole, two integers may be of different moments.
 pub(crate) struct Mapped<T: abi::Pod> {
     memory: NonNull<c_void>,
     length_bytes: NonZeroUsize,
@@ -26,12 +26,12 @@ pub(crate) struct Mapped<T: abi::Pod> {
 unsafe impl<T: abi::Pod> Send for Mapped<T> {}
 
 impl<T: abi::Pod> Mapped<T> {
-    /// Maps it. None: its values are not of this type, so another version has made it.
+    /// Maps a map into memory. None: its values are not of this type, so another version has made it.
     pub fn new(map: &MapHandle) -> Result<Option<Mapped<T>>> {
         if map.value_size() as usize != size_of::<T>() {
             return Ok(None);
         }
-        // The kernel rounds a value up to eight bytes, and what is mapped up to a page.
+        // The kernel rounds a value up to eight bytes, and the mapping up to a page.
         let stride_bytes = size_of::<T>().next_multiple_of(8);
         let entries = map.max_entries();
         let Some(length_bytes) = NonZeroUsize::new(stride_bytes * entries as usize) else { return Ok(None) };
@@ -43,7 +43,7 @@ impl<T: abi::Pod> Mapped<T> {
         Ok(Some(Mapped { memory, length_bytes, stride_bytes, entries, values: PhantomData }))
     }
 
-    /// Where each value is.
+    /// The address of each value.
     pub fn values(&self) -> impl Iterator<Item = *const T> + '_ {
         let first = self.memory.as_ptr().cast_const().cast::<u8>();
         // SAFETY: the mapping holds `entries` values, so each lies within it.
@@ -51,7 +51,7 @@ impl<T: abi::Pod> Mapped<T> {
     }
 }
 
-/// Stores the first word of a map in one go, which an update by system call does not promise.
+/// Stores the first word of a map atomically, which an update by system call does not guarantee.
 pub(crate) fn store_word(map: &MapHandle, word: u64) -> Result<()> {
     let doing = || format!("mapping {}", map.name().to_string_lossy());
     let length_bytes = NonZeroUsize::new(size_of::<u64>()).expect("eight");
@@ -60,13 +60,13 @@ pub(crate) fn store_word(map: &MapHandle, word: u64) -> Result<()> {
     let memory = unsafe { mmap(None, length_bytes, access, MapFlags::MAP_SHARED, map.as_fd(), 0).doing(doing)? };
     // SAFETY: the mapping begins with a page, so the word is aligned and in it; programs and this process only load and store it whole.
     unsafe { AtomicU64::from_ptr(memory.as_ptr().cast()) }.store(word, Ordering::Release);
-    // SAFETY: mapped above, and nothing points into it any more.
+    // SAFETY: the memory was mapped above, and nothing points into it any more.
     unsafe { munmap(memory, length_bytes.get()) }.doing(doing)
 }
 
 impl<T: abi::Pod> Drop for Mapped<T> {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`; pointers into it do not outlive the borrow that `values` takes.
+        // SAFETY: the memory was mapped by `new`; pointers into it do not outlive the borrow that `values` takes.
         let _ = unsafe { munmap(self.memory, self.length_bytes.get()) };
     }
 }

@@ -22,18 +22,18 @@ fn record(_: PrintLevel, text: String) {
     }
 }
 
-/// What the programs of this command are told by: SHA-256 of the objects.
+/// SHA-256 of the BPF objects of this command, which identifies their programs.
 pub fn digest() -> String {
     let hash = Sha256::new().chain_update(CLASSIFIER).chain_update(QDISC).finalize();
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Slots of the Bloom filter in front of a table for so many flows: one for four, a power of two.
+/// Slots of the Bloom filter in front of a flow table: one for four flows, rounded up to a power of two.
 fn bloom_slots(flows: u32) -> u32 {
     (flows / 4).next_power_of_two()
 }
 
-/// What compiled the BPF programs, as their debug information has it, such as "clang 19.1.7".
+/// The compiler of the BPF programs, from their debug information, such as "clang 19.1.7".
 pub fn compiler() -> String {
     const BEFORE: &[u8] = b"clang version ";
     let at = CLASSIFIER.windows(BEFORE.len()).position(|bytes| bytes == BEFORE);
@@ -43,12 +43,12 @@ pub fn compiler() -> String {
     if version.is_empty() { "clang".to_owned() } else { format!("clang {version}") }
 }
 
-/// Keys of the hashes by which programs find flows and hosts. The objects of an interface have the same.
+/// Keys of the hashes by which programs find flows and hosts. All objects of an interface have the same keys.
 #[derive(Clone)]
 pub struct HashKeys(Vec<u8>);
 
 impl HashKeys {
-    /// Keys that nobody can guess.
+    /// Random keys, from /dev/urandom.
     pub fn random() -> Result<HashKeys> {
         let mut bytes = vec![0; 8 * abi::SL_HASH_KEYS as usize];
         let urandom = || "reading /dev/urandom".to_owned();
@@ -65,17 +65,17 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// The hooks before the queues.
+    /// The object of the hooks before the queues.
     pub fn classifier() -> Result<Loader> {
         Loader::open("classifier", CLASSIFIER)
     }
 
-    /// The scheduler as a qdisc.
+    /// The object of the scheduler as a qdisc.
     pub fn qdisc() -> Result<Loader> {
         Loader::open("qdisc", QDISC)
     }
 
-    /// Programs that are no part of what is installed.
+    /// An object from elsewhere, which no command installs.
     pub fn own(bytes: &[u8]) -> Result<Loader> {
         Loader::open("own", bytes)
     }
@@ -93,7 +93,7 @@ impl Loader {
         self.constant_bytes(variable, &value.to_ne_bytes())
     }
 
-    /// Sets the keys of its hashes. An object without is given some when it is loaded.
+    /// Sets the keys of the hashes. Without them, `load` sets random keys, except in an object of `own`.
     pub fn hash_keys(&mut self, keys: &HashKeys) -> Result<()> {
         self.has_keys = true;
         self.constant_bytes("sl_hash_key", &keys.0)
@@ -126,13 +126,13 @@ impl Loader {
         self.map(map)?.set_max_entries(entries).doing(|| format!("size of {map}"))
     }
 
-    /// Says how large the flow table is, 0: there is none. Of whoever makes the maps, `entries` as well.
+    /// Tells the programs the size of the flow table, 0: none. The object that makes the maps needs `own_flow_table`.
     pub fn flow_table(&mut self, flows: u32) -> Result<()> {
         self.constant("sl_keep_flows", u32::from(flows > 0))?;
         self.constant("sl_bloom_mask", bloom_slots(flows) - 1)
     }
 
-    /// Makes the flow table.
+    /// Tells the programs the size of the flow table, and sets the sizes of its maps.
     pub fn own_flow_table(&mut self, flows: u32) -> Result<()> {
         self.flow_table(flows)?;
         self.entries("flows", flows.max(1))?;
@@ -153,7 +153,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Only these programs are loaded.
+    /// Restricts loading to these programs.
     pub fn only(&mut self, programs: &[&str]) {
         for mut program in self.open.progs_mut() {
             let wanted = programs.iter().any(|name| program.name() == *name);
@@ -161,7 +161,7 @@ impl Loader {
         }
     }
 
-    /// Uses a map that is pinned in `dir` under its name instead of a new one, for each that is.
+    /// Uses each map that is pinned in `dir` under its own name, instead of a new one.
     pub fn share(&mut self, dir: &Path) -> Result<()> {
         for mut map in self.open.maps_mut() {
             let Some(path) = pin(dir, map.name()) else { continue };
@@ -172,7 +172,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Uses a map that is pinned here instead of one of its own.
+    /// Uses the map that is pinned at `path`, instead of a new one.
     pub fn use_map(&mut self, map: &str, path: &Path) -> Result<()> {
         self.map(map)?.reuse_pinned_map(path).doing(|| format!("sharing {}", path.display()))
     }
@@ -182,7 +182,7 @@ impl Loader {
         self.open.maps_mut().find(|candidate| candidate.name() == map).ok_or_else(missing)
     }
 
-    /// Loads it. If the verifier refuses, its whole log goes into a file beside `log_dir`, and the error has the end of it.
+    /// Loads the object. If the verifier refuses it, the whole log goes into a file in `log_dir`, and the error has the log's end.
     pub fn load(mut self, log_dir: &Path) -> Result<Object> {
         if !self.has_keys {
             self.hash_keys(&HashKeys::random()?)?;
@@ -223,15 +223,15 @@ fn refusal(name: &str, error: &libbpf_rs::Error, log_dir: &Path) -> Error {
     error
 }
 
-/// Where a map is pinned. Not the qdisc, nor constants and globals, which are named after the object; but a global in a section
-/// of its own (`.data.live`) is shared.
+/// The pin of a map. None: the qdisc, and constants and globals, which are named after the object; but a global in a section of
+/// its own (`.data.live`) is shared.
 fn pin(dir: &Path, map: &OsStr) -> Option<PathBuf> {
     let name = map.to_str()?;
     let name = name.strip_prefix(".data.").unwrap_or(name);
     (!name.contains('.') && name != "sluice").then(|| dir.join(name))
 }
 
-/// Pins every map of a loaded object in `dir`, under its name. Those that are there already are shared ones.
+/// Pins every map of a loaded object in `dir`, under its name. A map that is pinned there already is a shared one.
 pub fn pin_maps(object: &mut Object, dir: &Path) -> Result<()> {
     for mut map in object.maps_mut() {
         let Some(path) = pin(dir, map.name()) else { continue };

@@ -1,4 +1,4 @@
-//! `sluice apply`: changes the policies of managed interfaces, of all that are asked for or of none.
+//! `sluice apply`: changes the policies of managed interfaces, of all that are named or of none.
 
 use crate::command::change::{Change, Done, Request};
 use crate::command::recover::recover;
@@ -10,22 +10,22 @@ use sluice_error::{Error, Result};
 use sluice_policy::Difference;
 use sluice_policy::difference::difference;
 
-/// What would be done.
+/// The changes that `apply` would make on an interface.
 #[derive(Debug, Clone)]
 pub struct Preview {
     /// Name of the interface.
     pub interface: String,
     /// Name of the policy in force.
     pub old: String,
-    /// Name of the policy that was asked for.
+    /// Name of the requested policy.
     pub new: String,
-    /// What would change.
+    /// Difference between the two policies.
     pub difference: Difference,
-    /// What the policy's author should know.
+    /// Remarks on the new policy, for its author.
     pub remarks: sluice_policy::Diagnostics,
 }
 
-/// Says for each interface what `apply` would change, or why it would refuse. Changes nothing.
+/// The changes that `apply` would make on each interface, or the reason why it would refuse. Changes nothing.
 pub fn preview(requests: &[Request]) -> Result<Vec<Preview>> {
     require_rights()?;
     let previews = prepare(requests)?.into_iter().map(|change| Preview {
@@ -60,7 +60,7 @@ pub fn apply(requests: &[Request]) -> Result<Vec<Done>> {
     Ok(done)
 }
 
-/// What is asked for together, before any of it is done.
+/// Checks all requests. Returns their changes, of which none is performed yet.
 fn prepare(requests: &[Request]) -> Result<Vec<Change>> {
     let changes = requests.iter().map(|request| {
         let change = managed(&request.interface).and_then(|record| Change::prepare(record, request, requests));
@@ -69,7 +69,7 @@ fn prepare(requests: &[Request]) -> Result<Vec<Change>> {
     changes.collect()
 }
 
-/// Takes back what was done already, after what was to be done with it has failed.
+/// Takes back the changes that are done, after a later change of the same command has failed.
 fn undo(done: &[Done], former: &[Record], requests: &[Request], mut error: Error) -> Error {
     for (was, done) in former.iter().zip(done).rev() {
         history::note_undone(&done.record, &error.what);

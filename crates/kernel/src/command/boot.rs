@@ -1,5 +1,5 @@
-//! What holds when the machine starts again. The boot unit brings up the configured policy, or the one that `apply --at-boot` has kept, or
-//! the last one that was applied: as /etc/sluice/INTERFACE.conf says.
+//! The policy that holds when the machine starts again. The boot unit brings up the configured policy, or the one that
+//! `apply --at-boot` has kept, or the last one that was applied: /etc/sluice/INTERFACE.conf says which.
 
 use crate::record::{Record, history};
 use crate::system::{netns, private};
@@ -17,22 +17,22 @@ const CONFIGURATION: &str = "/etc/sluice";
 pub struct Saved {
     /// Name of the policy.
     pub name: String,
-    /// Where it was read from.
+    /// Source of the policy's text, such as a path.
     pub source: String,
-    /// Itself, in canonical form, as JSON.
+    /// Text of the policy: as its author wrote it, where that text alone means the same.
     pub policy: String,
     /// `--rate`, bits per second.
     pub rate_bps: Option<u64>,
 }
 
-/// Which policy is brought up at boot, `SLUICE_RESTORE` in the configuration.
+/// The policy that is brought up at boot: `SLUICE_RESTORE` in the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restore {
-    /// The one that is configured.
+    /// The configured policy.
     Configured,
-    /// The one that was kept, else the configured one.
+    /// The policy that `apply --at-boot` has kept, else the configured one.
     Saved,
-    /// The last one that was applied for good, else the configured one.
+    /// The last policy that was applied for good, else the kept one, else the configured one.
     Last,
 }
 
@@ -60,14 +60,14 @@ pub fn save(record: &Record) -> Result<()> {
     fs::rename(&partial, &path).doing(|| format!("writing {}", path.display()))
 }
 
-/// Removes what was kept for interfaces of namespaces that have gone: another namespace may get the number.
+/// Removes the policies kept for network namespaces that have gone: another namespace may get the number.
 pub(crate) fn remove_orphans(own: u64) {
     history::remove_orphans_in(DIRECTORY, own);
 }
 
-/// What is to be brought up instead of the configured policy, if anything is.
+/// The policy to bring up instead of the configured one, if there is any.
 pub fn restored(interface: &str, which: Restore) -> Result<Option<Saved>> {
-    // An error of the interface is told when it is brought up.
+    // Errors of the interface are reported by `up`.
     if which == Restore::Configured {
         return Ok(None);
     }
@@ -96,8 +96,8 @@ fn saved(key: &str) -> Result<Option<Saved>> {
     }
 }
 
-/// What a person should know of the next boot who has just put a policy into force. None: the interface is of a network namespace,
-/// which does not outlive this one.
+/// A sentence on the next boot, for the person who has put a policy into force. None: the interface is of a network namespace,
+/// which does not outlive this boot.
 pub fn told(record: &Record) -> Option<String> {
     if netns::first_inode() != Some(record.netns) {
         return None;

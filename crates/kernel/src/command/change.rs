@@ -24,17 +24,17 @@ use sluice_policy::{Difference, Policy, Rate, Resolved};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What departures, or arrivals, shall be shaped to.
+/// The rate that departures, or arrivals, shall be shaped to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RateWish {
-    /// What the option said last, if it did.
+    /// The rate that the option gave last, if it gave one.
     AsBefore,
-    /// This; none: what the policy says.
+    /// This rate; none: the policy's.
     Set(Option<Rate>),
 }
 
 impl RateWish {
-    /// What is to hold now in the policy's place.
+    /// The rate that holds instead of the policy's; none: the policy's.
     fn or(self, before: Option<Rate>) -> Option<Rate> {
         match self {
             RateWish::AsBefore => before,
@@ -50,41 +50,41 @@ pub struct Request {
     pub interface: String,
     /// The policy.
     pub policy: Policy,
-    /// Where it was read from, for people.
+    /// Source of the policy's text, such as a path.
     pub source: String,
     /// `--rate`.
     pub rate: RateWish,
     /// `--ingress-rate`.
     pub ingress_rate: RateWish,
-    /// `--confirm`: how long it stays in force unless it is confirmed.
+    /// `--confirm`: time that the policy stays in force unless it is confirmed.
     pub confirm: Option<Duration>,
-    /// `--message`: why, for the history.
+    /// `--message`: reason of the change, for the history.
     pub message: Option<String>,
-    /// What it is done by.
+    /// The command that makes the change.
     pub what: Origin,
-    /// The number of the history's entry that it repeats.
+    /// Number of the history entry that the change repeats.
     pub repeats: Option<u32>,
 }
 
-/// What was done, and what the caller should know of it.
+/// A change that was made, with notes for the caller.
 #[derive(Debug, Clone)]
 pub struct Done {
     /// The interface as it is managed now.
     pub record: Record,
-    /// Rate that departures are shaped to, whoever asked for it, bits per second.
+    /// Rate that departures are shaped to, the option's or the policy's, bits per second.
     pub rate_bps: Option<u64>,
-    /// What has changed, if there was something before.
+    /// Difference from the policy before, if there was one.
     pub difference: Option<Difference>,
-    /// What the policy's author should know.
+    /// Remarks on the policy, for its author.
     pub remarks: sluice_policy::Diagnostics,
-    /// What the operator can do something about.
+    /// Notes that the operator can act on.
     pub notes: Vec<String>,
-    /// What else there is to know of how it was done.
+    /// Details of how the change was made.
     pub details: Vec<String>,
 }
 
 impl Request {
-    /// Back to what a record says.
+    /// The request that brings back a record's policy.
     pub(crate) fn to(was: &Record, why: &str) -> Result<Request> {
         Ok(Request {
             interface: was.interface.clone(),
@@ -100,7 +100,7 @@ impl Request {
     }
 }
 
-/// Brings back the policy before those that nobody has confirmed. The lock is held.
+/// Brings back the last policy that needed no confirmation. The caller holds the lock.
 pub(crate) fn revert(record: &Record) -> Result<Done> {
     let Some(unconfirmed) = &record.unconfirmed else {
         return Err(Error::system(format!("{}: nothing waits to be confirmed", record.interface)));
@@ -118,26 +118,26 @@ pub(crate) fn revert(record: &Record) -> Result<Done> {
     Change::prepare(record.clone(), &request, &[])?.perform(&request)
 }
 
-/// What was counted at places of rules just before a policy came into force, and once nobody followed the one before it any more.
+/// Counters of the rule places before a flip, and after the last program that used the former policy has ended.
 struct Turn {
     before: Counted,
     after: Counted,
 }
 
-/// A change that nothing stands against.
+/// A change that has been checked and can be performed.
 pub(crate) struct Change {
     found: Interface,
     pins: PathBuf,
-    /// In force until now.
+    /// The record in force until now.
     pub was: Record,
     pub before: Resolved,
-    /// In force from now on.
+    /// The record in force from now on.
     pub record: Record,
     pub now: Resolved,
 }
 
 impl Change {
-    /// `together`: what is asked for at the same time.
+    /// Checks a request. `together`: all requests of the same command.
     pub fn prepare(was: Record, request: &Request, together: &[Request]) -> Result<Change> {
         let found = Interface::find(&was.interface)?;
         let pins = was.pins(&bpffs::root()?);
@@ -183,7 +183,7 @@ impl Change {
         let (live, spare) = (tables::live_buffer(&self.pins)?, spare_buffer(&self.pins)?);
         self.record.generation = tables::live(&self.pins)?.generation.wrapping_add(1).max(1);
         self.record.tag = choose_tag(&self.record)?;
-        // What cannot be compiled is refused before anything is touched.
+        // A policy that cannot be compiled is refused before anything is touched.
         compile(&self.now, &self.record, &self.found, spare)?;
         let kept = difference::kept_rules(&self.before, &self.now);
         self.record.rule_starts = self.was.rule_starts.next(&kept, &counters::of_rules(&self.pins, self.places())?);
@@ -217,7 +217,7 @@ impl Change {
         })
     }
 
-    /// So many places may have counted.
+    /// Number of rule places that may have counted.
     fn places(&self) -> u32 {
         (self.before.rules.len().max(self.now.rules.len()) as u32).max(self.was.rule_starts.places)
     }
@@ -226,7 +226,7 @@ impl Change {
         Placed { record, policy, interface: &self.found, pins: &self.pins }
     }
 
-    /// Makes a record's policy live, and looks whether it is.
+    /// Makes a record's policy live, and verifies it.
     fn swap(&self, record: &Record, policy: &Resolved, step: impl Fn(&str) -> Result<()>) -> Result<Turn> {
         let spare = spare_buffer(&self.pins)?;
         let (at, driver) = (self.placed(record, policy), driver(record.engine));
@@ -247,10 +247,10 @@ impl Change {
         Ok(Turn { before, after })
     }
 
-    /// After a failure: the former policy is in force again. The error says so, or that this failed too.
+    /// Brings back the former policy after a failure. The error says whether that has succeeded.
     fn take_back(&self, mut error: Error) -> Error {
         let took_force = tables::live(&self.pins).is_ok_and(|live| live.generation == self.record.generation);
-        // A number that has been in force is not used again.
+        // A generation that has been in force is not used again.
         let generation = if took_force { self.record.generation.wrapping_add(1).max(1) } else { self.was.generation };
         let mut back = Record { generation, ..self.was.clone() };
         let restored = if took_force {
@@ -274,7 +274,7 @@ impl Change {
     }
 }
 
-/// What a running interface cannot change.
+/// Refuses the changes that a running interface cannot take.
 fn refuse(was: &Record, before: &Resolved, now: &Resolved, plan: &Plan) -> Result<()> {
     let mut changes = Vec::new();
     if plan.engine != was.engine {

@@ -1,7 +1,8 @@
 //! Changes that are taken back unless they are confirmed, as `commit confirmed` of NETCONF (RFC 6241, 8.4) and Junos does.
 //!
-//! The deadline is on record before the change takes force. A process of its own waits for it, in a transient unit of
-//! systemd where that runs: it needs neither the command that began it, nor its service, nor a terminal. If it is killed, the next command finds the deadline overdue.
+//! The deadline is on record before the change takes force. A process of its own waits for it, in a transient unit of systemd
+//! where systemd runs: the process needs neither the command that began it, nor its service, nor a terminal. If the process is
+//! killed, the next command finds the deadline overdue.
 
 pub use crate::command::waiting::WAITING;
 
@@ -22,18 +23,18 @@ use sluice_error::{Doing, Error, Result};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// The times that may be asked for.
+/// The times that options may give.
 const TIMES: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(24 * 3600);
-/// How often the waiting process tries to revert, and how long it waits between.
+/// Number of the waiting process's attempts to revert, and the time between two of them.
 const TRIES: u32 = 5;
 const BETWEEN_TRIES: Duration = Duration::from_secs(3);
 
-/// Reads a time as `--confirm` has it.
+/// Reads the time of `--confirm`.
 pub fn time(text: &str) -> Result<Duration> {
     time_of("--confirm", text)
 }
 
-/// Likewise of another option.
+/// Reads the time of an option, which errors name.
 pub fn time_of(option: &str, text: &str) -> Result<Duration> {
     let wrong = |what: &str| {
         Error::input(format!("{option} {text}: {what}"))
@@ -47,7 +48,7 @@ pub fn time_of(option: &str, text: &str) -> Result<Duration> {
     if TIMES.contains(&time) { Ok(time) } else { Err(wrong("this is not between 1s and 24h")) }
 }
 
-/// Keeps what waits to be confirmed. The interface as it is managed now.
+/// Confirms the change that waits on an interface. Returns the record as it is now.
 pub fn confirm(interface: &str) -> Result<Record> {
     require_root()?;
     recover()?;
@@ -66,12 +67,12 @@ pub fn confirm(interface: &str) -> Result<Record> {
     Ok(record)
 }
 
-/// How long it is until what waits to be confirmed is taken back.
+/// Time until the unconfirmed change is taken back; none: no change waits.
 pub fn left(interface: &str) -> Result<Option<Duration>> {
     Ok(managed(interface)?.unconfirmed.map(|unconfirmed| unconfirmed.left()))
 }
 
-/// The process that waits: until the deadline, or until there is nothing to wait for.
+/// Runs the waiting process: until the deadline, or until no change waits any more.
 pub fn wait(key: &str, deadline_ms: u64) -> Result<()> {
     require_root()?;
     let directory = paths::run();
@@ -87,7 +88,7 @@ pub fn wait(key: &str, deadline_ms: u64) -> Result<()> {
     let mut tries = 0;
     while is_awaited(key, deadline_ms) {
         if clock::since_boot() >= Duration::from_millis(deadline_ms) {
-            // Whoever holds the lock delays this, and must not prevent it.
+            // A process that holds the lock delays the revert, and must not prevent it.
             recover_with(Patience::Endless)?;
             tries += 1;
             if tries == TRIES || !is_awaited(key, deadline_ms) {
@@ -101,17 +102,17 @@ pub fn wait(key: &str, deadline_ms: u64) -> Result<()> {
             Ok(_) | Err(nix::Error::EINTR) => {}
             Err(error) => return Err(Error::system(format!("waiting: {error}"))),
         }
-        // What has happened is seen in the record.
+        // The record, not the event, shows what has happened.
         let _ = inotify.read_events();
     }
     Ok(())
 }
 
-/// Whether the change of this deadline waits, be it in force already or not.
+/// Whether the change of this deadline waits for confirmation, in force or not yet.
 fn is_awaited(key: &str, deadline_ms: u64) -> bool {
     let waits =
         |record: &Record| record.unconfirmed.as_ref().is_some_and(|unconfirmed| unconfirmed.deadline_ms == deadline_ms);
-    // While a change upon this one is on its way, this one is in the record of before.
+    // While a later change is on its way, this change is in that record's `before`.
     matches!(Record::of_key(key), Ok(Some(record)) if waits(&record) || record.before.as_deref().is_some_and(waits))
 }
 

@@ -1,4 +1,4 @@
-//! What this kernel, driver and machine can do, engine by engine, and what to install or enable.
+//! `sluice doctor`: the abilities of this kernel, driver and machine, engine by engine, and what to install or enable.
 
 use crate::bpf::object::Loader;
 use crate::engine::features::Features;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use sluice_error::Result;
 use sluice_policy::{Rank, Scheduler};
 
-/// How a thing stands.
+/// State of a feature or part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -22,24 +22,24 @@ pub enum Verdict {
     Bad,
 }
 
-/// One thing that was looked at.
+/// One check and its result.
 #[derive(Debug, Clone, Serialize)]
 pub struct Finding {
-    /// kernel, engine qdisc, engine tc, machine, or the name of an interface.
+    /// Area of the check: kernel, engine qdisc, engine tc, machine, or the name of an interface.
     pub area: String,
-    /// What was looked at.
+    /// Name of the checked feature or part.
     pub what: String,
-    /// How it stands.
+    /// State of the feature or part.
     pub verdict: Verdict,
-    /// What was found.
+    /// Detail of the result.
     pub detail: String,
-    /// What to install or enable.
+    /// Remedy, such as a module to load.
     pub cure: Option<String>,
 }
 
 struct Findings(Vec<Finding>);
 
-/// A feature that is there or not, and what that means.
+/// A feature, present or absent, with the text for each case.
 struct Feature<'a> {
     area: &'a str,
     what: &'a str,
@@ -66,7 +66,7 @@ impl Findings {
         self.add(f.area, f.what, verdict, detail, f.cure);
     }
 
-    /// Whether a thing could be done; `said` is what it says of itself.
+    /// Adds the result of an attempt: its text, or its error.
     fn attempt(&mut self, area: &str, what: &str, result: Result<String>) {
         match result {
             Ok(said) => self.add(area, what, Verdict::Good, said, ""),
@@ -75,7 +75,7 @@ impl Findings {
     }
 }
 
-/// Looks at everything. Loads the programs for a moment, and leaves nothing behind.
+/// Makes every check. Loads the programs for a moment, and leaves nothing behind.
 pub fn examine() -> Result<Vec<Finding>> {
     privilege::require_rights()?;
     let features = Features::probe()?;
@@ -119,7 +119,7 @@ pub fn examine() -> Result<Vec<Finding>> {
     Ok(f.0)
 }
 
-/// Disciplines that engine `tc` does not have.
+/// The disciplines that engine `tc` lacks.
 fn only_of_qdisc() -> Vec<&'static str> {
     let replaced = |scheduler: &Scheduler| scheduler.instead_on_tc(Rank::default()).is_some();
     Scheduler::all().filter(replaced).map(Scheduler::name).collect()
@@ -203,7 +203,7 @@ fn loads(loader: Result<Loader>, programs: &[&str]) -> Result<()> {
     loader.load(paths::run()).map(drop)
 }
 
-/// What others have removed of a managed interface.
+/// Checks the parts of a managed interface, which other programs may have removed.
 fn parts_of(f: &mut Findings, record: &Record) -> Result<()> {
     if !Interface::is_there(&record.interface, record.ifindex) {
         let cure = format!("sluice down {} removes it", record.interface);

@@ -1,5 +1,5 @@
-//! `sluice ensure`: puts back what others have removed of a managed interface. What stands untouched is left alone, so packets that
-//! are queued stay queued, and counters go on.
+//! `sluice ensure`: puts back the parts of a managed interface that other programs have removed. The parts that are there stay
+//! untouched, so queued packets stay queued, and counters go on.
 
 use crate::bpf::hooks::{self, Side};
 use crate::command::recover::recover;
@@ -17,16 +17,16 @@ use libbpf_rs::{MapCore, MapFlags};
 use sluice_error::{Doing, Error, Result};
 use std::path::Path;
 
-/// What was put back.
+/// The parts that were put back.
 #[derive(Debug, Clone, Default)]
 pub struct Healed {
-    /// What was missing, in words.
+    /// The parts that were missing, in words.
     pub was_missing: Vec<String>,
-    /// What the operator should know.
+    /// Notes for the operator.
     pub notes: Vec<String>,
 }
 
-/// Looks at an interface that is wholly up, and puts back what is missing.
+/// Puts back the missing parts of an interface that is wholly up.
 pub fn ensure(interface: &str) -> Result<Healed> {
     require_root()?;
     recover()?;
@@ -36,7 +36,7 @@ pub fn ensure(interface: &str) -> Result<Healed> {
         return Ok(Healed::default());
     }
     let _lock = Lock::take()?;
-    // Whoever held the lock may have done it, or changed it.
+    // The command that held the lock may have put the parts back, or changed the interface.
     let mut record = managed(interface)?;
     let was = missing(&record, &pins)?;
     let mut healed = Healed { was_missing: was.iter().map(ToString::to_string).collect(), notes: Vec::new() };
@@ -49,7 +49,7 @@ pub fn ensure(interface: &str) -> Result<Healed> {
     }
 }
 
-/// A queue that somebody has made by hand in place of ours may be meant so.
+/// Refuses to replace a queue that was made by hand in place of ours: it may be intended.
 fn refuse_foreign(record: &Record, was: &[Missing]) -> Result<()> {
     let foreign = was.iter().find(|one| matches!(one, Missing::Root { default: false, .. }));
     let Some(foreign) = foreign else { return Ok(()) };
@@ -81,7 +81,7 @@ fn heal(record: &mut Record, pins: &Path, was: &[Missing], notes: &mut Vec<Strin
         }
     }
     devices::make(record)?;
-    // A device that was only down has its queues still.
+    // A device that was only down still has its queues.
     let now = missing(record, pins)?;
     let lacks_queues = |name: &str| now.iter().any(|one| matches!(one, Missing::Root { device, .. } if device == name));
     if lacks_queues(&record.interface) {
@@ -107,7 +107,7 @@ fn heal(record: &mut Record, pins: &Path, was: &[Missing], notes: &mut Vec<Strin
         attach::attach_xdp(record, pins, notes)?;
     }
     for (side, link) in [(Side::Ingress, "link_ingress"), (Side::Egress, "link_egress")] {
-        // Without tcx, the filter behind ours sends what arrives to the device that was made anew.
+        // Without tcx, the filter behind ours redirects arriving packets to the device that was made anew.
         let redirects = side == Side::Ingress && !tcx && of_device(&ingress);
         if redirects || is(&|one| *one == Missing::Hook(side)) {
             hooks::detach(&pins.join(link))?;
@@ -117,7 +117,7 @@ fn heal(record: &mut Record, pins: &Path, was: &[Missing], notes: &mut Vec<Strin
     Ok(())
 }
 
-/// Packets that arrive are sent to the queue again at once, not only one in a while (`bpf/lib/answers.h`).
+/// Resets the answers: all arriving packets go to the queue again at once, not only one in a while (`bpf/lib/answers.h`).
 fn forget_silence(pins: &Path) -> Result<()> {
     let map = tables::open(pins, "answers")?;
     let cpus = libbpf_rs::num_possible_cpus().doing(|| "counting processors".to_owned())?;

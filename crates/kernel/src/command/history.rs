@@ -25,7 +25,7 @@ pub fn of(interface: &str) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// The entry of a number.
+/// The history entry of this number.
 pub fn entry(interface: &str, number: u32) -> Result<Entry> {
     let entries = of(interface)?;
     let range = match (entries.first(), entries.last()) {

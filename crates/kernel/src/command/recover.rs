@@ -1,4 +1,4 @@
-//! What every command begins with: changes that were interrupted are ended, and those that nobody has confirmed in time are taken back.
+//! The first step of commands: interrupted changes are ended, and changes that were not confirmed in time are taken back.
 
 use crate::command::change;
 use crate::engine::managed::{in_place, live_generation, settled};
@@ -10,13 +10,13 @@ use crate::system::lock::{Lock, Patience};
 use crate::system::{bpffs, netns};
 use sluice_error::Result;
 
-/// Every command begins with it: ends the changes that were interrupted, and takes back those that nobody has confirmed in
-/// time, on all interfaces of this namespace. What cannot be put right is said, and stands in nobody's way.
+/// Ends the changes that were interrupted, and takes back those that were not confirmed in time, on all interfaces of this
+/// namespace. A change that cannot be repaired is reported, and does not stop the command.
 pub(crate) fn recover() -> Result<()> {
     recover_with(Patience::Some)
 }
 
-/// What only looks goes on at once where another command is at it, which does the same.
+/// Recovers unless another command holds the lock, which recovers too. For commands that only read.
 pub(crate) fn recover_unless_held() -> Result<()> {
     recover_with(Patience::None)
 }
@@ -29,7 +29,7 @@ pub(crate) fn recover_with(patience: Patience) -> Result<()> {
         return Ok(());
     }
     let Some(_lock) = Lock::wait(patience)? else { return Ok(()) };
-    // Whoever held the lock may have done it.
+    // The command that held the lock may have done it.
     for record in Record::all()?.into_iter().filter(|record| mine(record) && due(record)) {
         let name = record.interface.clone();
         let done = finish(record).and_then(|record| record.is_overdue().then(|| change::revert(&record)).transpose());
@@ -45,7 +45,7 @@ pub(crate) fn recover_with(patience: Patience) -> Result<()> {
     Ok(())
 }
 
-/// Ends a change that was interrupted, on the side on which the tables are.
+/// Ends an interrupted change: the tables tell which of its two policies stays.
 fn finish(record: Record) -> Result<Record> {
     if record.before.is_none() {
         return Ok(record);

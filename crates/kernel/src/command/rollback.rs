@@ -1,4 +1,4 @@
-//! Going back to a policy of the history.
+//! `sluice rollback`: goes back to a policy of the history.
 
 use crate::command;
 use crate::command::change::{RateWish, Request};
@@ -11,8 +11,8 @@ use crate::system::privilege::require_root;
 use sluice_error::Result;
 use sluice_policy::Rate;
 
-/// What is asked for by going back to entry `number` of the history; without a number, to the last policy that differs from
-/// the present one. Changes nothing.
+/// The request that goes back to entry `number` of the history; without a number, to the last policy that differs from the
+/// present one. Changes nothing.
 pub fn rollback(interface: &str, number: Option<u32>) -> Result<(Request, Entry)> {
     require_root()?;
     recover()?;
@@ -26,7 +26,7 @@ pub fn rollback(interface: &str, number: Option<u32>) -> Result<(Request, Entry)
         interface: interface.to_owned(),
         source: entry.policy_source.clone(),
         rate: RateWish::Set(entry.rate_bps.map(Rate)),
-        // Whether arrivals are queued is not changed by a running interface; an entry may be from before its last `up`.
+        // A running interface cannot begin or stop queueing arrivals; an entry may be from before its last `up`.
         ingress_rate: match (entry.ingress_rate_bps, record.ingress_rate_bps) {
             (Some(bps), Some(_)) => RateWish::Set(Some(Rate(bps))),
             (None, Some(_)) if policy.link.ingress_rate.is_some() => RateWish::Set(None),

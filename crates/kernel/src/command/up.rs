@@ -1,6 +1,6 @@
 //! `up` and `down`: the order of steps in which an interface comes under management, and is given back.
 //!
-//! What a step will do is on record before it is done, and packets flow after each: whatever dies, `down` finds all.
+//! Each step is on record before it is done, and packets flow after each: wherever a command dies, `down` finds all parts.
 
 use crate::bpf::object;
 use crate::command::boot;
@@ -27,17 +27,17 @@ use std::fs;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Where hierarchies that `--force` replaces are dumped: a reboot keeps it.
+/// Directory for the dumps of hierarchies that `--force` replaces; a reboot keeps it.
 const DUMPS: &str = "/var/lib/sluice";
 
-/// What `up` is asked for.
+/// A request to take an interface into management.
 #[derive(Debug, Clone)]
 pub struct UpRequest {
     /// Name of the interface.
     pub interface: String,
     /// The policy.
     pub policy: Policy,
-    /// Where it was read from, for people.
+    /// Source of the policy's text, such as a path.
     pub source: String,
     /// `--rate`: overrides the policy's link rate.
     pub rate: Option<Rate>,
@@ -49,7 +49,7 @@ pub struct UpRequest {
     pub hook: Option<Hook>,
     /// Replace a hand-made hierarchy of qdiscs.
     pub force: bool,
-    /// `--message`: why, for the history.
+    /// `--message`: reason of the change, for the history.
     pub message: Option<String>,
 }
 
@@ -78,7 +78,7 @@ pub fn up(requests: &[UpRequest]) -> Result<Vec<Done>> {
     Ok(done)
 }
 
-/// After a failure: what was up already goes down.
+/// Takes down the interfaces that are up already, after a failure.
 fn give_back(done: Vec<Done>, mut error: Error) -> Error {
     for Done { mut record, .. } in done.into_iter().rev() {
         history::note_undone(&record, &error.what);
@@ -98,22 +98,22 @@ fn give_back(done: Vec<Done>, mut error: Error) -> Error {
     error
 }
 
-/// An interface that nothing stands against managing.
+/// An interface that has been checked and can be managed.
 struct Start {
     interface: Interface,
     policy: Resolved,
     record: Record,
     tcx: bool,
-    /// There is a hierarchy that `--force` may replace.
+    /// Whether a hand-made hierarchy is replaced, with `--force`.
     replaces: bool,
-    /// There are queues of ours without a record, which `--force` removes.
+    /// Whether queues of ours without a record are removed first, with `--force`.
     remains: bool,
     notes: Vec<String>,
     details: Vec<String>,
 }
 
 impl Start {
-    /// `together`: the interfaces that are asked for at the same time.
+    /// Checks a request. `together`: the interfaces of the same command.
     fn prepare(request: &UpRequest, mut features: Features, together: &[&str]) -> Result<Start> {
         let interface = Interface::find(&request.interface)?;
         let mut notes = refuse_managed(&interface, request.force)?;
@@ -137,7 +137,7 @@ impl Start {
         let policy = resolve(&request.policy, rates, request.engine.unwrap_or(Engine::Qdisc))?;
         let options = Options { engine: request.engine, hook: request.hook, ingress_rate: policy.ingress_rate };
         let plan = plan::plan(&policy, &interface, &features, &options, root_kind)?;
-        // Which engine it is decides how much a policy may ask for.
+        // The engine limits what a policy may ask for.
         let policy = resolve(&request.policy, rates, plan.engine)?;
         notes.extend(plan.notes);
         let mut details = plan.details;
@@ -212,7 +212,7 @@ impl Start {
         })
     }
 
-    /// Where the choice of the engine is ours, and the kernel refuses the programs of the best one, the next best serves.
+    /// Brings the interface up. If the kernel refuses the programs of engine `qdisc`, and `--engine` is not given, engine `tc` serves.
     fn perform_or_fall_back(self, request: &UpRequest, features: &Features, together: &[&str]) -> Result<Done> {
         let may = request.engine.is_none() && self.record.engine == Engine::Qdisc;
         let mut refused = match self.perform() {
@@ -327,7 +327,7 @@ pub fn down(interface: &str) -> Result<Record> {
     let pins = record.pins(&bpffs::root()?);
     record.phase = Phase::Stopping;
     if let Err(error) = record.save() {
-        // It is for the next command, if this one does not come to its end.
+        // The record is for the next command, if this one does not come to its end.
         eprintln!("warning: {error}");
     }
     fault::point("down-recorded");
@@ -335,7 +335,7 @@ pub fn down(interface: &str) -> Result<Record> {
     Ok(record)
 }
 
-/// Removes all there is of a record, in the order in which packets keep flowing.
+/// Removes all parts of a record, in an order in which packets keep flowing.
 fn tear_down(record: &mut Record, pins: &Path) -> Result<()> {
     arrivals::remove(record)?;
     if Interface::is_there(&record.interface, record.ifindex) {
@@ -357,15 +357,15 @@ fn tear_down(record: &mut Record, pins: &Path) -> Result<()> {
     shared::sweep()
 }
 
-/// Removes what is left of interfaces that have gone, and says of which.
+/// Removes the parts of interfaces that have gone. Returns their names.
 pub fn collect() -> Result<Vec<String>> {
     require_root()?;
     let _lock = Lock::take()?;
     remove_orphans(&[])
 }
 
-/// What is left of interfaces that have gone from this network namespace, but for those that are asked for; and of those whose namespace
-/// has gone, where nobody can run `down` any more: records and pins. The number of such a namespace is soon given to another.
+/// Removes the parts of interfaces that have gone from this network namespace, except those in `asked`; and the records and pins
+/// of network namespaces that have gone, where `down` cannot run any more. The number of such a namespace is soon given to another.
 fn remove_orphans(asked: &[&str]) -> Result<Vec<String>> {
     let own = netns::inode()?;
     let mut removed = Vec::new();
@@ -394,8 +394,8 @@ fn remove_orphans(asked: &[&str]) -> Result<Vec<String>> {
     Ok(removed)
 }
 
-/// An interface that is managed already is refused; what is left of one that has gone is removed, and with `--force` what an
-/// interrupted command has left of this one.
+/// Refuses an interface that is managed already. Removes the parts of a former interface of this name, and with `force` those
+/// that an interrupted command has left of this one.
 fn refuse_managed(interface: &Interface, force: bool) -> Result<Vec<String>> {
     let Some(mut record) = Record::find(&interface.name)? else { return Ok(Vec::new()) };
     if record.ifindex != interface.ifindex {

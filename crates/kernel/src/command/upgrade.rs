@@ -1,5 +1,5 @@
-//! `sluice upgrade`: the programs of this command take the place of those that another version has loaded. They are loaded beside, with maps
-//! of their own, and swapped one after the other; the policy, devices and HTB's classes stay.
+//! `sluice upgrade`: the programs of this command take the place of those that another version has loaded. They are loaded
+//! beside those, with maps of their own, and swapped one after the other; the policy, devices and HTB's classes stay.
 
 use crate::bpf::object;
 use crate::command::recover::recover;
@@ -19,18 +19,18 @@ use sluice_error::{Error, Result};
 use std::fs;
 use std::path::Path;
 
-/// What was done.
+/// An interface whose programs were replaced.
 #[derive(Debug, Clone)]
 pub struct Upgraded {
     /// The interface as it is managed now.
     pub record: Record,
-    /// What was lost.
+    /// State that was lost, in words.
     pub lost: Vec<String>,
-    /// What the operator should know.
+    /// Notes for the operator.
     pub notes: Vec<String>,
 }
 
-/// Loads this command's programs and swaps them for those that run. None: they are the same.
+/// Loads this command's programs and swaps them for those that run. None: the programs are the same.
 pub fn upgrade(interface: &str) -> Result<Option<Upgraded>> {
     require_root()?;
     recover()?;
@@ -72,7 +72,7 @@ pub fn upgrade(interface: &str) -> Result<Option<Upgraded>> {
         return Err(Error { what: format!("{}\n  nothing was changed", error.what.trim_end()), ..error });
     }
     fault::point("upgrade-loaded");
-    // From here on `down` removes both.
+    // From here on `down` removes both sets of pins.
     record.save()?;
     fault::point("upgrade-recorded");
     let mut notes = Vec::new();
@@ -87,7 +87,7 @@ pub fn upgrade(interface: &str) -> Result<Option<Upgraded>> {
     }
 }
 
-/// One after the other, in the order of `up`: each new part finds the new tables.
+/// Swaps the parts one after the other, in the order of `up`: each new part finds the new tables.
 fn swap(
     record: &mut Record,
     found: &Interface,
@@ -109,7 +109,7 @@ fn swap(
     private::directory(old)
 }
 
-/// What waits in queues that are made anew.
+/// Packets that wait in the queues. None: the status cannot be read.
 fn queued_pkts(record: &Record) -> Option<u64> {
     let status = Pinned::open(record.clone()).and_then(|pinned| pinned.status()).ok()?;
     let classes = status.directions.iter().flat_map(|direction| &direction.classes);

@@ -1,5 +1,5 @@
-//! Starts the process that takes a change back unless it is confirmed: in a transient unit of systemd where that runs, which needs neither
-//! the command that began it, nor its service, nor a terminal.
+//! Starts the process that takes a change back unless it is confirmed: in a transient unit of systemd where systemd runs, which
+//! needs neither the command that began it, nor its service, nor a terminal.
 
 mod unit;
 
@@ -10,10 +10,10 @@ use sluice_error::{Doing, Result};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// The command of the process that waits; it gets the record's key and the deadline.
+/// Name of the waiting process's command; it gets the record's key and the deadline.
 pub const WAITING: &str = "await-confirmation";
 
-/// Has somebody wait, if something has to be confirmed.
+/// Starts the waiting process, if the record's change has to be confirmed.
 pub(crate) fn start_waiting(record: &Record) -> Result<()> {
     match &record.unconfirmed {
         Some(unconfirmed) if !unit::start(record, unconfirmed) => start_process(record, unconfirmed),
@@ -23,7 +23,7 @@ pub(crate) fn start_waiting(record: &Record) -> Result<()> {
 
 /// Starts the process that waits: this program, in a session of its own.
 fn start_process(record: &Record, unconfirmed: &Unconfirmed) -> Result<()> {
-    // The mounts that `ip netns exec` has made hide the pins, and who could tell where others are to be seen may have ended by then.
+    // The mounts of `ip netns exec` hide the pins, and the process whose mounts show them may have ended by then.
     let mounts = ancestry::outer_mounts();
     let mut command = Command::new("/proc/self/exe");
     command
@@ -38,16 +38,16 @@ fn start_process(record: &Record, unconfirmed: &Unconfirmed) -> Result<()> {
         command.pre_exec(move || {
             nix::unistd::setsid()?;
             if let Some(mounts) = &mounts {
-                // Without the right to it the process sees the pins as long as whoever called it lives.
+                // A process without the right to enter those mounts sees the pins only while its caller lives.
                 let _ = nix::sched::setns(mounts, nix::sched::CloneFlags::CLONE_NEWNS);
             }
-            // The lock would be held as long as it waits.
+            // Inherited descriptors would hold the lock as long as the process waits.
             libc::close_range(3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC as libc::c_int);
             Ok(())
         })
     };
     let mut waiting = command.spawn().doing(|| "starting the process that waits for the confirmation".to_owned())?;
-    // A command has ended long before; whoever stays leaves no zombie.
+    // A command ends long before; a parent that stays, such as the server, leaves no zombie.
     std::thread::spawn(move || waiting.wait());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Waiting for a file to change, or for the wish to end.
+//! Waits for a file to change, or for a signal to end.
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
@@ -10,15 +10,15 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Editors write in several steps: the file is looked at when nothing has happened for so long.
+/// Time without events after which the file is looked at: editors write in several steps.
 const QUIET: Duration = Duration::from_millis(200);
 
-/// What has happened.
+/// An event of a watched file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// The file was written, or another has taken its place.
     Changed,
-    /// Nothing, for as long as was asked for.
+    /// No event within the limit.
     Nothing,
     /// SIGINT or SIGTERM has arrived.
     Stopped,
@@ -33,7 +33,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to watch. From now on SIGINT and SIGTERM do not end the process, but are told.
+    /// Begins to watch. From now on SIGINT and SIGTERM do not end the process, but become events.
     pub fn new(path: &Path) -> Result<Watch> {
         let gone = |error: std::io::Error| {
             Error::input(format!("cannot watch {}: {error}", path.display())).help("give the path of a policy file")
@@ -65,7 +65,7 @@ impl Watch {
         Ok(Watch { inotify, signals, directories, names })
     }
 
-    /// Waits for what comes next, no longer than `limit`.
+    /// Waits for the next event, no longer than `limit`.
     pub fn next(&mut self, limit: Option<Duration>) -> Result<Event> {
         let mut changed = false;
         loop {
@@ -101,7 +101,7 @@ impl Watch {
             let names: Vec<String> = self.directories.iter().map(|directory| directory.display().to_string()).collect();
             return Err(Error::system(format!("the watched directory has gone: {}", names.join(" or "))));
         }
-        // Of what was lost in an overflow nothing is known.
+        // An overflow may have lost an event of the file.
         let lost = |event: &nix::sys::inotify::InotifyEvent| event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW);
         Ok(events.iter().any(|event| lost(event) || event.name.as_ref().is_some_and(|name| self.names.contains(name))))
     }

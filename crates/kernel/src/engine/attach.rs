@@ -1,4 +1,4 @@
-//! The hooks of an interface before its queues, and taking them off again.
+//! Attaches the hooks of an interface before its queues, and removes them.
 
 use crate::bpf::hooks::{self, Point, Side};
 use crate::record::{Hook, Record};
@@ -7,14 +7,14 @@ use sluice_error::{Doing, Result};
 use std::io;
 use std::path::Path;
 
-/// Sends what may be a super-packet through the splitter.
+/// Installs the filter that sends possible super-packets through the splitter.
 pub(crate) fn install_splitter(record: &mut Record, pins: &Path) -> Result<()> {
     claim_clsact(record)?;
     let action = format!("action mirred egress redirect dev {}", record.split_device());
     hooks::set_filter(&record.interface, Side::Egress, &pins.join("sl_split"), &action)
 }
 
-/// Adds clsact where nobody has. That it is ours is on record before it is there.
+/// Adds clsact if it is missing. The record says that it is ours before it is there.
 fn claim_clsact(record: &mut Record) -> Result<()> {
     if !qdiscs::has_clsact(&record.interface)? {
         record.made_clsact = true;
@@ -24,15 +24,15 @@ fn claim_clsact(record: &mut Record) -> Result<()> {
     Ok(())
 }
 
-/// Attaches the hooks that classify: on arrival always, on departure where nothing queues. What the kernel lacks is
-/// replaced by the next best; `notes` says so. Sets what the record must know.
+/// Attaches the hooks: on arrival always, on departure where nothing queues or a hook marks. A hook that the kernel lacks is
+/// replaced by the next best, which `notes` says. The record gets the hooks that were attached.
 pub(crate) fn install_hooks(record: &mut Record, tcx: bool, pins: &Path, notes: &mut Vec<String>) -> Result<()> {
     attach_xdp(record, pins, notes)?;
     attach_hook(record, tcx, Side::Ingress, pins)?;
     attach_hook(record, tcx, Side::Egress, pins)
 }
 
-/// Attaches the XDP program, if there shall be one.
+/// Attaches the XDP program, if the record has hook XDP.
 pub(crate) fn attach_xdp(record: &mut Record, pins: &Path, notes: &mut Vec<String>) -> Result<()> {
     if record.hook == Hook::Xdp {
         let attached = hooks::attach(&pins.join("sl_xdp"), record.ifindex, Point::Xdp, &pins.join("link_xdp"))?;
@@ -44,7 +44,7 @@ pub(crate) fn attach_xdp(record: &mut Record, pins: &Path, notes: &mut Vec<Strin
     Ok(())
 }
 
-/// The program at the hook of a side; none: nothing has to be done there.
+/// The program at the hook of a side; none: there is no hook.
 pub(crate) fn program(record: &Record, side: Side) -> Option<&'static str> {
     match side {
         Side::Ingress => Some("sl_ingress"),
@@ -54,7 +54,7 @@ pub(crate) fn program(record: &Record, side: Side) -> Option<&'static str> {
     }
 }
 
-/// Attaches the program of a side, if there shall be one.
+/// Attaches the program of a side, if there is one.
 pub(crate) fn attach_hook(record: &mut Record, tcx: bool, side: Side, pins: &Path) -> Result<()> {
     match program(record, side) {
         Some(program) => tc_hook(record, tcx, side, program, pins),
@@ -77,7 +77,7 @@ fn tc_hook(record: &mut Record, tcx: bool, side: Side, program: &str, pins: &Pat
         Side::Ingress => (Point::TcxIngress, "link_ingress"),
         Side::Egress => (Point::TcxEgress, "link_egress"),
     };
-    // What arrives is taken away to be queued: other people's filters must have seen it before.
+    // Arriving packets are taken away to be queued: the filters of others must have seen them before.
     let behind_others =
         side == Side::Ingress && record.ingress_rate_bps.is_some() && hooks::has_filters(&record.interface, side)?;
     if tcx && !behind_others {
@@ -92,7 +92,7 @@ fn tc_hook(record: &mut Record, tcx: bool, side: Side, program: &str, pins: &Pat
     Ok(())
 }
 
-/// Detaches the hooks that links hold, which are to be attached anew.
+/// Detaches the hooks that links hold.
 pub(crate) fn remove_links(pins: &Path) -> Result<()> {
     ["link_xdp", "link_ingress", "link_egress"].iter().try_for_each(|link| hooks::detach(&pins.join(link)))
 }

@@ -4,14 +4,14 @@ use crate::record::Record;
 use crate::system::iproute;
 use sluice_error::{Doing, Error, Result};
 
-/// The group of the devices that we make, by which they are known from others. Unlike an alias it is there from the start.
+/// Group of the devices that we make, which tells them from others. Unlike an alias, a device has it from the start.
 const GROUP: u32 = 5100;
 
 /// Makes the devices that the plan needs, up and empty.
 ///
-/// Programs know them by number: one that was deleted is made again with the number that is on record.
+/// Programs know devices by number: a device that was deleted is made again with the number on record.
 pub(crate) fn make(record: &mut Record) -> Result<()> {
-    // What is more than one segment does not fit it, so the stack splits it.
+    // The device takes one segment at most, so the stack splits a super-packet on its way there.
     if record.split {
         let number = make_ifb(&record.split_device(), "gso_max_segs 1 txqueuelen 10000", record.split_ifindex)?;
         record.split_ifindex = Some(number);
@@ -38,7 +38,7 @@ fn make_ifb(name: &str, options: &str, number: Option<u32>) -> Result<u32> {
     ifindex(name)
 }
 
-/// Removes a device that we have made; one of somebody else stays.
+/// Removes a device that we have made; a device of another program stays.
 pub(crate) fn remove(name: &str) -> Result<()> {
     if nix::net::if_::if_nametoindex(name).is_err() || !is_our_ifb(name)? {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The differences between a policy and what engine `tc` makes of it, for people. Pure.
+//! The differences between a policy and its meaning on engine `tc`, for people. Pure.
 
 use crate::engine::htb::{
     FLOOR, HANDLE, LEAST_FLOW_QUANTUM_BYTES, Leaves, PRIORITIES, QUANTA_BYTES, least_weight, levels,
@@ -6,7 +6,7 @@ use crate::engine::htb::{
 use sluice_policy::{Bytes, Cells, FRAME_BYTES, Flows, Rate, Resolved, ResolvedClass, Scheduler};
 use sluice_tables::duration_ns;
 
-/// Where the meaning on engine `tc` differs from the policy's. `leaves` are unknown where no kernel was asked.
+/// The differences between a policy and its meaning on engine `tc`. `leaves` are unknown where no kernel was asked.
 pub fn differences(policy: &Resolved, rate: Option<Rate>, leaves: Option<Leaves>, header_bytes: u32) -> Vec<String> {
     let mut all = Vec::new();
     let levels = levels(policy).len();
@@ -62,7 +62,7 @@ pub fn differences(policy: &Resolved, rate: Option<Rate>, leaves: Option<Leaves>
     all
 }
 
-/// Where queues differ from those of the policy.
+/// The differences between queues and those of the policy.
 fn queue_differences(policy: &Resolved, leaves: Option<Leaves>) -> Vec<String> {
     let has = |class: &ResolvedClass| leaves.is_none_or(|leaves| leaves.have(class));
     let small = |flows: Flows| flows.quantum_bytes < LEAST_FLOW_QUANTUM_BYTES;
@@ -102,7 +102,7 @@ fn queue_differences(policy: &Resolved, leaves: Option<Leaves>) -> Vec<String> {
     all
 }
 
-/// The classes that are plain FIFOs for want of a better leaf, and what they lose.
+/// Notes on the classes that are plain FIFOs for want of a better leaf.
 pub fn fallbacks(policy: &Resolved, leaves: Option<Leaves>) -> Vec<String> {
     let without = |leaf: &str| match leaves {
         Some(_) => format!("this kernel has no {leaf}, so the queue is a plain FIFO"),
@@ -129,7 +129,7 @@ fn codel_alone(class: &ResolvedClass) -> bool {
     !by_flow(class) && class.codel.is_some()
 }
 
-/// What is to be said of some classes, each with what `detail` adds to its name. None if there are none of them.
+/// A sentence on the classes for which `detail` has text, each with that text behind its name. None: there are no such classes.
 fn told(policy: &Resolved, detail: impl Fn(&ResolvedClass) -> Option<String>, what: &str) -> Option<String> {
     let of = |class: &ResolvedClass| Some(format!("{} ({}){}", class.id, class.name, detail(class)?));
     let list: Vec<String> = policy.classes.iter().filter_map(of).collect();

@@ -1,5 +1,5 @@
-//! What this kernel can do, found out by asking it: types in its BTF, a program that its verifier takes or not, and qdiscs
-//! and devices tried in a network namespace that nobody sees and that ends with the attempt.
+//! The features of this kernel, found by asking it: types in its BTF, a program that its verifier takes or not, and qdiscs and
+//! devices that are tried in a network namespace which ends with the attempt.
 
 use crate::system::{iproute, paths};
 use libbpf_rs::btf::Btf;
@@ -11,30 +11,30 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// What matters to the choice of an engine.
+/// Kernel features that matter to the choice of an engine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Features {
-    /// Version as the kernel tells it.
+    /// Kernel version, as uname(2) has it.
     pub release: String,
     /// Whether the kernel describes its types, without which no program of ours loads.
     pub btf: bool,
-    /// Whether qdiscs can be written in BPF (CONFIG_NET_SCH_BPF, from 6.16), and read what is in packets (from 6.17).
+    /// Whether qdiscs can be written in BPF (CONFIG_NET_SCH_BPF, from 6.16) and read packets (from 6.17).
     pub bpf_qdisc: bool,
     /// Whether tc programs attach by links (tcx, from 6.6).
     pub tcx: bool,
-    /// Whether it has HTB.
+    /// Whether the kernel has HTB.
     pub htb: bool,
-    /// Whether it has fq_codel.
+    /// Whether the kernel has fq_codel.
     pub fq_codel: bool,
-    /// Whether it has codel.
+    /// Whether the kernel has codel.
     pub codel: bool,
-    /// Whether it has the hook qdisc.
+    /// Whether the kernel has clsact, the hook qdisc.
     pub clsact: bool,
-    /// Whether it has intermediate functional block devices.
+    /// Whether the kernel has intermediate functional block devices (ifb).
     pub ifb: bool,
 }
 
-/// What was found out since this boot.
+/// The features that were found since this boot.
 #[derive(Serialize, Deserialize)]
 struct Remembered {
     /// /proc/sys/kernel/random/boot_id
@@ -42,12 +42,12 @@ struct Remembered {
     features: Features,
 }
 
-/// File beside the records that remembers what was found out.
+/// Name of the file beside the records that keeps the features found.
 const REMEMBERED: &str = "features";
 
 impl Features {
-    /// What is known since this boot, or what the kernel says now. A kernel that has everything does not lose it, so it is asked once;
-    /// one that lacks something may get a module any time, and is asked each time.
+    /// The features found since this boot, or those of a new probe. A kernel that has every feature keeps them, so it is probed once;
+    /// a kernel that lacks one may get a module any time, and is probed each time.
     pub fn known() -> Result<Features> {
         let path = paths::run().join(REMEMBERED);
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -57,7 +57,7 @@ impl Features {
         }
         let features = Features::probe()?;
         if features.is_complete() {
-            // Who cannot write it asks again next time.
+            // A process that cannot write the file probes again next time.
             let text = serde_json::to_vec(&Remembered { boot, features: features.clone() }).unwrap_or_default();
             let fresh = path.with_extension("new");
             let _ = fs::write(&fresh, text).and_then(|()| fs::rename(&fresh, &path));
@@ -65,13 +65,13 @@ impl Features {
         Ok(features)
     }
 
-    /// Whether nothing is missing that a module could bring.
+    /// Whether no feature is missing that a module could bring.
     fn is_complete(&self) -> bool {
         let Features { release: _, btf, bpf_qdisc: _, tcx: _, htb, fq_codel, codel, clsact, ifb } = self;
         *btf && *htb && *fq_codel && *codel && *clsact && *ifb
     }
 
-    /// What can be told without root, by the kernel's types alone; all else is taken to be there.
+    /// The features that the kernel's types tell, without root; all others are assumed to be there.
     pub(crate) fn by_types() -> Features {
         let btf = Btf::from_vmlinux().ok();
         let has = |name: &str| btf.as_ref().is_some_and(|btf| btf.type_by_name::<Struct<'_>>(name).is_some());
@@ -88,7 +88,7 @@ impl Features {
         }
     }
 
-    /// Asks the kernel that runs.
+    /// Probes the running kernel.
     pub fn probe() -> Result<Features> {
         Ok(Features {
             htb: tries("tc", "qdisc add dev lo root handle 1: htb")?,
@@ -101,13 +101,13 @@ impl Features {
     }
 }
 
-/// The kernel's version, as it tells it.
+/// The kernel's version, as uname(2) has it.
 fn release() -> String {
     nix::sys::utsname::uname().map(|name| name.release().to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Whether programs may read memory by a pointer that nobody vouches for, as those of packets are in a qdisc: the verifier
-/// takes such a read from 6.17 on. It is asked with the smallest program that has one, which is unloaded at once.
+/// Whether programs may read memory by an untrusted pointer, as packet pointers are in a qdisc: the verifier takes such a read
+/// from 6.17 on. The probe loads the smallest program with such a read, and unloads it at once.
 fn reads_untrusted(btf: &Btf<'_>) -> bool {
     use libbpf_sys::*;
     let Some(cast) = btf.type_by_name::<Func<'_>>("bpf_rdonly_cast") else { return false };
@@ -119,7 +119,7 @@ fn reads_untrusted(btf: &Btf<'_>) -> bool {
     };
     let program = [
         insn(BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_2, 0, 0),
-        // bpf_rdonly_cast(context, 0): to bytes, of no type
+        // The call is bpf_rdonly_cast(context, 0): a pointer to bytes, of no type.
         insn(BPF_JMP | BPF_CALL, 0, BPF_PSEUDO_KFUNC_CALL, cast.type_id().into()),
         insn(BPF_LDX | BPF_MEM | BPF_B, BPF_REG_0, BPF_REG_0, 0),
         insn(BPF_JMP | BPF_EXIT, 0, 0, 0),
@@ -139,7 +139,7 @@ fn reads_untrusted(btf: &Btf<'_>) -> bool {
         // SAFETY: the kernel has just given us this descriptor.
         drop(unsafe { OwnedFd::from_raw_fd(fd) });
     }
-    // Without the right to load programs there is no answer: whoever loads ours will say so.
+    // Without the right to load programs (EPERM) there is no answer: loading our programs will report it.
     fd >= 0 || fd == -libc::EPERM
 }
 

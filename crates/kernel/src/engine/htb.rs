@@ -1,13 +1,13 @@
 //! Engine `tc`: a policy lowered to HTB. One class of HTB for each of ours, all below one that owns the link; a BPF
-//! classifier at its root; leaves that queue as the class does: fq_codel, codel or a FIFO, and FIFOs in the place of what the
-//! kernel does not have.
+//! classifier at its root; leaves that queue as the class does: fq_codel, codel or a FIFO, and a FIFO in place of a leaf that the
+//! kernel lacks.
 //!
 //! Pure: it writes `tc` command lines; `differences.rs` says where they differ from the policy.
 
 use sluice_policy::{Bytes, Cells, Codel, FRAME_BYTES, Flows, Framing, Rate, Resolved, ResolvedClass, Scheduler};
 use std::ops::RangeInclusive;
 
-/// Handle of our HTB: one that nobody writes by hand, so what has it is ours.
+/// Handle of our HTB: unusual by hand, so a qdisc that has it is ours.
 pub const HANDLE: &str = "5101:";
 /// Minor number of the HTB class of our class 0; class n follows n later. The classifier knows it too.
 const FIRST_MINOR: u32 = 0x10;
@@ -15,41 +15,41 @@ const FIRST_MINOR: u32 = 0x10;
 const ROOT_MINOR: u32 = 1;
 /// Priorities that HTB has.
 pub(crate) const PRIORITIES: usize = 8;
-/// HTB wants a rate for each class: the least, where the policy guarantees nothing.
+/// Rate of an HTB class where the policy guarantees nothing: HTB wants a rate for each class.
 pub(crate) const FLOOR: Rate = Rate(8_000);
-/// What the parent gets where the link's rate is not known.
+/// Rate of the parent class where the link's rate is not known.
 const UNSHAPED: Rate = Rate(100_000_000_000);
-/// HTB's buckets: as the core's link burst, and no less than a frame.
+/// Burst of HTB's buckets: the core's link burst, and no less than a frame.
 const BURST_NS: u64 = 250_000;
 const LEAST_BURST_BYTES: u64 = 1600;
 /// Quanta that HTB takes without complaint.
 pub(crate) const QUANTA_BYTES: RangeInclusive<u32> = 1000..=200_000;
-/// What fq_codel takes for a smaller quantum.
+/// Least flow quantum of fq_codel, which counts a smaller one as this.
 pub(crate) const LEAST_FLOW_QUANTUM_BYTES: u32 = 256;
-/// The memory that fq_codel may use where the policy limits packets: its own default, said so that a change brings it back.
+/// Memory that fq_codel may use where the policy limits packets: its default, written so that a change brings it back.
 const FQ_CODEL_MEMORY_BYTES: u64 = 32 << 20;
-/// The longest time that CoDel is told. As its target it means that CoDel does nothing: fq_codel has no other word for that.
+/// Longest time that CoDel gets. As the target it turns CoDel off, for which fq_codel has no option.
 const LONGEST_US: u64 = 1_000_000_000;
 
-/// What a hierarchy depends on besides the policy.
+/// Parameters of a hierarchy besides the policy.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
-    /// The device that gets it.
+    /// Device that gets the hierarchy.
     pub device: &'a str,
-    /// The rate that the device is shaped to.
+    /// Rate that the device is shaped to.
     pub rate: Option<Rate>,
     /// Bytes of link-layer header that the host counts.
     pub header_bytes: u32,
-    /// What the kernel has for leaves.
+    /// Leaf qdiscs that the kernel has.
     pub leaves: Leaves,
 }
 
-/// What a kernel has for the queues of classes besides FIFOs.
+/// Leaf qdiscs that a kernel has, besides FIFOs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leaves {
-    /// Whether it has fq_codel.
+    /// Whether the kernel has fq_codel.
     pub fq_codel: bool,
-    /// Whether it has codel.
+    /// Whether the kernel has codel.
     pub codel: bool,
 }
 
@@ -64,8 +64,8 @@ impl Leaves {
     }
 }
 
-/// The commands that build the hierarchy, classifier excluded. `replace` makes them serve for a change as well: packets in
-/// queues that stay, stay.
+/// The commands that build the hierarchy, classifier excluded. `replace` makes them serve for a change too: a queue that stays
+/// keeps its packets.
 pub fn build(policy: &Resolved, target: &Target<'_>, fresh: bool) -> Vec<String> {
     let dev = target.device;
     let link = scaled(target.rate.unwrap_or(UNSHAPED), &policy.framing);
@@ -100,7 +100,7 @@ pub fn minors(policy: &Resolved) -> Vec<u32> {
     minors
 }
 
-/// The minor numbers of our HTB classes in what `tc class show` prints, in order.
+/// The minor numbers of our HTB classes in the output of `tc class show`, in order.
 pub fn minors_shown(text: &str) -> Vec<u32> {
     let shown = text.lines().filter_map(|line| line.strip_prefix("class htb ")?.strip_prefix(HANDLE));
     let mut minors: Vec<u32> =
@@ -175,26 +175,26 @@ fn leaf_line(class: &ResolvedClass, target: &Target<'_>) -> String {
     }
 }
 
-/// Its number of flows cannot be said when it is changed; by default it is 1024, which is what the core has.
+/// The fq_codel leaf of a class. A change cannot set its number of flows; the default is 1024, as in the core.
 fn fq_codel(limit_pkts: u32, limit_bytes: Option<Bytes>, flows: Flows, codel: Option<Codel>) -> String {
     let memory = limit_bytes.map_or(FQ_CODEL_MEMORY_BYTES, |bytes| bytes.0);
     let quantum = flows.quantum_bytes.max(LEAST_FLOW_QUANTUM_BYTES);
     format!("fq_codel limit {limit_pkts} memory_limit {memory} quantum {quantum} {}", times(codel))
 }
 
-/// CoDel's times in whole microseconds, as tc takes them, and that it marks what can be marked.
+/// CoDel's times in whole microseconds, as tc takes them, and the option to mark.
 fn times(codel: Option<Codel>) -> String {
     let us = |ns: u64| (ns / 1_000).clamp(1, LONGEST_US);
     let [target, interval] = codel.map_or([LONGEST_US; 2], |codel| [us(codel.target_ns), us(codel.interval_ns)]);
     format!("target {target}us interval {interval}us ecn")
 }
 
-/// How many full frames a limit in bytes is, which must be a number that fits.
+/// Number of full frames that a limit in bytes holds, at least 1.
 fn frames(bytes: Bytes) -> u32 {
     u32::try_from(bytes.0 / u64::from(FRAME_BYTES)).unwrap_or(u32::MAX).max(1)
 }
 
-/// Bytes of a turn. Weights become quanta in their proportion, a frame for the smallest.
+/// HTB quantum of a class, bytes. Weights become quanta in proportion, a frame for the smallest.
 fn quantum(policy: &Resolved, class: &ResolvedClass) -> u64 {
     let bytes = match policy.scheduler {
         Scheduler::WEIGHTED_FAIR_QUEUING => {
@@ -224,7 +224,7 @@ fn priority(policy: &Resolved, class: &ResolvedClass) -> usize {
     }
 }
 
-/// PTM sends 65 bytes for 64: HTB does not know it, so the rate is what is left.
+/// Rate without the overhead of PTM, which sends 65 bytes for 64: HTB does not know PTM.
 fn scaled(rate: Rate, framing: &Framing) -> Rate {
     if framing.cells == Cells::Ptm { Rate(rate.0 * 64 / 65) } else { rate }
 }
@@ -353,7 +353,7 @@ pub(crate) mod tests {
         assert_eq!(leaves_of(&policy, ALL, 20_000_000), [plain, early, bulk, rest]);
         let slow = leaves_of(&policy, ALL, 1_000_000);
         assert!(slow[2].ends_with("quantum 1514 target 18168us interval 113168us ecn"), "{slow:?}");
-        // What the kernel lacks is a FIFO, as long as that of a class without queues by flow.
+        // A leaf that the kernel lacks is a FIFO, as long as that of a class without queues by flow.
         let fifos = ["1 bfifo limit 65536", "2 pfifo limit 1000", "3 bfifo limit 1048576"];
         assert_eq!(leaves_of(&policy, NOTHING, 20_000_000), [plain, fifos[0], fifos[1], fifos[2]]);
         let no_fq = Leaves { fq_codel: false, codel: true };

@@ -36,7 +36,7 @@ pub(crate) fn of_class(leaves: &[Leaf], class: u8) -> Option<&Leaf> {
     leaves.iter().find(|leaf| leaf.parent == parent)
 }
 
-/// What waits in the queue of a class below HTB.
+/// Number of packets in the queue of a class below HTB.
 pub(crate) fn queued_pkts(device: &str, class: u8) -> Result<u64> {
     Ok(of_class(&of_device(device)?, class).map_or(0, |leaf| leaf.qlen))
 }

@@ -1,4 +1,4 @@
-//! Managed interfaces as their records tell of them.
+//! Managed interfaces, by their records.
 
 use crate::engine::{is_ours, remains};
 use crate::maps::tables;
@@ -20,7 +20,7 @@ pub(crate) fn managed(interface: &str) -> Result<Record> {
     }
 }
 
-/// A change that was killed has left the record of both policies: the tables tell which one is in force.
+/// The record in force. A killed change has left the records of both policies: the tables tell which of them counts.
 pub(crate) fn settled(mut record: Record) -> Result<Record> {
     let Some(before) = record.before.take() else { return Ok(record) };
     let generation = live_generation(&record)?;
@@ -45,7 +45,7 @@ pub(crate) fn in_place(record: &Record) -> Result<bool> {
 pub fn require_known(interfaces: &[String]) -> Result<()> {
     let mut unknown = Vec::new();
     for interface in interfaces {
-        // What a lost record has left is known, too.
+        // An interface that has our parts but no record is known, too.
         if Record::find(interface)?.is_none() && remains::of(interface).ok().flatten().is_none() {
             unknown.push(absent(interface));
         }
@@ -60,7 +60,7 @@ pub fn require_known(interfaces: &[String]) -> Result<()> {
     }
 }
 
-/// The error of an interface without a record, which may have our queues all the same. Looks at all of its qdiscs and filters.
+/// The error of an interface without a record, which may have our queues all the same. Reads all its qdiscs and filters.
 fn without_record(interface: &str) -> Error {
     match remains::of(interface) {
         Ok(Some(_)) => {
@@ -84,7 +84,7 @@ pub fn absent(interface: &str) -> Error {
         .help(format!("`sluice up {interface} --policy P` does it; {managed}"))
 }
 
-/// What is said of an interface that a command has left halfway.
+/// The error of an interface that a command has left halfway.
 pub(crate) fn half_done(record: &Record) -> Error {
     let command = if record.phase == Phase::Starting { "up" } else { "down" };
     Error::input(format!("{}: a `sluice {command}` was interrupted", record.interface))

@@ -1,5 +1,5 @@
-//! The parts of a managed interface that the kernel should have, and which of them are gone: devices, queues, hooks. Other
-//! programs remove them by mistake, and whoever looks is told.
+//! The parts that a managed interface should have, and which of them are gone: devices, queues, hooks. Other programs remove
+//! parts by mistake.
 
 use crate::bpf::hooks::{self, Side};
 use crate::engine::{attach, is_ours};
@@ -10,22 +10,22 @@ use std::fmt;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// Something that should be there, and is not.
+/// A part that should be there, and is not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// A device of ours was deleted.
     Device(String),
-    /// A device of ours is down: what is sent there is lost.
+    /// A device of ours is down: packets sent there are lost.
     Down(String),
-    /// The root qdisc of a device is another; whether the kernel has put it there by itself.
+    /// The root qdisc of a device is not ours. `default`: the kernel has put it there by itself.
     Root { device: String, found: String, default: bool },
-    /// These children of mq are others.
+    /// The children of mq at these queues are not ours.
     Children(Vec<u32>),
-    /// Nothing sends packets through the splitter.
+    /// The filter that sends packets through the splitter is gone.
     Splitter,
-    /// A hook of a side, and what does not happen without it.
+    /// The hook of a side is gone.
     Hook(Side),
-    /// XDP classifies no longer; tc does behind it.
+    /// The XDP program is gone; tc classifies instead.
     Xdp,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for Missing {
     }
 }
 
-/// What is missing of an interface that is wholly up.
+/// The missing parts of an interface that is wholly up.
 pub(crate) fn missing(record: &Record, pins: &Path) -> Result<Vec<Missing>> {
     let mut found = Vec::new();
     if record.engine.queues() {
@@ -77,7 +77,7 @@ pub(crate) fn missing(record: &Record, pins: &Path) -> Result<Vec<Missing>> {
     Ok(found)
 }
 
-/// Whether a device of ours is there and up; else it is noted.
+/// Whether a device of ours is there and up; if not, adds it to `found`.
 fn is_up(device: &str, found: &mut Vec<Missing>) -> Result<bool> {
     let flags = flags(device)?;
     match flags {

@@ -1,4 +1,4 @@
-//! What `up` will do: a pure function of the policy, the interface, the kernel and the options of the caller.
+//! The plan of `up`: a pure function of the policy, the interface, the kernel and the options of the caller.
 
 use crate::engine::features::Features;
 use crate::record::{Engine, Hook};
@@ -9,49 +9,49 @@ use sluice_policy::{Mode, Rate, Resolved, SplitGso};
 /// Below this rate a super-packet of 64 KiB holds the link for more than half a millisecond, and is split.
 const SPLIT_BELOW: Rate = Rate(1_000_000_000);
 
-/// What engine `qdisc` runs on.
+/// Kernel that engine `qdisc` needs, for error texts.
 const NEWER_KERNEL: &str = "a kernel from 6.17 with CONFIG_NET_SCH_BPF (Debian 13's backports have one)";
 
 /// The most queues that have a scheduler each: there is one instance more for arrivals, and one spare.
 const MOST_QUEUES: u32 = 64;
 
-/// What the caller wants.
+/// Options of the caller.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
-    /// `--engine`; none: the best there is.
+    /// `--engine`; none: the best engine there is.
     pub engine: Option<Engine>,
-    /// `--classifier`; none: what suits the interface.
+    /// `--classifier`; none: the hook that suits the interface.
     pub hook: Option<Hook>,
     /// `--ingress-rate`.
     pub ingress_rate: Option<Rate>,
 }
 
-/// What will be done.
+/// The decisions for an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// What queues.
+    /// Engine that queues.
     pub engine: Engine,
-    /// What classifies on arrival.
+    /// Hook that classifies on arrival.
     pub hook: Hook,
     /// Whether super-packets are split on their way out.
     pub split: bool,
-    /// How many queues get a scheduler each; 0: one for all.
+    /// Number of queues with a scheduler each; 0: one scheduler for all.
     pub queues: u32,
     /// Whether merging of arriving packets is turned off.
     pub gro_off: bool,
-    /// Whether a hook of its own marks departing packets; the splitter does so by the way.
+    /// Whether a separate hook marks departing packets; where there is a splitter, its hook marks them.
     pub marks: bool,
     /// Whether classes can have fq_codel.
     pub fq_codel: bool,
-    /// Whether they can have codel.
+    /// Whether classes can have codel.
     pub codel: bool,
-    /// What the caller can do something about.
+    /// Notes that the caller can act on.
     pub notes: Vec<String>,
-    /// What else was decided.
+    /// Other decisions, for people.
     pub details: Vec<String>,
 }
 
-/// Decides. Fails where the kernel cannot do what is asked for.
+/// Makes the plan. Fails where the kernel lacks what the policy or the options need.
 pub fn plan(
     policy: &Resolved,
     interface: &Interface,
@@ -122,12 +122,12 @@ pub fn plan(
     })
 }
 
-/// Whether rates are kept, which one queue must do for all.
+/// Whether the policy has rates, which only one queue for all can keep.
 fn is_limited(policy: &Resolved) -> bool {
     policy.link_rate.is_some() || policy.classes.iter().any(|class| class.ceil.is_some() || class.rate.is_some())
 }
 
-/// What it costs that an interface has one queue of ours in place of mq. None: it has one queue, or one of ours for each.
+/// A note on the cost of one queue of ours in place of mq. None: there is one queue, or a scheduler for each, or nothing queues.
 pub fn one_queue_for_all(policy: &Resolved, engine: Engine, tx_queues: u32) -> Option<String> {
     let why = match (tx_queues, is_limited(policy)) {
         (0 | 1, _) => return None,
@@ -142,9 +142,9 @@ pub fn one_queue_for_all(policy: &Resolved, engine: Engine, tx_queues: u32) -> O
     ))
 }
 
-/// Why the engines of this machine cannot have a policy, whatever the interface; none if they can.
+/// The error of a policy that the engines of this machine cannot run, on any interface; none if they can.
 pub fn refusal(policy: &Resolved, engine: Option<Engine>) -> Option<Error> {
-    // Trying out what the kernel has needs root.
+    // Probing the kernel needs root.
     let features = Features::probe().unwrap_or_else(|_| Features::by_types());
     let options = Options { engine, ..Options::default() };
     choose_engine(policy, &features, &options, &mut Vec::new()).err()

@@ -11,7 +11,7 @@ use sluice_policy::Resolved;
 use std::fs;
 use std::path::Path;
 
-/// What an engine loads its own programs from.
+/// Inputs for the programs of an engine.
 pub(crate) struct Loading<'a> {
     pub interface: &'a Interface,
     pub policy: &'a Resolved,
@@ -23,7 +23,7 @@ pub(crate) struct Loading<'a> {
     pub split_ifb: u32,
 }
 
-/// Loads the programs that the record calls for, and pins them with their maps. The engine adds to the record what it has chosen.
+/// Loads the programs that the record calls for, and pins them with their maps. The engine adds its choices to the record.
 pub(crate) fn load(
     record: &mut Record,
     interface: &Interface,
@@ -44,7 +44,7 @@ pub(crate) fn load(
     loader.use_map("arrivals", &arrivals::pinned()?)?;
     loader.constant("sl_netns", netns)?;
     loader.constant("sl_l3_type", l3)?;
-    // Before tcx came programs could not redirect to an ifb: a filter of its own does.
+    // On kernels without tcx, programs cannot redirect to an ifb: a separate filter does.
     loader.constant("sl_ingress_ifb", if tcx { ingress_ifb } else { 0 })?;
     loader.constant("sl_ingress_by_filter", u32::from(ingress_ifb != 0 && !tcx))?;
     loader.constant("sl_split_ifb", split_ifb)?;

@@ -86,7 +86,7 @@ impl Driver for BpfQdisc {
         replace_root(&at.record.ingress_device(), &at.record.qdisc)
     }
 
-    /// Schedulers have been told what was written, and go on with it, but for those that have had no occasion to look since `seen`.
+    /// Fails unless the schedulers' configuration is what was written, and schedulers that have sent since `seen` have taken it up.
     fn verify(&self, at: &Placed<'_>, seen: &[Scheduler]) -> Result<()> {
         let wrong = |what: &str| Err(Error::system(format!("{}: {what}", at.record.interface)));
         let buffer = tables::live_buffer(at.pins)?;
@@ -100,7 +100,7 @@ impl Driver for BpfQdisc {
         }
         for now in self.schedulers(at.pins)? {
             let idle = seen.iter().any(|then| (then.number, then.moved) == (now.number, now.moved));
-            // One that was reset, as by the link going down, takes up the configuration with its next packet.
+            // A scheduler that was reset, as by the link going down, takes up the configuration with its next packet.
             if !idle && now.generation != 0 && now.generation != at.record.generation {
                 return wrong("a scheduler goes on with the configuration before this one");
             }

@@ -1,4 +1,4 @@
-//! What is ours on an interface of which there is no record, or none that this version can read: told by names, handles and groups.
+//! Our parts on an interface without a record, or without one that this version can read: told by names, handles and groups.
 //! `down` needs no more.
 
 use crate::bpf::hooks::{self, Side};
@@ -11,7 +11,7 @@ use sluice_abi as abi;
 use sluice_error::Result;
 use std::fs;
 
-/// A record of what is there, with which all of it can be removed. None: nothing is ours.
+/// A record of our parts that are there, by which all can be removed. None: there are none.
 pub(crate) fn of(name: &str) -> Result<Option<Record>> {
     let interface = Interface::find(name)?;
     let own = netns::inode()?;
@@ -77,7 +77,7 @@ fn possible_keys(name: &str, netns: u64) -> Vec<String> {
     if netns::first_inode() == Some(netns) { vec![plain, own] } else { vec![own] }
 }
 
-/// The key under which there are pins, else one that would be used.
+/// The key under which there are pins, else a new one.
 fn pinned_key(name: &str, netns: u64) -> Result<String> {
     let root = bpffs::root()?;
     let pinned = possible_keys(name, netns).into_iter().find(|key| root.join(key).exists());

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a queue of HTB may take to run empty before it is made anew.
+/// Time that a queue of HTB may take to run empty before it is made anew.
 const SOON_EMPTY: Duration = Duration::from_millis(100);
 
 pub(super) struct Tc;
@@ -48,7 +48,7 @@ impl Driver for Tc {
         Ok(())
     }
 
-    /// No packet is sent any more to the HTB classes that the policy does not have.
+    /// Removes the HTB classes that the policy does not have, to which no packet is sent any more.
     fn prune(&self, at: &Placed<'_>) -> Result<()> {
         for (device, _) in devices(at.record, at.policy) {
             iproute::tc_batch(&htb::remove(&minors(&device)?, at.policy, &device))?;
@@ -86,7 +86,7 @@ impl Driver for Tc {
 
     fn details(&self, at: &Placed<'_>) -> Vec<String> {
         let leaves = Some(leaf_kinds(at.record));
-        // A difference that a module would mend is a note.
+        // A difference that a module would mend is a note, not a detail.
         let noted = differences::fallbacks(at.policy, leaves);
         let all = differences::differences(at.policy, at.policy.link_rate, leaves, at.interface.header_bytes());
         all.iter().filter(|one| !noted.contains(one)).map(told).collect()
@@ -120,8 +120,8 @@ fn classifier(device: &str, pins: &Path, program: &str) -> String {
     )
 }
 
-/// HTB leaves a class among those of its former priority until its queue is empty (htb_deactivate in sch_htb.c). If that
-/// does not happen soon, the queue is made anew, and what is in it is lost.
+/// HTB leaves a class among those of its former priority until its queue is empty (htb_deactivate in sch_htb.c). If the queue
+/// does not empty soon, it is made anew, and its packets are lost.
 fn take_new_priority(class: &ResolvedClass, target: &Target<'_>) -> Result<()> {
     let until = Instant::now() + SOON_EMPTY;
     while leaves::queued_pkts(target.device, class.id.0)? > 0 {

@@ -1,4 +1,4 @@
-//! Whether what was written is what runs, as the kernel tells.
+//! Verification that the kernel runs the policy that was written.
 
 use crate::engine::{Placed, driver, is_ours};
 use crate::maps::tables;
@@ -7,7 +7,7 @@ use crate::system::qdiscs;
 use sluice_abi as abi;
 use sluice_error::{Error, Result};
 
-/// Reads back what is live: tables, queues, and which configuration schedulers have taken up since `seen`.
+/// Verifies the live tables, the queues, and the configuration that schedulers have taken up since `seen`.
 pub(crate) fn verify(at: &Placed<'_>, seen: &[Scheduler]) -> Result<()> {
     let compiled = at.compiled(tables::live_buffer(at.pins)?)?;
     if abi::bytes_of(&*tables::live(at.pins)?) != abi::bytes_of(&*compiled.tables) {
@@ -18,7 +18,7 @@ pub(crate) fn verify(at: &Placed<'_>, seen: &[Scheduler]) -> Result<()> {
     driver(at.record.engine).verify(at, seen)
 }
 
-/// The root qdisc is ours.
+/// Fails unless the root qdisc is ours.
 pub(crate) fn queues(record: &Record) -> Result<()> {
     if !record.engine.queues() {
         return Ok(());
@@ -39,6 +39,6 @@ pub(crate) fn queues(record: &Record) -> Result<()> {
 pub(crate) struct Scheduler {
     pub number: u32,
     pub generation: u32,
-    /// What it has sent. One that sends nothing has no occasion to look for a new configuration.
+    /// Packets that the scheduler has sent. An idle scheduler has no occasion to look for a new configuration.
     pub moved: u64,
 }

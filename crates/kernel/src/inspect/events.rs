@@ -1,4 +1,4 @@
-//! What the programs of managed interfaces tell while somebody listens (`abi/watch.h`), and what commands have changed meanwhile.
+//! The events of managed interfaces: messages of their programs while a listener has a lease (`abi/watch.h`), and changes by commands.
 
 mod listener;
 
@@ -9,19 +9,19 @@ use std::net::IpAddr;
 
 pub use listener::Listener;
 
-/// What to listen to.
+/// The messages to listen to.
 #[derive(Debug, Clone)]
 pub enum Subject {
-    /// What happens seldom and matters.
+    /// Rare events.
     Events,
-    /// The way of packets.
+    /// Packets that leave the queues or are dropped.
     Packets(Filter),
 }
 
-/// Which packets. None: whatever it is.
+/// A filter of packets. None: any value.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// One in so many that leave the queues or are dropped; at least 1.
+    /// One in so many packets that leave the queues or are dropped; at least 1.
     pub one_in: u32,
     /// IP protocol number.
     pub protocol: Option<u16>,
@@ -35,14 +35,14 @@ pub struct Filter {
     pub dst_port: Option<u16>,
 }
 
-/// Something that was told.
+/// A message of a program, or a change by a command or of a link.
 #[derive(Debug, Clone, Serialize)]
 pub struct Event {
-    /// When, seconds since 1970.
+    /// Time of the event, seconds since 1970.
     pub at_s: f64,
     /// The managed interface.
     pub interface: String,
-    /// What.
+    /// Kind of the event.
     #[serde(flatten)]
     pub what: EventKind,
 }
@@ -54,80 +54,80 @@ pub struct Place {
     pub direction: &'static str,
     /// Number of the class.
     pub class: u8,
-    /// Its name.
+    /// Name of the class.
     pub name: String,
 }
 
-/// What has happened.
+/// The kinds of events.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum EventKind {
-    /// A class drops packets, which it has not for a second.
+    /// A class drops packets, after a second without drops.
     Drops {
-        /// Which.
+        /// The class.
         #[serde(flatten)]
         place: Place,
-        /// Why: a reason of `sluice status`.
+        /// Reason of the drops, as `sluice status` names it.
         reason: &'static str,
     },
-    /// A token bucket is empty, which it has not been for a second.
+    /// A token bucket is empty, after a second in which it was not.
     Exhausted {
-        /// Whose class.
+        /// The class of the bucket.
         #[serde(flatten)]
         place: Place,
-        /// ceil, or a reason of `sluice status` by which hooks police.
+        /// The bucket: ceil, or a reason of `sluice status` by which hooks police.
         bucket: &'static str,
     },
-    /// Packets of a class have waited longer than its target for 100 ms.
+    /// Packets of a class have waited longer than CoDel's target, or else the latency budget, for 100 ms.
     Late {
-        /// Which.
+        /// The class.
         #[serde(flatten)]
         place: Place,
-        /// What the last one has waited, milliseconds.
+        /// Wait of the last packet, milliseconds.
         wait_ms: f64,
     },
-    /// A packet's way has ended here.
+    /// A packet has left the queues, or was dropped.
     Packet(Box<Packet>),
     /// Another policy is in force.
     Policy {
-        /// Its name.
+        /// Name of the policy.
         policy: String,
         /// Number of the configuration.
         generation: u32,
     },
     /// The interface is managed.
     Managed,
-    /// It is not any more.
+    /// The interface is not managed any more.
     Unmanaged,
     /// The link is up and carries packets.
     LinkUp,
-    /// It does not.
+    /// The link is down, or carries no packets.
     LinkDown,
 }
 
-/// A packet whose way has ended.
+/// A packet that has left the queues, or was dropped.
 #[derive(Debug, Clone, Serialize)]
 pub struct Packet {
-    /// Its class.
+    /// Class of the packet.
     #[serde(flatten)]
     pub place: Place,
-    /// Why it was dropped; none: it was sent (with engine tc: given to HTB).
+    /// Reason of the drop; none: the packet was sent (with engine tc: given to HTB).
     pub dropped: Option<&'static str>,
-    /// Time in the queue, milliseconds; none where nobody measures it (engine tc, hooks).
+    /// Time in the queue, milliseconds; none where it is not measured (engine tc, hooks).
     pub wait_ms: Option<f64>,
-    /// Whether its flow gets a mark of congestion for it.
+    /// Whether the packet's flow gets a mark of congestion for it.
     pub marked: bool,
-    /// Its length, bytes.
+    /// Length of the packet, bytes.
     pub length_bytes: u32,
-    /// How it begins.
+    /// First bytes of the packet.
     #[serde(skip)]
     pub bytes: Vec<u8>,
-    /// What the host knows of it.
+    /// Metadata of the packet, beside its bytes.
     #[serde(skip)]
     pub metadata: Metadata,
 }
 
-/// An `enum sl_drop`, or beyond those an `enum sl_limit`.
+/// Name of an `enum sl_drop`, or beyond those of an `enum sl_limit`.
 fn reason(number: u8) -> &'static str {
     let mut drops = abi::drop_reasons().map(|reason| reason.name).chain(abi::limit_names());
     drops.nth(number.into()).unwrap_or("unknown")

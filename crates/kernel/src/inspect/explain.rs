@@ -1,4 +1,4 @@
-//! What becomes of one packet, and why.
+//! `sluice explain`: the class, the token buckets and the verdict of a packet, with the reasons.
 
 use crate::engine::managed;
 use crate::inspect::probe::{Metadata, Probe};
@@ -13,29 +13,29 @@ use sluice_policy::{Exceed, Malformed, Mode, Rate, Resolved, ResolvedClass};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The answer.
+/// The explanation of one packet.
 #[derive(Debug, Clone, Serialize)]
 pub struct Explanation {
-    /// What the parser made of it: a kind of `sluice status`.
+    /// Outcome of parsing: a kind of `sluice status`.
     pub parsed: &'static str,
-    /// What was read.
+    /// Header fields that the parser has read.
     pub fields: Fields,
     /// The rule that chose the class.
     pub rule: RuleFound,
-    /// Its class.
+    /// The class of the packet.
     pub class: ClassFound,
-    /// What the flow table knows of its flow, on a managed interface.
+    /// Entry of the packet's flow in the flow table, on a managed interface.
     pub flow: Option<FlowFound>,
-    /// Token buckets that it must pass.
+    /// Token buckets that the packet must pass.
     pub buckets: Vec<BucketFound>,
-    /// What would happen to it, and why.
+    /// Verdict on the packet, with its reason.
     pub verdict: String,
 }
 
-/// What the classifier may look at.
+/// The header fields that the classifier may look at.
 #[derive(Debug, Clone, Serialize)]
 pub struct Fields {
-    /// `enum sl_proto_index`: an IP protocol number, or 256 and above what is not one.
+    /// `enum sl_proto_index`: an IP protocol number; 256 and above: another protocol.
     pub protocol: u16,
     /// Source address.
     pub src: Option<IpAddr>,
@@ -51,92 +51,92 @@ pub struct Fields {
     pub dscp: Option<u8>,
     /// Id of the outer VLAN.
     pub vlan: Option<u16>,
-    /// Its priority.
+    /// Priority (PCP) of the outer VLAN.
     pub pcp: Option<u8>,
     /// TCP flags, where a rule asks for them.
     pub tcp_flags: Option<u8>,
     /// ICMP type.
     pub icmp_type: Option<u8>,
-    /// whole, first or later.
+    /// Kind of fragment: whole, first or later.
     pub fragment: &'static str,
 }
 
-/// Which rule.
+/// The rule that chose a class.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RuleFound {
-    /// One of the policy.
+    /// A rule of the policy.
     Own {
-        /// Its number.
+        /// Priority of the rule.
         priority: u32,
-        /// Its name.
+        /// Name of the rule.
         name: Option<String>,
-        /// Its line in the policy file.
+        /// Line of the rule in the policy file.
         line: Option<u32>,
     },
-    /// One that is built in.
+    /// A built-in rule.
     Builtin {
         /// ARP, neighbour discovery, DHCP or DHCPv6.
         name: &'static str,
     },
-    /// None matches.
+    /// No rule matches.
     None,
     /// Rules are not consulted: the packet says its class.
     Unasked,
-    /// That of the first fragment, which has been seen.
+    /// The rule of the packet's first fragment, which has been seen.
     FirstFragment,
 }
 
-/// Which class.
+/// The class of a packet.
 #[derive(Debug, Clone, Serialize)]
 pub struct ClassFound {
-    /// Its number.
+    /// Number of the class.
     pub id: u8,
-    /// Its name.
+    /// Name of the class.
     pub name: String,
-    /// Packets that wait in its queue now, on a managed interface.
+    /// Packets that wait in the class's queue now, on a managed interface.
     pub backlog_pkts: Option<u64>,
 }
 
-/// A flow.
+/// A flow in the flow table.
 #[derive(Debug, Clone, Serialize)]
 pub struct FlowFound {
-    /// Packets so far.
+    /// Packets of the flow so far.
     pub pkts: u64,
-    /// Bytes so far.
+    /// Bytes of the flow so far.
     pub bytes: u64,
     /// Whether the class of this packet comes from the table, without asking the rules.
     pub remembered: bool,
 }
 
-/// A token bucket.
+/// A token bucket that a packet must pass.
 #[derive(Debug, Clone, Serialize)]
 pub struct BucketFound {
-    /// link, ceil, guarantee, flow, interface or shared.
+    /// Kind of bucket: link, ceil, guarantee, flow, interface or shared.
     pub what: &'static str,
-    /// Whose rate it is, where a packet over it is dropped; None: where it waits.
+    /// Subject of the verdict on a packet over the rate, such as "its flow is"; None: the packet waits.
     #[serde(skip)]
     drops: Option<&'static str>,
-    /// Its rate, bits per second.
+    /// Rate of the bucket, bits per second.
     pub rate_bps: u64,
-    /// How full it is, of its burst; below 0: in debt. None without an interface, or on engine tc.
+    /// Fill level, percent of the burst; below 0: debt. None: unknown, as without an interface, or of a queue of engine tc.
     pub full_percent: Option<f64>,
 }
 
-/// By a policy alone: no interface is touched.
+/// Explains packets by a policy alone: no interface is touched.
 pub fn by_policy(policy: &Resolved, packets: &[(Vec<u8>, Metadata)]) -> Result<Vec<Explanation>> {
     let probe = Probe::of_policy(policy, &interface::indices()?)?;
     by_answers(policy, packets, |frame, metadata| probe.explain(frame, metadata))
 }
 
-/// Likewise, by another than the loaded classifier.
+/// Explains packets by the answers of another classifier than the loaded one.
 pub fn by_answers(
     policy: &Resolved,
     packets: &[(Vec<u8>, Metadata)],
     answer: impl Fn(&[u8], Metadata) -> Result<Box<abi::sl_explanation>>,
 ) -> Result<Vec<Explanation>> {
     let lines: Vec<u32> = policy.rules.iter().map(|rule| rule.rule.line).collect();
-    // Nothing is remembered by a classifier that counts nothing: what later fragments follow is remembered here.
+    // A classifier that counts nothing remembers nothing: choices of first fragments, for later ones to follow, are kept here.
     let mut firsts: HashMap<([u32; 4], [u32; 4], u32), u64> = HashMap::new();
     let mut one = |(frame, metadata): &(Vec<u8>, Metadata)| {
         let mut told = answer(frame, *metadata)?;
@@ -155,10 +155,10 @@ pub fn by_answers(
     packets.iter().map(&mut one).collect()
 }
 
-/// So that a choice of the first rule and class is told from none.
+/// Bit that tells a choice of the first rule and class from no choice.
 const FOLLOWED: u64 = 1 << 63;
 
-/// By what runs on a managed interface.
+/// Explains packets by the classifier and the state of a managed interface.
 pub fn by_interface(name: &str, packets: &[(Vec<u8>, Metadata)]) -> Result<Vec<Explanation>> {
     crate::require_root()?;
     let record = managed::managed(name)?;
@@ -175,7 +175,7 @@ pub fn by_interface(name: &str, packets: &[(Vec<u8>, Metadata)]) -> Result<Vec<E
     packets.iter().map(one).collect()
 }
 
-/// Why nothing can be said of an interface that is there, but not managed.
+/// The error of an interface that is there, but not managed; a name that no interface has passes.
 pub fn refuse_unmanaged(name: &str) -> Result<()> {
     match interface::Interface::find(name) {
         Ok(_) => Err(managed::absent(name)),
@@ -183,10 +183,10 @@ pub fn refuse_unmanaged(name: &str) -> Result<()> {
     }
 }
 
-/// What an interface is doing.
+/// The state of a managed interface.
 struct Running<'a> {
     status: &'a status::Status,
-    /// Of one scheduler of this direction, with engine `qdisc`.
+    /// State of the direction's first scheduler, with engine `qdisc`.
     state: Option<Box<abi::sl_sched>>,
     engine: Engine,
 }
@@ -287,7 +287,7 @@ fn fields(h: &abi::sl_headers) -> Fields {
     }
 }
 
-/// Those of the queue, if there is one, then those that police before it.
+/// The buckets of a packet: those of its queue, if it is queued, then those that police before the queue.
 fn buckets(
     policy: &Resolved,
     class: u8,
@@ -312,7 +312,7 @@ fn buckets(
     let direction = running.map_or(abi::SL_EGRESS, |(_, direction)| direction);
     let limit = if direction == abi::SL_EGRESS { policy.limits.egress } else { policy.limits.ingress };
     let known = policy.classes.iter().find(|known| known.id.0 == class);
-    // A class that is policed is, where there is a scheduler of ours, by that.
+    // A policed class is policed by our scheduler, where there is one.
     let ceil = match known {
         Some(known) if known.exceed == Exceed::Police && state.is_none() => policing(abi::SL_LIMIT_CLASS),
         _ => of_queue(|class| &class.ceil),

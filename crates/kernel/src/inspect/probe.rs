@@ -1,4 +1,4 @@
-//! The classifier, asked about one packet: that of an interface, or one that holds a policy and is attached nowhere.
+//! The classifier, run on one packet: the classifier of an interface, or one that holds a policy and is attached nowhere.
 
 use crate::bpf::object::Loader;
 use crate::maps::{shared, tables};
@@ -17,21 +17,21 @@ pub struct Probe {
     object: Object,
 }
 
-/// What the host knows of a packet besides its bytes.
+/// Metadata of a packet that the host knows besides its bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Metadata {
     /// `enum sl_direction`.
     pub direction: u32,
     /// Firewall mark.
     pub mark: u32,
-    /// Number of the interface where it came in, 0: nowhere.
+    /// Number of the interface where the packet came in, 0: none.
     pub interface: u32,
-    /// Tag control information that the device has taken out of the frame.
+    /// VLAN tag control information that the device has taken out of the frame.
     pub tag: Option<u16>,
 }
 
 impl Probe {
-    /// With tables of its own, in memory: nothing is attached and no interface is touched.
+    /// A classifier with tables of its own, in memory: nothing is attached and no interface is touched.
     pub fn of_policy(policy: &Resolved, interfaces: &[(String, u32)]) -> Result<Probe> {
         let mut loader = Loader::classifier()?;
         loader.only(&["sl_explain", "sl_xdp"]);
@@ -40,7 +40,7 @@ impl Probe {
         Ok(probe)
     }
 
-    /// Programs of one's own that include the classifier, as an object: only these are loaded, with a table for so many flows, 0: none.
+    /// The named programs of an object that includes the classifier, with a table for so many flows, 0: none.
     pub fn of_object(bytes: &[u8], programs: &[&str], flows: u32) -> Result<Probe> {
         let mut loader = Loader::own(bytes)?;
         loader.only(programs);
@@ -48,12 +48,12 @@ impl Probe {
         Ok(Probe { object: loader.load(paths::run())? })
     }
 
-    /// What is loaded.
+    /// The loaded object.
     pub fn object(&self) -> &Object {
         &self.object
     }
 
-    /// With the tables, flows and buckets of a managed interface, as they are now.
+    /// A classifier with the tables, flows and buckets of a managed interface, as they are now.
     pub fn of_interface(record: &Record) -> Result<Probe> {
         let mut loader = Loader::classifier()?;
         loader.only(&["sl_explain"]);
@@ -80,7 +80,7 @@ impl Probe {
         Ok(())
     }
 
-    /// What the classifier makes of a frame, which is at least an Ethernet header. Nothing is counted.
+    /// The classifier's answer for a frame, which is at least an Ethernet header. Nothing is counted.
     pub fn explain(&self, frame: &[u8], metadata: Metadata) -> Result<Box<abi::sl_explanation>> {
         let map = self.map("explanation")?;
         let mut asked = abi::boxed_zeroed::<abi::sl_explanation>();
@@ -96,8 +96,8 @@ impl Probe {
         tables::read(&map, 0)
     }
 
-    /// The class that the XDP program hands on, which counts, remembers and polices like any. None: it leaves the packet to tc, as its
-    /// policy asks for what XDP does not see.
+    /// The class that the XDP program hands on; the program counts, remembers and polices as if it was attached. None: it leaves the
+    /// packet to tc, since its policy asks for fields that XDP does not see.
     pub fn class_by_xdp(&self, frame: &[u8]) -> Result<Option<u8>> {
         let program = self.program("sl_xdp")?;
         let mut out = vec![0; frame.len() + 64];
@@ -108,7 +108,7 @@ impl Probe {
         Ok(handed.map(|meta| meta.handed as u8 & (abi::SL_CLASSES as u8 - 1)))
     }
 
-    /// The XDP program on its own, for any thread.
+    /// A runner of the XDP program, for any thread.
     pub fn runner(&self) -> Result<Runner> {
         let program = self.program("sl_xdp")?.as_fd().try_clone_to_owned();
         program.map(Runner).doing(|| "the program sl_xdp".to_owned())
@@ -122,7 +122,7 @@ impl Probe {
         Ok((own.seen.pkts - refused(|count| count.pkts), own.seen.bytes - refused(|count| count.bytes)))
     }
 
-    /// From the first packet of any flow in the table to the last, refused ones included.
+    /// Time from the first packet of any flow in the table to the last, refused packets included.
     pub fn time_of_flows(&self) -> Result<Duration> {
         let (mut first_ns, mut last_ns) = (u64::MAX, 0);
         for key in self.flows()? {
@@ -132,12 +132,12 @@ impl Probe {
         Ok(Duration::from_nanos(last_ns.saturating_sub(first_ns)))
     }
 
-    /// Keys of the flow table. It takes a while: the table is large, whatever is in it.
+    /// Keys of the flow table. Reading them takes a while: the table is large, even when it is empty.
     pub fn flows(&self) -> Result<Vec<Vec<u8>>> {
         Ok(self.map("flows")?.keys().collect())
     }
 
-    /// What is known of a flow.
+    /// The entry of a flow in the flow table.
     pub fn flow(&self, key: &[u8]) -> Result<Option<Box<abi::sl_flow>>> {
         let value = self.map("flows")?.lookup(key, MapFlags::ANY).doing(|| "reading a flow".to_owned())?;
         Ok(value.and_then(|bytes| abi::read_pod(&bytes)))
@@ -170,12 +170,12 @@ impl Probe {
 pub struct Runner(OwnedFd);
 
 impl Runner {
-    /// Runs it on a frame so many times, on this CPU. Mean time of a run, ns.
+    /// Runs the program on a frame so many times, on this CPU. Returns the mean time of a run, ns.
     pub fn repeat(&self, frame: &[u8], times: u32) -> Result<u32> {
         self.run(frame, times).map(|done| done.duration)
     }
 
-    /// Runs it on a frame once. Whether it lets it pass.
+    /// Runs the program on a frame once. Returns whether the frame passes.
     pub fn passes(&self, frame: &[u8]) -> Result<bool> {
         self.run(frame, 1).map(|done| done.retval == libbpf_sys::XDP_PASS)
     }

@@ -1,4 +1,4 @@
-//! Reading an interface again and again: its maps are opened once, and what becomes of it in between is noticed.
+//! Repeated reading of an interface: its maps are opened once, and changes in between are noticed.
 
 use crate::command::recover;
 use crate::engine::managed;
@@ -13,15 +13,15 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Something that happened between two readings; what is up or down, whoever reads several says.
+/// A change of an interface between two readings. `Up` and `Down` come from readers of several interfaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "what")]
 pub enum News {
-    /// It came into management.
+    /// The interface came into management.
     Up,
-    /// It is no longer managed, or has gone.
+    /// The interface is no longer managed, or has gone.
     Down,
-    /// It was set up anew: every counter begins at zero.
+    /// The interface was set up anew: every counter begins at zero.
     SetUpAnew,
     /// Another policy came into force; counters go on.
     NewPolicy {
@@ -32,20 +32,20 @@ pub enum News {
     },
     /// A change waits to be confirmed.
     Unconfirmed,
-    /// A change no longer waits to be confirmed: it was, or it was taken back.
+    /// A change no longer waits: it was confirmed, or taken back.
     Settled,
 }
 
-/// What reading an interface has given.
+/// The result of reading an interface.
 #[derive(Debug, Clone)]
 pub enum Reading {
-    /// It is up; and what has happened since it was read before.
+    /// The status of an interface that is up, and its changes since the reading before.
     Up(Box<Status>, Vec<News>),
-    /// It is no longer managed, or has gone; the reader looks again each time.
+    /// The interface is no longer managed, or has gone; the reader looks again each time.
     Down,
 }
 
-/// Which file something is: another one at the same path has another number.
+/// Identity of a file: another file at the same path has another one.
 type FileId = (u64, u64, i64, i64);
 
 /// Reads an interface of the process's namespace.
@@ -61,7 +61,7 @@ struct Open {
 }
 
 impl Reader {
-    /// For an interface that is managed now. Changes that are overdue are put right first, as each command does.
+    /// A reader of an interface that is managed now. Overdue changes are taken back first.
     pub fn open(interface: &str) -> Result<Reader> {
         privilege::require_root()?;
         recover::recover_unless_held()?;
@@ -69,32 +69,32 @@ impl Reader {
         Ok(Reader { interface: interface.to_owned(), open: Some(open) })
     }
 
-    /// Its name: the one that it had when it was last read.
+    /// Name that the interface had when it was last read.
     pub fn interface(&self) -> &str {
         &self.interface
     }
 
-    /// Its number, while it is up.
+    /// Number of the interface, while it is up.
     pub fn ifindex(&self) -> Option<u32> {
         self.open.as_ref().map(|open| open.pinned.record().ifindex)
     }
 
-    /// Directory of its pins, while it is up.
+    /// Directory of the interface's pins, while it is up.
     pub fn pins(&self) -> Option<&Path> {
         self.open.as_ref().map(|open| open.pinned.pins())
     }
 
-    /// Every flow that it knows, as of the last reading. None: it is down, or its policy keeps none.
+    /// The interface's flow table, as it is now. None: the interface is down, or its policy keeps no flows.
     pub fn flows(&self) -> Result<Option<FlowTable>> {
         self.open.as_ref().map_or(Ok(None), |open| open.pinned.flows())
     }
 
-    /// Reads everything. What fails because the interface went or took another name meanwhile is no error.
+    /// Reads everything. A failure because the interface went or was renamed meanwhile is no error.
     pub fn read(&mut self) -> Result<Reading> {
         let mut news = Vec::new();
         let mut read = self.attempt(&mut news);
         if read.is_err() && self.is_up() {
-            // tc and the pins are asked one after the other: what changed in between is seen whole by looking again.
+            // tc and the pins are read one after the other: a second attempt sees a change in between whole.
             read = self.attempt(&mut news);
         }
         match read {
@@ -133,7 +133,7 @@ impl Reader {
         })
     }
 
-    /// Opens what has to be opened anew. Whether the interface is up.
+    /// Opens the interface again if its record, pins or configuration are others. Returns whether it is up.
     fn look(&mut self, news: &mut Vec<News>) -> Result<bool> {
         let Some(open) = &mut self.open else { return self.look_for_it(news) };
         let record = open.pinned.record();
@@ -167,7 +167,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// It was down, or is another one now, or has another name.
+    /// Opens an interface that was down, was set up anew, or has another name. Returns whether it is up.
     fn look_for_it(&mut self, news: &mut Vec<News>) -> Result<bool> {
         let before = self.open.as_ref().and_then(|open| open.pins);
         if !self.is_up() {

@@ -1,5 +1,5 @@
-//! The interfaces of the machine whose arrival hook is ours. A program believes the class that a packet has got on arrival only if the packet
-//! has arrived at one of them: what comes from elsewhere may bring a forged one along.
+//! The map of interfaces whose arrival hook is ours, one for the machine. A program believes the class that a packet got on
+//! arrival only if the packet arrived at one of them: a packet from elsewhere may bring a forged class along.
 
 use crate::record::Record;
 use crate::system::bpffs;
@@ -8,10 +8,10 @@ use sluice_abi as abi;
 use sluice_error::{Doing, Result};
 use std::path::PathBuf;
 
-/// The pin. No interface has a colon in its name.
+/// Name of the pin. No interface has a colon in its name.
 const NAME: &str = "arrivals:of:machine";
 
-/// Where it is pinned; it is there then.
+/// Path of the map's pin. Makes the map if it is missing.
 pub(crate) fn pinned() -> Result<PathBuf> {
     let path = bpffs::root()?.join(NAME);
     if !path.exists() {
@@ -31,14 +31,14 @@ fn key(record: &Record) -> [u8; 8] {
     abi::bytes_of(&arrival).try_into().expect("two numbers of 32 bits")
 }
 
-/// What arrives at this interface has its class from us.
+/// Adds an interface: programs believe the classes of packets that arrive there.
 pub(crate) fn add(record: &Record) -> Result<()> {
     let path = pinned()?;
     let map = MapHandle::from_pinned_path(&path).doing(|| format!("opening {}", path.display()))?;
     map.update(&key(record), &1u32.to_ne_bytes(), MapFlags::ANY).doing(|| format!("noting {}", record.interface))
 }
 
-/// It has not, any longer.
+/// Removes an interface: programs do not believe the classes of its packets any longer.
 pub(crate) fn remove(record: &Record) -> Result<()> {
     let path = bpffs::root()?.join(NAME);
     if !path.exists() {

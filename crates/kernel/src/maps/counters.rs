@@ -17,7 +17,7 @@ pub(crate) fn per_cpu<T: abi::Pod>(map: &MapHandle, keys: std::ops::Range<u32>) 
     .collect()
 }
 
-/// The sums, by key.
+/// The sums over all processors, by key.
 pub(crate) fn counts(map: &MapHandle, keys: std::ops::Range<u32>) -> Result<Vec<Count>> {
     let counts = per_cpu::<abi::sl_count>(map, keys)?;
     let sum = |cpus: Vec<Box<abi::sl_count>>| {
@@ -28,7 +28,7 @@ pub(crate) fn counts(map: &MapHandle, keys: std::ops::Range<u32>) -> Result<Vec<
     Ok(counts.into_iter().map(sum).collect())
 }
 
-/// What was counted at the first so many places of rules.
+/// Counters of the first so many rule places, departing and arriving.
 pub(crate) fn of_rules(pins: &Path, places: u32) -> Result<Counted> {
     let map = tables::open(pins, "rule_counts")?;
     let of = |direction: u32| counts(&map, direction * abi::SL_RULE_COUNTS..direction * abi::SL_RULE_COUNTS + places);

@@ -7,7 +7,7 @@ use sluice_error::{Error, Result};
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Which flow: what its packets have in common.
+/// Identity of a flow: the fields that its packets have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct FlowKey {
     /// IP protocol number.
@@ -20,12 +20,12 @@ pub struct FlowKey {
     pub dst: IpAddr,
     /// Destination port.
     pub dst_port: Option<u16>,
-    /// Whether its packets arrive; else they depart.
+    /// Whether the flow's packets arrive; else they depart.
     pub arriving: bool,
 }
 
 impl FlowKey {
-    /// The flow of the answers.
+    /// The flow in the opposite direction.
     pub fn reverse(self) -> FlowKey {
         FlowKey {
             src: self.dst,
@@ -38,37 +38,37 @@ impl FlowKey {
     }
 }
 
-/// A flow and what was seen of it, before the queues: what is dropped there is counted too.
+/// A flow and its counters, taken before the queues: packets that are dropped there are counted too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowCount {
-    /// Which flow.
+    /// Identity of the flow.
     pub key: FlowKey,
     /// Packets; a super-packet counts as its segments.
     pub pkts: u64,
     /// Bytes, link-layer header included.
     pub bytes: u64,
-    /// When its first packet was seen, CLOCK_MONOTONIC, ns.
+    /// Time of the first packet, CLOCK_MONOTONIC, ns.
     pub first_ns: u64,
-    /// When its last one was, likewise.
+    /// Time of the last packet, CLOCK_MONOTONIC, ns.
     pub last_ns: u64,
     /// Number of the configuration that chose its class.
     pub generation: u32,
-    /// Its class, by number.
+    /// Class of the flow, by number.
     pub class: u8,
-    /// Its rule, as an index into [`FlowTable::rules`].
+    /// Rule of the flow, by its index in [`FlowTable::rules`].
     pub rule: u16,
 }
 
-/// All flows that an interface knows.
+/// The flow table of an interface.
 #[derive(Debug, Clone, Default)]
 pub struct FlowTable {
     /// The flows, in no order.
     pub flows: Vec<FlowCount>,
-    /// The most that it keeps: then the least used ones make room.
+    /// Most flows that the table keeps: beyond, the least recently used make room.
     pub capacity: u32,
-    /// Names of the rules in force, by index; built-in ones and the default are at their own.
+    /// Names of the rules in force, by index; built-in rules and the default have the indices of `enum sl_no_rule`.
     pub rules: Vec<(u16, String)>,
-    /// Number of the configuration in force: what another one chose is out of date.
+    /// Number of the configuration in force: a choice by another one is out of date.
     pub generation: u32,
 }
 
@@ -83,10 +83,10 @@ impl FlowTable {
     }
 }
 
-/// Entries that are asked for at once. No bucket of the table has nearly as many.
+/// Entries that are read at once. No bucket of the table has nearly as many.
 const BATCH: usize = 4096;
 
-/// Every flow of a table. What comes or goes meanwhile may be missed.
+/// Every flow of a table. A flow that comes or goes meanwhile may be missed.
 pub(crate) fn read(map: &MapHandle) -> Result<Vec<FlowCount>> {
     let (key_bytes, value_bytes) = (size_of::<abi::sl_flow_key>(), size_of::<abi::sl_flow>());
     if (map.key_size() as usize, map.value_size() as usize) != (key_bytes, value_bytes) {
@@ -95,7 +95,7 @@ pub(crate) fn read(map: &MapHandle) -> Result<Vec<FlowCount>> {
     }
     let mut flows = Vec::new();
     let (mut keys, mut values) = (vec![0u8; BATCH * key_bytes], vec![0u8; BATCH * value_bytes]);
-    // Where the kernel has stopped: a bucket's number, in as many bytes as a key at most.
+    // The place at which the kernel has stopped: a bucket's number, in as many bytes as a key at most.
     let mut place = vec![0u8; key_bytes.max(8)];
     let mut begun = false;
     let options = libbpf_sys::bpf_map_batch_opts {

@@ -13,7 +13,7 @@ pub(crate) fn all(pins: &Path) -> Result<Vec<(u32, Box<abi::sl_sched>)>> {
     Ok(all?.into_iter().filter(|(_, sched)| sched.ifindex != 0).collect())
 }
 
-/// Those of a device.
+/// The schedulers that run on a device: their numbers and whole states, copied.
 pub(crate) fn of_device(pins: &Path, device: &str) -> Result<Vec<(u32, Box<abi::sl_sched>)>> {
     let ifindex = nix::net::if_::if_nametoindex(device).unwrap_or(0);
     Ok(all(pins)?.into_iter().filter(|(_, sched)| sched.ifindex == ifindex).collect())

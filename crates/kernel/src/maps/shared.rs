@@ -10,14 +10,14 @@ use sluice_policy::{Policy, SharedCeiling};
 use std::fs;
 use std::path::PathBuf;
 
-/// Directory of their pins. No interface has this key.
+/// Directory of the buckets' pins. No interface has this key.
 pub(crate) const DIRECTORY: &str = "shared";
 
 fn directory() -> Result<PathBuf> {
     Ok(bpffs::root()?.join(DIRECTORY))
 }
 
-/// The bucket of this name, full if nobody has it yet.
+/// The bucket of this name; a new, full one if there is none.
 pub(crate) fn open(name: &str) -> Result<MapHandle> {
     let path = directory()?.join(name);
     if path.exists() {
@@ -29,7 +29,7 @@ pub(crate) fn open(name: &str) -> Result<MapHandle> {
     Ok(map)
 }
 
-/// The bucket of this name, if somebody has it.
+/// The bucket of this name, if there is one.
 pub(crate) fn find(name: &str) -> Result<Option<MapHandle>> {
     let path = directory()?.join(name);
     if !path.exists() {
@@ -38,7 +38,7 @@ pub(crate) fn find(name: &str) -> Result<Option<MapHandle>> {
     MapHandle::from_pinned_path(&path).map(Some).doing(|| format!("opening {}", path.display()))
 }
 
-/// A bucket that nobody else has.
+/// A new, full bucket without a pin.
 pub(crate) fn full() -> Result<MapHandle> {
     inner::filled(
         "shared",
@@ -47,8 +47,8 @@ pub(crate) fn full() -> Result<MapHandle> {
     )
 }
 
-/// Refuses a policy that gives a name another rate than a policy of another interface does. Those that change with it, of the same
-/// network namespace, do not count.
+/// Refuses a policy that gives a name another rate than a policy of another interface does. Interfaces of the same network
+/// namespace that change together with it do not count.
 pub(crate) fn refuse_other_rates(own: &Record, policy: &Policy, together: &[&str]) -> Result<()> {
     let changes = |other: &Record| {
         other.netns == own.netns && (other.ifindex == own.ifindex || together.contains(&other.interface.as_str()))
@@ -77,7 +77,7 @@ pub(crate) fn refuse_other_rates(own: &Record, policy: &Policy, together: &[&str
     Ok(())
 }
 
-/// Removes the buckets that no policy names any more. The lock is held.
+/// Removes the buckets that no policy names any more. The caller holds the lock.
 pub(crate) fn sweep() -> Result<()> {
     let directory = directory()?;
     let Ok(entries) = fs::read_dir(&directory) else { return Ok(()) };

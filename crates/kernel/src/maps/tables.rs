@@ -11,7 +11,7 @@ use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::time::Duration;
 
-/// A pinned map.
+/// Opens a pinned map.
 pub fn open(dir: &Path, name: &str) -> Result<MapHandle> {
     MapHandle::from_pinned_path(dir.join(name)).map_err(|error| {
         Error::system(format!("{}: {error}", dir.join(name).display()))
@@ -19,7 +19,7 @@ pub fn open(dir: &Path, name: &str) -> Result<MapHandle> {
     })
 }
 
-/// A value of an array map.
+/// Reads a value of an array map.
 pub fn read<T: abi::Pod>(map: &MapHandle, key: u32) -> Result<Box<T>> {
     let name = map.name().to_string_lossy().into_owned();
     let bytes = map.lookup(&key.to_ne_bytes(), MapFlags::ANY).doing(|| format!("reading {name}"))?;
@@ -59,7 +59,7 @@ pub fn live(dir: &Path) -> Result<Box<abi::sl_tables>> {
     Ok(tables)
 }
 
-/// Writes everything into the buffer that is not in force; no packet sees it yet.
+/// Writes a compiled policy into the buffer that is not in force; no packet sees it yet.
 pub fn stage(dir: &Path, compiled: &Compiled, buffer: u32) -> Result<()> {
     stage_in(|name| open(dir, name), shared::open, compiled, buffer)?;
     if dir.join("sched_conf").exists() {
@@ -71,7 +71,7 @@ pub fn stage(dir: &Path, compiled: &Compiled, buffer: u32) -> Result<()> {
     Ok(())
 }
 
-/// Likewise what the classifier reads, wherever its maps and shared buckets are.
+/// Writes the classifier's part of a compiled policy, into maps and shared buckets that the caller opens.
 pub fn stage_in(
     open: impl Fn(&str) -> Result<MapHandle>,
     bucket: impl Fn(&str) -> Result<MapHandle>,
@@ -125,12 +125,12 @@ pub fn flip(dir: &Path, buffer: u32, generation: u32) -> Result<()> {
     Ok(())
 }
 
-/// Likewise, where nobody reads yet.
+/// Makes a staged buffer live, without waiting for the programs that use the other one.
 pub fn flip_in(open: impl Fn(&str) -> Result<MapHandle>, buffer: u32, generation: u32) -> Result<()> {
     mapped::store_word(&open("live")?, u64::from(generation) << 32 | u64::from(buffer))
 }
 
-/// After a flip: what the buffer that was in force has beside its tables is freed.
+/// Frees the maps that a buffer has beside its tables, after a flip to the other buffer.
 pub fn forget(dir: &Path, buffer: u32) -> Result<()> {
     inner::empty(&open(dir, "rows")?, buffer)?;
     empty_shared(&open(dir, "shared")?, buffer)?;
@@ -138,12 +138,12 @@ pub fn forget(dir: &Path, buffer: u32) -> Result<()> {
     (0..abi::SL_RANGE_FIELDS).try_for_each(|field| inner::empty(&ranges, buffer * abi::SL_RANGE_FIELDS + field))
 }
 
-/// Until every program that runs now has ended: membarrier(2) waits for a grace period of RCU.
+/// Waits until every program that runs now has ended: membarrier(2) waits for a grace period of RCU.
 pub fn wait_for_readers() {
     // SAFETY: the call takes numbers only.
     let result = unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) };
     if result != 0 {
-        // Kernels with nohz_full refuse it. Programs run with preemption off or for microseconds.
+        // Kernels with nohz_full refuse the call. Programs run with preemption off or for microseconds.
         std::thread::sleep(Duration::from_millis(50));
     }
 }

@@ -1,6 +1,6 @@
-//! What was in force on an interface, and why: a file per interface under /var/lib, which a reboot keeps.
+//! The history of an interface: its policies, and why they were put into force. A file per interface under /var/lib, which a reboot keeps.
 //!
-//! Nothing depends on it but `history` and `rollback`: where it cannot be read or written, other commands say so and go on.
+//! Only `history` and `rollback` depend on it: where it cannot be read or written, other commands say so and go on.
 
 mod file;
 
@@ -15,22 +15,22 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use sluice_error::{Error, Result};
 
-/// What became of it.
+/// The outcome of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It took force.
+    /// The policy took force.
     Applied,
-    /// It took force, and waits to be confirmed.
+    /// The policy took force, and waits to be confirmed.
     Unconfirmed,
-    /// It failed, and the policy before it was brought back.
+    /// The change failed, and the policy before it was brought back.
     Failed,
-    /// Nobody confirmed it in time, and it was taken back.
+    /// The policy was not confirmed in time, and was taken back.
     Reverted,
 }
 
 impl Outcome {
-    /// As people read it.
+    /// The outcome in words.
     pub fn name(self) -> &'static str {
         match self {
             Outcome::Applied => "applied",
@@ -44,25 +44,25 @@ impl Outcome {
 /// A policy that was put into force, or should have been.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its number; an interface's entries are counted from 1 on.
+    /// Number of the entry; an interface's entries are counted from 1 on.
     pub number: u32,
-    /// When.
+    /// Time of the change.
     pub when: Timestamp,
-    /// What did it.
+    /// Command that made the change.
     pub what: Origin,
-    /// The number of the entry that it repeats.
+    /// Number of the entry that this one repeats.
     pub repeats: Option<u32>,
-    /// Why, in the words of who did it.
+    /// Reason of the change, in the words of its author.
     pub message: Option<String>,
-    /// What became of it.
+    /// Outcome of the change.
     pub outcome: Outcome,
-    /// Why it failed.
+    /// Error of a change that failed.
     pub error: Option<String>,
     /// Number of the configuration in the kernel.
     pub generation: u32,
     /// Name of the policy.
     pub policy_name: String,
-    /// Where it was read from.
+    /// Source of the policy's text, such as a path.
     pub policy_source: String,
     /// `--rate`, bits per second.
     pub rate_bps: Option<u64>,
@@ -71,7 +71,7 @@ pub struct Entry {
     pub ingress_rate_bps: Option<u64>,
     /// SHA-256 of the policy in canonical form and the rate, in hexadecimal: equal ones mean the same.
     pub digest: String,
-    /// The policy, as its author wrote it where that text alone means it.
+    /// The policy, as its author wrote it where that text alone means the same.
     pub policy: String,
 }
 
@@ -95,12 +95,12 @@ impl Entry {
         }
     }
 
-    /// When, in the machine's time zone, as ISO 8601 has it.
+    /// Time of the change, in the machine's time zone, as ISO 8601 has it.
     pub fn local_time(&self) -> String {
         self.when.to_zoned(TimeZone::system()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
     }
 
-    /// Whether it is the same event.
+    /// Whether two entries are of the same change.
     fn is(&self, other: &Entry) -> bool {
         (self.generation, self.when, self.what, &self.digest)
             == (other.generation, other.when, other.what, &other.digest)
@@ -136,16 +136,16 @@ pub(crate) fn last_applied(key: &str) -> Result<Option<Entry>> {
     Ok(History::read(key)?.entries.into_iter().rev().find(|entry| entry.outcome == Outcome::Applied))
 }
 
-/// Writes down that a record's policy has taken force. What it says if that fails.
+/// Adds to the history that a record's policy has taken force. Returns a note if that fails.
 pub(crate) fn note_change(record: &Record) -> Option<String> {
     let outcome = if record.unconfirmed.is_some() { Outcome::Unconfirmed } else { Outcome::Applied };
     note(record, outcome, None)
 }
 
-/// Writes down what became of a record's policy. What it says if that fails.
+/// Adds the outcome of a record's policy to the history. Returns a note if that fails.
 pub(crate) fn note(record: &Record, outcome: Outcome, error: Option<&str>) -> Option<String> {
     change(&record.key, |history| {
-        // Nothing is left waiting by a change that need not wait itself: it was confirmed by it, or taken back.
+        // A change that need not be confirmed settles one that waits: it confirms it, or takes it back.
         if outcome == Outcome::Applied {
             history.settle(if record.what == Origin::Revert { Outcome::Reverted } else { Outcome::Applied });
         }
@@ -153,13 +153,13 @@ pub(crate) fn note(record: &Record, outcome: Outcome, error: Option<&str>) -> Op
     })
 }
 
-/// Writes down that what a record says took force, and was taken back because something else has failed.
+/// Marks the change of a record as failed: it took force, and was taken back because another change has failed.
 pub(crate) fn note_undone(record: &Record, error: &str) -> Option<String> {
     let event = Entry::new(record, Outcome::Failed, Some(error));
     change(&record.key, |history| history.fail(&event))
 }
 
-/// Writes down what has become of what waited to be confirmed.
+/// Writes the outcome of the change that waited to be confirmed.
 pub(crate) fn settle(key: &str, outcome: Outcome) -> Option<String> {
     change(key, |history| history.settle(outcome))
 }

@@ -13,12 +13,12 @@ pub enum Origin {
     Apply,
     /// `sluice rollback`.
     Rollback,
-    /// Nobody confirmed what was in force.
+    /// The revert of a policy that was not confirmed.
     Revert,
 }
 
 impl Origin {
-    /// As people read it.
+    /// Name of the command.
     pub fn name(self) -> &'static str {
         match self {
             Origin::Up => "up",

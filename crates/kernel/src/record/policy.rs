@@ -1,4 +1,4 @@
-//! From a record and a policy to what is written for them.
+//! Parses, resolves and compiles the policy of a record.
 
 use crate::record::{Engine, Record};
 use crate::system::interface::Interface;
@@ -7,7 +7,7 @@ use sluice_error::{Error, Result};
 use sluice_policy::{Context, Policy, Rate, Resolved};
 use std::hash::{BuildHasher, RandomState};
 
-/// What options say of the rates in a policy's place.
+/// Rates that options give instead of the policy's.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Rates {
     /// `--rate`.
@@ -16,13 +16,13 @@ pub(crate) struct Rates {
     pub arrivals: Option<Rate>,
 }
 
-/// A policy for an engine.
+/// Resolves a policy for an engine.
 pub(crate) fn resolve(policy: &Policy, rates: Rates, engine: Engine) -> Result<Resolved> {
     sluice_policy::resolve(policy, &Context { link_rate: rates.departures, ingress_rate: rates.arrivals, engine })
         .map_err(|found| Error::input(found.render(false)))
 }
 
-/// What options have said last.
+/// The rates that options gave last.
 pub(crate) fn rates(record: &Record) -> Rates {
     let given = record.ingress_rate_bps.filter(|_| !record.ingress_rate_of_policy);
     Rates { departures: record.rate_bps.map(Rate), arrivals: given.map(Rate) }
@@ -33,18 +33,18 @@ pub(crate) fn resolved(record: &Record) -> Result<Resolved> {
     resolve(&parse(&record.policy)?, rates(record), record.engine)
 }
 
-/// A recorded policy without what does not change its meaning: comments, spaces, the order of keys.
+/// A recorded policy without comments, spaces and the order of keys, which do not change its meaning.
 pub(crate) fn canonical(text: &str) -> String {
     parse(text).map_or_else(|_| text.to_owned(), |policy| sluice_policy::print(&policy))
 }
 
-/// A policy that was recorded.
+/// Parses a recorded policy.
 pub(crate) fn parse(text: &str) -> Result<Policy> {
     sluice_policy::parse(&sluice_policy::Source::new("the recorded policy", text))
         .map_err(|found| Error::system(found.render(false)))
 }
 
-/// What the maps hold in this buffer.
+/// The compiled policy, as this buffer of the maps holds it.
 pub(crate) fn compile(
     policy: &Resolved,
     record: &Record,
@@ -63,8 +63,8 @@ pub(crate) fn compile(
     sluice_tables::compile(policy, &context).map_err(|error| Error::input(error.to_string()))
 }
 
-/// Equal policies have equal tags, so a class travels between their interfaces; different ones never share a tag. The
-/// search starts at a random place, so a tag is not soon used again for another, and nobody knows it.
+/// Chooses a policy's tag. Equal policies have equal tags, so a class travels between their interfaces; different ones never share
+/// a tag. The search starts at a random tag, so a tag is not soon used again for another policy, and cannot be foreseen.
 pub(crate) fn choose_tag(record: &Record) -> Result<u16> {
     let others: Vec<Record> = Record::all()?
         .into_iter()

@@ -1,34 +1,34 @@
-//! Since when each rule counts. Programs count by a rule's place in the policy: a rule that comes to a place begins at nothing there,
-//! and brings along what it has counted elsewhere.
+//! The counts of rules across changes of the policy. Programs count by a rule's place in the policy: a rule that comes to a place
+//! begins at zero there, and brings along its count from elsewhere.
 
 use crate::record::count::Count;
 use serde::{Deserialize, Serialize};
 
-/// What was counted at each place of the rules, departing and arriving.
+/// The counters of each rule place, departing and arriving.
 pub(crate) type Counted = Vec<[Count; 2]>;
 
-/// Of all rules of a policy in force.
+/// The start counts of all rules of a policy in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleStarts {
-    /// The most places that rules have had since the interface was set up; so much has been counted at.
+    /// Most places that rules have had since the interface was set up: all of them may have counted.
     pub places: u32,
-    /// By place. Those beyond were there from the beginning.
+    /// Start counts by place. Rules at places beyond were there from the beginning.
     rules: Vec<RuleStart>,
 }
 
-/// Of a rule.
+/// The start counts of a rule.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct RuleStart {
-    /// What the rule had counted before it came to its place, departing and arriving.
+    /// Count of the rule before it came to its place, departing and arriving.
     elsewhere: [Count; 2],
-    /// What was counted at its place before it came.
+    /// Count of its place before the rule came.
     before: [Count; 2],
-    /// It is only about to come: what is counted at its place may still be another rule's.
+    /// Whether the rule is only about to come: counts at its place may still be another rule's.
     comes: bool,
 }
 
 impl RuleStarts {
-    /// What a rule has counted, of what was counted at its place.
+    /// The count of the rule at a place, from the count of that place.
     pub(crate) fn own(&self, place: usize, direction: usize, counted: Count) -> Count {
         let Some(start) = self.rules.get(place) else { return counted };
         let mut own = start.elsewhere[direction];
@@ -40,7 +40,7 @@ impl RuleStarts {
         own
     }
 
-    /// Of another policy that is about to come. `kept`: the places that its rules have had, of those that were there before.
+    /// The start counts of a policy that is about to come. `kept`: the former place of each rule that was there before.
     pub(crate) fn next(&self, kept: &[Option<usize>], counted: &Counted) -> RuleStarts {
         let at = |place: usize| counted.get(place).copied().unwrap_or_default();
         let rule = |(place, was): (usize, &Option<usize>)| match *was {
@@ -54,14 +54,14 @@ impl RuleStarts {
         RuleStarts { places: self.places.max(counted.len() as u32), rules: kept.iter().enumerate().map(rule).collect() }
     }
 
-    /// Those that were to come have come, and nobody counts for others at their places any more.
+    /// Settles the rules that were about to come: no program counts for other rules at their places any more.
     pub(crate) fn settle(&mut self, counted: &Counted) {
         for (start, counted) in self.rules.iter_mut().zip(counted).filter(|(start, _)| start.comes) {
             (start.before, start.comes) = (*counted, false);
         }
     }
 
-    /// What was counted since by rules of `other`, which had come to some places and have gone again, is not for those of `self`.
+    /// Takes away the counts at places of `self` that rules of `other` have made since: those rules had come and have gone again.
     pub(crate) fn without(&mut self, other: &RuleStarts, counted: &Counted) {
         self.places = self.places.max(other.places);
         for (place, start) in other.rules.iter().enumerate().filter(|(_, start)| start.comes) {
@@ -93,13 +93,13 @@ mod tests {
     fn counts_go_with_their_rules() {
         let first = RuleStarts::default();
         assert_eq!(own(&first, &[5, 7, 9]), [5, 7, 9]);
-        // One comes before the first, the second goes, the third moves to its place.
+        // A new rule comes before the first, which moves to the place of the second; the second goes, and the third stays.
         let mut second = first.next(&[None, Some(0), Some(2)], &counted(&[5, 7, 9]));
         assert_eq!(own(&second, &[6, 7, 9]), [0, 5, 9], "one packet for who was there before");
         second.settle(&counted(&[6, 8, 9]));
         assert_eq!(own(&second, &[6, 8, 9]), [0, 5, 9]);
         assert_eq!(own(&second, &[16, 9, 11]), [10, 6, 11]);
-        // Back to the first two: what went has begun anew.
+        // Back to the first two rules: the second, which had gone, begins anew.
         let mut third = second.next(&[Some(1), None], &counted(&[16, 9, 11]));
         third.settle(&counted(&[16, 9, 11]));
         assert_eq!((own(&third, &[16, 9]), own(&third, &[18, 10]), third.places), (vec![6, 0], vec![8, 1], 3));

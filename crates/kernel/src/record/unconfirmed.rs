@@ -4,29 +4,29 @@ use crate::system::clock;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A change that nobody has confirmed yet.
+/// A change that is not confirmed yet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Unconfirmed {
-    /// When it is taken back, milliseconds since the machine was started.
+    /// Time at which the change is taken back, milliseconds since the machine was started.
     pub deadline_ms: u64,
-    /// How long it was given, seconds.
+    /// Time that was given to confirm it, seconds.
     pub time_s: u64,
-    /// What is brought back.
+    /// Policy that is brought back.
     pub former: Former,
 }
 
 /// The last policy that needed no confirmation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Former {
-    /// Its name.
+    /// Name of the policy.
     pub name: String,
-    /// Where it was read from.
+    /// Source of the policy's text, such as a path.
     pub source: String,
-    /// Itself, as JSON.
+    /// Text of the policy.
     pub policy: String,
     /// `--rate`, bits per second.
     pub rate_bps: Option<u64>,
-    /// The rate of arrivals; none: a record from before it could change.
+    /// The rate of arrivals; none: in a record from before that rate could change.
     #[serde(default)]
     pub ingress: Option<FormerIngress>,
 }
@@ -36,12 +36,12 @@ pub struct Former {
 pub struct FormerIngress {
     /// Bits per second; none: they were not queued.
     pub rate_bps: Option<u64>,
-    /// Whether that was the policy's, and not what `--ingress-rate` had said.
+    /// Whether the rate was the policy's, and not that of `--ingress-rate`.
     pub of_policy: bool,
 }
 
 impl Unconfirmed {
-    /// The time that is left.
+    /// Time until the change is taken back.
     pub fn left(&self) -> Duration {
         Duration::from_millis(self.deadline_ms).saturating_sub(clock::since_boot())
     }

@@ -1,4 +1,4 @@
-//! What the hooks before the queues have counted, summed over the CPUs.
+//! The counters of the hooks before the queues, summed over the CPUs.
 
 use super::{Count, RuleStatus, text};
 use crate::maps::counters::{counts, per_cpu};
@@ -8,16 +8,16 @@ use sluice_abi as abi;
 use sluice_error::Result;
 use std::collections::BTreeMap;
 
-/// What they have counted of a class.
+/// The hooks' counters of a class.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct HookCount {
     pub seen: Count,
-    /// By `enum sl_limit`.
+    /// Refused packets, by `enum sl_limit`.
     pub refused: [Count; abi::SL_LIMITS as usize],
     pub malformed: Count,
 }
 
-/// By class, from the map `class_counts`.
+/// The counters by class, from the map `class_counts`.
 pub(crate) fn class_counts(map: &MapHandle, direction: u32) -> Result<Vec<HookCount>> {
     let first = direction * abi::SL_CLASSES;
     let counts = per_cpu::<abi::sl_class_count>(map, first..first + abi::SL_CLASSES)?;
@@ -33,8 +33,8 @@ pub(crate) fn class_counts(map: &MapHandle, direction: u32) -> Result<Vec<HookCo
     Ok(counts.into_iter().map(sum).collect())
 }
 
-/// How many headers were of each kind. Plain IPv4, the commonest, is not counted by the programs: it is what is left of all that
-/// the rules have seen.
+/// Packets by the kind of their headers. The programs do not count plain IPv4, the commonest kind: it is the rest of all packets
+/// that the rules have seen.
 pub(super) fn parsed(map: &MapHandle, direction: u32, all: Count) -> Result<BTreeMap<&'static str, Count>> {
     let first = direction * abi::SL_PARSES;
     let mut counts = counts(map, first..first + abi::SL_PARSES)?;
@@ -48,11 +48,11 @@ pub(super) fn parsed(map: &MapHandle, direction: u32, all: Count) -> Result<BTre
         .collect())
 }
 
-/// What rules have matched in a direction.
+/// Packets that rules have matched in a direction.
 pub(super) struct Matched {
-    /// By each of the policy since it came, then by those of `enum sl_no_rule`.
+    /// Count of each rule of the policy since it came, then of each `enum sl_no_rule`.
     own: Vec<Count>,
-    /// By all that there have ever been.
+    /// Count of all rules that there have ever been.
     pub all: Count,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn matched(map: &MapHandle, direction: u32, live: &abi::sl_tables, st
 /// The built-in rules, in the order of `enum sl_no_rule` from `SL_RULE_ARP` on.
 pub(crate) const BUILTIN: [&str; 4] = ["ARP", "neighbour discovery", "DHCP", "DHCPv6"];
 
-/// The rules in the order in which they are asked, and what none of them matched; from counts of both directions.
+/// The rules in the order in which they are asked, and the packets that none of them matched; from counts of both directions.
 pub(super) fn rules(live: &abi::sl_tables, counts: &[Matched; 2]) -> (Vec<RuleStatus>, Count) {
     let [leaving, arriving] = counts;
     let counts: Vec<Count> = leaving.own.iter().zip(&arriving.own).map(|(one, other)| one.plus(*other)).collect();

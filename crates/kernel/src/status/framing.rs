@@ -1,16 +1,16 @@
-//! What a packet costs on the link below, beside its bytes.
+//! The bytes of a packet on the link below, framing included.
 
 use serde::Serialize;
 use sluice_policy::Cells;
 
-/// How bytes of a packet become bytes on the link.
+/// The framing of the link: how bytes of a packet become bytes on the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Framing {
-    /// Added to each packet, bytes; may be negative.
+    /// Bytes added to each packet; may be negative.
     pub extra_bytes: i32,
     /// The least that a packet takes, bytes.
     pub least_bytes: u32,
-    /// Payload bytes in each cell, and bytes that it takes. None: no cells.
+    /// Payload bytes in each cell, and bytes of the cell. None: no cells.
     pub cells: Option<(u32, u32)>,
 }
 
@@ -27,7 +27,7 @@ impl Framing {
         }
     }
 
-    /// What a packet of so many bytes, link-layer header included, takes on the link. With cells and a mean length, an estimate.
+    /// Bytes on the link of a packet of so many bytes, link-layer header included. With cells and a mean length, an estimate.
     pub fn wire_bytes(&self, bytes: f64) -> f64 {
         let framed = (bytes + f64::from(self.extra_bytes)).max(f64::from(self.least_bytes));
         match self.cells {

@@ -1,4 +1,4 @@
-//! What the queues of classes below HTB tell.
+//! The counters and limits of the queues of classes below HTB.
 
 use super::{ClassStatus, Count, add_drops};
 use crate::engine::leaves::{self, Leaf};
@@ -15,7 +15,7 @@ pub(super) fn add(classes: &mut [ClassStatus], leaves: &[Leaf]) {
     }
 }
 
-/// Shows the queue that is there, which need not be what the policy asks for: a kernel without fq_codel has a FIFO there.
+/// Shows the queue that is there, which need not be the policy's: a kernel without fq_codel has a FIFO instead.
 fn describe(class: &mut ClassStatus, leaf: &Leaf) {
     let option = |name: &str| leaf.options[name].as_u64();
     let limit_pkts = || option("limit").and_then(|limit| u32::try_from(limit).ok());
@@ -23,7 +23,7 @@ fn describe(class: &mut ClassStatus, leaf: &Leaf) {
     (class.limit_pkts, class.limit_bytes, class.target_us) = match leaf.kind.as_str() {
         "bfifo" => (None, option("limit"), None),
         "codel" => (limit_pkts(), None, target_us()),
-        // Its memory limit counts what the kernel holds beside the packets: the policy's limit is nearer to them.
+        // The memory limit counts the kernel's structures beside the packets: the policy's limit is nearer to the packets.
         "fq_codel" => (limit_pkts(), class.limit_bytes, target_us()),
         _ => (limit_pkts(), None, None),
     };
@@ -41,7 +41,7 @@ mod tests {
             let leaf = serde_json::json!({ "kind": kind, "handle": "1:", "parent": htb::parent_of(0), "options": options,
                 "bytes": 0, "packets": 0, "drops": 0 });
             let leaf: Leaf = serde_json::from_value(leaf).expect("a leaf");
-            // As a policy has it that queues by flow.
+            // A class that queues by flow, as a policy has it.
             let mut class = [ClassStatus {
                 limit_pkts: Some(16_384),
                 limit_bytes: Some(9000),

@@ -20,7 +20,7 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long it is believed that parts are in place, or not.
+/// Time for which a check of the parts is believed.
 const LOOKED_AT: Duration = Duration::from_secs(5);
 
 pub(crate) struct Pinned {
@@ -28,7 +28,7 @@ pub(crate) struct Pinned {
     pins: PathBuf,
     policy: Resolved,
     framing: Framing,
-    /// Those in force when it was opened.
+    /// Tables that were in force when the maps were opened.
     live: Box<abi::sl_tables>,
     live_word: MapHandle,
     class_counts: MapHandle,
@@ -37,7 +37,7 @@ pub(crate) struct Pinned {
     flows: MapHandle,
     policers: Policers,
     state: Option<Mapped<abi::sl_sched>>,
-    /// What was not in place, and when that was looked at.
+    /// Parts that were not in place, and the time of that check.
     missing: RefCell<Option<(Instant, Vec<String>)>>,
 }
 
@@ -74,17 +74,17 @@ impl Pinned {
         })
     }
 
-    /// What it was opened for.
+    /// The record of the interface.
     pub fn record(&self) -> &Record {
         &self.record
     }
 
-    /// Where its pins are.
+    /// Directory of the interface's pins.
     pub fn pins(&self) -> &std::path::Path {
         &self.pins
     }
 
-    /// Number of the configuration in force now; that of the tables that were read is `live_generation`.
+    /// Number of the configuration in force now; that of the tables that were read is `read_generation`.
     pub fn generation(&self) -> Result<u32> {
         Ok((tables::read::<abi::sl_live>(&self.live_word, 0)?.word >> 32) as u32)
     }
@@ -94,12 +94,12 @@ impl Pinned {
         self.live.generation
     }
 
-    /// The record as it was written since, of the same pins and the same configuration.
+    /// Takes the record as it was written since, of the same pins and the same configuration.
     pub fn renew(&mut self, record: Record) {
         self.record = record;
     }
 
-    /// Every flow, as it is now. None: the policy keeps none.
+    /// The flow table, as it is now. None: the policy keeps no flows.
     pub fn flows(&self) -> Result<Option<FlowTable>> {
         if self.policy.flows == 0 {
             return Ok(None);
@@ -112,7 +112,7 @@ impl Pinned {
         }))
     }
 
-    /// By index, built-in ones and the default at theirs.
+    /// Names of the rules by index; built-in rules and the default have the indices of `enum sl_no_rule`.
     fn rule_names(&self) -> Vec<(u16, String)> {
         let own = self.live.rule.iter().take(self.live.rules as usize).enumerate().map(|(index, rule)| {
             let name = text(&rule.name);
@@ -124,10 +124,10 @@ impl Pinned {
         own.chain(builtin).chain([(abi::SL_RULE_NONE as u16, "default".to_owned())]).collect()
     }
 
-    /// Everything, as it is now.
+    /// The status of the interface, as it is now.
     pub fn status(&self) -> Result<Status> {
         let record = &self.record;
-        // A record of another configuration than that of the tables speaks of other rules.
+        // A record of another configuration than the tables' has the starts of other rules.
         let none = RuleStarts::default();
         let starts = if record.generation == self.live.generation { &record.rule_starts } else { &none };
         let counts = [
@@ -171,7 +171,7 @@ impl Pinned {
         })
     }
 
-    /// What is not in place. Several tools are asked, so that who reads each second is told what was found some seconds ago.
+    /// The parts that are not in place. A check asks several tools, so its result is kept for some seconds.
     fn missing(&self) -> Result<Vec<String>> {
         let mut kept = self.missing.borrow_mut();
         if let Some((_, missing)) = kept.as_ref().filter(|(when, _)| when.elapsed() < LOOKED_AT) {
@@ -182,7 +182,7 @@ impl Pinned {
         Ok(missing)
     }
 
-    /// A direction.
+    /// The status of a direction.
     fn direction(&self, direction: u32, matched: Count) -> Result<DirectionStatus> {
         let record = &self.record;
         let egress = direction == abi::SL_EGRESS;
@@ -199,7 +199,7 @@ impl Pinned {
                 add_drops(class, reason, count.pkts);
             }
             if !queued {
-                // There is no queue to have limits.
+                // A direction without queues has no limits of them.
                 (class.limit_pkts, class.limit_bytes, class.target_us) = (None, None, None);
                 class.sent = hook.seen;
                 hook.refused.into_iter().for_each(|count| class.sent.take(count));
@@ -212,7 +212,7 @@ impl Pinned {
                 let ifindex = if egress { record.ifindex } else { ifindex(&device) };
                 told = schedulers::add(&mut classes, state, ifindex);
             }
-            // A device that was deleted has none.
+            // A device that was deleted has no leaves.
             (Engine::Tc, _) if queued && ifindex(&device) > 0 => {
                 leaves::add(&mut classes, &crate::engine::leaves::of_device(&device)?)
             }
@@ -238,7 +238,7 @@ impl Pinned {
         Ok(status)
     }
 
-    /// A class as the policy has it; nothing is counted yet.
+    /// The status of a class as the policy has it; nothing is counted yet.
     fn class(&self, id: usize) -> ClassStatus {
         let name = text(&self.live.class_name[id]);
         let empty = ClassStatus { id: id as u8, name, ..ClassStatus::default() };
@@ -266,14 +266,14 @@ fn ifindex(device: &str) -> u32 {
     nix::net::if_::if_nametoindex(device).unwrap_or(0)
 }
 
-/// Whether a class is there for little that must not wait: it goes before others, or its packets have deadlines.
+/// Whether a class is for little, urgent traffic: it goes before others, or its packets have deadlines.
 fn is_urgent(policy: &Resolved, class: &ResolvedClass) -> bool {
     let last = policy.classes.iter().map(|class| class.priority).max().unwrap_or(0);
     let before = policy.scheduler.uses_priority(policy.rank) && class.priority < last;
     before || (policy.scheduler.uses_budget(policy.rank) && class.latency_budget_ns.is_some())
 }
 
-/// What a discipline gives a class while all have packets.
+/// The share that a discipline gives a class while all have packets, 0 to 1.
 fn share(policy: &Resolved, class: &ResolvedClass) -> Option<f64> {
     let part = |of: fn(&ResolvedClass) -> u32| {
         let all: f64 = policy.classes.iter().map(|class| f64::from(of(class))).sum();

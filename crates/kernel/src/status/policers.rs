@@ -1,4 +1,4 @@
-//! The buckets before the queues, read where programs write them.
+//! The token buckets before the queues, read where programs write them.
 
 use super::{ClassStatus, DirectionStatus};
 use crate::bpf::mapped::Mapped;
@@ -10,15 +10,15 @@ use sluice_error::{Error, Result};
 use sluice_policy::Resolved;
 use std::path::Path;
 
-/// The buckets of an interface, and those that its classes share with other interfaces.
+/// The token buckets of an interface, and those that its classes share with other interfaces.
 pub(super) struct Policers {
     own: Mapped<abi::sl_police_state>,
-    /// By class.
+    /// Shared buckets by class.
     shared: Vec<(u8, MapHandle)>,
 }
 
 impl Policers {
-    /// Those that a policy in force takes from.
+    /// Opens the buckets of the policy in force.
     pub fn open(pins: &Path, policy: &Resolved) -> Result<Policers> {
         let own = Mapped::new(&tables::open(pins, "police_state")?)?.ok_or_else(|| {
             Error::system(format!("{}: the map police_state does not hold what this version expects", pins.display()))
@@ -32,7 +32,7 @@ impl Policers {
         Ok(Policers { own, shared })
     }
 
-    /// Adds how full they are. `is_queued`: the scheduler that follows limits what departs, instead of the bucket of a class.
+    /// Adds the fill levels. `is_queued`: a scheduler limits departing packets, instead of the bucket of a class.
     pub fn add(
         &self,
         status: &mut DirectionStatus,
@@ -41,7 +41,7 @@ impl Policers {
         is_queued: bool,
     ) -> Result<()> {
         let Some(own) = self.own.values().next() else { return Ok(()) };
-        // SAFETY: it points at a whole value, mapped as long as `self` is borrowed, and any bits are valid.
+        // SAFETY: the pointer is to a whole value, mapped as long as `self` is borrowed, and any bits are valid.
         let state = unsafe { own.read_volatile() };
         let now = clock::monotonic().as_nanos() as u64;
         let place = direction as usize;
@@ -69,8 +69,8 @@ impl Policers {
     }
 }
 
-/// How full a bucket is: 1 is full, 0 has nothing left or owes. What it owes at another rate, since it has not been charged at this one
-/// yet, it owes in bytes. None: it limits nothing.
+/// Fill level of a bucket: 1 is full, 0 is empty or in debt. A debt at another rate, since the bucket has not been charged at this
+/// one yet, counts in bytes. None: the bucket limits nothing.
 fn fill(limit: &abi::sl_police_conf, bucket: &abi::sl_police_bucket, now_ns: u64) -> Option<f64> {
     if limit.cost == 0 {
         return None;

@@ -1,4 +1,4 @@
-//! What the schedulers of engine `qdisc` hold, read while they run.
+//! The counters and the state of the schedulers of engine `qdisc`, read while they run.
 
 use super::state::{self, Head, SchedulerState};
 use super::{ClassStatus, Count, add_drops};
@@ -6,16 +6,16 @@ use crate::bpf::mapped::Mapped;
 use crate::system::clock;
 use sluice_abi as abi;
 
-/// What the schedulers of a direction are, beside their classes.
+/// The state of a direction's schedulers, beside their classes.
 #[derive(Default)]
 pub(super) struct Told {
-    /// How full the bucket of the link is, 0 to 1: of the emptiest scheduler.
+    /// Fill level of the link's token bucket, 0 to 1; of several schedulers, the lowest.
     pub link_fill: Option<f64>,
-    /// Of the only one.
+    /// State of the scheduler, if there is only one.
     pub state: Option<SchedulerState>,
 }
 
-/// Adds what the schedulers of a device hold: one, or one for each of its queues.
+/// Adds the counters of the schedulers of a device: one, or one for each of its queues.
 pub(super) fn add(classes: &mut [ClassStatus], schedulers: &Mapped<abi::sl_sched>, ifindex: u32) -> Told {
     // SAFETY: each points at a whole scheduler, mapped as long as `schedulers` is borrowed.
     let number = |sched: &*const abi::sl_sched| unsafe { std::ptr::addr_of!((**sched).ifindex).read_volatile() };
@@ -23,12 +23,12 @@ pub(super) fn add(classes: &mut [ClassStatus], schedulers: &Mapped<abi::sl_sched
         schedulers.values().filter(|sched| ifindex != 0 && number(sched) == ifindex).collect();
     let mut told = Told::default();
     for sched in &own {
-        // SAFETY: likewise.
+        // SAFETY: the pointer is to a whole scheduler, mapped as long as `schedulers` is borrowed.
         let head = unsafe { Head::read(*sched) };
         let now_ns = clock::monotonic().as_nanos() as u64;
         least(&mut told.link_fill, fill(&head.link, now_ns));
         for class in classes.iter_mut() {
-            // SAFETY: likewise.
+            // SAFETY: the pointer is to a whole scheduler, mapped as long as `schedulers` is borrowed.
             unsafe { add_class(class, *sched, &head, now_ns) };
         }
         if own.len() == 1 {
@@ -61,7 +61,7 @@ unsafe fn add_class(class: &mut ClassStatus, sched: *const abi::sl_sched, head: 
     class.deficit_bytes = Some(own.deficit_bytes.into());
     least(&mut class.ceil_fill, fill(&own.ceil, now_ns));
     least(&mut class.rate_fill, fill(&own.rate, now_ns));
-    // SAFETY: a field of what the caller vouches for.
+    // SAFETY: a field of the scheduler, which the caller guarantees to be readable.
     let waits = unsafe { std::ptr::addr_of!((*sched).sojourn[id].count).read_volatile() };
     class.sojourn.get_or_insert_default().add(&waits);
     if own.by_flow != 0 && own.flow_mask > 0 {
@@ -71,14 +71,14 @@ unsafe fn add_class(class: &mut ClassStatus, sched: *const abi::sl_sched, head: 
             let first = usize::from(own.flow_base);
             let last = (first + usize::from(own.flow_mask)).min(abi::SL_FLOW_QUEUES as usize - 1);
             for n in first..=last {
-                // SAFETY: likewise, and the index is within the array.
+                // SAFETY: a field of the same scheduler, and the index is within the array.
                 queues.add(unsafe { std::ptr::addr_of!((*sched).flow[n].place).read_volatile() });
             }
         }
     }
 }
 
-/// How full a bucket is: 1 is full, 0 has nothing left or owes. None: it limits nothing.
+/// Fill level of a bucket: 1 is full, 0 is empty or in debt. None: the bucket limits nothing.
 fn fill(bucket: &abi::sl_bucket, now_ns: u64) -> Option<f64> {
     if bucket.cost == 0 {
         return None;
@@ -90,7 +90,7 @@ fn fill(bucket: &abi::sl_bucket, now_ns: u64) -> Option<f64> {
     Some((1.0 - owed_ns as f64 / bucket.burst_ns as f64).max(0.0))
 }
 
-/// Keeps the smaller.
+/// Keeps the smaller of two fill levels.
 fn least(so_far: &mut Option<f64>, other: Option<f64>) {
     if let Some(other) = other {
         *so_far = Some(so_far.map_or(other, |known| known.min(other)));

@@ -2,7 +2,7 @@
 
 use sluice_abi as abi;
 
-/// How many packets waited for how long: bucket `b` counts times within [`sluice_abi::sojourn_bucket_ns`] of `b`.
+/// Histogram of waits: bucket `b` counts the packets whose wait is within [`sluice_abi::sojourn_bucket_ns`] of `b`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sojourn(pub Vec<u64>);
 
@@ -17,18 +17,18 @@ impl Sojourn {
         self.0.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
     }
 
-    /// Packets that it counts.
+    /// Number of packets that the histogram counts.
     pub fn pkts(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// What has been counted since `earlier`. None: counting has begun anew in between.
+    /// The waits counted since `earlier`. None: counting has begun anew in between.
     pub fn since(&self, earlier: &Sojourn) -> Option<Sojourn> {
         let pairs = self.0.iter().zip(&earlier.0);
         pairs.map(|(now, then)| now.checked_sub(*then)).collect::<Option<Vec<u64>>>().map(Sojourn)
     }
 
-    /// The middle of the bucket in which the quantile (0 to 1) lies, microseconds: right to 12.5 %. None: it counts nothing.
+    /// The middle of the bucket in which the quantile (0 to 1) lies, microseconds: right to 12.5 %. None: the histogram is empty.
     pub fn quantile_us(&self, quantile: f64) -> Option<f64> {
         let rank = ((self.pkts() as f64 * quantile).ceil() as u64).max(1);
         let mut seen = 0;
@@ -39,7 +39,7 @@ impl Sojourn {
         })
     }
 
-    /// What no packet waited longer than, microseconds: the end of the last bucket that counts any.
+    /// Upper bound of all waits, microseconds: the end of the last bucket that counts any.
     pub fn max_us(&self) -> Option<f64> {
         let last = self.0.iter().rposition(|count| *count > 0)?;
         Some(abi::sojourn_bucket_ns(last).1 as f64 / 1e3)

@@ -1,14 +1,14 @@
-//! The state of a scheduler, as a discipline keeps it: what the core decides by.
+//! The state of a scheduler, by which the disciplines of the core decide.
 
 use serde::Serialize;
 use sluice_abi as abi;
 
-/// One scheduler, at one moment. Only engine `qdisc` has it, and only where one scheduler serves the whole interface.
+/// The state of a scheduler at one moment. Only engine `qdisc` has it, and only where one scheduler serves the whole interface.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SchedulerState {
-    /// Packet slots that it may use.
+    /// Packet slots that the scheduler may use.
     pub slots: u32,
-    /// Packets that it holds.
+    /// Packets that the scheduler holds.
     pub backlog_pkts: u32,
     /// The system's virtual time, of disciplines that have one: bytes that a class of weight 1 has been served.
     pub virtual_time: f64,
@@ -18,11 +18,11 @@ pub struct SchedulerState {
     pub held: Vec<u8>,
     /// Classes with a guarantee that they have not used up, by number.
     pub green: Vec<u8>,
-    /// Of round-robin disciplines, by level: the class whose turn it is. Only levels that classes of the policy have.
+    /// Class whose turn it is, by level, of round-robin disciplines. Only levels that classes of the policy have.
     pub turns: Vec<Turn>,
 }
 
-/// Whose turn it is at a level.
+/// The class whose turn it is at a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Turn {
     /// The level; 0 goes first.
@@ -31,33 +31,33 @@ pub struct Turn {
     pub class: u8,
 }
 
-/// What the scheduler keeps of a class. What the discipline in force does not use is 0.
+/// The state that the scheduler keeps of a class. Except for the level, a field that the discipline in force does not use is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ClassState {
-    /// Its level; 0 goes first.
+    /// Level of the class; 0 goes first.
     pub level: u8,
-    /// What it may still send in this round, bytes; negative: debt.
+    /// Bytes that the class may still send in this round; negative: debt.
     pub deficit_bytes: i64,
-    /// When its next packet starts, in virtual time (see [`SchedulerState::virtual_time`]).
+    /// Start of the next packet, in virtual time (see [`SchedulerState::virtual_time`]).
     pub virtual_start: f64,
-    /// When its request should have ended, likewise.
+    /// Deadline of the request, in virtual time.
     pub virtual_deadline: f64,
-    /// What it was owed when it last left, likewise; negative: what it owed.
+    /// Service that the class was owed when it last left, in virtual time; negative: debt.
     pub virtual_lag: f64,
-    /// Bytes that it has brought since it was last empty, with rank least_attained_service.
+    /// Bytes that came into the queue since it was last empty, with rank least_attained_service.
     pub attained_bytes: u64,
 }
 
-/// How many flow queues of a class stand where.
+/// The number of a class's flow queues in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct FlowQueues {
     /// Flow queues that the class has.
     pub queues: u32,
-    /// Those that have hardly sent: served first.
+    /// Flow queues that have hardly sent: served first.
     pub express: u32,
-    /// Those that have not used up their allowance: served next.
+    /// Flow queues that have not used up their allowance: served next.
     pub swift: u32,
-    /// Those that take turns.
+    /// Flow queues that take turns.
     pub bulk: u32,
 }
 
@@ -72,7 +72,7 @@ impl FlowQueues {
     }
 }
 
-/// Virtual times are counted in bytes << 32.
+/// Bytes of a virtual time, which is counted in bytes << 32.
 fn virtual_bytes(time: f64) -> f64 {
     time / f64::from(2u32.pow(16)) / f64::from(2u32.pow(16))
 }
@@ -92,7 +92,7 @@ pub(super) fn of_class(own: &abi::sl_class) -> ClassState {
     }
 }
 
-/// Of a scheduler with these classes.
+/// The state of a scheduler with these classes.
 pub(super) fn of_scheduler(head: &Head, classes: impl Iterator<Item = u8>) -> SchedulerState {
     let mut levels: Vec<u8> = classes.map(|class| head.classes[usize::from(class)].level).collect();
     levels.sort_unstable();
@@ -109,7 +109,7 @@ pub(super) fn of_scheduler(head: &Head, classes: impl Iterator<Item = u8>) -> Sc
     }
 }
 
-/// What is read of a scheduler each time: all but its packets, hosts and ranks.
+/// The part of a scheduler that is read each time: all but its packets, hosts and ranks.
 pub(super) struct Head {
     pub slots: u32,
     pub backlog_pkts: u32,
@@ -123,7 +123,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Reads it where programs write it.
+    /// Reads the part of a scheduler while programs write it.
     ///
     /// # Safety
     /// `from` points at a whole `sl_sched` that stays readable meanwhile.

@@ -16,7 +16,7 @@ pub(crate) fn outermost() -> u32 {
     seen
 }
 
-/// The mounts of that process, if this one has others.
+/// The mount namespace of the outermost process, if this process has another.
 pub(crate) fn outer_mounts() -> Option<File> {
     let outer = File::open(format!("/proc/{}/ns/mnt", outermost())).ok()?;
     let own = fs::metadata("/proc/self/ns/mnt").ok()?;

@@ -1,4 +1,4 @@
-//! Where BPF objects are pinned, so that they outlive the process.
+//! The directory where BPF objects are pinned, so that they outlive the process.
 
 use crate::system::{ancestry, private};
 use nix::mount::{MsFlags, mount};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const MOUNT_POINT: &str = "/sys/fs/bpf";
 const DIRECTORY: &str = "sluice";
 
-/// The directory of all that we pin. Mounts the file system if nobody has.
+/// The directory of all our pins. Mounts the file system if it is not mounted.
 ///
 /// A process started by `ip netns exec` has a `/sys` of its own that goes away with it, and so would the pins: then the view
 /// of the outermost process is used. A service in a mount namespace of its own (as systemd makes them) sees the machine's
@@ -24,7 +24,7 @@ pub fn root() -> Result<PathBuf> {
         return Ok(own.join(DIRECTORY));
     }
     if same_mounts && !ends_with_service(&std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default()) {
-        // Without a mode everybody may write to it.
+        // Without a mode, every user may write to it.
         mount(Some("bpf"), MOUNT_POINT, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
             .doing(|| format!("mounting the BPF file system at {MOUNT_POINT}"))?;
         return Ok(own.join(DIRECTORY));
@@ -37,7 +37,7 @@ pub fn root() -> Result<PathBuf> {
     ))
 }
 
-/// Makes a directory for pins below [`root`], which is root's alone, whatever was there before.
+/// Makes a directory for pins below [`root`], for root alone.
 pub fn own_directory(path: &Path) -> Result<()> {
     private::directory(&root()?)?;
     private::directory(path)

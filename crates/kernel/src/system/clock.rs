@@ -1,4 +1,4 @@
-//! Times: those that people read, and those that nobody can set.
+//! The clocks: one that people read, and those that cannot be set.
 
 use nix::time::{ClockId, clock_gettime};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -1,30 +1,30 @@
-//! What an interface is, as far as engines care.
+//! The properties of an interface that engines need.
 
 use crate::system::netlink;
 use sluice_error::{Error, Result};
 
-/// How the names of our own devices begin, before the number of the interface that they serve (`Record::ingress_device`,
+/// Prefixes of the names of our own devices, before the number of the interface that they serve (`Record::ingress_device`,
 /// `Record::split_device`).
 const OWN_DEVICES: [&str; 2] = ["sluice-in", "sluice-sp"];
 
 /// A network interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
-    /// Its number in its namespace.
+    /// Number of the interface in its namespace.
     pub ifindex: u32,
     /// Largest network-layer packet, bytes.
     pub mtu_bytes: u32,
-    /// Whether its packets start with an Ethernet header.
+    /// Whether the interface's packets start with an Ethernet header.
     pub ethernet: bool,
-    /// Whether it is up.
+    /// Whether the interface is up.
     pub up: bool,
     /// Transmit queues.
     pub tx_queues: u32,
-    /// What kind of virtual device it is (veth, bridge, bond, vlan ...); none for a real one.
+    /// Kind of a virtual device (veth, bridge, bond, vlan ...); none for a real one.
     pub kind: Option<String>,
-    /// Whether an XDP program is attached that is not ours to know.
+    /// Whether an XDP program is attached.
     pub has_xdp: bool,
 }
 
@@ -34,13 +34,13 @@ pub fn indices() -> Result<Vec<(String, u32)>> {
     Ok(all.iter().map(|one| (one.name().to_string_lossy().into_owned(), one.index())).collect())
 }
 
-/// Whether an interface can have this name. What comes from outside is asked before it becomes part of a path or a command line.
+/// Whether an interface can have this name. Input is checked so before it becomes part of a path or a command line.
 pub fn can_be_named(name: &str) -> bool {
     let wrong = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
     (1..=15).contains(&name.len()) && name != "." && name != ".." && !name.starts_with('-') && !name.contains(wrong)
 }
 
-/// What is said of a name that no interface has.
+/// The error of a name that no interface has.
 pub fn no_such(name: &str) -> Error {
     let names: Vec<String> = Interface::names().unwrap_or_default();
     let names: Vec<String> = names.iter().map(|name| name.escape_debug().to_string()).collect();
@@ -90,7 +90,7 @@ impl Interface {
     /// The name of the interface of a number, in the process's namespace.
     pub fn name_of(ifindex: u32) -> Option<String> {
         let name = nix::net::if_::if_indextoname(ifindex).ok()?.to_string_lossy().into_owned();
-        // Of a number that nobody has, nix makes an empty name.
+        // nix returns an empty name for a number that no interface has.
         (!name.is_empty()).then_some(name)
     }
 

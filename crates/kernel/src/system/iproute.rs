@@ -5,7 +5,7 @@ use sluice_error::{Error, Result};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Where the tools may be though a user's PATH does not name it.
+/// Directories that may hold the tools, though a user's PATH lacks them.
 const SYSTEM_PATHS: &str = "/usr/sbin:/sbin:/usr/bin:/bin";
 
 pub(crate) fn command(tool: &str) -> Command {
@@ -19,7 +19,7 @@ pub(crate) fn not_run(tool: &str, error: &std::io::Error) -> Error {
     Error::unsupported(format!("{tool} does not run: {error}")).help(format!("install iproute2, which brings {tool}"))
 }
 
-/// Runs a tool to its end. Its output, or what it complained about.
+/// Runs a tool to its end. Returns its output, or its complaint as the error.
 pub fn run(tool: &str, args: &[&str]) -> Result<String> {
     let output = command(tool).args(args).output().map_err(|error| not_run(tool, &error))?;
     if output.status.success() {
@@ -28,17 +28,17 @@ pub fn run(tool: &str, args: &[&str]) -> Result<String> {
     Err(Error::system(format!("{tool} {}: {}", args.join(" "), complaint(&output.stderr))))
 }
 
-/// `tc` with words separated by blanks.
+/// Runs `tc` with words separated by blanks.
 pub fn tc(line: &str) -> Result<String> {
     run("tc", &line.split_whitespace().collect::<Vec<_>>())
 }
 
-/// `ip` with words separated by blanks.
+/// Runs `ip` with words separated by blanks.
 pub fn ip(line: &str) -> Result<String> {
     run("ip", &line.split_whitespace().collect::<Vec<_>>())
 }
 
-/// Several `tc` commands in one run. The first that fails ends it.
+/// Runs several `tc` commands in one process. The first that fails ends it.
 pub fn tc_batch(lines: &[String]) -> Result<()> {
     if lines.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! One command changes something at a time, on the whole machine.
+//! The lock of the machine: one command at a time changes something.
 
 use crate::system::{paths, private};
 use nix::fcntl::{FcntlArg, FdFlag, Flock, FlockArg, fcntl};
@@ -9,34 +9,34 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a command waits for others. They take seconds; a slow emulated machine needs more.
+/// Time that a command waits for others. Commands take seconds; a slow emulated machine needs more.
 const DEADLINE: Duration = Duration::from_secs(60);
-/// How often the lock is tried.
+/// Time between two attempts to lock.
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
-/// How long a command waits for its turn.
+/// Limit of the wait for the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// Not at all: what it would do, whoever holds the lock does or has done.
+    /// No wait: the command that holds the lock does or has done the same.
     None,
-    /// As long as commands take, then it fails.
+    /// A wait as long as commands take, then an error.
     Some,
-    /// Until its turn has come.
+    /// A wait without limit.
     Endless,
 }
 
-/// Held while a command changes anything; other commands wait.
+/// The lock that a command holds while it changes anything; other commands wait.
 ///
-/// The tools that a command runs inherit it: if the command is killed, the next one waits until they have ended.
+/// The tools that a command runs inherit the lock: if the command is killed, the next one waits until they have ended.
 pub(crate) struct Lock(#[expect(dead_code, reason = "the lock is released when the file is closed")] Flock<File>);
 
 impl Lock {
-    /// Waits for its turn.
+    /// Takes the lock, after waiting for other commands.
     pub(crate) fn take() -> Result<Lock> {
         Lock::wait(Patience::Some)?.ok_or_else(|| Error::system("the lock was not waited for"))
     }
 
-    /// Waits as long as it has patience. None: somebody holds it, and there is no patience.
+    /// Waits for the lock as long as `patience` allows. None: another process holds it, and `patience` is `None`.
     pub(crate) fn wait(patience: Patience) -> Result<Option<Lock>> {
         private::directory(paths::run())?;
         let path = paths::run().join("lock");
@@ -53,7 +53,7 @@ impl Lock {
     }
 }
 
-/// Locks a file. None: somebody else holds it still.
+/// Locks a file. None: another process still holds it at the limit.
 fn lock(path: &Path, limit: Option<Duration>) -> Result<Option<Lock>> {
     let mut file = private::file(path).doing(|| path.display().to_string())?;
     fcntl(&file, FcntlArg::F_SETFD(FdFlag::empty())).doing(|| format!("keeping {} open", path.display()))?;
@@ -71,7 +71,7 @@ fn lock(path: &Path, limit: Option<Duration>) -> Result<Option<Lock>> {
     }
 }
 
-/// What is said when somebody holds the lock too long.
+/// The error of a lock that is held too long.
 fn held(path: &Path, limit: Duration) -> Error {
     let what = |who: &str| format!("{} has been held for {} s by {who}", path.display(), limit.as_secs());
     match holder(path) {
@@ -89,12 +89,12 @@ struct Holder {
     command: String,
 }
 
-/// Who holds it: the process that locked it, or one that has inherited it from that.
+/// The process that holds the lock: the one that locked it, or one that has inherited it.
 fn holder(path: &Path) -> Option<Holder> {
     let about = fs::metadata(path).ok()?;
     let inode = format!(":{}", about.ino());
     let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
-    // 1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF; what waits has -> behind the number.
+    // 1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF; a waiting process has -> behind the number.
     let locked = locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).filter_map(|words| {
         let mine = words.get(1) == Some(&"FLOCK") && words.get(5).is_some_and(|file| file.ends_with(&inode));
         if mine { words.get(4)?.parse().ok() } else { None }
@@ -134,7 +134,7 @@ mod tests {
         assert!(error.what.contains(&format!("for 60 s by process {own}: ")), "{}", error.what);
         assert!(error.cure.is_some_and(|cure| cure.contains(&format!("kill {own}"))));
         drop(first);
-        // What a tool has inherited is held by it alone, once the command is gone.
+        // A tool that has inherited the lock holds it alone, once the command is gone.
         let inherited = fs::OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(&path).expect("a file");
         let inherited =
             Flock::lock(inherited, FlockArg::LockExclusive).map_err(|(_, error)| error).expect("free again");

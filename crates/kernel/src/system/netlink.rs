@@ -7,7 +7,7 @@ use netlink_packet_core::{
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use sluice_error::{Error, Result};
 
-/// How often a dump is asked for again that was interrupted by a change.
+/// Attempts at a dump, which a change may interrupt.
 const DUMPS: u32 = 8;
 
 /// struct nlmsghdr.
@@ -24,27 +24,27 @@ const RTEXT_FILTER_SKIP_STATS: u32 = 1 << 3;
 /// A qdisc, as a dump of all has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Qdisc {
-    /// Number of its interface.
+    /// Number of the qdisc's interface.
     pub ifindex: u32,
     /// Number, major << 16 | minor; 0 for one that the kernel chose by default.
     pub handle: u32,
     /// The class that it serves, or TC_H_ROOT.
     pub parent: u32,
-    /// fq_codel, htb, mq ...
+    /// Kind of the qdisc: fq_codel, htb, mq ...
     pub kind: String,
 }
 
 /// A link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Link {
-    /// ARPHRD_...
+    /// Hardware type, ARPHRD_...
     pub hardware: u16,
-    /// IFF_...
+    /// Flags, IFF_...
     pub flags: u32,
     pub name: String,
     pub mtu_bytes: u32,
     pub tx_queues: u32,
-    /// veth, bridge, bond ...; none for a real interface.
+    /// Kind of a virtual link: veth, bridge, bond ...; none for a real interface.
     pub kind: Option<String>,
     /// Whether an XDP program is attached.
     pub has_xdp: bool,
@@ -110,7 +110,7 @@ fn link_of(message: &[u8]) -> Option<Link> {
     Some(link)
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 enum Failure {
     Socket(std::io::Error),
     /// The kernel's refusal.
@@ -129,9 +129,9 @@ impl From<Failure> for Error {
 }
 
 struct Answers {
-    /// What follows the header of each message.
+    /// Payload of each message, behind its header.
     messages: Vec<Vec<u8>>,
-    /// The list changed while it was read.
+    /// Whether the list changed while it was read.
     interrupted: bool,
 }
 

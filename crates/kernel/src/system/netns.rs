@@ -1,4 +1,4 @@
-//! Network namespaces: which one the process is in, and entering another without leaving its mounts.
+//! Network namespaces: the one of the process, and entering another without leaving its mounts.
 
 use crate::system::{ancestry, privilege};
 use sluice_error::{Doing, Error, Result};
@@ -27,7 +27,7 @@ pub fn inode() -> Result<u64> {
     fs::metadata("/proc/self/ns/net").map(|meta| meta.ino()).doing(|| "/proc/self/ns/net".to_owned())
 }
 
-/// The number of the machine's own, as far as that can be seen.
+/// The number of the machine's own namespace, as far as it can be seen.
 pub fn first_inode() -> Option<u64> {
     fs::metadata(format!("/proc/{}/ns/net", ancestry::outermost())).map(|meta| meta.ino()).ok()
 }

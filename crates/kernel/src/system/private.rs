@@ -1,4 +1,4 @@
-//! Directories and files that belong to root alone: whoever else can write where they stand must not choose what is in them,
+//! Directories and files that belong to root alone: other users who can write where they stand must not choose their content,
 //! have another file read instead, or hold a lock.
 
 use sluice_error::{Doing, Error, Result};
@@ -11,13 +11,13 @@ use std::path::Path;
 const DIRECTORY_MODE: u32 = 0o700;
 /// Rights of files.
 const FILE_MODE: u32 = 0o600;
-/// Attempts to make a directory where somebody else makes one too.
+/// Attempts to make a directory while another process makes one too.
 const ATTEMPTS: u32 = 100;
 /// The longest file that is read, bytes.
 const LONGEST: u64 = 64 << 20;
 
-/// Makes a directory for this user alone, and those above it. A directory of this user that is there loses the rights that others
-/// have; what is of somebody else, or is no directory, is removed first.
+/// Makes a directory for this user alone, and those above it. A directory of this user that is there loses the rights of others; a
+/// directory of another user, or a file that is no directory, is removed first.
 pub fn directory(path: &Path) -> Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).doing(|| format!("creating {}", parent.display()))?;
@@ -32,7 +32,7 @@ pub fn directory(path: &Path) -> Result<()> {
         .help("find out who may write there, and remove it"))
 }
 
-/// One attempt. `AlreadyExists` or `NotFound`: somebody else was faster.
+/// One attempt to make a directory. `AlreadyExists` or `NotFound`: another process was faster.
 fn own_directory(path: &Path) -> io::Result<()> {
     let there = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -66,7 +66,7 @@ pub fn file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Writes a file that only this user can read, in place of what is there.
+/// Writes a file that only this user can read, in place of its former content.
 pub fn write(path: &Path, text: &str) -> Result<()> {
     let written = || -> io::Result<()> {
         let mut file = file(path)?;
@@ -76,7 +76,7 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
     written().doing(|| format!("writing {}", path.display()))
 }
 
-/// The text of a regular file. A link is not followed, and nothing that could keep its reader waiting is read.
+/// The text of a regular file. A link is not followed, and a file that could block its reader, such as a FIFO, is not read.
 pub fn read(path: &Path) -> io::Result<String> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
     only_regular(&file)?;

@@ -17,7 +17,7 @@ pub fn require_rights() -> Result<()> {
     NET_ADMIN.require()
 }
 
-/// One of capabilities(7), by its number.
+/// A capability of capabilities(7), by its number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Capability {
     bit: u32,
@@ -28,13 +28,13 @@ pub(crate) const NET_ADMIN: Capability = Capability { bit: 12, name: "CAP_NET_AD
 pub(crate) const SYS_PTRACE: Capability = Capability { bit: 19, name: "CAP_SYS_PTRACE" };
 
 impl Capability {
-    /// Whether the process has it in force.
+    /// Whether the process has the capability in force.
     pub(crate) fn is_held(self) -> bool {
         effective(&fs::read_to_string("/proc/self/status").unwrap_or_default())
             .is_some_and(|set| set & 1 << self.bit != 0)
     }
 
-    /// Refuses a process that lacks it.
+    /// Refuses a process that lacks the capability.
     pub(crate) fn require(self) -> Result<()> {
         if self.is_held() {
             return Ok(());

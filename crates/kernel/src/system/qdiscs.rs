@@ -9,13 +9,13 @@ const TC_H_ROOT: u32 = u32::MAX;
 /// A qdisc, in the words of `tc`.
 #[derive(Debug, Clone)]
 pub struct Qdisc {
-    /// fq_codel, htb, mq ...
+    /// Kind of the qdisc: fq_codel, htb, mq ...
     pub kind: String,
-    /// `8001:`; `0:` for one that the kernel chose by default.
+    /// Handle, such as `8001:`; `0:` for one that the kernel chose by default.
     pub handle: String,
-    /// Whether it is the root.
+    /// Whether the qdisc is the root.
     pub root: bool,
-    /// `5100:1`, the class that it serves; empty for a root.
+    /// Class that the qdisc serves, such as `5100:1`; empty for a root.
     pub parent: String,
 }
 
@@ -52,13 +52,13 @@ pub fn below_mq() -> Result<Vec<(String, u32)>> {
     Ok(roots.filter_map(|root| Some((Interface::name_of(root.ifindex)?, queues(root.ifindex)))).collect())
 }
 
-/// The root, if there is one.
+/// The root qdisc of an interface, if there is one.
 pub fn root(interface: &str) -> Result<Option<Qdisc>> {
     Ok(list(interface)?.into_iter().find(|qdisc| qdisc.root))
 }
 
 impl Qdisc {
-    /// Whether the kernel put it there by itself: then removing what replaces it brings it back.
+    /// Whether the kernel has put the qdisc there by itself: the kernel brings it back when its replacement is removed.
     pub fn is_default(&self) -> bool {
         self.handle == "0:"
     }

@@ -4,22 +4,22 @@ use super::plan::{Case, NONE, State};
 use super::rows::Run;
 use sluice_error::{Error, Kind, Result};
 
-/// Of one case.
+/// The figures of one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
-    /// Which.
+    /// The measured case.
     pub case: Case,
-    /// How many measurements.
+    /// The number of measurements.
     pub repeats: usize,
-    /// Their median above that of no qdisc.
+    /// The median above that of no qdisc.
     pub added_instructions: f64,
-    /// Greatest less least.
+    /// The greatest value less the least.
     pub spread_instructions: f64,
     /// The median of no qdisc.
     pub none_instructions: f64,
 }
 
-/// Of a run, in its order.
+/// The figures of a run, in its order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
     /// No qdisc, idle, one flow: instructions.
@@ -29,7 +29,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Of this run.
+    /// Computes the figures of this run.
     pub fn of(run: &Run) -> Result<Figures> {
         let mut cases: Vec<(&Case, Vec<f64>)> = Vec::new();
         for row in &run.rows {
@@ -66,19 +66,19 @@ impl Figures {
         Ok(Figures { none_instructions: none, all })
     }
 
-    /// What a case adds.
+    /// The instructions that a case adds.
     pub fn added(&self, case: &Case) -> Option<f64> {
         self.all.iter().find(|figure| figure.case == *case).map(|figure| figure.added_instructions)
     }
 
-    /// What a case adds as a share of what its reference adds.
+    /// The instructions that a case adds, as a share of those that its reference adds.
     pub fn ratio(&self, case: &Case) -> Option<f64> {
         let reference = self.added(&case.reference()).filter(|added| *added > 0.0)?;
         Some(self.added(case)? / reference)
     }
 }
 
-/// Of at least one value.
+/// The median of at least one value.
 fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -54,7 +54,7 @@ fn series(kernel: &str) -> Vec<u32> {
     numbers(kernel).into_iter().take(2).collect()
 }
 
-/// What the file has; nothing if there is none.
+/// The entries of a record file; none if the file is missing.
 pub fn read(file: &Path) -> Result<Vec<Entry>> {
     let Some(text) = read_if_any(file)? else { return Ok(Vec::new()) };
     let damaged = |number: usize| {
@@ -78,13 +78,13 @@ pub fn with(record: &[Entry], run: &Run, ratios: &[(Case, f64)]) -> String {
     all.iter().fold(format!("{COLUMNS}\n"), |text, entry| text + &entry.line())
 }
 
-/// What became of one contender.
+/// The verdict on one contender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Same,
     Rose,
     Fell,
-    /// It or its reference is not in the run.
+    /// The case or its reference is not in the run.
     Missing,
     NotRecorded,
 }
@@ -106,7 +106,7 @@ impl Finding {
         }
     }
 
-    /// With where it was found.
+    /// The contender's name, with the state and the classes.
     fn name(&self) -> String {
         let Case { contender, state, classes, .. } = &self.case;
         format!("{contender} ({state}, {classes} classes)")
@@ -131,9 +131,9 @@ impl Finding {
     }
 }
 
-/// What became of all of them.
+/// The findings on all contenders.
 pub struct Judgement {
-    /// What it was held against, if not what was asked for.
+    /// A remark on the record that stands in where this kernel series and compiler have none.
     note: Option<String>,
     findings: Vec<Finding>,
 }
@@ -168,7 +168,7 @@ pub fn judge(record: &[Entry], run: &Run, figures: &Figures) -> Judgement {
 }
 
 impl Judgement {
-    /// For people.
+    /// The findings as text for people.
     pub fn text(&self) -> String {
         let mut lines = table::lines(&["contender", "reference", "recorded", "found", "change", ""]);
         for finding in &self.findings {

@@ -20,9 +20,9 @@ const BOOT: Duration = Duration::from_secs(20);
 const FETCH: Duration = Duration::from_secs(900);
 /// A busy machine may take so many times as long as an idle one.
 const PATIENCE: u32 = 5;
-/// What `vm/run` is given to take its machine down.
+/// The time that `vm/run` has to take its machine down.
 const FAREWELL: Duration = Duration::from_secs(20);
-/// How often somebody's wish to stop is looked for.
+/// The interval between looks at the machine's output and at Ctrl-C.
 const POLL: Duration = Duration::from_millis(100);
 
 /// The version of the kernel that the machine will have, such as 7.3.4; fetched first if need be.
@@ -85,7 +85,7 @@ pub fn measure(options: &Options, tree: &Path, cases: &[Case]) -> Result<Vec<Row
     Ok(rows)
 }
 
-/// What the guest prints once it measures.
+/// The line that the guest prints once it measures.
 const READY: &str = "ready";
 
 /// The next row, which must be of the case whose turn it is.
@@ -122,7 +122,7 @@ fn start(options: &Options, tree: &Path, cases: &[Case], limit: Duration) -> Res
     Process::start_polite("vm/run", tree.join("vm/run"), &arguments)
 }
 
-/// What the guest printed.
+/// The lines that the guest printed.
 fn printed(lines: Vec<Line>) -> Vec<String> {
     lines.into_iter().filter(|line| !line.is_error).map(|line| line.text).collect()
 }

@@ -1,4 +1,4 @@
-//! What was kept of runs, by kernel and compiler: one line for each figure.
+//! The figures that were kept of runs, by kernel and compiler: one line for each figure.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::rows::Run;
 use super::{entries, read_if_any, table};
 use sluice_error::{Error, Kind, Result};
 
-/// Its file, beside the raw results.
+/// The history's file, beside the raw results.
 pub const FILE: &str = "cost-history.csv";
 
 const COLUMNS: &str = "date,kernel,compiler,contender,state,classes,rules,flows,repeats,added_instructions,\
@@ -77,7 +77,7 @@ impl Entry {
     }
 }
 
-/// What the file has; nothing if there is none.
+/// The entries of a history file; none if the file is missing.
 pub fn read(file: &Path) -> Result<Vec<Entry>> {
     let Some(text) = read_if_any(file)? else { return Ok(Vec::new()) };
     let damaged = |number: usize| {

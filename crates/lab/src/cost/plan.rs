@@ -1,4 +1,4 @@
-//! What is measured.
+//! The cases that a run measures.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,9 +11,9 @@ use sluice_error::{Error, Kind, Result};
 /// The queue that is measured, and its load.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Case {
-    /// As `bench/cost/run.sh` has them; `none` is no qdisc.
+    /// The contender's name in `bench/cost/run.sh`; `none` is no qdisc.
     pub contender: String,
-    /// Of the queues.
+    /// The state of the queues.
     pub state: State,
     /// How many queues; 0 where that means nothing.
     pub classes: u32,
@@ -23,7 +23,7 @@ pub struct Case {
     pub flows: u32,
 }
 
-/// What a packet meets.
+/// The state of the queues that a packet meets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     /// Empty queues, and nothing limits.
@@ -37,9 +37,9 @@ pub enum State {
 
 /// No qdisc.
 pub const NONE: &str = "none";
-/// What idle queues are held against, with 8 classes, 8 rules, 1 flow.
+/// The reference of idle queues, with 8 classes, 8 rules, 1 flow.
 const IDLE_REFERENCE: &str = "prio+flower";
-/// What backlogged queues are held against.
+/// The reference of backlogged queues.
 const BACKLOGGED_REFERENCE: &str = "drr+flower+shaper";
 /// Flows where many are wanted.
 const MANY_FLOWS: u32 = 10_000;
@@ -56,7 +56,7 @@ fn ours() -> Vec<String> {
 }
 
 impl Case {
-    /// Of the words by which files and the guest know it.
+    /// Parses the words by which files and the guest name a case.
     pub fn of([contender, state, classes, rules, flows]: [&str; 5]) -> Option<Case> {
         Some(Case {
             contender: contender.to_owned(),
@@ -80,7 +80,7 @@ impl Case {
         self.contender.starts_with("sluice-")
     }
 
-    /// The same packets, and nobody queues them.
+    /// The same packets without a qdisc.
     pub fn without(&self) -> Case {
         let classes = if self.state == State::Idle { 0 } else { self.classes };
         Case { contender: NONE.to_owned(), classes, rules: 0, ..self.clone() }
@@ -110,7 +110,7 @@ impl Case {
     }
 }
 
-/// As the guest and the files have it.
+/// The case as the guest and the files have it.
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Case { contender, state, classes, rules, flows } = self;
@@ -137,7 +137,7 @@ impl FromStr for State {
     }
 }
 
-/// Everything.
+/// All cases.
 pub fn full() -> Vec<Case> {
     let mut cases = vec![Case::idle(NONE, 0, 0, 1), Case::idle(NONE, 0, 0, MANY_FLOWS)];
     for (classes, flows) in [(8, 8), (8, MANY_FLOWS), (64, 64)] {
@@ -205,7 +205,7 @@ pub fn full() -> Vec<Case> {
     distinct(cases)
 }
 
-/// What the gate looks at, references and no qdisc included.
+/// The cases of the gate, references and no qdisc included.
 pub fn gate() -> Vec<Case> {
     let ours = [
         Case::idle("sluice-strict_priority", 8, 8, 1),
@@ -220,7 +220,7 @@ pub fn gate() -> Vec<Case> {
     distinct(cases)
 }
 
-/// Those whose contenders' names contain one of the words, and what to subtract from them.
+/// The cases whose contenders' names contain one of the words, and the cases to subtract from them.
 pub fn matching(cases: Vec<Case>, words: &[String]) -> Result<Vec<Case>> {
     if words.is_empty() {
         return Ok(cases);

@@ -1,4 +1,4 @@
-//! What the guest prints, and the files of raw results: one line per measurement.
+//! The lines of the guest, and the files of raw results: one line per measurement.
 
 use std::path::Path;
 
@@ -8,35 +8,35 @@ use sluice_error::{Error, Kind, Result};
 
 /// Names of the columns.
 pub const COLUMNS: &str = "contender,state,classes,rules,flows,repeat,instructions_per_packet";
-/// Those of files from before there were flows: 1 in idle queues, as many as classes in backlogged ones.
+/// The columns of files from before there were flows: 1 in idle queues, as many as classes in backlogged ones.
 const FORMER_COLUMNS: &str = "contender,state,classes,rules,repeat,instructions_per_packet";
 
 /// One measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Of what.
+    /// The measured case.
     pub case: Case,
     /// Which one, from 1 on.
     pub repeat: u32,
-    /// The device and the generator of the packets included.
+    /// Instructions per packet, those of the device and the generator of the packets included.
     pub instructions: f64,
 }
 
 /// One run's measurements, and where it ran.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// UTC, as YYYY-MM-DD.
+    /// The date, UTC, as YYYY-MM-DD.
     pub date: String,
-    /// Such as 7.3.4.
+    /// The kernel's version, such as 7.3.4.
     pub kernel: String,
-    /// Of our BPF programs, such as "clang 19.1.7".
+    /// The compiler of the BPF programs, such as "clang 19.1.7".
     pub compiler: String,
-    /// In the order in which they came.
+    /// The measurements in the order in which they came.
     pub rows: Vec<Row>,
 }
 
 impl Run {
-    /// As a file has it.
+    /// The run as a file has it.
     pub fn csv(&self) -> String {
         let Run { date, kernel, compiler, rows } = self;
         let head =

@@ -1,4 +1,4 @@
-//! What a run measured: series as they came, and what is said about them.
+//! The measurements of a run: series as they came, and their summaries.
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ pub struct Sample {
     pub rtt_ms: Option<f64>,
 }
 
-/// What a stream of small packets felt.
+/// The delays and losses of a stream of small packets.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Probe {
     /// Round trips before the downloads began.
@@ -25,7 +25,7 @@ pub struct Probe {
     pub jitter_ms: Option<f64>,
     /// Packets sent within the window.
     pub sent: u64,
-    /// Those of them that never came back.
+    /// Packets sent within the window that never came back.
     pub lost: u64,
     /// Lost packets, percent of those sent.
     pub loss_percent: f64,
@@ -34,7 +34,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// What a load felt, as the demo tells it.
+    /// The demo's figures of a load with delays.
     pub fn of(delays: &Delays) -> Probe {
         let sample = |(sent_ms, rtt_ms): &(f64, Option<f64>)| Sample { sent_ms: *sent_ms, rtt_ms: *rtt_ms };
         Probe {
@@ -49,7 +49,7 @@ impl Probe {
     }
 }
 
-/// What the downloads got, all together.
+/// The throughput of all downloads together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Bulk {
     /// TCP payload received within the window, Mbit/s.
@@ -58,7 +58,7 @@ pub struct Bulk {
     pub series: Vec<(f64, f64)>,
 }
 
-/// What waited in the modem: the proof of where the queue formed.
+/// The queue in the modem: the proof of where the queue formed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModemQueue {
     /// Mean over the window, ms on the slow link.
@@ -92,12 +92,12 @@ pub struct Run {
     pub engine: Option<String>,
     /// Offloads of the router's device towards the modem during the run.
     pub offloads: String,
-    /// What the player felt.
+    /// The delays and losses of the game.
     pub game: Probe,
-    /// What the caller felt.
+    /// The delays and losses of the call.
     pub call: Probe,
-    /// What the downloads got.
+    /// The throughput of the downloads.
     pub bulk: Bulk,
-    /// What waited in the modem.
+    /// The queue in the modem.
     pub modem_queue: ModemQueue,
 }

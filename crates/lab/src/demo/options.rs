@@ -1,10 +1,10 @@
-//! What a caller of the demo may choose.
+//! The options of the demo.
 
 use std::path::PathBuf;
 
 use sluice_error::{Error, Kind, Result};
 
-/// What the demo shall do.
+/// The options of the demo.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The Sluice binary that is called.

@@ -1,4 +1,4 @@
-//! What the demo hands back: all numbers, and the ways to show them.
+//! The result of the demo: all numbers, and the ways to show them.
 
 mod chart;
 mod picture;
@@ -17,7 +17,7 @@ use crate::result::environment::Environment;
 use crate::run::traffic::Window;
 use sluice_error::{Error, Result};
 
-/// With what the demo was run.
+/// The parameters of the demo.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Parameters {
     /// Rate of the slow link, Mbit/s, Ethernet header included.
@@ -26,7 +26,7 @@ pub struct Parameters {
     pub modem_queue_bytes: u64,
     /// How long it takes to empty when it is full, ms.
     pub modem_queue_ms: f64,
-    /// What Sluice shaped to at the router, kbit/s.
+    /// The rate that Sluice shaped to at the router, kbit/s.
     pub sluice_rate_kbit: u32,
     /// The policy that Sluice ran: a profile, or a file without its directories.
     pub policy: String,
@@ -71,7 +71,7 @@ impl Traffic {
 }
 
 impl Parameters {
-    /// What these options mean for the demo's scenario, Sluice shaping to this rate.
+    /// The parameters of these options in the demo's scenario, Sluice shaping to this rate.
     pub(crate) fn of(options: &Options, scenario: &Scenario, sluice_bps: u64) -> Result<Parameters> {
         let load = |name: &str| {
             let found = scenario.loads.iter().find(|load| load.name() == name);
@@ -104,9 +104,9 @@ fn policy_name(policy: &str) -> String {
 /// Everything that the demo found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// On what.
+    /// The machine.
     pub environment: Environment,
-    /// With what.
+    /// The parameters of both runs.
     pub parameters: Parameters,
     /// The run in which the modem's queue was left alone.
     pub without: Run,
@@ -120,7 +120,7 @@ const NARROWEST: u16 = 72;
 const WIDEST: u16 = 110;
 
 impl Report {
-    /// What a person reads in the terminal: table, plot, conclusion. As wide as the terminal, if there is one.
+    /// The report for the terminal: table, plot, conclusion. It is as wide as the terminal, if there is one.
     pub fn text(&self, color: bool) -> String {
         let columns = console::Term::stdout().size_checked().map_or(100, |(_, columns)| columns);
         self.text_in(color, columns.clamp(NARROWEST, WIDEST))

@@ -1,4 +1,4 @@
-//! A contender: what puts it to work, as commands with blanks to fill in; or how Sluice is called.
+//! A contender: the commands that put it to work, with blanks to fill in; or how Sluice is called.
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -9,17 +9,17 @@ use sluice_error::Result;
 /// As in the file, checked.
 #[derive(Debug, Clone)]
 pub struct Contender {
-    /// Where it comes from.
+    /// The file that it comes from.
     pub source: Source,
-    /// For tables and legends.
+    /// The title in tables and legends.
     pub title: String,
-    /// What it is.
+    /// A description of the contender.
     pub about: String,
     /// How it is put to work.
     pub start: Start,
-    /// What changes its configuration while it works.
+    /// Commands that change its configuration while it works.
     pub change: Vec<String>,
-    /// It is no rival, but what rivals are to be better than.
+    /// A baseline is no rival; rivals are to be better than it.
     pub baseline: bool,
 }
 
@@ -32,7 +32,7 @@ pub enum Start {
     Sluice(SluiceCall),
 }
 
-/// What `--engine` takes.
+/// The values of `--engine`.
 const ENGINES: [&str; 3] = ["auto", "qdisc", "tc"];
 
 /// How Sluice is called.
@@ -41,7 +41,7 @@ const ENGINES: [&str; 3] = ["auto", "qdisc", "tc"];
 pub struct SluiceCall {
     /// A profile, or a policy file beside the contender's.
     pub policy: String,
-    /// What `--engine` says.
+    /// The value of `--engine`.
     pub engine: Option<String>,
     /// The policy that a reconfiguration applies, if not the same.
     pub change: Option<String>,
@@ -61,7 +61,7 @@ struct File {
     baseline: bool,
 }
 
-/// What fills the blanks.
+/// The values that fill the blanks.
 #[derive(Debug, Clone, Copy)]
 pub struct Fill<'a> {
     /// {dev}

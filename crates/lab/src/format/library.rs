@@ -1,4 +1,4 @@
-//! Where the lab's files come from, and what is said when one is wrong.
+//! The sources of the lab's files, and the messages about wrong ones.
 
 use std::fs;
 use std::ops::Range;
@@ -15,13 +15,13 @@ static BUILT_IN: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../lab");
 /// The kinds of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Folder {
-    /// Who owns the bottleneck.
+    /// The owners of the bottleneck.
     Contenders,
-    /// Which scenarios meet which contenders.
+    /// The pairings of scenarios and contenders.
     Plans,
-    /// Which traffic.
+    /// The traffic.
     Scenarios,
-    /// Which hosts and links.
+    /// The hosts and links.
     Topologies,
 }
 
@@ -40,7 +40,7 @@ pub struct Source {
 }
 
 impl Folder {
-    /// Its name in `lab/`, and in messages.
+    /// The folder's name in `lab/`, and in messages.
     pub fn name(self) -> &'static str {
         match self {
             Folder::Contenders => "contenders",
@@ -50,7 +50,7 @@ impl Folder {
         }
     }
 
-    /// What one of its files is.
+    /// The word for one file of the folder.
     pub fn one(self) -> &'static str {
         match self {
             Folder::Contenders => "contender",
@@ -91,7 +91,7 @@ pub fn file(name: &str) -> Result<Source> {
     Ok(Source { name: stem, text, path: Some(PathBuf::from(name)), beside: Vec::new() })
 }
 
-/// What is no file, or far too long for one, is not waited for.
+/// Reads a file; a path that is no file, or one of more than 1 MiB, is refused before it is read.
 fn text_of(name: &str) -> std::result::Result<String, String> {
     const MOST_BYTES: u64 = 1 << 20;
     let about = fs::metadata(name).map_err(|e| e.to_string())?;

@@ -10,7 +10,7 @@ use sluice_error::Result;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// What it is for.
+    /// The purpose of the plan.
     pub about: String,
     /// Rates of the contenders; bits per second, in order.
     pub rates: Vec<Rate>,
@@ -21,7 +21,7 @@ pub struct Plan {
     /// Names of contenders; entries may have their own.
     #[serde(default)]
     pub contenders: Vec<String>,
-    /// What runs, in order.
+    /// The scenarios, in the order in which they run.
     #[serde(rename = "run")]
     pub entries: Vec<Entry>,
 }
@@ -30,11 +30,11 @@ pub struct Plan {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Its name.
+    /// The scenario's name.
     pub scenario: String,
-    /// Instead of the plan's.
+    /// Contenders instead of the plan's.
     pub contenders: Option<Vec<String>>,
-    /// Instead of the plan's.
+    /// Rates instead of the plan's.
     pub rates: Option<Vec<Rate>>,
 }
 
@@ -46,7 +46,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// What is wrong with it, and the cure.
+    /// The first mistake in the plan, and its cure.
     pub fn check(&self) -> std::result::Result<(), (String, &'static str)> {
         if !(1..=100).contains(&self.repeats) {
             return Err((format!("{} repeats are not possible", self.repeats), "1 to 100 are"));

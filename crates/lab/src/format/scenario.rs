@@ -16,11 +16,11 @@ pub const NOISE_PORT: u16 = 2112;
 /// As in the file, checked.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// Where it comes from.
+    /// The file that it comes from.
     pub source: Source,
-    /// For headings.
+    /// The title in headings.
     pub title: String,
-    /// What it asks.
+    /// The question that the scenario asks.
     pub about: String,
     /// The network.
     pub topology: Topology,
@@ -34,9 +34,9 @@ pub struct Scenario {
     pub measured: Option<Milliseconds>,
     /// Whether devices keep their segmentation offloads.
     pub offloads: bool,
-    /// What runs.
+    /// The traffic.
     pub loads: Vec<Load>,
-    /// What happens to the contender meanwhile.
+    /// The change of the contender while traffic runs.
     pub event: Option<Event>,
 }
 
@@ -93,13 +93,13 @@ pub enum OneWay {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Load {
-    /// For tables and plots.
+    /// The load's name in tables and plots.
     pub name: Spanned<String>,
-    /// Which tool.
+    /// The tool that makes the traffic.
     pub kind: Kind,
-    /// One host.
+    /// The first of the two hosts.
     pub from: Spanned<String>,
-    /// The other.
+    /// The second host.
     pub to: Spanned<String>,
     /// Whether its delays are what the scenario is about.
     #[serde(default)]
@@ -120,7 +120,7 @@ pub struct Load {
     pub interval: Option<Milliseconds>,
     /// stream: which way is also timed alone.
     pub one_way: Option<OneWay>,
-    /// Its weight, where contenders are to share by weights.
+    /// The load's weight, where contenders are to share by weights.
     pub weight: Option<f64>,
 }
 
@@ -189,7 +189,7 @@ impl Scenario {
 }
 
 impl Load {
-    /// Its name.
+    /// The load's name.
     pub fn name(&self) -> &str {
         self.name.get_ref()
     }
@@ -203,7 +203,7 @@ impl Load {
         }
     }
 
-    /// In words.
+    /// The load in words.
     pub fn about(&self) -> String {
         let flows = self.flows.unwrap_or(1);
         let many = |what: &str| if flows == 1 { format!("1 {what}") } else { format!("{flows} {what}s") };

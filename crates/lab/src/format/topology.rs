@@ -18,17 +18,17 @@ const MOST_LINKS: usize = 250;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Topology {
-    /// What it is.
+    /// A description of the network.
     pub about: String,
     /// Ends of traffic.
     pub hosts: Vec<String>,
-    /// What forwards.
+    /// Nodes that forward packets.
     pub routers: Vec<String>,
     /// The host and its neighbour: the contender owns the device from the first to the second.
     pub owner: Spanned<End>,
     /// A client and a server whose way touches no queue: what the harness itself adds.
     pub noise: Spanned<End>,
-    /// What contenders shape.
+    /// The directions that contenders shape.
     pub shaped: Vec<Shaped>,
     /// All links.
     pub link: Vec<Link>,
@@ -41,7 +41,7 @@ pub type End = (String, String);
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// Its ends.
+    /// The two ends of the link.
     pub between: Spanned<End>,
     /// Rate; none: as fast as the machine.
     pub rate: Option<Rate>,
@@ -59,17 +59,17 @@ pub struct Link {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// What departs.
+    /// Departing packets.
     Egress,
-    /// What arrives.
+    /// Arriving packets.
     Ingress,
 }
 
-/// Something that contenders shape.
+/// A direction that contenders shape.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shaped {
-    /// Of the owner's device.
+    /// The direction at the owner's device.
     pub direction: Direction,
     /// The device whose queue stays empty if the contender owns the bottleneck.
     pub line: Spanned<End>,
@@ -222,7 +222,7 @@ impl Topology {
         self.number_of(end).map(|number| &self.link[number])
     }
 
-    /// Its number.
+    /// The link's number.
     pub fn number_of(&self, end: &End) -> Option<usize> {
         self.link.iter().position(|link| link.joins(&end.0, &end.1))
     }

@@ -18,11 +18,11 @@ pub struct Comparison {
     pub warnings: Vec<String>,
     /// Each key figure of what both measured, in the order of `b`.
     pub changes: Vec<Change>,
-    /// What was measured in `a` and was tried in `b` without a figure, and why: regressions, too.
+    /// Combinations of scenario, contender and rate with figures in `a` and only failures in `b`, and why: regressions, too.
     pub broken: Vec<String>,
-    /// What only `a` has.
+    /// Combinations that only `a` tried.
     pub only_in_a: Vec<String>,
-    /// What only `b` has.
+    /// Combinations that only `b` tried, or only `b` has figures of.
     pub only_in_b: Vec<String>,
 }
 
@@ -37,35 +37,35 @@ pub struct Change {
     pub rate_bps: u64,
     /// A load, a direction, or "" for the whole trial.
     pub load: String,
-    /// As CSV calls it.
+    /// The figure's name in CSV.
     pub figure: String,
-    /// Of `a`, `b` and `difference`; "" for an index or a count.
+    /// The unit of `a`, `b` and `difference`; "" for an index or a count.
     pub unit: String,
-    /// Before.
+    /// The figure in the run before.
     pub a: Spread,
-    /// After.
+    /// The figure in the run after.
     pub b: Spread,
     /// Median after less median before.
     pub difference: f64,
     /// The difference in percent of the median before, unless that is 0.
     pub percent: Option<f64>,
-    /// What it means.
+    /// The judgement of the change.
     pub judgement: Judgement,
     #[serde(skip)]
     measure: Measure,
 }
 
-/// What a change means.
+/// The judgement of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Judgement {
     /// Not beyond the spread of the repeats, or too little to matter.
     Same,
-    /// Beyond it, for the better.
+    /// Beyond the spread, for the better.
     Better,
-    /// Beyond it, for the worse: a regression.
+    /// Beyond the spread, for the worse: a regression.
     Worse,
-    /// Beyond it, and neither way is better in itself.
+    /// Beyond the spread, and neither way is better in itself.
     Changed,
 }
 
@@ -151,7 +151,7 @@ fn change(group: &Group, (of, measure): &(String, Measure), old: &Entry, new: &E
     })
 }
 
-/// What makes the figures of the two runs incomparable, or nearly so.
+/// The differences of environment that make the figures of the two runs incomparable, or nearly so.
 fn warnings(a: &Results, b: &Results) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut differ = |what: &str, a: String, b: String| {

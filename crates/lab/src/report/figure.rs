@@ -85,7 +85,7 @@ fn of_flows(flows: &Flows, mut push: impl FnMut(Measure, Option<f64>)) {
     push(Measure::Retransmitted, flows.retransmitted.map(|n| n as f64));
 }
 
-/// Of TCP and of what the scenario is about: a flood that gets through is no merit, unless there is nothing else.
+/// The rate of TCP and of probes: a flood that gets through is no merit, unless there is nothing else.
 fn total_rate(scenario: &ScenarioInfo, measured: &Measured) -> Option<f64> {
     let wanted = |flows: &&Flows| {
         scenario.loads.iter().any(|load| load.name == flows.load && (load.kind != "udp" || load.probe))

@@ -12,18 +12,18 @@ use crate::result::results::{ContenderInfo, Delays, LoadInfo, Measured, Outcome,
 pub struct Group<'a> {
     pub scenario: &'a ScenarioInfo,
     pub rate_bps: u64,
-    /// One for each contender of the run, in its order.
+    /// The entries, one for each contender of the run, in its order.
     pub entries: Vec<Entry<'a>>,
 }
 
-/// A contender in it.
+/// A contender in a group.
 pub struct Entry<'a> {
-    /// Its place among the run's contenders.
+    /// The contender's place among the run's contenders.
     pub index: usize,
     pub contender: &'a ContenderInfo,
-    /// What was measured, by repeat.
+    /// The measured trials, by repeat.
     pub measured: Vec<&'a Measured>,
-    /// What was not: in a word, and why.
+    /// The trials without figures: in a word, and why.
     pub failures: Vec<Failure<'a>>,
     figures: BTreeMap<(String, Measure), Spread>,
 }
@@ -73,28 +73,28 @@ impl<'a> Group<'a> {
         self.entries.iter().filter(|entry| !entry.measured.is_empty())
     }
 
-    /// Whether somebody has this figure.
+    /// Whether a contender has this figure.
     pub fn has(&self, of: &str, measure: Measure) -> bool {
         self.entries.iter().any(|entry| entry.get(of, measure).is_some())
     }
 
-    /// The loads that somebody has delays of, in the scenario's order.
+    /// The loads that a contender has delays of, in the scenario's order.
     pub fn delay_loads(&self) -> Vec<&'a LoadInfo> {
         self.loads(|measured, load| measured.delays_of(load).is_some())
     }
 
-    /// The loads that somebody has rates of, in the scenario's order.
+    /// The loads that a contender has rates of, in the scenario's order.
     pub fn flow_loads(&self) -> Vec<&'a LoadInfo> {
         self.loads(|measured, load| measured.flows_of(load).is_some())
     }
 
-    /// Of `delay_loads` those that the scenario is about; all, if it does not say.
+    /// The loads of `delay_loads` that are marked as probes; all, if none is.
     pub fn probes(&self) -> Vec<&'a LoadInfo> {
         let all = self.delay_loads();
         if all.iter().any(|load| load.probe) { all.into_iter().filter(|load| load.probe).collect() } else { all }
     }
 
-    /// The datagrams that the scenario is about and somebody has losses of.
+    /// The probes with datagram losses, under any contender.
     pub fn datagram_probes(&self) -> impl Iterator<Item = &'a LoadInfo> {
         self.scenario.loads.iter().filter(|load| load.probe && self.has(&load.name, Measure::FlowLoss))
     }
@@ -105,7 +105,7 @@ impl<'a> Group<'a> {
         self.scenario.loads.iter().filter(|load| somebody(load)).collect()
     }
 
-    /// The directions that somebody shaped.
+    /// The directions that a contender shaped.
     pub fn directions(&self) -> Vec<&'a str> {
         let mut names: Vec<&str> = Vec::new();
         for bottleneck in self.entries.iter().flat_map(|e| &e.measured).flat_map(|m| &m.bottlenecks) {
@@ -121,7 +121,7 @@ impl<'a> Group<'a> {
         if self.has(load, Measure::Delay(Path::OneWay, Rank::P50)) { Path::OneWay } else { Path::Whole }
     }
 
-    /// What the delays of this load are of, in words.
+    /// The name of the timed exchange: one way, whole fetch or round trip.
     pub fn timed(&self, load: &str) -> &'static str {
         match (self.path(load), self.is_fetched(load)) {
             (Path::OneWay, _) => "one way",
@@ -135,12 +135,12 @@ impl<'a> Group<'a> {
         self.entries.iter().flat_map(|e| e.delays(load)).any(|(_, delays)| delays.what == Timed::Fetch)
     }
 
-    /// What the delay of this load is judged by: above idle, or as it is where nobody knows the idle delay.
+    /// The measure that judges the delay of this load: above idle, or as it is where the idle delay is not known.
     pub fn delay_measure(&self, load: &str) -> Measure {
         if self.has(load, Measure::Added) { Measure::Added } else { Measure::Delay(self.path(load), Rank::P99) }
     }
 
-    /// What the cost is judged by. Where nothing is carried there are too few packets to divide by.
+    /// The measure that judges the cost. Where nothing is carried there are too few packets to divide by.
     pub fn cost_measure(&self) -> Measure {
         let carries = self.has("", Measure::TotalRate);
         if carries && self.has("", Measure::Instructions) { Measure::Instructions } else { Measure::Busy }
@@ -172,7 +172,7 @@ impl<'a> Entry<'a> {
         Some(all.all(|bottleneck| bottleneck.owned()))
     }
 
-    /// What this load felt in each repeat.
+    /// The delays of this load in each repeat.
     pub fn delays(&self, load: &str) -> impl Iterator<Item = (&'a Measured, &'a Delays)> {
         self.measured.iter().filter_map(move |measured| Some((*measured, measured.delays_of(load)?)))
     }
@@ -193,7 +193,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// What is wrong with the data itself, for readers.
+/// The trials whose scenario or contender is not listed, as a sentence for readers.
 pub fn strays(results: &Results) -> Option<String> {
     let known = |trial: &&crate::result::results::Trial| {
         results.scenarios.iter().any(|s| s.name == trial.scenario)
@@ -205,8 +205,8 @@ pub fn strays(results: &Results) -> Option<String> {
     })
 }
 
-/// What could not run, wholly or in part, for the head of each form of the report: a comparison without a contender is not one
-/// that it has lost.
+/// The contenders that could not run, wholly or in part, for the head of each form of the report: a comparison without a
+/// contender is not one that it has lost.
 pub fn missing(groups: &[Group]) -> Vec<String> {
     let Some(first) = groups.first() else { return Vec::new() };
     let mut sentences = Vec::new();

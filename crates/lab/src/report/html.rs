@@ -15,9 +15,9 @@ use crate::result::environment::UNKNOWN;
 use crate::result::results::{Clock, FORMAT, Results};
 use sluice_error::{Error, Kind, Result};
 
-/// Without line breaks at its ends.
+/// The style sheet, without line breaks at its ends.
 const STYLE: &str = include_str!("html/style.css");
-/// Where browsers must not fetch anything from.
+/// The head of the page, which forbids browsers to fetch anything.
 const HEAD: &str = "<meta charset=\"utf-8\"/><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
      <meta name=\"color-scheme\" content=\"light dark\"/>\
      <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>";
@@ -27,13 +27,13 @@ const UNFOLDED: usize = 3;
 /// Longer names than these are broken, characters.
 const LONG: usize = 28;
 
-/// What all parts of the page read.
+/// The data that all parts of the page read.
 struct Page<'a> {
     results: &'a Results,
     groups: &'a [Group<'a>],
     scorecard: Scorecard<'a>,
     verdict: Verdict,
-    /// Of each contender.
+    /// The style of each contender.
     styles: Vec<Style>,
 }
 

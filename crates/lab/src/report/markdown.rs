@@ -123,7 +123,7 @@ fn row(text: &mut String, first: &str, cells: &[String]) {
     let _ = writeln!(text, "| {first} | {} |", cells.join(" | "));
 }
 
-/// So that Markdown takes it as text.
+/// The text escaped for Markdown.
 pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in number::plain(text).chars() {

@@ -1,9 +1,9 @@
-//! What can be measured: its names, its unit, which way is better, and what differences mean.
+//! The measures: names, units, which way is better, and when differences count.
 
 use super::number;
 use crate::result::statistics::Distribution;
 
-/// Which of the delays of a load.
+/// A kind of delay of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Path {
     /// Through the bottleneck, one way, in the window.
@@ -20,7 +20,7 @@ pub enum Path {
     Noise,
 }
 
-/// Which value of a distribution.
+/// A value of a distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
     Min,
@@ -35,7 +35,7 @@ pub enum Rank {
 /// All of them.
 pub const RANKS: [Rank; 7] = [Rank::Min, Rank::Mean, Rank::P50, Rank::P90, Rank::P95, Rank::P99, Rank::Max];
 
-/// What is measured.
+/// A quantity that trials are measured by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Measure {
     Delay(Path, Rank),
@@ -76,7 +76,7 @@ pub enum Better {
 }
 
 impl Measure {
-    /// For programs: CSV and JSON.
+    /// The name in CSV and JSON.
     pub fn name(self) -> String {
         let name = match self {
             Measure::Delay(path, rank) => return format!("{}_{}", path.name(), rank.name()),
@@ -105,7 +105,7 @@ impl Measure {
         name.to_owned()
     }
 
-    /// For people, in a sentence.
+    /// The name in a sentence.
     pub fn title(self) -> String {
         match self {
             Measure::Delay(path, rank) => format!("{} of {}", rank.name(), path.title()),
@@ -120,7 +120,7 @@ impl Measure {
         }
     }
 
-    /// "" where it has none.
+    /// The unit; "" where the measure has none.
     pub fn unit(self) -> &'static str {
         match self {
             Measure::Delay(..) | Measure::Added | Measure::Jitter | Measure::FlowJitter => "ms",
@@ -214,7 +214,7 @@ impl Rank {
         }
     }
 
-    /// Its value in this distribution.
+    /// The value of this rank in a distribution.
     pub fn of(self, d: &Distribution) -> f64 {
         match self {
             Rank::Min => d.min_ms,

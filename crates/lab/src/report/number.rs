@@ -1,9 +1,9 @@
 //! Numbers and names as readers see them.
 
-/// What stands where there is no figure.
+/// The sign for a missing figure.
 pub const NOTHING: &str = "–";
 
-/// With three digits or so; never "NaN" nor "-0".
+/// A value with three digits or so; never "NaN" nor "-0".
 pub fn digits(value: f64) -> String {
     if !value.is_finite() {
         return NOTHING.to_owned();
@@ -16,7 +16,7 @@ pub fn digits(value: f64) -> String {
     fixed(value, decimals)
 }
 
-/// With this many digits behind the point.
+/// A value with this many digits behind the point.
 pub fn fixed(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
         return NOTHING.to_owned();
@@ -50,7 +50,7 @@ pub fn duration(s: f64) -> String {
     }
 }
 
-/// Without what would move a terminal's cursor, on one line: names come from files.
+/// The text on one line, without control characters: names come from files.
 pub fn plain(text: &str) -> String {
     let printable: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     printable.split_whitespace().collect::<Vec<&str>>().join(" ")

@@ -5,7 +5,7 @@ use super::measure::{Better, Measure};
 use super::number;
 use super::spread::Spread;
 
-/// What contenders are judged by.
+/// The keys by which contenders are judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
     Delay,
@@ -15,7 +15,7 @@ pub enum Key {
     Cost,
 }
 
-/// In the order of the scorecard.
+/// The keys in the order of the scorecard.
 pub const KEYS: [Key; 5] = [Key::Delay, Key::Throughput, Key::Loss, Key::Fairness, Key::Cost];
 
 /// A scenario at a rate, and where the key is a load's, the load.
@@ -23,30 +23,30 @@ pub struct Column<'a> {
     pub group: &'a Group<'a>,
     pub of: String,
     pub measure: Measure,
-    /// One for each contender, in order.
+    /// The cells, one for each contender, in order.
     pub cells: Vec<Cell>,
 }
 
-/// What one contender has there.
+/// The figure of one contender in a column.
 pub struct Cell {
     pub standing: Standing,
     pub value: Option<Spread>,
     /// With throughput: percent of the wire that was used, the most used direction.
     pub used: Option<Spread>,
-    /// The queue formed behind it.
+    /// Whether the queue formed behind the contender.
     pub not_owned: bool,
     /// In one word, why there is nothing: "failed", "unsupported"; also where only some repeats failed.
     pub failure: Option<&'static str>,
-    /// Its reasons as places in `Scorecard::notes`.
+    /// The reasons of the failures, as places in `Scorecard::notes`.
     pub notes: Vec<usize>,
 }
 
-/// How it compares with the others of the column.
+/// The standing of a contender among the others of the column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It has the best median; where most contenders have it, that is no distinction and they are equal.
+    /// The contender has the best median; where most contenders have it, they are equal.
     Best,
-    /// It is no different from the best beyond the repeats.
+    /// The contender is no different from the best beyond the repeats.
     Equal,
     Behind,
     /// Nothing to compare, or all have the same, or it was seen once and is not behind.
@@ -59,7 +59,7 @@ pub struct Board<'a> {
     pub columns: Vec<Column<'a>>,
 }
 
-/// All of them.
+/// The tables of all keys.
 pub struct Scorecard<'a> {
     pub boards: Vec<Board<'a>>,
     /// Why trials have no figures; each reason once.
@@ -77,7 +77,7 @@ impl Key {
         }
     }
 
-    /// What the figures are, in words.
+    /// The meaning of the figures, in words.
     pub fn about(self) -> &'static str {
         match self {
             Key::Delay => {
@@ -92,7 +92,7 @@ impl Key {
         }
     }
 
-    /// What it is judged by in this group: subjects and measures.
+    /// The columns of this key in a group: subjects and measures.
     fn columns(self, group: &Group) -> Vec<(String, Measure)> {
         let probes = || group.probes().into_iter().map(|load| load.name.clone());
         let columns: Vec<(String, Measure)> = match self {
@@ -161,7 +161,7 @@ impl<'a> Column<'a> {
         self.cells.iter().filter_map(|cell| cell.value).all(|value| value.repeats < 2)
     }
 
-    /// Of these contenders the one with the best median.
+    /// The entry with the best median among these contenders.
     pub fn best(&self, among: impl Fn(&Entry) -> bool) -> Option<(&Entry<'a>, &Cell, Spread)> {
         let with = self.group.entries.iter().zip(&self.cells).filter(|(entry, _)| among(entry));
         let known = with.filter_map(|(entry, cell)| Some((entry, cell, cell.value?)));
@@ -198,7 +198,7 @@ pub fn ahead(a: &Spread, b: &Spread, measure: Measure) -> bool {
     }
 }
 
-/// Compares those that are judged: a baseline is no rival. What was seen once has no spread, so it makes nobody the best.
+/// Ranks the judged cells: a baseline is no rival. A figure that was seen once has no spread, so its contender is never the best.
 fn rank(cells: &mut [Cell], judged: &[bool], measure: Measure) {
     let known: Vec<(usize, Spread)> =
         (cells.iter().enumerate()).filter_map(|(at, cell)| Some((at, cell.value.filter(|_| judged[at])?))).collect();

@@ -9,7 +9,7 @@ use crate::result::statistics::Distribution;
 /// A figure over repeats; the unit is that of the figure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Spread {
-    /// By nearest rank, so it is a value that was measured.
+    /// The median by nearest rank, so it is a value that was measured.
     pub median: f64,
     /// The least.
     pub min: f64,
@@ -20,7 +20,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of the finite ones of these values, or nothing if there are none.
+    /// The spread of the finite values among these, or nothing if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
         let d = Distribution::of(values.into_iter().filter(|v| v.is_finite()))?;
         Some(Spread { median: d.p50_ms, min: d.min_ms, max: d.max_ms, repeats: d.count })

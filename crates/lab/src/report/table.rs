@@ -9,7 +9,7 @@ use crate::result::results::LoadInfo;
 /// A table: contenders by figures.
 pub struct Table {
     pub caption: String,
-    /// What each column is, with its unit.
+    /// The columns' labels and units.
     pub columns: Vec<Head>,
     pub rows: Vec<Row>,
 }
@@ -24,7 +24,7 @@ pub struct Head {
 pub struct Row {
     pub contender: String,
     pub ours: bool,
-    /// One for each column; or why there are none.
+    /// The cells, one for each column; or why there are none.
     pub cells: Result<Vec<Shown>, String>,
 }
 

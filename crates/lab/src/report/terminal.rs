@@ -82,7 +82,7 @@ fn table(group: &Group, scorecard: &Scorecard, color: bool) -> String {
     if color { text.lines().map(tinted).collect::<Vec<String>>().join("\n") } else { text }
 }
 
-/// With the best cells in green.
+/// A line with the best cells in green.
 fn tinted(line: &str) -> String {
     let (inner, end) = line.strip_suffix('│').map_or((line, ""), |inner| (inner, "│"));
     let best = |cell: &str| cell.trim_end().ends_with(" *");
@@ -124,7 +124,7 @@ fn painted(text: &str, code: &str, color: bool) -> String {
     if color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
 }
 
-/// Broken between words, further lines indented.
+/// A text broken between words, further lines indented.
 fn wrapped(text: &str, indent: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for word in number::plain(text).split(' ') {

@@ -1,15 +1,15 @@
-//! Who wins where, in sentences: above all where Sluice does not.
+//! The verdict on Sluice, in sentences: above all where a rival wins.
 
 use super::measure::Measure;
 use super::number;
 use super::score::{Cell, Column, Key, Scorecard, Standing};
 use super::spread::Spread;
 
-/// What the scorecard says about Sluice.
+/// The verdict of the scorecard on Sluice.
 pub struct Verdict {
-    /// For each key with something to compare.
+    /// The counts of each key with something to compare.
     pub counts: Vec<Count>,
-    /// Where another is better, or Sluice has no figure; the widest gap of each key first.
+    /// The columns in which a rival is better, or Sluice has no figure; the widest gap of each key first.
     pub behind: Vec<Behind>,
     /// Whether there is a Sluice and another to compare with.
     pub compared: bool,
@@ -20,13 +20,13 @@ pub struct Verdict {
 /// How often Sluice wins by a key.
 pub struct Count {
     pub key: Key,
-    /// It is the best.
+    /// Columns in which Sluice is the best.
     pub best: usize,
-    /// It is no different from the best.
+    /// Columns in which Sluice is no different from the best.
     pub equal: usize,
-    /// Nobody is ahead of it, but each trial was done once.
+    /// Columns in which no rival is ahead of Sluice, but each trial was done once.
     pub once: usize,
-    /// Of so many columns.
+    /// All columns of the key in which Sluice meets a rival.
     pub of: usize,
 }
 
@@ -36,7 +36,7 @@ pub struct Behind {
     /// Scenario, rate and load.
     pub place: String,
     pub measure: String,
-    /// Who wins, and by how much.
+    /// The winner, and by how much.
     pub what: String,
     /// How wide the gap is, as a share.
     gap: f64,
@@ -76,7 +76,7 @@ impl Verdict {
         verdict
     }
 
-    /// Who is judged.
+    /// The name of the judged contender.
     pub fn who(&self) -> String {
         if self.variants > 1 {
             format!("Sluice (each time the best of {} variants)", self.variants)
@@ -150,7 +150,7 @@ fn lost(key: Key, column: &Column) -> Option<Behind> {
     Some(behind(share, format!("{who}{aside}, {us} ({gap}).")))
 }
 
-/// What must be known to judge a figure.
+/// A remark that a reader needs to judge a figure.
 fn aside(cell: &Cell) -> &'static str {
     if cell.not_owned { " (but its queue formed on the line, not at the contender)" } else { "" }
 }

@@ -5,7 +5,7 @@ use std::thread;
 
 use serde::{Deserialize, Serialize};
 
-/// What stands for what the machine does not tell.
+/// The value of a property that the machine does not tell.
 pub const UNKNOWN: &str = "unknown";
 
 /// The machine as far as figures depend on it.

@@ -1,4 +1,4 @@
-//! What a run of the lab found, as `results.json` has it. Whatever shows a run reads only this.
+//! The results of a run of the lab, as `results.json` has them. Every form of the report reads only this file.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::result::environment::Environment;
 use crate::result::statistics::Distribution;
 
-/// Of `Results`; another number is refused by `report` and `compare`.
+/// The format of `Results`; `report` and `compare` refuse another number.
 pub const FORMAT: u32 = 1;
 
 /// One run: some scenarios, each under some contenders, at some rates, some times.
@@ -19,29 +19,29 @@ pub struct Results {
     pub sluice: String,
     /// The plan's name: quick, published, full, or custom.
     pub plan: String,
-    /// What one types to do it again.
+    /// The command that repeats the run.
     pub command: String,
     /// When it began, UTC, as YYYY-MM-DD HH:MM.
     pub began: String,
     /// How long it took, seconds of wall time.
     pub took_s: f64,
-    /// Where.
+    /// The machine.
     pub environment: Environment,
     /// The clock: "real" natively, "instructions" in a machine whose clock counts them (10^9 a second).
     pub clock: Clock,
     /// The programs that made the traffic, with their versions.
     pub tools: BTreeMap<String, String>,
-    /// What readers must know: features that were left out, a busy machine, ...
+    /// Warnings to readers: features that were left out, a busy machine, ...
     pub warnings: Vec<String>,
     /// In the order of the plan.
     pub scenarios: Vec<ScenarioInfo>,
     /// In the order of the plan.
     pub contenders: Vec<ContenderInfo>,
-    /// One for each scenario, rate, contender and repeat, in the order in which they ran.
+    /// The trials, one for each scenario, rate, contender and repeat, in the order in which they ran.
     pub trials: Vec<Trial>,
 }
 
-/// What time means in a run.
+/// The clock of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
@@ -54,13 +54,13 @@ pub enum Clock {
 /// A scenario, for readers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioInfo {
-    /// Its file's name without ".toml".
+    /// The name of the scenario's file without ".toml".
     pub name: String,
-    /// For headings.
+    /// The title in headings.
     pub title: String,
-    /// What it asks, in a sentence or two.
+    /// The question that the scenario asks, in a sentence or two.
     pub about: String,
-    /// Its loads, in order.
+    /// The scenario's loads, in order.
     pub loads: Vec<LoadInfo>,
     /// The file.
     pub file: String,
@@ -69,30 +69,30 @@ pub struct ScenarioInfo {
 /// A load, for readers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadInfo {
-    /// Its name, such as "downloads" or "game".
+    /// The load's name, such as "downloads" or "game".
     pub name: String,
     /// tcp, udp, stream, ping, web.
     pub kind: String,
-    /// In words, such as "4 TCP flows, cubic".
+    /// The load in words, such as "4 TCP flows, cubic".
     pub about: String,
     /// Whether its delays are what the scenario is about.
     pub probe: bool,
-    /// Its weight, where shares are to be in proportion.
+    /// The load's weight, where shares are to be in proportion.
     pub weight: Option<f64>,
 }
 
 /// A contender, for readers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContenderInfo {
-    /// Its file's name without ".toml".
+    /// The name of the contender's file without ".toml".
     pub name: String,
-    /// For tables and legends; short.
+    /// The title in tables and legends; short.
     pub title: String,
-    /// What it is.
+    /// A description of the contender.
     pub about: String,
     /// Whether it is Sluice.
     pub ours: bool,
-    /// Whether it is what the others are to be better than, as a plain FIFO is, and no rival.
+    /// Whether it is a baseline that rivals are to be better than, as a plain FIFO is.
     #[serde(default)]
     pub baseline: bool,
     /// The file.
@@ -117,17 +117,17 @@ pub struct Trial {
     pub rate_bps: u64,
     /// From 1.
     pub repeat: u32,
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
-/// What came of a trial.
+/// The outcome of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It was measured.
+    /// The trial was measured.
     Measured(Box<Measured>),
-    /// It failed; why.
+    /// The trial failed; why.
     Failed(String),
     /// This kernel or machine cannot do it; why.
     Unsupported(String),
@@ -138,7 +138,7 @@ pub enum Outcome {
 pub struct Measured {
     /// Sluice's engine, where it was Sluice.
     pub engine: Option<String>,
-    /// What was typed to put the contender to work.
+    /// The commands that put the contender to work.
     pub commands: Vec<String>,
     /// Begin of the window, ms.
     pub from_ms: f64,
@@ -146,26 +146,26 @@ pub struct Measured {
     pub to_ms: f64,
     /// Offloads of the device that the contender owned.
     pub offloads: String,
-    /// What loads felt that measure delay: stream, ping, web.
+    /// Delays of the loads that measure delay: stream, ping, web.
     pub delays: Vec<Delays>,
-    /// What loads got that carry much: tcp, udp.
+    /// Rates of the loads that carry much: tcp, udp.
     pub flows: Vec<Flows>,
     /// Where packets waited and how much of the wire was used; one for each direction that the contender shapes.
     pub bottlenecks: Vec<Bottleneck>,
-    /// What it cost.
+    /// The processor time of the trial.
     pub processor: Processor,
     /// Round trips of a probe that ends before the bottleneck, ms: what the harness itself adds.
     pub noise: Option<Distribution>,
-    /// What the scenario did to the contender while it worked.
+    /// Changes that the scenario made to the contender while traffic ran.
     pub events: Vec<EventDone>,
 }
 
-/// What a load felt.
+/// The delays and losses of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Delays {
     /// `LoadInfo::name`.
     pub load: String,
-    /// What is timed.
+    /// The exchange that is timed.
     pub what: Timed,
     /// Before the bulk traffic began, ms.
     pub idle: Option<Distribution>,
@@ -173,13 +173,13 @@ pub struct Delays {
     pub whole: Option<Distribution>,
     /// In the window, through the bottleneck alone, one way, ms.
     pub one_way: Option<Distribution>,
-    /// Likewise before the bulk traffic began.
+    /// Before the bulk traffic began, through the bottleneck alone, one way, ms.
     pub idle_one_way: Option<Distribution>,
     /// Mean change from one to the next, ms.
     pub jitter_ms: Option<f64>,
     /// Sent, or asked for, in the window.
     pub sent: u64,
-    /// Of these, never answered.
+    /// Packets or pages of these that were never answered.
     pub lost: u64,
     /// When it was sent, ms; how long it took, ms, None: lost. One way where that is known, else whole.
     pub series: Vec<(f64, Option<f64>)>,
@@ -190,7 +190,7 @@ pub struct Delays {
     pub per_minute: Option<f64>,
 }
 
-/// What a delay is of.
+/// The exchange that a delay is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Timed {
@@ -200,14 +200,14 @@ pub enum Timed {
     Fetch,
 }
 
-/// What a load got.
+/// The rates of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Flows {
     /// `LoadInfo::name`.
     pub load: String,
     /// Payload received in the window, Mbit/s, all flows together.
     pub mbit: f64,
-    /// Likewise, each flow: for fairness.
+    /// Payload received in the window, Mbit/s, each flow: for fairness.
     pub each_mbit: Vec<f64>,
     /// End of a stretch, ms, and the rate in it, Mbit/s, all flows together.
     pub series: Vec<(f64, f64)>,
@@ -224,7 +224,7 @@ pub struct Flows {
 pub struct Bottleneck {
     /// "egress" or "ingress" of the contender's device.
     pub direction: String,
-    /// What passed on the wire behind it in the window, percent of the rate.
+    /// The use of the wire behind the contender in the window, percent of the rate.
     pub used_percent: f64,
     /// Packets that passed there in the window.
     pub pkts: u64,
@@ -252,7 +252,7 @@ impl Bottleneck {
     }
 }
 
-/// What a trial cost.
+/// The processor time of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Processor {
     /// Busy in the window, percent of all processors; all hosts and the tools are in it.
@@ -268,12 +268,12 @@ pub struct EventDone {
     pub at_ms: f64,
     /// How long it took, ms.
     pub took_ms: f64,
-    /// What.
+    /// A description of the change.
     pub what: String,
 }
 
 impl Results {
-    /// What readers must know, once.
+    /// Adds a warning to readers, once.
     pub fn warn(&mut self, warning: String) {
         if !self.warnings.contains(&warning) {
             self.warnings.push(warning);
@@ -282,7 +282,7 @@ impl Results {
 }
 
 impl Trial {
-    /// What was measured, if it was.
+    /// The measurement, if the trial was measured.
     pub fn measured(&self) -> Option<&Measured> {
         match &self.outcome {
             Outcome::Measured(measured) => Some(measured),
@@ -292,12 +292,12 @@ impl Trial {
 }
 
 impl Measured {
-    /// What this load felt.
+    /// The delays and losses of this load.
     pub fn delays_of(&self, load: &str) -> Option<&Delays> {
         self.delays.iter().find(|delays| delays.load == load)
     }
 
-    /// What this load got.
+    /// The rates of this load.
     pub fn flows_of(&self, load: &str) -> Option<&Flows> {
         self.flows.iter().find(|flows| flows.load == load)
     }

@@ -1,4 +1,4 @@
-//! What is said about many delays in a few numbers.
+//! Statistics of many delays in a few numbers.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// Of these delays, or nothing if there are none.
+    /// The distribution of these delays, or nothing if there are none.
     pub fn of(values_ms: impl IntoIterator<Item = f64>) -> Option<Distribution> {
         let mut sorted: Vec<f64> = values_ms.into_iter().collect();
         sorted.sort_by(f64::total_cmp);

@@ -20,11 +20,11 @@ use sluice_testbed::tool;
 /// Busier than this before anything runs, a machine disturbs what is measured natively, percent.
 const BUSY_PERCENT: f64 = 15.0;
 
-/// What was found, and whether somebody stopped it before the end.
+/// The results of a run, and whether Ctrl-C stopped it before the end.
 pub struct Done {
-    /// Everything that was found.
+    /// The results of all trials that were done.
     pub results: Results,
-    /// Where it is.
+    /// The directory of the results.
     pub directory: PathBuf,
     /// Whether Ctrl-C ended it.
     pub interrupted: bool,
@@ -43,7 +43,7 @@ pub fn run(request: &Request) -> Result<Done> {
     tool::require(&tool::LAB)?;
     let directory = store::create(request.out.as_deref(), &job.plan)?;
     let minutes = (cast.nominal(&job).as_secs_f64() / 60.0).ceil();
-    // Whoever closed it does not want to know.
+    // A closed standard error is no reason to fail.
     let _ = writeln!(io::stderr(), "trials: {}; they take {minutes:.0} min or more", job.trials.len());
     let interrupt = Interrupt::catch()?;
     let mut results = blank(&job, &cast);
@@ -68,7 +68,7 @@ pub fn run(request: &Request) -> Result<Done> {
     Ok(Done { results, directory, interrupted })
 }
 
-/// What a virtual machine does with its share of a run.
+/// Runs a virtual machine's share of a job.
 pub fn guest(sluice: &Path, job: &Path, directory: &Path) -> Result<()> {
     let text = fs::read_to_string(job).map_err(|e| Error::system(format!("cannot read {}: {e}", job.display())))?;
     let job: Job = serde_json::from_str(&text).map_err(|e| Error::system(format!("cannot read the job: {e}")))?;
@@ -85,7 +85,7 @@ pub fn guest(sluice: &Path, job: &Path, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Natively.
+/// Runs a job natively.
 fn here(
     request: &Request,
     job: &Job,
@@ -104,13 +104,13 @@ fn here(
         let text = format!("{number}/{} {}: {}", job.trials.len(), cell.scenario, cell.contender);
         progress.borrow_mut().phase(&text, nominal);
     };
-    // Whatever happens later, what has been measured is kept.
+    // The results are written after every trial, so that a later failure loses none.
     let mut done = |results: &Results| store::write_json(results, directory);
     let mut steps = Steps { begin: &mut begin, tick: &|| progress.borrow().tick(), done: &mut done };
     trials(&request.sluice, job, cast, directory, interrupt, results, &mut steps)
 }
 
-/// Who is told of progress.
+/// The callbacks of a run's progress.
 struct Steps<'a> {
     begin: &'a mut dyn FnMut(&Cell, Duration),
     tick: &'a dyn Fn(),
@@ -127,7 +127,7 @@ fn trials(
     steps: &mut Steps,
 ) -> Result<()> {
     let scratch = network::scratch()?;
-    // What cannot be done once cannot be done again.
+    // A combination that this machine does not support is not tried again.
     let mut impossible: BTreeMap<(String, String), String> = BTreeMap::new();
     for cell in &job.trials {
         interrupt.check()?;

@@ -15,7 +15,7 @@ const IFB: &str = "lab-arrivals";
 /// A command of a contender may take so long.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What a contender is to own.
+/// The device and directions that a contender is to own.
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
     /// The device.
@@ -41,7 +41,7 @@ pub struct Active<'a> {
     changes: usize,
     /// Which engine runs, if it is Sluice.
     pub engine: Option<String>,
-    /// What was typed.
+    /// The commands that were run.
     pub commands: Vec<String>,
 }
 
@@ -157,7 +157,7 @@ impl<'a> Active<'a> {
         Ok(self.commands.split_off(before).join("; "))
     }
 
-    /// End it and say so if that fails. What commands made goes with the namespace.
+    /// Ends the contender and reports a failure to do so. Qdiscs and devices that its commands made go with the namespace.
     pub fn stop(mut self) -> Result<()> {
         self.end()
     }

@@ -23,17 +23,17 @@ const TAIL_MS: f64 = 500.0;
 const LOOK_MS: f64 = 500.0;
 /// How often the clock is looked at.
 const POLL: Duration = Duration::from_millis(5);
-/// What the harness adds is probed by this.
+/// The probe of the delay that the harness adds.
 const NOISE: Stream = Stream { port: NOISE_PORT, interval_us: 20_000, payload_bytes: 100, tos: 0 };
 
-/// What one trial needs.
+/// The setting of one trial.
 #[derive(Clone, Copy)]
 pub struct Setting<'a> {
-    /// Which traffic.
+    /// The traffic.
     pub scenario: &'a Scenario,
-    /// Who owns the bottleneck.
+    /// The owner of the bottleneck.
     pub contender: &'a Contender,
-    /// To what it shapes.
+    /// The rate that the contender shapes to, bits per second.
     pub rate_bps: u64,
     /// Length of the window, ms.
     pub measured_ms: f64,
@@ -41,17 +41,17 @@ pub struct Setting<'a> {
     pub sluice: &'a Path,
     /// A directory for files that tools need.
     pub scratch: &'a Path,
-    /// What time means here.
+    /// The clock of the run.
     pub clock: Clock,
 }
 
-/// What a trial leaves.
+/// The result of a trial.
 pub struct Found {
     /// The figures.
     pub measured: Measured,
-    /// What tools wrote.
+    /// The tools' output: a file's name and its text.
     pub raw: Vec<(String, String)>,
-    /// What this kernel could not do.
+    /// Features that this kernel lacks.
     pub warnings: Vec<String>,
 }
 

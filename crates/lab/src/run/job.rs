@@ -18,17 +18,17 @@ pub struct Request {
     pub sluice: PathBuf,
     /// A plan, or scenarios.
     pub what: Vec<String>,
-    /// Instead of the plan's.
+    /// Contenders instead of the plan's.
     pub contenders: Vec<String>,
-    /// Instead of the plan's.
+    /// Rates instead of the plan's.
     pub rates: Vec<String>,
-    /// Instead of the plan's.
+    /// Repeats instead of the plan's.
     pub repeats: Option<u32>,
-    /// Instead of the plan's.
+    /// The window instead of the plan's.
     pub measured: Option<String>,
-    /// In virtual machines with this kernel.
+    /// The kernel of the virtual machines, if the run is in these.
     pub kernel: Option<String>,
-    /// The directory for what it finds.
+    /// The directory of the results.
     pub out: Option<PathBuf>,
     /// The command line.
     pub command: String,
@@ -36,7 +36,7 @@ pub struct Request {
     pub color: bool,
 }
 
-/// A run, expanded: what a virtual machine is given.
+/// A run as a list of trials, which a virtual machine is given.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Job {
     /// The plan's name.
@@ -45,11 +45,11 @@ pub struct Job {
     pub command: String,
     /// The window where scenarios have none of their own, ms.
     pub measured: Milliseconds,
-    /// Files.
+    /// The files of scenarios.
     pub scenarios: Vec<Source>,
-    /// Files.
+    /// The files of contenders.
     pub contenders: Vec<Source>,
-    /// In order.
+    /// The trials, in order.
     pub trials: Vec<Cell>,
 }
 

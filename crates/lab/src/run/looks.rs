@@ -15,7 +15,7 @@ use sluice_testbed::Namespace;
 pub struct Look {
     /// ms since the bulk traffic began.
     pub at_ms: f64,
-    /// For each shaped direction.
+    /// The queues and counters of each shaped direction.
     pub places: Vec<Place>,
     /// Ticks of all processors: busy, all.
     pub ticks: (u64, u64),
@@ -45,7 +45,7 @@ pub fn look(at_ms: f64, topology: &Topology, shaped: &[&Shaped], network: &Netwo
     let mut places = Vec::new();
     for shaped in shaped {
         let (line, wire) = (shaped.line.get_ref(), shaped.wire.get_ref());
-        // What arrives waits at a device that the contender has made.
+        // Arriving packets wait at a device that the contender has made.
         let is_own = |name: &str| match shaped.direction {
             crate::format::Direction::Egress => name == own_device,
             crate::format::Direction::Ingress => name != "lo" && !known.iter().any(|known| known == name),
@@ -106,7 +106,7 @@ fn ends(looks: &[Look], window: Window) -> Option<(&Look, &Look)> {
     Some((first, counted.next_back()?))
 }
 
-/// What the looks say of a direction.
+/// The bottleneck of a direction, by the looks.
 pub fn bottleneck(
     shaped: &Shaped,
     number: usize,
@@ -148,7 +148,7 @@ pub fn bottleneck(
     }
 }
 
-/// What the looks say of the processors.
+/// The use of the processors, by the looks.
 pub fn processor(looks: &[Look], window: Window, clock: Clock) -> Processor {
     let Some((first, last)) = ends(looks, window) else {
         return Processor { busy_percent: 0.0, instructions_per_packet: None };
@@ -156,7 +156,7 @@ pub fn processor(looks: &[Look], window: Window, clock: Clock) -> Processor {
     let busy_percent = busy_percent(first.ticks, last.ticks);
     let pkts = |look: &Look| look.places.iter().map(|place| place.wire_pkts).sum::<u64>();
     let pkts = pkts(last) - pkts(first);
-    // One processor, 10^9 instructions a second.
+    // The machine has one processor, which runs 10^9 instructions a second.
     let instructions = busy_percent / 100.0 * (last.at_ms - first.at_ms) * 1e6;
     let per_packet = (clock == Clock::Instructions && pkts > 0).then(|| instructions / pkts as f64);
     Processor { busy_percent, instructions_per_packet: per_packet }

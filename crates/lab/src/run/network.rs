@@ -14,16 +14,16 @@ use sluice_testbed::Namespace;
 use sluice_testbed::tool::ETHTOOL;
 use sluice_testbed::{namespace, veth};
 
-/// What cuts super-packets is so many times as fast as the line, so that it never limits.
+/// The bucket that cuts super-packets is so many times as fast as the line, so that it never limits.
 const CUTTER: u64 = 20;
 
-/// What the namespaces' names begin with.
+/// The prefix of the namespaces' names.
 pub const PREFIX: &str = "sluice-lab";
 
 /// The hosts and routers of a topology. Dropping removes them.
 pub struct Network {
     hosts: BTreeMap<String, Namespace>,
-    /// What this kernel could not do, for the report.
+    /// Features that this kernel lacks, for the report.
     pub warnings: Vec<String>,
 }
 
@@ -164,7 +164,7 @@ impl Network {
     }
 }
 
-/// What gives a host's devices their addresses, and tells it the ways to all links.
+/// The commands that give a host's devices their addresses, and its routes to all links.
 fn ends(topology: &Topology, name: &str) -> Vec<String> {
     let mut commands = vec!["link set lo up".to_owned()];
     let hops = topology.next_hops(name);
@@ -177,7 +177,7 @@ fn ends(topology: &Topology, name: &str) -> Vec<String> {
             commands.push(format!("link set {own} up"));
             continue;
         }
-        // Of the link's two ends, the one that is not behind the other.
+        // The near end of the link: the one that is not behind the other.
         let near = [a, b].into_iter().find(|end| hops.get(end.as_str()) == Some(&end.as_str())).unwrap_or(a);
         let Some(hop) = hops.get(near.as_str()) else { continue };
         let end = (name.to_owned(), (*hop).to_owned());
@@ -204,8 +204,8 @@ pub fn lacks_qdisc(words: &str) -> bool {
     .any(|says| words.contains(says))
 }
 
-/// One frame and a little, so that a line sends frame by frame and cuts up larger packets; at high rates a quarter of
-/// a millisecond, since timers are no finer.
+/// The bucket of a line, bytes: one frame and a little, so that the line sends frame by frame and cuts up larger packets;
+/// at high rates a quarter of a millisecond, since timers are no finer.
 fn burst_bytes(bps: u64) -> u64 {
     (bps / 8 / 4_000).max(2_000)
 }
@@ -227,14 +227,14 @@ pub fn require_root(what: &str, cure: &str) -> Result<()> {
 
 /// Remove what a killed run left.
 pub fn remove_stale(sluice: &Path) -> Result<()> {
-    // One at a time: what two remove at once, neither can take down in order.
+    // A lock lets one process at a time remove: two at once could not take an interface down in order.
     let path = Path::new("/run").join(PREFIX).with_extension("lock");
     let file = fs::File::create(&path).map_err(|e| Error::system(format!("cannot write {}: {e}", path.display())))?;
     let _lock = Flock::lock(file, FlockArg::LockExclusive)
         .map_err(|(_, e)| Error::system(format!("cannot lock {}: {e}", path.display())))?;
     remove_stale_scratch();
     namespace::remove_stale(PREFIX, |name| {
-        // It may have been killed before Sluice was up, so there may be nothing to take down.
+        // A run that was killed before Sluice was up leaves nothing to take down.
         for device in managed(sluice, name).unwrap_or_default() {
             let _ = crate::tool::sluice::down(sluice, name, &device);
         }
@@ -262,7 +262,7 @@ fn remove_stale_scratch() {
             .to_str()
             .and_then(|name| name.strip_prefix(PREFIX)?.strip_prefix('-')?.split('-').next()?.parse().ok());
         if pid.is_some_and(|pid: u32| !Path::new("/proc").join(pid.to_string()).exists()) {
-            // What cannot be removed is somebody else's.
+            // A directory that cannot be removed belongs to another user.
             let _ = fs::remove_dir_all(entry.path());
         }
     }

@@ -1,4 +1,4 @@
-//! What the demo is doing and how much is left, on standard error: a live line for a person, plain lines for a log.
+//! The progress of a run and the time that is left, on standard error: a live line for a person, plain lines for a log.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ impl Progress {
         if self.live {
             self.bar.set_message(what.to_owned());
         } else {
-            // Whoever closed it does not want to know.
+            // A closed standard error is no reason to fail.
             let _ = writeln!(stderr(), "{what} ({} s left)", (self.total.saturating_sub(self.done)).as_secs());
         }
         self.tick();

@@ -13,11 +13,11 @@ use crate::result::results::{FORMAT, Results};
 use crate::run::job::Cell;
 use sluice_error::{Error, Kind, Result};
 
-/// All numbers.
+/// The file of all numbers.
 pub const RESULTS: &str = "results.json";
-/// What people look at.
+/// The report for people.
 pub const REPORT: &str = "report.html";
-/// What tools wrote, compressed, a directory for each trial.
+/// The tools' output, compressed, a directory for each trial.
 const RAW: &str = "raw";
 
 fn cannot(what: &str, path: &Path, e: &std::io::Error) -> Error {
@@ -44,7 +44,7 @@ pub fn create(wanted: Option<&Path>, plan: &str) -> Result<PathBuf> {
 
 /// Take the directory of a run that found nothing away, unless something is in it.
 pub fn remove_empty(path: &Path) {
-    // Somebody else's files keep it.
+    // A directory with a user's files in it is kept.
     let _ = fs::remove_dir(path);
     if let Some(parent) = path.parent().filter(|parent| parent.ends_with("sluice-lab")) {
         let _ = fs::remove_dir(parent);

@@ -51,14 +51,14 @@ pub struct Runner<'a> {
     rate_bps: u64,
 }
 
-/// What came of a load.
+/// The answers of the loads.
 #[derive(Default)]
 pub struct Answers {
-    /// Of loads that time something.
+    /// Delays, of loads that measure them.
     pub delays: Vec<Delays>,
-    /// Of loads that carry much.
+    /// Rates, of loads that carry much.
     pub flows: Vec<Flows>,
-    /// What tools wrote: a file's name and its text.
+    /// The tools' output: a file's name and its text.
     pub raw: Vec<(String, String)>,
 }
 
@@ -228,7 +228,7 @@ impl<'a> Runner<'a> {
                 .map(|s| (thousandths(s.end_s * 1e3), thousandths(mbit(s.bytes(), s.end_s - s.start_s))))
                 .collect(),
             retransmitted: answer.retransmitted.filter(|_| self.load.kind == LoadKind::Tcp),
-            // Of nothing that arrived the server knows nothing.
+            // A server that received nothing reports no losses.
             lost_percent: if sent > 0 {
                 Some(lost as f64 * 100.0 / sent as f64)
             } else {
@@ -277,7 +277,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// What these packets felt, of which one way leads through the bottleneck, or none is timed alone.
+/// The delays of these packets; `way` is the direction through the bottleneck, if one is timed alone.
 pub fn delays(load: &str, way: Option<OneWay>, trips: &[Trip], window: Window) -> Delays {
     let one_way = |trip: &Trip| match way {
         Some(OneWay::There) => trip.there_ms,
@@ -304,7 +304,7 @@ pub fn delays(load: &str, way: Option<OneWay>, trips: &[Trip], window: Window) -
     }
 }
 
-/// What pages carried, by the times at which they ended.
+/// The rates of fetched pages, by the times at which the fetches ended.
 fn carried(load: &str, fetches: &[(f64, web::Fetch)], zero: SystemTime, window: Window) -> Flows {
     const STRETCH_MS: f64 = 500.0;
     let ended = |from_ms: f64, to_ms: f64| {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sluice_error::{Error, Kind, Result};
 
-/// What makes a directory the top of the tree.
+/// The files that mark the top of the tree.
 const PARTS: [&str; 2] = ["vm/run", "bench/cost/run.sh"];
 
 /// The tree around the current directory, else around this program.

@@ -14,7 +14,7 @@ use sluice_error::{Error, Kind, Result};
 use sluice_testbed::interrupt::Interrupt;
 use sluice_testbed::process::{Line, Process};
 
-/// What a line begins with by which a guest tells all it has found so far but for earlier trials.
+/// The prefix of the line in which a guest sends its results after each trial, with that trial alone.
 const FOUND: &str = "found ";
 
 /// In a guest: tell what has been found, with the last trial alone, so that it is known whatever becomes of the machine.
@@ -25,7 +25,7 @@ pub fn tell(results: &Results) -> Result<()> {
     Ok(())
 }
 
-/// What a guest has told.
+/// The results that a guest has sent.
 fn told(lines: &[Line]) -> impl Iterator<Item = Results> {
     lines.iter().filter_map(|line| serde_json::from_str(line.text.strip_prefix(FOUND)?).ok())
 }
@@ -66,7 +66,7 @@ pub fn run(
     let mut ended = Vec::new();
     let mut known = usize::MAX;
     let stopped = loop {
-        // What was found is taken from the machines before dropping ends them.
+        // The results are read from the machines before dropping ends these.
         let stopped = interrupt.check().err();
         if stopped.is_some() || guests.is_empty() {
             break stopped;
@@ -170,7 +170,7 @@ fn start(
     Ok(Guest { process, share, out })
 }
 
-/// What a guest knows of its machine goes to the results; its trials are returned.
+/// Adds the guest's description of its machine to the results and returns its trials.
 fn adopt(found: Results, results: &mut Results) -> Vec<Trial> {
     results.environment = found.environment;
     results.clock = found.clock;
@@ -179,25 +179,25 @@ fn adopt(found: Results, results: &mut Results) -> Vec<Trial> {
     found.trials
 }
 
-/// What came of a guest's share.
+/// The outcome of a guest's share of the job.
 struct Share {
-    /// What it told.
+    /// The trials that the guest did.
     told: Vec<Trial>,
-    /// What it did not come to.
+    /// The trials that the guest did not do.
     missed: Vec<Cell>,
     /// Why.
     why: String,
 }
 
 impl Share {
-    /// What it did not come to has failed.
+    /// All trials of the share; those that the guest did not do have failed.
     fn trials(self) -> impl Iterator<Item = Trial> {
         let failed = move |cell: Cell| cell.with(Outcome::Failed(self.why.clone()));
         self.told.into_iter().chain(self.missed.into_iter().map(failed))
     }
 }
 
-/// What a guest that ended leaves.
+/// Collects the results of a guest that ended.
 fn gather(guest: Guest, directory: &Path, results: &mut Results) -> Result<Share> {
     let output = guest.process.finish(Duration::from_secs(20), || Ok(()))?;
     let told: Vec<Trial> = told(&output.lines).flat_map(|found| adopt(found, results)).collect();

@@ -1,4 +1,4 @@
-//! What `tc -s -j qdisc show` says of a device's queues.
+//! The queues of a device, from `tc -s -j qdisc show`.
 
 use serde::Deserialize;
 
@@ -48,7 +48,7 @@ fn all(host: &Namespace, of: &[&str]) -> Result<Vec<Queue>> {
     }
 }
 
-/// What `tc -s qdisc show` writes for people. Of one device it leaves the name out.
+/// Parses the text of `tc -s qdisc show`, which leaves the device's name out where it is asked of one device.
 fn parse_text(text: &str, device: &str) -> Vec<Queue> {
     let mut queues: Vec<Queue> = Vec::new();
     for line in text.lines() {

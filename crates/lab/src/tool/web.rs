@@ -9,7 +9,7 @@ use sluice_testbed::Namespace;
 use sluice_testbed::process::{Line, Process};
 use sluice_testbed::tool::{BUSYBOX, CURL};
 
-/// What is fetched.
+/// The pages that are fetched.
 #[derive(Debug, Clone, Copy)]
 pub struct Pages {
     /// Port of the server.
@@ -33,15 +33,15 @@ pub struct Fetch {
     pub whole_ms: f64,
     /// Bytes that came.
     pub bytes: u64,
-    /// Whether all of it came.
+    /// Whether all bytes came.
     pub complete: bool,
 }
 
-/// Longer than this nobody waits for a page, seconds.
+/// The time after which curl gives up on a page, seconds.
 const PATIENCE_S: &str = "10";
 /// More than any trial fetches without an interval.
 const ENDLESS: u64 = 10_000_000;
-/// What curl says of each fetch.
+/// The figures that curl writes for each fetch.
 const WORDS: &str = "%{stderr}%{time_connect} %{time_total} %{size_download} %{http_code}\\n";
 
 /// Start a server whose pages lie in `directory`, which is made.
@@ -54,7 +54,7 @@ pub fn start_server(host: &Namespace, address: &str, pages: &Pages, directory: &
     host.start(BUSYBOX.program, &["httpd", "-f", "-p", &listen, "-h", &directory.to_string_lossy()])
 }
 
-/// Start to fetch, for about this long. What fetches without an interval has to be stopped.
+/// Starts to fetch, for about this long. A client without an interval has to be stopped.
 pub fn start_client(host: &Namespace, server: &str, pages: &Pages, duration: Duration) -> Result<Process> {
     let count =
         pages.interval.map_or(ENDLESS, |interval| (duration.as_secs_f64() / interval.as_secs_f64()).max(1.0) as u64);

@@ -1,4 +1,4 @@
-//! What is strange about flows. Each finding says why it is one, in figures.
+//! Anomalies of flows. Each finding gives its reason, in figures.
 
 use super::usual::Usual;
 use super::{Active, class_name, status};
@@ -8,7 +8,7 @@ use sluice_kernel::flows::FlowKey;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-/// What kind of strange.
+/// The kind of an anomaly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -16,7 +16,7 @@ pub enum Kind {
     PortScan,
     /// One source has begun flows to the same port of many hosts.
     HostScan,
-    /// A flow sends much in a class that is there for little.
+    /// A flow sends much in a class for little, urgent traffic.
     ElephantInUrgentClass,
     /// A flow sends far more than it usually does.
     AboveItsUsual,
@@ -27,7 +27,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As it is shown.
+    /// Name of the kind, as it is shown.
     pub fn name(self) -> &'static str {
         match self {
             Kind::PortScan => "port scan",
@@ -40,53 +40,53 @@ impl Kind {
     }
 }
 
-/// Something strange.
+/// An anomaly of a flow, or of the flows of a source.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Anomaly {
-    /// What kind.
+    /// Kind of the anomaly.
     pub kind: Kind,
-    /// Interface.
+    /// Name of the interface.
     pub interface: String,
-    /// Whose it is.
+    /// Source address of the flows.
     pub source: IpAddr,
-    /// The flow, if it is one.
+    /// The flow, if the anomaly is of one flow.
     pub flow: Option<FlowKey>,
-    /// Name of the class, if it is about one.
+    /// Name of the class, if the anomaly is of one flow.
     pub class_name: Option<String>,
-    /// Why it is strange, with figures.
+    /// Reason of the finding, with figures.
     pub reason: String,
 }
 
-/// From what on something is strange.
+/// The thresholds of anomalies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
     /// Ports of a host, or hosts, that one source begins flows to.
     pub scan_targets: usize,
-    /// Within this time, seconds.
+    /// Time within which a source begins these flows, seconds.
     pub scan_s: f64,
-    /// Packets that such a flow has at most.
+    /// Most packets of each of these flows.
     pub scan_pkts: u64,
-    /// Part of the rate of the interface that makes an elephant, 0 to 1.
+    /// Part of the interface's rate from which a flow is an elephant, 0 to 1.
     pub elephant_part: f64,
-    /// The rate that makes one where the interface is not shaped, bits per second.
+    /// Rate from which a flow is an elephant where the interface is not shaped, bits per second.
     pub elephant_bps: f64,
-    /// Bytes that an elephant has sent at least.
+    /// Least bytes that an elephant has sent.
     pub elephant_bytes: u64,
-    /// How many times a flow's own mean is strange.
+    /// Multiple of a flow's own mean rate above which the rate is an anomaly.
     pub own_times: f64,
-    /// How many times the median of the flows of its class is strange.
+    /// Multiple of the median rate of its class above which a flow's rate is an anomaly.
     pub class_times: f64,
-    /// Rates below this are never strange, bits per second.
+    /// Rate below which no multiple is an anomaly, bits per second.
     pub least_bps: f64,
-    /// How long a flow must be known before its mean is its usual, seconds.
+    /// Time for which a flow must be known before its mean counts, seconds.
     pub learn_s: f64,
-    /// Flows that must send before a class has a median worth comparing with.
+    /// Least number of sending flows for a class's median to count.
     pub class_flows: usize,
-    /// How long a flow lives at least to be long-lived, seconds.
+    /// Least life of a long-lived flow, seconds.
     pub long_s: f64,
-    /// How many times the median life of the flows of its class is long.
+    /// Multiple of the median life of its class above which a flow is long-lived.
     pub long_times: f64,
-    /// How long is long in any company, seconds.
+    /// Life from which a flow is long-lived in any class, seconds.
     pub very_long_s: f64,
 }
 
@@ -111,7 +111,7 @@ impl Default for Limits {
     }
 }
 
-/// What findings are found in.
+/// The data in which anomalies are looked for.
 pub(super) struct View<'a> {
     pub at_ns: u64,
     pub flows: &'a [Active<'a>],
@@ -119,10 +119,10 @@ pub(super) struct View<'a> {
     pub sample: &'a Sample,
 }
 
-/// The most findings that are told, of all kinds: whoever floods the table does not flood the screen.
+/// Most findings of all kinds together: a source that floods the table does not flood the screen.
 const MOST: usize = 50;
 
-/// All that is strange, the worst kinds first.
+/// All anomalies, the worst kinds first.
 pub(super) fn find(view: &View<'_>, usual: &Usual, limits: &Limits) -> Vec<Anomaly> {
     let mut found = scans(view, limits);
     found.extend(elephants(view, limits));

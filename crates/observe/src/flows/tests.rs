@@ -1,4 +1,4 @@
-//! Fixed tables of flows.
+//! Tests on fixed tables of flows.
 
 use super::*;
 use crate::rates::fixture::sample;
@@ -36,7 +36,7 @@ fn table(at_s: u64, flows: Vec<FlowCount>) -> FlowSample {
     FlowSample { at_ns: at_s * SECOND, tables: vec![("eth7".to_owned(), Some(table))] }
 }
 
-/// What a tracker says of these tables, one after another.
+/// The last rates of a tracker that takes these tables one after another.
 fn follow(tables: &[FlowSample], by: By) -> FlowRates {
     let mut tracker = Tracker::default();
     let mut last = FlowRates::default();
@@ -77,7 +77,7 @@ fn the_first_reading_has_no_rates_and_a_new_flow_has() {
     let new = flow(3, 10, 2, 20, 4, 500);
     let second = follow(&[table(100, vec![old]), table(101, vec![old, new])], By::Rate);
     assert_eq!((second.top[0].key.src, second.top[0].bps, second.active), (host(3), 4000.0, 1));
-    // One that was put out of the table and is back counts from its return.
+    // A flow that was put out of the table and is back counts from its return.
     let back = flow(1, 10, 2, 20, 2, 250);
     let third = follow(&[table(100, vec![old]), table(101, vec![back])], By::Rate);
     assert_eq!(third.top[0].bps, 2000.0);
@@ -105,7 +105,7 @@ fn a_port_scan_is_found_and_who_answers_is_not_blamed() {
         found.reason,
         "10.0.0.1 has begun flows to 200 ports of 10.0.0.2 within 60 s, each of 3 packets at most"
     );
-    // Long ago, or so few, or with real traffic: no scan.
+    // Flows of long ago, few flows, and flows with real traffic are no scan.
     assert!(kinds(&follow(&[table(200, flows.clone())], By::Rate)).is_empty());
     assert!(kinds(&follow(&[table(100, flows[..100].to_vec())], By::Rate)).is_empty());
     let real: Vec<FlowCount> = flows.iter().map(|flow| FlowCount { pkts: 40, ..*flow }).collect();
@@ -123,7 +123,7 @@ fn a_sweep_of_hosts_is_found() {
 #[test]
 fn a_burst_above_the_usual_is_found_once_the_usual_is_known() {
     let sent = |at_s: u64, bytes: u64| table(at_s, vec![flow(1, 10, 2, 20, bytes / 1000, bytes)]);
-    // 100 kbit/s for so long, then 8 Mbit/s for a second.
+    // The flow sends 100 kbit/s for so long, then 8 Mbit/s for a second.
     let quiet = |seconds: u64| (0..=seconds).map(|n| sent(100 + n, n * 12_500)).collect::<Vec<_>>();
     for (seconds, expected) in [(20, vec![Kind::AboveItsUsual]), (5, vec![])] {
         let mut all = quiet(seconds);

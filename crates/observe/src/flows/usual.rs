@@ -1,33 +1,33 @@
-//! What flows usually send: a mean of each that forgets what is long ago.
+//! The usual rates of flows: a mean of each that forgets old rates.
 
 use super::{Active, Name};
 use std::collections::HashMap;
 
-/// Time after which what was counts for a third, seconds.
+/// Time after which an old rate counts for 1/e, seconds.
 const MEMORY_S: f64 = 30.0;
 
-/// What is usual for flows.
+/// The usual rates of all flows.
 #[derive(Debug, Default)]
 pub(super) struct Usual {
     flows: HashMap<Name, Mean>,
 }
 
-/// The mean of a flow.
+/// The mean rate of a flow.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mean {
-    /// Bits per second.
+    /// Mean rate, bits per second.
     pub bps: f64,
-    /// How long it has been learnt, seconds.
+    /// Time over which the mean was learnt, seconds.
     pub known_s: f64,
 }
 
 impl Usual {
-    /// What is known of a flow.
+    /// The mean rate of a flow, if the flow is known.
     pub fn of(&self, name: &Name) -> Option<Mean> {
         self.flows.get(name).copied()
     }
 
-    /// Takes what flows have just sent in so many seconds. Those that have left their table are forgotten.
+    /// Adds the rates of flows over the last so many seconds. Flows that have left their table are forgotten.
     pub fn learn(&mut self, flows: &[Active<'_>], span_s: f64) {
         let weight = 1.0 - (-span_s / MEMORY_S).exp();
         let mut learnt = HashMap::with_capacity(flows.len());

@@ -1,4 +1,4 @@
-//! Rings that run full.
+//! Tests on histories that run full.
 
 use super::*;
 use crate::rates::InterfaceRates;
@@ -75,7 +75,7 @@ fn an_hour_has_bounded_memory() {
     (3600..9000u64).for_each(|n| history.push(&rates(n, &busy)));
     assert_eq!((history.len(), history.memory_bytes()), (3600, full_bytes));
     assert!(full_bytes < 130 * 4096 * size_of::<Compact>() + (1 << 16), "{full_bytes} bytes");
-    // However many there are, only so many are kept.
+    // Series beyond the limit are not kept.
     let many: Vec<String> = (0..80).map(|n| format!("i{n}")).collect();
     let many: Vec<(&str, u8, f64)> = many.iter().map(|name| (name.as_str(), 64, 1.0)).collect();
     let mut history = History::new(2);

@@ -1,4 +1,4 @@
-//! Samples that are made up.
+//! Made-up samples for tests.
 
 use super::*;
 use sluice_kernel::Phase;
@@ -24,7 +24,7 @@ fn class(id: u8, pkts: u64, drops: u64) -> ClassStatus {
     }
 }
 
-/// At a second, with so many packets of two classes.
+/// A sample at a second, with so many packets of two classes.
 pub fn sample(at_s: u64, generation: u32, pkts: [u64; 2], drops: u64) -> Sample {
     let egress = DirectionStatus {
         direction: "egress",

@@ -1,4 +1,4 @@
-//! Differences of fixed samples.
+//! Tests on the differences of fixed samples.
 
 use super::fixture::sample;
 use super::*;

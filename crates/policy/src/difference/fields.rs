@@ -13,12 +13,12 @@ use crate::time;
 use ipnet::IpNet;
 use serde_json::Value;
 
-/// Names and values. What is not there is not asked for.
+/// Names and values. A value that is not asked for is absent.
 pub(super) type Values = Vec<(&'static str, String)>;
 
-/// What names a rule.
+/// The key that names a rule.
 pub(super) const RULE_NAME: &str = "name";
-/// What says when it is asked.
+/// The key that orders a rule among others.
 pub(super) const RULE_PLACE: &str = "priority";
 
 pub(super) fn settings(resolved: &Resolved) -> Values {
@@ -87,7 +87,7 @@ pub(super) fn class(class: &ResolvedClass) -> Values {
         burst: own_burst,
         limit_pkts,
         limit_bytes,
-        // It follows from the others.
+        // The limit of a FIFO follows from the other values.
         fifo_limit_pkts: _,
         queue,
         codel,

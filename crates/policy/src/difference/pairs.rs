@@ -1,13 +1,12 @@
-//! Which rule of the new policy is which of the old.
+//! Pairs of a rule of the old policy and the same rule of the new one.
 
 use super::fields::{self, Values};
 use crate::resolved::ResolvedRule;
 use std::collections::{HashMap, VecDeque};
 
-/// Every rule of either side once, as places in `old` and `new`: with the one that it was or becomes, if there is one.
+/// The rules of both sides, each once, as places in `old` and `new`: paired where a rule of one became a rule of the other.
 ///
-/// What makes two rules the same, in this order: that they are equal; their name; all they say but their name and place;
-/// their place.
+/// The tests that make two rules the same, in this order: equality; the name; all fields but name and place; the place.
 pub(super) fn of(old: &[ResolvedRule], new: &[ResolvedRule]) -> Vec<(Option<usize>, Option<usize>)> {
     let (old, new): (Vec<Values>, Vec<Values>) =
         (old.iter().map(fields::rule).collect(), new.iter().map(fields::rule).collect());

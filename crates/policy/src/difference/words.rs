@@ -3,7 +3,7 @@
 use super::{Change, Difference, Field};
 use std::fmt;
 
-/// What a line begins with.
+/// The sign at the beginning of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
     /// `+`: something is new.
@@ -36,7 +36,7 @@ impl Sign {
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// What it begins with.
+    /// The sign at the beginning of the line.
     pub sign: Sign,
     /// The rest.
     pub text: String,
@@ -94,7 +94,7 @@ fn arrow(field: &Field, absent: &str) -> String {
     format!("{} {} -> {}", field.field, side(&field.old), side(&field.new))
 }
 
-/// The values that change. What is new or goes has its `title` at the beginning of the line.
+/// The values that change. A class or rule that is new or goes has its `title` at the beginning of the line.
 fn list(change: Change, fields: &[Field], title: &[&str], absent: &str) -> String {
     let shown = |field: &Field| match change {
         Change::Added | Change::Removed if title.contains(&field.field) => None,

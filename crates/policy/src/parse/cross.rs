@@ -1,5 +1,5 @@
-//! What the parts of a policy must be to each other: unique ids, names and priorities, classes that exist, keys that
-//! fit the mode, counts that fit.
+//! Checks across the parts of a policy: unique ids, names and priorities, classes that exist, keys that fit the mode,
+//! counts that fit.
 
 use super::Placed;
 use super::object::{Object, Reader};

@@ -53,7 +53,7 @@ fn rank(reader: &mut Reader, field: &Field) -> Option<Rank> {
     rank
 }
 
-/// What somebody who writes this as the scheduler probably means: a scheduler, or a rank of a PIFO.
+/// The value that was probably meant by this text: a scheduler, or a rank of a PIFO.
 fn scheduler_suggestion(text: &str) -> Option<String> {
     if let Some(scheduler) = Scheduler::meant_by(text) {
         return Some(format!("\"{scheduler}\""));
@@ -74,7 +74,7 @@ fn report_unknown(reader: &mut Reader, field: &Field, text: &str, near: Option<S
     reader.report(finding.help(format!("one of: {}", known.join(", "))));
 }
 
-/// What the discipline asks of a class, and what it cannot give one. `who` names the class.
+/// Checks the keys that the discipline requires of a class, and those that it has no use for. `who` names the class.
 pub(super) fn check_class(reader: &mut Reader, object: &Object, who: &str, (scheduler, rank): (Scheduler, Rank)) {
     let mut required = |key: &str, cure: String| {
         if object.get(key).is_none() {

@@ -1,4 +1,4 @@
-//! `interfaces`: a set of policies in one file. What stands beside it holds for each interface, unless that has the same key.
+//! `interfaces`: a set of policies in one file. A key beside it holds for each interface, unless that has the same key.
 
 use super::object::{Field, Object, Reader};
 use super::{policy, rule};
@@ -42,7 +42,7 @@ pub(super) fn read(reader: &mut Reader, common: &Object, field: &Field, source: 
             sound.push((entry.key, policies.len()));
         }
         for finding in own.findings {
-            // What is common is found in each.
+            // A finding in a common part turns up in every interface.
             let (kind, title, start) = finding.identity();
             if known.insert((kind, title.to_owned(), start)) {
                 reader.report(finding.help(format!("found in the policy for {}", shown(entry.key))));

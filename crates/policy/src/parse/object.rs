@@ -14,10 +14,10 @@ use jsonc_parser::common::Ranged;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-/// What has been found so far.
+/// The findings and places so far.
 #[derive(Default)]
 pub(super) struct Reader {
-    /// What the policy is for, if that is known: sums are held against it.
+    /// The link and the engine, if they are known: sums are held against them.
     pub context: Option<Context>,
     pub findings: Vec<Diagnostic>,
     pub spans: HashMap<String, Span>,
@@ -25,7 +25,7 @@ pub(super) struct Reader {
 
 /// An object whose keys have been checked.
 pub(super) struct Object<'t> {
-    /// What it is, with its article: `a class`.
+    /// The object's kind, with its article: `a class`.
     what: &'static str,
     /// The whole of it.
     pub span: Span,
@@ -219,7 +219,7 @@ impl Reader {
         Some(number)
     }
 
-    /// One of a few words.
+    /// A choice among a few words.
     pub fn choice<T: Copy>(&mut self, field: &Field, names: &[(&str, T)]) -> Option<T> {
         let known: Vec<&str> = names.iter().map(|&(name, _)| name).collect();
         let text = self.string(field, &format!("one of: {}", known.join(", ")))?;

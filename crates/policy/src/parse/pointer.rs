@@ -14,7 +14,7 @@ pub fn pointers(found: &Diagnostics) -> Vec<Option<String>> {
     }
 }
 
-/// Of each byte offset: the pointer of the value that it is in, or of the key's value. None: the text is not even nearly JSON.
+/// For each byte offset, the pointer of the value that it is in, or of the key's value. None: the text is not even nearly JSON.
 fn of(text: &str, offsets: impl Iterator<Item = Option<usize>>) -> Vec<Option<String>> {
     let (tree, _) = syntax::tree(text);
     offsets.map(|offset| Some(descend(tree.as_ref()?, offset?))).collect()

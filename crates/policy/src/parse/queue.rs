@@ -1,4 +1,4 @@
-//! What a class keeps its packets in, `queue`, and what is done about those that wait, `aqm`; and the keys of both.
+//! The queue of a class, `queue`, and its treatment of packets that wait, `aqm`; and the keys of both.
 
 use super::object::{Field, Object, Reader};
 use crate::bytes::Bytes;
@@ -7,7 +7,7 @@ use crate::queue::{Codel, Flows, Hosts, Queue};
 use crate::time;
 use jsonc_parser::ast::Value;
 
-/// What the keys of an object say together.
+/// The answer of `queue` or `aqm`: by flow or not, CoDel or not.
 #[derive(Clone, Copy)]
 enum Word {
     Yes,
@@ -17,7 +17,7 @@ enum Word {
 const QUEUES: &[(&str, Word)] = &[("fifo", Word::No), ("flows", Word::Yes)];
 const AQMS: &[(&str, Word)] = &[("codel", Word::Yes), ("none", Word::No)];
 
-/// What other programs call queues, and what to write here.
+/// Names of queues in other programs, and the words to write here.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("codel", "for one line with CoDel, write `\"aqm\": \"codel\"` instead"),
     ("fq_codel", BY_FLOW),

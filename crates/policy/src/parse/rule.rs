@@ -304,7 +304,7 @@ fn check_ports(reader: &mut Reader, object: &Object, rule: &Rule) {
     reader.report(finding);
 }
 
-/// What no packet has at once, whatever its protocol; what the protocol forbids has been said.
+/// Refuses conditions that no packet meets together, whatever its protocol; those that the protocol forbids are found before.
 fn check_contradictions(reader: &mut Reader, object: &Object, rule: &Rule) {
     let (Some(_), Some(icmp)) = (rule.icmp, object.get("icmp_type")) else { return };
     let other = match object.get("tcp_flags") {

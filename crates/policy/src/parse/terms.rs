@@ -13,7 +13,7 @@ const ADDRESS_HELP: &str = "write an address or a prefix, as \"10.0.0.0/8\", \"1
 const ADDRESSES_HELP: &str = "write an address, a prefix or a set, as \"10.0.0.0/8\" or \"@lan\", or a list of them, `[\"10.0.0.0/8\", \"@lan\"]`";
 const PORT_HELP: &str = "write a port (443), a range (\"8000-8999\") or a set (\"@web\"), or a list of them";
 
-/// What an address stands for.
+/// The addresses that a text stands for.
 enum Reach {
     /// Any address of either family: the rule does not ask.
     Everything,
@@ -87,7 +87,7 @@ fn port_term(reader: &mut Reader, field: &Field, sets: &Sets) -> Option<Term<(u1
     }
 }
 
-/// One of the values of a set. Sets do not nest: what a set holds can be read where it stands.
+/// A value of a set. Sets do not nest: the values of a set can be read where it stands.
 pub(super) fn element<T>(
     reader: &mut Reader,
     field: &Field,

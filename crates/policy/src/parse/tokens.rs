@@ -1,5 +1,5 @@
-//! What is wrong with a policy text token by token: commas, colons and quotes that are missing, texts that are not
-//! closed. The parser of the tree forgives most of it, so that the content can be checked at the same time.
+//! Errors of a policy text token by token: commas, colons and quotes that are missing, texts that are not closed. The
+//! parser of the tree forgives most of them, so that the content can be checked at the same time.
 
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::source::Span;
@@ -15,7 +15,7 @@ pub(super) struct Checked {
     pub readable: bool,
 }
 
-/// What the token before was, as far as the next one depends on it.
+/// The token before, as far as the next one depends on it.
 #[derive(Clone, Copy, PartialEq)]
 enum Before {
     Nothing,
@@ -39,7 +39,7 @@ pub(super) fn check(text: &str) -> Checked {
     let (findings, open, before) = (Vec::new(), Vec::new(), Before::Nothing);
     let mut checker = Checker { text, findings, open, before, before_span: 0..0, key_next: false };
     let mut readable = true;
-    // What stops the scanner stops the parser as well, which says why.
+    // A token that stops the scanner stops the parser as well, which says why.
     while let (true, Ok(Some(token))) = (readable, scanner.scan()) {
         let span = scanner.token_start()..scanner.token_end();
         readable = checker.token(&token, span);

@@ -23,27 +23,27 @@ const MOST_MESSAGE_BYTES: usize = 200;
 
 type Wish<T> = Result<Json<T>, JsonRejection>;
 
-/// How a change is made.
+/// The body of a request to apply a policy.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Apply {
-    /// The policy, as a policy file has it.
+    /// Text of the policy, as in a policy file.
     text: String,
-    /// It is taken back unless it is confirmed within this time, seconds. None: it stays.
+    /// Time within which the policy must be confirmed, or is taken back, seconds. None: it stays.
     confirm_s: Option<u64>,
-    /// Why, for the history.
+    /// Reason of the change, for the history.
     message: Option<String>,
-    /// The generation in force when its author looked. Another one by now: nothing is done.
+    /// Generation in force when the author looked. If another one is in force now, nothing is done.
     generation: Option<u32>,
 }
 
-/// Which policy to go back to.
+/// The body of a request to go back to a policy.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rollback {
-    /// The history's number; none: the last policy that differs from the present one.
+    /// Number of the history entry; none: the last policy that differs from the present one.
     number: Option<u32>,
-    /// As for [`Apply`].
+    /// Time within which the policy must be confirmed, as for [`Apply`].
     confirm_s: Option<u64>,
 }
 
@@ -66,7 +66,7 @@ pub async fn apply(State(state): State<Shared>, Path(name): Path<String>, wish: 
     .await
 }
 
-/// Keeps what waits to be confirmed.
+/// Confirms the change that waits on an interface.
 pub async fn confirm(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
     ask_for(Turn::Changing, state, move |_| {
         let record = confirm::confirm(&name)?;
@@ -75,7 +75,7 @@ pub async fn confirm(State(state): State<Shared>, Path(name): Path<String>) -> A
     .await
 }
 
-/// Takes back at once what waits to be confirmed.
+/// Takes back at once the change that waits to be confirmed.
 pub async fn revert(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
     ask_for(Turn::Changing, state, move |_| {
         confirm::left(&name)?;

@@ -1,4 +1,4 @@
-//! What was found in a policy, as JSON.
+//! The findings in a policy, as JSON.
 
 use serde_json::{Value, json};
 use sluice_policy::{Diagnostic, Diagnostics, Place, Severity, pointers};
@@ -15,7 +15,7 @@ pub fn list(found: &Diagnostics) -> Value {
     found.iter().zip(pointers).map(|(item, pointer)| one(found, item, pointer.as_deref())).collect()
 }
 
-/// How many findings are not listed.
+/// The number of findings that are not listed.
 pub fn left_out(found: &Diagnostics) -> usize {
     found.len().saturating_sub(MOST)
 }

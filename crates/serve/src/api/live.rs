@@ -1,4 +1,4 @@
-//! What interfaces do now, and did in the last hour.
+//! The present rates of interfaces, and those of the last hour.
 
 use super::policy::record;
 use super::{ask, value};
@@ -15,14 +15,14 @@ use sluice_observe::history::Columns;
 /// Points that are given unless others are asked for: five minutes.
 const POINTS: usize = 300;
 
-/// Which part of the past.
+/// The query for a part of the past.
 #[derive(Debug, Deserialize)]
 pub struct Past {
-    /// The last so many seconds.
+    /// Number of the last points, one a second.
     points: Option<usize>,
 }
 
-/// What happened in the second before the last sample.
+/// The rates of the second before the last sample.
 pub async fn rates(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
     let failed = state.sampler.live().failed.clone();
     if let Some(error) = failed {
@@ -39,7 +39,7 @@ pub async fn rates(State(state): State<Shared>, Path(name): Path<String>) -> Ans
     Ok(Json(shown))
 }
 
-/// What happened in each second before it, class by class.
+/// The rates of the last seconds, a point for each, by direction and class.
 pub async fn series(
     State(state): State<Shared>,
     Path(name): Path<String>,
@@ -49,11 +49,11 @@ pub async fn series(
         return Err(absent(state, name).await);
     }
     let live = state.sampler.live();
-    // Written as it is: a tree of values of an hour is many times larger.
+    // The columns are written as they are: a tree of values of an hour is many times larger.
     Ok(Json(live.history.columns(past.points.unwrap_or(POINTS), |series| series.interface == name)))
 }
 
-/// The flows that send most, what classes they are of, and what is strange about some.
+/// The flows that send most, the classes of flows, and the anomalies.
 pub async fn flows(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
     if !is_read(&state, &name) {
         return Err(absent(state, name).await);
@@ -71,12 +71,12 @@ pub async fn flows(State(state): State<Shared>, Path(name): Path<String>) -> Ans
     })))
 }
 
-/// Whether the last sample has it.
+/// Whether the last sample has the interface.
 fn is_read(state: &Shared, name: &str) -> bool {
     state.sampler.live().sample.interfaces.iter().any(|one| one.interface == name)
 }
 
-/// Why nothing is known of an interface: it is not managed, or cannot be read, or has just come.
+/// The reason why nothing is known of an interface: it is not managed, or cannot be read, or has come since the last sample.
 async fn absent(state: Shared, name: String) -> Problem {
     let why = ask(state, move |_| {
         record(&name)?;

@@ -1,4 +1,4 @@
-//! The JSON interface: what can be read, and what can be changed.
+//! The JSON interface: paths that read, and paths that change.
 
 mod change;
 mod findings;
@@ -33,7 +33,7 @@ pub fn reading() -> Router<Shared> {
         .route("/api/{*rest}", any(nothing))
 }
 
-/// Paths that change the policy of an interface, or work long for whoever asks.
+/// Paths that change the policy of an interface, or cost much work.
 pub fn changing() -> Router<Shared> {
     Router::new()
         .route("/api/interfaces/{interface}/check", post(policy::check))
@@ -43,12 +43,12 @@ pub fn changing() -> Router<Shared> {
         .route("/api/interfaces/{interface}/rollback", post(change::rollback))
 }
 
-/// A path that is not there.
+/// The answer for an unknown path.
 pub async fn nothing() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "there is nothing at this path", "docs/serve.md lists every path")
 }
 
-/// A path that is there, and does not do what it is asked for.
+/// The answer for a method that a path does not take.
 pub async fn wrong_method(method: Method) -> Problem {
     let what = format!("this path does not take {method}");
     Problem::new(
@@ -58,12 +58,12 @@ pub async fn wrong_method(method: Method) -> Problem {
     )
 }
 
-/// Reads from the kernel side, one request after the other, on a thread where waiting harms nobody.
+/// Reads from the kernel side, one request after the other, on a thread that may block.
 async fn ask(state: Shared, work: impl FnOnce(&Shared) -> Result<Value, Problem> + Send + 'static) -> Answer {
     ask_for(Turn::Reading, state, work).await
 }
 
-/// Asks the kernel side when its turn has come.
+/// Works on the kernel side when the request's turn has come.
 async fn ask_for(
     turn: Turn,
     state: Shared,
@@ -71,7 +71,7 @@ async fn ask_for(
 ) -> Answer {
     let taken = state.turns.take(turn).await?;
     let work = move || {
-        // It ends with the work, also if whoever asked has gone.
+        // The turn ends with the work, even if the client has gone.
         let _taken = taken;
         work(&state)
     };
@@ -79,7 +79,7 @@ async fn ask_for(
     tokio::task::spawn_blocking(work).await.map_err(broken)?.map(Json)
 }
 
-/// As JSON, which all that is asked for can become.
+/// A value as JSON.
 fn value(of: impl serde::Serialize) -> Result<Value, Problem> {
     serde_json::to_value(of).map_err(|error| sluice_kernel::Error::system(error.to_string()).into())
 }

@@ -1,4 +1,4 @@
-//! Policies: the text in force, profiles, and what is to be said of a text that is being written.
+//! Policies: the text in force, profiles, and the findings in a draft.
 
 use super::{ask, ask_for, findings, size, value};
 use crate::extract::Path;
@@ -20,7 +20,7 @@ use sluice_policy::{Context, Diagnostics, Difference, LoadError, Policy, Rate, S
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Draft {
-    /// As a policy file has it.
+    /// Text of the policy, as in a policy file.
     pub text: String,
 }
 
@@ -62,7 +62,7 @@ fn unknown_profile(name: &str) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, format!("there is no profile {name:?}"), format!("profiles are: {known}"))
 }
 
-/// What `sluice check` finds in a text, and what `sluice apply --dry-run` says that it would change.
+/// The findings of `sluice check` in a text, and the changes that `sluice apply --dry-run` would report.
 pub async fn check(
     State(state): State<Shared>,
     Path(name): Path<String>,
@@ -117,7 +117,7 @@ pub fn lines(difference: &Difference) -> Vec<Value> {
     difference.lines().into_iter().map(|line| json!({ "sign": word(line.sign), "text": line.text })).collect()
 }
 
-/// A text for a managed interface, with what its author should know; or what is wrong with it.
+/// Parses a text for a managed interface. Returns the policy and the remarks for its author; or the errors.
 pub fn read(text: &str, record: &Record) -> Result<(Policy, Diagnostics), Diagnostics> {
     let engine = record.engine;
     let context = Context { link_rate: record.rate_bps.map(Rate), engine, ..Context::default() };
@@ -127,7 +127,7 @@ pub fn read(text: &str, record: &Record) -> Result<(Policy, Diagnostics), Diagno
     Ok((policy, remarks))
 }
 
-/// Another policy for a managed interface, everything else as it is.
+/// A request for another policy on a managed interface, everything else as it is.
 pub fn request(record: &Record, policy: Policy, what: Origin) -> Request {
     Request {
         interface: record.interface.clone(),

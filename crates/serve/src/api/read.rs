@@ -1,4 +1,4 @@
-//! Interfaces, what they do now, and what was in force on them.
+//! Interfaces, their status, and their history.
 
 use super::policy::record;
 use super::{ask, value};
@@ -28,7 +28,7 @@ pub async fn interfaces(State(state): State<Shared>) -> Answer {
     .await
 }
 
-/// What `sluice status --json` says of one.
+/// The status of an interface, as `sluice status --json` prints it.
 pub async fn interface(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
     ask(state, move |_| {
         record(&name)?;
@@ -37,7 +37,7 @@ pub async fn interface(State(state): State<Shared>, Path(name): Path<String>) ->
     .await
 }
 
-/// Its history, the oldest first, without the policies themselves.
+/// The history of an interface, the oldest entry first, without the policies themselves.
 pub async fn history(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
     ask(state, move |_| {
         let entries = sluice_kernel::history_of(&name)?;
@@ -46,7 +46,7 @@ pub async fn history(State(state): State<Shared>, Path(name): Path<String>) -> A
     .await
 }
 
-/// An entry of it, with the policy.
+/// An entry of the history, with the policy.
 pub async fn entry(State(state): State<Shared>, Path((name, number)): Path<(String, u32)>) -> Answer {
     ask(state, move |_| shown(&sluice_kernel::history_entry(&name, number)?, true)).await
 }

@@ -1,5 +1,5 @@
-//! How much there may be in the text of a policy. What is wrong with each word is found and kept, so a text of a million wrong words
-//! takes minutes and gigabytes: it is refused before it is read.
+//! Limit of a policy's text. The reader keeps a finding for each wrong word, so a text of a million wrong words would take minutes
+//! and gigabytes: it is refused before it is read.
 
 use crate::problem::Problem;
 use axum::http::StatusCode;
@@ -8,11 +8,11 @@ use jsonc_parser::Scanner;
 /// The most words and signs, strings being one. A policy of 4,096 rules with a dozen keys each has half of it.
 const MOST_TOKENS: usize = 400_000;
 
-/// Refuses a text that is too much for a policy.
+/// Refuses a text with more tokens than any policy needs.
 pub fn refuse_endless(text: &str) -> Result<(), Problem> {
     let mut scanner = Scanner::new(text);
     for _ in 0..=MOST_TOKENS {
-        // What is no token stops whoever reads it as well.
+        // A text that has no next token stops the policy reader as well.
         let Ok(Some(_)) = scanner.scan() else { return Ok(()) };
     }
     let what = format!("the policy has more than {MOST_TOKENS} words and signs");

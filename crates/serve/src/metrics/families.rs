@@ -1,5 +1,5 @@
-//! Which metrics there are, and what they are of a sample. Names and units follow Prometheus' conventions: base units, `_total`
-//! for what only grows, one meaning for all series of a name.
+//! The metrics, and their values from a sample. Names and units follow Prometheus' conventions: base units, `_total` for counters,
+//! one meaning for all series of a name.
 
 use super::histogram::Histogram;
 use prometheus_client::metrics::MetricType;
@@ -12,29 +12,29 @@ use sluice_observe::Sample;
 /// A label's name and value.
 pub type Label = (&'static str, String);
 
-/// What a series has.
+/// The value of a series.
 #[derive(Debug, Clone)]
 pub enum Value {
-    /// Of a counter.
+    /// Value of a counter.
     Count(u64),
-    /// Of a gauge.
+    /// Value of a gauge.
     Gauge(f64),
-    /// Of a histogram.
+    /// Value of a histogram.
     Histogram(Histogram),
 }
 
 /// All series of a name.
 #[derive(Debug, Clone)]
 pub struct Family {
-    /// Without unit and suffix.
+    /// Name without unit and suffix.
     pub name: &'static str,
-    /// A sentence without its end.
+    /// Help text: a sentence without its period.
     pub help: &'static str,
-    /// What is counted.
+    /// Unit of the values.
     pub unit: Option<Unit>,
-    /// What becomes of it.
+    /// Type of the metric: counter, gauge or histogram.
     pub kind: MetricType,
-    /// The series.
+    /// Series of the name, by labels.
     pub series: Vec<(Vec<Label>, Value)>,
 }
 
@@ -73,7 +73,7 @@ fn bytes_per_second() -> Option<Unit> {
     Some(Unit::Other("bytes_per_second".to_owned()))
 }
 
-/// Every family, of a sample.
+/// Every family of metrics, from a sample.
 pub fn of(sample: &Sample, failed: bool) -> Vec<Family> {
     let mut families = of_server(sample, failed);
     families.extend(of_interfaces(sample));
@@ -191,7 +191,7 @@ fn of_classes(sample: &Sample) -> Vec<Family> {
             },
         ),
         Family::counter("sluice_class_dropped", "What was dropped, whatever the reason", Unit::Bytes)
-            // Where the kernel counts packets alone there is no number, not a zero.
+            // A class without a count of bytes has no series, instead of a zero.
             .each(all(), |place| Some((labels(place), Value::Count(place.2.dropped.bytes?)))),
         Family::counter("sluice_class_marked", "What left with congestion marked instead of being dropped", packets())
             .each(all(), count(|class| class.marked.pkts)),
@@ -252,7 +252,7 @@ fn of_rules(sample: &Sample) -> Vec<Family> {
     ]
 }
 
-/// Why a class can drop: each has a series from the beginning, so that its first drop is seen as a change.
+/// The reasons for which a class can drop: each has a series from the beginning, so that its first drop is seen as a change.
 fn reasons((one, side, class): Place) -> Vec<&'static str> {
     let queue: Vec<&'static str> = match one.engine {
         Engine::Qdisc if side.queued => abi::drop_reasons().map(|reason| reason.name).collect(),
@@ -283,7 +283,7 @@ fn class_name(one: &Status, id: u8) -> String {
     classes.into_iter().find(|class| class.id == id).map_or_else(|| id.to_string(), |class| class.name.clone())
 }
 
-/// As JSON has it.
+/// The text of a value that is a string in JSON.
 fn text(of: impl serde::Serialize) -> String {
     serde_json::to_value(of).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }

@@ -3,16 +3,16 @@
 use sluice_abi as abi;
 use sluice_kernel::status::Sojourn;
 
-/// The bounds: 1,024 ns times these powers of two, from 16 microseconds to 4.3 seconds. There the kernel's own buckets end, so
-/// that every count is exact.
+/// Bounds: 1,024 ns times these powers of two, from 16 microseconds to 4.3 seconds. The kernel's own buckets end there, so that
+/// every count is exact.
 const POWERS: std::ops::RangeInclusive<u32> = 4..=22;
 
 /// A histogram as the metrics library takes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Histogram {
-    /// Seconds waited by all together, to 12.5 %: each counts as the middle of its bucket.
+    /// Sum of all waits, seconds, to 12.5 %: each wait counts as the middle of its bucket.
     pub sum_s: f64,
-    /// Packets.
+    /// Number of packets.
     pub count: u64,
     /// Upper bound in seconds, and the packets above the bound before it and up to this one.
     pub buckets: Vec<(f64, u64)>,
@@ -28,7 +28,7 @@ impl From<&Sojourn> for Histogram {
         for (bucket, count) in sojourn.0.iter().enumerate() {
             let (from, to) = abi::sojourn_bucket_ns(bucket);
             sum_ns += *count as f64 * (from + to) as f64 / 2.0;
-            // The last one holds all that is longer, too.
+            // The last bucket holds all longer waits, too.
             let place = bounds_ns().position(|bound| to <= bound && bucket < last).unwrap_or(buckets.len() - 1);
             buckets[place].1 += count;
         }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What was counted until the last sample, as OpenMetrics if the reader takes that, else in Prometheus' older format.
+/// The counters of the last sample, as OpenMetrics if the reader takes that, else in Prometheus' older format.
 pub async fn scrape(State(state): State<Shared>, headers: HeaderMap) -> Result<Response, Problem> {
     let (sample, failed) = {
         let live = state.sampler.live();

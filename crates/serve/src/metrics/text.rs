@@ -15,7 +15,7 @@ struct Families(Vec<Family>);
 impl Collector for Families {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), Error> {
         for family in self.0.iter().filter(|family| !family.series.is_empty()) {
-            // The library wants the end of the sentence.
+            // The library wants the period.
             let help = format!("{}.", family.help);
             let mut metric = encoder.encode_descriptor(family.name, &help, family.unit.as_ref(), family.kind)?;
             for (labels, value) in &family.series {
@@ -38,7 +38,7 @@ impl Value {
     }
 }
 
-/// As OpenMetrics 1.0 has it.
+/// The text of the families in OpenMetrics 1.0.
 pub fn openmetrics(families: Vec<Family>) -> Result<String, Error> {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Families(families)));
@@ -47,8 +47,8 @@ pub fn openmetrics(families: Vec<Family>) -> Result<String, Error> {
     Ok(text)
 }
 
-/// The same in Prometheus' text format 0.0.4: there a counter's family has the name of its series, `_total` included, units are
-/// not told, and nothing marks the end.
+/// The same metrics in Prometheus' text format 0.0.4: there a counter's family has the name of its series, `_total` included, units
+/// are not told, and nothing marks the end.
 pub fn prometheus(openmetrics: &str) -> String {
     let mut text = String::with_capacity(openmetrics.len());
     let mut help = None;

@@ -1,5 +1,5 @@
-//! What a user of the machine who may read the page, and no more, tries with the server: none of it opens files, fills memory, or
-//! keeps the server from others.
+//! Attempts of a user of the machine who may read the page, and no more: none of them opens files, fills memory, or keeps the server
+//! from others.
 
 use super::{begin, end};
 use crate::cases::confirm::waiting;
@@ -51,7 +51,7 @@ fn a_name_is_no_path(lab: &Lab) {
         let reply = server.get(&format!("/api/interfaces/{name}/history"));
         assert!([400, 404].contains(&reply.status), "{name}: {}", reply.body);
     }
-    // Where root's own directory has something else than a file, nobody waits for it, either.
+    // A FIFO at such a path does not keep the server from ending.
     let begin = Instant::now();
     end(lab, &pair, server);
     assert!(begin.elapsed() < LONG, "it ends when it is asked to");
@@ -115,7 +115,7 @@ fn many_connections(lab: &Lab) {
     end(lab, &pair, server);
 }
 
-/// What the server prints goes to the journal, which others read.
+/// The server's output goes to the journal, which others read.
 fn the_token_is_roots(lab: &Lab) {
     let (pair, server) = begin(lab);
     assert_eq!(server.token.len(), 48);

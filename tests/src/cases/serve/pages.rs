@@ -1,4 +1,4 @@
-//! The page of `sluice serve` in a real browser: what it shows is what there is, and what is done in it is done.
+//! The page of `sluice serve` in a real browser: it shows the true state, and actions in it take effect.
 
 use super::begin;
 use crate::browser::{Browser, Look};
@@ -200,7 +200,7 @@ fn policies_are_edited(lab: &Lab) {
         browser.until(what, &format!("document.getElementById('verdict').textContent.includes({})", json!(what)));
     };
     let disabled = || browser.script("return document.getElementById('apply').disabled;") == true;
-    // Without the token: it is asked for when something else than what is in force is to be checked.
+    // Without the token: it is asked for when another policy than the one in force is to be checked.
     browser.open(&format!("{}/#policy", server.place));
     verdict("this is what is in force");
     assert!(disabled(), "there is nothing to apply");
@@ -290,7 +290,7 @@ fn on_a_phone_in_the_dark(lab: &Lab) {
     let (pair, server) = begin(lab);
     let browser = Browser::start(&pair.a, Look::PHONE);
     open(&server, &browser);
-    // What matters fits: name, rate, queue and drops of each class, without scrolling sideways.
+    // The important columns fit: name, rate, queue and drops of each class, without scrolling sideways.
     browser.until("classes are listed", "document.querySelectorAll('#classes tbody tr').length > 1");
     let seen = browser.script(
         "const heads = [...document.querySelectorAll('#classes th')].filter((one) => one.offsetParent !== null);
@@ -306,7 +306,7 @@ fn on_a_phone_in_the_dark(lab: &Lab) {
         browser.until("the view is shown", &format!("!document.getElementById('view-{view}').hidden"));
         let width = browser.script("return document.documentElement.scrollWidth;").as_u64().unwrap_or(0);
         assert_eq!(width, 375, "{view} does not fit");
-        // What cannot be named cannot be found by a screen reader.
+        // A control without a name cannot be found by a screen reader.
         let nameless = browser.script(
             "const shown = (one) => one.offsetParent !== null;
              const named = (one) => one.ariaLabel || one.getAttribute('aria-labelledby') || one.labels?.length > 0 || one.textContent.trim();

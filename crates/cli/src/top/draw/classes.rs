@@ -1,4 +1,4 @@
-//! What classes do: a row each.
+//! A row for each class.
 
 use super::{Drawn, header};
 use crate::short;
@@ -138,7 +138,7 @@ fn queued(row: Row<'_>) -> String {
     if row.direction.queued { short::bytes(row.class.backlog.bytes as f64) } else { "-".to_owned() }
 }
 
-/// What it got of its direction, and what it is promised: 60/25%.
+/// The share of the direction that the class got, and the one that it is promised: 60/25%.
 fn share(class: &ClassRates) -> String {
     match (class.share, class.promised_share) {
         (None, None) => "-".to_owned(),

@@ -35,7 +35,7 @@ pub fn lines(app: &App) -> Vec<Line<'static>> {
     vec![first.line(), second.line(), third.line()]
 }
 
-/// What the policy says of it.
+/// The policy of the class.
 fn wishes(class: &ClassRates) -> Vec<String> {
     let filled = |fill: Option<f64>| fill.map_or(String::new(), |fill| format!(", bucket {}", short::percent(fill)));
     let mut told = Vec::new();
@@ -54,7 +54,7 @@ fn wishes(class: &ClassRates) -> Vec<String> {
     told
 }
 
-/// What waits, and for how long.
+/// The queue of the class, and the time in it.
 fn waiting(row: &Row<'_>) -> String {
     let class = row.class;
     if !row.direction.queued {

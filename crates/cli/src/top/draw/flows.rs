@@ -1,4 +1,4 @@
-//! Who uses the link: flows by rank, the parts of classes, and what is strange.
+//! The users of the link: flows by rank, the parts of classes, and anomalies.
 
 use super::Drawn;
 use crate::flows::view::{Shown, Told, direction};

@@ -1,4 +1,4 @@
-//! What keys and signs mean.
+//! The meaning of keys and signs.
 
 use crate::top::app::App;
 use crate::top::cells::Cells;

@@ -1,4 +1,4 @@
-//! What rules match, in the order in which they are asked.
+//! Rules and their matches, in the order in which they are asked.
 
 use super::Drawn;
 use crate::short;

@@ -1,5 +1,5 @@
-//! A transient unit of systemd in which the process runs that takes a change back: it outlives the service, the session and the mounts
-//! of whoever made the change. (A timer unit would not count the time that the machine sleeps.)
+//! A transient unit of systemd for the process that takes a change back: the unit outlives the service, the session and the
+//! mounts of the command that made the change. (A timer unit would not count the time that the machine sleeps.)
 
 use super::{Unconfirmed, WAITING};
 use crate::record::Record;
@@ -9,12 +9,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// There where systemd is the machine's first process (sd_booted(3)).
+/// Directory that exists where systemd is the machine's first process (sd_booted(3)).
 const BOOTED: &str = "/run/systemd/system";
-/// Where `ip netns` keeps namespaces.
+/// Directory in which `ip netns` keeps namespaces.
 const NAMESPACES: &str = "/run/netns";
 
-/// Starts it. Whether it runs; where it does not, somebody else must wait.
+/// Starts the unit. Returns whether it runs; if not, the caller must start the process itself.
 pub(super) fn start(record: &Record, unconfirmed: &Unconfirmed) -> bool {
     let program = std::env::current_exe().ok().filter(|path| path.exists());
     let Some((program, place)) = program.zip(place(record.netns)).filter(|_| Path::new(BOOTED).is_dir()) else {
@@ -25,16 +25,16 @@ pub(super) fn start(record: &Record, unconfirmed: &Unconfirmed) -> bool {
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-/// Where the unit has to run.
+/// The network namespace in which the unit runs.
 #[derive(Debug, PartialEq, Eq)]
 enum Place {
-    /// In the machine's own network namespace.
+    /// The machine's own network namespace.
     Machine,
-    /// In the one that is mounted there.
+    /// The network namespace that is mounted at this path.
     Namespace(PathBuf),
 }
 
-/// None: systemd does not find the namespace.
+/// The place of a network namespace, by its number. None: it has no mount that systemd finds.
 fn place(inode: u64) -> Option<Place> {
     if netns::first_inode() == Some(inode) {
         return Some(Place::Machine);
@@ -51,7 +51,7 @@ fn arguments(record: &Record, unconfirmed: &Unconfirmed, program: &Path, place: 
     if let Place::Namespace(path) = place {
         all.push(format!("--property=NetworkNamespacePath={}", path.display()));
     }
-    // The dollar begins a variable there.
+    // A dollar begins a variable in the command line of a unit.
     let literal = |text: &str| text.replace('$', "$$");
     all.extend(["--".to_owned(), literal(&program.display().to_string())]);
     all.extend([WAITING, &record.key, &deadline].map(literal));

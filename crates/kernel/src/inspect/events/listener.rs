@@ -1,4 +1,4 @@
-//! Whoever listens. That is a lease that is renewed: a listener that dies leaves nothing switched on.
+//! The listener to events, with a lease that it renews: a listener that dies leaves nothing switched on.
 
 use super::{Event, EventKind, Filter, Packet, Place, Subject, bucket, reason};
 use crate::engine::managed;
@@ -16,19 +16,19 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
-/// How long a lease holds.
+/// Time that a lease holds.
 const LEASE: Duration = Duration::from_secs(2);
-/// How often it is renewed, and looked for what commands have changed.
+/// Time after which a lease is renewed, and records are read for changes.
 const RENEWED: Duration = Duration::from_millis(500);
 
-/// One that is listened to.
+/// An interface that is listened to.
 #[derive(Clone)]
 struct Source {
     interface: String,
     key: String,
-    /// The wait that is too long, of each class.
+    /// The wait that is too long, by class, ns.
     late_ns: [u64; abi::SL_CLASSES as usize],
-    /// Of the map `watch`, which is another after the interface was set up anew.
+    /// Id of the map `watch`, which is another map after the interface was set up anew.
     map_id: u32,
     generation: u32,
     policy: String,
@@ -49,7 +49,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Begins. No names: all that are managed, now or later. Fails if a named one is not, or somebody else listens to the same.
+    /// Begins to listen. No names: to all managed interfaces, now or later. Fails if a named one is not managed, or one has a listener.
     pub fn new(interfaces: &[String], what: Subject) -> Result<Listener> {
         privilege::require_root()?;
         let mut listener = Listener {
@@ -78,7 +78,7 @@ impl Listener {
         Ok(listener)
     }
 
-    /// What came within this time, or as soon as something has.
+    /// The events within this time; returns as soon as there is one.
     pub fn next(&mut self, limit: Duration) -> Result<Vec<Event>> {
         let mut told = Vec::new();
         if clock::monotonic().saturating_sub(self.renewed) >= RENEWED {
@@ -99,7 +99,7 @@ impl Listener {
         Ok(told)
     }
 
-    /// The records of those that are listened to.
+    /// The records of the interfaces to listen to.
     fn here(&self) -> Result<Vec<Record>> {
         if !self.wanted.is_empty() {
             return self.wanted.iter().map(|name| managed::managed(name)).collect();
@@ -113,7 +113,7 @@ impl Listener {
         Ok(Record::all()?.into_iter().filter(mine).collect())
     }
 
-    /// Opens the rings of all.
+    /// Opens the ring buffers of all sources.
     fn listen(&mut self) -> Result<()> {
         let root = bpffs::root()?;
         let name = if matches!(self.what, Subject::Events) { "events" } else { "traces" };
@@ -137,7 +137,7 @@ impl Listener {
         Ok(())
     }
 
-    /// Says that somebody still listens.
+    /// Renews the leases of all sources.
     fn renew(&mut self) -> Result<()> {
         self.renewed = clock::monotonic();
         self.lease(now_ns() + LEASE.as_nanos() as u64)
@@ -164,7 +164,7 @@ impl Listener {
         Ok(())
     }
 
-    /// What commands and links have done since the last time.
+    /// The changes by commands and of links since the last look.
     fn look(&mut self) -> Result<Vec<Event>> {
         let mut told = Vec::new();
         let now = self.here_still()?;
@@ -202,7 +202,7 @@ impl Listener {
         Ok(told)
     }
 
-    /// Those that can be listened to at this moment.
+    /// The interfaces that can be listened to at this moment.
     fn here_still(&self) -> Result<Vec<Source>> {
         let own = netns::inode()?;
         let mine = |record: &Record| {
@@ -211,12 +211,12 @@ impl Listener {
                 && (self.wanted.is_empty() || self.wanted.contains(&record.interface))
                 && interface::Interface::is_there(&record.interface, record.ifindex)
         };
-        // One that goes away at this moment is seen to have gone the next time.
+        // An interface that goes away at this moment is seen to have gone the next time.
         let again = |record: Record| self.source_again(&managed::settled(record).ok()?).ok();
         Ok(Record::all()?.into_iter().filter(mine).filter_map(again).collect())
     }
 
-    /// Of what is as it was, policy and tables are not read again.
+    /// The source of a record. Policy and tables of an unchanged source are not read again.
     fn source_again(&self, record: &Record) -> Result<Source> {
         match self.sources.iter().find(|source| source.key == record.key) {
             Some(known) if known.generation == record.generation && map_id(&record.key)? == known.map_id => {
@@ -267,7 +267,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // If it fails, the lease ends by itself.
+        // The lease ends by itself if this fails.
         let _ = self.lease(0);
     }
 }

@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 const DIRECTORY: &str = "/var/lib/sluice/history";
-/// How many entries are kept.
+/// Number of entries that are kept.
 const KEPT: usize = 50;
 /// Version of the file's format.
 const FORMAT: u32 = 1;
@@ -18,14 +18,14 @@ const FORMAT: u32 = 1;
 #[derive(Debug, Serialize, Deserialize)]
 pub struct History {
     sluice_history: u32,
-    /// The boot that it belongs to, for a network namespace: none outlives one, and its number is given to others.
+    /// The boot of a network namespace's history: a namespace does not outlive a boot, and its number is given to others.
     boot: Option<String>,
-    /// The oldest first.
+    /// The entries, the oldest first.
     pub entries: Vec<Entry>,
 }
 
 impl History {
-    /// What there is; nothing if there is none.
+    /// Reads the history of a key; it is empty if there is none.
     pub fn read(key: &str) -> Result<History> {
         let path = &file(key);
         let empty = History { sluice_history: FORMAT, boot: boot_of(key), entries: Vec::new() };
@@ -43,7 +43,7 @@ impl History {
         Ok(if history.boot == empty.boot { history } else { empty })
     }
 
-    /// Writes it, whole or not at all, whatever happens to the machine.
+    /// Writes the history, whole or not at all, even if the machine fails.
     pub fn write(&self, key: &str) -> Result<()> {
         let path = &file(key);
         let partial = path.with_extension("partial");
@@ -58,10 +58,10 @@ impl History {
         written().doing(|| format!("writing {}", path.display()))
     }
 
-    /// Appends it under the next number.
+    /// Appends an entry under the next number.
     pub fn add(&mut self, entry: Entry) {
         let last = self.entries.last();
-        // A command that was killed may have written it before the one that ended its work. What failed did not take force.
+        // A killed command may have written the entry before the one that ended its work. A failed change did not take force.
         if entry.outcome != Outcome::Failed && last.is_some_and(|last| last.is(&entry)) {
             return;
         }
@@ -70,20 +70,20 @@ impl History {
         self.entries.drain(..self.entries.len().saturating_sub(KEPT));
     }
 
-    /// What waited to be confirmed waits no longer.
+    /// Sets the outcome of the entries that wait to be confirmed.
     pub fn settle(&mut self, outcome: Outcome) {
         let waiting = self.entries.iter_mut().filter(|entry| entry.outcome == Outcome::Unconfirmed);
         waiting.for_each(|entry| entry.outcome = outcome);
     }
 
-    /// An event has failed after all.
+    /// Marks the entry of a change as failed.
     pub fn fail(&mut self, event: &Entry) {
         if let Some(entry) = self.entries.iter_mut().rev().find(|entry| entry.is(event)) {
             (entry.outcome, entry.error) = (event.outcome, event.error.clone());
         }
     }
 
-    /// The last policy that took force for good, and is not the one of this digest.
+    /// The last entry that took force, confirmed or not, and has another digest than the present policy.
     pub fn previous(&self, present: &str) -> Option<&Entry> {
         self.entries
             .iter()
@@ -122,7 +122,7 @@ pub(crate) fn remove_orphans_in(directory: &str, own: u64) {
         let path = entry.path();
         let namespace = path.file_stem().and_then(|stem| namespace_of(&stem.to_string_lossy()));
         if namespace.is_some_and(|inode| inode != own && !netns::is_kept(inode)) {
-            // It is found again by the next command.
+            // A file that stays is found again by the next command.
             let _ = fs::remove_file(&path);
         }
     }

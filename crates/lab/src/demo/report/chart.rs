@@ -15,7 +15,7 @@ use super::sentences::with_title;
 const LINES: u16 = 19;
 const WITHOUT: Color = Color::Red;
 const WITH: Color = Color::Green;
-/// What the horizontal axis means, under it.
+/// The label under the horizontal axis.
 const SECONDS: &str = "seconds since the downloads began";
 
 /// The plot as lines without an end.

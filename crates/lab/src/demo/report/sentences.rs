@@ -1,4 +1,4 @@
-//! What the report says in words.
+//! The sentences of the report.
 
 use super::Report;
 use crate::demo::measurement::Run;
@@ -18,7 +18,7 @@ pub fn milliseconds(ms: f64) -> String {
     }
 }
 
-/// What Sluice is called in the report, with its engine.
+/// The name of Sluice in the report, with its engine.
 pub fn with_title(report: &Report) -> String {
     match &report.with.engine {
         Some(engine) => format!("{} (engine {engine})", report.with.contender),
@@ -26,7 +26,7 @@ pub fn with_title(report: &Report) -> String {
     }
 }
 
-/// What happened.
+/// The scene: loads, line, policy.
 pub fn scene(report: &Report) -> String {
     let p = &report.parameters;
     format!(
@@ -40,7 +40,7 @@ pub fn scene(report: &Report) -> String {
     )
 }
 
-/// What came of it, in one sentence.
+/// The comparison of the two runs, in one sentence.
 pub fn conclusion(report: &Report) -> String {
     let Some((before_ms, after_ms)) = worst_game(&report.without).zip(worst_game(&report.with)) else {
         return "In one of the runs not a single game packet came back, so there is nothing to compare.".to_owned();
@@ -65,7 +65,7 @@ fn worst_game(run: &Run) -> Option<f64> {
     run.game.rtt.map(|rtt| rtt.p99_ms)
 }
 
-/// What one has to know to judge the figures.
+/// The conditions of the measurement, which a reader needs to judge the figures.
 pub fn small_print(report: &Report) -> String {
     let e = &report.environment;
     let p = &report.parameters;

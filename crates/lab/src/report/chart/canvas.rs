@@ -1,4 +1,4 @@
-//! What charts are drawn on: `plotters`' SVG, with classes instead of colours and without what the style sheet says.
+//! The canvas of charts: `plotters`' SVG, with classes instead of colours and without the attributes that the style sheet sets.
 
 use std::cell::RefCell;
 
@@ -10,7 +10,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::style::Style;
 use sluice_error::{Error, Result};
 
-/// Of text, pixels of the picture; `plotters` takes this for the size of its own boxes, the style sheet sets the same.
+/// Height of text, pixels of the picture; `plotters` takes this for the size of its own boxes, the style sheet sets the same.
 const TEXT: u32 = 24;
 
 /// Where text is with respect to its point.

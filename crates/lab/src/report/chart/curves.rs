@@ -25,24 +25,24 @@ const RIVALS: usize = 4;
 const SHARES: [(f64, &str); 6] =
     [(0.0, "0 %"), (0.5, "50 %"), (0.9, "90 %"), (0.95, "95 %"), (0.99, "99 %"), (0.999, "99.9 %")];
 
-/// A chart and who is in it.
+/// A chart and the contenders in it.
 pub struct Curves {
     pub svg: Markup,
     /// The least p99 first: style, title, p99.
     pub legend: Vec<(Style, String, String)>,
 }
 
-/// One contender's.
+/// The curve of one contender.
 struct Curve<'a> {
     entry: &'a Entry<'a>,
-    /// What arrived, sorted, ms.
+    /// The delays of the packets that arrived, sorted, ms.
     arrived: Vec<f64>,
-    /// With what was lost.
+    /// The number of packets, lost ones included.
     sent: usize,
     p99: Option<f64>,
 }
 
-/// Of the delays of this load; nothing if there are none.
+/// The curves of this load's delays; nothing if there are none.
 pub fn curves(id: &str, group: &Group, load: &LoadInfo, styles: &[Style]) -> Result<Option<Curves>> {
     let path = group.path(&load.name);
     let measure = Measure::Delay(path, Rank::P99);

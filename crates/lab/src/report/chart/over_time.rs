@@ -1,4 +1,4 @@
-//! What happened in the course of a trial, a panel for each contender: the probe's delay above, rates below.
+//! The course of a trial, a panel for each contender: the probe's delay above, rates below.
 
 use maud::Markup;
 
@@ -27,11 +27,11 @@ pub struct Panel {
     pub contender: String,
     pub ours: bool,
     pub svg: Markup,
-    /// What the scenario did meanwhile, in words.
+    /// The events of the scenario, in words.
     pub events: Vec<String>,
 }
 
-/// What the panels share.
+/// The axes that the panels share.
 struct Axes {
     time: Scale,
     from_ms: f64,
@@ -43,7 +43,7 @@ struct Axes {
     loads: Vec<String>,
 }
 
-/// Of each contender with figures, the repeat with the median p99; nothing without series.
+/// A panel for each contender with figures, of the repeat with the median p99; nothing without series.
 pub fn panels(id: &str, group: &Group) -> Result<Vec<Panel>> {
     let probe = group.probes().first().map(|load| load.name.clone());
     let typical: Vec<(&Entry, &Measured)> =

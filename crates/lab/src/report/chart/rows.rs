@@ -26,7 +26,7 @@ struct Bar<'a> {
     ends: (f64, f64),
 }
 
-/// What each contender cost; nothing if it is not known.
+/// The cost of each contender; nothing if it is not known.
 pub fn costs(id: &str, group: &Group, styles: &[Style]) -> Result<Option<Markup>> {
     let measure = group.cost_measure();
     let unit = if measure == Measure::Instructions {
@@ -83,7 +83,7 @@ fn chart(
     Ok(Some(svg))
 }
 
-/// What each flow or weighted load got, as a multiple of what was due to it; nothing without two to share.
+/// The rate of each flow or weighted load, as a multiple of its due share; nothing without two to share.
 pub fn shares(id: &str, group: &Group) -> Result<Option<Markup>> {
     let rows: Vec<(&Entry, Vec<(usize, f64)>)> = group
         .measured()
@@ -115,7 +115,7 @@ pub fn shares(id: &str, group: &Group) -> Result<Option<Markup>> {
     Ok(Some(svg))
 }
 
-/// The place of the load among those with rates, and the multiple of what was due.
+/// The place of the load among those with rates, and its rate as a multiple of its due share.
 fn parts(group: &Group, measured: &Measured) -> Vec<(usize, f64)> {
     let loads: Vec<(usize, &LoadInfo, f64)> = group
         .flow_loads()

@@ -12,13 +12,13 @@ pub struct Scale {
     to: i32,
 }
 
-/// Of logarithmic scales.
+/// The least value of a logarithmic scale.
 const LEAST: f64 = 1e-3;
 /// Fewer decades than this have labels between them.
 const FEW_DECADES: f64 = 2.5;
 
 impl Scale {
-    /// Of equal steps.
+    /// A scale of equal steps.
     pub fn linear(low: f64, high: f64, pixels: (i32, i32)) -> Scale {
         let high = if high > low { high } else { low + 1.0 };
         Scale { low, high, logarithmic: false, from: pixels.0, to: pixels.1 }

@@ -40,7 +40,7 @@ pub enum Style {
 const STANDS_FOR: (u8, u8) = (0xa7, 0x51);
 
 impl Style {
-    /// Of each contender, `ours` telling which are Sluice.
+    /// The style of each contender, `ours` telling which are Sluice.
     pub fn of_contenders(ours: impl IntoIterator<Item = bool>) -> Vec<Style> {
         let (mut own, mut rivals) = (0, 0);
         let mut next = |ours: bool| {
@@ -52,7 +52,7 @@ impl Style {
         ours.into_iter().map(&mut next).collect()
     }
 
-    /// In the style sheet.
+    /// The class's name in the style sheet.
     pub fn class(self) -> String {
         let name = match self {
             Style::Ours(n) => return format!("o{}", n % OURS),
@@ -70,7 +70,7 @@ impl Style {
         name.to_owned()
     }
 
-    /// While it is drawn.
+    /// The colour while it is drawn.
     pub fn color(self) -> RGBColor {
         RGBColor(STANDS_FOR.0, STANDS_FOR.1, self.number())
     }

@@ -19,12 +19,12 @@ impl Comparison {
         self.changes.iter().filter(|change| change.judgement == Judgement::Worse)
     }
 
-    /// Whether something became worse, or is measured no more.
+    /// Whether a figure became worse, or is measured no more.
     pub fn is_worse(&self) -> bool {
         !self.broken.is_empty() || self.regressions().next().is_some()
     }
 
-    /// What a person reads in the terminal: what changed, regressions first; at most 100 columns wide.
+    /// The text for the terminal: the changes, regressions first; at most 100 columns wide.
     pub fn text(&self, color: bool) -> String {
         let paint = |text: String, code: &str| if color { format!("\x1b[{code}m{text}\x1b[0m") } else { text };
         let mut parts: Vec<String> = Vec::new();

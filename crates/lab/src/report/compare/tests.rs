@@ -1,4 +1,4 @@
-//! What changed is found, and nothing else.
+//! Changes between two runs are found, and nothing else.
 
 use super::super::fixture;
 use super::{Judgement, compare};

@@ -1,4 +1,4 @@
-//! What the page has behind the figures: the contenders, definitions, files, commands.
+//! The part of the page behind the figures: the contenders, definitions, files, commands.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ fn contenders(page: &Page) -> Markup {
     }
 }
 
-/// What the trials of this contender have, each different value once.
+/// The values of a field in the trials of this contender, each different value once.
 fn different<'a>(page: &Page<'a>, contender: &str, of: fn(&Measured) -> Option<&String>) -> Vec<&'a str> {
     let trials = page.results.trials.iter().filter(|trial| trial.contender == contender);
     let values: BTreeSet<&str> = trials.filter_map(|trial| Some(of(trial.measured()?)?.as_str())).collect();

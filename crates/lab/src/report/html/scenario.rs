@@ -1,4 +1,4 @@
-//! What the page has of each scenario: tables and pictures for each rate.
+//! The part of the page on each scenario: tables and pictures for each rate.
 
 use maud::{Markup, html};
 
