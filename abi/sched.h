@@ -80,7 +80,7 @@ struct sl_codel {
 /* Where a flow queue stands: see sched/flow_queue.h. */
 enum sl_flow_place {
 	SL_FLOW_ABSENT, /* it has no packets */
-	SL_FLOW_EXPRESS, /* it has hardly used any of its allowance */
+	SL_FLOW_SPARSE, /* it has hardly used any of its allowance */
 	SL_FLOW_SWIFT, /* it has not used it up */
 	SL_FLOW_BULK /* it takes its turns on the wheel */
 };
@@ -125,9 +125,9 @@ struct sl_fair {
 	u64 rests_since_ns; /* if it has no packets, or one alone: when one that was not has left */
 	u32 round;
 	u32 alone; /* 1 + the slot of the class's only packet, which has not come to its flow; 0: packets stand in their flows */
-	struct sl_queue express; /* of flows */
+	struct sl_queue sparse; /* of flows */
 	struct sl_queue swift;
-	u16 express_flows;
+	u16 sparse_flows;
 	u16 swift_flows;
 	u32 sizes; /* lists of sizes that have flows, as bits */
 	u16 longer[SL_FLOW_SIZES]; /* 1 + the first flow of each list of sizes: see sched/flow_sizes.h */

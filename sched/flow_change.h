@@ -19,7 +19,7 @@ SL_FN void flow_forget_class(struct sl_sched *s, u32 class)
 	fair->round = 0;
 	fair->alone = fair->sizes = 0;
 	__builtin_memset(fair->longer, 0, sizeof(fair->longer));
-	fair->express_flows = fair->swift_flows = 0;
+	fair->sparse_flows = fair->swift_flows = 0;
 }
 
 /* No flow has packets, and none is remembered. */

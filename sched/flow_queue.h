@@ -3,8 +3,8 @@
  * Flow queueing inside a class: what sends little goes ahead of what sends much, whatever either calls itself.
  *
  * A flow may use up an allowance, and gets a quantum of it back in each round in which the class's bulk flows have had
- * their turn, which is its fair share. A flow whose next packet is within the first quantum of that is express and goes first; one that
- * has some allowance left is swift and goes next; one that has none is bulk. Express flows take turns packet by packet, likewise swift ones;
+ * their turn, which is its fair share. A flow whose next packet is within the first quantum of that is sparse and goes first; one that
+ * has some allowance left is swift and goes next; one that has none is bulk. Sparse flows take turns packet by packet, likewise swift ones;
  * bulk flows share by deficit round robin. So games, calls, lookups and the first packets of a page do not wait for downloads, and a flow that
  * sends more than its share loses the privilege after one allowance, whatever its port or mark. (After RFC 8290, whose new
  * flows have an allowance of one quantum, which they lose when they pause.)
@@ -84,9 +84,9 @@ SL_FN void flow_stand(struct sl_sched *s, struct sl_class *k, u32 class, struct 
 		return;
 	}
 	if (f->used_bytes + len_bytes <= k->flow_quantum_bytes) {
-		f->place = SL_FLOW_EXPRESS;
-		flow_list_push(s, &fair->express, i, !fair->express_flows);
-		fair->express_flows++;
+		f->place = SL_FLOW_SPARSE;
+		flow_list_push(s, &fair->sparse, i, !fair->sparse_flows);
+		fair->sparse_flows++;
 	} else {
 		f->place = SL_FLOW_SWIFT;
 		flow_list_push(s, &fair->swift, i, !fair->swift_flows);
@@ -212,9 +212,9 @@ SL_FN void flow_move_on(struct sl_sched *s, struct sl_class *k, u32 class, struc
 		f->place = SL_FLOW_ABSENT;
 		return;
 	}
-	if (f->place == SL_FLOW_EXPRESS) {
-		fair->express_flows--;
-		fair->express.head = f->next;
+	if (f->place == SL_FLOW_SPARSE) {
+		fair->sparse_flows--;
+		fair->sparse.head = f->next;
 	} else {
 		fair->swift_flows--;
 		fair->swift.head = f->next;
@@ -233,8 +233,8 @@ SL_FN u32 flow_first(struct sl_fair *fair)
 {
 	u32 at, ahead;
 
-	if (fair->express_flows)
-		return fair->express.head;
+	if (fair->sparse_flows)
+		return fair->sparse.head;
 	if (fair->swift_flows)
 		return fair->swift.head;
 	at = fair->round & (SL_WHEEL - 1);

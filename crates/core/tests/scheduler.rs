@@ -312,7 +312,7 @@ fn flows_stay_while_their_terms_do() {
     policy.generation = 3;
     policy.classes[0].allowance_bytes = 6_056;
     s.configure(&policy, 0);
-    assert_eq!(of_one(&s), (abi::SL_FLOW_EXPRESS, 0), "another allowance");
+    assert_eq!(of_one(&s), (abi::SL_FLOW_SPARSE, 0), "another allowance");
 }
 
 /// Frames that the first of two hosts gets of a link, if it has one download and the other has sixty; their addresses have these hashes.

@@ -56,7 +56,7 @@ fn busy() -> Vec<ClassRates> {
     bulk.drops_pps = [("aqm", 120.0), ("overflow", 11.0)].into();
     bulk.dropped = Dropped { pkts: 8123, bytes: Some(12_000_000) };
     bulk.target_us = Some(5000.0);
-    bulk.flow_queues = Some(FlowQueues { queues: 1024, express: 2, swift: 1, bulk: 7 });
+    bulk.flow_queues = Some(FlowQueues { queues: 1024, sparse: 2, swift: 1, bulk: 7 });
     vec![class(0, "control", 0.0, 0.0), game, calls, bulk]
 }
 

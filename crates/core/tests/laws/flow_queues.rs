@@ -95,7 +95,7 @@ fn is_alone(world: &World, class: usize) -> bool {
     world.core.state().fair[class].alone != 0
 }
 
-/// Every flow with packets has a place, and is counted: express and swift flows, and the bulk flows of each host. But a packet may
+/// Every flow with packets has a place, and is counted: sparse and swift flows, and the bulk flows of each host. But a packet may
 /// stand alone while its class has no other.
 fn hosts_know_their_bulk_flows(core: &'static Core, case: &Case) -> TestCaseResult {
     run(core, case, |world, event| {
@@ -112,7 +112,7 @@ fn hosts_know_their_bulk_flows(core: &'static Core, case: &Case) -> TestCaseResu
             let flow = &state.flow[queue];
             let hosts = flows_of(world, class).map_or(0, |flows| flows.hosts);
             match place {
-                abi::SL_FLOW_EXPRESS => ahead[class].0 += 1,
+                abi::SL_FLOW_SPARSE => ahead[class].0 += 1,
                 abi::SL_FLOW_SWIFT => ahead[class].1 += 1,
                 abi::SL_FLOW_BULK => {
                     src[usize::from(flow.src_host)] += u16::from(hosts & abi::SL_HOSTS_SOURCE != 0);
@@ -123,7 +123,7 @@ fn hosts_know_their_bulk_flows(core: &'static Core, case: &Case) -> TestCaseResu
         }
         for (class, ahead) in ahead.into_iter().enumerate() {
             let fair = &state.fair[class];
-            prop_assert_eq!((fair.express_flows, fair.swift_flows), ahead, "express and swift of class {}", class);
+            prop_assert_eq!((fair.sparse_flows, fair.swift_flows), ahead, "sparse and swift of class {}", class);
         }
         for host in 0..abi::SL_HOSTS as usize {
             let counted = (state.src_hosts.host[host].bulk_flows, state.dst_hosts.host[host].bulk_flows);
@@ -139,7 +139,7 @@ pub fn place_of(world: &World, before: &[(usize, usize, u32)], packet: &Packet) 
     before.iter().find(|&&(_, of, _)| of == queue).map_or(abi::SL_FLOW_ABSENT, |&(.., place)| place)
 }
 
-/// While a flow of the class is express, an express flow is served; else, while one is swift, a swift one.
+/// While a flow of the class is sparse, an sparse flow is served; else, while one is swift, a swift one.
 fn the_privileged_go_first(core: &'static Core, case: &Case) -> TestCaseResult {
     let (mut before, mut alone) = (Vec::new(), Vec::new());
     run(core, case, |world, event| {
@@ -158,7 +158,7 @@ fn the_privileged_go_first(core: &'static Core, case: &Case) -> TestCaseResult {
     })
 }
 
-/// While a flow stays express, or swift, every other flow of its class sends no more than one packet in the same place.
+/// While a flow stays sparse, or swift, every other flow of its class sends no more than one packet in the same place.
 fn the_privileged_take_turns(core: &'static Core, case: &Case) -> TestCaseResult {
     let mut before = Vec::new();
     // Since when each waiting flow queue stands where it does, and the queues that have sent from there.
@@ -188,7 +188,7 @@ fn the_privileged_take_turns(core: &'static Core, case: &Case) -> TestCaseResult
 }
 
 /// While a class rests, which it does while it has no more than one packet, the time that a quantum takes on its link is a round. So a
-/// flow is express again when its class has rested for as long as it takes to pay back the allowance and a packet, and the rounds
+/// flow is sparse again when its class has rested for as long as it takes to pay back the allowance and a packet, and the rounds
 /// that its turn may be ahead.
 fn who_rests_is_forgiven(core: &'static Core, case: &Case) -> TestCaseResult {
     let longest = case.longest();
@@ -219,7 +219,7 @@ fn who_rests_is_forgiven(core: &'static Core, case: &Case) -> TestCaseResult {
                 let due = 64 + (allowance + i128::from(longest[class])) / quantum + 1;
                 if i128::from(passed) >= due {
                     let fits = i128::from(first.len) <= quantum;
-                    let due = if fits { abi::SL_FLOW_EXPRESS } else { abi::SL_FLOW_SWIFT };
+                    let due = if fits { abi::SL_FLOW_SPARSE } else { abi::SL_FLOW_SWIFT };
                     let place = u32::from(state.flow[queue_of(world, &first)].place);
                     prop_assert_eq!(place, due, "after {} rounds, of {:?}", passed, first);
                 }
@@ -232,7 +232,7 @@ fn who_rests_is_forgiven(core: &'static Core, case: &Case) -> TestCaseResult {
 
 /// Whether flows at this place go ahead of turns.
 pub fn is_privileged(place: u32) -> bool {
-    matches!(place, abi::SL_FLOW_EXPRESS | abi::SL_FLOW_SWIFT)
+    matches!(place, abi::SL_FLOW_SPARSE | abi::SL_FLOW_SWIFT)
 }
 
 /// The bytes that went ahead of turns, less those that rounds have given back: over every window at most so much.
@@ -252,7 +252,7 @@ impl Credit {
     }
 }
 
-/// In any time, what a flow sends while it is express or swift is at most allowance + quantum * rounds + a packet; but for what is alone
+/// In any time, what a flow sends while it is sparse or swift is at most allowance + quantum * rounds + a packet; but for what is alone
 /// in its class until it is sent. Debts of more than 63 rounds are forgiven, so a round is worth no less than the 63rd part of a packet. A flow is one as long as its
 /// queue is not given to another.
 fn privilege_is_bounded(core: &'static Core, case: &Case) -> TestCaseResult {

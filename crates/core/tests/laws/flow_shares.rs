@@ -210,7 +210,7 @@ impl Flood {
     }
 }
 
-/// A packet of a light flow is never refused or dropped, is express, and waits for no more than a packet of each other light flow, and
+/// A packet of a light flow is never refused or dropped, is sparse, and waits for no more than a packet of each other light flow, and
 /// for the one that the link is busy with.
 fn a_flood_starves_no_light_flow(core: &'static Core, case: &Case) -> TestCaseResult {
     let arrivals = case.phases.iter().flat_map(|phase| &phase.arrivals);
@@ -222,7 +222,7 @@ fn a_flood_starves_no_light_flow(core: &'static Core, case: &Case) -> TestCaseRe
             Event::Arrived(packet, answer) if packet.flow.hash >= LIGHT => {
                 prop_assert_eq!(*answer, Ok(()), "of {:?}", packet);
                 let place = world.core.state().flow[queue_of(world, packet)].place;
-                prop_assert_eq!(u32::from(place), abi::SL_FLOW_EXPRESS, "the place of {:?}", packet);
+                prop_assert_eq!(u32::from(place), abi::SL_FLOW_SPARSE, "the place of {:?}", packet);
                 waiting.push((*packet, 0));
             }
             Event::Dropped(packet, _) => prop_assert!(packet.flow.hash < LIGHT, "dropped: {:?}", packet),
@@ -275,19 +275,19 @@ impl Openers {
 }
 
 /// In any time, all flows of a source send at most 8 allowances + 8 quanta * rounds + a packet ahead of turns. So a packet
-/// of another source's express flow waits for no more than 8 allowances and a packet of them: meanwhile no round passes.
+/// of another source's sparse flow waits for no more than 8 allowances and a packet of them: meanwhile no round passes.
 fn a_source_budget_is_bounded(core: &'static Core, case: &Case) -> TestCaseResult {
     let (quantum, allowance) = terms(&case.policy.classes[0].flows.expect("by flow"));
     let most = 8 * allowance + i128::from(case.longest()[0]);
     let (mut before, mut credits) = (Vec::new(), HashMap::<u16, Credit>::new());
-    // The bytes that openers have sent while a bystander that is express has waited.
+    // The bytes that openers have sent while a bystander that is sparse has waited.
     let mut waited = None;
     run(core, case, |world, event| {
         match event {
             Event::Asking => before = standing(world),
             Event::Arrived(packet, _) if packet.flow.src == BYSTANDER && waited.is_none() => {
                 let place = world.core.state().flow[queue_of(world, packet)].place;
-                waited = (u32::from(place) == abi::SL_FLOW_EXPRESS).then_some(0);
+                waited = (u32::from(place) == abi::SL_FLOW_SPARSE).then_some(0);
             }
             Event::Sent(packet) => {
                 if is_privileged(place_of(world, &before, packet)) {

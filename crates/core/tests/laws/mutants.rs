@@ -316,14 +316,14 @@ mutants! {
         "flow_overflow(s, p->class);" => ";";
     swift_goes_before_express breaks "flow_queues::the_privileged_go_first":
         "flow_queue.h",
-        "if (fair->express_flows)" => "if (fair->express_flows && !fair->swift_flows)";
+        "if (fair->sparse_flows)" => "if (fair->sparse_flows && !fair->swift_flows)";
     bulk_goes_before_swift breaks "flow_queues::the_privileged_go_first":
         "flow_queue.h",
         "if (fair->swift_flows)" => "if (fair->swift_flows && !fair->wheel_used)";
     who_is_served_stays_first breaks "flow_queues::the_privileged_take_turns":
         "flow_queue.h",
         "\t\tflow_stand(s, k, class, f, i, head->len_bytes);" =>
-        "\t\tu16 first = fair->express.head;\n\n\t\tflow_stand(s, k, class, f, i, head->len_bytes);\n\t\tif (f->place == SL_FLOW_EXPRESS && fair->express_flows == 2) {\n\t\t\tfair->express.head = (u16)i;\n\t\t\tfair->express.tail = f->next = first;\n\t\t}";
+        "\t\tu16 first = fair->sparse.head;\n\n\t\tflow_stand(s, k, class, f, i, head->len_bytes);\n\t\tif (f->place == SL_FLOW_SPARSE && fair->sparse_flows == 2) {\n\t\t\tfair->sparse.head = (u16)i;\n\t\t\tfair->sparse.tail = f->next = first;\n\t\t}";
     rest_counts_for_nothing breaks "flow_queues::who_rests_is_forgiven":
         "flow_queue.h",
         "fair->round += (u32)sl_min(rounds, 1 << 20);" => ";";
@@ -413,8 +413,8 @@ mutants! {
         "flow_hosts.h",
         "h->used_bytes += (s32)len_bytes;" => ";",
         "flow_queue.h",
-        "\tif (f->place == SL_FLOW_EXPRESS) {" =>
-        "\tif (k->hosts & SL_HOSTS_SOURCE)\n\t\tsl_at(s->src_hosts.host, f->src_host)->used_bytes += (s32)bytes;\n\tif (f->place == SL_FLOW_EXPRESS) {";
+        "\tif (f->place == SL_FLOW_SPARSE) {" =>
+        "\tif (k->hosts & SL_HOSTS_SOURCE)\n\t\tsl_at(s->src_hosts.host, f->src_host)->used_bytes += (s32)bytes;\n\tif (f->place == SL_FLOW_SPARSE) {";
 
     // CoDel.
     the_interval_is_not_waited_for breaks "codel::acts_as_its_pseudocode":

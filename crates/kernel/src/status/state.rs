@@ -54,7 +54,7 @@ pub struct FlowQueues {
     /// Flow queues that the class has.
     pub queues: u32,
     /// Flow queues that have hardly sent: served first.
-    pub express: u32,
+    pub sparse: u32,
     /// Flow queues that have not used up their allowance: served next.
     pub swift: u32,
     /// Flow queues that take turns.
@@ -64,7 +64,7 @@ pub struct FlowQueues {
 impl FlowQueues {
     pub(super) fn add(&mut self, place: u8) {
         match u32::from(place) {
-            abi::SL_FLOW_EXPRESS => self.express += 1,
+            abi::SL_FLOW_SPARSE => self.sparse += 1,
             abi::SL_FLOW_SWIFT => self.swift += 1,
             abi::SL_FLOW_BULK => self.bulk += 1,
             _ => {}

@@ -29,7 +29,7 @@ pub fn lines(app: &App) -> Vec<Line<'static>> {
         third.text(format!("drops: {}", header::reasons(&class.drops_pps)), palette.state(State::Bad));
     }
     if let Some(queues) = class.flow_queues {
-        let text = format!("   flows: {} express, {} swift, {} bulk", queues.express, queues.swift, queues.bulk);
+        let text = format!("   flows: {} sparse, {} swift, {} bulk", queues.sparse, queues.swift, queues.bulk);
         third.text(text, palette.state(State::Good));
     }
     vec![first.line(), second.line(), third.line()]

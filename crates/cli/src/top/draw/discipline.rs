@@ -95,7 +95,7 @@ fn class_line(
             away(own.virtual_deadline),
             format!("{lag}{}", short::bytes(own.virtual_lag.abs())),
             short::bytes(own.attained_bytes as f64),
-            class.flow_queues.map_or("-".to_owned(), |own| format!("{}/{}/{}", own.express, own.swift, own.bulk)),
+            class.flow_queues.map_or("-".to_owned(), |own| format!("{}/{}/{}", own.sparse, own.swift, own.bulk)),
         ]
     });
     for (place, (_, width)) in COLUMNS.iter().enumerate() {
