@@ -25,6 +25,7 @@ use crate::system::qdiscs::{self, Qdisc};
 use programs::Loading;
 use sluice_error::Result;
 use sluice_policy::{Rate, Resolved};
+use sluice_tables::Compiled;
 use std::path::Path;
 use verify::Scheduler;
 
@@ -40,7 +41,7 @@ pub(crate) struct Placed<'a> {
 
 impl Placed<'_> {
     /// The compiled policy, as this buffer of the maps holds it.
-    pub fn compiled(&self, buffer: u32) -> Result<sluice_tables::Compiled> {
+    pub fn compiled(&self, buffer: u32) -> Result<Compiled> {
         policy::compile(self.policy, self.record, self.interface, buffer)
     }
 }
@@ -81,8 +82,9 @@ pub(crate) trait Driver {
         Ok(())
     }
 
-    /// Fails where the queues are not those of the policy. `seen`: the engine's schedulers before the tables became live.
-    fn verify(&self, _: &Placed<'_>, _: &[Scheduler]) -> Result<()> {
+    /// Fails where the queues are not those of the policy. The pair: the buffer in force, and what it must hold. `seen`: the engine's
+    /// schedulers before the tables became live.
+    fn verify(&self, _: &Placed<'_>, _: (u32, &Compiled), _: &[Scheduler]) -> Result<()> {
         Ok(())
     }
 

@@ -12,6 +12,7 @@ use crate::system::{iproute, paths};
 use sluice_abi as abi;
 use sluice_error::{Doing, Error, Kind, Result};
 use sluice_policy::Rate;
+use sluice_tables::Compiled;
 use std::path::Path;
 
 /// Handle of mq where its children are ours.
@@ -87,12 +88,10 @@ impl Driver for BpfQdisc {
     }
 
     /// Fails unless the schedulers' configuration is what was written, and schedulers that have sent since `seen` have taken it up.
-    fn verify(&self, at: &Placed<'_>, seen: &[Scheduler]) -> Result<()> {
+    fn verify(&self, at: &Placed<'_>, (buffer, live): (u32, &Compiled), seen: &[Scheduler]) -> Result<()> {
         let wrong = |what: &str| Err(Error::system(format!("{}: {what}", at.record.interface)));
-        let buffer = tables::live_buffer(at.pins)?;
-        let compiled = at.compiled(buffer)?;
         let map = tables::open(at.pins, "sched_conf")?;
-        for (direction, written) in compiled.sched.iter().enumerate() {
+        for (direction, written) in live.sched.iter().enumerate() {
             let conf: Box<abi::sl_sched_conf> = tables::read(&map, buffer * abi::SL_DIRECTIONS + direction as u32)?;
             if abi::bytes_of(&*conf) != abi::bytes_of(&**written) {
                 return wrong("what schedulers are told is not what was written");

@@ -1,12 +1,14 @@
 //! Engine `tc`: the kernel's HTB with a BPF classifier at its root.
 
 use crate::engine::htb::{self, Leaves, Target};
+use crate::engine::verify::Scheduler;
 use crate::engine::{Driver, Placed, differences, leaves};
 use crate::record::Record;
 use crate::system::iproute;
 use crate::system::qdiscs::Qdisc;
 use sluice_error::{Error, Result};
 use sluice_policy::{Rate, Resolved, ResolvedClass};
+use sluice_tables::Compiled;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -56,7 +58,7 @@ impl Driver for Tc {
         Ok(())
     }
 
-    fn verify(&self, at: &Placed<'_>, _: &[super::verify::Scheduler]) -> Result<()> {
+    fn verify(&self, at: &Placed<'_>, _: (u32, &Compiled), _: &[Scheduler]) -> Result<()> {
         for (device, _) in devices(at.record, at.policy) {
             if minors(&device)? != htb::minors(at.policy) {
                 let interface = &at.record.interface;

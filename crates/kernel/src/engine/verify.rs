@@ -9,13 +9,14 @@ use sluice_error::{Error, Result};
 
 /// Verifies the live tables, the queues, and the configuration that schedulers have taken up since `seen`.
 pub(crate) fn verify(at: &Placed<'_>, seen: &[Scheduler]) -> Result<()> {
-    let compiled = at.compiled(tables::live_buffer(at.pins)?)?;
+    let buffer = tables::live_buffer(at.pins)?;
+    let compiled = at.compiled(buffer)?;
     if abi::bytes_of(&*tables::live(at.pins)?) != abi::bytes_of(&*compiled.tables) {
         let interface = &at.record.interface;
         return Err(Error::system(format!("{interface}: the tables in force are not those that were written")));
     }
     queues(at.record)?;
-    driver(at.record.engine).verify(at, seen)
+    driver(at.record.engine).verify(at, (buffer, &compiled), seen)
 }
 
 /// Fails unless the root qdisc is ours.
