@@ -43,15 +43,6 @@ struct sl_tournament {
 	u64 key[SL_CLASSES];
 };
 
-/* Slots by rank: see sched/pifo.h. */
-struct sl_pifo {
-	u64 base;  /* rank: no packet is before its bucket */
-	u64 top;  /* rank: no packet is behind its bucket */
-	u64 summary; /* words that are not 0 */
-	u64 word[SL_PIFO_BUCKETS / 64]; /* buckets that are not empty */
-	struct sl_queue bucket[SL_PIFO_BUCKETS];
-};
-
 struct sl_slot {
 	u16 next;
 	u8 class;
@@ -149,12 +140,7 @@ struct sl_class {
 	u32 backlog_bytes;
 	u32 grows_at_pkts; /* from so many packets on it has the next size */
 	u32 shrinks_below_pkts; /* with fewer it has the one before */
-	u32 ranked_pkts; /* of the backlog, those that stand in the PIFO */
-	s32 deficit_bytes; /* deficit round robin: what it may still send in this round; negative: debt */
-	u64 virtual_start; /* virtual-time disciplines, of its next packet: served bytes << 32 / weight */
-	u64 virtual_deadline; /* EEVDF: of its request */
-	s64 virtual_lag; /* EEVDF: what it was owed when it left; negative: what it owed */
-	u64 attained_bytes; /* PIFO by least attained service */
+	u64 state[SL_CLASS_STATE_WORDS]; /* of the discipline in force: struct sl_NAME_class of its header */
 	/* configuration */
 	u64 virtual_cost; /* of a byte: 2^32 / weight */
 	u64 budget_ns; /* latency budget, of ranks with a deadline */
@@ -200,14 +186,7 @@ struct sl_sched {
 	u64 green; /* classes with a guarantee that they have not used up */
 	u64 amber; /* classes with a guarantee, used up for now */
 	u64 amber_until_ns;
-	u64 levels; /* strict priority: levels with a ready class */
-	u64 level_classes[SL_CLASSES];
-	u8 cursor[SL_CLASSES]; /* the class whose turn it is, by level */
-	u64 virtual_time; /* in the unit of virtual_start */
-	u64 virtual_end; /* start-time fair: the greatest at which a packet has ended */
-	u64 virtual_rest; /* EEVDF: what the last division left over */
-	u64 weights; /* EEVDF: the sum of those of ready classes */
-	u64 placed; /* classes that stand in a tournament; one that is alone need not */
+	u64 level_classes[SL_CLASSES]; /* the classes of each level */
 	u32 backlog_pkts;
 	u32 slots; /* how many may be used, up to SL_SLOTS */
 	u32 room_from_pkts; /* with so many packets, room is made for the next */
@@ -228,13 +207,11 @@ struct sl_sched {
 	u64 can_give; /* those of them that have a flow of two packets or more */
 	u64 large[SL_CLASS_SIZES]; /* classes with many packets, by their size */
 	struct sl_bucket link;
-	struct sl_tournament starts; /* by virtual start: WFQ all, EEVDF those not eligible yet */
-	struct sl_tournament deadlines; /* EEVDF: those eligible */
 	struct sl_tournament ceilings; /* held classes, by when their ceiling has tokens again */
 	struct sl_tournament guarantees; /* amber classes, by when their guarantee has tokens again */
 	struct sl_class classes[SL_CLASSES];
 	struct sl_histogram sojourn[SL_CLASSES];
-	struct sl_pifo pifo;
+	u64 state[SL_SCHED_STATE_ROWS][SL_SCHED_STATE_WORDS]; /* of the discipline in force: struct sl_NAME_sched of its header */
 	struct sl_fair fair[SL_CLASSES];
 	struct sl_host_table src_hosts;
 	struct sl_host_table dst_hosts;

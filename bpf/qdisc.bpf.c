@@ -251,8 +251,8 @@ SL_GLOBAL int sl_request_on_arrival(struct sk_buff *skb __arg_trusted, const str
 SEC("struct_ops/sl_enqueue")
 int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_sk_buff_ptr *to_free)
 {
-	u32 n = sch->limit, bytes = sl_skb_bytes(skb), segments, buffer;
-	struct sl_sched *s = sl_state_of(n);
+	u32 bytes = sl_skb_bytes(skb), segments, buffer;
+	struct sl_sched *s = sl_state_of(sch->limit);
 	struct sl_police_request request; /* its flow is set where it is looked at */
 	struct sl_held_packet *held;
 	struct sl_tables *t;
@@ -302,7 +302,7 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 		slot = sl_enqueue(s, &packet, request.now_ns);
 	}
 	if (sl_unlikely(s->dropped_slots))
-		sl_free_dropped(sch, s, n, request.now_ns);
+		sl_free_dropped(sch, s, sch->limit, request.now_ns);
 	if (slot < 0) {
 		/* The buckets that have been charged for it get it back. */
 		if (sl_is_limited(t, &request)) {
@@ -312,7 +312,7 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 		}
 		goto refused;
 	}
-	held = sl_packet_of(n, (u32)slot);
+	held = sl_packet_of(sch->limit, (u32)slot);
 	if (!held)
 		goto drop;
 	skb = bpf_kptr_xchg(&held->skb, skb);

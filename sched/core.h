@@ -278,26 +278,16 @@ SL_FN struct sl_verdict sl_dequeue(struct sl_sched *s, u64 now_ns)
 /* Forgets the state of disciplines: no class is ready. */
 SL_FN void sl_forget(struct sl_sched *s)
 {
-	u32 c;
+	u32 i;
 
-	s->ready = s->held = s->green = s->amber = s->levels = 0;
+	s->ready = s->held = s->green = s->amber = 0;
 	s->held_until_ns = s->amber_until_ns = 0;
-	s->virtual_time = s->virtual_end = s->virtual_rest = s->weights = s->placed = 0;
-	tournament_clear(&s->starts);
-	tournament_clear(&s->deadlines);
 	tournament_clear(&s->ceilings);
 	tournament_clear(&s->guarantees);
-	s->pifo.summary = 0;
-	__builtin_memset(s->pifo.word, 0, sizeof(s->pifo.word));
-	sl_for (c, SL_CLASSES) {
-		struct sl_class *k = class_at(s, c);
-
-		*sl_at(s->cursor, c) = 0;
-		k->ranked_pkts = 0;
-		k->deficit_bytes = 0;
-		k->virtual_start = k->virtual_deadline = k->attained_bytes = 0;
-		k->virtual_lag = 0;
-	}
+	sl_for (i, SL_SCHED_STATE_ROWS)
+		__builtin_memset(sl_at(s->state, i), 0, sizeof(s->state[0]));
+	sl_for (i, SL_CLASSES)
+		__builtin_memset(class_at(s, i)->state, 0, sizeof(s->classes[0].state));
 }
 
 SL_FN void sl_configure_class(struct sl_class *k, const struct sl_class_conf *g, u64 now_ns)

@@ -14,13 +14,24 @@
 #pragma once
 #include "discipline.h"
 
+struct sl_drr_class {
+	s32 deficit_bytes; /* it may still send in this round; negative: debt */
+};
+
+struct sl_drr_sched {
+	u8 cursor[SL_CLASSES]; /* the class whose turn it is, by level */
+};
+
+SL_KEEPS_OF_CLASS(drr)
+SL_KEEPS_OF_SCHED(drr)
+
 /* A guarantee can take a class ever deeper into debt; what is beyond this, more than any packet, is forgiven. */
 #define SL_DRR_MOST_DEBT_BYTES (1 << 20)
 
 /* The turns that nobody's present credit settles. set is not empty. Returns a class of it with a positive deficit. */
 SL_GLOBAL u32 drr_rounds(struct sl_sched *s SL_NONNULL, u64 set, u32 level)
 {
-	u8 *cursor = sl_at(s->cursor, level);
+	u8 *cursor = sl_at(drr_sched(s)->cursor, level);
 	u32 pass, n, c, rounds = ~0u;
 
 	sl_for (pass, 2) {
@@ -35,8 +46,8 @@ SL_GLOBAL u32 drr_rounds(struct sl_sched *s SL_NONNULL, u64 set, u32 level)
 			left &= ~SL_BIT(c);
 			*cursor = (u8)c;
 			k = sl_at(s->classes, c);
-			k->deficit_bytes += (s32)k->quantum_bytes;
-			if (k->deficit_bytes > 0)
+			drr_class(k)->deficit_bytes += (s32)k->quantum_bytes;
+			if (drr_class(k)->deficit_bytes > 0)
 				return c;
 		}
 		/* A whole round, and everybody is in debt still: skip the rounds in which that would not change. */
@@ -49,7 +60,7 @@ SL_GLOBAL u32 drr_rounds(struct sl_sched *s SL_NONNULL, u64 set, u32 level)
 			c = sl_lowest(left);
 			left &= left - 1;
 			k = sl_at(s->classes, c);
-			rounds = sl_min(rounds, (u32)-k->deficit_bytes / sl_max(k->quantum_bytes, 1u));
+			rounds = sl_min(rounds, (u32)-drr_class(k)->deficit_bytes / sl_max(k->quantum_bytes, 1u));
 		}
 		left = set;
 		sl_for (n, SL_CLASSES) {
@@ -60,7 +71,7 @@ SL_GLOBAL u32 drr_rounds(struct sl_sched *s SL_NONNULL, u64 set, u32 level)
 			c = sl_lowest(left);
 			left &= left - 1;
 			k = sl_at(s->classes, c);
-			k->deficit_bytes += (s32)(rounds * k->quantum_bytes);
+			drr_class(k)->deficit_bytes += (s32)(rounds * k->quantum_bytes);
 		}
 	}
 	return *cursor;
@@ -75,12 +86,12 @@ SL_FN u32 drr_turn(struct sl_sched *s, u64 set, u32 level)
 	if (!(set & (set - 1))) {
 		c = sl_lowest(set);
 		k = sl_at(s->classes, c);
-		k->deficit_bytes = (s32)k->quantum_bytes;
-		*sl_at(s->cursor, level) = (u8)c;
+		drr_class(k)->deficit_bytes = (s32)k->quantum_bytes;
+		*sl_at(drr_sched(s)->cursor, level) = (u8)c;
 		return c;
 	}
-	c = *sl_at(s->cursor, level);
-	if (set >> (c & 63) & 1 && sl_at(s->classes, c)->deficit_bytes > 0)
+	c = *sl_at(drr_sched(s)->cursor, level);
+	if (set >> (c & 63) & 1 && drr_class(sl_at(s->classes, c))->deficit_bytes > 0)
 		return c;
 	return drr_rounds(s, set, level);
 }
@@ -89,8 +100,8 @@ SL_FN void drr_leave(struct sl_sched *s, struct sl_class *k, u32 c)
 {
 	(void)s;
 	(void)c;
-	if (k->deficit_bytes > 0)
-		k->deficit_bytes = 0;
+	if (drr_class(k)->deficit_bytes > 0)
+		drr_class(k)->deficit_bytes = 0;
 }
 
 SL_FN u32 drr_pick(struct sl_sched *s)
@@ -101,7 +112,7 @@ SL_FN u32 drr_pick(struct sl_sched *s)
 SL_FN void drr_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 {
 	(void)s;
-	k->deficit_bytes = sl_max(k->deficit_bytes - (s32)bytes, -SL_DRR_MOST_DEBT_BYTES);
+	drr_class(k)->deficit_bytes = sl_max(drr_class(k)->deficit_bytes - (s32)bytes, -SL_DRR_MOST_DEBT_BYTES);
 }
 
 static const struct sl_discipline deficit_round_robin = {

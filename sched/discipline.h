@@ -3,12 +3,27 @@
  * The operations of a discipline. Each discipline defines one constant table of them, which the compiler resolves: no pointer is left
  * in the object.
  *
- * A discipline orders classes, whose packets stand in FIFOs of their own. The PIFO ranks packets and keeps them itself: it has the last
- * four operations too. Only pick must be there.
+ * A discipline orders classes, whose packets stand in FIFOs of their own. One that ranks packets keeps them itself: it has the last
+ * five operations too. Only pick must be there.
  */
 #pragma once
 #include "world.h"
 #include "../abi/sched.h"
+
+/*
+ * NAME_class(k) and NAME_sched(s): what discipline NAME keeps of a class and of a scheduler, in struct sl_NAME_class and struct
+ * sl_NAME_sched. All of it is 0 when the discipline takes over, and after a clear. A struct may begin with that of a part that several
+ * disciplines use (struct sl_virtual_class): both accessors are valid then.
+ */
+#define SL_KEEPS(owner, name)                                                                         \
+	_Static_assert(sizeof(struct sl_##name##_##owner) <= sizeof(((struct sl_##owner *)0)->state), \
+		       "state of " #name " is too long");                                             \
+	SL_FN struct sl_##name##_##owner *name##_##owner(struct sl_##owner *of)                       \
+	{                                                                                             \
+		return (struct sl_##name##_##owner *)of->state;                                       \
+	}
+#define SL_KEEPS_OF_CLASS(name) SL_KEEPS(class, name)
+#define SL_KEEPS_OF_SCHED(name) SL_KEEPS(sched, name)
 
 struct sl_discipline {
 	/* Class c, which is *k, may be picked from now on; its bit in s->ready is set. */
@@ -30,4 +45,6 @@ struct sl_discipline {
 	int (*dissolve)(struct sl_sched *s SL_NONNULL);
 	/* Takes every packet of the FIFOs. */
 	int (*form)(struct sl_sched *s SL_NONNULL);
+	/* Drops a packet, when slots run out: class c holds most, or SL_CLASSES: none is known to. Which enum sl_room (drops.h). */
+	u32 (*give)(struct sl_sched *s, u32 c);
 };

@@ -8,6 +8,9 @@
 /* A class is large from so many packets on. */
 #define SL_LARGE_PKTS_SHIFT 6u
 
+/* Whether a packet has made room for another. */
+enum sl_room { SL_ROOM_NONE, SL_ROOM_MADE, SL_ROOM_OWN /* the newcomer's class holds most, and has one FIFO */ };
+
 /* The packet of the slot, which has left its queue, is the engine's to free: sl_reap. */
 SL_FN void slot_drop(struct sl_sched *s, struct sl_class *k, u32 slot, u32 reason)
 {
@@ -54,4 +57,19 @@ SL_FN void class_shrunk(struct sl_sched *s, const struct sl_class *k, u32 c)
 {
 	if (sl_unlikely(k->backlog_pkts < k->shrinks_below_pkts))
 		class_resize(s, c);
+}
+
+/* The second packet of class c's FIFO, which has two, drops. */
+SL_FN u32 fifo_give(struct sl_sched *s, u32 c)
+{
+	struct sl_class *k = sl_at(s->classes, c);
+	struct sl_slot *head = sl_at(s->slot, k->queue.head);
+	u32 slot = head->next;
+
+	head->next = sl_at(s->slot, slot)->next;
+	if (k->queue.tail == slot)
+		k->queue.tail = k->queue.head;
+	slot_drop(s, k, slot, SL_DROP_OVERFLOW);
+	class_shrunk(s, k, c);
+	return SL_ROOM_MADE;
 }

@@ -22,6 +22,24 @@
 #include "discipline.h"
 #include "virtual_time.h"
 
+struct sl_eevdf_class {
+	struct sl_virtual_class times;
+	u64 deadline; /* of its request, in virtual time */
+	s64 lag; /* what it was owed when it left; negative: what it owed */
+};
+
+struct sl_eevdf_sched {
+	struct sl_virtual_sched times;
+	u64 rest; /* of the last division */
+	u64 weights; /* the sum of those of ready classes */
+	u64 placed; /* classes that stand in a tournament; one that is alone need not */
+	struct sl_tournament starts; /* those not eligible yet, by virtual start */
+	struct sl_tournament deadlines; /* those eligible */
+};
+
+SL_KEEPS_OF_CLASS(eevdf)
+SL_KEEPS_OF_SCHED(eevdf)
+
 /* weight * lag / weights, of either sign, for lags of up to 2^31 bytes. */
 SL_FN s64 eevdf_shift(u64 weight, s64 lag, u64 weights)
 {
@@ -33,16 +51,17 @@ SL_FN s64 eevdf_shift(u64 weight, s64 lag, u64 weights)
 /* A new request, of the quantum or of the next packet if that is longer, where the present one does not reach beyond that packet. */
 SL_FN void eevdf_request(struct sl_sched *s, struct sl_class *k)
 {
-	u64 next = k->by_flow ? 1 : sl_at(s->slot, k->queue.head)->len_bytes, end = k->virtual_start + next * k->virtual_cost;
+	u64 next = k->by_flow ? 1 : sl_at(s->slot, k->queue.head)->len_bytes,
+	    end = virtual_class(k)->start + next * k->virtual_cost;
 
-	if (virtual_before(k->virtual_deadline, end))
-		k->virtual_deadline = k->virtual_start + sl_max(next, k->quantum_bytes) * k->virtual_cost;
+	if (virtual_before(eevdf_class(k)->deadline, end))
+		eevdf_class(k)->deadline = virtual_class(k)->start + sl_max(next, k->quantum_bytes) * k->virtual_cost;
 }
 
 /* Class k has joined: whatever it asked for before is void. */
 SL_FN void eevdf_begin(struct sl_sched *s, struct sl_class *k)
 {
-	k->virtual_deadline = k->virtual_start;
+	eevdf_class(k)->deadline = virtual_class(k)->start;
 	eevdf_request(s, k);
 }
 
@@ -50,20 +69,20 @@ SL_FN void eevdf_place(struct sl_sched *s, u32 c)
 {
 	struct sl_class *k = sl_at(s->classes, c);
 
-	s->placed |= SL_BIT(c);
-	if (virtual_before(s->virtual_time, k->virtual_start))
-		tournament_put(&s->starts, c, k->virtual_start);
+	eevdf_sched(s)->placed |= SL_BIT(c);
+	if (virtual_before(virtual_sched(s)->time, virtual_class(k)->start))
+		tournament_put(&eevdf_sched(s)->starts, c, virtual_class(k)->start);
 	else
-		tournament_put(&s->deadlines, c, k->virtual_deadline);
+		tournament_put(&eevdf_sched(s)->deadlines, c, eevdf_class(k)->deadline);
 }
 
 SL_FN void eevdf_unplace(struct sl_sched *s, u32 c)
 {
-	s->placed &= ~SL_BIT(c);
-	if (tournament_has(&s->starts, c))
-		tournament_cut(&s->starts, c);
+	eevdf_sched(s)->placed &= ~SL_BIT(c);
+	if (tournament_has(&eevdf_sched(s)->starts, c))
+		tournament_cut(&eevdf_sched(s)->starts, c);
 	else
-		tournament_cut(&s->deadlines, c);
+		tournament_cut(&eevdf_sched(s)->deadlines, c);
 }
 
 /* Class c joins others. */
@@ -72,11 +91,11 @@ SL_GLOBAL int eevdf_enter(struct sl_sched *s SL_NONNULL, u32 c)
 	struct sl_class *k = sl_at(s->classes, c);
 	u64 others = s->ready & ~SL_BIT(c);
 
-	if (others & ~s->placed)
+	if (others & ~eevdf_sched(s)->placed)
 		eevdf_place(s, sl_lowest(others)); /* it was alone */
-	s->virtual_time -= (u64)eevdf_shift(k->weight, k->virtual_lag, sl_max(s->weights, 1));
-	s->weights += k->weight;
-	k->virtual_start = s->virtual_time - (u64)k->virtual_lag;
+	virtual_sched(s)->time -= (u64)eevdf_shift(k->weight, eevdf_class(k)->lag, sl_max(eevdf_sched(s)->weights, 1));
+	eevdf_sched(s)->weights += k->weight;
+	virtual_class(k)->start = virtual_sched(s)->time - (u64)eevdf_class(k)->lag;
 	eevdf_begin(s, k);
 	eevdf_place(s, c);
 	return 0;
@@ -89,9 +108,9 @@ SL_FN void eevdf_join(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
 		eevdf_enter(s, c);
 		return;
 	}
-	k->virtual_start = s->virtual_time;
-	s->weights = k->weight;
-	s->virtual_rest = 0;
+	virtual_class(k)->start = virtual_sched(s)->time;
+	eevdf_sched(s)->weights = k->weight;
+	eevdf_sched(s)->rest = 0;
 	eevdf_begin(s, k);
 }
 
@@ -99,14 +118,14 @@ SL_FN void eevdf_join(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
 SL_GLOBAL int eevdf_exit(struct sl_sched *s SL_NONNULL, u32 c)
 {
 	struct sl_class *k = sl_at(s->classes, c);
-	s64 most = (s64)(SL_MOST_DEBT_BYTES * k->virtual_cost), lag = (s64)(s->virtual_time - k->virtual_start);
+	s64 most = (s64)(SL_MOST_DEBT_BYTES * k->virtual_cost), lag = (s64)(virtual_sched(s)->time - virtual_class(k)->start);
 
-	s->weights -= k->weight;
-	if (s->placed & SL_BIT(c))
+	eevdf_sched(s)->weights -= k->weight;
+	if (eevdf_sched(s)->placed & SL_BIT(c))
 		eevdf_unplace(s, c);
 	/* The others take over all of the lag, also what the class will not get back. */
-	s->virtual_time += (u64)eevdf_shift(k->weight, lag, sl_max(s->weights, 1));
-	k->virtual_lag = sl_max(sl_min(lag, most), -most);
+	virtual_sched(s)->time += (u64)eevdf_shift(k->weight, lag, sl_max(eevdf_sched(s)->weights, 1));
+	eevdf_class(k)->lag = sl_max(sl_min(lag, most), -most);
 	return 0;
 }
 
@@ -116,9 +135,9 @@ SL_FN void eevdf_leave(struct sl_sched *s, struct sl_class *k, u32 c)
 		eevdf_exit(s, c);
 		return;
 	}
-	k->virtual_lag = 0;
-	s->weights = 0;
-	if (s->placed)
+	eevdf_class(k)->lag = 0;
+	eevdf_sched(s)->weights = 0;
+	if (eevdf_sched(s)->placed)
 		eevdf_unplace(s, c);
 }
 
@@ -135,25 +154,25 @@ SL_GLOBAL u32 eevdf_first(struct sl_sched *s SL_NONNULL)
 	u32 n, c;
 
 	for (n = 0; n < SL_CLASSES; n++) {
-		if (tournament_empty(&s->starts))
+		if (tournament_empty(&eevdf_sched(s)->starts))
 			break;
-		c = tournament_first(&s->starts);
-		if (virtual_before(s->virtual_time, sl_at(s->classes, c)->virtual_start))
+		c = tournament_first(&eevdf_sched(s)->starts);
+		if (virtual_before(virtual_sched(s)->time, virtual_class(sl_at(s->classes, c))->start))
 			break;
-		eevdf_move(s, &s->starts, c);
+		eevdf_move(s, &eevdf_sched(s)->starts, c);
 	}
 	for (n = 0; n < SL_CLASSES; n++) {
-		if (tournament_empty(&s->deadlines))
+		if (tournament_empty(&eevdf_sched(s)->deadlines))
 			break;
-		c = tournament_first(&s->deadlines);
-		if (!virtual_before(s->virtual_time, sl_at(s->classes, c)->virtual_start))
+		c = tournament_first(&eevdf_sched(s)->deadlines);
+		if (!virtual_before(virtual_sched(s)->time, virtual_class(sl_at(s->classes, c))->start))
 			return c;
-		eevdf_move(s, &s->deadlines, c);
+		eevdf_move(s, &eevdf_sched(s)->deadlines, c);
 	}
 	/* Rounding has left V before everybody. */
-	c = tournament_first(&s->starts);
-	s->virtual_time = sl_at(s->classes, c)->virtual_start;
-	eevdf_move(s, &s->starts, c);
+	c = tournament_first(&eevdf_sched(s)->starts);
+	virtual_sched(s)->time = virtual_class(sl_at(s->classes, c))->start;
+	eevdf_move(s, &eevdf_sched(s)->starts, c);
 	return c;
 }
 
@@ -164,23 +183,23 @@ SL_FN u32 eevdf_pick(struct sl_sched *s)
 
 SL_FN void eevdf_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 {
-	u64 weights = sl_max(s->weights, 1), sum;
+	u64 weights = sl_max(eevdf_sched(s)->weights, 1), sum;
 
 	/* Only a guarantee gets a class so far ahead. What it sends there is no service that others are owed. */
-	if (!is_alone(s->ready) && virtual_before(s->virtual_time + bytes * k->virtual_cost, k->virtual_start))
+	if (!is_alone(s->ready) && virtual_before(virtual_sched(s)->time + bytes * k->virtual_cost, virtual_class(k)->start))
 		return;
 	virtual_charge(s, k, bytes);
-	sum = bytes * k->virtual_cost * k->weight + s->virtual_rest;
-	s->virtual_time += sum / weights;
-	s->virtual_rest = sum % weights;
+	sum = bytes * k->virtual_cost * k->weight + eevdf_sched(s)->rest;
+	virtual_sched(s)->time += sum / weights;
+	eevdf_sched(s)->rest = sum % weights;
 }
 
 SL_GLOBAL int eevdf_settle(struct sl_sched *s SL_NONNULL, u32 c)
 {
 	struct sl_class *k = sl_at(s->classes, c);
-	int early = virtual_before(s->virtual_time, k->virtual_start);
+	int early = virtual_before(virtual_sched(s)->time, virtual_class(k)->start);
 
-	if (is_alone(s->ready) || early == !tournament_has(&s->starts, c))
+	if (is_alone(s->ready) || early == !tournament_has(&eevdf_sched(s)->starts, c))
 		eevdf_unplace(s, c);
 	if (!is_alone(s->ready))
 		eevdf_place(s, c);
@@ -190,7 +209,7 @@ SL_GLOBAL int eevdf_settle(struct sl_sched *s SL_NONNULL, u32 c)
 SL_FN void eevdf_stay(struct sl_sched *s, struct sl_class *k, u32 c)
 {
 	eevdf_request(s, k);
-	if (s->placed & SL_BIT(c))
+	if (eevdf_sched(s)->placed & SL_BIT(c))
 		eevdf_settle(s, c);
 }
 

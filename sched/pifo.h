@@ -15,13 +15,13 @@
  */
 #pragma once
 #include "discipline.h"
-#include "queue.h"
+#include "drops.h"
 #include "ranks.h"
 
 /* The first bucket that is not empty; base moves there. The PIFO is not empty. */
 SL_FN u32 pifo_first(struct sl_sched *s)
 {
-	struct sl_pifo *p = &s->pifo;
+	struct sl_pifo_ring *p = &pifo_sched(s)->ring;
 	u32 shift = s->rank_shift & 63, from = (u32)(p->base >> shift) & (SL_PIFO_BUCKETS - 1), w = from >> 6, bucket;
 	u64 word = *sl_at(p->word, w) & ~0ULL << (from & 63);
 
@@ -35,9 +35,9 @@ SL_FN u32 pifo_first(struct sl_sched *s)
 }
 
 /* The last bucket that is not empty. The PIFO is not empty. */
-SL_FN u32 pifo_last(const struct sl_sched *s)
+SL_FN u32 pifo_last(struct sl_sched *s)
 {
-	const struct sl_pifo *p = &s->pifo;
+	struct sl_pifo_ring *p = &pifo_sched(s)->ring;
 	u32 from = (u32)(p->top >> (s->rank_shift & 63)) & (SL_PIFO_BUCKETS - 1), w = from >> 6;
 	u64 word = *sl_at(p->word, w) & ~0ULL >> (63 - (from & 63));
 
@@ -53,7 +53,7 @@ SL_FN u32 pifo_last(const struct sl_sched *s)
 /* The bucket of a rank that is not in the window, which moves as far as it can. The PIFO is not empty. */
 SL_GLOBAL u64 pifo_reach(struct sl_sched *s SL_NONNULL, u64 at)
 {
-	struct sl_pifo *p = &s->pifo;
+	struct sl_pifo_ring *p = &pifo_sched(s)->ring;
 	u64 reach = rank_most(s);
 
 	if (virtual_before(at, p->base)) {
@@ -70,7 +70,7 @@ SL_GLOBAL u64 pifo_reach(struct sl_sched *s SL_NONNULL, u64 at)
 
 SL_FN void pifo_push(struct sl_sched *s, u32 slot, u64 rank)
 {
-	struct sl_pifo *p = &s->pifo;
+	struct sl_pifo_ring *p = &pifo_sched(s)->ring;
 	u32 shift = s->rank_shift & 63, bucket;
 	u64 at = rank >> shift << shift, *word;
 
@@ -90,7 +90,7 @@ SL_FN void pifo_push(struct sl_sched *s, u32 slot, u64 rank)
 /* The first packet of a bucket that is not empty. */
 SL_FN u32 pifo_pop(struct sl_sched *s, u32 bucket)
 {
-	struct sl_pifo *p = &s->pifo;
+	struct sl_pifo_ring *p = &pifo_sched(s)->ring;
 	struct sl_queue *q = sl_at(p->bucket, bucket);
 	u64 *word = sl_at(p->word, bucket >> 6);
 	u32 last = q->tail, slot = queue_pop(s, q);
@@ -109,26 +109,31 @@ SL_FN int pifo_aside(const struct sl_class *k)
 	return k->ceil.cost && !k->policed;
 }
 
-SL_FN void pifo_rank(struct sl_sched *s, struct sl_class *k, u32 slot)
+/* The packet of the slot gets its place. A function of its own, since stack is scarce. */
+SL_GLOBAL int pifo_rank(struct sl_sched *s SL_NONNULL, u32 slot)
 {
-	pifo_push(s, slot, sl_rank(s, k, sl_at(s->slot, slot)));
-	k->ranked_pkts++;
+	struct sl_slot *q = sl_at(s->slot, slot);
+	struct sl_class *k = sl_at(s->classes, q->class);
+
+	pifo_push(s, slot, sl_rank(s, k, q));
+	pifo_class(k)->ranked_pkts++;
+	return 0;
 }
 
 /* The first packet of class k, if it is aside. */
 SL_FN void pifo_rank_head(struct sl_sched *s, struct sl_class *k)
 {
 	if (pifo_aside(k))
-		pifo_rank(s, k, queue_pop(s, &k->queue));
+		pifo_rank(s, queue_pop(s, &k->queue));
 }
 
 /* A packet comes to class k. */
 SL_FN void pifo_enqueue(struct sl_sched *s, struct sl_class *k, u32 slot)
 {
 	if (pifo_aside(k))
-		queue_push(s, &k->queue, slot, k->backlog_pkts == k->ranked_pkts);
+		queue_push(s, &k->queue, slot, k->backlog_pkts == pifo_class(k)->ranked_pkts);
 	else
-		pifo_rank(s, k, slot);
+		pifo_rank(s, slot);
 }
 
 SL_FN void pifo_join(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
@@ -143,7 +148,7 @@ SL_FN void pifo_leave(struct sl_sched *s, struct sl_class *k, u32 c)
 	(void)s;
 	(void)c;
 	if (!k->backlog_pkts)
-		k->attained_bytes = 0;
+		pifo_class(k)->attained_bytes = 0;
 }
 
 SL_FN void pifo_stay(struct sl_sched *s, struct sl_class *k, u32 c)
@@ -155,17 +160,17 @@ SL_FN void pifo_stay(struct sl_sched *s, struct sl_class *k, u32 c)
 /* The class of the packet that is first. */
 SL_FN u32 pifo_pick(struct sl_sched *s)
 {
-	return sl_at(s->slot, sl_at(s->pifo.bucket, pifo_first(s))->head)->class;
+	return sl_at(s->slot, sl_at(pifo_sched(s)->ring.bucket, pifo_first(s))->head)->class;
 }
 
 /* The packet that pifo_pick has found, of class k. */
 SL_FN u32 pifo_take(struct sl_sched *s, struct sl_class *k)
 {
-	u32 slot = pifo_pop(s, (u32)(s->pifo.base >> (s->rank_shift & 63)));
+	u32 slot = pifo_pop(s, (u32)(pifo_sched(s)->ring.base >> (s->rank_shift & 63)));
 
-	k->ranked_pkts--;
-	if (s->rank == SL_RANK_START_TIME_FAIR && virtual_before(s->virtual_time, s->pifo.base))
-		virtual_advance(s, s->pifo.base);
+	pifo_class(k)->ranked_pkts--;
+	if (s->rank == SL_RANK_START_TIME_FAIR && virtual_before(virtual_sched(s)->time, pifo_sched(s)->ring.base))
+		virtual_advance(s, pifo_sched(s)->ring.base);
 	return slot;
 }
 
@@ -178,14 +183,14 @@ SL_GLOBAL int pifo_dissolve(struct sl_sched *s SL_NONNULL)
 	sl_for (c, SL_CLASSES) {
 		struct sl_class *k = sl_at(s->classes, c);
 
-		if (k->backlog_pkts != k->ranked_pkts)
+		if (k->backlog_pkts != pifo_class(k)->ranked_pkts)
 			filled |= SL_BIT(c);
-		k->ranked_pkts = 0;
+		pifo_class(k)->ranked_pkts = 0;
 	}
 	sl_for (n, SL_SLOTS) {
 		struct sl_class *k;
 
-		if (!s->pifo.summary)
+		if (!pifo_sched(s)->ring.summary)
 			break;
 		slot = pifo_pop(s, pifo_first(s));
 		c = sl_at(s->slot, slot)->class;
@@ -215,10 +220,44 @@ SL_GLOBAL int pifo_form(struct sl_sched *s SL_NONNULL)
 			if (n >= k->backlog_pkts)
 				break;
 			slot = queue_pop(s, &k->queue);
-			pifo_rank(s, k, slot);
+			pifo_rank(s, slot);
 		}
 	}
 	return 0;
+}
+
+/* The packet that would leave last drops, unless its class has no other. */
+SL_FN u32 pifo_give_last(struct sl_sched *s)
+{
+	u32 bucket, slot, class;
+	struct sl_class *k;
+
+	if (!pifo_sched(s)->ring.summary)
+		return SL_ROOM_NONE;
+	bucket = pifo_last(s);
+	class = sl_at(s->slot, sl_at(pifo_sched(s)->ring.bucket, bucket)->head)->class;
+	k = sl_at(s->classes, class);
+	if (k->backlog_pkts < 2)
+		return SL_ROOM_NONE;
+	if (pifo_aside(k)) {
+		slot = queue_pop(s, &k->queue);
+	} else {
+		slot = pifo_pop(s, bucket);
+		pifo_class(k)->ranked_pkts--;
+	}
+	slot_drop(s, k, slot, SL_DROP_OVERFLOW);
+	class_shrunk(s, k, class);
+	return SL_ROOM_MADE;
+}
+
+/* Class c gives where it has two packets in its FIFO, else the packet that would leave last goes. */
+SL_FN u32 pifo_give(struct sl_sched *s, u32 c)
+{
+	struct sl_class *k = sl_at(s->classes, c);
+
+	if (c >= SL_CLASSES || !pifo_aside(k) || k->backlog_pkts - pifo_class(k)->ranked_pkts < 2)
+		return pifo_give_last(s);
+	return fifo_give(s, c);
 }
 
 static const struct sl_discipline pifo = {
@@ -230,4 +269,5 @@ static const struct sl_discipline pifo = {
 	.pop = pifo_take,
 	.dissolve = pifo_dissolve,
 	.form = pifo_form,
+	.give = pifo_give,
 };

@@ -11,6 +11,29 @@
 #pragma once
 #include "virtual_time.h"
 
+struct sl_pifo_class {
+	struct sl_virtual_class times;
+	u64 attained_bytes; /* by least attained service: that have come since it was last empty */
+	u32 ranked_pkts; /* of the backlog, those that stand in the ring */
+};
+
+/* Slots by rank: see pifo.h. */
+struct sl_pifo_ring {
+	u64 base;  /* rank: no packet is before its bucket */
+	u64 top;  /* rank: no packet is behind its bucket */
+	u64 summary; /* words that are not 0 */
+	u64 word[SL_PIFO_BUCKETS / 64]; /* buckets that are not empty */
+	struct sl_queue bucket[SL_PIFO_BUCKETS];
+};
+
+struct sl_pifo_sched {
+	struct sl_virtual_sched times;
+	struct sl_pifo_ring ring;
+};
+
+SL_KEEPS_OF_CLASS(pifo)
+SL_KEEPS_OF_SCHED(pifo)
+
 /* The greatest rank that the window holds beside 0. */
 SL_FN u64 rank_most(const struct sl_sched *s)
 {
@@ -45,9 +68,9 @@ SL_FN u64 rank_shortest_packet(struct sl_sched *s, struct sl_class *k, const str
  */
 SL_FN u64 rank_least_attained_service(struct sl_sched *s, struct sl_class *k, const struct sl_slot *q)
 {
-	u64 rank = sl_min(k->attained_bytes, rank_most(s));
+	u64 rank = sl_min(pifo_class(k)->attained_bytes, rank_most(s));
 
-	k->attained_bytes += q->len_bytes;
+	pifo_class(k)->attained_bytes += q->len_bytes;
 	return rank;
 }
 
@@ -56,11 +79,11 @@ SL_FN u64 rank_start_time_fair(struct sl_sched *s, struct sl_class *k, const str
 {
 	u64 rank;
 
-	if (!s->pifo.summary)
+	if (!pifo_sched(s)->ring.summary)
 		virtual_begin(s, q->arrived_ns);
-	rank = virtual_resume(s->virtual_time, k->virtual_start);
-	k->virtual_start = rank + q->len_bytes * k->virtual_cost;
-	virtual_reach(s, k->virtual_start);
+	rank = virtual_resume(virtual_sched(s)->time, virtual_class(k)->start);
+	virtual_class(k)->start = rank + q->len_bytes * k->virtual_cost;
+	virtual_reach(s, virtual_class(k)->start);
 	return rank;
 }
 

@@ -6,6 +6,7 @@
  */
 #pragma once
 #include "deficit_round_robin.h"
+#include "drops.h"
 #include "eevdf.h"
 #include "pifo.h"
 #include "round_robin.h"
@@ -152,4 +153,19 @@ SL_FN void sl_form(struct sl_sched *s)
 		SL_DISCIPLINES(X)
 #undef X
 	}
+}
+
+/* A packet makes room for another: the second of class c, which holds most, or one that the discipline chooses. Which enum sl_room. */
+SL_FN u32 sl_give(struct sl_sched *s, u32 c)
+{
+	switch (SL_KIND_OF(s)) {
+#define X(upper, lower, ...)                     \
+	case SL_##upper:                         \
+		if (lower.give)                  \
+			return lower.give(s, c); \
+		break;
+		SL_DISCIPLINES(X)
+#undef X
+	}
+	return c < SL_CLASSES ? fifo_give(s, c) : SL_ROOM_NONE;
 }

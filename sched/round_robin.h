@@ -9,11 +9,17 @@
 #pragma once
 #include "discipline.h"
 
+struct sl_rr_sched {
+	u8 cursor; /* the class that sent last */
+};
+
+SL_KEEPS_OF_SCHED(rr)
+
 SL_FN u32 rr_pick(struct sl_sched *s)
 {
-	u32 c = sl_lowest_from(s->ready, s->cursor[0] + 1u);
+	u32 c = sl_lowest_from(s->ready, rr_sched(s)->cursor + 1u);
 
-	s->cursor[0] = (u8)c;
+	rr_sched(s)->cursor = (u8)c;
 	return c;
 }
 

@@ -10,11 +10,18 @@
 #pragma once
 #include "deficit_round_robin.h"
 
+struct sl_sp_sched {
+	struct sl_drr_sched turns;
+	u64 levels; /* with a ready class */
+};
+
+SL_KEEPS_OF_SCHED(sp)
+
 SL_FN void sp_join(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
 {
 	(void)c;
 	(void)now_ns;
-	s->levels |= SL_BIT(k->level);
+	sp_sched(s)->levels |= SL_BIT(k->level);
 }
 
 SL_FN void sp_leave(struct sl_sched *s, struct sl_class *k, u32 c)
@@ -23,12 +30,12 @@ SL_FN void sp_leave(struct sl_sched *s, struct sl_class *k, u32 c)
 
 	drr_leave(s, k, c);
 	if (!(s->ready & *sl_at(s->level_classes, level)))
-		s->levels &= ~SL_BIT(level);
+		sp_sched(s)->levels &= ~SL_BIT(level);
 }
 
 SL_FN u32 sp_pick(struct sl_sched *s)
 {
-	u32 level = sl_lowest(s->levels);
+	u32 level = sl_lowest(sp_sched(s)->levels);
 
 	return drr_turn(s, s->ready & *sl_at(s->level_classes, level), level);
 }

@@ -4,7 +4,20 @@
  * while half of the range passes would look as if it were ahead: so at every quarter, classes that are behind are moved up.
  */
 #pragma once
+#include "discipline.h"
 #include "tournament.h"
+
+struct sl_virtual_class {
+	u64 start; /* of its next packet: served bytes << 32 / weight */
+};
+
+struct sl_virtual_sched {
+	u64 time; /* in the unit of start */
+	u64 end; /* start-time fair: the greatest at which a packet has ended */
+};
+
+SL_KEEPS_OF_CLASS(virtual)
+SL_KEEPS_OF_SCHED(virtual)
 
 /* The furthest that a class gets ahead of its share, more than any packet. What is beyond it (a guarantee can do that) is forgiven. */
 #define SL_MOST_DEBT_BYTES (1u << 20)
@@ -23,7 +36,7 @@ SL_GLOBAL int virtual_catch_up(struct sl_sched *s SL_NONNULL)
 	sl_for (c, SL_CLASSES) {
 		struct sl_class *k = sl_at(s->classes, c);
 
-		k->virtual_start = virtual_resume(s->virtual_time, k->virtual_start);
+		virtual_class(k)->start = virtual_resume(virtual_sched(s)->time, virtual_class(k)->start);
 	}
 	return 0;
 }
@@ -31,9 +44,9 @@ SL_GLOBAL int virtual_catch_up(struct sl_sched *s SL_NONNULL)
 /* Virtual time goes on, by less than a quarter of its range. */
 SL_FN void virtual_advance(struct sl_sched *s, u64 virtual_time)
 {
-	u64 before = s->virtual_time;
+	u64 before = virtual_sched(s)->time;
 
-	s->virtual_time = virtual_time;
+	virtual_sched(s)->time = virtual_time;
 	if (sl_unlikely((before ^ virtual_time) >> 62))
 		virtual_catch_up(s);
 }
@@ -45,24 +58,24 @@ SL_FN void virtual_advance(struct sl_sched *s, u64 virtual_time)
 SL_FN void virtual_begin(struct sl_sched *s, u64 now_ns)
 {
 	if (s->link.tat_ns <= now_ns)
-		virtual_advance(s, s->virtual_end);
+		virtual_advance(s, virtual_sched(s)->end);
 }
 
 /* A packet ends there. */
 SL_FN void virtual_reach(struct sl_sched *s, u64 end)
 {
-	if (virtual_before(s->virtual_end, end))
-		s->virtual_end = end;
+	if (virtual_before(virtual_sched(s)->end, end))
+		virtual_sched(s)->end = end;
 }
 
 /* Charges bytes to a class. */
-SL_FN void virtual_charge(const struct sl_sched *s, struct sl_class *k, u32 bytes)
+SL_FN void virtual_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 {
-	u64 most = s->virtual_time + SL_MOST_DEBT_BYTES * k->virtual_cost;
+	u64 most = virtual_sched(s)->time + SL_MOST_DEBT_BYTES * k->virtual_cost;
 
-	k->virtual_start += bytes * k->virtual_cost;
-	if (sl_unlikely(virtual_before(most, k->virtual_start)))
-		k->virtual_start = most;
+	virtual_class(k)->start += bytes * k->virtual_cost;
+	if (sl_unlikely(virtual_before(most, virtual_class(k)->start)))
+		virtual_class(k)->start = most;
 }
 
 /* The one class of set, if it is but one. */

@@ -20,16 +20,24 @@
 #include "discipline.h"
 #include "virtual_time.h"
 
+struct sl_wfq_sched {
+	struct sl_virtual_sched times;
+	u64 placed; /* classes that stand in the tournament; one that is alone need not */
+	struct sl_tournament starts; /* ready classes, by virtual start */
+};
+
+SL_KEEPS_OF_SCHED(wfq)
+
 SL_FN void wfq_place(struct sl_sched *s, u32 c)
 {
-	s->placed |= SL_BIT(c);
-	tournament_put(&s->starts, c, sl_at(s->classes, c)->virtual_start);
+	wfq_sched(s)->placed |= SL_BIT(c);
+	tournament_put(&wfq_sched(s)->starts, c, virtual_class(sl_at(s->classes, c))->start);
 }
 
 SL_FN void wfq_unplace(struct sl_sched *s, u32 c)
 {
-	s->placed &= ~SL_BIT(c);
-	tournament_cut(&s->starts, c);
+	wfq_sched(s)->placed &= ~SL_BIT(c);
+	tournament_cut(&wfq_sched(s)->starts, c);
 }
 
 SL_FN void wfq_join(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
@@ -38,10 +46,10 @@ SL_FN void wfq_join(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
 
 	if (!others)
 		virtual_begin(s, now_ns);
-	k->virtual_start = virtual_resume(s->virtual_time, k->virtual_start);
+	virtual_class(k)->start = virtual_resume(virtual_sched(s)->time, virtual_class(k)->start);
 	if (!others)
 		return;
-	if (others & ~s->placed)
+	if (others & ~wfq_sched(s)->placed)
 		wfq_place(s, sl_lowest(others)); /* it was alone */
 	wfq_place(s, c);
 }
@@ -49,14 +57,14 @@ SL_FN void wfq_join(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
 SL_FN void wfq_leave(struct sl_sched *s, struct sl_class *k, u32 c)
 {
 	(void)k;
-	if (s->placed & SL_BIT(c))
+	if (wfq_sched(s)->placed & SL_BIT(c))
 		wfq_unplace(s, c);
 }
 
 SL_FN void wfq_stay(struct sl_sched *s, struct sl_class *k, u32 c)
 {
 	(void)k;
-	if (!(s->placed & SL_BIT(c)))
+	if (!(wfq_sched(s)->placed & SL_BIT(c)))
 		return;
 	if (is_alone(s->ready))
 		wfq_unplace(s, c);
@@ -66,16 +74,16 @@ SL_FN void wfq_stay(struct sl_sched *s, struct sl_class *k, u32 c)
 
 SL_FN u32 wfq_pick(struct sl_sched *s)
 {
-	u32 c = is_alone(s->ready) ? sl_lowest(s->ready) : tournament_first(&s->starts);
+	u32 c = is_alone(s->ready) ? sl_lowest(s->ready) : tournament_first(&wfq_sched(s)->starts);
 
-	virtual_advance(s, sl_at(s->classes, c)->virtual_start);
+	virtual_advance(s, virtual_class(sl_at(s->classes, c))->start);
 	return c;
 }
 
 SL_FN void wfq_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 {
 	virtual_charge(s, k, bytes);
-	virtual_reach(s, k->virtual_start);
+	virtual_reach(s, virtual_class(k)->start);
 }
 
 static const struct sl_discipline weighted_fair_queuing = {

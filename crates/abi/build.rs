@@ -1,10 +1,11 @@
-//! Generates the Rust copy of `abi/` with bindgen, and compiles the names of its lists.
+//! Generates the Rust copy of `abi/`, and of the states of the disciplines in `sched/`, with bindgen, and compiles the names of its lists.
 
 use std::{env, path::PathBuf};
 
 fn main() {
     let abi = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../../abi");
-    println!("cargo:rerun-if-changed={}", abi.display());
+    let sched = abi.join("../sched");
+    [&abi, &sched].iter().for_each(|dir| println!("cargo:rerun-if-changed={}", dir.display()));
     println!("cargo:rerun-if-changed=src/names.c");
     cc::Build::new().file("src/names.c").include(&abi).warnings(true).extra_warnings(true).compile("sluice_names");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo")).join("abi.rs");
@@ -13,8 +14,10 @@ fn main() {
         .header(abi.join("classifier.h").to_string_lossy())
         .header(abi.join("trace.h").to_string_lossy())
         .header(abi.join("watch.h").to_string_lossy())
+        // For what disciplines keep of classes and schedulers.
+        .header(sched.join("registry.h").to_string_lossy())
         .allowlist_item("(sl|SL)_.*")
-        .blocklist_type("[us](8|16|32|64)")
+        .blocklist_type("[us](8|16|32|64)|sl_discipline")
         .raw_line("type s32 = i32;")
         .raw_line("type s64 = i64;")
         .default_enum_style(bindgen::EnumVariation::Consts)

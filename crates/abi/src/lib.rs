@@ -1,15 +1,17 @@
 //! The Rust copy of `abi/`: every struct, enum and size that crosses the border between BPF, the scheduler core and
-//! userspace. It is generated; the few views behind the `include!` are for all crates.
+//! userspace, and the states that disciplines keep (`sched/`). It is generated; the few views behind the `include!` are for all crates.
 
 #[allow(non_camel_case_types, non_upper_case_globals, missing_docs, clippy::all)]
 mod generated {
     include!(concat!(env!("OUT_DIR"), "/abi.rs"));
 }
 
+mod kept;
 mod names;
 mod pod;
 
 pub use generated::*;
+pub use kept::{KeptOfClass, KeptOfScheduler};
 pub use names::{
     Discipline, DropReason, ParseKind, discipline, disciplines, drop_reasons, limit_names, parse_kinds, rank_function,
     rank_functions, sojourn_bucket_ns,

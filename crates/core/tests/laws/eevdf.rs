@@ -30,7 +30,10 @@ const BYTE: i128 = 1 << 32;
 /// The debt to a class that is ready: weight * (V - its virtual start), in bytes << 32.
 fn lag(world: &World, class: usize) -> i128 {
     let state = world.core.state();
-    let lag = state.virtual_time.wrapping_sub(state.classes[class].virtual_start) as i64;
+    let lag = state
+        .kept::<abi::sl_virtual_sched>()
+        .time
+        .wrapping_sub(state.classes[class].kept::<abi::sl_virtual_class>().start) as i64;
     i128::from(lag) * i128::from(state.classes[class].weight)
 }
 
@@ -46,9 +49,14 @@ fn serves_the_earliest_eligible_deadline(core: &'static Core, case: &Case) -> Te
     let mut requests = [(0u64, 0u64); CLASSES];
     run(core, case, |world, event| {
         let state = world.core.state();
-        let from_now = |time: u64| time.wrapping_sub(state.virtual_time) as i64;
+        let from_now = |time: u64| time.wrapping_sub(state.kept::<abi::sl_virtual_sched>().time) as i64;
         if matches!(event, Event::Asking) {
-            let of = |class: &abi::sl_class| (from_now(class.virtual_start), from_now(class.virtual_deadline));
+            let of = |class: &abi::sl_class| {
+                (
+                    from_now(class.kept::<abi::sl_virtual_class>().start),
+                    from_now(class.kept::<abi::sl_eevdf_class>().deadline),
+                )
+            };
             seen = world.ready().map(|class| (class, of(&state.classes[class]))).map(|(c, (s, d))| (c, s, d)).collect();
             for &(class, start, deadline) in &seen {
                 let most = world.policy.classes[class].quantum.max(longest[class]);
@@ -56,17 +64,17 @@ fn serves_the_earliest_eligible_deadline(core: &'static Core, case: &Case) -> Te
                 prop_assert!((1..=most.into()).contains(&left), "the request of class {class} has {left} bytes left");
                 let class_now = &state.classes[class];
                 let (deadline, stint) = requests[class];
-                if (deadline, stint) != (class_now.virtual_deadline, world.stints[class]) {
+                if (deadline, stint) != (class_now.kept::<abi::sl_eevdf_class>().deadline, world.stints[class]) {
                     let next = world.queues[class][0].len;
                     let request = u64::from(world.policy.classes[class].quantum.max(next));
                     prop_assert_eq!(left, request, "the new request of class {}", class);
                 }
-                if stint == world.stints[class] && deadline != class_now.virtual_deadline {
-                    let left = deadline.wrapping_sub(class_now.virtual_start) as i64;
+                if stint == world.stints[class] && deadline != class_now.kept::<abi::sl_eevdf_class>().deadline {
+                    let left = deadline.wrapping_sub(class_now.kept::<abi::sl_virtual_class>().start) as i64;
                     let packet = (u64::from(longest[class]) * world.virtual_cost(class)) as i64;
                     prop_assert!(left < packet, "class {class} makes a request before its last is done");
                 }
-                requests[class] = (class_now.virtual_deadline, world.stints[class]);
+                requests[class] = (class_now.kept::<abi::sl_eevdf_class>().deadline, world.stints[class]);
             }
         }
         match event {
@@ -250,9 +258,13 @@ fn lag_outlives_absence(core: &'static Core, case: &Case) -> TestCaseResult {
         let state = world.core.state();
         match event {
             Event::Asking => {
-                (now, weights, rest) = (state.virtual_time, state.weights.into(), state.virtual_rest.into());
+                (now, weights, rest) = (
+                    state.kept::<abi::sl_virtual_sched>().time,
+                    state.kept::<abi::sl_eevdf_sched>().weights.into(),
+                    state.kept::<abi::sl_eevdf_sched>().rest.into(),
+                );
                 for class in world.ready() {
-                    starts[class] = state.classes[class].virtual_start;
+                    starts[class] = state.classes[class].kept::<abi::sl_virtual_class>().start;
                 }
             }
             Event::Sent(packet) if world.queues[packet.class].is_empty() => {
@@ -267,7 +279,13 @@ fn lag_outlives_absence(core: &'static Core, case: &Case) -> TestCaseResult {
                 let class = packet.class;
                 let Some(kept) = kept[class].take() else { return Ok(()) };
                 let others = state.ready & !(1 << class) != 0;
-                let has = i128::from(state.virtual_time.wrapping_sub(state.classes[class].virtual_start) as i64);
+                let has = i128::from(
+                    state
+                        .kept::<abi::sl_virtual_sched>()
+                        .time
+                        .wrapping_sub(state.classes[class].kept::<abi::sl_virtual_class>().start)
+                        as i64,
+                );
                 let expected = if others { kept } else { 0 };
                 let weight = i128::from(state.classes[class].weight);
                 // V may have been moved to the first class, by less than a byte for each weight.

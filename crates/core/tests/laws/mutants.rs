@@ -116,7 +116,7 @@ mutants! {
     // Strict priority.
     the_highest_level_goes_first breaks "strict_priority::never_inverts":
         "strict_priority.h",
-        "u32 level = sl_lowest(s->levels);" => "u32 level = 63 - (u32)__builtin_clzll(s->levels);";
+        "u32 level = sl_lowest(sp_sched(s)->levels);" => "u32 level = 63 - (u32)__builtin_clzll(sp_sched(s)->levels);";
     levels_charge_nobody breaks "strict_priority::shares_a_level_by_quantum":
         "strict_priority.h",
         ".charge = drr_charge," => "";
@@ -124,16 +124,16 @@ mutants! {
     // Deficit round robin.
     the_quantum_is_not_added breaks "deficit_round_robin::shares_by_quantum":
         "deficit_round_robin.h",
-        "k->deficit_bytes += (s32)k->quantum_bytes;" => ";";
+        "drr_class(k)->deficit_bytes += (s32)k->quantum_bytes;" => ";";
     too_many_rounds_are_skipped breaks "deficit_round_robin::shares_by_quantum":
         "deficit_round_robin.h",
         "rounds = sl_min(rounds," => "rounds = sl_max(rounds + 1,";
     credit_outlives_absence breaks "deficit_round_robin::nobody_starves":
         "deficit_round_robin.h",
-        "if (k->deficit_bytes > 0)\n\t\tk->deficit_bytes = 0;" => ";";
+        "if (drr_class(k)->deficit_bytes > 0)\n\t\tdrr_class(k)->deficit_bytes = 0;" => ";";
     debt_does_not_outlive_absence breaks "deficit_round_robin::nobody_starves":
         "deficit_round_robin.h",
-        "if (k->deficit_bytes > 0)\n\t\tk->deficit_bytes = 0;" => "k->deficit_bytes = 0;";
+        "if (drr_class(k)->deficit_bytes > 0)\n\t\tdrr_class(k)->deficit_bytes = 0;" => "drr_class(k)->deficit_bytes = 0;";
 
     credit_within_a_level_outlives_absence breaks "strict_priority::nobody_starves_within_a_level":
         "strict_priority.h",
@@ -142,15 +142,15 @@ mutants! {
     // Round robin.
     the_cursor_stays breaks "round_robin::nobody_starves":
         "round_robin.h",
-        "s->cursor[0] = (u8)c;" => ";";
+        "rr_sched(s)->cursor = (u8)c;" => ";";
     the_cursor_skips_a_class breaks "round_robin::each_other_class_once":
         "round_robin.h",
-        "s->cursor[0] + 1u" => "s->cursor[0] + 2u";
+        "rr_sched(s)->cursor + 1u" => "rr_sched(s)->cursor + 2u";
 
     // Virtual time.
     weights_are_ignored breaks "weighted_fair_queuing::shares_by_weight":
         "virtual_time.h",
-        "k->virtual_start += bytes * k->virtual_cost;" => "k->virtual_start += (u64)bytes << 32;";
+        "virtual_class(k)->start += bytes * k->virtual_cost;" => "virtual_class(k)->start += (u64)bytes << 32;";
     virtual_times_are_compared_as_numbers breaks "weighted_fair_queuing::serves_the_smallest_start":
         "tournament.h",
         "virtual_before(its, key)" => "its < key";
@@ -160,18 +160,18 @@ mutants! {
 
     guarantees_drown_their_classes_in_debt breaks "work::debts_to_the_others_are_bounded":
         "virtual_time.h",
-        "k->virtual_start = most;" => ";";
+        "virtual_class(k)->start = most;" => ";";
 
     // Weighted fair queueing.
     who_returns_starts_where_it_ended breaks "weighted_fair_queuing::nobody_starves":
         "weighted_fair_queuing.h",
-        "k->virtual_start = virtual_resume(" => "(void)virtual_resume(";
+        "virtual_class(k)->start = virtual_resume(" => "(void)virtual_resume(";
     who_returns_is_forgiven breaks "weighted_fair_queuing::returns_at_the_virtual_time_or_its_own_end":
         "weighted_fair_queuing.h",
-        "k->virtual_start = virtual_resume(" => "k->virtual_start = s->virtual_time; (void)virtual_resume(";
+        "virtual_class(k)->start = virtual_resume(" => "virtual_class(k)->start = virtual_sched(s)->time; (void)virtual_resume(";
     who_returns_starts_too_late breaks "weighted_fair_queuing::packets_leave_by_their_expected_arrival":
         "weighted_fair_queuing.h",
-        "k->virtual_start = virtual_resume(" => "k->virtual_start = (k->virtual_cost << 17) + virtual_resume(";
+        "virtual_class(k)->start = virtual_resume(" => "virtual_class(k)->start = (k->virtual_cost << 17) + virtual_resume(";
     the_start_of_who_stays_is_not_renewed breaks "weighted_fair_queuing::serves_the_smallest_start":
         "weighted_fair_queuing.h",
         "\telse\n\t\twfq_place(s, c);" => "";
@@ -183,45 +183,45 @@ mutants! {
         "if (s->link.tat_ns <= now_ns)" => "";
     the_greatest_end_is_the_last breaks "weighted_fair_queuing::packets_leave_by_their_expected_arrival":
         "virtual_time.h",
-        "if (virtual_before(s->virtual_end, end))" => "";
+        "if (virtual_before(virtual_sched(s)->end, end))" => "";
     nobody_pays_for_long_packets breaks "weighted_fair_queuing::keeps_up_with_the_fluid":
         "virtual_time.h",
-        "k->virtual_start += bytes * k->virtual_cost;" => "k->virtual_start += 1000 * k->virtual_cost;";
+        "virtual_class(k)->start += bytes * k->virtual_cost;" => "virtual_class(k)->start += 1000 * k->virtual_cost;";
     // EEVDF.
     everybody_is_eligible breaks "eevdf::lags_are_bounded":
         "eevdf.h",
-        "\tif (virtual_before(s->virtual_time, k->virtual_start))\n\t\ttournament_put(" => "\tif (0)\n\t\ttournament_put(",
-        "eevdf.h", "if (!virtual_before(s->virtual_time, sl_at(s->classes, c)->virtual_start))" => "if (1)";
+        "\tif (virtual_before(virtual_sched(s)->time, virtual_class(k)->start))\n\t\ttournament_put(" => "\tif (0)\n\t\ttournament_put(",
+        "eevdf.h", "if (!virtual_before(virtual_sched(s)->time, virtual_class(sl_at(s->classes, c))->start))" => "if (1)";
     who_was_alone_has_its_old_deadline breaks "eevdf::serves_the_earliest_eligible_deadline":
         "eevdf.h",
-        "s->virtual_rest = 0;" => "return 0;";
+        "eevdf_sched(s)->rest = 0;" => "return 0;";
     the_earliest_start_goes_first breaks "eevdf::serves_the_earliest_eligible_deadline":
         "eevdf.h",
-        "tournament_put(&s->deadlines, c, k->virtual_deadline);" => "tournament_put(&s->deadlines, c, k->virtual_start);";
+        "tournament_put(&eevdf_sched(s)->deadlines, c, eevdf_class(k)->deadline);" => "tournament_put(&eevdf_sched(s)->deadlines, c, virtual_class(k)->start);";
     the_latest_deadline_goes_first breaks "eevdf::nobody_starves":
         "eevdf.h",
-        "tournament_put(&s->deadlines, c, k->virtual_deadline);" => "tournament_put(&s->deadlines, c, 0 - k->virtual_deadline);";
+        "tournament_put(&eevdf_sched(s)->deadlines, c, eevdf_class(k)->deadline);" => "tournament_put(&eevdf_sched(s)->deadlines, c, 0 - eevdf_class(k)->deadline);";
     requests_are_of_the_next_packet breaks "eevdf::serves_the_earliest_eligible_deadline":
         "eevdf.h",
         "sl_max(next, k->quantum_bytes) * k->virtual_cost" => "next * k->virtual_cost";
     guarantees_are_charged_without_end breaks "eevdf::guarantees_keep_nobody_waiting":
         "eevdf.h",
-        "if (!is_alone(s->ready) && virtual_before(s->virtual_time + bytes" => "if (0 && virtual_before(s->virtual_time + bytes";
+        "if (!is_alone(s->ready) && virtual_before(virtual_sched(s)->time + bytes" => "if (0 && virtual_before(virtual_sched(s)->time + bytes";
     virtual_time_runs_at_half_its_speed breaks "eevdf::keeps_up_with_the_fluid":
         "eevdf.h",
-        "s->virtual_time += sum / weights;" => "s->virtual_time += sum / weights / 2;";
+        "virtual_sched(s)->time += sum / weights;" => "virtual_sched(s)->time += sum / weights / 2;";
     what_division_leaves_over_is_lost breaks "eevdf::lags_sum_to_zero":
         "eevdf.h",
-        "s->virtual_rest = sum % weights;" => "s->virtual_rest = 0;";
+        "eevdf_sched(s)->rest = sum % weights;" => "eevdf_sched(s)->rest = 0;";
     virtual_time_does_not_move_when_a_class_leaves breaks "eevdf::lags_sum_to_zero":
         "eevdf.h",
-        "s->virtual_time += (u64)eevdf_shift(" => "(void)(u64)eevdf_shift(";
+        "virtual_sched(s)->time += (u64)eevdf_shift(" => "(void)(u64)eevdf_shift(";
     lag_is_forgotten breaks "eevdf::lag_outlives_absence":
         "eevdf.h",
-        "k->virtual_lag = sl_max(sl_min(lag, most), -most);" => "k->virtual_lag = 0;";
+        "eevdf_class(k)->lag = sl_max(sl_min(lag, most), -most);" => "eevdf_class(k)->lag = 0;";
     debt_is_forgotten breaks "eevdf::visitors_take_no_more_than_their_share":
         "eevdf.h",
-        "k->virtual_lag = sl_max(sl_min(lag, most), -most);" => "k->virtual_lag = sl_max(sl_min(lag, most), 0);";
+        "eevdf_class(k)->lag = sl_max(sl_min(lag, most), -most);" => "eevdf_class(k)->lag = sl_max(sl_min(lag, most), 0);";
 
     // PIFO.
     the_window_does_not_move_back breaks "pifo::leaves_by_rank":
@@ -241,13 +241,13 @@ mutants! {
         "if (pifo_aside(k) && filled & SL_BIT(c)) {" => "if (0) {";
     virtual_time_of_a_pifo_stands_still breaks "pifo::is_a_stable_priority_queue":
         "pifo.h",
-        "virtual_advance(s, s->pifo.base);" => ";";
+        "virtual_advance(s, pifo_sched(s)->ring.base);" => ";";
     a_new_policy_remembers_what_was_attained breaks "pifo::takes_over_what_is_queued":
         "core.h",
-        "k->virtual_start = k->virtual_deadline = k->attained_bytes = 0;" => "k->virtual_start = k->virtual_deadline = 0;";
+        "__builtin_memset(class_at(s, i)->state, 0, sizeof(s->classes[0].state));" => ";";
     a_class_that_was_empty_has_attained_something breaks "pifo::is_a_stable_priority_queue":
         "pifo.h",
-        "k->attained_bytes = 0;" => ";";
+        "pifo_class(k)->attained_bytes = 0;" => ";";
 
     // Rank functions.
     levels_are_reversed breaks "pifo::leaves_by_rank":
@@ -261,13 +261,13 @@ mutants! {
         "return sl_min((u64)q->len_bytes, rank_most(s));" => "return rank_most(s) - sl_min((u64)q->len_bytes, rank_most(s));";
     nothing_is_attained breaks "pifo::leaves_by_rank":
         "ranks.h",
-        "k->attained_bytes += q->len_bytes;" => ";";
+        "pifo_class(k)->attained_bytes += q->len_bytes;" => ";";
     packets_end_where_they_start breaks "pifo::leaves_by_rank":
         "ranks.h",
-        "k->virtual_start = rank + q->len_bytes * k->virtual_cost;" => "k->virtual_start = rank;";
+        "virtual_class(k)->start = rank + q->len_bytes * k->virtual_cost;" => "virtual_class(k)->start = rank;";
     heavy_classes_are_forgiven breaks "pifo::heavy_classes_move_on":
         "ranks.h",
-        "rank = virtual_resume(" => "rank = k->weight > 1000 ? s->virtual_time : virtual_resume(";
+        "rank = virtual_resume(" => "rank = k->weight > 1000 ? virtual_sched(s)->time : virtual_resume(";
     a_busy_period_never_ends_for_ranks breaks "pifo::is_a_stable_priority_queue":
         "ranks.h",
         "virtual_begin(s, q->arrived_ns);" => ";";
@@ -392,10 +392,10 @@ mutants! {
         "core.h",
         "class_grown(s, k, p->class);" => ";";
     the_head_of_a_fifo_gives_way breaks "room::the_longest_of_many_gives_way":
-        "room.h",
-        "room_second(s, &k->queue), SL_DROP_OVERFLOW" => "queue_pop(s, &k->queue), SL_DROP_OVERFLOW";
+        "drops.h",
+        "slot_drop(s, k, slot, SL_DROP_OVERFLOW);" => "(void)slot; slot_drop(s, k, queue_pop(s, &k->queue), SL_DROP_OVERFLOW);";
     the_first_to_leave_a_pifo_gives_way breaks "room::urgent_classes_find_room":
-        "room.h",
+        "pifo.h",
         "bucket = pifo_last(s);" => "bucket = pifo_first(s);";
     nobody_gives_way breaks "room::urgent_classes_find_room":
         "core.h",

@@ -32,7 +32,7 @@ fn before(a: u64, b: u64) -> bool {
 fn serves_the_smallest_start(core: &'static Core, case: &Case) -> TestCaseResult {
     let (mut asked, mut last) = (0u64, None);
     run(core, case, |world, event| {
-        let now = world.core.state().virtual_time;
+        let now = world.core.state().kept::<abi::sl_virtual_sched>().time;
         match event {
             Event::Asking => asked = world.ready,
             Event::Configured | Event::Cleared(_) => last = None,
@@ -40,7 +40,7 @@ fn serves_the_smallest_start(core: &'static Core, case: &Case) -> TestCaseResult
                 prop_assert!(!last.is_some_and(|last| before(now, last)), "from {last:?} back to {now}");
                 last = Some(now);
                 for class in members(asked & !(1 << packet.class)) {
-                    let start = world.core.state().classes[class].virtual_start;
+                    let start = world.core.state().classes[class].kept::<abi::sl_virtual_class>().start;
                     prop_assert!(!before(start, now), "class {class} starts at {start}, {} at {now}", packet.class);
                 }
             }
@@ -60,22 +60,30 @@ fn returns_at_the_virtual_time_or_its_own_end(core: &'static Core, case: &Case) 
         let state = world.core.state();
         // Before the first event, V has wrapped round once at most; classes that were not absent stand near it.
         let now = now.get_or_insert_with(|| {
-            let now = i128::from(state.virtual_time);
+            let now = i128::from(state.kept::<abi::sl_virtual_sched>().time);
             for (end, class) in ends.iter_mut().zip(&state.classes) {
-                let stands = class.virtual_start != 0;
+                let stands = class.kept::<abi::sl_virtual_class>().start != 0;
                 *end = if stands {
-                    now + i128::from(class.virtual_start.wrapping_sub(state.virtual_time) as i64)
+                    now + i128::from(
+                        class
+                            .kept::<abi::sl_virtual_class>()
+                            .start
+                            .wrapping_sub(state.kept::<abi::sl_virtual_sched>().time) as i64,
+                    )
                 } else {
                     0
                 };
             }
             now
         });
-        *now += i128::from(state.virtual_time.wrapping_sub(*now as u64) as i64);
+        *now += i128::from(state.kept::<abi::sl_virtual_sched>().time.wrapping_sub(*now as u64) as i64);
         match event {
             Event::Arrived(packet, Ok(())) if world.queues[packet.class].len() == 1 => {
-                let start =
-                    *now + i128::from(state.classes[packet.class].virtual_start.wrapping_sub(*now as u64) as i64);
+                let start = *now
+                    + i128::from(
+                        state.classes[packet.class].kept::<abi::sl_virtual_class>().start.wrapping_sub(*now as u64)
+                            as i64,
+                    );
                 prop_assert_eq!(start, ends[packet.class].max(*now), "V is {}, start of {:?}", now, packet);
                 ends[packet.class] = start;
             }

@@ -26,9 +26,15 @@ fn debts_to_the_others_are_bounded(core: &'static Core, case: &Case) -> TestCase
         let Event::Sent(packet) = event else { return Ok(()) };
         let state = world.core.state();
         let class = &state.classes[packet.class];
-        prop_assert!(class.deficit_bytes >= -(1 << 20), "debt of class {}: {}", packet.class, class.deficit_bytes);
-        let ahead = class.virtual_start.wrapping_sub(state.virtual_time) / world.virtual_cost(packet.class);
-        prop_assert!(ahead <= 1 << 20, "class {} is {ahead} bytes ahead", packet.class);
+        if state.kind == abi::SL_WEIGHTED_FAIR_QUEUING {
+            let now = state.kept::<abi::sl_virtual_sched>().time;
+            let ahead =
+                class.kept::<abi::sl_virtual_class>().start.wrapping_sub(now) / world.virtual_cost(packet.class);
+            prop_assert!(ahead <= 1 << 20, "class {} is {ahead} bytes ahead", packet.class);
+        } else {
+            let deficit = class.kept::<abi::sl_drr_class>().deficit_bytes;
+            prop_assert!(deficit >= -(1 << 20), "debt of class {}: {deficit}", packet.class);
+        }
         Ok(())
     })
 }

@@ -34,7 +34,7 @@ pub(super) fn add(classes: &mut [ClassStatus], schedulers: &Mapped<abi::sl_sched
         if own.len() == 1 {
             told.state = Some(state::of_scheduler(&head, classes.iter().map(|class| class.id)));
             for class in classes.iter_mut() {
-                class.state = Some(state::of_class(&head.classes[usize::from(class.id)]));
+                class.state = Some(state::of_class(head.kind, &head.classes[usize::from(class.id)]));
             }
         }
     }
@@ -58,7 +58,7 @@ unsafe fn add_class(class: &mut ClassStatus, sched: *const abi::sl_sched, head: 
     }
     class.marked.pkts += own.marked_pkts;
     class.peak_backlog_bytes = Some(class.peak_backlog_bytes.unwrap_or(0).max(own.peak_backlog_bytes));
-    class.deficit_bytes = Some(own.deficit_bytes.into());
+    class.deficit_bytes = Some(state::of_class(head.kind, own).deficit_bytes);
     least(&mut class.ceil_fill, fill(&own.ceil, now_ns));
     least(&mut class.rate_fill, fill(&own.rate, now_ns));
     // SAFETY: a field of the scheduler, which the caller guarantees to be readable.

@@ -81,14 +81,52 @@ fn members(bits: u64) -> Vec<u8> {
     (0..abi::SL_CLASSES as u8).filter(|class| bits >> class & 1 == 1).collect()
 }
 
-pub(super) fn of_class(own: &abi::sl_class) -> ClassState {
-    ClassState {
+/// The state that the discipline in force keeps of a class.
+pub(super) fn of_class(kind: u32, own: &abi::sl_class) -> ClassState {
+    let mut state = ClassState {
         level: own.level,
-        deficit_bytes: own.deficit_bytes.into(),
-        virtual_start: virtual_bytes(own.virtual_start as f64),
-        virtual_deadline: virtual_bytes(own.virtual_deadline as f64),
-        virtual_lag: virtual_bytes(own.virtual_lag as f64),
-        attained_bytes: own.attained_bytes,
+        deficit_bytes: 0,
+        virtual_start: 0.0,
+        virtual_deadline: 0.0,
+        virtual_lag: 0.0,
+        attained_bytes: 0,
+    };
+    if has_virtual_time(kind) {
+        state.virtual_start = virtual_bytes(own.kept::<abi::sl_virtual_class>().start as f64);
+    }
+    match kind {
+        abi::SL_STRICT_PRIORITY | abi::SL_DEFICIT_ROUND_ROBIN => {
+            state.deficit_bytes = own.kept::<abi::sl_drr_class>().deficit_bytes.into();
+        }
+        abi::SL_EEVDF => {
+            let kept = own.kept::<abi::sl_eevdf_class>();
+            state.virtual_deadline = virtual_bytes(kept.deadline as f64);
+            state.virtual_lag = virtual_bytes(kept.lag as f64);
+        }
+        abi::SL_PIFO => state.attained_bytes = own.kept::<abi::sl_pifo_class>().attained_bytes,
+        _ => {}
+    }
+    state
+}
+
+fn has_virtual_time(kind: u32) -> bool {
+    matches!(kind, abi::SL_WEIGHTED_FAIR_QUEUING | abi::SL_EEVDF | abi::SL_PIFO)
+}
+
+/// The class whose turn it is at each level, by level.
+///
+/// # Safety
+/// `from` points at a whole `sl_sched` that stays readable meanwhile.
+unsafe fn cursors(kind: u32, from: *const abi::sl_sched) -> [u8; abi::SL_CLASSES as usize] {
+    // SAFETY: as the caller guarantees.
+    unsafe {
+        match kind {
+            abi::SL_STRICT_PRIORITY | abi::SL_DEFICIT_ROUND_ROBIN => {
+                abi::sl_sched::kept_at::<abi::sl_drr_sched>(from).cursor
+            }
+            abi::SL_ROUND_ROBIN => [abi::sl_sched::kept_at::<abi::sl_rr_sched>(from).cursor; abi::SL_CLASSES as usize],
+            _ => [0; abi::SL_CLASSES as usize],
+        }
     }
 }
 
@@ -111,6 +149,7 @@ pub(super) fn of_scheduler(head: &Head, classes: impl Iterator<Item = u8>) -> Sc
 
 /// The part of a scheduler that is read each time: all but its packets, hosts and ranks.
 pub(super) struct Head {
+    pub kind: u32,
     pub slots: u32,
     pub backlog_pkts: u32,
     pub ready: u64,
@@ -134,14 +173,22 @@ impl Head {
                 unsafe { std::ptr::addr_of!((*from).$name).read_volatile() }
             };
         }
+        let kind = field!(kind);
         Head {
+            kind,
             slots: field!(slots),
             backlog_pkts: field!(backlog_pkts),
             ready: field!(ready),
             held: field!(held),
             green: field!(green),
-            virtual_time: field!(virtual_time),
-            cursor: field!(cursor),
+            virtual_time: if has_virtual_time(kind) {
+                // SAFETY: as the caller guarantees.
+                unsafe { abi::sl_sched::kept_at::<abi::sl_virtual_sched>(from) }.time
+            } else {
+                0
+            },
+            // SAFETY: as the caller guarantees.
+            cursor: unsafe { cursors(kind, from) },
             link: field!(link),
             classes: Box::new(field!(classes)),
         }
