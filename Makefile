@@ -44,7 +44,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup build look test test-unit test-native test-vm test-cost demo demo-vm lab bench fuzz lint deny audit install uninstall arm64 test-arm64 clean
+.PHONY: help setup build look test test-unit test-native test-vm test-cost demo demo-vm lab results lists bench fuzz lint deny audit install uninstall arm64 test-arm64 clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -112,6 +112,10 @@ lab: ## Measure contenders against each other and write a report (LAB_ARGS="run 
 results: ## Write docs/results.md from bench/results.template.md and bench/data
 	@scripts/setup build
 	WRITE_RESULTS=1 $(CARGO) test --release --locked -p sluice-lab --test results
+
+lists: ## Write the lists of disciplines in the schema, the docs and the fuzz dictionary from abi/disciplines.h
+	@scripts/setup build
+	WRITE_LISTS=1 $(CARGO) test --release --locked -p sluice-policy --test disciplines
 
 bench: ## Measure costs per packet; see bench/README.md
 	@scripts/setup build vm
