@@ -25,7 +25,9 @@ enum sl_share { SL_SHARE_QUANTUM, SL_SHARE_WEIGHT, SL_SHARE_PACKETS, SL_SHARE_RA
 	  "by weight in bytes, fair at every moment to one packet of each class")                                       \
 	X(EEVDF, eevdf, SL_KEY_WEIGHT | SL_KEY_QUANTUM, SL_SHARE_WEIGHT, SL_WEIGHTED_FAIR_QUEUING,                      \
 	  "by weight in bytes; a small request has a low delay")                                                        \
-	X(PIFO, pifo, 0, SL_SHARE_RANK, SL_PIFO, "the class of the packet with the smallest rank")
+	X(PIFO, pifo, 0, SL_SHARE_RANK, SL_PIFO, "the class of the packet with the smallest rank")                      \
+	X(ELASTIC_ROUND_ROBIN, elastic_round_robin, SL_KEY_WEIGHT, SL_SHARE_WEIGHT, SL_WEIGHTED_FAIR_QUEUING,           \
+	  "each class in turn, by weight in bytes; turns are as short as the packets allow")
 
 /* X(NUMBER, name of its function rank_NAME (sched/ranks.h) and in policies, keys, discipline that replaces it on engine tc, the rank). */
 #define SL_RANK_FUNCTIONS(X)                                                                                  \

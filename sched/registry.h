@@ -8,6 +8,7 @@
 #include "deficit_round_robin.h"
 #include "drops.h"
 #include "eevdf.h"
+#include "elastic_round_robin.h"
 #include "pifo.h"
 #include "round_robin.h"
 #include "strict_priority.h"

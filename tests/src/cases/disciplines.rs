@@ -90,6 +90,7 @@ fn trials(engine: Engine) -> Vec<(String, Value, Wanted)> {
     if engine == Engine::Qdisc {
         trials.extend([
             policy("eevdf", None, Wanted::Shares),
+            policy("elastic_round_robin", None, Wanted::Shares),
             policy("pifo", Some("start_time_fair"), Wanted::Shares),
             policy("round_robin", None, Wanted::Turns),
             policy("round_robin", None, Wanted::Ceiling),

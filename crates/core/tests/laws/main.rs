@@ -11,6 +11,7 @@ mod codel;
 mod conservation;
 mod deficit_round_robin;
 mod eevdf;
+mod elastic_round_robin;
 mod fairness;
 mod flow_queues;
 mod flow_shares;
@@ -83,6 +84,7 @@ fn all_laws() -> impl Iterator<Item = &'static Law> {
         round_robin::LAWS,
         weighted_fair_queuing::LAWS,
         eevdf::LAWS,
+        elastic_round_robin::LAWS,
         pifo::LAWS,
     ]
     .into_iter()

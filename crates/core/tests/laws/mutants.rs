@@ -187,6 +187,19 @@ mutants! {
     nobody_pays_for_long_packets breaks "weighted_fair_queuing::keeps_up_with_the_fluid":
         "virtual_time.h",
         "virtual_class(k)->start += bytes * k->virtual_cost;" => "virtual_class(k)->start += 1000 * k->virtual_cost;";
+    // Elastic round robin.
+    a_surplus_is_kept breaks "elastic_round_robin::shares_by_weight":
+        "elastic_round_robin.h",
+        "own->surplus_bytes = (u64)-own->left_bytes;" => "own->surplus_bytes = 0;";
+    turns_do_not_grow_with_surpluses breaks "elastic_round_robin::shares_by_weight":
+        "elastic_round_robin.h",
+        "o->surplus_before = o->surplus_most;" => ";";
+    a_class_that_joins_waits_for_the_next_round breaks "elastic_round_robin::shares_by_weight":
+        "elastic_round_robin.h",
+        "if (c > err_sched(s)->cursor)" => "if (0)";
+    a_turn_never_ends breaks "elastic_round_robin::nobody_starves":
+        "elastic_round_robin.h",
+        "own->left_bytes -= bytes;" => ";";
     // EEVDF.
     everybody_is_eligible breaks "eevdf::lags_are_bounded":
         "eevdf.h",

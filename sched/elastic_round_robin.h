@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Elastic round robin (Kanhere, Sethu and Parekh, IEEE Transactions on Parallel and Distributed Systems, 2002), with weights.
+ *
+ * Classes take turns. In its turn a class of weight w sends until it has had w * grant bytes, and its last packet may go beyond: that
+ * surplus is taken from its next turn. The grant of a round is 1 more than the greatest surplus / weight of the round before, so every class
+ * sends in every round. Thus rounds are as short as the packets allow: nobody has to choose a quantum, and no length is asked
+ * for before a packet leaves.
+ *
+ * Fairness: while classes i and j stay ready, | W_i / w_i - W_j / w_j | <= G + l_i / w_i + l_j / w_j: W what they have sent, l their largest
+ * packets, G = 1 + the greatest l / w of all classes. A round goes by the numbers of classes. A class that is not ready any more owes nothing. What a guarantee sends outside the turn of a class comes on top, as with round robin. Cost: O(1).
+ */
+#pragma once
+#include "discipline.h"
+
+struct sl_err_class {
+	s64 left_bytes; /* of its turn; 0 or less: it has none now */
+	u64 surplus_bytes; /* that its last turn had too much */
+};
+
+struct sl_err_sched {
+	u64 to_come; /* classes whose turn of this round is to come */
+	u64 surplus_before; /* the greatest surplus / weight of the round before; the grant is 1 more */
+	u64 surplus_most; /* the greatest surplus / weight since the round began */
+	u8 cursor; /* the class that had the last turn */
+};
+
+SL_KEEPS_OF_CLASS(err)
+SL_KEEPS_OF_SCHED(err)
+
+/* It takes part in this round if its place is still to come, so that its turns alternate with those of any other class. */
+SL_FN void err_join(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
+{
+	(void)k;
+	(void)now_ns;
+	if (c > err_sched(s)->cursor)
+		err_sched(s)->to_come |= SL_BIT(c);
+	else
+		err_sched(s)->to_come &= ~SL_BIT(c);
+}
+
+/* What is left of its turn is lost, and what its last turn had too much is forgiven. */
+SL_FN void err_leave(struct sl_sched *s, struct sl_class *k, u32 c)
+{
+	(void)s;
+	(void)c;
+	err_class(k)->left_bytes = 0;
+	err_class(k)->surplus_bytes = 0;
+}
+
+SL_FN u32 err_pick(struct sl_sched *s)
+{
+	struct sl_err_sched *o = err_sched(s);
+	u32 c = o->cursor;
+	struct sl_class *k = sl_at(s->classes, c);
+
+	if (s->ready >> (c & 63) & 1 && err_class(k)->left_bytes > 0)
+		return c;
+	if (!(o->to_come & s->ready)) {
+		o->to_come = s->ready;
+		o->surplus_before = o->surplus_most;
+		o->surplus_most = 0;
+	}
+	c = sl_lowest(o->to_come & s->ready);
+	o->to_come &= ~SL_BIT(c);
+	o->cursor = (u8)c;
+	k = sl_at(s->classes, c);
+	err_class(k)->left_bytes = (s64)(k->weight * (o->surplus_before + 1) - err_class(k)->surplus_bytes);
+	err_class(k)->surplus_bytes = 0;
+	return c;
+}
+
+SL_FN void err_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
+{
+	struct sl_err_class *own = err_class(k);
+	u64 surplus;
+
+	if (own->left_bytes <= 0)
+		return;
+	own->left_bytes -= bytes;
+	if (own->left_bytes > 0)
+		return;
+	own->surplus_bytes = (u64)-own->left_bytes;
+	surplus = own->surplus_bytes / sl_max(k->weight, 1);
+	if (err_sched(s)->surplus_most < surplus)
+		err_sched(s)->surplus_most = surplus;
+}
+
+static const struct sl_discipline elastic_round_robin = {
+	.join = err_join,
+	.leave = err_leave,
+	.pick = err_pick,
+	.charge = err_charge,
+};
