@@ -1,4 +1,4 @@
-//! The built-in files of `lab/` are part of the program: it is built again when they change.
+//! Rebuilds the program when the built-in files of `lab/` change.
 
 fn main() {
     println!("cargo::rerun-if-changed=../../lab");

@@ -12,26 +12,26 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// The port of the driver: its namespace is its own.
+/// The port of the driver, in a namespace of its own.
 const PORT: u16 = 9515;
-/// Longer than anything takes that a page does.
+/// Time limit for an action of a page.
 const LONG: Duration = Duration::from_secs(30);
 
-/// How the page is looked at.
+/// The window and the theme of a browser.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
     /// Width of the window, CSS pixels.
     pub width: u32,
     /// Height of the window, CSS pixels.
     pub height: u32,
-    /// Whether the system is dark.
+    /// Whether the system theme is dark.
     pub dark: bool,
 }
 
 impl Look {
-    /// On a desk.
+    /// A desktop.
     pub const DESK: Look = Look { width: 1280, height: 900, dark: false };
-    /// On a phone, in the night.
+    /// A phone with a dark theme.
     pub const PHONE: Look = Look { width: 375, height: 720, dark: true };
 }
 
@@ -55,7 +55,7 @@ impl Browser {
         }
         let mut chrome = json!({ "args": arguments });
         if look.width < 500 {
-            // A window is never so narrow by itself.
+            // The window manager would not make a window this narrow.
             let screen = json!({ "width": look.width, "height": look.height, "pixelRatio": 2.0 });
             chrome["mobileEmulation"] = json!({ "deviceMetrics": screen });
         }
@@ -95,21 +95,21 @@ impl Browser {
         self.wait(self.client.find(Locator::Css(css)))
     }
 
-    /// Clicks on it, as a person does: it must be seen, and nothing may be in front of it.
+    /// Clicks on an element, which must be visible and not covered.
     #[track_caller]
     pub fn click(&self, css: &str) {
         let element = self.element(css);
         self.wait(element.click());
     }
 
-    /// Types into it.
+    /// Types into an element.
     #[track_caller]
     pub fn keys(&self, css: &str, keys: &str) {
         let element = self.element(css);
         self.wait(element.send_keys(keys));
     }
 
-    /// The element's text, as it is shown.
+    /// The element's visible text.
     #[track_caller]
     pub fn text(&self, css: &str) -> String {
         let element = self.element(css);

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longer than any command takes, on a slow emulated machine too.
+/// Time limit of a command, on a slow emulated machine too.
 const LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(2);
 
@@ -22,20 +22,20 @@ pub struct Output {
 }
 
 impl Output {
-    /// The output, if the program succeeded; else it panics.
+    /// The output of a program that must have succeeded.
     #[track_caller]
     pub fn ok(self) -> Output {
         self.exits(0)
     }
 
-    /// The output, if the program ended with this code; else it panics.
+    /// The output of a program that must have ended with this code.
     #[track_caller]
     pub fn exits(self, code: i32) -> Output {
         assert_eq!(self.code, Some(code), "exit code of: {self}");
         self
     }
 
-    /// The output, if its standard error has this in it; else it panics.
+    /// The output, whose standard error must contain this.
     #[track_caller]
     pub fn says(self, text: &str) -> Output {
         assert!(self.stderr.contains(text), "`{text}` is not in the standard error of: {self}");
@@ -57,12 +57,12 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts it, its output being collected.
+    /// Starts a program and collects its output.
     pub fn start(command: &mut Command) -> Process {
         Process::spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))
     }
 
-    /// Starts it with the input and output that it was given; what is piped is collected.
+    /// Starts a program with the given input and output; pipes are collected.
     pub fn spawn(command: &mut Command) -> Process {
         let line = format!("{command:?}");
         command.env("LC_ALL", "C");
@@ -70,12 +70,12 @@ impl Process {
         Process { line, running }
     }
 
-    /// A process that was started already.
+    /// Wraps a running process.
     pub fn of(line: &str, running: testbed::Process) -> Process {
         Process { line: line.to_owned(), running }
     }
 
-    /// Kills it as `kill -9` does, unless it has ended by itself.
+    /// Kills the process as `kill -9` does, unless it has ended.
     pub fn kill(&mut self) {
         if !self.has_ended() {
             self.signal(Signal::SIGKILL);
@@ -94,13 +94,13 @@ impl Process {
         complained
     }
 
-    /// Waits until it has written this on its standard error.
+    /// Waits until standard error contains this.
     #[track_caller]
     pub fn await_complaint(&self, words: &str) {
         await_that(&format!("`{words}` from {}", self.line), LIMIT, || self.complained().contains(words));
     }
 
-    /// Waits until it has written so many lines with this in them on its standard output.
+    /// Waits until standard output has so many lines with this in them.
     #[track_caller]
     pub fn await_lines(&self, words: &str, count: usize) {
         let lines =
@@ -108,17 +108,17 @@ impl Process {
         await_that(&format!("{count} times `{words}` from {}", self.line), LIMIT, || lines() >= count);
     }
 
-    /// Whether it has ended.
+    /// Whether the process has ended.
     pub fn has_ended(&mut self) -> bool {
         !self.running.running().unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Asks it to end.
+    /// Sends the process a signal.
     pub fn signal(&self, signal: Signal) {
         self.running.signal(signal).unwrap_or_else(|error| panic!("{error}"));
     }
 
-    /// Waits for its end.
+    /// Waits for the process's end.
     #[track_caller]
     pub fn finish(self) -> Output {
         let Process { line, running } = self;
@@ -140,7 +140,7 @@ pub fn words(program: &str, line: &str) -> Command {
     command
 }
 
-/// Waits until something holds; fails, naming it, after `limit`.
+/// Waits until a condition holds; after `limit` it fails with `what`.
 #[track_caller]
 pub fn await_that(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + limit;

@@ -1,4 +1,4 @@
-//! Programs of other users: each counts the packets it sees, and then does one thing.
+//! Foreign BPF programs: each counts its packets and returns one verdict.
 
 use crate::net::Ns;
 use libbpf_sys::*;
@@ -10,10 +10,10 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 const NEXT: i32 = -1;
 const SHOT: i32 = 2;
 
-/// Where struct __sk_buff has tc_index (include/uapi/linux/bpf.h).
+/// Offset of tc_index in struct __sk_buff (include/uapi/linux/bpf.h).
 const TC_INDEX: i16 = 44;
 
-/// Where a program runs.
+/// The hook of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hook {
     Xdp,
@@ -38,14 +38,14 @@ impl Hook {
     }
 }
 
-/// The verdict on a packet.
+/// The verdict of a program.
 #[derive(Debug, Clone, Copy)]
 pub enum Verdict {
     Pass,
     Drop,
-    /// Out of the interface with this number, from tc.
+    /// Redirected to the interface with this number, from tc.
     Redirect(u32),
-    /// On, from tc, with the tag that follows the last packet's and this class: each tag has its turn.
+    /// Passed on, from tc, with the tag that follows the last packet's and this class: all tags are used in turn.
     Forge(u32),
 }
 
@@ -87,7 +87,7 @@ impl Program {
             (Verdict::Drop, Hook::Xdp) => code.push(mov(BPF_REG_0, XDP_DROP as i32)),
             (Verdict::Drop, _) => code.push(mov(BPF_REG_0, SHOT)),
             (Verdict::Forge(class), _) => {
-                // The counter's former value, as the tag.
+                // The counter's former value is the tag.
                 code = vec![
                     insn(BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_6, BPF_REG_1, 0),
                     code[0],
@@ -139,7 +139,7 @@ impl Program {
         if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(()) }
     }
 
-    /// Does something while a file in bpffs names the program.
+    /// Runs `work` while a file in bpffs names the program.
     pub fn pinned<T>(&self, work: impl FnOnce(&str) -> T) -> T {
         let path = format!("/sys/fs/bpf/slt-{}-{}", std::process::id(), self.program.as_raw_fd());
         let name = CString::new(path.as_str()).expect("no NUL");
@@ -150,7 +150,7 @@ impl Program {
         work(&path)
     }
 
-    /// Packets that it has seen.
+    /// Packets that the program has seen.
     pub fn seen(&self) -> u64 {
         let (key, mut value) = (0u32, 0u64);
         // SAFETY: key and value are as long as the map's.

@@ -1,11 +1,11 @@
-//! Frames made by hand, and a socket that sends them: through the queues of an interface, or into its peer.
+//! Handmade frames, and a socket that sends them: through the queues of an interface, or into its peer.
 
 use crate::net::Ns;
 use std::mem::{size_of, zeroed};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// An address of no host here: hooks see the frames that arrive, and no host answers them.
+/// An address of no host here: hooks see the frames, and no host answers.
 const TO: [u8; 6] = [2, 0, 0, 0, 0xee, 1];
 const FROM: [u8; 6] = [2, 0, 0, 0, 0xee, 2];
 
@@ -16,7 +16,7 @@ pub const VLAN: u16 = 0x8100;
 pub const QINQ: u16 = 0x88a8;
 pub const PPPOE: u16 = 0x8864;
 
-/// A frame: Ethernet, these VLAN tags (type, id), then this.
+/// A frame of Ethernet, these VLAN tags (type, id), and the payload.
 pub fn ethernet(tags: &[(u16, u16)], ethertype: u16, payload: &[u8]) -> Vec<u8> {
     let mut frame = [&TO[..], &FROM[..]].concat();
     for (kind, id) in tags {
@@ -110,7 +110,7 @@ pub fn v6(dst: Ipv6Addr, dscp: u8, extensions: &[(u8, Vec<u8>)], proto: u8, payl
     p
 }
 
-/// The beginning of UDP or TCP: ports, and enough of the rest.
+/// The beginning of UDP or TCP: ports, and enough of the rest to be parsed.
 pub fn ports(src: u16, dst: u16) -> Vec<u8> {
     let mut p = src.to_be_bytes().to_vec();
     p.extend(dst.to_be_bytes());
@@ -137,7 +137,7 @@ impl Wire {
         Wire { socket, ifindex: ns.ifindex(dev) as i32 }
     }
 
-    /// Sends a frame, which is sent.
+    /// Sends a frame, which must be accepted.
     pub fn send(&self, frame: &[u8]) {
         assert_eq!(self.put(frame), frame.len() as isize, "sending a frame: {}", std::io::Error::last_os_error());
     }

@@ -15,7 +15,7 @@ pub fn serve_at(ns: &Ns, port: u16) -> Process {
     Process::of(&format!("iperf3, the server at port {port}"), server)
 }
 
-/// A client, or whatever the line says.
+/// A client, or any other call of iperf3.
 pub fn start(ns: &Ns, line: &str) -> Process {
     let arguments: Vec<&str> = line.split_whitespace().collect();
     let started = ns.testbed().start("iperf3", &arguments).unwrap_or_else(|error| panic!("{error}"));

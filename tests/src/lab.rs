@@ -1,5 +1,5 @@
-//! The equipment of a test: namespaces, the product, policies in files. When the test ends, all that is left behind is found,
-//! reported, and removed.
+//! The equipment of a test: namespaces, the product, policies in files. Leftovers are found, reported and removed when the test
+//! ends.
 
 use crate::command::{Output, Process, run};
 use crate::net::{self, Ns, Pair, Routed};
@@ -76,7 +76,7 @@ impl Lab {
         path
     }
 
-    /// Writes a policy; its path.
+    /// Writes a policy and returns its path.
     pub fn policy(&self, policy: &serde_json::Value) -> String {
         *self.written.borrow_mut() += 1;
         let name = format!("policy-{}.json", self.written.borrow());
@@ -112,7 +112,7 @@ impl Lab {
         self.sluice(ns, &self.up_arguments(dev, policy, more))
     }
 
-    /// `sluice up` that is killed at a point of its way.
+    /// Runs `sluice` and kills it at a fault point.
     #[track_caller]
     pub fn killed_at(&self, point: &str, ns: &Ns, arguments: &[&str]) {
         let output = run(self.command(ns, arguments).env("SLUICE_FAULT", point));
@@ -130,7 +130,7 @@ impl Lab {
         serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("status --json: {error}: {output}"))
     }
 
-    /// The traces that the product and the test have left. Empty is well.
+    /// Traces of the product and the test; there should be none.
     pub fn leftovers(&self) -> Vec<String> {
         let mut found = Vec::new();
         for ns in self.namespaces.borrow().iter() {

@@ -52,21 +52,21 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, part.of(trials)).exit_code()
 }
 
-/// Which share of the tests runs here, so that two machines can do the work of one.
+/// The share of the tests that runs here, so that two machines can divide the work.
 struct Part {
     number: usize,
     of: usize,
 }
 
 impl Part {
-    /// From `--part=NUMBER/OF`.
+    /// Parses `--part=NUMBER/OF`.
     fn parse(text: &str) -> Option<Part> {
         let (number, of) = text.strip_prefix("--part=")?.split_once('/')?;
         let part = Part { number: number.parse().ok()?, of: of.parse().ok()? };
         (1..=part.of).contains(&part.number).then_some(part)
     }
 
-    /// Tests that run take turns; those that are ignored are told of in the first part.
+    /// Runnable tests are dealt in turn; ignored ones are listed in the first part.
     fn of(&self, trials: Vec<Trial>) -> Vec<Trial> {
         let mut turn = 0;
         let mine = |trial: &Trial| {

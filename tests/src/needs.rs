@@ -1,5 +1,5 @@
-//! The needs of a test: features of the kernel and the machine. A kernel that lacks one has the test ignored, with the reason; one
-//! that has it must pass. None of this asks the product what it has detected.
+//! The needs of a test: features of the kernel and the machine. A test is ignored, with the reason, on a kernel that lacks one;
+//! otherwise it must pass. The product is not asked for its own findings.
 
 use crate::command::{run, words};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::process::Command;
 pub enum Need {
     /// Qdiscs in BPF.
     BpfQdisc,
-    /// None: there engine tc is what users get, and there it is tested.
+    /// No qdiscs in BPF: there users get engine tc, and there it is tested.
     NoBpfQdisc,
     /// Programs attached to tc by links.
     Tcx,
@@ -19,23 +19,23 @@ pub enum Need {
     OpenCodedLoops,
     /// Time that counts instructions: without it, no rate is exact.
     Icount,
-    /// Time as usual.
+    /// Time by the wall clock.
     NoIcount,
     Htb,
     FqCodel,
     Ifb,
     Vlan,
     Tun,
-    /// Connections, and addresses that are translated.
+    /// Connection tracking, and address translation.
     Conntrack,
     Systemd,
-    /// To forget capabilities with.
+    /// A program that drops capabilities.
     Capsh,
-    /// To send TCP with, and be told how much.
+    /// iperf3, which sends TCP and reports how much.
     Iperf3,
     /// A machine that scripts/setup has equipped: a browser, its driver and Prometheus must be there. Virtual machines have none.
     Equipped,
-    /// To see the mounts of the first process, which a container may hide.
+    /// The mounts of the first process, which a container may hide.
     FirstMounts,
 }
 
@@ -117,7 +117,7 @@ impl Machine {
         self.0.get(&need).copied().unwrap_or(false)
     }
 
-    /// Why a test with these needs cannot run here.
+    /// The reason why a test with these needs cannot run here.
     pub fn lacks(&self, needs: &[Need]) -> Option<&'static str> {
         needs.iter().find(|need| !self.has(**need)).map(|need| need.missing())
     }
@@ -151,7 +151,7 @@ fn on_path(program: &str) -> bool {
     std::env::split_paths(&path).chain([Path::new("/usr/sbin").to_owned()]).any(|dir| dir.join(program).exists())
 }
 
-/// Whether time counts instructions, so that rates and delays do not depend on how busy the machine is.
+/// Whether time counts instructions, so that rates and delays do not depend on the load of the machine.
 pub fn is_icount() -> bool {
     std::env::var_os("SLUICE_VM").is_some_and(|vm| vm == "icount")
 }
@@ -161,7 +161,7 @@ pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// Loads modules that kernels load only when asked for. Where there are none, they are built in or missing.
+/// Loads modules that kernels load only on demand; missing modules are built in or absent.
 pub fn load_modules() {
     for module in ["tun", "8021q", "ifb", "veth", "nft_chain_nat", "nft_masq"] {
         let _ = Command::new("modprobe").arg("-q").arg(module).status();

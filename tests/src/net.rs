@@ -1,4 +1,4 @@
-//! Network namespaces and the networks that tests run in. Everything goes away with its `Lab`.
+//! Network namespaces and the networks of tests. Everything is removed with its `Lab`.
 
 use crate::command::{Output, run, words};
 use sluice_testbed::{Namespace, veth};
@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static COUNTER: AtomicU32 = AtomicU32::new(0);
 
-/// The names of all namespaces begin with it, our pid behind.
+/// The prefix of all namespaces' names, before our pid.
 const PREFIX: &str = "slt";
 
-/// A network namespace. Its maker removes it.
+/// A network namespace, removed by its creator.
 #[derive(Clone)]
 pub struct Ns {
     pub name: String,
@@ -40,7 +40,7 @@ impl Ns {
         self.namespace.remove().unwrap_or_else(|error| panic!("{error}"));
     }
 
-    /// As the testbed knows it.
+    /// The testbed's handle of the namespace.
     pub fn testbed(&self) -> &Namespace {
         &self.namespace
     }
@@ -64,7 +64,7 @@ impl Ns {
         shown[0]["stats64"]["tx"]["bytes"].as_u64().expect("bytes that were sent")
     }
 
-    /// Runs a program in it, to its end, whatever that is.
+    /// Runs a program in the namespace to its end, and returns the output even of a failure.
     pub fn tool(&self, tool: &str, line: &str) -> Output {
         self.inside(|| run(&mut words(tool, line)))
     }
@@ -74,7 +74,7 @@ impl Ns {
         run(&mut words("ip", &format!("netns exec {} {line}", self.name)))
     }
 
-    /// Does something in it, on a thread of its own. Sockets opened there stay there.
+    /// Runs `work` in the namespace on a thread of its own. Sockets opened there stay there.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         self.namespace.inside(work).unwrap_or_else(|error| panic!("{error}"))
     }
@@ -96,7 +96,7 @@ impl Ns {
         self.inside(|| nix::net::if_::if_nametoindex(name).unwrap_or_else(|error| panic!("{name}: {error}")))
     }
 
-    /// Statistics of its qdiscs on an interface, as tc has them.
+    /// Statistics of the qdiscs on an interface, as tc has them.
     pub fn qdiscs(&self, dev: &str) -> Vec<Qdisc> {
         serde_json::from_str(&self.tc(&format!("-s -j qdisc show dev {dev}"))).expect("JSON of tc")
     }
@@ -106,7 +106,7 @@ impl Ns {
         self.qdiscs(dev).into_iter().find(|qdisc| qdisc.root)
     }
 
-    /// All that management could have changed about an interface, to be compared.
+    /// All state of an interface that management could change, for comparison.
     pub fn state(&self, dev: &str) -> String {
         let mut text = String::new();
         for qdisc in self.qdiscs(dev) {
@@ -117,7 +117,7 @@ impl Ns {
         }
         let features = self.tool("ethtool", &format!("-k {dev}")).ok().stdout;
         let mut link = self.ip(&format!("-d -o link show dev {dev}"));
-        // A link that was down and up again is told by its number, and that changes nothing here.
+        // Output from the alias on is left out: it identifies a link that was down and up again, and is no change here.
         link.truncate(link.find(" alias ").unwrap_or(link.len()));
         text + &features + &link + &self.interfaces().join(" ")
     }
@@ -188,7 +188,7 @@ pub fn wire(x: &End<'_>, y: &End<'_>, options: &str) {
 pub const MAC_A: &str = "02:00:00:00:77:01";
 pub const MAC_B: &str = "02:00:00:00:77:02";
 
-/// Puts the wire of a pair, which may have gone, in place.
+/// Creates the wire of a pair, also after it was deleted.
 pub fn wire_pair(pair: &Pair, options: &str) {
     let a = End { ns: &pair.a, dev: "a0", address: A, mac: MAC_A };
     let b = End { ns: &pair.b, dev: "b0", address: B, mac: MAC_B };
@@ -206,7 +206,7 @@ pub fn wire_routed(net: &Routed) {
     net.server.ip("route add default via 10.79.0.1");
 }
 
-/// HTB's classes and the limits of all queues, without what the kernel numbers by itself.
+/// HTB's classes and the limits of all queues, without handles that the kernel numbers by itself.
 pub fn queues(pair: &Pair) -> Vec<String> {
     let classes = pair.a.tc("class show dev a0");
     let limits = pair.a.tc("qdisc show dev a0");
@@ -224,7 +224,7 @@ fn without_leaf(line: &str) -> String {
     }
 }
 
-/// Makes an interface whose packets are this file's: IFF_TUN or IFF_TAP, and how packets are written.
+/// Opens a TUN or TAP interface whose packets are read and written here.
 pub fn open_tun(name: &str, flags: libc::c_int) -> fs::File {
     use std::os::fd::AsRawFd;
     const TUNSETIFF: libc::c_ulong = 0x4004_54ca;

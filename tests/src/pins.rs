@@ -1,4 +1,4 @@
-//! Maps that the product has pinned, read and written behind its back.
+//! Access to pinned maps of the product without the product.
 
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

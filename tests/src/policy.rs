@@ -1,4 +1,4 @@
-//! Policies as tests want them: class n is UDP port 3000 + n.
+//! Policies of tests: class n gets UDP port 3000 + n.
 
 use serde_json::{Value, json};
 
@@ -38,13 +38,13 @@ pub fn three() -> Value {
     )
 }
 
-/// The policy with something more in it.
+/// The policy with another key.
 pub fn with(mut policy: Value, key: &str, value: Value) -> Value {
     policy[key] = value;
     policy
 }
 
-/// A policy that differs from `three` in everything: its discipline, classes, limits and rules.
+/// A policy that differs from `three` in all parts: its discipline, classes, limits and rules.
 pub fn other() -> Value {
     let mut policy = by_port(
         "deficit_round_robin",

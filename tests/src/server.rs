@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
-/// Longer than it takes to start.
+/// Time limit of a start.
 const STARTS: Duration = Duration::from_secs(20);
 
 /// A server in a namespace.
@@ -18,7 +18,7 @@ pub struct Server {
     process: Process,
     /// `http://127.0.0.1:PORT`.
     pub place: String,
-    /// The token from the file that the server has named; empty if it was given one.
+    /// The token from the file that the server has named; empty if one was given.
     pub token: String,
 }
 
@@ -29,19 +29,19 @@ pub struct Reply {
     pub status: u32,
     /// Status line and headers.
     pub head: String,
-    /// The rest.
+    /// The body.
     pub body: String,
 }
 
 impl Reply {
-    /// The body as JSON, if all is well.
+    /// The body of a successful reply as JSON.
     #[track_caller]
     pub fn json(self) -> Value {
         assert_eq!(self.status, 200, "{}\n{}", self.head, self.body);
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
 
-    /// The reply, if it refuses with this status and says this; else it panics.
+    /// The reply, which must be a refusal with this status and text.
     #[track_caller]
     pub fn refuses(self, status: u32, what: &str) -> Reply {
         assert_eq!(self.status, status, "{}", self.body);
@@ -53,12 +53,12 @@ impl Reply {
 }
 
 impl Server {
-    /// Starts it on any port of the loopback.
+    /// Starts the server on a free port of the loopback.
     pub fn start(lab: &Lab, ns: &Ns, more: &[&str]) -> Server {
         Server::start_at(lab, ns, "127.0.0.1:0", more)
     }
 
-    /// Starts it somewhere else.
+    /// Starts the server on another address.
     pub fn start_at(lab: &Lab, ns: &Ns, listen: &str, more: &[&str]) -> Server {
         let mut process = lab.start(ns, &[&["serve", "--listen", listen], more].concat());
         await_that("sluice serve says where it is", STARTS, || {
@@ -77,7 +77,7 @@ impl Server {
         }
     }
 
-    /// A request as curl sends it with these arguments.
+    /// Sends a request by curl with these arguments.
     pub fn curl(&self, path: &str, arguments: &[&str]) -> Reply {
         let url = format!("{}{path}", self.place);
         let output =
@@ -93,24 +93,24 @@ impl Server {
         self.curl(path, &[])
     }
 
-    /// Sends JSON, with its own token.
+    /// Posts JSON with the server's token.
     pub fn post(&self, path: &str, body: &Value) -> Reply {
         let token = format!("Authorization: Bearer {}", self.token);
         self.curl(path, &["-H", &token, "-H", "Content-Type: application/json", "-d", &body.to_string()])
     }
 
-    /// Opens a connection to it.
+    /// Opens a connection to the server.
     pub fn connect(&self) -> TcpStream {
         let place = self.place.rsplit('/').next().unwrap_or_default().to_owned();
         self.ns.inside(|| TcpStream::connect(&place)).unwrap_or_else(|error| panic!("connecting to {place}: {error}"))
     }
 
-    /// Sends it a signal.
+    /// Sends the server a signal.
     pub fn signal(&self, signal: Signal) {
         self.process.signal(signal);
     }
 
-    /// Ends it; it must end well.
+    /// Ends the server, which must succeed.
     pub fn stop(self, signal: Signal) -> Output {
         self.process.signal(signal);
         self.process.finish().ok()

@@ -1,4 +1,4 @@
-//! `sluice status --json`, as far as tests look at it. A field that goes missing fails every test that reads it.
+//! The part of `sluice status --json` that tests read. A missing field fails every test that reads it.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;

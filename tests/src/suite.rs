@@ -1,4 +1,4 @@
-//! The list of tests, and how one runs: in a lab of its own, after which nothing may be left.
+//! The list of tests, each of which runs in a lab of its own and must leave nothing.
 
 use crate::lab::{Engine, Lab};
 use crate::needs::{Machine, Need};
@@ -25,12 +25,12 @@ impl Suite {
         Suite { subject, of_commands: false, cases: Vec::new() }
     }
 
-    /// Marks tests of commands and files, which are the same on any kernel: one kernel with each engine is enough.
+    /// Marks tests of commands and files, which are the same on any kernel: one kernel with each engine suffices.
     pub fn of_commands(self) -> Suite {
         Suite { of_commands: true, ..self }
     }
 
-    /// A test that runs on both engines: on `qdisc` wherever there is one, on `tc` where there is none.
+    /// A test of both engines: of `qdisc` where it is supported, of `tc` where it is not.
     pub fn both(self, name: &str, needs: &[Need], body: fn(&Lab)) -> Suite {
         self.qdisc(name, needs, body).tc(name, needs, body)
     }
@@ -43,7 +43,7 @@ impl Suite {
         self.add(Engine::Tc, name, &[&[Need::NoBpfQdisc, Need::Htb], needs].concat(), body)
     }
 
-    /// Engine `tc` on a kernel that has BPF qdiscs as well.
+    /// Engine `tc` also on a kernel with BPF qdiscs.
     pub fn tc_everywhere(self, name: &str, needs: &[Need], body: fn(&Lab)) -> Suite {
         self.add(Engine::Tc, name, &[&[Need::Htb], needs].concat(), body)
     }
@@ -65,7 +65,7 @@ impl Suite {
 }
 
 impl Case {
-    /// The test as the harness runs it. A feature that the machine lacks is told in its name's kind.
+    /// The test in the form of the harness. The reason to ignore a test is its kind.
     pub fn trial(self, machine: &Machine) -> Trial {
         let lacks = machine.lacks(&self.needs);
         let Case { name, engine, body, .. } = self;

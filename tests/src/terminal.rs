@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Longer than anything takes that a program does at a key.
+/// Time limit of a reaction to a key.
 const LONG: Duration = Duration::from_secs(30);
 
 nix::ioctl_write_ptr_bad!(set_size, libc::TIOCSWINSZ, Winsize);
@@ -21,7 +21,7 @@ nix::ioctl_write_ptr_bad!(set_size, libc::TIOCSWINSZ, Winsize);
 /// A program in a terminal of its own.
 pub struct Terminal {
     keyboard: File,
-    /// The program's side, kept open to ask for its state.
+    /// The program's side, kept open to read its state.
     line: OwnedFd,
     before: Termios,
     process: Process,
@@ -29,7 +29,7 @@ pub struct Terminal {
     size: (u16, u16),
 }
 
-/// The traces of a program that has ended.
+/// The state after a program has ended.
 pub struct Left {
     /// The program's exit code; its output is on the screen.
     pub output: Output,
@@ -40,7 +40,7 @@ pub struct Left {
 }
 
 impl Terminal {
-    /// Starts it in a terminal of so many columns and rows.
+    /// Starts the program in a terminal of so many columns and rows.
     pub fn start(command: &mut Command, columns: u16, rows: u16) -> Terminal {
         let pty = openpty(&winsize(columns, rows), None).expect("a pty");
         let side = || Stdio::from(pty.slave.try_clone().expect("the terminal once more"));
@@ -58,7 +58,7 @@ impl Terminal {
         let before = tcgetattr(&pty.slave).expect("the terminal's state");
         assert!(before.local_flags.contains(LocalFlags::ICANON | LocalFlags::ECHO), "a terminal begins cooked");
         let process = Process::spawn(command);
-        // The command has the terminal open as long as it lives.
+        // Only the command keeps the terminal open.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let keyboard = File::from(pty.master);
         let written = Collected::start(keyboard.try_clone().expect("the other side once more"));
@@ -70,7 +70,7 @@ impl Terminal {
         show(&self.written.bytes(), self.size)
     }
 
-    /// Waits until it shows this.
+    /// Waits until the screen shows this text.
     #[track_caller]
     pub fn shows(&self, text: &str) {
         await_that(&format!("the terminal shows {text:?}"), LONG, || self.screen().screen().contents().contains(text));
@@ -81,19 +81,19 @@ impl Terminal {
         self.keyboard.write_all(keys.as_bytes()).expect("pressing keys");
     }
 
-    /// Gives the window another size.
+    /// Changes the size of the window.
     pub fn resize(&mut self, columns: u16, rows: u16) {
         // SAFETY: the structure lives as long as the call.
         unsafe { set_size(self.keyboard.as_raw_fd(), &winsize(columns, rows)) }.expect("another size");
         self.size = (columns, rows);
     }
 
-    /// Whether keys come one by one and are not shown, as a program that has taken the terminal over wants it.
+    /// Whether the terminal is in raw mode: keys come one by one and are not echoed.
     pub fn is_raw(&self) -> bool {
         !tcgetattr(&self.line).expect("the terminal's state").local_flags.contains(LocalFlags::ICANON)
     }
 
-    /// Sends a signal.
+    /// Sends the program a signal.
     pub fn signal(&self, signal: Signal) {
         self.process.signal(signal);
     }

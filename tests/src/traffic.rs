@@ -1,5 +1,5 @@
-//! UDP streams that are counted packet by packet: each carries its number and when it was sent, the kernel says when it
-//! arrived. Senders are paced in steps of a millisecond, since no sleep is finer.
+//! UDP streams that are counted packet by packet: each packet carries its number and send time, the kernel stamps its arrival.
+//! Senders are paced in steps of a millisecond, since no sleep is finer.
 
 use crate::net::Ns;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, setsockopt, sockopt};
@@ -18,12 +18,12 @@ const STAMP: usize = 16;
 const BUFFER: usize = 64 << 20;
 const TICK: Duration = Duration::from_millis(1);
 
-/// How much is sent when, in bits of frames.
+/// The load of a stream in bits of frames.
 #[derive(Debug, Clone, Copy)]
 enum Load {
-    /// So many a second.
+    /// Bits per second.
     Even(u64),
-    /// So many at once, again and again.
+    /// Bits at once, at an interval.
     Bursts(u64, Duration),
 }
 
@@ -54,7 +54,7 @@ impl Flow {
         Flow { port, frames: frames.to_vec(), load: Load::Even(bps), tos: 0, mark: 0, priority: None }
     }
 
-    /// So many frames at once, again and again.
+    /// So many frames at once, at an interval.
     pub fn bursts(port: u16, frame: usize, frames: u64, every: Duration) -> Flow {
         Flow { load: Load::Bursts(frames * frame as u64 * 8, every), ..Flow::new(port, &[frame], 0) }
     }
@@ -83,7 +83,7 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// The delay one way.
+    /// The one-way delay.
     pub fn delay_ns(&self) -> u64 {
         self.at_ns.saturating_sub(self.sent_ns)
     }
@@ -93,7 +93,7 @@ impl Arrival {
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub sent: u64,
-    /// When its sender ended.
+    /// Time at which the sender ended.
     pub ended_ns: u64,
     pub arrivals: Vec<Arrival>,
 }
@@ -112,8 +112,8 @@ impl Outcome {
         self.sent - self.received()
     }
 
-    /// Bits per second of frames that arrived from `settle` after the first until the senders ended. `extra` is what each
-    /// frame costs beyond its length.
+    /// Rate of frames that arrived from `settle` after the first until the senders ended, bits per second. `extra` is the cost
+    /// of each frame beyond its length.
     pub fn bps(&self, settle: Duration, extra: i64) -> f64 {
         let window = self.window(settle);
         let (Some(first), Some(last)) = (window.first(), window.last()) else { return 0.0 };
@@ -130,7 +130,7 @@ impl Outcome {
         &self.arrivals[start..end.max(start)]
     }
 
-    /// The arrivals in a part of the time, as if they had been all.
+    /// The arrivals in a part of the time, as an outcome of their own.
     pub fn between(&self, from_ns: u64, to_ns: u64) -> Outcome {
         let inside = |arrival: &&Arrival| (from_ns..to_ns).contains(&arrival.at_ns);
         let arrivals: Vec<Arrival> = self.arrivals.iter().filter(inside).copied().collect();
@@ -151,7 +151,7 @@ impl Outcome {
     }
 }
 
-/// Streams on their way. Dropping ends them.
+/// Running streams. Dropping ends them.
 pub struct Streams {
     stop_sending: Arc<AtomicBool>,
     stop_receiving: Arc<AtomicBool>,
@@ -182,7 +182,7 @@ pub fn start(from: &Ns, to: &Ns, address: &str, flows: &[Flow]) -> Streams {
 }
 
 impl Streams {
-    /// Packets of all streams that have been sent and have arrived by now.
+    /// Packets of all streams that were sent and that arrived by now.
     pub fn so_far(&self) -> (u64, u64) {
         let received = self.received.load(Ordering::Relaxed);
         (self.sent.load(Ordering::Relaxed), received)
@@ -193,20 +193,20 @@ impl Streams {
         self.stop_sending.store(true, Ordering::Relaxed);
     }
 
-    /// Runs for a time, whatever is lost.
+    /// Runs for a time, with any losses.
     pub fn stop_after(self, time: Duration) -> Vec<Outcome> {
         thread::sleep(time);
         self.finish_lossy()
     }
 
-    /// Stops sending, waits until `lost` of all that was sent have not arrived and the rest has, and returns what became of
-    /// each stream. Fails if that does not come true.
+    /// Stops sending, waits until all packets but `lost` have arrived, and returns the outcome of each stream. Fails if the
+    /// numbers do not come to agree.
     #[track_caller]
     pub fn finish(self, lost: impl FnMut() -> u64) -> Vec<Outcome> {
         self.end(lost, true)
     }
 
-    /// Stops sending, and gives up after a second without arrivals: for streams whose losses are not counted.
+    /// Stops sending, and waits for a second without arrivals: for streams whose losses are not counted.
     pub fn finish_lossy(self) -> Vec<Outcome> {
         self.end(|| 0, false)
     }
@@ -267,7 +267,7 @@ pub fn run(
     streams.finish(lost)
 }
 
-/// The clock that packets are stamped by.
+/// The clock of the packets' timestamps.
 pub fn now_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
@@ -283,7 +283,7 @@ fn receiving_socket(port: u16) -> UdpSocket {
 /// A socket of a sender, connected.
 pub fn sending_socket(flow: &Flow, address: &str) -> UdpSocket {
     let socket = UdpSocket::bind("0.0.0.0:0").expect("binding a sender");
-    // Else the socket's buffer would hold the sender back, and nothing would ever be dropped.
+    // A small socket buffer would hold the sender back, and nothing would ever be dropped.
     setsockopt(&socket, sockopt::SndBufForce, &BUFFER).expect("SO_SNDBUFFORCE");
     setsockopt(&socket, sockopt::Ipv4Tos, &i32::from(flow.tos)).expect("IP_TOS");
     setsockopt(&socket, sockopt::Mark, &flow.mark).expect("SO_MARK");
@@ -301,7 +301,7 @@ fn send(flows: &[Flow], sockets: &[UdpSocket], stop: &AtomicBool, count: &Atomic
     let mut buffer = vec![0u8; 65_536];
     while !stop.load(Ordering::Relaxed) {
         let elapsed = begin.elapsed();
-        // The senders take turns packet by packet, so that streams mix as finely as may be.
+        // The senders take turns packet by packet, so that streams mix finely.
         loop {
             let mut idle = true;
             for (n, flow) in flows.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Frames of a capture file, read one after the other as tshark reads them: what can be read is, and what cannot is told.
+//! Frames of a capture file, read in order as tshark reads them: records that cannot be read become notes.
 
 mod bytes;
 mod link;
@@ -13,34 +13,34 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-/// The classifier is run on whole Ethernet headers, and on no more than fits a page.
+/// Bounds of a frame that the classifier can run on: a whole Ethernet header, and no more than fits a page.
 const FRAME_BYTES: std::ops::RangeInclusive<usize> = 14..=3000;
-/// The longest packet that a file may say it holds, as Wireshark has it (WTAP_MAX_PACKET_SIZE_STANDARD), bytes.
+/// The longest packet length that a file may give, as in Wireshark (WTAP_MAX_PACKET_SIZE_STANDARD), bytes.
 const MAX_PACKET_BYTES: u32 = 262_144;
 
-/// A packet as the file has it, at most the longest frame that is looked at.
+/// A captured packet, cut to the longest frame that the classifier takes.
 struct Packet {
     /// `LINKTYPE_` of tcpdump.org's list.
     link: u32,
     bytes: Vec<u8>,
 }
 
-/// The frames of a file that can be read.
+/// The readable frames of a file.
 #[derive(Debug, Default)]
 pub struct Frames {
-    /// The first so many, each with an Ethernet header.
+    /// The first frames, each with an Ethernet header.
     pub frames: Vec<Vec<u8>>,
-    /// Notes on records that could not be read, in sentences.
+    /// Notes on records that could not be read, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// A reader of one of the formats.
+/// A reader of one capture format.
 trait Reader {
-    /// The next packet; none at the end of the file. An error ends the reading.
+    /// The next packet, or `None` at the end of the file; an error ends the reading.
     fn next(&mut self) -> Result<Option<Packet>, String>;
 }
 
-/// The first so many frames of a file.
+/// Reads the first `most` frames of a file.
 pub fn frames(path: &Path, most: usize) -> Result<Frames, Failure> {
     let file = File::open(path).map_err(|error| unreadable(path, &error))?;
     if file.metadata().is_ok_and(|meta| meta.is_dir()) {
@@ -53,7 +53,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::input(&format!("{}: {error}", path.display()), "give a capture file, as tcpdump -w writes it")
 }
 
-/// The first so many frames of what a file of this name holds.
+/// Reads the first `most` frames from the bytes of a file with this name.
 pub fn frames_in(name: &str, bytes: &[u8], most: usize) -> Result<Vec<Vec<u8>>, Failure> {
     Ok(read(name, bytes, most)?.frames)
 }

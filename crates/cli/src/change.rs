@@ -11,14 +11,14 @@ use sluice_kernel::confirm::time;
 use sluice_kernel::{Preview, RateWish, Request};
 use sluice_policy::{Context, Difference};
 
-/// More changes than this are only counted after they are done.
+/// The most changes that are listed after they are done; more are only counted.
 const MOST_LINES: usize = 12;
 
 pub fn apply(args: &Apply, color: bool) -> Result<(), Failure> {
     sluice_kernel::require_root()?;
     let link_rate = args.rate.as_deref().map(|text| rate("--rate", text)).transpose()?;
     let ingress_rate = args.ingress_rate.as_deref().map(|text| rate("--ingress-rate", text)).transpose()?;
-    // A wrong option is told before a wrong policy.
+    // A wrong option is reported before a wrong policy.
     let wished = wished(&args.change)?;
     let (interface, file) = named("apply", &args.words)?;
     let chosen = choose(file, interface, &Context { link_rate, ..Context::default() })?;
@@ -58,7 +58,7 @@ pub fn rollback(args: &Rollback, color: bool) -> Result<(), Failure> {
 pub fn confirm(args: &Confirm) -> Result<(), Failure> {
     sluice_kernel::require_root()?;
     let interfaces = once(&args.interfaces);
-    // Nothing is confirmed if one of the names is wrong.
+    // One wrong name stops all confirmations.
     sluice_kernel::require_known(&interfaces)?;
     each(&interfaces, |interface| {
         let record = sluice_kernel::confirm::confirm(interface)?;
@@ -109,7 +109,7 @@ fn preview(requests: &[Request], as_json: bool, color: bool) -> Result<(), Failu
     previews.iter().for_each(|preview| print_remarks(&preview.remarks, color));
     if as_json {
         let objects: Vec<_> = previews.iter().map(as_object).collect();
-        // A list is for several.
+        // Several previews become a list.
         match &objects[..] {
             [one] => outln!("{one:#}"),
             _ => outln!("{:#}", json!(objects)),
@@ -137,12 +137,12 @@ fn as_object(preview: &Preview) -> serde_json::Value {
     })
 }
 
-/// A line for each change.
+/// Prints a line for each change.
 fn show(difference: &Difference, color: bool) {
     difference.lines().iter().for_each(|line| outln!("  {}", terminal::change(line, color)));
 }
 
-/// A line for each change, or a summary where there are many.
+/// Prints a line for each change, or a summary of many.
 pub fn show_briefly(difference: &Difference, color: bool) {
     if difference.lines().len() <= MOST_LINES && !difference.is_empty() {
         show(difference, color);

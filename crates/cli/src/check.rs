@@ -1,4 +1,4 @@
-//! `sluice check`: what a policy means, or all that is wrong with it.
+//! `sluice check`: the meaning of a policy, or all of its errors.
 
 use crate::args::{Check, EngineArg};
 use crate::failure::Failure;
@@ -31,7 +31,7 @@ pub fn run(args: &Check, color: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says so if `sluice up` on this machine would refuse what is right in itself.
+/// Warns if `sluice up` on this machine would refuse a policy that is valid in itself.
 fn warn_of_refusal(resolved: &Resolved, engine: EngineArg, color: bool) {
     if let Some(why) = sluice_kernel::refusal(resolved, engine.engine()) {
         let warning = if color { "\x1b[1;33mwarning\x1b[0m" } else { "warning" };
@@ -52,9 +52,9 @@ fn show(resolved: &Resolved, engine: Engine, color: bool) {
     }
 }
 
-/// The interfaces of this machine on which one queue would take the place of several.
+/// Names the interfaces of this machine on which one queue would replace several.
 fn say_where_one_queue_serves(only: Option<&str>, resolved: &Resolved, engine: Engine) {
-    // Without tc the policy is checked all the same.
+    // Without tc the policy is still checked.
     let all = sluice_kernel::below_mq().unwrap_or_default();
     for (name, queues) in all.iter().filter(|(name, _)| only.is_none_or(|only| only == name)) {
         if let Some(note) = sluice_kernel::one_queue_for_all(resolved, engine, *queues) {
@@ -63,7 +63,7 @@ fn say_where_one_queue_serves(only: Option<&str>, resolved: &Resolved, engine: E
     }
 }
 
-/// A rate of the command line.
+/// Parses a rate of the command line.
 pub fn rate(option: &str, text: &str) -> Result<Rate, Failure> {
     match text.parse::<Rate>() {
         Ok(rate) if rate < Rate::MIN => Err(Failure::input(
@@ -75,7 +75,7 @@ pub fn rate(option: &str, text: &str) -> Result<Rate, Failure> {
     }
 }
 
-/// Warnings and notes, on standard error.
+/// Prints warnings and notes on standard error.
 pub fn print_remarks(remarks: &Diagnostics, color: bool) {
     if !remarks.is_empty() {
         eprintln!("{}", remarks.render(color).trim_end());

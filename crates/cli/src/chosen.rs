@@ -1,20 +1,20 @@
-//! Which policy goes on which interface.
+//! Assignments of policies to interfaces by the command line.
 
 use crate::failure::Failure;
 use sluice_kernel::history::Origin;
 use sluice_kernel::{RateWish, Request};
 use sluice_policy::{Context, LoadError, Policy, PolicyFile};
 
-/// A policy for an interface.
+/// A policy and the interface that it is for.
 pub struct Chosen {
     pub interface: String,
     pub policy: Policy,
-    /// Where it was read from.
+    /// Source of the policy.
     pub source: String,
 }
 
 impl From<Chosen> for Request {
-    /// `apply` without any option.
+    /// The request of an `apply` without options.
     fn from(chosen: Chosen) -> Request {
         Request {
             interface: chosen.interface,
@@ -30,7 +30,7 @@ impl From<Chosen> for Request {
     }
 }
 
-/// The policy of a file or profile for an interface, or for each of its set.
+/// Reads a file or profile: the policy for one interface, or one for each interface of its set.
 pub fn choose(file: &str, interface: Option<&str>, context: &Context) -> Result<Vec<Chosen>, Failure> {
     let (source, found) = sluice_policy::load_for(file, context)?;
     let policies = match (interface, found) {
@@ -51,7 +51,7 @@ pub fn choose(file: &str, interface: Option<&str>, context: &Context) -> Result<
         .collect())
 }
 
-/// `[INTERFACE] POLICY`, as some commands take it. An interface without a policy is refused.
+/// Splits `[INTERFACE] POLICY`. An interface without a policy is refused.
 pub fn named<'a>(command: &str, words: &'a [String]) -> Result<(Option<&'a str>, &'a str), Failure> {
     match words {
         [interface, file] => Ok((Some(interface), file)),
@@ -64,7 +64,7 @@ pub fn named<'a>(command: &str, words: &'a [String]) -> Result<(Option<&'a str>,
     }
 }
 
-/// Whether a word that could be a profile is the name of an interface instead.
+/// Whether a word that could name a profile names an interface instead.
 fn is_interface(word: &str) -> bool {
     let is_file = word.contains('/') || word.ends_with(".json");
     !is_file

@@ -1,4 +1,4 @@
-//! Completions of a word that is being typed: the script that asks, and the answers that need a look at the machine.
+//! Shell completion: the script for the shell, and candidates that depend on the machine.
 
 use crate::failure::Failure;
 use clap_complete::Shell;
@@ -7,10 +7,10 @@ use clap_complete::env::Shells;
 use sluice_kernel::{Interface, Record};
 use std::ffi::OsStr;
 
-/// The variable by which a shell's script asks this program instead of running a command.
+/// The environment variable with which a shell's script asks this program for candidates.
 pub const ASKED_BY: &str = "COMPLETE";
 
-/// Prints what a shell is to read at its start.
+/// Prints the script that a shell reads at its start.
 pub fn print(shell: Shell) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::system(format!("printing the completions: {error}"));
     let shells = Shells::builtins();
@@ -25,13 +25,13 @@ pub fn unmanaged(typed: &OsStr) -> Vec<CompletionCandidate> {
     offered(typed, all_names().into_iter().filter(|name| !managed.contains(name)))
 }
 
-/// Managed interfaces; all of them where records may not be read, as without root.
+/// Managed interfaces, or all interfaces if the records cannot be read, as without root.
 pub fn managed(typed: &OsStr) -> Vec<CompletionCandidate> {
     let names = managed_names();
     offered(typed, if names.is_empty() { all_names() } else { names }.into_iter())
 }
 
-/// Profiles and files.
+/// Profiles and policy files.
 pub fn policies(typed: &OsStr) -> Vec<CompletionCandidate> {
     let mut found = offered(typed, sluice_policy::profiles().into_iter());
     found.extend(PathCompleter::file().complete(typed));

@@ -1,4 +1,4 @@
-//! `sluice lab cost`: what a packet costs.
+//! `sluice lab cost`: the cost of a packet in instructions.
 
 use crate::args::lab::Cost;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! `sluice doctor`: findings by area, with what to do about each.
+//! `sluice doctor`: findings by area, each with its cure.
 
 use crate::args::Doctor;
 use crate::failure::Failure;

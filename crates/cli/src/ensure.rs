@@ -1,4 +1,4 @@
-//! `sluice ensure`: what is missing of managed interfaces is put back.
+//! `sluice ensure`: restores missing parts of managed interfaces.
 
 use crate::args::care::Ensure;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! `sluice events`: what happens and matters, as it happens.
+//! `sluice events`: important events of managed interfaces, as they happen.
 
 use crate::args::Events;
 use crate::failure::Failure;
@@ -10,7 +10,7 @@ pub fn run(args: &Events, color: bool) -> Result<(), Failure> {
     let end = end(args.time.as_deref())?;
     let mut listener = Listener::new(&args.interfaces, Subject::Events)?;
     say_listening();
-    // No other listener can be there meanwhile.
+    // No other listener can exist meanwhile.
     while let Some(left) = left(end).filter(|_| !terminal::has_no_reader()) {
         for told in listener.next(left.min(terminal::LOOK_FOR_READERS))? {
             let line = if args.json { json(&told)? } else { text(&told, color) };
@@ -20,18 +20,18 @@ pub fn run(args: &Events, color: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says on standard error that nothing is missed from now on.
+/// Prints on standard error that events are recorded from now on.
 pub fn say_listening() {
     eprintln!("listening; Ctrl-C ends");
 }
 
-/// When a command that listens ends.
+/// The time at which a listening command ends.
 pub fn end(time: Option<&str>) -> Result<Option<Instant>, Failure> {
     let time = time.map(|text| sluice_kernel::confirm::time_of("--for", text)).transpose()?;
     Ok(time.map(|time| Instant::now() + time))
 }
 
-/// The time that is left until `end`, or an hour without one. None: it is over.
+/// The time that is left until `end`, or an hour without an end; `None` once it is over.
 pub fn left(end: Option<Instant>) -> Option<Duration> {
     match end {
         None => Some(Duration::from_secs(3600)),
@@ -43,7 +43,7 @@ pub fn json(told: &Event) -> Result<String, Failure> {
     serde_json::to_string(told).map_err(|error| Failure::system(error.to_string()))
 }
 
-/// The time of day, and the interface.
+/// The time of day and the interface of an event.
 pub fn beginning(told: &Event) -> String {
     format!("{} {}", terminal::time_of_day(told.at_s), told.interface)
 }

@@ -1,4 +1,4 @@
-//! `sluice explain`: what becomes of a packet, and why.
+//! `sluice explain`: the class, queue and verdict of a packet, with their reasons.
 
 mod without_root;
 
@@ -29,13 +29,13 @@ pub fn run(args: &Explain) -> Result<(), Failure> {
         }
         None => vec![packet::frame(&args.packet, metadata)?],
     };
-    // Without root no record may be read; a policy file needs none.
+    // Records need root; a policy file does not.
     let is_root = require_root().is_ok();
     let managed = is_root && Record::find(&args.target)?.is_some();
     let policy = if managed {
         None
     } else {
-        // A name that looks like neither a file nor a profile may be that of an unmanaged interface.
+        // A name that looks like neither a file nor a profile may be an unmanaged interface.
         if !args.target.contains(['/', '.']) && !sluice_policy::profiles().contains(&args.target) {
             if nix::net::if_::if_nametoindex(args.target.as_str()).is_ok() {
                 require_root()?;
@@ -178,7 +178,7 @@ mod tests {
         }
     }
 
-    /// The packet, the rule and the class that a profile's text means, without any program loaded.
+    /// An explanation without a loaded program gives the packet, rule and class by the policy's text.
     #[test]
     fn without_root_the_model_answers_and_fragments_follow() {
         let policy = sluice_policy::load("gaming").expect("a profile").1.one().expect("one policy");
@@ -187,7 +187,7 @@ mod tests {
             |text: &str| packet::frame(&[text.to_owned()], Metadata::default()).unwrap_or_else(|_| panic!("{text}"));
         let game = words("udp 192.0.2.1:5000 to 198.51.100.2:3074");
         let (mut first, mut later) = (game.clone(), game.clone());
-        // More fragments; then the offset, and no ports where they would be.
+        // The packet has More Fragments set; later fragments have an offset, and no ports where ports would be.
         (first.0[20], later.0[21]) = (0x20, 2);
         later.0[34..38].fill(0);
         let asked = [game, words("udp 192.0.2.1:5000 to 198.51.100.2:9"), first, later];

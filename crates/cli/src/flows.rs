@@ -1,4 +1,4 @@
-//! `sluice flows`: who uses the link.
+//! `sluice flows`: the users of the link.
 
 mod print;
 pub mod processes;
@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use view::{Shown, View};
 
-/// How long one table waits for names of hosts.
+/// Time that a table waits for host names.
 const WAIT_FOR_NAMES: Duration = Duration::from_secs(2);
 
 pub fn run(args: &Args, color: bool) -> Result<(), Failure> {

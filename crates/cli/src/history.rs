@@ -7,7 +7,7 @@ use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde_json::{Value, json};
 use sluice_kernel::history::Entry;
 
-/// The digits of a digest that are enough to tell policies apart by eye.
+/// Digits of a digest that tell policies apart in a table.
 const SHORT_DIGEST: usize = 12;
 
 pub fn run(args: &History) -> Result<(), Failure> {
@@ -33,7 +33,7 @@ pub fn run(args: &History) -> Result<(), Failure> {
     Ok(())
 }
 
-/// An entry with its time as it is here.
+/// An entry with its local time.
 fn object(entry: &Entry) -> Result<Value, Failure> {
     let mut value = serde_json::to_value(entry).map_err(|error| Failure::system(error.to_string()))?;
     value["when"] = json!(entry.local_time());

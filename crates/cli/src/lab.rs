@@ -86,7 +86,7 @@ fn compare(args: &Compare, color: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The command line that repeats the run; files without their directories.
+/// The command line that repeats the run; files are named without their directories.
 fn typed(args: &Run) -> String {
     let name = |text: &String| match text.rsplit_once('/') {
         Some((_, file)) => format!("./{file}"),

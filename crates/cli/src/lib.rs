@@ -1,4 +1,4 @@
-//! The parts of the `sluice` command that read input of any kind, where fuzzing can reach them.
+//! The parts of the `sluice` command that read arbitrary input, as a library for fuzzing.
 
 pub mod capture;
 pub mod failure;

@@ -39,7 +39,7 @@ pub fn up(args: &Up, color: bool) -> Result<(), Failure> {
 pub fn down(args: &Down) -> Result<(), Failure> {
     sluice_kernel::require_rights()?;
     let interfaces = once(&args.interfaces);
-    // Nothing is given back if one of the names is wrong.
+    // One wrong name stops all of them.
     sluice_kernel::require_known(&interfaces)?;
     each(&interfaces, |interface| {
         let record = sluice_kernel::down(interface)?;
@@ -51,7 +51,7 @@ pub fn down(args: &Down) -> Result<(), Failure> {
     })
 }
 
-/// Each of them once, in their order.
+/// The interfaces without repeats, in order.
 pub fn once(interfaces: &[String]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for interface in interfaces {
@@ -62,7 +62,7 @@ pub fn once(interfaces: &[String]) -> Vec<String> {
     names
 }
 
-/// Does it with each, whether others fail or not; the first failure is that of the command.
+/// Runs `with` for each interface even if one fails; the first failure is the command's.
 pub fn each(interfaces: &[String], with: impl Fn(&str) -> Result<(), Failure>) -> Result<(), Failure> {
     let mut first = Ok(());
     for interface in interfaces {
@@ -75,12 +75,12 @@ pub fn each(interfaces: &[String], with: impl Fn(&str) -> Result<(), Failure>) -
     first
 }
 
-/// Warnings, and with `--verbose` notes on what was chosen for the author.
+/// Warnings, and with `--verbose` also notes on chosen values.
 fn shown(remarks: &Diagnostics, verbose: bool) -> Diagnostics {
     if verbose { remarks.clone() } else { remarks.without_notes() }
 }
 
-/// The state of an interface.
+/// Prints the state of an interface.
 pub fn report(done: &Done, what: &str, verbose: bool) {
     let record = &done.record;
     let engine = match record.engine {

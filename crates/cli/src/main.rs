@@ -38,14 +38,14 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     terminal::end_quietly_when_nobody_reads();
-    // A shell that completes a word asks here, and the process ends with the answer.
+    // A shell that completes a word asks here; the process ends with the answer.
     CompleteEnv::with_factory(Cli::command).var(completion::ASKED_BY).complete();
     let cli = Cli::parse();
     let color = terminal::colors(cli.color);
     match run(&cli, color).and_then(|()| terminal::lost().map_or(Ok(()), Err)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // The reader that closed it does not want to know.
+            // A failure to write to standard error has nowhere to be reported.
             let _ = std::io::stderr().write_all(failure.render(color).as_bytes());
             ExitCode::from(failure.exit_code)
         }

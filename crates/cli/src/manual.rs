@@ -26,8 +26,7 @@ pub fn write(command: Command, directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes one page. What follows the options stands there line by line, as in `--help`: clap_mangen would fill its lines as
-/// prose.
+/// Writes one page. Lines after the options are kept as they are in `--help`, because clap_mangen would fill them as prose.
 fn write_page(page: Command, name: &str, to: &mut impl Write) -> std::io::Result<()> {
     let after = page.get_after_long_help().or(page.get_after_help()).map(ToString::to_string);
     let has_commands = page.get_subcommands().any(|sub| !sub.is_hide_set());
@@ -49,7 +48,7 @@ fn write_page(page: Command, name: &str, to: &mut impl Write) -> std::io::Result
     man.render_version_section(to)
 }
 
-/// A page for each command below one that is called so.
+/// Adds a page for a command and each of its subcommands.
 fn add_pages(pages: &mut Vec<(String, Command)>, command: &Command, called: &str) {
     for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
         let usage = format!("{called} {}", sub.get_name());

@@ -1,4 +1,4 @@
-//! A packet in words to a frame: `udp 192.0.2.1:5000 to 198.51.100.2:3074 dscp ef`.
+//! The packet language of `sluice explain`: `udp 192.0.2.1:5000 to 198.51.100.2:3074 dscp ef` becomes a frame.
 
 use crate::failure::Failure;
 use etherparse::{
@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 const GRAMMAR: &str = "write PROTOCOL SOURCE to DESTINATION [KEY VALUE]...: udp 192.0.2.1:5000 to 198.51.100.2:3074 dscp ef.\n\
     PROTOCOL is tcp, udp, icmp, a number, or arp alone; KEY is dscp, vlan, pcp, length, flags, type, mark or in";
 
-/// A packet, as its words describe it.
+/// The fields of a packet as its description gives them.
 #[derive(Debug, Default)]
 struct Said {
     protocol: u8,
@@ -25,7 +25,7 @@ struct Said {
     icmp_type: Option<u8>,
 }
 
-/// The frame, and what the host would know besides.
+/// The frame, and the metadata that the host would have with it.
 pub fn frame(packet: &[String], metadata: Metadata) -> Result<(Vec<u8>, Metadata), Failure> {
     let text = packet.join(" ");
     let words: Vec<&str> = text
@@ -48,7 +48,7 @@ pub fn frame(packet: &[String], metadata: Metadata) -> Result<(Vec<u8>, Metadata
         return Err(bad("its addresses are of two families".to_owned()));
     }
     said.protocol = number(protocol, src).ok_or_else(|| bad(format!("\"{protocol}\" is no protocol")))?;
-    // An IPv6 address without brackets that ends in what was meant as a port is an address of its own.
+    // An IPv6 address without brackets takes the last group, meant as a port, as part of itself.
     let unclear = |address: &IpAddr, port: &Option<u16>| {
         let text = address.to_string();
         let (before, last) = text.rsplit_once(':')?;

@@ -1,4 +1,4 @@
-//! `sluice up --restore`: another policy than the one that is named, where one was kept.
+//! `sluice up --restore`: a kept policy instead of the named one.
 
 use crate::args::RestoreArg;
 use crate::chosen::Chosen;
@@ -27,7 +27,7 @@ pub fn choose(chosen: Chosen, which: RestoreArg) -> Result<(Chosen, Option<Rate>
     }
 }
 
-/// A machine must not start without any policy because of the one that was kept.
+/// Warns and falls back to the named policy: a machine must not start without any.
 fn warned(chosen: Chosen, what: &str) -> Chosen {
     eprintln!("warning: {}: {what}; the configured policy is brought up", chosen.interface);
     chosen

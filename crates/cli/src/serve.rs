@@ -14,7 +14,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     Ok(sluice_serve::run(&options, |place| terminal::say(&told(place, to_terminal)))?)
 }
 
-/// The message of a server that is ready. The secret is for a terminal alone: a log has other readers.
+/// The message of a ready server. The secret appears only on a terminal, since a log has other readers.
 fn told(place: &Place, to_terminal: bool) -> String {
     let url = place.with_token.as_ref().filter(|_| to_terminal).unwrap_or(&place.url);
     let token = place.token_file.as_ref().map(|file| format!("The token for changes is in {}\n", file.display()));

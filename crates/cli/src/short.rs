@@ -1,11 +1,11 @@
-//! Numbers in few letters, for tables that are looked at.
+//! Numbers in few characters, for tables.
 
-/// A number of at most four letters, with the prefix of its thousands: `950`, `1.6k`, `19M`.
+/// A number of at most four characters, with a prefix of thousands: `950`, `1.6k`, `19M`.
 pub fn number(value: f64) -> String {
     scaled(value, 1000.0, &["", "k", "M", "G", "T", "P"])
 }
 
-/// A size: `512B`, `45K`, `1.5M`, by steps of 1,024.
+/// A size in steps of 1,024: `512B`, `45K`, `1.5M`.
 pub fn bytes(value: f64) -> String {
     scaled(value, 1024.0, &["B", "K", "M", "G", "T", "P"])
 }
@@ -31,12 +31,12 @@ pub fn wait_us(us: f64) -> String {
     if value < 99.95 { format!("{value:.1}{unit}") } else { format!("{value:.0}{unit}") }
 }
 
-/// A part of 1, in percent.
+/// A fraction of 1 in percent.
 pub fn percent(part: f64) -> String {
     format!("{:.0}%", part * 100.0)
 }
 
-/// How long, for people: `5s`, `3m20s`, `2h05m`, `3d04h`.
+/// A duration: `5s`, `3m20s`, `2h05m`, `3d04h`.
 pub fn span_s(seconds: f64) -> String {
     let s = seconds.max(0.0) as u64;
     match s {

@@ -1,4 +1,4 @@
-//! Colours, and ending without a word when the reader of a pipe has gone.
+//! Colours, output, and the end of a command whose reader closes the pipe.
 
 use crate::args::When;
 use crate::failure::Failure;
@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Whether to colour, by the option, the terminal, and the wish in NO_COLOR (no-color.org).
+/// Whether to print colours, by `--color`, the terminal and NO_COLOR (no-color.org).
 pub fn colors(when: When) -> bool {
     match when {
         When::Always => true,
@@ -20,22 +20,22 @@ pub fn colors(when: When) -> bool {
     }
 }
 
-/// `sluice status | head` ends like any other tool: by SIGPIPE, not by a panic.
+/// Restores SIGPIPE's default action, so that `sluice status | head` ends like any other tool instead of panicking.
 pub fn end_quietly_when_nobody_reads() {
     // SAFETY: at the start of main no other thread runs, and the default action is always valid.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
-/// A server goes on when a reader of one of its connections has gone.
+/// Ignores SIGPIPE: a server continues when a client closes its connection.
 pub fn survive_readers_that_go() {
     // SAFETY: ignoring a signal is always valid. Programs that are started get the default action back from std.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
 }
 
-/// How long a command that seldom prints may take to notice that nobody reads.
+/// Interval at which a command that seldom prints checks whether its output is still read.
 pub const LOOK_FOR_READERS: Duration = Duration::from_secs(1);
 
-/// Whether our output is a pipe that nobody reads any more.
+/// Whether standard output is a pipe without a reader.
 pub fn has_no_reader() -> bool {
     let stdout = io::stdout();
     let mut watched = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
@@ -46,34 +46,34 @@ pub fn has_no_reader() -> bool {
 /// The first error of writing to standard output.
 static LOST: OnceLock<io::Error> = OnceLock::new();
 
-/// Prints. An error is told at the end, by [`lost`]: it must not stop a change halfway.
+/// Prints. A write error does not stop a change halfway; [`lost`] reports it at the end.
 pub fn say(text: &str) {
     write(text.as_bytes());
 }
 
-/// Prints bytes. Returns whether they are written.
+/// Prints bytes and returns whether they were written.
 pub fn write(bytes: &[u8]) -> bool {
     let written = io::stdout().write_all(bytes).and_then(|()| io::stdout().flush());
     written.map_err(|error| _ = LOST.set(error)).is_ok()
 }
 
-/// The failure of a command whose output is lost, as on a full disk.
+/// The failure of a command whose output could not be written, as on a full disk.
 pub fn lost() -> Option<Failure> {
     let told = |error| format!("the output cannot be written: {error}; changes that the command has made stay");
     LOST.get().map(|error| Failure::system(told(error)))
 }
 
-/// As `print!`, but without a panic where the output cannot be written.
+/// `print!` without the panic on a write error.
 macro_rules! out {
     ($($text:tt)*) => { $crate::terminal::say(&format!($($text)*)) };
 }
 
-/// As `println!`, but without a panic where the output cannot be written.
+/// `println!` without the panic on a write error.
 macro_rules! outln {
     ($($text:tt)*) => { $crate::terminal::say(&(format!($($text)*) + "\n")) };
 }
 
-/// A line of a difference: green, red or yellow.
+/// A line of a difference in green, red or yellow.
 pub fn change(line: &Line, color: bool) -> String {
     let code = match line.sign {
         Sign::Added => "32",
@@ -83,18 +83,18 @@ pub fn change(line: &Line, color: bool) -> String {
     if color { format!("\x1b[{code}m{line}\x1b[0m") } else { line.to_string() }
 }
 
-/// The time of day here, of seconds since 1970.
+/// The local time of day of a Unix time in seconds.
 pub fn time_of_day(at_s: f64) -> String {
     let at = jiff::Timestamp::from_millisecond((at_s * 1e3) as i64).unwrap_or_default();
     at.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S%.3f").to_string()
 }
 
-/// A rate for people: at most four digits, with its unit.
+/// A rate of at most four digits, with its unit.
 pub fn rate(bps: u64) -> String {
     scaled(bps as f64, 1000.0, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"])
 }
 
-/// A size for people.
+/// A size with its unit.
 pub fn bytes(bytes: u64) -> String {
     scaled(bytes as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
 }

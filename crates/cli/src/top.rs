@@ -1,4 +1,4 @@
-//! `sluice top`: what schedulers do, as it happens.
+//! `sluice top`: live rates of schedulers.
 
 mod app;
 mod bars;
@@ -35,7 +35,7 @@ pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
     live(source, args.interval, FlowsWish::default(), color)
 }
 
-/// Prints what each interval has brought.
+/// Prints the rates of each interval.
 fn print(args: &Args, source: &mut Source) -> Result<(), Failure> {
     let mut before = source.sample()?;
     let mut due = Instant::now();
@@ -56,7 +56,7 @@ fn print(args: &Args, source: &mut Source) -> Result<(), Failure> {
     }
 }
 
-/// The dashboard, until somebody ends it.
+/// Runs the dashboard until the user ends it.
 pub fn live(mut source: Source, interval: Duration, wish: FlowsWish, color: bool) -> Result<(), Failure> {
     let mut app = App::new(color, interval.as_secs_f64(), jiff::tz::TimeZone::system());
     app.flows_wish = wish;
@@ -73,14 +73,14 @@ pub fn live(mut source: Source, interval: Duration, wish: FlowsWish, color: bool
         if app.pane == Pane::Flows {
             look_at_flows(&source, &before, &mut flows, &mut app);
         }
-        // A user who turns to flows meanwhile sees them at once.
+        // Flows are read also while another pane is shown, so that a user who turns to them sees them at once.
         if screen.until(due, &mut app)? == Action::Quit {
             return Ok(());
         }
         if Instant::now() < due {
             continue;
         }
-        // After a pause of the whole machine, not all that was missed at once.
+        // Intervals missed during a pause of the whole machine are not made up for.
         due = (due + interval).max(Instant::now());
         look(&mut source, &mut before, &mut app);
     }

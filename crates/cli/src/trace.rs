@@ -1,4 +1,4 @@
-//! `sluice trace`: the way of packets.
+//! `sluice trace`: the path of single packets.
 
 use crate::args::Trace;
 use crate::failure::Failure;
@@ -13,7 +13,7 @@ use sluice_kernel::explain::{Explanation, by_interface};
 use std::fs::File;
 use std::time::Duration;
 
-/// The least that the classifier can be run on.
+/// The shortest frame that the classifier can run on.
 const ETHERNET_BYTES: usize = 14;
 
 pub fn run(args: &Trace) -> Result<(), Failure> {
@@ -36,7 +36,7 @@ pub fn run(args: &Trace) -> Result<(), Failure> {
         }
         let asked: Vec<_> = packets.iter().map(|(_, packet)| (frame(packet, ethernet), packet.metadata)).collect();
         for ((told, packet), why) in packets.iter().zip(by_interface(&args.interface, &asked)?) {
-            // Of those that are refused, the kernel tells all.
+            // The kernel reports every refused packet, whatever the filter.
             if !is_wanted(&wanted, &why) {
                 continue;
             }
@@ -66,7 +66,7 @@ fn packet(told: &Event) -> Option<&Packet> {
     }
 }
 
-/// The frame that the classifier is asked about: the packet's beginning, behind an Ethernet header.
+/// The frame for the classifier: the packet's first bytes, behind an Ethernet header.
 fn frame(packet: &Packet, ethernet: bool) -> Vec<u8> {
     let mut frame = Vec::new();
     if !ethernet {
@@ -87,7 +87,7 @@ fn is_wanted(filter: &Filter, why: &Explanation) -> bool {
         && filter.dst_port.is_none_or(|port| fields.dst_port == Some(port))
 }
 
-/// Rule, class, wait, verdict and reason.
+/// Rule, class, wait, verdict and reason of a packet.
 fn way(packet: &Packet, why: &Explanation) -> String {
     let place = &packet.place;
     let wait = packet.wait_ms.map_or(String::new(), |wait| format!("waited {wait:.3} ms | "));
@@ -152,7 +152,7 @@ fn filter(args: &Trace) -> Result<Filter, Failure> {
             _ => return Err(bad(format!("\"{word}\" is not a key"))),
         })?;
     }
-    // No packet passes a filter that contradicts itself.
+    // A filter that contradicts itself passes no packet.
     if filter.src.zip(filter.dst).is_some_and(|(src, dst)| src.is_ipv4() != dst.is_ipv4()) {
         return Err(bad("one address is of IPv4, the other of IPv6".to_owned()));
     }
@@ -178,7 +178,7 @@ impl Capture {
         let broken = |error: pcap_file::PcapError| Failure::system(format!("{path_text}: {error}"));
         let mut writer = PcapNgWriter::with_section_header(file, section).map_err(broken)?;
         let link = if ethernet { DataLink::ETHERNET } else { DataLink::RAW };
-        // Times are in ns.
+        // Timestamps are in ns.
         let options = vec![
             InterfaceDescriptionOption::IfName(interface.to_owned().into()),
             InterfaceDescriptionOption::IfTsResol(9),

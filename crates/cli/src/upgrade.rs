@@ -1,4 +1,4 @@
-//! `sluice upgrade`: this version's programs in place of those that run.
+//! `sluice upgrade`: replaces running programs by those of this version.
 
 use crate::args::care::Upgrade;
 use crate::failure::Failure;

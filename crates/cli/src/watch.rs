@@ -1,4 +1,4 @@
-//! `sluice watch`: a policy file that is applied whenever it changes.
+//! `sluice watch`: applies a policy file whenever it changes.
 
 use crate::args::Watch as Args;
 use crate::change::show_briefly;
@@ -11,7 +11,7 @@ use sluice_policy::Context;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often it is looked whether a change that waits to be confirmed still does.
+/// Interval at which an unconfirmed change is checked again.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
@@ -35,13 +35,13 @@ pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
 }
 
 struct Watched {
-    /// None: those that the file names.
+    /// The interface; `None` stands for those that the file names.
     interface: Option<String>,
     file: PathBuf,
 }
 
 impl Watched {
-    /// Applies the file as it is now. Whether it waits for another change to be confirmed, which this would do for it.
+    /// Applies the file as it is now. Returns whether an unconfirmed change prevents this, since applying would confirm it.
     fn take(&self, waits: bool, color: bool) -> bool {
         self.try_take(waits, color).unwrap_or_else(|failure| {
             eprint!("{}", failure.render(color));
@@ -72,7 +72,7 @@ impl Watched {
     }
 }
 
-/// Applies those that differ from what is in force.
+/// Applies the policies that differ from those in force.
 fn apply(requests: Vec<Request>, color: bool) -> Result<(), Failure> {
     let mut differ = Vec::new();
     for (request, preview) in requests.iter().zip(sluice_kernel::preview(&requests)?) {

@@ -35,13 +35,13 @@ pub struct Options {
     pub compiler: String,
     /// The role of the stock kernel, as `vm/kernel` has them.
     pub role: String,
-    /// Only contenders whose names contain one of these; all if empty.
+    /// Words to select contenders by name; empty selects all.
     pub only: Vec<String>,
     /// How often each case is measured.
     pub repeats: u32,
-    /// Keep the results in the source tree.
+    /// Whether the results are kept in the source tree.
     pub keep: bool,
-    /// The short run that is held against the record.
+    /// Whether to do the short run of the gate.
     pub gate: bool,
     /// Raw results of an earlier run instead of a new one.
     pub from: Option<PathBuf>,
@@ -89,7 +89,7 @@ pub fn run(options: &Options) -> Result<Outcome> {
     Ok(Outcome { text, failure: None })
 }
 
-/// How the main figures changed, or those of contenders whose names contain one of these words.
+/// The history of the main figures, or of contenders whose names contain one of these words.
 pub fn past(only: &[String]) -> Result<String> {
     let file = tree::find()?.join(DATA).join(history::FILE);
     history::render(&history::read(&file)?, only)
@@ -141,7 +141,7 @@ fn read_if_any(file: &Path) -> Result<Option<String>> {
     }
 }
 
-/// The lines below a head that must be this; the error is the number of a line that is none.
+/// Parses the lines below the header `columns`; the error is the number of a wrong line.
 fn entries<T>(text: &str, columns: &str, parse: impl Fn(&str) -> Option<T>) -> std::result::Result<Vec<T>, usize> {
     let mut lines = (1..).zip(text.lines());
     if lines.next().is_none_or(|(_, line)| line != columns) {

@@ -29,7 +29,7 @@ pub fn run(options: &Options) -> Result<Report> {
     options.check()?;
     network::require_root("the demo", "sudo sluice demo")?;
     for path in [&options.json, &options.svg].into_iter().flatten() {
-        // Before half a minute of measuring, not after it.
+        // An unwritable file is reported before half a minute of measuring.
         fs::OpenOptions::new().append(true).create(true).open(path).map_err(|e| unwritable(path, &e))?;
     }
     tool::require(&[tool::IP, tool::TC, tool::IRTT, tool::IPERF3])?;
@@ -85,7 +85,7 @@ fn contender(title: &str, start: Start) -> Contender {
     Contender { source, title: title.to_owned(), about: String::new(), start, change: Vec::new(), baseline: false }
 }
 
-/// The interface stays as the kernel made it.
+/// The contender without Sluice: the interface stays as the kernel made it.
 fn without() -> Contender {
     contender("without Sluice", Start::Commands(Vec::new()))
 }

@@ -1,6 +1,6 @@
 //! The lab's files: topologies, scenarios, contenders and plans, all TOML. The built-in ones are those of `lab/`.
 //!
-//! Reading one checks it wholly: what is left to fail later is the machine's.
+//! Reading a file checks it completely: later failures are the machine's.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ pub fn about(folder: Folder, name: &str) -> Result<String> {
     })
 }
 
-/// The kind of a user's file, told by its keys.
+/// The kind of a user's file, derived from its keys.
 pub fn kind(path: &str) -> Result<Folder> {
     const KEYS: [(Folder, &[&str]); 4] = [
         (Folder::Plans, &["run", "repeats"]),
@@ -50,7 +50,7 @@ pub fn kind(path: &str) -> Result<Folder> {
     })
 }
 
-/// Check a file of a user's, whatever it is; the answer says which.
+/// Checks a user's file of any kind; the answer names the kind.
 pub fn check(path: &Path) -> Result<&'static str> {
     let name = path.to_string_lossy();
     let folder = kind(&name)?;

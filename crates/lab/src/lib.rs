@@ -1,4 +1,4 @@
-//! The lab: networks in namespaces of their own, real traffic through them, what that traffic felt, and reports.
+//! The lab: networks in namespaces of their own, real traffic through them, measurements on that traffic, and reports.
 //!
 //! Files (`format`) say which traffic (scenario) runs over which network (topology), and who owns its bottleneck (contender). They become
 //! a job, whose trials (`run`) build networks, put contenders to work, start traffic by `tool` and look at queues and processors meanwhile.

@@ -1,4 +1,4 @@
-//! From files to results: a job's trials, one after the other, here or in a virtual machine.
+//! The run of a job's trials, one after the other, here or in a virtual machine.
 
 pub mod campaign;
 pub mod contender;

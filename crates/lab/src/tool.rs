@@ -1,4 +1,4 @@
-//! The programs that make and look at traffic: how each is called, and what it answers.
+//! The programs that make and measure traffic: their arguments and their output.
 
 pub mod irtt;
 pub mod offload;

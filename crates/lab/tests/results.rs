@@ -1,5 +1,5 @@
-//! `docs/results.md` is what `bench/results.template.md` becomes when each figure is looked up in `bench/data`. `make results` writes it;
-//! without that, a figure that differs from the data fails here.
+//! `docs/results.md` is rendered from `bench/results.template.md`, with each figure looked up in `bench/data`. `make results`
+//! writes it; without that, a figure that differs from the data fails here.
 //!
 //! The template is Jinja. `median(FILE, COLUMN="key", …)` is the median of the rows of `bench/data/FILE.csv` or `.csv.gz` that have these
 //! keys, over their repeats, less the column `baseline` where there is one; `fixed(N)` writes a number with so many decimals and groups its digits.
@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The columns that hold what was measured, at the end of a file's lines.
+/// The columns of measured values, at the end of a file's lines.
 const MEASURED: [&str; 5] =
     ["value", "instructions_per_packet", "instructions", "added_instructions", "instructions_per_frame"];
 
@@ -20,7 +20,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A file of results: the names of its columns and its lines. Comments begin with `#`.
+/// A file of results: its column names and its lines. Comments begin with `#`.
 struct Table {
     columns: Vec<String>,
     lines: Vec<csv::StringRecord>,
@@ -83,7 +83,7 @@ fn median(tables: &mut HashMap<String, Table>, file: &str, keys: &Kwargs) -> Res
     tables[file].median(&wanted).map_err(failed)
 }
 
-/// A number with so many decimals, and a comma between thousands.
+/// A number with `decimals` decimals, and a comma between thousands.
 fn fixed(number: f64, decimals: usize) -> String {
     let text = format!("{number:.decimals$}");
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));

@@ -193,7 +193,7 @@ impl Tracker {
         if span_s <= 0.0 {
             return Active { interface, flow, bps: 0.0, pps: 0.0 };
         }
-        // A flow that is not known has begun meanwhile, or was put out of the table and is back; then it counts anew.
+        // An unknown flow has begun meanwhile, or has left the table and returned; then its counts begin anew.
         let (pkts, bytes) = match self.before.get(&(interface, flow.key)) {
             Some((pkts, bytes)) if *pkts <= flow.pkts && *bytes <= flow.bytes => (flow.pkts - pkts, flow.bytes - bytes),
             _ => (flow.pkts, flow.bytes),

@@ -28,7 +28,7 @@ pub struct Point {
     pub p99_us: Option<f32>,
 }
 
-/// The identity of a series.
+/// Identity of a series.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Series {
     /// Name of the interface.
@@ -58,7 +58,7 @@ struct Track {
     points: VecDeque<Compact>,
 }
 
-/// A point as it is kept. NaN: nothing is known.
+/// A stored point. NaN: nothing is known.
 #[derive(Debug, Clone, Copy)]
 struct Compact([f32; 7]);
 

@@ -215,7 +215,7 @@ impl Rates {
     }
 }
 
-/// The start of a difference.
+/// The earlier value of a difference.
 #[derive(Clone, Copy)]
 enum Since<T> {
     /// An earlier value.

@@ -7,22 +7,22 @@ use crate::rate::Rate;
 const BURST_TIME_NS: u64 = 10_000_000;
 const LEAST_BURST_BYTES: u64 = 3028;
 
-/// The burst of a ceiling that names none.
+/// The default burst of a ceiling.
 pub(crate) fn default_burst(rate: Rate) -> Bytes {
     Bytes(rate.bytes_in_ns(BURST_TIME_NS).max(LEAST_BURST_BYTES))
 }
 
-/// A rate, and how much may pass at once after a pause.
+/// A rate with its burst, the amount that may pass at once after a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ceiling {
     /// Bits per second.
     pub rate: Rate,
-    /// None: 10 ms at the rate, and at least two full frames.
+    /// The burst; `None` stands for 10 ms at the rate, and at least two full frames.
     pub burst: Option<Bytes>,
 }
 
 impl Ceiling {
-    /// The burst, chosen if the policy names none.
+    /// The burst, or its default.
     pub fn burst(&self) -> Bytes {
         self.burst.unwrap_or_else(|| default_burst(self.rate))
     }
@@ -32,7 +32,7 @@ impl Ceiling {
     }
 }
 
-/// A ceiling that all classes of the machine that name it keep to together, on whatever interface, in each direction on its own.
+/// A ceiling that classes of several interfaces share by its name, in each direction on its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedCeiling {
     /// 1 to 31 letters, digits, `-` and `_`.
@@ -42,7 +42,7 @@ pub struct SharedCeiling {
 }
 
 impl SharedCeiling {
-    /// The most bytes that a name has.
+    /// The longest name, bytes.
     pub const MAX_NAME_BYTES: usize = 31;
 
     pub(crate) fn resolved(&self) -> SharedCeiling {
@@ -50,7 +50,7 @@ impl SharedCeiling {
     }
 }
 
-/// What the interface keeps to, whatever the class.
+/// The ceilings of an interface, whatever the class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
     /// The ceiling of arriving packets.

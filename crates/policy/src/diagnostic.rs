@@ -1,15 +1,15 @@
-//! Findings about a policy and how they are shown: errors, warnings and notes with the lines they point at.
+//! Findings about a policy, errors, warnings and notes, and their rendering with source lines.
 
 use crate::source::{Source, Span};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use std::fmt;
 
-/// How much a finding matters.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The policy is refused.
     Error,
-    /// The policy works, but probably not as meant.
+    /// The policy works, but probably not as intended.
     Warning,
     /// A choice was made that the file leaves open.
     Note,
@@ -37,21 +37,21 @@ macro_rules! kinds {
 kinds! {
     /// The text is not JSON with comments.
     Syntax = "syntax",
-    /// An object has a key that means nothing there.
+    /// An object has an unknown key.
     UnknownKey = "unknown_key",
     /// An object has a key twice.
     DuplicateKey = "duplicate_key",
-    /// A key that must be there is not.
+    /// A required key is missing.
     MissingKey = "missing_key",
     /// A value has the wrong JSON type.
     WrongType = "wrong_type",
     /// A number is outside its range.
     OutOfRange = "out_of_range",
-    /// A word is none of those that a key takes.
+    /// A word is not one of a key's values.
     UnknownValue = "unknown_value",
-    /// The format's version is not one this program reads.
+    /// The format's version is not supported.
     Version = "version",
-    /// A key has no place under the policy's scheduler.
+    /// A key does not fit the policy's scheduler.
     Scheduler = "scheduler",
     /// The engine does not have the discipline.
     Engine = "engine",
@@ -67,21 +67,21 @@ kinds! {
     AddressFamily = "address_family",
     /// The first port is above the last one, or only the last is given.
     PortRange = "port_range",
-    /// Ports are asked of a protocol that has none.
+    /// A rule has conditions on ports and a protocol without ports.
     PortsWithoutProtocol = "ports_without_protocol",
-    /// A rule asks for what packets of its protocol do not have.
+    /// A rule has a condition that packets of its protocol cannot meet.
     WrongProtocol = "wrong_protocol",
     /// TCP flags are none, or contradict each other.
     TcpFlags = "tcp_flags",
     /// The least length is above the greatest one.
     LengthRange = "length_range",
-    /// A rule names a set that is not there.
+    /// A rule names a set that does not exist.
     UnknownSet = "unknown_set",
     /// A set holds another set.
     NestedSet = "nested_set",
     /// A set, or a list of a rule, has nothing in it.
     Empty = "empty",
-    /// Two keys say the same thing, or opposite things.
+    /// Two keys have the same meaning, or contradict each other.
     Conflict = "conflict",
     /// A class is policed without a ceiling.
     PoliceWithoutCeil = "police_without_ceil",
@@ -99,9 +99,9 @@ kinds! {
     DuplicatePriority = "duplicate_priority",
     /// One DSCP or mark means two classes.
     DuplicateMapping = "duplicate_mapping",
-    /// A rule or `default_class` names a class that is not there.
+    /// A rule or `default_class` names a class that does not exist.
     UnknownClass = "unknown_class",
-    /// A key has no place in the policy's mode.
+    /// A key does not fit the policy's mode.
     Mode = "mode",
     /// A set of policies has none for the interface.
     Interface = "interface",
@@ -145,7 +145,7 @@ pub struct Diagnostic {
     severity: Severity,
     kind: Kind,
     title: String,
-    /// The first is where it happened, the others are what it relates to.
+    /// The first label is the finding's own place, the others are related places.
     labels: Vec<Label>,
     help: Vec<String>,
 }
@@ -159,7 +159,7 @@ impl Diagnostic {
         Diagnostic::new(Severity::Error, kind, title)
     }
 
-    /// Points at a place; the first call says where the finding is, later ones what it relates to.
+    /// Adds a place: the first call the place of the finding, later calls related places.
     pub(crate) fn at(mut self, span: impl Into<Option<Span>>, text: impl Into<String>) -> Diagnostic {
         if let Some(span) = span.into() {
             self.labels.push(Label { span, text: text.into() });
@@ -187,17 +187,17 @@ impl Diagnostic {
         &self.title
     }
 
-    /// The ways out, one for each line of help.
+    /// The cures, one for each line of help.
     pub fn cures(&self) -> impl Iterator<Item = &str> {
         self.help.iter().map(String::as_str)
     }
 
-    /// The kind, title and place, which are the same in a finding that says the same.
+    /// The kind, title and place, which are equal in equal findings.
     pub(crate) fn identity(&self) -> (Kind, &str, Option<usize>) {
         (self.kind, &self.title, self.start())
     }
 
-    /// Byte offset of where it happened.
+    /// Byte offset of the finding's place.
     pub(crate) fn start(&self) -> Option<usize> {
         self.labels.first().map(|label| label.span.start)
     }
@@ -255,12 +255,12 @@ impl Diagnostics {
         self.items.iter()
     }
 
-    /// How many there are.
+    /// The number of findings.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no findings.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
@@ -276,23 +276,22 @@ impl Diagnostics {
         Diagnostics { items: kept, ..self.clone() }
     }
 
-    /// How many of a severity there are.
+    /// The number of findings of a severity.
     pub fn count(&self, severity: Severity) -> usize {
         self.items.iter().filter(|item| item.severity == severity).count()
     }
 
-    /// The text that the findings are about, if they are about one.
+    /// The text of the findings, if they are about one text.
     pub(crate) fn source(&self) -> Option<&Source> {
         self.source.as_ref()
     }
 
-    /// Line and column, both from 1, of where a finding is; None if it is about no place in the file.
+    /// Line and column, both from 1, of a finding's place; `None` if it has no place in the file.
     pub fn line_column(&self, item: &Diagnostic) -> Option<(u32, u32)> {
         Some(self.source.as_ref()?.line_column(item.start()?))
     }
 
-    /// The places that a finding points at: first its own, then those that it relates to. Empty if it is about no place in
-    /// the file.
+    /// The places of a finding: first its own, then related ones. Empty if it has no place in the file.
     pub fn places(&self, item: &Diagnostic) -> Vec<Place> {
         let Some(source) = &self.source else { return Vec::new() };
         let place = |label: &Label| Place {
@@ -303,8 +302,8 @@ impl Diagnostics {
         item.labels.iter().map(place).collect()
     }
 
-    /// The findings as text for people, the first 50 of them, each with file, line, column, the line itself, cause and cure; with
-    /// ANSI colours if `color`. Ends in a newline unless empty.
+    /// The first 50 findings as text, each with file, line, column, the line itself, cause and cure; with ANSI colours if
+    /// `color`. Ends in a newline unless empty.
     pub fn render(&self, color: bool) -> String {
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };
         let mut text = String::new();

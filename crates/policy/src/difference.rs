@@ -33,23 +33,23 @@ impl Difference {
 pub struct Field {
     /// The field's name in policy files, `link.rate` for the `rate` of `link`.
     pub field: &'static str,
-    /// The former value; none if nothing was asked for.
+    /// The former value; none if it was not set.
     pub old: Option<String>,
-    /// The new value; none if nothing is asked for.
+    /// The new value; none if it is not set.
     pub new: Option<String>,
 }
 
-/// How a class or a rule changes.
+/// The change of a class or a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
     /// The class or rule is new.
     Added,
-    /// The class or rule goes.
+    /// The class or rule is removed.
     Removed,
     /// Some of its values change.
     Changed,
-    /// A rule is asked at another place, and is otherwise the same.
+    /// A rule moves to another place and is otherwise the same.
     Moved,
 }
 
@@ -62,7 +62,7 @@ pub struct ClassChange {
     pub id: u8,
     /// The class's name, the new one if there are two.
     pub name: String,
-    /// All values of a class that is new or goes, else those that change.
+    /// All values of a class that is added or removed, else the changed values.
     pub fields: Vec<Field>,
 }
 
@@ -75,11 +75,11 @@ pub struct RuleChange {
     pub priority: u32,
     /// The rule's name, the new one if there are two.
     pub name: Option<String>,
-    /// All values of a rule that is new or goes, else those that change.
+    /// All values of a rule that is added or removed, else the changed values.
     pub fields: Vec<Field>,
 }
 
-/// The difference from `old` to `new`. Remarks and places in files do not count.
+/// The difference from `old` to `new`. Remarks and places in files are ignored.
 pub fn difference(old: &Resolved, new: &Resolved) -> Difference {
     Difference {
         settings: changed(&fields::settings(old), &fields::settings(new)),
@@ -88,7 +88,7 @@ pub fn difference(old: &Resolved, new: &Resolved) -> Difference {
     }
 }
 
-/// For each rule of `new`, the place of the rule of `old` that says the same, but for its name and its priority. None: it is new.
+/// For each rule of `new`, the index of the rule of `old` that is equal except for name and priority; `None` for a new rule.
 pub fn kept_rules(old: &Resolved, new: &Resolved) -> Vec<Option<usize>> {
     let mut kept = vec![None; new.rules.len()];
     for pair in pairs::of(&old.rules, &new.rules) {
@@ -110,7 +110,7 @@ fn changed(old: &Values, new: &Values) -> Vec<Field> {
         .collect()
 }
 
-/// How what is in one or both of two policies changes, and in which values.
+/// The change of a class or rule between two policies, with the changed values.
 fn change(old: Option<Values>, new: Option<Values>) -> Option<(Change, Vec<Field>)> {
     let kind = match (&old, &new) {
         (None, _) => Change::Added,
@@ -133,7 +133,7 @@ fn classes(old: &Resolved, new: &Resolved) -> Vec<ClassChange> {
         let (was, is) = (old.class(id), new.class(id));
         let (mut change, fields) = change(was.map(fields::class), is.map(fields::class))?;
         if change == Change::Moved {
-            // The priority of a class is a value like any other.
+            // The priority of a class is an ordinary value.
             change = Change::Changed;
         }
         let name = is.or(was).map(|class| class.name.clone()).unwrap_or_default();

@@ -11,12 +11,12 @@ pub enum Engine {
     Qdisc,
     /// The kernel's HTB behind a BPF classifier: each class has a queue of its own.
     Tc,
-    /// None: the policy only classifies.
+    /// No engine: the policy only classifies.
     None,
 }
 
 impl Engine {
-    /// As the command line names it.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Engine::Qdisc => "qdisc",
@@ -25,7 +25,7 @@ impl Engine {
         }
     }
 
-    /// Whether it queues packets.
+    /// Whether the engine queues packets.
     pub fn queues(self) -> bool {
         self != Engine::None
     }

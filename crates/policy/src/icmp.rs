@@ -38,12 +38,12 @@ pub(crate) fn by_name(name: &str) -> Option<IcmpType> {
     found.map(|&(_, v4, v6)| IcmpType { v4, v6 })
 }
 
-/// A number means itself in each family.
+/// The type of a number, which is the same in both families.
 pub(crate) fn by_number(number: u8) -> IcmpType {
     IcmpType { v4: Some(number), v6: Some(number) }
 }
 
-/// The part of a type that packets of this protocol can have; none if there is no such part, or the protocol has no types.
+/// The part of a type that packets of this protocol can have, if there is one.
 pub(crate) fn within(kind: IcmpType, protocol: Protocol) -> Option<IcmpType> {
     let kind = match protocol {
         Protocol::Any | Protocol::Icmp => kind,
@@ -59,7 +59,7 @@ pub(crate) fn has_types(protocol: Protocol) -> bool {
     within(by_number(0), protocol).is_some()
 }
 
-/// The name of a type of this protocol, or else its number.
+/// The name of a type of this protocol, or its number.
 pub(crate) fn name(kind: IcmpType, protocol: Protocol) -> Result<&'static str, u8> {
     let is = |&&(_, v4, v6): &&(&str, Option<u8>, Option<u8>)| within(IcmpType { v4, v6 }, protocol) == Some(kind);
     match NAMES.iter().find(is) {

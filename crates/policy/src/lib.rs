@@ -1,4 +1,4 @@
-//! The policy file: what an interface shall do with its traffic, from text to decisions.
+//! The policy file: an interface's treatment of traffic, from text to decisions.
 //!
 //! A pipeline of pure stages: text ([`Source`]) -> [`parse`] -> [`Policy`] -> [`resolve`] -> [`Resolved`]. Each stage
 //! collects every error as [`Diagnostics`], which show file, line, column, the line itself, the cause and the cure.
@@ -72,11 +72,11 @@ pub use source::{Origin, Source};
 pub use table::table;
 pub use window::{PIFO_BUCKETS, rank_resolution, rank_shift};
 
-/// The names that policies know, for others who read or print them.
+/// The names in policies, for other crates that read or print them.
 pub mod words {
     pub use crate::dscp::{name as dscp_name, value as dscp};
 
-    /// The number of an ICMP type's name in ICMP or ICMPv6, in any case; None: it has none there.
+    /// The number of a named ICMP type in ICMP or ICMPv6, in any case; `None` if it has none there.
     pub fn icmp_type(name: &str, v6: bool) -> Option<u8> {
         crate::icmp::by_name(name).and_then(|kind| if v6 { kind.v6 } else { kind.v4 })
     }

@@ -1,4 +1,4 @@
-//! How much a class may queue: packets, bytes or time, as policies write it.
+//! Limits of a class's queue: packets, bytes or time, as policies write them.
 
 use crate::bytes::Bytes;
 use crate::quantity::{self, UnitError};
@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// The most a class may have queued. A packet that finds its class at the limit is dropped.
+/// The limit of a class's queue. A packet that finds its class at the limit is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// Packets, 1 to [`crate::MAX_QUEUED_PKTS`]. A plain integer in a policy file.

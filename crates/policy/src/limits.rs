@@ -1,4 +1,4 @@
-//! How many packets each class may queue, when together they must fit the scheduler's slots.
+//! The packet limits of all classes, which together must fit the scheduler's slots.
 
 use crate::bytes::{Bytes, FRAME_BYTES};
 use crate::limit::Limit;
@@ -9,7 +9,7 @@ use crate::rate::Rate;
 const DEFAULT_TIME_NS: u64 = 100_000_000;
 /// The shortest and the longest queue of a class that sets no limit, packets.
 const DEFAULT_PKTS: std::ops::RangeInclusive<u32> = 64..=1000;
-/// The smallest packet on Ethernet, bytes: how many packets a limit in bytes may have to hold.
+/// The smallest packet on Ethernet, bytes: it gives the most packets that a limit in bytes may hold.
 const SMALLEST_BYTES: u64 = 64;
 
 /// The packets and bytes that a class asks for.
@@ -17,19 +17,19 @@ const SMALLEST_BYTES: u64 = 64;
 pub(crate) struct Demand {
     /// Packets that the class must get.
     pub least_pkts: u64,
-    /// Packets that the class gets if there is room.
+    /// Packets that the class gets if there is room for them.
     pub wanted_pkts: u64,
     /// Bytes that the class may queue at most.
     pub bytes: Option<Bytes>,
-    /// Whether the limit is a time at a rate that is not known.
+    /// Whether the limit is a time at an unknown rate.
     pub rate_missing: bool,
-    /// Whether the class may have all packets that there are: other classes get theirs even so, since an overflow drops
-    /// from the longest flow.
+    /// Whether the class may use all packet slots: other classes still get theirs, since an overflow drops from the longest
+    /// flow.
     pub all: bool,
 }
 
 /// The demand of a class with this limit that sends at most at `rate`. `kept_short`: the class queues by flow with CoDel, so
-/// that its queue stays short without a limit.
+/// its queue stays short without a limit.
 pub(crate) fn demand(limit: Option<Limit>, rate: Option<Rate>, kept_short: bool) -> Demand {
     let (shortest, longest) = (u64::from(*DEFAULT_PKTS.start()), u64::from(*DEFAULT_PKTS.end()));
     let plain = |least_pkts, wanted_pkts, rate_missing| Demand {
@@ -44,11 +44,11 @@ pub(crate) fn demand(limit: Option<Limit>, rate: Option<Rate>, kept_short: bool)
         (Some(Limit::Pkts(pkts)), _) => plain(pkts.into(), pkts.into(), false),
         (Some(Limit::Bytes(bytes)), _) => by_bytes(bytes, longest),
         (Some(Limit::TimeNs(ns)), Some(rate)) => {
-            // Less than a frame could never be filled by one.
+            // A limit below a frame would never admit one.
             let bytes = Bytes(rate.bytes_in_ns(ns).max(FRAME_BYTES.into()));
             let demand = by_bytes(bytes, longest);
-            // A limit in time follows the rate, so that a policy does not become invalid on a faster link: only packets and
-            // bytes that are written down insist.
+            // A limit in time follows the rate, so that a policy does not become invalid on a faster link: only limits in
+            // packets and bytes are required.
             let wanted_pkts = demand.wanted_pkts.min(MAX_QUEUED_PKTS.into());
             Demand { least_pkts: demand.least_pkts.min(shortest), wanted_pkts, ..demand }
         }
@@ -63,16 +63,16 @@ pub(crate) fn demand(limit: Option<Limit>, rate: Option<Rate>, kept_short: bool)
     }
 }
 
-/// Bytes decide; the packets beside them must hold as many full frames, and should hold as many small packets.
+/// The demand of a limit in bytes: its packets must hold as many full frames, and should hold as many small packets.
 fn by_bytes(bytes: Bytes, longest: u64) -> Demand {
     let least_pkts = bytes.0.div_ceil(FRAME_BYTES.into());
     let wanted_pkts = bytes.0.div_ceil(SMALLEST_BYTES).min(longest).max(least_pkts);
     Demand { least_pkts, wanted_pkts, bytes: Some(bytes), rate_missing: false, all: false }
 }
 
-/// Packets for each demand so that their sum fits: all that is wanted if possible, else the rest beyond the least is shared
-/// in proportion to the wishes beyond it. A class that may have all has all, and takes only the least from the others.
-/// None if not even the least fits.
+/// Packets for each demand so that their sum fits: all wanted packets if possible; otherwise each gets its least, and the rest
+/// is shared in proportion to the wanted packets beyond it. A class that may use all slots gets all, and takes only its least
+/// from the others. `None` if not even the least fits.
 pub(crate) fn fit(demands: &[Demand]) -> Option<Vec<u32>> {
     let least: u64 = demands.iter().map(|d| d.least_pkts).sum();
     let wanted: u64 = demands.iter().map(|d| if d.all { d.least_pkts } else { d.wanted_pkts }).sum();
@@ -82,7 +82,7 @@ pub(crate) fn fit(demands: &[Demand]) -> Option<Vec<u32>> {
         true => d.wanted_pkts,
         false => d.least_pkts + (d.wanted_pkts - d.least_pkts) * left.min(beyond) / beyond,
     };
-    // Each is at most the whole, which is far below 2^32.
+    // Each value is at most the whole, which is far below 2^32.
     Some(demands.iter().map(|d| share(d) as u32).collect())
 }
 

@@ -1,4 +1,4 @@
-//! The link below the scheduler: its rate, what a packet costs on it, and how large packets are treated.
+//! The link below the scheduler: its rate, the cost of a packet on it, and the treatment of large packets.
 
 use crate::bytes::Bytes;
 use crate::rate::Rate;
@@ -6,9 +6,9 @@ use crate::rate::Rate;
 /// The link a policy shapes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Link {
-    /// The rate to shape to, bits per second; `--rate` overrides it. None: the link is not shaped.
+    /// The rate to shape departures to, bits per second; `--rate` overrides it. `None`: the link is not shaped.
     pub rate: Option<Rate>,
-    /// The rate to shape what arrives to, bits per second; `--ingress-rate` overrides it. None: arrivals are not queued.
+    /// The rate to shape arrivals to, bits per second; `--ingress-rate` overrides it. `None`: arrivals are not queued.
     pub ingress_rate: Option<Rate>,
     /// The cost of a packet on the link.
     pub framing: Framing,
@@ -27,7 +27,7 @@ pub struct Framing {
     pub overhead_bytes: i32,
     /// Shortest length a packet is counted as, overhead included, in bytes, 0 to 256.
     pub mpu_bytes: u32,
-    /// How the link cuts what it sends.
+    /// The encapsulation of the link.
     pub cells: Cells,
 }
 
@@ -42,7 +42,7 @@ impl Framing {
         ("ptm", Framing { overhead_bytes: 30, mpu_bytes: 0, cells: Cells::Ptm }),
         // cake `pppoe-llcsnap`: ADSL with PPPoE over LLC, sent in cells.
         ("atm", Framing { overhead_bytes: 40, mpu_bytes: 0, cells: Cells::Atm }),
-        // PPPoE on Ethernet, as behind most fibre and on what a modem does not cut: 8 bytes more in each frame.
+        // PPPoE on Ethernet, as behind most fibre and on modems without cells: 8 bytes more in each frame.
         ("pppoe", Framing { overhead_bytes: 46, mpu_bytes: 84, cells: Cells::None }),
         ("ether-vlan", Framing { overhead_bytes: 42, mpu_bytes: 84, cells: Cells::None }),
         ("raw", Framing { overhead_bytes: 0, mpu_bytes: 0, cells: Cells::None }),
@@ -66,10 +66,10 @@ impl Default for Framing {
     }
 }
 
-/// How a link cuts what it sends.
+/// The encapsulation in which a link sends frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Cells {
-    /// Frames as they are.
+    /// Whole frames.
     #[default]
     None,
     /// ATM: whole cells of 53 bytes, each carrying 48.
@@ -86,7 +86,7 @@ impl Cells {
 /// Whether packets larger than a frame (GSO) are split before they are queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SplitGso {
-    /// Where one such packet would hold the link for too long; the engine decides.
+    /// If one such packet would hold the link for too long; the engine decides.
     #[default]
     Auto,
     /// Always.

@@ -1,4 +1,4 @@
-//! Findings on policies that are allowed but probably not meant: warnings and notes from the policy alone.
+//! Warnings and notes on valid policies that are probably not as intended.
 
 use crate::bytes::FRAME_BYTES;
 use crate::diagnostic::{Diagnostic, Kind, Severity};
@@ -24,12 +24,12 @@ pub(crate) fn lint(policy: &Policy) -> Vec<Diagnostic> {
     findings
 }
 
-/// Where a key of the class at this place stands, under any of its names.
+/// The place of a key of this class, under any of its names.
 pub(crate) fn class_span(policy: &Policy, place: usize, keys: &[&str]) -> Option<Span> {
     keys.iter().find_map(|key| policy.origin.span(&format!("/classes/{place}/{key}")))
 }
 
-/// Points at a key of each class that `chosen` picks, and names the class there.
+/// Labels a key of each class that `chosen` picks with the class's name.
 fn at_classes(policy: &Policy, mut finding: Diagnostic, keys: &[&str], chosen: impl Fn(&Class) -> bool) -> Diagnostic {
     for (place, class) in policy.classes.iter().enumerate().filter(|(_, class)| chosen(class)) {
         let label = format!("class {} \"{}\"", class.id, class.name);
@@ -68,7 +68,7 @@ fn small_limits(policy: &Policy) -> Option<Diagnostic> {
     Some(at_classes(policy, finding, &["limit"], small).help(help))
 }
 
-/// The most rules that are said one by one never to match.
+/// The most shadowed rules that are reported one by one.
 const MOST_SHADOWED: usize = 20;
 
 fn shadowed_rules(policy: &Policy) -> Vec<Diagnostic> {
@@ -125,7 +125,7 @@ fn unused_sets(policy: &Policy) -> Vec<Diagnostic> {
 }
 
 /// Weights or quanta that the discipline does not use. Files of other programs carry both in every class: equal values, and
-/// values in the proportion of those that the discipline uses, mislead no reader.
+/// values in proportion to the used ones, are not reported.
 fn unused_shares(policy: &Policy) -> Vec<Diagnostic> {
     let Some(first) = policy.classes.first() else { return Vec::new() };
     let (scheduler, rank) = (policy.scheduler, policy.rank);
@@ -161,7 +161,7 @@ fn unused_shares(policy: &Policy) -> Vec<Diagnostic> {
     weights.into_iter().chain(quanta).collect()
 }
 
-/// The scheduler, and the rank where there is one.
+/// The scheduler, and the rank if it has one.
 fn discipline(policy: &Policy) -> String {
     match policy.scheduler {
         Scheduler::PIFO => format!("pifo by {}", policy.rank),

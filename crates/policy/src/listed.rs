@@ -1,15 +1,15 @@
-//! Values of the lists of `abi/disciplines.h`.
+//! Types whose values are lines of a list in `abi/disciplines.h`.
 
-/// Gives a type that holds a number of a list its members, names and numbers; `$all` and `$one` are `sluice_abi`'s functions.
+/// Gives such a type its members, names and numbers; `$all` and `$one` are `sluice_abi`'s functions.
 macro_rules! listed {
     ($type:ident, $all:ident, $one:ident) => {
         impl $type {
-            /// Every one a policy may name, by number.
+            /// Every value that a policy may name, by number.
             pub fn all() -> impl Iterator<Item = $type> {
                 sluice_abi::$all().map(|line| $type(line.number))
             }
 
-            /// The one of this name.
+            /// The value of this name.
             pub(crate) fn named(name: &str) -> Option<$type> {
                 $type::all().find(|one| one.name() == name)
             }

@@ -25,7 +25,7 @@ use crate::sums;
 use object::{Field, Object, Reader};
 use std::collections::HashSet;
 
-/// Every key of a policy; the first few are the file's alone, whatever interfaces it is for.
+/// Every key of a policy; the first few are valid only in the file's own object, not in one of `interfaces`.
 const KEYS: &[&str] = &[
     "$schema",
     "version",
@@ -59,16 +59,15 @@ pub const ALL_KEYS: &[(&str, &[&str])] = &[
     ("shared_ceil", ceiling::SHARED_KEYS),
 ];
 
-/// A class or rule with its place in the file's list, which differs from that in the policy's if others are broken.
+/// A class or rule with its index in the file's list, which differs from that in the policy if others are broken.
 type Placed<T> = (usize, T);
 
-/// Reads a policy for any one interface. The file is checked as far as it alone can tell; the rest is for
-/// [`crate::resolve`].
+/// Reads a policy for one interface. The file is checked as far as possible by itself; [`crate::resolve`] checks the rest.
 pub fn parse(source: &Source) -> Result<Policy, Diagnostics> {
     parse_file(source)?.one()
 }
 
-/// Reads a policy file, be it one policy or a set.
+/// Reads a policy file with one policy or a set.
 pub fn parse_file(source: &Source) -> Result<PolicyFile, Diagnostics> {
     read_file(source, None)
 }
@@ -89,7 +88,7 @@ fn read_file(source: &Source, context: Option<Context>) -> Result<PolicyFile, Di
             None => policy(&mut reader, &object, source).map(|policy| PolicyFile::One(Box::new(policy))),
         }
     });
-    // Findings at the place of a syntax error are not worth showing.
+    // Findings at the place of a syntax error are dropped.
     let broken: HashSet<Option<usize>> = syntax_errors.iter().map(Diagnostic::start).collect();
     reader.findings.retain(|finding| !broken.contains(&finding.start()));
     reader.findings.extend(syntax_errors);
@@ -129,7 +128,7 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
         .map(|field| reader.list(field, "write a list of classes, `[ { ... }, ... ]`"));
     let class_count = class_fields.as_ref().map_or(0, Vec::len);
     let mut classes: Vec<Placed<Class>> = Vec::new();
-    // Where there are too many classes, the first ones are checked.
+    // Of too many classes only the first ones are checked.
     for (i, field) in class_fields.iter().flatten().take(MAX_CLASSES).enumerate() {
         classes.extend(class::read(reader, field, discipline).map(|class| (i, class)));
     }
@@ -168,7 +167,7 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
     })
 }
 
-/// The file's name without `.json`, cut to what a name may be.
+/// The file's name without `.json`, cut to the longest name of a policy.
 fn default_name(source: &Source) -> String {
     let mut name: String = source.stem().chars().filter(|c| !c.is_control()).collect();
     while name.len() > MAX_NAME_BYTES {

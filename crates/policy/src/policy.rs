@@ -1,5 +1,5 @@
-//! The policy as its file says it: typed, every value in its range, defaults of single keys filled in. Values that depend
-//! on the machine or on other keys are left open for `resolve`.
+//! The policy as in its file: typed, with every value in its range and the defaults of single keys. `resolve` chooses values
+//! that depend on the machine or on other keys.
 
 use crate::bytes::{Bytes, FRAME_BYTES};
 use crate::ceiling::{Ceiling, Limits, SharedCeiling};
@@ -29,7 +29,7 @@ pub const MAX_WEIGHT: u32 = 65_535;
 pub const LATENCY_BUDGETS_NS: RangeInclusive<u64> = 100_000..=10_000_000_000;
 /// The only version of the policy format so far.
 pub const FORMAT_VERSION: u32 = 1;
-/// Entries of the flow table if the policy does not say.
+/// Default number of entries of the flow table.
 pub const DEFAULT_FLOWS: u32 = 65_536;
 /// The most entries the flow table may have.
 pub const MAX_FLOWS: u32 = 1 << 20;
@@ -42,7 +42,7 @@ pub const MAX_INTERFACE_BYTES: usize = 15;
 /// The longest name of a policy or a rule, in bytes.
 pub const MAX_NAME_BYTES: usize = 63;
 
-/// A class's number, 0 to 63. Gaps are fine.
+/// The number of a class, 0 to 63. Gaps are allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassId(pub u8);
 
@@ -52,30 +52,30 @@ impl fmt::Display for ClassId {
     }
 }
 
-/// A policy file's content. Two policies are equal if they mean the same, wherever their text stood.
+/// The content of a policy file. Policies with the same meaning are equal, whatever their text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
     /// Format version; always [`FORMAT_VERSION`].
     pub version: u32,
     /// The policy's name, 1 to 63 bytes; by default its file's name without `.json`.
     pub name: String,
-    /// The purpose of the policy, in the words of its author.
+    /// The description of the policy by its author.
     pub description: Option<String>,
     /// The discipline.
     pub scheduler: Scheduler,
-    /// What a PIFO orders by; the default under other disciplines.
+    /// The rank of a PIFO; the default under other disciplines.
     pub rank: Rank,
-    /// Which of classifying and queueing is done.
+    /// The mode: classifying, queueing or both.
     pub mode: Mode,
     /// The link to shape to.
     pub link: Link,
-    /// Ceilings of the interface, kept by dropping.
+    /// Ceilings of the interface, enforced by dropping.
     pub limits: Limits,
-    /// Where a packet goes that no rule matches. None: chosen by `resolve`.
+    /// The class of packets that no rule matches. `None`: chosen by `resolve`.
     pub default_class: Option<ClassId>,
     /// Entries of the flow table, 0 (off) to [`MAX_FLOWS`].
     pub flows: u32,
-    /// What happens to packets with broken headers.
+    /// The treatment of packets with broken headers.
     pub malformed: Malformed,
     /// Sets of addresses that rules name, by name.
     pub address_sets: BTreeMap<String, Vec<IpNet>>,
@@ -83,9 +83,9 @@ pub struct Policy {
     pub port_sets: BTreeMap<String, Vec<(u16, u16)>>,
     /// The classes, 1 to [`MAX_CLASSES`], in the order of the file.
     pub classes: Vec<Class>,
-    /// The rules, up to [`MAX_RULES`], in the order of the file. Their priority decides, not their place.
+    /// The rules, up to [`MAX_RULES`], in the order of the file. Only their priority decides.
     pub rules: Vec<Rule>,
-    /// Where in the file everything stands.
+    /// Places of all values in the file.
     pub origin: Origin,
 }
 
@@ -96,7 +96,7 @@ impl Policy {
     }
 }
 
-/// Which of classifying and queueing a policy does.
+/// The mode of a policy: classifying, queueing or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// Rules choose the class, the scheduler queues.
@@ -106,7 +106,7 @@ pub enum Mode {
     ClassifyOnly,
     /// The packet says its class, the scheduler queues; rules are not consulted.
     ScheduleOnly {
-        /// The field of the packet that says the class.
+        /// The field of the packet that gives the class.
         by: ClassFrom,
     },
 }
@@ -122,7 +122,7 @@ impl Mode {
     }
 }
 
-/// The field of a packet that says its class when rules are not consulted.
+/// The field of a packet that gives its class if rules are not evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClassFrom {
     /// The DSCP, by the lists `dscp` of the classes.
@@ -136,7 +136,7 @@ impl ClassFrom {
     pub const NAMES: &[(&str, ClassFrom)] = &[("dscp", ClassFrom::Dscp), ("mark", ClassFrom::Mark)];
 }
 
-/// What happens to packets with broken headers. They are counted either way.
+/// The treatment of packets with broken headers. They are counted either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Malformed {
     /// The packets are classified by the headers that can be read.
@@ -165,7 +165,7 @@ pub struct Class {
     pub weight: u32,
     /// Bytes per round of deficit round robin, and of a request of EEVDF, 1 to 16 MiB.
     pub quantum_bytes: u32,
-    /// How long after its arrival a packet should have left, ns, within [`LATENCY_BUDGETS_NS`].
+    /// The time after its arrival by which a packet should leave, ns, within [`LATENCY_BUDGETS_NS`].
     pub latency_budget_ns: Option<u64>,
     /// Guaranteed rate, bits per second.
     pub rate: Option<Rate>,
@@ -173,17 +173,17 @@ pub struct Class {
     pub ceil: Option<Rate>,
     /// Burst of the ceiling's bucket, in bytes; may be less than a frame, a packet then sends into debt.
     pub burst: Option<Bytes>,
-    /// The most it may queue. None: chosen by `resolve`.
+    /// The limit of its queue. `None`: chosen by `resolve`.
     pub limit: Option<Limit>,
     /// The queue of the class's packets.
     pub queue: Queue,
-    /// What is done about packets that wait too long; none: nothing.
+    /// The active queue management; `None` for none.
     pub codel: Option<Codel>,
     /// The treatment of packets above the ceiling.
     pub exceed: Exceed,
-    /// The ceiling of each flow of the class, kept by dropping.
+    /// The ceiling of each flow of the class, enforced by dropping.
     pub flow_ceil: Option<Ceiling>,
-    /// The ceiling that the class has together with classes of other interfaces, kept by dropping.
+    /// The ceiling that the class shares with classes of other interfaces, enforced by dropping.
     pub shared_ceil: Option<SharedCeiling>,
     /// The DSCP values (0 to 63) that mean this class, in mode `schedule_only` by DSCP.
     pub dscp: Vec<u8>,
@@ -215,7 +215,7 @@ impl Class {
         }
     }
 
-    /// Whether its queue stays short without a limit: CoDel acts on each flow, and what is full drops from the longest.
+    /// Whether the queue stays short without a limit: CoDel acts on each flow, and an overflow drops from the longest.
     pub(crate) fn is_kept_short(&self) -> bool {
         self.queue.flows().is_some() && self.codel.is_some()
     }
@@ -231,33 +231,33 @@ pub enum Exceed {
     Police,
 }
 
-/// One of the values that a rule takes for a field.
+/// One value of a rule's condition.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Term<T> {
-    /// This one.
+    /// A value.
     Is(T),
-    /// Each of the named set.
+    /// The values of the named set.
     In(String),
 }
 
-/// The values that a rule takes for a field. None: it does not ask.
+/// The values of a rule's condition. An empty list is no condition.
 pub type Terms<T> = Vec<Term<T>>;
 
-/// An ICMP type: its number in ICMP, in ICMPv6, or both, where they mean the same.
+/// An ICMP type: its numbers in ICMP and ICMPv6, which have the same meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IcmpType {
-    /// In ICMP.
+    /// The number in ICMP.
     pub v4: Option<u8>,
-    /// In ICMPv6.
+    /// The number in ICMPv6.
     pub v6: Option<u8>,
 }
 
 /// TCP flags as the low byte of RFC 9293's control bits: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpFlags {
-    /// All of these are set.
+    /// Flags that are set.
     pub set: u8,
-    /// None of these flags is set.
+    /// Flags that are not set.
     pub clear: u8,
 }
 
@@ -270,11 +270,11 @@ pub struct Rule {
     pub priority: u32,
     /// Source prefixes. Empty: any address of either family. `0.0.0.0/0` and `::/0` here mean any of their family.
     pub src: Terms<IpNet>,
-    /// Destination prefixes, read as those of `src`.
+    /// Destination prefixes, with the same meanings as in `src`.
     pub dst: Terms<IpNet>,
-    /// First and last source ports. If there are any, only protocols that have ports match: TCP, UDP, DCCP, SCTP, UDP-Lite.
+    /// First and last source ports. A condition on ports matches only protocols with ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
     pub src_ports: Terms<(u16, u16)>,
-    /// First and last destination ports. If there are any, only protocols that have ports match.
+    /// First and last destination ports, with the same restriction.
     pub dst_ports: Terms<(u16, u16)>,
     /// Protocol.
     pub protocol: Protocol,
@@ -284,17 +284,17 @@ pub struct Rule {
     pub vlan: Option<u16>,
     /// Priority code point of the outer tag, 0 to 7.
     pub pcp: Option<u8>,
-    /// ICMP type. Set, only ICMP and ICMPv6 match.
+    /// ICMP type. With this condition only ICMP and ICMPv6 match.
     pub icmp: Option<IcmpType>,
-    /// TCP flags. Set, only TCP matches.
+    /// TCP flags. With this condition only TCP matches.
     pub tcp_flags: Option<TcpFlags>,
-    /// Least and greatest length of the packet from its IP header on, bytes. Set, only IP matches.
+    /// Least and greatest length of the packet from its IP header on, bytes. With this condition only IP matches.
     pub length: Option<(u16, u16)>,
-    /// Name of the interface where the packet came in. Packets of this host came in nowhere.
+    /// Name of the interface on which the packet arrived. Packets of this host have none.
     pub in_interface: Option<String>,
-    /// Firewall mark. 0 is that of packets without one.
+    /// Firewall mark. Packets without a mark have 0.
     pub mark: Option<u32>,
-    /// The class of what matches.
+    /// The class of matching packets.
     pub class: ClassId,
     /// The line of the file it starts on, from 1; 0 if it came from no file. Not part of equality.
     pub line: u32,
@@ -327,7 +327,7 @@ impl Rule {
 
 impl PartialEq for Rule {
     fn eq(&self, other: &Rule) -> bool {
-        // Spelled out so that a new field cannot be forgotten.
+        // All fields are listed so that a new one cannot be forgotten.
         let Rule { name, priority, src, dst, src_ports, dst_ports, protocol, dscp, vlan, .. } = self;
         let Rule { pcp, icmp, tcp_flags, length, in_interface, mark, class, line: _, .. } = self;
         *name == other.name
@@ -352,7 +352,7 @@ impl PartialEq for Rule {
 /// The protocol a rule asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// Any, also what is not IP where no other field asks for IP.
+    /// Any protocol, and other than IP if no other condition needs IP.
     Any,
     /// TCP.
     Tcp,
@@ -378,7 +378,7 @@ impl Protocol {
         }
     }
 
-    /// Whether some packet of the protocol can have ports: TCP, UDP, DCCP, SCTP, UDP-Lite, and any.
+    /// Whether packets of the protocol can have ports: TCP, UDP, DCCP, SCTP, UDP-Lite, and any.
     pub fn can_have_ports(self) -> bool {
         match self {
             Protocol::Any | Protocol::Tcp | Protocol::Udp => true,

@@ -1,4 +1,4 @@
-//! A policy as text in the native format, in one canonical form: reading it gives the same policy.
+//! A policy as text in the native format, in one canonical form; parsing the text gives the same policy.
 
 use crate::ceiling::{Ceiling, Limits};
 use crate::dscp;
@@ -16,7 +16,7 @@ use crate::time;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The policy in the native format. Keys at their defaults are left out, except those that people look for first.
+/// The policy in the native format. Keys at their defaults are left out, except the most important ones.
 pub fn print(policy: &Policy) -> String {
     let mut text = String::from("{\n");
     for (key, value) in header(policy) {
@@ -35,8 +35,8 @@ pub fn print(policy: &Policy) -> String {
     text
 }
 
-/// The policy as its author wrote it, with the comments, and with its name where the file leaves that to its path. A policy
-/// that was not written as one, such as one interface of a set, is printed.
+/// The policy as its author wrote it, with comments, and with a name if the file leaves that to its path. A policy without a
+/// text of its own, such as one interface of a set, is printed.
 pub fn written(policy: &Policy) -> String {
     with_its_name(policy).unwrap_or_else(|| print(policy))
 }
@@ -223,7 +223,7 @@ fn dscp_value(value: u8) -> Value {
     dscp::name(value).map_or(value.into(), Value::from)
 }
 
-/// The conditions of a rule, in the keys of policy files: `protocol udp, dst_port 3074-3075`.
+/// The conditions of a rule in the keys of policy files: `protocol udp, dst_port 3074-3075`.
 pub fn asks(rule: &Rule) -> String {
     const OTHERS: [&str; 3] = ["name", "priority", "class_id"];
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -231,7 +231,7 @@ pub fn asks(rule: &Rule) -> String {
     let value = |wanted: &str| fields.iter().find(|(key, _)| *key == wanted).map(|(_, value)| text(value));
     let asked = fields.iter().filter(|(key, _)| !OTHERS.contains(key) && !key.ends_with("_port_max"));
     let asked = asked.map(|(key, first)| match key.strip_suffix("_min").filter(|what| what.ends_with("_port")) {
-        // A range is one thing to a reader.
+        // A range of ports or lengths becomes one value.
         Some(what) => {
             let last = value(&format!("{what}_max")).map_or(String::new(), |last| format!("-{last}"));
             format!("{what} {}{last}", text(first))
@@ -274,7 +274,7 @@ pub(crate) fn rule(rule: &Rule) -> Fields {
         fields.push(("tcp_flags", tcp_flags::format(flags).into()));
     }
     if let Some((min, max)) = rule.length {
-        // Without either end the rule would not ask, and match what is not IP.
+        // Without both ends the rule would have no condition, and would match other packets than IP.
         if min > 0 || max == u16::MAX {
             fields.push(("length_min", min.into()));
         }

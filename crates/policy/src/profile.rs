@@ -1,4 +1,4 @@
-//! Finding a policy: by the path of its file, or by the name of a profile that ships.
+//! Finding a policy by the path of its file, or by the name of a built-in or installed profile.
 
 use crate::diagnostic::Diagnostics;
 use crate::parse::{parse_file, parse_file_for};
@@ -12,38 +12,38 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The profiles built into the program, for where none are installed.
+/// The profiles that are built into the program.
 const BUILT_IN: &[(&str, &str)] = &[
     ("default", include_str!("../../../policies/default.json")),
     ("gaming", include_str!("../../../policies/gaming.json")),
     ("server", include_str!("../../../policies/server.json")),
 ];
 
-/// Where profiles are looked for, after `$SLUICE_POLICY_DIR` and before the built-in ones.
+/// The directories of profiles, after `$SLUICE_POLICY_DIR` and before the built-in profiles.
 const DIRECTORIES: &[&str] =
     &["/etc/sluice/policies", "/usr/share/sluice/policies", "/usr/local/share/sluice/policies"];
 
-/// The largest file that is read as a policy, bytes. The largest policy there can be is far smaller.
+/// The largest size of a policy file, bytes. The largest useful policy is far smaller.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
-/// Why no policy was loaded.
+/// The reason why no policy was loaded.
 #[derive(Debug)]
 pub enum LoadError {
-    /// There is no profile of this name.
+    /// The profile does not exist.
     UnknownProfile {
-        /// The name that was asked for.
+        /// The name of the profile.
         name: String,
-        /// Every profile there is.
+        /// The names of all profiles.
         known: Vec<String>,
     },
     /// The file cannot be read.
     Unreadable {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         error: io::Error,
     },
-    /// The file was read and refused.
+    /// The policy is refused.
     Invalid(Diagnostics),
 }
 
@@ -132,7 +132,7 @@ fn profiles_in(directories: &[PathBuf]) -> Vec<String> {
     for entry in directories.iter().filter_map(|directory| directory.read_dir().ok()).flatten().flatten() {
         let file = entry.file_name();
         let name = file.to_str().and_then(|file| file.strip_suffix(".json"));
-        // The schema lies beside the profiles.
+        // The schema is next to the profiles.
         names.extend(name.filter(|name| !name.ends_with(".schema")).map(String::from));
     }
     names.into_iter().collect()

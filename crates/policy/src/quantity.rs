@@ -1,9 +1,9 @@
-//! A number with a unit, as policy files write it: splitting the text, and the error where it cannot be read. The meaning
-//! of the units is with each quantity (`rate`, `bytes`, `limit`).
+//! Numbers with units: splitting the text, and the error of unreadable text. Each quantity (`rate`, `bytes`, `limit`) defines
+//! the meaning of its units.
 
 use std::fmt;
 
-/// Why a quantity could not be read, and what to write instead.
+/// An unreadable quantity, and the text to write instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitError {
     /// The error, as a clause: `"20mbps" is ambiguous`.

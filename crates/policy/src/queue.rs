@@ -1,4 +1,4 @@
-//! How the packets of a class queue: in one line or by flow, and what CoDel does about those that wait.
+//! Queues of a class, as a FIFO or by flow, and their active queue management.
 
 use crate::bytes::{Bytes, FRAME_BYTES};
 use crate::rate::Rate;
@@ -7,10 +7,10 @@ use std::ops::RangeInclusive;
 /// The queue of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Queue {
-    /// One line of packets.
+    /// A FIFO.
     #[default]
     Fifo,
-    /// A line for each flow; the flows share the rate of the class.
+    /// A queue for each flow; the flows share the rate of the class.
     Flows(Flows),
 }
 
@@ -23,7 +23,7 @@ impl Queue {
         }
     }
 
-    /// How flows share, where there are any.
+    /// The parameters of flow queues.
     pub fn flows(self) -> Option<Flows> {
         match self {
             Queue::Fifo => None,
@@ -37,14 +37,14 @@ impl Queue {
     }
 }
 
-/// The shares of a class's flows.
+/// The parameters of flow queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flows {
-    /// Between which hosts it is fair before it is between flows.
+    /// The hosts between which the class is fair before it is fair between flows.
     pub hosts: Hosts,
-    /// Bytes of a bulk flow's turn, within [`Flows::QUANTA_BYTES`].
+    /// The quantum of a bulk flow, bytes, within [`Flows::QUANTA_BYTES`].
     pub quantum_bytes: u32,
-    /// What a flow may send ahead of others' turns before it counts as bulk: at least the quantum, at most
+    /// The bytes that a flow may send ahead of others' turns before it counts as bulk: at least the quantum, at most
     /// [`Flows::MAX_ALLOWANCE`].
     pub allowance: Bytes,
 }
@@ -57,7 +57,7 @@ impl Flows {
     /// The allowance of a policy that names none: 32 frames, more than most connections bring at once.
     const ALLOWANCE: Bytes = Bytes(32 * FRAME_BYTES as u64);
 
-    /// The allowance beside this quantum where the policy names none.
+    /// The default allowance for this quantum.
     pub(crate) fn default_allowance(quantum_bytes: u32) -> Bytes {
         Flows::ALLOWANCE.max(Bytes(quantum_bytes.into()))
     }
@@ -70,17 +70,17 @@ impl Default for Flows {
     }
 }
 
-/// Between which hosts a class is fair before it is between flows.
+/// The hosts between which a class is fair before it is fair between flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Hosts {
-    /// The hosts that send and those that receive.
+    /// Sending and receiving hosts.
     #[default]
     Both,
-    /// The hosts that send.
+    /// Sending hosts.
     Source,
-    /// The hosts that receive.
+    /// Receiving hosts.
     Destination,
-    /// None: between flows alone.
+    /// No hosts: fairness is only between flows.
     None,
 }
 
@@ -98,9 +98,9 @@ impl Hosts {
 /// CoDel (RFC 8289) in each queue of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Codel {
-    /// The wait that is no cause for action, ns.
+    /// The wait up to which CoDel does not act, ns.
     pub target_ns: u64,
-    /// How long the wait must be longer before something is dropped, ns; at least the target.
+    /// The time for which waits must exceed the target before a packet is dropped, ns; at least the target.
     pub interval_ns: u64,
 }
 
@@ -112,14 +112,14 @@ impl Codel {
     /// The interval of a policy that names none.
     const INTERVAL_NS: u64 = 100_000_000;
 
-    /// The interval beside this target where the policy names none.
+    /// The default interval for this target.
     pub(crate) fn default_interval_ns(target_ns: u64) -> u64 {
         Codel::INTERVAL_NS.max(target_ns)
     }
 
-    /// The same for a link of this rate. Where one frame and a half take longer than the target, they are the target, in
-    /// whole microseconds: a queue of a frame would otherwise be cause for action. The interval grows with it, to twice
-    /// the target at least. So does CAKE.
+    /// The parameters for a link of this rate. If one frame and a half take longer than the target, that time is the target, in
+    /// whole microseconds: otherwise a queue of one frame would cause drops. The interval grows with it, to at least twice the
+    /// target. CAKE does the same.
     #[must_use]
     pub fn at_rate(self, rate: Option<Rate>) -> Codel {
         let Some(rate) = rate else { return self };

@@ -11,15 +11,15 @@ listed!(Rank, rank_functions, rank_function);
 impl Rank {
     /// The `priority` of the class, then arrival.
     pub const PRIORITY: Rank = Rank(abi::SL_RANK_PRIORITY);
-    /// Arrival and the `latency_budget` of the class.
+    /// Arrival plus the `latency_budget` of the class.
     pub const EARLIEST_DEADLINE: Rank = Rank(abi::SL_RANK_EARLIEST_DEADLINE);
-    /// The packet's length.
+    /// The length of the packet.
     pub const SHORTEST_PACKET: Rank = Rank(abi::SL_RANK_SHORTEST_PACKET);
     /// The bytes that the class has brought since it was last empty.
     pub const LEAST_ATTAINED_SERVICE: Rank = Rank(abi::SL_RANK_LEAST_ATTAINED_SERVICE);
     /// Virtual start time, by the `weight` of the class.
     pub const START_TIME_FAIR: Rank = Rank(abi::SL_RANK_START_TIME_FAIR);
-    /// The latest time at which sending may begin to keep the `latency_budget`.
+    /// The latest time to begin sending that keeps the `latency_budget`.
     pub const SLACK: Rank = Rank(abi::SL_RANK_SLACK);
 
     /// Keys of a class that the rank depends on: `SL_KEY_`.
@@ -27,17 +27,17 @@ impl Rank {
         self.line().keys
     }
 
-    /// The discipline that replaces a PIFO by it on engine `tc`: an `enum sl_kind`.
+    /// The discipline that replaces this PIFO on engine `tc`: an `enum sl_kind`.
     pub(crate) fn on_tc(self) -> u32 {
         self.line().on_tc
     }
 
-    /// Whether it is made of the classes' `latency_budget`.
+    /// Whether the rank depends on `latency_budget`.
     pub fn has_deadline(self) -> bool {
         self.keys() & abi::SL_KEY_LATENCY_BUDGET != 0
     }
 
-    /// The rank that an abbreviation stands for: for suggestions, never accepted.
+    /// The rank for an abbreviation: for suggestions, never accepted.
     pub(crate) fn meant_by(name: &str) -> Option<Rank> {
         Some(match name.to_ascii_lowercase().as_str() {
             "sp" | "strict" | "prio" | "strict_priority" => Rank::PRIORITY,

@@ -1,5 +1,5 @@
-//! Policy to what is applied: every value chosen, checked against the link, and each choice that the file does not
-//! make said in a note.
+//! Resolution of a policy: every value is chosen and checked against the link, and each choice that the file leaves open gets a
+//! note.
 
 use crate::ceiling::{self, Ceiling, SharedCeiling};
 use crate::diagnostic::{Diagnostic, Diagnostics, Kind, Severity};
@@ -12,7 +12,7 @@ use crate::resolved::{Context, Resolved, ResolvedClass, ResolvedRule};
 use crate::{sums, window};
 use std::collections::BTreeMap;
 
-/// Chooses everything the policy leaves open, and checks it against the link.
+/// Chooses every open value of the policy, and checks it against the link.
 pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnostics> {
     let mut findings = lint(policy);
     let source = policy.origin.source().cloned();
@@ -68,8 +68,8 @@ pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnosti
     Ok(resolved)
 }
 
-/// The class of ARP, neighbour discovery and DHCP, and that of what no rule matches: by budget where budgets order, else by
-/// priority. None if there are no classes.
+/// The class of ARP, neighbour discovery and DHCP, and the default class: by budget if budgets order, else by priority. `None`
+/// without classes.
 fn urgent_and_default(policy: &Policy) -> Option<(ClassId, ClassId)> {
     let by_budget = policy.scheduler.uses_budget(policy.rank);
     let order = |class: &&Class| (class.latency_budget_ns.filter(|_| by_budget), class.priority, class.id);
@@ -77,7 +77,7 @@ fn urgent_and_default(policy: &Policy) -> Option<(ClassId, ClassId)> {
     Some((urgent.id, policy.default_class.unwrap_or(last.id)))
 }
 
-/// Says so where nothing in the file makes one class more urgent than another.
+/// The note on chosen classes if no key makes one class more urgent than another.
 fn chosen_classes(policy: &Policy, urgent: ClassId, default: ClassId) -> Option<Diagnostic> {
     let first = policy.classes.first()?;
     let equal = policy.classes.iter().all(|class| class.priority == first.priority);
@@ -95,7 +95,7 @@ fn chosen_classes(policy: &Policy, urgent: ClassId, default: ClassId) -> Option<
     Some(finding.help("write \"default_class\", and give the most urgent class the smallest \"priority\""))
 }
 
-/// `room`: what it asks for, and the packets that it gets.
+/// The resolved class; `room` is its demand and the packets that it gets.
 fn resolved_class(
     class: &Class,
     ceil: Option<Rate>,
@@ -129,7 +129,7 @@ fn resolved_class(
     }
 }
 
-/// Sets that the policy does not have were errors before this.
+/// The resolved rule. Sets that do not exist were reported before.
 fn resolved_rule(rule: &Rule, policy: &Policy) -> ResolvedRule {
     ResolvedRule {
         src: spell_out(&rule.src, &policy.address_sets),
@@ -151,7 +151,7 @@ fn spell_out<T: Clone>(terms: &Terms<T>, sets: &BTreeMap<String, Vec<T>>) -> Vec
     values
 }
 
-/// An engine never gives a substitute for a discipline that it does not have.
+/// The error for a discipline that engine `tc` lacks: no engine substitutes another one.
 fn not_on_tc(policy: &Policy) -> Option<Diagnostic> {
     if policy.mode == Mode::ClassifyOnly {
         return None;
@@ -221,7 +221,7 @@ fn time_limits_without_rate(policy: &Policy, demands: &[Demand]) -> Option<Diagn
     Some(finding.help("give `--rate`, a \"ceil\", or the limit in packets or bytes"))
 }
 
-/// Packets for each class; if they cannot fit, an error among the findings and whatever was asked for.
+/// Packets for each class; if they cannot fit, an error among the findings and the demands as they are.
 fn fit_limits(policy: &Policy, engine: Engine, demands: &[Demand], findings: &mut Vec<Diagnostic>) -> Vec<u32> {
     let wanted: Vec<u32> = demands.iter().map(|d| d.wanted_pkts.min(MAX_QUEUED_PKTS.into()) as u32).collect();
     if engine == Engine::Tc {

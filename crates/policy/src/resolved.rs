@@ -1,4 +1,4 @@
-//! A policy with every value chosen, and what the choice depends on.
+//! A policy with every value chosen, and the context of the choice.
 
 use crate::bytes::Bytes;
 use crate::ceiling::{Ceiling, Limits, SharedCeiling};
@@ -12,18 +12,18 @@ use crate::rate::Rate;
 use crate::scheduler::Scheduler;
 use ipnet::IpNet;
 
-/// The circumstances that a policy is resolved for.
+/// The context of resolving a policy.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Context {
     /// The link's rate from the command line (`--rate`), which overrides the file's.
     pub link_rate: Option<Rate>,
     /// The rate of arrivals from the command line (`--ingress-rate`), which overrides the file's.
     pub ingress_rate: Option<Rate>,
-    /// The engine it is for.
+    /// The engine.
     pub engine: Engine,
 }
 
-/// A policy with everything chosen.
+/// A policy with every value chosen.
 #[derive(Debug, Clone)]
 pub struct Resolved {
     /// The policy's name.
@@ -34,11 +34,11 @@ pub struct Resolved {
     pub scheduler: Scheduler,
     /// The rank function of a PIFO; the default under other disciplines.
     pub rank: Rank,
-    /// Which of classifying and queueing is done.
+    /// The mode: classifying, queueing or both.
     pub mode: Mode,
-    /// The rate to shape the link to, bits per second. None: it is not known and not shaped.
+    /// The rate to shape departures to, bits per second. `None`: unknown and not shaped.
     pub link_rate: Option<Rate>,
-    /// The rate to shape arrivals to, bits per second. None: they are not queued.
+    /// The rate to shape arrivals to, bits per second. `None`: arrivals are not queued.
     pub ingress_rate: Option<Rate>,
     /// Bytes that the link adds to a packet.
     pub framing: Framing,
@@ -46,11 +46,11 @@ pub struct Resolved {
     pub link_burst: Option<Bytes>,
     /// Whether packets larger than a frame are split before they are queued.
     pub split_gso: SplitGso,
-    /// Rates of the interface, kept by dropping; bursts are chosen.
+    /// Ceilings of the interface, enforced by dropping, with bursts.
     pub limits: Limits,
-    /// Where a packet goes that no rule matches.
+    /// The class of packets that no rule matches.
     pub default_class: ClassId,
-    /// Where ARP, neighbour discovery and DHCP go unless a rule says otherwise.
+    /// The class of ARP, neighbour discovery and DHCP unless a rule matches them.
     pub urgent_class: ClassId,
     /// Entries of the flow table, 0 is off.
     pub flows: u32,
@@ -58,16 +58,16 @@ pub struct Resolved {
     pub malformed: Malformed,
     /// The classes by id.
     pub classes: Vec<ResolvedClass>,
-    /// The rules in the order they are asked: the first that matches wins.
+    /// The rules in the order of evaluation: the first match counts.
     pub rules: Vec<ResolvedRule>,
-    /// Why engine `tc` cannot have it; None if it can.
+    /// The reason why engine `tc` cannot run the policy; `None` if it can.
     pub not_on_tc: Option<Diagnostics>,
-    /// Warnings, and notes on what was chosen. No errors.
+    /// Warnings, and notes on chosen values. There are no errors.
     pub remarks: Diagnostics,
 }
 
 impl Resolved {
-    /// Whether the hooks before the queues may drop packets for their rate.
+    /// Whether the hooks before the queues may drop packets above a rate.
     pub fn polices(&self) -> bool {
         let class = |class: &ResolvedClass| {
             class.exceed == Exceed::Police || class.flow_ceil.is_some() || class.shared_ceil.is_some()
@@ -80,7 +80,7 @@ impl Resolved {
         self.classes.iter().any(|class| class.codel.is_some())
     }
 
-    /// Whether a queue asks between which hosts packets pass.
+    /// Whether a queue is fair between hosts.
     pub fn knows_hosts(&self) -> bool {
         let asks = |class: &ResolvedClass| class.queue.flows().is_some_and(|flows| flows.hosts != Hosts::None);
         self.classes.iter().any(asks)
@@ -92,7 +92,7 @@ impl Resolved {
     }
 }
 
-/// A class with everything chosen.
+/// A class with every value chosen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedClass {
     /// The class's number.
@@ -105,41 +105,40 @@ pub struct ResolvedClass {
     pub weight: u32,
     /// Bytes per round of deficit round robin, and of a request of EEVDF.
     pub quantum_bytes: u32,
-    /// How long after its arrival a packet should have left, ns.
+    /// The time after its arrival by which a packet should leave, ns.
     pub latency_budget_ns: Option<u64>,
     /// Guaranteed rate, bits per second.
     pub rate: Option<Rate>,
-    /// Rate never exceeded, bits per second, at most the link's. None: only the link limits it.
+    /// Rate never exceeded, bits per second, at most the link's. `None`: only the link limits the class.
     pub ceil: Option<Rate>,
     /// Burst of the ceiling's bucket, bytes. None without a ceiling.
     pub burst: Option<Bytes>,
-    /// The most packets it may queue, 1 to [`MAX_QUEUED_PKTS`].
+    /// The packet limit, 1 to [`MAX_QUEUED_PKTS`].
     pub limit_pkts: u32,
-    /// The most bytes it may queue. None: only packets count.
+    /// The byte limit. `None`: only packets count.
     pub limit_bytes: Option<Bytes>,
-    /// The most packets it may queue where the engine has only one line for it: what `limit_pkts` is for a FIFO of an
-    /// engine whose classes do not share their room.
+    /// The packet limit if the engine has only a FIFO for the class, and classes do not share their room.
     pub fifo_limit_pkts: u32,
     /// The class's queue.
     pub queue: Queue,
-    /// CoDel with a target that suits the class's rate; none: it does not act.
+    /// CoDel with a target that suits the class's rate; `None` for no active queue management.
     pub codel: Option<Codel>,
     /// The treatment of packets above the ceiling.
     pub exceed: Exceed,
-    /// The ceiling of each of its flows; the burst is chosen.
+    /// The ceiling of each flow, with its burst.
     pub flow_ceil: Option<Ceiling>,
-    /// The ceiling that it has together with classes of other interfaces; the burst is chosen.
+    /// The ceiling that the class shares with classes of other interfaces, with its burst.
     pub shared_ceil: Option<SharedCeiling>,
-    /// The DSCP values that mean it, in mode `schedule_only` by DSCP.
+    /// The DSCP values of the class, in mode `schedule_only` by DSCP.
     pub dscp: Vec<u8>,
-    /// The firewall marks that mean it, in mode `schedule_only` by mark.
+    /// The firewall marks of the class, in mode `schedule_only` by mark.
     pub marks: Vec<u32>,
 }
 
-/// A rule with its sets spelled out. Empty lists: the rule does not ask.
+/// A rule with the values of its sets. An empty list is no condition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedRule {
-    /// As it is written.
+    /// The rule as it is written.
     pub rule: Rule,
     /// Source prefixes.
     pub src: Vec<IpNet>,

@@ -20,12 +20,12 @@ impl Scheduler {
     pub const PIFO: Scheduler = Scheduler(abi::SL_PIFO);
     const ROUND_ROBIN: Scheduler = Scheduler(abi::SL_ROUND_ROBIN);
 
-    /// The measure by which classes share the link, an `enum sl_share`; under PIFO the rank decides.
+    /// The unit in which classes share the link, an `enum sl_share`; under PIFO the rank decides.
     pub(crate) fn share(self) -> u32 {
         self.line().share
     }
 
-    /// Whether a key of a class has an effect: an `SL_KEY_`.
+    /// Whether a key of a class has an effect; `key` is an `SL_KEY_`.
     fn uses(self, key: u32, rank: Rank) -> bool {
         let of_rank = if self == Scheduler::PIFO { rank.keys() } else { 0 };
         (self.line().keys | of_rank) & key != 0
@@ -36,28 +36,28 @@ impl Scheduler {
         self.uses(abi::SL_KEY_PRIORITY, rank)
     }
 
-    /// Whether the classes' `weight` does anything.
+    /// Whether the classes' `weight` has an effect.
     pub fn uses_weight(self, rank: Rank) -> bool {
         self.uses(abi::SL_KEY_WEIGHT, rank)
     }
 
-    /// Whether the classes' `quantum` does anything.
+    /// Whether the classes' `quantum` has an effect.
     pub fn uses_quantum(self, rank: Rank) -> bool {
         self.uses(abi::SL_KEY_QUANTUM, rank)
     }
 
-    /// Whether the classes' `latency_budget` does anything.
+    /// Whether the classes' `latency_budget` has an effect.
     pub fn uses_budget(self, rank: Rank) -> bool {
         self.uses(abi::SL_KEY_LATENCY_BUDGET, rank)
     }
 
-    /// The discipline that replaces it on engine `tc`, where the kernel's HTB has nothing like it; none where it has.
+    /// The discipline that replaces this one on engine `tc`; `None` if the kernel's HTB can do it.
     pub fn instead_on_tc(self, rank: Rank) -> Option<Scheduler> {
         let instead = if self == Scheduler::PIFO { rank.on_tc() } else { self.line().on_tc };
         Some(Scheduler(instead)).filter(|instead| *instead != self)
     }
 
-    /// The discipline that an abbreviation or another tool's name stands for: for suggestions, never accepted.
+    /// The discipline for an abbreviation or another tool's name: for suggestions, never accepted.
     pub(crate) fn meant_by(name: &str) -> Option<Scheduler> {
         Some(match name.to_ascii_lowercase().as_str() {
             "sp" | "strict" | "prio" | "priority" => Scheduler::STRICT_PRIORITY,

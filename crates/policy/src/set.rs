@@ -8,7 +8,7 @@ use crate::suggest;
 /// The content of a policy file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PolicyFile {
-    /// A policy for whichever interface it is put on.
+    /// A policy for any interface.
     One(Box<Policy>),
     /// A policy for each of some interfaces.
     Set(PolicySet),
@@ -17,10 +17,10 @@ pub enum PolicyFile {
 /// A policy for each of some interfaces.
 #[derive(Debug, Clone)]
 pub struct PolicySet {
-    /// Name of the interface and its policy, in the order of the file. At least one.
+    /// Names of interfaces with their policies, in the order of the file. At least one.
     pub policies: Vec<(String, Policy)>,
     pub(crate) source: Source,
-    /// The key `interfaces`.
+    /// The place of the key `interfaces`.
     pub(crate) key: Span,
 }
 
@@ -31,7 +31,7 @@ impl PartialEq for PolicySet {
 }
 
 impl PolicyFile {
-    /// Every policy in it, with its interface if it is for one.
+    /// Every policy of the file, with its interface in a set.
     pub fn policies(self) -> Vec<(Option<String>, Policy)> {
         match self {
             PolicyFile::One(policy) => vec![(None, *policy)],
@@ -39,7 +39,7 @@ impl PolicyFile {
         }
     }
 
-    /// The policy, if the file holds one for any interface.
+    /// The policy of a file without a set.
     pub fn one(self) -> Result<Policy, Diagnostics> {
         match self {
             PolicyFile::One(policy) => Ok(*policy),
@@ -47,7 +47,7 @@ impl PolicyFile {
         }
     }
 
-    /// The policy for an interface: of a set its own, otherwise the only one.
+    /// The policy for an interface: its own of a set, otherwise the only one.
     pub fn of(self, interface: &str) -> Result<Policy, Diagnostics> {
         match self {
             PolicyFile::One(policy) => Ok(*policy),

@@ -1,7 +1,7 @@
-//! Shadowed rules, which can never match because an earlier rule takes everything that they would.
+//! Shadowed rules, which can never match because an earlier rule takes all of their packets.
 //!
-//! An answer is certain: a rule that only several rules together cover, or only since fields exclude each other, is not
-//! found. For most pairs it is enough to compare where the values of a field begin and end.
+//! A reported rule is certainly shadowed. A rule that is covered only by several rules together, or only because fields exclude
+//! each other, is not reported. For most pairs it is enough to compare the ends of a field's ranges.
 
 use crate::icmp;
 use crate::policy::{Policy, Protocol, Rule, Term, Terms};
@@ -13,7 +13,7 @@ use std::net::IpAddr;
 /// An address or a port. No address of one family lies between those of the other.
 type Number = (bool, u128);
 
-/// For each rule that an earlier one covers whole: the places of both in the policy, the later first.
+/// For each rule that an earlier one covers: the places of both in the policy, the later first.
 pub(crate) fn shadowed(policy: &Policy) -> Vec<(usize, usize)> {
     let rules = &policy.rules;
     let mut order: Vec<usize> = (0..rules.len()).collect();
@@ -37,9 +37,9 @@ pub(crate) fn shadowed(policy: &Policy) -> Vec<(usize, usize)> {
     (0..order.len()).filter_map(first).collect()
 }
 
-/// An outline of a rule that tells quickly that it does not cover another.
+/// An outline of a rule, by which most pairs of rules are quickly excluded.
 struct Outline {
-    /// The fields that the rule asks for.
+    /// The fields with conditions.
     asked: u16,
     /// The hull of each field with ranges.
     hulls: [Hull; 4],
@@ -66,7 +66,7 @@ impl Outline {
         Outline { asked, hulls: [0, 1, 2, 3].map(|field: usize| fields[field].hull(n)) }
     }
 
-    /// Without branches: which of the comparisons fails cannot be foreseen.
+    /// Whether the rule may cover another. There are no branches, since the failing comparison cannot be predicted.
     fn may_cover(&self, other: &Outline) -> bool {
         let inside = |field: usize| {
             let (a, b) = (&self.hulls[field], &other.hulls[field]);
@@ -76,21 +76,21 @@ impl Outline {
     }
 }
 
-/// The hull of a field's values: values that are as many as another rule's, but not the same, do not cover them.
+/// The hull of a field's values. Sets of the same number of values that are not equal do not cover each other.
 #[derive(Clone, Copy)]
 struct Hull {
     /// The least and the greatest value, by rank among all of them.
     low: u32,
     high: u32,
-    /// How many values there are, by rank.
+    /// The number of values, by rank.
     size: u32,
     /// The number of this set of values.
     number: u32,
 }
 
-/// The values of one field, of every rule.
+/// The values of one field in all rules.
 struct Values {
-    /// By rule: the number of its ranges; 0 if it does not ask.
+    /// The number of ranges by rule; 0 without a condition.
     of_rule: Vec<usize>,
     /// Disjoint and in order, neighbours made one.
     ranges: Vec<Vec<(Number, Number)>>,
@@ -142,7 +142,7 @@ impl Values {
     }
 }
 
-/// The hulls by number; the first, of rules that do not ask, takes everything.
+/// The hulls by number; the first one, of rules without a condition, covers everything.
 fn hulls(ranges: &[Vec<(Number, Number)>]) -> Vec<Hull> {
     let ends = |ranges: &[(Number, Number)]| Some((ranges.first()?.0, ranges.last()?.1));
     let size = |ranges: &[(Number, Number)]| {
@@ -169,7 +169,7 @@ fn rank<T: Ord>(values: &[T], value: &T) -> u32 {
     values.partition_point(|other| other < value) as u32
 }
 
-/// In order, and those that overlap or touch as one.
+/// Sorted ranges, with overlapping and adjacent ones joined.
 fn joined(mut ranges: Vec<(Number, Number)>) -> Vec<(Number, Number)> {
     ranges.sort_unstable();
     let mut out: Vec<(Number, Number)> = Vec::new();
@@ -194,7 +194,7 @@ fn numbers(&(low, high): &(u16, u16)) -> (Number, Number) {
     ((false, low.into()), (false, high.into()))
 }
 
-/// The protocol that a rule's other fields leave.
+/// The protocol that a rule's other fields leave possible.
 fn protocol(rule: &Rule) -> Protocol {
     match rule.protocol {
         Protocol::Any if rule.tcp_flags.is_some() => Protocol::Tcp,
@@ -203,7 +203,7 @@ fn protocol(rule: &Rule) -> Protocol {
     }
 }
 
-/// Whether the fields of `a` without lists take everything that those of `b` take.
+/// Whether `a` covers `b` in the fields without lists.
 fn covers_the_rest(a: &Rule, b: &Rule) -> bool {
     fn same<T: PartialEq>(a: &Option<T>, b: &Option<T>) -> bool {
         a.is_none() || a == b
@@ -219,7 +219,7 @@ fn covers_the_rest(a: &Rule, b: &Rule) -> bool {
         && both(a.length, b.length, |a, b| a.0 <= b.0 && b.1 <= a.1)
 }
 
-/// A rule that does not ask covers one that does, and not the other way round.
+/// Whether one condition covers another; no condition covers every condition, and not the other way round.
 fn both<T>(a: Option<T>, b: Option<T>, covers: impl Fn(T, T) -> bool) -> bool {
     match (a, b) {
         (None, _) => true,

@@ -1,11 +1,11 @@
-//! Text of a policy's author as messages quote it.
+//! Excerpts of a policy's text for messages.
 
 use std::borrow::Cow;
 
-/// The most characters of it that a message repeats.
+/// The longest excerpt, characters.
 const MOST_CHARS: usize = 60;
 
-/// The text on one line and no longer than a person reads: cut with an ellipsis, control characters escaped.
+/// The text on one line, cut with an ellipsis, control characters escaped.
 pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     let short = text.chars().nth(MOST_CHARS).is_none();
     if short && !text.contains(char::is_control) {

@@ -1,4 +1,4 @@
-//! The text a policy came from, and where in it each value stands.
+//! The text of a policy, and the places of its values.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,14 +7,15 @@ use std::sync::Arc;
 /// A half-open range of byte offsets in a [`Source`].
 pub(crate) type Span = Range<usize>;
 
-/// A policy's text and the name it goes by in messages. Cheap to clone.
+/// A policy's text and its name in messages. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Source {
     name: Arc<str>,
     text: Arc<str>,
-    /// Where each line but the first starts.
+    /// The start of each line but the first.
     lines: Arc<[usize]>,
-    /// How many characters there are before each block of [`BLOCK`] bytes, and in all: so a column costs the same on a line of megabytes.
+    /// The number of characters before each block of [`BLOCK`] bytes, and in all: it bounds the cost of a column on a line of
+    /// megabytes.
     characters: Arc<[usize]>,
 }
 
@@ -26,7 +27,7 @@ fn starts_character(byte: &u8) -> bool {
 }
 
 impl Source {
-    /// A text that is called `name` (a path, mostly) in messages.
+    /// A text with its name, usually a path, in messages.
     pub fn new(name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Source {
         let text = text.into();
         let lines = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n').map(|(at, _)| at + 1).collect();
@@ -48,7 +49,7 @@ impl Source {
         &self.text
     }
 
-    /// The last part of the name, without `.json`: what a policy is called that does not name itself.
+    /// The last part of the name, without `.json`: the default name of a policy.
     pub fn stem(&self) -> &str {
         let file = self.name.rsplit('/').next().unwrap_or_default();
         file.strip_suffix(".json").unwrap_or(file)
@@ -71,7 +72,7 @@ impl Source {
         self.lines.partition_point(|&start| start <= offset) as u32 + 1
     }
 
-    /// How many characters start before a byte of the text, or its end.
+    /// The number of characters that start before a byte of the text, or before its end.
     fn characters_before(&self, offset: usize) -> usize {
         let block = offset / BLOCK;
         let in_block = &self.text.as_bytes()[block * BLOCK..offset];
@@ -79,9 +80,9 @@ impl Source {
     }
 }
 
-/// The place in its file of each value of a policy, by JSON pointer (`/classes/2/rate`); empty for a policy that was
-/// made in memory. It is not part of a policy's meaning: any two are equal. The numbers are those of the file, so
-/// code that reorders a policy's classes or rules should clear it.
+/// The place in its file of each value of a policy, by JSON pointer (`/classes/2/rate`); empty for a policy that was made in
+/// memory. It is not part of a policy's meaning: any two are equal. The indices are those of the file, so code that reorders a
+/// policy's classes or rules should clear it.
 #[derive(Debug, Clone, Default)]
 pub struct Origin {
     pub(crate) source: Option<Source>,
@@ -89,7 +90,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// The text, if there was one.
+    /// The text, if there is one.
     pub fn source(&self) -> Option<&Source> {
         self.source.as_ref()
     }

@@ -1,6 +1,6 @@
-//! The known word that a mistyped one probably stands for.
+//! Suggestions for mistyped words.
 
-/// The nearest of `known`, if near enough to be worth proposing.
+/// The nearest of `known`, if it is near enough to be suggested.
 pub(crate) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let word = word.to_ascii_lowercase().replace('-', "_");
     let best = known.iter().map(|&k| (strsim::damerau_levenshtein(&word, k), k)).min()?;

@@ -1,4 +1,4 @@
-//! The sums that classes ask for: guarantees against the link, queued packets against the slots.
+//! Sums over classes: guarantees against the link, queued packets against the slots.
 
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::limits::{self, Demand};
@@ -7,7 +7,7 @@ use crate::rate::Rate;
 use crate::resolved::Context;
 use crate::source::Span;
 
-/// A class with its place in the file's list.
+/// A class with its index in the file's list.
 pub(crate) type Placed<'a> = (usize, &'a Class);
 
 /// The sums that are too large. `at` gives the place of a JSON pointer.
@@ -24,7 +24,7 @@ pub(crate) fn check(
     rates_above_link(classes, link, &at).into_iter().chain(limits).collect()
 }
 
-/// The demand of each class on the slots that all share.
+/// The demand of each class on the shared slots.
 pub(crate) fn demands(classes: &[Placed<'_>], link: Option<Rate>) -> Vec<Demand> {
     let demand = |(_, class): &Placed<'_>| {
         let ceil = class.ceil.map(|ceil| link.map_or(ceil, |link| ceil.min(link)));
@@ -33,7 +33,7 @@ pub(crate) fn demands(classes: &[Placed<'_>], link: Option<Rate>) -> Vec<Demand>
     classes.iter().map(demand).collect()
 }
 
-/// Guarantees that the link cannot give.
+/// The error of guarantees that exceed the link.
 pub(crate) fn rates_above_link(
     classes: &[Placed<'_>],
     link: Option<Rate>,
@@ -56,7 +56,7 @@ pub(crate) fn rates_above_link(
     Some(finding.help(format!("lower some of: {}", list.join(", "))))
 }
 
-/// Limits that the slots cannot hold.
+/// The error of limits that exceed the slots.
 pub(crate) fn limits_above_slots(
     classes: &[Placed<'_>],
     demands: &[Demand],

@@ -1,4 +1,4 @@
-//! A resolved policy as tables for people.
+//! A resolved policy as text tables.
 
 use crate::dscp;
 use crate::icmp;
@@ -12,8 +12,8 @@ use crate::terms;
 use crate::time;
 use comfy_table::{CellAlignment, Table};
 
-/// The policy's settings, then its classes, then its rules in the order they are asked. `resolution` is that of the
-/// rank, as the engine has it; None where it is exact. Ends in a newline.
+/// The policy's settings, then its classes, then its rules in the order of evaluation. `resolution` is that of the rank in the
+/// engine, or `None` if it is exact. Ends in a newline.
 pub fn table(resolved: &Resolved, resolution: Option<&str>) -> String {
     let mut text = settings(resolved, resolution);
     text += "\n";
@@ -167,10 +167,10 @@ fn rules(resolved: &Resolved) -> String {
     render(&columns, &rules)
 }
 
-/// The most values that a cell shows.
+/// The most values of a cell.
 const MOST_VALUES: usize = 2;
 
-/// The first values that a rule takes, and how many there are besides.
+/// The first values of a rule's condition, and the number of the others.
 fn first<T>(terms: &Terms<T>, value: fn(&T) -> String) -> String {
     if terms.is_empty() {
         return "any".into();
@@ -186,7 +186,7 @@ fn icmp_type(kind: IcmpType, rule: &Rule) -> String {
     icmp::name(kind, rule.protocol).map_or_else(|number| number.to_string(), String::from)
 }
 
-/// One column: its title, and what it shows of a row. Columns that would be empty are not made.
+/// A column: its title, and the text of each row. Empty columns are left out.
 struct Column<'a, T> {
     title: &'static str,
     alignment: CellAlignment,

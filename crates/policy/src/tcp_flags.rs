@@ -1,18 +1,18 @@
-//! TCP flags as policies write them: those that must be set, and with `!` those that must not.
+//! TCP flags in policies: flags that must be set, and with `!` flags that must not.
 
 use crate::policy::TcpFlags;
 
 /// Every flag by its bit (RFC 9293, section 3.1).
 pub(crate) const NAMES: [&str; 8] = ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
 
-/// Why a text says no flags.
+/// The reason why a text gives no flags.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FlagsError<'t> {
     /// The text is empty.
     Empty,
-    /// A word is none of the flags.
+    /// A word is not a flag.
     Unknown(&'t str),
-    /// A flag must be set and must not.
+    /// A flag is required to be set and not set.
     Contradiction(&'static str),
 }
 

@@ -3,7 +3,7 @@
 use crate::policy::Term;
 use ipnet::IpNet;
 
-/// A prefix as policies write it: `0.0.0.0/0` would be read as any address of either family.
+/// A prefix as policies write it. `0.0.0.0/0` would be read as any address of either family.
 pub(crate) fn prefix(net: &IpNet) -> String {
     match net {
         net if net.prefix_len() > 0 => net.to_string(),

@@ -20,13 +20,13 @@ pub(crate) fn read(text: &str, range: &RangeInclusive<u64>) -> Result<u64, UnitE
     }
 }
 
-/// A number with a unit in lower case, ns; None if the unit is none of time.
+/// A number with a unit in lower case, ns; `None` if it is no unit of time.
 pub(crate) fn of(number: f64, unit: &str) -> Option<u64> {
     let &(_, factor) = UNITS.iter().find(|(name, _)| *name == unit)?;
     Some((number * factor as f64).round() as u64)
 }
 
-/// A time that `text` says, if it is within `range`.
+/// The time of `text`, if it is within `range`.
 pub(crate) fn within(ns: u64, range: &RangeInclusive<u64>, text: &str) -> Result<u64, UnitError> {
     if range.contains(&ns) {
         return Ok(ns);

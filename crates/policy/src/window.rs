@@ -33,13 +33,13 @@ const MOST_SHIFT: u32 = 51;
 /// Virtual time is bytes of service << 32, by weight.
 const VIRTUAL_SHIFT: u32 = 32;
 
-/// `sl_sched_conf.rank_shift`: 0 where nothing is ranked.
+/// `sl_sched_conf.rank_shift`: 0 without ranks.
 pub fn rank_shift(policy: &Resolved) -> u32 {
     if policy.scheduler != Scheduler::PIFO {
         return 0;
     }
     match policy.rank {
-        // Levels are fewer than buckets.
+        // There are fewer levels than buckets.
         Rank::PRIORITY => 0,
         Rank::SHORTEST_PACKET => SHORTEST_PACKET_SHIFT,
         Rank::LEAST_ATTAINED_SERVICE => LEAST_ATTAINED_SHIFT,
@@ -55,7 +55,7 @@ pub fn rank_shift(policy: &Resolved) -> u32 {
     }
 }
 
-/// The resolution of a policy's PIFO, for people: a time or an amount of data. None where the order is exact.
+/// The resolution of a policy's PIFO as text: a time or an amount of data. `None` if the order is exact.
 pub fn rank_resolution(policy: &Resolved) -> Option<String> {
     let shift = rank_shift(policy);
     match policy.rank {
@@ -77,7 +77,7 @@ fn smallest_shift(span: u64) -> u32 {
     (0..MOST_SHIFT).find(|shift| u64::from(PIFO_BUCKETS) << shift >= span).unwrap_or(MOST_SHIFT)
 }
 
-/// How far a full queue of the class reaches in virtual time.
+/// The distance in virtual time over a full queue of the class.
 fn virtual_span(class: &ResolvedClass, policy: &Resolved) -> u64 {
     let longest = if splits(policy) { u64::from(FRAME_BYTES) } else { LONGEST_PACKET_BYTES };
     let pkts = u64::from(class.limit_pkts) * longest;
@@ -115,7 +115,7 @@ fn coarse_deadlines(policy: &Policy, resolved: &Resolved) -> Option<Diagnostic> 
     if 1 << rank_shift(resolved) <= least {
         return None;
     }
-    // The coarsest buckets that still tell the smallest budget.
+    // The coarsest buckets that still distinguish the smallest budget.
     let most = (u64::from(PIFO_BUCKETS) << least.ilog2()) / BUDGETS;
     let name = |place: usize| &policy.classes[place].name;
     let title = format!(

@@ -153,7 +153,7 @@ fn as_json() {
     );
 }
 
-/// Everything that a difference speaks of.
+/// All values that a difference covers.
 fn content(resolved: &Resolved) -> String {
     let mut resolved = resolved.clone();
     resolved.remarks = Diagnostics::default();
@@ -163,12 +163,12 @@ fn content(resolved: &Resolved) -> String {
 
 type Values = BTreeMap<String, String>;
 
-/// All values of one side: what comes from nothing.
+/// All values of one side, as the difference from nothing.
 fn values(fields: &[Field]) -> Values {
     fields.iter().filter_map(|field| Some((field.field.to_owned(), field.new.clone()?))).collect()
 }
 
-/// Puts what a difference says into values; what it says of the past must be so.
+/// Applies changes to values after checking the former ones.
 fn patch(values: &mut Values, fields: &[Field]) {
     for field in fields {
         assert_eq!(values.get(field.field), field.old.as_ref(), "{}", field.field);
@@ -180,7 +180,7 @@ fn patch(values: &mut Values, fields: &[Field]) {
     }
 }
 
-/// A policy as its values, by applying a difference to those of another.
+/// A policy as a flat map of values, by applying a difference to another policy's.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Flat {
     classes: BTreeMap<u8, Values>,
@@ -198,7 +198,7 @@ impl Flat {
                 self.classes.insert(class.id, values);
             }
         }
-        // Rules may change places: all are taken out before one is put back.
+        // Rules may change places: all are removed before one is put back.
         let taken: Vec<Values> = difference
             .rules
             .iter()
@@ -223,7 +223,7 @@ impl Flat {
     }
 }
 
-/// Few values for each key, so that policies often agree in most.
+/// Few values for each key, so that policies often agree in most of them.
 fn policy() -> impl Strategy<Value = Value> {
     let class = (
         0..4u8,
@@ -318,7 +318,7 @@ proptest! {
         }
     }
 
-    /// With what the difference says, the values of one policy become those of the other.
+    /// The difference turns the values of one policy into those of the other.
     #[test]
     fn what_is_named_is_all(old in policy(), new in policy()) {
         let (old, new) = (resolved(&old, None), resolved(&new, None));
@@ -338,7 +338,7 @@ proptest! {
     }
 }
 
-/// Every shipped profile against every other: what the values say, the difference says.
+/// Every pair of shipped profiles: the difference has exactly the values that differ.
 #[test]
 fn profiles_differ_from_each_other_alone() {
     let all: Vec<Resolved> = profiles()

@@ -1,5 +1,5 @@
-//! What is said about a policy, word for word: every file `tests/golden/<group>/<case>.json` against the text beside
-//! it. `BLESS=1 cargo test` writes the texts anew; read the difference before committing it.
+//! Messages about policies, word for word: every file `tests/golden/<group>/<case>.json` is compared with the text next to it.
+//! `BLESS=1 cargo test` writes the texts anew; read the difference before committing it.
 //!
 //! The groups: `syntax` is not JSON; `shape` is refused by the schema as well (see `schema.rs`); `meaning` only by the
 //! parser; `link` and `engine` by `resolve`; `remarks` works, with warnings and notes. A line `// rate: R` gives
@@ -21,7 +21,7 @@ fn cases(group: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// The stage that refused the policy, if one did, and what was said.
+/// The stage that refused the policy, if one did, and its findings.
 fn outcome(path: &Path) -> (&'static str, Diagnostics) {
     let text = fs::read_to_string(path).unwrap();
     let option = |name: &str| text.lines().find_map(|line| line.strip_prefix("// ")?.strip_prefix(name));

@@ -1,5 +1,4 @@
-//! Printing a policy and reading it back gives the same policy, whatever the policy; and no text makes the reader
-//! panic.
+//! Printing a policy and parsing the text gives the same policy; no text makes the parser panic.
 
 use proptest::collection::{hash_set, vec};
 use proptest::option;
@@ -141,7 +140,7 @@ fn port_range() -> impl Strategy<Value = (u16, u16)> {
     })
 }
 
-/// Values and names of sets among them; none, one or a list.
+/// Values and names of sets; an empty list, one or several.
 fn terms<T: Clone + std::fmt::Debug>(
     value: impl Strategy<Value = T>,
     sets: Vec<String>,
@@ -184,7 +183,7 @@ type Sets = (Vec<String>, Vec<String>);
 
 fn rule(priority: u32, ids: Vec<u8>, sets: Sets) -> impl Strategy<Value = Rule> {
     let nets = any::<bool>().prop_flat_map(move |v6| {
-        // Sets may be of the other family: only addresses, or only sets.
+        // A set may be of the other family, so a rule has only addresses or only sets.
         let own = (terms(net(v6), Vec::new()), terms(net(v6), Vec::new()));
         let named = terms(net(v6), sets.0.clone()).prop_map(|terms| (terms, Vec::new()));
         prop_oneof![own, named]
@@ -268,7 +267,7 @@ fn policy() -> impl Strategy<Value = Policy> {
                 link,
                 limits,
                 default_class,
-                // Flows are limited in the table.
+                // Flow ceilings need the flow table.
                 flows: flows.max(u32::from(classes.iter().any(|class: &Class| class.flow_ceil.is_some()))),
                 malformed,
                 address_sets,
@@ -297,7 +296,7 @@ proptest! {
     #[test]
     fn resolves_within_the_limits(policy in policy(), rate in option::of(rate())) {
         if let Ok(resolved) = resolve(&policy, &Context { link_rate: rate, ..Context::default() }) {
-            // Those that queue by flow and name no limit may have all.
+            // Classes that queue by flow without a limit may use all slots.
             let all = |class: &&ResolvedClass| class.queue.flows().is_some() && class.limit_pkts == MAX_QUEUED_PKTS;
             let others = resolved.classes.iter().filter(|class| !all(class) || policy.class(class.id).is_some_and(
                 |class| matches!(class.limit, Some(Limit::Pkts(_) | Limit::Bytes(_)))));
@@ -321,7 +320,7 @@ proptest! {
         }
     }
 
-    /// A shipped profile with one stretch of it replaced.
+    /// A part of a shipped profile is replaced.
     #[test]
     fn any_damage_is_answered(at in any::<prop::sample::Index>(), length in 0..40usize, text in vec(any::<char>(), 0..4)) {
         let mut chars: Vec<char> = include_str!("valid/everything.json").chars().collect();

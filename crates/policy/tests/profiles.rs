@@ -1,4 +1,4 @@
-//! What shipped and published profiles mean once they are resolved.
+//! Meanings of shipped and published profiles after resolving.
 
 use sluice_policy::*;
 
@@ -61,7 +61,7 @@ fn shipped_profiles_suit_any_link() {
     }
 }
 
-/// Where the kernel has neither our queues nor fq_codel, nothing keeps a queue short but its limit.
+/// The limit keeps queues short where the kernel has neither our queues nor fq_codel.
 #[test]
 fn no_profile_needs_codel_to_keep_queues_short() {
     for text in [
@@ -79,7 +79,7 @@ fn no_profile_needs_codel_to_keep_queues_short() {
     }
 }
 
-/// What strict priority sends first is bounded on any link that is worth shaping.
+/// The class that strict priority sends first is bounded on every useful link.
 #[test]
 fn urgent_classes_of_gaming_have_ceilings() {
     let gaming = resolved(include_str!("../../../policies/gaming.json"), None);
@@ -272,7 +272,7 @@ fn budgets_choose_the_urgent_and_the_default_class_where_they_order() {
     assert_eq!(chosen(r#""scheduler": "eevdf""#), (0, 1));
 }
 
-/// The most rules there may be, every one of them different.
+/// The most rules that a policy may have, all different.
 fn most_rules() -> String {
     let rule = |n: usize| {
         let (a, b, port) = (n >> 8, n & 255, n * 8 + 1);
@@ -285,7 +285,7 @@ fn most_rules() -> String {
     format!(r#"{{ "scheduler": "round_robin", "classes": [{{ "id": 0 }}], "rules": [{}] }}"#, rules.join(",\n"))
 }
 
-/// The errors of a hundred thousand classes once took 40 s to find; those of the first 64 show what to mend.
+/// Only the first 64 of too many classes are checked: the errors of a hundred thousand classes once took 40 s to find.
 #[test]
 fn of_too_many_classes_the_first_are_read() {
     let classes = vec![r#"{ "id": 0, "name": "a", "unknown": 1 }"#; 1000].join(",");
@@ -304,12 +304,12 @@ fn the_most_rules_there_may_be_are_read_and_shown() {
     assert_eq!(table(&policy, None).lines().filter(|line| line.ends_with("0 class0")).count(), MAX_RULES + 1);
 }
 
-/// What each stage takes with the most rules; `cargo test --release -- --ignored --nocapture`.
+/// Prints the time of each stage with the most rules; `cargo test --release -- --ignored --nocapture`.
 #[test]
 #[ignore = "prints times: make look"]
 fn shown_how_long_the_most_rules_take() {
     let distinct = most_rules();
-    // The values of all rules begin and end alike, so only their lists tell them apart.
+    // The values of all rules begin and end alike, so only their lists distinguish them.
     let alike = distinct.replace(
         r#""src_ip": "#,
         r#""dst_ip": ["0.0.0.0/32", "255.255.255.255"], "src_ip": ["0.0.0.0/32", "255.255.255.255", "#,

@@ -1,4 +1,4 @@
-//! The policy that the README shows is one that the program takes.
+//! The policies in the README and the manual are valid.
 
 #[test]
 fn the_readme_shows_a_valid_policy() {

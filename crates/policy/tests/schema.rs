@@ -1,4 +1,4 @@
-//! The schema that ships against the parser: what one accepts the other does, as far as a schema can tell.
+//! The shipped schema against the parser: both accept the same policies, as far as a schema can check them.
 
 use jsonc_parser::ParseOptions;
 use jsonschema::Validator;
@@ -64,7 +64,7 @@ fn what_is_wrong_by_shape_fails_both() {
     }
 }
 
-/// These need more than a schema can say: values compared with each other, arithmetic on texts.
+/// Errors beyond a schema: comparisons between values, arithmetic on texts.
 #[test]
 fn what_is_wrong_by_meaning_fails_only_the_parser() {
     let (_, validator) = schema();
@@ -74,7 +74,7 @@ fn what_is_wrong_by_meaning_fails_only_the_parser() {
     }
 }
 
-/// Each key on its own: a wrong type for it is refused by both, and neither knows a key that the other does not.
+/// For each key, both refuse a wrong type, and both know the same keys.
 #[test]
 fn both_know_the_same_keys() {
     let (schema, _) = schema();

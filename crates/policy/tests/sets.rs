@@ -1,4 +1,4 @@
-//! Sets of policies: each interface has the policy that one would write for it alone.
+//! Sets of policies: each interface gets the policy of a file written for it alone.
 
 use sluice_policy::{Policy, PolicyFile, Source, parse, parse_file, print};
 

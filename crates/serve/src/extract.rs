@@ -1,4 +1,4 @@
-//! The parts of a request's address, as axum reads them; a part that cannot be read is answered as JSON, as every other problem is.
+//! Path and query of a request; a part that cannot be read is answered with JSON, like every other problem.
 
 use crate::problem::Problem;
 use axum::extract::FromRequestParts;

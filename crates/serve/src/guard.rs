@@ -61,7 +61,7 @@ pub async fn names(
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    // A path whose name is not text has no handler, either.
+    // A path whose name is not text has no handler either.
     let named = parameters.iter().flatten().find(|(key, _)| *key == "interface").map(|(_, name)| name);
     if let Some(name) = named.filter(|name| !can_be_named(name)) {
         let Error { what, cure, .. } = no_such(name);
@@ -100,7 +100,7 @@ fn foreign() -> Problem {
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    // A header that is not text never matches, either.
+    // A header that is not text never matches.
     headers.get(name).map(|value| value.to_str().unwrap_or("?"))
 }
 

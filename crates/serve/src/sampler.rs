@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Time between two samples.
 pub const INTERVAL: Duration = Duration::from_secs(1);
-/// Time for which flow tables are read after a client has looked at flows.
+/// Time for which flow tables are read after a client has asked for flows.
 const LOOKED_AT: Duration = Duration::from_secs(10);
 /// Number of flows that are kept by rank, of all interfaces together.
 const TOP: usize = 200;
@@ -25,7 +25,7 @@ pub struct Live {
     pub history: History,
     /// Rates of flows in the second before. None: no client looks at flows.
     pub flows: Option<Arc<FlowRates>>,
-    /// Error of the last sample, if it failed.
+    /// Error of the last sample.
     pub failed: Option<Error>,
     /// Time until which flow tables are read.
     flows_until: Option<Instant>,
@@ -67,7 +67,7 @@ impl Sampler {
 
 struct Readers {
     source: Source,
-    /// The tracker of flows, while a client looks at them.
+    /// The tracker of flows, while a client asks for them.
     tracker: Option<Tracker>,
 }
 
@@ -103,7 +103,7 @@ impl Readers {
 }
 
 impl Live {
-    /// Notes that a client looks at flows. Returns their latest rates.
+    /// Notes that a client asks for flows. Returns their latest rates.
     pub fn look_at_flows(&mut self) -> Option<Arc<FlowRates>> {
         self.flows_until = Some(Instant::now() + LOOKED_AT);
         self.flows.clone()

@@ -1,4 +1,4 @@
-//! The state that every request sees.
+//! The state that all requests share.
 
 use crate::sampler::Sampler;
 use crate::token::Token;

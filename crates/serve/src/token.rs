@@ -89,7 +89,7 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // A token in a file that is left opens nothing any more.
+        // A token in a file that stays behind is not valid any more.
         let _ = std::fs::remove_file(&self.0);
     }
 }

@@ -57,7 +57,7 @@ impl Rows {
         Ok(row)
     }
 
-    /// Whether all of it fits the table for 64 rules.
+    /// Whether all rows fit the table for 64 rules.
     pub(crate) fn are_small(&self, rules: usize) -> bool {
         rules <= 64 && self.rows.len() <= abi::SL_SMALL_ROWS as usize
     }

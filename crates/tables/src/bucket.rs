@@ -4,7 +4,7 @@ use sluice_abi as abi;
 use sluice_policy::{Bytes, Rate};
 
 const NS_PER_S: u128 = 1_000_000_000;
-/// So that a packet of up to 256 KiB times its cost fits 64 bits. Rates below 120 bit/s are taken as that.
+/// Bound of a cost, so that its product with a packet of up to 256 KiB fits 64 bits. Rates below 120 bit/s count as that.
 const MOST_COST: u64 = 1 << 46;
 
 /// Nanoseconds per byte at this rate, times 2^20, rounded to the nearest: `struct sl_bucket.cost`.
@@ -12,7 +12,7 @@ pub fn cost(rate: Rate) -> u64 {
     per_byte(rate, 1 << 20)
 }
 
-/// How long this many bytes take at this rate, in ns.
+/// The duration of this many bytes at this rate, ns.
 pub fn duration_ns(bytes: Bytes, rate: Rate) -> u64 {
     scaled(u128::from(bytes.0) * 8 * NS_PER_S, rate)
 }

@@ -1,9 +1,9 @@
-//! Why rules do not fit the tables.
+//! Errors of rules that do not fit the tables.
 
 use sluice_abi as abi;
 use std::fmt;
 
-/// Why a set of rules has no tables.
+/// The reason why a set of rules has no tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MatchError {
     /// More rules than there are bits in a row.

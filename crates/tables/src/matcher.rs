@@ -65,7 +65,7 @@ fn once(value: Option<impl Into<usize>>) -> Vec<usize> {
     value.into_iter().map(Into::into).collect()
 }
 
-/// A field with few values: those that each rule takes.
+/// A field with few values, by the values that each rule takes.
 struct ByValue {
     indifferent: RuleSet,
     /// By value: the rules that take it.
@@ -94,12 +94,12 @@ impl ByValue {
     }
 }
 
-/// The rules that do not ask.
+/// The rules without a condition on the field.
 fn without(rules: &[Match], asks: impl Fn(&Match) -> bool) -> RuleSet {
     rules.iter().enumerate().filter(|(_, rule)| !asks(rule)).map(|(i, _)| i).collect()
 }
 
-/// A field with many values, of which each rule takes ranges; none: it does not ask.
+/// A field with many values, by the ranges that each rule takes; an empty list is no condition.
 struct Numbers {
     indifferent: RuleSet,
     spans: Vec<Span>,

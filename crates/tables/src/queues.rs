@@ -4,10 +4,10 @@ use crate::{Context, bucket};
 use sluice_abi as abi;
 use sluice_policy::{Bytes, Cells, Exceed, Hosts, Rate, Resolved, ResolvedClass};
 
-/// Burst of a shaped link where the policy names none: what makes up for a late timer, and far less than a frame at
-/// the rates where a burst is felt.
+/// Burst of a shaped link where the policy names none: it makes up for a late timer, and is far less than a frame at the rates
+/// where a burst is felt.
 const LINK_BURST_NS: u64 = 250_000;
-/// Burst of a guarantee: what a class may catch up on after others' guarantees went first.
+/// Burst of a guarantee: the amount that a class may catch up after other classes' guarantees went first.
 const GUARANTEE_BURST_NS: u64 = 5_000_000;
 const GUARANTEE_BURST_BYTES: Bytes = Bytes(3028);
 /// Quantum of a class that only drains.
@@ -37,7 +37,7 @@ pub(crate) fn conf(policy: &Resolved, context: &Context, direction: u32) -> Box<
     levels.sort_unstable();
     levels.dedup();
     let level = |priority: u8| levels.binary_search(&priority).unwrap_or(0) as u32;
-    // A class that is gone drains beside the default class.
+    // A removed class drains beside the default class.
     let default = policy.class(policy.default_class);
     for to in &mut conf.classes {
         to.level = default.map_or(0, |class| level(class.priority));

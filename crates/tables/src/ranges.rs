@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use sluice_abi as abi;
 use std::ops::RangeInclusive;
 
-/// Where IPv4 addresses lie among those of IPv6, as the parser has them: `::ffff:0:0/96`.
+/// The range of IPv4 addresses among those of IPv6, as the parser maps them: `::ffff:0:0/96`.
 const IPV4: RangeInclusive<u128> = 0xffff_0000_0000..=0xffff_ffff_ffff;
 
 /// A range of numbers that a rule asks for.
@@ -34,7 +34,7 @@ pub(crate) fn addresses(net: IpNet) -> impl Iterator<Item = RangeInclusive<u128>
     parts.into_iter().flatten()
 }
 
-/// Where ranges start, and the row of each. `indifferent`: the rules that do not ask.
+/// Begins of ranges, and the row of each. `indifferent` holds the rules without a condition on the field.
 pub(crate) fn sweep(
     spans: impl Iterator<Item = Span>,
     indifferent: &RuleSet,
@@ -78,7 +78,7 @@ pub(crate) fn sweep(
     }
 }
 
-/// As the classifier searches them.
+/// The search table of the classifier.
 pub(crate) fn search_table(ranges: &[(u128, u16)]) -> Result<Box<abi::sl_ranges>, MatchError> {
     let mut table = abi::boxed_zeroed::<abi::sl_ranges>();
     if ranges.len() > table.row.len() {

@@ -1,4 +1,4 @@
-//! Rules as the tables know them.
+//! Rules in the form that the tables need.
 //!
 //! ARP, neighbour discovery and DHCP go to the most urgent class unless a rule of the policy that names anything at
 //! all says otherwise. So the built-in rules come after the policy's, but before a rule that matches every packet and

@@ -1,4 +1,4 @@
-//! The bit-vector tables against a slow, obvious model: every rule asked in turn.
+//! The bit-vector tables against a slow, obvious model: every rule evaluated in order.
 
 use ipnet::IpNet;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use sluice_tables::{Compiled, compile};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// What the parser gives.
+/// The parser's output.
 #[derive(Debug, Clone)]
 struct Headers {
     proto: u32,
@@ -18,7 +18,7 @@ struct Headers {
     vlan: Option<u16>,
     pcp: Option<u8>,
     tcp_flags: Option<u8>,
-    /// The type; of ICMPv6 256 more.
+    /// The ICMP type; ICMPv6 types are 256 higher.
     icmp: Option<u16>,
     length: u16,
     interface: u32,
@@ -57,7 +57,7 @@ fn compiled(policy: &Policy) -> Compiled {
     compile(&resolved(policy), &context).expect("fits")
 }
 
-/// As bpf/lib/classify.h looks it up.
+/// The look-up of bpf/lib/classify.h.
 fn by_tables(compiled: &Compiled, h: &Headers) -> u8 {
     let t = &compiled.tables;
     let rows = rows(compiled, h);
@@ -71,7 +71,7 @@ fn by_tables(compiled: &Compiled, h: &Headers) -> u8 {
     }
 }
 
-/// The row of each field that some rule asks for.
+/// The row of each field that some rule has a condition on.
 fn rows(compiled: &Compiled, h: &Headers) -> Vec<u16> {
     let t = &compiled.tables;
     let address =
@@ -231,7 +231,7 @@ fn matches(policy: &Policy, rule: &Rule, h: &Headers) -> bool {
         && rule.mark.is_none_or(|mark| h.mark == mark)
 }
 
-/// Whether one of the values is it, sets spelled out; without values a rule does not ask.
+/// Whether a condition holds: no values, or one of the values (sets spelled out) matches.
 fn asks_for<T>(terms: &Terms<T>, sets: &BTreeMap<String, Vec<T>>, is: impl Fn(&T) -> bool) -> bool {
     let hit = |term: &Term<T>| match term {
         Term::Is(value) => is(value),
@@ -240,7 +240,7 @@ fn asks_for<T>(terms: &Terms<T>, sets: &BTreeMap<String, Vec<T>>, is: impl Fn(&T
     terms.is_empty() || terms.iter().any(hit)
 }
 
-/// Few values, so that rules and packets meet.
+/// Addresses of a small range, so that rules and packets meet.
 fn address() -> impl Strategy<Value = IpAddr> {
     prop_oneof![
         (0u8..3, 0u8..4).prop_map(|(a, b)| IpAddr::from([10, a, 0, b])),
@@ -350,7 +350,7 @@ fn headers() -> impl Strategy<Value = Headers> {
         })
 }
 
-/// The later a rule is generated, the earlier it is asked.
+/// Numbers the rules so that a later one is evaluated earlier.
 fn numbered(rules: Vec<Rule>) -> Vec<Rule> {
     rules.into_iter().enumerate().map(|(n, rule)| Rule { priority: 1000 - n as u32, ..rule }).collect()
 }

@@ -1,4 +1,4 @@
-//! A policer as a policy makes it, in simulated time: what passes at rates from 64 kbit/s to 100 Gbit/s, counted in whole bits.
+//! A policer compiled from a policy, in simulated time: passed bits at rates from 64 kbit/s to 100 Gbit/s.
 
 use proptest::prelude::*;
 use sluice_abi as abi;
@@ -8,7 +8,7 @@ use sluice_policy::{Context, Source};
 const BURST: u64 = 256 * 1024;
 const NS_PER_S: u128 = 1_000_000_000;
 const PACKETS: u32 = 20_000;
-/// What refills while the largest ones come at twice the rate has room in the bucket: it is never full in vain.
+/// Most packets at once: while the largest packets arrive at twice the rate, the refill always fits the bucket.
 const MOST_AT_ONCE: u32 = 7;
 
 /// The bucket of an interface that is limited to a rate.
@@ -32,18 +32,18 @@ fn bucket_of(bps: u64) -> abi::sl_police_conf {
     compiled.tables.interface_police[abi::SL_INGRESS as usize]
 }
 
-/// What has passed.
+/// The packets that passed.
 struct Passed {
     bits: u128,
     time_ns: u64,
 }
 
-/// Offers packets of these sizes, as many at a time as the gaps say, at twice the rate. In any window no more passes than the rate, the burst and
-/// one packet.
+/// Offers packets of these sizes in bunches, at twice the rate. In any window no more passes than the rate, the burst and one
+/// packet.
 fn offer(bps: u64, sizes: &[u32], bunches: &[u32]) -> Result<Passed, TestCaseError> {
     let (bucket, conf) = (Bucket::default(), bucket_of(bps));
     let (start_ns, mut bits) = (3_000_000_000_u64, 0_u128);
-    // Bits that were offered, times 1e9; and bits that passed beyond the rate in the window where that is most, likewise.
+    // Offered bits, times 1e9; and bits above the rate in the window with the most of them, times 1e9.
     let (mut offered, mut beyond, mut before_ns, mut now_ns) = (0_u128, 0_u128, start_ns, start_ns);
     let (mut sizes, mut bunches) = (sizes.iter().cycle(), bunches.iter().cycle());
     let mut left = 0;
@@ -71,10 +71,10 @@ fn offer(bps: u64, sizes: &[u32], bunches: &[u32]) -> Result<Passed, TestCaseErr
     Ok(Passed { bits, time_ns: now_ns - start_ns })
 }
 
-/// Of more than enough, the rate passes to 0.1 %.
+/// Under overload the rate passes to 0.1 %.
 fn most_of_it_passes(bps: u64, passed: &Passed, largest: u32) -> Result<(), TestCaseError> {
     let due = u128::from(bps) * u128::from(passed.time_ns) / NS_PER_S + u128::from(BURST) * 8;
-    // What the bucket holds at the end was not asked for yet, or not enough for the next packet.
+    // Tokens left at the end were not asked for yet, or do not suffice for the next packet.
     let slack = 64 * 8 * u128::from(largest);
     prop_assert!((passed.bits + slack) * 1000 >= due * 999, "{} bits of {due} passed at {bps} bit/s", passed.bits);
     Ok(())

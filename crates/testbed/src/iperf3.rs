@@ -1,4 +1,4 @@
-//! iperf3, which sends as fast as the network or a rate lets it: its arguments and its results.
+//! iperf3, a sender at full speed or at a rate: its arguments and its results.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The priority of programs that measure times: above all programs that have no deadlines, so that a time is how long a packet took
-//! and not how long the program waited for a processor.
+//! The priority of programs that measure times. It is above all programs without deadlines, so that a measured time is a
+//! packet's and not the program's wait for a processor.
 
 /// The scheduling priority of a program that measures times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

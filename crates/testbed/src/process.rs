@@ -54,7 +54,7 @@ pub struct Collected {
 
 /// Most bytes of a pipe that are kept; the rest is read and dropped.
 const MOST_BYTES: usize = 64 << 20;
-/// Time to wait for the pipes of a program that has ended, which another program that it left may still hold.
+/// Time to wait for the pipes of a program that has ended: a program that it left running may still hold them.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// Time that a program which cleans up may take to end.

@@ -1,4 +1,4 @@
-//! The programs that the lab calls: where they are, and which package brings them.
+//! The programs that the lab calls, with their paths and packages.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use sluice_error::{Error, Kind, Result};
 
-/// A program and the Debian package that brings it.
+/// A program and its Debian package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tool {
     /// The program's name.

@@ -25,8 +25,8 @@ pub fn suite() -> Suite {
         .qdisc("through_every_discipline", &[], through_every_discipline)
 }
 
-/// Rules come, go, move, take another name, and come back: each has what it has matched since it came. Also where the change was taken
-/// back, or its command was killed.
+/// Rules are added, removed, moved, renamed and restored: each keeps the matches since it was added. Also if the change was
+/// taken back, or its command was killed.
 fn rules_count(lab: &Lab) {
     let pair = lab.pair();
     let rule = |name: &str, priority: u32, class: u8| {
@@ -130,10 +130,10 @@ fn fifty_times(lab: &Lab) {
 }
 
 const PORTS: u8 = 4;
-/// The id of a class that both policies have, and no packet is in.
+/// The id of a class that both policies have, and that gets no packet.
 const NOBODYS: u8 = 2 * PORTS;
 
-/// Length of the frames of a port, by which they are known in a class.
+/// Length of the frames of a port, which identifies them in a class.
 fn frame(port: u8) -> usize {
     190 + 70 * usize::from(port)
 }
@@ -153,7 +153,7 @@ fn opposite(second: bool) -> Value {
         "default_class": NOBODYS })
 }
 
-/// Every packet has arrived, and every class has sent its own port's packets and no others.
+/// Asserts that every packet has arrived, and that every class has sent only its own port's packets.
 fn assert_unmixed(direction: &Direction, outcomes: &[Outcome]) {
     let name = &direction.direction;
     for (n, outcome) in (0..PORTS).zip(outcomes) {
@@ -172,13 +172,13 @@ fn assert_unmixed(direction: &Direction, outcomes: &[Outcome]) {
     assert_eq!(direction.totals().1, 0, "{name}: dropped");
 }
 
-/// How often to change the policy, unless told by SLUICE_APPLIES: a thousand times takes minutes.
+/// How often to change the policy, unless SLUICE_APPLIES is set: a thousand times takes minutes.
 fn changes(untold: u32) -> u32 {
     std::env::var("SLUICE_APPLIES").ok().and_then(|text| text.parse().ok()).unwrap_or(untold)
 }
 
-/// Traffic of every class, both ways, while two policies take turns: no packet is lost by it, and each is classified by the one or the
-/// other.
+/// Traffic of every class, both ways, while two policies alternate: no packet is lost, and each is classified by one of the
+/// policies.
 fn policies_do_not_mix(lab: &Lab) {
     let pair = lab.pair();
     let files = [opposite(false), opposite(true)].map(|policy| lab.policy(&policy));
@@ -198,7 +198,8 @@ fn policies_do_not_mix(lab: &Lab) {
     lab.down(a, "a0");
 }
 
-/// The loaded program, run without pause on two CPUs while its tables are changed. (On one CPU, hardly any change falls into a run.)
+/// Runs the loaded program without pause on two CPUs while its tables are changed. (On one CPU, hardly any change falls into a
+/// run.)
 fn tables_do_not_mix(_: &Lab) {
     let changes = changes(80);
     let done = sluice_model::reload::turns(changes).expect("no packet is classified by a mixture");
@@ -206,7 +207,7 @@ fn tables_do_not_mix(_: &Lab) {
     assert!(done.packets.iter().all(|count| *count > 0), "every policy was asked: {done:?}");
 }
 
-/// Both classes always have a queue, so nothing gives the scheduler an occasion to look at a class afresh.
+/// Both classes always have a queue, so the scheduler has no other occasion to evaluate a class afresh.
 fn priorities_take_force(lab: &Lab) {
     let pair = lab.pair();
     let class = |id: u8| json!({ "id": id, "priority": id, "limit": 200 });
@@ -230,7 +231,7 @@ fn priorities_take_force(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// Packets queued in a class that the new policy does not have are not stuck; later packets are in the default class.
+/// Packets queued in a class that the new policy lacks still leave; later packets are in the default class.
 fn a_class_that_goes(lab: &Lab) {
     let pair = lab.pair();
     let class = |id: u8| json!({ "id": id, "limit": 400 });
@@ -253,7 +254,7 @@ fn a_class_that_goes(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// There and back, twice, with three ranks at each turn. Class 3 has a ceiling half of the time.
+/// The disciplines forward and back, twice, with three ranks at each turn. Class 3 has a ceiling half of the time.
 fn disciplines() -> Vec<Value> {
     let classes = |ceil: Option<&str>| {
         let class = |id: u32, weight: u32| {
@@ -279,8 +280,8 @@ fn disciplines() -> Vec<Value> {
     all
 }
 
-/// Overloaded all the while: no packet is lost, doubled or reordered, no moment of the link is wasted, and all counters agree,
-/// in mid-stream and in the end.
+/// Under constant overload no packet is lost, doubled or reordered, the link is never idle, and all counters agree, in
+/// mid-stream and in the end.
 fn through_every_discipline(lab: &Lab) {
     let pair = lab.pair();
     let policies: Vec<String> = disciplines().iter().map(|policy| lab.policy(policy)).collect();

@@ -1,4 +1,4 @@
-//! Bad input and missing rights: the code, the words, and that nothing was changed.
+//! Bad input and missing rights: the exit code, the message, and that nothing was changed.
 
 use crate::command::{Output, run};
 use crate::lab::{Engine, Lab, traces};
@@ -23,7 +23,7 @@ pub fn suite() -> Suite {
         .any("engine_qdisc_on_an_old_kernel", &[Need::NoBpfQdisc], engine_qdisc_on_an_old_kernel)
 }
 
-/// Runs `up` with these arguments; nothing may be changed.
+/// Runs `up` with these arguments, which must fail and change nothing.
 #[track_caller]
 fn refused(lab: &Lab, pair: &Pair, arguments: &[&str], code: i32) -> Output {
     let before = pair.a.state("a0");
@@ -54,7 +54,7 @@ fn without_root(lab: &Lab) {
     }
 }
 
-/// Root, and yet BPF is forbidden, as in many a container.
+/// Root without BPF, as in many a container.
 fn without_capabilities(lab: &Lab) {
     let pair = lab.pair();
     let before = pair.a.state("a0");
@@ -96,7 +96,7 @@ fn interface(lab: &Lab) {
     lab.sluice(&pair.a, &["status", "nope0"]).exits(2);
 }
 
-/// Wrong policies, and the messages on each.
+/// Invalid policies, with the parts of their messages.
 fn wrong() -> Vec<(Value, &'static [&'static str])> {
     let plain = |scheduler: &str| by_port(scheduler, json!([{ "id": 0, "priority": 0 }]));
     let class = |scheduler: &str, key: &str, value: Value| {
@@ -157,7 +157,7 @@ fn policy(lab: &Lab) {
     let status = lab.status(&pair.a, "a0");
     assert_eq!((status.policy.generation, status.policy.source.as_str()), (1, good.as_str()));
     crate::cases::lifecycle::passes(&pair);
-    // A doubtful policy works, and is remarked on.
+    // A doubtful policy works, with a warning.
     let classes = json!([{ "id": 0 }, { "id": 1, "name": "game", "quantum": 100 }, { "id": 2 }]);
     let tiny = lab.policy(&by_port("deficit_round_robin", classes));
     lab.sluice(&pair.a, &["apply", "a0", &tiny]).ok().says("the quantum of game is smaller than the largest frame");
@@ -184,7 +184,7 @@ fn namespace(lab: &Lab) {
     run(command.args(["--netns", "no-such-namespace", "up", "lo", "--policy", &policy]))
         .exits(2)
         .says("no-such-namespace");
-    // Names that lead elsewhere are those of no namespace, and what is named by one that is gone is none.
+    // Names that lead elsewhere, or to a namespace that is gone, name no namespace.
     for name in ["", ".", "..", "../../etc/hostname", "/proc/self/ns/net", "no\u{1b}[31m"] {
         let mut command = std::process::Command::new(crate::lab::binary());
         let said = run(command.args(["--netns", name, "status"])).exits(2).says("there is no network namespace `");

@@ -32,7 +32,7 @@ fn systemd_understands_the_units(lab: &Lab) {
         let ours: Vec<&str> = output.stderr.lines().filter(|line| line.contains("sluice")).collect();
         assert!(ours.is_empty(), "systemd has remarks: {ours:?}");
     }
-    // The check can fail:
+    // The check fails on a broken unit:
     let broken = lab.file("broken@.service", UNIT.replace("@BINDIR@", "/nowhere").replace("oneshot", "twoshot"));
     let broken = broken.with_file_name("broken@eth0.service");
     let output = run(Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&broken));

@@ -20,7 +20,7 @@ const UNITS: [(&str, &str); 4] = [
     ("sluice-ensure.service", include_str!("../../../packaging/sluice-ensure.service")),
     ("sluice-ensure.timer", include_str!("../../../packaging/sluice-ensure.timer")),
 ];
-/// Targets that our units name, with nothing in them.
+/// Empty targets that our units refer to.
 const TARGETS: [&str; 8] = ["sysinit", "basic", "network", "multi-user", "timers", "shutdown", "umount", "final"];
 const LONG: Duration = Duration::from_secs(20);
 
@@ -79,7 +79,7 @@ impl Machine {
         fs::write(self.directory.join("boot.sh"), BOOT).expect("writing");
     }
 
-    /// Boots, does something, and shuts down. Returns the output, that of the units included.
+    /// Boots, runs a script, and shuts down. Returns the output, with that of the units.
     fn boot(&self, act: &str) -> String {
         fs::write(self.directory.join("act.sh"), act).expect("writing");
         fs::create_dir_all(&self.cgroup).expect("a cgroup");

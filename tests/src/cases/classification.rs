@@ -1,4 +1,4 @@
-//! The classes of frames made by hand, on departure and on arrival.
+//! The classes of handmade frames, on departure and on arrival.
 
 use crate::command::await_that;
 use crate::frames::{ARP, IPV4, IPV6, PPPOE, QINQ, V4, VLAN, Wire, ethernet, ports, pppoe, v6};
@@ -60,7 +60,7 @@ fn ip6(dst: &str, extensions: &[(u8, Vec<u8>)], proto: u8, payload: &[u8]) -> Ve
     ethernet(&[], IPV6, &v6(dst.parse().expect("an address"), 0, extensions, proto, payload))
 }
 
-/// Each frame, and the class that is due to it.
+/// Each frame, with its expected class.
 fn frames() -> Vec<(&'static str, Vec<u8>, u8)> {
     let other = "2001:db8:6::1";
     let options = |bytes: &[u8]| V4 { options: bytes.to_vec(), ..V4::default() };
@@ -164,13 +164,13 @@ fn frames() -> Vec<(&'static str, Vec<u8>, u8)> {
     ]
 }
 
-/// Packets that each class has got so far, in a direction, by id.
+/// Packets of each class in a direction so far, by id.
 fn got(status: &Status, direction: &str) -> Vec<(u8, u64)> {
     let classes = &status.direction(direction).classes;
     classes.iter().map(|class| (class.id, class.sent.pkts + class.dropped.pkts + class.backlog.pkts)).collect()
 }
 
-/// Sends each frame by `wire`; its class, and no other, must have got it.
+/// Sends each frame by `wire`; only the expected class must count it.
 fn check_frames(lab: &Lab, managed: &Ns, wire: &Wire, direction: &str) {
     const COPIES: u64 = 3;
     let mut before = got(&lab.status(managed, "a0"), direction);
@@ -208,7 +208,7 @@ fn departing_frames(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// Neighbour discovery is urgent unless a rule says otherwise. Here one does: "ping" means ICMPv6 too, and discovery is a part of it.
+/// Neighbour discovery is urgent unless a rule matches it. Here one does: "ping" includes ICMPv6, of which discovery is a part.
 fn neighbour_discovery(lab: &Lab, pair: &Pair) {
     let mut routed =
         ip6("2001:db8:6::1", &[], 58, &[135, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -220,10 +220,10 @@ fn neighbour_discovery(lab: &Lab, pair: &Pair) {
     let before = lab.status(&pair.a, "a0").egress(URGENT).sent.pkts;
     Wire::open(&pair.a, "a0").send(&solicitation);
     assert_eq!(lab.status(&pair.a, "a0").egress(URGENT).sent.pkts, before + 1, "neighbour solicitation");
-    // A solicitation that a router has passed on is none.
+    // A solicitation that a router has forwarded does not count.
     Wire::open(&pair.a, "a0").send(&routed);
     assert_eq!(lab.status(&pair.a, "a0").egress(URGENT).sent.pkts, before + 1, "a solicitation from elsewhere");
-    // A flood of them is policed: a burst of 64 KiB passes, and little more.
+    // A flood of solicitations is policed: a burst of 64 KiB passes, and little more.
     let drops = || lab.status(&pair.a, "a0").egress(URGENT).drops.get("control_limited").copied().unwrap_or(0);
     let wire = Wire::open(&pair.a, "a0");
     for _ in 0..2_000 {
@@ -232,7 +232,7 @@ fn neighbour_discovery(lab: &Lab, pair: &Pair) {
     await_that("a flood of neighbour discovery is policed", Duration::from_secs(10), || drops() > 200);
 }
 
-/// Where the hop limit is in a frame of IPv6 without a tag.
+/// Offset of the hop limit in an untagged IPv6 frame.
 const HOP_LIMIT: usize = 14 + 7;
 
 fn arriving_frames(lab: &Lab) {
@@ -241,13 +241,13 @@ fn arriving_frames(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// The same frames from the other end of the wire, a0 having come up with these options.
+/// The same frames from the other end of the wire, with a0 brought up with these options.
 pub fn arriving(lab: &Lab, pair: &Pair, options: &[&str]) {
     lab.up(&pair.a, "a0", &lab.policy(&policy()), options);
     check_frames(lab, &pair.a, &Wire::open(&pair.b, "b0"), "ingress");
 }
 
-/// VLAN ids that a wire carries, and the class of each.
+/// VLAN ids of a wire, and the class of each.
 pub const VLANS: [(u16, u8); 2] = [(7, 6), (8, DEFAULT)];
 
 /// Puts VLAN devices on both ends of the wire: 10.80.ID.1 and 10.80.ID.2. Their packets have the VLAN tag in the skb's metadata, as
@@ -300,7 +300,7 @@ fn an_interface_without_ethernet(lab: &Lab) {
     drop(tun);
 }
 
-/// Packets with broken headers are counted by the kind of damage; they pass, or where the policy says so are dropped.
+/// Packets with broken headers are counted by kind; they pass, or are dropped where the policy says so.
 fn malformed_frames(lab: &Lab) {
     let pair = lab.pair();
     let bad_length = [&[0x42u8, 0, 0, 28][..], &[0; 24]].concat();

@@ -1,4 +1,4 @@
-//! The output of the command line: advice that fits, every error at once, words for shells, pages of the manual.
+//! The output of the command line: advice, all errors at once, completions, manual pages.
 
 use crate::command::run;
 use crate::lab::{Lab, binary, traces};
@@ -23,7 +23,7 @@ pub fn suite() -> Suite {
         .any("a_full_disk_stops_no_change", &[], output_lost)
 }
 
-/// The words that a shell is offered for the last of these.
+/// The completions of the last of these words.
 fn offered(ns: &Ns, words: &[&str]) -> String {
     let mut command = Command::new("ip");
     command.args(["netns", "exec", &ns.name]).arg(binary()).arg("--").args(words);
@@ -43,7 +43,7 @@ fn several(lab: &Lab) {
     lab.sluice(&pair.a, &["confirm", "a0", "nope1"]).exits(2).says("nope1");
     assert!(lab.status(&pair.a, "a0").unconfirmed.is_some(), "nothing was confirmed");
     lab.sluice(&pair.a, &["confirm", "a0", "a0"]).ok();
-    // A name may hold what a terminal would obey.
+    // A name may contain an escape sequence.
     pair.a.ip("link add e\x1b[31m type veth peer name e1");
     let listed = lab.sluice(&pair.a, &["down", "nope1"]).exits(2);
     assert!(listed.stderr.contains("e\\u{1b}[31m") && !listed.stderr.contains('\x1b'), "{listed}");
@@ -128,7 +128,7 @@ fn comments(lab: &Lab) {
     lab.up(&pair.a, "a0", &file, &["--rate", "20mbit"]);
     let shown = lab.sluice(&pair.a, &["history", "a0", "1"]).ok();
     assert!(shown.stdout.contains("// for the house"), "{shown}");
-    // Another comment is no other policy: there is nothing to go back to.
+    // A policy with other comments is the same policy: rollback has nothing to go back to.
     let other = lab.file("commented.json", text.replace("house", "office")).display().to_string();
     lab.sluice(&pair.a, &["apply", "a0", &other]).ok();
     lab.sluice(&pair.a, &["rollback", "a0"]).exits(2).says("no other policy");
@@ -168,7 +168,7 @@ fn remains(lab: &Lab) {
     lab.sluice(&pair.a, &up).exits(2).says("was interrupted").says("--force");
     lab.sluice(&pair.a, &forced).ok();
     crate::cases::lifecycle::passes(&pair);
-    // A record that is lost, with everything else in place.
+    // A lost record, with everything else in place.
     for record in traces(pair.a.inode).into_iter().filter(|path| path.extension().is_some_and(|e| e == "json")) {
         std::fs::remove_file(record).expect("removing a record");
     }
@@ -179,7 +179,7 @@ fn remains(lab: &Lab) {
     assert_eq!(pair.a.state("a0"), before);
 }
 
-/// Lost output is told after the work is done, with its cause.
+/// Lost output is reported after the work is done, with its cause.
 fn output_lost(lab: &Lab) {
     let pair = lab.pair();
     let policy = lab.policy(&three());

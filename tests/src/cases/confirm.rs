@@ -27,7 +27,7 @@ pub fn suite() -> Suite {
         .any("bad_input", &[], bad_input)
 }
 
-/// The processes in a namespace: those that wait for confirmations.
+/// The processes in a namespace that wait for confirmations.
 pub fn waiting(ns: &Ns) -> Vec<String> {
     let pids = run(Command::new("ip").args(["netns", "pids", &ns.name])).ok().stdout;
     pids.split_whitespace().map(str::to_owned).collect()
@@ -51,7 +51,7 @@ fn name(lab: &Lab, pair: &Pair) -> String {
     lab.status(&pair.a, "a0").policy.name
 }
 
-/// The record, read without a command that would put anything right.
+/// The record, read without a command that would repair anything.
 fn recorded(pair: &Pair) -> String {
     std::fs::read_to_string(crate::lab::record(&pair.a)).expect("reading the record")
 }
@@ -67,7 +67,7 @@ fn reverts_by_itself(lab: &Lab) {
     let text = lab.sluice(&pair.a, &["status", "a0"]).ok().stdout;
     assert!(text.contains("reverts to policy old in") && text.contains("s unless confirmed"), "{text}");
     assert_eq!(waiting(&pair.a).len(), 1, "somebody waits");
-    // No command runs meanwhile: the record alone is looked at.
+    // No command runs meanwhile: only the record is read.
     await_that("it is taken back", LONG, || recorded(&pair).contains("\"policy_name\": \"old\""));
     nobody_waits(&pair.a);
     let status = lab.status(&pair.a, "a0");
@@ -113,7 +113,8 @@ fn the_next_command_reverts(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// A second change, as in Junos: with `--confirm` the time begins anew, and the way back is the same; without, the first is confirmed.
+/// A second change, as in Junos: with `--confirm` the time begins anew, and the former policy stays the same; without, the
+/// first change is confirmed.
 fn a_second_change(lab: &Lab) {
     let (pair, _, new) = begin(lab);
     let third = lab.file("third.json", with(three(), "default_class", json!(1)).to_string()).display().to_string();
@@ -150,7 +151,7 @@ fn down_ends_it(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// A change that fails at any of its steps leaves the former policy, whole.
+/// A change that fails at any of its steps leaves the former policy complete.
 fn failed_change(lab: &Lab) {
     let (pair, _, new) = begin(lab);
     let classes = || lab.status(&pair.a, "a0").direction("egress").classes.iter().map(|one| one.id).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Flows that can be told of congestion by a mark (RFC 3168) are not told by a loss.
+//! ECN (RFC 3168): packets of capable flows are marked, not dropped.
 
 use crate::frames::{PPPOE, V4, Wire, ethernet, ports, pppoe};
 use crate::iperf;
@@ -22,7 +22,7 @@ pub fn suite() -> Suite {
 
 const FRAME: usize = 1014;
 
-/// Packets that came to a host with the mark, and those that it can say nothing against.
+/// Packets that arrived at a host with the CE mark (RFC 3168).
 fn marked(ns: &Ns) -> u64 {
     let table = ns.inside(|| std::fs::read_to_string("/proc/thread-self/net/netstat")).expect("counters of IP");
     let mut lines = table.lines().filter(|line| line.starts_with("IpExt:")).map(str::split_whitespace);
@@ -31,7 +31,7 @@ fn marked(ns: &Ns) -> u64 {
     value.parse().expect("a count")
 }
 
-/// Two transfers of TCP: the packets that CoDel dropped, and those that came marked.
+/// Two TCP transfers: the packets that CoDel dropped, and those that arrived marked.
 fn transfer(lab: &Lab, ecn: &str, split: &str, arriving: bool) -> (u64, u64) {
     let pair = lab.pair();
     for ns in [&pair.a, &pair.b] {
@@ -68,12 +68,12 @@ fn marks(lab: &Lab) {
         }
         let (dropped, marked) = transfer(lab, "1", split, arriving);
         assert!(marked > 2, "{marked} packets came marked");
-        // Segments that TCP sends again cannot be marked, nor those that close a connection.
+        // TCP's retransmissions cannot be marked, nor can packets that close a connection.
         assert!(dropped * 20 <= marked, "{dropped} dropped with ECN, {marked} marked");
     }
 }
 
-/// A flood that can be marked, and beside it light flows that can as well: no more packets come marked than the queue has decided.
+/// A flood of ECN-capable packets next to light capable flows: no more packets arrive marked than the queue has marked.
 fn marks_of_one(lab: &Lab) {
     let pair = lab.pair();
     let class = json!({ "id": 0, "queue": "flows" });
@@ -98,7 +98,7 @@ fn marks_of_one(lab: &Lab) {
     }
 }
 
-/// A flow that says that it can be marked, and whose packets no mark reaches, since they are in PPPoE.
+/// A flow of ECN-capable packets that cannot be marked, since they are in PPPoE.
 fn unmarkable(lab: &Lab) {
     let pair = lab.pair();
     let class = json!({ "id": 0, "queue": "flows" });
@@ -120,7 +120,7 @@ fn unmarkable(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// The same flood through our CoDel and through the kernel's: the packets that each drops, second by second.
+/// The same flood through our CoDel and through the kernel's: the drops of each, second by second.
 fn as_the_kernel(lab: &Lab) {
     let policy = json!({ "version": 1, "scheduler": "deficit_round_robin", "classes": [{ "id": 0, "aqm": "codel", "limit": 1000 }] });
     let losses = |engine: &str| -> Vec<u64> {

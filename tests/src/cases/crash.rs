@@ -1,4 +1,4 @@
-//! Processes that die at any point: packets flow, `down` cleans up, `up` works again.
+//! Processes that are killed at any point: packets flow, `down` cleans up, `up` works again.
 
 use crate::cases::confirm::{nobody_waits, waiting};
 use crate::cases::lifecycle::passes;
@@ -10,7 +10,7 @@ use crate::suite::Suite;
 use std::thread;
 use std::time::Duration;
 
-/// The product's own list of the points at which it can be made to die.
+/// The product's own list of its kill points.
 const SOURCE: &str = include_str!("../../../crates/kernel/src/fault.rs");
 
 pub fn suite() -> Suite {
@@ -35,12 +35,12 @@ fn points(command: &str) -> Vec<&'static str> {
     of_command
 }
 
-/// All that `up` can do at once, so that every point is passed with something there.
+/// Arguments that make `up` do everything, so that every kill point is passed.
 fn arguments<'a>(lab: &Lab, policy: &'a str) -> Vec<&'a str> {
     vec!["up", "a0", "--policy", policy, "--engine", lab.engine.name(), "--rate", "20mbit", "--ingress-rate", "30mbit"]
 }
 
-/// `down` gives the interface back, whatever there is of it.
+/// `down` gives the interface back, whatever is left of it.
 #[track_caller]
 fn recovers(lab: &Lab, pair: &Pair, before: &str, point: &str) {
     lab.sluice(&pair.a, &["status"]).ok();
@@ -53,7 +53,7 @@ fn killed_during_up(lab: &Lab) {
     let pair = lab.pair();
     let before = pair.a.state("a0");
     let policy = lab.policy(&three());
-    // Each round's `up` also shows that `up` works after the one before.
+    // The next round's `up` also shows that `up` works after a kill.
     for point in points("up") {
         lab.killed_at(point, &pair.a, &arguments(lab, &policy));
         passes(&pair);
@@ -82,7 +82,7 @@ fn killed_during_apply(lab: &Lab) {
     }
 }
 
-/// The state of a policy in the kernel, as far as it can be seen from outside.
+/// The state of a policy in the kernel, as far as it is visible from outside.
 #[derive(Debug, PartialEq)]
 struct Whole {
     name: String,
@@ -93,7 +93,7 @@ struct Whole {
 }
 
 impl Whole {
-    /// Reads the state by `status`, which ends interrupted work first.
+    /// Reads the state by `status`, which first finishes interrupted work.
     #[track_caller]
     fn of(lab: &Lab, pair: &Pair) -> Whole {
         let status = lab.status(&pair.a, "a0");
@@ -108,7 +108,7 @@ impl Whole {
     }
 }
 
-/// An interface with the first of two policies, after the second was in force; both as they are when no process dies.
+/// An interface with the first of two policies, after the second was in force, and the complete state of each.
 fn two_policies(lab: &Lab) -> (Pair, [String; 2], [Whole; 2]) {
     let pair = lab.pair();
     let files = [("old.json", three()), ("new.json", other())]
@@ -128,7 +128,7 @@ fn killed_during_rollback(lab: &Lab) {
         passes(&pair);
         let found = Whole::of(lab, &pair);
         assert!(found == old || found == new, "after a death at {point}: {found:?}");
-        // The next command works, and the history knows what is in force.
+        // The next command works, and the history knows the policy in force.
         if n % 2 == 0 {
             lab.sluice(&pair.a, &["rollback", "a0"]).ok();
             assert_eq!(&Whole::of(lab, &pair), if found == old { &new } else { &old }, "after {point}");
@@ -140,7 +140,7 @@ fn killed_during_rollback(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// Killed before it takes force, nothing has changed; after that, it is taken back by the process that waits.
+/// A kill before the policy takes force changes nothing; after that, the waiting process takes the change back.
 fn killed_during_a_change_to_confirm(lab: &Lab) {
     let (pair, files, [old, new]) = two_policies(lab);
     for point in points("apply") {
@@ -154,7 +154,7 @@ fn killed_during_a_change_to_confirm(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// The process that waits is killed while it takes a change back: the next command does it.
+/// The waiting process is killed while it takes a change back: the next command does it.
 fn killed_during_a_revert(lab: &Lab) {
     let (pair, files, [old, _]) = two_policies(lab);
     for point in points("revert") {
@@ -176,7 +176,7 @@ fn killed_during_confirm(lab: &Lab) {
         lab.killed_at(point, &pair.a, &["confirm", "a0"]);
         assert_eq!(Whole::of(lab, &pair), new, "after a death at {point}");
         nobody_waits(&pair.a);
-        // The policy was confirmed, or it was not.
+        // The policy was either confirmed or not.
         let kept = point != "confirm-found";
         assert_eq!(&Whole::of(lab, &pair), if kept { &new } else { &old }, "after a death at {point}");
         lab.sluice(&pair.a, &["apply", "a0", &files[0]]).ok();
@@ -196,7 +196,7 @@ fn killed_during_down(lab: &Lab) {
     }
 }
 
-/// The moments are spread over the time that each command takes, at places that differ from machine to machine.
+/// The kill times are spread over the run time of each command, at points that differ from machine to machine.
 fn killed_at_any_moment(lab: &Lab) {
     let pair = lab.pair();
     let before = pair.a.state("a0");

@@ -1,4 +1,4 @@
-//! Deadlines that can be met, and that no order by importance meets.
+//! Deadlines that EDF meets, and that no order by priority meets.
 
 use crate::lab::Lab;
 use crate::needs::Need;
@@ -19,7 +19,7 @@ const FRAME_MS: f64 = 1.0;
 /// The resolution of ranks with a deadline: 1/512 of the largest budget.
 const RESOLUTION_MS: f64 = 62.0 / 512.0;
 
-/// A stream of bursts: so many frames every so many milliseconds, each of which should leave within a budget.
+/// A stream of bursts: so many frames every so many milliseconds, each with a latency budget.
 struct Bursts {
     frames: u64,
     every_ms: u64,
@@ -59,8 +59,8 @@ fn met_by_deadline_only(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// How many packets of each stream are later than their deadline by more than what cannot be helped: a frame that is being
-/// sent already, and the resolution of the ranks.
+/// The number of packets of each stream that are later than their deadline by more than a frame in transmission and the
+/// resolution of the ranks.
 fn missed(lab: &Lab, pair: &Pair, what: &str, policy: &Value) -> [usize; 2] {
     lab.sluice(&pair.a, &["apply", "a0", &lab.policy(policy)]).ok();
     let flows = [0, 1].map(|class| {

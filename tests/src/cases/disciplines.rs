@@ -17,18 +17,18 @@ pub fn suite() -> Suite {
 
 const SETTLE: Duration = Duration::from_millis(100);
 
-/// The result that a policy must have.
+/// The expected result of a policy.
 enum Wanted {
     /// Bytes as 3 : 2 : 1.
     Shares,
-    /// A packet of each in turn.
+    /// One packet of each class in turn.
     Turns,
-    /// 3 Mbit/s of class 0, which would get more, and no moment of the link wasted.
+    /// 3 Mbit/s of class 0, which would get more, and no idle moment of the link.
     Ceiling,
 }
 
-/// Overloads a0 at 20 Mbit/s, under one policy after the other: the interface goes up once, since that takes longest. The
-/// class that is to get least has the longest packets.
+/// Overloads a0 at 20 Mbit/s, under one policy after the other: the interface goes up once, since that takes longest. The class
+/// with the least share has the longest packets.
 fn shares_and_ceilings(lab: &Lab) {
     let pair = lab.pair();
     let trials = trials(lab.engine);
@@ -48,7 +48,7 @@ fn shares_and_ceilings(lab: &Lab) {
         thread::sleep(Duration::from_millis(if matches!(wanted, Wanted::Shares) { 1200 } else { 700 }));
         spans.push((from, now_ns()));
     }
-    // Where engine tc makes the queue of a class anew, tc forgets its losses.
+    // Engine tc loses drop counts when it creates the queue of a class again.
     let outcomes = match lab.engine {
         Engine::Tc => streams.finish_lossy(),
         _ => streams.finish(|| lab.status(&pair.a, "a0").direction("egress").totals().1),

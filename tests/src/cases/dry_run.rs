@@ -1,4 +1,4 @@
-//! `apply --dry-run`: it says what `apply` would change, and changes nothing.
+//! `apply --dry-run`: it prints what `apply` would change, and changes nothing.
 
 use crate::lab::{Lab, histories};
 use crate::policy::{other, three, with};

@@ -32,7 +32,7 @@ fn policy() -> Value {
     by_port("strict_priority", classes)
 }
 
-/// The output of a command that listens while something goes on.
+/// The output of a listening command while `work` runs.
 fn while_listening(lab: &Lab, pair: &Pair, arguments: &[&str], work: impl FnOnce(&Process)) -> Vec<Value> {
     let listening = lab.start(&pair.a, arguments);
     listening.await_complaint("listening");
@@ -45,7 +45,7 @@ fn count(told: &[Value], event: &str, class: Option<u64>) -> usize {
     told.iter().filter(|one| one["event"] == event && class.is_none_or(|class| one["class"] == class)).count()
 }
 
-/// Two floods of two seconds with a pause between them: each is told once.
+/// Two floods of two seconds with a pause between them: each gives one event.
 fn told_once(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&policy()), &["--rate", "10mbit"]);
@@ -59,7 +59,7 @@ fn told_once(lab: &Lab) {
         }
     });
     told.iter().for_each(|one| eprintln!("    {one}"));
-    // CoDel and overflow are one beginning.
+    // CoDel and overflow are one event.
     assert_eq!(count(&told, "drops", Some(1)), 2);
     assert!(told.iter().any(|one| one["reason"] == "aqm" || one["reason"] == "overflow"));
     assert_eq!(count(&told, "late", Some(1)), 2);
@@ -90,7 +90,7 @@ fn changes(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// The way of one flow among others, and of what is dropped.
+/// Traces of one flow among others, and of dropped packets.
 fn ways(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&policy()), &["--rate", "10mbit"]);
@@ -107,7 +107,7 @@ fn ways(lab: &Lab) {
         assert_eq!(one["fields"]["dst_port"], port(0));
         assert_eq!(one["rule"]["kind"], "own");
         assert_eq!(one["length_bytes"], 142);
-        // Behind one frame at most, which takes 0.81 ms.
+        // The packet waits for one frame at most, which takes 0.81 ms.
         let waited = one["wait_ms"].as_f64();
         assert!(lab.engine == Engine::Tc || waited.is_some_and(|ms| ms < 2.0), "{one}");
     }
@@ -153,7 +153,7 @@ fn readers(lab: &Lab) {
     let mut first = lab.start(&pair.a, &["events", "a0"]);
     first.await_complaint("listening");
     lab.sluice(&pair.a, &["events", "a0", "--for", "1s"]).exits(2).says("somebody else reads the events");
-    // Packets are another thing.
+    // Traces do not conflict with events.
     lab.sluice(&pair.a, &["trace", "a0", "--for", "1s"]).exits(0);
     first.kill();
     // The killed listener's lease lasts until its renewal is due.

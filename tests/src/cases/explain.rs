@@ -1,4 +1,4 @@
-//! The answers of `explain` against the way of real packets.
+//! The answers of `explain` against the treatment of real packets.
 
 use crate::command::run;
 use crate::frames::{IPV4, V4, Wire, ethernet, ports};
@@ -63,7 +63,7 @@ fn agrees(lab: &Lab) {
     let [link, ceil, flow] = &buckets(&told)[..] else { panic!("three buckets: {told:#}") };
     assert_eq!((link.0.as_str(), link.1, ceil.0.as_str(), ceil.1), ("link", 10_000_000, "ceil", 5_000_000));
     assert_eq!((flow.0.as_str(), flow.1), ("flow", 80));
-    // Three frames of 42 bytes, of 1,000; ten bytes come back in a second.
+    // Three frames of 42 bytes, of a burst of 1,000; ten bytes are refilled in a second.
     let full = flow.2.expect("how full it is");
     assert!((87.0..95.0).contains(&full), "{told:#}");
     (0..25).for_each(|_| wire.offer(&ethernet(&[], IPV4, &packet.packet(&ports(9, port(1))))));
@@ -82,7 +82,7 @@ fn agrees(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// A capture of the old format, by hand: a UDP packet on Ethernet.
+/// A handmade pcap file with a UDP packet on Ethernet.
 fn captures(lab: &Lab) {
     let pair = lab.pair();
     let frame = ethernet(&[], IPV4, &V4::default().packet(&ports(9, 3074)));
@@ -101,7 +101,7 @@ fn captures(lab: &Lab) {
     assert_eq!(told["class"]["name"], "gaming", "{told:#}");
 }
 
-/// Any user may ask by a policy alone; and later fragments go where their first has gone, by the model and by the program.
+/// Any user may explain by a policy alone. Later fragments follow their first one, by the model and by the program.
 fn without_an_interface(lab: &Lab) {
     let pair = lab.pair();
     let first = V4 { fragment: 0x2000, id: 7, ..V4::default() }.packet(&ports(9, 3074));
@@ -115,7 +115,7 @@ fn without_an_interface(lab: &Lab) {
     }
     let path = lab.file("fragments.pcap", file).display().to_string();
     let by_root = lab.sluice(&pair.a, &["explain", "gaming", "--pcap", &path, "--json"]).ok().stdout;
-    // Not the build's directory, which others may not enter.
+    // A copy, since other users may not enter the build's directory.
     let program = lab.file("sluice-for-all", std::fs::read(binary()).expect("the program"));
     for (path, mode) in [(program.as_path(), 0o755), (program.parent().expect("a directory"), 0o755)] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("permissions");

@@ -1,5 +1,4 @@
-//! Classes that queue by flow: light flows go first, hosts and then flows share the rest, and drops are counted
-//! by their reason.
+//! Classes that queue by flow: sparse flows go first, hosts and then flows share the rest, and drops are counted by reason.
 
 use crate::cases::assert_near;
 use crate::iperf;
@@ -38,7 +37,7 @@ fn dropped(lab: &Lab, pair: &Pair) -> u64 {
     lab.status(&pair.a, "a0").direction("egress").totals().1
 }
 
-/// A game beside two floods, each of which is almost what the link carries, without any rule.
+/// A game next to two floods, each of which almost fills the link, without any rule.
 fn little_goes_first(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&by_flow(json!({ "limit": 1000 }))), &["--rate", "10mbit"]);
@@ -48,7 +47,7 @@ fn little_goes_first(lab: &Lab) {
     let outcomes = traffic::run(&pair.a, &pair.b, B, &flows, Duration::from_millis(2500), || dropped(lab, &pair));
     let (games, floods) = outcomes.split_at(2);
     let late = |game: &Outcome| Outcome { arrivals: game.window(SETTLE).to_vec(), ..game.clone() };
-    // Once in 500 times, fq_codel's hash gives a game the queue of a flood. Ours looks for another queue.
+    // Once in 500 times, fq_codel's hash gives a game the queue of a flood. Sluice looks for another queue.
     let harm = |game: &&Outcome| (game.lost(), (late(game).delay_ms(0.99) * 1e3) as u64);
     let (worst, best) = (games.iter().max_by_key(harm).expect("two"), games.iter().min_by_key(harm).expect("two"));
     let game = if lab.engine == Engine::Tc { best } else { worst };
@@ -64,7 +63,7 @@ fn little_goes_first(lab: &Lab) {
     );
     assert_eq!(game.lost(), 0);
     assert!(game.in_order() && floods.iter().all(Outcome::in_order));
-    // A frame is on its way.
+    // One frame is in transmission.
     assert!(late.delay_ms(0.99) < 1.5 * FRAME_MS, "the game waits {:.2} ms", late.delay_ms(0.99));
     let rates: Vec<f64> = floods.iter().map(|flood| flood.bps(SETTLE, 0)).collect();
     assert_near("what one flood gets", rates[0], (1e7 - 64.0 * 142.0 * 8.0) / 2.0, 0.02);
@@ -89,13 +88,13 @@ fn hosts(lab: &Lab) {
         let flood = |id| Flow::new(port(id), &[FRAME], 9_000_000);
         let one = traffic::start(&pair.a, &pair.b, B, &[0, 1, 2, 3].map(flood));
         let two = traffic::start(&pair.a, &pair.b, OTHER, &[flood(4)]);
-        // With one source for all, that decides under `both`.
+        // With one source for all flows, the destination decides under `both`.
         assert_near(&format!("its share, hosts {hosts}"), share(one, two), other, 0.04);
         lab.down(&pair.a, "a0");
     }
 }
 
-/// Two hosts behind a router that gives both its own address: four floods of the one, one of the other.
+/// Two hosts behind a router that masquerades: four floods of the one, one of the other.
 fn behind_nat(lab: &Lab) {
     let (net, other) = natted(lab);
     let policy = by_flow(json!({ "hosts": "source", "aqm": "none", "limit": 500 }));
@@ -108,7 +107,7 @@ fn behind_nat(lab: &Lab) {
     lab.down(&net.router, "wan0");
 }
 
-/// Four downloads of one host and one of the other, behind NAT: their packets are not translated yet when they are queued.
+/// Four downloads of one host and one of the other, behind NAT: their packets are queued before they are translated.
 fn downloads_behind_nat(lab: &Lab) {
     let (net, other) = natted(lab);
     let policy = by_flow(json!({ "hosts": "destination", "aqm": "none", "limit": 500 }));
@@ -160,7 +159,7 @@ fn share(one: Streams, two: Streams) -> f64 {
     bytes(&two) / (bytes(&one) + bytes(&two))
 }
 
-/// Other ways to queue take force under traffic that fits the link in the mean, and comes in bursts.
+/// Changes of the queue type take effect under traffic that fits the link in the mean, and comes in bursts.
 fn changes(lab: &Lab) {
     let pair = lab.pair();
     let policies: Vec<String> = [
@@ -186,7 +185,7 @@ fn changes(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// On engine tc each class has the qdisc that queues as it says.
+/// On engine tc each class has the qdisc of its queue type.
 fn leaves(lab: &Lab) {
     let pair = lab.pair();
     let classes = json!([{ "id": 0, "queue": "flows" }, { "id": 1 }]);

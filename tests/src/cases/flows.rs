@@ -1,4 +1,4 @@
-//! `sluice flows`: counts against the packets sent, whose flows they are, and which are anomalous.
+//! `sluice flows`: counts against the packets sent, owners of flows, and anomalies.
 
 use crate::cases::assert_near;
 use crate::iperf;
@@ -51,7 +51,7 @@ fn counts(lab: &Lab) {
     let loads = [0, 1, 2].map(|class: u8| Flow::new(port(class), &[frames[usize::from(class)]], 5_000_000));
     let streams = traffic::start(&pair.a, &pair.b, B, &loads);
     thread::sleep(Duration::from_millis(400));
-    // While sockets are open, they have owners.
+    // Flows have owners while their sockets are open.
     let live = once(lab, &pair, &["--interval", "100ms"]);
     let outcomes = streams.finish(|| 0);
     let seen = once(lab, &pair, &["--interval", "100ms", "--by", "bytes"]);
@@ -91,13 +91,13 @@ fn rates(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// A TCP transfer: what iperf3 says that it has sent is what the flow counts, and what tc counts.
+/// A TCP transfer: iperf3, the flow and tc count the same bytes.
 fn iperf3(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
     let server = iperf::serve(&pair.b);
     let client = iperf::start(&pair.a, &format!("-c {B} -p 5201 -t 8 -J"));
-    // Until TCP fills the link: its rate is checked below.
+    // TCP must fill the link first: its rate is checked below.
     thread::sleep(Duration::from_millis(1500));
     let live = once(lab, &pair, &["--interval", "2s"]);
     let report = client.finish().ok().stdout;
@@ -107,8 +107,8 @@ fn iperf3(lab: &Lab) {
     let flow = &flows(&seen)[0];
     assert_eq!((&flow["dst_port"], &flow["protocol_name"]), (&json!(5201), &json!("tcp")));
     assert_eq!(to(&live, 5201)["process"]["name"], "iperf3");
-    // A frame of 1514 bytes carries 1448; a super-packet has one header for many. When the client ends, some of what it has
-    // handed over is still on its way, and some never leaves.
+    // A frame of 1514 bytes carries 1448; a super-packet has one header for many. When the client ends, some of its data is
+    // still on its way, and some never leaves.
     let end = |side: &str, what: &str| number(&report["end"][side][what]) * 1514.0 / 1448.0;
     let (received, sent) = (end("sum_received", "bytes"), end("sum_sent", "bytes"));
     let counted = number(&flow["bytes"]);
@@ -133,7 +133,7 @@ fn scan(lab: &Lab) {
         pair.a.inside(|| {
             let socket = UdpSocket::bind((A, 0)).expect("a socket");
             ports.for_each(|port| {
-                // A datagram that no program answers is refused sometimes; it was sent nonetheless.
+                // Sending fails sometimes with the error of an earlier datagram; the datagram was sent nonetheless.
                 let _ = socket.send_to(b"?", (B, port));
             });
         });

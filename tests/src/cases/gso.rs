@@ -1,4 +1,4 @@
-//! Super-packets at a router: split, they hold the link for a frame's time; whole, for many.
+//! Super-packets at a router: split, they hold the link for the time of a frame; whole, for that of many.
 
 use crate::command::await_that;
 use crate::frames::{IPV4, V4, ethernet, ports};
@@ -25,8 +25,8 @@ pub fn suite() -> Suite {
 /// A frame of 1514 bytes at 20 Mbit/s.
 const FRAME_MS: f64 = 0.6056;
 
-/// Bulk TCP through the router beside a thin stream in the most urgent class: the length of TCP's average packet that came
-/// out, a super-packet being one, and what became of the stream.
+/// Bulk TCP through the router next to a thin stream in the most urgent class: the mean length of TCP's packets after the
+/// router, a super-packet being one, and the outcome of the stream.
 fn bulk_and_game(lab: &Lab, split: &str) -> (f64, Outcome) {
     let net = lab.routed();
     let policy = with(three(), "link", json!({ "split_gso": split }));
@@ -57,8 +57,8 @@ fn bulk_and_game(lab: &Lab, split: &str) -> (f64, Outcome) {
     (average, game)
 }
 
-/// Packets and bytes that the server's interface has got. (Not asked of the qdisc, which counts segments; nor of a packet
-/// socket, which a veth behind an ifb passes by.)
+/// Packets and bytes that the server's interface has received. (The qdisc counts segments, and a veth behind an ifb bypasses
+/// packet sockets.)
 fn arrived(net: &Routed) -> (u64, u64) {
     let links: serde_json::Value = serde_json::from_str(&net.server.ip("-s -j link show dev s0")).expect("JSON of ip");
     let count = |what: &str| links[0]["stats64"]["rx"][what].as_u64().expect("a count");
@@ -69,7 +69,7 @@ fn super_packets_are_split(lab: &Lab) {
     let (average, split) = bulk_and_game(lab, "on");
     assert!((1400.0..=1514.0).contains(&average), "TCP fills its frames, and nothing is longer: {average}");
     assert_eq!(split.lost(), 0);
-    // The test can fail: whole, the packets are longer, and so is the delay.
+    // Without splitting the packets are longer, and so is the delay: the test can fail.
     let (average, whole) = bulk_and_game(lab, "off");
     assert!(average > 3000.0, "{average}");
     if is_icount() {
@@ -79,7 +79,7 @@ fn super_packets_are_split(lab: &Lab) {
     }
 }
 
-/// Super-packets of a UDP flow go through the splitter, and its short packets come behind them: with a flow table, and without.
+/// Super-packets of a UDP flow go through the splitter, and its short packets follow them: with a flow table, and without.
 fn a_split_flow_keeps_its_order(lab: &Lab) {
     let net = lab.routed();
     for flows in [0, 1024] {
@@ -90,7 +90,7 @@ fn a_split_flow_keeps_its_order(lab: &Lab) {
     }
 }
 
-/// Sends super-packets and short packets of one flow, and sees all of them arrive in order.
+/// Sends super-packets and short packets of one flow, which must arrive in order.
 fn long_and_short_in_turn(net: &Routed) {
     const SEGMENT: usize = 1_000;
     /// The class has room for all their packets.
@@ -125,7 +125,7 @@ fn long_and_short_in_turn(net: &Routed) {
     }
 }
 
-/// A virtual machine says how long segments are, and not how many: they are counted all the same.
+/// A virtual machine gives the length of segments without their number: they are counted all the same.
 fn segments_are_counted_by_length(lab: &Lab) {
     const SEGMENT: u16 = 1_000;
     let ns = lab.ns("tap");

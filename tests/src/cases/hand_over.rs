@@ -1,4 +1,4 @@
-//! The class that a packet is given on arrival survives to the queue it departs by, and no application chooses it.
+//! The class of an arriving packet survives to the queue of its departure, and no application chooses it.
 
 use crate::foreign::{Hook, Program, Verdict};
 use crate::lab::{Engine, Lab};
@@ -27,8 +27,7 @@ fn parsed(status: &Status, direction: &str) -> u64 {
     status.direction(direction).parsed.values().map(|count| count.pkts).sum()
 }
 
-/// Forwarding rewrites skb->priority from TOS; the class is not there. It is not found again from the headers either:
-/// these are parsed once, at the LAN.
+/// Forwarding rewrites skb->priority from TOS; the class is stored elsewhere. Headers are parsed once, at the LAN.
 fn survives_forwarding(lab: &Lab) {
     let net = lab.routed();
     let policy = lab.policy(&three());
@@ -52,7 +51,7 @@ fn survives_forwarding(lab: &Lab) {
     lab.down(&net.router, "wan0");
 }
 
-/// The other way round: with policies that differ, the WAN looks for itself.
+/// With different policies on LAN and WAN, the WAN classifies again.
 fn another_policy_is_not_trusted(lab: &Lab) {
     let net = lab.routed();
     let policy = lab.policy(&three());
@@ -69,7 +68,7 @@ fn another_policy_is_not_trusted(lab: &Lab) {
     lab.down(&net.router, "wan0");
 }
 
-/// Root of a container can set tc_index on its end of a veth, and try every tag. The other end is not managed.
+/// Root of a container can set tc_index on its end of a veth, and tries every tag. The other end is not managed.
 fn containers_do_not_choose(lab: &Lab) {
     let net = lab.routed();
     lab.up(&net.router, "wan0", &lab.policy(&three()), &["--rate", "20mbit"]);
@@ -92,7 +91,7 @@ fn applications_do_not_choose(lab: &Lab) {
     let plain = Flow::new(port(2), &[300], 800_000);
     let mut priorities = vec![1, 6, 7, 0x5100_0001];
     if lab.engine == Engine::Qdisc {
-        // Names of HTB's classes: a process with CAP_NET_ADMIN can choose one, and HTB asks no filter then.
+        // Priorities that name HTB classes: a process with CAP_NET_ADMIN can choose one, and HTB then skips its filters.
         priorities.extend([0x1_0010, 0x1_0000, 0x1_0001]);
     }
     let priorities = priorities.into_iter().map(|n| plain.clone().priority(n));

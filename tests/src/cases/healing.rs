@@ -1,4 +1,5 @@
-//! Parts of a managed interface that a user removes: the line stays alive, commands tell what is missing, and `sluice ensure` puts it back.
+//! Removed parts of a managed interface: the line keeps working, commands report the missing part, and `sluice ensure` restores
+//! it.
 
 use crate::cases::lifecycle::passes;
 use crate::command::await_that;
@@ -12,9 +13,9 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-/// Packets that may be lost on each processor until a dead queue is passed by.
+/// Packets that each processor may lose until it bypasses a dead queue.
 const LOST_UNTIL_PASSED: u64 = 8;
-/// Longer than anything takes here.
+/// Time limit of each step.
 const LONG: Duration = Duration::from_secs(20);
 
 pub fn suite() -> Suite {
@@ -34,7 +35,7 @@ pub fn commands() -> Suite {
     )
 }
 
-/// Every command that looks says that `what` is missing.
+/// Asserts that every reading command reports `what` as missing.
 #[track_caller]
 fn is_told(lab: &Lab, pair: &Pair, what: &str) {
     let status = lab.sluice(&pair.a, &["status", "a0"]).ok().stdout;
@@ -45,7 +46,7 @@ fn is_told(lab: &Lab, pair: &Pair, what: &str) {
     assert!(once.contains("not all of it is in place"), "{once}");
 }
 
-/// `ensure` says that it has put `what` back, and then all is well.
+/// Asserts that `ensure` reports the repair of `what`, and that nothing is missing afterwards.
 #[track_caller]
 fn is_healed(lab: &Lab, pair: &Pair, what: &str) {
     let said = lab.sluice(&pair.a, &["ensure"]).ok().stdout;
@@ -57,7 +58,7 @@ fn is_healed(lab: &Lab, pair: &Pair, what: &str) {
     passes(pair);
 }
 
-/// How many of at least so many packets do not reach a0.
+/// The number of packets, of at least `count`, that do not reach a0.
 fn lost(pair: &Pair, count: u64) -> u64 {
     let streams = traffic::start(&pair.b, &pair.a, A, &[Flow::new(port(1), &[200], 1_000_000)]);
     await_that("packets are sent", LONG, || streams.so_far().0 >= count);
@@ -90,7 +91,7 @@ fn the_queue_of_arrivals(lab: &Lab) {
     assert_eq!(pair.a.state("a0"), before);
 }
 
-/// A connection through a0 and back: what it sends goes by the splitter.
+/// Whether a connection through a0 works both ways: what it sends goes through the splitter.
 fn connects(pair: &Pair) -> bool {
     let limit = Duration::from_secs(10);
     let listener = pair.b.inside(|| TcpListener::bind((B, 7000)).expect("listening"));
@@ -154,7 +155,7 @@ fn hooks_and_roots(lab: &Lab) {
     pair.a.tc("qdisc del dev a0 root");
     is_told(lab, &pair, "the root qdisc of a0 is");
     is_healed(lab, &pair, "the root qdisc of a0 is");
-    // A qdisc that was made by hand may be meant so.
+    // A handmade qdisc may be intended.
     pair.a.tc("qdisc replace dev a0 root handle 7: pfifo");
     lab.sluice(&pair.a, &["ensure", "a0"]).exits(2).says("pfifo 7:, made by hand").says("sluice down a0");
     assert_eq!(pair.a.root("a0").map(|root| root.kind), Some("pfifo".to_owned()));

@@ -1,4 +1,4 @@
-//! The history of policies, and going back to one.
+//! The history of policies, and rollback.
 
 use crate::command::run;
 use crate::lab::{Lab, histories};
@@ -67,7 +67,7 @@ fn there_and_back(lab: &Lab) {
 
     let table = lab.sluice(&pair.a, &["history", "a0"]).ok().stdout;
     assert!(table.contains("rollback to 1") && table.contains("second, \"quoted\""), "{table}");
-    // The printed text is a policy again.
+    // The printed text is a valid policy.
     let text = lab.sluice(&pair.a, &["history", "a0", "2"]).ok().stdout;
     let again = write("again.json", serde_json::from_str(&text).expect("a policy"));
     let changes = lab.sluice(&pair.a, &["rollback", "a0", "2", "--dry-run"]).ok().stdout;

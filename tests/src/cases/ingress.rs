@@ -51,7 +51,7 @@ fn arrivals_are_shaped(lab: &Lab) {
     assert_eq!(pair.a.state("a0"), before, "the ifb is gone");
 }
 
-/// The rate to which arrivals are shaped: by status, and with engine `tc` by tc.
+/// Asserts the rate of arrivals: by status, and with engine `tc` also by tc.
 #[track_caller]
 fn shaped_to(lab: &Lab, pair: &Pair, bps: u64) {
     let told = lab.sluice(&pair.a, &["status", "a0", "--json"]).ok();
@@ -77,7 +77,7 @@ fn rate_changes(lab: &Lab) {
     shaped_to(lab, &pair, 30_000_000);
     lab.sluice(&pair.a, &faster).ok();
     shaped_to(lab, &pair, 8_000_000);
-    // The rate stays until another is given, and without a confirmation it is taken back with the policy.
+    // The rate stays until another is given; without a confirmation it is taken back with the policy.
     lab.sluice(&pair.a, &["apply", "a0", &with_rate, "--rate", "40mbit"]).ok();
     shaped_to(lab, &pair, 8_000_000);
     lab.sluice(&pair.a, &["apply", "a0", &with_rate, "--ingress-rate", "5mbit", "--confirm", "2s"]).ok();
@@ -87,10 +87,10 @@ fn rate_changes(lab: &Lab) {
         told.contains("\"ingress_rate_bps\": 8000000")
     });
     shaped_to(lab, &pair, 8_000_000);
-    // By the history, to what the policy itself says.
+    // Rollback uses the rate of the policy itself.
     lab.sluice(&pair.a, &["rollback", "a0", "1"]).ok();
     shaped_to(lab, &pair, 30_000_000);
-    // A running interface cannot stop to queue arrivals.
+    // A running interface cannot stop queueing arrivals.
     let without = lab.policy(&three());
     lab.sluice(&pair.a, &["apply", "a0", &without]).exits(2).says("whether arrivals are queued");
     shaped_to(lab, &pair, 30_000_000);

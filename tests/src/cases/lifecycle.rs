@@ -1,4 +1,4 @@
-//! `up`, `status`, `apply`, `down`: what they say, and that an interface is given back as it was.
+//! `up`, `status`, `apply`, `down`: their output, and that an interface is given back unchanged.
 
 use crate::lab::{Engine, Lab, traces};
 use crate::needs::Need;
@@ -88,7 +88,7 @@ fn auto_takes_the_best_engine(lab: &Lab) {
     let best = if Need::BpfQdisc.is_met() { "qdisc" } else { "tc" };
     let why = format!("  engine {best}: this kernel has");
     let said = lab.up(&pair.a, "a0", &policy, &["--rate", "20mbit"]).stdout;
-    // The output has only shortcomings that a user can remedy.
+    // The output lists only shortcomings that a user can remedy.
     assert!(said.contains(&format!("engine {best} (")) && !said.contains(&why), "{said}");
     assert!(!said.contains("SO_PRIORITY") && !said.contains("super-packets"), "{said}");
     lab.down(&pair.a, "a0");
@@ -122,14 +122,14 @@ fn link_down_and_up(lab: &Lab) {
     let pair = lab.pair();
     let before = pair.a.state("a0");
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "5mbit"]);
-    // More than the link carries, so that packets are queued whenever it goes down.
+    // Overload, so that packets are queued whenever the link goes down.
     let streams = traffic::start(&pair.a, &pair.b, B, &[Flow::new(port(2), &[1000], 20_000_000)]);
     for _ in 0..5 {
         let (_, received) = streams.so_far();
         crate::command::await_that("traffic flows", Duration::from_secs(10), || streams.so_far().1 > received + 20);
         pair.a.ip("link set a0 down");
         pair.a.ip("link set a0 up");
-        // The kernel forgets neighbours of a link that goes down.
+        // The kernel drops neighbours of a link that goes down.
         pair.a.ip(&format!("neigh replace {B} dev a0 lladdr {} nud permanent", crate::net::MAC_B));
         pair.a.ip(&format!("route replace {B} dev a0 src {A}"));
     }
@@ -164,7 +164,7 @@ fn inside_ip_netns_exec(lab: &Lab) {
     let binary = crate::lab::binary();
     let policy = lab.policy(&three());
     pair.a.exec(&format!("{} up a0 --policy {policy} --rate 20mbit", binary.display())).ok();
-    // The process had a mount namespace of its own, which is gone by now.
+    // The mount namespace of the process is gone by now.
     passes(&pair);
     let inside = pair.a.exec(&format!("{} status a0 --json", binary.display())).ok().stdout;
     let status: crate::status::Status = serde_json::from_str(&inside).expect("JSON");

@@ -1,4 +1,4 @@
-//! Limits of queues, drops by reason, and that every packet is accounted for.
+//! Limits of queues, drops by reason, and conservation: every packet is counted.
 
 use crate::cases::assert_near;
 use crate::lab::{Engine, Lab};
@@ -81,7 +81,7 @@ fn packets_and_bytes(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// Every packet has left, was dropped, or is queued; and tc counts the same as the product.
+/// Every packet has left, was dropped, or is queued; tc and the product count the same.
 fn conservation(lab: &Lab) {
     let pair = lab.pair();
     let flows = [0, 1].map(|class| Flow::new(port(class), &[FRAME as usize, 214], 15_000_000));
@@ -147,10 +147,10 @@ fn police_and_shape(lab: &Lab) {
 }
 
 const TIME: Duration = Duration::from_millis(1500);
-/// The bytes that pass at once: a full bucket of these tests, and a frame more.
+/// The bytes that pass at once: a full bucket of these tests, and one more frame.
 const BURST: u64 = 8 * 1024 + 514;
 
-/// Checks that the bytes passed keep to a rate, and are most of it.
+/// Asserts that the passed bytes are close to a rate and not above it.
 pub fn assert_policed(what: &str, outcomes: &[&Outcome], mbit: u64) {
     let bytes: u64 = outcomes.iter().map(|outcome| outcome.bytes()).sum();
     let first = outcomes.iter().filter_map(|one| one.arrivals.first()).map(|one| one.at_ns).min().unwrap_or(0);
@@ -190,7 +190,7 @@ fn flows(lab: &Lab) {
     assert_eq!(class.drops.len(), 1, "for no other reason: {class:?}");
 }
 
-/// New flows have buckets of their own from the first packet on, however many come and however small the table of flows is.
+/// New flows have buckets of their own from the first packet on, even if there are more flows than the table holds.
 fn newcomers(lab: &Lab) {
     const PORTS: std::ops::Range<u16> = 20_000..28_000;
     let pair = lab.pair();
@@ -235,7 +235,7 @@ fn interface(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// A class whose queue is full all the time takes nothing of the interface's rate from one that has room.
+/// A class whose queue is always full uses nothing of the interface's rate, which another class needs.
 fn refunded(lab: &Lab) {
     let classes = json!([{ "id": 0, "ceil": "1mbit", "limit": 5 }, { "id": 1 }]);
     let mut policy = by_port("deficit_round_robin", classes);
@@ -285,7 +285,7 @@ fn shared(lab: &Lab) {
     assert!(!std::path::Path::new(&pin).exists(), "the last one removes it");
 }
 
-/// Packets that the interface refuses are not charged to flows: a flow beside one that takes too much gets its own rate.
+/// Packets that the interface refuses are not charged to flows: a flow next to one above its rate gets its own rate.
 fn nested(lab: &Lab) {
     let shared = json!({ "name": format!("test-{}", std::process::id()), "rate": "3mbit", "burst": "8kb" });
     let class = json!({ "id": 0, "flow_ceil": "2500kbit", "flow_burst": "8kb", "shared_ceil": shared });
@@ -299,8 +299,8 @@ fn nested(lab: &Lab) {
     assert!(count("shared_limited") > 0, "{class:?}");
 }
 
-/// Threads on CPUs of their own run the program without an interface. While packets are always there, the rate and one burst pass,
-/// whichever bucket it is: no more, and hardly less. The burst outlasts any time in which other work has the CPUs.
+/// Threads on separate CPUs run the program without an interface. Under overload the rate and one burst pass whichever bucket
+/// it is: no more, and hardly less. The burst outlasts any time in which other work has the CPUs.
 fn cpus(_: &Lab) {
     const THREADS: u16 = 2;
     const BPS: f64 = 100e6;
@@ -327,7 +327,8 @@ fn cpus(_: &Lab) {
     }
 }
 
-/// The packets that pass the program: in every window at low rates; in all at 1 Gbit/s, where a burst ends before it can be asked for.
+/// The packets that pass the program: in every window at low rates; in total at 1 Gbit/s, where a burst ends before it can be
+/// asked for.
 fn any_window(_: &Lab) {
     const BURST: u64 = 8 * 1024;
     const COUNT: usize = 2000;

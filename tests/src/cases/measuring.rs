@@ -1,4 +1,4 @@
-//! The lab: files of a user's own, real traffic, its results, and no traces of an interruption.
+//! The lab: a user's own files, real traffic, results, and clean interruption.
 
 use crate::command::{Output, Process, await_that, run};
 use crate::lab::{Lab, binary};
@@ -78,14 +78,14 @@ fn sluice(directory: &Path, line: &str) -> Command {
     command
 }
 
-/// A directory with these files, and the topology that the scenario names: the built-in one as it is printed to start from.
+/// A directory with these files, and the topology that the scenario names: the built-in one, as printed.
 fn files(lab: &Lab, files: &[(&str, &str)]) -> std::path::PathBuf {
     lab.file("line.toml", run(Command::new(binary()).args(["lab", "show", "line"])).ok().stdout);
     let directory = files.iter().map(|(name, text)| lab.file(name, text)).last().expect("a file");
     directory.parent().expect("a directory").to_owned()
 }
 
-/// Namespaces of the lab, of whichever run.
+/// Namespaces of any run of the lab.
 fn networks() -> Vec<String> {
     let entries = fs::read_dir("/run/netns").into_iter().flatten().flatten();
     entries
@@ -99,7 +99,7 @@ fn results(directory: &Path, run: &str) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// The measurements under a contender.
+/// The measurements of a contender.
 fn measured<'a>(results: &'a Value, contender: &str) -> &'a Value {
     let trials = results["trials"].as_array().expect("trials");
     let trial = trials.iter().find(|trial| trial["contender"] == contender).expect(contender);
@@ -146,7 +146,7 @@ fn files_of_ones_own(lab: &Lab) {
     let kept = fs::read_dir(&raw).expect("what tools wrote").count();
     assert_eq!(kept, 5, "a file for each load in {}", raw.display());
 
-    // The same again finds nothing to complain about; a worse one does.
+    // Compared with itself the run is unchanged; a worse run is reported.
     run(&mut sluice(&directory, "lab compare run run")).ok();
     let mut worse = found.clone();
     for trial in worse["trials"].as_array_mut().expect("trials") {
@@ -233,7 +233,7 @@ fn interruption(lab: &Lab) {
         let process = Process::start(&mut sluice(&directory, line));
         await_that("the network to be built", Duration::from_secs(30), || networks().len() == 4);
         let inside = || {
-            // Asking in a loop would leave an emulated processor no time for anything else.
+            // Polling in a loop would leave an emulated processor no time for anything else.
             std::thread::sleep(Duration::from_millis(500));
             let Some(server) = networks().into_iter().find(|name| name.ends_with("-server")) else {
                 return false;
@@ -246,7 +246,7 @@ fn interruption(lab: &Lab) {
         assert!(networks().is_empty(), "{:?}", networks());
         assert!(!directory.join("run").exists(), "nothing was measured, so nothing is written");
     }
-    // Killed, it cannot clean up; the next run does.
+    // A killed run cannot clean up; the next run does.
     let mut process = Process::start(&mut sluice(&directory, line));
     await_that("the network to be built", Duration::from_secs(30), || networks().len() == 4);
     process.kill();

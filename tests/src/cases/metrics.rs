@@ -36,7 +36,7 @@ fn begin(lab: &Lab) -> (Pair, Server) {
     (pair, server)
 }
 
-/// The value of a series, found by its name and labels as they are written.
+/// The value of a series by its name and labels as they are printed.
 fn value(text: &str, series: &str) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
 }

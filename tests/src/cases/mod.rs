@@ -44,7 +44,7 @@ mod xdp;
 
 use crate::suite::{Case, Suite};
 
-/// Every test there is, or only those of the kernel.
+/// All tests, or only those of the kernel.
 pub fn all(of_commands: bool) -> Vec<Case> {
     let suites = suites().into_iter().filter(|suite| of_commands || !suite.of_commands);
     suites.flat_map(Suite::cases).collect()
@@ -99,7 +99,7 @@ fn suites() -> Vec<Suite> {
     ]
 }
 
-/// Whether two numbers are within a part of the wanted one.
+/// Asserts that two numbers differ by at most a part of the wanted one.
 #[track_caller]
 fn assert_near(what: &str, got: f64, wanted: f64, part: f64) {
     eprintln!("    {what}: {got:.4e}, wanted {wanted:.4e} ({:+.3} %)", (got / wanted - 1.0) * 100.0);

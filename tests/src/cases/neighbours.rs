@@ -1,4 +1,4 @@
-//! Other people's qdiscs and filters on an interface that comes under management.
+//! Foreign qdiscs and filters on an interface that comes under management.
 
 use crate::cases::lifecycle::passes;
 use crate::lab::{Engine, Lab, traces};
@@ -16,7 +16,7 @@ pub fn suite() -> Suite {
         .both("a_root_that_was_replaced_is_noticed", &[], a_root_that_was_replaced_is_noticed)
 }
 
-/// A filter that anybody could have put there, of packets from 255.255.255.255.
+/// A foreign filter of packets from 255.255.255.255.
 const FILTER: &str = "protocol ip pref 10 u32 match u32 0xffffffff 0xffffffff at 12 classid 1:1";
 
 fn other_clsact_filters_survive(lab: &Lab) {
@@ -63,7 +63,7 @@ fn force_replaces_and_saves(lab: &Lab) {
     assert_eq!(pair.a.root("a0").map(|root| root.kind), Some("noqueue".to_owned()), "the kernel's own is back");
 }
 
-/// A foreign device that has the name of one of the product's, even of the same kind.
+/// A foreign device with the name, and even the kind, of one of the product's.
 fn a_foreign_device_is_refused(lab: &Lab) {
     let pair = lab.pair();
     let policy = lab.policy(&three());

@@ -1,4 +1,4 @@
-//! Other people's BPF programs on an interface that comes under management: they run as before, meanwhile and after.
+//! Foreign BPF programs on an interface that comes under management: they run before, meanwhile and after.
 
 use crate::foreign::{Hook, Program, Verdict};
 use crate::lab::Lab;
@@ -20,7 +20,8 @@ pub fn suite() -> Suite {
 
 const BY_XDP: [&str; 4] = ["--rate", "50mbit", "--classifier", "xdp"];
 
-/// Sends packets of each class from a host to the other, of which so many are dropped, and the rest arrive. How many it sent.
+/// Sends packets of each class between hosts: `dropped` of them are dropped, the rest arrive. Returns the number of packets
+/// sent.
 #[track_caller]
 fn send(from: &Ns, to: &Ns, address: &str, dropped: impl FnMut() -> u64) -> u64 {
     let flows = [0, 1, 2].map(|class| Flow::new(port(class), &[200], 400_000));
@@ -71,7 +72,7 @@ fn xdp_before(lab: &Lab) {
     }
 }
 
-/// The kernel has one XDP program at a time; ours stays, and `down` makes room.
+/// The kernel has one XDP program at a time; ours stays until `down`.
 fn xdp_after(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &BY_XDP);
@@ -105,7 +106,7 @@ fn tcx(lab: &Lab) {
     assert_eq!(seen(), [more_came, more_went, more_came, more_went]);
 }
 
-/// Packets that a foreign program redirects before the product's do not reach it; they go where they went before.
+/// Packets that an earlier foreign program redirects do not reach ours; they go where they went before.
 fn tcx_redirects(lab: &Lab) {
     let pair = lab.pair();
     pair.a.ip("link add c0 type veth peer name c1");
@@ -123,7 +124,7 @@ fn tcx_redirects(lab: &Lab) {
     assert_eq!((other.seen(), there.seen()), (sent + more, sent + more));
 }
 
-/// Filters run by preference, ours late. One that ends with TC_ACT_UNSPEC lets the next look.
+/// Filters run by preference, ours late. TC_ACT_UNSPEC continues with the next filter.
 fn clsact(lab: &Lab) {
     let pair = lab.pair();
     let [inward, outward] = [(); 2].map(|()| Program::new(Hook::Filter, Verdict::Pass));

@@ -1,4 +1,4 @@
-//! Other users of the machine can neither read, hold nor replace anything of the product's.
+//! Other users of the machine can neither read, hold nor replace any object of the product.
 
 use crate::command::run;
 use crate::lab::{Lab, binary};
@@ -27,7 +27,7 @@ fn mode(path: &str) -> u32 {
     fs::symlink_metadata(path).unwrap_or_else(|error| panic!("{path}: {error}")).mode() & 0o7777
 }
 
-/// A user who can open the lock can hold it: then no command changes anything, and no unconfirmed change is taken back.
+/// A user who opens the lock could hold it, which would block every change and every revert.
 fn the_lock_is_out_of_reach(lab: &Lab) {
     let (directory, lock) = ("/run/sluice", "/run/sluice/lock");
     fs::create_dir_all(directory).expect("creating a directory");
@@ -38,19 +38,19 @@ fn the_lock_is_out_of_reach(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
     assert_eq!((mode(directory), mode(lock)), (0o700, 0o600));
-    // A user who cannot open it cannot hold it.
+    // A user who cannot open the lock cannot hold it.
     let opened = run(Command::new("cat").arg(lock).uid(NOBODY).gid(NOBODY));
     assert_ne!(opened.code, Some(0), "anybody can hold the lock: {opened}");
     lab.down(&pair.a, "a0");
 }
 
-/// Pins where no BPF file system is mounted, and where another user was in the product's place before.
+/// Pins without a mounted BPF file system, and at a path that another user has made before.
 fn pins_are_roots(lab: &Lab) {
     let pair = lab.pair();
     let program = fs::canonicalize(binary()).expect("SLUICE_BIN names the program").display().to_string();
     let policy = lab.policy(&three());
     let pins = format!("/sys/fs/bpf/sluice/a0@{}", pair.a.inode);
-    // Mounts and processes of its own, so that the first process it sees has its mounts.
+    // Mounts and processes of its own, so that the first process in it has its mounts.
     let inside = |script: &str| {
         let whole = format!("set -e; umount -l /sys/fs/bpf; {script}");
         run(Command::new("unshare").args(["-m", "-p", "-f", "--mount-proc", "sh", "-c", &whole])).ok().stdout
@@ -84,7 +84,7 @@ fn hash_keys() -> BTreeSet<String> {
         .filter(|map| map["name"].as_str().is_some_and(|name| name.ends_with(".rodata")));
     let mut found = BTreeSet::new();
     for map in constants {
-        // An error, if the map has gone since.
+        // A map that is gone since gives an error.
         let dump = bpftool(&["map", "dump", "id", &map["id"].to_string()]);
         let sections = dump.pointer("/0/formatted/value/.rodata").and_then(Value::as_array).into_iter().flatten();
         found.extend(sections.filter_map(|variable| variable.get("sl_hash_key")).map(Value::to_string));
@@ -92,11 +92,11 @@ fn hash_keys() -> BTreeSet<String> {
     found
 }
 
-/// The keys of one interface tell nothing of another's, or of the same interface's when it is managed again.
+/// The keys of one interface reveal nothing about another's, or about the same interface's when it is managed again.
 fn hashes_have_keys(lab: &Lab) {
     let policy = lab.policy(&three());
     let mut known = hash_keys();
-    // Maps of interfaces that were given back may go a little later, so only new ones count.
+    // Maps of released interfaces may go a little later, so only new ones count.
     let mut new = || {
         let all = hash_keys();
         let new: Vec<String> = all.difference(&known).cloned().collect();

@@ -1,4 +1,4 @@
-//! `sluice serve`: its access control, its answers, and changes that are made through it.
+//! `sluice serve`: its access control, its answers, and its changes of policies.
 
 pub mod hostile;
 pub mod pages;
@@ -22,7 +22,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const LONG: Duration = Duration::from_secs(20);
-/// The most that the whole page may be, as it is sent, bytes.
+/// The largest transfer size of the whole page, bytes.
 const MOST_SENT_BYTES: usize = 300_000;
 
 pub fn suite() -> Suite {
@@ -207,7 +207,7 @@ fn tells_what_is_counted(lab: &Lab) {
     let flows = server.get("/api/interfaces/a0/flows").json();
     let rates = server.get("/api/interfaces/a0/rates").json();
     let series = server.get("/api/interfaces/a0/series?points=60").json();
-    // Senders that were held up make up for it, and a queue may be too short for that.
+    // Senders that were held up catch up, for which a queue may be too short.
     let outcomes = streams.finish(|| lab.status(&pair.a, "a0").direction("egress").totals().1);
     let class = |id: usize| &rates["directions"][0]["classes"][id];
     super::assert_near("rate of class 1", class(1)["sent_bps"].as_f64().expect("a rate"), 2e6, 0.1);
@@ -224,13 +224,13 @@ fn tells_what_is_counted(lab: &Lab) {
         .iter()
         .find(|one| one["direction"] == "egress" && one["class"] == 2);
     let column = column.expect("class 2");
-    // The values that the chart of times in queue is drawn of.
+    // The values of the chart of times in queue.
     let waits: Vec<f64> = column["p99_us"].as_array().expect("points").iter().filter_map(Value::as_f64).collect();
     assert_eq!(waits.iter().any(|us| *us > 0.0), lab.engine == Engine::Qdisc, "p99, microseconds: {waits:?}");
     let points = column["sent_bps"].as_array().expect("points");
     assert_eq!(points.len(), series["at_ms"].as_array().expect("times").len());
     assert!(points.iter().filter_map(Value::as_f64).any(|bps| (3.6e6..4.4e6).contains(&bps)), "{points:?}");
-    // A further sample is of the time after the last packet.
+    // A further sample covers the time after the last packet.
     std::thread::sleep(Duration::from_millis(2200));
     let told = server.get("/api/interfaces/a0").json();
     let latest = server.get("/api/interfaces/a0/rates").json();
@@ -238,7 +238,7 @@ fn tells_what_is_counted(lab: &Lab) {
     for (id, outcome) in [(1, &outcomes[0]), (2, &outcomes[1])] {
         let (sent, dropped) = (status.egress(id).sent, status.egress(id).dropped);
         assert_eq!((sent.pkts, sent.pkts + dropped.pkts), (outcome.received(), outcome.sent));
-        // HTB's leaves count packets alone: that is no number of bytes, not zero.
+        // HTB's leaves count only packets: bytes are unknown, not zero.
         assert_eq!(dropped.bytes.is_some(), lab.engine == Engine::Qdisc);
         assert_eq!(told["directions"][0]["classes"][usize::from(id)]["sent"]["pkts"], sent.pkts);
         assert_eq!(latest["directions"][0]["classes"][usize::from(id)]["sent"]["bytes"], sent.bytes);
@@ -325,7 +325,7 @@ fn changes_and_takes_back(lab: &Lab) {
     post("confirm", json!({})).json();
     assert!(lab.status(&pair.a, "a0").unconfirmed.is_none());
 
-    // The policy is taken back by hand, and for want of a confirmation.
+    // The policy is taken back by request, and for want of a confirmation.
     post("apply", json!({ "text": three().to_string(), "confirm_s": 60 })).json();
     assert_eq!(in_force(), "strict_priority");
     assert_eq!(post("revert", json!({})).json()["generation"], 4);
@@ -350,7 +350,7 @@ fn changes_and_takes_back(lab: &Lab) {
     post("rollback", json!({ "number": 1 })).json();
     assert_eq!(in_force(), "strict_priority");
     post("rollback", json!({ "number": 99 })).refuses(409, "no entry 99");
-    // The processes that waited were children of the server.
+    // The waiting processes were children of the server.
     let zombies = run(Command::new("ps").args(["-eo", "stat,comm"])).ok().stdout;
     assert!(!zombies.lines().any(|line| line.starts_with('Z') && line.contains("sluice")), "{zombies}");
     end(lab, &pair, server);
@@ -373,7 +373,8 @@ fn interfaces_come_and_go(lab: &Lab) {
     end(lab, &pair, server);
 }
 
-/// A client that sends a byte now and then is not waited for, neither in the headers nor behind them; others are answered meanwhile.
+/// The server does not wait for a client that sends a byte now and then, neither in the headers nor in the body; others are
+/// answered meanwhile.
 fn slow_senders(lab: &Lab) {
     let (pair, server) = begin(lab);
     let head = "GET /api/interfaces HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ";
@@ -403,7 +404,7 @@ fn slow_senders(lab: &Lab) {
     end(lab, &pair, server);
 }
 
-/// Pins of another version are not read as if they were this one's, and other interfaces are read on.
+/// Pins of another version are not read as this version's, and other interfaces are still read.
 fn other_version(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
@@ -477,7 +478,7 @@ fn is_small_and_ends_well(lab: &Lab) {
         .expect("a tag");
     assert_eq!(server.curl("/app.js", &["-H", &format!("If-None-Match: {tag}")]).status, 304, "it is fetched once");
 
-    // A client that says nothing does not keep the server from ending.
+    // A silent client does not keep the server from ending.
     let port = server.place.rsplit(':').next().and_then(|port| port.parse::<u16>().ok()).expect("a port");
     let _silent = pair.a.inside(|| TcpStream::connect(("127.0.0.1", port)).expect("connecting"));
     let begin = Instant::now();

@@ -125,7 +125,7 @@ fn a_failed_up(lab: &Lab) {
     passes(&net);
 }
 
-/// Each interface has one policy or the other, and a second try ends it.
+/// Each interface has one of the policies, and a second `apply` completes the change.
 fn killed(lab: &Lab) {
     let (net, old) = begin(lab);
     let new = file(lab, "new", "5mbit");

@@ -23,7 +23,7 @@ fn one_class() -> Value {
     by_port("strict_priority", json!([{ "id": 0, "priority": 0, "limit": 100 }]))
 }
 
-/// One overload of a0 with frames of these lengths, at the rate that is in force.
+/// Overloads a0 with frames of these lengths, at the rate in force.
 fn measure(lab: &Lab, pair: &crate::net::Pair, frames: &[usize], bps: u64) -> Outcome {
     let before = lab.status(&pair.a, "a0").egress(0).dropped.pkts;
     let lost = || lab.status(&pair.a, "a0").egress(0).dropped.pkts - before;

@@ -1,4 +1,4 @@
-//! The shares of classes on a link that is too small: strict priority, deficit round robin, guarantees.
+//! The shares of classes on an overloaded link: strict priority, deficit round robin, guarantees.
 
 use crate::cases::assert_near;
 use crate::lab::Lab;
@@ -21,7 +21,7 @@ pub fn suite() -> Suite {
 
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// Streams over a0, which has the policy and this rate. Losses must be those that the product says it dropped.
+/// Runs streams over a0 with this policy and rate. Losses must equal the drops that the product reports.
 fn overload(lab: &Lab, policy: &Value, rate: &str, flows: &[Flow], time: Duration) -> Vec<Outcome> {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(policy), &["--rate", rate]);
@@ -34,7 +34,7 @@ fn dropped(lab: &Lab, pair: &Pair) -> u64 {
     lab.status(&pair.a, "a0").direction("egress").totals().1
 }
 
-/// 5 and 8 Mbit/s of urgent traffic, 20 of other traffic, on 20.
+/// 5 and 8 Mbit/s of urgent traffic and 20 of other traffic, on 20.
 fn strict_priority(lab: &Lab) {
     let flows = [
         Flow::new(port(0), &[214], 5_000_000),
@@ -59,12 +59,12 @@ fn strict_priority(lab: &Lab) {
         outcomes[1].delay_ms(0.99)
     );
     assert!(delays[0] < delays[2] && delays[1] < delays[2], "the urgent wait less: {delays:?} ms");
-    // The queue of 100 frames takes 174 ms at the 7 Mbit/s that are left.
+    // The queue of 100 frames takes 174 ms at the remaining 7 Mbit/s.
     assert!(delays[2] > 10.0, "the last class does queue: {delays:?} ms");
     if is_icount() {
         assert_near("what is left to the last class", outcomes[2].bps(SETTLE, 0), 7e6, 0.02);
         let p99 = [0, 1].map(|class: usize| outcomes[class].delay_ms(0.99));
-        // A frame of 1514 bytes takes 0.61 ms; the sender itself releases a millisecond's worth at a time.
+        // A frame of 1514 bytes takes 0.61 ms; the sender releases a millisecond's worth at a time.
         assert!(p99[0] < 1.5 && p99[0] <= p99[1] && p99[1] < 3.0, "p99 of the urgent classes: {p99:?} ms");
     }
 }

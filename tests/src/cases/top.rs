@@ -16,7 +16,7 @@ use std::os::unix::process::CommandExt;
 use std::thread;
 use std::time::Duration;
 
-/// Longer than anything takes that a key or a signal does.
+/// Time limit of a reaction to a key or a signal.
 const LONG: Duration = Duration::from_secs(30);
 
 pub fn suite() -> Suite {
@@ -36,7 +36,7 @@ pub fn suite() -> Suite {
         .any("pins_of_another_version", &[], other_version)
 }
 
-/// The part of `top --once --json` on an interface.
+/// The output of `top --once --json` for an interface.
 #[track_caller]
 pub fn once(lab: &Lab, pair: &Pair, interval: &str) -> Value {
     let output = lab.sluice(&pair.a, &["top", "a0", "--once", "--json", "--interval", interval]).ok();
@@ -64,7 +64,7 @@ fn rates(lab: &Lab) {
     streams.finish(|| lab.status(&pair.a, "a0").direction("egress").totals().1);
     let egress = &seen["directions"][0];
     let (urgent, bulk) = (class(egress, 0), class(egress, 2));
-    // Elsewhere other work takes the CPU in which senders would send.
+    // Elsewhere other work takes the CPU from the senders.
     let part = if is_icount() { 0.03 } else { 0.25 };
     assert_near("what the urgent class sends", number(&urgent["sent_bps"]), 4e6, part);
     assert_near("what the interface sends", number(&egress["sent_bps"]), 20e6, part);
@@ -126,12 +126,12 @@ fn table(lab: &Lab) {
         assert!(output.stdout.contains(part), "`{part}` is missing: {output}");
     }
     assert!(!output.stdout.contains('\x1b'), "no colours where nobody looks: {output}");
-    // A live view wants a terminal.
+    // The live view needs a terminal.
     lab.sluice(&pair.a, &["top"]).exits(2).says("needs a terminal").says("--once");
     lab.down(&pair.a, "a0");
 }
 
-/// Deadlines and lags are those of a discipline that has them; a ceiling's bucket is empty while its class wants more.
+/// Only disciplines that have deadlines and lags report them; a ceiling's bucket is empty while its class wants more.
 fn discipline(lab: &Lab) {
     let pair = lab.pair();
     let policy = by_port(
@@ -158,8 +158,8 @@ fn discipline(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// The buckets of policers are read as well: of a class, of a shared ceiling, of the interface. They are full when no packet comes, and
-/// all but empty while more comes than they let pass.
+/// The buckets of policers are read as well: of a class, of a shared ceiling, of the interface. They are full without packets,
+/// and almost empty under overload.
 fn buckets(lab: &Lab) {
     let pair = lab.pair();
     let shared = json!({ "name": format!("test-{}", std::process::id()), "rate": "2mbit", "burst": "8kb" });
@@ -178,7 +178,7 @@ fn buckets(lab: &Lab) {
         let of = |id: u64, key: &str| class(egress, id)[key].as_f64();
         (of(0, "ceil_fill"), of(1, "shared_ceil_fill"), egress["limit_fill"].as_f64(), of(2, "ceil_fill"))
     };
-    // A scheduler of ours takes up its configuration with the first packet.
+    // A scheduler of ours reads its configuration at the first packet.
     pair.a.inside(|| UdpSocket::bind("0.0.0.0:0")?.send_to(&[0; 100], (B, port(2)))).expect("sending a packet");
     let seen = once(lab, &pair, "100ms");
     assert_eq!(fills(&seen), (Some(1.0), Some(1.0), Some(1.0), None), "{seen}");
@@ -228,13 +228,13 @@ fn events(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// All interfaces of a namespace are followed: under another name too, and those that come later.
+/// All interfaces of a namespace are followed, also under another name, and also later ones.
 fn all_interfaces(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
     let top = lab.start(&pair.a, &["top", "--json", "--interval", "100ms"]);
     top.await_lines("{", 1);
-    // Names change whenever they like: between any two looks of one reading too.
+    // A name may change at any time, also during a reading.
     pair.a.ip("link set a0 down");
     let names = ["a0", "renamed"];
     for turn in 0..11 {
@@ -267,7 +267,7 @@ fn all_interfaces(lab: &Lab) {
     pair.a.ip("link del late");
 }
 
-/// The terminal is as it was, however the command ends. Panics are tested beside the code.
+/// The terminal is restored, however the command ends. Panics are tested next to the code.
 fn gives_back(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
@@ -304,7 +304,7 @@ fn gives_back(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// Small and large terminals, one that changes its size, one without colours, one that can do nothing.
+/// Small and large terminals, one that changes its size, one without colours, and a dumb one.
 fn all_kinds(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
@@ -324,7 +324,7 @@ fn all_kinds(lab: &Lab) {
             let last = screen.screen().cell(0, columns + 9).map(|cell| cell.inverse());
             last == Some(true) && screen.screen().contents().contains("a0  policy-1")
         });
-        // A key is not lost that comes together with a new size.
+        // A key that comes together with a new size is not lost.
         terminal.resize(columns, rows);
         terminal.press("q");
         terminal.finish().output.ok();
@@ -348,7 +348,7 @@ fn all_kinds(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// Commands that look, and their errors when they cannot.
+/// Reading commands, and their errors.
 fn bad_input(lab: &Lab) {
     let pair = lab.pair();
     for command in ["top", "flows"] {
@@ -389,7 +389,7 @@ fn harmless(output: Output) {
     assert!(!output.stderr.contains("panicked"), "{output}");
 }
 
-/// The output is closed, or its device is full: no command panics, and none goes on listening.
+/// The output is closed, or its device is full: no command panics, and none continues to listen.
 fn outputs_that_end(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
@@ -397,12 +397,12 @@ fn outputs_that_end(lab: &Lab) {
         let line = line.replace("sluice", &format!("{} --netns {}", binary().display(), pair.a.name));
         harmless(run(std::process::Command::new("bash").args(["-c", &line])).exits(code));
     };
-    // The first line, and then nothing is ever told: it ends all the same, and another one may listen.
+    // The first line is printed, and then there is no event: the command still ends, and another one may listen.
     shell("sluice events a0 | true; sluice trace a0 | true; sluice events a0 --for 1s", 0);
     for command in ["top --json", "flows --csv"] {
         shell(&format!("sluice {command} --interval 100ms | head -n 1"), 0);
     }
-    // The last two have nothing to print.
+    // The last two commands have nothing to print.
     let commands = ["status", "status --json", "top --once", "flows --once", "events --for 1s", "trace a0 --for 1s"];
     for (place, command) in commands.iter().enumerate() {
         shell(&format!("sluice {command} > /dev/full"), i32::from(place < 4));
@@ -411,7 +411,7 @@ fn outputs_that_end(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// A change of the pins as if another version of the product had made them.
+/// Changes the pins as if another version of the product had made them.
 fn other_version(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);

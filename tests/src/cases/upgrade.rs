@@ -1,4 +1,4 @@
-//! Another version of the command: its programs take the place of those that run, and `down` works without a record it can read.
+//! Another version of the command: `upgrade` replaces running programs, and `down` works without a readable record.
 
 use crate::cases::lifecycle::passes;
 use crate::lab::{Lab, record};
@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-/// The points of the command, killed there, at which old and new are mixed most.
+/// The kill points at which old and new programs are mixed most.
 const POINTS: [&str; 2] = ["upgrade-queued", "upgrade-hooked"];
 
 pub fn suite() -> Suite {
@@ -82,7 +82,7 @@ fn killed_during_upgrade(lab: &Lab) {
     lab.sluice(&pair.a, &["upgrade", "a0"]).exits(2).says("not managed");
 }
 
-/// Records of the future, empty ones, links to elsewhere, none: other commands say how to go on, and that works.
+/// Records of a future version, empty ones, links to elsewhere, none: other commands name the way out, and that works.
 fn down_needs_no_record(lab: &Lab) {
     let pair = lab.pair();
     let before = pair.a.state("a0");

@@ -1,4 +1,4 @@
-//! Interfaces and namespaces that go away, or change their name, while they are managed.
+//! Managed interfaces and namespaces that are deleted or renamed.
 
 use crate::cases::lifecycle::passes;
 use crate::command::run;
@@ -39,7 +39,7 @@ fn interface_deleted(lab: &Lab) {
     assert_eq!(pair.a.state("a0"), before);
 }
 
-/// An interface goes and comes back, as when a VPN reconnects, and the boot unit brings it up again.
+/// An interface is deleted and created again, as when a VPN reconnects, and the boot unit brings it up again.
 fn interface_deleted_and_back(lab: &Lab) {
     let pair = lab.pair();
     let policy = lab.policy(&three());
@@ -59,7 +59,7 @@ fn old_devices(ns: &Ns) -> String {
     names.iter().map(|name| format!(" {name}")).collect()
 }
 
-/// The interface works on under its new name; `down` by that, or by the name that it was taken by, gives it back whole.
+/// The interface works on under its new name; `down` by either name gives it back completely.
 fn interface_renamed(lab: &Lab) {
     renamed(lab, "renamed");
     renamed(lab, "a0");
@@ -85,7 +85,7 @@ fn renamed(lab: &Lab, by: &str) {
     passes(&pair);
 }
 
-/// The kernel tells once a second at most that the carrier is back.
+/// The kernel reports a restored carrier once a second at most.
 fn settles(ns: &Ns, dev: &str) {
     let settled = std::time::Instant::now() + std::time::Duration::from_secs(3);
     while ns.state(dev).contains("NO-CARRIER") && std::time::Instant::now() < settled {
@@ -93,7 +93,7 @@ fn settles(ns: &Ns, dev: &str) {
     }
 }
 
-/// Another interface gets the name that a managed one had, and comes under management too: each keeps its own policy.
+/// Another interface gets the former name of a managed one, and comes under management too: each keeps its own policy.
 fn former_name_taken(lab: &Lab) {
     let pair = lab.pair();
     let (policy, other) = (lab.policy(&three()), lab.policy(&other()));
@@ -125,7 +125,7 @@ fn former_name_taken(lab: &Lab) {
     assert_eq!(pair.a.state("wan0"), before);
 }
 
-/// A namespace goes with its interfaces, and no `down` can run in it: the next command cleans up.
+/// A namespace is deleted with its interfaces, so no `down` can run in it: the next command cleans up.
 fn namespace_deleted(lab: &Lab) {
     let pair = lab.pair();
     let policy = lab.policy(&three());
@@ -142,7 +142,7 @@ fn namespace_deleted(lab: &Lab) {
     assert!(!Path::new(&kept).exists(), "the next namespace with this number would get its policy");
 }
 
-/// Containers' interfaces come and go, and no user runs `down` for them.
+/// Containers' interfaces come and go without `down`.
 fn what_has_gone_is_collected(lab: &Lab) {
     let pair = lab.pair();
     let policy = lab.policy(&three());
@@ -179,7 +179,7 @@ fn down_with_run_full(lab: &Lab) {
     assert_eq!(pair.a.state("a0"), before);
 }
 
-/// A future kernel's verifier may refuse programs that today's take.
+/// A future kernel's verifier may refuse programs that today's accepts.
 fn auto_falls_back(lab: &Lab) {
     let pair = lab.pair();
     let before = pair.a.state("a0");

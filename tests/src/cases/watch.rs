@@ -27,7 +27,7 @@ fn begin(lab: &Lab) -> (Pair, PathBuf, Process) {
     let path = file.display().to_string();
     lab.up(&pair.a, "a0", &path, &["--rate", "20mbit"]);
     let process = lab.start(&pair.a, &["watch", "a0", &path]);
-    // The watcher looks at the file once before it waits.
+    // The watcher reads the file once before it waits.
     process.await_lines("nothing changes", 1);
     (pair, file, process)
 }
@@ -68,7 +68,7 @@ fn applies_what_is_saved(lab: &Lab) {
         std::thread::sleep(Duration::from_millis(20));
     }
     becomes(lab, &pair, 4);
-    // Another file beside it, and the same content again: nothing to do.
+    // Another file next to it, or the same content again, changes nothing.
     lab.file("beside.json", "{}");
     let before = process.said().matches("nothing changes").count();
     replace(&file, &other().to_string());

@@ -22,7 +22,7 @@ fn attached(pair: &Pair) -> bool {
     pair.a.ip("-d link show dev a0").contains("prog/xdp")
 }
 
-/// The class travels in metadata: tc neither parses nor counts again, and the queue behind the ifb believes it.
+/// The class travels in metadata: tc neither parses nor counts again, and the queue behind the ifb uses it.
 fn classifies_and_hands_on(lab: &Lab) {
     let pair = lab.pair();
     let before = pair.a.state("a0");
@@ -73,7 +73,7 @@ fn frames_are_classified_alike(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// XDP does not see a tag that the card has taken out of the frame, so it leaves a policy with `vlan_id` to tc.
+/// XDP does not see a tag that the card has taken out of the frame, so a policy with `vlan_id` is classified at tc.
 fn tags_beside_the_frame_are_seen(lab: &Lab) {
     let pair = lab.pair();
     classification::add_vlan_devices(&pair);

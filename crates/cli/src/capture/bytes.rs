@@ -1,14 +1,14 @@
-//! Numbers and packets out of a stream, which may end anywhere.
+//! Numbers and packets read from a stream that may end anywhere.
 
 use super::FRAME_BYTES;
 use std::io::{self, ErrorKind, Read};
 
-/// A stream of bytes that is being read.
+/// A byte stream with its read position.
 pub(super) struct Input<R> {
     from: R,
 }
 
-/// The order of a number's bytes.
+/// The byte order of a file's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     Little,
@@ -32,12 +32,12 @@ impl<R: Read> Input<R> {
         Input { from }
     }
 
-    /// So many bytes; an error where the stream ends before.
+    /// Reads `N` bytes; an early end of the stream is an error.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], String> {
         self.array_or_end()?.ok_or_else(|| CUT.to_owned())
     }
 
-    /// The next `N` bytes; none where the stream ends before the first of them.
+    /// Reads `N` bytes, or `None` if the stream ends before the first of them.
     pub fn array_or_end<const N: usize>(&mut self) -> Result<Option<[u8; N]>, String> {
         let mut array = [0; N];
         let mut filled = 0;
@@ -53,7 +53,7 @@ impl<R: Read> Input<R> {
         Ok(Some(array))
     }
 
-    /// A packet of so many bytes: its beginning, as far as it is looked at; the rest is passed over.
+    /// Reads a packet of `length` bytes; only the part that the classifier takes is kept.
     pub fn packet(&mut self, length: u32) -> Result<Vec<u8>, String> {
         let kept = (length as usize).min(*FRAME_BYTES.end());
         let mut bytes = vec![0; kept];
@@ -62,7 +62,7 @@ impl<R: Read> Input<R> {
         Ok(bytes)
     }
 
-    /// Passes over so many bytes.
+    /// Skips `count` bytes.
     pub fn skip(&mut self, count: u64) -> Result<(), String> {
         let passed = io::copy(&mut (&mut self.from).take(count), &mut io::sink()).map_err(cut)?;
         if passed == count { Ok(()) } else { Err(CUT.to_owned()) }

@@ -1,4 +1,4 @@
-//! Packets of several link types as Ethernet frames, which is what the classifier is asked about.
+//! Conversion of packets of several link types to Ethernet frames, the classifier's input.
 
 use super::Packet;
 use super::bytes::Order;
@@ -6,21 +6,21 @@ use super::bytes::Order;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 const PPPOE_SESSION: u16 = 0x8864;
-/// The EtherType under which other protocols of PPP than IP are shown.
+/// The EtherType given to protocols of PPP other than IP.
 const PPP: u16 = 0x880b;
 
-/// Why a packet cannot be shown as a frame, and what to do.
+/// The reason why a packet cannot become a frame, and the cure.
 pub(super) struct Unread {
     pub what: String,
     pub cure: &'static str,
 }
 
-/// A packet with an Ethernet header, its own or one that is made up.
+/// The packet with its own Ethernet header, or with one that is made up.
 pub(super) fn framed(packet: &Packet) -> Result<Vec<u8>, Unread> {
     let bytes = packet.bytes.as_slice();
     match packet.link {
         1 => Ok(bytes.to_vec()),
-        // The three numbers that RAW has had.
+        // RAW has had three numbers.
         12 | 14 | 101 => Ok(ethernet(by_version(bytes), bytes)),
         228 => Ok(ethernet(IPV4, bytes)),
         229 => Ok(ethernet(IPV6, bytes)),
@@ -73,7 +73,7 @@ fn by_version(bytes: &[u8]) -> u16 {
     if bytes.first().is_some_and(|first| first >> 4 == 6) { IPV6 } else { IPV4 }
 }
 
-/// BSD's loopback: the family of addresses, in the byte order of the machine that captured (NULL) or of the network (LOOP).
+/// BSD loopback: the address family, in the byte order of the capturing machine (NULL) or of the network (LOOP).
 fn loopback(bytes: &[u8], orders: &[Order]) -> Result<Vec<u8>, Unread> {
     let (family, payload) = bytes.split_at_checked(4).ok_or_else(short)?;
     let known = orders.iter().find_map(|order| match order.u32(family) {
@@ -88,11 +88,11 @@ fn loopback(bytes: &[u8], orders: &[Order]) -> Result<Vec<u8>, Unread> {
     })
 }
 
-/// Linux's cooked captures, as of `-i any`: where the protocol stands, and how long the header is.
+/// Linux cooked captures, as of `-i any`: the protocol is at `at`, and the header is `length` bytes long.
 fn cooked(bytes: &[u8], at: usize, length: usize) -> Result<Vec<u8>, Unread> {
     let (header, payload) = bytes.split_at_checked(length).ok_or_else(short)?;
     let protocol = Order::Big.u16(&header[at..]);
-    // Below these numbers are Linux's own, such as 802.2: no IP.
+    // Lower numbers are Linux's own, such as 802.2: no IP.
     let ethertype = if protocol < 0x0600 { payload.len().min(0x05dc) as u16 } else { protocol };
     Ok(ethernet(ethertype, payload))
 }
@@ -101,7 +101,7 @@ fn cooked(bytes: &[u8], at: usize, length: usize) -> Result<Vec<u8>, Unread> {
 fn ppp(bytes: &[u8]) -> Result<Vec<u8>, Unread> {
     let bytes = bytes.strip_prefix(&[0xff, 0x03]).unwrap_or(bytes);
     let (protocol, payload) = match bytes {
-        // An odd first byte is all there is of the protocol (RFC 1661, section 6.5).
+        // An odd first byte is the whole protocol (RFC 1661, section 6.5).
         [first, payload @ ..] if first & 1 == 1 => (u16::from(*first), payload),
         [first, second, payload @ ..] => (u16::from_be_bytes([*first, *second]), payload),
         _ => return Err(short()),
@@ -113,7 +113,7 @@ fn ppp(bytes: &[u8]) -> Result<Vec<u8>, Unread> {
     })
 }
 
-/// A data frame of 802.11 that is not encrypted; others carry no packet that could be read.
+/// An unencrypted data frame of 802.11; other frames carry no readable packet.
 fn wireless(bytes: &[u8]) -> Result<Vec<u8>, Unread> {
     const DATA: u8 = 2;
     let (control, flags) = match bytes {

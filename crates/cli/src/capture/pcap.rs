@@ -1,25 +1,25 @@
-//! The older format: a header, then packets (draft-ietf-opsawg-pcap).
+//! The pcap format: a header, then packets (draft-ietf-opsawg-pcap).
 
 use super::bytes::{Input, Order};
 use super::{MAX_PACKET_BYTES, Packet, Reader};
 use std::io::Read;
 
-/// Of the link type; the bits above are of the frame check sequence.
+/// Bits of the link type; the higher bits are about the frame check sequence.
 const LINK_BITS: u32 = 0x03ff_ffff;
 
-/// A file in this format.
+/// A pcap file.
 pub(super) struct Packets<R> {
     input: Input<R>,
     order: Order,
     link: u32,
-    /// The bytes that a patched libpcap writes after the usual header of each packet.
+    /// The extra bytes that a patched libpcap writes after each packet's header.
     more_header: u64,
 }
 
 impl<R: Read> Packets<R> {
-    /// `magic`: the first bytes, read already.
+    /// Reads the file header; `magic` is its first four bytes, read before.
     pub fn new(magic: [u8; 4], mut input: Input<R>) -> Result<Packets<R>, String> {
-        // Microseconds, nanoseconds, microseconds with longer headers.
+        // The magic numbers for microseconds, nanoseconds, and microseconds with longer packet headers.
         const MAGICS: [(u32, u64); 3] = [(0xa1b2_c3d4, 0), (0xa1b2_3c4d, 0), (0xa1b2_cd34, 8)];
         let known =
             |order: Order| MAGICS.iter().find(|(known, _)| *known == order.u32(&magic)).map(|found| (order, *found));

@@ -1,25 +1,25 @@
-//! The newer format: sections of blocks (draft-ietf-opsawg-pcapng). Each section has its own byte order and interfaces.
+//! The pcapng format: sections of blocks (draft-ietf-opsawg-pcapng). Each section has its own byte order and interfaces.
 
 use super::bytes::{Input, Order};
 use super::{MAX_PACKET_BYTES, Packet, Reader};
 use std::io::Read;
 
-/// The type of a section's first block, the same in either byte order.
+/// The type of a section header block, the same in either byte order.
 pub(super) const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 const INTERFACE: u32 = 1;
 const OLD_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
-/// Type, length and length again.
+/// Bytes of a block's frame: type, length and length again.
 const FRAME_OF_BLOCK: u32 = 12;
 
 struct Interface {
     link: u32,
-    /// The most bytes of a packet that were captured; 0: all.
+    /// The most bytes of a packet that were captured; 0 means all.
     snap_bytes: u32,
 }
 
-/// A file in this format.
+/// A pcapng file.
 pub(super) struct Sections<R> {
     input: Input<R>,
     order: Order,
@@ -27,14 +27,14 @@ pub(super) struct Sections<R> {
 }
 
 impl<R: Read> Sections<R> {
-    /// The first four bytes are read already.
+    /// Starts after the first four bytes, which are read before.
     pub fn new(input: Input<R>) -> Result<Sections<R>, String> {
         let mut sections = Sections { input, order: Order::Little, interfaces: Vec::new() };
         sections.begin()?;
         Ok(sections)
     }
 
-    /// A section's first block, after its type.
+    /// Reads a section header block after its type.
     fn begin(&mut self) -> Result<(), String> {
         let head: [u8; 12] = self.input.array()?;
         self.order = match head[4..8] {
@@ -48,12 +48,12 @@ impl<R: Read> Sections<R> {
         }
         let length = self.order.u32(&head);
         self.interfaces.clear();
-        // Type, length, order and version are read.
+        // Type, length, order and version have been read.
         let rest = padded(length).checked_sub(16).ok_or("a section's header is too short")?;
         self.input.skip(rest)
     }
 
-    /// The rest of a block after so many bytes of it, which have been read beside its type and length.
+    /// Skips the rest of a block, `read` bytes of whose body have been read.
     fn end(&mut self, length: u32, read: u32) -> Result<(), String> {
         let read = u64::from(FRAME_OF_BLOCK) + u64::from(read);
         let rest = padded(length).checked_sub(read).ok_or("a block is too short for what it holds")?;
@@ -77,7 +77,7 @@ impl<R: Read> Sections<R> {
         Ok(Some(Packet { link, bytes }))
     }
 
-    /// The packet of a block; none if it holds none.
+    /// The packet of a block, or `None` for a block without a packet.
     fn block(&mut self, kind: u32, length: u32) -> Result<Option<Packet>, String> {
         match kind {
             INTERFACE => {
@@ -100,7 +100,7 @@ impl<R: Read> Sections<R> {
             }
             SIMPLE_PACKET => {
                 let head: [u8; 4] = self.input.array()?;
-                // It is of the first interface, and does not say how much was captured.
+                // A simple packet belongs to the first interface and has no captured length.
                 let Interface { link, snap_bytes } = *self.interface(0)?;
                 let snap_bytes = if snap_bytes == 0 { u32::MAX } else { snap_bytes };
                 self.packet(length, 4, link, self.order.u32(&head).min(snap_bytes))

@@ -1,4 +1,4 @@
-//! Files by hand: each was refused or misread once.
+//! Captures made by hand; each was refused or misread once.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn pcap(link: u32, packets: &[(&[u8], u32)]) -> Vec<u8> {
     file
 }
 
-/// A block of pcapng.
+/// A pcapng block.
 fn block(kind: u32, body: &[u8]) -> Vec<u8> {
     let body = [body, &vec![0; body.len().next_multiple_of(4) - body.len()][..]].concat();
     let length = 12 + body.len() as u32;
@@ -49,7 +49,7 @@ fn read_all(file: &[u8]) -> Frames {
     read("file", file, 10).unwrap_or_else(|failure| panic!("{}", failure.render(false)))
 }
 
-/// How many frames, each as Ethernet of this packet, and how many notes.
+/// Asserts the numbers of frames and notes, and that each frame is the packet above.
 #[track_caller]
 fn holds(file: &[u8], frames: usize, notes: usize) {
     let found = read_all(file);
@@ -139,7 +139,7 @@ fn advice_fits() {
     assert!(refused(&[]).contains("not a capture"));
 }
 
-/// A stream that never ends: it must not be read to its end.
+/// A stream that never ends fails the test if it is read to its end.
 #[test]
 fn only_as_much_is_read_as_is_asked_for() {
     let packet = pcap(1, &[(&frame(), 46)]);

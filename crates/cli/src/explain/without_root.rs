@@ -1,4 +1,4 @@
-//! The classifier's answer for who may load no program: by the model that the loaded one is tested against.
+//! Explanations without root: the answer comes from the model that the loaded classifier is tested against.
 
 use sluice_abi as abi;
 use sluice_kernel::probe::Metadata;
@@ -7,7 +7,7 @@ use sluice_model::rules::{Outside, choose};
 use sluice_policy::{ClassFrom, Mode, Resolved};
 use std::net::IpAddr;
 
-/// The classifier's answer about a frame, by a policy alone.
+/// Explains a frame by a policy alone.
 pub fn explained(policy: &Resolved, frame: &[u8], metadata: Metadata) -> Box<abi::sl_explanation> {
     let seen = parse(frame);
     let interfaces = nix::net::if_::if_nameindex().map_or_else(
@@ -26,7 +26,7 @@ pub fn explained(policy: &Resolved, frame: &[u8], metadata: Metadata) -> Box<abi
     told
 }
 
-/// The class that a packet names itself.
+/// The class that the packet names by its DSCP or mark.
 fn named(policy: &Resolved, by: ClassFrom, seen: &Seen, mark: u32) -> u8 {
     let names = |class: &&sluice_policy::ResolvedClass| match by {
         ClassFrom::Dscp => seen.dscp.is_some_and(|dscp| class.dscp.contains(&dscp)),

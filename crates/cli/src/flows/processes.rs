@@ -1,4 +1,4 @@
-//! Which process a flow belongs to, where one end of it is a socket of this machine and this network namespace.
+//! The process that owns a flow, found where one end is a socket of this machine and this network namespace.
 
 use procfs::net::{TcpNetEntry, UdpNetEntry};
 use procfs::process::FDTarget;
@@ -10,18 +10,18 @@ use std::net::{IpAddr, SocketAddr};
 /// A process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Process {
-    /// Its number.
+    /// Process id.
     pub pid: i32,
-    /// Its name.
+    /// Command name.
     pub name: String,
 }
 
-/// A local end of a socket, and whom it is connected to.
+/// The local end of a socket, and its peer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Ends {
     protocol: u16,
     local: SocketAddr,
-    /// None: it talks with anybody.
+    /// The connected peer; `None` for an unconnected socket.
     remote: Option<SocketAddr>,
 }
 
@@ -47,11 +47,11 @@ impl Processes {
     }
 
     fn search(&mut self, wanted: &HashSet<u64>) {
-        // Of a socket that several processes have, the first that opened it is told: numbers rise.
+        // A shared socket is attributed to the lowest pid, mostly the one that opened it.
         let mut processes: Vec<_> = procfs::process::all_processes().into_iter().flatten().flatten().collect();
         processes.sort_by_key(procfs::process::Process::pid);
         for process in processes {
-            // It may have ended meanwhile, or be another's.
+            // The process may have ended meanwhile, or belong to another user.
             let Ok(files) = process.fd() else { continue };
             for file in files.flatten() {
                 if let FDTarget::Socket(inode) = file.target {
@@ -68,7 +68,7 @@ impl Processes {
     }
 }
 
-/// A process chooses its own name, and this goes to a terminal.
+/// Escapes a process name, which the process itself chooses, for the terminal.
 fn printable(name: &str) -> String {
     name.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
@@ -93,7 +93,7 @@ fn sockets() -> HashMap<Ends, u64> {
     found
 }
 
-/// An IPv4 address that an IPv6 socket has is an IPv4 address.
+/// An IPv4 address, also where an IPv6 socket has it mapped.
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

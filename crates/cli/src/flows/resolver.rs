@@ -1,4 +1,4 @@
-//! Names of hosts, asked on a thread of its own: whoever draws never waits for a name server.
+//! Host names, asked on a separate thread so that drawing never waits for a name server.
 
 use lru::LruCache;
 use std::net::IpAddr;
@@ -8,27 +8,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Answers that are kept.
+/// Number of cached answers.
 const KEPT: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
-/// Questions that wait at most; what is more is asked another time.
+/// Most questions that wait; further ones are dropped and asked again later.
 const WAITING: usize = 256;
 
 #[derive(Debug, Clone)]
 enum Answer {
-    /// It was asked.
+    /// The name was asked for.
     Pending,
     Name(String),
     None,
 }
 
-/// Asks for names and keeps answers.
+/// Asks for names and caches the answers.
 pub struct Resolver {
     ask: SyncSender<IpAddr>,
     known: Arc<Mutex<LruCache<IpAddr, Answer>>>,
 }
 
 impl Resolver {
-    /// Starts the thread that asks, in the network namespace of the caller.
+    /// Starts the asking thread, in the network namespace of the caller.
     pub fn start() -> Resolver {
         Resolver::with(|address| dns_lookup::lookup_addr(address).ok())
     }
@@ -37,7 +37,7 @@ impl Resolver {
         let (ask, questions) = sync_channel::<IpAddr>(WAITING);
         let known = Arc::new(Mutex::new(LruCache::new(KEPT)));
         let answers = Arc::clone(&known);
-        // It ends when the sender is dropped, and does not keep the process.
+        // The thread ends when the sender is dropped, and does not keep the process alive.
         thread::spawn(move || {
             for address in questions {
                 let answer = look_up(&address).map_or(Answer::None, |name| Answer::Name(printable(&name)));
@@ -47,7 +47,7 @@ impl Resolver {
         Resolver { ask, known }
     }
 
-    /// The name of a host, if it is known by now; else it is asked for.
+    /// The name of a host if it is known; otherwise the thread is asked for it.
     pub fn name(&self, address: IpAddr) -> Option<String> {
         let mut known = lock(&self.known);
         match known.get(&address) {
@@ -62,7 +62,7 @@ impl Resolver {
         }
     }
 
-    /// Waits until everything that was asked is answered, and no longer than this.
+    /// Waits until every question is answered, at most for this time.
     pub fn wait(&self, most: Duration) {
         let deadline = Instant::now() + most;
         let pending = || lock(&self.known).iter().any(|(_, answer)| matches!(answer, Answer::Pending));
@@ -76,7 +76,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A name server is a stranger: what it says goes to a terminal.
+/// Escapes a name: an answer of a name server is untrusted, and goes to a terminal.
 fn printable(name: &str) -> String {
     name.chars().take(253).map(|letter| if letter.is_ascii_graphic() { letter } else { '?' }).collect()
 }

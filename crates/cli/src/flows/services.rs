@@ -27,12 +27,12 @@ pub fn protocol(number: u16) -> String {
 pub struct Services(HashMap<(u16, u16), String>);
 
 impl Services {
-    /// Those of the machine; none, if it has no list.
+    /// The services of this machine; none without a list.
     pub fn of_machine() -> Services {
         Services::read(&fs::read_to_string("/etc/services").unwrap_or_default())
     }
 
-    /// Those of a text as services(5) has it.
+    /// Parses a text in the format of services(5).
     fn read(text: &str) -> Services {
         let mut found = HashMap::new();
         for line in text.lines() {
@@ -57,7 +57,7 @@ impl Services {
         self.0.get(&(protocol, port)).map(String::as_str)
     }
 
-    /// The service of two ports: the name of the port that a server would have.
+    /// The service of a flow: the name of the port that a server would have.
     pub fn of_flow(&self, protocol: u16, ports: [Option<u16>; 2]) -> Option<&str> {
         let mut ports: Vec<u16> = ports.into_iter().flatten().collect();
         ports.sort_unstable();

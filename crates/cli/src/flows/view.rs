@@ -1,4 +1,4 @@
-//! Flows with all that is known of them: names of hosts and services, owning processes.
+//! Flows with names of hosts and services, and with owning processes.
 
 use super::processes::{Process, Processes};
 use super::resolver::Resolver;
@@ -9,34 +9,34 @@ use sluice_observe::{Sample, Source};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// A flow and its names.
+/// A flow with its names.
 #[derive(Debug, Clone, Serialize)]
 pub struct Told {
     /// The flow and its rates.
     #[serde(flatten)]
     pub flow: FlowRate,
-    /// Name of its protocol.
+    /// Name of the protocol.
     pub protocol_name: String,
-    /// The service that its ports are for.
+    /// Service that the ports are for.
     pub service: Option<String>,
-    /// Name of the host that sends it.
+    /// Name of the sending host.
     pub src_name: Option<String>,
-    /// Name of the host that it goes to.
+    /// Name of the receiving host.
     pub dst_name: Option<String>,
-    /// Whose it is on this machine.
+    /// Owner on this machine.
     pub process: Option<Process>,
 }
 
-/// Flows as they are shown.
+/// A report on the flows of an interval.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Shown {
-    /// When, milliseconds since 1970.
+    /// Time of the report, milliseconds since 1970.
     pub at_ms: u64,
-    /// How long the time was that rates are of, seconds.
+    /// Length of the interval that rates are of, seconds.
     pub span_s: f64,
     /// Flows in all tables.
     pub known: usize,
-    /// Of these, those that sent meanwhile.
+    /// Flows of these that sent meanwhile.
     pub active: usize,
     /// Interfaces whose policy keeps no flows.
     pub without_flows: Vec<String>,
@@ -66,7 +66,7 @@ impl View {
         }
     }
 
-    /// From now on, names of hosts are asked for, or not.
+    /// Turns host names on or off.
     pub fn resolve(&mut self, wanted: bool) {
         match (wanted, &self.resolver) {
             (true, None) => self.resolver = Some(Resolver::start()),
@@ -75,7 +75,7 @@ impl View {
         }
     }
 
-    /// The flows since the last look.
+    /// The flows since the reading before.
     pub fn look(&mut self, source: &Source, sample: &Sample, by: By, top: usize) -> sluice_kernel::Result<Shown> {
         let rates = self.tracker.take(&FlowSample::read(source)?, sample, by, top);
         let keys: Vec<_> = rates.top.iter().map(|flow| flow.key).collect();
@@ -92,7 +92,7 @@ impl View {
         })
     }
 
-    /// Names that were asked for and have come since, waiting a moment for them.
+    /// Adds names that were asked for and have come since, after a short wait.
     pub fn name_again(&self, shown: &mut Shown, wait: Duration) {
         let Some(resolver) = &self.resolver else { return };
         resolver.wait(wait);
@@ -119,7 +119,7 @@ impl View {
 }
 
 impl Told {
-    /// Its ends: `10.0.0.1:43210 > server.example:443`.
+    /// The ends of the flow: `10.0.0.1:43210 > server.example:443`.
     pub fn ends(&self) -> String {
         let key = &self.flow.key;
         let end = |address: IpAddr, name: &Option<String>, port: Option<u16>| {
@@ -133,12 +133,12 @@ impl Told {
         format!("{} > {}", end(key.src, &self.src_name, key.src_port), end(key.dst, &self.dst_name, key.dst_port))
     }
 
-    /// Its owner: `curl/1234`.
+    /// The owner of the flow: `curl/1234`.
     pub fn owner(&self) -> Option<String> {
         self.process.as_ref().map(|process| format!("{}/{}", process.name, process.pid))
     }
 
-    /// Its protocol, and what its ports are for: `tcp/https`.
+    /// The protocol and service of the flow: `tcp/https`.
     pub fn kind(&self) -> String {
         match &self.service {
             Some(service) => format!("{}/{service}", self.protocol_name),

@@ -1,4 +1,4 @@
-//! The state of the dashboard, and how keys change it. It knows neither terminal nor kernel.
+//! The state of the dashboard, and its changes by keys, independent of terminal and kernel.
 
 use super::palette::{Palette, State};
 use crate::flows::view::{Shown, Told};
@@ -38,7 +38,7 @@ pub enum Sort {
 impl Sort {
     const ALL: [Sort; 5] = [Sort::Class, Sort::Rate, Sort::Backlog, Sort::Wait, Sort::Drops];
 
-    /// As it is shown.
+    /// The name on the screen.
     pub fn name(self) -> &'static str {
         match self {
             Sort::Class => "class",
@@ -65,16 +65,16 @@ impl Sort {
     }
 }
 
-/// How flows are looked at.
+/// The options of the flow pane.
 #[derive(Debug, Clone, Copy)]
 pub struct FlowsWish {
-    /// Their rank.
+    /// The rank of flows.
     pub by: By,
-    /// How many are shown.
+    /// Number of flows.
     pub top: usize,
-    /// Whether names of hosts are asked for.
+    /// Whether host names are asked for.
     pub resolve: bool,
-    /// Whether flows are what is shown first.
+    /// Whether the flow pane is shown first.
     pub first: bool,
 }
 
@@ -84,7 +84,7 @@ impl Default for FlowsWish {
     }
 }
 
-/// The caller's next step after a key.
+/// The next step after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Draw again.
@@ -104,23 +104,23 @@ pub struct App {
     pub typing: bool,
     pub paused: bool,
     pub help: bool,
-    /// Show this interface alone.
+    /// The only interface to show, if one is chosen.
     pub only: Option<String>,
-    /// Which row is chosen, of those that are shown.
+    /// The chosen row, among visible rows.
     pub chosen: usize,
     pub rates: Rates,
-    /// Flows, once they were looked at.
+    /// Flows, once they have been read.
     pub flows: Option<Shown>,
     pub flows_wish: FlowsWish,
     pub history: History,
-    /// Time between two looks, seconds.
+    /// Time between two samples, seconds.
     pub interval_s: f64,
-    /// Why the last look failed.
+    /// Error of the last sample.
     pub trouble: Option<String>,
     pub zone: jiff::tz::TimeZone,
 }
 
-/// A class that is shown, and where it is.
+/// A visible class and its place.
 #[derive(Clone, Copy)]
 pub struct Row<'a> {
     pub interface: &'a InterfaceRates,
@@ -151,7 +151,7 @@ impl App {
         }
     }
 
-    /// Takes what has just happened. While it is paused, what is shown stays, and history goes on.
+    /// Takes the rates of the last interval. While paused, the screen stays and the history goes on.
     pub fn take(&mut self, rates: Rates) {
         self.history.push(&rates);
         self.trouble = None;
@@ -160,20 +160,20 @@ impl App {
         }
     }
 
-    /// Takes what flows have just done.
+    /// Takes the flows of the last interval.
     pub fn take_flows(&mut self, shown: Shown) {
         if !self.paused {
             self.flows = Some(shown);
         }
     }
 
-    /// The interfaces that are shown.
+    /// The visible interfaces.
     pub fn interfaces(&self) -> impl Iterator<Item = &InterfaceRates> {
         let wanted = |one: &&InterfaceRates| self.only.as_ref().is_none_or(|only| *only == one.interface);
         self.rates.interfaces.iter().filter(wanted)
     }
 
-    /// The classes of a direction that are shown, in order.
+    /// The visible classes of a direction, in order.
     pub fn classes<'a>(&self, interface: &'a InterfaceRates, direction: &'a DirectionRates) -> Vec<&'a ClassRates> {
         let filter = self.filter.to_lowercase();
         let all = interface.interface.to_lowercase().contains(&filter) || direction.direction.contains(&filter);
@@ -186,7 +186,7 @@ impl App {
         classes
     }
 
-    /// Every row that is shown, from top to bottom.
+    /// Every visible row, from top to bottom.
     pub fn rows(&self) -> Vec<Row<'_>> {
         let mut rows = Vec::new();
         for interface in self.interfaces() {
@@ -198,7 +198,7 @@ impl App {
         rows
     }
 
-    /// The row that is chosen.
+    /// The chosen row.
     pub fn chosen_row(&self) -> Option<Row<'_>> {
         let rows = self.rows();
         rows.get(self.chosen.min(rows.len().saturating_sub(1))).copied()
@@ -247,7 +247,7 @@ impl App {
         Action::Draw
     }
 
-    /// Flows that the filter and the chosen interface leave.
+    /// The flows that the filter and the chosen interface leave.
     pub fn chosen_flows<'a>(&self, shown: &'a Shown) -> Vec<&'a Told> {
         let filter = self.filter.to_lowercase();
         let wanted = |told: &&Told| {
@@ -322,7 +322,7 @@ pub fn shown_directions(interface: &InterfaceRates) -> impl Iterator<Item = &Dir
     interface.directions.iter().filter(busy)
 }
 
-/// How a class is doing.
+/// The state of a class.
 pub fn state_of(class: &ClassRates) -> State {
     let late = |target: f64| class.sojourn.is_some_and(|waits| waits.p50_us > target);
     if class.dropped_pps > 0.0 {

@@ -1,10 +1,10 @@
-//! Bars and lines of one row, of block elements.
+//! Bars and sparklines of one row, made of block elements.
 
 use ratatui::symbols::bar::NINE_LEVELS;
 
 const EIGHTHS: [&str; 9] = [" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
 
-/// A bar of so many cells, `part` (0 to 1) of it filled, to an eighth of a cell. What is not nothing is seen.
+/// A bar of `cells` cells, `part` (0 to 1) of it filled, to an eighth of a cell. A value above 0 fills at least an eighth.
 pub fn bar(part: f64, cells: usize) -> (String, String) {
     let most = cells * 8;
     let eighths = match part {
@@ -19,7 +19,8 @@ pub fn bar(part: f64, cells: usize) -> (String, String) {
     (filled, "·".repeat(rest))
 }
 
-/// The last values as a line, oldest first, in so many cells; the greatest reaches the top. What is not known is a blank.
+/// A sparkline of the last values in `cells` cells, oldest first. The greatest value reaches the top; an unknown value is a
+/// blank.
 pub fn line(values: &[Option<f32>], cells: usize) -> String {
     let shown = &values[values.len().saturating_sub(cells)..];
     let top = shown.iter().flatten().fold(0.0f32, |top, value| top.max(*value));

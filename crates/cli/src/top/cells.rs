@@ -1,16 +1,16 @@
-//! Rows of cells: text of a given width, and what is too long ends in a dot sign.
+//! Rows of cells of fixed width; longer text ends in an ellipsis.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-/// A row that is put together from the left.
+/// A row that grows from the left.
 #[derive(Default)]
 pub struct Cells {
     spans: Vec<Span<'static>>,
 }
 
 impl Cells {
-    /// Text from the left of its cell.
+    /// Appends text, aligned left.
     pub fn left(&mut self, text: &str, width: usize, style: Style) -> &mut Cells {
         let text = cut(text, width);
         let blank = width - Span::raw(text.as_str()).width();
@@ -18,7 +18,7 @@ impl Cells {
         self.blank(blank + 1)
     }
 
-    /// Text to the right of its cell.
+    /// Appends text, aligned right.
     pub fn right(&mut self, text: &str, width: usize, style: Style) -> &mut Cells {
         let text = cut(text, width);
         let blank = width - Span::raw(text.as_str()).width();
@@ -27,7 +27,7 @@ impl Cells {
         self.blank(1)
     }
 
-    /// Text as it is, without a gap behind it.
+    /// Appends text as it is, without a gap after it.
     pub fn text(&mut self, text: impl Into<String>, style: Style) -> &mut Cells {
         self.spans.push(Span::styled(text.into(), style));
         self
@@ -38,13 +38,13 @@ impl Cells {
         self
     }
 
-    /// The row.
+    /// The finished row.
     pub fn line(&mut self) -> Line<'static> {
         Line::from(std::mem::take(&mut self.spans))
     }
 }
 
-/// At most so many columns of a text.
+/// The first `width` columns of a text.
 pub fn cut(text: &str, width: usize) -> String {
     if Span::raw(text).width() <= width {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! The whole screen: a title, what the pane shows, what is told of the chosen class, the keys.
+//! The whole screen: title, pane, details of the chosen class, keys.
 
 mod classes;
 mod details;
@@ -15,7 +15,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Clear, Paragraph};
 
-/// A line of the body, and which row it is, if one can be chosen.
+/// A line of the body, with the number of its row if it can be chosen.
 pub struct Drawn {
     line: Line<'static>,
     row: Option<usize>,
@@ -27,10 +27,10 @@ impl Drawn {
     }
 }
 
-/// Least height at which the chosen class is told of.
+/// Least height at which details of the chosen class are shown.
 const DETAILS_FROM_LINES: u16 = 16;
 
-/// Draws everything.
+/// Draws the screen.
 pub fn draw(frame: &mut Frame<'_>, app: &App) {
     let area = frame.area();
     let details = if area.height >= DETAILS_FROM_LINES && app.pane != Pane::Rules { 4 } else { 0 };
@@ -64,14 +64,14 @@ fn draw_body(frame: &mut Frame<'_>, app: &App, area: Rect) {
     };
     let height = usize::from(area.height);
     let chosen = drawn.iter().position(|one| one.row == Some(app.chosen)).unwrap_or(0);
-    // So far down that the chosen row is in sight, and no further than the end.
+    // The body scrolls until the chosen row is in sight, and no further than the end.
     let from = (chosen + 1).saturating_sub(height).min(drawn.len().saturating_sub(height));
     let style = app.palette.chosen();
     let shown = drawn.into_iter().skip(from).take(height).map(|one| {
         let is_chosen = one.row == Some(app.chosen);
         let mut line = one.line;
         if is_chosen && may_choose(app) {
-            // The first cell alone, so that bars keep their colours.
+            // Only the first cell is highlighted, so that bars keep their colours.
             if let Some(first) = line.spans.first_mut() {
                 first.style = first.style.patch(style);
             }

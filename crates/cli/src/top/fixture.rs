@@ -1,4 +1,4 @@
-//! A busy interface, and one that does little, as they might be.
+//! Made-up rates of a busy interface and of an idle one.
 
 use crate::flows::processes::Process;
 use crate::flows::view::{Shown, Told};
@@ -60,11 +60,11 @@ fn busy() -> Vec<ClassRates> {
     vec![class(0, "control", 0.0, 0.0), game, calls, bulk]
 }
 
-/// Rates of one interval that ended so many seconds after 22:13:20 UTC.
+/// Rates of an interval that ends `after_s` seconds after 22:13:20 UTC.
 pub fn rates(after_s: u64) -> Rates {
     let classes = busy();
     let sum = |of: fn(&ClassRates) -> f64| classes.iter().map(of).sum::<f64>();
-    // A line that is rising and falling.
+    // The history rises and falls.
     let swing = 0.6 + 0.4 * ((after_s % 8) as f64 / 8.0);
     let egress = DirectionRates {
         direction: "egress",

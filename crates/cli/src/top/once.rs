@@ -1,4 +1,4 @@
-//! One table of what happened within an interval.
+//! One table of the rates of an interval.
 
 use crate::short;
 use crate::terminal;
@@ -8,7 +8,7 @@ use sluice_observe::Rates;
 use sluice_observe::rates::{ClassRates, DirectionRates};
 use std::fmt::Write;
 
-/// As text.
+/// The table as text.
 pub fn text(rates: &Rates) -> String {
     let mut text = String::new();
     for (n, one) in rates.interfaces.iter().enumerate() {

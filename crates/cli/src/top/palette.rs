@@ -1,18 +1,18 @@
-//! Colours by state. Only those of the terminal's own sixteen that are read on light and on dark ground, and never a colour
-//! alone: what is bold, dim or marked by a letter is so without colours too.
+//! Colours by state. Only those of the terminal's sixteen colours are used that are readable on light and on dark ground. Bold,
+//! dim or a letter repeats the meaning of each colour.
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// How something is doing.
+/// The state of a class or bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// Nothing goes on.
+    /// Idle.
     Idle,
-    /// As it should be.
+    /// Normal.
     Good,
-    /// Worth a look: marks, waits above the target, a bucket or queue near its end.
+    /// Noteworthy: marks, waits above the target, a bucket or queue near its end.
     Strained,
-    /// Packets are dropped, or queues are not in place.
+    /// Bad: packets are dropped, or queues are not in place.
     Bad,
 }
 
@@ -23,7 +23,7 @@ pub struct Palette {
 }
 
 impl Palette {
-    /// With colours or without.
+    /// A palette with or without colours.
     pub fn new(color: bool) -> Palette {
         Palette { color }
     }
@@ -32,7 +32,7 @@ impl Palette {
         if self.color { Style::new().fg(color) } else { Style::new() }
     }
 
-    /// Text about something in this state.
+    /// The style of text in this state.
     pub fn state(self, state: State) -> Style {
         match state {
             State::Idle => self.dim(),
@@ -42,7 +42,7 @@ impl Palette {
         }
     }
 
-    /// Bars and lines about something in this state.
+    /// The style of bars and lines in this state.
     pub fn bar(self, state: State) -> Style {
         match state {
             State::Idle => self.dim(),
@@ -51,27 +51,27 @@ impl Palette {
         }
     }
 
-    /// Text that gives order, not news.
+    /// The style of structure, such as separators.
     pub fn dim(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// Names and headings.
+    /// The style of names and headings.
     pub fn strong(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// Titles of columns.
+    /// The style of column titles.
     pub fn title(self) -> Style {
         self.dim().add_modifier(Modifier::UNDERLINED)
     }
 
-    /// The chosen row.
+    /// The style of the chosen row.
     pub fn chosen(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }
 
-    /// Keys that can be pressed.
+    /// The style of keys that can be pressed.
     pub fn key(self) -> Style {
         self.colored(Color::Cyan).add_modifier(Modifier::BOLD)
     }

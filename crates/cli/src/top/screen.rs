@@ -1,4 +1,4 @@
-//! The terminal: taken over, drawn on, and given back whatever happens.
+//! The terminal in raw mode, restored on every way out.
 
 use super::app::{Action, App};
 use super::draw;
@@ -13,20 +13,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The longest time until a signal is noticed.
+/// Longest time until a signal is noticed.
 const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(200);
 
-/// Time-out of a poll for an event that is there already; with 0 crossterm does not look.
+/// Time-out of a poll for an event that has arrived; with 0 crossterm does not look.
 const READ_EVENT: Duration = Duration::from_millis(1);
 
-/// A terminal that is ours until this is dropped, or the process panics.
+/// A terminal in raw mode, restored when this is dropped or the process panics.
 pub struct Screen {
     terminal: DefaultTerminal,
     stop: Arc<AtomicBool>,
 }
 
 impl Screen {
-    /// Takes the terminal over.
+    /// Puts the terminal into raw mode.
     pub fn take() -> Result<Screen, Failure> {
         if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
             return Err(Failure::input(
@@ -41,17 +41,16 @@ impl Screen {
             ));
         }
         let stop = Arc::new(AtomicBool::new(false));
-        // A terminal that hangs up (SIGHUP) is not given back: that ends the process by itself.
+        // A hang-up (SIGHUP) ends the process without restoring the terminal.
         for signal in [SIGTERM, SIGINT] {
             signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(failed)?;
         }
-        // It also has panics give the terminal back before they are told.
+        // This also makes a panic restore the terminal before its message is printed.
         let terminal = ratatui::try_init().map_err(failed)?;
         Ok(Screen { terminal, stop })
     }
 
-    /// Draws, and does what keys say, until the time comes for another look at the interfaces, or another pane is wanted. Whether to
-    /// end.
+    /// Draws and handles keys until the next sample is due or another pane needs one. Returns whether to end.
     pub fn until(&mut self, deadline: Instant, app: &mut App) -> Result<Action, Failure> {
         loop {
             self.terminal.draw(|frame| draw::draw(frame, app)).map_err(failed)?;
@@ -88,8 +87,8 @@ impl Drop for Screen {
     }
 }
 
-/// Waits for keys, a signal (as when the size changes), or so long. Whether the terminal has gone: reading from it then would not end
-/// in the library that reads keys.
+/// Waits for keys, a signal (as at a change of size) or the time-out. Returns whether the terminal has gone: then reading would
+/// not end in the library that reads keys.
 fn has_hung_up(most: Duration) -> bool {
     let stdin = io::stdin();
     let mut watched = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
@@ -117,10 +116,10 @@ mod tests {
 
     const ROWS: NonZeroU16 = NonZeroU16::new(24).unwrap();
     const COLUMNS: NonZeroU16 = NonZeroU16::new(80).unwrap();
-    /// Longer than anything takes here.
+    /// Time that suffices for every step of these tests.
     const LONG: Duration = Duration::from_secs(10);
 
-    /// Run by the test below, in a terminal and a process of its own: a panic changes the terminal of the whole process.
+    /// The test below runs this in a terminal and a process of its own: a panic changes the terminal of the whole process.
     #[test]
     #[ignore = "it panics: the test below runs it"]
     fn panics_with_the_screen() {
@@ -128,7 +127,7 @@ mod tests {
         panic!("as it was told to");
     }
 
-    /// Run by the test below, in a terminal of its own: it is told of another size, and a key comes before it looks.
+    /// The test below runs this in a terminal of its own: a change of size arrives, and a key before it is read.
     #[test]
     #[ignore = "it needs a terminal: the test below runs it"]
     fn reads_a_size_and_a_key() {
@@ -172,7 +171,7 @@ mod tests {
         assert!(shown.screen().contents().contains("as it was told to"), "the panic is seen: {text:?}");
     }
 
-    /// An ignored test of this file in a process and a terminal of its own.
+    /// An ignored test of this file, run in a process and a terminal of its own.
     struct Own {
         child: Child,
         terminal: File,
@@ -194,7 +193,7 @@ mod tests {
             Own { child, terminal: File::from(pty.master), line: pty.slave, before, written: Vec::new() }
         }
 
-        /// Reads what it writes until this is there.
+        /// Reads the output until it contains this text.
         fn read_until(&mut self, text: &str) {
             let mut bytes = [0; 256];
             while !String::from_utf8_lossy(&self.written).contains(text) {
@@ -203,11 +202,11 @@ mod tests {
             }
         }
 
-        /// Waits for its end: its exit code, the terminal's state then, and all that it has written.
+        /// Waits for the end: the exit code, the terminal's state then, and all output.
         fn end(self) -> (Option<i32>, Termios, Vec<u8>) {
             let Own { mut child, mut terminal, line, mut written, .. } = self;
             let reader = std::thread::spawn(move || {
-                // It ends with an error once nobody has the other side open.
+                // Reading fails once no process has the other side open.
                 let _ = terminal.read_to_end(&mut written);
                 written
             });

@@ -1,5 +1,5 @@
-//! Fixed rates, drawn: the screen must be, letter for letter, that of a file in `expected/`. With `SLUICE_WRITE_EXPECTED=1` the
-//! files are written instead, to be looked at.
+//! Drawings of fixed rates, compared character by character with files in `expected/`. `SLUICE_WRITE_EXPECTED=1` writes the
+//! files instead.
 
 use super::app::{Action, App};
 use super::draw::draw;

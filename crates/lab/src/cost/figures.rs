@@ -1,4 +1,4 @@
-//! Medians and spreads of a run, and what each contender adds to a packet's way without a qdisc.
+//! Medians and spreads of a run, and each contender's added cost over no qdisc.
 
 use super::plan::{Case, NONE, State};
 use super::rows::Run;
@@ -44,7 +44,7 @@ impl Figures {
         let none = found(&one_flow);
         let all = cases.iter().zip(&medians).filter(|((case, _), _)| case.contender != NONE).map(
             |((case, values), (_, median))| {
-                // Former runs have no other base than one flow's.
+                // Former runs have only the base of one flow.
                 let base = found(&case.without()).or(none.filter(|_| case.state != State::Backlogged));
                 let base = base.ok_or_else(|| {
                     Error::new(Kind::Input, format!("the run has {case}, but not {}, to subtract", case.without()))

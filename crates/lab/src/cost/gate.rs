@@ -1,5 +1,4 @@
-//! Whether we have become dearer: what we add to a packet's way, as a share of what a qdisc of the kernel's adds in the
-//! same run, against the share on record.
+//! The cost gate: the added cost of Sluice, as a share of a kernel qdisc's in the same run, against the recorded share.
 
 use std::path::Path;
 
@@ -16,7 +15,7 @@ use sluice_error::{Error, Kind, Result};
 pub const FILE: &str = "cost-gate.csv";
 
 const COLUMNS: &str = "date,kernel,compiler,contender,state,classes,rules,flows,reference,ratio";
-/// A share may differ by so much of itself.
+/// The tolerated difference, as a part of the share.
 const TOLERANCE: f64 = 0.05;
 
 /// A recorded share.
@@ -49,7 +48,7 @@ impl Entry {
     }
 }
 
-/// The first two numbers of a kernel's version: what a record is for.
+/// The kernel series of a record: the first two numbers of the version.
 fn series(kernel: &str) -> Vec<u32> {
     numbers(kernel).into_iter().take(2).collect()
 }
@@ -112,7 +111,7 @@ impl Finding {
         format!("{contender} ({state}, {classes} classes)")
     }
 
-    /// Why it fails the gate, if it does.
+    /// The reason why the contender fails the gate.
     fn complaint(&self) -> Option<String> {
         let (name, reference) = (self.name(), self.case.reference().contender);
         let share = |ratio: Option<f64>| ratio.map_or_else(|| "nothing".to_owned(), table::percent);
@@ -133,7 +132,7 @@ impl Finding {
 
 /// The findings on all contenders.
 pub struct Judgement {
-    /// A remark on the record that stands in where this kernel series and compiler have none.
+    /// A remark on the substitute record, if this kernel series and compiler have none.
     note: Option<String>,
     findings: Vec<Finding>,
 }
@@ -203,7 +202,7 @@ impl Judgement {
         text
     }
 
-    /// Why the gate is shut, if it is.
+    /// The error of a closed gate.
     pub fn failure(&self) -> Option<Error> {
         let complaints: Vec<String> = self.findings.iter().filter_map(Finding::complaint).collect();
         if complaints.is_empty() {
@@ -217,7 +216,7 @@ impl Judgement {
         )
     }
 
-    /// Every share that was found, or which is missing.
+    /// Every measured share; an error if one is missing.
     pub fn ratios(&self) -> Result<Vec<(Case, f64)>> {
         let missing = |finding: &Finding| {
             Error::system(format!("{}; nothing was recorded", finding.complaint().unwrap_or_default()))
@@ -232,7 +231,7 @@ mod tests {
     use super::super::figures::tests::run;
     use super::*;
 
-    /// A run of the whole gate, where ours cost these per mille of the references, and one contender may be left out.
+    /// A run of the whole gate in which Sluice costs `per_mille` of its references, without the contender named by `without`.
     fn measured(per_mille: u32, without: Option<&str>) -> (Run, Figures) {
         let lines: Vec<String> = plan::gate()
             .iter()

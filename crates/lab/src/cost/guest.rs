@@ -1,4 +1,4 @@
-//! The virtual machine: `vm/run` of the source tree, ended in order whatever happens.
+//! The virtual machine, `vm/run` of the source tree; it is shut down on every way out.
 
 use std::path::Path;
 use std::thread;
@@ -12,17 +12,17 @@ use sluice_error::{Error, Kind, Result};
 use sluice_testbed::interrupt::Interrupt;
 use sluice_testbed::process::{self, Line, Output, Process};
 
-/// Packets of one measurement in idle queues.
+/// Packets per measurement in idle queues.
 const PACKETS: u32 = 50_000;
-/// Until the guest measures, on a machine that does nothing else.
+/// Time until the guest measures, on an idle machine.
 const BOOT: Duration = Duration::from_secs(20);
-/// The most that fetching a kernel may take.
+/// Time limit for fetching a kernel.
 const FETCH: Duration = Duration::from_secs(900);
-/// A busy machine may take so many times as long as an idle one.
+/// Factor by which a busy machine may be slower than an idle one.
 const PATIENCE: u32 = 5;
-/// The time that `vm/run` has to take its machine down.
+/// Time limit of `vm/run` for its shutdown.
 const FAREWELL: Duration = Duration::from_secs(20);
-/// The interval between looks at the machine's output and at Ctrl-C.
+/// Interval between checks of the machine's output and of Ctrl-C.
 const POLL: Duration = Duration::from_millis(100);
 
 /// The version of the kernel that the machine will have, such as 7.3.4; fetched first if need be.

@@ -1,4 +1,4 @@
-//! The figures that were kept of runs, by kernel and compiler: one line for each figure.
+//! The recorded figures of runs, by kernel and compiler, one line each.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub const FILE: &str = "cost-history.csv";
 const COLUMNS: &str = "date,kernel,compiler,contender,state,classes,rules,flows,repeats,added_instructions,\
                        spread_instructions,none_instructions";
 
-/// Contenders whose figures are shown unless others are asked for; below a shaper as well.
+/// Contenders whose figures are shown by default, also below a shaper.
 const MAIN: [&str; 7] = [
     "prio+flower",
     "drr+flower",
@@ -87,7 +87,7 @@ pub fn read(file: &Path) -> Result<Vec<Entry>> {
     entries(&text, COLUMNS, Entry::parse).map_err(damaged)
 }
 
-/// The file's text with a run more; where the same was measured on the same day, the run's figures stand.
+/// The file's text with the run added; it replaces figures of the same cases and the same day.
 pub fn with(kept: &[Entry], run: &Run, figures: &Figures) -> String {
     let new = figures.all.iter().map(|figure| Entry {
         date: run.date.clone(),
@@ -151,7 +151,7 @@ pub fn render(kept: &[Entry], only: &[String]) -> Result<String> {
     Ok(format!("{title}\n{}\n", table::aligned(lines, 2)))
 }
 
-/// The numbers in a version, to be compared.
+/// The numbers in a version, for comparison.
 pub fn numbers(version: &str) -> Vec<u32> {
     version.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
 }

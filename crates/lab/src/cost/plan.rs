@@ -15,11 +15,11 @@ pub struct Case {
     pub contender: String,
     /// The state of the queues.
     pub state: State,
-    /// How many queues; 0 where that means nothing.
+    /// The number of queues; 0 where a contender has no such number.
     pub classes: u32,
-    /// How many rules choose among them.
+    /// The number of rules that choose among the queues.
     pub rules: u32,
-    /// How many flows the packets are of.
+    /// The number of flows.
     pub flows: u32,
 }
 
@@ -28,22 +28,22 @@ pub struct Case {
 pub enum State {
     /// Empty queues, and nothing limits.
     Idle,
-    /// Queues that are filled while a shaper holds everything, then emptied.
+    /// Queues that are filled while a shaper holds all packets, then emptied.
     Backlogged,
-    /// As the bench had it first: everything had been dequeued before the dequeue was to be counted, so it is the enqueue alone;
-    /// and with the kernel's caches of packets as the former repeat had left them, by which repeats differed by up to 11 %.
+    /// The first version of the bench: all packets had left before dequeuing was counted, so it shows enqueuing alone. The
+    /// kernel's packet caches kept the state of the repeat before, and repeats differed by up to 11 %.
     BackloggedEnqueue,
 }
 
-/// No qdisc.
+/// The name of the case without a qdisc.
 pub const NONE: &str = "none";
 /// The reference of idle queues, with 8 classes, 8 rules, 1 flow.
 const IDLE_REFERENCE: &str = "prio+flower";
 /// The reference of backlogged queues.
 const BACKLOGGED_REFERENCE: &str = "drr+flower+shaper";
-/// Flows where many are wanted.
+/// The number of flows of cases with many flows.
 const MANY_FLOWS: u32 = 10_000;
-/// Every discipline, and the PIFO once for each rank.
+/// The contenders of Sluice: every discipline, and the PIFO once for each rank.
 fn ours() -> Vec<String> {
     let ranked = |scheduler| Rank::all().map(move |rank| format!("{scheduler}/{rank}")).collect();
     Scheduler::all()
@@ -75,7 +75,7 @@ impl Case {
         Case { contender: contender.into(), state: State::Backlogged, classes, rules, flows }
     }
 
-    /// Whether it is Sluice.
+    /// Whether the contender is Sluice.
     pub fn is_ours(&self) -> bool {
         self.contender.starts_with("sluice-")
     }
@@ -86,7 +86,7 @@ impl Case {
         Case { contender: NONE.to_owned(), classes, rules: 0, ..self.clone() }
     }
 
-    /// The kernel's qdisc that it is held against.
+    /// The kernel qdisc that the case is compared with.
     pub fn reference(&self) -> Case {
         match self.state {
             State::Idle => Case::idle(IDLE_REFERENCE, 8, 8, 1),
@@ -97,7 +97,7 @@ impl Case {
         }
     }
 
-    /// How long it takes on a machine that does nothing else, roughly: setting up, and each repeat.
+    /// The rough duration on an idle machine: set-up and repeats.
     pub fn nominal(&self, repeats: u32) -> Duration {
         let (up_ms, repeat_ms) = match (self.is_ours(), self.state) {
             (false, State::Idle) => (1_000, 450),
@@ -143,7 +143,7 @@ pub fn full() -> Vec<Case> {
     for (classes, flows) in [(8, 8), (8, MANY_FLOWS), (64, 64)] {
         cases.push(Case::backlogged(NONE, classes, 0, flows));
     }
-    // Idle: alone, and with the classes chosen among 8 rules.
+    // Idle cases: first alone, then with classes chosen by 8 rules.
     for kind in ["pfifo_fast", "fq_codel", "fq", "cake", "prio", "drr", "ets", "htb", "hfsc"] {
         cases.push(Case::idle(kind, 8, 0, 1));
     }
@@ -155,7 +155,7 @@ pub fn full() -> Vec<Case> {
     }
     cases.push(Case::idle("sluice-strict_priority+by_flow", 8, 8, 1));
     cases.push(Case::idle("sluice-strict_priority+flow_table+shaped+split", 8, 8, 1));
-    // More rules.
+    // Cases with more rules.
     for contender in ["sluice-strict_priority+flow_table", "sluice-strict_priority", "prio+flower"] {
         for rules in [8, 64, 200, 1024] {
             cases.push(Case::idle(contender, 8, rules, 1));
@@ -164,7 +164,7 @@ pub fn full() -> Vec<Case> {
     for rules in [8, 200] {
         cases.push(Case::idle("sluice-tc-strict_priority+flow_table", 8, rules, 1));
     }
-    // Many flows.
+    // Cases with many flows.
     for kind in ["fq_codel", "fq", "cake"] {
         cases.push(Case::idle(kind, 8, 0, MANY_FLOWS));
     }
@@ -177,7 +177,7 @@ pub fn full() -> Vec<Case> {
         }
     }
     cases.push(Case::idle("sluice-strict_priority+by_flow", 8, 8, MANY_FLOWS));
-    // Backlogged. Not htb and hfsc: what their old limit has put off stays put off.
+    // Backlogged cases. htb and hfsc are left out: a class that their old limit has delayed stays delayed.
     for classes in [8, 64] {
         for kind in ["fq_codel", "fq", "cake"] {
             cases.push(Case::backlogged(format!("{kind}+shaper"), classes, 0, classes));
@@ -198,7 +198,8 @@ pub fn full() -> Vec<Case> {
     for kind in ["fq_codel", "fq", "cake"] {
         cases.push(Case::backlogged(format!("{kind}+shaper"), 8, 0, MANY_FLOWS));
     }
-    // A new rate is a new policy, which the flow table does not know yet: there each flow's first packet asks the rules anew.
+    // A new rate is a new policy, which the flow table does not know yet: there the first packet of each flow evaluates the
+    // rules again.
     for contender in ["drr+flower", "sluice-strict_priority", "sluice-strict_priority+flow_table"] {
         cases.push(Case::backlogged(format!("{contender}+shaper"), 8, 8, MANY_FLOWS));
     }

@@ -16,13 +16,13 @@ const FORMER_COLUMNS: &str = "contender,state,classes,rules,repeat,instructions_
 pub struct Row {
     /// The measured case.
     pub case: Case,
-    /// Which one, from 1 on.
+    /// The repeat, from 1.
     pub repeat: u32,
     /// Instructions per packet, those of the device and the generator of the packets included.
     pub instructions: f64,
 }
 
-/// One run's measurements, and where it ran.
+/// The measurements of one run, and its machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// The date, UTC, as YYYY-MM-DD.
@@ -36,7 +36,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// The run as a file has it.
+    /// The run as a CSV file.
     pub fn csv(&self) -> String {
         let Run { date, kernel, compiler, rows } = self;
         let head =
@@ -45,7 +45,7 @@ impl Run {
     }
 }
 
-/// A line that the guest printed.
+/// Parses a line that the guest printed.
 pub fn parse(line: &str) -> Option<Row> {
     let words: Vec<&str> = line.split(',').collect();
     let &[contender, state, classes, rules, flows, repeat, instructions] = words.as_slice() else { return None };
@@ -65,7 +65,7 @@ fn parse_former(line: &str) -> Option<Row> {
     parse(&format!("{contender},{state},{classes},{rules},{flows},{repeat},{instructions}"))
 }
 
-/// A file of raw results.
+/// Reads a file of raw results.
 pub fn read(file: &Path) -> Result<Run> {
     let text = std::fs::read_to_string(file).map_err(|error| unreadable(file, &error))?;
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -104,7 +104,7 @@ fn date_in_name(name: &str) -> Option<String> {
     Some(format!("{}-{}-{}", &digits[..4], &digits[4..6], &digits[6..]))
 }
 
-/// The version number, of digits and dots, that follows some words.
+/// The version number, of digits and dots, after the text `words`.
 pub fn number_after(text: &str, words: &str) -> Option<String> {
     let rest = &text[text.find(words)? + words.len()..];
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());

@@ -6,7 +6,7 @@ use comfy_table::{Cell, CellAlignment, Table};
 use super::figures::{Figure, Figures};
 use super::plan::State;
 
-/// The figures as text; Sluice's bold where colours are allowed.
+/// The figures as text; Sluice's are bold where colours are allowed.
 pub fn render(figures: &Figures, color: bool) -> String {
     let mut text = format!(
         "Instructions per packet above no qdisc; without one, generator and device take {:.0}.\n",
@@ -67,7 +67,7 @@ pub fn lines(header: &[&str]) -> Table {
     table
 }
 
-/// Aligns the columns of numbers, which begin with this one.
+/// Aligns the number columns, which begin at `from`.
 pub fn aligned(mut table: Table, from: usize) -> Table {
     for column in table.column_iter_mut().skip(from) {
         column.set_cell_alignment(CellAlignment::Right);

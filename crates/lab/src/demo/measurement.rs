@@ -1,4 +1,4 @@
-//! The measurements of a run: series as they came, and their summaries.
+//! The measurements of a run: raw series and their summaries.
 
 use serde::Serialize;
 
@@ -8,9 +8,9 @@ use crate::result::statistics::Distribution;
 /// One packet of a game or a call.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Sample {
-    /// When it was sent, ms since the downloads began.
+    /// Send time, ms since the downloads began.
     pub sent_ms: f64,
-    /// From home to the server and back, ms; nothing if it was lost.
+    /// Round trip from home to the server, ms; none if the packet was lost.
     pub rtt_ms: Option<f64>,
 }
 
@@ -19,7 +19,7 @@ pub struct Sample {
 pub struct Probe {
     /// Round trips before the downloads began.
     pub idle_rtt: Option<Distribution>,
-    /// Round trips within the window: what players call ping.
+    /// Round trips within the window: the ping that players see.
     pub rtt: Option<Distribution>,
     /// Mean change of the round trip from packet to packet, ms.
     pub jitter_ms: Option<f64>,
@@ -54,25 +54,25 @@ impl Probe {
 pub struct Bulk {
     /// TCP payload received within the window, Mbit/s.
     pub mbit: f64,
-    /// Mbit/s over time: pairs of ms since the downloads began (end of a stretch) and the rate in that stretch.
+    /// Pairs of time and rate: the end of an interval, ms since the downloads began, and the rate in it, Mbit/s.
     pub series: Vec<(f64, f64)>,
 }
 
-/// The queue in the modem: the proof of where the queue formed.
+/// The queue in the modem, which shows where packets waited.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModemQueue {
     /// Mean over the window, ms on the slow link.
     pub mean_ms: f64,
     /// Greatest seen, ms on the slow link.
     pub max_ms: f64,
-    /// Packets that it dropped during the whole run.
+    /// Packets dropped during the whole run.
     pub dropped_packets: u64,
-    /// Pairs of ms since the downloads began and bytes waiting.
+    /// Pairs of ms since the downloads began and queued bytes.
     pub series: Vec<(f64, u64)>,
 }
 
 impl ModemQueue {
-    /// The line's queue of a bottleneck.
+    /// The queue of the line in a bottleneck's figures.
     pub fn of(bottleneck: &Bottleneck) -> ModemQueue {
         ModemQueue {
             mean_ms: bottleneck.line_mean_ms,
@@ -88,7 +88,7 @@ impl ModemQueue {
 pub struct Run {
     /// "without Sluice" or "with Sluice".
     pub contender: String,
-    /// Which engine ran, as Sluice said it; nothing without Sluice.
+    /// The engine, by Sluice's own report; none without Sluice.
     pub engine: Option<String>,
     /// Offloads of the router's device towards the modem during the run.
     pub offloads: String,

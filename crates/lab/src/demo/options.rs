@@ -9,7 +9,7 @@ use sluice_error::{Error, Kind, Result};
 pub struct Options {
     /// The Sluice binary that is called.
     pub sluice: PathBuf,
-    /// Passed to `--engine`.
+    /// The value of `--engine`.
     pub engine: Option<String>,
     /// Measured time of each run, seconds.
     pub seconds: u32,
@@ -17,16 +17,16 @@ pub struct Options {
     pub rate_mbit: u32,
     /// A profile or a policy file.
     pub policy: String,
-    /// Where all numbers go.
+    /// The file for all numbers.
     pub json: Option<PathBuf>,
-    /// Where the picture goes.
+    /// The file for the picture.
     pub svg: Option<PathBuf>,
     /// Whether texts may carry colours.
     pub color: bool,
 }
 
 impl Options {
-    /// The usual demo with this binary.
+    /// The default demo with this binary.
     pub fn new(sluice: impl Into<PathBuf>) -> Options {
         Options {
             sluice: sluice.into(),

@@ -1,4 +1,4 @@
-//! The result of the demo: all numbers, and the ways to show them.
+//! The result of the demo: all numbers, and their presentations.
 
 mod chart;
 mod picture;
@@ -24,7 +24,7 @@ pub struct Parameters {
     pub line_rate_mbit: u32,
     /// Room in the modem's queue, bytes.
     pub modem_queue_bytes: u64,
-    /// How long it takes to empty when it is full, ms.
+    /// The time in which the full queue drains, ms.
     pub modem_queue_ms: f64,
     /// The rate that Sluice shaped to at the router, kbit/s.
     pub sluice_rate_kbit: u32,
@@ -32,9 +32,9 @@ pub struct Parameters {
     pub policy: String,
     /// Measured time of each run, seconds.
     pub measured_s: u32,
-    /// How long game and call were alone before the downloads began, seconds.
+    /// Time of game and call alone before the downloads began, seconds.
     pub idle_s: f64,
-    /// The stretch that counts, ms since the downloads began.
+    /// The measured window, ms since the downloads began.
     pub window: Window,
     /// Downloads at a time.
     pub downloads: u32,
@@ -46,7 +46,7 @@ pub struct Parameters {
     pub call: Traffic,
 }
 
-/// How a stream of small packets is made.
+/// The parameters of a stream of small packets.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Traffic {
     /// UDP port of the server.
@@ -101,26 +101,26 @@ fn policy_name(policy: &str) -> String {
     Path::new(policy).file_name().map_or_else(|| policy.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// Everything that the demo found.
+/// The measurements of the demo.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// The machine.
     pub environment: Environment,
     /// The parameters of both runs.
     pub parameters: Parameters,
-    /// The run in which the modem's queue was left alone.
+    /// The run without Sluice at the modem's queue.
     pub without: Run,
     /// The run in which Sluice owned the router's egress.
     pub with: Run,
 }
 
-/// Narrower than this a chart says nothing, columns.
+/// The least width of a chart, columns.
 const NARROWEST: u16 = 72;
-/// Wider than this it is no easier to read, columns.
+/// The greatest useful width of a chart, columns.
 const WIDEST: u16 = 110;
 
 impl Report {
-    /// The report for the terminal: table, plot, conclusion. It is as wide as the terminal, if there is one.
+    /// The report for the terminal: table, plot, conclusion, as wide as the terminal.
     pub fn text(&self, color: bool) -> String {
         let columns = console::Term::stdout().size_checked().map_or(100, |(_, columns)| columns);
         self.text_in(color, columns.clamp(NARROWEST, WIDEST))

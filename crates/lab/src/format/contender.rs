@@ -1,4 +1,4 @@
-//! A contender: the commands that put it to work, with blanks to fill in; or how Sluice is called.
+//! A contender: its commands with placeholders, or the call of Sluice.
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -6,27 +6,27 @@ use toml::Spanned;
 use super::library::{Folder, Source};
 use sluice_error::Result;
 
-/// As in the file, checked.
+/// A checked contender file.
 #[derive(Debug, Clone)]
 pub struct Contender {
-    /// The file that it comes from.
+    /// The source file.
     pub source: Source,
     /// The title in tables and legends.
     pub title: String,
     /// A description of the contender.
     pub about: String,
-    /// How it is put to work.
+    /// The start of the contender.
     pub start: Start,
     /// Commands that change its configuration while it works.
     pub change: Vec<String>,
-    /// A baseline is no rival; rivals are to be better than it.
+    /// Whether this is a baseline and no rival; rivals are to be better than it.
     pub baseline: bool,
 }
 
-/// How a contender is put to work.
+/// The start of a contender.
 #[derive(Debug, Clone)]
 pub enum Start {
-    /// Commands, run in the owner's network namespace; for what arrives, on an ifb.
+    /// Commands in the owner's network namespace; for arrivals, on an ifb.
     Commands(Vec<String>),
     /// `sluice up`.
     Sluice(SluiceCall),
@@ -35,7 +35,7 @@ pub enum Start {
 /// The values of `--engine`.
 const ENGINES: [&str; 3] = ["auto", "qdisc", "tc"];
 
-/// How Sluice is called.
+/// The arguments of a call of Sluice.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SluiceCall {
@@ -43,7 +43,7 @@ pub struct SluiceCall {
     pub policy: String,
     /// The value of `--engine`.
     pub engine: Option<String>,
-    /// The policy that a reconfiguration applies, if not the same.
+    /// The policy that a reconfiguration applies, if it is another one.
     pub change: Option<String>,
 }
 
@@ -61,7 +61,7 @@ struct File {
     baseline: bool,
 }
 
-/// The values that fill the blanks.
+/// The values of the placeholders.
 #[derive(Debug, Clone, Copy)]
 pub struct Fill<'a> {
     /// {dev}
@@ -71,7 +71,7 @@ pub struct Fill<'a> {
 }
 
 impl Contender {
-    /// Read and check one. The policies that it names come with it.
+    /// Reads and checks a contender with the policies that it names.
     pub fn of(mut source: Source) -> Result<Contender> {
         let file: File = source.parse()?;
         let sample = Fill { device: "dev", rate_bps: 1_000_000 };
@@ -107,13 +107,13 @@ impl Contender {
         Ok(Contender { source, title, about, start, change: texts(change), baseline })
     }
 
-    /// Whether it is Sluice.
+    /// Whether the contender is Sluice.
     pub fn is_ours(&self) -> bool {
         matches!(self.start, Start::Sluice(_))
     }
 }
 
-/// Checks a policy that a contender names: a file beside it, which then comes with it, or a profile.
+/// Checks a policy that a contender names, a profile or a file next to it, and adds the file to the source.
 fn bring_policy(source: &mut Source, policy: &str) -> Result<()> {
     if !policy.ends_with(".json") {
         let profiles = sluice_policy::profiles();
@@ -140,7 +140,7 @@ fn bring_policy(source: &mut Source, policy: &str) -> Result<()> {
 }
 
 impl Fill<'_> {
-    /// A command with its blanks filled in; the error is a blank that nothing fills.
+    /// Fills the placeholders of a command; the error is an unknown placeholder.
     pub fn command(&self, text: &str) -> std::result::Result<String, String> {
         let mut filled = String::new();
         let mut rest = text;
@@ -159,7 +159,7 @@ impl Fill<'_> {
         match blank.split_once(':') {
             None if blank == "dev" => Some(self.device.to_owned()),
             None if blank == "rate" => Some(kbit(rate)),
-            // A frame and a little; at high rates a quarter of a millisecond, since timers are no finer.
+            // One frame and a little; at high rates a quarter of a millisecond, since timers are no finer.
             None if blank == "burst" => Some((self.rate_bps / 8 / 4_000).max(2_000).to_string()),
             Some(("rate", share)) => {
                 let percent: f64 = share.strip_suffix('%')?.parse().ok()?;

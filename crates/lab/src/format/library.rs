@@ -1,4 +1,4 @@
-//! The sources of the lab's files, and the messages about wrong ones.
+//! The sources of the lab's files, and messages about their errors.
 
 use std::fs;
 use std::ops::Range;
@@ -25,16 +25,16 @@ pub enum Folder {
     Topologies,
 }
 
-/// A file's text, and what messages call it.
+/// A file's text and its name in messages.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, Deserialize)]
 pub struct Source {
-    /// The name by which results know it.
+    /// The name in results.
     pub name: String,
     /// The text.
     pub text: String,
-    /// The file, unless it is built in.
+    /// The path of the file; none for a built-in one.
     pub path: Option<PathBuf>,
-    /// Texts of files that it names, such as policies, by name.
+    /// Texts of the files that this one names, such as policies, by name.
     #[serde(default)]
     pub beside: Vec<(String, String)>,
 }
@@ -50,7 +50,7 @@ impl Folder {
         }
     }
 
-    /// The word for one file of the folder.
+    /// The singular of the folder's name.
     pub fn one(self) -> &'static str {
         match self {
             Folder::Contenders => "contender",
@@ -84,7 +84,7 @@ pub fn read(folder: Folder, name: &str) -> Result<Source> {
     }
 }
 
-/// A file of a user's.
+/// Reads a user's file.
 pub fn file(name: &str) -> Result<Source> {
     let text = text_of(name).map_err(|why| Error::new(Kind::Input, format!("cannot read {name}: {why}")))?;
     let stem = Path::new(name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -106,10 +106,10 @@ fn built_in(folder: Folder, file: &str) -> Option<String> {
 }
 
 impl Source {
-    /// Read it as what it is to be.
+    /// Parses the text as TOML of type `T`.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T> {
         toml::from_str(&self.text).map_err(|e| {
-            // Which key it is, the line tells.
+            // The line tells which key is wrong.
             let line =
                 e.span().and_then(|at| self.text.lines().nth(self.line(at.start) - 1)).unwrap_or_default().trim();
             let place = if line.is_empty() { String::new() } else { format!(", in `{line}`") };
@@ -117,25 +117,25 @@ impl Source {
         })
     }
 
-    /// A file that this one names: beside it, else built in.
+    /// A file that this one names: next to it, else built in.
     pub fn neighbour(&self, folder: Folder, file: &str) -> Option<String> {
         let own = self.beside.iter().find(|(name, _)| name == file).map(|(_, text)| text.clone());
         let on_disk = || fs::read_to_string(self.path.as_ref()?.parent()?.join(file)).ok();
         own.or_else(on_disk).or_else(|| built_in(folder, file))
     }
 
-    /// A file that it names comes with it.
+    /// Adds a file that this one names.
     pub fn bring(&mut self, file: &str, text: String) {
         self.beside.retain(|(name, _)| name != file);
         self.beside.push((file.to_owned(), text));
     }
 
-    /// The line of a byte, from 1.
+    /// The line of a byte offset, from 1.
     fn line(&self, byte: usize) -> usize {
         1 + self.text[..byte.min(self.text.len())].matches('\n').count()
     }
 
-    /// Something is wrong in it, here.
+    /// An error at a place of this file.
     pub fn bad(&self, at: Option<Range<usize>>, what: &str, cure: &str) -> Error {
         let file = self
             .path

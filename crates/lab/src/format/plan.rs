@@ -1,4 +1,4 @@
-//! A plan: which scenarios meet which contenders, at which rates, how often and how long.
+//! A plan: the combinations of scenarios, contenders and rates, with repeats and times.
 
 use serde::Deserialize;
 
@@ -6,7 +6,7 @@ use super::library::Source;
 use super::units::{Milliseconds, Rate};
 use sluice_error::Result;
 
-/// As in the file, checked as far as it alone can be.
+/// A plan file, checked as far as possible without other files.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -14,7 +14,7 @@ pub struct Plan {
     pub about: String,
     /// Rates of the contenders; bits per second, in order.
     pub rates: Vec<Rate>,
-    /// How often each trial is done.
+    /// The number of repeats.
     pub repeats: u32,
     /// The window of each trial.
     pub measured: Milliseconds,
@@ -39,7 +39,7 @@ pub struct Entry {
 }
 
 impl Plan {
-    /// Read and check one.
+    /// Reads and checks a plan.
     pub fn of(source: &Source) -> Result<Plan> {
         let plan: Plan = source.parse()?;
         plan.check().map_err(|(what, cure)| source.bad(None, &what, cure))?;

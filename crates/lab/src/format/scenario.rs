@@ -1,4 +1,4 @@
-//! A scenario: which traffic runs over which network, and what is measured.
+//! A scenario: traffic over a network, and the measurements on it.
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -10,13 +10,13 @@ use sluice_error::{Error, Result};
 
 /// The first port of loads that name none.
 const FIRST_PORT: u16 = 5201;
-/// Where the probe of the harness's own noise is answered.
+/// The port of the probe for the harness's own noise.
 pub const NOISE_PORT: u16 = 2112;
 
-/// As in the file, checked.
+/// A checked scenario file.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// The file that it comes from.
+    /// The source file.
     pub source: Source,
     /// The title in headings.
     pub title: String,
@@ -24,13 +24,13 @@ pub struct Scenario {
     pub about: String,
     /// The network.
     pub topology: Topology,
-    /// Which of the directions that the topology has are shaped.
+    /// The directions of the topology that are shaped.
     pub shape: Vec<Direction>,
-    /// From the bulk traffic's begin to the window.
+    /// The warm-up from the bulk traffic's begin to the window.
     pub warm_up: Milliseconds,
-    /// Probes alone, before the bulk traffic.
+    /// The time of probes alone, before the bulk traffic.
     pub idle: Milliseconds,
-    /// The window, if the plan's does not suit.
+    /// The window, if it differs from the plan's.
     pub measured: Option<Milliseconds>,
     /// Whether devices keep their segmentation offloads.
     pub offloads: bool,
@@ -55,15 +55,15 @@ struct File {
     event: Option<Event>,
 }
 
-/// The contender is reconfigured while it works.
+/// A reconfiguration of the contender while it works.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
-    /// How often, from the window's begin on.
+    /// The interval from the window's begin on.
     pub reconfigure_every: Milliseconds,
 }
 
-/// Which tool makes it.
+/// The tool that makes the traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -79,17 +79,17 @@ pub enum Kind {
     Web,
 }
 
-/// Which way of a stream leads through the bottleneck.
+/// The direction of a stream through the bottleneck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OneWay {
     /// From `from` to `to`.
     There,
-    /// The answers.
+    /// The direction of the answers.
     Back,
 }
 
-/// Something that sends. Which keys it may have depends on its kind.
+/// A traffic source. Its possible keys depend on its kind.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Load {
@@ -101,7 +101,7 @@ pub struct Load {
     pub from: Spanned<String>,
     /// The second host.
     pub to: Spanned<String>,
-    /// Whether its delays are what the scenario is about.
+    /// Whether the scenario is about the delays of this load.
     #[serde(default)]
     pub probe: bool,
     /// Port at `to` (web: at `from`).
@@ -110,22 +110,22 @@ pub struct Load {
     pub dscp: Option<Tos>,
     /// Connections at a time: tcp, udp, web.
     pub flows: Option<u32>,
-    /// tcp: congestion control.
+    /// The congestion control of tcp.
     pub congestion: Option<String>,
-    /// udp: of each flow.
+    /// The rate of each flow of udp.
     pub rate: Option<Rate>,
-    /// udp, stream, ping: payload of a packet; web: size of a page; bytes.
+    /// The payload of a packet of udp, stream and ping, or the size of a page of web, bytes.
     pub bytes: Option<u32>,
-    /// stream, ping, web: from one to the next. Web without it: one after the other.
+    /// The interval between packets of stream and ping, or pages of web. Web without it fetches one page after another.
     pub interval: Option<Milliseconds>,
-    /// stream: which way is also timed alone.
+    /// The direction of a stream that is also timed alone.
     pub one_way: Option<OneWay>,
-    /// The load's weight, where contenders are to share by weights.
+    /// The load's weight, where contenders share by weights.
     pub weight: Option<f64>,
 }
 
 impl Scenario {
-    /// Read and check one.
+    /// Reads and checks a scenario.
     pub fn of(mut source: Source) -> Result<Scenario> {
         let file: File = source.parse()?;
         let topology = Topology::named(&file.topology, &mut source)?;
@@ -182,7 +182,7 @@ impl Scenario {
         })
     }
 
-    /// The window's length where the plan's is this.
+    /// The length of the window; `plan` is the plan's.
     pub fn measured_ms(&self, plan: Milliseconds) -> f64 {
         self.measured.unwrap_or(plan).0
     }
@@ -194,7 +194,7 @@ impl Load {
         self.name.get_ref()
     }
 
-    /// Whether it runs from the very begin, so that it knows the idle network.
+    /// Whether the load runs from the very begin, and so measures the idle network.
     pub fn is_probe(&self) -> bool {
         match self.kind {
             Kind::Stream | Kind::Ping => true,
@@ -203,7 +203,7 @@ impl Load {
         }
     }
 
-    /// The load in words.
+    /// A description of the load.
     pub fn about(&self) -> String {
         let flows = self.flows.unwrap_or(1);
         let many = |what: &str| if flows == 1 { format!("1 {what}") } else { format!("{flows} {what}s") };
@@ -230,13 +230,13 @@ impl Load {
         format!("{text}, {} to {}", self.from.get_ref(), self.to.get_ref())
     }
 
-    /// The host that listens, the transport, and the port; `number` is the load's place among all.
+    /// The host that listens, the transport, and the port; `number` is the load's index among all loads.
     pub fn listens(&self, number: u16) -> Option<(&str, &'static str, u16)> {
         let port = self.port.unwrap_or(FIRST_PORT + number);
         match self.kind {
             Kind::Ping => None,
             Kind::Stream => Some((self.to.get_ref(), "udp", port)),
-            // iperf3 takes the port for TCP too, whatever it sends.
+            // iperf3 also opens the TCP port for UDP tests.
             Kind::Udp => Some((self.to.get_ref(), "tcp", port)),
             Kind::Tcp | Kind::Web => Some((self.from.get_ref(), "tcp", port)),
         }
@@ -329,7 +329,7 @@ impl Load {
     }
 }
 
-/// No two loads may listen at one place.
+/// Refuses two loads that listen at one port of a host.
 fn ports(loads: &[Load], source: &Source, topology: &Topology) -> Result<()> {
     let mut taken = vec![(topology.noise.get_ref().1.as_str(), "udp", NOISE_PORT)];
     for (load, number) in loads.iter().zip(0..) {

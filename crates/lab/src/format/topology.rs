@@ -1,4 +1,4 @@
-//! A network: hosts, routers, links, and which device contenders own.
+//! A network: hosts, routers, links, and the device that contenders own.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -9,12 +9,12 @@ use super::library::{Folder, Source, read};
 use super::units::{Milliseconds, Rate};
 use sluice_error::Result;
 
-/// Device names have at most 15 characters, and "to-" before the neighbour's name.
+/// The longest name: device names have at most 15 characters, and begin with "to-".
 const LONGEST_NAME: usize = 12;
-/// Addresses are 10.99.LINK.END.
+/// The most links: addresses are 10.99.LINK.END.
 const MOST_LINKS: usize = 250;
 
-/// As in the file.
+/// A topology file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Topology {
@@ -26,7 +26,7 @@ pub struct Topology {
     pub routers: Vec<String>,
     /// The host and its neighbour: the contender owns the device from the first to the second.
     pub owner: Spanned<End>,
-    /// A client and a server whose way touches no queue: what the harness itself adds.
+    /// A client and a server whose path touches no queue: it shows the harness's own noise.
     pub noise: Spanned<End>,
     /// The directions that contenders shape.
     pub shaped: Vec<Shaped>,
@@ -43,9 +43,9 @@ pub type End = (String, String);
 pub struct Link {
     /// The two ends of the link.
     pub between: Spanned<End>,
-    /// Rate; none: as fast as the machine.
+    /// Rate; none means unlimited.
     pub rate: Option<Rate>,
-    /// How long its queue is at that rate.
+    /// The length of the link's queue at its rate.
     pub queue: Option<Milliseconds>,
     /// Delay each way.
     pub delay: Option<Milliseconds>,
@@ -73,12 +73,12 @@ pub struct Shaped {
     pub direction: Direction,
     /// The device whose queue stays empty if the contender owns the bottleneck.
     pub line: Spanned<End>,
-    /// The device whose bytes are what has passed.
+    /// The device whose counters give the passed bytes.
     pub wire: Spanned<End>,
 }
 
 impl Direction {
-    /// As in files.
+    /// The name in files.
     pub fn name(self) -> &'static str {
         match self {
             Direction::Egress => "egress",
@@ -88,7 +88,7 @@ impl Direction {
 }
 
 impl Link {
-    /// Whether these are its ends.
+    /// Whether the link joins these two nodes.
     fn joins(&self, x: &str, y: &str) -> bool {
         let (a, b) = self.between.get_ref();
         (a == x && b == y) || (a == y && b == x)
@@ -96,7 +96,7 @@ impl Link {
 }
 
 impl Topology {
-    /// The topology that a scenario names: a file beside it, which from now on comes with it, else built in.
+    /// The topology that a scenario names: a file next to the scenario, which is added to its source, else built in.
     pub fn named(name: &str, scenario: &mut Source) -> Result<Topology> {
         let file = format!("{name}.toml");
         let Some(text) = scenario.neighbour(Folder::Topologies, &file) else {
@@ -108,7 +108,7 @@ impl Topology {
         Ok(topology)
     }
 
-    /// Read and check one.
+    /// Reads and checks a topology.
     pub fn of(source: &Source) -> Result<Topology> {
         let topology: Topology = source.parse()?;
         topology.check(source)?;

@@ -1,4 +1,4 @@
-//! Quantities as people write them in the lab's files.
+//! Quantities in the lab's files.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct Milliseconds(pub f64);
 
-/// A rate: "20mbit", or "105%" of the rate that the contender shapes to, or "max": as fast as the sender can.
+/// A rate: "20mbit", "105%" of the contender's rate, or "max" for as fast as the sender can.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Rate {
@@ -24,7 +24,7 @@ pub enum Rate {
 #[serde(try_from = "String")]
 pub struct Tos(pub u8);
 
-/// The number and the unit behind it.
+/// Splits a text into its number and unit.
 fn split(text: &str) -> Option<(f64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let number: f64 = text[..end].parse().ok()?;
@@ -53,12 +53,12 @@ impl From<Milliseconds> for String {
 }
 
 impl Milliseconds {
-    /// In seconds.
+    /// The time in seconds.
     pub fn seconds(self) -> f64 {
         self.0 / 1e3
     }
 
-    /// As iproute2 takes it.
+    /// The time in iproute2's notation.
     pub fn us(self) -> String {
         format!("{:.0}us", self.0 * 1e3)
     }
@@ -84,7 +84,7 @@ impl TryFrom<String> for Rate {
 }
 
 impl Rate {
-    /// Bits per second, where the trial's rate is this. Nothing: no limit.
+    /// Bits per second at this rate of the trial; none without a limit.
     pub fn bps(self, trial_bps: u64) -> Option<u64> {
         match self {
             Rate::Bps(bps) => Some(bps),

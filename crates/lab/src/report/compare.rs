@@ -1,4 +1,4 @@
-//! Two runs compared: which key figures changed by more than the repeats of both differ.
+//! A comparison of two runs: the key figures that changed by more than the spread of the repeats.
 
 mod show;
 
@@ -11,18 +11,19 @@ use super::score::{Scorecard, ahead};
 use super::spread::Spread;
 use crate::result::results::{FORMAT, Results};
 
-/// Two runs compared: `a` came before, `b` after.
+/// A comparison of two runs; `a` came before, `b` after.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Why the two may not be comparable.
+    /// Reasons why the runs may not be comparable.
     pub warnings: Vec<String>,
-    /// Each key figure of what both measured, in the order of `b`.
+    /// Each key figure that both runs measured, in the order of `b`.
     pub changes: Vec<Change>,
-    /// Combinations of scenario, contender and rate with figures in `a` and only failures in `b`, and why: regressions, too.
+    /// Combinations of scenario, contender and rate with figures in `a` and only failures in `b`, with the reason: regressions,
+    /// too.
     pub broken: Vec<String>,
     /// Combinations that only `a` tried.
     pub only_in_a: Vec<String>,
-    /// Combinations that only `b` tried, or only `b` has figures of.
+    /// Combinations that only `b` tried, or for which only `b` has figures.
     pub only_in_b: Vec<String>,
 }
 
@@ -118,7 +119,7 @@ fn what(group: &Group, entry: &Entry) -> String {
     format!("{} under {} at {}", group.scenario.name, entry.contender.name, number::rate(group.rate_bps))
 }
 
-/// The key figures of the scorecard, and how much of the wire was used.
+/// The key figures of the scorecard, and the use of the wire.
 fn keys(group: &Group) -> Vec<(String, Measure)> {
     let scorecard = Scorecard::of(std::slice::from_ref(group));
     let columns = scorecard.boards.iter().flat_map(|board| &board.columns);

@@ -1,9 +1,9 @@
-//! The figures of a trial and how they are computed.
+//! The figures of a trial and their computation.
 
 use super::measure::{Measure, Path, RANKS};
 use crate::result::results::{Delays, Flows, Measured, ScenarioInfo};
 
-/// The idle median of fewer values is no base for anything: the first packet, which asks for addresses, is one of them.
+/// The least number of values for an idle median: the first packet, which asks for addresses, is one of them.
 const BASELINE: usize = 10;
 
 /// One figure of one trial. `of`: a load, a direction, or "" for the trial.
@@ -14,7 +14,7 @@ pub struct Figure {
     pub value: f64,
 }
 
-/// Jain's index of these shares: 1 where all are equal, 1/n where one has all. Nothing without shares.
+/// Jain's index of these shares: 1 if all are equal, 1/n if one load has everything; none without shares.
 pub fn jain(shares: &[f64]) -> Option<f64> {
     let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
     (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
@@ -85,7 +85,7 @@ fn of_flows(flows: &Flows, mut push: impl FnMut(Measure, Option<f64>)) {
     push(Measure::Retransmitted, flows.retransmitted.map(|n| n as f64));
 }
 
-/// The rate of TCP and of probes: a flood that gets through is no merit, unless there is nothing else.
+/// The total rate of TCP and of probes. A flood is counted only if there is nothing else, since its throughput is no merit.
 fn total_rate(scenario: &ScenarioInfo, measured: &Measured) -> Option<f64> {
     let wanted = |flows: &&Flows| {
         scenario.loads.iter().any(|load| load.name == flows.load && (load.kind != "udp" || load.probe))

@@ -1,4 +1,4 @@
-//! A run as it could have been, for tests: a few scenarios and contenders, repeats, failures.
+//! A made-up run for tests: a few scenarios and contenders, repeats, failures.
 
 use std::collections::BTreeMap;
 
@@ -23,23 +23,23 @@ pub const CONTENDERS: [(&str, &str, bool, f64, f64); 7] = [
 /// Repeats of each trial.
 pub const REPEATS: u32 = 3;
 
-/// Numbers that look random and are always the same.
+/// A deterministic pseudo-random generator.
 struct Dice(u64);
 
 impl Dice {
-    /// From 0 to 1.
+    /// The next number, from 0 to 1.
     fn roll(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as f64 / f64::from(1u32 << 31)
     }
 }
 
-/// The run. "other" fails, and is not supported with weights; TBF failed once.
+/// The run. The contender "other" fails, and does not support weights; TBF failed once.
 pub fn results() -> Results {
     with(&[20_000_000, 100_000_000], CONTENDERS.len(), 1)
 }
 
-/// With these rates, this many contenders, and each scenario this many times.
+/// A run with these rates, this many contenders, and each scenario this many times.
 pub fn with(rates: &[u64], contenders: usize, copies: usize) -> Results {
     let kinds: Vec<_> = CONTENDERS.iter().cycle().take(contenders).enumerate().collect();
     let name = |at: usize, name: &str| if at < CONTENDERS.len() { name.to_owned() } else { format!("{name}-{at}") };

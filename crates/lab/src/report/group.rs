@@ -23,7 +23,7 @@ pub struct Entry<'a> {
     pub contender: &'a ContenderInfo,
     /// The measured trials, by repeat.
     pub measured: Vec<&'a Measured>,
-    /// The trials without figures: in a word, and why.
+    /// The trials without figures, with their kinds and reasons.
     pub failures: Vec<Failure<'a>>,
     figures: BTreeMap<(String, Measure), Spread>,
 }
@@ -36,7 +36,7 @@ pub struct Failure<'a> {
     pub why: &'a str,
 }
 
-/// All that was tried, in the order of the plan, rates from the least.
+/// The groups of a run in the order of the plan, rates from the least.
 pub fn groups(results: &Results) -> Vec<Group<'_>> {
     let mut groups = Vec::new();
     for scenario in &results.scenarios {
@@ -130,17 +130,17 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Whether this load is pages.
+    /// Whether the load fetches pages.
     pub fn is_fetched(&self, load: &str) -> bool {
         self.entries.iter().flat_map(|e| e.delays(load)).any(|(_, delays)| delays.what == Timed::Fetch)
     }
 
-    /// The measure that judges the delay of this load: above idle, or as it is where the idle delay is not known.
+    /// The measure for the delay of this load: above idle, or absolute where the idle delay is not known.
     pub fn delay_measure(&self, load: &str) -> Measure {
         if self.has(load, Measure::Added) { Measure::Added } else { Measure::Delay(self.path(load), Rank::P99) }
     }
 
-    /// The measure that judges the cost. Where nothing is carried there are too few packets to divide by.
+    /// The measure for the cost: per packet, unless nothing is carried and there are too few packets to divide by.
     pub fn cost_measure(&self) -> Measure {
         let carries = self.has("", Measure::TotalRate);
         if carries && self.has("", Measure::Instructions) { Measure::Instructions } else { Measure::Busy }
@@ -165,7 +165,7 @@ impl<'a> Entry<'a> {
         self.figures.get(&(of.to_owned(), measure)).copied()
     }
 
-    /// Whether it always owned the bottleneck, in every direction. None: nothing is known.
+    /// Whether the contender always owned the bottleneck, in every direction; `None` if nothing is known.
     pub fn owned(&self) -> Option<bool> {
         let mut all = self.measured.iter().flat_map(|measured| &measured.bottlenecks).peekable();
         all.peek()?;
@@ -205,8 +205,8 @@ pub fn strays(results: &Results) -> Option<String> {
     })
 }
 
-/// The contenders that could not run, wholly or in part, for the head of each form of the report: a comparison without a
-/// contender is not one that it has lost.
+/// The contenders that could not run, wholly or in part. Each form of the report names them at its head, because a contender
+/// that is missing has lost no comparison.
 pub fn missing(groups: &[Group]) -> Vec<String> {
     let Some(first) = groups.first() else { return Vec::new() };
     let mut sentences = Vec::new();

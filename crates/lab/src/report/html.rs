@@ -1,4 +1,4 @@
-//! The page: one HTML file that needs nothing else.
+//! The page: one self-contained HTML file.
 
 mod appendix;
 mod scenario;
@@ -21,13 +21,13 @@ const STYLE: &str = include_str!("html/style.css");
 const HEAD: &str = "<meta charset=\"utf-8\"/><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
      <meta name=\"color-scheme\" content=\"light dark\"/>\
      <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>";
-/// With more groups than these, what happened over time is folded.
+/// The most groups for which the pictures over time are open from the start.
 const UNFOLDED: usize = 3;
 
-/// Longer names than these are broken, characters.
+/// The longest unbroken name, characters.
 const LONG: usize = 28;
 
-/// The data that all parts of the page read.
+/// The data for all parts of the page.
 struct Page<'a> {
     results: &'a Results,
     groups: &'a [Group<'a>],
@@ -134,7 +134,7 @@ impl Page<'_> {
         format!("g{}", self.groups.iter().position(|g| std::ptr::eq(g, group)).unwrap_or_default())
     }
 
-    /// Whether what happened over time is in sight at once.
+    /// Whether the pictures over time are open from the start.
     fn unfolded(&self) -> bool {
         self.groups.len() <= UNFOLDED
     }
@@ -144,7 +144,7 @@ fn fact(name: &str, value: &str) -> Markup {
     html! { div { dt { (name) } dd { (value) } } }
 }
 
-/// How a contender is drawn.
+/// A sample of a contender's style.
 fn swatch(style: Style) -> Markup {
     html! {
         svg class="chart k" viewBox="0 0 76 24" aria-hidden="true" {
@@ -153,13 +153,13 @@ fn swatch(style: Style) -> Markup {
     }
 }
 
-/// The head of a contender's row.
+/// The header cell of a contender's row.
 fn who(style: Style, title: &str) -> Markup {
     let long = title.chars().count() > LONG;
     html! { th scope="row" class=(if long { "long" } else { "short" }) { (swatch(style)) (title) } }
 }
 
-/// How a load is drawn.
+/// A sample of a load's style.
 fn patch(style: Style) -> Markup {
     html! {
         svg class="chart k" viewBox="0 0 76 24" aria-hidden="true" {
@@ -168,7 +168,7 @@ fn patch(style: Style) -> Markup {
     }
 }
 
-/// A box that scrolls where its content is too wide, by keys too.
+/// A box that scrolls wide content, also by keys.
 fn scroll(label: &str, content: Markup) -> Markup {
     html! { div class="scroll" role="region" tabindex="0" aria-label=(label) { (content) } }
 }

@@ -10,11 +10,11 @@ pub enum Path {
     OneWay,
     /// Round trips or whole fetches in the window.
     Whole,
-    /// One way, before the bulk traffic.
+    /// Round trips or whole fetches before the bulk traffic.
     IdleOneWay,
-    /// Whole, before the bulk traffic.
+    /// One way before the bulk traffic.
     Idle,
-    /// Web: to connect.
+    /// Connection time of web.
     Connect,
     /// The probe that ends before the bottleneck.
     Noise,
@@ -32,7 +32,7 @@ pub enum Rank {
     Max,
 }
 
-/// All of them.
+/// All ranks.
 pub const RANKS: [Rank; 7] = [Rank::Min, Rank::Mean, Rank::P50, Rank::P90, Rank::P95, Rank::P99, Rank::Max];
 
 /// A quantity that trials are measured by.
@@ -43,7 +43,7 @@ pub enum Measure {
     Added,
     Jitter,
     Loss,
-    /// Web: round trips a minute under load.
+    /// Round trips a minute of web under load.
     PerMinute,
     Rate,
     /// A single flow's rate, counted from 1.
@@ -67,7 +67,7 @@ pub enum Measure {
     Instructions,
 }
 
-/// Which way is better.
+/// The better direction of a measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
     Lower,
@@ -143,7 +143,7 @@ impl Measure {
         }
     }
 
-    /// Differences below the greater of (this much, this share) say nothing.
+    /// The resolution of the measure: differences below the greater of (absolute, share) do not count.
     pub fn resolution(self) -> (f64, f64) {
         match self {
             Measure::Loss | Measure::FlowLoss => (0.1, 0.0),
@@ -157,7 +157,7 @@ impl Measure {
         }
     }
 
-    /// The value as readers see it, without its unit.
+    /// The value as text, without its unit.
     pub fn text(self, value: f64) -> String {
         match self {
             Measure::Jain | Measure::WeightedJain => number::fixed(value, 3),

@@ -1,4 +1,4 @@
-//! Numbers and names as readers see them.
+//! Numbers and names as text.
 
 /// The sign for a missing figure.
 pub const NOTHING: &str = "–";
@@ -40,7 +40,7 @@ pub fn rate(bps: u64) -> String {
     format!("{} {name}", value.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Seconds as minutes or hours, if there are many.
+/// A duration in seconds, minutes or hours.
 pub fn duration(s: f64) -> String {
     match s {
         s if !s.is_finite() => NOTHING.to_owned(),
@@ -56,7 +56,7 @@ pub fn plain(text: &str) -> String {
     printable.split_whitespace().collect::<Vec<&str>>().join(" ")
 }
 
-/// `one`, or `many` of them.
+/// A count with its noun: `one`, or `many`.
 pub fn count(n: usize, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }

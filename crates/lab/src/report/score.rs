@@ -18,7 +18,7 @@ pub enum Key {
 /// The keys in the order of the scorecard.
 pub const KEYS: [Key; 5] = [Key::Delay, Key::Throughput, Key::Loss, Key::Fairness, Key::Cost];
 
-/// A scenario at a rate, and where the key is a load's, the load.
+/// A scenario at a rate, and the load if the key is of a load.
 pub struct Column<'a> {
     pub group: &'a Group<'a>,
     pub of: String,
@@ -31,29 +31,29 @@ pub struct Column<'a> {
 pub struct Cell {
     pub standing: Standing,
     pub value: Option<Spread>,
-    /// With throughput: percent of the wire that was used, the most used direction.
+    /// Use of the wire next to throughput: percent, of the most used direction.
     pub used: Option<Spread>,
     /// Whether the queue formed behind the contender.
     pub not_owned: bool,
-    /// In one word, why there is nothing: "failed", "unsupported"; also where only some repeats failed.
+    /// The kind of failure if figures are missing: "failed" or "unsupported"; also if only some repeats failed.
     pub failure: Option<&'static str>,
-    /// The reasons of the failures, as places in `Scorecard::notes`.
+    /// The reasons of the failures, as indices of `Scorecard::notes`.
     pub notes: Vec<usize>,
 }
 
 /// The standing of a contender among the others of the column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// The contender has the best median; where most contenders have it, they are equal.
+    /// The best median; several contenders share it if most have it.
     Best,
-    /// The contender is no different from the best beyond the repeats.
+    /// No different from the best beyond the repeats.
     Equal,
     Behind,
-    /// Nothing to compare, or all have the same, or it was seen once and is not behind.
+    /// Undecided: nothing to compare, or all equal, or one trial that is not behind.
     Alone,
 }
 
-/// One key's table.
+/// The table of one key.
 pub struct Board<'a> {
     pub key: Key,
     pub columns: Vec<Column<'a>>,
@@ -62,7 +62,7 @@ pub struct Board<'a> {
 /// The tables of all keys.
 pub struct Scorecard<'a> {
     pub boards: Vec<Board<'a>>,
-    /// Why trials have no figures; each reason once.
+    /// The reasons of missing figures, each once.
     pub notes: Vec<&'a str>,
 }
 
@@ -128,7 +128,7 @@ impl<'a> Scorecard<'a> {
         Scorecard { boards: boards.into_iter().filter(|board| !board.columns.is_empty()).collect(), notes }
     }
 
-    /// The board of this key, if anything is known.
+    /// The table of this key, if anything is known.
     pub fn board(&self, key: Key) -> Option<&Board<'a>> {
         self.boards.iter().find(|board| board.key == key)
     }
@@ -156,12 +156,12 @@ impl<'a> Column<'a> {
         if self.of.is_empty() { rate } else { format!("{rate}, {}{whole}", self.of) }
     }
 
-    /// Whether each contender's figure here is of one trial.
+    /// Whether each figure of this column is of one trial.
     pub fn seen_once(&self) -> bool {
         self.cells.iter().filter_map(|cell| cell.value).all(|value| value.repeats < 2)
     }
 
-    /// The entry with the best median among these contenders.
+    /// The best entry by median among these contenders.
     pub fn best(&self, among: impl Fn(&Entry) -> bool) -> Option<(&Entry<'a>, &Cell, Spread)> {
         let with = self.group.entries.iter().zip(&self.cells).filter(|(entry, _)| among(entry));
         let known = with.filter_map(|(entry, cell)| Some((entry, cell, cell.value?)));
@@ -189,7 +189,7 @@ impl Cell {
     }
 }
 
-/// Whether `a` is better than `b` by the median, however little.
+/// Whether `a` has a better median than `b`, however little.
 pub fn ahead(a: &Spread, b: &Spread, measure: Measure) -> bool {
     match measure.better() {
         Better::Lower => a.median < b.median,
@@ -198,7 +198,7 @@ pub fn ahead(a: &Spread, b: &Spread, measure: Measure) -> bool {
     }
 }
 
-/// Ranks the judged cells: a baseline is no rival. A figure that was seen once has no spread, so its contender is never the best.
+/// Ranks the judged cells; baselines are not judged. A figure of one trial has no spread, so its contender is never the best.
 fn rank(cells: &mut [Cell], judged: &[bool], measure: Measure) {
     let known: Vec<(usize, Spread)> =
         (cells.iter().enumerate()).filter_map(|(at, cell)| Some((at, cell.value.filter(|_| judged[at])?))).collect();

@@ -1,4 +1,4 @@
-//! One figure over the repeats of a trial, and when two of them differ.
+//! One figure over the repeats of a trial, and the test whether two of them differ.
 
 use serde::Serialize;
 
@@ -11,22 +11,22 @@ use crate::result::statistics::Distribution;
 pub struct Spread {
     /// The median by nearest rank, so it is a value that was measured.
     pub median: f64,
-    /// The least.
+    /// The least value.
     pub min: f64,
-    /// The greatest.
+    /// The greatest value.
     pub max: f64,
-    /// How many repeats have it.
+    /// The number of repeats with a value.
     pub repeats: usize,
 }
 
 impl Spread {
-    /// The spread of the finite values among these, or nothing if there are none.
+    /// The spread of the finite values; none if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
         let d = Distribution::of(values.into_iter().filter(|v| v.is_finite()))?;
         Some(Spread { median: d.p50_ms, min: d.min_ms, max: d.max_ms, repeats: d.count })
     }
 
-    /// Whether the two are further apart than their repeats and than what the measure resolves.
+    /// Whether two spreads are apart by more than their repeats and the measure's resolution.
     pub fn differs(&self, other: &Spread, measure: Measure) -> bool {
         let overlap = self.min <= other.max && other.min <= self.max;
         let (absolute, share) = measure.resolution();
@@ -39,7 +39,7 @@ impl Spread {
         measure.text(self.median)
     }
 
-    /// The least and the greatest as text, where there are repeats that differ visibly.
+    /// The least and the greatest as text, if repeats differ visibly.
     pub fn range(&self, measure: Measure) -> Option<String> {
         let (min, max) = (measure.text(self.min), measure.text(self.max));
         (self.repeats > 1 && min != max).then(|| format!("{min}{NOTHING}{max}"))

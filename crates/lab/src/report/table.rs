@@ -1,4 +1,4 @@
-//! The tables of a scenario, as the page and Markdown both have them.
+//! The tables of a scenario, for the page and for Markdown.
 
 use super::group::{Entry, Group};
 use super::measure::{Measure, Path, Rank};
@@ -24,7 +24,7 @@ pub struct Head {
 pub struct Row {
     pub contender: String,
     pub ours: bool,
-    /// The cells, one for each column; or why there are none.
+    /// The cells, one for each column; or the reason why there are none.
     pub cells: Result<Vec<Shown>, String>,
 }
 
@@ -51,7 +51,7 @@ impl From<&str> for Shown {
     }
 }
 
-/// All tables of a group: one for each load with delays, one of rates, one of where packets waited and what it cost.
+/// All tables of a group: one for each load with delays, one of rates, one of backlogs and costs.
 pub fn tables(group: &Group) -> Vec<Table> {
     let mut tables: Vec<Table> = group.delay_loads().into_iter().map(|load| delays(group, load)).collect();
     tables.extend(rates(group));
@@ -59,7 +59,7 @@ pub fn tables(group: &Group) -> Vec<Table> {
     tables
 }
 
-/// A column whose cells are figures.
+/// A column of figures.
 struct Column {
     label: String,
     of: String,
@@ -96,7 +96,7 @@ fn table(group: &Group, caption: String, columns: Vec<Column>) -> Option<Table> 
     })
 }
 
-/// Why this contender has no figures at all.
+/// The reason why a contender has no figures at all.
 fn why_empty(entry: &Entry) -> Option<String> {
     if !entry.measured.is_empty() {
         return None;

@@ -11,9 +11,9 @@ use super::score::{self, Column, Key, Scorecard, Standing};
 use super::verdict::Verdict;
 use crate::result::results::Results;
 
-/// No line is longer, columns.
+/// The longest line, columns.
 const WIDTH: u16 = 100;
-/// More sentences than these are left to the page.
+/// The most sentences; more are left to the page.
 const SENTENCES: usize = 8;
 
 /// The scorecard of a run for the terminal, at most 100 columns wide, with escape sequences only if `color`.
@@ -124,7 +124,7 @@ fn painted(text: &str, code: &str, color: bool) -> String {
     if color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
 }
 
-/// A text broken between words, further lines indented.
+/// A text broken between words, with further lines indented.
 fn wrapped(text: &str, indent: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for word in number::plain(text).split(' ') {

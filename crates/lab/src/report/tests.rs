@@ -1,4 +1,4 @@
-//! The formats on a run as it could have been, and on runs that went wrong.
+//! Tests of all forms of the report, on a made-up run and on failed runs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ fn all_failed() -> Results {
     results
 }
 
-/// Measured, but not a single number in it is one.
+/// A run whose figures are not a number.
 fn nonsense() -> Results {
     let mut results = fixture::results();
     for trial in &mut results.trials {
@@ -44,7 +44,7 @@ fn nonsense() -> Results {
     results
 }
 
-/// Nothing at all: no scenario, no contender.
+/// A run without scenarios and contenders.
 fn nothing() -> Results {
     Results { scenarios: Vec::new(), contenders: Vec::new(), trials: Vec::new(), ..fixture::results() }
 }
@@ -140,7 +140,7 @@ fn the_best_is_marked() {
     let failed = &delay[0].cells[6];
     assert_eq!((failed.failure, failed.value, failed.standing), (Some("failed"), None, Standing::Alone));
     assert_eq!(delay[0].cells[3].value.unwrap().repeats, 2, "one of three repeats failed");
-    // Without any scheduler more passes; but that is no rival.
+    // FIFO carries more without any scheduler, but it is no rival.
     let throughput = &scorecard.board(Key::Throughput).unwrap().columns[1];
     assert_eq!(throughput.cells[0].standing, Standing::Alone);
     assert!(throughput.cells[0].not_owned);
@@ -166,7 +166,7 @@ fn without_a_rival_nothing_is_won() {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains("Nothing to compare: the run has not both Sluice and a rival"), "{text}");
         assert!(!text.contains("Nowhere in this run") && !text.contains("is the best, or"), "{text}");
-        // At the head, before anything that could be read as a comparison.
+        // The note comes first, before anything that reads as a comparison.
         let missing = text.find("CAKE could not run (unsupported): the kernel has no such qdisc").expect("it is said");
         assert!(missing < text.find("Nothing to compare").expect("the verdict"), "{text}");
     }
@@ -256,7 +256,7 @@ fn a_large_run_is_a_page_of_sensible_size() {
     parsed(&page);
 }
 
-/// Pages for a person to look at: `make look`.
+/// Writes pages for `make look`.
 #[test]
 #[ignore = "writes files: make look"]
 fn shown_pages() {

@@ -1,4 +1,4 @@
-//! CSV, one figure a row: for spreadsheets and statistics programs.
+//! The report as CSV, one figure a row.
 
 use super::figure::figures;
 use crate::result::results::{Outcome, Results};

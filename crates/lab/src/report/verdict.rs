@@ -1,4 +1,4 @@
-//! The verdict on Sluice, in sentences: above all where a rival wins.
+//! The verdict on Sluice in sentences, mainly on the columns that a rival wins.
 
 use super::measure::Measure;
 use super::number;
@@ -11,22 +11,22 @@ pub struct Verdict {
     pub counts: Vec<Count>,
     /// The columns in which a rival is better, or Sluice has no figure; the widest gap of each key first.
     pub behind: Vec<Behind>,
-    /// Whether there is a Sluice and another to compare with.
+    /// Whether there is both a Sluice and a rival.
     pub compared: bool,
-    /// How many Sluices there are: each time the best of them counts.
+    /// The number of Sluices; the best of them counts in each column.
     pub variants: usize,
 }
 
-/// How often Sluice wins by a key.
+/// Sluice's results by one key.
 pub struct Count {
     pub key: Key,
     /// Columns in which Sluice is the best.
     pub best: usize,
     /// Columns in which Sluice is no different from the best.
     pub equal: usize,
-    /// Columns in which no rival is ahead of Sluice, but each trial was done once.
+    /// Columns of one trial each in which no rival is ahead of Sluice.
     pub once: usize,
-    /// All columns of the key in which Sluice meets a rival.
+    /// All columns of the key with Sluice and a rival.
     pub of: usize,
 }
 
@@ -36,14 +36,14 @@ pub struct Behind {
     /// Scenario, rate and load.
     pub place: String,
     pub measure: String,
-    /// The winner, and by how much.
+    /// The winner, and its advantage.
     pub what: String,
-    /// How wide the gap is, as a share.
+    /// The gap as a share.
     gap: f64,
 }
 
 impl Behind {
-    /// The sentence.
+    /// The sentence on the column.
     pub fn text(&self) -> String {
         format!("{}: {}: {}", self.place, self.measure, self.what)
     }
@@ -85,12 +85,12 @@ impl Verdict {
         }
     }
 
-    /// Whether each trial was done once: then only what is behind is told.
+    /// Whether each trial was done once: then only losses are reported.
     pub fn once(&self) -> bool {
         self.counts.iter().all(|count| count.best + count.equal == 0) && self.counts.iter().any(|count| count.once > 0)
     }
 
-    /// How often Sluice wins, by each key.
+    /// The counts of Sluice's results by each key.
     pub fn headline(&self) -> String {
         if !self.compared {
             return "Nothing to compare: the run has not both Sluice and a rival with figures.".to_owned();
@@ -123,14 +123,14 @@ fn is_best(column: &Column) -> bool {
     cells.into_iter().any(|(entry, cell)| entry.contender.ours && cell.standing == Standing::Best)
 }
 
-/// Whether Sluice was in it, and a rival has a figure.
+/// Whether the column has a Sluice, and a rival with a figure.
 fn contested(column: &Column) -> bool {
     let ours =
         column.group.entries.iter().any(|e| e.contender.ours && !(e.measured.is_empty() && e.failures.is_empty()));
     ours && column.best(|entry| entry.contender.is_rival()).is_some()
 }
 
-/// Nothing where Sluice is best or equal to it.
+/// The loss in this column; none if Sluice is the best or equal to it.
 fn lost(key: Key, column: &Column) -> Option<Behind> {
     let (rival, cell, theirs) = column.best(|entry| entry.contender.is_rival())?;
     let who = format!("{} {}", rival.contender.title, column.measure.quantity(theirs.median));
@@ -150,12 +150,12 @@ fn lost(key: Key, column: &Column) -> Option<Behind> {
     Some(behind(share, format!("{who}{aside}, {us} ({gap}).")))
 }
 
-/// A remark that a reader needs to judge a figure.
+/// A remark on a figure for readers.
 fn aside(cell: &Cell) -> &'static str {
     if cell.not_owned { " (but its queue formed on the line, not at the contender)" } else { "" }
 }
 
-/// How much is between them, as a person says it.
+/// The gap between two figures as text.
 fn gap(measure: Measure, ours: &Spread, theirs: &Spread) -> String {
     let apart = ours.median - theirs.median;
     let sign = if apart < 0.0 { "−" } else { "+" };

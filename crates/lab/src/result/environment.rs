@@ -1,19 +1,19 @@
-//! On what a measurement was made: enough to judge it, nothing that identifies a machine, a person or a place.
+//! The environment of a measurement: enough to judge it, nothing that identifies a machine, a person or a place.
 
 use std::fs;
 use std::thread;
 
 use serde::{Deserialize, Serialize};
 
-/// The value of a property that the machine does not tell.
+/// The value of an unknown property.
 pub const UNKNOWN: &str = "unknown";
 
-/// The machine as far as figures depend on it.
+/// The properties of the machine that figures depend on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// The processor's model.
     pub cpu: String,
-    /// How many cores may be used.
+    /// The number of usable cores.
     pub cores: usize,
     /// Kernel version as "x.y".
     pub kernel: String,
@@ -22,7 +22,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// This machine.
+    /// Reads the properties of this machine.
     pub fn read() -> Environment {
         let file = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Environment {

@@ -10,7 +10,7 @@ use crate::result::statistics::Distribution;
 /// The format of `Results`; `report` and `compare` refuse another number.
 pub const FORMAT: u32 = 1;
 
-/// One run: some scenarios, each under some contenders, at some rates, some times.
+/// One run: scenarios under contenders, at rates, with repeats.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// `FORMAT` of the writer.
@@ -21,9 +21,9 @@ pub struct Results {
     pub plan: String,
     /// The command that repeats the run.
     pub command: String,
-    /// When it began, UTC, as YYYY-MM-DD HH:MM.
+    /// Begin of the run, UTC, as YYYY-MM-DD HH:MM.
     pub began: String,
-    /// How long it took, seconds of wall time.
+    /// Duration of the run, seconds of wall time.
     pub took_s: f64,
     /// The machine.
     pub environment: Environment,
@@ -33,9 +33,9 @@ pub struct Results {
     pub tools: BTreeMap<String, String>,
     /// Warnings to readers: features that were left out, a busy machine, ...
     pub warnings: Vec<String>,
-    /// In the order of the plan.
+    /// The scenarios in the order of the plan.
     pub scenarios: Vec<ScenarioInfo>,
-    /// In the order of the plan.
+    /// The contenders in the order of the plan.
     pub contenders: Vec<ContenderInfo>,
     /// The trials, one for each scenario, rate, contender and repeat, in the order in which they ran.
     pub trials: Vec<Trial>,
@@ -62,7 +62,7 @@ pub struct ScenarioInfo {
     pub about: String,
     /// The scenario's loads, in order.
     pub loads: Vec<LoadInfo>,
-    /// The file.
+    /// The text of the file.
     pub file: String,
 }
 
@@ -75,7 +75,7 @@ pub struct LoadInfo {
     pub kind: String,
     /// The load in words, such as "4 TCP flows, cubic".
     pub about: String,
-    /// Whether its delays are what the scenario is about.
+    /// Whether the scenario is about the delays of this load.
     pub probe: bool,
     /// The load's weight, where shares are to be in proportion.
     pub weight: Option<f64>,
@@ -95,18 +95,18 @@ pub struct ContenderInfo {
     /// Whether it is a baseline that rivals are to be better than, as a plain FIFO is.
     #[serde(default)]
     pub baseline: bool,
-    /// The file.
+    /// The text of the file.
     pub file: String,
 }
 
 impl ContenderInfo {
-    /// Whether Sluice is judged by it. Runs from before contenders said so have one baseline, by its name.
+    /// Whether Sluice is compared with it. Runs before this field existed have one baseline, known by its name.
     pub fn is_rival(&self) -> bool {
         !self.ours && !self.baseline && self.name != "none"
     }
 }
 
-/// One scenario under one contender at one rate, once.
+/// One repeat of a scenario under a contender at a rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// `ScenarioInfo::name`.
@@ -115,7 +115,7 @@ pub struct Trial {
     pub contender: String,
     /// The rate that the contender shapes to, bits per second, Ethernet header included.
     pub rate_bps: u64,
-    /// From 1.
+    /// The repeat, from 1.
     pub repeat: u32,
     /// The outcome.
     pub outcome: Outcome,
@@ -127,16 +127,16 @@ pub struct Trial {
 pub enum Outcome {
     /// The trial was measured.
     Measured(Box<Measured>),
-    /// The trial failed; why.
+    /// The trial failed, with the reason.
     Failed(String),
-    /// This kernel or machine cannot do it; why.
+    /// This kernel or machine does not support it, with the reason.
     Unsupported(String),
 }
 
-/// A measured trial. Times are ms since the bulk traffic began; what counts lies in the window.
+/// A measured trial. Times are ms since the bulk traffic began; figures are of the window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Sluice's engine, where it was Sluice.
+    /// Sluice's engine.
     pub engine: Option<String>,
     /// The commands that put the contender to work.
     pub commands: Vec<String>,
@@ -148,13 +148,13 @@ pub struct Measured {
     pub offloads: String,
     /// Delays of the loads that measure delay: stream, ping, web.
     pub delays: Vec<Delays>,
-    /// Rates of the loads that carry much: tcp, udp.
+    /// Rates of the bulk loads: tcp, udp.
     pub flows: Vec<Flows>,
-    /// Where packets waited and how much of the wire was used; one for each direction that the contender shapes.
+    /// Backlogs and use of the wire, one for each shaped direction.
     pub bottlenecks: Vec<Bottleneck>,
     /// The processor time of the trial.
     pub processor: Processor,
-    /// Round trips of a probe that ends before the bottleneck, ms: what the harness itself adds.
+    /// Round trips of a probe that ends before the bottleneck, ms: the harness's own noise.
     pub noise: Option<Distribution>,
     /// Changes that the scenario made to the contender while traffic ran.
     pub events: Vec<EventDone>,
@@ -167,30 +167,30 @@ pub struct Delays {
     pub load: String,
     /// The exchange that is timed.
     pub what: Timed,
-    /// Before the bulk traffic began, ms.
+    /// Delays before the bulk traffic began, ms.
     pub idle: Option<Distribution>,
-    /// In the window, ms: round trips, or whole fetches.
+    /// Round trips, or whole fetches, in the window, ms.
     pub whole: Option<Distribution>,
-    /// In the window, through the bottleneck alone, one way, ms.
+    /// One-way delays through the bottleneck alone in the window, ms.
     pub one_way: Option<Distribution>,
-    /// Before the bulk traffic began, through the bottleneck alone, one way, ms.
+    /// One-way delays through the bottleneck alone before the bulk traffic began, ms.
     pub idle_one_way: Option<Distribution>,
-    /// Mean change from one to the next, ms.
+    /// Mean change of delay from one packet to the next, ms.
     pub jitter_ms: Option<f64>,
-    /// Sent, or asked for, in the window.
+    /// Packets or pages sent or asked for in the window.
     pub sent: u64,
     /// Packets or pages of these that were never answered.
     pub lost: u64,
-    /// When it was sent, ms; how long it took, ms, None: lost. One way where that is known, else whole.
+    /// Pairs of send time and delay, ms; no delay if lost. The delay is one way where that is known, else whole.
     pub series: Vec<(f64, Option<f64>)>,
-    /// Web alone: time to connect in the window, ms.
+    /// Connection times of web in the window, ms.
     pub connect: Option<Distribution>,
-    /// Web alone: round trips a minute under load, after draft-ietf-ippm-responsiveness, without TLS and without exchanges on the
+    /// Round trips a minute of web under load, after draft-ietf-ippm-responsiveness, without TLS and without exchanges on the
     /// loaded connections.
     pub per_minute: Option<f64>,
 }
 
-/// The exchange that a delay is of.
+/// The exchange that is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Timed {
@@ -209,41 +209,41 @@ pub struct Flows {
     pub mbit: f64,
     /// Payload received in the window, Mbit/s, each flow: for fairness.
     pub each_mbit: Vec<f64>,
-    /// End of a stretch, ms, and the rate in it, Mbit/s, all flows together.
+    /// Pairs of the end of an interval, ms, and the rate of all flows in it, Mbit/s.
     pub series: Vec<(f64, f64)>,
-    /// TCP: segments sent again.
+    /// Segments that TCP sent again.
     pub retransmitted: Option<u64>,
-    /// UDP: percent lost.
+    /// Loss of UDP, percent.
     pub lost_percent: Option<f64>,
-    /// UDP: jitter as iperf3 has it (RFC 1889), ms.
+    /// Jitter of UDP by iperf3 (RFC 1889), ms.
     pub jitter_ms: Option<f64>,
 }
 
-/// Where packets waited.
+/// The queues at a bottleneck.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Bottleneck {
     /// "egress" or "ingress" of the contender's device.
     pub direction: String,
     /// The use of the wire behind the contender in the window, percent of the rate.
     pub used_percent: f64,
-    /// Packets that passed there in the window.
+    /// Packets that passed the wire in the window.
     pub pkts: u64,
-    /// Mean backlog of the contender's queue, ms at the rate. None: its device tells none.
+    /// Mean backlog of the contender's queue, ms at the rate; `None` if its device does not report it.
     pub owned_mean_ms: Option<f64>,
-    /// Greatest backlog of the contender's queue seen, ms at the rate.
+    /// Greatest sampled backlog of the contender's queue, ms at the rate.
     pub owned_max_ms: Option<f64>,
     /// Mean backlog of the line's queue, ms at the line's rate: near 0 where the contender owned the bottleneck.
     pub line_mean_ms: f64,
-    /// Greatest backlog of the line's queue seen, ms at the line's rate: bursts that the contender let out.
+    /// Greatest sampled backlog of the line's queue, ms at the line's rate: bursts that the contender let out.
     pub line_max_ms: f64,
     /// Packets that the line's queue dropped in the trial.
     pub line_dropped: u64,
-    /// ms, and backlog of contender and line, bytes.
+    /// Samples of the time, ms, and the backlogs of contender and line, bytes.
     pub series: Vec<(f64, u64, u64)>,
 }
 
 impl Bottleneck {
-    /// Whether the queue formed at the contender, not behind it: the line held less than this in the mean, and dropped nothing.
+    /// Mean backlog of the line, ms, below which the contender owned the bottleneck, if the line dropped nothing.
     pub const OWNED_BELOW_MS: f64 = 5.0;
 
     /// Whether the contender owned the bottleneck.
@@ -255,18 +255,18 @@ impl Bottleneck {
 /// The processor time of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Processor {
-    /// Busy in the window, percent of all processors; all hosts and the tools are in it.
+    /// Busy time in the window, percent of all processors, with all hosts and tools.
     pub busy_percent: f64,
-    /// By an instruction clock: busy instructions per packet that left the bottleneck, all hosts and the tools in it.
+    /// Busy instructions per packet that left the bottleneck, with all hosts and tools; by an instruction clock.
     pub instructions_per_packet: Option<f64>,
 }
 
-/// Something that the scenario did while traffic ran.
+/// An event of the scenario that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EventDone {
-    /// When it began, ms.
+    /// Begin of the event, ms.
     pub at_ms: f64,
-    /// How long it took, ms.
+    /// Duration of the event, ms.
     pub took_ms: f64,
     /// A description of the change.
     pub what: String,

@@ -1,30 +1,30 @@
-//! Statistics of many delays in a few numbers.
+//! Statistics of delays.
 
 use serde::{Deserialize, Serialize};
 
 /// A distribution of delays in milliseconds; percentiles by nearest rank, so each is a value that was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
-    /// How many values.
+    /// The number of values.
     pub count: usize,
-    /// The least, ms.
+    /// The least value, ms.
     pub min_ms: f64,
     /// The arithmetic mean, ms.
     pub mean_ms: f64,
     /// The median, ms.
     pub p50_ms: f64,
-    /// 90 % are not above it, ms.
+    /// The 90th percentile, ms.
     pub p90_ms: f64,
-    /// 95 % are not above it, ms.
+    /// The 95th percentile, ms.
     pub p95_ms: f64,
-    /// 99 % are not above it, ms.
+    /// The 99th percentile, ms.
     pub p99_ms: f64,
-    /// The greatest, ms.
+    /// The greatest value, ms.
     pub max_ms: f64,
 }
 
 impl Distribution {
-    /// The distribution of these delays, or nothing if there are none.
+    /// The distribution of these delays; none without delays.
     pub fn of(values_ms: impl IntoIterator<Item = f64>) -> Option<Distribution> {
         let mut sorted: Vec<f64> = values_ms.into_iter().collect();
         sorted.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! A run of the lab: a plan made into trials, the trials done here or in virtual machines, and what they leave.
+//! A run of the lab: a plan becomes trials, which run here or in virtual machines, and their results are stored.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use sluice_error::{Error, Kind, Result};
 use sluice_testbed::interrupt::Interrupt;
 use sluice_testbed::tool;
 
-/// Busier than this before anything runs, a machine disturbs what is measured natively, percent.
+/// Busy time before the first trial, percent, above which a machine disturbs native measurements.
 const BUSY_PERCENT: f64 = 15.0;
 
 /// The results of a run, and whether Ctrl-C stopped it before the end.
@@ -26,15 +26,15 @@ pub struct Done {
     pub results: Results,
     /// The directory of the results.
     pub directory: PathBuf,
-    /// Whether Ctrl-C ended it.
+    /// Whether Ctrl-C ended the run.
     pub interrupted: bool,
 }
 
-/// Do a run.
+/// Runs the request.
 pub fn run(request: &Request) -> Result<Done> {
     let mut job = expand(request)?;
     let cast = Cast::of(&job)?;
-    // Readers of a file get it with what it brings.
+    // A file is stored together with the files that it names.
     job.scenarios.iter_mut().for_each(|source| source.clone_from(&cast.scenarios[&source.name].source));
     job.contenders.iter_mut().for_each(|source| source.clone_from(&cast.contenders[&source.name].source));
     if request.kernel.is_none() {
@@ -224,7 +224,7 @@ fn blank(job: &Job, cast: &Cast) -> Results {
     }
 }
 
-/// The plan that was asked for, as trials: all contenders of a scenario, then the next; then all of it again.
+/// Expands the requested plan into trials: all contenders of a scenario, then the next scenario; then the next repeat.
 pub fn expand(request: &Request) -> Result<Job> {
     let (name, plan) = plan(request)?;
     let mut job = Job {
@@ -243,7 +243,7 @@ pub fn expand(request: &Request) -> Result<Job> {
                     let contender = known(&mut job.contenders, Folder::Contenders, contender)?;
                     let rate_bps = rate.bps(0).unwrap_or_default();
                     let cell = Cell { scenario: scenario.clone(), contender, rate_bps, repeat };
-                    // Named twice, it is measured once.
+                    // A combination that is named twice is measured once.
                     if !job.trials.contains(&cell) {
                         job.trials.push(cell);
                     }
@@ -254,7 +254,7 @@ pub fn expand(request: &Request) -> Result<Job> {
     Ok(job)
 }
 
-/// The name by which a file is known, which is read at its first mention.
+/// The name of a file, which is read at its first mention.
 fn known(all: &mut Vec<Source>, folder: Folder, name: &str) -> Result<String> {
     let source = format::read(folder, name)?;
     match all.iter().find(|known| known.name == source.name) {
@@ -285,7 +285,7 @@ fn plan(request: &Request) -> Result<(String, Plan)> {
                 let cure = format!("sluice lab run {plan}, alone; or scenarios");
                 return Err(input(format!("{plan} is a plan, and a run has one plan"), cure));
             }
-            // A scenario of its own runs like those of the quick plan.
+            // A user's own scenario runs like those of the quick plan.
             let mut plan = Plan::of(&format::read(Folder::Plans, "quick")?)?;
             let entry = |name: &String| Entry { scenario: name.clone(), contenders: None, rates: None };
             plan.entries = scenarios.iter().map(entry).collect();

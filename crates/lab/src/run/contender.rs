@@ -1,4 +1,4 @@
-//! A contender at work on the owner's device: by its commands, or by Sluice.
+//! A running contender on the owner's device: its commands, or Sluice.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,9 +10,9 @@ use crate::tool::sluice;
 use sluice_error::{Error, Kind, Result};
 use sluice_testbed::Namespace;
 
-/// Where what arrives is queued.
+/// The device on which arrivals are queued.
 const IFB: &str = "lab-arrivals";
-/// A command of a contender may take so long.
+/// Time limit of a contender's command.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The device and directions that a contender is to own.
@@ -20,33 +20,33 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub struct Task<'a> {
     /// The device.
     pub device: &'a str,
-    /// Which directions.
+    /// The directions to own.
     pub shape: &'a [Direction],
-    /// Bits per second, in each.
+    /// Rate of each direction, bits per second.
     pub rate_bps: u64,
     /// The Sluice binary.
     pub sluice: &'a Path,
-    /// For policies.
+    /// A directory for policy files.
     pub scratch: &'a Path,
-    /// Called while commands run; its error ends them.
+    /// A callback while commands run; its error ends them.
     pub watch: &'a dyn Fn() -> Result<()>,
 }
 
-/// A contender at work; dropping ends it.
+/// A running contender; dropping ends it.
 pub struct Active<'a> {
     host: &'a Namespace,
     contender: &'a Contender,
     task: Task<'a>,
     sluice: Option<PathBuf>,
     changes: usize,
-    /// Which engine runs, if it is Sluice.
+    /// Sluice's engine.
     pub engine: Option<String>,
     /// The commands that were run.
     pub commands: Vec<String>,
 }
 
 impl<'a> Active<'a> {
-    /// Put it to work.
+    /// Starts the contender.
     pub fn start(contender: &'a Contender, host: &'a Namespace, task: Task<'a>) -> Result<Active<'a>> {
         let mut active = Active { host, contender, task, sluice: None, changes: 0, engine: None, commands: Vec::new() };
         match &contender.start {
@@ -123,7 +123,7 @@ impl<'a> Active<'a> {
         sluice::call(&name, self.task.sluice, &arguments).map(drop)
     }
 
-    /// A policy file comes with the contender; a profile is Sluice's.
+    /// The argument for a policy: the path of a file that the contender brought, or the name of a profile.
     fn policy(&self, name: &str) -> Result<String> {
         let Some((_, text)) = self.contender.source.beside.iter().find(|(own, _)| own == name) else {
             return Ok(name.to_owned());
@@ -133,12 +133,12 @@ impl<'a> Active<'a> {
         Ok(path.to_string_lossy().into_owned())
     }
 
-    /// Whether it can be changed while it works.
+    /// Whether the contender can be changed while it works.
     pub fn can_change(&self) -> bool {
         self.contender.is_ours() || !self.contender.change.is_empty()
     }
 
-    /// Change its configuration; returns what was typed.
+    /// Changes the configuration; returns the commands.
     pub fn change(&mut self) -> Result<String> {
         self.changes += 1;
         let before = self.commands.len();
@@ -169,7 +169,7 @@ impl<'a> Active<'a> {
 
 impl Drop for Active<'_> {
     fn drop(&mut self) {
-        // Only on the way out of an error, which is what gets reported.
+        // An error here would hide the error that is being returned.
         let _ = self.end();
     }
 }

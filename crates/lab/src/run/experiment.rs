@@ -17,11 +17,11 @@ use sluice_error::{Error, Kind, Result};
 use sluice_testbed::interrupt::Interrupt;
 use sluice_testbed::process::Process;
 
-/// The bulk traffic goes on this long after the window, ms.
+/// Time for which the bulk traffic continues after the window, ms.
 const TAIL_MS: f64 = 500.0;
-/// How often queues are looked at, ms.
+/// Interval of snapshots, ms.
 const LOOK_MS: f64 = 500.0;
-/// How often the clock is looked at.
+/// Interval of checks of the clock.
 const POLL: Duration = Duration::from_millis(5);
 /// The probe of the delay that the harness adds.
 const NOISE: Stream = Stream { port: NOISE_PORT, interval_us: 20_000, payload_bytes: 100, tos: 0 };
@@ -55,13 +55,13 @@ pub struct Found {
     pub warnings: Vec<String>,
 }
 
-/// How long a trial takes when nothing waits.
+/// The duration of a trial without delays.
 pub fn nominal(scenario: &Scenario, measured_ms: f64) -> Duration {
     const SET_UP_MS: f64 = 1_500.0;
     Duration::from_secs_f64((SET_UP_MS + scenario.idle.0 + scenario.warm_up.0 + measured_ms + TAIL_MS) / 1e3)
 }
 
-/// Put a contender to work once, so that what cannot work is known before anything is measured.
+/// Starts and stops a contender, so that errors are known before anything is measured.
 pub fn rehearse(setting: &Setting) -> Result<()> {
     let network = build(setting)?;
     Active::start(
@@ -92,7 +92,7 @@ fn task<'a>(setting: &'a Setting, own: &'a str, watch: &'a dyn Fn() -> Result<()
     }
 }
 
-/// Run a trial. `tick` is called often.
+/// Runs a trial. `tick` is called often.
 pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<Found> {
     let watch = || {
         tick();
@@ -169,7 +169,7 @@ pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<
     }
 
     let mut answers = Answers::default();
-    // In the order of the scenario's loads; those without an end are stopped first.
+    // Results are in the order of the scenario's loads; loads without an end are stopped first.
     clients.sort_by_key(|(number, _)| *number);
     for (number, client) in clients {
         let load = &loads[number];

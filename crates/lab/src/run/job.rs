@@ -1,4 +1,4 @@
-//! The parts of a run: the request, the files, the trials.
+//! The data of a run: the request, the files, the trials.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub struct Request {
     pub repeats: Option<u32>,
     /// The window instead of the plan's.
     pub measured: Option<String>,
-    /// The kernel of the virtual machines, if the run is in these.
+    /// The kernel of the virtual machines, if the run uses them.
     pub kernel: Option<String>,
     /// The directory of the results.
     pub out: Option<PathBuf>,
@@ -43,7 +43,7 @@ pub struct Job {
     pub plan: String,
     /// The command line.
     pub command: String,
-    /// The window where scenarios have none of their own, ms.
+    /// The default window of scenarios, ms.
     pub measured: Milliseconds,
     /// The files of scenarios.
     pub scenarios: Vec<Source>,
@@ -62,12 +62,12 @@ pub struct Cell {
     pub contender: String,
     /// Bits per second.
     pub rate_bps: u64,
-    /// From 1.
+    /// The repeat, from 1.
     pub repeat: u32,
 }
 
 impl Cell {
-    /// The name of its directory.
+    /// The name of the trial's directory.
     pub fn directory(&self) -> String {
         let short = |name: &str| name.chars().take(60).collect::<String>();
         let (scenario, contender) = (short(&self.scenario), short(&self.contender));
@@ -88,9 +88,9 @@ impl Cell {
 
 /// The files of a job, read and checked.
 pub struct Cast {
-    /// By name.
+    /// Scenarios by name.
     pub scenarios: BTreeMap<String, Scenario>,
-    /// By name.
+    /// Contenders by name.
     pub contenders: BTreeMap<String, Contender>,
 }
 
@@ -113,13 +113,13 @@ impl Cast {
         self.scenarios.get(&cell.scenario).zip(self.contenders.get(&cell.contender)).ok_or_else(lacks)
     }
 
-    /// How long these trials take when nothing waits.
+    /// The duration of the trials without delays.
     pub fn nominal(&self, job: &Job) -> Duration {
         job.trials.iter().filter_map(|cell| self.of_cell(cell).ok()).map(|(scenario, _)| nominal(scenario, job)).sum()
     }
 }
 
-/// How long a trial of a scenario takes when nothing waits.
+/// The duration of a trial of a scenario without delays.
 pub fn nominal(scenario: &Scenario, job: &Job) -> Duration {
     experiment::nominal(scenario, scenario.measured_ms(job.measured))
 }

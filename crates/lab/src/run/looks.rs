@@ -1,4 +1,4 @@
-//! Looks at queues, wires and processors while traffic runs, and what they say.
+//! Snapshots of queues, wires and processors while traffic runs, and figures computed from them.
 
 use std::fs;
 
@@ -10,10 +10,10 @@ use crate::tool::qdisc;
 use sluice_error::{Error, Result};
 use sluice_testbed::Namespace;
 
-/// One look.
+/// A snapshot of all queues and processors.
 #[derive(Debug, Clone)]
 pub struct Look {
-    /// ms since the bulk traffic began.
+    /// Time of the snapshot, ms since the bulk traffic began.
     pub at_ms: f64,
     /// The queues and counters of each shaped direction.
     pub places: Vec<Place>,
@@ -24,11 +24,11 @@ pub struct Look {
 /// A shaped direction at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Place {
-    /// Bytes that wait at the contender.
+    /// Backlog of the contender, bytes.
     pub owned_bytes: u64,
-    /// Bytes that wait at the line.
+    /// Backlog of the line, bytes.
     pub line_bytes: u64,
-    /// Packets that the line dropped so far.
+    /// Packets that the line has dropped.
     pub line_dropped: u64,
     /// Bytes that have left.
     pub wire_bytes: u64,
@@ -36,7 +36,7 @@ pub struct Place {
     pub wire_pkts: u64,
 }
 
-/// Take a look.
+/// Takes a snapshot.
 pub fn look(at_ms: f64, topology: &Topology, shaped: &[&Shaped], network: &Network) -> Result<Look> {
     let owner_end = topology.owner.get_ref();
     let own_device = device(owner_end);
@@ -77,7 +77,7 @@ fn counters(table: &str, device: &str) -> Option<(u64, u64)> {
     Some((*fields.get(8)?, *fields.get(9)?))
 }
 
-/// Ticks that all processors were busy, and all ticks.
+/// Busy ticks of all processors, and all ticks.
 pub fn ticks() -> Result<(u64, u64)> {
     let text = fs::read_to_string("/proc/stat").map_err(|e| Error::system(format!("cannot read /proc/stat: {e}")))?;
     busy(&text).ok_or_else(|| Error::system("/proc/stat has no line of all processors"))
@@ -85,28 +85,28 @@ pub fn ticks() -> Result<(u64, u64)> {
 
 fn busy(stat: &str) -> Option<(u64, u64)> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    // user nice system idle iowait irq softirq steal; what follows is contained in user and nice.
+    // The order is user nice system idle iowait irq softirq steal; the columns after these are contained in user and nice.
     let fields: Vec<u64> = line.split_whitespace().take(8).filter_map(|field| field.parse().ok()).collect();
     let all: u64 = fields.iter().sum();
     Some((all - fields.get(3)? - fields.get(4)?, all))
 }
 
-/// Percent that processors were busy between two looks.
+/// Busy time of the processors between two snapshots, percent.
 pub fn busy_percent(before: (u64, u64), after: (u64, u64)) -> f64 {
     let all = after.1.saturating_sub(before.1);
     if all == 0 { 0.0 } else { after.0.saturating_sub(before.0) as f64 * 100.0 / all as f64 }
 }
 
-/// The first and the last look in the window.
+/// The first and the last snapshot in the window.
 fn ends(looks: &[Look], window: Window) -> Option<(&Look, &Look)> {
-    // Looks come a little after the time at which they are due.
+    // A snapshot is taken a little after it is due.
     let slack = Window { from_ms: window.from_ms, to_ms: window.to_ms + 250.0 };
     let mut counted = looks.iter().filter(|look| slack.holds(look.at_ms));
     let first = counted.next()?;
     Some((first, counted.next_back()?))
 }
 
-/// The bottleneck of a direction, by the looks.
+/// The figures of a direction's bottleneck.
 pub fn bottleneck(
     shaped: &Shaped,
     number: usize,
@@ -148,7 +148,7 @@ pub fn bottleneck(
     }
 }
 
-/// The use of the processors, by the looks.
+/// The figures of the processors.
 pub fn processor(looks: &[Look], window: Window, clock: Clock) -> Processor {
     let Some((first, last)) = ends(looks, window) else {
         return Processor { busy_percent: 0.0, instructions_per_packet: None };

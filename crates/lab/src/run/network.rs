@@ -1,4 +1,4 @@
-//! A topology made real: namespaces, veth pairs, addresses, routes, slow links.
+//! The network of a topology: namespaces, veth pairs, addresses, routes, links with rates and delays.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use sluice_testbed::Namespace;
 use sluice_testbed::tool::ETHTOOL;
 use sluice_testbed::{namespace, veth};
 
-/// The bucket that cuts super-packets is so many times as fast as the line, so that it never limits.
+/// Rate of the bucket that splits super-packets, as a multiple of the line's, so that it never limits.
 const CUTTER: u64 = 20;
 
 /// The prefix of the namespaces' names.
@@ -27,7 +27,7 @@ pub struct Network {
     pub warnings: Vec<String>,
 }
 
-/// How a network is built.
+/// The parameters of a network.
 #[derive(Debug, Clone, Copy)]
 pub struct Build {
     /// The contender's rate, which the links' rates may refer to.
@@ -42,7 +42,7 @@ pub fn device(end: &End) -> String {
 }
 
 impl Network {
-    /// Build it.
+    /// Builds the network.
     pub fn build(topology: &Topology, how: Build) -> Result<Network> {
         let mut network = Network { hosts: BTreeMap::new(), warnings: Vec::new() };
         for name in topology.nodes() {
@@ -138,7 +138,7 @@ impl Network {
         }
     }
 
-    /// Without netem the rest of the scenario is still worth running, and the report says what is missing.
+    /// Without netem the rest of the scenario is still worth running, and the report names the missing feature.
     fn delay(&mut self, from: &str, own: &str, link: &Link) -> Result<()> {
         let us = |time: Option<crate::format::Milliseconds>| time.map(|time| time.us());
         let loss = link.loss_percent.map(|percent| format!("{percent}%"));
@@ -177,7 +177,7 @@ fn ends(topology: &Topology, name: &str) -> Vec<String> {
             commands.push(format!("link set {own} up"));
             continue;
         }
-        // The near end of the link: the one that is not behind the other.
+        // The near end of a link is the one that is not behind the other.
         let near = [a, b].into_iter().find(|end| hops.get(end.as_str()) == Some(&end.as_str())).unwrap_or(a);
         let Some(hop) = hops.get(near.as_str()) else { continue };
         let end = (name.to_owned(), (*hop).to_owned());
@@ -189,7 +189,7 @@ fn ends(topology: &Topology, name: &str) -> Vec<String> {
     commands
 }
 
-/// Whether words of tc mean that the kernel does not have something.
+/// Whether a message of tc means that the kernel lacks a qdisc.
 pub fn lacks_qdisc(words: &str) -> bool {
     [
         "kind is unknown",
@@ -204,8 +204,8 @@ pub fn lacks_qdisc(words: &str) -> bool {
     .any(|says| words.contains(says))
 }
 
-/// The bucket of a line, bytes: one frame and a little, so that the line sends frame by frame and cuts up larger packets;
-/// at high rates a quarter of a millisecond, since timers are no finer.
+/// The burst of a line's bucket, bytes: one frame and a little, so that the line sends frame by frame and splits larger
+/// packets; at high rates a quarter of a millisecond, since timers are no finer.
 fn burst_bytes(bps: u64) -> u64 {
     (bps / 8 / 4_000).max(2_000)
 }
@@ -216,7 +216,7 @@ fn forward(host: &Namespace) -> Result<()> {
         .map_err(|e| Error::system(format!("cannot turn forwarding on in namespace {} ({path}): {e}", host.name())))
 }
 
-/// Refuse to go on without root.
+/// Refuses to continue without root.
 pub fn require_root(what: &str, cure: &str) -> Result<()> {
     if geteuid().is_root() {
         return Ok(());
@@ -225,9 +225,9 @@ pub fn require_root(what: &str, cure: &str) -> Result<()> {
         .help(cure))
 }
 
-/// Remove what a killed run left.
+/// Removes the networks that a killed run left.
 pub fn remove_stale(sluice: &Path) -> Result<()> {
-    // A lock lets one process at a time remove: two at once could not take an interface down in order.
+    // The lock lets one process at a time remove: two at once could not take an interface down in order.
     let path = Path::new("/run").join(PREFIX).with_extension("lock");
     let file = fs::File::create(&path).map_err(|e| Error::system(format!("cannot write {}: {e}", path.display())))?;
     let _lock = Flock::lock(file, FlockArg::LockExclusive)
@@ -253,7 +253,7 @@ fn managed(sluice: &Path, namespace: &str) -> Result<Vec<String>> {
     Ok(all.into_iter().map(|own| own.interface).collect())
 }
 
-/// The temporary directories of processes that are gone.
+/// Removes the temporary directories of processes that are gone.
 fn remove_stale_scratch() {
     let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
     for entry in entries {
@@ -268,7 +268,7 @@ fn remove_stale_scratch() {
     }
 }
 
-/// A directory for files that tools need, which goes away when dropped.
+/// A directory for files that tools need; dropping removes it.
 pub fn scratch() -> Result<TempDir> {
     tempfile::Builder::new()
         .prefix(&format!("{PREFIX}-{}-", std::process::id()))

@@ -1,15 +1,15 @@
-//! The progress of a run and the time that is left, on standard error: a live line for a person, plain lines for a log.
+//! The progress of a run and the remaining time, on standard error: a live line on a terminal, plain lines in a log.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// The progress of everything.
+/// The progress of all phases.
 pub struct Progress {
     bar: ProgressBar,
     total: Duration,
-    /// Nominal time of the phases that are over.
+    /// Nominal time of the finished phases.
     done: Duration,
     phase: Duration,
     phase_began: Instant,
@@ -17,7 +17,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// `total` is the time that all phases take when nothing waits.
+    /// Starts the progress; `total` is the nominal time of all phases.
     pub fn new(total: Duration, color: bool) -> Progress {
         let live = stderr().is_terminal();
         let target = if live { ProgressDrawTarget::stderr_with_hz(5) } else { ProgressDrawTarget::hidden() };
@@ -28,7 +28,7 @@ impl Progress {
         Progress { bar, total, done: Duration::ZERO, phase: Duration::ZERO, phase_began: Instant::now(), live }
     }
 
-    /// A new phase begins, which nominally takes this long.
+    /// Begins a phase of this nominal time.
     pub fn phase(&mut self, what: &str, nominal: Duration) {
         self.done += self.phase;
         self.phase = nominal;
@@ -42,7 +42,7 @@ impl Progress {
         self.tick();
     }
 
-    /// Time has passed.
+    /// Updates the display.
     pub fn tick(&self) {
         let position = self.done + self.phase_began.elapsed().min(self.phase);
         let left = self.total.saturating_sub(position);

@@ -1,4 +1,4 @@
-//! Where a run leaves what it found.
+//! The directory of a run.
 
 use std::fs;
 use std::io::Write;
@@ -17,14 +17,14 @@ use sluice_error::{Error, Kind, Result};
 pub const RESULTS: &str = "results.json";
 /// The report for people.
 pub const REPORT: &str = "report.html";
-/// The tools' output, compressed, a directory for each trial.
+/// The directory of the tools' output, compressed, with a directory for each trial.
 const RAW: &str = "raw";
 
 fn cannot(what: &str, path: &Path, e: &std::io::Error) -> Error {
     Error::system(format!("cannot {what} {}: {e}", path.display())).help("name another directory with --out")
 }
 
-/// Make the directory of a run: that one, or a new one below `sluice-lab`.
+/// Creates the directory of a run: the wanted one, or a new one below `sluice-lab`.
 pub fn create(wanted: Option<&Path>, plan: &str) -> Result<PathBuf> {
     let path = match wanted {
         Some(path) => path.to_owned(),
@@ -42,7 +42,7 @@ pub fn create(wanted: Option<&Path>, plan: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Take the directory of a run that found nothing away, unless something is in it.
+/// Removes the directory of a run without results if it is empty.
 pub fn remove_empty(path: &Path) {
     // A directory with a user's files in it is kept.
     let _ = fs::remove_dir(path);
@@ -51,7 +51,7 @@ pub fn remove_empty(path: &Path) {
     }
 }
 
-/// Keep what tools wrote in a trial.
+/// Stores the tools' output of a trial.
 pub fn write_raw(directory: &Path, cell: &Cell, raw: &[(String, String)]) -> Result<()> {
     let path = directory.join(RAW).join(cell.directory());
     fs::create_dir_all(&path).map_err(|e| cannot("make", &path, &e))?;
@@ -69,20 +69,20 @@ pub fn write_raw(directory: &Path, cell: &Cell, raw: &[(String, String)]) -> Res
     Ok(())
 }
 
-/// Write the numbers.
+/// Writes the numbers.
 pub fn write_json(results: &Results, directory: &Path) -> Result<()> {
     let json =
         serde_json::to_string(results).map_err(|e| Error::system(format!("cannot write the results as JSON: {e}")))?;
     put(directory, RESULTS, &(json + "\n"))
 }
 
-/// Write the numbers and every form of the report.
+/// Writes the numbers and every form of the report.
 pub fn write(results: &Results, directory: &Path) -> Result<()> {
     write_json(results, directory)?;
     write_report(results, directory)
 }
 
-/// Write every form of the report, from the numbers alone.
+/// Writes every form of the report, from the numbers alone.
 pub fn write_report(results: &Results, directory: &Path) -> Result<()> {
     put(directory, REPORT, &report::html(results)?)?;
     put(directory, "report.md", &report::markdown(results))?;
@@ -94,7 +94,7 @@ fn put(directory: &Path, name: &str, text: &str) -> Result<()> {
     fs::write(&path, text).map_err(|e| cannot("write", &path, &e))
 }
 
-/// Read the numbers of a run, by its directory or its file.
+/// Reads the numbers of a run, by its directory or its file.
 pub fn read(path: &Path) -> Result<Results> {
     let file = if path.is_dir() { path.join(RESULTS) } else { path.to_owned() };
     let bad = |what: String| Error::new(Kind::Input, format!("{}: {what}", file.display()));
@@ -113,7 +113,7 @@ pub fn read(path: &Path) -> Result<Results> {
     serde_json::from_value(any).map_err(bad_json)
 }
 
-/// Take over what tools wrote in a virtual machine.
+/// Moves the tools' output of a virtual machine to the directory of the run.
 pub fn adopt_raw(from: &Path, directory: &Path) -> Result<()> {
     let (from, to) = (from.join(RAW), directory.join(RAW));
     let Ok(entries) = fs::read_dir(&from) else { return Ok(()) };
@@ -128,7 +128,7 @@ pub fn adopt_raw(from: &Path, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether all numbers are within what can be measured and drawn.
+/// Whether all numbers are in the range that can be measured and drawn.
 fn sane(value: &serde_json::Value) -> bool {
     const MOST: f64 = 1e15;
     match value {

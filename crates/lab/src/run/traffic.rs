@@ -1,4 +1,4 @@
-//! Loads as running programs, and what they answer.
+//! Loads as running programs, and their results.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,31 +16,31 @@ use sluice_testbed::interrupt::Interrupt;
 use sluice_testbed::iperf3::{self, Test, Transport};
 use sluice_testbed::process::{Output, Process};
 
-/// Tools may need this long beyond their time to end: emulated processors are slow.
+/// Time that tools may need beyond their run time to end: emulated processors are slow.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The stretch of a trial that counts, ms since the bulk traffic began.
+/// The measured window of a trial, ms since the bulk traffic began.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Window {
-    /// Where it begins: warm-up is over.
+    /// Begin of the window, after warm-up.
     pub from_ms: f64,
-    /// Where it ends.
+    /// End of the window.
     pub to_ms: f64,
 }
 
 impl Window {
-    /// Whether something that lasted from here to there was going on in it.
+    /// Whether an activity from `from_ms` to `to_ms` overlaps the window.
     pub fn meets(&self, from_ms: f64, to_ms: f64) -> bool {
         from_ms < self.to_ms && to_ms >= self.from_ms
     }
 
-    /// Whether this moment counts.
+    /// Whether a time is in the window.
     pub fn holds(&self, ms: f64) -> bool {
         (self.from_ms..self.to_ms).contains(&ms)
     }
 }
 
-/// A load, with what it needs to know to run.
+/// A load with the addresses and parameters that it needs to run.
 pub struct Runner<'a> {
     load: &'a Load,
     port: u16,
@@ -51,18 +51,18 @@ pub struct Runner<'a> {
     rate_bps: u64,
 }
 
-/// The answers of the loads.
+/// The results of the loads.
 #[derive(Default)]
 pub struct Answers {
-    /// Delays, of loads that measure them.
+    /// Delays of the loads that measure them.
     pub delays: Vec<Delays>,
-    /// Rates, of loads that carry much.
+    /// Rates of the bulk loads.
     pub flows: Vec<Flows>,
     /// The tools' output: a file's name and its text.
     pub raw: Vec<(String, String)>,
 }
 
-/// A time, ms since another.
+/// A time, ms since `zero`.
 pub fn since_ms(zero: SystemTime, time: SystemTime) -> f64 {
     match time.duration_since(zero) {
         Ok(after) => after.as_secs_f64() * 1e3,
@@ -99,7 +99,7 @@ impl<'a> Runner<'a> {
         loads.iter().zip(0..).map(runner).collect()
     }
 
-    /// Whether it runs from the begin, before the bulk traffic.
+    /// Whether the load runs from the very begin, before the bulk traffic.
     pub fn is_probe(&self) -> bool {
         self.load.is_probe()
     }
@@ -146,7 +146,7 @@ impl<'a> Runner<'a> {
         Test { port: self.port, flows: self.load.flows.unwrap_or(1), duration: length, tos: self.tos(), transport }
     }
 
-    /// Start its server, if it has one, and wait until it listens.
+    /// Starts the load's server, if it has one, and waits until it listens.
     pub fn serve(&self, scratch: &Path, interrupt: &Interrupt) -> Result<Option<Process>> {
         let (host, table, server) = match self.load.kind {
             LoadKind::Ping => return Ok(None),
@@ -162,7 +162,7 @@ impl<'a> Runner<'a> {
         Ok(Some(server))
     }
 
-    /// Start its client, for this long.
+    /// Starts the load's client for this time.
     pub fn start(&self, length: Duration) -> Result<Process> {
         match self.load.kind {
             LoadKind::Ping => ping::start(self.from, &self.to_address, &self.echo(), length),
@@ -173,7 +173,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Wait for the client's end and read what it answers.
+    /// Waits for the client's end and reads its results.
     pub fn finish(
         &self,
         (number, client): (usize, Process),
@@ -182,7 +182,7 @@ impl<'a> Runner<'a> {
         watch: impl FnMut() -> Result<()>,
         answers: &mut Answers,
     ) -> Result<()> {
-        // Pages that come after the window change nothing.
+        // Pages after the window change nothing.
         let output = if self.load.kind == LoadKind::Web { client.stop()? } else { client.finish(PATIENCE, watch)? };
         let text = if output.stdout.is_empty() { &output.stderr } else { &output.stdout };
         answers.raw.push((format!("{number}-{}.txt", self.load.name()), iperf3::anonymous(text)));
@@ -195,7 +195,7 @@ impl<'a> Runner<'a> {
             LoadKind::Ping => {
                 let sent = self.echo().count(length);
                 let trips = ping::parse(&output.stdout, sent, self.echo().interval, unix_ns(zero)? as f64 / 1e9);
-                // Status 1: some answers are missing, which is a result. 2: it could not even send.
+                // Status 1 means that some answers are missing, which is a result; 2 means that it could not send.
                 if trips.iter().all(|trip| trip.whole_ms.is_none()) && output.status.code() != Some(1) {
                     return Err(output.failure());
                 }
@@ -249,7 +249,7 @@ impl<'a> Runner<'a> {
             .filter(|(began_ms, fetch)| window.meets(*began_ms, began_ms + fetch.whole_ms))
             .map(|(_, fetch)| fetch)
             .collect();
-        // curl asks for a page after the other, so one that loads long keeps the next ones from being asked for.
+        // curl asks for one page after another, so a slow page delays the next ones.
         let due = self
             .pages()
             .interval
@@ -332,7 +332,7 @@ fn carried(load: &str, fetches: &[(f64, web::Fetch)], zero: SystemTime, window: 
     }
 }
 
-/// Round trips a minute under load, from the TCP handshakes and the HTTP exchanges of new connections, each kind's mean without
+/// Round trips a minute under load, from the TCP handshakes and the HTTP exchanges of new connections: each kind's mean without
 /// the slowest twentieth (draft-ietf-ippm-responsiveness, the part of it that needs neither TLS nor the loaded connections).
 fn per_minute(fetches: &[&web::Fetch]) -> Option<f64> {
     let mean = |of: &dyn Fn(&web::Fetch) -> f64| {
@@ -346,7 +346,7 @@ fn per_minute(fetches: &[&web::Fetch]) -> Option<f64> {
     Some(60_000.0 / ((connect_ms + exchange_ms) / 2.0))
 }
 
-/// Enough for any reader, and short in files.
+/// Rounds to thousandths, which keeps files short.
 fn thousandths(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
@@ -395,7 +395,7 @@ mod tests {
         let (good, lost) = (fetch(20.0, 60.0, true), fetch(0.0, 10_000.0, false));
         assert_eq!(per_minute(&[&good, &good, &lost]), Some(2_000.0));
         assert_eq!(per_minute(&[&lost]), None);
-        // The slowest of twenty does not count.
+        // The slowest of twenty is left out.
         let mut twenty = vec![&good; 19];
         let slow = fetch(900.0, 2_000.0, true);
         twenty.push(&slow);

@@ -1,14 +1,14 @@
-//! The source tree: the machine and what runs in it are scripts there.
+//! The source tree, which has the scripts for virtual machines.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use sluice_error::{Error, Kind, Result};
 
-/// The files that mark the top of the tree.
+/// The files by which the top of the tree is known.
 const PARTS: [&str; 2] = ["vm/run", "bench/cost/run.sh"];
 
-/// The tree around the current directory, else around this program.
+/// The tree of the current directory, else of this program.
 pub fn find() -> Result<PathBuf> {
     let here = env::current_dir().ok();
     let program = env::current_exe().ok();

@@ -17,7 +17,7 @@ use sluice_testbed::process::{Line, Process};
 /// The prefix of the line in which a guest sends its results after each trial, with that trial alone.
 const FOUND: &str = "found ";
 
-/// In a guest: tell what has been found, with the last trial alone, so that it is known whatever becomes of the machine.
+/// In a guest: sends the results with the last trial alone, so that they survive the machine.
 pub fn tell(results: &Results) -> Result<()> {
     let last = results.trials.last().cloned().into_iter().collect();
     let json = serde_json::to_string(&Results { trials: last, ..results.clone() });
@@ -29,19 +29,19 @@ pub fn tell(results: &Results) -> Result<()> {
 fn told(lines: &[Line]) -> impl Iterator<Item = Results> {
     lines.iter().filter_map(|line| serde_json::from_str(line.text.strip_prefix(FOUND)?).ok())
 }
-/// A guest's clock may be so many times slower than ours, at worst.
+/// Factor by which a guest's clock may be slower than ours, at worst.
 const SLOWEST: u32 = 40;
-/// Booting and packing.
+/// Time for booting and packing.
 const OVERHEAD: Duration = Duration::from_secs(240);
 
-/// A guest and its share.
+/// A guest and its share of the job.
 struct Guest {
     process: Process,
     share: Job,
     out: PathBuf,
 }
 
-/// Do a run's trials, shared out among virtual machines.
+/// Runs the trials in virtual machines.
 pub fn run(
     request: &Request,
     kernel: &str,
@@ -93,7 +93,7 @@ pub fn run(
     for guest in ended {
         shares.push(gather(guest, directory, results)?);
     }
-    // A machine that fails leaves the others' trials. Where none came to its first, it is the set-up that is wrong.
+    // The trials of other machines are kept if one machine fails. If no machine came to its first trial, the set-up is wrong.
     if let Some(first) =
         shares.first().filter(|_| stopped.is_none() && shares.iter().all(|share| share.told.is_empty()))
     {
@@ -104,7 +104,7 @@ pub fn run(
     for guest in guests {
         trials.extend(told(&guest.process.lines()).flat_map(|found| adopt(found, results)));
     }
-    // In the order of the plan again.
+    // The trials return to the order of the plan.
     for cell in &job.trials {
         let found = trials.iter().position(|trial: &Trial| {
             (&trial.scenario, &trial.contender, trial.rate_bps, trial.repeat)
@@ -185,7 +185,7 @@ struct Share {
     told: Vec<Trial>,
     /// The trials that the guest did not do.
     missed: Vec<Cell>,
-    /// Why.
+    /// The reason.
     why: String,
 }
 

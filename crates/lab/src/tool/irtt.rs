@@ -1,4 +1,4 @@
-//! irtt, which sends small packets at a steady pace and times each round trip: how it is called, what it answers.
+//! irtt, a sender of small packets at a steady pace that times each round trip: its arguments and its output.
 
 use std::time::Duration;
 
@@ -22,13 +22,13 @@ pub struct Stream {
     pub tos: u8,
 }
 
-/// Start a server for one stream.
+/// Starts a server for one stream.
 pub fn start_server(host: &Namespace, address: &str, stream: &Stream) -> Result<Process> {
-    // -i 0: a burst that a queue lets go at once is not refused.
+    // -i 0 accepts a burst that a queue releases at once.
     host.start_timing(IRTT.program, &["server", "-b", &format!("{address}:{}", stream.port), "-i", "0"])
 }
 
-/// Start the client of one stream, for this long.
+/// Starts the client of one stream for this time.
 pub fn start_client(host: &Namespace, server: &str, stream: &Stream, duration: Duration) -> Result<Process> {
     let duration = format!("{}ms", duration.as_millis());
     let interval = format!("{}us", stream.interval_us);
@@ -57,13 +57,13 @@ pub fn start_client(host: &Namespace, server: &str, stream: &Stream, duration: D
 /// One packet and its answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trip {
-    /// When it was sent, ms since `zero_ns` of `parse`.
+    /// Send time, ms since `zero_ns` of `parse`.
     pub sent_ms: f64,
-    /// There and back, ms; nothing if it was lost.
+    /// Round trip, ms; none if the packet was lost.
     pub whole_ms: Option<f64>,
-    /// From client to server (all hosts share one clock), ms; nothing if it was lost.
+    /// Delay from client to server (all hosts share one clock), ms; none if the packet was lost.
     pub there_ms: Option<f64>,
-    /// From server to client, ms; nothing if it was lost.
+    /// Delay from server to client, ms; none if the packet was lost.
     pub back_ms: Option<f64>,
 }
 
@@ -95,7 +95,7 @@ struct Stamp {
     wall: i64,
 }
 
-/// Nanoseconds; absent for what was lost.
+/// Nanoseconds; absent for a lost packet.
 #[derive(Deserialize, Default)]
 struct Delay {
     rtt: Option<i64>,
@@ -103,7 +103,7 @@ struct Delay {
     receive: Option<i64>,
 }
 
-/// Read a client's JSON. Times become milliseconds since `zero_ns` (wall clock, nanoseconds since 1970).
+/// Parses a client's JSON. Times become milliseconds since `zero_ns` (wall clock, nanoseconds since 1970).
 pub fn parse(json: &str, zero_ns: i64) -> Result<Vec<Trip>> {
     let document: Document = serde_json::from_str(json).map_err(|e| {
         Error::system(format!("cannot read what irtt wrote: {e}"))

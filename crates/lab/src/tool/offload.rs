@@ -1,4 +1,4 @@
-//! Which offloads a device has on, as `ethtool -k` says: they decide how large the packets are that a queue sees.
+//! The offloads of a device by `ethtool -k`: they decide how large the packets are that a queue sees.
 
 use sluice_testbed::Namespace;
 use sluice_testbed::tool::ETHTOOL;
@@ -6,7 +6,7 @@ use sluice_testbed::tool::ETHTOOL;
 /// The offloads that make packets larger than a frame.
 const NAMES: [&str; 3] = ["tcp-segmentation-offload", "generic-segmentation-offload", "generic-receive-offload"];
 
-/// One line such as "tcp-segmentation-offload on, ...", or why it is not known.
+/// A line such as "tcp-segmentation-offload on, ...", or the reason why it is not known.
 pub fn describe(host: &Namespace, device: &str) -> String {
     if ETHTOOL.find().is_none() {
         return format!("not known: {} is not installed", ETHTOOL.program);

@@ -1,4 +1,4 @@
-//! ping: how it is called, what it answers.
+//! ping: its arguments and its output.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use sluice_testbed::tool::PING;
 /// Echo requests at a pace.
 #[derive(Debug, Clone, Copy)]
 pub struct Echo {
-    /// From one to the next.
+    /// Interval of requests.
     pub interval: Duration,
     /// Payload, bytes.
     pub bytes: u32,
@@ -20,28 +20,28 @@ pub struct Echo {
 }
 
 impl Echo {
-    /// How many are sent in this time.
+    /// The number of requests in this time.
     pub fn count(&self, duration: Duration) -> u64 {
         (duration.as_secs_f64() / self.interval.as_secs_f64()).floor().max(1.0) as u64
     }
 }
 
-/// Start it, for this long.
+/// Starts ping for this time.
 pub fn start(host: &Namespace, server: &str, echo: &Echo, duration: Duration) -> Result<Process> {
     let interval = echo.interval.as_secs_f64().to_string();
     let [bytes, tos] = [echo.bytes, echo.tos.into()].map(|number| number.to_string());
     let count = echo.count(duration).to_string();
-    // -W: how long the last answers may take, seconds.
+    // -W is the time to wait for the last answers, seconds.
     host.start_timing(
         PING.program,
         &["-n", "-D", "-i", &interval, "-c", &count, "-s", &bytes, "-Q", &tos, "-W", "3", server],
     )
 }
 
-/// Read what it wrote: answers, and from the gaps in their numbers what was lost.
+/// Parses the output: answers, and losses from the gaps in their numbers.
 pub fn parse(text: &str, sent: u64, interval: Duration, zero_s: f64) -> Vec<Trip> {
     let answers: Vec<(u64, f64, f64)> = text.lines().filter_map(answer).collect();
-    // When number 1 left, by the first answer.
+    // The send time of number 1, by the first answer.
     let begin_s = answers
         .first()
         .map_or(zero_s, |(number, at_s, ms)| at_s - ms / 1e3 - (*number as f64 - 1.0) * interval.as_secs_f64());
@@ -56,7 +56,7 @@ pub fn parse(text: &str, sent: u64, interval: Duration, zero_s: f64) -> Vec<Trip
         .collect()
 }
 
-/// "[1700000000.123456] 64 bytes from 10.99.3.2: icmp_seq=1 ttl=62 time=0.045 ms": number, when it came, how long it took.
+/// Parses "[1700000000.123456] 64 bytes from 10.99.3.2: icmp_seq=1 ttl=62 time=0.045 ms": number, arrival time, round trip.
 fn answer(line: &str) -> Option<(u64, f64, f64)> {
     let (at, rest) = line.strip_prefix('[')?.split_once(']')?;
     let field = |name: &str| rest.split_whitespace().find_map(|word| word.strip_prefix(name));

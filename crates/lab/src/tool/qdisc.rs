@@ -13,7 +13,7 @@ pub struct Queue {
     /// The device.
     #[serde(rename = "dev", default)]
     pub device: String,
-    /// Whether it is the device's root.
+    /// Whether the queue is the device's root.
     #[serde(default)]
     pub root: bool,
     /// Bytes waiting.
@@ -43,12 +43,12 @@ fn all(host: &Namespace, of: &[&str]) -> Result<Vec<Queue>> {
     let show = |options: &[&str]| host.tc(&[options, &["qdisc", "show"], of].concat());
     match parse(&show(&["-s", "-j"])?) {
         Ok(queues) => Ok(queues),
-        // iproute2 6.1 writes what is no JSON once there is an hfsc.
+        // iproute2 6.1 writes invalid JSON once there is an hfsc.
         Err(_) => Ok(parse_text(&show(&["-s"])?, of.get(1).copied().unwrap_or_default())),
     }
 }
 
-/// Parses the text of `tc -s qdisc show`, which leaves the device's name out where it is asked of one device.
+/// Parses the text of `tc -s qdisc show`, which omits the device's name if it was asked for one device.
 fn parse_text(text: &str, device: &str) -> Vec<Queue> {
     let mut queues: Vec<Queue> = Vec::new();
     for line in text.lines() {
@@ -73,7 +73,7 @@ fn parse_text(text: &str, device: &str) -> Vec<Queue> {
     queues
 }
 
-/// "15140b", "12Kb" or "3Mb", in bytes.
+/// A size such as "15140b", "12Kb" or "3Mb", in bytes.
 fn size(text: &str) -> Option<u64> {
     let number = text.strip_suffix('b')?;
     let scaled = |suffix, unit: u64| number.strip_suffix(suffix).and_then(|n| n.parse::<u64>().ok()).map(|n| n * unit);

@@ -1,4 +1,4 @@
-//! Sluice, as the lab calls it: by its command.
+//! Calls of Sluice by its command.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,20 +8,20 @@ use serde::Deserialize;
 use sluice_error::{Error, Kind, Result};
 use sluice_testbed::process::Process;
 
-/// Loading programs may take long where the processor is emulated.
+/// Time limit: loading programs may take long on an emulated processor.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// Take Sluice off an interface.
+/// Takes Sluice off an interface.
 pub fn down(program: &Path, namespace: &str, interface: &str) -> Result<()> {
     call("sluice down", program, &["--netns", namespace, "down", interface]).map(drop)
 }
 
-/// Which engine runs on an interface.
+/// The engine on an interface.
 pub fn engine_of(program: &Path, namespace: &str, interface: &str) -> Result<String> {
     engine(&call("sluice status", program, &["--netns", namespace, "status", interface, "--json"])?)
 }
 
-/// Call Sluice and take its output; its failure keeps its words and its meaning.
+/// Calls Sluice and returns its output; a failure keeps its message and its kind.
 pub fn call(name: &str, program: &Path, arguments: &[&str]) -> Result<String> {
     let output = Process::start(name, program, arguments)?.finish(LIMIT, || Ok(()))?;
     let kind = match output.status.code() {
@@ -35,12 +35,12 @@ pub fn call(name: &str, program: &Path, arguments: &[&str]) -> Result<String> {
     Err(Error::new(kind, format!("{name}: {}", words.strip_prefix("error: ").unwrap_or(words))))
 }
 
-/// A rate as Sluice takes it.
+/// A rate in Sluice's notation.
 pub fn rate(bps: u64) -> String {
     if bps % 1_000_000 == 0 { format!("{}mbit", bps / 1_000_000) } else { format!("{}kbit", bps / 1_000) }
 }
 
-/// The first engine named in `sluice status --json`, wherever the document has it.
+/// The first engine named in `sluice status --json`, at any depth of the document.
 fn engine(json: &str) -> Result<String> {
     #[derive(Deserialize)]
     #[serde(untagged)]

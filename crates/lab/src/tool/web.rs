@@ -9,42 +9,42 @@ use sluice_testbed::Namespace;
 use sluice_testbed::process::{Line, Process};
 use sluice_testbed::tool::{BUSYBOX, CURL};
 
-/// The pages that are fetched.
+/// The parameters of page fetches.
 #[derive(Debug, Clone, Copy)]
 pub struct Pages {
     /// Port of the server.
     pub port: u16,
     /// Size of a page.
     pub bytes: u32,
-    /// From the begin of a fetch to that of the next; none: at once.
+    /// Interval between the begins of fetches; none means one after another.
     pub interval: Option<Duration>,
-    /// Fetches at a time, without an interval.
+    /// Number of parallel fetches, without an interval.
     pub parallel: u32,
 }
 
-/// A page that was asked for.
+/// A fetch of a page.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fetch {
-    /// When its last byte came or curl gave up.
+    /// Time at which its last byte came or curl gave up.
     pub ended: SystemTime,
-    /// To the end of the TCP handshake, ms.
+    /// Time to the end of the TCP handshake, ms.
     pub connect_ms: f64,
-    /// From the begin to the last byte, ms.
+    /// Time from the begin to the last byte, ms.
     pub whole_ms: f64,
-    /// Bytes that came.
+    /// Received bytes.
     pub bytes: u64,
-    /// Whether all bytes came.
+    /// Whether all bytes were received.
     pub complete: bool,
 }
 
-/// The time after which curl gives up on a page, seconds.
+/// Time after which curl gives up on a page, seconds.
 const PATIENCE_S: &str = "10";
-/// More than any trial fetches without an interval.
+/// More fetches than any trial makes without an interval.
 const ENDLESS: u64 = 10_000_000;
 /// The figures that curl writes for each fetch.
 const WORDS: &str = "%{stderr}%{time_connect} %{time_total} %{size_download} %{http_code}\\n";
 
-/// Start a server whose pages lie in `directory`, which is made.
+/// Starts a server whose pages lie in `directory`, which is made.
 pub fn start_server(host: &Namespace, address: &str, pages: &Pages, directory: &Path) -> Result<Process> {
     let page = directory.join("page");
     fs::create_dir_all(directory)
@@ -54,7 +54,7 @@ pub fn start_server(host: &Namespace, address: &str, pages: &Pages, directory: &
     host.start(BUSYBOX.program, &["httpd", "-f", "-p", &listen, "-h", &directory.to_string_lossy()])
 }
 
-/// Starts to fetch, for about this long. A client without an interval has to be stopped.
+/// Starts to fetch, for about this time. A client without an interval has to be stopped.
 pub fn start_client(host: &Namespace, server: &str, pages: &Pages, duration: Duration) -> Result<Process> {
     let count =
         pages.interval.map_or(ENDLESS, |interval| (duration.as_secs_f64() / interval.as_secs_f64()).max(1.0) as u64);
@@ -73,7 +73,7 @@ pub fn start_client(host: &Namespace, server: &str, pages: &Pages, duration: Dur
     host.start(CURL.program, &arguments)
 }
 
-/// Read what curl wrote, with the times when it wrote it.
+/// Parses curl's output with the times of its lines.
 pub fn parse(lines: &[Line], bytes: u32) -> Vec<Fetch> {
     lines
         .iter()

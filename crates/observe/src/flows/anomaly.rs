@@ -18,7 +18,7 @@ pub enum Kind {
     HostScan,
     /// A flow sends much in a class for little, urgent traffic.
     ElephantInUrgentClass,
-    /// A flow sends far more than it usually does.
+    /// A flow sends far more than its own mean rate.
     AboveItsUsual,
     /// A flow sends far more than other flows of its class.
     AboveItsClass,

@@ -1,4 +1,4 @@
-//! The usual rates of flows: a mean of each that forgets old rates.
+//! Baselines of flows: for each flow an exponentially weighted mean rate.
 
 use super::{Active, Name};
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 /// Time after which an old rate counts for 1/e, seconds.
 const MEMORY_S: f64 = 30.0;
 
-/// The usual rates of all flows.
+/// The baselines of all flows.
 #[derive(Debug, Default)]
 pub(super) struct Usual {
     flows: HashMap<Name, Mean>,
@@ -27,7 +27,7 @@ impl Usual {
         self.flows.get(name).copied()
     }
 
-    /// Adds the rates of flows over the last so many seconds. Flows that have left their table are forgotten.
+    /// Updates the means with the rates of the last `span_s` seconds. Flows that have left their table are forgotten.
     pub fn learn(&mut self, flows: &[Active<'_>], span_s: f64) {
         let weight = 1.0 - (-span_s / MEMORY_S).exp();
         let mut learnt = HashMap::with_capacity(flows.len());

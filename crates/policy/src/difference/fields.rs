@@ -13,7 +13,7 @@ use crate::time;
 use ipnet::IpNet;
 use serde_json::Value;
 
-/// Names and values. A value that is not asked for is absent.
+/// Names and values. A value that is not set is absent.
 pub(super) type Values = Vec<(&'static str, String)>;
 
 /// The key that names a rule.
@@ -47,7 +47,7 @@ pub(super) fn settings(resolved: &Resolved) -> Values {
         Mode::ScheduleOnly { by } => name_of(ClassFrom::NAMES, by),
         Mode::Full | Mode::ClassifyOnly => None,
     };
-    // Under other disciplines there is none.
+    // Other disciplines have no rank.
     let rank = (*scheduler == Scheduler::PIFO).then(|| rank.to_string());
     present([
         ("name", Some(name.clone())),
@@ -128,7 +128,7 @@ pub(super) fn class(class: &ResolvedClass) -> Values {
     ])
 }
 
-/// As it is written; and what its sets hold, since they may change while the rule does not.
+/// The rule as it is written, with the values of its sets, since these may change while the rule does not.
 pub(super) fn rule(resolved: &ResolvedRule) -> Values {
     let text = |value: Value| match value {
         Value::String(text) => text,
@@ -147,7 +147,7 @@ pub(super) fn rule(resolved: &ResolvedRule) -> Values {
     values
 }
 
-/// None is what is said of a class that does not queue by flow, too.
+/// The value of `hosts`; `None` also for a class that does not queue by flow.
 fn hosts(hosts: Hosts) -> Option<String> {
     (hosts != Hosts::None).then(|| hosts.name().to_owned())
 }

@@ -4,7 +4,7 @@ use super::fields::{self, Values};
 use crate::resolved::ResolvedRule;
 use std::collections::{HashMap, VecDeque};
 
-/// The rules of both sides, each once, as places in `old` and `new`: paired where a rule of one became a rule of the other.
+/// The rules of both sides, each once, as indices of `old` and `new`: paired where a rule of one became a rule of the other.
 ///
 /// The tests that make two rules the same, in this order: equality; the name; all fields but name and place; the place.
 pub(super) fn of(old: &[ResolvedRule], new: &[ResolvedRule]) -> Vec<(Option<usize>, Option<usize>)> {
@@ -36,12 +36,12 @@ pub(super) fn of(old: &[ResolvedRule], new: &[ResolvedRule]) -> Vec<(Option<usiz
     kept.chain(added).collect()
 }
 
-/// Whether two rules differ in their names and places at most.
+/// Whether two rules differ at most in their names and places.
 pub(super) fn say_the_same(one: &ResolvedRule, other: &ResolvedRule) -> bool {
     said(&fields::rule(one)) == said(&fields::rule(other))
 }
 
-/// All but name and place.
+/// All values but name and place.
 fn said(rule: &Values) -> Values {
     only(rule, |key| key != fields::RULE_NAME && key != fields::RULE_PLACE)
 }

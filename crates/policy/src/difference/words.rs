@@ -1,4 +1,4 @@
-//! A difference in lines for people.
+//! A difference as lines of text.
 
 use super::{Change, Difference, Field};
 use std::fmt;
@@ -6,11 +6,11 @@ use std::fmt;
 /// The sign at the beginning of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
-    /// `+`: something is new.
+    /// `+`: an addition.
     Added,
-    /// `-`: something goes.
+    /// `-`: a removal.
     Removed,
-    /// `~`: something changes.
+    /// `~`: a change.
     Changed,
 }
 
@@ -38,7 +38,7 @@ impl Sign {
 pub struct Line {
     /// The sign at the beginning of the line.
     pub sign: Sign,
-    /// The rest.
+    /// The text after the sign.
     pub text: String,
 }
 
@@ -70,7 +70,7 @@ impl Difference {
         settings.chain(classes).chain(rules).collect()
     }
 
-    /// How much changes, in a few words.
+    /// The number of changes, as text.
     pub fn summary(&self) -> String {
         let count = |n: usize, one: &str, many: &str| match n {
             0 => None,
@@ -94,7 +94,7 @@ fn arrow(field: &Field, absent: &str) -> String {
     format!("{} {} -> {}", field.field, side(&field.old), side(&field.new))
 }
 
-/// The values that change. A class or rule that is new or goes has its `title` at the beginning of the line.
+/// The changed values. An added or removed class or rule has its `title` at the beginning of the line.
 fn list(change: Change, fields: &[Field], title: &[&str], absent: &str) -> String {
     let shown = |field: &Field| match change {
         Change::Added | Change::Removed if title.contains(&field.field) => None,

@@ -57,7 +57,7 @@ fn shared_name(reader: &mut Reader, field: &Field) -> Option<String> {
     None
 }
 
-/// Flows are limited in the flow table; one name means one rate.
+/// Checks that flow ceilings have a flow table, and that each shared name has one rate.
 pub(super) fn check(reader: &mut Reader, object: &Object, flows: Option<u32>, classes: &[Placed<Class>]) {
     if flows == Some(0) {
         for (place, class) in classes.iter().filter(|(_, class)| class.flow_ceil.is_some()) {

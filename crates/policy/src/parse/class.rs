@@ -44,7 +44,7 @@ pub(super) const KEYS: &[&str] = &[
     "mark",
 ];
 
-/// Reads a class; None if it is so broken that it has no id.
+/// Reads a class; `None` if it has no readable id.
 pub(super) fn read(reader: &mut Reader, field: &Field, discipline: Option<(Scheduler, Rank)>) -> Option<Class> {
     let object = reader.object(field.value, &field.path, "a class", KEYS)?;
     let id =
@@ -94,7 +94,7 @@ pub(super) fn read(reader: &mut Reader, field: &Field, discipline: Option<(Sched
     id.map(|_| class)
 }
 
-/// A DSCP by name or number, of a class or a rule.
+/// Reads a DSCP by name or number, of a class or a rule.
 pub(super) fn dscp(reader: &mut Reader, field: &Field) -> Option<u8> {
     let Value::StringLit(text) = field.value else {
         let meaning = "a DSCP is a name, as \"ef\" or \"af41\", or a number of six bits (not the whole TOS byte)";
@@ -115,7 +115,7 @@ fn ceil(reader: &mut Reader, object: &Object) -> Option<Rate> {
     }
     let field = object.get("rate_limit_mbps")?;
     let mbps = reader.number(field, "a number of Mbit/s; 0 is no limit")?;
-    // Published meaning: zero is none.
+    // In the published format zero means no ceiling.
     if mbps == 0.0 {
         return None;
     }

@@ -1,5 +1,5 @@
-//! Checks across the parts of a policy: unique ids, names and priorities, classes that exist, keys that fit the mode,
-//! counts that fit.
+//! Checks across the parts of a policy: unique ids, names and priorities, existing classes, keys that fit the mode, counts
+//! within their limits.
 
 use super::Placed;
 use super::object::{Object, Reader};
@@ -10,7 +10,7 @@ use crate::source::Span;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
-/// How many classes and rules the file lists, readable or not.
+/// The numbers of classes and rules in the file, readable or not.
 pub(super) struct Counts {
     pub classes: usize,
     pub rules: usize,
@@ -28,7 +28,7 @@ pub(super) fn check(
     check_counts(reader, object, &counts);
     check_unique_classes(reader, classes);
     check_unique_priorities(reader, rules);
-    // A class without a readable id may be the one that is named.
+    // A class without a readable id may be the named one.
     if counts.classes > 0 && classes.len() == counts.classes {
         check_named_classes(reader, default_class, classes, rules);
     }
@@ -85,7 +85,7 @@ fn check_unique_classes(reader: &mut Reader, classes: &[Placed<Class>]) {
         classes,
         |class| class.name.clone(),
         |first, second, class| {
-            // Classes with one id get one name by default: that they share the id has been said.
+            // Classes with the same id get the same default name: the shared id has been reported.
             let same_id =
                 classes.iter().filter(|(place, _)| [first, second].contains(place)).all(|(_, c)| c.id == class.id);
             if same_id && class.name == format!("class{}", class.id) {
@@ -120,7 +120,7 @@ fn check_unique_priorities(reader: &mut Reader, rules: &[Placed<Rule>]) {
     );
 }
 
-/// For each priority the next number that no rule has, if there is one.
+/// For each priority the next free number, if there is one.
 fn free_above(rules: &[Placed<Rule>]) -> HashMap<u32, Option<u32>> {
     let taken: BTreeSet<u32> = rules.iter().map(|(_, rule)| rule.priority).collect();
     let mut free: HashMap<u32, Option<u32>> = HashMap::new();
@@ -188,7 +188,7 @@ fn check_mode(reader: &mut Reader, object: &Object, mode: Mode, classes: &[Place
     check_mapping(reader, classes, "mark", |class| class.marks.clone());
 }
 
-/// One DSCP or mark means one class.
+/// Checks that each DSCP or mark belongs to one class.
 fn check_mapping(reader: &mut Reader, classes: &[Placed<Class>], key: &str, values: impl Fn(&Class) -> Vec<u32>) {
     let mut seen: HashMap<u32, (usize, ClassId)> = HashMap::new();
     for (place, class) in classes {
@@ -216,7 +216,7 @@ fn check_mapping(reader: &mut Reader, classes: &[Placed<Class>], key: &str, valu
     }
 }
 
-/// Where a key of a list's element stands; the element itself where the key was left out.
+/// The place of a key of a list's element, or the element itself without the key.
 fn span(reader: &Reader, list: &str, place: usize, key: &str) -> Option<Span> {
     let element = format!("/{list}/{place}");
     reader.spans.get(&format!("{element}/{key}")).or_else(|| reader.spans.get(&element)).cloned()

@@ -1,4 +1,4 @@
-//! `scheduler` and `rank`, and which keys they ask of a class or have no place for.
+//! `scheduler` and `rank`, and the keys of a class that they require or exclude.
 
 use super::object::{Field, Object, Reader};
 use crate::diagnostic::{Diagnostic, Kind};
@@ -53,7 +53,7 @@ fn rank(reader: &mut Reader, field: &Field) -> Option<Rank> {
     rank
 }
 
-/// The value that was probably meant by this text: a scheduler, or a rank of a PIFO.
+/// The value that this text probably stands for: a scheduler, or a rank of a PIFO.
 fn scheduler_suggestion(text: &str) -> Option<String> {
     if let Some(scheduler) = Scheduler::meant_by(text) {
         return Some(format!("\"{scheduler}\""));
@@ -74,7 +74,7 @@ fn report_unknown(reader: &mut Reader, field: &Field, text: &str, near: Option<S
     reader.report(finding.help(format!("one of: {}", known.join(", "))));
 }
 
-/// Checks the keys that the discipline requires of a class, and those that it has no use for. `who` names the class.
+/// Checks the keys of a class that the discipline requires or excludes. `class` names the class in messages.
 pub(super) fn check_class(reader: &mut Reader, object: &Object, who: &str, (scheduler, rank): (Scheduler, Rank)) {
     let mut required = |key: &str, cure: String| {
         if object.get(key).is_none() {
@@ -112,7 +112,7 @@ pub(super) fn check_class(reader: &mut Reader, object: &Object, who: &str, (sche
     }
 }
 
-/// In a PIFO the packets of all classes stand in one queue, each at its rank.
+/// Refuses a queue of its own for a class under PIFO: packets of all classes share one queue, each at its rank.
 fn refuse_queues(reader: &mut Reader, object: &Object, who: &str) {
     for (key, refused, instead, what) in
         [("queue", "flows", "fifo", "queues by flow"), ("aqm", "codel", "none", "has CoDel")]

@@ -1,4 +1,4 @@
-//! `interfaces`: a set of policies in one file. A key beside it holds for each interface, unless that has the same key.
+//! `interfaces`: a set of policies in one file. A key outside it holds for each interface without the same key.
 
 use super::object::{Field, Object, Reader};
 use super::{policy, rule};
@@ -34,7 +34,7 @@ pub(super) fn read(reader: &mut Reader, common: &Object, field: &Field, source: 
     }
     for entry in entries {
         rule::check_interface(reader, field.key, entry.key, entry.key_span.clone());
-        // Places in its policy go by the pointers that a policy of its own would have.
+        // Places in its policy use the pointers that a policy of its own would have.
         let mut own = Reader { spans: reader.spans.clone(), context: reader.context, ..Reader::default() };
         let read = own.object(entry.value, "", "an interface", KEYS);
         let policy = read.and_then(|object| policy(&mut own, &common.with(&object), source));
@@ -42,7 +42,7 @@ pub(super) fn read(reader: &mut Reader, common: &Object, field: &Field, source: 
             sound.push((entry.key, policies.len()));
         }
         for finding in own.findings {
-            // A finding in a common part turns up in every interface.
+            // A finding in a common part occurs in every interface.
             let (kind, title, start) = finding.identity();
             if known.insert((kind, title.to_owned(), start)) {
                 reader.report(finding.help(format!("found in the policy for {}", shown(entry.key))));
@@ -58,7 +58,7 @@ pub(super) fn read(reader: &mut Reader, common: &Object, field: &Field, source: 
     Some(PolicySet { policies, source: source.clone(), key: field.key_span.clone() })
 }
 
-/// The sums of a policy that has no error of its own, in a file that has others.
+/// Checks the sums of a valid policy, in a file with errors elsewhere.
 fn check_sums(reader: &mut Reader, interface: &str, policy: &Policy) {
     let Some(context) = reader.context else { return };
     let placed: Vec<sums::Placed<'_>> = policy.classes.iter().enumerate().collect();
@@ -67,7 +67,7 @@ fn check_sums(reader: &mut Reader, interface: &str, policy: &Policy) {
     }
 }
 
-/// A name that is shared has one rate, wherever it is named.
+/// Checks that a shared name has one rate on all interfaces.
 fn check_shared(reader: &mut Reader, policies: &[(String, Policy)]) {
     let mut first: Vec<(&str, &Policy, usize, &SharedCeiling)> = Vec::new();
     for (interface, policy) in policies {

@@ -1,4 +1,4 @@
-//! The sets of a policy, which rules name.
+//! Names of sets in rules.
 
 use super::object::{Field, Reader};
 use crate::diagnostic::{Diagnostic, Kind};
@@ -7,7 +7,7 @@ use crate::suggest;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 
-/// The sets of the file, also those of which not everything can be read.
+/// The sets of the file, including partly readable ones.
 #[derive(Default)]
 pub(super) struct Sets {
     pub addresses: BTreeMap<String, Vec<IpNet>>,
@@ -15,12 +15,12 @@ pub(super) struct Sets {
 }
 
 impl Sets {
-    /// The name of a set of addresses that the file has.
+    /// The name of an existing set of addresses.
     pub fn address_set(&self, reader: &mut Reader, field: &Field, name: &str) -> Option<String> {
         find(reader, field, name, ("address", &self.addresses), ("port", &self.ports))
     }
 
-    /// The name of a set of ports that the file has.
+    /// The name of an existing set of ports.
     pub fn port_set(&self, reader: &mut Reader, field: &Field, name: &str) -> Option<String> {
         find(reader, field, name, ("port", &self.ports), ("address", &self.addresses))
     }
@@ -51,7 +51,7 @@ fn find<T, U>(
     None
 }
 
-/// The first of them, and how many there are besides.
+/// The first names, and the number of the others.
 fn listed(names: &[&str]) -> String {
     const MOST: usize = 20;
     let first = names[..names.len().min(MOST)].iter().map(|name| shown(name)).collect::<Vec<_>>().join(", ");

@@ -1,5 +1,5 @@
-//! Reading values out of the syntax tree: types, ranges, words and quantities, each with the finding for when it does
-//! not fit. Every getter notes what it finds and returns `None`, so that the reading goes on.
+//! Readers of values in the syntax tree: types, ranges, words and quantities. Every getter reports a wrong value and returns
+//! `None`, so that reading goes on.
 
 use crate::bytes::Bytes;
 use crate::diagnostic::{Diagnostic, Kind};
@@ -17,17 +17,17 @@ use std::ops::RangeInclusive;
 /// The findings and places so far.
 #[derive(Default)]
 pub(super) struct Reader {
-    /// The link and the engine, if they are known: sums are held against them.
+    /// The link and the engine, if they are known, for the check of sums.
     pub context: Option<Context>,
     pub findings: Vec<Diagnostic>,
     pub spans: HashMap<String, Span>,
 }
 
-/// An object whose keys have been checked.
+/// An object with checked keys.
 pub(super) struct Object<'t> {
     /// The object's kind, with its article: `a class`.
     what: &'static str,
-    /// The whole of it.
+    /// The place of the whole object.
     pub span: Span,
     fields: Vec<Field<'t>>,
 }
@@ -47,7 +47,7 @@ impl Field<'_> {
         span_of(self.value)
     }
 
-    /// Whether it is this text.
+    /// Whether the value is this text.
     pub fn is_text(&self, text: &str) -> bool {
         matches!(self.value, Value::StringLit(own) if own.value == text)
     }
@@ -63,13 +63,13 @@ impl<'t> Object<'t> {
         self.fields.iter().find(|field| field.key == key)
     }
 
-    /// This object with the fields of another in the place of its own.
+    /// This object with the fields of another in place of its own.
     pub fn with(&self, other: &Object<'t>) -> Object<'t> {
         let kept = self.fields.iter().filter(|field| other.get(field.key).is_none());
         Object { what: self.what, span: self.span.clone(), fields: kept.chain(&other.fields).cloned().collect() }
     }
 
-    /// The opening brace: where to point when something is not there.
+    /// The opening brace: the place of findings about missing keys.
     pub fn brace(&self) -> Span {
         self.span.start..self.span.start + 1
     }
@@ -80,7 +80,7 @@ impl Reader {
         self.findings.push(finding);
     }
 
-    /// Reports the sums that are too large. A policy without other errors has them told by `resolve`.
+    /// Reports sums that are too large. `resolve` reports them for a policy without other errors.
     pub fn check_sums(&mut self, classes: &[sums::Placed<'_>], file_rate: Option<Rate>) {
         if let Some(context) = self.context {
             let found = sums::check(classes, file_rate, &context, |pointer| self.spans.get(pointer).cloned());
@@ -88,7 +88,7 @@ impl Reader {
         }
     }
 
-    /// Opens an object that may have the given keys: `what` names it with its article.
+    /// Opens an object with these possible keys; `what` names it with its article.
     pub fn object<'t>(
         &mut self,
         value: &'t Value<'t>,
@@ -140,7 +140,7 @@ impl Reader {
         field
     }
 
-    /// Says that two keys of an object exclude each other, if both are there.
+    /// Reports two keys of an object that exclude each other.
     pub fn exclude(&mut self, object: &Object, first: &str, second: &str, why: &str, cure: &str) {
         if let (Some(a), Some(b)) = (object.get(first), object.get(second)) {
             let title = format!("{} has both \"{first}\" and \"{second}\"", object.what);
@@ -178,7 +178,7 @@ impl Reader {
         }
     }
 
-    /// An integer within `range`; `meaning` says what it is and which values make sense.
+    /// An integer within `range`; `meaning` describes it and useful values.
     pub fn integer<T: TryFrom<i64>>(&mut self, field: &Field, range: RangeInclusive<i64>, meaning: &str) -> Option<T> {
         let Value::NumberLit(literal) = field.value else {
             let cure = match field.value {
@@ -203,7 +203,7 @@ impl Reader {
         T::try_from(number).ok()
     }
 
-    /// A number of at least zero, whole or not.
+    /// A number of at least zero, with or without a fraction.
     pub fn number(&mut self, field: &Field, meaning: &str) -> Option<f64> {
         let Value::NumberLit(literal) = field.value else {
             self.wrong_type(field, "a number", meaning);
@@ -291,7 +291,7 @@ impl Reader {
         }
     }
 
-    /// A name that people and terminals can show, of 1 to `max_bytes` bytes.
+    /// A printable name of 1 to `max_bytes` bytes.
     pub fn name(&mut self, field: &Field, max_bytes: usize) -> Option<String> {
         let text = self.string(field, "write a name in double quotes")?;
         let (title, cure) = if text.is_empty() {
@@ -313,7 +313,7 @@ impl Reader {
         None
     }
 
-    /// The values of an object whose keys are names; each goes by its own.
+    /// The values of an object whose keys are names; each field has its own key.
     pub fn entries<'t>(&mut self, field: &Field<'t>, cure: &str) -> Vec<Field<'t>> {
         let Value::Object(object) = field.value else {
             self.wrong_type(field, "an object", cure);
@@ -341,7 +341,7 @@ impl Reader {
         entries
     }
 
-    /// The elements of a list; each goes by the list's key.
+    /// The elements of a list; each field has the list's key.
     pub fn list<'t>(&mut self, field: &Field<'t>, cure: &str) -> Vec<Field<'t>> {
         let Value::Array(array) = field.value else {
             self.wrong_type(field, "a list", cure);
@@ -385,8 +385,8 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// The value of a number that has no fraction, also where it is written as 1.0 or 1e3. Beyond 64 bits it is cut to
-/// their range, which every caller's is well inside.
+/// The value of a number without a fraction, also if written as 1.0 or 1e3. Beyond 64 bits it is cut to their range, which is
+/// far outside every caller's range.
 fn integer_of(literal: &str) -> Option<i64> {
     if let Ok(number) = literal.parse() {
         return Some(number);

@@ -1,12 +1,12 @@
-//! Which value of a text a place lies in, as a JSON pointer (RFC 6901).
+//! JSON pointers (RFC 6901) of the values at places in a text.
 
 use super::syntax;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged;
 
-/// For each finding, in order: the pointer of the value that it is about; of what is missing, of the object that lacks it. None: it is
-/// about no place in the file, or the file is too broken to tell.
+/// For each finding, in order, the pointer of its value; for a missing key that of its object. `None` if the finding has no
+/// place in the file, or the file is too broken.
 pub fn pointers(found: &Diagnostics) -> Vec<Option<String>> {
     match found.source() {
         Some(source) => of(source.text(), found.iter().map(Diagnostic::start)),
@@ -14,7 +14,7 @@ pub fn pointers(found: &Diagnostics) -> Vec<Option<String>> {
     }
 }
 
-/// For each byte offset, the pointer of the value that it is in, or of the key's value. None: the text is not even nearly JSON.
+/// For each byte offset, the pointer of the value or key there. `None` if the text is far from JSON.
 fn of(text: &str, offsets: impl Iterator<Item = Option<usize>>) -> Vec<Option<String>> {
     let (tree, _) = syntax::tree(text);
     offsets.map(|offset| Some(descend(tree.as_ref()?, offset?))).collect()

@@ -1,4 +1,4 @@
-//! The queue of a class, `queue`, and its treatment of packets that wait, `aqm`; and the keys of both.
+//! The keys `queue` and `aqm` of a class, and the keys that depend on them.
 
 use super::object::{Field, Object, Reader};
 use crate::bytes::Bytes;
@@ -7,7 +7,7 @@ use crate::queue::{Codel, Flows, Hosts, Queue};
 use crate::time;
 use jsonc_parser::ast::Value;
 
-/// The answer of `queue` or `aqm`: by flow or not, CoDel or not.
+/// The value of `queue` or `aqm`: by flow or not, CoDel or not.
 #[derive(Clone, Copy)]
 enum Word {
     Yes,
@@ -17,7 +17,7 @@ enum Word {
 const QUEUES: &[(&str, Word)] = &[("fifo", Word::No), ("flows", Word::Yes)];
 const AQMS: &[(&str, Word)] = &[("codel", Word::Yes), ("none", Word::No)];
 
-/// Names of queues in other programs, and the words to write here.
+/// Names of queues in other programs, with the words of this format.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("codel", "for one line with CoDel, write `\"aqm\": \"codel\"` instead"),
     ("fq_codel", BY_FLOW),
@@ -30,7 +30,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
 const BY_FLOW: &str = "write \"flows\": a line for each flow, with CoDel in each";
 const ONE_LINE: &str = "write \"fifo\", and how much it may hold as \"limit\"";
 
-/// Reads both. Where one of them cannot be read, nothing is said of keys that need it.
+/// Reads both keys. If one of them cannot be read, keys that depend on it are not checked.
 pub(super) fn read(reader: &mut Reader, object: &Object) -> (Queue, Option<Codel>) {
     let by_flow = match object.get("queue") {
         Some(field) => by_flow(reader, field),
@@ -67,7 +67,7 @@ fn by_flow(reader: &mut Reader, field: &Field) -> Option<Word> {
     None
 }
 
-/// Says that a key means nothing without another one's value.
+/// Reports a key that needs another value of another key.
 fn without(reader: &mut Reader, object: &Object, key: &str, [other, value]: [&str; 2], why: &str, cure: String) {
     let Some(field) = object.get(key) else { return };
     let title = format!("\"{key}\" without `\"{other}\": \"{value}\"`");

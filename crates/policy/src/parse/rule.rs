@@ -40,7 +40,7 @@ pub(super) const KEYS: &[&str] = &[
     "class_id",
 ];
 
-/// Reads a rule; None if it lacks its class or priority.
+/// Reads a rule; `None` if it has no readable class or priority.
 pub(super) fn read(reader: &mut Reader, field: &Field, source: &Source, sets: &Sets) -> Option<Rule> {
     let object = reader.object(field.value, &field.path, "a rule", KEYS)?;
     let priority = reader
@@ -174,13 +174,13 @@ fn length(reader: &mut Reader, object: &Object) -> Option<(u16, u16)> {
     (min.is_some() || max.is_some()).then(|| (value(&min).unwrap_or(0), value(&max).unwrap_or(u16::MAX)))
 }
 
-/// A name that Linux takes for an interface.
+/// Reads the name of an interface.
 fn interface(reader: &mut Reader, field: &Field) -> Option<String> {
     let name = reader.name(field, MAX_INTERFACE_BYTES)?;
     check_interface(reader, field.key, &name, field.span()).then_some(name)
 }
 
-/// Whether Linux takes the name for an interface.
+/// Whether Linux accepts the name for an interface.
 pub(super) fn check_interface(reader: &mut Reader, key: &str, name: &str, span: Span) -> bool {
     let refused = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
     let known = !name.contains(refused) && ![".", "..", ""].contains(&name) && name.len() <= MAX_INTERFACE_BYTES;
@@ -209,7 +209,7 @@ fn mark(reader: &mut Reader, field: &Field) -> Option<u32> {
     value
 }
 
-/// The ports of one side, in the form that takes lists or in the published one.
+/// The ports of one side, by the key for lists or by the published keys.
 fn ports(reader: &mut Reader, object: &Object, [key, min_key, max_key]: [&str; 3], sets: &Sets) -> Terms<(u16, u16)> {
     for other in [min_key, max_key] {
         let cure = "keep one of the two forms";
@@ -221,7 +221,7 @@ fn ports(reader: &mut Reader, object: &Object, [key, min_key, max_key]: [&str; 3
     port_range(reader, object, min_key, max_key).map(Term::Is).into_iter().collect()
 }
 
-/// A range of ports; 0 for both, or neither key, is any port, and only the first is that one port.
+/// A range of ports: 0 for both, or neither key, is any port; the first alone is that one port.
 fn port_range(reader: &mut Reader, object: &Object, min_key: &str, max_key: &str) -> Option<(u16, u16)> {
     let meaning = "a port is 0 to 65535; 0 for both ends is any port";
     let min_field = object.get(min_key);
@@ -259,7 +259,7 @@ fn port_range(reader: &mut Reader, object: &Object, min_key: &str, max_key: &str
     }
 }
 
-/// Whether some packet's addresses can be both.
+/// Checks that some packet can have both addresses.
 fn check_families(reader: &mut Reader, object: &Object, rule: &Rule, sets: &Sets) {
     let (Some(src), Some(dst)) = (family(&rule.src, sets), family(&rule.dst, sets)) else { return };
     if src != dst {
@@ -272,7 +272,7 @@ fn check_families(reader: &mut Reader, object: &Object, rule: &Rule, sets: &Sets
     }
 }
 
-/// The family of all of the addresses; None if there are both, or none that can be read.
+/// The family of all addresses; `None` for both, or without a readable one.
 fn family(terms: &Terms<IpNet>, sets: &Sets) -> Option<&'static str> {
     let nets = terms.iter().flat_map(|term| match term {
         Term::Is(net) => std::slice::from_ref(net),
@@ -287,7 +287,7 @@ fn asks_ports(rule: &Rule) -> bool {
     !rule.src_ports.is_empty() || !rule.dst_ports.is_empty()
 }
 
-/// Where a rule first asks for ports.
+/// The first condition of a rule on ports.
 fn ports_key<'o, 't>(object: &'o Object<'t>) -> Option<&'o Field<'t>> {
     ["src_port", "src_port_min", "dst_port", "dst_port_min"].iter().find_map(|key| object.get(key))
 }
@@ -304,7 +304,7 @@ fn check_ports(reader: &mut Reader, object: &Object, rule: &Rule) {
     reader.report(finding);
 }
 
-/// Refuses conditions that no packet meets together, whatever its protocol; those that the protocol forbids are found before.
+/// Refuses conditions that no packet meets together. Conditions that the protocol excludes are reported before.
 fn check_contradictions(reader: &mut Reader, object: &Object, rule: &Rule) {
     let (Some(_), Some(icmp)) = (rule.icmp, object.get("icmp_type")) else { return };
     let other = match object.get("tcp_flags") {

@@ -1,4 +1,4 @@
-//! Text to syntax tree: JSON with comments and trailing commas, and what to do where it is not that.
+//! The syntax tree of JSON with comments and trailing commas, and explanations of syntax errors.
 
 use super::tokens;
 use crate::diagnostic::{Diagnostic, Kind};
@@ -7,14 +7,14 @@ use jsonc_parser::ast::Value;
 use jsonc_parser::errors::{ParseError, ParseErrorKind};
 use jsonc_parser::{CollectOptions, ParseOptions, ParseStringErrorKind, parse_to_ast};
 
-/// The tree, and the errors of syntax. A text with small errors (a comma or quotes missing) has both, so that the
-/// errors of its content can be listed as well.
+/// The tree, and the syntax errors. A text with small errors (a missing comma or quote) has both, so that errors of its content
+/// are reported as well.
 pub(super) fn tree(text: &str) -> (Option<Value<'_>>, Vec<Diagnostic>) {
     let tokens::Checked { mut findings, readable } = tokens::check(text);
     if !readable {
         return (None, findings);
     }
-    // Loose keys are among the findings.
+    // Loose keys have been reported.
     let options =
         ParseOptions { allow_comments: true, allow_loose_object_property_names: true, allow_trailing_commas: true };
     match parse_to_ast(text, &CollectOptions::default(), &options) {
@@ -24,7 +24,7 @@ pub(super) fn tree(text: &str) -> (Option<Value<'_>>, Vec<Diagnostic>) {
             (None, findings)
         }
         Err(error) => {
-            // Otherwise it may be a consequence of them.
+            // Otherwise the error may be a consequence of the reported ones.
             if findings.is_empty() {
                 findings.push(explain(text, &error));
             }
@@ -103,7 +103,7 @@ fn explain(text: &str, error: &ParseError) -> Diagnostic {
     Diagnostic::error(Kind::Syntax, title).at(span, label).help(help)
 }
 
-/// The word or text that starts here, or the one character: the parser's own ranges reach into what follows.
+/// The word, text or single character at this place: the parser's own ranges reach too far.
 fn token(text: &str, start: usize) -> Span {
     let behind = &text[start..];
     let first = behind.chars().next().map_or(0, char::len_utf8);

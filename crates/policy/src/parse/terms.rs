@@ -15,7 +15,7 @@ const PORT_HELP: &str = "write a port (443), a range (\"8000-8999\") or a set (\
 
 /// The addresses that a text stands for.
 enum Reach {
-    /// Any address of either family: the rule does not ask.
+    /// Any address of either family: no condition.
     Everything,
     Net(IpNet),
 }
@@ -52,7 +52,7 @@ pub(super) fn ports(reader: &mut Reader, object: &Object, key: &str, sets: &Sets
     }
 }
 
-/// The elements of a list that must have some.
+/// The elements of a list that must not be empty.
 pub(super) fn listed<T>(reader: &mut Reader, field: &Field, read: impl Fn(&mut Reader, &Field) -> Option<T>) -> Vec<T> {
     let elements = reader.list(field, "write a list, `[ ..., ... ]`");
     if elements.is_empty() && matches!(field.value, Value::Array(_)) {
@@ -64,7 +64,7 @@ pub(super) fn listed<T>(reader: &mut Reader, field: &Field, read: impl Fn(&mut R
     elements.iter().filter_map(|element| read(reader, element)).collect()
 }
 
-/// The set that a text names.
+/// The name of a set, if the text is one.
 fn set_name(text: &str) -> Option<&str> {
     text.trim().strip_prefix('@')
 }
@@ -87,7 +87,7 @@ fn port_term(reader: &mut Reader, field: &Field, sets: &Sets) -> Option<Term<(u1
     }
 }
 
-/// A value of a set. Sets do not nest: the values of a set can be read where it stands.
+/// A value of a set. Sets do not nest, so that a set is complete where it is defined.
 pub(super) fn element<T>(
     reader: &mut Reader,
     field: &Field,
@@ -106,7 +106,7 @@ pub(super) fn element<T>(
     read(reader, field)
 }
 
-/// An address or a prefix among others, where \"any\" would make the others pointless.
+/// An address or a prefix in a list, in which "any" would make the others pointless.
 pub(super) fn address(reader: &mut Reader, field: &Field) -> Option<IpNet> {
     match reach(reader, field)? {
         Reach::Net(net) => Some(net),
@@ -143,8 +143,8 @@ pub(super) fn port_range(reader: &mut Reader, field: &Field) -> Option<(u16, u16
     None
 }
 
-/// The published format's `0.0.0.0/0` means any address, of IPv6 too (it knew no other), as does `any`; `ipv4` and `ipv6`
-/// mean any address of their family.
+/// The published format's `0.0.0.0/0` means any address, also of IPv6 (which that format did not have), as does `any`; `ipv4`
+/// and `ipv6` mean any address of their family.
 fn reach(reader: &mut Reader, field: &Field) -> Option<Reach> {
     let text = reader.string(field, ADDRESS_HELP)?.trim();
     match text {
@@ -199,7 +199,7 @@ fn prefix_length(reader: &mut Reader, field: &Field, address: IpAddr, length: &s
     None
 }
 
-/// The length of a netmask that stands where a length should.
+/// The prefix length of a netmask that was written in place of a length.
 fn mask_length(address: IpAddr, mask: &str) -> Option<u8> {
     let mask: Ipv4Addr = mask.parse().ok()?;
     match address {

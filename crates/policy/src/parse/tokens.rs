@@ -9,13 +9,13 @@ use jsonc_parser::tokens::Token;
 /// The deepest nesting that is read; a policy needs four levels.
 const MAX_DEPTH: usize = 64;
 
-/// Every finding up to where the text stops being tokens; `readable` is false if it makes no sense to go on.
+/// All findings up to the first text that is not a token; `readable` is false if parsing makes no sense.
 pub(super) struct Checked {
     pub findings: Vec<Diagnostic>,
     pub readable: bool,
 }
 
-/// The token before, as far as the next one depends on it.
+/// The token before, as far as the check of the next one depends on it.
 #[derive(Clone, Copy, PartialEq)]
 enum Before {
     Nothing,
@@ -27,7 +27,7 @@ enum Before {
 struct Checker<'a> {
     text: &'a str,
     findings: Vec<Diagnostic>,
-    /// For each open bracket, whether it is an object's.
+    /// For each open bracket, whether it opens an object.
     open: Vec<bool>,
     before: Before,
     before_span: Span,
@@ -39,7 +39,7 @@ pub(super) fn check(text: &str) -> Checked {
     let (findings, open, before) = (Vec::new(), Vec::new(), Before::Nothing);
     let mut checker = Checker { text, findings, open, before, before_span: 0..0, key_next: false };
     let mut readable = true;
-    // A token that stops the scanner stops the parser as well, which says why.
+    // A token that stops the scanner stops the parser as well, which reports it.
     while let (true, Ok(Some(token))) = (readable, scanner.scan()) {
         let span = scanner.token_start()..scanner.token_end();
         readable = checker.token(&token, span);
@@ -48,7 +48,7 @@ pub(super) fn check(text: &str) -> Checked {
 }
 
 impl Checker<'_> {
-    /// Takes the next token; false if it makes no sense to go on.
+    /// Checks the next token; false if going on makes no sense.
     fn token(&mut self, token: &Token, span: Span) -> bool {
         match token {
             Token::CommentLine(_) | Token::CommentBlock(_) => return true,
@@ -73,7 +73,7 @@ impl Checker<'_> {
                     "not a decimal number",
                     "write it in decimal, as in 16 or 0.5",
                 );
-                // As if it had been read.
+                // Continue as if the missing token had been there.
                 self.before = Before::Value;
             }
             _ => return self.value_or_key(token, span),
@@ -125,7 +125,7 @@ impl Checker<'_> {
         true
     }
 
-    /// Checks how a text is quoted; false if its end is not to be trusted.
+    /// Checks the quotes of a text; false if its end cannot be trusted.
     fn quotes(&mut self, token: &Token, span: Span) -> bool {
         let raw = &self.text[span.clone()];
         if !matches!(token, Token::String(_)) {

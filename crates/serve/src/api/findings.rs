@@ -8,8 +8,8 @@ const MOST: usize = 200;
 /// The most places that a finding is said to relate to.
 const MOST_RELATED: usize = 8;
 
-/// A list of the first findings, errors first. Lines and columns are from 1; a column counts characters. Pointers to values are told
-/// only where all findings are listed: each is looked for among all values.
+/// A list of the first findings, errors first. Lines and columns are from 1; a column counts characters. Pointers are given
+/// only where all findings are listed, since each is looked for among all values.
 pub fn list(found: &Diagnostics) -> Value {
     let pointers = if left_out(found) == 0 { pointers(found) } else { vec![None; MOST] };
     found.iter().zip(pointers).map(|(item, pointer)| one(found, item, pointer.as_deref())).collect()

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 use sluice_observe::history::Columns;
 
-/// Points that are given unless others are asked for: five minutes.
+/// Points of an answer unless the request names a number: five minutes.
 const POINTS: usize = 300;
 
 /// The query for a part of the past.
@@ -76,7 +76,7 @@ fn is_read(state: &Shared, name: &str) -> bool {
     state.sampler.live().sample.interfaces.iter().any(|one| one.interface == name)
 }
 
-/// The reason why nothing is known of an interface: it is not managed, or cannot be read, or has come since the last sample.
+/// The reason why an interface has no rates: it is not managed, or cannot be read, or has come since the last sample.
 async fn absent(state: Shared, name: String) -> Problem {
     let why = ask(state, move |_| {
         record(&name)?;

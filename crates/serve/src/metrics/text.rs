@@ -15,7 +15,7 @@ struct Families(Vec<Family>);
 impl Collector for Families {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), Error> {
         for family in self.0.iter().filter(|family| !family.series.is_empty()) {
-            // The library wants the period.
+            // The library expects the period.
             let help = format!("{}.", family.help);
             let mut metric = encoder.encode_descriptor(family.name, &help, family.unit.as_ref(), family.kind)?;
             for (labels, value) in &family.series {

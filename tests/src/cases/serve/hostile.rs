@@ -1,5 +1,4 @@
-//! Attempts of a user of the machine who may read the page, and no more: none of them opens files, fills memory, or keeps the server
-//! from others.
+//! Attempts of a user who may only read the page: none of them opens files, fills memory, or blocks the server for others.
 
 use super::{begin, end};
 use crate::cases::confirm::waiting;
@@ -15,11 +14,11 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Longer than anything takes here.
+/// Time limit of each step.
 const LONG: Duration = Duration::from_secs(20);
-/// The most memory that the server may have had, KiB.
+/// The memory limit of the server, KiB.
 const MOST_KIB: u64 = 1 << 19;
-/// The most connections that it keeps.
+/// The connection limit of the server.
 const MOST_CONNECTIONS: usize = 256;
 
 pub fn suite() -> Suite {
@@ -31,8 +30,8 @@ pub fn suite() -> Suite {
         .any("the_token_is_roots", &[], the_token_is_roots)
 }
 
-/// The history of an interface was looked for at whatever path its name made: another user's file was shown, and a FIFO there kept
-/// the whole interface waiting, even against SIGTERM.
+/// The history of an interface was once read at whatever path its name made: another user's file was shown, and a FIFO there
+/// blocked the whole interface, even against SIGTERM.
 fn a_name_is_no_path(lab: &Lab) {
     let (pair, server) = begin(lab);
     let of = |name: &str| format!("{name}@{}.json", pair.a.inode);
@@ -57,7 +56,7 @@ fn a_name_is_no_path(lab: &Lab) {
     assert!(begin.elapsed() < LONG, "it ends when it is asked to");
 }
 
-/// The most memory that a process has had, KiB.
+/// The peak memory of a process, KiB.
 fn peak_kib(ns: &Ns) -> u64 {
     let pids = waiting(ns);
     assert_eq!(pids.len(), 1, "the server alone is in the namespace: {pids:?}");
@@ -66,7 +65,8 @@ fn peak_kib(ns: &Ns) -> u64 {
     peak.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-/// Long policies with an error in every place: those took minutes and gigabytes, and their answers were longer than themselves.
+/// Long policies with an error in every place: those once took minutes and gigabytes, and their answers were longer than
+/// themselves.
 fn a_long_wrong_policy(lab: &Lab) {
     let (pair, server) = begin(lab);
     let ends = |of: &str, each: &str| {

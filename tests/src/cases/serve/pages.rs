@@ -23,7 +23,7 @@ pub fn suite() -> Suite {
         .any("on_a_phone_in_the_dark", &[Need::Equipped], on_a_phone_in_the_dark)
 }
 
-/// Opens the page as `sluice serve` has printed it.
+/// Opens the page at the URL that `sluice serve` has printed.
 fn open(server: &Server, browser: &Browser) {
     browser.open(&format!("{}/#token={}", server.place, server.token));
     browser.until("the page is live", "document.getElementById('link').dataset.state === 'live'");
@@ -41,7 +41,7 @@ fn bits(text: &str) -> f64 {
     number.parse::<f64>().unwrap_or_else(|error| panic!("{text}: {error}")) * scale
 }
 
-/// The numbers of a chart as its table has them, newest first: a rate per class and row.
+/// The numbers of a chart by its table, newest first: a rate per class and row.
 fn numbers(browser: &Browser, chart: &str) -> (Vec<String>, Vec<Vec<String>>) {
     let table = browser.script(&format!(
         "const table = document.getElementById('{chart}-numbers');
@@ -107,7 +107,7 @@ fn charts_show_the_data(lab: &Lab) {
     let name = browser.script("return document.querySelector('#chart-sent [role=img]').getAttribute('aria-label');");
     assert!(name.as_str().is_some_and(|name| name.contains("now:") && name.contains("bit/s")), "{name}");
 
-    // Senders that were held up make up for it, and a queue may be too short for that.
+    // Senders that were held up catch up, for which a queue may be too short.
     let outcomes = streams.finish(|| lab.status(&pair.a, "a0").direction("egress").totals().1);
     browser.click("#pause");
     browser.click(".tabs a[href='#rules']");
@@ -133,8 +133,8 @@ fn charts_show_the_data(lab: &Lab) {
     super::end(lab, &pair, server);
 }
 
-/// The chart of times in queue, with data. No kernel with browsers has engine `qdisc`, so each answer of the server gets waits as
-/// that engine has them on its way into the page.
+/// The chart of times in queue, with data. No kernel with browsers has engine `qdisc`, so the script adds that engine's waits
+/// to each answer of the server.
 fn waits_are_drawn(lab: &Lab) {
     let (pair, server) = begin(lab);
     let browser = Browser::start(&pair.a, Look::DESK);
@@ -200,12 +200,12 @@ fn policies_are_edited(lab: &Lab) {
         browser.until(what, &format!("document.getElementById('verdict').textContent.includes({})", json!(what)));
     };
     let disabled = || browser.script("return document.getElementById('apply').disabled;") == true;
-    // Without the token: it is asked for when another policy than the one in force is to be checked.
+    // The page asks for a token when another policy than the one in force is to be checked.
     browser.open(&format!("{}/#policy", server.place));
     verdict("this is what is in force");
     assert!(disabled(), "there is nothing to apply");
 
-    // Typed, as a person does: wrong, then right again.
+    // Typed like a user: wrong, then right again.
     browser.keys("#text", "nonsense ");
     browser.until("the token is asked for", "document.getElementById('login').open");
     browser.keys("#token", "not-the-token\n");
@@ -265,7 +265,7 @@ fn policies_are_edited(lab: &Lab) {
     let history = browser.text("#history");
     assert!(history.contains("from the page") && history.contains("taken back by hand"), "{history}");
 
-    // By the history, back to the beginning.
+    // Rollback to the first policy.
     browser.script("document.getElementById('confirm-time').value = '';");
     browser.click("#history tbody tr:last-child button[data-action=back]");
     await_that("it is gone back to", LONG, || scheduler() == "strict_priority");
@@ -298,7 +298,7 @@ fn on_a_phone_in_the_dark(lab: &Lab) {
          return [heads.map((one) => one.textContent), box.scrollWidth <= box.clientWidth];",
     );
     assert_eq!(seen, json!([["class", "sent", "waiting", "wait, p99", "dropped"], true]));
-    // By keyboard: the first stop leads past the navigation.
+    // By keyboard, the first stop skips the navigation.
     browser.keys("body", "\u{e004}");
     assert_eq!(browser.script("return document.activeElement.className;"), "skip");
     for view in ["overview", "rules", "flows", "policy"] {
@@ -306,7 +306,7 @@ fn on_a_phone_in_the_dark(lab: &Lab) {
         browser.until("the view is shown", &format!("!document.getElementById('view-{view}').hidden"));
         let width = browser.script("return document.documentElement.scrollWidth;").as_u64().unwrap_or(0);
         assert_eq!(width, 375, "{view} does not fit");
-        // A control without a name cannot be found by a screen reader.
+        // A screen reader cannot find a control without a name.
         let nameless = browser.script(
             "const shown = (one) => one.offsetParent !== null;
              const named = (one) => one.ariaLabel || one.getAttribute('aria-labelledby') || one.labels?.length > 0 || one.textContent.trim();
@@ -326,7 +326,7 @@ fn on_a_phone_in_the_dark(lab: &Lab) {
         "return ['header', 'nav', 'main', '[aria-live]'].map((one) => document.querySelectorAll(one).length > 0);",
     );
     assert_eq!(landmarks, json!([true, true, true, true]));
-    // The editor can be left.
+    // Tab leaves the editor.
     browser.keys("#text", "\u{e00c}");
     browser.keys("#text", "\u{e004}");
     assert_ne!(browser.script("return document.activeElement.id;"), "text", "Escape, then Tab, leaves the editor");

@@ -9,7 +9,7 @@ use crate::top::palette::State;
 use sluice_observe::Series;
 use sluice_observe::rates::ClassRates;
 
-/// Widths of what depends on the width of the screen.
+/// Widths of the columns that depend on the width of the screen.
 struct Widths {
     name: usize,
     queue: usize,
@@ -95,7 +95,7 @@ fn class_line(app: &App, row: Row<'_>, widths: &Widths) -> ratatui::text::Line<'
     cells.left(&format!("{sign} {}", class.name), widths.name + 2, palette.state(state));
     cells.right(&short::number(class.sent_bps), 4, plain);
     cells.right(&short::number(class.sent_pps), 4, plain);
-    // The bar and, behind it, how much.
+    // The bar, then its value.
     let (filled, rest) = bars::bar(class.backlog_fill.unwrap_or(0.0), widths.queue);
     cells.text(filled, palette.bar(state)).text(rest, palette.dim());
     cells.right(&queued(row), 5, some(class.backlog.pkts as f64, State::Good));
@@ -138,7 +138,7 @@ fn queued(row: Row<'_>) -> String {
     if row.direction.queued { short::bytes(row.class.backlog.bytes as f64) } else { "-".to_owned() }
 }
 
-/// The share of the direction that the class got, and the one that it is promised: 60/25%.
+/// The share of the direction that the class got, and its promised share: 60/25%.
 fn share(class: &ClassRates) -> String {
     match (class.share, class.promised_share) {
         (None, None) => "-".to_owned(),

@@ -1,4 +1,4 @@
-//! Everything about the chosen class, in three lines.
+//! Details of the chosen class, in three lines.
 
 use super::header;
 use crate::short;
@@ -35,7 +35,7 @@ pub fn lines(app: &App) -> Vec<Line<'static>> {
     vec![first.line(), second.line(), third.line()]
 }
 
-/// The policy of the class.
+/// The settings of the class in the policy.
 fn wishes(class: &ClassRates) -> Vec<String> {
     let filled = |fill: Option<f64>| fill.map_or(String::new(), |fill| format!(", bucket {}", short::percent(fill)));
     let mut told = Vec::new();
@@ -54,7 +54,7 @@ fn wishes(class: &ClassRates) -> Vec<String> {
     told
 }
 
-/// The queue of the class, and the time in it.
+/// The queue of the class, and the waiting time in it.
 fn waiting(row: &Row<'_>) -> String {
     let class = row.class;
     if !row.direction.queued {

@@ -1,4 +1,4 @@
-//! The discipline's own state: what the core decides by.
+//! The discipline's own state, by which the core decides.
 
 use super::{Drawn, header};
 use crate::short;
@@ -79,7 +79,7 @@ fn class_line(
     let style = app.palette.state(state);
     let mut cells = Cells::default();
     cells.left(&format!("{sign} {}", class.name), 14, style);
-    // Virtual times tell something as distances from the present.
+    // Virtual times are readable only as distances from the present.
     let now = direction.scheduler.as_ref().map_or(0.0, |state| state.virtual_time);
     let away = |time: f64| {
         let distance = time - now;

@@ -1,4 +1,4 @@
-//! The users of the link: flows by rank, the parts of classes, and anomalies.
+//! Flows by rank, the shares of classes, and anomalies.
 
 use super::Drawn;
 use crate::flows::view::{Shown, Told, direction};
@@ -10,7 +10,7 @@ use crate::top::palette::State;
 use ratatui::text::{Line, Span};
 use sluice_observe::flows::{By, ClassFlows};
 
-/// Findings that are shown at most, so that flows stay in sight.
+/// Most anomalies that are shown, so that flows stay in sight.
 const MOST_ANOMALIES: usize = 5;
 
 pub fn lines(app: &App, width: usize) -> Vec<Drawn> {
@@ -74,7 +74,7 @@ fn summary(app: &App, shown: &Shown) -> Line<'static> {
     cells.line()
 }
 
-/// A line for each direction: what part each class has.
+/// A line for each direction with the share of each class.
 fn classes(app: &App, shown: &Shown, width: usize) -> Vec<Drawn> {
     let mut lines: Vec<(String, Vec<&ClassFlows>)> = Vec::new();
     for class in &shown.classes {
@@ -184,7 +184,7 @@ fn line(app: &App, told: &Told, top: f64, widths: &Widths) -> Line<'static> {
     cells.line()
 }
 
-/// Everything about the chosen flow.
+/// Details of the chosen flow.
 pub fn details(app: &App) -> Vec<Line<'static>> {
     let Some(shown) = &app.flows else { return Vec::new() };
     let flows = app.chosen_flows(shown);

@@ -1,4 +1,4 @@
-//! The title, and what is told of an interface and of a direction.
+//! The title, and the lines above an interface and above a direction.
 
 use super::Drawn;
 use crate::short;
@@ -71,7 +71,7 @@ pub fn of_interface(app: &App, one: &InterfaceRates, drawn: &mut Vec<Drawn>) {
     }
 }
 
-/// The line above the classes of a direction: what is used of the rate, and what is lost.
+/// The line above the classes of a direction: the used rate and the losses.
 pub fn of_direction(app: &App, interface: &InterfaceRates, one: &DirectionRates, width: usize) -> Drawn {
     const BAR: usize = 10;
     let palette = app.palette;
@@ -127,7 +127,7 @@ pub fn of_direction(app: &App, interface: &InterfaceRates, one: &DirectionRates,
     Drawn::plain(line)
 }
 
-/// Drops by reason, the most first.
+/// Drops by reason, the most frequent first.
 pub fn reasons(drops: &BTreeMap<&'static str, f64>) -> String {
     let mut all: Vec<(&&str, &f64)> = drops.iter().collect();
     all.sort_by(|a, b| b.1.total_cmp(a.1));

@@ -1,4 +1,4 @@
-//! Rules and their matches, in the order in which they are asked.
+//! Rules and their matches, in the order of evaluation.
 
 use super::Drawn;
 use crate::short;

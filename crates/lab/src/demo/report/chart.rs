@@ -18,7 +18,7 @@ const WITH: Color = Color::Green;
 /// The label under the horizontal axis.
 const SECONDS: &str = "seconds since the downloads began";
 
-/// The plot as lines without an end.
+/// The plot as lines without line ends.
 pub fn render(report: &Report, color: bool, columns: u16) -> String {
     let (low, high) = decades(report);
     let bounds_s = [-report.parameters.idle_s, report.parameters.window.to_ms / 1e3];
@@ -28,7 +28,7 @@ pub fn render(report: &Report, color: bool, columns: u16) -> String {
         Dataset::default().data(points).marker(Marker::Braille).graph_type(GraphType::Line).style(Style::new().fg(tint))
     });
     let chart = Chart::new(datasets.collect())
-        // The labels are put in by hand: those of the chart are as far apart as the ends, whatever numbers result.
+        // The labels are placed by hand, because the chart's own take the ends of the axis, whatever their numbers.
         .x_axis(Axis::default().bounds(bounds_s).labels(["", ""]))
         .y_axis(Axis::default().bounds([low, high].map(f64::from)).labels((low..=high).map(decade_label)));
     let mut buffer = Buffer::empty(Rect::new(0, 0, columns, LINES));
@@ -62,7 +62,7 @@ fn label_seconds(buffer: &mut Buffer, bounds_s: [f64; 2]) {
     }
 }
 
-/// Which curve this is where colours cannot tell: the upper or the lower one.
+/// The position of a curve where colours cannot tell the curves apart: upper or lower.
 fn position(points: &[Vec<(f64, f64)>; 2], which: usize) -> &'static str {
     let median = |points: &Vec<(f64, f64)>| {
         let mut sorted: Vec<f64> = points.iter().map(|point| point.1).collect();
@@ -77,7 +77,7 @@ fn line(buffer: &Buffer, y: u16, color: bool) -> String {
     let mut stretches: Vec<(Color, String)> = Vec::new();
     for x in 0..buffer.area.width {
         let cell = &buffer[(x, y)];
-        // Space between stretches has no colour of its own.
+        // Blanks between coloured parts have no colour of their own.
         match stretches.last_mut() {
             Some((tint, text)) if *tint == cell.fg || cell.symbol() == " " => text.push_str(cell.symbol()),
             _ => stretches.push((cell.fg, cell.symbol().to_owned())),

@@ -15,7 +15,7 @@ const SIZE: (u32, u32) = (960, 540);
 const PAPER: RGBColor = RGBColor(0xfc, 0xfc, 0xfa);
 const INK: RGBColor = RGBColor(0x24, 0x2a, 0x33);
 const GRID: RGBColor = RGBColor(0xdd, 0xdf, 0xe2);
-// Told apart by people who do not see red and green, too (Okabe and Ito).
+// A pair of colours for readers who do not see red and green (Okabe and Ito).
 const WITHOUT: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
 const WITH: RGBColor = RGBColor(0x00, 0x72, 0xb2);
 

@@ -3,7 +3,7 @@
 use super::Report;
 use crate::demo::measurement::Run;
 
-/// One in this many packets may be faster than the scale's lower end.
+/// One packet in this many may be faster than the scale's lower end.
 const BELOW: usize = 50;
 
 /// The powers of ten that hold the pings of both runs, as exponents; the few fastest may lie below.
@@ -24,7 +24,7 @@ pub fn pings(run: &Run) -> impl Iterator<Item = (f64, f64)> {
     run.game.series.iter().filter_map(|s| Some((s.sent_ms / 1e3, s.rtt_ms?.max(1e-3))))
 }
 
-/// A power of ten as a person writes it.
+/// A power of ten as text.
 pub fn decade_label(exponent: i32) -> String {
     let digits = exponent.unsigned_abs();
     if exponent < 0 { format!("{:.*}", digits as usize, 10f64.powi(exponent)) } else { 10u64.pow(digits).to_string() }

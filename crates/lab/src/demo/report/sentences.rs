@@ -4,10 +4,10 @@ use super::Report;
 use crate::demo::measurement::Run;
 use crate::result::environment::UNKNOWN;
 
-/// A share of the downloads' rate that is lost is worth a remark from here on.
+/// A remark is made if downloads keep less than this share of their rate.
 const RATE_KEPT: f64 = 0.9;
 
-/// A delay as a person reads it.
+/// A delay as text.
 pub fn milliseconds(ms: f64) -> String {
     if ms >= 99.5 {
         format!("{ms:.0} ms")

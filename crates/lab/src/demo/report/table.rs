@@ -1,4 +1,4 @@
-//! The table before | after.
+//! The table of figures before and after.
 
 use comfy_table::modifiers::UTF8_ROUND_CORNERS;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
@@ -9,7 +9,7 @@ use super::sentences::{milliseconds, with_title};
 use crate::demo::measurement::{Probe, Run};
 use crate::result::statistics::Distribution;
 
-/// Emphasis and what ends it, where colours are allowed.
+/// The escape sequences that begin and end emphasis.
 const BOLD: (&str, &str) = ("\x1b[1m", "\x1b[0m");
 
 /// The table as lines without an end.

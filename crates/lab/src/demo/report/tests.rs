@@ -1,4 +1,4 @@
-//! Tests of the report, on figures that were made up.
+//! Tests of the report on made-up figures.
 
 use super::*;
 use crate::demo::measurement::{Bulk, ModemQueue, Probe};

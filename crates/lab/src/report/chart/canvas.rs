@@ -13,7 +13,7 @@ use sluice_error::{Error, Result};
 /// Height of text, pixels of the picture; `plotters` takes this for the size of its own boxes, the style sheet sets the same.
 const TEXT: u32 = 24;
 
-/// Where text is with respect to its point.
+/// The position of text relative to its point.
 #[derive(Debug, Clone, Copy)]
 pub enum Anchor {
     Left,
@@ -24,7 +24,7 @@ pub enum Anchor {
     Under,
 }
 
-/// Draws; the first failure is kept and ends the drawing.
+/// A drawing surface; the first failure is kept and ends the drawing.
 pub struct Canvas<'a> {
     area: DrawingArea<SVGBackend<'a>, Shift>,
     failure: RefCell<Option<String>>,
@@ -57,7 +57,7 @@ impl Canvas<'_> {
         self.draw(&Circle::new(at, radius, style.color().filled()));
     }
 
-    /// A word or a few.
+    /// A short text.
     pub fn text(&self, text: &str, at: (i32, i32), anchor: Anchor, style: Style) {
         let (h, v) = match anchor {
             Anchor::Left => (HPos::Left, VPos::Center),
@@ -82,7 +82,7 @@ impl Canvas<'_> {
     }
 }
 
-/// A picture of this size; `id` is unique in the page, `title` and `description` are for those who cannot see it.
+/// A picture of this size; `id` is unique in the page, `title` and `description` are for screen readers.
 pub fn picture(
     id: &str,
     size: (u32, u32),
@@ -113,8 +113,8 @@ pub fn picture(
     })
 }
 
-/// With classes for colours, and without what is the default or in the style sheet. Text cannot be hit: its quotes are
-/// escaped.
+/// Replaces colours by classes, and removes attributes that are defaults or in the style sheet. Text is safe, since its quotes
+/// are escaped.
 fn tidied(svg: &str) -> String {
     let mut svg = svg.to_owned();
     for default in [

@@ -17,9 +17,9 @@ const TOP: i32 = 20;
 const BOTTOM: i32 = 530;
 /// Points of a curve.
 const POINTS: usize = 180;
-/// More curves than these are too many for as many colours.
+/// The number of curves that have colours of their own.
 const COLOURED: usize = 8;
-/// Rivals with a colour where not all have one.
+/// The number of rivals with a colour where not all have one.
 const RIVALS: usize = 4;
 /// The shares of packets that have labels.
 const SHARES: [(f64, &str); 6] =
@@ -42,7 +42,7 @@ struct Curve<'a> {
     p99: Option<f64>,
 }
 
-/// The curves of this load's delays; nothing if there are none.
+/// The curves of this load's delays, if there are any.
 pub fn curves(id: &str, group: &Group, load: &LoadInfo, styles: &[Style]) -> Result<Option<Curves>> {
     let path = group.path(&load.name);
     let measure = Measure::Delay(path, Rank::P99);
@@ -74,7 +74,7 @@ pub fn curves(id: &str, group: &Group, load: &LoadInfo, styles: &[Style]) -> Res
     );
     let svg = picture(id, SIZE, &title, &description, |canvas| {
         frame(canvas, &x, &y, nines, what);
-        // The most important last, over the others.
+        // The most important curve is drawn last, over the others.
         let rank = |style: Style| match style {
             Style::Faint => 0,
             Style::Ours(_) => 2,
@@ -118,7 +118,7 @@ impl<'a> Curve<'a> {
             let Some(ms) = self.arrived.get(rank - 1) else { break };
             let point = (x.at(*ms), y.at(at));
             match points.as_mut_slice() {
-                // Straight up: only the end matters.
+                // A vertical segment needs only its end.
                 [.., before, last] if before.0 == last.0 && last.0 == point.0 => *last = point,
                 _ => points.push(point),
             }

@@ -13,12 +13,12 @@ use sluice_error::Result;
 const WIDTH: u32 = 720;
 const LEFT: i32 = 84;
 const RIGHT: i32 = 704;
-/// Top and bottom of delays, of rates below them, of rates alone.
+/// Top and bottom of the delay plot.
 const DELAYS: (i32, i32) = (16, 196);
 const RATES: (i32, i32) = (232, 392);
-/// Below the plots: the axis.
+/// Height of the axis below the plots.
 const FOOT: i32 = 60;
-/// Stretches of which the worst delay is drawn, and of which the mean rate is.
+/// Intervals of the delay plot, which shows the worst delay of each.
 const STRETCHES: usize = 124;
 const STEPS: usize = 62;
 
@@ -27,7 +27,7 @@ pub struct Panel {
     pub contender: String,
     pub ours: bool,
     pub svg: Markup,
-    /// The events of the scenario, in words.
+    /// Descriptions of the scenario's events.
     pub events: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ struct Axes {
     loads: Vec<String>,
 }
 
-/// A panel for each contender with figures, of the repeat with the median p99; nothing without series.
+/// A panel for each measured contender, of the repeat with the median p99; none without series.
 pub fn panels(id: &str, group: &Group) -> Result<Vec<Panel>> {
     let probe = group.probes().first().map(|load| load.name.clone());
     let typical: Vec<(&Entry, &Measured)> =
@@ -130,7 +130,7 @@ fn draw(canvas: &Canvas, axes: &Axes, measured: &Measured) {
 fn levels(canvas: &Canvas, scale: &Scale, unit: &str, (top, _): (i32, i32)) {
     for (at, label) in scale.labels(3.0) {
         canvas.line(&[(LEFT, at), (RIGHT, at)], Style::Grid);
-        // Where the unit is there is no room for a number.
+        // The unit takes the place of a number.
         let label = if at <= top + 12 { format!("{label} {unit}") } else { label };
         let inside = label.contains(' ');
         let (x, anchor) = if inside { (LEFT + 8, Anchor::Under) } else { (LEFT - 10, Anchor::Right) };
@@ -138,7 +138,7 @@ fn levels(canvas: &Canvas, scale: &Scale, unit: &str, (top, _): (i32, i32)) {
     }
 }
 
-/// The worst delay of each stretch; a mark above where packets were lost.
+/// Draws the worst delay of each interval, and a mark above lost packets.
 fn delays(canvas: &Canvas, axes: &Axes, scale: &Scale, measured: &Measured) {
     let Some(delays) = axes.probe.as_deref().and_then(|probe| measured.delays_of(probe)) else { return };
     let mut worst: [Option<f64>; STRETCHES] = [None; STRETCHES];
@@ -165,7 +165,7 @@ fn delays(canvas: &Canvas, axes: &Axes, scale: &Scale, measured: &Measured) {
         }
     }
     canvas.line(&line, Style::Ink);
-    // Few and far between, such as pages: each is seen.
+    // Sparse samples, such as pages, are drawn one by one.
     if known < STRETCHES / 2 {
         let dots = worst.iter().enumerate().filter_map(|(stretch, ms)| Some((x(stretch), scale.at((*ms)?))));
         dots.for_each(|at| canvas.dot(at, 4, Style::Ink));
@@ -175,7 +175,7 @@ fn delays(canvas: &Canvas, axes: &Axes, scale: &Scale, measured: &Measured) {
     }
 }
 
-/// Rates of the loads one above the other: time, and each load's lower end and the last one's upper; and the greatest.
+/// Stacked rates of the loads: time, and each load's lower end and the last one's upper; and the greatest sum.
 fn stack(measured: &Measured, loads: &[String], from_ms: f64, to_ms: f64) -> (Vec<(f64, Vec<f64>)>, f64) {
     let length_ms = (to_ms - from_ms) / STEPS as f64;
     let mut greatest = 0.0;

@@ -1,4 +1,4 @@
-//! A row for each contender: bars of what it cost and of how long pages took, points of how rates were shared.
+//! A row for each contender: bars of costs and of fetch times, points of rate shares.
 
 use maud::Markup;
 
@@ -16,17 +16,17 @@ const RIGHT: i32 = 930;
 const TOP: i32 = 16;
 const ROW: i32 = 42;
 const FOOT: i32 = 80;
-/// Characters of a name.
+/// Longest name, characters.
 const NAME: usize = 22;
 
-/// A bar: the value, and from where to where it may be.
+/// A bar: the value, and its range.
 struct Bar<'a> {
     entry: &'a Entry<'a>,
     value: f64,
     ends: (f64, f64),
 }
 
-/// The cost of each contender; nothing if it is not known.
+/// The cost of each contender, if it is known.
 pub fn costs(id: &str, group: &Group, styles: &[Style]) -> Result<Option<Markup>> {
     let measure = group.cost_measure();
     let unit = if measure == Measure::Instructions {
@@ -42,7 +42,7 @@ pub fn costs(id: &str, group: &Group, styles: &[Style]) -> Result<Option<Markup>
     chart(id, &title, unit, measure, &bars.collect::<Vec<Bar>>(), styles)
 }
 
-/// How long the fetches of this load took: the median, and up to p95.
+/// The fetch times of this load: the median, and up to p95.
 pub fn fetches(id: &str, group: &Group, load: &LoadInfo, styles: &[Style]) -> Result<Option<Markup>> {
     let measure = |rank: Rank| Measure::Delay(Path::Whole, rank);
     let bars = group.measured().filter_map(|entry| {
@@ -83,7 +83,7 @@ fn chart(
     Ok(Some(svg))
 }
 
-/// The rate of each flow or weighted load, as a multiple of its due share; nothing without two to share.
+/// The rate of each flow or weighted load, as a multiple of its due share; none with fewer than two.
 pub fn shares(id: &str, group: &Group) -> Result<Option<Markup>> {
     let rows: Vec<(&Entry, Vec<(usize, f64)>)> = group
         .measured()
@@ -115,7 +115,7 @@ pub fn shares(id: &str, group: &Group) -> Result<Option<Markup>> {
     Ok(Some(svg))
 }
 
-/// The place of the load among those with rates, and its rate as a multiple of its due share.
+/// The index of the load among those with rates, and its rate as a multiple of its due share.
 fn parts(group: &Group, measured: &Measured) -> Vec<(usize, f64)> {
     let loads: Vec<(usize, &LoadInfo, f64)> = group
         .flow_loads()
@@ -151,7 +151,7 @@ fn frame(canvas: &Canvas, x: &Scale, rows: usize, unit: &str) {
     canvas.text(unit, (LEFT, bottom + 60), Anchor::Left, Style::Quiet);
 }
 
-/// Writes the contender's name and tells the middle of its row.
+/// Writes the contender's name and returns the middle of its row.
 fn name(canvas: &Canvas, row: usize, entry: &Entry) -> i32 {
     let middle = TOP + ROW * row as i32 + ROW / 2;
     let title = &entry.contender.title;

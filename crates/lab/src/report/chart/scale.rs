@@ -1,4 +1,4 @@
-//! Axes: where a value is, and which values have labels.
+//! Axes: the pixels of values, and the labelled values.
 
 use super::super::number;
 
@@ -14,7 +14,7 @@ pub struct Scale {
 
 /// The least value of a logarithmic scale.
 const LEAST: f64 = 1e-3;
-/// Fewer decades than this have labels between them.
+/// Scales of fewer decades than this have labels between them.
 const FEW_DECADES: f64 = 2.5;
 
 impl Scale {
@@ -31,7 +31,7 @@ impl Scale {
         Scale::linear(0.0, (high / step).ceil() * step, pixels)
     }
 
-    /// Logarithmic; holds all these values, but for the least few of many. Nothing without a positive value.
+    /// A logarithmic scale that holds all values, but for the least few of many; none without a positive value.
     pub fn logarithmic(values: impl IntoIterator<Item = f64>, pixels: (i32, i32)) -> Option<Scale> {
         let mut sorted: Vec<f64> =
             values.into_iter().filter(|v| v.is_finite() && *v > 0.0).map(|v| v.max(LEAST)).collect();
@@ -42,7 +42,7 @@ impl Scale {
         Some(Scale { low, high, logarithmic: true, from: pixels.0, to: pixels.1 })
     }
 
-    /// Where a value is; what is beyond the ends is at the ends.
+    /// The pixel of a value; values beyond the ends are at the ends.
     pub fn at(&self, value: f64) -> i32 {
         let value = value.clamp(self.low, self.high);
         let share = if self.logarithmic {
@@ -53,7 +53,7 @@ impl Scale {
         self.from + (share * f64::from(self.to - self.from)).round() as i32
     }
 
-    /// Values with labels, about `many` of them.
+    /// Labelled values, about `many` of them.
     pub fn labels(&self, many: f64) -> Vec<(i32, String)> {
         self.ticks(many).into_iter().map(|value| (self.at(value), label(value))).collect()
     }
@@ -80,7 +80,7 @@ fn label(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// A step of 1, 2 or 5 so that there are at most about `many` in `span`.
+/// A step of 1, 2 or 5 times a power of ten that gives at most about `many` steps in `span`.
 fn step(span: f64, many: f64) -> f64 {
     round_up(span / many)
 }

@@ -1,12 +1,12 @@
-//! How a contender or a load is drawn: a class, and while `plotters` draws, a colour that stands for it.
+//! The style of a contender or a load: a class, and for `plotters` a colour that stands for it.
 
 use plotters::style::RGBColor;
 
-/// Rivals are told apart by this many colours and dashes together.
+/// Number of rivals' styles, colours times dashes.
 const RIVALS: usize = 20;
-/// Sluice's variants, one colour, by dashes.
+/// Number of Sluice's styles: one colour with several dashes.
 const OURS: usize = 4;
-/// Loads, by fill.
+/// Number of loads' styles, by fill.
 const LOADS: usize = 8;
 
 /// A class of the style sheet.
@@ -16,7 +16,7 @@ pub enum Style {
     Ours(usize),
     /// The nth other contender, from 0.
     Rival(usize),
-    /// A contender that others are drawn over.
+    /// A contender in the background.
     Faint,
     /// The nth load, from 0.
     Load(usize),
@@ -24,23 +24,23 @@ pub enum Style {
     Ink,
     /// Text.
     Label,
-    /// Text of less weight.
+    /// Secondary text.
     Quiet,
-    /// Lines behind.
+    /// Grid lines.
     Grid,
     /// Lines of the frame.
     Axis,
-    /// The stretch that does not count.
+    /// The time outside the window.
     Shade,
-    /// Lost packets, and what the scenario did.
+    /// Marks of lost packets and of the scenario's events.
     Alarm,
 }
 
-/// The colours that stand for classes are these, and the class's number.
+/// The first two bytes of the colour that stands for a class; the third is the class's number.
 const STANDS_FOR: (u8, u8) = (0xa7, 0x51);
 
 impl Style {
-    /// The style of each contender, `ours` telling which are Sluice.
+    /// The style of each contender; `ours` tells the Sluices.
     pub fn of_contenders(ours: impl IntoIterator<Item = bool>) -> Vec<Style> {
         let (mut own, mut rivals) = (0, 0);
         let mut next = |ours: bool| {
@@ -70,7 +70,7 @@ impl Style {
         name.to_owned()
     }
 
-    /// The colour while it is drawn.
+    /// The colour that stands for the class while `plotters` draws.
     pub fn color(self) -> RGBColor {
         RGBColor(STANDS_FOR.0, STANDS_FOR.1, self.number())
     }
@@ -97,7 +97,7 @@ impl Style {
         number as u8
     }
 
-    /// All that there are.
+    /// All styles.
     pub fn all() -> Vec<Style> {
         let plain = [Style::Faint, Style::Ink, Style::Label, Style::Quiet, Style::Grid, Style::Axis, Style::Shade];
         (0..OURS)

@@ -1,4 +1,4 @@
-//! A comparison for the terminal, as Markdown and as JSON.
+//! A comparison as text for the terminal, as Markdown and as JSON.
 
 use comfy_table::modifiers::UTF8_ROUND_CORNERS;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
@@ -10,7 +10,7 @@ use super::super::spread::Spread;
 use super::{Change, Comparison, Judgement};
 use sluice_error::{Error, Result};
 
-/// No line is longer, columns.
+/// The longest line, columns.
 const WIDTH: u16 = 100;
 
 impl Comparison {
@@ -19,7 +19,7 @@ impl Comparison {
         self.changes.iter().filter(|change| change.judgement == Judgement::Worse)
     }
 
-    /// Whether a figure became worse, or is measured no more.
+    /// Whether a figure became worse or is no longer measured.
     pub fn is_worse(&self) -> bool {
         !self.broken.is_empty() || self.regressions().next().is_some()
     }
@@ -75,7 +75,7 @@ impl Comparison {
         text + "\n"
     }
 
-    /// All of it for programs.
+    /// The comparison as JSON.
     pub fn json(&self) -> Result<String> {
         serde_json::to_string_pretty(self)
             .map(|json| json + "\n")

@@ -1,4 +1,4 @@
-//! Changes between two runs are found, and nothing else.
+//! Tests of comparisons of made-up runs.
 
 use super::super::fixture;
 use super::{Judgement, compare};

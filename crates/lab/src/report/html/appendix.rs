@@ -1,4 +1,4 @@
-//! The part of the page behind the figures: the contenders, definitions, files, commands.
+//! The appendix of the page: contenders, definitions, files, commands.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ fn contenders(page: &Page) -> Markup {
     }
 }
 
-/// The values of a field in the trials of this contender, each different value once.
+/// The different values of a field in the trials of this contender.
 fn different<'a>(page: &Page<'a>, contender: &str, of: fn(&Measured) -> Option<&String>) -> Vec<&'a str> {
     let trials = page.results.trials.iter().filter(|trial| trial.contender == contender);
     let values: BTreeSet<&str> = trials.filter_map(|trial| Some(of(trial.measured()?)?.as_str())).collect();
@@ -135,7 +135,7 @@ fn file(title: &str, name: &str, text: &str) -> Markup {
     }
 }
 
-/// Different lists of commands, each with where it was used.
+/// The different lists of commands, each with the trials that used it.
 fn commands<'a>(page: &Page<'a>, contender: &str) -> Vec<(&'a [String], Vec<String>)> {
     let mut all: Vec<(&[String], Vec<String>)> = Vec::new();
     for trial in page.results.trials.iter().filter(|trial| trial.contender == contender) {

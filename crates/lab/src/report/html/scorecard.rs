@@ -7,7 +7,7 @@ use super::super::score::{Board, Cell, Column, Key, Standing};
 use super::super::verdict::{Behind, Verdict};
 use super::{Page, scroll, who};
 
-/// More sentences of one key than these are folded.
+/// The most sentences of a key that are open from the start.
 const SENTENCES: usize = 6;
 
 pub fn section(page: &Page) -> Markup {
@@ -116,7 +116,7 @@ fn table(page: &Page, board: &Board) -> Markup {
     scroll(&format!("Scorecard: {}", board.key.title()), content)
 }
 
-/// The first column of each scenario, and how many it has.
+/// The first column and the number of columns of each scenario.
 fn by_scenario(columns: &[Column]) -> Vec<(usize, usize)> {
     let mut groups: Vec<(usize, usize)> = Vec::new();
     for (at, column) in columns.iter().enumerate() {
