@@ -1,4 +1,4 @@
-//! The table of options: help, man page and completions all come from here.
+//! The option table, from which help, man pages and completions are made.
 
 pub mod care;
 pub mod lab;
@@ -59,31 +59,31 @@ pub enum Command {
     Confirm(Confirm),
     /// Go back to an earlier policy of a managed interface
     Rollback(Rollback),
-    /// Show what was put into force on an interface, when and why; or print one of these policies
+    /// Show the policies that were put into force on an interface, when and why; or print one of them
     History(History),
     /// Apply a policy file again whenever it changes, until stopped
     Watch(Watch),
-    /// Show what managed interfaces and their classes do
+    /// Show the state of managed interfaces and their classes
     Status(Status),
-    /// Watch what classes, queues, rules and flows do, as it happens
+    /// Watch classes, queues, rules and flows live
     Top(observe::Top),
-    /// Show who uses the link, how much, in which class and by which rule, and what is strange about it
+    /// Show the flows on the link: their rates, classes, rules and anomalies
     Flows(observe::Flows),
     /// Show managed interfaces in a browser, change their policies there, and give metrics to Prometheus
     Serve(serve::Serve),
-    /// Say what becomes of a packet and why: its rule, class, buckets, queue
+    /// Explain the treatment of a packet: its rule, class, buckets, queue
     Explain(Explain),
-    /// Tell what happens and matters: drops that begin, buckets that run empty, queues that are late, changes
+    /// Report important events: drops that begin, buckets that run empty, queues that are late, changes
     Events(Events),
-    /// Show the way of packets: rule, class, wait, verdict and reason
+    /// Trace packets: rule, class, wait, verdict and reason
     Trace(Trace),
     /// Give an interface back as it was found
     Down(Down),
     /// Load the programs of this version in place of those of another, without giving the interface back
     Upgrade(care::Upgrade),
-    /// Put back what others have removed of managed interfaces: devices, queues, hooks
+    /// Restore parts of managed interfaces that were removed: devices, queues, hooks
     Ensure(care::Ensure),
-    /// Say what this kernel, driver and machine can do, and what to install or enable
+    /// Check what this kernel, driver and machine support, and what to install or enable
     Doctor(Doctor),
     /// Show the difference on real traffic, in network namespaces of its own
     Demo(Demo),
@@ -101,15 +101,15 @@ pub enum Command {
     /// Wait for the confirmation of a change, and take it back
     #[command(hide = true, name = sluice_kernel::confirm::WAITING)]
     AwaitConfirmation {
-        /// The record
+        /// The path of the record
         key: String,
-        /// When to take it back, milliseconds since the machine was started
+        /// The deadline, milliseconds since boot
         deadline_ms: u64,
     },
     /// Write the man pages
     #[command(hide = true)]
     Man {
-        /// Where to
+        /// The directory
         directory: PathBuf,
     },
 }
@@ -147,7 +147,7 @@ pub struct Trace {
     /// One JSON object a line
     #[arg(long)]
     pub json: bool,
-    /// Write the packets to a capture file, what became of each as its comment
+    /// Write the packets to a capture file, with the explanation of each as its comment
     #[arg(long, value_name = "FILE")]
     pub pcapng: Option<PathBuf>,
 }
@@ -191,10 +191,10 @@ pub struct Up {
     /// Bring up another policy than this one, with its rate, where there is one: what `apply --at-boot` has kept, or the last applied
     #[arg(long, value_name = "WHICH", default_value = "configured")]
     pub restore: RestoreArg,
-    /// Print also what needs nothing to be done: how the engine was chosen, and where its meaning differs
+    /// Print notes too: how the engine was chosen, and where its meaning differs
     #[arg(long, short)]
     pub verbose: bool,
-    /// Why, for `sluice history`
+    /// The reason, for `sluice history`
     #[arg(long, short, value_name = "TEXT", value_parser = message)]
     pub message: Option<String>,
 }
@@ -222,7 +222,7 @@ pub struct Apply {
     pub change: Change,
 }
 
-/// How a policy is changed, by `apply` and `rollback` alike.
+/// Options of `apply` and `rollback` for changing a policy.
 #[derive(Debug, Args)]
 pub struct Change {
     /// Print what would change, and change nothing
@@ -231,13 +231,13 @@ pub struct Change {
     /// Take the change back unless `sluice confirm` comes within this time, such as 60s or 5m
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "dry_run")]
     pub confirm: Option<String>,
-    /// Why, for `sluice history`
+    /// The reason, for `sluice history`
     #[arg(long, short, value_name = "TEXT", value_parser = message)]
     pub message: Option<String>,
     /// Print JSON
     #[arg(long, requires = "dry_run")]
     pub json: bool,
-    /// Do not print what has changed
+    /// Do not print the changes
     #[arg(long, short, conflicts_with = "dry_run")]
     pub quiet: bool,
 }
@@ -306,19 +306,19 @@ pub struct Explain {
     /// A managed interface; or a policy file or profile, and then no interface is touched
     #[arg(add = ArgValueCompleter::new(completion::managed_or_policies))]
     pub target: String,
-    /// Of a policy file with "interfaces": the policy for this one
+    /// The interface whose policy counts, for a policy file with "interfaces"
     #[arg(long, value_name = "INTERFACE")]
     pub interface: Option<String>,
-    /// The packet, in words
+    /// The packet in the packet language
     #[arg(required_unless_present = "pcap", conflicts_with = "pcap")]
     pub packet: Vec<String>,
-    /// Packets of a capture instead (pcap or pcapng)
+    /// Explain the packets of a capture (pcap or pcapng) instead
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
-    /// The most packets of the capture
+    /// The most packets to read from the capture
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub count: usize,
-    /// It arrives; without this, it departs
+    /// The packet arrives; without this, it departs
     #[arg(long)]
     pub arriving: bool,
     /// Print JSON
@@ -359,7 +359,7 @@ pub struct Demo {
     pub svg: PathBuf,
 }
 
-/// A message is shown on terminals again, so it holds no control characters.
+/// Refuses control characters in a message, since terminals show it again.
 fn message(text: &str) -> Result<String, String> {
     const MOST_BYTES: usize = 200;
     if text.len() > MOST_BYTES {
@@ -373,7 +373,7 @@ fn message(text: &str) -> Result<String, String> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum EngineArg {
-    /// The best there is
+    /// The best supported engine
     Auto,
     /// Our scheduler as a BPF qdisc, from Linux 6.17
     Qdisc,
@@ -403,9 +403,9 @@ pub enum RestoreArg {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum HookArg {
-    /// The one that suits the interface
+    /// The best supported hook for the interface
     Auto,
-    /// In the driver
+    /// XDP in the driver
     Xdp,
     /// tcx, or clsact before Linux 6.6
     Tc,

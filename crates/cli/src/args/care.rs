@@ -1,10 +1,10 @@
-//! Options of the commands that keep managed interfaces as they should be.
+//! Options of the commands that maintain managed interfaces.
 
 use clap::Args;
 
 #[derive(Debug, Args)]
 pub struct Ensure {
-    /// Managed interfaces; without any, all of this network namespace, and then only what was put back is said
+    /// Managed interfaces; without any, all of this network namespace, and then only repairs are reported
     pub interfaces: Vec<String>,
 }
 

@@ -26,7 +26,7 @@ pub enum LabCommand {
     List,
     /// Print a built-in file
     Show {
-        /// Of a plan, scenario, contender or topology
+        /// A plan, scenario, contender or topology
         name: String,
     },
     /// Write the report of a run again, from its numbers
@@ -34,22 +34,22 @@ pub enum LabCommand {
         /// The directory of a run
         run: PathBuf,
     },
-    /// Compare two runs: what has become better or worse beyond the spread; exit code 1 if something is worse
+    /// Compare two runs: changes beyond the spread, for better or worse; exit code 1 if something is worse
     Compare(Compare),
     /// Check files of your own
     Check {
-        /// Scenarios, contenders, plans or topologies; which of these, their directory or their keys tell
+        /// Scenarios, contenders, plans or topologies; their directory or their keys tell which
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
     /// Count the instructions that a packet costs, in a virtual machine; wants the source tree
     Cost(Cost),
-    /// The share of a run that a virtual machine does
+    /// Run a virtual machine's share of a job
     #[command(hide = true)]
     Guest {
         /// The job
         job: PathBuf,
-        /// Where to leave what was found
+        /// The directory for the results
         directory: PathBuf,
     },
 }
@@ -77,7 +77,7 @@ pub struct Run {
     /// Which kernel (vm/kernel --help lists the roles)
     #[arg(long, value_name = "ROLE", default_value = "debian13-backports", requires = "vm")]
     pub kernel: String,
-    /// The directory for what is found; without it, a new one below sluice-lab
+    /// The directory for the results; without it, a new one below sluice-lab
     #[arg(long, value_name = "DIRECTORY")]
     pub out: Option<PathBuf>,
 }

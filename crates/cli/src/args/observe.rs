@@ -1,4 +1,4 @@
-//! The options of the commands that look: `sluice top`, `sluice flows`.
+//! The options of `sluice top` and `sluice flows`.
 
 use crate::completion;
 use clap::{Args, ValueEnum};
@@ -18,10 +18,10 @@ pub struct Top {
     /// Interfaces; without them, all of this network namespace
     #[arg(value_name = "INTERFACE", add = ArgValueCompleter::new(completion::managed))]
     pub interfaces: Vec<String>,
-    /// Time between two looks, such as 500ms or 2s
+    /// Time between two samples, such as 500ms or 2s
     #[arg(long, short = 'n', value_name = "TIME", default_value = "1s", value_parser = interval, allow_hyphen_values = true)]
     pub interval: Duration,
-    /// Print one table of what happened within one interval, and end
+    /// Print one table of the rates within one interval, and end
     #[arg(long)]
     pub once: bool,
     /// Print JSON, an object for each interval on a line of its own; with --once, one
@@ -41,19 +41,19 @@ pub struct Flows {
     /// Interfaces; without them, all of this network namespace
     #[arg(value_name = "INTERFACE", add = ArgValueCompleter::new(completion::managed))]
     pub interfaces: Vec<String>,
-    /// The rank of flows
+    /// The order of flows
     #[arg(long, value_name = "WHAT", default_value = "rate")]
     pub by: Rank,
-    /// How many are shown
+    /// The number of flows
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub top: u32,
     /// Show names of hosts, asked of the name servers
     #[arg(long)]
     pub resolve: bool,
-    /// Time between two looks, such as 500ms or 2s
+    /// Time between two samples, such as 500ms or 2s
     #[arg(long, short = 'n', value_name = "TIME", default_value = "1s", value_parser = interval, allow_hyphen_values = true)]
     pub interval: Duration,
-    /// Print one table of what happened within one interval, and end
+    /// Print one table of the rates within one interval, and end
     #[arg(long)]
     pub once: bool,
     /// Print JSON, an object for each interval on a line of its own; with --once, one
@@ -64,7 +64,7 @@ pub struct Flows {
     pub csv: bool,
 }
 
-/// The rank of flows.
+/// The order of flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Rank {
     /// Bits per second
@@ -85,7 +85,7 @@ impl Rank {
     }
 }
 
-/// A time between two looks.
+/// Parses the time between two samples.
 fn interval(text: &str) -> Result<Duration, String> {
     const LEAST_S: f64 = 0.1;
     const MOST_S: f64 = 3600.0;
