@@ -19,7 +19,7 @@ const LONG: Duration = Duration::from_secs(30);
 
 /// The window and the theme of a browser.
 #[derive(Debug, Clone, Copy)]
-pub struct Look {
+pub struct Viewport {
     /// Width of the window, CSS pixels.
     pub width: u32,
     /// Height of the window, CSS pixels.
@@ -28,11 +28,11 @@ pub struct Look {
     pub dark: bool,
 }
 
-impl Look {
+impl Viewport {
     /// A desktop.
-    pub const DESK: Look = Look { width: 1280, height: 900, dark: false };
+    pub const DESKTOP: Viewport = Viewport { width: 1280, height: 900, dark: false };
     /// A phone with a dark theme.
-    pub const PHONE: Look = Look { width: 375, height: 720, dark: true };
+    pub const PHONE: Viewport = Viewport { width: 375, height: 720, dark: true };
 }
 
 /// A browser in a namespace, with one window.
@@ -44,9 +44,9 @@ pub struct Browser {
 }
 
 impl Browser {
-    pub fn start(ns: &Ns, look: Look) -> Browser {
+    pub fn start(ns: &Ns, look: Viewport) -> Browser {
         let driver = Process::start(&mut words("ip", &format!("netns exec {} chromedriver --port={PORT}", ns.name)));
-        await_that("chromedriver has started", LONG, || driver.said().contains("started successfully"));
+        await_that("chromedriver has started", LONG, || driver.stdout().contains("started successfully"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let mut arguments = vec!["--headless=new".to_owned(), "--no-sandbox".to_owned(), "--disable-gpu".to_owned()];
         arguments.push(format!("--window-size={},{}", look.width, look.height));

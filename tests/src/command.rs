@@ -83,28 +83,28 @@ impl Process {
     }
 
     /// The process's standard output until now.
-    pub fn said(&self) -> String {
-        let [said, _] = self.running.written();
-        said
+    pub fn stdout(&self) -> String {
+        let [stdout, _] = self.running.written();
+        stdout
     }
 
     /// The process's standard error until now.
-    pub fn complained(&self) -> String {
-        let [_, complained] = self.running.written();
-        complained
+    pub fn stderr(&self) -> String {
+        let [_, stderr] = self.running.written();
+        stderr
     }
 
     /// Waits until standard error contains this.
     #[track_caller]
-    pub fn await_complaint(&self, words: &str) {
-        await_that(&format!("`{words}` from {}", self.line), LIMIT, || self.complained().contains(words));
+    pub fn await_stderr(&self, words: &str) {
+        await_that(&format!("`{words}` from {}", self.line), LIMIT, || self.stderr().contains(words));
     }
 
     /// Waits until standard output has so many lines with this in them.
     #[track_caller]
-    pub fn await_lines(&self, words: &str, count: usize) {
+    pub fn await_stdout_lines(&self, words: &str, count: usize) {
         let lines =
-            || self.said().split_inclusive('\n').filter(|line| line.ends_with('\n') && line.contains(words)).count();
+            || self.stdout().split_inclusive('\n').filter(|line| line.ends_with('\n') && line.contains(words)).count();
         await_that(&format!("{count} times `{words}` from {}", self.line), LIMIT, || lines() >= count);
     }
 

@@ -19,7 +19,7 @@ pub enum Hook {
     Xdp,
     TcxIngress,
     TcxEgress,
-    /// By a filter of clsact.
+    /// A filter of clsact.
     Filter,
 }
 

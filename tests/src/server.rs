@@ -46,8 +46,8 @@ impl Reply {
     pub fn refuses(self, status: u32, what: &str) -> Reply {
         assert_eq!(self.status, status, "{}", self.body);
         assert!(self.body.contains(what), "`{what}` is not in {}", self.body);
-        let said: Value = serde_json::from_str(&self.body).expect("a refusal is JSON");
-        assert!(said["cure"].as_str().is_some_and(|cure| !cure.is_empty()), "no cure in {said}");
+        let printed: Value = serde_json::from_str(&self.body).expect("a refusal is JSON");
+        assert!(printed["cure"].as_str().is_some_and(|cure| !cure.is_empty()), "no cure in {printed}");
         self
     }
 }
@@ -62,12 +62,12 @@ impl Server {
     pub fn start_at(lab: &Lab, ns: &Ns, listen: &str, more: &[&str]) -> Server {
         let mut process = lab.start(ns, &[&["serve", "--listen", listen], more].concat());
         await_that("sluice serve says where it is", STARTS, || {
-            process.said().contains("Ctrl-C ends it.") || process.has_ended()
+            process.stdout().contains("Ctrl-C ends it.") || process.has_ended()
         });
-        let said = process.said();
-        let line = |begin: &str| said.lines().find_map(|line| line.strip_prefix(begin));
+        let printed = process.stdout();
+        let line = |begin: &str| printed.lines().find_map(|line| line.strip_prefix(begin));
         let Some(place) = line("Serving at ") else { panic!("sluice serve has ended: {}", process.finish()) };
-        assert!(!said.contains("token="), "a log has other readers: {said}");
+        assert!(!printed.contains("token="), "a log has other readers: {printed}");
         let token = line("The token for changes is in ").map(|path| std::fs::read_to_string(path).expect("the token"));
         Server {
             ns: ns.clone(),

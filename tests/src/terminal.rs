@@ -4,7 +4,7 @@ use crate::command::{Output, Process, await_that};
 use nix::pty::{Winsize, openpty};
 use nix::sys::signal::Signal;
 use nix::sys::termios::{LocalFlags, Termios, tcgetattr};
-use sluice_testbed::process::Collected;
+use sluice_testbed::process::PipeReader;
 use std::fs::File;
 use std::io::Write;
 use std::num::NonZeroU16;
@@ -25,12 +25,12 @@ pub struct Terminal {
     line: OwnedFd,
     before: Termios,
     process: Process,
-    written: Collected,
+    written: PipeReader,
     size: (u16, u16),
 }
 
 /// The state after a program has ended.
-pub struct Left {
+pub struct Ended {
     /// The program's exit code; its output is on the screen.
     pub output: Output,
     /// The screen of the terminal.
@@ -61,7 +61,7 @@ impl Terminal {
         // Only the command keeps the terminal open.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let keyboard = File::from(pty.master);
-        let written = Collected::start(keyboard.try_clone().expect("the other side once more"));
+        let written = PipeReader::start(keyboard.try_clone().expect("the other side once more"));
         Terminal { keyboard, line: pty.slave, before, process, written, size: (columns, rows) }
     }
 
@@ -100,7 +100,7 @@ impl Terminal {
 
     /// Waits for the program's end. The terminal must be as it was: cooked, with its cursor, and what it showed before.
     #[track_caller]
-    pub fn finish(self) -> Left {
+    pub fn finish(self) -> Ended {
         let Terminal { keyboard, line, before, process, written, size } = self;
         let output = process.finish();
         let after = tcgetattr(&line).expect("the terminal's state");
@@ -112,7 +112,7 @@ impl Terminal {
         let parser = show(&bytes, size);
         assert!(!parser.screen().alternate_screen(), "the screen is not given back after {output}");
         assert!(!parser.screen().hide_cursor(), "the cursor is not given back after {output}");
-        Left { output, screen: parser, written: bytes }
+        Ended { output, screen: parser, written: bytes }
     }
 }
 

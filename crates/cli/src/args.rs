@@ -1,7 +1,7 @@
 //! The option table, from which help, man pages and completions are made.
 
-pub mod care;
 pub mod lab;
+pub mod maintain;
 pub mod observe;
 pub mod serve;
 
@@ -32,7 +32,7 @@ const EXAMPLES: &str = "\
 Examples:
   sluice check gaming                              look at a profile before it is used
   sluice up eth0 --policy gaming --rate 19mbit     own the bottleneck of a 20 Mbit/s line
-  sluice status eth0                               what every class does
+  sluice status eth0                                 what every class does
   sluice apply eth0 my.json --dry-run              what another policy would change
   sluice apply eth0 my.json --confirm 60s          change it, and back unless confirmed in time
   sluice down eth0                                 give the interface back
@@ -80,9 +80,9 @@ pub enum Command {
     /// Give an interface back as it was found
     Down(Down),
     /// Load the programs of this version in place of those of another, without giving the interface back
-    Upgrade(care::Upgrade),
+    Upgrade(maintain::Upgrade),
     /// Restore parts of managed interfaces that were removed: devices, queues, hooks
-    Ensure(care::Ensure),
+    Ensure(maintain::Ensure),
     /// Check what this kernel, driver and machine support, and what to install or enable
     Doctor(Doctor),
     /// Show the difference on real traffic, in network namespaces of its own
@@ -361,9 +361,9 @@ pub struct Demo {
 
 /// Refuses control characters in a message, since terminals show it again.
 fn message(text: &str) -> Result<String, String> {
-    const MOST_BYTES: usize = 200;
-    if text.len() > MOST_BYTES {
-        return Err(format!("a message has at most {MOST_BYTES} bytes, not {}", text.len()));
+    const MAX_BYTES: usize = 200;
+    if text.len() > MAX_BYTES {
+        return Err(format!("a message has at most {MAX_BYTES} bytes, not {}", text.len()));
     }
     if text.chars().any(char::is_control) {
         return Err("a message has no control characters, and one line".to_owned());

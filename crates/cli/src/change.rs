@@ -1,8 +1,8 @@
 //! `sluice apply`, `rollback` and `confirm`.
 
 use crate::args::{Apply, Change, Confirm, Rollback};
+use crate::assignment::{choose, named};
 use crate::check::{print_remarks, rate};
-use crate::chosen::{choose, named};
 use crate::failure::Failure;
 use crate::live::{each, once, report};
 use crate::terminal;
@@ -12,22 +12,22 @@ use sluice_kernel::{Preview, RateWish, Request};
 use sluice_policy::{Context, Difference};
 
 /// The most changes that are listed after they are done; more are only counted.
-const MOST_LINES: usize = 12;
+const MAX_LINES: usize = 12;
 
 pub fn apply(args: &Apply, color: bool) -> Result<(), Failure> {
     sluice_kernel::require_root()?;
     let link_rate = args.rate.as_deref().map(|text| rate("--rate", text)).transpose()?;
     let ingress_rate = args.ingress_rate.as_deref().map(|text| rate("--ingress-rate", text)).transpose()?;
     // A wrong option is reported before a wrong policy.
-    let wished = wished(&args.change)?;
+    let confirm_time = confirm_time(&args.change)?;
     let (interface, file) = named("apply", &args.words)?;
-    let chosen = choose(file, interface, &Context { link_rate, ..Context::default() })?;
-    let requests = chosen.into_iter().map(|chosen| Request {
+    let assignments = choose(file, interface, &Context { link_rate, ..Context::default() })?;
+    let requests = assignments.into_iter().map(|assignment| Request {
         rate: link_rate.map_or(RateWish::AsBefore, |rate| RateWish::Set(Some(rate))),
         ingress_rate: ingress_rate.map_or(RateWish::AsBefore, |rate| RateWish::Set(Some(rate))),
-        confirm: wished,
+        confirm: confirm_time,
         message: args.change.message.clone(),
-        ..Request::from(chosen)
+        ..Request::from(assignment)
     });
     let requests: Vec<Request> = requests.collect();
     if args.unless_unconfirmed {
@@ -48,7 +48,7 @@ fn refuse_unconfirmed(interface: &str) -> Result<(), Failure> {
 }
 
 pub fn rollback(args: &Rollback, color: bool) -> Result<(), Failure> {
-    let confirm = wished(&args.change)?;
+    let confirm = confirm_time(&args.change)?;
     let (request, entry) = sluice_kernel::rollback(&args.interface, args.number)?;
     let request = Request { confirm, message: args.change.message.clone(), ..request };
     let what = format!("has the policy of entry {} again", entry.number);
@@ -67,7 +67,7 @@ pub fn confirm(args: &Confirm) -> Result<(), Failure> {
     })
 }
 
-fn wished(change: &Change) -> Result<Option<std::time::Duration>, Failure> {
+fn confirm_time(change: &Change) -> Result<Option<std::time::Duration>, Failure> {
     let Some(text) = change.confirm.as_deref() else { return Ok(None) };
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         let what = format!("--confirm {text}: the unit is missing");
@@ -144,7 +144,7 @@ fn show(difference: &Difference, color: bool) {
 
 /// Prints a line for each change, or a summary of many.
 pub fn show_briefly(difference: &Difference, color: bool) {
-    if difference.lines().len() <= MOST_LINES && !difference.is_empty() {
+    if difference.lines().len() <= MAX_LINES && !difference.is_empty() {
         show(difference, color);
     } else {
         outln!("  {}", difference.summary());

@@ -25,7 +25,7 @@ pub fn run(args: &Check, color: bool) -> Result<(), Failure> {
             outln!("{}{interface}:\n", if i > 0 { "\n" } else { "" });
         }
         show(resolved, engine, color);
-        say_where_one_queue_serves(interface.as_deref(), resolved, engine);
+        note_single_queues(interface.as_deref(), resolved, engine);
         warn_of_refusal(resolved, args.engine, color);
     }
     Ok(())
@@ -53,7 +53,7 @@ fn show(resolved: &Resolved, engine: Engine, color: bool) {
 }
 
 /// Names the interfaces of this machine on which one queue would replace several.
-fn say_where_one_queue_serves(only: Option<&str>, resolved: &Resolved, engine: Engine) {
+fn note_single_queues(only: Option<&str>, resolved: &Resolved, engine: Engine) {
     // Without tc the policy is still checked.
     let all = sluice_kernel::below_mq().unwrap_or_default();
     for (name, queues) in all.iter().filter(|(name, _)| only.is_none_or(|only| only == name)) {

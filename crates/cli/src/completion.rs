@@ -8,7 +8,7 @@ use sluice_kernel::{Interface, Record};
 use std::ffi::OsStr;
 
 /// The environment variable with which a shell's script asks this program for candidates.
-pub const ASKED_BY: &str = "COMPLETE";
+pub const COMPLETE_VARIABLE: &str = "COMPLETE";
 
 /// Prints the script that a shell reads at its start.
 pub fn print(shell: Shell) -> Result<(), Failure> {
@@ -16,7 +16,7 @@ pub fn print(shell: Shell) -> Result<(), Failure> {
     let shells = Shells::builtins();
     let name = shell.to_string();
     let shell = shells.completer(&name).ok_or_else(|| Failure::system(format!("{name} has no completions")))?;
-    shell.write_registration(ASKED_BY, "sluice", "sluice", "sluice", &mut std::io::stdout()).map_err(failed)
+    shell.write_registration(COMPLETE_VARIABLE, "sluice", "sluice", "sluice", &mut std::io::stdout()).map_err(failed)
 }
 
 /// Interfaces that are not managed yet.

@@ -1,6 +1,6 @@
 //! `sluice ensure`: restores missing parts of managed interfaces.
 
-use crate::args::care::Ensure;
+use crate::args::maintain::Ensure;
 use crate::failure::Failure;
 use crate::live::each;
 use sluice_kernel::Healed;

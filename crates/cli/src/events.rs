@@ -12,8 +12,8 @@ pub fn run(args: &Events, color: bool) -> Result<(), Failure> {
     say_listening();
     // No other listener can exist meanwhile.
     while let Some(left) = left(end).filter(|_| !terminal::has_no_reader()) {
-        for told in listener.next(left.min(terminal::LOOK_FOR_READERS))? {
-            let line = if args.json { json(&told)? } else { text(&told, color) };
+        for event in listener.next(left.min(terminal::READER_POLL))? {
+            let line = if args.json { json(&event)? } else { text(&event, color) };
             terminal::say(&(line + "\n"));
         }
     }
@@ -39,21 +39,21 @@ pub fn left(end: Option<Instant>) -> Option<Duration> {
     }
 }
 
-pub fn json(told: &Event) -> Result<String, Failure> {
-    serde_json::to_string(told).map_err(|error| Failure::system(error.to_string()))
+pub fn json(event: &Event) -> Result<String, Failure> {
+    serde_json::to_string(event).map_err(|error| Failure::system(error.to_string()))
 }
 
 /// The time of day and the interface of an event.
-pub fn beginning(told: &Event) -> String {
-    format!("{} {}", terminal::time_of_day(told.at_s), told.interface)
+pub fn beginning(event: &Event) -> String {
+    format!("{} {}", terminal::time_of_day(event.at_s), event.interface)
 }
 
-fn text(told: &Event, color: bool) -> String {
+fn text(event: &Event, color: bool) -> String {
     const RED: &str = "31";
     const YELLOW: &str = "33";
     const GREEN: &str = "32";
     let class = |place: &Place| format!("{} class {} {}", place.direction, place.class, place.name);
-    let (code, what) = match &told.what {
+    let (code, what) = match &event.what {
         EventKind::Drops { place, reason } => {
             (RED, format!("{} begins to drop: {reason}, {}", class(place), sluice_kernel::events::explained(reason)))
         }
@@ -71,6 +71,6 @@ fn text(told: &Event, color: bool) -> String {
         EventKind::LinkDown => (RED, "link down".to_owned()),
         EventKind::Packet(_) => ("0", String::new()),
     };
-    let begins = beginning(told);
+    let begins = beginning(event);
     if color { format!("{begins} \x1b[{code}m{what}\x1b[0m") } else { format!("{begins} {what}") }
 }

@@ -8,7 +8,7 @@ use crate::{capture, packet, terminal};
 use sluice_kernel::explain::{self, Explanation, Fields, RuleFound};
 use sluice_kernel::probe::Metadata;
 use sluice_kernel::{Record, require_root};
-use sluice_policy::words;
+use sluice_policy::names;
 use std::fmt::Write;
 
 /// `enum sl_direction`.
@@ -68,19 +68,19 @@ pub fn run(args: &Explain) -> Result<(), Failure> {
     Ok(())
 }
 
-fn text(told: &Explanation) -> String {
+fn text(explanation: &Explanation) -> String {
     let mut text = String::new();
     let mut line = |what: &str, value: String| {
         let _ = writeln!(text, "{what:<9} {value}");
     };
-    line("packet", packet_line(told));
-    line("rule", rule_line(told));
-    line("class", format!("{} {}", told.class.id, told.class.name));
-    if let Some(flow) = &told.flow {
+    line("packet", packet_line(explanation));
+    line("rule", rule_line(explanation));
+    line("class", format!("{} {}", explanation.class.id, explanation.class.name));
+    if let Some(flow) = &explanation.flow {
         let from = if flow.remembered { "; its class comes from there" } else { "; the rules were asked all the same" };
         line("flow", format!("known: {} packets, {} so far{from}", flow.pkts, terminal::bytes(flow.bytes)));
     }
-    for bucket in &told.buckets {
+    for bucket in &explanation.buckets {
         let full = bucket.full_percent.map_or(String::new(), |full| match full {
             full if full < 0.0 => ", in debt: packets wait or are dropped".to_owned(),
             full if full >= 99.5 => ", unused: its whole burst is left".to_owned(),
@@ -88,11 +88,11 @@ fn text(told: &Explanation) -> String {
         });
         line(bucket.what, format!("{}{full}", terminal::rate(bucket.rate_bps)));
     }
-    line("verdict", told.verdict.clone());
+    line("verdict", explanation.verdict.clone());
     text
 }
 
-pub fn packet_line(told: &Explanation) -> String {
+pub fn packet_line(explanation: &Explanation) -> String {
     let Fields {
         protocol,
         src,
@@ -106,7 +106,7 @@ pub fn packet_line(told: &Explanation) -> String {
         tcp_flags,
         icmp_type,
         fragment,
-    } = &told.fields;
+    } = &explanation.fields;
     let mut text = match protocol {
         1 => "icmp".to_owned(),
         6 => "tcp".to_owned(),
@@ -129,7 +129,7 @@ pub fn packet_line(told: &Explanation) -> String {
     length_bytes.iter().for_each(|length| add(format!("{length} bytes")));
     let dscp = dscp.filter(|dscp| *dscp > 0);
     dscp.iter()
-        .for_each(|dscp| add(format!("DSCP {}", words::dscp_name(*dscp).map_or(dscp.to_string(), str::to_owned))));
+        .for_each(|dscp| add(format!("DSCP {}", names::dscp_name(*dscp).map_or(dscp.to_string(), str::to_owned))));
     vlan.iter().for_each(|id| add(format!("VLAN {id}")));
     pcp.iter().for_each(|pcp| add(format!("priority {pcp}")));
     tcp_flags.iter().for_each(|flags| add(format!("flags {flags:#04x}")));
@@ -137,11 +137,11 @@ pub fn packet_line(told: &Explanation) -> String {
     if *fragment != "whole" {
         add(format!("{fragment} fragment"));
     }
-    format!("{text} (parsed as {})", told.parsed)
+    format!("{text} (parsed as {})", explanation.parsed)
 }
 
-pub fn rule_line(told: &Explanation) -> String {
-    match &told.rule {
+pub fn rule_line(explanation: &Explanation) -> String {
+    match &explanation.rule {
         RuleFound::Own { priority, name, line } => {
             let name = name.as_ref().map_or(String::new(), |name| format!(" \"{name}\""));
             let line = line.map_or(String::new(), |line| format!(", line {line} of the policy"));
@@ -163,7 +163,7 @@ mod tests {
     use clap::{CommandFactory, Parser};
 
     #[test]
-    fn the_examples_of_the_help_can_be_typed() {
+    fn examples_of_the_help_are_valid() {
         let help = Cli::command().find_subcommand("explain").and_then(|sub| sub.get_after_help().cloned());
         let help = help.expect("examples").to_string();
         let lines: Vec<&str> = help.lines().filter_map(|line| line.trim().strip_prefix("sluice explain")).collect();
@@ -180,7 +180,7 @@ mod tests {
 
     /// An explanation without a loaded program gives the packet, rule and class by the policy's text.
     #[test]
-    fn without_root_the_model_answers_and_fragments_follow() {
+    fn explains_without_root_and_fragments_follow_the_first() {
         let policy = sluice_policy::load("gaming").expect("a profile").1.one().expect("one policy");
         let policy = sluice_policy::resolve(&policy, &sluice_policy::Context::default()).expect("it resolves");
         let words =
@@ -191,10 +191,10 @@ mod tests {
         (first.0[20], later.0[21]) = (0x20, 2);
         later.0[34..38].fill(0);
         let asked = [game, words("udp 192.0.2.1:5000 to 198.51.100.2:9"), first, later];
-        let told = explain::by_answers(&policy, &asked, |frame, metadata| {
+        let explanation = explain::by_answers(&policy, &asked, |frame, metadata| {
             Ok(without_root::explained(&policy, frame, metadata))
         });
-        let classes: Vec<String> = told.expect("answers").into_iter().map(|one| one.class.name).collect();
+        let classes: Vec<String> = explanation.expect("answers").into_iter().map(|one| one.class.name).collect();
         assert_eq!((&classes[0], &classes[2], &classes[3]), (&classes[0], &classes[0], &classes[0]), "{classes:?}");
         assert_ne!(classes[1], classes[0]);
     }

@@ -34,7 +34,7 @@ impl Failure {
         Failure { exit_code: 2, plain: render(false), colored: render(true) }
     }
 
-    /// As text, with ANSI colours if `color`.
+    /// The message as text, with ANSI colours if `color`.
     pub fn render(&self, color: bool) -> &str {
         if color { &self.colored } else { &self.plain }
     }

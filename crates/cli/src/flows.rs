@@ -13,10 +13,10 @@ use crate::top;
 use sluice_observe::Source;
 use std::thread;
 use std::time::{Duration, Instant};
-use view::{Shown, View};
+use view::{FlowReport, View};
 
 /// Time that a table waits for host names.
-const WAIT_FOR_NAMES: Duration = Duration::from_secs(2);
+const NAME_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
     let source = Source::new(&args.interfaces)?;
@@ -26,26 +26,26 @@ pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
     if args.once || args.json || args.csv {
         return print(args, source);
     }
-    let wish = top::FlowsWish { by: args.by.by(), top: args.top as usize, resolve: args.resolve, first: true };
-    top::live(source, args.interval, wish, color)
+    let options = top::FlowOptions { by: args.by.by(), top: args.top as usize, resolve: args.resolve, first: true };
+    top::live(source, args.interval, options, color)
 }
 
 fn print(args: &Args, mut source: Source) -> Result<(), Failure> {
     let mut view = View::new();
     view.resolve(args.resolve);
     let sample = source.sample()?;
-    view.look(&source, &sample, args.by.by(), args.top as usize)?;
+    view.read(&source, &sample, args.by.by(), args.top as usize)?;
     let mut due = Instant::now();
     let mut titles = true;
     loop {
         due += args.interval;
         thread::sleep(due.saturating_duration_since(Instant::now()));
         let sample = source.sample()?;
-        let mut shown = view.look(&source, &sample, args.by.by(), args.top as usize)?;
+        let mut report = view.read(&source, &sample, args.by.by(), args.top as usize)?;
         if args.once {
-            view.name_again(&mut shown, WAIT_FOR_NAMES);
+            view.refresh_names(&mut report, NAME_TIMEOUT);
         }
-        let bytes = bytes(args, &shown, titles)?;
+        let bytes = bytes(args, &report, titles)?;
         titles = false;
         if !terminal::write(&bytes) || args.once || terminal::has_no_reader() {
             return Ok(());
@@ -53,13 +53,13 @@ fn print(args: &Args, mut source: Source) -> Result<(), Failure> {
     }
 }
 
-fn bytes(args: &Args, shown: &Shown, titles: bool) -> Result<Vec<u8>, Failure> {
+fn bytes(args: &Args, report: &FlowReport, titles: bool) -> Result<Vec<u8>, Failure> {
     if args.json {
-        let json = serde_json::to_string(shown).map_err(|error| Failure::system(error.to_string()))?;
+        let json = serde_json::to_string(report).map_err(|error| Failure::system(error.to_string()))?;
         return Ok((json + "\n").into_bytes());
     }
     if args.csv {
-        return print::csv(shown, titles);
+        return print::csv(report, titles);
     }
-    Ok(print::text(shown).into_bytes())
+    Ok(print::text(report).into_bytes())
 }

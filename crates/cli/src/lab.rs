@@ -41,7 +41,7 @@ fn measure(args: &Run, color: bool) -> Result<(), Failure> {
         measured: args.measured.clone(),
         kernel: args.vm.then(|| args.kernel.clone()),
         out: args.out.clone(),
-        command: typed(args),
+        command: command_line(args),
         color,
     };
     let done = campaign::run(&request)?;
@@ -87,7 +87,7 @@ fn compare(args: &Compare, color: bool) -> Result<(), Failure> {
 }
 
 /// The command line that repeats the run; files are named without their directories.
-fn typed(args: &Run) -> String {
+fn command_line(args: &Run) -> String {
     let name = |text: &String| match text.rsplit_once('/') {
         Some((_, file)) => format!("./{file}"),
         None => text.clone(),

@@ -1,8 +1,8 @@
 //! `sluice up` and `down`.
 
 use crate::args::{Down, Up};
+use crate::assignment::choose;
 use crate::check::{print_remarks, rate};
-use crate::chosen::choose;
 use crate::failure::Failure;
 use crate::{restore, terminal};
 use sluice_kernel::{Done, Engine, Hook, UpRequest};
@@ -15,12 +15,12 @@ pub fn up(args: &Up, color: bool) -> Result<(), Failure> {
     let engine = args.engine.engine().unwrap_or_default();
     let context = Context { link_rate, engine, ..Context::default() };
     let mut requests = Vec::new();
-    for chosen in choose(&args.policy, args.interface.as_deref(), &context)? {
-        let (chosen, kept_rate) = restore::choose(chosen, args.restore)?;
+    for assignment in choose(&args.policy, args.interface.as_deref(), &context)? {
+        let (assignment, kept_rate) = restore::choose(assignment, args.restore)?;
         requests.push(UpRequest {
-            interface: chosen.interface,
-            policy: chosen.policy,
-            source: chosen.source,
+            interface: assignment.interface,
+            policy: assignment.policy,
+            source: assignment.source,
             rate: kept_rate.or(link_rate),
             ingress_rate,
             engine: args.engine.engine(),
@@ -30,7 +30,7 @@ pub fn up(args: &Up, color: bool) -> Result<(), Failure> {
         });
     }
     for done in sluice_kernel::up(&requests)? {
-        print_remarks(&shown(&done.remarks, args.verbose), color);
+        print_remarks(&visible(&done.remarks, args.verbose), color);
         report(&done, "is up", args.verbose);
     }
     Ok(())
@@ -76,7 +76,7 @@ pub fn each(interfaces: &[String], with: impl Fn(&str) -> Result<(), Failure>) -
 }
 
 /// Warnings, and with `--verbose` also notes on chosen values.
-fn shown(remarks: &Diagnostics, verbose: bool) -> Diagnostics {
+fn visible(remarks: &Diagnostics, verbose: bool) -> Diagnostics {
     if verbose { remarks.clone() } else { remarks.without_notes() }
 }
 

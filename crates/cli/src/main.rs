@@ -4,9 +4,9 @@ mod args;
 #[macro_use]
 mod terminal;
 
+mod assignment;
 mod change;
 mod check;
-mod chosen;
 mod completion;
 mod cost;
 mod demo;
@@ -16,12 +16,12 @@ mod events;
 mod explain;
 mod flows;
 mod history;
+mod humanize;
 mod lab;
 mod live;
 mod manual;
 mod restore;
 mod serve;
-mod short;
 mod status;
 mod top;
 mod trace;
@@ -37,12 +37,12 @@ use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    terminal::end_quietly_when_nobody_reads();
+    terminal::restore_sigpipe();
     // A shell that completes a word asks here; the process ends with the answer.
-    CompleteEnv::with_factory(Cli::command).var(completion::ASKED_BY).complete();
+    CompleteEnv::with_factory(Cli::command).var(completion::COMPLETE_VARIABLE).complete();
     let cli = Cli::parse();
     let color = terminal::colors(cli.color);
-    match run(&cli, color).and_then(|()| terminal::lost().map_or(Ok(()), Err)) {
+    match run(&cli, color).and_then(|()| terminal::write_failure().map_or(Ok(()), Err)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             // A failure to write to standard error has nowhere to be reported.

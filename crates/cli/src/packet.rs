@@ -6,7 +6,7 @@ use etherparse::{
     VlanId, VlanPcp,
 };
 use sluice_kernel::probe::Metadata;
-use sluice_policy::words;
+use sluice_policy::names;
 use std::net::{IpAddr, SocketAddr};
 
 const GRAMMAR: &str = "write PROTOCOL SOURCE to DESTINATION [KEY VALUE]...: udp 192.0.2.1:5000 to 198.51.100.2:3074 dscp ef.\n\
@@ -14,7 +14,7 @@ const GRAMMAR: &str = "write PROTOCOL SOURCE to DESTINATION [KEY VALUE]...: udp 
 
 /// The fields of a packet as its description gives them.
 #[derive(Debug, Default)]
-struct Said {
+struct PacketFields {
     protocol: u8,
     ends: Option<(SocketAddr, SocketAddr)>,
     dscp: u8,
@@ -41,13 +41,13 @@ pub fn frame(packet: &[String], metadata: Metadata) -> Result<(Vec<u8>, Metadata
             Some(word) => Err(bad(format!("arp needs no \"{word}\""))),
         };
     }
-    let mut said = Said { flags: 0x10, ..Said::default() };
+    let mut fields = PacketFields { flags: 0x10, ..PacketFields::default() };
     let (src, src_port) = end(words.next()).map_err(bad)?;
     let (dst, dst_port) = end(words.next()).map_err(bad)?;
     if src.is_ipv4() != dst.is_ipv4() {
         return Err(bad("its addresses are of two families".to_owned()));
     }
-    said.protocol = number(protocol, src).ok_or_else(|| bad(format!("\"{protocol}\" is no protocol")))?;
+    fields.protocol = number(protocol, src).ok_or_else(|| bad(format!("\"{protocol}\" is no protocol")))?;
     // An IPv6 address without brackets takes the last group, meant as a port, as part of itself.
     let unclear = |address: &IpAddr, port: &Option<u16>| {
         let text = address.to_string();
@@ -62,16 +62,16 @@ pub fn frame(packet: &[String], metadata: Metadata) -> Result<(Vec<u8>, Metadata
             )));
         }
     }
-    if (src_port.is_some() || dst_port.is_some()) && ![6, 17, 33, 132, 136].contains(&said.protocol) {
+    if (src_port.is_some() || dst_port.is_some()) && ![6, 17, 33, 132, 136].contains(&fields.protocol) {
         return Err(bad(format!("{protocol} has no ports")));
     }
-    said.ends = Some((SocketAddr::new(src, src_port.unwrap_or(0)), SocketAddr::new(dst, dst_port.unwrap_or(0))));
+    fields.ends = Some((SocketAddr::new(src, src_port.unwrap_or(0)), SocketAddr::new(dst, dst_port.unwrap_or(0))));
     let mut metadata = metadata;
     while let Some(key) = words.next() {
         let value = words.next().ok_or_else(|| bad(format!("\"{key}\" needs a value")))?;
-        set(&mut said, &mut metadata, key, value).map_err(bad)?;
+        set(&mut fields, &mut metadata, key, value).map_err(bad)?;
     }
-    Ok((build(&said), metadata))
+    Ok((build(&fields), metadata))
 }
 
 fn number(word: &str, src: IpAddr) -> Option<u8> {
@@ -104,30 +104,30 @@ fn end(word: Option<&str>) -> Result<(IpAddr, Option<u16>), String> {
     Ok((address, None))
 }
 
-fn set(said: &mut Said, metadata: &mut Metadata, key: &str, value: &str) -> Result<(), String> {
+fn set(fields: &mut PacketFields, metadata: &mut Metadata, key: &str, value: &str) -> Result<(), String> {
     let wrong = |range: &str| format!("{key} \"{value}\" is not {range}");
     let small = |most: u8, range: &str| value.parse::<u8>().ok().filter(|n| *n <= most).ok_or_else(|| wrong(range));
     match key.to_ascii_lowercase().as_str() {
-        "dscp" => match words::dscp(value) {
-            Some(dscp) => said.dscp = dscp,
-            None => said.dscp = small(63, "a name such as ef, or 0 to 63")?,
+        "dscp" => match names::dscp(value) {
+            Some(dscp) => fields.dscp = dscp,
+            None => fields.dscp = small(63, "a name such as ef, or 0 to 63")?,
         },
         "vlan" => {
             let id = value.parse::<u16>().ok().filter(|id| *id < 4096);
-            said.vlan = Some(id.ok_or_else(|| wrong("0 to 4095"))?);
+            fields.vlan = Some(id.ok_or_else(|| wrong("0 to 4095"))?);
         }
         "pcp" => {
-            said.pcp = small(7, "0 to 7")?;
-            said.vlan.get_or_insert(0);
+            fields.pcp = small(7, "0 to 7")?;
+            fields.vlan.get_or_insert(0);
         }
         "length" => {
             let length = value.parse::<u16>().ok().filter(|length| *length >= 20);
-            said.length = Some(length.ok_or_else(|| wrong("20 to 65535 bytes"))?);
+            fields.length = Some(length.ok_or_else(|| wrong("20 to 65535 bytes"))?);
         }
-        "flags" => said.flags = words::tcp_flags(value).ok_or_else(|| wrong("flags such as syn,ack"))?,
+        "flags" => fields.flags = names::tcp_flags(value).ok_or_else(|| wrong("flags such as syn,ack"))?,
         "type" => {
-            let named = words::icmp_type(value, said.protocol == 58);
-            said.icmp_type = Some(match named {
+            let named = names::icmp_type(value, fields.protocol == 58);
+            fields.icmp_type = Some(match named {
                 Some(kind) => kind,
                 None => small(255, "an ICMP type: a name such as echo-request, or 0 to 255")?,
             });
@@ -156,16 +156,16 @@ fn ethernet(ether_type: EtherType) -> Ethernet2Header {
     Ethernet2Header { source: [2, 0, 0, 0, 0, 1], destination: [2, 0, 0, 0, 0, 2], ether_type }
 }
 
-fn build(said: &Said) -> Vec<u8> {
-    let (src, dst) = said.ends.expect("not ARP");
+fn build(fields: &PacketFields) -> Vec<u8> {
+    let (src, dst) = fields.ends.expect("not ARP");
     let network = if src.is_ipv4() { EtherType::IPV4 } else { EtherType::IPV6 };
     let mut frame = Vec::new();
-    match said.vlan {
+    match fields.vlan {
         None => frame.extend(ethernet(network).to_bytes()),
         Some(id) => {
             frame.extend(ethernet(EtherType::VLAN_TAGGED_FRAME).to_bytes());
             let tag = SingleVlanHeader {
-                pcp: VlanPcp::try_new(said.pcp).unwrap_or_default(),
+                pcp: VlanPcp::try_new(fields.pcp).unwrap_or_default(),
                 drop_eligible_indicator: false,
                 vlan_id: VlanId::try_new(id).unwrap_or_default(),
                 ether_type: network,
@@ -173,26 +173,26 @@ fn build(said: &Said) -> Vec<u8> {
             frame.extend(tag.to_bytes());
         }
     }
-    let transport = transport(said, src, dst);
-    let protocol = IpNumber(said.protocol);
+    let transport = transport(fields, src, dst);
+    let protocol = IpNumber(fields.protocol);
     match (src.ip(), dst.ip()) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
             let mut header = Ipv4Header {
-                dscp: IpDscp::try_new(said.dscp).unwrap_or_default(),
+                dscp: IpDscp::try_new(fields.dscp).unwrap_or_default(),
                 time_to_live: 64,
                 protocol,
                 source: source.octets(),
                 destination: destination.octets(),
                 ..Ipv4Header::default()
             };
-            header.total_len = said.length.unwrap_or(20 + transport.len() as u16);
+            header.total_len = fields.length.unwrap_or(20 + transport.len() as u16);
             header.header_checksum = header.calc_header_checksum();
             frame.extend(header.to_bytes());
         }
         (IpAddr::V6(source), IpAddr::V6(destination)) => {
             let header = Ipv6Header {
-                traffic_class: said.dscp << 2,
-                payload_length: said.length.map_or(transport.len() as u16, |length| length.saturating_sub(40)),
+                traffic_class: fields.dscp << 2,
+                payload_length: fields.length.map_or(transport.len() as u16, |length| length.saturating_sub(40)),
                 next_header: protocol,
                 hop_limit: 64,
                 source: source.octets(),
@@ -207,18 +207,18 @@ fn build(said: &Said) -> Vec<u8> {
     frame
 }
 
-fn transport(said: &Said, src: SocketAddr, dst: SocketAddr) -> Vec<u8> {
-    match said.protocol {
+fn transport(fields: &PacketFields, src: SocketAddr, dst: SocketAddr) -> Vec<u8> {
+    match fields.protocol {
         6 => {
-            let flag = |bit: u8| said.flags & bit != 0;
+            let flag = |bit: u8| fields.flags & bit != 0;
             let mut header = TcpHeader::new(src.port(), dst.port(), 0, 65_535);
             (header.fin, header.syn, header.rst, header.psh) = (flag(1), flag(2), flag(4), flag(8));
             (header.ack, header.urg, header.ece, header.cwr) = (flag(16), flag(32), flag(64), flag(128));
             header.to_bytes().to_vec()
         }
         1 | 58 => {
-            let echo = if said.protocol == 1 { 8 } else { 128 };
-            vec![said.icmp_type.unwrap_or(echo), 0, 0, 0, 0, 0, 0, 0]
+            let echo = if fields.protocol == 1 { 8 } else { 128 };
+            vec![fields.icmp_type.unwrap_or(echo), 0, 0, 0, 0, 0, 0, 0]
         }
         17 => {
             let header = UdpHeader { source_port: src.port(), destination_port: dst.port(), length: 28, checksum: 0 };
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn words_become_bytes() {
+    fn packet_language_becomes_a_frame() {
         let (udp, _) = of("udp 192.0.2.1:5000 to 198.51.100.2:3074 dscp ef").ok().expect("valid");
         assert_eq!(udp[12..16], [0x08, 0x00, 0x45, 46 << 2]);
         assert_eq!(udp[26..38], [192, 0, 2, 1, 198, 51, 100, 2, 0x13, 0x88, 0x0c, 0x02]);
@@ -251,8 +251,8 @@ mod tests {
     }
 
     #[test]
-    fn bad_words_are_named() {
-        for (words, told) in [
+    fn errors_name_the_wrong_word() {
+        for (words, message) in [
             ("", "says nothing"),
             ("udp", "a source and a destination"),
             ("udp 192.0.2.1:99999 10.0.0.1", "99999"),
@@ -267,7 +267,7 @@ mod tests {
             ("arp 192.0.2.1", "needs no"),
         ] {
             let failure = of(words).expect_err(words);
-            assert!(failure.render(false).contains(told), "{words}: {}", failure.render(false));
+            assert!(failure.render(false).contains(message), "{words}: {}", failure.render(false));
             assert_eq!(failure.exit_code, 2);
         }
     }

@@ -3,21 +3,21 @@
 use crate::args::serve::Serve;
 use crate::failure::Failure;
 use crate::terminal;
-use sluice_serve::{Files, Options, Place};
+use sluice_serve::{Endpoint, Files, Options};
 use std::io::IsTerminal;
 
 pub fn run(args: &Serve) -> Result<(), Failure> {
     let tls = args.tls_cert.clone().zip(args.tls_key.clone()).map(|(cert, key)| Files { cert, key });
     let options = Options { listen: args.listen.clone(), token_file: args.token_file.clone(), tls };
-    terminal::survive_readers_that_go();
+    terminal::ignore_sigpipe();
     let to_terminal = std::io::stdout().is_terminal();
-    Ok(sluice_serve::run(&options, |place| terminal::say(&told(place, to_terminal)))?)
+    Ok(sluice_serve::run(&options, |endpoint| terminal::say(&ready_message(endpoint, to_terminal)))?)
 }
 
 /// The message of a ready server. The secret appears only on a terminal, since a log has other readers.
-fn told(place: &Place, to_terminal: bool) -> String {
-    let url = place.with_token.as_ref().filter(|_| to_terminal).unwrap_or(&place.url);
-    let token = place.token_file.as_ref().map(|file| format!("The token for changes is in {}\n", file.display()));
+fn ready_message(endpoint: &Endpoint, to_terminal: bool) -> String {
+    let url = endpoint.with_token.as_ref().filter(|_| to_terminal).unwrap_or(&endpoint.url);
+    let token = endpoint.token_file.as_ref().map(|file| format!("The token for changes is in {}\n", file.display()));
     format!("Serving at {url}\n{}Ctrl-C ends it.\n", token.unwrap_or_default())
 }
 
@@ -26,14 +26,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn logs_have_no_token() {
-        let place = Place {
+    fn log_message_has_no_token() {
+        let endpoint = Endpoint {
             url: "http://127.0.0.1:8080/".to_owned(),
             with_token: Some("http://127.0.0.1:8080/#token=secret".to_owned()),
             token_file: Some("/run/sluice/serve-8080.token".into()),
         };
-        assert!(told(&place, true).starts_with("Serving at http://127.0.0.1:8080/#token=secret\n"));
-        let logged = told(&place, false);
+        assert!(ready_message(&endpoint, true).starts_with("Serving at http://127.0.0.1:8080/#token=secret\n"));
+        let logged = ready_message(&endpoint, false);
         assert!(!logged.contains("secret") && logged.contains("is in /run/sluice/serve-8080.token\n"), "{logged}");
     }
 }

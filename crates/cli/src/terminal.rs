@@ -21,19 +21,19 @@ pub fn colors(when: When) -> bool {
 }
 
 /// Restores SIGPIPE's default action, so that `sluice status | head` ends like any other tool instead of panicking.
-pub fn end_quietly_when_nobody_reads() {
+pub fn restore_sigpipe() {
     // SAFETY: at the start of main no other thread runs, and the default action is always valid.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
 /// Ignores SIGPIPE: a server continues when a client closes its connection.
-pub fn survive_readers_that_go() {
+pub fn ignore_sigpipe() {
     // SAFETY: ignoring a signal is always valid. Programs that are started get the default action back from std.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
 }
 
 /// Interval at which a command that seldom prints checks whether its output is still read.
-pub const LOOK_FOR_READERS: Duration = Duration::from_secs(1);
+pub const READER_POLL: Duration = Duration::from_secs(1);
 
 /// Whether standard output is a pipe without a reader.
 pub fn has_no_reader() -> bool {
@@ -44,9 +44,9 @@ pub fn has_no_reader() -> bool {
 }
 
 /// The first error of writing to standard output.
-static LOST: OnceLock<io::Error> = OnceLock::new();
+static WRITE_ERROR: OnceLock<io::Error> = OnceLock::new();
 
-/// Prints. A write error does not stop a change halfway; [`lost`] reports it at the end.
+/// Prints. A write error does not stop a change halfway; [`write_failure`] reports it at the end.
 pub fn say(text: &str) {
     write(text.as_bytes());
 }
@@ -54,13 +54,13 @@ pub fn say(text: &str) {
 /// Prints bytes and returns whether they were written.
 pub fn write(bytes: &[u8]) -> bool {
     let written = io::stdout().write_all(bytes).and_then(|()| io::stdout().flush());
-    written.map_err(|error| _ = LOST.set(error)).is_ok()
+    written.map_err(|error| _ = WRITE_ERROR.set(error)).is_ok()
 }
 
 /// The failure of a command whose output could not be written, as on a full disk.
-pub fn lost() -> Option<Failure> {
-    let told = |error| format!("the output cannot be written: {error}; changes that the command has made stay");
-    LOST.get().map(|error| Failure::system(told(error)))
+pub fn write_failure() -> Option<Failure> {
+    let failure = |error| format!("the output cannot be written: {error}; changes that the command has made stay");
+    WRITE_ERROR.get().map(|error| Failure::system(failure(error)))
 }
 
 /// `print!` without the panic on a write error.

@@ -15,7 +15,7 @@ mod tests;
 use crate::args::observe::Top as Args;
 use crate::failure::Failure;
 use crate::terminal;
-pub use app::FlowsWish;
+pub use app::FlowOptions;
 
 use crate::flows::view::View;
 use app::{Action, App, Pane};
@@ -32,7 +32,7 @@ pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
     if args.once || args.json {
         return print(args, &mut source);
     }
-    live(source, args.interval, FlowsWish::default(), color)
+    live(source, args.interval, FlowOptions::default(), color)
 }
 
 /// Prints the rates of each interval.
@@ -57,10 +57,10 @@ fn print(args: &Args, source: &mut Source) -> Result<(), Failure> {
 }
 
 /// Runs the dashboard until the user ends it.
-pub fn live(mut source: Source, interval: Duration, wish: FlowsWish, color: bool) -> Result<(), Failure> {
+pub fn live(mut source: Source, interval: Duration, options: FlowOptions, color: bool) -> Result<(), Failure> {
     let mut app = App::new(color, interval.as_secs_f64(), jiff::tz::TimeZone::system());
-    app.flows_wish = wish;
-    if wish.first {
+    app.flow_options = options;
+    if options.first {
         app.pane = Pane::Flows;
     }
     let mut before = source.sample()?;
@@ -71,7 +71,7 @@ pub fn live(mut source: Source, interval: Duration, wish: FlowsWish, color: bool
     let mut due = Instant::now() + interval.min(Duration::from_millis(300));
     loop {
         if app.pane == Pane::Flows {
-            look_at_flows(&source, &before, &mut flows, &mut app);
+            read_flows(&source, &before, &mut flows, &mut app);
         }
         // Flows are read also while another pane is shown, so that a user who turns to them sees them at once.
         if screen.until(due, &mut app)? == Action::Quit {
@@ -82,11 +82,11 @@ pub fn live(mut source: Source, interval: Duration, wish: FlowsWish, color: bool
         }
         // Intervals missed during a pause of the whole machine are not made up for.
         due = (due + interval).max(Instant::now());
-        look(&mut source, &mut before, &mut app);
+        read_rates(&mut source, &mut before, &mut app);
     }
 }
 
-fn look(source: &mut Source, before: &mut Sample, app: &mut App) {
+fn read_rates(source: &mut Source, before: &mut Sample, app: &mut App) {
     match source.sample() {
         Ok(now) => {
             app.take(Rates::between(before, &now));
@@ -96,10 +96,10 @@ fn look(source: &mut Source, before: &mut Sample, app: &mut App) {
     }
 }
 
-fn look_at_flows(source: &Source, sample: &Sample, flows: &mut View, app: &mut App) {
-    let wish = app.flows_wish;
-    flows.resolve(wish.resolve);
-    match flows.look(source, sample, wish.by, wish.top) {
+fn read_flows(source: &Source, sample: &Sample, flows: &mut View, app: &mut App) {
+    let options = app.flow_options;
+    flows.resolve(options.resolve);
+    match flows.read(source, sample, options.by, options.top) {
         Ok(shown) => app.take_flows(shown),
         Err(error) => app.trouble = Some(error.to_string()),
     }

@@ -26,28 +26,28 @@ pub fn run(args: &Trace) -> Result<(), Failure> {
     events::say_listening();
     let mut shown = 0;
     while let Some(left) = events::left(end).filter(|_| !terminal::has_no_reader()) {
-        let told = listener.next(left.min(terminal::LOOK_FOR_READERS))?;
-        if told.iter().any(|told| matches!(told.what, EventKind::Unmanaged)) {
+        let event = listener.next(left.min(terminal::READER_POLL))?;
+        if event.iter().any(|event| matches!(event.what, EventKind::Unmanaged)) {
             return Err(Failure::system(format!("{} is not managed any more", args.interface)));
         }
-        let packets: Vec<(&Event, &Packet)> = told.iter().filter_map(|told| Some((told, packet(told)?))).collect();
+        let packets: Vec<(&Event, &Packet)> = event.iter().filter_map(|event| Some((event, packet(event)?))).collect();
         if packets.is_empty() {
             continue;
         }
         let asked: Vec<_> = packets.iter().map(|(_, packet)| (frame(packet, ethernet), packet.metadata)).collect();
-        for ((told, packet), why) in packets.iter().zip(by_interface(&args.interface, &asked)?) {
+        for ((event, packet), why) in packets.iter().zip(by_interface(&args.interface, &asked)?) {
             // The kernel reports every refused packet, whatever the filter.
             if !is_wanted(&wanted, &why) {
                 continue;
             }
             let line = way(packet, &why);
             if let Some(capture) = &mut capture {
-                capture.write(told, packet, &line)?;
+                capture.write(event, packet, &line)?;
             }
             let text = if args.json {
-                json(told, &why)?
+                json(event, &why)?
             } else {
-                format!("{} {} | {line}", events::beginning(told), explain::packet_line(&why))
+                format!("{} {} | {line}", events::beginning(event), explain::packet_line(&why))
             };
             terminal::say(&(text + "\n"));
             shown += 1;
@@ -59,8 +59,8 @@ pub fn run(args: &Trace) -> Result<(), Failure> {
     Ok(())
 }
 
-fn packet(told: &Event) -> Option<&Packet> {
-    match &told.what {
+fn packet(event: &Event) -> Option<&Packet> {
+    match &event.what {
         EventKind::Packet(packet) => Some(packet),
         _ => None,
     }
@@ -105,9 +105,9 @@ fn way(packet: &Packet, why: &Explanation) -> String {
     )
 }
 
-fn json(told: &Event, why: &Explanation) -> Result<String, Failure> {
+fn json(event: &Event, why: &Explanation) -> Result<String, Failure> {
     let broken = |error: serde_json::Error| Failure::system(error.to_string());
-    let mut value = serde_json::to_value(told).map_err(broken)?;
+    let mut value = serde_json::to_value(event).map_err(broken)?;
     value["rule"] = serde_json::to_value(&why.rule).map_err(broken)?;
     value["fields"] = serde_json::to_value(&why.fields).map_err(broken)?;
     value["parsed"] = why.parsed.into();
@@ -188,10 +188,10 @@ impl Capture {
         Ok(Capture { writer, path: path_text })
     }
 
-    fn write(&mut self, told: &Event, packet: &Packet, comment: &str) -> Result<(), Failure> {
+    fn write(&mut self, event: &Event, packet: &Packet, comment: &str) -> Result<(), Failure> {
         let block = EnhancedPacketBlock {
             interface_id: 0,
-            timestamp: Duration::from_secs_f64(told.at_s),
+            timestamp: Duration::from_secs_f64(event.at_s),
             original_len: packet.length_bytes.max(packet.bytes.len() as u32),
             data: packet.bytes.as_slice().into(),
             options: vec![EnhancedPacketOption::Comment(comment.into())],

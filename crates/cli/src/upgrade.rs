@@ -1,6 +1,6 @@
 //! `sluice upgrade`: replaces running programs by those of this version.
 
-use crate::args::care::Upgrade;
+use crate::args::maintain::Upgrade;
 use crate::failure::Failure;
 use crate::live::each;
 use sluice_kernel::Upgraded;

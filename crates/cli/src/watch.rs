@@ -1,9 +1,9 @@
 //! `sluice watch`: applies a policy file whenever it changes.
 
 use crate::args::Watch as Args;
+use crate::assignment::{choose, named};
 use crate::change::show_briefly;
 use crate::check::print_remarks;
-use crate::chosen::{choose, named};
 use crate::failure::Failure;
 use sluice_kernel::Request;
 use sluice_kernel::watch::{Event, Watch};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Interval at which an unconfirmed change is checked again.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const CONFIRM_POLL: Duration = Duration::from_secs(1);
 
 pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
     sluice_kernel::require_root()?;
@@ -26,7 +26,7 @@ pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
     outln!("{}{} is watched", interface.map_or(String::new(), |name| format!("{name}: ")), watched.file.display());
     let mut waits = watched.take(false, color);
     loop {
-        match watch.next(waits.then_some(LOOK_AGAIN))? {
+        match watch.next(waits.then_some(CONFIRM_POLL))? {
             Event::Stopped => return Ok(()),
             Event::Nothing => waits = watched.take(waits, color),
             Event::Changed => waits = watched.take(false, color),
@@ -67,8 +67,8 @@ impl Watched {
     }
 
     fn requests(&self) -> Result<Vec<Request>, Failure> {
-        let chosen = choose(&self.file.to_string_lossy(), self.interface.as_deref(), &Context::default())?;
-        Ok(chosen.into_iter().map(Request::from).collect())
+        let assignments = choose(&self.file.to_string_lossy(), self.interface.as_deref(), &Context::default())?;
+        Ok(assignments.into_iter().map(Request::from).collect())
     }
 }
 

@@ -37,7 +37,7 @@ pub struct Options {
     pub role: String,
     /// Words to select contenders by name; empty selects all.
     pub only: Vec<String>,
-    /// How often each case is measured.
+    /// The number of measurements of each case.
     pub repeats: u32,
     /// Whether the results are kept in the source tree.
     pub keep: bool,

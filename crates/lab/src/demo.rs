@@ -61,7 +61,7 @@ pub fn run(options: &Options) -> Result<Report> {
         let title = &contender.title;
         progress.phase(&format!("{number}/2 {title}: game, call, {} downloads", parameters.downloads), nominal);
         let found = experiment::run(&setting(contender), &interrupt, &|| progress.tick())?;
-        runs.push(told(title, &found.measured)?);
+        runs.push(demo_run(title, &found.measured)?);
     }
     drop(progress);
     let [without, with] = <[_; 2]>::try_from(runs).map_err(|_| Error::system("a run is missing"))?;
@@ -81,7 +81,7 @@ pub(crate) fn scenario() -> Result<Scenario> {
 }
 
 fn contender(title: &str, start: Start) -> Contender {
-    let source = Source { name: title.to_owned(), text: String::new(), path: None, beside: Vec::new() };
+    let source = Source { name: title.to_owned(), text: String::new(), path: None, attached: Vec::new() };
     Contender { source, title: title.to_owned(), about: String::new(), start, change: Vec::new(), baseline: false }
 }
 
@@ -96,7 +96,7 @@ fn with(options: &Options) -> Contender {
 }
 
 /// The demo's figures of a measured trial.
-fn told(title: &str, measured: &Measured) -> Result<Run> {
+fn demo_run(title: &str, measured: &Measured) -> Result<Run> {
     let missing = |what: &str| Error::system(format!("the demo measured no {what}"));
     let probe = |load: &str| measured.delays_of(load).map(Probe::of).ok_or_else(|| missing(load));
     let downloads = measured.flows_of("downloads").ok_or_else(|| missing("downloads"))?;

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_that_of_one_file() {
+    fn built_in_names_are_unique() {
         let folders = [Folder::Contenders, Folder::Plans, Folder::Scenarios, Folder::Topologies];
         let mut all: Vec<String> = folders.into_iter().flat_map(names).collect();
         all.sort();

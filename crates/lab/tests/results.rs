@@ -114,7 +114,7 @@ fn rendered() -> String {
 }
 
 #[test]
-fn the_page_of_results_is_what_the_data_say() {
+fn results_page_matches_the_data() {
     let (page, now) = (root().join("docs/results.md"), rendered());
     if std::env::var_os("WRITE_RESULTS").is_some() {
         fs::write(&page, &now).expect("writing the page");
@@ -125,7 +125,7 @@ fn the_page_of_results_is_what_the_data_say() {
 }
 
 #[test]
-fn a_figure_that_is_not_in_the_data_is_refused() {
+fn unknown_figure_is_refused() {
     let table = read("cost-gate-20261122-linux-7.3.4-clang-19.1.7").expect("a file of raw results");
     let keys = |contender: &str| [("contender", contender.to_owned()), ("state", "idle".to_owned())];
     assert_eq!(table.median(&keys("prio+flower")), Ok(3966.1));

@@ -3,17 +3,17 @@
 //! A flow table counts offered packets: it counts before the queues, which may drop some of them.
 
 pub mod anomaly;
-mod usual;
+mod baseline;
 
 pub use anomaly::{Anomaly, Kind, Limits};
 
 use crate::sample::{Sample, Source, now_ns};
+use baseline::Baseline;
 use serde::Serialize;
 use sluice_kernel::Result;
 use sluice_kernel::flows::{FlowCount, FlowKey, FlowTable};
 use sluice_kernel::status::Status;
 use std::collections::HashMap;
-use usual::Usual;
 
 /// The flow tables of all watched interfaces, at one moment.
 #[derive(Debug, Clone, Default)]
@@ -131,7 +131,7 @@ pub struct Tracker {
     limits: Limits,
     before: HashMap<Name, (u64, u64)>,
     before_ns: u64,
-    usual: Usual,
+    baseline: Baseline,
     /// Interfaces by their numbers in [`Name`].
     interfaces: Vec<String>,
 }
@@ -171,9 +171,9 @@ impl Tracker {
             ..FlowRates::default()
         };
         let view = anomaly::View { at_ns: now.at_ns, flows: &active, interfaces: &self.interfaces, sample };
-        rates.anomalies = anomaly::find(&view, &self.usual, &self.limits);
+        rates.anomalies = anomaly::find(&view, &self.baseline, &self.limits);
         if !first {
-            self.usual.learn(&active, span_s);
+            self.baseline.learn(&active, span_s);
         }
         rank(&mut active, by);
         rates.top = active.iter().take(top).map(|one| self.named(one, now, sample)).collect();

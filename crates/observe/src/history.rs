@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// Points of an hour at one a second.
 const HOUR_POINTS: usize = 3600;
 /// Most series that are kept: 32 interfaces of 64 classes in two directions. Series beyond are not kept.
-const MOST_SERIES: usize = 4096;
+const MAX_SERIES: usize = 4096;
 
 /// The rates of a class, or of a direction as a whole, at one moment. Numbers are rounded to 24 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -175,7 +175,7 @@ impl History {
     }
 
     fn put(&mut self, name: Series, moment: u64, point: Compact) {
-        let full = self.series.len() >= MOST_SERIES;
+        let full = self.series.len() >= MAX_SERIES;
         let track = match self.series.get_mut(&name) {
             Some(track) => track,
             None if full => return,

@@ -179,7 +179,7 @@ pub struct RuleRates {
     pub class: u8,
     /// Rate of matches, packets per second.
     pub matched_pps: f64,
-    /// Packets and bytes that the rule has matched since it came.
+    /// Packets and bytes that the rule has matched since it was added.
     pub matched: Count,
 }
 
@@ -193,13 +193,13 @@ impl Rates {
             // An interface that has another name now is the same.
             let same = then.interfaces.iter().find(|before| before.ifindex == status.ifindex);
             let namesake = then.interfaces.iter().any(|before| before.interface == status.interface);
-            let since = match same {
-                _ if now.events.iter().any(begun) => Since::Zero,
-                Some(before) => Since::Then(before),
-                None if namesake => Since::Zero,
-                None => Since::Now,
+            let earlier = match same {
+                _ if now.events.iter().any(begun) => Earlier::Zero,
+                Some(before) => Earlier::Then(before),
+                None if namesake => Earlier::Zero,
+                None => Earlier::Now,
             };
-            interface_rates(status, since, span_s)
+            interface_rates(status, earlier, span_s)
         };
         Rates {
             at_ms: now.at_ms,
@@ -217,7 +217,7 @@ impl Rates {
 
 /// The earlier value of a difference.
 #[derive(Clone, Copy)]
-enum Since<T> {
+enum Earlier<T> {
     /// An earlier value.
     Then(T),
     /// Counting began at zero in between.
@@ -226,35 +226,35 @@ enum Since<T> {
     Now,
 }
 
-impl<T> Since<T> {
-    fn of<U>(self, part: impl FnOnce(T) -> Option<U>) -> Since<U> {
+impl<T> Earlier<T> {
+    fn of<U>(self, part: impl FnOnce(T) -> Option<U>) -> Earlier<U> {
         match self {
-            Since::Then(then) => part(then).map_or(Since::Now, Since::Then),
-            Since::Zero => Since::Zero,
-            Since::Now => Since::Now,
+            Earlier::Then(then) => part(then).map_or(Earlier::Now, Earlier::Then),
+            Earlier::Zero => Earlier::Zero,
+            Earlier::Now => Earlier::Now,
         }
     }
 }
 
-impl Since<u64> {
+impl Earlier<u64> {
     fn until(self, now: u64) -> u64 {
         match self {
-            Since::Then(then) => now.checked_sub(then).unwrap_or(now),
-            Since::Zero => now,
-            Since::Now => 0,
+            Earlier::Then(then) => now.checked_sub(then).unwrap_or(now),
+            Earlier::Zero => now,
+            Earlier::Now => 0,
         }
     }
 }
 
-fn interface_rates(now: &Status, since: Since<&Status>, span_s: f64) -> InterfaceRates {
+fn interface_rates(now: &Status, earlier: Earlier<&Status>, span_s: f64) -> InterfaceRates {
     let per_second = |count: u64| if span_s > 0.0 { count as f64 / span_s } else { 0.0 };
-    let same_rules = matches!(since, Since::Then(then) if then.policy.generation == now.policy.generation);
+    let same_rules = matches!(earlier, Earlier::Then(then) if then.policy.generation == now.policy.generation);
     let rule = |(place, rule): (usize, &RuleStatus)| {
         // Counters are of places in the policy: a new policy may have another rule at this one.
         let alike = |then: &&RuleStatus| {
             same_rules || (&then.name, then.priority, then.class) == (&rule.name, rule.priority, rule.class)
         };
-        let then = since.of(|then| then.rules.get(place).filter(alike).map(|then| then.matched.pkts));
+        let then = earlier.of(|then| then.rules.get(place).filter(alike).map(|then| then.matched.pkts));
         RuleRates {
             name: rule.name.clone(),
             priority: rule.priority,
@@ -266,7 +266,7 @@ fn interface_rates(now: &Status, since: Since<&Status>, span_s: f64) -> Interfac
         }
     };
     let direction = |one: &DirectionStatus| {
-        let then = since.of(|then| then.directions.iter().find(|other| other.direction == one.direction));
+        let then = earlier.of(|then| then.directions.iter().find(|other| other.direction == one.direction));
         direction_rates(one, then, span_s)
     };
     InterfaceRates {
@@ -279,13 +279,13 @@ fn interface_rates(now: &Status, since: Since<&Status>, span_s: f64) -> Interfac
         unconfirmed: now.unconfirmed.clone(),
         directions: now.directions.iter().map(direction).collect(),
         rules: now.rules.iter().enumerate().map(rule).collect(),
-        unmatched_pps: per_second(since.of(|then| Some(then.unmatched.pkts)).until(now.unmatched.pkts)),
+        unmatched_pps: per_second(earlier.of(|then| Some(then.unmatched.pkts)).until(now.unmatched.pkts)),
     }
 }
 
-fn direction_rates(now: &DirectionStatus, since: Since<&DirectionStatus>, span_s: f64) -> DirectionRates {
+fn direction_rates(now: &DirectionStatus, earlier: Earlier<&DirectionStatus>, span_s: f64) -> DirectionRates {
     let class = |class: &ClassStatus| {
-        let then = since.of(|then| then.classes.iter().find(|other| other.id == class.id));
+        let then = earlier.of(|then| then.classes.iter().find(|other| other.id == class.id));
         class_rates(class, then, span_s)
     };
     let mut classes: Vec<ClassRates> = now.classes.iter().map(class).collect();
@@ -329,11 +329,11 @@ fn wire_bps(class: &ClassRates, framing: Option<&Framing>) -> f64 {
     framing.wire_bytes(class.sent_bps / 8.0 / class.sent_pps) * 8.0 * class.sent_pps
 }
 
-fn class_rates(now: &ClassStatus, since: Since<&ClassStatus>, span_s: f64) -> ClassRates {
+fn class_rates(now: &ClassStatus, earlier: Earlier<&ClassStatus>, span_s: f64) -> ClassRates {
     let per_second = |count: u64| if span_s > 0.0 { count as f64 / span_s } else { 0.0 };
-    let counted = |of: fn(&ClassStatus) -> u64| per_second(since.of(|then| Some(of(then))).until(of(now)));
+    let counted = |of: fn(&ClassStatus) -> u64| per_second(earlier.of(|then| Some(of(then))).until(of(now)));
     let drops = now.drops.iter().map(|(reason, pkts)| {
-        let then = since.of(|then| Some(then.drops.get(reason).copied().unwrap_or(0)));
+        let then = earlier.of(|then| Some(then.drops.get(reason).copied().unwrap_or(0)));
         (*reason, per_second(then.until(*pkts)))
     });
     let fills = [
@@ -348,7 +348,7 @@ fn class_rates(now: &ClassStatus, since: Since<&ClassStatus>, span_s: f64) -> Cl
         dropped_pps: counted(|class| class.dropped.pkts),
         drops_pps: drops.filter(|(_, pps)| *pps > 0.0).collect(),
         marked_pps: counted(|class| class.marked.pkts),
-        sojourn: now.sojourn.as_ref().and_then(|waits| sojourn_rates(waits, since)),
+        sojourn: now.sojourn.as_ref().and_then(|waits| sojourn_rates(waits, earlier)),
         backlog: now.backlog,
         queue: now.queue.clone(),
         limit_pkts: now.limit_pkts,
@@ -375,11 +375,11 @@ fn class_rates(now: &ClassStatus, since: Since<&ClassStatus>, span_s: f64) -> Cl
     }
 }
 
-fn sojourn_rates(now: &Sojourn, since: Since<&ClassStatus>) -> Option<SojournRates> {
-    let waits = match since {
-        Since::Then(then) => then.sojourn.as_ref().and_then(|then| now.since(then)).unwrap_or_else(|| now.clone()),
-        Since::Zero => now.clone(),
-        Since::Now => return None,
+fn sojourn_rates(now: &Sojourn, earlier: Earlier<&ClassStatus>) -> Option<SojournRates> {
+    let waits = match earlier {
+        Earlier::Then(then) => then.sojourn.as_ref().and_then(|then| now.since(then)).unwrap_or_else(|| now.clone()),
+        Earlier::Zero => now.clone(),
+        Earlier::Now => return None,
     };
     Some(SojournRates {
         pkts: waits.pkts(),

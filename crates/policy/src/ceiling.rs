@@ -5,11 +5,11 @@ use crate::rate::Rate;
 
 /// The default burst of a ceiling: this time at the rate, ns, and at least two full frames.
 const BURST_TIME_NS: u64 = 10_000_000;
-const LEAST_BURST_BYTES: u64 = 3028;
+const MIN_BURST_BYTES: u64 = 3028;
 
 /// The default burst of a ceiling.
 pub(crate) fn default_burst(rate: Rate) -> Bytes {
-    Bytes(rate.bytes_in_ns(BURST_TIME_NS).max(LEAST_BURST_BYTES))
+    Bytes(rate.bytes_in_ns(BURST_TIME_NS).max(MIN_BURST_BYTES))
 }
 
 /// A rate with its burst, the amount that may pass at once after a pause.

@@ -234,7 +234,7 @@ pub struct Place {
 }
 
 /// The most findings that are shown; the rest are only counted.
-const MOST_SHOWN: usize = 50;
+const MAX_SHOWN: usize = 50;
 
 /// Findings about one policy, in the order of the file.
 #[derive(Debug, Clone, Default)]
@@ -307,13 +307,13 @@ impl Diagnostics {
     pub fn render(&self, color: bool) -> String {
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };
         let mut text = String::new();
-        for (i, item) in self.items.iter().take(MOST_SHOWN).enumerate() {
+        for (i, item) in self.items.iter().take(MAX_SHOWN).enumerate() {
             let separator = if i == 0 { "" } else { "\n" };
             text += separator;
             text += &renderer.render(&[item.group(self.source.as_ref())]);
             text += "\n";
         }
-        if let Some(more) = self.items.len().checked_sub(MOST_SHOWN).filter(|more| *more > 0) {
+        if let Some(more) = self.items.len().checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
             text += &format!("\n... and {more} more\n");
         }
         text

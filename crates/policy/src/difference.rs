@@ -1,10 +1,10 @@
 //! The difference between two resolved policies: every field that differs, under the name that policy files give it.
 
 mod fields;
+mod lines;
 mod pairs;
-mod words;
 
-pub use words::{Line, Sign};
+pub use lines::{Line, Sign};
 
 use crate::resolved::Resolved;
 use fields::Values;
@@ -93,7 +93,7 @@ pub fn kept_rules(old: &Resolved, new: &Resolved) -> Vec<Option<usize>> {
     let mut kept = vec![None; new.rules.len()];
     for pair in pairs::of(&old.rules, &new.rules) {
         if let (Some(was), Some(is)) = pair {
-            if pairs::say_the_same(&old.rules[was], &new.rules[is]) {
+            if pairs::same_conditions(&old.rules[was], &new.rules[is]) {
                 kept[is] = Some(was);
             }
         }

@@ -15,6 +15,7 @@ mod diagnostic;
 pub mod difference;
 mod dscp;
 mod engine;
+mod excerpt;
 mod icmp;
 mod limit;
 mod limits;
@@ -33,7 +34,6 @@ mod resolved;
 mod scheduler;
 mod set;
 mod shadow;
-mod shown;
 mod source;
 mod suggest;
 mod sums;
@@ -73,7 +73,7 @@ pub use table::table;
 pub use window::{PIFO_BUCKETS, rank_resolution, rank_shift};
 
 /// The names in policies, for other crates that read or print them.
-pub mod words {
+pub mod names {
     pub use crate::dscp::{name as dscp_name, value as dscp};
 
     /// The number of a named ICMP type in ICMP or ICMPv6, in any case; `None` if it has none there.

@@ -93,7 +93,7 @@ mod tests {
     const MBIT: u64 = 1_000_000;
 
     #[test]
-    fn default_is_a_tenth_of_a_second_within_bounds() {
+    fn default_limit_is_a_tenth_of_a_second_within_bounds() {
         let pkts = |mbit| demand(None, Some(Rate(mbit * MBIT)), false).wanted_pkts;
         assert_eq!(pkts(1), 64);
         assert_eq!(pkts(20), 166);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_may_have_all_and_take_little_from_others() {
+    fn flow_classes_may_use_all_slots() {
         let flows = demand(None, Some(Rate(20 * MBIT)), true);
         assert_eq!((flows.least_pkts, flows.wanted_pkts, flows.rate_missing), (64, 16_384, false));
         let missing = demand(Some(Limit::TimeNs(1_000_000)), None, true);

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_have_the_names_that_cake_has() {
+    fn presets_have_the_names_of_cake() {
         let of = |name: &str| {
             let text = format!(
                 r#"{{ "scheduler": "round_robin", "link": {{ "overhead": "{name}", "ingress_rate": "30mbit" }},

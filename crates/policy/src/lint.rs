@@ -69,7 +69,7 @@ fn small_limits(policy: &Policy) -> Option<Diagnostic> {
 }
 
 /// The most shadowed rules that are reported one by one.
-const MOST_SHADOWED: usize = 20;
+const MAX_SHADOWED: usize = 20;
 
 fn shadowed_rules(policy: &Policy) -> Vec<Diagnostic> {
     let name = |place: usize| {
@@ -91,9 +91,9 @@ fn shadowed_rules(policy: &Policy) -> Vec<Diagnostic> {
             .at(span(earlier), "the wider rule, which wins")
             .help(help)
     };
-    let mut findings: Vec<Diagnostic> = pairs.iter().take(MOST_SHADOWED).map(finding).collect();
-    if let Some(&(next, _)) = pairs.get(MOST_SHADOWED) {
-        let title = format!("{} more rules never match", pairs.len() - MOST_SHADOWED);
+    let mut findings: Vec<Diagnostic> = pairs.iter().take(MAX_SHADOWED).map(finding).collect();
+    if let Some(&(next, _)) = pairs.get(MAX_SHADOWED) {
+        let title = format!("{} more rules never match", pairs.len() - MAX_SHADOWED);
         let finding = Diagnostic::new(Severity::Warning, Kind::ShadowedRule, title).at(span(next), "the first of them");
         findings.push(finding.help("earlier rules take everything that these would"));
     }

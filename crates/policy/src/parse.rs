@@ -6,11 +6,11 @@ mod cross;
 mod discipline;
 mod interfaces;
 mod link;
-mod named;
 mod object;
 pub(crate) mod pointer;
 mod queue;
 mod rule;
+mod set_names;
 mod sets;
 mod syntax;
 mod terms;
@@ -190,21 +190,25 @@ fn version(reader: &mut Reader, field: &Field) {
 
 fn mode(reader: &mut Reader, object: &Object) -> Option<Mode> {
     #[derive(Clone, Copy)]
-    enum Word {
+    enum ModeName {
         Full,
         ClassifyOnly,
         ScheduleOnly,
     }
-    let words = [("full", Word::Full), ("classify_only", Word::ClassifyOnly), ("schedule_only", Word::ScheduleOnly)];
+    let words = [
+        ("full", ModeName::Full),
+        ("classify_only", ModeName::ClassifyOnly),
+        ("schedule_only", ModeName::ScheduleOnly),
+    ];
     let word = match object.get("mode") {
         Some(field) => reader.choice(field, &words)?,
-        None => Word::Full,
+        None => ModeName::Full,
     };
     let from = object.get("class_from");
     let by = from.map(|field| reader.choice(field, ClassFrom::NAMES));
     match (word, by) {
-        (Word::ScheduleOnly, Some(by)) => by.map(|by| Mode::ScheduleOnly { by }),
-        (Word::ScheduleOnly, None) => {
+        (ModeName::ScheduleOnly, Some(by)) => by.map(|by| Mode::ScheduleOnly { by }),
+        (ModeName::ScheduleOnly, None) => {
             let finding = Diagnostic::error(Kind::MissingKey, "mode schedule_only needs \"class_from\"")
                 .at(object.get("mode").map(|field| field.span()), "says that the packet names its class")
                 .help("add `\"class_from\": \"dscp\"` or `\"class_from\": \"mark\"`");
@@ -218,7 +222,7 @@ fn mode(reader: &mut Reader, object: &Object) -> Option<Mode> {
                     .help("remove it, or write `\"mode\": \"schedule_only\"`");
                 reader.report(finding);
             }
-            Some(if matches!(word, Word::ClassifyOnly) { Mode::ClassifyOnly } else { Mode::Full })
+            Some(if matches!(word, ModeName::ClassifyOnly) { Mode::ClassifyOnly } else { Mode::Full })
         }
     }
 }

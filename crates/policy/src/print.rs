@@ -331,13 +331,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_keeps_its_comments() {
+    fn written_policy_keeps_its_comments() {
         let named = "// for the house\n{ \"name\": \"x\", \"scheduler\": \"round_robin\", \"classes\": [{ \"id\": 0 }] } // end\n";
         assert_eq!(written(&read(named)), named);
     }
 
     #[test]
-    fn a_name_that_is_its_paths_is_added() {
+    fn default_name_is_added() {
         let text = "/* { */ {\n  // first\n  \"scheduler\": \"round_robin\", \"classes\": [{ \"id\": 0 }] }";
         let again = written(&read(text));
         assert_eq!(again, text.replace("{\n", "{\n  \"name\": \"mine\",\n"));
@@ -345,18 +345,18 @@ mod tests {
     }
 
     #[test]
-    fn what_a_rule_asks_is_said() {
+    fn conditions_of_rules_are_printed() {
         let policy = read(
             r#"{ "scheduler": "round_robin", "classes": [{ "id": 0 }], "rules": [
                 { "priority": 1, "name": "x", "src_ip": "10.0.0.0/8", "protocol": "udp", "dst_port_min": 53, "dst_port_max": 54, "class_id": 0 },
                 { "priority": 2, "class_id": 0 } ] }"#,
         );
-        let said: Vec<String> = policy.rules.iter().map(asks).collect();
-        assert_eq!(said, ["src_ip 10.0.0.0/8, dst_port 53-54, protocol udp", "every packet"]);
+        let conditions: Vec<String> = policy.rules.iter().map(asks).collect();
+        assert_eq!(conditions, ["src_ip 10.0.0.0/8, dst_port 53-54, protocol udp", "every packet"]);
     }
 
     #[test]
-    fn one_of_a_set_is_printed_alone() {
+    fn interface_of_a_set_is_printed_alone() {
         let set =
             r#"{ "scheduler": "round_robin", "classes": [{ "id": 0 }], "interfaces": { "eth0": {}, "eth1": {} } }"#;
         let file = crate::parse_file(&Source::new("mine.json", set)).expect("a set");

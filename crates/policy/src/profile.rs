@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_answered_with_the_known_ones() {
+    fn unknown_profile_lists_known_ones() {
         let error = load_from("gamign", &[]).unwrap_err().to_string();
         assert_eq!(
             error,
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn unreadable_files_say_why() {
+    fn unreadable_file_names_the_cause() {
         let directory = scratch("c");
         let file = directory.join("latin.json");
         fs::write(&file, b"{\n\"name\": \"\xe4\"}").unwrap();

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_and_a_half_are_no_cause_for_action() {
+    fn target_is_at_least_one_frame_and_a_half() {
         let at = |bits| Codel::default().at_rate(Some(Rate(bits)));
         assert_eq!(at(20_000_000), Codel::default());
         assert_eq!(at(3_633_600), Codel::default(), "exactly 5 ms");

@@ -38,7 +38,7 @@ impl Rank {
     }
 
     /// The rank for an abbreviation: for suggestions, never accepted.
-    pub(crate) fn meant_by(name: &str) -> Option<Rank> {
+    pub(crate) fn from_alias(name: &str) -> Option<Rank> {
         Some(match name.to_ascii_lowercase().as_str() {
             "sp" | "strict" | "prio" | "strict_priority" => Rank::PRIORITY,
             "edf" | "edd" | "deadline" => Rank::EARLIEST_DEADLINE,

@@ -58,7 +58,7 @@ impl Scheduler {
     }
 
     /// The discipline for an abbreviation or another tool's name: for suggestions, never accepted.
-    pub(crate) fn meant_by(name: &str) -> Option<Scheduler> {
+    pub(crate) fn from_alias(name: &str) -> Option<Scheduler> {
         Some(match name.to_ascii_lowercase().as_str() {
             "sp" | "strict" | "prio" | "priority" => Scheduler::STRICT_PRIORITY,
             "drr" | "ets" => Scheduler::DEFICIT_ROUND_ROBIN,

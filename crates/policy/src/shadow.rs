@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_what_cannot_match() {
+    fn finds_shadowed_rules() {
         let wide = |r: &mut Rule| r.src = nets(&["10.0.0.0/8"]);
         let narrow = |r: &mut Rule| {
             r.src = nets(&["10.1.0.0/16"]);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn each_field_counts() {
+    fn every_field_is_compared() {
         let narrower: [fn(&mut Rule); 13] = [
             |r| r.src = nets(&["10.0.0.0/8"]),
             |r| r.dst = nets(&["2001:db8::/32"]),
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn values_within_values() {
+    fn value_ranges_cover_their_parts() {
         for (a, b, expected) in [((1, 9), (2, 9), true), ((1, 9), (2, 10), false)] {
             assert_eq!(covers(|r| r.dst_ports = ports(&[a]), |r| r.dst_ports = ports(&[b])), expected);
             assert_eq!(covers(|r| r.length = Some(a), |r| r.length = Some(b)), expected);

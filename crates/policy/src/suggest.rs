@@ -17,7 +17,7 @@ mod tests {
     use super::nearest;
 
     #[test]
-    fn proposes_what_is_near() {
+    fn suggests_similar_words() {
         let known = ["scheduler", "classes", "rules", "rate", "src_port_min"];
         assert_eq!(nearest("shceduler", &known), Some("scheduler"));
         assert_eq!(nearest("Classes", &known), Some("classes"));

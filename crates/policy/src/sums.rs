@@ -88,7 +88,7 @@ mod tests {
         { "id": 0, "rate": "8mbit", "bogus": 1, "limit": 16000 }, { "id": 1, "rate": "8mbit", "limit": 16000 } ] }"#;
 
     #[test]
-    fn a_wrong_sum_is_told_beside_other_errors() {
+    fn wrong_sum_is_reported_with_other_errors() {
         let context = Context::default();
         assert_eq!(found(WRONG, &context), [Kind::RateSum, Kind::UnknownKey, Kind::LimitSum]);
         let faster = Context { link_rate: Some(Rate(20_000_000)), engine: Engine::Tc, ..Context::default() };
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sums_of_a_set_are_told_beside_errors_of_others() {
+    fn wrong_sums_of_a_set_are_reported_with_errors_elsewhere() {
         let set = r#"{ "scheduler": "round_robin", "link": { "rate": "10mbit" }, "interfaces": {
             "eth0": { "classes": [{ "id": 0, "rate": "12mbit" }] }, "eth1": { "classes": [{ "id": 0, "bogus": 1 }] } } }"#;
         assert_eq!(found(set, &Context::default()), [Kind::RateSum, Kind::UnknownKey]);

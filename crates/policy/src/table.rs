@@ -168,16 +168,16 @@ fn rules(resolved: &Resolved) -> String {
 }
 
 /// The most values of a cell.
-const MOST_VALUES: usize = 2;
+const MAX_VALUES: usize = 2;
 
 /// The first values of a rule's condition, and the number of the others.
 fn first<T>(terms: &Terms<T>, value: fn(&T) -> String) -> String {
     if terms.is_empty() {
         return "any".into();
     }
-    let mut texts: Vec<String> = terms.iter().take(MOST_VALUES).map(|term| terms::term(term, value)).collect();
-    if terms.len() > MOST_VALUES {
-        texts.push(format!("+{}", terms.len() - MOST_VALUES));
+    let mut texts: Vec<String> = terms.iter().take(MAX_VALUES).map(|term| terms::term(term, value)).collect();
+    if terms.len() > MAX_VALUES {
+        texts.push(format!("+{}", terms.len() - MAX_VALUES));
     }
     texts.join(" ")
 }

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn errors_name_the_wrong_flag() {
         assert_eq!(read(""), Err(FlagsError::Empty));
         assert_eq!(read("syn,"), Err(FlagsError::Empty));
         assert_eq!(read("syn,sync"), Err(FlagsError::Unknown("sync")));

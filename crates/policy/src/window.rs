@@ -24,12 +24,12 @@ const SPLIT_BELOW: Rate = Rate(1_000_000_000);
 const SHORTEST_PACKET_SHIFT: u32 = 4;
 /// The shift of the bytes that a class has brought: 4 KiB. From 16 MiB on, all classes count alike.
 const LEAST_ATTAINED_SHIFT: u32 = 12;
-/// How many of the largest latency budget the window holds: packets may be that late and are still ordered.
+/// The window as a multiple of the largest latency budget: packets that are late by less are still ordered.
 const BUDGETS: u64 = 4;
 /// The longest packet, which a queue of bytes may hold above its limit.
 const LONGEST_PACKET_BYTES: u64 = 65_536;
 /// A window is at most half of all ranks: they are compared by the sign of their difference.
-const MOST_SHIFT: u32 = 51;
+const MAX_SHIFT: u32 = 51;
 /// Virtual time is bytes of service << 32, by weight.
 const VIRTUAL_SHIFT: u32 = 32;
 
@@ -51,7 +51,7 @@ pub fn rank_shift(policy: &Resolved) -> u32 {
             smallest_shift(policy.classes.iter().map(|class| virtual_span(class, policy)).max().unwrap_or(0))
         }
         // A rank of unknown span gets the longest window.
-        _ => MOST_SHIFT,
+        _ => MAX_SHIFT,
     }
 }
 
@@ -74,7 +74,7 @@ pub fn rank_resolution(policy: &Resolved) -> Option<String> {
 
 /// The smallest shift whose window covers ranks from 0 to `span`.
 fn smallest_shift(span: u64) -> u32 {
-    (0..MOST_SHIFT).find(|shift| u64::from(PIFO_BUCKETS) << shift >= span).unwrap_or(MOST_SHIFT)
+    (0..MAX_SHIFT).find(|shift| u64::from(PIFO_BUCKETS) << shift >= span).unwrap_or(MAX_SHIFT)
 }
 
 /// The distance in virtual time over a full queue of the class.
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_few_ranks_is_exact() {
+    fn few_ranks_are_exact() {
         assert_eq!(pifo("priority", r#"{ "id": 0, "priority": 7 }"#), (0, None));
         let fair = resolved(r#""weighted_fair_queuing", "classes": [{ "id": 0 }]"#);
         assert_eq!((rank_shift(&fair), rank_resolution(&fair)), (0, None), "nothing is ranked");
@@ -269,8 +269,8 @@ mod tests {
     #[test]
     fn the_largest_shift_leaves_room_in_64_bits() {
         let (shift, _) = pifo("start_time_fair", r#"{ "id": 0, "limit": 16384 }"#);
-        assert!(shift < MOST_SHIFT, "{shift}");
-        assert_eq!(smallest_shift(u64::MAX), MOST_SHIFT);
-        assert_eq!(window(MOST_SHIFT), 1 << 63);
+        assert!(shift < MAX_SHIFT, "{shift}");
+        assert_eq!(smallest_shift(u64::MAX), MAX_SHIFT);
+        assert_eq!(window(MAX_SHIFT), 1 << 63);
     }
 }

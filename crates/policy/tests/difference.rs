@@ -117,7 +117,7 @@ fn classes_come_and_go() {
 }
 
 #[test]
-fn rules_are_known_by_name_then_by_what_they_say_then_by_place() {
+fn rules_are_paired_by_name_then_conditions_then_place() {
     let rules = |rules: Value| lines(&base(), &with(base(), [("/rules", rules)]));
     let calls = |priority: u32| json!({ "priority": priority, "name": "calls", "dscp": "ef", "class_id": 0 });
     let lan = |priority: u32| json!({ "priority": priority, "src_ip": "10.0.0.0/8", "class_id": 1 });
@@ -308,7 +308,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_differs_is_named(old in policy(), new in policy()) {
+    fn every_differing_value_is_named(old in policy(), new in policy()) {
         let (old, new) = (resolved(&old, None), resolved(&new, None));
         let found = difference(&old, &new);
         prop_assert_eq!(found.is_empty(), content(&old) == content(&new));
@@ -320,7 +320,7 @@ proptest! {
 
     /// The difference turns the values of one policy into those of the other.
     #[test]
-    fn what_is_named_is_all(old in policy(), new in policy()) {
+    fn difference_is_complete(old in policy(), new in policy()) {
         let (old, new) = (resolved(&old, None), resolved(&new, None));
         let nothing = Resolved { classes: Vec::new(), rules: Vec::new(), ..old.clone() };
         let flat = |of: &Resolved| Flat::default().apply(&difference(&nothing, of));
@@ -340,7 +340,7 @@ proptest! {
 
 /// Every pair of shipped profiles: the difference has exactly the values that differ.
 #[test]
-fn profiles_differ_from_each_other_alone() {
+fn differences_between_profiles_are_exact() {
     let all: Vec<Resolved> = profiles()
         .iter()
         .map(|name| {

@@ -54,7 +54,7 @@ fn keys(one: abi::Discipline) -> String {
 }
 
 #[test]
-fn the_schema_has_them() {
+fn schema_lists_every_discipline() {
     list("policies/policy.schema.json", |text| {
         let text = between(
             text,
@@ -68,7 +68,7 @@ fn the_schema_has_them() {
 }
 
 #[test]
-fn the_fuzz_dictionary_has_them() {
+fn fuzz_dictionary_lists_every_discipline() {
     let names = quoted(abi::disciplines().chain(abi::rank_functions()));
     let lines: Vec<String> = names.iter().map(|name| format!("{:?}\n", name)).collect();
     list("fuzz/policy.dict", |text| between(text, "# Disciplines and ranks.\n", "# End.\n", &lines.concat()));
@@ -76,7 +76,7 @@ fn the_fuzz_dictionary_has_them() {
 
 /// The tables of the docs, and a page for each discipline.
 #[test]
-fn the_docs_have_them() {
+fn docs_list_every_discipline() {
     let rows: Vec<String> =
         abi::disciplines().map(|one| format!("| [`{}`]({}) | {} |", one.name, page(one), one.text)).collect();
     let before = "| `scheduler` | the class that sends next |\n|---|---|\n";

@@ -314,7 +314,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_answered(text in "[\\[\\]{}\",:a-z0-9./*\\\\ \n'ä-]{0,80}") {
+    fn any_text_is_parsed_or_refused(text in "[\\[\\]{}\",:a-z0-9./*\\\\ \n'ä-]{0,80}") {
         if let Err(errors) = parse(&Source::new("any", text)) {
             prop_assert!(!errors.render(false).is_empty());
         }
@@ -322,7 +322,7 @@ proptest! {
 
     /// A part of a shipped profile is replaced.
     #[test]
-    fn any_damage_is_answered(at in any::<prop::sample::Index>(), length in 0..40usize, text in vec(any::<char>(), 0..4)) {
+    fn damaged_profile_is_parsed_or_refused(at in any::<prop::sample::Index>(), length in 0..40usize, text in vec(any::<char>(), 0..4)) {
         let mut chars: Vec<char> = include_str!("valid/everything.json").chars().collect();
         let start = at.index(chars.len());
         let end = (start + length).min(chars.len());

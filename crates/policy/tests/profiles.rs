@@ -115,7 +115,7 @@ fn the_published_profile_loads_under_every_scheduler() {
 }
 
 #[test]
-fn what_is_left_open_is_chosen() {
+fn open_values_are_chosen() {
     let text = r#"{ "scheduler": "deficit_round_robin", "link": { "overhead": "atm" },
         "classes": [{ "id": 9, "ceil": "2mbit" }, { "id": 3, "ceil": "10mbit", "limit": "50ms" }] }"#;
     let policy = resolved(text, Some("20mbit"));
@@ -131,7 +131,7 @@ fn what_is_left_open_is_chosen() {
 }
 
 #[test]
-fn classes_of_tc_do_not_share_their_room() {
+fn classes_of_engine_tc_do_not_share_slots() {
     let text = r#"{ "scheduler": "deficit_round_robin",
         "classes": [{ "id": 0, "limit": 16384 }, { "id": 1, "limit": 16384 }] }"#;
     let policy = parse(&Source::new("test.json", text)).unwrap();
@@ -141,7 +141,7 @@ fn classes_of_tc_do_not_share_their_room() {
 }
 
 #[test]
-fn the_table_shows_what_counts() {
+fn table_shows_effective_values() {
     let text = r#"{ "name": "test", "scheduler": "strict_priority", "link": { "overhead": "ethernet" },
         "classes": [
             { "id": 0, "name": "voice", "priority": 0, "ceil": "2mbit", "police": true },
@@ -170,7 +170,7 @@ rule  name  protocol  from           to port    dscp  class
 }
 
 #[test]
-fn the_table_shows_what_the_discipline_looks_at() {
+fn table_shows_the_keys_of_the_discipline() {
     let shown = |text: &str, resolution| {
         let text = table(&resolved(text, Some("20mbit")), resolution);
         let (settings, classes) = text.split_once("\n\n").unwrap();
@@ -287,7 +287,7 @@ fn most_rules() -> String {
 
 /// Only the first 64 of too many classes are checked: the errors of a hundred thousand classes once took 40 s to find.
 #[test]
-fn of_too_many_classes_the_first_are_read() {
+fn first_of_too_many_classes_are_checked() {
     let classes = vec![r#"{ "id": 0, "name": "a", "unknown": 1 }"#; 1000].join(",");
     let text = format!(r#"{{ "scheduler": "round_robin", "classes": [{classes}] }}"#);
     let found = parse(&Source::new("test.json", text)).expect_err("too many classes");
@@ -296,7 +296,7 @@ fn of_too_many_classes_the_first_are_read() {
 }
 
 #[test]
-fn the_most_rules_there_may_be_are_read_and_shown() {
+fn maximum_of_rules_is_parsed_and_printed() {
     let policy = resolved(&most_rules(), Some("20mbit"));
     assert_eq!(policy.rules.len(), MAX_RULES);
     assert_eq!(policy.rules[4095].rule.line, 4096);
@@ -307,7 +307,7 @@ fn the_most_rules_there_may_be_are_read_and_shown() {
 /// Prints the time of each stage with the most rules; `cargo test --release -- --ignored --nocapture`.
 #[test]
 #[ignore = "prints times: make look"]
-fn shown_how_long_the_most_rules_take() {
+fn time_of_maximum_rules() {
     let distinct = most_rules();
     // The values of all rules begin and end alike, so only their lists distinguish them.
     let alike = distinct.replace(

@@ -56,7 +56,7 @@ fn valid_policies_pass_both() {
 }
 
 #[test]
-fn what_is_wrong_by_shape_fails_both() {
+fn errors_of_shape_fail_schema_and_parser() {
     let (_, validator) = schema();
     for (path, text, value) in policies("tests/golden/shape") {
         assert!(!validator.is_valid(&value), "{}: the schema accepts it", path.display());
@@ -66,7 +66,7 @@ fn what_is_wrong_by_shape_fails_both() {
 
 /// Errors beyond a schema: comparisons between values, arithmetic on texts.
 #[test]
-fn what_is_wrong_by_meaning_fails_only_the_parser() {
+fn errors_of_meaning_fail_only_the_parser() {
     let (_, validator) = schema();
     for (path, text, value) in policies("tests/golden/meaning") {
         assert!(validator.is_valid(&value), "{}: belongs into shape", path.display());
@@ -76,7 +76,7 @@ fn what_is_wrong_by_meaning_fails_only_the_parser() {
 
 /// For each key, both refuse a wrong type, and both know the same keys.
 #[test]
-fn both_know_the_same_keys() {
+fn schema_and_parser_know_the_same_keys() {
     let (schema, _) = schema();
     for (object, keys) in ALL_KEYS {
         let place = if *object == "policy" { &schema } else { &schema["$defs"][object] };
@@ -86,7 +86,7 @@ fn both_know_the_same_keys() {
 }
 
 #[test]
-fn a_wrong_type_is_refused_by_both_for_every_key() {
+fn schema_and_parser_refuse_wrong_types_of_every_key() {
     let (_, validator) = schema();
     let base = serde_json::json!({
         "scheduler": "deficit_round_robin", "link": {}, "limits": {}, "classes": [{ "id": 0, "shared_ceil": { "name": "n", "rate": "1mbit" } }],

@@ -48,7 +48,7 @@ fn own_keys_take_the_place_of_common_ones() {
 }
 
 #[test]
-fn places_are_those_of_the_text_that_counts() {
+fn places_refer_to_the_effective_text() {
     let line = |policy: &Policy, pointer: &str| policy.origin.line_column(pointer).map(|(line, _)| line);
     for (name, policy) in set() {
         assert_eq!(line(&policy, "/classes/1"), Some(if name == "lan0" { 16 } else { 7 }), "{name}");

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_asks_only_for_what_there_is() {
+    fn page_refers_only_to_existing_assets() {
         let page = include_str!("../assets/index.html");
         let named = page.split(['"', '\'']).filter(|word| word.ends_with(".js") || word.ends_with(".css"));
         for path in named {

@@ -1,7 +1,7 @@
 //! Checks of requests. A page of another site that makes a browser send requests here is recognized by headers that browsers set
 //! and pages cannot. A site whose name points at this machine (DNS rebinding) is recognized by the name in Host.
 
-use crate::options::{MAX_BODY_BYTES, REQUEST_COMES};
+use crate::options::{MAX_BODY_BYTES, REQUEST_TIMEOUT};
 use crate::problem::Problem;
 use crate::state::Shared;
 use axum::body::{Body, to_bytes};
@@ -71,7 +71,7 @@ pub async fn names(
 }
 
 /// Refuses a body that does not come in time. A client that sends a byte now and then would keep a connection from others.
-pub async fn comes_soon(request: Request, next: Next) -> Result<Response, Problem> {
+pub async fn limit_body_time(request: Request, next: Next) -> Result<Response, Problem> {
     let (head, body) = request.into_parts();
     let most = if head.method == Method::POST { MAX_BODY_BYTES } else { 0 };
     let late =
@@ -80,7 +80,7 @@ pub async fn comes_soon(request: Request, next: Next) -> Result<Response, Proble
         let what = format!("what was sent is longer than {most} bytes, or its end is missing");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, what, "a policy is shorter")
     };
-    let bytes = timeout(REQUEST_COMES, to_bytes(body, most)).await.map_err(late)?.map_err(long)?;
+    let bytes = timeout(REQUEST_TIMEOUT, to_bytes(body, most)).await.map_err(late)?.map_err(long)?;
     Ok(next.run(Request::from_parts(head, Body::from(bytes))).await)
 }
 

@@ -5,20 +5,20 @@
 
 mod api;
 mod assets;
+mod connection_limit;
 mod extract;
 mod guard;
 mod listen;
 mod metrics;
 mod options;
 mod problem;
-mod room;
+mod request_limit;
 mod sampler;
 mod server;
 mod state;
 mod tls;
 mod token;
-mod turns;
 
 pub use options::Options;
-pub use server::{Place, run};
+pub use server::{Endpoint, run};
 pub use tls::Files;

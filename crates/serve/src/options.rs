@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Time limit of a connection for the begin of its next request, again for the headers, and again for the body.
-pub const REQUEST_COMES: Duration = Duration::from_secs(15);
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 /// The longest policy that is taken, bytes.
 pub const MAX_BODY_BYTES: usize = 4 << 20;
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Time between two samples.
 pub const INTERVAL: Duration = Duration::from_secs(1);
 /// Time for which flow tables are read after a client has asked for flows.
-const LOOKED_AT: Duration = Duration::from_secs(10);
+const FLOWS_READ_FOR: Duration = Duration::from_secs(10);
 /// Number of flows that are kept by rank, of all interfaces together.
 const TOP: usize = 200;
 
@@ -104,8 +104,8 @@ impl Readers {
 
 impl Live {
     /// Notes that a client asks for flows. Returns their latest rates.
-    pub fn look_at_flows(&mut self) -> Option<Arc<FlowRates>> {
-        self.flows_until = Some(Instant::now() + LOOKED_AT);
+    pub fn request_flows(&mut self) -> Option<Arc<FlowRates>> {
+        self.flows_until = Some(Instant::now() + FLOWS_READ_FOR);
         self.flows.clone()
     }
 

@@ -1,12 +1,12 @@
 //! The server: the checks before it starts, its paths, and its end.
 
-use crate::options::{MAX_BODY_BYTES, Options, REQUEST_COMES};
-use crate::room::{MOST_CONNECTIONS, Room};
+use crate::connection_limit::{LimitedAcceptor, MAX_CONNECTIONS};
+use crate::options::{MAX_BODY_BYTES, Options, REQUEST_TIMEOUT};
+use crate::request_limit::RequestLimits;
 use crate::sampler::Sampler;
 use crate::state::{Shared, State};
 use crate::tls;
-use crate::token::{Kept, Token};
-use crate::turns::Turns;
+use crate::token::{Token, TokenFile};
 use crate::{api, assets, guard, listen};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -26,7 +26,7 @@ use tower_http::compression::CompressionLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 /// Time by which a request that is being answered may delay the end.
-const LAST_ANSWERS: Duration = Duration::from_secs(2);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 /// Threads that answer requests. Long work has threads of its own.
 const WORKERS: usize = 2;
 
@@ -35,7 +35,7 @@ const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src '
 
 /// The address of the server, for the person who started it.
 #[derive(Debug)]
-pub struct Place {
+pub struct Endpoint {
     /// URL of the server.
     pub url: String,
     /// The URL with the secret behind its #, if the secret was made here. It is not for logs.
@@ -45,7 +45,7 @@ pub struct Place {
 }
 
 /// Serves until SIGTERM or SIGINT. `ready` gets the address.
-pub fn run(options: &Options, ready: impl FnOnce(&Place)) -> Result<()> {
+pub fn run(options: &Options, ready: impl FnOnce(&Endpoint)) -> Result<()> {
     let address = listen::address(&options.listen)?;
     listen::refuse_exposure(address, options)?;
     let given = options.token_file.as_deref().map(Token::read).transpose()?;
@@ -55,10 +55,10 @@ pub fn run(options: &Options, ready: impl FnOnce(&Place)) -> Result<()> {
     let address = listener.local_addr().map_err(|error| Error::system(format!("the socket's address: {error}")))?;
     let secret = if given.is_none() { Some(Token::random()?) } else { None };
     let url = format!("{}://{address}/", if tls.is_some() { "https" } else { "http" });
-    let kept = secret.as_ref().map(|token| Kept::write(token, address.port())).transpose()?;
-    let place = Place {
+    let token_file = secret.as_ref().map(|token| TokenFile::write(token, address.port())).transpose()?;
+    let endpoint = Endpoint {
         with_token: secret.as_ref().map(|token| format!("{url}#token={}", token.secret())),
-        token_file: kept.as_ref().map(|kept| kept.path().to_owned()),
+        token_file: token_file.as_ref().map(|token_file| token_file.path().to_owned()),
         url,
     };
     let read_needs_token = given.is_some();
@@ -69,16 +69,16 @@ pub fn run(options: &Options, ready: impl FnOnce(&Place)) -> Result<()> {
         loopback: address.ip().is_loopback(),
         tls: tls.is_some(),
         sampler: Sampler::start()?,
-        turns: Turns::new(),
+        request_limits: RequestLimits::new(),
     });
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()
         .build()
         .map_err(|error| Error::system(format!("starting threads: {error}")))?;
-    let ended = runtime.block_on(serve(listener, tls, router(state), || ready(&place)));
+    let ended = runtime.block_on(serve(listener, tls, router(state), || ready(&endpoint)));
     // Work of a thread, such as a wait for another command, does not delay the end any longer.
-    runtime.shutdown_timeout(LAST_ANSWERS);
+    runtime.shutdown_timeout(SHUTDOWN_GRACE);
     ended
 }
 
@@ -87,7 +87,7 @@ fn router(state: Shared) -> Router {
     let fixed = |name: HeaderName, value: &'static str| {
         SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value))
     };
-    let soon = || from_fn(guard::comes_soon);
+    let soon = || from_fn(guard::limit_body_time);
     let names = || from_fn(guard::names);
     let reading = api::reading().layer(soon()).layer(names()).layer(from_fn_with_state(state.clone(), guard::reads));
     let changing =
@@ -96,7 +96,7 @@ fn router(state: Shared) -> Router {
         .merge(reading)
         .merge(changing)
         .merge(assets::router())
-        .fallback(api::nothing)
+        .fallback(api::not_found)
         .method_not_allowed_fallback(api::wrong_method)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(from_fn_with_state(state.clone(), guard::same_site))
@@ -124,21 +124,21 @@ async fn serve(
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        ending.graceful_shutdown(Some(LAST_ANSWERS));
+        ending.graceful_shutdown(Some(SHUTDOWN_GRACE));
     });
     ready();
     let service = router.into_make_service();
     let ended = match tls {
         Some(config) => {
             let server = axum_server::from_tcp_rustls(listener, RustlsConfig::from_config(config)).map_err(failed)?;
-            let mut server = server.map(|inner| Room::new(inner, MOST_CONNECTIONS));
-            server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(REQUEST_COMES);
+            let mut server = server.map(|inner| LimitedAcceptor::new(inner, MAX_CONNECTIONS));
+            server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(REQUEST_TIMEOUT);
             server.handle(handle).serve(service).await
         }
         None => {
             let server = axum_server::from_tcp(listener).map_err(failed)?;
-            let mut server = server.map(|inner| Room::new(inner, MOST_CONNECTIONS));
-            server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(REQUEST_COMES);
+            let mut server = server.map(|inner| LimitedAcceptor::new(inner, MAX_CONNECTIONS));
+            server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(REQUEST_TIMEOUT);
             server.handle(handle).serve(service).await
         }
     };

@@ -1,8 +1,8 @@
 //! The state that all requests share.
 
+use crate::request_limit::RequestLimits;
 use crate::sampler::Sampler;
 use crate::token::Token;
-use crate::turns::Turns;
 use std::sync::Arc;
 
 /// The state of the server, one for all requests.
@@ -17,8 +17,8 @@ pub struct State {
     pub tls: bool,
     /// Sampler of the interfaces.
     pub sampler: Sampler,
-    /// Turns that requests take while they work on the kernel side.
-    pub turns: Turns,
+    /// Limits of concurrent requests on the kernel side.
+    pub request_limits: RequestLimits,
 }
 
 /// The state as handlers get it.

@@ -68,17 +68,17 @@ impl Token {
 }
 
 /// The file where a token of this run is kept for root, until the server ends.
-pub struct Kept(PathBuf);
+pub struct TokenFile(PathBuf);
 
-impl Kept {
+impl TokenFile {
     /// Writes the token's file. Servers of other network namespaces may have the same port.
-    pub fn write(token: &Token, port: u16) -> Result<Kept> {
+    pub fn write(token: &Token, port: u16) -> Result<TokenFile> {
         let namespace = netns::inode()?;
         let of = if netns::first_inode() == Some(namespace) { String::new() } else { format!("@{namespace}") };
         let path = sluice_kernel::run_directory().join(format!("serve-{port}{of}.token"));
         private::directory(sluice_kernel::run_directory())?;
         private::write(&path, &format!("{}\n", token.secret()))?;
-        Ok(Kept(path))
+        Ok(TokenFile(path))
     }
 
     /// Path of the file.
@@ -87,7 +87,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for TokenFile {
     fn drop(&mut self) {
         // A token in a file that stays behind is not valid any more.
         let _ = std::fs::remove_file(&self.0);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_whole_secret_is_the_token() {
+    fn only_the_complete_token_is_accepted() {
         let path = file("good", "0123456789abcdef\n", 0o600);
         let token = Token::read(&path).expect("a token");
         assert!(token.is("0123456789abcdef"));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn random_ones_differ() {
+    fn random_tokens_differ() {
         let (a, b) = (Token::random().expect("random"), Token::random().expect("random"));
         assert_eq!(a.secret().len(), 2 * RANDOM_BYTES);
         assert!(!a.is(b.secret()));

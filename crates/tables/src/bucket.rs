@@ -5,7 +5,7 @@ use sluice_policy::{Bytes, Rate};
 
 const NS_PER_S: u128 = 1_000_000_000;
 /// Bound of a cost, so that its product with a packet of up to 256 KiB fits 64 bits. Rates below 120 bit/s count as that.
-const MOST_COST: u64 = 1 << 46;
+const MAX_COST: u64 = 1 << 46;
 
 /// Nanoseconds per byte at this rate, times 2^20, rounded to the nearest: `struct sl_bucket.cost`.
 pub fn cost(rate: Rate) -> u64 {
@@ -23,13 +23,13 @@ pub(crate) fn police(rate: Rate, burst: Bytes) -> abi::sl_police_conf {
     let per_byte = (8 * NS_PER_S * (16 << 16)).div_ceil(bps);
     let burst = u128::from(burst.0) * 8 * NS_PER_S * 16 / bps;
     abi::sl_police_conf {
-        cost: u64::try_from(per_byte).unwrap_or(u64::MAX).min(MOST_COST),
+        cost: u64::try_from(per_byte).unwrap_or(u64::MAX).min(MAX_COST),
         burst: u64::try_from(burst).unwrap_or(u64::MAX),
     }
 }
 
 fn per_byte(rate: Rate, factor: u128) -> u64 {
-    scaled(8 * NS_PER_S * factor, rate).clamp(1, MOST_COST)
+    scaled(8 * NS_PER_S * factor, rate).clamp(1, MAX_COST)
 }
 
 fn scaled(amount: u128, rate: Rate) -> u64 {

@@ -27,7 +27,7 @@ pub struct Context<'a> {
     pub generation: u32,
     /// 1 to 1023: the mark of this policy on packets whose class is handed on.
     pub tag: u16,
-    /// Which of the two buffers the tables go into.
+    /// The buffer, of two, that the tables go into.
     pub buffer: u32,
     /// The rate at which departures are shaped, if they are.
     pub egress_rate: Option<Rate>,
@@ -58,7 +58,7 @@ pub struct Compiled {
 pub fn compile(policy: &Resolved, context: &Context) -> Result<Compiled, MatchError> {
     let rules = rule::ordered(policy, context)?;
     let mut tables = abi::boxed_zeroed::<abi::sl_tables>();
-    let matcher::Far { rows, ranges } = matcher::fill(&mut tables, &rules)?;
+    let matcher::MatchTables { rows, ranges } = matcher::fill(&mut tables, &rules)?;
     tables.buffer = context.buffer as u8;
     tables.abi_version = abi::SL_ABI_VERSION;
     tables.generation = context.generation;

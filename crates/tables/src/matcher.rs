@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 /// The parts of the rules' tables outside of `sl_tables`.
-pub(crate) struct Far {
+pub(crate) struct MatchTables {
     /// The rows of more than 64 rules; else empty.
     pub(crate) rows: Vec<abi::sl_row>,
-    /// By `enum sl_range_field`; none where no rule asks.
+    /// The ranges by `enum sl_range_field`; none without a condition.
     pub(crate) ranges: [Option<Box<abi::sl_ranges>>; abi::SL_RANGE_FIELDS as usize],
 }
 
 /// Fills everything in `t` that matching reads, and returns the rest of it.
-pub(crate) fn fill(t: &mut abi::sl_tables, rules: &[Match]) -> Result<Far, MatchError> {
+pub(crate) fn fill(t: &mut abi::sl_tables, rules: &[Match]) -> Result<MatchTables, MatchError> {
     if rules.len() > abi::SL_RULES as usize {
         return Err(MatchError::TooManyRules);
     }
@@ -56,9 +56,9 @@ pub(crate) fn fill(t: &mut abi::sl_tables, rules: &[Match]) -> Result<Far, Match
     t.many = u8::from(!small);
     if small {
         rows.write_small(&mut t.small);
-        return Ok(Far { rows: Vec::new(), ranges });
+        return Ok(MatchTables { rows: Vec::new(), ranges });
     }
-    Ok(Far { rows: rows.into_rows(), ranges })
+    Ok(MatchTables { rows: rows.into_rows(), ranges })
 }
 
 fn once(value: Option<impl Into<usize>>) -> Vec<usize> {
@@ -68,7 +68,7 @@ fn once(value: Option<impl Into<usize>>) -> Vec<usize> {
 /// A field with few values, by the values that each rule takes.
 struct ByValue {
     indifferent: RuleSet,
-    /// By value: the rules that take it.
+    /// The rules that take each value.
     asking: BTreeMap<usize, Vec<usize>>,
 }
 

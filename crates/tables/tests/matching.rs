@@ -373,7 +373,7 @@ proptest! {
 }
 
 #[test]
-fn the_most_rules_there_may_be_fit() {
+fn maximum_of_rules_fits() {
     let rule = |n: u32| Rule {
         src: vec![Term::Is(format!("10.{}.{}.0/24", n >> 8, n & 255).parse().expect("a prefix"))],
         dst_ports: vec![Term::Is((n as u16 * 8, n as u16 * 8 + 7))],

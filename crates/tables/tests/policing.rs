@@ -9,7 +9,7 @@ const BURST: u64 = 256 * 1024;
 const NS_PER_S: u128 = 1_000_000_000;
 const PACKETS: u32 = 20_000;
 /// Most packets at once: while the largest packets arrive at twice the rate, the refill always fits the bucket.
-const MOST_AT_ONCE: u32 = 7;
+const MAX_AT_ONCE: u32 = 7;
 
 /// The bucket of an interface that is limited to a rate.
 fn bucket_of(bps: u64) -> abi::sl_police_conf {
@@ -99,7 +99,7 @@ proptest! {
     #[test]
     fn any_window_and_the_long_run(
         sizes in prop::collection::vec(64..=65_535_u32, 1..200),
-        bunches in prop::collection::vec(1..=MOST_AT_ONCE, 1..50),
+        bunches in prop::collection::vec(1..=MAX_AT_ONCE, 1..50),
     ) {
         for bps in RATES {
             let passed = offer(bps, &sizes, &bunches)?;
@@ -111,7 +111,7 @@ proptest! {
     #[test]
     fn small_packets(
         sizes in prop::collection::vec(64..=128_u32, 1..200),
-        bunches in prop::collection::vec(1..=MOST_AT_ONCE, 1..50),
+        bunches in prop::collection::vec(1..=MAX_AT_ONCE, 1..50),
     ) {
         for bps in RATES {
             let passed = offer(bps, &sizes, &bunches)?;

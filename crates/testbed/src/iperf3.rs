@@ -40,9 +40,9 @@ pub enum Transport {
 
 /// The results of a test.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Answer {
+pub struct TestResult {
     /// Intervals of the test, in order.
-    pub stretches: Vec<Stretch>,
+    pub intervals: Vec<Interval>,
     /// TCP: segments that were sent again.
     pub retransmitted: Option<u64>,
     /// UDP: packets that the client sent in all.
@@ -51,7 +51,7 @@ pub struct Answer {
 
 /// An interval of a test.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Stretch {
+pub struct Interval {
     /// Start of the interval, seconds from the test's begin.
     pub start_s: f64,
     /// End of the interval, seconds from the test's begin.
@@ -66,7 +66,7 @@ pub struct Stretch {
     pub jitter_ms: Option<f64>,
 }
 
-impl Stretch {
+impl Interval {
     /// Payload received by all flows, bytes.
     pub fn bytes(&self) -> u64 {
         self.each_bytes.iter().sum()
@@ -80,12 +80,12 @@ pub fn start_server(host: &Namespace, address: &str, port: u16) -> Result<Proces
 }
 
 /// Time that a server may take until it listens.
-const PATIENCE: Duration = Duration::from_secs(20);
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Start a server for one test at all addresses of the host, and wait until it listens.
 pub fn serve(host: &Namespace, port: u16) -> Result<Process> {
     let server = host.start(IPERF3.program, &["-s", "-1", "-p", &port.to_string()])?;
-    host.await_listener("tcp", port, PATIENCE, || Ok(()))?;
+    host.await_listener("tcp", port, LISTEN_TIMEOUT, || Ok(()))?;
     Ok(server)
 }
 
@@ -155,12 +155,12 @@ struct SumSent {
 }
 
 /// The results of a client that ended. iperf3 writes its own errors to standard output.
-pub fn read(output: &Output) -> Result<Answer> {
+pub fn read(output: &Output) -> Result<TestResult> {
     if output.stdout.trim().is_empty() { Err(output.failure()) } else { parse(&output.stdout) }
 }
 
 /// Read a client's JSON.
-pub fn parse(json: &str) -> Result<Answer> {
+pub fn parse(json: &str) -> Result<TestResult> {
     let document: Document = serde_json::from_str(json).map_err(|e| {
         Error::system(format!("cannot read what iperf3 wrote: {e}"))
             .help("iperf3 3.12, as Debian has it, is known to work")
@@ -172,9 +172,9 @@ pub fn parse(json: &str) -> Result<Answer> {
     let retransmitted = sent.and_then(|sent| sent.retransmits);
     let sent_packets = sum.and_then(|sum| sum.packets).filter(|packets| *packets > 0);
     let received = document.server_output_json.map_or(document.intervals, |server| server.intervals);
-    let stretches = received
+    let intervals = received
         .into_iter()
-        .map(|raw| Stretch {
+        .map(|raw| Interval {
             start_s: raw.sum.start,
             end_s: raw.sum.end,
             each_bytes: raw.streams.iter().map(|stream| stream.bytes).collect(),
@@ -184,7 +184,7 @@ pub fn parse(json: &str) -> Result<Answer> {
             jitter_ms: raw.streams.iter().filter_map(|stream| stream.jitter_ms).reduce(f64::max),
         })
         .collect();
-    Ok(Answer { stretches, retransmitted, sent_packets })
+    Ok(TestResult { intervals, retransmitted, sent_packets })
 }
 
 /// The client's JSON without the fields that name the machine: host name and local kernel version. Other texts stay as they are.
@@ -203,31 +203,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_real_answer_is_read() {
-        let answer = parse(include_str!("../tests/fixtures/iperf3.json")).unwrap();
-        assert_eq!(answer.stretches.len(), 2);
-        let first = &answer.stretches[0];
+    fn recorded_output_is_parsed() {
+        let result = parse(include_str!("../tests/fixtures/iperf3.json")).unwrap();
+        assert_eq!(result.intervals.len(), 2);
+        let first = &result.intervals[0];
         assert_eq!((first.start_s, first.end_s, first.bytes()), (0.0, 1.000131, 2_621_440));
         assert_eq!(first.each_bytes, [1_310_720, 1_310_720]);
     }
 
     #[test]
-    fn of_datagrams_the_server_knows_what_arrived() {
-        let answer = parse(include_str!("../tests/fixtures/iperf3-udp.json")).unwrap();
-        let sum = |of: fn(&Stretch) -> u64| answer.stretches.iter().map(of).sum::<u64>();
-        assert_eq!((sum(Stretch::bytes), sum(|s| s.sent_packets), sum(|s| s.lost_packets)), (1_249_200, 1_041, 200));
-        assert!(answer.stretches[0].jitter_ms.is_some());
+    fn received_datagrams_are_those_of_the_server() {
+        let result = parse(include_str!("../tests/fixtures/iperf3-udp.json")).unwrap();
+        let sum = |of: fn(&Interval) -> u64| result.intervals.iter().map(of).sum::<u64>();
+        assert_eq!((sum(Interval::bytes), sum(|s| s.sent_packets), sum(|s| s.lost_packets)), (1_249_200, 1_041, 200));
+        assert!(result.intervals[0].jitter_ms.is_some());
     }
 
     #[test]
-    fn what_is_kept_does_not_name_the_machine() {
+    fn stored_output_does_not_name_the_machine() {
         let kept = anonymous(r#"{"start":{"version":"iperf 3.12","system_info":"Linux host 1.2.3-local"},"end":{}}"#);
         assert_eq!(kept, r#"{"end":{},"start":{"version":"iperf 3.12"}}"#);
         assert_eq!(anonymous("[1.5] 64 bytes"), "[1.5] 64 bytes");
     }
 
     #[test]
-    fn iperf3s_own_error_is_passed_on() {
+    fn error_of_iperf3_is_passed_on() {
         let error =
             parse(r#"{"start":{},"intervals":[],"end":{},"error":"unable to connect to server: No route to host"}"#);
         assert_eq!(error.unwrap_err().what, "iperf3 failed: unable to connect to server: No route to host");

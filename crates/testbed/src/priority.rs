@@ -10,7 +10,7 @@ pub enum Priority {
     Nice,
 }
 
-const FIRST: nix::libc::c_int = 1;
+const FIFO_PRIORITY: nix::libc::c_int = 1;
 const BEST_NICE: nix::libc::c_int = -20;
 
 impl Priority {
@@ -24,7 +24,7 @@ impl Priority {
     pub fn take(self) {
         match self {
             Priority::RealTime => {
-                let priority = nix::libc::sched_param { sched_priority: FIRST };
+                let priority = nix::libc::sched_param { sched_priority: FIFO_PRIORITY };
                 // SAFETY: the structure outlives the call, which only reads it.
                 unsafe { nix::libc::sched_setscheduler(0, nix::libc::SCHED_FIFO, &raw const priority) };
             }

@@ -26,11 +26,11 @@ const POLL: Duration = Duration::from_millis(50);
 pub struct Process {
     name: String,
     child: Child,
-    stdout: Option<Collected>,
-    stderr: Option<Collected>,
+    stdout: Option<PipeReader>,
+    stderr: Option<PipeReader>,
     lines: Lines,
     /// Whether the program cleans up by itself when it is asked to end.
-    polite: bool,
+    cleans_up: bool,
 }
 
 /// A line that a program wrote.
@@ -47,18 +47,18 @@ pub struct Line {
 type Lines = Arc<Mutex<Vec<Line>>>;
 
 /// The output from a pipe, and the thread that reads it.
-pub struct Collected {
+pub struct PipeReader {
     bytes: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
 }
 
 /// Most bytes of a pipe that are kept; the rest is read and dropped.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 /// Time to wait for the pipes of a program that has ended: a program that it left running may still hold them.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// Time that a program which cleans up may take to end.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TERM_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The exit status and the output of a program that ended.
 pub struct Output {
@@ -86,11 +86,11 @@ impl Process {
     }
 
     /// Start a program that cleans up when it is asked to end: SIGTERM asks it before it is killed.
-    pub fn start_polite(name: &str, program: impl AsRef<OsStr>, arguments: &[&str]) -> Result<Process> {
+    pub fn start_with_cleanup(name: &str, program: impl AsRef<OsStr>, arguments: &[&str]) -> Result<Process> {
         Process::start_with(name, program.as_ref(), arguments, true, false)
     }
 
-    fn start_with(name: &str, program: &OsStr, arguments: &[&str], polite: bool, timing: bool) -> Result<Process> {
+    fn start_with(name: &str, program: &OsStr, arguments: &[&str], cleans_up: bool, timing: bool) -> Result<Process> {
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // A group of its own: Ctrl-C reaches us alone, and we end the children in order.
@@ -98,7 +98,7 @@ impl Process {
         if let Ok(path) = env::join_paths(tool::search_path()) {
             command.env("PATH", path);
         }
-        Process::spawn_with(name, &mut command, polite, timing)
+        Process::spawn_with(name, &mut command, cleans_up, timing)
     }
 
     /// Start a command as it is, with the input and output that it was given; piped output is collected.
@@ -106,8 +106,8 @@ impl Process {
         Process::spawn_with(name, command, false, false)
     }
 
-    fn spawn_with(name: &str, command: &mut Command, polite: bool, timing: bool) -> Result<Process> {
-        let if_we_die = if polite { Signal::SIGTERM } else { Signal::SIGKILL };
+    fn spawn_with(name: &str, command: &mut Command, cleans_up: bool, timing: bool) -> Result<Process> {
+        let if_we_die = if cleans_up { Signal::SIGTERM } else { Signal::SIGKILL };
         let priority = timing.then(Priority::of_this_machine);
         let set_up = move || {
             if let Some(priority) = priority {
@@ -120,14 +120,14 @@ impl Process {
         unsafe { command.pre_exec(set_up) };
         let mut child = command.spawn().map_err(|e| Error::system(format!("cannot start {name}: {e}")))?;
         let lines = Lines::default();
-        let stdout = child.stdout.take().map(|from| Collected::start_lines(from, &lines, false));
-        let stderr = child.stderr.take().map(|from| Collected::start_lines(from, &lines, true));
-        Ok(Process { name: name.to_owned(), child, stdout, stderr, lines, polite })
+        let stdout = child.stdout.take().map(|from| PipeReader::start_lines(from, &lines, false));
+        let stderr = child.stderr.take().map(|from| PipeReader::start_lines(from, &lines, true));
+        Ok(Process { name: name.to_owned(), child, stdout, stderr, lines, cleans_up })
     }
 
     /// The program's standard output so far, and its standard error.
     pub fn written(&self) -> [String; 2] {
-        [&self.stdout, &self.stderr].map(|from| from.as_ref().map(Collected::text).unwrap_or_default())
+        [&self.stdout, &self.stderr].map(|from| from.as_ref().map(PipeReader::text).unwrap_or_default())
     }
 
     /// Send the program a signal.
@@ -179,9 +179,9 @@ impl Process {
 
     fn end(&mut self) {
         // An error means that the program ended in between, which is intended.
-        if self.polite {
+        if self.cleans_up {
             let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM);
-            let deadline = Instant::now() + PATIENCE;
+            let deadline = Instant::now() + TERM_TIMEOUT;
             while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
                 thread::sleep(POLL);
             }
@@ -210,13 +210,13 @@ impl Output {
 
     /// The program's failure in its own words.
     pub fn failure(&self) -> Error {
-        Error::system(format!("{} failed ({}): {}", self.name, self.status, self.words()))
+        Error::system(format!("{} failed ({}): {}", self.name, self.status, self.error_text()))
     }
 
-    /// The program's words on its failure: its standard error, else its standard output.
-    pub fn words(&self) -> &str {
-        let words = if self.stderr.trim().is_empty() { self.stdout.trim() } else { self.stderr.trim() };
-        if words.is_empty() { "it said nothing" } else { words }
+    /// The program's message on its failure: its standard error, else its standard output.
+    pub fn error_text(&self) -> &str {
+        let error_text = if self.stderr.trim().is_empty() { self.stdout.trim() } else { self.stderr.trim() };
+        if error_text.is_empty() { "it said nothing" } else { error_text }
     }
 }
 
@@ -226,13 +226,13 @@ pub fn run(name: &str, program: impl AsRef<OsStr>, arguments: &[&str], limit: Du
     Ok(output.expect_success()?.stdout)
 }
 
-impl Collected {
+impl PipeReader {
     /// Begin to read a pipe.
-    pub fn start(from: impl Read + Send + 'static) -> Collected {
-        Collected::start_lines(from, &Lines::default(), false)
+    pub fn start(from: impl Read + Send + 'static) -> PipeReader {
+        PipeReader::start_lines(from, &Lines::default(), false)
     }
 
-    fn start_lines(mut from: impl Read + Send + 'static, lines: &Lines, is_error: bool) -> Collected {
+    fn start_lines(mut from: impl Read + Send + 'static, lines: &Lines, is_error: bool) -> PipeReader {
         let (lines, bytes) = (Arc::clone(lines), Arc::new(Mutex::new(Vec::new())));
         let kept = Arc::clone(&bytes);
         let reader = thread::spawn(move || {
@@ -254,7 +254,7 @@ impl Collected {
                     Ok(_) | Err(_) => break,
                 };
                 let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                if kept.len() + count > MOST_BYTES {
+                if kept.len() + count > MAX_BYTES {
                     continue;
                 }
                 kept.extend_from_slice(&some[..count]);
@@ -269,7 +269,7 @@ impl Collected {
                 end_line(&mut line);
             }
         });
-        Collected { bytes, reader }
+        PipeReader { bytes, reader }
     }
 
     /// The output until now.
@@ -291,7 +291,7 @@ impl Collected {
     }
 }
 
-fn text(from: Option<Collected>) -> String {
+fn text(from: Option<PipeReader>) -> String {
     from.map(|from| String::from_utf8_lossy(&from.end()).into_owned()).unwrap_or_default()
 }
 
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_leaves_behind_is_not_waited_for() {
+    fn background_children_are_not_waited_for() {
         let began = Instant::now();
         let output = run("the shell", "sh", &["-c", "sleep 30 & echo $!"], Duration::from_secs(10)).unwrap();
         let waited = began.elapsed();
@@ -325,7 +325,7 @@ mod tests {
 
     /// The nice value and the scheduling policy of a process are fields 19 and 41 of its stat (proc_pid_stat(5)).
     #[test]
-    fn what_tells_times_runs_before_the_rest() {
+    fn timing_program_has_a_high_priority() {
         let scheduled = |process: Process| {
             let output = process.finish(Duration::from_secs(10), || Ok(())).unwrap();
             output.expect_success().unwrap().stdout.trim().to_owned()
@@ -342,9 +342,9 @@ mod tests {
     }
 
     #[test]
-    fn lines_know_when_they_came_and_who_is_asked_may_clean_up() {
+    fn lines_have_arrival_times_and_sigterm_allows_cleanup() {
         let script = "trap 'echo cleaned; exit 0' TERM; echo begun; while :; do sleep 0.05; done";
-        let process = Process::start_polite("the shell", "sh", &["-c", script]).unwrap();
+        let process = Process::start_with_cleanup("the shell", "sh", &["-c", script]).unwrap();
         while process.lines().is_empty() {
             thread::sleep(POLL);
         }

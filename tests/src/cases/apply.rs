@@ -86,7 +86,7 @@ fn rules_count(lab: &Lab) {
     counts(&[("one", 10)], all, "with few rules, those that have gone count for the sum");
     lab.sluice(&pair.a, &["apply", "a0", &first]).ok();
     let all = send([1, 1, 1]);
-    counts(&[("zero", 1), ("one", 11), ("two", 1)], all, "who comes back begins anew");
+    counts(&[("zero", 1), ("one", 11), ("two", 1)], all, "a restored rule begins anew");
     lab.down(&pair.a, "a0");
 }
 
@@ -131,7 +131,7 @@ fn fifty_times(lab: &Lab) {
 
 const PORTS: u8 = 4;
 /// The id of a class that both policies have, and that gets no packet.
-const NOBODYS: u8 = 2 * PORTS;
+const UNUSED: u8 = 2 * PORTS;
 
 /// Length of the frames of a port, which identifies them in a class.
 fn frame(port: u8) -> usize {
@@ -141,7 +141,7 @@ fn frame(port: u8) -> usize {
 /// The n-th port is class n, or class 4 + n by rules in the opposite order. So a packet that meets a rule of the one policy and takes its
 /// class from the other gets one that is the n-th port's in neither.
 fn opposite(second: bool) -> Value {
-    let classes: Vec<Value> = (0..=NOBODYS).map(|id| json!({ "id": id, "limit": 1000 })).collect();
+    let classes: Vec<Value> = (0..=UNUSED).map(|id| json!({ "id": id, "limit": 1000 })).collect();
     let rules: Vec<Value> = (0..PORTS)
         .map(|n| {
             let (turn, class) = if second { (PORTS - 1 - n, PORTS + n) } else { (n, n) };
@@ -150,7 +150,7 @@ fn opposite(second: bool) -> Value {
         })
         .collect();
     json!({ "version": 1, "scheduler": "deficit_round_robin", "classes": classes, "rules": rules,
-        "default_class": NOBODYS })
+        "default_class": UNUSED })
 }
 
 /// Asserts that every packet has arrived, and that every class has sent only its own port's packets.
@@ -168,13 +168,13 @@ fn assert_unmixed(direction: &Direction, outcomes: &[Outcome]) {
             assert!(count.pkts > 0, "{name}, port {n}: both policies were in force");
         }
     }
-    assert_eq!(direction.class(NOBODYS).sent, Count::default(), "{name}: by neither policy");
+    assert_eq!(direction.class(UNUSED).sent, Count::default(), "{name}: by neither policy");
     assert_eq!(direction.totals().1, 0, "{name}: dropped");
 }
 
-/// How often to change the policy, unless SLUICE_APPLIES is set: a thousand times takes minutes.
-fn changes(untold: u32) -> u32 {
-    std::env::var("SLUICE_APPLIES").ok().and_then(|text| text.parse().ok()).unwrap_or(untold)
+/// The number of policy changes, unless SLUICE_APPLIES is set: a thousand takes minutes.
+fn changes(default: u32) -> u32 {
+    std::env::var("SLUICE_APPLIES").ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
 /// Traffic of every class, both ways, while two policies alternate: no packet is lost, and each is classified by one of the

@@ -187,8 +187,8 @@ fn namespace(lab: &Lab) {
     // Names that lead elsewhere, or to a namespace that is gone, name no namespace.
     for name in ["", ".", "..", "../../etc/hostname", "/proc/self/ns/net", "no\u{1b}[31m"] {
         let mut command = std::process::Command::new(crate::lab::binary());
-        let said = run(command.args(["--netns", name, "status"])).exits(2).says("there is no network namespace `");
-        assert!(!said.stderr.contains('\x1b') && !said.stderr.contains("EINVAL"), "{said}");
+        let printed = run(command.args(["--netns", name, "status"])).exits(2).says("there is no network namespace `");
+        assert!(!printed.stderr.contains('\x1b') && !printed.stderr.contains("EINVAL"), "{printed}");
     }
 }
 

@@ -91,9 +91,9 @@ impl Machine {
             program.display()
         );
         let ended = run(Command::new("sh").args(["-c", &line]));
-        let said = fs::read_to_string(self.directory.join("out/units.log")).unwrap_or_default();
-        assert_eq!(ended.code, Some(0), "{ended}\n{said}");
-        said
+        let printed = fs::read_to_string(self.directory.join("out/units.log")).unwrap_or_default();
+        assert_eq!(ended.code, Some(0), "{ended}\n{printed}");
+        printed
     }
 }
 
@@ -116,9 +116,9 @@ impl Drop for Machine {
 
 fn units_under_systemd(lab: &Lab) {
     let machine = Machine::new(lab);
-    let said = machine.boot(FIRST);
-    assert!(said.contains("all is well"), "{said}");
-    assert!(said.contains("a change waits") && said.contains("was deleted; it is back"), "{said}");
-    let said = machine.boot(SECOND).split("all is well").nth(1).expect("the second boot").to_owned();
-    assert!(said.contains("the policy default is restored") && said.contains("the second is well"), "{said}");
+    let printed = machine.boot(FIRST);
+    assert!(printed.contains("all is well"), "{printed}");
+    assert!(printed.contains("a change waits") && printed.contains("was deleted; it is back"), "{printed}");
+    let printed = machine.boot(SECOND).split("all is well").nth(1).expect("the second boot").to_owned();
+    assert!(printed.contains("the policy default is restored") && printed.contains("the second is well"), "{printed}");
 }

@@ -126,7 +126,7 @@ fn frames() -> Vec<(&'static str, Vec<u8>, u8)> {
         ("DHCP, server", udp(67, 68), URGENT),
         ("DHCP, from any other port", udp(9, 67), DEFAULT),
         ("DHCPv6, client", ip6("fe80::1", &[], 17, &ports(546, 547)), URGENT),
-        ("DHCPv6, to nobody on the link", ip6(other, &[], 17, &ports(546, 547)), DEFAULT),
+        ("DHCPv6, to an address beyond the link", ip6(other, &[], 17, &ports(546, 547)), DEFAULT),
         ("a hop-by-hop header", ip6(other, std::slice::from_ref(&hop), 17, &ports(9, 3074)), 1),
         ("three extension headers", ip6(other, &[hop, destination, first.clone()], 17, &ports(9, 3074)), 1),
         ("IPv6, first fragment", ip6(other, &[first], 17, &ports(9, 3074)), 1),

@@ -14,11 +14,11 @@ pub fn suite() -> Suite {
     Suite::new("commands")
         .of_commands()
         .any("several_are_checked_before_one_is_touched", &[], several)
-        .any("advice_fits", &[], advice)
+        .any("advice_is_applicable", &[], advice)
         .any("root_without_cap_net_admin", &[Need::Capsh], without_net_admin)
-        .any("check_says_what_this_machine_refuses", &[Need::NoBpfQdisc], refused_here)
+        .any("check_warns_of_refusals_on_this_machine", &[Need::NoBpfQdisc], refused_here)
         .any("comments_are_kept", &[], comments)
-        .tc_everywhere("the_queue_that_is_there_is_shown", &[], queue_shown)
+        .tc_everywhere("status_shows_the_queue_in_the_kernel", &[], queue_shown)
         .any("remains_are_replaced_by_force", &[], remains)
         .any("a_full_disk_stops_no_change", &[], output_lost)
 }
@@ -146,12 +146,12 @@ fn queue_shown(lab: &Lab) {
     let qdiscs: Vec<serde_json::Value> = serde_json::from_str(&shown).expect("JSON of tc");
     let leaf = qdiscs.iter().find(|qdisc| qdisc["parent"] == "5101:10").expect("a leaf");
     for command in [&["status", "a0", "--json"][..], &["top", "a0", "--once", "--json"]] {
-        let told: serde_json::Value = serde_json::from_str(&lab.sluice(&pair.a, command).ok().stdout).expect("JSON");
-        let told = if command[0] == "top" { told["interfaces"][0].clone() } else { told };
-        let class = &told["directions"][0]["classes"][0];
+        let printed: serde_json::Value = serde_json::from_str(&lab.sluice(&pair.a, command).ok().stdout).expect("JSON");
+        let printed = if command[0] == "top" { printed["interfaces"][0].clone() } else { printed };
+        let class = &printed["directions"][0]["classes"][0];
         assert_eq!((&class["queue"], &class["limit_pkts"]), (&leaf["kind"], &leaf["options"]["limit"]), "{class:#}");
         assert_eq!(class["target_us"].as_f64(), leaf["options"]["target"].as_f64(), "{class:#}");
-        let arrivals = &told["directions"][1]["classes"][0];
+        let arrivals = &printed["directions"][1]["classes"][0];
         assert!(arrivals["limit_pkts"].is_null(), "nothing queues arrivals: {arrivals:#}");
     }
     lab.down(&pair.a, "a0");
@@ -186,10 +186,10 @@ fn output_lost(lab: &Lab) {
     let full = |arguments: &[&str]| {
         let full = File::options().write(true).open("/dev/full").expect("/dev/full");
         let output = lab.command(&pair.a, arguments).stdout(full).output().expect("the command");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.contains("the output cannot be written: No space left on device"), "{arguments:?}: {said}");
-        assert!(!said.contains("panicked"), "{arguments:?}: {said}");
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(printed.contains("the output cannot be written: No space left on device"), "{arguments:?}: {printed}");
+        assert!(!printed.contains("panicked"), "{arguments:?}: {printed}");
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {printed}");
     };
     full(&["up", "a0", "--policy", &policy, "--rate", "20mbit"]);
     lab.status(&pair.a, "a0");

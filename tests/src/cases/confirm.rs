@@ -17,7 +17,7 @@ pub fn suite() -> Suite {
     Suite::new("confirm")
         .of_commands()
         .both("reverts_by_itself", &[], reverts_by_itself)
-        .both("is_kept_when_confirmed", &[], is_kept)
+        .both("confirmed_change_is_kept", &[], is_kept)
         .both("the_next_command_reverts", &[], the_next_command_reverts)
         .both("a_second_change", &[], a_second_change)
         .both("down_ends_it", &[], down_ends_it)
@@ -34,7 +34,7 @@ pub fn waiting(ns: &Ns) -> Vec<String> {
 }
 
 #[track_caller]
-pub fn nobody_waits(ns: &Ns) {
+pub fn await_no_waiter(ns: &Ns) {
     await_that("the process that waits has ended", LONG, || waiting(ns).is_empty());
 }
 
@@ -58,18 +58,18 @@ fn recorded(pair: &Pair) -> String {
 
 fn reverts_by_itself(lab: &Lab) {
     let (pair, _, new) = begin(lab);
-    let said = lab.sluice(&pair.a, &["apply", "a0", &new, "--confirm", "2s", "--message", "risky"]).ok().stdout;
-    assert!(said.contains("reverts to policy old in 2 s unless confirmed: sluice confirm a0"), "{said}");
+    let printed = lab.sluice(&pair.a, &["apply", "a0", &new, "--confirm", "2s", "--message", "risky"]).ok().stdout;
+    assert!(printed.contains("reverts to policy old in 2 s unless confirmed: sluice confirm a0"), "{printed}");
     let status = lab.status(&pair.a, "a0");
     let unconfirmed = status.unconfirmed.expect("it waits");
     assert_eq!((status.policy.name.as_str(), unconfirmed.former.as_str()), ("new", "old"));
     assert!((1..=2).contains(&unconfirmed.left_s), "{unconfirmed:?}");
     let text = lab.sluice(&pair.a, &["status", "a0"]).ok().stdout;
     assert!(text.contains("reverts to policy old in") && text.contains("s unless confirmed"), "{text}");
-    assert_eq!(waiting(&pair.a).len(), 1, "somebody waits");
+    assert_eq!(waiting(&pair.a).len(), 1, "one process waits");
     // No command runs meanwhile: only the record is read.
     await_that("it is taken back", LONG, || recorded(&pair).contains("\"policy_name\": \"old\""));
-    nobody_waits(&pair.a);
+    await_no_waiter(&pair.a);
     let status = lab.status(&pair.a, "a0");
     assert_eq!((status.policy.name.as_str(), status.policy.generation), ("old", 3));
     assert_eq!(status.rate_bps, Some(20_000_000));
@@ -83,9 +83,9 @@ fn reverts_by_itself(lab: &Lab) {
 fn is_kept(lab: &Lab) {
     let (pair, _, new) = begin(lab);
     lab.sluice(&pair.a, &["apply", "a0", &new, "--confirm", "2s"]).ok();
-    let said = lab.sluice(&pair.a, &["confirm", "a0"]).ok().stdout;
-    assert!(said.contains("keeps the policy new"), "{said}");
-    nobody_waits(&pair.a);
+    let printed = lab.sluice(&pair.a, &["confirm", "a0"]).ok().stdout;
+    assert!(printed.contains("keeps the policy new"), "{printed}");
+    await_no_waiter(&pair.a);
     std::thread::sleep(Duration::from_millis(2200));
     let status = lab.status(&pair.a, "a0");
     assert_eq!((status.policy.name.as_str(), status.policy.generation), ("new", 2));
@@ -101,9 +101,9 @@ fn the_next_command_reverts(lab: &Lab) {
         for pid in waiting(&pair.a) {
             run(Command::new("kill").args(["-9", &pid])).ok();
         }
-        nobody_waits(&pair.a);
+        await_no_waiter(&pair.a);
         std::thread::sleep(Duration::from_millis(4100));
-        assert!(recorded(&pair).contains("\"policy_name\": \"new\""), "nobody has reverted yet");
+        assert!(recorded(&pair).contains("\"policy_name\": \"new\""), "no command has reverted yet");
         let output =
             lab.sluice(&pair.a, command).says("nobody has confirmed the change in time: its policy is old again");
         assert_eq!(output.code, Some(if command[0] == "confirm" { 2 } else { 0 }), "{output}");
@@ -119,31 +119,31 @@ fn a_second_change(lab: &Lab) {
     let (pair, _, new) = begin(lab);
     let third = lab.file("third.json", with(three(), "default_class", json!(1)).to_string()).display().to_string();
     lab.sluice(&pair.a, &["apply", "a0", &new, "--confirm", "30s"]).ok();
-    let said = lab.sluice(&pair.a, &["apply", "a0", &third, "--confirm", "2s"]).ok().stdout;
-    assert!(said.contains("reverts to policy old in 2 s"), "{said}");
+    let printed = lab.sluice(&pair.a, &["apply", "a0", &third, "--confirm", "2s"]).ok().stdout;
+    assert!(printed.contains("reverts to policy old in 2 s"), "{printed}");
     await_that("only one waits", LONG, || waiting(&pair.a).len() <= 1);
     await_that("both are taken back", LONG, || recorded(&pair).contains("\"policy_name\": \"old\""));
-    nobody_waits(&pair.a);
+    await_no_waiter(&pair.a);
     let history = lab.sluice(&pair.a, &["history", "a0"]).ok().stdout;
     assert_eq!(history.matches("not confirmed, reverted").count(), 2, "{history}");
 
     lab.sluice(&pair.a, &["apply", "a0", &new, "--confirm", "30s"]).ok();
     lab.sluice(&pair.a, &["apply", "a0", &third]).ok();
-    nobody_waits(&pair.a);
+    await_no_waiter(&pair.a);
     let status = lab.status(&pair.a, "a0");
     assert!(status.unconfirmed.is_none() && status.policy.name == "third", "{status:?}");
     lab.sluice(&pair.a, &["rollback", "a0", "--confirm", "30s"]).ok();
     assert_eq!(lab.status(&pair.a, "a0").unconfirmed.expect("a rollback waits as well").former, "third");
     assert_eq!(name(lab, &pair), "new", "what was confirmed can be gone back to");
     lab.down(&pair.a, "a0");
-    nobody_waits(&pair.a);
+    await_no_waiter(&pair.a);
 }
 
 fn down_ends_it(lab: &Lab) {
     let (pair, old, new) = begin(lab);
     lab.sluice(&pair.a, &["apply", "a0", &new, "--confirm", "1s"]).ok();
     lab.down(&pair.a, "a0");
-    nobody_waits(&pair.a);
+    await_no_waiter(&pair.a);
     lab.up(&pair.a, "a0", &new, &["--rate", "20mbit"]);
     std::thread::sleep(Duration::from_millis(1200));
     assert_eq!(name(lab, &pair), "new", "an old deadline means nothing to a new `up`");
@@ -165,7 +165,7 @@ fn failed_change(lab: &Lab) {
         let status = lab.status(&pair.a, "a0");
         assert!(status.policy.name == "old" && status.unconfirmed.is_none(), "after {step}: {status:?}");
         assert_eq!((classes(), queues(&pair)), fresh, "after {step}");
-        nobody_waits(&pair.a);
+        await_no_waiter(&pair.a);
         passes(&pair);
     }
     let history = lab.sluice(&pair.a, &["history", "a0"]).ok().stdout;
@@ -182,7 +182,7 @@ fn a_shell_that_ends(lab: &Lab) {
     let program = std::fs::canonicalize(crate::lab::binary()).expect("SLUICE_BIN names the program");
     pair.a.exec(&format!("{} apply a0 {new} --confirm 1s", program.display())).ok();
     await_that("it is taken back", LONG, || recorded(&pair).contains("\"policy_name\": \"old\""));
-    nobody_waits(&pair.a);
+    await_no_waiter(&pair.a);
     assert_eq!(name(lab, &pair), "old");
     passes(&pair);
     lab.down(&pair.a, "a0");
@@ -199,7 +199,7 @@ fn reload_and_restore(lab: &Lab) {
     assert!(lab.status(&pair.a, "a0").unconfirmed.is_some_and(|waits| waits.former == "old"));
     let up = |restore: &str| {
         lab.down(&pair.a, "a0");
-        nobody_waits(&pair.a);
+        await_no_waiter(&pair.a);
         lab.up(&pair.a, "a0", &old, &["--rate", "20mbit", "--restore", restore]);
         let status = lab.status(&pair.a, "a0");
         (status.policy.name, status.rate_bps)

@@ -16,8 +16,8 @@ pub fn suite() -> Suite {
         .qdisc("packets_are_marked_instead_of_dropped", &[Need::Ifb, Need::Icount], marks)
         .tc("packets_are_marked_instead_of_dropped", &[Need::Ifb, Need::FqCodel], marks)
         .qdisc("a_mark_is_for_one_flow", &[Need::Icount], marks_of_one)
-        .qdisc("what_cannot_be_marked_is_dropped", &[Need::Icount], unmarkable)
-        .qdisc("codel_drops_what_the_kernels_drops", &[Need::Icount, Need::Htb], as_the_kernel)
+        .qdisc("unmarkable_packets_are_dropped", &[Need::Icount], unmarkable)
+        .qdisc("codel_drops_as_many_as_the_kernels", &[Need::Icount, Need::Htb], as_the_kernel)
 }
 
 const FRAME: usize = 1014;
@@ -105,7 +105,7 @@ fn unmarkable(lab: &Lab) {
     let policy = json!({ "version": 1, "scheduler": "deficit_round_robin", "classes": [class] });
     lab.up(&pair.a, "a0", &lab.policy(&policy), &["--rate", "5mbit"]);
     let mut packet = V4::default().packet(&[ports(1, 2), vec![0; 1200]].concat());
-    packet[1] |= 2; // ECT(0); nobody looks at the checksum
+    packet[1] |= 2; // ECT(0); the checksum is not verified
     let frame = ethernet(&[], PPPOE, &pppoe(0x21, &packet));
     let wire = Wire::open(&pair.a, "a0");
     let begin = Instant::now();

@@ -1,6 +1,6 @@
 //! Processes that are killed at any point: packets flow, `down` cleans up, `up` works again.
 
-use crate::cases::confirm::{nobody_waits, waiting};
+use crate::cases::confirm::{await_no_waiter, waiting};
 use crate::cases::lifecycle::passes;
 use crate::command::{await_that, run};
 use crate::lab::Lab;
@@ -84,7 +84,7 @@ fn killed_during_apply(lab: &Lab) {
 
 /// The state of a policy in the kernel, as far as it is visible from outside.
 #[derive(Debug, PartialEq)]
-struct Whole {
+struct KernelState {
     name: String,
     scheduler: String,
     classes: Vec<(u8, String)>,
@@ -92,13 +92,13 @@ struct Whole {
     queues: Vec<String>,
 }
 
-impl Whole {
+impl KernelState {
     /// Reads the state by `status`, which first finishes interrupted work.
     #[track_caller]
-    fn of(lab: &Lab, pair: &Pair) -> Whole {
+    fn of(lab: &Lab, pair: &Pair) -> KernelState {
         let status = lab.status(&pair.a, "a0");
         let classes = &status.direction("egress").classes;
-        Whole {
+        KernelState {
             classes: classes.iter().map(|class| (class.id, class.name.clone())).collect(),
             rules: status.rules.iter().map(|rule| rule.name.clone()).collect(),
             name: status.policy.name,
@@ -109,14 +109,14 @@ impl Whole {
 }
 
 /// An interface with the first of two policies, after the second was in force, and the complete state of each.
-fn two_policies(lab: &Lab) -> (Pair, [String; 2], [Whole; 2]) {
+fn two_policies(lab: &Lab) -> (Pair, [String; 2], [KernelState; 2]) {
     let pair = lab.pair();
     let files = [("old.json", three()), ("new.json", other())]
         .map(|(name, policy)| lab.file(name, policy.to_string()).display().to_string());
     lab.sluice(&pair.a, &arguments(lab, &files[1])).ok();
-    let new = Whole::of(lab, &pair);
+    let new = KernelState::of(lab, &pair);
     lab.sluice(&pair.a, &["apply", "a0", &files[0]]).ok();
-    let old = Whole::of(lab, &pair);
+    let old = KernelState::of(lab, &pair);
     assert_ne!(old, new);
     (pair, files, [old, new])
 }
@@ -126,16 +126,16 @@ fn killed_during_rollback(lab: &Lab) {
     for (n, point) in points("rollback").into_iter().enumerate() {
         lab.killed_at(point, &pair.a, &["rollback", "a0"]);
         passes(&pair);
-        let found = Whole::of(lab, &pair);
+        let found = KernelState::of(lab, &pair);
         assert!(found == old || found == new, "after a death at {point}: {found:?}");
         // The next command works, and the history knows the policy in force.
         if n % 2 == 0 {
             lab.sluice(&pair.a, &["rollback", "a0"]).ok();
-            assert_eq!(&Whole::of(lab, &pair), if found == old { &new } else { &old }, "after {point}");
+            assert_eq!(&KernelState::of(lab, &pair), if found == old { &new } else { &old }, "after {point}");
         }
         lab.sluice(&pair.a, &["apply", "a0", &files[1]]).ok();
         lab.sluice(&pair.a, &["apply", "a0", &files[0]]).ok();
-        assert_eq!(Whole::of(lab, &pair), old, "after a death at {point}");
+        assert_eq!(KernelState::of(lab, &pair), old, "after a death at {point}");
     }
     lab.down(&pair.a, "a0");
 }
@@ -146,10 +146,10 @@ fn killed_during_a_change_to_confirm(lab: &Lab) {
     for point in points("apply") {
         lab.killed_at(point, &pair.a, &["apply", "a0", &files[1], "--confirm", "1s"]);
         passes(&pair);
-        let found = Whole::of(lab, &pair);
+        let found = KernelState::of(lab, &pair);
         assert!(found == old || found == new, "after a death at {point}: {found:?}");
         await_that("the process that waits ends", Duration::from_secs(20), || waiting(&pair.a).is_empty());
-        assert_eq!(Whole::of(lab, &pair), old, "after a death at {point}");
+        assert_eq!(KernelState::of(lab, &pair), old, "after a death at {point}");
     }
     lab.down(&pair.a, "a0");
 }
@@ -160,9 +160,9 @@ fn killed_during_a_revert(lab: &Lab) {
     for point in points("revert") {
         let mut command = lab.command(&pair.a, &["apply", "a0", &files[1], "--confirm", "1s"]);
         run(command.env("SLUICE_FAULT", point)).ok();
-        nobody_waits(&pair.a);
+        await_no_waiter(&pair.a);
         passes(&pair);
-        assert_eq!(Whole::of(lab, &pair), old, "after a death at {point}");
+        assert_eq!(KernelState::of(lab, &pair), old, "after a death at {point}");
         let history = lab.sluice(&pair.a, &["history", "a0"]).ok().stdout;
         assert!(!history.contains("unconfirmed"), "after a death at {point}: {history}");
     }
@@ -174,11 +174,11 @@ fn killed_during_confirm(lab: &Lab) {
     for point in points("confirm") {
         lab.sluice(&pair.a, &["apply", "a0", &files[1], "--confirm", "2s"]).ok();
         lab.killed_at(point, &pair.a, &["confirm", "a0"]);
-        assert_eq!(Whole::of(lab, &pair), new, "after a death at {point}");
-        nobody_waits(&pair.a);
+        assert_eq!(KernelState::of(lab, &pair), new, "after a death at {point}");
+        await_no_waiter(&pair.a);
         // The policy was either confirmed or not.
         let kept = point != "confirm-found";
-        assert_eq!(&Whole::of(lab, &pair), if kept { &new } else { &old }, "after a death at {point}");
+        assert_eq!(&KernelState::of(lab, &pair), if kept { &new } else { &old }, "after a death at {point}");
         lab.sluice(&pair.a, &["apply", "a0", &files[0]]).ok();
     }
     lab.down(&pair.a, "a0");
@@ -204,11 +204,11 @@ fn killed_at_any_moment(lab: &Lab) {
     let up = arguments(lab, &policy);
     let begin = std::time::Instant::now();
     lab.sluice(&pair.a, &up).ok();
-    let whole = begin.elapsed();
+    let state = begin.elapsed();
     lab.down(&pair.a, "a0");
     for eighth in [2, 4, 6, 7] {
         let mut process = lab.start(&pair.a, &up);
-        thread::sleep(whole * eighth / 8);
+        thread::sleep(state * eighth / 8);
         process.kill();
         let ended = process.finish();
         passes(&pair);

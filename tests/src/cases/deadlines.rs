@@ -10,7 +10,11 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 pub fn suite() -> Suite {
-    Suite::new("deadlines").qdisc("met_by_deadline_only", &[Need::Icount], met_by_deadline_only)
+    Suite::new("deadlines").qdisc(
+        "only_deadline_order_meets_all_deadlines",
+        &[Need::Icount],
+        only_deadline_order_meets_all_deadlines,
+    )
 }
 
 /// A millisecond of 10 Mbit/s.
@@ -35,7 +39,7 @@ const STREAMS: [Bursts; 2] =
 /// Two rounds of the pattern, which repeats itself after 350 ms.
 const TIME: Duration = Duration::from_millis(690);
 
-fn met_by_deadline_only(lab: &Lab) {
+fn only_deadline_order_meets_all_deadlines(lab: &Lab) {
     let pair = lab.pair();
     let classes = |key: &str, values: [Value; 2]| {
         let class = |id: usize| json!({ "id": id, "limit": 200, key: values[id] });
@@ -54,7 +58,11 @@ fn met_by_deadline_only(lab: &Lab) {
         ("strict_priority, the longer budget first", strict([1, 0]), [true, false]),
     ] {
         let missed = missed(lab, &pair, what, &policy);
-        assert_eq!(missed.map(|count| count > 0), misses, "who misses deadlines under {what}: {missed:?} packets");
+        assert_eq!(
+            missed.map(|count| count > 0),
+            misses,
+            "streams that miss deadlines under {what}: {missed:?} packets"
+        );
     }
     lab.down(&pair.a, "a0");
 }

@@ -7,14 +7,13 @@ use serde_json::{Value, json};
 use std::fs;
 
 pub fn suite() -> Suite {
-    Suite::new("dry_run").of_commands().both("says_and_does_nothing", &[], says_and_does_nothing).any(
-        "refuses_what_apply_refuses",
-        &[],
-        refuses,
-    )
+    Suite::new("dry_run")
+        .of_commands()
+        .both("prints_changes_and_does_nothing", &[], prints_changes_and_does_nothing)
+        .any("refuses_what_apply_refuses", &[], refuses)
 }
 
-fn says_and_does_nothing(lab: &Lab) {
+fn prints_changes_and_does_nothing(lab: &Lab) {
     let pair = lab.pair();
     let (old, new) = (lab.file("old.json", three().to_string()), lab.file("new.json", other().to_string()));
     let (old, new) = (old.display().to_string(), new.display().to_string());
@@ -25,7 +24,7 @@ fn says_and_does_nothing(lab: &Lab) {
     let dry = |policy: &str, more: &[&str]| {
         lab.sluice(&pair.a, &[&["apply", "a0", policy, "--dry-run"], more].concat()).ok().stdout
     };
-    let said = dry(&new, &[]);
+    let printed = dry(&new, &[]);
     for line in [
         "a0: policy old -> new would change",
         "  ~ scheduler strict_priority -> deficit_round_robin",
@@ -36,7 +35,7 @@ fn says_and_does_nothing(lab: &Lab) {
         "  - rule 101 to 1: dst_port_min 3001, protocol udp, class_id 1",
         "  ~ rule 300 to 0: moved, priority 100 -> 300",
     ] {
-        assert!(said.lines().any(|one| one.starts_with(line)), "`{line}` is not in {said}");
+        assert!(printed.lines().any(|one| one.starts_with(line)), "`{line}` is not in {printed}");
     }
     assert!(dry(&old, &["--rate", "30mbit"]).contains("  ~ link.rate 20mbit -> 30mbit"));
     assert_eq!(dry(&old, &[]), "a0: nothing changes\n");

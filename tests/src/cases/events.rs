@@ -14,10 +14,10 @@ use std::time::Duration;
 
 pub fn suite() -> Suite {
     Suite::new("events")
-        .qdisc("what_matters_is_told_once", &[Need::Icount], told_once)
-        .tc("changes_are_told", &[], changes)
-        .qdisc("packets_tell_their_way", &[Need::Icount], ways)
-        .tc("packets_tell_their_way", &[], ways)
+        .qdisc("each_event_is_reported_once", &[Need::Icount], each_event_once)
+        .tc("changes_are_reported", &[], changes)
+        .qdisc("traces_show_the_path_of_packets", &[Need::Icount], ways)
+        .tc("traces_show_the_path_of_packets", &[], ways)
         .both("one_reader_at_a_time", &[], readers)
 }
 
@@ -35,21 +35,21 @@ fn policy() -> Value {
 /// The output of a listening command while `work` runs.
 fn while_listening(lab: &Lab, pair: &Pair, arguments: &[&str], work: impl FnOnce(&Process)) -> Vec<Value> {
     let listening = lab.start(&pair.a, arguments);
-    listening.await_complaint("listening");
+    listening.await_stderr("listening");
     work(&listening);
     let output = listening.finish().ok();
     output.stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()
 }
 
-fn count(told: &[Value], event: &str, class: Option<u64>) -> usize {
-    told.iter().filter(|one| one["event"] == event && class.is_none_or(|class| one["class"] == class)).count()
+fn count(events: &[Value], event: &str, class: Option<u64>) -> usize {
+    events.iter().filter(|one| one["event"] == event && class.is_none_or(|class| one["class"] == class)).count()
 }
 
 /// Two floods of two seconds with a pause between them: each gives one event.
-fn told_once(lab: &Lab) {
+fn each_event_once(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&policy()), &["--rate", "10mbit"]);
-    let told = while_listening(lab, &pair, &["events", "a0", "--json", "--for", "9s"], |_| {
+    let events = while_listening(lab, &pair, &["events", "a0", "--json", "--for", "9s"], |_| {
         for _ in 0..2 {
             let flows = [Flow::new(port(1), &[FRAME], 12_000_000), Flow::new(port(2), &[FRAME], 1_500_000)];
             let streams = traffic::start(&pair.a, &pair.b, B, &flows);
@@ -58,13 +58,13 @@ fn told_once(lab: &Lab) {
             std::thread::sleep(Duration::from_millis(1300));
         }
     });
-    told.iter().for_each(|one| eprintln!("    {one}"));
+    events.iter().for_each(|one| eprintln!("    {one}"));
     // CoDel and overflow are one event.
-    assert_eq!(count(&told, "drops", Some(1)), 2);
-    assert!(told.iter().any(|one| one["reason"] == "aqm" || one["reason"] == "overflow"));
-    assert_eq!(count(&told, "late", Some(1)), 2);
-    assert!(count(&told, "exhausted", Some(2)) >= 1);
-    assert_eq!(count(&told, "drops", Some(0)) + count(&told, "late", Some(0)), 0);
+    assert_eq!(count(&events, "drops", Some(1)), 2);
+    assert!(events.iter().any(|one| one["reason"] == "aqm" || one["reason"] == "overflow"));
+    assert_eq!(count(&events, "late", Some(1)), 2);
+    assert!(count(&events, "exhausted", Some(2)) >= 1);
+    assert_eq!(count(&events, "drops", Some(0)) + count(&events, "late", Some(0)), 0);
     lab.down(&pair.a, "a0");
 }
 
@@ -73,20 +73,20 @@ fn changes(lab: &Lab) {
     let policy = lab.policy(&policy());
     lab.up(&pair.a, "a0", &policy, &["--rate", "10mbit"]);
     let time = if is_icount() { "20s" } else { "6s" };
-    let told = while_listening(lab, &pair, &["events", "--json", "--for", time], |listening| {
+    let events = while_listening(lab, &pair, &["events", "--json", "--for", time], |listening| {
         lab.sluice(&pair.a, &["apply", "a0", "server"]).ok();
-        listening.await_lines("\"policy\"", 1);
+        listening.await_stdout_lines("\"policy\"", 1);
         pair.b.ip("link set b0 down");
-        listening.await_lines("\"link_down\"", 1);
+        listening.await_stdout_lines("\"link_down\"", 1);
         pair.b.ip("link set b0 up");
-        listening.await_lines("\"link_up\"", 1);
+        listening.await_stdout_lines("\"link_up\"", 1);
         lab.down(&pair.a, "a0");
-        listening.await_lines("\"unmanaged\"", 1);
+        listening.await_stdout_lines("\"unmanaged\"", 1);
         lab.up(&pair.a, "a0", &policy, &["--rate", "10mbit"]);
     });
-    let names: Vec<&str> = told.iter().filter_map(|one| one["event"].as_str()).collect();
-    assert_eq!(names, ["policy", "link_down", "link_up", "unmanaged", "managed"], "{told:?}");
-    assert_eq!((&told[0]["policy"], &told[0]["generation"]), (&json!("server"), &json!(2)));
+    let names: Vec<&str> = events.iter().filter_map(|one| one["event"].as_str()).collect();
+    assert_eq!(names, ["policy", "link_down", "link_up", "unmanaged", "managed"], "{events:?}");
+    assert_eq!((&events[0]["policy"], &events[0]["generation"]), (&json!("server"), &json!(2)));
     lab.down(&pair.a, "a0");
 }
 
@@ -97,12 +97,12 @@ fn ways(lab: &Lab) {
     let file = lab.file("way.pcapng", "").display().to_string();
     let dport = port(0).to_string();
     let arguments = ["trace", "a0", "udp", "dport", &dport, "--count", "50", "--json", "--pcapng", &file];
-    let told = while_listening(lab, &pair, &arguments, |_| {
+    let events = while_listening(lab, &pair, &arguments, |_| {
         let flows = [Flow::new(port(0), &[142], 64 * 142 * 8), Flow::new(port(1), &[FRAME], 12_000_000)];
         traffic::start(&pair.a, &pair.b, B, &flows).stop_after(Duration::from_millis(2000));
     });
-    assert_eq!(told.len(), 50);
-    for one in &told {
+    assert_eq!(events.len(), 50);
+    for one in &events {
         assert_eq!((&one["class"], &one["name"], &one["dropped"]), (&json!(0), &json!("game"), &Value::Null), "{one}");
         assert_eq!(one["fields"]["dst_port"], port(0));
         assert_eq!(one["rule"]["kind"], "own");
@@ -118,13 +118,13 @@ fn ways(lab: &Lab) {
 
     if lab.engine == Engine::Qdisc {
         let arguments = ["trace", "a0", "--one-in", "1", "--count", "2000", "--json", "--for", "6s"];
-        let told = while_listening(lab, &pair, &arguments, |_| {
+        let events = while_listening(lab, &pair, &arguments, |_| {
             let flood = Flow::new(port(1), &[FRAME], 13_000_000);
             traffic::start(&pair.a, &pair.b, B, &[flood]).stop_after(Duration::from_millis(1500));
         });
-        let dropped: Vec<&Value> = told.iter().filter(|one| !one["dropped"].is_null()).collect();
-        eprintln!("    {} told, {} of them dropped: {:?}", told.len(), dropped.len(), dropped.first());
-        assert!(!dropped.is_empty() && dropped.len() < told.len());
+        let dropped: Vec<&Value> = events.iter().filter(|one| !one["dropped"].is_null()).collect();
+        eprintln!("    {} told, {} of them dropped: {:?}", events.len(), dropped.len(), dropped.first());
+        assert!(!dropped.is_empty() && dropped.len() < events.len());
         let queues = |one: &&Value| one["class"] == 1 && (one["dropped"] == "aqm" || one["dropped"] == "overflow");
         assert!(dropped.iter().all(queues));
     }
@@ -151,7 +151,7 @@ fn readers(lab: &Lab) {
     lab.sluice(&pair.a, &["events", "a0"]).exits(2).says("is not managed");
     up(lab);
     let mut first = lab.start(&pair.a, &["events", "a0"]);
-    first.await_complaint("listening");
+    first.await_stderr("listening");
     lab.sluice(&pair.a, &["events", "a0", "--for", "1s"]).exits(2).says("somebody else reads the events");
     // Traces do not conflict with events.
     lab.sluice(&pair.a, &["trace", "a0", "--for", "1s"]).exits(0);

@@ -36,10 +36,14 @@ fn agrees(lab: &Lab) {
     lab.up(&pair.a, "a0", &lab.policy(&policy), &["--rate", "10mbit"]);
     let to = format!("198.51.100.2:{}", port(1));
     let words = ["a0", "udp", "192.0.2.1:9", &to];
-    let told = explained(lab, &pair.a, &words);
-    assert_eq!((told["class"]["id"].as_u64(), told["class"]["name"].as_str()), (Some(1), Some("bulk")), "{told:#}");
-    assert_eq!(told["rule"]["kind"], "own");
-    assert!(told["flow"].is_null(), "nothing was sent: {told:#}");
+    let answer = explained(lab, &pair.a, &words);
+    assert_eq!(
+        (answer["class"]["id"].as_u64(), answer["class"]["name"].as_str()),
+        (Some(1), Some("bulk")),
+        "{answer:#}"
+    );
+    assert_eq!(answer["rule"]["kind"], "own");
+    assert!(answer["flow"].is_null(), "nothing was sent: {answer:#}");
     let before = lab.status(&pair.a, "a0").egress(1).sent.pkts;
     assert_eq!(before, 0, "to explain is not to count");
 
@@ -47,29 +51,29 @@ fn agrees(lab: &Lab) {
     let wire = Wire::open(&pair.a, "a0");
     (0..3).for_each(|_| wire.send(&ethernet(&[], IPV4, &packet.packet(&ports(9, port(1))))));
     assert_eq!(lab.status(&pair.a, "a0").egress(1).sent.pkts, 3);
-    let told = explained(lab, &pair.a, &words);
+    let answer = explained(lab, &pair.a, &words);
     assert_eq!(
-        (told["flow"]["pkts"].as_u64(), told["flow"]["remembered"].as_bool()),
+        (answer["flow"]["pkts"].as_u64(), answer["flow"]["remembered"].as_bool()),
         (Some(3), Some(true)),
-        "{told:#}"
+        "{answer:#}"
     );
-    let buckets = |told: &Value| -> Vec<(String, u64, Option<f64>)> {
+    let buckets = |answer: &Value| -> Vec<(String, u64, Option<f64>)> {
         let bucket = |of: &Value| {
             let text = of["what"].as_str().expect("a name").to_owned();
             (text, of["rate_bps"].as_u64().expect("a rate"), of["full_percent"].as_f64())
         };
-        told["buckets"].as_array().expect("buckets").iter().map(bucket).collect()
+        answer["buckets"].as_array().expect("buckets").iter().map(bucket).collect()
     };
-    let [link, ceil, flow] = &buckets(&told)[..] else { panic!("three buckets: {told:#}") };
+    let [link, ceil, flow] = &buckets(&answer)[..] else { panic!("three buckets: {answer:#}") };
     assert_eq!((link.0.as_str(), link.1, ceil.0.as_str(), ceil.1), ("link", 10_000_000, "ceil", 5_000_000));
     assert_eq!((flow.0.as_str(), flow.1), ("flow", 80));
     // Three frames of 42 bytes, of a burst of 1,000; ten bytes are refilled in a second.
     let full = flow.2.expect("how full it is");
-    assert!((87.0..95.0).contains(&full), "{told:#}");
+    assert!((87.0..95.0).contains(&full), "{answer:#}");
     (0..25).for_each(|_| wire.offer(&ethernet(&[], IPV4, &packet.packet(&ports(9, port(1))))));
-    let told = explained(lab, &pair.a, &words);
-    assert!(buckets(&told)[2].2.is_some_and(|full| full < 0.0), "{told:#}");
-    assert!(told["verdict"].as_str().is_some_and(|verdict| verdict.contains("its flow is over 80bit")), "{told:#}");
+    let answer = explained(lab, &pair.a, &words);
+    assert!(buckets(&answer)[2].2.is_some_and(|full| full < 0.0), "{answer:#}");
+    assert!(answer["verdict"].as_str().is_some_and(|verdict| verdict.contains("its flow is over 80bit")), "{answer:#}");
     assert!(lab.status(&pair.a, "a0").egress(1).drops.contains_key("flow_limited"), "as it is done");
     let arriving = explained(lab, &pair.a, &[&words[..], &["--arriving"]].concat());
     assert_eq!(
@@ -96,9 +100,9 @@ fn captures(lab: &Lab) {
     lab.sluice(&pair.a, &["explain", "gaming", "--pcap", &path.to_string_lossy(), "--count", "0"])
         .exits(2)
         .says("--count");
-    let told = explained(lab, &pair.a, &["gaming", "--pcap", &path.to_string_lossy()]);
-    assert_eq!(told["fields"]["dst_port"], 3074);
-    assert_eq!(told["class"]["name"], "gaming", "{told:#}");
+    let answer = explained(lab, &pair.a, &["gaming", "--pcap", &path.to_string_lossy()]);
+    assert_eq!(answer["fields"]["dst_port"], 3074);
+    assert_eq!(answer["class"]["name"], "gaming", "{answer:#}");
 }
 
 /// Any user may explain by a policy alone. Later fragments follow their first one, by the model and by the program.
@@ -123,18 +127,18 @@ fn without_an_interface(lab: &Lab) {
     let mut command = std::process::Command::new(&program);
     command.args(["explain", "gaming", "--pcap", &path, "--json"]).uid(65_534).gid(65_534);
     assert_eq!(run(&mut command).ok().stdout, by_root, "the model and the loaded program agree");
-    let told: Vec<Value> = serde_json::from_str(&by_root).expect("JSON");
+    let answer: Vec<Value> = serde_json::from_str(&by_root).expect("JSON");
     assert_eq!(
-        (&told[0]["class"]["name"], &told[1]["class"]["name"]),
+        (&answer[0]["class"]["name"], &answer[1]["class"]["name"]),
         (&json!("gaming"), &json!("gaming")),
         "{by_root}"
     );
-    assert_eq!(told[1]["rule"]["kind"], "first_fragment", "{by_root}");
+    assert_eq!(answer[1]["rule"]["kind"], "first_fragment", "{by_root}");
 }
 
 fn bad_input(lab: &Lab) {
     let pair = lab.pair();
-    for (words, told) in [
+    for (words, answer) in [
         (&["gaming", "udp", "192.0.2.1"][..], "a source and a destination"),
         (&["gaming", "udp", "192.0.2.1:1", "2001:db8::1"], "two families"),
         (&["nosuch", "udp", "192.0.2.1", "192.0.2.2"], "nosuch"),
@@ -142,6 +146,6 @@ fn bad_input(lab: &Lab) {
         (&["gaming", "--pcap", "/nonexistent.pcap"], "nonexistent"),
         (&["gaming", "--pcap", "/proc/self/maps"], "not a capture"),
     ] {
-        lab.sluice(&pair.a, &[&["explain"], words].concat()).exits(2).says(told);
+        lab.sluice(&pair.a, &[&["explain"], words].concat()).exits(2).says(answer);
     }
 }

@@ -13,13 +13,13 @@ use std::time::Duration;
 
 pub fn suite() -> Suite {
     Suite::new("flow_queues")
-        .qdisc("what_sends_little_goes_first", &[Need::Icount], little_goes_first)
-        .tc("what_sends_little_goes_first", &[Need::FqCodel, Need::Icount], little_goes_first)
+        .qdisc("sparse_flows_go_first", &[Need::Icount], sparse_first)
+        .tc("sparse_flows_go_first", &[Need::FqCodel, Need::Icount], sparse_first)
         .qdisc("hosts_share_before_flows", &[Need::Icount], hosts)
-        .qdisc("hosts_behind_nat_are_told_apart", &[Need::Icount, Need::Conntrack], behind_nat)
+        .qdisc("hosts_behind_nat_are_distinguished", &[Need::Icount, Need::Conntrack], behind_nat)
         .qdisc("downloads_of_hosts_behind_nat", &[Need::Icount, Need::Conntrack, Need::Iperf3], downloads_behind_nat)
-        .qdisc("nothing_is_lost_between_lines_and_flows", &[], changes)
-        .tc("nothing_is_queued_in_one_line_unasked", &[Need::FqCodel], leaves)
+        .qdisc("changes_of_queue_type_lose_nothing", &[], changes)
+        .tc("classes_have_the_qdisc_of_their_queue_type", &[Need::FqCodel], leaves)
 }
 
 const FRAME: usize = 1014;
@@ -38,7 +38,7 @@ fn dropped(lab: &Lab, pair: &Pair) -> u64 {
 }
 
 /// A game next to two floods, each of which almost fills the link, without any rule.
-fn little_goes_first(lab: &Lab) {
+fn sparse_first(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&by_flow(json!({ "limit": 1000 }))), &["--rate", "10mbit"]);
     let flood = |id| Flow::new(port(id), &[FRAME], 9_000_000);

@@ -16,11 +16,11 @@ use std::time::Duration;
 pub fn suite() -> Suite {
     Suite::new("flows")
         .of_commands()
-        .both("counts_are_those_of_what_was_sent", &[], counts)
-        .both("rates_are_those_of_the_traffic", &[], rates)
+        .both("counts_equal_the_packets_sent", &[], counts)
+        .both("rates_equal_the_traffic", &[], rates)
         .any("iperf3_agrees", &[Need::NoIcount, Need::Iperf3], iperf3)
-        .any("a_scan_is_told", &[], scan)
-        .any("an_elephant_is_told", &[], elephant)
+        .any("scan_is_reported", &[], scan)
+        .any("elephant_is_reported", &[], elephant)
         .any("as_csv", &[], csv)
         .any("a_policy_without_flows", &[], without)
 }

@@ -14,7 +14,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 /// Packets that each processor may lose until it bypasses a dead queue.
-const LOST_UNTIL_PASSED: u64 = 8;
+const MAX_LOST: u64 = 8;
 /// Time limit of each step.
 const LONG: Duration = Duration::from_secs(20);
 
@@ -37,7 +37,7 @@ pub fn commands() -> Suite {
 
 /// Asserts that every reading command reports `what` as missing.
 #[track_caller]
-fn is_told(lab: &Lab, pair: &Pair, what: &str) {
+fn reports_missing(lab: &Lab, pair: &Pair, what: &str) {
     let status = lab.sluice(&pair.a, &["status", "a0"]).ok().stdout;
     assert!(status.contains("NOT all is in place") && status.contains(what), "{what}: {status}");
     let json = lab.sluice(&pair.a, &["status", "a0", "--json"]).ok().stdout;
@@ -48,11 +48,11 @@ fn is_told(lab: &Lab, pair: &Pair, what: &str) {
 
 /// Asserts that `ensure` reports the repair of `what`, and that nothing is missing afterwards.
 #[track_caller]
-fn is_healed(lab: &Lab, pair: &Pair, what: &str) {
-    let said = lab.sluice(&pair.a, &["ensure"]).ok().stdout;
-    assert!(said.contains(&format!("a0: {what}")) && said.contains("it is back"), "{said}");
-    let said = lab.sluice(&pair.a, &["ensure", "a0"]).ok().stdout;
-    assert_eq!(said, "a0: everything is in place\n");
+fn is_repaired(lab: &Lab, pair: &Pair, what: &str) {
+    let printed = lab.sluice(&pair.a, &["ensure"]).ok().stdout;
+    assert!(printed.contains(&format!("a0: {what}")) && printed.contains("it is back"), "{printed}");
+    let printed = lab.sluice(&pair.a, &["ensure", "a0"]).ok().stdout;
+    assert_eq!(printed, "a0: everything is in place\n");
     let status = lab.sluice(&pair.a, &["status", "a0"]).ok().stdout;
     assert!(!status.contains("NOT"), "{status}");
     passes(pair);
@@ -77,11 +77,11 @@ fn the_queue_of_arrivals(lab: &Lab) {
     for (break_it, what) in [("link set DEV down", "is down"), ("link del DEV", "was deleted")] {
         pair.a.ip(&break_it.replace("DEV", &device));
         let count = lost(&pair, 100);
-        assert!(count <= LOST_UNTIL_PASSED * processors, "{count} packets are lost where the device {what}");
-        is_told(lab, &pair, &format!("the device {device} {what}"));
+        assert!(count <= MAX_LOST * processors, "{count} packets are lost where the device {what}");
+        reports_missing(lab, &pair, &format!("the device {device} {what}"));
         let doctor = lab.sluice(&pair.a, &["doctor"]).ok().stdout;
         assert!(doctor.contains(&format!("the device {device} {what}")), "{doctor}");
-        is_healed(lab, &pair, &format!("the device {device} {what}"));
+        is_repaired(lab, &pair, &format!("the device {device} {what}"));
         let queued = || lab.status(&pair.a, "a0").ingress(1).sent.pkts;
         let start = queued();
         assert_eq!(lost(&pair, 100), 0);
@@ -125,13 +125,13 @@ fn the_splitter(lab: &Lab) {
     for (break_it, what) in [("link set DEV down", "is down"), ("link del DEV", "was deleted")] {
         pair.a.ip(&break_it.replace("DEV", &device));
         assert!(connects(&pair), "no connection where the device {what}");
-        is_told(lab, &pair, &format!("the device {device} {what}"));
-        is_healed(lab, &pair, &format!("the device {device} {what}"));
+        reports_missing(lab, &pair, &format!("the device {device} {what}"));
+        is_repaired(lab, &pair, &format!("the device {device} {what}"));
         assert!(connects(&pair));
     }
     pair.a.tc("filter del dev a0 egress pref 65000");
-    is_told(lab, &pair, "nothing sends super-packets through the splitter");
-    is_healed(lab, &pair, "nothing sends super-packets through the splitter");
+    reports_missing(lab, &pair, "nothing sends super-packets through the splitter");
+    is_repaired(lab, &pair, "nothing sends super-packets through the splitter");
     lab.down(&pair.a, "a0");
     assert_eq!(pair.a.state("a0"), before);
 }
@@ -150,11 +150,11 @@ fn hooks_and_roots(lab: &Lab) {
     await_that("the kernel has detached it", LONG, || {
         lab.sluice(&pair.a, &["status", "a0"]).ok().stdout.contains("the hook that classifies what arrives is gone")
     });
-    is_told(lab, &pair, "the hook that classifies what arrives is gone");
-    is_healed(lab, &pair, "the hook that classifies what arrives is gone");
+    reports_missing(lab, &pair, "the hook that classifies what arrives is gone");
+    is_repaired(lab, &pair, "the hook that classifies what arrives is gone");
     pair.a.tc("qdisc del dev a0 root");
-    is_told(lab, &pair, "the root qdisc of a0 is");
-    is_healed(lab, &pair, "the root qdisc of a0 is");
+    reports_missing(lab, &pair, "the root qdisc of a0 is");
+    is_repaired(lab, &pair, "the root qdisc of a0 is");
     // A handmade qdisc may be intended.
     pair.a.tc("qdisc replace dev a0 root handle 7: pfifo");
     lab.sluice(&pair.a, &["ensure", "a0"]).exits(2).says("pfifo 7:, made by hand").says("sluice down a0");
@@ -172,8 +172,8 @@ fn a_child_of_mq(lab: &Lab) {
     let before = pair.a.state("a0");
     lab.up(&pair.a, "a0", &lab.policy(&three()), &[]);
     pair.a.tc("qdisc replace dev a0 parent 5100:2 pfifo");
-    is_told(lab, &pair, "the scheduler of queue 2 of mq was replaced");
-    is_healed(lab, &pair, "the scheduler of queue 2 of mq was replaced");
+    reports_missing(lab, &pair, "the scheduler of queue 2 of mq was replaced");
+    is_repaired(lab, &pair, "the scheduler of queue 2 of mq was replaced");
     lab.down(&pair.a, "a0");
     assert_eq!(pair.a.state("a0"), before);
 }

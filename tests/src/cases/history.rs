@@ -14,7 +14,7 @@ pub fn suite() -> Suite {
         .of_commands()
         .both("there_and_back", &[], there_and_back)
         .any("keeps_fifty", &[], keeps_fifty)
-        .any("a_foreign_file_stands_in_nobodys_way", &[], a_foreign_file)
+        .any("foreign_history_file_does_not_block_commands", &[], a_foreign_file)
         .any("bad_input", &[], bad_input)
 }
 
@@ -35,8 +35,11 @@ fn there_and_back(lab: &Lab) {
     let (one, two) = (write("one.json", three()), write("two.json", other()));
     lab.up(&pair.a, "a0", &one, &["--rate", "20mbit", "--message", "first"]);
     lab.sluice(&pair.a, &["apply", "a0", &two, "--rate", "15mbit", "-m", "second, \"quoted\""]).ok();
-    let said = lab.sluice(&pair.a, &["rollback", "a0", "--dry-run"]).ok().stdout;
-    assert!(said.contains("policy two -> one would change") && said.contains("link.rate 15mbit -> 20mbit"), "{said}");
+    let printed = lab.sluice(&pair.a, &["rollback", "a0", "--dry-run"]).ok().stdout;
+    assert!(
+        printed.contains("policy two -> one would change") && printed.contains("link.rate 15mbit -> 20mbit"),
+        "{printed}"
+    );
     assert_eq!(entries(lab, &pair).len(), 2, "a dry run is not remembered");
 
     lab.sluice(&pair.a, &["rollback", "a0", "-m", "third"]).ok();
@@ -112,8 +115,8 @@ fn a_foreign_file(lab: &Lab) {
         {
             lab.sluice(&pair.a, command).exits(1).says(&name).says("move it away");
         }
-        let said = lab.sluice(&pair.a, &["apply", "a0", &two]).ok().stdout;
-        assert!(said.contains("the history is not written") && said.contains(&name), "{said}");
+        let printed = lab.sluice(&pair.a, &["apply", "a0", &two]).ok().stdout;
+        assert!(printed.contains("the history is not written") && printed.contains(&name), "{printed}");
         lab.sluice(&pair.a, &["apply", "a0", &one, "--confirm", "30s"]).ok();
         lab.sluice(&pair.a, &["confirm", "a0"]).ok();
         lab.down(&pair.a, "a0");
@@ -121,7 +124,7 @@ fn a_foreign_file(lab: &Lab) {
         assert_eq!(fs::read_to_string(&path).expect("still there"), text, "it is not overwritten");
     }
     fs::remove_file(&path).expect("moving it away");
-    super::confirm::nobody_waits(&pair.a);
+    super::confirm::await_no_waiter(&pair.a);
     lab.sluice(&pair.a, &["apply", "a0", &two]).ok();
     assert_eq!(entries(lab, &pair).len(), 1, "a new one is begun");
     lab.down(&pair.a, "a0");

@@ -54,10 +54,10 @@ fn arrivals_are_shaped(lab: &Lab) {
 /// Asserts the rate of arrivals: by status, and with engine `tc` also by tc.
 #[track_caller]
 fn shaped_to(lab: &Lab, pair: &Pair, bps: u64) {
-    let told = lab.sluice(&pair.a, &["status", "a0", "--json"]).ok();
-    let told: serde_json::Value = serde_json::from_str(&told.stdout).expect("JSON");
-    assert_eq!(told["ingress_rate_bps"], bps);
-    assert_eq!(told["directions"][1]["rate_bps"], bps);
+    let printed = lab.sluice(&pair.a, &["status", "a0", "--json"]).ok();
+    let printed: serde_json::Value = serde_json::from_str(&printed.stdout).expect("JSON");
+    assert_eq!(printed["ingress_rate_bps"], bps);
+    assert_eq!(printed["directions"][1]["rate_bps"], bps);
     if lab.engine == Engine::Tc {
         let device = pair.a.interfaces().into_iter().find(|name| name.starts_with("sluice-in")).expect("an ifb");
         let shown = run(&mut words("tc", &format!("-n {} class show dev {device}", pair.a.name))).ok().stdout;
@@ -83,8 +83,8 @@ fn rate_changes(lab: &Lab) {
     lab.sluice(&pair.a, &["apply", "a0", &with_rate, "--ingress-rate", "5mbit", "--confirm", "2s"]).ok();
     shaped_to(lab, &pair, 5_000_000);
     await_that("the rate is taken back", Duration::from_secs(20), || {
-        let told = lab.sluice(&pair.a, &["status", "a0", "--json"]).ok().stdout;
-        told.contains("\"ingress_rate_bps\": 8000000")
+        let printed = lab.sluice(&pair.a, &["status", "a0", "--json"]).ok().stdout;
+        printed.contains("\"ingress_rate_bps\": 8000000")
     });
     shaped_to(lab, &pair, 8_000_000);
     // Rollback uses the rate of the policy itself.

@@ -87,13 +87,13 @@ fn auto_takes_the_best_engine(lab: &Lab) {
     let policy = lab.policy(&three());
     let best = if Need::BpfQdisc.is_met() { "qdisc" } else { "tc" };
     let why = format!("  engine {best}: this kernel has");
-    let said = lab.up(&pair.a, "a0", &policy, &["--rate", "20mbit"]).stdout;
+    let printed = lab.up(&pair.a, "a0", &policy, &["--rate", "20mbit"]).stdout;
     // The output lists only shortcomings that a user can remedy.
-    assert!(said.contains(&format!("engine {best} (")) && !said.contains(&why), "{said}");
-    assert!(!said.contains("SO_PRIORITY") && !said.contains("super-packets"), "{said}");
+    assert!(printed.contains(&format!("engine {best} (")) && !printed.contains(&why), "{printed}");
+    assert!(!printed.contains("SO_PRIORITY") && !printed.contains("super-packets"), "{printed}");
     lab.down(&pair.a, "a0");
-    let said = lab.up(&pair.a, "a0", &policy, &["--rate", "20mbit", "--verbose"]).stdout;
-    assert!(said.contains(&why) && said.contains("super-packets"), "`up` says which engine, and why: {said}");
+    let printed = lab.up(&pair.a, "a0", &policy, &["--rate", "20mbit", "--verbose"]).stdout;
+    assert!(printed.contains(&why) && printed.contains("super-packets"), "`up` says which engine, and why: {printed}");
     assert_eq!(lab.status(&pair.a, "a0").engine, best);
     lab.down(&pair.a, "a0");
 }

@@ -23,7 +23,7 @@ pub fn suite() -> Suite {
         .both("an_interface_keeps_to_its_rate", &[], interface)
         .both("interfaces_share_a_rate", &[], shared)
         .both("all_or_none_is_charged", &[], nested)
-        .qdisc("what_the_queue_refuses_is_not_charged", &[], refunded)
+        .qdisc("packets_refused_by_the_queue_are_not_charged", &[], refunded)
         .any("cpus_keep_to_a_rate_together", &[], cpus)
         .any("any_window_keeps_to_the_rate", &[Need::Icount], any_window)
 }

@@ -13,8 +13,8 @@ use std::time::Duration;
 pub fn suite() -> Suite {
     Suite::new("measuring")
         .of_commands()
-        .any("files_of_ones_own", &[], files_of_ones_own)
-        .any("what_cannot_work_is_shown", &[], what_cannot_work_is_shown)
+        .any("users_own_files", &[], users_own_files)
+        .any("unsupported_contenders_are_reported", &[], unsupported_contenders_are_reported)
         .any("bad_input", &[], bad_input)
         .any("interruption", &[], interruption)
 }
@@ -113,7 +113,7 @@ fn of<'a>(list: &'a Value, load: &str) -> &'a Value {
     all.iter().find(|one| one["load"] == load).unwrap_or_else(|| panic!("no {load} in {list}"))
 }
 
-fn files_of_ones_own(lab: &Lab) {
+fn users_own_files(lab: &Lab) {
     let directory = files(lab, &[("own.toml", SCENARIO), ("deep.toml", DEEP)]);
     let line =
         "lab run ./own.toml --contender ./deep.toml --contender sluice-gaming --rate 10mbit --measured 2s --out run";
@@ -168,7 +168,7 @@ fn files_of_ones_own(lab: &Lab) {
     assert!(directory.join("worse/report.html").exists());
 }
 
-fn what_cannot_work_is_shown(lab: &Lab) {
+fn unsupported_contenders_are_reported(lab: &Lab) {
     let absent =
         "title = \"absent\"\nabout = \"No such qdisc.\"\nstart = [\"tc qdisc add dev {dev} root no_such_qdisc\"]\n";
     let broken = "title = \"broken\"\nabout = \"Fails.\"\nstart = [\"false\"]\n";

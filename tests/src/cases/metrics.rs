@@ -21,7 +21,7 @@ const DASHBOARD: &str = include_str!("../../../packaging/grafana/sluice.json");
 pub fn suite() -> Suite {
     Suite::new("metrics")
         .of_commands()
-        .both("count_what_was_sent", &[], count_what_was_sent)
+        .both("counters_equal_the_packets_sent", &[], counters_equal_the_packets_sent)
         .any("prometheus_scrapes_them", &[Need::Equipped], prometheus_scrapes_them)
         .any("alerts_are_right", &[Need::Equipped], alerts_are_right)
 }
@@ -45,7 +45,7 @@ fn of_class(name: &str, class: &str, more: &str) -> String {
     format!("{name}{{interface=\"a0\",direction=\"egress\",class=\"{class}\"{more}}}")
 }
 
-fn count_what_was_sent(lab: &Lab) {
+fn counters_equal_the_packets_sent(lab: &Lab) {
     let (pair, server) = begin(lab);
     let flows = [Flow::new(port(1), &[500], 2_000_000), Flow::new(port(2), &[1000], 30_000_000)];
     let streams = traffic::start(&pair.a, &pair.b, "10.77.0.2", &flows);
@@ -56,12 +56,12 @@ fn count_what_was_sent(lab: &Lab) {
     let text = server.get("/metrics").body;
     let status = lab.status(&pair.a, "a0");
     for (class, id, outcome) in [("game", 1, &outcomes[0]), ("bulk", 2, &outcomes[1])] {
-        let told = |name: &str| {
+        let metric = |name: &str| {
             value(&text, &of_class(name, class, "")).unwrap_or_else(|| panic!("no {name} of {class} in\n{text}"))
         };
-        assert_eq!(told("sluice_class_sent_packets_total"), outcome.received() as f64);
-        assert_eq!(told("sluice_class_sent_bytes_total"), status.egress(id).sent.bytes as f64);
-        assert_eq!(told("sluice_class_backlog_packets"), 0.0);
+        assert_eq!(metric("sluice_class_sent_packets_total"), outcome.received() as f64);
+        assert_eq!(metric("sluice_class_sent_bytes_total"), status.egress(id).sent.bytes as f64);
+        assert_eq!(metric("sluice_class_backlog_packets"), 0.0);
         let drops = text.lines().filter(|line| {
             line.starts_with("sluice_class_dropped_packets_total{interface=\"a0\",direction=\"egress\"")
         });
@@ -74,7 +74,7 @@ fn count_what_was_sent(lab: &Lab) {
         );
         assert_eq!(value(&text, &rule), Some(outcome.sent as f64));
         if status.engine == "qdisc" {
-            assert_eq!(told("sluice_class_sojourn_seconds_count"), outcome.received() as f64);
+            assert_eq!(metric("sluice_class_sojourn_seconds_count"), outcome.received() as f64);
             let of_it = format!("interface=\"a0\",direction=\"egress\",class=\"{class}\"");
             let buckets = text
                 .lines()

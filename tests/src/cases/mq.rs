@@ -10,7 +10,7 @@ pub fn suite() -> Suite {
     Suite::new("mq")
         .qdisc("each_queue_has_a_scheduler", &[], each_queue_has_a_scheduler)
         .both("a_shaped_interface_has_one", &[], a_shaped_interface_has_one)
-        .any("one_queue_is_told", &[Need::Ifb], one_queue_is_told)
+        .any("check_notes_a_single_queue", &[Need::Ifb], check_notes_a_single_queue)
 }
 
 const FOUR: &str = "numtxqueues 4 numrxqueues 4";
@@ -40,16 +40,16 @@ fn each_queue_has_a_scheduler(lab: &Lab) {
 }
 
 /// A user with a fast card is told that one lock serves all its queues.
-fn one_queue_is_told(lab: &Lab) {
+fn check_notes_a_single_queue(lab: &Lab) {
     let ns = lab.ns("a");
     ns.ip("link add m0 numtxqueues 4 type ifb");
     ns.ip("link set m0 up");
     let policy = lab.policy(&three());
-    let told = "one queue with one lock takes the place of mq with 4 queues";
+    let note = "one queue with one lock takes the place of mq with 4 queues";
     let checked = lab.sluice(&ns, &["check", &policy, "--rate", "20mbit"]).ok().stdout;
-    assert!(checked.contains(&format!("on m0, {told}")), "{checked}");
-    let said = lab.up(&ns, "m0", &policy, &["--rate", "20mbit"]).stdout;
-    assert!(said.contains(told), "{said}");
+    assert!(checked.contains(&format!("on m0, {note}")), "{checked}");
+    let printed = lab.up(&ns, "m0", &policy, &["--rate", "20mbit"]).stdout;
+    assert!(printed.contains(note), "{printed}");
     let doctor = lab.sluice(&ns, &["doctor"]).ok().stdout;
     assert!(doctor.contains("one queue with one lock serves its 4 queues"), "{doctor}");
     lab.down(&ns, "m0");

@@ -51,15 +51,15 @@ fn force_replaces_and_saves(lab: &Lab) {
     let pair = lab.pair();
     pair.a.tc("qdisc add dev a0 root handle 5: htb default 7");
     pair.a.tc("class add dev a0 parent 5: classid 5:7 htb rate 91mbit");
-    let said = lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit", "--force"]).stdout;
-    let dump = said.split_whitespace().find(|word| word.starts_with("/var/lib/sluice/")).map(PathBuf::from);
-    let dump = dump.unwrap_or_else(|| panic!("`up --force` says where the dump is: {said}"));
+    let printed = lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit", "--force"]).stdout;
+    let dump = printed.split_whitespace().find(|word| word.starts_with("/var/lib/sluice/")).map(PathBuf::from);
+    let dump = dump.unwrap_or_else(|| panic!("`up --force` says where the dump is: {printed}"));
     let text = std::fs::read_to_string(&dump).expect("reading the dump");
     let _ = std::fs::remove_file(&dump);
     assert!(text.contains("htb 5:") && text.contains("5:7") && text.contains("91Mbit"), "{text}");
     passes(&pair);
-    let said = lab.down(&pair.a, "a0").stdout;
-    assert!(said.contains("not restored"), "{said}");
+    let printed = lab.down(&pair.a, "a0").stdout;
+    assert!(printed.contains("not restored"), "{printed}");
     assert_eq!(pair.a.root("a0").map(|root| root.kind), Some("noqueue".to_owned()), "the kernel's own is back");
 }
 
@@ -82,8 +82,8 @@ fn a_foreign_device_is_refused(lab: &Lab) {
 fn doctor_knows_our_queues(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit", "--ingress-rate", "20mbit"]);
-    let said = lab.sluice(&pair.a, &["doctor"]);
-    assert!(said.stdout.contains("of sluice") && !said.stdout.contains("made by hand"), "{said}");
+    let printed = lab.sluice(&pair.a, &["doctor"]);
+    assert!(printed.stdout.contains("of sluice") && !printed.stdout.contains("made by hand"), "{printed}");
     lab.down(&pair.a, "a0");
 }
 

@@ -56,8 +56,8 @@ fn xdp_before(lab: &Lab) {
         }
         let before = pair.a.state("a0");
         assert!(before.contains("prog/xdp"), "{before}");
-        let said = lab.up(&pair.a, "a0", &lab.policy(&three()), &BY_XDP).stdout;
-        assert!(said.contains("another XDP program") && said.contains("ip link set dev a0 xdp off"), "{said}");
+        let printed = lab.up(&pair.a, "a0", &lab.policy(&three()), &BY_XDP).stdout;
+        assert!(printed.contains("another XDP program") && printed.contains("ip link set dev a0 xdp off"), "{printed}");
         assert_eq!(lab.status(&pair.a, "a0").classifier, "tc");
         lab.sluice(&pair.a, &["apply", "a0", &lab.policy(&three())]).ok();
         let drops = matches!(verdict, Verdict::Drop);

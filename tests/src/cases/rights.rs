@@ -63,11 +63,7 @@ fn pins_are_roots(lab: &Lab) {
     let taken = format!(
         "mount -t bpf -o mode=1777 bpf /sys/fs/bpf; mkdir -m 777 /sys/fs/bpf/sluice {pins}; chown {NOBODY} /sys/fs/bpf/sluice {pins}"
     );
-    assert_eq!(
-        inside(&format!("{taken}; {up}; {modes}; {down}")),
-        "0 1777\n0 700\n0 700\n",
-        "mounted by somebody else"
-    );
+    assert_eq!(inside(&format!("{taken}; {up}; {modes}; {down}")), "0 1777\n0 700\n0 700\n", "mounted by another user");
 }
 
 /// The keys of hashes in all programs that are loaded.
@@ -113,7 +109,7 @@ fn hashes_have_keys(lab: &Lab) {
         assert_eq!(
             keys.len(),
             1,
-            "both objects of an interface have the same keys, and nobody else has them: {keys:?}"
+            "both objects of an interface have the same keys, and no other object has them: {keys:?}"
         );
         assert!(!keys[0].contains("[0,0"), "no keys were drawn");
     }

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 const LONG: Duration = Duration::from_secs(20);
 /// The largest transfer size of the whole page, bytes.
-const MOST_SENT_BYTES: usize = 300_000;
+const MAX_SENT_BYTES: usize = 300_000;
 
 pub fn suite() -> Suite {
     Suite::new("serve")
@@ -31,8 +31,8 @@ pub fn suite() -> Suite {
         .any("bad_input", &[Need::Equipped], bad_input)
         .any("guards", &[Need::Equipped], guards)
         .any("exposed_with_token_and_tls", &[Need::Equipped], exposed)
-        .both("tells_what_is_counted", &[], tells_what_is_counted)
-        .any("checks_what_is_written", &[Need::Equipped], checks_what_is_written)
+        .both("rates_and_counters_agree_with_status", &[], rates_and_counters_agree_with_status)
+        .any("drafts_are_checked", &[Need::Equipped], drafts_are_checked)
         .both("changes_and_takes_back", &[], changes_and_takes_back)
         .any("interfaces_come_and_go", &[Need::Equipped], interfaces_come_and_go)
         .any("slow_senders_are_left", &[Need::Equipped], slow_senders)
@@ -52,7 +52,7 @@ pub fn begin(lab: &Lab) -> (Pair, Server) {
 pub fn end(lab: &Lab, pair: &Pair, server: Server) {
     server.stop(Signal::SIGTERM);
     lab.down(&pair.a, "a0");
-    super::confirm::nobody_waits(&pair.a);
+    super::confirm::await_no_waiter(&pair.a);
 }
 
 fn secret(lab: &Lab, name: &str, text: &str, mode: u32) -> String {
@@ -197,12 +197,12 @@ fn exposed(lab: &Lab) {
 }
 
 /// Counters agree with `sluice status` and with the packets sent; rates with the offered load.
-fn tells_what_is_counted(lab: &Lab) {
+fn rates_and_counters_agree_with_status(lab: &Lab) {
     let (pair, server) = begin(lab);
     let flows = [Flow::new(port(1), &[500], 2_000_000), Flow::new(port(2), &[1000], 4_000_000)];
     let streams = traffic::start(&pair.a, &pair.b, "10.77.0.2", &flows);
     std::thread::sleep(Duration::from_millis(1500));
-    assert_eq!(server.get("/api/interfaces/a0/flows").status, 503, "nobody has looked at flows before");
+    assert_eq!(server.get("/api/interfaces/a0/flows").status, 503, "no client has asked for flows before");
     std::thread::sleep(Duration::from_millis(2500));
     let flows = server.get("/api/interfaces/a0/flows").json();
     let rates = server.get("/api/interfaces/a0/rates").json();
@@ -232,7 +232,7 @@ fn tells_what_is_counted(lab: &Lab) {
     assert!(points.iter().filter_map(Value::as_f64).any(|bps| (3.6e6..4.4e6).contains(&bps)), "{points:?}");
     // A further sample covers the time after the last packet.
     std::thread::sleep(Duration::from_millis(2200));
-    let told = server.get("/api/interfaces/a0").json();
+    let interface = server.get("/api/interfaces/a0").json();
     let latest = server.get("/api/interfaces/a0/rates").json();
     let status = lab.status(&pair.a, "a0");
     for (id, outcome) in [(1, &outcomes[0]), (2, &outcomes[1])] {
@@ -240,7 +240,7 @@ fn tells_what_is_counted(lab: &Lab) {
         assert_eq!((sent.pkts, sent.pkts + dropped.pkts), (outcome.received(), outcome.sent));
         // HTB's leaves count only packets: bytes are unknown, not zero.
         assert_eq!(dropped.bytes.is_some(), lab.engine == Engine::Qdisc);
-        assert_eq!(told["directions"][0]["classes"][usize::from(id)]["sent"]["pkts"], sent.pkts);
+        assert_eq!(interface["directions"][0]["classes"][usize::from(id)]["sent"]["pkts"], sent.pkts);
         assert_eq!(latest["directions"][0]["classes"][usize::from(id)]["sent"]["bytes"], sent.bytes);
         let rule = latest["rules"].as_array().expect("rules").iter().find(|rule| rule["name"] == format!("to {id}"));
         assert_eq!(rule.expect("a rule")["matched"]["pkts"], outcome.sent);
@@ -249,7 +249,7 @@ fn tells_what_is_counted(lab: &Lab) {
 }
 
 /// The findings are those of `sluice check`, with places; the difference is that of `apply --dry-run`.
-fn checks_what_is_written(lab: &Lab) {
+fn drafts_are_checked(lab: &Lab) {
     let (pair, server) = begin(lab);
     let check = |text: &str| server.post("/api/interfaces/a0/check", &json!({ "text": text })).json();
     let text = "{\n  \"scheduler\": \"strict_prioritty\",\n  \"classes\": [{ \"id\": 0, \"ceil\": \"5mbti\" }]\n}";
@@ -317,7 +317,7 @@ fn changes_and_takes_back(lab: &Lab) {
         post("apply", json!({ "text": text, "confirm_s": 60, "message": "by the test", "generation": 1 })).json();
     assert_eq!((&done["generation"], &done["unconfirmed"]["former"]), (&json!(2), &json!("old")));
     assert_eq!(in_force(), "deficit_round_robin");
-    await_that("the page is told", LONG, || {
+    await_that("the page shows the deadline", LONG, || {
         let reply = server.get("/api/interfaces/a0/rates");
         let rates: Value = serde_json::from_str(&reply.body).unwrap_or_default();
         rates["unconfirmed"]["former"] == "old" && rates["policy"]["generation"] == 2
@@ -331,10 +331,10 @@ fn changes_and_takes_back(lab: &Lab) {
     assert_eq!(post("revert", json!({})).json()["generation"], 4);
     assert_eq!(in_force(), "deficit_round_robin");
     post("apply", json!({ "text": three().to_string(), "confirm_s": 1 })).json();
-    await_that("nobody keeps it", LONG, || in_force() == "deficit_round_robin");
+    await_that("the unconfirmed policy is taken back", LONG, || in_force() == "deficit_round_robin");
 
     let entries = server.get("/api/interfaces/a0/history").json();
-    let told: Vec<(&str, &str)> = entries
+    let outcomes: Vec<(&str, &str)> = entries
         .as_array()
         .expect("entries")
         .iter()
@@ -342,7 +342,7 @@ fn changes_and_takes_back(lab: &Lab) {
         .collect();
     let reverted = "not confirmed, reverted";
     let (applied, apply, revert) = (("up", "applied"), ("apply", "applied"), ("revert", "applied"));
-    assert_eq!(told, [applied, apply, ("apply", reverted), revert, ("apply", reverted), revert]);
+    assert_eq!(outcomes, [applied, apply, ("apply", reverted), revert, ("apply", reverted), revert]);
     assert_eq!((&entries[1]["message"], &entries[3]["message"]), (&json!("by the test"), &json!("taken back by hand")));
     let first = server.get("/api/interfaces/a0/history/1").json();
     assert!(first["policy"].as_str().is_some_and(|text| text.contains("strict_priority")), "{first}");
@@ -464,12 +464,12 @@ fn is_small_and_ends_well(lab: &Lab) {
         let url = format!("{}/{path}", server.place);
         let arguments =
             ["-s", "-f", "-H", "Accept-Encoding: gzip", "-o", "/dev/null", "-w", "%{size_download} %{size_header}"];
-        let said = pair.a.inside(|| run(Command::new("curl").args(arguments).arg(&url))).ok().stdout;
-        said.split_whitespace().map(|n| n.parse::<usize>().expect("a size")).sum::<usize>()
+        let printed = pair.a.inside(|| run(Command::new("curl").args(arguments).arg(&url))).ok().stdout;
+        printed.split_whitespace().map(|n| n.parse::<usize>().expect("a size")).sum::<usize>()
     };
     let sent: usize = all.into_iter().map(size).sum();
     eprintln!("    the page is {sent} bytes as it is sent");
-    assert!((10_000..MOST_SENT_BYTES).contains(&sent), "{sent} bytes");
+    assert!((10_000..MAX_SENT_BYTES).contains(&sent), "{sent} bytes");
     let tag = server
         .get("/app.js")
         .head

@@ -160,10 +160,10 @@ fn watched(lab: &Lab) {
 fn bad_input(lab: &Lab) {
     let net = lab.routed();
     let good = file(lab, "good", "4mbit");
-    let refused = |arguments: &[&str], said: &[&str]| {
+    let refused = |arguments: &[&str], parts: &[&str]| {
         let output = lab.sluice(&net.router, arguments);
         assert_eq!(output.code, Some(2), "{output}");
-        said.iter().for_each(|part| assert!(output.stderr.contains(part), "{part:?} in {output}"));
+        parts.iter().for_each(|part| assert!(output.stderr.contains(part), "{part:?} in {output}"));
     };
     let own = |what: Value| {
         let mut set = set("bad", "4mbit");
@@ -185,8 +185,8 @@ fn bad_input(lab: &Lab) {
     refused(&["apply", &good], &["wan0 is not managed"]);
     refused(&["up", "--policy", &good], &["lan0 is managed already"]);
     refused(&["explain", &good, "udp", "192.0.2.1:1", "to", "192.0.2.2:2"], &["each of several interfaces"]);
-    let told = ["explain", &good, "--interface", "wan0", "udp", "192.0.2.1:1", "to", "192.0.2.2:3000"];
-    assert!(lab.sluice(&net.router, &told).ok().stdout.contains("to 0"), "by the policy for wan0");
+    let arguments = ["explain", &good, "--interface", "wan0", "udp", "192.0.2.1:1", "to", "192.0.2.2:3000"];
+    assert!(lab.sluice(&net.router, &arguments).ok().stdout.contains("to 0"), "by the policy for wan0");
     assert_eq!(lab.status(&net.router, "lan0").policy.generation, 1);
     lab.down(&net.router, "lan0");
 }

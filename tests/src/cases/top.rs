@@ -22,12 +22,12 @@ const LONG: Duration = Duration::from_secs(30);
 pub fn suite() -> Suite {
     Suite::new("top")
         .of_commands()
-        .both("rates_are_those_of_the_traffic", &[], rates)
+        .both("rates_equal_the_traffic", &[], rates)
         .both("totals_are_those_of_tc", &[], totals)
         .both("a_table_for_people", &[], table)
         .qdisc("the_state_of_the_discipline", &[], discipline)
         .both("buckets_before_the_queues", &[], buckets)
-        .both("what_becomes_of_an_interface", &[], events)
+        .both("interface_events_are_shown", &[], events)
         .any("all_interfaces", &[], all_interfaces)
         .any("gives_the_terminal_back", &[], gives_back)
         .any("on_terminals_of_all_kinds", &[], all_kinds)
@@ -125,7 +125,7 @@ fn table(lab: &Lab) {
     for part in ["a0  policy", "strict_priority", "of 20 Mbit/s", "0 control", "2 bulk", "wait p50", "bucket"] {
         assert!(output.stdout.contains(part), "`{part}` is missing: {output}");
     }
-    assert!(!output.stdout.contains('\x1b'), "no colours where nobody looks: {output}");
+    assert!(!output.stdout.contains('\x1b'), "no colours without a terminal: {output}");
     // The live view needs a terminal.
     lab.sluice(&pair.a, &["top"]).exits(2).says("needs a terminal").says("--once");
     lab.down(&pair.a, "a0");
@@ -206,23 +206,23 @@ fn events(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
     let top = lab.start(&pair.a, &["top", "a0", "--json", "--interval", "100ms"]);
-    top.await_lines("{", 2);
+    top.await_stdout_lines("{", 2);
     lab.sluice(&pair.a, &["apply", "a0", &lab.policy(&other()), "--quiet"]).ok();
-    top.await_lines("\"new_policy\"", 1);
+    top.await_stdout_lines("\"new_policy\"", 1);
     lab.down(&pair.a, "a0");
-    top.await_lines("\"down\"", 1);
+    top.await_stdout_lines("\"down\"", 1);
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
-    top.await_lines("\"set_up_anew\"", 1);
+    top.await_stdout_lines("\"set_up_anew\"", 1);
     top.signal(Signal::SIGTERM);
     let output = top.finish();
     let lines: Vec<Value> =
         output.stdout.lines().map(|line| serde_json::from_str(line).expect("a line is an object")).collect();
-    let told: Vec<&str> = lines
+    let events: Vec<&str> = lines
         .iter()
         .flat_map(|line| line["events"].as_array().expect("events"))
         .filter_map(|one| one["what"].as_str())
         .collect();
-    assert_eq!(told, ["new_policy", "down", "set_up_anew"], "{output}");
+    assert_eq!(events, ["new_policy", "down", "set_up_anew"], "{output}");
     let counts: Vec<usize> = lines.iter().map(|line| line["interfaces"].as_array().map_or(0, Vec::len)).collect();
     assert!(counts.contains(&0) && counts.last() == Some(&1), "it is missing while it is down: {counts:?}");
     lab.down(&pair.a, "a0");
@@ -233,7 +233,7 @@ fn all_interfaces(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
     let top = lab.start(&pair.a, &["top", "--json", "--interval", "100ms"]);
-    top.await_lines("{", 1);
+    top.await_stdout_lines("{", 1);
     // A name may change at any time, also during a reading.
     pair.a.ip("link set a0 down");
     let names = ["a0", "renamed"];
@@ -242,10 +242,10 @@ fn all_interfaces(lab: &Lab) {
         thread::sleep(Duration::from_millis(130));
     }
     pair.a.ip("link set renamed up");
-    top.await_lines("\"renamed\"", 2);
+    top.await_stdout_lines("\"renamed\"", 2);
     pair.a.ip("link add late type veth peer name late1");
     lab.up(&pair.a, "late", &lab.policy(&three()), &["--rate", "20mbit"]);
-    top.await_lines("\"what\":\"up\"", 1);
+    top.await_stdout_lines("\"what\":\"up\"", 1);
     top.signal(Signal::SIGTERM);
     let output = top.finish();
     let lines: Vec<Value> =
@@ -254,10 +254,10 @@ fn all_interfaces(lab: &Lab) {
         let all = line["interfaces"].as_array().expect("interfaces");
         all.iter().map(|one| one["interface"].as_str().unwrap_or_default().to_owned()).collect()
     };
-    let told: Vec<Vec<String>> = lines.iter().map(names).collect();
+    let interfaces: Vec<Vec<String>> = lines.iter().map(names).collect();
     let last = vec!["late".to_owned(), "renamed".to_owned()];
-    assert_eq!((told.first(), told.last()), (Some(&vec!["a0".to_owned()]), Some(&last)), "{output}");
-    for one in told {
+    assert_eq!((interfaces.first(), interfaces.last()), (Some(&vec!["a0".to_owned()]), Some(&last)), "{output}");
+    for one in interfaces {
         assert!(["a0", "renamed"].iter().any(|name| one == [*name]) || one == last, "{one:?}\n{output}");
     }
     let events: Vec<&Value> = lines.iter().flat_map(|line| line["events"].as_array().expect("events")).collect();
@@ -292,11 +292,11 @@ fn gives_back(lab: &Lab) {
         }
     }
     // A view that cannot be shown leaves the screen alone; the error is printed there.
-    let refused = |command: &mut std::process::Command, said: [&str; 2]| {
+    let refused = |command: &mut std::process::Command, messages: [&str; 2]| {
         let left = Terminal::start(command, 80, 24).finish();
         left.output.exits(2);
         let shown = left.screen.screen().contents();
-        assert!(said.iter().all(|part| shown.contains(part)), "{shown}");
+        assert!(messages.iter().all(|part| shown.contains(part)), "{shown}");
         assert!(!String::from_utf8_lossy(&left.written).contains("\x1b[?1049h"), "it was never taken over: {shown}");
     };
     refused(&mut lab.command(&pair.a, &["top", "nope0"]), ["no interface `nope0`", "a0"]);
@@ -364,12 +364,12 @@ fn bad_input(lab: &Lab) {
         other_user.args([command, "--once"]).uid(65_534).gid(65_534);
         harmless(run(&mut other_user).exits(4).says("root"));
     }
-    for (arguments, said) in
+    for (arguments, message) in
         [(["--csv", "--json"], "cannot be used with"), (["--by", "size"], "rate"), (["--top", "0"], "--top")]
     {
-        lab.sluice(&pair.a, &[&["flows"][..], &arguments].concat()).exits(2).says(said);
+        lab.sluice(&pair.a, &[&["flows"][..], &arguments].concat()).exits(2).says(message);
     }
-    for (filter, said) in [
+    for (filter, message) in [
         ("udp tcp", "\"tcp\" comes after another of its kind"),
         ("dst 192.0.2.1 dst 192.0.2.2", "comes after another"),
         ("src 192.0.2.1 dst 2001:db8::1", "one address is of IPv4"),
@@ -380,7 +380,7 @@ fn bad_input(lab: &Lab) {
         ("--one-in 0", "would trace nothing"),
     ] {
         let words: Vec<&str> = filter.split(' ').collect();
-        lab.sluice(&pair.a, &[&["trace", "a0", "--for", "1s"][..], &words].concat()).exits(2).says(said);
+        lab.sluice(&pair.a, &[&["trace", "a0", "--for", "1s"][..], &words].concat()).exits(2).says(message);
     }
     assert!(traces(pair.a.inode).is_empty(), "{:?}", traces(pair.a.inode));
 }

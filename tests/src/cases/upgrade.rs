@@ -33,7 +33,7 @@ fn age(pair: &Pair) {
     fs::write(record(&pair.a), value.to_string()).expect("writing");
 }
 
-fn beside_is_gone(pair: &Pair) {
+fn assert_no_new_pins(pair: &Pair) {
     let all = fs::read_dir("/sys/fs/bpf/sluice").into_iter().flatten().flatten();
     let names: Vec<String> = all.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     assert!(!names.contains(&format!("a0@{}+", pair.a.inode)), "{names:?}");
@@ -47,13 +47,13 @@ fn programs_are_swapped(lab: &Lab) {
     let same = lab.sluice(&pair.a, &["upgrade", "a0"]).ok().stdout;
     assert!(same.contains("are those of this version"), "{same}");
     age(&pair);
-    let told = lab.sluice(&pair.a, &["status", "a0"]).ok().stdout;
-    assert!(told.contains("of another version") && told.contains("sluice upgrade a0"), "{told}");
+    let printed = lab.sluice(&pair.a, &["status", "a0"]).ok().stdout;
+    assert!(printed.contains("of another version") && printed.contains("sluice upgrade a0"), "{printed}");
     let was = lab.status(&pair.a, "a0");
-    let said = lab.sluice(&pair.a, &["upgrade", "a0"]).ok().stdout;
-    assert!(said.contains("runs the programs of this version") && said.contains("begin anew"), "{said}");
-    let told = lab.sluice(&pair.a, &["status", "a0"]).ok().stdout;
-    assert!(!told.contains("another version") && !told.contains("NOT"), "{told}");
+    let printed = lab.sluice(&pair.a, &["upgrade", "a0"]).ok().stdout;
+    assert!(printed.contains("runs the programs of this version") && printed.contains("begin anew"), "{printed}");
+    let printed = lab.sluice(&pair.a, &["status", "a0"]).ok().stdout;
+    assert!(!printed.contains("another version") && !printed.contains("NOT"), "{printed}");
     let now = lab.status(&pair.a, "a0");
     assert_eq!((&now.policy.name, now.rate_bps), (&was.policy.name, was.rate_bps));
     passes(&pair);
@@ -61,7 +61,7 @@ fn programs_are_swapped(lab: &Lab) {
         assert!(lab.status(&pair.a, "a0").egress(class).sent.pkts > 0, "class {class}");
     }
     lab.sluice(&pair.a, &["apply", "a0", &lab.policy(&three())]).ok();
-    beside_is_gone(&pair);
+    assert_no_new_pins(&pair);
     lab.down(&pair.a, "a0");
     assert_eq!(pair.a.state("a0"), before);
 }
@@ -77,7 +77,7 @@ fn killed_during_upgrade(lab: &Lab) {
         lab.down(&pair.a, "a0");
         assert_eq!(pair.a.state("a0"), before, "after a death at {point}");
         assert!(lab.leftovers().is_empty(), "after a death at {point}: {:?}", lab.leftovers());
-        beside_is_gone(&pair);
+        assert_no_new_pins(&pair);
     }
     lab.sluice(&pair.a, &["upgrade", "a0"]).exits(2).says("not managed");
 }
@@ -89,8 +89,8 @@ fn down_needs_no_record(lab: &Lab) {
     let elsewhere = lab.file("elsewhere.json", "{}");
     let write = |record: &Path, text: &str| fs::write(record, text).expect("writing");
     let remove = |record: &Path| fs::remove_file(record).expect("removing");
-    type Spoil<'a> = &'a dyn Fn(&Path);
-    let spoil: [(&str, Spoil<'_>); 4] = [
+    type Damage<'a> = &'a dyn Fn(&Path);
+    let damage: [(&str, Damage<'_>); 4] = [
         ("the future", &|record| write(record, r#"{ "abi_version": 99, "key": "a0", "from": "the future" }"#)),
         ("nothing", &|record| write(record, "")),
         ("a link", &|record| {
@@ -99,11 +99,11 @@ fn down_needs_no_record(lab: &Lab) {
         }),
         ("none", &remove),
     ];
-    for (content, spoil) in spoil {
+    for (content, damage) in damage {
         up(lab, &pair);
-        spoil(&record(&pair.a));
-        let told = lab.sluice(&pair.a, &["status", "a0"]).exits(2).says("sluice down a0");
-        assert_eq!(told.stderr.matches("warning").count(), usize::from(content != "none"), "{content}: {told}");
+        damage(&record(&pair.a));
+        let printed = lab.sluice(&pair.a, &["status", "a0"]).exits(2).says("sluice down a0");
+        assert_eq!(printed.stderr.matches("warning").count(), usize::from(content != "none"), "{content}: {printed}");
         lab.sluice(&pair.a, &["down", "a0"]).ok();
         assert_eq!(pair.a.state("a0"), before, "with a record of {content}");
         assert!(lab.leftovers().is_empty(), "with a record of {content}: {:?}", lab.leftovers());

@@ -17,7 +17,7 @@ pub fn suite() -> Suite {
         .both("interface_renamed", &[], interface_renamed)
         .both("former_name_taken", &[], former_name_taken)
         .both("namespace_deleted", &[], namespace_deleted)
-        .any("what_has_gone_is_collected", &[], what_has_gone_is_collected)
+        .any("records_of_vanished_interfaces_are_removed", &[], records_of_vanished_interfaces_are_removed)
         .any("down_with_run_full", &[], down_with_run_full)
         .qdisc("auto_falls_back", &[Need::Htb], auto_falls_back)
 }
@@ -47,8 +47,8 @@ fn interface_deleted_and_back(lab: &Lab) {
     pair.a.ip("link del a0");
     wire_pair(&pair, "");
     let before = pair.a.state("a0").replace(&old_devices(&pair.a), "");
-    let said = lab.up(&pair.a, "a0", &policy, &["--rate", "20mbit"]).stdout;
-    assert!(said.contains("what was left of it is removed"), "{said}");
+    let printed = lab.up(&pair.a, "a0", &policy, &["--rate", "20mbit"]).stdout;
+    assert!(printed.contains("what was left of it is removed"), "{printed}");
     passes(&pair);
     lab.down(&pair.a, "a0");
     assert_eq!(pair.a.state("a0"), before);
@@ -102,14 +102,14 @@ fn former_name_taken(lab: &Lab) {
     pair.a.ip("link set a0 down");
     pair.a.ip("link set a0 name wan0");
     pair.a.ip("link set wan0 up");
-    let said = lab.sluice(&pair.a, &["status"]).ok();
-    assert!(said.stdout.contains("wan0  policy") && !said.stderr.contains("left over"), "{said}");
+    let printed = lab.sluice(&pair.a, &["status"]).ok();
+    assert!(printed.stdout.contains("wan0  policy") && !printed.stderr.contains("left over"), "{printed}");
     for gone in [true, false] {
         pair.a.ip("link add a0 type veth peer name a1");
         pair.a.ip("link set a0 up");
         lab.up(&pair.a, "a0", &other, &["--rate", "10mbit"]);
-        let said = lab.sluice(&pair.a, &["status"]).ok();
-        assert!(said.stdout.contains("wan0  policy") && said.stdout.contains("a0  policy"), "{said}");
+        let printed = lab.sluice(&pair.a, &["status"]).ok();
+        assert!(printed.stdout.contains("wan0  policy") && printed.stdout.contains("a0  policy"), "{printed}");
         assert_eq!(lab.sluice(&pair.a, &["history", "wan0"]).ok().stdout.matches(" up ").count(), 1);
         if gone {
             pair.a.ip("link del a0");
@@ -138,12 +138,12 @@ fn namespace_deleted(lab: &Lab) {
     lab.up(&next.a, "a0", &policy, &["--rate", "20mbit"]);
     passes(&next);
     lab.down(&next.a, "a0");
-    assert!(traces(pair.a.inode).is_empty(), "nobody has cleaned up: {:?}", traces(pair.a.inode));
+    assert!(traces(pair.a.inode).is_empty(), "no command has cleaned up: {:?}", traces(pair.a.inode));
     assert!(!Path::new(&kept).exists(), "the next namespace with this number would get its policy");
 }
 
 /// Containers' interfaces come and go without `down`.
-fn what_has_gone_is_collected(lab: &Lab) {
+fn records_of_vanished_interfaces_are_removed(lab: &Lab) {
     let pair = lab.pair();
     let policy = lab.policy(&three());
     let up = |dev: &str| lab.up(&pair.a, dev, &policy, &["--rate", "20mbit", "--ingress-rate", "20mbit"]);
@@ -156,8 +156,8 @@ fn what_has_gone_is_collected(lab: &Lab) {
             up("c0");
             lab.down(&pair.a, "c0");
         } else {
-            let said = lab.sluice(&pair.a, &["ensure"]).ok().stdout;
-            assert!(said.contains("a0 has gone: what was left of it is removed"), "{said}");
+            let printed = lab.sluice(&pair.a, &["ensure"]).ok().stdout;
+            assert!(printed.contains("a0 has gone: what was left of it is removed"), "{printed}");
         }
         assert!(lab.leftovers().is_empty(), "by {collector}: {:?}", lab.leftovers());
         wire_pair(&pair, "");
@@ -191,8 +191,8 @@ fn auto_falls_back(lab: &Lab) {
     };
     up("qdisc").exits(3).says("load-qdisc fails");
     assert_eq!(pair.a.state("a0"), before);
-    let said = up("auto").ok().stdout;
-    assert!(said.contains("engine tc instead of qdisc: load-qdisc fails"), "{said}");
+    let printed = up("auto").ok().stdout;
+    assert!(printed.contains("engine tc instead of qdisc: load-qdisc fails"), "{printed}");
     assert_eq!(lab.status(&pair.a, "a0").engine, "tc");
     passes(&pair);
     lab.down(&pair.a, "a0");

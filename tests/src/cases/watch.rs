@@ -15,9 +15,9 @@ const LONG: Duration = Duration::from_secs(20);
 pub fn suite() -> Suite {
     Suite::new("watch")
         .of_commands()
-        .both("applies_what_is_saved", &[], applies_what_is_saved)
-        .any("an_invalid_file_leaves_what_runs", &[], an_invalid_file)
-        .any("leaves_what_waits_to_be_confirmed", &[], leaves_what_waits)
+        .both("saved_file_is_applied", &[], saved_file_is_applied)
+        .any("invalid_file_leaves_the_policy_in_force", &[], an_invalid_file)
+        .any("unconfirmed_change_is_not_overwritten", &[], unconfirmed_change)
         .any("bad_input", &[], bad_input)
 }
 
@@ -28,7 +28,7 @@ fn begin(lab: &Lab) -> (Pair, PathBuf, Process) {
     lab.up(&pair.a, "a0", &path, &["--rate", "20mbit"]);
     let process = lab.start(&pair.a, &["watch", "a0", &path]);
     // The watcher reads the file once before it waits.
-    process.await_lines("nothing changes", 1);
+    process.await_stdout_lines("nothing changes", 1);
     (pair, file, process)
 }
 
@@ -54,7 +54,7 @@ fn end(process: Process, signal: Signal) -> Output {
     process.finish().ok()
 }
 
-fn applies_what_is_saved(lab: &Lab) {
+fn saved_file_is_applied(lab: &Lab) {
     let (pair, file, process) = begin(lab);
     assert_eq!(generation(lab, &pair), 1, "what runs is what the file says");
     replace(&file, &other().to_string());
@@ -70,9 +70,9 @@ fn applies_what_is_saved(lab: &Lab) {
     becomes(lab, &pair, 4);
     // Another file next to it, or the same content again, changes nothing.
     lab.file("beside.json", "{}");
-    let before = process.said().matches("nothing changes").count();
+    let before = process.stdout().matches("nothing changes").count();
     replace(&file, &other().to_string());
-    process.await_lines("nothing changes", before + 1);
+    process.await_stdout_lines("nothing changes", before + 1);
     assert_eq!(generation(lab, &pair), 4);
     let output = end(process, Signal::SIGTERM);
     assert!(output.stdout.contains("~ scheduler strict_priority -> deficit_round_robin"), "{output}");
@@ -84,7 +84,7 @@ fn applies_what_is_saved(lab: &Lab) {
 fn an_invalid_file(lab: &Lab) {
     let (pair, file, process) = begin(lab);
     fs::write(&file, "{ \"scheduler\": \"none\" }").expect("writing");
-    process.await_complaint("there is no scheduler \"none\"");
+    process.await_stderr("there is no scheduler \"none\"");
     fs::remove_file(&file).expect("removing");
     assert_eq!(generation(lab, &pair), 1);
     replace(&file, &other().to_string());
@@ -95,12 +95,12 @@ fn an_invalid_file(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-fn leaves_what_waits(lab: &Lab) {
+fn unconfirmed_change(lab: &Lab) {
     let (pair, file, process) = begin(lab);
     let default = ["apply", "a0", "default", "--confirm", "3s"];
     lab.sluice(&pair.a, &default).ok();
     replace(&file, &other().to_string());
-    process.await_lines("another change waits", 1);
+    process.await_stdout_lines("another change waits", 1);
     assert_eq!(lab.status(&pair.a, "a0").policy.name, "default", "it does not confirm for others");
     await_that("the file is applied after the revert", LONG, || {
         let status = lab.status(&pair.a, "a0");
@@ -108,7 +108,7 @@ fn leaves_what_waits(lab: &Lab) {
     });
     let output = end(process, Signal::SIGTERM);
     assert!(output.stdout.contains("another change waits"), "{output}");
-    super::confirm::nobody_waits(&pair.a);
+    super::confirm::await_no_waiter(&pair.a);
     lab.down(&pair.a, "a0");
 }
 

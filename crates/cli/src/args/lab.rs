@@ -65,16 +65,16 @@ pub struct Run {
     /// A rate instead of the plan's, such as 50mbit; may be repeated
     #[arg(long = "rate", value_name = "RATE", allow_hyphen_values = true)]
     pub rates: Vec<String>,
-    /// How often each trial is done
+    /// The number of repeats of each trial
     #[arg(long, value_name = "N")]
     pub repeats: Option<u32>,
     /// The measured time of each trial, such as 10s
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub measured: Option<String>,
-    /// In virtual machines on a stock kernel, whose clocks count instructions; needs Sluice's source tree
+    /// Run in virtual machines with a stock kernel, whose clocks count instructions; needs Sluice's source tree
     #[arg(long)]
     pub vm: bool,
-    /// Which kernel (vm/kernel --help lists the roles)
+    /// The kernel's role (vm/kernel --help lists the roles)
     #[arg(long, value_name = "ROLE", default_value = "debian13-backports", requires = "vm")]
     pub kernel: String,
     /// The directory for the results; without it, a new one below sluice-lab
@@ -105,14 +105,14 @@ Examples:
   sluice lab cost --history                        how the main figures changed by kernel and compiler
   sluice lab cost --gate                           a short run against the record: exit code 1 if we became dearer")]
 pub struct Cost {
-    /// Which stock kernel the machine has (vm/kernel --help)
+    /// The role of the machine's stock kernel (vm/kernel --help)
     #[arg(long, value_name = "ROLE", default_value = "debian13-backports",
           value_parser = ["debian13-backports", "testing-or-sid", "experimental"])]
     pub kernel: String,
     /// Only contenders whose names contain one of these words, separated by commas
     #[arg(long, value_name = "WORDS", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub only: Vec<String>,
-    /// How often each is measured; medians are shown
+    /// The number of measurements of each; medians are shown
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=50))]
     pub repeats: u32,
     /// Keep raw results in bench/data and figures in its history, or with --gate in the record

@@ -87,8 +87,8 @@ impl Rank {
 
 /// Parses the time between two samples.
 fn interval(text: &str) -> Result<Duration, String> {
-    const LEAST_S: f64 = 0.1;
-    const MOST_S: f64 = 3600.0;
+    const MIN_S: f64 = 0.1;
+    const MAX_S: f64 = 3600.0;
     let (number, factor) = match text {
         _ if text.ends_with("ms") => (&text[..text.len() - 2], 1e-3),
         _ if text.ends_with('s') => (&text[..text.len() - 1], 1.0),
@@ -96,7 +96,7 @@ fn interval(text: &str) -> Result<Duration, String> {
         _ => (text, 1.0),
     };
     let seconds = number.trim().parse::<f64>().map_err(|_| "write a time such as 500ms, 1s or 1m".to_owned())? * factor;
-    if (LEAST_S..=MOST_S).contains(&seconds) {
+    if (MIN_S..=MAX_S).contains(&seconds) {
         return Ok(Duration::from_secs_f64(seconds));
     }
     Err("the least is 100ms, the most 60m".to_owned())

@@ -34,7 +34,7 @@ impl<R: Read> Input<R> {
 
     /// Reads `N` bytes; an early end of the stream is an error.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], String> {
-        self.array_or_end()?.ok_or_else(|| CUT.to_owned())
+        self.array_or_end()?.ok_or_else(|| TRUNCATED.to_owned())
     }
 
     /// Reads `N` bytes, or `None` if the stream ends before the first of them.
@@ -44,7 +44,7 @@ impl<R: Read> Input<R> {
         while filled < N {
             match self.from.read(&mut array[filled..]) {
                 Ok(0) if filled == 0 => return Ok(None),
-                Ok(0) => return Err(CUT.to_owned()),
+                Ok(0) => return Err(TRUNCATED.to_owned()),
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.to_string()),
@@ -57,20 +57,20 @@ impl<R: Read> Input<R> {
     pub fn packet(&mut self, length: u32) -> Result<Vec<u8>, String> {
         let kept = (length as usize).min(*FRAME_BYTES.end());
         let mut bytes = vec![0; kept];
-        self.from.read_exact(&mut bytes).map_err(cut)?;
+        self.from.read_exact(&mut bytes).map_err(truncated)?;
         self.skip(u64::from(length) - kept as u64)?;
         Ok(bytes)
     }
 
     /// Skips `count` bytes.
     pub fn skip(&mut self, count: u64) -> Result<(), String> {
-        let passed = io::copy(&mut (&mut self.from).take(count), &mut io::sink()).map_err(cut)?;
-        if passed == count { Ok(()) } else { Err(CUT.to_owned()) }
+        let passed = io::copy(&mut (&mut self.from).take(count), &mut io::sink()).map_err(truncated)?;
+        if passed == count { Ok(()) } else { Err(TRUNCATED.to_owned()) }
     }
 }
 
-const CUT: &str = "the file is cut short there";
+const TRUNCATED: &str = "the file is cut short there";
 
-fn cut(error: io::Error) -> String {
-    if error.kind() == ErrorKind::UnexpectedEof { CUT.to_owned() } else { error.to_string() }
+fn truncated(error: io::Error) -> String {
+    if error.kind() == ErrorKind::UnexpectedEof { TRUNCATED.to_owned() } else { error.to_string() }
 }

@@ -10,13 +10,13 @@ const PPPOE_SESSION: u16 = 0x8864;
 const PPP: u16 = 0x880b;
 
 /// The reason why a packet cannot become a frame, and the cure.
-pub(super) struct Unread {
+pub(super) struct Unsupported {
     pub what: String,
     pub cure: &'static str,
 }
 
 /// The packet with its own Ethernet header, or with one that is made up.
-pub(super) fn framed(packet: &Packet) -> Result<Vec<u8>, Unread> {
+pub(super) fn framed(packet: &Packet) -> Result<Vec<u8>, Unsupported> {
     let bytes = packet.bytes.as_slice();
     match packet.link {
         1 => Ok(bytes.to_vec()),
@@ -35,7 +35,7 @@ pub(super) fn framed(packet: &Packet) -> Result<Vec<u8>, Unread> {
             let length = bytes.get(2..4).map(|field| usize::from(Order::Little.u16(field)));
             wireless(length.and_then(|length| bytes.get(length..)).ok_or_else(short)?)
         }
-        other => Err(Unread {
+        other => Err(Unsupported {
             what: format!("packets of link type {other} ({}) are not read", name(other)),
             cure: "capture where IP is carried, as in tcpdump -i eth0 -w FILE",
         }),
@@ -58,8 +58,8 @@ fn name(link: u32) -> &'static str {
     }
 }
 
-fn short() -> Unread {
-    Unread {
+fn short() -> Unsupported {
+    Unsupported {
         what: "it is shorter than its own header".to_owned(),
         cure: "capture with a longer snap length, or without -s",
     }
@@ -74,7 +74,7 @@ fn by_version(bytes: &[u8]) -> u16 {
 }
 
 /// BSD loopback: the address family, in the byte order of the capturing machine (NULL) or of the network (LOOP).
-fn loopback(bytes: &[u8], orders: &[Order]) -> Result<Vec<u8>, Unread> {
+fn loopback(bytes: &[u8], orders: &[Order]) -> Result<Vec<u8>, Unsupported> {
     let (family, payload) = bytes.split_at_checked(4).ok_or_else(short)?;
     let known = orders.iter().find_map(|order| match order.u32(family) {
         2 => Some(IPV4),
@@ -82,14 +82,14 @@ fn loopback(bytes: &[u8], orders: &[Order]) -> Result<Vec<u8>, Unread> {
         10 | 24 | 28 | 30 => Some(IPV6),
         _ => None,
     });
-    known.map(|ethertype| ethernet(ethertype, payload)).ok_or_else(|| Unread {
+    known.map(|ethertype| ethernet(ethertype, payload)).ok_or_else(|| Unsupported {
         what: format!("family {} of a loopback's packet is neither IPv4 nor IPv6", orders[0].u32(family)),
         cure: "capture packets of IP",
     })
 }
 
 /// Linux cooked captures, as of `-i any`: the protocol is at `at`, and the header is `length` bytes long.
-fn cooked(bytes: &[u8], at: usize, length: usize) -> Result<Vec<u8>, Unread> {
+fn cooked(bytes: &[u8], at: usize, length: usize) -> Result<Vec<u8>, Unsupported> {
     let (header, payload) = bytes.split_at_checked(length).ok_or_else(short)?;
     let protocol = Order::Big.u16(&header[at..]);
     // Lower numbers are Linux's own, such as 802.2: no IP.
@@ -98,7 +98,7 @@ fn cooked(bytes: &[u8], at: usize, length: usize) -> Result<Vec<u8>, Unread> {
 }
 
 /// PPP, with or without the address and control field of HDLC, with a protocol of one or two bytes.
-fn ppp(bytes: &[u8]) -> Result<Vec<u8>, Unread> {
+fn ppp(bytes: &[u8]) -> Result<Vec<u8>, Unsupported> {
     let bytes = bytes.strip_prefix(&[0xff, 0x03]).unwrap_or(bytes);
     let (protocol, payload) = match bytes {
         // An odd first byte is the whole protocol (RFC 1661, section 6.5).
@@ -114,7 +114,7 @@ fn ppp(bytes: &[u8]) -> Result<Vec<u8>, Unread> {
 }
 
 /// An unencrypted data frame of 802.11; other frames carry no readable packet.
-fn wireless(bytes: &[u8]) -> Result<Vec<u8>, Unread> {
+fn wireless(bytes: &[u8]) -> Result<Vec<u8>, Unsupported> {
     const DATA: u8 = 2;
     let (control, flags) = match bytes {
         [control, flags, ..] => (*control, *flags),
@@ -123,11 +123,11 @@ fn wireless(bytes: &[u8]) -> Result<Vec<u8>, Unread> {
     let (kind, subtype) = (control >> 2 & 3, control >> 4);
     let cure = "capture on the interface itself instead of in monitor mode";
     if flags & 0x40 != 0 {
-        return Err(Unread { what: "an encrypted frame of 802.11".to_owned(), cure });
+        return Err(Unsupported { what: "an encrypted frame of 802.11".to_owned(), cure });
     }
     // Bit 2 of the subtype: no data.
     if kind != DATA || subtype & 4 != 0 {
-        return Err(Unread { what: "a frame of 802.11 that carries no data".to_owned(), cure });
+        return Err(Unsupported { what: "a frame of 802.11 that carries no data".to_owned(), cure });
     }
     let four_addresses = flags & 3 == 3;
     let (qos, order) = (subtype & 8 != 0, flags & 0x80 != 0);
@@ -135,6 +135,6 @@ fn wireless(bytes: &[u8]) -> Result<Vec<u8>, Unread> {
     match bytes.get(header..).ok_or_else(short)? {
         // LLC with SNAP: the type of Ethernet follows.
         [0xaa, 0xaa, 3, 0, 0, 0, high, low, payload @ ..] => Ok(ethernet(u16::from_be_bytes([*high, *low]), payload)),
-        _ => Err(Unread { what: "a frame of 802.11 without the type of what it carries".to_owned(), cure }),
+        _ => Err(Unsupported { what: "a frame of 802.11 without the type of what it carries".to_owned(), cure }),
     }
 }

@@ -60,12 +60,12 @@ fn holds(file: &[u8], frames: usize, notes: usize) {
 }
 
 #[test]
-fn a_snap_length_cuts_packets_and_is_no_error() {
+fn snap_length_truncates_packets_without_error() {
     holds(&pcap(1, &[(&frame(), 1514), (&frame(), 9000)]), 2, 0);
 }
 
 #[test]
-fn what_comes_before_a_cut_is_read() {
+fn truncated_file_yields_packets_before_its_end() {
     let file = pcap(1, &[(&frame(), 46), (&frame(), 46)]);
     holds(&file[..file.len() - 1], 1, 1);
     let sections = [section(), interface(1, 0), enhanced(0, &frame()), enhanced(0, &frame())].concat();
@@ -74,13 +74,13 @@ fn what_comes_before_a_cut_is_read() {
 }
 
 #[test]
-fn options_without_an_end_are_no_error() {
+fn options_without_end_marker_are_accepted() {
     let odd = block(1, &[&words(&[1, 0])[..], &[2, 0, 4, 0], b"eth0"].concat());
     holds(&[section(), odd, enhanced(0, &frame())].concat(), 1, 0);
 }
 
 #[test]
-fn a_section_has_interfaces_of_its_own() {
+fn each_section_has_its_own_interfaces() {
     let two = [section(), interface(1, 0), enhanced(0, &frame()), section(), interface(101, 0), enhanced(0, &packet())];
     holds(&two.concat(), 2, 0);
     let missing = [section(), interface(1, 0), enhanced(0, &frame()), section(), enhanced(0, &frame())].concat();
@@ -95,7 +95,7 @@ fn simple_and_old_packets_are_read() {
 }
 
 #[test]
-fn one_unknown_packet_does_not_hide_the_others() {
+fn unknown_packet_is_noted_and_skipped() {
     let mixed = [section(), interface(189, 0), interface(1, 0), enhanced(0, &[1; 40]), enhanced(1, &frame())].concat();
     holds(&mixed, 1, 1);
     let alone = read("file", &pcap(189, &[(&[1; 40], 40)])[..], 10).expect_err("USB is not read");
@@ -131,7 +131,7 @@ fn link_types_that_carry_ip_are_read() {
 }
 
 #[test]
-fn advice_fits() {
+fn advice_is_applicable() {
     let refused = |file: &[u8]| read("file", file, 10).expect_err("it is refused").render(false).to_owned();
     assert!(refused(&pcap(127, &[(&[0, 0, 8, 0, 0, 0, 0, 0, 8, 0x41, 0, 0], 12)])).contains("monitor mode"));
     assert!(refused(&[0x1f, 0x8b, 8, 0, 0, 0]).contains("gunzip"));
@@ -141,7 +141,7 @@ fn advice_fits() {
 
 /// A stream that never ends fails the test if it is read to its end.
 #[test]
-fn only_as_much_is_read_as_is_asked_for() {
+fn reads_no_more_packets_than_wanted() {
     let packet = pcap(1, &[(&frame(), 46)]);
     let (header, packet) = packet.split_at(24);
     let endless = header.chain(std::iter::repeat_n(packet, 1000).collect::<Vec<_>>().concat().leak() as &[u8]);

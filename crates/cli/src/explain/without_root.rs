@@ -19,11 +19,11 @@ pub fn explained(policy: &Resolved, frame: &[u8], metadata: Metadata) -> Box<abi
         Mode::ScheduleOnly { by } => (abi::SL_RULE_NONE, named(policy, by, &seen, metadata.mark)),
         _ => choose(policy, &interfaces, &seen, outside),
     };
-    let mut told = abi::boxed_zeroed::<abi::sl_explanation>();
-    told.headers = headers(&seen);
-    told.by_rules = u64::from(class) << 16 | u64::from(rule);
-    told.choice = told.by_rules;
-    told
+    let mut explanation = abi::boxed_zeroed::<abi::sl_explanation>();
+    explanation.headers = headers(&seen);
+    explanation.by_rules = u64::from(class) << 16 | u64::from(rule);
+    explanation.choice = explanation.by_rules;
+    explanation
 }
 
 /// The class that the packet names by its DSCP or mark.

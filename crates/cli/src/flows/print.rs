@@ -1,24 +1,24 @@
 //! Flows as a table, and as CSV.
 
-use super::view::{Shown, direction};
+use super::view::{FlowReport, direction};
 use crate::failure::Failure;
-use crate::short;
+use crate::humanize;
 use crate::terminal;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use std::fmt::Write;
 
-/// As text for people.
-pub fn text(shown: &Shown) -> String {
+/// The report as text.
+pub fn text(report: &FlowReport) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
-    let _ = writeln!(text, "{} flows are known, {} sent within {:.1} s", shown.known, shown.active, shown.span_s);
-    for name in &shown.without_flows {
+    let _ = writeln!(text, "{} flows are known, {} sent within {:.1} s", report.known, report.active, report.span_s);
+    for name in &report.without_flows {
         let _ = writeln!(text, "{name}: its policy keeps no flows (\"flow_table\": 0)");
     }
-    if !shown.flows.is_empty() {
-        let _ = writeln!(text, "{}", table(shown));
+    if !report.flows.is_empty() {
+        let _ = writeln!(text, "{}", table(report));
     }
-    for class in &shown.classes {
+    for class in &report.classes {
         let _ = writeln!(
             text,
             "{} {}  class {} {}: {} ({}), {} of {} flows sent",
@@ -27,12 +27,12 @@ pub fn text(shown: &Shown) -> String {
             class.class,
             class.class_name,
             terminal::rate(class.bps.round() as u64),
-            short::percent(class.share),
+            humanize::percent(class.share),
             class.active,
             class.flows
         );
     }
-    for anomaly in &shown.anomalies {
+    for anomaly in &report.anomalies {
         let whose = anomaly.flow.map_or(String::new(), |key| {
             let port = |port: Option<u16>| port.map_or(String::new(), |port| format!(" port {port}"));
             format!("{}{} to {}{}: ", key.src, port(key.src_port), key.dst, port(key.dst_port))
@@ -42,24 +42,24 @@ pub fn text(shown: &Shown) -> String {
     text
 }
 
-fn table(shown: &Shown) -> Table {
+fn table(report: &FlowReport) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_header(["rate", "bytes", "pkts", "for", "interface", "class", "rule", "kind", "flow", "process"]);
     let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
-    for told in &shown.flows {
-        let flow = &told.flow;
+    for named in &report.flows {
+        let flow = &named.flow;
         table.add_row([
             right(terminal::rate(flow.bps.round() as u64)),
             right(terminal::bytes(flow.bytes)),
             right(flow.pkts.to_string()),
-            right(short::span_s(flow.age_s)),
+            right(humanize::span_s(flow.age_s)),
             Cell::new(format!("{} {}", flow.interface, if flow.key.arriving { "in" } else { "out" })),
             Cell::new(&flow.class_name),
             Cell::new(flow.rule.as_deref().unwrap_or("-")),
-            Cell::new(told.kind()),
-            Cell::new(told.ends()),
-            Cell::new(told.owner().as_deref().unwrap_or("-")),
+            Cell::new(named.kind()),
+            Cell::new(named.ends()),
+            Cell::new(named.owner().as_deref().unwrap_or("-")),
         ]);
     }
     table
@@ -90,31 +90,31 @@ const COLUMNS: [&str; 22] = [
     "idle_s",
 ];
 
-/// As CSV, with a line of titles if wanted.
-pub fn csv(shown: &Shown, titles: bool) -> Result<Vec<u8>, Failure> {
+/// The flows as CSV, with a line of titles if wanted.
+pub fn csv(report: &FlowReport, titles: bool) -> Result<Vec<u8>, Failure> {
     let failed = |error: csv::Error| Failure::system(format!("CSV: {error}"));
     let mut writer = csv::Writer::from_writer(Vec::new());
     if titles {
         writer.write_record(COLUMNS).map_err(failed)?;
     }
-    for told in &shown.flows {
-        let flow = &told.flow;
+    for named in &report.flows {
+        let flow = &named.flow;
         let key = &flow.key;
         let port = |port: Option<u16>| port.map_or(String::new(), |port| port.to_string());
         let record: [String; COLUMNS.len()] = [
-            shown.at_ms.to_string(),
+            report.at_ms.to_string(),
             flow.interface.clone(),
             direction(key.arriving).to_owned(),
-            told.protocol_name.clone(),
+            named.protocol_name.clone(),
             key.src.to_string(),
             port(key.src_port),
             key.dst.to_string(),
             port(key.dst_port),
-            told.service.clone().unwrap_or_default(),
-            told.src_name.clone().unwrap_or_default(),
-            told.dst_name.clone().unwrap_or_default(),
-            told.process.as_ref().map_or(String::new(), |process| process.name.clone()),
-            told.process.as_ref().map_or(String::new(), |process| process.pid.to_string()),
+            named.service.clone().unwrap_or_default(),
+            named.src_name.clone().unwrap_or_default(),
+            named.dst_name.clone().unwrap_or_default(),
+            named.process.as_ref().map_or(String::new(), |process| process.name.clone()),
+            named.process.as_ref().map_or(String::new(), |process| process.pid.to_string()),
             flow.class.to_string(),
             flow.class_name.clone(),
             flow.rule.clone().unwrap_or_default(),

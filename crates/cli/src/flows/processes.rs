@@ -18,7 +18,7 @@ pub struct Process {
 
 /// The local end of a socket, and its peer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Ends {
+struct Endpoints {
     protocol: u16,
     local: SocketAddr,
     /// The connected peer; `None` for an unconnected socket.
@@ -74,12 +74,12 @@ fn printable(name: &str) -> String {
 }
 
 /// The sockets of this network namespace by their ends.
-fn sockets() -> HashMap<Ends, u64> {
+fn sockets() -> HashMap<Endpoints, u64> {
     let mut found = HashMap::new();
     let mut put = |protocol: u16, local: SocketAddr, remote: SocketAddr, inode: u64| {
         if inode != 0 {
             let remote = Some(plain(remote)).filter(|remote| remote.port() != 0);
-            found.insert(Ends { protocol, local: plain(local), remote }, inode);
+            found.insert(Endpoints { protocol, local: plain(local), remote }, inode);
         }
     };
     let tcp = [procfs::net::tcp(), procfs::net::tcp6()].into_iter().flatten().flatten();
@@ -98,13 +98,13 @@ fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-fn find(sockets: &HashMap<Ends, u64>, flow: &FlowKey) -> Option<u64> {
+fn find(sockets: &HashMap<Endpoints, u64>, flow: &FlowKey) -> Option<u64> {
     let (src, dst) = (SocketAddr::new(flow.src, flow.src_port?), SocketAddr::new(flow.dst, flow.dst_port?));
     let (local, remote) = if flow.arriving { (dst, src) } else { (src, dst) };
     let any4 = SocketAddr::new(IpAddr::from([0, 0, 0, 0]), local.port());
     let any6 = SocketAddr::new(IpAddr::from([0u16; 8]), local.port());
     let ways = [(local, Some(remote)), (local, None), (any4, None), (any6, None)];
-    let find = |(local, remote)| sockets.get(&Ends { protocol: flow.protocol, local, remote }).copied();
+    let find = |(local, remote)| sockets.get(&Endpoints { protocol: flow.protocol, local, remote }).copied();
     ways.into_iter().find_map(find)
 }
 
@@ -114,7 +114,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn a_connection_of_our_own_is_ours() {
+    fn own_connection_is_attributed_to_this_process() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
         let server = listener.local_addr().expect("an address");
         let client = TcpStream::connect(server).expect("a connection");

@@ -9,9 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Number of cached answers.
-const KEPT: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
+const CACHED: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 /// Most questions that wait; further ones are dropped and asked again later.
-const WAITING: usize = 256;
+const MAX_PENDING: usize = 256;
 
 #[derive(Debug, Clone)]
 enum Answer {
@@ -34,8 +34,8 @@ impl Resolver {
     }
 
     fn with(look_up: impl Fn(&IpAddr) -> Option<String> + Send + 'static) -> Resolver {
-        let (ask, questions) = sync_channel::<IpAddr>(WAITING);
-        let known = Arc::new(Mutex::new(LruCache::new(KEPT)));
+        let (ask, questions) = sync_channel::<IpAddr>(MAX_PENDING);
+        let known = Arc::new(Mutex::new(LruCache::new(CACHED)));
         let answers = Arc::clone(&known);
         // The thread ends when the sender is dropped, and does not keep the process alive.
         thread::spawn(move || {
@@ -87,7 +87,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     #[test]
-    fn names_come_later_and_are_harmless() {
+    fn names_arrive_later_and_are_escaped() {
         let resolver = Resolver::with(|address| address.is_ipv4().then(|| "host\x1b[2J.example".to_owned()));
         let (known, unknown) = (IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(std::net::Ipv6Addr::LOCALHOST));
         assert_eq!(resolver.name(known), None, "nobody waits");
@@ -103,6 +103,6 @@ mod tests {
         for n in 0..20_000u32 {
             resolver.name(Ipv4Addr::from(n).into());
         }
-        assert!(lock(&resolver.known).len() <= KEPT.get());
+        assert!(lock(&resolver.known).len() <= CACHED.get());
     }
 }

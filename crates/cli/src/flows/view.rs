@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// A flow with its names.
 #[derive(Debug, Clone, Serialize)]
-pub struct Told {
+pub struct NamedFlow {
     /// The flow and its rates.
     #[serde(flatten)]
     pub flow: FlowRate,
@@ -29,7 +29,7 @@ pub struct Told {
 
 /// A report on the flows of an interval.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Shown {
+pub struct FlowReport {
     /// Time of the report, milliseconds since 1970.
     pub at_ms: u64,
     /// Length of the interval that rates are of, seconds.
@@ -41,7 +41,7 @@ pub struct Shown {
     /// Interfaces whose policy keeps no flows.
     pub without_flows: Vec<String>,
     /// The first flows by rank.
-    pub flows: Vec<Told>,
+    pub flows: Vec<NamedFlow>,
     /// Every class that has flows.
     pub classes: Vec<ClassFlows>,
     /// Anomalies and their causes.
@@ -76,28 +76,28 @@ impl View {
     }
 
     /// The flows since the reading before.
-    pub fn look(&mut self, source: &Source, sample: &Sample, by: By, top: usize) -> sluice_kernel::Result<Shown> {
+    pub fn read(&mut self, source: &Source, sample: &Sample, by: By, top: usize) -> sluice_kernel::Result<FlowReport> {
         let rates = self.tracker.take(&FlowSample::read(source)?, sample, by, top);
         let keys: Vec<_> = rates.top.iter().map(|flow| flow.key).collect();
         let owners = self.processes.of(&keys);
-        Ok(Shown {
+        Ok(FlowReport {
             at_ms: sample.at_ms,
             span_s: rates.span_s,
             known: rates.known,
             active: rates.active,
             without_flows: rates.without_flows,
-            flows: rates.top.into_iter().zip(owners).map(|(flow, process)| self.tell(flow, process)).collect(),
+            flows: rates.top.into_iter().zip(owners).map(|(flow, process)| self.name_flow(flow, process)).collect(),
             classes: rates.classes,
             anomalies: rates.anomalies,
         })
     }
 
     /// Adds names that were asked for and have come since, after a short wait.
-    pub fn name_again(&self, shown: &mut Shown, wait: Duration) {
+    pub fn refresh_names(&self, report: &mut FlowReport, wait: Duration) {
         let Some(resolver) = &self.resolver else { return };
         resolver.wait(wait);
-        for told in &mut shown.flows {
-            (told.src_name, told.dst_name) = (self.host(told.flow.key.src), self.host(told.flow.key.dst));
+        for named in &mut report.flows {
+            (named.src_name, named.dst_name) = (self.host(named.flow.key.src), self.host(named.flow.key.dst));
         }
     }
 
@@ -105,9 +105,9 @@ impl View {
         self.resolver.as_ref().and_then(|resolver| resolver.name(address))
     }
 
-    fn tell(&self, flow: FlowRate, process: Option<Process>) -> Told {
+    fn name_flow(&self, flow: FlowRate, process: Option<Process>) -> NamedFlow {
         let key = flow.key;
-        Told {
+        NamedFlow {
             protocol_name: services::protocol(key.protocol),
             service: self.services.of_flow(key.protocol, [key.src_port, key.dst_port]).map(str::to_owned),
             src_name: self.host(key.src),
@@ -118,7 +118,7 @@ impl View {
     }
 }
 
-impl Told {
+impl NamedFlow {
     /// The ends of the flow: `10.0.0.1:43210 > server.example:443`.
     pub fn ends(&self) -> String {
         let key = &self.flow.key;

@@ -1,7 +1,7 @@
 //! The state of the dashboard, and its changes by keys, independent of terminal and kernel.
 
 use super::palette::{Palette, State};
-use crate::flows::view::{Shown, Told};
+use crate::flows::view::{FlowReport, NamedFlow};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use sluice_observe::flows::By;
 use sluice_observe::rates::{ClassRates, DirectionRates, InterfaceRates};
@@ -67,7 +67,7 @@ impl Sort {
 
 /// The options of the flow pane.
 #[derive(Debug, Clone, Copy)]
-pub struct FlowsWish {
+pub struct FlowOptions {
     /// The rank of flows.
     pub by: By,
     /// Number of flows.
@@ -78,9 +78,9 @@ pub struct FlowsWish {
     pub first: bool,
 }
 
-impl Default for FlowsWish {
-    fn default() -> FlowsWish {
-        FlowsWish { by: By::Rate, top: 100, resolve: false, first: false }
+impl Default for FlowOptions {
+    fn default() -> FlowOptions {
+        FlowOptions { by: By::Rate, top: 100, resolve: false, first: false }
     }
 }
 
@@ -110,8 +110,8 @@ pub struct App {
     pub chosen: usize,
     pub rates: Rates,
     /// Flows, once they have been read.
-    pub flows: Option<Shown>,
-    pub flows_wish: FlowsWish,
+    pub flows: Option<FlowReport>,
+    pub flow_options: FlowOptions,
     pub history: History,
     /// Time between two samples, seconds.
     pub interval_s: f64,
@@ -143,7 +143,7 @@ impl App {
             chosen: 0,
             rates: Rates::default(),
             flows: None,
-            flows_wish: FlowsWish::default(),
+            flow_options: FlowOptions::default(),
             history: History::default(),
             interval_s,
             trouble: None,
@@ -161,9 +161,9 @@ impl App {
     }
 
     /// Takes the flows of the last interval.
-    pub fn take_flows(&mut self, shown: Shown) {
+    pub fn take_flows(&mut self, report: FlowReport) {
         if !self.paused {
-            self.flows = Some(shown);
+            self.flows = Some(report);
         }
     }
 
@@ -233,7 +233,7 @@ impl App {
             KeyCode::Char('r') => self.toggle(Pane::Rules),
             KeyCode::Char('f') => self.toggle(Pane::Flows),
             KeyCode::Char('b') if self.pane == Pane::Flows => self.next_rank(),
-            KeyCode::Char('n') if self.pane == Pane::Flows => self.flows_wish.resolve = !self.flows_wish.resolve,
+            KeyCode::Char('n') if self.pane == Pane::Flows => self.flow_options.resolve = !self.flow_options.resolve,
             KeyCode::Char('i') | KeyCode::Tab => self.next_interface(),
             KeyCode::Up | KeyCode::Char('k') => self.chosen = self.chosen.saturating_sub(1),
             KeyCode::Down | KeyCode::Char('j') => self.chosen += 1,
@@ -248,29 +248,29 @@ impl App {
     }
 
     /// The flows that the filter and the chosen interface leave.
-    pub fn chosen_flows<'a>(&self, shown: &'a Shown) -> Vec<&'a Told> {
+    pub fn chosen_flows<'a>(&self, report: &'a FlowReport) -> Vec<&'a NamedFlow> {
         let filter = self.filter.to_lowercase();
-        let wanted = |told: &&Told| {
-            let only = self.only.as_ref().is_none_or(|only| *only == told.flow.interface);
+        let wanted = |named: &&NamedFlow| {
+            let only = self.only.as_ref().is_none_or(|only| *only == named.flow.interface);
             let text = format!(
                 "{} {} {} {} {} {}",
-                told.ends(),
-                told.kind(),
-                told.flow.class_name,
-                told.flow.rule.as_deref().unwrap_or_default(),
-                told.owner().unwrap_or_default(),
-                told.flow.interface
+                named.ends(),
+                named.kind(),
+                named.flow.class_name,
+                named.flow.rule.as_deref().unwrap_or_default(),
+                named.owner().unwrap_or_default(),
+                named.flow.interface
             );
             only && text.to_lowercase().contains(&filter)
         };
-        shown.flows.iter().filter(wanted).collect()
+        report.flows.iter().filter(wanted).collect()
     }
 
     fn last_row(&self) -> usize {
         let rows = match self.pane {
             Pane::Rules => self.interfaces().map(|one| one.rules.len() + 1).sum(),
             Pane::Classes | Pane::Discipline => self.rows().len(),
-            Pane::Flows => self.flows.as_ref().map_or(0, |shown| self.chosen_flows(shown).len()),
+            Pane::Flows => self.flows.as_ref().map_or(0, |report| self.chosen_flows(report).len()),
         };
         rows.saturating_sub(1)
     }
@@ -281,7 +281,7 @@ impl App {
     }
 
     fn next_rank(&mut self) {
-        self.flows_wish.by = match self.flows_wish.by {
+        self.flow_options.by = match self.flow_options.by {
             By::Rate => By::Bytes,
             By::Bytes => By::Pkts,
             By::Pkts => By::Rate,

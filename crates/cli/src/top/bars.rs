@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_as_wide_as_asked() {
+    fn sparkline_has_its_width() {
         assert_eq!(line(&[], 4), "    ");
         assert_eq!(line(&[Some(8.0), None, Some(0.0), Some(4.0), Some(8.0)], 4), " ▁▄█");
         assert_eq!(line(&[Some(0.0)], 3), "  ▁");

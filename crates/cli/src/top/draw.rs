@@ -16,14 +16,14 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Clear, Paragraph};
 
 /// A line of the body, with the number of its row if it can be chosen.
-pub struct Drawn {
+pub struct BodyLine {
     line: Line<'static>,
     row: Option<usize>,
 }
 
-impl Drawn {
-    fn plain(line: Line<'static>) -> Drawn {
-        Drawn { line, row: None }
+impl BodyLine {
+    fn plain(line: Line<'static>) -> BodyLine {
+        BodyLine { line, row: None }
     }
 }
 
@@ -34,7 +34,7 @@ const DETAILS_FROM_LINES: u16 = 16;
 pub fn draw(frame: &mut Frame<'_>, app: &App) {
     let area = frame.area();
     let details = if area.height >= DETAILS_FROM_LINES && app.pane != Pane::Rules { 4 } else { 0 };
-    let [title, body, told, keys] = Layout::vertical([
+    let [title, body, details_area, keys] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Min(0),
         Constraint::Length(details),
@@ -46,7 +46,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App) {
     if details > 0 {
         let block = Block::new().borders(Borders::TOP).border_style(app.palette.dim());
         let lines = if app.pane == Pane::Flows { flows::details(app) } else { details::lines(app) };
-        frame.render_widget(Paragraph::new(lines).block(block), told);
+        frame.render_widget(Paragraph::new(lines).block(block), details_area);
     }
     frame.render_widget(Paragraph::new(keys_line(app)), keys);
     if app.help {

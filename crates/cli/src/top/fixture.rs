@@ -1,7 +1,7 @@
 //! Made-up rates of a busy interface and of an idle one.
 
 use crate::flows::processes::Process;
-use crate::flows::view::{Shown, Told};
+use crate::flows::view::{FlowReport, NamedFlow};
 use sluice_kernel::flows::FlowKey;
 use sluice_kernel::status::{ClassState, Count, Dropped, FlowQueues, PolicyStatus, SchedulerState, Turn};
 use sluice_kernel::{Engine, Hook};
@@ -139,7 +139,7 @@ pub fn rates(after_s: u64) -> Rates {
     }
 }
 
-fn told(class_name: &str, bps: f64, src_port: u16, dst: &str, dst_port: u16, arriving: bool) -> Told {
+fn named_flow(class_name: &str, bps: f64, src_port: u16, dst: &str, dst_port: u16, arriving: bool) -> NamedFlow {
     let key = FlowKey {
         protocol: 6,
         src: "192.0.2.10".parse().expect("an address"),
@@ -149,7 +149,7 @@ fn told(class_name: &str, bps: f64, src_port: u16, dst: &str, dst_port: u16, arr
         arriving: false,
     };
     let key = if arriving { key.reverse() } else { key };
-    Told {
+    NamedFlow {
         flow: FlowRate {
             interface: "eth0".to_owned(),
             key,
@@ -172,12 +172,12 @@ fn told(class_name: &str, bps: f64, src_port: u16, dst: &str, dst_port: u16, arr
 }
 
 /// Flows of the same interval.
-pub fn flows() -> Shown {
+pub fn flows() -> FlowReport {
     let all = vec![
-        told("bulk", 13_100_000.0, 50_001, "198.51.100.7", 443, false),
-        told("voip", 2_400_000.0, 50_002, "2001:db8:12:34::5678", 5061, false),
-        told("bulk", 52_000.0, 50_001, "198.51.100.7", 443, true),
-        told("gaming", 0.0, 3074, "203.0.113.9", 3074, false),
+        named_flow("bulk", 13_100_000.0, 50_001, "198.51.100.7", 443, false),
+        named_flow("voip", 2_400_000.0, 50_002, "2001:db8:12:34::5678", 5061, false),
+        named_flow("bulk", 52_000.0, 50_001, "198.51.100.7", 443, true),
+        named_flow("gaming", 0.0, 3074, "203.0.113.9", 3074, false),
     ];
     let class = |class_name: &str, arriving: bool, bps: f64, share: f64| ClassFlows {
         interface: "eth0".to_owned(),
@@ -197,7 +197,7 @@ pub fn flows() -> Shown {
         class_name: Some("voip".to_owned()),
         reason: "it sends 2.4 Mbit/s of 19.0 Mbit/s in voip, a class for what is urgent; 9.6 MB so far".to_owned(),
     };
-    Shown {
+    FlowReport {
         at_ms: 1_700_000_000_000,
         span_s: 1.0,
         known: 412,

@@ -1,6 +1,6 @@
 //! One table of the rates of an interval.
 
-use crate::short;
+use crate::humanize;
 use crate::terminal;
 use crate::top::app::shown_directions;
 use comfy_table::{Cell, CellAlignment, Table, presets};
@@ -35,12 +35,12 @@ pub fn text(rates: &Rates) -> String {
 
 fn summary(one: &DirectionRates) -> String {
     let used = match (one.rate_bps, one.used) {
-        (Some(rate), Some(used)) => format!(" of {} ({})", terminal::rate(rate), short::percent(used)),
+        (Some(rate), Some(used)) => format!(" of {} ({})", terminal::rate(rate), humanize::percent(used)),
         _ if one.queued => ", not shaped".to_owned(),
         _ => ", counted and not queued".to_owned(),
     };
     let limit = one.limit_bps.map_or(String::new(), |bps| {
-        let fill = one.limit_fill.map_or(String::new(), |fill| format!(" (bucket {})", short::percent(fill)));
+        let fill = one.limit_fill.map_or(String::new(), |fill| format!(" (bucket {})", humanize::percent(fill)));
         format!(", at most {}{fill}", terminal::rate(bps))
     });
     format!(
@@ -63,13 +63,13 @@ fn table(direction: &DirectionRates) -> Table {
     for class in &direction.classes {
         let why: Vec<String> = class.drops_pps.iter().map(|(reason, pps)| format!("{reason} {pps:.0}")).collect();
         let wait = |of: fn(&sluice_observe::rates::SojournRates) -> f64| {
-            right(class.sojourn.as_ref().map_or("-".to_owned(), |waits| short::wait_us(of(waits))))
+            right(class.sojourn.as_ref().map_or("-".to_owned(), |waits| humanize::wait_us(of(waits))))
         };
         table.add_row([
             Cell::new(format!("  {} {}", class.id, class.name)),
             right(terminal::rate(class.sent_bps.round() as u64)),
             right(format!("{:.0}", class.sent_pps)),
-            right(class.share.map_or("-".to_owned(), short::percent)),
+            right(class.share.map_or("-".to_owned(), humanize::percent)),
             right(terminal::bytes(class.backlog.bytes)),
             wait(|waits| waits.p50_us),
             wait(|waits| waits.p95_us),
@@ -84,5 +84,5 @@ fn table(direction: &DirectionRates) -> Table {
 }
 
 fn bucket(class: &ClassRates) -> String {
-    class.bucket_fill.map_or("-".to_owned(), short::percent)
+    class.bucket_fill.map_or("-".to_owned(), humanize::percent)
 }

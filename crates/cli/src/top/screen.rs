@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Longest time until a signal is noticed.
-const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(200);
+const SIGNAL_POLL: Duration = Duration::from_millis(200);
 
 /// Time-out of a poll for an event that has arrived; with 0 crossterm does not look.
 const READ_EVENT: Duration = Duration::from_millis(1);
@@ -62,7 +62,7 @@ impl Screen {
                 if left.is_zero() {
                     return Ok(Action::Draw);
                 }
-                if has_hung_up(left.min(LOOK_FOR_SIGNALS)) {
+                if has_hung_up(left.min(SIGNAL_POLL)) {
                     return Ok(Action::Quit);
                 }
                 if event::poll(READ_EVENT).map_err(failed)? {
@@ -148,8 +148,8 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_read_that_comes_with_another_size() {
-        let mut own = Own::start("reads_a_size_and_a_key");
+    fn key_after_a_resize_is_read() {
+        let mut own = OwnTerminal::start("reads_a_size_and_a_key");
         own.read_until("press");
         own.terminal.write_all(b"q").expect("pressing a key");
         let (code, _, written) = own.end();
@@ -157,8 +157,8 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_gives_the_terminal_back_before_it_is_told() {
-        let own = Own::start("panics_with_the_screen");
+    fn panic_restores_the_terminal_before_its_message() {
+        let own = OwnTerminal::start("panics_with_the_screen");
         let before = own.before.clone();
         let (code, after, written) = own.end();
         assert_eq!(code, Some(101), "a test that has panicked");
@@ -172,7 +172,7 @@ mod tests {
     }
 
     /// An ignored test of this file, run in a process and a terminal of its own.
-    struct Own {
+    struct OwnTerminal {
         child: Child,
         terminal: File,
         line: OwnedFd,
@@ -180,8 +180,8 @@ mod tests {
         written: Vec<u8>,
     }
 
-    impl Own {
-        fn start(test: &str) -> Own {
+    impl OwnTerminal {
+        fn start(test: &str) -> OwnTerminal {
             let size = Winsize { ws_row: ROWS.get(), ws_col: COLUMNS.get(), ws_xpixel: 0, ws_ypixel: 0 };
             let pty = openpty(&size, None).expect("a pty");
             let before = tcgetattr(&pty.slave).expect("the terminal's state");
@@ -190,7 +190,7 @@ mod tests {
             command.args(["--exact", &format!("top::screen::tests::{test}"), "--ignored", "--nocapture"]);
             let child = command.env("TERM", "xterm").stdin(side()).stdout(side()).stderr(side()).spawn();
             let child = child.expect("starting this program");
-            Own { child, terminal: File::from(pty.master), line: pty.slave, before, written: Vec::new() }
+            OwnTerminal { child, terminal: File::from(pty.master), line: pty.slave, before, written: Vec::new() }
         }
 
         /// Reads the output until it contains this text.
@@ -204,7 +204,7 @@ mod tests {
 
         /// Waits for the end: the exit code, the terminal's state then, and all output.
         fn end(self) -> (Option<i32>, Termios, Vec<u8>) {
-            let Own { mut child, mut terminal, line, mut written, .. } = self;
+            let OwnTerminal { mut child, mut terminal, line, mut written, .. } = self;
             let reader = std::thread::spawn(move || {
                 // Reading fails once no process has the other side open.
                 let _ = terminal.read_to_end(&mut written);

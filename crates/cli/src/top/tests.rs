@@ -63,7 +63,7 @@ fn classes() {
 }
 
 #[test]
-fn a_class_is_chosen_and_told_of() {
+fn chosen_class_shows_details() {
     let mut app = app(true);
     press(&mut app, "↓↓↓");
     shows("chosen-80x24.txt", &app, 80, 24);
@@ -81,7 +81,7 @@ fn panes() {
 }
 
 #[test]
-fn flows_are_ranked_and_what_is_strange_is_said() {
+fn flows_are_ranked_and_anomalies_are_listed() {
     let mut app = app(true);
     press(&mut app, "f");
     shows("flows-80x24.txt", &app, 80, 24);
@@ -89,8 +89,8 @@ fn flows_are_ranked_and_what_is_strange_is_said() {
     press(&mut app, "/curl\n");
     assert_eq!(app.chosen_flows(&flows()).len(), 2);
     press(&mut app, "bn");
-    assert_eq!(app.flows_wish.by, sluice_observe::flows::By::Bytes);
-    assert!(app.flows_wish.resolve);
+    assert_eq!(app.flow_options.by, sluice_observe::flows::By::Bytes);
+    assert!(app.flow_options.resolve);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn sorting_and_filtering() {
 }
 
 #[test]
-fn pausing_keeps_what_is_shown_and_goes_on_with_history() {
+fn pause_keeps_the_screen_and_records_history() {
     let mut app = app(true);
     press(&mut app, " ");
     app.take(rates(99));
@@ -120,7 +120,7 @@ fn pausing_keeps_what_is_shown_and_goes_on_with_history() {
 }
 
 #[test]
-fn keys_end_it() {
+fn quit_keys_end_the_dashboard() {
     assert_eq!(press(&mut app(true), "q"), Action::Quit);
     let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
     let mut typing = app(true);
@@ -130,7 +130,7 @@ fn keys_end_it() {
 }
 
 #[test]
-fn any_size_is_drawn() {
+fn every_size_is_drawn() {
     let mut app = app(true);
     for keys in ["", "d", "r", "f", "c?"] {
         press(&mut app, keys);
@@ -141,7 +141,7 @@ fn any_size_is_drawn() {
 }
 
 #[test]
-fn colours_are_those_of_states_or_none() {
+fn colours_follow_states() {
     let colors = |color: bool| {
         let mut found: Vec<Color> = drawn(&app(color), 140, 30).content.iter().map(|cell| cell.fg).collect();
         found.sort_by_key(|color| format!("{color:?}"));

@@ -24,7 +24,7 @@ pub struct Figure {
 pub struct Figures {
     /// No qdisc, idle, one flow: instructions.
     pub none_instructions: f64,
-    /// All but no qdisc.
+    /// The figures of all cases with a qdisc.
     pub all: Vec<Figure>,
 }
 
@@ -98,7 +98,7 @@ pub mod tests {
     }
 
     #[test]
-    fn the_base_is_of_the_same_packets() {
+    fn base_has_the_same_packets() {
         let figures = Figures::of(&run(&[
             "none,idle,0,0,1,1,3000",
             "none,idle,0,0,1,2,2000",
@@ -119,7 +119,7 @@ pub mod tests {
     }
 
     #[test]
-    fn nothing_is_subtracted_that_was_not_measured() {
+    fn missing_base_is_an_error() {
         let error = Figures::of(&run(&["none,idle,0,0,1,1,2000", "x,backlogged,8,8,8,1,3000"])).unwrap_err();
         assert!(error.what.contains("not none,backlogged,8,0,8"), "{error}");
         assert!(Figures::of(&run(&[])).is_err());

@@ -131,14 +131,14 @@ impl Finding {
 }
 
 /// The findings on all contenders.
-pub struct Judgement {
+pub struct Findings {
     /// A remark on the substitute record, if this kernel series and compiler have none.
     note: Option<String>,
     findings: Vec<Finding>,
 }
 
 /// Holds a run against the record of its kernel series and compiler; else of its series; else the newest.
-pub fn judge(record: &[Entry], run: &Run, figures: &Figures) -> Judgement {
+pub fn judge(record: &[Entry], run: &Run, figures: &Figures) -> Findings {
     let of_series = |entry: &&Entry| series(&entry.kernel) == series(&run.kernel);
     let newest = |entry: &&Entry| (entry.date.clone(), numbers(&entry.kernel), numbers(&entry.compiler));
     let exact = record.iter().filter(of_series).find(|entry| entry.compiler == run.compiler);
@@ -163,10 +163,10 @@ pub fn judge(record: &[Entry], run: &Run, figures: &Figures) -> Judgement {
         found: figures.ratio(&case),
         case,
     });
-    Judgement { note, findings: findings.collect() }
+    Findings { note, findings: findings.collect() }
 }
 
-impl Judgement {
+impl Findings {
     /// The findings as text for people.
     pub fn text(&self) -> String {
         let mut lines = table::lines(&["contender", "reference", "recorded", "found", "change", ""]);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rise_shuts_the_gate_and_is_named() {
+    fn rise_closes_the_gate_and_names_the_contender() {
         let record = recorded(800);
         for (per_mille, shut) in [(800, false), (838, false), (842, true), (900, true), (700, false)] {
             let (run, figures) = measured(per_mille, None);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn one_planted_rise_among_others_is_found() {
+    fn single_rise_is_found() {
         let (mut run, _) = measured(800, None);
         let slower = "sluice-strict_priority+flow_table";
         let row = run.rows.iter_mut().find(|row| row.case.contender == slower).unwrap();
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_shuts_the_gate() {
+    fn missing_case_closes_the_gate() {
         let record = recorded(800);
         for missing in ["sluice-strict_priority", "prio+flower", "drr+flower+shaper"] {
             let (run, figures) = measured(800, Some(missing));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_kernel_or_compiler_is_held_against_the_nearest_and_it_is_said() {
+    fn unknown_kernel_or_compiler_uses_the_nearest_record_with_a_remark() {
         let (run, figures) = measured(800, None);
         let other = Run { kernel: "7.2.12".to_owned(), ..run.clone() };
         let old = with(&recorded(800), &other, &judge(&[], &run, &measured(600, None).1).ratios().unwrap());

@@ -19,9 +19,9 @@ const BOOT: Duration = Duration::from_secs(20);
 /// Time limit for fetching a kernel.
 const FETCH: Duration = Duration::from_secs(900);
 /// Factor by which a busy machine may be slower than an idle one.
-const PATIENCE: u32 = 5;
+const BUSY_FACTOR: u32 = 5;
 /// Time limit of `vm/run` for its shutdown.
-const FAREWELL: Duration = Duration::from_secs(20);
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(20);
 /// Interval between checks of the machine's output and of Ctrl-C.
 const POLL: Duration = Duration::from_millis(100);
 
@@ -41,7 +41,7 @@ pub fn measure(options: &Options, tree: &Path, cases: &[Case]) -> Result<Vec<Row
     let nominal: Duration = BOOT + cases.iter().map(|case| case.nominal(options.repeats)).sum::<Duration>();
     let mut progress = Progress::new(nominal, options.color);
     progress.phase(&format!("starting a machine with the kernel {}", options.role), BOOT);
-    let mut machine = start(options, tree, cases, nominal * PATIENCE)?;
+    let mut machine = start(options, tree, cases, nominal * BUSY_FACTOR)?;
     let (mut rows, mut begun) = (Vec::new(), 0);
     let mut taken = 0;
     loop {
@@ -69,7 +69,7 @@ pub fn measure(options: &Options, tree: &Path, cases: &[Case]) -> Result<Vec<Row
         thread::sleep(POLL);
     }
     drop(progress);
-    let output = machine.finish(FAREWELL, || Ok(()))?;
+    let output = machine.finish(SHUTDOWN_LIMIT, || Ok(()))?;
     succeeded(&output, &options.role)?;
     for line in printed(output.lines).iter().skip(taken).filter(|line| *line != READY) {
         rows.push(expected(line, cases, options.repeats, rows.len())?);
@@ -119,7 +119,7 @@ fn start(options: &Options, tree: &Path, cases: &[Case], limit: Duration) -> Res
     arguments.extend([PACKETS.to_string(), options.repeats.to_string()]);
     arguments.extend(cases.iter().map(Case::to_string));
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    Process::start_polite("vm/run", tree.join("vm/run"), &arguments)
+    Process::start_with_cleanup("vm/run", tree.join("vm/run"), &arguments)
 }
 
 /// The lines that the guest printed.
@@ -131,10 +131,10 @@ fn succeeded(output: &Output, role: &str) -> Result<()> {
     if output.status.success() {
         return Ok(());
     }
-    let (status, said) = (output.status, output.stderr.trim());
-    let what = format!("the bench in the machine with the kernel {role} failed ({status}): {said}");
+    let (status, stderr) = (output.status, output.stderr.trim());
+    let what = format!("the bench in the machine with the kernel {role} failed ({status}): {stderr}");
     Err(match status.code() {
-        Some(125) if said.contains("is missing") => Error::new(Kind::Unsupported, what).help("scripts/setup vm"),
+        Some(125) if stderr.contains("is missing") => Error::new(Kind::Unsupported, what).help("scripts/setup vm"),
         Some(124) => Error::system(what).help("this machine is too busy for it; try again when it is not"),
         _ => Error::system(what),
     })
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_out_of_turn_are_refused() {
+    fn rows_out_of_order_are_refused() {
         let cases = plan::gate();
         let line = |case: &Case, repeat: u32| format!("{case},{repeat},2000.0");
         assert!(expected(&line(&cases[0], 1), &cases, 2, 0).is_ok());
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn titles_are_for_people() {
+    fn titles_are_readable() {
         let case = plan::gate().into_iter().find(|case| case.contender == "prio+flower").unwrap();
         assert_eq!(title(&case), "prio+flower, idle, 8 classes, 8 rules, 1 flow");
     }

@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plans_have_whatever_their_cases_are_held_against() {
+    fn plans_include_bases_and_references() {
         for cases in [full(), gate()] {
             for case in cases.iter().filter(|case| case.is_ours()) {
                 assert!(cases.contains(&case.without()), "{case}");
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn words_choose_contenders_and_what_to_subtract() {
+    fn words_select_contenders_and_their_bases() {
         let some = matching(full(), &["cake".to_owned()]).unwrap();
         assert!(some.iter().all(|case| case.contender == NONE || case.contender.contains("cake")));
         assert!(some.contains(&Case::idle(NONE, 0, 0, 1)) && some.contains(&Case::backlogged(NONE, 64, 0, 64)));

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_is_read_as_it_was_written() {
+    fn run_survives_writing_and_reading() {
         let row = parse("sluice-pifo/slack+shaper,backlogged,8,64,10000,2,3590.5").unwrap();
         assert_eq!(row.case.contender, "sluice-pifo/slack+shaper");
         assert_eq!(
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_refused_with_the_line() {
+    fn errors_name_the_line() {
         for line in ["", "none,idle,0,0,1,1", "none,busy,0,0,1,1,5", "none,idle,0,0,1,1,nan", "none,idle,0,0,1,1,-5"] {
             assert_eq!(parse(line), None, "{line}");
         }

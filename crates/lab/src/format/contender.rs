@@ -97,7 +97,7 @@ impl Contender {
                     return Err(source.bad(None, &what, &format!("engines are: {}", ENGINES.join(", "))));
                 }
                 for policy in [Some(&call.policy), call.change.as_ref()].into_iter().flatten() {
-                    bring_policy(&mut source, policy)?;
+                    attach_policy(&mut source, policy)?;
                 }
                 Start::Sluice(call)
             }
@@ -114,7 +114,7 @@ impl Contender {
 }
 
 /// Checks a policy that a contender names, a profile or a file next to it, and adds the file to the source.
-fn bring_policy(source: &mut Source, policy: &str) -> Result<()> {
+fn attach_policy(source: &mut Source, policy: &str) -> Result<()> {
     if !policy.ends_with(".json") {
         let profiles = sluice_policy::profiles();
         if profiles.iter().any(|profile| profile == policy) {
@@ -124,7 +124,7 @@ fn bring_policy(source: &mut Source, policy: &str) -> Result<()> {
             format!("a file of policy beside it (its name ends in .json), or a profile: {}", profiles.join(", "));
         return Err(source.bad(None, &format!("there is no profile \"{policy}\""), &cure));
     }
-    let Some(text) = source.neighbour(Folder::Contenders, policy) else {
+    let Some(text) = source.sibling(Folder::Contenders, policy) else {
         return Err(source.bad(
             None,
             &format!("cannot read the policy {policy} beside it"),
@@ -135,7 +135,7 @@ fn bring_policy(source: &mut Source, policy: &str) -> Result<()> {
         let what = format!("its policy {policy} has errors\n{}", found.render(false).trim_end());
         return Err(source.bad(None, &what, "sluice check shows them and what the policy means"));
     }
-    source.bring(policy, text);
+    source.attach(policy, text);
     Ok(())
 }
 
@@ -180,11 +180,11 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> Result<Contender> {
-        Contender::of(Source { name: "mine".into(), text: text.into(), path: None, beside: Vec::new() })
+        Contender::of(Source { name: "mine".into(), text: text.into(), path: None, attached: Vec::new() })
     }
 
     #[test]
-    fn blanks_are_filled() {
+    fn placeholders_are_filled() {
         let fill = Fill { device: "to-modem", rate_bps: 20_000_000 };
         let command =
             fill.command("tc qdisc add dev {dev} root tbf rate {rate} burst {burst} limit {limit:250ms} # {rate:5%}");
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn errors_name_the_line() {
         let head = "title = \"t\"\nabout = \"a\"\n";
         for (text, says) in [
             ("start = [\n  \"tc qdisc add dev {devv}\",\n]\n", ":4: nothing fills the blank {devv}"),

@@ -35,8 +35,8 @@ pub struct Source {
     /// The path of the file; none for a built-in one.
     pub path: Option<PathBuf>,
     /// Texts of the files that this one names, such as policies, by name.
-    #[serde(default)]
-    pub beside: Vec<(String, String)>,
+    #[serde(default, rename = "beside")]
+    pub attached: Vec<(String, String)>,
 }
 
 impl Folder {
@@ -76,7 +76,7 @@ pub fn read(folder: Folder, name: &str) -> Result<Source> {
         return file(name);
     }
     match built_in(folder, &format!("{name}.toml")) {
-        Some(text) => Ok(Source { name: name.to_owned(), text, path: None, beside: Vec::new() }),
+        Some(text) => Ok(Source { name: name.to_owned(), text, path: None, attached: Vec::new() }),
         None => Err(Error::new(Kind::Input, format!("there is no {} \"{name}\"", folder.one())).help(format!(
             "{} are built in; a file of your own is named by its path, such as ./{name}.toml",
             names(folder).join(", ")
@@ -88,14 +88,14 @@ pub fn read(folder: Folder, name: &str) -> Result<Source> {
 pub fn file(name: &str) -> Result<Source> {
     let text = text_of(name).map_err(|why| Error::new(Kind::Input, format!("cannot read {name}: {why}")))?;
     let stem = Path::new(name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Source { name: stem, text, path: Some(PathBuf::from(name)), beside: Vec::new() })
+    Ok(Source { name: stem, text, path: Some(PathBuf::from(name)), attached: Vec::new() })
 }
 
 /// Reads a file; a path that is no file, or one of more than 1 MiB, is refused before it is read.
 fn text_of(name: &str) -> std::result::Result<String, String> {
-    const MOST_BYTES: u64 = 1 << 20;
+    const MAX_BYTES: u64 = 1 << 20;
     let about = fs::metadata(name).map_err(|e| e.to_string())?;
-    if !about.is_file() || about.len() > MOST_BYTES {
+    if !about.is_file() || about.len() > MAX_BYTES {
         return Err("it is no file of at most 1 MiB".to_owned());
     }
     fs::read_to_string(name).map_err(|e| e.to_string())
@@ -118,16 +118,16 @@ impl Source {
     }
 
     /// A file that this one names: next to it, else built in.
-    pub fn neighbour(&self, folder: Folder, file: &str) -> Option<String> {
-        let own = self.beside.iter().find(|(name, _)| name == file).map(|(_, text)| text.clone());
+    pub fn sibling(&self, folder: Folder, file: &str) -> Option<String> {
+        let own = self.attached.iter().find(|(name, _)| name == file).map(|(_, text)| text.clone());
         let on_disk = || fs::read_to_string(self.path.as_ref()?.parent()?.join(file)).ok();
         own.or_else(on_disk).or_else(|| built_in(folder, file))
     }
 
     /// Adds a file that this one names.
-    pub fn bring(&mut self, file: &str, text: String) {
-        self.beside.retain(|(name, _)| name != file);
-        self.beside.push((file.to_owned(), text));
+    pub fn attach(&mut self, file: &str, text: String) {
+        self.attached.retain(|(name, _)| name != file);
+        self.attached.push((file.to_owned(), text));
     }
 
     /// The line of a byte offset, from 1.

@@ -365,11 +365,11 @@ port = 3074
 "#;
 
     fn of(text: &str) -> Result<Scenario> {
-        Scenario::of(Source { name: "game".into(), text: text.into(), path: None, beside: Vec::new() })
+        Scenario::of(Source { name: "game".into(), text: text.into(), path: None, attached: Vec::new() })
     }
 
     #[test]
-    fn loads_have_what_their_kind_needs_and_nothing_else() {
+    fn loads_have_exactly_the_keys_of_their_kind() {
         assert!(of(GAME).unwrap().loads[0].is_probe());
         for (from, to, says) in [
             ("to = \"home\"", "to = \"hone\"", ":9: there is no host \"hone\""),

@@ -12,7 +12,7 @@ use sluice_error::Result;
 /// The longest name: device names have at most 15 characters, and begin with "to-".
 const LONGEST_NAME: usize = 12;
 /// The most links: addresses are 10.99.LINK.END.
-const MOST_LINKS: usize = 250;
+const MAX_LINKS: usize = 250;
 
 /// A topology file.
 #[derive(Debug, Clone, Deserialize)]
@@ -99,12 +99,12 @@ impl Topology {
     /// The topology that a scenario names: a file next to the scenario, which is added to its source, else built in.
     pub fn named(name: &str, scenario: &mut Source) -> Result<Topology> {
         let file = format!("{name}.toml");
-        let Some(text) = scenario.neighbour(Folder::Topologies, &file) else {
+        let Some(text) = scenario.sibling(Folder::Topologies, &file) else {
             return read(Folder::Topologies, name).and_then(|source| Topology::of(&source));
         };
         let path = scenario.path.as_ref().and_then(|path| Some(path.parent()?.join(&file)));
-        let topology = Topology::of(&Source { name: name.to_owned(), text: text.clone(), path, beside: Vec::new() })?;
-        scenario.bring(&file, text);
+        let topology = Topology::of(&Source { name: name.to_owned(), text: text.clone(), path, attached: Vec::new() })?;
+        scenario.attach(&file, text);
         Ok(topology)
     }
 
@@ -126,7 +126,7 @@ impl Topology {
         if all.iter().collect::<BTreeSet<_>>().len() < all.len() {
             return Err(source.bad(None, "two hosts have one name", "each has a name of its own"));
         }
-        if self.link.len() > MOST_LINKS {
+        if self.link.len() > MAX_LINKS {
             return Err(source.bad(None, "more than 250 links", "leave some out"));
         }
         for link in &self.link {
@@ -302,11 +302,11 @@ queue = "250ms"
 "#;
 
     fn of(text: &str) -> std::result::Result<Topology, Error> {
-        Topology::of(&Source { name: "line".into(), text: text.into(), path: None, beside: Vec::new() })
+        Topology::of(&Source { name: "line".into(), text: text.into(), path: None, attached: Vec::new() })
     }
 
     #[test]
-    fn ways_and_addresses_follow_from_the_links() {
+    fn routes_and_addresses_follow_from_the_links() {
         let line = of(LINE).unwrap();
         assert_eq!(
             line.next_hops("server"),
@@ -321,7 +321,7 @@ queue = "250ms"
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn errors_name_the_line() {
         for (from, to, says) in [
             (
                 "between = [\"server\", \"router\"]",

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantities_read_as_people_write_them() {
+    fn quantities_are_parsed() {
         let ms = |text: &str| Milliseconds::try_from(text.to_owned()).map(|ms| ms.0);
         assert_eq!((ms("15.625ms"), ms("2s"), ms("20us")), (Ok(15.625), Ok(2_000.0), Ok(0.02)));
         assert!(ms("5").is_err() && ms("fast").is_err() && ms("1.2.3s").is_err());

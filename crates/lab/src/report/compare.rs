@@ -122,7 +122,7 @@ fn what(group: &Group, entry: &Entry) -> String {
 /// The key figures of the scorecard, and the use of the wire.
 fn keys(group: &Group) -> Vec<(String, Measure)> {
     let scorecard = Scorecard::of(std::slice::from_ref(group));
-    let columns = scorecard.boards.iter().flat_map(|board| &board.columns);
+    let columns = scorecard.tables.iter().flat_map(|board| &board.columns);
     let mut keys: Vec<(String, Measure)> = columns.map(|column| (column.of.clone(), column.measure)).collect();
     keys.extend(group.directions().into_iter().map(|direction| (direction.to_owned(), Measure::Used)));
     keys

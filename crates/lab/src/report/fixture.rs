@@ -24,11 +24,11 @@ pub const CONTENDERS: [(&str, &str, bool, f64, f64); 7] = [
 pub const REPEATS: u32 = 3;
 
 /// A deterministic pseudo-random generator.
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     /// The next number, from 0 to 1.
-    fn roll(&mut self) -> f64 {
+    fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as f64 / f64::from(1u32 << 31)
     }
@@ -56,7 +56,7 @@ pub fn with(rates: &[u64], contenders: usize, copies: usize) -> Results {
                         contender: name(*at, kind.0),
                         rate_bps: *rate_bps,
                         repeat,
-                        outcome: outcome(scenario, kind, *rate_bps, repeat, Dice(seed)),
+                        outcome: outcome(scenario, kind, *rate_bps, repeat, Random(seed)),
                     });
                 }
             }
@@ -148,7 +148,7 @@ fn outcome(
     kind: &(&str, &str, bool, f64, f64),
     rate_bps: u64,
     repeat: u32,
-    mut dice: Dice,
+    mut random: Random,
 ) -> Outcome {
     match (kind.0, scenario.loads[0].weight) {
         ("other", None) => return Outcome::Failed("tc: Error: Specified qdisc kind is unknown. <exit 2>".into()),
@@ -156,19 +156,20 @@ fn outcome(
         ("tbf", None) if repeat == 2 => return Outcome::Failed("the client ended with a timeout".into()),
         _ => {}
     }
-    let share = kind.4 * (0.995 + 0.005 * dice.roll());
+    let share = kind.4 * (0.995 + 0.005 * random.next());
     let mbit = rate_bps as f64 / 1e6 * share * 0.95;
     let weights: Vec<f64> = scenario.loads.iter().map(|load| load.weight.unwrap_or(1.0)).collect();
     let exact = if kind.2 { 1.0 } else { 0.4 };
     let bulk: Vec<(usize, &LoadInfo)> =
         scenario.loads.iter().enumerate().filter(|(_, l)| ["tcp", "udp"].contains(&l.kind.as_str())).collect();
     let total: f64 = bulk.iter().map(|(at, _)| weights[*at].powf(exact)).sum();
-    let flows = bulk.iter().map(|(at, load)| flows(load, mbit * weights[*at].powf(exact) / total, &mut dice)).collect();
+    let flows =
+        bulk.iter().map(|(at, load)| flows(load, mbit * weights[*at].powf(exact) / total, &mut random)).collect();
     let delays: Vec<Delays> = scenario
         .loads
         .iter()
         .filter(|l| l.probe)
-        .map(|l| delays(l, kind.3 * 2e7 / rate_bps as f64, &mut dice))
+        .map(|l| delays(l, kind.3 * 2e7 / rate_bps as f64, &mut random))
         .collect();
     Outcome::Measured(Box::new(Measured {
         engine: kind.2.then(|| "bpf".to_owned()),
@@ -189,8 +190,8 @@ fn outcome(
             line_dropped: if kind.0 == "none" { 812 } else { 0 },
             series: vec![(0.0, 0, 0), (1000.0, 20_000, 0)],
         }],
-        processor: Processor { busy_percent: 21.0 + kind.3.min(9.0) + dice.roll(), instructions_per_packet: None },
-        noise: Distribution::of((0..200).map(|_| 0.02 + 0.03 * dice.roll())),
+        processor: Processor { busy_percent: 21.0 + kind.3.min(9.0) + random.next(), instructions_per_packet: None },
+        noise: Distribution::of((0..200).map(|_| 0.02 + 0.03 * random.next())),
         events: if kind.2 {
             vec![EventDone { at_ms: 7000.0, took_ms: 12.3, what: "the policy was replaced".into() }]
         } else {
@@ -199,31 +200,31 @@ fn outcome(
     }))
 }
 
-fn flows(load: &LoadInfo, mbit: f64, dice: &mut Dice) -> Flows {
+fn flows(load: &LoadInfo, mbit: f64, random: &mut Random) -> Flows {
     let tcp = load.kind == "tcp";
-    let each: Vec<f64> = (0..if tcp { 4 } else { 1 }).map(|_| 0.8 + 0.4 * dice.roll()).collect();
+    let each: Vec<f64> = (0..if tcp { 4 } else { 1 }).map(|_| 0.8 + 0.4 * random.next()).collect();
     let sum: f64 = each.iter().sum();
     Flows {
         load: load.name.clone(),
         mbit,
         each_mbit: each.iter().map(|part| mbit * part / sum).collect(),
-        series: (1..=65).map(|n| (f64::from(n) * 200.0, mbit * (0.9 + 0.2 * dice.roll()))).collect(),
-        retransmitted: tcp.then(|| (dice.roll() * 300.0) as u64),
-        lost_percent: (!tcp).then(|| 12.0 + dice.roll()),
+        series: (1..=65).map(|n| (f64::from(n) * 200.0, mbit * (0.9 + 0.2 * random.next()))).collect(),
+        retransmitted: tcp.then(|| (random.next() * 300.0) as u64),
+        lost_percent: (!tcp).then(|| 12.0 + random.next()),
         jitter_ms: (!tcp).then_some(0.4),
     }
 }
 
-fn delays(load: &LoadInfo, queue_ms: f64, dice: &mut Dice) -> Delays {
+fn delays(load: &LoadInfo, queue_ms: f64, random: &mut Random) -> Delays {
     let web = load.kind == "web";
     let (step_ms, base_ms) = if web { (500.0, 60.0) } else { (16.0, 0.3) };
     let mut series = Vec::new();
     let mut at_ms: f64 = -3000.0;
     let mut filled = 0.0;
     while at_ms < 13_000.0 {
-        filled = if at_ms < 0.0 { 0.0 } else { (filled + 0.02 + 0.2 * (dice.roll() - 0.45)).clamp(0.1, 1.0) };
-        let delay = base_ms * (1.0 + 0.2 * dice.roll()) + queue_ms * filled * if web { 8.0 } else { 1.0 };
-        let lost = queue_ms > 30.0 && filled >= 1.0 && dice.roll() < 0.1;
+        filled = if at_ms < 0.0 { 0.0 } else { (filled + 0.02 + 0.2 * (random.next() - 0.45)).clamp(0.1, 1.0) };
+        let delay = base_ms * (1.0 + 0.2 * random.next()) + queue_ms * filled * if web { 8.0 } else { 1.0 };
+        let lost = queue_ms > 30.0 && filled >= 1.0 && random.next() < 0.1;
         series.push((at_ms, (!lost).then_some(delay)));
         at_ms += step_ms;
     }
@@ -244,7 +245,7 @@ fn delays(load: &LoadInfo, queue_ms: f64, dice: &mut Dice) -> Delays {
         sent: counted.len() as u64,
         lost: counted.iter().filter(|delay| delay.is_none()).count() as u64,
         series,
-        connect: if web { Distribution::of((0..20).map(|_| 1.0 + queue_ms * dice.roll())) } else { None },
+        connect: if web { Distribution::of((0..20).map(|_| 1.0 + queue_ms * random.next())) } else { None },
         per_minute: web.then_some(60_000.0 / (20.0 + queue_ms)),
     }
 }

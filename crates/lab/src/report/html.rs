@@ -22,10 +22,10 @@ const HEAD: &str = "<meta charset=\"utf-8\"/><meta name=\"viewport\" content=\"w
      <meta name=\"color-scheme\" content=\"light dark\"/>\
      <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>";
 /// The most groups for which the pictures over time are open from the start.
-const UNFOLDED: usize = 3;
+const MAX_UNFOLDED: usize = 3;
 
 /// The longest unbroken name, characters.
-const LONG: usize = 28;
+const MAX_NAME_CHARS: usize = 28;
 
 /// The data for all parts of the page.
 struct Page<'a> {
@@ -136,7 +136,7 @@ impl Page<'_> {
 
     /// Whether the pictures over time are open from the start.
     fn unfolded(&self) -> bool {
-        self.groups.len() <= UNFOLDED
+        self.groups.len() <= MAX_UNFOLDED
     }
 }
 
@@ -154,8 +154,8 @@ fn swatch(style: Style) -> Markup {
 }
 
 /// The header cell of a contender's row.
-fn who(style: Style, title: &str) -> Markup {
-    let long = title.chars().count() > LONG;
+fn contender_head(style: Style, title: &str) -> Markup {
+    let long = title.chars().count() > MAX_NAME_CHARS;
     html! { th scope="row" class=(if long { "long" } else { "short" }) { (swatch(style)) (title) } }
 }
 

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::group::{groups, missing, strays};
-use super::number::{self, NOTHING};
-use super::score::{Board, Cell, Scorecard, Standing};
+use super::number::{self, MISSING};
+use super::score::{Cell, KeyTable, Scorecard, Standing};
 use super::table::{Table, tables};
 use super::verdict::Verdict;
 use crate::result::results::Results;
@@ -39,10 +39,10 @@ pub fn markdown(results: &Results) -> String {
         }
         text.push('\n');
     }
-    for part in &scorecard.boards {
+    for part in &scorecard.tables {
         board(&mut text, part);
     }
-    if !scorecard.boards.is_empty() {
+    if !scorecard.tables.is_empty() {
         text += "**Bold**: best; ≈: no different from it beyond the repeats; †: the queue formed on the line.\n\n";
     }
     for (at, note) in scorecard.notes.iter().enumerate() {
@@ -56,7 +56,7 @@ pub fn markdown(results: &Results) -> String {
     text + "\n"
 }
 
-fn board(text: &mut String, board: &Board) {
+fn board(text: &mut String, board: &KeyTable) {
     let _ = writeln!(text, "### {}\n\n{}\n", board.key.title(), board.key.about());
     let heads: Vec<String> = board.columns.iter().map(|column| escaped(&column.title())).collect();
     row(text, "Contender", &heads);
@@ -73,7 +73,7 @@ fn board(text: &mut String, board: &Board) {
 fn cell(cell: &Cell, shown: impl Fn(&super::Spread) -> String) -> String {
     let notes: String = cell.notes.iter().map(|at| format!("[{}]", at + 1)).collect();
     let Some(value) = &cell.value else {
-        return cell.failure.map_or(NOTHING.to_owned(), |word| format!("{word} {notes}"));
+        return cell.failure.map_or(MISSING.to_owned(), |word| format!("{word} {notes}"));
     };
     let mut text = match cell.standing {
         Standing::Best => format!("**{}**", shown(value)),

@@ -1,12 +1,12 @@
 //! Numbers and names as text.
 
 /// The sign for a missing figure.
-pub const NOTHING: &str = "–";
+pub const MISSING: &str = "–";
 
 /// A value with three digits or so; never "NaN" nor "-0".
 pub fn digits(value: f64) -> String {
     if !value.is_finite() {
-        return NOTHING.to_owned();
+        return MISSING.to_owned();
     }
     let decimals = match value.abs() {
         v if v >= 99.5 => 0,
@@ -19,7 +19,7 @@ pub fn digits(value: f64) -> String {
 /// A value with this many digits behind the point.
 pub fn fixed(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
-        return NOTHING.to_owned();
+        return MISSING.to_owned();
     }
     let text = format!("{value:.decimals$}");
     if text.trim_start_matches('-').chars().all(|c| c == '0' || c == '.') {
@@ -43,7 +43,7 @@ pub fn rate(bps: u64) -> String {
 /// A duration in seconds, minutes or hours.
 pub fn duration(s: f64) -> String {
     match s {
-        s if !s.is_finite() => NOTHING.to_owned(),
+        s if !s.is_finite() => MISSING.to_owned(),
         s if s < 120.0 => format!("{s:.0} s"),
         s if s < 7200.0 => format!("{:.0} min", s / 60.0),
         s => format!("{:.1} h", s / 3600.0),
@@ -66,9 +66,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_short_and_never_nonsense() {
+    fn numbers_are_short_and_finite() {
         assert_eq!([0.1234, 12.34, 1234.5, -0.001, 99.6].map(digits), ["0.12", "12.3", "1234", "0.00", "100"]);
-        assert_eq!([f64::NAN, f64::INFINITY, -f64::INFINITY].map(digits), [NOTHING; 3]);
+        assert_eq!([f64::NAN, f64::INFINITY, -f64::INFINITY].map(digits), [MISSING; 3]);
         assert_eq!([512_000, 20_000_000, 2_500_000_000].map(rate), ["512 kbit/s", "20 Mbit/s", "2.5 Gbit/s"]);
         assert_eq!([45.2, 600.0, 9000.0].map(duration), ["45 s", "10 min", "2.5 h"]);
         assert_eq!(plain("a\u{1b}[31m\n b"), "a [31m b");

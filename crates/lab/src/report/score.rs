@@ -54,14 +54,14 @@ pub enum Standing {
 }
 
 /// The table of one key.
-pub struct Board<'a> {
+pub struct KeyTable<'a> {
     pub key: Key,
     pub columns: Vec<Column<'a>>,
 }
 
 /// The tables of all keys.
 pub struct Scorecard<'a> {
-    pub boards: Vec<Board<'a>>,
+    pub tables: Vec<KeyTable<'a>>,
     /// The reasons of missing figures, each once.
     pub notes: Vec<&'a str>,
 }
@@ -117,7 +117,7 @@ impl<'a> Scorecard<'a> {
                 notes.push(failure.why);
             }
         }
-        let boards = KEYS.map(|key| Board {
+        let tables = KEYS.map(|key| KeyTable {
             key,
             columns: groups
                 .iter()
@@ -125,12 +125,12 @@ impl<'a> Scorecard<'a> {
                 .map(|(group, of, measure)| Column::new(group, of, measure, &notes))
                 .collect(),
         });
-        Scorecard { boards: boards.into_iter().filter(|board| !board.columns.is_empty()).collect(), notes }
+        Scorecard { tables: tables.into_iter().filter(|board| !board.columns.is_empty()).collect(), notes }
     }
 
     /// The table of this key, if anything is known.
-    pub fn board(&self, key: Key) -> Option<&Board<'a>> {
-        self.boards.iter().find(|board| board.key == key)
+    pub fn board(&self, key: Key) -> Option<&KeyTable<'a>> {
+        self.tables.iter().find(|board| board.key == key)
     }
 }
 

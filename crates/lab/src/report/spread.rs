@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::measure::Measure;
-use super::number::NOTHING;
+use super::number::MISSING;
 use crate::result::statistics::Distribution;
 
 /// A figure over repeats; the unit is that of the figure.
@@ -42,7 +42,7 @@ impl Spread {
     /// The least and the greatest as text, if repeats differ visibly.
     pub fn range(&self, measure: Measure) -> Option<String> {
         let (min, max) = (measure.text(self.min), measure.text(self.max));
-        (self.repeats > 1 && min != max).then(|| format!("{min}{NOTHING}{max}"))
+        (self.repeats > 1 && min != max).then(|| format!("{min}{MISSING}{max}"))
     }
 }
 
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_is_apart_and_matters() {
+    fn differing_spreads_are_apart_and_above_the_resolution() {
         let spread = |values: [f64; 3]| Spread::of(values).unwrap();
         let (low, high, near) = (spread([4.0, 5.0, 6.0]), spread([7.0, 8.0, 9.0]), spread([5.9, 6.5, 7.5]));
         assert!(low.differs(&high, Measure::Added) && high.differs(&low, Measure::Added));

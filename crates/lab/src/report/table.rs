@@ -25,29 +25,29 @@ pub struct Row {
     pub contender: String,
     pub ours: bool,
     /// The cells, one for each column; or the reason why there are none.
-    pub cells: Result<Vec<Shown>, String>,
+    pub cells: Result<Vec<TableCell>, String>,
 }
 
 /// A cell.
 #[derive(Default)]
-pub struct Shown {
+pub struct TableCell {
     pub text: String,
     /// Least and greatest of the repeats.
     pub range: Option<String>,
 }
 
-impl Shown {
-    fn of(value: Option<Spread>, measure: Measure) -> Shown {
+impl TableCell {
+    fn of(value: Option<Spread>, measure: Measure) -> TableCell {
         match value {
-            Some(value) => Shown { text: value.text(measure), range: value.range(measure) },
-            None => Shown::from(number::NOTHING),
+            Some(value) => TableCell { text: value.text(measure), range: value.range(measure) },
+            None => TableCell::from(number::MISSING),
         }
     }
 }
 
-impl From<&str> for Shown {
-    fn from(text: &str) -> Shown {
-        Shown { text: text.to_owned(), range: None }
+impl From<&str> for TableCell {
+    fn from(text: &str) -> TableCell {
+        TableCell { text: text.to_owned(), range: None }
     }
 }
 
@@ -73,13 +73,13 @@ fn column(label: impl Into<String>, of: &str, measure: Measure) -> Column {
 fn table(group: &Group, caption: String, columns: Vec<Column>) -> Option<Table> {
     let columns: Vec<Column> = columns.into_iter().filter(|c| group.has(&c.of, c.measure)).collect();
     let cell = |entry: &Entry, c: &Column| match c.measure {
-        Measure::Owned => Shown::from(match entry.get(&c.of, c.measure) {
+        Measure::Owned => TableCell::from(match entry.get(&c.of, c.measure) {
             Some(owned) if owned.min == 1.0 => "yes",
             Some(owned) if owned.max == 0.0 => "no",
             Some(_) => "at times",
-            None => number::NOTHING,
+            None => number::MISSING,
         }),
-        measure => Shown::of(entry.get(&c.of, measure), measure),
+        measure => TableCell::of(entry.get(&c.of, measure), measure),
     };
     (!columns.is_empty()).then(|| Table {
         caption,

@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table};
 
 use super::group::{Group, groups, missing, strays};
 use super::measure::Measure;
-use super::number::{self, NOTHING};
+use super::number::{self, MISSING};
 use super::score::{self, Column, Key, Scorecard, Standing};
 use super::verdict::Verdict;
 use crate::result::results::Results;
@@ -14,7 +14,7 @@ use crate::result::results::Results;
 /// The longest line, columns.
 const WIDTH: u16 = 100;
 /// The most sentences; more are left to the page.
-const SENTENCES: usize = 8;
+const MAX_SENTENCES: usize = 8;
 
 /// The scorecard of a run for the terminal, at most 100 columns wide, with escape sequences only if `color`.
 pub fn summary(results: &Results, color: bool) -> String {
@@ -31,7 +31,7 @@ pub fn summary(results: &Results, color: bool) -> String {
             table(group, &scorecard, color)
         ));
     }
-    if !scorecard.boards.is_empty() {
+    if !scorecard.tables.is_empty() {
         parts.push(wrapped(
             "* best   = no different from it beyond the repeats   + the queue formed on the line, not at the contender",
             "",
@@ -45,10 +45,11 @@ pub fn summary(results: &Results, color: bool) -> String {
     parts.push(painted(&wrapped(&verdict.headline(), ""), "1", color));
     if !verdict.behind.is_empty() {
         let mut lines = vec!["Where Sluice is not the best:".to_owned()];
-        lines
-            .extend(verdict.behind.iter().take(SENTENCES).map(|behind| wrapped(&format!("- {}", behind.text()), "  ")));
-        if verdict.behind.len() > SENTENCES {
-            lines.push(format!("- and {} more", verdict.behind.len() - SENTENCES));
+        lines.extend(
+            verdict.behind.iter().take(MAX_SENTENCES).map(|behind| wrapped(&format!("- {}", behind.text()), "  ")),
+        );
+        if verdict.behind.len() > MAX_SENTENCES {
+            lines.push(format!("- and {} more", verdict.behind.len() - MAX_SENTENCES));
         }
         parts.push(lines.join("\n"));
     }
@@ -71,7 +72,7 @@ fn table(group: &Group, scorecard: &Scorecard, color: bool) -> String {
         let mut row = vec![number::plain(&entry.contender.title)];
         row.extend(columns.iter().map(|(_, column)| cell(column, at)));
         if columns.is_empty() {
-            row.push(entry.failures.first().map_or(NOTHING, |failure| failure.word).to_owned());
+            row.push(entry.failures.first().map_or(MISSING, |failure| failure.word).to_owned());
         }
         table.add_row(row);
     }
@@ -107,7 +108,7 @@ fn cell(column: &Column, at: usize) -> String {
     let cell = &column.cells[at];
     let notes: String = cell.notes.iter().map(|note| format!(" [{}]", note + 1)).collect();
     let Some(value) = &cell.value else {
-        let word = cell.failure.map_or(NOTHING, |word| if word == "unsupported" { "unsupp." } else { word });
+        let word = cell.failure.map_or(MISSING, |word| if word == "unsupported" { "unsupp." } else { word });
         return format!("{word}{notes}");
     };
     let mark = match cell.standing {

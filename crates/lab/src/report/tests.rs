@@ -89,7 +89,7 @@ fn text(node: roxmltree::Node<'_, '_>) -> String {
 }
 
 #[test]
-fn what_files_say_stays_text() {
+fn texts_of_files_are_escaped() {
     let mut results = fixture::results();
     let hostile = || HOSTILE.to_owned();
     (results.plan, results.command, results.sluice) = (hostile(), hostile(), hostile());
@@ -156,7 +156,7 @@ fn the_best_is_marked() {
 }
 
 #[test]
-fn without_a_rival_nothing_is_won() {
+fn no_wins_without_a_rival() {
     let mut results = fixture::results();
     for trial in results.trials.iter_mut().filter(|trial| !["none", "sluice"].contains(&trial.contender.as_str())) {
         trial.outcome = Outcome::Unsupported("the kernel has no such qdisc\nmore".into());
@@ -173,12 +173,12 @@ fn without_a_rival_nothing_is_won() {
 }
 
 #[test]
-fn one_repeat_makes_nobody_the_best() {
+fn single_repeat_has_no_best() {
     let mut results = fixture::results();
     results.trials.retain(|trial| trial.repeat == 1);
     let groups = groups(&results);
     let scorecard = Scorecard::of(&groups);
-    let cells = || scorecard.boards.iter().flat_map(|board| &board.columns).flat_map(|column| &column.cells);
+    let cells = || scorecard.tables.iter().flat_map(|board| &board.columns).flat_map(|column| &column.cells);
     assert!(cells().all(|cell| matches!(cell.standing, Standing::Alone | Standing::Behind)));
     assert!(cells().any(|cell| cell.standing == Standing::Behind), "what is behind is said all the same");
     let page = html(&results).unwrap();
@@ -231,7 +231,7 @@ fn fits_the_terminal_and_needs_no_colours() {
 }
 
 #[test]
-fn runs_that_went_wrong_are_shown_too() {
+fn failed_runs_are_reported() {
     let mut other_format = fixture::results();
     other_format.format += 1;
     assert_eq!(html(&other_format).unwrap_err().exit_code(), 2);

@@ -10,7 +10,7 @@ pub struct Verdict {
     /// The counts of each key with something to compare.
     pub counts: Vec<Count>,
     /// The columns in which a rival is better, or Sluice has no figure; the widest gap of each key first.
-    pub behind: Vec<Behind>,
+    pub behind: Vec<LostColumn>,
     /// Whether there is both a Sluice and a rival.
     pub compared: bool,
     /// The number of Sluices; the best of them counts in each column.
@@ -31,7 +31,7 @@ pub struct Count {
 }
 
 /// A column that Sluice does not win.
-pub struct Behind {
+pub struct LostColumn {
     pub key: Key,
     /// Scenario, rate and load.
     pub place: String,
@@ -42,7 +42,7 @@ pub struct Behind {
     gap: f64,
 }
 
-impl Behind {
+impl LostColumn {
     /// The sentence on the column.
     pub fn text(&self) -> String {
         format!("{}: {}: {}", self.place, self.measure, self.what)
@@ -52,14 +52,14 @@ impl Behind {
 impl Verdict {
     pub fn of(scorecard: &Scorecard) -> Verdict {
         let mut verdict = Verdict { counts: Vec::new(), behind: Vec::new(), compared: false, variants: 0 };
-        for board in &scorecard.boards {
+        for board in &scorecard.tables {
             let entries = board.columns.first().map(|column| column.group.entries.as_slice()).unwrap_or_default();
             verdict.variants = entries.iter().filter(|entry| entry.contender.ours).count();
             let mut count = Count { key: board.key, best: 0, equal: 0, once: 0, of: 0 };
             let mut behind = Vec::new();
             for column in board.columns.iter().filter(|column| contested(column)) {
-                match lost(board.key, column) {
-                    Some(lost) => behind.push(lost),
+                match lost_column(board.key, column) {
+                    Some(lost_column) => behind.push(lost_column),
                     None if column.seen_once() => count.once += 1,
                     None if is_best(column) => count.best += 1,
                     None => count.equal += 1,
@@ -77,7 +77,7 @@ impl Verdict {
     }
 
     /// The name of the judged contender.
-    pub fn who(&self) -> String {
+    pub fn judged_name(&self) -> String {
         if self.variants > 1 {
             format!("Sluice (each time the best of {} variants)", self.variants)
         } else {
@@ -99,13 +99,13 @@ impl Verdict {
             let behind = number::count(self.behind.len(), "place", "places");
             return format!(
                 "Each trial was done once, which makes nobody the best (--repeats 3 does); a rival is ahead of {} in {behind}.",
-                self.who()
+                self.judged_name()
             );
         }
         let count =
             |c: &Count| format!("{} {} of {} ({})", c.key.title().to_lowercase(), c.best + c.equal, c.of, c.parts());
         let counts: Vec<String> = self.counts.iter().map(count).collect();
-        format!("{} is the best, or no different from it: {}.", self.who(), counts.join("; "))
+        format!("{} is the best, or no different from it: {}.", self.judged_name(), counts.join("; "))
     }
 }
 
@@ -131,14 +131,14 @@ fn contested(column: &Column) -> bool {
 }
 
 /// The loss in this column; none if Sluice is the best or equal to it.
-fn lost(key: Key, column: &Column) -> Option<Behind> {
+fn lost_column(key: Key, column: &Column) -> Option<LostColumn> {
     let (rival, cell, theirs) = column.best(|entry| entry.contender.is_rival())?;
-    let who = format!("{} {}", rival.contender.title, column.measure.quantity(theirs.median));
+    let rival_figure = format!("{} {}", rival.contender.title, column.measure.quantity(theirs.median));
     let aside = aside(cell);
     let behind =
-        |gap: f64, what: String| Behind { key, place: column.title(), measure: column.measure.title(), what, gap };
+        |gap: f64, what: String| LostColumn { key, place: column.title(), measure: column.measure.title(), what, gap };
     let Some((ours, cell, value)) = column.best(|entry| entry.contender.ours) else {
-        return Some(behind(f64::INFINITY, format!("{who}{aside}; Sluice has no figure.")));
+        return Some(behind(f64::INFINITY, format!("{rival_figure}{aside}; Sluice has no figure.")));
     };
     if cell.standing != Standing::Behind {
         return None;
@@ -147,7 +147,7 @@ fn lost(key: Key, column: &Column) -> Option<Behind> {
     let apart = (value.median - theirs.median).abs();
     let share = if column.measure.unit() == "%" { apart / 100.0 } else { apart / theirs.median.abs().max(1e-3) };
     let us = format!("{} {}{}", ours.contender.title, column.measure.quantity(value.median), self::aside(cell));
-    Some(behind(share, format!("{who}{aside}, {us} ({gap}).")))
+    Some(behind(share, format!("{rival_figure}{aside}, {us} ({gap}).")))
 }
 
 /// A remark on a figure for readers.

@@ -10,9 +10,9 @@ use crate::format::{self, Entry, Folder, Milliseconds, Plan, Rate, Source};
 use crate::result::environment::Environment;
 use crate::result::results::{self, Clock, ContenderInfo, LoadInfo, Outcome, Results, ScenarioInfo};
 use crate::run::experiment::{self, Setting};
-use crate::run::job::{Cast, Cell, Job, Request, nominal};
+use crate::run::job::{Cell, Job, JobFiles, Request, nominal};
 use crate::run::progress::Progress;
-use crate::run::{looks, network, store, virtual_machine};
+use crate::run::{network, sampler, store, virtual_machine};
 use sluice_error::{Error, Kind, Result};
 use sluice_testbed::interrupt::Interrupt;
 use sluice_testbed::tool;
@@ -33,24 +33,24 @@ pub struct Done {
 /// Runs the request.
 pub fn run(request: &Request) -> Result<Done> {
     let mut job = expand(request)?;
-    let cast = Cast::of(&job)?;
+    let files = JobFiles::of(&job)?;
     // A file is stored together with the files that it names.
-    job.scenarios.iter_mut().for_each(|source| source.clone_from(&cast.scenarios[&source.name].source));
-    job.contenders.iter_mut().for_each(|source| source.clone_from(&cast.contenders[&source.name].source));
+    job.scenarios.iter_mut().for_each(|source| source.clone_from(&files.scenarios[&source.name].source));
+    job.contenders.iter_mut().for_each(|source| source.clone_from(&files.contenders[&source.name].source));
     if request.kernel.is_none() {
         network::require_root("the lab", "sudo sluice lab run ..., or with --vm as any user")?;
     }
     tool::require(&tool::LAB)?;
     let directory = store::create(request.out.as_deref(), &job.plan)?;
-    let minutes = (cast.nominal(&job).as_secs_f64() / 60.0).ceil();
+    let minutes = (files.nominal(&job).as_secs_f64() / 60.0).ceil();
     // A closed standard error is no reason to fail.
     let _ = writeln!(io::stderr(), "trials: {}; they take {minutes:.0} min or more", job.trials.len());
     let interrupt = Interrupt::catch()?;
-    let mut results = blank(&job, &cast);
+    let mut results = blank(&job, &files);
     let began = Instant::now();
     let ended = match &request.kernel {
-        Some(kernel) => virtual_machine::run(request, kernel, &job, &cast, &directory, &interrupt, &mut results),
-        None => here(request, &job, &cast, &directory, &interrupt, &mut results),
+        Some(kernel) => virtual_machine::run(request, kernel, &job, &files, &directory, &interrupt, &mut results),
+        None => here(request, &job, &files, &directory, &interrupt, &mut results),
     };
     results.took_s = began.elapsed().as_secs_f64().round();
     let interrupted = match ended {
@@ -72,16 +72,16 @@ pub fn run(request: &Request) -> Result<Done> {
 pub fn guest(sluice: &Path, job: &Path, directory: &Path) -> Result<()> {
     let text = fs::read_to_string(job).map_err(|e| Error::system(format!("cannot read {}: {e}", job.display())))?;
     let job: Job = serde_json::from_str(&text).map_err(|e| Error::system(format!("cannot read the job: {e}")))?;
-    let cast = Cast::of(&job)?;
+    let files = JobFiles::of(&job)?;
     let interrupt = Interrupt::catch()?;
-    let mut results = blank(&job, &cast);
+    let mut results = blank(&job, &files);
     let counting = std::env::var_os("SLUICE_VM").is_some_and(|clock| clock == "icount");
     results.clock = if counting { Clock::Instructions } else { Clock::Real };
     results.tools = tool::versions(&tool::LAB);
     let mut tick = |_: &Cell, _: Duration| {};
-    let mut done = virtual_machine::tell;
+    let mut done = virtual_machine::send_results;
     let mut steps = Steps { begin: &mut tick, tick: &|| {}, done: &mut done };
-    trials(sluice, &job, &cast, directory, &interrupt, &mut results, &mut steps)?;
+    trials(sluice, &job, &files, directory, &interrupt, &mut results, &mut steps)?;
     Ok(())
 }
 
@@ -89,7 +89,7 @@ pub fn guest(sluice: &Path, job: &Path, directory: &Path) -> Result<()> {
 fn here(
     request: &Request,
     job: &Job,
-    cast: &Cast,
+    files: &JobFiles,
     directory: &Path,
     interrupt: &Interrupt,
     results: &mut Results,
@@ -97,7 +97,7 @@ fn here(
     network::remove_stale(&request.sluice)?;
     results.tools = tool::versions(&tool::LAB);
     results.warnings.extend(busy()?);
-    let progress = std::cell::RefCell::new(Progress::new(cast.nominal(job), request.color));
+    let progress = std::cell::RefCell::new(Progress::new(files.nominal(job), request.color));
     let mut number = 0;
     let mut begin = |cell: &Cell, nominal: Duration| {
         number += 1;
@@ -107,7 +107,7 @@ fn here(
     // The results are written after every trial, so that a later failure loses none.
     let mut done = |results: &Results| store::write_json(results, directory);
     let mut steps = Steps { begin: &mut begin, tick: &|| progress.borrow().tick(), done: &mut done };
-    trials(&request.sluice, job, cast, directory, interrupt, results, &mut steps)
+    trials(&request.sluice, job, files, directory, interrupt, results, &mut steps)
 }
 
 /// The callbacks of a run's progress.
@@ -120,7 +120,7 @@ struct Steps<'a> {
 fn trials(
     sluice: &Path,
     job: &Job,
-    cast: &Cast,
+    files: &JobFiles,
     directory: &Path,
     interrupt: &Interrupt,
     results: &mut Results,
@@ -131,7 +131,7 @@ fn trials(
     let mut impossible: BTreeMap<(String, String), String> = BTreeMap::new();
     for cell in &job.trials {
         interrupt.check()?;
-        let (scenario, contender) = cast.of_cell(cell)?;
+        let (scenario, contender) = files.of_cell(cell)?;
         (steps.begin)(cell, nominal(scenario, job));
         let key = (cell.scenario.clone(), cell.contender.clone());
         if let Some(why) = impossible.get(&key) {
@@ -169,17 +169,17 @@ fn trials(
 
 /// A warning if other work would disturb what is measured.
 fn busy() -> Result<Option<String>> {
-    let before = looks::ticks()?;
+    let before = sampler::ticks()?;
     std::thread::sleep(Duration::from_secs(1));
-    let percent = looks::busy_percent(before, looks::ticks()?);
+    let percent = sampler::busy_percent(before, sampler::ticks()?);
     let warning =
         format!("the machine was {percent:.0} % busy before anything ran: delays and rates are disturbed; --vm is not");
     Ok((percent > BUSY_PERCENT).then_some(warning))
 }
 
-fn blank(job: &Job, cast: &Cast) -> Results {
+fn blank(job: &Job, files: &JobFiles) -> Results {
     let scenario = |source: &Source| {
-        let scenario = &cast.scenarios[&source.name];
+        let scenario = &files.scenarios[&source.name];
         let load = |load: &format::Load| LoadInfo {
             name: load.name().to_owned(),
             kind: format!("{:?}", load.kind).to_lowercase(),
@@ -196,7 +196,7 @@ fn blank(job: &Job, cast: &Cast) -> Results {
         }
     };
     let contender = |source: &Source| {
-        let contender = &cast.contenders[&source.name];
+        let contender = &files.contenders[&source.name];
         ContenderInfo {
             name: source.name.clone(),
             title: contender.title.clone(),

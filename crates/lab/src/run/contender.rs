@@ -92,8 +92,8 @@ impl<'a> Active<'a> {
         if output.status.success() {
             return Ok(());
         }
-        let words = output.words().lines().next().unwrap_or_default().to_owned();
-        let kind = if lacks_qdisc(output.words()) { Kind::Unsupported } else { Kind::System };
+        let words = output.error_text().lines().next().unwrap_or_default().to_owned();
+        let kind = if lacks_qdisc(output.error_text()) { Kind::Unsupported } else { Kind::System };
         Err(Error::new(kind, format!("\"{command}\": {words}")))
     }
 
@@ -125,7 +125,7 @@ impl<'a> Active<'a> {
 
     /// The argument for a policy: the path of a file that the contender brought, or the name of a profile.
     fn policy(&self, name: &str) -> Result<String> {
-        let Some((_, text)) = self.contender.source.beside.iter().find(|(own, _)| own == name) else {
+        let Some((_, text)) = self.contender.source.attached.iter().find(|(own, _)| own == name) else {
             return Ok(name.to_owned());
         };
         let path = self.task.scratch.join(name);

@@ -8,9 +8,9 @@ use crate::format::{Contender, NOISE_PORT, Scenario, Shaped};
 use crate::result::results::{Clock, EventDone, Measured};
 use crate::result::statistics::Distribution;
 use crate::run::contender::{Active, Task};
-use crate::run::looks::{self, Look};
 use crate::run::network::{Build, Network, device};
-use crate::run::traffic::{Answers, PATIENCE, Runner, Window, since_ms};
+use crate::run::sampler::{self, Snapshot};
+use crate::run::traffic::{FINISH_GRACE, Measurements, Runner, Window, since_ms};
 use crate::tool::irtt::{self, Stream};
 use crate::tool::offload;
 use sluice_error::{Error, Kind, Result};
@@ -20,7 +20,7 @@ use sluice_testbed::process::Process;
 /// Time for which the bulk traffic continues after the window, ms.
 const TAIL_MS: f64 = 500.0;
 /// Interval of snapshots, ms.
-const LOOK_MS: f64 = 500.0;
+const SNAPSHOT_INTERVAL_MS: f64 = 500.0;
 /// Interval of checks of the clock.
 const POLL: Duration = Duration::from_millis(5);
 /// The probe of the delay that the harness adds.
@@ -46,7 +46,7 @@ pub struct Setting<'a> {
 }
 
 /// The result of a trial.
-pub struct Found {
+pub struct TrialResult {
     /// The figures.
     pub measured: Measured,
     /// The tools' output: a file's name and its text.
@@ -93,7 +93,7 @@ fn task<'a>(setting: &'a Setting, own: &'a str, watch: &'a dyn Fn() -> Result<()
 }
 
 /// Runs a trial. `tick` is called often.
-pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<Found> {
+pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<TrialResult> {
     let watch = || {
         tick();
         interrupt.check()
@@ -121,7 +121,7 @@ pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<
     let (near, far) = topology.noise.get_ref();
     let far_address = topology.address_of(far).ok_or_else(|| Error::system(format!("host {far} has no address")))?;
     servers.push(Some(irtt::start_server(network.host(far)?, &far_address, &NOISE)?));
-    network.host(far)?.await_listener("udp", NOISE.port, PATIENCE, || interrupt.check())?;
+    network.host(far)?.await_listener("udp", NOISE.port, FINISH_GRACE, || interrupt.check())?;
 
     let window = Window { from_ms: scenario.warm_up.0, to_ms: scenario.warm_up.0 + measured_ms };
     let probing = Duration::from_secs_f64((scenario.idle.0 + window.to_ms) / 1e3);
@@ -142,7 +142,7 @@ pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<
         clients.push((number, load.start(bulking)?));
     }
 
-    let mut seen: Vec<Look> = Vec::new();
+    let mut snapshots: Vec<Snapshot> = Vec::new();
     let mut events = Vec::new();
     let end_ms = window.to_ms + TAIL_MS / 2.0;
     let mut due_ms = 0.0;
@@ -150,9 +150,9 @@ pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<
     loop {
         let now_ms = since_ms(zero, SystemTime::now());
         if now_ms >= due_ms {
-            seen.push(looks::look(now_ms, topology, &shaped, &network)?);
+            snapshots.push(sampler::take(now_ms, topology, &shaped, &network)?);
             while due_ms <= now_ms {
-                due_ms += LOOK_MS;
+                due_ms += SNAPSHOT_INTERVAL_MS;
             }
         }
         if let Some(event) = scenario.event.filter(|_| now_ms >= change_ms && change_ms < window.to_ms) {
@@ -168,14 +168,14 @@ pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<
         thread::sleep(POLL);
     }
 
-    let mut answers = Answers::default();
+    let mut answers = Measurements::default();
     // Results are in the order of the scenario's loads; loads without an end are stopped first.
     clients.sort_by_key(|(number, _)| *number);
     for (number, client) in clients {
         let load = &loads[number];
         load.finish((number, client), length(load), (zero, window), &watch, &mut answers)?;
     }
-    let noise = noise.finish(PATIENCE, &watch)?.expect_success()?;
+    let noise = noise.finish(FINISH_GRACE, &watch)?.expect_success()?;
     let (engine, commands) = (active.engine.clone(), active.commands.clone());
     active.stop()?;
 
@@ -187,7 +187,7 @@ pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<
     let bottlenecks = shaped
         .iter()
         .enumerate()
-        .map(|(number, shaped)| looks::bottleneck(shaped, number, &seen, window, rate_bps, line_bps(shaped)))
+        .map(|(number, shaped)| sampler::bottleneck(shaped, number, &snapshots, window, rate_bps, line_bps(shaped)))
         .collect();
     let measured = Measured {
         engine,
@@ -198,9 +198,9 @@ pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<
         delays: answers.delays,
         flows: answers.flows,
         bottlenecks,
-        processor: looks::processor(&seen, window, clock),
+        processor: sampler::processor(&snapshots, window, clock),
         noise: Distribution::of(noise.iter().filter_map(|trip| trip.whole_ms)),
         events,
     };
-    Ok(Found { measured, raw: answers.raw, warnings: network.warnings.clone() })
+    Ok(TrialResult { measured, raw: answers.raw, warnings: network.warnings.clone() })
 }

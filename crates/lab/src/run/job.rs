@@ -87,24 +87,24 @@ impl Cell {
 }
 
 /// The files of a job, read and checked.
-pub struct Cast {
+pub struct JobFiles {
     /// Scenarios by name.
     pub scenarios: BTreeMap<String, Scenario>,
     /// Contenders by name.
     pub contenders: BTreeMap<String, Contender>,
 }
 
-impl Cast {
+impl JobFiles {
     /// Reads and checks the files of a job.
-    pub fn of(job: &Job) -> Result<Cast> {
-        let mut cast = Cast { scenarios: BTreeMap::new(), contenders: BTreeMap::new() };
+    pub fn of(job: &Job) -> Result<JobFiles> {
+        let mut files = JobFiles { scenarios: BTreeMap::new(), contenders: BTreeMap::new() };
         for source in &job.scenarios {
-            cast.scenarios.insert(source.name.clone(), Scenario::of(source.clone())?);
+            files.scenarios.insert(source.name.clone(), Scenario::of(source.clone())?);
         }
         for source in &job.contenders {
-            cast.contenders.insert(source.name.clone(), Contender::of(source.clone())?);
+            files.contenders.insert(source.name.clone(), Contender::of(source.clone())?);
         }
-        Ok(cast)
+        Ok(files)
     }
 
     /// The files of a trial.

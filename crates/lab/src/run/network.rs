@@ -15,7 +15,7 @@ use sluice_testbed::tool::ETHTOOL;
 use sluice_testbed::{namespace, veth};
 
 /// Rate of the bucket that splits super-packets, as a multiple of the line's, so that it never limits.
-const CUTTER: u64 = 20;
+const SPLIT_FACTOR: u64 = 20;
 
 /// The prefix of the namespaces' names.
 pub const PREFIX: &str = "sluice-lab";
@@ -98,7 +98,7 @@ impl Network {
             let own = device(&(from.clone(), to.clone()));
             if let Some(bps) = link.rate.and_then(|rate| rate.bps(trial_bps)) {
                 let bytes = link.queue.map_or(0.0, |queue| bps as f64 / 8.0 * queue.seconds()).max(3_028.0);
-                self.narrow(from, &own, bps, bytes)?;
+                self.add_line(from, &own, bps, bytes)?;
             }
             if link.delay.is_some() || link.loss_percent.is_some() {
                 self.delay(from, &own, link)?;
@@ -110,9 +110,9 @@ impl Network {
     /// A line that sends one frame after the other. netem takes the time of each, so that a small packet waits for the frame before
     /// it; a token bucket, where there is no netem, lets it go as soon as there are tokens for it. netem counts packets, and what
     /// it is given whole it keeps whole, so a bucket above it that never limits cuts super-packets into frames first.
-    fn narrow(&mut self, from: &str, own: &str, bps: u64, queue_bytes: f64) -> Result<()> {
+    fn add_line(&mut self, from: &str, own: &str, bps: u64, queue_bytes: f64) -> Result<()> {
         let (rate, pkts) = (format!("{bps}bit"), format!("{:.0}", (queue_bytes / 1_514.0).ceil()));
-        let (cutter, limit) = (format!("{}bit", bps * CUTTER), format!("{queue_bytes:.0}"));
+        let (cutter, limit) = (format!("{}bit", bps * SPLIT_FACTOR), format!("{queue_bytes:.0}"));
         let host = self.host(from)?;
         let bucket = |verb, rate: &str, burst: &str| {
             host.tc(&[
@@ -282,7 +282,7 @@ mod tests {
     use crate::format::{Folder, read};
 
     #[test]
-    fn hosts_know_the_ways() {
+    fn hosts_have_routes() {
         let isp = Topology::of(&read(Folder::Topologies, "isp").unwrap()).unwrap();
         let expected = [
             "link set lo up",

@@ -130,9 +130,9 @@ pub fn adopt_raw(from: &Path, directory: &Path) -> Result<()> {
 
 /// Whether all numbers are in the range that can be measured and drawn.
 fn sane(value: &serde_json::Value) -> bool {
-    const MOST: f64 = 1e15;
+    const MAX_NUMBER: f64 = 1e15;
     match value {
-        serde_json::Value::Number(number) => number.as_f64().is_some_and(|number| number.abs() < MOST),
+        serde_json::Value::Number(number) => number.as_f64().is_some_and(|number| number.abs() < MAX_NUMBER),
         serde_json::Value::Array(all) => all.iter().all(sane),
         serde_json::Value::Object(all) => all.values().all(sane),
         _ => true,

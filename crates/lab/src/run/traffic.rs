@@ -7,7 +7,7 @@ use crate::format::{Load, LoadKind, OneWay, Topology};
 use crate::result::results::{Delays, Flows, Timed};
 use crate::result::statistics::{Distribution, mean_jitter_ms};
 use crate::run::network::Network;
-use crate::tool::irtt::{self, Stream, Trip};
+use crate::tool::irtt::{self, Exchange, Stream};
 use crate::tool::ping::{self, Echo};
 use crate::tool::web::{self, Pages};
 use sluice_error::{Error, Result};
@@ -17,7 +17,7 @@ use sluice_testbed::iperf3::{self, Test, Transport};
 use sluice_testbed::process::{Output, Process};
 
 /// Time that tools may need beyond their run time to end: emulated processors are slow.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const FINISH_GRACE: Duration = Duration::from_secs(120);
 
 /// The measured window of a trial, ms since the bulk traffic began.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
@@ -53,7 +53,7 @@ pub struct Runner<'a> {
 
 /// The results of the loads.
 #[derive(Default)]
-pub struct Answers {
+pub struct Measurements {
     /// Delays of the loads that measure them.
     pub delays: Vec<Delays>,
     /// Rates of the bulk loads.
@@ -158,7 +158,7 @@ impl<'a> Runner<'a> {
                 (self.from, "tcp", web::start_server(self.from, &self.from_address, &self.pages(), &pages)?)
             }
         };
-        host.await_listener(table, self.port, PATIENCE, || interrupt.check())?;
+        host.await_listener(table, self.port, FINISH_GRACE, || interrupt.check())?;
         Ok(Some(server))
     }
 
@@ -180,38 +180,39 @@ impl<'a> Runner<'a> {
         length: Duration,
         (zero, window): (SystemTime, Window),
         watch: impl FnMut() -> Result<()>,
-        answers: &mut Answers,
+        measurements: &mut Measurements,
     ) -> Result<()> {
         // Pages after the window change nothing.
-        let output = if self.load.kind == LoadKind::Web { client.stop()? } else { client.finish(PATIENCE, watch)? };
+        let output =
+            if self.load.kind == LoadKind::Web { client.stop()? } else { client.finish(FINISH_GRACE, watch)? };
         let text = if output.stdout.is_empty() { &output.stderr } else { &output.stdout };
-        answers.raw.push((format!("{number}-{}.txt", self.load.name()), iperf3::anonymous(text)));
+        measurements.raw.push((format!("{number}-{}.txt", self.load.name()), iperf3::anonymous(text)));
         match self.load.kind {
             LoadKind::Stream => {
                 let output = output.expect_success()?;
-                let trips = irtt::parse(&output.stdout, unix_ns(zero)?)?;
-                answers.delays.push(delays(self.load.name(), self.load.one_way, &trips, window));
+                let exchanges = irtt::parse(&output.stdout, unix_ns(zero)?)?;
+                measurements.delays.push(delays(self.load.name(), self.load.one_way, &exchanges, window));
             }
             LoadKind::Ping => {
                 let sent = self.echo().count(length);
-                let trips = ping::parse(&output.stdout, sent, self.echo().interval, unix_ns(zero)? as f64 / 1e9);
+                let exchanges = ping::parse(&output.stdout, sent, self.echo().interval, unix_ns(zero)? as f64 / 1e9);
                 // Status 1 means that some answers are missing, which is a result; 2 means that it could not send.
-                if trips.iter().all(|trip| trip.whole_ms.is_none()) && output.status.code() != Some(1) {
+                if exchanges.iter().all(|exchange| exchange.whole_ms.is_none()) && output.status.code() != Some(1) {
                     return Err(output.failure());
                 }
-                answers.delays.push(delays(self.load.name(), self.load.one_way, &trips, window));
+                measurements.delays.push(delays(self.load.name(), self.load.one_way, &exchanges, window));
             }
             LoadKind::Tcp | LoadKind::Udp => {
-                let answer = iperf3::read(&output)?;
-                answers.flows.push(self.flows(&answer, window));
+                let result = iperf3::read(&output)?;
+                measurements.flows.push(self.flows(&result, window));
             }
-            LoadKind::Web => self.fetched(&output, zero, window, answers),
+            LoadKind::Web => self.fetched(&output, zero, window, measurements),
         }
         Ok(())
     }
 
-    fn flows(&self, answer: &iperf3::Answer, window: Window) -> Flows {
-        let counted = || answer.stretches.iter().filter(|s| window.holds((s.start_s + s.end_s) * 500.0));
+    fn flows(&self, result: &iperf3::TestResult, window: Window) -> Flows {
+        let counted = || result.intervals.iter().filter(|s| window.holds((s.start_s + s.end_s) * 500.0));
         let seconds: f64 = counted().map(|s| s.end_s - s.start_s).sum();
         let mbit = |bytes: u64, seconds: f64| if seconds > 0.0 { bytes as f64 * 8.0 / 1e6 / seconds } else { 0.0 };
         let flows = counted().map(|s| s.each_bytes.len()).max().unwrap_or(0);
@@ -220,25 +221,25 @@ impl<'a> Runner<'a> {
         let jitters: Vec<f64> = counted().filter_map(|s| s.jitter_ms).collect();
         Flows {
             load: self.load.name().to_owned(),
-            mbit: mbit(counted().map(iperf3::Stretch::bytes).sum(), seconds),
+            mbit: mbit(counted().map(iperf3::Interval::bytes).sum(), seconds),
             each_mbit: (0..flows).map(|flow| mbit(of_flow(flow), seconds)).collect(),
-            series: answer
-                .stretches
+            series: result
+                .intervals
                 .iter()
                 .map(|s| (thousandths(s.end_s * 1e3), thousandths(mbit(s.bytes(), s.end_s - s.start_s))))
                 .collect(),
-            retransmitted: answer.retransmitted.filter(|_| self.load.kind == LoadKind::Tcp),
+            retransmitted: result.retransmitted.filter(|_| self.load.kind == LoadKind::Tcp),
             // A server that received nothing reports no losses.
             lost_percent: if sent > 0 {
                 Some(lost as f64 * 100.0 / sent as f64)
             } else {
-                answer.sent_packets.map(|_| 100.0)
+                result.sent_packets.map(|_| 100.0)
             },
             jitter_ms: (!jitters.is_empty()).then(|| jitters.iter().sum::<f64>() / jitters.len() as f64),
         }
     }
 
-    fn fetched(&self, output: &Output, zero: SystemTime, window: Window, answers: &mut Answers) {
+    fn fetched(&self, output: &Output, zero: SystemTime, window: Window, measurements: &mut Measurements) {
         let bytes = self.pages().bytes;
         let fetches: Vec<(f64, web::Fetch)> = web::parse(&output.lines, bytes)
             .into_iter()
@@ -257,7 +258,7 @@ impl<'a> Runner<'a> {
         let asked = due.max(counted.len() as u64);
         let complete = |fetch: &web::Fetch| fetch.complete.then_some(fetch.whole_ms);
         let connects = || counted.iter().filter(|fetch| fetch.complete).map(|fetch| fetch.connect_ms);
-        answers.delays.push(Delays {
+        measurements.delays.push(Delays {
             load: self.load.name().to_owned(),
             what: Timed::Fetch,
             idle: Distribution::of(fetches.iter().filter(|(at, _)| *at < 0.0).filter_map(|(_, f)| complete(f))),
@@ -272,33 +273,36 @@ impl<'a> Runner<'a> {
             per_minute: per_minute(&counted),
         });
         if self.load.interval.is_none() {
-            answers.flows.push(carried(self.load.name(), &fetches, zero, window));
+            measurements.flows.push(carried(self.load.name(), &fetches, zero, window));
         }
     }
 }
 
 /// The delays of these packets; `way` is the direction through the bottleneck, if one is timed alone.
-pub fn delays(load: &str, way: Option<OneWay>, trips: &[Trip], window: Window) -> Delays {
-    let one_way = |trip: &Trip| match way {
-        Some(OneWay::There) => trip.there_ms,
-        Some(OneWay::Back) => trip.back_ms,
+pub fn delays(load: &str, way: Option<OneWay>, exchanges: &[Exchange], window: Window) -> Delays {
+    let one_way = |exchange: &Exchange| match way {
+        Some(OneWay::There) => exchange.there_ms,
+        Some(OneWay::Back) => exchange.back_ms,
         None => None,
     };
-    let counted: Vec<&Trip> = trips.iter().filter(|trip| window.holds(trip.sent_ms)).collect();
-    let idle = || trips.iter().filter(|trip| trip.sent_ms < 0.0);
-    let told = |trip: &Trip| if way.is_some() { one_way(trip) } else { trip.whole_ms };
-    let felt: Vec<Option<f64>> = counted.iter().map(|trip| told(trip)).collect();
+    let counted: Vec<&Exchange> = exchanges.iter().filter(|exchange| window.holds(exchange.sent_ms)).collect();
+    let idle = || exchanges.iter().filter(|exchange| exchange.sent_ms < 0.0);
+    let shown_delay = |exchange: &Exchange| if way.is_some() { one_way(exchange) } else { exchange.whole_ms };
+    let counted_delays: Vec<Option<f64>> = counted.iter().map(|exchange| shown_delay(exchange)).collect();
     Delays {
         load: load.to_owned(),
         what: Timed::RoundTrip,
-        idle: Distribution::of(idle().filter_map(|trip| trip.whole_ms)),
-        whole: Distribution::of(counted.iter().filter_map(|trip| trip.whole_ms)),
-        one_way: Distribution::of(counted.iter().filter_map(|trip| one_way(trip))),
+        idle: Distribution::of(idle().filter_map(|exchange| exchange.whole_ms)),
+        whole: Distribution::of(counted.iter().filter_map(|exchange| exchange.whole_ms)),
+        one_way: Distribution::of(counted.iter().filter_map(|exchange| one_way(exchange))),
         idle_one_way: Distribution::of(idle().filter_map(one_way)),
-        jitter_ms: mean_jitter_ms(&felt),
+        jitter_ms: mean_jitter_ms(&counted_delays),
         sent: counted.len() as u64,
-        lost: counted.iter().filter(|trip| trip.whole_ms.is_none()).count() as u64,
-        series: trips.iter().map(|trip| (thousandths(trip.sent_ms), told(trip).map(thousandths))).collect(),
+        lost: counted.iter().filter(|exchange| exchange.whole_ms.is_none()).count() as u64,
+        series: exchanges
+            .iter()
+            .map(|exchange| (thousandths(exchange.sent_ms), shown_delay(exchange).map(thousandths)))
+            .collect(),
         connect: None,
         per_minute: None,
     }
@@ -306,7 +310,7 @@ pub fn delays(load: &str, way: Option<OneWay>, trips: &[Trip], window: Window) -
 
 /// The rates of fetched pages, by the times at which the fetches ended.
 fn carried(load: &str, fetches: &[(f64, web::Fetch)], zero: SystemTime, window: Window) -> Flows {
-    const STRETCH_MS: f64 = 500.0;
+    const INTERVAL_MS: f64 = 500.0;
     let ended = |from_ms: f64, to_ms: f64| {
         let bytes: u64 = fetches
             .iter()
@@ -316,16 +320,16 @@ fn carried(load: &str, fetches: &[(f64, web::Fetch)], zero: SystemTime, window: 
         bytes as f64 * 8.0 / 1e3 / (to_ms - from_ms)
     };
     let mbit = ended(window.from_ms, window.to_ms);
-    let stretches = (window.to_ms / STRETCH_MS) as u32;
-    let stretch = |n: u32| {
-        let end_ms = f64::from(n + 1) * STRETCH_MS;
-        (end_ms, thousandths(ended(end_ms - STRETCH_MS, end_ms)))
+    let intervals = (window.to_ms / INTERVAL_MS) as u32;
+    let interval = |n: u32| {
+        let end_ms = f64::from(n + 1) * INTERVAL_MS;
+        (end_ms, thousandths(ended(end_ms - INTERVAL_MS, end_ms)))
     };
     Flows {
         load: load.to_owned(),
         mbit,
         each_mbit: Vec::new(),
-        series: (0..stretches).map(stretch).collect(),
+        series: (0..intervals).map(interval).collect(),
         retransmitted: None,
         lost_percent: None,
         jitter_ms: None,
@@ -357,28 +361,31 @@ mod tests {
 
     #[test]
     fn only_the_window_counts() {
-        let trip = |sent_ms, whole_ms: Option<f64>| Trip {
+        let exchange = |sent_ms, whole_ms: Option<f64>| Exchange {
             sent_ms,
             whole_ms,
             there_ms: whole_ms.map(|ms| ms / 2.0),
             back_ms: None,
         };
-        let trips = [
-            trip(-500.0, Some(0.1)),
-            trip(500.0, Some(99.0)),
-            trip(1_000.0, Some(4.0)),
-            trip(1_200.0, None),
-            trip(1_400.0, Some(6.0)),
-            trip(1_600.0, Some(7.0)),
-            trip(2_000.0, Some(99.0)),
+        let exchanges = [
+            exchange(-500.0, Some(0.1)),
+            exchange(500.0, Some(99.0)),
+            exchange(1_000.0, Some(4.0)),
+            exchange(1_200.0, None),
+            exchange(1_400.0, Some(6.0)),
+            exchange(1_600.0, Some(7.0)),
+            exchange(2_000.0, Some(99.0)),
         ];
         let window = Window { from_ms: 1_000.0, to_ms: 2_000.0 };
-        let felt = delays("game", None, &trips, window);
-        assert_eq!((felt.sent, felt.lost, felt.idle.unwrap().max_ms), (4, 1, 0.1));
-        let whole = felt.whole.unwrap();
+        let counted_delays = delays("game", None, &exchanges, window);
+        assert_eq!((counted_delays.sent, counted_delays.lost, counted_delays.idle.unwrap().max_ms), (4, 1, 0.1));
+        let whole = counted_delays.whole.unwrap();
         assert_eq!((whole.count, whole.p50_ms, whole.max_ms), (3, 6.0, 7.0));
-        assert_eq!((felt.jitter_ms, felt.one_way, felt.series.len()), (Some(1.0), None, 7));
-        let there = delays("game", Some(OneWay::There), &trips, window);
+        assert_eq!(
+            (counted_delays.jitter_ms, counted_delays.one_way, counted_delays.series.len()),
+            (Some(1.0), None, 7)
+        );
+        let there = delays("game", Some(OneWay::There), &exchanges, window);
         assert_eq!((there.one_way.unwrap().p50_ms, there.jitter_ms), (3.0, Some(0.5)));
         assert_eq!((there.series[2], there.idle_one_way.unwrap().max_ms), ((1_000.0, Some(2.0)), 0.05));
     }

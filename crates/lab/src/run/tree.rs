@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tree_is_found_from_below_and_only_there() {
+    fn tree_is_found_from_inside() {
         let inside = Path::new(env!("CARGO_MANIFEST_DIR"));
         assert_eq!(above(inside), inside.parent().and_then(Path::parent).map(Path::to_path_buf));
         assert_eq!(above(Path::new("/usr/bin")), None);

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::result::results::{Outcome, Results, Trial};
-use crate::run::job::{Cast, Cell, Job, Request};
+use crate::run::job::{Cell, Job, JobFiles, Request};
 use crate::run::progress::Progress;
 use crate::run::{network, store, tree};
 use sluice_error::{Error, Kind, Result};
@@ -15,19 +15,19 @@ use sluice_testbed::interrupt::Interrupt;
 use sluice_testbed::process::{Line, Process};
 
 /// The prefix of the line in which a guest sends its results after each trial, with that trial alone.
-const FOUND: &str = "found ";
+const RESULT_PREFIX: &str = "found ";
 
 /// In a guest: sends the results with the last trial alone, so that they survive the machine.
-pub fn tell(results: &Results) -> Result<()> {
+pub fn send_results(results: &Results) -> Result<()> {
     let last = results.trials.last().cloned().into_iter().collect();
     let json = serde_json::to_string(&Results { trials: last, ..results.clone() });
-    println!("{FOUND}{}", json.map_err(|e| Error::system(format!("cannot write the results as JSON: {e}")))?);
+    println!("{RESULT_PREFIX}{}", json.map_err(|e| Error::system(format!("cannot write the results as JSON: {e}")))?);
     Ok(())
 }
 
 /// The results that a guest has sent.
-fn told(lines: &[Line]) -> impl Iterator<Item = Results> {
-    lines.iter().filter_map(|line| serde_json::from_str(line.text.strip_prefix(FOUND)?).ok())
+fn received(lines: &[Line]) -> impl Iterator<Item = Results> {
+    lines.iter().filter_map(|line| serde_json::from_str(line.text.strip_prefix(RESULT_PREFIX)?).ok())
 }
 /// Factor by which a guest's clock may be slower than ours, at worst.
 const SLOWEST: u32 = 40;
@@ -46,7 +46,7 @@ pub fn run(
     request: &Request,
     kernel: &str,
     job: &Job,
-    cast: &Cast,
+    files: &JobFiles,
     directory: &Path,
     interrupt: &Interrupt,
     results: &mut Results,
@@ -58,9 +58,9 @@ pub fn run(
     for number in 0..many {
         let trials = job.trials.iter().skip(number).step_by(many).cloned().collect();
         let share = Job { trials, ..job.clone() };
-        guests.push(start(request, kernel, &tree, scratch.path(), number, share, cast)?);
+        guests.push(start(request, kernel, &tree, scratch.path(), number, share, files)?);
     }
-    let nominal = cast.nominal(job);
+    let nominal = files.nominal(job);
     let mut progress = Progress::new(nominal, request.color);
     let began = Instant::now();
     let mut ended = Vec::new();
@@ -71,7 +71,8 @@ pub fn run(
         if stopped.is_some() || guests.is_empty() {
             break stopped;
         }
-        let found = |guest: &Guest| guest.process.lines().iter().filter(|line| line.text.starts_with(FOUND)).count();
+        let found =
+            |guest: &Guest| guest.process.lines().iter().filter(|line| line.text.starts_with(RESULT_PREFIX)).count();
         let done: usize = guests.iter().chain(&ended).map(found).sum();
         if done != known {
             known = done;
@@ -95,14 +96,14 @@ pub fn run(
     }
     // The trials of other machines are kept if one machine fails. If no machine came to its first trial, the set-up is wrong.
     if let Some(first) =
-        shares.first().filter(|_| stopped.is_none() && shares.iter().all(|share| share.told.is_empty()))
+        shares.first().filter(|_| stopped.is_none() && shares.iter().all(|share| share.received.is_empty()))
     {
         let cure = "scripts/setup vm installs what virtual machines need";
         return Err(Error::new(Kind::Unsupported, first.why.clone()).help(cure));
     }
     let mut trials: Vec<Trial> = shares.into_iter().flat_map(Share::trials).collect();
     for guest in guests {
-        trials.extend(told(&guest.process.lines()).flat_map(|found| adopt(found, results)));
+        trials.extend(received(&guest.process.lines()).flat_map(|found| adopt(found, results)));
     }
     // The trials return to the order of the plan.
     for cell in &job.trials {
@@ -131,7 +132,7 @@ fn start(
     scratch: &Path,
     number: usize,
     share: Job,
-    cast: &Cast,
+    files: &JobFiles,
 ) -> Result<Guest> {
     let inside = scratch.join(format!("guest-{number}"));
     let out = scratch.join(format!("out-{number}"));
@@ -145,7 +146,7 @@ fn start(
         .and_then(|()| write("job.json", &json))
         .and_then(|()| write("run.sh", "#!/usr/bin/env bash\nexec sluice lab guest /t/job.json /out\n"))
         .map_err(|e| Error::system(format!("cannot write {}: {e}", inside.display())))?;
-    let limit = (cast.nominal(&share) * SLOWEST + OVERHEAD).as_secs().to_string();
+    let limit = (files.nominal(&share) * SLOWEST + OVERHEAD).as_secs().to_string();
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let policies = format!("{}:/usr/local/share/sluice/policies", text(&tree.join("policies")));
     let (program, sluice) = (text(&tree.join("vm/run")), format!("{}:/usr/bin/sluice", text(&request.sluice)));
@@ -166,7 +167,7 @@ fn start(
         &out_text,
         &inside_text,
     ];
-    let process = Process::start_polite("the virtual machine", program, &arguments)?;
+    let process = Process::start_with_cleanup("the virtual machine", program, &arguments)?;
     Ok(Guest { process, share, out })
 }
 
@@ -182,7 +183,7 @@ fn adopt(found: Results, results: &mut Results) -> Vec<Trial> {
 /// The outcome of a guest's share of the job.
 struct Share {
     /// The trials that the guest did.
-    told: Vec<Trial>,
+    received: Vec<Trial>,
     /// The trials that the guest did not do.
     missed: Vec<Cell>,
     /// The reason.
@@ -193,22 +194,22 @@ impl Share {
     /// All trials of the share; those that the guest did not do have failed.
     fn trials(self) -> impl Iterator<Item = Trial> {
         let failed = move |cell: Cell| cell.with(Outcome::Failed(self.why.clone()));
-        self.told.into_iter().chain(self.missed.into_iter().map(failed))
+        self.received.into_iter().chain(self.missed.into_iter().map(failed))
     }
 }
 
 /// Collects the results of a guest that ended.
 fn gather(guest: Guest, directory: &Path, results: &mut Results) -> Result<Share> {
     let output = guest.process.finish(Duration::from_secs(20), || Ok(()))?;
-    let told: Vec<Trial> = told(&output.lines).flat_map(|found| adopt(found, results)).collect();
+    let received: Vec<Trial> = received(&output.lines).flat_map(|found| adopt(found, results)).collect();
     store::adopt_raw(&guest.out, directory)?;
     let mut why = "the virtual machine ended before it".to_owned();
     if !output.status.success() {
         why = format!("the virtual machine ended with {}: {}", output.status, output.stderr.trim());
         results.warn(why.clone());
     }
-    let missed = guest.share.trials.into_iter().skip(told.len()).collect();
-    Ok(Share { told, missed, why })
+    let missed = guest.share.trials.into_iter().skip(received.len()).collect();
+    Ok(Share { received, missed, why })
 }
 
 #[cfg(test)]
@@ -216,11 +217,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_machine_did_not_come_to_has_failed() {
+    fn unfinished_trials_of_a_machine_have_failed() {
         let cell = |repeat| Cell { scenario: "s".into(), contender: "c".into(), rate_bps: 1, repeat };
-        let told = vec![cell(1).with(Outcome::Unsupported("no".into()))];
+        let received = vec![cell(1).with(Outcome::Unsupported("no".into()))];
         let trials: Vec<Trial> =
-            Share { told, missed: vec![cell(2), cell(3)], why: "it died".into() }.trials().collect();
+            Share { received, missed: vec![cell(2), cell(3)], why: "it died".into() }.trials().collect();
         assert_eq!(trials.iter().map(|trial| trial.repeat).collect::<Vec<u32>>(), [1, 2, 3]);
         assert_eq!(trials[0].outcome, Outcome::Unsupported("no".into()));
         assert_eq!(trials[2].outcome, Outcome::Failed("it died".into()));

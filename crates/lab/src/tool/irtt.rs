@@ -56,7 +56,7 @@ pub fn start_client(host: &Namespace, server: &str, stream: &Stream, duration: D
 
 /// One packet and its answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Trip {
+pub struct Exchange {
     /// Send time, ms since `zero_ns` of `parse`.
     pub sent_ms: f64,
     /// Round trip, ms; none if the packet was lost.
@@ -104,22 +104,22 @@ struct Delay {
 }
 
 /// Parses a client's JSON. Times become milliseconds since `zero_ns` (wall clock, nanoseconds since 1970).
-pub fn parse(json: &str, zero_ns: i64) -> Result<Vec<Trip>> {
+pub fn parse(json: &str, zero_ns: i64) -> Result<Vec<Exchange>> {
     let document: Document = serde_json::from_str(json).map_err(|e| {
         Error::system(format!("cannot read what irtt wrote: {e}"))
             .help("irtt 0.9.0, as Debian has it, is known to work")
     })?;
-    Ok(document.round_trips.into_iter().map(|trip| read(&trip, zero_ns)).collect())
+    Ok(document.round_trips.into_iter().map(|exchange| read(&exchange, zero_ns)).collect())
 }
 
-fn read(trip: &RoundTrip, zero_ns: i64) -> Trip {
-    let arrived = trip.lost == "false";
+fn read(exchange: &RoundTrip, zero_ns: i64) -> Exchange {
+    let arrived = exchange.lost == "false";
     let milliseconds = |ns: Option<i64>| ns.filter(|_| arrived).map(|ns| ns as f64 / 1e6);
-    Trip {
-        sent_ms: (trip.timestamps.client.send.wall - zero_ns) as f64 / 1e6,
-        whole_ms: milliseconds(trip.delay.rtt),
-        there_ms: milliseconds(trip.delay.send),
-        back_ms: milliseconds(trip.delay.receive),
+    Exchange {
+        sent_ms: (exchange.timestamps.client.send.wall - zero_ns) as f64 / 1e6,
+        whole_ms: milliseconds(exchange.delay.rtt),
+        there_ms: milliseconds(exchange.delay.send),
+        back_ms: milliseconds(exchange.delay.receive),
     }
 }
 
@@ -128,14 +128,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_real_answer_is_read() {
-        let trips = parse(include_str!("../../tests/fixtures/irtt.json"), 1_795_222_919_660_000_000).unwrap();
-        assert_eq!(trips.len(), 3);
-        assert_eq!((trips[0].whole_ms, trips[0].back_ms), (Some(101.387_299), Some(101.300_055)));
-        assert!((trips[0].sent_ms - 10.705).abs() < 0.001, "{}", trips[0].sent_ms);
-        assert_eq!((trips[1].whole_ms, trips[1].back_ms), (None, None));
-        assert!((trips[1].sent_ms - 26.993).abs() < 0.001, "{}", trips[1].sent_ms);
-        assert_eq!(trips[2].whole_ms, Some(111.485_822));
+    fn recorded_output_is_parsed() {
+        let exchanges = parse(include_str!("../../tests/fixtures/irtt.json"), 1_795_222_919_660_000_000).unwrap();
+        assert_eq!(exchanges.len(), 3);
+        assert_eq!((exchanges[0].whole_ms, exchanges[0].back_ms), (Some(101.387_299), Some(101.300_055)));
+        assert!((exchanges[0].sent_ms - 10.705).abs() < 0.001, "{}", exchanges[0].sent_ms);
+        assert_eq!((exchanges[1].whole_ms, exchanges[1].back_ms), (None, None));
+        assert!((exchanges[1].sent_ms - 26.993).abs() < 0.001, "{}", exchanges[1].sent_ms);
+        assert_eq!(exchanges[2].whole_ms, Some(111.485_822));
     }
 
     #[test]

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_real_answer_is_read() {
+    fn recorded_output_is_parsed() {
         let text = "Features for eth0:\nrx-checksumming: on\ntcp-segmentation-offload: on\n\ttx-tcp-segmentation: on\ngeneric-segmentation-offload: off [requested on]\ngeneric-receive-offload: off\n";
         assert_eq!(
             summary(text),

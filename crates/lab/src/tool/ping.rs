@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::tool::irtt::Trip;
+use crate::tool::irtt::Exchange;
 use sluice_error::Result;
 use sluice_testbed::Namespace;
 use sluice_testbed::process::Process;
@@ -39,7 +39,7 @@ pub fn start(host: &Namespace, server: &str, echo: &Echo, duration: Duration) ->
 }
 
 /// Parses the output: answers, and losses from the gaps in their numbers.
-pub fn parse(text: &str, sent: u64, interval: Duration, zero_s: f64) -> Vec<Trip> {
+pub fn parse(text: &str, sent: u64, interval: Duration, zero_s: f64) -> Vec<Exchange> {
     let answers: Vec<(u64, f64, f64)> = text.lines().filter_map(answer).collect();
     // The send time of number 1, by the first answer.
     let begin_s = answers
@@ -51,7 +51,7 @@ pub fn parse(text: &str, sent: u64, interval: Duration, zero_s: f64) -> Vec<Trip
             let found = answers.iter().find(|answer| answer.0 == number);
             let sent_s = found.map_or(due_s, |(_, at_s, ms)| at_s - ms / 1e3);
             let whole_ms = found.map(|(_, _, ms)| *ms);
-            Trip { sent_ms: (sent_s - zero_s) * 1e3, whole_ms, there_ms: None, back_ms: None }
+            Exchange { sent_ms: (sent_s - zero_s) * 1e3, whole_ms, there_ms: None, back_ms: None }
         })
         .collect()
 }
@@ -68,14 +68,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_real_answer_is_read_and_gaps_are_losses() {
+    fn recorded_output_is_parsed_and_gaps_are_losses() {
         let text = "PING 127.0.0.1 (127.0.0.1) 56(84) bytes of data.\n\
             [1795274950.500020] 64 bytes from 127.0.0.1: icmp_seq=1 ttl=64 time=0.020 ms\n\
             [1795274950.900030] 64 bytes from 127.0.0.1: icmp_seq=3 ttl=64 time=0.030 ms\n\n\
             --- 127.0.0.1 ping statistics ---\n";
-        let trips = parse(text, 3, Duration::from_millis(200), 1_795_274_950.0);
-        assert_eq!(trips.iter().map(|trip| trip.whole_ms).collect::<Vec<_>>(), [Some(0.02), None, Some(0.03)]);
-        assert!((trips[0].sent_ms - 500.0).abs() < 0.001 && (trips[1].sent_ms - 700.0).abs() < 0.001);
+        let exchanges = parse(text, 3, Duration::from_millis(200), 1_795_274_950.0);
+        assert_eq!(
+            exchanges.iter().map(|exchange| exchange.whole_ms).collect::<Vec<_>>(),
+            [Some(0.02), None, Some(0.03)]
+        );
+        assert!((exchanges[0].sent_ms - 500.0).abs() < 0.001 && (exchanges[1].sent_ms - 700.0).abs() < 0.001);
         assert_eq!(parse("", 2, Duration::from_millis(200), 5.0).len(), 2);
     }
 }

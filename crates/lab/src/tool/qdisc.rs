@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_for_people_is_read_too() {
+    fn text_output_is_parsed() {
         let text = "qdisc hfsc 1: root refcnt 5 default 0x30 \n Sent 24567 bytes 42 pkt (dropped 3, overlimits 11 requeues 0) \n backlog 15140b 10p requeues 0\nqdisc fq_codel 2: parent 1:10 limit 10240p\n Sent 0 bytes 0 pkt (dropped 1, overlimits 0 requeues 0) \n backlog 12Kb 8p requeues 0\n";
         let queue = |kind: &str, root, backlog_bytes, dropped_packets| Queue {
             kind: kind.to_owned(),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_answer_is_read() {
+    fn recorded_output_is_parsed() {
         let json = r#"[{"kind":"tbf","handle":"8001:","root":true,"refcnt":5,"options":{"rate":2500000,"burst":2000,"lat":248000},"bytes":24567,"packets":42,"drops":3,"overlimits":11,"requeues":0,"backlog":15140,"qlen":10}]"#;
         let queues = parse(json).unwrap();
         assert_eq!(

@@ -31,7 +31,7 @@ pub fn call(name: &str, program: &Path, arguments: &[&str]) -> Result<String> {
         Some(4) => Kind::Privilege,
         _ => return Err(output.failure()),
     };
-    let words = output.words();
+    let words = output.error_text();
     Err(Error::new(kind, format!("{name}: {}", words.strip_prefix("error: ").unwrap_or(words))))
 }
 
@@ -66,13 +66,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_read_as_people_write_them() {
+    fn rates_are_printed_in_units() {
         assert_eq!(rate(19_000_000), "19mbit");
         assert_eq!(rate(4_750_000), "4750kbit");
     }
 
     #[test]
-    fn a_refusal_keeps_its_words_and_its_meaning() {
+    fn refusal_keeps_message_and_kind() {
         let refuse = ["-c", "printf 'error: no such engine\\n  help: another one\\n' >&2; exit 3"];
         let error = call("sluice up", Path::new("sh"), &refuse).unwrap_err();
         assert_eq!(error.kind, Kind::Unsupported);

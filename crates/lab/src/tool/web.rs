@@ -38,11 +38,11 @@ pub struct Fetch {
 }
 
 /// Time after which curl gives up on a page, seconds.
-const PATIENCE_S: &str = "10";
+const TIMEOUT_S: &str = "10";
 /// More fetches than any trial makes without an interval.
-const ENDLESS: u64 = 10_000_000;
+const MAX_FETCHES: u64 = 10_000_000;
 /// The figures that curl writes for each fetch.
-const WORDS: &str = "%{stderr}%{time_connect} %{time_total} %{size_download} %{http_code}\\n";
+const WRITE_OUT: &str = "%{stderr}%{time_connect} %{time_total} %{size_download} %{http_code}\\n";
 
 /// Starts a server whose pages lie in `directory`, which is made.
 pub fn start_server(host: &Namespace, address: &str, pages: &Pages, directory: &Path) -> Result<Process> {
@@ -56,12 +56,13 @@ pub fn start_server(host: &Namespace, address: &str, pages: &Pages, directory: &
 
 /// Starts to fetch, for about this time. A client without an interval has to be stopped.
 pub fn start_client(host: &Namespace, server: &str, pages: &Pages, duration: Duration) -> Result<Process> {
-    let count =
-        pages.interval.map_or(ENDLESS, |interval| (duration.as_secs_f64() / interval.as_secs_f64()).max(1.0) as u64);
+    let count = pages
+        .interval
+        .map_or(MAX_FETCHES, |interval| (duration.as_secs_f64() / interval.as_secs_f64()).max(1.0) as u64);
     let url = format!("http://{server}:{}/page?[1-{count}]", pages.port);
     let pace = pages.interval.map(|interval| format!("{:.0}/h", 3_600.0 / interval.as_secs_f64()));
     let parallel = pages.parallel.to_string();
-    let mut arguments = vec!["-q", "-s", "-o", "/dev/null", "--max-time", PATIENCE_S, "-w", WORDS];
+    let mut arguments = vec!["-q", "-s", "-o", "/dev/null", "--max-time", TIMEOUT_S, "-w", WRITE_OUT];
     match &pace {
         Some(pace) => arguments.extend(["--rate", pace]),
         None if pages.parallel > 1 => {
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_whole_is_not_complete() {
+    fn partial_fetch_is_incomplete() {
         let now = SystemTime::now();
         let line = |text: &str| Line { at: now, is_error: true, text: text.to_owned() };
         let fetches = parse(

@@ -1,6 +1,6 @@
 //! Anomalies of flows. Each finding gives its reason, in figures.
 
-use super::usual::Usual;
+use super::baseline::Baseline;
 use super::{Active, class_name, status};
 use crate::sample::Sample;
 use serde::Serialize;
@@ -120,15 +120,15 @@ pub(super) struct View<'a> {
 }
 
 /// Most findings of all kinds together: a source that floods the table does not flood the screen.
-const MOST: usize = 50;
+const MAX_ANOMALIES: usize = 50;
 
 /// All anomalies, the worst kinds first.
-pub(super) fn find(view: &View<'_>, usual: &Usual, limits: &Limits) -> Vec<Anomaly> {
+pub(super) fn find(view: &View<'_>, baseline: &Baseline, limits: &Limits) -> Vec<Anomaly> {
     let mut found = scans(view, limits);
     found.extend(elephants(view, limits));
-    found.extend(above_their_usual(view, usual, limits));
-    found.extend(unlike_their_class(view, limits));
-    found.truncate(MOST);
+    found.extend(above_baseline(view, baseline, limits));
+    found.extend(class_outliers(view, limits));
+    found.truncate(MAX_ANOMALIES);
     found
 }
 
@@ -219,7 +219,7 @@ fn scans(view: &View<'_>, limits: &Limits) -> Vec<Anomaly> {
 }
 
 fn elephants(view: &View<'_>, limits: &Limits) -> Vec<Anomaly> {
-    let strange = |one: &Active<'_>| {
+    let anomaly = |one: &Active<'_>| {
         let status = status(view.sample, &view.interfaces[one.interface as usize])?;
         let name = if one.flow.key.arriving { "ingress" } else { "egress" };
         let direction = status.directions.iter().find(|other| other.direction == name)?;
@@ -239,20 +239,20 @@ fn elephants(view: &View<'_>, limits: &Limits) -> Vec<Anomaly> {
         };
         is.then(|| view.about(Kind::ElephantInUrgentClass, one, why()))
     };
-    view.flows.iter().filter_map(strange).collect()
+    view.flows.iter().filter_map(anomaly).collect()
 }
 
-fn above_their_usual(view: &View<'_>, usual: &Usual, limits: &Limits) -> Vec<Anomaly> {
-    let strange = |one: &Active<'_>| {
-        let mean = usual.of(&(one.interface, one.flow.key))?;
+fn above_baseline(view: &View<'_>, baseline: &Baseline, limits: &Limits) -> Vec<Anomaly> {
+    let anomaly = |one: &Active<'_>| {
+        let mean = baseline.of(&(one.interface, one.flow.key))?;
         let is = mean.known_s >= limits.learn_s && one.bps >= limits.least_bps && one.bps > mean.bps * limits.own_times;
         let why = || format!("it sends {}, and usually {}", rate(one.bps), rate(mean.bps));
         is.then(|| view.about(Kind::AboveItsUsual, one, why()))
     };
-    view.flows.iter().filter_map(strange).collect()
+    view.flows.iter().filter_map(anomaly).collect()
 }
 
-fn unlike_their_class(view: &View<'_>, limits: &Limits) -> Vec<Anomaly> {
+fn class_outliers(view: &View<'_>, limits: &Limits) -> Vec<Anomaly> {
     let mut classes: HashMap<(u32, bool, u8), Vec<&Active<'_>>> = HashMap::new();
     for one in view.flows.iter().filter(|one| one.pps > 0.0) {
         classes.entry((one.interface, one.flow.key.arriving, one.flow.class)).or_default().push(one);

@@ -70,7 +70,7 @@ fn rates_are_differences_and_rank() {
 }
 
 #[test]
-fn the_first_reading_has_no_rates_and_a_new_flow_has() {
+fn first_reading_has_no_rates_but_new_flows_have() {
     let old = flow(1, 10, 2, 20, 10, 1000);
     let first = follow(&[table(100, vec![old])], By::Rate);
     assert_eq!((first.top[0].bps, first.active), (0.0, 0));
@@ -84,13 +84,13 @@ fn the_first_reading_has_no_rates_and_a_new_flow_has() {
 }
 
 #[test]
-fn an_old_choice_names_no_rule() {
+fn choice_of_a_former_policy_names_no_rule() {
     let old = FlowCount { generation: 7, ..flow(1, 10, 2, 20, 10, 1000) };
     assert_eq!(follow(&[table(100, vec![old])], By::Rate).top[0].rule, None);
 }
 
 #[test]
-fn a_port_scan_is_found_and_who_answers_is_not_blamed() {
+fn port_scan_is_found_and_answers_are_no_scan() {
     let probe = |port: u16| FlowCount { first_ns: 95 * SECOND, ..flow(1, 40_000 + port, 2, port, 1, 60) };
     let answer = |port: u16| {
         let asked = probe(port);
@@ -121,7 +121,7 @@ fn a_sweep_of_hosts_is_found() {
 }
 
 #[test]
-fn a_burst_above_the_usual_is_found_once_the_usual_is_known() {
+fn burst_above_a_known_baseline_is_found() {
     let sent = |at_s: u64, bytes: u64| table(at_s, vec![flow(1, 10, 2, 20, bytes / 1000, bytes)]);
     // The flow sends 100 kbit/s for so long, then 8 Mbit/s for a second.
     let quiet = |seconds: u64| (0..=seconds).map(|n| sent(100 + n, n * 12_500)).collect::<Vec<_>>();
@@ -137,7 +137,7 @@ fn a_burst_above_the_usual_is_found_once_the_usual_is_known() {
 }
 
 #[test]
-fn one_unlike_its_class_is_found() {
+fn outlier_of_a_class_is_found() {
     let flows = |bytes: u64| {
         let mut all: Vec<FlowCount> = (0..9u16).map(|n| flow(1, n, 2, 20, 10 + bytes / 1000, bytes)).collect();
         all[4].bytes = bytes * 100;
@@ -153,7 +153,7 @@ fn one_unlike_its_class_is_found() {
 }
 
 #[test]
-fn an_elephant_is_one_only_where_little_is_meant_to_be() {
+fn elephants_are_found_only_in_urgent_classes() {
     let large = |class| FlowCount { class, ..flow(1, 10, 2, 20, 3000, 3_000_000) };
     let before = |class| FlowCount { pkts: 0, bytes: 0, ..large(class) };
     for (class, expected) in [(0, vec![Kind::ElephantInUrgentClass]), (1, vec![])] {

@@ -51,7 +51,7 @@ fn the_oldest_makes_room() {
 }
 
 #[test]
-fn who_is_away_leaves_a_gap_and_then_goes() {
+fn absent_series_has_a_gap_and_then_disappears() {
     let mut history = History::new(4);
     history.push(&rates(1, &[("a", 1, 1.0), ("b", 1, 10.0)]));
     history.push(&rates(2, &[("a", 1, 2.0)]));
@@ -80,5 +80,5 @@ fn an_hour_has_bounded_memory() {
     let many: Vec<(&str, u8, f64)> = many.iter().map(|name| (name.as_str(), 64, 1.0)).collect();
     let mut history = History::new(2);
     history.push(&rates(1, &many));
-    assert_eq!(history.series().count(), MOST_SERIES);
+    assert_eq!(history.series().count(), MAX_SERIES);
 }

@@ -27,7 +27,7 @@ fn rates_are_differences_over_time() {
 }
 
 #[test]
-fn what_went_backwards_has_begun_anew() {
+fn decreasing_counter_has_begun_anew() {
     let rates = Rates::between(&sample(10, 1, [1000, 2000], 50), &sample(11, 1, [10, 20], 5));
     let one = egress(&rates);
     assert_eq!((one.sent_pps, one.dropped_pps), (30.0, 5.0));
@@ -35,7 +35,7 @@ fn what_went_backwards_has_begun_anew() {
 }
 
 #[test]
-fn what_was_set_up_anew_counts_from_zero() {
+fn interface_set_up_again_counts_from_zero() {
     let mut now = sample(11, 1, [3000, 4000], 0);
     now.events.push(Event { interface: "eth7".to_owned(), what: News::SetUpAnew });
     let rates = Rates::between(&sample(10, 1, [1000, 2000], 0), &now);
@@ -43,7 +43,7 @@ fn what_was_set_up_anew_counts_from_zero() {
 }
 
 #[test]
-fn another_name_is_the_same_interface_and_another_number_is_not() {
+fn interfaces_are_identified_by_number() {
     let then = sample(10, 1, [1000, 2000], 0);
     let mut renamed = sample(11, 1, [1100, 2000], 0);
     renamed.interfaces[0].interface = "wan".to_owned();
@@ -54,7 +54,7 @@ fn another_name_is_the_same_interface_and_another_number_is_not() {
 }
 
 #[test]
-fn nothing_is_known_of_what_has_just_come() {
+fn new_interface_has_no_rates() {
     let rates = Rates::between(&Sample { at_ns: 1, ..Sample::default() }, &sample(11, 1, [3000, 4000], 9));
     let one = egress(&rates);
     assert_eq!((one.sent_pps, one.dropped_pps, one.classes[0].share), (0.0, 0.0, None));
@@ -69,13 +69,13 @@ fn a_new_rule_does_not_inherit_hits() {
 }
 
 #[test]
-fn no_time_is_no_rate() {
+fn zero_interval_has_zero_rates() {
     let rates = Rates::between(&sample(10, 1, [100, 0], 0), &sample(10, 1, [500, 0], 0));
     assert_eq!(egress(&rates).sent_pps, 0.0);
 }
 
 #[test]
-fn json_has_the_names_of_the_fields() {
+fn json_has_the_field_names() {
     let rates = Rates::between(&sample(10, 1, [100, 200], 4), &sample(12, 1, [300, 800], 24));
     let json = serde_json::to_value(&rates).expect("rates are JSON");
     let one = &json["interfaces"][0]["directions"][0];

@@ -15,7 +15,7 @@ pub(super) fn of(old: &[ResolvedRule], new: &[ResolvedRule]) -> Vec<(Option<usiz
     let aspects: [fn(&Values) -> Values; 4] = [
         Values::clone,
         |rule| only(rule, |key| key == fields::RULE_NAME),
-        said,
+        without_name,
         |rule| only(rule, |key| key == fields::RULE_PLACE),
     ];
     for aspect in aspects {
@@ -37,12 +37,12 @@ pub(super) fn of(old: &[ResolvedRule], new: &[ResolvedRule]) -> Vec<(Option<usiz
 }
 
 /// Whether two rules differ at most in their names and places.
-pub(super) fn say_the_same(one: &ResolvedRule, other: &ResolvedRule) -> bool {
-    said(&fields::rule(one)) == said(&fields::rule(other))
+pub(super) fn same_conditions(one: &ResolvedRule, other: &ResolvedRule) -> bool {
+    without_name(&fields::rule(one)) == without_name(&fields::rule(other))
 }
 
 /// All values but name and place.
-fn said(rule: &Values) -> Values {
+fn without_name(rule: &Values) -> Values {
     only(rule, |key| key != fields::RULE_NAME && key != fields::RULE_PLACE)
 }
 

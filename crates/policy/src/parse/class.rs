@@ -56,8 +56,8 @@ pub(super) fn read(reader: &mut Reader, field: &Field, discipline: Option<(Sched
         class.name = name;
     }
     if let Some(discipline) = discipline {
-        let who = id.map_or("a class".into(), |_| format!("class {} \"{}\"", class.id, class.name));
-        discipline::check_class(reader, &object, &who, discipline);
+        let name = id.map_or("a class".into(), |_| format!("class {} \"{}\"", class.id, class.name));
+        discipline::check_class(reader, &object, &name, discipline);
     }
     if let Some(field) = object.get("priority") {
         let meaning = "0 is the most urgent; equal numbers share the link";

@@ -147,10 +147,10 @@ fn check_named_classes(
     };
     let named_by_rules = rules.iter().map(|(place, rule)| (rule.class, format!("/rules/{place}/class_id"), "a rule"));
     let named_as_default = default_class.map(|id| (id, "/default_class".to_string(), "\"default_class\""));
-    for (id, path, who) in named_by_rules.chain(named_as_default) {
+    for (id, path, reference) in named_by_rules.chain(named_as_default) {
         if missing(id) {
             let finding =
-                Diagnostic::error(Kind::UnknownClass, format!("{who} names class {id}, which does not exist"))
+                Diagnostic::error(Kind::UnknownClass, format!("{reference} names class {id}, which does not exist"))
                     .at(reader.spans.get(&path).cloned(), "no class has this id")
                     .help(existing());
             reader.report(finding);

@@ -2,9 +2,9 @@
 
 use super::object::{Field, Object, Reader};
 use crate::diagnostic::{Diagnostic, Kind};
+use crate::excerpt::excerpt;
 use crate::rank::Rank;
 use crate::scheduler::Scheduler;
-use crate::shown::shown;
 use crate::suggest;
 
 /// Reads the discipline; None if either key cannot be read.
@@ -47,7 +47,7 @@ fn rank(reader: &mut Reader, field: &Field) -> Option<Rank> {
     let text = reader.string(field, &format!("one of: {}", known.join(", ")))?;
     let rank = Rank::named(text);
     if rank.is_none() {
-        let near = Rank::meant_by(text).map(Rank::name).or_else(|| suggest::nearest(text, &known));
+        let near = Rank::from_alias(text).map(Rank::name).or_else(|| suggest::nearest(text, &known));
         report_unknown(reader, field, text, near.map(|near| format!("\"{near}\"")), &known);
     }
     rank
@@ -55,10 +55,10 @@ fn rank(reader: &mut Reader, field: &Field) -> Option<Rank> {
 
 /// The value that this text probably stands for: a scheduler, or a rank of a PIFO.
 fn scheduler_suggestion(text: &str) -> Option<String> {
-    if let Some(scheduler) = Scheduler::meant_by(text) {
+    if let Some(scheduler) = Scheduler::from_alias(text) {
         return Some(format!("\"{scheduler}\""));
     }
-    let rank = Rank::named(text).or_else(|| Rank::meant_by(text));
+    let rank = Rank::named(text).or_else(|| Rank::from_alias(text));
     if let Some(rank) = rank {
         return Some(format!("\"pifo\" with `\"rank\": \"{rank}\"`"));
     }
@@ -66,7 +66,7 @@ fn scheduler_suggestion(text: &str) -> Option<String> {
 }
 
 fn report_unknown(reader: &mut Reader, field: &Field, text: &str, near: Option<String>, known: &[&str]) {
-    let mut finding = Diagnostic::error(Kind::UnknownValue, format!("there is no {} \"{}\"", field.key, shown(text)))
+    let mut finding = Diagnostic::error(Kind::UnknownValue, format!("there is no {} \"{}\"", field.key, excerpt(text)))
         .at(field.span(), "not known");
     if let Some(near) = near {
         finding = finding.help(format!("did you mean {near}?"));
@@ -75,10 +75,10 @@ fn report_unknown(reader: &mut Reader, field: &Field, text: &str, near: Option<S
 }
 
 /// Checks the keys of a class that the discipline requires or excludes. `class` names the class in messages.
-pub(super) fn check_class(reader: &mut Reader, object: &Object, who: &str, (scheduler, rank): (Scheduler, Rank)) {
+pub(super) fn check_class(reader: &mut Reader, object: &Object, class: &str, (scheduler, rank): (Scheduler, Rank)) {
     let mut required = |key: &str, cure: String| {
         if object.get(key).is_none() {
-            let finding = Diagnostic::error(Kind::MissingKey, format!("{who} has no \"{key}\""))
+            let finding = Diagnostic::error(Kind::MissingKey, format!("{class} has no \"{key}\""))
                 .at(object.brace(), format!("\"{key}\" is missing here"))
                 .help(cure);
             reader.report(finding);
@@ -95,30 +95,35 @@ pub(super) fn check_class(reader: &mut Reader, object: &Object, who: &str, (sche
         required("latency_budget", cure);
     }
     if let (Scheduler::PIFO, Some(field)) = (scheduler, object.get("rate")) {
-        let finding = Diagnostic::error(Kind::Scheduler, format!("{who} is guaranteed a rate, which pifo cannot give"))
-            .at(field.span(), "a PIFO serves by rank alone")
-            .help(match rank {
-                Rank::PRIORITY => "remove it and give the class a lower \"priority\" number, or use another scheduler",
-                Rank::EARLIEST_DEADLINE | Rank::SLACK => {
-                    "remove it and give the class a shorter \"latency_budget\", or use another scheduler"
-                }
-                Rank::START_TIME_FAIR => "remove it and give the class a larger \"weight\", or use another scheduler",
-                _ => "remove it, or use another rank or scheduler",
-            });
+        let finding =
+            Diagnostic::error(Kind::Scheduler, format!("{class} is guaranteed a rate, which pifo cannot give"))
+                .at(field.span(), "a PIFO serves by rank alone")
+                .help(match rank {
+                    Rank::PRIORITY => {
+                        "remove it and give the class a lower \"priority\" number, or use another scheduler"
+                    }
+                    Rank::EARLIEST_DEADLINE | Rank::SLACK => {
+                        "remove it and give the class a shorter \"latency_budget\", or use another scheduler"
+                    }
+                    Rank::START_TIME_FAIR => {
+                        "remove it and give the class a larger \"weight\", or use another scheduler"
+                    }
+                    _ => "remove it, or use another rank or scheduler",
+                });
         reader.report(finding);
     }
     if scheduler == Scheduler::PIFO {
-        refuse_queues(reader, object, who);
+        refuse_queues(reader, object, class);
     }
 }
 
 /// Refuses a queue of its own for a class under PIFO: packets of all classes share one queue, each at its rank.
-fn refuse_queues(reader: &mut Reader, object: &Object, who: &str) {
+fn refuse_queues(reader: &mut Reader, object: &Object, class: &str) {
     for (key, refused, instead, what) in
         [("queue", "flows", "fifo", "queues by flow"), ("aqm", "codel", "none", "has CoDel")]
     {
         let Some(field) = object.get(key).filter(|field| field.is_text(refused)) else { continue };
-        let finding = Diagnostic::error(Kind::Scheduler, format!("{who} {what}, which pifo cannot do"))
+        let finding = Diagnostic::error(Kind::Scheduler, format!("{class} {what}, which pifo cannot do"))
             .at(field.span(), "a PIFO gives each packet its own place among those of all classes")
             .help(format!("write `\"{key}\": \"{instead}\"`, or use another scheduler"));
         reader.report(finding);
@@ -130,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schedulers_are_suggested_by_their_other_names() {
+    fn scheduler_aliases_are_suggested() {
         for (text, suggestion) in [
             ("wfq", "\"weighted_fair_queuing\""),
             ("wf2q", "\"weighted_fair_queuing\""),
@@ -148,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_are_suggested_by_their_other_names() {
+    fn rank_aliases_are_suggested() {
         for (text, rank) in [
             ("edf", Rank::EARLIEST_DEADLINE),
             ("sjf", Rank::SHORTEST_PACKET),
@@ -158,7 +163,7 @@ mod tests {
             ("sfq", Rank::START_TIME_FAIR),
             ("lstf", Rank::SLACK),
         ] {
-            assert_eq!(Rank::meant_by(text), Some(rank), "{text}");
+            assert_eq!(Rank::from_alias(text), Some(rank), "{text}");
         }
     }
 }

@@ -4,9 +4,9 @@ use super::object::{Field, Object, Reader};
 use super::{policy, rule};
 use crate::ceiling::SharedCeiling;
 use crate::diagnostic::{Diagnostic, Kind};
+use crate::excerpt::excerpt;
 use crate::policy::{MAX_INTERFACES, Policy};
 use crate::set::PolicySet;
-use crate::shown::shown;
 use crate::source::{Origin, Source};
 use crate::sums;
 use std::collections::HashSet;
@@ -45,7 +45,7 @@ pub(super) fn read(reader: &mut Reader, common: &Object, field: &Field, source: 
             // A finding in a common part occurs in every interface.
             let (kind, title, start) = finding.identity();
             if known.insert((kind, title.to_owned(), start)) {
-                reader.report(finding.help(format!("found in the policy for {}", shown(entry.key))));
+                reader.report(finding.help(format!("found in the policy for {}", excerpt(entry.key))));
             }
         }
         let origin = Origin { source: Some(source.clone()), spans: own.spans };
@@ -63,7 +63,7 @@ fn check_sums(reader: &mut Reader, interface: &str, policy: &Policy) {
     let Some(context) = reader.context else { return };
     let placed: Vec<sums::Placed<'_>> = policy.classes.iter().enumerate().collect();
     for finding in sums::check(&placed, policy.link.rate, &context, |pointer| policy.origin.span(pointer)) {
-        reader.report(finding.help(format!("found in the policy for {}", shown(interface))));
+        reader.report(finding.help(format!("found in the policy for {}", excerpt(interface))));
     }
 }
 

@@ -3,10 +3,10 @@
 
 use crate::bytes::Bytes;
 use crate::diagnostic::{Diagnostic, Kind};
+use crate::excerpt::excerpt;
 use crate::quantity::UnitError;
 use crate::rate::Rate;
 use crate::resolved::Context;
-use crate::shown::shown;
 use crate::source::Span;
 use crate::{suggest, sums, time};
 use jsonc_parser::ast::Value;
@@ -196,7 +196,7 @@ impl Reader {
         };
         if !range.contains(&number) {
             let (low, high) = (range.start(), range.end());
-            let title = format!("\"{}\" must be between {low} and {high}, not {}", field.key, shown(literal.value));
+            let title = format!("\"{}\" must be between {low} and {high}, not {}", field.key, excerpt(literal.value));
             self.report(Diagnostic::error(Kind::OutOfRange, title).at(field.span(), "out of range").help(meaning));
             return None;
         }
@@ -231,7 +231,7 @@ impl Reader {
     }
 
     pub fn unknown_value(&mut self, field: &Field, text: &str, known: &[&str]) {
-        let title = format!("\"{}\" cannot be \"{}\"", field.key, shown(text));
+        let title = format!("\"{}\" cannot be \"{}\"", field.key, excerpt(text));
         let mut finding = Diagnostic::error(Kind::UnknownValue, title).at(field.span(), "not known");
         if let Some(near) = suggest::nearest(text, known) {
             finding = finding.help(format!("did you mean \"{near}\"?"));
@@ -242,8 +242,8 @@ impl Reader {
     pub fn quantity<T>(&mut self, field: &Field, read: Result<T, UnitError>) -> Option<T> {
         read.map_err(|error| {
             let cause = match field.value {
-                Value::StringLit(text) if shown(&text.value) != text.value => {
-                    format!("\"{}\" cannot be read", shown(&text.value))
+                Value::StringLit(text) if excerpt(&text.value) != text.value => {
+                    format!("\"{}\" cannot be read", excerpt(&text.value))
                 }
                 _ => error.cause,
             };
@@ -326,7 +326,7 @@ impl Reader {
             let range = property.name.range();
             let key_span = range.start..range.end;
             if let Some(earlier) = first.insert(key, key_span.clone()) {
-                let title = format!("\"{}\" has \"{}\" twice", field.key, shown(key));
+                let title = format!("\"{}\" has \"{}\" twice", field.key, excerpt(key));
                 let finding = Diagnostic::error(Kind::DuplicateKey, title)
                     .at(key_span, "the second time")
                     .at(earlier, "the first time")
@@ -359,7 +359,7 @@ impl Reader {
 
 fn unknown_key(key: &str, span: Span, what: &str, keys: &[&str]) -> Diagnostic {
     let finding =
-        Diagnostic::error(Kind::UnknownKey, format!("{what} has no key \"{}\"", shown(key))).at(span, "unknown key");
+        Diagnostic::error(Kind::UnknownKey, format!("{what} has no key \"{}\"", excerpt(key))).at(span, "unknown key");
     match suggest::nearest(key, keys) {
         Some(near) => finding.help(format!("did you mean \"{near}\"?")),
         None => finding.help(format!("known keys here: {}", keys.join(", "))),

@@ -9,16 +9,16 @@ use jsonc_parser::ast::Value;
 
 /// The value of `queue` or `aqm`: by flow or not, CoDel or not.
 #[derive(Clone, Copy)]
-enum Word {
+enum Choice {
     Yes,
     No,
 }
 
-const QUEUES: &[(&str, Word)] = &[("fifo", Word::No), ("flows", Word::Yes)];
-const AQMS: &[(&str, Word)] = &[("codel", Word::Yes), ("none", Word::No)];
+const QUEUES: &[(&str, Choice)] = &[("fifo", Choice::No), ("flows", Choice::Yes)];
+const AQMS: &[(&str, Choice)] = &[("codel", Choice::Yes), ("none", Choice::No)];
 
 /// Names of queues in other programs, with the words of this format.
-const ELSEWHERE: &[(&str, &str)] = &[
+const FOREIGN_NAMES: &[(&str, &str)] = &[
     ("codel", "for one line with CoDel, write `\"aqm\": \"codel\"` instead"),
     ("fq_codel", BY_FLOW),
     ("fq", BY_FLOW),
@@ -34,32 +34,32 @@ const ONE_LINE: &str = "write \"fifo\", and how much it may hold as \"limit\"";
 pub(super) fn read(reader: &mut Reader, object: &Object) -> (Queue, Option<Codel>) {
     let by_flow = match object.get("queue") {
         Some(field) => by_flow(reader, field),
-        None => Some(Word::No),
+        None => Some(Choice::No),
     };
     let flows = flows(reader, object);
-    if let Some(Word::No) = by_flow {
+    if let Some(Choice::No) = by_flow {
         let cure = |key| format!("add `\"queue\": \"flows\"`, or remove \"{key}\"");
         for key in ["hosts", "flow_quantum", "allowance"] {
             without(reader, object, key, ["queue", "flows"], "says how flows share", cure(key));
         }
     }
-    let queue = if let Some(Word::Yes) = by_flow { Queue::Flows(flows) } else { Queue::Fifo };
+    let queue = if let Some(Choice::Yes) = by_flow { Queue::Flows(flows) } else { Queue::Fifo };
     let acts = match object.get("aqm") {
         Some(field) => reader.choice(field, AQMS),
         None => by_flow,
     };
     let codel = codel(reader, object);
-    if let Some(Word::No) = acts {
+    if let Some(Choice::No) = acts {
         for key in ["target", "interval"] {
             let cure = format!("add `\"aqm\": \"codel\"`, or remove \"{key}\"");
             without(reader, object, key, ["aqm", "codel"], "says when CoDel acts", cure);
         }
     }
-    (queue, if let Some(Word::Yes) = acts { Some(codel) } else { None })
+    (queue, if let Some(Choice::Yes) = acts { Some(codel) } else { None })
 }
 
-fn by_flow(reader: &mut Reader, field: &Field) -> Option<Word> {
-    let Some((name, cure)) = ELSEWHERE.iter().find(|(name, _)| field.is_text(name)) else {
+fn by_flow(reader: &mut Reader, field: &Field) -> Option<Choice> {
+    let Some((name, cure)) = FOREIGN_NAMES.iter().find(|(name, _)| field.is_text(name)) else {
         return reader.choice(field, QUEUES);
     };
     let title = format!("\"queue\" cannot be \"{name}\"");

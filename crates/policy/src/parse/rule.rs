@@ -1,15 +1,15 @@
 //! The keys of one rule.
 
 use super::class;
-use super::named::Sets;
 use super::object::{Field, Object, Reader};
+use super::set_names::Sets;
 use super::terms;
 use crate::diagnostic::{Diagnostic, Kind};
+use crate::excerpt::excerpt;
 use crate::icmp;
 use crate::policy::{
     ClassId, IcmpType, MAX_CLASSES, MAX_INTERFACE_BYTES, MAX_NAME_BYTES, Protocol, Rule, TcpFlags, Term, Terms,
 };
-use crate::shown::shown;
 use crate::source::{Source, Span};
 use crate::tcp_flags::{self, FlagsError};
 use ipnet::IpNet;
@@ -185,7 +185,7 @@ pub(super) fn check_interface(reader: &mut Reader, key: &str, name: &str, span: 
     let refused = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
     let known = !name.contains(refused) && ![".", "..", ""].contains(&name) && name.len() <= MAX_INTERFACE_BYTES;
     if !known {
-        let title = format!("\"{key}\": \"{}\" cannot be the name of an interface", shown(name));
+        let title = format!("\"{key}\": \"{}\" cannot be the name of an interface", excerpt(name));
         let finding = Diagnostic::error(Kind::Name, title)
             .at(span, "not a name that Linux takes")
             .help("write it as `ip link` shows it, as in \"eth0\"");
@@ -203,7 +203,7 @@ fn mark(reader: &mut Reader, field: &Field) -> Option<u32> {
     let value =
         digits.filter(|digits| !digits.starts_with('+')).and_then(|digits| u32::from_str_radix(digits, 16).ok());
     if value.is_none() {
-        let title = format!("\"{}\": \"{}\" is not a firewall mark", field.key, shown(&text.value));
+        let title = format!("\"{}\": \"{}\" is not a firewall mark", field.key, excerpt(&text.value));
         reader.report(Diagnostic::error(Kind::OutOfRange, title).at(field.span(), "cannot be used").help(meaning));
     }
     value

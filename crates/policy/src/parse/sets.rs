@@ -1,11 +1,11 @@
 //! `address_sets` and `port_sets`: lists of values that rules use by name.
 
-use super::named::Sets;
 use super::object::{Field, Object, Reader};
+use super::set_names::Sets;
 use super::terms;
 use crate::diagnostic::{Diagnostic, Kind};
+use crate::excerpt::excerpt;
 use crate::policy::MAX_SET_NAME_BYTES;
-use crate::shown::shown;
 use std::collections::BTreeMap;
 
 pub(super) fn read(reader: &mut Reader, object: &Object) -> Sets {
@@ -35,7 +35,7 @@ fn check_name(reader: &mut Reader, entry: &Field) {
     let (problem, cure) = if entry.key.is_empty() {
         ("a set has no name", "name it, as in `\"lan\": [ ... ]`".to_string())
     } else if entry.key.starts_with('@') {
-        let cure = format!("write \"{}\" here; only rules write the @", shown(entry.key.trim_start_matches('@')));
+        let cure = format!("write \"{}\" here; only rules write the @", excerpt(entry.key.trim_start_matches('@')));
         ("the name of a set has no @", cure)
     } else if !entry.key.chars().all(known) {
         (

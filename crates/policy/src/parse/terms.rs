@@ -1,10 +1,10 @@
 //! Addresses and ports, of a rule or of a set: one or a list, with the names of sets among them.
 
-use super::named::Sets;
 use super::object::{Field, Object, Reader};
+use super::set_names::Sets;
 use crate::diagnostic::{Diagnostic, Kind};
+use crate::excerpt::excerpt;
 use crate::policy::{Term, Terms};
-use crate::shown::shown;
 use ipnet::{IpNet, Ipv4Net};
 use jsonc_parser::ast::Value;
 use std::net::{IpAddr, Ipv4Addr};
@@ -14,7 +14,7 @@ const ADDRESSES_HELP: &str = "write an address, a prefix or a set, as \"10.0.0.0
 const PORT_HELP: &str = "write a port (443), a range (\"8000-8999\") or a set (\"@web\"), or a list of them";
 
 /// The addresses that a text stands for.
-enum Reach {
+enum AddressRange {
     /// Any address of either family: no condition.
     Everything,
     Net(IpNet),
@@ -27,9 +27,9 @@ pub(super) fn addresses(reader: &mut Reader, object: &Object, key: &str, sets: &
         Value::Array(_) => listed(reader, field, |reader, field| address_term(reader, field, sets)),
         Value::StringLit(text) => match set_name(&text.value) {
             Some(name) => sets.address_set(reader, field, name).map(Term::In).into_iter().collect(),
-            None => match reach(reader, field) {
-                Some(Reach::Net(net)) => vec![Term::Is(net)],
-                Some(Reach::Everything) | None => Vec::new(),
+            None => match address_range(reader, field) {
+                Some(AddressRange::Net(net)) => vec![Term::Is(net)],
+                Some(AddressRange::Everything) | None => Vec::new(),
             },
         },
         _ => {
@@ -95,7 +95,7 @@ pub(super) fn element<T>(
 ) -> Option<T> {
     if let Value::StringLit(text) = field.value {
         if let Some(name) = set_name(&text.value) {
-            let title = format!("the set \"{}\" cannot hold the set \"{}\"", field.key, shown(name));
+            let title = format!("the set \"{}\" cannot hold the set \"{}\"", field.key, excerpt(name));
             let finding = Diagnostic::error(Kind::NestedSet, title)
                 .at(field.span(), "a set holds values only")
                 .help("list its values here, or name both sets in the rule, as in `[\"@one\", \"@other\"]`");
@@ -108,9 +108,9 @@ pub(super) fn element<T>(
 
 /// An address or a prefix in a list, in which "any" would make the others pointless.
 pub(super) fn address(reader: &mut Reader, field: &Field) -> Option<IpNet> {
-    match reach(reader, field)? {
-        Reach::Net(net) => Some(net),
-        Reach::Everything => {
+    match address_range(reader, field)? {
+        AddressRange::Net(net) => Some(net),
+        AddressRange::Everything => {
             let finding = Diagnostic::error(Kind::Address, format!("\"{}\" lists any address", field.key))
                 .at(field.span(), "any address of either family")
                 .help("write \"ipv4\" or \"ipv6\" for any of one family; for any at all leave the key out of the rule");
@@ -126,7 +126,7 @@ pub(super) fn port_range(reader: &mut Reader, field: &Field) -> Option<(u16, u16
         return reader.integer(field, 1..=65_535, PORT_HELP).map(|port| (port, port));
     };
     let mut refuse = |what: &str, cure: &str| {
-        let title = format!("\"{}\": \"{}\" {what}", field.key, shown(&text.value));
+        let title = format!("\"{}\": \"{}\" {what}", field.key, excerpt(&text.value));
         reader.report(Diagnostic::error(Kind::PortRange, title).at(field.span(), "cannot be used").help(cure));
     };
     let (min, max) = text.value.split_once('-').unwrap_or((&text.value, &text.value));
@@ -145,12 +145,12 @@ pub(super) fn port_range(reader: &mut Reader, field: &Field) -> Option<(u16, u16
 
 /// The published format's `0.0.0.0/0` means any address, also of IPv6 (which that format did not have), as does `any`; `ipv4`
 /// and `ipv6` mean any address of their family.
-fn reach(reader: &mut Reader, field: &Field) -> Option<Reach> {
+fn address_range(reader: &mut Reader, field: &Field) -> Option<AddressRange> {
     let text = reader.string(field, ADDRESS_HELP)?.trim();
     match text {
-        "any" | "0.0.0.0/0" => return Some(Reach::Everything),
-        "ipv4" => return Some(Reach::Net(IpNet::V4(Ipv4Net::default()))),
-        "ipv6" => return Some(Reach::Net(IpNet::V6(Default::default()))),
+        "any" | "0.0.0.0/0" => return Some(AddressRange::Everything),
+        "ipv4" => return Some(AddressRange::Net(IpNet::V4(Ipv4Net::default()))),
+        "ipv6" => return Some(AddressRange::Net(IpNet::V6(Default::default()))),
         _ => {}
     }
     let (address, length) = match text.split_once('/') {
@@ -173,11 +173,11 @@ fn reach(reader: &mut Reader, field: &Field) -> Option<Reach> {
         reader.report(finding);
         return None;
     }
-    Some(Reach::Net(net))
+    Some(AddressRange::Net(net))
 }
 
 fn report_address(reader: &mut Reader, field: &Field, address: &str) {
-    let title = format!("\"{}\": \"{}\" is not an IP address", field.key, shown(address));
+    let title = format!("\"{}\": \"{}\" is not an IP address", field.key, excerpt(address));
     let mut finding = Diagnostic::error(Kind::Address, title).at(field.span(), "not an address");
     if address.chars().any(|c| c.is_ascii_alphabetic()) && !address.contains(':') {
         finding = finding.help("names are not looked up; a rule needs addresses, or a set, as in \"@lan\"");
@@ -194,7 +194,7 @@ fn prefix_length(reader: &mut Reader, field: &Field, address: IpAddr, length: &s
         Some(bits) => format!("write \"{address}/{bits}\""),
         None => format!("a prefix of {family} has 0 to {max} bits"),
     };
-    let title = format!("\"{}\": \"/{}\" is not a prefix length", field.key, shown(length));
+    let title = format!("\"{}\": \"/{}\" is not a prefix length", field.key, excerpt(length));
     reader.report(Diagnostic::error(Kind::Address, title).at(field.span(), "the part after the slash").help(cure));
     None
 }

@@ -17,7 +17,7 @@ pub(super) struct Checked {
 
 /// The token before, as far as the check of the next one depends on it.
 #[derive(Clone, Copy, PartialEq)]
-enum Before {
+enum Previous {
     Nothing,
     Key,
     Value,
@@ -29,14 +29,14 @@ struct Checker<'a> {
     findings: Vec<Diagnostic>,
     /// For each open bracket, whether it opens an object.
     open: Vec<bool>,
-    before: Before,
+    before: Previous,
     before_span: Span,
     key_next: bool,
 }
 
 pub(super) fn check(text: &str) -> Checked {
     let mut scanner = Scanner::new(text);
-    let (findings, open, before) = (Vec::new(), Vec::new(), Before::Nothing);
+    let (findings, open, before) = (Vec::new(), Vec::new(), Previous::Nothing);
     let mut checker = Checker { text, findings, open, before, before_span: 0..0, key_next: false };
     let mut readable = true;
     // A token that stops the scanner stops the parser as well, which reports it.
@@ -54,15 +54,15 @@ impl Checker<'_> {
             Token::CommentLine(_) | Token::CommentBlock(_) => return true,
             Token::Comma => {
                 self.key_next = self.open.last() == Some(&true);
-                self.before = Before::Nothing;
+                self.before = Previous::Nothing;
             }
-            Token::Colon => self.before = Before::Nothing,
+            Token::Colon => self.before = Previous::Nothing,
             Token::CloseBrace | Token::CloseBracket => {
                 self.open.pop();
                 self.key_next = false;
-                self.before = Before::Value;
+                self.before = Previous::Value;
             }
-            _ if self.before == Before::Number
+            _ if self.before == Previous::Number
                 && matches!(token, Token::Word(_))
                 && span.start == self.before_span.end =>
             {
@@ -74,7 +74,7 @@ impl Checker<'_> {
                     "write it in decimal, as in 16 or 0.5",
                 );
                 // Continue as if the missing token had been there.
-                self.before = Before::Value;
+                self.before = Previous::Value;
             }
             _ => return self.value_or_key(token, span),
         }
@@ -84,16 +84,16 @@ impl Checker<'_> {
 
     fn value_or_key(&mut self, token: &Token, span: Span) -> bool {
         match self.before {
-            Before::Value | Before::Number => {
+            Previous::Value | Previous::Number => {
                 let end = self.last_char(self.before_span.end);
                 self.report("a comma is missing", end, "expected `,` after this", "separate values by commas");
                 self.key_next = self.open.last() == Some(&true);
             }
-            Before::Key => {
+            Previous::Key => {
                 let key = self.before_span.clone();
                 self.report("a colon is missing", key, "expected `:` after this key", "write `\"key\": value`");
             }
-            Before::Nothing => {}
+            Previous::Nothing => {}
         }
         if !self.quotes(token, span.clone()) {
             return false;
@@ -109,10 +109,10 @@ impl Checker<'_> {
         }
         self.key_next = *token == Token::OpenBrace;
         self.before = match token {
-            _ if is_key => Before::Key,
-            Token::OpenBrace | Token::OpenBracket => Before::Nothing,
-            Token::Number(_) => Before::Number,
-            _ => Before::Value,
+            _ if is_key => Previous::Key,
+            Token::OpenBrace | Token::OpenBracket => Previous::Nothing,
+            Token::Number(_) => Previous::Number,
+            _ => Previous::Value,
         };
         if matches!(token, Token::OpenBrace | Token::OpenBracket) {
             self.open.push(*token == Token::OpenBrace);

@@ -1,11 +1,11 @@
 //! Changes: as `sluice apply --confirm`, `confirm` and `rollback` make them.
 
 use super::policy::{lines, read, record, request};
-use super::{ask_for, findings, size};
+use super::{findings, run_as, size};
 use crate::extract::Path;
 use crate::problem::{Answer, Problem};
+use crate::request_limit::RequestKind;
 use crate::state::Shared;
-use crate::turns::Turn;
 use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
@@ -19,9 +19,9 @@ use sluice_policy::{Rate, Source};
 use std::time::Duration;
 
 /// The longest message, bytes, as for `--message`.
-const MOST_MESSAGE_BYTES: usize = 200;
+const MAX_MESSAGE_BYTES: usize = 200;
 
-type Wish<T> = Result<Json<T>, JsonRejection>;
+type Body<T> = Result<Json<T>, JsonRejection>;
 
 /// The body of a request to apply a policy.
 #[derive(Debug, Default, Deserialize)]
@@ -48,16 +48,16 @@ pub struct Rollback {
 }
 
 /// Puts a policy into force.
-pub async fn apply(State(state): State<Shared>, Path(name): Path<String>, wish: Wish<Apply>) -> Answer {
-    let Json(wish) = wish?;
-    ask_for(Turn::Changing, state, move |_| {
-        size::refuse_endless(&wish.text)?;
+pub async fn apply(State(state): State<Shared>, Path(name): Path<String>, body: Body<Apply>) -> Answer {
+    let Json(body) = body?;
+    run_as(RequestKind::Changing, state, move |_| {
+        size::check_length(&body.text)?;
         let record = record(&name)?;
-        let confirm = time(wish.confirm_s)?;
-        let message = wish.message.map(|text| message(&text)).transpose()?.flatten();
-        let (policy, _) = read(&wish.text, &record).map_err(|found| Problem::policy(findings::list(&found)))?;
+        let confirm = time(body.confirm_s)?;
+        let message = body.message.map(|text| message(&text)).transpose()?.flatten();
+        let (policy, _) = read(&body.text, &record).map_err(|found| Problem::policy(findings::list(&found)))?;
         let generation = sluice_kernel::status_of(&name)?.policy.generation;
-        if wish.generation.is_some_and(|seen| seen != generation) {
+        if body.generation.is_some_and(|seen| seen != generation) {
             let what = format!("somebody else has changed the policy of {name} meanwhile: generation {generation}");
             return Err(Problem::new(StatusCode::CONFLICT, what, "look at the difference again, then apply"));
         }
@@ -68,7 +68,7 @@ pub async fn apply(State(state): State<Shared>, Path(name): Path<String>, wish: 
 
 /// Confirms the change that waits on an interface.
 pub async fn confirm(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
-    ask_for(Turn::Changing, state, move |_| {
+    run_as(RequestKind::Changing, state, move |_| {
         let record = confirm::confirm(&name)?;
         Ok(json!({ "policy": record.policy_name, "generation": record.generation }))
     })
@@ -77,7 +77,7 @@ pub async fn confirm(State(state): State<Shared>, Path(name): Path<String>) -> A
 
 /// Takes back at once the change that waits to be confirmed.
 pub async fn revert(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
-    ask_for(Turn::Changing, state, move |_| {
+    run_as(RequestKind::Changing, state, move |_| {
         confirm::left(&name)?;
         let record = record(&name)?;
         let Some(unconfirmed) = &record.unconfirmed else {
@@ -102,12 +102,12 @@ pub async fn revert(State(state): State<Shared>, Path(name): Path<String>) -> An
 }
 
 /// Goes back to a policy of the history.
-pub async fn rollback(State(state): State<Shared>, Path(name): Path<String>, wish: Wish<Rollback>) -> Answer {
-    let Json(wish) = wish?;
-    ask_for(Turn::Changing, state, move |_| {
+pub async fn rollback(State(state): State<Shared>, Path(name): Path<String>, body: Body<Rollback>) -> Answer {
+    let Json(body) = body?;
+    run_as(RequestKind::Changing, state, move |_| {
         record(&name)?;
-        let confirm = time(wish.confirm_s)?;
-        let (request, _) = sluice_kernel::rollback(&name, wish.number)?;
+        let confirm = time(body.confirm_s)?;
+        let (request, _) = sluice_kernel::rollback(&name, body.number)?;
         perform(Request { confirm, ..request })
     })
     .await
@@ -146,8 +146,8 @@ fn time(seconds: Option<u64>) -> Result<Option<Duration>, Problem> {
 
 fn message(text: &str) -> Result<Option<String>, Problem> {
     let text = text.trim();
-    if text.len() > MOST_MESSAGE_BYTES || text.chars().any(char::is_control) {
-        let what = format!("the message is longer than {MOST_MESSAGE_BYTES} bytes, or not one line of text");
+    if text.len() > MAX_MESSAGE_BYTES || text.chars().any(char::is_control) {
+        let what = format!("the message is longer than {MAX_MESSAGE_BYTES} bytes, or not one line of text");
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what, "shorten it"));
     }
     Ok((!text.is_empty()).then(|| text.to_owned()))

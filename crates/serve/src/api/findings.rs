@@ -4,20 +4,20 @@ use serde_json::{Value, json};
 use sluice_policy::{Diagnostic, Diagnostics, Place, Severity, pointers};
 
 /// The most findings that are listed.
-const MOST: usize = 200;
+const MAX_FINDINGS: usize = 200;
 /// The most places that a finding is said to relate to.
-const MOST_RELATED: usize = 8;
+const MAX_RELATED: usize = 8;
 
 /// A list of the first findings, errors first. Lines and columns are from 1; a column counts characters. Pointers are given
 /// only where all findings are listed, since each is looked for among all values.
 pub fn list(found: &Diagnostics) -> Value {
-    let pointers = if left_out(found) == 0 { pointers(found) } else { vec![None; MOST] };
+    let pointers = if left_out(found) == 0 { pointers(found) } else { vec![None; MAX_FINDINGS] };
     found.iter().zip(pointers).map(|(item, pointer)| one(found, item, pointer.as_deref())).collect()
 }
 
 /// The number of findings that are not listed.
 pub fn left_out(found: &Diagnostics) -> usize {
-    found.len().saturating_sub(MOST)
+    found.len().saturating_sub(MAX_FINDINGS)
 }
 
 fn one(found: &Diagnostics, item: &Diagnostic, pointer: Option<&str>) -> Value {
@@ -34,7 +34,7 @@ fn one(found: &Diagnostics, item: &Diagnostic, pointer: Option<&str>) -> Value {
         "title": item.title(),
         "pointer": pointer,
         "place": first.as_ref().map(place),
-        "related": places.take(MOST_RELATED).map(|related| place(&related)).collect::<Vec<_>>(),
+        "related": places.take(MAX_RELATED).map(|related| place(&related)).collect::<Vec<_>>(),
         "cures": item.cures().collect::<Vec<_>>(),
     })
 }

@@ -1,7 +1,7 @@
 //! The present rates of interfaces, and those of the last hour.
 
 use super::policy::record;
-use super::{ask, value};
+use super::{run_reading, value};
 use crate::extract::{Path, Query};
 use crate::problem::{Answer, Problem};
 use crate::state::Shared;
@@ -17,7 +17,7 @@ const POINTS: usize = 300;
 
 /// The query for a part of the past.
 #[derive(Debug, Deserialize)]
-pub struct Past {
+pub struct SeriesQuery {
     /// Number of the last points, one a second.
     points: Option<usize>,
 }
@@ -43,7 +43,7 @@ pub async fn rates(State(state): State<Shared>, Path(name): Path<String>) -> Ans
 pub async fn series(
     State(state): State<Shared>,
     Path(name): Path<String>,
-    Query(past): Query<Past>,
+    Query(past): Query<SeriesQuery>,
 ) -> Answer<Json<Columns>> {
     if !is_read(&state, &name) {
         return Err(absent(state, name).await);
@@ -59,7 +59,7 @@ pub async fn flows(State(state): State<Shared>, Path(name): Path<String>) -> Ans
         return Err(absent(state, name).await);
     }
     let mut live = state.sampler.live();
-    let Some(flows) = live.look_at_flows() else { return Err(soon()) };
+    let Some(flows) = live.request_flows() else { return Err(soon()) };
     drop(live);
     let (top, classes, anomalies) = (flows.top.iter(), flows.classes.iter(), flows.anomalies.iter());
     Ok(Json(json!({
@@ -78,7 +78,7 @@ fn is_read(state: &Shared, name: &str) -> bool {
 
 /// The reason why an interface has no rates: it is not managed, or cannot be read, or has come since the last sample.
 async fn absent(state: Shared, name: String) -> Problem {
-    let why = ask(state, move |_| {
+    let why = run_reading(state, move |_| {
         record(&name)?;
         sluice_kernel::status_of(&name)?;
         Err(soon())

@@ -9,8 +9,8 @@ mod size;
 
 use crate::metrics;
 use crate::problem::{Answer, Problem};
+use crate::request_limit::RequestKind;
 use crate::state::Shared;
-use crate::turns::Turn;
 use axum::http::{Method, StatusCode};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
@@ -30,7 +30,7 @@ pub fn reading() -> Router<Shared> {
         .route("/api/interfaces/{interface}/policy", get(policy::text))
         .route("/api/profiles", get(policy::profiles))
         .route("/api/profiles/{name}", get(policy::profile))
-        .route("/api/{*rest}", any(nothing))
+        .route("/api/{*rest}", any(not_found))
 }
 
 /// Paths that change the policy of an interface, or cost much work.
@@ -44,7 +44,7 @@ pub fn changing() -> Router<Shared> {
 }
 
 /// The answer for an unknown path.
-pub async fn nothing() -> Problem {
+pub async fn not_found() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "there is nothing at this path", "docs/serve.md lists every path")
 }
 
@@ -59,19 +59,19 @@ pub async fn wrong_method(method: Method) -> Problem {
 }
 
 /// Reads from the kernel side, one request after the other, on a thread that may block.
-async fn ask(state: Shared, work: impl FnOnce(&Shared) -> Result<Value, Problem> + Send + 'static) -> Answer {
-    ask_for(Turn::Reading, state, work).await
+async fn run_reading(state: Shared, work: impl FnOnce(&Shared) -> Result<Value, Problem> + Send + 'static) -> Answer {
+    run_as(RequestKind::Reading, state, work).await
 }
 
-/// Works on the kernel side when the request's turn has come.
-async fn ask_for(
-    turn: Turn,
+/// Works on the kernel side once the request has a permit of its kind.
+async fn run_as(
+    kind: RequestKind,
     state: Shared,
     work: impl FnOnce(&Shared) -> Result<Value, Problem> + Send + 'static,
 ) -> Answer {
-    let taken = state.turns.take(turn).await?;
+    let taken = state.request_limits.acquire(kind).await?;
     let work = move || {
-        // The turn ends with the work, even if the client has gone.
+        // The permit is released after the work, even if the client has gone.
         let _taken = taken;
         work(&state)
     };

@@ -1,10 +1,10 @@
 //! Policies: the text in force, profiles, and the findings in a draft.
 
-use super::{ask, ask_for, findings, size, value};
+use super::{findings, run_as, run_reading, size, value};
 use crate::extract::Path;
 use crate::problem::{Answer, Problem};
+use crate::request_limit::RequestKind;
 use crate::state::Shared;
-use crate::turns::Turn;
 use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
@@ -26,7 +26,7 @@ pub struct Draft {
 
 /// The policy in force, as it is recorded.
 pub async fn text(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
-    ask(state, move |_| {
+    run_reading(state, move |_| {
         let status = sluice_kernel::status_of(&name)?;
         let record = record(&name)?;
         Ok(json!({
@@ -69,8 +69,8 @@ pub async fn check(
     draft: Result<Json<Draft>, JsonRejection>,
 ) -> Answer {
     let Json(draft) = draft?;
-    ask_for(Turn::Checking, state, move |_| {
-        size::refuse_endless(&draft.text)?;
+    run_as(RequestKind::Checking, state, move |_| {
+        size::check_length(&draft.text)?;
         let record = record(&name)?;
         let policy = match read(&draft.text, &record) {
             Ok((policy, _)) => policy,

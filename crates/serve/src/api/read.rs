@@ -1,7 +1,7 @@
 //! Interfaces, their status, and their history.
 
 use super::policy::record;
-use super::{ask, value};
+use super::{run_reading, value};
 use crate::extract::Path;
 use crate::problem::{Answer, Problem};
 use crate::state::Shared;
@@ -12,7 +12,7 @@ use sluice_kernel::{Phase, Record};
 
 /// The managed interfaces of this network namespace.
 pub async fn interfaces(State(state): State<Shared>) -> Answer {
-    ask(state, |_| {
+    run_reading(state, |_| {
         let own = sluice_kernel::netns::inode()?;
         let records = Record::all()?.into_iter().filter(|record| record.netns == own);
         let shown = records.map(|record| {
@@ -30,7 +30,7 @@ pub async fn interfaces(State(state): State<Shared>) -> Answer {
 
 /// The status of an interface, as `sluice status --json` prints it.
 pub async fn interface(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
-    ask(state, move |_| {
+    run_reading(state, move |_| {
         record(&name)?;
         value(sluice_kernel::status_of(&name)?)
     })
@@ -39,7 +39,7 @@ pub async fn interface(State(state): State<Shared>, Path(name): Path<String>) ->
 
 /// The history of an interface, the oldest entry first, without the policies themselves.
 pub async fn history(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
-    ask(state, move |_| {
+    run_reading(state, move |_| {
         let entries = sluice_kernel::history_of(&name)?;
         entries.iter().map(|entry| shown(entry, false)).collect()
     })
@@ -48,7 +48,7 @@ pub async fn history(State(state): State<Shared>, Path(name): Path<String>) -> A
 
 /// An entry of the history, with the policy.
 pub async fn entry(State(state): State<Shared>, Path((name, number)): Path<(String, u32)>) -> Answer {
-    ask(state, move |_| shown(&sluice_kernel::history_entry(&name, number)?, true)).await
+    run_reading(state, move |_| shown(&sluice_kernel::history_entry(&name, number)?, true)).await
 }
 
 fn shown(entry: &Entry, with_policy: bool) -> Result<Value, Problem> {

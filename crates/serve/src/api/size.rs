@@ -6,16 +6,16 @@ use axum::http::StatusCode;
 use jsonc_parser::Scanner;
 
 /// The most words and signs, strings being one. A policy of 4,096 rules with a dozen keys each has half of it.
-const MOST_TOKENS: usize = 400_000;
+const MAX_TOKENS: usize = 400_000;
 
 /// Refuses a text with more tokens than any policy needs.
-pub fn refuse_endless(text: &str) -> Result<(), Problem> {
+pub fn check_length(text: &str) -> Result<(), Problem> {
     let mut scanner = Scanner::new(text);
-    for _ in 0..=MOST_TOKENS {
+    for _ in 0..=MAX_TOKENS {
         // A text that has no next token stops the policy reader as well.
         let Ok(Some(_)) = scanner.scan() else { return Ok(()) };
     }
-    let what = format!("the policy has more than {MOST_TOKENS} words and signs");
+    let what = format!("the policy has more than {MAX_TOKENS} words and signs");
     Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, what, "no policy of at most 64 classes and 4096 rules has so many"))
 }
 
@@ -24,14 +24,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_policy_is_not_endless() {
+    fn longest_policy_is_within_the_limit() {
         let rule = r#"{ "name": "x", "priority": 1, "src_ip": "192.0.2.0/24", "dst_ip": ["192.0.2.1", "192.0.2.2"], "src_port_min": 1,
             "src_port_max": 9, "dst_port_min": 1, "dst_port_max": 9, "protocol": "tcp", "dscp": "ef", "vlan_id": 4, "class_id": 0 },"#;
-        assert!(refuse_endless(&format!("{{ \"rules\": [{}] }}", rule.repeat(4096))).is_ok());
-        assert!(refuse_endless("\"not closed").is_ok() && refuse_endless("").is_ok());
+        assert!(check_length(&format!("{{ \"rules\": [{}] }}", rule.repeat(4096))).is_ok());
+        assert!(check_length("\"not closed").is_ok() && check_length("").is_ok());
         for endless in ["1,", "1 ", "{},", "[", "x"] {
-            let text = format!("[{}", format!("{endless} ").repeat(MOST_TOKENS));
-            assert!(refuse_endless(&text).is_err(), "{endless}");
+            let text = format!("[{}", format!("{endless} ").repeat(MAX_TOKENS));
+            assert!(check_length(&text).is_err(), "{endless}");
         }
     }
 }

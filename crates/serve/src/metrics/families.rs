@@ -157,7 +157,7 @@ fn of_interfaces(sample: &Sample) -> Vec<Family> {
 }
 
 /// A class in a direction of an interface.
-type Place<'a> = (&'a Status, &'a DirectionStatus, &'a ClassStatus);
+type ClassSeries<'a> = (&'a Status, &'a DirectionStatus, &'a ClassStatus);
 
 fn of_classes(sample: &Sample) -> Vec<Family> {
     let all = || {
@@ -166,9 +166,9 @@ fn of_classes(sample: &Sample) -> Vec<Family> {
         })
     };
     let count =
-        |value: fn(&ClassStatus) -> u64| move |place: Place| Some((labels(place), Value::Count(value(place.2))));
+        |value: fn(&ClassStatus) -> u64| move |place: ClassSeries| Some((labels(place), Value::Count(value(place.2))));
     let gauge = |value: fn(&ClassStatus) -> Option<f64>| {
-        move |place: Place| Some((labels(place), Value::Gauge(value(place.2)?)))
+        move |place: ClassSeries| Some((labels(place), Value::Gauge(value(place.2)?)))
     };
     let drops = all().flat_map(|place| reasons(place).into_iter().map(move |reason| (place, reason)));
     let fills = all().flat_map(|place| {
@@ -253,7 +253,7 @@ fn of_rules(sample: &Sample) -> Vec<Family> {
 }
 
 /// The reasons for which a class can drop: each has a series from the beginning, so that its first drop is seen as a change.
-fn reasons((one, side, class): Place) -> Vec<&'static str> {
+fn reasons((one, side, class): ClassSeries) -> Vec<&'static str> {
     let queue: Vec<&'static str> = match one.engine {
         Engine::Qdisc if side.queued => abi::drop_reasons().map(|reason| reason.name).collect(),
         Engine::Tc if side.queued => vec!["queue"],
@@ -266,7 +266,7 @@ fn reasons((one, side, class): Place) -> Vec<&'static str> {
     all
 }
 
-fn labels((one, side, class): Place) -> Vec<Label> {
+fn labels((one, side, class): ClassSeries) -> Vec<Label> {
     vec![name(one), direction(side), ("class", class.name.clone())]
 }
 

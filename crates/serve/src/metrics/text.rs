@@ -48,7 +48,7 @@ pub fn openmetrics(families: Vec<Family>) -> Result<String, Error> {
 }
 
 /// The same metrics in Prometheus' text format 0.0.4: there a counter's family has the name of its series, `_total` included, units
-/// are not told, and nothing marks the end.
+/// are left out, and nothing marks the end.
 pub fn prometheus(openmetrics: &str) -> String {
     let mut text = String::with_capacity(openmetrics.len());
     let mut help = None;
@@ -73,7 +73,7 @@ mod tests {
     use prometheus_client::registry::Unit;
 
     #[test]
-    fn both_formats_name_counters_as_they_must() {
+    fn counter_names_follow_both_formats() {
         let series = vec![(vec![("class", "a \"b\"\\".to_owned())], Value::Count(7))];
         let family =
             Family { name: "x_sent", help: "What left", unit: Some(Unit::Bytes), kind: MetricType::Counter, series };

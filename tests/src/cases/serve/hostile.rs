@@ -17,22 +17,22 @@ use std::time::{Duration, Instant};
 /// Time limit of each step.
 const LONG: Duration = Duration::from_secs(20);
 /// The memory limit of the server, KiB.
-const MOST_KIB: u64 = 1 << 19;
+const MAX_KIB: u64 = 1 << 19;
 /// The connection limit of the server.
-const MOST_CONNECTIONS: usize = 256;
+const MAX_CONNECTIONS: usize = 256;
 
 pub fn suite() -> Suite {
     Suite::new("hostile")
         .of_commands()
-        .any("a_name_is_no_path", &[], a_name_is_no_path)
+        .any("interface_name_is_no_path", &[], interface_name_is_no_path)
         .any("a_long_wrong_policy", &[], a_long_wrong_policy)
         .any("many_connections", &[], many_connections)
-        .any("the_token_is_roots", &[], the_token_is_roots)
+        .any("only_root_reads_the_token", &[], only_root_reads_the_token)
 }
 
 /// The history of an interface was once read at whatever path its name made: another user's file was shown, and a FIFO there
 /// blocked the whole interface, even against SIGTERM.
-fn a_name_is_no_path(lab: &Lab) {
+fn interface_name_is_no_path(lab: &Lab) {
     let (pair, server) = begin(lab);
     let of = |name: &str| format!("{name}@{}.json", pair.a.inode);
     let secret = lab.file(&of("secret"), "\"TOPSECRET\"");
@@ -93,7 +93,7 @@ fn a_long_wrong_policy(lab: &Lab) {
         eprintln!("    {:?}: {} {} bytes, {} KiB", begin.elapsed(), reply.status, reply.body.len(), peak_kib(&pair.a));
         assert!(reply.body.len() < 300_000, "{} bytes", reply.body.len());
         assert!(reply.status == 413 || reply.body.contains("\"valid\":false"), "status {}", reply.status);
-        assert!(peak_kib(&pair.a) < MOST_KIB, "{} KiB", peak_kib(&pair.a));
+        assert!(peak_kib(&pair.a) < MAX_KIB, "{} KiB", peak_kib(&pair.a));
         send("0123456789abcdef").refuses(401, "not the token");
     }
     end(lab, &pair, server);
@@ -101,11 +101,11 @@ fn a_long_wrong_policy(lab: &Lab) {
 
 fn many_connections(lab: &Lab) {
     let (pair, server) = begin(lab);
-    let mut all: Vec<_> = (0..MOST_CONNECTIONS + 40).map(|_| server.connect()).collect();
+    let mut all: Vec<_> = (0..MAX_CONNECTIONS + 40).map(|_| server.connect()).collect();
     all.iter().for_each(|one| one.set_nonblocking(true).expect("a socket that does not wait"));
     await_that("those above the most are closed at once", LONG, || {
         let open = |one: &mut std::net::TcpStream| matches!(one.read(&mut [0; 16]), Err(error) if error.kind() == ErrorKind::WouldBlock);
-        all.iter_mut().filter_map(|one| open(one).then_some(())).count() <= MOST_CONNECTIONS
+        all.iter_mut().filter_map(|one| open(one).then_some(())).count() <= MAX_CONNECTIONS
     });
     drop(all);
     await_that("there is room again", LONG, || {
@@ -116,7 +116,7 @@ fn many_connections(lab: &Lab) {
 }
 
 /// The server's output goes to the journal, which others read.
-fn the_token_is_roots(lab: &Lab) {
+fn only_root_reads_the_token(lab: &Lab) {
     let (pair, server) = begin(lab);
     assert_eq!(server.token.len(), 48);
     let port = server.place.rsplit(':').next().expect("a port");

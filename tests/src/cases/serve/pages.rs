@@ -1,7 +1,7 @@
 //! The page of `sluice serve` in a real browser: it shows the true state, and actions in it take effect.
 
 use super::begin;
-use crate::browser::{Browser, Look};
+use crate::browser::{Browser, Viewport};
 use crate::command::await_that;
 use crate::lab::Lab;
 use crate::needs::Need;
@@ -20,7 +20,7 @@ pub fn suite() -> Suite {
         .any("charts_show_the_data", &[Need::Equipped], charts_show_the_data)
         .any("waits_are_drawn", &[Need::Equipped], waits_are_drawn)
         .any("policies_are_edited", &[Need::Equipped], policies_are_edited)
-        .any("on_a_phone_in_the_dark", &[Need::Equipped], on_a_phone_in_the_dark)
+        .any("phone_with_dark_theme", &[Need::Equipped], phone_with_dark_theme)
 }
 
 /// Opens the page at the URL that `sluice serve` has printed.
@@ -54,7 +54,7 @@ fn numbers(browser: &Browser, chart: &str) -> (Vec<String>, Vec<Vec<String>>) {
 
 fn charts_show_the_data(lab: &Lab) {
     let (pair, server) = begin(lab);
-    let browser = Browser::start(&pair.a, Look::DESK);
+    let browser = Browser::start(&pair.a, Viewport::DESKTOP);
     open(&server, &browser);
     let flows = [Flow::new(port(1), &[500], 2_000_000), Flow::new(port(2), &[1000], 6_000_000)];
     let streams = traffic::start(&pair.a, &pair.b, "10.77.0.2", &flows);
@@ -137,7 +137,7 @@ fn charts_show_the_data(lab: &Lab) {
 /// to each answer of the server.
 fn waits_are_drawn(lab: &Lab) {
     let (pair, server) = begin(lab);
-    let browser = Browser::start(&pair.a, Look::DESK);
+    let browser = Browser::start(&pair.a, Viewport::DESKTOP);
     open(&server, &browser);
     browser.script(
         "const ask = window.fetch;
@@ -195,7 +195,7 @@ fn paste(browser: &Browser, text: &str) {
 fn policies_are_edited(lab: &Lab) {
     let (pair, server) = begin(lab);
     let scheduler = || lab.status(&pair.a, "a0").policy.scheduler;
-    let browser = Browser::start(&pair.a, Look::DESK);
+    let browser = Browser::start(&pair.a, Viewport::DESKTOP);
     let verdict = |what: &str| {
         browser.until(what, &format!("document.getElementById('verdict').textContent.includes({})", json!(what)));
     };
@@ -286,9 +286,9 @@ fn policies_are_edited(lab: &Lab) {
     super::end(lab, &pair, server);
 }
 
-fn on_a_phone_in_the_dark(lab: &Lab) {
+fn phone_with_dark_theme(lab: &Lab) {
     let (pair, server) = begin(lab);
-    let browser = Browser::start(&pair.a, Look::PHONE);
+    let browser = Browser::start(&pair.a, Viewport::PHONE);
     open(&server, &browser);
     // The important columns fit: name, rate, queue and drops of each class, without scrolling sideways.
     browser.until("classes are listed", "document.querySelectorAll('#classes tbody tr').length > 1");

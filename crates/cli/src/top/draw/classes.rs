@@ -1,7 +1,7 @@
 //! A row for each class.
 
-use super::{Drawn, header};
-use crate::short;
+use super::{BodyLine, header};
+use crate::humanize;
 use crate::top::app::{App, Row, shown_directions, state_of};
 use crate::top::bars;
 use crate::top::cells::Cells;
@@ -35,7 +35,7 @@ impl Widths {
     }
 }
 
-pub fn lines(app: &App, width: usize) -> Vec<Drawn> {
+pub fn lines(app: &App, width: usize) -> Vec<BodyLine> {
     let widths = Widths::of(width);
     let mut drawn = Vec::new();
     let mut row = 0;
@@ -43,20 +43,20 @@ pub fn lines(app: &App, width: usize) -> Vec<Drawn> {
         header::of_interface(app, interface, &mut drawn);
         for direction in shown_directions(interface) {
             drawn.push(header::of_direction(app, interface, direction, width));
-            drawn.push(Drawn::plain(titles(app, &widths)));
+            drawn.push(BodyLine::plain(titles(app, &widths)));
             for class in app.classes(interface, direction) {
                 let line = class_line(app, Row { interface, direction, class }, &widths);
-                drawn.push(Drawn { line, row: Some(row) });
+                drawn.push(BodyLine { line, row: Some(row) });
                 row += 1;
             }
         }
     }
     if let Some(trouble) = &app.trouble {
-        drawn.insert(0, Drawn::plain(Cells::default().text(trouble.clone(), app.palette.state(State::Bad)).line()));
+        drawn.insert(0, BodyLine::plain(Cells::default().text(trouble.clone(), app.palette.state(State::Bad)).line()));
     }
     if app.rates.interfaces.is_empty() {
         let text = "no interface is managed here now; this goes on when one is";
-        drawn.push(Drawn::plain(Cells::default().text(text, app.palette.strong()).line()));
+        drawn.push(BodyLine::plain(Cells::default().text(text, app.palette.strong()).line()));
     }
     drawn
 }
@@ -93,8 +93,8 @@ fn class_line(app: &App, row: Row<'_>, widths: &Widths) -> ratatui::text::Line<'
     let some = |value: f64, state: State| palette.state(if value > 0.0 { state } else { State::Idle });
     let mut cells = Cells::default();
     cells.left(&format!("{sign} {}", class.name), widths.name + 2, palette.state(state));
-    cells.right(&short::number(class.sent_bps), 4, plain);
-    cells.right(&short::number(class.sent_pps), 4, plain);
+    cells.right(&humanize::number(class.sent_bps), 4, plain);
+    cells.right(&humanize::number(class.sent_pps), 4, plain);
     // The bar, then its value.
     let (filled, rest) = bars::bar(class.backlog_fill.unwrap_or(0.0), widths.queue);
     cells.text(filled, palette.bar(state)).text(rest, palette.dim());
@@ -103,12 +103,12 @@ fn class_line(app: &App, row: Row<'_>, widths: &Widths) -> ratatui::text::Line<'
     let waits = class.sojourn.map(|waits| [waits.p50_us, waits.p99_us]);
     for place in 0..2 {
         match waits {
-            Some(waits) => cells.right(&short::wait_us(waits[place]), 6, palette.state(late(waits[place]))),
+            Some(waits) => cells.right(&humanize::wait_us(waits[place]), 6, palette.state(late(waits[place]))),
             None => cells.right("-", 6, palette.dim()),
         };
     }
-    cells.right(&short::number(class.dropped_pps), 5, some(class.dropped_pps, State::Bad));
-    cells.right(&short::number(class.marked_pps), 5, some(class.marked_pps, State::Strained));
+    cells.right(&humanize::number(class.dropped_pps), 5, some(class.dropped_pps, State::Bad));
+    cells.right(&humanize::number(class.marked_pps), 5, some(class.marked_pps, State::Strained));
     cells.right(&share(class), 7, plain);
     match class.bucket_fill {
         Some(fill) => {
@@ -135,14 +135,14 @@ fn class_line(app: &App, row: Row<'_>, widths: &Widths) -> ratatui::text::Line<'
 }
 
 fn queued(row: Row<'_>) -> String {
-    if row.direction.queued { short::bytes(row.class.backlog.bytes as f64) } else { "-".to_owned() }
+    if row.direction.queued { humanize::bytes(row.class.backlog.bytes as f64) } else { "-".to_owned() }
 }
 
 /// The share of the direction that the class got, and its promised share: 60/25%.
 fn share(class: &ClassRates) -> String {
     match (class.share, class.promised_share) {
         (None, None) => "-".to_owned(),
-        (got, None) => short::percent(got.unwrap_or(0.0)),
-        (got, Some(promised)) => format!("{:.0}/{}", got.unwrap_or(0.0) * 100.0, short::percent(promised)),
+        (got, None) => humanize::percent(got.unwrap_or(0.0)),
+        (got, Some(promised)) => format!("{:.0}/{}", got.unwrap_or(0.0) * 100.0, humanize::percent(promised)),
     }
 }

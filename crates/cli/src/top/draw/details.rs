@@ -1,7 +1,7 @@
 //! Details of the chosen class, in three lines.
 
 use super::header;
-use crate::short;
+use crate::humanize;
 use crate::top::app::{App, Row};
 use crate::top::cells::Cells;
 use crate::top::palette::State;
@@ -15,10 +15,10 @@ pub fn lines(app: &App) -> Vec<Line<'static>> {
     let mut first = Cells::default();
     first.text(format!("{} {} {}", row.interface.interface, row.direction.direction, class.name), palette.strong());
     let mut plain = vec![
-        format!("sent {}", short::bytes(class.sent.bytes as f64)),
-        format!("dropped {} pkts in all", short::number(class.dropped.pkts as f64)),
+        format!("sent {}", humanize::bytes(class.sent.bytes as f64)),
+        format!("dropped {} pkts in all", humanize::number(class.dropped.pkts as f64)),
     ];
-    plain.extend(wishes(class));
+    plain.extend(settings_of(class));
     first.text(format!("  {}", plain.join(", ")), palette.state(State::Good));
     let mut second = Cells::default();
     second.text(waiting(&row), palette.state(State::Good));
@@ -36,22 +36,24 @@ pub fn lines(app: &App) -> Vec<Line<'static>> {
 }
 
 /// The settings of the class in the policy.
-fn wishes(class: &ClassRates) -> Vec<String> {
-    let filled = |fill: Option<f64>| fill.map_or(String::new(), |fill| format!(", bucket {}", short::percent(fill)));
-    let mut told = Vec::new();
-    told.extend(class.priority.map(|priority| format!("priority {priority}")));
-    told.extend(class.weight.map(|weight| format!("weight {weight}")));
-    told.extend(
-        class.rate_bps.map(|bps| format!("guarantee {}{}", short::number(bps as f64), filled(class.rate_fill))),
+fn settings_of(class: &ClassRates) -> Vec<String> {
+    let filled = |fill: Option<f64>| fill.map_or(String::new(), |fill| format!(", bucket {}", humanize::percent(fill)));
+    let mut settings = Vec::new();
+    settings.extend(class.priority.map(|priority| format!("priority {priority}")));
+    settings.extend(class.weight.map(|weight| format!("weight {weight}")));
+    settings.extend(
+        class.rate_bps.map(|bps| format!("guarantee {}{}", humanize::number(bps as f64), filled(class.rate_fill))),
     );
-    told.extend(class.flow_ceil_bps.map(|bps| format!("each flow at most {}", short::number(bps as f64))));
-    told.extend(
+    settings.extend(class.flow_ceil_bps.map(|bps| format!("each flow at most {}", humanize::number(bps as f64))));
+    settings.extend(
         class
             .shared_ceil_bps
-            .map(|bps| format!("shared ceiling {}{}", short::number(bps as f64), filled(class.shared_ceil_fill))),
+            .map(|bps| format!("shared ceiling {}{}", humanize::number(bps as f64), filled(class.shared_ceil_fill))),
     );
-    told.extend(class.ceil_bps.map(|bps| format!("ceiling {}{}", short::number(bps as f64), filled(class.ceil_fill))));
-    told
+    settings.extend(
+        class.ceil_bps.map(|bps| format!("ceiling {}{}", humanize::number(bps as f64), filled(class.ceil_fill))),
+    );
+    settings
 }
 
 /// The queue of the class, and the waiting time in it.
@@ -64,25 +66,25 @@ fn waiting(row: &Row<'_>) -> String {
     if let Some(limit) = class.limit_pkts {
         text += &format!("/{limit}");
     }
-    text += &format!(" pkts, {}", short::bytes(class.backlog.bytes as f64));
+    text += &format!(" pkts, {}", humanize::bytes(class.backlog.bytes as f64));
     if let Some(limit) = class.limit_bytes {
-        text += &format!(" of {}", short::bytes(limit as f64));
+        text += &format!(" of {}", humanize::bytes(limit as f64));
     }
     match class.sojourn {
         Some(waits) => {
             text += &format!(
                 "  wait p50 {} p95 {} p99 {} max {}",
-                short::wait_us(waits.p50_us),
-                short::wait_us(waits.p95_us),
-                short::wait_us(waits.p99_us),
-                short::wait_us(waits.max_us)
+                humanize::wait_us(waits.p50_us),
+                humanize::wait_us(waits.p95_us),
+                humanize::wait_us(waits.p99_us),
+                humanize::wait_us(waits.max_us)
             );
         }
         None if row.interface.engine == sluice_kernel::Engine::Tc => text += "   engine tc does not tell waits",
         None => {}
     }
     if let Some(target) = class.target_us {
-        text += &format!(" target {}", short::wait_us(target));
+        text += &format!(" target {}", humanize::wait_us(target));
     }
     text
 }

@@ -1,23 +1,23 @@
 //! The discipline's own state, by which the core decides.
 
-use super::{Drawn, header};
-use crate::short;
+use super::{BodyLine, header};
+use crate::humanize;
 use crate::top::app::{App, shown_directions};
 use crate::top::cells::Cells;
 use crate::top::palette::State;
 use sluice_observe::rates::DirectionRates;
 
-pub fn lines(app: &App, width: usize) -> Vec<Drawn> {
+pub fn lines(app: &App, width: usize) -> Vec<BodyLine> {
     let mut drawn = Vec::new();
     let mut row = 0;
     for interface in app.interfaces() {
         header::of_interface(app, interface, &mut drawn);
         for direction in shown_directions(interface) {
             drawn.push(header::of_direction(app, interface, direction, width));
-            drawn.push(Drawn::plain(scheduler(app, direction)));
-            drawn.push(Drawn::plain(titles(app)));
+            drawn.push(BodyLine::plain(scheduler(app, direction)));
+            drawn.push(BodyLine::plain(titles(app)));
             for class in app.classes(interface, direction) {
-                drawn.push(Drawn { line: class_line(app, direction, class), row: Some(row) });
+                drawn.push(BodyLine { line: class_line(app, direction, class), row: Some(row) });
                 row += 1;
             }
         }
@@ -43,7 +43,7 @@ fn scheduler(app: &App, direction: &DirectionRates) -> ratatui::text::Line<'stat
         "  {} of {} slots  virtual time {}  ready: {}  held: {}  turns: {}",
         state.backlog_pkts,
         state.slots,
-        short::bytes(state.virtual_time),
+        humanize::bytes(state.virtual_time),
         names(direction, &state.ready),
         names(direction, &state.held),
         turns.join(", ")
@@ -84,7 +84,7 @@ fn class_line(
     let away = |time: f64| {
         let distance = time - now;
         let sign = if distance < 0.0 { "-" } else { "+" };
-        if time == 0.0 { "0".to_owned() } else { format!("{sign}{}", short::bytes(distance.abs())) }
+        if time == 0.0 { "0".to_owned() } else { format!("{sign}{}", humanize::bytes(distance.abs())) }
     };
     let values = class.state.map(|own| {
         let lag = if own.virtual_lag < 0.0 { "-" } else { "" };
@@ -93,8 +93,8 @@ fn class_line(
             own.deficit_bytes.to_string(),
             away(own.virtual_start),
             away(own.virtual_deadline),
-            format!("{lag}{}", short::bytes(own.virtual_lag.abs())),
-            short::bytes(own.attained_bytes as f64),
+            format!("{lag}{}", humanize::bytes(own.virtual_lag.abs())),
+            humanize::bytes(own.attained_bytes as f64),
             class.flow_queues.map_or("-".to_owned(), |own| format!("{}/{}/{}", own.sparse, own.swift, own.bulk)),
         ]
     });

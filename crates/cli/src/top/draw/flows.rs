@@ -1,8 +1,8 @@
 //! Flows by rank, the shares of classes, and anomalies.
 
-use super::Drawn;
-use crate::flows::view::{Shown, Told, direction};
-use crate::short;
+use super::BodyLine;
+use crate::flows::view::{FlowReport, NamedFlow, direction};
+use crate::humanize;
 use crate::top::app::App;
 use crate::top::bars;
 use crate::top::cells::{Cells, cut};
@@ -11,20 +11,20 @@ use ratatui::text::{Line, Span};
 use sluice_observe::flows::{By, ClassFlows};
 
 /// Most anomalies that are shown, so that flows stay in sight.
-const MOST_ANOMALIES: usize = 5;
+const MAX_ANOMALIES: usize = 5;
 
-pub fn lines(app: &App, width: usize) -> Vec<Drawn> {
-    let Some(shown) = &app.flows else {
+pub fn lines(app: &App, width: usize) -> Vec<BodyLine> {
+    let Some(report) = &app.flows else {
         let text = "the tables of flows are being read";
-        return vec![Drawn::plain(Cells::default().text(text, app.palette.dim()).line())];
+        return vec![BodyLine::plain(Cells::default().text(text, app.palette.dim()).line())];
     };
-    let mut drawn = vec![Drawn::plain(summary(app, shown))];
-    for name in &shown.without_flows {
+    let mut drawn = vec![BodyLine::plain(summary(app, report))];
+    for name in &report.without_flows {
         let text = format!("{name}: its policy keeps no flows (\"flow_table\": 0)");
-        drawn.push(Drawn::plain(Cells::default().text(text, app.palette.state(State::Strained)).line()));
+        drawn.push(BodyLine::plain(Cells::default().text(text, app.palette.state(State::Strained)).line()));
     }
-    drawn.extend(classes(app, shown, width));
-    for anomaly in shown.anomalies.iter().take(MOST_ANOMALIES) {
+    drawn.extend(classes(app, report, width));
+    for anomaly in report.anomalies.iter().take(MAX_ANOMALIES) {
         let mut cells = Cells::default();
         cells.text(format!("! {}: ", anomaly.kind.name()), app.palette.state(State::Bad));
         if let Some(key) = anomaly.flow {
@@ -36,48 +36,48 @@ pub fn lines(app: &App, width: usize) -> Vec<Drawn> {
         }
         let mut line = cells.line();
         if line.width() + anomaly.reason.len() > width {
-            drawn.push(Drawn::plain(std::mem::take(&mut line)));
+            drawn.push(BodyLine::plain(std::mem::take(&mut line)));
             line = Cells::default().text("  ", app.palette.dim()).line();
         }
         line.push_span(Span::styled(anomaly.reason.clone(), app.palette.state(State::Strained)));
-        drawn.push(Drawn::plain(line));
+        drawn.push(BodyLine::plain(line));
     }
-    if shown.anomalies.len() > MOST_ANOMALIES {
-        let text = format!("! and {} more", shown.anomalies.len() - MOST_ANOMALIES);
-        drawn.push(Drawn::plain(Cells::default().text(text, app.palette.state(State::Strained)).line()));
+    if report.anomalies.len() > MAX_ANOMALIES {
+        let text = format!("! and {} more", report.anomalies.len() - MAX_ANOMALIES);
+        drawn.push(BodyLine::plain(Cells::default().text(text, app.palette.state(State::Strained)).line()));
     }
     let widths = Widths::of(width);
-    drawn.push(Drawn::plain(titles(app, &widths)));
-    let flows = app.chosen_flows(shown);
+    drawn.push(BodyLine::plain(titles(app, &widths)));
+    let flows = app.chosen_flows(report);
     if flows.is_empty() {
-        drawn.push(Drawn::plain(Cells::default().text("  no flow to show", app.palette.dim()).line()));
+        drawn.push(BodyLine::plain(Cells::default().text("  no flow to show", app.palette.dim()).line()));
     }
-    let top = flows.iter().map(|told| told.flow.bps).fold(0.0, f64::max);
+    let top = flows.iter().map(|named| named.flow.bps).fold(0.0, f64::max);
     drawn.extend(
-        flows.iter().enumerate().map(|(row, told)| Drawn { line: line(app, told, top, &widths), row: Some(row) }),
+        flows.iter().enumerate().map(|(row, named)| BodyLine { line: line(app, named, top, &widths), row: Some(row) }),
     );
     drawn
 }
 
-fn summary(app: &App, shown: &Shown) -> Line<'static> {
-    let by = match app.flows_wish.by {
+fn summary(app: &App, report: &FlowReport) -> Line<'static> {
+    let by = match app.flow_options.by {
         By::Rate => "rate",
         By::Bytes => "bytes",
         By::Pkts => "packets",
     };
-    let text = format!("{} flows known, {} sent within {:.1} s, by {by}", shown.known, shown.active, shown.span_s);
+    let text = format!("{} flows known, {} sent within {:.1} s, by {by}", report.known, report.active, report.span_s);
     let mut cells = Cells::default();
     cells.text(text, app.palette.strong());
-    let names = if app.flows_wish.resolve { "off" } else { "on" };
+    let names = if app.flow_options.resolve { "off" } else { "on" };
     cells.text("   b", app.palette.key()).text(" by what  ", app.palette.dim());
     cells.text("n", app.palette.key()).text(format!(" names {names}"), app.palette.dim());
     cells.line()
 }
 
 /// A line for each direction with the share of each class.
-fn classes(app: &App, shown: &Shown, width: usize) -> Vec<Drawn> {
+fn classes(app: &App, report: &FlowReport, width: usize) -> Vec<BodyLine> {
     let mut lines: Vec<(String, Vec<&ClassFlows>)> = Vec::new();
-    for class in &shown.classes {
+    for class in &report.classes {
         if app.only.as_ref().is_some_and(|only| *only != class.interface) {
             continue;
         }
@@ -90,17 +90,17 @@ fn classes(app: &App, shown: &Shown, width: usize) -> Vec<Drawn> {
     let line = |(name, mut classes): (String, Vec<&ClassFlows>)| {
         classes.sort_by(|a, b| b.bps.total_cmp(&a.bps));
         let all: f64 = classes.iter().map(|class| class.bps).sum();
-        let told: Vec<String> = classes
+        let named: Vec<String> = classes
             .iter()
             .map(|class| {
-                format!("{} {} ({}/{})", class.class_name, short::percent(class.share), class.active, class.flows)
+                format!("{} {} ({}/{})", class.class_name, humanize::percent(class.share), class.active, class.flows)
             })
             .collect();
         let mut cells = Cells::default();
-        cells.text(format!("{name} {}bit/s  ", short::number(all)), app.palette.strong());
+        cells.text(format!("{name} {}bit/s  ", humanize::number(all)), app.palette.strong());
         let left = width.saturating_sub(name.len() + 14);
-        cells.text(cut(&told.join("  "), left), app.palette.state(State::Good));
-        Drawn::plain(cells.line())
+        cells.text(cut(&named.join("  "), left), app.palette.state(State::Good));
+        BodyLine::plain(cells.line())
     };
     lines.into_iter().map(line).collect()
 }
@@ -154,60 +154,60 @@ fn titles(app: &App, widths: &Widths) -> Line<'static> {
     cells.line()
 }
 
-fn line(app: &App, told: &Told, top: f64, widths: &Widths) -> Line<'static> {
-    let (palette, flow) = (app.palette, &told.flow);
-    let strange = app.flows.iter().flat_map(|shown| &shown.anomalies).any(|one| one.flow == Some(flow.key));
-    let state = match (strange, flow.bps > 0.0) {
+fn line(app: &App, named: &NamedFlow, top: f64, widths: &Widths) -> Line<'static> {
+    let (palette, flow) = (app.palette, &named.flow);
+    let anomalous = app.flows.iter().flat_map(|report| &report.anomalies).any(|one| one.flow == Some(flow.key));
+    let state = match (anomalous, flow.bps > 0.0) {
         (true, _) => State::Strained,
         (_, true) => State::Good,
         _ => State::Idle,
     };
     let style = palette.state(state);
     let mut cells = Cells::default();
-    cells.right(&short::number(flow.bps), 4, style);
+    cells.right(&humanize::number(flow.bps), 4, style);
     if widths.bar > 1 {
         let (filled, rest) = bars::bar(if top > 0.0 { flow.bps / top } else { 0.0 }, widths.bar - 1);
         cells.text(filled, palette.bar(state)).text(rest + " ", palette.dim());
     }
-    cells.right(&short::bytes(flow.bytes as f64), 5, style).right(&short::span_s(flow.age_s), 6, style);
+    cells.right(&humanize::bytes(flow.bytes as f64), 5, style).right(&humanize::span_s(flow.age_s), 6, style);
     let arrow = if flow.key.arriving { '<' } else { '>' };
     cells.left(&format!("{arrow}{}", flow.interface), 5, style).left(&flow.class_name, widths.class, style);
     if widths.rule > 5 {
         cells.left(flow.rule.as_deref().unwrap_or("-"), widths.rule - 1, style);
     }
     if widths.kind > 5 {
-        cells.left(&told.kind(), widths.kind - 1, style);
+        cells.left(&named.kind(), widths.kind - 1, style);
     }
-    let ends = if widths.kind > 5 { told.ends() } else { format!("{} {}", told.protocol_name, told.ends()) };
+    let ends = if widths.kind > 5 { named.ends() } else { format!("{} {}", named.protocol_name, named.ends()) };
     cells.left(&ends, widths.flow, style);
-    cells.left(told.owner().as_deref().unwrap_or("-"), widths.process, style);
+    cells.left(named.owner().as_deref().unwrap_or("-"), widths.process, style);
     cells.line()
 }
 
 /// Details of the chosen flow.
 pub fn details(app: &App) -> Vec<Line<'static>> {
-    let Some(shown) = &app.flows else { return Vec::new() };
-    let flows = app.chosen_flows(shown);
-    let Some(told) = flows.get(app.chosen.min(flows.len().saturating_sub(1))) else { return Vec::new() };
-    let (palette, flow) = (app.palette, &told.flow);
+    let Some(report) = &app.flows else { return Vec::new() };
+    let flows = app.chosen_flows(report);
+    let Some(named) = flows.get(app.chosen.min(flows.len().saturating_sub(1))) else { return Vec::new() };
+    let (palette, flow) = (app.palette, &named.flow);
     let mut cells = Cells::default();
-    let first = cells.text(format!("{} {}", told.kind(), told.ends()), palette.strong()).line();
+    let first = cells.text(format!("{} {}", named.kind(), named.ends()), palette.strong()).line();
     let second = format!(
         "{} {}, class {}, rule {}, {}",
         flow.interface,
         direction(flow.key.arriving),
         flow.class_name,
         flow.rule.as_deref().unwrap_or("of a policy before"),
-        told.owner().map_or("no process here".to_owned(), |owner| format!("process {owner}")),
+        named.owner().map_or("no process here".to_owned(), |owner| format!("process {owner}")),
     );
     let third = format!(
         "{}bit/s, {} pps; {} pkts, {} in {}; silent for {}",
-        short::number(flow.bps),
-        short::number(flow.pps),
-        short::number(flow.pkts as f64),
-        short::bytes(flow.bytes as f64),
-        short::span_s(flow.age_s),
-        short::span_s(flow.idle_s)
+        humanize::number(flow.bps),
+        humanize::number(flow.pps),
+        humanize::number(flow.pkts as f64),
+        humanize::bytes(flow.bytes as f64),
+        humanize::span_s(flow.age_s),
+        humanize::span_s(flow.idle_s)
     );
     let plain = palette.state(State::Good);
     vec![first, cells.text(second, plain).line(), cells.text(third, plain).line()]

@@ -1,7 +1,7 @@
 //! The title, and the lines above an interface and above a direction.
 
-use super::Drawn;
-use crate::short;
+use super::BodyLine;
+use crate::humanize;
 use crate::top::app::{App, Pane};
 use crate::top::bars;
 use crate::top::cells::{Cells, cut};
@@ -28,7 +28,7 @@ pub fn title(app: &App, width: u16) -> Line<'static> {
         Pane::Flows => "flows",
     };
     let mut left =
-        format!(" sluice top  {pane}, {shown}, every {}", short::wait_us(app.interval_s * 1e6).replace(".0s", "s"));
+        format!(" sluice top  {pane}, {shown}, every {}", humanize::wait_us(app.interval_s * 1e6).replace(".0s", "s"));
     if matches!(app.pane, Pane::Classes | Pane::Discipline) {
         left += &format!(", by {}{}", app.sort.name(), if app.reverse { " reversed" } else { "" });
     }
@@ -43,7 +43,7 @@ pub fn title(app: &App, width: u16) -> Line<'static> {
 }
 
 /// The lines above the directions of an interface.
-pub fn of_interface(app: &App, one: &InterfaceRates, drawn: &mut Vec<Drawn>) {
+pub fn of_interface(app: &App, one: &InterfaceRates, drawn: &mut Vec<BodyLine>) {
     let (strong, plain) = (app.palette.strong(), app.palette.state(State::Good));
     let engine = match one.engine {
         Engine::Qdisc => "engine qdisc",
@@ -56,9 +56,9 @@ pub fn of_interface(app: &App, one: &InterfaceRates, drawn: &mut Vec<Drawn>) {
         format!("  {} ({}), generation {}, {engine}", one.policy.name, one.policy.scheduler, one.policy.generation),
         plain,
     );
-    drawn.push(Drawn::plain(cells.line()));
+    drawn.push(BodyLine::plain(cells.line()));
     let mut warn = |text: String| {
-        drawn.push(Drawn::plain(Cells::default().text(text, app.palette.state(State::Bad)).line()));
+        drawn.push(BodyLine::plain(Cells::default().text(text, app.palette.state(State::Bad)).line()));
     };
     if !one.in_place {
         warn(format!("  not all of it is in place: sluice ensure {} puts it back", one.interface));
@@ -72,7 +72,7 @@ pub fn of_interface(app: &App, one: &InterfaceRates, drawn: &mut Vec<Drawn>) {
 }
 
 /// The line above the classes of a direction: the used rate and the losses.
-pub fn of_direction(app: &App, interface: &InterfaceRates, one: &DirectionRates, width: usize) -> Drawn {
+pub fn of_direction(app: &App, interface: &InterfaceRates, one: &DirectionRates, width: usize) -> BodyLine {
     const BAR: usize = 10;
     let palette = app.palette;
     let state = if one.dropped_pps > 0.0 { State::Bad } else { State::Good };
@@ -85,33 +85,33 @@ pub fn of_direction(app: &App, interface: &InterfaceRates, one: &DirectionRates,
             cells.text(
                 format!(
                     " {} of {}bit/s ({})",
-                    short::number(one.sent_bps),
-                    short::number(rate as f64),
-                    short::percent(used)
+                    humanize::number(one.sent_bps),
+                    humanize::number(rate as f64),
+                    humanize::percent(used)
                 ),
                 palette.strong(),
             );
         }
         _ => {
             let what = if one.queued { "not shaped" } else { "counted, not queued" };
-            cells.text(format!("{}bit/s", short::number(one.sent_bps)), palette.strong());
+            cells.text(format!("{}bit/s", humanize::number(one.sent_bps)), palette.strong());
             cells.text(format!(", {what}"), palette.dim());
         }
     }
-    cells.text(format!("  {} pps", short::number(one.sent_pps)), palette.state(State::Good));
+    cells.text(format!("  {} pps", humanize::number(one.sent_pps)), palette.state(State::Good));
     if one.dropped_pps > 0.0 {
-        cells.text(format!("  drops {}/s", short::number(one.dropped_pps)), palette.state(State::Bad));
+        cells.text(format!("  drops {}/s", humanize::number(one.dropped_pps)), palette.state(State::Bad));
     }
     if one.marked_pps > 0.0 {
-        cells.text(format!("  marks {}/s", short::number(one.marked_pps)), palette.state(State::Strained));
+        cells.text(format!("  marks {}/s", humanize::number(one.marked_pps)), palette.state(State::Strained));
     }
     if let Some(bps) = one.limit_bps {
-        let fill = one.limit_fill.map_or(String::new(), |fill| format!(", bucket {}", short::percent(fill)));
+        let fill = one.limit_fill.map_or(String::new(), |fill| format!(", bucket {}", humanize::percent(fill)));
         let state = if one.limit_fill.is_some_and(|fill| fill < 0.1) { State::Strained } else { State::Good };
-        cells.text(format!("  at most {}bit/s{fill}", short::number(bps as f64)), palette.state(state));
+        cells.text(format!("  at most {}bit/s{fill}", humanize::number(bps as f64)), palette.state(state));
     }
     if one.queued {
-        cells.text(format!("  queued {}", short::bytes(one.backlog.bytes as f64)), palette.state(State::Good));
+        cells.text(format!("  queued {}", humanize::bytes(one.backlog.bytes as f64)), palette.state(State::Good));
     }
     let mut line = cells.line();
     let left = width.saturating_sub(line.width() + 2);
@@ -124,13 +124,14 @@ pub fn of_direction(app: &App, interface: &InterfaceRates, one: &DirectionRates,
             palette.bar(state),
         ));
     }
-    Drawn::plain(line)
+    BodyLine::plain(line)
 }
 
 /// Drops by reason, the most frequent first.
 pub fn reasons(drops: &BTreeMap<&'static str, f64>) -> String {
     let mut all: Vec<(&&str, &f64)> = drops.iter().collect();
     all.sort_by(|a, b| b.1.total_cmp(a.1));
-    let told: Vec<String> = all.iter().map(|(reason, pps)| format!("{reason} {}/s", short::number(**pps))).collect();
-    told.join(", ")
+    let texts: Vec<String> =
+        all.iter().map(|(reason, pps)| format!("{reason} {}/s", humanize::number(**pps))).collect();
+    texts.join(", ")
 }

@@ -4,13 +4,13 @@ use super::Report;
 use crate::demo::measurement::Run;
 
 /// One packet in this many may be faster than the scale's lower end.
-const BELOW: usize = 50;
+const FAST_OUTLIERS: usize = 50;
 
 /// The powers of ten that hold the pings of both runs, as exponents; the few fastest may lie below.
 pub fn decades(report: &Report) -> (i32, i32) {
     let mut pings: Vec<f64> = [&report.without, &report.with].into_iter().flat_map(pings).map(|ping| ping.1).collect();
     pings.sort_by(f64::total_cmp);
-    match (pings.get(pings.len() / BELOW), pings.last()) {
+    match (pings.get(pings.len() / FAST_OUTLIERS), pings.last()) {
         (Some(low), Some(high)) => {
             let low = low.log10().floor() as i32;
             (low, (high.log10().ceil() as i32).max(low + 1))

@@ -3,7 +3,7 @@
 use super::*;
 use crate::demo::measurement::{Bulk, ModemQueue, Probe};
 use crate::run::traffic;
-use crate::tool::irtt::Trip;
+use crate::tool::irtt::Exchange;
 
 /// A run of 4 s in which each ping is `rtt_ms` or a little more, every `lose_nth` packet is lost, and downloads get `mbit`.
 fn made_up(contender: &str, engine: Option<&str>, rtt_ms: f64, lose_nth: Option<u32>, mbit: u64) -> Run {
@@ -12,9 +12,9 @@ fn made_up(contender: &str, engine: Option<&str>, rtt_ms: f64, lose_nth: Option<
         let sent_ms = f64::from(n) * 15.625 - 1e3;
         let rtt_ms = if sent_ms < 0.0 { 0.2 } else { rtt_ms * (1.0 + f64::from(n % 10) / 100.0) };
         let arrived = lose_nth.is_none_or(|nth| n % nth != 0);
-        Trip { sent_ms, whole_ms: arrived.then_some(rtt_ms), there_ms: None, back_ms: None }
+        Exchange { sent_ms, whole_ms: arrived.then_some(rtt_ms), there_ms: None, back_ms: None }
     };
-    let trips: Vec<Trip> = (0..448).map(sample).collect();
+    let trips: Vec<Exchange> = (0..448).map(sample).collect();
     let probe = Probe::of(&traffic::delays("game", None, &trips, window));
     Run {
         contender: contender.to_owned(),
@@ -71,7 +71,7 @@ fn the_table_is_before_and_after() {
 }
 
 #[test]
-fn the_text_is_plain_without_colours_and_the_same_otherwise() {
+fn text_differs_only_in_escape_sequences() {
     let plain = report().text_in(false, 100);
     assert!(!plain.contains('\x1b'));
     assert!(plain.lines().all(|line| line.chars().count() <= 100), "{plain}");
@@ -87,7 +87,7 @@ fn the_text_is_plain_without_colours_and_the_same_otherwise() {
 }
 
 #[test]
-fn the_conclusion_says_what_happened_and_no_more() {
+fn conclusion_states_only_measured_differences() {
     assert_eq!(
         sentences::conclusion(&report()),
         "With Sluice the game has 99 of 100 pings within 0.87 ms instead of 218 ms and 0.0 % of its packets lost instead \
@@ -145,7 +145,7 @@ fn directories_stay_out_of_the_report() {
 }
 
 #[test]
-fn what_is_not_known_is_not_said() {
+fn unknown_values_are_left_out() {
     let mut report = report();
     assert!(sentences::small_print(&report).starts_with("Measured on Some CPU, 2 cores, kernel 6.17, Debian"));
     report.environment.cores = 1;

@@ -70,7 +70,7 @@ pub fn curves(id: &str, group: &Group, load: &LoadInfo, styles: &[Style]) -> Res
     let description = format!(
         "Share of packets (up) that took no longer than a delay in ms ({what}, logarithmic, to the right); a curve \
          further left is better. p99 by contender: {}.",
-        all.iter().map(Curve::said).collect::<Vec<String>>().join(", ")
+        all.iter().map(Curve::description).collect::<Vec<String>>().join(", ")
     );
     let svg = picture(id, SIZE, &title, &description, |canvas| {
         frame(canvas, &x, &y, nines, what);
@@ -126,7 +126,7 @@ impl<'a> Curve<'a> {
         points
     }
 
-    fn said(&self) -> String {
+    fn description(&self) -> String {
         let p99 = self.p99.map_or("not known".to_owned(), |ms| Measure::Added.quantity(ms));
         format!("{} {p99}", self.entry.contender.title)
     }

@@ -17,10 +17,10 @@ const RIGHT: i32 = 704;
 const DELAYS: (i32, i32) = (16, 196);
 const RATES: (i32, i32) = (232, 392);
 /// Height of the axis below the plots.
-const FOOT: i32 = 60;
+const AXIS_HEIGHT: i32 = 60;
 /// Intervals of the delay plot, which shows the worst delay of each.
-const STRETCHES: usize = 124;
-const STEPS: usize = 62;
+const DELAY_INTERVALS: usize = 124;
+const RATE_INTERVALS: usize = 62;
 
 /// A contender's panel.
 pub struct Panel {
@@ -49,7 +49,7 @@ pub fn panels(id: &str, group: &Group) -> Result<Vec<Panel>> {
     let typical: Vec<(&Entry, &Measured)> =
         group.measured().filter_map(|entry| Some((entry, entry.typical(probe.as_deref())?))).collect();
     let Some(axes) = Axes::of(group, &typical, probe) else { return Ok(Vec::new()) };
-    let size = (WIDTH, (axes.bottom + FOOT) as u32);
+    let size = (WIDTH, (axes.bottom + AXIS_HEIGHT) as u32);
     let what: Vec<&str> = [
         axes.delay.map(|_| "above: delay of the probe in ms, logarithmic, the worst of each stretch"),
         axes.rate.map(|_| "below: rates of the bulk loads in Mbit/s, stacked"),
@@ -141,11 +141,11 @@ fn levels(canvas: &Canvas, scale: &Scale, unit: &str, (top, _): (i32, i32)) {
 /// Draws the worst delay of each interval, and a mark above lost packets.
 fn delays(canvas: &Canvas, axes: &Axes, scale: &Scale, measured: &Measured) {
     let Some(delays) = axes.probe.as_deref().and_then(|probe| measured.delays_of(probe)) else { return };
-    let mut worst: [Option<f64>; STRETCHES] = [None; STRETCHES];
-    let mut lost = [false; STRETCHES];
-    let length_ms = (axes.to_ms - axes.from_ms) / STRETCHES as f64;
+    let mut worst: [Option<f64>; DELAY_INTERVALS] = [None; DELAY_INTERVALS];
+    let mut lost = [false; DELAY_INTERVALS];
+    let length_ms = (axes.to_ms - axes.from_ms) / DELAY_INTERVALS as f64;
     for (sent_ms, delay) in delays.series.iter().filter(|(ms, _)| (axes.from_ms..axes.to_ms).contains(ms)) {
-        let stretch = (((sent_ms - axes.from_ms) / length_ms) as usize).min(STRETCHES - 1);
+        let stretch = (((sent_ms - axes.from_ms) / length_ms) as usize).min(DELAY_INTERVALS - 1);
         match delay {
             Some(ms) => worst[stretch] = Some(worst[stretch].map_or(*ms, |worst| worst.max(*ms))),
             None => lost[stretch] = true,
@@ -166,7 +166,7 @@ fn delays(canvas: &Canvas, axes: &Axes, scale: &Scale, measured: &Measured) {
     }
     canvas.line(&line, Style::Ink);
     // Sparse samples, such as pages, are drawn one by one.
-    if known < STRETCHES / 2 {
+    if known < DELAY_INTERVALS / 2 {
         let dots = worst.iter().enumerate().filter_map(|(stretch, ms)| Some((x(stretch), scale.at((*ms)?))));
         dots.for_each(|at| canvas.dot(at, 4, Style::Ink));
     }
@@ -177,14 +177,14 @@ fn delays(canvas: &Canvas, axes: &Axes, scale: &Scale, measured: &Measured) {
 
 /// Stacked rates of the loads: time, and each load's lower end and the last one's upper; and the greatest sum.
 fn stack(measured: &Measured, loads: &[String], from_ms: f64, to_ms: f64) -> (Vec<(f64, Vec<f64>)>, f64) {
-    let length_ms = (to_ms - from_ms) / STEPS as f64;
+    let length_ms = (to_ms - from_ms) / RATE_INTERVALS as f64;
     let mut greatest = 0.0;
     let mut rates: Vec<Vec<f64>> = Vec::new();
     for load in loads {
-        let mut sums = vec![(0.0, 0u32); STEPS];
+        let mut sums = vec![(0.0, 0u32); RATE_INTERVALS];
         let series = measured.flows_of(load).map(|flows| flows.series.as_slice()).unwrap_or_default();
         for (end_ms, mbit) in series.iter().filter(|(ms, mbit)| *ms > from_ms && *ms <= to_ms && mbit.is_finite()) {
-            let step = (((end_ms - from_ms) / length_ms).ceil() as usize).clamp(1, STEPS) - 1;
+            let step = (((end_ms - from_ms) / length_ms).ceil() as usize).clamp(1, RATE_INTERVALS) - 1;
             sums[step] = (sums[step].0 + mbit, sums[step].1 + 1);
         }
         let mut last = 0.0;
@@ -206,8 +206,8 @@ fn stack(measured: &Measured, loads: &[String], from_ms: f64, to_ms: f64) -> (Ve
                 .collect(),
         );
     }
-    let mut stack = Vec::with_capacity(STEPS);
-    for step in 0..STEPS {
+    let mut stack = Vec::with_capacity(RATE_INTERVALS);
+    for step in 0..RATE_INTERVALS {
         let mut levels = vec![0.0];
         for load in &rates {
             levels.push(levels[levels.len() - 1] + load[step]);

@@ -15,7 +15,7 @@ const LEFT: i32 = 290;
 const RIGHT: i32 = 930;
 const TOP: i32 = 16;
 const ROW: i32 = 42;
-const FOOT: i32 = 80;
+const AXIS_HEIGHT: i32 = 80;
 /// Longest name, characters.
 const NAME: usize = 22;
 
@@ -67,10 +67,10 @@ fn chart(
         return Ok(None);
     }
     let x = Scale::from_zero(bars.iter().map(|bar| bar.value.max(bar.ends.1)).fold(0.0, f64::max), (LEFT, RIGHT));
-    let said: Vec<String> =
+    let descriptions: Vec<String> =
         bars.iter().map(|bar| format!("{} {}", bar.entry.contender.title, measure.text(bar.value))).collect();
-    let size = (WIDTH, (TOP + ROW * bars.len() as i32 + FOOT) as u32);
-    let svg = picture(id, size, title, &format!("Bars, {unit}: {}.", said.join(", ")), |canvas| {
+    let size = (WIDTH, (TOP + ROW * bars.len() as i32 + AXIS_HEIGHT) as u32);
+    let svg = picture(id, size, title, &format!("Bars, {unit}: {}.", descriptions.join(", ")), |canvas| {
         frame(canvas, &x, bars.len(), unit);
         for (row, bar) in bars.iter().enumerate() {
             let middle = name(canvas, row, bar.entry);
@@ -95,7 +95,7 @@ pub fn shares(id: &str, group: &Group) -> Result<Option<Markup>> {
     }
     let greatest = rows.iter().flat_map(|(_, parts)| parts).map(|(_, part)| *part).fold(1.5, f64::max);
     let x = Scale::from_zero(greatest, (LEFT, RIGHT));
-    let size = (WIDTH, (TOP + ROW * rows.len() as i32 + FOOT) as u32);
+    let size = (WIDTH, (TOP + ROW * rows.len() as i32 + AXIS_HEIGHT) as u32);
     let title = format!("Shares: {}", group.title());
     let about = "A point for each flow, or each load with a weight: what it got, as a multiple of its due share; all at \
                  1 is exactly fair.";

@@ -13,7 +13,7 @@ pub struct Scale {
 }
 
 /// The least value of a logarithmic scale.
-const LEAST: f64 = 1e-3;
+const MIN_LOGARITHMIC: f64 = 1e-3;
 /// Scales of fewer decades than this have labels between them.
 const FEW_DECADES: f64 = 2.5;
 
@@ -34,7 +34,7 @@ impl Scale {
     /// A logarithmic scale that holds all values, but for the least few of many; none without a positive value.
     pub fn logarithmic(values: impl IntoIterator<Item = f64>, pixels: (i32, i32)) -> Option<Scale> {
         let mut sorted: Vec<f64> =
-            values.into_iter().filter(|v| v.is_finite() && *v > 0.0).map(|v| v.max(LEAST)).collect();
+            values.into_iter().filter(|v| v.is_finite() && *v > 0.0).map(|v| v.max(MIN_LOGARITHMIC)).collect();
         sorted.sort_by(f64::total_cmp);
         let (low, high) = (*sorted.get(sorted.len() / 100)?, *sorted.last()?);
         let low = round_down(low);

@@ -3,11 +3,11 @@
 use plotters::style::RGBColor;
 
 /// Number of rivals' styles, colours times dashes.
-const RIVALS: usize = 20;
+const RIVAL_STYLES: usize = 20;
 /// Number of Sluice's styles: one colour with several dashes.
-const OURS: usize = 4;
+const SLUICE_STYLES: usize = 4;
 /// Number of loads' styles, by fill.
-const LOADS: usize = 8;
+const LOAD_STYLES: usize = 8;
 
 /// A class of the style sheet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub enum Style {
 }
 
 /// The first two bytes of the colour that stands for a class; the third is the class's number.
-const STANDS_FOR: (u8, u8) = (0xa7, 0x51);
+const PLACEHOLDER: (u8, u8) = (0xa7, 0x51);
 
 impl Style {
     /// The style of each contender; `ours` tells the Sluices.
@@ -55,9 +55,9 @@ impl Style {
     /// The class's name in the style sheet.
     pub fn class(self) -> String {
         let name = match self {
-            Style::Ours(n) => return format!("o{}", n % OURS),
-            Style::Rival(n) => return format!("r{}", n % RIVALS),
-            Style::Load(n) => return format!("l{}", n % LOADS),
+            Style::Ours(n) => return format!("o{}", n % SLUICE_STYLES),
+            Style::Rival(n) => return format!("r{}", n % RIVAL_STYLES),
+            Style::Load(n) => return format!("l{}", n % LOAD_STYLES),
             Style::Faint => "sf",
             Style::Ink => "si",
             Style::Label => "tl",
@@ -72,19 +72,19 @@ impl Style {
 
     /// The colour that stands for the class while `plotters` draws.
     pub fn color(self) -> RGBColor {
-        RGBColor(STANDS_FOR.0, STANDS_FOR.1, self.number())
+        RGBColor(PLACEHOLDER.0, PLACEHOLDER.1, self.number())
     }
 
     /// `color` as SVG has it.
     pub fn hex(self) -> String {
-        format!("#{:02X}{:02X}{:02X}", STANDS_FOR.0, STANDS_FOR.1, self.number())
+        format!("#{:02X}{:02X}{:02X}", PLACEHOLDER.0, PLACEHOLDER.1, self.number())
     }
 
     fn number(self) -> u8 {
         let number = match self {
-            Style::Ours(n) => n % OURS,
-            Style::Rival(n) => 0x10 + n % RIVALS,
-            Style::Load(n) => 0x40 + n % LOADS,
+            Style::Ours(n) => n % SLUICE_STYLES,
+            Style::Rival(n) => 0x10 + n % RIVAL_STYLES,
+            Style::Load(n) => 0x40 + n % LOAD_STYLES,
             Style::Faint => 0x80,
             Style::Ink => 0x81,
             Style::Label => 0x82,
@@ -100,10 +100,10 @@ impl Style {
     /// All styles.
     pub fn all() -> Vec<Style> {
         let plain = [Style::Faint, Style::Ink, Style::Label, Style::Quiet, Style::Grid, Style::Axis, Style::Shade];
-        (0..OURS)
+        (0..SLUICE_STYLES)
             .map(Style::Ours)
-            .chain((0..RIVALS).map(Style::Rival))
-            .chain((0..LOADS).map(Style::Load))
+            .chain((0..RIVAL_STYLES).map(Style::Rival))
+            .chain((0..LOAD_STYLES).map(Style::Load))
             .chain(plain)
             .chain([Style::Alarm])
             .collect()

@@ -5,7 +5,7 @@ use super::{Judgement, compare};
 use crate::result::results::{Clock, Outcome};
 
 #[test]
-fn a_planted_regression_is_found_and_nothing_else() {
+fn only_the_planted_regression_is_found() {
     let before = fixture::results();
     let same = compare(&before, &before);
     assert!(!same.is_worse() && same.changes.len() > 30);
@@ -37,7 +37,7 @@ fn a_planted_regression_is_found_and_nothing_else() {
 }
 
 #[test]
-fn what_is_measured_no_more_is_worse() {
+fn missing_figure_counts_as_worse() {
     let (before, mut after) = (fixture::results(), fixture::results());
     after.trials.iter_mut().filter(|t| t.contender == "cake").for_each(|t| t.outcome = Outcome::Failed("gone".into()));
     after.trials.retain(|trial| trial.contender != "tbf");

@@ -5,8 +5,8 @@ use maud::{Markup, html};
 use super::super::chart::{self, Curves, Panel, Style};
 use super::super::group::Group;
 use super::super::number;
-use super::super::table::{Shown, Table, tables};
-use super::{Page, patch, scroll, swatch, who};
+use super::super::table::{Table, TableCell, tables};
+use super::{Page, contender_head, patch, scroll, swatch};
 use crate::result::results::LoadInfo;
 use sluice_error::Result;
 
@@ -148,7 +148,7 @@ fn show(page: &Page, table: &Table) -> Markup {
             tbody {
                 @for (at, row) in table.rows.iter().enumerate() {
                     tr class=(if row.ours { "ours" } else { "rival" }) {
-                        (who(page.styles[at], &row.contender))
+                        (contender_head(page.styles[at], &row.contender))
                         @match &row.cells {
                             Ok(cells) => { @for cell in cells { (shown(cell)) } },
                             Err(why) => { td class="why" colspan=(table.columns.len().max(1)) { (why) } },
@@ -161,6 +161,6 @@ fn show(page: &Page, table: &Table) -> Markup {
     scroll(&table.caption, content)
 }
 
-fn shown(cell: &Shown) -> Markup {
+fn shown(cell: &TableCell) -> Markup {
     html! { td { (cell.text) @if let Some(range) = &cell.range { small { (range) } } } }
 }

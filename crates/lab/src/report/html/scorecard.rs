@@ -2,13 +2,13 @@
 
 use maud::{Markup, html};
 
-use super::super::number::{self, NOTHING};
-use super::super::score::{Board, Cell, Column, Key, Standing};
-use super::super::verdict::{Behind, Verdict};
-use super::{Page, scroll, who};
+use super::super::number::{self, MISSING};
+use super::super::score::{Cell, Column, Key, KeyTable, Standing};
+use super::super::verdict::{LostColumn, Verdict};
+use super::{Page, contender_head, scroll};
 
 /// The most sentences of a key that are open from the start.
-const SENTENCES: usize = 6;
+const MAX_SENTENCES: usize = 6;
 
 pub fn section(page: &Page) -> Markup {
     let verdict = &page.verdict;
@@ -18,7 +18,7 @@ pub fn section(page: &Page) -> Markup {
             @if verdict.compared && verdict.once() {
                 p { (verdict.headline()) }
             } @else if verdict.compared {
-                p { "How often " (verdict.who()) " is the best, or no different from the best beyond the repeats:" }
+                p { "How often " (verdict.judged_name()) " is the best, or no different from the best beyond the repeats:" }
                 ul class="tiles" {
                     @for count in &verdict.counts {
                         li {
@@ -41,8 +41,8 @@ pub fn section(page: &Page) -> Markup {
                     @for count in &verdict.counts { (behind(count.key, verdict)) }
                 }
             }
-            @for board in &page.scorecard.boards { (table(page, board)) }
-            @if !page.scorecard.boards.is_empty() { (key()) }
+            @for board in &page.scorecard.tables { (table(page, board)) }
+            @if !page.scorecard.tables.is_empty() { (key()) }
             @if !page.scorecard.notes.is_empty() {
                 h3 { "Why figures are missing" }
                 ol class="notes" {
@@ -55,9 +55,9 @@ pub fn section(page: &Page) -> Markup {
 
 /// The widest gaps of this key in sight, the others folded.
 fn behind(key: Key, verdict: &Verdict) -> Markup {
-    let all: Vec<&Behind> = verdict.behind.iter().filter(|behind| behind.key == key).collect();
-    let (first, rest) = all.split_at(all.len().min(SENTENCES));
-    let item = |behind: &Behind| html! { li { (behind.place) ": " (behind.what) } };
+    let all: Vec<&LostColumn> = verdict.behind.iter().filter(|behind| behind.key == key).collect();
+    let (first, rest) = all.split_at(all.len().min(MAX_SENTENCES));
+    let item = |behind: &LostColumn| html! { li { (behind.place) ": " (behind.what) } };
     html! {
         @if !first.is_empty() {
             h4 { (key.title()) }
@@ -82,7 +82,7 @@ fn key() -> Markup {
     }
 }
 
-fn table(page: &Page, board: &Board) -> Markup {
+fn table(page: &Page, board: &KeyTable) -> Markup {
     let content = html! {
         table class="score" {
             caption { span { (board.key.title()) " " small { "– " (board.key.about()) } } }
@@ -104,7 +104,7 @@ fn table(page: &Page, board: &Board) -> Markup {
             tbody {
                 @for (at, contender) in page.results.contenders.iter().enumerate() {
                     tr class=(if contender.ours { "ours" } else { "rival" }) {
-                        (who(page.styles[at], &contender.title))
+                        (contender_head(page.styles[at], &contender.title))
                         @for (place, column) in board.columns.iter().enumerate() {
                             (cell(&column.cells[at], column, edge(board, place)))
                         }
@@ -128,7 +128,7 @@ fn by_scenario(columns: &[Column]) -> Vec<(usize, usize)> {
     groups
 }
 
-fn edge(board: &Board, at: usize) -> &'static str {
+fn edge(board: &KeyTable, at: usize) -> &'static str {
     let first = at == 0 || board.columns[at - 1].group.scenario.name != board.columns[at].group.scenario.name;
     if first { "edge" } else { "inner" }
 }
@@ -138,9 +138,9 @@ fn cell(cell: &Cell, column: &Column, edge: &str) -> Markup {
         @for note in &cell.notes { sup { a href={ "#n" (note + 1) } { (note + 1) } } }
     };
     let Some(value) = cell.value else {
-        return html! { td class={ (edge) " none" } { (cell.failure.unwrap_or(NOTHING)) span class="marks" { (notes) } } };
+        return html! { td class={ (edge) " none" } { (cell.failure.unwrap_or(MISSING)) span class="marks" { (notes) } } };
     };
-    let (class, mark, said) = match cell.standing {
+    let (class, mark, title) = match cell.standing {
         Standing::Best => (" best", "★", "best"),
         Standing::Equal => ("", "≈", "no different from the best"),
         Standing::Behind | Standing::Alone => ("", "", ""),
@@ -149,7 +149,7 @@ fn cell(cell: &Cell, column: &Column, edge: &str) -> Markup {
         td class={ (edge) (class) } {
             (value.text(column.measure))
             span class="marks" {
-                @if !said.is_empty() { span title=(said) { (mark) } }
+                @if !title.is_empty() { span title=(title) { (mark) } }
                 @if cell.not_owned { span title="the queue formed on the line" { "†" } }
                 (notes)
             }

@@ -6,20 +6,20 @@ use sluice_kernel::{RateWish, Request};
 use sluice_policy::{Context, LoadError, Policy, PolicyFile};
 
 /// A policy and the interface that it is for.
-pub struct Chosen {
+pub struct Assignment {
     pub interface: String,
     pub policy: Policy,
     /// Source of the policy.
     pub source: String,
 }
 
-impl From<Chosen> for Request {
+impl From<Assignment> for Request {
     /// The request of an `apply` without options.
-    fn from(chosen: Chosen) -> Request {
+    fn from(assignment: Assignment) -> Request {
         Request {
-            interface: chosen.interface,
-            policy: chosen.policy,
-            source: chosen.source,
+            interface: assignment.interface,
+            policy: assignment.policy,
+            source: assignment.source,
             rate: RateWish::AsBefore,
             ingress_rate: RateWish::AsBefore,
             confirm: None,
@@ -31,7 +31,7 @@ impl From<Chosen> for Request {
 }
 
 /// Reads a file or profile: the policy for one interface, or one for each interface of its set.
-pub fn choose(file: &str, interface: Option<&str>, context: &Context) -> Result<Vec<Chosen>, Failure> {
+pub fn choose(file: &str, interface: Option<&str>, context: &Context) -> Result<Vec<Assignment>, Failure> {
     let (source, found) = sluice_policy::load_for(file, context)?;
     let policies = match (interface, found) {
         (Some(interface), found) => vec![(interface.to_owned(), found.of(interface).map_err(LoadError::Invalid)?)],
@@ -47,7 +47,7 @@ pub fn choose(file: &str, interface: Option<&str>, context: &Context) -> Result<
     let source = source.name();
     Ok(policies
         .into_iter()
-        .map(|(interface, policy)| Chosen { interface, policy, source: source.to_owned() })
+        .map(|(interface, policy)| Assignment { interface, policy, source: source.to_owned() })
         .collect())
 }
 

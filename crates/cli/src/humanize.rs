@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stay_short() {
+    fn numbers_have_at_most_four_characters() {
         let shown = [0.0, 0.4, 7.0, 950.0, 999.6, 1580.0, 18_900_000.0, 999_960_000.0].map(number);
         assert_eq!(shown, ["0", "0.4", "7", "950", "1k", "1.6k", "19M", "1G"]);
         assert_eq!([512.0, 46_080.0, 1_572_864.0].map(bytes), ["512B", "45K", "1.5M"]);

@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 
 /// The longest excerpt, characters.
-const MOST_CHARS: usize = 60;
+const MAX_CHARS: usize = 60;
 
 /// The text on one line, cut with an ellipsis, control characters escaped.
-pub(crate) fn shown(text: &str) -> Cow<'_, str> {
-    let short = text.chars().nth(MOST_CHARS).is_none();
+pub(crate) fn excerpt(text: &str) -> Cow<'_, str> {
+    let short = text.chars().nth(MAX_CHARS).is_none();
     if short && !text.contains(char::is_control) {
         return Cow::Borrowed(text);
     }
     let mut out = String::new();
-    for c in text.chars().take(MOST_CHARS) {
+    for c in text.chars().take(MAX_CHARS) {
         if c.is_control() {
             out.extend(c.escape_default());
         } else {
@@ -27,14 +27,14 @@ pub(crate) fn shown(text: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::shown;
+    use super::excerpt;
 
     #[test]
-    fn long_texts_are_cut_and_lines_are_one() {
-        assert_eq!(shown("plain \"ä\""), "plain \"ä\"");
-        assert_eq!(shown("a\nb\u{1b}"), "a\\nb\\u{1b}");
-        let cut = shown(&"漢".repeat(5000)).into_owned();
+    fn excerpts_are_one_line_and_truncated() {
+        assert_eq!(excerpt("plain \"ä\""), "plain \"ä\"");
+        assert_eq!(excerpt("a\nb\u{1b}"), "a\\nb\\u{1b}");
+        let cut = excerpt(&"漢".repeat(5000)).into_owned();
         assert_eq!((cut.chars().count(), cut.ends_with('…')), (61, true));
-        assert_eq!(shown(&"x".repeat(60)), "x".repeat(60));
+        assert_eq!(excerpt(&"x".repeat(60)), "x".repeat(60));
     }
 }

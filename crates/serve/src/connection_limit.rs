@@ -9,28 +9,28 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_http::add_extension::AddExtension;
 
 /// Most connections at a time. Pages, scripts and Prometheus together need a tenth of them.
-pub const MOST_CONNECTIONS: usize = 256;
+pub const MAX_CONNECTIONS: usize = 256;
 
 /// The permit of a connection, held as long as its service.
-type Place = Arc<OwnedSemaphorePermit>;
+type Permit = Arc<OwnedSemaphorePermit>;
 
 /// Accepts connections as `inner` does, while there are permits.
 #[derive(Debug, Clone)]
-pub struct Room<A> {
+pub struct LimitedAcceptor<A> {
     inner: A,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
-impl<A> Room<A> {
+impl<A> LimitedAcceptor<A> {
     /// An acceptor for this many connections.
-    pub fn new(inner: A, places: usize) -> Room<A> {
-        Room { inner, places: Arc::new(Semaphore::new(places)) }
+    pub fn new(inner: A, permits: usize) -> LimitedAcceptor<A> {
+        LimitedAcceptor { inner, permits: Arc::new(Semaphore::new(permits)) }
     }
 }
 
-impl<A, I, S> Accept<I, S> for Room<A>
+impl<A, I, S> Accept<I, S> for LimitedAcceptor<A>
 where
-    A: Accept<I, AddExtension<S, Place>>,
+    A: Accept<I, AddExtension<S, Permit>>,
     A::Future: Send + 'static,
     A::Stream: Send + 'static,
     A::Service: Send + 'static,
@@ -40,8 +40,8 @@ where
     type Future = Pin<Box<dyn Future<Output = io::Result<(A::Stream, A::Service)>> + Send>>;
 
     fn accept(&self, stream: I, service: S) -> Self::Future {
-        match Arc::clone(&self.places).try_acquire_owned() {
-            Ok(place) => Box::pin(self.inner.accept(stream, AddExtension::new(service, Arc::new(place)))),
+        match Arc::clone(&self.permits).try_acquire_owned() {
+            Ok(permit) => Box::pin(self.inner.accept(stream, AddExtension::new(service, Arc::new(permit)))),
             Err(_) => Box::pin(ready(Err(io::Error::other("there are too many connections")))),
         }
     }

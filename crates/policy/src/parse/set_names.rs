@@ -2,7 +2,7 @@
 
 use super::object::{Field, Reader};
 use crate::diagnostic::{Diagnostic, Kind};
-use crate::shown::shown;
+use crate::excerpt::excerpt;
 use crate::suggest;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ fn find<T, U>(
     if sets.contains_key(name) {
         return Some(name.to_string());
     }
-    let title = format!("there is no {kind} set \"{}\"", shown(name));
+    let title = format!("there is no {kind} set \"{}\"", excerpt(name));
     let mut finding = Diagnostic::error(Kind::UnknownSet, title).at(field.span(), "no set has this name");
     let known: Vec<&str> = sets.keys().map(String::as_str).collect();
     if others.contains_key(name) {
@@ -53,7 +53,7 @@ fn find<T, U>(
 
 /// The first names, and the number of the others.
 fn listed(names: &[&str]) -> String {
-    const MOST: usize = 20;
-    let first = names[..names.len().min(MOST)].iter().map(|name| shown(name)).collect::<Vec<_>>().join(", ");
-    if names.len() > MOST { format!("{first} and {} more", names.len() - MOST) } else { first }
+    const MAX_NAMES: usize = 20;
+    let first = names[..names.len().min(MAX_NAMES)].iter().map(|name| excerpt(name)).collect::<Vec<_>>().join(", ");
+    if names.len() > MAX_NAMES { format!("{first} and {} more", names.len() - MAX_NAMES) } else { first }
 }

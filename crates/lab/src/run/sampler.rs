@@ -12,18 +12,18 @@ use sluice_testbed::Namespace;
 
 /// A snapshot of all queues and processors.
 #[derive(Debug, Clone)]
-pub struct Look {
+pub struct Snapshot {
     /// Time of the snapshot, ms since the bulk traffic began.
     pub at_ms: f64,
     /// The queues and counters of each shaped direction.
-    pub places: Vec<Place>,
+    pub directions: Vec<DirectionSnapshot>,
     /// Ticks of all processors: busy, all.
     pub ticks: (u64, u64),
 }
 
 /// A shaped direction at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Place {
+pub struct DirectionSnapshot {
     /// Backlog of the contender, bytes.
     pub owned_bytes: u64,
     /// Backlog of the line, bytes.
@@ -37,12 +37,12 @@ pub struct Place {
 }
 
 /// Takes a snapshot.
-pub fn look(at_ms: f64, topology: &Topology, shaped: &[&Shaped], network: &Network) -> Result<Look> {
+pub fn take(at_ms: f64, topology: &Topology, shaped: &[&Shaped], network: &Network) -> Result<Snapshot> {
     let owner_end = topology.owner.get_ref();
     let own_device = device(owner_end);
     let known: Vec<String> = topology.nodes().map(|name| device(&(owner_end.0.clone(), name.clone()))).collect();
     let at_owner = qdisc::roots(network.host(&owner_end.0)?)?;
-    let mut places = Vec::new();
+    let mut directions = Vec::new();
     for shaped in shaped {
         let (line, wire) = (shaped.line.get_ref(), shaped.wire.get_ref());
         // Arriving packets wait at a device that the contender has made.
@@ -52,7 +52,7 @@ pub fn look(at_ms: f64, topology: &Topology, shaped: &[&Shaped], network: &Netwo
         };
         let line_queue = qdisc::root(network.host(&line.0)?, &device(line))?;
         let (wire_bytes, wire_pkts) = sent(network.host(&wire.0)?, &device(wire))?;
-        places.push(Place {
+        directions.push(DirectionSnapshot {
             owned_bytes: at_owner.iter().filter(|queue| is_own(&queue.device)).map(|queue| queue.backlog_bytes).sum(),
             line_bytes: line_queue.backlog_bytes,
             line_dropped: line_queue.dropped_packets,
@@ -60,7 +60,7 @@ pub fn look(at_ms: f64, topology: &Topology, shaped: &[&Shaped], network: &Netwo
             wire_pkts,
         });
     }
-    Ok(Look { at_ms, places, ticks: ticks()? })
+    Ok(Snapshot { at_ms, directions, ticks: ticks()? })
 }
 
 /// Bytes and packets that a device has sent.
@@ -98,10 +98,10 @@ pub fn busy_percent(before: (u64, u64), after: (u64, u64)) -> f64 {
 }
 
 /// The first and the last snapshot in the window.
-fn ends(looks: &[Look], window: Window) -> Option<(&Look, &Look)> {
+fn ends(snapshots: &[Snapshot], window: Window) -> Option<(&Snapshot, &Snapshot)> {
     // A snapshot is taken a little after it is due.
     let slack = Window { from_ms: window.from_ms, to_ms: window.to_ms + 250.0 };
-    let mut counted = looks.iter().filter(|look| slack.holds(look.at_ms));
+    let mut counted = snapshots.iter().filter(|snapshot| slack.holds(snapshot.at_ms));
     let first = counted.next()?;
     Some((first, counted.next_back()?))
 }
@@ -110,27 +110,27 @@ fn ends(looks: &[Look], window: Window) -> Option<(&Look, &Look)> {
 pub fn bottleneck(
     shaped: &Shaped,
     number: usize,
-    looks: &[Look],
+    snapshots: &[Snapshot],
     window: Window,
     rate_bps: u64,
     line_bps: u64,
 ) -> Bottleneck {
     let ms = |bytes: u64, bps: u64| bytes as f64 * 8e3 / bps as f64;
-    let counted: Vec<(f64, Place)> = looks
+    let counted: Vec<(f64, DirectionSnapshot)> = snapshots
         .iter()
-        .filter(|look| window.holds(look.at_ms))
-        .filter_map(|look| Some((look.at_ms, *look.places.get(number)?)))
+        .filter(|snapshot| window.holds(snapshot.at_ms))
+        .filter_map(|snapshot| Some((snapshot.at_ms, *snapshot.directions.get(number)?)))
         .collect();
-    let owned: Vec<f64> = counted.iter().map(|(_, place)| ms(place.owned_bytes, rate_bps)).collect();
-    let line: Vec<f64> = counted.iter().map(|(_, place)| ms(place.line_bytes, line_bps)).collect();
+    let owned: Vec<f64> = counted.iter().map(|(_, direction)| ms(direction.owned_bytes, rate_bps)).collect();
+    let line: Vec<f64> = counted.iter().map(|(_, direction)| ms(direction.line_bytes, line_bps)).collect();
     let mean = |all: &[f64]| (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64);
-    let (used_percent, pkts) = ends(looks, window).map_or((0.0, 0), |(first, last)| {
-        let (a, b) = (first.places[number], last.places[number]);
+    let (used_percent, pkts) = ends(snapshots, window).map_or((0.0, 0), |(first, last)| {
+        let (a, b) = (first.directions[number], last.directions[number]);
         let bits = (b.wire_bytes - a.wire_bytes) as f64 * 8.0;
         let seconds = (last.at_ms - first.at_ms) / 1e3;
         (100.0 * bits / (rate_bps as f64 * seconds), b.wire_pkts - a.wire_pkts)
     });
-    let dropped = |look: Option<&Look>| look.map_or(0, |look| look.places[number].line_dropped);
+    let dropped = |snapshot: Option<&Snapshot>| snapshot.map_or(0, |snapshot| snapshot.directions[number].line_dropped);
     Bottleneck {
         direction: shaped.direction.name().to_owned(),
         used_percent,
@@ -139,22 +139,22 @@ pub fn bottleneck(
         owned_max_ms: owned.iter().copied().reduce(f64::max),
         line_mean_ms: mean(&line).unwrap_or_default(),
         line_max_ms: line.iter().copied().fold(0.0, f64::max),
-        line_dropped: dropped(looks.last()) - dropped(looks.first()),
-        series: looks
+        line_dropped: dropped(snapshots.last()) - dropped(snapshots.first()),
+        series: snapshots
             .iter()
-            .filter_map(|look| Some((look.at_ms.round(), look.places.get(number)?)))
-            .map(|(at_ms, place)| (at_ms, place.owned_bytes, place.line_bytes))
+            .filter_map(|snapshot| Some((snapshot.at_ms.round(), snapshot.directions.get(number)?)))
+            .map(|(at_ms, direction)| (at_ms, direction.owned_bytes, direction.line_bytes))
             .collect(),
     }
 }
 
 /// The figures of the processors.
-pub fn processor(looks: &[Look], window: Window, clock: Clock) -> Processor {
-    let Some((first, last)) = ends(looks, window) else {
+pub fn processor(snapshots: &[Snapshot], window: Window, clock: Clock) -> Processor {
+    let Some((first, last)) = ends(snapshots, window) else {
         return Processor { busy_percent: 0.0, instructions_per_packet: None };
     };
     let busy_percent = busy_percent(first.ticks, last.ticks);
-    let pkts = |look: &Look| look.places.iter().map(|place| place.wire_pkts).sum::<u64>();
+    let pkts = |snapshot: &Snapshot| snapshot.directions.iter().map(|direction| direction.wire_pkts).sum::<u64>();
     let pkts = pkts(last) - pkts(first);
     // The machine has one processor, which runs 10^9 instructions a second.
     let instructions = busy_percent / 100.0 * (last.at_ms - first.at_ms) * 1e6;
@@ -167,11 +167,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queues_are_told_in_time() {
+    fn queues_are_averaged_over_time() {
         let demo = crate::demo::scenario().unwrap().topology;
-        let look = |at_ms, owned_bytes, line_bytes, sent| Look {
+        let snapshot = |at_ms, owned_bytes, line_bytes, sent| Snapshot {
             at_ms,
-            places: vec![Place {
+            directions: vec![DirectionSnapshot {
                 owned_bytes,
                 line_bytes,
                 line_dropped: sent,
@@ -181,10 +181,10 @@ mod tests {
             ticks: (sent, 2 * sent),
         };
         let seen = [
-            look(0.0, 9, 9, 0),
-            look(1_000.0, 250_000, 250_000, 100),
-            look(1_500.0, 0, 500_000, 1_350),
-            look(2_010.0, 9, 9, 2_600),
+            snapshot(0.0, 9, 9, 0),
+            snapshot(1_000.0, 250_000, 250_000, 100),
+            snapshot(1_500.0, 0, 500_000, 1_350),
+            snapshot(2_010.0, 9, 9, 2_600),
         ];
         let window = Window { from_ms: 1_000.0, to_ms: 2_000.0 };
         let found = bottleneck(&demo.shaped[0], 0, &seen, window, 10_000_000, 20_000_000);

@@ -4,11 +4,11 @@ use super::{Active, Name};
 use std::collections::HashMap;
 
 /// Time after which an old rate counts for 1/e, seconds.
-const MEMORY_S: f64 = 30.0;
+const DECAY_S: f64 = 30.0;
 
 /// The baselines of all flows.
 #[derive(Debug, Default)]
-pub(super) struct Usual {
+pub(super) struct Baseline {
     flows: HashMap<Name, Mean>,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct Mean {
     pub known_s: f64,
 }
 
-impl Usual {
+impl Baseline {
     /// The mean rate of a flow, if the flow is known.
     pub fn of(&self, name: &Name) -> Option<Mean> {
         self.flows.get(name).copied()
@@ -29,7 +29,7 @@ impl Usual {
 
     /// Updates the means with the rates of the last `span_s` seconds. Flows that have left their table are forgotten.
     pub fn learn(&mut self, flows: &[Active<'_>], span_s: f64) {
-        let weight = 1.0 - (-span_s / MEMORY_S).exp();
+        let weight = 1.0 - (-span_s / DECAY_S).exp();
         let mut learnt = HashMap::with_capacity(flows.len());
         for one in flows {
             let name = (one.interface, one.flow.key);
