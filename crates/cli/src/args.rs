@@ -32,8 +32,8 @@ const EXAMPLES: &str = "\
 Examples:
   sluice check gaming                              look at a profile before it is used
   sluice up eth0 --policy gaming --rate 19mbit     own the bottleneck of a 20 Mbit/s line
-  sluice status eth0                                 what every class does
-  sluice apply eth0 my.json --dry-run              what another policy would change
+  sluice status eth0                               the counters of every class
+  sluice apply eth0 my.json --dry-run              the changes that another policy would make
   sluice apply eth0 my.json --confirm 60s          change it, and back unless confirmed in time
   sluice down eth0                                 give the interface back
 

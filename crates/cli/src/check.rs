@@ -45,7 +45,7 @@ fn show(resolved: &Resolved, engine: Engine, color: bool) {
     let resolution = sluice_tables::rank_resolution(resolved);
     out!("{}", sluice_policy::table(resolved, resolution.as_deref()));
     if engine == Engine::Tc {
-        outln!("\nOn engine tc this means something else in that:");
+        outln!("\nOn engine tc the meaning differs:");
         for difference in sluice_kernel::tc_differences(resolved, resolved.link_rate, None, 14) {
             outln!("  - {difference}");
         }

@@ -9,7 +9,7 @@ pub fn run(args: &Ensure) -> Result<(), Failure> {
     sluice_kernel::require_root()?;
     if args.interfaces.is_empty() {
         for gone in sluice_kernel::collect()? {
-            outln!("{gone} has gone: what was left of it is removed");
+            outln!("{gone} has gone: its remains are removed");
         }
     }
     let all: Vec<String> = sluice_kernel::reader::managed_here()?.into_iter().map(|(name, _)| name).collect();

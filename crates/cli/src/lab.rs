@@ -47,12 +47,12 @@ fn measure(args: &Run, color: bool) -> Result<(), Failure> {
     let done = campaign::run(&request)?;
     say(&report::summary(&done.results, color));
     let page = done.directory.join(store::REPORT);
-    say(&format!("\nThe report is {}; numbers and what tools wrote are beside it.\n", page.display()));
+    say(&format!("\nThe report is {}; the numbers and the tools' output are in the same directory.\n", page.display()));
     if done.interrupted {
-        return Err(Error::new(Kind::Interrupted, "interrupted; what was measured is kept").into());
+        return Err(Error::new(Kind::Interrupted, "interrupted; finished trials are kept").into());
     }
     if done.results.trials.iter().all(|trial| trial.measured().is_none()) {
-        let error = Error::new(Kind::System, "not one trial could be measured; the report says why each could not");
+        let error = Error::new(Kind::System, "no trial could be measured; the report gives the reason of each");
         return Err(error.help("sluice doctor says what this kernel has; --vm runs on one that has everything").into());
     }
     Ok(())

@@ -34,7 +34,7 @@ pub fn frame(packet: &[String], metadata: Metadata) -> Result<(Vec<u8>, Metadata
         .collect();
     let bad = |what: String| Failure::input(&format!("the packet \"{text}\": {what}"), GRAMMAR);
     let mut words = words.into_iter();
-    let protocol = words.next().ok_or_else(|| bad("it says nothing".to_owned()))?;
+    let protocol = words.next().ok_or_else(|| bad("it is empty".to_owned()))?;
     if protocol.eq_ignore_ascii_case("arp") {
         return match words.next() {
             None => Ok((arp(), metadata)),
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn errors_name_the_wrong_word() {
         for (words, message) in [
-            ("", "says nothing"),
+            ("", "it is empty"),
             ("udp", "a source and a destination"),
             ("udp 192.0.2.1:99999 10.0.0.1", "99999"),
             ("udp 2001:db8::1:5000 to [2001:db8::2]:3074", "if [2001:db8::1]:5000 is meant"),

@@ -63,8 +63,7 @@ fn small_limits(policy: &Policy) -> Option<Diagnostic> {
     }
     let title = format!("the limit of {} is less than a full frame, {FRAME_BYTES} bytes", names.join(", "));
     let finding = Diagnostic::new(Severity::Warning, Kind::SmallLimit, title);
-    let help =
-        "every longer packet is dropped; a plain number is packets, and \"50ms\" what the rate sends in that time";
+    let help = "every longer packet is dropped; a plain number is packets, and \"50ms\" is the bytes that the rate sends in that time";
     Some(at_classes(policy, finding, &["limit"], small).help(help))
 }
 

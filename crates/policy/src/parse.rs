@@ -116,7 +116,7 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
     let mode = mode(reader, object);
     let link = object.get("link").and_then(|field| link::read(reader, field));
     let limits = object.get("limits").and_then(|field| ceiling::limits(reader, field));
-    let default_help = "the id of the class for what no rule matches";
+    let default_help = "the id of the class for packets that no rule matches";
     let default_class =
         object.get("default_class").and_then(|field| reader.integer(field, 0..=MAX_CLASSES as i64 - 1, default_help));
     let flows_help = "entries of the flow table, 0 turns it off";

@@ -65,7 +65,7 @@ impl fmt::Display for LoadError {
                     io::ErrorKind::NotFound => {
                         writeln!(f, "  = help: check the path; a profile is named without path and without .json")
                     }
-                    io::ErrorKind::PermissionDenied => writeln!(f, "  = help: check who may read the file"),
+                    io::ErrorKind::PermissionDenied => writeln!(f, "  = help: check the permissions of the file"),
                     _ => Ok(()),
                 }
             }

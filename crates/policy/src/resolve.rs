@@ -88,7 +88,7 @@ fn chosen_classes(policy: &Policy, urgent: ClassId, default: ClassId) -> Option<
     let name = |id| policy.class(id).map_or(String::new(), |class| format!("class {id} \"{}\"", class.name));
     let place = |id| policy.classes.iter().position(|class| class.id == id);
     let span = |id| place(id).and_then(|place| class_span(policy, place, &["id"]));
-    let title = format!("no priorities tell the classes apart: what no rule matches goes to {}", name(default));
+    let title = format!("no priorities distinguish the classes: packets that no rule matches go to {}", name(default));
     let finding = Diagnostic::new(Severity::Note, Kind::ClassChosen, title)
         .at(span(default), "the default class, by the largest id")
         .at(span(urgent), "ARP, neighbour discovery and DHCP go here, by the smallest id");

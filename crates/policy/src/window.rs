@@ -125,7 +125,7 @@ fn coarse_deadlines(policy: &Policy, resolved: &Resolved) -> Option<Diagnostic> 
         time(least)
     );
     let finding = Diagnostic::new(Severity::Warning, Kind::CoarseRank, title)
-        .at(class_span(policy, tight, &["latency_budget"]), "cannot be told from less")
+        .at(class_span(policy, tight, &["latency_budget"]), "cannot be distinguished from a smaller budget")
         .at(class_span(policy, loose, &["latency_budget"]), "the largest budget decides how fine the order is");
     Some(finding.help(format!("lower the budget of {} to {} or less", name(loose), time(most))))
 }

@@ -74,10 +74,9 @@ pub async fn names(
 pub async fn limit_body_time(request: Request, next: Next) -> Result<Response, Problem> {
     let (head, body) = request.into_parts();
     let most = if head.method == Method::POST { MAX_BODY_BYTES } else { 0 };
-    let late =
-        |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "what was announced has not come in time", "send it at once");
+    let late = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body has not arrived in time", "send it at once");
     let long = |_| {
-        let what = format!("what was sent is longer than {most} bytes, or its end is missing");
+        let what = format!("the body is longer than {most} bytes, or its end is missing");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, what, "a policy is shorter")
     };
     let bytes = timeout(REQUEST_TIMEOUT, to_bytes(body, most)).await.map_err(late)?.map_err(long)?;

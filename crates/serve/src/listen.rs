@@ -43,7 +43,7 @@ pub fn open(address: SocketAddr) -> Result<TcpListener> {
         let refused = |kind: fn(String) -> Error, what: &str| kind(format!("cannot listen on {address}: {what}"));
         match error.kind() {
             ErrorKind::AddrInUse => refused(Error::input, "another program has this port").help(format!(
-                "choose another with --listen {}:PORT, or see who has it: ss -ltnp 'sport = :{}'",
+                "choose another with --listen {}:PORT, or find the process that uses it: ss -ltnp 'sport = :{}'",
                 shown(address.ip()),
                 address.port()
             )),

@@ -33,7 +33,8 @@ impl Problem {
 
     /// The problem of a policy that is refused for its findings.
     pub fn policy(findings: Value) -> Problem {
-        let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "the policy has errors", "correct what is listed");
+        let problem =
+            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "the policy has errors", "correct the listed errors");
         Problem { findings: Some(findings), ..problem }
     }
 }

@@ -162,7 +162,7 @@ pub fn read(output: &Output) -> Result<TestResult> {
 /// Read a client's JSON.
 pub fn parse(json: &str) -> Result<TestResult> {
     let document: Document = serde_json::from_str(json).map_err(|e| {
-        Error::system(format!("cannot read what iperf3 wrote: {e}"))
+        Error::system(format!("cannot read the output of iperf3: {e}"))
             .help("iperf3 3.12, as Debian has it, is known to work")
     })?;
     if let Some(error) = document.error {

@@ -216,7 +216,7 @@ impl Output {
     /// The program's message on its failure: its standard error, else its standard output.
     pub fn error_text(&self) -> &str {
         let error_text = if self.stderr.trim().is_empty() { self.stdout.trim() } else { self.stderr.trim() };
-        if error_text.is_empty() { "it said nothing" } else { error_text }
+        if error_text.is_empty() { "it printed no message" } else { error_text }
     }
 }
 

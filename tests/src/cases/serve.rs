@@ -304,7 +304,7 @@ fn changes_and_takes_back(lab: &Lab) {
     let wrong = post("apply", json!({ "text": "{ \"classes\": [] }" }));
     assert_eq!(wrong.status, 422);
     assert!(wrong.body.contains("findings"), "{}", wrong.body);
-    post("apply", json!({ "text": text, "generation": 7 })).refuses(409, "somebody else has changed");
+    post("apply", json!({ "text": text, "generation": 7 })).refuses(409, "has changed meanwhile");
     post("apply", json!({ "text": text, "confirm_s": 0 })).refuses(422, "confirm_s 0s: this is not between 1s and 24h");
     post("apply", json!({ "text": text, "message": "two\nlines" })).refuses(422, "one line");
     post("apply", json!({ "text": text, "confrim_s": 9 })).refuses(422, "unknown field");

@@ -157,7 +157,7 @@ fn records_of_vanished_interfaces_are_removed(lab: &Lab) {
             lab.down(&pair.a, "c0");
         } else {
             let printed = lab.sluice(&pair.a, &["ensure"]).ok().stdout;
-            assert!(printed.contains("a0 has gone: what was left of it is removed"), "{printed}");
+            assert!(printed.contains("a0 has gone: its remains are removed"), "{printed}");
         }
         assert!(lab.leftovers().is_empty(), "by {collector}: {:?}", lab.leftovers());
         wire_pair(&pair, "");

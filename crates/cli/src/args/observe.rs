@@ -12,7 +12,7 @@ c classes, d state of the discipline, r rules, f flows, i one interface.
 
 Examples:
   sluice top                          every managed interface of this network namespace
-  sluice top eth0 --once              one table of what a second brought, for a script or a log
+  sluice top eth0 --once              one table of the rates of a second, for a script or a log
   sluice top eth0 --json | jq ...     one object a second, one a line")]
 pub struct Top {
     /// Interfaces; without them, all of this network namespace
@@ -31,10 +31,10 @@ pub struct Top {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-What is counted is what was offered: before the queues, which may drop some of it.
+Flows count offered packets, before the queues, which may drop some of them.
 
 Examples:
-  sluice flows                        who uses the links, live
+  sluice flows                        flows on the managed links, live
   sluice flows eth0 --once --top 5    the five that send most, for a script or a log
   sluice flows eth0 --by bytes --csv --once > flows.csv")]
 pub struct Flows {

@@ -40,7 +40,7 @@ impl<R: Read> Sections<R> {
         self.order = match head[4..8] {
             [0x4d, 0x3c, 0x2b, 0x1a] => Order::Little,
             [0x1a, 0x2b, 0x3c, 0x4d] => Order::Big,
-            _ => return Err("a section's byte order is not told".to_owned()),
+            _ => return Err("a section has no valid byte-order magic".to_owned()),
         };
         let version = self.order.u16(&head[8..]);
         if version != 1 {

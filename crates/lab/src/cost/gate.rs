@@ -118,13 +118,13 @@ impl Finding {
         match self.verdict() {
             Verdict::Same | Verdict::Fell => None,
             Verdict::Rose => Some(format!(
-                "{name} costs {} of what {reference} costs; on record are {}",
+                "{name} costs {} of the cost of {reference}; on record are {}",
                 share(self.found),
                 share(self.recorded)
             )),
             Verdict::Missing => Some(format!("{name} or {reference}, its reference, is missing from the run")),
             Verdict::NotRecorded => {
-                Some(format!("{name} costs {} of what {reference} costs; nothing is on record", share(self.found)))
+                Some(format!("{name} costs {} of the cost of {reference}; nothing is on record", share(self.found)))
             }
         }
     }
@@ -188,7 +188,7 @@ impl Findings {
                 [finding.name(), reference, share(finding.recorded), share(finding.found), change, verdict.to_owned()];
             lines.add_row(cells.map(Cell::new));
         }
-        let title = "What we add to a packet's way, as a share of what the reference adds in the same run";
+        let title = "Cost that Sluice adds to a packet, as a share of the reference's in the same run";
         let mut text = format!("\n{title}\n{}\n", table::aligned(lines, 2));
         if let Some(note) = &self.note {
             text += &format!("{note}\n");
@@ -212,7 +212,7 @@ impl Findings {
             format!("the cost gate is shut (it allows {:.0} %):\n  {}", TOLERANCE * 100.0, complaints.join("\n  "));
         Some(
             Error::system(what)
-                .help("find what costs more; if it is worth it, record it: sluice lab cost --gate --keep"),
+                .help("find the cause of the rise; if it is justified, record it: sluice lab cost --gate --keep"),
         )
     }
 

@@ -32,7 +32,7 @@ pub fn kernel(tree: &Path, role: &str) -> Result<String> {
     let text = std::fs::read_to_string(&file)
         .map_err(|error| Error::system(format!("cannot read {}: {error}", file.display())))?;
     rows::number_after(&text, "package=")
-        .ok_or_else(|| Error::system(format!("{} does not say which version the kernel has", file.display())))
+        .ok_or_else(|| Error::system(format!("{} does not name the kernel's version", file.display())))
 }
 
 /// Measures the cases in order.

@@ -115,7 +115,7 @@ pub fn render(kept: &[Entry], only: &[String]) -> Result<String> {
     let chosen: Vec<&Entry> =
         kept.iter().filter(|entry| if only.is_empty() { entry.is_main() } else { named(entry) }).collect();
     if chosen.is_empty() {
-        let what = format!("nothing was kept of a contender whose name contains \"{}\"", only.join("\" or \""));
+        let what = format!("no figures are kept of a contender whose name contains \"{}\"", only.join("\" or \""));
         return Err(Error::new(Kind::Input, what).help("sluice lab cost --history"));
     }
     let mut columns: Vec<(&str, &str)> = chosen.iter().map(|entry| entry.column()).collect();

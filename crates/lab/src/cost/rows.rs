@@ -82,9 +82,9 @@ fn of_text(text: &str, name: &str) -> std::result::Result<Run, String> {
     let date = head.split(", ").nth(1).filter(|word| is_date(word)).map(str::to_owned);
     let date = date.or_else(|| date_in_name(name)).ok_or("neither its first line nor its name has the date")?;
     let kernel = number_after(head, "kernel package ").or_else(|| number_after(head, "kernel "));
-    let kernel = kernel.ok_or("its first line does not say which kernel")?;
+    let kernel = kernel.ok_or("its first line names no kernel")?;
     let clang = number_after(head, "clang version ").or_else(|| number_after(head, "clang "));
-    let compiler = format!("clang {}", clang.ok_or("its first line does not say which clang")?);
+    let compiler = format!("clang {}", clang.ok_or("its first line names no clang")?);
     let parse = match lines.next() {
         Some((_, COLUMNS)) => parse,
         Some((_, FORMER_COLUMNS)) => parse_former,

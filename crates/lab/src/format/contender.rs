@@ -120,14 +120,13 @@ fn attach_policy(source: &mut Source, policy: &str) -> Result<()> {
         if profiles.iter().any(|profile| profile == policy) {
             return Ok(());
         }
-        let cure =
-            format!("a file of policy beside it (its name ends in .json), or a profile: {}", profiles.join(", "));
+        let cure = format!("a policy file next to it (its name ends in .json), or a profile: {}", profiles.join(", "));
         return Err(source.bad(None, &format!("there is no profile \"{policy}\""), &cure));
     }
     let Some(text) = source.sibling(Folder::Contenders, policy) else {
         return Err(source.bad(
             None,
-            &format!("cannot read the policy {policy} beside it"),
+            &format!("cannot read the policy {policy} next to it"),
             "a file in the same directory, or the name of a profile",
         ));
     };

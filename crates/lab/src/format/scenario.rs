@@ -292,7 +292,7 @@ impl Load {
         if let Some((key, _)) = present.iter().find(|(key, is)| *is && !allowed.contains(key)) {
             return Err(source.bad(
                 at(),
-                &format!("load \"{}\": {key} means nothing for this kind", self.name()),
+                &format!("load \"{}\": {key} has no meaning for this kind", self.name()),
                 &format!("it may have {}", allowed.join(", ")),
             ));
         }
@@ -373,7 +373,7 @@ port = 3074
         assert!(of(GAME).unwrap().loads[0].is_probe());
         for (from, to, says) in [
             ("to = \"home\"", "to = \"hone\"", ":9: there is no host \"hone\""),
-            ("port = 3074", "port = 3074\nrate = \"1mbit\"", "rate means nothing for this kind"),
+            ("port = 3074", "port = 3074\nrate = \"1mbit\"", "rate has no meaning for this kind"),
             ("bytes = 100", "", "load \"game\" lacks bytes"),
             ("bytes = 100", "bytes = 9", "bytes 9 is not between"),
             ("kind = \"stream\"", "kind = \"steam\"", ":7: unknown variant `steam`"),

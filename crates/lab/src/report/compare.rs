@@ -188,7 +188,7 @@ fn warnings(a: &Results, b: &Results) -> Vec<String> {
     }
     let single = |results: &Results| results.trials.iter().all(|trial| trial.repeat <= 1);
     if single(a) || single(b) {
-        warnings.push("A run without repeats has no spread: any difference beyond what is resolved counts.".to_owned());
+        warnings.push("A run without repeats has no spread: any difference above the resolution counts.".to_owned());
     }
     warnings
 }

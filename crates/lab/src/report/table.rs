@@ -147,7 +147,7 @@ fn rates(group: &Group) -> Option<Table> {
     columns.push(column("fairness by weight", "", Measure::WeightedJain));
     columns
         .extend(group.directions().into_iter().map(|name| column(format!("wire used, {name}"), name, Measure::Used)));
-    table(group, "Rates: what the bulk loads got".to_owned(), columns)
+    table(group, "Rates of the bulk loads".to_owned(), columns)
 }
 
 fn bottleneck(group: &Group) -> Option<Table> {
@@ -162,5 +162,5 @@ fn bottleneck(group: &Group) -> Option<Table> {
     columns.push(column("processor busy", "", Measure::Busy));
     columns.push(column("instructions a packet", "", Measure::Instructions));
     columns.push(column("noise p99", "", Measure::Delay(Path::Noise, Rank::P99)));
-    table(group, "Where packets waited, and what it cost".to_owned(), columns)
+    table(group, "Backlogs, and the cost".to_owned(), columns)
 }

@@ -98,7 +98,7 @@ impl Verdict {
         if self.once() {
             let behind = number::count(self.behind.len(), "place", "places");
             return format!(
-                "Each trial was done once, which makes nobody the best (--repeats 3 does); a rival is ahead of {} in {behind}.",
+                "Each trial was done once, so no contender is the best (--repeats 3 allows one); a rival is ahead of {} in {behind}.",
                 self.judged_name()
             );
         }

@@ -148,7 +148,7 @@ pub struct Measured {
     pub offloads: String,
     /// Delays of the loads that measure delay: stream, ping, web.
     pub delays: Vec<Delays>,
-    /// Rates: what the bulk loads got: tcp, udp.
+    /// Rates of the bulk loads: tcp, udp.
     pub flows: Vec<Flows>,
     /// Backlogs and use of the wire, one for each shaped direction.
     pub bottlenecks: Vec<Bottleneck>,

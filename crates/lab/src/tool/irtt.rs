@@ -106,7 +106,7 @@ struct Delay {
 /// Parses a client's JSON. Times become milliseconds since `zero_ns` (wall clock, nanoseconds since 1970).
 pub fn parse(json: &str, zero_ns: i64) -> Result<Vec<Exchange>> {
     let document: Document = serde_json::from_str(json).map_err(|e| {
-        Error::system(format!("cannot read what irtt wrote: {e}"))
+        Error::system(format!("cannot read the output of irtt: {e}"))
             .help("irtt 0.9.0, as Debian has it, is known to work")
     })?;
     Ok(document.round_trips.into_iter().map(|exchange| read(&exchange, zero_ns)).collect())

@@ -81,7 +81,7 @@ fn size(text: &str) -> Option<u64> {
 }
 
 fn parse(json: &str) -> Result<Vec<Queue>> {
-    serde_json::from_str(json).map_err(|e| Error::system(format!("cannot read what tc wrote: {e}")))
+    serde_json::from_str(json).map_err(|e| Error::system(format!("cannot read the output of tc: {e}")))
 }
 
 #[cfg(test)]

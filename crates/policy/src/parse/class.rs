@@ -64,7 +64,7 @@ pub(super) fn read(reader: &mut Reader, field: &Field, discipline: Option<(Sched
         class.priority = reader.integer(field, 0..=255, meaning).unwrap_or_default();
     }
     if let Some(field) = object.get("weight") {
-        let meaning = "the class's share beside the others: 3 gets three times what 1 gets";
+        let meaning = "the class's share relative to other classes: 3 gets three times what 1 gets";
         class.weight = reader.integer(field, 1..=i64::from(MAX_WEIGHT), meaning).unwrap_or(1);
     }
     if let Some(field) = object.get("quantum") {
@@ -157,7 +157,7 @@ fn exceed(reader: &mut Reader, object: &Object) -> Exceed {
     let shape = object.get("shape").and_then(|field| reader.boolean(field));
     match (police, shape) {
         (Some(true), Some(true)) => {
-            let (why, cure) = ("shaping delays what is above the ceiling", "keep one: policing drops, shaping delays");
+            let (why, cure) = ("shaping delays packets above the ceiling", "keep one: policing drops, shaping delays");
             reader.exclude(object, "police", "shape", why, cure);
         }
         (police, Some(false)) if police != Some(true) => {
@@ -178,7 +178,7 @@ fn exceed(reader: &mut Reader, object: &Object) -> Exceed {
     if object.get("ceil").is_none() && (object.get("rate_limit_mbps").is_none() || unlimited) {
         let place = object.get("police").map(|field| field.key_span.clone());
         let finding = Diagnostic::error(Kind::PoliceWithoutCeil, "a class is policed but has no ceiling")
-            .at(place, "drops what is above the ceiling")
+            .at(place, "drops packets above the ceiling")
             .help("add the rate to police to, as in `\"ceil\": \"10mbit\"`");
         reader.report(finding);
     }

@@ -19,7 +19,7 @@ pub(super) fn read(reader: &mut Reader, object: &Object) -> Option<(Scheduler, R
     if let (Some(scheduler), Some(field)) = (scheduler, object.get("rank")) {
         if scheduler != Scheduler::PIFO {
             let finding = Diagnostic::error(Kind::Scheduler, "\"rank\" is for scheduler pifo only")
-                .at(field.key_span.clone(), "says what a PIFO orders by")
+                .at(field.key_span.clone(), "sets the order of a PIFO")
                 .at(object.get("scheduler").map(|field| field.span()), "has an order of its own")
                 .help("remove it, or write `\"scheduler\": \"pifo\"`");
             reader.report(finding);

@@ -16,7 +16,7 @@ pub(super) const KEYS: &[&str] = super::KEYS.split_at(super::KEYS_OF_FILE).1;
 
 pub(super) fn read(reader: &mut Reader, common: &Object, field: &Field, source: &Source) -> Option<PolicySet> {
     let cure =
-        "write each interface with what is its own, as in `{ \"eth0\": { \"link\": { \"rate\": \"19mbit\" } } }`";
+        "write the interface's own keys below its name, as in `{ \"eth0\": { \"link\": { \"rate\": \"19mbit\" } } }`";
     let mut policies = Vec::new();
     let mut sound = Vec::new();
     let mut known: HashSet<(Kind, String, Option<usize>)> = HashSet::new();

@@ -40,7 +40,7 @@ pub(super) fn read(reader: &mut Reader, object: &Object) -> (Queue, Option<Codel
     if let Some(Choice::No) = by_flow {
         let cure = |key| format!("add `\"queue\": \"flows\"`, or remove \"{key}\"");
         for key in ["hosts", "flow_quantum", "allowance"] {
-            without(reader, object, key, ["queue", "flows"], "says how flows share", cure(key));
+            without(reader, object, key, ["queue", "flows"], "sets how flows share", cure(key));
         }
     }
     let queue = if let Some(Choice::Yes) = by_flow { Queue::Flows(flows) } else { Queue::Fifo };
@@ -52,7 +52,7 @@ pub(super) fn read(reader: &mut Reader, object: &Object) -> (Queue, Option<Codel
     if let Some(Choice::No) = acts {
         for key in ["target", "interval"] {
             let cure = format!("add `\"aqm\": \"codel\"`, or remove \"{key}\"");
-            without(reader, object, key, ["aqm", "codel"], "says when CoDel acts", cure);
+            without(reader, object, key, ["aqm", "codel"], "sets when CoDel acts", cure);
         }
     }
     (queue, if let Some(Choice::Yes) = acts { Some(codel) } else { None })
@@ -93,8 +93,8 @@ fn flows(reader: &mut Reader, object: &Object) -> Flows {
         if allowance.0 < quantum_bytes.into() {
             let title = format!("the allowance of {allowance} is less than the quantum of {quantum_bytes} bytes");
             let finding = Diagnostic::error(Kind::OutOfRange, title)
-                .at(field.span(), "what a flow may send before it counts as bulk")
-                .at(object.get("flow_quantum").map(Field::span), "what it may send in each turn then")
+                .at(field.span(), "the bytes that a flow may send before it counts as bulk")
+                .at(object.get("flow_quantum").map(Field::span), "the bytes that it may send in each turn then")
                 .help(format!("write {quantum_bytes} or more, or leave it out for the default"));
             reader.report(finding);
         }

@@ -49,7 +49,7 @@ pub(super) fn read(reader: &mut Reader, field: &Field, source: &Source, sets: &S
             reader.integer(field, 0..=i64::from(u32::MAX), "the matching rule with the lowest number wins")
         });
     let class = reader
-        .required(&object, "class_id", "name the class of what matches by its id")
+        .required(&object, "class_id", "name the class of matching packets by its id")
         .and_then(|field| reader.integer(field, 0..=MAX_CLASSES as i64 - 1, "the id of a class, 0 to 63"));
     let protocol = object.get("protocol").and_then(|field| protocol(reader, field)).unwrap_or(Protocol::Any);
     let vlan_help = "VLAN ids are 1 to 4094; leave it out to match with and without VLAN";

@@ -45,7 +45,7 @@ fn find<T, U>(
         finding = finding.help(format!("did you mean \"@{near}\"?"));
     }
     reader.report(finding.help(match known.len() {
-        0 => format!("the policy has no \"{kind}_sets\": add them beside \"rules\""),
+        0 => format!("the policy has no \"{kind}_sets\": add them next to \"rules\""),
         _ => format!("the {kind} sets are: {}", listed(&known)),
     }));
     None

@@ -58,8 +58,8 @@ pub async fn apply(State(state): State<Shared>, Path(name): Path<String>, body: 
         let (policy, _) = read(&body.text, &record).map_err(|found| Problem::policy(findings::list(&found)))?;
         let generation = sluice_kernel::status_of(&name)?.policy.generation;
         if body.generation.is_some_and(|seen| seen != generation) {
-            let what = format!("somebody else has changed the policy of {name} meanwhile: generation {generation}");
-            return Err(Problem::new(StatusCode::CONFLICT, what, "look at the difference again, then apply"));
+            let what = format!("the policy of {name} has changed meanwhile: generation {generation} is in force");
+            return Err(Problem::new(StatusCode::CONFLICT, what, "check the difference again, then apply"));
         }
         perform(Request { confirm, message, ..request(&record, policy, Origin::Apply) })
     })

@@ -54,7 +54,7 @@ pub async fn wrong_method(method: Method) -> Problem {
     Problem::new(
         StatusCode::METHOD_NOT_ALLOWED,
         what,
-        "the header Allow names what it takes; docs/serve.md lists every path",
+        "the header Allow names the possible methods; docs/serve.md lists every path",
     )
 }
 
@@ -75,7 +75,8 @@ async fn run_as(
         let _taken = taken;
         work(&state)
     };
-    let broken = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the server failed at this", "its log says more");
+    let broken =
+        |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the server failed at this", "its log has details");
     tokio::task::spawn_blocking(work).await.map_err(broken)?.map(Json)
 }
 

@@ -88,8 +88,11 @@ fn of_server(sample: &Sample, failed: bool) -> Vec<Family> {
     let mut success =
         Family::gauge("sluice_sample_success", "Whether the last try to read the counters succeeded", None);
     success.series = vec![(Vec::new(), Value::Gauge(f64::from(u8::from(!failed))))];
-    let mut when =
-        Family::gauge("sluice_sample_timestamp", "When the counters were read, since 1970", Some(Unit::Seconds));
+    let mut when = Family::gauge(
+        "sluice_sample_timestamp",
+        "Time at which the counters were read, since 1970",
+        Some(Unit::Seconds),
+    );
     when.series = vec![(Vec::new(), Value::Gauge(sample.at_ms as f64 / 1e3))];
     vec![build, success, when]
 }
@@ -118,16 +121,17 @@ fn of_interfaces(sample: &Sample) -> Vec<Family> {
     let reloads =
         |one: &Status| Some((vec![name(one)], Value::Count(u64::from(one.policy.generation.saturating_sub(1)))));
     vec![
-        Family::gauge("sluice_interface_info", "What an interface is managed with, always 1", None).each(all(), info),
+        Family::gauge("sluice_interface_info", "Engine, hook and policy of an interface, always 1", None)
+            .each(all(), info),
         Family::gauge(
             "sluice_interface_in_place",
             "Whether the queues, devices and hooks of an interface are still those that sluice made",
             None,
         )
         .each(all(), gauge(|one| f64::from(u8::from(one.in_place)))),
-        Family::gauge("sluice_interface_rate", "What a direction is shaped to", bytes_per_second())
+        Family::gauge("sluice_interface_rate", "Rate that a direction is shaped to", bytes_per_second())
             .each(directions, rate),
-        Family::counter("sluice_interface_parsed", "Packets by what the parser made of their headers", packets()).each(
+        Family::counter("sluice_interface_parsed", "Packets by the parser's verdict on their headers", packets()).each(
             parsed,
             |(one, side, kind)| {
                 let labels = vec![name(one), direction(side), ("kind", kind.name.to_owned())];
@@ -136,20 +140,20 @@ fn of_interfaces(sample: &Sample) -> Vec<Family> {
         ),
         Family::new(
             "sluice_policy_reloads",
-            "How often another policy has come into force since the interface was taken into management",
+            "Changes of the policy since the interface was taken into management",
             None,
             MetricType::Counter,
         )
         .each(all(), reloads),
         Family::gauge(
             "sluice_policy_applied_timestamp",
-            "When the policy in force was applied, since 1970",
+            "Time at which the policy in force was applied, since 1970",
             Some(Unit::Seconds),
         )
         .each(all(), gauge(|one| one.policy.applied_s as f64)),
         Family::gauge(
             "sluice_policy_unconfirmed",
-            "Whether the policy in force is taken back unless somebody confirms it",
+            "Whether the policy in force is taken back unless it is confirmed",
             None,
         )
         .each(all(), gauge(|one| f64::from(u8::from(one.unconfirmed.is_some())))),
@@ -178,11 +182,11 @@ fn of_classes(sample: &Sample) -> Vec<Family> {
     });
     let per_byte = |rate: Option<u64>| rate.map(|bps| bps as f64 / 8.0);
     vec![
-        Family::counter("sluice_class_sent", "What left a class", packets())
+        Family::counter("sluice_class_sent", "Packets that left a class", packets())
             .each(all(), count(|class| class.sent.pkts)),
-        Family::counter("sluice_class_sent", "What left a class, link-layer headers included", Unit::Bytes)
+        Family::counter("sluice_class_sent", "Bytes that left a class, link-layer headers included", Unit::Bytes)
             .each(all(), count(|class| class.sent.bytes)),
-        Family::counter("sluice_class_dropped", "What was dropped, by reason", packets()).each(
+        Family::counter("sluice_class_dropped", "Dropped packets, by reason", packets()).each(
             drops,
             |(place, reason)| {
                 let dropped = place.2.drops.get(reason).copied().unwrap_or(0);
@@ -190,26 +194,26 @@ fn of_classes(sample: &Sample) -> Vec<Family> {
                 Some((labels, Value::Count(dropped)))
             },
         ),
-        Family::counter("sluice_class_dropped", "What was dropped, whatever the reason", Unit::Bytes)
+        Family::counter("sluice_class_dropped", "Dropped bytes, for any reason", Unit::Bytes)
             // A class without a count of bytes has no series, instead of a zero.
             .each(all(), |place| Some((labels(place), Value::Count(place.2.dropped.bytes?)))),
-        Family::counter("sluice_class_marked", "What left with congestion marked instead of being dropped", packets())
-            .each(all(), count(|class| class.marked.pkts)),
-        Family::gauge("sluice_class_backlog", "What waits in the queue now", Some(packets()))
-            .each(all(), gauge(|class| Some(class.backlog.pkts as f64))),
-        Family::gauge(
-            "sluice_class_backlog",
-            "What waits in the queue now, link-layer headers included",
-            Some(Unit::Bytes),
+        Family::counter(
+            "sluice_class_marked",
+            "Packets that left with congestion marked instead of being dropped",
+            packets(),
         )
-        .each(all(), gauge(|class| Some(class.backlog.bytes as f64))),
-        Family::gauge("sluice_class_guarantee", "What a class is guaranteed", bytes_per_second())
+        .each(all(), count(|class| class.marked.pkts)),
+        Family::gauge("sluice_class_backlog", "Packets in the queue now", Some(packets()))
+            .each(all(), gauge(|class| Some(class.backlog.pkts as f64))),
+        Family::gauge("sluice_class_backlog", "Bytes in the queue now, link-layer headers included", Some(Unit::Bytes))
+            .each(all(), gauge(|class| Some(class.backlog.bytes as f64))),
+        Family::gauge("sluice_class_guarantee", "Rate that a class is guaranteed", bytes_per_second())
             .each(all(), move |place| Some((labels(place), Value::Gauge(per_byte(place.2.rate_bps)?)))),
-        Family::gauge("sluice_class_ceiling", "What a class may not exceed", bytes_per_second())
+        Family::gauge("sluice_class_ceiling", "Rate that a class may not exceed", bytes_per_second())
             .each(all(), move |place| Some((labels(place), Value::Gauge(per_byte(place.2.ceil_bps)?)))),
         Family::gauge(
             "sluice_class_bucket_fill",
-            "How full the token buckets of a class are, 0 to 1: empty, it waits or drops",
+            "Fill level of a class's token buckets, 0 to 1; at 0 the class waits or drops",
             Some(ratio()),
         )
         .each(fills, |(place, bucket, fill)| {
@@ -217,7 +221,7 @@ fn of_classes(sample: &Sample) -> Vec<Family> {
         }),
         Family::new(
             "sluice_class_sojourn",
-            "How long what left was in the queue; the sum is right to 12.5 %. Engine qdisc tells it",
+            "Time in the queue of packets that left; the sum is right to 12.5 %. Only with engine qdisc",
             Some(Unit::Seconds),
             MetricType::Histogram,
         )
@@ -241,13 +245,17 @@ fn of_rules(sample: &Sample) -> Vec<Family> {
     let unmatched = |value: fn(&Status) -> u64| move |one: &Status| Some((vec![name(one)], Value::Count(value(one))));
     let interfaces = || sample.interfaces.iter();
     vec![
-        Family::counter("sluice_rule_matched", "What a rule has matched, in both directions", packets())
+        Family::counter("sluice_rule_matched", "Packets that a rule has matched, in both directions", packets())
             .each(all(), count(|rule| rule.matched.pkts)),
-        Family::counter("sluice_rule_matched", "What a rule has matched, link-layer headers included", Unit::Bytes)
-            .each(all(), count(|rule| rule.matched.bytes)),
-        Family::counter("sluice_unmatched", "What no rule has matched, in both directions", packets())
+        Family::counter(
+            "sluice_rule_matched",
+            "Bytes that a rule has matched, link-layer headers included",
+            Unit::Bytes,
+        )
+        .each(all(), count(|rule| rule.matched.bytes)),
+        Family::counter("sluice_unmatched", "Packets that no rule has matched, in both directions", packets())
             .each(interfaces(), unmatched(|one| one.unmatched.pkts)),
-        Family::counter("sluice_unmatched", "What no rule has matched, link-layer headers included", Unit::Bytes)
+        Family::counter("sluice_unmatched", "Bytes that no rule has matched, link-layer headers included", Unit::Bytes)
             .each(interfaces(), unmatched(|one| one.unmatched.bytes)),
     ]
 }

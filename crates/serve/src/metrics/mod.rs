@@ -23,7 +23,7 @@ pub async fn scrape(State(state): State<Shared>, headers: HeaderMap) -> Result<R
     };
     let families = families::of(&sample, failed);
     let encoded = text::openmetrics(families)
-        .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string(), "its log says more"))?;
+        .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string(), "its log has details"))?;
     let takes = |header: &axum::http::HeaderValue| header.to_str().is_ok_and(|text| text.contains("openmetrics-text"));
     Ok(if headers.get_all(ACCEPT).iter().any(takes) {
         ([(CONTENT_TYPE, OPENMETRICS)], encoded).into_response()

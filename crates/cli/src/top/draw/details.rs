@@ -80,7 +80,7 @@ fn waiting(row: &Row<'_>) -> String {
                 humanize::wait_us(waits.max_us)
             );
         }
-        None if row.interface.engine == sluice_kernel::Engine::Tc => text += "   engine tc does not tell waits",
+        None if row.interface.engine == sluice_kernel::Engine::Tc => text += "   engine tc does not measure waits",
         None => {}
     }
     if let Some(target) = class.target_us {

@@ -34,7 +34,7 @@ fn names(direction: &DirectionRates, ids: &[u8]) -> String {
 
 fn scheduler(app: &App, direction: &DirectionRates) -> ratatui::text::Line<'static> {
     let Some(state) = &direction.scheduler else {
-        let text = "  only engine qdisc with one scheduler tells its state";
+        let text = "  only engine qdisc with one scheduler has its state";
         return Cells::default().text(text, app.palette.dim()).line();
     };
     let turns: Vec<String> =

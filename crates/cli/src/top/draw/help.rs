@@ -16,7 +16,7 @@ pub fn lines(app: &App) -> Vec<Line<'static>> {
         ("/  Esc", "show only names with this text; everything again"),
         ("c d r f", "classes, discipline's state, rules, flows"),
         ("i, Tab", "one interface after the other, then all"),
-        ("b  n", "flows: ranked by what; names of hosts"),
+        ("b  n", "flows: order of the rank; names of hosts"),
         ("arrows, j k", "choose a row; PgUp, PgDn, Home, End"),
     ] {
         lines.push(cells.left(key, 12, palette.key()).text(what, palette.state(State::Good)).line());
@@ -33,9 +33,9 @@ pub fn lines(app: &App) -> Vec<Line<'static>> {
     for (name, what) in [
         ("rate pps", "bits and packets per second that left"),
         ("queue", "how full, by its limit; and the bytes in it"),
-        ("p50 p99", "time in the queue of what left (engine qdisc)"),
+        ("p50 p99", "time in queue of packets that left (engine qdisc)"),
         ("drop mark", "packets per second"),
-        ("share", "part of what left / part that it is promised"),
+        ("share", "part of the bytes that left / promised part"),
         ("bkt", "tokens of its ceiling or guarantee, the emptier"),
     ] {
         lines.push(cells.left(name, 12, palette.strong()).text(what, palette.state(State::Good)).line());

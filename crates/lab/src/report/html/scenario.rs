@@ -24,7 +24,7 @@ pub fn all(page: &Page) -> Result<Markup> {
                 ul {
                     @for load in &scenario.loads {
                         li { b { (load.name) } ": " (load.about) @if let Some(weight) = load.weight { ", weight " (weight) }
-                            @if load.probe { " – what the scenario is about" } }
+                            @if load.probe { " – the subject of the scenario" } }
                     }
                 }
                 @if rates.is_empty() { p { "Nothing was tried." } }
@@ -46,7 +46,7 @@ fn rate(page: &Page, group: &Group, id: &str) -> Result<Markup> {
         if group.is_fetched(&load.name) {
             let svg = chart::fetches(&format!("{id}-w{at}"), group, load, &page.styles)?;
             let caption = format!("How long pages took: {}", load.name);
-            pictures.extend(svg.map(|svg| figure(&caption, "One page is everything that a fetch asks for.", svg)));
+            pictures.extend(svg.map(|svg| figure(&caption, "One page is one complete fetch.", svg)));
         }
     }
     if let Some(svg) = chart::shares(&format!("{id}-f"), group)? {
@@ -116,8 +116,8 @@ fn over_time(group: &Group, panels: &[Panel]) -> Markup {
                 "Above: delay of " (probe) ", ms, logarithmic, the worst of each stretch; red marks are losses. "
             }
             @if !group.flow_loads().is_empty() { "Below: rates of the bulk loads, stacked. " }
-            "Seconds since the bulk traffic began; what is shaded does not count. "
-            @if events { "Dashed lines: what the scenario did meanwhile. " }
+            "Seconds since the bulk traffic began; shaded times are outside the window. "
+            @if events { "Dashed lines: events of the scenario. " }
             "The repeat with the median p99."
         }
         @if !group.flow_loads().is_empty() { (loads(group)) }
