@@ -35,3 +35,19 @@ enum sl_drop {
 #undef X
 		SL_DROPS
 };
+
+/* Why a packet is not sent: its queue has dropped it, or a bucket before the queue has refused it. */
+enum sl_refusal {
+	SL_NOT_REFUSED,
+#define X(upper, lower, text) SL_DROPPED_##upper,
+	SL_DROP_REASONS(X)
+#undef X
+#define X(upper, lower, text) SL_LIMITED_BY_##upper,
+		SL_LIMIT_REASONS(X)
+#undef X
+			SL_REFUSALS
+};
+
+/* The refusal of an enum sl_drop, and of an enum sl_limit. */
+#define SL_DROPPED(drop)  (SL_NOT_REFUSED + 1 + (u32)(drop))
+#define SL_LIMITED(limit) (SL_NOT_REFUSED + 1 + (u32)SL_DROPS + (u32)(limit))

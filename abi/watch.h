@@ -1,32 +1,35 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Messages of programs to listeners, through rings: rare events (map `events`), and the way of packets that are asked for (`traces`). Nothing
- * is told, and next to nothing looked at, unless somebody has said so lately: a reader that dies leaves nothing switched on.
+ * Messages of programs to listeners, through rings: rare events (map `events`), and the fate of traced packets (`traces`). Programs send
+ * them while a listener's lease lasts, and pay a few comparisons otherwise: a listener that dies leaves nothing switched on.
  */
 #pragma once
 #include "types.h"
 #include "limits.h"
 
-enum sl_told_kind {
-	SL_TOLD_DROPS, /* a class has begun to drop: reason is an enum sl_drop */
-	SL_TOLD_EXHAUSTED, /* a bucket has: reason is an enum sl_bucket_kind */
-	SL_TOLD_LATE, /* a class's packets have waited longer than they should for SL_LATE_NS */
-	SL_TOLD_SENT, /* a packet has left the queue; of engine tc, it was given to it */
-	SL_TOLD_DROPPED, /* a packet was dropped: reason is an enum sl_drop, or beyond SL_DROPS an enum sl_limit */
-	SL_TOLD_KINDS
+/* The argument of sl_emit (bpf/lib/events.h): a kind, and its reason. */
+#define SL_EVENT(kind, reason) ((u32)(kind) << 8 | (u32)(reason))
+
+enum sl_event_kind {
+	SL_EVENT_DROPS, /* a class has begun to drop: reason is an enum sl_refusal */
+	SL_EVENT_EXHAUSTED, /* a bucket has: reason is an enum sl_bucket_kind */
+	SL_EVENT_LATE, /* a class's packets have waited longer than they should for SL_LATE_NS */
+	SL_EVENT_SENT, /* a packet has left the queue; of engine tc, it was given to it */
+	SL_EVENT_DROPPED, /* a packet was dropped: reason is an enum sl_refusal */
+	SL_EVENT_KINDS
 };
 
 /* The buckets that can be empty: those before the queues by enum sl_limit, and those of the queue. */
 enum sl_bucket_kind { SL_BUCKET_CEIL = 8 };
 
 /* An event of a class is sent at most once in this time. It has ended if it has not happened for so long. */
-#define SL_QUIET_NS 1000000000ULL
-#define SL_LATE_NS  100000000ULL
+#define SL_EVENT_GAP_NS 1000000000ULL
+#define SL_LATE_NS      100000000ULL
 
-struct sl_told {
+struct sl_event {
 	u64 at_ns; /* CLOCK_MONOTONIC */
 	u64 wait_ns; /* LATE and SENT: in the queue */
-	u32 kind; /* enum sl_told_kind */
+	u32 kind; /* enum sl_event_kind */
 	u32 len_bytes; /* of the packet, where there is one */
 	u8 class;
 	u8 direction; /* enum sl_direction */
@@ -35,27 +38,27 @@ struct sl_told {
 	u32 pad;
 };
 
-/* Bytes of a packet that are told, and sent along behind what is told of it. */
-#define SL_TOLD_BYTES 128u
-struct sl_told_packet {
-	struct sl_told told;
+/* First bytes of a packet that its event carries. */
+#define SL_PACKET_EVENT_BYTES 128u
+struct sl_packet_event {
+	struct sl_event event;
 	u32 mark;
 	u32 interface; /* ifindex where it came in; 0: it was made here */
 	u32 tag; /* the VLAN's tag control information that the host has taken out, or SL_NO_TAG */
 	u16 captured; /* how many of the bytes there are */
 	u16 pad;
-	u8 bytes[SL_TOLD_BYTES];
+	u8 bytes[SL_PACKET_EVENT_BYTES];
 };
 
-/* Since when a class has been what is told of it. */
-struct sl_quiet {
-	u64 last_ns[4]; /* by those of enum sl_told_kind that are of a class: when it happened last */
-	u64 late_since_ns; /* 0: it is not */
+/* The last events of a class. */
+struct sl_last_events {
+	u64 last_ns[4]; /* by enum sl_event_kind, those of a class: when it happened last */
+	u64 late_since_ns; /* since when its packets have waited too long; 0: they do not */
 };
 
 struct sl_watch {
-	u64 events_until_ns; /* events are told until then */
-	u64 packets_until_ns; /* packets are, one in one_in */
+	u64 events_until_ns; /* the end of the lease for events */
+	u64 packets_until_ns; /* and for traces, of one packet in one_in */
 	u32 one_in;
 	u32 left; /* packets until the next; a race costs one */
 	u32 fields; /* a packet must be of this flow, as far as these enum sl_field say: SRC, DST, SPORT, DPORT, PROTO */
@@ -67,5 +70,5 @@ struct sl_watch {
 	u32 src[4]; /* as in sl_headers */
 	u32 dst[4];
 	u64 late_ns[SL_CLASSES]; /* the wait that is too long; 0: none is */
-	struct sl_quiet quiet[2][SL_CLASSES]; /* by direction */
+	struct sl_last_events last[2][SL_CLASSES]; /* by direction */
 };

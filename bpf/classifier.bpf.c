@@ -46,7 +46,7 @@ static __always_inline u16 sl_tag(const struct sl_tables *t, u32 class)
 /* The findings of a hook about a packet. */
 struct sl_admission {
 	s32 class; /* negative: drop it */
-	u32 reason; /* then: an enum sl_drop, or beyond SL_DROPS an enum sl_limit */
+	u32 refusal; /* enum sl_refusal */
 	u8 handed; /* by an earlier stage, under the same policy: nothing was parsed here */
 	u8 malformed;
 	u8 super_packets; /* TCP, or a flow that has sent super-packets */
@@ -85,7 +85,7 @@ static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 ha
 			if (count)
 				sl_count_add(&count->malformed, pkts, bytes);
 			a.class = -1 - a.class;
-			a.reason = SL_DROP_MALFORMED;
+			a.refusal = SL_DROPPED_MALFORMED;
 			return a;
 		}
 		a.super_packets = update.super_packets || h->proto == SL_PROTO_TCP;
@@ -97,11 +97,9 @@ static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 ha
 		sl_count_add(&count->seen, pkts, bytes);
 	request.class = (u8)a.class;
 	if (drops == SL_MAY_DROP) {
-		a.reason = (u32)sl_is_refused(t, &request, pkts);
-		if (a.reason) {
+		a.refusal = sl_police(t, &request, pkts);
+		if (a.refusal)
 			a.class = -1 - a.class;
-			a.reason += SL_DROPS - 1;
-		}
 	}
 	return a;
 }
@@ -172,33 +170,33 @@ int sl_xdp(struct xdp_md *ctx)
 	return sl_arrive_xdp(ctx);
 }
 
-/* The fate of a packet: kind << 8 | reason. */
-static __noinline int sl_tell_packet(struct __sk_buff *skb, u64 now_ns, u32 what, u32 place)
+/* The fate of a packet, if it belongs to the traced flow. */
+static __noinline int sl_emit_packet(struct __sk_buff *skb, u64 now_ns, u32 event, u32 place)
 {
-	struct sl_told_packet *t;
+	struct sl_packet_event *t;
 	struct sl_headers h;
 	u32 length = skb->len;
 
 	if (sl_watch.fields) {
 		sl_headers_init(&h, SL_NO_TAG, 0, 0);
 		sl_parse_frame(skb, 0, &h);
-		if (!sl_flow_is_told(&h))
+		if (!sl_flow_is_traced(&h))
 			return 0;
 	}
 	t = bpf_ringbuf_reserve(&traces, sizeof(*t), 0);
 	if (!t)
 		return 0;
 	/* One length: those who load so few bytes are rare, and their packets short. */
-	length = length >= SL_TOLD_BYTES ? SL_TOLD_BYTES : length >= 64 ? 64 : length >= 40 ? 40 : 0;
+	length = length >= SL_PACKET_EVENT_BYTES ? SL_PACKET_EVENT_BYTES : length >= 64 ? 64 : length >= 40 ? 40 : 0;
 	if (length && bpf_skb_load_bytes(skb, 0, t->bytes, length))
 		length = 0;
-	__builtin_memset(&t->told, 0, sizeof(t->told));
-	t->told.at_ns = now_ns;
-	t->told.kind = what >> 8 & 0xff;
-	t->told.len_bytes = skb->len;
-	t->told.class = place & (SL_CLASSES - 1);
-	t->told.direction = place >> 8 & 1;
-	t->told.reason = (u8)what;
+	__builtin_memset(&t->event, 0, sizeof(t->event));
+	t->event.at_ns = now_ns;
+	t->event.kind = event >> 8 & 0xff;
+	t->event.len_bytes = skb->len;
+	t->event.class = place & (SL_CLASSES - 1);
+	t->event.direction = place >> 8 & 1;
+	t->event.reason = (u8)event;
 	t->mark = skb->mark;
 	t->interface = skb->ingress_ifindex;
 	t->tag = skb->vlan_present ? skb->vlan_tci : SL_NO_TAG;
@@ -208,15 +206,15 @@ static __noinline int sl_tell_packet(struct __sk_buff *skb, u64 now_ns, u32 what
 	return 0;
 }
 
-/* A hook drops a packet, or gives it to a queue that tells nothing. */
-static __always_inline void sl_tell_admission(struct __sk_buff *skb, struct sl_admission a, u32 direction)
+/* A hook drops a packet, or gives it to a queue that sends no events. */
+static __always_inline void sl_emit_admission(struct __sk_buff *skb, struct sl_admission a, u32 direction)
 {
 	u64 now = sl_watch.packets_until_ns ? bpf_ktime_get_ns() : 0;
 	int dropped = a.class < 0;
 
-	if (sl_likely(!now) || !sl_packet_is_told(now))
+	if (sl_likely(!now) || !sl_packet_is_traced(now))
 		return;
-	sl_tell_packet(skb, now, dropped ? SL_TOLD_DROPPED << 8 | a.reason : SL_TOLD_SENT << 8,
+	sl_emit_packet(skb, now, dropped ? SL_EVENT(SL_EVENT_DROPPED, a.refusal) : SL_EVENT(SL_EVENT_SENT, 0),
 		       direction << 8 | (u32)(dropped ? -1 - a.class : a.class));
 }
 
@@ -258,7 +256,7 @@ int sl_mark(struct __sk_buff *skb)
 }
 
 /* Tells the queue of arriving packets between which hosts this one passes, if that is not what its addresses say. */
-static __noinline int sl_tell_hosts(struct __sk_buff *skb)
+static __noinline int sl_hand_over_hosts(struct __sk_buff *skb)
 {
 	struct sl_headers h;
 
@@ -285,7 +283,7 @@ int sl_ingress(struct __sk_buff *skb)
 
 		class = a.class;
 		if (class < 0) {
-			sl_tell_admission(skb, a, SL_INGRESS);
+			sl_emit_admission(skb, a, SL_INGRESS);
 			return TC_ACT_SHOT;
 		}
 	}
@@ -293,7 +291,7 @@ int sl_ingress(struct __sk_buff *skb)
 		sl_pay_mark(skb, SL_INGRESS);
 		skb->cb[SL_CB_HOSTS / 4] = 0;
 		if (sl_look_behind_nat)
-			sl_tell_hosts(skb);
+			sl_hand_over_hosts(skb);
 	}
 	skb->tc_index = sl_ingress_ifb || sl_class_lasts(t) ? sl_tag(t, (u32) class) : 0;
 	if (!sl_ingress_ifb && !sl_ingress_by_filter)
@@ -321,7 +319,7 @@ int sl_egress(struct __sk_buff *skb)
 	if (!t)
 		return TC_ACT_UNSPEC;
 	a = sl_admit_skb(skb, sl_class_before(t, skb), SL_EGRESS, SL_MAY_DROP, t);
-	sl_tell_admission(skb, a, SL_EGRESS);
+	sl_emit_admission(skb, a, SL_EGRESS);
 	if (a.class < 0)
 		return TC_ACT_SHOT;
 	skb->tc_index = sl_tag(t, (u32)a.class);
@@ -378,11 +376,9 @@ static __always_inline struct sl_admission sl_police_split(struct __sk_buff *skb
 		sl_parse_frame(skb, 0, &h);
 		sl_flow_key(&request.flow, &h, SL_EGRESS);
 	}
-	a.reason = (u32)sl_is_refused(t, &request, sl_segments(skb));
-	if (a.reason) {
+	a.refusal = sl_police(t, &request, sl_segments(skb));
+	if (a.refusal)
 		a.class = -1 - class;
-		a.reason += SL_DROPS - 1;
-	}
 	return a;
 }
 
@@ -416,7 +412,7 @@ static __always_inline int sl_htb(struct __sk_buff *skb, u32 direction)
 		a = class >= 0 && sl_split_ifb ? sl_police_split(skb, class, t)
 					       : sl_admit_skb(skb, class, direction, SL_MAY_DROP, t);
 	}
-	sl_tell_admission(skb, a, direction);
+	sl_emit_admission(skb, a, direction);
 	if (a.class < 0)
 		return TC_ACT_SHOT;
 	skb->tc_classid = 0x10 + ((u32)a.class & (SL_CLASSES - 1));

@@ -183,10 +183,11 @@ static __noinline void sl_free_dropped(struct Qdisc *sch, struct sl_sched *s, u3
 		sch->qstats.backlog -= sl_skb_bytes(skb);
 		sch->qstats.drops++;
 		q = sl_at(s->slot, slot);
-		if (sl_events_are_told(now_ns))
-			sl_tell(now_ns, SL_TOLD_DROPS << 8 | q->dropped_for, sl_place(s, q->class), q->len_bytes, 0);
-		if (sl_packet_is_told(now_ns))
-			sl_tell_packet(skb, now_ns, SL_TOLD_DROPPED << 8 | q->dropped_for, sl_place(s, q->class),
+		if (sl_events_are_on(now_ns))
+			sl_emit(now_ns, SL_EVENT(SL_EVENT_DROPS, SL_DROPPED(q->dropped_for)), sl_place(s, q->class), q->len_bytes,
+				0);
+		if (sl_packet_is_traced(now_ns))
+			sl_emit_packet(skb, now_ns, SL_EVENT(SL_EVENT_DROPPED, SL_DROPPED(q->dropped_for)), sl_place(s, q->class),
 				       sl_since(now_ns, q->arrived_ns));
 		bpf_kfree_skb(skb);
 	}
@@ -279,20 +280,17 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 	    sl_unlikely(request.direction == SL_EGRESS && sl_flows_are_limited(t, (u32) class))) {
 		class = sl_classify_here(skb, s, t, segments, &request);
 		if (class < 0) {
-			sl_refuse(class_at(s, (u32)(-1 - class)), SL_DROP_MALFORMED, bytes);
+			slot = sl_refuse(class_at(s, (u32)(-1 - class)), SL_DROP_MALFORMED, bytes);
 			request.class = (u8)(-1 - class);
-			slot = SL_REFUSED(SL_DROP_MALFORMED);
 			goto refused;
 		}
 	}
 	request.class = (u8) class;
 	/* By a bucket beside the queue's own. What arrives has passed them at its hook. */
 	if (request.direction == SL_EGRESS) {
-		slot = -sl_is_refused(t, &request, segments);
-		if (slot) {
-			slot -= SL_DROPS;
+		slot = -(s32)sl_police(t, &request, segments);
+		if (slot)
 			goto refused;
-		}
 	}
 	{ /* where the headers were; the verifier does not know that its flow is of no account where there are none */
 		struct sl_packet packet = { .class = (u32) class, .len_bytes = bytes, .segments = segments };
@@ -323,7 +321,7 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 	return NET_XMIT_SUCCESS;
 refused:
 	if (sl_watch.events_until_ns | sl_watch.packets_until_ns)
-		sl_tell_refused(skb, request.now_ns, (u32)(-1 - slot), (u32)request.direction << 8 | request.class);
+		sl_emit_refused(skb, request.now_ns, (u32)-slot, (u32)request.direction << 8 | request.class);
 drop:
 	sch->qstats.drops++;
 	bpf_qdisc_skb_drop(skb, to_free);
@@ -368,17 +366,17 @@ struct sk_buff *BPF_PROG(sl_qdisc_dequeue, struct Qdisc *sch)
 		sl_owe_mark(sl_at(s->slot, v.slot)->flow_hash, now); /* no program of this type may write to a packet */
 	if (!skb)
 		return NULL;
-	if (sl_events_are_told(now)) {
+	if (sl_events_are_on(now)) {
 		u64 wait_ns = sl_since(now, sl_at(s->slot, v.slot)->arrived_ns);
 		u32 place = sl_place(s, v.class);
 
 		if (sl_wait_matters(wait_ns, place))
-			sl_tell_wait(now, wait_ns, place, v.len_bytes);
+			sl_emit_wait(now, wait_ns, place, v.len_bytes);
 		if (sl_unlikely(s->held >> v.class & 1))
-			sl_tell(now, SL_TOLD_EXHAUSTED << 8 | SL_BUCKET_CEIL, place, v.len_bytes, 0);
+			sl_emit(now, SL_EVENT(SL_EVENT_EXHAUSTED, SL_BUCKET_CEIL), place, v.len_bytes, 0);
 	}
-	if (sl_packet_is_told(now))
-		sl_tell_sent(skb, now, SL_TOLD_SENT << 8 | v.mark << 16, sl_place(s, v.class),
+	if (sl_packet_is_traced(now))
+		sl_emit_sent(skb, now, SL_EVENT(SL_EVENT_SENT, 0) | (v.mark ? SL_EVENT_MARKED : 0), sl_place(s, v.class),
 			     sl_since(now, sl_at(s->slot, v.slot)->arrived_ns));
 	bpf_qdisc_bstats_update(sch, skb);
 	return skb;

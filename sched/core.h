@@ -4,7 +4,7 @@
  * engine keeps the packet of slot n where slot n is.
  *
  *	sl_configure	once before use, and again whenever the policy changes, packets queued or not
- *	sl_enqueue	the slot that the packet has now, or why it is refused
+ *	sl_enqueue	the slot that the packet has now, or the negative of an enum sl_refusal
  *	sl_dequeue	send this slot, or wait until then, or idle
  *	sl_reap		a slot whose packet was dropped from a queue; to be asked after each of the two above
  *	sl_clear	forget every packet
@@ -42,9 +42,6 @@ struct sl_verdict {
 	u32 mark; /* SL_SEND: it is to say that it has met congestion; only if it was said that it can */
 	u64 wake_ns; /* SL_WAIT */
 };
-
-/* sl_enqueue's answer where it is not a slot. */
-#define SL_REFUSED(reason) (-1 - (s32)(reason))
 
 SL_FN struct sl_class *class_at(struct sl_sched *s, u32 c)
 {
@@ -128,11 +125,12 @@ SL_GLOBAL int sl_use_up(struct sl_sched *s SL_NONNULL, u32 c)
 	return 0;
 }
 
+/* Counts a packet that is refused for an enum sl_drop. The negative of its enum sl_refusal. */
 SL_FN s32 sl_refuse(struct sl_class *k, u32 reason, u32 len_bytes)
 {
 	k->dropped_pkts[reason]++;
 	k->dropped_bytes += len_bytes;
-	return SL_REFUSED(reason);
+	return -(s32)SL_DROPPED(reason);
 }
 
 /* Why the class has no room for a packet; SL_DROPS: it has. */

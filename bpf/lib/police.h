@@ -6,7 +6,7 @@
 #pragma once
 #include "maps.h"
 #include "classify.h"
-#include "tell.h"
+#include "events.h"
 #include "../../sched/police.h"
 
 /* A packet that asks to pass. Small: it is on the stack of whoever asks. */
@@ -230,21 +230,21 @@ static __always_inline struct sl_class_count *sl_class_count_at(u32 direction, u
 	return bpf_map_lookup_elem(&class_counts, &key);
 }
 
-/* Whether a bucket refuses the packet, which is counted then: 0, or 1 + its enum sl_limit. */
-static __always_inline int sl_is_refused(const struct sl_tables *t, const struct sl_police_request *d, u32 pkts)
+/* Charges the packet to its buckets, or counts it as refused by one. Which enum sl_refusal. */
+static __always_inline u32 sl_police(const struct sl_tables *t, const struct sl_police_request *d, u32 pkts)
 {
 	struct sl_class_count *count;
 	u32 limit;
 
 	if (sl_likely(!sl_is_limited(t, d)))
-		return 0;
+		return SL_NOT_REFUSED;
 	limit = sl_unlikely(d->terms & SL_CONTROL) && !sl_control_passes(d) ? SL_LIMIT_CONTROL : sl_limit(t, d);
 	if (sl_likely(limit >= SL_LIMITS))
-		return 0;
+		return SL_NOT_REFUSED;
 	count = sl_class_count_at(d->direction, d->class);
 	if (count)
 		sl_count_add(sl_at(count->refused, limit), pkts, d->bytes);
-	if (sl_events_are_told(d->now_ns))
-		sl_tell(d->now_ns, SL_TOLD_EXHAUSTED << 8 | limit, (u32)d->direction << 8 | d->class, d->bytes, 0);
-	return 1 + (int)limit;
+	if (sl_events_are_on(d->now_ns))
+		sl_emit(d->now_ns, SL_EVENT(SL_EVENT_EXHAUSTED, limit), (u32)d->direction << 8 | d->class, d->bytes, 0);
+	return SL_LIMITED(limit);
 }

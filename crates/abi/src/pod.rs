@@ -17,8 +17,8 @@ macro_rules! pod {
 
 pod!(
     sl_sched,
-    sl_told,
-    sl_told_packet,
+    sl_event,
+    sl_packet_event,
     sl_watch,
     sl_sched_conf,
     sl_tables,

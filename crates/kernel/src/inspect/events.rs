@@ -127,10 +127,10 @@ pub struct Packet {
     pub metadata: Metadata,
 }
 
-/// Name of an `enum sl_drop`, or beyond those of an `enum sl_limit`.
+/// Name of an `enum sl_refusal`.
 fn reason(number: u8) -> &'static str {
     let mut drops = abi::drop_reasons().map(|reason| reason.name).chain(abi::limit_names());
-    drops.nth(number.into()).unwrap_or("unknown")
+    number.checked_sub(1).and_then(|index| drops.nth(index.into())).unwrap_or("unknown")
 }
 
 fn bucket(number: u8) -> &'static str {

@@ -139,18 +139,18 @@ pub fn by_answers(
     // A classifier that counts nothing remembers nothing: choices of first fragments, for later ones to follow, are kept here.
     let mut firsts: HashMap<([u32; 4], [u32; 4], u32), u64> = HashMap::new();
     let mut one = |(frame, metadata): &(Vec<u8>, Metadata)| {
-        let mut told = answer(frame, *metadata)?;
-        let of = (told.headers.src, told.headers.dst, told.headers.fragment_id);
-        match u32::from(told.headers.fragment) {
-            abi::SL_FIRST_FRAGMENT => _ = firsts.insert(of, told.choice),
+        let mut explanation = answer(frame, *metadata)?;
+        let of = (explanation.headers.src, explanation.headers.dst, explanation.headers.fragment_id);
+        match u32::from(explanation.headers.fragment) {
+            abi::SL_FIRST_FRAGMENT => _ = firsts.insert(of, explanation.choice),
             abi::SL_LATER_FRAGMENT => {
                 if let Some(choice) = firsts.get(&of) {
-                    (told.by_fragment, told.choice) = (*choice | FOLLOWED, *choice);
+                    (explanation.by_fragment, explanation.choice) = (*choice | FOLLOWED, *choice);
                 }
             }
             _ => {}
         }
-        Ok(compose(policy, &told, &lines, None))
+        Ok(compose(policy, &explanation, &lines, None))
     };
     packets.iter().map(&mut one).collect()
 }
@@ -168,9 +168,9 @@ pub fn by_interface(name: &str, packets: &[(Vec<u8>, Metadata)]) -> Result<Vec<E
     let lines: Vec<u32> = live.rule.iter().map(|rule| rule.line.into()).collect();
     let status = command::status::of(name)?;
     let one = |(frame, metadata): &(Vec<u8>, Metadata)| {
-        let told = probe.explain(frame, *metadata)?;
+        let explanation = probe.explain(frame, *metadata)?;
         let running = Running { status: &status, state: state(&record, metadata.direction)?, engine: record.engine };
-        Ok(compose(&policy, &told, &lines, Some((&running, metadata.direction))))
+        Ok(compose(&policy, &explanation, &lines, Some((&running, metadata.direction))))
     };
     packets.iter().map(one).collect()
 }
@@ -202,13 +202,13 @@ fn state(record: &Record, direction: u32) -> Result<Option<Box<abi::sl_sched>>> 
 
 fn compose(
     policy: &Resolved,
-    told: &abi::sl_explanation,
+    explanation: &abi::sl_explanation,
     lines: &[u32],
     running: Option<(&Running, u32)>,
 ) -> Explanation {
-    let by_fragment = told.by_fragment != 0;
-    let (rule, class) = ((told.choice & 0xffff) as u32, (told.choice >> 16) as u8);
-    let kind = abi::parse_kinds().nth(told.headers.kind.into());
+    let by_fragment = explanation.by_fragment != 0;
+    let (rule, class) = ((explanation.choice & 0xffff) as u32, (explanation.choice >> 16) as u8);
+    let kind = abi::parse_kinds().nth(explanation.headers.kind.into());
     let malformed = kind.as_ref().is_some_and(|kind| kind.malformed);
     let known = policy.classes.iter().find(|known| known.id.0 == class);
     let rule = match rule {
@@ -239,17 +239,17 @@ fn compose(
             .map(|own| own.backlog.pkts),
     };
     let is_queued = own_direction.is_none_or(|own| own.queued);
-    let buckets = buckets(policy, class.id, told, running, is_queued);
+    let buckets = buckets(policy, class.id, explanation, running, is_queued);
     let verdict = verdict(policy, &class, malformed, &buckets, running.map(|(running, _)| running), own_direction);
     Explanation {
         parsed: kind.map_or("unknown", |kind| kind.name),
-        fields: fields(&told.headers),
+        fields: fields(&explanation.headers),
         rule,
         class,
-        flow: (told.flow_pkts > 0).then_some(FlowFound {
-            pkts: told.flow_pkts,
-            bytes: told.flow_bytes,
-            remembered: told.by_flow != 0 && !by_fragment,
+        flow: (explanation.flow_pkts > 0).then_some(FlowFound {
+            pkts: explanation.flow_pkts,
+            bytes: explanation.flow_bytes,
+            remembered: explanation.by_flow != 0 && !by_fragment,
         }),
         buckets,
         verdict,
@@ -291,7 +291,7 @@ fn fields(h: &abi::sl_headers) -> Fields {
 fn buckets(
     policy: &Resolved,
     class: u8,
-    told: &abi::sl_explanation,
+    explanation: &abi::sl_explanation,
     running: Option<(&Running, u32)>,
     is_queued: bool,
 ) -> Vec<BucketFound> {
@@ -305,7 +305,7 @@ fn buckets(
         state.map(|state| queued(pick(&state.classes[usize::from(class)])))
     };
     let policing = |limit: abi::sl_limit| {
-        let seen = told.buckets[limit as usize];
+        let seen = explanation.buckets[limit as usize];
         let full = 100.0 * (1.0 - seen.owed as f64 / seen.burst.max(1) as f64);
         running.filter(|_| seen.burst > 0).map(|_| full)
     };

@@ -80,23 +80,23 @@ impl Listener {
 
     /// The events within this time; returns as soon as there is one.
     pub fn next(&mut self, limit: Duration) -> Result<Vec<Event>> {
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         if clock::monotonic().saturating_sub(self.renewed) >= RENEWED {
-            told = self.look()?;
+            events = self.look()?;
         }
-        let limit = if told.is_empty() { limit.min(RENEWED) } else { Duration::ZERO };
+        let limit = if events.is_empty() { limit.min(RENEWED) } else { Duration::ZERO };
         match &self.ring {
             Some(ring) => match ring.poll(limit) {
                 Err(error) if error.kind() != libbpf_rs::ErrorKind::Interrupted => {
-                    return Err(error).doing(|| "reading what is told".to_owned());
+                    return Err(error).doing(|| "reading events".to_owned());
                 }
                 _ => {}
             },
             None => std::thread::sleep(limit),
         }
         let records: Vec<(usize, Vec<u8>)> = self.records.borrow_mut().drain(..).collect();
-        told.extend(records.iter().filter_map(|(source, bytes)| self.told(*source, bytes)));
-        Ok(told)
+        events.extend(records.iter().filter_map(|(source, bytes)| self.event(*source, bytes)));
+        Ok(events)
     }
 
     /// The records of the interfaces to listen to.
@@ -166,10 +166,10 @@ impl Listener {
 
     /// The changes by commands and of links since the last look.
     fn look(&mut self) -> Result<Vec<Event>> {
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         let now = self.here_still()?;
         let mut say = |interface: &str, what: EventKind| {
-            told.push(Event { at_s: seconds(SystemTime::now()), interface: interface.to_owned(), what });
+            events.push(Event { at_s: seconds(SystemTime::now()), interface: interface.to_owned(), what });
         };
         let before = std::mem::take(&mut self.sources);
         let mut anew = before.len() != now.len();
@@ -199,7 +199,7 @@ impl Listener {
             self.listen()?;
         }
         self.renew()?;
-        Ok(told)
+        Ok(events)
     }
 
     /// The interfaces that can be listened to at this moment.
@@ -227,35 +227,35 @@ impl Listener {
         }
     }
 
-    fn told(&self, source: usize, bytes: &[u8]) -> Option<Event> {
+    fn event(&self, source: usize, bytes: &[u8]) -> Option<Event> {
         let source = self.sources.get(source)?;
-        let told = abi::read_pod::<abi::sl_told>(bytes.get(..size_of::<abi::sl_told>())?)?;
+        let event = abi::read_pod::<abi::sl_event>(bytes.get(..size_of::<abi::sl_event>())?)?;
         let place = Place {
-            direction: if u32::from(told.direction) == abi::SL_EGRESS { "egress" } else { "ingress" },
-            class: told.class,
-            name: source.names.get(usize::from(told.class)).cloned().unwrap_or_default(),
+            direction: if u32::from(event.direction) == abi::SL_EGRESS { "egress" } else { "ingress" },
+            class: event.class,
+            name: source.names.get(usize::from(event.class)).cloned().unwrap_or_default(),
         };
-        let wait_ms = told.wait_ns as f64 / 1e6;
-        let what = match told.kind {
-            abi::SL_TOLD_DROPS => EventKind::Drops { place, reason: reason(told.reason) },
-            abi::SL_TOLD_EXHAUSTED => EventKind::Exhausted { place, bucket: bucket(told.reason) },
-            abi::SL_TOLD_LATE => EventKind::Late { place, wait_ms },
-            _ => EventKind::Packet(Box::new(self.packet(&told, place, bytes)?)),
+        let wait_ms = event.wait_ns as f64 / 1e6;
+        let what = match event.kind {
+            abi::SL_EVENT_DROPS => EventKind::Drops { place, reason: reason(event.reason) },
+            abi::SL_EVENT_EXHAUSTED => EventKind::Exhausted { place, bucket: bucket(event.reason) },
+            abi::SL_EVENT_LATE => EventKind::Late { place, wait_ms },
+            _ => EventKind::Packet(Box::new(self.packet(&event, place, bytes)?)),
         };
-        let ago = Duration::from_nanos(now_ns().saturating_sub(told.at_ns));
+        let ago = Duration::from_nanos(now_ns().saturating_sub(event.at_ns));
         Some(Event { at_s: seconds(SystemTime::now() - ago), interface: source.interface.clone(), what })
     }
 
-    fn packet(&self, told: &abi::sl_told, place: Place, bytes: &[u8]) -> Option<Packet> {
-        let whole = abi::read_pod::<abi::sl_told_packet>(bytes)?;
+    fn packet(&self, event: &abi::sl_event, place: Place, bytes: &[u8]) -> Option<Packet> {
+        let whole = abi::read_pod::<abi::sl_packet_event>(bytes)?;
         Some(Packet {
-            dropped: (told.kind == abi::SL_TOLD_DROPPED).then(|| reason(told.reason)),
-            wait_ms: (told.wait_ns > 0).then_some(told.wait_ns as f64 / 1e6),
-            marked: told.marked != 0,
-            length_bytes: told.len_bytes,
+            dropped: (event.kind == abi::SL_EVENT_DROPPED).then(|| reason(event.reason)),
+            wait_ms: (event.wait_ns > 0).then_some(event.wait_ns as f64 / 1e6),
+            marked: event.marked != 0,
+            length_bytes: event.len_bytes,
             bytes: whole.bytes[..usize::from(whole.captured).min(whole.bytes.len())].to_vec(),
             metadata: Metadata {
-                direction: told.direction.into(),
+                direction: event.direction.into(),
                 mark: whole.mark,
                 interface: whole.interface,
                 tag: u16::try_from(whole.tag).ok(),

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Tells whoever watches: see abi/watch.h. Each is called behind a look at sl_watch, so that it costs a comparison while nobody does. */
+/* Sends events to listeners: see abi/watch.h. Callers compare sl_watch first, so that an event costs a comparison while nobody listens. */
 #pragma once
 #include "maps.h"
 #include "../../abi/watch.h"
 
 volatile struct sl_watch sl_watch SEC(".data.watch");
 
-/* A ring each, since whoever reads takes what it reads. */
+/* A ring each, since a reader takes what it reads. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 64 * 1024);
@@ -17,13 +17,13 @@ struct {
 	__uint(max_entries, 512 * 1024);
 } traces SEC(".maps");
 
-static __always_inline int sl_events_are_told(u64 now_ns)
+static __always_inline int sl_events_are_on(u64 now_ns)
 {
 	return sl_unlikely(now_ns < sl_watch.events_until_ns);
 }
 
-/* Whether this packet is one to be told of, if its flow is. */
-static __always_inline int sl_packet_is_told(u64 now_ns)
+/* Whether this packet is traced, if its flow is. */
+static __always_inline int sl_packet_is_traced(u64 now_ns)
 {
 	u32 left;
 
@@ -34,16 +34,16 @@ static __always_inline int sl_packet_is_told(u64 now_ns)
 	return left <= 1;
 }
 
-/* Something has happened to a class, kind << 8 | reason; place: direction << 8 | class. Told if it has not for a while. */
-SL_GLOBAL int sl_tell(u64 now_ns, u32 what, u32 place, u32 len_bytes, u64 wait_ns)
+/* An event (SL_EVENT) of a class, unless it had one of this kind lately; place: direction << 8 | class. */
+SL_GLOBAL int sl_emit(u64 now_ns, u32 event, u32 place, u32 len_bytes, u64 wait_ns)
 {
-	u32 kind = what >> 8 & 3;
-	volatile struct sl_quiet *q = sl_at(*sl_at(sl_watch.quiet, place >> 8), place);
+	u32 kind = event >> 8 & 3;
+	volatile struct sl_last_events *q = sl_at(*sl_at(sl_watch.last, place >> 8), place);
 	u64 last = q->last_ns[kind];
-	struct sl_told *t;
+	struct sl_event *t;
 
 	q->last_ns[kind] = now_ns;
-	if (last && sl_since(now_ns, last) < SL_QUIET_NS)
+	if (last && sl_since(now_ns, last) < SL_EVENT_GAP_NS)
 		return 0;
 	t = bpf_ringbuf_reserve(&events, sizeof(*t), 0);
 	if (!t)
@@ -55,24 +55,23 @@ SL_GLOBAL int sl_tell(u64 now_ns, u32 what, u32 place, u32 len_bytes, u64 wait_n
 	t->len_bytes = len_bytes;
 	t->class = place & (SL_CLASSES - 1);
 	t->direction = place >> 8 & 1;
-	t->reason = (u8)what;
+	t->reason = (u8)event;
 	bpf_ringbuf_submit(t, 0);
 	return 0;
 }
 
-/* Whether a wait is to be told of, or ends a time in which waits were. */
+/* Whether a wait is too long, or ends a time in which waits were. */
 static __always_inline int sl_wait_matters(u64 wait_ns, u32 place)
 {
 	u64 late = *sl_at(sl_watch.late_ns, place);
 
-	return sl_unlikely(wait_ns > late && late) ||
-	       sl_unlikely(sl_at(*sl_at(sl_watch.quiet, place >> 8), place)->late_since_ns);
+	return sl_unlikely(wait_ns > late && late) || sl_unlikely(sl_at(*sl_at(sl_watch.last, place >> 8), place)->late_since_ns);
 }
 
 /* A packet of a class has waited so long. */
-SL_GLOBAL int sl_tell_wait(u64 now_ns, u64 wait_ns, u32 place, u32 len_bytes)
+SL_GLOBAL int sl_emit_wait(u64 now_ns, u64 wait_ns, u32 place, u32 len_bytes)
 {
-	volatile struct sl_quiet *q = sl_at(*sl_at(sl_watch.quiet, place >> 8), place);
+	volatile struct sl_last_events *q = sl_at(*sl_at(sl_watch.last, place >> 8), place);
 	u64 late = *sl_at(sl_watch.late_ns, place);
 
 	if (!late || wait_ns <= late)
@@ -80,12 +79,12 @@ SL_GLOBAL int sl_tell_wait(u64 now_ns, u64 wait_ns, u32 place, u32 len_bytes)
 	else if (!q->late_since_ns)
 		q->late_since_ns = now_ns;
 	else if (sl_since(now_ns, q->late_since_ns) > SL_LATE_NS)
-		sl_tell(now_ns, SL_TOLD_LATE << 8, place, len_bytes, wait_ns);
+		sl_emit(now_ns, SL_EVENT(SL_EVENT_LATE, 0), place, len_bytes, wait_ns);
 	return 0;
 }
 
-/* Whether a packet is of the flow that is asked for. */
-static __always_inline int sl_flow_is_told(const struct sl_headers *h)
+/* Whether a packet belongs to the traced flow. */
+static __always_inline int sl_flow_is_traced(const struct sl_headers *h)
 {
 	u32 fields = sl_watch.fields, i;
 	u32 differ = 0;
