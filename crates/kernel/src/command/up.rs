@@ -112,25 +112,80 @@ struct Start {
     details: Vec<String>,
 }
 
+/// A note, if an ingress qdisc is in the place of clsact, which the features lack then. Fails if the kernel has no other hook.
+fn place_of_clsact(interface: &Interface, features: &mut Features) -> Result<Option<String>> {
+    if qdiscs::list(&interface.name)?.iter().all(|qdisc| qdisc.kind != "ingress") {
+        return Ok(None);
+    }
+    if !features.tcx {
+        let what = format!("{} has an ingress qdisc, in the place of the clsact that is needed", interface.name);
+        let cure = format!("remove it (tc qdisc del dev {} ingress), or use clsact for its purpose", interface.name);
+        return Err(Error::input(what).help(cure));
+    }
+    features.clsact = false;
+    Ok(Some("an ingress qdisc is in the place of clsact, which the splitter needs".to_owned()))
+}
+
+/// Fails where queues are in the way that only `--force` removes: remains of ours without a record, or others' qdiscs.
+fn refuse_foreign_queues(interface: &Interface, remains: bool, replaced: Option<&qdiscs::Qdisc>) -> Result<()> {
+    let name = &interface.name;
+    if remains {
+        return Err(Error::input(format!("{name} has queues of sluice, and no record of them"))
+            .help("use --force, which removes what is left of them first"));
+    }
+    let Some(root) = replaced else { return Ok(()) };
+    let what = format!("{name} has a hand-made qdisc at its root: {} {}", root.kind, root.handle);
+    let cure = format!("remove it (tc qdisc del dev {name} root), or use --force, which saves a dump of it first");
+    Err(Error::input(what).help(cure))
+}
+
+/// The record of an interface that is about to be managed.
+fn record_of(request: &UpRequest, interface: &Interface, policy: &Resolved, plan: &plan::Plan) -> Result<Record> {
+    Ok(Record {
+        abi_version: abi::SL_ABI_VERSION,
+        program: Some(object::digest()),
+        key: Record::new_key(&interface.name)?,
+        interface: interface.name.clone(),
+        ifindex: interface.ifindex,
+        netns: netns::inode()?,
+        phase: Phase::Starting,
+        engine: plan.engine,
+        hook: plan.hook,
+        qdisc: String::new(),
+        queues: plan.queues,
+        tag: 0,
+        generation: 1,
+        policy: sluice_policy::written(&request.policy),
+        policy_name: policy.name.clone(),
+        policy_source: request.source.clone(),
+        rate_bps: request.rate.map(|rate| rate.0),
+        ingress_rate_bps: policy.ingress_rate.map(|rate| rate.0),
+        ingress_rate_of_policy: request.ingress_rate.is_none(),
+        ingress_ifindex: None,
+        split: plan.split,
+        split_ifindex: None,
+        marks: plan.marks,
+        fq_codel: plan.fq_codel,
+        codel: plan.codel,
+        made_clsact: false,
+        gro_was_on: plan.gro_off && offload::gro(&interface.name)?,
+        replaced: None,
+        applied_s: clock::now_s(),
+        what: Origin::Up,
+        message: request.message.clone(),
+        repeats: None,
+        rule_starts: crate::record::rule_starts::RuleStarts::default(),
+        unconfirmed: None,
+        before: None,
+    })
+}
+
 impl Start {
     /// Checks a request. `together`: the interfaces of the same command.
     fn prepare(request: &UpRequest, mut features: Features, together: &[&str]) -> Result<Start> {
         let interface = Interface::find(&request.interface)?;
         let mut notes = refuse_managed(&interface, request.force)?;
-        if qdiscs::list(&interface.name)?.iter().any(|qdisc| qdisc.kind == "ingress") {
-            if !features.tcx {
-                return Err(Error::input(format!(
-                    "{} has an ingress qdisc, in the place of the clsact that is needed",
-                    interface.name
-                ))
-                .help(format!(
-                    "remove it (tc qdisc del dev {} ingress), or use clsact for its purpose",
-                    interface.name
-                )));
-            }
-            notes.push("an ingress qdisc is in the place of clsact, which the splitter needs".to_owned());
-            features.clsact = false;
-        }
+        notes.extend(place_of_clsact(&interface, &mut features)?);
         let rates = Rates { departures: request.rate, arrivals: request.ingress_rate };
         let root = qdiscs::root(&interface.name)?;
         let root_kind = root.as_ref().map_or("none", |root| root.kind.as_str());
@@ -139,66 +194,18 @@ impl Start {
         let plan = plan::plan(&policy, &interface, &features, &options, root_kind)?;
         // The engine limits what a policy may ask for.
         let policy = resolve(&request.policy, rates, plan.engine)?;
+        let record = record_of(request, &interface, &policy, &plan)?;
         notes.extend(plan.notes);
         let mut details = plan.details;
-
-        let record = Record {
-            abi_version: abi::SL_ABI_VERSION,
-            program: Some(object::digest()),
-            key: Record::new_key(&interface.name)?,
-            interface: interface.name.clone(),
-            ifindex: interface.ifindex,
-            netns: netns::inode()?,
-            phase: Phase::Starting,
-            engine: plan.engine,
-            hook: plan.hook,
-            qdisc: String::new(),
-            queues: plan.queues,
-            tag: 0,
-            generation: 1,
-            policy: sluice_policy::written(&request.policy),
-            policy_name: policy.name.clone(),
-            policy_source: request.source.clone(),
-            rate_bps: request.rate.map(|rate| rate.0),
-            ingress_rate_bps: policy.ingress_rate.map(|rate| rate.0),
-            ingress_rate_of_policy: request.ingress_rate.is_none(),
-            ingress_ifindex: None,
-            split: plan.split,
-            split_ifindex: None,
-            marks: plan.marks,
-            fq_codel: plan.fq_codel,
-            codel: plan.codel,
-            made_clsact: false,
-            gro_was_on: plan.gro_off && offload::gro(&interface.name)?,
-            replaced: None,
-            applied_s: clock::now_s(),
-            what: Origin::Up,
-            message: request.message.clone(),
-            repeats: None,
-            rule_starts: crate::record::rule_starts::RuleStarts::default(),
-            unconfirmed: None,
-            before: None,
-        };
         shared::refuse_other_rates(&record, &request.policy, together)?;
         let pins = record.pins(&bpffs::root()?);
         let at = Placed { record: &record, policy: &policy, interface: &interface, pins: &pins };
         details.extend(driver(plan.engine).details(&at));
         notes.extend(driver(plan.engine).notes(&record, &policy));
         let remains = root.as_ref().is_some_and(engine::is_made_by_us);
-        if remains && !request.force {
-            return Err(Error::input(format!("{} has queues of sluice, and no record of them", interface.name))
-                .help("use --force, which removes what is left of them first"));
-        }
         let replaced = root.filter(|root| plan.engine.queues() && !root.is_default() && !remains);
-        if let (Some(root), false) = (&replaced, request.force) {
-            return Err(Error::input(format!(
-                "{} has a hand-made qdisc at its root: {} {}",
-                interface.name, root.kind, root.handle
-            ))
-            .help(format!(
-                "remove it (tc qdisc del dev {} root), or use --force, which saves a dump of it first",
-                interface.name
-            )));
+        if !request.force {
+            refuse_foreign_queues(&interface, remains, replaced.as_ref())?;
         }
         Ok(Start {
             interface,

@@ -117,7 +117,26 @@ impl Topology {
 
     fn check(&self, source: &Source) -> Result<()> {
         let all: Vec<&String> = self.nodes().collect();
-        for name in &all {
+        self.check_names(source, &all)?;
+        self.check_links(source, &all)?;
+        self.check_ends(source)?;
+        let unreached = all.iter().find(|name| !self.next_hops(all[0]).contains_key(name.as_str()) && **name != all[0]);
+        if let Some(unreached) = unreached {
+            return Err(source.bad(None, &format!("no link leads to {unreached}"), "connect it"));
+        }
+        let (client, server) = self.noise.get_ref();
+        if let Some(unknown) = [client, server].into_iter().find(|name| !all.contains(name)) {
+            return Err(source.bad(
+                Some(self.noise.span()),
+                &format!("there is no host \"{unknown}\""),
+                &format!("there are {}", list(&all)),
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_names(&self, source: &Source, all: &[&String]) -> Result<()> {
+        for name in all {
             let plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
             if !plain || name.is_empty() || name.len() > LONGEST_NAME {
                 return Err(source.bad(None, &format!("\"{name}\" cannot name a host"), "1 to 12 of a-z, 0-9 and -"));
@@ -126,6 +145,10 @@ impl Topology {
         if all.iter().collect::<BTreeSet<_>>().len() < all.len() {
             return Err(source.bad(None, "two hosts have one name", "each has a name of its own"));
         }
+        Ok(())
+    }
+
+    fn check_links(&self, source: &Source, all: &[&String]) -> Result<()> {
         if self.link.len() > MAX_LINKS {
             return Err(source.bad(None, "more than 250 links", "leave some out"));
         }
@@ -136,7 +159,7 @@ impl Topology {
                 return Err(source.bad(
                     at,
                     &format!("there is no host \"{unknown}\""),
-                    &format!("there are {}", list(&all)),
+                    &format!("there are {}", list(all)),
                 ));
             }
             if self.link.iter().filter(|other| other.joins(a, b)).count() > 1 {
@@ -163,6 +186,11 @@ impl Topology {
                 return Err(source.bad(at, "loss_percent is not between 0 and 100", "loss_percent = 0.1"));
             }
         }
+        Ok(())
+    }
+
+    /// Checks the ends of links that the owner, lines and wires name.
+    fn check_ends(&self, source: &Source) -> Result<()> {
         let mut ends = vec![&self.owner];
         ends.extend(self.shaped.iter().flat_map(|shaped| [&shaped.line, &shaped.wire]));
         for end in ends {
@@ -196,18 +224,6 @@ impl Topology {
                     "rate = \"105%\" in its [[link]]",
                 ));
             }
-        }
-        let unreached = all.iter().find(|name| !self.next_hops(all[0]).contains_key(name.as_str()) && **name != all[0]);
-        if let Some(unreached) = unreached {
-            return Err(source.bad(None, &format!("no link leads to {unreached}"), "connect it"));
-        }
-        let (client, server) = self.noise.get_ref();
-        if let Some(unknown) = [client, server].into_iter().find(|name| !all.contains(name)) {
-            return Err(source.bad(
-                Some(self.noise.span()),
-                &format!("there is no host \"{unknown}\""),
-                &format!("there are {}", list(&all)),
-            ));
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use crate::format::{Contender, NOISE_PORT, Scenario, Shaped};
-use crate::result::results::{Clock, EventDone, Measured};
+use crate::result::results::{Bottleneck, Clock, EventDone, Measured};
 use crate::result::statistics::Distribution;
 use crate::run::contender::{Active, Task};
 use crate::run::network::{Build, Network, device};
@@ -142,32 +142,7 @@ pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<
         clients.push((number, load.start(bulking)?));
     }
 
-    let mut snapshots: Vec<Snapshot> = Vec::new();
-    let mut events = Vec::new();
-    let end_ms = window.to_ms + TAIL_MS / 2.0;
-    let mut due_ms = 0.0;
-    let mut change_ms = window.from_ms;
-    loop {
-        let now_ms = since_ms(zero, SystemTime::now());
-        if now_ms >= due_ms {
-            snapshots.push(sampler::take(now_ms, topology, &shaped, &network)?);
-            while due_ms <= now_ms {
-                due_ms += SNAPSHOT_INTERVAL_MS;
-            }
-        }
-        if let Some(event) = scenario.event.filter(|_| now_ms >= change_ms && change_ms < window.to_ms) {
-            let what = active.change()?;
-            let took_ms = since_ms(zero, SystemTime::now()) - now_ms;
-            events.push(EventDone { at_ms: now_ms, took_ms, what });
-            change_ms = (change_ms + event.reconfigure_every.0).max(now_ms + took_ms);
-        }
-        if now_ms >= end_ms {
-            break;
-        }
-        watch()?;
-        thread::sleep(POLL);
-    }
-
+    let (snapshots, events) = observe(setting, (&network, &shaped), &mut active, (zero, window), &watch)?;
     let mut answers = Measurements::default();
     // Results are in the order of the scenario's loads; loads without an end are stopped first.
     clients.sort_by_key(|(number, _)| *number);
@@ -180,15 +155,7 @@ pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<
     active.stop()?;
 
     let noise = irtt::parse(&noise.stdout, 0)?;
-    let line_bps = |shaped: &Shaped| {
-        let link = topology.link_of(shaped.line.get_ref());
-        link.and_then(|link| link.rate?.bps(rate_bps)).unwrap_or(rate_bps)
-    };
-    let bottlenecks = shaped
-        .iter()
-        .enumerate()
-        .map(|(number, shaped)| sampler::bottleneck(shaped, number, &snapshots, window, rate_bps, line_bps(shaped)))
-        .collect();
+    let bottlenecks = bottlenecks(setting, &shaped, &snapshots, window);
     let measured = Measured {
         engine,
         commands,
@@ -203,4 +170,54 @@ pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<
         events,
     };
     Ok(TrialResult { measured, raw: answers.raw, warnings: network.warnings.clone() })
+}
+
+/// Takes snapshots and reconfigures the contender until the window has ended.
+fn observe(
+    setting: &Setting,
+    (network, shaped): (&Network, &[&Shaped]),
+    active: &mut Active,
+    (zero, window): (SystemTime, Window),
+    watch: &dyn Fn() -> Result<()>,
+) -> Result<(Vec<Snapshot>, Vec<EventDone>)> {
+    let mut snapshots: Vec<Snapshot> = Vec::new();
+    let mut events = Vec::new();
+    let end_ms = window.to_ms + TAIL_MS / 2.0;
+    let mut due_ms = 0.0;
+    let mut change_ms = window.from_ms;
+    loop {
+        let now_ms = since_ms(zero, SystemTime::now());
+        if now_ms >= due_ms {
+            snapshots.push(sampler::take(now_ms, &setting.scenario.topology, shaped, network)?);
+            while due_ms <= now_ms {
+                due_ms += SNAPSHOT_INTERVAL_MS;
+            }
+        }
+        if let Some(event) = setting.scenario.event.filter(|_| now_ms >= change_ms && change_ms < window.to_ms) {
+            let what = active.change()?;
+            let took_ms = since_ms(zero, SystemTime::now()) - now_ms;
+            events.push(EventDone { at_ms: now_ms, took_ms, what });
+            change_ms = (change_ms + event.reconfigure_every.0).max(now_ms + took_ms);
+        }
+        if now_ms >= end_ms {
+            break;
+        }
+        watch()?;
+        thread::sleep(POLL);
+    }
+    Ok((snapshots, events))
+}
+
+/// The figures of each shaped link, by the snapshots.
+fn bottlenecks(setting: &Setting, shaped: &[&Shaped], snapshots: &[Snapshot], window: Window) -> Vec<Bottleneck> {
+    let rate_bps = setting.rate_bps;
+    let line_bps = |shaped: &Shaped| {
+        let link = setting.scenario.topology.link_of(shaped.line.get_ref());
+        link.and_then(|link| link.rate?.bps(rate_bps)).unwrap_or(rate_bps)
+    };
+    shaped
+        .iter()
+        .enumerate()
+        .map(|(number, shaped)| sampler::bottleneck(shaped, number, snapshots, window, rate_bps, line_bps(shaped)))
+        .collect()
 }
