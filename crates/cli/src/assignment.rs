@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use sluice_kernel::history::Origin;
-use sluice_kernel::{RateWish, Request};
+use sluice_kernel::{RateOption, Request};
 use sluice_policy::{Context, LoadError, Policy, PolicyFile};
 
 /// A policy and the interface that it is for.
@@ -20,8 +20,8 @@ impl From<Assignment> for Request {
             interface: assignment.interface,
             policy: assignment.policy,
             source: assignment.source,
-            rate: RateWish::AsBefore,
-            ingress_rate: RateWish::AsBefore,
+            rate: RateOption::AsBefore,
+            ingress_rate: RateOption::AsBefore,
             confirm: None,
             message: None,
             what: Origin::Apply,

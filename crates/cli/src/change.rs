@@ -8,7 +8,7 @@ use crate::live::{each, once, report};
 use crate::terminal;
 use serde_json::json;
 use sluice_kernel::confirm::time;
-use sluice_kernel::{Preview, RateWish, Request};
+use sluice_kernel::{Preview, RateOption, Request};
 use sluice_policy::{Context, Difference};
 
 /// The most changes that are listed after they are done; more are only counted.
@@ -23,8 +23,8 @@ pub fn apply(args: &Apply, color: bool) -> Result<(), Failure> {
     let (interface, file) = named("apply", &args.words)?;
     let assignments = choose(file, interface, &Context { link_rate, ..Context::default() })?;
     let requests = assignments.into_iter().map(|assignment| Request {
-        rate: link_rate.map_or(RateWish::AsBefore, |rate| RateWish::Set(Some(rate))),
-        ingress_rate: ingress_rate.map_or(RateWish::AsBefore, |rate| RateWish::Set(Some(rate))),
+        rate: link_rate.map_or(RateOption::AsBefore, |rate| RateOption::Set(Some(rate))),
+        ingress_rate: ingress_rate.map_or(RateOption::AsBefore, |rate| RateOption::Set(Some(rate))),
         confirm: confirm_time,
         message: args.change.message.clone(),
         ..Request::from(assignment)
@@ -89,8 +89,8 @@ fn perform(requests: &[Request], options: &Change, at_boot: bool, what: &str, co
         if at_boot {
             sluice_kernel::boot::save(&done.record)?;
         }
-        if let Some(told) = sluice_kernel::boot::told(&done.record) {
-            outln!("  {told}");
+        if let Some(note) = sluice_kernel::boot::note(&done.record) {
+            outln!("  {note}");
         }
         if let Some(unconfirmed) = &done.record.unconfirmed {
             outln!(

@@ -94,7 +94,7 @@ fn deficit_round_robin_survives_packets_far_above_the_quantum() {
 }
 
 #[test]
-fn a_ceiling_holds_a_class_and_nobody_else() {
+fn a_ceiling_holds_its_class_alone() {
     let mut conf = conf(abi::SL_STRICT_PRIORITY, &[(0, FRAME), (1, FRAME)]);
     conf.classes[0].ceil_cost = cost(1_000_000);
     conf.classes[0].ceil_burst_ns = 12 * MS; // one frame

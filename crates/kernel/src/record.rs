@@ -277,8 +277,8 @@ fn stored() -> Result<Vec<Record>> {
 
 /// Warns once of a record that cannot be read: a command looks at records several times.
 fn warn_once(path: &Path, error: &Error) {
-    static TOLD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-    if TOLD.lock().is_ok_and(|mut told| told.insert(path.to_owned())) {
+    static WARNED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    if WARNED.lock().is_ok_and(|mut warned| warned.insert(path.to_owned())) {
         eprintln!("warning: {error}");
     }
 }

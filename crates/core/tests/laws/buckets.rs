@@ -10,7 +10,7 @@ use sluice_core::Core;
 
 laws! {
     the_link_is_never_exceeded: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().framing().lateness();
-    nobody_sends_without_tokens: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().framing().changes().lateness();
+    no_packet_leaves_without_tokens: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().framing().changes().lateness();
     no_ceiling_is_exceeded: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().limits().framing().lateness();
 }
 
@@ -66,7 +66,7 @@ fn no_ceiling_is_exceeded(core: &'static Core, case: &Case) -> TestCaseResult {
 }
 
 /// No packet is sent unless the link and its class have tokens. A debt from before another policy came is owed, in bytes.
-fn nobody_sends_without_tokens(core: &'static Core, case: &Case) -> TestCaseResult {
+fn no_packet_leaves_without_tokens(core: &'static Core, case: &Case) -> TestCaseResult {
     let (mut link, mut ready) = (false, 0u64);
     run(core, case, |world, event| {
         match event {

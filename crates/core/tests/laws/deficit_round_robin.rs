@@ -13,7 +13,7 @@ use sluice_core::Core;
 
 laws! {
     shares_by_quantum: traces::of([abi::SL_DEFICIT_ROUND_ROBIN]).by_flow().ceilings().changes().greedy(Greed::Some);
-    nobody_starves: traces::of([abi::SL_DEFICIT_ROUND_ROBIN]).by_flow().ceilings().greedy(Greed::Some);
+    classes_do_not_starve: traces::of([abi::SL_DEFICIT_ROUND_ROBIN]).by_flow().ceilings().greedy(Greed::Some);
 }
 
 /// The bound on fairness: while classes i and j are both ready,
@@ -58,7 +58,7 @@ pub fn waits_at_most(world: &World, longest: &[u32], i: usize, j: usize) -> u64 
     (turns + 1) * u64::from(quantum(j)) + u64::from(longest[j])
 }
 
-fn nobody_starves(core: &'static Core, case: &Case) -> TestCaseResult {
+fn classes_do_not_starve(core: &'static Core, case: &Case) -> TestCaseResult {
     let (mut waiting, longest) = (Waiting::new(), case.longest());
     run(core, case, |world, event| {
         waiting.observe(world, event, |i, j, sent| (sent[j], waits_at_most(world, &longest, i, j)))

@@ -16,9 +16,9 @@ const KIND: [u32; 1] = [abi::SL_EEVDF];
 laws! {
     serves_the_earliest_eligible_deadline: traces::of(KIND).policing().worn().changes();
     lags_are_bounded: traces::of(KIND).worn().absent().greedy(Greed::All);
-    guarantees_keep_nobody_waiting: traces::of(KIND).guarantees().greedy(Greed::All);
+    guarantees_do_not_delay_the_others: traces::of(KIND).guarantees().greedy(Greed::All);
     keeps_up_with_the_fluid: traces::of(KIND).greedy(Greed::All);
-    nobody_starves: traces::of(KIND).greedy(Greed::All);
+    classes_do_not_starve: traces::of(KIND).greedy(Greed::All);
     visitors_take_no_more_than_their_share: traces::of(KIND).lulls().greedy(Greed::Others);
     lags_sum_to_zero: traces::of(KIND).ceilings().guarantees().policing().worn().changes().greedy(Greed::Some);
     lag_outlives_absence: traces::of(KIND).worn().greedy(Greed::Some);
@@ -147,7 +147,7 @@ fn lags_are_bounded(core: &'static Core, case: &Case) -> TestCaseResult {
 /// A guarantee takes a class at most two packets ahead, however long it serves it: lag_i > -2 l_i. The lags sum to zero, so
 /// that all that the others are owed together is less than the sum of 2 l_j, and each of them less than that + max(q_i, l):
 /// a class that comes then waits for so much.
-fn guarantees_keep_nobody_waiting(core: &'static Core, case: &Case) -> TestCaseResult {
+fn guarantees_do_not_delay_the_others(core: &'static Core, case: &Case) -> TestCaseResult {
     lags_are_within(core, case, |world, longest, class| {
         let ahead: i128 = longest.iter().map(|&len| 2 * i128::from(len)).sum();
         (-2 * i128::from(longest[class]), ahead + i128::from(most_lag(world, longest, class)))
@@ -185,7 +185,7 @@ fn keeps_up_with_the_fluid(core: &'static Core, case: &Case) -> TestCaseResult {
 
 /// While the same classes stay ready and class i waits, the others send less than (l_i + max(q_i, l)) W / w_i bytes
 /// together, W the sum of the weights: its lag cannot grow by more.
-fn nobody_starves(core: &'static Core, case: &Case) -> TestCaseResult {
+fn classes_do_not_starve(core: &'static Core, case: &Case) -> TestCaseResult {
     let (mut waiting, longest, everybody) = (Waiting::new(), case.longest(), case.greedy.len());
     let mut over = false;
     run(core, case, |world, event| {

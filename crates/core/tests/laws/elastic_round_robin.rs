@@ -15,7 +15,7 @@ const KIND: [u32; 1] = [abi::SL_ELASTIC_ROUND_ROBIN];
 
 laws! {
     shares_by_weight: traces::of(KIND).by_flow().ceilings().policing().changes().greedy(Greed::Some);
-    nobody_starves: traces::of(KIND).by_flow().ceilings().policing().greedy(Greed::Some);
+    classes_do_not_starve: traces::of(KIND).by_flow().ceilings().policing().greedy(Greed::Some);
 }
 
 fn weight(world: &World, class: usize) -> u64 {
@@ -43,7 +43,7 @@ fn shares_by_weight(core: &'static Core, case: &Case) -> TestCaseResult {
 }
 
 /// While class i is ready and waits, class j ends a turn at most and has another, each of w_j G bytes, and one of both goes beyond it.
-fn nobody_starves(core: &'static Core, case: &Case) -> TestCaseResult {
+fn classes_do_not_starve(core: &'static Core, case: &Case) -> TestCaseResult {
     let (mut waiting, longest) = (Waiting::new(), case.longest());
     run(core, case, |world, event| {
         let grant = grant_at_most(world, &longest);

@@ -19,7 +19,7 @@ laws! {
     privilege_is_bounded: traces::of(KINDS).by_flow().ceilings().limits();
     the_privileged_go_first: traces::of(KINDS).by_flow().ceilings().limits();
     the_privileged_take_turns: traces::of(KINDS).by_flow().ceilings().limits();
-    who_rests_is_forgiven: traces::of(KINDS).by_flow().ceilings().lulls();
+    idle_time_repays_debt: traces::of(KINDS).by_flow().ceilings().lulls();
     the_longest_gives_way: traces::of(KINDS).by_flow().ceilings().policing().limits();
 }
 
@@ -190,7 +190,7 @@ fn the_privileged_take_turns(core: &'static Core, case: &Case) -> TestCaseResult
 /// While a class rests, which it does while it has no more than one packet, the time that a quantum takes on its link is a round. So a
 /// flow is sparse again when its class has rested for as long as it takes to pay back the allowance and a packet, and the rounds
 /// that its turn may be ahead.
-fn who_rests_is_forgiven(core: &'static Core, case: &Case) -> TestCaseResult {
+fn idle_time_repays_debt(core: &'static Core, case: &Case) -> TestCaseResult {
     let longest = case.longest();
     // Since when each class rests, and the rounds that had passed; and the packet that is alone there.
     let (mut rests, mut alone) = ([(0, 0u32); CLASSES], [const { None }; CLASSES]);

@@ -34,7 +34,7 @@ mutants! {
     fractions_are_lost breaks "buckets::the_link_is_never_exceeded":
         "bucket.h",
         "sum = bytes * b->cost + b->frac;" => "sum = bytes * b->cost;";
-    debts_are_forgotten_by_a_new_rate breaks "buckets::nobody_sends_without_tokens":
+    debts_are_forgotten_by_a_new_rate breaks "buckets::no_packet_leaves_without_tokens":
         "bucket.h",
         "b->tat_ns = now_ns + (bytes * cost >> 20);" => "b->tat_ns = now_ns;";
     headers_are_not_charged breaks "buckets::the_link_is_never_exceeded":
@@ -97,7 +97,7 @@ mutants! {
     held_classes_are_not_released breaks "work::never_waits_in_vain":
         "core.h",
         "sl_release(s, now_ns);" => ";";
-    ready_classes_are_not_held breaks "buckets::nobody_sends_without_tokens":
+    ready_classes_are_not_held breaks "buckets::no_packet_leaves_without_tokens":
         "core.h",
         "if (sl_likely(k->policed || bucket_open(&k->ceil, now_ns)))" => "if (1)";
 
@@ -117,7 +117,7 @@ mutants! {
     the_highest_level_goes_first breaks "strict_priority::never_inverts":
         "strict_priority.h",
         "u32 level = sl_lowest(sp_sched(s)->levels);" => "u32 level = 63 - (u32)__builtin_clzll(sp_sched(s)->levels);";
-    levels_charge_nobody breaks "strict_priority::shares_a_level_by_quantum":
+    levels_are_not_charged breaks "strict_priority::shares_a_level_by_quantum":
         "strict_priority.h",
         ".charge = drr_charge," => "";
 
@@ -128,19 +128,19 @@ mutants! {
     too_many_rounds_are_skipped breaks "deficit_round_robin::shares_by_quantum":
         "deficit_round_robin.h",
         "rounds = sl_min(rounds," => "rounds = sl_max(rounds + 1,";
-    credit_outlives_absence breaks "deficit_round_robin::nobody_starves":
+    credit_outlives_absence breaks "deficit_round_robin::classes_do_not_starve":
         "deficit_round_robin.h",
         "if (drr_class(k)->deficit_bytes > 0)\n\t\tdrr_class(k)->deficit_bytes = 0;" => ";";
-    debt_does_not_outlive_absence breaks "deficit_round_robin::nobody_starves":
+    debt_does_not_outlive_absence breaks "deficit_round_robin::classes_do_not_starve":
         "deficit_round_robin.h",
         "if (drr_class(k)->deficit_bytes > 0)\n\t\tdrr_class(k)->deficit_bytes = 0;" => "drr_class(k)->deficit_bytes = 0;";
 
-    credit_within_a_level_outlives_absence breaks "strict_priority::nobody_starves_within_a_level":
+    credit_within_a_level_outlives_absence breaks "strict_priority::classes_of_a_level_do_not_starve":
         "strict_priority.h",
         "drr_leave(s," => "(void)(s,";
 
     // Round robin.
-    the_cursor_stays breaks "round_robin::nobody_starves":
+    the_cursor_stays breaks "round_robin::classes_do_not_starve":
         "round_robin.h",
         "rr_sched(s)->cursor = (u8)c;" => ";";
     the_cursor_skips_a_class breaks "round_robin::each_other_class_once":
@@ -163,16 +163,16 @@ mutants! {
         "virtual_class(k)->start = most;" => ";";
 
     // Weighted fair queueing.
-    who_returns_starts_where_it_ended breaks "weighted_fair_queuing::nobody_starves":
+    returning_class_starts_where_it_ended breaks "weighted_fair_queuing::classes_do_not_starve":
         "weighted_fair_queuing.h",
         "virtual_class(k)->start = virtual_resume(" => "(void)virtual_resume(";
-    who_returns_is_forgiven breaks "weighted_fair_queuing::returns_at_the_virtual_time_or_its_own_end":
+    returning_class_starts_at_the_virtual_time breaks "weighted_fair_queuing::returns_at_the_virtual_time_or_its_own_end":
         "weighted_fair_queuing.h",
         "virtual_class(k)->start = virtual_resume(" => "virtual_class(k)->start = virtual_sched(s)->time; (void)virtual_resume(";
-    who_returns_starts_too_late breaks "weighted_fair_queuing::packets_leave_by_their_expected_arrival":
+    returning_class_starts_too_late breaks "weighted_fair_queuing::packets_leave_by_their_expected_arrival":
         "weighted_fair_queuing.h",
         "virtual_class(k)->start = virtual_resume(" => "virtual_class(k)->start = (k->virtual_cost << 17) + virtual_resume(";
-    the_start_of_who_stays_is_not_renewed breaks "weighted_fair_queuing::serves_the_smallest_start":
+    start_of_a_staying_class_is_not_renewed breaks "weighted_fair_queuing::serves_the_smallest_start":
         "weighted_fair_queuing.h",
         "\telse\n\t\twfq_place(s, c);" => "";
     a_busy_period_never_ends breaks "weighted_fair_queuing::packets_leave_by_their_expected_arrival":
@@ -184,7 +184,7 @@ mutants! {
     the_greatest_end_is_the_last breaks "weighted_fair_queuing::packets_leave_by_their_expected_arrival":
         "virtual_time.h",
         "if (virtual_before(virtual_sched(s)->end, end))" => "";
-    nobody_pays_for_long_packets breaks "weighted_fair_queuing::keeps_up_with_the_fluid":
+    long_packets_cost_no_more breaks "weighted_fair_queuing::keeps_up_with_the_fluid":
         "virtual_time.h",
         "virtual_class(k)->start += bytes * k->virtual_cost;" => "virtual_class(k)->start += 1000 * k->virtual_cost;";
     // Elastic round robin.
@@ -197,27 +197,27 @@ mutants! {
     a_class_that_joins_waits_for_the_next_round breaks "elastic_round_robin::shares_by_weight":
         "elastic_round_robin.h",
         "if (c > err_sched(s)->cursor)" => "if (0)";
-    a_turn_never_ends breaks "elastic_round_robin::nobody_starves":
+    a_turn_never_ends breaks "elastic_round_robin::classes_do_not_starve":
         "elastic_round_robin.h",
         "own->left_bytes -= bytes;" => ";";
     // EEVDF.
-    everybody_is_eligible breaks "eevdf::lags_are_bounded":
+    every_class_is_eligible breaks "eevdf::lags_are_bounded":
         "eevdf.h",
         "\tif (virtual_before(virtual_sched(s)->time, virtual_class(k)->start))\n\t\ttournament_put(" => "\tif (0)\n\t\ttournament_put(",
         "eevdf.h", "if (!virtual_before(virtual_sched(s)->time, virtual_class(sl_at(s->classes, c))->start))" => "if (1)";
-    who_was_alone_has_its_old_deadline breaks "eevdf::serves_the_earliest_eligible_deadline":
+    lone_class_keeps_its_old_deadline breaks "eevdf::serves_the_earliest_eligible_deadline":
         "eevdf.h",
         "eevdf_sched(s)->rest = 0;" => "return 0;";
     the_earliest_start_goes_first breaks "eevdf::serves_the_earliest_eligible_deadline":
         "eevdf.h",
         "tournament_put(&eevdf_sched(s)->deadlines, c, eevdf_class(k)->deadline);" => "tournament_put(&eevdf_sched(s)->deadlines, c, virtual_class(k)->start);";
-    the_latest_deadline_goes_first breaks "eevdf::nobody_starves":
+    the_latest_deadline_goes_first breaks "eevdf::classes_do_not_starve":
         "eevdf.h",
         "tournament_put(&eevdf_sched(s)->deadlines, c, eevdf_class(k)->deadline);" => "tournament_put(&eevdf_sched(s)->deadlines, c, 0 - eevdf_class(k)->deadline);";
     requests_are_of_the_next_packet breaks "eevdf::serves_the_earliest_eligible_deadline":
         "eevdf.h",
         "sl_max(next, k->quantum_bytes) * k->virtual_cost" => "next * k->virtual_cost";
-    guarantees_are_charged_without_end breaks "eevdf::guarantees_keep_nobody_waiting":
+    guarantees_are_charged_without_end breaks "eevdf::guarantees_do_not_delay_the_others":
         "eevdf.h",
         "if (!is_alone(s->ready) && virtual_before(virtual_sched(s)->time + bytes" => "if (0 && virtual_before(virtual_sched(s)->time + bytes";
     virtual_time_runs_at_half_its_speed breaks "eevdf::keeps_up_with_the_fluid":
@@ -246,7 +246,7 @@ mutants! {
     the_ring_is_searched_from_its_beginning breaks "pifo::leaves_by_rank":
         "pifo.h",
         "w = sl_lowest_from(p->summary, w + 1);" => "w = sl_lowest(p->summary);";
-    ceilings_do_not_hold_packets_back breaks "buckets::nobody_sends_without_tokens":
+    ceilings_do_not_hold_packets_back breaks "buckets::no_packet_leaves_without_tokens":
         "pifo.h",
         "return k->ceil.cost && !k->policed;" => "return 0;";
     the_first_of_a_ceiling_goes_to_the_end breaks "order::first_in_first_out":
@@ -321,7 +321,7 @@ mutants! {
     rounds_give_nothing_back breaks "flow_shares::a_flood_starves_no_light_flow":
         "flow_hosts.h",
         "*used_bytes = *used_bytes > (s32)gain ? *used_bytes - (s32)gain : 0;" => ";";
-    nobody_is_express breaks "flow_shares::a_flood_starves_no_light_flow":
+    no_flow_is_sparse breaks "flow_shares::a_flood_starves_no_light_flow":
         "flow_queue.h",
         "if (f->used_bytes + len_bytes <= k->flow_quantum_bytes) {" => "if (0) {";
     a_newcomer_is_dropped_first breaks "flow_shares::a_flood_starves_no_light_flow":
@@ -333,21 +333,21 @@ mutants! {
     bulk_goes_before_swift breaks "flow_queues::the_privileged_go_first":
         "flow_queue.h",
         "if (fair->swift_flows)" => "if (fair->swift_flows && !fair->wheel_used)";
-    who_is_served_stays_first breaks "flow_queues::the_privileged_take_turns":
+    served_flow_stays_first breaks "flow_queues::the_privileged_take_turns":
         "flow_queue.h",
         "\t\tflow_stand(s, k, class, f, i, head->len_bytes);" =>
         "\t\tu16 first = fair->sparse.head;\n\n\t\tflow_stand(s, k, class, f, i, head->len_bytes);\n\t\tif (f->place == SL_FLOW_SPARSE && fair->sparse_flows == 2) {\n\t\t\tfair->sparse.head = (u16)i;\n\t\t\tfair->sparse.tail = f->next = first;\n\t\t}";
-    rest_counts_for_nothing breaks "flow_queues::who_rests_is_forgiven":
+    rest_counts_for_nothing breaks "flow_queues::idle_time_repays_debt":
         "flow_queue.h",
         "fair->round += (u32)sl_min(rounds, 1 << 20);" => ";";
-    rest_counts_from_the_beginning breaks "flow_queues::who_rests_is_forgiven":
+    rest_counts_from_the_beginning breaks "flow_queues::idle_time_repays_debt":
         "flow_queue.h",
         "fair->rests_since_ns = now_ns;" => ";";
-    who_comes_first_is_second breaks "flow_queues::a_flow_stays_in_order":
+    first_flow_becomes_second breaks "flow_queues::a_flow_stays_in_order":
         "flow_queue.h",
         "flow_arrive(s, class, alone - 1);\n\t}\n\tflow_arrive(s, class, slot);" =>
         "flow_arrive(s, class, slot);\n\t\tslot = alone - 1;\n\t}\n\tflow_arrive(s, class, slot);";
-    who_is_alone_is_forgotten_by_a_new_policy breaks "conservation::nothing_is_lost":
+    new_policy_forgets_a_lone_packet breaks "conservation::nothing_is_lost":
         "flow_change.h",
         "if (fair->alone)" => "if (0)";
     flows_stay_where_a_pifo_comes breaks "conservation::nothing_is_lost":
@@ -356,7 +356,7 @@ mutants! {
     flows_always_stay breaks "conservation::nothing_is_lost":
         "flow_change.h",
         "if (k->flows != g->flows)" => "return 1;\n\t\tif (k->flows != g->flows)";
-    what_rests_pays_by_the_link_alone breaks "flow_queues::who_rests_is_forgiven":
+    what_rests_pays_by_the_link_alone breaks "flow_queues::idle_time_repays_debt":
         "core.h",
         "u64 cost = sl_max(s->link.cost, k->ceil.cost);" => "u64 cost = s->link.cost;";
     bulk_flows_send_all_they_have breaks "flow_shares::bulk_flows_share":
@@ -377,7 +377,7 @@ mutants! {
     hosts_always_count breaks "flow_shares::hosts_share":
         "flow_hosts.h",
         "f->hosts = k->hosts;" => "f->hosts = ((struct sl_class *)k)->hosts = SL_HOSTS_SOURCE;";
-    who_empties_still_counts_for_its_host breaks "flow_queues::hosts_know_their_bulk_flows":
+    empty_flow_still_counts_for_its_host breaks "flow_queues::hosts_know_their_bulk_flows":
         "flow_queue.h",
         "flow_count_bulk(s, f, -1);" => ";";
     a_new_policy_remembers_destinations breaks "flow_queues::hosts_know_their_bulk_flows":
@@ -410,10 +410,10 @@ mutants! {
     the_first_to_leave_a_pifo_gives_way breaks "room::urgent_classes_find_room":
         "pifo.h",
         "bucket = pifo_last(s);" => "bucket = pifo_first(s);";
-    nobody_gives_way breaks "room::urgent_classes_find_room":
+    no_class_gives_way breaks "room::urgent_classes_find_room":
         "core.h",
         "room_make(s, p->class) == SL_ROOM_OWN" => "0";
-    who_shares_a_queue_moves_on breaks "flow_queues::a_flow_stays_in_order":
+    flow_leaves_a_shared_queue breaks "flow_queues::a_flow_stays_in_order":
         "flow_table.h",
         "if (found == ~0u || shared) {" => "if (found == ~0u) {";
     queues_change_hands_with_packets breaks "flow_queues::a_flow_stays_in_order":

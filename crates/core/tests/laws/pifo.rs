@@ -23,7 +23,7 @@ laws! {
 }
 
 /// Runs a case beside a model of the queue. `leaves` sees each packet that leaves a PIFO, while the model still holds it.
-fn beside(
+fn beside_a_queue(
     core: &'static Core,
     case: &Case,
     mut leaves: impl FnMut(&World, &PriorityQueue, Ranked) -> TestCaseResult,
@@ -75,7 +75,7 @@ fn rank_head(world: &World, queue: &mut PriorityQueue, class: usize) {
 /// Whenever a packet of rank r leaves, no packet that is ranked has a rank of r - 2^rank_shift or less, as long as the
 /// ranks that are queued at one time span less than the ring.
 fn leaves_by_rank(core: &'static Core, case: &Case) -> TestCaseResult {
-    beside(core, case, |world, queue, leaving| {
+    beside_a_queue(core, case, |world, queue, leaving| {
         for other in queue.ranked().filter(|_| queue.fits) {
             let before = leaving.rank.wrapping_sub(other.rank) as i64;
             prop_assert!(before < 1 << world.policy.rank_shift, "{leaving:?} leaves before {other:?}");
@@ -87,7 +87,7 @@ fn leaves_by_rank(core: &'static Core, case: &Case) -> TestCaseResult {
 /// The packet that leaves is the first of an exact priority queue over buckets of 2^rank_shift ranks: first in first out within
 /// a bucket. A rank that is beyond the ring goes to its end; one that is before it, to its beginning.
 fn is_a_stable_priority_queue(core: &'static Core, case: &Case) -> TestCaseResult {
-    beside(core, case, |_, queue, leaving| {
+    beside_a_queue(core, case, |_, queue, leaving| {
         let first = queue.first().expect("one leaves");
         prop_assert_eq!(leaving.number, first.number, "{:?} leaves before {:?}", leaving, first);
         Ok(())

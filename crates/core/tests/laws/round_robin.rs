@@ -12,7 +12,7 @@ use sluice_core::Core;
 
 laws! {
     each_other_class_once: traces::of([abi::SL_ROUND_ROBIN]).by_flow().ceilings().policing().changes().greedy(Greed::Some);
-    nobody_starves: traces::of([abi::SL_ROUND_ROBIN]).by_flow().ceilings().policing().greedy(Greed::Some);
+    classes_do_not_starve: traces::of([abi::SL_ROUND_ROBIN]).by_flow().ceilings().policing().greedy(Greed::Some);
 }
 
 /// Between two turns of a class that stays ready, every other class that stays ready has exactly one, and no class has two
@@ -50,7 +50,7 @@ fn each_other_class_once(core: &'static Core, case: &Case) -> TestCaseResult {
 }
 
 /// A class that is ready waits for one packet of each other class at most.
-fn nobody_starves(core: &'static Core, case: &Case) -> TestCaseResult {
+fn classes_do_not_starve(core: &'static Core, case: &Case) -> TestCaseResult {
     let (mut asked, mut since, mut waits) = (0u64, [0; CLASSES], [0; CLASSES]);
     run(core, case, |world, event| {
         match event {

@@ -14,7 +14,7 @@ use sluice_core::Core;
 
 laws! {
     never_inverts: traces::of([abi::SL_STRICT_PRIORITY]).by_flow().ceilings().guarantees().policing().framing().changes().lateness();
-    nobody_starves_within_a_level: traces::of([abi::SL_STRICT_PRIORITY]).by_flow().ceilings().greedy(Greed::Some);
+    classes_of_a_level_do_not_starve: traces::of([abi::SL_STRICT_PRIORITY]).by_flow().ceilings().greedy(Greed::Some);
     shares_a_level_by_quantum: traces::of([abi::SL_STRICT_PRIORITY]).by_flow().ceilings().greedy(Greed::Some);
 }
 
@@ -49,7 +49,7 @@ fn shares_a_level_by_quantum(core: &'static Core, case: &Case) -> TestCaseResult
 }
 
 /// A class waits for no more of the others of its level than in deficit round robin.
-fn nobody_starves_within_a_level(core: &'static Core, case: &Case) -> TestCaseResult {
+fn classes_of_a_level_do_not_starve(core: &'static Core, case: &Case) -> TestCaseResult {
     let (mut waiting, longest) = (Waiting::new(), case.longest());
     run(core, case, |world, event| {
         let level = |class: usize| world.policy.classes[class].level;

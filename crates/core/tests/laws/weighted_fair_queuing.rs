@@ -18,7 +18,7 @@ laws! {
     serves_the_smallest_start: traces::of(KIND).by_flow().ceilings().policing().worn().changes();
     returns_at_the_virtual_time_or_its_own_end: traces::of(KIND).by_flow().worn().absent();
     shares_by_weight: traces::of(KIND).by_flow().ceilings().guarantees().worn().changes().greedy(Greed::Some);
-    nobody_starves: traces::of(KIND).by_flow().ceilings().greedy(Greed::Some);
+    classes_do_not_starve: traces::of(KIND).by_flow().ceilings().greedy(Greed::Some);
     packets_leave_by_their_expected_arrival: traces::of(KIND).steady().lulls();
     keeps_up_with_the_fluid: traces::of(KIND).steady().greedy(Greed::First);
 }
@@ -114,7 +114,7 @@ fn shares_by_weight(core: &'static Core, case: &Case) -> TestCaseResult {
 
 /// While class i is ready and waits, class j sends at most w_j l_i / w_i + l_j bytes: i starts at most l_i / w_i after the
 /// virtual time at which it begins to wait, and j sends nothing that starts later.
-fn nobody_starves(core: &'static Core, case: &Case) -> TestCaseResult {
+fn classes_do_not_starve(core: &'static Core, case: &Case) -> TestCaseResult {
     let (mut waiting, longest) = (Waiting::new(), case.longest());
     run(core, case, |world, event| {
         waiting.observe(world, event, |i, j, sent| {

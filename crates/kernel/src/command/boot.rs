@@ -98,7 +98,7 @@ fn saved(key: &str) -> Result<Option<Saved>> {
 
 /// A sentence on the next boot, for the person who has put a policy into force. None: the interface is of a network namespace,
 /// which does not outlive this boot.
-pub fn told(record: &Record) -> Option<String> {
+pub fn note(record: &Record) -> Option<String> {
     if netns::first_inode() != Some(record.netns) {
         return None;
     }
@@ -149,8 +149,8 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_at_boot_is_told() {
-        let told = |configuration: Option<&str>, kept: Option<&str>, unconfirmed: bool| {
+    fn note_says_which_policy_holds_at_boot() {
+        let note = |configuration: Option<&str>, kept: Option<&str>, unconfirmed: bool| {
             let kept = kept.map(saved);
             at_boot(&saved("mine"), unconfirmed, configuration, kept.as_ref(), Path::new("/etc/sluice/eth0.conf"))
         };
@@ -165,7 +165,7 @@ mod tests {
             (Some(conf("SLUICE_RESTORE=\"last\"")), None, true, "if it is confirmed"),
             (Some("SLUICE_POLICY=/x/mine.json".to_owned()), None, false, "what /x/mine.json says then holds"),
         ] {
-            let said = told(configuration.as_deref(), kept, unconfirmed);
+            let said = note(configuration.as_deref(), kept, unconfirmed);
             assert!(said.starts_with("at boot ") && said.contains(what), "{said}");
         }
     }

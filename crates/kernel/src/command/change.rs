@@ -26,19 +26,19 @@ use std::time::Duration;
 
 /// The rate that departures, or arrivals, shall be shaped to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RateWish {
+pub enum RateOption {
     /// The rate that the option gave last, if it gave one.
     AsBefore,
     /// This rate; none: the policy's.
     Set(Option<Rate>),
 }
 
-impl RateWish {
+impl RateOption {
     /// The rate that holds instead of the policy's; none: the policy's.
     fn or(self, before: Option<Rate>) -> Option<Rate> {
         match self {
-            RateWish::AsBefore => before,
-            RateWish::Set(rate) => rate,
+            RateOption::AsBefore => before,
+            RateOption::Set(rate) => rate,
         }
     }
 }
@@ -53,9 +53,9 @@ pub struct Request {
     /// Source of the policy's text, such as a path.
     pub source: String,
     /// `--rate`.
-    pub rate: RateWish,
+    pub rate: RateOption,
     /// `--ingress-rate`.
-    pub ingress_rate: RateWish,
+    pub ingress_rate: RateOption,
     /// `--confirm`: time that the policy stays in force unless it is confirmed.
     pub confirm: Option<Duration>,
     /// `--message`: reason of the change, for the history.
@@ -90,8 +90,8 @@ impl Request {
             interface: was.interface.clone(),
             policy: parse(&was.policy)?,
             source: was.policy_source.clone(),
-            rate: RateWish::Set(was.rate_bps.map(Rate)),
-            ingress_rate: RateWish::Set(rates(was).arrivals),
+            rate: RateOption::Set(was.rate_bps.map(Rate)),
+            ingress_rate: RateOption::Set(rates(was).arrivals),
             confirm: None,
             message: Some(why.to_owned()),
             what: Origin::Revert,

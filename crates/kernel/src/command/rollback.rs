@@ -1,7 +1,7 @@
 //! `sluice rollback`: goes back to a policy of the history.
 
 use crate::command;
-use crate::command::change::{RateWish, Request};
+use crate::command::change::{RateOption, Request};
 use crate::command::recover::recover;
 use crate::engine::managed::managed;
 use crate::record::history::{self, Entry};
@@ -25,12 +25,12 @@ pub fn rollback(interface: &str, number: Option<u32>) -> Result<(Request, Entry)
     let request = Request {
         interface: interface.to_owned(),
         source: entry.policy_source.clone(),
-        rate: RateWish::Set(entry.rate_bps.map(Rate)),
+        rate: RateOption::Set(entry.rate_bps.map(Rate)),
         // A running interface cannot begin or stop queueing arrivals; an entry may be from before its last `up`.
         ingress_rate: match (entry.ingress_rate_bps, record.ingress_rate_bps) {
-            (Some(bps), Some(_)) => RateWish::Set(Some(Rate(bps))),
-            (None, Some(_)) if policy.link.ingress_rate.is_some() => RateWish::Set(None),
-            _ => RateWish::AsBefore,
+            (Some(bps), Some(_)) => RateOption::Set(Some(Rate(bps))),
+            (None, Some(_)) if policy.link.ingress_rate.is_some() => RateOption::Set(None),
+            _ => RateOption::AsBefore,
         },
         policy,
         confirm: None,

@@ -67,7 +67,7 @@ fn queue_differences(policy: &Resolved, leaves: Option<Leaves>) -> Vec<String> {
     let has = |class: &ResolvedClass| leaves.is_none_or(|leaves| leaves.have(class));
     let small = |flows: Flows| flows.quantum_bytes < LEAST_FLOW_QUANTUM_BYTES;
     let of = |chosen: &dyn Fn(&ResolvedClass) -> bool, what: &str| {
-        told(policy, |class| (has(class) && chosen(class)).then(String::new), what)
+        difference(policy, |class| (has(class) && chosen(class)).then(String::new), what)
     };
     let mut all: Vec<String> = [
         of(
@@ -114,7 +114,7 @@ pub fn fallbacks(policy: &Resolved, leaves: Option<Leaves>) -> Vec<String> {
     };
     let lacks = |class: &ResolvedClass| leaves.is_none_or(|leaves| !leaves.have(class));
     let of = |chosen: fn(&ResolvedClass) -> bool, what: &str| {
-        told(policy, |class| (lacks(class) && chosen(class)).then(|| room(class)), what)
+        difference(policy, |class| (lacks(class) && chosen(class)).then(|| room(class)), what)
     };
     let by_flow = of(by_flow, &format!("{}: its flows do not share, and CoDel does not act", without("fq_codel")));
     let alone = of(codel_alone, &format!("{}: CoDel does not act", without("codel")));
@@ -130,7 +130,7 @@ fn codel_alone(class: &ResolvedClass) -> bool {
 }
 
 /// A sentence on the classes for which `detail` has text, each with that text behind its name. None: there are no such classes.
-fn told(policy: &Resolved, detail: impl Fn(&ResolvedClass) -> Option<String>, what: &str) -> Option<String> {
+fn difference(policy: &Resolved, detail: impl Fn(&ResolvedClass) -> Option<String>, what: &str) -> Option<String> {
     let of = |class: &ResolvedClass| Some(format!("{} ({}){}", class.id, class.name, detail(class)?));
     let list: Vec<String> = policy.classes.iter().filter_map(of).collect();
     let plural = if list.len() == 1 { "class" } else { "classes" };
@@ -143,22 +143,22 @@ mod tests {
     use crate::engine::htb::tests::{ALL, NOTHING, QUEUES, TWO, resolved};
 
     #[test]
-    fn weights_beyond_what_htb_has_are_told() {
-        let told = |weight: u32| {
+    fn weights_beyond_htb_are_differences() {
+        let differences = |weight: u32| {
             let classes = format!(r#"[{{ "id": 0, "weight": {weight} }}, {{ "id": 1 }}]"#);
             let policy = resolved(&format!(r#"{{ "scheduler": "weighted_fair_queuing", "classes": {classes} }}"#));
             let notes = differences(&policy, Some(Rate(20_000_000)), Some(ALL), 14);
             notes.iter().filter(|note| note.contains("weight")).count()
         };
-        assert_eq!([told(4), told(132), told(133)], [1, 1, 2]);
+        assert_eq!([differences(4), differences(132), differences(133)], [1, 1, 2]);
     }
 
     #[test]
-    fn differences_of_queues_are_told() {
+    fn queues_that_leaves_lack_are_differences() {
         let policy = resolved(QUEUES);
-        let told = |leaves| queue_differences(&policy, leaves);
+        let differences = |leaves| queue_differences(&policy, leaves);
         let count = |notes: &[String], word: &str| notes.iter().filter(|note| note.contains(word)).count();
-        let (all, none, unknown) = (told(Some(ALL)), told(Some(NOTHING)), told(None));
+        let (all, none, unknown) = (differences(Some(ALL)), differences(Some(NOTHING)), differences(None));
         assert_eq!(
             [
                 count(&all, "not between hosts"),

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn one_queue_in_place_of_many_is_told() {
+    fn one_queue_in_place_of_many_is_noted() {
         let policy = |link: &str| {
             let text = format!(r#"{{ "scheduler": "round_robin", {link} "classes": [{{ "id": 0 }}] }}"#);
             let policy = sluice_policy::parse(&Source::new("test.json", text)).expect("a valid policy");

@@ -94,7 +94,7 @@ impl Driver for BpfQdisc {
         for (direction, written) in live.sched.iter().enumerate() {
             let conf: Box<abi::sl_sched_conf> = tables::read(&map, buffer * abi::SL_DIRECTIONS + direction as u32)?;
             if abi::bytes_of(&*conf) != abi::bytes_of(&**written) {
-                return wrong("what schedulers are told is not what was written");
+                return wrong("the schedulers' configuration is not the one that was written");
             }
         }
         for now in self.schedulers(at.pins)? {

@@ -83,7 +83,7 @@ impl Driver for Tc {
     }
 
     fn notes(&self, record: &Record, policy: &Resolved) -> Vec<String> {
-        differences::fallbacks(policy, Some(leaf_kinds(record))).iter().map(told).collect()
+        differences::fallbacks(policy, Some(leaf_kinds(record))).iter().map(note).collect()
     }
 
     fn details(&self, at: &Placed<'_>) -> Vec<String> {
@@ -91,11 +91,11 @@ impl Driver for Tc {
         // A difference that a module would mend is a note, not a detail.
         let noted = differences::fallbacks(at.policy, leaves);
         let all = differences::differences(at.policy, at.policy.link_rate, leaves, at.interface.header_bytes());
-        all.iter().filter(|one| !noted.contains(one)).map(told).collect()
+        all.iter().filter(|one| !noted.contains(one)).map(note).collect()
     }
 }
 
-fn told(difference: &String) -> String {
+fn note(difference: &String) -> String {
     format!("engine tc: {difference}")
 }
 

@@ -206,11 +206,11 @@ impl Pinned {
             }
         }
         let device = if egress { record.interface.clone() } else { record.ingress_device() };
-        let mut told = schedulers::Told::default();
+        let mut totals = schedulers::Totals::default();
         match (record.engine, &self.state) {
             (Engine::Qdisc, Some(state)) if queued => {
                 let ifindex = if egress { record.ifindex } else { ifindex(&device) };
-                told = schedulers::add(&mut classes, state, ifindex);
+                totals = schedulers::add(&mut classes, state, ifindex);
             }
             // A device that was deleted has no leaves.
             (Engine::Tc, _) if queued && ifindex(&device) > 0 => {
@@ -226,10 +226,10 @@ impl Pinned {
             queued,
             rate_bps: rate_bps.filter(|_| queued),
             framing: rate_bps.filter(|_| queued).map(|_| self.framing),
-            link_fill: told.link_fill,
+            link_fill: totals.link_fill,
             limit_bps: limit.map(|limit| limit.rate.0),
             limit_fill: None,
-            scheduler: told.state,
+            scheduler: totals.state,
             classes,
             parsed: parsed(&self.parse_counts, direction, matched)?,
         };

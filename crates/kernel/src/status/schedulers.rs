@@ -8,7 +8,7 @@ use sluice_abi as abi;
 
 /// The state of a direction's schedulers, beside their classes.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct Totals {
     /// Fill level of the link's token bucket, 0 to 1; of several schedulers, the lowest.
     pub link_fill: Option<f64>,
     /// State of the scheduler, if there is only one.
@@ -16,23 +16,23 @@ pub(super) struct Told {
 }
 
 /// Adds the counters of the schedulers of a device: one, or one for each of its queues.
-pub(super) fn add(classes: &mut [ClassStatus], schedulers: &Mapped<abi::sl_sched>, ifindex: u32) -> Told {
+pub(super) fn add(classes: &mut [ClassStatus], schedulers: &Mapped<abi::sl_sched>, ifindex: u32) -> Totals {
     // SAFETY: each points at a whole scheduler, mapped as long as `schedulers` is borrowed.
     let number = |sched: &*const abi::sl_sched| unsafe { std::ptr::addr_of!((**sched).ifindex).read_volatile() };
     let own: Vec<*const abi::sl_sched> =
         schedulers.values().filter(|sched| ifindex != 0 && number(sched) == ifindex).collect();
-    let mut told = Told::default();
+    let mut totals = Totals::default();
     for sched in &own {
         // SAFETY: the pointer is to a whole scheduler, mapped as long as `schedulers` is borrowed.
         let head = unsafe { Head::read(*sched) };
         let now_ns = clock::monotonic().as_nanos() as u64;
-        least(&mut told.link_fill, fill(&head.link, now_ns));
+        least(&mut totals.link_fill, fill(&head.link, now_ns));
         for class in classes.iter_mut() {
             // SAFETY: the pointer is to a whole scheduler, mapped as long as `schedulers` is borrowed.
             unsafe { add_class(class, *sched, &head, now_ns) };
         }
         if own.len() == 1 {
-            told.state = Some(state::of_scheduler(&head, classes.iter().map(|class| class.id)));
+            totals.state = Some(state::of_scheduler(&head, classes.iter().map(|class| class.id)));
             for class in classes.iter_mut() {
                 class.state = Some(state::of_class(head.kind, &head.classes[usize::from(class.id)]));
             }
@@ -42,7 +42,7 @@ pub(super) fn add(classes: &mut [ClassStatus], schedulers: &Mapped<abi::sl_sched
         class.sojourn_p50_us = class.sojourn.as_ref().and_then(|waits| waits.quantile_us(0.50));
         class.sojourn_p99_us = class.sojourn.as_ref().and_then(|waits| waits.quantile_us(0.99));
     }
-    told
+    totals
 }
 
 /// # Safety

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mounts_of_a_service_are_told_from_the_machines() {
+    fn mounts_of_a_service_differ_from_the_machines() {
         let root = |optional: &str| {
             format!(
                 "21 30 0:20 / /sys rw master:7 - sysfs sysfs rw\n30 1 254:0 / / rw,relatime{optional} - ext4 /dev/vda rw\n"

@@ -124,7 +124,7 @@ mod tests {
     use std::os::unix::fs::OpenOptionsExt;
 
     #[test]
-    fn who_holds_the_lock_too_long_is_named() {
+    fn holder_of_a_lock_is_named() {
         let path = std::env::temp_dir().join(format!("sluice-lock-{}", std::process::id()));
         let short = Some(Duration::from_millis(50));
         let first = lock(&path, short).expect("a file").expect("nobody holds it");

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_for_its_owner_alone_whatever_was_there() {
+    fn directory_belongs_to_its_owner_alone() {
         let scratch = Scratch::new("directories");
         let path = scratch.0.join("new");
         directory(&path).expect("a new one");

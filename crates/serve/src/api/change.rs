@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sluice_kernel::history::Origin;
 use sluice_kernel::unconfirmed::FormerIngress;
-use sluice_kernel::{Done, RateWish, Record, Request, confirm};
+use sluice_kernel::{Done, RateOption, Record, Request, confirm};
 use sluice_policy::{Rate, Source};
 use std::time::Duration;
 
@@ -92,9 +92,9 @@ pub async fn revert(State(state): State<Shared>, Path(name): Path<String>) -> An
         let policy = sluice_policy::parse(&Source::new("the recorded policy", former.policy.as_str()))
             .map_err(|found| sluice_kernel::Error::system(found.render(false)))?;
         let source = former.source.clone();
-        let rate = RateWish::Set(former.rate_bps.map(Rate));
+        let rate = RateOption::Set(former.rate_bps.map(Rate));
         let given = |ingress: FormerIngress| ingress.rate_bps.filter(|_| !ingress.of_policy).map(Rate);
-        let ingress_rate = former.ingress.map_or(RateWish::AsBefore, |ingress| RateWish::Set(given(ingress)));
+        let ingress_rate = former.ingress.map_or(RateOption::AsBefore, |ingress| RateOption::Set(given(ingress)));
         let message = Some("taken back by hand".to_owned());
         perform(Request { source, rate, ingress_rate, message, ..request(&record, policy, Origin::Revert) })
     })
@@ -118,7 +118,7 @@ fn perform(request: Request) -> Result<Value, Problem> {
     done.into_iter()
         .next()
         .map(|mut done| {
-            done.notes.extend(sluice_kernel::boot::told(&done.record));
+            done.notes.extend(sluice_kernel::boot::note(&done.record));
             shown(&done)
         })
         .ok_or_else(|| sluice_kernel::Error::system("nothing was done").into())

@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sluice_kernel::history::Origin;
-use sluice_kernel::{Preview, RateWish, Record, Request};
+use sluice_kernel::{Preview, RateOption, Record, Request};
 use sluice_policy::difference::Sign;
 use sluice_policy::{Context, Diagnostics, Difference, LoadError, Policy, Rate, Source};
 
@@ -133,8 +133,8 @@ pub fn request(record: &Record, policy: Policy, what: Origin) -> Request {
         interface: record.interface.clone(),
         policy,
         source: "browser".to_owned(),
-        rate: RateWish::AsBefore,
-        ingress_rate: RateWish::AsBefore,
+        rate: RateOption::AsBefore,
+        ingress_rate: RateOption::AsBefore,
         confirm: None,
         message: None,
         what,
