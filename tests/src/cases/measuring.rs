@@ -174,7 +174,7 @@ fn unsupported_contenders_are_reported(lab: &Lab) {
     let broken = "title = \"broken\"\nabout = \"Fails.\"\nstart = [\"false\"]\n";
     let directory = files(lab, &[("own.toml", SCENARIO), ("absent.toml", absent), ("broken.toml", broken)]);
     let line = "lab run ./own.toml --contender ./absent.toml --contender ./broken.toml --measured 1s --out run";
-    run(&mut sluice(&directory, line)).exits(1).says("not one trial");
+    run(&mut sluice(&directory, line)).exits(1).says("no trial could be measured");
     let found = results(&directory, "run");
     assert!(
         found["trials"][0]["outcome"]["unsupported"].as_str().is_some_and(|why| why.contains("no_such_qdisc")),
