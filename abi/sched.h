@@ -155,7 +155,7 @@ struct sl_class {
 	u8 by_flow; /* packets stand in flow queues, and AQM may act */
 	u8 hosts; /* bits of enum sl_hosts */
 	u8 size; /* by its packets: see sched/drops.h; 0: it has few */
-	u8 pad;
+	u8 plain; /* a lone packet of it takes the short way: see sched/lone.h */
 	u16 flows; /* as it was told */
 	u32 flow_quantum_bytes;
 	u32 allowance_bytes;
@@ -188,6 +188,8 @@ struct sl_sched {
 	u64 amber_until_ns;
 	u64 level_classes[SL_CLASSES]; /* the classes of each level */
 	u32 backlog_pkts;
+	u32 lone; /* the only packet is on its short way, in the slot on top of the free ones */
+	u32 pad2;
 	u32 slots; /* how many may be used, up to SL_SLOTS */
 	u32 room_from_pkts; /* with so many packets, room is made for the next */
 	u16 free; /* returned slots: a stack of free_count */

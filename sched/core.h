@@ -16,6 +16,7 @@
 #pragma once
 #include "bucket.h"
 #include "flow_change.h"
+#include "lone.h"
 #include "queue.h"
 #include "wire.h"
 #include "sojourn.h"
@@ -149,6 +150,10 @@ SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 	u32 slot, full, wire = wire_bytes(s, p->len_bytes, p->segments);
 	struct sl_slot *q;
 
+	if (sl_likely(lone_may(s, k, p->len_bytes)))
+		return (s32)lone_begin(s, k, p->class, p->len_bytes, wire, now_ns);
+	if (sl_unlikely(s->lone))
+		lone_end(s);
 	if (k->policed && !bucket_open(&k->ceil, now_ns))
 		return sl_refuse(k, SL_DROP_POLICED, p->len_bytes);
 	full = sl_is_full(k, p->len_bytes);
@@ -221,6 +226,15 @@ SL_FN struct sl_verdict sl_dequeue(struct sl_sched *s, u64 now_ns)
 	v.action = SL_WAIT;
 	if (!bucket_open(&s->link, now_ns)) {
 		v.wake_ns = bucket_opens_ns(&s->link);
+		return v;
+	}
+	if (sl_likely(s->lone)) {
+		v.action = SL_SEND;
+		v.slot = s->free;
+		q = sl_at(s->slot, v.slot);
+		v.class = q->class;
+		v.len_bytes = q->len_bytes;
+		lone_sent(s, class_at(s, v.class), v.class, q, now_ns);
 		return v;
 	}
 	if (sl_unlikely((s->held && now_ns >= s->held_until_ns) || (s->amber && now_ns >= s->amber_until_ns)))
@@ -332,6 +346,8 @@ SL_GLOBAL int sl_configure_classes(struct sl_sched *s SL_NONNULL, const struct s
 			sl_use_up(s, c);
 	}
 	flow_divide(s, f);
+	sl_for (c, SL_CLASSES)
+		class_at(s, c)->plain = (u8)lone_is_plain(class_at(s, c), s->kind);
 	return 0;
 }
 
@@ -354,6 +370,8 @@ SL_GLOBAL int sl_configure(struct sl_sched *s SL_NONNULL, const struct sl_sched_
 {
 	int stays = flow_stays(s, f);
 
+	if (s->lone)
+		lone_end(s);
 	sl_dissolve(s);
 	if (!stays)
 		flow_dissolve(s);
@@ -384,7 +402,7 @@ SL_GLOBAL int sl_clear(struct sl_sched *s SL_NONNULL)
 
 	sl_forget(s);
 	flow_forget(s);
-	s->backlog_pkts = s->free_count = s->fresh = s->dropped_slots = 0;
+	s->backlog_pkts = s->lone = s->free_count = s->fresh = s->dropped_slots = 0;
 	sl_for (c, SL_CLASSES) {
 		struct sl_class *k = class_at(s, c);
 
@@ -415,6 +433,6 @@ SL_GLOBAL int sl_wipe(struct sl_sched *s SL_NONNULL)
 	sl_forget(s);
 	flow_forget(s);
 	s->kind = s->generation = 0;
-	s->backlog_pkts = s->free_count = s->fresh = s->dropped_slots = 0;
+	s->backlog_pkts = s->lone = s->free_count = s->fresh = s->dropped_slots = 0;
 	return 0;
 }

@@ -115,8 +115,24 @@ SL_FN void drr_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 	drr_class(k)->deficit_bytes = sl_max(drr_class(k)->deficit_bytes - (s32)bytes, -SL_DRR_MOST_DEBT_BYTES);
 }
 
+/* A lone packet: the class got its quantum, and has lost what the packet left of it. */
+SL_FN void drr_pass_at(struct sl_sched *s, struct sl_class *k, u32 c, u32 level, u32 bytes)
+{
+	s32 left = sl_max((s32)k->quantum_bytes - (s32)bytes, -SL_DRR_MOST_DEBT_BYTES);
+
+	drr_class(k)->deficit_bytes = sl_min(left, 0);
+	*sl_at(drr_sched(s)->cursor, level) = (u8)c;
+}
+
+SL_FN void drr_pass(struct sl_sched *s, struct sl_class *k, u32 c, u32 bytes, u64 arrived_ns)
+{
+	(void)arrived_ns;
+	drr_pass_at(s, k, c, 0, bytes);
+}
+
 static const struct sl_discipline deficit_round_robin = {
 	.leave = drr_leave,
 	.pick = drr_pick,
 	.charge = drr_charge,
+	.pass = drr_pass,
 };

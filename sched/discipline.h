@@ -34,6 +34,11 @@ struct sl_discipline {
 	u32 (*pick)(struct sl_sched *s);
 	/* Class k has sent so many bytes. */
 	void (*charge)(struct sl_sched *s, struct sl_class *k, u32 bytes);
+	/*
+	 * A packet of class k came at that time to a scheduler without packets, and has left without join, pick, charge and leave: does to what
+	 * the discipline keeps what these would have done. Without it, packets take the long way.
+	 */
+	void (*pass)(struct sl_sched *s, struct sl_class *k, u32 c, u32 bytes, u64 arrived_ns);
 	/* Class c was charged, and may be picked again. */
 	void (*stay)(struct sl_sched *s, struct sl_class *k, u32 c);
 

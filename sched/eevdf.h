@@ -213,10 +213,20 @@ SL_FN void eevdf_stay(struct sl_sched *s, struct sl_class *k, u32 c)
 		eevdf_settle(s, c);
 }
 
+/* A lone packet: virtual time goes on by what it is worth, and nobody is owed anything. The class stands nowhere when it is away. */
+SL_FN void eevdf_pass(struct sl_sched *s, struct sl_class *k, u32 c, u32 bytes, u64 arrived_ns)
+{
+	(void)c;
+	(void)arrived_ns;
+	virtual_sched(s)->time += bytes * k->virtual_cost;
+	eevdf_class(k)->lag = 0;
+}
+
 static const struct sl_discipline eevdf = {
 	.join = eevdf_join,
 	.leave = eevdf_leave,
 	.pick = eevdf_pick,
 	.charge = eevdf_charge,
+	.pass = eevdf_pass,
 	.stay = eevdf_stay,
 };

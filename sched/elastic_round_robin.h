@@ -48,6 +48,16 @@ SL_FN void err_leave(struct sl_sched *s, struct sl_class *k, u32 c)
 	err_class(k)->surplus_bytes = 0;
 }
 
+/* The next round begins, with these classes. */
+SL_FN void err_round(struct sl_sched *s, u64 classes)
+{
+	struct sl_err_sched *o = err_sched(s);
+
+	o->to_come = classes;
+	o->surplus_before = o->surplus_most;
+	o->surplus_most = 0;
+}
+
 SL_FN u32 err_pick(struct sl_sched *s)
 {
 	struct sl_err_sched *o = err_sched(s);
@@ -56,11 +66,8 @@ SL_FN u32 err_pick(struct sl_sched *s)
 
 	if (s->ready >> (c & 63) & 1 && err_class(k)->left_bytes > 0)
 		return c;
-	if (!(o->to_come & s->ready)) {
-		o->to_come = s->ready;
-		o->surplus_before = o->surplus_most;
-		o->surplus_most = 0;
-	}
+	if (!(o->to_come & s->ready))
+		err_round(s, s->ready);
 	c = sl_lowest(o->to_come & s->ready);
 	o->to_come &= ~SL_BIT(c);
 	o->cursor = (u8)c;
@@ -86,9 +93,25 @@ SL_FN void err_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 		err_sched(s)->surplus_most = surplus;
 }
 
+SL_FN void err_pass(struct sl_sched *s, struct sl_class *k, u32 c, u32 bytes, u64 arrived_ns)
+{
+	struct sl_err_sched *o = err_sched(s);
+	u64 grant;
+
+	(void)arrived_ns;
+	if (c <= o->cursor)
+		err_round(s, 0);
+	o->to_come &= ~SL_BIT(c);
+	o->cursor = (u8)c;
+	grant = k->weight * (o->surplus_before + 1);
+	if (bytes >= grant)
+		o->surplus_most = sl_max(o->surplus_most, (bytes - grant) / sl_max(k->weight, 1));
+}
+
 static const struct sl_discipline elastic_round_robin = {
 	.join = err_join,
 	.leave = err_leave,
 	.pick = err_pick,
 	.charge = err_charge,
+	.pass = err_pass,
 };

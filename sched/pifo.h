@@ -260,10 +260,25 @@ SL_FN u32 pifo_give(struct sl_sched *s, u32 c)
 	return fifo_give(s, c);
 }
 
+/* A lone packet goes first whatever its rank; virtual time goes on to the bucket in which it would have stood. */
+SL_FN void pifo_pass(struct sl_sched *s, struct sl_class *k, u32 c, u32 bytes, u64 arrived_ns)
+{
+	u32 shift = s->rank_shift & 63;
+	u64 base;
+
+	(void)c;
+	if (s->rank != SL_RANK_START_TIME_FAIR)
+		return;
+	base = rank_by_start(s, k, bytes, arrived_ns) >> shift << shift;
+	if (virtual_before(virtual_sched(s)->time, base))
+		virtual_advance(s, base);
+}
+
 static const struct sl_discipline pifo = {
 	.join = pifo_join,
 	.leave = pifo_leave,
 	.pick = pifo_pick,
+	.pass = pifo_pass,
 	.stay = pifo_stay,
 	.push = pifo_enqueue,
 	.pop = pifo_take,

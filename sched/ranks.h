@@ -74,17 +74,23 @@ SL_FN u64 rank_least_attained_service(struct sl_sched *s, struct sl_class *k, co
 	return rank;
 }
 
-/* Start-time fair (see weighted_fair_queuing.h; as a rank: Sivaraman et al. 2016, section 3.1). In virtual time. */
-SL_FN u64 rank_start_time_fair(struct sl_sched *s, struct sl_class *k, const struct sl_slot *q)
+/* The virtual start time of a packet of so many bytes. */
+SL_FN u64 rank_by_start(struct sl_sched *s, struct sl_class *k, u32 bytes, u64 arrived_ns)
 {
 	u64 rank;
 
 	if (!pifo_sched(s)->ring.summary)
-		virtual_begin(s, q->arrived_ns);
+		virtual_begin(s, arrived_ns);
 	rank = virtual_resume(virtual_sched(s)->time, virtual_class(k)->start);
-	virtual_class(k)->start = rank + q->len_bytes * k->virtual_cost;
+	virtual_class(k)->start = rank + bytes * k->virtual_cost;
 	virtual_reach(s, virtual_class(k)->start);
 	return rank;
+}
+
+/* Start-time fair (see weighted_fair_queuing.h; as a rank: Sivaraman et al. 2016, section 3.1). In virtual time. */
+SL_FN u64 rank_start_time_fair(struct sl_sched *s, struct sl_class *k, const struct sl_slot *q)
+{
+	return rank_by_start(s, k, q->len_bytes, q->arrived_ns);
 }
 
 /* Least slack (Leung 1989): the latest time at which sending may begin to meet the deadline on the shaped link. In ns. */

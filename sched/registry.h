@@ -85,6 +85,32 @@ SL_FN void sl_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 	}
 }
 
+/* Whether a discipline lets a lone packet pass. */
+SL_FN int sl_has_pass(u32 kind)
+{
+	switch (kind) {
+#define X(upper, lower, ...) \
+	case SL_##upper:     \
+		return lower.pass != 0;
+		SL_DISCIPLINES(X)
+#undef X
+	}
+	return 0;
+}
+
+SL_FN void sl_pass(struct sl_sched *s, struct sl_class *k, u32 c, u32 bytes, u64 arrived_ns)
+{
+	switch (SL_KIND_OF(s)) {
+#define X(upper, lower, ...)                                    \
+	case SL_##upper:                                        \
+		if (lower.pass)                                 \
+			lower.pass(s, k, c, bytes, arrived_ns); \
+		break;
+		SL_DISCIPLINES(X)
+#undef X
+	}
+}
+
 /* Whether a discipline keeps the packets itself, in an order of its own. Its packets have no flow queues, its classes no guarantee. */
 SL_FN int sl_ranks_packets(u32 kind)
 {

@@ -15,12 +15,26 @@ struct sl_rr_sched {
 
 SL_KEEPS_OF_SCHED(rr)
 
-SL_FN u32 rr_pick(struct sl_sched *s)
+SL_FN u32 rr_turn(struct sl_sched *s, u32 c)
 {
-	u32 c = sl_lowest_from(s->ready, rr_sched(s)->cursor + 1u);
-
 	rr_sched(s)->cursor = (u8)c;
 	return c;
 }
 
-static const struct sl_discipline round_robin = { .pick = rr_pick };
+SL_FN u32 rr_pick(struct sl_sched *s)
+{
+	return rr_turn(s, sl_lowest_from(s->ready, rr_sched(s)->cursor + 1u));
+}
+
+SL_FN void rr_pass(struct sl_sched *s, struct sl_class *k, u32 c, u32 bytes, u64 arrived_ns)
+{
+	(void)k;
+	(void)bytes;
+	(void)arrived_ns;
+	rr_turn(s, c);
+}
+
+static const struct sl_discipline round_robin = {
+	.pick = rr_pick,
+	.pass = rr_pass,
+};

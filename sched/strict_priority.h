@@ -40,9 +40,16 @@ SL_FN u32 sp_pick(struct sl_sched *s)
 	return drr_turn(s, s->ready & *sl_at(s->level_classes, level), level);
 }
 
+SL_FN void sp_pass(struct sl_sched *s, struct sl_class *k, u32 c, u32 bytes, u64 arrived_ns)
+{
+	(void)arrived_ns;
+	drr_pass_at(s, k, c, k->level, bytes);
+}
+
 static const struct sl_discipline strict_priority = {
 	.join = sp_join,
 	.leave = sp_leave,
 	.pick = sp_pick,
 	.charge = drr_charge,
+	.pass = sp_pass,
 };

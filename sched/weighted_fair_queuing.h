@@ -40,13 +40,19 @@ SL_FN void wfq_unplace(struct sl_sched *s, u32 c)
 	tournament_cut(&wfq_sched(s)->starts, c);
 }
 
+/* Where class k stands that was away, with classes that are ready or alone. */
+SL_FN void wfq_begin(struct sl_sched *s, struct sl_class *k, int alone, u64 now_ns)
+{
+	if (alone)
+		virtual_begin(s, now_ns);
+	virtual_class(k)->start = virtual_resume(virtual_sched(s)->time, virtual_class(k)->start);
+}
+
 SL_FN void wfq_join(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
 {
 	u64 others = s->ready & ~SL_BIT(c);
 
-	if (!others)
-		virtual_begin(s, now_ns);
-	virtual_class(k)->start = virtual_resume(virtual_sched(s)->time, virtual_class(k)->start);
+	wfq_begin(s, k, !others, now_ns);
 	if (!others)
 		return;
 	if (others & ~wfq_sched(s)->placed)
@@ -86,10 +92,19 @@ SL_FN void wfq_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 	virtual_reach(s, virtual_class(k)->start);
 }
 
+SL_FN void wfq_pass(struct sl_sched *s, struct sl_class *k, u32 c, u32 bytes, u64 arrived_ns)
+{
+	(void)c;
+	wfq_begin(s, k, 1, arrived_ns);
+	virtual_advance(s, virtual_class(k)->start);
+	wfq_charge(s, k, bytes);
+}
+
 static const struct sl_discipline weighted_fair_queuing = {
 	.join = wfq_join,
 	.leave = wfq_leave,
 	.pick = wfq_pick,
 	.charge = wfq_charge,
+	.pass = wfq_pass,
 	.stay = wfq_stay,
 };

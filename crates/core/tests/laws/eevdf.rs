@@ -50,7 +50,9 @@ fn serves_the_earliest_eligible_deadline(core: &'static Core, case: &Case) -> Te
     run(core, case, |world, event| {
         let state = world.core.state();
         let from_now = |time: u64| time.wrapping_sub(state.kept::<abi::sl_virtual_sched>().time) as i64;
-        if matches!(event, Event::Asking) {
+        if matches!(event, Event::Asking) && state.lone != 0 {
+            seen.clear(); // the class of a lone packet makes no request
+        } else if matches!(event, Event::Asking) {
             let of = |class: &abi::sl_class| {
                 (
                     from_now(class.kept::<abi::sl_virtual_class>().start),
@@ -263,6 +265,13 @@ fn lag_outlives_absence(core: &'static Core, case: &Case) -> TestCaseResult {
                     state.kept::<abi::sl_eevdf_sched>().weights.into(),
                     state.kept::<abi::sl_eevdf_sched>().rest.into(),
                 );
+                if state.lone != 0 {
+                    // The class of a lone packet stands nowhere; it would stand at V, alone.
+                    let class = world.ready().next().expect("the class of the packet");
+                    (weights, rest) = (state.classes[class].weight.into(), 0);
+                    starts[class] = now;
+                    return Ok(());
+                }
                 for class in world.ready() {
                     starts[class] = state.classes[class].kept::<abi::sl_virtual_class>().start;
                 }
@@ -278,6 +287,9 @@ fn lag_outlives_absence(core: &'static Core, case: &Case) -> TestCaseResult {
             Event::Arrived(packet, Ok(())) if world.queues[packet.class].len() == 1 => {
                 let class = packet.class;
                 let Some(kept) = kept[class].take() else { return Ok(()) };
+                if state.lone != 0 {
+                    return Ok(());
+                }
                 let others = state.ready & !(1 << class) != 0;
                 let has = i128::from(
                     state

@@ -16,6 +16,7 @@ mod fairness;
 mod flow_queues;
 mod flow_shares;
 mod gps;
+mod lone;
 mod mutants;
 mod order;
 mod pifo;
@@ -72,6 +73,7 @@ pub(crate) use laws;
 fn all_laws() -> impl Iterator<Item = &'static Law> {
     [
         conservation::LAWS,
+        lone::LAWS,
         work::LAWS,
         order::LAWS,
         flow_queues::LAWS,

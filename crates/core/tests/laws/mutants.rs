@@ -54,6 +54,23 @@ mutants! {
         "wire.h",
         "if (sl_likely(segments < 2))" => "if (1)";
 
+    // The short way of a lone packet.
+    a_lone_packet_costs_nothing breaks "lone::equals_the_long_way":
+        "lone.h",
+        "sl_pass(s, k, c, q->len_bytes, q->arrived_ns);" => ";";
+    a_lone_packet_keeps_an_old_lag breaks "lone::equals_the_long_way":
+        "eevdf.h",
+        "virtual_sched(s)->time += bytes * k->virtual_cost;\n\teevdf_class(k)->lag = 0;" => "virtual_sched(s)->time += bytes * k->virtual_cost;";
+    a_lone_packet_begins_a_round breaks "lone::equals_the_long_way":
+        "elastic_round_robin.h",
+        "if (c <= o->cursor)\n\t\terr_round(s, 0);" => "err_round(s, 0);";
+    a_lone_packet_is_not_counted breaks "conservation::nothing_is_lost":
+        "lone.h",
+        "k->enqueued_pkts++;" => ";";
+    a_lone_packet_exceeds_the_limit breaks "conservation::every_refusal_has_its_reason":
+        "lone.h",
+        " && len_bytes <= k->limit_bytes;" => ";";
+
     // The core.
     bytes_stay_when_packets_leave breaks "conservation::nothing_is_lost":
         "core.h",
@@ -277,13 +294,13 @@ mutants! {
         "pifo_class(k)->attained_bytes += q->len_bytes;" => ";";
     packets_end_where_they_start breaks "pifo::leaves_by_rank":
         "ranks.h",
-        "virtual_class(k)->start = rank + q->len_bytes * k->virtual_cost;" => "virtual_class(k)->start = rank;";
+        "virtual_class(k)->start = rank + bytes * k->virtual_cost;" => "virtual_class(k)->start = rank;";
     heavy_classes_are_forgiven breaks "pifo::heavy_classes_move_on":
         "ranks.h",
         "rank = virtual_resume(" => "rank = k->weight > 1000 ? virtual_sched(s)->time : virtual_resume(";
     a_busy_period_never_ends_for_ranks breaks "pifo::is_a_stable_priority_queue":
         "ranks.h",
-        "virtual_begin(s, q->arrived_ns);" => ";";
+        "virtual_begin(s, arrived_ns);" => ";";
     sending_takes_no_time breaks "pifo::leaves_by_rank":
         "ranks.h",
         "- (q->wire_bytes * s->link.cost >> 20)" => "";

@@ -56,6 +56,8 @@ fn serves_the_smallest_start(core: &'static Core, case: &Case) -> TestCaseResult
 fn returns_at_the_virtual_time_or_its_own_end(core: &'static Core, case: &Case) -> TestCaseResult {
     let mut now = None;
     let mut ends = [0i128; CLASSES];
+    // The class of a lone packet stands nowhere until that leaves, or another comes.
+    let mut lone: Option<usize> = None;
     run(core, case, |world, event| {
         let state = world.core.state();
         // Before the first event, V has wrapped round once at most; classes that were not absent stand near it.
@@ -77,7 +79,18 @@ fn returns_at_the_virtual_time_or_its_own_end(core: &'static Core, case: &Case) 
             now
         });
         *now += i128::from(state.kept::<abi::sl_virtual_sched>().time.wrapping_sub(*now as u64) as i64);
+        if let (0, Some(class)) = (state.lone, lone) {
+            lone = None;
+            let stands = state.classes[class].kept::<abi::sl_virtual_class>().start;
+            let mut start = *now + i128::from(stands.wrapping_sub(*now as u64) as i64);
+            if let Event::Sent(packet) = event {
+                start -= i128::from(packet.len) * i128::from(world.virtual_cost(class));
+            }
+            prop_assert_eq!(start, ends[class].max(*now), "V is {}, start of the lone packet of {}", now, class);
+            ends[class] = start;
+        }
         match event {
+            Event::Arrived(packet, Ok(())) if state.lone != 0 => lone = Some(packet.class),
             Event::Arrived(packet, Ok(())) if world.queues[packet.class].len() == 1 => {
                 let start = *now
                     + i128::from(

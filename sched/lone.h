@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The short way of a lone packet: one that comes to an empty scheduler and leaves before another comes. It waits in its slot, on top of the
+ * free ones, and in no queue; its class is not ready; s->lone says so. If another packet comes, or another configuration, the first
+ * one takes the long way after all, with the time at which it came (lone_end).
+ *
+ * Only packets of plain classes do so: those with one FIFO and without ceiling, guarantee and policer, under a discipline with the operation
+ * pass. What a caller sees is the same in either way: slots, verdicts, counters, and what disciplines keep once the packet has
+ * left. The law lone::equals_the_long_way compares both.
+ */
+#pragma once
+#include "bucket.h"
+#include "queue.h"
+#include "registry.h"
+#include "sojourn.h"
+
+/* Whether class k is plain, under discipline kind. */
+SL_FN int lone_is_plain(const struct sl_class *k, u32 kind)
+{
+	return k->limit_pkts && !k->by_flow && !k->policed && !bucket_limits(&k->ceil) && !bucket_limits(&k->rate) &&
+	       sl_has_pass(kind);
+}
+
+/* Whether a packet of so many bytes for class k may take the short way. */
+SL_FN int lone_may(const struct sl_sched *s, const struct sl_class *k, u32 len_bytes)
+{
+	return !s->backlog_pkts && k->plain && s->free_count && len_bytes <= k->limit_bytes;
+}
+
+/* The slot of a packet that takes the short way: class c, which is *k. */
+SL_FN u32 lone_begin(struct sl_sched *s, struct sl_class *k, u32 c, u32 len_bytes, u32 wire_bytes, u64 now_ns)
+{
+	struct sl_slot *q = sl_at(s->slot, s->free);
+
+	q->class = (u8)c;
+	q->len_bytes = len_bytes;
+	q->wire_bytes = wire_bytes;
+	q->arrived_ns = now_ns;
+	s->lone = 1;
+	s->backlog_pkts = 1;
+	k->backlog_pkts = 1;
+	k->backlog_bytes = len_bytes;
+	if (len_bytes > k->peak_backlog_bytes)
+		k->peak_backlog_bytes = len_bytes;
+	k->enqueued_pkts++;
+	k->enqueued_bytes += len_bytes;
+	return s->free;
+}
+
+/* The lone packet, of slot *q and class c, which is *k, has left. */
+SL_FN void lone_sent(struct sl_sched *s, struct sl_class *k, u32 c, const struct sl_slot *q, u64 now_ns)
+{
+	s->lone = 0;
+	s->backlog_pkts = 0;
+	k->backlog_pkts = 0;
+	k->backlog_bytes = 0;
+	k->sent_pkts++;
+	k->sent_bytes += q->len_bytes;
+	sojourn_count(sl_at(s->sojourn, c), now_ns - q->arrived_ns);
+	sl_pass(s, k, c, q->len_bytes, q->arrived_ns);
+	bucket_charge(&s->link, q->wire_bytes, now_ns);
+}
+
+/* The lone packet takes the long way: it comes to its queue, and its class joins. */
+SL_GLOBAL int lone_end(struct sl_sched *s SL_NONNULL)
+{
+	u32 slot = slot_take(s), c;
+	struct sl_slot *q = sl_at(s->slot, slot);
+	struct sl_class *k;
+
+	c = q->class;
+	k = sl_at(s->classes, c);
+	s->lone = 0;
+	k->backlog_pkts = 0;
+	sl_push(s, k, slot);
+	sl_join(s, k, c, q->arrived_ns);
+	k->backlog_pkts = 1;
+	return 0;
+}
