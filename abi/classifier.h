@@ -186,7 +186,8 @@ struct sl_tables {
 	u32 marks;
 	u8 urgent_class;
 	u8 buffer; /* which of the SL_BUFFERS this is */
-	u8 pad[2];
+	u8 by_ports; /* up to 64 rules that ask for the protocol and ports alone: see bpf/lib/by_ports.h */
+	u8 pad;
 	u64 classes; /* bitmap of those that the policy has */
 	u64 limited[SL_DIRECTIONS]; /* bitmap of those that a bucket before the queues limits */
 	u64 metadata; /* bits of struct sl_headers that decide, of the headers beside those that make a flow */

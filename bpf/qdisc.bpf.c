@@ -41,6 +41,7 @@ void bpf_qdisc_bstats_update(struct Qdisc *sch, const struct sk_buff *skb) __ksy
 #define SL_PARSER(name) name
 #include "lib/parse_any.h"
 #include "lib/classify.h"
+#include "lib/by_ports.h"
 #include "lib/police.h"
 #include "lib/departing_hosts.h"
 #include "lib/marks.h"
@@ -233,6 +234,22 @@ static __always_inline int sl_classify_here(struct sk_buff *skb, const struct sl
 	return (s32)choice.class;
 }
 
+/* The class of a packet by its protocol and ports, where nothing else is asked for; the packet is counted. Negative: it must be parsed. */
+static __always_inline s32 sl_classify_by_ports(struct sk_buff *skb, const struct sl_sched *s, const struct sl_tables *t,
+						u32 segments, const struct sl_police_request *d)
+{
+	struct sl_choice choice;
+	u32 counter;
+
+	if (sl_keep_flows || sl_l3_type || !t->by_ports || s->flow_classes_set ||
+	    SL_FRONT + SL_FRONT_BYTES > skb->len - skb->data_len ||
+	    !sl_choose_by_ports(t, (const volatile u64 *)(skb->data + SL_FRONT), &choice))
+		return -1;
+	counter = d->direction * SL_RULE_COUNTS + choice.rule;
+	sl_count_add(bpf_map_lookup_elem(&rule_counts, &counter), segments, d->bytes);
+	return (s32)choice.class;
+}
+
 /* Makes of a packet that has arrived the request with which its hook has charged it to buckets. */
 SL_GLOBAL int sl_request_on_arrival(struct sk_buff *skb __arg_trusted, const struct sl_tables *t SL_NONNULL,
 				    struct sl_police_request *d SL_NONNULL)
@@ -275,6 +292,8 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 		sl_queue_answers();
 	request.terms = SL_QUEUED;
 	class = sl_class_before(t, skb, request.direction);
+	if (class < 0)
+		class = sl_classify_by_ports(skb, s, t, segments, &request);
 	request.class = (u8) class;
 	if (class < 0 || s->flow_classes_set >> (class & 63) & 1 ||
 	    sl_unlikely(request.direction == SL_EGRESS && sl_flows_are_limited(t, (u32) class))) {

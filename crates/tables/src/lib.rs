@@ -74,6 +74,9 @@ pub fn compile(policy: &Resolved, context: &Context) -> Result<Compiled, MatchEr
     let control_from = rules.iter().position(rule::Match::matches_everything);
     tables.control_from = control_from.map_or(abi::SL_RULES, |rule| rule as u32);
     fill_classes(&mut tables, policy);
+    let beyond_ports = tables.fields & !((abi::SL_FIELD_PROTO | abi::SL_FIELD_SPORT | abi::SL_FIELD_DPORT) as u16);
+    let from_rules = u32::from(tables.class_from) == abi::SL_FROM_RULES;
+    tables.by_ports = u8::from(from_rules && tables.many == 0 && beyond_ports == 0);
     fill_limits(&mut tables, policy);
     let shared = policy
         .classes

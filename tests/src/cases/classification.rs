@@ -15,6 +15,7 @@ use std::time::Duration;
 pub fn suite() -> Suite {
     Suite::new("classification")
         .both("departing_frames", &[], departing_frames)
+        .both("rules_for_ports_alone", &[], rules_for_ports_alone)
         .any("arriving_frames", &[], arriving_frames)
         .both("a_vlan_device_on_top", &[Need::Vlan], a_vlan_device_on_top)
         .both("an_interface_without_ethernet", &[Need::Tun], an_interface_without_ethernet)
@@ -206,6 +207,41 @@ fn departing_frames(lab: &Lab) {
     check_frames(lab, &pair.a, &Wire::open(&pair.a, "a0"), "egress");
     neighbour_discovery(lab, &pair);
     lab.down(&pair.a, "a0");
+}
+
+/// Without a flow table, rules that ask for protocol and ports alone are matched without parsing all headers. Each frame counts as it does
+/// where one more rule, which matches none of them, asks for another field.
+fn rules_for_ports_alone(lab: &Lab) {
+    let pair = lab.pair();
+    let counts = |asks_for_more: bool| -> Vec<Value> {
+        let mut policy = policy();
+        policy["flow_table"] = json!(0);
+        let rules = policy["rules"].as_array_mut().expect("rules");
+        rules.retain(|rule| ["to", "from", "tcp", "ping"].contains(&rule["name"].as_str().expect("a name")));
+        if asks_for_more {
+            rules.push(json!({ "name": "none", "priority": 60, "dscp": 3, "class_id": 2 }));
+        }
+        lab.up(&pair.a, "a0", &lab.policy(&policy), &["--rate", "100mbit"]);
+        let wire = Wire::open(&pair.a, "a0");
+        let dhcp = [("DHCP", udp(68, 67), 0), ("half of DHCP", udp(67, 9), 0)];
+        let mut counts = Vec::new();
+        for (name, frame, _) in frames().into_iter().chain(dhcp) {
+            wire.send(&frame);
+            let status = lab.status(&pair.a, "a0");
+            let rules: Vec<(String, u64)> =
+                status.rules.iter().map(|rule| (rule.name.clone(), rule.matched.pkts)).collect();
+            let parsed: Vec<(String, u64)> =
+                status.direction("egress").parsed.iter().map(|(kind, count)| (kind.clone(), count.pkts)).collect();
+            let rules: Vec<_> = rules.into_iter().filter(|(name, _)| name != "none").collect();
+            counts.push(json!([name, got(&status, "egress"), rules, status.unmatched.pkts, parsed]));
+        }
+        lab.down(&pair.a, "a0");
+        counts
+    };
+    let (short, long) = (counts(false), counts(true));
+    for (short, long) in short.iter().zip(&long) {
+        assert_eq!(short, long);
+    }
 }
 
 /// Neighbour discovery is urgent unless a rule matches it. Here one does: "ping" includes ICMPv6, of which discovery is a part.
