@@ -10,7 +10,7 @@
 	X(RESET, reset, "the queue was emptied: link down, or its qdisc removed")          \
 	X(MALFORMED, malformed, "headers do not parse, and the policy drops such packets") \
 	X(AQM, aqm, "CoDel: the flow's packets have waited too long for too long")         \
-	X(OVERFLOW, overflow, "the head of the longest flow, since the class or the interface was full")
+	X(OVERFLOW, overflow, "the packet made room for another: its class or the interface was full")
 
 /* The buckets before the queues that a packet must pass. Each counts what it refuses. */
 #define SL_LIMIT_REASONS(X)                                                           \
@@ -36,7 +36,7 @@ enum sl_drop {
 		SL_DROPS
 };
 
-/* Why a packet is not sent: its queue has dropped it, or a bucket before the queue has refused it. */
+/* Why a packet is not sent: a queue or a hook has dropped it, or a bucket before the queue has refused it. */
 enum sl_refusal {
 	SL_NOT_REFUSED,
 #define X(upper, lower, text) SL_DROPPED_##upper,

@@ -12,7 +12,7 @@
 
 enum sl_event_kind {
 	SL_EVENT_DROPS, /* a class has begun to drop: reason is an enum sl_refusal */
-	SL_EVENT_EXHAUSTED, /* a bucket has: reason is an enum sl_bucket_kind */
+	SL_EVENT_EXHAUSTED, /* a bucket has: reason is an enum sl_limit, or SL_BUCKET_CEIL */
 	SL_EVENT_LATE, /* a class's packets have waited longer than they should for SL_LATE_NS */
 	SL_EVENT_SENT, /* a packet has left the queue; of engine tc, it was given to it */
 	SL_EVENT_DROPPED, /* a packet was dropped: reason is an enum sl_refusal */
@@ -22,13 +22,13 @@ enum sl_event_kind {
 /* The buckets that can be empty: those before the queues by enum sl_limit, and those of the queue. */
 enum sl_bucket_kind { SL_BUCKET_CEIL = 8 };
 
-/* An event of a class is sent at most once in this time. It has ended if it has not happened for so long. */
+/* An event is sent when its kind happens to a class, in a direction, after so long a time in which it did not. */
 #define SL_EVENT_GAP_NS 1000000000ULL
 #define SL_LATE_NS      100000000ULL
 
 struct sl_event {
 	u64 at_ns; /* CLOCK_MONOTONIC */
-	u64 wait_ns; /* LATE and SENT: in the queue */
+	u64 wait_ns; /* in the queue: LATE, SENT, and DROPPED from there */
 	u32 kind; /* enum sl_event_kind */
 	u32 len_bytes; /* of the packet, where there is one */
 	u8 class;

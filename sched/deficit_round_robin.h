@@ -22,8 +22,8 @@ struct sl_drr_sched {
 	u8 cursor[SL_CLASSES]; /* the class whose turn it is, by level */
 };
 
-SL_KEEPS_OF_CLASS(drr)
-SL_KEEPS_OF_SCHED(drr)
+SL_CLASS_STATE(drr)
+SL_SCHED_STATE(drr)
 
 /* A guarantee can take a class ever deeper into debt; what is beyond this, more than any packet, is forgiven. */
 #define SL_DRR_MOST_DEBT_BYTES (1 << 20)

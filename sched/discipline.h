@@ -3,8 +3,8 @@
  * The operations of a discipline. Each discipline defines one constant table of them, which the compiler resolves: no pointer is left
  * in the object.
  *
- * A discipline orders classes, whose packets stand in FIFOs of their own. One that ranks packets keeps them itself: it has the last
- * five operations too. Only pick must be there.
+ * A discipline orders classes, whose packets wait in the class's FIFO or flow queues. One that ranks packets keeps them itself, and defines
+ * the last five operations too. Every discipline defines pick.
  */
 #pragma once
 #include "world.h"
@@ -15,15 +15,15 @@
  * sl_NAME_sched. All of it is 0 when the discipline takes over, and after a clear. A struct may begin with that of a part that several
  * disciplines use (struct sl_virtual_class): both accessors are valid then.
  */
-#define SL_KEEPS(owner, name)                                                                         \
+#define SL_DISCIPLINE_STATE(owner, name)                                                              \
 	_Static_assert(sizeof(struct sl_##name##_##owner) <= sizeof(((struct sl_##owner *)0)->state), \
 		       "state of " #name " is too long");                                             \
 	SL_FN struct sl_##name##_##owner *name##_##owner(struct sl_##owner *of)                       \
 	{                                                                                             \
 		return (struct sl_##name##_##owner *)of->state;                                       \
 	}
-#define SL_KEEPS_OF_CLASS(name) SL_KEEPS(class, name)
-#define SL_KEEPS_OF_SCHED(name) SL_KEEPS(sched, name)
+#define SL_CLASS_STATE(name) SL_DISCIPLINE_STATE(class, name)
+#define SL_SCHED_STATE(name) SL_DISCIPLINE_STATE(sched, name)
 
 struct sl_discipline {
 	/* Class c, which is *k, may be picked from now on; its bit in s->ready is set. */
@@ -36,7 +36,7 @@ struct sl_discipline {
 	void (*charge)(struct sl_sched *s, struct sl_class *k, u32 bytes);
 	/*
 	 * A packet of class k came at that time to a scheduler without packets, and has left without join, pick, charge and leave: does to what
-	 * the discipline keeps what these would have done. Without it, packets take the long way.
+	 * the discipline keeps what these would have done. Without it, packets take the slow path.
 	 */
 	void (*pass)(struct sl_sched *s, struct sl_class *k, u32 c, u32 bytes, u64 arrived_ns);
 	/* Class c was charged, and may be picked again. */
@@ -50,6 +50,6 @@ struct sl_discipline {
 	int (*dissolve)(struct sl_sched *s SL_NONNULL);
 	/* Takes every packet of the FIFOs. */
 	int (*form)(struct sl_sched *s SL_NONNULL);
-	/* Drops a packet, when slots run out: class c holds most, or SL_CLASSES: none is known to. Which enum sl_room (drops.h). */
+	/* Drops a packet to free a slot; returns an enum sl_room (drops.h). c: the class with the most packets, or SL_CLASSES if none is known. */
 	u32 (*give)(struct sl_sched *s, u32 c);
 };

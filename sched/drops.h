@@ -27,8 +27,8 @@ SL_FN void slot_drop(struct sl_sched *s, struct sl_class *k, u32 slot, u32 reaso
 }
 
 /*
- * Class c gets the size that its packets make: 0, or n if they are from 32 * 2^n to less than twice that. It gets the one before when half of
- * the least for its size are left, so that it changes at most once in 32 packets.
+ * Class c gets the size that its packets make: 0, or n if they are from 32 * 2^n to less than twice that. Below half of
+ * the least for its size, the class gets the size of its packets.
  */
 SL_GLOBAL int class_resize(struct sl_sched *s SL_NONNULL, u32 c)
 {

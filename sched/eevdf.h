@@ -37,8 +37,8 @@ struct sl_eevdf_sched {
 	struct sl_tournament deadlines; /* those eligible */
 };
 
-SL_KEEPS_OF_CLASS(eevdf)
-SL_KEEPS_OF_SCHED(eevdf)
+SL_CLASS_STATE(eevdf)
+SL_SCHED_STATE(eevdf)
 
 /* weight * lag / weights, of either sign, for lags of up to 2^31 bytes. */
 SL_FN s64 eevdf_shift(u64 weight, s64 lag, u64 weights)

@@ -2,20 +2,24 @@
 /*
  * Elastic round robin (Kanhere, Sethu and Parekh, IEEE Transactions on Parallel and Distributed Systems, 2002), with weights.
  *
- * Classes take turns. In its turn a class of weight w sends until it has had w * grant bytes, and its last packet may go beyond: that
- * surplus is taken from its next turn. The grant of a round is 1 more than the greatest surplus / weight of the round before, so every class
- * sends in every round. Thus rounds are as short as the packets allow: nobody has to choose a quantum, and no length is asked
- * for before a packet leaves.
+ * Classes take turns. In its turn a class of weight w sends until it has had its allowance, w * grant - surplus bytes, and its last packet
+ * may go beyond: that is its surplus, which its next turn pays. The grant of a round, bytes for each unit of weight, is 1 + the greatest
+ * surplus / weight of the round before, rounded down; so w * grant is more than any surplus, and every class that is ready in a round sends.
+ * Rounds are as short as the packets allow: no quantum is configured, and no length is asked for before a packet leaves.
+ *
+ * Unlike in the paper, which appends a class that becomes ready to a list, a round goes by the numbers of classes, and a class takes part at
+ * once if its number is still to come. Thus the turns of any two classes alternate, which the bound needs.
  *
  * Fairness: while classes i and j stay ready, | W_i / w_i - W_j / w_j | <= G + l_i / w_i + l_j / w_j: W what they have sent, l their largest
- * packets, G = 1 + the greatest l / w of all classes. A round goes by the numbers of classes. A class that is not ready any more owes nothing. What a guarantee sends outside the turn of a class comes on top, as with round robin. Cost: O(1).
+ * packets, G = 1 + the greatest (l - 1) / w of all classes. A class that is not ready any more owes nothing. A guarantee sends outside the
+ * turn of its class without a charge, as with round robin. Cost: O(1), and a division at the end of a turn.
  */
 #pragma once
 #include "discipline.h"
 
 struct sl_err_class {
 	s64 left_bytes; /* of its turn; 0 or less: it has none now */
-	u64 surplus_bytes; /* that its last turn had too much */
+	u64 surplus_bytes; /* beyond the allowance of its last turn */
 };
 
 struct sl_err_sched {
@@ -25,10 +29,10 @@ struct sl_err_sched {
 	u8 cursor; /* the class that had the last turn */
 };
 
-SL_KEEPS_OF_CLASS(err)
-SL_KEEPS_OF_SCHED(err)
+SL_CLASS_STATE(err)
+SL_SCHED_STATE(err)
 
-/* It takes part in this round if its place is still to come, so that its turns alternate with those of any other class. */
+/* Class c takes part in this round if its number is still to come. */
 SL_FN void err_join(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
 {
 	(void)k;
@@ -39,7 +43,7 @@ SL_FN void err_join(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
 		err_sched(s)->to_come &= ~SL_BIT(c);
 }
 
-/* What is left of its turn is lost, and what its last turn had too much is forgiven. */
+/* The rest of its turn is lost, and its surplus forgiven. */
 SL_FN void err_leave(struct sl_sched *s, struct sl_class *k, u32 c)
 {
 	(void)s;

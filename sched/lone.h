@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The short way of a lone packet: one that comes to an empty scheduler and leaves before another comes. It waits in its slot, on top of the
+ * The fast path of a lone packet: one that comes to an empty scheduler and leaves before another comes. It waits in its slot, on top of the
  * free ones, and in no queue; its class is not ready; s->lone says so. If another packet comes, or another configuration, the first
- * one takes the long way after all, with the time at which it came (lone_end).
+ * one takes the slow path after all, with the time at which it came (lone_end).
  *
  * Only packets of plain classes do so: those with one FIFO and without ceiling, guarantee and policer, under a discipline with the operation
  * pass. What a caller sees is the same in either way: slots, verdicts, counters, and what disciplines keep once the packet has
@@ -21,13 +21,13 @@ SL_FN int lone_is_plain(const struct sl_class *k, u32 kind)
 	       sl_has_pass(kind);
 }
 
-/* Whether a packet of so many bytes for class k may take the short way. */
+/* Whether a packet of so many bytes for class k may take the fast path. */
 SL_FN int lone_may(const struct sl_sched *s, const struct sl_class *k, u32 len_bytes)
 {
 	return !s->backlog_pkts && k->plain && s->free_count && len_bytes <= k->limit_bytes;
 }
 
-/* The slot of a packet that takes the short way: class c, which is *k. */
+/* The slot of a packet that takes the fast path: class c, which is *k. */
 SL_FN u32 lone_begin(struct sl_sched *s, struct sl_class *k, u32 c, u32 len_bytes, u32 wire_bytes, u64 now_ns)
 {
 	struct sl_slot *q = sl_at(s->slot, s->free);
@@ -61,7 +61,7 @@ SL_FN void lone_sent(struct sl_sched *s, struct sl_class *k, u32 c, const struct
 	bucket_charge(&s->link, q->wire_bytes, now_ns);
 }
 
-/* The lone packet takes the long way: it comes to its queue, and its class joins. */
+/* The lone packet takes the slow path: it comes to its queue, and its class joins. */
 SL_GLOBAL int lone_end(struct sl_sched *s SL_NONNULL)
 {
 	u32 slot = slot_take(s), c;

@@ -6,7 +6,7 @@
  *
  * and one line in SL_RANK_FUNCTIONS (abi/disciplines.h). Ranks are compared by the sign of their difference, so they may wrap round.
  * How many ranks share a bucket (s->rank_shift) is part of the configuration. A rank that grows with
- * time moves the window of the PIFO along; one that has a greatest value below the window's length leaves it where it is.
+ * time moves the window of the PIFO along; one that stays below the window's length is always exact to its bucket.
  */
 #pragma once
 #include "virtual_time.h"
@@ -31,8 +31,8 @@ struct sl_pifo_sched {
 	struct sl_pifo_ring ring;
 };
 
-SL_KEEPS_OF_CLASS(pifo)
-SL_KEEPS_OF_SCHED(pifo)
+SL_CLASS_STATE(pifo)
+SL_SCHED_STATE(pifo)
 
 /* The greatest rank that the window holds beside 0. */
 SL_FN u64 rank_most(const struct sl_sched *s)

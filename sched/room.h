@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Room for a packet when the slots run out: the class that holds most gives, whoever the newcomer is. A class that queues by flow gives
+ * Room for a packet when the slots run out: a class of the largest size (a power of two of packets) gives; if that is the new packet's own
+ * class, and has one FIFO, the new packet is refused. A class that queues by flow gives
  * from its longest flow; if none of its flows has two packets, the next largest class gives. A class with one FIFO gives the packet
  * behind its head, so that no discipline has to look at its head again. A discipline that ranks packets chooses one itself.
  */
@@ -26,7 +27,7 @@ SL_GLOBAL u32 room_giver(struct sl_sched *s SL_NONNULL)
 	return s->can_give ? sl_lowest(s->can_give) : SL_CLASSES;
 }
 
-/* For a packet of a class. Which enum sl_room. */
+/* Makes room for a packet of this class; returns an enum sl_room. */
 SL_GLOBAL u32 room_make(struct sl_sched *s SL_NONNULL, u32 class)
 {
 	u32 n, c = SL_CLASSES;

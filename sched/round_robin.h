@@ -13,7 +13,7 @@ struct sl_rr_sched {
 	u8 cursor; /* the class that sent last */
 };
 
-SL_KEEPS_OF_SCHED(rr)
+SL_SCHED_STATE(rr)
 
 SL_FN u32 rr_turn(struct sl_sched *s, u32 c)
 {

@@ -15,7 +15,7 @@ struct sl_sp_sched {
 	u64 levels; /* with a ready class */
 };
 
-SL_KEEPS_OF_SCHED(sp)
+SL_SCHED_STATE(sp)
 
 SL_FN void sp_join(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
 {

@@ -16,8 +16,8 @@ struct sl_virtual_sched {
 	u64 end; /* start-time fair: the greatest at which a packet has ended */
 };
 
-SL_KEEPS_OF_CLASS(virtual)
-SL_KEEPS_OF_SCHED(virtual)
+SL_CLASS_STATE(virtual)
+SL_SCHED_STATE(virtual)
 
 /* The furthest that a class gets ahead of its share, more than any packet. What is beyond it (a guarantee can do that) is forgiven. */
 #define SL_MOST_DEBT_BYTES (1u << 20)
@@ -78,7 +78,7 @@ SL_FN void virtual_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 		virtual_class(k)->start = most;
 }
 
-/* The one class of set, if it is but one. */
+/* Whether a set has at most one class. */
 SL_FN int is_alone(u64 set)
 {
 	return !(set & (set - 1));

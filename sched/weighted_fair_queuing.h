@@ -26,7 +26,7 @@ struct sl_wfq_sched {
 	struct sl_tournament starts; /* ready classes, by virtual start */
 };
 
-SL_KEEPS_OF_SCHED(wfq)
+SL_SCHED_STATE(wfq)
 
 SL_FN void wfq_place(struct sl_sched *s, u32 c)
 {

@@ -6,7 +6,7 @@
 
 volatile struct sl_watch sl_watch SEC(".data.watch");
 
-/* A ring each, since a reader takes what it reads. */
+/* A ring for each kind of listener: a record is read once. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 64 * 1024);

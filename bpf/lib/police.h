@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Policing before the queues. A packet must pass every bucket that it is subject to, and is charged to all of them or to none: first
- * each is looked at, then each is charged, and if one has been emptied in between, those before it get back what they gave.
+ * each is looked at, then each is charged, and if one has been emptied in between, those before it get back what they gave. The bucket of the
+ * built-in rules comes before all of them, and keeps what it took.
  */
 #pragma once
 #include "maps.h"
@@ -21,7 +22,7 @@ struct sl_police_request {
 };
 
 enum sl_terms {
-	SL_QUEUED = 1, /* the queue that follows limits its class, and has split it into frames */
+	SL_QUEUED = 1, /* the packet is at its queue, whose own bucket limits the class */
 	SL_CONTROL = 2 /* a built-in rule has chosen its class */
 };
 

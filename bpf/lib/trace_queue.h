@@ -45,7 +45,7 @@ SL_GLOBAL int sl_emit_packet(struct sk_buff *skb __arg_trusted, u64 now_ns, u32 
 	return 0;
 }
 
-/* Reports a packet that leaves the queue, if it belongs to the watched flow. */
+/* Reports a packet that leaves the queue, if it belongs to the traced flow. */
 SL_GLOBAL int sl_emit_sent(struct sk_buff *skb __arg_trusted, u64 now_ns, u32 event, u32 place, u64 wait_ns)
 {
 	struct sl_headers h;
@@ -59,7 +59,7 @@ SL_GLOBAL int sl_emit_sent(struct sk_buff *skb __arg_trusted, u64 now_ns, u32 ev
 	return sl_emit_packet(skb, now_ns, event, place, wait_ns);
 }
 
-/* A packet is refused, for an enum sl_refusal. */
+/* A packet is refused, for an enum sl_refusal; of any flow, which listeners filter. */
 SL_GLOBAL int sl_emit_refused(struct sk_buff *skb __arg_trusted, u64 now_ns, u32 refusal, u32 place)
 {
 	if (sl_events_are_on(now_ns) && refusal < SL_LIMITED(0))

@@ -6,14 +6,14 @@ mod generated {
     include!(concat!(env!("OUT_DIR"), "/abi.rs"));
 }
 
-mod kept;
 mod names;
 mod pod;
+mod states;
 
 pub use generated::*;
-pub use kept::{KeptOfClass, KeptOfScheduler};
 pub use names::{
     Discipline, DropReason, ParseKind, discipline, disciplines, drop_reasons, limit_names, parse_kinds, rank_function,
     rank_functions, sojourn_bucket_ns,
 };
 pub use pod::{Pod, boxed_zeroed, bytes_of, read_pod};
+pub use states::{StateOfClass, StateOfScheduler};

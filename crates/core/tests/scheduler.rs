@@ -150,9 +150,9 @@ fn a_guarantee_does_not_drown_its_class_in_debt() {
     let sent = backlogged(&mut s, 1_000 * MS);
     assert!((sent[0] as f64 * 8.0 / 600e6 - 1.0).abs() < 0.01, "{sent:?}");
     assert!(
-        s.state().classes[0].kept::<abi::sl_drr_class>().deficit_bytes >= -(1 << 20),
+        s.state().classes[0].state_of::<abi::sl_drr_class>().deficit_bytes >= -(1 << 20),
         "{}",
-        s.state().classes[0].kept::<abi::sl_drr_class>().deficit_bytes
+        s.state().classes[0].state_of::<abi::sl_drr_class>().deficit_bytes
     );
 }
 

@@ -31,9 +31,9 @@ const BYTE: i128 = 1 << 32;
 fn lag(world: &World, class: usize) -> i128 {
     let state = world.core.state();
     let lag = state
-        .kept::<abi::sl_virtual_sched>()
+        .state_of::<abi::sl_virtual_sched>()
         .time
-        .wrapping_sub(state.classes[class].kept::<abi::sl_virtual_class>().start) as i64;
+        .wrapping_sub(state.classes[class].state_of::<abi::sl_virtual_class>().start) as i64;
     i128::from(lag) * i128::from(state.classes[class].weight)
 }
 
@@ -49,14 +49,14 @@ fn serves_the_earliest_eligible_deadline(core: &'static Core, case: &Case) -> Te
     let mut requests = [(0u64, 0u64); CLASSES];
     run(core, case, |world, event| {
         let state = world.core.state();
-        let from_now = |time: u64| time.wrapping_sub(state.kept::<abi::sl_virtual_sched>().time) as i64;
+        let from_now = |time: u64| time.wrapping_sub(state.state_of::<abi::sl_virtual_sched>().time) as i64;
         if matches!(event, Event::Asking) && state.lone != 0 {
             seen.clear(); // the class of a lone packet makes no request
         } else if matches!(event, Event::Asking) {
             let of = |class: &abi::sl_class| {
                 (
-                    from_now(class.kept::<abi::sl_virtual_class>().start),
-                    from_now(class.kept::<abi::sl_eevdf_class>().deadline),
+                    from_now(class.state_of::<abi::sl_virtual_class>().start),
+                    from_now(class.state_of::<abi::sl_eevdf_class>().deadline),
                 )
             };
             seen = world.ready().map(|class| (class, of(&state.classes[class]))).map(|(c, (s, d))| (c, s, d)).collect();
@@ -66,17 +66,17 @@ fn serves_the_earliest_eligible_deadline(core: &'static Core, case: &Case) -> Te
                 prop_assert!((1..=most.into()).contains(&left), "the request of class {class} has {left} bytes left");
                 let class_now = &state.classes[class];
                 let (deadline, stint) = requests[class];
-                if (deadline, stint) != (class_now.kept::<abi::sl_eevdf_class>().deadline, world.stints[class]) {
+                if (deadline, stint) != (class_now.state_of::<abi::sl_eevdf_class>().deadline, world.stints[class]) {
                     let next = world.queues[class][0].len;
                     let request = u64::from(world.policy.classes[class].quantum.max(next));
                     prop_assert_eq!(left, request, "the new request of class {}", class);
                 }
-                if stint == world.stints[class] && deadline != class_now.kept::<abi::sl_eevdf_class>().deadline {
-                    let left = deadline.wrapping_sub(class_now.kept::<abi::sl_virtual_class>().start) as i64;
+                if stint == world.stints[class] && deadline != class_now.state_of::<abi::sl_eevdf_class>().deadline {
+                    let left = deadline.wrapping_sub(class_now.state_of::<abi::sl_virtual_class>().start) as i64;
                     let packet = (u64::from(longest[class]) * world.virtual_cost(class)) as i64;
                     prop_assert!(left < packet, "class {class} makes a request before its last is done");
                 }
-                requests[class] = (class_now.kept::<abi::sl_eevdf_class>().deadline, world.stints[class]);
+                requests[class] = (class_now.state_of::<abi::sl_eevdf_class>().deadline, world.stints[class]);
             }
         }
         match event {
@@ -261,9 +261,9 @@ fn lag_outlives_absence(core: &'static Core, case: &Case) -> TestCaseResult {
         match event {
             Event::Asking => {
                 (now, weights, rest) = (
-                    state.kept::<abi::sl_virtual_sched>().time,
-                    state.kept::<abi::sl_eevdf_sched>().weights.into(),
-                    state.kept::<abi::sl_eevdf_sched>().rest.into(),
+                    state.state_of::<abi::sl_virtual_sched>().time,
+                    state.state_of::<abi::sl_eevdf_sched>().weights.into(),
+                    state.state_of::<abi::sl_eevdf_sched>().rest.into(),
                 );
                 if state.lone != 0 {
                     // The class of a lone packet stands nowhere; it would stand at V, alone.
@@ -273,7 +273,7 @@ fn lag_outlives_absence(core: &'static Core, case: &Case) -> TestCaseResult {
                     return Ok(());
                 }
                 for class in world.ready() {
-                    starts[class] = state.classes[class].kept::<abi::sl_virtual_class>().start;
+                    starts[class] = state.classes[class].state_of::<abi::sl_virtual_class>().start;
                 }
             }
             Event::Sent(packet) if world.queues[packet.class].is_empty() => {
@@ -293,9 +293,9 @@ fn lag_outlives_absence(core: &'static Core, case: &Case) -> TestCaseResult {
                 let others = state.ready & !(1 << class) != 0;
                 let has = i128::from(
                     state
-                        .kept::<abi::sl_virtual_sched>()
+                        .state_of::<abi::sl_virtual_sched>()
                         .time
-                        .wrapping_sub(state.classes[class].kept::<abi::sl_virtual_class>().start)
+                        .wrapping_sub(state.classes[class].state_of::<abi::sl_virtual_class>().start)
                         as i64,
                 );
                 let expected = if others { kept } else { 0 };

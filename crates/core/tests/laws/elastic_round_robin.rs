@@ -22,14 +22,14 @@ fn weight(world: &World, class: usize) -> u64 {
     world.policy.classes[class].weight.into()
 }
 
-/// The greatest grant of a round, for each unit of weight: 1 + the greatest surplus / weight. A surplus is less than a packet.
+/// The greatest grant of a round, for each unit of weight: 1 + the greatest surplus / weight. A surplus is a byte less than a packet at most.
 fn grant_at_most(world: &World, longest: &[u32]) -> u64 {
-    let of_class = |class: usize| u64::from(longest[class]) / weight(world, class);
+    let of_class = |class: usize| u64::from(longest[class].saturating_sub(1)) / weight(world, class);
     1 + (0..world.policy.classes.len()).map(of_class).max().unwrap_or(0)
 }
 
 /// While classes i and j are both ready, |W_i / w_i - W_j / w_j| <= G + l_i / w_i + l_j / w_j: W what they send, w their weights, l
-/// their longest packets, G the greatest grant (Kanhere, Sethu and Parekh, 2002, theorem 2: 3 m for weights of 1).
+/// their longest packets, G the greatest grant (Kanhere, Sethu and Parekh, 2002: 3 m for weights of 1, m the longest packet of all).
 fn shares_by_weight(core: &'static Core, case: &Case) -> TestCaseResult {
     let (mut pairs, longest) = (Pairs::new(), case.longest());
     run(core, case, |world, event| {

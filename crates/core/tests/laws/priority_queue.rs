@@ -48,7 +48,9 @@ impl PriorityQueue {
     pub fn new(world: &World) -> PriorityQueue {
         let state = world.core.state();
         let mut ends = [0; CLASSES];
-        ends.iter_mut().zip(&state.classes).for_each(|(end, class)| *end = class.kept::<abi::sl_virtual_class>().start);
+        ends.iter_mut()
+            .zip(&state.classes)
+            .for_each(|(end, class)| *end = class.state_of::<abi::sl_virtual_class>().start);
         PriorityQueue {
             ranked: BTreeMap::new(),
             origin: 0,
@@ -56,8 +58,8 @@ impl PriorityQueue {
             standing: [0; CLASSES],
             attained: [0; CLASSES],
             ends,
-            end: state.kept::<abi::sl_virtual_sched>().end,
-            virtual_time: state.kept::<abi::sl_virtual_sched>().time,
+            end: state.state_of::<abi::sl_virtual_sched>().end,
+            virtual_time: state.state_of::<abi::sl_virtual_sched>().time,
             fits: true,
             determined: true,
         }

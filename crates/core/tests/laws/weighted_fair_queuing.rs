@@ -32,7 +32,7 @@ fn before(a: u64, b: u64) -> bool {
 fn serves_the_smallest_start(core: &'static Core, case: &Case) -> TestCaseResult {
     let (mut asked, mut last) = (0u64, None);
     run(core, case, |world, event| {
-        let now = world.core.state().kept::<abi::sl_virtual_sched>().time;
+        let now = world.core.state().state_of::<abi::sl_virtual_sched>().time;
         match event {
             Event::Asking => asked = world.ready,
             Event::Configured | Event::Cleared(_) => last = None,
@@ -40,7 +40,7 @@ fn serves_the_smallest_start(core: &'static Core, case: &Case) -> TestCaseResult
                 prop_assert!(!last.is_some_and(|last| before(now, last)), "from {last:?} back to {now}");
                 last = Some(now);
                 for class in members(asked & !(1 << packet.class)) {
-                    let start = world.core.state().classes[class].kept::<abi::sl_virtual_class>().start;
+                    let start = world.core.state().classes[class].state_of::<abi::sl_virtual_class>().start;
                     prop_assert!(!before(start, now), "class {class} starts at {start}, {} at {now}", packet.class);
                 }
             }
@@ -62,15 +62,16 @@ fn returns_at_the_virtual_time_or_its_own_end(core: &'static Core, case: &Case) 
         let state = world.core.state();
         // Before the first event, V has wrapped round once at most; classes that were not absent stand near it.
         let now = now.get_or_insert_with(|| {
-            let now = i128::from(state.kept::<abi::sl_virtual_sched>().time);
+            let now = i128::from(state.state_of::<abi::sl_virtual_sched>().time);
             for (end, class) in ends.iter_mut().zip(&state.classes) {
-                let stands = class.kept::<abi::sl_virtual_class>().start != 0;
+                let stands = class.state_of::<abi::sl_virtual_class>().start != 0;
                 *end = if stands {
                     now + i128::from(
                         class
-                            .kept::<abi::sl_virtual_class>()
+                            .state_of::<abi::sl_virtual_class>()
                             .start
-                            .wrapping_sub(state.kept::<abi::sl_virtual_sched>().time) as i64,
+                            .wrapping_sub(state.state_of::<abi::sl_virtual_sched>().time)
+                            as i64,
                     )
                 } else {
                     0
@@ -78,10 +79,10 @@ fn returns_at_the_virtual_time_or_its_own_end(core: &'static Core, case: &Case) 
             }
             now
         });
-        *now += i128::from(state.kept::<abi::sl_virtual_sched>().time.wrapping_sub(*now as u64) as i64);
+        *now += i128::from(state.state_of::<abi::sl_virtual_sched>().time.wrapping_sub(*now as u64) as i64);
         if let (0, Some(class)) = (state.lone, lone) {
             lone = None;
-            let stands = state.classes[class].kept::<abi::sl_virtual_class>().start;
+            let stands = state.classes[class].state_of::<abi::sl_virtual_class>().start;
             let mut start = *now + i128::from(stands.wrapping_sub(*now as u64) as i64);
             if let Event::Sent(packet) = event {
                 start -= i128::from(packet.len) * i128::from(world.virtual_cost(class));
@@ -94,7 +95,7 @@ fn returns_at_the_virtual_time_or_its_own_end(core: &'static Core, case: &Case) 
             Event::Arrived(packet, Ok(())) if world.queues[packet.class].len() == 1 => {
                 let start = *now
                     + i128::from(
-                        state.classes[packet.class].kept::<abi::sl_virtual_class>().start.wrapping_sub(*now as u64)
+                        state.classes[packet.class].state_of::<abi::sl_virtual_class>().start.wrapping_sub(*now as u64)
                             as i64,
                     );
                 prop_assert_eq!(start, ends[packet.class].max(*now), "V is {}, start of {:?}", now, packet);

@@ -27,12 +27,12 @@ fn debts_to_the_others_are_bounded(core: &'static Core, case: &Case) -> TestCase
         let state = world.core.state();
         let class = &state.classes[packet.class];
         if state.kind == abi::SL_WEIGHTED_FAIR_QUEUING {
-            let now = state.kept::<abi::sl_virtual_sched>().time;
+            let now = state.state_of::<abi::sl_virtual_sched>().time;
             let ahead =
-                class.kept::<abi::sl_virtual_class>().start.wrapping_sub(now) / world.virtual_cost(packet.class);
+                class.state_of::<abi::sl_virtual_class>().start.wrapping_sub(now) / world.virtual_cost(packet.class);
             prop_assert!(ahead <= 1 << 20, "class {} is {ahead} bytes ahead", packet.class);
         } else {
-            let deficit = class.kept::<abi::sl_drr_class>().deficit_bytes;
+            let deficit = class.state_of::<abi::sl_drr_class>().deficit_bytes;
             prop_assert!(deficit >= -(1 << 20), "debt of class {}: {deficit}", packet.class);
         }
         Ok(())

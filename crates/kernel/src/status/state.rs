@@ -18,7 +18,7 @@ pub struct SchedulerState {
     pub held: Vec<u8>,
     /// Classes with a guarantee that they have not used up, by number.
     pub green: Vec<u8>,
-    /// Class whose turn it is, by level, of round-robin disciplines. Only levels that classes of the policy have.
+    /// Class whose turn it is, by level, of disciplines with turns. Only levels that classes of the policy have.
     pub turns: Vec<Turn>,
 }
 
@@ -92,18 +92,23 @@ pub(super) fn of_class(kind: u32, own: &abi::sl_class) -> ClassState {
         attained_bytes: 0,
     };
     if has_virtual_time(kind) {
-        state.virtual_start = virtual_bytes(own.kept::<abi::sl_virtual_class>().start as f64);
+        state.virtual_start = virtual_bytes(own.state_of::<abi::sl_virtual_class>().start as f64);
     }
     match kind {
         abi::SL_STRICT_PRIORITY | abi::SL_DEFICIT_ROUND_ROBIN => {
-            state.deficit_bytes = own.kept::<abi::sl_drr_class>().deficit_bytes.into();
+            state.deficit_bytes = own.state_of::<abi::sl_drr_class>().deficit_bytes.into();
         }
         abi::SL_EEVDF => {
-            let kept = own.kept::<abi::sl_eevdf_class>();
+            let kept = own.state_of::<abi::sl_eevdf_class>();
             state.virtual_deadline = virtual_bytes(kept.deadline as f64);
             state.virtual_lag = virtual_bytes(kept.lag as f64);
         }
-        abi::SL_PIFO => state.attained_bytes = own.kept::<abi::sl_pifo_class>().attained_bytes,
+        abi::SL_ELASTIC_ROUND_ROBIN => {
+            let own = own.state_of::<abi::sl_err_class>();
+            let surplus = i64::try_from(own.surplus_bytes).unwrap_or(i64::MAX);
+            state.deficit_bytes = if own.left_bytes > 0 { own.left_bytes } else { -surplus };
+        }
+        abi::SL_PIFO => state.attained_bytes = own.state_of::<abi::sl_pifo_class>().attained_bytes,
         _ => {}
     }
     state
@@ -113,19 +118,21 @@ fn has_virtual_time(kind: u32) -> bool {
     matches!(kind, abi::SL_WEIGHTED_FAIR_QUEUING | abi::SL_EEVDF | abi::SL_PIFO)
 }
 
-/// The class whose turn it is at each level, by level.
+/// The class whose turn it is, by level; `None` of a discipline without turns.
 ///
 /// # Safety
 /// `from` points at a whole `sl_sched` that stays readable meanwhile.
-unsafe fn cursors(kind: u32, from: *const abi::sl_sched) -> [u8; abi::SL_CLASSES as usize] {
+unsafe fn cursors(kind: u32, from: *const abi::sl_sched) -> Option<[u8; abi::SL_CLASSES as usize]> {
+    const LEVELS: usize = abi::SL_CLASSES as usize;
     // SAFETY: as the caller guarantees.
     unsafe {
         match kind {
             abi::SL_STRICT_PRIORITY | abi::SL_DEFICIT_ROUND_ROBIN => {
-                abi::sl_sched::kept_at::<abi::sl_drr_sched>(from).cursor
+                Some(abi::sl_sched::state_at::<abi::sl_drr_sched>(from).cursor)
             }
-            abi::SL_ROUND_ROBIN => [abi::sl_sched::kept_at::<abi::sl_rr_sched>(from).cursor; abi::SL_CLASSES as usize],
-            _ => [0; abi::SL_CLASSES as usize],
+            abi::SL_ROUND_ROBIN => Some([abi::sl_sched::state_at::<abi::sl_rr_sched>(from).cursor; LEVELS]),
+            abi::SL_ELASTIC_ROUND_ROBIN => Some([abi::sl_sched::state_at::<abi::sl_err_sched>(from).cursor; LEVELS]),
+            _ => None,
         }
     }
 }
@@ -135,7 +142,7 @@ pub(super) fn of_scheduler(head: &Head, classes: impl Iterator<Item = u8>) -> Sc
     let mut levels: Vec<u8> = classes.map(|class| head.classes[usize::from(class)].level).collect();
     levels.sort_unstable();
     levels.dedup();
-    let turn = |level: u8| Turn { level, class: head.cursor[usize::from(level) % head.cursor.len()] };
+    let turn = |level: u8| head.cursor.map(|cursor| Turn { level, class: cursor[usize::from(level) % cursor.len()] });
     SchedulerState {
         slots: head.slots,
         backlog_pkts: head.backlog_pkts,
@@ -143,7 +150,7 @@ pub(super) fn of_scheduler(head: &Head, classes: impl Iterator<Item = u8>) -> Sc
         ready: members(head.ready),
         held: members(head.held),
         green: members(head.green),
-        turns: levels.into_iter().map(turn).collect(),
+        turns: levels.into_iter().filter_map(turn).collect(),
     }
 }
 
@@ -156,7 +163,7 @@ pub(super) struct Head {
     pub held: u64,
     pub green: u64,
     pub virtual_time: u64,
-    pub cursor: [u8; abi::SL_CLASSES as usize],
+    pub cursor: Option<[u8; abi::SL_CLASSES as usize]>,
     pub link: abi::sl_bucket,
     pub classes: Box<[abi::sl_class; abi::SL_CLASSES as usize]>,
 }
@@ -183,7 +190,7 @@ impl Head {
             green: field!(green),
             virtual_time: if has_virtual_time(kind) {
                 // SAFETY: as the caller guarantees.
-                unsafe { abi::sl_sched::kept_at::<abi::sl_virtual_sched>(from) }.time
+                unsafe { abi::sl_sched::state_at::<abi::sl_virtual_sched>(from) }.time
             } else {
                 0
             },

@@ -52,7 +52,7 @@ fn scheduler(app: &App, direction: &DirectionRates) -> ratatui::text::Line<'stat
 }
 
 const COLUMNS: [(&str, usize); 7] =
-    [("level", 5), ("deficit", 8), ("start", 9), ("deadline", 9), ("lag", 8), ("attained", 8), ("flows e/s/b", 12)];
+    [("level", 5), ("deficit", 8), ("start", 9), ("deadline", 9), ("lag", 8), ("attained", 8), ("sp/sw/bulk", 12)];
 
 fn titles(app: &App) -> ratatui::text::Line<'static> {
     let style = app.palette.title();
