@@ -21,10 +21,10 @@ SL_FN int lone_is_plain(const struct sl_class *k, u32 kind)
 	       sl_has_pass(kind);
 }
 
-/* Whether a packet of so many bytes for class k may take the fast path. */
+/* Whether a packet of so many bytes for class k may take the fast path. A slot that is yet to be reaped would come on top of its own. */
 SL_FN int lone_may(const struct sl_sched *s, const struct sl_class *k, u32 len_bytes)
 {
-	return !s->backlog_pkts && k->plain && s->free_count && len_bytes <= k->limit_bytes;
+	return !(s->backlog_pkts | s->dropped_slots) && k->plain && s->free_count && len_bytes <= k->limit_bytes;
 }
 
 /* The slot of a packet that takes the fast path: class c, which is *k. */

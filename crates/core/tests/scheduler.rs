@@ -416,3 +416,26 @@ fn an_empty_queue_ends_dropping() {
     next(&mut s, now);
     assert_eq!(lost(&s), before, "the wait was not above the target for an interval");
 }
+
+/// A packet meets an empty scheduler while slots of dropped packets are yet to be reaped. They come free meanwhile, and the packet that is
+/// sent is still the one that came.
+#[test]
+fn reaping_does_not_disturb_a_lone_packet() {
+    const LONG: u32 = 2_000;
+    let mut policy = conf(abi::SL_STRICT_PRIORITY, &[(0, FRAME), (1, FRAME)]);
+    let class = &mut policy.classes[0];
+    (class.flows, class.flow_quantum_bytes, class.allowance_bytes) = (1, 1_514, 3_028);
+    (class.target_ns, class.interval_ns) = (5 * MS, 100 * MS);
+    let mut s = Scheduler::new(&policy, 0);
+    let mut now = 0;
+    (0..64).for_each(|_| _ = s.enqueue(0, LONG, 1, now).expect("room"));
+    while s.state().backlog_pkts > 0 {
+        now += 12_000 * MS;
+        assert!(matches!(s.dequeue(now), Verdict::Send { .. }));
+    }
+    assert!(s.state().dropped_slots > 0, "CoDel has dropped packets, and none is reaped");
+    let came = s.enqueue(1, 100, 1, now).expect("room");
+    assert!(s.reap().is_some());
+    let Verdict::Send { slot, class, .. } = s.dequeue(now) else { panic!("nothing is sent") };
+    assert_eq!((slot, class), (came, 1));
+}
