@@ -155,7 +155,7 @@ struct sl_class {
 	u8 by_flow; /* packets stand in flow queues, and AQM may act */
 	u8 hosts; /* bits of enum sl_hosts */
 	u8 size; /* by its packets: see sched/drops.h; 0: it has few */
-	u8 plain; /* a lone packet of it takes the short way: see sched/lone.h */
+	u8 plain; /* a lone packet of it takes the fast path: see sched/lone.h */
 	u16 flows; /* as it was told */
 	u32 flow_quantum_bytes;
 	u32 allowance_bytes;
@@ -188,8 +188,8 @@ struct sl_sched {
 	u64 amber_until_ns;
 	u64 level_classes[SL_CLASSES]; /* the classes of each level */
 	u32 backlog_pkts;
-	u32 lone; /* the only packet is on its short way, in the slot on top of the free ones */
-	u32 pad2;
+	u32 lone; /* the only packet takes the fast path, in the slot on top of the free ones */
+	u32 direction; /* enum sl_direction of its packets; set by the engine */
 	u32 slots; /* how many may be used, up to SL_SLOTS */
 	u32 room_from_pkts; /* with so many packets, room is made for the next */
 	u16 free; /* returned slots: a stack of free_count */
@@ -212,13 +212,14 @@ struct sl_sched {
 	struct sl_tournament ceilings; /* held classes, by when their ceiling has tokens again */
 	struct sl_tournament guarantees; /* amber classes, by when their guarantee has tokens again */
 	struct sl_class classes[SL_CLASSES];
+	/* In the first 32 KiB, as all of the above: what each packet needs is a load away, whose offset has 16 bits in BPF. */
+	struct sl_slot slot[SL_SLOTS];
 	struct sl_histogram sojourn[SL_CLASSES];
 	u64 state[SL_SCHED_STATE_ROWS][SL_SCHED_STATE_WORDS]; /* of the discipline in force: struct sl_NAME_sched of its header */
 	struct sl_fair fair[SL_CLASSES];
 	struct sl_host_table src_hosts;
 	struct sl_host_table dst_hosts;
 	struct sl_flow_queue flow[SL_FLOW_QUEUES];
-	struct sl_slot slot[SL_SLOTS];
 };
 
 struct sl_class_conf {

@@ -14,12 +14,11 @@
  * charged to the discipline all the same. What it sends while the guarantee is used up is not charged to the guarantee.
  */
 #pragma once
-#include "bucket.h"
+#include "backlog.h"
 #include "flow_change.h"
 #include "lone.h"
 #include "queue.h"
 #include "wire.h"
-#include "sojourn.h"
 #include "registry.h"
 #include "room.h"
 
@@ -144,25 +143,32 @@ SL_FN u32 sl_is_full(const struct sl_class *k, u32 len_bytes)
 	return SL_DROPS;
 }
 
-SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
+/* The slot of a packet that takes the fast path of a lone one; -1: it does not. */
+SL_FN s32 sl_enqueue_lone(struct sl_sched *s, u32 class, u32 len_bytes, u32 segments, u64 now_ns)
+{
+	struct sl_class *k = class_at(s, class);
+
+	if (!lone_may(s, k, len_bytes))
+		return -1;
+	return (s32)lone_begin(s, k, class, len_bytes, wire_bytes(s, len_bytes, segments), now_ns);
+}
+
+/* sl_enqueue of a packet that cannot take the fast path. */
+SL_FN s32 sl_enqueue_queued(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 {
 	struct sl_class *k = class_at(s, p->class);
 	u32 slot, full, wire = wire_bytes(s, p->len_bytes, p->segments);
 	struct sl_slot *q;
 
-	if (sl_likely(lone_may(s, k, p->len_bytes)))
-		return (s32)lone_begin(s, k, p->class, p->len_bytes, wire, now_ns);
 	if (sl_unlikely(s->lone))
 		lone_end(s);
 	if (k->policed && !bucket_open(&k->ceil, now_ns))
 		return sl_refuse(k, SL_DROP_POLICED, p->len_bytes);
 	full = sl_is_full(k, p->len_bytes);
-	if (k->by_flow) {
+	if (sl_unlikely(full != SL_DROPS) && k->by_flow) {
 		/* Of what is queued, some goes before this packet is refused. */
-		if (sl_unlikely(full != SL_DROPS)) {
-			flow_overflow(s, p->class);
-			full = sl_is_full(k, p->len_bytes);
-		}
+		flow_overflow(s, p->class);
+		full = sl_is_full(k, p->len_bytes);
 	}
 	if (sl_unlikely(full != SL_DROPS))
 		return sl_refuse(k, full, p->len_bytes);
@@ -175,10 +181,7 @@ SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 		bucket_charge(&k->ceil, wire, now_ns);
 
 	q = sl_at(s->slot, slot);
-	q->class = (u8)p->class;
-	q->len_bytes = p->len_bytes;
-	q->wire_bytes = wire;
-	q->arrived_ns = now_ns;
+	slot_fill(q, p->class, p->len_bytes, wire, now_ns);
 	if (k->by_flow) {
 		q->ecn = p->ecn != 0;
 		q->flow_hash = p->flow_hash;
@@ -190,15 +193,16 @@ SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 	}
 	if (!k->backlog_pkts)
 		sl_offer(s, k, p->class, now_ns);
-	k->backlog_pkts++;
+	backlog_add(s, k, p->len_bytes);
 	class_grown(s, k, p->class);
-	k->backlog_bytes += p->len_bytes;
-	if (k->backlog_bytes > k->peak_backlog_bytes)
-		k->peak_backlog_bytes = k->backlog_bytes;
-	k->enqueued_pkts++;
-	k->enqueued_bytes += p->len_bytes;
-	s->backlog_pkts++;
 	return (s32)slot;
+}
+
+SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
+{
+	s32 slot = sl_enqueue_lone(s, p->class, p->len_bytes, p->segments, now_ns);
+
+	return slot >= 0 ? slot : sl_enqueue_queued(s, p, now_ns);
 }
 
 /* The slot of a packet that was dropped, which is free again; SL_NO_SLOT: there is none. */
@@ -214,12 +218,61 @@ SL_FN u32 sl_reap(struct sl_sched *s)
 	return slot;
 }
 
+/*
+ * Takes a packet from its queue, which is not the lone one, while the link is open. Its slot, with SL_FLOW_MARK if it is to be marked;
+ * SL_NO_SLOT: every class with packets is held.
+ */
+SL_GLOBAL u32 sl_take_queued(struct sl_sched *s SL_NONNULL, u64 now_ns)
+{
+	struct sl_class *k;
+	struct sl_slot *q;
+	u32 c, taken, slot;
+	u64 first;
+
+	if (sl_unlikely((s->held && now_ns >= s->held_until_ns) || (s->amber && now_ns >= s->amber_until_ns)))
+		sl_release(s, now_ns);
+	if (!s->ready)
+		return SL_NO_SLOT;
+
+	first = s->ready & s->green;
+	c = sl_unlikely(first) ? sl_lowest(first) : sl_pick(s);
+	k = class_at(s, c);
+	if (k->by_flow) {
+		taken = flow_leave(s, c, now_ns);
+		k->marked_pkts += taken / SL_FLOW_MARK;
+	} else {
+		taken = sl_pop(s, k);
+	}
+	slot = taken & ~SL_FLOW_MARK;
+	q = sl_at(s->slot, slot);
+	backlog_send(s, k, q, c, now_ns);
+	class_shrunk(s, k, c);
+
+	if (!k->policed)
+		bucket_charge(&k->ceil, q->wire_bytes, now_ns);
+	/* Bytes beyond a guarantee are borrowed, and not charged to it (as in HTB): else the class would have to pay them back. */
+	if (sl_unlikely(first)) {
+		bucket_charge(&k->rate, q->wire_bytes, now_ns);
+		if (!bucket_open(&k->rate, now_ns))
+			sl_use_up(s, c);
+	}
+	sl_charge(s, k, q->len_bytes);
+	if (!k->backlog_pkts || !(k->policed || bucket_open(&k->ceil, now_ns))) {
+		sl_leave(s, k, c);
+		if (k->backlog_pkts)
+			sl_offer(s, k, c, now_ns);
+	} else {
+		sl_stay(s, k, c);
+	}
+	slot_give(s, q, slot);
+	return taken;
+}
+
 SL_FN struct sl_verdict sl_dequeue(struct sl_sched *s, u64 now_ns)
 {
 	struct sl_verdict v = { SL_IDLE, 0, 0, 0, 0, 0 };
-	struct sl_class *k;
 	struct sl_slot *q;
-	u64 first;
+	u32 taken;
 
 	if (!s->backlog_pkts)
 		return v;
@@ -228,62 +281,17 @@ SL_FN struct sl_verdict sl_dequeue(struct sl_sched *s, u64 now_ns)
 		v.wake_ns = bucket_opens_ns(&s->link);
 		return v;
 	}
-	if (sl_likely(s->lone)) {
-		v.action = SL_SEND;
-		v.slot = s->free;
-		q = sl_at(s->slot, v.slot);
-		v.class = q->class;
-		v.len_bytes = q->len_bytes;
-		lone_sent(s, class_at(s, v.class), v.class, q, now_ns);
-		return v;
-	}
-	if (sl_unlikely((s->held && now_ns >= s->held_until_ns) || (s->amber && now_ns >= s->amber_until_ns)))
-		sl_release(s, now_ns);
-	if (!s->ready) {
+	taken = sl_likely(s->lone) ? lone_take(s, now_ns) : sl_take_queued(s, now_ns);
+	if (sl_unlikely(taken == SL_NO_SLOT)) {
 		v.wake_ns = s->held_until_ns;
 		return v;
 	}
-
-	first = s->ready & s->green;
-	v.class = sl_unlikely(first) ? sl_lowest(first) : sl_pick(s);
-	k = class_at(s, v.class);
-	if (k->by_flow) {
-		v.slot = flow_leave(s, v.class, now_ns);
-		v.mark = v.slot / SL_FLOW_MARK;
-		v.slot &= ~SL_FLOW_MARK;
-		k->marked_pkts += v.mark;
-	} else {
-		v.slot = sl_pop(s, k);
-	}
-	q = sl_at(s->slot, v.slot);
 	v.action = SL_SEND;
+	v.mark = taken / SL_FLOW_MARK;
+	v.slot = taken & ~SL_FLOW_MARK;
+	q = sl_at(s->slot, v.slot);
+	v.class = q->class;
 	v.len_bytes = q->len_bytes;
-	sojourn_count(sl_at(s->sojourn, v.class), now_ns - q->arrived_ns);
-	s->backlog_pkts--;
-	k->backlog_pkts--;
-	class_shrunk(s, k, v.class);
-	k->backlog_bytes -= v.len_bytes;
-	k->sent_pkts++;
-	k->sent_bytes += v.len_bytes;
-
-	bucket_charge(&s->link, q->wire_bytes, now_ns);
-	if (!k->policed)
-		bucket_charge(&k->ceil, q->wire_bytes, now_ns);
-	/* Bytes beyond a guarantee are borrowed, and not charged to it (as in HTB): else the class would have to pay them back. */
-	if (sl_unlikely(first)) {
-		bucket_charge(&k->rate, q->wire_bytes, now_ns);
-		if (!bucket_open(&k->rate, now_ns))
-			sl_use_up(s, v.class);
-	}
-	sl_charge(s, k, v.len_bytes);
-	if (!k->backlog_pkts || !(k->policed || bucket_open(&k->ceil, now_ns))) {
-		sl_leave(s, k, v.class);
-		if (k->backlog_pkts)
-			sl_offer(s, k, v.class, now_ns);
-	} else {
-		sl_stay(s, k, v.class);
-	}
-	slot_give(s, q, v.slot);
 	return v;
 }
 

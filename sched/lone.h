@@ -9,10 +9,9 @@
  * left. The law lone::equals_the_long_way compares both.
  */
 #pragma once
-#include "bucket.h"
+#include "backlog.h"
 #include "queue.h"
 #include "registry.h"
-#include "sojourn.h"
 
 /* Whether class k is plain, under discipline kind. */
 SL_FN int lone_is_plain(const struct sl_class *k, u32 kind)
@@ -30,35 +29,23 @@ SL_FN int lone_may(const struct sl_sched *s, const struct sl_class *k, u32 len_b
 /* The slot of a packet that takes the fast path: class c, which is *k. */
 SL_FN u32 lone_begin(struct sl_sched *s, struct sl_class *k, u32 c, u32 len_bytes, u32 wire_bytes, u64 now_ns)
 {
-	struct sl_slot *q = sl_at(s->slot, s->free);
-
-	q->class = (u8)c;
-	q->len_bytes = len_bytes;
-	q->wire_bytes = wire_bytes;
-	q->arrived_ns = now_ns;
+	slot_fill(sl_at(s->slot, s->free), c, len_bytes, wire_bytes, now_ns);
+	backlog_add(s, k, len_bytes);
 	s->lone = 1;
-	s->backlog_pkts = 1;
-	k->backlog_pkts = 1;
-	k->backlog_bytes = len_bytes;
-	if (len_bytes > k->peak_backlog_bytes)
-		k->peak_backlog_bytes = len_bytes;
-	k->enqueued_pkts++;
-	k->enqueued_bytes += len_bytes;
 	return s->free;
 }
 
-/* The lone packet, of slot *q and class c, which is *k, has left. */
-SL_FN void lone_sent(struct sl_sched *s, struct sl_class *k, u32 c, const struct sl_slot *q, u64 now_ns)
+/* The slot of the lone packet, which is sent. */
+SL_FN u32 lone_take(struct sl_sched *s, u64 now_ns)
 {
+	struct sl_slot *q = sl_at(s->slot, s->free);
+	u32 c = q->class;
+	struct sl_class *k = sl_at(s->classes, c);
+
 	s->lone = 0;
-	s->backlog_pkts = 0;
-	k->backlog_pkts = 0;
-	k->backlog_bytes = 0;
-	k->sent_pkts++;
-	k->sent_bytes += q->len_bytes;
-	sojourn_count(sl_at(s->sojourn, c), now_ns - q->arrived_ns);
-	sl_pass(s, k, c, q->len_bytes, q->arrived_ns);
-	bucket_charge(&s->link, q->wire_bytes, now_ns);
+	sl_pass(s, k, c, q->len_bytes, q->arrived_ns); /* before the link is charged: disciplines ask whether it was idle */
+	backlog_send(s, k, q, c, now_ns);
+	return s->free;
 }
 
 /* The lone packet takes the slow path: it comes to its queue, and its class joins. */

@@ -26,6 +26,15 @@ SL_FN void slot_give(struct sl_sched *s, struct sl_slot *q, u32 i)
 	s->free_count++;
 }
 
+/* The slot gets a packet of class c. */
+SL_FN void slot_fill(struct sl_slot *q, u32 c, u32 len_bytes, u32 wire_bytes, u64 now_ns)
+{
+	q->class = (u8)c;
+	q->len_bytes = len_bytes;
+	q->wire_bytes = wire_bytes;
+	q->arrived_ns = now_ns;
+}
+
 SL_FN void queue_push(struct sl_sched *s, struct sl_queue *q, u32 i, int was_empty)
 {
 	if (was_empty)

@@ -40,8 +40,8 @@ mutants! {
         "bucket.h",
         "b->tat_ns = now_ns + (bytes * cost >> 20);" => "b->tat_ns = now_ns;";
     headers_are_not_charged breaks "buckets::the_link_is_never_exceeded":
-        "core.h",
-        "bucket_charge(&s->link, q->wire_bytes, now_ns);" => "bucket_charge(&s->link, q->len_bytes, now_ns);";
+        "backlog.h",
+        "bucket_charge(&s->link, wire_bytes, now_ns);" => "bucket_charge(&s->link, len_bytes, now_ns);";
     ceilings_are_not_charged breaks "buckets::no_ceiling_is_exceeded":
         "core.h",
         "bucket_charge(&k->ceil, q->wire_bytes, now_ns);" => ";";
@@ -68,20 +68,23 @@ mutants! {
         "if (c <= o->cursor)\n\t\terr_round(s, 0);" => "err_round(s, 0);";
     a_lone_packet_is_not_counted breaks "conservation::nothing_is_lost":
         "lone.h",
-        "k->enqueued_pkts++;" => ";";
+        "backlog_add(s, k, len_bytes);" => "s->backlog_pkts = 1;";
+    the_link_is_charged_for_a_lone_packet_too_early breaks "lone::equals_the_long_way":
+        "lone.h",
+        "\tsl_pass(s, k, c, q->len_bytes, q->arrived_ns); /* before the link is charged: disciplines ask whether it was idle */\n\tbacklog_send(s, k, q, c, now_ns);" => "\tbacklog_send(s, k, q, c, now_ns);\n\tsl_pass(s, k, c, q->len_bytes, q->arrived_ns);";
     a_lone_packet_exceeds_the_limit breaks "conservation::every_refusal_has_its_reason":
         "lone.h",
         " && len_bytes <= k->limit_bytes;" => ";";
 
     // The core.
     bytes_stay_when_packets_leave breaks "conservation::nothing_is_lost":
-        "core.h",
-        "k->backlog_bytes -= v.len_bytes;" => ";";
+        "backlog.h",
+        "k->backlog_bytes -= len_bytes;" => ";";
     cleared_bytes_are_not_counted breaks "conservation::nothing_is_lost":
         "core.h",
         "k->dropped_bytes += k->backlog_bytes;" => ";";
     the_peak_is_not_kept breaks "conservation::nothing_is_lost":
-        "core.h",
+        "backlog.h",
         "k->peak_backlog_bytes = k->backlog_bytes;" => ";";
     wiping_keeps_counters breaks "conservation::wiped_is_as_good_as_new":
         "core.h",

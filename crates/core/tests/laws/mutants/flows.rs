@@ -18,7 +18,7 @@ mutants! {
         "q->ecn = 0;" => ";";
     marks_are_not_counted breaks "conservation::nothing_is_lost":
         "core.h",
-        "k->marked_pkts += v.mark;" => ";";
+        "k->marked_pkts += taken / SL_FLOW_MARK;" => ";";
     bytes_that_make_room_are_not_counted breaks "conservation::nothing_is_lost":
         "drops.h",
         "k->dropped_bytes += q->len_bytes;" => ";";
