@@ -88,11 +88,6 @@ static __always_inline struct sl_held_packet *sl_packet_of(u32 n, u32 slot)
 	return bpf_map_lookup_elem(&packets, &key);
 }
 
-static __always_inline u32 sl_direction_of(const struct sl_sched *s)
-{
-	return sl_ingress_ifb && s->ifindex == sl_ingress_ifb ? SL_INGRESS : SL_EGRESS;
-}
-
 static __always_inline u32 sl_skb_bytes(const struct sk_buff *skb)
 {
 	return ((struct qdisc_skb_cb *)skb->cb)->pkt_len;
@@ -115,7 +110,7 @@ static __always_inline u32 sl_skb_segments(const struct sk_buff *skb, u32 bytes)
 /* The configuration of the live buffer takes force if it has not yet. Negative: there is none. */
 static __always_inline int sl_sync(struct sl_sched *s, u64 live, u64 now_ns)
 {
-	u32 key = sl_live_buffer(live) * SL_DIRECTIONS + sl_direction_of(s);
+	u32 key = sl_live_buffer(live) * SL_DIRECTIONS + s->direction;
 	struct sl_sched_conf *conf;
 
 	if (sl_likely(s->generation == sl_live_generation(live)))
@@ -125,40 +120,6 @@ static __always_inline int sl_sync(struct sl_sched *s, u64 live, u64 now_ns)
 		return -ENOENT;
 	return sl_configure(s, conf, now_ns);
 }
-
-/*
- * The class that was handed on. Negative: the packet is to be classified here. What our own hook has just handed to this queue is
- * believed; of what else departs, only a class from an arrival hook of ours, and not where flows are limited: there the flow needs its
- * entry for this direction.
- */
-static __always_inline s32 sl_class_before(const struct sl_tables *t, const struct sk_buff *skb, u32 direction)
-{
-	s32 class;
-
-	if (direction == SL_INGRESS || sl_split_ifb)
-		return sl_handed_class(t, skb->tc_index);
-	class = sl_forwarded_class(t, skb->tc_index, (u32)skb->skb_iif);
-	return class >= 0 && sl_flows_are_limited(t, (u32) class) ? -1 : class;
-}
-
-/* The flow and hosts of the packet, for classes that queue by flow. */
-static __always_inline void sl_identify(const struct sk_buff *skb, const struct sl_police_request *d, struct sl_packet *p)
-{
-	u64 nfct = skb->_nfct;
-	u32 hosts = 0;
-
-	if (d->direction == SL_INGRESS)
-		hosts = *(u32 *)&((struct qdisc_skb_cb *)skb->cb)->data[SL_CB_HOSTS];
-	else if (nfct & ~SL_CT_INFO)
-		hosts = sl_hosts_before_nat(nfct);
-
-	p->flow_hash = sl_flow_hash(&d->flow);
-	p->src_host = hosts ? hosts >> 16 : sl_packet_host(d->flow.src);
-	p->dst_host = hosts ? hosts & 0xffff : sl_packet_host(d->flow.dst);
-	p->ecn = d->ecn && sl_marks >> d->direction & 1 && sl_takes_marks(p->flow_hash, d->now_ns);
-}
-
-#define SL_CLASS_UNKNOWN 0xff
 
 #include "lib/trace_queue.h"
 
@@ -194,140 +155,79 @@ static __noinline void sl_free_dropped(struct Qdisc *sch, struct sl_sched *s, u3
 	}
 }
 
-/*
- * Parses what was not classified before it came here (d->class is SL_CLASS_UNKNOWN), or whose flow must be known. Its class, or negative:
- * drop it.
- */
-static __always_inline int sl_classify_here(struct sk_buff *skb, const struct sl_sched *s, const struct sl_tables *t,
-					    u32 segments, struct sl_police_request *d)
+#include "lib/queue_class.h"
+
+/* Enqueues a packet that cannot take the fast path of a lone one. Its slot, or the negative of an enum sl_refusal. */
+SL_GLOBAL s32 sl_enqueue_here(struct sk_buff *skb __arg_trusted, struct sl_sched *s SL_NONNULL,
+			      const struct sl_tables *t SL_NONNULL, struct sl_police_request *d SL_NONNULL, u32 segments)
 {
-	struct sl_choice choice;
-	struct sl_headers h;
-	int has_front;
-	u16 type;
+	struct sl_packet packet = { .class = d->class, .len_bytes = d->bytes, .segments = segments };
+	s32 slot;
 
-	type = sl_l3_type ? __builtin_bswap16(skb->protocol) : 0;
-
-	sl_headers_init(&h, skb->vlan_proto ? skb->vlan_tci : SL_NO_TAG, skb->mark, (u32)skb->skb_iif);
-	/* The front is read where it is. */
-	has_front = !type && SL_FRONT + SL_FRONT_BYTES <= skb->len - skb->data_len;
-	sl_parse(skb, has_front ? skb->data + SL_FRONT : NULL, type, t->fields, &h);
-	d->ecn = (u8)sl_ecn(&h);
-	if (d->class != SL_CLASS_UNKNOWN) {
-		sl_flow_key(&d->flow, &h, d->direction);
-		return d->class;
+	if (s->flow_classes_set >> (d->class & 63) & 1)
+		sl_identify(skb, d, &packet);
+	slot = sl_enqueue_queued(s, &packet, d->now_ns);
+	if (sl_unlikely(slot < 0) && sl_is_limited(t, d)) {
+		/* The buckets that have been charged for it get it back. */
+		if (d->direction == SL_INGRESS)
+			sl_request_on_arrival(skb, t, d);
+		sl_refund(t, d);
 	}
-	{
-		struct sl_flow_update update = {
-			.now_ns = d->now_ns, .pkts = segments, .bytes = d->bytes, .direction = d->direction
-		};
-
-		choice = sl_classify(t, &h, &update);
-	}
-	sl_count_parsed(&h, d->direction, choice.rule, segments, d->bytes);
-	if (sl_is_control(choice.rule))
-		d->terms |= SL_CONTROL;
-	if (sl_is_malformed(&h) && t->drop_malformed)
-		return -1 - (s32)choice.class;
-	if (s->flow_classes_set >> (choice.class & 63) & 1 || sl_unlikely(sl_flows_are_limited(t, choice.class)))
-		sl_flow_key(&d->flow, &h, d->direction);
-	return (s32)choice.class;
+	return slot;
 }
 
-/* The class of a packet by its protocol and ports, where nothing else is asked for; the packet is counted. Negative: it must be parsed. */
-static __always_inline s32 sl_classify_by_ports(struct sk_buff *skb, const struct sl_sched *s, const struct sl_tables *t,
-						u32 segments, const struct sl_police_request *d)
+/* Classifies, polices and enqueues a packet. Its slot, or the negative of an enum sl_refusal. */
+static __always_inline s32 sl_admit(struct sk_buff *skb, struct sl_sched *s, const struct sl_tables *t, u32 segments,
+				    struct sl_police_request *d)
 {
-	struct sl_choice choice;
-	u32 counter;
+	s32 class = sl_class_at_queue(skb, s, t, segments, d), slot;
+	u32 refusal;
 
-	if (sl_keep_flows || sl_l3_type || !t->by_ports || s->flow_classes_set ||
-	    SL_FRONT + SL_FRONT_BYTES > skb->len - skb->data_len ||
-	    !sl_choose_by_ports(t, (const volatile u64 *)(skb->data + SL_FRONT), &choice))
-		return -1;
-	counter = d->direction * SL_RULE_COUNTS + choice.rule;
-	sl_count_add(bpf_map_lookup_elem(&rule_counts, &counter), segments, d->bytes);
-	return (s32)choice.class;
-}
-
-/* Makes of a packet that has arrived the request with which its hook has charged it to buckets. */
-SL_GLOBAL int sl_request_on_arrival(struct sk_buff *skb __arg_trusted, const struct sl_tables *t SL_NONNULL,
-				    struct sl_police_request *d SL_NONNULL)
-{
-	struct sl_headers h;
-
-	d->bytes = skb->len;
-	d->terms = 0;
-	if (!sl_flows_are_limited(t, d->class))
-		return 0;
-	sl_headers_init(&h, SL_NO_TAG, 0, 0);
-	sl_parse_any(skb, sl_l3_type ? __builtin_bswap16(skb->protocol) : 0, 0, &h);
-	sl_flow_key(&d->flow, &h, SL_INGRESS);
-	return 0;
+	if (class < 0) {
+		d->class = (u8)(-1 - class);
+		return sl_refuse(class_at(s, d->class), SL_DROP_MALFORMED, d->bytes);
+	}
+	d->class = (u8) class;
+	/* By buckets beside the queue's own. What arrives has passed them at its hook. */
+	if (d->direction == SL_EGRESS) {
+		refusal = sl_police(t, d, segments);
+		if (refusal)
+			return -(s32)refusal;
+	}
+	slot = sl_enqueue_lone(s, (u32) class, d->bytes, segments, d->now_ns);
+	return slot >= 0 ? slot : sl_enqueue_here(skb, s, t, d, segments);
 }
 
 SEC("struct_ops/sl_enqueue")
 int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_sk_buff_ptr *to_free)
 {
-	u32 bytes = sl_skb_bytes(skb), segments, buffer;
 	struct sl_sched *s = sl_state_of(sch->limit);
 	struct sl_police_request request; /* its flow is set where it is looked at */
 	struct sl_held_packet *held;
 	struct sl_tables *t;
-	u64 now, live = sl_live.word;
-	s32 class, slot;
+	u64 live = sl_live.word;
+	u32 buffer = sl_live_buffer(live), segments;
+	s32 slot;
 
-	buffer = sl_live_buffer(live);
 	t = bpf_map_lookup_elem(&tables, &buffer);
 	if (!s || !t)
 		goto drop;
-	now = bpf_ktime_get_ns();
-	if (sl_sync(s, live, now))
+	request.now_ns = bpf_ktime_get_ns();
+	if (sl_sync(s, live, request.now_ns))
 		goto drop;
-	segments = sl_skb_segments(skb, bytes);
-	request.now_ns = now;
-	request.direction = sl_direction_of(s);
-	request.bytes = bytes;
+	request.direction = (u8)s->direction;
+	request.bytes = sl_skb_bytes(skb);
+	request.terms = SL_QUEUED;
 	if (request.direction == SL_INGRESS)
 		sl_queue_answers();
-	request.terms = SL_QUEUED;
-	class = sl_class_before(t, skb, request.direction);
-	if (class < 0)
-		class = sl_classify_by_ports(skb, s, t, segments, &request);
-	request.class = (u8) class;
-	if (class < 0 || s->flow_classes_set >> (class & 63) & 1 ||
-	    sl_unlikely(request.direction == SL_EGRESS && sl_flows_are_limited(t, (u32) class))) {
-		class = sl_classify_here(skb, s, t, segments, &request);
-		if (class < 0) {
-			slot = sl_refuse(class_at(s, (u32)(-1 - class)), SL_DROP_MALFORMED, bytes);
-			request.class = (u8)(-1 - class);
-			goto refused;
-		}
-	}
-	request.class = (u8) class;
-	/* By a bucket beside the queue's own. What arrives has passed them at its hook. */
-	if (request.direction == SL_EGRESS) {
-		slot = -(s32)sl_police(t, &request, segments);
-		if (slot)
-			goto refused;
-	}
-	{ /* where the headers were; the verifier does not know that its flow is of no account where there are none */
-		struct sl_packet packet = { .class = (u32) class, .len_bytes = bytes, .segments = segments };
-
-		if (s->flow_classes_set >> (class & 63) & 1)
-			sl_identify(skb, &request, &packet);
-		slot = sl_enqueue(s, &packet, request.now_ns);
-	}
+	segments = sl_skb_segments(skb, request.bytes);
+	slot = sl_admit(skb, s, t, segments, &request);
 	if (sl_unlikely(s->dropped_slots))
 		sl_free_dropped(sch, s, sch->limit, request.now_ns);
 	if (slot < 0) {
-		/* The buckets that have been charged for it get it back. */
-		if (sl_is_limited(t, &request)) {
-			if (request.direction == SL_INGRESS)
-				sl_request_on_arrival(skb, t, &request);
-			sl_refund(t, &request);
-		}
-		goto refused;
+		if (sl_watch.events_until_ns | sl_watch.packets_until_ns)
+			sl_emit_refused(skb, request.now_ns, (u32)-slot, (u32)request.direction << 8 | request.class);
+		goto drop;
 	}
 	held = sl_packet_of(sch->limit, (u32)slot);
 	if (!held)
@@ -338,9 +238,6 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 	sch->q.qlen++;
 	sch->qstats.backlog += request.bytes;
 	return NET_XMIT_SUCCESS;
-refused:
-	if (sl_watch.events_until_ns | sl_watch.packets_until_ns)
-		sl_emit_refused(skb, request.now_ns, (u32)-slot, (u32)request.direction << 8 | request.class);
 drop:
 	sch->qstats.drops++;
 	bpf_qdisc_skb_drop(skb, to_free);
@@ -423,6 +320,7 @@ int BPF_PROG(sl_qdisc_init, struct Qdisc *sch, struct nlattr *opt, struct netlin
 		return -ENOSPC;
 	sl_wipe(s);
 	s->ifindex = (u32)sch->dev_queue->dev->ifindex;
+	s->direction = sl_ingress_ifb && s->ifindex == sl_ingress_ifb ? SL_INGRESS : SL_EGRESS;
 	sch->limit = n;
 	return 0;
 }

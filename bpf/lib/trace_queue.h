@@ -7,7 +7,7 @@
 
 static __always_inline u32 sl_place(const struct sl_sched *s, u32 class)
 {
-	return sl_direction_of(s) << 8 | class;
+	return s->direction << 8 | class;
 }
 
 /* The fate of a packet: an SL_EVENT, with SL_EVENT_MARKED if it gets a mark. */
