@@ -389,7 +389,7 @@ static __always_inline s32 sl_class_again(struct __sk_buff *skb, const struct sl
 
 	sl_headers_init(&h, skb->vlan_present ? skb->vlan_tci : SL_NO_TAG, skb->mark, skb->ingress_ifindex);
 	sl_parse_frame(skb, t->fields, &h);
-	return (s32)sl_choose(t, &h).class;
+	return (s32)sl_choice_of(sl_choose(t, &h)).class;
 }
 
 /* The classifier of an HTB root: its class 0x10 + n is our class n. */
@@ -447,7 +447,7 @@ int sl_explain(struct xdp_md *ctx)
 	sl_headers_init(&h, e->tag, e->mark, e->interface);
 	sl_parse_frame_xdp(ctx, t->fields, &h);
 	e->headers = h;
-	e->by_rules = sl_choice_word(t->generation, sl_choose(t, &h));
+	e->by_rules = sl_choose(t, &h);
 	e->by_flow = e->flow_pkts = e->flow_bytes = 0;
 	sl_flow_key(&request.flow, &h, e->direction);
 	flow = bpf_map_lookup_elem(&flows, &request.flow);

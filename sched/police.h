@@ -27,19 +27,35 @@ SL_FN int police_is_open(u64 tat, u64 now, u64 burst)
 	return tat <= now + burst;
 }
 
+#define SL_POLICE_LOST (~0ULL) /* another CPU has changed the word meanwhile */
+
+/*
+ * One attempt of police_take; SL_POLICE_LOST: none of it has happened. A function of its own: the verifier follows it once, and not for
+ * each attempt.
+ */
+SL_GLOBAL u64 police_try(u64 *tat SL_NONNULL, u64 now, u64 cost, u64 burst)
+{
+	u64 seen, next;
+
+	if (!tat)
+		return 0;
+	seen = *(volatile u64 *)tat;
+	if (!police_is_open(seen, now, burst))
+		return 0;
+	next = sl_max(seen, now) + cost;
+	return __sync_val_compare_and_swap(tat, seen, next) == seen ? next : SL_POLICE_LOST;
+}
+
 /* Takes what a packet costs; when the bucket is full again, or 0: it is not open. */
 SL_FN u64 police_take(u64 *tat, u64 now, u64 cost, u64 burst)
 {
-	u64 seen, next;
+	u64 full;
 	u32 i;
 
 	for (i = 0; i < SL_POLICE_TRIES; i++) {
-		seen = *(volatile u64 *)tat;
-		if (!police_is_open(seen, now, burst))
-			return 0;
-		next = sl_max(seen, now) + cost;
-		if (__sync_val_compare_and_swap(tat, seen, next) == seen)
-			return next;
+		full = police_try(tat, now, cost, burst);
+		if (full != SL_POLICE_LOST)
+			return full;
 	}
 	return 0;
 }
@@ -65,22 +81,31 @@ SL_FN u64 police_owed(u64 owed, u64 from, u64 to)
 	return bytes >= (1ULL << 62) / to ? 1ULL << 46 : bytes * to >> 16;
 }
 
+/* One attempt to convert the debt of a bucket; 0: another CPU has changed it meanwhile. */
+SL_GLOBAL int police_convert(u64 *tat SL_NONNULL, u64 now, u64 from, u64 to)
+{
+	u64 seen, next;
+
+	if (!tat || !from || !to)
+		return 1;
+	seen = *(volatile u64 *)tat;
+	if (seen <= now)
+		return 1;
+	next = now + police_owed(seen - now, from, to);
+	return __sync_val_compare_and_swap(tat, seen, next) == seen;
+}
+
 /*
  * The bucket is charged at this cost of a byte from now on; neither is 0. Of several CPUs that notice the change, one converts what is owed.
  */
 SL_FN void police_adopt(struct sl_police_bucket *b, u64 now, u64 cost)
 {
-	u64 from = *(volatile u64 *)&b->cost, seen, next;
+	u64 from = *(volatile u64 *)&b->cost;
 	u32 i;
 
 	if (from == cost || !cost || __sync_val_compare_and_swap(&b->cost, from, cost) != from || !from)
 		return;
-	for (i = 0; i < SL_POLICE_TRIES; i++) {
-		seen = *(volatile u64 *)&b->tat;
-		if (seen <= now)
+	for (i = 0; i < SL_POLICE_TRIES; i++)
+		if (police_convert(&b->tat, now, from, cost))
 			return;
-		next = now + police_owed(seen - now, from, cost);
-		if (__sync_val_compare_and_swap(&b->tat, seen, next) == seen)
-			return;
-	}
 }

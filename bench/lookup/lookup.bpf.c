@@ -117,7 +117,7 @@ int bench_lookup(struct xdp_md *ctx)
 
 	if (!c || !bench_begin(c, &t, &h))
 		return 0;
-	c->sum += sl_choose(t, h).rule;
+	c->sum += sl_choice_of(sl_choose(t, h)).rule;
 	return XDP_PASS;
 }
 

@@ -174,60 +174,72 @@ SL_GLOBAL u64 sl_match_rest(const struct sl_row_numbers *numbers SL_NONNULL, u32
 	return hit;
 }
 
+/* A search for the lowest rule among more than 64. */
+struct sl_word_search {
+	const struct sl_row *proto, *src, *dst, *sport, *dport;
+	u64 words; /* in which each of the five rows has some rule, less those that were searched */
+	u32 rule;
+	struct sl_row_numbers numbers;
+};
+
+/* Searches the lowest of the words that are left; 1: the search is over. */
+static long sl_search_word(u32 n, struct sl_word_search *x)
+{
+	u64 hit;
+	u32 w;
+
+	(void)n;
+	if (!x->words)
+		return 1;
+	w = sl_lowest(x->words);
+	x->words &= x->words - 1;
+	hit = *sl_at(x->src->word, w) & *sl_at(x->dst->word, w) & *sl_at(x->dport->word, w) & *sl_at(x->sport->word, w) &
+	      *sl_at(x->proto->word, w);
+	if (hit && x->numbers.fields >> SL_FIVE_FIELDS)
+		hit &= sl_match_rest(&x->numbers, w);
+	if (!hit)
+		return 0;
+	x->rule = w * 64 + sl_lowest(hit);
+	return 1;
+}
+
 /*
  * The same for more than 64 rules. Most rows have something in most words, where rules leave a field open, so what counts is
  * how fast the five of nearly every policy are ANDed.
  */
 SL_GLOBAL u32 sl_match_many(const struct sl_tables *t SL_NONNULL, const struct sl_headers *h SL_NONNULL)
 {
-	const struct sl_row *proto, *src, *dst, *sport, *dport;
-	struct sl_row_numbers numbers = {};
-	u32 fields, sources, buffer, n;
-	u64 words;
+	struct sl_word_search x = { .rule = SL_RULE_NONE };
+	u32 fields, sources, buffer;
 	void *map;
 
 	if (!t || !h)
 		return SL_RULE_NONE;
-	numbers.buffer = buffer = t->buffer;
+	x.numbers.buffer = buffer = t->buffer;
 	sources = buffer * SL_RANGE_FIELDS;
 	map = bpf_map_lookup_elem(&rows, &buffer);
 	if (!map)
 		return SL_RULE_NONE;
 	/* Where no rule asks for one of the five, the protocol's row stands in: to AND it twice costs less than to ask each time. */
-	numbers.row[0] = t->proto_row[h->proto & (SL_PROTOS - 1)];
-	numbers.row[1] = numbers.row[2] = numbers.row[3] = numbers.row[4] = numbers.row[0];
-	numbers.fields = fields = t->fields;
+	x.numbers.row[0] = t->proto_row[h->proto & (SL_PROTOS - 1)];
+	x.numbers.row[1] = x.numbers.row[2] = x.numbers.row[3] = x.numbers.row[4] = x.numbers.row[0];
+	x.numbers.fields = fields = t->fields;
 #define X(FIELD, field, number)        \
 	if (fields & SL_FIELD_##FIELD) \
-		numbers.row[__builtin_ctz(SL_FIELD_##FIELD)] = number;
+		x.numbers.row[__builtin_ctz(SL_FIELD_##FIELD)] = number;
 	SL_INDEX_FIELDS(X)
 	SL_LOOKED_UP_FIELDS(X)
 #undef X
-	proto = bpf_map_lookup_elem(map, &numbers.row[0]);
-	src = bpf_map_lookup_elem(map, &numbers.row[1]);
-	dst = bpf_map_lookup_elem(map, &numbers.row[2]);
-	sport = bpf_map_lookup_elem(map, &numbers.row[3]);
-	dport = bpf_map_lookup_elem(map, &numbers.row[4]);
-	if (!proto || !src || !dst || !sport || !dport)
+	x.proto = bpf_map_lookup_elem(map, &x.numbers.row[0]);
+	x.src = bpf_map_lookup_elem(map, &x.numbers.row[1]);
+	x.dst = bpf_map_lookup_elem(map, &x.numbers.row[2]);
+	x.sport = bpf_map_lookup_elem(map, &x.numbers.row[3]);
+	x.dport = bpf_map_lookup_elem(map, &x.numbers.row[4]);
+	if (!x.proto || !x.src || !x.dst || !x.sport || !x.dport)
 		return SL_RULE_NONE;
-	words = proto->summary & src->summary & dst->summary & sport->summary & dport->summary;
-	for (n = 0; n < SL_RULE_WORDS; n++) {
-		u64 hit;
-		u32 w;
-
-		if (!words)
-			break;
-		w = sl_lowest(words);
-		words &= words - 1;
-		hit = *sl_at(src->word, w) & *sl_at(dst->word, w) & *sl_at(dport->word, w) & *sl_at(sport->word, w) &
-		      *sl_at(proto->word, w);
-		/* Read anew: what the verifier learns of a variable here makes it follow the loop in nine times as many ways. */
-		if (hit && *(volatile const u32 *)&t->fields >> SL_FIVE_FIELDS)
-			hit &= sl_match_rest(&numbers, w);
-		if (hit)
-			return w * 64 + sl_lowest(hit);
-	}
-	return SL_RULE_NONE;
+	x.words = x.proto->summary & x.src->summary & x.dst->summary & x.sport->summary & x.dport->summary;
+	bpf_loop(SL_RULE_WORDS, sl_search_word, &x, 0);
+	return x.rule;
 }
 
 /* The same; without a call where 64 rules and plain fields make it short. */
@@ -281,23 +293,26 @@ static __always_inline int sl_is_control(u32 rule)
 	return rule >= SL_RULE_ARP && rule < SL_RULE_NONE;
 }
 
-/* By the rules alone, whatever is remembered. */
-static __always_inline struct sl_choice sl_choose(const struct sl_tables *t, const struct sl_headers *h)
+/* By the rules alone, whatever is remembered: an sl_choice_word. A global function: the verifier follows it once. */
+SL_GLOBAL u64 sl_choose(const struct sl_tables *t SL_NONNULL, const struct sl_headers *h SL_NONNULL)
 {
-	struct sl_choice choice = { t->default_class, SL_RULE_NONE };
-	u32 rule = t->class_from == SL_FROM_RULES ? sl_match(t, h) : SL_RULE_NONE, control, i;
+	struct sl_choice choice;
+	u32 control, i;
 
-	if (rule >= t->control_from) {
+	if (!t || !h)
+		return 0;
+	choice.class = t->default_class;
+	choice.rule = t->class_from == SL_FROM_RULES ? sl_match(t, h) : SL_RULE_NONE;
+	if (choice.rule >= t->control_from) {
 		control = sl_control_rule(h);
 		if (control != SL_RULE_NONE) {
 			choice.class = t->urgent_class;
 			choice.rule = control;
-			return choice;
+			return sl_choice_word(t->generation, choice);
 		}
 	}
-	if (rule < SL_RULES) {
-		choice.class = *sl_at(t->rule_class, rule);
-		choice.rule = rule;
+	if (choice.rule < SL_RULES) {
+		choice.class = *sl_at(t->rule_class, choice.rule);
 	} else if (t->class_from == SL_FROM_DSCP) {
 		if (h->dscp != SL_NO_DSCP)
 			choice.class = *sl_at(t->dscp_class, h->dscp);
@@ -311,8 +326,7 @@ static __always_inline struct sl_choice sl_choose(const struct sl_tables *t, con
 			}
 		}
 	}
-	choice.class &= SL_CLASSES - 1;
-	return choice;
+	return sl_choice_word(t->generation, choice);
 }
 
 /* The class that an earlier stage has handed on under the same policy, or a negative number. */
@@ -374,7 +388,7 @@ static __always_inline struct sl_choice sl_classify(const struct sl_tables *t, c
 	u64 word = in_table ? sl_known_choice(t, h, x) : 0;
 
 	if (!word) {
-		word = sl_choice_word(t->generation, sl_choose(t, h));
+		word = sl_choose(t, h);
 		if (in_table && x->state != SL_FLOW_UNLIKE)
 			sl_remember(h, x, word);
 	}
