@@ -172,6 +172,12 @@ struct sl_mark {
 	u32 class;
 };
 
+/* See bpf/lib/plain.h. */
+enum sl_plain {
+	SL_PLAIN_BY_PORTS = 1, /* up to 64 rules, which ask for the protocol and ports alone */
+	SL_PLAIN_BY_FLOW = 2 /* every packet of a flow has the same class */
+};
+
 struct sl_tables {
 	u32 abi_version;
 	u32 generation;
@@ -186,7 +192,7 @@ struct sl_tables {
 	u32 marks;
 	u8 urgent_class;
 	u8 buffer; /* which of the SL_BUFFERS this is */
-	u8 by_ports; /* up to 64 rules that ask for the protocol and ports alone: see bpf/lib/by_ports.h */
+	u8 plain; /* bits of enum sl_plain: how the class of a plain packet is found without parsing it */
 	u8 pad;
 	u64 classes; /* bitmap of those that the policy has */
 	u64 limited[SL_DIRECTIONS]; /* bitmap of those that a bucket before the queues limits */
@@ -238,21 +244,46 @@ struct sl_flow_key {
 	u8 has_ports;
 };
 
-/* A slot of the Bloom filter in front of the flow table: two generations of bits, each with its number above them. */
-struct sl_bloom {
-	u64 word[2];
+/* Of the word in sl_flow.choice. */
+#define SL_FLOW_CLAIMED 1ULL /* the whole word: the entry is being replaced */
+#define SL_FLOW_LONG    (1ULL << 31) /* a bit beside the choice: the flow has sent segments to be split */
+/* Of the last word of the key in sl_flow: bits of the flow's hash, beside direction and has_ports. */
+#define SL_FLOW_TAG     0xfefe000000000000ULL
+#define SL_TICK_SHIFT   20 /* a tick is 2^20 ns */
+
+/* A flow in its table: one cache line. See bpf/lib/flow_table.h. */
+struct sl_flow {
+	u64 key[SL_HASH_WORDS]; /* struct sl_flow_key, with SL_FLOW_TAG */
+	u64 choice; /* sl_choice_word of what the rules said, with SL_FLOW_LONG; or SL_FLOW_CLAIMED; 0: no flow */
+	u64 bytes;
+	u32 pkts; /* low half */
+	u32 last_tick; /* of its last packet */
 };
 
-struct sl_flow {
-	u64 pkts;
-	u64 bytes;
+/* What only some packets look at. */
+struct sl_flow_detail {
 	u64 first_ns; /* CLOCK_MONOTONIC */
-	u64 last_ns;
-	u64 choice; /* generation << 32 | class << 16 | rule (or enum sl_no_rule): what the rules of that generation said */
 	u64 metadata; /* of its first packet, as in sl_tables */
 	u64 metadata_mark;
 	struct sl_police_bucket bucket;
-	u32 super_packets; /* it has sent segments to be split */
+	u32 pkts_high;
+	u32 pad[5];
+};
+
+#define SL_FLOW_SET_WAYS 4u
+
+/* The places in which a flow may stand. */
+struct sl_flow_set {
+	struct sl_flow flow[SL_FLOW_SET_WAYS];
+	struct sl_flow_detail detail[SL_FLOW_SET_WAYS];
+};
+
+#define SL_DEFAULT_FLOW_SETS 16384u /* a power of two, as every number of sets */
+
+/* By which hashes the programs of an interface find flows and hosts. */
+struct sl_hash {
+	u64 key[SL_HASH_KEYS];
+	u32 flow_mask; /* sets of the flow table, less one */
 	u32 pad;
 };
 

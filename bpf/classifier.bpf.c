@@ -59,7 +59,9 @@ enum sl_drop_policy { SL_MAY_DROP, SL_MAY_NOT_DROP };
 static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 handed, u32 direction, u32 pkts, u32 bytes,
 						    enum sl_drop_policy drops, struct sl_tables *t)
 {
-	struct sl_police_request request = { .now_ns = bpf_ktime_get_ns(), .direction = direction, .bytes = bytes };
+	struct sl_request request = {
+		.now_ns = bpf_ktime_get_ns(), .direction = (u8)direction, .bytes = bytes, .pkts = (u16)pkts
+	};
 	struct sl_admission a = {};
 	struct sl_class_count *count;
 
@@ -67,12 +69,8 @@ static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 ha
 		a.class = handed;
 		a.handed = 1;
 	} else {
-		struct sl_flow_update update = {
-			.now_ns = request.now_ns, .pkts = pkts, .bytes = bytes, .direction = (u8)direction
-		};
-		struct sl_choice choice;
+		struct sl_choice choice = sl_classify(t, h, &request);
 
-		choice = sl_classify(t, h, &update);
 		a.class = (s32)choice.class;
 		a.control = sl_is_control(choice.rule);
 		if (a.control && drops == SL_MAY_NOT_DROP)
@@ -88,16 +86,16 @@ static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 ha
 			a.refusal = SL_DROPPED_MALFORMED;
 			return a;
 		}
-		a.super_packets = update.super_packets || h->proto == SL_PROTO_TCP;
-		if (drops == SL_MAY_DROP && sl_flows_are_limited(t, choice.class))
-			sl_flow_key(&request.flow, h, direction);
+		a.super_packets = request.super_packets || h->proto == SL_PROTO_TCP;
+		if (drops == SL_MAY_DROP && sl_flows_are_limited(t, choice.class) && !(sl_keep_flows && h->is_ip))
+			sl_request_flow(&request, h);
 	}
 	count = sl_class_count_at(direction, (u32)a.class);
 	if (count)
 		sl_count_add(&count->seen, pkts, bytes);
 	request.class = (u8)a.class;
 	if (drops == SL_MAY_DROP) {
-		a.refusal = sl_police(t, &request, pkts);
+		a.refusal = sl_police(t, &request);
 		if (a.refusal)
 			a.class = -1 - a.class;
 	}
@@ -105,9 +103,9 @@ static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 ha
 }
 
 /* Frames that the packet becomes. What a guest or a tun device hands over may say only how long they are. */
-static __always_inline u32 sl_segments(struct __sk_buff *skb)
+static __always_inline u16 sl_segments(struct __sk_buff *skb)
 {
-	return skb->gso_segs ? skb->gso_segs : sl_segments_of_length(skb->len, skb->gso_size);
+	return skb->gso_segs ? (u16)skb->gso_segs : sl_segments_of_length(skb->len, skb->gso_size);
 }
 
 static __always_inline void sl_parse_frame(struct __sk_buff *skb, u32 fields, struct sl_headers *h)
@@ -365,18 +363,20 @@ int sl_split(struct __sk_buff *skb)
 /* Police a frame that the splitter has classified and counted. */
 static __always_inline struct sl_admission sl_police_split(struct __sk_buff *skb, s32 class, struct sl_tables *t)
 {
-	struct sl_police_request request = {
-		.now_ns = bpf_ktime_get_ns(), .direction = SL_EGRESS, .class = (u8) class, .bytes = skb->len
-	};
+	struct sl_request request = { .now_ns = bpf_ktime_get_ns(),
+				      .direction = SL_EGRESS,
+				      .class = (u8) class,
+				      .bytes = skb->len,
+				      .pkts = sl_segments(skb) };
 	struct sl_admission a = { .class = class };
 	struct sl_headers h;
 
 	if (sl_flows_are_limited(t, (u32) class)) {
 		sl_headers_init(&h, skb->vlan_present ? skb->vlan_tci : SL_NO_TAG, skb->mark, skb->ingress_ifindex);
 		sl_parse_frame(skb, 0, &h);
-		sl_flow_key(&request.flow, &h, SL_EGRESS);
+		sl_request_flow(&request, &h);
 	}
-	a.refusal = sl_police(t, &request, sl_segments(skb));
+	a.refusal = sl_police(t, &request);
 	if (a.refusal)
 		a.class = -1 - class;
 	return a;
@@ -438,9 +438,10 @@ int sl_explain(struct xdp_md *ctx)
 	u32 zero = 0;
 	struct sl_explanation *e = bpf_map_lookup_elem(&explanation, &zero);
 	struct sl_tables *t = sl_live_tables();
-	struct sl_police_request request = {};
-	struct sl_flow *flow;
+	struct sl_request request = {};
+	struct sl_flow_set *set;
 	struct sl_headers h;
+	u32 way;
 
 	if (!e || !t)
 		return -1;
@@ -449,17 +450,19 @@ int sl_explain(struct xdp_md *ctx)
 	e->headers = h;
 	e->by_rules = sl_choose(t, &h);
 	e->by_flow = e->flow_pkts = e->flow_bytes = 0;
-	sl_flow_key(&request.flow, &h, e->direction);
-	flow = bpf_map_lookup_elem(&flows, &request.flow);
-	if (flow) {
-		e->by_flow = sl_flow_is_alike(t, &h, flow) ? sl_flow_choice(t, flow) : 0;
-		e->flow_pkts = flow->pkts;
-		e->flow_bytes = flow->bytes;
+	request.direction = e->direction;
+	sl_request_flow(&request, &h);
+	set = sl_flow_set_of(request.hash);
+	way = set ? sl_flow_way(set, &request.flow, request.hash) : SL_FLOW_SET_WAYS;
+	if (set && way < SL_FLOW_SET_WAYS) {
+		e->by_flow =
+			sl_flow_is_alike(t, &h, sl_at(set->detail, way)) ? sl_flow_choice(t, sl_at(set->flow, way)->choice) : 0;
+		e->flow_pkts = (u64)sl_at(set->detail, way)->pkts_high << 32 | sl_at(set->flow, way)->pkts;
+		e->flow_bytes = sl_at(set->flow, way)->bytes;
 	}
 	e->by_fragment = h.fragment == SL_LATER_FRAGMENT ? sl_choose_by_fragment(&h, e->direction, t->generation, 0) : 0;
 	e->choice = e->by_fragment ? e->by_fragment : e->by_flow ? e->by_flow : e->by_rules;
 	request.now_ns = bpf_ktime_get_ns();
-	request.direction = e->direction;
 	request.class = (u8)sl_choice_of(e->choice).class;
 	sl_look_at_buckets(t, &request, e);
 	return 0;

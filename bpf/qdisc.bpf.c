@@ -41,7 +41,6 @@ void bpf_qdisc_bstats_update(struct Qdisc *sch, const struct sk_buff *skb) __ksy
 #define SL_PARSER(name) name
 #include "lib/parse_any.h"
 #include "lib/classify.h"
-#include "lib/by_ports.h"
 #include "lib/police.h"
 #include "lib/departing_hosts.h"
 #include "lib/marks.h"
@@ -93,7 +92,7 @@ static __always_inline u32 sl_skb_bytes(const struct sk_buff *skb)
 	return ((struct qdisc_skb_cb *)skb->cb)->pkt_len;
 }
 
-static __always_inline u32 sl_skb_segments(const struct sk_buff *skb, u32 bytes)
+static __always_inline u16 sl_skb_segments(const struct sk_buff *skb, u32 bytes)
 {
 	const struct skb_shared_info *shared = (const struct skb_shared_info *)(skb->head + skb->end);
 	u16 segments = 0, gso_size = 0;
@@ -159,9 +158,9 @@ static __noinline void sl_free_dropped(struct Qdisc *sch, struct sl_sched *s, u3
 
 /* Enqueues a packet that cannot take the fast path of a lone one. Its slot, or the negative of an enum sl_refusal. */
 SL_GLOBAL s32 sl_enqueue_here(struct sk_buff *skb __arg_trusted, struct sl_sched *s SL_NONNULL,
-			      const struct sl_tables *t SL_NONNULL, struct sl_police_request *d SL_NONNULL, u32 segments)
+			      const struct sl_tables *t SL_NONNULL, struct sl_request *d SL_NONNULL)
 {
-	struct sl_packet packet = { .class = d->class, .len_bytes = d->bytes, .segments = segments };
+	struct sl_packet packet = { .class = d->class, .len_bytes = d->bytes, .segments = d->pkts };
 	s32 slot;
 
 	if (s->flow_classes_set >> (d->class & 63) & 1)
@@ -177,10 +176,9 @@ SL_GLOBAL s32 sl_enqueue_here(struct sk_buff *skb __arg_trusted, struct sl_sched
 }
 
 /* Classifies, polices and enqueues a packet. Its slot, or the negative of an enum sl_refusal. */
-static __always_inline s32 sl_admit(struct sk_buff *skb, struct sl_sched *s, const struct sl_tables *t, u32 segments,
-				    struct sl_police_request *d)
+static __always_inline s32 sl_admit(struct sk_buff *skb, struct sl_sched *s, const struct sl_tables *t, struct sl_request *d)
 {
-	s32 class = sl_class_at_queue(skb, s, t, segments, d), slot;
+	s32 class = sl_class_at_queue(skb, s, t, d), slot;
 	u32 refusal;
 
 	if (class < 0) {
@@ -190,23 +188,23 @@ static __always_inline s32 sl_admit(struct sk_buff *skb, struct sl_sched *s, con
 	d->class = (u8) class;
 	/* By buckets beside the queue's own. What arrives has passed them at its hook. */
 	if (d->direction == SL_EGRESS) {
-		refusal = sl_police(t, d, segments);
+		refusal = sl_police(t, d);
 		if (refusal)
 			return -(s32)refusal;
 	}
-	slot = sl_enqueue_lone(s, (u32) class, d->bytes, segments, d->now_ns);
-	return slot >= 0 ? slot : sl_enqueue_here(skb, s, t, d, segments);
+	slot = sl_enqueue_lone(s, (u32) class, d->bytes, d->pkts, d->now_ns);
+	return slot >= 0 ? slot : sl_enqueue_here(skb, s, t, d);
 }
 
 SEC("struct_ops/sl_enqueue")
 int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_sk_buff_ptr *to_free)
 {
 	struct sl_sched *s = sl_state_of(sch->limit);
-	struct sl_police_request request; /* its flow is set where it is looked at */
+	struct sl_request request; /* its flow is set where it is looked at */
 	struct sl_held_packet *held;
 	struct sl_tables *t;
 	u64 live = sl_live.word;
-	u32 buffer = sl_live_buffer(live), segments;
+	u32 buffer = sl_live_buffer(live);
 	s32 slot;
 
 	t = bpf_map_lookup_elem(&tables, &buffer);
@@ -220,8 +218,8 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 	request.terms = SL_QUEUED;
 	if (request.direction == SL_INGRESS)
 		sl_queue_answers();
-	segments = sl_skb_segments(skb, request.bytes);
-	slot = sl_admit(skb, s, t, segments, &request);
+	request.pkts = sl_skb_segments(skb, request.bytes);
+	slot = sl_admit(skb, s, t, &request);
 	if (sl_unlikely(s->dropped_slots))
 		sl_free_dropped(sch, s, sch->limit, request.now_ns);
 	if (slot < 0) {

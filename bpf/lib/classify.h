@@ -60,7 +60,7 @@ SL_GLOBAL u32 sl_search(const struct sl_ranges *r SL_NONNULL, u64 high, u64 low)
 	return *sl_at(r->row, among >> 16);
 }
 
-static __always_inline u32 sl_range_row(u32 which, u64 high, u64 low, u32 none)
+SL_GLOBAL u32 sl_range_row(u32 which, u64 high, u64 low, u32 none)
 {
 	void *map = bpf_map_lookup_elem(&ranges, &which);
 	const struct sl_ranges *r;
@@ -94,21 +94,21 @@ SL_GLOBAL u32 sl_key_row(const struct sl_keys *k SL_NONNULL, u32 key)
 	return k->none_row;
 }
 
-/* The fields beside the protocol, each with the row of rules that its value satisfies: those that are an index, and the rest. */
-#define SL_INDEX_FIELDS(X)                                                                                                      \
-	X(SPORT, sport, h->has_ports ? t->sport_row[h->sport] : t->sport_none_row)                                              \
-	X(DPORT, dport, h->has_ports ? t->dport_row[h->dport] : t->dport_none_row)                                              \
+/* The fields beside the protocol, each with the row of rules that its value satisfies: with the protocol, the first four make a flow. */
+#define SL_FLOW_FIELDS(X)                                                                                         \
+	X(SPORT, sport, h->has_ports ? t->sport_row[h->sport] : t->sport_none_row)                                \
+	X(DPORT, dport, h->has_ports ? t->dport_row[h->dport] : t->dport_none_row)                                \
+	X(SRC, src, h->is_ip ? sl_address_row(sources + SL_RANGE_SRC, h->src, t->src_none_row) : t->src_none_row) \
+	X(DST, dst, h->is_ip ? sl_address_row(sources + SL_RANGE_DST, h->dst, t->dst_none_row) : t->dst_none_row)
+#define SL_OTHER_FIELDS(X)                                                                                                      \
 	X(DSCP, dscp, h->dscp != SL_NO_DSCP ? t->dscp_row[h->dscp & 63] : t->dscp_none_row)                                     \
 	X(VLAN, vlan, h->vlan != SL_NO_VLAN ? t->vlan_row[h->vlan & 4095] : t->vlan_none_row)                                   \
 	X(PCP, pcp, h->pcp != SL_NO_PCP ? t->pcp_row[h->pcp & 7] : t->pcp_none_row)                                             \
 	X(TCP_FLAGS, tcp_flags, h->tcp_flags != SL_NO_TCP_FLAGS ? t->tcp_flags_row[h->tcp_flags & 255] : t->tcp_flags_none_row) \
-	X(ICMP, icmp, h->icmp != SL_NO_ICMP ? t->icmp_row[h->icmp & 511] : t->icmp_none_row)
-#define SL_LOOKED_UP_FIELDS(X)                                                                                       \
-	X(SRC, src, h->is_ip ? sl_address_row(sources + SL_RANGE_SRC, h->src, t->src_none_row) : t->src_none_row)    \
-	X(DST, dst, h->is_ip ? sl_address_row(sources + SL_RANGE_DST, h->dst, t->dst_none_row) : t->dst_none_row)    \
-	X(LENGTH, length,                                                                                            \
-	  h->is_ip ? sl_range_row(sources + SL_RANGE_LENGTH, 0, h->length, t->length_none_row) : t->length_none_row) \
-	X(INTERFACE, interface, sl_key_row(&t->interface_row, h->interface))                                         \
+	X(ICMP, icmp, h->icmp != SL_NO_ICMP ? t->icmp_row[h->icmp & 511] : t->icmp_none_row)                                    \
+	X(LENGTH, length,                                                                                                       \
+	  h->is_ip ? sl_range_row(sources + SL_RANGE_LENGTH, 0, h->length, t->length_none_row) : t->length_none_row)            \
+	X(INTERFACE, interface, sl_key_row(&t->interface_row, h->interface))                                                    \
 	X(MARK, mark, sl_key_row(&t->mark_row, h->mark))
 
 static __always_inline u64 sl_small_row(const struct sl_tables *t, u32 row)
@@ -133,39 +133,47 @@ SL_GLOBAL u32 sl_match_few(const struct sl_tables *t SL_NONNULL, const struct sl
 #define X(FIELD, field, number)        \
 	if (fields & SL_FIELD_##FIELD) \
 		hit &= sl_small_row(t, number);
-	SL_INDEX_FIELDS(X)
-	SL_LOOKED_UP_FIELDS(X)
+	SL_FLOW_FIELDS(X)
+	SL_OTHER_FIELDS(X)
 #undef X
 	return hit ? sl_lowest(hit) : SL_RULE_NONE;
 }
 
-#define SL_FIVE_FIELDS 5u /* the first of them: what makes a flow */
+#define SL_FIVE_FIELDS 5u /* the protocol and SL_FLOW_FIELDS: the first of enum sl_field */
 
+/* The rows of the other fields. */
 struct sl_row_numbers {
 	u32 buffer;
-	u32 fields; /* those that are asked for */
-	u32 row[SL_FIELDS];
+	u16 fields; /* those that are asked for */
+	u16 row[SL_FIELDS - SL_FIVE_FIELDS]; /* of each of these */
 };
 
-/* Which rules of a word the fields beside the five leave. A function of its own: the verifier looks at its loop once. */
-SL_GLOBAL u64 sl_match_rest(const struct sl_row_numbers *numbers SL_NONNULL, u32 w)
+/* A search for the lowest rule among more than 64. Small: it is on the stack. */
+struct sl_word_search {
+	const struct sl_row *proto, *sport, *dport, *src, *dst;
+	u64 words; /* in which each of these rows has some rule, less those that were searched */
+	struct sl_row_numbers others;
+	u32 rule;
+};
+
+/* Which rules of a word the other fields leave. A function of its own: the verifier looks at its loop once. */
+SL_GLOBAL u64 sl_match_others(const struct sl_row_numbers *x SL_NONNULL, u32 w)
 {
 	const struct sl_row *row;
+	u32 buffer, number, i;
 	u64 hit = ~0ULL;
-	u32 buffer, i;
 	void *map;
 
-	if (!numbers)
+	if (!x)
 		return 0;
-	buffer = numbers->buffer;
+	buffer = x->buffer;
 	map = bpf_map_lookup_elem(&rows, &buffer);
 	if (!map)
 		return 0;
-	for (i = SL_FIVE_FIELDS; i < SL_FIELDS; i++) {
-		u32 number = numbers->row[i];
-
-		if (!(numbers->fields >> i & 1))
+	for (i = 0; i < SL_FIELDS - SL_FIVE_FIELDS; i++) {
+		if (!(x->fields >> i & 1))
 			continue;
+		number = x->row[i];
 		row = bpf_map_lookup_elem(map, &number);
 		if (!row)
 			return 0;
@@ -173,14 +181,6 @@ SL_GLOBAL u64 sl_match_rest(const struct sl_row_numbers *numbers SL_NONNULL, u32
 	}
 	return hit;
 }
-
-/* A search for the lowest rule among more than 64. */
-struct sl_word_search {
-	const struct sl_row *proto, *src, *dst, *sport, *dport;
-	u64 words; /* in which each of the five rows has some rule, less those that were searched */
-	u32 rule;
-	struct sl_row_numbers numbers;
-};
 
 /* Searches the lowest of the words that are left; 1: the search is over. */
 static long sl_search_word(u32 n, struct sl_word_search *x)
@@ -195,8 +195,8 @@ static long sl_search_word(u32 n, struct sl_word_search *x)
 	x->words &= x->words - 1;
 	hit = *sl_at(x->src->word, w) & *sl_at(x->dst->word, w) & *sl_at(x->dport->word, w) & *sl_at(x->sport->word, w) &
 	      *sl_at(x->proto->word, w);
-	if (hit && x->numbers.fields >> SL_FIVE_FIELDS)
-		hit &= sl_match_rest(&x->numbers, w);
+	if (hit && x->others.fields)
+		hit &= sl_match_others(&x->others, w);
 	if (!hit)
 		return 0;
 	x->rule = w * 64 + sl_lowest(hit);
@@ -205,38 +205,43 @@ static long sl_search_word(u32 n, struct sl_word_search *x)
 
 /*
  * The same for more than 64 rules. Most rows have something in most words, where rules leave a field open, so what counts is
- * how fast the five of nearly every policy are ANDed.
+ * how fast the five of nearly every policy are ANDed. Where no rule asks for one of the five, the protocol's row stands in: to AND it twice
+ * costs less than to ask each time.
  */
 SL_GLOBAL u32 sl_match_many(const struct sl_tables *t SL_NONNULL, const struct sl_headers *h SL_NONNULL)
 {
 	struct sl_word_search x = { .rule = SL_RULE_NONE };
-	u32 fields, sources, buffer;
+	u32 fields, sources, number;
 	void *map;
 
 	if (!t || !h)
 		return SL_RULE_NONE;
-	x.numbers.buffer = buffer = t->buffer;
-	sources = buffer * SL_RANGE_FIELDS;
-	map = bpf_map_lookup_elem(&rows, &buffer);
+	number = x.others.buffer = t->buffer;
+	sources = number * SL_RANGE_FIELDS;
+	map = bpf_map_lookup_elem(&rows, &number);
 	if (!map)
 		return SL_RULE_NONE;
-	/* Where no rule asks for one of the five, the protocol's row stands in: to AND it twice costs less than to ask each time. */
-	x.numbers.row[0] = t->proto_row[h->proto & (SL_PROTOS - 1)];
-	x.numbers.row[1] = x.numbers.row[2] = x.numbers.row[3] = x.numbers.row[4] = x.numbers.row[0];
-	x.numbers.fields = fields = t->fields;
-#define X(FIELD, field, number)        \
-	if (fields & SL_FIELD_##FIELD) \
-		x.numbers.row[__builtin_ctz(SL_FIELD_##FIELD)] = number;
-	SL_INDEX_FIELDS(X)
-	SL_LOOKED_UP_FIELDS(X)
-#undef X
-	x.proto = bpf_map_lookup_elem(map, &x.numbers.row[0]);
-	x.src = bpf_map_lookup_elem(map, &x.numbers.row[1]);
-	x.dst = bpf_map_lookup_elem(map, &x.numbers.row[2]);
-	x.sport = bpf_map_lookup_elem(map, &x.numbers.row[3]);
-	x.dport = bpf_map_lookup_elem(map, &x.numbers.row[4]);
-	if (!x.proto || !x.src || !x.dst || !x.sport || !x.dport)
+	number = t->proto_row[h->proto & (SL_PROTOS - 1)];
+	x.proto = bpf_map_lookup_elem(map, &number);
+	if (!x.proto)
 		return SL_RULE_NONE;
+	x.sport = x.dport = x.src = x.dst = x.proto;
+	fields = t->fields;
+#define X(FIELD, field, row_number)                          \
+	if (fields & SL_FIELD_##FIELD) {                     \
+		number = row_number;                         \
+		x.field = bpf_map_lookup_elem(map, &number); \
+		if (!x.field)                                \
+			return SL_RULE_NONE;                 \
+	}
+	SL_FLOW_FIELDS(X)
+#undef X
+#define X(FIELD, field, row_number)    \
+	if (fields & SL_FIELD_##FIELD) \
+		x.others.row[__builtin_ctz(SL_FIELD_##FIELD) - SL_FIVE_FIELDS] = (u16)(row_number);
+	SL_OTHER_FIELDS(X)
+#undef X
+	x.others.fields = (u16)(fields >> SL_FIVE_FIELDS);
 	x.words = x.proto->summary & x.src->summary & x.dst->summary & x.sport->summary & x.dport->summary;
 	bpf_loop(SL_RULE_WORDS, sl_search_word, &x, 0);
 	return x.rule;
@@ -380,16 +385,19 @@ static __always_inline void sl_count_parsed(const struct sl_headers *h, u32 dire
 	sl_count_add(bpf_map_lookup_elem(&rule_counts, &chosen), pkts, bytes);
 }
 
-/* The class of a packet, by all that is known of it; it is counted in its flow. */
-static __always_inline struct sl_choice sl_classify(const struct sl_tables *t, const struct sl_headers *h,
-						    struct sl_flow_update *x)
+/* The class of a packet, by all that is known of it; it is counted in its flow, which is set in *x if there is a table of flows. */
+static __always_inline struct sl_choice sl_classify(const struct sl_tables *t, const struct sl_headers *h, struct sl_request *x)
 {
 	int in_table = sl_keep_flows && h->is_ip;
-	u64 word = in_table ? sl_known_choice(t, h, x) : 0;
+	u64 word = 0;
 
+	if (in_table) {
+		sl_request_flow(x, h);
+		word = sl_known_choice(t, h, x);
+	}
 	if (!word) {
 		word = sl_choose(t, h);
-		if (in_table && x->state != SL_FLOW_UNLIKE)
+		if (in_table)
 			sl_remember(h, x, word);
 	}
 	if (sl_unlikely(h->fragment))

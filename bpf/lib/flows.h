@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Memory of earlier packets: by flow, and of the first fragment of the same packet. */
 #pragma once
+#include "flow_table.h"
 #include "maps.h"
-#include "bloom_filter.h"
 
 /* New flows that a CPU takes into the table: 20,000 in a second, and so many at once. */
 #define SL_FLOW_RATION_NS 50000ULL
@@ -10,25 +10,25 @@
 
 enum sl_flow_state { SL_FLOW_NEW, SL_FLOW_STALE, SL_FLOW_UNLIKE };
 
-/* One packet's question to the flow table, and its answer. The struct is small, since it is on the stack of the program. */
-struct sl_flow_update {
+/* A packet, as the flow table and the buckets before the queues see it. Small: it is on the stack of the program. */
+struct sl_request {
+	struct sl_flow_key flow; /* where it is looked at: sl_request_flow */
 	u64 now_ns;
-	u32 pkts;
+	u32 hash; /* of the flow */
 	u32 bytes;
-	u8 direction;
+	u16 pkts; /* its segments */
+	u8 class;
+	u8 ecn; /* of its IP header */
+	u8 direction; /* enum sl_direction */
+	u8 terms; /* enum sl_terms, as bits */
 	u8 super_packets; /* out: whether the flow has ever sent any, this packet included */
 	u8 state; /* out, if the rules must be asked: enum sl_flow_state */
 };
 
-static __always_inline void sl_count_in_flow(struct sl_flow *flow, struct sl_flow_update *x)
-{
-	__sync_fetch_and_add(&flow->pkts, x->pkts);
-	__sync_fetch_and_add(&flow->bytes, x->bytes);
-	flow->last_ns = x->now_ns;
-	if (x->pkts > 1)
-		flow->super_packets = 1;
-	x->super_packets = flow->super_packets != 0;
-}
+enum sl_terms {
+	SL_QUEUED = 1, /* the packet is at its queue, whose own bucket limits the class */
+	SL_CONTROL = 2 /* a built-in rule has chosen its class */
+};
 
 /* Headers that rules may ask for and that are not what makes a flow, as sl_tables.metadata has them. */
 static __always_inline u64 sl_metadata(const struct sl_headers *h)
@@ -52,51 +52,68 @@ static __always_inline void sl_flow_key(struct sl_flow_key *key, const struct sl
 	key->has_ports = h->has_ports;
 }
 
-/* Whether a packet looks like the first of its flow, as far as rules look. With rules for lengths, each packet must ask. */
-static __always_inline int sl_flow_is_alike(const struct sl_tables *t, const struct sl_headers *h, const struct sl_flow *flow)
+/* Sets the flow of a packet. */
+static __always_inline void sl_request_flow(struct sl_request *d, const struct sl_headers *h)
 {
-	return !(t->fields & SL_FIELD_LENGTH || (flow->metadata ^ sl_metadata(h)) & t->metadata ||
-		 (flow->metadata_mark ^ sl_metadata_mark(h)) & t->metadata_mark);
-}
-
-/* The choice of the present policy for packets like the first, or 0. */
-static __always_inline u64 sl_flow_choice(const struct sl_tables *t, const struct sl_flow *flow)
-{
-	u64 word = flow->choice;
-
-	return word >> 32 == t->generation ? word : 0;
+	sl_flow_key(&d->flow, h, d->direction);
+	d->hash = sl_flow_hash(&d->flow);
 }
 
 /*
- * Counts a packet in its flow, and returns what the rules are known to say of it, or 0. The table remembers their answer to the
- * flow's first packet; it holds for those that look the same where rules may look, as long as the policy is the same.
+ * Whether a packet looks like the first of its flow, as far as rules look. With rules for lengths, each packet must ask. h: its headers; they
+ * may be NULL where every packet of a flow has the same class.
  */
-SL_GLOBAL u64 sl_known_choice(const struct sl_tables *t SL_NONNULL, const struct sl_headers *h SL_NONNULL,
-			      struct sl_flow_update *x SL_NONNULL)
+static __always_inline int sl_flow_is_alike(const struct sl_tables *t, const struct sl_headers *h,
+					    const struct sl_flow_detail *detail)
 {
-	struct sl_flow_key key = {};
-	struct sl_flow *flow = NULL;
-	struct sl_bloom *bloom;
-	u32 hash;
+	if (sl_likely(t->plain & SL_PLAIN_BY_FLOW))
+		return 1;
+	return h && !(t->fields & SL_FIELD_LENGTH || (detail->metadata ^ sl_metadata(h)) & t->metadata ||
+		      (detail->metadata_mark ^ sl_metadata_mark(h)) & t->metadata_mark);
+}
 
-	if (!t || !h || !x)
+/* The choice of the present policy for packets like the first, or 0. */
+static __always_inline u64 sl_flow_choice(const struct sl_tables *t, u64 word)
+{
+	return word >> 32 == t->generation ? word & ~SL_FLOW_LONG : 0;
+}
+
+/*
+ * What the rules are known to say of a packet, or 0. The table remembers their answer to the flow's first packet; it holds for those that look
+ * the same where rules may look, as long as the policy is the same. A packet whose choice is known is counted in its flow.
+ */
+SL_GLOBAL u64 sl_known_choice(const struct sl_tables *t SL_NONNULL, const struct sl_headers *h, struct sl_request *x SL_NONNULL)
+{
+	struct sl_flow_detail *detail;
+	struct sl_flow_set *set;
+	struct sl_flow *flow;
+	u64 word;
+	u32 way;
+
+	if (!t || !x)
 		return 0;
-	sl_flow_key(&key, h, x->direction);
-	hash = sl_flow_hash(&key);
-	bloom = sl_bloom_of(hash);
-	if (bloom && sl_bloom_has(bloom, sl_bloom_bit(hash), x->now_ns))
-		flow = bpf_map_lookup_elem(&flows, &key);
-	if (!flow) {
-		x->super_packets = x->pkts > 1;
-		x->state = SL_FLOW_NEW;
+	x->super_packets = x->pkts > 1;
+	x->state = SL_FLOW_NEW;
+	set = sl_flow_set_of(x->hash);
+	if (!set)
 		return 0;
-	}
-	sl_count_in_flow(flow, x);
+	way = sl_flow_way(set, &x->flow, x->hash);
+	if (way >= SL_FLOW_SET_WAYS)
+		return 0;
+	flow = sl_at(set->flow, way);
+	detail = sl_at(set->detail, way);
+	word = flow->choice;
+	if (sl_unlikely(x->pkts > 1 && !(word & SL_FLOW_LONG) && word != SL_FLOW_CLAIMED))
+		__sync_val_compare_and_swap(&flow->choice, word, word | SL_FLOW_LONG);
+	x->super_packets |= (word & SL_FLOW_LONG) != 0;
 	x->state = SL_FLOW_UNLIKE;
-	if (!sl_flow_is_alike(t, h, flow))
+	if (!sl_flow_is_alike(t, h, detail))
 		return 0;
 	x->state = SL_FLOW_STALE;
-	return sl_flow_choice(t, flow);
+	word = sl_flow_choice(t, word);
+	if (word)
+		sl_flow_count(flow, detail, x->pkts, x->bytes, x->now_ns);
+	return word;
 }
 
 /* Whether a new flow gets an entry. */
@@ -111,52 +128,63 @@ static __always_inline int sl_flow_is_taken(u64 now_ns)
 	return 1;
 }
 
-/* Enters a flow, or finds its entry again. */
-static __always_inline void sl_enter(const struct sl_flow_key *key, const struct sl_headers *h, struct sl_flow_update *x,
-				     u64 word)
+/* Enters a flow in its set, in place of the one that has been silent for longest. Not if another CPU enters one there at this moment. */
+static __always_inline void sl_flow_enter(struct sl_flow_set *set, const struct sl_headers *h, const struct sl_request *x,
+					  u64 word)
 {
-	struct sl_flow fresh = { .pkts = x->pkts,
-				 .bytes = x->bytes,
-				 .first_ns = x->now_ns,
-				 .last_ns = x->now_ns,
-				 .choice = word,
-				 .metadata = sl_metadata(h),
-				 .metadata_mark = sl_metadata_mark(h),
-				 .super_packets = x->super_packets };
-	u32 hash = sl_flow_hash(key);
-	struct sl_bloom *bloom = sl_bloom_of(hash);
-	struct sl_flow *flow;
+	u32 tick = sl_tick(x->now_ns), way = sl_flow_victim(set, tick);
+	struct sl_flow_detail *detail = sl_at(set->detail, way);
+	const u64 *key = (const u64 *)&x->flow;
+	struct sl_flow *f = sl_at(set->flow, way);
+	u64 before = f->choice;
 
-	if (bloom)
-		sl_bloom_add(bloom, sl_bloom_bit(hash), x->now_ns);
-	if (!bpf_map_update_elem(&flows, key, &fresh, BPF_NOEXIST))
+	if (before == SL_FLOW_CLAIMED || __sync_val_compare_and_swap(&f->choice, before, SL_FLOW_CLAIMED) != before)
 		return;
-	flow = bpf_map_lookup_elem(&flows, key);
-	if (!flow)
-		return;
-	sl_count_in_flow(flow, x);
-	if (flow->metadata == fresh.metadata && flow->metadata_mark == fresh.metadata_mark)
-		flow->choice = word;
+	f->key[4] = 0;
+	f->key[0] = key[0];
+	f->key[1] = key[1];
+	f->key[2] = key[2];
+	f->key[3] = key[3];
+	f->bytes = x->bytes;
+	f->pkts = x->pkts;
+	f->last_tick = tick;
+	detail->first_ns = x->now_ns;
+	detail->metadata = sl_metadata(h);
+	detail->metadata_mark = sl_metadata_mark(h);
+	detail->bucket.tat = 0;
+	detail->bucket.cost = 0;
+	detail->pkts_high = 0;
+	f->key[4] = sl_flow_tail(key, x->hash);
+	__sync_lock_test_and_set(&f->choice, word | (x->super_packets ? SL_FLOW_LONG : 0));
 }
 
-/* Stores the rules' choice for the flow. */
-SL_GLOBAL int sl_remember(const struct sl_headers *h SL_NONNULL, struct sl_flow_update *x SL_NONNULL, u64 word)
+/* Counts a packet in its flow, whose choice was not known, and stores what the rules have said. */
+SL_GLOBAL int sl_remember(const struct sl_headers *h SL_NONNULL, struct sl_request *x SL_NONNULL, u64 word)
 {
-	struct sl_flow_key key = {};
+	struct sl_flow_set *set;
 	struct sl_flow *flow;
+	u64 before;
+	u32 way;
 
 	if (!h || !x)
 		return 0;
 	if (x->state == SL_FLOW_NEW && !sl_flow_is_taken(x->now_ns))
 		return 0;
-	sl_flow_key(&key, h, x->direction);
+	set = sl_flow_set_of(x->hash);
+	if (!set)
+		return 0;
 	if (x->state == SL_FLOW_NEW) {
-		sl_enter(&key, h, x, word);
+		sl_flow_enter(set, h, x, word);
 		return 0;
 	}
-	flow = bpf_map_lookup_elem(&flows, &key);
-	if (flow)
-		flow->choice = word;
+	way = sl_flow_way(set, &x->flow, x->hash);
+	if (way >= SL_FLOW_SET_WAYS)
+		return 0;
+	flow = sl_at(set->flow, way);
+	sl_flow_count(flow, sl_at(set->detail, way), x->pkts, x->bytes, x->now_ns);
+	before = flow->choice;
+	if (x->state == SL_FLOW_STALE && before != SL_FLOW_CLAIMED)
+		__sync_val_compare_and_swap(&flow->choice, before, word | (x->super_packets ? SL_FLOW_LONG : 0));
 	return 0;
 }
 

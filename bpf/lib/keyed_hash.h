@@ -5,20 +5,20 @@
  * probability of 2^-32, and equally so in any of their bits.
  */
 #pragma once
-#include "../../abi/limits.h"
+#include "../../abi/classifier.h"
 #include "../../abi/types.h"
 
-/* Set before load, to the same in both objects of an interface. */
-const volatile u64 sl_hash_key[SL_HASH_KEYS] = {};
+/* Set before load. A map of its own (`hash`), which all programs of an interface share: they find the same flow in the same place. */
+volatile struct sl_hash sl_hash SEC(".data.hash") = { .flow_mask = SL_DEFAULT_FLOW_SETS - 1 };
 
 /* The hash of an input of this many words: a constant, at most SL_HASH_WORDS. */
 static __always_inline u32 sl_keyed_hash(const u64 *word, u32 words)
 {
-	u64 sum = sl_hash_key[0];
+	u64 sum = sl_hash.key[0];
 	u32 i;
 
 #pragma unroll
 	for (i = 0; i < words; i++)
-		sum += (sl_hash_key[2 * i + 1] + (u32)word[i]) * (sl_hash_key[2 * i + 2] + (word[i] >> 32));
+		sum += (sl_hash.key[2 * i + 1] + (u32)word[i]) * (sl_hash.key[2 * i + 2] + (word[i] >> 32));
 	return (u32)(sum >> 32);
 }

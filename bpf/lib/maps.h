@@ -50,18 +50,11 @@ struct {
 } ranges SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__type(key, struct sl_flow_key);
-	__type(value, struct sl_flow);
-	__uint(max_entries, 65536);
-} flows SEC(".maps");
-
-struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, u32);
-	__type(value, struct sl_bloom);
-	__uint(max_entries, 16384); /* sl_bloom_mask + 1 */
-} bloom SEC(".maps");
+	__type(value, struct sl_flow_set);
+	__uint(max_entries, SL_DEFAULT_FLOW_SETS);
+} flows SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -140,7 +133,6 @@ struct {
 
 /* Set before load; a program that need not keep flows has the code removed by the verifier. */
 const volatile u32 sl_keep_flows = 1;
-const volatile u32 sl_bloom_mask = 16383;
 const volatile u32 sl_netns = 0; /* number of the network namespace */
 
 static __always_inline u32 sl_live_buffer(u64 word)

@@ -69,12 +69,15 @@ static __always_inline void sl_headers_init(struct sl_headers *h, u32 tag, u32 m
 	h->interface = interface;
 }
 
-/* Frames that a packet of this length becomes if each carries gso_size bytes of it, and 0 stands for all; headers take 78 bytes or so. */
-static __always_inline u32 sl_segments_of_length(u32 len_bytes, u32 gso_size)
+/*
+ * Frames that a packet of this length becomes if each carries gso_size bytes of it, and 0 stands for all; headers take 78 bytes or so. At most
+ * as many as the kernel can say.
+ */
+static __always_inline u16 sl_segments_of_length(u32 len_bytes, u32 gso_size)
 {
 	if (sl_likely(!gso_size) || len_bytes <= 78)
 		return 1;
-	return (len_bytes - 78 + gso_size - 1) / gso_size;
+	return (u16)sl_min((len_bytes - 78 + gso_size - 1) / gso_size, 0xffffu);
 }
 
 static __always_inline int sl_is_vlan(u16 type)

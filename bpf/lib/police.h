@@ -10,22 +10,6 @@
 #include "events.h"
 #include "../../sched/police.h"
 
-/* A packet that asks to pass. Small: it is on the stack of whoever asks. */
-struct sl_police_request {
-	struct sl_flow_key flow; /* where the flows of its class are limited */
-	u64 now_ns;
-	u32 bytes;
-	u8 class;
-	u8 ecn; /* of the packet */
-	u8 direction;
-	u8 terms; /* enum sl_terms, as bits */
-};
-
-enum sl_terms {
-	SL_QUEUED = 1, /* the packet is at its queue, whose own bucket limits the class */
-	SL_CONTROL = 2 /* a built-in rule has chosen its class */
-};
-
 /* Buckets that a packet is charged to together; that of the built-in rules comes before them. */
 #define SL_BUCKET_REFS SL_LIMIT_CONTROL
 
@@ -48,8 +32,7 @@ SL_GLOBAL int sl_adopt(struct sl_police_bucket *bucket SL_NONNULL, u64 now, u64 
 }
 
 /* The terms of a bucket, which enum sl_limit names. */
-static __always_inline const struct sl_police_conf *sl_terms_of(const struct sl_tables *t, const struct sl_police_request *d,
-								u32 limit)
+static __always_inline const struct sl_police_conf *sl_terms_of(const struct sl_tables *t, const struct sl_request *d, u32 limit)
 {
 	u32 direction = d->direction & 1, class = d->class & (SL_CLASSES - 1);
 
@@ -65,13 +48,13 @@ static __always_inline const struct sl_police_conf *sl_terms_of(const struct sl_
 	}
 }
 
-static __always_inline u64 sl_cost_of(const struct sl_tables *t, const struct sl_police_request *d, u32 limit)
+static __always_inline u64 sl_cost_of(const struct sl_tables *t, const struct sl_request *d, u32 limit)
 {
 	return police_cost(sl_terms_of(t, d, limit)->cost, d->bytes);
 }
 
 static __always_inline void sl_refer(struct sl_bucket_ref *ref, struct sl_police_bucket *bucket, u64 cost,
-				     const struct sl_police_request *d)
+				     const struct sl_request *d)
 {
 	if (bucket && sl_unlikely(bucket->cost != cost))
 		sl_adopt(bucket, police_time(d->now_ns), cost);
@@ -82,13 +65,12 @@ static __always_inline void sl_refer(struct sl_bucket_ref *ref, struct sl_police
  * The bucket of a flow is in its entry. Flows without one share a few buckets, by their hash: so a flood of them is limited too, and does
  * not take everything from a flow that is about to get its entry.
  */
-static __always_inline struct sl_police_bucket *sl_flow_bucket(struct sl_police_state *state, const struct sl_police_request *d,
+static __always_inline struct sl_police_bucket *sl_flow_bucket(struct sl_police_state *state, const struct sl_request *d,
 							       u32 direction, u32 class)
 {
-	struct sl_flow_key key = d->flow;
-	struct sl_flow *flow = bpf_map_lookup_elem(&flows, &key);
+	struct sl_police_bucket *bucket = sl_bucket_of_flow(&d->flow, d->hash);
 
-	return flow ? &flow->bucket : sl_at(state->overflow[direction][class], sl_flow_hash(&key));
+	return bucket ? bucket : sl_at(state->overflow[direction][class], d->hash);
 }
 
 /* The bucket of the machine that a class of this policy takes from. */
@@ -105,8 +87,7 @@ static __always_inline struct sl_police_bucket *sl_shared_bucket(u32 buffer, u32
 }
 
 /* The buckets that a packet is subject to. */
-static __always_inline void sl_find_buckets(struct sl_bucket_ref *refs, const struct sl_tables *t,
-					    const struct sl_police_request *d)
+static __always_inline void sl_find_buckets(struct sl_bucket_ref *refs, const struct sl_tables *t, const struct sl_request *d)
 {
 	u32 direction = d->direction & 1, class = d->class & (SL_CLASSES - 1), zero = 0;
 	struct sl_police_state *state = bpf_map_lookup_elem(&police_state, &zero);
@@ -129,7 +110,7 @@ static __always_inline void sl_find_buckets(struct sl_bucket_ref *refs, const st
 }
 
 /* Which enum sl_limit refuses the packet; SL_LIMITS: none, and it has been charged. */
-SL_GLOBAL u32 sl_limit(const struct sl_tables *t SL_NONNULL, const struct sl_police_request *d SL_NONNULL)
+SL_GLOBAL u32 sl_limit(const struct sl_tables *t SL_NONNULL, const struct sl_request *d SL_NONNULL)
 {
 	struct sl_bucket_ref refs[SL_BUCKET_REFS] = {};
 	u32 i, refused = SL_LIMITS;
@@ -162,7 +143,7 @@ SL_GLOBAL u32 sl_limit(const struct sl_tables *t SL_NONNULL, const struct sl_pol
 }
 
 /* Whether the built-in rules let the packet through, which one of them has chosen; it is charged to their bucket then. */
-SL_GLOBAL int sl_control_passes(const struct sl_police_request *d SL_NONNULL)
+SL_GLOBAL int sl_control_passes(const struct sl_request *d SL_NONNULL)
 {
 	struct sl_police_state *state;
 	u32 zero = 0;
@@ -175,7 +156,7 @@ SL_GLOBAL int sl_control_passes(const struct sl_police_request *d SL_NONNULL)
 }
 
 /* Gives back to the buckets what a packet was charged that the queue refuses then: only what is accepted counts. */
-SL_GLOBAL int sl_refund(const struct sl_tables *t SL_NONNULL, const struct sl_police_request *d SL_NONNULL)
+SL_GLOBAL int sl_refund(const struct sl_tables *t SL_NONNULL, const struct sl_request *d SL_NONNULL)
 {
 	struct sl_bucket_ref refs[SL_BUCKET_REFS] = {};
 	u64 now;
@@ -193,7 +174,7 @@ SL_GLOBAL int sl_refund(const struct sl_tables *t SL_NONNULL, const struct sl_po
 }
 
 /* The fill of the buckets that a packet is subject to. */
-SL_GLOBAL int sl_look_at_buckets(const struct sl_tables *t SL_NONNULL, const struct sl_police_request *d SL_NONNULL,
+SL_GLOBAL int sl_look_at_buckets(const struct sl_tables *t SL_NONNULL, const struct sl_request *d SL_NONNULL,
 				 struct sl_explanation *e SL_NONNULL)
 {
 	struct sl_bucket_ref refs[SL_BUCKET_REFS] = {};
@@ -219,7 +200,7 @@ static __always_inline int sl_flows_are_limited(const struct sl_tables *t, u32 c
 }
 
 /* Whether any bucket before the queues may refuse the packet. */
-static __always_inline int sl_is_limited(const struct sl_tables *t, const struct sl_police_request *d)
+static __always_inline int sl_is_limited(const struct sl_tables *t, const struct sl_request *d)
 {
 	return t->limited[d->direction & 1] >> (d->class & (SL_CLASSES - 1)) & 1 || sl_unlikely(d->terms & SL_CONTROL);
 }
@@ -232,7 +213,7 @@ static __always_inline struct sl_class_count *sl_class_count_at(u32 direction, u
 }
 
 /* Charges the packet to its buckets, or counts it as refused by one. Which enum sl_refusal. */
-static __always_inline u32 sl_police(const struct sl_tables *t, const struct sl_police_request *d, u32 pkts)
+static __always_inline u32 sl_police(const struct sl_tables *t, const struct sl_request *d)
 {
 	struct sl_class_count *count;
 	u32 limit;
@@ -244,7 +225,7 @@ static __always_inline u32 sl_police(const struct sl_tables *t, const struct sl_
 		return SL_NOT_REFUSED;
 	count = sl_class_count_at(d->direction, d->class);
 	if (count)
-		sl_count_add(sl_at(count->refused, limit), pkts, d->bytes);
+		sl_count_add(sl_at(count->refused, limit), d->pkts, d->bytes);
 	if (sl_events_are_on(d->now_ns))
 		sl_emit(d->now_ns, SL_EVENT(SL_EVENT_EXHAUSTED, limit), (u32)d->direction << 8 | d->class, d->bytes, 0);
 	return SL_LIMITED(limit);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The class of a packet at its queue: the one that was handed on, else by its ports alone, else by parsing it. */
+/* The class of a packet at its queue: the one that was handed on, else from its first words, else by parsing it. */
 #pragma once
-#include "by_ports.h"
 #include "departing_hosts.h"
+#include "plain.h"
 #include "police.h"
 
 #define SL_CLASS_UNKNOWN 0xff
@@ -18,19 +18,34 @@ static __always_inline s32 sl_class_before(const struct sl_tables *t, const stru
 	return sl_forwarded_class(t, skb->tc_index, (u32)skb->skb_iif);
 }
 
-/* The class of a packet by its protocol and ports, where nothing else is asked for; the packet is counted. Negative: it must be parsed. */
-static __always_inline s32 sl_class_by_ports(const struct sk_buff *skb, const struct sl_sched *s, const struct sl_tables *t,
-					     u32 segments, const struct sl_police_request *d)
+/* Whether the flow of a packet of this class must be known. */
+static __always_inline int sl_needs_flow(const struct sl_sched *s, const struct sl_tables *t, u32 direction, u32 class)
+{
+	return s->flow_classes_set >> (class & 63) & 1 || sl_unlikely(direction == SL_EGRESS && sl_flows_are_limited(t, class));
+}
+
+/* The class of a plain packet; it is counted. Sets its flow in *d if there is a table of flows. Negative: it must be parsed. */
+static __always_inline s32 sl_class_of_plain(const struct sl_front *f, const struct sl_tables *t, struct sl_request *d)
 {
 	struct sl_choice choice;
 	u32 counter;
+	u64 word;
 
-	if (sl_keep_flows || sl_l3_type || !t->by_ports || s->flow_classes_set ||
-	    SL_FRONT + SL_FRONT_BYTES > skb->len - skb->data_len ||
-	    !sl_choose_by_ports(t, (const volatile u64 *)(skb->data + SL_FRONT), &choice))
+	if (sl_keep_flows) {
+		if (!(t->plain & SL_PLAIN_BY_FLOW))
+			return -1;
+		sl_request_plain_flow(d, f);
+		word = sl_known_choice(t, NULL, d);
+		if (!word)
+			return -1;
+		choice = sl_choice_of(word);
+		if (sl_is_control(choice.rule))
+			d->terms |= SL_CONTROL;
+	} else if (!(t->plain & SL_PLAIN_BY_PORTS) || !sl_choose_by_ports(t, f, &choice)) {
 		return -1;
+	}
 	counter = d->direction * SL_RULE_COUNTS + choice.rule;
-	sl_count_add(bpf_map_lookup_elem(&rule_counts, &counter), segments, d->bytes);
+	sl_count_add(bpf_map_lookup_elem(&rule_counts, &counter), d->pkts, d->bytes);
 	return (s32)choice.class;
 }
 
@@ -39,61 +54,60 @@ static __always_inline s32 sl_class_by_ports(const struct sk_buff *skb, const st
  * what the packet itself says in *d. -1 - class: the packet is to be dropped.
  */
 SL_GLOBAL s32 sl_class_by_headers(struct sk_buff *skb __arg_trusted, const struct sl_sched *s SL_NONNULL,
-				  const struct sl_tables *t SL_NONNULL, u32 segments, struct sl_police_request *d SL_NONNULL)
+				  const struct sl_tables *t SL_NONNULL, struct sl_request *d SL_NONNULL)
 {
-	struct sl_choice choice;
+	u16 type = sl_l3_type ? __builtin_bswap16(skb->protocol) : 0;
+	struct sl_choice choice = { d->class, SL_RULE_NONE };
 	struct sl_headers h;
 	int has_front;
-	u16 type;
-
-	type = sl_l3_type ? __builtin_bswap16(skb->protocol) : 0;
 
 	sl_headers_init(&h, skb->vlan_proto ? skb->vlan_tci : SL_NO_TAG, skb->mark, (u32)skb->skb_iif);
 	/* The front is read where it is. */
 	has_front = !type && SL_FRONT + SL_FRONT_BYTES <= skb->len - skb->data_len;
 	sl_parse(skb, has_front ? skb->data + SL_FRONT : NULL, type, t->fields, &h);
 	d->ecn = (u8)sl_ecn(&h);
-	if (d->class != SL_CLASS_UNKNOWN) {
-		sl_flow_key(&d->flow, &h, d->direction);
-		return d->class;
+	if (d->class == SL_CLASS_UNKNOWN) {
+		choice = sl_classify(t, &h, d);
+		sl_count_parsed(&h, d->direction, choice.rule, d->pkts, d->bytes);
+		if (sl_is_control(choice.rule))
+			d->terms |= SL_CONTROL;
+		if (sl_is_malformed(&h) && t->drop_malformed)
+			return -1 - (s32)choice.class;
 	}
-	{
-		struct sl_flow_update update = {
-			.now_ns = d->now_ns, .pkts = segments, .bytes = d->bytes, .direction = d->direction
-		};
-
-		choice = sl_classify(t, &h, &update);
-	}
-	sl_count_parsed(&h, d->direction, choice.rule, segments, d->bytes);
-	if (sl_is_control(choice.rule))
-		d->terms |= SL_CONTROL;
-	if (sl_is_malformed(&h) && t->drop_malformed)
-		return -1 - (s32)choice.class;
-	if (s->flow_classes_set >> (choice.class & 63) & 1 || sl_unlikely(sl_flows_are_limited(t, choice.class)))
-		sl_flow_key(&d->flow, &h, d->direction);
+	if (sl_needs_flow(s, t, d->direction, choice.class))
+		sl_request_flow(d, &h);
 	return (s32)choice.class;
 }
 
-/* The class of a packet at its queue; -1 - class: it is to be dropped. */
+/* The class of a packet at its queue; -1 - class: it is to be dropped. Where the class needs it, the flow is set in *d. */
 static __always_inline s32 sl_class_at_queue(struct sk_buff *skb, const struct sl_sched *s, const struct sl_tables *t,
-					     u32 segments, struct sl_police_request *d)
+					     struct sl_request *d)
 {
-	s32 class = sl_class_before(t, skb, d->direction);
+	s32 before = sl_class_before(t, skb, d->direction), class;
+	struct sl_front f;
 
 	/* Where its flow is limited, a packet that departs needs the entry of its flow in this direction. */
-	if (class >= 0 && !sl_split_ifb && d->direction == SL_EGRESS && sl_flows_are_limited(t, (u32) class))
-		class = -1;
+	if (before >= 0 && !sl_split_ifb && d->direction == SL_EGRESS && sl_flows_are_limited(t, (u32)before))
+		before = -1;
+	if (before >= 0 && !sl_needs_flow(s, t, d->direction, (u32)before))
+		return before;
+	d->class = (u8)before;
+	if (sl_l3_type || SL_FRONT + SL_FRONT_BYTES > skb->len - skb->data_len ||
+	    !sl_is_plain(&f, (const volatile u64 *)(skb->data + SL_FRONT)))
+		return sl_class_by_headers(skb, s, t, d);
+	class = before >= 0 ? before : sl_class_of_plain(&f, t, d);
 	if (class < 0)
-		class = sl_class_by_ports(skb, s, t, segments, d);
-	d->class = (u8) class;
-	if (class < 0 || s->flow_classes_set >> (class & 63) & 1 ||
-	    sl_unlikely(d->direction == SL_EGRESS && sl_flows_are_limited(t, (u32) class)))
-		class = sl_class_by_headers(skb, s, t, segments, d);
+		return sl_class_by_headers(skb, s, t, d);
+	if (sl_needs_flow(s, t, d->direction, (u32) class)) {
+		d->ecn = (u8)sl_front_ecn(&f);
+		if (before >= 0 || !sl_keep_flows)
+			sl_request_plain_flow(d, &f);
+	}
 	return class;
 }
 
 /* The flow and hosts of the packet, for classes that queue by flow. */
-static __always_inline void sl_identify(const struct sk_buff *skb, const struct sl_police_request *d, struct sl_packet *p)
+static __always_inline void sl_identify(const struct sk_buff *skb, const struct sl_request *d, struct sl_packet *p)
 {
 	u64 nfct = skb->_nfct;
 	u32 hosts = 0;
@@ -103,7 +117,7 @@ static __always_inline void sl_identify(const struct sk_buff *skb, const struct 
 	else if (nfct & ~SL_CT_INFO)
 		hosts = sl_hosts_before_nat(nfct);
 
-	p->flow_hash = sl_flow_hash(&d->flow);
+	p->flow_hash = d->hash;
 	p->src_host = hosts ? hosts >> 16 : sl_packet_host(d->flow.src);
 	p->dst_host = hosts ? hosts & 0xffff : sl_packet_host(d->flow.dst);
 	p->ecn = d->ecn && sl_marks >> d->direction & 1 && sl_takes_marks(p->flow_hash, d->now_ns);
@@ -111,7 +125,7 @@ static __always_inline void sl_identify(const struct sk_buff *skb, const struct 
 
 /* Makes of a packet that has arrived the request with which its hook has charged it to buckets. */
 SL_GLOBAL int sl_request_on_arrival(struct sk_buff *skb __arg_trusted, const struct sl_tables *t SL_NONNULL,
-				    struct sl_police_request *d SL_NONNULL)
+				    struct sl_request *d SL_NONNULL)
 {
 	struct sl_headers h;
 
@@ -121,6 +135,6 @@ SL_GLOBAL int sl_request_on_arrival(struct sk_buff *skb __arg_trusted, const str
 		return 0;
 	sl_headers_init(&h, SL_NO_TAG, 0, 0);
 	sl_parse_any(skb, sl_l3_type ? __builtin_bswap16(skb->protocol) : 0, 0, &h);
-	sl_flow_key(&d->flow, &h, SL_INGRESS);
+	sl_request_flow(d, &h);
 	return 0;
 }

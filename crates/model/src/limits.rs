@@ -55,8 +55,15 @@ pub fn flood(policy: &str, threads: u16, one_flow: bool, bytes: u64, time: Durat
     Ok(Figures { time, tried, passed, packet_ns: cost_ns as f64 / tried as f64 })
 }
 
-/// A packet that has passed: the time since the first packet, as the program saw it, and its bytes.
-pub type Departure = (Duration, u64);
+/// A packet that has passed.
+pub struct Departure {
+    /// Time from the first packet until before the program ran.
+    pub earliest: Duration,
+    /// Time from the first packet until after the program had run.
+    pub latest: Duration,
+    /// Its length.
+    pub bytes: u64,
+}
 
 /// Offers frames of so many bytes to the XDP program under a policy, one after another, after a pause each, until so many have passed.
 pub fn departures(policy: &str, bytes: usize, pause: Duration, count: usize) -> Result<Vec<Departure>, String> {
@@ -66,19 +73,14 @@ pub fn departures(policy: &str, bytes: usize, pause: Duration, count: usize) -> 
     let runner = probe.runner().map_err(|error| error.to_string())?;
     let mut frame = frame(0);
     frame.resize(bytes, 0);
-    let passes = || runner.passes(&frame).map_err(|error| error.to_string());
-    if !passes()? {
-        return Err("the first packet does not pass".to_owned());
-    }
-    // The first packet has made the flow known.
-    let key = probe.flows().map_err(|error| error.to_string())?.pop().ok_or("no flow is known")?;
-    let mut departures = vec![(Duration::ZERO, bytes as u64)];
+    let start = Instant::now();
+    let mut departures = Vec::with_capacity(count);
     while departures.len() < count {
-        std::thread::sleep(pause);
-        if passes()? {
-            let flow = probe.flow(&key).map_err(|error| error.to_string())?.ok_or("the flow is not known any more")?;
-            departures.push((Duration::from_nanos(flow.last_ns - flow.first_ns), bytes as u64));
+        let earliest = start.elapsed();
+        if runner.passes(&frame).map_err(|error| error.to_string())? {
+            departures.push(Departure { earliest, latest: start.elapsed(), bytes: bytes as u64 });
         }
+        std::thread::sleep(pause);
     }
     Ok(departures)
 }

@@ -76,7 +76,11 @@ pub fn compile(policy: &Resolved, context: &Context) -> Result<Compiled, MatchEr
     fill_classes(&mut tables, policy);
     let beyond_ports = tables.fields & !((abi::SL_FIELD_PROTO | abi::SL_FIELD_SPORT | abi::SL_FIELD_DPORT) as u16);
     let from_rules = u32::from(tables.class_from) == abi::SL_FROM_RULES;
-    tables.by_ports = u8::from(from_rules && tables.many == 0 && beyond_ports == 0);
+    let by_ports = from_rules && tables.many == 0 && beyond_ports == 0;
+    let asks_each = tables.metadata | tables.metadata_mark != 0 || tables.fields & abi::SL_FIELD_LENGTH as u16 != 0;
+    let by_flow = from_rules && !asks_each;
+    let ways = [(by_ports, abi::SL_PLAIN_BY_PORTS), (by_flow, abi::SL_PLAIN_BY_FLOW)];
+    tables.plain = ways.iter().filter(|(may, _)| *may).map(|(_, way)| *way as u8).sum();
     fill_limits(&mut tables, policy);
     let shared = policy
         .classes

@@ -23,6 +23,7 @@ pub fn suite() -> Suite {
         .any("elephant_is_reported", &[], elephant)
         .any("as_csv", &[], csv)
         .any("a_policy_without_flows", &[], without)
+        .both("a_full_table_keeps_a_flow_that_sends", &[], full)
 }
 
 #[track_caller]
@@ -88,6 +89,31 @@ fn rates(lab: &Lab) {
     let bulk = classes.iter().find(|class| class["class_name"] == "bulk").expect("class bulk");
     assert_near("the part of bulk", number(&bulk["share"]), 12.0 / 14.0, part);
     assert_eq!((&bulk["flows"], &bulk["active"]), (&json!(1), &json!(1)));
+    lab.down(&pair.a, "a0");
+}
+
+/// A table of four sets, and many new flows beside one that sends all the time: that one keeps its entry, and each of its packets counts.
+fn full(lab: &Lab) {
+    const ENTRIES: usize = 16;
+    let pair = lab.pair();
+    let mut policy = three();
+    policy["flow_table"] = json!(ENTRIES);
+    lab.up(&pair.a, "a0", &lab.policy(&policy), &["--rate", "50mbit"]);
+    let streams = traffic::start(&pair.a, &pair.b, B, &[Flow::new(port(0), &[514], 2_000_000)]);
+    pair.a.inside(|| {
+        let socket = UdpSocket::bind((A, 0)).expect("a socket");
+        for port in 20_000..20_300 {
+            // Sending fails sometimes with the error of an earlier datagram; the datagram was sent nonetheless.
+            let _ = socket.send_to(b"?", (B, port));
+            thread::sleep(Duration::from_millis(5));
+        }
+    });
+    let outcomes = streams.finish(|| 0);
+    let seen = once(lab, &pair, &["--interval", "100ms", "--by", "bytes"]);
+    assert_eq!(to(&seen, port(0))["pkts"], outcomes[0].sent, "packets of the flow that sends: {seen}");
+    assert!(flows(&seen).len() <= ENTRIES, "{} flows", flows(&seen).len());
+    let late = flows(&seen).iter().filter(|flow| flow["dst_port"].as_u64() >= Some(20_200)).count();
+    assert!(late >= ENTRIES / 2, "the last of the new flows have the other entries, {late} of {ENTRIES}");
     lab.down(&pair.a, "a0");
 }
 

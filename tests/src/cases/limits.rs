@@ -339,23 +339,25 @@ fn any_window(_: &Lab) {
         let policy = json!({ "scheduler": "round_robin", "classes": [{ "id": 0 }], "limits": limits }).to_string();
         let passed =
             model::departures(&policy, bytes, Duration::from_micros(pause_us), COUNT).expect("the program runs");
-        // The bits times 1e9 beyond the rate, in the window that ends here and has most of them.
-        let (mut beyond, mut before) = (0, Duration::ZERO);
-        for &(at, bytes) in &passed {
-            let size = u128::from(bytes) * 8_000_000_000;
-            beyond = u128::saturating_sub(beyond, u128::from(bps) * (at - before).as_nanos()) + size;
-            before = at;
-            assert!(beyond <= u128::from(BURST) * 8_000_000_000 + size, "{name}: {beyond} beyond, at {at:?}");
+        for (i, first) in passed.iter().enumerate() {
+            let mut window_bytes = 0;
+            for last in &passed[i..] {
+                window_bytes += last.bytes;
+                let time = last.latest - first.earliest;
+                let due = u128::from(bps) * time.as_nanos() / 8_000_000_000 + u128::from(BURST + last.bytes);
+                assert!(u128::from(window_bytes) <= due, "{name}: {window_bytes} bytes in {time:?}, more than {due}");
+            }
         }
-        let bytes: u64 = passed.iter().map(|one| one.1).sum();
-        let due = bps as f64 / 8.0 * before.as_secs_f64() + BURST as f64;
-        assert_near(&format!("bytes passed at {name} in {before:.3?}"), bytes as f64, due, 0.001);
+        let bytes: u64 = passed.iter().map(|one| one.bytes).sum();
+        let time = passed.last().expect("packets have passed").latest - passed[0].earliest;
+        let due = bps as f64 / 8.0 * time.as_secs_f64() + BURST as f64;
+        assert_near(&format!("bytes passed at {name} in {time:.3?}"), bytes as f64, due, 0.001);
     }
     // A run ends and begins with a grace period of RCU, which the burst outlasts.
     let limits = json!({ "ingress": "1gbit", "ingress_burst": "32mb" });
     let policy = json!({ "scheduler": "round_robin", "classes": [{ "id": 0 }], "limits": limits }).to_string();
     let done = model::flood(&policy, 1, true, 3000, Duration::from_millis(500)).expect("the program runs");
     let due = 125e6 * done.time.as_secs_f64() + 32.0 * 1024.0 * 1024.0;
-    assert_near("bytes passed at 1 Gbit/s", done.passed as f64, due, 0.001);
+    assert_near("bytes passed at 1 Gbit/s", done.passed as f64, due, 0.002);
     assert!(done.passed as f64 <= due + 3000.0, "{} of {due}", done.passed);
 }

@@ -77,13 +77,13 @@ fn hash_keys() -> BTreeSet<String> {
         .as_array()
         .expect("a list")
         .iter()
-        .filter(|map| map["name"].as_str().is_some_and(|name| name.ends_with(".rodata")));
+        .filter(|map| map["name"].as_str().is_some_and(|name| name.ends_with(".data.hash")));
     let mut found = BTreeSet::new();
     for map in constants {
         // A map that is gone since gives an error.
         let dump = bpftool(&["map", "dump", "id", &map["id"].to_string()]);
-        let sections = dump.pointer("/0/formatted/value/.rodata").and_then(Value::as_array).into_iter().flatten();
-        found.extend(sections.filter_map(|variable| variable.get("sl_hash_key")).map(Value::to_string));
+        let sections = dump.pointer("/0/formatted/value/.data.hash").and_then(Value::as_array).into_iter().flatten();
+        found.extend(sections.filter_map(|variable| variable.pointer("/sl_hash/key")).map(Value::to_string));
     }
     found
 }

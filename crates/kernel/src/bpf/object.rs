@@ -28,9 +28,9 @@ pub fn digest() -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Slots of the Bloom filter in front of a flow table: one for four flows, rounded up to a power of two.
-fn bloom_slots(flows: u32) -> u32 {
-    (flows / 4).next_power_of_two()
+/// Sets of a table for so many flows: a power of two, each of `SL_FLOW_SET_WAYS` flows.
+fn flow_sets(flows: u32) -> u32 {
+    flows.div_ceil(abi::SL_FLOW_SET_WAYS).next_power_of_two()
 }
 
 /// The compiler of the BPF programs, from their debug information, such as "clang 19.1.7".
@@ -43,25 +43,10 @@ pub fn compiler() -> String {
     if version.is_empty() { "clang".to_owned() } else { format!("clang {version}") }
 }
 
-/// Keys of the hashes by which programs find flows and hosts. All objects of an interface have the same keys.
-#[derive(Clone)]
-pub struct HashKeys(Vec<u8>);
-
-impl HashKeys {
-    /// Random keys, from /dev/urandom.
-    pub fn random() -> Result<HashKeys> {
-        let mut bytes = vec![0; 8 * abi::SL_HASH_KEYS as usize];
-        let urandom = || "reading /dev/urandom".to_owned();
-        std::fs::File::open("/dev/urandom").doing(urandom)?.read_exact(&mut bytes).doing(urandom)?;
-        Ok(HashKeys(bytes))
-    }
-}
-
 /// An object before it is loaded.
 pub struct Loader {
     name: &'static str,
     open: OpenObject,
-    has_keys: bool,
 }
 
 impl Loader {
@@ -85,7 +70,7 @@ impl Loader {
         let open = ObjectBuilder::default().open_memory(bytes).doing(|| {
             format!("opening the BPF object {name}: {}", LOG.lock().map(|log| log.clone()).unwrap_or_default())
         })?;
-        Ok(Loader { name, open, has_keys: name == "own" })
+        Ok(Loader { name, open })
     }
 
     /// Sets a constant that the programs are compiled against.
@@ -93,10 +78,22 @@ impl Loader {
         self.constant_bytes(variable, &value.to_ne_bytes())
     }
 
-    /// Sets the keys of the hashes. Without them, `load` sets random keys, except in an object of `own`.
-    pub fn hash_keys(&mut self, keys: &HashKeys) -> Result<()> {
-        self.has_keys = true;
-        self.constant_bytes("sl_hash_key", &keys.0)
+    /// Draws random keys for the hashes by which programs find flows and hosts, from /dev/urandom. Programs that share the map `hash` have
+    /// the keys that it has.
+    fn draw_hash_keys(&mut self) -> Result<()> {
+        let mut keys = [0; 8 * abi::SL_HASH_KEYS as usize];
+        let urandom = || "reading /dev/urandom".to_owned();
+        std::fs::File::open("/dev/urandom").doing(urandom)?.read_exact(&mut keys).doing(urandom)?;
+        self.write_hash(0, &keys)
+    }
+
+    /// Writes to the section of `struct sl_hash`, from an offset on. An object that hashes nothing has none.
+    fn write_hash(&mut self, offset: usize, value: &[u8]) -> Result<()> {
+        let short = || Error::system(format!("the section .data.hash of {} is too short", self.name));
+        let Some(mut map) = self.open.maps_mut().find(|map| map.name() == ".data.hash") else { return Ok(()) };
+        let bytes = map.initial_value_mut().ok_or_else(short)?;
+        bytes.get_mut(offset..offset + value.len()).ok_or_else(short)?.copy_from_slice(value);
+        Ok(())
     }
 
     fn constant_bytes(&mut self, variable: &str, value: &[u8]) -> Result<()> {
@@ -126,17 +123,17 @@ impl Loader {
         self.map(map)?.set_max_entries(entries).doing(|| format!("size of {map}"))
     }
 
-    /// Tells the programs the size of the flow table, 0: none. The object that makes the maps needs `own_flow_table`.
+    /// Tells the programs whether there is a flow table. The object that makes the maps needs `own_flow_table`.
     pub fn flow_table(&mut self, flows: u32) -> Result<()> {
-        self.constant("sl_keep_flows", u32::from(flows > 0))?;
-        self.constant("sl_bloom_mask", bloom_slots(flows) - 1)
+        self.constant("sl_keep_flows", u32::from(flows > 0))
     }
 
-    /// Tells the programs the size of the flow table, and sets the sizes of its maps.
+    /// Makes a flow table of so many flows, 0: none.
     pub fn own_flow_table(&mut self, flows: u32) -> Result<()> {
         self.flow_table(flows)?;
-        self.entries("flows", flows.max(1))?;
-        self.entries("bloom", bloom_slots(flows))
+        let mask = flow_sets(flows) - 1;
+        self.write_hash(std::mem::offset_of!(abi::sl_hash, flow_mask), &mask.to_ne_bytes())?;
+        self.entries("flows", mask + 1)
     }
 
     /// Sets the name under which `tc` knows the qdisc: at most 15 characters.
@@ -184,9 +181,7 @@ impl Loader {
 
     /// Loads the object. If the verifier refuses it, the whole log goes into a file in `log_dir`, and the error has the log's end.
     pub fn load(mut self, log_dir: &Path) -> Result<Object> {
-        if !self.has_keys {
-            self.hash_keys(&HashKeys::random()?)?;
-        }
+        self.draw_hash_keys()?;
         if let Ok(mut log) = LOG.lock() {
             log.clear();
         }

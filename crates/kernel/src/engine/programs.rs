@@ -1,6 +1,6 @@
 //! The programs of an interface, and their pins.
 
-use crate::bpf::object::{self, HashKeys, Loader};
+use crate::bpf::object::{self, Loader};
 use crate::engine::{self, Driver, devices, features};
 use crate::maps::arrivals;
 use crate::record::{Hook, Record};
@@ -16,7 +16,6 @@ pub(crate) struct Loading<'a> {
     pub interface: &'a Interface,
     pub policy: &'a Resolved,
     pub pins: &'a Path,
-    pub keys: &'a HashKeys,
     /// Number of the device behind which arriving packets are queued; 0: there is none.
     pub ingress_ifb: u32,
     /// Number of the device that splits super-packets; 0: there is none.
@@ -37,10 +36,8 @@ pub(crate) fn load(
     let l3 = u32::from(!interface.ethernet);
 
     let driver = engine::driver(record.engine);
-    let keys = HashKeys::random()?;
     let netns = record.netns as u32;
     let mut loader = Loader::classifier()?;
-    loader.hash_keys(&keys)?;
     loader.use_map("arrivals", &arrivals::pinned()?)?;
     loader.constant("sl_netns", netns)?;
     loader.constant("sl_l3_type", l3)?;
@@ -56,7 +53,7 @@ pub(crate) fn load(
     let mut classifier = loader.load(paths::run())?;
     object::pin_maps(&mut classifier, pins)?;
     object::pin_programs(&classifier, pins)?;
-    driver.load(record, &Loading { interface, policy, pins, keys: &keys, ingress_ifb, split_ifb })
+    driver.load(record, &Loading { interface, policy, pins, ingress_ifb, split_ifb })
 }
 
 fn programs(record: &Record, driver: &dyn Driver) -> Vec<&'static str> {

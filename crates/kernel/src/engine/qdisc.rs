@@ -39,7 +39,6 @@ impl Driver for BpfQdisc {
                 continue;
             }
             let mut loader = Loader::qdisc()?;
-            loader.hash_keys(loading.keys)?;
             loader.constant("sl_netns", record.netns as u32)?;
             loader.constant("sl_l3_type", u32::from(!interface.ethernet))?;
             loader.constant("sl_ingress_ifb", loading.ingress_ifb)?;

@@ -1,11 +1,11 @@
 //! The classifier, run on one packet: the classifier of an interface, or one that holds a policy and is attached nowhere.
 
 use crate::bpf::object::Loader;
-use crate::maps::{shared, tables};
+use crate::maps::{flows, shared, tables};
 use crate::record::{Record, count};
 use crate::status;
 use crate::system::{bpffs, paths};
-use libbpf_rs::{Map, MapCore, MapFlags, MapHandle, Object, ProgramInput};
+use libbpf_rs::{Map, MapCore, MapHandle, Object, ProgramInput};
 use sluice_abi as abi;
 use sluice_error::{Doing, Error, Result};
 use sluice_policy::Resolved;
@@ -122,25 +122,12 @@ impl Probe {
         Ok((own.seen.pkts - refused(|count| count.pkts), own.seen.bytes - refused(|count| count.bytes)))
     }
 
-    /// Time from the first packet of any flow in the table to the last, refused packets included.
+    /// Time from the first packet of any flow in the table to the last, refused packets included: at most a tick of 2^20 ns too long.
     pub fn time_of_flows(&self) -> Result<Duration> {
-        let (mut first_ns, mut last_ns) = (u64::MAX, 0);
-        for key in self.flows()? {
-            let Some(flow) = self.flow(&key)? else { continue };
-            (first_ns, last_ns) = (first_ns.min(flow.first_ns), last_ns.max(flow.last_ns));
-        }
-        Ok(Duration::from_nanos(last_ns.saturating_sub(first_ns)))
-    }
-
-    /// Keys of the flow table. Reading them takes a while: the table is large, even when it is empty.
-    pub fn flows(&self) -> Result<Vec<Vec<u8>>> {
-        Ok(self.map("flows")?.keys().collect())
-    }
-
-    /// The entry of a flow in the flow table.
-    pub fn flow(&self, key: &[u8]) -> Result<Option<Box<abi::sl_flow>>> {
-        let value = self.map("flows")?.lookup(key, MapFlags::ANY).doing(|| "reading a flow".to_owned())?;
-        Ok(value.and_then(|bytes| abi::read_pod(&bytes)))
+        let flows = flows::read(&self.map("flows")?)?;
+        let first_ns = flows.iter().map(|flow| flow.first_ns).min().unwrap_or(0);
+        let last_ns = flows.iter().map(|flow| flow.last_ns).max().unwrap_or(0);
+        Ok(Duration::from_nanos((last_ns + (1 << abi::SL_TICK_SHIFT)).saturating_sub(first_ns)))
     }
 
     fn program(&self, name: &str) -> Result<libbpf_rs::ProgramMut<'_>> {

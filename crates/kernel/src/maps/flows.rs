@@ -1,5 +1,6 @@
 //! The table of flows, read whole.
 
+use crate::system::clock;
 use libbpf_rs::{MapCore, MapHandle};
 use serde::Serialize;
 use sluice_abi as abi;
@@ -49,7 +50,7 @@ pub struct FlowCount {
     pub bytes: u64,
     /// Time of the first packet, CLOCK_MONOTONIC, ns.
     pub first_ns: u64,
-    /// Time of the last packet, CLOCK_MONOTONIC, ns.
+    /// Time of the last packet, CLOCK_MONOTONIC, ns: up to 2^20 ns too early.
     pub last_ns: u64,
     /// Number of the configuration that chose its class.
     pub generation: u32,
@@ -64,7 +65,7 @@ pub struct FlowCount {
 pub struct FlowTable {
     /// The flows, in no order.
     pub flows: Vec<FlowCount>,
-    /// Most flows that the table keeps: beyond, the least recently used make room.
+    /// Most flows that the table keeps. A new flow takes the place of the one of a few that has been silent for longest.
     pub capacity: u32,
     /// Names of the rules in force, by index; built-in rules and the default have the indices of `enum sl_no_rule`.
     pub rules: Vec<(u16, String)>,
@@ -83,62 +84,82 @@ impl FlowTable {
     }
 }
 
-/// Entries that are read at once. No bucket of the table has nearly as many.
-const BATCH: usize = 4096;
+/// Sets of flows that are read at once.
+const BATCH: usize = 1024;
 
 /// Every flow of a table. A flow that comes or goes meanwhile may be missed.
 pub(crate) fn read(map: &MapHandle) -> Result<Vec<FlowCount>> {
-    let (key_bytes, value_bytes) = (size_of::<abi::sl_flow_key>(), size_of::<abi::sl_flow>());
-    if (map.key_size() as usize, map.value_size() as usize) != (key_bytes, value_bytes) {
+    if (map.key_size() as usize, map.value_size() as usize) != (size_of::<u32>(), size_of::<abi::sl_flow_set>()) {
         return Err(Error::system("the map flows does not hold what this version expects")
             .help("it was made by another version of sluice: use that one for `sluice down`, then this one"));
     }
+    let now_ns = clock::monotonic().as_nanos() as u64;
+    // The kernel copies a set while programs may write to it. An entry whose key was the same before and after is not half of another.
+    let (before, after) = (sets(map)?, sets(map)?);
     let mut flows = Vec::new();
-    let (mut keys, mut values) = (vec![0u8; BATCH * key_bytes], vec![0u8; BATCH * value_bytes]);
-    // The place at which the kernel has stopped: a bucket's number, in as many bytes as a key at most.
-    let mut place = vec![0u8; key_bytes.max(8)];
-    let mut begun = false;
+    for (before, set) in before.iter().zip(&after) {
+        for ((before, entry), detail) in before.flow.iter().zip(&set.flow).zip(&set.detail) {
+            if entry.choice > u64::from(abi::SL_FLOW_CLAIMED) && before.key == entry.key {
+                flows.push(flow(entry, detail, now_ns));
+            }
+        }
+    }
+    Ok(flows)
+}
+
+/// The sets of a table.
+fn sets(map: &MapHandle) -> Result<Vec<abi::sl_flow_set>> {
+    let (all, size) = (map.max_entries() as usize, size_of::<abi::sl_flow_set>());
+    let mut sets = Vec::with_capacity(all);
+    let (mut keys, mut values) = (vec![0u32; BATCH], vec![0u8; BATCH * size]);
+    let mut place = 0u32;
     let options = libbpf_sys::bpf_map_batch_opts {
         sz: size_of::<libbpf_sys::bpf_map_batch_opts>() as libbpf_sys::size_t,
         ..Default::default()
     };
-    loop {
+    while sets.len() < all {
         let mut count = BATCH as u32;
-        let from = if begun { place.as_mut_ptr() } else { std::ptr::null_mut() };
-        // SAFETY: the buffers hold `count` keys and values, the sizes are those of the map, and `place` is a whole key.
+        let from = if sets.is_empty() { std::ptr::null_mut() } else { &raw mut place };
+        // SAFETY: the buffers hold `count` keys and values, the sizes are those of the map, and `place` is a key.
         let result = unsafe {
             libbpf_sys::bpf_map_lookup_batch(
                 map.as_fd().as_raw_fd(),
                 from.cast(),
-                place.as_mut_ptr().cast(),
+                (&raw mut place).cast(),
                 keys.as_mut_ptr().cast(),
                 values.as_mut_ptr().cast(),
                 &mut count,
                 &options,
             )
         };
-        let ended = match -result {
-            0 => false,
-            libc::ENOENT => true,
+        match -result {
+            0 | libc::ENOENT => {}
             libc::EINTR | libc::EAGAIN => continue,
             error => {
                 let error = std::io::Error::from_raw_os_error(error);
                 return Err(Error::system(format!("reading the table of flows: {error}")));
             }
-        };
-        let pairs = keys.chunks_exact(key_bytes).zip(values.chunks_exact(value_bytes)).take(count as usize);
-        flows.extend(pairs.filter_map(|(key, value)| {
-            let (key, value) = (abi::read_pod::<abi::sl_flow_key>(key)?, abi::read_pod::<abi::sl_flow>(value)?);
-            Some(flow(&key, &value))
-        }));
-        if ended {
-            return Ok(flows);
         }
-        begun = true;
+        sets.extend(
+            values
+                .chunks_exact(size)
+                .take(count as usize)
+                .filter_map(abi::read_pod::<abi::sl_flow_set>)
+                .map(|set| *set),
+        );
+        if result != 0 {
+            break;
+        }
     }
+    Ok(sets)
 }
 
-fn flow(key: &abi::sl_flow_key, value: &abi::sl_flow) -> FlowCount {
+/// An entry of the table. now_ns: CLOCK_MONOTONIC, of which the entry has the lower part in ticks.
+fn flow(entry: &abi::sl_flow, detail: &abi::sl_flow_detail, now_ns: u64) -> FlowCount {
+    let mut words = entry.key;
+    words[4] &= !(abi::SL_FLOW_TAG as u64);
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let key = abi::read_pod::<abi::sl_flow_key>(&bytes).unwrap_or_else(abi::boxed_zeroed);
     let address = |bytes: [u8; 16]| Ipv6Addr::from(bytes).to_canonical();
     let port = |port: u16| (key.has_ports != 0).then_some(port);
     FlowCount {
@@ -150,12 +171,32 @@ fn flow(key: &abi::sl_flow_key, value: &abi::sl_flow) -> FlowCount {
             dst_port: port(key.dport),
             arriving: u32::from(key.direction) == abi::SL_INGRESS,
         },
-        pkts: value.pkts,
-        bytes: value.bytes,
-        first_ns: value.first_ns,
-        last_ns: value.last_ns,
-        generation: (value.choice >> 32) as u32,
-        class: ((value.choice >> 16) & 0xffff) as u8,
-        rule: (value.choice & 0xffff) as u16,
+        pkts: u64::from(detail.pkts_high) << 32 | u64::from(entry.pkts),
+        bytes: entry.bytes,
+        first_ns: detail.first_ns,
+        last_ns: last_ns(entry.last_tick, now_ns).max(detail.first_ns),
+        generation: (entry.choice >> 32) as u32,
+        class: ((entry.choice >> 16) & 0xff) as u8 & (abi::SL_CLASSES - 1) as u8,
+        rule: (entry.choice & 0xffff) as u16,
+    }
+}
+
+/// The time of a tick that is in the past, or a moment ahead of this CPU's clock.
+fn last_ns(tick: u32, now_ns: u64) -> u64 {
+    let now = now_ns >> abi::SL_TICK_SHIFT;
+    let age = (now as u32).wrapping_sub(tick) as i32;
+    now.saturating_add_signed(-i64::from(age)) << abi::SL_TICK_SHIFT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_of_the_last_weeks() {
+        let tick = 1u64 << abi::SL_TICK_SHIFT;
+        for (last, now) in [(0, 0), (5, 7), (7, 5), (u64::from(u32::MAX), 1 << 32), ((1 << 32) + 3, (1 << 32) + 9)] {
+            assert_eq!(last_ns(last as u32, now * tick), last * tick, "{last} {now}");
+        }
     }
 }

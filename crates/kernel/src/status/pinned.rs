@@ -106,7 +106,7 @@ impl Pinned {
         }
         Ok(Some(FlowTable {
             flows: flows::read(&self.flows)?,
-            capacity: self.flows.max_entries(),
+            capacity: self.flows.max_entries() * abi::SL_FLOW_SET_WAYS,
             rules: self.rule_names(),
             generation: self.live.generation,
         }))
