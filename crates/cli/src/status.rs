@@ -49,20 +49,46 @@ fn here() -> Result<Vec<String>, Failure> {
 }
 
 fn text(status: &Status, color: bool) -> String {
-    let mut lines = Vec::new();
     let bold = |text: &str| if color { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
     let engine = match status.engine {
         Engine::Qdisc => format!("engine qdisc ({})", status.qdisc),
         Engine::Tc => "engine tc (HTB)".to_owned(),
         Engine::None => "classified only".to_owned(),
     };
-    lines.push(format!(
+    let mut lines = vec![format!(
         "{}  policy {} ({}), generation {}, {engine}",
         bold(&status.interface),
         status.policy.name,
         status.policy.scheduler,
         status.policy.generation
+    )];
+    lines.extend(warnings(status));
+    let shaped =
+        |bps: Option<u64>| bps.map_or("not shaped".to_owned(), |bps| format!("shaped to {}", terminal::rate(bps)));
+    lines.push(format!(
+        "  departures {}; arrivals {}; {}",
+        shaped(status.rate_bps),
+        shaped(status.ingress_rate_bps),
+        if status.split { "super-packets are split" } else { "super-packets stay whole" }
     ));
+    for direction in &status.directions {
+        if direction.queued || direction.classes.iter().any(|class| class.sent.pkts + class.dropped.pkts > 0) {
+            lines.push(format!(
+                "{}{}",
+                bold(direction.direction),
+                if direction.queued { "" } else { " (counted, not queued)" }
+            ));
+            lines.push(format!("{}", table(direction)));
+        }
+    }
+    lines.extend(malformed(status));
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+/// The lines on states that a command should end: an unconfirmed change, missing parts, programs of another version.
+fn warnings(status: &Status) -> Vec<String> {
+    let mut lines = Vec::new();
     if let Some(unconfirmed) = &status.unconfirmed {
         lines.push(format!(
             "  reverts to policy {} in {} s unless confirmed: sluice confirm {}",
@@ -82,36 +108,19 @@ fn text(status: &Status, color: bool) -> String {
             status.interface
         ));
     }
-    let shaped =
-        |bps: Option<u64>| bps.map_or("not shaped".to_owned(), |bps| format!("shaped to {}", terminal::rate(bps)));
-    lines.push(format!(
-        "  departures {}; arrivals {}; {}",
-        shaped(status.rate_bps),
-        shaped(status.ingress_rate_bps),
-        if status.split { "super-packets are split" } else { "super-packets stay whole" }
-    ));
-    for direction in &status.directions {
-        if direction.queued || direction.classes.iter().any(|class| class.sent.pkts + class.dropped.pkts > 0) {
-            lines.push(format!(
-                "{}{}",
-                bold(direction.direction),
-                if direction.queued { "" } else { " (counted, not queued)" }
-            ));
-            lines.push(format!("{}", table(direction)));
-        }
-    }
-    let malformed: Vec<String> = status
+    lines
+}
+
+/// The line on packets with malformed headers, if there were any.
+fn malformed(status: &Status) -> Option<String> {
+    let kinds: Vec<String> = status
         .directions
         .iter()
         .flat_map(|direction| &direction.parsed)
         .filter(|(kind, _)| kind.starts_with("truncated") || kind.starts_with("bad") || kind.starts_with("deep"))
         .map(|(kind, count)| format!("{kind} {}", count.pkts))
         .collect();
-    if !malformed.is_empty() {
-        lines.push(format!("malformed: {}", malformed.join(", ")));
-    }
-    lines.push(String::new());
-    lines.join("\n")
+    (!kinds.is_empty()).then(|| format!("malformed: {}", kinds.join(", ")))
 }
 
 fn table(direction: &DirectionStatus) -> Table {

@@ -18,11 +18,14 @@ mod tokens;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Kind};
 use crate::policy::*;
+use crate::rank::Rank;
 use crate::resolved::Context;
+use crate::scheduler::Scheduler;
 use crate::set::PolicyFile;
 use crate::source::{Origin, Source};
 use crate::sums;
 use object::{Field, Object, Reader};
+use set_names::Sets;
 use std::collections::HashSet;
 
 /// Every key of a policy; the first few are valid only in the file's own object, not in one of `interfaces`.
@@ -123,23 +126,11 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
     let flows = object.get("flow_table").and_then(|field| reader.integer(field, 0..=i64::from(MAX_FLOWS), flows_help));
     let malformed = object.get("malformed").and_then(|field| reader.choice(field, Malformed::NAMES));
 
-    let class_fields = reader
-        .required(object, "classes", "add a list of classes, as `\"classes\": [{ \"id\": 0, \"priority\": 0 }]`")
-        .map(|field| reader.list(field, "write a list of classes, `[ { ... }, ... ]`"));
-    let class_count = class_fields.as_ref().map_or(0, Vec::len);
-    let mut classes: Vec<Placed<Class>> = Vec::new();
-    // Of too many classes only the first ones are checked.
-    for (i, field) in class_fields.iter().flatten().take(MAX_CLASSES).enumerate() {
-        classes.extend(class::read(reader, field, discipline).map(|class| (i, class)));
-    }
+    let (class_count, classes) = classes(reader, object, discipline);
     let sets = sets::read(reader, object);
-    let rule_fields = object.get("rules").map(|field| reader.list(field, "write a list of rules, `[ { ... }, ... ]`"));
-    let mut rules: Vec<Placed<Rule>> = Vec::new();
-    for (i, field) in rule_fields.iter().flatten().take(MAX_RULES).enumerate() {
-        rules.extend(rule::read(reader, field, source, &sets).map(|rule| (i, rule)));
-    }
+    let (rule_count, rules) = rules(reader, object, source, &sets);
 
-    let counts = cross::Counts { classes: class_count, rules: rule_fields.map_or(0, |fields| fields.len()) };
+    let counts = cross::Counts { classes: class_count, rules: rule_count };
     cross::check(reader, object, counts, mode, default_class.map(ClassId), &classes, &rules);
     ceiling::check(reader, object, flows, &classes);
     if !reader.findings.is_empty() {
@@ -165,6 +156,30 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
         rules: rules.into_iter().map(|(_, rule)| rule).collect(),
         origin: Origin::default(),
     })
+}
+
+/// The number of classes in the file, and those that are valid. Classes beyond the most are counted, not read.
+fn classes(reader: &mut Reader, object: &Object, discipline: Option<(Scheduler, Rank)>) -> (usize, Vec<Placed<Class>>) {
+    let fields = reader
+        .required(object, "classes", "add a list of classes, as `\"classes\": [{ \"id\": 0, \"priority\": 0 }]`")
+        .map(|field| reader.list(field, "write a list of classes, `[ { ... }, ... ]`"))
+        .unwrap_or_default();
+    let mut classes = Vec::new();
+    for (i, field) in fields.iter().take(MAX_CLASSES).enumerate() {
+        classes.extend(class::read(reader, field, discipline).map(|class| (i, class)));
+    }
+    (fields.len(), classes)
+}
+
+/// The number of rules in the file, and those that are valid. Rules beyond the most are counted, not read.
+fn rules(reader: &mut Reader, object: &Object, source: &Source, sets: &Sets) -> (usize, Vec<Placed<Rule>>) {
+    let fields = object.get("rules").map(|field| reader.list(field, "write a list of rules, `[ { ... }, ... ]`"));
+    let fields = fields.unwrap_or_default();
+    let mut rules = Vec::new();
+    for (i, field) in fields.iter().take(MAX_RULES).enumerate() {
+        rules.extend(rule::read(reader, field, source, sets).map(|rule| (i, rule)));
+    }
+    (fields.len(), rules)
 }
 
 /// The file's name without `.json`, cut to the longest name of a policy.

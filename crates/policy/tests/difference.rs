@@ -223,8 +223,8 @@ impl Flat {
     }
 }
 
-/// Few values for each key, so that policies often agree in most of them.
-fn policy() -> impl Strategy<Value = Value> {
+/// A class with few values for each key.
+fn class() -> impl Strategy<Value = (u8, Value)> {
     let class = (
         0..4u8,
         prop::sample::select(vec!["a", "b"]),
@@ -241,6 +241,20 @@ fn policy() -> impl Strategy<Value = Value> {
             json!({ "queue": "flows", "aqm": "none", "allowance": "16kb" }),
         ]),
     );
+    class.prop_map(|(id, name, priority, limit, ceil, police, weight, queue)| {
+        let mut class = json!({ "id": id, "name": format!("{name}{id}"), "priority": priority,
+            "limit": limit, "weight": weight, "quantum": 1514 * weight });
+        class.as_object_mut().expect("an object").extend(queue.as_object().expect("an object").clone());
+        if let Some(ceil) = ceil {
+            class["ceil"] = json!(ceil);
+            class["police"] = json!(police);
+        }
+        (id, class)
+    })
+}
+
+/// A rule without its class, with few values for each key.
+fn rule() -> impl Strategy<Value = (u32, Value)> {
     let rule = (
         1..6u32,
         prop::option::of(prop::sample::select(vec!["x", "y"])),
@@ -249,6 +263,25 @@ fn policy() -> impl Strategy<Value = Value> {
         prop::option::of((80..82u16, 82..84u16)),
         prop::option::of(1..3u16),
     );
+    rule.prop_map(|(priority, name, src, protocol, ports, vlan)| {
+        let mut rule = json!({ "priority": priority });
+        let mut set = |key: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                rule[key] = value;
+            }
+        };
+        set("name", name.map(Into::into));
+        set("src_ip", src.map(Into::into));
+        set("protocol", protocol.map(Into::into));
+        set("dst_port_min", ports.map(|(min, _)| min.into()));
+        set("dst_port_max", ports.map(|(_, max)| max.into()));
+        set("vlan_id", vlan.map(Into::into));
+        (priority, rule)
+    })
+}
+
+/// Few values for each key, so that policies often agree in most of them. Rules choose the class with the lowest id.
+fn policy() -> impl Strategy<Value = Value> {
     let header = (
         prop::sample::select(vec!["strict_priority", "deficit_round_robin", "weighted_fair_queuing"]),
         prop::sample::select(vec![
@@ -260,40 +293,12 @@ fn policy() -> impl Strategy<Value = Value> {
         prop::sample::select(vec!["full", "classify_only"]),
         prop::sample::select(vec!["one", "two"]),
     );
-    (header, prop::collection::vec(class, 1..4), prop::collection::vec(rule, 0..5)).prop_map(
+    (header, prop::collection::vec(class(), 1..4), prop::collection::vec(rule(), 0..5)).prop_map(
         |((scheduler, link, malformed, mode, name), classes, rules)| {
-            let classes: BTreeMap<u8, Value> = classes
-                .into_iter()
-                .map(|(id, name, priority, limit, ceil, police, weight, queue)| {
-                    let mut class = json!({ "id": id, "name": format!("{name}{id}"), "priority": priority,
-                        "limit": limit, "weight": weight, "quantum": 1514 * weight });
-                    class.as_object_mut().expect("an object").extend(queue.as_object().expect("an object").clone());
-                    if let Some(ceil) = ceil {
-                        class["ceil"] = json!(ceil);
-                        class["police"] = json!(police);
-                    }
-                    (id, class)
-                })
-                .collect();
-            let default = *classes.keys().next().expect("there is a class");
-            let rules: BTreeMap<u32, Value> = rules
-                .into_iter()
-                .map(|(priority, name, src, protocol, ports, vlan)| {
-                    let mut rule = json!({ "priority": priority, "class_id": default });
-                    let mut set = |key: &str, value: Option<Value>| {
-                        if let Some(value) = value {
-                            rule[key] = value;
-                        }
-                    };
-                    set("name", name.map(Into::into));
-                    set("src_ip", src.map(Into::into));
-                    set("protocol", protocol.map(Into::into));
-                    set("dst_port_min", ports.map(|(min, _)| min.into()));
-                    set("dst_port_max", ports.map(|(_, max)| max.into()));
-                    set("vlan_id", vlan.map(Into::into));
-                    (priority, rule)
-                })
-                .collect();
+            let classes: BTreeMap<u8, Value> = classes.into_iter().collect();
+            let mut rules: BTreeMap<u32, Value> = rules.into_iter().collect();
+            let lowest = *classes.keys().next().expect("there is a class");
+            rules.values_mut().for_each(|rule| rule["class_id"] = json!(lowest));
             json!({ "name": name, "scheduler": scheduler, "link": link, "malformed": malformed, "mode": mode,
                 "classes": classes.into_values().collect::<Vec<_>>(),
                 "rules": rules.into_values().collect::<Vec<_>>() })

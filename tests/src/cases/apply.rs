@@ -29,20 +29,60 @@ pub fn suite() -> Suite {
 /// taken back, or its command was killed.
 fn rules_count(lab: &Lab) {
     let pair = lab.pair();
-    let rule = |name: &str, priority: u32, class: u8| {
-        let (from, to) = (port(class), if name == "both" { port(1) } else { port(class) });
-        json!({ "name": name, "priority": priority, "protocol": "udp", "dst_port_min": from, "dst_port_max": to, "class_id": class })
-    };
-    let policy = |rules: &[Value]| {
-        let classes = json!([{ "id": 0 }, { "id": 1 }, { "id": 2 }]);
-        lab.policy(&json!({ "version": 1, "scheduler": "deficit_round_robin", "classes": classes, "rules": rules }))
-    };
-    let first = policy(&[rule("zero", 10, 0), rule("one", 20, 1), rule("two", 30, 2)]);
-    let second = policy(&[rule("both", 5, 0), rule("two", 6, 2), rule("one, later", 40, 1)]);
+    let first = policy_of(lab, &[rule("zero", 10, 0), rule("one", 20, 1), rule("two", 30, 2)]);
+    let second = policy_of(lab, &[rule("both", 5, 0), rule("two", 6, 2), rule("one, later", 40, 1)]);
     lab.up(&pair.a, "a0", &first, &["--rate", "100mbit"]);
-    let mut sent = 0;
-    let mut send = |pkts: [u64; 3]| {
-        pair.a.inside(|| {
+    let mut hits = Hits { lab, pair: &pair, sent: 0 };
+    hits.send([5, 7, 11]);
+    hits.are(&[("zero", 5), ("one", 7), ("two", 11)], "at first");
+    lab.sluice(&pair.a, &["apply", "a0", &second]).ok();
+    hits.are(&[("both", 0), ("two", 11), ("one, later", 7)], "nothing is another rule's");
+    hits.send([1, 2, 3]);
+    hits.are(&[("both", 3), ("two", 14), ("one, later", 7)], "each goes on");
+    let failed = run(lab.command(&pair.a, &["apply", "a0", &first]).env("SLUICE_FAULT", "apply-verified:error"));
+    failed.exits(1).says("is in force again");
+    hits.are(&[("both", 3), ("two", 14), ("one, later", 7)], "nothing has happened");
+    hits.send([0, 1, 1]);
+    hits.are(&[("both", 4), ("two", 15), ("one, later", 7)], "and it goes on");
+    for point in ["apply-staged", "apply-live", "apply-noted"] {
+        lab.killed_at(point, &pair.a, &["apply", "a0", &first]);
+        hits.send([0, 0, 2]);
+        lab.sluice(&pair.a, &["apply", "a0", &second]).ok();
+        let of_both = if point == "apply-staged" { 4 } else { 0 };
+        hits.are(&[("both", of_both), ("one, later", 7)], point);
+    }
+    let few = policy_of(lab, &[rule("one", 20, 1)]);
+    lab.sluice(&pair.a, &["apply", "a0", &few]).ok();
+    hits.send([0, 3, 0]);
+    hits.are(&[("one", 10)], "with few rules, those that have gone count for the sum");
+    lab.sluice(&pair.a, &["apply", "a0", &first]).ok();
+    hits.send([1, 1, 1]);
+    hits.are(&[("zero", 1), ("one", 11), ("two", 1)], "a restored rule begins anew");
+    lab.down(&pair.a, "a0");
+}
+
+/// A rule for the port of a class; the rule "both" matches the ports from its class to class 1.
+fn rule(name: &str, priority: u32, class: u8) -> Value {
+    let (from, to) = (port(class), if name == "both" { port(1) } else { port(class) });
+    json!({ "name": name, "priority": priority, "protocol": "udp", "dst_port_min": from, "dst_port_max": to, "class_id": class })
+}
+
+fn policy_of(lab: &Lab, rules: &[Value]) -> String {
+    let classes = json!([{ "id": 0 }, { "id": 1 }, { "id": 2 }]);
+    lab.policy(&json!({ "version": 1, "scheduler": "deficit_round_robin", "classes": classes, "rules": rules }))
+}
+
+/// The packets that were sent since `up`, and the hits of rules.
+struct Hits<'a> {
+    lab: &'a Lab,
+    pair: &'a Pair,
+    sent: u64,
+}
+
+impl Hits<'_> {
+    /// Sends a number of packets to the port of each class.
+    fn send(&mut self, pkts: [u64; 3]) {
+        self.pair.a.inside(|| {
             let socket = UdpSocket::bind((A, 0)).expect("a socket");
             for (class, count) in (0u8..).zip(pkts) {
                 for _ in 0..count {
@@ -50,44 +90,17 @@ fn rules_count(lab: &Lab) {
                 }
             }
         });
-        sent += pkts.iter().sum::<u64>();
-        sent
-    };
-    let counts = |wanted: &[(&str, u64)], sent: u64, what: &str| {
-        let status = lab.status(&pair.a, "a0");
+        self.sent += pkts.iter().sum::<u64>();
+    }
+
+    /// Asserts the hits of rules, and that all packets are counted, whichever rules count them.
+    #[track_caller]
+    fn are(&self, wanted: &[(&str, u64)], what: &str) {
+        let status = self.lab.status(&self.pair.a, "a0");
         let own: Vec<(&str, u64)> = wanted.iter().map(|(name, _)| (*name, status.rule(name).pkts)).collect();
         assert_eq!(own, wanted, "{what}");
-        assert_eq!(status.direction("egress").parsed["ipv4"].pkts, sent, "all are counted, whoever counts: {what}");
-    };
-    let all = send([5, 7, 11]);
-    counts(&[("zero", 5), ("one", 7), ("two", 11)], all, "at first");
-    lab.sluice(&pair.a, &["apply", "a0", &second]).ok();
-    counts(&[("both", 0), ("two", 11), ("one, later", 7)], all, "nothing is another rule's");
-    let all = send([1, 2, 3]);
-    counts(&[("both", 3), ("two", 14), ("one, later", 7)], all, "each goes on");
-    let failed = run(lab.command(&pair.a, &["apply", "a0", &first]).env("SLUICE_FAULT", "apply-verified:error"));
-    failed.exits(1).says("is in force again");
-    counts(&[("both", 3), ("two", 14), ("one, later", 7)], all, "nothing has happened");
-    let all = send([0, 1, 1]);
-    counts(&[("both", 4), ("two", 15), ("one, later", 7)], all, "and it goes on");
-    for point in ["apply-staged", "apply-live", "apply-noted"] {
-        lab.killed_at(point, &pair.a, &["apply", "a0", &first]);
-        let all = send([0, 0, 2]);
-        lab.sluice(&pair.a, &["apply", "a0", &second]).ok();
-        let of_both = if point == "apply-staged" { 4 } else { 0 };
-        let status = lab.status(&pair.a, "a0");
-        assert_eq!(status.rule("both").pkts, of_both, "{point}");
-        assert_eq!(status.rule("one, later").pkts, 7, "{point}");
-        assert_eq!(status.direction("egress").parsed["ipv4"].pkts, all, "{point}");
+        assert_eq!(status.direction("egress").parsed["ipv4"].pkts, self.sent, "all packets are counted: {what}");
     }
-    let few = policy(&[rule("one", 20, 1)]);
-    lab.sluice(&pair.a, &["apply", "a0", &few]).ok();
-    let all = send([0, 3, 0]);
-    counts(&[("one", 10)], all, "with few rules, those that have gone count for the sum");
-    lab.sluice(&pair.a, &["apply", "a0", &first]).ok();
-    let all = send([1, 1, 1]);
-    counts(&[("zero", 1), ("one", 11), ("two", 1)], all, "a restored rule begins anew");
-    lab.down(&pair.a, "a0");
 }
 
 /// Two policies that differ in their discipline, quanta, rates and rules: no packet is lost, reordered or misclassified.

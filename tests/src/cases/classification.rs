@@ -61,20 +61,28 @@ fn ip6(dst: &str, extensions: &[(u8, Vec<u8>)], proto: u8, payload: &[u8]) -> Ve
     ethernet(&[], IPV6, &v6(dst.parse().expect("an address"), 0, extensions, proto, payload))
 }
 
-/// Each frame, with its expected class.
-fn frames() -> Vec<(&'static str, Vec<u8>, u8)> {
-    let other = "2001:db8:6::1";
-    let options = |bytes: &[u8]| V4 { options: bytes.to_vec(), ..V4::default() };
-    let hop = (0u8, vec![0u8, 0, 5, 2, 0, 0, 1, 0]); // router alert
-    let destination = (60u8, vec![0u8, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-    let first = (44u8, vec![0u8, 0, 0, 1, 0, 0, 0, 9]);
-    let later = |id: u8| (44u8, vec![0u8, 0, 0, 9, 0, 0, 0, id]);
-    let tunnel = |proto: u8, inner: &[u8]| ethernet(&[], IPV4, &V4 { proto, ..V4::default() }.packet(inner));
-    let inner6 = |dst: u16| v6(other.parse().expect("an address"), 0, &[], 17, &ports(9, dst));
-    let inner_to = |dst: [u8; 4]| V4 { dst: dst.into(), ..V4::default() }.packet(&ports(9, 9));
-    let tagged = |tags: &[(u16, u16)], dst: u16| ethernet(tags, IPV4, &V4::default().packet(&ports(9, dst)));
-    let icmp6 =
-        |kind: u8| ip6(other, &[], 58, &[kind, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+/// A frame: its name in messages, its bytes, and the class that [`policy`] gives it.
+type Frame = (&'static str, Vec<u8>, u8);
+
+/// An address that no rule matches.
+const OTHER: &str = "2001:db8:6::1";
+
+/// Every kind of frame. Later fragments follow their first, so the order counts.
+fn frames() -> Vec<Frame> {
+    let kinds = [
+        ports_and_prefixes(),
+        vlans(),
+        control(),
+        extension_headers(),
+        ipv4_fragments(),
+        encapsulated(),
+        odd_headers(),
+    ];
+    kinds.concat()
+}
+
+/// Frames whose ports, addresses or DSCP the rules match, and their neighbours, which no rule matches.
+fn ports_and_prefixes() -> Vec<Frame> {
     vec![
         ("no rule", udp(9, 9), DEFAULT),
         ("first port of a range", udp(9, 3074), 1),
@@ -100,15 +108,21 @@ fn frames() -> Vec<(&'static str, Vec<u8>, u8)> {
         ("an address as source", udp_in(V4 { src: [203, 0, 113, 7].into(), ..V4::default() }, 9), 2),
         ("that address as destination", udp_in(V4 { dst: [203, 0, 113, 7].into(), ..V4::default() }, 9), DEFAULT),
         ("a prefix of IPv6", ip6("2001:db8:5:1::1", &[], 17, &ports(9, 9)), 4),
-        ("beside it", ip6(other, &[], 17, &ports(9, 9)), DEFAULT),
-        ("a port over IPv6", ip6(other, &[], 17, &ports(9, 3074)), 1),
+        ("beside it", ip6(OTHER, &[], 17, &ports(9, 9)), DEFAULT),
+        ("a port over IPv6", ip6(OTHER, &[], 17, &ports(9, 3074)), 1),
         ("a DSCP", udp_in(V4 { dscp: 46, ..V4::default() }, 9), 5),
         ("the next DSCP", udp_in(V4 { dscp: 47, ..V4::default() }, 9), DEFAULT),
         (
             "a DSCP over IPv6",
-            ethernet(&[], IPV6, &v6(other.parse().expect("an address"), 46, &[], 17, &ports(9, 9))),
+            ethernet(&[], IPV6, &v6(OTHER.parse().expect("an address"), 46, &[], 17, &ports(9, 9))),
             5,
         ),
+    ]
+}
+
+fn vlans() -> Vec<Frame> {
+    let tagged = |tags: &[(u16, u16)], dst: u16| ethernet(tags, IPV4, &V4::default().packet(&ports(9, dst)));
+    vec![
         ("a VLAN", tagged(&[(VLAN, 7)], 9), 6),
         ("a VLAN with a priority of its own", tagged(&[(VLAN, 0xa007)], 9), 6),
         ("another VLAN", tagged(&[(VLAN, 8)], 9), DEFAULT),
@@ -116,6 +130,14 @@ fn frames() -> Vec<(&'static str, Vec<u8>, u8)> {
         ("QinQ: the outer tag counts", tagged(&[(QINQ, 7), (VLAN, 8)], 9), 6),
         ("QinQ: the inner does not", tagged(&[(QINQ, 8), (VLAN, 7)], 9), DEFAULT),
         ("a port inside QinQ", tagged(&[(QINQ, 8), (VLAN, 9)], 3075), 1),
+    ]
+}
+
+/// ICMP, ARP and DHCP.
+fn control() -> Vec<Frame> {
+    let icmp6 =
+        |kind: u8| ip6(OTHER, &[], 58, &[kind, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    vec![
         ("ICMP", ethernet(&[], IPV4, &V4 { proto: 1, ..V4::default() }.packet(&[8, 0, 0, 0, 0, 1, 0, 1])), 7),
         ("ICMPv6, echo", icmp6(128), 7),
         (
@@ -127,12 +149,27 @@ fn frames() -> Vec<(&'static str, Vec<u8>, u8)> {
         ("DHCP, server", udp(67, 68), URGENT),
         ("DHCP, from any other port", udp(9, 67), DEFAULT),
         ("DHCPv6, client", ip6("fe80::1", &[], 17, &ports(546, 547)), URGENT),
-        ("DHCPv6, to an address beyond the link", ip6(other, &[], 17, &ports(546, 547)), DEFAULT),
-        ("a hop-by-hop header", ip6(other, std::slice::from_ref(&hop), 17, &ports(9, 3074)), 1),
-        ("three extension headers", ip6(other, &[hop, destination, first.clone()], 17, &ports(9, 3074)), 1),
-        ("IPv6, first fragment", ip6(other, &[first], 17, &ports(9, 3074)), 1),
-        ("IPv6, later fragment: as the first", ip6(other, &[later(9)], 17, &ports(9, 9)), 1),
-        ("IPv6, later fragment of an unknown packet", ip6(other, &[later(8)], 17, &ports(9, 3074)), DEFAULT),
+        ("DHCPv6, to an address beyond the link", ip6(OTHER, &[], 17, &ports(546, 547)), DEFAULT),
+    ]
+}
+
+/// Extension headers of IPv6, that of fragments among them.
+fn extension_headers() -> Vec<Frame> {
+    let hop = (0u8, vec![0u8, 0, 5, 2, 0, 0, 1, 0]); // router alert
+    let destination = (60u8, vec![0u8, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let first = (44u8, vec![0u8, 0, 0, 1, 0, 0, 0, 9]);
+    let later = |id: u8| (44u8, vec![0u8, 0, 0, 9, 0, 0, 0, id]);
+    vec![
+        ("a hop-by-hop header", ip6(OTHER, std::slice::from_ref(&hop), 17, &ports(9, 3074)), 1),
+        ("three extension headers", ip6(OTHER, &[hop, destination, first.clone()], 17, &ports(9, 3074)), 1),
+        ("IPv6, first fragment", ip6(OTHER, &[first], 17, &ports(9, 3074)), 1),
+        ("IPv6, later fragment: as the first", ip6(OTHER, &[later(9)], 17, &ports(9, 9)), 1),
+        ("IPv6, later fragment of an unknown packet", ip6(OTHER, &[later(8)], 17, &ports(9, 3074)), DEFAULT),
+    ]
+}
+
+fn ipv4_fragments() -> Vec<Frame> {
+    vec![
         ("IPv4, first fragment", udp_in(V4 { fragment: 0x2000, ..V4::default() }, 3074), 1),
         ("IPv4, later fragment: as the first", udp_in(V4 { fragment: 0x2010, ..V4::default() }, 9), 1),
         ("IPv4, last fragment", udp_in(V4 { fragment: 0x0010, ..V4::default() }, 9), 1),
@@ -146,6 +183,15 @@ fn frames() -> Vec<(&'static str, Vec<u8>, u8)> {
             udp_in(V4 { fragment: 0x0010, dst: [198, 51, 100, 7].into(), ..V4::default() }, 3074),
             3,
         ),
+    ]
+}
+
+/// Packets in PPPoE and in tunnels.
+fn encapsulated() -> Vec<Frame> {
+    let tunnel = |proto: u8, inner: &[u8]| ethernet(&[], IPV4, &V4 { proto, ..V4::default() }.packet(inner));
+    let inner6 = |dst: u16| v6(OTHER.parse().expect("an address"), 0, &[], 17, &ports(9, dst));
+    let inner_to = |dst: [u8; 4]| V4 { dst: dst.into(), ..V4::default() }.packet(&ports(9, 9));
+    vec![
         ("IPv4 in PPPoE", ethernet(&[], PPPOE, &pppoe(0x21, &V4::default().packet(&ports(9, 3074)))), 1),
         (
             "IPv4 in PPPoE in a VLAN",
@@ -156,9 +202,16 @@ fn frames() -> Vec<(&'static str, Vec<u8>, u8)> {
         ("PPPoE without IP", ethernet(&[], PPPOE, &pppoe(0xc021, &[9; 40])), DEFAULT),
         ("IPv4 in IPv4", tunnel(4, &V4::default().packet(&ports(9, 3074))), 1),
         ("IPv6 in IPv4", tunnel(41, &inner6(3074)), 1),
-        ("IPv4 in IPv6", ip6(other, &[], 4, &V4::default().packet(&ports(9, 3074))), 1),
+        ("IPv4 in IPv6", ip6(OTHER, &[], 4, &V4::default().packet(&ports(9, 3074))), 1),
         ("the prefix of what a tunnel carries", tunnel(4, &inner_to([198, 51, 100, 70])), 2),
         ("GRE: known by its outer header", tunnel(47, &V4::default().packet(&ports(9, 3074))), DEFAULT),
+    ]
+}
+
+/// Options of IPv4, and an EtherType without IP.
+fn odd_headers() -> Vec<Frame> {
+    let options = |bytes: &[u8]| V4 { options: bytes.to_vec(), ..V4::default() };
+    vec![
         ("IPv4 with options", udp_in(options(&[7, 7, 4, 0, 0, 0, 0, 0]), 3074), 1),
         ("IPv4 with all the options there can be", udp_in(options(&[1; 40]), 3074), 1),
         ("neither IP nor ARP", ethernet(&[], 0x88b5, &[0; 46]), DEFAULT),

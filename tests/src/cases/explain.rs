@@ -24,6 +24,15 @@ fn explained(lab: &Lab, ns: &crate::net::Ns, words: &[&str]) -> Value {
     all.into_iter().next().expect("one packet")
 }
 
+/// The buckets that a packet must pass: the name, the rate in bits per second, and the fill in percent of each.
+fn buckets(answer: &Value) -> Vec<(String, u64, Option<f64>)> {
+    let bucket = |of: &Value| {
+        let text = of["what"].as_str().expect("a name").to_owned();
+        (text, of["rate_bps"].as_u64().expect("a rate"), of["full_percent"].as_f64())
+    };
+    answer["buckets"].as_array().expect("buckets").iter().map(bucket).collect()
+}
+
 fn agrees(lab: &Lab) {
     let pair = lab.pair();
     let policy = by_port(
@@ -57,13 +66,6 @@ fn agrees(lab: &Lab) {
         (Some(3), Some(true)),
         "{answer:#}"
     );
-    let buckets = |answer: &Value| -> Vec<(String, u64, Option<f64>)> {
-        let bucket = |of: &Value| {
-            let text = of["what"].as_str().expect("a name").to_owned();
-            (text, of["rate_bps"].as_u64().expect("a rate"), of["full_percent"].as_f64())
-        };
-        answer["buckets"].as_array().expect("buckets").iter().map(bucket).collect()
-    };
     let [link, ceil, flow] = &buckets(&answer)[..] else { panic!("three buckets: {answer:#}") };
     assert_eq!((link.0.as_str(), link.1, ceil.0.as_str(), ceil.1), ("link", 10_000_000, "ceil", 5_000_000));
     assert_eq!((flow.0.as_str(), flow.1), ("flow", 80));

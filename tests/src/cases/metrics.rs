@@ -1,15 +1,16 @@
 //! `/metrics`: read by Prometheus itself and by its tools; the alerts and the dashboard that ship are checked against it.
 
-use crate::command::{Process, await_that, run, words};
+use crate::command::{Output, Process, await_that, run, words};
 use crate::lab::Lab;
 use crate::needs::Need;
-use crate::net::Pair;
+use crate::net::{Ns, Pair};
 use crate::policy::{port, three};
 use crate::server::Server;
 use crate::suite::Suite;
 use crate::traffic::{self, Flow};
 use nix::sys::signal::Signal;
 use serde_json::Value;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -128,38 +129,87 @@ fn prometheus_scrapes_them(lab: &Lab) {
     let checked = run(Command::new("sh").args(["-c", &check])).ok();
     assert!(checked.stderr.is_empty() && checked.stdout.is_empty(), "promtool has something to say: {checked}");
 
-    let place = server.place.trim_start_matches("http://");
-    let rules = lab.file("sluice.rules.yml", RULES);
-    let config = format!(
-        "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: [{}]\nscrape_configs:\n  - job_name: sluice\n    static_configs: [{{targets: ['{place}']}}]\n",
-        rules.display()
-    );
-    let config = lab.file("prometheus.yml", config);
-    let data = config.with_file_name("prometheus-data");
-    let line = format!(
-        "netns exec {} prometheus --config.file={} --storage.tsdb.path={} --web.listen-address=127.0.0.1:9090",
-        pair.a.name,
-        config.display(),
-        data.display()
-    );
-    let prometheus = Process::start(&mut words("ip", &line));
-    let query = |expression: &str| -> Value {
-        let url = "http://127.0.0.1:9090/api/v1/query";
-        let arguments = ["-s", "-m", "10", "--data-urlencode", &format!("query={expression}"), url];
-        let output = pair.a.inside(|| run(Command::new("curl").args(arguments)));
-        serde_json::from_str(&output.stdout).unwrap_or(Value::Null)
-    };
-    let found = |expression: &str| query(expression)["data"]["result"].as_array().cloned().unwrap_or_default();
-    await_that("Prometheus scrapes", LONG, || !found("up{job=\"sluice\"} == 1").is_empty());
-
+    let prometheus = Prometheus::start(lab, &pair.a, &server);
+    await_that("Prometheus scrapes", LONG, || !prometheus.found("up{job=\"sluice\"} == 1").is_empty());
     let flows = [Flow::new(port(1), &[500], 2_000_000), Flow::new(port(2), &[1000], 30_000_000)];
     let streams = traffic::start(&pair.a, &pair.b, "10.77.0.2", &flows);
     std::thread::sleep(Duration::from_secs(7));
+    dashboard_is_answered(&prometheus, lab.status(&pair.a, "a0").engine == "qdisc");
+    let outcomes = streams.finish(|| lab.status(&pair.a, "a0").egress(2).dropped.pkts);
+    let last = |expression: &str| {
+        prometheus.found(expression)[0]["value"][1].as_str().and_then(|value| value.parse::<f64>().ok())
+    };
+    await_that("what Prometheus keeps is what was sent", LONG, || {
+        let sent =
+            |class| last(&format!("sum(sluice_class_sent_packets_total{{direction=\"egress\",class=\"{class}\"}})"));
+        sent("game") == Some(outcomes[0].received() as f64) && sent("bulk") == Some(outcomes[1].received() as f64)
+    });
+    let types = prometheus.get("/api/v1/metadata?metric=sluice_class_sent_bytes");
+    assert!(
+        types.stdout.contains("counter") && types.stdout.contains("bytes"),
+        "OpenMetrics tells type and unit: {types}"
+    );
+    let rules = prometheus.get("/api/v1/rules");
+    assert!(!rules.stdout.contains("\"health\":\"err\"") && rules.stdout.contains("SluiceLinkFull"), "{rules}");
+    prometheus.stop();
+    super::serve::end(lab, &pair, server);
+}
+
+/// A Prometheus that scrapes a `sluice serve` every second and evaluates the rules that ship.
+struct Prometheus<'a> {
+    ns: &'a Ns,
+    process: Process,
+    data: PathBuf,
+}
+
+impl<'a> Prometheus<'a> {
+    fn start(lab: &Lab, ns: &'a Ns, server: &Server) -> Prometheus<'a> {
+        let place = server.place.trim_start_matches("http://");
+        let rules = lab.file("sluice.rules.yml", RULES);
+        let config = format!(
+            "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: [{}]\nscrape_configs:\n  - job_name: sluice\n    static_configs: [{{targets: ['{place}']}}]\n",
+            rules.display()
+        );
+        let config = lab.file("prometheus.yml", config);
+        let data = config.with_file_name("prometheus-data");
+        let line = format!(
+            "netns exec {} prometheus --config.file={} --storage.tsdb.path={} --web.listen-address=127.0.0.1:9090",
+            ns.name,
+            config.display(),
+            data.display()
+        );
+        Prometheus { ns, process: Process::start(&mut words("ip", &line)), data }
+    }
+
+    fn query(&self, expression: &str) -> Value {
+        let url = "http://127.0.0.1:9090/api/v1/query";
+        let arguments = ["-s", "-m", "10", "--data-urlencode", &format!("query={expression}"), url];
+        let output = self.ns.inside(|| run(Command::new("curl").args(arguments)));
+        serde_json::from_str(&output.stdout).unwrap_or(Value::Null)
+    }
+
+    /// The series that an expression finds.
+    fn found(&self, expression: &str) -> Vec<Value> {
+        self.query(expression)["data"]["result"].as_array().cloned().unwrap_or_default()
+    }
+
+    fn get(&self, path: &str) -> Output {
+        self.ns.inside(|| run(&mut words("curl", &format!("-s http://127.0.0.1:9090{path}")))).ok()
+    }
+
+    fn stop(self) {
+        self.process.signal(Signal::SIGTERM);
+        self.process.finish().ok();
+        let _ = std::fs::remove_dir_all(self.data);
+    }
+}
+
+/// Every expression of the dashboard has an answer, save waits without engine `qdisc` and changes, of which there are none.
+fn dashboard_is_answered(prometheus: &Prometheus, qdisc: bool) {
     let queries = dashboard_queries();
     assert!(queries.len() > 15, "{queries:?}");
-    let qdisc = lab.status(&pair.a, "a0").engine == "qdisc";
     for expression in &queries {
-        let answer = query(expression);
+        let answer = prometheus.query(expression);
         assert_eq!(answer["status"], "success", "{expression}: {answer}");
         let nothing = answer["data"]["result"].as_array().is_none_or(Vec::is_empty);
         assert_eq!(
@@ -168,27 +218,6 @@ fn prometheus_scrapes_them(lab: &Lab) {
             "{expression}: {answer}"
         );
     }
-    let outcomes = streams.finish(|| lab.status(&pair.a, "a0").egress(2).dropped.pkts);
-    let last = |expression: &str| found(expression)[0]["value"][1].as_str().and_then(|value| value.parse::<f64>().ok());
-    await_that("what Prometheus keeps is what was sent", LONG, || {
-        let sent =
-            |class| last(&format!("sum(sluice_class_sent_packets_total{{direction=\"egress\",class=\"{class}\"}})"));
-        sent("game") == Some(outcomes[0].received() as f64) && sent("bulk") == Some(outcomes[1].received() as f64)
-    });
-    let types = pair
-        .a
-        .inside(|| run(&mut words("curl", "-s http://127.0.0.1:9090/api/v1/metadata?metric=sluice_class_sent_bytes")))
-        .ok();
-    assert!(
-        types.stdout.contains("counter") && types.stdout.contains("bytes"),
-        "OpenMetrics tells type and unit: {types}"
-    );
-    let rules = pair.a.inside(|| run(&mut words("curl", "-s http://127.0.0.1:9090/api/v1/rules"))).ok();
-    assert!(!rules.stdout.contains("\"health\":\"err\"") && rules.stdout.contains("SluiceLinkFull"), "{rules}");
-    prometheus.signal(Signal::SIGTERM);
-    prometheus.finish().ok();
-    let _ = std::fs::remove_dir_all(data);
-    super::serve::end(lab, &pair, server);
 }
 
 /// Every expression of the dashboard, its variables filled in.

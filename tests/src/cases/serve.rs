@@ -100,10 +100,25 @@ fn bad_input(lab: &Lab) {
     run(&mut unprivileged).exits(4).says("root");
 }
 
-/// Requests that browsers send for pages of other sites, and requests without a token.
+/// Requests that browsers send for pages of other sites, requests without a token, and paths without an answer.
 fn guards(lab: &Lab) {
     let (pair, server) = begin(lab);
-    let token = format!("Authorization: Bearer {}", server.token);
+    reading_is_for_this_site(&server);
+    changing_needs_the_token(lab, &pair, &server);
+    wrong_paths_are_refused(&pair, &server);
+    let head = server.get("/").head.to_lowercase();
+    for header in [
+        "content-security-policy: default-src 'none'",
+        "x-content-type-options: nosniff",
+        "referrer-policy: no-referrer",
+    ] {
+        assert!(head.contains(header), "{header} is not in {head}");
+    }
+    end(lab, &pair, server);
+}
+
+/// Reads are refused by another host's name, and to the scripts of another site.
+fn reading_is_for_this_site(server: &Server) {
     let read = "/api/interfaces/a0";
     assert_eq!(server.get(read).json()["interface"], "a0");
     assert_eq!(server.curl(read, &["-H", &format!("Origin: {}", server.place)]).status, 200);
@@ -120,7 +135,10 @@ fn guards(lab: &Lab) {
     let link = ["-H", "Sec-Fetch-Site: cross-site", "-H", "Sec-Fetch-Mode: navigate"];
     assert_eq!(server.curl("/", &link).status, 200, "a link on another page may lead here");
     server.curl(read, &link).refuses(403, "another site");
+}
 
+fn changing_needs_the_token(lab: &Lab, pair: &Pair, server: &Server) {
+    let token = format!("Authorization: Bearer {}", server.token);
     let apply = json!({ "text": other().to_string() }).to_string();
     let change = |more: &[&str]| {
         let kind = ["-H", "Content-Type: application/json", "-d", &apply];
@@ -137,7 +155,10 @@ fn guards(lab: &Lab) {
     let form = ["-H", &token, "-H", "Content-Type: text/plain", "-d", &apply];
     server.curl("/api/interfaces/a0/apply", &form).refuses(415, "Content-Type");
     assert_eq!(lab.status(&pair.a, "a0").policy.generation, 1, "nothing of this has changed anything");
+}
 
+/// Paths, methods, interfaces and numbers that there are not.
+fn wrong_paths_are_refused(pair: &Pair, server: &Server) {
     server.get("/api/nothing").refuses(404, "nothing at this path");
     server.get("/nothing").refuses(404, "nothing at this path");
     for (method, path) in [("DELETE", "/api/interfaces/a0"), ("GET", "/api/interfaces/a0/apply"), ("POST", "/")] {
@@ -154,15 +175,6 @@ fn guards(lab: &Lab) {
         server.get(&format!("/api/interfaces/{path}")).refuses(400, "docs/serve.md");
     }
     server.get("/api/profiles/..%2f..%2fetc%2fpasswd").refuses(404, "no profile");
-    let head = server.get("/").head.to_lowercase();
-    for header in [
-        "content-security-policy: default-src 'none'",
-        "x-content-type-options: nosniff",
-        "referrer-policy: no-referrer",
-    ] {
-        assert!(head.contains(header), "{header} is not in {head}");
-    }
-    end(lab, &pair, server);
 }
 
 fn exposed(lab: &Lab) {

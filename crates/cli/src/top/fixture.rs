@@ -60,13 +60,11 @@ fn busy() -> Vec<ClassRates> {
     vec![class(0, "control", 0.0, 0.0), game, calls, bulk]
 }
 
-/// Rates of an interval that ends `after_s` seconds after 22:13:20 UTC.
-pub fn rates(after_s: u64) -> Rates {
+/// Departures of a busy interface. `swing` is the part of the sent rate that this interval has.
+fn departures(swing: f64) -> DirectionRates {
     let classes = busy();
     let sum = |of: fn(&ClassRates) -> f64| classes.iter().map(of).sum::<f64>();
-    // The history rises and falls.
-    let swing = 0.6 + 0.4 * ((after_s % 8) as f64 / 8.0);
-    let egress = DirectionRates {
+    DirectionRates {
         direction: "egress",
         queued: true,
         rate_bps: Some(19_000_000),
@@ -88,15 +86,11 @@ pub fn rates(after_s: u64) -> Rates {
         }),
         classes,
         ..DirectionRates::default()
-    };
-    let ingress = DirectionRates {
-        direction: "ingress",
-        sent_bps: 52_000.0,
-        sent_pps: 100.0,
-        classes: vec![ClassRates { priority: None, ..class(5, "bulk", 52_000.0, 1.0) }],
-        ..DirectionRates::default()
-    };
-    let rule = |name: &str, class: u8, pps: f64| RuleRates {
+    }
+}
+
+fn rule(name: &str, class: u8, pps: f64) -> RuleRates {
+    RuleRates {
         name: name.to_owned(),
         priority: Some(1),
         line: Some(40),
@@ -104,8 +98,11 @@ pub fn rates(after_s: u64) -> Rates {
         class,
         matched_pps: pps,
         matched: Count { pkts: (pps * 60.0) as u64, bytes: (pps * 60_000.0) as u64 },
-    };
-    let interface = |name: &str, engine: Engine, directions: Vec<DirectionRates>| InterfaceRates {
+    }
+}
+
+fn interface(name: &str, engine: Engine, directions: Vec<DirectionRates>) -> InterfaceRates {
+    InterfaceRates {
         interface: name.to_owned(),
         ifindex: 2,
         engine,
@@ -122,6 +119,19 @@ pub fn rates(after_s: u64) -> Rates {
         directions,
         rules: vec![rule("game", 1, 150.0), rule("ssh", 0, 0.0)],
         unmatched_pps: 1700.0,
+    }
+}
+
+/// Rates of an interval that ends `after_s` seconds after 22:13:20 UTC.
+pub fn rates(after_s: u64) -> Rates {
+    // The history rises and falls.
+    let egress = departures(0.6 + 0.4 * ((after_s % 8) as f64 / 8.0));
+    let ingress = DirectionRates {
+        direction: "ingress",
+        sent_bps: 52_000.0,
+        sent_pps: 100.0,
+        classes: vec![ClassRates { priority: None, ..class(5, "bulk", 52_000.0, 1.0) }],
+        ..DirectionRates::default()
     };
     let quiet = DirectionRates {
         direction: "egress",

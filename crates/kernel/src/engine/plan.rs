@@ -65,30 +65,10 @@ pub fn plan(
             .help("use a kernel with CONFIG_DEBUG_INFO_BTF, as Debian's are from version 11 on"));
     }
     let engine = choose_engine(policy, features, options, &mut details)?;
-    let shapes = policy.link_rate.is_some();
     if options.ingress_rate.is_some() {
-        if !engine.queues() {
-            return Err(Error::input("a policy that only classifies does not shape what arrives")
-                .help("leave --ingress-rate away, or remove \"mode\": \"classify_only\" from the policy"));
-        }
-        if !features.ifb {
-            return Err(Error::unsupported("this kernel has no ifb device, which --ingress-rate needs")
-                .help("load the module ifb, or use a kernel with CONFIG_IFB"));
-        }
+        check_ingress_rate(engine, features)?;
     }
-    let wanted = match policy.split_gso {
-        SplitGso::On => true,
-        SplitGso::Off => false,
-        SplitGso::Auto => policy.link_rate.is_some_and(|rate| rate <= SPLIT_BELOW),
-    } && engine.queues();
-    let split = wanted && features.ifb && features.clsact;
-    if wanted && !split {
-        notes.push(format!(
-            "super-packets are not split, since this kernel has no {}: one can hold the link for {}",
-            if features.ifb { "clsact" } else { "ifb" },
-            policy.link_rate.map_or("long".to_owned(), |rate| format!("{:.1} ms", 65_536.0 * 8e3 / rate.0 as f64))
-        ));
-    }
+    let split = splits(policy, engine, features, &mut notes);
     let ingress_slow =
         options.ingress_rate.is_some_and(|rate| rate <= SPLIT_BELOW) && policy.split_gso != SplitGso::Off;
     let several =
@@ -102,7 +82,7 @@ pub fn plan(
     }
     let takes_places = engine.queues() && !several && root == "mq";
     notes.extend(one_queue_for_all(policy, engine, interface.tx_queues).filter(|_| takes_places));
-    if !shapes && engine.queues() {
+    if policy.link_rate.is_none() && engine.queues() {
         notes.push(
             "no link rate: the queue forms here only while the driver pushes back; `--rate` owns the bottleneck"
                 .to_owned(),
@@ -120,6 +100,37 @@ pub fn plan(
         notes,
         details,
     })
+}
+
+/// Fails where `--ingress-rate` cannot be kept.
+fn check_ingress_rate(engine: Engine, features: &Features) -> Result<()> {
+    if !engine.queues() {
+        return Err(Error::input("a policy that only classifies does not shape what arrives")
+            .help("leave --ingress-rate away, or remove \"mode\": \"classify_only\" from the policy"));
+    }
+    if !features.ifb {
+        return Err(Error::unsupported("this kernel has no ifb device, which --ingress-rate needs")
+            .help("load the module ifb, or use a kernel with CONFIG_IFB"));
+    }
+    Ok(())
+}
+
+/// Whether super-packets are split. A note says why they are not, if they should be.
+fn splits(policy: &Resolved, engine: Engine, features: &Features, notes: &mut Vec<String>) -> bool {
+    let wanted = match policy.split_gso {
+        SplitGso::On => true,
+        SplitGso::Off => false,
+        SplitGso::Auto => policy.link_rate.is_some_and(|rate| rate <= SPLIT_BELOW),
+    } && engine.queues();
+    let split = wanted && features.ifb && features.clsact;
+    if wanted && !split {
+        notes.push(format!(
+            "super-packets are not split, since this kernel has no {}: one can hold the link for {}",
+            if features.ifb { "clsact" } else { "ifb" },
+            policy.link_rate.map_or("long".to_owned(), |rate| format!("{:.1} ms", 65_536.0 * 8e3 / rate.0 as f64))
+        ));
+    }
+    split
 }
 
 /// Whether the policy has rates, which only one queue for all can keep.

@@ -43,6 +43,7 @@ const IDLE_REFERENCE: &str = "prio+flower";
 const BACKLOGGED_REFERENCE: &str = "drr+flower+shaper";
 /// The number of flows of cases with many flows.
 const MANY_FLOWS: u32 = 10_000;
+
 /// The contenders of Sluice: every discipline, and the PIFO once for each rank.
 fn ours() -> Vec<String> {
     let ranked = |scheduler| Rank::all().map(move |rank| format!("{scheduler}/{rank}")).collect();
@@ -143,7 +144,14 @@ pub fn full() -> Vec<Case> {
     for (classes, flows) in [(8, 8), (8, MANY_FLOWS), (64, 64)] {
         cases.push(Case::backlogged(NONE, classes, 0, flows));
     }
-    // Idle cases: first alone, then with classes chosen by 8 rules.
+    let kinds = [idle_disciplines(), many_rules(), many_flows(), backlogged_disciplines(), backlogged_many_flows()];
+    cases.extend(kinds.into_iter().flatten());
+    distinct(cases)
+}
+
+/// Idle cases: rivals alone, then rivals and Sluice with classes chosen by 8 rules.
+fn idle_disciplines() -> Vec<Case> {
+    let mut cases = Vec::new();
     for kind in ["pfifo_fast", "fq_codel", "fq", "cake", "prio", "drr", "ets", "htb", "hfsc"] {
         cases.push(Case::idle(kind, 8, 0, 1));
     }
@@ -155,7 +163,11 @@ pub fn full() -> Vec<Case> {
     }
     cases.push(Case::idle("sluice-strict_priority+by_flow", 8, 8, 1));
     cases.push(Case::idle("sluice-strict_priority+flow_table+shaped+split", 8, 8, 1));
-    // Cases with more rules.
+    cases
+}
+
+fn many_rules() -> Vec<Case> {
+    let mut cases = Vec::new();
     for contender in ["sluice-strict_priority+flow_table", "sluice-strict_priority", "prio+flower"] {
         for rules in [8, 64, 200, 1024] {
             cases.push(Case::idle(contender, 8, rules, 1));
@@ -164,7 +176,12 @@ pub fn full() -> Vec<Case> {
     for rules in [8, 200] {
         cases.push(Case::idle("sluice-tc-strict_priority+flow_table", 8, rules, 1));
     }
-    // Cases with many flows.
+    cases
+}
+
+/// Idle cases with many flows.
+fn many_flows() -> Vec<Case> {
+    let mut cases = Vec::new();
     for kind in ["fq_codel", "fq", "cake"] {
         cases.push(Case::idle(kind, 8, 0, MANY_FLOWS));
     }
@@ -177,7 +194,12 @@ pub fn full() -> Vec<Case> {
         }
     }
     cases.push(Case::idle("sluice-strict_priority+by_flow", 8, 8, MANY_FLOWS));
-    // Backlogged cases. htb and hfsc are left out: a class that their old limit has delayed stays delayed.
+    cases
+}
+
+/// Backlogged cases. htb and hfsc are left out: a class that their old limit has delayed stays delayed.
+fn backlogged_disciplines() -> Vec<Case> {
+    let mut cases = Vec::new();
     for classes in [8, 64] {
         for kind in ["fq_codel", "fq", "cake"] {
             cases.push(Case::backlogged(format!("{kind}+shaper"), classes, 0, classes));
@@ -195,6 +217,11 @@ pub fn full() -> Vec<Case> {
             cases.push(Case::backlogged(format!("sluice-strict_priority+{with}+shaper"), classes, classes, classes));
         }
     }
+    cases
+}
+
+fn backlogged_many_flows() -> Vec<Case> {
+    let mut cases = Vec::new();
     for kind in ["fq_codel", "fq", "cake"] {
         cases.push(Case::backlogged(format!("{kind}+shaper"), 8, 0, MANY_FLOWS));
     }
@@ -203,7 +230,7 @@ pub fn full() -> Vec<Case> {
     for contender in ["drr+flower", "sluice-strict_priority", "sluice-strict_priority+flow_table"] {
         cases.push(Case::backlogged(format!("{contender}+shaper"), 8, 8, MANY_FLOWS));
     }
-    distinct(cases)
+    cases
 }
 
 /// The cases of the gate, references and no qdisc included.

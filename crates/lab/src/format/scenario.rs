@@ -243,6 +243,13 @@ impl Load {
     }
 
     fn check(&self, source: &Source, topology: &Topology) -> Result<()> {
+        self.check_names(source, topology)?;
+        self.check_keys(source)?;
+        self.check_ranges(source)
+    }
+
+    /// Checks the load's own name and the names of hosts and of the congestion control.
+    fn check_names(&self, source: &Source, topology: &Topology) -> Result<()> {
         if self.from.get_ref() == self.to.get_ref() {
             return Err(source.bad(
                 Some(self.to.span()),
@@ -271,7 +278,12 @@ impl Load {
                 ));
             }
         }
-        let at = || Some(self.name.span());
+        Ok(())
+    }
+
+    /// Refuses keys that have no meaning for the load's kind, and asks for those that the kind needs.
+    fn check_keys(&self, source: &Source) -> Result<()> {
+        let at = Some(self.name.span());
         let allowed: &[&str] = match self.kind {
             Kind::Tcp => &["flows", "congestion", "port", "dscp"],
             Kind::Udp => &["flows", "rate", "bytes", "port", "dscp"],
@@ -291,7 +303,7 @@ impl Load {
         ];
         if let Some((key, _)) = present.iter().find(|(key, is)| *is && !allowed.contains(key)) {
             return Err(source.bad(
-                at(),
+                at.clone(),
                 &format!("load \"{}\": {key} has no meaning for this kind", self.name()),
                 &format!("it may have {}", allowed.join(", ")),
             ));
@@ -304,12 +316,16 @@ impl Load {
             Kind::Web => &[("bytes", "bytes = 30000")],
         };
         if let Some((key, cure)) = needed.iter().find(|(key, _)| present.contains(&(key, false))) {
-            return Err(source.bad(at(), &format!("load \"{}\" lacks {key}", self.name()), cure));
+            return Err(source.bad(at, &format!("load \"{}\" lacks {key}", self.name()), cure));
         }
+        Ok(())
+    }
+
+    fn check_ranges(&self, source: &Source) -> Result<()> {
         let range = |what: &str, value: Option<f64>, low: f64, high: f64| -> std::result::Result<(), Error> {
             match value {
                 Some(value) if !(low..=high).contains(&value) => Err(source.bad(
-                    at(),
+                    Some(self.name.span()),
                     &format!("load \"{}\": {what} {value} is not between {low} and {high}", self.name()),
                     "choose another",
                 )),

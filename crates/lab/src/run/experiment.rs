@@ -98,49 +98,30 @@ pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<
         tick();
         interrupt.check()
     };
-    let Setting { scenario, contender, rate_bps, measured_ms, scratch, clock, .. } = *setting;
+    let Setting { scenario, contender, rate_bps, measured_ms, clock, .. } = *setting;
     let topology = &scenario.topology;
     let network = build(setting)?;
     let owner = network.host(&topology.owner.get_ref().0)?;
     let own = own_device(setting);
     let mut active = Active::start(contender, owner, task(setting, &own, &watch))?;
-    if scenario.event.is_some() && !active.can_change() {
-        let what =
-            format!("contender {} has nothing under \"change\", so it cannot be reconfigured", contender.source.name);
-        return Err(Error::new(Kind::Unsupported, what));
-    }
+    check_event(setting, &active)?;
     let offloads = offload::describe(owner, &own);
     let shaped: Vec<&Shaped> =
         topology.shaped.iter().filter(|shaped| scenario.shape.contains(&shaped.direction)).collect();
 
     let loads = Runner::all(&scenario.loads, topology, &network, rate_bps)?;
-    let mut servers: Vec<Option<Process>> = Vec::new();
-    for load in &loads {
-        servers.push(load.serve(scratch, interrupt)?);
-    }
-    let (near, far) = topology.noise.get_ref();
-    let far_address = topology.address_of(far).ok_or_else(|| Error::system(format!("host {far} has no address")))?;
-    servers.push(Some(irtt::start_server(network.host(far)?, &far_address, &NOISE)?));
-    network.host(far)?.await_listener("udp", NOISE.port, FINISH_GRACE, || interrupt.check())?;
+    let _servers = serve(setting, &network, &loads, interrupt)?;
 
     let window = Window { from_ms: scenario.warm_up.0, to_ms: scenario.warm_up.0 + measured_ms };
     let probing = Duration::from_secs_f64((scenario.idle.0 + window.to_ms) / 1e3);
     let bulking = Duration::from_secs_f64((window.to_ms + TAIL_MS) / 1e3);
-    let length = |load: &Runner| if load.is_probe() { probing } else { bulking };
     let silence = SystemTime::now();
-    let noise = irtt::start_client(network.host(near)?, &far_address, &NOISE, probing)?;
-    let mut clients: Vec<(usize, Process)> = Vec::new();
-    for (number, load) in loads.iter().enumerate().filter(|(_, load)| load.is_probe()) {
-        clients.push((number, load.start(probing)?));
-    }
-    while since_ms(silence, SystemTime::now()) < scenario.idle.0 {
-        watch()?;
-        thread::sleep(POLL);
-    }
+    let near = &topology.noise.get_ref().0;
+    let noise = irtt::start_client(network.host(near)?, &noise_address(setting)?, &NOISE, probing)?;
+    let mut clients = start_clients(&loads, true, probing)?;
+    stay_idle(setting, silence, &watch)?;
     let zero = SystemTime::now();
-    for (number, load) in loads.iter().enumerate().filter(|(_, load)| !load.is_probe()) {
-        clients.push((number, load.start(bulking)?));
-    }
+    clients.extend(start_clients(&loads, false, bulking)?);
 
     let (snapshots, events) = observe(setting, (&network, &shaped), &mut active, (zero, window), &watch)?;
     let mut answers = Measurements::default();
@@ -148,7 +129,8 @@ pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<
     clients.sort_by_key(|(number, _)| *number);
     for (number, client) in clients {
         let load = &loads[number];
-        load.finish((number, client), length(load), (zero, window), &watch, &mut answers)?;
+        let length = if load.is_probe() { probing } else { bulking };
+        load.finish((number, client), length, (zero, window), &watch, &mut answers)?;
     }
     let noise = noise.finish(FINISH_GRACE, &watch)?.expect_success()?;
     let (engine, commands) = (active.engine.clone(), active.commands.clone());
@@ -170,6 +152,55 @@ pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<
         events,
     };
     Ok(TrialResult { measured, raw: answers.raw, warnings: network.warnings.clone() })
+}
+
+/// Fails where the scenario reconfigures a contender that has no commands for that.
+fn check_event(setting: &Setting, active: &Active) -> Result<()> {
+    if setting.scenario.event.is_none() || active.can_change() {
+        return Ok(());
+    }
+    let name = &setting.contender.source.name;
+    let what = format!("contender {name} has nothing under \"change\", so it cannot be reconfigured");
+    Err(Error::new(Kind::Unsupported, what))
+}
+
+/// Starts the clients of the probes or of the bulk traffic; each has the number of its load.
+fn start_clients(loads: &[Runner], probes: bool, length: Duration) -> Result<Vec<(usize, Process)>> {
+    let chosen = loads.iter().enumerate().filter(|(_, load)| load.is_probe() == probes);
+    chosen.map(|(number, load)| Ok((number, load.start(length)?))).collect()
+}
+
+/// Waits until the scenario's time of probes alone has passed since `silence`.
+fn stay_idle(setting: &Setting, silence: SystemTime, watch: &dyn Fn() -> Result<()>) -> Result<()> {
+    while since_ms(silence, SystemTime::now()) < setting.scenario.idle.0 {
+        watch()?;
+        thread::sleep(POLL);
+    }
+    Ok(())
+}
+
+/// The address that the probe of the harness's own delay is sent to.
+fn noise_address(setting: &Setting) -> Result<String> {
+    let topology = &setting.scenario.topology;
+    let far = &topology.noise.get_ref().1;
+    topology.address_of(far).ok_or_else(|| Error::system(format!("host {far} has no address")))
+}
+
+/// Starts the servers of all loads and of the probe of the harness's own delay. They end when they are dropped.
+fn serve(
+    setting: &Setting,
+    network: &Network,
+    loads: &[Runner],
+    interrupt: &Interrupt,
+) -> Result<Vec<Option<Process>>> {
+    let mut servers: Vec<Option<Process>> = Vec::new();
+    for load in loads {
+        servers.push(load.serve(setting.scratch, interrupt)?);
+    }
+    let far = network.host(&setting.scenario.topology.noise.get_ref().1)?;
+    servers.push(Some(irtt::start_server(far, &noise_address(setting)?, &NOISE)?));
+    far.await_listener("udp", NOISE.port, FINISH_GRACE, || interrupt.check())?;
+    Ok(servers)
 }
 
 /// Takes snapshots and reconfigures the contender until the window has ended.

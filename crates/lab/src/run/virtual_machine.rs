@@ -16,6 +16,10 @@ use sluice_testbed::process::{Line, Process};
 
 /// The prefix of the line in which a guest sends its results after each trial, with that trial alone.
 const RESULT_PREFIX: &str = "found ";
+/// Factor by which a guest's clock may be slower than ours, at worst.
+const SLOWEST: u32 = 40;
+/// Time for booting and packing.
+const OVERHEAD: Duration = Duration::from_secs(240);
 
 /// In a guest: sends the results with the last trial alone, so that they survive the machine.
 pub fn send_results(results: &Results) -> Result<()> {
@@ -29,10 +33,6 @@ pub fn send_results(results: &Results) -> Result<()> {
 fn received(lines: &[Line]) -> impl Iterator<Item = Results> {
     lines.iter().filter_map(|line| serde_json::from_str(line.text.strip_prefix(RESULT_PREFIX)?).ok())
 }
-/// Factor by which a guest's clock may be slower than ours, at worst.
-const SLOWEST: u32 = 40;
-/// Time for booting and packing.
-const OVERHEAD: Duration = Duration::from_secs(240);
 
 /// A guest and its share of the job.
 struct Guest {
@@ -60,35 +60,9 @@ pub fn run(
         let share = Job { trials, ..job.clone() };
         guests.push(start(request, kernel, &tree, scratch.path(), number, share, files)?);
     }
-    let nominal = files.nominal(job);
-    let mut progress = Progress::new(nominal, request.color);
-    let began = Instant::now();
-    let mut ended = Vec::new();
-    let mut known = usize::MAX;
-    let stopped = loop {
-        // The results are read from the machines before dropping ends these.
-        let stopped = interrupt.check().err();
-        if stopped.is_some() || guests.is_empty() {
-            break stopped;
-        }
-        let found =
-            |guest: &Guest| guest.process.lines().iter().filter(|line| line.text.starts_with(RESULT_PREFIX)).count();
-        let done: usize = guests.iter().chain(&ended).map(found).sum();
-        if done != known {
-            known = done;
-            let left = left(began.elapsed(), done, job.trials.len());
-            let machines = if many == 1 { "machine" } else { "machines" };
-            let text = format!("{done}/{} trials done on {many} {machines}, {kernel}{left}", job.trials.len());
-            progress.phase(&text, nominal / job.trials.len() as u32);
-        }
-        progress.tick();
-        let mut still = Vec::new();
-        for mut guest in guests {
-            if guest.process.running()? { still.push(guest) } else { ended.push(guest) }
-        }
-        guests = still;
-        thread::sleep(Duration::from_millis(200));
-    };
+    let mut progress = Progress::new(files.nominal(job), request.color);
+    // The results are read from the machines before dropping ends these.
+    let (running, ended, stopped) = follow(guests, kernel, job, files, &mut progress, interrupt)?;
     drop(progress);
     let mut shares = Vec::new();
     for guest in ended {
@@ -102,19 +76,63 @@ pub fn run(
         return Err(Error::new(Kind::Unsupported, first.why.clone()).help(cure));
     }
     let mut trials: Vec<Trial> = shares.into_iter().flat_map(Share::trials).collect();
-    for guest in guests {
+    for guest in running {
         trials.extend(received(&guest.process.lines()).flat_map(|found| adopt(found, results)));
     }
-    // The trials return to the order of the plan.
-    for cell in &job.trials {
-        let found = trials.iter().position(|trial: &Trial| {
-            (&trial.scenario, &trial.contender, trial.rate_bps, trial.repeat)
-                == (&cell.scenario, &cell.contender, cell.rate_bps, cell.repeat)
-        });
-        results.trials.extend(found.map(|at| trials.swap_remove(at)));
-    }
+    results.trials.extend(in_order_of_plan(job, trials));
     results.environment.distribution = format!("stock Debian kernel of {kernel}, emulated");
     stopped.map_or(Ok(()), Err)
+}
+
+/// Shows the progress of guests until all have ended or the run is interrupted. Returns the guests that still run, those
+/// that have ended, and the interruption.
+fn follow(
+    mut running: Vec<Guest>,
+    kernel: &str,
+    job: &Job,
+    files: &JobFiles,
+    progress: &mut Progress,
+    interrupt: &Interrupt,
+) -> Result<(Vec<Guest>, Vec<Guest>, Option<Error>)> {
+    let all = job.trials.len();
+    let machines = if running.len() == 1 { "1 machine".to_owned() } else { format!("{} machines", running.len()) };
+    let began = Instant::now();
+    let mut ended = Vec::new();
+    let mut known = usize::MAX;
+    loop {
+        let stopped = interrupt.check().err();
+        if stopped.is_some() || running.is_empty() {
+            return Ok((running, ended, stopped));
+        }
+        let found =
+            |guest: &Guest| guest.process.lines().iter().filter(|line| line.text.starts_with(RESULT_PREFIX)).count();
+        let done: usize = running.iter().chain(&ended).map(found).sum();
+        if done != known {
+            known = done;
+            let left = left(began.elapsed(), done, all);
+            let text = format!("{done}/{all} trials done on {machines}, {kernel}{left}");
+            progress.phase(&text, files.nominal(job) / all as u32);
+        }
+        progress.tick();
+        let mut still = Vec::new();
+        for mut guest in running {
+            if guest.process.running()? { still.push(guest) } else { ended.push(guest) }
+        }
+        running = still;
+        thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// The trials of all machines in the order of the plan.
+fn in_order_of_plan(job: &Job, mut trials: Vec<Trial>) -> Vec<Trial> {
+    let take = |cell: &Cell| {
+        let at = trials.iter().position(|trial| {
+            (&trial.scenario, &trial.contender, trial.rate_bps, trial.repeat)
+                == (&cell.scenario, &cell.contender, cell.rate_bps, cell.repeat)
+        })?;
+        Some(trials.swap_remove(at))
+    };
+    job.trials.iter().filter_map(take).collect()
 }
 
 fn left(elapsed: Duration, done: usize, all: usize) -> String {

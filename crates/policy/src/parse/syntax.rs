@@ -46,20 +46,12 @@ fn explain(text: &str, error: &ParseError) -> Diagnostic {
     let mut span = token(text, start);
     let behind = &text[start..];
     let (title, label, help) = match error.kind() {
-        String(ParseStringErrorKind::UnterminatedStringLiteral) => {
-            span = start..start + behind.lines().next().unwrap_or_default().trim_end().len();
-            ("a text is not closed", "no closing `\"` on this line", "add the missing `\"`")
+        String(kind) => {
+            if matches!(kind, ParseStringErrorKind::UnterminatedStringLiteral) {
+                span = start..start + behind.lines().next().unwrap_or_default().trim_end().len();
+            }
+            explain_string(kind)
         }
-        String(ParseStringErrorKind::InvalidUnicodeEscapeSequence(_)) => (
-            "a text has a \\u escape that is no character",
-            "half of a pair",
-            "write the character itself: pairs of \\u escapes are not read",
-        ),
-        String(_) => (
-            "a text has an escape that JSON does not know",
-            "not known",
-            "known are \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\u with four hexadecimal digits",
-        ),
         UnterminatedArray => ("a list is not closed", "this `[` has no `]`", "add the missing `]`"),
         UnterminatedObject => ("an object is not closed", "this `{` has no `}`", "add the missing `}`"),
         UnterminatedCommentBlock => {
@@ -101,6 +93,25 @@ fn explain(text: &str, error: &ParseError) -> Diagnostic {
         _ => ("this is not JSON", "unexpected here", "a policy is JSON, with comments and trailing commas allowed"),
     };
     Diagnostic::error(Kind::Syntax, title).at(span, label).help(help)
+}
+
+/// The title, label and help of an error in a text.
+fn explain_string(kind: &ParseStringErrorKind) -> (&'static str, &'static str, &'static str) {
+    match kind {
+        ParseStringErrorKind::UnterminatedStringLiteral => {
+            ("a text is not closed", "no closing `\"` on this line", "add the missing `\"`")
+        }
+        ParseStringErrorKind::InvalidUnicodeEscapeSequence(_) => (
+            "a text has a \\u escape that is no character",
+            "half of a pair",
+            "write the character itself: pairs of \\u escapes are not read",
+        ),
+        _ => (
+            "a text has an escape that JSON does not know",
+            "not known",
+            "known are \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\u with four hexadecimal digits",
+        ),
+    }
 }
 
 /// The word, text or single character at this place: the parser's own ranges reach too far.

@@ -77,7 +77,10 @@ fn bytes_per_second() -> Option<Unit> {
 pub fn of(sample: &Sample, failed: bool) -> Vec<Family> {
     let mut families = of_server(sample, failed);
     families.extend(of_interfaces(sample));
-    families.extend(of_classes(sample));
+    families.extend(of_policies(sample));
+    families.extend(of_packets(sample));
+    families.extend(of_rates(sample));
+    families.extend(of_waits(sample));
     families.extend(of_rules(sample));
     families
 }
@@ -99,7 +102,6 @@ fn of_server(sample: &Sample, failed: bool) -> Vec<Family> {
 
 fn of_interfaces(sample: &Sample) -> Vec<Family> {
     let all = || sample.interfaces.iter();
-    let gauge = |value: fn(&Status) -> f64| move |one: &Status| Some((vec![name(one)], Value::Gauge(value(one))));
     let info = |one: &Status| {
         let labels = vec![
             name(one),
@@ -118,8 +120,6 @@ fn of_interfaces(sample: &Sample) -> Vec<Family> {
         let kinds = move |side| move |kind: abi::ParseKind| (one, side, kind);
         one.directions.iter().flat_map(move |side| abi::parse_kinds().map(kinds(side)))
     });
-    let reloads =
-        |one: &Status| Some((vec![name(one)], Value::Count(u64::from(one.policy.generation.saturating_sub(1)))));
     vec![
         Family::gauge("sluice_interface_info", "Engine, hook and policy of an interface, always 1", None)
             .each(all(), info),
@@ -128,7 +128,7 @@ fn of_interfaces(sample: &Sample) -> Vec<Family> {
             "Whether the queues, devices and hooks of an interface are still those that sluice made",
             None,
         )
-        .each(all(), gauge(|one| f64::from(u8::from(one.in_place)))),
+        .each(all(), gauge_of(|one| f64::from(u8::from(one.in_place)))),
         Family::gauge("sluice_interface_rate", "Rate that a direction is shaped to", bytes_per_second())
             .each(directions, rate),
         Family::counter("sluice_interface_parsed", "Packets by the parser's verdict on their headers", packets()).each(
@@ -138,6 +138,14 @@ fn of_interfaces(sample: &Sample) -> Vec<Family> {
                 Some((labels, Value::Count(side.parsed.get(kind.name).map_or(0, |count| count.pkts))))
             },
         ),
+    ]
+}
+
+fn of_policies(sample: &Sample) -> Vec<Family> {
+    let all = || sample.interfaces.iter();
+    let reloads =
+        |one: &Status| Some((vec![name(one)], Value::Count(u64::from(one.policy.generation.saturating_sub(1)))));
+    vec![
         Family::new(
             "sluice_policy_reloads",
             "Changes of the policy since the interface was taken into management",
@@ -150,42 +158,43 @@ fn of_interfaces(sample: &Sample) -> Vec<Family> {
             "Time at which the policy in force was applied, since 1970",
             Some(Unit::Seconds),
         )
-        .each(all(), gauge(|one| one.policy.applied_s as f64)),
+        .each(all(), gauge_of(|one| one.policy.applied_s as f64)),
         Family::gauge(
             "sluice_policy_unconfirmed",
             "Whether the policy in force is taken back unless it is confirmed",
             None,
         )
-        .each(all(), gauge(|one| f64::from(u8::from(one.unconfirmed.is_some())))),
+        .each(all(), gauge_of(|one| f64::from(u8::from(one.unconfirmed.is_some())))),
     ]
+}
+
+/// A gauge of an interface.
+fn gauge_of(value: fn(&Status) -> f64) -> impl Fn(&Status) -> Option<(Vec<Label>, Value)> {
+    move |one| Some((vec![name(one)], Value::Gauge(value(one))))
 }
 
 /// A class in a direction of an interface.
 type ClassSeries<'a> = (&'a Status, &'a DirectionStatus, &'a ClassStatus);
 
-fn of_classes(sample: &Sample) -> Vec<Family> {
-    let all = || {
-        sample.interfaces.iter().flat_map(|one| {
-            one.directions.iter().flat_map(move |side| side.classes.iter().map(move |class| (one, side, class)))
-        })
-    };
+fn classes(sample: &Sample) -> impl Iterator<Item = ClassSeries<'_>> {
+    sample.interfaces.iter().flat_map(|one| {
+        one.directions.iter().flat_map(move |side| side.classes.iter().map(move |class| (one, side, class)))
+    })
+}
+
+/// Packets that classes have sent, dropped and marked, and those in their queues.
+fn of_packets(sample: &Sample) -> Vec<Family> {
     let count =
         |value: fn(&ClassStatus) -> u64| move |place: ClassSeries| Some((labels(place), Value::Count(value(place.2))));
-    let gauge = |value: fn(&ClassStatus) -> Option<f64>| {
-        move |place: ClassSeries| Some((labels(place), Value::Gauge(value(place.2)?)))
+    let gauge = |value: fn(&ClassStatus) -> u64| {
+        move |place: ClassSeries| Some((labels(place), Value::Gauge(value(place.2) as f64)))
     };
-    let drops = all().flat_map(|place| reasons(place).into_iter().map(move |reason| (place, reason)));
-    let fills = all().flat_map(|place| {
-        let class = place.2;
-        let own = [("ceil", class.ceil_fill), ("rate", class.rate_fill), ("shared_ceil", class.shared_ceil_fill)];
-        own.into_iter().filter_map(move |(bucket, fill)| Some((place, bucket, fill?)))
-    });
-    let per_byte = |rate: Option<u64>| rate.map(|bps| bps as f64 / 8.0);
+    let drops = classes(sample).flat_map(|place| reasons(place).into_iter().map(move |reason| (place, reason)));
     vec![
         Family::counter("sluice_class_sent", "Packets that left a class", packets())
-            .each(all(), count(|class| class.sent.pkts)),
+            .each(classes(sample), count(|class| class.sent.pkts)),
         Family::counter("sluice_class_sent", "Bytes that left a class, link-layer headers included", Unit::Bytes)
-            .each(all(), count(|class| class.sent.bytes)),
+            .each(classes(sample), count(|class| class.sent.bytes)),
         Family::counter("sluice_class_dropped", "Dropped packets, by reason", packets()).each(
             drops,
             |(place, reason)| {
@@ -196,21 +205,33 @@ fn of_classes(sample: &Sample) -> Vec<Family> {
         ),
         Family::counter("sluice_class_dropped", "Dropped bytes, for any reason", Unit::Bytes)
             // A class without a count of bytes has no series, instead of a zero.
-            .each(all(), |place| Some((labels(place), Value::Count(place.2.dropped.bytes?)))),
+            .each(classes(sample), |place| Some((labels(place), Value::Count(place.2.dropped.bytes?)))),
         Family::counter(
             "sluice_class_marked",
             "Packets that left with congestion marked instead of being dropped",
             packets(),
         )
-        .each(all(), count(|class| class.marked.pkts)),
+        .each(classes(sample), count(|class| class.marked.pkts)),
         Family::gauge("sluice_class_backlog", "Packets in the queue now", Some(packets()))
-            .each(all(), gauge(|class| Some(class.backlog.pkts as f64))),
+            .each(classes(sample), gauge(|class| class.backlog.pkts)),
         Family::gauge("sluice_class_backlog", "Bytes in the queue now, link-layer headers included", Some(Unit::Bytes))
-            .each(all(), gauge(|class| Some(class.backlog.bytes as f64))),
+            .each(classes(sample), gauge(|class| class.backlog.bytes)),
+    ]
+}
+
+/// The classes' guarantees, ceilings and buckets.
+fn of_rates(sample: &Sample) -> Vec<Family> {
+    let fills = classes(sample).flat_map(|place| {
+        let class = place.2;
+        let own = [("ceil", class.ceil_fill), ("rate", class.rate_fill), ("shared_ceil", class.shared_ceil_fill)];
+        own.into_iter().filter_map(move |(bucket, fill)| Some((place, bucket, fill?)))
+    });
+    let per_byte = |rate: Option<u64>| rate.map(|bps| bps as f64 / 8.0);
+    vec![
         Family::gauge("sluice_class_guarantee", "Rate that a class is guaranteed", bytes_per_second())
-            .each(all(), move |place| Some((labels(place), Value::Gauge(per_byte(place.2.rate_bps)?)))),
+            .each(classes(sample), move |place| Some((labels(place), Value::Gauge(per_byte(place.2.rate_bps)?)))),
         Family::gauge("sluice_class_ceiling", "Rate that a class may not exceed", bytes_per_second())
-            .each(all(), move |place| Some((labels(place), Value::Gauge(per_byte(place.2.ceil_bps)?)))),
+            .each(classes(sample), move |place| Some((labels(place), Value::Gauge(per_byte(place.2.ceil_bps)?)))),
         Family::gauge(
             "sluice_class_bucket_fill",
             "Fill level of a class's token buckets, 0 to 1; at 0 the class waits or drops",
@@ -219,13 +240,18 @@ fn of_classes(sample: &Sample) -> Vec<Family> {
         .each(fills, |(place, bucket, fill)| {
             Some(([labels(place), vec![("bucket", bucket.to_owned())]].concat(), Value::Gauge(fill)))
         }),
+    ]
+}
+
+fn of_waits(sample: &Sample) -> Vec<Family> {
+    vec![
         Family::new(
             "sluice_class_sojourn",
             "Time in the queue of packets that left; the sum is right to 12.5 %. Only with engine qdisc",
             Some(Unit::Seconds),
             MetricType::Histogram,
         )
-        .each(all(), |place| Some((labels(place), Value::Histogram(place.2.sojourn.as_ref()?.into())))),
+        .each(classes(sample), |place| Some((labels(place), Value::Histogram(place.2.sojourn.as_ref()?.into())))),
     ]
 }
 

@@ -5,10 +5,11 @@ use crate::browser::{Browser, Viewport};
 use crate::command::await_that;
 use crate::lab::Lab;
 use crate::needs::Need;
+use crate::net::Pair;
 use crate::policy::{other, port, three};
 use crate::server::Server;
 use crate::suite::Suite;
-use crate::traffic::{self, Flow};
+use crate::traffic::{self, Flow, Outcome};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -52,6 +53,26 @@ fn numbers(browser: &Browser, chart: &str) -> (Vec<String>, Vec<Vec<String>>) {
     (head, rows)
 }
 
+/// An expression of JavaScript: the number of pixels in the colour of a class on a chart.
+fn pixels(chart: &str, class: usize) -> String {
+    format!(
+        "(() => {{
+           const canvas = document.querySelector('#{chart} canvas');
+           const probe = document.createElement('i');
+           probe.className = 'c{class}';
+           document.body.append(probe);
+           const want = getComputedStyle(probe).backgroundColor.match(/\\d+/g).map(Number);
+           probe.remove();
+           const all = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+           let count = 0;
+           for (let n = 0; n < all.length; n += 4) {{
+             if (all[n + 3] > 200 && want.every((value, k) => Math.abs(value - all[n + k]) < 24)) count += 1;
+           }}
+           return count;
+         }})()"
+    )
+}
+
 fn charts_show_the_data(lab: &Lab) {
     let (pair, server) = begin(lab);
     let browser = Browser::start(&pair.a, Viewport::DESKTOP);
@@ -62,7 +83,26 @@ fn charts_show_the_data(lab: &Lab) {
     std::thread::sleep(Duration::from_secs(6));
     browser.click("#pause");
     browser.until("the page pauses", "document.getElementById('link').dataset.state === 'paused'");
-    let (head, rows) = numbers(&browser, "chart-sent");
+    numbers_are_those_of_the_series(&server, &browser);
+    let drawn =
+        |class: usize| browser.script(&format!("return {};", pixels("chart-sent", class))).as_u64().unwrap_or(0);
+    assert!(drawn(1) > 50 && drawn(2) > 50, "lines of game: {} pixels, of bulk: {}", drawn(1), drawn(2));
+    browser.click("#legend li:nth-child(3) button");
+    assert_eq!(drawn(2), 0, "bulk is hidden");
+    let name = browser.script("return document.querySelector('#chart-sent [role=img]').getAttribute('aria-label');");
+    assert!(name.as_str().is_some_and(|name| name.contains("now:") && name.contains("bit/s")), "{name}");
+
+    // Senders that were held up catch up, for which a queue may be too short.
+    let outcomes = streams.finish(|| lab.status(&pair.a, "a0").direction("egress").totals().1);
+    browser.click("#pause");
+    rules_and_flows_are_listed(&browser, &outcomes);
+    drop(browser);
+    super::end(lab, &pair, server);
+}
+
+/// Each row of the chart's table is in the server's series of rates, and bulk is seen at its rate.
+fn numbers_are_those_of_the_series(server: &Server, browser: &Browser) {
+    let (head, rows) = numbers(browser, "chart-sent");
     assert_eq!(head, ["time", "control", "game", "bulk"]);
     let series = server.get("/api/interfaces/a0/series?points=60").json();
     let known = |class: u64| -> Vec<f64> {
@@ -83,33 +123,10 @@ fn charts_show_the_data(lab: &Lab) {
         busy += usize::from((5.4e6..6.6e6).contains(&shown_bulk));
     }
     assert!(busy >= 2, "bulk is seen at its rate: {rows:?}");
-    // The lines themselves: pixels in the colours of the two classes.
-    let drawn = |place: usize| {
-        let script = format!(
-            "const canvas = document.querySelector('#chart-sent canvas');
-             const probe = document.createElement('i');
-             probe.className = 'c{place}';
-             document.body.append(probe);
-             const want = getComputedStyle(probe).backgroundColor.match(/\\d+/g).map(Number);
-             probe.remove();
-             const all = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
-             let count = 0;
-             for (let n = 0; n < all.length; n += 4) {{
-               if (all[n + 3] > 200 && want.every((value, k) => Math.abs(value - all[n + k]) < 24)) count += 1;
-             }}
-             return count;"
-        );
-        browser.script(&script).as_u64().unwrap_or(0)
-    };
-    assert!(drawn(1) > 50 && drawn(2) > 50, "lines of game: {} pixels, of bulk: {}", drawn(1), drawn(2));
-    browser.click("#legend li:nth-child(3) button");
-    assert_eq!(drawn(2), 0, "bulk is hidden");
-    let name = browser.script("return document.querySelector('#chart-sent [role=img]').getAttribute('aria-label');");
-    assert!(name.as_str().is_some_and(|name| name.contains("now:") && name.contains("bit/s")), "{name}");
+}
 
-    // Senders that were held up catch up, for which a queue may be too short.
-    let outcomes = streams.finish(|| lab.status(&pair.a, "a0").direction("egress").totals().1);
-    browser.click("#pause");
+/// The hits of rules equal the packets sent, and both flows are in the list of flows.
+fn rules_and_flows_are_listed(browser: &Browser, outcomes: &[Outcome]) {
     browser.click(".tabs a[href='#rules']");
     let hits = |rule: &str| {
         let script = format!(
@@ -129,8 +146,6 @@ fn charts_show_the_data(lab: &Lab) {
         "both flows are listed",
         &format!("{shown}.includes('10.77.0.2:3001') && {shown}.includes('10.77.0.2:3002')"),
     );
-    drop(browser);
-    super::end(lab, &pair, server);
 }
 
 /// The chart of times in queue, with data. No kernel with browsers has engine `qdisc`, so the script adds that engine's waits
@@ -157,24 +172,7 @@ fn waits_are_drawn(lab: &Lab) {
     let shown = "document.getElementById('chart-wait-numbers').textContent";
     // The game is the second class: its p99, and the median beside it.
     browser.until("waits are in the table", &format!("{shown}.includes('1.8 ms (median 200 µs)')"));
-    let drawn = |place: usize| {
-        format!(
-            "(() => {{
-               const canvas = document.querySelector('#chart-wait canvas');
-               const probe = document.createElement('i');
-               probe.className = 'c{place}';
-               document.body.append(probe);
-               const want = getComputedStyle(probe).backgroundColor.match(/\\d+/g).map(Number);
-               probe.remove();
-               const all = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
-               let count = 0;
-               for (let n = 0; n < all.length; n += 4) {{
-                 if (all[n + 3] > 200 && want.every((value, k) => Math.abs(value - all[n + k]) < 24)) count += 1;
-               }}
-               return count;
-             }})()"
-        )
-    };
+    let drawn = |class: usize| pixels("chart-wait", class);
     browser.until("a line for each class", &format!("{} > 20 && {} > 20", drawn(1), drawn(2)));
     let tile = browser.text("#tiles");
     assert!(tile.contains("2.7 ms") && !tile.contains("does not tell"), "{tile}");
@@ -192,39 +190,57 @@ fn paste(browser: &Browser, text: &str) {
     ));
 }
 
+/// Waits until the verdict on the text in the editor contains these words.
+fn verdict(browser: &Browser, words: &str) {
+    browser.until(words, &format!("document.getElementById('verdict').textContent.includes({})", json!(words)));
+}
+
+fn is_apply_disabled(browser: &Browser) -> bool {
+    browser.script("return document.getElementById('apply').disabled;") == true
+}
+
+/// An expression of JavaScript: the number of entries of the history that are shown.
+const ENTRIES: &str = "document.querySelectorAll('#history tbody tr').length";
+
 fn policies_are_edited(lab: &Lab) {
     let (pair, server) = begin(lab);
-    let scheduler = || lab.status(&pair.a, "a0").policy.scheduler;
     let browser = Browser::start(&pair.a, Viewport::DESKTOP);
-    let verdict = |what: &str| {
-        browser.until(what, &format!("document.getElementById('verdict').textContent.includes({})", json!(what)));
-    };
-    let disabled = || browser.script("return document.getElementById('apply').disabled;") == true;
     // The page asks for a token when another policy than the one in force is to be checked.
     browser.open(&format!("{}/#policy", server.place));
-    verdict("this is what is in force");
-    assert!(disabled(), "there is nothing to apply");
+    verdict(&browser, "this is what is in force");
+    assert!(is_apply_disabled(&browser), "there is nothing to apply");
+    typing_is_checked(lab, &pair, &server, &browser);
+    a_finding_leads_to_its_place(&browser);
+    a_change_is_reverted(lab, &pair, &browser);
+    a_change_is_confirmed(lab, &pair, &browser);
+    a_long_history_folds(lab, &pair, &browser);
+    drop(browser);
+    super::end(lab, &pair, server);
+}
 
-    // Typed like a user: wrong, then right again.
+/// Types a wrong text as a user does, then the right one again: the token is asked for, and the findings are those of `check`.
+fn typing_is_checked(lab: &Lab, pair: &Pair, server: &Server, browser: &Browser) {
     browser.keys("#text", "nonsense ");
     browser.until("the token is asked for", "document.getElementById('login').open");
     browser.keys("#token", "not-the-token\n");
     browser
         .until("a wrong one is refused", "document.getElementById('login-why').textContent.includes('not the token')");
     browser.keys("#token", &format!("{}\n", server.token));
-    verdict("error");
+    verdict(browser, "error");
     let printed =
         lab.sluice(&pair.a, &["check", &lab.file("typed.json", "nonsense {}").display().to_string()]).exits(2);
     let title = browser.script("return document.querySelector('#findings li div').textContent;");
     let title = title.as_str().unwrap_or("?").split(" (").next().unwrap_or("?").to_owned();
     assert!(printed.stderr.contains(&title), "{title} is not in {printed}");
-    assert!(disabled());
+    assert!(is_apply_disabled(browser));
     assert_eq!(browser.script("return document.querySelectorAll('.under-error').length > 0;"), true);
     browser.keys("#text", &"\u{e003}".repeat("nonsense ".len()));
-    verdict("this is what is in force");
+    verdict(browser, "this is what is in force");
+}
 
-    paste(&browser, "{ \"scheduler\": \"strict_prioritty\",\n\"classes\": [{ \"id\": 0 }] }");
-    verdict("there is no scheduler \"strict_prioritty\"");
+fn a_finding_leads_to_its_place(browser: &Browser) {
+    paste(browser, "{ \"scheduler\": \"strict_prioritty\",\n\"classes\": [{ \"id\": 0 }] }");
+    verdict(browser, "there is no scheduler \"strict_prioritty\"");
     let findings = browser.text("#findings");
     assert!(
         findings.contains("line 1, column 16") && findings.contains("did you mean \"strict_priority\"?"),
@@ -235,9 +251,13 @@ fn policies_are_edited(lab: &Lab) {
     let selected = "const area = document.getElementById('text');
          return area.value.slice(area.selectionStart, area.selectionEnd) + area.getAttribute('aria-invalid');";
     assert_eq!(browser.script(selected), "\"strict_prioritty\"true");
+}
 
-    paste(&browser, &other().to_string());
-    verdict("Valid.");
+/// Applies the other policy, which waits for a confirmation, and takes it back.
+fn a_change_is_reverted(lab: &Lab, pair: &Pair, browser: &Browser) {
+    let scheduler = || lab.status(&pair.a, "a0").policy.scheduler;
+    paste(browser, &other().to_string());
+    verdict(browser, "Valid.");
     let difference = browser.text("#difference");
     assert!(difference.contains("scheduler strict_priority -> deficit_round_robin"), "{difference}");
     assert!(difference.contains("late") && difference.contains("game"), "{difference}");
@@ -251,8 +271,12 @@ fn policies_are_edited(lab: &Lab) {
     browser.click("#revert");
     browser.until("nothing waits", "document.getElementById('pending').hidden");
     assert_eq!(scheduler(), "strict_priority");
+}
 
-    verdict("Valid.");
+/// Applies the other policy again, confirms it, and goes back to the first policy by the history.
+fn a_change_is_confirmed(lab: &Lab, pair: &Pair, browser: &Browser) {
+    let scheduler = || lab.status(&pair.a, "a0").policy.scheduler;
+    verdict(browser, "Valid.");
     browser.until("it can be applied again", "!document.getElementById('apply').disabled");
     browser.click("#apply");
     browser.until("the change waits again", "!document.getElementById('pending').hidden");
@@ -260,8 +284,7 @@ fn policies_are_edited(lab: &Lab) {
     browser.until("it is kept", "document.getElementById('pending').hidden");
     let status = lab.status(&pair.a, "a0");
     assert!(status.unconfirmed.is_none() && status.policy.scheduler == "deficit_round_robin", "{status:?}");
-    let rows = "document.querySelectorAll('#history tbody tr').length";
-    browser.until("the history has all", &format!("{rows} === 4"));
+    browser.until("the history has all", &format!("{ENTRIES} === 4"));
     let history = browser.text("#history");
     assert!(history.contains("from the page") && history.contains("taken back by hand"), "{history}");
 
@@ -269,8 +292,10 @@ fn policies_are_edited(lab: &Lab) {
     browser.script("document.getElementById('confirm-time').value = '';");
     browser.click("#history tbody tr:last-child button[data-action=back]");
     await_that("it is gone back to", LONG, || scheduler() == "strict_priority");
+}
 
-    // A long history folds, and opens.
+/// A long history shows its latest entries, and all of them on demand.
+fn a_long_history_folds(lab: &Lab, pair: &Pair, browser: &Browser) {
     for n in 0..8 {
         let file = lab.policy(&if n % 2 == 0 { other() } else { three() });
         lab.sluice(&pair.a, &["apply", "a0", &file]).ok();
@@ -278,12 +303,10 @@ fn policies_are_edited(lab: &Lab) {
     browser.script("location.reload();");
     browser.until(
         "only the latest are shown",
-        &format!("{rows} === 10 && !document.getElementById('history-all').hidden"),
+        &format!("{ENTRIES} === 10 && !document.getElementById('history-all').hidden"),
     );
     browser.click("#history-all");
-    browser.until("all are shown", &format!("{rows} > 10 && document.getElementById('history-all').hidden"));
-    drop(browser);
-    super::end(lab, &pair, server);
+    browser.until("all are shown", &format!("{ENTRIES} > 10 && document.getElementById('history-all').hidden"));
 }
 
 fn phone_with_dark_theme(lab: &Lab) {
