@@ -18,11 +18,13 @@ pub(crate) mod remains;
 mod tc;
 pub(crate) mod verify;
 
+use crate::bpf::mapped::Mapped;
 use crate::record::{Engine, Record, policy};
 use crate::system::interface::Interface;
 use crate::system::iproute;
 use crate::system::qdiscs::{self, Qdisc};
 use programs::Loading;
+use sluice_abi as abi;
 use sluice_error::Result;
 use sluice_policy::{Rate, Resolved};
 use sluice_tables::Compiled;
@@ -44,6 +46,16 @@ impl Placed<'_> {
     pub fn compiled(&self, buffer: u32) -> Result<Compiled> {
         policy::compile(self.policy, self.record, self.interface, buffer)
     }
+}
+
+/// The place where an engine counts the packets of its queues.
+pub(crate) enum Counters {
+    /// The engine has no queues.
+    None,
+    /// The state of its schedulers, which also keep the ceilings of classes.
+    Schedulers(Mapped<abi::sl_sched>),
+    /// The qdiscs of the classes.
+    Leaves,
 }
 
 /// The operations in which engines differ. Most defaults do nothing.
@@ -91,6 +103,11 @@ pub(crate) trait Driver {
     /// The engine's schedulers, as they are now.
     fn schedulers(&self, _: &Path) -> Result<Vec<Scheduler>> {
         Ok(Vec::new())
+    }
+
+    /// Opens the counters of the queues, to be read again and again.
+    fn counters(&self, _: &Path) -> Result<Counters> {
+        Ok(Counters::None)
     }
 
     /// Whether a root qdisc is of this engine, of any record.

@@ -1,9 +1,10 @@
 //! Engine `qdisc`: the scheduler core as a BPF qdisc, at the root or below mq at each of the queues.
 
+use crate::bpf::mapped::Mapped;
 use crate::bpf::object::{self, Loader};
 use crate::engine::programs::Loading;
 use crate::engine::verify::Scheduler;
-use crate::engine::{Driver, Placed};
+use crate::engine::{Counters, Driver, Placed};
 use crate::fault;
 use crate::maps::{schedulers, tables};
 use crate::record::Record;
@@ -113,6 +114,14 @@ impl Driver for BpfQdisc {
             moved: sched.classes.iter().map(|class| class.sent_pkts).sum(),
         });
         Ok(all.collect())
+    }
+
+    fn counters(&self, pins: &Path) -> Result<Counters> {
+        let mapped = Mapped::new(&tables::open(pins, "state")?)?;
+        mapped.map(Counters::Schedulers).ok_or_else(|| {
+            Error::system(format!("{}: the map state does not hold what this version expects", pins.display()))
+                .help("it was made by another version of sluice: use that one for `sluice down`, then this one")
+        })
     }
 
     fn makes(&self, root: &Qdisc) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::engine::htb::{self, Leaves, Target};
 use crate::engine::verify::Scheduler;
-use crate::engine::{Driver, Placed, differences, leaves};
+use crate::engine::{Counters, Driver, Placed, differences, leaves};
 use crate::record::Record;
 use crate::system::iproute;
 use crate::system::qdiscs::Qdisc;
@@ -68,6 +68,10 @@ impl Driver for Tc {
             }
         }
         Ok(())
+    }
+
+    fn counters(&self, _: &Path) -> Result<Counters> {
+        Ok(Counters::Leaves)
     }
 
     fn makes(&self, root: &Qdisc) -> bool {

@@ -4,17 +4,16 @@ use super::counts::{BUILTIN, class_counts, matched, parsed, rules};
 use super::policers::Policers;
 use super::{ClassStatus, Count, DirectionStatus, Framing, PolicyStatus, Status, UnconfirmedStatus, add_drops, text};
 use super::{leaves, schedulers};
-use crate::bpf::mapped::Mapped;
-use crate::engine::{parts, programs};
+use crate::engine::{Counters, driver, parts, programs};
 use crate::maps::flows::{self, FlowTable};
 use crate::maps::tables;
 use crate::record::rule_starts::RuleStarts;
-use crate::record::{Engine, Record, policy};
+use crate::record::{Record, policy};
 use crate::system::bpffs;
 use crate::system::interface::Interface;
 use libbpf_rs::{MapCore, MapHandle};
 use sluice_abi as abi;
-use sluice_error::{Error, Result};
+use sluice_error::Result;
 use sluice_policy::{Resolved, ResolvedClass, Scheduler};
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -36,7 +35,7 @@ pub(crate) struct Pinned {
     parse_counts: MapHandle,
     flows: MapHandle,
     policers: Policers,
-    state: Option<Mapped<abi::sl_sched>>,
+    counters: Counters,
     /// Parts that were not in place, and the time of that check.
     missing: RefCell<Option<(Instant, Vec<String>)>>,
 }
@@ -45,16 +44,6 @@ impl Pinned {
     /// Opens the maps of a record that is wholly up.
     pub fn open(record: Record) -> Result<Pinned> {
         let pins = record.pins(&bpffs::root()?);
-        let state = if record.engine == Engine::Qdisc {
-            let map = tables::open(&pins, "state")?;
-            let mapped = Mapped::new(&map)?.ok_or_else(|| {
-                Error::system(format!("{}: the map state does not hold what this version expects", pins.display()))
-                    .help("it was made by another version of sluice: use that one for `sluice down`, then this one")
-            })?;
-            Some(mapped)
-        } else {
-            None
-        };
         let policy = policy::resolved(&record)?;
         let header_bytes = Interface::find(&record.interface)?.header_bytes();
         Ok(Pinned {
@@ -67,7 +56,7 @@ impl Pinned {
             rule_counts: tables::open(&pins, "rule_counts")?,
             parse_counts: tables::open(&pins, "parse_counts")?,
             flows: tables::open(&pins, "flows")?,
-            state,
+            counters: driver(record.engine).counters(&pins)?,
             missing: RefCell::default(),
             pins,
             record,
@@ -207,13 +196,13 @@ impl Pinned {
         }
         let device = if egress { record.interface.clone() } else { record.ingress_device() };
         let mut totals = schedulers::Totals::default();
-        match (record.engine, &self.state) {
-            (Engine::Qdisc, Some(state)) if queued => {
+        match &self.counters {
+            Counters::Schedulers(state) if queued => {
                 let ifindex = if egress { record.ifindex } else { ifindex(&device) };
                 totals = schedulers::add(&mut classes, state, ifindex);
             }
             // A device that was deleted has no leaves.
-            (Engine::Tc, _) if queued && ifindex(&device) > 0 => {
+            Counters::Leaves if queued && ifindex(&device) > 0 => {
                 leaves::add(&mut classes, &crate::engine::leaves::of_device(&device)?)
             }
             _ => {}
@@ -233,7 +222,7 @@ impl Pinned {
             classes,
             parsed: parsed(&self.parse_counts, direction, matched)?,
         };
-        let is_queued = queued && record.engine == Engine::Qdisc;
+        let is_queued = queued && matches!(self.counters, Counters::Schedulers(_));
         self.policers.add(&mut status, &self.live, direction, is_queued)?;
         Ok(status)
     }
