@@ -30,8 +30,8 @@ pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The managed interfaces of this network namespace. What is left of one that has gone, or of an interrupted command, is
-/// said on standard error.
+/// The managed interfaces of this network namespace. Remains of an interface that has gone, or of an interrupted command, are
+/// named on standard error.
 fn here() -> Result<Vec<String>, Failure> {
     let own = sluice_kernel::netns::inode()?;
     let mut names = Vec::new();

@@ -194,7 +194,7 @@ pub(crate) fn remove_queues(record: &Record) -> Result<()> {
 
 /// Removes our parts from an interface whose record is lost.
 pub(crate) fn remove_remains(record: &Record, pins: &Path) -> Result<()> {
-    // The record that says who made clsact is lost: a clsact that is in use stays.
+    // The record that tells whether Sluice made clsact is lost: a clsact that is in use stays.
     let record = Record { made_clsact: qdiscs::has_clsact(&record.interface)?, ..record.clone() };
     attach::remove_hooks(&record, pins)?;
     iproute::tc(&format!("qdisc del dev {} root", record.interface))?;

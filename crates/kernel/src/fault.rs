@@ -98,5 +98,5 @@ fn wanted(name: &str) -> Option<Fault> {
 fn die() -> ! {
     // SAFETY: both calls take numbers only.
     unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
-    unreachable!("nobody survives SIGKILL")
+    unreachable!("no process survives SIGKILL")
 }

@@ -1,4 +1,4 @@
-//! What buckets cost on one CPU and on two: the mean time of a run of the XDP program, where everything passes and where hardly
+//! The cost of buckets on one CPU and on two: the mean time of a run of the XDP program, where everything passes and where hardly
 //! anything does. Needs root.
 
 use sluice_model::limits::flood;

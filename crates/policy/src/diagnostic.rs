@@ -125,7 +125,7 @@ kinds! {
     NoEffect = "no_effect",
     /// A ceiling above the link was lowered to it.
     CeilClamped = "ceil_clamped",
-    /// The link's rate is not known, so what depends on it is not checked.
+    /// The link's rate is not known, so values that depend on it are not checked.
     LinkRateUnknown = "link_rate_unknown",
     /// `--rate` took the place of the file's link rate.
     LinkRateOverridden = "link_rate_overridden",

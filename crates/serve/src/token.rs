@@ -25,7 +25,7 @@ impl Token {
         Ok(Token(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// Reads the first line of a file that not everybody may read.
+    /// Reads the first line of a file. Fails if every user of the machine may read the file.
     pub fn read(path: &Path) -> Result<Token> {
         let wrong =
             |what: String, cure: String| Error::input(format!("--token-file {}: {what}", path.display())).help(cure);
@@ -37,7 +37,7 @@ impl Token {
         }
         let mode = about.mode();
         if mode & 0o004 != 0 {
-            let what = "everybody on this machine can read it".to_owned();
+            let what = "every user of this machine can read it".to_owned();
             return Err(wrong(what, format!("chmod o= {}", path.display())));
         }
         let mut text = String::new();
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn bad_files_are_refused_with_the_cure() {
         for (name, text, mode, what) in [
-            ("open", "0123456789abcdef", 0o644, "everybody"),
+            ("open", "0123456789abcdef", 0o644, "every user"),
             ("short", "secret", 0o600, "6 characters"),
             ("empty", "", 0o600, "0 characters"),
             ("spaces", "0123456789 abcdef", 0o600, "without spaces"),

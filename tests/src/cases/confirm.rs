@@ -105,7 +105,7 @@ fn the_next_command_reverts(lab: &Lab) {
         std::thread::sleep(Duration::from_millis(4100));
         assert!(recorded(&pair).contains("\"policy_name\": \"new\""), "no command has reverted yet");
         let output =
-            lab.sluice(&pair.a, command).says("nobody has confirmed the change in time: its policy is old again");
+            lab.sluice(&pair.a, command).says("no command has confirmed the change in time: its policy is old again");
         assert_eq!(output.code, Some(if command[0] == "confirm" { 2 } else { 0 }), "{output}");
         assert_eq!(name(lab, &pair), "old", "after {command:?}");
     }

@@ -152,7 +152,7 @@ fn readers(lab: &Lab) {
     up(lab);
     let mut first = lab.start(&pair.a, &["events", "a0"]);
     first.await_stderr("listening");
-    lab.sluice(&pair.a, &["events", "a0", "--for", "1s"]).exits(2).says("somebody else reads the events");
+    lab.sluice(&pair.a, &["events", "a0", "--for", "1s"]).exits(2).says("another process reads the events");
     // Traces do not conflict with events.
     lab.sluice(&pair.a, &["trace", "a0", "--for", "1s"]).exits(0);
     first.kill();

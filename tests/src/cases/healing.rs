@@ -148,10 +148,10 @@ fn hooks_and_roots(lab: &Lab) {
         pair.a.tc("filter del dev a0 ingress pref 65000");
     }
     await_that("the kernel has detached it", LONG, || {
-        lab.sluice(&pair.a, &["status", "a0"]).ok().stdout.contains("the hook that classifies what arrives is gone")
+        lab.sluice(&pair.a, &["status", "a0"]).ok().stdout.contains("the hook that classifies arriving packets is gone")
     });
-    reports_missing(lab, &pair, "the hook that classifies what arrives is gone");
-    is_repaired(lab, &pair, "the hook that classifies what arrives is gone");
+    reports_missing(lab, &pair, "the hook that classifies arriving packets is gone");
+    is_repaired(lab, &pair, "the hook that classifies arriving packets is gone");
     pair.a.tc("qdisc del dev a0 root");
     reports_missing(lab, &pair, "the root qdisc of a0 is");
     is_repaired(lab, &pair, "the root qdisc of a0 is");

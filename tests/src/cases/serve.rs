@@ -86,7 +86,7 @@ fn bad_input(lab: &Lab) {
     refused(&["--listen", "[::]:8080", "--token-file", &token]).says("no TLS");
     refused(&["--listen", "10.77.9.9:8080", "--token-file", &token]).says("no TLS");
     refused(&["--token-file", "/nowhere/token"]).says("cannot be read");
-    refused(&["--token-file", &secret(lab, "open", "0123456789abcdef\n", 0o644)]).says("everybody").says("chmod");
+    refused(&["--token-file", &secret(lab, "open", "0123456789abcdef\n", 0o644)]).says("every user").says("chmod");
     refused(&["--token-file", &secret(lab, "short", "abc\n", 0o600)]).says("3 characters");
     let absent = ["--tls-cert", "/nowhere/cert", "--tls-key", "/nowhere/key"];
     refused(&absent).says("--tls-cert /nowhere/cert").says("no certificate can be read");

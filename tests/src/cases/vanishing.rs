@@ -48,7 +48,7 @@ fn interface_deleted_and_back(lab: &Lab) {
     wire_pair(&pair, "");
     let before = pair.a.state("a0").replace(&old_devices(&pair.a), "");
     let printed = lab.up(&pair.a, "a0", &policy, &["--rate", "20mbit"]).stdout;
-    assert!(printed.contains("what was left of it is removed"), "{printed}");
+    assert!(printed.contains("its remains were removed"), "{printed}");
     passes(&pair);
     lab.down(&pair.a, "a0");
     assert_eq!(pair.a.state("a0"), before);

@@ -17,7 +17,7 @@ pub struct Serve {
     /// Address and port; port 0 takes any that is free
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     pub listen: String,
-    /// The file whose first line is the secret that clients must send; not everybody may read it
+    /// The file whose first line is the secret that clients must send; other users must not be able to read it
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// The server's certificate, PEM

@@ -127,10 +127,10 @@ mod tests {
             dst_port: Some(server.port()),
             arriving: false,
         };
-        let nobody = FlowKey { src_port: Some(1), dst_port: Some(1), ..flow };
+        let unknown = FlowKey { src_port: Some(1), dst_port: Some(1), ..flow };
         let mut processes = Processes::default();
         for _ in 0..2 {
-            let found = processes.of(&[flow, nobody]);
+            let found = processes.of(&[flow, unknown]);
             assert_eq!(found[0].as_ref().map(|process| process.pid), Some(std::process::id() as i32));
             assert_eq!(found[1], None);
         }

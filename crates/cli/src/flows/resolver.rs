@@ -90,7 +90,7 @@ mod tests {
     fn names_arrive_later_and_are_escaped() {
         let resolver = Resolver::with(|address| address.is_ipv4().then(|| "host\x1b[2J.example".to_owned()));
         let (known, unknown) = (IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(std::net::Ipv6Addr::LOCALHOST));
-        assert_eq!(resolver.name(known), None, "nobody waits");
+        assert_eq!(resolver.name(known), None, "the caller does not wait");
         assert_eq!(resolver.name(unknown), None);
         resolver.wait(Duration::from_secs(10));
         assert_eq!(resolver.name(known).as_deref(), Some("host?[2J.example"));

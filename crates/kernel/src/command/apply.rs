@@ -73,11 +73,12 @@ fn prepare(requests: &[Request]) -> Result<Vec<Change>> {
 fn undo(done: &[Done], former: &[Record], requests: &[Request], mut error: Error) -> Error {
     for (was, done) in former.iter().zip(done).rev() {
         history::note_undone(&done.record, &error.what);
-        let undone = Request::to(was, "what was changed with it has failed").and_then(|request| {
-            let mut change = Change::prepare(managed(&was.interface)?, &request, requests)?;
-            change.record.unconfirmed.clone_from(&was.unconfirmed);
-            change.perform(&request)
-        });
+        let undone =
+            Request::to(was, "the change of another interface by the same command has failed").and_then(|request| {
+                let mut change = Change::prepare(managed(&was.interface)?, &request, requests)?;
+                change.record.unconfirmed.clone_from(&was.unconfirmed);
+                change.perform(&request)
+            });
         error.what += &match undone {
             Ok(_) => format!("\n  {} has its former policy, {}, again", was.interface, was.policy_name),
             Err(rest) => format!("\n  and bringing back the former policy of {} failed: {}", was.interface, rest.what),

@@ -130,7 +130,9 @@ fn at_boot(now: &Saved, unconfirmed: bool, configuration: Option<&str>, kept: Op
                 kept.name
             )
         }
-        _ if is_configured => format!("at boot what {configured} says then holds, as {path} has it"),
+        _ if is_configured => {
+            format!("at boot the policy {configured} of {path} holds, with the content that it has then")
+        }
         ("configured", _) => {
             format!("at boot the policy {configured} of {path} holds, not this one: SLUICE_RESTORE=configured")
         }
@@ -163,7 +165,12 @@ mod tests {
             (Some(conf("SLUICE_RESTORE=configured")), Some("mine"), false, "SLUICE_RESTORE=configured"),
             (Some(conf("SLUICE_RESTORE=last")), Some("other"), false, "as the last one that was applied"),
             (Some(conf("SLUICE_RESTORE=\"last\"")), None, true, "if it is confirmed"),
-            (Some("SLUICE_POLICY=/x/mine.json".to_owned()), None, false, "what /x/mine.json says then holds"),
+            (
+                Some("SLUICE_POLICY=/x/mine.json".to_owned()),
+                None,
+                false,
+                "the policy /x/mine.json of /etc/sluice/eth0.conf holds, with the content",
+            ),
         ] {
             let said = note(configuration.as_deref(), kept, unconfirmed);
             assert!(said.starts_with("at boot ") && said.contains(what), "{said}");

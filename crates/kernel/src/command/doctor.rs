@@ -207,7 +207,13 @@ fn loads(loader: Result<Loader>, programs: &[&str]) -> Result<()> {
 fn parts_of(f: &mut Findings, record: &Record) -> Result<()> {
     if !Interface::is_there(&record.interface, record.ifindex) {
         let cure = format!("sluice down {} removes it", record.interface);
-        f.add(&record.interface, "parts", Verdict::Bad, "the interface has gone; what was made for it is left", &cure);
+        f.add(
+            &record.interface,
+            "parts",
+            Verdict::Bad,
+            "the interface has gone; the devices and pins that were made for it are left",
+            &cure,
+        );
         return Ok(());
     }
     let missing = parts::missing(record, &record.pins(&bpffs::root()?))?;
@@ -228,11 +234,18 @@ fn describe(f: &mut Findings, interface: &Interface, records: &[Record]) {
     let kind = interface.kind.as_deref();
     let detail = match kind {
         Some("veth") => "veth: classified by tc; XDP is possible, and turns off TSO at the peer".to_owned(),
-        Some("bridge") => "bridge: what it forwards between its ports passes below it; put sluice on the port that leads to the bottleneck".to_owned(),
-        Some("bond" | "team") => format!("{}: shaped as a whole, above its members; classified by tc", kind.unwrap_or_default()),
+        Some("bridge") => {
+            "bridge: packets between its ports pass below it; put sluice on the port that leads to the bottleneck"
+                .to_owned()
+        }
+        Some("bond" | "team") => {
+            format!("{}: shaped as a whole, above its members; classified by tc", kind.unwrap_or_default())
+        }
         Some("ifb") => "ifb: a device that queues for others".to_owned(),
         Some(kind) => format!("{kind}: classified by tc"),
-        None if !interface.ethernet => "no Ethernet header: packets are parsed from the network layer, by tc".to_owned(),
+        None if !interface.ethernet => {
+            "no Ethernet header: packets are parsed from the network layer, by tc".to_owned()
+        }
         None => "a device with a driver: XDP is tried where the policy polices, else tc".to_owned(),
     };
     let root = qdiscs::root(&interface.name).ok().flatten();
@@ -243,7 +256,7 @@ fn describe(f: &mut Findings, interface: &Interface, records: &[Record]) {
         (many, Some(record)) if record.engine.queues() => {
             format!("; one queue with one lock serves its {many} queues")
         }
-        (many, _) => format!("; {many} queues: what is shaped has one queue with one lock in place of them"),
+        (many, _) => format!("; {many} queues: a shaped link has one queue with one lock in place of them"),
     };
     let ours = |root: &qdiscs::Qdisc| {
         let on = |record: &&Record| record.ifindex == interface.ifindex || record.ingress_device() == interface.name;

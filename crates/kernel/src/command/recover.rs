@@ -35,7 +35,7 @@ pub(crate) fn recover_with(patience: Patience) -> Result<()> {
         let done = finish(record).and_then(|record| record.is_overdue().then(|| change::revert(&record)).transpose());
         match done {
             Ok(Some(done)) => eprintln!(
-                "{name}: nobody has confirmed the change in time: its policy is {} again",
+                "{name}: no command has confirmed the change in time: its policy is {} again",
                 done.record.policy_name
             ),
             Ok(None) => {}

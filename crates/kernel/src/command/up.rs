@@ -131,7 +131,7 @@ fn refuse_foreign_queues(interface: &Interface, remains: bool, replaced: Option<
     let name = &interface.name;
     if remains {
         return Err(Error::input(format!("{name} has queues of sluice, and no record of them"))
-            .help("use --force, which removes what is left of them first"));
+            .help("use --force, which removes them first"));
     }
     let Some(root) = replaced else { return Ok(()) };
     let what = format!("{name} has a hand-made qdisc at its root: {} {}", root.kind, root.handle);
@@ -386,13 +386,18 @@ fn remove_orphans(asked: &[&str]) -> Result<Vec<String>> {
         let pins = record.pins(&bpffs::root()?);
         match tear_down(&mut record, &pins) {
             Ok(()) => removed.push(record.interface),
-            Err(error) => eprintln!("warning: what {} has left, which has gone: {error}", record.interface),
+            Err(error) => {
+                eprintln!("warning: removing the remains of {}, an interface that has gone: {error}", record.interface)
+            }
         }
     }
     for record in Record::all()?.into_iter().filter(|record| record.netns != own && !netns::is_kept(record.netns)) {
         let removed = arrivals::remove(&record).and_then(|()| programs::remove_pins(&record.pins(&bpffs::root()?)));
         if let Err(error) = removed.and_then(|()| record.remove()) {
-            eprintln!("warning: what a namespace that has gone has left of {}: {error}", record.interface);
+            eprintln!(
+                "warning: removing the remains of {} in a network namespace that has gone: {error}",
+                record.interface
+            );
         }
     }
     history::remove_orphans(own);
@@ -409,7 +414,7 @@ fn refuse_managed(interface: &Interface, force: bool) -> Result<Vec<String>> {
         let pins = record.pins(&bpffs::root()?);
         tear_down(&mut record, &pins)?;
         return Ok(vec![format!(
-            "an earlier {} had gone without `sluice down`: what was left of it is removed",
+            "an earlier {} had gone without `sluice down`: its remains were removed",
             interface.name
         )]);
     }
@@ -419,7 +424,7 @@ fn refuse_managed(interface: &Interface, force: bool) -> Result<Vec<String>> {
         }
         let pins = record.pins(&bpffs::root()?);
         tear_down(&mut record, &pins)?;
-        return Ok(vec!["what an interrupted command had left was removed".to_owned()]);
+        return Ok(vec!["the remains of an interrupted command were removed".to_owned()]);
     }
     Err(Error::input(format!("{} is managed already, with the policy {}", interface.name, record.policy_name))
         .help(format!("sluice apply {0} POLICY changes it, sluice down {0} gives it back", interface.name)))

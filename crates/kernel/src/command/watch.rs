@@ -95,7 +95,7 @@ impl Watch {
     }
 
     fn concerns_the_file(&self) -> Result<bool> {
-        let events = self.inotify.read_events().doing(|| "reading what has changed".to_owned())?;
+        let events = self.inotify.read_events().doing(|| "reading which files have changed".to_owned())?;
         let gone = AddWatchFlags::IN_DELETE_SELF | AddWatchFlags::IN_MOVE_SELF;
         if events.iter().any(|event| event.mask.intersects(gone)) {
             let names: Vec<String> = self.directories.iter().map(|directory| directory.display().to_string()).collect();

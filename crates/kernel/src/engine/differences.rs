@@ -51,7 +51,7 @@ pub fn differences(policy: &Resolved, rate: Option<Rate>, leaves: Option<Leaves>
         all.push(format!("class {} ({}): at its ceiling HTB is accurate to a packet only", class.id, class.name));
     }
     all.push(
-        "`apply` drops what is queued in a class that goes, whose kind of queue changes, whose limit changes between packets and \
+        "`apply` drops the packets that are queued in a class that goes, whose kind of queue changes, whose limit changes between packets and \
          bytes, or whose priority changes while its queue does not run empty (tc then counts anew)"
             .to_owned(),
     );

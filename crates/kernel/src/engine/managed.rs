@@ -14,7 +14,7 @@ pub(crate) fn managed(interface: &str) -> Result<Record> {
         Some(record) if record.phase != Phase::Active => Err(half_done(&record)),
         Some(record) if !Interface::is_there(&record.interface, record.ifindex) => {
             Err(Error::input(format!("{interface} has gone since it was taken into management"))
-                .help(format!("sluice down {interface} removes what is left of it")))
+                .help(format!("sluice down {interface} removes its remains")))
         }
         Some(record) => settled(record),
     }

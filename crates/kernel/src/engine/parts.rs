@@ -40,8 +40,8 @@ impl fmt::Display for Missing {
                 write!(f, "the scheduler of queue {} of mq was replaced", numbers.join(", "))
             }
             Missing::Splitter => write!(f, "nothing sends super-packets through the splitter"),
-            Missing::Hook(Side::Ingress) => write!(f, "the hook that classifies what arrives is gone"),
-            Missing::Hook(Side::Egress) => write!(f, "the hook on what departs is gone"),
+            Missing::Hook(Side::Ingress) => write!(f, "the hook that classifies arriving packets is gone"),
+            Missing::Hook(Side::Egress) => write!(f, "the hook on departing packets is gone"),
             Missing::Xdp => write!(f, "the XDP program is gone"),
         }
     }

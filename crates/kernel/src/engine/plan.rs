@@ -105,7 +105,7 @@ pub fn plan(
 /// Fails where `--ingress-rate` cannot be kept.
 fn check_ingress_rate(engine: Engine, features: &Features) -> Result<()> {
     if !engine.queues() {
-        return Err(Error::input("a policy that only classifies does not shape what arrives")
+        return Err(Error::input("a policy that only classifies does not shape arriving packets")
             .help("leave --ingress-rate away, or remove \"mode\": \"classify_only\" from the policy"));
     }
     if !features.ifb {

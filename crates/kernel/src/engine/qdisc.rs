@@ -87,7 +87,7 @@ impl Driver for BpfQdisc {
         replace_root(&at.record.ingress_device(), &at.record.qdisc)
     }
 
-    /// Fails unless the schedulers' configuration is what was written, and schedulers that have sent since `seen` have taken it up.
+    /// Fails unless the schedulers' configuration is the one that was written, and schedulers that have sent since `seen` have taken it up.
     fn verify(&self, at: &Placed<'_>, (buffer, live): (u32, &Compiled), seen: &[Scheduler]) -> Result<()> {
         let wrong = |what: &str| Err(Error::system(format!("{}: {what}", at.record.interface)));
         let map = tables::open(at.pins, "sched_conf")?;

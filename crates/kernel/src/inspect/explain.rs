@@ -333,7 +333,7 @@ fn buckets(
         of("ceil", policed, known.filter(polices).filter(|_| !is_queued).and_then(|known| known.ceil), ceil),
         of("flow", Some("its flow is"), of_flow, policing(abi::SL_LIMIT_FLOW)),
         of("interface", Some("the interface is"), limit.map(|own| own.rate), policing(abi::SL_LIMIT_INTERFACE)),
-        of("shared", Some("those that share the rate are"), shared, policing(abi::SL_LIMIT_SHARED)),
+        of("shared", Some("the classes that share the rate are"), shared, policing(abi::SL_LIMIT_SHARED)),
     ];
     of_queues.into_iter().filter(|_| is_queued).chain(of_hooks).flatten().collect()
 }
@@ -355,7 +355,7 @@ fn verdict(
         return format!("dropped: {whose} over {} at this moment", Rate(bucket.rate_bps));
     }
     if let Some(ceil) = known.filter(|known| known.exceed == Exceed::Police).and_then(|known| known.ceil) {
-        return format!("passes while class {} sends less than {ceil}; beyond it is dropped", class.name);
+        return format!("passes while class {} sends less than {ceil}; packets beyond that are dropped", class.name);
     }
     if policy.mode == Mode::ClassifyOnly || running.is_some_and(|running| !running.engine.queues()) {
         return "counted, and passed on: this policy queues nothing".to_owned();

@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(own(&first, &[5, 7, 9]), [5, 7, 9]);
         // A new rule comes before the first, which moves to the place of the second; the second goes, and the third stays.
         let mut second = first.next(&[None, Some(0), Some(2)], &counted(&[5, 7, 9]));
-        assert_eq!(own(&second, &[6, 7, 9]), [0, 5, 9], "one packet for who was there before");
+        assert_eq!(own(&second, &[6, 7, 9]), [0, 5, 9], "one packet for the rule that was there before");
         second.settle(&counted(&[6, 8, 9]));
         assert_eq!(own(&second, &[6, 8, 9]), [0, 5, 9]);
         assert_eq!(own(&second, &[16, 9, 11]), [10, 6, 11]);

@@ -73,10 +73,10 @@ fn lock(path: &Path, limit: Option<Duration>) -> Result<Option<Lock>> {
 
 /// The error of a lock that is held too long.
 fn held(path: &Path, limit: Duration) -> Error {
-    let what = |who: &str| format!("{} has been held for {} s by {who}", path.display(), limit.as_secs());
+    let what = |holder: &str| format!("{} has been held for {} s by {holder}", path.display(), limit.as_secs());
     match holder(path) {
         Some(Holder { pid, command }) => Error::system(what(&format!("process {pid}: {command}")))
-            .help(format!("wait for its end, or end it: kill {pid}; the next command puts right what it has left")),
+            .help(format!("wait for its end, or end it: kill {pid}; the next command mends an interrupted change")),
         None => Error::system(what("a process that cannot be seen"))
             .help("it is in another PID namespace, such as a container's: look there, with `lslocks`"),
     }
@@ -127,7 +127,7 @@ mod tests {
     fn holder_of_a_lock_is_named() {
         let path = std::env::temp_dir().join(format!("sluice-lock-{}", std::process::id()));
         let short = Some(Duration::from_millis(50));
-        let first = lock(&path, short).expect("a file").expect("nobody holds it");
+        let first = lock(&path, short).expect("a file").expect("a free lock");
         assert!(lock(&path, short).expect("a file").is_none(), "it is held");
         let error = held(&path, DEADLINE);
         let own = std::process::id();

@@ -28,8 +28,8 @@ pub fn directory(path: &Path) -> Result<()> {
             done => return done.doing(|| format!("creating {}", path.display())),
         }
     }
-    Err(Error::system(format!("creating {}: somebody else creates it again and again", path.display()))
-        .help("find out who may write there, and remove it"))
+    Err(Error::system(format!("creating {}: another process creates it again and again", path.display()))
+        .help("find the process that writes there, and end it"))
 }
 
 /// One attempt to make a directory. `AlreadyExists` or `NotFound`: another process was faster.
@@ -136,7 +136,7 @@ mod tests {
             let foreign = scratch.0.join("foreign");
             fs::create_dir_all(foreign.join("below")).expect("creating");
             std::os::unix::fs::chown(&foreign, Some(65_534), Some(65_534)).expect("chown");
-            directory(&foreign).expect("in place of somebody else's");
+            directory(&foreign).expect("in place of another user's");
             let about = fs::symlink_metadata(&foreign).expect("there");
             assert_eq!((about.uid(), about.mode() & 0o7777), (0, DIRECTORY_MODE));
             assert!(!foreign.join("below").exists());

@@ -106,7 +106,7 @@ pub struct Load {
     pub probe: bool,
     /// Port at `to` (web: at `from`).
     pub port: Option<u16>,
-    /// DSCP of what it sends.
+    /// DSCP of the packets that it sends.
     pub dscp: Option<Tos>,
     /// Connections at a time: tcp, udp, web.
     pub flows: Option<u32>,

@@ -100,9 +100,9 @@ impl<'a> Group<'a> {
     }
 
     fn loads(&self, has: impl Fn(&Measured, &str) -> bool) -> Vec<&'a LoadInfo> {
-        let somebody =
+        let is_measured =
             |load: &LoadInfo| self.entries.iter().flat_map(|e| &e.measured).any(|measured| has(measured, &load.name));
-        self.scenario.loads.iter().filter(|load| somebody(load)).collect()
+        self.scenario.loads.iter().filter(|load| is_measured(load)).collect()
     }
 
     /// The directions that a contender shaped.

@@ -103,7 +103,7 @@ pub fn read(path: &Path) -> Result<Results> {
     let bad_json = |e: serde_json::Error| bad(format!("no results of the lab: {e}"));
     let any: serde_json::Value = serde_json::from_str(&text).map_err(bad_json)?;
     if !sane(&any) {
-        return Err(bad("it has numbers that nothing measured".to_owned()).help("run the plan again"));
+        return Err(bad("it has numbers that no trial measured".to_owned()).help("run the plan again"));
     }
     let format = any["format"].as_u64().ok_or_else(|| bad("no results of the lab: no format".to_owned()))?;
     if format != u64::from(FORMAT) {

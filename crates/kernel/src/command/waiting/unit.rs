@@ -47,7 +47,7 @@ fn arguments(record: &Record, unconfirmed: &Unconfirmed, program: &Path, place: 
     let deadline = unconfirmed.deadline_ms.to_string();
     let mut all = vec!["--quiet".to_owned(), "--collect".to_owned()];
     all.push(format!("--unit=sluice-confirm-{}-{deadline}", record.ifindex));
-    all.push(format!("--description=Take back what was not confirmed on {}", record.interface));
+    all.push(format!("--description=Take back the unconfirmed change of {}", record.interface));
     if let Place::Namespace(path) = place {
         all.push(format!("--property=NetworkNamespacePath={}", path.display()));
     }
@@ -75,7 +75,7 @@ mod tests {
                 "--quiet",
                 "--collect",
                 "--unit=sluice-confirm-2-7",
-                "--description=Take back what was not confirmed on eth0",
+                "--description=Take back the unconfirmed change of eth0",
                 "--property=NetworkNamespacePath=/run/netns/home",
                 "--",
                 "/usr/bin/sluice$$x",

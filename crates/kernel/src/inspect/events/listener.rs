@@ -64,7 +64,7 @@ impl Listener {
             let watch = read_watch(&record.key)?.1;
             if until(&watch, &listener.what) > now_ns() {
                 let what = if matches!(listener.what, Subject::Events) { "events" } else { "packets" };
-                return Err(Error::input(format!("somebody else reads the {what} of {}", record.interface))
+                return Err(Error::input(format!("another process reads the {what} of {}", record.interface))
                     .help("one reader at a time: stop the other one; one that was killed gives way after 2 s"));
             }
             listener.sources.push(source(&record)?);

@@ -75,8 +75,8 @@ fn measured(page: &Page) -> Markup {
                 (term("Fairness", "Jain’s index: 1 where all have the same, 1/n where one of n has all. By weight: each \
                     load’s rate is divided by its weight first.".into()))
                 (term("Owned", format!("Whether the queue formed at the contender: the line’s queue behind it, read twice a second, did not hold \
-                    more than {} ms in the mean and dropped nothing. Where it is not owned, one sees the line’s queue, whatever the \
-                    contender would have done.", Bottleneck::OWNED_BELOW_MS)))
+                    more than {} ms in the mean and dropped nothing. Where it is not owned, the figures show the line’s queue, not the \
+                    contender.", Bottleneck::OWNED_BELOW_MS)))
                 (term("Noise", "The p99 of a probe that ends before the bottleneck: delay that the machine and the \
                     harness add. Differences below it mean nothing. Programs that tell times have a real-time priority, where \
                     the system allows it, so that they do not wait for the processor while others of the harness begin.".into()))
@@ -104,7 +104,7 @@ fn files(page: &Page) -> Markup {
             h3 { "To repeat it" }
             pre tabindex="0" { code { (r.command) } }
             @if r.contenders.iter().any(|contender| !commands(page, &contender.name).is_empty()) {
-                h3 { "What was typed for each contender" }
+                h3 { "Commands of each contender" }
                 @for contender in &r.contenders {
                     @let commands = commands(page, &contender.name);
                     @if !commands.is_empty() {

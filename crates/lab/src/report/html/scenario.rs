@@ -55,7 +55,7 @@ fn rate(page: &Page, group: &Group, id: &str) -> Result<Markup> {
     }
     if let Some(svg) = chart::costs(&format!("{id}-p"), group, &page.styles)? {
         let about = "Thin lines go from the least to the greatest of the repeats.";
-        pictures.push(figure("What it cost", about, svg));
+        pictures.push(figure("Cost of the packets", about, svg));
     }
     let panels = chart::panels(&format!("{id}-t"), group)?;
     Ok(html! {
