@@ -188,7 +188,9 @@ mod tests {
             let side = || Stdio::from(pty.slave.try_clone().expect("the terminal once more"));
             let mut command = Command::new(std::env::current_exe().expect("this program"));
             command.args(["--exact", &format!("top::screen::tests::{test}"), "--ignored", "--nocapture"]);
-            let child = command.env("TERM", "xterm").stdin(side()).stdout(side()).stderr(side()).spawn();
+            // A backtrace would push the panic's message off the terminal.
+            command.env("TERM", "xterm").env("RUST_BACKTRACE", "0");
+            let child = command.stdin(side()).stdout(side()).stderr(side()).spawn();
             let child = child.expect("starting this program");
             OwnTerminal { child, terminal: File::from(pty.master), line: pty.slave, before, written: Vec::new() }
         }
