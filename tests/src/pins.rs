@@ -26,7 +26,7 @@ impl Map {
             libbpf_sys::bpf_obj_get_info_by_fd(fd.as_raw_fd(), std::ptr::from_mut(&mut info).cast(), &mut length)
         };
         assert_eq!(result, 0, "asking of {}", path.display());
-        Map { fd, value_bytes: (info.value_size as usize).next_multiple_of(8) }
+        Map { fd, value_bytes: info.value_size as usize }
     }
 
     pub fn value(&self, key: u32) -> Vec<u8> {
@@ -44,6 +44,7 @@ impl Map {
     }
 
     pub fn set(&self, key: u32, value: &[u8]) {
+        assert_eq!(value.len(), self.value_bytes, "a value of this map has another length");
         // SAFETY: the key is of the array's size, and the value is as long as one of the map's.
         let result = unsafe {
             libbpf_sys::bpf_map_update_elem(
@@ -54,5 +55,17 @@ impl Map {
             )
         };
         assert_eq!(result, 0, "writing a value");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "a value of this map has another length")]
+    fn a_value_of_another_length_is_not_written() {
+        let fd = std::fs::File::open("/dev/null").expect("a file that is no map").into();
+        Map { fd, value_bytes: 8 }.set(0, &[0; 4]);
     }
 }
