@@ -60,8 +60,8 @@ pub struct Interval {
     pub each_bytes: Vec<u64>,
     /// UDP: packets expected.
     pub sent_packets: u64,
-    /// UDP: packets of these that did not come.
-    pub lost_packets: u64,
+    /// UDP: packets of these that did not come, less those of earlier intervals that came late. Can be negative.
+    pub lost_packets: i64,
     /// UDP: jitter by iperf3's estimator (RFC 1889), ms.
     pub jitter_ms: Option<f64>,
 }
@@ -71,6 +71,12 @@ impl Interval {
     pub fn bytes(&self) -> u64 {
         self.each_bytes.iter().sum()
     }
+}
+
+/// UDP: the packets that were lost in several intervals together.
+pub fn lost_packets<'a>(intervals: impl Iterator<Item = &'a Interval>) -> u64 {
+    // Late packets from before the first of the intervals can make the sum negative.
+    intervals.map(|interval| interval.lost_packets).sum::<i64>().max(0) as u64
 }
 
 /// Start a server for one test, at one of the host's addresses.
@@ -179,8 +185,7 @@ pub fn parse(json: &str) -> Result<TestResult> {
             end_s: raw.sum.end,
             each_bytes: raw.streams.iter().map(|stream| stream.bytes).collect(),
             sent_packets: raw.streams.iter().map(|stream| stream.packets).sum(),
-            // Late packets can make the loss of an interval negative; it counts as 0.
-            lost_packets: raw.streams.iter().map(|stream| stream.lost_packets).sum::<i64>().max(0) as u64,
+            lost_packets: raw.streams.iter().map(|stream| stream.lost_packets).sum(),
             jitter_ms: raw.streams.iter().filter_map(|stream| stream.jitter_ms).reduce(f64::max),
         })
         .collect();
@@ -215,8 +220,22 @@ mod tests {
     fn received_datagrams_are_those_of_the_server() {
         let result = parse(include_str!("../tests/fixtures/iperf3-udp.json")).unwrap();
         let sum = |of: fn(&Interval) -> u64| result.intervals.iter().map(of).sum::<u64>();
-        assert_eq!((sum(Interval::bytes), sum(|s| s.sent_packets), sum(|s| s.lost_packets)), (1_249_200, 1_041, 200));
+        assert_eq!((sum(Interval::bytes), sum(|s| s.sent_packets)), (1_249_200, 1_041));
+        assert_eq!(lost_packets(result.intervals.iter()), 200);
         assert!(result.intervals[0].jitter_ms.is_some());
+    }
+
+    #[test]
+    fn late_packets_are_not_lost() {
+        let interval = |start: u32, lost: i32| {
+            format!(
+                r#"{{"streams":[{{"bytes":1000,"packets":10,"lost_packets":{lost}}}],"sum":{{"start":{start},"end":{}}}}}"#,
+                start + 1
+            )
+        };
+        let result = parse(&format!(r#"{{"intervals":[{},{}]}}"#, interval(0, 7), interval(1, -4))).unwrap();
+        assert_eq!(lost_packets(result.intervals.iter()), 3);
+        assert_eq!(lost_packets(result.intervals[1..].iter()), 0, "packets from before these intervals");
     }
 
     #[test]

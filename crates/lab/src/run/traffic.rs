@@ -217,7 +217,8 @@ impl<'a> Runner<'a> {
         let mbit = |bytes: u64, seconds: f64| if seconds > 0.0 { bytes as f64 * 8.0 / 1e6 / seconds } else { 0.0 };
         let flows = counted().map(|s| s.each_bytes.len()).max().unwrap_or(0);
         let of_flow = |flow: usize| counted().filter_map(|s| s.each_bytes.get(flow)).sum();
-        let (sent, lost) = counted().fold((0, 0), |(sent, lost), s| (sent + s.sent_packets, lost + s.lost_packets));
+        let sent: u64 = counted().map(|s| s.sent_packets).sum();
+        let lost = iperf3::lost_packets(counted());
         let jitters: Vec<f64> = counted().filter_map(|s| s.jitter_ms).collect();
         Flows {
             load: self.load.name().to_owned(),
