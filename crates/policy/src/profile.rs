@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// The profiles that are built into the program.
@@ -64,6 +65,12 @@ impl fmt::Display for LoadError {
                 match error.kind() {
                     io::ErrorKind::NotFound => {
                         writeln!(f, "  = help: check the path; a profile is named without path and without .json")
+                    }
+                    io::ErrorKind::WouldBlock => {
+                        writeln!(
+                            f,
+                            "  = help: write the policy to a file, or pipe it into the command and name /dev/stdin"
+                        )
                     }
                     io::ErrorKind::PermissionDenied => writeln!(f, "  = help: check the permissions of the file"),
                     _ => Ok(()),
@@ -140,6 +147,10 @@ fn profiles_in(directories: &[PathBuf]) -> Vec<String> {
 
 fn read(path: &Path) -> Result<Source, LoadError> {
     let unreadable = |error| LoadError::Unreadable { path: path.into(), error };
+    if is_named_pipe(path) {
+        let what = "it is a named pipe, which would be waited for until another program writes to it";
+        return Err(unreadable(io::Error::new(io::ErrorKind::WouldBlock, what)));
+    }
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(unreadable)?;
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
@@ -156,6 +167,12 @@ fn read(path: &Path) -> Result<Source, LoadError> {
     // Some editors begin a file with a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     Ok(Source::new(path.display().to_string(), text))
+}
+
+/// Whether a path leads to a FIFO of the file system. The pipes below /dev and /proc, as of `<(...)`, have their writers already.
+fn is_named_pipe(path: &Path) -> bool {
+    let has_writer = path.starts_with("/dev") || path.starts_with("/proc");
+    !has_writer && path.metadata().is_ok_and(|about| about.file_type().is_fifo())
 }
 
 #[cfg(test)]
@@ -218,5 +235,32 @@ mod tests {
         let error = load_from("/dev/zero", &[]).unwrap_err().to_string();
         assert!(error.contains("larger than 4 MiB"), "{error}");
         fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn a_named_pipe_is_refused_at_once() {
+        let directory = scratch("pipe");
+        let pipe = directory.join("pipe.json");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let path = pipe.display().to_string();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || sender.send(load_from(&path, &[]).map(drop)));
+        let answer = receiver.recv_timeout(std::time::Duration::from_secs(20)).expect("an answer without a writer");
+        fs::remove_dir_all(&directory).unwrap();
+        let text = answer.unwrap_err().to_string();
+        assert!(
+            text.contains("pipe.json: it is a named pipe") && text.contains("= help: write the policy to a file"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_pipe_of_another_process_is_read() {
+        let mut writer =
+            std::process::Command::new("printf").arg(MINIMAL).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let output = writer.stdout.take().unwrap();
+        let path = format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&output));
+        assert!(load_from(&path, &[]).is_ok());
+        writer.wait().unwrap();
     }
 }
