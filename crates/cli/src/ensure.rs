@@ -12,8 +12,12 @@ pub fn run(args: &Ensure) -> Result<(), Failure> {
             outln!("{gone} has gone: its remains are removed");
         }
     }
-    let all: Vec<String> = sluice_kernel::reader::managed_here()?.into_iter().map(|(name, _)| name).collect();
     let named = !args.interfaces.is_empty();
+    let mut all: Vec<String> = sluice_kernel::reader::managed_here()?.into_iter().map(|(name, _)| name).collect();
+    if !named {
+        // Each of them is refused below, with its cure.
+        all.extend(sluice_kernel::unreadable_here()?);
+    }
     each(if named { &args.interfaces } else { &all }, |interface| {
         let Healed { was_missing, notes } = sluice_kernel::ensure(interface)?;
         if was_missing.is_empty() && named {

@@ -30,8 +30,8 @@ pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The managed interfaces of this network namespace. Remains of an interface that has gone, or of an interrupted command, are
-/// named on standard error.
+/// The managed interfaces of this network namespace. Remains of an interface that has gone, or of an interrupted command, and
+/// records that cannot be read are named on standard error.
 fn here() -> Result<Vec<String>, Failure> {
     let own = sluice_kernel::netns::inode()?;
     let mut names = Vec::new();
@@ -44,6 +44,11 @@ fn here() -> Result<Vec<String>, Failure> {
         } else {
             names.push(record.interface);
         }
+    }
+    for name in sluice_kernel::unreadable_here()? {
+        eprintln!(
+            "{name}: its record cannot be read; sluice up {name} --policy P --force makes it anew, sluice down {name} cleans up"
+        );
     }
     Ok(names)
 }

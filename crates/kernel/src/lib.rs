@@ -34,6 +34,7 @@ pub use engine::differences::differences as tc_differences;
 pub use engine::features::Features;
 pub use engine::managed::{absent, require_known};
 pub use engine::plan::{one_queue_for_all, refusal};
+pub use engine::remains::unreadable_here;
 pub use fault::POINTS as FAULT_POINTS;
 pub use inspect::{events, explain, probe, reader};
 pub use maps::flows;

@@ -104,6 +104,10 @@ fn down_needs_no_record(lab: &Lab) {
         damage(&record(&pair.a));
         let printed = lab.sluice(&pair.a, &["status", "a0"]).exits(2).says("sluice down a0");
         assert_eq!(printed.stderr.matches("warning").count(), usize::from(content != "none"), "{content}: {printed}");
+        if content != "none" {
+            lab.sluice(&pair.a, &["status"]).ok().says("a0: its record cannot be read");
+            lab.sluice(&pair.a, &["ensure"]).exits(2).says("no record that can be read").says("sluice up a0 --force");
+        }
         lab.sluice(&pair.a, &["down", "a0"]).ok();
         assert_eq!(pair.a.state("a0"), before, "with a record of {content}");
         assert!(lab.leftovers().is_empty(), "with a record of {content}: {:?}", lab.leftovers());

@@ -4,18 +4,19 @@
 use crate::bpf::hooks::{self, Side};
 use crate::engine::{devices, is_ours, qdisc};
 use crate::record::{self, Engine, Hook, Phase, Record};
-use crate::system::interface::Interface;
+use crate::system::interface::{self, Interface};
 use crate::system::{bpffs, netns, paths, qdiscs};
 use serde_json::Value;
 use sluice_abi as abi;
 use sluice_error::Result;
 use std::fs;
+use std::path::Path;
 
 /// A record of our parts that are there, by which all can be removed. None: there are none.
 pub(crate) fn of(name: &str) -> Result<Option<Record>> {
     let interface = Interface::find(name)?;
     let own = netns::inode()?;
-    let unread = unread(&interface, own)?;
+    let unread = unread(paths::run(), &interface.name, own);
     let word = |key: &str| unread.as_ref().and_then(|(_, value)| value.get(key).cloned());
     let qdiscs = qdiscs::list(name)?;
     let root = qdiscs.iter().find(|qdisc| qdisc.root);
@@ -50,24 +51,29 @@ pub(crate) fn of(name: &str) -> Result<Option<Record>> {
     Ok(is_there.then_some(record))
 }
 
-/// The record of the interface as JSON, and its key, if it is not one of this version.
-fn unread(interface: &Interface, netns: u64) -> Result<Option<(String, Value)>> {
-    let keys = possible_keys(&interface.name, netns);
-    for entry in fs::read_dir(paths::run()).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let Some(key) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".json")) else { continue };
+/// The interfaces of this network namespace that have a record which cannot be read, and none that can.
+pub fn unreadable_here() -> Result<Vec<String>> {
+    let own = netns::inode()?;
+    let known: Vec<u32> =
+        Record::all()?.iter().filter(|record| record.netns == own).map(|record| record.ifindex).collect();
+    let here = interface::indices()?.into_iter().filter(|(_, ifindex)| !known.contains(ifindex));
+    Ok(here.map(|(name, _)| name).filter(|name| unread(paths::run(), name, own).is_some()).collect())
+}
+
+/// The record of an interface as JSON, and its key, if it is not one of this version.
+fn unread(directory: &Path, interface: &str, netns: u64) -> Option<(String, Value)> {
+    possible_keys(interface, netns).into_iter().find_map(|key| {
+        let path = directory.join(format!("{key}.json"));
+        fs::symlink_metadata(&path).ok()?;
         // A file that cannot be read at all, such as a link to elsewhere, is no record either.
         let text = crate::system::private::read(&path).unwrap_or_default();
         if serde_json::from_str::<Record>(&text).is_ok() {
-            continue;
+            return None;
         }
         let value: Value = serde_json::from_str(&text).unwrap_or_default();
-        let says = |key: &str, number: u64| value.get(key).and_then(Value::as_u64).is_none_or(|said| said == number);
-        if keys.iter().any(|possible| possible == key) && says("netns", netns) {
-            return Ok(Some((key.to_owned(), value)));
-        }
-    }
-    Ok(None)
+        let said = value.get("netns").and_then(Value::as_u64);
+        said.is_none_or(|said| said == netns).then_some((key, value))
+    })
 }
 
 /// The keys that an interface's record may have, the usual ones.
@@ -121,5 +127,26 @@ fn empty() -> Record {
         rule_starts: crate::record::rule_starts::RuleStarts::default(),
         unconfirmed: None,
         before: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_that_cannot_be_read_are_found() {
+        let directory = std::env::temp_dir().join(format!("sluice-remains-{}", std::process::id()));
+        fs::create_dir_all(&directory).expect("a directory");
+        let good = serde_json::to_string(&empty()).expect("JSON");
+        let of_another_namespace = r#"{ "netns": 8 }"#;
+        for (name, text) in
+            [("a@7", "{ \"netns\": 7"), ("b@7", good.as_str()), ("c@7", of_another_namespace), ("d@7", "")]
+        {
+            fs::write(directory.join(format!("{name}.json")), text).expect("a file");
+        }
+        let found = ["a", "b", "c", "d", "e"].map(|name| unread(&directory, name, 7).map(|(key, _)| key));
+        fs::remove_dir_all(&directory).expect("removing");
+        assert_eq!(found, [Some("a@7".to_owned()), None, None, Some("d@7".to_owned()), None]);
     }
 }
