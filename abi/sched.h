@@ -89,8 +89,8 @@ struct sl_flow_queue {
 	u16 pad;
 	u32 backlog_pkts;
 	u32 backlog_bytes;
-	s32 used_bytes; /* of the allowance; what is beyond it is debt */
-	u32 round; /* of the class, until which that is counted; of one on the wheel, that of its turn */
+	s32 used_bytes; /* of the allowance; bytes beyond it are debt */
+	u32 round; /* of the class: until which used_bytes is counted, or on the wheel that of the flow's turn */
 	u16 src_host; /* index of its record */
 	u16 dst_host;
 	u32 hash; /* of its flow */
@@ -99,7 +99,7 @@ struct sl_flow_queue {
 
 /* The record of a host, as source or as destination of the flows of a class: see sched/flow_hosts.h. */
 struct sl_host {
-	u32 key; /* hash of its address | (class + 1) << 16; 0: nobody's */
+	u32 key; /* hash of its address | (class + 1) << 16; 0: the record is free */
 	u16 bulk_flows; /* that stand on a wheel */
 	u16 pad;
 	s32 used_bytes; /* bytes that its flows have sent or queued ahead of others' turns, less those that rounds have given back */
@@ -112,8 +112,8 @@ struct sl_host_table {
 
 /* How a class serves its flows. */
 struct sl_fair {
-	u64 wheel_used; /* of the wheel that have flows */
-	u64 rests_since_ns; /* if it has no packets, or one alone: when one that was not has left */
+	u64 wheel_used; /* slots of the wheel that have flows, as bits */
+	u64 rests_since_ns; /* if the class has at most one packet: when the last one left that was not alone */
 	u32 round;
 	u32 alone; /* 1 + the slot of the class's only packet, which has not come to its flow; 0: packets stand in their flows */
 	struct sl_queue sparse; /* of flows */
@@ -183,9 +183,9 @@ struct sl_sched {
 	u64 ready; /* classes that may be picked: they have packets and tokens */
 	u64 held; /* classes that have packets, and wait for tokens of their ceil */
 	u64 held_until_ns;
-	u64 green; /* classes with a guarantee that they have not used up */
-	u64 amber; /* classes with a guarantee, used up for now */
-	u64 amber_until_ns;
+	u64 guarantee_left; /* classes with a guarantee that they have not used up */
+	u64 guarantee_used; /* classes with a guarantee that they have used up for now */
+	u64 guarantee_used_until_ns; /* the first of them has tokens again then */
 	u64 level_classes[SL_CLASSES]; /* the classes of each level */
 	u32 backlog_pkts;
 	u32 lone; /* the only packet takes the fast path, in the slot on top of the free ones */
@@ -210,7 +210,7 @@ struct sl_sched {
 	u64 large[SL_CLASS_SIZES]; /* classes with many packets, by their size */
 	struct sl_bucket link;
 	struct sl_tournament ceilings; /* held classes, by when their ceiling has tokens again */
-	struct sl_tournament guarantees; /* amber classes, by when their guarantee has tokens again */
+	struct sl_tournament guarantees; /* classes of guarantee_used, by when their guarantee has tokens again */
 	struct sl_class classes[SL_CLASSES];
 	/* In the first 32 KiB, as all of the above: what each packet needs is a load away, whose offset has 16 bits in BPF. */
 	struct sl_slot slot[SL_SLOTS];

@@ -76,7 +76,7 @@ static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 ha
 		if (a.control && drops == SL_MAY_NOT_DROP)
 			return a; /* the queue counts it, and polices it */
 		sl_count_parsed(h, direction, choice.rule, pkts, bytes);
-		request.terms = a.control ? SL_CONTROL : 0;
+		request.flags = a.control ? SL_CONTROL : 0;
 		a.malformed = sl_is_malformed(h) && t->drop_malformed;
 		if (a.malformed && drops == SL_MAY_DROP) {
 			count = sl_class_count_at(direction, choice.class);

@@ -215,7 +215,7 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 		goto drop;
 	request.direction = (u8)s->direction;
 	request.bytes = sl_skb_bytes(skb);
-	request.terms = SL_QUEUED;
+	request.flags = SL_QUEUED;
 	if (request.direction == SL_INGRESS)
 		sl_queue_answers();
 	request.pkts = sl_skb_segments(skb, request.bytes);

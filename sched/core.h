@@ -76,7 +76,7 @@ SL_FN u64 sl_first_opening(const struct sl_tournament *t)
 }
 
 /*
- * Held classes whose ceiling has tokens again join, and guarantees that have tokens again turn green. Both wait in the order in which
+ * Held classes whose ceiling has tokens again join, and classes whose guarantee has tokens again may use it. Both wait in the order in which
  * they open, so each costs O(log classes), and those that go on waiting cost nothing. Classes that join at once do so by number.
  */
 SL_GLOBAL int sl_release(struct sl_sched *s SL_NONNULL, u64 now_ns)
@@ -101,13 +101,13 @@ SL_GLOBAL int sl_release(struct sl_sched *s SL_NONNULL, u64 now_ns)
 		sl_join(s, class_at(s, c), c, now_ns);
 	}
 	sl_for (n, SL_CLASSES) {
-		if (!s->amber || now_ns < s->amber_until_ns)
+		if (!s->guarantee_used || now_ns < s->guarantee_used_until_ns)
 			break;
 		c = tournament_first(&s->guarantees);
 		tournament_cut(&s->guarantees, c);
-		s->amber &= ~SL_BIT(c);
-		s->green |= SL_BIT(c);
-		s->amber_until_ns = sl_first_opening(&s->guarantees);
+		s->guarantee_used &= ~SL_BIT(c);
+		s->guarantee_left |= SL_BIT(c);
+		s->guarantee_used_until_ns = sl_first_opening(&s->guarantees);
 	}
 	return 0;
 }
@@ -117,10 +117,10 @@ SL_GLOBAL int sl_use_up(struct sl_sched *s SL_NONNULL, u32 c)
 {
 	u64 opens_ns = bucket_opens_ns(&class_at(s, c)->rate);
 
-	if (!s->amber || opens_ns < s->amber_until_ns)
-		s->amber_until_ns = opens_ns;
-	s->green &= ~SL_BIT(c);
-	s->amber |= SL_BIT(c);
+	if (!s->guarantee_used || opens_ns < s->guarantee_used_until_ns)
+		s->guarantee_used_until_ns = opens_ns;
+	s->guarantee_left &= ~SL_BIT(c);
+	s->guarantee_used |= SL_BIT(c);
 	tournament_put(&s->guarantees, c, opens_ns);
 	return 0;
 }
@@ -229,12 +229,12 @@ SL_GLOBAL u32 sl_take_queued(struct sl_sched *s SL_NONNULL, u64 now_ns)
 	u32 c, taken, slot;
 	u64 first;
 
-	if (sl_unlikely((s->held && now_ns >= s->held_until_ns) || (s->amber && now_ns >= s->amber_until_ns)))
+	if (sl_unlikely((s->held && now_ns >= s->held_until_ns) || (s->guarantee_used && now_ns >= s->guarantee_used_until_ns)))
 		sl_release(s, now_ns);
 	if (!s->ready)
 		return SL_NO_SLOT;
 
-	first = s->ready & s->green;
+	first = s->ready & s->guarantee_left;
 	c = sl_unlikely(first) ? sl_lowest(first) : sl_pick(s);
 	k = class_at(s, c);
 	if (k->by_flow) {
@@ -300,8 +300,8 @@ SL_FN void sl_forget(struct sl_sched *s)
 {
 	u32 i;
 
-	s->ready = s->held = s->green = s->amber = 0;
-	s->held_until_ns = s->amber_until_ns = 0;
+	s->ready = s->held = s->guarantee_left = s->guarantee_used = 0;
+	s->held_until_ns = s->guarantee_used_until_ns = 0;
 	tournament_clear(&s->ceilings);
 	tournament_clear(&s->guarantees);
 	sl_for (i, SL_SCHED_STATE_ROWS)
@@ -405,7 +405,7 @@ SL_GLOBAL int sl_configure(struct sl_sched *s SL_NONNULL, const struct sl_sched_
 /* Every packet is gone. Counters and configuration stay. */
 SL_GLOBAL int sl_clear(struct sl_sched *s SL_NONNULL)
 {
-	u64 guaranteed = s->green | s->amber;
+	u64 guaranteed = s->guarantee_left | s->guarantee_used;
 	u32 c;
 
 	sl_forget(s);

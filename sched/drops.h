@@ -27,8 +27,8 @@ SL_FN void slot_drop(struct sl_sched *s, struct sl_class *k, u32 slot, u32 reaso
 }
 
 /*
- * Class c gets the size that its packets make: 0, or n if they are from 32 * 2^n to less than twice that. Below half of
- * the least for its size, the class gets the size of its packets.
+ * Class c gets the size that its packets make: 0, or n if they are from 32 * 2^n to less than twice that. It is called when they reach the next
+ * size, and when they fall below half of the least for their size, so that it does not change with every packet.
  */
 SL_GLOBAL int class_resize(struct sl_sched *s SL_NONNULL, u32 c)
 {

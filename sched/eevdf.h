@@ -148,7 +148,7 @@ SL_FN void eevdf_move(struct sl_sched *s, struct sl_tournament *from, u32 c)
 	eevdf_place(s, c);
 }
 
-/* Of several. The loops are short enough for the verifier to walk. */
+/* The class to serve where several are ready. The loops are short enough for the verifier to walk. */
 SL_GLOBAL u32 eevdf_first(struct sl_sched *s SL_NONNULL)
 {
 	u32 n, c;

@@ -2,7 +2,7 @@
 /*
  * Token bucket in one word, for any number of CPUs: the algorithm of bucket.h, changed by compare-and-swap. The word is the time at
  * which the bucket is full again, in 1/16 ns. In any window of t seconds no more than rate * t + burst + one packet passes, whoever
- * takes: who loses the race looks again, and who loses it SL_POLICE_TRIES times gets nothing.
+ * takes. A CPU that loses the race looks again, and gets nothing after SL_POLICE_TRIES attempts.
  */
 #pragma once
 #include "world.h"
@@ -61,9 +61,9 @@ SL_FN u64 police_take(u64 *tat, u64 now, u64 cost, u64 burst)
 }
 
 /*
- * Gives it back. full: what police_take said; now: later than every time at which somebody else has taken since. What has been refilled by
- * then is not given back: without the charge the bucket would have been full as much earlier, and holds no more than its burst. Who gives back
- * after somebody who took earlier has done so does not know of it, and returns up to what has been refilled since it took: a few us of the rate.
+ * Gives a charge back. full: what police_take said; now: later than every time at which another CPU has taken since. What has been refilled by
+ * then is not given back: without the charge the bucket would have been full as much earlier, and holds no more than its burst. A CPU
+ * that gives back after another one that took earlier does not know of that, and returns up to what has been refilled since it took: a few us of the rate.
  */
 SL_FN void police_give_back(u64 *tat, u64 now, u64 cost, u64 full)
 {
@@ -96,7 +96,7 @@ SL_GLOBAL int police_convert(u64 *tat SL_NONNULL, u64 now, u64 from, u64 to)
 }
 
 /*
- * The bucket is charged at this cost of a byte from now on; neither is 0. Of several CPUs that notice the change, one converts what is owed.
+ * The bucket is charged at this cost of a byte from now on; neither is 0. If several CPUs notice the change, one of them converts the debt.
  */
 SL_FN void police_adopt(struct sl_police_bucket *b, u64 now, u64 cost)
 {

@@ -3,8 +3,8 @@
  * The flow table: sets of four ways, by a keyed hash of the flow. A flow is one cache line, and what few packets look at is in another. In a
  * full set, the flow that has been silent for longest is replaced.
  *
- * CPUs share the table without locks. Who replaces an entry claims it first (a compare-and-swap of its choice), and publishes the choice when
- * the rest is written; an entry that is claimed has no choice, so nobody uses it. A key that is half old and half new equals no flow's:
+ * CPUs share the table without locks. A CPU that replaces an entry claims it first (a compare-and-swap of its choice), and publishes the
+ * choice when the rest is written; a claimed entry has no choice, so no other CPU uses it. A key that is half old and half new equals no flow's:
  * it holds bits of its own flow's hash. Counters are added to without atomic operations: where two CPUs have packets of one flow in one
  * direction at the same moment, one of both may not be counted.
  */

@@ -20,12 +20,12 @@ struct sl_request {
 	u8 class;
 	u8 ecn; /* of its IP header */
 	u8 direction; /* enum sl_direction */
-	u8 terms; /* enum sl_terms, as bits */
+	u8 flags; /* enum sl_request_flags, as bits */
 	u8 super_packets; /* out: whether the flow has ever sent any, this packet included */
 	u8 state; /* out, if the rules must be asked: enum sl_flow_state */
 };
 
-enum sl_terms {
+enum sl_request_flags {
 	SL_QUEUED = 1, /* the packet is at its queue, whose own bucket limits the class */
 	SL_CONTROL = 2 /* a built-in rule has chosen its class */
 };

@@ -31,8 +31,9 @@ SL_GLOBAL int sl_adopt(struct sl_police_bucket *bucket SL_NONNULL, u64 now, u64 
 	return 0;
 }
 
-/* The terms of a bucket, which enum sl_limit names. */
-static __always_inline const struct sl_police_conf *sl_terms_of(const struct sl_tables *t, const struct sl_request *d, u32 limit)
+/* Rate and burst of a bucket, which enum sl_limit names. */
+static __always_inline const struct sl_police_conf *sl_limit_conf(const struct sl_tables *t, const struct sl_request *d,
+								  u32 limit)
 {
 	u32 direction = d->direction & 1, class = d->class & (SL_CLASSES - 1);
 
@@ -50,7 +51,7 @@ static __always_inline const struct sl_police_conf *sl_terms_of(const struct sl_
 
 static __always_inline u64 sl_cost_of(const struct sl_tables *t, const struct sl_request *d, u32 limit)
 {
-	return police_cost(sl_terms_of(t, d, limit)->cost, d->bytes);
+	return police_cost(sl_limit_conf(t, d, limit)->cost, d->bytes);
 }
 
 static __always_inline void sl_refer(struct sl_bucket_ref *ref, struct sl_police_bucket *bucket, u64 cost,
@@ -95,16 +96,16 @@ static __always_inline void sl_find_buckets(struct sl_bucket_ref *refs, const st
 
 	if (!state)
 		return;
-	cost = sl_terms_of(t, d, SL_LIMIT_CLASS)->cost;
-	if (cost && !(d->terms & SL_QUEUED))
+	cost = sl_limit_conf(t, d, SL_LIMIT_CLASS)->cost;
+	if (cost && !(d->flags & SL_QUEUED))
 		sl_refer(&refs[SL_LIMIT_CLASS], &state->class[direction][class], cost, d);
-	cost = sl_terms_of(t, d, SL_LIMIT_FLOW)->cost;
+	cost = sl_limit_conf(t, d, SL_LIMIT_FLOW)->cost;
 	if (cost)
 		sl_refer(&refs[SL_LIMIT_FLOW], sl_flow_bucket(state, d, direction, class), cost, d);
-	cost = sl_terms_of(t, d, SL_LIMIT_INTERFACE)->cost;
+	cost = sl_limit_conf(t, d, SL_LIMIT_INTERFACE)->cost;
 	if (cost)
 		sl_refer(&refs[SL_LIMIT_INTERFACE], &state->interface[direction], cost, d);
-	cost = sl_terms_of(t, d, SL_LIMIT_SHARED)->cost;
+	cost = sl_limit_conf(t, d, SL_LIMIT_SHARED)->cost;
 	if (cost)
 		sl_refer(&refs[SL_LIMIT_SHARED], sl_shared_bucket(t->buffer & (SL_BUFFERS - 1), direction, class), cost, d);
 }
@@ -122,13 +123,13 @@ SL_GLOBAL u32 sl_limit(const struct sl_tables *t SL_NONNULL, const struct sl_req
 	sl_find_buckets(refs, t, d);
 #pragma unroll
 	for (i = 0; i < SL_BUCKET_REFS; i++)
-		if (refs[i].bucket && !police_is_open(*(volatile u64 *)&refs[i].bucket->tat, now, sl_terms_of(t, d, i)->burst))
+		if (refs[i].bucket && !police_is_open(*(volatile u64 *)&refs[i].bucket->tat, now, sl_limit_conf(t, d, i)->burst))
 			return i;
 #pragma unroll
 	for (i = 0; i < SL_BUCKET_REFS; i++) {
 		if (refused != SL_LIMITS || !refs[i].bucket)
 			continue;
-		refs[i].full = sl_take(&refs[i].bucket->tat, now, sl_cost_of(t, d, i), sl_terms_of(t, d, i)->burst);
+		refs[i].full = sl_take(&refs[i].bucket->tat, now, sl_cost_of(t, d, i), sl_limit_conf(t, d, i)->burst);
 		if (!refs[i].full)
 			refused = i;
 	}
@@ -188,7 +189,7 @@ SL_GLOBAL int sl_look_at_buckets(const struct sl_tables *t SL_NONNULL, const str
 #pragma unroll
 	for (i = 0; i < SL_BUCKET_REFS; i++) {
 		tat = refs[i].bucket ? *(volatile u64 *)&refs[i].bucket->tat : 0;
-		e->buckets[i].burst = refs[i].bucket ? sl_max(sl_terms_of(t, d, i)->burst, (u64)1) : 0;
+		e->buckets[i].burst = refs[i].bucket ? sl_max(sl_limit_conf(t, d, i)->burst, (u64)1) : 0;
 		e->buckets[i].owed = tat > now ? tat - now : 0;
 	}
 	return 0;
@@ -202,7 +203,7 @@ static __always_inline int sl_flows_are_limited(const struct sl_tables *t, u32 c
 /* Whether any bucket before the queues may refuse the packet. */
 static __always_inline int sl_is_limited(const struct sl_tables *t, const struct sl_request *d)
 {
-	return t->limited[d->direction & 1] >> (d->class & (SL_CLASSES - 1)) & 1 || sl_unlikely(d->terms & SL_CONTROL);
+	return t->limited[d->direction & 1] >> (d->class & (SL_CLASSES - 1)) & 1 || sl_unlikely(d->flags & SL_CONTROL);
 }
 
 static __always_inline struct sl_class_count *sl_class_count_at(u32 direction, u32 class)
@@ -220,7 +221,7 @@ static __always_inline u32 sl_police(const struct sl_tables *t, const struct sl_
 
 	if (sl_likely(!sl_is_limited(t, d)))
 		return SL_NOT_REFUSED;
-	limit = sl_unlikely(d->terms & SL_CONTROL) && !sl_control_passes(d) ? SL_LIMIT_CONTROL : sl_limit(t, d);
+	limit = sl_unlikely(d->flags & SL_CONTROL) && !sl_control_passes(d) ? SL_LIMIT_CONTROL : sl_limit(t, d);
 	if (sl_likely(limit >= SL_LIMITS))
 		return SL_NOT_REFUSED;
 	count = sl_class_count_at(d->direction, d->class);

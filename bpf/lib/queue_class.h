@@ -40,7 +40,7 @@ static __always_inline s32 sl_class_of_plain(const struct sl_front *f, const str
 			return -1;
 		choice = sl_choice_of(word);
 		if (sl_is_control(choice.rule))
-			d->terms |= SL_CONTROL;
+			d->flags |= SL_CONTROL;
 	} else if (!(t->plain & SL_PLAIN_BY_PORTS) || !sl_choose_by_ports(t, f, &choice)) {
 		return -1;
 	}
@@ -70,7 +70,7 @@ SL_GLOBAL s32 sl_class_by_headers(struct sk_buff *skb __arg_trusted, const struc
 		choice = sl_classify(t, &h, d);
 		sl_count_parsed(&h, d->direction, choice.rule, d->pkts, d->bytes);
 		if (sl_is_control(choice.rule))
-			d->terms |= SL_CONTROL;
+			d->flags |= SL_CONTROL;
 		if (sl_is_malformed(&h) && t->drop_malformed)
 			return -1 - (s32)choice.class;
 	}
@@ -130,7 +130,7 @@ SL_GLOBAL int sl_request_on_arrival(struct sk_buff *skb __arg_trusted, const str
 	struct sl_headers h;
 
 	d->bytes = skb->len;
-	d->terms = 0;
+	d->flags = 0;
 	if (!sl_flows_are_limited(t, d->class))
 		return 0;
 	sl_headers_init(&h, SL_NO_TAG, 0, 0);

@@ -81,7 +81,7 @@ fn departures(swing: f64) -> DirectionRates {
             virtual_time: 0.0,
             ready: vec![1, 5],
             held: vec![2],
-            green: Vec::new(),
+            guarantee_left: Vec::new(),
             turns: vec![Turn { level: 0, class: 0 }, Turn { level: 2, class: 5 }],
         }),
         classes,

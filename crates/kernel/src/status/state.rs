@@ -17,7 +17,7 @@ pub struct SchedulerState {
     /// Classes that have packets and wait for tokens of their ceiling, by number.
     pub held: Vec<u8>,
     /// Classes with a guarantee that they have not used up, by number.
-    pub green: Vec<u8>,
+    pub guarantee_left: Vec<u8>,
     /// Class whose turn it is, by level, of disciplines with turns. Only levels that classes of the policy have.
     pub turns: Vec<Turn>,
 }
@@ -149,7 +149,7 @@ pub(super) fn of_scheduler(head: &Head, classes: impl Iterator<Item = u8>) -> Sc
         virtual_time: virtual_bytes(head.virtual_time as f64),
         ready: members(head.ready),
         held: members(head.held),
-        green: members(head.green),
+        guarantee_left: members(head.guarantee_left),
         turns: levels.into_iter().filter_map(turn).collect(),
     }
 }
@@ -161,7 +161,7 @@ pub(super) struct Head {
     pub backlog_pkts: u32,
     pub ready: u64,
     pub held: u64,
-    pub green: u64,
+    pub guarantee_left: u64,
     pub virtual_time: u64,
     pub cursor: Option<[u8; abi::SL_CLASSES as usize]>,
     pub link: abi::sl_bucket,
@@ -187,7 +187,7 @@ impl Head {
             backlog_pkts: field!(backlog_pkts),
             ready: field!(ready),
             held: field!(held),
-            green: field!(green),
+            guarantee_left: field!(guarantee_left),
             virtual_time: if has_virtual_time(kind) {
                 // SAFETY: as the caller guarantees.
                 unsafe { abi::sl_sched::state_at::<abi::sl_virtual_sched>(from) }.time
