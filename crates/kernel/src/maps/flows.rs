@@ -94,64 +94,75 @@ pub(crate) fn read(map: &MapHandle) -> Result<Vec<FlowCount>> {
             .help("it was made by another version of sluice: use that one for `sluice down`, then this one"));
     }
     let now_ns = clock::monotonic().as_nanos() as u64;
-    // The kernel copies a set while programs may write to it. An entry whose key was the same before and after is not half of another.
-    let (before, after) = (sets(map)?, sets(map)?);
     let mut flows = Vec::new();
-    for (before, set) in before.iter().zip(&after) {
-        for ((before, entry), detail) in before.flow.iter().zip(&set.flow).zip(&set.detail) {
-            if entry.choice > u64::from(abi::SL_FLOW_CLAIMED) && before.key == entry.key {
-                flows.push(flow(entry, detail, now_ns));
+    let mut behind = None;
+    loop {
+        // The kernel copies sets while programs may write to them. An entry whose key was the same before and after is not half of another.
+        let (before, after) = (Batch::read(map, behind)?, Batch::read(map, behind)?);
+        for (before, set) in before.sets().zip(after.sets()) {
+            for ((before, entry), detail) in before.flow.iter().zip(&set.flow).zip(&set.detail) {
+                if entry.choice > u64::from(abi::SL_FLOW_CLAIMED) && before.key == entry.key {
+                    flows.push(flow(entry, detail, now_ns));
+                }
             }
         }
+        if after.is_last {
+            return Ok(flows);
+        }
+        behind = Some(after.last);
     }
-    Ok(flows)
 }
 
-/// The sets of a table.
-fn sets(map: &MapHandle) -> Result<Vec<abi::sl_flow_set>> {
-    let (all, size) = (map.max_entries() as usize, size_of::<abi::sl_flow_set>());
-    let mut sets = Vec::with_capacity(all);
-    let (mut keys, mut values) = (vec![0u32; BATCH], vec![0u8; BATCH * size]);
-    let mut place = 0u32;
-    let options = libbpf_sys::bpf_map_batch_opts {
-        sz: size_of::<libbpf_sys::bpf_map_batch_opts>() as libbpf_sys::size_t,
-        ..Default::default()
-    };
-    while sets.len() < all {
-        let mut count = BATCH as u32;
-        let from = if sets.is_empty() { std::ptr::null_mut() } else { &raw mut place };
-        // SAFETY: the buffers hold `count` keys and values, the sizes are those of the map, and `place` is a key.
-        let result = unsafe {
-            libbpf_sys::bpf_map_lookup_batch(
-                map.as_fd().as_raw_fd(),
-                from.cast(),
-                (&raw mut place).cast(),
-                keys.as_mut_ptr().cast(),
-                values.as_mut_ptr().cast(),
-                &mut count,
-                &options,
-            )
+/// Some sets of a table, one behind the other.
+struct Batch {
+    bytes: Vec<u8>,
+    /// Number of the last of them.
+    last: u32,
+    /// Whether no set is behind it.
+    is_last: bool,
+}
+
+impl Batch {
+    /// Reads the sets behind the one with this number. None: the first ones.
+    fn read(map: &MapHandle, behind: Option<u32>) -> Result<Batch> {
+        let (mut keys, mut bytes) = (vec![0u32; BATCH], vec![0u8; BATCH * size_of::<abi::sl_flow_set>()]);
+        let (mut from, mut last) = (behind.unwrap_or(0), 0u32);
+        let options = libbpf_sys::bpf_map_batch_opts {
+            sz: size_of::<libbpf_sys::bpf_map_batch_opts>() as libbpf_sys::size_t,
+            ..Default::default()
         };
-        match -result {
-            0 | libc::ENOENT => {}
-            libc::EINTR | libc::EAGAIN => continue,
-            error => {
-                let error = std::io::Error::from_raw_os_error(error);
-                return Err(Error::system(format!("reading the table of flows: {error}")));
+        loop {
+            let mut count = BATCH as u32;
+            let from = if behind.is_some() { &raw mut from } else { std::ptr::null_mut() };
+            // SAFETY: the buffers hold `count` keys and values, the sizes are those of the map, and `from` and `last` are keys.
+            let result = unsafe {
+                libbpf_sys::bpf_map_lookup_batch(
+                    map.as_fd().as_raw_fd(),
+                    from.cast(),
+                    (&raw mut last).cast(),
+                    keys.as_mut_ptr().cast(),
+                    bytes.as_mut_ptr().cast(),
+                    &mut count,
+                    &options,
+                )
+            };
+            match -result {
+                0 | libc::ENOENT => {
+                    bytes.truncate(count as usize * size_of::<abi::sl_flow_set>());
+                    return Ok(Batch { bytes, last, is_last: result != 0 });
+                }
+                libc::EINTR | libc::EAGAIN => {}
+                error => {
+                    let error = std::io::Error::from_raw_os_error(error);
+                    return Err(Error::system(format!("reading the table of flows: {error}")));
+                }
             }
         }
-        sets.extend(
-            values
-                .chunks_exact(size)
-                .take(count as usize)
-                .filter_map(abi::read_pod::<abi::sl_flow_set>)
-                .map(|set| *set),
-        );
-        if result != 0 {
-            break;
-        }
     }
-    Ok(sets)
+
+    fn sets(&self) -> impl Iterator<Item = Box<abi::sl_flow_set>> {
+        self.bytes.chunks_exact(size_of::<abi::sl_flow_set>()).filter_map(abi::read_pod)
+    }
 }
 
 /// An entry of the table. now_ns: CLOCK_MONOTONIC, of which the entry has the lower part in ticks.
