@@ -181,7 +181,7 @@ enum sl_plain {
 struct sl_tables {
 	u32 abi_version;
 	u32 generation;
-	u16 tag; /* 1 to 1023: who handed the class on; differs between policies in force on a machine */
+	u16 tag; /* 1 to 1023: of the policy that handed the class on; differs between policies in force on a machine */
 	u16 fields; /* enum sl_field */
 	u8 many; /* rows are in their map, since there are more than 64 rules */
 	u8 class_from; /* enum sl_class_from */
@@ -359,7 +359,7 @@ struct sl_shared_state {
  */
 #define SL_OWED 1024u
 struct sl_owed_marks {
-	u64 until_ns; /* nobody is owed any from then on; 0: nobody is owed any */
+	u64 until_ns; /* no flow is owed any from then on; 0: none is */
 	u64 flow[SL_OWED]; /* hash << 32 | when it was decided, in 2^20 ns; by the hash's last bits */
 };
 

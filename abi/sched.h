@@ -39,7 +39,7 @@ struct sl_queue { /* of slots; its owner knows whether it is empty */
 
 /* Finds the class with the smallest key: see sched/tournament.h. */
 struct sl_tournament {
-	u8 winner[2 * SL_CLASSES]; /* class + 1, 0: nobody; [1] has won them all, [SL_CLASSES + c] is class c itself */
+	u8 winner[2 * SL_CLASSES]; /* class + 1, 0: none; [1] has won them all, [SL_CLASSES + c] is class c itself */
 	u64 key[SL_CLASSES];
 };
 

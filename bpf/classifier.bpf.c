@@ -184,7 +184,7 @@ static __noinline int sl_emit_packet(struct __sk_buff *skb, u64 now_ns, u32 even
 	t = bpf_ringbuf_reserve(&traces, sizeof(*t), 0);
 	if (!t)
 		return 0;
-	/* One length: those who load so few bytes are rare, and their packets short. */
+	/* One length of a few: fewer bytes are rarely there, and such packets are short. */
 	length = length >= SL_PACKET_EVENT_BYTES ? SL_PACKET_EVENT_BYTES : length >= 64 ? 64 : length >= 40 ? 40 : 0;
 	if (length && bpf_skb_load_bytes(skb, 0, t->bytes, length))
 		length = 0;

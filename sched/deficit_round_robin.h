@@ -9,7 +9,7 @@
  * Fairness: over any time in which classes i and j stay backlogged, | W_i / Q_i - W_j / Q_j | <= 1 + l_i / Q_i + l_j / Q_j: W what they
  * have sent, Q their quanta, l their largest packets. Cost: O(1) while no packet is longer than the
  * quantum; else one pass over the classes gives all the rounds that the smallest debt needs at once, at most 4 * 64
- * steps in all. A class that is alone owes nobody: its debt is forgiven.
+ * steps in all. A class that is alone owes no other: its debt is forgiven.
  */
 #pragma once
 #include "discipline.h"
@@ -28,7 +28,7 @@ SL_SCHED_STATE(drr)
 /* A guarantee can take a class ever deeper into debt; what is beyond this, more than any packet, is forgiven. */
 #define SL_DRR_MOST_DEBT_BYTES (1 << 20)
 
-/* The turns that nobody's present credit settles. set is not empty. Returns a class of it with a positive deficit. */
+/* The turn, where no class of the set has credit left for one. set is not empty. Returns a class of it with a positive deficit. */
 SL_GLOBAL u32 drr_rounds(struct sl_sched *s SL_NONNULL, u64 set, u32 level)
 {
 	u8 *cursor = sl_at(drr_sched(s)->cursor, level);
@@ -50,7 +50,7 @@ SL_GLOBAL u32 drr_rounds(struct sl_sched *s SL_NONNULL, u64 set, u32 level)
 			if (drr_class(k)->deficit_bytes > 0)
 				return c;
 		}
-		/* A whole round, and everybody is in debt still: skip the rounds in which that would not change. */
+		/* A whole round, and every class is in debt still: skip the rounds in which that would not change. */
 		left = set;
 		sl_for (n, SL_CLASSES) {
 			struct sl_class *k;

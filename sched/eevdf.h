@@ -7,12 +7,12 @@
  * stand after its request: quantum bytes, or its next packet if that is longer. Of the eligible classes the one with the earliest deadline sends. So a small
  * quantum means a low delay, and the weight alone decides the share.
  *
- * Lag is what a class is owed: weight * (V - where it stands). The lags of the ready classes sum to zero, so somebody is always
+ * Lag is what a class is owed: weight * (V - where it stands). The lags of the ready classes sum to zero, so some class is always
  * eligible. While the set of ready classes stays, each lag is above -(largest packet) and below the largest of all quanta and packets
  * (theorem 1 and its corollary there). A class that leaves keeps its lag, and V moves by lag / the weights that stay, as if the
- * others had taken it over; when it returns, V moves back (strategy 2 there): nobody gains by leaving. A class that is alone has no
- * lag, since there is nobody to owe. A guarantee takes a class at most two packets ahead of its share (lag > -2 of its
- * largest); what it sends beyond that is not charged, so that nobody is owed ever more, and who comes later need not wait for it.
+ * others had taken it over; when it returns, V moves back (strategy 2 there): no class gains by leaving. A class that is alone has no
+ * lag, since there is no other to owe. A guarantee takes a class at most two packets ahead of its share (lag > -2 of its
+ * largest); what it sends beyond that is not charged, so that no class is owed ever more, and a class that comes later need not wait for it.
  *
  * Cost: O(log classes): a tournament of those not eligible, by where they stand, and one of those eligible, by deadline; a move from one
  * to the other is two changes. Nothing while a class is alone. V can step back, by what a joining class is owed: then
@@ -169,7 +169,7 @@ SL_GLOBAL u32 eevdf_first(struct sl_sched *s SL_NONNULL)
 			return c;
 		eevdf_move(s, &eevdf_sched(s)->deadlines, c);
 	}
-	/* Rounding has left V before everybody. */
+	/* Rounding has left V before every class. */
 	c = tournament_first(&eevdf_sched(s)->starts);
 	virtual_sched(s)->time = virtual_class(sl_at(s->classes, c))->start;
 	eevdf_move(s, &eevdf_sched(s)->starts, c);
@@ -213,7 +213,7 @@ SL_FN void eevdf_stay(struct sl_sched *s, struct sl_class *k, u32 c)
 		eevdf_settle(s, c);
 }
 
-/* A lone packet: virtual time goes on by what it is worth, and nobody is owed anything. The class stands nowhere when it is away. */
+/* A lone packet: virtual time goes on by its worth, and no class is owed anything. The class stands nowhere when it is away. */
 SL_FN void eevdf_pass(struct sl_sched *s, struct sl_class *k, u32 c, u32 bytes, u64 arrived_ns)
 {
 	(void)c;

@@ -11,14 +11,14 @@
  *
  * Fairness: over any time in which bulk flows i and j of equally loaded hosts stay bulk and backlogged,
  * | W_i - W_j | <= Q + l_i + l_j: W what they have sent, Q the quantum, l their largest packets. If those are longer than Q, it is
- * 2 Q + l_i + l_j, since who sits out a round can come before another in one round and behind it in the next. Privilege: in any time, a flow
+ * 2 Q + l_i + l_j, since a flow that sits out a round can come before another in one round and behind it in the next. Privilege: in any time, a flow
  * sends no more than allowance + Q * rounds + l ahead of others' turns, where l <= 63 Q. All have tests.
  *
  * Hosts: a bulk flow gets the quantum, divided by the number of bulk flows that its source or its destination has, whichever are more
  * (as triple isolation in tc-cake(8)). So a host gets no more for opening more flows. And a source has a source budget for what all its flows send
  * ahead of turns; when it is empty, they all are bulk: so opening a flow for each packet does not pay either (flow_hosts.h).
  *
- * Alone: the packet of a class that has no other goes ahead of nobody. It comes to its flow when another one comes before it has left; else
+ * Alone: the only packet of a class goes ahead of no other. It comes to its flow when another one comes before it has left; else
  * it costs little more than in a FIFO, and its flow nothing: the class rests.
  *
  * The wheel: a flow that has to sit out n rounds is put into the wheel_slot n ahead, so its turn costs nothing before it
@@ -94,7 +94,7 @@ SL_FN void flow_stand(struct sl_sched *s, struct sl_class *k, u32 class, struct 
 	}
 }
 
-/* Time in which nobody had company counts as rounds of one flow. */
+/* Time in which the class had at most one packet counts as rounds of one flow. */
 SL_FN void flow_wake(struct sl_class *k, struct sl_fair *fair, u64 now_ns)
 {
 	u64 rounds = sl_since(now_ns, fair->rests_since_ns) / sl_max(k->round_ns, 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Token bucket in one word, for any number of CPUs: the algorithm of bucket.h, changed by compare-and-swap. The word is the time at
- * which the bucket is full again, in 1/16 ns. In any window of t seconds no more than rate * t + burst + one packet passes, whoever
- * takes. A CPU that loses the race looks again, and gets nothing after SL_POLICE_TRIES attempts.
+ * which the bucket is full again, in 1/16 ns. In any window of t seconds no more than rate * t + burst + one packet passes, whichever CPUs
+ * take. A CPU that loses the race looks again, and gets nothing after SL_POLICE_TRIES attempts.
  */
 #pragma once
 #include "world.h"

@@ -52,7 +52,7 @@ SL_FN void virtual_advance(struct sl_sched *s, u64 virtual_time)
 }
 
 /*
- * Of start-time fair disciplines: nobody was ready. If the link has sent everything too, a busy period has ended, and the next begins where
+ * For start-time fair disciplines, when no class was ready. If the link has sent everything too, a busy period has ended, and the next begins where
  * the last packet of it ended in virtual time. A link without a rate is taken to have sent what it was given.
  */
 SL_FN void virtual_begin(struct sl_sched *s, u64 now_ns)

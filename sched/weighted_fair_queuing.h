@@ -4,7 +4,7 @@
  *
  * A class's next packet has a virtual start: where the class's last one ended, or the virtual time at which it came to an empty
  * queue, whichever is later. Its end is length / weight further. The smallest start is served, and is the virtual time
- * then. When nobody has packets and the link is idle, virtual time goes on to the greatest end. Only heads of queues need a start, so a
+ * then. When no class has packets and the link is idle, virtual time goes on to the greatest end. Only heads of queues need a start, so a
  * class has one.
  *
  * Fairness: while classes f and m are both ready, what they are served, each divided by its weight, differs by at most

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Sends events to listeners: see abi/watch.h. Callers compare sl_watch first, so that an event costs a comparison while nobody listens. */
+/* Sends events to listeners: see abi/watch.h. Callers compare sl_watch first, so that an event costs a comparison while there is no listener. */
 #pragma once
 #include "maps.h"
 #include "../../abi/watch.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Hashes that nobody outside can predict. Multilinear-HM of Lemire and Kaser, "Strongly universal string hashing is fast" (The Computer
- * Journal, 2014), with keys that the loader draws for each interface: whatever two inputs somebody chooses, their hashes are equal with a
+ * Hashes that no sender of packets can predict. Multilinear-HM of Lemire and Kaser, "Strongly universal string hashing is fast" (The Computer
+ * Journal, 2014), with keys that the loader draws for each interface: whatever two inputs an attacker chooses, their hashes are equal with a
  * probability of 2^-32, and equally so in any of their bits.
  */
 #pragma once

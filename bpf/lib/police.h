@@ -13,7 +13,7 @@
 /* Buckets that a packet is charged to together; that of the built-in rules comes before them. */
 #define SL_BUCKET_REFS SL_LIMIT_CONTROL
 
-/* A bucket that a packet is subject to. Small: a few are on the stack of whoever asks. */
+/* A bucket that a packet is subject to. Small: a few are on the stack of a program. */
 struct sl_bucket_ref {
 	struct sl_police_bucket *bucket; /* NULL: it is not */
 	u64 full; /* once it has been charged: when it is full again */

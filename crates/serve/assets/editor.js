@@ -12,7 +12,7 @@ export class Editor {
     this.text.addEventListener("input", () => { this.findings = []; this.draw(); changed(); });
     this.text.addEventListener("scroll", () => this.follow());
     this.text.addEventListener("keydown", (event) => this.key(event));
-    // Escape gives Tab back to the page, so that nobody is caught in here.
+    // Escape gives Tab back to the page, so that a keyboard can leave the editor.
     this.text.addEventListener("blur", () => { this.leaving = false; });
   }
 

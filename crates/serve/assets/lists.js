@@ -81,7 +81,7 @@ export class Flows {
       this.latest = await api.flows(name);
     } catch (problem) {
       if (problem.status !== 503) throw problem;
-      document.getElementById("flows-hint").textContent = "Flows are looked at only while somebody does: a second, please.";
+      document.getElementById("flows-hint").textContent = "Flows are read only while a page shows them: a second, please.";
       return;
     }
     this.show();
