@@ -64,6 +64,7 @@ fn suites() -> Vec<Suite> {
         rights::suite(),
         vanishing::suite(),
         upgrade::suite(),
+        upgrade::commands(),
         classification::suite(),
         modes::suite(),
         hand_over::suite(),
