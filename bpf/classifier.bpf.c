@@ -55,7 +55,10 @@ struct sl_admission {
 
 enum sl_drop_policy { SL_MAY_DROP, SL_MAY_NOT_DROP };
 
-/* Choose, count, and as drops allows, police. handed: the class that the packet already has, or negative: h is known. */
+/*
+ * Chooses, counts, and polices as drops allows. handed: the class that a departing packet already has, or negative. h is known unless there is
+ * such a class and its flows are not limited; if they are, the flow needs its entry in this direction.
+ */
 static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 handed, u32 direction, u32 pkts, u32 bytes,
 						    enum sl_drop_policy drops, struct sl_tables *t)
 {
@@ -68,6 +71,8 @@ static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 ha
 	if (handed >= 0) {
 		a.class = handed;
 		a.handed = 1;
+		if (sl_unlikely(sl_flows_are_limited(t, (u32)handed)))
+			sl_classify(t, h, &request);
 	} else {
 		struct sl_choice choice = sl_classify(t, h, &request);
 
@@ -121,7 +126,7 @@ static __always_inline struct sl_admission sl_admit_skb(struct __sk_buff *skb, s
 {
 	struct sl_headers h;
 
-	if (handed < 0) {
+	if (handed < 0 || sl_unlikely(sl_flows_are_limited(t, (u32)handed))) {
 		sl_headers_init(&h, skb->vlan_present ? skb->vlan_tci : SL_NO_TAG, skb->mark, skb->ingress_ifindex);
 		sl_parse_frame(skb, t->fields, &h);
 	}
@@ -299,12 +304,10 @@ int sl_ingress(struct __sk_buff *skb)
 	return sl_ingress_ifb ? bpf_redirect(sl_ingress_ifb, 0) : TC_ACT_UNSPEC;
 }
 
-/* The class that an arrival hook has handed on. Where its flows are limited, each needs its entry for this direction: look again. */
+/* The class that an arrival hook has handed on. */
 static __always_inline s32 sl_class_before(const struct sl_tables *t, struct __sk_buff *skb)
 {
-	s32 class = sl_forwarded_class(t, skb->tc_index, skb->ingress_ifindex);
-
-	return class >= 0 && sl_flows_are_limited(t, (u32) class) ? -1 : class;
+	return sl_forwarded_class(t, skb->tc_index, skb->ingress_ifindex);
 }
 
 /* On departure, where no queue of ours follows. */

@@ -24,6 +24,15 @@ static __always_inline int sl_needs_flow(const struct sl_sched *s, const struct 
 	return s->flow_classes_set >> (class & 63) & 1 || sl_unlikely(direction == SL_EGRESS && sl_flows_are_limited(t, class));
 }
 
+/*
+ * Whether a departing packet whose class was handed on is looked at all the same: where flows of its class are limited, the flow needs its entry
+ * in this direction. The splitter's hook has made it where there is one.
+ */
+static __always_inline int sl_needs_entry(const struct sl_tables *t, u32 direction, s32 before)
+{
+	return before >= 0 && !sl_split_ifb && direction == SL_EGRESS && sl_unlikely(sl_flows_are_limited(t, (u32)before));
+}
+
 /* The class of a plain packet; it is counted. Sets its flow in *d if there is a table of flows. Negative: it must be parsed. */
 static __always_inline s32 sl_class_of_plain(const struct sl_front *f, const struct sl_tables *t, struct sl_request *d)
 {
@@ -73,6 +82,8 @@ SL_GLOBAL s32 sl_class_by_headers(struct sk_buff *skb __arg_trusted, const struc
 			d->flags |= SL_CONTROL;
 		if (sl_is_malformed(&h) && t->drop_malformed)
 			return -1 - (s32)choice.class;
+	} else if (sl_needs_entry(t, d->direction, d->class)) {
+		sl_classify(t, &h, d);
 	}
 	if (sl_needs_flow(s, t, d->direction, choice.class))
 		sl_request_flow(d, &h);
@@ -86,13 +97,10 @@ static __always_inline s32 sl_class_at_queue(struct sk_buff *skb, const struct s
 	s32 before = sl_class_before(t, skb, d->direction), class;
 	struct sl_front f;
 
-	/* Where its flow is limited, a packet that departs needs the entry of its flow in this direction. */
-	if (before >= 0 && !sl_split_ifb && d->direction == SL_EGRESS && sl_flows_are_limited(t, (u32)before))
-		before = -1;
 	if (before >= 0 && !sl_needs_flow(s, t, d->direction, (u32)before))
 		return before;
 	d->class = (u8)before;
-	if (sl_l3_type || SL_FRONT + SL_FRONT_BYTES > skb->len - skb->data_len ||
+	if (sl_l3_type || sl_needs_entry(t, d->direction, before) || SL_FRONT + SL_FRONT_BYTES > skb->len - skb->data_len ||
 	    !sl_is_plain(&f, (const volatile u64 *)(skb->data + SL_FRONT)))
 		return sl_class_by_headers(skb, s, t, d);
 	class = before >= 0 ? before : sl_class_of_plain(&f, t, d);

@@ -129,7 +129,7 @@ fn downloads_behind_nat(lab: &Lab) {
 }
 
 /// A client and another host behind a router that masquerades.
-fn natted(lab: &Lab) -> (Routed, Ns) {
+pub fn natted(lab: &Lab) -> (Routed, Ns) {
     let (net, other) = (lab.routed(), lab.ns("other"));
     let lan = End { ns: &net.router, dev: "lan1", address: "10.80.0.1", mac: "02:00:00:00:80:01" };
     wire(&End { ns: &other, dev: "c0", address: "10.80.0.2", mac: "02:00:00:00:80:02" }, &lan, "");

@@ -1,8 +1,10 @@
 //! The class of an arriving packet survives to the queue of its departure, and no application chooses it.
 
+use crate::cases::flow_queues::natted;
 use crate::foreign::{Hook, Program, Verdict};
 use crate::lab::{Engine, Lab};
-use crate::net::{B, Routed, SERVER};
+use crate::needs::Need;
+use crate::net::{B, CLIENT, Routed, SERVER};
 use crate::policy::{port, three, with};
 use crate::status::Status;
 use crate::suite::Suite;
@@ -13,6 +15,7 @@ use std::time::Duration;
 pub fn suite() -> Suite {
     Suite::new("hand_over")
         .both("survives_forwarding", &[], survives_forwarding)
+        .both("survives_nat_where_flows_are_limited", &[Need::Conntrack], survives_nat)
         .both("another_policy_is_not_trusted", &[], another_policy_is_not_trusted)
         .both("applications_do_not_choose", &[], applications_do_not_choose)
         .both("containers_do_not_choose", &[], containers_do_not_choose)
@@ -47,6 +50,25 @@ fn survives_forwarding(lab: &Lab) {
         assert_eq!(parsed(&lan, "ingress"), total, "each packet is parsed at the LAN");
         assert_eq!(parsed(&wan, "egress"), 0, "and not again at the WAN");
     }
+    lab.down(&net.router, "lan0");
+    lab.down(&net.router, "wan0");
+}
+
+/// The class is by the address before NAT. The flow has an entry of its own at the WAN, for its limit, and keeps its class.
+fn survives_nat(lab: &Lab) {
+    let (net, _) = natted(lab);
+    let mut policy = three();
+    policy["classes"][1]["flow_ceil"] = json!("2mbit");
+    policy["rules"] = json!([{ "priority": 10, "src_ip": CLIENT, "class_id": 1 }]);
+    let policy = lab.policy(&policy);
+    lab.up(&net.router, "lan0", &policy, &["--rate", "30mbit"]);
+    lab.up(&net.router, "wan0", &policy, &["--rate", "20mbit"]);
+    let flow = Flow::new(port(0), &[300], 800_000);
+    let outcomes = traffic::run(&net.client, &net.server, SERVER, &[flow], Duration::from_millis(60), || 0);
+    let wan = lab.status(&net.router, "wan0");
+    assert_eq!(wan.egress(1).sent.pkts, outcomes[0].sent, "packets of the limited class: {wan:?}");
+    let seen = lab.sluice(&net.router, &["flows", "wan0", "--once", "--json", "--interval", "100ms"]).ok().stdout;
+    assert!(seen.contains(&format!("\"dst_port\":{}", port(0))), "the flow has an entry: {seen}");
     lab.down(&net.router, "lan0");
     lab.down(&net.router, "wan0");
 }
