@@ -98,31 +98,67 @@ static __always_inline int sl_has_ports(u32 proto)
 	return proto == 6 || proto == 17 || proto == 33 || proto == 132 || proto == 136;
 }
 
+/* The first words of a plain packet, bytes in the order of the packet (little endian). */
+struct sl_front {
+	u64 ip; /* version to fragment offset */
+	u64 addresses; /* TTL to source */
+	u64 rest; /* destination and ports */
+};
+
 /*
- * Most packets: Ethernet without tags, IPv4 without options, not a fragment, with ports. w: the words from SL_FRONT on, bytes in
- * the order of the packet (little endian). Whether it is one; if not, h is as before.
+ * Whether a packet is plain, as most are: Ethernet without tags, IPv4 without options, not a fragment, TCP or UDP. w: its words from SL_FRONT
+ * on, which are read. A total length that does not hold the ports is looked at more closely, by the parser.
  */
+static __always_inline int sl_is_plain(struct sl_front *f, const volatile u64 *w)
+{
+	u64 type = w[0] >> 48;
+	u32 proto;
+
+	f->ip = w[1];
+	f->addresses = w[2];
+	f->rest = w[3];
+	proto = f->addresses >> 8 & 0xff;
+	return type == __builtin_bswap16(SL_ETH_IPV4) && (f->ip & 0xff) == 0x45 && !(f->ip >> 48 & __builtin_bswap16(0x3fff)) &&
+	       __builtin_bswap16((u16)(f->ip >> 16)) >= 24 && (proto == 6 || proto == 17);
+}
+
+static __always_inline u32 sl_front_proto(const struct sl_front *f)
+{
+	return f->addresses >> 8 & 0xff;
+}
+
+static __always_inline u32 sl_front_sport(const struct sl_front *f)
+{
+	return __builtin_bswap16((u16)(f->rest >> 32));
+}
+
+static __always_inline u32 sl_front_dport(const struct sl_front *f)
+{
+	return __builtin_bswap16((u16)(f->rest >> 48));
+}
+
+static __always_inline u32 sl_front_ecn(const struct sl_front *f)
+{
+	return f->ip >> 8 & 3;
+}
+
+/* Parses a plain packet. If it is not one, h is as before. */
 static __always_inline int sl_parse_plain(const volatile u64 *w, struct sl_headers *h)
 {
-	u64 type = w[0] >> 48, ip = w[1], addresses = w[2], rest = w[3];
-	u32 proto = addresses >> 8 & 0xff;
+	struct sl_front f;
 
-	u32 length = __builtin_bswap16((u16)(ip >> 16));
-
-	/* A total length that does not hold the ports is looked at more closely. */
-	if (type != __builtin_bswap16(SL_ETH_IPV4) || (ip & 0xff) != 0x45 || ip >> 48 & __builtin_bswap16(0x3fff) ||
-	    (proto != 6 && proto != 17) || length < 24)
+	if (!sl_is_plain(&f, w))
 		return 0;
 	h->kind = SL_PARSE_IPV4;
-	h->is_ip = 1 | (ip >> 7 & 6);
+	h->is_ip = 1 | (f.ip >> 7 & 6);
 	h->has_ports = 1;
-	h->proto = (u16)proto;
-	h->dscp = ip >> 10 & 0x3f;
-	h->length = (u16)length;
-	h->src[2] = h->dst[2] = __builtin_bswap32(0xffff);
-	h->src[3] = (u32)(addresses >> 32);
-	h->dst[3] = (u32)rest;
-	h->sport = __builtin_bswap16((u16)(rest >> 32));
-	h->dport = __builtin_bswap16((u16)(rest >> 48));
+	h->proto = (u16)sl_front_proto(&f);
+	h->dscp = f.ip >> 10 & 0x3f;
+	h->length = __builtin_bswap16((u16)(f.ip >> 16));
+	h->src[2] = h->dst[2] = SL_MAPPED;
+	h->src[3] = (u32)(f.addresses >> 32);
+	h->dst[3] = (u32)f.rest;
+	h->sport = (u16)sl_front_sport(&f);
+	h->dport = (u16)sl_front_dport(&f);
 	return 1;
 }

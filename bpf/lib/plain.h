@@ -8,47 +8,6 @@
 #include "classify.h"
 #include "parse.h"
 
-/* The first words of a plain packet, bytes in the order of the packet (little endian). */
-struct sl_front {
-	u64 ip; /* version to fragment offset */
-	u64 addresses; /* TTL to source */
-	u64 rest; /* destination and ports */
-};
-
-/* Whether the packet whose words from SL_FRONT on are these is plain; reads them. */
-static __always_inline int sl_is_plain(struct sl_front *f, const volatile u64 *w)
-{
-	u64 type = w[0] >> 48;
-	u32 proto;
-
-	f->ip = w[1];
-	f->addresses = w[2];
-	f->rest = w[3];
-	proto = f->addresses >> 8 & 0xff;
-	return type == __builtin_bswap16(SL_ETH_IPV4) && (f->ip & 0xff) == 0x45 && !(f->ip >> 48 & __builtin_bswap16(0x3fff)) &&
-	       __builtin_bswap16((u16)(f->ip >> 16)) >= 24 && (proto == 6 || proto == 17);
-}
-
-static __always_inline u32 sl_front_proto(const struct sl_front *f)
-{
-	return f->addresses >> 8 & 0xff;
-}
-
-static __always_inline u32 sl_front_sport(const struct sl_front *f)
-{
-	return __builtin_bswap16((u16)(f->rest >> 32));
-}
-
-static __always_inline u32 sl_front_dport(const struct sl_front *f)
-{
-	return __builtin_bswap16((u16)(f->rest >> 48));
-}
-
-static __always_inline u32 sl_front_ecn(const struct sl_front *f)
-{
-	return f->ip >> 8 & 3;
-}
-
 /* Sets the flow of a plain packet, as sl_request_flow does. */
 static __always_inline void sl_request_plain_flow(struct sl_request *d, const struct sl_front *f)
 {
