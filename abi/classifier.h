@@ -154,7 +154,7 @@ struct sl_police_conf {  /* in 1/16 ns; cost per byte << 16; cost 0: not policed
 
 /*
  * A token bucket before the queues: when it is full again, in 1/16 ns, at the rate that a byte costs so much at. Each word is changed by
- * atomic operations alone.
+ * atomic operations alone, but in a flow's entry that is being replaced.
  */
 struct sl_police_bucket {
 	u64 tat;

@@ -212,7 +212,7 @@ struct sl_sched {
 	struct sl_tournament ceilings; /* held classes, by when their ceiling has tokens again */
 	struct sl_tournament guarantees; /* classes of guarantee_used, by when their guarantee has tokens again */
 	struct sl_class classes[SL_CLASSES];
-	/* In the first 32 KiB, as all of the above: what each packet needs is a load away, whose offset has 16 bits in BPF. */
+	/* Begins in the first 32 KiB: the offset of a load has 16 bits in BPF, and so reaches a member of a slot. */
 	struct sl_slot slot[SL_SLOTS];
 	struct sl_histogram sojourn[SL_CLASSES];
 	u64 state[SL_SCHED_STATE_ROWS][SL_SCHED_STATE_WORDS]; /* of the discipline in force: struct sl_NAME_sched of its header */

@@ -4,13 +4,20 @@
  * full set, the flow that has been silent for longest is replaced.
  *
  * CPUs share the table without locks. A CPU that replaces an entry claims it first (a compare-and-swap of its choice), and publishes the
- * choice when the rest is written; a claimed entry has no choice, so no other CPU uses it. A key that is half old and half new equals no flow's:
- * it holds bits of its own flow's hash. Counters are added to without atomic operations: where two CPUs have packets of one flow in one
- * direction at the same moment, one of both may not be counted.
+ * choice when the rest is written; a claimed entry has no choice. A reader compares the key again after it has read the choice. A key that is half
+ * old and half new holds 14 bits of its own flow's hash. Counters are added to without atomic operations: where two CPUs have packets of one flow
+ * in one direction at the same moment, one of both may not be counted, and a CPU that counts in an entry while another replaces it may leave the
+ * old sums there.
  */
 #pragma once
 #include "keyed_hash.h"
 #include "maps.h"
+
+_Static_assert(sizeof(struct sl_flow) == 64, "one cache line");
+_Static_assert(sizeof(struct sl_flow_set) == 512, "whole cache lines");
+
+/* Differences of clocks between CPUs, at most. */
+#define SL_TICKS_AHEAD 1024u
 
 static __always_inline u32 sl_flow_hash(const struct sl_flow_key *key)
 {
@@ -26,9 +33,9 @@ static __always_inline struct sl_flow_set *sl_flow_set_of(u32 hash)
 }
 
 /* The last word of a key as entries have it. The set is chosen by the lower bits of the hash, the tag is of the upper ones. */
-static __always_inline u64 sl_flow_tail(const u64 *key, u32 hash)
+static __always_inline u64 sl_flow_tail(const struct sl_flow_key *flow, u32 hash)
 {
-	return key[4] | ((u64)hash << 32 & SL_FLOW_TAG);
+	return ((const u64 *)flow)[4] | ((u64)hash << 32 & SL_FLOW_TAG);
 }
 
 /* The way of a set in which the flow stands, or SL_FLOW_SET_WAYS. A global function, so that the verifier knows nothing of its answer. */
@@ -41,7 +48,7 @@ SL_GLOBAL u32 sl_flow_way(const struct sl_flow_set *set SL_NONNULL, const struct
 
 	if (!set || !flow)
 		return SL_FLOW_SET_WAYS;
-	tail = sl_flow_tail(key, hash);
+	tail = sl_flow_tail(flow, hash);
 #pragma unroll
 	for (i = 0; i < SL_FLOW_SET_WAYS; i++) {
 		f = &set->flow[i];
@@ -61,7 +68,7 @@ SL_GLOBAL u32 sl_flow_victim(const struct sl_flow_set *set SL_NONNULL, u32 tick)
 #pragma unroll
 	for (i = 0; i < SL_FLOW_SET_WAYS; i++) {
 		age = tick - set->flow[i].last_tick;
-		if ((s32)age < 0)
+		if (age + SL_TICKS_AHEAD < SL_TICKS_AHEAD)
 			age = 0; /* another CPU's clock is ahead */
 		if (!set->flow[i].choice)
 			age = ~0u;

@@ -102,7 +102,9 @@ SL_GLOBAL u64 sl_known_choice(const struct sl_tables *t SL_NONNULL, const struct
 		return 0;
 	flow = sl_at(set->flow, way);
 	detail = sl_at(set->detail, way);
-	word = flow->choice;
+	word = *(volatile u64 *)&flow->choice;
+	if (sl_unlikely(*(volatile u64 *)&flow->key[4] != sl_flow_tail(&x->flow, x->hash)))
+		return 0; /* another flow has come there since */
 	if (sl_unlikely(x->pkts > 1 && !(word & SL_FLOW_LONG) && word != SL_FLOW_CLAIMED))
 		__sync_val_compare_and_swap(&flow->choice, word, word | SL_FLOW_LONG);
 	x->super_packets |= (word & SL_FLOW_LONG) != 0;
@@ -140,7 +142,7 @@ static __always_inline void sl_flow_enter(struct sl_flow_set *set, const struct 
 
 	if (before == SL_FLOW_CLAIMED || __sync_val_compare_and_swap(&f->choice, before, SL_FLOW_CLAIMED) != before)
 		return;
-	f->key[4] = 0;
+	*(volatile u64 *)&f->key[4] = 0;
 	f->key[0] = key[0];
 	f->key[1] = key[1];
 	f->key[2] = key[2];
@@ -154,16 +156,20 @@ static __always_inline void sl_flow_enter(struct sl_flow_set *set, const struct 
 	detail->bucket.tat = 0;
 	detail->bucket.cost = 0;
 	detail->pkts_high = 0;
-	f->key[4] = sl_flow_tail(key, x->hash);
+	*(volatile u64 *)&f->key[4] = sl_flow_tail(&x->flow, x->hash);
 	__sync_lock_test_and_set(&f->choice, word | (x->super_packets ? SL_FLOW_LONG : 0));
 }
 
-/* Counts a packet in its flow, whose choice was not known, and stores what the rules have said. */
+/*
+ * Counts a packet in its flow, whose choice was not known, and stores what the rules have said, if that is for packets like it: the choice of
+ * a flow is that of its first packet under a policy.
+ */
 SL_GLOBAL int sl_remember(const struct sl_headers *h SL_NONNULL, struct sl_request *x SL_NONNULL, u64 word)
 {
+	struct sl_flow_detail *detail;
 	struct sl_flow_set *set;
 	struct sl_flow *flow;
-	u64 before;
+	u64 before, lasting;
 	u32 way;
 
 	if (!h || !x)
@@ -173,18 +179,27 @@ SL_GLOBAL int sl_remember(const struct sl_headers *h SL_NONNULL, struct sl_reque
 	set = sl_flow_set_of(x->hash);
 	if (!set)
 		return 0;
-	if (x->state == SL_FLOW_NEW) {
-		sl_flow_enter(set, h, x, word);
+	/* Looked for again: another CPU may have entered it meanwhile. */
+	way = sl_flow_way(set, &x->flow, x->hash);
+	if (way >= SL_FLOW_SET_WAYS) {
+		if (x->state == SL_FLOW_NEW)
+			sl_flow_enter(set, h, x, word);
 		return 0;
 	}
-	way = sl_flow_way(set, &x->flow, x->hash);
-	if (way >= SL_FLOW_SET_WAYS)
-		return 0;
 	flow = sl_at(set->flow, way);
-	sl_flow_count(flow, sl_at(set->detail, way), x->pkts, x->bytes, x->now_ns);
+	detail = sl_at(set->detail, way);
+	sl_flow_count(flow, detail, x->pkts, x->bytes, x->now_ns);
 	before = flow->choice;
-	if (x->state == SL_FLOW_STALE && before != SL_FLOW_CLAIMED)
-		__sync_val_compare_and_swap(&flow->choice, before, word | (x->super_packets ? SL_FLOW_LONG : 0));
+	if (before == SL_FLOW_CLAIMED || before >> 32 == word >> 32)
+		return 0;
+	lasting = (before & SL_FLOW_LONG) | (x->super_packets ? SL_FLOW_LONG : 0);
+	if (x->state == SL_FLOW_STALE) {
+		__sync_val_compare_and_swap(&flow->choice, before, word | lasting);
+	} else if (__sync_val_compare_and_swap(&flow->choice, before, SL_FLOW_CLAIMED) == before) {
+		detail->metadata = sl_metadata(h);
+		detail->metadata_mark = sl_metadata_mark(h);
+		__sync_lock_test_and_set(&flow->choice, word | lasting);
+	}
 	return 0;
 }
 

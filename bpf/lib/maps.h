@@ -54,6 +54,7 @@ struct {
 	__type(key, u32);
 	__type(value, struct sl_flow_set);
 	__uint(max_entries, SL_DEFAULT_FLOW_SETS);
+	__uint(map_flags, BPF_F_MMAPABLE); /* so that the values begin on a page, and each flow on a cache line */
 } flows SEC(".maps");
 
 struct {

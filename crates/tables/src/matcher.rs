@@ -168,7 +168,7 @@ fn fields(rules: &[Match]) -> u16 {
         | asks(abi::SL_FIELD_MARK, &|rule| rule.mark.is_some())
 }
 
-/// The bits of `sl_metadata` and `sl_metadata_mark` (bpf/lib/classify.h) that these fields look at.
+/// The bits of `sl_metadata` and `sl_metadata_mark` (bpf/lib/flows.h) that these fields look at.
 fn metadata(fields: u32) -> (u64, u64) {
     let bits = |field: u32, bits: u64| if fields & field != 0 { bits } else { 0 };
     let headers = bits(abi::SL_FIELD_VLAN, 0xffff)

@@ -97,20 +97,44 @@ pub(crate) fn read(map: &MapHandle) -> Result<Vec<FlowCount>> {
     let mut flows = Vec::new();
     let mut behind = None;
     loop {
-        // The kernel copies sets while programs may write to them. An entry whose key was the same before and after is not half of another.
-        let (before, after) = (Batch::read(map, behind)?, Batch::read(map, behind)?);
-        for (before, set) in before.sets().zip(after.sets()) {
-            for ((before, entry), detail) in before.flow.iter().zip(&set.flow).zip(&set.detail) {
-                if entry.choice > u64::from(abi::SL_FLOW_CLAIMED) && before.key == entry.key {
+        // The kernel copies sets while programs may write to them. An entry that has the same key in a second copy is not half of another.
+        let (batch, again) = (Batch::read(map, behind)?, Batch::read(map, behind)?);
+        for (set, again) in batch.sets().zip(again.sets()) {
+            for ((entry, detail), again) in set.flow.iter().zip(&set.detail).zip(&again.flow) {
+                if is_complete(entry) && is_complete(again) && entry.key == again.key {
                     flows.push(flow(entry, detail, now_ns));
                 }
             }
         }
-        if after.is_last {
-            return Ok(flows);
+        if batch.is_last {
+            return Ok(merged(flows));
         }
-        behind = Some(after.last);
+        behind = Some(batch.last);
     }
+}
+
+/// Whether an entry has a flow, and is not being replaced.
+fn is_complete(entry: &abi::sl_flow) -> bool {
+    entry.choice > u64::from(abi::SL_FLOW_CLAIMED)
+}
+
+/// Flows, each once: two CPUs that see the first packets of a flow at the same moment may both enter it.
+fn merged(mut flows: Vec<FlowCount>) -> Vec<FlowCount> {
+    flows.sort_unstable_by_key(|flow| (flow.key, flow.first_ns));
+    flows.dedup_by(|later, first| {
+        let same = later.key == first.key;
+        if same {
+            let last = if later.last_ns > first.last_ns { *later } else { *first };
+            *first = FlowCount {
+                pkts: first.pkts + later.pkts,
+                bytes: first.bytes + later.bytes,
+                first_ns: first.first_ns,
+                ..last
+            };
+        }
+        same
+    });
+    flows
 }
 
 /// Some sets of a table, one behind the other.
@@ -194,20 +218,49 @@ fn flow(entry: &abi::sl_flow, detail: &abi::sl_flow_detail, now_ns: u64) -> Flow
 
 /// The time of a tick that is in the past, or a moment ahead of this CPU's clock.
 fn last_ns(tick: u32, now_ns: u64) -> u64 {
+    const AHEAD: u32 = 1024;
     let now = now_ns >> abi::SL_TICK_SHIFT;
-    let age = (now as u32).wrapping_sub(tick) as i32;
-    now.saturating_add_signed(-i64::from(age)) << abi::SL_TICK_SHIFT
+    let age = (now as u32).wrapping_sub(tick);
+    let ahead = tick.wrapping_sub(now as u32);
+    let last = if ahead < AHEAD { now + u64::from(ahead) } else { now.saturating_sub(age.into()) };
+    last << abi::SL_TICK_SHIFT
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv4Addr;
 
     #[test]
     fn ticks_are_of_the_last_weeks() {
         let tick = 1u64 << abi::SL_TICK_SHIFT;
-        for (last, now) in [(0, 0), (5, 7), (7, 5), (u64::from(u32::MAX), 1 << 32), ((1 << 32) + 3, (1 << 32) + 9)] {
+        let far = (1u64 << 33) + 9;
+        for (last, now) in [(0, 0), (5, 7), (7, 5), (u64::from(u32::MAX), 1 << 32), (far - (3 << 30), far)] {
             assert_eq!(last_ns(last as u32, now * tick), last * tick, "{last} {now}");
         }
+    }
+
+    #[test]
+    fn a_flow_with_two_entries_is_one() {
+        let key = |port| FlowKey {
+            protocol: 17,
+            src: Ipv4Addr::LOCALHOST.into(),
+            src_port: Some(port),
+            dst: Ipv4Addr::LOCALHOST.into(),
+            dst_port: Some(9),
+            arriving: false,
+        };
+        let count = |port, pkts, first_ns, last_ns, class| FlowCount {
+            key: key(port),
+            pkts,
+            bytes: 100 * pkts,
+            first_ns,
+            last_ns,
+            generation: 1,
+            class,
+            rule: 0,
+        };
+        let flows = merged(vec![count(1, 5, 10, 90, 3), count(2, 7, 20, 30, 1), count(1, 2, 11, 12, 4)]);
+        assert_eq!(flows, [count(1, 7, 10, 90, 3), count(2, 7, 20, 30, 1)]);
     }
 }
