@@ -56,34 +56,43 @@ struct sl_admission {
 enum sl_drop_policy { SL_MAY_DROP, SL_MAY_NOT_DROP };
 
 /*
- * Chooses, counts, and polices as drops allows. handed: the class that a departing packet already has, or negative. h is known unless there is
- * such a class and its flows are not limited; if they are, the flow needs its entry in this direction.
+ * Whether a packet's headers are parsed: it has no class yet, or the flows of its class, which an earlier stage has handed on, are limited. Such a
+ * flow needs its entry in this direction.
  */
+static __always_inline int sl_must_parse(const struct sl_tables *t, s32 handed)
+{
+	return handed < 0 || sl_unlikely(sl_flows_are_limited(t, (u32)handed));
+}
+
+/* Chooses, counts, and polices as drops allows. handed: the class that the packet already has, or negative. h is known if it must be. */
 static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 handed, u32 direction, u32 pkts, u32 bytes,
 						    enum sl_drop_policy drops, struct sl_tables *t)
 {
 	struct sl_request request = {
 		.now_ns = bpf_ktime_get_ns(), .direction = (u8)direction, .bytes = bytes, .pkts = (u16)pkts
 	};
+	struct sl_choice choice = {};
 	struct sl_admission a = {};
 	struct sl_class_count *count;
 
+	if (sl_must_parse(t, handed)) {
+		if (sl_keep_flows)
+			sl_request_flow(&request, h);
+		choice = sl_classify(t, h, &request);
+	}
 	if (handed >= 0) {
 		a.class = handed;
 		a.handed = 1;
-		if (sl_unlikely(sl_flows_are_limited(t, (u32)handed)))
-			sl_classify(t, h, &request);
 	} else {
-		struct sl_choice choice = sl_classify(t, h, &request);
-
 		a.class = (s32)choice.class;
 		a.control = sl_is_control(choice.rule);
-		if (a.control && drops == SL_MAY_NOT_DROP)
-			return a; /* the queue counts it, and polices it */
+		a.malformed = sl_is_malformed(h) && t->drop_malformed;
+		a.super_packets = request.super_packets || h->proto == SL_PROTO_TCP;
+		if ((a.control || a.malformed) && drops == SL_MAY_NOT_DROP)
+			return a; /* the queue classifies it again, counts it, and polices or drops it */
 		sl_count_parsed(h, direction, choice.rule, pkts, bytes);
 		request.flags = a.control ? SL_CONTROL : 0;
-		a.malformed = sl_is_malformed(h) && t->drop_malformed;
-		if (a.malformed && drops == SL_MAY_DROP) {
+		if (a.malformed) {
 			count = sl_class_count_at(direction, choice.class);
 			if (count)
 				sl_count_add(&count->malformed, pkts, bytes);
@@ -91,9 +100,6 @@ static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 ha
 			a.refusal = SL_DROPPED_MALFORMED;
 			return a;
 		}
-		a.super_packets = request.super_packets || h->proto == SL_PROTO_TCP;
-		if (drops == SL_MAY_DROP && sl_flows_are_limited(t, choice.class) && !(sl_keep_flows && h->is_ip))
-			sl_request_flow(&request, h);
 	}
 	count = sl_class_count_at(direction, (u32)a.class);
 	if (count)
@@ -126,7 +132,7 @@ static __always_inline struct sl_admission sl_admit_skb(struct __sk_buff *skb, s
 {
 	struct sl_headers h;
 
-	if (handed < 0 || sl_unlikely(sl_flows_are_limited(t, (u32)handed))) {
+	if (sl_must_parse(t, handed)) {
 		sl_headers_init(&h, skb->vlan_present ? skb->vlan_tci : SL_NO_TAG, skb->mark, skb->ingress_ifindex);
 		sl_parse_frame(skb, t->fields, &h);
 	}

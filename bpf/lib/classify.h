@@ -156,7 +156,7 @@ struct sl_word_search {
 	u32 rule;
 };
 
-/* Which rules of a word the other fields leave. A function of its own: the verifier looks at its loop once. */
+/* The rules of a word that the other fields allow, as bits. A function of its own: the verifier looks at its loop once. */
 SL_GLOBAL u64 sl_match_others(const struct sl_row_numbers *x SL_NONNULL, u32 w)
 {
 	const struct sl_row *row;
@@ -385,14 +385,13 @@ static __always_inline void sl_count_parsed(const struct sl_headers *h, u32 dire
 	sl_count_add(bpf_map_lookup_elem(&rule_counts, &chosen), pkts, bytes);
 }
 
-/* The class of a packet, by all that is known of it; it is counted in its flow, which is set in *x if there is a table of flows. */
+/* The class of a packet, by all that is known of it; it is counted in its flow, which is set if there is a table of flows. */
 static __always_inline struct sl_choice sl_classify(const struct sl_tables *t, const struct sl_headers *h, struct sl_request *x)
 {
 	int in_table = sl_keep_flows && h->is_ip;
 	u64 word = 0;
 
 	if (in_table) {
-		sl_request_flow(x, h);
 		word = sl_known_choice(t, h, x);
 	}
 	if (!word) {

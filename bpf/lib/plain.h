@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The class of a plain packet from its first words, without a struct of headers: from the flow table where every packet of a flow has the same
- * class, else by rules that ask for the protocol and ports alone. Plain is what sl_parse_plain takes: Ethernet without tags, IPv4 without
- * options, not a fragment, TCP or UDP.
+ * class, else by rules that ask for the protocol and ports alone. sl_is_plain says which packets are plain.
  */
 #pragma once
 #include "classify.h"

@@ -8,8 +8,8 @@
 #define SL_CLASS_UNKNOWN 0xff
 
 /*
- * The class that was handed on. Negative: the packet is to be classified here. What our own hook has just handed to this queue is
- * believed; of what else departs, only a class from an arrival hook of ours.
+ * The class that was handed on. Negative: the packet is to be classified here. A class that our own hook has just handed to this queue is
+ * believed; a packet that departs without such a hook is believed a class from an arrival hook of ours alone.
  */
 static __always_inline s32 sl_class_before(const struct sl_tables *t, const struct sk_buff *skb, u32 direction)
 {
@@ -33,7 +33,19 @@ static __always_inline int sl_needs_entry(const struct sl_tables *t, u32 directi
 	return before >= 0 && !sl_split_ifb && direction == SL_EGRESS && sl_unlikely(sl_flows_are_limited(t, (u32)before));
 }
 
-/* The class of a plain packet; it is counted. Sets its flow in *d if there is a table of flows. Negative: it must be parsed. */
+/* Whether the flow of a packet that is looked at may be needed: by the flow table, or by a class that queues by flow. */
+static __always_inline int sl_uses_flows(const struct sl_sched *s)
+{
+	return sl_keep_flows || s->flow_classes_set;
+}
+
+/* How the class of a plain packet is found, of enum sl_plain. */
+static __always_inline u32 sl_way_of_plain(const struct sl_tables *t)
+{
+	return t->plain & (sl_keep_flows ? SL_PLAIN_BY_FLOW : SL_PLAIN_BY_PORTS);
+}
+
+/* The class of a plain packet whose flow is set if there is a table of flows; the packet is counted. Negative: it must be parsed. */
 static __always_inline s32 sl_class_of_plain(const struct sl_front *f, const struct sl_tables *t, struct sl_request *d)
 {
 	struct sl_choice choice;
@@ -41,16 +53,13 @@ static __always_inline s32 sl_class_of_plain(const struct sl_front *f, const str
 	u64 word;
 
 	if (sl_keep_flows) {
-		if (!(t->plain & SL_PLAIN_BY_FLOW))
-			return -1;
-		sl_request_plain_flow(d, f);
 		word = sl_known_choice(t, NULL, d);
 		if (!word)
 			return -1;
 		choice = sl_choice_of(word);
 		if (sl_is_control(choice.rule))
 			d->flags |= SL_CONTROL;
-	} else if (!(t->plain & SL_PLAIN_BY_PORTS) || !sl_choose_by_ports(t, f, &choice)) {
+	} else if (!sl_choose_by_ports(t, f, &choice)) {
 		return -1;
 	}
 	counter = d->direction * SL_RULE_COUNTS + choice.rule;
@@ -75,6 +84,8 @@ SL_GLOBAL s32 sl_class_by_headers(struct sk_buff *skb __arg_trusted, const struc
 	has_front = !type && SL_FRONT + SL_FRONT_BYTES <= skb->len - skb->data_len;
 	sl_parse(skb, has_front ? skb->data + SL_FRONT : NULL, type, t->fields, &h);
 	d->ecn = (u8)sl_ecn(&h);
+	if (sl_uses_flows(s))
+		sl_request_flow(d, &h);
 	if (d->class == SL_CLASS_UNKNOWN) {
 		choice = sl_classify(t, &h, d);
 		sl_count_parsed(&h, d->direction, choice.rule, d->pkts, d->bytes);
@@ -85,12 +96,10 @@ SL_GLOBAL s32 sl_class_by_headers(struct sk_buff *skb __arg_trusted, const struc
 	} else if (sl_needs_entry(t, d->direction, d->class)) {
 		sl_classify(t, &h, d);
 	}
-	if (sl_needs_flow(s, t, d->direction, choice.class))
-		sl_request_flow(d, &h);
 	return (s32)choice.class;
 }
 
-/* The class of a packet at its queue; -1 - class: it is to be dropped. Where the class needs it, the flow is set in *d. */
+/* The class of a packet at its queue; -1 - class: it is to be dropped. Where the class needs its flow, that is set in *d. */
 static __always_inline s32 sl_class_at_queue(struct sk_buff *skb, const struct sl_sched *s, const struct sl_tables *t,
 					     struct sl_request *d)
 {
@@ -100,18 +109,15 @@ static __always_inline s32 sl_class_at_queue(struct sk_buff *skb, const struct s
 	if (before >= 0 && !sl_needs_flow(s, t, d->direction, (u32)before))
 		return before;
 	d->class = (u8)before;
-	if (sl_l3_type || sl_needs_entry(t, d->direction, before) || SL_FRONT + SL_FRONT_BYTES > skb->len - skb->data_len ||
+	if (sl_l3_type || sl_needs_entry(t, d->direction, before) || (before < 0 && !sl_way_of_plain(t)) ||
+	    SL_FRONT + SL_FRONT_BYTES > skb->len - skb->data_len ||
 	    !sl_is_plain(&f, (const volatile u64 *)(skb->data + SL_FRONT)))
 		return sl_class_by_headers(skb, s, t, d);
+	d->ecn = (u8)sl_front_ecn(&f);
+	if (sl_uses_flows(s))
+		sl_request_plain_flow(d, &f);
 	class = before >= 0 ? before : sl_class_of_plain(&f, t, d);
-	if (class < 0)
-		return sl_class_by_headers(skb, s, t, d);
-	if (sl_needs_flow(s, t, d->direction, (u32) class)) {
-		d->ecn = (u8)sl_front_ecn(&f);
-		if (before >= 0 || !sl_keep_flows)
-			sl_request_plain_flow(d, &f);
-	}
-	return class;
+	return class >= 0 ? class : sl_class_by_headers(skb, s, t, d);
 }
 
 /* The flow and hosts of the packet, for classes that queue by flow. */

@@ -414,6 +414,19 @@ fn malformed_frames(lab: &Lab) {
         }
         let drops: u64 = ingress.classes.iter().filter_map(|class| class.drops.get("malformed")).sum();
         assert_eq!(drops, dropped, "malformed: {behaviour}");
+        // What departs passes the splitter's hook and then the queue: each packet counts once.
+        let wire = Wire::open(&pair.a, "a0");
+        frames.iter().for_each(|(_, frame)| wire.send(frame));
+        let status = lab.status(&pair.a, "a0");
+        let egress = status.direction("egress");
+        for (kind, _) in &frames {
+            assert_eq!(
+                egress.parsed.get(*kind).map(|count| count.pkts),
+                Some(1),
+                "departing {kind}: {:?}",
+                egress.parsed
+            );
+        }
         lab.down(&pair.a, "a0");
     }
 }
