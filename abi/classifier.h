@@ -244,12 +244,13 @@ struct sl_flow_key {
 	u8 has_ports;
 };
 
-/* Of the word in sl_flow.choice. */
-#define SL_FLOW_CLAIMED 1ULL /* the whole word: the entry is being replaced */
-#define SL_FLOW_LONG    (1ULL << 31) /* a bit beside the choice: the flow has sent segments to be split */
-/* Of the last word of the key in sl_flow: bits of the flow's hash, beside direction and has_ports. */
+/* The word sl_flow.choice is SL_FLOW_CLAIMED while the entry is being replaced. The bit SL_FLOW_LONG says that the flow has sent super-packets. */
+#define SL_FLOW_CLAIMED 1ULL
+#define SL_FLOW_LONG    (1ULL << 31)
+/* The last word of sl_flow.key has bits of the flow's hash here, beside direction and has_ports. */
 #define SL_FLOW_TAG     0xfefe000000000000ULL
 #define SL_TICK_SHIFT   20 /* a tick is 2^20 ns */
+#define SL_TICKS_AHEAD  1024u /* a time that is ahead by fewer ticks is another CPU's; else it is in the past */
 
 /* A flow in its table: one cache line. See bpf/lib/flow_table.h. */
 struct sl_flow {
@@ -260,7 +261,7 @@ struct sl_flow {
 	u32 last_tick; /* of its last packet */
 };
 
-/* What only some packets look at. */
+/* A flow's second cache line, at which only some packets look. */
 struct sl_flow_detail {
 	u64 first_ns; /* CLOCK_MONOTONIC */
 	u64 metadata; /* of its first packet, as in sl_tables */

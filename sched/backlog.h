@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What is counted of a packet when it comes to the scheduler and when it leaves, whichever way it takes in between. */
+/* Counters of a packet that comes to the scheduler, and of one that is sent: the same for the fast path and for queues. */
 #pragma once
 #include "bucket.h"
 #include "sojourn.h"

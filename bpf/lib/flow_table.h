@@ -16,9 +16,6 @@
 _Static_assert(sizeof(struct sl_flow) == 64, "one cache line");
 _Static_assert(sizeof(struct sl_flow_set) == 512, "whole cache lines");
 
-/* Differences of clocks between CPUs, at most. */
-#define SL_TICKS_AHEAD 1024u
-
 static __always_inline u32 sl_flow_hash(const struct sl_flow_key *key)
 {
 	_Static_assert(sizeof(*key) == 8 * SL_HASH_WORDS, "five words");

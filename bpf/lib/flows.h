@@ -79,7 +79,7 @@ static __always_inline u64 sl_flow_choice(const struct sl_tables *t, u64 word)
 }
 
 /*
- * What the rules are known to say of a packet, or 0. The table remembers their answer to the flow's first packet; it holds for those that look
+ * The choice for a packet that the table remembers, or 0. It remembers the rules' answer to the flow's first packet; that holds for those that look
  * the same where rules may look, as long as the policy is the same. A packet whose choice is known is counted in its flow.
  */
 SL_GLOBAL u64 sl_known_choice(const struct sl_tables *t SL_NONNULL, const struct sl_headers *h, struct sl_request *x SL_NONNULL)

@@ -7,14 +7,17 @@ use sluice_policy::{Context, Source};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
+/// The unit in which the flow table has the time of a flow's last packet.
+pub const TICK: Duration = Duration::from_nanos(1 << sluice_abi::SL_TICK_SHIFT);
+
 /// Default length of a packet, bytes.
 pub const FRAME: u64 = 500;
 
 /// The results of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Figures {
-    /// Time from the first packet to the last, as the program saw them. (The kernel waits for a grace period of RCU before and after
-    /// the packets of a run, so a clock outside measures another time.)
+    /// Time from the first packet to the last, as the program saw them, at most `TICK` too long. (The kernel waits for a grace period of
+    /// RCU before and after the packets of a run, so a clock outside measures another time.)
     pub time: Duration,
     /// Packets that were tried.
     pub tried: u64,

@@ -137,7 +137,7 @@ fn merged(mut flows: Vec<FlowCount>) -> Vec<FlowCount> {
     flows
 }
 
-/// Some sets of a table, one behind the other.
+/// Successive sets of a table.
 struct Batch {
     bytes: Vec<u8>,
     /// Number of the last of them.
@@ -218,11 +218,10 @@ fn flow(entry: &abi::sl_flow, detail: &abi::sl_flow_detail, now_ns: u64) -> Flow
 
 /// The time of a tick that is in the past, or a moment ahead of this CPU's clock.
 fn last_ns(tick: u32, now_ns: u64) -> u64 {
-    const AHEAD: u32 = 1024;
     let now = now_ns >> abi::SL_TICK_SHIFT;
     let age = (now as u32).wrapping_sub(tick);
     let ahead = tick.wrapping_sub(now as u32);
-    let last = if ahead < AHEAD { now + u64::from(ahead) } else { now.saturating_sub(age.into()) };
+    let last = if ahead < abi::SL_TICKS_AHEAD { now + u64::from(ahead) } else { now.saturating_sub(age.into()) };
     last << abi::SL_TICK_SHIFT
 }
 
