@@ -416,7 +416,10 @@ fn malformed_frames(lab: &Lab) {
         assert_eq!(drops, dropped, "malformed: {behaviour}");
         // What departs passes the splitter's hook and then the queue: each packet counts once.
         let wire = Wire::open(&pair.a, "a0");
-        frames.iter().for_each(|(_, frame)| wire.send(frame));
+        for (_, frame) in &frames {
+            // A queue that drops a frame says so to its sender.
+            if dropped == 0 { wire.send(frame) } else { wire.offer(frame) }
+        }
         let status = lab.status(&pair.a, "a0");
         let egress = status.direction("egress");
         for (kind, _) in &frames {
@@ -427,6 +430,8 @@ fn malformed_frames(lab: &Lab) {
                 egress.parsed
             );
         }
+        let drops: u64 = egress.classes.iter().filter_map(|class| class.drops.get("malformed")).sum();
+        assert_eq!(drops, dropped, "departing, malformed: {behaviour}");
         lab.down(&pair.a, "a0");
     }
 }
