@@ -63,8 +63,12 @@ test: ## Run every test: unit, system tests on this kernel, system tests on thre
 	$(BUILD_TESTS)
 	@$(MAKE) --no-print-directory test-unit
 	@$(MAKE) --no-print-directory test-native
-	@printf '%s\n' test-vm test-cost | xargs -n 1 -P 2 $(MAKE) --no-print-directory || \
-	  { echo 'make test: test-vm or test-cost failed; each says why above' >&2; exit 1; }
+	@mkdir -p target
+	@$(MAKE) --no-print-directory test-cost > target/test-cost.log 2>&1 & cost=$$!; failed=; trap "kill $$cost" EXIT; \
+	$(MAKE) --no-print-directory test-vm || failed=' test-vm'; \
+	wait $$cost || failed+=' test-cost'; trap - EXIT; \
+	cat target/test-cost.log; \
+	[ -z "$$failed" ] || { echo "make test: failed:$$failed; each says why above" >&2; exit 1; }
 
 test-unit: ## Run the tests that need neither root nor a particular kernel
 	@scripts/setup build
