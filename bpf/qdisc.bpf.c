@@ -106,18 +106,19 @@ static __always_inline u16 sl_skb_segments(const struct sk_buff *skb, u32 bytes)
 	return sl_segments_of_length(skb->len, gso_size);
 }
 
+/* Puts the configuration of the live buffer into force. Negative: there is none. */
+SL_GLOBAL int sl_renew(struct sl_sched *s SL_NONNULL, u64 live, u64 now_ns)
+{
+	u32 key = sl_live_buffer(live) * SL_DIRECTIONS + s->direction;
+	struct sl_sched_conf *conf = bpf_map_lookup_elem(&sched_conf, &key);
+
+	return conf ? sl_configure(s, conf, now_ns) : -ENOENT;
+}
+
 /* The configuration of the live buffer takes force if it has not yet. Negative: there is none. */
 static __always_inline int sl_sync(struct sl_sched *s, u64 live, u64 now_ns)
 {
-	u32 key = sl_live_buffer(live) * SL_DIRECTIONS + s->direction;
-	struct sl_sched_conf *conf;
-
-	if (sl_likely(s->generation == sl_live_generation(live)))
-		return 0;
-	conf = bpf_map_lookup_elem(&sched_conf, &key);
-	if (!conf)
-		return -ENOENT;
-	return sl_configure(s, conf, now_ns);
+	return sl_likely(s->generation == sl_live_generation(live)) ? 0 : sl_renew(s, live, now_ns);
 }
 
 #include "lib/trace_queue.h"
@@ -196,6 +197,22 @@ static __always_inline s32 sl_admit(struct sk_buff *skb, struct sl_sched *s, con
 	return slot >= 0 ? slot : sl_enqueue_here(skb, s, t, d);
 }
 
+/* Tells listeners of a packet that is sent. */
+static __always_inline void sl_tell_of_sent(struct sk_buff *skb, struct sl_sched *s, const struct sl_verdict *v, u64 now_ns)
+{
+	u64 wait_ns = sl_since(now_ns, sl_at(s->slot, v->slot)->arrived_ns);
+	u32 place = sl_place(s, v->class);
+
+	if (sl_events_are_on(now_ns)) {
+		if (sl_wait_matters(wait_ns, place))
+			sl_emit_wait(now_ns, wait_ns, place, v->len_bytes);
+		if (sl_unlikely(s->held >> v->class & 1))
+			sl_emit(now_ns, SL_EVENT(SL_EVENT_EXHAUSTED, SL_BUCKET_CEIL), place, v->len_bytes, 0);
+	}
+	if (sl_packet_is_traced(now_ns))
+		sl_emit_sent(skb, now_ns, SL_EVENT(SL_EVENT_SENT, 0) | (v->mark ? SL_EVENT_MARKED : 0), place, wait_ns);
+}
+
 SEC("struct_ops/sl_enqueue")
 int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_sk_buff_ptr *to_free)
 {
@@ -223,7 +240,7 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 	if (sl_unlikely(s->dropped_slots))
 		sl_free_dropped(sch, s, sch->limit, request.now_ns);
 	if (slot < 0) {
-		if (sl_watch.events_until_ns | sl_watch.packets_until_ns)
+		if (sl_is_watched())
 			sl_emit_refused(skb, request.now_ns, (u32)-slot, (u32)request.direction << 8 | request.class);
 		goto drop;
 	}
@@ -280,18 +297,8 @@ struct sk_buff *BPF_PROG(sl_qdisc_dequeue, struct Qdisc *sch)
 		sl_owe_mark(sl_at(s->slot, v.slot)->flow_hash, now); /* no program of this type may write to a packet */
 	if (!skb)
 		return NULL;
-	if (sl_events_are_on(now)) {
-		u64 wait_ns = sl_since(now, sl_at(s->slot, v.slot)->arrived_ns);
-		u32 place = sl_place(s, v.class);
-
-		if (sl_wait_matters(wait_ns, place))
-			sl_emit_wait(now, wait_ns, place, v.len_bytes);
-		if (sl_unlikely(s->held >> v.class & 1))
-			sl_emit(now, SL_EVENT(SL_EVENT_EXHAUSTED, SL_BUCKET_CEIL), place, v.len_bytes, 0);
-	}
-	if (sl_packet_is_traced(now))
-		sl_emit_sent(skb, now, SL_EVENT(SL_EVENT_SENT, 0) | (v.mark ? SL_EVENT_MARKED : 0), sl_place(s, v.class),
-			     sl_since(now, sl_at(s->slot, v.slot)->arrived_ns));
+	if (sl_is_watched())
+		sl_tell_of_sent(skb, s, &v, now);
 	bpf_qdisc_bstats_update(sch, skb);
 	return skb;
 }

@@ -281,15 +281,21 @@ SL_FN struct sl_verdict sl_dequeue(struct sl_sched *s, u64 now_ns)
 		v.wake_ns = bucket_opens_ns(&s->link);
 		return v;
 	}
-	taken = sl_likely(s->lone) ? lone_take(s, now_ns) : sl_take_queued(s, now_ns);
-	if (sl_unlikely(taken == SL_NO_SLOT)) {
-		v.wake_ns = s->held_until_ns;
-		return v;
+	if (sl_likely(s->lone)) {
+		v.slot = s->free;
+		q = sl_at(s->slot, v.slot);
+		lone_take(s, q, now_ns);
+	} else {
+		taken = sl_take_queued(s, now_ns);
+		if (taken == SL_NO_SLOT) {
+			v.wake_ns = s->held_until_ns;
+			return v;
+		}
+		v.mark = taken / SL_FLOW_MARK;
+		v.slot = taken & ~SL_FLOW_MARK;
+		q = sl_at(s->slot, v.slot);
 	}
 	v.action = SL_SEND;
-	v.mark = taken / SL_FLOW_MARK;
-	v.slot = taken & ~SL_FLOW_MARK;
-	q = sl_at(s->slot, v.slot);
 	v.class = q->class;
 	v.len_bytes = q->len_bytes;
 	return v;

@@ -35,17 +35,15 @@ SL_FN u32 lone_begin(struct sl_sched *s, struct sl_class *k, u32 c, u32 len_byte
 	return s->free;
 }
 
-/* The slot of the lone packet, which is sent. */
-SL_FN u32 lone_take(struct sl_sched *s, u64 now_ns)
+/* The lone packet, whose slot is *q, is sent. */
+SL_FN void lone_take(struct sl_sched *s, const struct sl_slot *q, u64 now_ns)
 {
-	struct sl_slot *q = sl_at(s->slot, s->free);
 	u32 c = q->class;
 	struct sl_class *k = sl_at(s->classes, c);
 
 	s->lone = 0;
 	sl_pass(s, k, c, q->len_bytes, q->arrived_ns); /* before the link is charged: disciplines ask whether it was idle */
 	backlog_send(s, k, q, c, now_ns);
-	return s->free;
 }
 
 /* The lone packet takes the slow path: it comes to its queue, and its class joins. */

@@ -17,6 +17,12 @@ struct {
 	__uint(max_entries, 512 * 1024);
 } traces SEC(".maps");
 
+/* Whether anybody may be listening: nobody is before the first one. */
+static __always_inline int sl_is_watched(void)
+{
+	return sl_unlikely(sl_watch.events_until_ns | sl_watch.packets_until_ns);
+}
+
 static __always_inline int sl_events_are_on(u64 now_ns)
 {
 	return sl_unlikely(now_ns < sl_watch.events_until_ns);

@@ -100,31 +100,43 @@ static __always_inline int sl_has_ports(u32 proto)
 
 /* The first words of a plain packet, bytes in the order of the packet (little endian). */
 struct sl_front {
-	u64 ip; /* version to fragment offset */
-	u64 addresses; /* TTL to source */
-	u64 rest; /* destination and ports */
+	u64 head; /* from byte 12 on: EtherType, version, TOS, total length, identification */
+	u64 middle; /* from byte 20 on: fragment offset, TTL, protocol, checksum, half of the source */
+	u64 addresses; /* from byte 22 on: TTL to source; where the flow is asked for */
+	u64 rest; /* from byte 30 on: destination and ports */
 };
 
-/*
- * Whether a packet is plain, as most are: Ethernet without tags, IPv4 without options, not a fragment, TCP or UDP. w: its words from SL_FRONT
- * on, which are read. A total length that does not hold the ports is looked at more closely, by the parser.
- */
-static __always_inline int sl_is_plain(struct sl_front *f, const volatile u64 *w)
+/* The front of aligned words from SL_FRONT on. */
+static __always_inline void sl_front_of_words(struct sl_front *f, const volatile u64 *w)
 {
-	u64 type = w[0] >> 48;
-	u32 proto;
+	u64 ip = w[1];
 
-	f->ip = w[1];
 	f->addresses = w[2];
 	f->rest = w[3];
-	proto = f->addresses >> 8 & 0xff;
-	return type == __builtin_bswap16(SL_ETH_IPV4) && (f->ip & 0xff) == 0x45 && !(f->ip >> 48 & __builtin_bswap16(0x3fff)) &&
-	       __builtin_bswap16((u16)(f->ip >> 16)) >= 24 && (proto == 6 || proto == 17);
+	f->head = w[0] >> 48 | ip << 16;
+	f->middle = ip >> 48 | f->addresses << 16;
 }
 
 static __always_inline u32 sl_front_proto(const struct sl_front *f)
 {
-	return f->addresses >> 8 & 0xff;
+	return (u32)f->middle >> 24;
+}
+
+static __always_inline u32 sl_front_length(const struct sl_front *f)
+{
+	return __builtin_bswap16((u16)(f->head >> 32));
+}
+
+/*
+ * Whether a packet is plain, as most are: Ethernet without tags, IPv4 without options, not a fragment, TCP or UDP. A total length that does not
+ * hold the ports is looked at more closely, by the parser.
+ */
+static __always_inline int sl_is_plain(const struct sl_front *f)
+{
+	u32 proto = sl_front_proto(f);
+
+	return (f->head & 0xffffff) == (__builtin_bswap16(SL_ETH_IPV4) | 0x45 << 16) &&
+	       !(f->middle & __builtin_bswap16(0x3fff)) && sl_front_length(f) >= 24 && (proto == 6 || proto == 17);
 }
 
 static __always_inline u32 sl_front_sport(const struct sl_front *f)
@@ -139,7 +151,7 @@ static __always_inline u32 sl_front_dport(const struct sl_front *f)
 
 static __always_inline u32 sl_front_ecn(const struct sl_front *f)
 {
-	return f->ip >> 8 & 3;
+	return f->head >> 24 & 3;
 }
 
 /* Parses a plain packet. If it is not one, h is as before. */
@@ -147,14 +159,15 @@ static __always_inline int sl_parse_plain(const volatile u64 *w, struct sl_heade
 {
 	struct sl_front f;
 
-	if (!sl_is_plain(&f, w))
+	sl_front_of_words(&f, w);
+	if (!sl_is_plain(&f))
 		return 0;
 	h->kind = SL_PARSE_IPV4;
-	h->is_ip = 1 | (f.ip >> 7 & 6);
+	h->is_ip = 1 | (f.head >> 23 & 6);
 	h->has_ports = 1;
 	h->proto = (u16)sl_front_proto(&f);
-	h->dscp = f.ip >> 10 & 0x3f;
-	h->length = __builtin_bswap16((u16)(f.ip >> 16));
+	h->dscp = f.head >> 26 & 0x3f;
+	h->length = (u16)sl_front_length(&f);
 	h->src[2] = h->dst[2] = SL_MAPPED;
 	h->src[3] = (u32)(f.addresses >> 32);
 	h->dst[3] = (u32)f.rest;

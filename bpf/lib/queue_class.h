@@ -39,6 +39,23 @@ static __always_inline int sl_uses_flows(const struct sl_sched *s)
 	return sl_keep_flows || s->flow_classes_set;
 }
 
+/* Reads a word of the linear part. Each read of such memory costs as much as eight instructions: its address is checked. */
+static __always_inline u64 sl_word_at(const struct sk_buff *skb, u32 off)
+{
+	return *(const volatile u64 *)(skb->data + off);
+}
+
+/* Whether a packet is plain. *f is set then, but for its addresses. */
+static __always_inline int sl_read_plain(struct sl_front *f, const struct sk_buff *skb)
+{
+	if (sl_l3_type || SL_FRONT + SL_FRONT_BYTES > skb->len - skb->data_len)
+		return 0;
+	f->head = sl_word_at(skb, 12);
+	f->middle = sl_word_at(skb, 20);
+	f->rest = sl_word_at(skb, 30);
+	return sl_is_plain(f);
+}
+
 /* How the class of a plain packet is found, of enum sl_plain. */
 static __always_inline u32 sl_way_of_plain(const struct sl_tables *t)
 {
@@ -109,13 +126,13 @@ static __always_inline s32 sl_class_at_queue(struct sk_buff *skb, const struct s
 	if (before >= 0 && !sl_needs_flow(s, t, d->direction, (u32)before))
 		return before;
 	d->class = (u8)before;
-	if (sl_l3_type || sl_needs_entry(t, d->direction, before) || (before < 0 && !sl_way_of_plain(t)) ||
-	    SL_FRONT + SL_FRONT_BYTES > skb->len - skb->data_len ||
-	    !sl_is_plain(&f, (const volatile u64 *)(skb->data + SL_FRONT)))
+	if (sl_needs_entry(t, d->direction, before) || (before < 0 && !sl_way_of_plain(t)) || !sl_read_plain(&f, skb))
 		return sl_class_by_headers(skb, s, t, d);
 	d->ecn = (u8)sl_front_ecn(&f);
-	if (sl_uses_flows(s))
+	if (sl_uses_flows(s)) {
+		f.addresses = sl_word_at(skb, 22);
 		sl_request_plain_flow(d, &f);
+	}
 	class = before >= 0 ? before : sl_class_of_plain(&f, t, d);
 	return class >= 0 ? class : sl_class_by_headers(skb, s, t, d);
 }
