@@ -174,7 +174,7 @@ struct sl_mark {
 
 /* See bpf/lib/plain.h. */
 enum sl_plain {
-	SL_PLAIN_BY_PORTS = 1, /* up to 64 rules, which ask for the protocol and ports alone */
+	SL_PLAIN_BY_PORTS = 1, /* rules ask for the protocol alone, and for one port at most: see sl_tables.by_sport */
 	SL_PLAIN_BY_FLOW = 2 /* every packet of a flow has the same class */
 };
 
@@ -219,6 +219,9 @@ struct sl_tables {
 	struct sl_keys interface_row;
 	struct sl_keys mark_row;
 	u64 small[SL_SMALL_ROWS]; /* rows, if not `many` */
+	/* By protocol (TCP, UDP) and row of the port: rule << 8 | class of the first rule of that row that asks for no other port. */
+	u32 by_sport[2][SL_PORT_ROWS];
+	u32 by_dport[2][SL_PORT_ROWS];
 	u8 rule_class[SL_RULES];
 	struct sl_rule rule[SL_RULES];
 	u8 dscp_class[64];

@@ -21,20 +21,18 @@ static __always_inline void sl_request_plain_flow(struct sl_request *d, const st
 }
 
 /*
- * The choice for a plain packet by the rules, which ask for the protocol and ports alone. Returns 0 where the parser must look: a built-in
- * rule may be asked for it.
+ * The choice for a plain packet by rules that ask for the protocol alone, and for one port at most: the first of those that its source port
+ * satisfies and of those that its destination port does. Returns 0 where the parser must look: a built-in rule may be asked for it.
  */
 static __always_inline int sl_choose_by_ports(const struct sl_tables *t, const struct sl_front *f, struct sl_choice *choice)
 {
-	u32 proto = sl_front_proto(f), sport = sl_front_sport(f), dport = sl_front_dport(f), rule;
-	u64 hit;
+	u32 sport = sl_front_sport(f), dport = sl_front_dport(f), udp = sl_front_proto(f) == 17;
+	u32 first = *sl_at(t->by_dport[udp], t->dport_row[dport]);
 
-	hit = sl_small_row(t, t->proto_row[proto]) & sl_small_row(t, t->sport_row[sport]) & sl_small_row(t, t->dport_row[dport]);
-	rule = hit ? sl_lowest(hit) : SL_RULE_NONE;
+	if (t->fields & SL_FIELD_SPORT)
+		first = sl_min(first, *sl_at(t->by_sport[udp], t->sport_row[sport]));
+	choice->rule = first >> 8;
+	choice->class = first & (SL_CLASSES - 1);
 	/* DHCP has a port below 1024 on both sides. */
-	if (rule >= t->control_from && proto == 17 && sport < 1024 && dport < 1024)
-		return 0;
-	choice->rule = rule;
-	choice->class = (hit ? *sl_at(t->rule_class, rule) : t->default_class) & (SL_CLASSES - 1);
-	return 1;
+	return !(choice->rule >= t->control_from && udp && sport < 1024 && dport < 1024);
 }

@@ -25,6 +25,17 @@ impl RuleSet {
     pub(crate) fn remove(&mut self, rule: usize) {
         self.0[rule / 64] &= !(1 << (rule % 64));
     }
+
+    /// The rules that are in both.
+    pub(crate) fn and(&self, other: &RuleSet) -> RuleSet {
+        RuleSet(Box::new(std::array::from_fn(|word| self.0[word] & other.0[word])))
+    }
+
+    /// The lowest rule that is in both.
+    pub(crate) fn first_in_both(&self, other: &RuleSet) -> Option<usize> {
+        let words = self.0.iter().zip(other.0.iter()).map(|(own, others)| own & others);
+        words.enumerate().find(|(_, word)| *word != 0).map(|(i, word)| i * 64 + word.trailing_zeros() as usize)
+    }
 }
 
 impl FromIterator<usize> for RuleSet {
@@ -55,6 +66,11 @@ impl Rows {
         self.index.insert(set.clone(), row);
         self.rows.push(set.clone());
         Ok(row)
+    }
+
+    /// The set of each row.
+    pub(crate) fn sets(&self) -> &[RuleSet] {
+        &self.rows
     }
 
     /// Whether all rows fit the table for 64 rules.

@@ -4,6 +4,7 @@
 
 mod bitmap;
 mod bucket;
+mod by_port;
 mod error;
 mod keys;
 mod matcher;
@@ -58,12 +59,12 @@ pub struct Compiled {
 pub fn compile(policy: &Resolved, context: &Context) -> Result<Compiled, MatchError> {
     let rules = rule::ordered(policy, context)?;
     let mut tables = abi::boxed_zeroed::<abi::sl_tables>();
-    let matcher::MatchTables { rows, ranges } = matcher::fill(&mut tables, &rules)?;
+    tables.default_class = policy.default_class.0;
+    let matcher::MatchTables { rows, ranges, by_ports } = matcher::fill(&mut tables, &rules)?;
     tables.buffer = context.buffer as u8;
     tables.abi_version = abi::SL_ABI_VERSION;
     tables.generation = context.generation;
     tables.tag = context.tag;
-    tables.default_class = policy.default_class.0;
     tables.urgent_class = policy.urgent_class.0;
     tables.drop_malformed = u8::from(policy.malformed == Malformed::Drop);
     tables.rules = rules.len() as u32;
@@ -74,12 +75,10 @@ pub fn compile(policy: &Resolved, context: &Context) -> Result<Compiled, MatchEr
     let control_from = rules.iter().position(rule::Match::matches_everything);
     tables.control_from = control_from.map_or(abi::SL_RULES, |rule| rule as u32);
     fill_classes(&mut tables, policy);
-    let beyond_ports = tables.fields & !((abi::SL_FIELD_PROTO | abi::SL_FIELD_SPORT | abi::SL_FIELD_DPORT) as u16);
     let from_rules = u32::from(tables.class_from) == abi::SL_FROM_RULES;
-    let by_ports = from_rules && tables.many == 0 && beyond_ports == 0;
     let asks_each = tables.metadata | tables.metadata_mark != 0 || tables.fields & abi::SL_FIELD_LENGTH as u16 != 0;
     let by_flow = from_rules && !asks_each;
-    let ways = [(by_ports, abi::SL_PLAIN_BY_PORTS), (by_flow, abi::SL_PLAIN_BY_FLOW)];
+    let ways = [(from_rules && by_ports, abi::SL_PLAIN_BY_PORTS), (by_flow, abi::SL_PLAIN_BY_FLOW)];
     tables.plain = ways.iter().filter(|(may, _)| *may).map(|(_, way)| *way as u8).sum();
     fill_limits(&mut tables, policy);
     let shared = policy

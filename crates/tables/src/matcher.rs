@@ -1,6 +1,7 @@
 //! The bit-vector tables: for each field, each value's row of the rules that it satisfies.
 
 use crate::bitmap::{Rows, RuleSet};
+use crate::by_port;
 use crate::error::MatchError;
 use crate::keys;
 use crate::ranges::{self, Span};
@@ -15,9 +16,11 @@ pub(crate) struct MatchTables {
     pub(crate) rows: Vec<abi::sl_row>,
     /// The ranges by `enum sl_range_field`; none without a condition.
     pub(crate) ranges: [Option<Box<abi::sl_ranges>>; abi::SL_RANGE_FIELDS as usize],
+    /// Whether `sl_tables.by_sport` and `by_dport` are filled.
+    pub(crate) by_ports: bool,
 }
 
-/// Fills everything in `t` that matching reads, and returns the rest of it.
+/// Fills everything in `t` that matching reads, and returns the rest of it. `t.default_class` is set before.
 pub(crate) fn fill(t: &mut abi::sl_tables, rules: &[Match]) -> Result<MatchTables, MatchError> {
     if rules.len() > abi::SL_RULES as usize {
         return Err(MatchError::TooManyRules);
@@ -52,13 +55,14 @@ pub(crate) fn fill(t: &mut abi::sl_tables, rules: &[Match]) -> Result<MatchTable
 
     t.fields = fields(rules);
     (t.metadata, t.metadata_mark) = metadata(t.fields.into());
+    let by_ports = by_port::fill(t, rules, rows.sets());
     let small = rows.are_small(rules.len());
     t.many = u8::from(!small);
     if small {
         rows.write_small(&mut t.small);
-        return Ok(MatchTables { rows: Vec::new(), ranges });
+        return Ok(MatchTables { rows: Vec::new(), ranges, by_ports });
     }
-    Ok(MatchTables { rows: rows.into_rows(), ranges })
+    Ok(MatchTables { rows: rows.into_rows(), ranges, by_ports })
 }
 
 fn once(value: Option<impl Into<usize>>) -> Vec<usize> {

@@ -71,6 +71,22 @@ fn by_tables(compiled: &Compiled, h: &Headers) -> u8 {
     }
 }
 
+/// The look-up of bpf/lib/plain.h, where the policy allows it and the packet is plain.
+fn by_ports(compiled: &Compiled, h: &Headers) -> Option<u8> {
+    let t = &compiled.tables;
+    let (sport, dport) = h.ports.filter(|_| [6, 17].contains(&h.proto) && !is_control(h))?;
+    if u32::from(t.plain) & abi::SL_PLAIN_BY_PORTS == 0 {
+        return None;
+    }
+    let udp = usize::from(h.proto == 17);
+    let by_sport = t.by_sport[udp][usize::from(t.sport_row[usize::from(sport)])];
+    let by_dport = t.by_dport[udp][usize::from(t.dport_row[usize::from(dport)])];
+    if u32::from(t.fields) & abi::SL_FIELD_SPORT == 0 {
+        assert!(by_sport >= by_dport, "no rule asks for the source port");
+    }
+    Some(by_sport.min(by_dport) as u8)
+}
+
 /// The row of each field that some rule has a condition on.
 fn rows(compiled: &Compiled, h: &Headers) -> Vec<u16> {
     let t = &compiled.tables;
@@ -369,6 +385,54 @@ proptest! {
         for packet in &packets {
             prop_assert_eq!(by_tables(&compiled, packet), by_model(&policy, packet), "{:?}", packet);
         }
+    }
+}
+
+/// A rule that asks for the protocol and one port at most.
+fn rule_of_one_port() -> impl Strategy<Value = Rule> {
+    (rule(), any::<bool>()).prop_map(|(rule, by_source)| {
+        let (src_ports, dst_ports) = if by_source { (rule.src_ports, vec![]) } else { (vec![], rule.dst_ports) };
+        Rule { protocol: rule.protocol, src_ports, dst_ports, ..Rule::new(0, rule.class) }
+    })
+}
+
+proptest! {
+    #[test]
+    fn plain_packets_by_their_ports(
+        rules in prop_oneof![prop::collection::vec(rule_of_one_port(), 0..64), prop::collection::vec(rule_of_one_port(), 60..300)],
+        packets in prop::collection::vec(headers(), 200),
+        other in prop::option::of(rule()),
+    ) {
+        let of_one_port = policy(numbered(rules.clone()));
+        let tables = compiled(&of_one_port);
+        prop_assert_eq!(u32::from(tables.tables.plain) & abi::SL_PLAIN_BY_PORTS, abi::SL_PLAIN_BY_PORTS);
+        for packet in &packets {
+            let by_ports = by_ports(&tables, packet);
+            prop_assert!(by_ports.is_none_or(|class| class == by_model(&of_one_port, packet)), "{:?}", packet);
+            let plain = packet.ports.is_some() && [6, 17].contains(&packet.proto) && !is_control(packet);
+            prop_assert_eq!(by_ports.is_some(), plain);
+        }
+        // Among rules of any kind, the look-up is right or not to be used.
+        let mixed = policy(numbered(rules.into_iter().chain(other).collect()));
+        let tables = compiled(&mixed);
+        for packet in &packets {
+            prop_assert!(by_ports(&tables, packet).is_none_or(|class| class == by_model(&mixed, packet)), "{:?}", packet);
+        }
+    }
+}
+
+#[test]
+fn maximum_of_rules_by_port() {
+    let rule = |n: u32| Rule {
+        dst_ports: vec![Term::Is((n as u16 * 2, n as u16 * 2))],
+        ..Rule::new(n, ClassId(if n % 2 == 0 { 1 } else { 2 }))
+    };
+    let tables = compiled(&policy((0..4096).map(rule).collect())).tables;
+    assert_ne!(u32::from(tables.plain) & abi::SL_PLAIN_BY_PORTS, 0);
+    for n in [0u16, 1, 2047, 4095] {
+        let word = |port: u16| tables.by_dport[1][usize::from(tables.dport_row[usize::from(port)])];
+        assert_eq!(word(n * 2), u32::from(n) << 8 | if n % 2 == 0 { 1 } else { 2 });
+        assert_eq!(word(n * 2 + 1), abi::SL_RULE_NONE << 8 | u32::from(DEFAULT));
     }
 }
 
