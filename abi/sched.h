@@ -39,8 +39,10 @@ struct sl_queue { /* of slots; its owner knows whether it is empty */
 
 /* Finds the class with the smallest key: see sched/tournament.h. */
 struct sl_tournament {
-	u8 winner[2 * SL_CLASSES]; /* class + 1, 0: none; [1] has won them all, [SL_CLASSES + c] is class c itself */
+	u8 winner[2 * SL_CLASSES]; /* class + 1, 0: none; [SL_CLASSES + c] is class c itself, [n] the winner of [2 * n] and [2 * n + 1] */
 	u64 key[SL_CLASSES];
+	u32 levels; /* above the classes that have taken part: [SL_CLASSES >> levels] has won them all */
+	u32 pad;
 };
 
 struct sl_slot {

@@ -14,13 +14,16 @@
  * lag, since there is no other to owe. A guarantee takes a class at most two packets ahead of its share (lag > -2 of its
  * largest); what it sends beyond that is not charged, so that no class is owed ever more, and a class that comes later need not wait for it.
  *
- * Cost: O(log classes): a tournament of those not eligible, by where they stand, and one of those eligible, by deadline; a move from one
- * to the other is two changes. Nothing while a class is alone. V can step back, by what a joining class is owed: then
- * classes that are not eligible any more go back too, when they come first.
+ * Cost: classes below EEVDF_FEW are looked at one by one, which is cheaper for a few. Once a higher one has joined, and until a class is alone,
+ * O(log classes): a tournament of those not eligible, by where they stand, and one of those eligible, by deadline; a move from one to the
+ * other is two changes. A class that is served, or that V steps back behind (by what a joining class is owed), is not eligible any more,
+ * but moves only if it comes first before it is eligible again.
  */
 #pragma once
 #include "discipline.h"
 #include "virtual_time.h"
+
+#define EEVDF_FEW 8u
 
 struct sl_eevdf_class {
 	struct sl_virtual_class times;
@@ -32,9 +35,9 @@ struct sl_eevdf_sched {
 	struct sl_virtual_sched times;
 	u64 rest; /* of the last division */
 	u64 weights; /* the sum of those of ready classes */
-	u64 placed; /* classes that stand in a tournament; one that is alone need not */
+	u64 placed; /* classes that stand in a tournament: all that are ready, or none, and one that is alone need not */
 	struct sl_tournament starts; /* those not eligible yet, by virtual start */
-	struct sl_tournament deadlines; /* those eligible */
+	struct sl_tournament deadlines; /* those eligible, and some that have been */
 };
 
 SL_CLASS_STATE(eevdf)
@@ -85,19 +88,32 @@ SL_FN void eevdf_unplace(struct sl_sched *s, u32 c)
 		tournament_cut(&eevdf_sched(s)->deadlines, c);
 }
 
+/* Places the ready classes that stand nowhere. */
+SL_GLOBAL int eevdf_place_all(struct sl_sched *s SL_NONNULL)
+{
+	u64 left;
+	u32 n;
+
+	sl_for (n, SL_CLASSES) {
+		left = s->ready & ~eevdf_sched(s)->placed;
+		if (!left)
+			break;
+		eevdf_place(s, sl_lowest(left));
+	}
+	return 0;
+}
+
 /* Class c joins others. */
 SL_GLOBAL int eevdf_enter(struct sl_sched *s SL_NONNULL, u32 c)
 {
 	struct sl_class *k = sl_at(s->classes, c);
-	u64 others = s->ready & ~SL_BIT(c);
 
-	if (others & ~eevdf_sched(s)->placed)
-		eevdf_place(s, sl_lowest(others)); /* it was alone */
 	virtual_sched(s)->time -= (u64)eevdf_shift(k->weight, eevdf_class(k)->lag, sl_max(eevdf_sched(s)->weights, 1));
 	eevdf_sched(s)->weights += k->weight;
 	virtual_class(k)->start = virtual_sched(s)->time - (u64)eevdf_class(k)->lag;
 	eevdf_begin(s, k);
-	eevdf_place(s, c);
+	if (eevdf_sched(s)->placed || s->ready >> EEVDF_FEW)
+		eevdf_place_all(s);
 	return 0;
 }
 
@@ -148,7 +164,38 @@ SL_FN void eevdf_move(struct sl_sched *s, struct sl_tournament *from, u32 c)
 	eevdf_place(s, c);
 }
 
-/* The class to serve where several are ready. The loops are short enough for the verifier to walk. */
+/* The class to serve of several that stand in no tournament. */
+SL_GLOBAL u32 eevdf_first_of_few(struct sl_sched *s SL_NONNULL)
+{
+	u64 now = virtual_sched(s)->time, start, deadline, first_start = 0, first_deadline = 0;
+	u32 eligible = SL_CLASSES, earliest = SL_CLASSES, c;
+
+#pragma GCC unroll 8
+	for (c = 0; c < EEVDF_FEW; c++) {
+		if (!(s->ready >> c & 1))
+			continue;
+		start = virtual_class(&s->classes[c])->start;
+		if (virtual_before(now, start)) {
+			if (earliest == SL_CLASSES || virtual_before(start, first_start)) {
+				earliest = c;
+				first_start = start;
+			}
+			continue;
+		}
+		deadline = eevdf_class(&s->classes[c])->deadline;
+		if (eligible == SL_CLASSES || virtual_before(deadline, first_deadline)) {
+			eligible = c;
+			first_deadline = deadline;
+		}
+	}
+	if (sl_likely(eligible != SL_CLASSES))
+		return eligible;
+	/* Rounding has left V before every class. */
+	virtual_sched(s)->time = first_start;
+	return earliest & (SL_CLASSES - 1);
+}
+
+/* The class to serve of several that stand in the tournaments. The loops are short enough for the verifier to walk. */
 SL_GLOBAL u32 eevdf_first(struct sl_sched *s SL_NONNULL)
 {
 	u32 n, c;
@@ -178,7 +225,9 @@ SL_GLOBAL u32 eevdf_first(struct sl_sched *s SL_NONNULL)
 
 SL_FN u32 eevdf_pick(struct sl_sched *s)
 {
-	return is_alone(s->ready) ? sl_lowest(s->ready) : eevdf_first(s);
+	if (is_alone(s->ready))
+		return sl_lowest(s->ready);
+	return eevdf_sched(s)->placed ? eevdf_first(s) : eevdf_first_of_few(s);
 }
 
 SL_FN void eevdf_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
@@ -194,15 +243,19 @@ SL_FN void eevdf_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 	eevdf_sched(s)->rest = sum % weights;
 }
 
+/* Class c has been served and stays. */
 SL_GLOBAL int eevdf_settle(struct sl_sched *s SL_NONNULL, u32 c)
 {
-	struct sl_class *k = sl_at(s->classes, c);
-	int early = virtual_before(virtual_sched(s)->time, virtual_class(k)->start);
+	u64 deadline = eevdf_class(sl_at(s->classes, c))->deadline;
 
-	if (is_alone(s->ready) || early == !tournament_has(&eevdf_sched(s)->starts, c))
+	if (is_alone(s->ready)) {
 		eevdf_unplace(s, c);
-	if (!is_alone(s->ready))
+	} else if (tournament_has(&eevdf_sched(s)->starts, c)) { /* its guarantee has served it */
+		eevdf_unplace(s, c);
 		eevdf_place(s, c);
+	} else if (*sl_at(eevdf_sched(s)->deadlines.key, c) != deadline) {
+		tournament_put(&eevdf_sched(s)->deadlines, c, deadline);
+	}
 	return 0;
 }
 

@@ -180,6 +180,13 @@ mutants! {
         "tournament.h",
         "*sl_at(t->key, c) = key;" => ";";
 
+    a_higher_root_forgets_the_winner breaks "weighted_fair_queuing::serves_the_smallest_start":
+        "tournament.h",
+        "t->levels++;\n\t\t*sl_at(t->winner, tournament_root(t)) = best;" => "t->levels++;";
+    the_tree_stays_as_deep_as_its_first_class_needs breaks "weighted_fair_queuing::serves_the_smallest_start":
+        "tournament.h",
+        "if (sl_unlikely(c >> t->levels))" => "if (0)";
+
     guarantees_drown_their_classes_in_debt breaks "work::debts_to_the_others_are_bounded":
         "virtual_time.h",
         "virtual_class(k)->start = most;" => ";";
@@ -227,6 +234,15 @@ mutants! {
         "eevdf.h",
         "\tif (virtual_before(virtual_sched(s)->time, virtual_class(k)->start))\n\t\ttournament_put(" => "\tif (0)\n\t\ttournament_put(",
         "eevdf.h", "if (!virtual_before(virtual_sched(s)->time, virtual_class(sl_at(s->classes, c))->start))" => "if (1)";
+    every_class_is_eligible_among_few breaks "eevdf::lags_are_bounded":
+        "eevdf.h",
+        "\t\tif (virtual_before(now, start)) {" => "\t\tif (0) {";
+    the_latest_deadline_goes_first_among_few breaks "eevdf::serves_the_earliest_eligible_deadline":
+        "eevdf.h",
+        "virtual_before(deadline, first_deadline)" => "virtual_before(first_deadline, deadline)";
+    classes_beyond_the_few_are_not_looked_at breaks "eevdf::classes_do_not_starve":
+        "eevdf.h",
+        "if (eevdf_sched(s)->placed || s->ready >> EEVDF_FEW)" => "if (0)";
     lone_class_keeps_its_old_deadline breaks "eevdf::serves_the_earliest_eligible_deadline":
         "eevdf.h",
         "eevdf_sched(s)->rest = 0;" => "return 0;";
