@@ -38,6 +38,13 @@ struct sl_queue { /* of slots; its owner knows whether it is empty */
 };
 
 /* Finds the class with the smallest key: see sched/tournament.h. */
+/* See sched/lone.h. */
+enum sl_lone {
+	SL_LONE_NEVER,
+	SL_LONE_FIFO, /* into the class's FIFO, if another packet comes */
+	SL_LONE_FLOWS /* into its flow */
+};
+
 struct sl_tournament {
 	u8 winner[2 * SL_CLASSES]; /* class + 1, 0: none; [SL_CLASSES + c] is class c itself, [n] the winner of [2 * n] and [2 * n + 1] */
 	u64 key[SL_CLASSES];
@@ -157,7 +164,7 @@ struct sl_class {
 	u8 by_flow; /* packets stand in flow queues, and AQM may act */
 	u8 hosts; /* bits of enum sl_hosts */
 	u8 size; /* by its packets: see sched/drops.h; 0: it has few */
-	u8 plain; /* a lone packet of it takes the fast path: see sched/lone.h */
+	u8 lone; /* enum sl_lone: whether a lone packet of it takes the fast path */
 	u16 flows; /* as it was told */
 	u32 flow_quantum_bytes;
 	u32 allowance_bytes;

@@ -157,23 +157,28 @@ static __noinline void sl_free_dropped(struct Qdisc *sch, struct sl_sched *s, u3
 
 #include "lib/queue_class.h"
 
-/* Enqueues a packet that cannot take the fast path of a lone one. Its slot, or the negative of an enum sl_refusal. */
-SL_GLOBAL s32 sl_enqueue_here(struct sk_buff *skb __arg_trusted, struct sl_sched *s SL_NONNULL,
-			      const struct sl_tables *t SL_NONNULL, struct sl_request *d SL_NONNULL)
+/* Enqueues a packet that sl_enqueue_lone does not take. Its slot, or the negative of an enum sl_refusal. */
+SL_GLOBAL s32 sl_enqueue_here(struct sk_buff *skb __arg_trusted, struct sl_sched *s SL_NONNULL, struct sl_request *d SL_NONNULL)
 {
 	struct sl_packet packet = { .class = d->class, .len_bytes = d->bytes, .segments = d->pkts };
 	s32 slot;
 
-	if (s->flow_classes_set >> (d->class & 63) & 1)
+	if (s->flow_classes_set >> (d->class & 63) & 1) {
 		sl_identify(skb, d, &packet);
-	slot = sl_enqueue_queued(s, &packet, d->now_ns);
-	if (sl_unlikely(slot < 0) && sl_is_limited(t, d)) {
-		/* The buckets that have been charged for it get it back. */
-		if (d->direction == SL_INGRESS)
-			sl_request_on_arrival(skb, t, d);
-		sl_refund(t, d);
+		slot = sl_enqueue_lone_of_flow(s, &packet, d->now_ns);
+		if (slot >= 0)
+			return slot;
 	}
-	return slot;
+	return sl_enqueue_queued(s, &packet, d->now_ns);
+}
+
+/* The buckets that have been charged for a packet which the queue refuses get it back. */
+SL_GLOBAL int sl_pay_back(struct sk_buff *skb __arg_trusted, const struct sl_tables *t SL_NONNULL,
+			  struct sl_request *d SL_NONNULL)
+{
+	if (d->direction == SL_INGRESS)
+		sl_request_on_arrival(skb, t, d);
+	return sl_refund(t, d);
 }
 
 /* Classifies, polices and enqueues a packet. Its slot, or the negative of an enum sl_refusal. */
@@ -194,7 +199,12 @@ static __always_inline s32 sl_admit(struct sk_buff *skb, struct sl_sched *s, con
 			return -(s32)refusal;
 	}
 	slot = sl_enqueue_lone(s, (u32) class, d->bytes, d->pkts, d->now_ns);
-	return slot >= 0 ? slot : sl_enqueue_here(skb, s, t, d);
+	if (slot >= 0)
+		return slot;
+	slot = sl_enqueue_here(skb, s, d);
+	if (sl_unlikely(slot < 0) && sl_is_limited(t, d))
+		sl_pay_back(skb, t, d);
+	return slot;
 }
 
 /* Tells listeners of a packet that is sent. */

@@ -143,14 +143,34 @@ SL_FN u32 sl_is_full(const struct sl_class *k, u32 len_bytes)
 	return SL_DROPS;
 }
 
-/* The slot of a packet that takes the fast path of a lone one; -1: it does not. */
+/* The slot of a packet that takes the fast path of a lone one in a class with a FIFO; -1: it does not. */
 SL_FN s32 sl_enqueue_lone(struct sl_sched *s, u32 class, u32 len_bytes, u32 segments, u64 now_ns)
 {
 	struct sl_class *k = class_at(s, class);
 
-	if (!lone_may(s, k, len_bytes))
+	if (!lone_may(s, k, SL_LONE_FIFO, len_bytes))
 		return -1;
 	return (s32)lone_begin(s, k, class, len_bytes, wire_bytes(s, len_bytes, segments), now_ns);
+}
+
+/* The slot gets what flow queueing must know of its packet. */
+SL_FN void slot_identify(struct sl_slot *q, const struct sl_packet *p)
+{
+	q->ecn = p->ecn != 0;
+	q->flow_hash = p->flow_hash;
+	q->src_host = p->src_host;
+	q->dst_host = p->dst_host;
+}
+
+/* sl_enqueue_lone in a class that queues by flow. */
+SL_FN s32 sl_enqueue_lone_of_flow(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
+{
+	struct sl_class *k = class_at(s, p->class);
+
+	if (!lone_may(s, k, SL_LONE_FLOWS, p->len_bytes))
+		return -1;
+	slot_identify(sl_at(s->slot, s->free), p);
+	return (s32)lone_begin(s, k, p->class, p->len_bytes, wire_bytes(s, p->len_bytes, p->segments), now_ns);
 }
 
 /* sl_enqueue of a packet that cannot take the fast path. */
@@ -183,10 +203,7 @@ SL_FN s32 sl_enqueue_queued(struct sl_sched *s, const struct sl_packet *p, u64 n
 	q = sl_at(s->slot, slot);
 	slot_fill(q, p->class, p->len_bytes, wire, now_ns);
 	if (k->by_flow) {
-		q->ecn = p->ecn != 0;
-		q->flow_hash = p->flow_hash;
-		q->src_host = p->src_host;
-		q->dst_host = p->dst_host;
+		slot_identify(q, p);
 		flow_enter(s, k, p->class, slot, now_ns);
 	} else {
 		sl_push(s, k, slot);
@@ -202,6 +219,8 @@ SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 {
 	s32 slot = sl_enqueue_lone(s, p->class, p->len_bytes, p->segments, now_ns);
 
+	if (slot < 0)
+		slot = sl_enqueue_lone_of_flow(s, p, now_ns);
 	return slot >= 0 ? slot : sl_enqueue_queued(s, p, now_ns);
 }
 
@@ -361,7 +380,7 @@ SL_GLOBAL int sl_configure_classes(struct sl_sched *s SL_NONNULL, const struct s
 	}
 	flow_divide(s, f);
 	sl_for (c, SL_CLASSES)
-		class_at(s, c)->plain = (u8)lone_is_plain(class_at(s, c), s->kind);
+		class_at(s, c)->lone = (u8)lone_of_class(class_at(s, c), s->kind);
 	return 0;
 }
 

@@ -4,26 +4,28 @@
  * free ones, and in no queue; its class is not ready; s->lone says so. If another packet comes, or another configuration, the first
  * one takes the slow path after all, with the time at which it came (lone_end).
  *
- * Only packets of plain classes do so: those with one FIFO and without ceiling, guarantee and policer, under a discipline with the operation
- * pass. What a caller sees is the same in either way: slots, verdicts, counters, and what disciplines keep once the packet has
+ * Only packets of classes without ceiling, guarantee and policer do so, under a discipline with the operation pass. The packet of a class that
+ * queues by flow is then the one that is alone there (flow_queue.h), and costs its flow nothing in either way. What a caller sees is the same in either way: slots, verdicts, counters, and what disciplines keep once the packet has
  * left. The law lone::equals_the_long_way compares both.
  */
 #pragma once
 #include "backlog.h"
+#include "flow_queue.h"
 #include "queue.h"
 #include "registry.h"
 
-/* Whether class k is plain, under discipline kind. */
-SL_FN int lone_is_plain(const struct sl_class *k, u32 kind)
+/* How a lone packet of class k may go, under discipline kind. */
+SL_FN u32 lone_of_class(const struct sl_class *k, u32 kind)
 {
-	return k->limit_pkts && !k->by_flow && !k->policed && !bucket_limits(&k->ceil) && !bucket_limits(&k->rate) &&
-	       sl_has_pass(kind);
+	if (!k->limit_pkts || k->policed || bucket_limits(&k->ceil) || bucket_limits(&k->rate) || !sl_has_pass(kind))
+		return SL_LONE_NEVER;
+	return k->by_flow ? SL_LONE_FLOWS : SL_LONE_FIFO;
 }
 
-/* Whether a packet of so many bytes for class k may take the fast path. A slot that is yet to be reaped would come on top of its own. */
-SL_FN int lone_may(const struct sl_sched *s, const struct sl_class *k, u32 len_bytes)
+/* Whether a packet of so many bytes for class k may take the fast path, if it goes that way. A slot that is yet to be reaped would come on top of its own. */
+SL_FN int lone_may(const struct sl_sched *s, const struct sl_class *k, u32 way, u32 len_bytes)
 {
-	return !(s->backlog_pkts | s->dropped_slots) && k->plain && s->free_count && len_bytes <= k->limit_bytes;
+	return !(s->backlog_pkts | s->dropped_slots) && k->lone == way && s->free_count && len_bytes <= k->limit_bytes;
 }
 
 /* The slot of a packet that takes the fast path: class c, which is *k. */
@@ -57,7 +59,10 @@ SL_GLOBAL int lone_end(struct sl_sched *s SL_NONNULL)
 	k = sl_at(s->classes, c);
 	s->lone = 0;
 	k->backlog_pkts = 0;
-	sl_push(s, k, slot);
+	if (k->by_flow)
+		flow_enter(s, k, c, slot, q->arrived_ns);
+	else
+		sl_push(s, k, slot);
 	sl_join(s, k, c, q->arrived_ns);
 	k->backlog_pkts = 1;
 	return 0;

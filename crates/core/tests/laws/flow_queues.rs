@@ -92,7 +92,9 @@ pub fn standing(world: &World) -> Vec<(usize, usize, u32)> {
 
 /// Whether the packet that a class has stands in no flow: it goes ahead of no other.
 fn is_alone(world: &World, class: usize) -> bool {
-    world.core.state().fair[class].alone != 0
+    let state = world.core.state();
+    let is_lone = state.lone != 0 && usize::from(state.slot[usize::from(state.free)].class) == class;
+    is_lone || state.fair[class].alone != 0
 }
 
 /// Every flow with packets has a place, and is counted: sparse and swift flows, and the bulk flows of each host. But a packet may

@@ -187,8 +187,9 @@ impl Flood {
                 let queued: u32 = arrivals.iter().map(|arrival| arrival.copies).sum();
                 let pause = floods * (allowance + 2 * quantum) / 1_500 + 3;
                 let before = Phase { arrivals, pause, ..Phase::default() };
-                // One of this many bytes of the link is a light flow's.
-                let every = 2 * (floods + lights) + 2;
+                // One of this many bytes of the link is a light flow's. Its packets have half a quantum at least, and a round has two quanta of each
+                // flow at most: so a round passes between two of them.
+                let every = 4 * (floods + lights + 1);
                 // The flood, as a multiple of the link's bytes.
                 let times = if full { 8 } else { 2 };
                 let step = |n: u32| {

@@ -17,8 +17,7 @@ laws! {
 /// A core in which every packet takes the long way.
 fn long_way() -> &'static Core {
     static CORE: OnceLock<&'static Core> = OnceLock::new();
-    let line =
-        "return !(s->backlog_pkts | s->dropped_slots) && k->plain && s->free_count && len_bytes <= k->limit_bytes;";
+    let line = "return !(s->backlog_pkts | s->dropped_slots) && k->lone == way && s->free_count && len_bytes <= k->limit_bytes;";
     CORE.get_or_init(|| builds::build(&[Edit { header: "lone.h", line, instead: "return 0;" }]))
 }
 

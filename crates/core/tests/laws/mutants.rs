@@ -60,6 +60,12 @@ mutants! {
     a_lone_packet_costs_nothing breaks "lone::equals_the_long_way":
         "lone.h",
         "sl_pass(s, k, c, q->len_bytes, q->arrived_ns);" => ";";
+    a_lone_packet_has_no_flow breaks "lone::equals_the_long_way":
+        "core.h",
+        "slot_identify(sl_at(s->slot, s->free), p);" => ";";
+    a_lone_packet_of_a_flow_comes_to_a_fifo breaks "lone::equals_the_long_way":
+        "lone.h",
+        "\tif (k->by_flow)\n\t\tflow_enter(" => "\tif (0)\n\t\tflow_enter(";
     a_lone_packet_keeps_an_old_lag breaks "lone::equals_the_long_way":
         "eevdf.h",
         "virtual_sched(s)->time += bytes * k->virtual_cost;\n\teevdf_class(k)->lag = 0;" => "virtual_sched(s)->time += bytes * k->virtual_cost;";
