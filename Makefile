@@ -57,7 +57,7 @@ build: ## Build target/release/sluice
 	@scripts/setup build
 	$(CARGO) build --release --locked -p sluice-cli
 
-# The gate on costs takes a minute of one processor and runs beside the kernels, the last of which leaves one free.
+# The gate on costs takes three minutes of one processor and runs beside the kernels, the last of which leaves one free.
 test: ## Run every test: unit, system tests on this kernel, system tests on three stock kernels, and what a packet costs
 	@scripts/setup build test vm
 	$(BUILD_TESTS)
@@ -92,7 +92,7 @@ test-vm: ## Run the system tests in virtual machines (VM_KERNELS=..., TEST_ARGS=
 	vm/each "$(VM_KERNELS)" $(VM_OPTIONS) --cpu $(VM_CPU) --timeout $(VM_TIMEOUT) --add target/stripped/sluice --add target/stripped/sluice-system-tests \
 	  --add policies:$(PREFIX)/share/sluice/policies vm/system-tests --test-threads=1 $(TEST_ARGS)
 
-test-cost: ## Fail if a packet has become dearer by 5 %, as a share of what a rival costs in the same run (a minute or two)
+test-cost: ## Fail if a packet has become dearer by 5 %, as a share of what a rival costs in the same run (three minutes)
 	@scripts/setup build vm
 	$(BUILD_TESTS)
 	$(SLUICE) lab cost --gate --kernel $(VM_COST_KERNEL)

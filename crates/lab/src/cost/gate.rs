@@ -107,8 +107,9 @@ impl Finding {
 
     /// The contender's name, with the state and the classes.
     fn name(&self) -> String {
-        let Case { contender, state, classes, .. } = &self.case;
-        format!("{contender} ({state}, {classes} classes)")
+        let Case { contender, state, classes, rules, .. } = &self.case;
+        let rules = if rules == classes { String::new() } else { format!(", {rules} rules") };
+        format!("{contender} ({state}, {classes} classes{rules})")
     }
 
     /// The reason why the contender fails the gate.

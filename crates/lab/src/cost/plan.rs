@@ -239,8 +239,15 @@ pub fn gate() -> Vec<Case> {
         Case::idle("sluice-strict_priority", 8, 8, 1),
         Case::idle("sluice-strict_priority+flow_table", 8, 8, 1),
         Case::idle("sluice-deficit_round_robin", 8, 8, 1),
+        Case::idle("sluice-weighted_fair_queuing", 8, 8, 1),
+        Case::idle("sluice-eevdf", 8, 8, 1),
+        Case::idle("sluice-pifo/start_time_fair", 8, 8, 1),
+        Case::idle("sluice-strict_priority", 8, 1024, 1),
+        Case::idle("sluice-strict_priority+by_flow", 8, 8, 1),
+        Case::idle("sluice-strict_priority+flow_table+shaped+split", 8, 8, 1),
         Case::backlogged("sluice-strict_priority+shaper", 8, 8, 8),
         Case::backlogged("sluice-deficit_round_robin+shaper", 8, 8, 8),
+        Case::backlogged("sluice-eevdf+shaper", 8, 8, 8),
     ];
     let mut cases: Vec<Case> = ours.iter().map(Case::without).collect();
     cases.extend(ours.iter().map(Case::reference));
@@ -297,7 +304,7 @@ mod tests {
     fn plans_fit_their_time() {
         let nominal = |cases: Vec<Case>| cases.iter().map(|case| case.nominal(3)).sum::<Duration>();
         assert!(nominal(full()) < Duration::from_secs(20 * 60));
-        assert!(nominal(gate()) < Duration::from_secs(120));
+        assert!(nominal(gate()) < Duration::from_secs(180));
     }
 
     #[test]
