@@ -46,7 +46,8 @@ enum sl_lone {
 };
 
 struct sl_tournament {
-	u8 winner[2 * SL_CLASSES]; /* class + 1, 0: none; [SL_CLASSES + c] is class c itself, [n] the winner of [2 * n] and [2 * n + 1] */
+	/* Class + 1, 0: none. [SL_CLASSES + c] is class c itself, [n] the winner of [2 * n] and [2 * n + 1]. */
+	u8 winner[2 * SL_CLASSES];
 	u64 key[SL_CLASSES];
 	u32 levels; /* above the classes that have taken part: [SL_CLASSES >> levels] has won them all */
 	u32 pad;
