@@ -174,7 +174,7 @@ struct sl_mark {
 
 /* See bpf/lib/plain.h. */
 enum sl_plain {
-	SL_PLAIN_BY_PORTS = 1, /* rules ask for the protocol alone, and for one port at most: see sl_tables.by_sport */
+	SL_PLAIN_BY_PORTS = 1, /* conditions of rules are the protocol and one of the two ports: see sl_tables.by_sport */
 	SL_PLAIN_BY_FLOW = 2 /* every packet of a flow has the same class */
 };
 

@@ -27,7 +27,7 @@
 #define SL_RULE_WORDS 64u /* SL_RULES / 64 */
 #define SL_ROWS       65535u /* distinct rule bitmaps of one policy */
 #define SL_SMALL_ROWS 2048u /* of one that has 64 rules or fewer */
-#define SL_PORT_ROWS  8192u /* of one whose rules ask for one port at most */
+#define SL_PORT_ROWS  8192u /* of one whose rules have conditions on one port each, at most */
 #define SL_RANGES     16384u /* into which the rules divide source addresses, destination addresses, lengths */
 #define SL_KEYS       256u  /* distinct firewall marks in the rules; distinct interfaces */
 #define SL_KEY_SLOTS  1024u /* of the table that they are looked up in */

@@ -37,14 +37,14 @@ struct sl_queue { /* of slots; its owner knows whether it is empty */
 	u16 tail;
 };
 
-/* Finds the class with the smallest key: see sched/tournament.h. */
-/* See sched/lone.h. */
+/* Whether the only packet of a scheduler takes the fast path (sched/lone.h), and where it goes if another packet comes. */
 enum sl_lone {
 	SL_LONE_NEVER,
-	SL_LONE_FIFO, /* into the class's FIFO, if another packet comes */
-	SL_LONE_FLOWS /* into its flow */
+	SL_LONE_FIFO, /* to its class's FIFO */
+	SL_LONE_FLOWS /* to its flow */
 };
 
+/* Finds the class with the smallest key: see sched/tournament.h. */
 struct sl_tournament {
 	/* Class + 1, 0: none. [SL_CLASSES + c] is class c itself, [n] the winner of [2 * n] and [2 * n + 1]. */
 	u8 winner[2 * SL_CLASSES];

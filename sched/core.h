@@ -162,7 +162,7 @@ SL_FN void slot_identify(struct sl_slot *q, const struct sl_packet *p)
 	q->dst_host = p->dst_host;
 }
 
-/* sl_enqueue_lone in a class that queues by flow. */
+/* The slot of a packet that takes the fast path in a class that queues by flow; -1: it does not. */
 SL_FN s32 sl_enqueue_lone_of_flow(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 {
 	struct sl_class *k = class_at(s, p->class);

@@ -16,8 +16,8 @@
  *
  * Cost: classes below EEVDF_FEW are looked at one by one, which is cheaper for a few. Once a higher one has joined, and until a class is alone,
  * O(log classes): a tournament of those not eligible, by where they stand, and one of those eligible, by deadline; a move from one to the
- * other is two changes. A class that is served, or that V steps back behind (by what a joining class is owed), is not eligible any more,
- * but moves only if it comes first before it is eligible again.
+ * other is two changes. Service can end a class's eligibility, and so can V when it steps back for a joining class that is owed: the class
+ * stays in the tournament of deadlines until it comes first there.
  */
 #pragma once
 #include "discipline.h"
@@ -35,9 +35,9 @@ struct sl_eevdf_sched {
 	struct sl_virtual_sched times;
 	u64 rest; /* of the last division */
 	u64 weights; /* the sum of those of ready classes */
-	u64 placed; /* classes that stand in a tournament: all that are ready, or none, and one that is alone need not */
+	u64 placed; /* either all ready classes stand in a tournament or none; one that is alone may be in neither */
 	struct sl_tournament starts; /* those not eligible yet, by virtual start */
-	struct sl_tournament deadlines; /* those eligible, and some that have been */
+	struct sl_tournament deadlines; /* those eligible, and some that no longer are */
 };
 
 SL_CLASS_STATE(eevdf)

@@ -4,9 +4,10 @@
  * free ones, and in no queue; its class is not ready; s->lone says so. If another packet comes, or another configuration, the first
  * one takes the slow path after all, with the time at which it came (lone_end).
  *
- * Only packets of classes without ceiling, guarantee and policer do so, under a discipline with the operation pass. The packet of a class that
- * queues by flow is then the one that is alone there (flow_queue.h), and costs its flow nothing in either way. What a caller sees is the same in either way: slots, verdicts, counters, and what disciplines keep once the packet has
- * left. The law lone::equals_the_long_way compares both.
+ * Only packets of classes without ceiling, guarantee and policer take it, under a discipline with the operation pass. Such a packet of a class
+ * that queues by flow is the only one of its class, so its flow is not charged on the slow path either (flow_queue.h, Alone). Both paths
+ * show a caller the same: slots, verdicts, counters, and what disciplines keep once the packet has left. The law
+ * lone::equals_the_long_way compares them.
  */
 #pragma once
 #include "backlog.h"
@@ -14,7 +15,7 @@
 #include "queue.h"
 #include "registry.h"
 
-/* How a lone packet of class k may go, under discipline kind. */
+/* The enum sl_lone of class k under this discipline. */
 SL_FN u32 lone_of_class(const struct sl_class *k, u32 kind)
 {
 	if (!k->limit_pkts || k->policed || bucket_limits(&k->ceil) || bucket_limits(&k->rate) || !sl_has_pass(kind))
@@ -22,7 +23,7 @@ SL_FN u32 lone_of_class(const struct sl_class *k, u32 kind)
 	return k->by_flow ? SL_LONE_FLOWS : SL_LONE_FIFO;
 }
 
-/* Whether a packet of so many bytes for class k may take the fast path, if it goes that way. A slot that is yet to be reaped would come on top of its own. */
+/* Whether a packet of so many bytes may take the fast path, if its class has this enum sl_lone. sl_reap would put a dropped slot on top of its own. */
 SL_FN int lone_may(const struct sl_sched *s, const struct sl_class *k, u32 way, u32 len_bytes)
 {
 	return !(s->backlog_pkts | s->dropped_slots) && k->lone == way && s->free_count && len_bytes <= k->limit_bytes;

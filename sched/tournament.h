@@ -19,7 +19,7 @@ SL_FN u32 tournament_root(const struct sl_tournament *t)
 	return SL_CLASSES >> t->levels;
 }
 
-/* Class c is to take part, which is higher than all before: levels are added on top of the root. */
+/* Adds levels above the root until the tree holds class c. */
 SL_GLOBAL int tournament_grow(struct sl_tournament *t SL_NONNULL, u32 c)
 {
 	u8 best = *sl_at(t->winner, tournament_root(t));

@@ -14,7 +14,7 @@
  * for classes of great weight, at the cost of a second order, by eligibility: EEVDF is built for that. So this one is the
  * cheap one.
  *
- * Cost: O(log classes) for a packet, six matches; nothing while a class is alone.
+ * Cost: O(log classes) for a packet, at most six matches; nothing while a class is alone.
  */
 #pragma once
 #include "discipline.h"

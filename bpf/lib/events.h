@@ -17,7 +17,7 @@ struct {
 	__uint(max_entries, 512 * 1024);
 } traces SEC(".maps");
 
-/* Whether anybody may be listening: nobody is before the first one. */
+/* Whether there has ever been a listener. */
 static __always_inline int sl_is_watched(void)
 {
 	return sl_unlikely(sl_watch.events_until_ns | sl_watch.packets_until_ns);

@@ -106,7 +106,7 @@ struct sl_front {
 	u64 rest; /* from byte 30 on: destination and ports */
 };
 
-/* The front of aligned words from SL_FRONT on. */
+/* Makes the front from the four words from SL_FRONT on. */
 static __always_inline void sl_front_of_words(struct sl_front *f, const volatile u64 *w)
 {
 	u64 ip = w[1];

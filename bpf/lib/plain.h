@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The class of a plain packet from its first words, without a struct of headers: from the flow table where every packet of a flow has the same
- * class, else by rules that ask for the protocol and ports alone. sl_is_plain says which packets are plain.
+ * class, else by rules whose only conditions are the protocol and one of the two ports. sl_is_plain says which packets are plain.
  */
 #pragma once
 #include "classify.h"
@@ -21,8 +21,8 @@ static __always_inline void sl_request_plain_flow(struct sl_request *d, const st
 }
 
 /*
- * The choice for a plain packet by rules that ask for the protocol alone, and for one port at most: the first of those that its source port
- * satisfies and of those that its destination port does. Returns 0 where the parser must look: a built-in rule may be asked for it.
+ * The choice for a plain packet by rules whose only conditions are the protocol and one of the two ports: the first of those that its source
+ * port satisfies and of those that its destination port does. Returns 0 where the parser must look: a built-in rule may be asked for it.
  */
 static __always_inline int sl_choose_by_ports(const struct sl_tables *t, const struct sl_front *f, struct sl_choice *choice)
 {

@@ -39,13 +39,13 @@ static __always_inline int sl_uses_flows(const struct sl_sched *s)
 	return sl_keep_flows || s->flow_classes_set;
 }
 
-/* Reads a word of the linear part. Each read of such memory costs as much as eight instructions: its address is checked. */
+/* Reads a word of the linear part. The kernel checks the address of each such read, so it costs about eight instructions. */
 static __always_inline u64 sl_word_at(const struct sk_buff *skb, u32 off)
 {
 	return *(const volatile u64 *)(skb->data + off);
 }
 
-/* Whether a packet is plain. *f is set then, but for its addresses. */
+/* Whether a packet is plain. If it is, sets *f except f->addresses. */
 static __always_inline int sl_read_plain(struct sl_front *f, const struct sk_buff *skb)
 {
 	if (sl_l3_type || SL_FRONT + SL_FRONT_BYTES > skb->len - skb->data_len)

@@ -1,5 +1,6 @@
-//! Tables for plain packets where rules ask for the protocol alone, and for one port at most. The first rule for a packet is then
-//! the first of two: of those that its source port satisfies and of those that its destination port does. Each port's set of rules is a row.
+//! Tables for plain packets where the only conditions of rules are the protocol and one of the two ports. The first rule for a packet
+//! is then the first of two: of those that its source port satisfies and of those that its destination port does. Each port's set of rules is
+//! a row.
 
 use crate::bitmap::RuleSet;
 use crate::rule::Match;
