@@ -5,7 +5,7 @@ use crate::frames::{ARP, IPV4, IPV6, PPPOE, QINQ, V4, VLAN, Wire, ethernet, port
 use crate::lab::Lab;
 use crate::needs::Need;
 use crate::net::{self, MAC_A, MAC_B, Ns, Pair};
-use crate::policy::port;
+use crate::policy::{port, with};
 use crate::status::Status;
 use crate::suite::Suite;
 use crate::traffic::{self, Flow};
@@ -262,38 +262,50 @@ fn departing_frames(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// Without a flow table, rules that ask for protocol and ports alone are matched without parsing all headers. Each frame counts as it does
-/// where one more rule, which matches none of them, asks for another field.
+/// Rules whose only conditions are the protocol and one port choose a plain packet's class without all its headers being parsed: at the queue and at the
+/// splitter's hook, also where they are more than fit a row of 64, and from the flow table. Packets are counted as where one more rule, which
+/// matches none of them, asks for another field.
 fn rules_for_ports_alone(lab: &Lab) {
     let pair = lab.pair();
-    let counts = |asks_for_more: bool| -> Vec<Value> {
-        let mut policy = policy();
-        policy["flow_table"] = json!(0);
+    let counts = |split: &str, flows: u32, others: &[Value]| -> Value {
+        let mut policy = with(policy(), "link", json!({ "split_gso": split }));
+        policy["flow_table"] = json!(flows);
         let rules = policy["rules"].as_array_mut().expect("rules");
         rules.retain(|rule| ["to", "from", "tcp", "ping"].contains(&rule["name"].as_str().expect("a name")));
-        if asks_for_more {
-            rules.push(json!({ "name": "none", "priority": 60, "dscp": 3, "class_id": 2 }));
-        }
+        rules.extend_from_slice(others);
         lab.up(&pair.a, "a0", &lab.policy(&policy), &["--rate", "100mbit"]);
         let wire = Wire::open(&pair.a, "a0");
         let dhcp = [("DHCP", udp(68, 67), 0), ("half of DHCP", udp(67, 9), 0)];
-        let mut counts = Vec::new();
-        for (name, frame, _) in frames().into_iter().chain(dhcp) {
-            wire.send(&frame);
-            let status = lab.status(&pair.a, "a0");
-            let rules: Vec<(String, u64)> =
-                status.rules.iter().map(|rule| (rule.name.clone(), rule.matched.pkts)).collect();
-            let parsed: Vec<(String, u64)> =
-                status.direction("egress").parsed.iter().map(|(kind, count)| (kind.clone(), count.pkts)).collect();
-            let rules: Vec<_> = rules.into_iter().filter(|(name, _)| name != "none").collect();
-            counts.push(json!([name, got(&status, "egress"), rules, status.unmatched.pkts, parsed]));
+        for (_, frame, _) in frames().into_iter().chain(dhcp) {
+            (0..3).for_each(|_| wire.send(&frame));
         }
+        let status = lab.status(&pair.a, "a0");
+        let rules = status.rules.iter().filter(|rule| !rule.name.starts_with("none"));
+        let rules: Vec<(&str, u64)> = rules.map(|rule| (rule.name.as_str(), rule.matched.pkts)).collect();
+        let parsed: Vec<(&str, u64)> =
+            status.direction("egress").parsed.iter().map(|(kind, count)| (kind.as_str(), count.pkts)).collect();
+        let counts = json!([got(&status, "egress"), rules, status.unmatched.pkts, parsed]);
         lab.down(&pair.a, "a0");
         counts
     };
-    let (short, long) = (counts(false), counts(true));
-    for (short, long) in short.iter().zip(&long) {
-        assert_eq!(short, long);
+    let another_field = json!({ "name": "none", "priority": 60, "dscp": 3, "class_id": 2 });
+    let of_unused_ports: Vec<Value> = (0..100)
+        .map(|n| {
+            let port = if n % 2 == 0 { "src_port_min" } else { "dst_port_min" };
+            let priority = if n < 9 { n } else { 60 + n };
+            json!({ "name": format!("none {n}"), "priority": priority, "protocol": "udp", port: 30_000 + n, "class_id": 2 })
+        })
+        .collect();
+    let parsed = counts("off", 0, &[another_field]);
+    for (split, flows, others) in [
+        ("off", 0, &[][..]),
+        ("off", 0, &of_unused_ports[..]),
+        ("off", 1024, &[]),
+        ("on", 0, &[]),
+        ("on", 1024, &of_unused_ports[..]),
+    ] {
+        let counted = counts(split, flows, others);
+        assert_eq!(counted, parsed, "split {split}, {flows} flows, {} more rules", others.len());
     }
 }
 
@@ -414,7 +426,7 @@ fn malformed_frames(lab: &Lab) {
         }
         let drops: u64 = ingress.classes.iter().filter_map(|class| class.drops.get("malformed")).sum();
         assert_eq!(drops, dropped, "malformed: {behaviour}");
-        // What departs passes the splitter's hook and then the queue: each packet counts once.
+        // Departing packets pass the splitter's hook and then the queue, and each counts once.
         let wire = Wire::open(&pair.a, "a0");
         for (_, frame) in &frames {
             // A queue that drops a frame says so to its sender.
