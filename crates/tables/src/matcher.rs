@@ -5,7 +5,7 @@ use crate::by_port;
 use crate::error::MatchError;
 use crate::keys;
 use crate::ranges::{self, Span};
-use crate::rule::{Match, Proto};
+use crate::rule::{Match, Proto, without};
 use sluice_abi as abi;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -96,11 +96,6 @@ impl ByValue {
         }
         Ok(none)
     }
-}
-
-/// The rules without a condition on the field.
-fn without(rules: &[Match], asks: impl Fn(&Match) -> bool) -> RuleSet {
-    rules.iter().enumerate().filter(|(_, rule)| !asks(rule)).map(|(i, _)| i).collect()
 }
 
 /// A field with many values, by the ranges that each rule takes; an empty list is no condition.

@@ -5,6 +5,7 @@
 //! all rules after it: bpf/lib/classify.h asks them there.
 
 use crate::Context;
+use crate::bitmap::RuleSet;
 use crate::error::MatchError;
 use ipnet::IpNet;
 use sluice_abi as abi;
@@ -142,4 +143,9 @@ pub(crate) fn ordered(policy: &Resolved, context: &Context) -> Result<Vec<Match>
         })
     });
     rules.collect()
+}
+
+/// The rules without a condition on the field.
+pub(crate) fn without(rules: &[Match], asks: impl Fn(&Match) -> bool) -> RuleSet {
+    rules.iter().enumerate().filter(|(_, rule)| !asks(rule)).map(|(i, _)| i).collect()
 }
