@@ -16,8 +16,8 @@
  *
  * Cost: classes below EEVDF_FEW are looked at one by one, which is cheaper for a few. Once a higher one has joined, and until a class is alone,
  * O(log classes): a tournament of those not eligible, by where they stand, and one of those eligible, by deadline; a move from one to the
- * other is two changes. Service can end a class's eligibility, and so can V when it steps back for a joining class that is owed: the class
- * stays in the tournament of deadlines until it comes first there.
+ * other is two changes. V can step back, by what a joining class is owed: then classes that are not eligible any more go back too, when they
+ * come first.
  */
 #pragma once
 #include "discipline.h"
@@ -37,7 +37,7 @@ struct sl_eevdf_sched {
 	u64 weights; /* the sum of those of ready classes */
 	u64 placed; /* either all ready classes stand in a tournament or none; one that is alone may be in neither */
 	struct sl_tournament starts; /* those not eligible yet, by virtual start */
-	struct sl_tournament deadlines; /* those eligible, and some that no longer are */
+	struct sl_tournament deadlines; /* those eligible */
 };
 
 SL_CLASS_STATE(eevdf)
@@ -246,16 +246,13 @@ SL_FN void eevdf_charge(struct sl_sched *s, struct sl_class *k, u32 bytes)
 /* Class c has been served and stays. */
 SL_GLOBAL int eevdf_settle(struct sl_sched *s SL_NONNULL, u32 c)
 {
-	u64 deadline = eevdf_class(sl_at(s->classes, c))->deadline;
+	struct sl_class *k = sl_at(s->classes, c);
+	int early = virtual_before(virtual_sched(s)->time, virtual_class(k)->start);
 
-	if (is_alone(s->ready)) {
+	if (is_alone(s->ready) || early == !tournament_has(&eevdf_sched(s)->starts, c))
 		eevdf_unplace(s, c);
-	} else if (tournament_has(&eevdf_sched(s)->starts, c)) { /* its guarantee has served it */
-		eevdf_unplace(s, c);
+	if (!is_alone(s->ready))
 		eevdf_place(s, c);
-	} else if (*sl_at(eevdf_sched(s)->deadlines.key, c) != deadline) {
-		tournament_put(&eevdf_sched(s)->deadlines, c, deadline);
-	}
 	return 0;
 }
 
