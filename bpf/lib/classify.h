@@ -391,9 +391,8 @@ static __always_inline struct sl_choice sl_classify(const struct sl_tables *t, c
 	int in_table = sl_keep_flows && h->is_ip;
 	u64 word = 0;
 
-	if (in_table) {
+	if (in_table)
 		word = sl_known_choice(t, h, x);
-	}
 	if (!word) {
 		word = sl_choose(t, h);
 		if (in_table)
