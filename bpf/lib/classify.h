@@ -7,6 +7,7 @@
 struct sl_choice {
 	u32 class;
 	u32 rule; /* or enum sl_no_rule */
+	u32 super_packets; /* of a plain packet: whether its flow, as far as is known, has sent any, this one included */
 };
 
 static __always_inline u64 sl_choice_word(u32 generation, struct sl_choice choice)
@@ -16,7 +17,7 @@ static __always_inline u64 sl_choice_word(u32 generation, struct sl_choice choic
 
 static __always_inline struct sl_choice sl_choice_of(u64 word)
 {
-	struct sl_choice choice = { (u32)word >> 16 & (SL_CLASSES - 1), (u16)word };
+	struct sl_choice choice = { (u32)word >> 16 & (SL_CLASSES - 1), (u16)word, 0 };
 
 	return choice;
 }

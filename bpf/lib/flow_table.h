@@ -12,14 +12,27 @@
 #pragma once
 #include "keyed_hash.h"
 #include "maps.h"
+#include "parse.h"
 
 _Static_assert(sizeof(struct sl_flow) == 64, "one cache line");
 _Static_assert(sizeof(struct sl_flow_set) == 512, "whole cache lines");
 
-static __always_inline u32 sl_flow_hash(const struct sl_flow_key *key)
+/* The hash of a flow between addresses of IPv4, whose last word is given. */
+static __always_inline u32 sl_ipv4_flow_hash(u32 src, u32 dst, u64 last)
 {
-	_Static_assert(sizeof(*key) == 8 * SL_HASH_WORDS, "five words");
-	return sl_keyed_hash((const u64 *)key, SL_HASH_WORDS);
+	u64 word[2] = { src | (u64)dst << 32, last };
+
+	return sl_keyed_hash(word, 2);
+}
+
+static __always_inline u32 sl_flow_hash(const struct sl_flow_key *flow)
+{
+	const u64 *key = (const u64 *)flow;
+
+	_Static_assert(sizeof(*flow) == 8 * SL_HASH_WORDS, "five words");
+	if (!key[0] && !key[2] && (u32)key[1] == SL_MAPPED && (u32)key[3] == SL_MAPPED)
+		return sl_ipv4_flow_hash((u32)(key[1] >> 32), (u32)(key[3] >> 32), key[4]);
+	return sl_keyed_hash(key, SL_HASH_WORDS);
 }
 
 static __always_inline struct sl_flow_set *sl_flow_set_of(u32 hash)
@@ -35,11 +48,15 @@ static __always_inline u64 sl_flow_tail(const struct sl_flow_key *flow, u32 hash
 	return ((const u64 *)flow)[4] | ((u64)hash << 32 & SL_FLOW_TAG);
 }
 
+/* Whether an entry is of the flow with this key, whose last word is given as entries have it. */
+static __always_inline int sl_flow_is(const struct sl_flow *f, const u64 *key, u64 tail)
+{
+	return f->key[4] == tail && f->key[3] == key[3] && f->key[1] == key[1] && f->key[2] == key[2] && f->key[0] == key[0];
+}
+
 /* The way of a set in which the flow stands, or SL_FLOW_SET_WAYS. A global function, so that the verifier knows nothing of its answer. */
 SL_GLOBAL u32 sl_flow_way(const struct sl_flow_set *set SL_NONNULL, const struct sl_flow_key *flow SL_NONNULL, u32 hash)
 {
-	const u64 *key = (const u64 *)flow;
-	const struct sl_flow *f;
 	u64 tail;
 	u32 i;
 
@@ -47,11 +64,9 @@ SL_GLOBAL u32 sl_flow_way(const struct sl_flow_set *set SL_NONNULL, const struct
 		return SL_FLOW_SET_WAYS;
 	tail = sl_flow_tail(flow, hash);
 #pragma unroll
-	for (i = 0; i < SL_FLOW_SET_WAYS; i++) {
-		f = &set->flow[i];
-		if (f->key[4] == tail && f->key[3] == key[3] && f->key[1] == key[1] && f->key[2] == key[2] && f->key[0] == key[0])
+	for (i = 0; i < SL_FLOW_SET_WAYS; i++)
+		if (sl_flow_is(&set->flow[i], (const u64 *)flow, tail))
 			return i;
-	}
 	return SL_FLOW_SET_WAYS;
 }
 

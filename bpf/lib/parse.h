@@ -19,6 +19,10 @@
 #define SL_EXTENSION_HEADERS 6
 #define SL_FRONT             6 /* bytes 6 to 38: EtherType, IPv4 header without options, ports, as four words */
 #define SL_FRONT_BYTES       32
+#define SL_FRONT_HEAD        12 /* bytes where the words of struct sl_front begin */
+#define SL_FRONT_MIDDLE      20
+#define SL_FRONT_ADDRESSES   22
+#define SL_FRONT_REST        30
 #define SL_FRONT_TRANSPORT   34 /* where the transport header of such a packet begins */
 
 #define SL_CUT_OFF      0x10000u /* no EtherType: the packet ends before it */
@@ -100,10 +104,10 @@ static __always_inline int sl_has_ports(u32 proto)
 
 /* The first words of a plain packet, bytes in the order of the packet (little endian). */
 struct sl_front {
-	u64 head; /* from byte 12 on: EtherType, version, TOS, total length, identification */
-	u64 middle; /* from byte 20 on: fragment offset, TTL, protocol, checksum, half of the source */
-	u64 addresses; /* from byte 22 on: TTL to source; where the flow is asked for */
-	u64 rest; /* from byte 30 on: destination and ports */
+	u64 head; /* EtherType, version, TOS, total length, identification */
+	u64 middle; /* fragment offset, TTL, protocol, checksum, half of the source */
+	u64 addresses; /* TTL to source; where the flow is asked for */
+	u64 rest; /* destination and ports */
 };
 
 /* Makes the front from the four words from SL_FRONT on. */

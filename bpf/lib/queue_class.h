@@ -33,12 +33,6 @@ static __always_inline int sl_needs_entry(const struct sl_tables *t, u32 directi
 	return before >= 0 && !sl_split_ifb && direction == SL_EGRESS && sl_unlikely(sl_flows_are_limited(t, (u32)before));
 }
 
-/* Whether the flow of a packet that is looked at may be needed: by the flow table, or by a class that queues by flow. */
-static __always_inline int sl_uses_flows(const struct sl_sched *s)
-{
-	return sl_keep_flows || s->flow_classes_set;
-}
-
 /* Reads a word of the linear part. The kernel checks the address of each such read, so it costs about eight instructions. */
 static __always_inline u64 sl_word_at(const struct sk_buff *skb, u32 off)
 {
@@ -50,38 +44,10 @@ static __always_inline int sl_read_plain(struct sl_front *f, const struct sk_buf
 {
 	if (sl_l3_type || SL_FRONT + SL_FRONT_BYTES > skb->len - skb->data_len)
 		return 0;
-	f->head = sl_word_at(skb, 12);
-	f->middle = sl_word_at(skb, 20);
-	f->rest = sl_word_at(skb, 30);
+	f->head = sl_word_at(skb, SL_FRONT_HEAD);
+	f->middle = sl_word_at(skb, SL_FRONT_MIDDLE);
+	f->rest = sl_word_at(skb, SL_FRONT_REST);
 	return sl_is_plain(f);
-}
-
-/* How the class of a plain packet is found, of enum sl_plain. */
-static __always_inline u32 sl_way_of_plain(const struct sl_tables *t)
-{
-	return t->plain & (sl_keep_flows ? SL_PLAIN_BY_FLOW : SL_PLAIN_BY_PORTS);
-}
-
-/* The class of a plain packet whose flow is set if there is a table of flows; the packet is counted. Negative: it must be parsed. */
-static __always_inline s32 sl_class_of_plain(const struct sl_front *f, const struct sl_tables *t, struct sl_request *d)
-{
-	struct sl_choice choice;
-	u32 counter;
-	u64 word;
-
-	if (sl_keep_flows) {
-		word = sl_known_choice(t, NULL, d);
-		if (!word)
-			return -1;
-		choice = sl_choice_of(word);
-		if (sl_is_control(choice.rule))
-			d->flags |= SL_CONTROL;
-	} else if (!sl_choose_by_ports(t, f, &choice)) {
-		return -1;
-	}
-	counter = d->direction * SL_RULE_COUNTS + choice.rule;
-	sl_count_add(bpf_map_lookup_elem(&rule_counts, &counter), d->pkts, d->bytes);
-	return (s32)choice.class;
 }
 
 /*
@@ -92,7 +58,7 @@ SL_GLOBAL s32 sl_class_by_headers(struct sk_buff *skb __arg_trusted, const struc
 				  const struct sl_tables *t SL_NONNULL, struct sl_request *d SL_NONNULL)
 {
 	u16 type = sl_l3_type ? __builtin_bswap16(skb->protocol) : 0;
-	struct sl_choice choice = { d->class, SL_RULE_NONE };
+	struct sl_choice choice = { .class = d->class, .rule = SL_RULE_NONE };
 	struct sl_headers h;
 	int has_front;
 
@@ -101,7 +67,7 @@ SL_GLOBAL s32 sl_class_by_headers(struct sk_buff *skb __arg_trusted, const struc
 	has_front = !type && SL_FRONT + SL_FRONT_BYTES <= skb->len - skb->data_len;
 	sl_parse(skb, has_front ? skb->data + SL_FRONT : NULL, type, t->fields, &h);
 	d->ecn = (u8)sl_ecn(&h);
-	if (sl_uses_flows(s))
+	if (sl_keep_flows || s->flow_classes_set)
 		sl_request_flow(d, &h);
 	if (d->class == SL_CLASS_UNKNOWN) {
 		choice = sl_classify(t, &h, d);
@@ -120,21 +86,27 @@ SL_GLOBAL s32 sl_class_by_headers(struct sk_buff *skb __arg_trusted, const struc
 static __always_inline s32 sl_class_at_queue(struct sk_buff *skb, const struct sl_sched *s, const struct sl_tables *t,
 					     struct sl_request *d)
 {
-	s32 before = sl_class_before(t, skb, d->direction), class;
+	s32 before = sl_class_before(t, skb, d->direction);
+	u32 in_table = sl_keep_flows;
+	struct sl_choice choice;
 	struct sl_front f;
 
 	if (before >= 0 && !sl_needs_flow(s, t, d->direction, (u32)before))
 		return before;
 	d->class = (u8)before;
-	if (sl_needs_entry(t, d->direction, before) || (before < 0 && !sl_way_of_plain(t)) || !sl_read_plain(&f, skb))
+	if (sl_needs_entry(t, d->direction, before) || (before < 0 && !sl_way_of_plain(t, in_table)) || !sl_read_plain(&f, skb))
 		return sl_class_by_headers(skb, s, t, d);
 	d->ecn = (u8)sl_front_ecn(&f);
-	if (sl_uses_flows(s)) {
-		f.addresses = sl_word_at(skb, 22);
+	if (in_table || s->flow_classes_set) {
+		f.addresses = sl_word_at(skb, SL_FRONT_ADDRESSES);
 		sl_request_plain_flow(d, &f);
 	}
-	class = before >= 0 ? before : sl_class_of_plain(&f, t, d);
-	return class >= 0 ? class : sl_class_by_headers(skb, s, t, d);
+	if (before >= 0)
+		return before;
+	if (!sl_choose_plain(t, &f, d, in_table, &choice))
+		return sl_class_by_headers(skb, s, t, d);
+	sl_count_rule(d, choice.rule);
+	return (s32)choice.class;
 }
 
 /* The flow and hosts of the packet, for classes that queue by flow. */

@@ -1,6 +1,7 @@
 //! `sluice flows`: counts against the packets sent, owners of flows, and anomalies.
 
 use crate::cases::assert_near;
+use crate::frames::{IPV4, V4, Wire, ethernet, ports};
 use crate::iperf;
 use crate::lab::Lab;
 use crate::needs::{Need, is_icount};
@@ -17,6 +18,7 @@ pub fn suite() -> Suite {
     Suite::new("flows")
         .of_commands()
         .both("counts_equal_the_packets_sent", &[], counts)
+        .both("a_flow_is_one_however_it_is_read", &[], however_it_is_read)
         .both("rates_equal_the_traffic", &[], rates)
         .any("iperf3_agrees", &[Need::NoIcount, Need::Iperf3], iperf3)
         .any("scan_is_reported", &[], scan)
@@ -69,6 +71,29 @@ fn counts(lab: &Lab) {
     let bytes: Vec<f64> = flows(&seen).iter().map(|flow| number(&flow["bytes"])).collect();
     assert!(bytes.is_sorted_by(|a, b| a >= b), "the most bytes first: {bytes:?}");
     lab.down(&pair.a, "a0");
+}
+
+/// Plain packets find their flow by their first words, others by all their headers: both count in the same entry, at the queue and at the splitter's
+/// hook.
+fn however_it_is_read(lab: &Lab) {
+    let pair = lab.pair();
+    for split in ["off", "on"] {
+        lab.up(
+            &pair.a,
+            "a0",
+            &lab.policy(&with(three(), "link", json!({ "split_gso": split }))),
+            &["--rate", "50mbit"],
+        );
+        let wire = Wire::open(&pair.a, "a0");
+        for options in [&[][..], &[1; 4], &[]] {
+            let packet = V4 { options: options.to_vec(), ..V4::default() }.packet(&ports(2000, port(1)));
+            (0..2).for_each(|_| wire.send(&ethernet(&[], IPV4, &packet)));
+        }
+        let seen = once(lab, &pair, &["--interval", "100ms"]);
+        let flow = to(&seen, port(1));
+        assert_eq!((&flow["pkts"], &flow["src_port"]), (&json!(6), &json!(2000)), "split {split}: {seen}");
+        lab.down(&pair.a, "a0");
+    }
 }
 
 fn rates(lab: &Lab) {

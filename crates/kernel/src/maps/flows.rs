@@ -196,7 +196,7 @@ fn flow(entry: &abi::sl_flow, detail: &abi::sl_flow_detail, now_ns: u64) -> Flow
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     let key = abi::read_pod::<abi::sl_flow_key>(&bytes).unwrap_or_else(abi::boxed_zeroed);
     let address = |bytes: [u8; 16]| Ipv6Addr::from(bytes).to_canonical();
-    let port = |port: u16| (key.has_ports != 0).then_some(port);
+    let port = |port: u16| (key.has_ports != 0).then_some(u16::from_be(port));
     FlowCount {
         key: FlowKey {
             protocol: key.proto,
