@@ -31,6 +31,7 @@ const volatile u32 sl_split_ifb = 0; /* ifindex: super-packets that depart are s
 #define SL_PARSER(name) name##_skb
 #include "lib/parse_any.h"
 #include "lib/classify.h"
+#include "lib/plain.h"
 #include "lib/police.h"
 #include "lib/marks.h"
 #include "lib/arriving_hosts.h"
@@ -64,21 +65,34 @@ static __always_inline int sl_must_parse(const struct sl_tables *t, s32 handed)
 	return handed < 0 || sl_unlikely(sl_flows_are_limited(t, (u32)handed));
 }
 
+/* Counts a packet whose class is known, and polices it as drops allows. */
+static __always_inline void sl_count_and_police(struct sl_admission *a, struct sl_request *request, enum sl_drop_policy drops,
+						const struct sl_tables *t)
+{
+	struct sl_class_count *count = sl_class_count_at(request->direction, (u32)a->class);
+
+	if (count)
+		sl_count_add(&count->seen, request->pkts, request->bytes);
+	request->class = (u8)a->class;
+	if (drops == SL_MAY_DROP) {
+		a->refusal = sl_police(t, request);
+		if (a->refusal)
+			a->class = -1 - a->class;
+	}
+}
+
 /* Chooses, counts, and polices as drops allows. handed: the class that the packet already has, or negative. h is known if it must be. */
-static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 handed, u32 direction, u32 pkts, u32 bytes,
+static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 handed, struct sl_request *request,
 						    enum sl_drop_policy drops, struct sl_tables *t)
 {
-	struct sl_request request = {
-		.now_ns = bpf_ktime_get_ns(), .direction = (u8)direction, .bytes = bytes, .pkts = (u16)pkts
-	};
 	struct sl_choice choice = {};
 	struct sl_admission a = {};
 	struct sl_class_count *count;
 
 	if (sl_must_parse(t, handed)) {
 		if (sl_keep_flows)
-			sl_request_flow(&request, h);
-		choice = sl_classify(t, h, &request);
+			sl_request_flow(request, h);
+		choice = sl_classify(t, h, request);
 	}
 	if (handed >= 0) {
 		a.class = handed;
@@ -87,30 +101,61 @@ static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 ha
 		a.class = (s32)choice.class;
 		a.control = sl_is_control(choice.rule);
 		a.malformed = sl_is_malformed(h) && t->drop_malformed;
-		a.super_packets = request.super_packets || h->proto == SL_PROTO_TCP;
+		a.super_packets = request->super_packets || h->proto == SL_PROTO_TCP;
 		if ((a.control || a.malformed) && drops == SL_MAY_NOT_DROP)
 			return a; /* the queue classifies it again, counts it, and polices or drops it */
-		sl_count_parsed(h, direction, choice.rule, pkts, bytes);
-		request.flags = a.control ? SL_CONTROL : 0;
+		sl_count_parsed(h, request->direction, choice.rule, request->pkts, request->bytes);
+		request->flags = a.control ? SL_CONTROL : 0;
 		if (a.malformed) {
-			count = sl_class_count_at(direction, choice.class);
+			count = sl_class_count_at(request->direction, choice.class);
 			if (count)
-				sl_count_add(&count->malformed, pkts, bytes);
+				sl_count_add(&count->malformed, request->pkts, request->bytes);
 			a.class = -1 - a.class;
 			a.refusal = SL_DROPPED_MALFORMED;
 			return a;
 		}
 	}
-	count = sl_class_count_at(direction, (u32)a.class);
-	if (count)
-		sl_count_add(&count->seen, pkts, bytes);
-	request.class = (u8)a.class;
-	if (drops == SL_MAY_DROP) {
-		a.refusal = sl_police(t, &request);
-		if (a.refusal)
-			a.class = -1 - a.class;
-	}
+	sl_count_and_police(&a, request, drops, t);
 	return a;
+}
+
+/* Whether a packet that begins at data is plain. If it is, sets *f. */
+static __always_inline int sl_read_plain(struct sl_front *f, const void *data, const void *end)
+{
+	if (sl_l3_type || data + SL_FRONT + SL_FRONT_BYTES > end)
+		return 0;
+	f->head = *(const u64 *)(data + SL_FRONT_HEAD);
+	f->middle = *(const u64 *)(data + SL_FRONT_MIDDLE);
+	f->addresses = *(const u64 *)(data + SL_FRONT_ADDRESSES);
+	f->rest = *(const u64 *)(data + SL_FRONT_REST);
+	return sl_is_plain(f);
+}
+
+/*
+ * The same for a plain packet without a class, from its first words alone. Returns 0 where sl_admit must look at its headers: nothing has been counted
+ * then.
+ */
+static __always_inline int sl_admit_plain(struct sl_admission *a, const void *data, const void *end, struct sl_request *request,
+					  enum sl_drop_policy drops, const struct sl_tables *t)
+{
+	u32 in_table = sl_keep_flows;
+	struct sl_choice choice;
+	struct sl_front f;
+
+	if (!sl_way_of_plain(t, in_table) || !sl_read_plain(&f, data, end))
+		return 0;
+	if (in_table)
+		sl_request_plain_flow(request, &f);
+	if (!sl_choose_plain(t, &f, request, in_table, &choice))
+		return 0;
+	a->class = (s32)choice.class;
+	a->control = request->flags & SL_CONTROL;
+	a->super_packets = choice.super_packets || sl_front_proto(&f) == SL_PROTO_TCP;
+	if (a->control && drops == SL_MAY_NOT_DROP)
+		return 1; /* the queue does what is left */
+	sl_count_rule(request, choice.rule);
+	sl_count_and_police(a, request, drops, t);
+	return 1;
 }
 
 /* Frames that the packet becomes. What a guest or a tun device hands over may say only how long they are. */
@@ -130,13 +175,19 @@ static __always_inline void sl_parse_frame(struct __sk_buff *skb, u32 fields, st
 static __always_inline struct sl_admission sl_admit_skb(struct __sk_buff *skb, s32 handed, u32 direction,
 							enum sl_drop_policy drops, struct sl_tables *t)
 {
+	struct sl_request request = {
+		.now_ns = bpf_ktime_get_ns(), .direction = (u8)direction, .bytes = skb->len, .pkts = sl_segments(skb)
+	};
+	struct sl_admission a = {};
 	struct sl_headers h;
 
+	if (handed < 0 && sl_admit_plain(&a, (void *)(long)skb->data, (void *)(long)skb->data_end, &request, drops, t))
+		return a;
 	if (sl_must_parse(t, handed)) {
 		sl_headers_init(&h, skb->vlan_present ? skb->vlan_tci : SL_NO_TAG, skb->mark, skb->ingress_ifindex);
 		sl_parse_frame(skb, t->fields, &h);
 	}
-	return sl_admit(&h, handed, direction, sl_segments(skb), skb->len, drops, t);
+	return sl_admit(&h, handed, &request, drops, t);
 }
 
 static __always_inline void sl_parse_frame_xdp(struct xdp_md *ctx, u32 fields, struct sl_headers *h)
@@ -148,18 +199,21 @@ static __always_inline void sl_parse_frame_xdp(struct xdp_md *ctx, u32 fields, s
 
 static __always_inline int sl_arrive_xdp(struct xdp_md *ctx)
 {
-	u32 bytes = ctx->data_end - ctx->data;
+	struct sl_request request = { .direction = SL_INGRESS, .bytes = ctx->data_end - ctx->data, .pkts = 1 };
 	struct sl_tables *t = sl_live_tables();
+	struct sl_admission a = {};
 	struct sl_xdp_meta *meta;
-	struct sl_admission a;
 	struct sl_headers h;
 
 	/* A card may have taken the VLAN tag out of the frame, and a mark comes later: tc sees both. */
 	if (!t || t->class_from == SL_FROM_MARK || t->fields & (SL_FIELD_VLAN | SL_FIELD_PCP | SL_FIELD_MARK))
 		return XDP_PASS;
-	sl_headers_init(&h, SL_NO_TAG, 0, ctx->ingress_ifindex);
-	sl_parse_frame_xdp(ctx, t->fields, &h);
-	a = sl_admit(&h, -1, SL_INGRESS, 1, bytes, SL_MAY_DROP, t);
+	request.now_ns = bpf_ktime_get_ns();
+	if (!sl_admit_plain(&a, (void *)(long)ctx->data, (void *)(long)ctx->data_end, &request, SL_MAY_DROP, t)) {
+		sl_headers_init(&h, SL_NO_TAG, 0, ctx->ingress_ifindex);
+		sl_parse_frame_xdp(ctx, t->fields, &h);
+		a = sl_admit(&h, -1, &request, SL_MAY_DROP, t);
+	}
 	if (a.class < 0)
 		return XDP_DROP;
 	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*meta)))
