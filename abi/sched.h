@@ -37,13 +37,6 @@ struct sl_queue { /* of slots; its owner knows whether it is empty */
 	u16 tail;
 };
 
-/* Whether the only packet of a scheduler takes the fast path (sched/lone.h), and where it goes if another packet comes. */
-enum sl_lone {
-	SL_LONE_NEVER,
-	SL_LONE_FIFO, /* to its class's FIFO */
-	SL_LONE_FLOWS /* to its flow */
-};
-
 /* Finds the class with the smallest key: see sched/tournament.h. */
 struct sl_tournament {
 	/* Class + 1, 0: none. [SL_CLASSES + c] is class c itself, [n] the winner of [2 * n] and [2 * n + 1]. */
@@ -165,7 +158,7 @@ struct sl_class {
 	u8 by_flow; /* packets stand in flow queues, and AQM may act */
 	u8 hosts; /* bits of enum sl_hosts */
 	u8 size; /* by its packets: see sched/drops.h; 0: it has few */
-	u8 lone; /* enum sl_lone: whether a lone packet of it takes the fast path */
+	u8 lone; /* a lone packet of it takes the fast path */
 	u16 flows; /* as it was told */
 	u32 flow_quantum_bytes;
 	u32 allowance_bytes;

@@ -109,21 +109,6 @@ static __always_inline u16 sl_skb_segments(const struct sk_buff *skb, u32 bytes)
 	return sl_likely(bytes <= sl_frame_bytes) ? 1 : sl_super_packet_segments(skb);
 }
 
-/* Puts the configuration of the live buffer into force. Negative: there is none. */
-SL_GLOBAL int sl_renew(struct sl_sched *s SL_NONNULL, u64 live, u64 now_ns)
-{
-	u32 key = sl_live_buffer(live) * SL_DIRECTIONS + s->direction;
-	struct sl_sched_conf *conf = bpf_map_lookup_elem(&sched_conf, &key);
-
-	return conf ? sl_configure(s, conf, now_ns) : -ENOENT;
-}
-
-/* The configuration of the live buffer takes force if it has not yet. Negative: there is none. */
-static __always_inline int sl_sync(struct sl_sched *s, u64 live, u64 now_ns)
-{
-	return sl_likely(s->generation == sl_live_generation(live)) ? 0 : sl_renew(s, live, now_ns);
-}
-
 #include "lib/trace_queue.h"
 
 /* The packets that CoDel or an overflow has dropped are freed. Those of a burst that are left are found by the next call. */
@@ -160,18 +145,56 @@ static __noinline void sl_free_dropped(struct Qdisc *sch, struct sl_sched *s, u3
 
 #include "lib/queue_class.h"
 
-/* Enqueues a packet that sl_enqueue_lone does not take. Its slot, or the negative of an enum sl_refusal. */
+/* Tells scheduler n the flow of its lone packet, before the packet comes to its queue. */
+SL_GLOBAL int sl_tell_flow_of_lone(struct sl_sched *s SL_NONNULL, u32 n, u64 now_ns)
+{
+	struct sl_request d = { .now_ns = now_ns, .direction = (u8)s->direction };
+	u32 slot = sl_lone_of_flow(s);
+	struct sl_packet p = {};
+	struct sl_held_packet *held;
+	struct sk_buff *skb;
+
+	if (slot == SL_NO_SLOT)
+		return 0;
+	held = sl_packet_of(n, slot);
+	if (!held)
+		return 0;
+	skb = bpf_kptr_xchg(&held->skb, NULL);
+	if (!skb)
+		return 0;
+	sl_identify(skb, &d, &p);
+	slot_identify(sl_at(s->slot, slot), &p);
+	skb = bpf_kptr_xchg(&held->skb, skb);
+	if (skb)
+		bpf_kfree_skb(skb); /* cannot be: it was taken out */
+	return 0;
+}
+
+/* Puts the configuration of the live buffer into force, for scheduler n. Negative: there is none. */
+SL_GLOBAL int sl_renew(struct sl_sched *s SL_NONNULL, u32 n, u64 live, u64 now_ns)
+{
+	u32 key = sl_live_buffer(live) * SL_DIRECTIONS + s->direction;
+	struct sl_sched_conf *conf = bpf_map_lookup_elem(&sched_conf, &key);
+
+	if (!conf)
+		return -ENOENT;
+	sl_tell_flow_of_lone(s, n, now_ns);
+	return sl_configure(s, conf, now_ns);
+}
+
+/* The configuration of the live buffer takes force if it has not yet. Negative: there is none. */
+static __always_inline int sl_sync(struct sl_sched *s, u32 n, u64 live, u64 now_ns)
+{
+	return sl_likely(s->generation == sl_live_generation(live)) ? 0 : sl_renew(s, n, live, now_ns);
+}
+
+/* Enqueues a packet behind others. Its slot, or the negative of an enum sl_refusal. */
 SL_GLOBAL s32 sl_enqueue_here(struct sk_buff *skb __arg_trusted, struct sl_sched *s SL_NONNULL, struct sl_request *d SL_NONNULL)
 {
 	struct sl_packet packet = { .class = d->class, .len_bytes = d->bytes, .segments = d->pkts };
-	s32 slot;
 
-	if (s->flow_classes_set >> (d->class & 63) & 1) {
+	if (s->flow_classes_set >> (d->class & 63) & 1)
 		sl_identify(skb, d, &packet);
-		slot = sl_enqueue_lone_of_flow(s, &packet, d->now_ns);
-		if (slot >= 0)
-			return slot;
-	}
 	return sl_enqueue_queued(s, &packet, d->now_ns);
 }
 
@@ -184,8 +207,9 @@ SL_GLOBAL int sl_pay_back(struct sk_buff *skb __arg_trusted, const struct sl_tab
 	return sl_refund(t, d);
 }
 
-/* Classifies, polices and enqueues a packet. Its slot, or the negative of an enum sl_refusal. */
-static __always_inline s32 sl_admit(struct sk_buff *skb, struct sl_sched *s, const struct sl_tables *t, struct sl_request *d)
+/* Classifies, polices and enqueues a packet in scheduler n. Its slot, or the negative of an enum sl_refusal. */
+static __always_inline s32 sl_admit(struct sk_buff *skb, struct sl_sched *s, u32 n, const struct sl_tables *t,
+				    struct sl_request *d)
 {
 	s32 class = sl_class_at_queue(skb, s, t, d), slot;
 	u32 refusal;
@@ -204,6 +228,9 @@ static __always_inline s32 sl_admit(struct sk_buff *skb, struct sl_sched *s, con
 	slot = sl_enqueue_lone(s, (u32) class, d->bytes, d->pkts, d->now_ns);
 	if (slot >= 0)
 		return slot;
+	/* Not in sl_enqueue_here: stack is scarce. */
+	if (s->lone)
+		sl_tell_flow_of_lone(s, n, d->now_ns);
 	slot = sl_enqueue_here(skb, s, d);
 	if (sl_unlikely(slot < 0) && sl_is_limited(t, d))
 		sl_pay_back(skb, t, d);
@@ -241,7 +268,7 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 	if (!s || !t)
 		goto drop;
 	request.now_ns = bpf_ktime_get_ns();
-	if (sl_sync(s, live, request.now_ns))
+	if (sl_sync(s, sch->limit, live, request.now_ns))
 		goto drop;
 	request.direction = (u8)s->direction;
 	request.bytes = sl_skb_bytes(skb);
@@ -249,7 +276,7 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 	if (request.direction == SL_INGRESS)
 		sl_queue_answers();
 	request.pkts = sl_skb_segments(skb, request.bytes);
-	slot = sl_admit(skb, s, t, &request);
+	slot = sl_admit(skb, s, sch->limit, t, &request);
 	if (sl_unlikely(s->dropped_slots))
 		sl_free_dropped(sch, s, sch->limit, request.now_ns);
 	if (slot < 0) {
@@ -288,7 +315,7 @@ struct sk_buff *BPF_PROG(sl_qdisc_dequeue, struct Qdisc *sch)
 	if (!s)
 		return NULL;
 	now = bpf_ktime_get_ns();
-	if (sl_sync(s, sl_live.word, now))
+	if (sl_sync(s, n, sl_live.word, now))
 		return NULL;
 	v = sl_dequeue(s, now);
 	if (sl_unlikely(s->dropped_slots))

@@ -143,12 +143,12 @@ SL_FN u32 sl_is_full(const struct sl_class *k, u32 len_bytes)
 	return SL_DROPS;
 }
 
-/* The slot of a packet that takes the fast path of a lone one in a class with a FIFO; -1: it does not. */
+/* The slot of a packet that takes the fast path of a lone one, whose flow may be told later (sl_lone_of_flow); -1: it does not. */
 SL_FN s32 sl_enqueue_lone(struct sl_sched *s, u32 class, u32 len_bytes, u32 segments, u64 now_ns)
 {
 	struct sl_class *k = class_at(s, class);
 
-	if (!lone_may(s, k, SL_LONE_FIFO, len_bytes))
+	if (!lone_may(s, k, len_bytes))
 		return -1;
 	return (s32)lone_begin(s, k, class, len_bytes, wire_bytes(s, len_bytes, segments), now_ns);
 }
@@ -160,17 +160,6 @@ SL_FN void slot_identify(struct sl_slot *q, const struct sl_packet *p)
 	q->flow_hash = p->flow_hash;
 	q->src_host = p->src_host;
 	q->dst_host = p->dst_host;
-}
-
-/* The slot of a packet that takes the fast path in a class that queues by flow; -1: it does not. */
-SL_FN s32 sl_enqueue_lone_of_flow(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
-{
-	struct sl_class *k = class_at(s, p->class);
-
-	if (!lone_may(s, k, SL_LONE_FLOWS, p->len_bytes))
-		return -1;
-	slot_identify(sl_at(s->slot, s->free), p);
-	return (s32)lone_begin(s, k, p->class, p->len_bytes, wire_bytes(s, p->len_bytes, p->segments), now_ns);
 }
 
 /* sl_enqueue of a packet that cannot take the fast path. */
@@ -220,8 +209,9 @@ SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 	s32 slot = sl_enqueue_lone(s, p->class, p->len_bytes, p->segments, now_ns);
 
 	if (slot < 0)
-		slot = sl_enqueue_lone_of_flow(s, p, now_ns);
-	return slot >= 0 ? slot : sl_enqueue_queued(s, p, now_ns);
+		return sl_enqueue_queued(s, p, now_ns);
+	slot_identify(sl_at(s->slot, slot), p);
+	return slot;
 }
 
 /* The slot of a packet that was dropped, which is free again; SL_NO_SLOT: there is none. */

@@ -5,9 +5,11 @@
  * one takes the slow path after all, with the time at which it came (lone_end).
  *
  * Only packets of classes without ceiling, guarantee and policer take it, under a discipline with the operation pass. Such a packet of a class
- * that queues by flow is the only one of its class, so its flow is not charged on the slow path either (flow_queue.h, Alone). Both paths
- * show a caller the same: slots, verdicts, counters, and what disciplines keep once the packet has left. The law
- * lone::equals_the_long_way compares them.
+ * that queues by flow is the only one of its class, so its flow is not charged on the slow path either (flow_queue.h, Alone). So its flow
+ * may be told late: it must be known only when the packet takes the slow path after all (sl_lone_of_flow).
+ *
+ * Both paths show a caller the same: slots, verdicts, counters, and what disciplines keep once the packet has left. The laws
+ * lone::equals_the_long_way and lone::flows_may_be_told_late compare them.
  */
 #pragma once
 #include "backlog.h"
@@ -15,18 +17,16 @@
 #include "queue.h"
 #include "registry.h"
 
-/* The enum sl_lone of class k under this discipline. */
-SL_FN u32 lone_of_class(const struct sl_class *k, u32 kind)
+/* Whether lone packets of class k take the fast path under this discipline. */
+SL_FN int lone_of_class(const struct sl_class *k, u32 kind)
 {
-	if (!k->limit_pkts || k->policed || bucket_limits(&k->ceil) || bucket_limits(&k->rate) || !sl_has_pass(kind))
-		return SL_LONE_NEVER;
-	return k->by_flow ? SL_LONE_FLOWS : SL_LONE_FIFO;
+	return k->limit_pkts && !k->policed && !bucket_limits(&k->ceil) && !bucket_limits(&k->rate) && sl_has_pass(kind);
 }
 
-/* Whether a packet of so many bytes may take the fast path, if its class has this enum sl_lone. sl_reap would put a dropped slot on top of its own. */
-SL_FN int lone_may(const struct sl_sched *s, const struct sl_class *k, u32 way, u32 len_bytes)
+/* Whether a packet of so many bytes may take the fast path. sl_reap would put a dropped slot on top of its own. */
+SL_FN int lone_may(const struct sl_sched *s, const struct sl_class *k, u32 len_bytes)
 {
-	return !(s->backlog_pkts | s->dropped_slots) && k->lone == way && s->free_count && len_bytes <= k->limit_bytes;
+	return !(s->backlog_pkts | s->dropped_slots) && k->lone && s->free_count && len_bytes <= k->limit_bytes;
 }
 
 /* The slot of a packet that takes the fast path: class c, which is *k. */
@@ -35,6 +35,17 @@ SL_FN u32 lone_begin(struct sl_sched *s, struct sl_class *k, u32 c, u32 len_byte
 	slot_fill(sl_at(s->slot, s->free), c, len_bytes, wire_bytes, now_ns);
 	backlog_add(s, k, len_bytes);
 	s->lone = 1;
+	return s->free;
+}
+
+/*
+ * The slot of the lone packet if its class queues by flow: before another operation than sl_dequeue the flow must have been told (slot_identify).
+ * SL_NO_SLOT: there is no such packet.
+ */
+SL_FN u32 sl_lone_of_flow(struct sl_sched *s)
+{
+	if (sl_likely(!s->lone) || !sl_at(s->classes, sl_at(s->slot, s->free)->class)->by_flow)
+		return SL_NO_SLOT;
 	return s->free;
 }
 

@@ -27,7 +27,8 @@ struct sl_request {
 
 enum sl_request_flags {
 	SL_QUEUED = 1, /* the packet is at its queue, whose own bucket limits the class */
-	SL_CONTROL = 2 /* a built-in rule has chosen its class */
+	SL_CONTROL = 2, /* a built-in rule has chosen its class */
+	SL_FLOW_IS_SET = 4 /* of a packet at its queue */
 };
 
 /* Headers that rules may ask for and that are not what makes a flow, as sl_tables.metadata has them. */

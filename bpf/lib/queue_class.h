@@ -18,10 +18,10 @@ static __always_inline s32 sl_class_before(const struct sl_tables *t, const stru
 	return sl_forwarded_class(t, skb->tc_index, (u32)skb->skb_iif);
 }
 
-/* Whether the flow of a packet of this class must be known. */
-static __always_inline int sl_needs_flow(const struct sl_sched *s, const struct sl_tables *t, u32 direction, u32 class)
+/* The classes in which a packet that comes now must have its flow told. One that comes alone need not. */
+static __always_inline u64 sl_flow_classes_now(const struct sl_sched *s)
 {
-	return s->flow_classes_set >> (class & 63) & 1 || sl_unlikely(direction == SL_EGRESS && sl_flows_are_limited(t, class));
+	return s->backlog_pkts ? s->flow_classes_set : 0;
 }
 
 /*
@@ -50,6 +50,34 @@ static __always_inline int sl_read_plain(struct sl_front *f, const struct sk_buf
 	return sl_is_plain(f);
 }
 
+/* Parses the headers of a packet at its queue. */
+static __always_inline void sl_parse_queued(struct sk_buff *skb, u32 fields, struct sl_headers *h)
+{
+	u16 type = sl_l3_type ? __builtin_bswap16(skb->protocol) : 0;
+	/* The front is read where it is. */
+	int has_front = !type && SL_FRONT + SL_FRONT_BYTES <= skb->len - skb->data_len;
+
+	sl_headers_init(h, skb->vlan_proto ? skb->vlan_tci : SL_NO_TAG, skb->mark, (u32)skb->skb_iif);
+	sl_parse(skb, has_front ? skb->data + SL_FRONT : NULL, type, fields, h);
+}
+
+/* Sets the flow of a packet and what it says of congestion. */
+static __always_inline void sl_request_queued_flow(struct sl_request *d, const struct sl_headers *h)
+{
+	d->ecn = (u8)sl_ecn(h);
+	d->flags |= SL_FLOW_IS_SET;
+	sl_request_flow(d, h);
+}
+
+/* The same of a plain packet, of which all but f->addresses is known. */
+static __always_inline void sl_request_queued_plain_flow(struct sk_buff *skb, struct sl_request *d, struct sl_front *f)
+{
+	f->addresses = sl_word_at(skb, SL_FRONT_ADDRESSES);
+	d->ecn = (u8)sl_front_ecn(f);
+	d->flags |= SL_FLOW_IS_SET;
+	sl_request_plain_flow(d, f);
+}
+
 /*
  * The class of a packet whose headers must be parsed: it has none yet (d->class is SL_CLASS_UNKNOWN), or its flow must be known. Sets
  * what the packet itself says in *d. -1 - class: the packet is to be dropped.
@@ -57,18 +85,12 @@ static __always_inline int sl_read_plain(struct sl_front *f, const struct sk_buf
 SL_GLOBAL s32 sl_class_by_headers(struct sk_buff *skb __arg_trusted, const struct sl_sched *s SL_NONNULL,
 				  const struct sl_tables *t SL_NONNULL, struct sl_request *d SL_NONNULL)
 {
-	u16 type = sl_l3_type ? __builtin_bswap16(skb->protocol) : 0;
 	struct sl_choice choice = { .class = d->class, .rule = SL_RULE_NONE };
 	struct sl_headers h;
-	int has_front;
 
-	sl_headers_init(&h, skb->vlan_proto ? skb->vlan_tci : SL_NO_TAG, skb->mark, (u32)skb->skb_iif);
-	/* The front is read where it is. */
-	has_front = !type && SL_FRONT + SL_FRONT_BYTES <= skb->len - skb->data_len;
-	sl_parse(skb, has_front ? skb->data + SL_FRONT : NULL, type, t->fields, &h);
-	d->ecn = (u8)sl_ecn(&h);
+	sl_parse_queued(skb, t->fields, &h);
 	if (sl_keep_flows || s->flow_classes_set)
-		sl_request_flow(d, &h);
+		sl_request_queued_flow(d, &h);
 	if (d->class == SL_CLASS_UNKNOWN) {
 		choice = sl_classify(t, &h, d);
 		sl_count_parsed(&h, d->direction, choice.rule, d->pkts, d->bytes);
@@ -82,7 +104,7 @@ SL_GLOBAL s32 sl_class_by_headers(struct sk_buff *skb __arg_trusted, const struc
 	return (s32)choice.class;
 }
 
-/* The class of a packet at its queue; -1 - class: it is to be dropped. Where the class needs its flow, that is set in *d. */
+/* The class of a packet at its queue; -1 - class: it is to be dropped. */
 static __always_inline s32 sl_class_at_queue(struct sk_buff *skb, const struct sl_sched *s, const struct sl_tables *t,
 					     struct sl_request *d)
 {
@@ -91,30 +113,36 @@ static __always_inline s32 sl_class_at_queue(struct sk_buff *skb, const struct s
 	struct sl_choice choice;
 	struct sl_front f;
 
-	if (before >= 0 && !sl_needs_flow(s, t, d->direction, (u32)before))
+	if (before >= 0 && !sl_needs_entry(t, d->direction, before))
 		return before;
 	d->class = (u8)before;
-	if (sl_needs_entry(t, d->direction, before) || (before < 0 && !sl_way_of_plain(t, in_table)) || !sl_read_plain(&f, skb))
+	if (before >= 0 || !sl_way_of_plain(t, in_table) || !sl_read_plain(&f, skb))
 		return sl_class_by_headers(skb, s, t, d);
-	d->ecn = (u8)sl_front_ecn(&f);
-	if (in_table || s->flow_classes_set) {
-		f.addresses = sl_word_at(skb, SL_FRONT_ADDRESSES);
-		sl_request_plain_flow(d, &f);
-	}
-	if (before >= 0)
-		return before;
+	if (in_table || sl_flow_classes_now(s))
+		sl_request_queued_plain_flow(skb, d, &f);
 	if (!sl_choose_plain(t, &f, d, in_table, &choice))
 		return sl_class_by_headers(skb, s, t, d);
 	sl_count_rule(d, choice.rule);
 	return (s32)choice.class;
 }
 
-/* The flow and hosts of the packet, for classes that queue by flow. */
-static __always_inline void sl_identify(const struct sk_buff *skb, const struct sl_request *d, struct sl_packet *p)
+/* Finds the flow and hosts of a packet, for classes that queue by flow. */
+SL_GLOBAL int sl_identify(struct sk_buff *skb __arg_trusted, struct sl_request *d SL_NONNULL, struct sl_packet *p SL_NONNULL)
 {
-	u64 nfct = skb->_nfct;
+	struct sl_headers h;
+	struct sl_front f;
 	u32 hosts = 0;
+	u64 nfct;
 
+	if (!(d->flags & SL_FLOW_IS_SET)) {
+		if (sl_read_plain(&f, skb)) {
+			sl_request_queued_plain_flow(skb, d, &f);
+		} else {
+			sl_parse_queued(skb, 0, &h);
+			sl_request_queued_flow(d, &h);
+		}
+	}
+	nfct = skb->_nfct;
 	if (d->direction == SL_INGRESS)
 		hosts = *(u32 *)&((struct qdisc_skb_cb *)skb->cb)->data[SL_CB_HOSTS];
 	else if (nfct & ~SL_CT_INFO)
@@ -124,6 +152,7 @@ static __always_inline void sl_identify(const struct sk_buff *skb, const struct 
 	p->src_host = hosts ? hosts >> 16 : sl_packet_host(d->flow.src);
 	p->dst_host = hosts ? hosts & 0xffff : sl_packet_host(d->flow.dst);
 	p->ecn = d->ecn && sl_marks >> d->direction & 1 && sl_takes_marks(p->flow_hash, d->now_ns);
+	return 0;
 }
 
 /* Makes of a packet that has arrived the request with which its hook has charged it to buckets. */

@@ -62,7 +62,11 @@ mutants! {
         "sl_pass(s, k, c, q->len_bytes, q->arrived_ns);" => ";";
     a_lone_packet_has_no_flow breaks "lone::equals_the_long_way":
         "core.h",
-        "slot_identify(sl_at(s->slot, s->free), p);" => ";";
+        "slot_identify(sl_at(s->slot, slot), p);\n\treturn slot;" => "return slot;";
+    a_lone_packet_has_another_flow breaks "lone::flows_may_be_told_late":
+        "core.h",
+        "slot_identify(sl_at(s->slot, slot), p);\n\treturn slot;" =>
+        "slot_identify(sl_at(s->slot, slot), p);\n\tsl_at(s->slot, slot)->flow_hash ^= 1;\n\treturn slot;";
     a_lone_packet_of_a_flow_comes_to_a_fifo breaks "lone::equals_the_long_way":
         "lone.h",
         "\tif (k->by_flow)\n\t\tflow_enter(" => "\tif (0)\n\t\tflow_enter(";
