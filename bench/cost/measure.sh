@@ -8,15 +8,18 @@ pktgen() {
   pktgen_send "$1"
 }
 
+pktgen_set() { # SETTING...
+  local setting
+  for setting in "$@"; do echo "$setting" > $bench/bench0; done
+}
+
 pktgen_prepare() {
   echo rem_device_all > $bench/kpktgend_0
   echo "add_device bench0" > $bench/kpktgend_0
-  local setting first=${6:-40000} last=${7:-40000}
-  for setting in "count $1" "pkt_size 64" "clone_skb 0" "delay 0" "dst ${5:-10.99.0.2}" "src_min 10.99.0.1" "src_max 10.99.0.1" \
+  local first=${6:-40000} last=${7:-40000}
+  pktgen_set "count $1" "pkt_size 64" "clone_skb 0" "delay 0" "dst ${5:-10.99.0.2}" "src_min 10.99.0.1" "src_max 10.99.0.1" \
     "dst_mac 02:00:00:00:00:02" "udp_src_min $first" "udp_src_max $((last > first ? last + 1 : last))" "udp_dst_min $2" \
-    "udp_dst_max $(($3 > $2 ? $3 + 1 : $3))" "skb_priority $4" "xmit_mode queue_xmit" "flag !SHARED"; do
-    echo "$setting" > $bench/bench0
-  done
+    "udp_dst_max $(($3 > $2 ? $3 + 1 : $3))" "skb_priority $4" "xmit_mode queue_xmit" "flag !SHARED"
 }
 
 pktgen_send() { # packets

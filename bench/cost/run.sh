@@ -3,8 +3,8 @@
 # device, REPEATS times for each case; the clock counts instructions.
 #
 # A CASE is contender,state,classes,rules,flows:
-#   contender  none; a qdisc of the kernel's, with +flower (rules) and +shaper (tbf above it, or its own);
-#              sluice-[tc-]DISCIPLINE[/RANK], with +flow_table, +by_flow (classes queue by flow, with CoDel), +shaped+split and +shaper
+#   contender  none; a qdisc of the kernel's, with +flower (rules), +fq_codel (below each class) and +shaper (tbf above it, or its own);
+#              sluice-profile-NAME, with +shaped+split; or sluice-[tc-]DISCIPLINE[/RANK], with +flow_table, +by_flow (classes queue by flow, with CoDel), +shaped+split and +shaper
 #   state      idle        each packet is classified, enqueued, dequeued, given to the device; to port 3073 + classes
 #              backlogged  ports 3074 onwards in turn, one for each class, and a shaper. It holds everything while the queues
 #                          fill: that is a packet's enqueue. Then it holds nothing, and a few more packets set off all that
@@ -132,7 +132,8 @@ flower() { # classes rules: as ours have them; one mask, so flower looks up one 
 }
 
 classes() { # kind count
-  local n limit=$(($2 > 8 ? 200 : 1300))
+  local n leaf limit=$(($2 > 8 ? 200 : 1300))
+  case $contender in *+fq_codel*) leaf=fq_codel ;; *) leaf="pfifo limit $limit" ;; esac
   case $1 in
     htb) echo "class add dev bench0 parent 2: classid 2:ff htb rate ${RATE:-10gbit} quantum 1514" ;;
     hfsc) echo "class add dev bench0 parent 2: classid 2:ff hfsc ls m2 ${RATE:-10gbit} ul m2 ${RATE:-10gbit}" ;;
@@ -143,7 +144,7 @@ classes() { # kind count
       htb) printf 'class add dev bench0 parent 2:ff classid 2:%x htb rate %s ceil %s prio %d quantum 1514\n' $n "${RATE:+8kbit}${RATE:-1gbit}" "${RATE:-10gbit}" $((n > 8 ? 7 : n - 1)) | sed 's/8kbit[0-9a-z]*/8kbit/' ;;
       hfsc) printf 'class add dev bench0 parent 2:ff classid 2:%x hfsc ls m2 1mbit\n' $n ;;
     esac
-    case $1 in drr | htb | hfsc | prio | ets) printf 'qdisc add dev bench0 parent 2:%x pfifo limit %d\n' $n $limit ;; esac
+    case $1 in drr | htb | hfsc | prio | ets) printf 'qdisc add dev bench0 parent 2:%x %s\n' $n "$leaf" ;; esac
   done
 }
 
@@ -184,6 +185,13 @@ rate_of_kernel() { # kind classes rate
 }
 
 sluice_up() { # KEY=VALUE...
+  case $contender in
+    sluice-profile-*)
+      local profile=${contender#sluice-profile-}
+      sluice up bench0 --policy "${profile%%+*}" ${RATE:+--rate "$RATE"} > /tmp/up.log 2>&1 || { cat /tmp/up.log >&2; exit 1; }
+      return
+      ;;
+  esac
   local discipline=${contender#sluice-}
   discipline=${discipline#tc-}
   discipline=${discipline%%+*}

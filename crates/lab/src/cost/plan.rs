@@ -161,8 +161,15 @@ fn idle_disciplines() -> Vec<Case> {
     for discipline in ours() {
         cases.push(Case::idle(format!("sluice-{discipline}"), 8, 8, 1));
     }
-    cases.push(Case::idle("sluice-strict_priority+by_flow", 8, 8, 1));
-    cases.push(Case::idle("sluice-strict_priority+flow_table+shaped+split", 8, 8, 1));
+    for with in ["by_flow", "flow_table+by_flow", "flow_table+shaped+split"] {
+        cases.push(Case::idle(format!("sluice-strict_priority+{with}"), 8, 8, 1));
+    }
+    for with in ["", "+shaped+split"] {
+        cases.push(Case::idle(format!("sluice-profile-default{with}"), 1, 0, 1));
+    }
+    // Engine tc with a tree of the kernel's.
+    cases.push(Case::idle("sluice-tc-strict_priority+flow_table+by_flow", 8, 8, 1));
+    cases.push(Case::idle("htb+flower+fq_codel", 8, 8, 1));
     cases
 }
 
