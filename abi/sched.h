@@ -168,8 +168,6 @@ struct sl_class {
 	struct sl_bucket ceil;
 	struct sl_bucket rate; /* guarantee: while it has tokens, the class goes before those that have none */
 	/* counters */
-	u64 enqueued_pkts;
-	u64 enqueued_bytes;
 	u64 sent_pkts;
 	u64 sent_bytes;
 	u64 dropped_pkts[SL_DROPS];

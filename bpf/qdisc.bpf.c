@@ -173,13 +173,15 @@ SL_GLOBAL int sl_tell_flow_of_lone(struct sl_sched *s SL_NONNULL, u32 n, u64 now
 /* Puts the configuration of the live buffer into force, for scheduler n. Negative: there is none. */
 SL_GLOBAL int sl_renew(struct sl_sched *s SL_NONNULL, u32 n, u64 live, u64 now_ns)
 {
-	u32 key = sl_live_buffer(live) * SL_DIRECTIONS + s->direction;
+	u32 buffer = sl_live_buffer(live), key = buffer * SL_DIRECTIONS + s->direction;
 	struct sl_sched_conf *conf = bpf_map_lookup_elem(&sched_conf, &key);
+	struct sl_tables *t = bpf_map_lookup_elem(&tables, &buffer);
 
-	if (!conf)
+	if (!conf || !t)
 		return -ENOENT;
 	sl_tell_flow_of_lone(s, n, now_ns);
-	return sl_configure(s, conf, now_ns);
+	sl_configure(s, conf, now_ns);
+	return s->direction == SL_EGRESS ? sl_keep_from_fast_path(s, t->limited[SL_EGRESS]) : 0;
 }
 
 /* The configuration of the live buffer takes force if it has not yet. Negative: there is none. */
@@ -219,15 +221,18 @@ static __always_inline s32 sl_admit(struct sk_buff *skb, struct sl_sched *s, u32
 		return sl_refuse(class_at(s, d->class), SL_DROP_MALFORMED, d->bytes);
 	}
 	d->class = (u8) class;
-	/* By buckets beside the queue's own. What arrives has passed them at its hook. */
+	/* Classes that are limited by buckets beside the queue's own do not take the fast path. */
+	if (sl_likely(!(d->flags & SL_CONTROL))) {
+		slot = sl_enqueue_lone(s, (u32) class, d->bytes, d->pkts, d->now_ns);
+		if (slot >= 0)
+			return slot;
+	}
+	/* What arrives has passed those buckets at its hook. */
 	if (d->direction == SL_EGRESS) {
 		refusal = sl_police(t, d);
 		if (refusal)
 			return -(s32)refusal;
 	}
-	slot = sl_enqueue_lone(s, (u32) class, d->bytes, d->pkts, d->now_ns);
-	if (slot >= 0)
-		return slot;
 	/* Not in sl_enqueue_here: stack is scarce. */
 	if (s->lone)
 		sl_tell_flow_of_lone(s, n, d->now_ns);

@@ -12,21 +12,41 @@ SL_FN void backlog_add(struct sl_sched *s, struct sl_class *k, u32 len_bytes)
 	k->backlog_bytes += len_bytes;
 	if (k->backlog_bytes > k->peak_backlog_bytes)
 		k->peak_backlog_bytes = k->backlog_bytes;
-	k->enqueued_pkts++;
-	k->enqueued_bytes += len_bytes;
+}
+
+/* The same where no other packet waits in any class. */
+SL_FN void backlog_begin(struct sl_sched *s, struct sl_class *k, u32 len_bytes)
+{
+	s->backlog_pkts = 1;
+	k->backlog_pkts = 1;
+	k->backlog_bytes = len_bytes;
+	if (len_bytes > k->peak_backlog_bytes)
+		k->peak_backlog_bytes = len_bytes;
+}
+
+/* Counts the packet of slot *q as sent, by class c, which is *k, and charges the link. */
+SL_FN void count_sent(struct sl_sched *s, struct sl_class *k, const struct sl_slot *q, u32 c, u64 now_ns)
+{
+	k->sent_pkts++;
+	k->sent_bytes += q->len_bytes;
+	sojourn_count(sl_at(s->sojourn, c), now_ns - q->arrived_ns);
+	bucket_charge(&s->link, q->wire_bytes, now_ns);
 }
 
 /* The packet of slot *q is sent: class c, which is *k. */
 SL_FN void backlog_send(struct sl_sched *s, struct sl_class *k, const struct sl_slot *q, u32 c, u64 now_ns)
 {
-	u32 len_bytes = q->len_bytes, wire_bytes = q->wire_bytes;
-	u64 wait_ns = now_ns - q->arrived_ns;
-
 	s->backlog_pkts--;
 	k->backlog_pkts--;
-	k->backlog_bytes -= len_bytes;
-	k->sent_pkts++;
-	k->sent_bytes += len_bytes;
-	sojourn_count(sl_at(s->sojourn, c), wait_ns);
-	bucket_charge(&s->link, wire_bytes, now_ns);
+	k->backlog_bytes -= q->len_bytes;
+	count_sent(s, k, q, c, now_ns);
+}
+
+/* The same of the only packet that waits. */
+SL_FN void backlog_end(struct sl_sched *s, struct sl_class *k, const struct sl_slot *q, u32 c, u64 now_ns)
+{
+	s->backlog_pkts = 0;
+	k->backlog_pkts = 0;
+	k->backlog_bytes = 0;
+	count_sent(s, k, q, c, now_ns);
 }

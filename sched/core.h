@@ -374,6 +374,17 @@ SL_GLOBAL int sl_configure_classes(struct sl_sched *s SL_NONNULL, const struct s
 	return 0;
 }
 
+/* Packets of these classes (a bitmap) never take the fast path of a lone one: the engine asks something else about each first. */
+SL_GLOBAL int sl_keep_from_fast_path(struct sl_sched *s SL_NONNULL, u64 classes)
+{
+	u32 c;
+
+	sl_for (c, SL_CLASSES)
+		if (classes >> c & 1)
+			class_at(s, c)->lone = 0;
+	return 0;
+}
+
 /* Classes that have packets join, or are held. */
 SL_GLOBAL int sl_offer_all(struct sl_sched *s SL_NONNULL, u64 now_ns)
 {

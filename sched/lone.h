@@ -33,7 +33,7 @@ SL_FN int lone_may(const struct sl_sched *s, const struct sl_class *k, u32 len_b
 SL_FN u32 lone_begin(struct sl_sched *s, struct sl_class *k, u32 c, u32 len_bytes, u32 wire_bytes, u64 now_ns)
 {
 	slot_fill(sl_at(s->slot, s->free), c, len_bytes, wire_bytes, now_ns);
-	backlog_add(s, k, len_bytes);
+	backlog_begin(s, k, len_bytes);
 	s->lone = 1;
 	return s->free;
 }
@@ -57,7 +57,7 @@ SL_FN void lone_take(struct sl_sched *s, const struct sl_slot *q, u64 now_ns)
 
 	s->lone = 0;
 	sl_pass(s, k, c, q->len_bytes, q->arrived_ns); /* before the link is charged: disciplines ask whether it was idle */
-	backlog_send(s, k, q, c, now_ns);
+	backlog_end(s, k, q, c, now_ns);
 }
 
 /* The lone packet takes the slow path: it comes to its queue, and its class joins. */

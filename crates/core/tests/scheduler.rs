@@ -229,7 +229,7 @@ fn clear_counts_what_it_drops_and_wipe_forgets() {
     assert_eq!(s.state().classes[0].dropped_pkts[abi::SL_DROP_RESET as usize], 3);
     assert_eq!(s.enqueue(0, FRAME, 1, 0), Ok(0), "the slots are free again");
     s.wipe();
-    assert_eq!((s.state().generation, s.state().classes[0].enqueued_pkts), (0, 0));
+    assert_eq!((s.state().generation, s.state().classes[0].dropped_bytes), (0, 0));
 }
 
 #[test]

@@ -41,7 +41,7 @@ mutants! {
         "b->tat_ns = now_ns + (bytes * cost >> 20);" => "b->tat_ns = now_ns;";
     headers_are_not_charged breaks "buckets::the_link_is_never_exceeded":
         "backlog.h",
-        "bucket_charge(&s->link, wire_bytes, now_ns);" => "bucket_charge(&s->link, len_bytes, now_ns);";
+        "bucket_charge(&s->link, q->wire_bytes, now_ns);" => "bucket_charge(&s->link, q->len_bytes, now_ns);";
     ceilings_are_not_charged breaks "buckets::no_ceiling_is_exceeded":
         "core.h",
         "bucket_charge(&k->ceil, q->wire_bytes, now_ns);" => ";";
@@ -78,10 +78,10 @@ mutants! {
         "if (c <= o->cursor)\n\t\terr_round(s, 0);" => "err_round(s, 0);";
     a_lone_packet_is_not_counted breaks "conservation::nothing_is_lost":
         "lone.h",
-        "backlog_add(s, k, len_bytes);" => "s->backlog_pkts = 1;";
+        "backlog_begin(s, k, len_bytes);" => "s->backlog_pkts = 1;";
     the_link_is_charged_for_a_lone_packet_too_early breaks "lone::equals_the_long_way":
         "lone.h",
-        "\tsl_pass(s, k, c, q->len_bytes, q->arrived_ns); /* before the link is charged: disciplines ask whether it was idle */\n\tbacklog_send(s, k, q, c, now_ns);" => "\tbacklog_send(s, k, q, c, now_ns);\n\tsl_pass(s, k, c, q->len_bytes, q->arrived_ns);";
+        "\tsl_pass(s, k, c, q->len_bytes, q->arrived_ns); /* before the link is charged: disciplines ask whether it was idle */\n\tbacklog_end(s, k, q, c, now_ns);" => "\tbacklog_end(s, k, q, c, now_ns);\n\tsl_pass(s, k, c, q->len_bytes, q->arrived_ns);";
     a_lone_packet_exceeds_the_limit breaks "conservation::every_refusal_has_its_reason":
         "lone.h",
         " && len_bytes <= k->limit_bytes;" => ";";
@@ -89,7 +89,7 @@ mutants! {
     // The core.
     bytes_stay_when_packets_leave breaks "conservation::nothing_is_lost":
         "backlog.h",
-        "k->backlog_bytes -= len_bytes;" => ";";
+        "k->backlog_bytes -= q->len_bytes;" => ";";
     cleared_bytes_are_not_counted breaks "conservation::nothing_is_lost":
         "core.h",
         "k->dropped_bytes += k->backlog_bytes;" => ";";
