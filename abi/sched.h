@@ -158,8 +158,9 @@ struct sl_class {
 	u8 by_flow; /* packets stand in flow queues, and AQM may act */
 	u8 hosts; /* bits of enum sl_hosts */
 	u8 size; /* by its packets: see sched/drops.h; 0: it has few */
-	u8 lone; /* a lone packet of it takes the fast path */
+	u8 pad;
 	u16 flows; /* as it was told */
+	u32 lone_bytes; /* a lone packet of up to so many bytes takes the fast path; 0: none does */
 	u32 flow_quantum_bytes;
 	u32 allowance_bytes;
 	u32 round_ns; /* the time of a quantum on the link */

@@ -8,6 +8,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
+#include "../abi/instance.h"
 #include "../sched/core.h"
 
 #define NET_XMIT_SUCCESS     0
@@ -60,7 +61,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, u32);
-	__type(value, struct sl_sched);
+	__type(value, struct sl_instance);
 	__uint(max_entries, 2);
 	__uint(map_flags, BPF_F_MMAPABLE);
 } state SEC(".maps");
@@ -77,7 +78,9 @@ u32 sl_used[SL_INSTANCES];
 
 static __always_inline struct sl_sched *sl_state_of(u32 n)
 {
-	return bpf_map_lookup_elem(&state, &n);
+	struct sl_instance *instance = bpf_map_lookup_elem(&state, &n);
+
+	return instance ? &instance->sched : NULL;
 }
 
 static __always_inline struct sl_held_packet *sl_packet_of(u32 n, u32 slot)
@@ -209,8 +212,8 @@ SL_GLOBAL int sl_pay_back(struct sk_buff *skb __arg_trusted, const struct sl_tab
 	return sl_refund(t, d);
 }
 
-/* Classifies, polices and enqueues a packet in scheduler n. Its slot, or the negative of an enum sl_refusal. */
-static __always_inline s32 sl_admit(struct sk_buff *skb, struct sl_sched *s, u32 n, const struct sl_tables *t,
+/* Classifies, polices and enqueues a packet. Its slot, or the negative of an enum sl_refusal. */
+static __always_inline s32 sl_admit(struct Qdisc *sch, struct sk_buff *skb, struct sl_sched *s, const struct sl_tables *t,
 				    struct sl_request *d)
 {
 	s32 class = sl_class_at_queue(skb, s, t, d), slot;
@@ -235,8 +238,10 @@ static __always_inline s32 sl_admit(struct sk_buff *skb, struct sl_sched *s, u32
 	}
 	/* Not in sl_enqueue_here: stack is scarce. */
 	if (s->lone)
-		sl_tell_flow_of_lone(s, n, d->now_ns);
+		sl_tell_flow_of_lone(s, sch->limit, d->now_ns);
 	slot = sl_enqueue_here(skb, s, d);
+	if (sl_unlikely(s->dropped_slots))
+		sl_free_dropped(sch, s, sch->limit, d->now_ns);
 	if (sl_unlikely(slot < 0) && sl_is_limited(t, d))
 		sl_pay_back(skb, t, d);
 	return slot;
@@ -281,9 +286,7 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 	if (request.direction == SL_INGRESS)
 		sl_queue_answers();
 	request.pkts = sl_skb_segments(skb, request.bytes);
-	slot = sl_admit(skb, s, sch->limit, t, &request);
-	if (sl_unlikely(s->dropped_slots))
-		sl_free_dropped(sch, s, sch->limit, request.now_ns);
+	slot = sl_admit(sch, skb, s, t, &request);
 	if (slot < 0) {
 		if (sl_is_watched())
 			sl_emit_refused(skb, request.now_ns, (u32)-slot, (u32)request.direction << 8 | request.class);

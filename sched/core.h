@@ -370,7 +370,7 @@ SL_GLOBAL int sl_configure_classes(struct sl_sched *s SL_NONNULL, const struct s
 	}
 	flow_divide(s, f);
 	sl_for (c, SL_CLASSES)
-		class_at(s, c)->lone = (u8)lone_of_class(class_at(s, c), s->kind);
+		class_at(s, c)->lone_bytes = lone_bytes(class_at(s, c), s->kind);
 	return 0;
 }
 
@@ -381,7 +381,7 @@ SL_GLOBAL int sl_keep_from_fast_path(struct sl_sched *s SL_NONNULL, u64 classes)
 
 	sl_for (c, SL_CLASSES)
 		if (classes >> c & 1)
-			class_at(s, c)->lone = 0;
+			class_at(s, c)->lone_bytes = 0;
 	return 0;
 }
 

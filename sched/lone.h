@@ -17,16 +17,18 @@
 #include "queue.h"
 #include "registry.h"
 
-/* Whether lone packets of class k take the fast path under this discipline. */
-SL_FN int lone_of_class(const struct sl_class *k, u32 kind)
+/* The longest lone packet of class k that takes the fast path under this discipline; 0: none does. */
+SL_FN u32 lone_bytes(const struct sl_class *k, u32 kind)
 {
-	return k->limit_pkts && !k->policed && !bucket_limits(&k->ceil) && !bucket_limits(&k->rate) && sl_has_pass(kind);
+	if (!k->limit_pkts || k->policed || bucket_limits(&k->ceil) || bucket_limits(&k->rate) || !sl_has_pass(kind))
+		return 0;
+	return k->limit_bytes;
 }
 
-/* Whether a packet of so many bytes may take the fast path. sl_reap would put a dropped slot on top of its own. */
+/* Whether a packet of so many bytes, at least one, may take the fast path. sl_reap would put a dropped slot on top of its own. */
 SL_FN int lone_may(const struct sl_sched *s, const struct sl_class *k, u32 len_bytes)
 {
-	return !(s->backlog_pkts | s->dropped_slots) && k->lone && s->free_count && len_bytes <= k->limit_bytes;
+	return !(s->backlog_pkts | s->dropped_slots) && s->free_count && len_bytes <= k->lone_bytes;
 }
 
 /* The slot of a packet that takes the fast path: class c, which is *k. */

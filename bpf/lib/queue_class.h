@@ -104,8 +104,17 @@ SL_GLOBAL s32 sl_class_by_headers(struct sk_buff *skb __arg_trusted, const struc
 	return (s32)choice.class;
 }
 
+/* Counts a packet as one that this rule has chosen, under the queue's lock. s: of an instance. */
+static __always_inline void sl_count_rule_here(struct sl_sched *s, const struct sl_request *d, u32 rule)
+{
+	struct sl_instance *instance = (struct sl_instance *)s;
+
+	if (rule < SL_RULE_COUNTS)
+		sl_count_add(&instance->rule_counts[d->direction & 1][rule], d->pkts, d->bytes);
+}
+
 /* The class of a packet at its queue; -1 - class: it is to be dropped. */
-static __always_inline s32 sl_class_at_queue(struct sk_buff *skb, const struct sl_sched *s, const struct sl_tables *t,
+static __always_inline s32 sl_class_at_queue(struct sk_buff *skb, struct sl_sched *s, const struct sl_tables *t,
 					     struct sl_request *d)
 {
 	s32 before = sl_class_before(t, skb, d->direction);
@@ -122,7 +131,7 @@ static __always_inline s32 sl_class_at_queue(struct sk_buff *skb, const struct s
 		sl_request_queued_plain_flow(skb, d, &f);
 	if (!sl_choose_plain(t, &f, d, in_table, &choice))
 		return sl_class_by_headers(skb, s, t, d);
-	sl_count_rule(d, choice.rule);
+	sl_count_rule_here(s, d, choice.rule);
 	return (s32)choice.class;
 }
 

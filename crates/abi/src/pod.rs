@@ -17,6 +17,7 @@ macro_rules! pod {
 
 pod!(
     sl_sched,
+    sl_instance,
     sl_event,
     sl_packet_event,
     sl_watch,

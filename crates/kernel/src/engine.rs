@@ -53,7 +53,7 @@ pub(crate) enum Counters {
     /// The engine has no queues.
     None,
     /// The state of its schedulers, which also keep the ceilings of classes.
-    Schedulers(Mapped<abi::sl_sched>),
+    Schedulers(Mapped<abi::sl_instance>),
     /// The qdiscs of the classes.
     Leaves,
 }

@@ -19,7 +19,7 @@ laws! {
 fn long_way() -> &'static Core {
     static CORE: OnceLock<&'static Core> = OnceLock::new();
     let line =
-        "return !(s->backlog_pkts | s->dropped_slots) && k->lone && s->free_count && len_bytes <= k->limit_bytes;";
+        "return !(s->backlog_pkts | s->dropped_slots) && s->free_count && len_bytes <= k->lone_bytes;";
     CORE.get_or_init(|| builds::build(&[Edit { header: "lone.h", line, instead: "return 0;" }]))
 }
 

@@ -84,7 +84,7 @@ mutants! {
         "\tsl_pass(s, k, c, q->len_bytes, q->arrived_ns); /* before the link is charged: disciplines ask whether it was idle */\n\tbacklog_end(s, k, q, c, now_ns);" => "\tbacklog_end(s, k, q, c, now_ns);\n\tsl_pass(s, k, c, q->len_bytes, q->arrived_ns);";
     a_lone_packet_exceeds_the_limit breaks "conservation::every_refusal_has_its_reason":
         "lone.h",
-        " && len_bytes <= k->limit_bytes;" => ";";
+        "return k->limit_bytes;" => "return ~0u;";
 
     // The core.
     bytes_stay_when_packets_leave breaks "conservation::nothing_is_lost":

@@ -1,5 +1,6 @@
-//! Counters of programs, summed over the processors.
+//! Counters of programs, summed over the processors and the queues.
 
+use crate::bpf::mapped::Mapped;
 use crate::maps::tables;
 use crate::record::count::Count;
 use crate::record::rule_starts::Counted;
@@ -28,13 +29,39 @@ pub(crate) fn counts(map: &MapHandle, keys: std::ops::Range<u32>) -> Result<Vec<
     Ok(counts.into_iter().map(sum).collect())
 }
 
+/// The counters of rules: those of the hooks before the queues, and those of the queues of engine `qdisc`.
+pub(crate) struct RuleCounts {
+    hooks: MapHandle,
+    queues: Option<Mapped<abi::sl_instance>>,
+}
+
+impl RuleCounts {
+    /// Opens the counters of an interface.
+    pub fn open(pins: &Path) -> Result<RuleCounts> {
+        let queues = if pins.join("state").exists() { Mapped::new(&tables::open(pins, "state")?)? } else { None };
+        Ok(RuleCounts { hooks: tables::open(pins, "rule_counts")?, queues })
+    }
+
+    /// The sums by place, which is an index into `sl_tables.rule` or an `enum sl_no_rule`.
+    pub fn of(&self, direction: u32, places: std::ops::Range<u32>) -> Result<Vec<Count>> {
+        let first = direction * abi::SL_RULE_COUNTS;
+        let mut sums = counts(&self.hooks, first + places.start..first + places.end)?;
+        for instance in self.queues.iter().flat_map(Mapped::values) {
+            for (sum, place) in sums.iter_mut().zip(places.clone()) {
+                // SAFETY: a counter of an instance that is mapped as long as `self` is borrowed; any bits are a valid counter.
+                let counter = unsafe {
+                    std::ptr::addr_of!((*instance).rule_counts[direction as usize][place as usize]).read_volatile()
+                };
+                sum.add(counter.into());
+            }
+        }
+        Ok(sums)
+    }
+}
+
 /// Counters of the first so many rule places, departing and arriving.
 pub(crate) fn of_rules(pins: &Path, places: u32) -> Result<Counted> {
-    let map = tables::open(pins, "rule_counts")?;
-    let of = |direction: u32| counts(&map, direction * abi::SL_RULE_COUNTS..direction * abi::SL_RULE_COUNTS + places);
-    Ok(of(abi::SL_EGRESS)?
-        .into_iter()
-        .zip(of(abi::SL_INGRESS)?)
-        .map(|(leaving, arriving)| [leaving, arriving])
-        .collect())
+    let counts = RuleCounts::open(pins)?;
+    let [leaving, arriving] = [counts.of(abi::SL_EGRESS, 0..places)?, counts.of(abi::SL_INGRESS, 0..places)?];
+    Ok(leaving.into_iter().zip(arriving).map(|(leaving, arriving)| [leaving, arriving]).collect())
 }

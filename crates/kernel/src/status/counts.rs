@@ -1,7 +1,7 @@
 //! The counters of the hooks before the queues, summed over the CPUs.
 
 use super::{Count, RuleStatus, text};
-use crate::maps::counters::{counts, per_cpu};
+use crate::maps::counters::{RuleCounts, counts, per_cpu};
 use crate::record::rule_starts::RuleStarts;
 use libbpf_rs::MapHandle;
 use sluice_abi as abi;
@@ -56,10 +56,14 @@ pub(super) struct Matched {
     pub all: Count,
 }
 
-pub(super) fn matched(map: &MapHandle, direction: u32, live: &abi::sl_tables, starts: &RuleStarts) -> Result<Matched> {
-    let first = direction * abi::SL_RULE_COUNTS;
-    let counted = counts(map, first..first + live.rules.max(starts.places))?;
-    let others = counts(map, first + abi::SL_RULES..first + abi::SL_RULE_NONE + 1)?;
+pub(super) fn matched(
+    counts: &RuleCounts,
+    direction: u32,
+    live: &abi::sl_tables,
+    starts: &RuleStarts,
+) -> Result<Matched> {
+    let counted = counts.of(direction, 0..live.rules.max(starts.places))?;
+    let others = counts.of(direction, abi::SL_RULES..abi::SL_RULE_NONE + 1)?;
     let mut all = Count::default();
     counted.iter().chain(&others).for_each(|count| all.add(*count));
     let own = counted.iter().take(live.rules as usize).enumerate();

@@ -5,6 +5,7 @@ use super::policers::Policers;
 use super::{ClassStatus, Count, DirectionStatus, Framing, PolicyStatus, Status, UnconfirmedStatus, add_drops, text};
 use super::{leaves, schedulers};
 use crate::engine::{Counters, driver, parts, programs};
+use crate::maps::counters::RuleCounts;
 use crate::maps::flows::{self, FlowTable};
 use crate::maps::tables;
 use crate::record::rule_starts::RuleStarts;
@@ -31,7 +32,7 @@ pub(crate) struct Pinned {
     live: Box<abi::sl_tables>,
     live_word: MapHandle,
     class_counts: MapHandle,
-    rule_counts: MapHandle,
+    rule_counts: RuleCounts,
     parse_counts: MapHandle,
     flows: MapHandle,
     policers: Policers,
@@ -53,7 +54,7 @@ impl Pinned {
             policy,
             live_word: tables::open(&pins, "live")?,
             class_counts: tables::open(&pins, "class_counts")?,
-            rule_counts: tables::open(&pins, "rule_counts")?,
+            rule_counts: RuleCounts::open(&pins)?,
             parse_counts: tables::open(&pins, "parse_counts")?,
             flows: tables::open(&pins, "flows")?,
             counters: driver(record.engine).counters(&pins)?,

@@ -16,19 +16,20 @@ pub(super) struct Totals {
 }
 
 /// Adds the counters of the schedulers of a device: one, or one for each of its queues.
-pub(super) fn add(classes: &mut [ClassStatus], schedulers: &Mapped<abi::sl_sched>, ifindex: u32) -> Totals {
-    // SAFETY: each points at a whole scheduler, mapped as long as `schedulers` is borrowed.
+pub(super) fn add(classes: &mut [ClassStatus], instances: &Mapped<abi::sl_instance>, ifindex: u32) -> Totals {
+    // SAFETY: each points at a whole instance, mapped as long as `instances` is borrowed.
+    let schedulers = instances.values().map(|instance| unsafe { std::ptr::addr_of!((*instance).sched) });
+    // SAFETY: likewise.
     let number = |sched: &*const abi::sl_sched| unsafe { std::ptr::addr_of!((**sched).ifindex).read_volatile() };
-    let own: Vec<*const abi::sl_sched> =
-        schedulers.values().filter(|sched| ifindex != 0 && number(sched) == ifindex).collect();
+    let own: Vec<*const abi::sl_sched> = schedulers.filter(|sched| ifindex != 0 && number(sched) == ifindex).collect();
     let mut totals = Totals::default();
     for sched in &own {
-        // SAFETY: the pointer is to a whole scheduler, mapped as long as `schedulers` is borrowed.
+        // SAFETY: the pointer is to a whole scheduler, mapped as long as `instances` is borrowed.
         let head = unsafe { Head::read(*sched) };
         let now_ns = clock::monotonic().as_nanos() as u64;
         least(&mut totals.link_fill, fill(&head.link, now_ns));
         for class in classes.iter_mut() {
-            // SAFETY: the pointer is to a whole scheduler, mapped as long as `schedulers` is borrowed.
+            // SAFETY: the pointer is to a whole scheduler, mapped as long as `instances` is borrowed.
             unsafe { add_class(class, *sched, &head, now_ns) };
         }
         if own.len() == 1 {

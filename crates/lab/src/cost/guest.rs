@@ -115,7 +115,8 @@ fn start(options: &Options, tree: &Path, cases: &[Case], limit: Duration) -> Res
             .map(str::to_owned)
             .into();
     arguments.push(format!("{}:/usr/bin/sluice", options.sluice.display()));
-    arguments.extend(["--add".to_owned(), format!("{}:/usr/local/share/sluice/policies", tree.join("policies").display())]);
+    arguments
+        .extend(["--add".to_owned(), format!("{}:/usr/local/share/sluice/policies", tree.join("policies").display())]);
     arguments.push(tree.join("bench/cost").display().to_string());
     arguments.extend([PACKETS.to_string(), options.repeats.to_string()]);
     arguments.extend(cases.iter().map(Case::to_string));
