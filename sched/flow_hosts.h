@@ -13,13 +13,18 @@
 #define SL_BUDGET_QUANTA     8u
 #define SL_BUDGET_ALLOWANCES 8u
 
+SL_FN u32 flow_host_key(u32 host, u32 class)
+{
+	return (host & 0xffff) | (class + 1) << 16;
+}
+
 /*
  * The record of a host in a class. A host that has none gets the one of its set from whose source budget least is missing; if all of them count
  * bulk flows, it shares the first.
  */
 SL_GLOBAL u32 flow_host(struct sl_host_table *t SL_NONNULL, u32 host, u32 class)
 {
-	u32 key = (host & 0xffff) | (class + 1) << 16, set = (host ^ class * 37) & (SL_HOSTS - 1) & ~(SL_HOST_WAYS - 1);
+	u32 key = flow_host_key(host, class), set = (host ^ class * 37) & (SL_HOSTS - 1) & ~(SL_HOST_WAYS - 1);
 	u32 n, found = ~0u, least = ~0u;
 	struct sl_host *h;
 
@@ -40,15 +45,21 @@ SL_GLOBAL u32 flow_host(struct sl_host_table *t SL_NONNULL, u32 host, u32 class)
 	return found;
 }
 
+/* The same, and mostly it is the one that the flow had last. */
+SL_FN u16 flow_host_again(struct sl_host_table *t, u32 host, u32 class, u32 last)
+{
+	return (u16)(sl_at(t->host, last)->key == flow_host_key(host, class) ? last : flow_host(t, host, class));
+}
+
 /* The hosts of a flow that is not bulk, from a packet of it; only those that its class looks at. */
 SL_FN void flow_find_hosts(struct sl_sched *s, const struct sl_class *k, u32 class, struct sl_flow_queue *f,
 			   const struct sl_slot *q)
 {
 	f->hosts = k->hosts;
 	if (k->hosts & SL_HOSTS_SOURCE)
-		f->src_host = (u16)flow_host(&s->src_hosts, q->src_host, class);
+		f->src_host = flow_host_again(&s->src_hosts, q->src_host, class, f->src_host);
 	if (k->hosts & SL_HOSTS_DESTINATION)
-		f->dst_host = (u16)flow_host(&s->dst_hosts, q->dst_host, class);
+		f->dst_host = flow_host_again(&s->dst_hosts, q->dst_host, class, f->dst_host);
 }
 
 /* The flow has become bulk (1), or is no longer (-1). */
