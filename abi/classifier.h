@@ -240,7 +240,7 @@ struct sl_live {
 struct sl_flow_key {
 	u8 src[16];
 	u8 dst[16];
-	u16 sport; /* as in the packet, 0 without ports */
+	u16 sport; /* network byte order, as dport; 0 without ports */
 	u16 dport;
 	u16 proto; /* enum sl_proto_index */
 	u8 direction; /* enum sl_direction */

@@ -160,7 +160,7 @@ struct sl_class {
 	u8 size; /* by its packets: see sched/drops.h; 0: it has few */
 	u8 pad;
 	u16 flows; /* as it was told */
-	u32 lone_bytes; /* a lone packet of up to so many bytes takes the fast path; 0: none does */
+	u32 lone_bytes; /* bytes of the longest packet that takes the fast path; 0: none does (sched/lone.h) */
 	u32 flow_quantum_bytes;
 	u32 allowance_bytes;
 	u32 round_ns; /* the time of a quantum on the link */

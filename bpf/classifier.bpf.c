@@ -81,7 +81,10 @@ static __always_inline void sl_count_and_police(struct sl_admission *a, struct s
 	}
 }
 
-/* Chooses, counts, and polices as drops allows. handed: the class that the packet already has, or negative. h is known if it must be. */
+/*
+ * Chooses the class of a packet, counts it, and polices it as drops allows. handed: the class that the packet already has, or negative. h has
+ * been parsed if sl_must_parse says so.
+ */
 static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 handed, struct sl_request *request,
 						    enum sl_drop_policy drops, struct sl_tables *t)
 {
@@ -132,8 +135,8 @@ static __always_inline int sl_read_plain(struct sl_front *f, const void *data, c
 }
 
 /*
- * The same for a plain packet without a class, from its first words alone. Returns 0 where sl_admit must look at its headers: nothing has been counted
- * then.
+ * As sl_admit, for a plain packet without a class, from its first words alone. Returns 0, and has counted nothing, if sl_admit must look at
+ * the headers.
  */
 static __always_inline int sl_admit_plain(struct sl_admission *a, const void *data, const void *end, struct sl_request *request,
 					  enum sl_drop_policy drops, const struct sl_tables *t)
@@ -142,7 +145,7 @@ static __always_inline int sl_admit_plain(struct sl_admission *a, const void *da
 	struct sl_choice choice;
 	struct sl_front f;
 
-	if (!sl_way_of_plain(t, in_table) || !sl_read_plain(&f, data, end))
+	if (!sl_plain_method(t, in_table) || !sl_read_plain(&f, data, end))
 		return 0;
 	if (in_table)
 		sl_request_plain_flow(request, &f);
@@ -152,8 +155,8 @@ static __always_inline int sl_admit_plain(struct sl_admission *a, const void *da
 	a->control = request->flags & SL_CONTROL;
 	a->super_packets = choice.super_packets || sl_front_proto(&f) == SL_PROTO_TCP;
 	if (a->control && drops == SL_MAY_NOT_DROP)
-		return 1; /* the queue does what is left */
-	sl_count_rule(request, choice.rule);
+		return 1; /* the queue classifies it again, counts and polices it */
+	sl_count_rule_per_cpu(request, choice.rule);
 	sl_count_and_police(a, request, drops, t);
 	return 1;
 }

@@ -148,11 +148,11 @@ static __noinline void sl_free_dropped(struct Qdisc *sch, struct sl_sched *s, u3
 
 #include "lib/queue_class.h"
 
-/* Tells scheduler n the flow of its lone packet, before the packet comes to its queue. */
-SL_GLOBAL int sl_tell_flow_of_lone(struct sl_sched *s SL_NONNULL, u32 n, u64 now_ns)
+/* Sets the flow of the lone packet of scheduler n, before that packet enters its flow queue. */
+SL_GLOBAL int sl_set_flow_of_lone(struct sl_sched *s SL_NONNULL, u32 n, u64 now_ns)
 {
 	struct sl_request d = { .now_ns = now_ns, .direction = (u8)s->direction };
-	u32 slot = sl_lone_of_flow(s);
+	u32 slot = sl_lone_slot_by_flow(s);
 	struct sl_packet p = {};
 	struct sl_held_packet *held;
 	struct sk_buff *skb;
@@ -173,7 +173,7 @@ SL_GLOBAL int sl_tell_flow_of_lone(struct sl_sched *s SL_NONNULL, u32 n, u64 now
 	return 0;
 }
 
-/* Puts the configuration of the live buffer into force, for scheduler n. Negative: there is none. */
+/* Puts the configuration of the live buffer into force for scheduler n; -ENOENT: the buffer has none. */
 SL_GLOBAL int sl_renew(struct sl_sched *s SL_NONNULL, u32 n, u64 live, u64 now_ns)
 {
 	u32 buffer = sl_live_buffer(live), key = buffer * SL_DIRECTIONS + s->direction;
@@ -182,7 +182,7 @@ SL_GLOBAL int sl_renew(struct sl_sched *s SL_NONNULL, u32 n, u64 live, u64 now_n
 
 	if (!conf || !t)
 		return -ENOENT;
-	sl_tell_flow_of_lone(s, n, now_ns);
+	sl_set_flow_of_lone(s, n, now_ns);
 	sl_configure(s, conf, now_ns);
 	return s->direction == SL_EGRESS ? sl_keep_from_fast_path(s, t->limited[SL_EGRESS]) : 0;
 }
@@ -193,8 +193,8 @@ static __always_inline int sl_sync(struct sl_sched *s, u32 n, u64 live, u64 now_
 	return sl_likely(s->generation == sl_live_generation(live)) ? 0 : sl_renew(s, n, live, now_ns);
 }
 
-/* Enqueues a packet behind others. Its slot, or the negative of an enum sl_refusal. */
-SL_GLOBAL s32 sl_enqueue_here(struct sk_buff *skb __arg_trusted, struct sl_sched *s SL_NONNULL, struct sl_request *d SL_NONNULL)
+/* Enqueues a packet that does not take the fast path. Returns its slot, or the negative of an enum sl_refusal. */
+SL_GLOBAL s32 sl_enqueue_slow(struct sk_buff *skb __arg_trusted, struct sl_sched *s SL_NONNULL, struct sl_request *d SL_NONNULL)
 {
 	struct sl_packet packet = { .class = d->class, .len_bytes = d->bytes, .segments = d->pkts };
 
@@ -212,7 +212,7 @@ SL_GLOBAL int sl_pay_back(struct sk_buff *skb __arg_trusted, const struct sl_tab
 	return sl_refund(t, d);
 }
 
-/* Classifies, polices and enqueues a packet. Its slot, or the negative of an enum sl_refusal. */
+/* Classifies, polices and enqueues a packet, and frees those that the core dropped for it. Its slot, or the negative of an enum sl_refusal. */
 static __always_inline s32 sl_admit(struct Qdisc *sch, struct sk_buff *skb, struct sl_sched *s, const struct sl_tables *t,
 				    struct sl_request *d)
 {
@@ -224,22 +224,22 @@ static __always_inline s32 sl_admit(struct Qdisc *sch, struct sk_buff *skb, stru
 		return sl_refuse(class_at(s, d->class), SL_DROP_MALFORMED, d->bytes);
 	}
 	d->class = (u8) class;
-	/* Classes that are limited by buckets beside the queue's own do not take the fast path. */
+	/* A packet of a built-in rule is policed first. In classes with a bucket before the queue sl_enqueue_lone returns -1. */
 	if (sl_likely(!(d->flags & SL_CONTROL))) {
 		slot = sl_enqueue_lone(s, (u32) class, d->bytes, d->pkts, d->now_ns);
 		if (slot >= 0)
 			return slot;
 	}
-	/* What arrives has passed those buckets at its hook. */
+	/* Arrivals have passed these buckets at their hook. */
 	if (d->direction == SL_EGRESS) {
 		refusal = sl_police(t, d);
 		if (refusal)
 			return -(s32)refusal;
 	}
-	/* Not in sl_enqueue_here: stack is scarce. */
+	/* The stack of sl_enqueue_slow has no room for this call. */
 	if (s->lone)
-		sl_tell_flow_of_lone(s, sch->limit, d->now_ns);
-	slot = sl_enqueue_here(skb, s, d);
+		sl_set_flow_of_lone(s, sch->limit, d->now_ns);
+	slot = sl_enqueue_slow(skb, s, d);
 	if (sl_unlikely(s->dropped_slots))
 		sl_free_dropped(sch, s, sch->limit, d->now_ns);
 	if (sl_unlikely(slot < 0) && sl_is_limited(t, d))

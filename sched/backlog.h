@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Counters of a packet that comes to the scheduler, and of one that is sent: the same for the fast path and for queues. */
+/* Counters of a packet that comes and of one that is sent: backlog_add and backlog_send for queues, backlog_begin and backlog_end for the fast path. */
 #pragma once
 #include "bucket.h"
 #include "sojourn.h"
@@ -14,7 +14,7 @@ SL_FN void backlog_add(struct sl_sched *s, struct sl_class *k, u32 len_bytes)
 		k->peak_backlog_bytes = k->backlog_bytes;
 }
 
-/* The same where no other packet waits in any class. */
+/* Counts the arrival of a packet that meets an empty scheduler. */
 SL_FN void backlog_begin(struct sl_sched *s, struct sl_class *k, u32 len_bytes)
 {
 	s->backlog_pkts = 1;
@@ -24,7 +24,7 @@ SL_FN void backlog_begin(struct sl_sched *s, struct sl_class *k, u32 len_bytes)
 		k->peak_backlog_bytes = len_bytes;
 }
 
-/* Counts the packet of slot *q as sent, by class c, which is *k, and charges the link. */
+/* Counts the packet of slot *q as sent, and charges the link. *k is class c. */
 SL_FN void count_sent(struct sl_sched *s, struct sl_class *k, const struct sl_slot *q, u32 c, u64 now_ns)
 {
 	k->sent_pkts++;
@@ -42,7 +42,7 @@ SL_FN void backlog_send(struct sl_sched *s, struct sl_class *k, const struct sl_
 	count_sent(s, k, q, c, now_ns);
 }
 
-/* The same of the only packet that waits. */
+/* Counts the departure of the only packet that waits. */
 SL_FN void backlog_end(struct sl_sched *s, struct sl_class *k, const struct sl_slot *q, u32 c, u64 now_ns)
 {
 	s->backlog_pkts = 0;

@@ -143,7 +143,7 @@ SL_FN u32 sl_is_full(const struct sl_class *k, u32 len_bytes)
 	return SL_DROPS;
 }
 
-/* The slot of a packet that takes the fast path of a lone one, whose flow may be told later (sl_lone_of_flow); -1: it does not. */
+/* The slot of a packet that takes the fast path, or -1. Its flow may be set later (sl_lone_slot_by_flow). */
 SL_FN s32 sl_enqueue_lone(struct sl_sched *s, u32 class, u32 len_bytes, u32 segments, u64 now_ns)
 {
 	struct sl_class *k = class_at(s, class);
@@ -370,11 +370,11 @@ SL_GLOBAL int sl_configure_classes(struct sl_sched *s SL_NONNULL, const struct s
 	}
 	flow_divide(s, f);
 	sl_for (c, SL_CLASSES)
-		class_at(s, c)->lone_bytes = lone_bytes(class_at(s, c), s->kind);
+		class_at(s, c)->lone_bytes = lone_limit_bytes(class_at(s, c), s->kind);
 	return 0;
 }
 
-/* Packets of these classes (a bitmap) never take the fast path of a lone one: the engine asks something else about each first. */
+/* Keeps packets of these classes (a bitmap) off the fast path until the next sl_configure: the engine polices them first. */
 SL_GLOBAL int sl_keep_from_fast_path(struct sl_sched *s SL_NONNULL, u64 classes)
 {
 	u32 c;

@@ -16,8 +16,8 @@
  *
  * Cost: classes below EEVDF_FEW are looked at one by one, which is cheaper for a few. Once a higher one has joined, and until a class is alone,
  * O(log classes): a tournament of those not eligible, by where they stand, and one of those eligible, by deadline; a move from one to the
- * other is two changes. V can step back, by what a joining class is owed: then classes that are not eligible any more go back too, when they
- * come first.
+ * other is two changes. V steps back when a class that is owed service joins; a class that is no longer eligible moves back when it comes
+ * first.
  */
 #pragma once
 #include "discipline.h"
@@ -37,7 +37,7 @@ struct sl_eevdf_sched {
 	u64 weights; /* the sum of those of ready classes */
 	u64 placed; /* either all ready classes stand in a tournament or none; one that is alone may be in neither */
 	struct sl_tournament starts; /* those not eligible yet, by virtual start */
-	struct sl_tournament deadlines; /* those eligible */
+	struct sl_tournament deadlines; /* those eligible, and any that V has stepped back behind, until they come first */
 };
 
 SL_CLASS_STATE(eevdf)

@@ -45,7 +45,7 @@ SL_GLOBAL u32 flow_host(struct sl_host_table *t SL_NONNULL, u32 host, u32 class)
 	return found;
 }
 
-/* The same, and mostly it is the one that the flow had last. */
+/* As flow_host; asks first for the record that the flow used last, which is mostly still its host's. */
 SL_FN u16 flow_host_again(struct sl_host_table *t, u32 host, u32 class, u32 last)
 {
 	return (u16)(sl_at(t->host, last)->key == flow_host_key(host, class) ? last : flow_host(t, host, class));

@@ -4,12 +4,12 @@
  * free ones, and in no queue; its class is not ready; s->lone says so. If another packet comes, or another configuration, the first
  * one takes the slow path after all, with the time at which it came (lone_end).
  *
- * Only packets of classes without ceiling, guarantee and policer take it, under a discipline with the operation pass. Such a packet of a class
- * that queues by flow is the only one of its class, so its flow is not charged on the slow path either (flow_queue.h, Alone). So its flow
- * may be told late: it must be known only when the packet takes the slow path after all (sl_lone_of_flow).
+ * Packets take it only in classes without ceiling, guarantee and policer, and without a bucket before the queue (sl_keep_from_fast_path), under
+ * a discipline with the operation pass. The only packet of a class that queues by flow is not charged to its flow on the slow path either
+ * (flow_queue.h, Alone). The engine may therefore set the flow when the packet takes the slow path (sl_lone_slot_by_flow).
  *
  * Both paths show a caller the same: slots, verdicts, counters, and what disciplines keep once the packet has left. The laws
- * lone::equals_the_long_way and lone::flows_may_be_told_late compare them.
+ * lone::equals_the_slow_path and lone::flows_may_be_set_late compare them.
  */
 #pragma once
 #include "backlog.h"
@@ -17,15 +17,15 @@
 #include "queue.h"
 #include "registry.h"
 
-/* The longest lone packet of class k that takes the fast path under this discipline; 0: none does. */
-SL_FN u32 lone_bytes(const struct sl_class *k, u32 kind)
+/* Bytes of the longest packet of class k that may take the fast path under this discipline; 0: none may. */
+SL_FN u32 lone_limit_bytes(const struct sl_class *k, u32 kind)
 {
 	if (!k->limit_pkts || k->policed || bucket_limits(&k->ceil) || bucket_limits(&k->rate) || !sl_has_pass(kind))
 		return 0;
 	return k->limit_bytes;
 }
 
-/* Whether a packet of so many bytes, at least one, may take the fast path. sl_reap would put a dropped slot on top of its own. */
+/* Whether a packet of so many bytes, at least one, may take the fast path. sl_reap would put a dropped slot above its own on the free stack. */
 SL_FN int lone_may(const struct sl_sched *s, const struct sl_class *k, u32 len_bytes)
 {
 	return !(s->backlog_pkts | s->dropped_slots) && s->free_count && len_bytes <= k->lone_bytes;
@@ -41,10 +41,10 @@ SL_FN u32 lone_begin(struct sl_sched *s, struct sl_class *k, u32 c, u32 len_byte
 }
 
 /*
- * The slot of the lone packet if its class queues by flow: before another operation than sl_dequeue the flow must have been told (slot_identify).
- * SL_NO_SLOT: there is no such packet.
+ * The slot of the lone packet if its class queues by flow, else SL_NO_SLOT. The caller sets its flow (slot_identify) before sl_enqueue_queued and
+ * before sl_configure.
  */
-SL_FN u32 sl_lone_of_flow(struct sl_sched *s)
+SL_FN u32 sl_lone_slot_by_flow(struct sl_sched *s)
 {
 	if (sl_likely(!s->lone) || !sl_at(s->classes, sl_at(s->slot, s->free)->class)->by_flow)
 		return SL_NO_SLOT;

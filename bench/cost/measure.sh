@@ -1,4 +1,4 @@
-# Sourced by benches that run inside the virtual machine: pktgen through the queueing discipline of a dummy device.
+# Sourced by benches in the virtual machine: pktgen sends packets by a dummy device, or hands them to the stack as its arrivals.
 # shellcheck shell=bash
 bench=/proc/net/pktgen
 
@@ -26,7 +26,7 @@ pktgen_send() { # packets
   local taken
   echo start > $bench/pgctrl
   taken=$(awk '/pkts-sofar/ { print $2 - $4 }' $bench/bench0)
-  [ $((taken * 100)) -ge $(($1 * 99)) ] || { echo "the qdisc took $taken of $1" >&2; cat $bench/bench0 >&2; exit 1; }
+  [ $((taken * 100)) -ge $(($1 * 99)) ] || { echo "pktgen delivered $taken of $1 packets" >&2; cat $bench/bench0 >&2; exit 1; }
 }
 
 # Of the last run, ns: instructions.

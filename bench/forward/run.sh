@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# [COUNT [REPEATS]]. Runs inside the virtual machine: what a router spends on a packet that it forwards. pktgen hands COUNT packets (UDP, one flow) to the
-# stack as arrivals of one dummy device; they leave by another, behind the contender, which shapes to a rate that is never reached.
+# [COUNT [REPEATS]]. Measures the instructions that a router spends on a forwarded packet; runs inside the virtual machine. pktgen hands
+# COUNT packets (UDP, one flow) to the stack as arrivals of one dummy device; they leave by another, through the contender.
 #
-# Contenders: `generator`, where packets are dropped on arrival (what to subtract); `none`, no qdisc; HTB with fq_codel; CAKE; and Sluice with the
-# profile `default` on both engines.
+# Contenders: `generator`, where a filter drops packets on arrival, to be subtracted from the others; `none`, no qdisc; HTB with fq_codel;
+# CAKE; and Sluice with the profile `default` on both engines. HTB, CAKE and Sluice shape to 10 Gbit/s, which the run does not reach.
 #
 # Prints: contender,bytes,repeat,instructions_per_packet
 set -euo pipefail
@@ -36,7 +36,7 @@ for contender in generator none htb+fq_codel cake sluice sluice-tc; do
   case $contender in
     generator)
       tc qdisc add dev bench0 clsact
-      tc filter add dev bench0 ingress matchall action trap # as drop, but pktgen counts no error
+      tc filter add dev bench0 ingress matchall action trap # frees the packet as `drop` does, but pktgen counts no error
       ;;
     htb+fq_codel)
       tc qdisc add dev out0 root handle 1: htb default 1

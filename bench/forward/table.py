@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Prints the table of the forward bench: packets that a router forwards in 10^9 instructions, the generator's taken off, and instructions per packet; medians of
-the repeats."""
+"""Prints the table of the forward bench: by packet size, packets per 10^9 instructions, instructions per packet, and spread.
+
+Medians of the repeats, less those of the case `generator`.
+"""
 
 import collections
 import csv
@@ -16,7 +18,7 @@ def main(path: str) -> None:
         runs[row["contender"], int(row["bytes"])].append(float(row["instructions_per_packet"]))
     sizes = sorted({size for _, size in runs})
     contenders = [name for name in dict.fromkeys(row["contender"] for row in rows) if name != "generator"]
-    print("| | " + " | ".join(f"{size} bytes: packets in 10^9 instructions | instructions | spread" for size in sizes) + " |")
+    print("| | " + " | ".join(f"{size} bytes: packets per 10^9 instructions | instructions | spread" for size in sizes) + " |")
     print("|---|" + "---:|" * 3 * len(sizes))
     for contender in contenders:
         cells = []

@@ -7,7 +7,7 @@
 struct sl_choice {
 	u32 class;
 	u32 rule; /* or enum sl_no_rule */
-	u32 super_packets; /* of a plain packet: whether its flow, as far as is known, has sent any, this one included */
+	u32 super_packets; /* set by sl_choose_plain: the flow table knows that the flow has sent some */
 };
 
 static __always_inline u64 sl_choice_word(u32 generation, struct sl_choice choice)

@@ -17,7 +17,7 @@
 _Static_assert(sizeof(struct sl_flow) == 64, "one cache line");
 _Static_assert(sizeof(struct sl_flow_set) == 512, "whole cache lines");
 
-/* The hash of a flow between addresses of IPv4, whose last word is given. */
+/* The hash of a flow between two IPv4 addresses; last is the fifth word of its key. */
 static __always_inline u32 sl_ipv4_flow_hash(u32 src, u32 dst, u64 last)
 {
 	u64 word[2] = { src | (u64)dst << 32, last };
@@ -48,8 +48,8 @@ static __always_inline u64 sl_flow_tail(const struct sl_flow_key *flow, u32 hash
 	return ((const u64 *)flow)[4] | ((u64)hash << 32 & SL_FLOW_TAG);
 }
 
-/* Whether an entry is of the flow with this key, whose last word is given as entries have it. */
-static __always_inline int sl_flow_is(const struct sl_flow *f, const u64 *key, u64 tail)
+/* Whether entry f is of the flow with this key; tail is the key's last word with SL_FLOW_TAG. */
+static __always_inline int sl_flow_has_key(const struct sl_flow *f, const u64 *key, u64 tail)
 {
 	return f->key[4] == tail && f->key[3] == key[3] && f->key[1] == key[1] && f->key[2] == key[2] && f->key[0] == key[0];
 }
@@ -65,7 +65,7 @@ SL_GLOBAL u32 sl_flow_way(const struct sl_flow_set *set SL_NONNULL, const struct
 	tail = sl_flow_tail(flow, hash);
 #pragma unroll
 	for (i = 0; i < SL_FLOW_SET_WAYS; i++)
-		if (sl_flow_is(&set->flow[i], (const u64 *)flow, tail))
+		if (sl_flow_has_key(&set->flow[i], (const u64 *)flow, tail))
 			return i;
 	return SL_FLOW_SET_WAYS;
 }

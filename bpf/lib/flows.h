@@ -28,7 +28,7 @@ struct sl_request {
 enum sl_request_flags {
 	SL_QUEUED = 1, /* the packet is at its queue, whose own bucket limits the class */
 	SL_CONTROL = 2, /* a built-in rule has chosen its class */
-	SL_FLOW_IS_SET = 4 /* of a packet at its queue */
+	SL_FLOW_IS_SET = 4 /* flow, hash and ecn are set; used at the queue only */
 };
 
 /* Headers that rules may ask for and that are not what makes a flow, as sl_tables.metadata has them. */
@@ -120,11 +120,11 @@ SL_GLOBAL u64 sl_known_choice(const struct sl_tables *t SL_NONNULL, const struct
 }
 
 /*
- * As sl_known_choice, without a call, where most packets need no more: every packet of a flow has the same class, and this one's flow stands in the
- * first way of its set, is of the present policy, and need not be marked as one of super-packets. The choice may have the bit
- * SL_FLOW_LONG. 0: sl_known_choice knows more.
+ * The choice of sl_known_choice for the common case, without a call: the flow's entry is the first way of its set and of the present policy, and
+ * needs no SL_FLOW_LONG. Counts the packet in its flow. Returns 0 otherwise: the caller then asks sl_known_choice. The result may have the
+ * bit SL_FLOW_LONG. Valid only under SL_PLAIN_BY_FLOW.
  */
-static __always_inline u64 sl_plainly_known_choice(const struct sl_tables *t, const struct sl_request *x)
+static __always_inline u64 sl_choice_in_first_way(const struct sl_tables *t, const struct sl_request *x)
 {
 	const u64 *key = (const u64 *)&x->flow;
 	u64 tail = sl_flow_tail(&x->flow, x->hash), word;
@@ -134,7 +134,7 @@ static __always_inline u64 sl_plainly_known_choice(const struct sl_tables *t, co
 	if (!set)
 		return 0;
 	flow = &set->flow[0];
-	if (!sl_flow_is(flow, key, tail))
+	if (!sl_flow_has_key(flow, key, tail))
 		return 0;
 	word = *(volatile u64 *)&flow->choice;
 	if (word >> 32 != t->generation || *(volatile u64 *)&flow->key[4] != tail)
@@ -145,13 +145,21 @@ static __always_inline u64 sl_plainly_known_choice(const struct sl_tables *t, co
 	return word;
 }
 
-/* Whether a new flow gets an entry. */
-static __always_inline int sl_flow_is_taken(u64 now_ns)
+/* The ration of new entries, or NULL: none is left. */
+static __always_inline struct sl_ration *sl_flow_ration(u64 now_ns)
 {
 	u32 zero = 0;
 	struct sl_ration *ration = bpf_map_lookup_elem(&flow_ration, &zero);
 
-	if (!ration || ration->tat_ns > now_ns + SL_FLOW_BURST_NS)
+	return ration && ration->tat_ns <= now_ns + SL_FLOW_BURST_NS ? ration : NULL;
+}
+
+/* Whether a new flow gets an entry. */
+static __always_inline int sl_flow_is_taken(u64 now_ns)
+{
+	struct sl_ration *ration = sl_flow_ration(now_ns);
+
+	if (!ration)
 		return 0;
 	ration->tat_ns = sl_max(ration->tat_ns, now_ns) + SL_FLOW_RATION_NS;
 	return 1;

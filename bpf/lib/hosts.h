@@ -5,21 +5,21 @@
 #include "keyed_hash.h"
 #include "parse.h"
 
-/* A hash of 16 bits, of an address of IPv4. */
-static __always_inline u16 sl_ipv4_host(u32 address)
+/* The 16-bit hash of an IPv4 address. */
+static __always_inline u16 sl_ipv4_host_hash(u32 address)
 {
 	u64 word = (u64)address << 32;
 
 	return (u16)(sl_keyed_hash(&word, 1) >> 16);
 }
 
-/* The same of any address, of its halves in the order of the packet. */
+/* The 16-bit hash of an address, given as halves in the order of the packet. */
 static __always_inline u16 sl_host_hash(u64 high, u64 low)
 {
 	u64 word[2] = { high, low };
 
 	if (!high && (u32)low == SL_MAPPED)
-		return sl_ipv4_host((u32)(low >> 32));
+		return sl_ipv4_host_hash((u32)(low >> 32));
 	return (u16)(sl_keyed_hash(word, 2) >> 16);
 }
 
@@ -33,5 +33,5 @@ static __always_inline u16 sl_packet_host(const u8 *address)
 /* The hash of the halves of a union nf_inet_addr, which has an IPv4 address in its first word. */
 static __always_inline u16 sl_conntrack_host(u64 high, u64 low)
 {
-	return low || high >> 32 ? sl_host_hash(high, low) : sl_ipv4_host((u32)high);
+	return low || high >> 32 ? sl_host_hash(high, low) : sl_ipv4_host_hash((u32)high);
 }

@@ -11,7 +11,7 @@
 /* Set before load. A map of its own (`hash`), which all programs of an interface share: they find the same flow in the same place. */
 volatile struct sl_hash sl_hash SEC(".data.hash") = { .flow_mask = SL_DEFAULT_FLOW_SETS - 1 };
 
-/* The same, whose address the compiler keeps in a register instead of making it anew for each member. */
+/* Returns &sl_hash through a register, so that the compiler does not load the address again for each key. */
 static __always_inline const volatile struct sl_hash *sl_hash_keys(void)
 {
 	const volatile struct sl_hash *keys = &sl_hash;

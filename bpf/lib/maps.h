@@ -83,7 +83,7 @@ struct {
 	__type(key, u32); /* direction * SL_RULE_COUNTS + index into sl_tables.rule, or enum sl_no_rule */
 	__type(value, struct sl_count);
 	__uint(max_entries, SL_DIRECTIONS *SL_RULE_COUNTS);
-} rule_counts SEC(".maps");
+} rule_counts SEC(".maps"); /* plain packets at the queue are counted in struct sl_instance instead */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

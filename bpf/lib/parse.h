@@ -19,7 +19,7 @@
 #define SL_EXTENSION_HEADERS 6
 #define SL_FRONT             6 /* bytes 6 to 38: EtherType, IPv4 header without options, ports, as four words */
 #define SL_FRONT_BYTES       32
-#define SL_FRONT_HEAD        12 /* bytes where the words of struct sl_front begin */
+#define SL_FRONT_HEAD        12 /* offsets of the words of struct sl_front, in bytes from the Ethernet header */
 #define SL_FRONT_MIDDLE      20
 #define SL_FRONT_ADDRESSES   22
 #define SL_FRONT_REST        30
@@ -106,7 +106,7 @@ static __always_inline int sl_has_ports(u32 proto)
 struct sl_front {
 	u64 head; /* EtherType, version, TOS, total length, identification */
 	u64 middle; /* fragment offset, TTL, protocol, checksum, half of the source */
-	u64 addresses; /* TTL to source; where the flow is asked for */
+	u64 addresses; /* TTL, protocol, checksum, source; the queue reads it only for the flow */
 	u64 rest; /* destination and ports */
 };
 

@@ -18,10 +18,13 @@ static __always_inline s32 sl_class_before(const struct sl_tables *t, const stru
 	return sl_forwarded_class(t, skb->tc_index, (u32)skb->skb_iif);
 }
 
-/* The classes in which a packet that comes now must have its flow told. One that comes alone need not. */
-static __always_inline u64 sl_flow_classes_now(const struct sl_sched *s)
+/*
+ * Whether the flow of a plain packet is read together with its class: another packet waits, and some class queues by flow. Otherwise
+ * sl_identify reads the flow when it is needed.
+ */
+static __always_inline int sl_flow_is_read_now(const struct sl_sched *s)
 {
-	return s->backlog_pkts ? s->flow_classes_set : 0;
+	return s->backlog_pkts && s->flow_classes_set;
 }
 
 /*
@@ -54,14 +57,14 @@ static __always_inline int sl_read_plain(struct sl_front *f, const struct sk_buf
 static __always_inline void sl_parse_queued(struct sk_buff *skb, u32 fields, struct sl_headers *h)
 {
 	u16 type = sl_l3_type ? __builtin_bswap16(skb->protocol) : 0;
-	/* The front is read where it is. */
+	/* sl_parse reads the front in place. */
 	int has_front = !type && SL_FRONT + SL_FRONT_BYTES <= skb->len - skb->data_len;
 
 	sl_headers_init(h, skb->vlan_proto ? skb->vlan_tci : SL_NO_TAG, skb->mark, (u32)skb->skb_iif);
 	sl_parse(skb, has_front ? skb->data + SL_FRONT : NULL, type, fields, h);
 }
 
-/* Sets the flow of a packet and what it says of congestion. */
+/* Sets the flow and the ECN of a packet at its queue. */
 static __always_inline void sl_request_queued_flow(struct sl_request *d, const struct sl_headers *h)
 {
 	d->ecn = (u8)sl_ecn(h);
@@ -69,7 +72,7 @@ static __always_inline void sl_request_queued_flow(struct sl_request *d, const s
 	sl_request_flow(d, h);
 }
 
-/* The same of a plain packet, of which all but f->addresses is known. */
+/* Sets the flow and the ECN of a plain packet; reads f->addresses, which sl_read_plain leaves out. */
 static __always_inline void sl_request_queued_plain_flow(struct sk_buff *skb, struct sl_request *d, struct sl_front *f)
 {
 	f->addresses = sl_word_at(skb, SL_FRONT_ADDRESSES);
@@ -79,8 +82,8 @@ static __always_inline void sl_request_queued_plain_flow(struct sk_buff *skb, st
 }
 
 /*
- * The class of a packet whose headers must be parsed: it has none yet (d->class is SL_CLASS_UNKNOWN), or its flow must be known. Sets
- * what the packet itself says in *d. -1 - class: the packet is to be dropped.
+ * Parses a packet and returns its class; -1 - class: the packet is to be dropped. The packet has no class yet (d->class is SL_CLASS_UNKNOWN), or
+ * its flow needs an entry (sl_needs_entry).
  */
 SL_GLOBAL s32 sl_class_by_headers(struct sk_buff *skb __arg_trusted, const struct sl_sched *s SL_NONNULL,
 				  const struct sl_tables *t SL_NONNULL, struct sl_request *d SL_NONNULL)
@@ -104,8 +107,27 @@ SL_GLOBAL s32 sl_class_by_headers(struct sk_buff *skb __arg_trusted, const struc
 	return (s32)choice.class;
 }
 
-/* Counts a packet as one that this rule has chosen, under the queue's lock. s: of an instance. */
-static __always_inline void sl_count_rule_here(struct sl_sched *s, const struct sl_request *d, u32 rule)
+/* Whether the queue charges the flow of a packet of this class, and so must know it. */
+static __always_inline int sl_flow_is_limited_here(const struct sl_tables *t, u32 direction, s32 class)
+{
+	return direction == SL_EGRESS && sl_flows_are_limited(t, (u32) class);
+}
+
+/* Sets the flow of a packet whose class was handed on, and which the queue charges to its flow. The class, as sl_class_by_headers returns it. */
+static __always_inline s32 sl_find_limited_flow(struct sk_buff *skb, const struct sl_sched *s, const struct sl_tables *t,
+						struct sl_request *d, s32 class)
+{
+	struct sl_front f;
+
+	d->class = (u8) class;
+	if (sl_needs_entry(t, d->direction, class) || !sl_read_plain(&f, skb))
+		return sl_class_by_headers(skb, s, t, d);
+	sl_request_queued_plain_flow(skb, d, &f);
+	return class;
+}
+
+/* Counts a hit of a rule in the instance that contains s, under the queue's lock. */
+static __always_inline void sl_count_rule_at_queue(struct sl_sched *s, const struct sl_request *d, u32 rule)
 {
 	struct sl_instance *instance = (struct sl_instance *)s;
 
@@ -122,20 +144,21 @@ static __always_inline s32 sl_class_at_queue(struct sk_buff *skb, struct sl_sche
 	struct sl_choice choice;
 	struct sl_front f;
 
-	if (before >= 0 && !sl_needs_entry(t, d->direction, before))
-		return before;
-	d->class = (u8)before;
-	if (before >= 0 || !sl_way_of_plain(t, in_table) || !sl_read_plain(&f, skb))
+	if (before >= 0)
+		return sl_unlikely(sl_flow_is_limited_here(t, d->direction, before)) ? sl_find_limited_flow(skb, s, t, d, before)
+										     : before;
+	d->class = SL_CLASS_UNKNOWN;
+	if (!sl_plain_method(t, in_table) || !sl_read_plain(&f, skb))
 		return sl_class_by_headers(skb, s, t, d);
-	if (in_table || sl_flow_classes_now(s))
+	if (in_table || sl_flow_is_read_now(s))
 		sl_request_queued_plain_flow(skb, d, &f);
 	if (!sl_choose_plain(t, &f, d, in_table, &choice))
 		return sl_class_by_headers(skb, s, t, d);
-	sl_count_rule_here(s, d, choice.rule);
+	sl_count_rule_at_queue(s, d, choice.rule);
 	return (s32)choice.class;
 }
 
-/* Finds the flow and hosts of a packet, for classes that queue by flow. */
+/* Sets flow, hosts and ECN in *p, for a class that queues by flow. Reads them from the packet unless *d has them. */
 SL_GLOBAL int sl_identify(struct sk_buff *skb __arg_trusted, struct sl_request *d SL_NONNULL, struct sl_packet *p SL_NONNULL)
 {
 	struct sl_headers h;

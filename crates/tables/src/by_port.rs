@@ -3,7 +3,7 @@
 //! a row.
 
 use crate::bitmap::RuleSet;
-use crate::rule::{Match, without};
+use crate::rule::{Match, rules_without};
 use sluice_abi as abi;
 
 /// TCP and UDP, by the first index of `sl_tables.by_sport`.
@@ -16,8 +16,10 @@ pub(crate) fn fill(t: &mut abi::sl_tables, rules: &[Match], sets: &[RuleSet]) ->
     if u32::from(t.fields) & !fields != 0 || rules.iter().any(asks_both) || sets.len() > abi::SL_PORT_ROWS as usize {
         return false;
     }
-    let (no_dport, no_sport) =
-        (without(rules, |rule| !rule.dst_ports.is_empty()), without(rules, |rule| !rule.src_ports.is_empty()));
+    let (no_dport, no_sport) = (
+        rules_without(rules, |rule| !rule.dst_ports.is_empty()),
+        rules_without(rules, |rule| !rule.src_ports.is_empty()),
+    );
     for (i, protocol) in PROTOCOLS.into_iter().enumerate() {
         let of_protocol = &sets[usize::from(t.proto_row[protocol])];
         let (by_sport, by_dport) = (of_protocol.and(&no_dport), of_protocol.and(&no_sport));

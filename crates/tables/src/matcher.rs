@@ -5,7 +5,7 @@ use crate::by_port;
 use crate::error::MatchError;
 use crate::keys;
 use crate::ranges::{self, Span};
-use crate::rule::{Match, Proto, without};
+use crate::rule::{Match, Proto, rules_without};
 use sluice_abi as abi;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -82,7 +82,7 @@ impl ByValue {
         for (i, rule) in rules.iter().enumerate().filter(|(_, rule)| asks(rule)) {
             takes(rule).into_iter().for_each(|value| asking.entry(value).or_default().push(i));
         }
-        ByValue { indifferent: without(rules, asks), asking }
+        ByValue { indifferent: rules_without(rules, asks), asking }
     }
 
     /// Writes the row of each value, and returns that of packets that have none.
@@ -140,7 +140,7 @@ fn ports(
 }
 
 fn by_key(rules: &[Match], key: impl Fn(&Match) -> Option<u32>, rows: &mut Rows) -> Result<abi::sl_keys, MatchError> {
-    let indifferent = without(rules, |rule| key(rule).is_some());
+    let indifferent = rules_without(rules, |rule| key(rule).is_some());
     let mut asking: BTreeMap<u32, RuleSet> = BTreeMap::new();
     for (i, key) in rules.iter().enumerate().filter_map(|(i, rule)| Some((i, key(rule)?))) {
         asking.entry(key).or_insert_with(|| indifferent.clone()).insert(i);

@@ -145,7 +145,7 @@ pub(crate) fn ordered(policy: &Resolved, context: &Context) -> Result<Vec<Match>
     rules.collect()
 }
 
-/// The rules without a condition on the field.
-pub(crate) fn without(rules: &[Match], asks: impl Fn(&Match) -> bool) -> RuleSet {
+/// The rules for which `asks` is false.
+pub(crate) fn rules_without(rules: &[Match], asks: impl Fn(&Match) -> bool) -> RuleSet {
     rules.iter().enumerate().filter(|(_, rule)| !asks(rule)).map(|(i, _)| i).collect()
 }

@@ -262,9 +262,9 @@ fn departing_frames(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// Rules whose only conditions are the protocol and one port choose a plain packet's class without all its headers being parsed: at the queue and at the
-/// splitter's hook, also where they are more than fit a row of 64, and from the flow table. Packets are counted as where one more rule, which
-/// matches none of them, asks for another field.
+/// A plain packet's class is found without the parser if each rule's only conditions are the protocol and one port: at the queue and at the
+/// splitter's hook, from the flow table, and with more rules than a word of 64 bits holds. The counters equal those under one more rule,
+/// which asks for another field and matches no packet.
 fn rules_for_ports_alone(lab: &Lab) {
     let pair = lab.pair();
     let counts = |split: &str, flows: u32, others: &[Value]| -> Value {

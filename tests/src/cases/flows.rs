@@ -18,7 +18,7 @@ pub fn suite() -> Suite {
     Suite::new("flows")
         .of_commands()
         .both("counts_equal_the_packets_sent", &[], counts)
-        .both("a_flow_is_one_however_it_is_read", &[], however_it_is_read)
+        .both("plain_and_parsed_packets_share_a_flow", &[], plain_and_parsed)
         .both("rates_equal_the_traffic", &[], rates)
         .any("iperf3_agrees", &[Need::NoIcount, Need::Iperf3], iperf3)
         .any("scan_is_reported", &[], scan)
@@ -73,9 +73,8 @@ fn counts(lab: &Lab) {
     lab.down(&pair.a, "a0");
 }
 
-/// Plain packets find their flow by their first words, others by all their headers: both count in the same entry, at the queue and at the splitter's
-/// hook.
-fn however_it_is_read(lab: &Lab) {
+/// A packet read by its first words and one whose headers are parsed count in the same entry, at the queue and at the splitter's hook.
+fn plain_and_parsed(lab: &Lab) {
     let pair = lab.pair();
     for split in ["off", "on"] {
         lab.up(

@@ -1,4 +1,4 @@
-//! The short way of a lone packet.
+//! The fast path of a lone packet.
 
 use crate::{
     builds::{self, Edit},
@@ -11,40 +11,39 @@ use sluice_core::Core;
 use std::sync::OnceLock;
 
 laws! {
-    equals_the_long_way: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().framing().changes().worn().absent();
-    flows_may_be_told_late: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().framing().changes().worn().absent();
+    equals_the_slow_path: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().framing().changes().worn().absent();
+    flows_may_be_set_late: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().framing().changes().worn().absent();
 }
 
-/// A core in which every packet takes the long way.
-fn long_way() -> &'static Core {
+/// A core in which every packet takes the slow path.
+fn slow_path() -> &'static Core {
     static CORE: OnceLock<&'static Core> = OnceLock::new();
-    let line =
-        "return !(s->backlog_pkts | s->dropped_slots) && s->free_count && len_bytes <= k->lone_bytes;";
+    let line = "return !(s->backlog_pkts | s->dropped_slots) && s->free_count && len_bytes <= k->lone_bytes;";
     CORE.get_or_init(|| builds::build(&[Edit { header: "lone.h", line, instead: "return 0;" }]))
 }
 
-/// A core that is told the flow of a lone packet when it asks for it, as engine `qdisc` tells it.
-fn told_late() -> &'static Core {
-    const WAITS: Edit = Edit {
+/// A core that gets the flow of a lone packet before the next packet or configuration, as from engine `qdisc`.
+fn flow_set_late() -> &'static Core {
+    const KEEP_FLOW_ASIDE: Edit = Edit {
         header: "core.h",
         line: "slot_identify(sl_at(s->slot, slot), p);\n\treturn slot;",
         instead: "*sl_late() = *p;\n\treturn slot;",
     };
-    const BEFORE_ANOTHER: Edit = Edit {
+    const BEFORE_A_PACKET: Edit = Edit {
         header: "core.h",
         line: "/* sl_enqueue of a packet that cannot take the fast path. */\nSL_FN s32 sl_enqueue_queued(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)\n{",
         instead: "static struct sl_packet *sl_late(void)\n{\n\tstatic _Thread_local struct sl_packet late;\n\n\treturn &late;\n}\n\n\
-                  static void sl_tell(struct sl_sched *s)\n{\n\tif (sl_lone_of_flow(s) != SL_NO_SLOT)\n\t\t\
-                  slot_identify(sl_at(s->slot, sl_lone_of_flow(s)), sl_late());\n}\n\n\
+                  static void sl_tell(struct sl_sched *s)\n{\n\tif (sl_lone_slot_by_flow(s) != SL_NO_SLOT)\n\t\t\
+                  slot_identify(sl_at(s->slot, sl_lone_slot_by_flow(s)), sl_late());\n}\n\n\
                   SL_FN s32 sl_enqueue_queued(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)\n{\n\tsl_tell(s);",
     };
-    const BEFORE_A_CHANGE: Edit = Edit {
+    const BEFORE_A_CONFIGURATION: Edit = Edit {
         header: "core.h",
         line: "int stays = flow_stays(s, f);",
         instead: "int stays = (sl_tell(s), flow_stays(s, f));",
     };
     static CORE: OnceLock<&'static Core> = OnceLock::new();
-    CORE.get_or_init(|| builds::build(&[WAITS, BEFORE_ANOTHER, BEFORE_A_CHANGE]))
+    CORE.get_or_init(|| builds::build(&[KEEP_FLOW_ASIDE, BEFORE_A_PACKET, BEFORE_A_CONFIGURATION]))
 }
 
 /// The slots, packets, waits and drops of a case, in their order.
@@ -57,21 +56,22 @@ fn events(core: &'static Core, case: &Case) -> Result<Vec<String>, TestCaseError
     Ok(events)
 }
 
-/// A core with the short way does what one without it does, to each slot and nanosecond.
-fn equals_the_long_way(core: &'static Core, case: &Case) -> TestCaseResult {
-    same_events(core, long_way(), case)
+/// A core with the fast path does what a core without it does, to each slot and nanosecond.
+fn equals_the_slow_path(core: &'static Core, case: &Case) -> TestCaseResult {
+    same_events(core, slow_path(), case)
 }
 
-/// The flow of a lone packet matters only once another one comes, or another configuration.
-fn flows_may_be_told_late(core: &'static Core, case: &Case) -> TestCaseResult {
-    same_events(core, told_late(), case)
+/// A core may get the flow of a lone packet as late as the next packet or configuration.
+fn flows_may_be_set_late(core: &'static Core, case: &Case) -> TestCaseResult {
+    same_events(core, flow_set_late(), case)
 }
 
+/// Both cores do the same.
 fn same_events(core: &'static Core, other: &'static Core, case: &Case) -> TestCaseResult {
-    let (short, long) = (events(core, case)?, events(other, case)?);
-    for (number, (short, long)) in short.iter().zip(&long).enumerate() {
-        prop_assert_eq!(short, long, "event {}", number);
+    let (one, two) = (events(core, case)?, events(other, case)?);
+    for (number, (one, two)) in one.iter().zip(&two).enumerate() {
+        prop_assert_eq!(one, two, "event {}", number);
     }
-    prop_assert_eq!(short.len(), long.len(), "events");
+    prop_assert_eq!(one.len(), two.len(), "events");
     Ok(())
 }

@@ -56,30 +56,30 @@ mutants! {
         "wire.h",
         "if (sl_likely(segments < 2))" => "if (1)";
 
-    // The short way of a lone packet.
-    a_lone_packet_costs_nothing breaks "lone::equals_the_long_way":
+    // The fast path of a lone packet.
+    a_lone_packet_costs_nothing breaks "lone::equals_the_slow_path":
         "lone.h",
         "sl_pass(s, k, c, q->len_bytes, q->arrived_ns);" => ";";
-    a_lone_packet_has_no_flow breaks "lone::equals_the_long_way":
+    a_lone_packet_has_no_flow breaks "lone::equals_the_slow_path":
         "core.h",
         "slot_identify(sl_at(s->slot, slot), p);\n\treturn slot;" => "return slot;";
-    a_lone_packet_has_another_flow breaks "lone::flows_may_be_told_late":
+    a_lone_packet_has_another_flow breaks "lone::flows_may_be_set_late":
         "core.h",
         "slot_identify(sl_at(s->slot, slot), p);\n\treturn slot;" =>
         "slot_identify(sl_at(s->slot, slot), p);\n\tsl_at(s->slot, slot)->flow_hash ^= 1;\n\treturn slot;";
-    a_lone_packet_of_a_flow_comes_to_a_fifo breaks "lone::equals_the_long_way":
+    a_lone_packet_of_a_flow_comes_to_a_fifo breaks "lone::equals_the_slow_path":
         "lone.h",
         "\tif (k->by_flow)\n\t\tflow_enter(" => "\tif (0)\n\t\tflow_enter(";
-    a_lone_packet_keeps_an_old_lag breaks "lone::equals_the_long_way":
+    a_lone_packet_keeps_an_old_lag breaks "lone::equals_the_slow_path":
         "eevdf.h",
         "virtual_sched(s)->time += bytes * k->virtual_cost;\n\teevdf_class(k)->lag = 0;" => "virtual_sched(s)->time += bytes * k->virtual_cost;";
-    a_lone_packet_begins_a_round breaks "lone::equals_the_long_way":
+    a_lone_packet_begins_a_round breaks "lone::equals_the_slow_path":
         "elastic_round_robin.h",
         "if (c <= o->cursor)\n\t\terr_round(s, 0);" => "err_round(s, 0);";
     a_lone_packet_is_not_counted breaks "conservation::nothing_is_lost":
         "lone.h",
         "backlog_begin(s, k, len_bytes);" => "s->backlog_pkts = 1;";
-    the_link_is_charged_for_a_lone_packet_too_early breaks "lone::equals_the_long_way":
+    the_link_is_charged_for_a_lone_packet_too_early breaks "lone::equals_the_slow_path":
         "lone.h",
         "\tsl_pass(s, k, c, q->len_bytes, q->arrived_ns); /* before the link is charged: disciplines ask whether it was idle */\n\tbacklog_end(s, k, q, c, now_ns);" => "\tbacklog_end(s, k, q, c, now_ns);\n\tsl_pass(s, k, c, q->len_bytes, q->arrived_ns);";
     a_lone_packet_exceeds_the_limit breaks "conservation::every_refusal_has_its_reason":

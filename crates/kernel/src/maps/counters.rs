@@ -1,4 +1,4 @@
-//! Counters of programs, summed over the processors and the queues.
+//! Counters of programs, summed over CPUs and queues.
 
 use crate::bpf::mapped::Mapped;
 use crate::maps::tables;
@@ -29,9 +29,9 @@ pub(crate) fn counts(map: &MapHandle, keys: std::ops::Range<u32>) -> Result<Vec<
     Ok(counts.into_iter().map(sum).collect())
 }
 
-/// The counters of rules: those of the hooks before the queues, and those of the queues of engine `qdisc`.
+/// The counters of rules: per CPU, of the hooks and of parsed packets; and of the plain packets that queues of engine `qdisc` have counted.
 pub(crate) struct RuleCounts {
-    hooks: MapHandle,
+    per_cpu: MapHandle,
     queues: Option<Mapped<abi::sl_instance>>,
 }
 
@@ -39,13 +39,13 @@ impl RuleCounts {
     /// Opens the counters of an interface.
     pub fn open(pins: &Path) -> Result<RuleCounts> {
         let queues = if pins.join("state").exists() { Mapped::new(&tables::open(pins, "state")?)? } else { None };
-        Ok(RuleCounts { hooks: tables::open(pins, "rule_counts")?, queues })
+        Ok(RuleCounts { per_cpu: tables::open(pins, "rule_counts")?, queues })
     }
 
-    /// The sums by place, which is an index into `sl_tables.rule` or an `enum sl_no_rule`.
+    /// The counts by place: an index into `sl_tables.rule`, or an `enum sl_no_rule`.
     pub fn of(&self, direction: u32, places: std::ops::Range<u32>) -> Result<Vec<Count>> {
         let first = direction * abi::SL_RULE_COUNTS;
-        let mut sums = counts(&self.hooks, first + places.start..first + places.end)?;
+        let mut sums = counts(&self.per_cpu, first + places.start..first + places.end)?;
         for instance in self.queues.iter().flat_map(Mapped::values) {
             for (sum, place) in sums.iter_mut().zip(places.clone()) {
                 // SAFETY: a counter of an instance that is mapped as long as `self` is borrowed; any bits are a valid counter.
@@ -59,7 +59,7 @@ impl RuleCounts {
     }
 }
 
-/// Counters of the first so many rule places, departing and arriving.
+/// Counts of the first `places` places, departing and arriving.
 pub(crate) fn of_rules(pins: &Path, places: u32) -> Result<Counted> {
     let counts = RuleCounts::open(pins)?;
     let [leaving, arriving] = [counts.of(abi::SL_EGRESS, 0..places)?, counts.of(abi::SL_INGRESS, 0..places)?];

@@ -1,4 +1,4 @@
-//! The counters of the hooks before the queues, summed over the CPUs.
+//! The counters of the hooks, and those of rules at hooks and queues, summed.
 
 use super::{Count, RuleStatus, text};
 use crate::maps::counters::{RuleCounts, counts, per_cpu};

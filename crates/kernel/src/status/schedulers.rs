@@ -17,9 +17,9 @@ pub(super) struct Totals {
 
 /// Adds the counters of the schedulers of a device: one, or one for each of its queues.
 pub(super) fn add(classes: &mut [ClassStatus], instances: &Mapped<abi::sl_instance>, ifindex: u32) -> Totals {
-    // SAFETY: each points at a whole instance, mapped as long as `instances` is borrowed.
+    // SAFETY: `instance` points into the mapping; only an address is taken.
     let schedulers = instances.values().map(|instance| unsafe { std::ptr::addr_of!((*instance).sched) });
-    // SAFETY: likewise.
+    // SAFETY: `sched` points at a whole scheduler, mapped as long as `instances` is borrowed.
     let number = |sched: &*const abi::sl_sched| unsafe { std::ptr::addr_of!((**sched).ifindex).read_volatile() };
     let own: Vec<*const abi::sl_sched> = schedulers.filter(|sched| ifindex != 0 && number(sched) == ifindex).collect();
     let mut totals = Totals::default();

@@ -167,7 +167,7 @@ fn idle_disciplines() -> Vec<Case> {
     for with in ["", "+shaped+split"] {
         cases.push(Case::idle(format!("sluice-profile-default{with}"), 1, 0, 1));
     }
-    // Engine tc with a tree of the kernel's.
+    // Engine tc, and the HTB tree that it would build, made by hand.
     cases.push(Case::idle("sluice-tc-strict_priority+flow_table+by_flow", 8, 8, 1));
     cases.push(Case::idle("htb+flower+fq_codel", 8, 8, 1));
     cases
