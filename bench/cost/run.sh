@@ -4,7 +4,7 @@
 #
 # A CASE is contender,state,classes,rules,flows:
 #   contender  none; a qdisc of the kernel's, with +flower (rules), +fq_codel (below each class) and +shaper (tbf above it, or its own);
-#              sluice-profile-NAME, with +shaped+split; or sluice-[tc-]DISCIPLINE[/RANK], with +flow_table, +by_flow (classes queue by flow, with CoDel), +shaped+split and +shaper
+#              sluice-profile-NAME, with +shaped+split; or sluice-[tc-]DISCIPLINE[/RANK], with +flow_table, +by_flow (classes queue by flow, with CoDel), +ceilings (of classes), +shaped+split and +shaper
 #   state      idle        each packet is classified, enqueued, dequeued, given to the device; to port 3073 + classes
 #              backlogged  ports 3074 onwards in turn, one for each class, and a shaper. It holds everything while the queues
 #                          fill: that is a packet's enqueue. Then it holds nothing, and a few more packets set off all that
@@ -203,6 +203,7 @@ sluice_up() { # KEY=VALUE...
   case $contender in
     *by_flow*shaper) keys='"queue": "flows", "target": "1s", "interval": "10s"' ;; # what is held has waited long
     *by_flow*) keys='"queue": "flows"' ;;
+    *ceilings*) keys='"ceil": "1gbit"' ;;
   esac
   CLASS_KEYS=$keys ./policy.sh "$classes" "$rules" "${words[@]}" > /tmp/policy.json
   sluice up bench0 --policy /tmp/policy.json --engine $engine ${RATE:+--rate "$RATE"} > /tmp/up.log 2>&1 || { cat /tmp/up.log >&2; exit 1; }

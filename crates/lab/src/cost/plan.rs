@@ -161,7 +161,7 @@ fn idle_disciplines() -> Vec<Case> {
     for discipline in ours() {
         cases.push(Case::idle(format!("sluice-{discipline}"), 8, 8, 1));
     }
-    for with in ["by_flow", "flow_table+by_flow", "flow_table+shaped+split"] {
+    for with in ["by_flow", "flow_table+by_flow", "ceilings", "flow_table+shaped+split"] {
         cases.push(Case::idle(format!("sluice-strict_priority+{with}"), 8, 8, 1));
     }
     for with in ["", "+shaped+split"] {
@@ -251,6 +251,7 @@ pub fn gate() -> Vec<Case> {
         Case::idle("sluice-pifo/start_time_fair", 8, 8, 1),
         Case::idle("sluice-strict_priority", 8, 1024, 1),
         Case::idle("sluice-strict_priority+by_flow", 8, 8, 1),
+        Case::idle("sluice-strict_priority+ceilings", 8, 8, 1),
         Case::idle("sluice-strict_priority+flow_table+shaped+split", 8, 8, 1),
         Case::backlogged("sluice-strict_priority+shaper", 8, 8, 8),
         Case::backlogged("sluice-deficit_round_robin+shaper", 8, 8, 8),
