@@ -4,16 +4,18 @@
 use crate::options::{MAX_BODY_BYTES, REQUEST_TIMEOUT};
 use crate::problem::Problem;
 use crate::state::Shared;
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
-use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
+use axum::http::header::{AUTHORIZATION, EXPECT, HOST, ORIGIN};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use sluice_kernel::Error;
 use sluice_kernel::interface::{can_be_named, no_such};
+use std::future::poll_fn;
 use std::net::IpAddr;
+use std::pin::Pin;
 use tokio::time::timeout;
 
 /// Refuses a request that a page of another site sends, and on loopback one whose Host is not this machine.
@@ -21,22 +23,21 @@ pub async fn same_site(State(state): State<Shared>, request: Request, next: Next
     let headers = request.headers();
     let host = text(headers, HOST.as_str()).or_else(|| request.uri().host()).unwrap_or_default();
     if state.loopback && !is_this_machine(host) {
-        return Err(Problem::new(
-            StatusCode::MISDIRECTED_REQUEST,
-            format!("the name {host:?} is not one of this machine itself"),
-            "use http://127.0.0.1:PORT or http://localhost:PORT",
-        ));
+        let what = format!("the name {host:?} is not one of this machine itself");
+        let problem =
+            Problem::new(StatusCode::MISDIRECTED_REQUEST, what, "use http://127.0.0.1:PORT or http://localhost:PORT");
+        return Err(refusal(request, problem).await);
     }
     if let Some(origin) = text(headers, ORIGIN.as_str()) {
         let own = format!("{}://{host}", if state.tls { "https" } else { "http" });
         if !origin.eq_ignore_ascii_case(&own) {
-            return Err(foreign());
+            return Err(refusal(request, foreign()).await);
         }
     }
     let from_elsewhere = text(headers, "sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none");
     let navigates = text(headers, "sec-fetch-mode") == Some("navigate") && request.method() == "GET";
     if from_elsewhere && !(navigates && request.uri().path() == "/") {
-        return Err(foreign());
+        return Err(refusal(request, foreign()).await);
     }
     Ok(next.run(request).await)
 }
@@ -44,15 +45,39 @@ pub async fn same_site(State(state): State<Shared>, request: Request, next: Next
 /// Refuses a reading request without the token, if `--token-file` was given.
 pub async fn reads(State(state): State<Shared>, request: Request, next: Next) -> Result<Response, Problem> {
     if state.read_needs_token {
-        authorized(&state, request.headers())?;
+        if let Err(problem) = authorized(&state, request.headers()) {
+            return Err(refusal(request, problem).await);
+        }
     }
     Ok(next.run(request).await)
 }
 
 /// Refuses a changing request without the token.
 pub async fn changes(State(state): State<Shared>, request: Request, next: Next) -> Result<Response, Problem> {
-    authorized(&state, request.headers())?;
+    if let Err(problem) = authorized(&state, request.headers()) {
+        return Err(refusal(request, problem).await);
+    }
     Ok(next.run(request).await)
+}
+
+/// The refusal of a request whose body is on its way. The body is thrown away first, as long as it may be: a client that still sends it
+/// would find the connection closed, and not see the answer. One that asks before it sends a body keeps it.
+async fn refusal(request: Request, problem: Problem) -> Problem {
+    if !request.headers().contains_key(EXPECT) {
+        // A body that does not come in time keeps the answer no longer.
+        let _ = timeout(REQUEST_TIMEOUT, discard(request.into_body())).await;
+    }
+    problem
+}
+
+async fn discard(mut body: Body) {
+    let mut bytes = 0;
+    while bytes < MAX_BODY_BYTES {
+        match poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+            Some(Ok(frame)) => bytes += frame.data_ref().map_or(0, |data| data.len()),
+            _ => return,
+        }
+    }
 }
 
 /// Refuses a path with a name that no interface can have. Handlers need not check it again.

@@ -9,7 +9,7 @@ use crate::suite::Suite;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use serde_json::json;
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -26,6 +26,7 @@ pub fn suite() -> Suite {
         .of_commands()
         .any("interface_name_is_no_path", &[], interface_name_is_no_path)
         .any("a_long_wrong_policy", &[], a_long_wrong_policy)
+        .any("who_sends_on_reads_the_refusal", &[], who_sends_on_reads_the_refusal)
         .any("many_connections", &[], many_connections)
         .any("only_root_reads_the_token", &[], only_root_reads_the_token)
 }
@@ -96,6 +97,28 @@ fn a_long_wrong_policy(lab: &Lab) {
         assert!(peak_kib(&pair.a) < MAX_KIB, "{} KiB", peak_kib(&pair.a));
         send("0123456789abcdef").refuses(401, "not the token");
     }
+    end(lab, &pair, server);
+}
+
+/// A client without the token that sends a long policy, piece by piece, was cut off before it had read why.
+fn who_sends_on_reads_the_refusal(lab: &Lab) {
+    let (pair, server) = begin(lab);
+    let mut client = server.connect();
+    client.set_read_timeout(Some(LONG)).expect("a time limit");
+    let piece = vec![b'['; 100_000];
+    let head = format!(
+        "POST /api/interfaces/a0/check HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        server.place.trim_start_matches("http://"),
+        20 * piece.len()
+    );
+    client.write_all(head.as_bytes()).expect("the head");
+    for n in 0..20 {
+        client.write_all(&piece).unwrap_or_else(|error| panic!("piece {n}: {error}"));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut answer = [0; 12];
+    client.read_exact(&mut answer).expect("an answer");
+    assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 401");
     end(lab, &pair, server);
 }
 
