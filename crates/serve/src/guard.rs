@@ -4,19 +4,22 @@
 use crate::options::{MAX_BODY_BYTES, REQUEST_TIMEOUT};
 use crate::problem::Problem;
 use crate::state::Shared;
-use axum::body::{Body, HttpBody, to_bytes};
+use axum::body::{Body, Bytes, HttpBody, to_bytes};
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
 use axum::http::header::{AUTHORIZATION, EXPECT, HOST, ORIGIN};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
+use http_body::Frame;
 use sluice_kernel::Error;
 use sluice_kernel::interface::{can_be_named, no_such};
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::pin::Pin;
-use tokio::time::timeout;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// Refuses a request that a page of another site sends, and on loopback one whose Host is not this machine.
 pub async fn same_site(State(state): State<Shared>, request: Request, next: Next) -> Result<Response, Problem> {
@@ -24,20 +27,19 @@ pub async fn same_site(State(state): State<Shared>, request: Request, next: Next
     let host = text(headers, HOST.as_str()).or_else(|| request.uri().host()).unwrap_or_default();
     if state.loopback && !is_this_machine(host) {
         let what = format!("the name {host:?} is not one of this machine itself");
-        let problem =
-            Problem::new(StatusCode::MISDIRECTED_REQUEST, what, "use http://127.0.0.1:PORT or http://localhost:PORT");
-        return Err(refusal(request, problem).await);
+        let cure = "use http://127.0.0.1:PORT or http://localhost:PORT";
+        return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, what, cure));
     }
     if let Some(origin) = text(headers, ORIGIN.as_str()) {
         let own = format!("{}://{host}", if state.tls { "https" } else { "http" });
         if !origin.eq_ignore_ascii_case(&own) {
-            return Err(refusal(request, foreign()).await);
+            return Err(foreign());
         }
     }
     let from_elsewhere = text(headers, "sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none");
     let navigates = text(headers, "sec-fetch-mode") == Some("navigate") && request.method() == "GET";
     if from_elsewhere && !(navigates && request.uri().path() == "/") {
-        return Err(refusal(request, foreign()).await);
+        return Err(foreign());
     }
     Ok(next.run(request).await)
 }
@@ -45,36 +47,57 @@ pub async fn same_site(State(state): State<Shared>, request: Request, next: Next
 /// Refuses a reading request without the token, if `--token-file` was given.
 pub async fn reads(State(state): State<Shared>, request: Request, next: Next) -> Result<Response, Problem> {
     if state.read_needs_token {
-        if let Err(problem) = authorized(&state, request.headers()) {
-            return Err(refusal(request, problem).await);
-        }
+        authorized(&state, request.headers())?;
     }
     Ok(next.run(request).await)
 }
 
 /// Refuses a changing request without the token.
 pub async fn changes(State(state): State<Shared>, request: Request, next: Next) -> Result<Response, Problem> {
-    if let Err(problem) = authorized(&state, request.headers()) {
-        return Err(refusal(request, problem).await);
-    }
+    authorized(&state, request.headers())?;
     Ok(next.run(request).await)
 }
 
-/// The refusal of a request whose body is on its way. The body is thrown away first, as long as it may be: a client that still sends it
-/// would find the connection closed, and not see the answer. One that asks before it sends a body keeps it.
-async fn refusal(request: Request, problem: Problem) -> Problem {
-    if !request.headers().contains_key(EXPECT) {
-        // A body that does not come in time keeps the answer no longer.
-        let _ = timeout(REQUEST_TIMEOUT, discard(request.into_body())).await;
+/// A body that two may read, one after the other: the handler of the request, and `read_to_end` once it has answered.
+#[derive(Clone)]
+struct SharedBody(Arc<Mutex<Body>>);
+
+impl HttpBody for SharedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        match self.0.lock() {
+            Ok(mut body) => Pin::new(&mut *body).poll_frame(context),
+            Err(_) => Poll::Ready(None),
+        }
     }
-    problem
 }
 
-async fn discard(mut body: Body) {
+/// Reads what an answered request has left of its body, and throws it away: a client that is refused while it still sends would find the
+/// connection closed, and not see the answer. A body may be so long, and take so long, as one that is read; one that the client asks about
+/// before it sends it (Expect) does not come.
+pub async fn read_to_end(request: Request, next: Next) -> Response {
+    let deadline = Instant::now() + REQUEST_TIMEOUT;
+    let asks = request.headers().contains_key(EXPECT);
+    let (head, body) = request.into_parts();
+    if body.is_end_stream() {
+        return next.run(Request::from_parts(head, body)).await;
+    }
+    let body = SharedBody(Arc::new(Mutex::new(body)));
+    let response = next.run(Request::from_parts(head, Body::new(body.clone()))).await;
+    if !asks {
+        // A body that does not come in time keeps the answer no longer.
+        let _ = timeout_at(deadline, discard(body)).await;
+    }
+    response
+}
+
+async fn discard(mut body: SharedBody) {
     let mut bytes = 0;
     while bytes < MAX_BODY_BYTES {
         match poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
-            Some(Ok(frame)) => bytes += frame.data_ref().map_or(0, |data| data.len()),
+            Some(Ok(frame)) => bytes += frame.data_ref().map_or(0, Bytes::len),
             _ => return,
         }
     }

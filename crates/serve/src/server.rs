@@ -105,6 +105,7 @@ fn router(state: Shared) -> Router {
         .layer(fixed(X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .layer(fixed(REFERRER_POLICY, "no-referrer"))
         .layer(CompressionLayer::new())
+        .layer(from_fn(guard::read_to_end))
         .with_state(state)
 }
 
