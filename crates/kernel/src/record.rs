@@ -184,6 +184,13 @@ impl Record {
         Ok(found.map(|place| records.swap_remove(place).renewed()))
     }
 
+    /// The record of the interface of this number in the process's namespace.
+    pub(crate) fn of_number(ifindex: u32) -> Result<Option<Record>> {
+        let own = netns::inode()?;
+        let found = stored()?.into_iter().find(|record| record.netns == own && record.ifindex == ifindex);
+        Ok(found.map(Record::renewed))
+    }
+
     /// The record under the name that the interface has now. A command that changes the interface writes it.
     fn renewed(mut self) -> Record {
         if let Some(name) = Interface::name_of(self.ifindex) {

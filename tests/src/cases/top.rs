@@ -245,7 +245,7 @@ fn all_interfaces(lab: &Lab) {
     top.await_stdout_lines("\"renamed\"", 2);
     pair.a.ip("link add late type veth peer name late1");
     lab.up(&pair.a, "late", &lab.policy(&three()), &["--rate", "20mbit"]);
-    top.await_stdout_lines("\"what\":\"up\"", 1);
+    top.await_stdout_lines("{\"interface\":\"late\",\"what\":\"up\"", 1);
     top.signal(Signal::SIGTERM);
     let output = top.finish();
     let lines: Vec<Value> =

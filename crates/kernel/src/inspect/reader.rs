@@ -45,6 +45,9 @@ pub enum Reading {
     Down,
 }
 
+/// Attempts to read an interface that changes while it is read.
+const ATTEMPTS: usize = 5;
+
 /// Identity of a file: another file at the same path has another one.
 type FileId = (u64, u64, i64, i64);
 
@@ -93,14 +96,17 @@ impl Reader {
     pub fn read(&mut self) -> Result<Reading> {
         let mut news = Vec::new();
         let mut read = self.attempt(&mut news);
-        if read.is_err() && self.is_up() {
-            // tc and the pins are read one after the other: a second attempt sees a change in between whole.
+        // tc is asked by name, and before or after the pins are read: another attempt sees a change in between whole.
+        for _ in 1..ATTEMPTS {
+            if read.is_ok() || self.current()?.is_none() {
+                break;
+            }
             read = self.attempt(&mut news);
         }
         match read {
             Ok(Some(status)) => Ok(Reading::Up(status, news)),
             Ok(None) => Ok(self.gone()),
-            Err(_) if !self.is_up() => Ok(self.gone()),
+            Err(_) if self.current()?.is_none() => Ok(self.gone()),
             Err(error) => Err(error),
         }
     }
@@ -118,19 +124,16 @@ impl Reader {
         self.open.as_ref().map(|open| open.pinned.status().map(Box::new)).transpose()
     }
 
-    /// Takes the name that the interface has now.
-    fn follow(&mut self) {
-        if let Some(name) = self.ifindex().and_then(Interface::name_of) {
-            self.interface = name;
-        }
-    }
-
-    fn is_up(&mut self) -> bool {
-        self.follow();
-        let record = Record::find(&self.interface).ok().flatten();
-        record.is_some_and(|record| {
-            record.phase == Phase::Active && Interface::is_there(&record.interface, record.ifindex)
-        })
+    /// The record of the interface as it is now, under its present name; none: it is not wholly up. While its number is known and
+    /// there, it is found by that alone, since its name may change between two looks.
+    fn current(&self) -> Result<Option<Record>> {
+        let found = match self.ifindex().filter(|ifindex| Interface::name_of(*ifindex).is_some()) {
+            Some(ifindex) => Record::of_number(ifindex)?,
+            None => {
+                Record::find(&self.interface)?.filter(|record| Interface::is_there(&record.interface, record.ifindex))
+            }
+        };
+        Ok(found.filter(|record| record.phase == Phase::Active))
     }
 
     /// Opens the interface again if its record, pins or configuration are others. Returns whether it is up.
@@ -149,7 +152,9 @@ impl Reader {
         if record_now == open.record && generation == open.pinned.read_generation() {
             return Ok(true);
         }
-        let record = managed::managed(&self.interface)?;
+        let Some(record) = self.current()? else { return Ok(false) };
+        let record = managed::settled(record)?;
+        let Some(open) = &mut self.open else { return Ok(false) };
         let (was, is) = (open.pinned.record().unconfirmed.is_some(), record.unconfirmed.is_some());
         let from = open.pinned.read_generation();
         if from == generation {
@@ -170,10 +175,8 @@ impl Reader {
     /// Opens an interface that was down, was set up anew, or has another name. Returns whether it is up.
     fn look_for_it(&mut self, news: &mut Vec<News>) -> Result<bool> {
         let before = self.open.as_ref().and_then(|open| open.pins);
-        if !self.is_up() {
-            return Ok(false);
-        }
-        let open = Open::of(managed::managed(&self.interface)?)?;
+        let Some(record) = self.current()? else { return Ok(false) };
+        let open = Open::of(managed::settled(record)?)?;
         if before.is_none() || open.pins != before {
             news.push(News::SetUpAnew);
         }
