@@ -51,7 +51,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install everything that the targets below would install by themselves
-	@scripts/setup build test vm demo lint
+	@scripts/setup build test vm demo lab lint
 
 build: ## Build target/release/sluice
 	@scripts/setup build
@@ -109,7 +109,7 @@ demo-vm: ## The same on a stock kernel with BPF qdiscs, in a virtual machine; re
 	  --add policies:$(PREFIX)/share/sluice/policies --out target/demo-vm vm/demo $(DEMO_ARGS)
 
 lab: ## Measure contenders against each other and write a report (LAB_ARGS="run published --vm"; see lab/README.md)
-	@scripts/setup build demo vm
+	@scripts/setup build demo lab vm
 	$(CARGO) build --release --locked -p sluice-cli
 	$(AS_ROOT) $(SLUICE) lab $(LAB_ARGS)
 
@@ -134,7 +134,7 @@ lint: ## Check formatting and common mistakes: Rust, C, shell
 	@scripts/setup build lint
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --locked --workspace --all-targets -- --deny warnings
-	find abi bench bpf sched fuzz/src -name '*.[ch]' ! -name vmlinux.h -print0 | xargs --null --no-run-if-empty clang-format-19 --dry-run --Werror
+	find abi bench bpf forward sched fuzz/src -name '*.[ch]' ! -name vmlinux.h -print0 | xargs --null --no-run-if-empty clang-format-19 --dry-run --Werror
 	grep --recursive --files-with-matches --null --extended-regexp '^#!.*\b(ba)?sh$$' scripts vm bench .ci | xargs --null shellcheck
 
 deny: ## Check licences and sources of the crates that Sluice depends on (deny.toml)

@@ -12,6 +12,7 @@ fn main() {
     bindgen::Builder::default()
         .header(abi.join("sched.h").to_string_lossy())
         .header(abi.join("classifier.h").to_string_lossy())
+        .header(abi.join("forward.h").to_string_lossy())
         .header(abi.join("instance.h").to_string_lossy())
         .header(abi.join("trace.h").to_string_lossy())
         .header(abi.join("watch.h").to_string_lossy())

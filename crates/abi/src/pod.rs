@@ -39,6 +39,13 @@ pod!(
     sl_police_state,
     sl_shared_state,
     sl_op,
+    sl_connection,
+    sl_places,
+    sl_listen,
+    sl_forward,
+    sl_target,
+    sl_forward_count,
+    sl_forwarding,
     sl_trace,
 );
 

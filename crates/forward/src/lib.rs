@@ -1,0 +1,298 @@
+//! The connections of port forwards: `forward/`, the very source that runs in the kernel, over memory of this process.
+
+use sluice_abi as abi;
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+/// What tracking looks at in a packet: `struct sl_segment`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// Sequence number of TCP.
+    pub seq: u32,
+    /// Acknowledgement number of TCP.
+    pub ack: u32,
+    /// Bytes of payload.
+    pub bytes: u32,
+    /// Flags of TCP, as in its header's low byte.
+    pub flags: u32,
+}
+
+/// `struct sl_tuple`.
+#[repr(C, align(8))]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct RawTuple {
+    src: [u8; 16],
+    dst: [u8; 16],
+    sport: [u8; 2],
+    dport: [u8; 2],
+    proto: u32,
+}
+
+/// Addresses and ports of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Tuple {
+    /// The IP protocol number: 6 or 17.
+    pub proto: u8,
+    /// Source address and port.
+    pub src: SocketAddr,
+    /// Destination address and port.
+    pub dst: SocketAddr,
+}
+
+impl fmt::Debug for Tuple {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} > {}", self.proto, self.src, self.dst)
+    }
+}
+
+fn bytes_of(ip: IpAddr) -> [u8; 16] {
+    match ip {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+        IpAddr::V6(v6) => v6.octets(),
+    }
+}
+
+fn end(address: [u8; 16], port: [u8; 2]) -> SocketAddr {
+    SocketAddr::new(Ipv6Addr::from(address).to_canonical(), u16::from_be_bytes(port))
+}
+
+impl From<Tuple> for RawTuple {
+    fn from(tuple: Tuple) -> RawTuple {
+        RawTuple {
+            src: bytes_of(tuple.src.ip()),
+            dst: bytes_of(tuple.dst.ip()),
+            sport: tuple.src.port().to_be_bytes(),
+            dport: tuple.dst.port().to_be_bytes(),
+            proto: tuple.proto.into(),
+        }
+    }
+}
+
+impl From<RawTuple> for Tuple {
+    fn from(raw: RawTuple) -> Tuple {
+        Tuple { proto: raw.proto as u8, src: end(raw.src, raw.sport), dst: end(raw.dst, raw.dport) }
+    }
+}
+
+#[repr(C)]
+struct RawTable {
+    connections: *mut abi::sl_connection,
+    places: *mut abi::sl_places,
+    last_connection: u32,
+    last_set: u32,
+    key: u32,
+    timeouts: abi::sl_timeouts,
+    own_ports: abi::sl_own_ports,
+}
+
+/// `SL_REFUSED`.
+const REFUSED: u32 = 1 << 31;
+
+unsafe extern "C" {
+    fn sl_connection_open(
+        table: *mut RawTable,
+        like: *mut abi::sl_connection,
+        first: *const Segment,
+        tick: u32,
+        hand: u32,
+    ) -> u32;
+    fn sl_choose_source_port(table: *mut RawTable, like: *mut abi::sl_connection, hash: u32, tried: u32) -> u32;
+    fn sl_connection_begins_anew(connection: *const abi::sl_connection, side: u32, segment: *const Segment) -> u32;
+    fn sl_connection_find(table: *mut RawTable, tuple: *const RawTuple) -> u32;
+    fn sl_connection_pass(
+        connection: *mut abi::sl_connection,
+        side: u32,
+        segment: *const Segment,
+        pkts: u32,
+        bytes: u32,
+        tick: u32,
+    );
+    fn sl_connection_tuples(
+        connection: *const abi::sl_connection,
+        side: u32,
+        arrives: *mut RawTuple,
+        leaves: *mut RawTuple,
+    );
+    fn sl_connection_side(connection: *const abi::sl_connection, tuple: *const RawTuple) -> u32;
+}
+
+/// A side of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The side that has begun the connection.
+    Client,
+    /// The forward's target.
+    Target,
+}
+
+impl Side {
+    fn raw(self) -> u32 {
+        match self {
+            Side::Client => abi::SL_CLIENT,
+            Side::Target => abi::SL_TARGET,
+        }
+    }
+}
+
+/// A table of connections of this process.
+pub struct Table {
+    connections: Box<[abi::sl_connection]>,
+    places: Box<[abi::sl_places]>,
+    raw: RawTable,
+}
+
+// SAFETY: the pointers are to memory that the table owns; its words are changed by atomic operations where `forward/` says so.
+unsafe impl Send for Table {}
+// SAFETY: likewise.
+unsafe impl Sync for Table {}
+
+impl Table {
+    /// An empty table of so many records, a power of two up to `SL_CONNECTIONS`, with half as many sets of places as `sets_shift` says: records
+    /// divided by 2^sets_shift.
+    pub fn new(records: u32, sets_shift: u32, timeouts: abi::sl_timeouts) -> Table {
+        assert!(records.is_power_of_two() && records <= abi::SL_CONNECTIONS);
+        // SAFETY: zeroes are a free record and an empty set.
+        let zeroed = || unsafe { std::mem::zeroed() };
+        let mut connections: Box<[abi::sl_connection]> = (0..records).map(|_| zeroed()).collect();
+        let sets = (records >> sets_shift).max(1);
+        // SAFETY: likewise.
+        let mut places: Box<[abi::sl_places]> = (0..sets).map(|_| unsafe { std::mem::zeroed() }).collect();
+        let raw = RawTable {
+            connections: connections.as_mut_ptr(),
+            places: places.as_mut_ptr(),
+            last_connection: records - 1,
+            last_set: sets - 1,
+            key: 0x5eed,
+            timeouts,
+            own_ports: abi::sl_own_ports { first: 0, many: 0 },
+        };
+        Table { connections, places, raw }
+    }
+
+    /// The table of a host that gives these ports to connections of its own.
+    pub fn with_own_ports(mut self, ports: std::ops::RangeInclusive<u16>) -> Table {
+        let (first, last) = (u32::from(*ports.start()), u32::from(*ports.end()));
+        self.raw.own_ports = abi::sl_own_ports { first, many: last - first + 1 };
+        self
+    }
+
+    fn raw(&self) -> *mut RawTable {
+        std::ptr::from_ref(&self.raw).cast_mut()
+    }
+
+    /// Enters a connection whose packets from the client arrive as `arrives` and leave as `leaves`, after the first one. Returns its number, or the
+    /// reason (`enum sl_not_forwarded`).
+    pub fn open(&self, arrives: Tuple, leaves: Tuple, first: &Segment, tick: u32, hand: u32) -> Result<u32, u32> {
+        let mut like = record(arrives, leaves);
+        // SAFETY: the table is whole, the rest is on this stack.
+        let number = unsafe { sl_connection_open(self.raw(), &mut like, first, tick, hand) };
+        if number & REFUSED > 0 { Err(number & !REFUSED) } else { Ok(number) }
+    }
+
+    /// The port of the source that a connection would leave from, whatever port `leaves` has, after so many tries; and the number of tries with this
+    /// one. None: no port is free.
+    pub fn source_port(&self, arrives: Tuple, leaves: Tuple, hash: u32, tried: u32) -> Option<(u16, u32)> {
+        let mut like = record(arrives, leaves);
+        // SAFETY: the table is whole, the rest is on this stack.
+        let tried = unsafe { sl_choose_source_port(self.raw(), &mut like, hash, tried) };
+        (tried > 0).then(|| (u16::from_be(like.source_port), tried))
+    }
+
+    /// Whether a segment begins another connection in place of this one.
+    pub fn begins_anew(&self, number: u32, side: Side, segment: &Segment) -> bool {
+        // SAFETY: both are whole.
+        unsafe { sl_connection_begins_anew(&self.connections[number as usize], side.raw(), segment) != 0 }
+    }
+
+    /// The connection of a packet that arrives, and the side that it is from.
+    pub fn find(&self, packet: Tuple) -> Option<(u32, Side)> {
+        let raw = RawTuple::from(packet);
+        // SAFETY: the table is whole.
+        let number = unsafe { sl_connection_find(self.raw(), &raw) };
+        let connection = (number > 0).then(|| &self.connections[number as usize])?;
+        // SAFETY: both are whole.
+        let side = unsafe { sl_connection_side(connection, &raw) };
+        Some((number, if side == abi::SL_CLIENT { Side::Client } else { Side::Target }))
+    }
+
+    /// A packet of a side passes.
+    pub fn pass(&self, number: u32, side: Side, segment: &Segment, tick: u32) {
+        let connection = std::ptr::from_ref(&self.connections[number as usize]).cast_mut();
+        // SAFETY: the record is whole.
+        unsafe { sl_connection_pass(connection, side.raw(), segment, 1, segment.bytes, tick) }
+    }
+
+    /// How a side's packets arrive, and how they leave.
+    pub fn tuples(&self, number: u32, side: Side) -> (Tuple, Tuple) {
+        let zero = RawTuple { src: [0; 16], dst: [0; 16], sport: [0; 2], dport: [0; 2], proto: 0 };
+        let (mut arrives, mut leaves) = (zero, zero);
+        // SAFETY: all are whole.
+        unsafe {
+            sl_connection_tuples(&self.connections[number as usize], side.raw(), &mut arrives, &mut leaves);
+        }
+        (arrives.into(), leaves.into())
+    }
+
+    /// The record of this number.
+    pub fn connection(&self, number: u32) -> &abi::sl_connection {
+        &self.connections[number as usize]
+    }
+
+    /// The state of a connection: `enum sl_connection_state`.
+    pub fn state(&self, number: u32) -> u32 {
+        self.connections[number as usize].state & 0xff
+    }
+
+    /// Entries of all sets.
+    pub fn entries(&self) -> usize {
+        self.places.iter().flat_map(|set| set.way).filter(|&word| word != 0).count()
+    }
+
+    /// Connections that are not free.
+    pub fn in_use(&self) -> usize {
+        self.connections.iter().filter(|connection| connection.state & 0xff != abi::SL_CONNECTION_FREE).count()
+    }
+
+    /// Entries that stand in their second set, as the first ones count them.
+    pub fn elsewhere(&self) -> usize {
+        self.places.iter().map(|set| set.elsewhere as usize).sum()
+    }
+}
+
+/// A record with these addresses and ports, of no state.
+fn record(arrives: Tuple, leaves: Tuple) -> abi::sl_connection {
+    // SAFETY: zeroes are a free record.
+    let mut like: abi::sl_connection = unsafe { std::mem::zeroed() };
+    let set = |to: &mut abi::sl_end, ip| {
+        // SAFETY: both are 16 bytes.
+        *to = unsafe { std::mem::transmute::<[u8; 16], abi::sl_end>(bytes_of(ip)) };
+    };
+    set(&mut like.client, arrives.src.ip());
+    set(&mut like.listen, arrives.dst.ip());
+    set(&mut like.source, leaves.src.ip());
+    set(&mut like.target, leaves.dst.ip());
+    like.client_port = arrives.src.port().to_be();
+    like.listen_port = arrives.dst.port().to_be();
+    like.source_port = leaves.src.port().to_be();
+    like.target_port = leaves.dst.port().to_be();
+    like.proto = arrives.proto;
+    like
+}
+
+/// The time-outs of the kernel's connection tracking, in ticks of 2^20 ns.
+pub fn default_timeouts() -> abi::sl_timeouts {
+    let seconds = |s: u64| ((s * 1_000_000_000) >> 20) as u32;
+    let mut ticks = [0; abi::SL_CONNECTION_STATES as usize];
+    for (state, s) in [
+        (abi::SL_TCP_OPENING, 60),
+        (abi::SL_TCP_ESTABLISHED, 5 * 86_400),
+        (abi::SL_TCP_CLOSING, 120),
+        (abi::SL_TCP_CLOSED, 120),
+        (abi::SL_UDP_ONE_WAY, 30),
+        (abi::SL_UDP_ANSWERED, 180),
+    ] {
+        ticks[state as usize] = seconds(s);
+    }
+    abi::sl_timeouts { ticks }
+}

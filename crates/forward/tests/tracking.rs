@@ -1,0 +1,173 @@
+//! What packets say of the state of their connection, and what forged ones do not.
+
+use proptest::prelude::*;
+use sluice_abi as abi;
+use sluice_forward::{Segment, Side, Table, Tuple, default_timeouts};
+
+const FIN: u32 = 1;
+const SYN: u32 = 2;
+const RST: u32 = 4;
+const ACK: u32 = 16;
+
+/// A connection that is tracked, with the numbers that both sides begin with.
+struct Tracked {
+    table: Table,
+    number: u32,
+    first: [u32; 2],
+}
+
+impl Tracked {
+    fn new(client: u32, target: u32) -> Tracked {
+        let table = Table::new(2, 0, default_timeouts());
+        let at = |text: &str| text.parse().unwrap();
+        let arrives = Tuple { proto: 6, src: at("192.0.2.1:1024"), dst: at("198.51.100.1:80") };
+        let leaves = Tuple { dst: at("10.0.0.1:8080"), ..arrives };
+        let syn = Segment { seq: client, ack: 0, bytes: 0, flags: SYN };
+        let number = table.open(arrives, leaves, &syn, 0, 1).unwrap();
+        Tracked { table, number, first: [client, target] }
+    }
+
+    fn established(client: u32, target: u32) -> Tracked {
+        let tracked = Tracked::new(client, target);
+        tracked.pass(Side::Target, 0, 1, 0, SYN | ACK);
+        tracked.pass(Side::Client, 1, 1, 0, ACK);
+        assert_eq!(tracked.state(), abi::SL_TCP_ESTABLISHED);
+        tracked
+    }
+
+    /// A segment of a side; its numbers count from the first of its sender and of the other side.
+    fn pass(&self, side: Side, seq: u32, ack: u32, bytes: u32, flags: u32) {
+        let (own, other) = if side == Side::Client { (0, 1) } else { (1, 0) };
+        let ack = if flags & ACK > 0 { self.first[other].wrapping_add(ack) } else { 0 };
+        let segment = Segment { seq: self.first[own].wrapping_add(seq), ack, bytes, flags };
+        self.table.pass(self.number, side, &segment, 0);
+    }
+
+    fn state(&self) -> u32 {
+        self.table.state(self.number)
+    }
+}
+
+/// The segments of a connection in the order in which they are sent: both sides send so many bytes, a side closes first.
+fn exchange(client: &[u32], target: &[u32], closes: Side) -> Vec<(Side, u32, u32, u32, u32)> {
+    let mut segments = vec![(Side::Target, 0, 1, 0, SYN | ACK), (Side::Client, 1, 1, 0, ACK)];
+    let mut next = [1, 1];
+    for n in 0..client.len().max(target.len()) {
+        for (own, side, sizes) in [(0, Side::Client, client), (1, Side::Target, target)] {
+            if let Some(&bytes) = sizes.get(n) {
+                segments.push((side, next[own], next[1 - own], bytes, ACK));
+                next[own] += bytes;
+            }
+        }
+    }
+    let order = if closes == Side::Client { [0, 1] } else { [1, 0] };
+    let sides = [Side::Client, Side::Target];
+    for own in order {
+        segments.push((sides[own], next[own], next[1 - own], 0, FIN | ACK));
+        next[own] += 1;
+        segments.push((sides[1 - own], next[1 - own], next[own], 0, ACK));
+    }
+    segments
+}
+
+proptest! {
+    /// Whatever is lost before it comes here, sent again or late: in the end the connection is closed, and never before a side closes it.
+    #[test]
+    fn a_connection_ends_when_its_sides_end_it(
+        numbers in any::<[u32; 2]>(),
+        client in proptest::collection::vec(1u32..65_000, 0..30),
+        target in proptest::collection::vec(1u32..65_000, 0..30),
+        target_closes in any::<bool>(),
+        fates in proptest::collection::vec((0u32..10, 0usize..4), 80),
+    ) {
+        let tracked = Tracked::new(numbers[0], numbers[1]);
+        let segments = exchange(&client, &target, if target_closes { Side::Target } else { Side::Client });
+        let last_of_data = segments.len() - 4;
+        let mut seen: Vec<usize> = Vec::new();
+        for n in 0..segments.len() {
+            let (fate, late) = fates[n % fates.len()];
+            match fate {
+                0 if n > 1 => seen.push((n + late).min(segments.len() - 1)), // lost, and sent again after some others
+                1 if n > 1 => seen.extend([n, n]),
+                _ => seen.push(n),
+            }
+        }
+        let mut came = Vec::new();
+        for n in seen {
+            let (side, seq, ack, bytes, flags) = segments[n];
+            tracked.pass(side, seq, ack, bytes, flags);
+            came.push(n);
+            if came.contains(&0) && came.contains(&1) && came.iter().all(|&n| n < last_of_data) {
+                prop_assert_eq!(tracked.state(), abi::SL_TCP_ESTABLISHED);
+            }
+        }
+        for (n, &(side, seq, ack, bytes, flags)) in segments.iter().enumerate() {
+            // What was lost on the way here comes in the end.
+            if !came.contains(&n) {
+                tracked.pass(side, seq, ack, bytes, flags);
+            }
+        }
+        prop_assert_eq!(tracked.state(), abi::SL_TCP_CLOSED);
+    }
+
+    /// Packets whose sender knows addresses and ports alone neither end a connection nor establish one.
+    #[test]
+    fn forged_packets_change_nothing(
+        numbers in any::<[u32; 2]>(),
+        forged in proptest::collection::vec((any::<bool>(), 1u32 << 21..u32::MAX - (1 << 21), 1u32 << 21..u32::MAX - (1 << 21), 0u32..32), 1..100),
+    ) {
+        let established = Tracked::established(numbers[0], numbers[1]);
+        let opening = Tracked::new(numbers[0], numbers[1]);
+        opening.pass(Side::Target, 0, 1, 0, SYN | ACK);
+        for (from_target, seq, ack, flags) in forged {
+            let side = if from_target { Side::Target } else { Side::Client };
+            // An acknowledgement that is plausible is believed: it can come from a side alone that has seen the number.
+            let flags = if flags & ACK > 0 && flags & RST == 0 { flags & !ACK } else { flags };
+            established.pass(side, seq, ack, 100, flags);
+            prop_assert_eq!(established.state(), abi::SL_TCP_ESTABLISHED);
+            if flags & (SYN | RST) == 0 {
+                opening.pass(Side::Client, seq, ack, 0, flags | ACK);
+                prop_assert_eq!(opening.state(), abi::SL_TCP_OPENING);
+            }
+        }
+        for side in [Side::Client, Side::Target] {
+            let reset = Tracked::established(numbers[0], numbers[1]);
+            reset.pass(side, 1, 0, 0, RST);
+            prop_assert_eq!(reset.state(), abi::SL_TCP_CLOSED, "the true reset of {:?}", side);
+        }
+    }
+}
+
+/// Nothing opens a closed connection again: its client's SYN begins another one.
+#[test]
+fn a_closed_connection_stays_closed() {
+    let tracked = Tracked::established(7, 9);
+    tracked.pass(Side::Target, 1, 1, 0, RST | ACK);
+    assert_eq!(tracked.state(), abi::SL_TCP_CLOSED);
+    tracked.pass(Side::Client, 1, 1, 10, ACK);
+    tracked.pass(Side::Target, 900, 0, 0, SYN);
+    assert_eq!(tracked.state(), abi::SL_TCP_CLOSED);
+    tracked.pass(Side::Client, 1_000, 0, 0, SYN);
+    assert_eq!(tracked.state(), abi::SL_TCP_CLOSED);
+}
+
+/// A port that nobody listens on: the target's reset has the number 0.
+#[test]
+fn a_refused_connection_is_closed() {
+    let tracked = Tracked::new(100, 0);
+    tracked.pass(Side::Target, 0, 500, 0, RST | ACK);
+    assert_eq!(tracked.state(), abi::SL_TCP_OPENING, "it acknowledges another number");
+    tracked.pass(Side::Target, 0, 1, 0, RST | ACK);
+    assert_eq!(tracked.state(), abi::SL_TCP_CLOSED);
+}
+
+/// A SYN flood: no answer makes a connection that its client did not ask for.
+#[test]
+fn nobody_else_establishes() {
+    let tracked = Tracked::new(100, 200);
+    tracked.pass(Side::Client, 1, 1, 0, ACK);
+    assert_eq!(tracked.state(), abi::SL_TCP_OPENING, "the target has not answered");
+    tracked.pass(Side::Target, 0, 1, 0, SYN | ACK);
+    tracked.pass(Side::Target, 1, 1, 50, ACK);
+    assert_eq!(tracked.state(), abi::SL_TCP_OPENING, "the client has not acknowledged");
+}
