@@ -105,6 +105,10 @@ kinds! {
     Mode = "mode",
     /// A set of policies has none for the interface.
     Interface = "interface",
+    /// Two forwards listen on the same port.
+    ForwardOverlap = "forward_overlap",
+    /// A forward's target is where it listens.
+    ForwardLoop = "forward_loop",
     /// The guarantees together exceed the link.
     RateSum = "rate_sum",
     /// The limits together exceed what can be queued.

@@ -9,6 +9,7 @@ pub use lines::{Line, Sign};
 use crate::resolved::Resolved;
 use fields::Values;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// The difference of two policies. Empty if, and only if, both mean the same.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -19,12 +20,14 @@ pub struct Difference {
     pub classes: Vec<ClassChange>,
     /// Rules by priority.
     pub rules: Vec<RuleChange>,
+    /// Forwards by name.
+    pub forwards: Vec<ForwardChange>,
 }
 
 impl Difference {
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
-        self.settings.is_empty() && self.classes.is_empty() && self.rules.is_empty()
+        self.settings.is_empty() && self.classes.is_empty() && self.rules.is_empty() && self.forwards.is_empty()
     }
 }
 
@@ -79,12 +82,24 @@ pub struct RuleChange {
     pub fields: Vec<Field>,
 }
 
+/// A forward that changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ForwardChange {
+    /// The kind of change.
+    pub change: Change,
+    /// The forward's name.
+    pub name: String,
+    /// All values of a forward that is added or removed, else the changed values.
+    pub fields: Vec<Field>,
+}
+
 /// The difference from `old` to `new`. Remarks and places in files are ignored.
 pub fn difference(old: &Resolved, new: &Resolved) -> Difference {
     Difference {
         settings: changed(&fields::settings(old), &fields::settings(new)),
         classes: classes(old, new),
         rules: rules(old, new),
+        forwards: forwards(old, new),
     }
 }
 
@@ -140,6 +155,20 @@ fn classes(old: &Resolved, new: &Resolved) -> Vec<ClassChange> {
         Some(ClassChange { change, id: id.0, name, fields })
     };
     ids.into_iter().filter_map(of).collect()
+}
+
+/// Changes of forwards, which are ordered by name in both policies.
+fn forwards(old: &Resolved, new: &Resolved) -> Vec<ForwardChange> {
+    let of = |resolved: &Resolved, name: &str| {
+        let place = resolved.forwards.binary_search_by(|forward| forward.name.as_str().cmp(name));
+        place.ok().map(|place| fields::forward(&resolved.forwards[place]))
+    };
+    let names: BTreeSet<&str> = old.forwards.iter().chain(&new.forwards).map(|forward| forward.name.as_str()).collect();
+    let change = |name: &str| {
+        let (change, fields) = change(of(old, name), of(new, name))?;
+        Some(ForwardChange { change, name: name.to_owned(), fields })
+    };
+    names.into_iter().filter_map(change).collect()
 }
 
 fn rules(old: &Resolved, new: &Resolved) -> Vec<RuleChange> {

@@ -14,8 +14,10 @@ mod ceiling;
 mod diagnostic;
 pub mod difference;
 mod dscp;
+pub mod edit;
 mod engine;
 mod excerpt;
+mod forward;
 mod icmp;
 mod limit;
 mod limits;
@@ -48,6 +50,10 @@ pub use ceiling::{Ceiling, Limits, SharedCeiling};
 pub use diagnostic::{Diagnostic, Diagnostics, Kind, Place, Severity};
 pub use difference::{Difference, difference};
 pub use engine::Engine;
+pub use forward::{
+    DEFAULT_CONNECTIONS, Forward, ForwardSource, LEAST_CONNECTIONS, MAX_CONNECTIONS, MAX_FORWARDS, MAX_TARGETS,
+    OldConnections, Target, Transport,
+};
 pub use ipnet::IpNet;
 pub use limit::Limit;
 pub use link::{Cells, Framing, Link, SplitGso};

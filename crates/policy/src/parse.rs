@@ -4,6 +4,7 @@ mod ceiling;
 mod class;
 mod cross;
 mod discipline;
+mod forward;
 mod interfaces;
 mod link;
 mod object;
@@ -17,6 +18,7 @@ mod terms;
 mod tokens;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Kind};
+use crate::forward::{DEFAULT_CONNECTIONS, LEAST_CONNECTIONS, MAX_CONNECTIONS};
 use crate::policy::*;
 use crate::rank::Rank;
 use crate::resolved::Context;
@@ -43,11 +45,13 @@ const KEYS: &[&str] = &[
     "limits",
     "default_class",
     "flow_table",
+    "connection_table",
     "malformed",
     "address_sets",
     "port_sets",
     "classes",
     "rules",
+    "forwards",
 ];
 const KEYS_OF_FILE: usize = 3;
 
@@ -58,6 +62,8 @@ pub const ALL_KEYS: &[(&str, &[&str])] = &[
     ("link", link::KEYS),
     ("class", class::KEYS),
     ("rule", rule::KEYS),
+    ("forward", forward::KEYS),
+    ("target", forward::TARGET_KEYS),
     ("limits", ceiling::LIMITS_KEYS),
     ("shared_ceil", ceiling::SHARED_KEYS),
 ];
@@ -124,14 +130,20 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
         object.get("default_class").and_then(|field| reader.integer(field, 0..=MAX_CLASSES as i64 - 1, default_help));
     let flows_help = "entries of the flow table, 0 turns it off";
     let flows = object.get("flow_table").and_then(|field| reader.integer(field, 0..=i64::from(MAX_FLOWS), flows_help));
+    let connections_help = "connections of forwards that are remembered, 1024 to 1048576";
+    let connections = object
+        .get("connection_table")
+        .and_then(|field| reader.integer(field, LEAST_CONNECTIONS.into()..=MAX_CONNECTIONS.into(), connections_help));
     let malformed = object.get("malformed").and_then(|field| reader.choice(field, Malformed::NAMES));
 
     let (class_count, classes) = classes(reader, object, discipline);
     let sets = sets::read(reader, object);
     let (rule_count, rules) = rules(reader, object, source, &sets);
+    let forwards = forward::read_all(reader, object, source);
 
     let counts = cross::Counts { classes: class_count, rules: rule_count };
-    cross::check(reader, object, counts, mode, default_class.map(ClassId), &classes, &rules);
+    let valid = cross::Valid { classes: &classes, rules: &rules, forwards: &forwards };
+    cross::check(reader, object, counts, mode, default_class.map(ClassId), valid);
     ceiling::check(reader, object, flows, &classes);
     if !reader.findings.is_empty() {
         let placed: Vec<sums::Placed<'_>> = classes.iter().map(|(place, class)| (*place, class)).collect();
@@ -149,11 +161,13 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
         limits: limits.unwrap_or_default(),
         default_class: default_class.map(ClassId),
         flows: flows.unwrap_or(DEFAULT_FLOWS),
+        connections: connections.unwrap_or(DEFAULT_CONNECTIONS),
         malformed: malformed.unwrap_or_default(),
         address_sets: sets.addresses,
         port_sets: sets.ports,
         classes: classes.into_iter().map(|(_, class)| class).collect(),
         rules: rules.into_iter().map(|(_, rule)| rule).collect(),
+        forwards: forwards.into_iter().map(|(_, forward)| forward).collect(),
         origin: Origin::default(),
     })
 }

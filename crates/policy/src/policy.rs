@@ -3,6 +3,7 @@
 
 use crate::bytes::{Bytes, FRAME_BYTES};
 use crate::ceiling::{Ceiling, Limits, SharedCeiling};
+use crate::forward::Forward;
 use crate::limit::Limit;
 use crate::link::Link;
 use crate::queue::{Codel, Queue};
@@ -75,6 +76,8 @@ pub struct Policy {
     pub default_class: Option<ClassId>,
     /// Entries of the flow table, 0 (off) to [`MAX_FLOWS`].
     pub flows: u32,
+    /// The connections of forwards that are remembered, [`crate::LEAST_CONNECTIONS`] to [`crate::MAX_CONNECTIONS`]; the next power of two is taken.
+    pub connections: u32,
     /// The treatment of packets with broken headers.
     pub malformed: Malformed,
     /// Sets of addresses that rules name, by name.
@@ -85,6 +88,8 @@ pub struct Policy {
     pub classes: Vec<Class>,
     /// The rules, up to [`MAX_RULES`], in the order of the file. Only their priority decides.
     pub rules: Vec<Rule>,
+    /// The forwards, up to [`crate::MAX_FORWARDS`], in the order of the file.
+    pub forwards: Vec<Forward>,
     /// Places of all values in the file.
     pub origin: Origin,
 }

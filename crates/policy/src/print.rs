@@ -2,6 +2,7 @@
 
 use crate::ceiling::{Ceiling, Limits};
 use crate::dscp;
+use crate::forward::{DEFAULT_CONNECTIONS, Forward, ForwardSource, OldConnections, Target};
 use crate::icmp;
 use crate::limit::Limit;
 use crate::link::{Cells, Framing, Link, SplitGso};
@@ -15,6 +16,7 @@ use crate::terms;
 use crate::time;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// The policy in the native format. Keys at their defaults are left out, except the most important ones.
 pub fn print(policy: &Policy) -> String {
@@ -31,8 +33,11 @@ pub fn print(policy: &Policy) -> String {
     text += &sets("address_sets", &policy.address_sets, |net| terms::prefix(net).into());
     text += &sets("port_sets", &policy.port_sets, port_value);
     text += &format!("  \"classes\": {},\n", list(policy.classes.iter().map(class)));
-    text += &format!("  \"rules\": {}\n}}\n", list(policy.rules.iter().map(rule)));
-    text
+    text += &format!("  \"rules\": {}", list(policy.rules.iter().map(rule)));
+    if !policy.forwards.is_empty() {
+        text += &format!(",\n  \"forwards\": {}", list(policy.forwards.iter().map(forward)));
+    }
+    text + "\n}\n"
 }
 
 /// The policy as its author wrote it, with comments, and with a name if the file leaves that to its path. A policy without a
@@ -103,6 +108,9 @@ fn header(policy: &Policy) -> Fields {
         fields.push(("default_class", id.0.into()));
     }
     fields.push(("flow_table", policy.flows.into()));
+    if policy.connections != DEFAULT_CONNECTIONS {
+        fields.push(("connection_table", policy.connections.into()));
+    }
     if policy.malformed != Malformed::default() {
         fields.push(("malformed", name_of(Malformed::NAMES, &policy.malformed)));
     }
@@ -240,6 +248,38 @@ pub fn asks(rule: &Rule) -> String {
     });
     let asked: Vec<String> = asked.collect();
     if asked.is_empty() { "every packet".to_owned() } else { asked.join(", ") }
+}
+
+/// A forward. Where all targets have weight 1, they are texts.
+pub(crate) fn forward(forward: &Forward) -> Fields {
+    let mut fields: Fields =
+        vec![("name", forward.name.clone().into()), ("protocol", forward.transport.to_string().into())];
+    fields.extend(forward.listen.map(|address| ("address", address.to_string().into())));
+    fields.push(("port", port_value(&forward.ports)));
+    let targets: Vec<Value> = forward.targets.iter().map(|each| target(forward, each)).collect();
+    fields.push(("targets", targets.into()));
+    if forward.source != ForwardSource::default() {
+        fields.push(("source", name_of(ForwardSource::NAMES, &forward.source)));
+    }
+    fields.extend(forward.class.map(|class| ("class_id", class.0.into())));
+    if forward.connections != OldConnections::default() {
+        fields.push(("open_connections", name_of(OldConnections::NAMES, &forward.connections)));
+    }
+    fields
+}
+
+fn target(forward: &Forward, target: &Target) -> Value {
+    let ports = forward.target_ports(target);
+    if target.weight != 1 {
+        return serde_json::json!({
+            "address": target.address.to_string(), "port": port_value(&ports), "weight": target.weight
+        });
+    }
+    let port = if ports.0 == ports.1 { ports.0.to_string() } else { format!("{}-{}", ports.0, ports.1) };
+    match target.address {
+        IpAddr::V4(address) => format!("{address}:{port}").into(),
+        IpAddr::V6(address) => format!("[{address}]:{port}").into(),
+    }
 }
 
 pub(crate) fn rule(rule: &Rule) -> Fields {

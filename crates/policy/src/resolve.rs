@@ -42,6 +42,8 @@ pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnosti
     classes.sort_by_key(|class| class.id);
     let mut rules: Vec<ResolvedRule> = policy.rules.iter().map(|rule| resolved_rule(rule, policy)).collect();
     rules.sort_by_key(|rule| rule.rule.priority);
+    let mut forwards = policy.forwards.clone();
+    forwards.sort_by(|a, b| a.name.cmp(&b.name));
     let mut resolved = Resolved {
         name: policy.name.clone(),
         description: policy.description.clone(),
@@ -57,9 +59,11 @@ pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnosti
         default_class,
         urgent_class,
         flows: policy.flows,
+        connections: policy.connections,
         malformed: policy.malformed,
         classes,
         rules,
+        forwards,
         not_on_tc: not_on_tc.map(|finding| Diagnostics::new(source.clone(), vec![finding])),
         remarks: Diagnostics::default(),
     };

@@ -4,6 +4,7 @@ use crate::bytes::Bytes;
 use crate::ceiling::{Ceiling, Limits, SharedCeiling};
 use crate::diagnostic::Diagnostics;
 use crate::engine::Engine;
+use crate::forward::Forward;
 use crate::link::{Framing, SplitGso};
 use crate::policy::{ClassId, Exceed, Malformed, Mode, Rule};
 use crate::queue::{Codel, Hosts, Queue};
@@ -54,12 +55,16 @@ pub struct Resolved {
     pub urgent_class: ClassId,
     /// Entries of the flow table, 0 is off.
     pub flows: u32,
+    /// The connections of forwards that are remembered.
+    pub connections: u32,
     /// The treatment of packets with broken headers.
     pub malformed: Malformed,
     /// The classes by id.
     pub classes: Vec<ResolvedClass>,
     /// The rules in the order of evaluation: the first match counts.
     pub rules: Vec<ResolvedRule>,
+    /// The forwards by name.
+    pub forwards: Vec<Forward>,
     /// The reason why engine `tc` cannot run the policy; `None` if it can.
     pub not_on_tc: Option<Diagnostics>,
     /// Warnings, and notes on chosen values. There are no errors.

@@ -1,6 +1,7 @@
 //! A resolved policy as text tables.
 
 use crate::dscp;
+use crate::forward::{Forward, ForwardSource, Target};
 use crate::icmp;
 use crate::link::{Cells, Framing, SplitGso};
 use crate::policy::{ClassFrom, Exceed, IcmpType, Malformed, Mode, Rule, Terms};
@@ -21,6 +22,10 @@ pub fn table(resolved: &Resolved, resolution: Option<&str>) -> String {
     if !matches!(resolved.mode, Mode::ScheduleOnly { .. }) {
         text += "\n";
         text += &rules(resolved);
+    }
+    if !resolved.forwards.is_empty() {
+        text += "\n";
+        text += &forwards(resolved);
     }
     text
 }
@@ -52,6 +57,9 @@ fn settings(resolved: &Resolved, resolution: Option<&str>) -> String {
     rows.push(("urgent class", format!("{} (ARP, ND and DHCP)", class_name(resolved.urgent_class))));
     let flows = if resolved.flows == 0 { "off".into() } else { format!("{} entries", resolved.flows) };
     rows.push(("flow table", flows));
+    if !resolved.forwards.is_empty() {
+        rows.push(("connection table", format!("{} entries", resolved.connections.next_power_of_two())));
+    }
     if resolved.malformed == Malformed::Drop {
         rows.push(("malformed", "dropped".into()));
     }
@@ -165,6 +173,30 @@ fn rules(resolved: &Resolved) -> String {
         R::left("class", true, class_name),
     ];
     render(&columns, &rules)
+}
+
+fn forwards(resolved: &Resolved) -> String {
+    let any = |has: fn(&Forward) -> bool| resolved.forwards.iter().any(has);
+    let class = |f: &Forward| f.class.and_then(|id| resolved.class(id)).map(|c| format!("{} {}", c.id, c.name));
+    let target = |f: &Forward| {
+        let one = |target: &Target| format!("{} {}", target.address, terms::ports(&f.target_ports(target)));
+        let more = f.targets.len() - 1;
+        format!("{}{}", one(&f.targets[0]), if more > 0 { format!(" +{more}") } else { String::new() })
+    };
+    type F<'a> = Column<'a, Forward>;
+    let columns = vec![
+        F::left("forward", true, |f| f.name.clone()),
+        F::left("protocol", true, |f| f.transport.to_string()),
+        F::left("listens on", any(|f| f.listen.is_some()), |f| or_any(f.listen)),
+        F::right("port", true, |f| terms::ports(&f.ports)),
+        F::left("to", true, target),
+        F::left("source", any(|f| f.source == ForwardSource::Masquerade), |f| match f.source {
+            ForwardSource::Keep => "kept".into(),
+            ForwardSource::Masquerade => "masqueraded".into(),
+        }),
+        F::left("class", any(|f| f.class.is_some()), move |f| class(f).unwrap_or("by rules".into())),
+    ];
+    render(&columns, &resolved.forwards)
 }
 
 /// The most values of a cell.

@@ -4,6 +4,7 @@ use proptest::collection::{hash_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use sluice_policy::*;
+use std::net::IpAddr;
 
 fn name() -> impl Strategy<Value = String> {
     // Quotes, backslashes and letters of several bytes, but short enough for any name.
@@ -222,6 +223,38 @@ fn rule(priority: u32, ids: Vec<u8>, sets: Sets) -> impl Strategy<Value = Rule> 
     )
 }
 
+/// Forward number `n`, whose ports no other has.
+fn forward(n: u16, ids: Vec<u8>) -> impl Strategy<Value = Forward> {
+    let first = 1 + n * 1_000;
+    let address = |v6: bool| {
+        any::<[u8; 16]>().prop_map(move |mut bytes| {
+            bytes[0] = 0x20; // a host's, in both families
+            if v6 { IpAddr::from(bytes) } else { IpAddr::from([bytes[0], bytes[1], bytes[2], bytes[3]]) }
+        })
+    };
+    let transport = prop::sample::select(Transport::NAMES).prop_map(|(_, transport)| transport);
+    let source = prop::sample::select(ForwardSource::NAMES).prop_map(|(_, source)| source);
+    let connections = prop::sample::select(OldConnections::NAMES).prop_map(|(_, connections)| connections);
+    let class = option::of(prop::sample::select(ids).prop_map(ClassId));
+    (any::<bool>(), first..first + 1_000, transport, source, connections, class).prop_flat_map(
+        move |(v6, last, transport, source, connections, class)| {
+            let target = (address(v6), 1..=u16::MAX - 1_000, prop_oneof![Just(1), 1..=256u32])
+                .prop_map(|(address, first_port, weight)| Target { address, first_port, weight });
+            (option::of(address(v6)), vec(target, 1..5)).prop_map(move |(listen, targets)| Forward {
+                name: format!("forward {n}"),
+                transport,
+                listen,
+                ports: (first, last),
+                targets,
+                source,
+                class,
+                connections,
+                line: 0,
+            })
+        },
+    )
+}
+
 fn policy() -> impl Strategy<Value = Policy> {
     let modes = prop::sample::select(vec![
         Mode::Full,
@@ -247,16 +280,25 @@ fn policy() -> impl Strategy<Value = Policy> {
         let nets = vec(nets, sets.0.len()).prop_map(move |nets| sets.0.iter().cloned().zip(nets).collect());
         let ports = vec(vec(port_range(), 1..4), sets.1.len());
         let ports = ports.prop_map(move |ports| sets.1.iter().cloned().zip(ports).collect());
+        let forwards: Vec<_> = (0..ids.len() as u16 - 1).map(|n| forward(n, ids.clone())).collect();
         let default_class = option::of(prop::sample::select(ids).prop_map(ClassId));
         let malformed = prop::sample::select(Malformed::NAMES).prop_map(|(_, malformed)| malformed);
-        let head = (name(), option::of(name()), (link(), limits()), default_class, 0..=MAX_FLOWS, malformed);
-        (head, nets, ports, classes, rules).prop_map(
+        let head = (
+            name(),
+            option::of(name()),
+            (link(), limits()),
+            default_class,
+            (0..=MAX_FLOWS, LEAST_CONNECTIONS..=MAX_CONNECTIONS),
+            malformed,
+        );
+        (head, nets, ports, classes, rules, forwards).prop_map(
             move |(
-                (name, description, (link, limits), default_class, flows, malformed),
+                (name, description, (link, limits), default_class, (flows, connections), malformed),
                 address_sets,
                 port_sets,
                 classes,
                 rules,
+                forwards,
             )| Policy {
                 version: FORMAT_VERSION,
                 name,
@@ -269,11 +311,13 @@ fn policy() -> impl Strategy<Value = Policy> {
                 default_class,
                 // Flow ceilings need the flow table.
                 flows: flows.max(u32::from(classes.iter().any(|class: &Class| class.flow_ceil.is_some()))),
+                connections,
                 malformed,
                 address_sets,
                 port_sets,
                 classes,
                 rules,
+                forwards,
                 origin: Origin::default(),
             },
         )

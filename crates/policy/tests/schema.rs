@@ -91,6 +91,7 @@ fn schema_and_parser_refuse_wrong_types_of_every_key() {
     let base = serde_json::json!({
         "scheduler": "deficit_round_robin", "link": {}, "limits": {}, "classes": [{ "id": 0, "shared_ceil": { "name": "n", "rate": "1mbit" } }],
         "rules": [{ "priority": 1, "class_id": 0 }],
+        "forwards": [{ "name": "n", "protocol": "tcp", "port": 1, "targets": [{ "address": "192.0.2.1" }] }],
     });
     assert!(validator.is_valid(&base));
     let mut set = base.clone();
@@ -105,6 +106,8 @@ fn schema_and_parser_refuse_wrong_types_of_every_key() {
             "limits" => "/limits",
             "class" => "/classes/0",
             "shared_ceil" => "/classes/0/shared_ceil",
+            "forward" => "/forwards/0",
+            "target" => "/forwards/0/targets/0",
             _ => "/rules/0",
         };
         for key in *keys {

@@ -6,6 +6,7 @@ mod bitmap;
 mod bucket;
 mod by_port;
 mod error;
+pub mod forward;
 mod keys;
 mod matcher;
 mod queues;

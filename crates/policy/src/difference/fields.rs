@@ -3,6 +3,7 @@
 
 use crate::ceiling::Ceiling;
 use crate::dscp;
+use crate::forward::Forward;
 use crate::link::{Cells, SplitGso};
 use crate::policy::{ClassFrom, Exceed, Malformed, Mode, Term, Terms};
 use crate::print;
@@ -37,9 +38,11 @@ pub(super) fn settings(resolved: &Resolved) -> Values {
         default_class,
         urgent_class,
         flows,
+        connections,
         malformed,
         classes: _,
         rules: _,
+        forwards: _,
         remarks: _,
         not_on_tc: _,
     } = resolved;
@@ -70,6 +73,7 @@ pub(super) fn settings(resolved: &Resolved) -> Values {
         ("default_class", Some(default_class.to_string())),
         ("urgent_class", Some(urgent_class.to_string())),
         ("flow_table", Some(flows.to_string())),
+        ("connection_table", Some(connections.to_string())),
         ("malformed", name_of(Malformed::NAMES, malformed)),
     ])
 }
@@ -128,12 +132,20 @@ pub(super) fn class(class: &ResolvedClass) -> Values {
     ])
 }
 
-/// The rule as it is written, with the values of its sets, since these may change while the rule does not.
-pub(super) fn rule(resolved: &ResolvedRule) -> Values {
-    let text = |value: Value| match value {
+/// The forward as it is printed.
+pub(super) fn forward(forward: &Forward) -> Values {
+    print::forward(forward).into_iter().map(|(key, value)| (key, text(value))).collect()
+}
+
+fn text(value: Value) -> String {
+    match value {
         Value::String(text) => text,
         other => other.to_string(),
-    };
+    }
+}
+
+/// The rule as it is written, with the values of its sets, since these may change while the rule does not.
+pub(super) fn rule(resolved: &ResolvedRule) -> Values {
     let ResolvedRule { rule, src, dst, src_ports, dst_ports } = resolved;
     let mut values: Values = print::rule(rule).into_iter().map(|(key, value)| (key, text(value))).collect();
     let ports = |&(low, high): &(u16, u16)| if low == high { low.to_string() } else { format!("{low}-{high}") };

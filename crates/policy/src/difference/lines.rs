@@ -49,7 +49,7 @@ impl fmt::Display for Line {
 }
 
 impl Difference {
-    /// A line for each setting, class and rule that changes.
+    /// A line for each setting, class, rule and forward that changes.
     pub fn lines(&self) -> Vec<Line> {
         let settings = self.settings.iter().map(|field| Line { sign: Sign::Changed, text: arrow(field, "none") });
         let classes = self.classes.iter().map(|class| Line {
@@ -67,7 +67,11 @@ impl Difference {
             let fields = list(rule.change, &rule.fields, &["priority", "name"], "any");
             Line { sign: Sign::of(rule.change), text: format!("rule {}{name}: {moved}{fields}", rule.priority) }
         });
-        settings.chain(classes).chain(rules).collect()
+        let forwards = self.forwards.iter().map(|forward| {
+            let fields = list(forward.change, &forward.fields, &["name"], "none");
+            Line { sign: Sign::of(forward.change), text: format!("forward {}: {fields}", forward.name) }
+        });
+        settings.chain(classes).chain(rules).chain(forwards).collect()
     }
 
     /// The number of changes, as text.
@@ -81,6 +85,7 @@ impl Difference {
             count(self.settings.len(), "setting", "settings"),
             count(self.classes.len(), "class", "classes"),
             count(self.rules.len(), "rule", "rules"),
+            count(self.forwards.len(), "forward", "forwards"),
         ]
         .into_iter()
         .flatten()

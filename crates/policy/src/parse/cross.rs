@@ -5,6 +5,7 @@ use super::Placed;
 use super::object::{Object, Reader};
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::dscp;
+use crate::forward::Forward;
 use crate::policy::{Class, ClassFrom, ClassId, MAX_CLASSES, MAX_RULES, Mode, Rule};
 use crate::source::Span;
 use std::collections::{BTreeSet, HashMap};
@@ -16,21 +17,29 @@ pub(super) struct Counts {
     pub rules: usize,
 }
 
+/// What of the file is valid.
+#[derive(Clone, Copy)]
+pub(super) struct Valid<'a> {
+    pub classes: &'a [Placed<Class>],
+    pub rules: &'a [Placed<Rule>],
+    pub forwards: &'a [Placed<Forward>],
+}
+
 pub(super) fn check(
     reader: &mut Reader,
     object: &Object,
     counts: Counts,
     mode: Option<Mode>,
     default_class: Option<ClassId>,
-    classes: &[Placed<Class>],
-    rules: &[Placed<Rule>],
+    valid: Valid<'_>,
 ) {
+    let Valid { classes, rules, forwards: _ } = valid;
     check_counts(reader, object, &counts);
     check_unique_classes(reader, classes);
     check_unique_priorities(reader, rules);
     // A class without a readable id may be the named one.
     if counts.classes > 0 && classes.len() == counts.classes {
-        check_named_classes(reader, default_class, classes, rules);
+        check_named_classes(reader, default_class, valid);
     }
     if let Some(mode) = mode {
         check_mode(reader, object, mode, classes, counts.rules);
@@ -132,12 +141,8 @@ fn free_above(rules: &[Placed<Rule>]) -> HashMap<u32, Option<u32>> {
     free
 }
 
-fn check_named_classes(
-    reader: &mut Reader,
-    default_class: Option<ClassId>,
-    classes: &[Placed<Class>],
-    rules: &[Placed<Rule>],
-) {
+fn check_named_classes(reader: &mut Reader, default_class: Option<ClassId>, valid: Valid<'_>) {
+    let Valid { classes, rules, forwards } = valid;
     let missing = |id: ClassId| classes.iter().all(|(_, class)| class.id != id);
     let existing = || {
         let mut list: Vec<(ClassId, &str)> = classes.iter().map(|(_, class)| (class.id, class.name.as_str())).collect();
@@ -147,7 +152,10 @@ fn check_named_classes(
     };
     let named_by_rules = rules.iter().map(|(place, rule)| (rule.class, format!("/rules/{place}/class_id"), "a rule"));
     let named_as_default = default_class.map(|id| (id, "/default_class".to_string(), "\"default_class\""));
-    for (id, path, reference) in named_by_rules.chain(named_as_default) {
+    let named_by_forwards = forwards
+        .iter()
+        .filter_map(|(place, forward)| Some((forward.class?, format!("/forwards/{place}/class_id"), "a forward")));
+    for (id, path, reference) in named_by_rules.chain(named_as_default).chain(named_by_forwards) {
         if missing(id) {
             let finding =
                 Diagnostic::error(Kind::UnknownClass, format!("{reference} names class {id}, which does not exist"))

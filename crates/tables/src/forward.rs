@@ -1,0 +1,207 @@
+//! Forwards as the maps of port forwarding hold them.
+
+use sha2::{Digest, Sha256};
+use sluice_abi as abi;
+use sluice_policy::{Forward, ForwardSource, OldConnections};
+use std::net::IpAddr;
+
+/// A way to a target, as the kernel's routes have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Route {
+    /// The address of this host from which packets to the target would come.
+    pub source: IpAddr,
+}
+
+/// A forward of one interface, with the ways to its targets in their order.
+#[derive(Debug, Clone)]
+pub struct Routed<'a> {
+    /// Number of the interface.
+    pub ifindex: u32,
+    /// The forward.
+    pub forward: &'a Forward,
+    /// The way to each target.
+    pub routes: Vec<Route>,
+}
+
+/// An end as the maps hold it.
+pub fn end(address: IpAddr) -> abi::sl_end {
+    let octets = match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+        IpAddr::V6(v6) => v6.octets(),
+    };
+    let word = |n: usize| u32::from_ne_bytes([octets[n], octets[n + 1], octets[n + 2], octets[n + 3]]);
+    abi::sl_end { address: [word(0), word(4), word(8), word(12)] }
+}
+
+impl Routed<'_> {
+    /// A number that differs between forwards that differ in anything that new connections see.
+    pub fn digest(&self) -> u64 {
+        let Forward { name: _, transport: _, listen: _, ports, targets, source, class, connections, line: _ } =
+            self.forward;
+        let text = format!("{ports:?} {targets:?} {source:?} {class:?} {connections:?} {:?}", self.routes);
+        let hash = Sha256::digest(text.as_bytes());
+        u64::from_le_bytes(hash[..8].try_into().expect("eight of 32 bytes"))
+    }
+
+    /// Its targets.
+    pub fn targets(&self) -> Vec<abi::sl_target> {
+        let targets = self.forward.targets.iter().zip(&self.routes);
+        let masquerades = self.forward.source == ForwardSource::Masquerade;
+        targets
+            .map(|(target, route)| abi::sl_target {
+                end: end(target.address),
+                source: if masquerades { end(route.source) } else { abi::sl_end { address: [0; 4] } },
+                first_port: target.first_port,
+                pad: 0,
+            })
+            .collect()
+    }
+
+    /// Which target each slot has, by its index among the forward's; empty for a single target. The permutations of Maglev (Eisenbud et al., NSDI
+    /// 2016, 3.4), in which a target's turns are as many as its weight: a target that comes or goes moves few slots of the others.
+    pub fn slots(&self) -> Vec<u32> {
+        let targets = &self.forward.targets;
+        if targets.len() < 2 {
+            return Vec::new();
+        }
+        let weights: u32 = targets.iter().map(|target| target.weight).sum();
+        let size = prime_from(weights.saturating_mul(SLOTS_PER_WEIGHT).min(MOST_SLOTS));
+        let mut turns: Vec<Permutation> =
+            targets.iter().map(|target| Permutation::of(&format!("{target:?}"), size)).collect();
+        let mut slots = vec![u32::MAX; size as usize];
+        let mut left = slots.len();
+        loop {
+            for (n, target) in targets.iter().enumerate() {
+                for _ in 0..target.weight {
+                    let free = turns[n].by_ref().find(|&slot| slots[slot] == u32::MAX);
+                    slots[free.expect("a permutation has every slot")] = n as u32;
+                    left -= 1;
+                    if left == 0 {
+                        return slots;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The forward, once its targets and slots have places.
+    pub fn forward(&self, first_target: u32, first_slot: u32, slots: u32) -> abi::sl_forward {
+        abi::sl_forward {
+            targets: self.forward.targets.len() as u32,
+            first_target,
+            first_slot,
+            slots,
+            ifindex: self.ifindex,
+            first_port: self.forward.ports.0,
+            flags: [
+                (self.forward.source == ForwardSource::Masquerade, abi::SL_MASQUERADES),
+                (self.forward.connections == OldConnections::Cut, abi::SL_FORWARD_CUTS),
+            ]
+            .iter()
+            .map(|(has, flag)| if *has { *flag as u8 } else { 0 })
+            .sum(),
+            class: self.forward.class.map_or(abi::SL_CLASSES as u8, |class| class.0),
+            digest: self.digest(),
+            name: crate::name(&self.forward.name),
+        }
+    }
+
+    /// Every address, port and protocol that it listens on, and port 0 of them: some forward listens there.
+    pub fn listens(&self) -> impl Iterator<Item = abi::sl_listen> + '_ {
+        let of = |proto: u8, port: u16| abi::sl_listen {
+            end: self.forward.listen.map_or(abi::sl_end { address: [0; 4] }, end),
+            ifindex: self.ifindex,
+            port: port.to_be(),
+            proto,
+            ipv6: u8::from(self.forward.listen.is_none() && !self.forward.is_ipv4()),
+        };
+        let protocols = self.forward.transport.protocols();
+        let (first, last) = self.forward.ports;
+        protocols.iter().flat_map(move |&proto| std::iter::once(0).chain(first..=last).map(move |port| of(proto, port)))
+    }
+}
+
+/// Slots for each unit of weight, and the most: shares are then exact to a percent or two.
+const SLOTS_PER_WEIGHT: u32 = 64;
+const MOST_SLOTS: u32 = 4_096;
+
+/// The order in which a target takes slots.
+struct Permutation {
+    next: u64,
+    skip: u64,
+    size: u64,
+}
+
+impl Permutation {
+    fn of(text: &str, size: u32) -> Permutation {
+        let hash = Sha256::digest(text.as_bytes());
+        let word = |n: usize| u64::from_le_bytes(hash[n..n + 8].try_into().expect("eight of 32 bytes"));
+        let size = u64::from(size);
+        Permutation { next: word(0) % size, skip: word(8) % (size - 1) + 1, size }
+    }
+}
+
+impl Iterator for Permutation {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let slot = self.next;
+        self.next = (self.next + self.skip) % self.size;
+        Some(slot as usize)
+    }
+}
+
+fn prime_from(least: u32) -> u32 {
+    let is_prime = |n: u32| (2..).take_while(|d| d * d <= n).all(|d| n % d != 0);
+    (least.max(2)..).find(|&n| is_prime(n)).expect("there are primes above any number")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sluice_policy::{Target, Transport};
+
+    fn forward(weights: &[u32]) -> Forward {
+        let target =
+            |(n, &weight): (usize, &u32)| Target { address: [10, 0, 0, n as u8].into(), first_port: 80, weight };
+        Forward {
+            name: "web".into(),
+            transport: Transport::Tcp,
+            listen: None,
+            ports: (80, 80),
+            targets: weights.iter().enumerate().map(target).collect(),
+            source: ForwardSource::Keep,
+            class: None,
+            connections: OldConnections::Keep,
+            line: 0,
+        }
+    }
+
+    fn slots(forward: &Forward) -> Vec<u32> {
+        let routes = vec![Route { source: [10, 0, 0, 254].into() }; forward.targets.len()];
+        Routed { ifindex: 1, forward, routes }.slots()
+    }
+
+    #[test]
+    fn targets_get_their_shares() {
+        let slots = slots(&forward(&[1, 2, 5]));
+        for (n, weight) in [(0, 1.0), (1, 2.0), (2, 5.0)] {
+            let share = slots.iter().filter(|&&slot| slot == n).count() as f64 / slots.len() as f64;
+            assert!((share - weight / 8.0).abs() < 0.01, "{n}: {share}");
+        }
+    }
+
+    #[test]
+    fn a_target_that_goes_moves_few_others() {
+        let (all, mut fewer) = (forward(&[1; 8]), forward(&[1; 8]));
+        fewer.targets[7] = Target { address: [10, 0, 1, 7].into(), ..fewer.targets[7] };
+        let (before, after) = (slots(&all), slots(&fewer));
+        let moved = before.iter().zip(&after).filter(|(was, is)| **was != 7 && was != is).count();
+        assert!(moved * 4 < before.len(), "{moved} of {}", before.len());
+    }
+
+    #[test]
+    fn one_target_needs_no_slots() {
+        assert_eq!(slots(&forward(&[7])), Vec::<u32>::new());
+    }
+}
