@@ -34,6 +34,15 @@ const volatile u32 sl_split_ifb = 0; /* ifindex: super-packets that depart are s
 #include "lib/marks.h"
 #include "lib/arriving_hosts.h"
 #include "lib/answers.h"
+#include "lib/after_arrival.h"
+
+/* What an arriving packet meets last: port forwarding (forward.bpf.c), where there is any in the network namespace. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__type(key, u32);
+	__type(value, u32);
+	__uint(max_entries, 1);
+} forwarder SEC(".maps");
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -181,6 +190,14 @@ static __noinline int sl_hand_over_hosts(struct __sk_buff *skb)
 	return 0;
 }
 
+/* Where an arriving packet goes after the hook, as in the control block: see SL_CB_FORWARD. */
+static __always_inline u32 sl_after_arrival(void)
+{
+	if (!sl_ingress_ifb && !sl_ingress_by_filter)
+		return SL_AFTER_NEXT;
+	return sl_unlikely(!sl_queue_is_alive()) ? SL_AFTER_STACK : sl_ingress_ifb;
+}
+
 /* On arrival. What XDP has seen is neither parsed nor counted again. */
 SEC("tc")
 int sl_ingress(struct __sk_buff *skb)
@@ -188,6 +205,7 @@ int sl_ingress(struct __sk_buff *skb)
 	struct sl_xdp_meta *meta = (void *)(long)skb->data_meta;
 	struct sl_tables *t = sl_live_tables();
 	s32 class = -1;
+	u32 after;
 
 	if (!t)
 		return TC_ACT_UNSPEC;
@@ -209,11 +227,10 @@ int sl_ingress(struct __sk_buff *skb)
 			sl_hand_over_hosts(skb);
 	}
 	skb->tc_index = sl_ingress_ifb || sl_class_lasts(t) ? sl_tag(t, (u32) class) : 0;
-	if (!sl_ingress_ifb && !sl_ingress_by_filter)
-		return TC_ACT_UNSPEC;
-	if (sl_unlikely(!sl_queue_is_alive()))
-		return TC_ACT_OK;
-	return sl_ingress_ifb ? bpf_redirect(sl_ingress_ifb, 0) : TC_ACT_UNSPEC;
+	after = sl_after_arrival();
+	skb->cb[SL_CB_FORWARD / 4] = after | (sl_l3_type ? SL_FORWARD_L3 : 0);
+	bpf_tail_call(skb, &forwarder, 0);
+	return sl_verdict_after(after);
 }
 
 /* The class that an arrival hook has handed on. */

@@ -15,20 +15,6 @@ struct sl_ct_opts {
 	u8 reserved[2];
 };
 
-/* As in include/uapi/linux/bpf.h. Its length tells which of the two it is. */
-struct bpf_sock_tuple {
-	union {
-		struct {
-			u32 saddr, daddr;
-			u16 sport, dport;
-		} ipv4;
-		struct {
-			u32 saddr[4], daddr[4];
-			u16 sport, dport;
-		} ipv6;
-	};
-};
-
 /* Of the module nf_conntrack: there or not when the program is loaded. (Types must match for libbpf to find them.) */
 struct nf_conn *bpf_skb_ct_lookup(struct __sk_buff *skb, struct bpf_sock_tuple *tuple, u32 tuple_bytes, struct sl_ct_opts *opts,
 				  u32 opts_bytes) __ksym __weak;

@@ -33,17 +33,67 @@ typedef _Bool bool;
 #define NULL  ((void *)0)
 
 /* include/uapi/linux/bpf.h */
-#define BPF_ANY         0
-#define BPF_NOEXIST     1
-#define BPF_F_MMAPABLE  (1U << 10)
-#define BPF_F_INNER_MAP (1U << 12)
+#define BPF_ANY              0
+#define BPF_NOEXIST          1
+#define BPF_F_NO_PREALLOC    (1U << 0)
+#define BPF_F_MMAPABLE       (1U << 10)
+#define BPF_F_INNER_MAP      (1U << 12)
+#define BPF_F_PSEUDO_HDR     (1ULL << 4)
+#define BPF_ADJ_ROOM_MAC     1
+#define BPF_F_MARK_MANGLED_0 (1ULL << 5)
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PROG_ARRAY = 3,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_RINGBUF = 27
+};
+/* include/uapi/linux/bpf.h; unions of which only one side is used have its members alone. */
+enum {
+	BPF_FIB_LKUP_RET_SUCCESS = 0,
+	BPF_FIB_LKUP_RET_NOT_FWDED = 4,
+	BPF_FIB_LKUP_RET_NO_NEIGH = 7,
+	BPF_FIB_LKUP_RET_FRAG_NEEDED = 8
+};
+struct bpf_fib_lookup {
+	u8 family;
+	u8 l4_protocol;
+	u16 sport;
+	u16 dport;
+	u16 tot_len; /* in: 0 checks no MTU; out: the MTU */
+	u32 ifindex; /* in: where the packet came in; out: where it goes */
+	u32 tos; /* of IPv6 the flow label; out: the route's metric */
+	u32 src[4]; /* of IPv4 the first word */
+	u32 dst[4]; /* out: the next hop */
+	u32 vlan;
+	u8 smac[6];
+	u8 dmac[6];
+};
+#define BPF_F_CURRENT_NETNS (-1L)
+/* Its length tells which of the two it is. */
+struct bpf_sock_tuple {
+	union {
+		struct {
+			u32 saddr, daddr;
+			u16 sport, dport;
+		} ipv4;
+		struct {
+			u32 saddr[4], daddr[4];
+			u16 sport, dport;
+		} ipv6;
+	};
+};
+struct bpf_sock {
+	u32 bound_dev_if, family, type, protocol, mark, priority, src_ip4, src_ip6[4], src_port;
+	u16 dst_port, pad;
+	u32 dst_ip4, dst_ip6[4], state;
+	s32 rx_queue_mapping;
+};
+struct bpf_redir_neigh {
+	u32 nh_family;
+	u32 nh[4];
 };
 enum xdp_action { XDP_ABORTED, XDP_DROP, XDP_PASS };
 struct xdp_md {
@@ -67,9 +117,11 @@ struct __sk_buff {
 	};
 	u32 gso_size;
 };
-#define TC_ACT_UNSPEC (-1)
-#define TC_ACT_OK     0
-#define TC_ACT_SHOT   2
+#define PACKET_HOST     0
+#define PACKET_OUTGOING 4
+#define TC_ACT_UNSPEC   (-1)
+#define TC_ACT_OK       0
+#define TC_ACT_SHOT     2
 struct bpf_iter_num {
 	u64 opaque[1];
 } __attribute__((aligned(8)));

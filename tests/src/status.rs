@@ -20,6 +20,17 @@ pub struct Status {
     pub directions: Vec<Direction>,
     pub rules: Vec<Rule>,
     pub unmatched: Count,
+    pub forwards: Vec<Forward>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct Forward {
+    pub name: String,
+    pub open: u64,
+    pub opened: u64,
+    pub refused: BTreeMap<String, u64>,
+    pub from_clients: Count,
+    pub from_targets: Count,
 }
 
 #[derive(Debug, Clone, Deserialize)]

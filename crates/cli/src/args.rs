@@ -1,5 +1,6 @@
 //! The option table, from which help, man pages and completions are made.
 
+pub mod forward;
 pub mod lab;
 pub mod maintain;
 pub mod observe;
@@ -55,6 +56,8 @@ pub enum Command {
     Up(Up),
     /// Replace the policy of a managed interface; no packet is classified by a mixture of two
     Apply(Apply),
+    /// Forward ports of a managed interface to other hosts: a part of its policy
+    Forward(forward::Forward),
     /// Keep a change that `apply --confirm` has made
     Confirm(Confirm),
     /// Go back to an earlier policy of a managed interface
@@ -185,7 +188,7 @@ pub struct Up {
     /// The hook that classifies arriving packets
     #[arg(long, value_name = "HOOK", default_value = "auto")]
     pub classifier: HookArg,
-    /// Replace a hand-made hierarchy of qdiscs, after saving a dump of it
+    /// Replace a hand-made hierarchy of qdiscs, after saving a dump of it; let forwards take addresses and ports that others have
     #[arg(long)]
     pub force: bool,
     /// Bring up another policy than this one, with its rate, where there is one: what `apply --at-boot` has kept, or the last applied
@@ -215,6 +218,9 @@ pub struct Apply {
     /// Refuse while an earlier change waits to be confirmed, instead of confirming it
     #[arg(long)]
     pub unless_unconfirmed: bool,
+    /// Let new forwards take ports that sockets of this host have, and packets to addresses that are not this host's
+    #[arg(long)]
+    pub force: bool,
     /// Shape what arrives to this rate instead of the present one
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub ingress_rate: Option<String>,

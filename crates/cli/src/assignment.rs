@@ -26,6 +26,7 @@ impl From<Assignment> for Request {
             message: None,
             what: Origin::Apply,
             repeats: None,
+            force: false,
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::live::{each, once, report};
 use crate::terminal;
 use serde_json::json;
 use sluice_kernel::confirm::time;
-use sluice_kernel::{Preview, RateOption, Request};
+use sluice_kernel::{Done, Preview, RateOption, Request};
 use sluice_policy::{Context, Difference};
 
 /// The most changes that are listed after they are done; more are only counted.
@@ -27,6 +27,7 @@ pub fn apply(args: &Apply, color: bool) -> Result<(), Failure> {
         ingress_rate: ingress_rate.map_or(RateOption::AsBefore, |rate| RateOption::Set(Some(rate))),
         confirm: confirm_time,
         message: args.change.message.clone(),
+        force: args.force,
         ..Request::from(assignment)
     });
     let requests: Vec<Request> = requests.collect();
@@ -67,7 +68,7 @@ pub fn confirm(args: &Confirm) -> Result<(), Failure> {
     })
 }
 
-fn confirm_time(change: &Change) -> Result<Option<std::time::Duration>, Failure> {
+pub fn confirm_time(change: &Change) -> Result<Option<std::time::Duration>, Failure> {
     let Some(text) = change.confirm.as_deref() else { return Ok(None) };
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         let what = format!("--confirm {text}: the unit is missing");
@@ -78,11 +79,16 @@ fn confirm_time(change: &Change) -> Result<Option<std::time::Duration>, Failure>
 
 fn perform(requests: &[Request], options: &Change, at_boot: bool, what: &str, color: bool) -> Result<(), Failure> {
     if options.dry_run {
-        return preview(requests, options.json, color);
+        return show_previews(sluice_kernel::preview(requests)?, options.json, color);
     }
-    for done in sluice_kernel::apply(requests)? {
+    show_done(&sluice_kernel::apply(requests)?, options, at_boot, what, color)
+}
+
+/// Reports changes that were made, and keeps them for the next boot where that is asked.
+pub fn show_done(all: &[Done], options: &Change, at_boot: bool, what: &str, color: bool) -> Result<(), Failure> {
+    for done in all {
         print_remarks(&done.remarks, color);
-        report(&done, what, false);
+        report(done, what, false);
         if let (Some(difference), false) = (&done.difference, options.quiet) {
             show_briefly(difference, color);
         }
@@ -104,8 +110,8 @@ fn perform(requests: &[Request], options: &Change, at_boot: bool, what: &str, co
     Ok(())
 }
 
-fn preview(requests: &[Request], as_json: bool, color: bool) -> Result<(), Failure> {
-    let previews = sluice_kernel::preview(requests)?;
+/// Prints changes that would be made.
+pub fn show_previews(previews: Vec<Preview>, as_json: bool, color: bool) -> Result<(), Failure> {
     previews.iter().for_each(|preview| print_remarks(&preview.remarks, color));
     if as_json {
         let objects: Vec<_> = previews.iter().map(as_object).collect();

@@ -1,6 +1,6 @@
 //! `sluice up` and `down`.
 
-use crate::args::{Down, Up};
+use crate::args::{Down, RestoreArg, Up};
 use crate::assignment::choose;
 use crate::check::{print_remarks, rate};
 use crate::failure::Failure;
@@ -26,6 +26,7 @@ pub fn up(args: &Up, color: bool) -> Result<(), Failure> {
             engine: args.engine.engine(),
             hook: args.classifier.hook(),
             force: args.force,
+            restored: args.restore != RestoreArg::Configured,
             message: args.message.clone(),
         });
     }

@@ -15,6 +15,7 @@ mod ensure;
 mod events;
 mod explain;
 mod flows;
+mod forward;
 mod history;
 mod humanize;
 mod lab;
@@ -61,6 +62,7 @@ fn run(cli: &Cli, color: bool) -> Result<(), Failure> {
         Command::Check(args) => check::run(args, color),
         Command::Up(args) => live::up(args, color),
         Command::Apply(args) => change::apply(args, color),
+        Command::Forward(args) => forward::run(args, color),
         Command::Confirm(args) => change::confirm(args),
         Command::Rollback(args) => change::rollback(args, color),
         Command::History(args) => history::run(args),

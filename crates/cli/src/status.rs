@@ -4,7 +4,7 @@ use crate::args::Status as Args;
 use crate::failure::Failure;
 use crate::terminal;
 use comfy_table::{Cell, CellAlignment, Table, presets};
-use sluice_kernel::status::{DirectionStatus, Status};
+use sluice_kernel::status::{Count, DirectionStatus, ForwardStatus, Status};
 use sluice_kernel::{Engine, Interface, Phase, Record};
 
 pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
@@ -86,6 +86,10 @@ fn text(status: &Status, color: bool) -> String {
             lines.push(format!("{}", table(direction)));
         }
     }
+    if !status.forwards.is_empty() {
+        lines.push(bold("forwards"));
+        lines.push(format!("{}", forwards(&status.forwards)));
+    }
     lines.extend(malformed(status));
     lines.push(String::new());
     lines.join("\n")
@@ -126,6 +130,43 @@ fn malformed(status: &Status) -> Option<String> {
         .map(|(kind, count)| format!("{kind} {}", count.pkts))
         .collect();
     (!kinds.is_empty()).then(|| format!("malformed: {}", kinds.join(", ")))
+}
+
+/// The table of forwards.
+pub fn forwards(forwards: &[ForwardStatus]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header([
+        "  forward",
+        "protocol",
+        "listens on",
+        "to",
+        "open",
+        "opened",
+        "refused",
+        "why",
+        "from clients",
+        "from targets",
+    ]);
+    for forward in forwards {
+        let more = forward.targets.len() - 1;
+        let more = if more > 0 { format!(" +{more}") } else { String::new() };
+        let why: Vec<String> = forward.refused.iter().map(|(reason, pkts)| format!("{reason} {pkts}")).collect();
+        let bytes = |count: Count| Cell::new(terminal::bytes(count.bytes)).set_alignment(CellAlignment::Right);
+        table.add_row([
+            Cell::new(format!("  {}", forward.name)),
+            Cell::new(&forward.protocol),
+            Cell::new(&forward.listen),
+            Cell::new(format!("{}{more}", forward.targets[0])),
+            number(forward.open),
+            number(forward.opened),
+            number(forward.refused.values().sum()),
+            Cell::new(why.join(", ")),
+            bytes(forward.from_clients),
+            bytes(forward.from_targets),
+        ]);
+    }
+    table
 }
 
 fn table(direction: &DirectionStatus) -> Table {

@@ -7,6 +7,7 @@ pub(crate) mod attach;
 pub(crate) mod devices;
 pub(crate) mod differences;
 pub(crate) mod features;
+pub(crate) mod forwarding;
 pub(crate) mod htb;
 pub(crate) mod leaves;
 pub(crate) mod managed;

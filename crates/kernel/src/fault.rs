@@ -16,12 +16,14 @@ pub const POINTS: &[&str] = &[
     "up-ingress-queued",
     "up-split",
     "up-hooked",
+    "up-forwarding",
     "load-qdisc",
     "apply-recorded",
     "apply-waited-for",
     "apply-queued",
     "apply-staged",
     "apply-live",
+    "apply-forwarding",
     "apply-pruned",
     "apply-verified",
     "apply-noted",
@@ -31,6 +33,7 @@ pub const POINTS: &[&str] = &[
     "rollback-queued",
     "rollback-staged",
     "rollback-live",
+    "rollback-forwarding",
     "rollback-pruned",
     "rollback-verified",
     "rollback-noted",
@@ -40,6 +43,7 @@ pub const POINTS: &[&str] = &[
     "revert-queued",
     "revert-staged",
     "revert-live",
+    "revert-forwarding",
     "revert-pruned",
     "revert-verified",
     "revert-noted",
@@ -56,6 +60,7 @@ pub const POINTS: &[&str] = &[
     "down-queues",
     "down-devices",
     "down-pins",
+    "down-forwarding",
 ];
 
 /// Kills the process, as by `kill -9`, if the environment's `SLUICE_FAULT` says so: `POINT`, or `POINT:2` for the second passing.

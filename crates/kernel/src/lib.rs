@@ -21,7 +21,7 @@ mod command;
 mod inspect;
 
 pub use bpf::object::compiler;
-pub use command::apply::{Preview, apply, preview};
+pub use command::apply::{Edit, Preview, apply, preview};
 pub use command::change::{Done, RateOption, Request};
 pub use command::ensure::{Healed, ensure};
 pub use command::history::{entry as history_entry, of as history_of};

@@ -1,6 +1,7 @@
 //! The status of an interface: counters and state of its queues and hooks, from the pinned maps, and for engine `tc` from tc.
 
 mod counts;
+mod forwards;
 mod framing;
 mod leaves;
 mod pinned;
@@ -11,6 +12,7 @@ mod state;
 
 pub use crate::record::count::Count;
 pub(crate) use counts::{BUILTIN, class_counts};
+pub use forwards::ForwardStatus;
 pub use framing::Framing;
 pub(crate) use pinned::Pinned;
 pub use sojourn::Sojourn;
@@ -59,6 +61,8 @@ pub struct Status {
     pub rules: Vec<RuleStatus>,
     /// Packets and bytes that matched no rule.
     pub unmatched: Count,
+    /// Forwards by name, with their counts.
+    pub forwards: Vec<ForwardStatus>,
 }
 
 /// The policy in force.

@@ -4,8 +4,8 @@ use crate::sample::{Event, Sample};
 use serde::Serialize;
 use sluice_kernel::reader::News;
 use sluice_kernel::status::{
-    ClassState, ClassStatus, Count, DirectionStatus, Dropped, FlowQueues, Framing, PolicyStatus, RuleStatus,
-    SchedulerState, Sojourn, Status, UnconfirmedStatus,
+    ClassState, ClassStatus, Count, DirectionStatus, Dropped, FlowQueues, ForwardStatus, Framing, PolicyStatus,
+    RuleStatus, SchedulerState, Sojourn, Status, UnconfirmedStatus,
 };
 use sluice_kernel::{Engine, Hook};
 use std::collections::BTreeMap;
@@ -46,6 +46,8 @@ pub struct InterfaceRates {
     pub rules: Vec<RuleRates>,
     /// Rate of packets that matched no rule, packets per second.
     pub unmatched_pps: f64,
+    /// Forwards by name.
+    pub forwards: Vec<ForwardRates>,
 }
 
 /// The rates of one direction.
@@ -183,6 +185,41 @@ pub struct RuleRates {
     pub matched: Count,
 }
 
+/// A forward and its rates.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ForwardRates {
+    /// Name of the forward.
+    pub name: String,
+    /// Protocol: tcp, udp or both.
+    pub protocol: String,
+    /// Address and ports that it listens on; `any` for every address of the interface.
+    pub listen: String,
+    /// Where connections go.
+    pub targets: Vec<String>,
+    /// Connections that are open now.
+    pub open: u64,
+    /// Rate of new connections, per second.
+    pub opened_per_s: f64,
+    /// Rate of packets that were not passed on, packets per second.
+    pub refused_pps: f64,
+    /// The same by reason; reasons that refused nothing are left out.
+    pub refusals_pps: BTreeMap<&'static str, f64>,
+    /// Rate from clients, bits per second.
+    pub from_clients_bps: f64,
+    /// Rate from clients, packets per second.
+    pub from_clients_pps: f64,
+    /// Rate from targets, bits per second.
+    pub from_targets_bps: f64,
+    /// Rate from targets, packets per second.
+    pub from_targets_pps: f64,
+    /// Connections that were ever opened.
+    pub opened: u64,
+    /// Packets and bytes from clients since the forward came.
+    pub from_clients: Count,
+    /// Packets and bytes from targets since then.
+    pub from_targets: Count,
+}
+
 impl Rates {
     /// The rates from one sample to a later one. A counter that went backwards has begun anew: then its present count is the difference.
     /// The rates of an interface that came in between are 0, since nothing is known of it yet.
@@ -269,6 +306,13 @@ fn interface_rates(now: &Status, earlier: Earlier<&Status>, span_s: f64) -> Inte
         let then = earlier.of(|then| then.directions.iter().find(|other| other.direction == one.direction));
         direction_rates(one, then, span_s)
     };
+    let forward = |(place, forward): (usize, &ForwardStatus)| {
+        // Sums of forwards outlast a change of the policy, and `down` where another interface is managed: nothing is known of a first one.
+        let Earlier::Then(then) = earlier else { return forward_rates(forward, forward, span_s) };
+        let namesake = |then: &&ForwardStatus| then.name == forward.name;
+        let same = then.forwards.get(place).filter(namesake).or_else(|| then.forwards.iter().find(namesake));
+        forward_rates(forward, same.unwrap_or(forward), span_s)
+    };
     InterfaceRates {
         interface: now.interface.clone(),
         ifindex: now.ifindex,
@@ -280,6 +324,35 @@ fn interface_rates(now: &Status, earlier: Earlier<&Status>, span_s: f64) -> Inte
         directions: now.directions.iter().map(direction).collect(),
         rules: now.rules.iter().enumerate().map(rule).collect(),
         unmatched_pps: per_second(earlier.of(|then| Some(then.unmatched.pkts)).until(now.unmatched.pkts)),
+        forwards: now.forwards.iter().enumerate().map(forward).collect(),
+    }
+}
+
+/// The rates of a forward. A sum that fell has lost that of a forward which was replaced: its rate is 0.
+fn forward_rates(now: &ForwardStatus, then: &ForwardStatus, span_s: f64) -> ForwardRates {
+    let counted = |of: &dyn Fn(&ForwardStatus) -> u64| {
+        if span_s > 0.0 { of(now).saturating_sub(of(then)) as f64 / span_s } else { 0.0 }
+    };
+    let refused = |reason: &str| counted(&|one| one.refused.get(reason).copied().unwrap_or(0));
+    let refusals = now.refused.keys().map(|reason| (*reason, refused(reason)));
+    let refusals: BTreeMap<&'static str, f64> = refusals.filter(|(_, pps)| *pps > 0.0).collect();
+    ForwardRates {
+        name: now.name.clone(),
+        protocol: now.protocol.clone(),
+        listen: now.listen.clone(),
+        targets: now.targets.clone(),
+        open: now.open,
+        opened_per_s: counted(&|one| one.opened),
+        // The sum of no floats is -0.
+        refused_pps: refusals.values().fold(0.0, |sum, pps| sum + pps),
+        refusals_pps: refusals,
+        from_clients_bps: counted(&|one| one.from_clients.bytes) * 8.0,
+        from_clients_pps: counted(&|one| one.from_clients.pkts),
+        from_targets_bps: counted(&|one| one.from_targets.bytes) * 8.0,
+        from_targets_pps: counted(&|one| one.from_targets.pkts),
+        opened: now.opened,
+        from_clients: now.from_clients,
+        from_targets: now.from_targets,
     }
 }
 

@@ -140,7 +140,7 @@ fn hooks_and_roots(lab: &Lab) {
     let pair = lab.pair();
     let before = pair.a.state("a0");
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
-    let pins = crate::lab::traces(pair.a.inode).into_iter().find(|path| path.is_dir()).expect("pins");
+    let pins = crate::lab::traces(pair.a.inode).into_iter().find(|path| path.join("tables").exists()).expect("pins");
     let link = pins.join("link_ingress");
     if link.exists() {
         std::fs::remove_file(&link).expect("unpinning");

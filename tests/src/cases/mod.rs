@@ -16,6 +16,7 @@ mod events;
 mod explain;
 mod flow_queues;
 mod flows;
+mod forward;
 mod gso;
 mod hand_over;
 mod healing;
@@ -58,6 +59,7 @@ fn suites() -> Vec<Suite> {
         booted::suite(),
         lifecycle::suite(),
         healing::suite(),
+        forward::suite(),
         healing::commands(),
         neighbours::suite(),
         programs::suite(),

@@ -415,7 +415,7 @@ fn outputs_that_end(lab: &Lab) {
 fn other_version(lab: &Lab) {
     let pair = lab.pair();
     lab.up(&pair.a, "a0", &lab.policy(&three()), &["--rate", "20mbit"]);
-    let pins = traces(pair.a.inode).into_iter().find(|path| path.is_dir()).expect("pins");
+    let pins = traces(pair.a.inode).into_iter().find(|path| path.join("tables").exists()).expect("pins");
     let tables = crate::pins::Map::open(&pins.join("tables"));
     let own = [0, 1].map(|buffer| tables.value(buffer));
     for version in [Some(77u32), None] {

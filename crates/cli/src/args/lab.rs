@@ -14,6 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   sudo sluice lab run quick                        what this kernel has, natively, in some minutes
   sluice lab run published --vm                    the published tests on a stock kernel, in virtual machines
+  sudo sluice lab run forwarding                   the published table of port forwarding, over 2 to 5 hops
   sluice lab run game-4 --contender cake --contender sluice-gaming --measured 20s --vm
   sluice lab run ./mine.toml --contender ./ours.toml --rate 50mbit
   sluice lab show cake > ours.toml                 a file to start from";

@@ -13,6 +13,8 @@ use std::path::Path;
 const FILTER_PREF: u32 = 65_000;
 /// Preference of the filter that redirects arriving packets, behind our clsact filter.
 const REDIRECT_PREF: u32 = 65_001;
+/// Preference of the clsact filters of port forwarding, before those.
+const FORWARD_PREF: u32 = 64_999;
 
 /// The hook that a program attaches to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub enum Point {
     TcxIngress,
     /// tcx on departure, from Linux 6.6.
     TcxEgress,
+    /// tcx on departure, before the programs that are there.
+    TcxEgressFirst,
 }
 
 fn path_cstring(path: &Path) -> Result<CString> {
@@ -58,6 +62,10 @@ pub fn attach(program: &Path, ifindex: u32, point: Point, pin: &Path) -> Result<
         }
         Point::TcxIngress => libbpf_sys::BPF_TCX_INGRESS,
         Point::TcxEgress => libbpf_sys::BPF_TCX_EGRESS,
+        Point::TcxEgressFirst => {
+            options.flags = libbpf_sys::BPF_F_BEFORE;
+            libbpf_sys::BPF_TCX_EGRESS
+        }
     };
     // SAFETY: the descriptor is open, and the options are as long as they say.
     let fd = unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), ifindex as i32, kind, &options) };
@@ -134,6 +142,27 @@ pub fn set_filter(interface: &str, side: Side, program: &Path, action: &str) -> 
         program.display()
     ))
     .map(drop)
+}
+
+/// Puts a program of port forwarding on a side of clsact, in place of an earlier one.
+pub fn set_forward_filter(interface: &str, side: Side, program: &Path) -> Result<()> {
+    iproute::tc(&format!(
+        "filter replace dev {interface} {} protocol all pref {FORWARD_PREF} handle 1 bpf direct-action object-pinned {}",
+        side.name(),
+        program.display()
+    ))
+    .map(drop)
+}
+
+/// Removes the program of port forwarding from a side of clsact. Whether it was there.
+pub fn clear_forward_filter(interface: &str, side: Side) -> Result<bool> {
+    let there = qdiscs::has_clsact(interface)?
+        && iproute::tc(&format!("filter show dev {interface} {}", side.name()))?
+            .contains(&format!("pref {FORWARD_PREF} "));
+    if there {
+        iproute::tc(&format!("filter del dev {interface} {} pref {FORWARD_PREF}", side.name()))?;
+    }
+    Ok(there)
 }
 
 /// Redirects the arriving packets that our filter passes to a device. (A program cannot redirect to an ifb before

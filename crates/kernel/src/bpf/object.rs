@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 static CLASSIFIER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/classifier.bpf.o"));
+static FORWARD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/forward.bpf.o"));
 static QDISC: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/qdisc.bpf.o"));
 static LOG: Mutex<String> = Mutex::new(String::new());
 
@@ -24,7 +25,7 @@ fn record(_: PrintLevel, text: String) {
 
 /// SHA-256 of the BPF objects of this command, which identifies their programs.
 pub fn digest() -> String {
-    let hash = Sha256::new().chain_update(CLASSIFIER).chain_update(QDISC).finalize();
+    let hash = Sha256::new().chain_update(CLASSIFIER).chain_update(FORWARD).chain_update(QDISC).finalize();
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -60,6 +61,11 @@ impl Loader {
         Loader::open("qdisc", QDISC)
     }
 
+    /// The object of port forwarding.
+    pub fn forward() -> Result<Loader> {
+        Loader::open("forward", FORWARD)
+    }
+
     /// An object from elsewhere, which no command installs.
     pub fn own(bytes: &[u8]) -> Result<Loader> {
         Loader::open("own", bytes)
@@ -93,6 +99,15 @@ impl Loader {
         let Some(mut map) = self.open.maps_mut().find(|map| map.name() == ".data.hash") else { return Ok(()) };
         let bytes = map.initial_value_mut().ok_or_else(short)?;
         bytes.get_mut(offset..offset + value.len()).ok_or_else(short)?.copy_from_slice(value);
+        Ok(())
+    }
+
+    /// Writes to a section of its own, as `.data.live`, from the beginning on.
+    pub fn section<T: abi::Pod>(&mut self, section: &str, value: &T) -> Result<()> {
+        let missing = || Error::system(format!("the BPF object {} has no section {section}", self.name));
+        let mut map = self.open.maps_mut().find(|map| map.name() == section).ok_or_else(missing)?;
+        let bytes = map.initial_value_mut().ok_or_else(missing)?;
+        bytes.get_mut(..size_of::<T>()).ok_or_else(missing)?.copy_from_slice(abi::bytes_of(value));
         Ok(())
     }
 
@@ -235,6 +250,12 @@ pub fn pin_maps(object: &mut Object, dir: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The descriptor of a program; negative if it was not loaded.
+pub fn program_fd(program: &libbpf_rs::Program<'_>) -> i32 {
+    // SAFETY: the program belongs to an object, which is alive.
+    unsafe { libbpf_sys::bpf_program__fd(libbpf_rs::AsRawLibbpf::as_libbpf_object(program).as_ptr()) }
 }
 
 /// Pins every program that was loaded.

@@ -1,14 +1,16 @@
 //! `sluice apply`: changes the policies of managed interfaces, of all that are named or of none.
 
-use crate::command::change::{Change, Done, Request};
+use crate::command::change::{Change, Done, RateOption, Request};
 use crate::command::recover::recover;
 use crate::engine::managed::managed;
+use crate::record::origin::Origin;
 use crate::record::{Record, history};
 use crate::system::lock::Lock;
 use crate::system::privilege::require_rights;
 use sluice_error::{Error, Result};
-use sluice_policy::Difference;
 use sluice_policy::difference::difference;
+use sluice_policy::{Difference, Policy};
+use std::time::Duration;
 
 /// The changes that `apply` would make on an interface.
 #[derive(Debug, Clone)]
@@ -58,6 +60,53 @@ pub fn apply(requests: &[Request]) -> Result<Vec<Done>> {
         former.push(was);
     }
     Ok(done)
+}
+
+/// The changes of one interface that an edit makes to the text of its policy in force. The edit gets the text, and returns the new policy.
+pub struct Edit<'a> {
+    /// Name of the interface.
+    pub interface: &'a str,
+    /// The new policy, from the text of the one in force.
+    pub edit: &'a dyn Fn(&str) -> Result<Policy>,
+    /// `--confirm`: time that the policy stays in force unless it is confirmed.
+    pub confirm: Option<Duration>,
+    /// `--message`: reason of the change, for the history.
+    pub message: Option<String>,
+    /// `--force`: a new forward may take what others have.
+    pub force: bool,
+}
+
+impl Edit<'_> {
+    fn request(&self) -> Result<Request> {
+        let record = managed(self.interface)?;
+        Ok(Request {
+            interface: record.interface.clone(),
+            policy: (self.edit)(&record.policy)?,
+            source: record.policy_source.clone(),
+            rate: RateOption::AsBefore,
+            ingress_rate: RateOption::AsBefore,
+            confirm: self.confirm,
+            message: self.message.clone(),
+            what: Origin::Apply,
+            repeats: None,
+            force: self.force,
+        })
+    }
+
+    /// The changes that the edit would make. Changes nothing.
+    pub fn preview(&self) -> Result<Vec<Preview>> {
+        require_rights()?;
+        preview(&[self.request()?])
+    }
+
+    /// Edits the policy in force, while no other command changes it.
+    pub fn apply(&self) -> Result<Done> {
+        require_rights()?;
+        recover()?;
+        let _lock = Lock::take()?;
+        let request = self.request()?;
+        Change::prepare(managed(self.interface)?, &request, std::slice::from_ref(&request))?.perform(&request)
+    }
 }
 
 /// Checks all requests. Returns their changes, of which none is performed yet.

@@ -7,7 +7,7 @@ use crate::command::waiting;
 use crate::engine::features::Features;
 use crate::engine::plan::{self, Options, Plan};
 use crate::engine::verify::verify;
-use crate::engine::{self, Placed, driver};
+use crate::engine::{self, Placed, driver, forwarding};
 use crate::fault;
 use crate::maps::tables::{self, spare_buffer};
 use crate::maps::{counters, shared};
@@ -64,6 +64,8 @@ pub struct Request {
     pub what: Origin,
     /// Number of the history entry that the change repeats.
     pub repeats: Option<u32>,
+    /// `--force`: a new forward may take what others have.
+    pub force: bool,
 }
 
 /// A change that was made, with notes for the caller.
@@ -96,6 +98,7 @@ impl Request {
             message: Some(why.to_owned()),
             what: Origin::Revert,
             repeats: None,
+            force: true,
         })
     }
 }
@@ -134,6 +137,7 @@ pub(crate) struct Change {
     /// The record in force from now on.
     pub record: Record,
     pub now: Resolved,
+    notes: Vec<String>,
 }
 
 impl Change {
@@ -175,7 +179,9 @@ impl Change {
         };
         let together: Vec<&str> = together.iter().map(|request| request.interface.as_str()).collect();
         shared::refuse_other_rates(&record, &request.policy, &together)?;
-        Ok(Change { found, pins, was, before, record, now })
+        let mut notes = forwarding::checks::check(&found.name, &before.forwards, &now.forwards, request.force)?;
+        notes.extend(forwarding::note_of_size(&record, &now)?);
+        Ok(Change { found, pins, was, before, record, now, notes })
     }
 
     pub fn perform(mut self, request: &Request) -> Result<Done> {
@@ -201,6 +207,7 @@ impl Change {
         self.record.rule_starts.settle(&turn.after);
         let mut notes: Vec<String> = history::note_change(&self.record).into_iter().collect();
         notes.extend(driver(self.record.engine).notes(&self.record, &self.now));
+        notes.append(&mut self.notes);
         fault::point(&format!("{command}-noted"));
         self.record.before = None;
         self.record.save()?;
@@ -239,6 +246,8 @@ impl Change {
         tables::flip(&self.pins, spare, record.generation)?;
         let after = counters::of_rules(&self.pins, self.places())?;
         step("live")?;
+        forwarding::follow(record, Some(policy))?;
+        step("forwarding")?;
         let seen = driver.schedulers(&self.pins)?;
         driver.prune(&at)?;
         step("pruned")?;

@@ -6,7 +6,7 @@ use crate::command::recover::recover;
 use crate::engine::features::Features;
 use crate::engine::managed::managed;
 use crate::engine::parts::{Missing, missing};
-use crate::engine::{self, Placed, attach, devices, driver, qdisc};
+use crate::engine::{self, Placed, attach, devices, driver, forwarding, qdisc};
 use crate::maps::tables;
 use crate::record::{Record, policy};
 use crate::system::bpffs;
@@ -113,6 +113,9 @@ fn heal(record: &mut Record, pins: &Path, was: &[Missing], notes: &mut Vec<Strin
             hooks::detach(&pins.join(link))?;
             attach::attach_hook(record, tcx, side, pins)?;
         }
+    }
+    if is(&|one| *one == Missing::Forwarding) {
+        forwarding::follow(record, Some(&policy))?;
     }
     Ok(())
 }

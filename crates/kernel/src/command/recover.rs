@@ -2,7 +2,7 @@
 
 use crate::command::change;
 use crate::engine::managed::{in_place, live_generation, settled};
-use crate::engine::{Placed, driver};
+use crate::engine::{Placed, driver, forwarding};
 use crate::maps::{counters, shared, tables};
 use crate::record::{Phase, Record, history, policy};
 use crate::system::interface::Interface;
@@ -59,6 +59,7 @@ fn finish(record: Record) -> Result<Record> {
         let at = Placed { record: &record, policy: &policy, interface: &interface, pins: &pins };
         driver(record.engine).change(&at)?;
         driver(record.engine).prune(&at)?;
+        forwarding::follow(&record, Some(&policy))?;
     }
     if took_force {
         history::note_change(&record);

@@ -37,6 +37,7 @@ pub fn rollback(interface: &str, number: Option<u32>) -> Result<(Request, Entry)
         message: None,
         what: Origin::Rollback,
         repeats: Some(entry.number),
+        force: true,
     };
     Ok((request, entry))
 }

@@ -10,7 +10,7 @@ use crate::engine::features::Features;
 use crate::engine::managed::{absent, half_done};
 use crate::engine::plan::{self, Options};
 use crate::engine::verify::verify;
-use crate::engine::{self, Placed, attach, devices, driver, programs, remains};
+use crate::engine::{self, Placed, attach, devices, driver, forwarding, programs, remains};
 use crate::fault;
 use crate::maps::{arrivals, shared, tables};
 use crate::record::origin::Origin;
@@ -47,8 +47,10 @@ pub struct UpRequest {
     pub engine: Option<Engine>,
     /// `--classifier`; none is `auto`.
     pub hook: Option<Hook>,
-    /// Replace a hand-made hierarchy of qdiscs.
+    /// Replace a hand-made hierarchy of qdiscs, and let forwards take what others have.
     pub force: bool,
+    /// The policy was in force before: its forwards were checked when they were new.
+    pub restored: bool,
     /// `--message`: reason of the change, for the history.
     pub message: Option<String>,
 }
@@ -198,6 +200,8 @@ impl Start {
         notes.extend(plan.notes);
         let mut details = plan.details;
         shared::refuse_other_rates(&record, &request.policy, together)?;
+        let force = request.force || request.restored;
+        notes.extend(forwarding::checks::check(&interface.name, &[], &policy.forwards, force)?);
         let pins = record.pins(&bpffs::root()?);
         let at = Placed { record: &record, policy: &policy, interface: &interface, pins: &pins };
         details.extend(driver(plan.engine).details(&at));
@@ -312,6 +316,8 @@ fn install(
     attach::install_hooks(record, tcx, pins, notes)?;
     arrivals::add(record)?;
     fault::step("up", "hooked")?;
+    forwarding::follow(record, Some(policy))?;
+    fault::step("up", "forwarding")?;
     if record.gro_was_on {
         offload::set_gro(&record.interface, false)?;
         details.push(
@@ -360,6 +366,8 @@ fn tear_down(record: &mut Record, pins: &Path) -> Result<()> {
     programs::remove_pins(pins)?;
     programs::remove_pins(&record.new_pins(&bpffs::root()?))?;
     fault::point("down-pins");
+    forwarding::follow(record, None)?;
+    fault::point("down-forwarding");
     record.remove()?;
     shared::sweep()
 }
@@ -392,7 +400,9 @@ fn remove_orphans(asked: &[&str]) -> Result<Vec<String>> {
         }
     }
     for record in Record::all()?.into_iter().filter(|record| record.netns != own && !netns::is_kept(record.netns)) {
-        let removed = arrivals::remove(&record).and_then(|()| programs::remove_pins(&record.pins(&bpffs::root()?)));
+        let removed = arrivals::remove(&record)
+            .and_then(|()| programs::remove_pins(&record.pins(&bpffs::root()?)))
+            .and_then(|()| forwarding::remove(record.netns));
         if let Err(error) = removed.and_then(|()| record.remove()) {
             eprintln!(
                 "warning: removing the remains of {} in a network namespace that has gone: {error}",

@@ -2,7 +2,7 @@
 //! parts by mistake.
 
 use crate::bpf::hooks::{self, Side};
-use crate::engine::{attach, is_ours};
+use crate::engine::{attach, forwarding, is_ours};
 use crate::record::{Hook, Record};
 use crate::system::qdiscs::{self, Qdisc};
 use sluice_error::{Error, Result};
@@ -27,6 +27,8 @@ pub(crate) enum Missing {
     Hook(Side),
     /// The XDP program is gone; tc classifies instead.
     Xdp,
+    /// A hook or a table of port forwarding is gone.
+    Forwarding,
 }
 
 impl fmt::Display for Missing {
@@ -43,6 +45,7 @@ impl fmt::Display for Missing {
             Missing::Hook(Side::Ingress) => write!(f, "the hook that classifies arriving packets is gone"),
             Missing::Hook(Side::Egress) => write!(f, "the hook on departing packets is gone"),
             Missing::Xdp => write!(f, "the XDP program is gone"),
+            Missing::Forwarding => write!(f, "a hook of port forwarding is gone"),
         }
     }
 }
@@ -73,6 +76,9 @@ pub(crate) fn missing(record: &Record, pins: &Path) -> Result<Vec<Missing>> {
         if wanted && !hooks::is_attached(&pins.join(link)) && !hooks::has_own_filter(&record.interface, side)? {
             found.push(Missing::Hook(side));
         }
+    }
+    if !forwarding::is_in_place(record)? {
+        found.push(Missing::Forwarding);
     }
     Ok(found)
 }

@@ -1,7 +1,7 @@
 //! The programs of an interface, and their pins.
 
 use crate::bpf::object::{self, Loader};
-use crate::engine::{self, Driver, devices, features};
+use crate::engine::{self, Driver, devices, features, forwarding};
 use crate::maps::arrivals;
 use crate::record::{Hook, Record};
 use crate::system::interface::Interface;
@@ -39,6 +39,7 @@ pub(crate) fn load(
     let netns = record.netns as u32;
     let mut loader = Loader::classifier()?;
     loader.use_map("arrivals", &arrivals::pinned()?)?;
+    loader.use_map("forwarder", &forwarding::call_table(record.netns)?)?;
     loader.constant("sl_netns", netns)?;
     loader.constant("sl_l3_type", l3)?;
     // On kernels without tcx, programs cannot redirect to an ifb: a separate filter does.

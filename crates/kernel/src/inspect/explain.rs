@@ -1,5 +1,9 @@
 //! `sluice explain`: the class, the token buckets and the verdict of a packet, with the reasons.
 
+mod forward;
+
+pub use forward::{ForwardFound, TargetFound};
+
 use crate::engine::managed;
 use crate::inspect::probe::{Metadata, Probe};
 use crate::maps::{schedulers, tables};
@@ -24,6 +28,8 @@ pub struct Explanation {
     pub rule: RuleFound,
     /// The class of the packet.
     pub class: ClassFound,
+    /// The forward that listens where the packet goes.
+    pub forward: Option<ForwardFound>,
     /// Entry of the packet's flow in the flow table, on a managed interface.
     pub flow: Option<FlowFound>,
     /// Token buckets that the packet must pass.
@@ -150,7 +156,7 @@ pub fn by_answers(
             }
             _ => {}
         }
-        Ok(compose(policy, &explanation, &lines, None))
+        Ok(compose(policy, &explanation, &lines, metadata.direction, None))
     };
     packets.iter().map(&mut one).collect()
 }
@@ -167,10 +173,12 @@ pub fn by_interface(name: &str, packets: &[(Vec<u8>, Metadata)]) -> Result<Vec<E
     let live = tables::live(&record.pins(&bpffs::root()?))?;
     let lines: Vec<u32> = live.rule.iter().map(|rule| rule.line.into()).collect();
     let status = command::status::of(name)?;
+    let addresses = if policy.forwards.is_empty() { Vec::new() } else { interface::addresses()? };
     let one = |(frame, metadata): &(Vec<u8>, Metadata)| {
         let explanation = probe.explain(frame, *metadata)?;
-        let running = Running { status: &status, state: state(&record, metadata.direction)?, engine: record.engine };
-        Ok(compose(&policy, &explanation, &lines, Some((&running, metadata.direction))))
+        let state = state(&record, metadata.direction)?;
+        let running = Running { status: &status, state, engine: record.engine, addresses: &addresses };
+        Ok(compose(&policy, &explanation, &lines, metadata.direction, Some(&running)))
     };
     packets.iter().map(one).collect()
 }
@@ -189,6 +197,8 @@ struct Running<'a> {
     /// State of the direction's first scheduler, with engine `qdisc`.
     state: Option<Box<abi::sl_sched>>,
     engine: Engine,
+    /// Addresses of this host.
+    addresses: &'a [IpAddr],
 }
 
 fn state(record: &Record, direction: u32) -> Result<Option<Box<abi::sl_sched>>> {
@@ -204,7 +214,8 @@ fn compose(
     policy: &Resolved,
     explanation: &abi::sl_explanation,
     lines: &[u32],
-    running: Option<(&Running, u32)>,
+    direction: u32,
+    running: Option<&Running>,
 ) -> Explanation {
     let by_fragment = explanation.by_fragment != 0;
     let (rule, class) = ((explanation.choice & 0xffff) as u32, (explanation.choice >> 16) as u8);
@@ -226,7 +237,7 @@ fn compose(
             None => RuleFound::None,
         },
     };
-    let own_direction = running.and_then(|(running, direction)| {
+    let own_direction = running.and_then(|running| {
         let name = if direction == abi::SL_EGRESS { "egress" } else { "ingress" };
         running.status.directions.iter().find(|own| own.direction == name)
     });
@@ -239,13 +250,18 @@ fn compose(
             .map(|own| own.backlog.pkts),
     };
     let is_queued = own_direction.is_none_or(|own| own.queued);
-    let buckets = buckets(policy, class.id, explanation, running, is_queued);
-    let verdict = verdict(policy, &class, malformed, &buckets, running.map(|(running, _)| running), own_direction);
+    let buckets = buckets(policy, class.id, explanation, running.map(|running| (running, direction)), is_queued);
+    let verdict = verdict(policy, &class, malformed, &buckets, running, own_direction);
+    let fields = fields(&explanation.headers);
+    let is_local = |address| running.is_some_and(|running| running.addresses.contains(&address));
+    let is_local: Option<&dyn Fn(IpAddr) -> bool> = if running.is_some() { Some(&is_local) } else { None };
+    let forward = forward::of(policy, &fields, direction == abi::SL_INGRESS, is_local);
     Explanation {
         parsed: kind.map_or("unknown", |kind| kind.name),
-        fields: fields(&explanation.headers),
+        fields,
         rule,
         class,
+        forward,
         flow: (explanation.flow_pkts > 0).then_some(FlowFound {
             pkts: explanation.flow_pkts,
             bytes: explanation.flow_bytes,

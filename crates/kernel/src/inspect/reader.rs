@@ -4,7 +4,7 @@ use crate::command::recover;
 use crate::engine::managed;
 use crate::maps::flows::FlowTable;
 use crate::record::{self, Phase, Record};
-use crate::status::{Pinned, Status};
+use crate::status::{ForwardStatus, Pinned, Status};
 use crate::system::interface::Interface;
 use crate::system::privilege;
 use serde::Serialize;
@@ -61,6 +61,8 @@ struct Open {
     pinned: Pinned,
     record: Option<FileId>,
     pins: Option<FileId>,
+    /// The forwards as they were last read.
+    forwards: Vec<ForwardStatus>,
 }
 
 impl Reader {
@@ -120,8 +122,12 @@ impl Reader {
         Reading::Down
     }
 
-    fn status(&self) -> Result<Option<Box<Status>>> {
-        self.open.as_ref().map(|open| open.pinned.status().map(Box::new)).transpose()
+    fn status(&mut self) -> Result<Option<Box<Status>>> {
+        let Some(open) = &mut self.open else { return Ok(None) };
+        let mut status = Box::new(open.pinned.status()?);
+        status.forwards.iter_mut().zip(&open.forwards).for_each(|(now, before)| now.rise_from(before));
+        open.forwards.clone_from(&status.forwards);
+        Ok(Some(status))
     }
 
     /// The record of the interface as it is now, under its present name; none: it is not wholly up. While its number is known and
@@ -192,7 +198,7 @@ impl Open {
         let id = file_id(&path);
         let pinned = Pinned::open(record)?;
         let pins = file_id(&pinned.pins().join("live"));
-        Ok(Open { pinned, record: id, pins })
+        Ok(Open { pinned, record: id, pins, forwards: Vec::new() })
     }
 }
 

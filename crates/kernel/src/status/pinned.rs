@@ -3,7 +3,7 @@
 use super::counts::{BUILTIN, class_counts, matched, parsed, rules};
 use super::policers::Policers;
 use super::{ClassStatus, Count, DirectionStatus, Framing, PolicyStatus, Status, UnconfirmedStatus, add_drops, text};
-use super::{leaves, schedulers};
+use super::{forwards, leaves, schedulers};
 use crate::engine::{Counters, driver, parts, programs};
 use crate::maps::counters::RuleCounts;
 use crate::maps::flows::{self, FlowTable};
@@ -158,6 +158,7 @@ impl Pinned {
             directions: vec![egress, ingress],
             rules,
             unmatched,
+            forwards: forwards::read(record, &self.policy)?,
         })
     }
 

@@ -2,6 +2,7 @@
 
 use crate::system::netlink;
 use sluice_error::{Error, Result};
+use std::net::IpAddr;
 
 /// Prefixes of the names of our own devices, before the number of the interface that they serve (`Record::ingress_device`,
 /// `Record::split_device`).
@@ -32,6 +33,17 @@ pub struct Interface {
 pub fn indices() -> Result<Vec<(String, u32)>> {
     let all = nix::net::if_::if_nameindex().map_err(|error| Error::system(format!("listing interfaces: {error}")))?;
     Ok(all.iter().map(|one| (one.name().to_string_lossy().into_owned(), one.index())).collect())
+}
+
+/// The addresses of all interfaces of this network namespace.
+pub fn addresses() -> Result<Vec<IpAddr>> {
+    let all = nix::ifaddrs::getifaddrs().map_err(|error| Error::system(format!("listing addresses: {error}")))?;
+    let address = |one: nix::ifaddrs::InterfaceAddress| {
+        let address = one.address?;
+        let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+        v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+    };
+    Ok(all.filter_map(address).collect())
 }
 
 /// Whether an interface can have this name. Input is checked so before it becomes part of a path or a command line.

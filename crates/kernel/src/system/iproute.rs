@@ -62,6 +62,30 @@ pub fn tc_batch(lines: &[String]) -> Result<()> {
     Err(Error::system(format!("tc {line}: {}", if reason.is_empty() { &complaint } else { reason })))
 }
 
+/// The answers of several `ip` commands in JSON, which one process gives; none for a command that fails.
+pub fn ip_batch<T: DeserializeOwned>(lines: &[String]) -> Result<Vec<T>> {
+    if lines.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut child = command("ip")
+        .args(["-json", "-force", "-batch", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| not_run("ip", &error))?;
+    let text = lines.join("\n") + "\n";
+    let mut stdin = child.stdin.take().expect("it is piped");
+    let writer = std::thread::spawn(move || stdin.write_all(text.as_bytes()));
+    let output = child.wait_with_output().map_err(|error| not_run("ip", &error))?;
+    // A tool that ends early has said all that it will.
+    let _ = writer.join();
+    let answers = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<T>();
+    answers
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|error| Error::system(format!("ip -batch: unexpected answer: {error}")))
+}
+
 /// A tool's answer in JSON. An empty answer is an empty list.
 pub fn json<T: DeserializeOwned>(tool: &str, line: &str) -> Result<T> {
     let text = run(tool, &line.split_whitespace().collect::<Vec<_>>())?;

@@ -29,6 +29,7 @@ fn rates(at_ms: u64, interfaces: &[(&str, u8, f64)]) -> Rates {
         }],
         rules: Vec::new(),
         unmatched_pps: 0.0,
+        forwards: Vec::new(),
     };
     Rates { at_ms, span_s: 1.0, interfaces: interfaces.iter().map(interface).collect(), events: Vec::new() }
 }

@@ -24,6 +24,22 @@ fn class(id: u8, pkts: u64, drops: u64) -> ClassStatus {
     }
 }
 
+/// A forward that has opened so many connections: of each, 10 packets of 100 bytes from the client, and 20 of 500 from the target.
+pub fn forward(name: &str, opened: u64) -> ForwardStatus {
+    ForwardStatus {
+        name: name.to_owned(),
+        protocol: "tcp".to_owned(),
+        listen: "any:80".to_owned(),
+        targets: vec!["192.0.2.1:8080".to_owned()],
+        open: 7,
+        opened,
+        refused: [("table_full", opened)].into(),
+        from_clients: Count { pkts: opened * 10, bytes: opened * 1000 },
+        from_targets: Count { pkts: opened * 20, bytes: opened * 10_000 },
+        places: 1,
+    }
+}
+
 /// A sample at a second, with so many packets of two classes.
 pub fn sample(at_s: u64, generation: u32, pkts: [u64; 2], drops: u64) -> Sample {
     let egress = DirectionStatus {
@@ -71,6 +87,7 @@ pub fn sample(at_s: u64, generation: u32, pkts: [u64; 2], drops: u64) -> Sample 
         directions: vec![egress],
         rules: vec![rule(if generation == 1 { "first" } else { "other" }, pkts[0])],
         unmatched: Count { pkts: pkts[1], bytes: 0 },
+        forwards: Vec::new(),
     };
     Sample { at_ns: at_s * 1_000_000_000, at_ms: at_s * 1000, interfaces: vec![status], events: Vec::new() }
 }

@@ -1,6 +1,6 @@
 //! Tests on the differences of fixed samples.
 
-use super::fixture::sample;
+use super::fixture::{forward, sample};
 use super::*;
 
 fn egress(rates: &Rates) -> &DirectionRates {
@@ -66,6 +66,29 @@ fn a_new_rule_does_not_inherit_hits() {
     let rates = Rates::between(&sample(10, 1, [100, 0], 0), &sample(11, 2, [500, 0], 0));
     assert_eq!(rates.interfaces[0].rules[0].matched_pps, 0.0);
     assert_eq!(egress(&rates).sent_pps, 400.0, "classes go on");
+}
+
+#[test]
+fn forwards_are_compared_by_name() {
+    let with = |mut sample: Sample, forwards: Vec<ForwardStatus>| {
+        sample.interfaces[0].forwards = forwards;
+        sample
+    };
+    let then = with(sample(10, 1, [0, 0], 0), vec![forward("web", 10), forward("mail", 50)]);
+    let later = with(sample(12, 2, [0, 0], 0), vec![forward("mail", 70), forward("new", 1000), forward("web", 10)]);
+    let rates = Rates::between(&then, &later);
+    let [mail, new, web] = &rates.interfaces[0].forwards[..] else { panic!("three forwards") };
+    assert_eq!((mail.opened_per_s, mail.open, mail.opened), (10.0, 7, 70));
+    assert_eq!((mail.from_clients_pps, mail.from_clients_bps), (100.0, 80_000.0));
+    assert_eq!((mail.from_targets_pps, mail.from_targets_bps), (200.0, 800_000.0));
+    assert_eq!((mail.refused_pps, &mail.refusals_pps), (10.0, &[("table_full", 10.0)].into()));
+    assert_eq!((new.opened_per_s, new.from_clients_bps), (0.0, 0.0), "nothing is known of its past");
+    assert!(web.refusals_pps.is_empty() && web.refused_pps.is_sign_positive());
+    let fell = Rates::between(&later, &with(sample(13, 3, [0, 0], 0), vec![forward("mail", 20)]));
+    assert_eq!(fell.interfaces[0].forwards[0].from_targets_bps, 0.0, "sums of a replaced forward have gone");
+    let mut anew = with(sample(13, 1, [0, 0], 0), vec![forward("web", 900)]);
+    anew.events.push(Event { interface: "eth7".to_owned(), what: News::SetUpAnew });
+    assert_eq!(Rates::between(&then, &anew).interfaces[0].forwards[0].opened_per_s, 0.0, "another interface kept them");
 }
 
 #[test]

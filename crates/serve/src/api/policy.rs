@@ -139,6 +139,7 @@ pub fn request(record: &Record, policy: Policy, what: Origin) -> Request {
         message: None,
         what,
         repeats: None,
+        force: false,
     }
 }
 

@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Port forwarding on arrival: at tcx or clsact, so that super-packets stay whole. One object for a network namespace; the arrival hook of a
+ * managed interface calls it last, and on other interfaces by which targets answer it is the hook. Runs from Linux 6.1.
+ */
+#include "lib/kernel.h"
+#include <bpf/bpf_helpers.h>
+#include "../sched/world.h"
+#include "lib/forward_tables.h"
+#include "../forward/connections.h"
+#include "lib/forward_packet.h"
+#include "lib/forward_route.h"
+#include "lib/forward_errors.h"
+#include "lib/forward_fragments.h"
+#include "lib/forward_sockets.h"
+#include "lib/after_arrival.h"
+#include "../forward/ports.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+static __always_inline void sl_count_refused(u32 forward, u32 why)
+{
+	struct sl_forward_count *count = sl_count_of(forward);
+
+	if (count && why < SL_NOT_FORWARDED_REASONS)
+		__sync_fetch_and_add(&count->refused[why], 1);
+}
+
+/* Whether a packet is for this host. A function of its own for its stack. */
+SL_GLOBAL int sl_is_for_this_host(struct __sk_buff *skb, struct sl_forwardable *f SL_NONNULL)
+{
+	struct bpf_fib_lookup params;
+
+	return f && sl_route(skb, f, &f->tuple, skb->ingress_ifindex, &params) == SL_WAY_LOCAL;
+}
+
+/* The index of the forward whose listen address and port a packet has, or 0. A function of its own for its stack. */
+SL_GLOBAL u32 sl_forward_of(struct sl_forwardable *f SL_NONNULL, u32 ifindex, u32 everywhere)
+{
+	struct sl_listen key = {};
+	u32 *found;
+
+	if (!f)
+		return 0;
+	if (everywhere)
+		key.ipv6 = f->ipv6;
+	else
+		key.end = f->tuple.dst;
+	key.ifindex = ifindex;
+	key.port = f->tuple.dport;
+	key.proto = (u8)f->tuple.proto;
+	found = bpf_map_lookup_elem(&listens, &key);
+	return found ? *found : 0;
+}
+
+/* The target of a new connection. */
+static __always_inline struct sl_target *sl_target_of(const struct sl_forward *forward, u32 hash)
+{
+	u32 only = forward->first_target, slot, *target;
+
+	if (!forward->slots)
+		return bpf_map_lookup_elem(&targets, &only);
+	slot = forward->first_slot + hash % forward->slots;
+	target = bpf_map_lookup_elem(&target_slots, &slot);
+	return target ? bpf_map_lookup_elem(&targets, target) : NULL;
+}
+
+/* Ports of the host's own sockets that are passed over for a connection. */
+#define SL_OWN_PORTS 4u
+
+/* Finds a port and a place for a connection. Returns as connection_open. */
+SL_GLOBAL u32 sl_enter(struct __sk_buff *skb, struct sl_connection *like SL_NONNULL, u32 hash, u32 tick)
+{
+	u32 i, tried = 0, held;
+
+	if (!like)
+		return SL_REFUSED;
+	for (i = 0; i < SL_OWN_PORTS; i++) {
+		tried = choose_source_port(sl_table, like, hash, tried);
+		if (!tried)
+			return SL_REFUSED | SL_NOT_FORWARDED_PORTS;
+		/* Where the client's own address is kept, no socket of this host has it. */
+		held = !ends_are_equal(&like->source, &like->client) &&
+		       sl_host_has(skb, like,
+				   like->target.address[2] != SL_MAPPED || like->target.address[0] || like->target.address[1]);
+		if (!held)
+			break;
+	}
+	if (i == SL_OWN_PORTS)
+		return SL_REFUSED | SL_NOT_FORWARDED_PORTS;
+	return connection_open(sl_table, like, tick, __sync_fetch_and_add(&sl_hand, 1));
+}
+
+/*
+ * Begins a connection of a forward. Returns its number; SL_NO_CONNECTION: the stack is to have the packet, and refuse it; SL_REFUSED: its sender is to
+ * try again. A function of its own for its stack.
+ */
+SL_GLOBAL u32 sl_begin(struct __sk_buff *skb, struct sl_forwardable *f SL_NONNULL, u32 index, u32 hash)
+{
+	u32 port, number;
+	struct sl_connection like = {};
+	struct sl_forward *forward;
+	struct sl_target *target;
+	struct sl_forward_count *count;
+
+	if (!f)
+		return SL_NO_CONNECTION;
+	forward = bpf_map_lookup_elem(&forwards, &index);
+	if (!forward || !forward->targets)
+		return SL_NO_CONNECTION;
+	if (f->tuple.proto == 6 && (f->segment.flags & (SL_TCP_SYN | SL_TCP_ACK | SL_TCP_RST | SL_TCP_FIN)) != SL_TCP_SYN) {
+		sl_count_refused(index, SL_NOT_FORWARDED_UNKNOWN);
+		return SL_NO_CONNECTION;
+	}
+	target = sl_target_of(forward, hash);
+	if (!target)
+		return SL_NO_CONNECTION;
+	like.client = f->tuple.src;
+	like.listen = f->tuple.dst;
+	like.target = target->end;
+	like.client_port = f->tuple.sport;
+	like.listen_port = f->tuple.dport;
+	port = target->first_port + (__builtin_bswap16(f->tuple.dport) - forward->first_port);
+	like.target_port = __builtin_bswap16((u16)port);
+	like.proto = (u8)f->tuple.proto;
+	like.forward = (u16)index;
+	like.class = forward->class | (forward->flags & SL_FORWARD_CUTS ? SL_MAY_BE_CUT : 0);
+	like.source = f->tuple.src;
+	like.source_port = f->tuple.sport;
+	if (forward->flags & SL_MASQUERADES)
+		like.source = target->source;
+	if (like.proto == 6)
+		tcp_open(&like, &f->segment);
+	number = sl_enter(skb, &like, hash, f->tick);
+	if (number == (SL_REFUSED | SL_NOT_FORWARDED_TWIN)) {
+		/* Another CPU has entered this very connection, or taken the port. */
+		number = connection_find(sl_table, &f->tuple, hash);
+		if (number)
+			return number;
+		number = sl_enter(skb, &like, hash, f->tick);
+	}
+	if (number & SL_REFUSED) {
+		sl_count_refused(index, number & ~SL_REFUSED);
+		return number == (SL_REFUSED | SL_NOT_FORWARDED_TWIN) ? SL_REFUSED : SL_NO_CONNECTION;
+	}
+	count = sl_count_of(index);
+	if (count)
+		__sync_fetch_and_add(&count->opened, 1);
+	return number;
+}
+
+static __always_inline u32 sl_segments_of(struct __sk_buff *skb)
+{
+	return skb->gso_segs ? skb->gso_segs : 1;
+}
+
+static __always_inline int sl_is_replaced(u32 forward)
+{
+	struct sl_forward *found = bpf_map_lookup_elem(&forwards, &forward);
+
+	return !found || !found->targets || found->flags & SL_FORWARD_REPLACED;
+}
+
+/* Gives the packet the class of its forward, as the queue of the interface by which it leaves believes it. */
+static __always_inline void sl_hand_over_class(struct __sk_buff *skb, u32 class, u32 ifindex)
+{
+	u16 *tag = bpf_map_lookup_elem(&egress_tags, &ifindex);
+
+	if (tag)
+		skb->tc_index = *tag << SL_CLASS_BITS | class;
+}
+
+/* What has become of a packet: a verdict, or one of these. */
+enum sl_outcome { SL_UNTOUCHED = -2, SL_REWRITTEN = -3, SL_FAULTY = -4 };
+
+/*
+ * Sends a packet of a connection on, or rewrites it for the stack: where the kernel must decide on its way, or `held` says that it is to be queued
+ * before. A function of its own for its stack. Returns an enum sl_outcome, or the verdict of a tc program.
+ */
+SL_GLOBAL int sl_pass_on(struct __sk_buff *skb, struct sl_forwardable *f SL_NONNULL, u32 number, u32 held)
+{
+	struct sl_connection *c = connection_at(sl_table, number);
+	struct bpf_fib_lookup params;
+	u32 state, side, way, class;
+	struct sl_tuple to;
+
+	if (!c || !f)
+		return SL_UNTOUCHED;
+	state = shared_read(&c->state);
+	side = connection_side(c, &f->tuple);
+	if (side >= SL_SIDES || connection_state_of(state) < SL_TCP_OPENING)
+		return SL_UNTOUCHED;
+	connection_rewrite(&to, c, side);
+	class = c->class;
+	if (shared_read(&c->state) >> 8 != state >> 8)
+		return SL_UNTOUCHED; /* another connection has come there since */
+	if (class & SL_MAY_BE_CUT && sl_is_replaced(c->forward))
+		return side == SL_CLIENT ? SL_UNTOUCHED : TC_ACT_SHOT; /* the client gets the stack's reset */
+	class &= SL_MAY_BE_CUT - 1;
+	if (f->fragment == SL_LATER_FRAGMENT)
+		connection_count(c, side, 1, skb->len, f->tick);
+	else
+		connection_pass(c, state, side, &f->segment, sl_segments_of(skb), skb->len, f->tick);
+	way = held ? SL_WAY_UP : sl_route(skb, f, &to, skb->ingress_ifindex, &params);
+	if ((way <= SL_WAY_NEIGHBOUR && f->ttl <= 1) || (way == SL_WAY_NARROW && f->whole)) {
+		skb->cb[SL_CB_FAULT / 4] = way == SL_WAY_NARROW ? params.tot_len : SL_FAULT_OLD;
+		return SL_FAULTY;
+	}
+	if (sl_rewrite(skb, f, &to, way <= SL_WAY_NEIGHBOUR))
+		return TC_ACT_SHOT;
+	if (way > SL_WAY_NEIGHBOUR)
+		return SL_REWRITTEN;
+	if (class < SL_CLASSES)
+		sl_hand_over_class(skb, class, params.ifindex);
+	return sl_send(skb, f, way, &params);
+}
+
+/* Parts of the hook with a stack of their own. */
+enum sl_stage { SL_STAGE_ERROR, SL_STAGE_COMPLAINT, SL_STAGE_FRAGMENT, SL_STAGES };
+int sl_forward_error(struct __sk_buff *skb);
+int sl_forward_complaint(struct __sk_buff *skb);
+int sl_forward_fragment(struct __sk_buff *skb);
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__type(key, u32);
+	__uint(max_entries, SL_STAGES);
+	__array(values, int(struct __sk_buff *));
+} stages SEC(".maps") = { .values = { [SL_STAGE_ERROR] = (void *)&sl_forward_error,
+				      [SL_STAGE_COMPLAINT] = (void *)&sl_forward_complaint,
+				      [SL_STAGE_FRAGMENT] = (void *)&sl_forward_fragment } };
+
+/* Puts the ends of the packets that go the other way. */
+static __always_inline void sl_reverse(struct sl_tuple *to, const struct sl_tuple *from)
+{
+	to->src = from->dst;
+	to->dst = from->src;
+	to->sport = from->dport;
+	to->dport = from->sport;
+	to->proto = from->proto;
+}
+
+/*
+ * The connection that an error is about, or none. Sets *outer to the addresses that the error gets and *quoted to those of the packet in it. A
+ * function of its own for its stack.
+ */
+SL_GLOBAL u32 sl_connection_of_error(struct sl_error *e SL_NONNULL, struct sl_tuple *outer SL_NONNULL,
+				     struct sl_tuple *quoted SL_NONNULL)
+{
+	struct sl_connection *c;
+	struct sl_tuple answer;
+	u32 number, side;
+
+	if (!e || !outer || !quoted)
+		return SL_NO_CONNECTION;
+	/* The error comes from the side to which the quoted packet went. */
+	sl_reverse(&answer, &e->quoted);
+	number = connection_find(sl_table, &answer, tuple_hash(sl_table, &answer));
+	c = number ? connection_at(sl_table, number) : NULL;
+	side = c ? connection_side(c, &answer) : SL_SIDES;
+	if (side >= SL_SIDES)
+		return SL_NO_CONNECTION;
+	connection_rewrite(outer, c, side);
+	sl_reverse(quoted, outer);
+	/* A router on the way keeps its name; what is behind the forward is not shown. */
+	if (side == SL_CLIENT && !ends_are_equal(&e->src, &c->client) && ends_are_equal(&c->client, &c->source))
+		outer->src = e->src;
+	return number;
+}
+
+/* Sends an error on to whom it concerns. A function of its own for its stack. */
+SL_GLOBAL int sl_send_error(struct __sk_buff *skb, struct sl_error *e SL_NONNULL, struct sl_tuple *outer SL_NONNULL, u32 held)
+{
+	struct sl_forwardable f = {};
+	struct bpf_fib_lookup params;
+	u32 way;
+
+	if (!e || !outer)
+		return SL_UNTOUCHED;
+	f.l3 = e->l3;
+	f.l4 = e->l4;
+	f.ipv6 = e->ipv6;
+	way = held || e->ttl <= 1 ? SL_WAY_UP : sl_route(skb, &f, outer, skb->ingress_ifindex, &params);
+	return way <= SL_WAY_NEIGHBOUR ? sl_send(skb, &f, way, &params) : SL_REWRITTEN;
+}
+
+/* The forward that listens where a packet goes, or 0. */
+static __always_inline u32 sl_listening(struct __sk_buff *skb, struct sl_forwardable *f)
+{
+	u32 forward = sl_forward_of(f, skb->ingress_ifindex, 0);
+
+	if (forward)
+		return forward;
+	forward = sl_forward_of(f, skb->ingress_ifindex, 1);
+	return forward && sl_is_for_this_host(skb, f) ? forward : 0;
+}
+
+/* The number of a packet's connection, unless that is closed and the packet begins another one. A function of its own for its stack. */
+SL_GLOBAL u32 sl_unless_begun_anew(struct sl_forwardable *f SL_NONNULL, u32 number)
+{
+	struct sl_connection *c = connection_at(sl_table, number);
+	u32 state;
+
+	if (!c || !f)
+		return number;
+	state = shared_read(&c->state);
+	if (!connection_begins_anew(c, state, connection_side(c, &f->tuple), &f->segment))
+		return number;
+	connection_end(sl_table, c, number, state);
+	return SL_NO_CONNECTION;
+}
+
+/* Whether a packet belongs to a VLAN: the device of that VLAN has it. A tag with a priority alone goes. */
+static __always_inline int sl_is_of_vlan(struct __sk_buff *skb)
+{
+	return skb->vlan_present && (skb->vlan_tci & 0xfff || bpf_skb_vlan_pop(skb));
+}
+
+static __always_inline int sl_forward_packet(struct __sk_buff *skb, u32 l3, u32 held)
+{
+	struct sl_forwardable f = { .tick = (u32)(bpf_ktime_get_coarse_ns() >> SL_TICK_SHIFT) };
+	u32 hash, number, forward;
+	int outcome;
+
+	if (skb->pkt_type != PACKET_HOST && skb->pkt_type != PACKET_OUTGOING)
+		return SL_UNTOUCHED; /* it is for another host, or for several */
+	if (sl_is_of_vlan(skb))
+		return SL_UNTOUCHED;
+	if (!sl_read_forwardable(skb, l3, &f)) {
+		if (f.fragment == SL_LATER_FRAGMENT)
+			bpf_tail_call(skb, &stages, SL_STAGE_FRAGMENT);
+		if (sl_is_icmp(&f))
+			bpf_tail_call(skb, &stages, SL_STAGE_ERROR);
+		return SL_UNTOUCHED;
+	}
+	hash = tuple_hash(sl_table, &f.tuple);
+	number = connection_find(sl_table, &f.tuple, hash);
+	if (number && f.segment.flags & SL_TCP_SYN)
+		number = sl_unless_begun_anew(&f, number);
+	if (!number) {
+		forward = sl_listening(skb, &f);
+		if (forward)
+			number = sl_begin(skb, &f, forward, hash);
+		if (number == SL_REFUSED)
+			return TC_ACT_SHOT;
+	}
+	if (f.fragment == SL_FIRST_FRAGMENT)
+		sl_note_first(&f, number);
+	outcome = number ? sl_pass_on(skb, &f, number, held) : SL_UNTOUCHED;
+	if (outcome == SL_FAULTY) {
+		bpf_tail_call(skb, &stages, SL_STAGE_COMPLAINT);
+		return TC_ACT_SHOT;
+	}
+	return outcome;
+}
+
+/* The verdict on a packet, after an outcome. */
+static __always_inline int sl_verdict_of(struct __sk_buff *skb, int outcome)
+{
+	return outcome < TC_ACT_UNSPEC ? sl_verdict_after(SL_AFTER(skb->cb[SL_CB_FORWARD / 4])) : outcome;
+}
+
+static __always_inline u32 sl_l3_of(struct __sk_buff *skb)
+{
+	return skb->cb[SL_CB_FORWARD / 4] & SL_FORWARD_L3 ? 0 : SL_ETH_BYTES;
+}
+
+/* Whether the packet is only rewritten: it is to be queued before it goes on, or it departs. */
+static __always_inline u32 sl_is_held(struct __sk_buff *skb)
+{
+	return (skb->cb[SL_CB_FORWARD / 4] & ~SL_FORWARD_L3) != SL_AFTER_NEXT;
+}
+
+/* The hook of an interface without a policy. Nothing there says a packet's class. */
+SEC("tc")
+int sl_forward(struct __sk_buff *skb)
+{
+	skb->tc_index = 0;
+	skb->cb[SL_CB_FORWARD / 4] = SL_AFTER_NEXT;
+	return sl_verdict_of(skb, sl_forward_packet(skb, SL_ETH_BYTES, 0));
+}
+
+SEC("tc")
+int sl_forward_l3(struct __sk_buff *skb)
+{
+	skb->tc_index = 0;
+	skb->cb[SL_CB_FORWARD / 4] = SL_AFTER_NEXT | SL_FORWARD_L3;
+	return sl_verdict_of(skb, sl_forward_packet(skb, 0, 0));
+}
+
+/*
+ * On departure from an interface with forwards: answers of targets that are on this host, and errors that its stack sends about packets that
+ * were rewritten.
+ */
+static __always_inline int sl_depart(struct __sk_buff *skb, u32 l3)
+{
+	if (skb->ingress_ifindex)
+		return TC_ACT_UNSPEC;
+	skb->cb[SL_CB_FORWARD / 4] = SL_AFTER_NEXT | SL_FORWARD_OUT | (l3 ? 0 : SL_FORWARD_L3);
+	return sl_verdict_of(skb, sl_forward_packet(skb, l3, 1));
+}
+
+SEC("tc")
+int sl_forward_out(struct __sk_buff *skb)
+{
+	return sl_depart(skb, SL_ETH_BYTES);
+}
+
+SEC("tc")
+int sl_forward_out_l3(struct __sk_buff *skb)
+{
+	return sl_depart(skb, 0);
+}
+
+/* Called by the arrival hook of an interface with a policy. */
+SEC("tc")
+int sl_forward_called(struct __sk_buff *skb)
+{
+	return sl_verdict_of(skb, sl_forward_packet(skb, sl_l3_of(skb), sl_is_held(skb)));
+}
+
+/*
+ * Tells the sender of a packet that its time to live has ended, or that it is too long for the way: about the packet as it was sent, from where it was
+ * sent to.
+ */
+SEC("tc")
+int sl_forward_complaint(struct __sk_buff *skb)
+{
+	u32 mtu = skb->cb[SL_CB_FAULT / 4], number;
+	struct sl_forwardable f = {};
+	struct sl_connection *c;
+	struct sl_end from;
+	u8 macs[12];
+	int made;
+
+	if (!sl_may_complain(bpf_ktime_get_ns()) || !sl_read_forwardable(skb, sl_l3_of(skb), &f))
+		return TC_ACT_SHOT;
+	number = connection_find(sl_table, &f.tuple, tuple_hash(sl_table, &f.tuple));
+	c = number ? connection_at(sl_table, number) : NULL;
+	if (!c || (f.l3 && bpf_skb_load_bytes(skb, 0, macs, 12)))
+		return TC_ACT_SHOT;
+	from = c->listen;
+	made = f.ipv6 ? sl_complain_ipv6(skb, &f, &from, mtu) : sl_complain_ipv4(skb, &f, from.address[3], mtu);
+	if (!made || (f.l3 && (bpf_skb_store_bytes(skb, 0, macs + 6, 6, 0) || bpf_skb_store_bytes(skb, 6, macs, 6, 0))))
+		return TC_ACT_SHOT;
+	return (int)bpf_redirect(skb->ingress_ifindex, 0);
+}
+
+/* Passes a later fragment on as its first was. */
+SEC("tc")
+int sl_forward_fragment(struct __sk_buff *skb)
+{
+	struct sl_forwardable f = { .tick = (u32)(bpf_ktime_get_coarse_ns() >> SL_TICK_SHIFT) };
+	u32 number, forward;
+	int outcome;
+
+	sl_read_forwardable(skb, sl_l3_of(skb), &f);
+	number = sl_follow_first(&f);
+	if (number == SL_REFUSED) {
+		/* Port 0 stands for whatever listens at the address. */
+		forward = sl_listening(skb, &f);
+		if (!forward)
+			return sl_verdict_of(skb, SL_UNTOUCHED);
+		sl_count_refused(forward, SL_NOT_FORWARDED_FRAGMENT);
+		return TC_ACT_SHOT;
+	}
+	outcome = number ? sl_pass_on(skb, &f, number, sl_is_held(skb)) : SL_UNTOUCHED;
+	return outcome == SL_FAULTY ? TC_ACT_SHOT : sl_verdict_of(skb, outcome);
+}
+
+/* Passes an error about a packet of a connection on. */
+SEC("tc")
+int sl_forward_error(struct __sk_buff *skb)
+{
+	struct sl_tuple outer, quoted;
+	struct sl_error e = {};
+
+	e.hops = !sl_is_held(skb);
+	if (!sl_read_error(skb, sl_l3_of(skb), &e) || !sl_connection_of_error(&e, &outer, &quoted))
+		return sl_verdict_of(skb, SL_UNTOUCHED);
+	if (sl_rewrite_error(skb, &e, &quoted, &outer))
+		return TC_ACT_SHOT;
+	return sl_verdict_of(skb, sl_send_error(skb, &e, &outer, sl_is_held(skb)));
+}

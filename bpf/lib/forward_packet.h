@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What forwarding reads of a packet, and how it changes one: IPv4 and IPv6, TCP and UDP. */
+#pragma once
+#include "parse.h"
+#include "../../forward/tracking.h"
+#include "../../forward/tuple.h"
+
+#define SL_ETH_BYTES      14
+#define SL_IPV6_BYTES     40
+#define AF_INET           2
+#define AF_INET6          10
+#define SL_IPV6_FRAGMENT  44
+#define SL_FRAGMENT_BYTES 8
+
+/* The packet's parts that matter to a forward. Offsets are from the packet's first byte. */
+struct sl_forwardable {
+	struct sl_tuple tuple;
+	struct sl_segment segment;
+	u32 l3; /* where the IP header begins */
+	u32 l4;
+	u32 ip_bytes; /* of the packet from its IP header on */
+	u8 ipv6;
+	u8 ttl; /* or hop limit */
+	u8 tos;
+	u8 fragment; /* enum sl_fragment_kind */
+	u8 whole; /* it must not be fragmented on its way */
+	u32 id; /* of a fragment: what it shares with the others, in network byte order */
+	u32 tick; /* of 2^20 ns: when it came */
+};
+
+static __always_inline void sl_end_of_ipv4(struct sl_end *end, u32 address)
+{
+	end->address[0] = end->address[1] = 0;
+	end->address[2] = SL_MAPPED;
+	end->address[3] = address;
+}
+
+/* Makes the first bytes of the packet linear. Returns 0 if there are fewer. */
+static __always_inline int sl_reach(struct __sk_buff *skb, u32 bytes)
+{
+	return (void *)(long)skb->data + bytes <= (void *)(long)skb->data_end || !bpf_skb_pull_data(skb, bytes);
+}
+
+/* Reads ports, and what tracking wants of TCP. payload: bytes from the transport header on. */
+static __always_inline int sl_read_transport(struct __sk_buff *skb, struct sl_forwardable *f, u32 l4, u32 payload)
+{
+	u32 header = f->tuple.proto == 6 ? 20 : 8;
+	const u8 *p;
+
+	f->l4 = l4;
+	if ((f->tuple.proto != 6 && f->tuple.proto != 17) || f->fragment == SL_LATER_FRAGMENT)
+		return 0;
+	if (payload < header || !sl_reach(skb, l4 + header))
+		return 0;
+	p = (void *)(long)skb->data + l4;
+	sl_opaque(p); /* one pointer is checked and used */
+	if ((void *)(p + 8) > (void *)(long)skb->data_end)
+		return 0;
+	f->tuple.sport = *(const u16 *)p;
+	f->tuple.dport = *(const u16 *)(p + 2);
+	if (f->tuple.proto != 6)
+		return 1;
+	if ((void *)(p + 20) > (void *)(long)skb->data_end)
+		return 0;
+	f->segment.seq = __builtin_bswap32(sl_raw32(p + 4));
+	f->segment.ack = __builtin_bswap32(sl_raw32(p + 8));
+	f->segment.flags = p[13];
+	header = (u32)(p[12] >> 4) * 4;
+	if (header < 20 || header > payload)
+		return 0;
+	f->segment.bytes = payload - header;
+	return 1;
+}
+
+static __always_inline int sl_read_ipv4(struct __sk_buff *skb, u32 l3, struct sl_forwardable *f)
+{
+	u32 header, fragment;
+	const u8 *p;
+
+	if (!sl_reach(skb, l3 + 20))
+		return 0;
+	p = (void *)(long)skb->data + l3;
+	sl_opaque(p);
+	if ((void *)(p + 20) > (void *)(long)skb->data_end || p[0] >> 4 != 4)
+		return 0;
+	header = (p[0] & 15) * 4;
+	f->ip_bytes = sl_be16(p + 2);
+	fragment = sl_be16(p + 6);
+	f->fragment = fragment & 0x1fff ? SL_LATER_FRAGMENT : fragment & 0x2000 ? SL_FIRST_FRAGMENT : SL_WHOLE;
+	f->id = sl_be16(p + 4);
+	f->whole = (fragment & 0x4000) != 0;
+	f->tos = p[1];
+	f->ttl = p[8];
+	f->tuple.proto = p[9];
+	sl_end_of_ipv4(&f->tuple.src, sl_raw32(p + 12));
+	sl_end_of_ipv4(&f->tuple.dst, sl_raw32(p + 16));
+	if (!f->ip_bytes)
+		f->ip_bytes = skb->len - l3; /* BIG TCP */
+	if (header < 20 || f->ip_bytes < header || f->ip_bytes > skb->len - l3)
+		return 0;
+	return sl_read_transport(skb, f, l3 + header, f->ip_bytes - header);
+}
+
+/* Reads the header of a fragment, which the IPv6 header ends with. Other extension headers are not read: such a packet is no forward's. */
+static __always_inline int sl_read_fragment(struct __sk_buff *skb, u32 l3, struct sl_forwardable *f)
+{
+	u32 fragment;
+	const u8 *p;
+
+	if (f->ip_bytes < SL_IPV6_BYTES + SL_FRAGMENT_BYTES || !sl_reach(skb, l3 + SL_IPV6_BYTES + SL_FRAGMENT_BYTES))
+		return 0;
+	p = (void *)(long)skb->data + l3 + SL_IPV6_BYTES;
+	sl_opaque(p);
+	if ((void *)(p + SL_FRAGMENT_BYTES) > (void *)(long)skb->data_end)
+		return 0;
+	fragment = sl_be16(p + 2);
+	f->tuple.proto = p[0];
+	f->fragment = fragment >> 3 ? SL_LATER_FRAGMENT : fragment & 1 ? SL_FIRST_FRAGMENT : SL_WHOLE;
+	f->id = sl_raw32(p + 4);
+	return 1;
+}
+
+static __always_inline int sl_read_ipv6(struct __sk_buff *skb, u32 l3, struct sl_forwardable *f)
+{
+	const u8 *p;
+
+	if (!sl_reach(skb, l3 + SL_IPV6_BYTES))
+		return 0;
+	p = (void *)(long)skb->data + l3;
+	sl_opaque(p);
+	if ((void *)(p + SL_IPV6_BYTES) > (void *)(long)skb->data_end || p[0] >> 4 != 6)
+		return 0;
+	f->ipv6 = 1;
+	f->whole = 1;
+	f->tos = (u8)(sl_be16(p) >> 4);
+	f->ip_bytes = SL_IPV6_BYTES + sl_be16(p + 4);
+	f->ttl = p[7];
+	f->tuple.proto = p[6];
+	__builtin_memcpy(&f->tuple.src, p + 8, 16);
+	__builtin_memcpy(&f->tuple.dst, p + 24, 16);
+	if (f->ip_bytes == SL_IPV6_BYTES)
+		f->ip_bytes = skb->len - l3;
+	if (f->ip_bytes > skb->len - l3)
+		return 0;
+	if (f->tuple.proto != SL_IPV6_FRAGMENT)
+		return sl_read_transport(skb, f, l3 + SL_IPV6_BYTES, f->ip_bytes - SL_IPV6_BYTES);
+	return sl_read_fragment(skb, l3, f) &&
+	       sl_read_transport(skb, f, l3 + SL_IPV6_BYTES + SL_FRAGMENT_BYTES, f->ip_bytes - SL_IPV6_BYTES - SL_FRAGMENT_BYTES);
+}
+
+/* Whether the packet is one that a forward can take; sets *f, which is 0. l3: where its IP header begins. A function of its own for the verifier. */
+SL_GLOBAL int sl_read_forwardable(struct __sk_buff *skb, u32 l3, struct sl_forwardable *f SL_NONNULL)
+{
+	if (!f || l3 > SL_ETH_BYTES)
+		return 0;
+	f->l3 = l3;
+	switch (__builtin_bswap16((u16)skb->protocol)) {
+	case SL_ETH_IPV4:
+		return sl_read_ipv4(skb, l3, f);
+	case SL_ETH_IPV6:
+		return sl_read_ipv6(skb, l3, f);
+	}
+	return 0;
+}
+
+/* Whether the packet is of ICMP in IPv4, or of ICMPv6 in IPv6, without extension headers. */
+static __always_inline int sl_is_icmp(const struct sl_forwardable *f)
+{
+	return f->tuple.proto == (f->ipv6 ? 58 : 1) && f->fragment == SL_WHOLE;
+}
+
+/* Writes addresses, and lowers the TTL by `hops`. sum: what the addresses change in a checksum, as bpf_csum_diff says it. */
+static __always_inline int sl_rewrite_addresses(struct __sk_buff *skb, struct sl_forwardable *f, struct sl_tuple *to, s64 sum,
+						u32 hops)
+{
+	u32 is[2] = { to->src.address[3], to->dst.address[3] }, hop_word, new_hop_word;
+
+	f->ttl -= (u8)hops;
+	if (f->ipv6)
+		return bpf_skb_store_bytes(skb, f->l3 + 8, &to->src, 32, 0) || bpf_skb_store_bytes(skb, f->l3 + 7, &f->ttl, 1, 0);
+	hop_word = (u32)(f->ttl + hops) | f->tuple.proto << 8;
+	new_hop_word = f->ttl | f->tuple.proto << 8;
+	sum = bpf_csum_diff(&hop_word, 4, &new_hop_word, 4, (u32)sum);
+	return sum < 0 || bpf_l3_csum_replace(skb, f->l3 + 10, 0, (u64)sum, 0) ||
+	       bpf_skb_store_bytes(skb, f->l3 + 12, is, 8, 0) || bpf_skb_store_bytes(skb, f->l3 + 8, &f->ttl, 1, 0);
+}
+
+/* Writes addresses and ports, and lowers the TTL by `hops`. Checksums are right afterwards, whatever the device was to do of them. */
+static __always_inline int sl_rewrite(struct __sk_buff *skb, struct sl_forwardable *f, struct sl_tuple *to, u32 hops)
+{
+	u32 sum = f->l4 + (f->tuple.proto == 6 ? 16 : 6);
+	u64 zero = f->tuple.proto == 6 ? 0 : BPF_F_MARK_MANGLED_0;
+	u64 ports = to->sport | (u32)to->dport << 16, old_ports = f->tuple.sport | (u32)f->tuple.dport << 16;
+	u32 was[2] = { f->tuple.src.address[3], f->tuple.dst.address[3] }, is[2] = { to->src.address[3], to->dst.address[3] };
+	s64 addresses;
+
+	if (f->ipv6)
+		addresses = bpf_csum_diff((u32 *)&f->tuple.src, 32, (u32 *)&to->src, 32, 0);
+	else
+		addresses = bpf_csum_diff(was, 8, is, 8, 0);
+	if (addresses < 0)
+		return -1;
+	/* Of a packet whose checksum the device is to finish, only the pseudo-header is summed: its addresses, not its ports. */
+	if (f->fragment != SL_LATER_FRAGMENT &&
+	    (bpf_l4_csum_replace(skb, sum, 0, (u64)addresses, zero | BPF_F_PSEUDO_HDR) ||
+	     bpf_l4_csum_replace(skb, sum, old_ports, ports, zero | 4) || bpf_skb_store_bytes(skb, f->l4, &ports, 4, 0)))
+		return -1;
+	return sl_rewrite_addresses(skb, f, to, addresses, hops);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The tables of forwards and connections, one set for a network namespace, and the functions over them that forward/ wants. */
+#pragma once
+#include "../../abi/forward.h"
+#include "keyed_hash.h"
+#include "../../forward/tuple.h"
+
+/* Set before load. A section of its own, so that its members are not constants to the verifier. */
+volatile struct sl_forwarding sl_forwarding SEC(".data.forwarding") = {
+	.last_connection = SL_DEFAULT_CONNECTIONS - 1, .last_set = SL_DEFAULT_CONNECTIONS / SL_CONNECTIONS_PER_SET - 1
+};
+
+/* Where the search for a record begins. */
+u32 sl_hand SEC(".data.hand");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);
+	__type(value, struct sl_connection);
+	__uint(max_entries, SL_DEFAULT_CONNECTIONS);
+	__uint(map_flags, BPF_F_MMAPABLE); /* so that each record begins on a cache line */
+} connections SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);
+	__type(value, struct sl_places);
+	__uint(max_entries, SL_DEFAULT_CONNECTIONS / SL_CONNECTIONS_PER_SET);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} places SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, struct sl_listen);
+	__type(value, u32); /* index of the forward */
+	__uint(max_entries, SL_LISTENS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+} listens SEC(".maps");
+
+/* The tag of the policy in force of each managed interface: what its queue believes of a packet that bears it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, u32); /* ifindex */
+	__type(value, u16);
+	__uint(max_entries, SL_ARRIVALS);
+} egress_tags SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);
+	__type(value, struct sl_forward);
+	__uint(max_entries, SL_FORWARDS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} forwards SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);
+	__type(value, struct sl_target);
+	__uint(max_entries, SL_TARGETS);
+} targets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);
+	__type(value, u32); /* index of a target */
+	__uint(max_entries, SL_TARGET_SLOTS);
+} target_slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32); /* the forward's index */
+	__type(value, struct sl_forward_count);
+	__uint(max_entries, SL_FORWARDS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} forward_counts SEC(".maps");
+
+/* What forwards had counted that this one has replaced, and whose places have been freed. Commands alone write it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32); /* the forward's index */
+	__type(value, struct sl_forward_count);
+	__uint(max_entries, SL_FORWARDS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} former_counts SEC(".maps");
+
+/* There is one table: the pointer says nothing. */
+struct sl_one_table {
+	u32 unused;
+};
+#define SL_TABLE struct sl_one_table
+static SL_TABLE *const sl_table = (SL_TABLE *)&sl_hand;
+
+static __always_inline struct sl_connection *connection_at(SL_TABLE *table, u32 n)
+{
+	(void)table;
+	return bpf_map_lookup_elem(&connections, &n);
+}
+
+static __always_inline struct sl_places *places_at(SL_TABLE *table, u32 n)
+{
+	u32 set = n & sl_forwarding.last_set;
+
+	(void)table;
+	return bpf_map_lookup_elem(&places, &set);
+}
+
+static __always_inline u32 connection_number(SL_TABLE *table, u32 n)
+{
+	(void)table;
+	return n & sl_forwarding.last_connection;
+}
+
+static __always_inline const struct sl_timeouts *connection_timeouts(SL_TABLE *table)
+{
+	(void)table;
+	return (const struct sl_timeouts *)&sl_forwarding.timeouts;
+}
+
+static __always_inline const struct sl_own_ports *host_ports(SL_TABLE *table)
+{
+	(void)table;
+	return (const struct sl_own_ports *)&sl_forwarding.own_ports;
+}
+
+static __always_inline struct sl_forward_count *sl_count_of(u32 forward)
+{
+	return bpf_map_lookup_elem(&forward_counts, &forward);
+}
+
+/* What a connection has counted is its forward's from now on. */
+static __always_inline void connection_ended(SL_TABLE *table, const struct sl_connection *c)
+{
+	struct sl_forward_count *count = sl_count_of(c->forward);
+	u32 side;
+
+	(void)table;
+	if (!count)
+		return;
+	for (side = 0; side < SL_SIDES; side++) {
+		__sync_fetch_and_add(&count->ended_pkts[side], c->pkts[side]);
+		__sync_fetch_and_add(&count->ended_bytes[side], c->bytes[side]);
+	}
+	__sync_fetch_and_add(&count->ended, 1);
+}
+
+static __always_inline u32 tuple_hash(SL_TABLE *table, const struct sl_tuple *tuple)
+{
+	u64 word[SL_HASH_WORDS];
+
+	(void)table;
+	_Static_assert(sizeof(*tuple) == sizeof(word), "five words");
+	__builtin_memcpy(word, tuple, sizeof(word));
+	return sl_keyed_hash(word, SL_HASH_WORDS);
+}

@@ -1,0 +1,214 @@
+//! Port forwarding, one for all interfaces of a network namespace: its object, its tables, and the hooks where targets answer.
+//!
+//! The tables are made to follow the policies of all managed interfaces (`follow`). A forward that differs from before takes a new place, and
+//! `listens` leads there from then on, by one word for each port: so no connection sees half a change, and those that are open stay with
+//! the old place.
+
+mod attach;
+pub(crate) mod checks;
+mod routes;
+mod tables;
+
+use crate::bpf::hooks;
+use crate::bpf::object::{self, Loader};
+use crate::engine::managed::settled;
+use crate::maps;
+use crate::record::{Phase, Record, policy};
+use crate::system::interface::Interface;
+use crate::system::{bpffs, netns, paths};
+use attach::{attach, detach};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use routes::{routes, ways};
+use sluice_abi as abi;
+use sluice_error::{Doing, Error, Result};
+use sluice_policy::{Forward, Resolved};
+use sluice_tables::forward::Routed;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tables::Tables;
+
+/// The map through which arrival hooks call port forwarding.
+const CALL_TABLE: &str = "forwarder";
+/// What the file of the object's maps begins with where a link is pinned: the number of its interface follows.
+const LINK: &str = "link_";
+
+/// Directory of the pins. No interface has a colon in its name.
+pub(crate) fn directory(netns: u64) -> Result<PathBuf> {
+    Ok(bpffs::root()?.join(format!("forwarding:@{netns}")))
+}
+
+/// Path of the map through which the arrival hooks of a network namespace call port forwarding. Makes it if it is missing.
+pub(crate) fn call_table(netns: u64) -> Result<PathBuf> {
+    let directory = directory(netns)?;
+    let path = directory.join(CALL_TABLE);
+    if !path.exists() {
+        bpffs::own_directory(&directory)?;
+        let options = libbpf_sys::bpf_map_create_opts {
+            sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
+            ..Default::default()
+        };
+        let mut map = MapHandle::create(MapType::ProgArray, Some(CALL_TABLE), 4, 4, 1, &options)
+            .doing(|| "making a map of programs".to_owned())?;
+        map.pin(&path).doing(|| format!("pinning {}", path.display()))?;
+    }
+    Ok(path)
+}
+
+/// The forwards of an interface.
+struct OfInterface {
+    ifindex: u32,
+    forwards: Vec<Forward>,
+    /// The most connections that its policy asks room for.
+    connections: u32,
+    tag: u16,
+}
+
+/// Makes the tables follow the policies of all interfaces of the record's network namespace, of which the record's own has this one now; none: it
+/// is managed no longer.
+pub(crate) fn follow(own: &Record, policy: Option<&Resolved>) -> Result<()> {
+    let mut interfaces = Vec::new();
+    for other in Record::all()?.into_iter().filter(|other| other.netns == own.netns && other.key != own.key) {
+        if other.phase == Phase::Active && Interface::is_there(&other.interface, other.ifindex) {
+            let other = settled(other)?;
+            let policy = policy::parse(&other.policy)?;
+            let (forwards, connections) = (policy.forwards, policy.connections);
+            interfaces.push(OfInterface { ifindex: other.ifindex, forwards, connections, tag: other.tag });
+        }
+    }
+    interfaces.extend(policy.map(|policy| OfInterface {
+        ifindex: own.ifindex,
+        forwards: policy.forwards.clone(),
+        connections: policy.connections,
+        tag: own.tag,
+    }));
+    let directory = directory(own.netns)?;
+    let loaded = directory.join("listens").exists();
+    if interfaces.iter().all(|interface| interface.forwards.is_empty()) {
+        return match (loaded, interfaces.is_empty()) {
+            (_, true) => remove(own.netns),
+            (true, false) => Tables::open(&directory)?.change(&[], &interfaces),
+            (false, false) => Ok(()),
+        };
+    }
+    let routes = routes(&interfaces)?;
+    if !loaded {
+        let connections = interfaces.iter().map(|interface| interface.connections).max();
+        load(&directory, connections.unwrap_or(abi::SL_DEFAULT_CONNECTIONS))?;
+    }
+    let mut routed = Vec::new();
+    for interface in &interfaces {
+        for forward in &interface.forwards {
+            match ways(interface, forward, &routes) {
+                Err(error) if interface.ifindex == own.ifindex => return Err(error),
+                // It stays as it is: this command is about another interface.
+                Err(error) => {
+                    eprintln!("warning: {error}");
+                    routed.push(Routed { ifindex: interface.ifindex, forward, routes: Vec::new() });
+                }
+                Ok(ways) => routed.push(ways),
+            }
+        }
+    }
+    Tables::open(&directory)?.change(&routed, &interfaces)?;
+    let devices: BTreeSet<&str> = routes.values().map(|way| way.dev.as_str()).collect();
+    attach(&directory, &devices, &interfaces)
+}
+
+/// A note for a policy that asks room for more connections than the table has: it is made when the first forward of all interfaces begins.
+pub(crate) fn note_of_size(record: &Record, policy: &Resolved) -> Result<Option<String>> {
+    let directory = directory(record.netns)?;
+    if policy.forwards.is_empty() || !directory.join("listens").exists() {
+        return Ok(None);
+    }
+    let room = maps::tables::open(&directory, "connections")?.max_entries();
+    Ok((policy.connections > room).then(|| {
+        format!(
+            "the table of connections keeps its {room} entries: it grows when all interfaces with forwards are `down`, and \
+             `up` again"
+        )
+    }))
+}
+
+/// Whether the tables and hooks that the forwards of an interface need are in place. Without forwards, nothing is looked at.
+pub(crate) fn is_in_place(record: &Record) -> Result<bool> {
+    // Most policies have none, and need not be read for that.
+    if !record.policy.contains("\"forwards\"") || policy::parse(&record.policy)?.forwards.is_empty() {
+        return Ok(true);
+    }
+    let directory = directory(record.netns)?;
+    if !directory.join("listens").exists() {
+        return Ok(false);
+    }
+    let mut links = fs::read_dir(&directory).doing(|| format!("reading {}", directory.display()))?.flatten();
+    Ok(links.all(|entry| {
+        let name = entry.file_name();
+        !name.to_string_lossy().starts_with(LINK) || hooks::is_attached(&entry.path())
+    }))
+}
+
+/// Removes all of it from a network namespace.
+pub(crate) fn remove(netns: u64) -> Result<()> {
+    let directory = directory(netns)?;
+    if directory.join("listens").exists() && netns == netns::inode()? {
+        detach(&directory, &BTreeSet::new())?;
+    }
+    match fs::remove_dir_all(&directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).doing(|| format!("removing {}", directory.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The time-outs of connections, by `enum sl_connection_state`: those of the kernel's own tracking, but 60 s for half-open connections.
+pub(crate) fn timeouts() -> abi::sl_timeouts {
+    let ticks = |seconds: u64| ((seconds * 1_000_000_000) >> abi::SL_TICK_SHIFT) as u32;
+    let mut all = [0; abi::SL_CONNECTION_STATES as usize];
+    for (state, seconds) in [
+        (abi::SL_TCP_OPENING, 60),
+        (abi::SL_TCP_ESTABLISHED, 5 * 86_400),
+        (abi::SL_TCP_CLOSING, 120),
+        (abi::SL_TCP_CLOSED, 120),
+        (abi::SL_UDP_ONE_WAY, 30),
+        (abi::SL_UDP_ANSWERED, 180),
+    ] {
+        all[state as usize] = ticks(seconds);
+    }
+    abi::sl_timeouts { ticks: all }
+}
+
+/// Ports that this host gives to connections of its own.
+fn own_ports() -> abi::sl_own_ports {
+    let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let mut ports = text.split_whitespace().map_while(|word| word.parse::<u32>().ok());
+    match (ports.next(), ports.next()) {
+        (Some(first), Some(last)) if first <= last => abi::sl_own_ports { first, many: last - first + 1 },
+        _ => abi::sl_own_ports { first: 0, many: 0 },
+    }
+}
+
+/// Loads the programs, with room for so many connections at least, and has the arrival hooks call them.
+fn load(directory: &Path, connections: u32) -> Result<()> {
+    let mut loader = Loader::forward()?;
+    let connections = connections.next_power_of_two();
+    let sets = connections / abi::SL_CONNECTIONS_PER_SET;
+    loader.entries("connections", connections)?;
+    loader.entries("places", sets)?;
+    let forwarding = abi::sl_forwarding {
+        last_connection: connections - 1,
+        last_set: sets - 1,
+        timeouts: timeouts(),
+        own_ports: own_ports(),
+    };
+    loader.section(".data.forwarding", &forwarding)?;
+    let mut object = loader.load(paths::run())?;
+    object::pin_programs(&object, directory)?;
+    let programs = maps::tables::open(directory, CALL_TABLE)?;
+    object::pin_maps(&mut object, directory)?;
+    let called = object.progs().find(|program| program.name() == "sl_forward_called");
+    let called = called.ok_or_else(|| Error::system("the BPF object forward has no program sl_forward_called"))?;
+    programs
+        .update(&0u32.to_ne_bytes(), &object::program_fd(&called).to_ne_bytes(), MapFlags::ANY)
+        .doing(|| "making port forwarding a part of the arrival hooks".to_owned())
+}

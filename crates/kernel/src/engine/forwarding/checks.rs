@@ -1,0 +1,163 @@
+//! What a new forward would take from others: packets to addresses that are not this host's, and ports that its own sockets hold.
+
+use crate::system::iproute;
+use serde::Deserialize;
+use sluice_error::{Error, Result};
+use sluice_policy::Forward;
+use std::net::IpAddr;
+
+/// The most findings that one message names.
+const NAMED: usize = 4;
+
+/// An interface, as `ip -json address show` prints it.
+#[derive(Debug, Deserialize)]
+struct Addressed {
+    ifname: String,
+    #[serde(default)]
+    addr_info: Vec<Address>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Address {
+    local: Option<IpAddr>,
+}
+
+impl Addressed {
+    fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.addr_info.iter().filter_map(|address| address.local)
+    }
+}
+
+/// A socket that waits for connections or datagrams.
+#[derive(Debug, PartialEq, Eq)]
+struct Held {
+    protocol: u8,
+    /// The address; none: every address of both families.
+    address: Option<IpAddr>,
+    /// Name of the interface to which the socket is bound.
+    device: Option<String>,
+    port: u16,
+    /// Name of the process.
+    by: Option<String>,
+}
+
+/// What stands against a forward, and the cure.
+struct Finding {
+    what: String,
+    help: String,
+}
+
+/// Checks the forwards of an interface that were not there before. What speaks against them is an error, or with `force` a note.
+pub(crate) fn check(interface: &str, before: &[Forward], now: &[Forward], force: bool) -> Result<Vec<String>> {
+    let new: Vec<&Forward> = now.iter().filter(|forward| !before.contains(forward)).collect();
+    if new.is_empty() {
+        return Ok(Vec::new());
+    }
+    let all: Vec<Addressed> = iproute::json("ip", "-json address show")?;
+    let held: Vec<Held> =
+        iproute::run("ss", &["-H", "-l", "-t", "-u", "-n", "-p"])?.lines().filter_map(socket).collect();
+    let mut findings: Vec<Finding> = new.iter().filter_map(|forward| foreign(forward, &all)).collect();
+    findings.extend(new.iter().filter_map(|forward| taken(interface, forward, &all, &held)));
+    if force {
+        return Ok(findings.into_iter().map(|finding| finding.what).collect());
+    }
+    let Some(first) = findings.first() else { return Ok(Vec::new()) };
+    let named: Vec<&str> = findings.iter().take(NAMED).map(|finding| finding.what.as_str()).collect();
+    let more = findings.len() - named.len();
+    let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
+    Err(Error::input(named.join("\n  ") + &more).help(first.help.clone()))
+}
+
+/// A listen address that no interface has.
+fn foreign(forward: &Forward, all: &[Addressed]) -> Option<Finding> {
+    let listen = forward.listen?;
+    let mut own = all.iter().flat_map(Addressed::addresses);
+    if own.any(|address| address == listen) {
+        return None;
+    }
+    let same = |address: &IpAddr| address.is_ipv4() == listen.is_ipv4() && !address.is_loopback();
+    let own: Vec<String> = all.iter().flat_map(Addressed::addresses).filter(same).map(|a| a.to_string()).collect();
+    Some(Finding {
+        what: format!("forward \"{}\": {listen} is not an address of this host", forward.name),
+        help: format!(
+            "the addresses here are: {}; with --force, what arrives for that address is forwarded all the same",
+            if own.is_empty() { "none".to_owned() } else { own.join(", ") }
+        ),
+    })
+}
+
+/// The first socket of this host that gets what a forward would take.
+fn taken(interface: &str, forward: &Forward, all: &[Addressed], held: &[Held]) -> Option<Finding> {
+    let own: Vec<IpAddr> = all.iter().filter(|one| one.ifname == interface).flat_map(Addressed::addresses).collect();
+    let here = |address: IpAddr| match forward.listen {
+        Some(listen) => listen == address,
+        None => address.is_ipv4() == forward.is_ipv4() && own.contains(&address),
+    };
+    let gets = |one: &&Held| {
+        (forward.ports.0..=forward.ports.1).contains(&one.port)
+            && forward.transport.protocols().contains(&one.protocol)
+            && one.device.as_deref().is_none_or(|device| device == interface)
+            && one.address.is_none_or(|address| {
+                if address.is_unspecified() { address.is_ipv4() == forward.is_ipv4() } else { here(address) }
+            })
+    };
+    let one = held.iter().find(gets)?;
+    let protocol = if one.protocol == 6 { "TCP" } else { "UDP" };
+    let by = one.by.as_ref().map_or(String::new(), |by| format!(" ({})", by.escape_debug()));
+    Some(Finding {
+        what: format!("forward \"{}\": a socket of this host{by} has {protocol} port {}", forward.name, one.port),
+        help: "name another port, or end what listens there; with --force, the forward takes what arrives here for it"
+            .to_owned(),
+    })
+}
+
+/// A line of `ss -H -l -t -u -n -p`: protocol, state, two lengths, local address, peer, and the processes that have the socket.
+fn socket(line: &str) -> Option<Held> {
+    let mut words = line.split_whitespace();
+    let protocol = match words.next()? {
+        "tcp" => 6,
+        "udp" => 17,
+        _ => return None,
+    };
+    let (address, port) = words.nth(3)?.rsplit_once(':')?;
+    let (address, device) = match address.split_once('%') {
+        Some((address, device)) => (address, Some(device.trim_end_matches(']').to_owned())),
+        None => (address, None),
+    };
+    let address = address.trim_start_matches('[').trim_end_matches(']');
+    let by = line.split_once("users:((\"").and_then(|(_, rest)| rest.split_once('"')).map(|(name, _)| name.to_owned());
+    Some(Held {
+        protocol,
+        address: if address == "*" { None } else { Some(address.parse().ok()?) },
+        device,
+        port: port.parse().ok()?,
+        by,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_are_read() {
+        let held = |protocol, address: Option<&str>, device: Option<&str>, port, by: Option<&str>| {
+            let address = address.map(|address| address.parse().expect("an address"));
+            Some(Held { protocol, address, device: device.map(str::to_owned), port, by: by.map(str::to_owned) })
+        };
+        for (line, expected) in [
+            (
+                "tcp LISTEN 0 128 0.0.0.0:22 0.0.0.0:* users:((\"sshd\",pid=7,fd=3))",
+                held(6, Some("0.0.0.0"), None, 22, Some("sshd")),
+            ),
+            ("tcp LISTEN 0 511 *:80 *:* users:((\"a b\",pid=1,fd=6))", held(6, None, None, 80, Some("a b"))),
+            ("udp UNCONN 0 0 127.0.0.53%lo:53 0.0.0.0:*", held(17, Some("127.0.0.53"), Some("lo"), 53, None)),
+            ("udp UNCONN 0 0 [fe80::1]%eth0:546 [::]:*", held(17, Some("fe80::1"), Some("eth0"), 546, None)),
+            ("tcp LISTEN 0 9 [::]:443 [::]:*", held(6, Some("::"), None, 443, None)),
+            ("u_str LISTEN 0 9 /run/x 1 * 0", None),
+            ("", None),
+        ] {
+            assert_eq!(socket(line), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The tables of forwards, which are made to follow policies.
+
+use super::OfInterface;
+use crate::bpf::mapped::Mapped;
+use crate::maps::tables;
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use sluice_abi as abi;
+use sluice_error::{Doing, Error, Result};
+use sluice_tables::forward::Routed;
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+
+/// The tables, open.
+pub(super) struct Tables {
+    listens: MapHandle,
+    forwards: MapHandle,
+    targets: MapHandle,
+    slots: MapHandle,
+    egress_tags: MapHandle,
+    connections: MapHandle,
+    counts: MapHandle,
+    former: MapHandle,
+}
+
+/// Places of an array map that are taken, as ranges.
+#[derive(Default)]
+struct Taken(Vec<(u32, u32)>);
+
+impl Taken {
+    /// The first place from which on so many are free, which are taken then.
+    fn take(&mut self, many: u32, all: u32, what: &str) -> Result<u32> {
+        self.0.sort_unstable();
+        let mut first = 0;
+        for &(from, length) in &self.0 {
+            if first + many <= from {
+                break;
+            }
+            first = first.max(from + length);
+        }
+        if first + many > all {
+            return Err(Error::input(format!("the forwards of all interfaces need more than {all} {what}"))
+                .help("remove some, or wait until the connections of changed ones have ended"));
+        }
+        self.0.push((first, many));
+        Ok(first)
+    }
+}
+
+impl Tables {
+    pub(super) fn open(directory: &Path) -> Result<Tables> {
+        let open = |name| tables::open(directory, name);
+        Ok(Tables {
+            listens: open("listens")?,
+            forwards: open("forwards")?,
+            targets: open("targets")?,
+            slots: open("target_slots")?,
+            egress_tags: open("egress_tags")?,
+            connections: open("connections")?,
+            counts: open("forward_counts")?,
+            former: open("former_counts")?,
+        })
+    }
+
+    /// Makes the tables hold these forwards, and no others.
+    pub(super) fn change(&self, wanted: &[Routed<'_>], interfaces: &[OfInterface]) -> Result<()> {
+        self.tags(interfaces)?;
+        let mut there = self.present()?;
+        self.free_unused(&mut there)?;
+        let mut places: HashMap<(u32, String, u64), u32> = HashMap::new();
+        for (index, forward) in &there {
+            if u32::from(forward.flags) & abi::SL_FORWARD_REPLACED == 0 {
+                places.insert((forward.ifindex, name_of(forward), forward.digest), *index);
+            }
+        }
+        let mut indices = Taken(there.keys().map(|&index| (index, 1)).chain([(0, 1)]).collect());
+        let mut targets = Taken(there.values().map(|forward| (forward.first_target, forward.targets)).collect());
+        let mut slots = Taken(there.values().map(|forward| (forward.first_slot, forward.slots)).collect());
+        let mut listens: HashMap<Vec<u8>, u32> = HashMap::new();
+        let mut kept = BTreeSet::new();
+        for routed in wanted {
+            let identity = (routed.ifindex, routed.forward.name.clone(), routed.digest());
+            let named = |(ifindex, name, _): &(u32, String, u64)| *ifindex == identity.0 && *name == identity.1;
+            let index = match places.get(&identity) {
+                Some(&index) => index,
+                None if routed.routes.is_empty() => match places.iter().find(|(place, _)| named(place)) {
+                    Some((_, &index)) => index,
+                    None => continue,
+                },
+                None => self.add(routed, &mut indices, &mut targets, &mut slots)?,
+            };
+            kept.insert(index);
+            listens.extend(routed.listens().map(|listen| (abi::bytes_of(&listen).to_vec(), index)));
+        }
+        self.lead(&listens)?;
+        for (index, forward) in there.into_iter().filter(|(index, _)| !kept.contains(index)) {
+            let flags = forward.flags | abi::SL_FORWARD_REPLACED as u8;
+            if flags != forward.flags {
+                tables::write(&self.forwards, index, &abi::sl_forward { flags, ..*forward })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn tags(&self, interfaces: &[OfInterface]) -> Result<()> {
+        let doing = || "noting tags".to_owned();
+        for key in self.egress_tags.keys() {
+            if interfaces.iter().all(|interface| interface.ifindex.to_ne_bytes() != key[..]) {
+                self.egress_tags.delete(&key).doing(doing)?;
+            }
+        }
+        for interface in interfaces {
+            let (key, value) = (interface.ifindex.to_ne_bytes(), interface.tag.to_ne_bytes());
+            self.egress_tags.update(&key, &value, MapFlags::ANY).doing(doing)?;
+        }
+        Ok(())
+    }
+
+    /// The forwards that are there, by their places.
+    fn present(&self) -> Result<HashMap<u32, Box<abi::sl_forward>>> {
+        let mapped = Mapped::<abi::sl_forward>::new(&self.forwards)?;
+        let mapped = mapped.ok_or_else(|| Error::system("the table of forwards is another version's"))?;
+        let mut found = HashMap::new();
+        for (index, forward) in (0u32..).zip(mapped.values()) {
+            // SAFETY: the address is within the mapping; only commands write forwards, and this one has their lock.
+            let forward = unsafe { forward.read_volatile() };
+            if forward.targets > 0 {
+                found.insert(index, Box::new(forward));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Frees the places of forwards that were replaced, and have no open connections any more.
+    fn free_unused(&self, there: &mut HashMap<u32, Box<abi::sl_forward>>) -> Result<()> {
+        let replaced = |forward: &abi::sl_forward| u32::from(forward.flags) & abi::SL_FORWARD_REPLACED != 0;
+        if !there.values().any(|forward| replaced(forward)) {
+            return Ok(());
+        }
+        let mapped = Mapped::<abi::sl_connection>::new(&self.connections)?;
+        let mapped = mapped.ok_or_else(|| Error::system("the table of connections is another version's"))?;
+        let open: BTreeSet<u32> = mapped
+            .values()
+            .filter_map(|connection| {
+                // SAFETY: the address is within the mapping; programs write each integer whole.
+                let (state, forward) = unsafe {
+                    (
+                        (&raw const (*connection).state).read_volatile(),
+                        (&raw const (*connection).forward).read_volatile(),
+                    )
+                };
+                (state & 0xff >= abi::SL_TCP_OPENING).then_some(u32::from(forward))
+            })
+            .collect();
+        let unused: Vec<u32> = there
+            .iter()
+            .filter(|(index, forward)| replaced(forward) && !open.contains(index))
+            .map(|(index, _)| *index)
+            .collect();
+        for index in unused {
+            let Some(freed) = there.remove(&index) else { continue };
+            let heir = there.iter().find_map(|(heir, other)| {
+                let same = !replaced(other) && other.ifindex == freed.ifindex && other.name == freed.name;
+                same.then_some(*heir)
+            });
+            self.hand_on(index, heir)?;
+            tables::write(&self.forwards, index, &*abi::boxed_zeroed::<abi::sl_forward>())?;
+        }
+        Ok(())
+    }
+
+    /// Gives what a forward has counted to the one that has its name now, if there is one. The next at its place begins at zero.
+    fn hand_on(&self, index: u32, heir: Option<u32>) -> Result<()> {
+        let zero = abi::boxed_zeroed::<abi::sl_forward_count>();
+        if let Some(heir) = heir {
+            let mut sum = count(&self.former, heir)?;
+            for one in [count(&self.counts, index)?, count(&self.former, index)?] {
+                sum.opened += one.opened;
+                sum.ended += one.ended;
+                sum.refused.iter_mut().zip(one.refused).for_each(|(sum, one)| *sum += one);
+                sum.ended_pkts.iter_mut().zip(one.ended_pkts).for_each(|(sum, one)| *sum += one);
+                sum.ended_bytes.iter_mut().zip(one.ended_bytes).for_each(|(sum, one)| *sum += one);
+            }
+            tables::write(&self.former, heir, &*sum)?;
+        }
+        tables::write(&self.counts, index, &*zero)?;
+        tables::write(&self.former, index, &*zero)
+    }
+
+    /// Writes a forward that is not there yet. Returns its place.
+    fn add(&self, routed: &Routed<'_>, indices: &mut Taken, targets: &mut Taken, slots: &mut Taken) -> Result<u32> {
+        let (own_targets, own_slots) = (routed.targets(), routed.slots());
+        let index = indices.take(1, abi::SL_FORWARDS, "places")?;
+        let first_target = targets.take(own_targets.len() as u32, abi::SL_TARGETS, "targets")?;
+        let first_slot =
+            if own_slots.is_empty() { 0 } else { slots.take(own_slots.len() as u32, abi::SL_TARGET_SLOTS, "slots")? };
+        for (n, target) in (first_target..).zip(&own_targets) {
+            tables::write(&self.targets, n, target)?;
+        }
+        let values: Vec<u8> = own_slots.iter().flat_map(|slot| (first_target + slot).to_ne_bytes()).collect();
+        let keys: Vec<u8> = (first_slot..).take(own_slots.len()).flat_map(u32::to_ne_bytes).collect();
+        if !own_slots.is_empty() {
+            self.slots
+                .update_batch(&keys, &values, own_slots.len() as u32, MapFlags::ANY, MapFlags::ANY)
+                .doing(|| "writing slots".to_owned())?;
+        }
+        tables::write(&self.forwards, index, &routed.forward(first_target, first_slot, own_slots.len() as u32))?;
+        Ok(index)
+    }
+
+    /// Makes `listens` lead to these places, and to no others.
+    fn lead(&self, wanted: &HashMap<Vec<u8>, u32>) -> Result<()> {
+        let doing = || "changing where forwards listen".to_owned();
+        let mut there = BTreeSet::new();
+        for key in self.listens.keys().collect::<Vec<_>>() {
+            if !wanted.contains_key(&key) {
+                self.listens.delete(&key).doing(doing)?;
+            }
+            there.insert(key);
+        }
+        for (key, index) in wanted {
+            let index = index.to_ne_bytes();
+            if there.contains(key) && self.listens.lookup(key, MapFlags::ANY).doing(doing)?.as_deref() == Some(&index) {
+                continue;
+            }
+            self.listens.update(key, &index, MapFlags::ANY).doing(doing)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a map of counts has of a forward.
+fn count(map: &MapHandle, index: u32) -> Result<Box<abi::sl_forward_count>> {
+    let bytes =
+        map.lookup(&index.to_ne_bytes(), MapFlags::ANY).doing(|| "reading what a forward has counted".to_owned())?;
+    bytes
+        .and_then(|bytes| abi::read_pod(&bytes))
+        .ok_or_else(|| Error::system("the counts of forwards are another version's"))
+}
+
+fn name_of(forward: &abi::sl_forward) -> String {
+    let bytes: Vec<u8> = forward.name.iter().take_while(|c| **c != 0).map(|c| *c as u8).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
