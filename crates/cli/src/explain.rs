@@ -5,7 +5,7 @@ mod without_root;
 use crate::args::Explain;
 use crate::failure::Failure;
 use crate::{capture, packet, terminal};
-use sluice_kernel::explain::{self, Explanation, Fields, RuleFound};
+use sluice_kernel::explain::{self, Explanation, Fields, ForwardFound, RuleFound};
 use sluice_kernel::probe::Metadata;
 use sluice_kernel::{Record, require_root};
 use sluice_policy::names;
@@ -76,6 +76,9 @@ fn text(explanation: &Explanation) -> String {
     line("packet", packet_line(explanation));
     line("rule", rule_line(explanation));
     line("class", format!("{} {}", explanation.class.id, explanation.class.name));
+    if let Some(forward) = &explanation.forward {
+        line("forward", forward_line(forward, explanation));
+    }
     if let Some(flow) = &explanation.flow {
         let from = if flow.remembered { "; its class comes from there" } else { "; the rules were asked all the same" };
         line("flow", format!("known: {} packets, {} so far{from}", flow.pkts, terminal::bytes(flow.bytes)));
@@ -140,6 +143,36 @@ pub fn packet_line(explanation: &Explanation) -> String {
     format!("{text} (parsed as {})", explanation.parsed)
 }
 
+fn forward_line(forward: &ForwardFound, explanation: &Explanation) -> String {
+    let name = &forward.name;
+    let dst = explanation.fields.dst.map_or(String::new(), |dst| dst.to_string());
+    let condition = if forward.if_local { format!(", if {dst} is an address of this host") } else { String::new() };
+    if !forward.takes {
+        return format!("{name} listens there, and would take it if it arrived{condition} (--arriving)");
+    }
+    let to = match &forward.targets[..] {
+        [only] => only.to.to_string(),
+        several => {
+            let weighted = |target: &explain::TargetFound| match target.weight {
+                1 => target.to.to_string(),
+                weight => format!("{} (weight {weight})", target.to),
+            };
+            let all: Vec<String> = several.iter().map(weighted).collect();
+            format!("one of {}, chosen by the client's address and port", all.join(", "))
+        }
+    };
+    let source = if forward.source == "keep" {
+        "the client's address stays"
+    } else {
+        "an address of this host replaces the client's"
+    };
+    let class = match (&forward.class, &forward.class_name) {
+        (Some(id), name) => format!("it leaves in class {id} {}", name.as_deref().unwrap_or_default()),
+        (None, _) => "rules choose its class where it leaves".to_owned(),
+    };
+    format!("{name}{condition}: a new connection goes to {to}; {source}; {class}")
+}
+
 pub fn rule_line(explanation: &Explanation) -> String {
     match &explanation.rule {
         RuleFound::Own { priority, name, line } => {
@@ -175,6 +208,48 @@ mod tests {
                 let frame = packet::frame(&args.packet, Metadata::default());
                 frame.unwrap_or_else(|failure| panic!("{typed}: {}", failure.render(false)));
             }
+        }
+    }
+
+    /// A forward takes what arrives at its address and ports, and says where it goes.
+    #[test]
+    fn forwards_take_what_arrives() {
+        let text = r#"{ "scheduler": "round_robin", "classes": [{ "id": 0 }, { "id": 1, "name": "games" }], "forwards": [
+            { "name": "all", "protocol": "udp", "port": "100-109", "targets": "10.0.0.9:200-209", "class_id": 1 },
+            { "name": "own", "protocol": "both", "address": "198.51.100.7", "port": 120, "source": "masquerade",
+              "targets": ["10.0.0.5", { "address": "10.0.0.6", "port": 8080, "weight": 3 }] } ] }"#;
+        let policy = sluice_policy::parse(&sluice_policy::Source::new("test", text)).expect("a policy");
+        let policy = sluice_policy::resolve(&policy, &sluice_policy::Context::default()).expect("it resolves");
+        let line = |direction: u32, text: &str| {
+            let metadata = Metadata { direction, ..Metadata::default() };
+            let asked = packet::frame(&[text.to_owned()], metadata).unwrap_or_else(|_| panic!("{text}"));
+            let answer = explain::by_answers(&policy, &[asked], |frame, metadata| {
+                Ok(without_root::explained(&policy, frame, metadata))
+            });
+            let one = answer.expect("an answer").remove(0);
+            one.forward.as_ref().map(|forward| forward_line(forward, &one))
+        };
+        let of_own = line(INGRESS, "tcp 192.0.2.1:9 to 198.51.100.7:120").expect("a forward");
+        assert_eq!(
+            of_own,
+            "own: a new connection goes to one of 10.0.0.5:120, 10.0.0.6:8080 (weight 3), chosen by the client's \
+             address and port; an address of this host replaces the client's; rules choose its class where it leaves"
+        );
+        assert!(line(INGRESS, "udp 192.0.2.1:9 to 198.51.100.7:120").is_some_and(|text| text.starts_with("own: ")));
+        assert_eq!(
+            line(INGRESS, "udp 192.0.2.1:9 to 198.51.100.8:105").expect("a forward"),
+            "all, if 198.51.100.8 is an address of this host: a new connection goes to 10.0.0.9:205; the client's \
+             address stays; it leaves in class 1 games"
+        );
+        let departing = line(EGRESS, "udp 192.0.2.1:9 to 198.51.100.7:120").expect("a forward");
+        assert_eq!(departing, "own listens there, and would take it if it arrived (--arriving)");
+        for other in [
+            "tcp 192.0.2.1:9 to 198.51.100.8:105",
+            "udp 192.0.2.1:9 to 198.51.100.8:120",
+            "udp 192.0.2.1:9 to 198.51.100.7:110",
+            "icmp 192.0.2.1 to 198.51.100.7",
+        ] {
+            assert_eq!(line(INGRESS, other), None, "{other}");
         }
     }
 

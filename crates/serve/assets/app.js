@@ -1,7 +1,7 @@
 // The page: which interface, which view, and what is asked every second.
 
 import * as api from "./api.js";
-import { Flows, Rules } from "./lists.js";
+import { Flows, Forwards, Rules } from "./lists.js";
 import { Overview } from "./overview.js";
 import { Policy } from "./policy.js";
 
@@ -11,6 +11,7 @@ const element = (id) => document.getElementById(id);
 const now = { name: null, direction: "egress", view: "overview", paused: false };
 
 const overview = new Overview(() => now);
+const forwards = new Forwards();
 const rules = new Rules();
 const flows = new Flows(() => now);
 const policy = new Policy(() => now, poll, announce);
@@ -75,6 +76,7 @@ async function poll() {
   // What was missed between two answers is fetched.
   if (overview.misses(rates.at_ms / 1000)) await overview.load();
   if (now.view === "overview") overview.show(rates); else overview.append(rates.at_ms / 1000, rates.directions.find((one) => one.direction === now.direction));
+  if (now.view === "overview") forwards.show(rates.forwards);
   if (now.view === "rules") rules.show(rates);
   if (now.view === "flows") await flows.poll(rates);
 }

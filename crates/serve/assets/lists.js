@@ -1,8 +1,11 @@
-// Rules with their hits, and flows.
+// Rules with their hits, forwards, and flows.
 
 import * as api from "./api.js";
 import * as form from "./format.js";
 import { make, Table } from "./tables.js";
+
+/** A line for each text that is not empty. */
+const list = (...texts) => make("span", "", ...texts.filter(Boolean).map((text) => make("span", "line", text)));
 
 const find = (id, refill) => {
   const field = document.getElementById(id);
@@ -18,6 +21,38 @@ const label = (rates, id) => {
   return make("span", "", make("i", `swatch c${place % 8}`), classes[place].name);
 };
 const className = (rates, id) => rates.directions[0]?.classes.find((one) => one.id === id)?.name ?? `class ${id}`;
+
+/** The most forwards that are listed. */
+const MOST_FORWARDS = 200;
+
+/** The forwards of the policy in force. */
+export class Forwards {
+  constructor() {
+    const refused = (one) => Object.entries(one.refusals_pps).map(([reason, pps]) => `${reason.replaceAll("_", " ")} ${form.pps(pps)}`).join(", ");
+    this.table = new Table(document.getElementById("forwards"), "Forwards", [
+      { title: "forward", cell: (one) => one.name, className: "name", sort: (one) => one.name },
+      { title: "listens on", className: "less", cell: (one) => list(one.protocol === "both" ? "tcp, udp" : one.protocol, one.listen) },
+      { title: "goes to", className: "less", cell: (one) => list(one.targets[0], one.targets.length > 1 ? `or ${one.targets.length - 1} more` : "") },
+      { title: "open", number: true, cell: (one) => form.exact(one.open), sort: (one) => one.open },
+      { title: "new", number: true, cell: (one) => one.opened_per_s > 0 ? form.pps(one.opened_per_s) : form.none, sort: (one) => one.opened_per_s },
+      { title: "from clients", number: true, cell: (one) => form.rate(one.from_clients_bps), sort: (one) => one.from_clients_bps },
+      { title: "from targets", number: true, cell: (one) => form.rate(one.from_targets_bps), sort: (one) => one.from_targets_bps },
+      { title: "refused", number: true, cell: (one) => one.refused_pps > 0 ? make("span", "tag bad", refused(one)) : form.none, sort: (one) => one.refused_pps },
+      { title: "opened", number: true, className: "less", cell: (one) => form.exact(one.opened), sort: (one) => one.opened },
+      { title: "passed on", number: true, className: "less", cell: (one) => form.bytes(one.from_clients.bytes + one.from_targets.bytes), sort: (one) => one.from_clients.bytes + one.from_targets.bytes },
+    ]);
+  }
+
+  show(forwards) {
+    const of = (one) => one.from_clients_bps + one.from_targets_bps;
+    const shown = forwards.length > MOST_FORWARDS ? [...forwards].sort((a, b) => of(b) - of(a)).slice(0, MOST_FORWARDS) : forwards;
+    const hint = document.getElementById("forwards-hint");
+    hint.hidden = shown.length === forwards.length;
+    hint.textContent = `The ${MOST_FORWARDS} of ${form.exact(forwards.length)} that pass on most.`;
+    document.getElementById("forwards-card").hidden = forwards.length === 0;
+    this.table.fill(shown);
+  }
+}
 
 /** The rules of the policy in force. */
 export class Rules {

@@ -3,13 +3,14 @@
 use crate::command::{Output, Process, await_that, run, words};
 use crate::lab::Lab;
 use crate::needs::Need;
-use crate::net::{Ns, Pair};
+use crate::net::{Ns, Pair, SERVER};
 use crate::policy::{port, three};
 use crate::server::Server;
 use crate::suite::Suite;
 use crate::traffic::{self, Flow};
 use nix::sys::signal::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -23,6 +24,7 @@ pub fn suite() -> Suite {
     Suite::new("metrics")
         .of_commands()
         .both("counters_equal_the_packets_sent", &[], counters_equal_the_packets_sent)
+        .any("forwards_are_counted_everywhere", &[], forwards_are_counted_everywhere)
         .any("prometheus_scrapes_them", &[Need::Equipped], prometheus_scrapes_them)
         .any("alerts_are_right", &[Need::Equipped], alerts_are_right)
 }
@@ -103,6 +105,85 @@ fn counters_equal_the_packets_sent(lab: &Lab) {
         Some(2.5e6)
     );
     super::serve::end(lab, &pair, server);
+}
+
+/// Datagrams through a forward: metrics and rates equal what was sent, and `explain` says which forward takes them.
+fn forwards_are_counted_everywhere(lab: &Lab) {
+    const DATAGRAMS: u32 = 300;
+    const BYTES: usize = 1000;
+    let net = lab.routed();
+    let policy = json!({
+        "scheduler": "deficit_round_robin", "classes": [{ "id": 0 }, { "id": 1, "name": "games" }], "default_class": 0,
+        "forwards": [
+            { "name": "game", "protocol": "udp", "port": "100-101", "targets": format!("{SERVER}:8000-8001"), "class_id": 1 },
+            { "name": "web", "protocol": "tcp", "port": 80, "source": "masquerade", "targets": ["10.79.0.8", "10.79.0.9"] },
+        ]
+    });
+    lab.up(&net.router, "lan0", &lab.policy(&policy), &[]);
+    let server = Server::start(lab, &net.router, &[]);
+    let rates = || server.get("/api/interfaces/lan0/rates").json()["forwards"][0].clone();
+    await_that("the first rates", LONG, || server.get("/api/interfaces/lan0/rates").status == 200);
+
+    let target = net.server.inside(|| UdpSocket::bind((SERVER, 8001))).expect("a port");
+    let client = net.client.inside(|| UdpSocket::bind(("10.78.0.2", 0))).expect("a port");
+    client.connect("10.78.0.1:101").expect("a route");
+    let mut seen = Vec::new();
+    for n in 0..DATAGRAMS {
+        let mut bytes = [0; BYTES];
+        client.send(&bytes).expect("sending");
+        let (length, from) = target.recv_from(&mut bytes).expect("the datagram");
+        target.send_to(&bytes[..length / 2], from).expect("answering");
+        client.recv(&mut bytes).expect("the answer");
+        std::thread::sleep(Duration::from_millis(10));
+        if n % 50 == 49 {
+            seen.push(rates());
+        }
+    }
+    let highest = |of: &str| seen.iter().filter_map(|one| one[of].as_f64()).fold(0.0, f64::max);
+    assert!(seen.iter().all(|one| one["name"] == "game" && one["refused_pps"] == 0.0), "{seen:?}");
+    assert!(highest("opened_per_s") > 0.0 && highest("from_targets_pps") > 20.0, "{seen:?}");
+    let (up, down) = (highest("from_clients_bps"), highest("from_targets_bps"));
+    assert!(up > 100_000.0 && down > 0.4 * up && down < 0.65 * up, "{seen:?}");
+
+    std::thread::sleep(Duration::from_millis(2200));
+    let text = server.get("/metrics").body;
+    let of = |name: &str, more: &str| value(&text, &format!("{name}{{interface=\"lan0\",forward=\"game\"{more}}}"));
+    let sides = [(",from=\"clients\"", BYTES), (",from=\"targets\"", BYTES / 2)];
+    for (side, bytes) in sides {
+        assert_eq!(of("sluice_forward_passed_packets_total", side), Some(f64::from(DATAGRAMS)), "{text}");
+        let on_wire = f64::from(DATAGRAMS) * (bytes + 42) as f64;
+        assert_eq!(of("sluice_forward_passed_bytes_total", side), Some(on_wire), "{text}");
+    }
+    assert_eq!(of("sluice_forward_opened_connections_total", ""), Some(1.0));
+    assert_eq!(of("sluice_forward_open_connections", ""), Some(1.0));
+    let refused = text.lines().filter(|line| line.starts_with("sluice_forward_refused_packets_total{"));
+    assert_eq!(refused.filter(|line| line.ends_with(" 0")).count(), 10, "each reason of each forward: {text}");
+
+    let status = lab.status(&net.router, "lan0").forwards;
+    assert!(status.iter().all(|forward| forward.refused.is_empty()), "{status:?}");
+
+    let once = lab.sluice(&net.router, &["top", "lan0", "--once"]).ok().stdout;
+    assert!(once.contains("  game") && once.contains("any:100-101"), "{once}");
+    let explain = |words: &[&str]| {
+        let answer = lab.sluice(&net.router, &[&["explain", "lan0", "--json"], words].concat()).ok().stdout;
+        serde_json::from_str::<Value>(&answer).expect("JSON")[0]["forward"].clone()
+    };
+    let game = explain(&["--arriving", "udp", "10.78.0.2:9", "10.79.0.1:101"]);
+    assert_eq!(
+        (&game["name"], &game["class"], &game["source"]),
+        (&json!("game"), &json!(1), &json!("keep")),
+        "{game:#}"
+    );
+    assert_eq!(game["targets"], json!([{ "to": format!("{SERVER}:8001"), "weight": 1 }]));
+    assert_eq!(explain(&["udp", "10.78.0.2:9", "10.78.0.1:101"])["takes"], false, "it departs");
+    let web = explain(&["--arriving", "tcp", "10.78.0.2:9", "10.78.0.1:80"]);
+    assert_eq!(web["targets"].as_array().map(Vec::len), Some(2), "{web:#}");
+    assert!(
+        explain(&["--arriving", "tcp", "10.78.0.2:9", &format!("{SERVER}:80")]).is_null(),
+        "it is not for this host"
+    );
+    server.stop(Signal::SIGTERM);
+    lab.down(&net.router, "lan0");
 }
 
 fn promtool(arguments: &str) -> Command {

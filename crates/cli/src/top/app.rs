@@ -4,7 +4,7 @@ use super::palette::{Palette, State};
 use crate::flows::view::{FlowReport, NamedFlow};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use sluice_observe::flows::By;
-use sluice_observe::rates::{ClassRates, DirectionRates, InterfaceRates};
+use sluice_observe::rates::{ClassRates, DirectionRates, ForwardRates, InterfaceRates};
 use sluice_observe::{History, Rates};
 
 /// The content of the body.
@@ -245,6 +245,17 @@ impl App {
         }
         self.chosen = self.chosen.min(self.last_row());
         Action::Draw
+    }
+
+    /// The forwards that the filter and the chosen interface leave, each with its interface's name.
+    pub fn forwards(&self) -> Vec<(&str, &ForwardRates)> {
+        let filter = self.filter.to_lowercase();
+        let wanted = |(interface, forward): &(&str, &ForwardRates)| {
+            [*interface, &forward.name].iter().any(|name| name.to_lowercase().contains(&filter))
+        };
+        let all =
+            self.interfaces().flat_map(|one| one.forwards.iter().map(|forward| (one.interface.as_str(), forward)));
+        all.filter(wanted).collect()
     }
 
     /// The flows that the filter and the chosen interface leave.

@@ -4,6 +4,7 @@ mod classes;
 mod details;
 mod discipline;
 pub mod flows;
+mod forwards;
 mod header;
 mod help;
 mod rules;
@@ -57,7 +58,11 @@ pub fn draw(frame: &mut Frame<'_>, app: &App) {
 fn draw_body(frame: &mut Frame<'_>, app: &App, area: Rect) {
     let width = usize::from(area.width);
     let drawn = match app.pane {
-        Pane::Classes => classes::lines(app, width),
+        Pane::Classes => {
+            let mut drawn = classes::lines(app, width);
+            forwards::append(app, width, usize::from(area.height), &mut drawn);
+            drawn
+        }
         Pane::Discipline => discipline::lines(app, width),
         Pane::Rules => rules::lines(app, width),
         Pane::Flows => flows::lines(app, width),

@@ -7,7 +7,7 @@ use sluice_kernel::status::{ClassState, Count, Dropped, FlowQueues, PolicyStatus
 use sluice_kernel::{Engine, Hook};
 use sluice_observe::Rates;
 use sluice_observe::flows::{Anomaly, ClassFlows, FlowRate, Kind};
-use sluice_observe::rates::{ClassRates, DirectionRates, InterfaceRates, RuleRates, SojournRates};
+use sluice_observe::rates::{ClassRates, DirectionRates, ForwardRates, InterfaceRates, RuleRates, SojournRates};
 
 fn class(id: u8, name: &str, bps: f64, share: f64) -> ClassRates {
     ClassRates {
@@ -119,6 +119,7 @@ fn interface(name: &str, engine: Engine, directions: Vec<DirectionRates>) -> Int
         directions,
         rules: vec![rule("game", 1, 150.0), rule("ssh", 0, 0.0)],
         unmatched_pps: 1700.0,
+        forwards: Vec::new(),
     }
 }
 
@@ -147,6 +148,35 @@ pub fn rates(after_s: u64) -> Rates {
         interfaces: vec![interface("eth0", Engine::Qdisc, vec![egress, ingress]), second],
         events: Vec::new(),
     }
+}
+
+fn forward(name: &str, listen: &str, targets: &[&str], bps: f64) -> ForwardRates {
+    ForwardRates {
+        name: name.to_owned(),
+        protocol: "tcp".to_owned(),
+        listen: listen.to_owned(),
+        targets: targets.iter().map(|&target| target.to_owned()).collect(),
+        open: (bps / 10_000.0) as u64,
+        opened_per_s: bps / 100_000.0,
+        from_clients_bps: bps / 20.0,
+        from_targets_bps: bps,
+        ..ForwardRates::default()
+    }
+}
+
+/// The rates with forwards on the first interface.
+pub fn rates_with_forwards(after_s: u64) -> Rates {
+    let mut rates = rates(after_s);
+    let mut games = forward("games", "198.51.100.7:27015-27020", &["10.0.0.9:27015-27020"], 620_000.0);
+    games.refused_pps = 12.0;
+    games.refusals_pps = [("table_full", 12.0)].into();
+    rates.interfaces[0].forwards = vec![
+        forward("mail", "any:25", &["10.0.0.4:25"], 0.0),
+        forward("web", "any:443", &["10.0.0.5:8443", "10.0.0.6:8443", "10.0.0.7:8443"], 9_400_000.0),
+        games,
+        forward("shell", "[2001:db8::1]:2222", &["[2001:db8:1::5]:22"], 1200.0),
+    ];
+    rates
 }
 
 fn named_flow(class_name: &str, bps: f64, src_port: u16, dst: &str, dst_port: u16, arriving: bool) -> NamedFlow {

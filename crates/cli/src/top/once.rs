@@ -5,7 +5,7 @@ use crate::terminal;
 use crate::top::app::shown_directions;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use sluice_observe::Rates;
-use sluice_observe::rates::{ClassRates, DirectionRates};
+use sluice_observe::rates::{ClassRates, DirectionRates, ForwardRates};
 use std::fmt::Write;
 
 /// The table as text.
@@ -28,6 +28,9 @@ pub fn text(rates: &Rates) -> String {
         );
         for direction in shown_directions(one) {
             let _ = writeln!(text, "{}\n{}", summary(direction), table(direction));
+        }
+        if !one.forwards.is_empty() {
+            let _ = writeln!(text, "forwards\n{}", forwards(&one.forwards));
         }
     }
     text
@@ -78,6 +81,27 @@ fn table(direction: &DirectionRates) -> Table {
             Cell::new(why.join(", ")),
             right(format!("{:.0}", class.marked_pps)),
             right(bucket(class)),
+        ]);
+    }
+    table
+}
+
+fn forwards(forwards: &[ForwardRates]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(["  forward", "listens on", "open", "new/s", "from clients", "from targets", "refused/s", "why"]);
+    let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
+    for forward in forwards {
+        let why: Vec<String> = forward.refusals_pps.iter().map(|(reason, pps)| format!("{reason} {pps:.0}")).collect();
+        table.add_row([
+            Cell::new(format!("  {}", forward.name)),
+            Cell::new(&forward.listen),
+            right(forward.open.to_string()),
+            right(format!("{:.0}", forward.opened_per_s)),
+            right(terminal::rate(forward.from_clients_bps.round() as u64)),
+            right(terminal::rate(forward.from_targets_bps.round() as u64)),
+            right(format!("{:.0}", forward.refused_pps)),
+            Cell::new(why.join(", ")),
         ]);
     }
     table

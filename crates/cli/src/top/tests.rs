@@ -3,7 +3,7 @@
 
 use super::app::{Action, App};
 use super::draw::draw;
-use super::fixture::{flows, rates};
+use super::fixture::{flows, rates, rates_with_forwards};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -60,6 +60,24 @@ fn classes() {
     shows("classes-80x24.txt", &app(true), 80, 24);
     shows("classes-140x30.txt", &app(true), 140, 30);
     shows("classes-40x10.txt", &app(true), 40, 10);
+}
+
+#[test]
+fn forwards_are_below_the_classes() {
+    let mut app = app(true);
+    app.take(rates_with_forwards(30));
+    shows("forwards-140x30.txt", &app, 140, 30);
+    // There is room for the busiest one, and for the number of the others.
+    press(&mut app, "/eth0\n");
+    shows("forwards-80x24.txt", &app, 80, 24);
+    assert!(!text(&drawn(&app, 80, 23)).contains("forward"), "classes go first");
+    press(&mut app, "\x1b/web\n");
+    assert_eq!(app.forwards().iter().map(|(_, forward)| forward.name.as_str()).collect::<Vec<_>>(), ["web"]);
+    press(&mut app, "\x1bii");
+    assert!(app.forwards().is_empty(), "wlan0 alone has none");
+    let once = super::once::text(&rates_with_forwards(30));
+    let shows = ["any:443", "94", "470 kbit/s", "9.4 Mbit/s", "table_full 12"];
+    assert!(shows.iter().all(|what| once.contains(what)), "{once}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 use sluice_abi as abi;
 use sluice_kernel::Engine;
-use sluice_kernel::status::{ClassStatus, DirectionStatus, RuleStatus, Status};
+use sluice_kernel::status::{ClassStatus, Count, DirectionStatus, ForwardStatus, RuleStatus, Status};
 use sluice_observe::Sample;
 
 /// A label's name and value.
@@ -61,6 +61,10 @@ impl Family {
     }
 }
 
+fn connections() -> Unit {
+    Unit::Other("connections".to_owned())
+}
+
 fn packets() -> Unit {
     Unit::Other("packets".to_owned())
 }
@@ -82,6 +86,7 @@ pub fn of(sample: &Sample, failed: bool) -> Vec<Family> {
     families.extend(of_rates(sample));
     families.extend(of_waits(sample));
     families.extend(of_rules(sample));
+    families.extend(of_forwards(sample));
     families
 }
 
@@ -283,6 +288,49 @@ fn of_rules(sample: &Sample) -> Vec<Family> {
             .each(interfaces(), unmatched(|one| one.unmatched.pkts)),
         Family::counter("sluice_unmatched", "Bytes that no rule has matched, link-layer headers included", Unit::Bytes)
             .each(interfaces(), unmatched(|one| one.unmatched.bytes)),
+    ]
+}
+
+/// A forward of an interface.
+type ForwardSeries<'a> = (&'a Status, &'a ForwardStatus);
+
+fn of_forwards(sample: &Sample) -> Vec<Family> {
+    let all = || sample.interfaces.iter().flat_map(|one| one.forwards.iter().map(move |forward| (one, forward)));
+    let labels = |(one, forward): ForwardSeries| vec![name(one), ("forward", forward.name.clone())];
+    let sides = || {
+        all().flat_map(|place| {
+            [("clients", place.1.from_clients), ("targets", place.1.from_targets)]
+                .map(|(from, count)| (place, from, count))
+        })
+    };
+    let passed = |value: fn(Count) -> u64| {
+        move |(place, from, count): (ForwardSeries, &str, Count)| {
+            Some(([labels(place), vec![("from", from.to_owned())]].concat(), Value::Count(value(count))))
+        }
+    };
+    let refused = all().flat_map(|place| ForwardStatus::REASONS.iter().map(move |reason| (place, *reason)));
+    vec![
+        Family::counter("sluice_forward_opened", "Connections that a forward has passed on", connections())
+            .each(all(), |place| Some((labels(place), Value::Count(place.1.opened)))),
+        Family::gauge("sluice_forward_open", "Connections of a forward that are open now", Some(connections()))
+            .each(all(), |place| Some((labels(place), Value::Gauge(place.1.open as f64)))),
+        Family::counter(
+            "sluice_forward_passed",
+            "Packets that a forward has passed on, by the side they came from",
+            packets(),
+        )
+        .each(sides(), passed(|count| count.pkts)),
+        Family::counter(
+            "sluice_forward_passed",
+            "Bytes that a forward has passed on, by the side they came from, link-layer headers included",
+            Unit::Bytes,
+        )
+        .each(sides(), passed(|count| count.bytes)),
+        Family::counter("sluice_forward_refused", "Packets that a forward has not passed on, by reason", packets())
+            .each(refused, |(place, reason)| {
+                let count = place.1.refused.get(reason).copied().unwrap_or(0);
+                Some(([labels(place), vec![("reason", reason.to_owned())]].concat(), Value::Count(count)))
+            }),
     ]
 }
 

@@ -20,6 +20,7 @@ pub fn suite() -> Suite {
         .of_commands()
         .any("charts_show_the_data", &[Need::Equipped], charts_show_the_data)
         .any("waits_are_drawn", &[Need::Equipped], waits_are_drawn)
+        .any("forwards_are_listed", &[Need::Equipped], forwards_are_listed)
         .any("policies_are_edited", &[Need::Equipped], policies_are_edited)
         .any("phone_with_dark_theme", &[Need::Equipped], phone_with_dark_theme)
 }
@@ -307,6 +308,36 @@ fn a_long_history_folds(lab: &Lab, pair: &Pair, browser: &Browser) {
     );
     browser.click("#history-all");
     browser.until("all are shown", &format!("{ENTRIES} > 10 && document.getElementById('history-all').hidden"));
+}
+
+/// The table of forwards comes and goes with those of the policy.
+fn forwards_are_listed(lab: &Lab) {
+    let (pair, server) = begin(lab);
+    let browser = Browser::start(&pair.a, Viewport::DESKTOP);
+    open(&server, &browser);
+    let card = "document.getElementById('forwards-card').hidden";
+    browser.until("classes are listed", "document.querySelectorAll('#classes tbody tr').length > 1");
+    browser.until("no forwards, no table", card);
+    let mut policy = three();
+    policy["forwards"] = json!([
+        { "name": "web", "protocol": "both", "port": 8443, "targets": ["10.77.0.2:443", "10.77.0.3:443"] },
+        { "name": "<b>game</b>", "protocol": "udp", "address": "10.77.0.1", "port": "100-109", "targets": "10.77.0.2" },
+    ]);
+    lab.sluice(&pair.a, &["apply", "a0", &lab.policy(&policy)]).ok();
+    browser.until("the table is shown", &format!("!{card}"));
+    let rows = browser.script(
+        "return [...document.querySelectorAll('#forwards tbody tr')]
+           .map((row) => [...row.cells].slice(0, 7).map((cell) => cell.innerText.replaceAll('\\n', ' ')));",
+    );
+    let expected = json!([
+        ["<b>game</b>", "udp 10.77.0.1:100-109", "10.77.0.2:100-109", "0", "–", "0 bit/s", "0 bit/s"],
+        ["web", "tcp, udp any:8443", "10.77.0.2:443 or 1 more", "0", "–", "0 bit/s", "0 bit/s"],
+    ]);
+    assert_eq!(rows, expected);
+    lab.sluice(&pair.a, &["apply", "a0", &lab.policy(&three())]).ok();
+    browser.until("the table has gone", card);
+    drop(browser);
+    super::end(lab, &pair, server);
 }
 
 fn phone_with_dark_theme(lab: &Lab) {
