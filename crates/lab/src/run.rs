@@ -1,8 +1,10 @@
 //! The run of a job's trials, one after the other, here or in a virtual machine.
 
 pub mod campaign;
+pub mod chain;
 pub mod contender;
 pub mod experiment;
+pub mod hops;
 pub mod job;
 pub mod network;
 pub mod progress;

@@ -36,20 +36,44 @@ pub const ETHTOOL: Tool = Tool { program: "ethtool", package: "ethtool" };
 /// The programs that `sluice lab run` calls.
 pub const LAB: [Tool; 8] = [IP, TC, IRTT, IPERF3, PING, BUSYBOX, CURL, ETHTOOL];
 
+/// Serves pages to many clients.
+pub const NGINX: Tool = Tool { program: "nginx", package: "nginx" };
+/// Asks for a page a number of times.
+pub const SIEGE: Tool = Tool { program: "siege", package: "siege" };
+/// Asks for pages as fast as they are answered.
+pub const WRK: Tool = Tool { program: "wrk", package: "wrk" };
+/// Has a program write line by line.
+pub const STDBUF: Tool = Tool { program: "stdbuf", package: "coreutils" };
+
+/// The programs that `sluice lab run` also calls for chains of port forwards.
+pub const CHAIN: [Tool; 4] = [NGINX, SIEGE, WRK, STDBUF];
+
+/// The programs that contenders forward ports with.
+pub const FORWARDERS: [Tool; 3] = [
+    Tool { program: "haproxy", package: "haproxy" },
+    Tool { program: "nft", package: "nftables" },
+    Tool { program: "socat", package: "socat" },
+];
+
 /// The versions of the programs that print one, by name.
 pub fn versions(tools: &[Tool]) -> BTreeMap<String, String> {
     let of = |tool: &Tool| {
         let option = match tool.program {
+            // It writes to the home directory even then.
+            "siege" => return None,
             "irtt" => "version",
-            "ip" | "tc" | "ping" => "-V",
+            "ip" | "tc" | "ping" | "socat" => "-V",
+            "haproxy" | "nginx" | "wrk" => "-v",
             "busybox" => "--help",
             _ => "--version",
         };
         let output = Command::new(tool.find()?).arg(option).output().ok()?;
         let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
-        let line = String::from_utf8_lossy(&text).lines().next()?.to_owned();
-        let version = line
-            .split([' ', '-', '(', ','])
+        let text = String::from_utf8_lossy(&text);
+        let version = text
+            .lines()
+            .take(2)
+            .flat_map(|line| line.split([' ', '-', '(', ',', '/']))
             .find(|word| word.trim_start_matches('v').starts_with(|c: char| c.is_ascii_digit()))?;
         Some((tool.program.to_owned(), version.trim_start_matches('v').to_owned()))
     };

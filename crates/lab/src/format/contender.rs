@@ -1,4 +1,4 @@
-//! A contender: its commands with placeholders, or the call of Sluice.
+//! A contender: its commands with placeholders, or the call of Sluice; over a chain, how each hop forwards a port.
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -30,6 +30,25 @@ pub enum Start {
     Commands(Vec<String>),
     /// `sluice up`.
     Sluice(SluiceCall),
+    /// The forwarding of a port, at each hop of a chain.
+    Forward(Forwarder),
+}
+
+/// The way in which a hop of a chain forwards a port.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Forwarder {
+    /// Commands that end when the port is forwarded.
+    #[serde(default)]
+    pub start: Vec<String>,
+    /// Commands that forward the port as long as they run.
+    #[serde(default)]
+    pub serve: Vec<String>,
+    /// Sluice's policy, a file beside the contender's.
+    pub policy: Option<String>,
+    /// Whether nothing is forwarded: the client connects to the server, and the hops are plain routers.
+    #[serde(default)]
+    pub direct: bool,
 }
 
 /// The values of `--engine`.
@@ -57,8 +76,24 @@ struct File {
     #[serde(default)]
     change: Vec<Spanned<String>>,
     sluice: Option<SluiceCall>,
+    forward: Option<Forwarder>,
     #[serde(default)]
     baseline: bool,
+}
+
+/// The values of a forwarder's placeholders, in its commands and in its files.
+#[derive(Debug, Clone)]
+pub struct Hop {
+    /// {dev}, towards the client.
+    pub device: String,
+    /// {out}, towards the server.
+    pub out: String,
+    /// {listen}: the hop's own address, to which the client or the hop before it connects.
+    pub listen: String,
+    /// {target}: the address of the next hop or of the server.
+    pub target: String,
+    /// {port}: the same at all hops and at the server.
+    pub port: u16,
 }
 
 /// The values of the placeholders.
@@ -86,7 +121,20 @@ impl Contender {
         }
         let texts =
             |commands: Vec<Spanned<String>>| commands.into_iter().map(Spanned::into_inner).collect::<Vec<String>>();
+        let alone = file.start.is_empty() && file.change.is_empty() && file.sluice.is_none();
         let start = match file.sluice.clone() {
+            _ if file.forward.is_some() && !alone => {
+                return Err(source.bad(
+                    None,
+                    "[forward] beside start, change or [sluice]",
+                    "a contender forwards or queues",
+                ));
+            }
+            None if file.forward.is_some() => {
+                let forwarder = file.forward.clone().unwrap_or_default();
+                forwarder.check(&mut source)?;
+                Start::Forward(forwarder)
+            }
             Some(_) if !file.start.is_empty() || !file.change.is_empty() => {
                 return Err(source.bad(None, "both commands and [sluice]", "a contender is one or the other"));
             }
@@ -109,7 +157,92 @@ impl Contender {
 
     /// Whether the contender is Sluice.
     pub fn is_ours(&self) -> bool {
-        matches!(self.start, Start::Sluice(_))
+        match &self.start {
+            Start::Commands(_) => false,
+            Start::Sluice(_) => true,
+            Start::Forward(forwarder) => forwarder.policy.is_some(),
+        }
+    }
+
+    /// How it forwards a port, if it is made for chains.
+    pub fn forwarder(&self) -> Option<&Forwarder> {
+        match &self.start {
+            Start::Forward(forwarder) => Some(forwarder),
+            Start::Commands(_) | Start::Sluice(_) => None,
+        }
+    }
+}
+
+impl Forwarder {
+    /// Checks the commands' placeholders, and adds the files that they and Sluice read to the source.
+    fn check(&self, source: &mut Source) -> Result<()> {
+        let ways = [!self.start.is_empty() || !self.serve.is_empty(), self.policy.is_some(), self.direct];
+        if ways.into_iter().filter(|way| *way).count() != 1 {
+            return Err(source.bad(None, "[forward] is commands, a policy or direct", "give one of the three"));
+        }
+        let sample = Hop::sample();
+        let mut files = Vec::new();
+        for command in self.start.iter().chain(&self.serve) {
+            let named = sample.command(command, |file| {
+                files.push(file.to_owned());
+                file.to_owned()
+            });
+            named.map_err(|blank| {
+                source.bad(
+                    None,
+                    &format!("nothing fills the blank {{{blank}}}"),
+                    "there are {dev}, {out}, {listen}, {target}, {port} and {file:NAME}",
+                )
+            })?;
+        }
+        for file in files.iter().chain(&self.policy) {
+            let Some(text) = source.sibling(Folder::Contenders, file) else {
+                return Err(source.bad(
+                    None,
+                    &format!("cannot read {file} next to it"),
+                    "a file in the same directory",
+                ));
+            };
+            source.attach(file, text);
+        }
+        match &self.policy {
+            Some(policy) => check_policy(source, policy, |text| sample.text(text)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Hop {
+    /// A hop whose values are valid, to check files with.
+    fn sample() -> Hop {
+        let texts = ["to-client", "to-server", "192.0.2.1", "192.0.2.2"].map(str::to_owned);
+        let [device, out, listen, target] = texts;
+        Hop { device, out, listen, target, port: super::CHAIN_PORT }
+    }
+
+    fn blanks(&self) -> [(&'static str, String); 5] {
+        [
+            ("dev", self.device.clone()),
+            ("out", self.out.clone()),
+            ("listen", self.listen.clone()),
+            ("target", self.target.clone()),
+            ("port", self.port.to_string()),
+        ]
+    }
+
+    /// Fills the placeholders of a command; `file` gives the path of a file that it names. The error is an unknown placeholder.
+    pub fn command(&self, text: &str, mut file: impl FnMut(&str) -> String) -> std::result::Result<String, String> {
+        let known = self.blanks();
+        fill(text, |blank| match blank.strip_prefix("file:") {
+            Some(name) => Some(file(name)),
+            None => known.iter().find(|(name, _)| *name == blank).map(|(_, value)| value.clone()),
+        })
+    }
+
+    /// Fills the placeholders of a file. Other braces stay, since rulesets and policies have many.
+    pub fn text(&self, text: &str) -> String {
+        let filled = |text: String, (name, value): (&str, String)| text.replace(&format!("{{{name}}}"), &value);
+        self.blanks().into_iter().fold(text.to_owned(), filled)
     }
 }
 
@@ -130,26 +263,35 @@ fn attach_policy(source: &mut Source, policy: &str) -> Result<()> {
             "a file in the same directory, or the name of a profile",
         ));
     };
-    if let Err(found) = sluice_policy::parse(&sluice_policy::Source::new(policy, text.as_str())) {
-        let what = format!("its policy {policy} has errors\n{}", found.render(false).trim_end());
-        return Err(source.bad(None, &what, "sluice check shows them and what the policy means"));
-    }
     source.attach(policy, text);
-    Ok(())
+    check_policy(source, policy, str::to_owned)
+}
+
+/// Checks the text of an attached policy, once its placeholders are filled.
+fn check_policy(source: &Source, policy: &str, fill: impl Fn(&str) -> String) -> Result<()> {
+    let text = source.attached.iter().find(|(name, _)| name == policy).map(|(_, text)| fill(text)).unwrap_or_default();
+    let Err(found) = sluice_policy::parse(&sluice_policy::Source::new(policy, text.as_str())) else { return Ok(()) };
+    let what = format!("its policy {policy} has errors\n{}", found.render(false).trim_end());
+    Err(source.bad(None, &what, "sluice check shows them and what the policy means"))
+}
+
+/// Fills the placeholders of a command; the error is an unknown one.
+fn fill(text: &str, mut value: impl FnMut(&str) -> Option<String>) -> std::result::Result<String, String> {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (blank, behind) = after.split_once('}').ok_or_else(|| after.to_owned())?;
+        filled += before;
+        filled += &value(blank).ok_or_else(|| blank.to_owned())?;
+        rest = behind;
+    }
+    Ok(filled + rest)
 }
 
 impl Fill<'_> {
     /// Fills the placeholders of a command; the error is an unknown placeholder.
     pub fn command(&self, text: &str) -> std::result::Result<String, String> {
-        let mut filled = String::new();
-        let mut rest = text;
-        while let Some((before, after)) = rest.split_once('{') {
-            let (blank, behind) = after.split_once('}').ok_or_else(|| after.to_owned())?;
-            filled += before;
-            filled += &self.blank(blank).ok_or_else(|| blank.to_owned())?;
-            rest = behind;
-        }
-        Ok(filled + rest)
+        fill(text, |blank| self.blank(blank))
     }
 
     fn blank(&self, blank: &str) -> Option<String> {
@@ -192,6 +334,40 @@ mod tests {
             "tc qdisc add dev to-modem root tbf rate 20000kbit burst 2000 limit 625000 # 1000kbit"
         );
         assert_eq!(Fill { device: "x", rate_bps: 1_000_000_000 }.command("{burst}").unwrap(), "31250");
+    }
+
+    #[test]
+    fn a_hop_fills_commands_and_files() {
+        let hop = Hop::sample();
+        let command = hop.command("socat TCP-LISTEN:{port},bind={listen} TCP:{target}:{port} # {file:a.cfg}", |file| {
+            format!("/tmp/{file}")
+        });
+        assert_eq!(command.unwrap(), "socat TCP-LISTEN:5201,bind=192.0.2.1 TCP:192.0.2.2:5201 # /tmp/a.cfg");
+        assert_eq!(hop.command("x {rate}", str::to_owned).unwrap_err(), "rate");
+        assert_eq!(
+            hop.text("chain a { dnat to {target}; } # {dev} {out}"),
+            "chain a { dnat to 192.0.2.2; } # to-client to-server"
+        );
+    }
+
+    #[test]
+    fn forwarders_are_checked() {
+        let head = "title = \"t\"\nabout = \"a\"\n[forward]\n";
+        let good = of(&format!("{head}policy = \"forward-sluice.json.in\"\n")).unwrap();
+        assert!(good.is_ours() && good.forwarder().is_some() && good.source.attached.len() == 1);
+        assert!(!of(&format!("{head}direct = true\n")).unwrap().is_ours());
+        for (text, says) in [
+            ("", "commands, a policy or direct"),
+            ("direct = true\nserve = [\"socat\"]\n", "commands, a policy or direct"),
+            ("serve = [\"socat {prot}\"]\n", "nothing fills the blank {prot}"),
+            ("start = [\"nft -f {file:none.nft}\"]\n", "cannot read none.nft"),
+            ("policy = \"none.json\"\n", "cannot read none.json"),
+        ] {
+            let error = of(&format!("{head}{text}")).expect_err(text);
+            assert!(error.what.contains(says), "{}", error.what);
+        }
+        let both = "title = \"t\"\nabout = \"a\"\nstart = [\"x\"]\n[forward]\ndirect = true\n";
+        assert!(of(both).unwrap_err().what.contains("[forward] beside start"));
     }
 
     #[test]

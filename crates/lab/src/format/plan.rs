@@ -12,7 +12,7 @@ use sluice_error::Result;
 pub struct Plan {
     /// The purpose of the plan.
     pub about: String,
-    /// Rates of the contenders; bits per second, in order.
+    /// Rates of the contenders; bits per second, in order. Chains have none, written as "max".
     pub rates: Vec<Rate>,
     /// The number of repeats.
     pub repeats: u32,
@@ -57,10 +57,11 @@ impl Plan {
         for rate in self.rates.iter().chain(self.entries.iter().filter_map(|entry| entry.rates.as_ref()).flatten()) {
             match rate {
                 Rate::Bps(bps) if (500_000..=10_000_000_000).contains(bps) => {}
+                Rate::Max => {}
                 _ => {
                     return Err((
                         "a rate of a plan is not between 500kbit and 10gbit".to_owned(),
-                        "write it as 20mbit",
+                        "write it as 20mbit; over chains, as max",
                     ));
                 }
             }

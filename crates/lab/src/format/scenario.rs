@@ -10,6 +10,8 @@ use sluice_error::{Error, Result};
 
 /// The first port of loads that name none.
 const FIRST_PORT: u16 = 5201;
+/// The port that the hops of a chain forward: its loads run one after the other, so one port is enough.
+pub const CHAIN_PORT: u16 = FIRST_PORT;
 /// The port of the probe for the harness's own noise.
 pub const NOISE_PORT: u16 = 2112;
 
@@ -24,7 +26,7 @@ pub struct Scenario {
     pub about: String,
     /// The network.
     pub topology: Topology,
-    /// The directions of the topology that are shaped.
+    /// The directions of the topology that are shaped; none over a chain.
     pub shape: Vec<Direction>,
     /// The warm-up from the bulk traffic's begin to the window.
     pub warm_up: Milliseconds,
@@ -77,6 +79,10 @@ pub enum Kind {
     Ping,
     /// curl at `to` fetches pages from an HTTP server at `from`.
     Web,
+    /// siege at `to` asks an HTTP server at `from` for a page a number of times, over a connection each. Over chains.
+    Siege,
+    /// wrk at `to` asks an HTTP server at `from` for pages as fast as it is answered. Over chains.
+    Wrk,
 }
 
 /// The direction of a stream through the bottleneck.
@@ -108,18 +114,22 @@ pub struct Load {
     pub port: Option<u16>,
     /// DSCP of the packets that it sends.
     pub dscp: Option<Tos>,
-    /// Connections at a time: tcp, udp, web.
+    /// Connections at a time: tcp, udp, web, wrk.
     pub flows: Option<u32>,
     /// The congestion control of tcp.
     pub congestion: Option<String>,
     /// The rate of each flow of udp.
     pub rate: Option<Rate>,
-    /// The payload of a packet of udp, stream and ping, or the size of a page of web, bytes.
+    /// The payload of a packet of udp, stream and ping, or the size of a page of web, siege and wrk, bytes.
     pub bytes: Option<u32>,
     /// The interval between packets of stream and ping, or pages of web. Web without it fetches one page after another.
     pub interval: Option<Milliseconds>,
     /// The direction of a stream that is also timed alone.
     pub one_way: Option<OneWay>,
+    /// The number of requests of siege.
+    pub requests: Option<u32>,
+    /// Whether a connection of wrk carries many requests; yes, if absent.
+    pub keep_alive: Option<bool>,
     /// The load's weight, where contenders share by weights.
     pub weight: Option<f64>,
 }
@@ -129,14 +139,23 @@ impl Scenario {
     pub fn of(mut source: Source) -> Result<Scenario> {
         let file: File = source.parse()?;
         let topology = Topology::named(&file.topology, &mut source)?;
-        let had: Vec<Direction> = topology.shaped.iter().map(|shaped| shaped.direction).collect();
-        let shape = file.shape.unwrap_or_else(|| had.clone());
-        if shape.is_empty() || shape.iter().any(|direction| !had.contains(direction)) {
+        let had: Vec<Direction> =
+            topology.queue().iter().flat_map(|queue| &queue.shaped).map(|s| s.direction).collect();
+        let shape = file.shape.clone().unwrap_or_else(|| had.clone());
+        let unknown = shape.iter().any(|direction| !had.contains(direction));
+        if topology.queue().is_some() && (shape.is_empty() || unknown) {
             let had: Vec<&str> = had.iter().map(|direction| direction.name()).collect();
             return Err(source.bad(
                 None,
                 "shape names a direction that the topology does not have, or none",
                 &format!("it has {}", had.join(", ")),
+            ));
+        }
+        if topology.chain().is_some() && (file.shape.is_some() || file.idle.is_some() || file.event.is_some()) {
+            return Err(source.bad(
+                None,
+                "shape, idle and [event] have no meaning over a chain",
+                "its loads run one after the other, and it has no queue",
             ));
         }
         if file.load.is_empty() {
@@ -199,7 +218,7 @@ impl Load {
         match self.kind {
             Kind::Stream | Kind::Ping => true,
             Kind::Web => self.interval.is_some(),
-            Kind::Tcp | Kind::Udp => false,
+            Kind::Tcp | Kind::Udp | Kind::Siege | Kind::Wrk => false,
         }
     }
 
@@ -226,8 +245,21 @@ impl Load {
                 bytes / 1_000,
                 if every.is_empty() { format!("one after the other, {}", many("connection")) } else { every }
             ),
+            Kind::Siege => {
+                format!("a page of {bytes} B, {} times, a connection each", self.requests.unwrap_or_default())
+            }
+            Kind::Wrk => format!(
+                "a page of {bytes} B, {} at a time, {}",
+                many("request"),
+                if self.keeps_alive() { "keep-alive" } else { "a connection each" }
+            ),
         };
         format!("{text}, {} to {}", self.from.get_ref(), self.to.get_ref())
+    }
+
+    /// Whether a connection of wrk carries many requests.
+    pub fn keeps_alive(&self) -> bool {
+        self.keep_alive.unwrap_or(true)
     }
 
     /// The host that listens, the transport, and the port; `number` is the load's index among all loads.
@@ -239,11 +271,13 @@ impl Load {
             // iperf3 also opens the TCP port for UDP tests.
             Kind::Udp => Some((self.to.get_ref(), "tcp", port)),
             Kind::Tcp | Kind::Web => Some((self.from.get_ref(), "tcp", port)),
+            Kind::Siege | Kind::Wrk => Some((self.from.get_ref(), "tcp", CHAIN_PORT)),
         }
     }
 
     fn check(&self, source: &Source, topology: &Topology) -> Result<()> {
         self.check_names(source, topology)?;
+        self.check_place(source, topology)?;
         self.check_keys(source)?;
         self.check_ranges(source)
     }
@@ -281,6 +315,28 @@ impl Load {
         Ok(())
     }
 
+    /// Checks that the load's kind suits the topology, and that a chain's loads go from its server to its client.
+    fn check_place(&self, source: &Source, topology: &Topology) -> Result<()> {
+        let bad = |what: String, cure: &str| Err(source.bad(Some(self.name.span()), &what, cure));
+        let Some(chain) = topology.chain() else {
+            return match self.kind {
+                Kind::Siege | Kind::Wrk => {
+                    bad(format!("load \"{}\" needs a chain", self.name()), "topology = \"chain-2\", or another kind")
+                }
+                _ => Ok(()),
+            };
+        };
+        if !matches!(self.kind, Kind::Tcp | Kind::Siege | Kind::Wrk) || self.port.is_some() {
+            let what = format!("load \"{}\": a chain forwards TCP port {CHAIN_PORT}", self.name());
+            return bad(what, "its loads are tcp, siege and wrk, without a port");
+        }
+        if *self.from.get_ref() != chain.server || *self.to.get_ref() != chain.client {
+            let cure = format!("from = \"{}\", to = \"{}\"", chain.server, chain.client);
+            return bad(format!("load \"{}\" does not pass the whole chain", self.name()), &cure);
+        }
+        Ok(())
+    }
+
     /// Refuses keys that have no meaning for the load's kind, and asks for those that the kind needs.
     fn check_keys(&self, source: &Source) -> Result<()> {
         let at = Some(self.name.span());
@@ -290,6 +346,8 @@ impl Load {
             Kind::Stream => &["bytes", "interval", "port", "dscp", "one_way"],
             Kind::Ping => &["bytes", "interval", "dscp"],
             Kind::Web => &["bytes", "interval", "flows", "port"],
+            Kind::Siege => &["bytes", "requests"],
+            Kind::Wrk => &["bytes", "flows", "keep_alive"],
         };
         let present = [
             ("flows", self.flows.is_some()),
@@ -300,6 +358,8 @@ impl Load {
             ("port", self.port.is_some()),
             ("dscp", self.dscp.is_some()),
             ("one_way", self.one_way.is_some()),
+            ("requests", self.requests.is_some()),
+            ("keep_alive", self.keep_alive.is_some()),
         ];
         if let Some((key, _)) = present.iter().find(|(key, is)| *is && !allowed.contains(key)) {
             return Err(source.bad(
@@ -314,6 +374,8 @@ impl Load {
             Kind::Stream => &[("interval", "interval = \"20ms\""), ("bytes", "bytes = 172"), ("port", "port = 5004")],
             Kind::Ping => &[("interval", "interval = \"200ms\"")],
             Kind::Web => &[("bytes", "bytes = 30000")],
+            Kind::Siege => &[("bytes", "bytes = 30000"), ("requests", "requests = 100")],
+            Kind::Wrk => &[("bytes", "bytes = 3000"), ("flows", "flows = 16")],
         };
         if let Some((key, cure)) = needed.iter().find(|(key, _)| present.contains(&(key, false))) {
             return Err(source.bad(at, &format!("load \"{}\" lacks {key}", self.name()), cure));
@@ -337,9 +399,10 @@ impl Load {
             Kind::Udp => (16.0, 65_507.0),
             Kind::Stream => (60.0, 1_400.0),
             Kind::Ping => (16.0, 1_400.0),
-            Kind::Web | Kind::Tcp => (1.0, 1e8),
+            Kind::Web | Kind::Tcp | Kind::Siege | Kind::Wrk => (1.0, 1e8),
         };
         range("bytes", self.bytes.map(f64::from), least, most)?;
+        range("requests", self.requests.map(f64::from), 1.0, 1e6)?;
         range("interval in ms", self.interval.map(|interval| interval.0), 1.0, 60_000.0)?;
         range("weight", self.weight, 0.001, 1e6)
     }
@@ -347,7 +410,9 @@ impl Load {
 
 /// Refuses two loads that listen at one port of a host.
 fn ports(loads: &[Load], source: &Source, topology: &Topology) -> Result<()> {
-    let mut taken = vec![(topology.noise.get_ref().1.as_str(), "udp", NOISE_PORT)];
+    // Over a chain one load listens at a time.
+    let Some(queue) = topology.queue() else { return Ok(()) };
+    let mut taken = vec![(queue.noise.get_ref().1.as_str(), "udp", NOISE_PORT)];
     for (load, number) in loads.iter().zip(0..) {
         let Some(place) = load.listens(number) else { continue };
         let both = |other: &(&str, &str, u16)| {
@@ -382,6 +447,51 @@ port = 3074
 
     fn of(text: &str) -> Result<Scenario> {
         Scenario::of(Source { name: "game".into(), text: text.into(), path: None, attached: Vec::new() })
+    }
+
+    const CHAIN: &str = r#"
+title = "Two hops"
+about = "Two hops."
+topology = "chain-2"
+[[load]]
+name = "3 KB"
+kind = "siege"
+from = "server"
+to = "client"
+bytes = 3000
+requests = 100
+[[load]]
+name = "requests"
+kind = "wrk"
+from = "server"
+to = "client"
+bytes = 3000
+flows = 16
+keep_alive = false
+"#;
+
+    #[test]
+    fn loads_over_a_chain_pass_all_of_it() {
+        let scenario = of(CHAIN).unwrap();
+        assert_eq!((scenario.shape.len(), scenario.loads.len()), (0, 2));
+        assert_eq!(scenario.loads[0].about(), "a page of 3000 B, 100 times, a connection each, server to client");
+        assert_eq!(
+            scenario.loads[1].about(),
+            "a page of 3000 B, 16 requests at a time, a connection each, server to client"
+        );
+        for (from, to, says) in [
+            ("requests = 100", "", "load \"3 KB\" lacks requests"),
+            ("requests = 100", "requests = 100\nflows = 2", "flows has no meaning for this kind"),
+            ("requests = 100", "requests = 100\nport = 80", "a chain forwards TCP port 5201"),
+            ("kind = \"siege\"", "kind = \"ping\"", "its loads are tcp, siege and wrk"),
+            ("to = \"client\"", "to = \"hop-1\"", "does not pass the whole chain"),
+            ("topology = \"chain-2\"", "topology = \"chain-2\"\nidle = \"1s\"", "have no meaning over a chain"),
+            ("topology = \"chain-2\"", "topology = \"lan\"", "load \"3 KB\" needs a chain"),
+        ] {
+            let error = of(&CHAIN.replacen(from, to, 1)).expect_err(to);
+            let told = format!("{} {}", error.what, error.cure.clone().unwrap_or_default());
+            assert!(told.contains(says), "{told}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A network: hosts, routers, links, and the device that contenders own.
+//! A network: hosts, routers, links, and what contenders own in it: a device with a queue, or the hops of a chain.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,9 +14,8 @@ const LONGEST_NAME: usize = 12;
 /// The most links: addresses are 10.99.LINK.END.
 const MAX_LINKS: usize = 250;
 
-/// A topology file.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// A checked topology file.
+#[derive(Debug, Clone)]
 pub struct Topology {
     /// A description of the network.
     pub about: String,
@@ -24,14 +23,54 @@ pub struct Topology {
     pub hosts: Vec<String>,
     /// Nodes that forward packets.
     pub routers: Vec<String>,
+    /// What contenders own.
+    pub owned: Owned,
+    /// All links.
+    pub link: Vec<Link>,
+}
+
+/// What contenders own in a network.
+#[derive(Debug, Clone)]
+pub enum Owned {
+    /// A device, with the queue before a line.
+    Queue(Queue),
+    /// The hops of a chain, each of which forwards a port to the next.
+    Hops(Chain),
+}
+
+/// A device that contenders own.
+#[derive(Debug, Clone)]
+pub struct Queue {
     /// The host and its neighbour: the contender owns the device from the first to the second.
     pub owner: Spanned<End>,
     /// A client and a server whose path touches no queue: it shows the harness's own noise.
     pub noise: Spanned<End>,
     /// The directions that contenders shape.
     pub shaped: Vec<Shaped>,
-    /// All links.
-    pub link: Vec<Link>,
+}
+
+/// A client, hops that forward a port, and a server.
+#[derive(Debug, Clone)]
+pub struct Chain {
+    /// The host that connects to the first hop.
+    pub client: String,
+    /// The routers that forward a port, each to the next and the last to the server.
+    pub hops: Vec<String>,
+    /// The host that answers.
+    pub server: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    about: String,
+    hosts: Vec<String>,
+    routers: Vec<String>,
+    owner: Option<Spanned<End>>,
+    noise: Option<Spanned<End>>,
+    shaped: Option<Vec<Shaped>>,
+    chain: Option<Spanned<Vec<String>>>,
+    link: Vec<Link>,
 }
 
 /// The device of the first host towards the second.
@@ -110,27 +149,51 @@ impl Topology {
 
     /// Reads and checks a topology.
     pub fn of(source: &Source) -> Result<Topology> {
-        let topology: Topology = source.parse()?;
+        let file: File = source.parse()?;
+        let chain = file.chain.clone();
+        let topology = Topology::from_file(file, source)?;
         topology.check(source)?;
+        match (&topology.owned, chain) {
+            (Owned::Queue(queue), _) => topology.check_queue(source, queue)?,
+            (Owned::Hops(_), Some(chain)) => topology.check_chain(source, &chain)?,
+            (Owned::Hops(_), None) => {}
+        }
         Ok(topology)
+    }
+
+    fn from_file(file: File, source: &Source) -> Result<Topology> {
+        let owned = match (file.owner, file.noise, file.shaped, file.chain.map(Spanned::into_inner)) {
+            (Some(owner), Some(noise), Some(shaped), None) => Owned::Queue(Queue { owner, noise, shaped }),
+            (None, None, None, Some(chain)) => match chain.as_slice() {
+                [client, hops @ .., server] if !hops.is_empty() => {
+                    Owned::Hops(Chain { client: client.clone(), hops: hops.to_vec(), server: server.clone() })
+                }
+                _ => {
+                    return Err(source.bad(
+                        None,
+                        "a chain has at least one hop",
+                        "chain = [\"client\", \"hop-1\", \"server\"]",
+                    ));
+                }
+            },
+            _ => {
+                return Err(source.bad(
+                    None,
+                    "contenders own a queue or the hops of a chain",
+                    "give owner, noise and [[shaped]], or chain alone",
+                ));
+            }
+        };
+        Ok(Topology { about: file.about, hosts: file.hosts, routers: file.routers, owned, link: file.link })
     }
 
     fn check(&self, source: &Source) -> Result<()> {
         let all: Vec<&String> = self.nodes().collect();
         self.check_names(source, &all)?;
         self.check_links(source, &all)?;
-        self.check_ends(source)?;
         let unreached = all.iter().find(|name| !self.next_hops(all[0]).contains_key(name.as_str()) && **name != all[0]);
         if let Some(unreached) = unreached {
             return Err(source.bad(None, &format!("no link leads to {unreached}"), "connect it"));
-        }
-        let (client, server) = self.noise.get_ref();
-        if let Some(unknown) = [client, server].into_iter().find(|name| !all.contains(name)) {
-            return Err(source.bad(
-                Some(self.noise.span()),
-                &format!("there is no host \"{unknown}\""),
-                &format!("there are {}", list(&all)),
-            ));
         }
         Ok(())
     }
@@ -189,10 +252,29 @@ impl Topology {
         Ok(())
     }
 
-    /// Checks the ends of links that the owner, lines and wires name.
-    fn check_ends(&self, source: &Source) -> Result<()> {
-        let mut ends = vec![&self.owner];
-        ends.extend(self.shaped.iter().flat_map(|shaped| [&shaped.line, &shaped.wire]));
+    /// Checks that neighbours in the chain are joined, and that its hops forward packets.
+    fn check_chain(&self, source: &Source, chain: &Spanned<Vec<String>>) -> Result<()> {
+        let at = || Some(chain.span());
+        let nodes = chain.get_ref();
+        if let Some(pair) = nodes.windows(2).find(|pair| self.link_of(&(pair[0].clone(), pair[1].clone())).is_none()) {
+            let what = format!("there is no link between {} and {}", pair[0], pair[1]);
+            return Err(source.bad(at(), &what, "a chain goes from one end of a [[link]] to the other"));
+        }
+        let hops = &nodes[1..nodes.len() - 1];
+        if let Some(host) = hops.iter().find(|hop| !self.routers.contains(hop)) {
+            return Err(source.bad(at(), &format!("{host} is no router"), "the hops of a chain are routers"));
+        }
+        if nodes.iter().collect::<BTreeSet<_>>().len() < nodes.len() {
+            return Err(source.bad(at(), "a chain passes each node once", "leave one out"));
+        }
+        Ok(())
+    }
+
+    /// Checks the ends of links that the owner, lines and wires name, and those of the probe of the harness's own noise.
+    fn check_queue(&self, source: &Source, queue: &Queue) -> Result<()> {
+        let all: Vec<&String> = self.nodes().collect();
+        let mut ends = vec![&queue.owner];
+        ends.extend(queue.shaped.iter().flat_map(|shaped| [&shaped.line, &shaped.wire]));
         for end in ends {
             if self.link_of(end.get_ref()).is_none() {
                 let (a, b) = end.get_ref();
@@ -204,19 +286,19 @@ impl Topology {
             }
         }
         if self
-            .link_of(self.owner.get_ref())
+            .link_of(queue.owner.get_ref())
             .is_some_and(|link| link.rate.is_some() || link.delay.is_some() || link.loss_percent.is_some())
         {
             return Err(source.bad(
-                Some(self.owner.span()),
+                Some(queue.owner.span()),
                 "the owner's device is the contender's alone",
                 "its link has neither rate nor delay nor loss",
             ));
         }
-        if self.shaped.is_empty() {
+        if queue.shaped.is_empty() {
             return Err(source.bad(None, "nothing is shaped", "add a [[shaped]]"));
         }
-        for shaped in &self.shaped {
+        for shaped in &queue.shaped {
             if self.link_of(shaped.line.get_ref()).is_some_and(|link| link.rate.is_none()) {
                 return Err(source.bad(
                     Some(shaped.line.span()),
@@ -225,7 +307,31 @@ impl Topology {
                 ));
             }
         }
+        let (client, server) = queue.noise.get_ref();
+        if let Some(unknown) = [client, server].into_iter().find(|name| !all.contains(name)) {
+            return Err(source.bad(
+                Some(queue.noise.span()),
+                &format!("there is no host \"{unknown}\""),
+                &format!("there are {}", list(&all)),
+            ));
+        }
         Ok(())
+    }
+
+    /// The queue that contenders own; none in a chain.
+    pub fn queue(&self) -> Option<&Queue> {
+        match &self.owned {
+            Owned::Queue(queue) => Some(queue),
+            Owned::Hops(_) => None,
+        }
+    }
+
+    /// The chain whose hops contenders own, if they do.
+    pub fn chain(&self) -> Option<&Chain> {
+        match &self.owned {
+            Owned::Queue(_) => None,
+            Owned::Hops(chain) => Some(chain),
+        }
     }
 
     /// Hosts, then routers.
@@ -334,6 +440,50 @@ queue = "250ms"
         );
         assert_eq!(line.address_of("home").unwrap(), "10.99.3.2");
         assert_eq!(line.address(1, "router"), "10.99.2.1");
+    }
+
+    const CHAIN: &str = r#"
+about = "A hop."
+hosts = ["client", "server"]
+routers = ["hop-1", "hop-2"]
+chain = ["client", "hop-1", "hop-2", "server"]
+[[link]]
+between = ["client", "hop-1"]
+[[link]]
+between = ["hop-1", "hop-2"]
+[[link]]
+between = ["hop-2", "server"]
+"#;
+
+    #[test]
+    fn chains_go_from_link_to_link() {
+        let topology = of(CHAIN).unwrap();
+        let chain = topology.chain().unwrap();
+        assert_eq!((chain.client.as_str(), chain.server.as_str()), ("client", "server"));
+        assert_eq!((chain.hops.as_slice(), topology.queue().is_none()), (topology.routers.as_slice(), true));
+        for (from, to, says) in [
+            (
+                "\"hop-1\", \"hop-2\", \"server\"]",
+                "\"hop-2\", \"server\"]",
+                ":5: there is no link between client and hop-2",
+            ),
+            (
+                "chain = [\"client\", \"hop-1\", \"hop-2\", \"server\"]",
+                "chain = [\"client\", \"server\"]",
+                "at least one hop",
+            ),
+            ("chain = [\"client\", \"hop-1\", \"hop-2\", \"server\"]\n", "", "own a queue or the hops"),
+            ("about = \"A hop.\"", "about = \"A hop.\"\nnoise = [\"client\", \"hop-1\"]", "own a queue or the hops"),
+            ("routers = [\"hop-1\", \"hop-2\"]", "routers = [\"hop-2\"]", "there is no host \"hop-1\""),
+            (
+                "hosts = [\"client\", \"server\"]\nrouters = [\"hop-1\", \"hop-2\"]",
+                "hosts = [\"client\", \"server\", \"hop-1\"]\nrouters = [\"hop-2\"]",
+                ":5: hop-1 is no router",
+            ),
+        ] {
+            let error = of(&CHAIN.replacen(from, to, 1)).expect_err(to);
+            assert!(error.what.contains(says), "{}", error.what);
+        }
     }
 
     #[test]

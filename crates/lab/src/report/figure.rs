@@ -32,6 +32,7 @@ pub fn figures(scenario: &ScenarioInfo, measured: &Measured) -> Vec<Figure> {
     for flows in &measured.flows {
         of_flows(flows, |measure, value| push(&flows.load, measure, value));
     }
+    push("", Measure::Loss, failed(scenario, measured));
     push("", Measure::TotalRate, total_rate(scenario, measured));
     push("", Measure::WeightedJain, weighted_jain(scenario, measured));
     for b in &measured.bottlenecks {
@@ -43,8 +44,8 @@ pub fn figures(scenario: &ScenarioInfo, measured: &Measured) -> Vec<Figure> {
         push(&b.direction, Measure::LineDropped, Some(b.line_dropped as f64));
         push(&b.direction, Measure::Owned, Some(f64::from(u8::from(b.owned()))));
     }
-    push("", Measure::Busy, Some(measured.processor.busy_percent));
-    push("", Measure::Instructions, measured.processor.instructions_per_packet);
+    push("", Measure::Busy, measured.processor.map(|p| p.busy_percent));
+    push("", Measure::Instructions, measured.processor.and_then(|p| p.instructions_per_packet));
     for rank in RANKS {
         push("", Measure::Delay(Path::Noise, rank), measured.noise.map(|d| rank.of(&d)));
     }
@@ -68,6 +69,7 @@ fn of_delays(delays: &Delays, mut push: impl FnMut(Measure, Option<f64>)) {
     let known = one_way.or(delays.whole.zip(delays.idle)).filter(|(_, idle)| idle.count >= BASELINE);
     push(Measure::Added, known.map(|(loaded, idle)| loaded.p99_ms - idle.p50_ms));
     push(Measure::PerMinute, delays.per_minute);
+    push(Measure::PerSecond, delays.per_second);
     push(Measure::Jitter, delays.jitter_ms);
     push(Measure::Loss, (delays.sent > 0).then(|| delays.lost as f64 * 100.0 / delays.sent as f64));
 }
@@ -85,8 +87,11 @@ fn of_flows(flows: &Flows, mut push: impl FnMut(Measure, Option<f64>)) {
     push(Measure::Retransmitted, flows.retransmitted.map(|n| n as f64));
 }
 
-/// The total rate of TCP and of probes. A flood is counted only if there is nothing else, since its throughput is no merit.
+/// The total rate of TCP and of probes; none over a chain, where loads do not share a link. A flood is counted only if there is nothing else, since its throughput is no merit.
 fn total_rate(scenario: &ScenarioInfo, measured: &Measured) -> Option<f64> {
+    if scenario.chain {
+        return None;
+    }
     let wanted = |flows: &&Flows| {
         scenario.loads.iter().any(|load| load.name == flows.load && (load.kind != "udp" || load.probe))
     };
@@ -95,6 +100,13 @@ fn total_rate(scenario: &ScenarioInfo, measured: &Measured) -> Option<f64> {
         return Some(wanted.iter().sum());
     }
     (!measured.flows.is_empty()).then(|| measured.flows.iter().map(|flows| flows.mbit).sum())
+}
+
+/// The requests over a chain that failed, percent of all.
+fn failed(scenario: &ScenarioInfo, measured: &Measured) -> Option<f64> {
+    let sum = |of: fn(&Delays) -> u64| measured.delays.iter().map(of).sum::<u64>() as f64;
+    let sent = sum(|delays| delays.sent);
+    (scenario.chain && sent > 0.0).then(|| 100.0 * sum(|delays| delays.lost) / sent)
 }
 
 fn weighted_jain(scenario: &ScenarioInfo, measured: &Measured) -> Option<f64> {

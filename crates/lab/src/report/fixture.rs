@@ -107,6 +107,7 @@ fn scenarios() -> Vec<ScenarioInfo> {
         name: name.into(),
         title: title.into(),
         about: about.into(),
+        chain: false,
         file: format!("title = \"{title}\"\nabout = \"{about}\"\n"),
         loads,
     };
@@ -190,7 +191,10 @@ fn outcome(
             line_dropped: if kind.0 == "none" { 812 } else { 0 },
             series: vec![(0.0, 0, 0), (1000.0, 20_000, 0)],
         }],
-        processor: Processor { busy_percent: 21.0 + kind.3.min(9.0) + random.next(), instructions_per_packet: None },
+        processor: Some(Processor {
+            busy_percent: 21.0 + kind.3.min(9.0) + random.next(),
+            instructions_per_packet: None,
+        }),
         noise: Distribution::of((0..200).map(|_| 0.02 + 0.03 * random.next())),
         events: if kind.2 {
             vec![EventDone { at_ms: 7000.0, took_ms: 12.3, what: "the policy was replaced".into() }]
@@ -247,5 +251,6 @@ fn delays(load: &LoadInfo, queue_ms: f64, random: &mut Random) -> Delays {
         series,
         connect: if web { Distribution::of((0..20).map(|_| 1.0 + queue_ms * random.next())) } else { None },
         per_minute: web.then_some(60_000.0 / (20.0 + queue_ms)),
+        per_second: None,
     }
 }

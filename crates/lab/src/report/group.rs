@@ -63,8 +63,11 @@ pub fn groups(results: &Results) -> Vec<Group<'_>> {
 }
 
 impl<'a> Group<'a> {
-    /// "Title, 100 Mbit/s".
+    /// "Title, 100 Mbit/s"; the title alone over a chain.
     pub fn title(&self) -> String {
+        if self.scenario.chain {
+            return self.scenario.title.clone();
+        }
         format!("{}, {}", self.scenario.title, number::rate(self.rate_bps))
     }
 
@@ -81,6 +84,11 @@ impl<'a> Group<'a> {
     /// The loads that a contender has delays of, in the scenario's order.
     pub fn delay_loads(&self) -> Vec<&'a LoadInfo> {
         self.loads(|measured, load| measured.delays_of(load).is_some())
+    }
+
+    /// The loads of this kind, in the scenario's order.
+    pub fn loads_of_kind(&self, kind: &str) -> impl Iterator<Item = &'a LoadInfo> {
+        self.scenario.loads.iter().filter(move |load| load.kind == kind)
     }
 
     /// The loads that a contender has rates of, in the scenario's order.
@@ -135,8 +143,12 @@ impl<'a> Group<'a> {
         self.entries.iter().flat_map(|e| e.delays(load)).any(|(_, delays)| delays.what == Timed::Fetch)
     }
 
-    /// The measure for the delay of this load: above idle, or absolute where the idle delay is not known.
+    /// The measure for the delay of this load: above idle, or absolute where the idle delay is not known. Over a chain the mean,
+    /// as in published tables of response times.
     pub fn delay_measure(&self, load: &str) -> Measure {
+        if self.scenario.chain {
+            return Measure::Delay(Path::Whole, Rank::Mean);
+        }
         if self.has(load, Measure::Added) { Measure::Added } else { Measure::Delay(self.path(load), Rank::P99) }
     }
 

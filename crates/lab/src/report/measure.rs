@@ -45,6 +45,8 @@ pub enum Measure {
     Loss,
     /// Round trips a minute of web under load.
     PerMinute,
+    /// Answered requests a second.
+    PerSecond,
     Rate,
     /// A single flow's rate, counted from 1.
     Flow(usize),
@@ -85,6 +87,7 @@ impl Measure {
             Measure::Jitter => "jitter",
             Measure::Loss => "loss",
             Measure::PerMinute => "round_trips_per_minute",
+            Measure::PerSecond => "requests_per_second",
             Measure::Rate => "rate",
             Measure::Jain => "jain",
             Measure::FlowLoss => "flow_loss",
@@ -129,13 +132,14 @@ impl Measure {
             Measure::Rate | Measure::Flow(_) | Measure::TotalRate => "Mbit/s",
             Measure::Retransmitted | Measure::Pkts | Measure::LineDropped | Measure::Instructions => "",
             Measure::PerMinute => "a minute",
+            Measure::PerSecond => "a second",
             Measure::Jain | Measure::WeightedJain | Measure::Owned => "",
         }
     }
 
     pub fn better(self) -> Better {
         match self {
-            Measure::Rate | Measure::TotalRate | Measure::PerMinute => Better::Higher,
+            Measure::Rate | Measure::TotalRate | Measure::PerMinute | Measure::PerSecond => Better::Higher,
             Measure::Jain | Measure::WeightedJain | Measure::Owned => Better::Higher,
             Measure::Used | Measure::Pkts | Measure::Flow(_) => Better::Neither,
             Measure::Delay(Path::Noise | Path::Idle | Path::IdleOneWay, _) => Better::Neither,
@@ -147,6 +151,7 @@ impl Measure {
     pub fn resolution(self) -> (f64, f64) {
         match self {
             Measure::Loss | Measure::FlowLoss => (0.1, 0.0),
+            Measure::PerSecond => (0.0, 0.02),
             Measure::Used => (0.5, 0.0),
             Measure::Busy => (2.0, 0.15),
             Measure::Instructions => (0.0, 0.15),
@@ -166,7 +171,8 @@ impl Measure {
             | Measure::Pkts
             | Measure::LineDropped
             | Measure::Instructions
-            | Measure::PerMinute => number::fixed(value, 0),
+            | Measure::PerMinute
+            | Measure::PerSecond => number::fixed(value, 0),
             _ => number::digits(value),
         }
     }

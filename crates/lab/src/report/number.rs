@@ -31,6 +31,9 @@ pub fn fixed(value: f64, decimals: usize) -> String {
 
 /// A rate in bits per second.
 pub fn rate(bps: u64) -> String {
+    if bps == 0 {
+        return "unlimited".to_owned();
+    }
     let (unit, name) = match bps {
         0..1_000_000 => (1e3, "kbit/s"),
         1_000_000..1_000_000_000 => (1e6, "Mbit/s"),

@@ -9,6 +9,7 @@ use super::spread::Spread;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
     Delay,
+    Requests,
     Throughput,
     Loss,
     Fairness,
@@ -16,7 +17,7 @@ pub enum Key {
 }
 
 /// The keys in the order of the scorecard.
-pub const KEYS: [Key; 5] = [Key::Delay, Key::Throughput, Key::Loss, Key::Fairness, Key::Cost];
+pub const KEYS: [Key; 6] = [Key::Delay, Key::Requests, Key::Throughput, Key::Loss, Key::Fairness, Key::Cost];
 
 /// A scenario at a rate, and the load if the key is of a load.
 pub struct Column<'a> {
@@ -70,6 +71,7 @@ impl Key {
     pub fn title(self) -> &'static str {
         match self {
             Key::Delay => "Delay under load",
+            Key::Requests => "Requests",
             Key::Throughput => "Throughput",
             Key::Loss => "Loss",
             Key::Fairness => "Fairness",
@@ -81,12 +83,13 @@ impl Key {
     pub fn about(self) -> &'static str {
         match self {
             Key::Delay => {
-                "p99 of the probe's delay above its idle median, or as it is where that is not known, ms; lower is better"
+                "p99 of the probe's delay above its idle median, or as it is where that is not known; over a chain the mean time of requests; ms, lower is better"
             }
+            Key::Requests => "answered requests a second; higher is better",
             Key::Throughput => {
-                "payload of the TCP loads together (of UDP where there is nothing else), Mbit/s, and percent of the wire used; higher is better"
+                "payload of the TCP loads together (of UDP where there is nothing else), Mbit/s, and percent of the wire used; over a chain each load alone; higher is better"
             }
-            Key::Loss => "probe packets lost, percent; lower is better",
+            Key::Loss => "probe packets lost, over a chain requests that failed, percent; lower is better",
             Key::Fairness => "Jain's index over the loads with weights, 1 is exact; higher is better",
             Key::Cost => "instructions per packet, or else processor time, percent; lower is better",
         }
@@ -97,9 +100,14 @@ impl Key {
         let probes = || group.probes().into_iter().map(|load| load.name.clone());
         let columns: Vec<(String, Measure)> = match self {
             Key::Delay => probes().map(|load| (load.clone(), group.delay_measure(&load))).collect(),
+            Key::Loss if group.scenario.chain => vec![(String::new(), Measure::Loss)],
             Key::Loss => {
                 let datagrams = group.datagram_probes().map(|load| (load.name.clone(), Measure::FlowLoss));
                 probes().map(|load| (load, Measure::Loss)).chain(datagrams).collect()
+            }
+            Key::Requests => group.loads_of_kind("wrk").map(|load| (load.name.clone(), Measure::PerSecond)).collect(),
+            Key::Throughput if group.scenario.chain => {
+                group.loads_of_kind("tcp").map(|load| (load.name.clone(), Measure::Rate)).collect()
             }
             Key::Throughput => vec![(String::new(), Measure::TotalRate)],
             Key::Fairness => vec![(String::new(), Measure::WeightedJain)],
@@ -151,6 +159,9 @@ impl<'a> Column<'a> {
 
     /// "100 Mbit/s" and the load, if the figure is a load's.
     pub fn subtitle(&self) -> String {
+        if self.group.scenario.chain {
+            return if self.of.is_empty() { "all".to_owned() } else { self.of.clone() };
+        }
         let rate = number::rate(self.group.rate_bps);
         let whole = if matches!(self.measure, Measure::Delay(..)) { ", with idle" } else { "" };
         if self.of.is_empty() { rate } else { format!("{rate}, {}{whole}", self.of) }

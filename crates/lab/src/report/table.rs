@@ -53,10 +53,41 @@ impl From<&str> for TableCell {
 
 /// All tables of a group: one for each load with delays, one of rates, one of backlogs and costs.
 pub fn tables(group: &Group) -> Vec<Table> {
+    if group.scenario.chain {
+        return chain(group);
+    }
     let mut tables: Vec<Table> = group.delay_loads().into_iter().map(|load| delays(group, load)).collect();
     tables.extend(rates(group));
     tables.extend(bottleneck(group));
     tables
+}
+
+/// The tables of a chain: response times by size of page, requests a second, rates, and requests that failed.
+fn chain(group: &Group) -> Vec<Table> {
+    let times = |rank| {
+        let of = |load: &LoadInfo| column(load.name.clone(), &load.name, Measure::Delay(Path::Whole, rank));
+        group.loads_of_kind("siege").map(of).collect::<Vec<Column>>()
+    };
+    let mut requests = Vec::new();
+    for load in group.loads_of_kind("wrk") {
+        let name = load.name.as_str();
+        requests.push(column(name, name, Measure::PerSecond));
+        requests.push(column(format!("{name}, p50"), name, Measure::Delay(Path::Whole, Rank::P50)));
+        requests.push(column(format!("{name}, p99"), name, Measure::Delay(Path::Whole, Rank::P99)));
+    }
+    let timed = group.scenario.loads.iter().filter(|load| group.has(&load.name, Measure::Loss));
+    let failed = [column("all", "", Measure::Loss)].into_iter();
+    let failed = failed.chain(timed.map(|load| column(load.name.clone(), &load.name, Measure::Loss))).collect();
+    [
+        table(group, "Response times of requests one after the other, mean".to_owned(), times(Rank::Mean)),
+        table(group, "Response times of requests one after the other, p99".to_owned(), times(Rank::P99)),
+        table(group, "Requests as fast as they are answered".to_owned(), requests),
+        rates(group),
+        table(group, "Requests that failed".to_owned(), failed),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// A column of figures.

@@ -7,7 +7,7 @@ use super::fixture;
 use super::group::groups;
 use super::score::{Key, Scorecard, Standing};
 use super::{compare, csv, html, markdown, summary};
-use crate::result::results::{Outcome, Results};
+use crate::result::results::{Delays, LoadInfo, Outcome, Results};
 
 const HOSTILE: &str = "<script>alert(\"x\")</script>|`'&\u{1b}[31m";
 
@@ -28,7 +28,7 @@ fn nonsense() -> Results {
     let mut results = fixture::results();
     for trial in &mut results.trials {
         let Outcome::Measured(measured) = &mut trial.outcome else { continue };
-        measured.processor.busy_percent = f64::NAN;
+        measured.processor.as_mut().unwrap().busy_percent = f64::NAN;
         measured.bottlenecks.iter_mut().for_each(|b| b.used_percent = f64::INFINITY);
         for flows in &mut measured.flows {
             flows.mbit = f64::NAN;
@@ -40,6 +40,39 @@ fn nonsense() -> Results {
             delays.series.iter_mut().for_each(|(_, delay)| *delay = Some(f64::NAN));
             delays.one_way.iter_mut().for_each(|d| (d.p50_ms, d.p99_ms) = (f64::NAN, f64::NAN));
         }
+    }
+    results
+}
+
+/// A run over chains: pages as by siege and by wrk, and a download.
+fn chains() -> Results {
+    let mut results = fixture::with(&[20_000_000], fixture::CONTENDERS.len(), 1);
+    results.scenarios.retain(|scenario| scenario.name == "web");
+    results.trials.retain(|trial| trial.scenario == "web");
+    let scenario = &mut results.scenarios[0];
+    scenario.chain = true;
+    let pages = scenario.loads.iter().position(|load| load.name == "pages").unwrap();
+    scenario.loads[pages].kind = "siege".into();
+    scenario.loads.push(LoadInfo {
+        name: "requests".into(),
+        kind: "wrk".into(),
+        probe: false,
+        ..scenario.loads[pages].clone()
+    });
+    for trial in &mut results.trials {
+        trial.rate_bps = 0;
+        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+        measured.processor = None;
+        measured.bottlenecks.clear();
+        let pages = measured.delays_of("pages").unwrap().clone();
+        measured.delays.push(Delays {
+            load: "requests".into(),
+            per_second: Some(20_000.0),
+            sent: 80_000,
+            lost: 8,
+            series: Vec::new(),
+            ..pages
+        });
     }
     results
 }
@@ -206,7 +239,7 @@ fn csv_has_the_same_numbers() {
             continue;
         };
         assert_eq!(status, "measured");
-        assert_eq!(value(&format!("{at}//busy")), measured.processor.busy_percent);
+        assert_eq!(value(&format!("{at}//busy")), measured.processor.unwrap().busy_percent);
         assert_eq!(value(&format!("{at}/egress/used")), measured.bottlenecks[0].used_percent);
         for flows in &measured.flows {
             assert_eq!(value(&format!("{at}/{}/rate", flows.load)), flows.mbit);
@@ -271,4 +304,30 @@ fn shown_pages() {
     write("results.json", serde_json::to_string(&results).unwrap());
     write("summary.txt", summary(&results, true));
     write("compare.txt", compare(&results, &fixture::with(&[20_000_000], 6, 1)).text(true));
+}
+
+#[test]
+fn a_chain_has_times_by_size_and_requests_a_second() {
+    let results = chains();
+    let groups = groups(&results);
+    assert_eq!(groups[0].title(), "Pages beside a download");
+    let scorecard = Scorecard::of(&groups);
+    let columns = |key| -> Vec<(String, String)> {
+        let board = scorecard.board(key).map_or(&[][..], |board| &board.columns);
+        board.iter().map(|column| (column.of.clone(), column.measure.name())).collect()
+    };
+    let pair = |of: &str, measure: &str| vec![(of.to_owned(), measure.to_owned())];
+    assert_eq!(columns(Key::Delay), pair("pages", "whole_mean"));
+    assert_eq!(columns(Key::Requests), pair("requests", "requests_per_second"));
+    assert_eq!(columns(Key::Throughput), pair("download", "rate"));
+    assert_eq!(columns(Key::Loss), pair("", "loss"));
+    assert!(columns(Key::Cost).is_empty());
+    let page = html(&results).unwrap();
+    parsed(&page);
+    for text in [&page, &markdown(&results)] {
+        assert!(text.contains("Response times of requests one after the other, mean"), "{text}");
+        assert!(!text.contains("kbit/s") && !text.contains("Backlogs"), "{text}");
+    }
+    assert!(csv(&results).unwrap().contains(",requests_per_second,"));
+    assert!(summary(&results, false).contains("requests"));
 }

@@ -60,6 +60,9 @@ pub struct ScenarioInfo {
     pub title: String,
     /// The question that the scenario asks, in a sentence or two.
     pub about: String,
+    /// Whether it is a chain of port forwards, whose loads run one after the other.
+    #[serde(default)]
+    pub chain: bool,
     /// The scenario's loads, in order.
     pub loads: Vec<LoadInfo>,
     /// The text of the file.
@@ -71,7 +74,7 @@ pub struct ScenarioInfo {
 pub struct LoadInfo {
     /// The load's name, such as "downloads" or "game".
     pub name: String,
-    /// tcp, udp, stream, ping, web.
+    /// tcp, udp, stream, ping, web, siege, wrk.
     pub kind: String,
     /// The load in words, such as "4 TCP flows, cubic".
     pub about: String,
@@ -113,7 +116,7 @@ pub struct Trial {
     pub scenario: String,
     /// `ContenderInfo::name`.
     pub contender: String,
-    /// The rate that the contender shapes to, bits per second, Ethernet header included.
+    /// The rate that the contender shapes to, bits per second, Ethernet header included; 0 over a chain.
     pub rate_bps: u64,
     /// The repeat, from 1.
     pub repeat: u32,
@@ -152,8 +155,8 @@ pub struct Measured {
     pub flows: Vec<Flows>,
     /// Backlogs and use of the wire, one for each shaped direction.
     pub bottlenecks: Vec<Bottleneck>,
-    /// The processor time of the trial.
-    pub processor: Processor,
+    /// The processor time of the trial; none over a chain, where some loads are as fast as the processor and others are not.
+    pub processor: Option<Processor>,
     /// Round trips of a probe that ends before the bottleneck, ms: the harness's own noise.
     pub noise: Option<Distribution>,
     /// Changes that the scenario made to the contender while traffic ran.
@@ -188,6 +191,9 @@ pub struct Delays {
     /// Round trips a minute of web under load, after draft-ietf-ippm-responsiveness, without TLS and without exchanges on the
     /// loaded connections.
     pub per_minute: Option<f64>,
+    /// Answered requests a second of wrk.
+    #[serde(default)]
+    pub per_second: Option<f64>,
 }
 
 /// The exchange that is timed.

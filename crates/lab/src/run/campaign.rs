@@ -40,7 +40,14 @@ pub fn run(request: &Request) -> Result<Done> {
     if request.kernel.is_none() {
         network::require_root("the lab", "sudo sluice lab run ..., or with --vm as any user")?;
     }
-    tool::require(&tool::LAB)?;
+    if let (Some(_), true) = (&request.kernel, files.has_chain()) {
+        let what = "chains of port forwards run natively: the virtual machines have neither nginx, siege nor wrk";
+        return Err(Error::new(Kind::Unsupported, what).help("leave --vm out, and run it as root"));
+    }
+    tool::require(&files.tools()).map_err(|e| match files.has_chain() {
+        true => e.help("scripts/setup lab"),
+        false => e,
+    })?;
     let directory = store::create(request.out.as_deref(), &job.plan)?;
     let minutes = (files.nominal(&job).as_secs_f64() / 60.0).ceil();
     // A closed standard error is no reason to fail.
@@ -95,7 +102,7 @@ fn here(
     results: &mut Results,
 ) -> Result<()> {
     network::remove_stale(&request.sluice)?;
-    results.tools = tool::versions(&tool::LAB);
+    results.tools = tool::versions(&files.shown_tools());
     results.warnings.extend(busy()?);
     let progress = std::cell::RefCell::new(Progress::new(files.nominal(job), request.color));
     let mut number = 0;
@@ -191,6 +198,7 @@ fn blank(job: &Job, files: &JobFiles) -> Results {
             name: source.name.clone(),
             title: scenario.title.clone(),
             about: scenario.about.clone(),
+            chain: scenario.topology.chain().is_some(),
             loads: scenario.loads.iter().map(load).collect(),
             file: source.text.clone(),
         }

@@ -52,6 +52,7 @@ impl<'a> Active<'a> {
         match &contender.start {
             Start::Commands(commands) => active.start_commands(commands)?,
             Start::Sluice(call) => active.start_sluice(call)?,
+            Start::Forward(_) => return Err(Error::system("a forwarder cannot own a queue")),
         }
         Ok(active)
     }
@@ -86,15 +87,7 @@ impl<'a> Active<'a> {
 
     fn type_command(&mut self, command: &str) -> Result<()> {
         self.commands.push(command.to_owned());
-        let words: Vec<&str> = command.split_whitespace().collect();
-        let Some((program, arguments)) = words.split_first() else { return Ok(()) };
-        let output = self.host.start(program, arguments)?.finish(LIMIT, self.task.watch)?;
-        if output.status.success() {
-            return Ok(());
-        }
-        let words = output.error_text().lines().next().unwrap_or_default().to_owned();
-        let kind = if lacks_qdisc(output.error_text()) { Kind::Unsupported } else { Kind::System };
-        Err(Error::new(kind, format!("\"{command}\": {words}")))
+        type_command(self.host, command, self.task.watch)
     }
 
     fn start_sluice(&mut self, call: &SluiceCall) -> Result<()> {
@@ -153,6 +146,7 @@ impl<'a> Active<'a> {
                 let policy = self.policy(if self.changes % 2 == 1 { other } else { &call.policy })?;
                 self.call_sluice(&["apply", self.task.device, &policy, "--quiet"])?;
             }
+            Start::Forward(_) => {}
         }
         Ok(self.commands.split_off(before).join("; "))
     }
@@ -165,6 +159,19 @@ impl<'a> Active<'a> {
     fn end(&mut self) -> Result<()> {
         self.sluice.take().map_or(Ok(()), |program| sluice::down(&program, self.host.name(), self.task.device))
     }
+}
+
+/// Runs a command to its end. One that needs what the kernel lacks fails as unsupported.
+pub fn type_command(host: &Namespace, command: &str, watch: &dyn Fn() -> Result<()>) -> Result<()> {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let Some((program, arguments)) = words.split_first() else { return Ok(()) };
+    let output = host.start(program, arguments)?.finish(LIMIT, watch)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let words = output.error_text().lines().next().unwrap_or_default().to_owned();
+    let kind = if lacks_qdisc(output.error_text()) { Kind::Unsupported } else { Kind::System };
+    Err(Error::new(kind, format!("\"{command}\": {words}")))
 }
 
 impl Drop for Active<'_> {

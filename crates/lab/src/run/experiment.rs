@@ -4,9 +4,10 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use crate::format::{Contender, NOISE_PORT, Scenario, Shaped};
+use crate::format::{Contender, NOISE_PORT, Owned, Queue, Scenario, Shaped};
 use crate::result::results::{Bottleneck, Clock, EventDone, Measured};
 use crate::result::statistics::Distribution;
+use crate::run::chain;
 use crate::run::contender::{Active, Task};
 use crate::run::network::{Build, Network, device};
 use crate::run::sampler::{self, Snapshot};
@@ -58,18 +59,18 @@ pub struct TrialResult {
 /// The duration of a trial without delays.
 pub fn nominal(scenario: &Scenario, measured_ms: f64) -> Duration {
     const SET_UP_MS: f64 = 1_500.0;
+    if scenario.topology.chain().is_some() {
+        return chain::nominal(&scenario.loads, scenario.warm_up.0, measured_ms);
+    }
     Duration::from_secs_f64((SET_UP_MS + scenario.idle.0 + scenario.warm_up.0 + measured_ms + TAIL_MS) / 1e3)
 }
 
 /// Starts and stops a contender, so that errors are known before anything is measured.
 pub fn rehearse(setting: &Setting) -> Result<()> {
     let network = build(setting)?;
-    Active::start(
-        setting.contender,
-        network.host(&setting.scenario.topology.owner.get_ref().0)?,
-        task(setting, &own_device(setting), &|| Ok(())),
-    )?
-    .stop()
+    let Some(queue) = setting.scenario.topology.queue() else { return Ok(()) };
+    let owner = network.host(&queue.owner.get_ref().0)?;
+    Active::start(setting.contender, owner, task(setting, &own_device(queue), &|| Ok(())))?.stop()
 }
 
 fn build(setting: &Setting) -> Result<Network> {
@@ -77,8 +78,8 @@ fn build(setting: &Setting) -> Result<Network> {
     Network::build(&setting.scenario.topology, how)
 }
 
-fn own_device(setting: &Setting) -> String {
-    device(setting.scenario.topology.owner.get_ref())
+fn own_device(queue: &Queue) -> String {
+    device(queue.owner.get_ref())
 }
 
 fn task<'a>(setting: &'a Setting, own: &'a str, watch: &'a dyn Fn() -> Result<()>) -> Task<'a> {
@@ -98,41 +99,54 @@ pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<
         tick();
         interrupt.check()
     };
+    match &setting.scenario.topology.owned {
+        Owned::Queue(queue) => run_queue(setting, queue, interrupt, &watch),
+        Owned::Hops(chain) => chain::run(setting, chain, interrupt, &watch),
+    }
+}
+
+/// Runs a trial whose contender owns a queue.
+fn run_queue(
+    setting: &Setting,
+    queue: &Queue,
+    interrupt: &Interrupt,
+    watch: &dyn Fn() -> Result<()>,
+) -> Result<TrialResult> {
     let Setting { scenario, contender, rate_bps, measured_ms, clock, .. } = *setting;
     let topology = &scenario.topology;
     let network = build(setting)?;
-    let owner = network.host(&topology.owner.get_ref().0)?;
-    let own = own_device(setting);
-    let mut active = Active::start(contender, owner, task(setting, &own, &watch))?;
+    let owner = network.host(&queue.owner.get_ref().0)?;
+    let own = own_device(queue);
+    let mut active = Active::start(contender, owner, task(setting, &own, watch))?;
     check_event(setting, &active)?;
     let offloads = offload::describe(owner, &own);
     let shaped: Vec<&Shaped> =
-        topology.shaped.iter().filter(|shaped| scenario.shape.contains(&shaped.direction)).collect();
+        queue.shaped.iter().filter(|shaped| scenario.shape.contains(&shaped.direction)).collect();
 
     let loads = Runner::all(&scenario.loads, topology, &network, rate_bps)?;
-    let _servers = serve(setting, &network, &loads, interrupt)?;
+    let _servers = serve(setting, (&network, queue), &loads, interrupt)?;
 
     let window = Window { from_ms: scenario.warm_up.0, to_ms: scenario.warm_up.0 + measured_ms };
     let probing = Duration::from_secs_f64((scenario.idle.0 + window.to_ms) / 1e3);
     let bulking = Duration::from_secs_f64((window.to_ms + TAIL_MS) / 1e3);
     let silence = SystemTime::now();
-    let near = &topology.noise.get_ref().0;
-    let noise = irtt::start_client(network.host(near)?, &noise_address(setting)?, &NOISE, probing)?;
+    let near = &queue.noise.get_ref().0;
+    let noise = irtt::start_client(network.host(near)?, &noise_address(setting, queue)?, &NOISE, probing)?;
     let mut clients = start_clients(&loads, true, probing)?;
-    stay_idle(setting, silence, &watch)?;
+    stay_idle(setting, silence, watch)?;
     let zero = SystemTime::now();
     clients.extend(start_clients(&loads, false, bulking)?);
 
-    let (snapshots, events) = observe(setting, (&network, &shaped), &mut active, (zero, window), &watch)?;
+    let (snapshots, events) = observe(setting, (&network, queue, &shaped), &mut active, (zero, window), watch)?;
     let mut answers = Measurements::default();
     // Results are in the order of the scenario's loads; loads without an end are stopped first.
     clients.sort_by_key(|(number, _)| *number);
     for (number, client) in clients {
         let load = &loads[number];
         let length = if load.is_probe() { probing } else { bulking };
-        load.finish((number, client), length, (zero, window), &watch, &mut answers)?;
+        load.finish((number, client), length, (zero, window), watch, &mut answers)?;
     }
-    let noise = noise.finish(FINISH_GRACE, &watch)?.expect_success()?;
+    let noise = noise.finish(FINISH_GRACE, watch)?.expect_success()?;
     let (engine, commands) = (active.engine.clone(), active.commands.clone());
     active.stop()?;
 
@@ -147,7 +161,7 @@ pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<
         delays: answers.delays,
         flows: answers.flows,
         bottlenecks,
-        processor: sampler::processor(&snapshots, window, clock),
+        processor: Some(sampler::processor(&snapshots, window, clock)),
         noise: Distribution::of(noise.iter().filter_map(|trip| trip.whole_ms)),
         events,
     };
@@ -180,16 +194,15 @@ fn stay_idle(setting: &Setting, silence: SystemTime, watch: &dyn Fn() -> Result<
 }
 
 /// The address that the probe of the harness's own delay is sent to.
-fn noise_address(setting: &Setting) -> Result<String> {
-    let topology = &setting.scenario.topology;
-    let far = &topology.noise.get_ref().1;
-    topology.address_of(far).ok_or_else(|| Error::system(format!("host {far} has no address")))
+fn noise_address(setting: &Setting, queue: &Queue) -> Result<String> {
+    let far = &queue.noise.get_ref().1;
+    setting.scenario.topology.address_of(far).ok_or_else(|| Error::system(format!("host {far} has no address")))
 }
 
 /// Starts the servers of all loads and of the probe of the harness's own delay. They end when they are dropped.
 fn serve(
     setting: &Setting,
-    network: &Network,
+    (network, queue): (&Network, &Queue),
     loads: &[Runner],
     interrupt: &Interrupt,
 ) -> Result<Vec<Option<Process>>> {
@@ -197,8 +210,8 @@ fn serve(
     for load in loads {
         servers.push(load.serve(setting.scratch, interrupt)?);
     }
-    let far = network.host(&setting.scenario.topology.noise.get_ref().1)?;
-    servers.push(Some(irtt::start_server(far, &noise_address(setting)?, &NOISE)?));
+    let far = network.host(&queue.noise.get_ref().1)?;
+    servers.push(Some(irtt::start_server(far, &noise_address(setting, queue)?, &NOISE)?));
     far.await_listener("udp", NOISE.port, FINISH_GRACE, || interrupt.check())?;
     Ok(servers)
 }
@@ -206,7 +219,7 @@ fn serve(
 /// Takes snapshots and reconfigures the contender until the window has ended.
 fn observe(
     setting: &Setting,
-    (network, shaped): (&Network, &[&Shaped]),
+    (network, queue, shaped): (&Network, &Queue, &[&Shaped]),
     active: &mut Active,
     (zero, window): (SystemTime, Window),
     watch: &dyn Fn() -> Result<()>,
@@ -219,7 +232,7 @@ fn observe(
     loop {
         let now_ms = since_ms(zero, SystemTime::now());
         if now_ms >= due_ms {
-            snapshots.push(sampler::take(now_ms, &setting.scenario.topology, shaped, network)?);
+            snapshots.push(sampler::take(now_ms, (&setting.scenario.topology, queue), shaped, network)?);
             while due_ms <= now_ms {
                 due_ms += SNAPSHOT_INTERVAL_MS;
             }

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::format::{Contender, Milliseconds, Scenario, Source};
 use crate::result::results::{Outcome, Trial};
 use crate::run::experiment;
-use sluice_error::{Error, Result};
+use sluice_error::{Error, Kind, Result};
+use sluice_testbed::tool::{self, Tool};
 
 /// The choices of `sluice lab run`.
 #[derive(Debug, Clone)]
@@ -60,7 +61,7 @@ pub struct Cell {
     pub scenario: String,
     /// A contender's name.
     pub contender: String,
-    /// Bits per second.
+    /// Bits per second; 0 over a chain.
     pub rate_bps: u64,
     /// The repeat, from 1.
     pub repeat: u32,
@@ -71,7 +72,9 @@ impl Cell {
     pub fn directory(&self) -> String {
         let short = |name: &str| name.chars().take(60).collect::<String>();
         let (scenario, contender) = (short(&self.scenario), short(&self.contender));
-        format!("{scenario}-{contender}-{}kbit-{}", self.rate_bps / 1_000, self.repeat)
+        // A chain has no rate.
+        let rate = if self.rate_bps == 0 { String::new() } else { format!("-{}kbit", self.rate_bps / 1_000) };
+        format!("{scenario}-{contender}{rate}-{}", self.repeat)
     }
 
     /// The trial with its outcome.
@@ -104,7 +107,50 @@ impl JobFiles {
         for source in &job.contenders {
             files.contenders.insert(source.name.clone(), Contender::of(source.clone())?);
         }
+        job.trials.iter().try_for_each(|cell| files.check(cell))?;
         Ok(files)
+    }
+
+    /// Checks that scenario, contender and rate of a trial belong together.
+    fn check(&self, cell: &Cell) -> Result<()> {
+        let (scenario, contender) = self.of_cell(cell)?;
+        let chain = scenario.topology.chain().is_some();
+        let bad = |what: String, cure: &str| Err(Error::new(Kind::Input, what).help(cure));
+        match (chain, contender.forwarder().is_some()) {
+            (true, false) => {
+                let what =
+                    format!("contender {} has no [forward], and scenario {} is a chain", cell.contender, cell.scenario);
+                return bad(what, "name others: --contender forward-nft --contender forward-sluice");
+            }
+            (false, true) => {
+                let what =
+                    format!("contender {} forwards a port, and scenario {} is no chain", cell.contender, cell.scenario);
+                return bad(what, "name a scenario over a chain, such as forward-2");
+            }
+            _ => {}
+        }
+        match (chain, cell.rate_bps) {
+            (true, 0) | (false, 1..) => Ok(()),
+            (true, _) => bad(format!("scenario {} is a chain, whose links have no rate", cell.scenario), "--rate max"),
+            (false, 0) => bad(format!("scenario {} needs a rate", cell.scenario), "such as --rate 20mbit"),
+        }
+    }
+
+    /// Whether a scenario is a chain.
+    pub fn has_chain(&self) -> bool {
+        self.scenarios.values().any(|scenario| scenario.topology.chain().is_some())
+    }
+
+    /// The programs that the trials call, without the contenders' own.
+    pub fn tools(&self) -> Vec<Tool> {
+        let chain = tool::CHAIN.iter().filter(|_| self.has_chain());
+        tool::LAB.iter().chain(chain).copied().collect()
+    }
+
+    /// The programs whose versions the report names.
+    pub fn shown_tools(&self) -> Vec<Tool> {
+        let forwarders = tool::FORWARDERS.iter().filter(|_| self.has_chain());
+        self.tools().iter().chain(forwarders).copied().collect()
     }
 
     /// The files of a trial.

@@ -17,6 +17,10 @@ use sluice_testbed::{namespace, veth};
 /// Rate of the bucket that splits super-packets, as a multiple of the line's, so that it never limits.
 const SPLIT_FACTOR: u64 = 20;
 
+/// Congestion control of the connections over a chain. The system's own differs from machine to machine, servers and relays cannot
+/// be told another, and namespaces may not be given one that the first has not allowed; a route may.
+const CONGESTION: &str = "cubic";
+
 /// The prefix of the namespaces' names.
 pub const PREFIX: &str = "sluice-lab";
 
@@ -175,6 +179,10 @@ fn ends(topology: &Topology, name: &str) -> Vec<String> {
             let own = device(&(name.to_owned(), other.clone()));
             commands.push(format!("address add {}/24 dev {own}", topology.address(number, name)));
             commands.push(format!("link set {own} up"));
+            if topology.chain().is_some() {
+                let (link, source) = (number + 1, topology.address(number, name));
+                commands.push(format!("route replace 10.99.{link}.0/24 dev {own} src {source} congctl {CONGESTION}"));
+            }
             continue;
         }
         // The near end of a link is the one that is not behind the other.
@@ -182,7 +190,11 @@ fn ends(topology: &Topology, name: &str) -> Vec<String> {
         let Some(hop) = hops.get(near.as_str()) else { continue };
         let end = (name.to_owned(), (*hop).to_owned());
         if let Some(number_to_hop) = topology.number_of(&end) {
-            routes.push(format!("route add 10.99.{}.0/24 via {}", number + 1, topology.address(number_to_hop, hop)));
+            let route = format!("route add 10.99.{}.0/24 via {}", number + 1, topology.address(number_to_hop, hop));
+            routes.push(match topology.chain() {
+                Some(_) => format!("{route} congctl {CONGESTION}"),
+                None => route,
+            });
         }
     }
     commands.append(&mut routes);
@@ -294,6 +306,20 @@ mod tests {
             "route add 10.99.4.0/24 via 10.99.3.2",
         ];
         assert_eq!(ends(&isp, "router"), expected);
+    }
+
+    #[test]
+    fn connections_over_a_chain_have_one_congestion_control() {
+        let chain = Topology::of(&read(Folder::Topologies, "chain-2").unwrap()).unwrap();
+        let expected = [
+            "link set lo up",
+            "address add 10.99.1.1/24 dev to-hop-1",
+            "link set to-hop-1 up",
+            "route replace 10.99.1.0/24 dev to-hop-1 src 10.99.1.1 congctl cubic",
+            "route add 10.99.2.0/24 via 10.99.1.2 congctl cubic",
+            "route add 10.99.3.0/24 via 10.99.1.2 congctl cubic",
+        ];
+        assert_eq!(ends(&chain, "client"), expected);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::format::{Shaped, Topology};
+use crate::format::{Queue, Shaped, Topology};
 use crate::result::results::{Bottleneck, Clock, Processor};
 use crate::run::network::{Network, device};
 use crate::run::traffic::Window;
@@ -37,8 +37,13 @@ pub struct DirectionSnapshot {
 }
 
 /// Takes a snapshot.
-pub fn take(at_ms: f64, topology: &Topology, shaped: &[&Shaped], network: &Network) -> Result<Snapshot> {
-    let owner_end = topology.owner.get_ref();
+pub fn take(
+    at_ms: f64,
+    (topology, queue): (&Topology, &Queue),
+    shaped: &[&Shaped],
+    network: &Network,
+) -> Result<Snapshot> {
+    let owner_end = queue.owner.get_ref();
     let own_device = device(owner_end);
     let known: Vec<String> = topology.nodes().map(|name| device(&(owner_end.0.clone(), name.clone()))).collect();
     let at_owner = qdisc::roots(network.host(&owner_end.0)?)?;
@@ -187,7 +192,7 @@ mod tests {
             snapshot(2_010.0, 9, 9, 2_600),
         ];
         let window = Window { from_ms: 1_000.0, to_ms: 2_000.0 };
-        let found = bottleneck(&demo.shaped[0], 0, &seen, window, 10_000_000, 20_000_000);
+        let found = bottleneck(&demo.queue().unwrap().shaped[0], 0, &seen, window, 10_000_000, 20_000_000);
         assert_eq!((found.line_mean_ms, found.line_max_ms, found.line_dropped), (150.0, 200.0, 2_600));
         assert_eq!((found.owned_mean_ms, found.owned_max_ms, found.pkts), (Some(100.0), Some(200.0), 2_500));
         assert!(

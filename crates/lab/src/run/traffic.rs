@@ -1,15 +1,18 @@
 //! Loads as running programs, and their results.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::format::{Load, LoadKind, OneWay, Topology};
+use crate::format::{CHAIN_PORT, Load, LoadKind, OneWay, Topology};
 use crate::result::results::{Delays, Flows, Timed};
 use crate::result::statistics::{Distribution, mean_jitter_ms};
 use crate::run::network::Network;
 use crate::tool::irtt::{self, Exchange, Stream};
+use crate::tool::nginx;
 use crate::tool::ping::{self, Echo};
+use crate::tool::siege;
 use crate::tool::web::{self, Pages};
+use crate::tool::wrk::{self, Requests};
 use sluice_error::{Error, Result};
 use sluice_testbed::Namespace;
 use sluice_testbed::interrupt::Interrupt;
@@ -18,6 +21,8 @@ use sluice_testbed::process::{Output, Process};
 
 /// Time that tools may need beyond their run time to end: emulated processors are slow.
 pub const FINISH_GRACE: Duration = Duration::from_secs(120);
+/// Time that siege may take for all its requests.
+const SIEGE_LIMIT: Duration = Duration::from_secs(1_800);
 
 /// The measured window of a trial, ms since the bulk traffic began.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
@@ -49,6 +54,10 @@ pub struct Runner<'a> {
     from_address: String,
     to_address: String,
     rate_bps: u64,
+    /// The address at which clients reach `from`.
+    server: String,
+    /// The directory of the tools' own files, over a chain.
+    directory: PathBuf,
 }
 
 /// The results of the loads.
@@ -92,11 +101,18 @@ impl<'a> Runner<'a> {
                 from: network.host(from)?,
                 to: network.host(to)?,
                 from_address: address(from)?,
+                server: address(from)?,
+                directory: PathBuf::new(),
                 to_address: address(to)?,
                 rate_bps,
             })
         };
         loads.iter().zip(0..).map(runner).collect()
+    }
+
+    /// The load over a chain, whose server is reached at this address.
+    pub fn over(self, address: &str, scratch: &Path) -> Runner<'a> {
+        Runner { server: address.to_owned(), directory: scratch.join("load"), port: CHAIN_PORT, ..self }
     }
 
     /// Whether the load runs from the very begin, before the bulk traffic.
@@ -131,6 +147,10 @@ impl<'a> Runner<'a> {
         }
     }
 
+    fn requests(&self, length: Duration) -> Requests {
+        Requests { flows: self.load.flows.unwrap_or(1), keep_alive: self.load.keeps_alive(), length }
+    }
+
     fn tos(&self) -> u8 {
         self.load.dscp.unwrap_or_default().0
     }
@@ -157,6 +177,11 @@ impl<'a> Runner<'a> {
                 let pages = scratch.join(format!("pages-{}", self.port));
                 (self.from, "tcp", web::start_server(self.from, &self.from_address, &self.pages(), &pages)?)
             }
+            LoadKind::Siege | LoadKind::Wrk => {
+                let bytes = self.load.bytes.unwrap_or_default();
+                let server = nginx::start_server(self.from, &self.from_address, self.port, bytes, &self.directory)?;
+                (self.from, "tcp", server)
+            }
         };
         host.await_listener(table, self.port, FINISH_GRACE, || interrupt.check())?;
         Ok(Some(server))
@@ -167,9 +192,14 @@ impl<'a> Runner<'a> {
         match self.load.kind {
             LoadKind::Ping => ping::start(self.from, &self.to_address, &self.echo(), length),
             LoadKind::Stream => irtt::start_client(self.from, &self.to_address, &self.stream(), length),
-            LoadKind::Tcp => iperf3::start_client(self.to, &self.from_address, &self.test(length)),
+            LoadKind::Tcp => iperf3::start_client(self.to, &self.server, &self.test(length)),
             LoadKind::Udp => iperf3::start_client(self.from, &self.to_address, &self.test(length)),
             LoadKind::Web => web::start_client(self.to, &self.from_address, &self.pages(), length),
+            LoadKind::Siege => {
+                let requests = self.load.requests.unwrap_or_default();
+                siege::start(self.to, &self.server, self.port, requests, &self.directory)
+            }
+            LoadKind::Wrk => wrk::start(self.to, &self.server, self.port, &self.requests(length), &self.directory),
         }
     }
 
@@ -183,8 +213,11 @@ impl<'a> Runner<'a> {
         measurements: &mut Measurements,
     ) -> Result<()> {
         // Pages after the window change nothing.
-        let output =
-            if self.load.kind == LoadKind::Web { client.stop()? } else { client.finish(FINISH_GRACE, watch)? };
+        let output = match self.load.kind {
+            LoadKind::Web => client.stop()?,
+            LoadKind::Siege => client.finish(SIEGE_LIMIT, watch)?,
+            _ => client.finish(length + FINISH_GRACE, watch)?,
+        };
         let text = if output.stdout.is_empty() { &output.stderr } else { &output.stdout };
         measurements.raw.push((format!("{number}-{}.txt", self.load.name()), iperf3::anonymous(text)));
         match self.load.kind {
@@ -207,6 +240,16 @@ impl<'a> Runner<'a> {
                 measurements.flows.push(self.flows(&result, window));
             }
             LoadKind::Web => self.fetched(&output, zero, window, measurements),
+            LoadKind::Siege => measurements.delays.push(self.sieged(&output, zero)?),
+            LoadKind::Wrk => {
+                let answers = wrk::parse(&output.expect_success()?.stdout)?;
+                measurements.delays.push(Delays {
+                    per_second: Some(answers.per_second),
+                    sent: answers.answered + answers.failed,
+                    lost: answers.failed,
+                    ..fetches(self.load.name(), answers.times)
+                });
+            }
         }
         Ok(())
     }
@@ -238,6 +281,22 @@ impl<'a> Runner<'a> {
             },
             jitter_ms: (!jitters.is_empty()).then(|| jitters.iter().sum::<f64>() / jitters.len() as f64),
         }
+    }
+
+    fn sieged(&self, output: &Output, zero: SystemTime) -> Result<Delays> {
+        let answers = siege::parse(&output.lines, self.load.bytes.unwrap_or_default());
+        if answers.is_empty() && !output.status.success() {
+            return Err(output.failure());
+        }
+        let sent = u64::from(self.load.requests.unwrap_or_default());
+        let timed = || answers.iter().filter_map(|(ended, ms)| Some((*ended, (*ms)?)));
+        let at_ms = |ended: SystemTime, took_ms: f64| thousandths(since_ms(zero, ended) - took_ms);
+        Ok(Delays {
+            sent,
+            lost: sent.saturating_sub(answers.len() as u64),
+            series: timed().map(|(ended, ms)| (at_ms(ended, ms), Some(thousandths(ms)))).collect(),
+            ..fetches(self.load.name(), Distribution::of(timed().map(|(_, ms)| ms)))
+        })
     }
 
     fn fetched(&self, output: &Output, zero: SystemTime, window: Window, measurements: &mut Measurements) {
@@ -272,6 +331,7 @@ impl<'a> Runner<'a> {
             series: fetches.iter().map(|(at, fetch)| (thousandths(*at), complete(fetch).map(thousandths))).collect(),
             connect: Distribution::of(connects()),
             per_minute: per_minute(&counted),
+            per_second: None,
         });
         if self.load.interval.is_none() {
             measurements.flows.push(carried(self.load.name(), &fetches, zero, window));
@@ -306,6 +366,26 @@ pub fn delays(load: &str, way: Option<OneWay>, exchanges: &[Exchange], window: W
             .collect(),
         connect: None,
         per_minute: None,
+        per_second: None,
+    }
+}
+
+/// The durations of fetches, of which nothing else is known.
+fn fetches(load: &str, whole: Option<Distribution>) -> Delays {
+    Delays {
+        load: load.to_owned(),
+        what: Timed::Fetch,
+        idle: None,
+        whole,
+        one_way: None,
+        idle_one_way: None,
+        jitter_ms: None,
+        sent: 0,
+        lost: 0,
+        series: Vec::new(),
+        connect: None,
+        per_minute: None,
+        per_second: None,
     }
 }
 

@@ -45,6 +45,7 @@ fn measured(page: &Page) -> Markup {
         .results
         .trials
         .iter()
+        .filter(|trial| trial.rate_bps > 0)
         .filter_map(|trial| trial.measured())
         .map(|m| format!("{} s to {} s", number::digits(m.from_ms / 1e3), number::digits(m.to_ms / 1e3)))
         .collect();
@@ -53,9 +54,31 @@ fn measured(page: &Page) -> Markup {
     } else {
         format!(" Here it goes from {}.", windows.into_iter().collect::<Vec<String>>().join(", from "))
     };
+    let chains = page.results.scenarios.iter().filter(|scenario| scenario.chain).count();
+    let chain = html! {
+        p { "Over a chain, client, hops and server are network namespaces of one machine, in a row. Each hop forwards one port "
+            "to the next, and the last to the server, a single process of nginx. The loads run one after the other, each alone." }
+        dl class="terms" {
+            (term("Response time", "The time from one line of siege to the next: connection, request and answer. siege prints \
+                hundredths of a second, so the harness takes the times of its lines.".into()))
+            (term("Requests a second", "Answers that wrk counted, over its duration: over kept connections, or over a connection \
+                for each request. Of “connections”, pages have one byte.".into()))
+            (term("Failed", "Requests without an answer, or with another than the whole page, of all that were sent.".into()))
+            (term("Congestion control", "Cubic for all connections, of relays and server too, by the routes.".into()))
+        }
+    };
+    if chains == page.results.scenarios.len() {
+        return html! {
+            section aria-labelledby="measured" {
+                h2 id="measured" { "How it was measured" }
+                (chain)
+            }
+        };
+    }
     html! {
         section aria-labelledby="measured" {
             h2 id="measured" { "How it was measured" }
+            @if chains > 0 { (chain) }
             p { "Hosts in network namespaces of one machine send real traffic through a router. The contender shapes the "
                 "router’s device to the rate; the line behind it is a little faster and has a queue of its own." }
             dl class="terms" {
@@ -140,7 +163,8 @@ fn commands<'a>(page: &Page<'a>, contender: &str) -> Vec<(&'a [String], Vec<Stri
     let mut all: Vec<(&[String], Vec<String>)> = Vec::new();
     for trial in page.results.trials.iter().filter(|trial| trial.contender == contender) {
         let Some(measured) = trial.measured().filter(|measured| !measured.commands.is_empty()) else { continue };
-        let case = format!("{}, {}", trial.scenario, number::rate(trial.rate_bps));
+        let rate = if trial.rate_bps == 0 { String::new() } else { format!(", {}", number::rate(trial.rate_bps)) };
+        let case = format!("{}{rate}", trial.scenario);
         match all.iter_mut().find(|(commands, _)| *commands == measured.commands) {
             Some((_, cases)) if cases.contains(&case) => {}
             Some((_, cases)) => cases.push(case),

@@ -43,13 +43,13 @@ fn rate(page: &Page, group: &Group, id: &str) -> Result<Markup> {
         }
     }
     for (at, load) in group.delay_loads().into_iter().enumerate() {
-        if group.is_fetched(&load.name) {
+        if group.is_fetched(&load.name) && !group.scenario.chain {
             let svg = chart::fetches(&format!("{id}-w{at}"), group, load, &page.styles)?;
             let caption = format!("How long pages took: {}", load.name);
             pictures.extend(svg.map(|svg| figure(&caption, "One page is one complete fetch.", svg)));
         }
     }
-    if let Some(svg) = chart::shares(&format!("{id}-f"), group)? {
+    if let Some(svg) = chart::shares(&format!("{id}-f"), group)?.filter(|_| !group.scenario.chain) {
         let about = "One point for each flow, or for each load with a weight; all at 1 is exactly fair.";
         pictures.push(figure("How the rate was shared", about, html! { (svg) (loads(group)) }));
     }
@@ -57,9 +57,10 @@ fn rate(page: &Page, group: &Group, id: &str) -> Result<Markup> {
         let about = "Thin lines go from the least to the greatest of the repeats.";
         pictures.push(figure("Cost of the packets", about, svg));
     }
-    let panels = chart::panels(&format!("{id}-t"), group)?;
+    // The loads of a chain do not run at the same time.
+    let panels = if group.scenario.chain { Vec::new() } else { chart::panels(&format!("{id}-t"), group)? };
     Ok(html! {
-        h3 id=(id) { (number::rate(group.rate_bps)) }
+        h3 id=(id) { (if group.scenario.chain { "As fast as it goes".to_owned() } else { number::rate(group.rate_bps) }) }
         @for picture in &first { (picture) }
         @for table in tables(group) { (show(page, &table)) }
         @if !pictures.is_empty() { div class="pairs" { @for picture in &pictures { (picture) } } }
@@ -78,7 +79,10 @@ fn figure(caption: &str, about: &str, content: Markup) -> Markup {
 }
 
 fn delays(load: &LoadInfo, group: &Group, curves: Curves) -> Markup {
-    let caption = format!("Delays of {} at {}", load.name, number::rate(group.rate_bps));
+    let caption = match group.scenario.chain {
+        true => format!("Response times of {}", load.name),
+        false => format!("Delays of {} at {}", load.name, number::rate(group.rate_bps)),
+    };
     let about = "Further left is better. The slow tail is stretched: from 99 % on it is one packet in a hundred. A curve \
                  that ends early lost packets. All repeats together.";
     let content = html! {
