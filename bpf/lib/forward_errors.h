@@ -123,8 +123,7 @@ SL_GLOBAL int sl_rewrite_error(struct __sk_buff *skb, struct sl_error *e SL_NONN
 		/* The sum of ICMPv6 has the addresses of the packet, and those that it quotes. */
 		if (inner < 0 || header < 0 || bpf_l4_csum_replace(skb, e->l4 + 2, 0, (u64)header, BPF_F_PSEUDO_HDR) ||
 		    bpf_l4_csum_replace(skb, e->l4 + 2, 0, (u64)inner, 0) ||
-		    bpf_l4_csum_replace(skb, e->l4 + 2, old_ports, ports, 4) ||
-		    bpf_skb_store_bytes(skb, e->l3 + 8, &outer->src, 32, 0) || bpf_skb_store_bytes(skb, e->l3 + 7, &ttl, 1, 0) ||
+		    bpf_l4_csum_replace(skb, e->l4 + 2, old_ports, ports, 4) || sl_write_ipv6(skb, e->l3, outer, ttl) ||
 		    bpf_skb_store_bytes(skb, e->inner_l3 + 8, &quoted->src, 32, 0))
 			return -1;
 	} else {

@@ -169,6 +169,13 @@ static __always_inline int sl_is_icmp(const struct sl_forwardable *f)
 	return f->tuple.proto == (f->ipv6 ? 58 : 1) && f->fragment == SL_WHOLE;
 }
 
+/* The IPv6 header has no checksum: who has summed the whole packet (CHECKSUM_COMPLETE) is told of each change. */
+static __always_inline int sl_write_ipv6(struct __sk_buff *skb, u32 l3, const struct sl_tuple *to, u8 hop_limit)
+{
+	return bpf_skb_store_bytes(skb, l3 + 8, &to->src, 32, BPF_F_RECOMPUTE_CSUM) ||
+	       bpf_skb_store_bytes(skb, l3 + 7, &hop_limit, 1, BPF_F_RECOMPUTE_CSUM);
+}
+
 /* Writes addresses, and lowers the TTL by `hops`. sum: what the addresses change in a checksum, as bpf_csum_diff says it. */
 static __always_inline int sl_rewrite_addresses(struct __sk_buff *skb, struct sl_forwardable *f, struct sl_tuple *to, s64 sum,
 						u32 hops)
@@ -177,7 +184,7 @@ static __always_inline int sl_rewrite_addresses(struct __sk_buff *skb, struct sl
 
 	f->ttl -= (u8)hops;
 	if (f->ipv6)
-		return bpf_skb_store_bytes(skb, f->l3 + 8, &to->src, 32, 0) || bpf_skb_store_bytes(skb, f->l3 + 7, &f->ttl, 1, 0);
+		return sl_write_ipv6(skb, f->l3, to, f->ttl);
 	hop_word = (u32)(f->ttl + hops) | f->tuple.proto << 8;
 	new_hop_word = f->ttl | f->tuple.proto << 8;
 	sum = bpf_csum_diff(&hop_word, 4, &new_hop_word, 4, (u32)sum);

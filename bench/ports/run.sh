@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# [COUNT [REPEATS]]. Measures the instructions that a router spends on a packet whose port it forwards; runs inside the virtual machine. pktgen
+# hands COUNT packets (UDP) to the stack as arrivals of one dummy device; they leave by another, to the target.
+#
+# Cases: `open`, packets of one connection; `new`, each packet begins a connection.
+# Contenders: `generator`, where a filter drops packets on arrival, to be subtracted from the others; `routed`, packets to the target itself;
+# nft with DNAT, with one port and with a map of 10,000; nft with a flowtable; Sluice with one forward and with 10,000, without queues as nft has
+# none, and with a queue of its own where the packets leave.
+#
+# Prints: contender,case,bytes,repeat,instructions_per_packet
+set -euo pipefail
+COUNT=${1:-50000} REPEATS=${2:-3} NEW=12000 MANY=10000
+# shellcheck source=bench/cost/measure.sh disable=SC1091 # beside this in the guest
+. ./measure.sh
+
+ip link add out0 type dummy
+ip addr add 10.99.0.1/24 dev out0
+ip link set out0 up
+ip neigh add 10.99.0.2 lladdr 02:00:00:00:00:02 dev out0 nud permanent
+ip addr add 10.98.0.1/24 dev bench0
+# Where answers would go: nothing answers, but connection tracking asks the route.
+ip neigh add 10.98.0.2 lladdr 02:00:00:00:00:03 dev bench0 nud permanent
+echo 1 > /proc/sys/net/ipv4/ip_forward
+echo 0 > /proc/sys/net/ipv4/conf/bench0/rp_filter
+echo 0 > /proc/sys/net/ipv4/conf/all/rp_filter
+
+arrive() { # packets bytes destination port first-source-port last-source-port
+  pktgen_prepare "$1" "$4" "$4" 0 "$3" "$5" "$6"
+  pktgen_set "pkt_size $2" "src_min 10.98.0.2" "src_max 10.98.0.2" "dst_mac $(cat /sys/class/net/bench0/address)" "xmit_mode netif_receive"
+  # Whether packets were passed on is seen where they leave: a flowtable takes them from the stack, which pktgen counts as an error.
+  echo start > /proc/net/pktgen/pgctrl
+}
+
+forwarded() { cat /sys/class/net/out0/statistics/tx_packets; }
+
+nft_rules() { # prerouting rule, and optionally "flowtable"
+  modprobe nf_conntrack
+  echo 262144 > /proc/sys/net/netfilter/nf_conntrack_max
+  {
+    echo "table ip forwards {"
+    echo "  map ports { type inet_service : ipv4_addr . inet_service; elements = {"
+    for ((n = 0; n < MANY; n++)); do echo "    $((20001 + n)) : 10.99.0.2 . $((20001 + n)),"; done
+    echo "  } }"
+    [ "${2:-}" != flowtable ] || echo "  flowtable fast { hook ingress priority filter; devices = { bench0, out0 }; }"
+    echo "  chain prerouting { type nat hook prerouting priority dstnat; $1; }"
+    [ "${2:-}" != flowtable ] || echo "  chain forward { type filter hook forward priority filter; meta l4proto udp flow add @fast; }"
+    echo "}"
+  } > /tmp/rules.nft
+  nft -f /tmp/rules.nft
+}
+
+sluice_up() { # mode, number of forwards
+  {
+    echo '{ "scheduler": "deficit_round_robin", "mode": "'"$1"'", "flow_table": 0, "connection_table": 131072, "classes": [{ "id": 0 }],'
+    echo '"default_class": 0, "forwards": ['
+    for ((n = 0; n < $2; n++)); do
+      [ $n = 0 ] || echo ,
+      echo '{ "name": "'$n'", "protocol": "udp", "port": '$((20001 + n))', "targets": "10.99.0.2" }'
+    done
+    echo '] }'
+  } > /tmp/policy.json
+  sluice up bench0 --policy /tmp/policy.json > /tmp/up.log 2>&1 || { cat /tmp/up.log >&2; exit 1; }
+}
+
+print() { # contender case bytes repeat packets
+  echo "$1,$2,$3,$4,$(awk "BEGIN { printf \"%.1f\", $(elapsed) / $5 }")"
+}
+
+measure() { # contender destination
+  local port=20001 bytes repeat before left
+  for bytes in 64 1514; do
+    arrive $((COUNT / 10)) $bytes "$2" $port 40000 40000
+    for ((repeat = 1; repeat <= REPEATS; repeat++)); do
+      before=$(forwarded)
+      arrive "$COUNT" $bytes "$2" $port 40000 40000
+      left=$(($(forwarded) - before))
+      print "$1" open $bytes "$repeat" "$COUNT"
+      if [ "$1" != generator ] && [ $((left * 100)) -lt $((COUNT * 99)) ]; then
+        echo "$1: of $COUNT packets of $bytes bytes $left left" >&2
+        exit 1
+      fi
+    done
+  done
+  case $1 in
+    *-1) return ;; # one port alone
+  esac
+  for ((repeat = 0; repeat <= REPEATS; repeat++)); do
+    before=$(forwarded)
+    arrive $NEW 64 "$2" $((port + 1 + repeat)) 10000 $((9999 + NEW))
+    left=$(($(forwarded) - before))
+    # The first is to warm up.
+    [ "$repeat" = 0 ] || print "$1" new 64 "$repeat" $NEW
+    if [ "$1" != generator ] && [ $((left * 100)) -lt $((NEW * 99)) ]; then
+      echo "$1: of $NEW connections $left were passed on" >&2
+      exit 1
+    fi
+  done
+}
+
+tc qdisc add dev bench0 clsact
+tc filter add dev bench0 ingress matchall action trap # frees the packet as `drop` does, but pktgen counts no error
+measure generator 10.98.0.1
+tc qdisc del dev bench0 clsact
+measure routed 10.99.0.2
+sluice_up classify_only 1
+measure sluice-1 10.98.0.1
+sluice down bench0 > /dev/null
+sluice_up classify_only $MANY
+measure sluice-$MANY 10.98.0.1
+sluice down bench0 > /dev/null
+sluice_up classify_only $MANY
+echo '{ "scheduler": "deficit_round_robin", "classes": [{ "id": 0 }], "default_class": 0 }' > /tmp/queued.json
+sluice up out0 --policy /tmp/queued.json > /tmp/up.log 2>&1 || { cat /tmp/up.log >&2; exit 1; }
+measure sluice-queued-$MANY 10.98.0.1
+sluice down bench0 out0 > /dev/null
+nft_rules "udp dport 20001 dnat to 10.99.0.2:20001"
+measure nft-1 10.98.0.1
+nft flush ruleset
+nft_rules "dnat ip to udp dport map @ports"
+measure nft-$MANY 10.98.0.1
+nft flush ruleset
+nft_rules "dnat ip to udp dport map @ports" flowtable
+measure nft-flowtable-$MANY 10.98.0.1
+nft flush ruleset
