@@ -194,8 +194,10 @@ SL_GLOBAL int sl_pass_on(struct __sk_buff *skb, struct sl_forwardable *f SL_NONN
 	class = c->class;
 	if (shared_read(&c->state) >> 8 != state >> 8)
 		return SL_UNTOUCHED; /* another connection has come there since */
-	if (class & SL_MAY_BE_CUT && sl_is_replaced(c->forward))
+	if (class & SL_MAY_BE_CUT && sl_is_replaced(c->forward)) {
+		connection_end(sl_table, c, number, state);
 		return side == SL_CLIENT ? SL_UNTOUCHED : TC_ACT_SHOT; /* the client gets the stack's reset */
+	}
 	class &= SL_MAY_BE_CUT - 1;
 	if (f->fragment == SL_LATER_FRAGMENT)
 		connection_count(c, side, 1, skb->len, f->tick);

@@ -58,6 +58,8 @@ static __always_inline int sl_read_transport(struct __sk_buff *skb, struct sl_fo
 		return 0;
 	f->tuple.sport = *(const u16 *)p;
 	f->tuple.dport = *(const u16 *)(p + 2);
+	if (!f->tuple.dport)
+		return 0; /* nobody forwards it: in `listens` it stands for fragments */
 	if (f->tuple.proto != 6)
 		return 1;
 	if ((void *)(p + 20) > (void *)(long)skb->data_end)

@@ -15,7 +15,8 @@ enum sl_way {
 static __always_inline u32 sl_route(struct __sk_buff *skb, const struct sl_forwardable *f, const struct sl_tuple *t, u32 ifindex,
 				    struct bpf_fib_lookup *params)
 {
-	u32 header = f->l4 - f->l3 + (f->tuple.proto == 6 ? 20 : 8);
+	/* Each segment of a super-packet has all headers, with TCP's options. */
+	u32 header = f->tuple.proto == 6 ? f->ip_bytes - f->segment.bytes : f->l4 - f->l3 + 8;
 
 	__builtin_memset(params, 0, sizeof(*params));
 	params->l4_protocol = (u8)t->proto;

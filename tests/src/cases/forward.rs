@@ -1,5 +1,6 @@
 //! Port forwarding: connections arrive whole and from where they should, errors find their way, changes disturb nobody else.
 
+use crate::command::await_that;
 use crate::lab::Lab;
 use crate::needs::Need;
 use crate::net::{CLIENT, Ns, Routed, SERVER};
@@ -376,6 +377,18 @@ fn changes_disturb_nobody(lab: &Lab) {
     lab.sluice(&net.router, &["forward", "remove", "lan0", "cuts"]).ok();
     let cut = open.write_all(b"hello").and_then(|()| open.read_to_end(&mut Vec::new()));
     assert_eq!(cut.expect_err("it was cut").kind(), ErrorKind::ConnectionReset);
+    // A client that goes on from the same port comes to the forward that takes the place of the old one.
+    let socket = net.client.inside(|| UdpSocket::bind((CLIENT, 4_000)).expect("a socket"));
+    socket.connect(at(LISTEN, 90)).expect("an address");
+    socket.set_read_timeout(Some(Duration::from_millis(200))).expect("a time limit");
+    for port in [8000, 8001] {
+        let mut cuts = forward("cuts", 90, &format!("{SERVER}:{port}"), "keep");
+        cuts["open_connections"] = json!("cut");
+        lab.sluice(&net.router, &["apply", "lan0", &lab.policy(&policy(json!([cuts])))]).ok();
+        await_that("its datagrams are answered", LONG, || {
+            socket.send(b"on and on").is_ok() && socket.recv(&mut [0; 100]).is_ok()
+        });
+    }
     lab.down(&net.router, "lan0");
 }
 
@@ -464,6 +477,12 @@ fn later_fragments_follow(lab: &Lab) {
     }
     let forward = of(lab, &net, "keep");
     assert_eq!(forward.refused.get("unknown_fragment"), Some(&10), "{forward:?}");
+    // Port 0, which fragments are looked up by, is no port that anything is forwarded from.
+    let packet = V4 { src, dst, proto: 17, ..V4::default() }.packet(&frames::ports(1_024, 0));
+    let mut frame = frames::ethernet(&[], frames::IPV4, &packet);
+    frame[..6].copy_from_slice(&[2, 0, 0, 0, 0x78, 1]);
+    wire.offer(&frame);
+    assert_eq!(of(lab, &net, "keep").opened, forward.opened, "port 0 is not forwarded");
     lab.down(&net.router, "lan0");
 }
 
