@@ -171,6 +171,40 @@ static __always_inline int sl_is_icmp(const struct sl_forwardable *f)
 	return f->tuple.proto == (f->ipv6 ? 58 : 1) && f->fragment == SL_WHOLE;
 }
 
+/* A sum of 16-bit words with ends carried around (RFC 1071), in 32 bits as the kernel's checksum helpers take it. */
+static __always_inline u32 sl_carried(u64 sum)
+{
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	return (u32)((sum & 0xffffffff) + (sum >> 32));
+}
+
+/* What other addresses change in a checksum that counts them (RFC 1624): the new ones less the old ones. */
+static __always_inline u32 sl_address_change(const struct sl_forwardable *f, const struct sl_tuple *to)
+{
+	u64 sum = 0;
+	u32 i;
+
+#pragma unroll
+	for (i = 0; i < 4; i++) {
+		/* Of IPv4, the other words are the same in all addresses. */
+		if (i < 3 && !f->ipv6)
+			continue;
+		sum += (u64)to->src.address[i] + (u32)~f->tuple.src.address[i];
+		sum += (u64)to->dst.address[i] + (u32)~f->tuple.dst.address[i];
+	}
+	return sl_carried(sum);
+}
+
+/* The IPv4 header's checksum after its sum has changed. */
+static __always_inline u16 sl_changed_sum(u16 check, u32 change)
+{
+	u64 sum = (u64)(u16)~check + change;
+
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (u16) ~((sum & 0xffff) + (sum >> 16));
+}
+
 /* The IPv6 header has no checksum: who has summed the whole packet (CHECKSUM_COMPLETE) is told of each change. */
 static __always_inline int sl_write_ipv6(struct __sk_buff *skb, u32 l3, const struct sl_tuple *to, u8 hop_limit)
 {
@@ -178,41 +212,62 @@ static __always_inline int sl_write_ipv6(struct __sk_buff *skb, u32 l3, const st
 	       bpf_skb_store_bytes(skb, l3 + 7, &hop_limit, 1, BPF_F_RECOMPUTE_CSUM);
 }
 
-/* Writes addresses, and lowers the TTL by `hops`. sum: what the addresses change in a checksum, as bpf_csum_diff says it. */
-static __always_inline int sl_rewrite_addresses(struct __sk_buff *skb, struct sl_forwardable *f, struct sl_tuple *to, s64 sum,
-						u32 hops)
-{
-	u32 is[2] = { to->src.address[3], to->dst.address[3] }, hop_word, new_hop_word;
+/* What is written of IPv4 headers. */
+struct sl_rewritten {
+	u32 src;
+	u32 dst;
+	u32 ports;
+	u32 change; /* of the header's sum */
+	u8 ttl;
+	u8 has_ports; /* and the header has no options */
+};
 
-	f->ttl -= (u8)hops;
-	if (f->ipv6)
-		return sl_write_ipv6(skb, f->l3, to, f->ttl);
-	hop_word = (u32)(f->ttl + hops) | f->tuple.proto << 8;
-	new_hop_word = f->ttl | f->tuple.proto << 8;
-	sum = bpf_csum_diff(&hop_word, 4, &new_hop_word, 4, (u32)sum);
-	return sum < 0 || bpf_l3_csum_replace(skb, f->l3 + 10, 0, (u64)sum, 0) ||
-	       bpf_skb_store_bytes(skb, f->l3 + 12, is, 8, 0) || bpf_skb_store_bytes(skb, f->l3 + 8, &f->ttl, 1, 0);
+/* Writes into the packet itself; l3 is a constant, so that every verifier follows. The sum of an IPv4 header stays the same for who has summed it all. */
+static __always_inline int sl_write_ipv4_at(struct __sk_buff *skb, const u32 l3, const struct sl_rewritten *r)
+{
+	u8 *p;
+
+	/* A last fragment may have a byte. */
+	if (!sl_reach(skb, l3 + (r->has_ports ? 24 : 20)))
+		return -1;
+	p = (void *)(long)skb->data;
+	if ((void *)(p + l3 + 20) > (void *)(long)skb->data_end)
+		return -1;
+	*(u16 *)(p + l3 + 10) = sl_changed_sum(*(const u16 *)(p + l3 + 10), r->change);
+	p[l3 + 8] = r->ttl;
+	*(u32 *)(p + l3 + 12) = r->src;
+	*(u32 *)(p + l3 + 16) = r->dst;
+	if (!r->has_ports)
+		return 0;
+	if ((void *)(p + l3 + 24) > (void *)(long)skb->data_end)
+		return -1;
+	*(u32 *)(p + l3 + 20) = r->ports;
+	return 0;
+}
+
+static __always_inline int sl_write_ipv4(struct __sk_buff *skb, u32 l3, const struct sl_rewritten *r)
+{
+	return l3 ? sl_write_ipv4_at(skb, SL_ETH_BYTES, r) : sl_write_ipv4_at(skb, 0, r);
 }
 
 /* Writes addresses and ports, and lowers the TTL by `hops`. Checksums are right afterwards, whatever the device was to do of them. */
 static __always_inline int sl_rewrite(struct __sk_buff *skb, struct sl_forwardable *f, struct sl_tuple *to, u32 hops)
 {
-	u32 sum = f->l4 + (f->tuple.proto == 6 ? 16 : 6);
+	u32 sum = f->l4 + (f->tuple.proto == 6 ? 16 : 6), change = sl_address_change(f, to);
+	u32 hop_word = f->ttl | f->tuple.proto << 8, new_hop_word = hop_word - hops;
 	u64 zero = f->tuple.proto == 6 ? 0 : BPF_F_MARK_MANGLED_0;
-	u64 ports = to->sport | (u32)to->dport << 16, old_ports = f->tuple.sport | (u32)f->tuple.dport << 16;
-	u32 was[2] = { f->tuple.src.address[3], f->tuple.dst.address[3] }, is[2] = { to->src.address[3], to->dst.address[3] };
-	s64 addresses;
+	u32 ports = to->sport | (u32)to->dport << 16, old_ports = f->tuple.sport | (u32)f->tuple.dport << 16;
+	struct sl_rewritten r = { .src = to->src.address[3], .dst = to->dst.address[3], .ports = ports };
 
-	if (f->ipv6)
-		addresses = bpf_csum_diff((u32 *)&f->tuple.src, 32, (u32 *)&to->src, 32, 0);
-	else
-		addresses = bpf_csum_diff(was, 8, is, 8, 0);
-	if (addresses < 0)
-		return -1;
+	r.has_ports = f->fragment != SL_LATER_FRAGMENT && f->l4 - f->l3 == 20 && !f->ipv6;
 	/* Of a packet whose checksum the device is to finish, only the pseudo-header is summed: its addresses, not its ports. */
-	if (f->fragment != SL_LATER_FRAGMENT &&
-	    (bpf_l4_csum_replace(skb, sum, 0, (u64)addresses, zero | BPF_F_PSEUDO_HDR) ||
-	     bpf_l4_csum_replace(skb, sum, old_ports, ports, zero | 4) || bpf_skb_store_bytes(skb, f->l4, &ports, 4, 0)))
+	if (f->fragment != SL_LATER_FRAGMENT && (bpf_l4_csum_replace(skb, sum, 0, change, zero | BPF_F_PSEUDO_HDR) ||
+						 bpf_l4_csum_replace(skb, sum, old_ports, ports, zero | 4) ||
+						 (!r.has_ports && bpf_skb_store_bytes(skb, f->l4, &ports, 4, 0))))
 		return -1;
-	return sl_rewrite_addresses(skb, f, to, addresses, hops);
+	if (f->ipv6)
+		return sl_write_ipv6(skb, f->l3, to, (u8)new_hop_word);
+	r.ttl = (u8)new_hop_word;
+	r.change = sl_carried((u64)change + (u16)new_hop_word + (u16)~hop_word);
+	return sl_write_ipv4(skb, f->l3, &r);
 }
