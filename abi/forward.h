@@ -38,6 +38,14 @@ struct sl_listen {
 	u8 ipv6; /* the family, where `end` is zeroes */
 };
 
+/* Where sockets of this host connect to: the key of `own_listens`. */
+struct sl_own_listen {
+	struct sl_end end; /* an address of this host */
+	u16 port; /* network byte order */
+	u8 proto;
+	u8 pad;
+};
+
 /* What becomes of new connections to a forward. Where a forward is changed, another one takes its place in `listens`. */
 struct sl_forward {
 	u32 targets; /* how many there are; 0: no forward */
@@ -156,4 +164,5 @@ struct sl_forwarding {
 	u32 last_set;
 	struct sl_timeouts timeouts;
 	struct sl_own_ports own_ports;
+	u64 netns_cookie; /* of the network namespace whose sockets are led to targets (SO_NETNS_COOKIE) */
 };

@@ -13,6 +13,7 @@
 #include "lib/forward_errors.h"
 #include "lib/forward_fragments.h"
 #include "lib/forward_sockets.h"
+#include "lib/own_clients.h"
 #include "lib/after_arrival.h"
 #include "../forward/ports.h"
 
@@ -53,18 +54,6 @@ SL_GLOBAL u32 sl_forward_of(struct sl_forwardable *f SL_NONNULL, u32 ifindex, u3
 	return found ? *found : 0;
 }
 
-/* The target of a new connection. */
-static __always_inline struct sl_target *sl_target_of(const struct sl_forward *forward, u32 hash)
-{
-	u32 only = forward->first_target, slot, *target;
-
-	if (!forward->slots)
-		return bpf_map_lookup_elem(&targets, &only);
-	slot = forward->first_slot + hash % forward->slots;
-	target = bpf_map_lookup_elem(&target_slots, &slot);
-	return target ? bpf_map_lookup_elem(&targets, target) : NULL;
-}
-
 /* Ports of the host's own sockets that are passed over for a connection. */
 #define SL_OWN_PORTS 4u
 
@@ -97,7 +86,7 @@ SL_GLOBAL u32 sl_enter(struct __sk_buff *skb, struct sl_connection *like SL_NONN
  */
 SL_GLOBAL u32 sl_begin(struct __sk_buff *skb, struct sl_forwardable *f SL_NONNULL, u32 index, u32 hash)
 {
-	u32 port, number;
+	u32 number;
 	struct sl_connection like = {};
 	struct sl_forward *forward;
 	struct sl_target *target;
@@ -120,8 +109,7 @@ SL_GLOBAL u32 sl_begin(struct __sk_buff *skb, struct sl_forwardable *f SL_NONNUL
 	like.target = target->end;
 	like.client_port = f->tuple.sport;
 	like.listen_port = f->tuple.dport;
-	port = target->first_port + (__builtin_bswap16(f->tuple.dport) - forward->first_port);
-	like.target_port = __builtin_bswap16((u16)port);
+	like.target_port = sl_target_port(forward, target, f->tuple.dport);
 	like.proto = (u8)f->tuple.proto;
 	like.forward = (u16)index;
 	like.class = forward->class | (forward->flags & SL_FORWARD_CUTS ? SL_MAY_BE_CUT : 0);
@@ -482,4 +470,52 @@ int sl_forward_error(struct __sk_buff *skb)
 	if (sl_rewrite_error(skb, &e, &quoted, &outer))
 		return TC_ACT_SHOT;
 	return sl_verdict_of(skb, sl_send_error(skb, &e, &outer, sl_is_held(skb)));
+}
+
+SEC("cgroup/connect4")
+int sl_connect4(struct bpf_sock_addr *ctx)
+{
+	return sl_socket_ipv4(ctx, 1);
+}
+
+SEC("cgroup/connect6")
+int sl_connect6(struct bpf_sock_addr *ctx)
+{
+	return sl_socket_ipv6(ctx, 1);
+}
+
+SEC("cgroup/sendmsg4")
+int sl_sendmsg4(struct bpf_sock_addr *ctx)
+{
+	return sl_socket_ipv4(ctx, 1);
+}
+
+SEC("cgroup/sendmsg6")
+int sl_sendmsg6(struct bpf_sock_addr *ctx)
+{
+	return sl_socket_ipv6(ctx, 1);
+}
+
+SEC("cgroup/recvmsg4")
+int sl_recvmsg4(struct bpf_sock_addr *ctx)
+{
+	return sl_socket_ipv4(ctx, 0);
+}
+
+SEC("cgroup/recvmsg6")
+int sl_recvmsg6(struct bpf_sock_addr *ctx)
+{
+	return sl_socket_ipv6(ctx, 0);
+}
+
+SEC("cgroup/getpeername4")
+int sl_getpeername4(struct bpf_sock_addr *ctx)
+{
+	return sl_socket_ipv4(ctx, 0);
+}
+
+SEC("cgroup/getpeername6")
+int sl_getpeername6(struct bpf_sock_addr *ctx)
+{
+	return sl_socket_ipv6(ctx, 0);
 }

@@ -42,6 +42,7 @@ pod!(
     sl_connection,
     sl_places,
     sl_listen,
+    sl_own_listen,
     sl_forward,
     sl_target,
     sl_forward_count,

@@ -106,6 +106,20 @@ impl Routed<'_> {
         }
     }
 
+    /// Every port and protocol that it listens on at these addresses of this host, for sockets of this host.
+    pub fn own_listens(&self, addresses: &[IpAddr]) -> impl Iterator<Item = abi::sl_own_listen> + '_ {
+        let (first, last) = self.forward.ports;
+        let ends: Vec<abi::sl_end> = addresses.iter().map(|address| end(*address)).collect();
+        let protocols = self.forward.transport.protocols().iter();
+        protocols.flat_map(move |&proto| {
+            let ends = ends.clone();
+            (first..=last).flat_map(move |port| {
+                let of = move |end| abi::sl_own_listen { end, port: port.to_be(), proto, pad: 0 };
+                ends.clone().into_iter().map(of)
+            })
+        })
+    }
+
     /// Every address, port and protocol that it listens on, and port 0 of them: some forward listens there.
     pub fn listens(&self) -> impl Iterator<Item = abi::sl_listen> + '_ {
         let of = |proto: u8, port: u16| abi::sl_listen {

@@ -25,6 +25,8 @@ pub fn suite() -> Suite {
         .any("vlans", &[Need::Vlan], vlans)
         .any("targets_share", &[], targets_share)
         .any("targets_on_this_host", &[], targets_on_this_host)
+        .any("clients_on_this_host", &[], clients_on_this_host)
+        .any("an_upgrade_keeps_connections", &[], an_upgrade_keeps_connections)
         .any("other_packets_pass", &[], other_packets_pass)
         .any("refused", &[], refused)
 }
@@ -415,6 +417,67 @@ fn targets_on_this_host(lab: &Lab) {
     lab.sluice(&net.router, &["forward", "remove", "lan0", "nothing"]).exits(2).says("has no forward");
     lab.sluice(&net.router, &["forward", "remove", "lan0", "inside", "inside6"]).ok();
     assert!(exchange(&net.client, at(LISTEN, 80), 1).is_err());
+    lab.down(&net.router, "lan0");
+}
+
+/// Sockets of the forwarding host itself are led to targets, and told that they are where they wanted to go. Others are left alone.
+fn clients_on_this_host(lab: &Lab) {
+    let net = network(lab);
+    let (_echo, _own) = (Echo::start(&net.server, 8000), Echo::start(&net.router, 7000));
+    lab.up(&net.router, "lan0", &lab.policy(&policy(four())), &[]);
+    for (address, port, inside) in
+        [(LISTEN, 80, INSIDE), (LISTEN, 81, INSIDE), (LISTEN6, 82, INSIDE6), (LISTEN6, 83, INSIDE6)]
+    {
+        let to = at(address, port);
+        let got = exchange(&net.router, to, BYTES).unwrap_or_else(|error| panic!("{to}: {error}"));
+        assert_eq!(got, (inside.to_owned(), true), "{to}");
+        let got = datagram(&net.router, to, b"hello").unwrap_or_else(|error| panic!("{to}: {error}"));
+        assert_eq!(String::from_utf8_lossy(&got), format!("{inside}\nhello"), "{to}");
+        net.router.inside(|| {
+            let stream = TcpStream::connect_timeout(&to, LONG).unwrap_or_else(|error| panic!("{to}: {error}"));
+            assert_eq!(stream.peer_addr().expect("a peer"), to);
+            let any: IpAddr =
+                if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { std::net::Ipv6Addr::UNSPECIFIED.into() };
+            let socket = UdpSocket::bind((any, 0)).expect("a socket");
+            socket.set_read_timeout(Some(LONG)).expect("a time limit");
+            socket.send_to(b"not connected", to).expect("sending");
+            let (_, from) = socket.recv_from(&mut [0; 100]).expect("an answer");
+            assert_eq!(from, to);
+        });
+    }
+    assert_eq!(of(lab, &net, "keep").opened, 4, "two of TCP, two of UDP");
+    // Its other ports, the ports of others, and other namespaces are what they were.
+    for (ns, to, peer) in [
+        (&net.router, at(LISTEN, 7000), LISTEN),
+        (&net.router, at(SERVER, 8000), INSIDE),
+        (&net.client, at(LISTEN, 80), CLIENT),
+    ] {
+        let got = exchange(ns, to, 1_000).unwrap_or_else(|error| panic!("{to}: {error}"));
+        assert_eq!(got, (peer.to_owned(), true), "{to}");
+    }
+    lab.sluice(&net.router, &["apply", "lan0", &lab.policy(&policy(json!([])))]).ok();
+    exchange(&net.router, at(LISTEN, 80), 1).expect_err("the forward has gone");
+    lab.down(&net.router, "lan0");
+    exchange(&net.router, at(LISTEN, 81), 1).expect_err("so have all");
+}
+
+/// Programs are swapped under open connections.
+fn an_upgrade_keeps_connections(lab: &Lab) {
+    let net = network(lab);
+    let _echo = Echo::start(&net.server, 8000);
+    lab.up(&net.router, "lan0", &lab.policy(&policy(four())), &[]);
+    let open: Vec<Open> = ENDS.map(|(address, port, _)| Open::to(&net.client, at(address, port))).into();
+    crate::cases::upgrade::age(&net.router);
+    let upgraded = lab.sluice(&net.router, &["upgrade", "lan0"]).ok();
+    assert!(!upgraded.stdout.contains("forwards are lost"), "{upgraded}");
+    assert_eq!(of(lab, &net, "keep").open, 1, "it is still known");
+    open.into_iter().for_each(Open::ends_well);
+    for (address, port, source) in ENDS {
+        let got = exchange(&net.client, at(address, port), 1_000).expect("a new connection");
+        assert_eq!(got, (source.to_owned(), true));
+        let got = datagram(&net.router, at(address, port), b"hello").expect("the host itself");
+        assert!(got.ends_with(b"hello"));
+    }
     lab.down(&net.router, "lan0");
 }
 

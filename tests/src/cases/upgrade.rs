@@ -2,7 +2,7 @@
 
 use crate::cases::lifecycle::passes;
 use crate::lab::{Lab, record};
-use crate::net::Pair;
+use crate::net::{Ns, Pair};
 use crate::policy::three;
 use crate::suite::Suite;
 use std::fs;
@@ -30,12 +30,12 @@ fn up(lab: &Lab, pair: &Pair) {
 }
 
 /// Changes the record as if another version had loaded the programs.
-fn age(pair: &Pair) {
-    let text = fs::read_to_string(record(&pair.a)).expect("a record");
+pub fn age(ns: &Ns) {
+    let text = fs::read_to_string(record(ns)).expect("a record");
     let mut value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(value["program"].as_str().map(str::len), Some(64));
     value["program"] = "another".into();
-    fs::write(record(&pair.a), value.to_string()).expect("writing");
+    fs::write(record(ns), value.to_string()).expect("writing");
 }
 
 fn assert_no_new_pins(pair: &Pair) {
@@ -51,7 +51,7 @@ fn programs_are_swapped(lab: &Lab) {
     passes(&pair);
     let same = lab.sluice(&pair.a, &["upgrade", "a0"]).ok().stdout;
     assert!(same.contains("are those of this version"), "{same}");
-    age(&pair);
+    age(&pair.a);
     let printed = lab.sluice(&pair.a, &["status", "a0"]).ok().stdout;
     assert!(printed.contains("of another version") && printed.contains("sluice upgrade a0"), "{printed}");
     let was = lab.status(&pair.a, "a0");
@@ -76,7 +76,7 @@ fn killed_during_upgrade(lab: &Lab) {
     let before = pair.a.state("a0");
     for point in POINTS {
         up(lab, &pair);
-        age(&pair);
+        age(&pair.a);
         lab.killed_at(point, &pair.a, &["upgrade", "a0"]);
         passes(&pair);
         lab.down(&pair.a, "a0");

@@ -51,24 +51,29 @@ fn pinned_fd(path: &Path) -> Result<OwnedFd> {
 /// Attaches a pinned program by a link, and pins the link. The operating system's error is passed on, since it shows a
 /// feature that the kernel lacks.
 pub fn attach(program: &Path, ifindex: u32, point: Point, pin: &Path) -> Result<std::result::Result<(), io::Error>> {
+    let (kind, flags) = match point {
+        Point::Xdp => (libbpf_sys::BPF_XDP, libbpf_sys::XDP_FLAGS_DRV_MODE),
+        Point::TcxIngress => (libbpf_sys::BPF_TCX_INGRESS, 0),
+        Point::TcxEgress => (libbpf_sys::BPF_TCX_EGRESS, 0),
+        Point::TcxEgressFirst => (libbpf_sys::BPF_TCX_EGRESS, libbpf_sys::BPF_F_BEFORE),
+    };
+    link(program, ifindex as i32, kind, flags, pin)
+}
+
+/// Attaches a pinned program to the sockets of a cgroup, beside the programs that are there, by a link that is pinned.
+pub fn attach_to_cgroup(program: &Path, cgroup: &OwnedFd, kind: u32, pin: &Path) -> Result<()> {
+    link(program, cgroup.as_raw_fd(), kind, 0, pin)?
+        .map_err(|error| Error::system(format!("attaching {} to the sockets of a cgroup: {error}", program.display())))
+}
+
+fn link(program: &Path, target: i32, kind: u32, flags: u32, pin: &Path) -> Result<std::result::Result<(), io::Error>> {
     let program = pinned_fd(program)?;
     // SAFETY: zeroes are valid options.
     let mut options: libbpf_sys::bpf_link_create_opts = unsafe { std::mem::zeroed() };
     options.sz = size_of_val(&options) as _;
-    let kind = match point {
-        Point::Xdp => {
-            options.flags = libbpf_sys::XDP_FLAGS_DRV_MODE;
-            libbpf_sys::BPF_XDP
-        }
-        Point::TcxIngress => libbpf_sys::BPF_TCX_INGRESS,
-        Point::TcxEgress => libbpf_sys::BPF_TCX_EGRESS,
-        Point::TcxEgressFirst => {
-            options.flags = libbpf_sys::BPF_F_BEFORE;
-            libbpf_sys::BPF_TCX_EGRESS
-        }
-    };
-    // SAFETY: the descriptor is open, and the options are as long as they say.
-    let fd = unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), ifindex as i32, kind, &options) };
+    options.flags = flags;
+    // SAFETY: the descriptors are open, and the options are as long as they say.
+    let fd = unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), target, kind, &options) };
     if fd < 0 {
         return Ok(Err(os_error(fd)));
     }
@@ -83,6 +88,17 @@ pub fn attach(program: &Path, ifindex: u32, point: Point, pin: &Path) -> Result<
     Ok(Ok(()))
 }
 
+/// Has a pinned link run another program from now on. No packet passes between the two.
+pub fn update(pin: &Path, program: &Path) -> Result<()> {
+    let (link, new) = (pinned_fd(pin)?, pinned_fd(program)?);
+    // SAFETY: both descriptors are open; without options, any program is replaced.
+    let updated = unsafe { libbpf_sys::bpf_link_update(link.as_raw_fd(), new.as_raw_fd(), std::ptr::null()) };
+    if updated < 0 {
+        return Err(Error::system(format!("renewing {}: {}", pin.display(), os_error(updated))));
+    }
+    Ok(())
+}
+
 /// Whether a pinned link is there and still attached: the kernel reports interface 0 for a detached link.
 pub fn is_attached(pin: &Path) -> bool {
     let Ok(link) = pinned_fd(pin) else { return false };
@@ -92,7 +108,7 @@ pub fn is_attached(pin: &Path) -> bool {
     let result = unsafe {
         libbpf_sys::bpf_obj_get_info_by_fd(link.as_raw_fd(), std::ptr::from_mut(&mut info).cast(), &mut length)
     };
-    // SAFETY: links of XDP and of tcx both begin with the number of their interface.
+    // SAFETY: links of XDP and of tcx both begin with the number of their interface, those of a cgroup with its number.
     result == 0 && unsafe { info.__bindgen_anon_1.xdp.ifindex } != 0
 }
 

@@ -5,7 +5,7 @@ use crate::bpf::object;
 use crate::command::recover::recover;
 use crate::engine::features::Features;
 use crate::engine::verify::verify;
-use crate::engine::{Placed, attach, devices, driver, managed, programs};
+use crate::engine::{Placed, attach, devices, driver, forwarding, managed, programs};
 use crate::fault;
 use crate::maps::tables;
 use crate::record::{Phase, Record, policy};
@@ -77,9 +77,16 @@ pub fn upgrade(interface: &str) -> Result<Option<Upgraded>> {
     fault::point("upgrade-recorded");
     let mut notes = Vec::new();
     let swapped = swap(&mut record, &found, &policy, tcx, (&pins, &new), &mut notes)
-        .and_then(|()| verify(&Placed { record: &record, policy: &policy, interface: &found, pins: &pins }, &[]));
-    match swapped.and_then(|()| record.save()) {
-        Ok(()) => Ok(Some(Upgraded { lost: lost(&record, queued), record, notes })),
+        .and_then(|()| verify(&Placed { record: &record, policy: &policy, interface: &found, pins: &pins }, &[]))
+        .and_then(|()| forwarding::renew(&record, &policy));
+    match swapped.and_then(|cut| record.save().map(|()| cut)) {
+        Ok(cut) => {
+            let mut lost = lost(&record, queued);
+            if cut {
+                lost.push("connections through forwards are lost".to_owned());
+            }
+            Ok(Some(Upgraded { lost, record, notes }))
+        }
         Err(error) => Err(Error {
             cure: Some(format!("sluice down {interface}, then sluice up {interface}: this makes everything anew")),
             ..error

@@ -6,6 +6,7 @@
 
 mod attach;
 pub(crate) mod checks;
+mod own_clients;
 mod routes;
 mod tables;
 
@@ -32,6 +33,8 @@ use tables::Tables;
 const CALL_TABLE: &str = "forwarder";
 /// What the file of the object's maps begins with where a link is pinned: the number of its interface follows.
 const LINK: &str = "link_";
+/// What the files of its programs begin with.
+const PROGRAM: &str = "sl_";
 
 /// Directory of the pins. No interface has a colon in its name.
 pub(crate) fn directory(netns: u64) -> Result<PathBuf> {
@@ -147,6 +150,38 @@ pub(crate) fn is_in_place(record: &Record) -> Result<bool> {
     }))
 }
 
+/// Swaps the programs for those of this command, which take over tables and connections. If the tables of this version are others, all begins
+/// anew. Returns whether open connections are lost.
+pub(crate) fn renew(record: &Record, policy: &Resolved) -> Result<bool> {
+    let directory = directory(record.netns)?;
+    if !directory.join("listens").exists() {
+        return Ok(false);
+    }
+    let mut loader = Loader::forward()?;
+    let kept = loader.fits(&directory)?;
+    if kept {
+        loader.share(&directory)?;
+        remove_pins(&directory, |name| name.starts_with(PROGRAM))?;
+        install(loader, &directory)?;
+        attach::renew(&directory)?;
+    } else {
+        detach(&directory, &BTreeSet::new())?;
+        remove_pins(&directory, |name| name != CALL_TABLE)?;
+    }
+    follow(record, Some(policy))?;
+    Ok(!kept)
+}
+
+/// Removes the pins of these names; what is in use stays until it is not.
+fn remove_pins(directory: &Path, these: impl Fn(&str) -> bool) -> Result<()> {
+    for entry in fs::read_dir(directory).doing(|| format!("reading {}", directory.display()))?.flatten() {
+        if these(&entry.file_name().to_string_lossy()) {
+            hooks::detach(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 /// Removes all of it from a network namespace.
 pub(crate) fn remove(netns: u64) -> Result<()> {
     let directory = directory(netns)?;
@@ -200,8 +235,14 @@ fn load(directory: &Path, connections: u32) -> Result<()> {
         last_set: sets - 1,
         timeouts: timeouts(),
         own_ports: own_ports(),
+        netns_cookie: own_clients::netns_cookie()?,
     };
     loader.section(".data.forwarding", &forwarding)?;
+    install(loader, directory)
+}
+
+/// Loads the object, pins what is not pinned yet, and has the arrival hooks call the new programs.
+fn install(loader: Loader, directory: &Path) -> Result<()> {
     let mut object = loader.load(paths::run())?;
     object::pin_programs(&object, directory)?;
     let programs = maps::tables::open(directory, CALL_TABLE)?;

@@ -198,7 +198,7 @@ struct Running<'a> {
     state: Option<Box<abi::sl_sched>>,
     engine: Engine,
     /// Addresses of this host.
-    addresses: &'a [IpAddr],
+    addresses: &'a [(String, IpAddr)],
 }
 
 fn state(record: &Record, direction: u32) -> Result<Option<Box<abi::sl_sched>>> {
@@ -253,7 +253,7 @@ fn compose(
     let buckets = buckets(policy, class.id, explanation, running.map(|running| (running, direction)), is_queued);
     let verdict = verdict(policy, &class, malformed, &buckets, running, own_direction);
     let fields = fields(&explanation.headers);
-    let is_local = |address| running.is_some_and(|running| running.addresses.contains(&address));
+    let is_local = |address| running.is_some_and(|running| running.addresses.iter().any(|(_, own)| *own == address));
     let is_local: Option<&dyn Fn(IpAddr) -> bool> = if running.is_some() { Some(&is_local) } else { None };
     let forward = forward::of(policy, &fields, direction == abi::SL_INGRESS, is_local);
     Explanation {

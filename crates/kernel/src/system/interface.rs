@@ -35,13 +35,14 @@ pub fn indices() -> Result<Vec<(String, u32)>> {
     Ok(all.iter().map(|one| (one.name().to_string_lossy().into_owned(), one.index())).collect())
 }
 
-/// The addresses of all interfaces of this network namespace.
-pub fn addresses() -> Result<Vec<IpAddr>> {
+/// The addresses of all interfaces of this network namespace, with the name of the interface.
+pub fn addresses() -> Result<Vec<(String, IpAddr)>> {
     let all = nix::ifaddrs::getifaddrs().map_err(|error| Error::system(format!("listing addresses: {error}")))?;
     let address = |one: nix::ifaddrs::InterfaceAddress| {
         let address = one.address?;
         let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
-        v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+        let found = v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))?;
+        Some((one.interface_name, found))
     };
     Ok(all.filter_map(address).collect())
 }

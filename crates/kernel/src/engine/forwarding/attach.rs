@@ -1,6 +1,6 @@
 //! The hooks of port forwarding beside the arrival hooks that call it.
 
-use super::{LINK, OfInterface};
+use super::{LINK, OfInterface, own_clients};
 use crate::bpf::hooks::{self, Point, Side};
 use crate::engine::features::Features;
 use crate::system::interface::{self, Interface};
@@ -67,7 +67,27 @@ pub(super) fn attach(directory: &Path, devices: &BTreeSet<&str>, interfaces: &[O
         hook.attach(directory)?;
         wanted.insert(hook.pin());
     }
+    wanted.append(&mut own_clients::attach(directory)?);
     detach(directory, &wanted)
+}
+
+/// Has the links run the programs that are pinned now. Filters are replaced by `attach`.
+pub(super) fn renew(directory: &Path) -> Result<()> {
+    for entry in fs::read_dir(directory).doing(|| format!("reading {}", directory.display()))?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(of) = name.strip_prefix(LINK) else { continue };
+        let program = match of.split_once('_') {
+            Some((side @ ("in" | "out"), ifindex)) => {
+                let named = ifindex.parse().ok().and_then(Interface::name_of);
+                let Some(device) = named.and_then(|name| Interface::find(&name).ok()) else { continue };
+                let side = if side == "in" { Side::Ingress } else { Side::Egress };
+                Hook { device, side }.program()
+            }
+            _ => of,
+        };
+        hooks::update(&entry.path(), &directory.join(program))?;
+    }
+    Ok(())
 }
 
 /// Removes every hook but these: links by their pins, filters by the interfaces that have them.

@@ -1,32 +1,12 @@
 //! What a new forward would take from others: packets to addresses that are not this host's, and ports that its own sockets hold.
 
-use crate::system::iproute;
-use serde::Deserialize;
+use crate::system::{interface, iproute};
 use sluice_error::{Error, Result};
 use sluice_policy::Forward;
 use std::net::IpAddr;
 
 /// The most findings that one message names.
 const NAMED: usize = 4;
-
-/// An interface, as `ip -json address show` prints it.
-#[derive(Debug, Deserialize)]
-struct Addressed {
-    ifname: String,
-    #[serde(default)]
-    addr_info: Vec<Address>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Address {
-    local: Option<IpAddr>,
-}
-
-impl Addressed {
-    fn addresses(&self) -> impl Iterator<Item = IpAddr> {
-        self.addr_info.iter().filter_map(|address| address.local)
-    }
-}
 
 /// A socket that waits for connections or datagrams.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,7 +33,7 @@ pub(crate) fn check(interface: &str, before: &[Forward], now: &[Forward], force:
     if new.is_empty() {
         return Ok(Vec::new());
     }
-    let all: Vec<Addressed> = iproute::json("ip", "-json address show")?;
+    let all = interface::addresses()?;
     let held: Vec<Held> =
         iproute::run("ss", &["-H", "-l", "-t", "-u", "-n", "-p"])?.lines().filter_map(socket).collect();
     let mut findings: Vec<Finding> = new.iter().filter_map(|forward| foreign(forward, &all)).collect();
@@ -69,14 +49,13 @@ pub(crate) fn check(interface: &str, before: &[Forward], now: &[Forward], force:
 }
 
 /// A listen address that no interface has.
-fn foreign(forward: &Forward, all: &[Addressed]) -> Option<Finding> {
+fn foreign(forward: &Forward, all: &[(String, IpAddr)]) -> Option<Finding> {
     let listen = forward.listen?;
-    let mut own = all.iter().flat_map(Addressed::addresses);
-    if own.any(|address| address == listen) {
+    if all.iter().any(|(_, address)| *address == listen) {
         return None;
     }
-    let same = |address: &IpAddr| address.is_ipv4() == listen.is_ipv4() && !address.is_loopback();
-    let own: Vec<String> = all.iter().flat_map(Addressed::addresses).filter(same).map(|a| a.to_string()).collect();
+    let same = |address: &&IpAddr| address.is_ipv4() == listen.is_ipv4() && !address.is_loopback();
+    let own: Vec<String> = all.iter().map(|(_, address)| address).filter(same).map(IpAddr::to_string).collect();
     Some(Finding {
         what: format!("forward \"{}\": {listen} is not an address of this host", forward.name),
         help: format!(
@@ -87,11 +66,12 @@ fn foreign(forward: &Forward, all: &[Addressed]) -> Option<Finding> {
 }
 
 /// The first socket of this host that gets what a forward would take.
-fn taken(interface: &str, forward: &Forward, all: &[Addressed], held: &[Held]) -> Option<Finding> {
-    let own: Vec<IpAddr> = all.iter().filter(|one| one.ifname == interface).flat_map(Addressed::addresses).collect();
+fn taken(interface: &str, forward: &Forward, all: &[(String, IpAddr)], held: &[Held]) -> Option<Finding> {
     let here = |address: IpAddr| match forward.listen {
         Some(listen) => listen == address,
-        None => address.is_ipv4() == forward.is_ipv4() && own.contains(&address),
+        None => {
+            address.is_ipv4() == forward.is_ipv4() && all.iter().any(|(name, own)| name == interface && *own == address)
+        }
     };
     let gets = |one: &&Held| {
         (forward.ports.0..=forward.ports.1).contains(&one.port)

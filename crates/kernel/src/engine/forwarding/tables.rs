@@ -3,16 +3,19 @@
 use super::OfInterface;
 use crate::bpf::mapped::Mapped;
 use crate::maps::tables;
+use crate::system::interface::{self, Interface};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use sluice_abi as abi;
 use sluice_error::{Doing, Error, Result};
 use sluice_tables::forward::Routed;
 use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
 use std::path::Path;
 
 /// The tables, open.
 pub(super) struct Tables {
     listens: MapHandle,
+    own_listens: MapHandle,
     forwards: MapHandle,
     targets: MapHandle,
     slots: MapHandle,
@@ -51,6 +54,7 @@ impl Tables {
         let open = |name| tables::open(directory, name);
         Ok(Tables {
             listens: open("listens")?,
+            own_listens: open("own_listens")?,
             forwards: open("forwards")?,
             targets: open("targets")?,
             slots: open("target_slots")?,
@@ -75,7 +79,8 @@ impl Tables {
         let mut indices = Taken(there.keys().map(|&index| (index, 1)).chain([(0, 1)]).collect());
         let mut targets = Taken(there.values().map(|forward| (forward.first_target, forward.targets)).collect());
         let mut slots = Taken(there.values().map(|forward| (forward.first_slot, forward.slots)).collect());
-        let mut listens: HashMap<Vec<u8>, u32> = HashMap::new();
+        let (mut listens, mut own_listens) = (HashMap::new(), HashMap::new());
+        let addresses = if wanted.is_empty() { Vec::new() } else { interface::addresses()? };
         let mut kept = BTreeSet::new();
         for routed in wanted {
             let identity = (routed.ifindex, routed.forward.name.clone(), routed.digest());
@@ -90,8 +95,11 @@ impl Tables {
             };
             kept.insert(index);
             listens.extend(routed.listens().map(|listen| (abi::bytes_of(&listen).to_vec(), index)));
+            let here = own_addresses(routed, &addresses);
+            own_listens.extend(routed.own_listens(&here).map(|listen| (abi::bytes_of(&listen).to_vec(), index)));
         }
-        self.lead(&listens)?;
+        lead(&self.listens, &listens)?;
+        lead(&self.own_listens, &own_listens)?;
         for (index, forward) in there.into_iter().filter(|(index, _)| !kept.contains(index)) {
             let flags = forward.flags | abi::SL_FORWARD_REPLACED as u8;
             if flags != forward.flags {
@@ -206,26 +214,37 @@ impl Tables {
         tables::write(&self.forwards, index, &routed.forward(first_target, first_slot, own_slots.len() as u32))?;
         Ok(index)
     }
+}
 
-    /// Makes `listens` lead to these places, and to no others.
-    fn lead(&self, wanted: &HashMap<Vec<u8>, u32>) -> Result<()> {
-        let doing = || "changing where forwards listen".to_owned();
-        let mut there = BTreeSet::new();
-        for key in self.listens.keys().collect::<Vec<_>>() {
-            if !wanted.contains_key(&key) {
-                self.listens.delete(&key).doing(doing)?;
-            }
-            there.insert(key);
+/// Makes a map of listen addresses lead to these places, and to no others.
+fn lead(map: &MapHandle, wanted: &HashMap<Vec<u8>, u32>) -> Result<()> {
+    let doing = || "changing where forwards listen".to_owned();
+    let mut there = BTreeSet::new();
+    for key in map.keys().collect::<Vec<_>>() {
+        if !wanted.contains_key(&key) {
+            map.delete(&key).doing(doing)?;
         }
-        for (key, index) in wanted {
-            let index = index.to_ne_bytes();
-            if there.contains(key) && self.listens.lookup(key, MapFlags::ANY).doing(doing)?.as_deref() == Some(&index) {
-                continue;
-            }
-            self.listens.update(key, &index, MapFlags::ANY).doing(doing)?;
-        }
-        Ok(())
+        there.insert(key);
     }
+    for (key, index) in wanted {
+        let index = index.to_ne_bytes();
+        if there.contains(key) && map.lookup(key, MapFlags::ANY).doing(doing)?.as_deref() == Some(&index) {
+            continue;
+        }
+        map.update(key, &index, MapFlags::ANY).doing(doing)?;
+    }
+    Ok(())
+}
+
+/// The addresses of this host where a forward listens.
+fn own_addresses(routed: &Routed<'_>, all: &[(String, IpAddr)]) -> Vec<IpAddr> {
+    let name = Interface::name_of(routed.ifindex);
+    let same = |address: &IpAddr| match routed.forward.listen {
+        Some(listen) => *address == listen,
+        None => address.is_ipv4() == routed.forward.is_ipv4(),
+    };
+    let here = |of: &str| routed.forward.listen.is_some() || Some(of) == name.as_deref();
+    all.iter().filter(|(of, address)| here(of) && same(address)).map(|(_, address)| *address).collect()
 }
 
 /// What a map of counts has of a forward.
