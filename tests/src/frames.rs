@@ -72,6 +72,16 @@ impl V4 {
         p.extend(payload);
         p
     }
+
+    /// The packet of a TCP segment, whose checksum becomes right.
+    pub fn segment(&self, tcp: &[u8]) -> Vec<u8> {
+        let length = (tcp.len() as u16).to_be_bytes();
+        let mut summed = [&self.src.octets(), &self.dst.octets(), &[0, 6, length[0], length[1]], tcp].concat();
+        summed[12 + 16..][..2].fill(0);
+        let sum = checksum(&summed).to_be_bytes();
+        let tcp = [&tcp[..16], &sum, &tcp[18..]].concat();
+        V4 { proto: 6, options: self.options.clone(), ..*self }.packet(&tcp)
+    }
 }
 
 /// A session's header, and the protocol of what it carries: 0x21 IPv4, 0x57 IPv6.

@@ -1,4 +1,4 @@
-# What is done on the first boot. Any step that fails is seen in the log: "all is well" is missing.
+# The steps of the first boot. Any step that fails is seen in the log: "all is well" is missing.
 sluice=/run/bin/sluice
 # Waits until a command succeeds.
 await() {

@@ -1,4 +1,4 @@
-# What is done after a reboot: the policy that was kept is up.
+# The steps after a reboot: the policy that was kept is up.
 act() {
 	set -ex
 	test ! -e /run/sluice/eth9.json

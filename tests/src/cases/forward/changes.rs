@@ -1,0 +1,104 @@
+//! Changes of forwards, and of the programs, under connections that are open.
+
+use super::network::{ENDS, LISTEN, LONG, at, forward, four, network, of, policy};
+use super::peers::{Echo, Open, datagram, exchange};
+use crate::command::await_that;
+use crate::lab::Lab;
+use crate::net::{CLIENT, SERVER};
+use serde_json::json;
+use std::io::{ErrorKind, Read, Write};
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+pub fn changes_disturb_nobody(lab: &Lab) {
+    const CHANGES: u16 = 20;
+    /// Between two requests: on one CPU, the changes need their part of it.
+    const PAUSE: Duration = Duration::from_millis(1);
+    let net = network(lab);
+    let (_echo, _other) = (Echo::start(&net.server, 8000), Echo::start(&net.server, 8001));
+    let changed = |n: u16| {
+        let mut forwards = four();
+        let target = format!("{SERVER}:{}", 8000 + n % 2);
+        forwards.as_array_mut().expect("a list").push(forward("changes", 90, &target, "keep"));
+        lab.policy(&policy(forwards))
+    };
+    lab.up(&net.router, "lan0", &changed(0), &[]);
+    let open = Open::to(&net.client, at(LISTEN, 90));
+    let (ends, done, failed) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        for port in [80, 81, 90] {
+            let (net, ends, done, failed) = (&net, &ends, &done, &failed);
+            scope.spawn(move || {
+                while !ends.load(Ordering::Relaxed) {
+                    match exchange(&net.client, at(LISTEN, port), 1_000) {
+                        Ok((_, true)) => _ = done.fetch_add(1, Ordering::Relaxed),
+                        other => {
+                            eprintln!("    port {port}: {other:?}");
+                            failed.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                    std::thread::sleep(PAUSE);
+                }
+            });
+        }
+        for n in 1..=CHANGES {
+            lab.sluice(&net.router, &["apply", "lan0", &changed(n)]).ok();
+        }
+        ends.store(true, Ordering::Relaxed);
+    });
+    let (done, failed) = (done.into_inner(), failed.into_inner());
+    eprintln!("    {done} requests during {CHANGES} changes, {failed} failed");
+    assert!(
+        done > 100 && failed == 0,
+        "{done} requests, {failed} failed: {:?}",
+        lab.status(&net.router, "lan0").forwards
+    );
+    open.ends_well();
+    // A forward that is removed keeps its connections, too.
+    let open = Open::to(&net.client, at(LISTEN, 90));
+    lab.sluice(&net.router, &["apply", "lan0", &lab.policy(&policy(four()))]).ok();
+    assert!(exchange(&net.client, at(LISTEN, 90), 1).is_err(), "it takes no new ones");
+    open.ends_well();
+    // One whose policy says so cuts them.
+    let mut cuts = forward("cuts", 90, &format!("{SERVER}:8000"), "keep");
+    cuts["open_connections"] = json!("cut");
+    lab.sluice(&net.router, &["apply", "lan0", &lab.policy(&policy(json!([cuts])))]).ok();
+    let Open(mut open) = Open::to(&net.client, at(LISTEN, 90));
+    lab.sluice(&net.router, &["forward", "remove", "lan0", "cuts"]).ok();
+    let cut = open.write_all(b"hello").and_then(|()| open.read_to_end(&mut Vec::new()));
+    assert_eq!(cut.expect_err("it was cut").kind(), ErrorKind::ConnectionReset);
+    // A client that goes on from the same port comes to the forward that takes the place of the old one.
+    let socket = net.client.inside(|| UdpSocket::bind((CLIENT, 4_000)).expect("a socket"));
+    socket.connect(at(LISTEN, 90)).expect("an address");
+    socket.set_read_timeout(Some(Duration::from_millis(200))).expect("a time limit");
+    for port in [8000, 8001] {
+        let mut cuts = forward("cuts", 90, &format!("{SERVER}:{port}"), "keep");
+        cuts["open_connections"] = json!("cut");
+        lab.sluice(&net.router, &["apply", "lan0", &lab.policy(&policy(json!([cuts])))]).ok();
+        await_that("its datagrams are answered", LONG, || {
+            socket.send(b"on and on").is_ok() && socket.recv(&mut [0; 100]).is_ok()
+        });
+    }
+    lab.down(&net.router, "lan0");
+}
+
+/// Programs are swapped under open connections.
+pub fn an_upgrade_keeps_connections(lab: &Lab) {
+    let net = network(lab);
+    let _echo = Echo::start(&net.server, 8000);
+    lab.up(&net.router, "lan0", &lab.policy(&policy(four())), &[]);
+    let open: Vec<Open> = ENDS.map(|(address, port, _)| Open::to(&net.client, at(address, port))).into();
+    crate::cases::upgrade::age(&net.router);
+    let upgraded = lab.sluice(&net.router, &["upgrade", "lan0"]).ok();
+    assert!(!upgraded.stdout.contains("forwards are lost"), "{upgraded}");
+    assert_eq!(of(lab, &net, "keep").open, 1, "it is still known");
+    open.into_iter().for_each(Open::ends_well);
+    for (address, port, source) in ENDS {
+        let got = exchange(&net.client, at(address, port), 1_000).expect("a new connection");
+        assert_eq!(got, (source.to_owned(), true));
+        let got = datagram(&net.router, at(address, port), b"hello").expect("the host itself");
+        assert!(got.ends_with(b"hello"));
+    }
+    lab.down(&net.router, "lan0");
+}

@@ -1,0 +1,92 @@
+//! The forwarding host itself: its own targets, clients and ports.
+
+use super::network::{BYTES, CLIENT6, INSIDE, INSIDE6, LISTEN, LISTEN6, LONG, SERVER6, at, four, network, of, policy};
+use super::peers::{Echo, datagram, exchange};
+use crate::lab::Lab;
+use crate::net::{CLIENT, SERVER};
+use serde_json::json;
+use std::net::{IpAddr, Ipv4Addr, TcpStream, UdpSocket};
+
+/// Targets on the forwarding host itself, and `sluice forward`.
+pub fn targets_on_this_host(lab: &Lab) {
+    let net = network(lab);
+    let _own = Echo::start(&net.router, 7000);
+    lab.up(&net.router, "lan0", &lab.policy(&policy(json!([]))), &[]);
+    let add = |name: &str, port: &str, to: &str| {
+        lab.sluice(&net.router, &["forward", "add", "lan0", name, "--protocol", "both", "--port", port, "--to", to])
+    };
+    let added = add("inside", "80", "10.79.0.1:7000").ok();
+    assert!(added.stdout.contains("+ forward inside"), "{added}");
+    add("inside6", "81", "[fd79::1]:7000").ok();
+    add("inside", "82", "10.79.0.1:7000").exits(2).says("two forwards are named");
+    add("same", "80-81", "10.79.0.1").exits(2).says("listen on the same port");
+    let list = lab.sluice(&net.router, &["forward", "list", "lan0"]).ok().stdout;
+    assert!(list.contains("inside6") && list.contains("any:80"), "{list}");
+    for (address, port, peer) in [(LISTEN, 80, CLIENT), (LISTEN6, 81, CLIENT6)] {
+        let to = at(address, port);
+        let got = exchange(&net.client, to, BYTES).unwrap_or_else(|error| panic!("{to}: {error}"));
+        assert_eq!(got, (peer.to_owned(), true), "{to}");
+    }
+    lab.sluice(&net.router, &["forward", "remove", "lan0", "nothing"]).exits(2).says("has no forward");
+    lab.sluice(&net.router, &["forward", "remove", "lan0", "inside", "inside6"]).ok();
+    assert!(exchange(&net.client, at(LISTEN, 80), 1).is_err());
+    lab.down(&net.router, "lan0");
+}
+
+/// Sockets of the forwarding host itself are led to targets, and told that they are where they wanted to go. Others are left alone.
+pub fn clients_on_this_host(lab: &Lab) {
+    let net = network(lab);
+    let (_echo, _own) = (Echo::start(&net.server, 8000), Echo::start(&net.router, 7000));
+    lab.up(&net.router, "lan0", &lab.policy(&policy(four())), &[]);
+    for (address, port, inside) in
+        [(LISTEN, 80, INSIDE), (LISTEN, 81, INSIDE), (LISTEN6, 82, INSIDE6), (LISTEN6, 83, INSIDE6)]
+    {
+        let to = at(address, port);
+        let got = exchange(&net.router, to, BYTES).unwrap_or_else(|error| panic!("{to}: {error}"));
+        assert_eq!(got, (inside.to_owned(), true), "{to}");
+        let got = datagram(&net.router, to, b"hello").unwrap_or_else(|error| panic!("{to}: {error}"));
+        assert_eq!(String::from_utf8_lossy(&got), format!("{inside}\nhello"), "{to}");
+        net.router.inside(|| {
+            let stream = TcpStream::connect_timeout(&to, LONG).unwrap_or_else(|error| panic!("{to}: {error}"));
+            assert_eq!(stream.peer_addr().expect("a peer"), to);
+            let any: IpAddr =
+                if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { std::net::Ipv6Addr::UNSPECIFIED.into() };
+            let socket = UdpSocket::bind((any, 0)).expect("a socket");
+            socket.set_read_timeout(Some(LONG)).expect("a time limit");
+            socket.send_to(b"not connected", to).expect("sending");
+            let (_, from) = socket.recv_from(&mut [0; 100]).expect("an answer");
+            assert_eq!(from, to);
+        });
+    }
+    assert_eq!(of(lab, &net, "keep").opened, 4, "two of TCP, two of UDP");
+    // Its other ports, the ports of others, and other namespaces are what they were.
+    for (ns, to, peer) in [
+        (&net.router, at(LISTEN, 7000), LISTEN),
+        (&net.router, at(SERVER, 8000), INSIDE),
+        (&net.client, at(LISTEN, 80), CLIENT),
+    ] {
+        let got = exchange(ns, to, 1_000).unwrap_or_else(|error| panic!("{to}: {error}"));
+        assert_eq!(got, (peer.to_owned(), true), "{to}");
+    }
+    lab.sluice(&net.router, &["apply", "lan0", &lab.policy(&policy(json!([])))]).ok();
+    exchange(&net.router, at(LISTEN, 80), 1).expect_err("the forward has gone");
+    lab.down(&net.router, "lan0");
+    exchange(&net.router, at(LISTEN, 81), 1).expect_err("so have all");
+}
+
+/// Packets that no forward asks for: those to other ports of the router and its other addresses, and those that pass through.
+pub fn other_packets_pass(lab: &Lab) {
+    let net = network(lab);
+    let (_echo, _direct) = (Echo::start(&net.server, 8000), Echo::start(&net.server, 80));
+    let _own = Echo::start(&net.router, 7000);
+    lab.up(&net.router, "lan0", &lab.policy(&policy(four())), &[]);
+    for (to, peer) in [(at(SERVER, 80), CLIENT), (at(LISTEN, 7000), CLIENT), (at(SERVER6, 80), CLIENT6)] {
+        let got = exchange(&net.client, to, 1_000).unwrap_or_else(|error| panic!("{to}: {error}"));
+        assert_eq!(got, (peer.to_owned(), true), "{to}");
+        datagram(&net.client, to, b"through").unwrap_or_else(|error| panic!("{to}: {error}"));
+    }
+    for name in ["keep", "masquerade", "keep6", "masquerade6"] {
+        assert_eq!(of(lab, &net, name).opened, 0, "a packet to another host is none of {name}'s");
+    }
+    lab.down(&net.router, "lan0");
+}
