@@ -46,7 +46,7 @@ struct sl_own_listen {
 	u8 pad;
 };
 
-/* What becomes of new connections to a forward. Where a forward is changed, another one takes its place in `listens`. */
+/* A forward: where its new connections go. Where a forward is changed, another one takes its place in `listens`. */
 struct sl_forward {
 	u32 targets; /* how many there are; 0: no forward */
 	u32 first_target;
@@ -73,7 +73,7 @@ struct sl_target {
 	u16 pad;
 };
 
-/* What a forward has counted when packets came; those of open connections are in the connections. */
+/* Counts of a forward, but for packets of open connections: those are in the connections. */
 struct sl_forward_count {
 	u64 opened;
 	u64 refused[SL_NOT_FORWARDED_REASONS];
@@ -97,7 +97,7 @@ enum sl_connection_state {
 	SL_CONNECTION_STATES
 };
 
-/* What tracking knows of a TCP side. Sequence numbers in host byte order, modulo 2^32 (RFC 9293, 3.4). */
+/* A TCP side, as tracking knows it. Sequence numbers in host byte order, modulo 2^32 (RFC 9293, 3.4). */
 struct sl_tcp_side {
 	u32 next; /* the number after the last that the side has sent */
 	u32 acked; /* the last number that it has acknowledged to the other */

@@ -36,7 +36,7 @@ const volatile u32 sl_split_ifb = 0; /* ifindex: super-packets that depart are s
 #include "lib/answers.h"
 #include "lib/after_arrival.h"
 
-/* What an arriving packet meets last: port forwarding (forward.bpf.c), where there is any in the network namespace. */
+/* The last step of arrival: port forwarding (forward.bpf.c), where there is any in the network namespace. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__type(key, u32);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What a packet says of the state of its connection. TCP as in RFC 9293, 3.3.2, from the view of a machine between both sides.
+ * Connection tracking: the state of a connection after a packet. TCP as in RFC 9293, 3.3.2, from the view of a machine between both sides.
  *
  * A packet that is not of the connection (its sender guessed addresses and ports, not the sequence number) is passed on, for its receiver will
  * ignore it, and changes nothing here: a reset counts only with the very number that the other side expects (RFC 5961, 3.2), a FIN only near it, and
@@ -16,7 +16,7 @@ enum sl_tcp_flag { SL_TCP_FIN = 1, SL_TCP_SYN = 2, SL_TCP_RST = 4, SL_TCP_ACK = 
 /* Numbers that a segment may lie ahead of the last one seen, or behind it: what was lost before it came here, or sent again. */
 #define SL_TCP_AHEAD  (1u << 20)
 #define SL_TCP_BEHIND (1u << 30)
-/* What a target may have sent before the client's first acknowledgement: the first window (RFC 7413). */
+/* Bytes that a target may have sent before the client's first acknowledgement: the first window (RFC 7413). */
 #define SL_TCP_FIRST  (1u << 16)
 
 /* A packet, as tracking sees it. Of UDP, all members are 0. */
@@ -55,7 +55,7 @@ SL_FN void tcp_note(struct sl_tcp_side *own, struct sl_tcp_side *other, const st
 	if (!(p->flags & SL_TCP_ACK))
 		return;
 	own->acked = p->ack;
-	/* What the other side sent past this machine, or what was lost on its way here. */
+	/* Numbers that the other side sent past this machine, or that were lost on their way here. */
 	if (tcp_is_within(p->ack, other->next, SL_TCP_BEHIND))
 		other->next = p->ack;
 }

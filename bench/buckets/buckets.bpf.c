@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * What a token bucket costs: none, the product's word for all CPUs, a word for each CPU, and a word for each CPU that is filled
+ * Ways to keep a token bucket, to compare their costs: none, the product's word for all CPUs, a word for each CPU, and a word for each CPU that is filled
  * from one for all by a batch at a time. Nothing else is in the programs, so that contention is the worst there can be.
  */
 #include "../../bpf/lib/kernel.h"

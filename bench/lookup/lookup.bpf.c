@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * What the bench of the classifier times: the product's own functions, and a walk through the same rules. BPF_PROG_TEST_RUN sends the
+ * The programs that the bench of the classifier times: the product's own functions, and a walk through the same rules. BPF_PROG_TEST_RUN sends the
  * same bytes each time, so the programs vary packets by themselves; one that does nothing else says what that costs.
  */
 #include "../../bpf/classifier.bpf.c"
@@ -85,7 +85,7 @@ int bench_parse(struct xdp_md *ctx)
 	return h.kind;
 }
 
-/* What the stages below are given. */
+/* The input of the stages below. */
 static __always_inline int bench_begin(struct bench_control *c, struct sl_tables **t, const struct sl_headers **h)
 {
 	*t = sl_live_tables();
@@ -143,7 +143,7 @@ static long bench_step(u32 i, void *of)
 	return 1;
 }
 
-/* What a walk needs: the rules, and the next packet's headers. The tables are asked for because every lookup does. */
+/* The inputs of a walk: the rules, and the next packet's headers. The tables are asked for because every lookup does. */
 static __always_inline int bench_begin_walk(struct bench_control *c, const struct bench_rules **rules,
 					    const struct sl_headers **h)
 {
@@ -191,7 +191,7 @@ SL_GLOBAL u32 bench_walk_some(const struct bench_rules *rules SL_NONNULL, const 
 	return SL_RULE_NONE;
 }
 
-/* What lies behind the last rule matches nothing. */
+/* Bits behind the last rule match nothing. */
 SL_GLOBAL u32 bench_walk_all(const struct bench_rules *rules SL_NONNULL, const struct sl_headers *h SL_NONNULL)
 {
 	u32 found, i;

@@ -10,7 +10,7 @@ minutes=${1:-15} engine=${2:-auto}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 sluice=${SLUICE_BIN:-$root/target/release/sluice}
 samples=$root/target/soak.csv
-# What a process may grow by once the page's five minutes are full, and be in all. An hour of history takes 0.8 MB.
+# The most that a process may grow by once the page's five minutes are full, and be in all. An hour of history takes 0.8 MB.
 most_growth_kb=4096 most_kb=65536
 a=slsoak-$$-a b=slsoak-$$-b
 work=$(mktemp -d)

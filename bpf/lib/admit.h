@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What a hook before the queues finds about a packet: it is classified (a plain one by its first words, another by its headers), counted, and
+ * Admission of a packet by a hook before the queues: it is classified (a plain one by its first words, another by its headers), counted, and
  * policed. For programs of tc and XDP, whose parsers and constants are declared before this is included.
  */
 #pragma once

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What the arrival hook tells port forwarding, in the control block: where a packet goes that the stack is to have. */
+/* Words of the arrival hook to port forwarding, in the control block: where a packet goes that the stack is to have. */
 #pragma once
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>

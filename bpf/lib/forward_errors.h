@@ -135,7 +135,7 @@ SL_GLOBAL int sl_rewrite_error(struct __sk_buff *skb, struct sl_error *e SL_NONN
 		inner = bpf_csum_diff(old, 8, new, 8, 0);
 		header = bpf_csum_diff(was, 8, is, 8, 0);
 		header = header < 0 ? header : bpf_csum_diff(&hops, 4, &new_hops, 4, (u32)header);
-		/* What the quoted addresses add to the sum of ICMP, the checksum of their header takes away. */
+		/* The sum of ICMP has the quoted addresses and the checksum of their header, whose changes cancel out. */
 		if (inner < 0 || header < 0 || bpf_l3_csum_replace(skb, e->inner_l3 + 10, 0, (u64)inner, 0) ||
 		    bpf_l4_csum_replace(skb, e->l4 + 2, old_ports, ports, 4) ||
 		    bpf_l3_csum_replace(skb, e->l3 + 10, 0, (u64)header, 0) || bpf_skb_store_bytes(skb, e->l3 + 12, is, 8, 0) ||
@@ -145,7 +145,7 @@ SL_GLOBAL int sl_rewrite_error(struct __sk_buff *skb, struct sl_error *e SL_NONN
 	return (int)bpf_skb_store_bytes(skb, e->inner_l4, &ports, 4, 0);
 }
 
-/* What is wrong with a packet: the part of the control block that the hook's parts share. */
+/* The fault of a packet, in the part of the control block that the hook's parts share. */
 #define SL_CB_FAULT       0 /* bytes into the control block that programs may write: SL_FAULT_OLD, or the MTU of the way */
 #define SL_FAULT_OLD      0u
 #define SL_QUOTED         8u /* bytes of the transport header in an error */

@@ -7,7 +7,7 @@
 #define SL_FRAGMENTED     8192u /* cut packets that are remembered */
 #define SL_FRAGMENT_TICKS ((u32)(30000000000ULL >> SL_TICK_SHIFT)) /* for so long: as the kernel waits for the rest */
 
-/* What the fragments of a packet have in common. */
+/* The words that all fragments of a packet have. */
 struct sl_fragmented {
 	struct sl_end src;
 	struct sl_end dst;

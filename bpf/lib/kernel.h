@@ -92,7 +92,7 @@ struct bpf_sock {
 	u32 dst_ip4, dst_ip6[4], state;
 	s32 rx_queue_mapping;
 };
-/* What hooks of sockets see of an address; sk is left out. Ports in network byte order. */
+/* The context of hooks of sockets' addresses; sk is left out. Ports in network byte order. */
 struct bpf_sock_addr {
 	u32 user_family, user_ip4, user_ip6[4], user_port, family, type, protocol, msg_src_ip4, msg_src_ip6[4];
 };

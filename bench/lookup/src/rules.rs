@@ -197,7 +197,7 @@ pub fn first(rules: &[Five], packet: &Packet) -> u32 {
 }
 
 impl Packet {
-    /// What the parser makes of it.
+    /// The packet as the parser reads it.
     pub fn headers(&self) -> Box<abi::sl_headers> {
         // SAFETY: integers and arrays of them: zeroes are valid.
         let mut h: Box<abi::sl_headers> = Box::new(unsafe { std::mem::zeroed() });

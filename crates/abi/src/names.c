@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What the lists of abi/ call their members, for Rust. */
+/* Names of the members of abi/'s lists, for Rust. */
 #include "disciplines.h"
 #include "reason.h"
 #include "classifier.h"

@@ -3,10 +3,11 @@
 
 use super::Placed;
 use super::object::{Object, Reader};
+use crate::class_id::ClassId;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::dscp;
 use crate::forward::Forward;
-use crate::policy::{Class, ClassFrom, ClassId, MAX_CLASSES, MAX_RULES, Mode, Rule};
+use crate::policy::{Class, ClassFrom, MAX_CLASSES, MAX_RULES, Mode, Rule};
 use crate::source::Span;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
@@ -17,7 +18,7 @@ pub(super) struct Counts {
     pub rules: usize,
 }
 
-/// What of the file is valid.
+/// The parts of the file that are valid.
 #[derive(Clone, Copy)]
 pub(super) struct Valid<'a> {
     pub classes: &'a [Placed<Class>],

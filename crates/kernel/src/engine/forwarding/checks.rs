@@ -1,4 +1,4 @@
-//! What a new forward would take from others: packets to addresses that are not this host's, and ports that its own sockets hold.
+//! Packets that a new forward would take from others: those to addresses that are not this host's, and to ports that its own sockets hold.
 
 use crate::system::{interface, iproute};
 use sluice_error::{Error, Result};
@@ -21,7 +21,7 @@ struct Held {
     by: Option<String>,
 }
 
-/// What stands against a forward, and the cure.
+/// An objection to a forward, and the cure.
 struct Finding {
     what: String,
     help: String,
