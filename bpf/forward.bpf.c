@@ -69,9 +69,7 @@ SL_GLOBAL u32 sl_enter(struct __sk_buff *skb, struct sl_connection *like SL_NONN
 		if (!tried)
 			return SL_REFUSED | SL_NOT_FORWARDED_PORTS;
 		/* Where the client's own address is kept, no socket of this host has it. */
-		held = !ends_are_equal(&like->source, &like->client) &&
-		       sl_host_has(skb, like,
-				   like->target.address[2] != SL_MAPPED || like->target.address[0] || like->target.address[1]);
+		held = !ends_are_equal(&like->source, &like->client) && sl_host_has(skb, like);
 		if (!held)
 			break;
 	}
@@ -158,7 +156,7 @@ static __always_inline void sl_hand_over_class(struct __sk_buff *skb, u32 class,
 		skb->tc_index = *tag << SL_CLASS_BITS | class;
 }
 
-/* What has become of a packet: a verdict, or one of these. */
+/* The outcome for a packet: a verdict, or one of these. */
 enum sl_outcome { SL_UNTOUCHED = -2, SL_REWRITTEN = -3, SL_FAULTY = -4 };
 
 /*
@@ -219,16 +217,6 @@ struct {
 				      [SL_STAGE_COMPLAINT] = (void *)&sl_forward_complaint,
 				      [SL_STAGE_FRAGMENT] = (void *)&sl_forward_fragment } };
 
-/* Puts the ends of the packets that go the other way. */
-static __always_inline void sl_reverse(struct sl_tuple *to, const struct sl_tuple *from)
-{
-	to->src = from->dst;
-	to->dst = from->src;
-	to->sport = from->dport;
-	to->dport = from->sport;
-	to->proto = from->proto;
-}
-
 /*
  * The connection that an error is about, or none. Sets *outer to the addresses that the error gets and *quoted to those of the packet in it. A
  * function of its own for its stack.
@@ -243,14 +231,14 @@ SL_GLOBAL u32 sl_connection_of_error(struct sl_error *e SL_NONNULL, struct sl_tu
 	if (!e || !outer || !quoted)
 		return SL_NO_CONNECTION;
 	/* The error comes from the side to which the quoted packet went. */
-	sl_reverse(&answer, &e->quoted);
+	tuple_reverse(&answer, &e->quoted);
 	number = connection_find(sl_table, &answer, tuple_hash(sl_table, &answer));
 	c = number ? connection_at(sl_table, number) : NULL;
 	side = c ? connection_side(c, &answer) : SL_SIDES;
 	if (side >= SL_SIDES)
 		return SL_NO_CONNECTION;
 	connection_rewrite(outer, c, side);
-	sl_reverse(quoted, outer);
+	tuple_reverse(quoted, outer);
 	/* A router on the way keeps its name; what is behind the forward is not shown. */
 	if (side == SL_CLIENT && !ends_are_equal(&e->src, &c->client) && ends_are_equal(&c->client, &c->source))
 		outer->src = e->src;

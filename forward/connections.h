@@ -47,14 +47,13 @@ SL_FN void connection_tuple(struct sl_tuple *t, const struct sl_connection *c, u
 	t->dport = side == SL_CLIENT ? c->listen_port : c->source_port;
 }
 
-/* The packets of a side, as they leave. */
+/* The packets of a side, as they leave: the answers to those of the other side. */
 SL_FN void connection_rewrite(struct sl_tuple *t, const struct sl_connection *c, u32 side)
 {
-	t->proto = c->proto;
-	t->src = side == SL_CLIENT ? c->source : c->listen;
-	t->dst = side == SL_CLIENT ? c->target : c->client;
-	t->sport = side == SL_CLIENT ? c->source_port : c->listen_port;
-	t->dport = side == SL_CLIENT ? c->target_port : c->client_port;
+	struct sl_tuple answer;
+
+	connection_tuple(&answer, c, side ^ 1);
+	tuple_reverse(t, &answer);
 }
 
 /* The side whose packets have these addresses and ports, or SL_SIDES. */

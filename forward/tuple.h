@@ -2,6 +2,7 @@
 /* Addresses, ports and protocol of a packet. */
 #pragma once
 #include "../abi/forward.h"
+#include "../sched/world.h"
 
 struct sl_tuple {
 	struct sl_end src;
@@ -10,3 +11,13 @@ struct sl_tuple {
 	u16 dport;
 	u32 proto;
 } __attribute__((aligned(8)));
+
+/* Sets *t to the addresses and ports of packets that go the other way. */
+SL_FN void tuple_reverse(struct sl_tuple *t, const struct sl_tuple *of)
+{
+	t->src = of->dst;
+	t->dst = of->src;
+	t->sport = of->dport;
+	t->dport = of->sport;
+	t->proto = of->proto;
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What forwarding reads of a packet, and how it changes one: IPv4 and IPv6, TCP and UDP. */
+/* Reading and rewriting of packets that are forwarded: IPv4 and IPv6, TCP and UDP. */
 #pragma once
 #include "parse.h"
 #include "../../forward/tracking.h"
@@ -33,6 +33,11 @@ static __always_inline void sl_end_of_ipv4(struct sl_end *end, u32 address)
 	end->address[0] = end->address[1] = 0;
 	end->address[2] = SL_MAPPED;
 	end->address[3] = address;
+}
+
+static __always_inline int sl_end_is_ipv4(const struct sl_end *end)
+{
+	return end->address[2] == SL_MAPPED && !end->address[0] && !end->address[1];
 }
 
 /* Makes the first bytes of the packet linear. Returns 0 if there are fewer. */
@@ -178,7 +183,7 @@ static __always_inline u32 sl_carried(u64 sum)
 	return (u32)((sum & 0xffffffff) + (sum >> 32));
 }
 
-/* What other addresses change in a checksum that counts them (RFC 1624): the new ones less the old ones. */
+/* The difference that other addresses make to a checksum that counts them (RFC 1624): the new ones less the old ones. */
 static __always_inline u32 sl_address_change(const struct sl_forwardable *f, const struct sl_tuple *to)
 {
 	u64 sum = 0;
@@ -212,7 +217,7 @@ static __always_inline int sl_write_ipv6(struct __sk_buff *skb, u32 l3, const st
 	       bpf_skb_store_bytes(skb, l3 + 7, &hop_limit, 1, BPF_F_RECOMPUTE_CSUM);
 }
 
-/* What is written of IPv4 headers. */
+/* The parts of IPv4 headers that are written. */
 struct sl_rewritten {
 	u32 src;
 	u32 dst;

@@ -67,22 +67,14 @@ struct {
 	__uint(max_entries, SL_TARGET_SLOTS);
 } target_slots SEC(".maps");
 
+/* Counts by forward; and of forwards that it has replaced, and whose places have been freed: these are written by commands alone. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, u32); /* the forward's index */
 	__type(value, struct sl_forward_count);
 	__uint(max_entries, SL_FORWARDS);
 	__uint(map_flags, BPF_F_MMAPABLE);
-} forward_counts SEC(".maps");
-
-/* What forwards had counted that this one has replaced, and whose places have been freed. Commands alone write it. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, u32); /* the forward's index */
-	__type(value, struct sl_forward_count);
-	__uint(max_entries, SL_FORWARDS);
-	__uint(map_flags, BPF_F_MMAPABLE);
-} former_counts SEC(".maps");
+} forward_counts SEC(".maps"), former_counts SEC(".maps");
 
 /* There is one table: the pointer says nothing. */
 struct sl_one_table {
@@ -128,7 +120,7 @@ static __always_inline struct sl_forward_count *sl_count_of(u32 forward)
 	return bpf_map_lookup_elem(&forward_counts, &forward);
 }
 
-/* What a connection has counted is its forward's from now on. */
+/* Adds the counts of a connection to its forward's. */
 static __always_inline void connection_ended(SL_TABLE *table, const struct sl_connection *c)
 {
 	struct sl_forward_count *count = sl_count_of(c->forward);

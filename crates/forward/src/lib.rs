@@ -4,7 +4,7 @@ use sluice_abi as abi;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// What tracking looks at in a packet: `struct sl_segment`.
+/// The parts of a packet that tracking looks at: `struct sl_segment`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Segment {
@@ -278,21 +278,4 @@ fn record(arrives: Tuple, leaves: Tuple) -> abi::sl_connection {
     like.target_port = leaves.dst.port().to_be();
     like.proto = arrives.proto;
     like
-}
-
-/// The time-outs of the kernel's connection tracking, in ticks of 2^20 ns.
-pub fn default_timeouts() -> abi::sl_timeouts {
-    let seconds = |s: u64| ((s * 1_000_000_000) >> 20) as u32;
-    let mut ticks = [0; abi::SL_CONNECTION_STATES as usize];
-    for (state, s) in [
-        (abi::SL_TCP_OPENING, 60),
-        (abi::SL_TCP_ESTABLISHED, 5 * 86_400),
-        (abi::SL_TCP_CLOSING, 120),
-        (abi::SL_TCP_CLOSED, 120),
-        (abi::SL_UDP_ONE_WAY, 30),
-        (abi::SL_UDP_ANSWERED, 180),
-    ] {
-        ticks[state as usize] = seconds(s);
-    }
-    abi::sl_timeouts { ticks }
 }

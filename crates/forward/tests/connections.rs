@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use sluice_abi as abi;
-use sluice_forward::{Segment, Side, Table, Tuple, default_timeouts};
+use sluice_forward::{Segment, Side, Table, Tuple};
+use sluice_tables::forward::timeouts;
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -63,7 +64,7 @@ proptest! {
         shift in 2u32..7,
         steps in proptest::collection::vec((0u32..400, any::<bool>(), 0u32..90, any::<bool>()), 1..600),
     ) {
-        let timeouts = default_timeouts();
+        let timeouts = timeouts();
         let table = Table::new(128, shift, timeouts);
         let (mut tick, mut hand) = (u32::MAX - 1_000, 0u32);
         let mut established: HashMap<u32, (u32, u32)> = HashMap::new(); // by client: number, last tick
@@ -101,7 +102,7 @@ proptest! {
 /// A table is as large as it says, but for one record in a thousand, whose packets found both of their sets full.
 #[test]
 fn nearly_every_record_is_used() {
-    let table = Table::new(1 << 14, 2, default_timeouts());
+    let table = Table::new(1 << 14, 2, timeouts());
     let opened = (1..1 << 14)
         .filter(|&n| {
             let (a, l) = client(n, UDP);
@@ -113,10 +114,10 @@ fn nearly_every_record_is_used() {
     assert_eq!((1..1 << 14).filter(|&n| table.find(client(n, UDP).0).is_some()).count(), opened);
 }
 
-/// What gives way first: closed connections, then those that were not answered, then UDP that is silent; established ones never.
+/// The order in which connections give way: closed ones, then those that were not answered, then UDP that is silent; established ones never.
 #[test]
 fn gives_way_in_order() {
-    let table = Table::new(64, 0, default_timeouts());
+    let table = Table::new(64, 0, timeouts());
     let open = |n, proto, tick| {
         let (arrives, leaves) = client(n, proto);
         table.open(arrives, leaves, if proto == TCP { &SYN } else { &DATAGRAM }, tick, 1)
@@ -148,7 +149,7 @@ fn gives_way_in_order() {
 /// CPUs that open the same connections and others at once, and end them by filling the table, leave a table without loose ends.
 #[test]
 fn many_cpus_at_once() {
-    let table = Table::new(256, 2, default_timeouts());
+    let table = Table::new(256, 2, timeouts());
     std::thread::scope(|scope| {
         for thread in 0..4u32 {
             let table = &table;
@@ -182,7 +183,7 @@ fn many_cpus_at_once() {
 #[test]
 fn source_ports_are_nobody_elses() {
     const OWN: std::ops::RangeInclusive<u16> = 32_768..=60_999;
-    let table = Table::new(1 << 12, 2, default_timeouts()).with_own_ports(OWN);
+    let table = Table::new(1 << 12, 2, timeouts()).with_own_ports(OWN);
     let mut taken = std::collections::HashSet::new();
     for n in 0..3_000u32 {
         let port = 1_024 + (n * 37 % 64_512) as u16;
@@ -200,7 +201,7 @@ fn source_ports_are_nobody_elses() {
         let kept = Tuple { src: arrives.src, ..leaves };
         assert_eq!(table.source_port(arrives, kept, n, 0), Some((port, 1)));
     }
-    let all = Table::new(64, 0, default_timeouts()).with_own_ports(1_024..=65_535);
+    let all = Table::new(64, 0, timeouts()).with_own_ports(1_024..=65_535);
     let arrives = Tuple { proto: TCP, src: v4(1, 1, 40_000), dst: v4(2, 1, 80) };
     let leaves = Tuple { proto: TCP, src: v4(9, 0, 0), dst: v4(3, 1, 8_080) };
     assert_eq!(
@@ -213,7 +214,7 @@ fn source_ports_are_nobody_elses() {
 /// The SYN of a client whose connection is closed begins another one; no other segment does, and no other state gives way to it.
 #[test]
 fn a_closed_connection_is_begun_anew() {
-    let table = Table::new(64, 0, default_timeouts());
+    let table = Table::new(64, 0, timeouts());
     let (arrives, leaves) = client(1, TCP);
     let number = table.open(arrives, leaves, &SYN, 0, 1).unwrap();
     assert!(!table.begins_anew(number, Side::Client, &SYN), "it is opening");

@@ -1,8 +1,9 @@
-//! What packets say of the state of their connection, and what forged ones do not.
+//! States of connections, which their own packets change, and forged ones do not.
 
 use proptest::prelude::*;
 use sluice_abi as abi;
-use sluice_forward::{Segment, Side, Table, Tuple, default_timeouts};
+use sluice_forward::{Segment, Side, Table, Tuple};
+use sluice_tables::forward::timeouts;
 
 const FIN: u32 = 1;
 const SYN: u32 = 2;
@@ -18,7 +19,7 @@ struct Tracked {
 
 impl Tracked {
     fn new(client: u32, target: u32) -> Tracked {
-        let table = Table::new(2, 0, default_timeouts());
+        let table = Table::new(2, 0, timeouts());
         let at = |text: &str| text.parse().unwrap();
         let arrives = Tuple { proto: 6, src: at("192.0.2.1:1024"), dst: at("198.51.100.1:80") };
         let leaves = Tuple { dst: at("10.0.0.1:8080"), ..arrives };
@@ -102,7 +103,7 @@ proptest! {
             }
         }
         for (n, &(side, seq, ack, bytes, flags)) in segments.iter().enumerate() {
-            // What was lost on the way here comes in the end.
+            // Segments that were lost on the way here come in the end.
             if !came.contains(&n) {
                 tracked.pass(side, seq, ack, bytes, flags);
             }

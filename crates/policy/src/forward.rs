@@ -1,6 +1,6 @@
 //! Forwards: ports that the interface listens on, and the targets to which their packets go on.
 
-use crate::policy::ClassId;
+use crate::class_id::ClassId;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -39,7 +39,7 @@ pub struct Forward {
     pub source: ForwardSource,
     /// The class of the forward's packets in both directions. `None`: the rules choose.
     pub class: Option<ClassId>,
-    /// What becomes of open connections when the forward is changed or removed.
+    /// The fate of open connections when the forward is changed or removed.
     pub connections: OldConnections,
     /// The line of the file it starts on, from 1; 0 if it came from no file. Not part of equality.
     pub line: u32,
@@ -149,7 +149,7 @@ impl ForwardSource {
         &[("keep", ForwardSource::Keep), ("masquerade", ForwardSource::Masquerade)];
 }
 
-/// What becomes of open connections when their forward is changed or removed.
+/// The fate of open connections when their forward is changed or removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OldConnections {
     /// They stay with their target until they end.

@@ -11,6 +11,7 @@ mod listed;
 
 mod bytes;
 mod ceiling;
+mod class_id;
 mod diagnostic;
 pub mod difference;
 mod dscp;
@@ -47,6 +48,7 @@ mod window;
 
 pub use bytes::{Bytes, FRAME_BYTES};
 pub use ceiling::{Ceiling, Limits, SharedCeiling};
+pub use class_id::ClassId;
 pub use diagnostic::{Diagnostic, Diagnostics, Kind, Place, Severity};
 pub use difference::{Difference, difference};
 pub use engine::Engine;
@@ -60,9 +62,9 @@ pub use link::{Cells, Framing, Link, SplitGso};
 pub use parse::pointer::pointers;
 pub use parse::{ALL_KEYS, parse, parse_file, parse_file_for};
 pub use policy::{
-    Class, ClassFrom, ClassId, DEFAULT_FLOWS, Exceed, FORMAT_VERSION, IcmpType, LATENCY_BUDGETS_NS,
-    MAX_CLASS_NAME_BYTES, MAX_CLASSES, MAX_FLOWS, MAX_INTERFACE_BYTES, MAX_INTERFACES, MAX_NAME_BYTES, MAX_QUEUED_PKTS,
-    MAX_RULES, MAX_SET_NAME_BYTES, MAX_WEIGHT, Malformed, Mode, Policy, Protocol, Rule, TcpFlags, Term, Terms,
+    Class, ClassFrom, DEFAULT_FLOWS, Exceed, FORMAT_VERSION, IcmpType, LATENCY_BUDGETS_NS, MAX_CLASS_NAME_BYTES,
+    MAX_CLASSES, MAX_FLOWS, MAX_INTERFACE_BYTES, MAX_INTERFACES, MAX_NAME_BYTES, MAX_QUEUED_PKTS, MAX_RULES,
+    MAX_SET_NAME_BYTES, MAX_WEIGHT, Malformed, Mode, Policy, Protocol, Rule, TcpFlags, Term, Terms,
 };
 pub use print::{asks, print, written};
 pub use profile::{LoadError, load, load_for, profiles};

@@ -17,6 +17,7 @@ mod syntax;
 mod terms;
 mod tokens;
 
+use crate::class_id::ClassId;
 use crate::diagnostic::{Diagnostic, Diagnostics, Kind};
 use crate::forward::{DEFAULT_CONNECTIONS, LEAST_CONNECTIONS, MAX_CONNECTIONS};
 use crate::policy::*;

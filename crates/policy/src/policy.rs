@@ -3,6 +3,7 @@
 
 use crate::bytes::{Bytes, FRAME_BYTES};
 use crate::ceiling::{Ceiling, Limits, SharedCeiling};
+use crate::class_id::ClassId;
 use crate::forward::Forward;
 use crate::limit::Limit;
 use crate::link::Link;
@@ -42,16 +43,6 @@ pub const MAX_SET_NAME_BYTES: usize = 31;
 pub const MAX_INTERFACE_BYTES: usize = 15;
 /// The longest name of a policy or a rule, in bytes.
 pub const MAX_NAME_BYTES: usize = 63;
-
-/// The number of a class, 0 to 63. Gaps are allowed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClassId(pub u8);
-
-impl fmt::Display for ClassId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// The content of a policy file. Policies with the same meaning are equal, whatever their text.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,11 +2,12 @@
 //! note.
 
 use crate::ceiling::{self, Ceiling, SharedCeiling};
+use crate::class_id::ClassId;
 use crate::diagnostic::{Diagnostic, Diagnostics, Kind, Severity};
 use crate::engine::Engine;
 use crate::limits::{self, Demand};
 use crate::lint::{class_span, lint};
-use crate::policy::{Class, ClassId, Exceed, MAX_QUEUED_PKTS, Mode, Policy, Rule, Term, Terms};
+use crate::policy::{Class, Exceed, MAX_QUEUED_PKTS, Mode, Policy, Rule, Term, Terms};
 use crate::rate::Rate;
 use crate::resolved::{Context, Resolved, ResolvedClass, ResolvedRule};
 use crate::{sums, window};

@@ -2,11 +2,12 @@
 
 use crate::bytes::Bytes;
 use crate::ceiling::{Ceiling, Limits, SharedCeiling};
+use crate::class_id::ClassId;
 use crate::diagnostic::Diagnostics;
 use crate::engine::Engine;
 use crate::forward::Forward;
 use crate::link::{Framing, SplitGso};
-use crate::policy::{ClassId, Exceed, Malformed, Mode, Rule};
+use crate::policy::{Exceed, Malformed, Mode, Rule};
 use crate::queue::{Codel, Hosts, Queue};
 use crate::rank::Rank;
 use crate::rate::Rate;

@@ -240,7 +240,8 @@ fn covers_protocol(a: Protocol, b: Protocol) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{ClassId, IcmpType, TcpFlags};
+    use crate::class_id::ClassId;
+    use crate::policy::{IcmpType, TcpFlags};
     use crate::source::Source;
 
     fn policy(rules: Vec<Rule>) -> Policy {

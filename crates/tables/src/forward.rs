@@ -33,6 +33,37 @@ pub fn end(address: IpAddr) -> abi::sl_end {
     abi::sl_end { address: [word(0), word(4), word(8), word(12)] }
 }
 
+/// The time-outs of connections, by `enum sl_connection_state`: those of the kernel's own tracking, but 60 s for half-open connections.
+pub fn timeouts() -> abi::sl_timeouts {
+    let ticks = |seconds: u64| ((seconds * 1_000_000_000) >> abi::SL_TICK_SHIFT) as u32;
+    let mut all = [0; abi::SL_CONNECTION_STATES as usize];
+    for (state, seconds) in [
+        (abi::SL_TCP_OPENING, 60),
+        (abi::SL_TCP_ESTABLISHED, 5 * 86_400),
+        (abi::SL_TCP_CLOSING, 120),
+        (abi::SL_TCP_CLOSED, 120),
+        (abi::SL_UDP_ONE_WAY, 30),
+        (abi::SL_UDP_ANSWERED, 180),
+    ] {
+        all[state as usize] = ticks(seconds);
+    }
+    abi::sl_timeouts { ticks: all }
+}
+
+/// Adds the counts of a forward to others.
+pub fn add_counts(sum: &mut abi::sl_forward_count, count: &abi::sl_forward_count) {
+    let rows = [
+        (&mut sum.refused[..], &count.refused[..]),
+        (&mut sum.ended_pkts[..], &count.ended_pkts[..]),
+        (&mut sum.ended_bytes[..], &count.ended_bytes[..]),
+    ];
+    sum.opened += count.opened;
+    sum.ended += count.ended;
+    for (sums, counts) in rows {
+        sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+    }
+}
+
 impl Routed<'_> {
     /// A number that differs between forwards that differ in anything that new connections see.
     pub fn digest(&self) -> u64 {

@@ -3,7 +3,7 @@
 use libbpf_rs::{MapCore, MapHandle};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use sluice_abi as abi;
-use sluice_error::{Doing, Result};
+use sluice_error::{Doing, Error, Result};
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
@@ -43,12 +43,27 @@ impl<T: abi::Pod> Mapped<T> {
         Ok(Some(Mapped { memory, length_bytes, stride_bytes, entries, values: PhantomData }))
     }
 
+    /// Maps a map whose values must be of this type into memory.
+    ///
+    /// # Errors
+    ///
+    /// Another version has made it.
+    pub fn of_this_version(map: &MapHandle) -> Result<Mapped<T>> {
+        Mapped::new(map)?.ok_or_else(|| other_version(map))
+    }
+
     /// The address of each value.
     pub fn values(&self) -> impl Iterator<Item = *const T> + '_ {
         let first = self.memory.as_ptr().cast_const().cast::<u8>();
         // SAFETY: the mapping holds `entries` values, so each lies within it.
         (0..self.entries as usize).map(move |n| unsafe { first.add(n * self.stride_bytes) }.cast::<T>())
     }
+}
+
+/// The error of a map that another version has made.
+pub(crate) fn other_version(map: &MapHandle) -> Error {
+    Error::system(format!("the map {} does not hold what this version expects", map.name().to_string_lossy()))
+        .help("it was made by another version of sluice: use that one for `sluice down`, then this one")
 }
 
 /// Stores the first word of a map atomically, which an update by system call does not guarantee.

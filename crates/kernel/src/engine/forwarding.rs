@@ -13,50 +13,27 @@ mod tables;
 use crate::bpf::hooks;
 use crate::bpf::object::{self, Loader};
 use crate::engine::managed::settled;
-use crate::maps;
+use crate::maps::forwarding::{CALL_TABLE, directory};
+use crate::maps::tables as maps;
 use crate::record::{Phase, Record, policy};
 use crate::system::interface::Interface;
-use crate::system::{bpffs, netns, paths};
+use crate::system::{netns, paths};
 use attach::{attach, detach};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use libbpf_rs::{MapCore, MapFlags};
 use routes::{routes, ways};
 use sluice_abi as abi;
 use sluice_error::{Doing, Error, Result};
 use sluice_policy::{Forward, Resolved};
-use sluice_tables::forward::Routed;
+use sluice_tables::forward::{Routed, timeouts};
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tables::Tables;
 
-/// The map through which arrival hooks call port forwarding.
-const CALL_TABLE: &str = "forwarder";
-/// What the file of the object's maps begins with where a link is pinned: the number of its interface follows.
+/// The beginning of a link's file name; the number of its interface follows.
 const LINK: &str = "link_";
-/// What the files of its programs begin with.
+/// The beginning of the file names of its programs.
 const PROGRAM: &str = "sl_";
-
-/// Directory of the pins. No interface has a colon in its name.
-pub(crate) fn directory(netns: u64) -> Result<PathBuf> {
-    Ok(bpffs::root()?.join(format!("forwarding:@{netns}")))
-}
-
-/// Path of the map through which the arrival hooks of a network namespace call port forwarding. Makes it if it is missing.
-pub(crate) fn call_table(netns: u64) -> Result<PathBuf> {
-    let directory = directory(netns)?;
-    let path = directory.join(CALL_TABLE);
-    if !path.exists() {
-        bpffs::own_directory(&directory)?;
-        let options = libbpf_sys::bpf_map_create_opts {
-            sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
-            ..Default::default()
-        };
-        let mut map = MapHandle::create(MapType::ProgArray, Some(CALL_TABLE), 4, 4, 1, &options)
-            .doing(|| "making a map of programs".to_owned())?;
-        map.pin(&path).doing(|| format!("pinning {}", path.display()))?;
-    }
-    Ok(path)
-}
 
 /// The forwards of an interface.
 struct OfInterface {
@@ -124,7 +101,7 @@ pub(crate) fn note_of_size(record: &Record, policy: &Resolved) -> Result<Option<
     if policy.forwards.is_empty() || !directory.join("listens").exists() {
         return Ok(None);
     }
-    let room = maps::tables::open(&directory, "connections")?.max_entries();
+    let room = maps::open(&directory, "connections")?.max_entries();
     Ok((policy.connections > room).then(|| {
         format!(
             "the table of connections keeps its {room} entries: it grows when all interfaces with forwards are `down`, and \
@@ -196,23 +173,6 @@ pub(crate) fn remove(netns: u64) -> Result<()> {
     }
 }
 
-/// The time-outs of connections, by `enum sl_connection_state`: those of the kernel's own tracking, but 60 s for half-open connections.
-pub(crate) fn timeouts() -> abi::sl_timeouts {
-    let ticks = |seconds: u64| ((seconds * 1_000_000_000) >> abi::SL_TICK_SHIFT) as u32;
-    let mut all = [0; abi::SL_CONNECTION_STATES as usize];
-    for (state, seconds) in [
-        (abi::SL_TCP_OPENING, 60),
-        (abi::SL_TCP_ESTABLISHED, 5 * 86_400),
-        (abi::SL_TCP_CLOSING, 120),
-        (abi::SL_TCP_CLOSED, 120),
-        (abi::SL_UDP_ONE_WAY, 30),
-        (abi::SL_UDP_ANSWERED, 180),
-    ] {
-        all[state as usize] = ticks(seconds);
-    }
-    abi::sl_timeouts { ticks: all }
-}
-
 /// Ports that this host gives to connections of its own.
 fn own_ports() -> abi::sl_own_ports {
     let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
@@ -245,7 +205,7 @@ fn load(directory: &Path, connections: u32) -> Result<()> {
 fn install(loader: Loader, directory: &Path) -> Result<()> {
     let mut object = loader.load(paths::run())?;
     object::pin_programs(&object, directory)?;
-    let programs = maps::tables::open(directory, CALL_TABLE)?;
+    let programs = maps::open(directory, CALL_TABLE)?;
     object::pin_maps(&mut object, directory)?;
     let called = object.progs().find(|program| program.name() == "sl_forward_called");
     let called = called.ok_or_else(|| Error::system("the BPF object forward has no program sl_forward_called"))?;

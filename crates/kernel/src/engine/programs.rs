@@ -1,8 +1,8 @@
 //! The programs of an interface, and their pins.
 
 use crate::bpf::object::{self, Loader};
-use crate::engine::{self, Driver, devices, features, forwarding};
-use crate::maps::arrivals;
+use crate::engine::{self, Driver, devices, features};
+use crate::maps::{arrivals, forwarding};
 use crate::record::{Hook, Record};
 use crate::system::interface::Interface;
 use crate::system::{bpffs, paths};

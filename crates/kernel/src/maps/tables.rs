@@ -23,10 +23,7 @@ pub fn open(dir: &Path, name: &str) -> Result<MapHandle> {
 pub fn read<T: abi::Pod>(map: &MapHandle, key: u32) -> Result<Box<T>> {
     let name = map.name().to_string_lossy().into_owned();
     let bytes = map.lookup(&key.to_ne_bytes(), MapFlags::ANY).doing(|| format!("reading {name}"))?;
-    bytes.and_then(|bytes| abi::read_pod(&bytes)).ok_or_else(|| {
-        Error::system(format!("the map {name} does not hold what this version expects"))
-            .help("it was made by another version of sluice: use that one for `sluice down`, then this one")
-    })
+    bytes.and_then(|bytes| abi::read_pod(&bytes)).ok_or_else(|| mapped::other_version(map))
 }
 
 pub fn write<T: abi::Pod>(map: &MapHandle, key: u32, value: &T) -> Result<()> {

@@ -1,15 +1,15 @@
-//! What forwards have counted: of connections that are open, and of those that have ended.
+//! Counts of forwards: of connections that are open, and of those that have ended.
 
 use super::{Count, text};
 use crate::bpf::mapped::Mapped;
-use crate::engine::forwarding;
-use crate::maps::tables;
+use crate::maps::{forwarding, tables};
 use crate::record::Record;
 use crate::system::clock;
 use serde::Serialize;
 use sluice_abi as abi;
-use sluice_error::{Error, Result};
+use sluice_error::Result;
 use sluice_policy::{Forward, IpNet, Resolved};
+use sluice_tables::forward::{add_counts, timeouts};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
@@ -62,23 +62,16 @@ impl ForwardStatus {
 }
 
 /// The sums of one name: of the forward that has it now, and of those that it has replaced.
-#[derive(Default)]
 struct Sums {
     places: u32,
     open: u64,
-    opened: u64,
-    refused: [u64; REASONS.len()],
-    sides: [Count; 2],
+    /// Packets and bytes of open connections are counted as if they had ended.
+    counts: Box<abi::sl_forward_count>,
 }
 
-impl Sums {
-    fn add(&mut self, count: &abi::sl_forward_count) {
-        self.opened += count.opened;
-        self.refused.iter_mut().zip(count.refused).for_each(|(sum, count)| *sum += count);
-        for (side, (pkts, bytes)) in self.sides.iter_mut().zip(count.ended_pkts.into_iter().zip(count.ended_bytes)) {
-            side.pkts += pkts;
-            side.bytes += bytes;
-        }
+impl Default for Sums {
+    fn default() -> Sums {
+        Sums { places: 0, open: 0, counts: abi::boxed_zeroed() }
     }
 }
 
@@ -97,26 +90,28 @@ fn shown(forward: &Forward, sums: Sums) -> ForwardStatus {
         IpNet::V4(net) => format!("{}:{}", net.addr(), range(ports)),
         IpNet::V6(net) => format!("[{}]:{}", net.addr(), range(ports)),
     };
-    let refused = REASONS.into_iter().zip(sums.refused).filter(|(_, count)| *count > 0).collect();
-    let [from_clients, from_targets] = sums.sides;
+    let refused = REASONS.into_iter().zip(sums.counts.refused).filter(|(_, count)| *count > 0).collect();
+    let from = |side: u32| Count {
+        pkts: sums.counts.ended_pkts[side as usize],
+        bytes: sums.counts.ended_bytes[side as usize],
+    };
     ForwardStatus {
         name: forward.name.clone(),
         protocol: forward.transport.to_string(),
         listen: forward.listen.map_or(format!("any:{}", range(forward.ports)), |address| at(address, forward.ports)),
         targets: forward.targets.iter().map(|target| at(target.address, forward.target_ports(target))).collect(),
         open: sums.open,
-        opened: sums.opened,
+        opened: sums.counts.opened,
         refused,
-        from_clients,
-        from_targets,
+        from_clients: from(abi::SL_CLIENT),
+        from_targets: from(abi::SL_TARGET),
         places: sums.places,
     }
 }
 
 /// The values of a table that programs write meanwhile: each integer is whole.
 fn mapped<T: abi::Pod>(directory: &Path, name: &str) -> Result<Mapped<T>> {
-    let map = tables::open(directory, name)?;
-    Mapped::new(&map)?.ok_or_else(|| Error::system(format!("the table {name} is another version's")))
+    Mapped::of_this_version(&tables::open(directory, name)?)
 }
 
 /// The sums of all forwards of an interface, by name.
@@ -138,10 +133,10 @@ fn sums(directory: &Path, ifindex: u32) -> Result<HashMap<String, Sums>> {
         sum.places += 1;
         // SAFETY: likewise.
         let (count, former) = unsafe { (counts.0.read_volatile(), counts.1.read_volatile()) };
-        sum.add(&count);
-        sum.add(&former);
+        add_counts(&mut sum.counts, &count);
+        add_counts(&mut sum.counts, &former);
     }
-    let timeouts = forwarding::timeouts();
+    let timeouts = timeouts();
     let tick = (clock::monotonic().as_nanos() >> abi::SL_TICK_SHIFT) as u32;
     for connection in mapped::<abi::sl_connection>(directory, "connections")?.values() {
         // SAFETY: the address is within the mapping.
@@ -152,9 +147,11 @@ fn sums(directory: &Path, ifindex: u32) -> Result<HashMap<String, Sums>> {
         if state < abi::SL_TCP_OPENING {
             continue;
         }
-        for (side, (pkts, bytes)) in sum.sides.iter_mut().zip(connection.pkts.into_iter().zip(connection.bytes)) {
-            side.pkts += u64::from(pkts);
-            side.bytes += bytes;
+        for (sum, pkts) in sum.counts.ended_pkts.iter_mut().zip(connection.pkts) {
+            *sum += u64::from(pkts);
+        }
+        for (sum, bytes) in sum.counts.ended_bytes.iter_mut().zip(connection.bytes) {
+            *sum += bytes;
         }
         // A connection that has ended, or whose time is over, keeps its place until another one takes it.
         let silent = tick.wrapping_sub(connection.last_tick) as i32;

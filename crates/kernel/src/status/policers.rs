@@ -6,7 +6,7 @@ use crate::maps::{shared, tables};
 use crate::system::clock;
 use libbpf_rs::MapHandle;
 use sluice_abi as abi;
-use sluice_error::{Error, Result};
+use sluice_error::Result;
 use sluice_policy::Resolved;
 use std::path::Path;
 
@@ -20,10 +20,7 @@ pub(super) struct Policers {
 impl Policers {
     /// Opens the buckets of the policy in force.
     pub fn open(pins: &Path, policy: &Resolved) -> Result<Policers> {
-        let own = Mapped::new(&tables::open(pins, "police_state")?)?.ok_or_else(|| {
-            Error::system(format!("{}: the map police_state does not hold what this version expects", pins.display()))
-                .help("it was made by another version of sluice: use that one for `sluice down`, then this one")
-        })?;
+        let own = Mapped::of_this_version(&tables::open(pins, "police_state")?)?;
         let mut shared = Vec::new();
         for class in &policy.classes {
             let Some(ceiling) = &class.shared_ceil else { continue };

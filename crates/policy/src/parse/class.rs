@@ -3,11 +3,12 @@
 use super::object::{Field, Object, Reader};
 use super::{ceiling, discipline, queue};
 use crate::bytes::Bytes;
+use crate::class_id::ClassId;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::dscp;
 use crate::limit::Limit;
 use crate::policy::{
-    Class, ClassId, Exceed, LATENCY_BUDGETS_NS, MAX_CLASS_NAME_BYTES, MAX_CLASSES, MAX_QUEUED_PKTS, MAX_WEIGHT,
+    Class, Exceed, LATENCY_BUDGETS_NS, MAX_CLASS_NAME_BYTES, MAX_CLASSES, MAX_QUEUED_PKTS, MAX_WEIGHT,
 };
 use crate::rank::Rank;
 use crate::rate::Rate;

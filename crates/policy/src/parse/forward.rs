@@ -3,13 +3,14 @@
 use super::Placed;
 use super::object::{Field, Object, Reader};
 use super::terms;
+use crate::class_id::ClassId;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
 use crate::forward::{
     Forward, ForwardSource, MAX_FORWARD_NAME_BYTES, MAX_FORWARDS, MAX_TARGET_WEIGHT, MAX_TARGETS, OldConnections,
     Ports, Target, Transport,
 };
-use crate::policy::{ClassId, MAX_CLASSES};
+use crate::policy::MAX_CLASSES;
 use crate::source::Source;
 use jsonc_parser::ast::Value;
 use std::collections::HashMap;
@@ -258,7 +259,7 @@ fn check_names(reader: &mut Reader, forwards: &[Placed<Forward>]) {
     }
 }
 
-/// What two forwards must share to overlap: the protocol, the family, and the address unless one has none.
+/// Forwards overlap if they share the protocol, the family, and the address unless one has none.
 type Listening = (u8, bool, Option<IpAddr>);
 
 /// Reports each forward whose ports another one takes, with one that does.

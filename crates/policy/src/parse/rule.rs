@@ -4,11 +4,12 @@ use super::class;
 use super::object::{Field, Object, Reader};
 use super::set_names::Sets;
 use super::terms;
+use crate::class_id::ClassId;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
 use crate::icmp;
 use crate::policy::{
-    ClassId, IcmpType, MAX_CLASSES, MAX_INTERFACE_BYTES, MAX_NAME_BYTES, Protocol, Rule, TcpFlags, Term, Terms,
+    IcmpType, MAX_CLASSES, MAX_INTERFACE_BYTES, MAX_NAME_BYTES, Protocol, Rule, TcpFlags, Term, Terms,
 };
 use crate::source::{Source, Span};
 use crate::tcp_flags::{self, FlagsError};

@@ -7,7 +7,7 @@ use crate::system::interface::{self, Interface};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use sluice_abi as abi;
 use sluice_error::{Doing, Error, Result};
-use sluice_tables::forward::Routed;
+use sluice_tables::forward::{Routed, add_counts};
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::path::Path;
@@ -125,8 +125,7 @@ impl Tables {
 
     /// The forwards that are there, by their places.
     fn present(&self) -> Result<HashMap<u32, Box<abi::sl_forward>>> {
-        let mapped = Mapped::<abi::sl_forward>::new(&self.forwards)?;
-        let mapped = mapped.ok_or_else(|| Error::system("the table of forwards is another version's"))?;
+        let mapped = Mapped::<abi::sl_forward>::of_this_version(&self.forwards)?;
         let mut found = HashMap::new();
         for (index, forward) in (0u32..).zip(mapped.values()) {
             // SAFETY: the address is within the mapping; only commands write forwards, and this one has their lock.
@@ -144,8 +143,7 @@ impl Tables {
         if !there.values().any(|forward| replaced(forward)) {
             return Ok(());
         }
-        let mapped = Mapped::<abi::sl_connection>::new(&self.connections)?;
-        let mapped = mapped.ok_or_else(|| Error::system("the table of connections is another version's"))?;
+        let mapped = Mapped::<abi::sl_connection>::of_this_version(&self.connections)?;
         let open: BTreeSet<u32> = mapped
             .values()
             .filter_map(|connection| {
@@ -180,13 +178,9 @@ impl Tables {
     fn hand_on(&self, index: u32, heir: Option<u32>) -> Result<()> {
         let zero = abi::boxed_zeroed::<abi::sl_forward_count>();
         if let Some(heir) = heir {
-            let mut sum = count(&self.former, heir)?;
-            for one in [count(&self.counts, index)?, count(&self.former, index)?] {
-                sum.opened += one.opened;
-                sum.ended += one.ended;
-                sum.refused.iter_mut().zip(one.refused).for_each(|(sum, one)| *sum += one);
-                sum.ended_pkts.iter_mut().zip(one.ended_pkts).for_each(|(sum, one)| *sum += one);
-                sum.ended_bytes.iter_mut().zip(one.ended_bytes).for_each(|(sum, one)| *sum += one);
+            let mut sum: Box<abi::sl_forward_count> = tables::read(&self.former, heir)?;
+            for map in [&self.counts, &self.former] {
+                add_counts(&mut sum, &*tables::read(map, index)?);
             }
             tables::write(&self.former, heir, &*sum)?;
         }
@@ -245,15 +239,6 @@ fn own_addresses(routed: &Routed<'_>, all: &[(String, IpAddr)]) -> Vec<IpAddr> {
     };
     let here = |of: &str| routed.forward.listen.is_some() || Some(of) == name.as_deref();
     all.iter().filter(|(of, address)| here(of) && same(address)).map(|(_, address)| *address).collect()
-}
-
-/// What a map of counts has of a forward.
-fn count(map: &MapHandle, index: u32) -> Result<Box<abi::sl_forward_count>> {
-    let bytes =
-        map.lookup(&index.to_ne_bytes(), MapFlags::ANY).doing(|| "reading what a forward has counted".to_owned())?;
-    bytes
-        .and_then(|bytes| abi::read_pod(&bytes))
-        .ok_or_else(|| Error::system("the counts of forwards are another version's"))
 }
 
 fn name_of(forward: &abi::sl_forward) -> String {
