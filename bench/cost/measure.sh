@@ -38,6 +38,39 @@ fresh() {
   ip link set bench0 up
 }
 
+# Makes the guest a router: packets to 10.99.0.2 that arrive at bench0 leave by out0, another dummy device.
+router() {
+  ip link add out0 type dummy
+  ip addr add 10.99.0.1/24 dev out0
+  ip link set out0 up
+  ip neigh add 10.99.0.2 lladdr 02:00:00:00:00:02 dev out0 nud permanent
+  ip addr add 10.98.0.1/24 dev bench0
+  echo 1 > /proc/sys/net/ipv4/ip_forward
+  echo 0 > /proc/sys/net/ipv4/conf/bench0/rp_filter
+  echo 0 > /proc/sys/net/ipv4/conf/all/rp_filter
+}
+
+# Prepares packets from 10.98.0.2 that the stack gets as arrivals of bench0.
+pktgen_prepare_arrivals() { # packets, bytes, then as pktgen() from the first port on
+  pktgen_prepare "$1" "${@:3}"
+  pktgen_set "pkt_size $2" "src_min 10.98.0.2" "src_max 10.98.0.2" "dst_mac $(cat /sys/class/net/bench0/address)" "xmit_mode netif_receive"
+}
+
+# The contender `generator`: a filter drops packets on arrival, until its qdisc clsact is deleted.
+drop_arrivals() {
+  tc qdisc add dev bench0 clsact
+  tc filter add dev bench0 ingress matchall action trap # frees the packet as `drop` does, but pktgen counts no error
+}
+
+# Packets that the router has forwarded.
+forwarded() { cat /sys/class/net/out0/statistics/tx_packets; }
+
+# Fails unless 99 % of the packets were forwarded; the contender `generator` forwards none.
+check_forwarded() { # contender, packets, their description, forwarded() before them
+  local count=$(($(forwarded) - $4))
+  [ "$1" = generator ] || [ $((count * 100)) -ge $(($2 * 99)) ] || { echo "$1: of $2 $3 $count were forwarded" >&2; exit 1; }
+}
+
 modprobe pktgen
 modprobe dummy
 fresh
