@@ -4,28 +4,23 @@
 Medians of the repeats, less those of the case `generator`.
 """
 
-import collections
-import csv
+import pathlib
 import statistics
 import sys
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import instructions
+
 
 def main(path: str) -> None:
-    with open(path, encoding="utf-8") as file:
-        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
-    runs = collections.defaultdict(list)
-    for row in rows:
-        runs[row["contender"], int(row["bytes"])].append(float(row["instructions_per_packet"]))
-    sizes = sorted({size for _, size in runs})
-    contenders = [name for name in dict.fromkeys(row["contender"] for row in rows) if name != "generator"]
+    sizes, runs = instructions.read(path, lambda row: int(row["bytes"]))
+    sizes.sort()
     print("| | " + " | ".join(f"{size} bytes: packets per 10^9 instructions | instructions | spread" for size in sizes) + " |")
     print("|---|" + "---:|" * 3 * len(sizes))
-    for contender in contenders:
+    for contender, own in runs.items():
         cells = []
         for size in sizes:
-            each = [figure - statistics.median(runs["generator", size]) for figure in runs[contender, size]]
-            median = statistics.median(each)
-            cells += [f"{1e9 / median:,.0f}", f"{median:,.0f}", f"{max(each) - min(each):.0f}"]
+            cells += [f"{1e9 / statistics.median(own[size]):,.0f}", *instructions.median_and_spread(own[size])]
         print(f"| {contender} | " + " | ".join(cells) + " |")
 
 

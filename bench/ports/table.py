@@ -4,27 +4,21 @@
 Medians of the repeats, less those of the case `generator`.
 """
 
-import collections
-import csv
-import statistics
+import pathlib
 import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import instructions
 
 
 def main(path: str) -> None:
-    with open(path, encoding="utf-8") as file:
-        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
-    runs = collections.defaultdict(list)
-    for row in rows:
-        runs[row["contender"], row["case"], int(row["bytes"])].append(float(row["instructions_per_packet"]))
-    cases = list(dict.fromkeys((row["case"], int(row["bytes"])) for row in rows))
-    contenders = [name for name in dict.fromkeys(row["contender"] for row in rows) if name != "generator"]
+    cases, runs = instructions.read(path, lambda row: (row["case"], int(row["bytes"])))
     print("| | " + " | ".join(f"{case}, {size} bytes | spread" for case, size in cases) + " |")
     print("|---|" + "---:|" * 2 * len(cases))
-    for contender in contenders:
+    for contender, own in runs.items():
         cells = []
         for case in cases:
-            each = [figure - statistics.median(runs["generator", *case]) for figure in runs[contender, *case]]
-            cells += [f"{statistics.median(each):,.0f}", f"{max(each) - min(each):.0f}"] if each else ["", ""]
+            cells += instructions.median_and_spread(own[case]) if case in own else ["", ""]
         print(f"| {contender} | " + " | ".join(cells) + " |")
 
 
