@@ -12,4 +12,5 @@ pub mod sampler;
 pub mod store;
 pub mod traffic;
 pub mod tree;
+pub mod trial;
 pub mod virtual_machine;

@@ -4,10 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use crate::format::{Chain, Load, LoadKind};
 use crate::result::results::Measured;
-use crate::run::experiment::{Setting, TrialResult};
 use crate::run::hops::{Forwarding, Means};
 use crate::run::network::{Build, Network, device};
 use crate::run::traffic::{Measurements, Runner, Window, since_ms};
+use crate::run::trial::{Setting, TrialResult};
 use crate::tool::offload;
 use sluice_error::{Error, Kind, Result};
 use sluice_testbed::interrupt::Interrupt;

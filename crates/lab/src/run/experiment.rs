@@ -1,17 +1,17 @@
 //! One trial: a network, a contender that owns its bottleneck, traffic from silence through warm-up to the window's end.
 
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use crate::format::{Contender, NOISE_PORT, Owned, Queue, Scenario, Shaped};
-use crate::result::results::{Bottleneck, Clock, EventDone, Measured};
+use crate::format::{NOISE_PORT, Owned, Queue, Scenario, Shaped};
+use crate::result::results::{Bottleneck, EventDone, Measured};
 use crate::result::statistics::Distribution;
 use crate::run::chain;
 use crate::run::contender::{Active, Task};
 use crate::run::network::{Build, Network, device};
 use crate::run::sampler::{self, Snapshot};
 use crate::run::traffic::{FINISH_GRACE, Measurements, Runner, Window, since_ms};
+use crate::run::trial::{Setting, TrialResult};
 use crate::tool::irtt::{self, Stream};
 use crate::tool::offload;
 use sluice_error::{Error, Kind, Result};
@@ -26,35 +26,6 @@ const SNAPSHOT_INTERVAL_MS: f64 = 500.0;
 const POLL: Duration = Duration::from_millis(5);
 /// The probe of the delay that the harness adds.
 const NOISE: Stream = Stream { port: NOISE_PORT, interval_us: 20_000, payload_bytes: 100, tos: 0 };
-
-/// The setting of one trial.
-#[derive(Clone, Copy)]
-pub struct Setting<'a> {
-    /// The traffic.
-    pub scenario: &'a Scenario,
-    /// The owner of the bottleneck.
-    pub contender: &'a Contender,
-    /// The rate that the contender shapes to, bits per second.
-    pub rate_bps: u64,
-    /// Length of the window, ms.
-    pub measured_ms: f64,
-    /// The Sluice binary.
-    pub sluice: &'a Path,
-    /// A directory for files that tools need.
-    pub scratch: &'a Path,
-    /// The clock of the run.
-    pub clock: Clock,
-}
-
-/// The result of a trial.
-pub struct TrialResult {
-    /// The figures.
-    pub measured: Measured,
-    /// The tools' output: a file's name and its text.
-    pub raw: Vec<(String, String)>,
-    /// Features that this kernel lacks.
-    pub warnings: Vec<String>,
-}
 
 /// The duration of a trial without delays.
 pub fn nominal(scenario: &Scenario, measured_ms: f64) -> Duration {
