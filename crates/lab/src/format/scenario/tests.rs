@@ -1,0 +1,87 @@
+//! Tests of scenarios, good ones and refused ones.
+
+use super::*;
+
+const GAME: &str = r#"
+title = "Game"
+about = "A game."
+topology = "isp"
+[[load]]
+name = "game"
+kind = "stream"
+from = "server"
+to = "home"
+bytes = 100
+interval = "15.625ms"
+port = 3074
+"#;
+
+fn of(text: &str) -> Result<Scenario> {
+    Scenario::of(Source { name: "game".into(), text: text.into(), path: None, attached: Vec::new() })
+}
+
+const CHAIN: &str = r#"
+title = "Two hops"
+about = "Two hops."
+topology = "chain-2"
+[[load]]
+name = "3 KB"
+kind = "siege"
+from = "server"
+to = "client"
+bytes = 3000
+requests = 100
+[[load]]
+name = "requests"
+kind = "wrk"
+from = "server"
+to = "client"
+bytes = 3000
+flows = 16
+keep_alive = false
+"#;
+
+#[test]
+fn loads_over_a_chain_pass_all_of_it() {
+    let scenario = of(CHAIN).unwrap();
+    assert_eq!((scenario.shape.len(), scenario.loads.len()), (0, 2));
+    assert_eq!(scenario.loads[0].about(), "a page of 3000 B, 100 times, a connection each, server to client");
+    assert_eq!(
+        scenario.loads[1].about(),
+        "a page of 3000 B, 16 requests at a time, a connection each, server to client"
+    );
+    for (from, to, says) in [
+        ("requests = 100", "", "load \"3 KB\" lacks requests"),
+        ("requests = 100", "requests = 100\nflows = 2", "flows has no meaning for this kind"),
+        ("requests = 100", "requests = 100\nport = 80", "a chain forwards TCP port 5201"),
+        ("kind = \"siege\"", "kind = \"ping\"", "its loads are tcp, siege and wrk"),
+        ("to = \"client\"", "to = \"hop-1\"", "does not pass the whole chain"),
+        ("topology = \"chain-2\"", "topology = \"chain-2\"\nidle = \"1s\"", "have no meaning over a chain"),
+        ("topology = \"chain-2\"", "topology = \"lan\"", "load \"3 KB\" needs a chain"),
+    ] {
+        let error = of(&CHAIN.replacen(from, to, 1)).expect_err(to);
+        let told = format!("{} {}", error.what, error.cure.clone().unwrap_or_default());
+        assert!(told.contains(says), "{told}");
+    }
+}
+
+#[test]
+fn loads_have_exactly_the_keys_of_their_kind() {
+    assert!(of(GAME).unwrap().loads[0].is_probe());
+    for (from, to, says) in [
+        ("to = \"home\"", "to = \"hone\"", ":9: there is no host \"hone\""),
+        ("port = 3074", "port = 3074\nrate = \"1mbit\"", "rate has no meaning for this kind"),
+        ("bytes = 100", "", "load \"game\" lacks bytes"),
+        ("bytes = 100", "bytes = 9", "bytes 9 is not between"),
+        ("kind = \"stream\"", "kind = \"steam\"", ":7: unknown variant `steam`"),
+        ("topology = \"isp\"", "topology = \"ips\"", "there is no topology \"ips\""),
+        ("title = \"Game\"", "", "missing field `title`"),
+        ("to = \"home\"", "to = \"server\"", ":9: a load that stays on its host"),
+        ("topology = \"isp\"", "topology = \"isp\"\nwarm_up = \"99999999999s\"", "warm_up is not between"),
+        ("topology = \"isp\"", "topology = \"isp\"\nmeasured = \"0s\"", "measured is not between"),
+    ] {
+        let error = of(&GAME.replacen(from, to, 1)).expect_err(to);
+        assert!(error.what.contains(says), "{}", error.what);
+        assert_eq!(error.exit_code(), 2);
+    }
+}
