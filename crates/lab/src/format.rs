@@ -59,6 +59,9 @@ pub fn check(path: &Path) -> Result<&'static str> {
 }
 
 #[cfg(test)]
+mod fixture;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

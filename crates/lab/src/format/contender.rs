@@ -319,9 +319,10 @@ impl Fill<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::fixture;
 
     fn of(text: &str) -> Result<Contender> {
-        Contender::of(Source { name: "mine".into(), text: text.into(), path: None, attached: Vec::new() })
+        Contender::of(fixture::source("mine", text))
     }
 
     #[test]

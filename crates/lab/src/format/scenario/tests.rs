@@ -1,6 +1,7 @@
 //! Tests of scenarios, good ones and refused ones.
 
 use super::*;
+use crate::format::fixture::{assert_refused, source};
 
 const GAME: &str = r#"
 title = "Game"
@@ -17,7 +18,7 @@ port = 3074
 "#;
 
 fn of(text: &str) -> Result<Scenario> {
-    Scenario::of(Source { name: "game".into(), text: text.into(), path: None, attached: Vec::new() })
+    Scenario::of(source("game", text))
 }
 
 const CHAIN: &str = r#"
@@ -50,25 +51,24 @@ fn loads_over_a_chain_pass_all_of_it() {
         scenario.loads[1].about(),
         "a page of 3000 B, 16 requests at a time, a connection each, server to client"
     );
-    for (from, to, says) in [
+    let mistakes = [
         ("requests = 100", "", "load \"3 KB\" lacks requests"),
         ("requests = 100", "requests = 100\nflows = 2", "flows has no meaning for this kind"),
         ("requests = 100", "requests = 100\nport = 80", "a chain forwards TCP port 5201"),
-        ("kind = \"siege\"", "kind = \"ping\"", "its loads are tcp, siege and wrk"),
+        ("kind = \"siege\"", "kind = \"ping\"", "a chain forwards TCP port 5201"),
         ("to = \"client\"", "to = \"hop-1\"", "does not pass the whole chain"),
         ("topology = \"chain-2\"", "topology = \"chain-2\"\nidle = \"1s\"", "have no meaning over a chain"),
         ("topology = \"chain-2\"", "topology = \"lan\"", "load \"3 KB\" needs a chain"),
-    ] {
-        let error = of(&CHAIN.replacen(from, to, 1)).expect_err(to);
-        let told = format!("{} {}", error.what, error.cure.clone().unwrap_or_default());
-        assert!(told.contains(says), "{told}");
-    }
+    ];
+    assert_refused(of, CHAIN, &mistakes);
+    let no_tcp = of(&CHAIN.replacen("kind = \"siege\"", "kind = \"ping\"", 1)).unwrap_err();
+    assert_eq!(no_tcp.cure.unwrap(), "its loads are tcp, siege and wrk, without a port");
 }
 
 #[test]
 fn loads_have_exactly_the_keys_of_their_kind() {
     assert!(of(GAME).unwrap().loads[0].is_probe());
-    for (from, to, says) in [
+    let mistakes = [
         ("to = \"home\"", "to = \"hone\"", ":9: there is no host \"hone\""),
         ("port = 3074", "port = 3074\nrate = \"1mbit\"", "rate has no meaning for this kind"),
         ("bytes = 100", "", "load \"game\" lacks bytes"),
@@ -79,9 +79,6 @@ fn loads_have_exactly_the_keys_of_their_kind() {
         ("to = \"home\"", "to = \"server\"", ":9: a load that stays on its host"),
         ("topology = \"isp\"", "topology = \"isp\"\nwarm_up = \"99999999999s\"", "warm_up is not between"),
         ("topology = \"isp\"", "topology = \"isp\"\nmeasured = \"0s\"", "measured is not between"),
-    ] {
-        let error = of(&GAME.replacen(from, to, 1)).expect_err(to);
-        assert!(error.what.contains(says), "{}", error.what);
-        assert_eq!(error.exit_code(), 2);
-    }
+    ];
+    assert_refused(of, GAME, &mistakes);
 }

@@ -1,7 +1,7 @@
 //! Tests of topologies, good ones and refused ones.
 
 use super::*;
-use sluice_error::Error;
+use crate::format::fixture::{assert_refused, source};
 
 const LINE: &str = r#"
 about = "A line."
@@ -24,8 +24,8 @@ rate = "105%"
 queue = "250ms"
 "#;
 
-fn of(text: &str) -> std::result::Result<Topology, Error> {
-    Topology::of(&Source { name: "line".into(), text: text.into(), path: None, attached: Vec::new() })
+fn of(text: &str) -> Result<Topology> {
+    Topology::of(&source("line", text))
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn chains_go_from_link_to_link() {
     let chain = topology.chain().unwrap();
     assert_eq!((chain.client.as_str(), chain.server.as_str()), ("client", "server"));
     assert_eq!((chain.hops.as_slice(), topology.queue().is_none()), (topology.routers.as_slice(), true));
-    for (from, to, says) in [
+    let mistakes = [
         (
             "\"hop-1\", \"hop-2\", \"server\"]",
             "\"hop-2\", \"server\"]",
@@ -78,15 +78,13 @@ fn chains_go_from_link_to_link() {
             "hosts = [\"client\", \"server\", \"hop-1\"]\nrouters = [\"hop-2\"]",
             ":5: hop-1 is no router",
         ),
-    ] {
-        let error = of(&CHAIN.replacen(from, to, 1)).expect_err(to);
-        assert!(error.what.contains(says), "{}", error.what);
-    }
+    ];
+    assert_refused(of, CHAIN, &mistakes);
 }
 
 #[test]
 fn errors_name_the_line() {
-    for (from, to, says) in [
+    let mistakes = [
         (
             "between = [\"server\", \"router\"]",
             "between = [\"server\", \"rooter\"]",
@@ -103,9 +101,6 @@ fn errors_name_the_line() {
         ("rate = \"105%\"\nqueue = \"250ms\"", "", ":9: the line has no rate"),
         ("delay = \"10ms\"", "[[link]]\nbetween = [\"router\", \"server\"]", "two links between"),
         ("hosts = [\"server\", \"home\"]", "hosts = [\"server\", \"home\", \"lost\"]", "no link leads to lost"),
-    ] {
-        let error = of(&LINE.replacen(from, to, 1)).expect_err(to);
-        assert!(error.what.contains(says), "{}", error.what);
-        assert_eq!(error.exit_code(), 2);
-    }
+    ];
+    assert_refused(of, LINE, &mistakes);
 }
