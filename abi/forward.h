@@ -13,6 +13,8 @@
 #define SL_TARGET_SLOTS        262144u
 #define SL_DEFAULT_CONNECTIONS 65536u /* a power of two, as every number of connections */
 #define SL_CONNECTIONS_PER_SET 4u
+#define SL_CLIENTS             65536u /* counters of established connections, by a keyed hash of the client's address */
+#define SL_CLIENT_SHARE        64u /* a client's established connections that do not give way: one in so many of the table's */
 
 /* An end of a connection. IPv4 as ::ffff:a.b.c.d; both members in network byte order. */
 struct sl_end {
@@ -26,6 +28,7 @@ enum sl_not_forwarded {
 	SL_NOT_FORWARDED_PORTS, /* no port is free on the way to the target */
 	SL_NOT_FORWARDED_FRAGMENT, /* a later fragment, whose first has not come */
 	SL_NOT_FORWARDED_UNKNOWN, /* of no connection, and does not begin one: the stack has it */
+	SL_NOT_FORWARDED_SOURCE, /* its source cannot be there, by the routes: the stack has it */
 	SL_NOT_FORWARDED_REASONS
 };
 
@@ -61,14 +64,14 @@ struct sl_forward {
 };
 
 enum sl_forward_flag {
-	SL_MASQUERADES = 1,
-	SL_FORWARD_REPLACED = 2, /* no new connections come to it */
-	SL_FORWARD_CUTS = 4 /* and when it is replaced, those that it has pass no more packets */
+	SL_FORWARD_REPLACED = 1, /* no new connections come to it */
+	SL_FORWARD_CUTS = 2, /* and when it is replaced, those that it has pass no more packets */
+	SL_FORWARD_STRICT = 4 /* clients are where the routes say (rp_filter is 1) */
 };
 
 struct sl_target {
 	struct sl_end end;
-	struct sl_end source; /* of masqueraded packets */
+	struct sl_end source; /* of masqueraded packets; zeroes: they keep their client's */
 	u16 first_port; /* host byte order: where the first of the listen ports goes */
 	u16 pad;
 };
@@ -90,9 +93,10 @@ enum sl_connection_state {
 	SL_CONNECTION_CLAIMED, /* a CPU is writing it */
 	SL_TCP_OPENING, /* the client has not acknowledged what the target sent first */
 	SL_TCP_ESTABLISHED,
+	SL_TCP_SURPLUS, /* established, but gives way: its client has too many that do not */
 	SL_TCP_CLOSING, /* one side has sent FIN */
 	SL_TCP_CLOSED, /* both have, or one has sent RST */
-	SL_UDP_ONE_WAY, /* no answer yet */
+	SL_UDP_ONE_WAY, /* the client has sent nothing since the first answer */
 	SL_UDP_ANSWERED,
 	SL_CONNECTION_STATES
 };
@@ -121,18 +125,19 @@ struct sl_connection {
 	u32 state;
 	u32 last_tick; /* of its last packet, in 2^20 ns */
 	u32 pkts[SL_SIDES];
-	u32 class; /* of its packets; SL_CLASSES: by the rules; beside SL_MAY_BE_CUT */
+	u32 class; /* of its packets; SL_CLASSES: by the rules; beside SL_MAY_BE_CUT and bits of its forward's digest */
 	u64 bytes[SL_SIDES];
 	struct sl_tcp_side tcp[SL_SIDES];
 };
 
-/* In sl_connection.class: its forward has SL_FORWARD_CUTS. */
-#define SL_MAY_BE_CUT 0x100u
+/* In sl_connection.class: its forward has SL_FORWARD_CUTS; and the lower bits of that forward's digest. */
+#define SL_MAY_BE_CUT   0x100u
+#define SL_DIGEST_SHIFT 16u
 
 enum sl_connection_flag {
 	SL_CLIENT_FIN = 1, /* the client has sent FIN */
 	SL_TARGET_FIN = 2,
-	SL_TARGET_ANSWERED = 4 /* tcp[SL_TARGET] is known */
+	SL_TARGET_ANSWERED = 4 /* of TCP: tcp[SL_TARGET] is known */
 };
 
 /*
@@ -148,8 +153,9 @@ struct sl_places {
 };
 
 /* Time-outs by enum sl_connection_state, in ticks of 2^20 ns. */
+#define SL_TIMEOUTS 16u /* a power of two: the number of states, and more */
 struct sl_timeouts {
-	u32 ticks[SL_CONNECTION_STATES];
+	u32 ticks[SL_TIMEOUTS];
 };
 
 /* The ports that this host gives to connections of its own (net.ipv4.ip_local_port_range), in host byte order. */

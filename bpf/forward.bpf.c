@@ -99,6 +99,10 @@ SL_GLOBAL u32 sl_begin(struct __sk_buff *skb, struct sl_forwardable *f SL_NONNUL
 		sl_count_refused(index, SL_NOT_FORWARDED_UNKNOWN);
 		return SL_NO_CONNECTION;
 	}
+	if (!sl_source_is_there(skb, f, forward->flags & SL_FORWARD_STRICT)) {
+		sl_count_refused(index, SL_NOT_FORWARDED_SOURCE);
+		return SL_NO_CONNECTION;
+	}
 	target = sl_target_of(forward, hash);
 	if (!target)
 		return SL_NO_CONNECTION;
@@ -110,10 +114,11 @@ SL_GLOBAL u32 sl_begin(struct __sk_buff *skb, struct sl_forwardable *f SL_NONNUL
 	like.target_port = sl_target_port(forward, target, f->tuple.dport);
 	like.proto = (u8)f->tuple.proto;
 	like.forward = (u16)index;
-	like.class = forward->class | (forward->flags & SL_FORWARD_CUTS ? SL_MAY_BE_CUT : 0);
+	like.class =
+		forward->class | (forward->flags & SL_FORWARD_CUTS ? SL_MAY_BE_CUT : 0) | (u32)forward->digest << SL_DIGEST_SHIFT;
 	like.source = f->tuple.src;
 	like.source_port = f->tuple.sport;
-	if (forward->flags & SL_MASQUERADES)
+	if (target->source.address[0] || target->source.address[2])
 		like.source = target->source;
 	if (like.proto == 6)
 		tcp_open(&like, &f->segment);
@@ -188,7 +193,7 @@ SL_GLOBAL int sl_pass_on(struct __sk_buff *skb, struct sl_forwardable *f SL_NONN
 	if (f->fragment == SL_LATER_FRAGMENT)
 		connection_count(c, side, 1, skb->len, f->tick);
 	else
-		connection_pass(c, state, side, &f->segment, sl_segments_of(skb), skb->len, f->tick);
+		connection_pass(sl_table, c, state, side, &f->segment, sl_segments_of(skb), skb->len, f->tick);
 	way = held ? SL_WAY_UP : sl_route(skb, f, &to, skb->ingress_ifindex, &params);
 	if ((way <= SL_WAY_NEIGHBOUR && f->ttl <= 1) || (way == SL_WAY_NARROW && f->whole)) {
 		skb->cb[SL_CB_FAULT / 4] = way == SL_WAY_NARROW ? params.tot_len : SL_FAULT_OLD;
@@ -272,8 +277,8 @@ static __always_inline u32 sl_listening(struct __sk_buff *skb, struct sl_forward
 	return forward && sl_is_for_this_host(skb, f) ? forward : 0;
 }
 
-/* The number of a packet's connection, unless that is closed and the packet begins another one. A function of its own for its stack. */
-SL_GLOBAL u32 sl_unless_begun_anew(struct sl_forwardable *f SL_NONNULL, u32 number)
+/* The number of a packet's connection, unless that is to end before it. A function of its own for its stack. */
+SL_GLOBAL u32 sl_unless_over(struct sl_forwardable *f SL_NONNULL, u32 number)
 {
 	struct sl_connection *c = connection_at(sl_table, number);
 	u32 state;
@@ -281,10 +286,19 @@ SL_GLOBAL u32 sl_unless_begun_anew(struct sl_forwardable *f SL_NONNULL, u32 numb
 	if (!c || !f)
 		return number;
 	state = shared_read(&c->state);
-	if (!connection_begins_anew(c, state, connection_side(c, &f->tuple), &f->segment))
+	if (!connection_is_over(sl_table, c, state, connection_side(c, &f->tuple), &f->segment, f->tick))
 		return number;
 	connection_end(sl_table, c, number, state);
 	return SL_NO_CONNECTION;
+}
+
+/* Whether a connection may be over: that is to be looked at. */
+static __always_inline int sl_may_be_over(const struct sl_forwardable *f, u32 number)
+{
+	struct sl_connection *c = connection_at(sl_table, number);
+
+	return f->segment.flags & SL_TCP_SYN ||
+	       (c && connection_silence(c, f->tick) >= sl_forwarding.timeouts.ticks[SL_UDP_ONE_WAY]);
 }
 
 /* Whether a packet belongs to a VLAN: the device of that VLAN has it. A tag with a priority alone goes. */
@@ -312,8 +326,8 @@ static __always_inline int sl_forward_packet(struct __sk_buff *skb, u32 l3, u32 
 	}
 	hash = tuple_hash(sl_table, &f.tuple);
 	number = connection_find(sl_table, &f.tuple, hash);
-	if (number && f.segment.flags & SL_TCP_SYN)
-		number = sl_unless_begun_anew(&f, number);
+	if (number && sl_may_be_over(&f, number))
+		number = sl_unless_over(&f, number);
 	if (!number) {
 		forward = sl_listening(skb, &f);
 		if (forward)

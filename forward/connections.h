@@ -12,6 +12,9 @@
  *   connection_number(table, n)                    the record's number in the lower bits of n
  *   tuple_hash(table, tuple)                       a keyed hash
  *   connection_timeouts(table)                     the time-outs, never NULL
+ *   connections_of(table, end)                     counter of a client's connections that do not give way, by a keyed hash of its address (of IPv6
+ *                                                  of its first 64 bits), or NULL
+ *   connections_for_each(table)                    the most of these
  *   connection_ended(table, c)                     another connection takes the place of c
  *   host_ports(table)                              ports that the host gives to connections of its own, never NULL (for ports.h)
  */
@@ -192,7 +195,7 @@ SL_FN u32 connection_gives_way(u32 state, u32 silence, const struct sl_timeouts 
 		return 3;
 	if (s == SL_TCP_OPENING || s == SL_UDP_ONE_WAY)
 		return 2;
-	return s == SL_UDP_ANSWERED && silence >= t->ticks[SL_UDP_ONE_WAY];
+	return s == SL_TCP_SURPLUS || (s == SL_UDP_ANSWERED && silence >= t->ticks[SL_UDP_ONE_WAY]);
 }
 
 /* Ranks of records, from the one that gives way least: how willingly, and among equals for how long they have been silent. */
@@ -246,18 +249,31 @@ SL_FN void connection_remove(SL_TABLE *table, struct sl_connection *c, u32 numbe
 	connection_place(table, number, tuple_hash(table, &tuple), 0);
 }
 
+/* Counts one connection more (1) or less (-1) that does not give way. */
+SL_FN void connection_count_client(SL_TABLE *table, const struct sl_connection *c, u32 one)
+{
+	u32 *many = connections_of(table, &c->client);
+
+	if (many)
+		__sync_fetch_and_add(many, one);
+}
+
 /* Claims a record in a state. Returns the state's word to publish it with later, or 0: another CPU was faster. */
-SL_FN u32 connection_claim(struct sl_connection *c, u32 state)
+SL_FN u32 connection_claim(SL_TABLE *table, struct sl_connection *c, u32 state)
 {
 	u32 claimed = ((state >> 8) + 1) << 8 | SL_CONNECTION_CLAIMED;
 
-	return __sync_val_compare_and_swap(&c->state, state, claimed) == state ? claimed : 0;
+	if (__sync_val_compare_and_swap(&c->state, state, claimed) != state)
+		return 0;
+	if (connection_state_of(state) == SL_TCP_ESTABLISHED)
+		connection_count_client(table, c, -1u);
+	return claimed;
 }
 
 /* A connection that is no longer wanted: its places and its record are free. Nothing happens if another CPU has changed its state. */
 SL_FN void connection_end(SL_TABLE *table, struct sl_connection *c, u32 number, u32 state)
 {
-	u32 claimed = connection_claim(c, state);
+	u32 claimed = connection_claim(table, c, state);
 
 	if (!claimed)
 		return;
@@ -267,11 +283,14 @@ SL_FN void connection_end(SL_TABLE *table, struct sl_connection *c, u32 number, 
 }
 
 /*
- * Whether a client's segment begins another connection with the addresses and ports of one that is closed (RFC 9293, 3.6.1): that is to end first, for
- * the forward may lead elsewhere now.
+ * Whether a connection is to end before a packet of it: its time is over, or a client's segment begins another one with the addresses and ports of one
+ * that is closed (RFC 9293, 3.6.1). The forward may lead elsewhere now.
  */
-SL_FN int connection_begins_anew(const struct sl_connection *c, u32 state, u32 side, const struct sl_segment *p)
+SL_FN int connection_is_over(SL_TABLE *table, const struct sl_connection *c, u32 state, u32 side, const struct sl_segment *p,
+			     u32 tick)
 {
+	if (connection_gives_way(state, connection_silence(c, tick), connection_timeouts(table)) == 4)
+		return connection_state_of(state) != SL_CONNECTION_FREE;
 	return connection_state_of(state) == SL_TCP_CLOSED && side == SL_CLIENT && c->proto == 6 &&
 	       (p->flags & (SL_TCP_SYN | SL_TCP_ACK | SL_TCP_RST)) == SL_TCP_SYN;
 }
@@ -310,7 +329,7 @@ SL_GLOBAL u32 connection_open(SL_TABLE *table SL_NONNULL, struct sl_connection *
 			return SL_REFUSED | SL_NOT_FORWARDED_FULL;
 		state = shared_read(&c->state);
 		if (connection_gives_way(state, connection_silence(c, tick), t))
-			claimed = connection_claim(c, state);
+			claimed = connection_claim(table, c, state);
 	}
 	if (!c || !claimed)
 		return SL_REFUSED | SL_NOT_FORWARDED_TWIN;
@@ -352,13 +371,33 @@ SL_FN void connection_count(struct sl_connection *c, u32 side, u32 pkts, u32 byt
 		c->last_tick = tick;
 }
 
+/*
+ * Moves a connection to another state. A client's connections that are established and do not give way are counted, and no more than its share:
+ * otherwise a few clients would keep the whole table for days.
+ */
+SL_FN void connection_move(SL_TABLE *table, struct sl_connection *c, u32 state, u32 next)
+{
+	u32 was = connection_state_of(state), *many = connections_of(table, &c->client);
+
+	if (!many)
+		return;
+	if (next == SL_TCP_ESTABLISHED && __sync_fetch_and_add(many, 1) >= connections_for_each(table)) {
+		__sync_fetch_and_add(many, -1);
+		next = SL_TCP_SURPLUS;
+	}
+	if (__sync_val_compare_and_swap(&c->state, state, (state & ~0xffu) | next) != state)
+		was = next; /* another CPU was faster: nothing has changed */
+	if (was == SL_TCP_ESTABLISHED)
+		__sync_fetch_and_add(many, -1);
+}
+
 /* A packet of a side passes. state: what the state's word was when the connection was found. */
-SL_FN void connection_pass(struct sl_connection *c, u32 state, u32 side, const struct sl_segment *p, u32 pkts, u32 bytes,
-			   u32 tick)
+SL_FN void connection_pass(SL_TABLE *table, struct sl_connection *c, u32 state, u32 side, const struct sl_segment *p, u32 pkts,
+			   u32 bytes, u32 tick)
 {
 	u32 next = connection_state(c, connection_state_of(state), side, p);
 
 	if (next != connection_state_of(state))
-		__sync_val_compare_and_swap(&c->state, state, (state & ~0xffu) | next);
+		connection_move(table, c, state, next);
 	connection_count(c, side, pkts, bytes, tick);
 }

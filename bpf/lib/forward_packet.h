@@ -40,6 +40,16 @@ static __always_inline int sl_end_is_ipv4(const struct sl_end *end)
 	return end->address[2] == SL_MAPPED && !end->address[0] && !end->address[1];
 }
 
+/* Whether the address can be no host's: that of none, of this one, or of several. */
+static __always_inline int sl_end_is_martian(const struct sl_end *end)
+{
+	u32 first = __builtin_bswap32(end->address[3]) >> 24;
+
+	if (sl_end_is_ipv4(end))
+		return !first || first == 127 || first >= 224;
+	return (!end->address[0] && !end->address[1]) || (__builtin_bswap32(end->address[0]) >> 24) == 0xff;
+}
+
 /* Makes the first bytes of the packet linear. Returns 0 if there are fewer. */
 static __always_inline int sl_reach(struct __sk_buff *skb, u32 bytes)
 {

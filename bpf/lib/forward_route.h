@@ -47,13 +47,35 @@ static __always_inline u32 sl_route(struct __sk_buff *skb, const struct sl_forwa
 	return SL_WAY_UP;
 }
 
+/*
+ * Whether the client of a packet can be where it came from, as the kernel asks it of packets that it forwards (fib_validate_source): there is a way
+ * back to it; and if `strict`, by the same interface. A function of its own for its stack.
+ */
+SL_GLOBAL int sl_source_is_there(struct __sk_buff *skb, struct sl_forwardable *f SL_NONNULL, u32 strict)
+{
+	struct bpf_fib_lookup params;
+	struct sl_tuple back;
+	u32 way;
+
+	if (!f || sl_end_is_martian(&f->tuple.src))
+		return 0;
+	tuple_reverse(&back, &f->tuple);
+	way = sl_route(skb, f, &back, skb->ingress_ifindex, &params);
+	return way <= SL_WAY_NEIGHBOUR || way == SL_WAY_NARROW ? !strict || params.ifindex == skb->ingress_ifindex
+							       : way == SL_WAY_UP;
+}
+
 /* Sends a packet that has been rewritten. Returns the verdict of a tc program. */
 static __always_inline int sl_send(struct __sk_buff *skb, const struct sl_forwardable *f, u32 way, struct bpf_fib_lookup *params)
 {
+	u16 type = f->ipv6 ? __builtin_bswap16(SL_ETH_IPV6) : __builtin_bswap16(SL_ETH_IPV4);
 	struct bpf_redir_neigh next = {};
 	u8 macs[12];
 
-	if (way == SL_WAY_OUT && f->l3 == SL_ETH_BYTES) {
+	/* The kernel takes the header off again where the way out has none. */
+	if (!f->l3 && (bpf_skb_change_head(skb, SL_ETH_BYTES, 0) || bpf_skb_store_bytes(skb, 12, &type, 2, 0)))
+		return TC_ACT_SHOT;
+	if (way == SL_WAY_OUT) {
 		__builtin_memcpy(macs, params->dmac, 6);
 		__builtin_memcpy(macs + 6, params->smac, 6);
 		if (bpf_skb_store_bytes(skb, 0, macs, 12, 0))

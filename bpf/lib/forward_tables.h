@@ -115,19 +115,48 @@ static __always_inline const struct sl_own_ports *host_ports(SL_TABLE *table)
 	return (const struct sl_own_ports *)&sl_forwarding.own_ports;
 }
 
+/* Established connections that do not give way, by client. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32); /* a keyed hash of its address */
+	__type(value, u32);
+	__uint(max_entries, SL_CLIENTS);
+} clients SEC(".maps");
+
+static __always_inline u32 *connections_of(SL_TABLE *table, const struct sl_end *client)
+{
+	u64 word[2];
+	u32 place;
+
+	(void)table;
+	__builtin_memcpy(word, client, sizeof(word));
+	if (word[0])
+		word[1] = 0; /* one host of IPv6 has all addresses of its network */
+	place = sl_keyed_hash(word, 2) & (SL_CLIENTS - 1);
+	return bpf_map_lookup_elem(&clients, &place);
+}
+
+static __always_inline u32 connections_for_each(SL_TABLE *table)
+{
+	(void)table;
+	return sl_forwarding.last_connection / SL_CLIENT_SHARE;
+}
+
 static __always_inline struct sl_forward_count *sl_count_of(u32 forward)
 {
 	return bpf_map_lookup_elem(&forward_counts, &forward);
 }
 
-/* Adds the counts of a connection to its forward's. */
+/* Adds the counts of a connection to its forward's, unless another forward has come there. */
 static __always_inline void connection_ended(SL_TABLE *table, const struct sl_connection *c)
 {
 	struct sl_forward_count *count = sl_count_of(c->forward);
-	u32 side;
+	u32 index = c->forward, side;
+	struct sl_forward *forward;
 
 	(void)table;
-	if (!count)
+	forward = bpf_map_lookup_elem(&forwards, &index);
+	if (!count || !forward || !forward->targets || (u16)forward->digest != c->class >> SL_DIGEST_SHIFT)
 		return;
 	for (side = 0; side < SL_SIDES; side++) {
 		__sync_fetch_and_add(&count->ended_pkts[side], c->pkts[side]);

@@ -84,6 +84,8 @@ struct RawTable {
     key: u32,
     timeouts: abi::sl_timeouts,
     own_ports: abi::sl_own_ports,
+    for_each: u32,
+    of_clients: [u32; 256],
 }
 
 /// `SL_REFUSED`.
@@ -98,14 +100,20 @@ unsafe extern "C" {
         hand: u32,
     ) -> u32;
     fn sl_choose_source_port(table: *mut RawTable, like: *mut abi::sl_connection, hash: u32, tried: u32) -> u32;
-    fn sl_connection_begins_anew(connection: *const abi::sl_connection, side: u32, segment: *const Segment) -> u32;
+    fn sl_connection_is_over(
+        table: *mut RawTable,
+        connection: *const abi::sl_connection,
+        side: u32,
+        segment: *const Segment,
+        tick: u32,
+    ) -> u32;
+    fn sl_connection_end(table: *mut RawTable, number: u32);
     fn sl_connection_find(table: *mut RawTable, tuple: *const RawTuple) -> u32;
     fn sl_connection_pass(
+        table: *mut RawTable,
         connection: *mut abi::sl_connection,
         side: u32,
         segment: *const Segment,
-        pkts: u32,
-        bytes: u32,
         tick: u32,
     );
     fn sl_connection_tuples(
@@ -166,6 +174,8 @@ impl Table {
             key: 0x5eed,
             timeouts,
             own_ports: abi::sl_own_ports { first: 0, many: 0 },
+            for_each: u32::MAX,
+            of_clients: [0; 256],
         };
         Table { connections, places, raw }
     }
@@ -175,6 +185,17 @@ impl Table {
         let (first, last) = (u32::from(*ports.start()), u32::from(*ports.end()));
         self.raw.own_ports = abi::sl_own_ports { first, many: last - first + 1 };
         self
+    }
+
+    /// The table in which so many established connections of a client do not give way.
+    pub fn with_share(mut self, connections: u32) -> Table {
+        self.raw.for_each = connections;
+        self
+    }
+
+    /// Established connections that do not give way, as their clients' counters have them.
+    pub fn counted(&self) -> u32 {
+        self.raw.of_clients.iter().sum()
     }
 
     fn raw(&self) -> *mut RawTable {
@@ -199,10 +220,17 @@ impl Table {
         (tried > 0).then(|| (u16::from_be(like.source_port), tried))
     }
 
-    /// Whether a segment begins another connection in place of this one.
-    pub fn begins_anew(&self, number: u32, side: Side, segment: &Segment) -> bool {
-        // SAFETY: both are whole.
-        unsafe { sl_connection_begins_anew(&self.connections[number as usize], side.raw(), segment) != 0 }
+    /// Whether a connection is to end before a segment of a side.
+    pub fn is_over(&self, number: u32, side: Side, segment: &Segment, tick: u32) -> bool {
+        // SAFETY: all are whole.
+        unsafe { sl_connection_is_over(self.raw(), &self.connections[number as usize], side.raw(), segment, tick) != 0 }
+    }
+
+    /// Ends a connection.
+    pub fn end(&self, number: u32) {
+        assert!(number < self.connections.len() as u32);
+        // SAFETY: the table is whole, and has the record.
+        unsafe { sl_connection_end(self.raw(), number) }
     }
 
     /// The connection of a packet that arrives, and the side that it is from.
@@ -220,7 +248,7 @@ impl Table {
     pub fn pass(&self, number: u32, side: Side, segment: &Segment, tick: u32) {
         let connection = std::ptr::from_ref(&self.connections[number as usize]).cast_mut();
         // SAFETY: the record is whole.
-        unsafe { sl_connection_pass(connection, side.raw(), segment, 1, segment.bytes, tick) }
+        unsafe { sl_connection_pass(self.raw(), connection, side.raw(), segment, tick) }
     }
 
     /// How a side's packets arrive, and how they leave.

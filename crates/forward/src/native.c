@@ -11,6 +11,8 @@ struct sl_table {
 	u32 key;
 	struct sl_timeouts timeouts;
 	struct sl_own_ports own_ports;
+	u32 for_each; /* the most connections of a client that do not give way */
+	u32 of_clients[256];
 };
 
 #define SL_TABLE struct sl_table
@@ -34,6 +36,18 @@ SL_FN u32 connection_number(struct sl_table *t, u32 n)
 SL_FN const struct sl_timeouts *connection_timeouts(struct sl_table *t)
 {
 	return &t->timeouts;
+}
+
+SL_FN u32 *connections_of(struct sl_table *t, const struct sl_end *client)
+{
+	u32 ipv6 = client->address[0] || client->address[1], hash = client->address[ipv6 ? 1 : 3] * 0x9e3779b1u;
+
+	return &t->of_clients[hash >> 24];
+}
+
+SL_FN u32 connections_for_each(struct sl_table *t)
+{
+	return t->for_each;
 }
 
 SL_FN void connection_ended(struct sl_table *t, const struct sl_connection *c)
@@ -75,9 +89,14 @@ u32 sl_choose_source_port(struct sl_table *t, struct sl_connection *like, u32 ha
 	return choose_source_port(t, like, hash, tried);
 }
 
-u32 sl_connection_begins_anew(const struct sl_connection *c, u32 side, const struct sl_segment *p)
+u32 sl_connection_is_over(struct sl_table *t, const struct sl_connection *c, u32 side, const struct sl_segment *p, u32 tick)
 {
-	return (u32)connection_begins_anew(c, c->state, side, p);
+	return (u32)connection_is_over(t, c, c->state, side, p, tick);
+}
+
+void sl_connection_end(struct sl_table *t, u32 number)
+{
+	connection_end(t, &t->connections[number], number, t->connections[number].state);
 }
 
 u32 sl_connection_find(struct sl_table *t, const struct sl_tuple *tuple)
@@ -85,9 +104,9 @@ u32 sl_connection_find(struct sl_table *t, const struct sl_tuple *tuple)
 	return connection_find(t, tuple, tuple_hash(t, tuple));
 }
 
-void sl_connection_pass(struct sl_connection *c, u32 side, const struct sl_segment *p, u32 pkts, u32 bytes, u32 tick)
+void sl_connection_pass(struct sl_table *t, struct sl_connection *c, u32 side, const struct sl_segment *p, u32 tick)
 {
-	connection_pass(c, c->state, side, p, pkts, bytes, tick);
+	connection_pass(t, c, c->state, side, p, 1, p->bytes, tick);
 }
 
 void sl_connection_tuples(const struct sl_connection *c, u32 side, struct sl_tuple *arrives, struct sl_tuple *leaves)

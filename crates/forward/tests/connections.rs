@@ -126,6 +126,9 @@ fn gives_way_in_order() {
     established.iter().for_each(|&number| shake_hands(&table, number, 0));
     let udp = open(60, UDP, 0).unwrap();
     table.pass(udp, Side::Target, &DATAGRAM, 0);
+    assert_eq!(table.state(udp), abi::SL_UDP_ONE_WAY, "its client may be forged");
+    table.pass(udp, Side::Client, &DATAGRAM, 0);
+    assert_eq!(table.state(udp), abi::SL_UDP_ANSWERED);
     let opening = open(61, TCP, 0).unwrap();
     let closed = open(62, TCP, 0).unwrap();
     shake_hands(&table, closed, 0);
@@ -149,7 +152,7 @@ fn gives_way_in_order() {
 /// CPUs that open the same connections and others at once, and end them by filling the table, leave a table without loose ends.
 #[test]
 fn many_cpus_at_once() {
-    let table = Table::new(256, 2, timeouts());
+    let table = Table::new(256, 2, timeouts()).with_share(12);
     std::thread::scope(|scope| {
         for thread in 0..4u32 {
             let table = &table;
@@ -157,25 +160,35 @@ fn many_cpus_at_once() {
                 let mut random = 0x1234_5678u32.wrapping_mul(thread + 1);
                 for step in 0..200_000u32 {
                     random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                    let (arrives, leaves) = client(random >> 16 & 0x1ff, UDP);
+                    let proto = if random >> 31 == 0 { UDP } else { TCP };
+                    let (arrives, leaves) = client(random >> 16 & 0x1ff, proto);
                     if let Some((number, _)) = table.find(arrives) {
-                        table.pass(number, Side::Client, &DATAGRAM, step);
+                        if proto == UDP {
+                            table.pass(number, Side::Client, &DATAGRAM, step);
+                        } else if random >> 30 == 3 {
+                            shake_hands(table, number, step);
+                        } else {
+                            table.pass(number, Side::Client, &Segment { seq: 1_001, ack: 0, bytes: 0, flags: 4 }, step);
+                        }
                     } else {
-                        let _ = table.open(arrives, leaves, &DATAGRAM, step, random >> 8);
+                        let first = if proto == UDP { &DATAGRAM } else { &SYN };
+                        let _ = table.open(arrives, leaves, first, step, random >> 8);
                     }
                 }
             });
         }
     });
     assert_eq!(table.entries(), 2 * table.in_use());
-    let mut found = HashMap::new();
-    for n in 0..0x200 {
-        if let Some((number, _)) = table.find(client(n, UDP).0) {
+    let (mut found, mut established) = (HashMap::new(), 0);
+    for (n, proto) in (0..0x200).flat_map(|n| [(n, UDP), (n, TCP)]) {
+        if let Some((number, _)) = table.find(client(n, proto).0) {
             assert_eq!(found.insert(number, n), None, "two clients have connection {number}");
-            assert_eq!(table.tuples(number, Side::Client), client(n, UDP));
+            assert_eq!(table.tuples(number, Side::Client), client(n, proto));
+            established += u32::from(table.state(number) == abi::SL_TCP_ESTABLISHED);
         }
     }
     assert_eq!(found.len(), table.in_use(), "a connection is there that no packet finds");
+    assert_eq!(table.counted(), established, "each is counted once, while it is established");
 }
 
 /// A masqueraded connection has the client's port if the host would not give it away itself, and always one that no other connection to the same
@@ -217,14 +230,74 @@ fn a_closed_connection_is_begun_anew() {
     let table = Table::new(64, 0, timeouts());
     let (arrives, leaves) = client(1, TCP);
     let number = table.open(arrives, leaves, &SYN, 0, 1).unwrap();
-    assert!(!table.begins_anew(number, Side::Client, &SYN), "it is opening");
+    let is_over = |side, segment: &Segment| table.is_over(number, side, segment, 1);
+    assert!(!is_over(Side::Client, &SYN), "it is opening");
     shake_hands(&table, number, 0);
-    assert!(!table.begins_anew(number, Side::Client, &SYN), "it is established");
+    assert!(!is_over(Side::Client, &SYN), "it is established");
     table.pass(number, Side::Client, &Segment { seq: 1_001, ack: 0, bytes: 0, flags: 4 }, 0);
     assert_eq!(table.state(number), abi::SL_TCP_CLOSED);
-    assert!(table.begins_anew(number, Side::Client, &SYN));
-    assert!(!table.begins_anew(number, Side::Target, &SYN), "its target begins none");
+    assert!(is_over(Side::Client, &SYN));
+    assert!(!is_over(Side::Target, &SYN), "its target begins none");
     for flags in [2 | 16, 2 | 4, 16, 1, 4, 0] {
-        assert!(!table.begins_anew(number, Side::Client, &Segment { flags, ..SYN }), "flags {flags}");
+        assert!(!is_over(Side::Client, &Segment { flags, ..SYN }), "flags {flags}");
     }
+    table.end(number);
+    assert_eq!((table.find(arrives), table.entries(), table.in_use()), (None, 0, 0));
+}
+
+/// A connection whose time is over has ended, though its record is still there: whichever packet comes next finds none.
+#[test]
+fn time_ends_connections() {
+    let table = Table::new(64, 0, timeouts());
+    let open = |n, proto, first| {
+        let (arrives, leaves) = client(n, proto);
+        table.open(arrives, leaves, first, 0, n).unwrap()
+    };
+    let (half_open, established, asked, spoken) =
+        (open(1, TCP, &SYN), open(2, TCP, &SYN), open(3, UDP, &DATAGRAM), open(4, UDP, &DATAGRAM));
+    shake_hands(&table, established, 0);
+    for side in [Side::Target, Side::Client] {
+        table.pass(spoken, side, &DATAGRAM, 0);
+    }
+    table.pass(asked, Side::Target, &DATAGRAM, 0);
+    for (number, seconds) in [(half_open, 60), (established, 5 * 86_400), (asked, 30), (spoken, 180)] {
+        for side in [Side::Client, Side::Target] {
+            // A tick is a little more than a millisecond.
+            let (before, after) = ((seconds - 1) * 953, (seconds + 1) * 954);
+            assert!(!table.is_over(number, side, &DATAGRAM, before), "{seconds} s: too early");
+            assert!(table.is_over(number, side, &DATAGRAM, after), "{seconds} s: too late");
+        }
+    }
+}
+
+/// Established connections of a client beyond its share give way when the table is full; those within it, and of other clients, never.
+#[test]
+fn a_client_keeps_its_share() {
+    let table = Table::new(64, 0, timeouts()).with_share(10);
+    let ends = |address: u32, port: u16| {
+        let arrives = Tuple { proto: TCP, src: v4(1, address, port), dst: v4(2, 1, 80) };
+        (arrives, Tuple { dst: v4(3, 1, 8_080), ..arrives })
+    };
+    let establish = |address, port, tick| {
+        let (arrives, leaves) = ends(address, port);
+        let number = table.open(arrives, leaves, &SYN, tick, 1)?;
+        shake_hands(&table, number, tick);
+        Ok::<u32, u32>(number)
+    };
+    let (greedy, modest) = (1, 2);
+    let first = establish(modest, 1, 0).unwrap();
+    let all: Vec<u32> = (0..62).map(|port| establish(greedy, port, 1 + u32::from(port)).unwrap()).collect();
+    let kept = |numbers: &[u32]| numbers.iter().filter(|&&n| table.state(n) == abi::SL_TCP_ESTABLISHED).count();
+    assert_eq!((kept(&all), kept(&[first]), table.counted()), (10, 1, 11));
+    assert!(all[10..].iter().all(|&number| table.state(number) == abi::SL_TCP_SURPLUS));
+    assert_eq!(establish(modest, 2, 100), Ok(all[10]), "the one that has been silent for longest gives way");
+    table.end(first);
+    table.pass(all[0], Side::Client, &Segment { seq: 1_001, ack: 0, bytes: 0, flags: 4 }, 100);
+    assert_eq!(
+        (table.state(all[0]), table.counted()),
+        (abi::SL_TCP_CLOSED, 10),
+        "those that end are counted no longer"
+    );
+    let again = establish(greedy, 500, 101).unwrap();
+    assert_eq!((table.state(again), table.counted()), (abi::SL_TCP_ESTABLISHED, 11));
 }

@@ -10,6 +10,9 @@ const SYN: u32 = 2;
 const RST: u32 = 4;
 const ACK: u32 = 16;
 
+/// Numbers that no segment of a connection has, counted from its first.
+const FAR: std::ops::Range<u32> = 1 << 23..u32::MAX - (1 << 23);
+
 /// A connection that is tracked, with the numbers that both sides begin with.
 struct Tracked {
     table: Table,
@@ -111,31 +114,53 @@ proptest! {
         prop_assert_eq!(tracked.state(), abi::SL_TCP_CLOSED);
     }
 
-    /// Packets whose sender knows addresses and ports alone neither end a connection nor establish one.
+    /// Packets whose sender knows addresses and ports alone neither end a connection nor establish one: of their two numbers, at least one is far
+    /// from the connection's.
     #[test]
     fn forged_packets_change_nothing(
         numbers in any::<[u32; 2]>(),
-        forged in proptest::collection::vec((any::<bool>(), 1u32 << 21..u32::MAX - (1 << 21), 1u32 << 21..u32::MAX - (1 << 21), 0u32..32), 1..100),
+        forged in proptest::collection::vec((any::<bool>(), any::<bool>(), any::<u32>(), FAR, 0u32..32), 1..100),
     ) {
         let established = Tracked::established(numbers[0], numbers[1]);
         let opening = Tracked::new(numbers[0], numbers[1]);
         opening.pass(Side::Target, 0, 1, 0, SYN | ACK);
-        for (from_target, seq, ack, flags) in forged {
+        for (from_target, seq_is_far, any, far, flags) in forged {
             let side = if from_target { Side::Target } else { Side::Client };
-            // An acknowledgement that is plausible is believed: it can come from a side alone that has seen the number.
-            let flags = if flags & ACK > 0 && flags & RST == 0 { flags & !ACK } else { flags };
-            established.pass(side, seq, ack, 100, flags);
-            prop_assert_eq!(established.state(), abi::SL_TCP_ESTABLISHED);
+            // A reset without an acknowledgement has one number alone.
+            let (seq, ack) = if seq_is_far || flags & ACK == 0 { (far, any) } else { (any, far) };
+            let resets = flags & RST > 0 && seq == 1;
+            if !resets {
+                established.pass(side, seq, ack, 100, flags);
+                prop_assert_eq!(established.state(), abi::SL_TCP_ESTABLISHED);
+            }
             if flags & (SYN | RST) == 0 {
-                opening.pass(Side::Client, seq, ack, 0, flags | ACK);
+                opening.pass(Side::Client, seq, if ack == 1 { 2 } else { ack }, 0, flags | ACK);
                 prop_assert_eq!(opening.state(), abi::SL_TCP_OPENING);
             }
+            // A reset to the numbers of the forged packet, which its sender knows.
+            established.pass(side, seq.wrapping_add(100), ack, 0, RST | ACK);
+            let other = if from_target { Side::Client } else { Side::Target };
+            if ack != 1 {
+                established.pass(other, ack, 0, 0, RST);
+            }
+            prop_assert!(established.state() == abi::SL_TCP_ESTABLISHED || seq.wrapping_add(100) == 1);
         }
-        for side in [Side::Client, Side::Target] {
+        for (side, flags) in [(Side::Client, RST), (Side::Target, RST), (Side::Client, RST | ACK), (Side::Target, RST | ACK)] {
             let reset = Tracked::established(numbers[0], numbers[1]);
-            reset.pass(side, 1, 0, 0, RST);
+            reset.pass(side, 1, 1, 0, flags);
             prop_assert_eq!(reset.state(), abi::SL_TCP_CLOSED, "the true reset of {:?}", side);
         }
+    }
+}
+
+/// A side that aborts while its bytes are on their way resets with the number after them.
+#[test]
+fn a_reset_after_bytes_in_flight_counts() {
+    for side in [Side::Client, Side::Target] {
+        let tracked = Tracked::established(1_000, 2_000);
+        tracked.pass(side, 1, 1, 5_000, ACK);
+        tracked.pass(side, 5_001, 1, 0, RST | ACK);
+        assert_eq!(tracked.state(), abi::SL_TCP_CLOSED);
     }
 }
 

@@ -8,8 +8,8 @@ use std::net::IpAddr;
 /// A way to a target, as the kernel's routes have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
-    /// The address of this host from which packets to the target would come.
-    pub source: IpAddr,
+    /// The address of this host from which packets to the target would come. `None`: the target is this host, whose answers come by here anyway.
+    pub source: Option<IpAddr>,
 }
 
 /// A forward of one interface, with the ways to its targets in their order.
@@ -21,6 +21,8 @@ pub struct Routed<'a> {
     pub forward: &'a Forward,
     /// The way to each target.
     pub routes: Vec<Route>,
+    /// Whether clients must come by the interface that leads to them: `rp_filter` is 1.
+    pub strict: bool,
 }
 
 /// An end as the maps hold it.
@@ -33,13 +35,21 @@ pub fn end(address: IpAddr) -> abi::sl_end {
     abi::sl_end { address: [word(0), word(4), word(8), word(12)] }
 }
 
+/// The address of an end.
+pub fn address_of(end: &abi::sl_end) -> IpAddr {
+    let mut octets = [0; 16];
+    octets.chunks_exact_mut(4).zip(end.address).for_each(|(octets, word)| octets.copy_from_slice(&word.to_ne_bytes()));
+    IpAddr::from(octets).to_canonical()
+}
+
 /// The time-outs of connections, by `enum sl_connection_state`: those of the kernel's own tracking, but 60 s for half-open connections.
 pub fn timeouts() -> abi::sl_timeouts {
     let ticks = |seconds: u64| ((seconds * 1_000_000_000) >> abi::SL_TICK_SHIFT) as u32;
-    let mut all = [0; abi::SL_CONNECTION_STATES as usize];
+    let mut all = [0; abi::SL_TIMEOUTS as usize];
     for (state, seconds) in [
         (abi::SL_TCP_OPENING, 60),
         (abi::SL_TCP_ESTABLISHED, 5 * 86_400),
+        (abi::SL_TCP_SURPLUS, 5 * 86_400),
         (abi::SL_TCP_CLOSING, 120),
         (abi::SL_TCP_CLOSED, 120),
         (abi::SL_UDP_ONE_WAY, 30),
@@ -48,6 +58,26 @@ pub fn timeouts() -> abi::sl_timeouts {
         all[state as usize] = ticks(seconds);
     }
     abi::sl_timeouts { ticks: all }
+}
+
+/// Whether a record is of a connection of this forward, which is at its place in the table.
+pub fn is_of(connection: &abi::sl_connection, forward: &abi::sl_forward) -> bool {
+    connection.state & 0xff >= abi::SL_TCP_OPENING
+        && connection.class >> abi::SL_DIGEST_SHIFT == u32::from(forward.digest as u16)
+}
+
+/// Whether a connection is open: it is not closed, and its time is not over. One that has ended keeps its place until another one takes it. tick: now.
+pub fn is_open(connection: &abi::sl_connection, timeouts: &abi::sl_timeouts, tick: u32) -> bool {
+    let state = connection.state & 0xff;
+    let silent = tick.wrapping_sub(connection.last_tick) as i32;
+    let over = timeouts.ticks.get(state as usize).is_none_or(|ticks| silent > 0 && silent as u32 >= *ticks);
+    state >= abi::SL_TCP_OPENING && state != abi::SL_TCP_CLOSED && !over
+}
+
+/// Adds packets and bytes of a connection to the counts of its forward.
+pub fn add_connection(sum: &mut abi::sl_forward_count, connection: &abi::sl_connection) {
+    sum.ended_pkts.iter_mut().zip(connection.pkts).for_each(|(sum, pkts)| *sum += u64::from(pkts));
+    sum.ended_bytes.iter_mut().zip(connection.bytes).for_each(|(sum, bytes)| *sum += bytes);
 }
 
 /// Adds the counts of a forward to others.
@@ -69,7 +99,8 @@ impl Routed<'_> {
     pub fn digest(&self) -> u64 {
         let Forward { name: _, transport: _, listen: _, ports, targets, source, class, connections, line: _ } =
             self.forward;
-        let text = format!("{ports:?} {targets:?} {source:?} {class:?} {connections:?} {:?}", self.routes);
+        let text =
+            format!("{ports:?} {targets:?} {source:?} {class:?} {connections:?} {:?} {}", self.routes, self.strict);
         let hash = Sha256::digest(text.as_bytes());
         u64::from_le_bytes(hash[..8].try_into().expect("eight of 32 bytes"))
     }
@@ -81,7 +112,7 @@ impl Routed<'_> {
         targets
             .map(|(target, route)| abi::sl_target {
                 end: end(target.address),
-                source: if masquerades { end(route.source) } else { abi::sl_end { address: [0; 4] } },
+                source: route.source.filter(|_| masquerades).map_or(abi::sl_end { address: [0; 4] }, end),
                 first_port: target.first_port,
                 pad: 0,
             })
@@ -125,7 +156,7 @@ impl Routed<'_> {
             ifindex: self.ifindex,
             first_port: self.forward.ports.0,
             flags: [
-                (self.forward.source == ForwardSource::Masquerade, abi::SL_MASQUERADES),
+                (self.strict, abi::SL_FORWARD_STRICT),
                 (self.forward.connections == OldConnections::Cut, abi::SL_FORWARD_CUTS),
             ]
             .iter()
@@ -223,8 +254,8 @@ mod tests {
     }
 
     fn slots(forward: &Forward) -> Vec<u32> {
-        let routes = vec![Route { source: [10, 0, 0, 254].into() }; forward.targets.len()];
-        Routed { ifindex: 1, forward, routes }.slots()
+        let routes = vec![Route { source: Some([10, 0, 0, 254].into()) }; forward.targets.len()];
+        Routed { ifindex: 1, forward, routes, strict: false }.slots()
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod host;
 mod hostile;
 mod network;
 mod peers;
+mod tun;
 
 use crate::lab::Lab;
 use crate::needs::Need;
@@ -24,6 +25,9 @@ pub fn suite() -> Suite {
         .any("changes_disturb_nobody", &[], changes::changes_disturb_nobody)
         .any("a_flood_harms_no_connection", &[], hostile::a_flood_harms_no_connection)
         .any("later_fragments_follow", &[], hostile::later_fragments_follow)
+        .any("answers_come_after_a_change", &[], changes::answers_come_after_a_change)
+        .any("sources_are_where_the_routes_say", &[], hostile::sources_are_where_the_routes_say)
+        .any("interfaces_without_ethernet", &[Need::Tun], tun::interfaces_without_ethernet)
         .any("stray_segments_begin_nothing", &[], hostile::stray_segments_begin_nothing)
         .any("vlans", &[Need::Vlan], vlans)
         .any("targets_share", &[], targets_share)

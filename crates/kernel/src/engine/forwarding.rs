@@ -20,7 +20,7 @@ use crate::system::interface::Interface;
 use crate::system::{netns, paths};
 use attach::{attach, detach};
 use libbpf_rs::{MapCore, MapFlags};
-use routes::{routes, ways};
+use routes::{routes, ways, ways_to};
 use sluice_abi as abi;
 use sluice_error::{Doing, Error, Result};
 use sluice_policy::{Forward, Resolved};
@@ -67,7 +67,7 @@ pub(crate) fn follow(own: &Record, policy: Option<&Resolved>) -> Result<()> {
     if interfaces.iter().all(|interface| interface.forwards.is_empty()) {
         return match (loaded, interfaces.is_empty()) {
             (_, true) => remove(own.netns),
-            (true, false) => Tables::open(&directory)?.change(&[], &interfaces),
+            (true, false) => Tables::open(&directory)?.change(&[], &interfaces).map(drop),
             (false, false) => Ok(()),
         };
     }
@@ -84,14 +84,16 @@ pub(crate) fn follow(own: &Record, policy: Option<&Resolved>) -> Result<()> {
                 // It stays as it is: this command is about another interface.
                 Err(error) => {
                     eprintln!("warning: {error}");
-                    routed.push(Routed { ifindex: interface.ifindex, forward, routes: Vec::new() });
+                    routed.push(Routed { ifindex: interface.ifindex, forward, routes: Vec::new(), strict: false });
                 }
                 Ok(ways) => routed.push(ways),
             }
         }
     }
-    Tables::open(&directory)?.change(&routed, &interfaces)?;
-    let devices: BTreeSet<&str> = routes.values().map(|way| way.dev.as_str()).collect();
+    let left = Tables::open(&directory)?.change(&routed, &interfaces)?;
+    // Targets of replaced forwards answer until their connections end; one that has no way any more does not.
+    let former = ways_to(&left).unwrap_or_default();
+    let devices: BTreeSet<&str> = routes.values().chain(former.values()).map(|way| way.dev.as_str()).collect();
     attach(&directory, &devices, &interfaces)
 }
 

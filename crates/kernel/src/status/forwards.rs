@@ -9,13 +9,13 @@ use serde::Serialize;
 use sluice_abi as abi;
 use sluice_error::Result;
 use sluice_policy::{Forward, IpNet, Resolved};
-use sluice_tables::forward::{add_counts, timeouts};
+use sluice_tables::forward::{add_connection, add_counts, is_of, is_open, timeouts};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 /// Why packets of a forward were not passed on, in the order of `enum sl_not_forwarded`.
 const REASONS: [&str; abi::SL_NOT_FORWARDED_REASONS as usize] =
-    ["table_full", "raced", "no_port_free", "unknown_fragment", "unknown_connection"];
+    ["table_full", "raced", "no_port_free", "unknown_fragment", "unknown_connection", "source_not_routed"];
 
 /// A forward and its counts.
 #[derive(Debug, Clone, Serialize)]
@@ -116,7 +116,7 @@ fn mapped<T: abi::Pod>(directory: &Path, name: &str) -> Result<Mapped<T>> {
 
 /// The sums of all forwards of an interface, by name.
 fn sums(directory: &Path, ifindex: u32) -> Result<HashMap<String, Sums>> {
-    let mut names: HashMap<u32, String> = HashMap::new();
+    let mut places: HashMap<u32, (String, abi::sl_forward)> = HashMap::new();
     let mut sums: HashMap<String, Sums> = HashMap::new();
     let forwards = mapped::<abi::sl_forward>(directory, "forwards")?;
     let counts = mapped::<abi::sl_forward_count>(directory, "forward_counts")?;
@@ -129,7 +129,7 @@ fn sums(directory: &Path, ifindex: u32) -> Result<HashMap<String, Sums>> {
         }
         let name = text(&forward.name);
         let sum = sums.entry(name.clone()).or_default();
-        names.insert(index, name);
+        places.insert(index, (name, forward));
         sum.places += 1;
         // SAFETY: likewise.
         let (count, former) = unsafe { (counts.0.read_volatile(), counts.1.read_volatile()) };
@@ -137,26 +137,14 @@ fn sums(directory: &Path, ifindex: u32) -> Result<HashMap<String, Sums>> {
         add_counts(&mut sum.counts, &former);
     }
     let timeouts = timeouts();
-    let tick = (clock::monotonic().as_nanos() >> abi::SL_TICK_SHIFT) as u32;
+    let tick = clock::tick();
     for connection in mapped::<abi::sl_connection>(directory, "connections")?.values() {
         // SAFETY: the address is within the mapping.
         let connection = unsafe { connection.read_volatile() };
-        let state = connection.state & 0xff;
-        let name = names.get(&u32::from(connection.forward));
-        let Some(sum) = name.and_then(|name| sums.get_mut(name)) else { continue };
-        if state < abi::SL_TCP_OPENING {
-            continue;
-        }
-        for (sum, pkts) in sum.counts.ended_pkts.iter_mut().zip(connection.pkts) {
-            *sum += u64::from(pkts);
-        }
-        for (sum, bytes) in sum.counts.ended_bytes.iter_mut().zip(connection.bytes) {
-            *sum += bytes;
-        }
-        // A connection that has ended, or whose time is over, keeps its place until another one takes it.
-        let silent = tick.wrapping_sub(connection.last_tick) as i32;
-        let over = timeouts.ticks.get(state as usize).is_none_or(|ticks| silent > 0 && silent as u32 >= *ticks);
-        sum.open += u64::from(state != abi::SL_TCP_CLOSED && !over);
+        let Some((name, forward)) = places.get(&u32::from(connection.forward)) else { continue };
+        let Some(sum) = sums.get_mut(name).filter(|_| is_of(&connection, forward)) else { continue };
+        add_connection(&mut sum.counts, &connection);
+        sum.open += u64::from(is_open(&connection, &timeouts, tick));
     }
     Ok(sums)
 }

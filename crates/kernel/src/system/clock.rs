@@ -13,6 +13,11 @@ pub(crate) fn monotonic() -> Duration {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
 }
 
+/// Now in ticks of 2^20 ns, as BPF programs count them.
+pub(crate) fn tick() -> u32 {
+    (monotonic().as_nanos() >> sluice_abi::SL_TICK_SHIFT) as u32
+}
+
 /// Time since the machine was started: it goes on while the machine sleeps, and setting the clock does not change it.
 pub(crate) fn since_boot() -> Duration {
     clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Duration::ZERO, Duration::from)

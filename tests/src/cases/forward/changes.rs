@@ -1,6 +1,6 @@
 //! Changes of forwards, and of the programs, under connections that are open.
 
-use super::network::{ENDS, LISTEN, LONG, at, forward, four, network, of, policy};
+use super::network::{ENDS, INSIDE, LISTEN, LONG, at, forward, four, network, of, policy};
 use super::peers::{Echo, Open, datagram, exchange};
 use crate::command::await_that;
 use crate::lab::Lab;
@@ -101,4 +101,23 @@ pub fn an_upgrade_keeps_connections(lab: &Lab) {
         assert!(got.ends_with(b"hello"));
     }
     lab.down(&net.router, "lan0");
+}
+
+/// Where no forward leads any more, answers of open connections are rewritten still.
+pub fn answers_come_after_a_change(lab: &Lab) {
+    let net = network(lab);
+    let (_echo, _own) = (Echo::start(&net.server, 8000), Echo::start(&net.router, 8000));
+    let web = |target: &str, source: &str| lab.policy(&policy(json!([forward("web", 80, target, source)])));
+    for source in ["keep", "masquerade"] {
+        lab.up(&net.router, "lan0", &web(&format!("{SERVER}:8000"), source), &[]);
+        let open = Open::to(&net.client, at(LISTEN, 80));
+        lab.sluice(&net.router, &["apply", "lan0", &web(&format!("{INSIDE}:8000"), source)]).ok();
+        let here = exchange(&net.client, at(LISTEN, 80), 1_000).expect("a connection to the router itself");
+        assert_eq!(here, (CLIENT.to_owned(), true), "the router's own sockets see their clients");
+        open.ends_well();
+        // It has ended: the next change finds none that is open.
+        lab.sluice(&net.router, &["apply", "lan0", &web(&format!("{SERVER}:8001"), source)]).ok();
+        assert_eq!(of(lab, &net, "web").opened, 2, "counts are handed on");
+        lab.down(&net.router, "lan0");
+    }
 }

@@ -1,6 +1,6 @@
 //! Packets that are to do harm.
 
-use super::network::{ENDS, LISTEN, LONG, at, four, network, of, policy};
+use super::network::{ENDS, INSIDE, LISTEN, LONG, at, four, network, of, policy};
 use super::peers::{Echo, Open, datagram, exchange};
 use crate::command::await_that;
 use crate::frames::{self, V4, Wire};
@@ -57,6 +57,43 @@ pub fn stray_segments_begin_nothing(lab: &Lab) {
     lab.down(&net.router, "lan0");
 }
 
+/// Packets whose source cannot be where they come from begin no connection: nobody has it, it is the router's own, or (if `rp_filter` says so) the
+/// routes have it elsewhere.
+pub fn sources_are_where_the_routes_say(lab: &Lab) {
+    let net = network(lab);
+    let _echo = Echo::start(&net.server, 8000);
+    let opened_from = |source: &str, count: usize| {
+        let before = of(lab, &net, "keep").opened;
+        let wire = Wire::open(&net.client, "c0");
+        let (src, dst) = (source.parse().expect("an address"), LISTEN.parse().expect("an address"));
+        for port in 0..count {
+            offer(&wire, &V4 { src, dst, ..V4::default() }.segment(&segment(3_000 + port as u16, 1, SYN)));
+        }
+        of(lab, &net, "keep").opened - before
+    };
+    let elsewhere = "10.79.0.77";
+    for (strict, from_elsewhere) in [("0", 3), ("1", 0), ("2", 3)] {
+        net.router.sysctl("net/ipv4/conf/all/rp_filter", "0");
+        net.router.sysctl("net/ipv4/conf/lan0/rp_filter", strict);
+        lab.up(&net.router, "lan0", &lab.policy(&policy(json!([four()[0]]))), &[]);
+        for (source, opened) in [
+            ("10.78.0.77", 3),
+            (elsewhere, from_elsewhere),
+            ("192.0.2.1", 0),
+            (INSIDE, 0),
+            ("127.0.0.1", 0),
+            ("224.0.0.9", 0),
+        ] {
+            assert_eq!(opened_from(source, 3), opened, "from {source} with rp_filter {strict}");
+        }
+        let forward = of(lab, &net, "keep");
+        let refused = 15 - from_elsewhere;
+        assert_eq!(forward.refused.get("source_not_routed"), Some(&refused), "{forward:?}");
+        exchange(&net.client, at(LISTEN, 80), 10).expect("a client that is there");
+        lab.down(&net.router, "lan0");
+    }
+}
+
 /// More half-open connections than the table holds, from addresses that nobody has.
 pub fn a_flood_harms_no_connection(lab: &Lab) {
     const FLOOD: u32 = 20_000;
@@ -66,6 +103,7 @@ pub fn a_flood_harms_no_connection(lab: &Lab) {
     let mut small = policy(four());
     small["connection_table"] = json!(TABLE);
     lab.up(&net.router, "lan0", &lab.policy(&small), &[]);
+    net.router.ip(&format!("route add 10.64.0.0/16 via {CLIENT}"));
     let open = [Open::to(&net.client, at(LISTEN, 80)), Open::to(&net.client, at(LISTEN, 81))];
     let wire = Wire::open(&net.client, "c0");
     for n in 0..FLOOD {

@@ -1,12 +1,14 @@
 //! The ways to targets, as the kernel's routes have them.
 
 use super::OfInterface;
+use crate::system::interface::Interface;
 use crate::system::iproute;
 use serde::Deserialize;
 use sluice_error::{Error, Result};
 use sluice_policy::Forward;
 use sluice_tables::forward::{Route, Routed};
 use std::collections::{BTreeSet, HashMap};
+use std::fs;
 use std::net::IpAddr;
 
 /// A route, as `ip -json route get` prints it.
@@ -16,13 +18,19 @@ pub(super) struct Way {
     /// Name of the interface.
     pub dev: String,
     prefsrc: Option<IpAddr>,
+    /// `local`: the address is this host's.
+    #[serde(rename = "type")]
+    kind: Option<String>,
 }
 
 /// The way to each target.
 pub(super) fn routes(interfaces: &[OfInterface]) -> Result<HashMap<IpAddr, Way>> {
     let forwards = interfaces.iter().flat_map(|interface| &interface.forwards);
-    let targets: BTreeSet<IpAddr> =
-        forwards.flat_map(|forward| &forward.targets).map(|target| target.address).collect();
+    ways_to(&forwards.flat_map(|forward| &forward.targets).map(|target| target.address).collect())
+}
+
+/// The way to each of these addresses that has one.
+pub(super) fn ways_to(targets: &BTreeSet<IpAddr>) -> Result<HashMap<IpAddr, Way>> {
     let lines: Vec<String> = targets.iter().map(|target| format!("route get {target}")).collect();
     let answers: Vec<Vec<Way>> = iproute::ip_batch(&lines)?;
     Ok(answers.into_iter().flatten().map(|way| (way.dst, way)).collect())
@@ -39,8 +47,22 @@ pub(super) fn ways<'a>(
                 .help(format!("ip route get {} says why; give the target an address that is reached", target.address))
         };
         let way = routes.get(&target.address).ok_or_else(unreachable)?;
-        Ok(Route { source: way.prefsrc.ok_or_else(unreachable)? })
+        let local = way.kind.as_deref() == Some("local");
+        Ok(Route { source: if local { None } else { Some(way.prefsrc.ok_or_else(unreachable)?) } })
     };
     let routes = forward.targets.iter().map(way).collect::<Result<_>>()?;
-    Ok(Routed { ifindex: interface.ifindex, forward, routes })
+    Ok(Routed {
+        ifindex: interface.ifindex,
+        forward,
+        routes,
+        strict: forward.is_ipv4() && is_strict(interface.ifindex),
+    })
+}
+
+/// Whether the kernel asks of packets that arrive here that their sources lead back by this interface (`rp_filter`; RFC 3704, 2.2).
+fn is_strict(ifindex: u32) -> bool {
+    let Some(name) = Interface::name_of(ifindex) else { return false };
+    let modes = ["all", &name].map(|of| fs::read_to_string(format!("/proc/sys/net/ipv4/conf/{of}/rp_filter")));
+    // 2 is the looser mode, and the greater of both numbers counts.
+    modes.iter().flatten().filter_map(|mode| mode.trim().parse::<u32>().ok()).max() == Some(1)
 }

@@ -3,11 +3,12 @@
 use super::OfInterface;
 use crate::bpf::mapped::Mapped;
 use crate::maps::tables;
+use crate::system::clock;
 use crate::system::interface::{self, Interface};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use sluice_abi as abi;
 use sluice_error::{Doing, Error, Result};
-use sluice_tables::forward::{Routed, add_counts};
+use sluice_tables::forward::{Routed, add_connection, add_counts, address_of, is_of, is_open, timeouts};
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::path::Path;
@@ -66,13 +67,15 @@ impl Tables {
     }
 
     /// Makes the tables hold these forwards, and no others.
-    pub(super) fn change(&self, wanted: &[Routed<'_>], interfaces: &[OfInterface]) -> Result<()> {
+    ///
+    /// Returns the targets of replaced forwards, which may have open connections.
+    pub(super) fn change(&self, wanted: &[Routed<'_>], interfaces: &[OfInterface]) -> Result<BTreeSet<IpAddr>> {
         self.tags(interfaces)?;
         let mut there = self.present()?;
         self.free_unused(&mut there)?;
         let mut places: HashMap<(u32, String, u64), u32> = HashMap::new();
         for (index, forward) in &there {
-            if u32::from(forward.flags) & abi::SL_FORWARD_REPLACED == 0 {
+            if !is_replaced(forward) {
                 places.insert((forward.ifindex, name_of(forward), forward.digest), *index);
             }
         }
@@ -100,13 +103,17 @@ impl Tables {
         }
         lead(&self.listens, &listens)?;
         lead(&self.own_listens, &own_listens)?;
+        let mut left = BTreeSet::new();
         for (index, forward) in there.into_iter().filter(|(index, _)| !kept.contains(index)) {
             let flags = forward.flags | abi::SL_FORWARD_REPLACED as u8;
             if flags != forward.flags {
                 tables::write(&self.forwards, index, &abi::sl_forward { flags, ..*forward })?;
             }
+            for n in (forward.first_target..).take(forward.targets as usize) {
+                left.insert(address_of(&tables::read::<abi::sl_target>(&self.targets, n)?.end));
+            }
         }
-        Ok(())
+        Ok(left)
     }
 
     fn tags(&self, interfaces: &[OfInterface]) -> Result<()> {
@@ -137,48 +144,45 @@ impl Tables {
         Ok(found)
     }
 
-    /// Frees the places of forwards that were replaced, and have no open connections any more.
+    /// Frees the places of forwards that were replaced, and have no open connections any more. Connections that have ended since keep their records
+    /// until others take them: their counts are handed on here.
     fn free_unused(&self, there: &mut HashMap<u32, Box<abi::sl_forward>>) -> Result<()> {
-        let replaced = |forward: &abi::sl_forward| u32::from(forward.flags) & abi::SL_FORWARD_REPLACED != 0;
-        if !there.values().any(|forward| replaced(forward)) {
+        let mut unused: HashMap<u32, Box<abi::sl_forward_count>> =
+            there.iter().filter(|(_, forward)| is_replaced(forward)).map(|(n, _)| (*n, abi::boxed_zeroed())).collect();
+        if unused.is_empty() {
             return Ok(());
         }
-        let mapped = Mapped::<abi::sl_connection>::of_this_version(&self.connections)?;
-        let open: BTreeSet<u32> = mapped
-            .values()
-            .filter_map(|connection| {
-                // SAFETY: the address is within the mapping; programs write each integer whole.
-                let (state, forward) = unsafe {
-                    (
-                        (&raw const (*connection).state).read_volatile(),
-                        (&raw const (*connection).forward).read_volatile(),
-                    )
-                };
-                (state & 0xff >= abi::SL_TCP_OPENING).then_some(u32::from(forward))
-            })
-            .collect();
-        let unused: Vec<u32> = there
-            .iter()
-            .filter(|(index, forward)| replaced(forward) && !open.contains(index))
-            .map(|(index, _)| *index)
-            .collect();
-        for index in unused {
+        let (timeouts, tick) = (timeouts(), clock::tick());
+        for connection in Mapped::<abi::sl_connection>::of_this_version(&self.connections)?.values() {
+            // SAFETY: the address is within the mapping; programs write each integer whole.
+            let connection = unsafe { connection.read_volatile() };
+            let index = u32::from(connection.forward);
+            let Some(forward) = there.get(&index).filter(|forward| is_of(&connection, forward)) else { continue };
+            if is_open(&connection, &timeouts, tick) {
+                unused.remove(&index);
+            } else if let Some(counts) = unused.get_mut(&index).filter(|_| is_replaced(forward)) {
+                add_connection(counts, &connection);
+            }
+        }
+        for (index, ended) in unused {
             let Some(freed) = there.remove(&index) else { continue };
             let heir = there.iter().find_map(|(heir, other)| {
-                let same = !replaced(other) && other.ifindex == freed.ifindex && other.name == freed.name;
+                let same = !is_replaced(other) && other.ifindex == freed.ifindex && other.name == freed.name;
                 same.then_some(*heir)
             });
-            self.hand_on(index, heir)?;
             tables::write(&self.forwards, index, &*abi::boxed_zeroed::<abi::sl_forward>())?;
+            self.hand_on(index, heir, &ended)?;
         }
         Ok(())
     }
 
-    /// Gives what a forward has counted to the one that has its name now, if there is one. The next at its place begins at zero.
-    fn hand_on(&self, index: u32, heir: Option<u32>) -> Result<()> {
+    /// Gives the counts of a forward to the one that has its name now, if there is one. The next at its place begins at zero. ended: counts of its
+    /// connections that have ended, and are still in their records.
+    fn hand_on(&self, index: u32, heir: Option<u32>, ended: &abi::sl_forward_count) -> Result<()> {
         let zero = abi::boxed_zeroed::<abi::sl_forward_count>();
         if let Some(heir) = heir {
             let mut sum: Box<abi::sl_forward_count> = tables::read(&self.former, heir)?;
+            add_counts(&mut sum, ended);
             for map in [&self.counts, &self.former] {
                 add_counts(&mut sum, &*tables::read(map, index)?);
             }
@@ -239,6 +243,10 @@ fn own_addresses(routed: &Routed<'_>, all: &[(String, IpAddr)]) -> Vec<IpAddr> {
     };
     let here = |of: &str| routed.forward.listen.is_some() || Some(of) == name.as_deref();
     all.iter().filter(|(of, address)| here(of) && same(address)).map(|(_, address)| *address).collect()
+}
+
+fn is_replaced(forward: &abi::sl_forward) -> bool {
+    u32::from(forward.flags) & abi::SL_FORWARD_REPLACED != 0
 }
 
 fn name_of(forward: &abi::sl_forward) -> String {
