@@ -30,9 +30,9 @@ static __always_inline void sl_count_refused(u32 forward, u32 why)
 /* Whether a packet is for this host. A function of its own for its stack. */
 SL_GLOBAL int sl_is_for_this_host(struct __sk_buff *skb, struct sl_forwardable *f SL_NONNULL)
 {
-	struct bpf_fib_lookup params;
+	struct sl_hop hop;
 
-	return f && sl_route(skb, f, &f->tuple, skb->ingress_ifindex, &params) == SL_WAY_LOCAL;
+	return f && sl_route(skb, f, &f->tuple, skb->ingress_ifindex, &hop) == SL_WAY_LOCAL;
 }
 
 /* The index of the forward whose listen address and port a packet has, or 0. A function of its own for its stack. */
@@ -171,7 +171,7 @@ enum sl_outcome { SL_UNTOUCHED = -2, SL_REWRITTEN = -3, SL_FAULTY = -4 };
 SL_GLOBAL int sl_pass_on(struct __sk_buff *skb, struct sl_forwardable *f SL_NONNULL, u32 number, u32 held)
 {
 	struct sl_connection *c = connection_at(sl_table, number);
-	struct bpf_fib_lookup params;
+	struct sl_hop hop;
 	u32 state, side, way, class;
 	struct sl_tuple to;
 
@@ -194,9 +194,9 @@ SL_GLOBAL int sl_pass_on(struct __sk_buff *skb, struct sl_forwardable *f SL_NONN
 		connection_count(c, side, 1, skb->len, f->tick);
 	else
 		connection_pass(sl_table, c, state, side, &f->segment, sl_segments_of(skb), skb->len, f->tick);
-	way = held ? SL_WAY_UP : sl_route(skb, f, &to, skb->ingress_ifindex, &params);
+	way = held ? SL_WAY_UP : sl_route_of_side(skb, f, &to, number, state, side, &hop);
 	if ((way <= SL_WAY_NEIGHBOUR && f->ttl <= 1) || (way == SL_WAY_NARROW && f->whole)) {
-		skb->cb[SL_CB_FAULT / 4] = way == SL_WAY_NARROW ? params.tot_len : SL_FAULT_OLD;
+		skb->cb[SL_CB_FAULT / 4] = way == SL_WAY_NARROW ? hop.mtu : SL_FAULT_OLD;
 		return SL_FAULTY;
 	}
 	if (sl_rewrite(skb, f, &to, way <= SL_WAY_NEIGHBOUR))
@@ -204,8 +204,8 @@ SL_GLOBAL int sl_pass_on(struct __sk_buff *skb, struct sl_forwardable *f SL_NONN
 	if (way > SL_WAY_NEIGHBOUR)
 		return SL_REWRITTEN;
 	if (class < SL_CLASSES)
-		sl_hand_over_class(skb, class, params.ifindex);
-	return sl_send(skb, f, way, &params);
+		sl_hand_over_class(skb, class, hop.ifindex);
+	return sl_send(skb, f, way, &hop);
 }
 
 /* Parts of the hook with a stack of their own. */
@@ -254,7 +254,7 @@ SL_GLOBAL u32 sl_connection_of_error(struct sl_error *e SL_NONNULL, struct sl_tu
 SL_GLOBAL int sl_send_error(struct __sk_buff *skb, struct sl_error *e SL_NONNULL, struct sl_tuple *outer SL_NONNULL, u32 held)
 {
 	struct sl_forwardable f = {};
-	struct bpf_fib_lookup params;
+	struct sl_hop hop;
 	u32 way;
 
 	if (!e || !outer)
@@ -262,8 +262,8 @@ SL_GLOBAL int sl_send_error(struct __sk_buff *skb, struct sl_error *e SL_NONNULL
 	f.l3 = e->l3;
 	f.l4 = e->l4;
 	f.ipv6 = e->ipv6;
-	way = held || e->ttl <= 1 ? SL_WAY_UP : sl_route(skb, &f, outer, skb->ingress_ifindex, &params);
-	return way <= SL_WAY_NEIGHBOUR ? sl_send(skb, &f, way, &params) : SL_REWRITTEN;
+	way = held || e->ttl <= 1 ? SL_WAY_UP : sl_route(skb, &f, outer, skb->ingress_ifindex, &hop);
+	return way <= SL_WAY_NEIGHBOUR ? sl_send(skb, &f, way, &hop) : SL_REWRITTEN;
 }
 
 /* The forward that listens where a packet goes, or 0. */

@@ -24,6 +24,7 @@ struct sl_forwardable {
 	u8 tos;
 	u8 fragment; /* enum sl_fragment_kind */
 	u8 whole; /* it must not be fragmented on its way */
+	u8 unsummed; /* of UDP: it has no checksum (RFC 768) */
 	u32 id; /* of a fragment: what it shares with the others, in network byte order */
 	u32 tick; /* of 2^20 ns: when it came */
 };
@@ -33,11 +34,6 @@ static __always_inline void sl_end_of_ipv4(struct sl_end *end, u32 address)
 	end->address[0] = end->address[1] = 0;
 	end->address[2] = SL_MAPPED;
 	end->address[3] = address;
-}
-
-static __always_inline int sl_end_is_ipv4(const struct sl_end *end)
-{
-	return end->address[2] == SL_MAPPED && !end->address[0] && !end->address[1];
 }
 
 /* Whether the address can be no host's: that of none, of this one, or of several. */
@@ -75,8 +71,10 @@ static __always_inline int sl_read_transport(struct __sk_buff *skb, struct sl_fo
 	f->tuple.dport = *(const u16 *)(p + 2);
 	if (!f->tuple.dport)
 		return 0; /* nobody forwards it: in `listens` it stands for fragments */
-	if (f->tuple.proto != 6)
+	if (f->tuple.proto != 6) {
+		f->unsummed = !*(const u16 *)(p + 6);
 		return 1;
+	}
 	if ((void *)(p + 20) > (void *)(long)skb->data_end)
 		return 0;
 	f->segment.seq = __builtin_bswap32(sl_raw32(p + 4));
@@ -276,9 +274,11 @@ static __always_inline int sl_rewrite(struct __sk_buff *skb, struct sl_forwardab
 
 	r.has_ports = f->fragment != SL_LATER_FRAGMENT && f->l4 - f->l3 == 20 && !f->ipv6;
 	/* Of a packet whose checksum the device is to finish, only the pseudo-header is summed: its addresses, not its ports. */
-	if (f->fragment != SL_LATER_FRAGMENT && (bpf_l4_csum_replace(skb, sum, 0, change, zero | BPF_F_PSEUDO_HDR) ||
-						 bpf_l4_csum_replace(skb, sum, old_ports, ports, zero | 4) ||
-						 (!r.has_ports && bpf_skb_store_bytes(skb, f->l4, &ports, 4, 0))))
+	if (f->fragment != SL_LATER_FRAGMENT && !f->unsummed &&
+	    (bpf_l4_csum_replace(skb, sum, 0, change, zero | BPF_F_PSEUDO_HDR) ||
+	     bpf_l4_csum_replace(skb, sum, old_ports, ports, zero | 4)))
+		return -1;
+	if (f->fragment != SL_LATER_FRAGMENT && !r.has_ports && bpf_skb_store_bytes(skb, f->l4, &ports, 4, 0))
 		return -1;
 	if (f->ipv6)
 		return sl_write_ipv6(skb, f->l3, to, (u8)new_hop_word);

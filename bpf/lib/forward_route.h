@@ -4,37 +4,60 @@
 #include "forward_packet.h"
 
 enum sl_way {
-	SL_WAY_OUT, /* by params->ifindex; its neighbour is known */
+	SL_WAY_OUT, /* by hop->ifindex; its neighbour is known */
 	SL_WAY_NEIGHBOUR, /* likewise; the kernel must ask for the neighbour's address */
 	SL_WAY_LOCAL, /* it is for this host */
-	SL_WAY_NARROW, /* longer than the way takes: params->tot_len is what it takes */
+	SL_WAY_NARROW, /* longer than the way takes: hop->mtu is what it takes */
 	SL_WAY_UP /* the stack decides, and answers with what errors there are */
+};
+
+/* Bytes of a packet as it leaves, or of each segment of a super-packet, which has all headers, with TCP's options. */
+static __always_inline u32 sl_bytes_sent(struct __sk_buff *skb, const struct sl_forwardable *f)
+{
+	u32 header = f->tuple.proto == 6 ? f->ip_bytes - f->segment.bytes : f->l4 - f->l3 + 8;
+
+	return skb->gso_size ? skb->gso_size + header : f->ip_bytes;
+}
+
+/* The next hop of a packet. */
+struct sl_hop {
+	u32 ifindex; /* of the way out */
+	u32 mtu;
+	u32 family; /* SL_WAY_NEIGHBOUR: of its address */
+	u32 address[4];
+	u32 macs[3]; /* SL_WAY_OUT: destination and source, as a frame has them */
 };
 
 /* The way of a packet with these addresses and ports, which came in where ifindex says. */
 static __always_inline u32 sl_route(struct __sk_buff *skb, const struct sl_forwardable *f, const struct sl_tuple *t, u32 ifindex,
-				    struct bpf_fib_lookup *params)
+				    struct sl_hop *hop)
 {
-	/* Each segment of a super-packet has all headers, with TCP's options. */
-	u32 header = f->tuple.proto == 6 ? f->ip_bytes - f->segment.bytes : f->l4 - f->l3 + 8;
+	struct bpf_fib_lookup params = {};
+	long found;
 
-	__builtin_memset(params, 0, sizeof(*params));
-	params->l4_protocol = (u8)t->proto;
-	params->sport = t->sport;
-	params->dport = t->dport;
-	params->ifindex = ifindex;
-	params->tot_len = (u16)(skb->gso_size ? skb->gso_size + header : f->ip_bytes);
+	params.l4_protocol = (u8)t->proto;
+	params.sport = t->sport;
+	params.dport = t->dport;
+	params.ifindex = ifindex;
+	params.tot_len = (u16)sl_bytes_sent(skb, f);
 	if (f->ipv6) {
-		params->family = AF_INET6;
-		__builtin_memcpy(params->src, &t->src, 16);
-		__builtin_memcpy(params->dst, &t->dst, 16);
+		params.family = AF_INET6;
+		__builtin_memcpy(params.src, &t->src, 16);
+		__builtin_memcpy(params.dst, &t->dst, 16);
 	} else {
-		params->family = AF_INET;
-		params->tos = f->tos;
-		params->src[0] = t->src.address[3];
-		params->dst[0] = t->dst.address[3];
+		params.family = AF_INET;
+		params.tos = f->tos;
+		params.src[0] = t->src.address[3];
+		params.dst[0] = t->dst.address[3];
 	}
-	switch (bpf_fib_lookup(skb, params, sizeof(*params), 0)) {
+	found = bpf_fib_lookup(skb, &params, sizeof(params), 0);
+	hop->ifindex = params.ifindex;
+	hop->mtu = params.tot_len; /* the kernel has put it there */
+	hop->family = params.family;
+	__builtin_memcpy(hop->address, params.dst, 16);
+	__builtin_memcpy(hop->macs, params.dmac, 6);
+	__builtin_memcpy((u8 *)hop->macs + 6, params.smac, 6);
+	switch (found) {
 	case BPF_FIB_LKUP_RET_SUCCESS:
 		return SL_WAY_OUT;
 	case BPF_FIB_LKUP_RET_NO_NEIGH:
@@ -53,36 +76,107 @@ static __always_inline u32 sl_route(struct __sk_buff *skb, const struct sl_forwa
  */
 SL_GLOBAL int sl_source_is_there(struct __sk_buff *skb, struct sl_forwardable *f SL_NONNULL, u32 strict)
 {
-	struct bpf_fib_lookup params;
 	struct sl_tuple back;
+	struct sl_hop hop;
 	u32 way;
 
 	if (!f || sl_end_is_martian(&f->tuple.src))
 		return 0;
 	tuple_reverse(&back, &f->tuple);
-	way = sl_route(skb, f, &back, skb->ingress_ifindex, &params);
-	return way <= SL_WAY_NEIGHBOUR || way == SL_WAY_NARROW ? !strict || params.ifindex == skb->ingress_ifindex
+	way = sl_route(skb, f, &back, skb->ingress_ifindex, &hop);
+	return way <= SL_WAY_NEIGHBOUR || way == SL_WAY_NARROW ? !strict || hop.ifindex == skb->ingress_ifindex
 							       : way == SL_WAY_UP;
 }
 
+/* Ways that a CPU remembers, by the lower bits of a connection's number, and for how long: a change of routes or neighbours takes so much longer. */
+#define SL_KNOWN_WAYS 1024u
+#define SL_WAY_TICKS  64u
+
+/* The way of the last packet from a side of a connection that was sent on at once. */
+struct sl_known_way {
+	u32 number; /* of the connection */
+	u32 state; /* its state's word: another connection has another serial */
+	u32 side;
+	u32 tick;
+	u32 ingress; /* ifindex */
+	u32 tos;
+	u32 ifindex;
+	u32 mtu;
+	u32 macs[3];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, u32);
+	__type(value, struct sl_known_way);
+	__uint(max_entries, SL_KNOWN_WAYS);
+} known_ways SEC(".maps");
+
+static __always_inline struct sl_known_way *sl_known_way(u32 number)
+{
+	u32 place = number & (SL_KNOWN_WAYS - 1);
+
+	return bpf_map_lookup_elem(&known_ways, &place);
+}
+
+static __always_inline void sl_copy_macs(u32 *to, const u32 *from)
+{
+	to[0] = from[0];
+	to[1] = from[1];
+	to[2] = from[2];
+}
+
+/*
+ * The way of a packet from a side of a connection: of the last one, if that was a moment ago, else of the routes. state: the word of the connection's
+ * state.
+ */
+static __always_inline u32 sl_route_of_side(struct __sk_buff *skb, const struct sl_forwardable *f, const struct sl_tuple *t,
+					    u32 number, u32 state, u32 side, struct sl_hop *hop)
+{
+	struct sl_known_way *known = sl_known_way(number);
+	u32 way;
+
+	if (!known)
+		return SL_WAY_UP;
+	if (known->number == number && known->side == side && known->state == state && f->tick - known->tick < SL_WAY_TICKS &&
+	    known->ingress == skb->ingress_ifindex && known->tos == f->tos && sl_bytes_sent(skb, f) <= known->mtu) {
+		hop->ifindex = known->ifindex;
+		sl_copy_macs(hop->macs, known->macs);
+		return SL_WAY_OUT;
+	}
+	way = sl_route(skb, f, t, skb->ingress_ifindex, hop);
+	if (way != SL_WAY_OUT)
+		return way;
+	known->number = number;
+	known->state = state;
+	known->side = side;
+	known->tick = f->tick;
+	known->ingress = skb->ingress_ifindex;
+	known->tos = f->tos;
+	known->ifindex = hop->ifindex;
+	known->mtu = hop->mtu;
+	sl_copy_macs(known->macs, hop->macs);
+	return SL_WAY_OUT;
+}
+
 /* Sends a packet that has been rewritten. Returns the verdict of a tc program. */
-static __always_inline int sl_send(struct __sk_buff *skb, const struct sl_forwardable *f, u32 way, struct bpf_fib_lookup *params)
+static __always_inline int sl_send(struct __sk_buff *skb, const struct sl_forwardable *f, u32 way, struct sl_hop *hop)
 {
 	u16 type = f->ipv6 ? __builtin_bswap16(SL_ETH_IPV6) : __builtin_bswap16(SL_ETH_IPV4);
 	struct bpf_redir_neigh next = {};
-	u8 macs[12];
+	u8 *p;
 
 	/* The kernel takes the header off again where the way out has none. */
 	if (!f->l3 && (bpf_skb_change_head(skb, SL_ETH_BYTES, 0) || bpf_skb_store_bytes(skb, 12, &type, 2, 0)))
 		return TC_ACT_SHOT;
 	if (way == SL_WAY_OUT) {
-		__builtin_memcpy(macs, params->dmac, 6);
-		__builtin_memcpy(macs + 6, params->smac, 6);
-		if (bpf_skb_store_bytes(skb, 0, macs, 12, 0))
+		p = (void *)(long)skb->data;
+		if ((void *)(p + SL_ETH_BYTES) > (void *)(long)skb->data_end)
 			return TC_ACT_SHOT;
-		return (int)bpf_redirect(params->ifindex, 0);
+		sl_copy_macs((u32 *)p, hop->macs);
+		return (int)bpf_redirect(hop->ifindex, 0);
 	}
-	next.nh_family = params->family;
-	__builtin_memcpy(next.nh, params->dst, 16);
-	return (int)bpf_redirect_neigh(params->ifindex, &next, sizeof(next), 0);
+	next.nh_family = hop->family;
+	__builtin_memcpy(next.nh, hop->address, 16);
+	return (int)bpf_redirect_neigh(hop->ifindex, &next, sizeof(next), 0);
 }

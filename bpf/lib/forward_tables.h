@@ -3,7 +3,13 @@
 #pragma once
 #include "../../abi/forward.h"
 #include "keyed_hash.h"
+#include "parse.h"
 #include "../../forward/tuple.h"
+
+static __always_inline int sl_end_is_ipv4(const struct sl_end *end)
+{
+	return end->address[2] == SL_MAPPED && !end->address[0] && !end->address[1];
+}
 
 /* Set before load. A section of its own, so that its members are not constants to the verifier. */
 volatile struct sl_forwarding sl_forwarding SEC(".data.forwarding") = {
@@ -171,6 +177,11 @@ static __always_inline u32 tuple_hash(SL_TABLE *table, const struct sl_tuple *tu
 
 	(void)table;
 	_Static_assert(sizeof(*tuple) == sizeof(word), "five words");
+	if (sl_end_is_ipv4(&tuple->src)) {
+		word[0] = (u64)tuple->dst.address[3] << 32 | tuple->src.address[3];
+		__builtin_memcpy(&word[1], &tuple->sport, 8);
+		return sl_keyed_hash(word, 2);
+	}
 	__builtin_memcpy(word, tuple, sizeof(word));
 	return sl_keyed_hash(word, SL_HASH_WORDS);
 }
