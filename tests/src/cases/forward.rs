@@ -4,6 +4,7 @@ mod changes;
 mod host;
 mod hostile;
 mod network;
+mod nftables;
 mod peers;
 mod tun;
 
@@ -36,6 +37,14 @@ pub fn suite() -> Suite {
         .any("an_upgrade_keeps_connections", &[], changes::an_upgrade_keeps_connections)
         .any("other_packets_pass", &[], host::other_packets_pass)
         .any("refused", &[], refused)
+        .any("nftables_is_bypassed", &[Need::Conntrack], nftables::nftables_is_bypassed)
+        .any("nftables_meets_what_goes_up", &[Need::Conntrack], nftables::nftables_meets_what_goes_up)
+        .any(
+            "nftables_behind_a_queue_of_arrivals",
+            &[Need::Conntrack, Need::Tcx, Need::Ifb],
+            nftables::nftables_behind_a_queue_of_arrivals,
+        )
+        .any("ports_of_nftables", &[Need::Conntrack], nftables::ports_of_nftables)
 }
 
 fn connections_arrive(lab: &Lab) {
