@@ -27,6 +27,7 @@ pub fn suite() -> Suite {
         .any("a_flood_harms_no_connection", &[], hostile::a_flood_harms_no_connection)
         .any("later_fragments_follow", &[], hostile::later_fragments_follow)
         .any("answers_come_after_a_change", &[], changes::answers_come_after_a_change)
+        .any("a_new_neighbour_is_heard_of", &[], changes::a_new_neighbour_is_heard_of)
         .any("sources_are_where_the_routes_say", &[], hostile::sources_are_where_the_routes_say)
         .any("interfaces_without_ethernet", &[Need::Tun], tun::interfaces_without_ethernet)
         .any("stray_segments_begin_nothing", &[], hostile::stray_segments_begin_nothing)

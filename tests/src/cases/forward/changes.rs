@@ -1,6 +1,6 @@
 //! Changes of forwards, and of the programs, under connections that are open.
 
-use super::network::{ENDS, INSIDE, LISTEN, LONG, at, forward, four, network, of, policy};
+use super::network::{ENDS, INSIDE, LISTEN, LONG, SERVER6, at, forward, four, network, of, policy};
 use super::peers::{Echo, Open, datagram, exchange};
 use crate::command::await_that;
 use crate::lab::Lab;
@@ -120,4 +120,23 @@ pub fn answers_come_after_a_change(lab: &Lab) {
         assert_eq!(of(lab, &net, "web").opened, 2, "counts are handed on");
         lab.down(&net.router, "lan0");
     }
+}
+
+/// A way is remembered for a moment only: the new address of a neighbour is heard of under open connections.
+pub fn a_new_neighbour_is_heard_of(lab: &Lab) {
+    const MAC: &str = "02:00:00:00:79:99";
+    let net = network(lab);
+    let _echo = Echo::start(&net.server, 8000);
+    lab.up(&net.router, "lan0", &lab.policy(&policy(four())), &[]);
+    let open: Vec<Open> = ENDS.map(|(address, port, _)| Open::to(&net.client, at(address, port))).into();
+    net.server.ip(&format!("link set s0 address {MAC}"));
+    for server in [SERVER, SERVER6] {
+        net.router.ip(&format!("neigh replace {server} dev wan0 lladdr {MAC} nud permanent"));
+    }
+    open.into_iter().for_each(Open::ends_well);
+    for (address, port, source) in ENDS {
+        let got = exchange(&net.client, at(address, port), 1_000).expect("a new connection");
+        assert_eq!(got, (source.to_owned(), true));
+    }
+    lab.down(&net.router, "lan0");
 }

@@ -43,7 +43,7 @@ impl Taken {
         }
         if first + many > all {
             return Err(Error::input(format!("the forwards of all interfaces need more than {all} {what}"))
-                .help("remove some, or wait until the connections of changed ones have ended"));
+                .help("change fewer at once, for old and new ones need places beside each other; or remove some, and wait until the open connections of changed ones have ended"));
         }
         self.0.push((first, many));
         Ok(first)
