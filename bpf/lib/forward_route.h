@@ -26,6 +26,7 @@ struct sl_hop {
 	u32 family; /* SL_WAY_NEIGHBOUR: of its address */
 	u32 address[4];
 	u32 macs[3]; /* SL_WAY_OUT: destination and source, as a frame has them */
+	u32 short_cut; /* SL_WAY_OUT: nothing is scheduled there, and the packet may go into the veth's peer at once */
 };
 
 /* The way of a packet with these addresses and ports, which came in where ifindex says. */
@@ -57,6 +58,7 @@ static __always_inline u32 sl_route(struct __sk_buff *skb, const struct sl_forwa
 	__builtin_memcpy(hop->address, params.dst, 16);
 	__builtin_memcpy(hop->macs, params.dmac, 6);
 	__builtin_memcpy((u8 *)hop->macs + 6, params.smac, 6);
+	hop->short_cut = 0;
 	switch (found) {
 	case BPF_FIB_LKUP_RET_SUCCESS:
 		return SL_WAY_OUT;
@@ -103,7 +105,17 @@ struct sl_known_way {
 	u32 ifindex;
 	u32 mtu;
 	u32 macs[3];
+	u32 short_cut;
 };
+
+/* Interfaces whose packets may go into their peers at once. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, u32); /* ifindex */
+	__type(value, u32);
+	__uint(max_entries, SL_ARRIVALS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+} shortcuts SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -142,11 +154,13 @@ static __always_inline u32 sl_route_of_side(struct __sk_buff *skb, const struct 
 	    known->ingress == skb->ingress_ifindex && known->tos == f->tos && sl_bytes_sent(skb, f) <= known->mtu) {
 		hop->ifindex = known->ifindex;
 		sl_copy_macs(hop->macs, known->macs);
+		hop->short_cut = known->short_cut;
 		return SL_WAY_OUT;
 	}
 	way = sl_route(skb, f, t, skb->ingress_ifindex, hop);
 	if (way != SL_WAY_OUT)
 		return way;
+	hop->short_cut = f->l3 && bpf_map_lookup_elem(&shortcuts, &hop->ifindex);
 	known->number = number;
 	known->state = state;
 	known->side = side;
@@ -156,6 +170,7 @@ static __always_inline u32 sl_route_of_side(struct __sk_buff *skb, const struct 
 	known->ifindex = hop->ifindex;
 	known->mtu = hop->mtu;
 	sl_copy_macs(known->macs, hop->macs);
+	known->short_cut = hop->short_cut;
 	return SL_WAY_OUT;
 }
 
@@ -174,7 +189,10 @@ static __always_inline int sl_send(struct __sk_buff *skb, const struct sl_forwar
 		if ((void *)(p + SL_ETH_BYTES) > (void *)(long)skb->data_end)
 			return TC_ACT_SHOT;
 		sl_copy_macs((u32 *)p, hop->macs);
-		return (int)bpf_redirect(hop->ifindex, 0);
+		if (!hop->short_cut)
+			return (int)bpf_redirect(hop->ifindex, 0);
+		skb->mark = skb->priority = skb->tc_index = 0; /* as a veth clears them on the way */
+		return (int)bpf_redirect_peer(hop->ifindex, 0);
 	}
 	next.nh_family = hop->family;
 	__builtin_memcpy(next.nh, hop->address, 16);

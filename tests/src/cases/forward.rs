@@ -36,6 +36,7 @@ pub fn suite() -> Suite {
         .any("targets_on_this_host", &[], host::targets_on_this_host)
         .any("clients_on_this_host", &[], host::clients_on_this_host)
         .any("an_upgrade_keeps_connections", &[], changes::an_upgrade_keeps_connections)
+        .any("short_cuts_pass_nobody_by", &[], host::short_cuts_pass_nobody_by)
         .any("other_packets_pass", &[], host::other_packets_pass)
         .any("refused", &[], refused)
         .any("nftables_is_bypassed", &[Need::Conntrack], nftables::nftables_is_bypassed)

@@ -222,6 +222,58 @@ pub fn has_filters(interface: &str, side: Side) -> Result<bool> {
         && !iproute::tc(&format!("filter show dev {interface} {}", side.name()))?.trim().is_empty())
 }
 
+/// Whether programs or filters of others see the packets that depart: those of clsact, and (from Linux 6.6) those of tcx.
+pub fn others_see_departures(interface: &str, ifindex: u32) -> Result<bool> {
+    let ours = [FORWARD_PREF, FILTER_PREF].map(|pref| format!("pref {pref} "));
+    if has_filters(interface, Side::Egress)? {
+        let shown = iproute::tc(&format!("filter show dev {interface} {}", Side::Egress.name()))?;
+        if shown.lines().any(|line| line.starts_with("filter ") && !ours.iter().any(|pref| line.contains(pref))) {
+            return Ok(true);
+        }
+    }
+    Ok(tcx_programs(ifindex)?.iter().any(|name| !name.starts_with("sl_")))
+}
+
+/// Names of the programs on departure at tcx; none before Linux 6.6.
+fn tcx_programs(ifindex: u32) -> Result<Vec<String>> {
+    const MOST: u32 = 64; // BPF_MPROG_MAX
+    let mut ids = [0u32; MOST as usize];
+    let mut options = libbpf_sys::bpf_prog_query_opts {
+        sz: size_of::<libbpf_sys::bpf_prog_query_opts>() as libbpf_sys::size_t,
+        ..Default::default()
+    };
+    options.__bindgen_anon_1.prog_cnt = MOST;
+    options.prog_ids = ids.as_mut_ptr();
+    // SAFETY: the kernel writes at most as many numbers as the options say.
+    let failed =
+        unsafe { libbpf_sys::bpf_prog_query_opts(ifindex as i32, libbpf_sys::BPF_TCX_EGRESS, &raw mut options) };
+    if failed != 0 {
+        return Ok(Vec::new());
+    }
+    // SAFETY: the kernel has set the number.
+    let many = unsafe { options.__bindgen_anon_1.prog_cnt } as usize;
+    ids.iter().take(many).map(|id| name_of(*id)).collect()
+}
+
+/// Name of the program of a number; empty if it has gone.
+fn name_of(id: u32) -> Result<String> {
+    // SAFETY: the call takes a number.
+    let fd = unsafe { libbpf_sys::bpf_prog_get_fd_by_id(id) };
+    if fd < 0 {
+        return Ok(String::new());
+    }
+    // SAFETY: the kernel has just given us this descriptor.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut length = size_of::<libbpf_sys::bpf_prog_info>() as u32;
+    // SAFETY: the kernel writes at most as many bytes as it is told.
+    let failed = unsafe { libbpf_sys::bpf_obj_get_info_by_fd(fd.as_raw_fd(), (&raw mut info).cast(), &raw mut length) };
+    if failed != 0 {
+        return Err(Error::system(format!("asking for program {id}: {}", os_error(failed))));
+    }
+    Ok(info.name.iter().take_while(|c| **c != 0).map(|c| *c as u8 as char).collect())
+}
+
 /// Removes clsact, if no other program has a filter there.
 pub fn remove_unused_clsact(interface: &str) -> Result<()> {
     if !qdiscs::has_clsact(interface)?

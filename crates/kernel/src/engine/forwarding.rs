@@ -8,6 +8,7 @@ mod attach;
 pub(crate) mod checks;
 mod own_clients;
 mod routes;
+mod shortcuts;
 mod tables;
 
 use crate::bpf::hooks;
@@ -21,6 +22,7 @@ use crate::system::{netns, paths};
 use attach::{attach, detach};
 use libbpf_rs::{MapCore, MapFlags};
 use routes::{routes, ways, ways_to};
+use shortcuts::{acts_on_departures, shortcuts};
 use sluice_abi as abi;
 use sluice_error::{Doing, Error, Result};
 use sluice_policy::{Forward, Resolved};
@@ -42,6 +44,8 @@ struct OfInterface {
     /// The most connections that its policy asks room for.
     connections: u32,
     tag: u16,
+    /// Whether packets that depart are scheduled, limited or counted there.
+    acts_on_departures: bool,
 }
 
 /// Makes the tables follow the policies of all interfaces of the record's network namespace, of which the record's own has this one now; none: it
@@ -51,9 +55,11 @@ pub(crate) fn follow(own: &Record, policy: Option<&Resolved>) -> Result<()> {
     for other in Record::all()?.into_iter().filter(|other| other.netns == own.netns && other.key != own.key) {
         if other.phase == Phase::Active && Interface::is_there(&other.interface, other.ifindex) {
             let other = settled(other)?;
-            let policy = policy::parse(&other.policy)?;
+            let policy = policy::resolved(&other)?;
+            let acts_on_departures = acts_on_departures(&policy);
             let (forwards, connections) = (policy.forwards, policy.connections);
-            interfaces.push(OfInterface { ifindex: other.ifindex, forwards, connections, tag: other.tag });
+            let (ifindex, tag) = (other.ifindex, other.tag);
+            interfaces.push(OfInterface { ifindex, forwards, connections, tag, acts_on_departures });
         }
     }
     interfaces.extend(policy.map(|policy| OfInterface {
@@ -61,6 +67,7 @@ pub(crate) fn follow(own: &Record, policy: Option<&Resolved>) -> Result<()> {
         forwards: policy.forwards.clone(),
         connections: policy.connections,
         tag: own.tag,
+        acts_on_departures: acts_on_departures(policy),
     }));
     let directory = directory(own.netns)?;
     let loaded = directory.join("listens").exists();
@@ -90,10 +97,12 @@ pub(crate) fn follow(own: &Record, policy: Option<&Resolved>) -> Result<()> {
             }
         }
     }
-    let left = Tables::open(&directory)?.change(&routed, &interfaces)?;
+    let tables = Tables::open(&directory)?;
+    let left = tables.change(&routed, &interfaces)?;
     // Targets of replaced forwards answer until their connections end; one that has no way any more does not.
     let former = ways_to(&left).unwrap_or_default();
     let devices: BTreeSet<&str> = routes.values().chain(former.values()).map(|way| way.dev.as_str()).collect();
+    tables.shorten(&shortcuts(&devices, &interfaces)?)?;
     attach(&directory, &devices, &interfaces)
 }
 

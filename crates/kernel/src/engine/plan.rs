@@ -242,6 +242,7 @@ mod tests {
             tx_queues: 1,
             kind: None,
             has_xdp: false,
+            peer_elsewhere: false,
         };
         let features = Features {
             release: "6.1.0".to_owned(),

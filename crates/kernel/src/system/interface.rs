@@ -27,6 +27,8 @@ pub struct Interface {
     pub kind: Option<String>,
     /// Whether an XDP program is attached.
     pub has_xdp: bool,
+    /// Whether the interface's other end is in another network namespace.
+    pub peer_elsewhere: bool,
 }
 
 /// Name and number of every interface of the process's namespace.
@@ -92,6 +94,7 @@ impl Interface {
             tx_queues: link.tx_queues.max(1),
             kind: link.kind,
             has_xdp: link.has_xdp,
+            peer_elsewhere: link.peer_elsewhere,
         })
     }
 

@@ -48,6 +48,8 @@ pub(crate) struct Link {
     pub kind: Option<String>,
     /// Whether an XDP program is attached.
     pub has_xdp: bool,
+    /// Whether the other end of the link is in another network namespace.
+    pub peer_elsewhere: bool,
 }
 
 /// The qdiscs of all interfaces in the process's network namespace.
@@ -92,6 +94,7 @@ fn link_of(message: &[u8]) -> Option<Link> {
         tx_queues: 0,
         kind: None,
         has_xdp: false,
+        peer_elsewhere: false,
     };
     for attribute in attributes_of(attributes) {
         let value = attribute.value();
@@ -101,6 +104,7 @@ fn link_of(message: &[u8]) -> Option<Link> {
             libc::IFLA_MTU => link.mtu_bytes = word(value, 0)?,
             libc::IFLA_NUM_TX_QUEUES => link.tx_queues = word(value, 0)?,
             libc::IFLA_LINKINFO => link.kind = inside(IFLA_INFO_KIND).map(|kind| text(kind.value())),
+            libc::IFLA_LINK_NETNSID => link.peer_elsewhere = true,
             libc::IFLA_XDP => {
                 link.has_xdp = inside(IFLA_XDP_ATTACHED).is_some_and(|attached| attached.value().first() != Some(&0));
             }

@@ -1,7 +1,10 @@
 //! The forwarding host itself: its own targets, clients and ports.
 
-use super::network::{BYTES, CLIENT6, INSIDE, INSIDE6, LISTEN, LISTEN6, LONG, SERVER6, at, four, network, of, policy};
+use super::network::{
+    BYTES, CLIENT6, ENDS, INSIDE, INSIDE6, LISTEN, LISTEN6, LONG, SERVER6, at, four, network, of, policy,
+};
 use super::peers::{Echo, datagram, exchange};
+use crate::foreign::{Hook, Program, Verdict};
 use crate::lab::Lab;
 use crate::net::{CLIENT, SERVER};
 use serde_json::json;
@@ -88,5 +91,49 @@ pub fn other_packets_pass(lab: &Lab) {
     for name in ["keep", "masquerade", "keep6", "masquerade6"] {
         assert_eq!(of(lab, &net, name).opened, 0, "a packet to another host is none of {name}'s");
     }
+    lab.down(&net.router, "lan0");
+}
+
+/// Where nothing is scheduled, packets go into the peer of a veth at once; where somebody looks at departures, they leave as any others.
+pub fn short_cuts_pass_nobody_by(lab: &Lab) {
+    let net = network(lab);
+    let _echo = Echo::start(&net.server, 8000);
+    let mut alone = policy(four());
+    alone["mode"] = json!("classify_only");
+    alone["flow_table"] = json!(0);
+    let left = |device: &str| net.router.sent_bytes(device);
+    // The bytes that leave by either interface while a connection of each forward carries data.
+    let carried = || {
+        let before = (left("wan0"), left("lan0"));
+        for (address, port, source) in ENDS {
+            let to = at(address, port);
+            let got = exchange(&net.client, to, BYTES).unwrap_or_else(|error| panic!("{to}: {error}"));
+            assert_eq!(got, (source.to_owned(), true), "{to}");
+        }
+        (left("wan0") - before.0, left("lan0") - before.1)
+    };
+    let (few, many) = (0..BYTES as u64 / 100, BYTES as u64..);
+    lab.up(&net.router, "lan0", &lab.policy(&alone), &[]);
+    let (to_server, to_client) = carried();
+    assert!(few.contains(&to_server) && few.contains(&to_client), "past both: {to_server} and {to_client}");
+
+    net.router.tc("qdisc add dev wan0 root pfifo");
+    lab.down(&net.router, "lan0");
+    lab.up(&net.router, "lan0", &lab.policy(&policy(four())), &[]);
+    let (to_server, to_client) = carried();
+    assert!(many.contains(&to_server) && many.contains(&to_client), "through queues: {to_server} and {to_client}");
+
+    net.router.tc("qdisc del dev wan0 root");
+    net.router.tc("qdisc add dev wan0 clsact");
+    let other = Program::new(Hook::Filter, Verdict::Pass);
+    other.pinned(|path| net.router.tc(&format!("filter add dev wan0 egress bpf direct-action object-pinned {path}")));
+    lab.down(&net.router, "lan0");
+    lab.up(&net.router, "lan0", &lab.policy(&alone), &[]);
+    let (to_server, to_client) = carried();
+    assert!(
+        many.contains(&to_server) && few.contains(&to_client),
+        "a filter sees departures: {to_server} and {to_client}"
+    );
+    assert!(other.seen() > 100, "{} packets were seen", other.seen());
     lab.down(&net.router, "lan0");
 }

@@ -21,6 +21,7 @@ pub(super) struct Tables {
     targets: MapHandle,
     slots: MapHandle,
     egress_tags: MapHandle,
+    shortcuts: MapHandle,
     connections: MapHandle,
     counts: MapHandle,
     former: MapHandle,
@@ -60,6 +61,7 @@ impl Tables {
             targets: open("targets")?,
             slots: open("target_slots")?,
             egress_tags: open("egress_tags")?,
+            shortcuts: open("shortcuts")?,
             connections: open("connections")?,
             counts: open("forward_counts")?,
             former: open("former_counts")?,
@@ -114,6 +116,20 @@ impl Tables {
             }
         }
         Ok(left)
+    }
+
+    /// Lets forwarded packets leave by these interfaces without a turn through the host, and by no others.
+    pub(super) fn shorten(&self, ways: &BTreeSet<u32>) -> Result<()> {
+        let doing = || "noting ways without queues".to_owned();
+        for key in self.shortcuts.keys() {
+            if ways.iter().all(|way| way.to_ne_bytes() != key[..]) {
+                self.shortcuts.delete(&key).doing(doing)?;
+            }
+        }
+        for way in ways {
+            self.shortcuts.update(&way.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY).doing(doing)?;
+        }
+        Ok(())
     }
 
     fn tags(&self, interfaces: &[OfInterface]) -> Result<()> {
