@@ -90,7 +90,7 @@ SL_GLOBAL int sl_source_is_there(struct __sk_buff *skb, struct sl_forwardable *f
 							       : way == SL_WAY_UP;
 }
 
-/* Ways that a CPU remembers, by the lower bits of a connection's number, and for how long: a change of routes or neighbours takes so much longer. */
+/* Ways that a CPU remembers, by the number of a connection and the side, and for how long: so much later a change of routes or neighbours counts. */
 #define SL_KNOWN_WAYS 1024u
 #define SL_WAY_TICKS  64u
 
@@ -98,7 +98,6 @@ SL_GLOBAL int sl_source_is_there(struct __sk_buff *skb, struct sl_forwardable *f
 struct sl_known_way {
 	u32 number; /* of the connection */
 	u32 state; /* its state's word: another connection has another serial */
-	u32 side;
 	u32 tick;
 	u32 ingress; /* ifindex */
 	u32 tos;
@@ -124,9 +123,9 @@ struct {
 	__uint(max_entries, SL_KNOWN_WAYS);
 } known_ways SEC(".maps");
 
-static __always_inline struct sl_known_way *sl_known_way(u32 number)
+static __always_inline struct sl_known_way *sl_known_way(u32 number, u32 side)
 {
-	u32 place = number & (SL_KNOWN_WAYS - 1);
+	u32 place = (number << 1 | side) & (SL_KNOWN_WAYS - 1);
 
 	return bpf_map_lookup_elem(&known_ways, &place);
 }
@@ -145,12 +144,12 @@ static __always_inline void sl_copy_macs(u32 *to, const u32 *from)
 static __always_inline u32 sl_route_of_side(struct __sk_buff *skb, const struct sl_forwardable *f, const struct sl_tuple *t,
 					    u32 number, u32 state, u32 side, struct sl_hop *hop)
 {
-	struct sl_known_way *known = sl_known_way(number);
+	struct sl_known_way *known = sl_known_way(number, side);
 	u32 way;
 
 	if (!known)
 		return SL_WAY_UP;
-	if (known->number == number && known->side == side && known->state == state && f->tick - known->tick < SL_WAY_TICKS &&
+	if (known->number == number && known->state == state && f->tick - known->tick < SL_WAY_TICKS &&
 	    known->ingress == skb->ingress_ifindex && known->tos == f->tos && sl_bytes_sent(skb, f) <= known->mtu) {
 		hop->ifindex = known->ifindex;
 		sl_copy_macs(hop->macs, known->macs);
@@ -163,7 +162,6 @@ static __always_inline u32 sl_route_of_side(struct __sk_buff *skb, const struct 
 	hop->short_cut = f->l3 && bpf_map_lookup_elem(&shortcuts, &hop->ifindex);
 	known->number = number;
 	known->state = state;
-	known->side = side;
 	known->tick = f->tick;
 	known->ingress = skb->ingress_ifindex;
 	known->tos = f->tos;
