@@ -124,10 +124,10 @@ pub fn short_cuts_pass_nobody_by(lab: &Lab) {
     assert!(many.contains(&to_server) && many.contains(&to_client), "through queues: {to_server} and {to_client}");
 
     net.router.tc("qdisc del dev wan0 root");
+    lab.down(&net.router, "lan0");
     net.router.tc("qdisc add dev wan0 clsact");
     let other = Program::new(Hook::Filter, Verdict::Pass);
     other.pinned(|path| net.router.tc(&format!("filter add dev wan0 egress bpf direct-action object-pinned {path}")));
-    lab.down(&net.router, "lan0");
     lab.up(&net.router, "lan0", &lab.policy(&alone), &[]);
     let (to_server, to_client) = carried();
     assert!(
