@@ -10,6 +10,7 @@ mod cases;
 mod codel;
 mod conservation;
 mod deficit_round_robin;
+mod edits;
 mod eevdf;
 mod elastic_round_robin;
 mod fairness;
