@@ -1,6 +1,7 @@
 //! The connections of port forwards: `forward/`, the very source that runs in the kernel, over memory of this process.
 
 use sluice_abi as abi;
+use std::cell::UnsafeCell;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -86,43 +87,48 @@ struct RawTable {
     own_ports: abi::sl_own_ports,
     for_each: u32,
     of_clients: [u32; 256],
+    ended: u32,
 }
 
 /// `SL_REFUSED`.
 const REFUSED: u32 = 1 << 31;
 
+/// One build of `forward/`: its functions, as `sl_forward_functions` of `native.c` lists them.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Functions {
+    table_bytes: u32,
+    connection_bytes: u32,
+    places_bytes: u32,
+    open: unsafe extern "C" fn(*mut RawTable, *mut abi::sl_connection, *const Segment, u32, u32) -> u32,
+    source_port: unsafe extern "C" fn(*mut RawTable, *mut abi::sl_connection, u32, u32) -> u32,
+    is_over: unsafe extern "C" fn(*mut RawTable, *const abi::sl_connection, u32, *const Segment, u32) -> u32,
+    end: unsafe extern "C" fn(*mut RawTable, u32, u32),
+    find: unsafe extern "C" fn(*mut RawTable, *const RawTuple) -> u32,
+    pass: unsafe extern "C" fn(*mut RawTable, *mut abi::sl_connection, u32, u32, *const Segment, u32),
+    tuples: unsafe extern "C" fn(*const abi::sl_connection, u32, *mut RawTuple, *mut RawTuple),
+    side: unsafe extern "C" fn(*const abi::sl_connection, *const RawTuple) -> u32,
+}
+
 unsafe extern "C" {
-    fn sl_connection_open(
-        table: *mut RawTable,
-        like: *mut abi::sl_connection,
-        first: *const Segment,
-        tick: u32,
-        hand: u32,
-    ) -> u32;
-    fn sl_choose_source_port(table: *mut RawTable, like: *mut abi::sl_connection, hash: u32, tried: u32) -> u32;
-    fn sl_connection_is_over(
-        table: *mut RawTable,
-        connection: *const abi::sl_connection,
-        side: u32,
-        segment: *const Segment,
-        tick: u32,
-    ) -> u32;
-    fn sl_connection_end(table: *mut RawTable, number: u32);
-    fn sl_connection_find(table: *mut RawTable, tuple: *const RawTuple) -> u32;
-    fn sl_connection_pass(
-        table: *mut RawTable,
-        connection: *mut abi::sl_connection,
-        side: u32,
-        segment: *const Segment,
-        tick: u32,
-    );
-    fn sl_connection_tuples(
-        connection: *const abi::sl_connection,
-        side: u32,
-        arrives: *mut RawTuple,
-        leaves: *mut RawTuple,
-    );
-    fn sl_connection_side(connection: *const abi::sl_connection, tuple: *const RawTuple) -> u32;
+    safe static sl_forward_functions: Functions;
+}
+
+impl Functions {
+    /// The name of the table in a build of `native.c`.
+    pub const SYMBOL: &'static str = "sl_forward_functions";
+
+    /// The build that is linked into this program.
+    pub fn built_in() -> &'static Functions {
+        &sl_forward_functions
+    }
+
+    /// Whether it was compiled with the structs of this program.
+    pub fn fits(&self) -> bool {
+        self.table_bytes as usize == size_of::<RawTable>()
+            && self.connection_bytes as usize == size_of::<abi::sl_connection>()
+            && self.places_bytes as usize == size_of::<abi::sl_places>()
+    }
 }
 
 /// A side of a connection.
@@ -145,9 +151,10 @@ impl Side {
 
 /// A table of connections of this process.
 pub struct Table {
-    connections: Box<[abi::sl_connection]>,
-    places: Box<[abi::sl_places]>,
-    raw: RawTable,
+    functions: &'static Functions,
+    connections: Box<[UnsafeCell<abi::sl_connection>]>,
+    places: Box<[UnsafeCell<abi::sl_places>]>,
+    raw: UnsafeCell<RawTable>,
 }
 
 // SAFETY: the pointers are to memory that the table owns; its words are changed by atomic operations where `forward/` says so.
@@ -159,16 +166,24 @@ impl Table {
     /// An empty table of so many records, a power of two up to `SL_CONNECTIONS`, with half as many sets of places as `sets_shift` says: records
     /// divided by 2^sets_shift.
     pub fn new(records: u32, sets_shift: u32, timeouts: abi::sl_timeouts) -> Table {
+        Table::of(Functions::built_in(), records, sets_shift, timeouts)
+    }
+
+    /// The same, kept by these functions.
+    pub fn of(functions: &'static Functions, records: u32, sets_shift: u32, timeouts: abi::sl_timeouts) -> Table {
+        assert!(functions.fits(), "the functions were compiled with other structs");
         assert!(records.is_power_of_two() && records <= abi::SL_CONNECTIONS);
         // SAFETY: zeroes are a free record and an empty set.
         let zeroed = || unsafe { std::mem::zeroed() };
-        let mut connections: Box<[abi::sl_connection]> = (0..records).map(|_| zeroed()).collect();
+        let connections: Box<[UnsafeCell<abi::sl_connection>]> =
+            (0..records).map(|_| UnsafeCell::new(zeroed())).collect();
         let sets = (records >> sets_shift).max(1);
         // SAFETY: likewise.
-        let mut places: Box<[abi::sl_places]> = (0..sets).map(|_| unsafe { std::mem::zeroed() }).collect();
+        let places: Box<[UnsafeCell<abi::sl_places>]> =
+            (0..sets).map(|_| UnsafeCell::new(unsafe { std::mem::zeroed() })).collect();
         let raw = RawTable {
-            connections: connections.as_mut_ptr(),
-            places: places.as_mut_ptr(),
+            connections: UnsafeCell::raw_get(connections.as_ptr()),
+            places: UnsafeCell::raw_get(places.as_ptr()),
             last_connection: records - 1,
             last_set: sets - 1,
             key: 0x5eed,
@@ -176,30 +191,44 @@ impl Table {
             own_ports: abi::sl_own_ports { first: 0, many: 0 },
             for_each: u32::MAX,
             of_clients: [0; 256],
+            ended: 0,
         };
-        Table { connections, places, raw }
+        Table { functions, connections, places, raw: UnsafeCell::new(raw) }
     }
 
     /// The table of a host that gives these ports to connections of its own.
     pub fn with_own_ports(mut self, ports: std::ops::RangeInclusive<u16>) -> Table {
         let (first, last) = (u32::from(*ports.start()), u32::from(*ports.end()));
-        self.raw.own_ports = abi::sl_own_ports { first, many: last - first + 1 };
+        self.raw.get_mut().own_ports = abi::sl_own_ports { first, many: last - first + 1 };
         self
     }
 
     /// The table in which so many established connections of a client do not give way.
     pub fn with_share(mut self, connections: u32) -> Table {
-        self.raw.for_each = connections;
+        self.raw.get_mut().for_each = connections;
         self
     }
 
     /// Established connections that do not give way, as their clients' counters have them.
     pub fn counted(&self) -> u32 {
-        self.raw.of_clients.iter().sum()
+        // SAFETY: the table is whole.
+        unsafe { (*self.raw()).of_clients }.iter().sum()
+    }
+
+    /// Connections whose end was announced, as the kernel counts them for their forwards.
+    pub fn ended(&self) -> u32 {
+        // SAFETY: the table is whole.
+        unsafe { (*self.raw()).ended }
     }
 
     fn raw(&self) -> *mut RawTable {
-        std::ptr::from_ref(&self.raw).cast_mut()
+        self.raw.get()
+    }
+
+    /// The places as they are now, in order.
+    fn places(&self) -> impl Iterator<Item = abi::sl_places> {
+        // SAFETY: they are whole, and words that another thread changes are read at once.
+        self.places.iter().map(|set| unsafe { set.get().read_volatile() })
     }
 
     /// Enters a connection whose packets from the client arrive as `arrives` and leave as `leaves`, after the first one. Returns its number, or the
@@ -207,7 +236,7 @@ impl Table {
     pub fn open(&self, arrives: Tuple, leaves: Tuple, first: &Segment, tick: u32, hand: u32) -> Result<u32, u32> {
         let mut like = record(arrives, leaves);
         // SAFETY: the table is whole, the rest is on this stack.
-        let number = unsafe { sl_connection_open(self.raw(), &mut like, first, tick, hand) };
+        let number = unsafe { (self.functions.open)(self.raw(), &mut like, first, tick, hand) };
         if number & REFUSED > 0 { Err(number & !REFUSED) } else { Ok(number) }
     }
 
@@ -216,39 +245,52 @@ impl Table {
     pub fn source_port(&self, arrives: Tuple, leaves: Tuple, hash: u32, tried: u32) -> Option<(u16, u32)> {
         let mut like = record(arrives, leaves);
         // SAFETY: the table is whole, the rest is on this stack.
-        let tried = unsafe { sl_choose_source_port(self.raw(), &mut like, hash, tried) };
+        let tried = unsafe { (self.functions.source_port)(self.raw(), &mut like, hash, tried) };
         (tried > 0).then(|| (u16::from_be(like.source_port), tried))
     }
 
     /// Whether a connection is to end before a segment of a side.
     pub fn is_over(&self, number: u32, side: Side, segment: &Segment, tick: u32) -> bool {
         // SAFETY: all are whole.
-        unsafe { sl_connection_is_over(self.raw(), &self.connections[number as usize], side.raw(), segment, tick) != 0 }
+        unsafe {
+            (self.functions.is_over)(self.raw(), self.connections[number as usize].get(), side.raw(), segment, tick)
+                != 0
+        }
     }
 
     /// Ends a connection.
     pub fn end(&self, number: u32) {
+        self.end_seen(number, self.connection(number).state);
+    }
+
+    /// Ends a connection whose state's word was this one when a CPU looked at it.
+    pub fn end_seen(&self, number: u32, state: u32) {
         assert!(number < self.connections.len() as u32);
         // SAFETY: the table is whole, and has the record.
-        unsafe { sl_connection_end(self.raw(), number) }
+        unsafe { (self.functions.end)(self.raw(), number, state) }
     }
 
     /// The connection of a packet that arrives, and the side that it is from.
     pub fn find(&self, packet: Tuple) -> Option<(u32, Side)> {
         let raw = RawTuple::from(packet);
         // SAFETY: the table is whole.
-        let number = unsafe { sl_connection_find(self.raw(), &raw) };
-        let connection = (number > 0).then(|| &self.connections[number as usize])?;
+        let number = unsafe { (self.functions.find)(self.raw(), &raw) };
+        let connection = (number > 0).then(|| self.connections[number as usize].get())?;
         // SAFETY: both are whole.
-        let side = unsafe { sl_connection_side(connection, &raw) };
+        let side = unsafe { (self.functions.side)(connection, &raw) };
         Some((number, if side == abi::SL_CLIENT { Side::Client } else { Side::Target }))
     }
 
     /// A packet of a side passes.
     pub fn pass(&self, number: u32, side: Side, segment: &Segment, tick: u32) {
-        let connection = std::ptr::from_ref(&self.connections[number as usize]).cast_mut();
+        self.pass_seen(number, self.connection(number).state, side, segment, tick);
+    }
+
+    /// A packet of a side passes, and the state's word was this one when a CPU looked at it.
+    pub fn pass_seen(&self, number: u32, state: u32, side: Side, segment: &Segment, tick: u32) {
+        let connection = self.connections[number as usize].get();
         // SAFETY: the record is whole.
-        unsafe { sl_connection_pass(self.raw(), connection, side.raw(), segment, tick) }
+        unsafe { (self.functions.pass)(self.raw(), connection, state, side.raw(), segment, tick) }
     }
 
     /// How a side's packets arrive, and how they leave.
@@ -257,34 +299,35 @@ impl Table {
         let (mut arrives, mut leaves) = (zero, zero);
         // SAFETY: all are whole.
         unsafe {
-            sl_connection_tuples(&self.connections[number as usize], side.raw(), &mut arrives, &mut leaves);
+            (self.functions.tuples)(self.connections[number as usize].get(), side.raw(), &mut arrives, &mut leaves);
         }
         (arrives.into(), leaves.into())
     }
 
-    /// The record of this number.
-    pub fn connection(&self, number: u32) -> &abi::sl_connection {
-        &self.connections[number as usize]
+    /// The record of this number, as it is now.
+    pub fn connection(&self, number: u32) -> abi::sl_connection {
+        // SAFETY: it is whole, and words that another thread changes are read at once.
+        unsafe { self.connections[number as usize].get().read_volatile() }
     }
 
     /// The state of a connection: `enum sl_connection_state`.
     pub fn state(&self, number: u32) -> u32 {
-        self.connections[number as usize].state & 0xff
+        self.connection(number).state & 0xff
     }
 
     /// Entries of all sets.
     pub fn entries(&self) -> usize {
-        self.places.iter().flat_map(|set| set.way).filter(|&word| word != 0).count()
+        self.places().flat_map(|set| set.way).filter(|&word| word != 0).count()
     }
 
     /// Connections that are not free.
     pub fn in_use(&self) -> usize {
-        self.connections.iter().filter(|connection| connection.state & 0xff != abi::SL_CONNECTION_FREE).count()
+        (0..self.connections.len() as u32).filter(|&number| self.state(number) != abi::SL_CONNECTION_FREE).count()
     }
 
     /// Entries that stand in their second set, as the first ones count them.
     pub fn elsewhere(&self) -> usize {
-        self.places.iter().map(|set| set.elsewhere as usize).sum()
+        self.places().map(|set| set.elsewhere as usize).sum()
     }
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The table of connections over memory of this process, as functions that Rust can call. */
-#include "../../../abi/forward.h"
-#include "../../../sched/world.h"
+/* The table of connections over memory of this process, as a table of functions that Rust can call: struct Functions of lib.rs. */
+#include "tuple.h"
 
 struct sl_table {
 	struct sl_connection *connections;
@@ -13,10 +12,10 @@ struct sl_table {
 	struct sl_own_ports own_ports;
 	u32 for_each; /* the most connections of a client that do not give way */
 	u32 of_clients[256];
+	u32 ended; /* connections that were announced as ended */
 };
 
 #define SL_TABLE struct sl_table
-#include "../../../forward/tuple.h"
 
 SL_FN struct sl_connection *connection_at(struct sl_table *t, u32 n)
 {
@@ -52,8 +51,8 @@ SL_FN u32 connections_for_each(struct sl_table *t)
 
 SL_FN void connection_ended(struct sl_table *t, const struct sl_connection *c)
 {
-	(void)t;
 	(void)c;
+	__sync_fetch_and_add(&t->ended, 1);
 }
 
 SL_FN u32 tuple_hash(struct sl_table *t, const struct sl_tuple *tuple)
@@ -74,48 +73,74 @@ SL_FN const struct sl_own_ports *host_ports(struct sl_table *t)
 	return &t->own_ports;
 }
 
-#include "../../../forward/connections.h"
-#include "../../../forward/ports.h"
+#include "connections.h"
+#include "ports.h"
 
-u32 sl_connection_open(struct sl_table *t, struct sl_connection *like, const struct sl_segment *first, u32 tick, u32 hand)
+static u32 table_open(struct sl_table *t, struct sl_connection *like, const struct sl_segment *first, u32 tick, u32 hand)
 {
 	if (like->proto == 6)
 		tcp_open(like, first);
 	return connection_open(t, like, tick, hand);
 }
 
-u32 sl_choose_source_port(struct sl_table *t, struct sl_connection *like, u32 hash, u32 tried)
+static u32 table_source_port(struct sl_table *t, struct sl_connection *like, u32 hash, u32 tried)
 {
 	return choose_source_port(t, like, hash, tried);
 }
 
-u32 sl_connection_is_over(struct sl_table *t, const struct sl_connection *c, u32 side, const struct sl_segment *p, u32 tick)
+static u32 table_is_over(struct sl_table *t, const struct sl_connection *c, u32 side, const struct sl_segment *p, u32 tick)
 {
 	return (u32)connection_is_over(t, c, c->state, side, p, tick);
 }
 
-void sl_connection_end(struct sl_table *t, u32 number)
+static void table_end(struct sl_table *t, u32 number, u32 state)
 {
-	connection_end(t, &t->connections[number], number, t->connections[number].state);
+	connection_end(t, &t->connections[number], number, state);
 }
 
-u32 sl_connection_find(struct sl_table *t, const struct sl_tuple *tuple)
+static u32 table_find(struct sl_table *t, const struct sl_tuple *tuple)
 {
 	return connection_find(t, tuple, tuple_hash(t, tuple));
 }
 
-void sl_connection_pass(struct sl_table *t, struct sl_connection *c, u32 side, const struct sl_segment *p, u32 tick)
+static void table_pass(struct sl_table *t, struct sl_connection *c, u32 state, u32 side, const struct sl_segment *p, u32 tick)
 {
-	connection_pass(t, c, c->state, side, p, 1, p->bytes, tick);
+	connection_pass(t, c, state, side, p, 1, p->bytes, tick);
 }
 
-void sl_connection_tuples(const struct sl_connection *c, u32 side, struct sl_tuple *arrives, struct sl_tuple *leaves)
+static void table_tuples(const struct sl_connection *c, u32 side, struct sl_tuple *arrives, struct sl_tuple *leaves)
 {
 	connection_tuple(arrives, c, side);
 	connection_rewrite(leaves, c, side);
 }
 
-u32 sl_connection_side(const struct sl_connection *c, const struct sl_tuple *tuple)
+static u32 table_side(const struct sl_connection *c, const struct sl_tuple *tuple)
 {
 	return connection_side(c, tuple);
 }
+
+const struct {
+	u32 table_bytes;
+	u32 connection_bytes;
+	u32 places_bytes;
+	u32 (*open)(struct sl_table *t, struct sl_connection *like, const struct sl_segment *first, u32 tick, u32 hand);
+	u32 (*source_port)(struct sl_table *t, struct sl_connection *like, u32 hash, u32 tried);
+	u32 (*is_over)(struct sl_table *t, const struct sl_connection *c, u32 side, const struct sl_segment *p, u32 tick);
+	void (*end)(struct sl_table *t, u32 number, u32 state);
+	u32 (*find)(struct sl_table *t, const struct sl_tuple *tuple);
+	void (*pass)(struct sl_table *t, struct sl_connection *c, u32 state, u32 side, const struct sl_segment *p, u32 tick);
+	void (*tuples)(const struct sl_connection *c, u32 side, struct sl_tuple *arrives, struct sl_tuple *leaves);
+	u32 (*side)(const struct sl_connection *c, const struct sl_tuple *tuple);
+} sl_forward_functions = {
+	.table_bytes = sizeof(struct sl_table),
+	.connection_bytes = sizeof(struct sl_connection),
+	.places_bytes = sizeof(struct sl_places),
+	.open = table_open,
+	.source_port = table_source_port,
+	.is_over = table_is_over,
+	.end = table_end,
+	.find = table_find,
+	.pass = table_pass,
+	.tuples = table_tuples,
+	.side = table_side,
+};
