@@ -52,7 +52,7 @@ impl Crowd {
                 };
                 let of_crowd = |n: u32| {
                     let number = if n % 2 == 0 { 0 } else { 1 + n / 2 % different };
-                    let flow = Flow { hash: number * 0x9e37_79b9, src: (n % 7) as u16, ..Flow::default() };
+                    let flow = Flow { hash: number.wrapping_mul(0x9e37_79b9), src: (n % 7) as u16, ..Flow::default() };
                     Arrival { flow, ..Arrival::of(0, 1, 1_000) }
                 };
                 let short = |class| Arrival::of(0, class, 200);
