@@ -21,6 +21,15 @@ struct sl_end {
 	u32 address[4];
 };
 
+/* Addresses, ports and protocol of a packet. */
+struct sl_tuple {
+	struct sl_end src;
+	struct sl_end dst;
+	u16 sport; /* network byte order, as dport */
+	u16 dport;
+	u32 proto;
+} __attribute__((aligned(8)));
+
 /* Why a packet of a forward's is not passed on. */
 enum sl_not_forwarded {
 	SL_NOT_FORWARDED_FULL, /* no record, or no place, that another connection would give way in */
@@ -128,6 +137,14 @@ struct sl_connection {
 	u32 class; /* of its packets; SL_CLASSES: by the rules; beside SL_MAY_BE_CUT and bits of its forward's digest */
 	u64 bytes[SL_SIDES];
 	struct sl_tcp_side tcp[SL_SIDES];
+};
+
+/* The question to which connection a packet belongs, and the answer. */
+struct sl_belonging {
+	struct sl_tuple packet; /* as it arrives here, or as it leaves */
+	struct sl_connection connection;
+	u32 sender; /* enum sl_side; SL_SIDES: the packet belongs to none */
+	u32 pad;
 };
 
 /* In sl_connection.class: its forward has SL_FORWARD_CUTS; and the lower bits of that forward's digest. */

@@ -36,6 +36,7 @@ pod!(
     sl_fragment_key,
     sl_live,
     sl_arrival,
+    sl_belonging,
     sl_police_state,
     sl_shared_state,
     sl_op,

@@ -8,9 +8,11 @@ use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
+use sluice_kernel::connections::{Connection, Connections};
 use sluice_kernel::events::{Event, EventKind, Filter, Listener, Packet, Subject, explained};
 use sluice_kernel::explain::{Explanation, by_interface};
 use std::fs::File;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The shortest frame that the classifier can run on.
@@ -25,6 +27,7 @@ pub fn run(args: &Trace) -> Result<(), Failure> {
     let mut capture = args.pcapng.as_ref().map(|path| Capture::create(path, &args.interface, ethernet)).transpose()?;
     events::say_listening();
     let mut shown = 0;
+    let mut connections = None;
     while let Some(left) = events::left(end).filter(|_| !terminal::has_no_reader()) {
         let event = listener.next(left.min(terminal::READER_POLL))?;
         if event.iter().any(|event| matches!(event.what, EventKind::Unmanaged)) {
@@ -34,18 +37,20 @@ pub fn run(args: &Trace) -> Result<(), Failure> {
         if packets.is_empty() {
             continue;
         }
+        connections = Connections::renewed(connections)?;
         let asked: Vec<_> = packets.iter().map(|(_, packet)| (frame(packet, ethernet), packet.metadata)).collect();
         for ((event, packet), why) in packets.iter().zip(by_interface(&args.interface, &asked)?) {
             // The kernel reports every refused packet, whatever the filter.
             if !is_wanted(&wanted, &why) {
                 continue;
             }
-            let line = way(packet, &why);
+            let connection = connection(connections.as_ref(), &why)?;
+            let line = way(packet, &why, connection.as_ref());
             if let Some(capture) = &mut capture {
                 capture.write(event, packet, &line)?;
             }
             let text = if args.json {
-                json(event, &why)?
+                json(event, &why, connection.as_ref())?
             } else {
                 format!("{} {} | {line}", events::beginning(event), explain::packet_line(&why))
             };
@@ -87,8 +92,18 @@ fn is_wanted(filter: &Filter, why: &Explanation) -> bool {
         && filter.dst_port.is_none_or(|port| fields.dst_port == Some(port))
 }
 
-/// Rule, class, wait, verdict and reason of a packet.
-fn way(packet: &Packet, why: &Explanation) -> String {
+/// The connection of a forward that a packet belongs to.
+fn connection(connections: Option<&Connections>, why: &Explanation) -> Result<Option<Connection>, Failure> {
+    let fields = &why.fields;
+    let end = |address: Option<_>, port: Option<_>| Some(SocketAddr::new(address?, port?));
+    let (Some(src), Some(dst)) = (end(fields.src, fields.src_port), end(fields.dst, fields.dst_port)) else {
+        return Ok(None);
+    };
+    Ok(connections.map(|connections| connections.of(fields.protocol, src, dst)).transpose()?.flatten())
+}
+
+/// Forward, rule, class, wait, verdict and reason of a packet.
+fn way(packet: &Packet, why: &Explanation, connection: Option<&Connection>) -> String {
     let place = &packet.place;
     let wait = packet.wait_ms.map_or(String::new(), |wait| format!("waited {wait:.3} ms | "));
     let verdict = match packet.dropped {
@@ -96,8 +111,12 @@ fn way(packet: &Packet, why: &Explanation) -> String {
         None if packet.marked => "sent, and its flow is marked".to_owned(),
         None => "sent".to_owned(),
     };
+    let forward = connection.map_or(String::new(), |connection| {
+        let [arrives, leaves] = connection.ways().map(|(src, dst)| format!("{src} to {dst}"));
+        format!("forward {}: {arrives} leaves as {leaves} | ", connection.forward)
+    });
     format!(
-        "rule {} | {} class {} {} | {wait}{verdict}",
+        "{forward}rule {} | {} class {} {} | {wait}{verdict}",
         explain::rule_line(why),
         place.direction,
         place.class,
@@ -105,10 +124,11 @@ fn way(packet: &Packet, why: &Explanation) -> String {
     )
 }
 
-fn json(event: &Event, why: &Explanation) -> Result<String, Failure> {
+fn json(event: &Event, why: &Explanation, connection: Option<&Connection>) -> Result<String, Failure> {
     let broken = |error: serde_json::Error| Failure::system(error.to_string());
     let mut value = serde_json::to_value(event).map_err(broken)?;
     value["rule"] = serde_json::to_value(&why.rule).map_err(broken)?;
+    value["connection"] = serde_json::to_value(connection).map_err(broken)?;
     value["fields"] = serde_json::to_value(&why.fields).map_err(broken)?;
     value["parsed"] = why.parsed.into();
     Ok(value.to_string())

@@ -1,5 +1,6 @@
 //! Looking at managed interfaces without changing them: one packet's way, readings one after the other, events.
 
+pub mod connections;
 pub mod events;
 pub mod explain;
 pub mod probe;

@@ -5,6 +5,7 @@ mod host;
 mod hostile;
 mod network;
 mod nftables;
+mod observed;
 mod peers;
 mod tun;
 
@@ -38,6 +39,7 @@ pub fn suite() -> Suite {
         .any("an_upgrade_keeps_connections", &[], changes::an_upgrade_keeps_connections)
         .any("short_cuts_pass_nobody_by", &[], host::short_cuts_pass_nobody_by)
         .any("other_packets_pass", &[], host::other_packets_pass)
+        .both("both_sides_are_shown", &[], observed::both_sides_are_shown)
         .any("refused", &[], refused)
         .any("nftables_is_bypassed", &[Need::Conntrack], nftables::nftables_is_bypassed)
         .any("nftables_meets_what_goes_up", &[Need::Conntrack], nftables::nftables_meets_what_goes_up)

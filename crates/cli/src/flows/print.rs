@@ -5,7 +5,9 @@ use crate::failure::Failure;
 use crate::humanize;
 use crate::terminal;
 use comfy_table::{Cell, CellAlignment, Table, presets};
+use sluice_kernel::connections::Connection;
 use std::fmt::Write;
+use std::net::SocketAddr;
 
 /// The report as text.
 pub fn text(report: &FlowReport) -> String {
@@ -65,7 +67,7 @@ fn table(report: &FlowReport) -> Table {
     table
 }
 
-const COLUMNS: [&str; 22] = [
+const COLUMNS: [&str; 27] = [
     "at_ms",
     "interface",
     "direction",
@@ -88,6 +90,11 @@ const COLUMNS: [&str; 22] = [
     "pkts",
     "age_s",
     "idle_s",
+    "forward",
+    "client",
+    "listen",
+    "source",
+    "target",
 ];
 
 /// The flows as CSV, with a line of titles if wanted.
@@ -101,6 +108,8 @@ pub fn csv(report: &FlowReport, titles: bool) -> Result<Vec<u8>, Failure> {
         let flow = &named.flow;
         let key = &flow.key;
         let port = |port: Option<u16>| port.map_or(String::new(), |port| port.to_string());
+        let connection = named.connection.as_ref();
+        let end = |of: fn(&Connection) -> SocketAddr| connection.map_or(String::new(), |one| of(one).to_string());
         let record: [String; COLUMNS.len()] = [
             report.at_ms.to_string(),
             flow.interface.clone(),
@@ -124,6 +133,11 @@ pub fn csv(report: &FlowReport, titles: bool) -> Result<Vec<u8>, Failure> {
             flow.pkts.to_string(),
             format!("{:.3}", flow.age_s),
             format!("{:.3}", flow.idle_s),
+            connection.map_or(String::new(), |connection| connection.forward.clone()),
+            end(|connection| connection.client),
+            end(|connection| connection.listen),
+            end(|connection| connection.source),
+            end(|connection| connection.target),
         ];
         writer.write_record(&record).map_err(failed)?;
     }

@@ -4,9 +4,11 @@ use super::processes::{Process, Processes};
 use super::resolver::Resolver;
 use super::services::{self, Services};
 use serde::Serialize;
+use sluice_kernel::connections::{Connection, Connections};
+use sluice_kernel::flows::FlowKey;
 use sluice_observe::flows::{Anomaly, By, ClassFlows, FlowRate, FlowSample, Tracker};
 use sluice_observe::{Sample, Source};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 /// A flow with its names.
@@ -25,6 +27,8 @@ pub struct NamedFlow {
     pub dst_name: Option<String>,
     /// Owner on this machine.
     pub process: Option<Process>,
+    /// Connection of a forward that the flow is a side of.
+    pub connection: Option<Connection>,
 }
 
 /// A report on the flows of an interval.
@@ -54,6 +58,7 @@ pub struct View {
     services: Services,
     processes: Processes,
     resolver: Option<Resolver>,
+    connections: Option<Connections>,
 }
 
 impl View {
@@ -63,6 +68,7 @@ impl View {
             services: Services::of_machine(),
             processes: Processes::default(),
             resolver: None,
+            connections: None,
         }
     }
 
@@ -80,13 +86,19 @@ impl View {
         let rates = self.tracker.take(&FlowSample::read(source)?, sample, by, top);
         let keys: Vec<_> = rates.top.iter().map(|flow| flow.key).collect();
         let owners = self.processes.of(&keys);
+        self.connections = Connections::renewed(self.connections.take())?;
+        let mut flows = Vec::new();
+        for (flow, process) in rates.top.into_iter().zip(owners) {
+            let connection = self.connection(&flow.key)?;
+            flows.push(self.name_flow(flow, process, connection));
+        }
         Ok(FlowReport {
             at_ms: sample.at_ms,
             span_s: rates.span_s,
             known: rates.known,
             active: rates.active,
             without_flows: rates.without_flows,
-            flows: rates.top.into_iter().zip(owners).map(|(flow, process)| self.name_flow(flow, process)).collect(),
+            flows,
             classes: rates.classes,
             anomalies: rates.anomalies,
         })
@@ -105,7 +117,13 @@ impl View {
         self.resolver.as_ref().and_then(|resolver| resolver.name(address))
     }
 
-    fn name_flow(&self, flow: FlowRate, process: Option<Process>) -> NamedFlow {
+    fn connection(&self, key: &FlowKey) -> sluice_kernel::Result<Option<Connection>> {
+        let Some(connections) = &self.connections else { return Ok(None) };
+        let (Some(src_port), Some(dst_port)) = (key.src_port, key.dst_port) else { return Ok(None) };
+        connections.of(key.protocol, SocketAddr::new(key.src, src_port), SocketAddr::new(key.dst, dst_port))
+    }
+
+    fn name_flow(&self, flow: FlowRate, process: Option<Process>, connection: Option<Connection>) -> NamedFlow {
         let key = flow.key;
         NamedFlow {
             protocol_name: services::protocol(key.protocol),
@@ -113,13 +131,14 @@ impl View {
             src_name: self.host(key.src),
             dst_name: self.host(key.dst),
             process,
+            connection,
             flow,
         }
     }
 }
 
 impl NamedFlow {
-    /// The ends of the flow: `10.0.0.1:43210 > server.example:443`.
+    /// The ends of the flow, and its forward: `10.0.0.1:43210 > server.example:443 by forward web`.
     pub fn ends(&self) -> String {
         let key = &self.flow.key;
         let end = |address: IpAddr, name: &Option<String>, port: Option<u16>| {
@@ -130,7 +149,13 @@ impl NamedFlow {
                 Some(port) => format!("{host}:{port}"),
             }
         };
-        format!("{} > {}", end(key.src, &self.src_name, key.src_port), end(key.dst, &self.dst_name, key.dst_port))
+        let forward =
+            self.connection.as_ref().map_or(String::new(), |connection| format!(" by forward {}", connection.forward));
+        format!(
+            "{} > {}{forward}",
+            end(key.src, &self.src_name, key.src_port),
+            end(key.dst, &self.dst_name, key.dst_port)
+        )
     }
 
     /// The owner of the flow: `curl/1234`.

@@ -208,6 +208,7 @@ fn named_flow(class_name: &str, bps: f64, src_port: u16, dst: &str, dst_port: u1
         src_name: None,
         dst_name: None,
         process: (src_port == 50_001).then(|| Process { pid: 4321, name: "curl".to_owned() }),
+        connection: None,
     }
 }
 

@@ -12,6 +12,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+static BELONGING: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/belonging.bpf.o"));
 static CLASSIFIER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/classifier.bpf.o"));
 static FORWARD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/forward.bpf.o"));
 static QDISC: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/qdisc.bpf.o"));
@@ -64,6 +65,11 @@ impl Loader {
     /// The object of port forwarding.
     pub fn forward() -> Result<Loader> {
         Loader::open("forward", FORWARD)
+    }
+
+    /// The object that finds connections of forwards.
+    pub fn belonging() -> Result<Loader> {
+        Loader::open("belonging", BELONGING)
     }
 
     /// An object from elsewhere, which no command installs.
