@@ -164,11 +164,19 @@ static __always_inline void sl_hand_over_class(struct __sk_buff *skb, u32 class,
 /* The outcome for a packet: a verdict, or one of these. */
 enum sl_outcome { SL_UNTOUCHED = -2, SL_REWRITTEN = -3, SL_FAULTY = -4 };
 
+/* What becomes of a packet after it was rewritten. */
+enum sl_turn {
+	SL_GOES_ON, /* it is sent on at once */
+	SL_DEPARTS, /* it is of this host, and on its way out */
+	SL_IS_QUEUED /* it is queued as it arrives; then the stack sends it on, which takes no packet from an address of this host */
+};
+
 /*
- * Sends a packet of a connection on, or rewrites it for the stack: where the kernel must decide on its way, or `held` says that it is to be queued
- * before. A function of its own for its stack. Returns an enum sl_outcome, or the verdict of a tc program.
+ * Sends a packet of a connection on, or rewrites it for the stack: where the kernel must decide on its way, or its turn says so. One that is queued
+ * first keeps its source until it leaves, when sl_leave knows it by its hash. A function of its own for its stack. Returns an enum sl_outcome, or
+ * the verdict of a tc program.
  */
-SL_GLOBAL int sl_pass_on(struct __sk_buff *skb, struct sl_forwardable *f SL_NONNULL, u32 number, u32 held)
+SL_GLOBAL int sl_pass_on(struct __sk_buff *skb, struct sl_forwardable *f SL_NONNULL, u32 number, u32 turn)
 {
 	struct sl_connection *c = connection_at(sl_table, number);
 	struct sl_hop hop;
@@ -194,10 +202,16 @@ SL_GLOBAL int sl_pass_on(struct __sk_buff *skb, struct sl_forwardable *f SL_NONN
 		connection_count(c, side, 1, skb->len, f->tick);
 	else
 		connection_pass(sl_table, c, state, side, &f->segment, sl_segments_of(skb), skb->len, f->tick);
-	way = held ? SL_WAY_UP : sl_route_of_side(skb, f, &to, number, state, side, &hop);
+	way = turn == SL_DEPARTS ? SL_WAY_UP : sl_route_of_side(skb, f, &to, number, state, side, &hop);
 	if ((way <= SL_WAY_NEIGHBOUR && f->ttl <= 1) || (way == SL_WAY_NARROW && f->whole)) {
 		skb->cb[SL_CB_FAULT / 4] = way == SL_WAY_NARROW ? hop.mtu : SL_FAULT_OLD;
 		return SL_FAULTY;
+	}
+	if (turn == SL_IS_QUEUED) {
+		to.src = f->tuple.src;
+		to.sport = f->tuple.sport;
+		bpf_set_hash(skb, number);
+		way = SL_WAY_UP;
 	}
 	if (sl_rewrite(skb, f, &to, way <= SL_WAY_NEIGHBOUR))
 		return TC_ACT_SHOT;
@@ -206,6 +220,38 @@ SL_GLOBAL int sl_pass_on(struct __sk_buff *skb, struct sl_forwardable *f SL_NONN
 	if (class < SL_CLASSES)
 		sl_hand_over_class(skb, class, hop.ifindex);
 	return sl_send(skb, f, way, &hop);
+}
+
+/* Whether a packet that leaves is one of a side which has its source still as it arrived. Sets *to to the addresses that it is to have. */
+static __always_inline int sl_left_of(struct sl_tuple *to, const struct sl_forwardable *f, const struct sl_connection *c,
+				      u32 side)
+{
+	struct sl_tuple arrived;
+
+	connection_tuple(&arrived, c, side);
+	connection_rewrite(to, c, side);
+	return f->tuple.proto == c->proto && ends_are_equal(&arrived.src, &f->tuple.src) &&
+	       ends_are_equal(&to->dst, &f->tuple.dst) &&
+	       (f->fragment == SL_LATER_FRAGMENT || (arrived.sport == f->tuple.sport && to->dport == f->tuple.dport));
+}
+
+/* Gives a packet that was queued on arrival its source and its class as it leaves. A function of its own for its stack. */
+SL_GLOBAL int sl_leave(struct __sk_buff *skb, u32 l3, u32 number)
+{
+	struct sl_connection *c = connection_at(sl_table, number);
+	struct sl_forwardable f = {};
+	struct sl_tuple to;
+	u32 class;
+
+	if (!c || connection_state_of(shared_read(&c->state)) < SL_TCP_OPENING)
+		return TC_ACT_UNSPEC;
+	sl_read_forwardable(skb, l3, &f); /* of a later fragment, the addresses */
+	if (!sl_left_of(&to, &f, c, SL_CLIENT) && !sl_left_of(&to, &f, c, SL_TARGET))
+		return TC_ACT_UNSPEC;
+	class = c->class & (SL_MAY_BE_CUT - 1);
+	if (class < SL_CLASSES)
+		sl_hand_over_class(skb, class, skb->ifindex);
+	return sl_rewrite(skb, &f, &to, 0) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
 }
 
 /* Parts of the hook with a stack of their own. */
@@ -251,7 +297,7 @@ SL_GLOBAL u32 sl_connection_of_error(struct sl_error *e SL_NONNULL, struct sl_tu
 }
 
 /* Sends an error on to whom it concerns. A function of its own for its stack. */
-SL_GLOBAL int sl_send_error(struct __sk_buff *skb, struct sl_error *e SL_NONNULL, struct sl_tuple *outer SL_NONNULL, u32 held)
+SL_GLOBAL int sl_send_error(struct __sk_buff *skb, struct sl_error *e SL_NONNULL, struct sl_tuple *outer SL_NONNULL, u32 turn)
 {
 	struct sl_forwardable f = {};
 	struct sl_hop hop;
@@ -262,7 +308,7 @@ SL_GLOBAL int sl_send_error(struct __sk_buff *skb, struct sl_error *e SL_NONNULL
 	f.l3 = e->l3;
 	f.l4 = e->l4;
 	f.ipv6 = e->ipv6;
-	way = held || e->ttl <= 1 ? SL_WAY_UP : sl_route(skb, &f, outer, skb->ingress_ifindex, &hop);
+	way = turn != SL_GOES_ON || e->ttl <= 1 ? SL_WAY_UP : sl_route(skb, &f, outer, skb->ingress_ifindex, &hop);
 	return way <= SL_WAY_NEIGHBOUR ? sl_send(skb, &f, way, &hop) : SL_REWRITTEN;
 }
 
@@ -307,7 +353,7 @@ static __always_inline int sl_is_of_vlan(struct __sk_buff *skb)
 	return skb->vlan_present && (skb->vlan_tci & 0xfff || bpf_skb_vlan_pop(skb));
 }
 
-static __always_inline int sl_forward_packet(struct __sk_buff *skb, u32 l3, u32 held)
+static __always_inline int sl_forward_packet(struct __sk_buff *skb, u32 l3, u32 turn)
 {
 	struct sl_forwardable f = { .tick = (u32)(bpf_ktime_get_coarse_ns() >> SL_TICK_SHIFT) };
 	u32 hash, number, forward;
@@ -337,7 +383,7 @@ static __always_inline int sl_forward_packet(struct __sk_buff *skb, u32 l3, u32 
 	}
 	if (f.fragment == SL_FIRST_FRAGMENT)
 		sl_note_first(&f, number);
-	outcome = number ? sl_pass_on(skb, &f, number, held) : SL_UNTOUCHED;
+	outcome = number ? sl_pass_on(skb, &f, number, turn) : SL_UNTOUCHED;
 	if (outcome == SL_FAULTY) {
 		bpf_tail_call(skb, &stages, SL_STAGE_COMPLAINT);
 		return TC_ACT_SHOT;
@@ -356,10 +402,11 @@ static __always_inline u32 sl_l3_of(struct __sk_buff *skb)
 	return skb->cb[SL_CB_FORWARD / 4] & SL_FORWARD_L3 ? 0 : SL_ETH_BYTES;
 }
 
-/* Whether the packet is only rewritten: it is to be queued before it goes on, or it departs. */
-static __always_inline u32 sl_is_held(struct __sk_buff *skb)
+static __always_inline enum sl_turn sl_turn_of(struct __sk_buff *skb)
 {
-	return (skb->cb[SL_CB_FORWARD / 4] & ~SL_FORWARD_L3) != SL_AFTER_NEXT;
+	u32 word = skb->cb[SL_CB_FORWARD / 4] & ~SL_FORWARD_L3;
+
+	return word == SL_AFTER_NEXT ? SL_GOES_ON : word & SL_FORWARD_OUT ? SL_DEPARTS : SL_IS_QUEUED;
 }
 
 /* The hook of an interface without a policy. Nothing there says a packet's class. */
@@ -368,7 +415,7 @@ int sl_forward(struct __sk_buff *skb)
 {
 	skb->tc_index = 0;
 	skb->cb[SL_CB_FORWARD / 4] = SL_AFTER_NEXT;
-	return sl_verdict_of(skb, sl_forward_packet(skb, SL_ETH_BYTES, 0));
+	return sl_verdict_of(skb, sl_forward_packet(skb, SL_ETH_BYTES, SL_GOES_ON));
 }
 
 SEC("tc")
@@ -376,19 +423,19 @@ int sl_forward_l3(struct __sk_buff *skb)
 {
 	skb->tc_index = 0;
 	skb->cb[SL_CB_FORWARD / 4] = SL_AFTER_NEXT | SL_FORWARD_L3;
-	return sl_verdict_of(skb, sl_forward_packet(skb, 0, 0));
+	return sl_verdict_of(skb, sl_forward_packet(skb, 0, SL_GOES_ON));
 }
 
 /*
- * On departure from an interface with forwards: answers of targets that are on this host, and errors that its stack sends about packets that
- * were rewritten.
+ * On departure: answers of targets that are on this host, and errors that its stack sends about packets that were rewritten; and what was queued
+ * on arrival.
  */
 static __always_inline int sl_depart(struct __sk_buff *skb, u32 l3)
 {
 	if (skb->ingress_ifindex)
-		return TC_ACT_UNSPEC;
+		return skb->hash && skb->hash <= sl_forwarding.last_connection ? sl_leave(skb, l3, skb->hash) : TC_ACT_UNSPEC;
 	skb->cb[SL_CB_FORWARD / 4] = SL_AFTER_NEXT | SL_FORWARD_OUT | (l3 ? 0 : SL_FORWARD_L3);
-	return sl_verdict_of(skb, sl_forward_packet(skb, l3, 1));
+	return sl_verdict_of(skb, sl_forward_packet(skb, l3, SL_DEPARTS));
 }
 
 SEC("tc")
@@ -407,7 +454,7 @@ int sl_forward_out_l3(struct __sk_buff *skb)
 SEC("tc")
 int sl_forward_called(struct __sk_buff *skb)
 {
-	return sl_verdict_of(skb, sl_forward_packet(skb, sl_l3_of(skb), sl_is_held(skb)));
+	return sl_verdict_of(skb, sl_forward_packet(skb, sl_l3_of(skb), sl_turn_of(skb)));
 }
 
 /*
@@ -455,7 +502,7 @@ int sl_forward_fragment(struct __sk_buff *skb)
 		sl_count_refused(forward, SL_NOT_FORWARDED_FRAGMENT);
 		return TC_ACT_SHOT;
 	}
-	outcome = number ? sl_pass_on(skb, &f, number, sl_is_held(skb)) : SL_UNTOUCHED;
+	outcome = number ? sl_pass_on(skb, &f, number, sl_turn_of(skb)) : SL_UNTOUCHED;
 	return outcome == SL_FAULTY ? TC_ACT_SHOT : sl_verdict_of(skb, outcome);
 }
 
@@ -464,14 +511,17 @@ SEC("tc")
 int sl_forward_error(struct __sk_buff *skb)
 {
 	struct sl_tuple outer, quoted;
+	enum sl_turn turn = sl_turn_of(skb);
 	struct sl_error e = {};
 
-	e.hops = !sl_is_held(skb);
+	e.hops = turn == SL_GOES_ON;
 	if (!sl_read_error(skb, sl_l3_of(skb), &e) || !sl_connection_of_error(&e, &outer, &quoted))
 		return sl_verdict_of(skb, SL_UNTOUCHED);
+	if (turn == SL_IS_QUEUED)
+		outer.src = e.src; /* it may not come from this host, and nobody knows it when it leaves */
 	if (sl_rewrite_error(skb, &e, &quoted, &outer))
 		return TC_ACT_SHOT;
-	return sl_verdict_of(skb, sl_send_error(skb, &e, &outer, sl_is_held(skb)));
+	return sl_verdict_of(skb, sl_send_error(skb, &e, &outer, turn));
 }
 
 SEC("cgroup/connect4")

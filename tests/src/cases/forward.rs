@@ -7,6 +7,7 @@ mod network;
 mod nftables;
 mod observed;
 mod peers;
+mod queued;
 mod tun;
 
 use crate::lab::Lab;
@@ -40,6 +41,7 @@ pub fn suite() -> Suite {
         .any("short_cuts_pass_nobody_by", &[], host::short_cuts_pass_nobody_by)
         .any("other_packets_pass", &[], host::other_packets_pass)
         .both("both_sides_are_shown", &[], observed::both_sides_are_shown)
+        .both("queued_on_arrival", &[Need::Tcx, Need::Ifb], queued::queued_on_arrival)
         .any("refused", &[], refused)
         .any("nftables_is_bypassed", &[Need::Conntrack], nftables::nftables_is_bypassed)
         .any("nftables_meets_what_goes_up", &[Need::Conntrack], nftables::nftables_meets_what_goes_up)

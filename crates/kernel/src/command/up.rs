@@ -314,7 +314,7 @@ fn install(
     }
     fault::step("up", "split")?;
     attach::install_hooks(record, tcx, pins, notes)?;
-    arrivals::add(record)?;
+    arrivals::add(record.netns, record.ifindex)?;
     fault::step("up", "hooked")?;
     forwarding::follow(record, Some(policy))?;
     fault::step("up", "forwarding")?;
@@ -350,7 +350,7 @@ pub fn down(interface: &str) -> Result<Record> {
 
 /// Removes all parts of a record, in an order in which packets keep flowing.
 fn tear_down(record: &mut Record, pins: &Path) -> Result<()> {
-    arrivals::remove(record)?;
+    arrivals::remove(record.netns, record.ifindex)?;
     if Interface::is_there(&record.interface, record.ifindex) {
         attach::remove_hooks(record, pins)?;
         fault::point("down-hooks");
@@ -400,7 +400,7 @@ fn remove_orphans(asked: &[&str]) -> Result<Vec<String>> {
         }
     }
     for record in Record::all()?.into_iter().filter(|record| record.netns != own && !netns::is_kept(record.netns)) {
-        let removed = arrivals::remove(&record)
+        let removed = arrivals::remove(record.netns, record.ifindex)
             .and_then(|()| programs::remove_pins(&record.pins(&bpffs::root()?)))
             .and_then(|()| forwarding::remove(record.netns));
         if let Err(error) = removed.and_then(|()| record.remove()) {

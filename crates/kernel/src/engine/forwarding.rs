@@ -44,6 +44,8 @@ struct OfInterface {
     /// The most connections that its policy asks room for.
     connections: u32,
     tag: u16,
+    /// Whether packets are queued there as they arrive.
+    queues_arrivals: bool,
     /// Whether packets that depart are scheduled, limited or counted there.
     acts_on_departures: bool,
 }
@@ -58,8 +60,8 @@ pub(crate) fn follow(own: &Record, policy: Option<&Resolved>) -> Result<()> {
             let policy = policy::resolved(&other)?;
             let acts_on_departures = acts_on_departures(&policy);
             let (forwards, connections) = (policy.forwards, policy.connections);
-            let (ifindex, tag) = (other.ifindex, other.tag);
-            interfaces.push(OfInterface { ifindex, forwards, connections, tag, acts_on_departures });
+            let (ifindex, tag, queues_arrivals) = (other.ifindex, other.tag, other.ingress_ifindex.is_some());
+            interfaces.push(OfInterface { ifindex, forwards, connections, tag, queues_arrivals, acts_on_departures });
         }
     }
     interfaces.extend(policy.map(|policy| OfInterface {
@@ -67,6 +69,7 @@ pub(crate) fn follow(own: &Record, policy: Option<&Resolved>) -> Result<()> {
         forwards: policy.forwards.clone(),
         connections: policy.connections,
         tag: own.tag,
+        queues_arrivals: own.ingress_ifindex.is_some(),
         acts_on_departures: acts_on_departures(policy),
     }));
     let directory = directory(own.netns)?;
@@ -103,7 +106,7 @@ pub(crate) fn follow(own: &Record, policy: Option<&Resolved>) -> Result<()> {
     let former = ways_to(&left).unwrap_or_default();
     let devices: BTreeSet<&str> = routes.values().chain(former.values()).map(|way| way.dev.as_str()).collect();
     tables.shorten(&shortcuts(&devices, &interfaces)?)?;
-    attach(&directory, &devices, &interfaces)
+    attach(&directory, own.netns, &devices, &interfaces)
 }
 
 /// A note for a policy that asks room for more connections than the table has: it is made when the first forward of all interfaces begins.
@@ -153,7 +156,7 @@ pub(crate) fn renew(record: &Record, policy: &Resolved) -> Result<bool> {
         install(loader, &directory)?;
         attach::renew(&directory)?;
     } else {
-        detach(&directory, &BTreeSet::new())?;
+        detach(&directory, record.netns, &BTreeSet::new(), &BTreeSet::new())?;
         remove_pins(&directory, |name| name != CALL_TABLE)?;
     }
     follow(record, Some(policy))?;
@@ -173,8 +176,13 @@ fn remove_pins(directory: &Path, these: impl Fn(&str) -> bool) -> Result<()> {
 /// Removes all of it from a network namespace.
 pub(crate) fn remove(netns: u64) -> Result<()> {
     let directory = directory(netns)?;
-    if directory.join("listens").exists() && netns == netns::inode()? {
-        detach(&directory, &BTreeSet::new())?;
+    if directory.join("listens").exists() {
+        let none = BTreeSet::new();
+        if netns == netns::inode()? {
+            detach(&directory, netns, &none, &BTreeSet::new())?;
+        } else {
+            attach::believe_no_longer(&directory, netns, &none, &BTreeSet::new())?;
+        }
     }
     match fs::remove_dir_all(&directory) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

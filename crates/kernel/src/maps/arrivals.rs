@@ -1,7 +1,6 @@
-//! The map of interfaces whose arrival hook is ours, one for the machine. A program believes the class that a packet got on
+//! The map of interfaces whose arrival hook is ours, with or without a policy; one for the machine. A program believes the class that a packet got on
 //! arrival only if the packet arrived at one of them: a packet from elsewhere may bring a forged class along.
 
-use crate::record::Record;
 use crate::system::bpffs;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use sluice_abi as abi;
@@ -26,28 +25,28 @@ pub(crate) fn pinned() -> Result<PathBuf> {
     Ok(path)
 }
 
-fn key(record: &Record) -> [u8; 8] {
-    let arrival = abi::sl_arrival { netns: record.netns as u32, ifindex: record.ifindex };
+fn key(netns: u64, ifindex: u32) -> [u8; 8] {
+    let arrival = abi::sl_arrival { netns: netns as u32, ifindex };
     abi::bytes_of(&arrival).try_into().expect("two numbers of 32 bits")
 }
 
 /// Adds an interface: programs believe the classes of packets that arrive there.
-pub(crate) fn add(record: &Record) -> Result<()> {
+pub(crate) fn add(netns: u64, ifindex: u32) -> Result<()> {
     let path = pinned()?;
     let map = MapHandle::from_pinned_path(&path).doing(|| format!("opening {}", path.display()))?;
-    map.update(&key(record), &1u32.to_ne_bytes(), MapFlags::ANY).doing(|| format!("noting {}", record.interface))
+    map.update(&key(netns, ifindex), &1u32.to_ne_bytes(), MapFlags::ANY).doing(|| format!("noting interface {ifindex}"))
 }
 
 /// Removes an interface: programs do not believe the classes of its packets any longer.
-pub(crate) fn remove(record: &Record) -> Result<()> {
+pub(crate) fn remove(netns: u64, ifindex: u32) -> Result<()> {
     let path = bpffs::root()?.join(NAME);
     if !path.exists() {
         return Ok(());
     }
     let map = MapHandle::from_pinned_path(&path).doing(|| format!("opening {}", path.display()))?;
-    match map.delete(&key(record)) {
+    match map.delete(&key(netns, ifindex)) {
         Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => {
-            Err(error).doing(|| format!("forgetting {}", record.interface))
+            Err(error).doing(|| format!("forgetting interface {ifindex}"))
         }
         _ => Ok(()),
     }

@@ -191,8 +191,8 @@ pub fn nftables_meets_what_goes_up(lab: &Lab) {
     lab.down(&net.router, "lan0");
 }
 
-/// Where arrivals are queued, the stack sends a forward's packets on, and the answers pass it by: connection tracking sees one direction, unless
-/// it is told not to look.
+/// Where arrivals are queued, the stack sends a forward's packets on. Where those of one side are queued alone, the others pass the stack by:
+/// connection tracking sees one direction, unless it is told not to look.
 pub fn nftables_behind_a_queue_of_arrivals(lab: &Lab) {
     let net = network(lab);
     let _servers = [8000, 9000].map(|port| Echo::start(&net.server, port));
@@ -226,6 +226,10 @@ pub fn nftables_behind_a_queue_of_arrivals(lab: &Lab) {
         "table inet harm { chain forward { type filter hook forward priority 0; ct state invalid reject with tcp reset; }\n}",
     );
     exchange(&net.client, at(LISTEN, 80), 1_000).expect_err("nftables rejects it");
+    lab.up(&net.router, "wan0", &lab.policy(&policy(json!([]))), &["--ingress-rate", "100mbit"]);
+    exchange(&net.client, at(LISTEN, 80), 10_000).expect("both directions are queued, and tracked");
+    assert_eq!(seen(&net.router, "answer"), hooks);
+    lab.down(&net.router, "wan0");
     let from = |port| (CLIENT, port);
     ask(&net.client, from(4_000), at(LISTEN, 80), LONG).expect("one direction of UDP is not invalid");
     rules(

@@ -3,6 +3,7 @@
 use super::{LINK, OfInterface, own_clients};
 use crate::bpf::hooks::{self, Point, Side};
 use crate::engine::features::Features;
+use crate::maps::arrivals;
 use crate::system::interface::{self, Interface};
 use crate::system::qdiscs;
 use sluice_error::{Doing, Result};
@@ -48,15 +49,24 @@ impl Hook {
     }
 }
 
-/// Attaches port forwarding where targets answer and no arrival hook of ours calls it, and on departure from interfaces with forwards; removes it
-/// elsewhere.
-pub(super) fn attach(directory: &Path, devices: &BTreeSet<&str>, interfaces: &[OfInterface]) -> Result<()> {
+/// Attaches port forwarding where targets answer and no arrival hook of ours calls it; on departure from interfaces with forwards; and, where some
+/// interface queues arrivals, on departure to targets, for what was queued. Removes it elsewhere.
+pub(super) fn attach(directory: &Path, netns: u64, devices: &BTreeSet<&str>, interfaces: &[OfInterface]) -> Result<()> {
     let mut wanted = BTreeSet::new();
-    let managed = |ifindex: u32| interfaces.iter().any(|interface| interface.ifindex == ifindex);
+    let managed: BTreeSet<u32> = interfaces.iter().map(|interface| interface.ifindex).collect();
     for device in devices.iter().filter(|device| **device != "lo") {
         let device = Interface::find(device)?;
-        if !managed(device.ifindex) {
+        if !managed.contains(&device.ifindex) {
             let hook = Hook { device, side: Side::Ingress };
+            hook.attach(directory)?;
+            // The hook says the class of answers, or that they have none.
+            arrivals::add(netns, hook.device.ifindex)?;
+            wanted.insert(hook.pin());
+        }
+    }
+    if interfaces.iter().any(|interface| interface.queues_arrivals) {
+        for device in devices.iter().filter(|device| **device != "lo") {
+            let hook = Hook { device: Interface::find(device)?, side: Side::Egress };
             hook.attach(directory)?;
             wanted.insert(hook.pin());
         }
@@ -68,14 +78,38 @@ pub(super) fn attach(directory: &Path, devices: &BTreeSet<&str>, interfaces: &[O
         wanted.insert(hook.pin());
     }
     wanted.append(&mut own_clients::attach(directory)?);
-    detach(directory, &wanted)
+    detach(directory, netns, &wanted, &managed)
+}
+
+/// Has programs believe no class of packets that arrive where these hooks are not: all but those that are wanted. Managed interfaces have other hooks.
+pub(super) fn believe_no_longer(
+    directory: &Path,
+    netns: u64,
+    wanted: &BTreeSet<String>,
+    managed: &BTreeSet<u32>,
+) -> Result<()> {
+    for name in links(directory)?.into_iter().filter(|name| !wanted.contains(name)) {
+        let arriving = name.strip_prefix(LINK).and_then(|of| of.strip_prefix("in_"));
+        if let Some(ifindex) = arriving.and_then(|ifindex| ifindex.parse().ok()).filter(|own| !managed.contains(own)) {
+            arrivals::remove(netns, ifindex)?;
+        }
+    }
+    Ok(())
+}
+
+/// The file names of the links.
+fn links(directory: &Path) -> Result<Vec<String>> {
+    let entries = fs::read_dir(directory).doing(|| format!("reading {}", directory.display()))?.flatten();
+    Ok(entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name.starts_with(LINK))
+        .collect())
 }
 
 /// Has the links run the programs that are pinned now. Filters are replaced by `attach`.
 pub(super) fn renew(directory: &Path) -> Result<()> {
-    for entry in fs::read_dir(directory).doing(|| format!("reading {}", directory.display()))?.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let Some(of) = name.strip_prefix(LINK) else { continue };
+    for name in links(directory)? {
+        let of = &name[LINK.len()..];
         let program = match of.split_once('_') {
             Some((side @ ("in" | "out"), ifindex)) => {
                 let named = ifindex.parse().ok().and_then(Interface::name_of);
@@ -85,18 +119,16 @@ pub(super) fn renew(directory: &Path) -> Result<()> {
             }
             _ => of,
         };
-        hooks::update(&entry.path(), &directory.join(program))?;
+        hooks::update(&directory.join(&name), &directory.join(program))?;
     }
     Ok(())
 }
 
 /// Removes every hook but these: links by their pins, filters by the interfaces that have them.
-pub(super) fn detach(directory: &Path, but: &BTreeSet<String>) -> Result<()> {
-    for entry in fs::read_dir(directory).doing(|| format!("reading {}", directory.display()))?.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with(LINK) && !but.contains(&name) {
-            hooks::detach(&entry.path())?;
-        }
+pub(super) fn detach(directory: &Path, netns: u64, but: &BTreeSet<String>, managed: &BTreeSet<u32>) -> Result<()> {
+    believe_no_longer(directory, netns, but, managed)?;
+    for name in links(directory)?.into_iter().filter(|name| !but.contains(name)) {
+        hooks::detach(&directory.join(name))?;
     }
     if Features::known()?.tcx {
         return Ok(());

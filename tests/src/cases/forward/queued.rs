@@ -1,0 +1,51 @@
+//! Forwards where packets are queued as they arrive: the stack sends them on, and they get their source as they leave.
+
+use super::network::{BYTES, ENDS, at, four, network, of, policy};
+use super::peers::{Echo, datagram, exchange, with_hops};
+use crate::lab::Lab;
+use serde_json::json;
+
+pub fn queued_on_arrival(lab: &Lab) {
+    let net = network(lab);
+    let _echo = Echo::start(&net.server, 8000);
+    let mut forwards = four();
+    forwards.as_array_mut().expect("a list").iter_mut().for_each(|forward| forward["class_id"] = json!(1));
+    let queued = ["--rate", "200mbit", "--ingress-rate", "200mbit"];
+    lab.up(&net.router, "lan0", &lab.policy(&policy(forwards)), &queued);
+    let sent = |interface: &str, class: u8| lab.status(&net.router, interface).egress(class).sent.bytes;
+    let arrived = |interface: &str| {
+        let status = lab.status(&net.router, interface);
+        status.direction("ingress").classes.iter().map(|class| class.sent.bytes).sum::<u64>()
+    };
+    // At first answers are not queued; then packets of both directions are.
+    for both in [false, true] {
+        if both {
+            lab.up(&net.router, "wan0", &lab.policy(&policy(json!([]))), &queued);
+        }
+        let before = (sent("lan0", 1), arrived("lan0"));
+        for (address, port, source) in ENDS {
+            let to = at(address, port);
+            let got = exchange(&net.client, to, BYTES).unwrap_or_else(|error| panic!("{to}: {error}"));
+            assert_eq!(got, (source.to_owned(), true), "{to}");
+            let long = vec![7; 5_000];
+            let got = datagram(&net.client, to, &long).unwrap_or_else(|error| panic!("{to}: {error}"));
+            assert_eq!(got, [format!("{source}\n").as_bytes(), &long].concat(), "{to}");
+            let error = with_hops(&net.client, to, 1).expect_err("one hop leads to the router");
+            assert_eq!(error.raw_os_error(), Some(libc::EHOSTUNREACH), "{to}: {error}");
+            let got = with_hops(&net.client, to, 2).unwrap_or_else(|error| panic!("{to}: {error}"));
+            assert_eq!(String::from_utf8_lossy(&got), format!("{source}\nhops"), "{to}");
+        }
+        let many = 4 * BYTES as u64;
+        assert!(sent("lan0", 1) - before.0 > many, "answers have the class of their forward");
+        assert!(arrived("lan0") - before.1 > many, "what came from clients was queued");
+        if both {
+            assert!(sent("wan0", 1) > many, "packets to targets have the class of their forward");
+            assert!(arrived("wan0") > many, "what came from targets was queued");
+        }
+    }
+    for name in ["keep", "masquerade", "keep6", "masquerade6"] {
+        assert!(of(lab, &net, name).opened >= 6, "{name}");
+    }
+    lab.down(&net.router, "lan0");
+    lab.down(&net.router, "wan0");
+}
