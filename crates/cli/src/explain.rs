@@ -5,7 +5,7 @@ mod without_root;
 use crate::args::Explain;
 use crate::failure::Failure;
 use crate::{capture, packet, terminal};
-use sluice_kernel::explain::{self, Explanation, Fields, ForwardFound, RuleFound};
+use sluice_kernel::explain::{self, Explanation, Fields, ForwardFound, Leaving, RuleFound};
 use sluice_kernel::probe::Metadata;
 use sluice_kernel::{Record, require_root};
 use sluice_policy::names;
@@ -52,7 +52,11 @@ pub fn run(args: &Explain) -> Result<(), Failure> {
         Some(sluice_policy::resolve(&policy, &context).map_err(|found| Failure::policy(&found))?)
     };
     let answers = match &policy {
-        None => explain::by_interface(&args.target, &asked)?,
+        None => {
+            let mut answers = explain::by_interface(&args.target, &asked)?;
+            explain::find_ways(&args.target, &mut answers)?;
+            answers
+        }
         Some(policy) if is_root => explain::by_policy(policy, &asked)?,
         Some(policy) => {
             explain::by_answers(policy, &asked, |frame, metadata| Ok(without_root::explained(policy, frame, metadata)))?
@@ -151,11 +155,11 @@ fn forward_line(forward: &ForwardFound, explanation: &Explanation) -> String {
         return format!("{name} listens there, and would take it if it arrived{condition} (--arriving)");
     }
     let to = match &forward.targets[..] {
-        [only] => only.to.to_string(),
+        [only] => format!("{}{}", only.to, way(only)),
         several => {
             let weighted = |target: &explain::TargetFound| match target.weight {
-                1 => target.to.to_string(),
-                weight => format!("{} (weight {weight})", target.to),
+                1 => format!("{}{}", target.to, way(target)),
+                weight => format!("{} (weight {weight}){}", target.to, way(target)),
             };
             let all: Vec<String> = several.iter().map(weighted).collect();
             format!("one of {}, chosen by the client's address and port", all.join(", "))
@@ -171,6 +175,20 @@ fn forward_line(forward: &ForwardFound, explanation: &Explanation) -> String {
         (None, _) => "rules choose its class where it leaves".to_owned(),
     };
     format!("{name}{condition}: a new connection goes to {to}; {source}; {class}")
+}
+
+/// The way to a target, as a relative clause.
+fn way(target: &explain::TargetFound) -> String {
+    match &target.way {
+        None => String::new(),
+        Some(Leaving::ThisHost) => " on this host".to_owned(),
+        Some(Leaving::Unrouted) => " (to which no route leads: the host's stack answers)".to_owned(),
+        Some(Leaving::Queues { interface }) => format!(" by {interface} and its queues"),
+        Some(Leaving::Peer { interface }) => {
+            format!(" by {interface}, into its other end at once, since nothing is scheduled there")
+        }
+        Some(Leaving::Stack { interface }) => format!(" by {interface}, sent by the stack after the queue of arrivals"),
+    }
 }
 
 pub fn rule_line(explanation: &Explanation) -> String {

@@ -13,6 +13,7 @@ mod tables;
 
 use crate::bpf::hooks;
 use crate::bpf::object::{self, Loader};
+use crate::engine::features::Features;
 use crate::engine::managed::settled;
 use crate::maps::forwarding::{CALL_TABLE, directory};
 use crate::maps::tables as maps;
@@ -22,6 +23,7 @@ use crate::system::{netns, paths};
 use attach::{attach, detach};
 use libbpf_rs::{MapCore, MapFlags};
 use routes::{routes, ways, ways_to};
+use serde::Serialize;
 use shortcuts::{acts_on_departures, shortcuts};
 use sluice_abi as abi;
 use sluice_error::{Doing, Error, Result};
@@ -29,6 +31,7 @@ use sluice_policy::{Forward, Resolved};
 use sluice_tables::forward::{Routed, timeouts};
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::IpAddr;
 use std::path::Path;
 use tables::Tables;
 
@@ -107,6 +110,53 @@ pub(crate) fn follow(own: &Record, policy: Option<&Resolved>) -> Result<()> {
     let devices: BTreeSet<&str> = routes.values().chain(former.values()).map(|way| way.dev.as_str()).collect();
     tables.shorten(&shortcuts(&devices, &interfaces)?)?;
     attach(&directory, own.netns, &devices, &interfaces)
+}
+
+/// The way by which new connections of an interface reach a target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Leaving {
+    /// The target is on this host.
+    ThisHost,
+    /// No route leads there: the host's stack answers.
+    Unrouted,
+    /// By an interface, and its queues.
+    Queues {
+        /// Name of the interface.
+        interface: String,
+    },
+    /// By a veth, into its other end at once: nothing is scheduled there.
+    Peer {
+        /// Name of the interface.
+        interface: String,
+    },
+    /// By an interface, sent on by the stack after the queue of arrivals.
+    Stack {
+        /// Name of the interface.
+        interface: String,
+    },
+}
+
+/// The ways to targets of a managed interface's forwards, in their order.
+pub(crate) fn leaving(record: &Record, targets: &[IpAddr]) -> Result<Vec<Leaving>> {
+    let directory = directory(record.netns)?;
+    let ways = ways_to(&targets.iter().copied().collect())?;
+    let shortcuts = maps::open(&directory, "shortcuts")?;
+    let one = |target: &IpAddr| {
+        let Some(way) = ways.get(target) else { return Ok(Leaving::Unrouted) };
+        let interface = way.dev.clone();
+        if way.is_local() {
+            return Ok(Leaving::ThisHost);
+        }
+        if record.ingress_ifindex.is_some() && Features::known()?.tcx {
+            return Ok(Leaving::Stack { interface });
+        }
+        let ifindex = Interface::find(&interface)?.ifindex;
+        let found = shortcuts.lookup(&ifindex.to_ne_bytes(), MapFlags::ANY);
+        let at_once = found.doing(|| "looking for ways without queues".to_owned())?.is_some();
+        Ok(if at_once { Leaving::Peer { interface } } else { Leaving::Queues { interface } })
+    };
+    targets.iter().map(one).collect()
 }
 
 /// A note for a policy that asks room for more connections than the table has: it is made when the first forward of all interfaces begins.

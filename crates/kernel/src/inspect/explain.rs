@@ -2,6 +2,7 @@
 
 mod forward;
 
+pub use crate::engine::forwarding::Leaving;
 pub use forward::{ForwardFound, TargetFound};
 
 use crate::engine::managed;
@@ -181,6 +182,13 @@ pub fn by_interface(name: &str, packets: &[(Vec<u8>, Metadata)]) -> Result<Vec<E
         Ok(compose(&policy, &explanation, &lines, metadata.direction, Some(&running)))
     };
     packets.iter().map(one).collect()
+}
+
+/// Adds the ways to targets of forwards that take packets, for which the kernel's routes are asked.
+pub fn find_ways(name: &str, explanations: &mut [Explanation]) -> Result<()> {
+    let record = managed::managed(name)?;
+    let forwards = explanations.iter_mut().filter_map(|one| one.forward.as_mut());
+    forwards.filter(|forward| forward.takes).try_for_each(|forward| forward::find_ways(forward, &record))
 }
 
 /// The error of an interface that is there, but not managed; a name that no interface has passes.

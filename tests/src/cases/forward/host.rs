@@ -1,7 +1,7 @@
 //! The forwarding host itself: its own targets, clients and ports.
 
 use super::network::{
-    BYTES, CLIENT6, ENDS, INSIDE, INSIDE6, LISTEN, LISTEN6, LONG, SERVER6, at, four, network, of, policy,
+    BYTES, CLIENT6, ENDS, INSIDE, INSIDE6, LISTEN, LISTEN6, LONG, SERVER6, at, explained_way, four, network, of, policy,
 };
 use super::peers::{Echo, datagram, exchange};
 use crate::foreign::{Hook, Program, Verdict};
@@ -116,12 +116,17 @@ pub fn short_cuts_pass_nobody_by(lab: &Lab) {
     lab.up(&net.router, "lan0", &lab.policy(&alone), &[]);
     let (to_server, to_client) = carried();
     assert!(few.contains(&to_server) && few.contains(&to_client), "past both: {to_server} and {to_client}");
+    assert_eq!(explained_way(lab, &net), json!({ "kind": "peer", "interface": "wan0" }));
 
     net.router.tc("qdisc add dev wan0 root pfifo");
     lab.down(&net.router, "lan0");
     lab.up(&net.router, "lan0", &lab.policy(&policy(four())), &[]);
     let (to_server, to_client) = carried();
     assert!(many.contains(&to_server) && many.contains(&to_client), "through queues: {to_server} and {to_client}");
+    assert_eq!(explained_way(lab, &net), json!({ "kind": "queues", "interface": "wan0" }));
+    net.router.ip(&format!("route add unreachable {SERVER}"));
+    assert_eq!(explained_way(lab, &net), json!({ "kind": "unrouted" }));
+    net.router.ip(&format!("route del unreachable {SERVER}"));
 
     net.router.tc("qdisc del dev wan0 root");
     lab.down(&net.router, "lan0");

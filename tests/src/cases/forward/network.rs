@@ -66,6 +66,14 @@ pub fn network(lab: &Lab) -> Routed {
     net
 }
 
+/// The way to the target of the forward "keep", as `explain` knows it.
+pub fn explained_way(lab: &Lab, net: &Routed) -> Value {
+    let packet = format!("tcp {CLIENT}:5000 to {LISTEN}:80");
+    let output = lab.sluice(&net.router, &["explain", "lan0", "--arriving", "--json", &packet]).ok();
+    let answers: Value = serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output}"));
+    answers[0]["forward"]["targets"][0]["way"].clone()
+}
+
 pub fn of(lab: &Lab, net: &Routed, name: &str) -> Forward {
     let status = lab.status(&net.router, "lan0");
     status.forwards.into_iter().find(|forward| forward.name == name).unwrap_or_else(|| panic!("no forward {name}"))

@@ -1,6 +1,6 @@
 //! Forwards where packets are queued as they arrive: the stack sends them on, and they get their source as they leave.
 
-use super::network::{BYTES, ENDS, at, four, network, of, policy};
+use super::network::{BYTES, ENDS, at, explained_way, four, network, of, policy};
 use super::peers::{Echo, datagram, exchange, with_hops};
 use crate::lab::Lab;
 use serde_json::json;
@@ -17,6 +17,7 @@ pub fn queued_on_arrival(lab: &Lab) {
         let status = lab.status(&net.router, interface);
         status.direction("ingress").classes.iter().map(|class| class.sent.bytes).sum::<u64>()
     };
+    assert_eq!(explained_way(lab, &net), json!({ "kind": "stack", "interface": "wan0" }));
     // At first answers are not queued; then packets of both directions are.
     for both in [false, true] {
         if both {

@@ -23,6 +23,13 @@ pub(super) struct Way {
     kind: Option<String>,
 }
 
+impl Way {
+    /// Whether the address is this host's.
+    pub(super) fn is_local(&self) -> bool {
+        self.kind.as_deref() == Some("local")
+    }
+}
+
 /// The way to each target.
 pub(super) fn routes(interfaces: &[OfInterface]) -> Result<HashMap<IpAddr, Way>> {
     let forwards = interfaces.iter().flat_map(|interface| &interface.forwards);
@@ -47,8 +54,7 @@ pub(super) fn ways<'a>(
                 .help(format!("ip route get {} says why; give the target an address that is reached", target.address))
         };
         let way = routes.get(&target.address).ok_or_else(unreachable)?;
-        let local = way.kind.as_deref() == Some("local");
-        Ok(Route { source: if local { None } else { Some(way.prefsrc.ok_or_else(unreachable)?) } })
+        Ok(Route { source: if way.is_local() { None } else { Some(way.prefsrc.ok_or_else(unreachable)?) } })
     };
     let routes = forward.targets.iter().map(way).collect::<Result<_>>()?;
     Ok(Routed {

@@ -1,7 +1,10 @@
 //! The forward that takes a packet.
 
 use super::Fields;
+use crate::engine::forwarding::{self, Leaving};
+use crate::record::Record;
 use serde::Serialize;
+use sluice_error::Result;
 use sluice_policy::{Forward, ForwardSource, Resolved};
 use std::net::{IpAddr, SocketAddr};
 
@@ -31,6 +34,17 @@ pub struct TargetFound {
     pub to: SocketAddr,
     /// Share of new connections.
     pub weight: u32,
+    /// The way by which packets leave to it. None: it was not looked for.
+    pub way: Option<Leaving>,
+}
+
+/// Looks for the ways to the targets of a forward of a managed interface.
+pub(super) fn find_ways(forward: &mut ForwardFound, record: &Record) -> Result<()> {
+    let targets: Vec<IpAddr> = forward.targets.iter().map(|target| target.to.ip()).collect();
+    for (target, way) in forward.targets.iter_mut().zip(forwarding::leaving(record, &targets)?) {
+        target.way = Some(way);
+    }
+    Ok(())
 }
 
 /// The forward for a packet with these fields. `is_local` tells addresses of this host. None: it is not known.
@@ -57,6 +71,7 @@ pub(super) fn of(
     let target = |target: &sluice_policy::Target| TargetFound {
         to: SocketAddr::new(target.address, target.first_port + (port - forward.ports.0)),
         weight: target.weight,
+        way: None,
     };
     let class = policy.classes.iter().find(|class| Some(class.id) == forward.class);
     Some(ForwardFound {
