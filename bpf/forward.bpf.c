@@ -254,8 +254,9 @@ SL_GLOBAL int sl_leave(struct __sk_buff *skb, u32 l3, u32 number)
 	return sl_rewrite(skb, &f, &to, 0) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
 }
 
-/* Parts of the hook with a stack of their own. */
-enum sl_stage { SL_STAGE_ERROR, SL_STAGE_COMPLAINT, SL_STAGE_FRAGMENT, SL_STAGES };
+/* Parts of the hooks, which share them: each is verified once, and has a stack of its own. */
+enum sl_stage { SL_STAGE_PACKET, SL_STAGE_ERROR, SL_STAGE_COMPLAINT, SL_STAGE_FRAGMENT, SL_STAGES };
+int sl_forward_called(struct __sk_buff *skb);
 int sl_forward_error(struct __sk_buff *skb);
 int sl_forward_complaint(struct __sk_buff *skb);
 int sl_forward_fragment(struct __sk_buff *skb);
@@ -264,7 +265,8 @@ struct {
 	__type(key, u32);
 	__uint(max_entries, SL_STAGES);
 	__array(values, int(struct __sk_buff *));
-} stages SEC(".maps") = { .values = { [SL_STAGE_ERROR] = (void *)&sl_forward_error,
+} stages SEC(".maps") = { .values = { [SL_STAGE_PACKET] = (void *)&sl_forward_called,
+				      [SL_STAGE_ERROR] = (void *)&sl_forward_error,
 				      [SL_STAGE_COMPLAINT] = (void *)&sl_forward_complaint,
 				      [SL_STAGE_FRAGMENT] = (void *)&sl_forward_fragment } };
 
@@ -409,48 +411,55 @@ static __always_inline enum sl_turn sl_turn_of(struct __sk_buff *skb)
 	return word == SL_AFTER_NEXT ? SL_GOES_ON : word & SL_FORWARD_OUT ? SL_DEPARTS : SL_IS_QUEUED;
 }
 
+/* Leaves the packet to the part that forwards. word: as in the control block. */
+static __always_inline int sl_hook(struct __sk_buff *skb, u32 word)
+{
+	skb->cb[SL_CB_FORWARD / 4] = word;
+	bpf_tail_call(skb, &stages, SL_STAGE_PACKET);
+	return TC_ACT_UNSPEC;
+}
+
 /* The hook of an interface without a policy. Nothing there says a packet's class. */
 SEC("tc")
 int sl_forward(struct __sk_buff *skb)
 {
 	skb->tc_index = 0;
-	skb->cb[SL_CB_FORWARD / 4] = SL_AFTER_NEXT;
-	return sl_verdict_of(skb, sl_forward_packet(skb, SL_ETH_BYTES, SL_GOES_ON));
+	return sl_hook(skb, SL_AFTER_NEXT);
 }
 
 SEC("tc")
 int sl_forward_l3(struct __sk_buff *skb)
 {
 	skb->tc_index = 0;
-	skb->cb[SL_CB_FORWARD / 4] = SL_AFTER_NEXT | SL_FORWARD_L3;
-	return sl_verdict_of(skb, sl_forward_packet(skb, 0, SL_GOES_ON));
+	return sl_hook(skb, SL_AFTER_NEXT | SL_FORWARD_L3);
 }
 
 /*
  * On departure: answers of targets that are on this host, and errors that its stack sends about packets that were rewritten; and what was queued
  * on arrival.
  */
-static __always_inline int sl_depart(struct __sk_buff *skb, u32 l3)
+static __always_inline int sl_depart(struct __sk_buff *skb, u32 word)
 {
-	if (skb->ingress_ifindex)
-		return skb->hash && skb->hash <= sl_forwarding.last_connection ? sl_leave(skb, l3, skb->hash) : TC_ACT_UNSPEC;
-	skb->cb[SL_CB_FORWARD / 4] = SL_AFTER_NEXT | SL_FORWARD_OUT | (l3 ? 0 : SL_FORWARD_L3);
-	return sl_verdict_of(skb, sl_forward_packet(skb, l3, SL_DEPARTS));
+	if (!skb->ingress_ifindex)
+		return sl_hook(skb, SL_AFTER_NEXT | SL_FORWARD_OUT | word);
+	if (!skb->hash || skb->hash > sl_forwarding.last_connection)
+		return TC_ACT_UNSPEC;
+	return sl_leave(skb, word & SL_FORWARD_L3 ? 0 : SL_ETH_BYTES, skb->hash);
 }
 
 SEC("tc")
 int sl_forward_out(struct __sk_buff *skb)
 {
-	return sl_depart(skb, SL_ETH_BYTES);
+	return sl_depart(skb, 0);
 }
 
 SEC("tc")
 int sl_forward_out_l3(struct __sk_buff *skb)
 {
-	return sl_depart(skb, 0);
+	return sl_depart(skb, SL_FORWARD_L3);
 }
 
-/* Called by the arrival hook of an interface with a policy. */
+/* Called by the arrival hook of an interface with a policy, and by those above. */
 SEC("tc")
 int sl_forward_called(struct __sk_buff *skb)
 {

@@ -174,7 +174,8 @@ fn forwards_are_counted_everywhere(lab: &Lab) {
         (&json!("game"), &json!(1), &json!("keep")),
         "{game:#}"
     );
-    assert_eq!(game["targets"], json!([{ "to": format!("{SERVER}:8001"), "weight": 1 }]));
+    let way = json!({ "kind": "peer", "interface": "wan0" });
+    assert_eq!(game["targets"], json!([{ "to": format!("{SERVER}:8001"), "weight": 1, "way": way }]));
     assert_eq!(explain(&["udp", "10.78.0.2:9", "10.78.0.1:101"])["takes"], false, "it departs");
     let web = explain(&["--arriving", "tcp", "10.78.0.2:9", "10.78.0.1:80"]);
     assert_eq!(web["targets"].as_array().map(Vec::len), Some(2), "{web:#}");

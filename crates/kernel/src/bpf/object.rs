@@ -3,7 +3,7 @@
 use crate::system::private;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{DataSec, Var};
-use libbpf_rs::{AsRawLibbpf, MapCore, MapHandle, Object, ObjectBuilder, OpenMapMut, OpenObject, PrintLevel};
+use libbpf_rs::{AsRawLibbpf, MapCore, MapHandle, MapType, Object, ObjectBuilder, OpenMapMut, OpenObject, PrintLevel};
 use sha2::{Digest, Sha256};
 use sluice_abi as abi;
 use sluice_error::{Doing, Error, Kind, Result};
@@ -179,12 +179,14 @@ impl Loader {
         }
     }
 
-    /// Whether the maps that are pinned in `dir` have keys and values as long as those that the programs expect.
+    /// Whether the maps that are pinned in `dir` have keys and values as long as those that the programs expect, and lists of programs as many
+    /// places.
     pub fn fits(&self, dir: &Path) -> Result<bool> {
         for map in self.open.maps() {
             let Some(path) = pin(dir, map.name()).filter(|path| path.exists()) else { continue };
             let there = MapHandle::from_pinned_path(&path).doing(|| format!("opening {}", path.display()))?;
-            if (there.key_size(), there.value_size()) != (map.key_size(), map.value_size()) {
+            let of_programs = map.map_type() == MapType::ProgArray && map.max_entries() != there.max_entries();
+            if of_programs || (there.key_size(), there.value_size()) != (map.key_size(), map.value_size()) {
                 return Ok(false);
             }
         }

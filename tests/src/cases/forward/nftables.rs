@@ -228,7 +228,8 @@ pub fn nftables_behind_a_queue_of_arrivals(lab: &Lab) {
     exchange(&net.client, at(LISTEN, 80), 1_000).expect_err("nftables rejects it");
     lab.up(&net.router, "wan0", &lab.policy(&policy(json!([]))), &["--ingress-rate", "100mbit"]);
     exchange(&net.client, at(LISTEN, 80), 10_000).expect("both directions are queued, and tracked");
-    assert_eq!(seen(&net.router, "answer"), hooks);
+    let answered = seen(&net.router, "answer");
+    assert!(hooks.iter().all(|hook| answered.contains(hook)), "{answered:?}");
     lab.down(&net.router, "wan0");
     let from = |port| (CLIENT, port);
     ask(&net.client, from(4_000), at(LISTEN, 80), LONG).expect("one direction of UDP is not invalid");

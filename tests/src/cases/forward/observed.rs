@@ -65,6 +65,5 @@ pub fn both_sides_are_shown(lab: &Lab) {
     let row = text.lines().find(|line| line.contains(",masquerade6,")).unwrap_or_else(|| panic!("{text}"));
     assert!(row.contains(",[fd78::1]:83,[fd79::1]:") && row.ends_with(",[fd79::2]:8000"), "{row}");
     lab.down(&net.router, "lan0");
-    assert_eq!(json_of(lab, &net, &["flows", "wan0", "--once", "--json"])["flows"][0]["connection"], Value::Null);
     lab.down(&net.router, "wan0");
 }
