@@ -34,6 +34,8 @@ fn begin(lab: &Lab) -> (Pair, Server) {
     let mut policy = three();
     policy["classes"][0]["ceil"] = "5mbit".into();
     policy["classes"][0]["police"] = true.into();
+    policy["forwards"] =
+        json!([{ "name": "web", "protocol": "tcp", "port": 9, "targets": "10.77.0.2", "source": "masquerade" }]);
     lab.up(&pair.a, "a0", &lab.policy(&policy), &["--rate", "20mbit"]);
     let server = Server::start(lab, &pair.a, &[]);
     (pair, server)
