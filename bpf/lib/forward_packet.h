@@ -276,7 +276,7 @@ static __always_inline int sl_rewrite(struct __sk_buff *skb, struct sl_forwardab
 	/* Of a packet whose checksum the device is to finish, only the pseudo-header is summed: its addresses, not its ports. */
 	if (f->fragment != SL_LATER_FRAGMENT && !f->unsummed &&
 	    (bpf_l4_csum_replace(skb, sum, 0, change, zero | BPF_F_PSEUDO_HDR) ||
-	     bpf_l4_csum_replace(skb, sum, old_ports, ports, zero | 4)))
+	     (ports != old_ports && bpf_l4_csum_replace(skb, sum, old_ports, ports, zero | 4))))
 		return -1;
 	if (f->fragment != SL_LATER_FRAGMENT && !r.has_ports && bpf_skb_store_bytes(skb, f->l4, &ports, 4, 0))
 		return -1;
