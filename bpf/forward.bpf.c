@@ -82,7 +82,7 @@ SL_GLOBAL u32 sl_enter(struct __sk_buff *skb, struct sl_connection *like SL_NONN
  * Begins a connection of a forward. Returns its number; SL_NO_CONNECTION: the stack is to have the packet, and refuse it; SL_REFUSED: its sender is to
  * try again. A function of its own for its stack.
  */
-SL_GLOBAL u32 sl_begin(struct __sk_buff *skb, struct sl_forwardable *f SL_NONNULL, u32 index, u32 hash)
+SL_GLOBAL u32 sl_begin(struct __sk_buff *skb, struct sl_forwardable *f SL_NONNULL, u32 index)
 {
 	u32 number;
 	struct sl_connection like = {};
@@ -103,7 +103,7 @@ SL_GLOBAL u32 sl_begin(struct __sk_buff *skb, struct sl_forwardable *f SL_NONNUL
 		sl_count_refused(index, SL_NOT_FORWARDED_SOURCE);
 		return SL_NO_CONNECTION;
 	}
-	target = sl_target_of(forward, hash);
+	target = sl_target_of(forward, f->hash);
 	if (!target)
 		return SL_NO_CONNECTION;
 	like.client = f->tuple.src;
@@ -122,13 +122,13 @@ SL_GLOBAL u32 sl_begin(struct __sk_buff *skb, struct sl_forwardable *f SL_NONNUL
 		like.source = target->source;
 	if (like.proto == 6)
 		tcp_open(&like, &f->segment);
-	number = sl_enter(skb, &like, hash, f->tick);
+	number = sl_enter(skb, &like, f->hash, f->tick);
 	if (number == (SL_REFUSED | SL_NOT_FORWARDED_TWIN)) {
 		/* Another CPU has entered this very connection, or taken the port. */
-		number = connection_find(sl_table, &f->tuple, hash);
+		number = connection_find(sl_table, &f->tuple, f->hash);
 		if (number)
 			return number;
-		number = sl_enter(skb, &like, hash, f->tick);
+		number = sl_enter(skb, &like, f->hash, f->tick);
 	}
 	if (number & SL_REFUSED) {
 		sl_count_refused(index, number & ~SL_REFUSED);
@@ -162,7 +162,7 @@ static __always_inline void sl_hand_over_class(struct __sk_buff *skb, u32 class,
 }
 
 /* The outcome for a packet: a verdict, or one of these. */
-enum sl_outcome { SL_UNTOUCHED = -2, SL_REWRITTEN = -3, SL_FAULTY = -4 };
+enum sl_outcome { SL_UNTOUCHED = -2, SL_REWRITTEN = -3, SL_FAULTY = -4, SL_UNKNOWN = -5 };
 
 /* What becomes of a packet after it was rewritten. */
 enum sl_turn {
@@ -213,13 +213,75 @@ SL_GLOBAL int sl_pass_on(struct __sk_buff *skb, struct sl_forwardable *f SL_NONN
 		bpf_set_hash(skb, number);
 		way = SL_WAY_UP;
 	}
-	if (sl_rewrite(skb, f, &to, way <= SL_WAY_NEIGHBOUR))
+	if (sl_rewrite(skb, f, &to, sl_address_change(f, &to), way <= SL_WAY_NEIGHBOUR))
 		return TC_ACT_SHOT;
 	if (way > SL_WAY_NEIGHBOUR)
 		return SL_REWRITTEN;
 	if (class < SL_CLASSES)
 		sl_hand_over_class(skb, class, hop.ifindex);
 	return sl_send(skb, f, way, &hop);
+}
+
+/*
+ * Sends a whole packet of an open connection on by the way that is remembered. Returns SL_UNKNOWN if there is none, or if sl_pass_on must decide: the
+ * packet's time to live ends, it may begin another connection, or there was a change.
+ */
+static __always_inline int sl_pass_by_known_way(struct __sk_buff *skb, const struct sl_forwardable *f)
+{
+	struct sl_known_way *known = sl_known_way(f);
+	struct sl_connection *c;
+	u32 state, class;
+
+	if (!known || !sl_is_way_of(skb, known, f) || f->fragment != SL_WHOLE || f->ttl <= 1 || f->segment.flags & SL_TCP_SYN)
+		return SL_UNKNOWN;
+	c = connection_at(sl_table, known->number);
+	if (!c)
+		return SL_UNKNOWN;
+	class = shared_read(&c->class);
+	state = shared_read(&c->state);
+	if (state != known->state || (class & SL_MAY_BE_CUT && sl_is_replaced(c->forward)))
+		return SL_UNKNOWN;
+	connection_pass(sl_table, c, state, known->side, &f->segment, sl_segments_of(skb), skb->len, f->tick);
+	if (sl_rewrite(skb, f, &known->to, known->change, 1))
+		return TC_ACT_SHOT;
+	class &= SL_MAY_BE_CUT - 1;
+	if (class < SL_CLASSES)
+		sl_hand_over_class(skb, class, known->hop.ifindex);
+	return sl_send(skb, f, SL_WAY_OUT, &known->hop);
+}
+
+/* sl_pass_known where l3 and the EtherType are constants. The words of the packet stay in registers; only where it is not sent on does *read get them. */
+static __always_inline int sl_pass_known_of(struct __sk_buff *skb, struct sl_forwardable *read, const u32 l3, const u32 type,
+					    u32 turn)
+{
+	struct sl_forwardable f = { .tick = read->tick };
+	int outcome = SL_UNKNOWN;
+
+	if (!sl_read_of_type(skb, l3, type, &f))
+		return SL_UNTOUCHED;
+	f.hash = tuple_hash(sl_table, &f.tuple);
+	if (turn == SL_GOES_ON)
+		outcome = sl_pass_by_known_way(skb, &f);
+	if (outcome == SL_UNKNOWN)
+		*read = f;
+	return outcome;
+}
+
+/*
+ * Sends a packet on if its way is remembered, and it goes on at once. Returns the verdict of a tc program; SL_UNKNOWN: *f says what the packet is, and no
+ * more has been done; SL_UNTOUCHED: it is none that a forward can take.
+ */
+SL_GLOBAL int sl_pass_known(struct __sk_buff *skb, struct sl_forwardable *f SL_NONNULL, u32 l3, u32 turn)
+{
+	if (!f)
+		return SL_UNTOUCHED;
+	if (sl_ethertype(skb) == SL_ETH_IPV4)
+		return l3 ? sl_pass_known_of(skb, f, SL_ETH_BYTES, SL_ETH_IPV4, turn)
+			  : sl_pass_known_of(skb, f, 0, SL_ETH_IPV4, turn);
+	if (sl_ethertype(skb) == SL_ETH_IPV6)
+		return l3 ? sl_pass_known_of(skb, f, SL_ETH_BYTES, SL_ETH_IPV6, turn)
+			  : sl_pass_known_of(skb, f, 0, SL_ETH_IPV6, turn);
+	return SL_UNTOUCHED;
 }
 
 /* Whether a packet that leaves is one of a side which has its source still as it arrived. Sets *to to the addresses that it is to have. */
@@ -251,7 +313,7 @@ SL_GLOBAL int sl_leave(struct __sk_buff *skb, u32 l3, u32 number)
 	class = c->class & (SL_MAY_BE_CUT - 1);
 	if (class < SL_CLASSES)
 		sl_hand_over_class(skb, class, skb->ifindex);
-	return sl_rewrite(skb, &f, &to, 0) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
+	return sl_rewrite(skb, &f, &to, sl_address_change(&f, &to), 0) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
 }
 
 /* Parts of the hooks, which share them: each is verified once, and has a stack of its own. */
@@ -358,28 +420,31 @@ static __always_inline int sl_is_of_vlan(struct __sk_buff *skb)
 static __always_inline int sl_forward_packet(struct __sk_buff *skb, u32 l3, u32 turn)
 {
 	struct sl_forwardable f = { .tick = (u32)(bpf_ktime_get_coarse_ns() >> SL_TICK_SHIFT) };
-	u32 hash, number, forward;
+	u32 number, forward;
 	int outcome;
 
 	if (skb->pkt_type != PACKET_HOST && skb->pkt_type != PACKET_OUTGOING)
 		return SL_UNTOUCHED; /* it is for another host, or for several */
 	if (sl_is_of_vlan(skb))
 		return SL_UNTOUCHED;
-	if (!sl_read_forwardable(skb, l3, &f)) {
+	outcome = sl_pass_known(skb, &f, l3, turn);
+	if (outcome == SL_UNTOUCHED) {
+		sl_read_forwardable(skb, l3, &f); /* sets what could be read */
 		if (f.fragment == SL_LATER_FRAGMENT)
 			bpf_tail_call(skb, &stages, SL_STAGE_FRAGMENT);
 		if (sl_is_icmp(&f))
 			bpf_tail_call(skb, &stages, SL_STAGE_ERROR);
 		return SL_UNTOUCHED;
 	}
-	hash = tuple_hash(sl_table, &f.tuple);
-	number = connection_find(sl_table, &f.tuple, hash);
+	if (outcome != SL_UNKNOWN)
+		return outcome;
+	number = connection_find(sl_table, &f.tuple, f.hash);
 	if (number && sl_may_be_over(&f, number))
 		number = sl_unless_over(&f, number);
 	if (!number) {
 		forward = sl_listening(skb, &f);
 		if (forward)
-			number = sl_begin(skb, &f, forward, hash);
+			number = sl_begin(skb, &f, forward);
 		if (number == SL_REFUSED)
 			return TC_ACT_SHOT;
 	}

@@ -83,5 +83,6 @@ SL_GLOBAL u32 sl_follow_first(struct sl_forwardable *f SL_NONNULL)
 		return SL_REFUSED;
 	f->tuple.sport = tuple.sport;
 	f->tuple.dport = tuple.dport;
+	f->hash = tuple_hash(sl_table, &f->tuple);
 	return first->number;
 }

@@ -27,6 +27,7 @@ struct sl_forwardable {
 	u8 unsummed; /* of UDP: it has no checksum (RFC 768) */
 	u32 id; /* of a fragment: what it shares with the others, in network byte order */
 	u32 tick; /* of 2^20 ns: when it came */
+	u32 hash; /* tuple_hash of its addresses and ports */
 };
 
 static __always_inline void sl_end_of_ipv4(struct sl_end *end, u32 address)
@@ -163,19 +164,22 @@ static __always_inline int sl_read_ipv6(struct __sk_buff *skb, u32 l3, struct sl
 	       sl_read_transport(skb, f, l3 + SL_IPV6_BYTES + SL_FRAGMENT_BYTES, f->ip_bytes - SL_IPV6_BYTES - SL_FRAGMENT_BYTES);
 }
 
-/* Whether the packet is one that a forward can take; sets *f, which is 0. l3: where its IP header begins. A function of its own for the verifier. */
+/* Whether a packet of this EtherType is one that a forward can take; sets *f, which is 0. l3: where its IP header begins. */
+static __always_inline int sl_read_of_type(struct __sk_buff *skb, u32 l3, u32 type, struct sl_forwardable *f)
+{
+	f->l3 = l3;
+	return type == SL_ETH_IPV4 ? sl_read_ipv4(skb, l3, f) : type == SL_ETH_IPV6 && sl_read_ipv6(skb, l3, f);
+}
+
+static __always_inline u32 sl_ethertype(struct __sk_buff *skb)
+{
+	return __builtin_bswap16((u16)skb->protocol);
+}
+
+/* Whether a packet is one that a forward can take. As sl_read_of_type; a function of its own for the verifier. */
 SL_GLOBAL int sl_read_forwardable(struct __sk_buff *skb, u32 l3, struct sl_forwardable *f SL_NONNULL)
 {
-	if (!f || l3 > SL_ETH_BYTES)
-		return 0;
-	f->l3 = l3;
-	switch (__builtin_bswap16((u16)skb->protocol)) {
-	case SL_ETH_IPV4:
-		return sl_read_ipv4(skb, l3, f);
-	case SL_ETH_IPV6:
-		return sl_read_ipv6(skb, l3, f);
-	}
-	return 0;
+	return f && l3 <= SL_ETH_BYTES && sl_read_of_type(skb, l3, sl_ethertype(skb), f);
 }
 
 /* Whether the packet is of ICMP in IPv4, or of ICMPv6 in IPv6, without extension headers. */
@@ -263,10 +267,14 @@ static __always_inline int sl_write_ipv4(struct __sk_buff *skb, u32 l3, const st
 	return l3 ? sl_write_ipv4_at(skb, SL_ETH_BYTES, r) : sl_write_ipv4_at(skb, 0, r);
 }
 
-/* Writes addresses and ports, and lowers the TTL by `hops`. Checksums are right afterwards, whatever the device was to do of them. */
-static __always_inline int sl_rewrite(struct __sk_buff *skb, struct sl_forwardable *f, struct sl_tuple *to, u32 hops)
+/*
+ * Writes addresses and ports, and lowers the TTL by `hops`. change: sl_address_change. Checksums are right afterwards, whatever the device was to do of
+ * them.
+ */
+static __always_inline int sl_rewrite(struct __sk_buff *skb, const struct sl_forwardable *f, const struct sl_tuple *to,
+				      u32 change, u32 hops)
 {
-	u32 sum = f->l4 + (f->tuple.proto == 6 ? 16 : 6), change = sl_address_change(f, to);
+	u32 sum = f->l4 + (f->tuple.proto == 6 ? 16 : 6);
 	u32 hop_word = f->ttl | f->tuple.proto << 8, new_hop_word = hop_word - hops;
 	u64 zero = f->tuple.proto == 6 ? 0 : BPF_F_MARK_MANGLED_0;
 	u32 ports = to->sport | (u32)to->dport << 16, old_ports = f->tuple.sport | (u32)f->tuple.dport << 16;

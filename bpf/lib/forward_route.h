@@ -2,6 +2,7 @@
 /* Where a packet goes: the routing table of the kernel, asked as the kernel would ask it for a packet that is forwarded. */
 #pragma once
 #include "forward_packet.h"
+#include "forward_tables.h"
 
 enum sl_way {
 	SL_WAY_OUT, /* by hop->ifindex; its neighbour is known */
@@ -22,11 +23,15 @@ static __always_inline u32 sl_bytes_sent(struct __sk_buff *skb, const struct sl_
 /* The next hop of a packet. */
 struct sl_hop {
 	u32 ifindex; /* of the way out */
-	u32 mtu;
-	u32 family; /* SL_WAY_NEIGHBOUR: of its address */
-	u32 address[4];
-	u32 macs[3]; /* SL_WAY_OUT: destination and source, as a frame has them */
-	u32 short_cut; /* SL_WAY_OUT: nothing is scheduled there, and the packet may go into the veth's peer at once */
+	u16 mtu;
+	u16 family; /* SL_WAY_NEIGHBOUR: of its address */
+	union {
+		u32 address[4];
+		struct {
+			u32 macs[3]; /* SL_WAY_OUT: destination and source, as a frame has them */
+			u32 short_cut; /* nothing is scheduled there, and the packet may go into the veth's peer at once */
+		};
+	};
 };
 
 /* The way of a packet with these addresses and ports, which came in where ifindex says. */
@@ -55,14 +60,14 @@ static __always_inline u32 sl_route(struct __sk_buff *skb, const struct sl_forwa
 	hop->ifindex = params.ifindex;
 	hop->mtu = params.tot_len; /* the kernel has put it there */
 	hop->family = params.family;
-	__builtin_memcpy(hop->address, params.dst, 16);
-	__builtin_memcpy(hop->macs, params.dmac, 6);
-	__builtin_memcpy((u8 *)hop->macs + 6, params.smac, 6);
-	hop->short_cut = 0;
 	switch (found) {
 	case BPF_FIB_LKUP_RET_SUCCESS:
+		__builtin_memcpy(hop->macs, params.dmac, 6);
+		__builtin_memcpy((u8 *)hop->macs + 6, params.smac, 6);
+		hop->short_cut = 0;
 		return SL_WAY_OUT;
 	case BPF_FIB_LKUP_RET_NO_NEIGH:
+		__builtin_memcpy(hop->address, params.dst, 16);
 		return SL_WAY_NEIGHBOUR;
 	case BPF_FIB_LKUP_RET_FRAG_NEEDED:
 		return SL_WAY_NARROW;
@@ -90,21 +95,26 @@ SL_GLOBAL int sl_source_is_there(struct __sk_buff *skb, struct sl_forwardable *f
 							       : way == SL_WAY_UP;
 }
 
-/* Ways that a CPU remembers, by the number of a connection and the side, and for how long: so much later a change of routes or neighbours counts. */
+/*
+ * Ways that a CPU remembers, by a keyed hash of addresses and ports, and for how long: so much later a change of routes or neighbours counts. No
+ * connection is over after so short a silence.
+ */
 #define SL_KNOWN_WAYS 1024u
 #define SL_WAY_TICKS  64u
 
-/* The way of the last packet from a side of a connection that was sent on at once. */
+/* The way of the packets from a side of a connection, as of one that was sent on at once. Two cache lines. */
 struct sl_known_way {
+	struct sl_tuple from; /* addresses and ports as the packets arrive */
+	struct sl_tuple to; /* and as they leave */
+	u32 change; /* sl_address_change from these to those */
 	u32 number; /* of the connection */
 	u32 state; /* its state's word: another connection has another serial */
-	u32 tick;
+	u32 tick; /* when the routes said so */
 	u32 ingress; /* ifindex */
-	u32 tos;
-	u32 ifindex;
-	u32 mtu;
-	u32 macs[3];
-	u32 short_cut;
+	u8 side; /* enum sl_side */
+	u8 dscp; /* routes know no ECN */
+	u16 pad;
+	struct sl_hop hop;
 };
 
 /* Interfaces whose packets may go into their peers at once. */
@@ -123,11 +133,52 @@ struct {
 	__uint(max_entries, SL_KNOWN_WAYS);
 } known_ways SEC(".maps");
 
-static __always_inline struct sl_known_way *sl_known_way(u32 number, u32 side)
+/* Where the way of packets with these addresses and ports is remembered. */
+static __always_inline struct sl_known_way *sl_known_way(const struct sl_forwardable *f)
 {
-	u32 place = (number << 1 | side) & (SL_KNOWN_WAYS - 1);
+	u32 place = f->hash & (SL_KNOWN_WAYS - 1);
 
 	return bpf_map_lookup_elem(&known_ways, &place);
+}
+
+/* Whether a remembered way is that of a packet, and was a moment ago. Its connection may have changed since. */
+static __always_inline int sl_is_way_of(struct __sk_buff *skb, const struct sl_known_way *known, const struct sl_forwardable *f)
+{
+	return tuples_are_equal(&known->from, &f->tuple) && f->tick - known->tick < SL_WAY_TICKS &&
+	       known->ingress == skb->ingress_ifindex && known->dscp == f->tos >> 2 && sl_bytes_sent(skb, f) <= known->hop.mtu;
+}
+
+/*
+ * The way of a packet from a side of a connection, which leaves as `to`: of the last one, if that was a moment ago, else of the routes. state: the word
+ * of the connection's state.
+ */
+static __always_inline u32 sl_route_of_side(struct __sk_buff *skb, const struct sl_forwardable *f, const struct sl_tuple *to,
+					    u32 number, u32 state, u32 side, struct sl_hop *hop)
+{
+	struct sl_known_way *known = sl_known_way(f);
+	u32 way;
+
+	if (!known)
+		return SL_WAY_UP;
+	if (known->number == number && known->state == state && sl_is_way_of(skb, known, f)) {
+		*hop = known->hop;
+		return SL_WAY_OUT;
+	}
+	way = sl_route(skb, f, to, skb->ingress_ifindex, hop);
+	if (way != SL_WAY_OUT)
+		return way;
+	hop->short_cut = f->l3 && bpf_map_lookup_elem(&shortcuts, &hop->ifindex);
+	known->from = f->tuple;
+	known->to = *to;
+	known->change = sl_address_change(f, to);
+	known->number = number;
+	known->state = state;
+	known->side = (u8)side;
+	known->tick = f->tick;
+	known->ingress = skb->ingress_ifindex;
+	known->dscp = f->tos >> 2;
+	known->hop = *hop;
+	return SL_WAY_OUT;
 }
 
 static __always_inline void sl_copy_macs(u32 *to, const u32 *from)
@@ -137,43 +188,8 @@ static __always_inline void sl_copy_macs(u32 *to, const u32 *from)
 	to[2] = from[2];
 }
 
-/*
- * The way of a packet from a side of a connection: of the last one, if that was a moment ago, else of the routes. state: the word of the connection's
- * state.
- */
-static __always_inline u32 sl_route_of_side(struct __sk_buff *skb, const struct sl_forwardable *f, const struct sl_tuple *t,
-					    u32 number, u32 state, u32 side, struct sl_hop *hop)
-{
-	struct sl_known_way *known = sl_known_way(number, side);
-	u32 way;
-
-	if (!known)
-		return SL_WAY_UP;
-	if (known->number == number && known->state == state && f->tick - known->tick < SL_WAY_TICKS &&
-	    known->ingress == skb->ingress_ifindex && known->tos == f->tos && sl_bytes_sent(skb, f) <= known->mtu) {
-		hop->ifindex = known->ifindex;
-		sl_copy_macs(hop->macs, known->macs);
-		hop->short_cut = known->short_cut;
-		return SL_WAY_OUT;
-	}
-	way = sl_route(skb, f, t, skb->ingress_ifindex, hop);
-	if (way != SL_WAY_OUT)
-		return way;
-	hop->short_cut = f->l3 && bpf_map_lookup_elem(&shortcuts, &hop->ifindex);
-	known->number = number;
-	known->state = state;
-	known->tick = f->tick;
-	known->ingress = skb->ingress_ifindex;
-	known->tos = f->tos;
-	known->ifindex = hop->ifindex;
-	known->mtu = hop->mtu;
-	sl_copy_macs(known->macs, hop->macs);
-	known->short_cut = hop->short_cut;
-	return SL_WAY_OUT;
-}
-
 /* Sends a packet that has been rewritten. Returns the verdict of a tc program. */
-static __always_inline int sl_send(struct __sk_buff *skb, const struct sl_forwardable *f, u32 way, struct sl_hop *hop)
+static __always_inline int sl_send(struct __sk_buff *skb, const struct sl_forwardable *f, u32 way, const struct sl_hop *hop)
 {
 	u16 type = f->ipv6 ? __builtin_bswap16(SL_ETH_IPV6) : __builtin_bswap16(SL_ETH_IPV4);
 	struct bpf_redir_neigh next = {};
