@@ -30,6 +30,7 @@ pub fn suite() -> Suite {
         .any("later_fragments_follow", &[], hostile::later_fragments_follow)
         .any("answers_come_after_a_change", &[], changes::answers_come_after_a_change)
         .any("a_new_neighbour_is_heard_of", &[], changes::a_new_neighbour_is_heard_of)
+        .any("a_cut_meets_clients_that_never_pause", &[], changes::a_cut_meets_clients_that_never_pause)
         .any("sources_are_where_the_routes_say", &[], hostile::sources_are_where_the_routes_say)
         .any("interfaces_without_ethernet", &[Need::Tun], tun::interfaces_without_ethernet)
         .any("stray_segments_begin_nothing", &[], hostile::stray_segments_begin_nothing)
@@ -113,12 +114,15 @@ fn hops_are_counted(lab: &Lab) {
     lab.up(&net.router, "lan0", &lab.policy(&policy(forwards)), &[]);
     for (n, (address, port, source)) in ENDS.into_iter().enumerate() {
         let to = at(address, port);
-        let error = with_hops(&net.client, to, 1).expect_err("one hop leads to the router");
-        assert_eq!(error.raw_os_error(), Some(libc::EHOSTUNREACH), "{to}: {error}");
-        let got = with_hops(&net.client, to, 2).unwrap_or_else(|error| panic!("{to}: {error}"));
+        // Alone, and as a packet of a connection that both sides have spoken on.
+        for hops in [&[1][..], &[64, 64, 64, 1]] {
+            let error = with_hops(&net.client, to, hops).expect_err("one hop leads to the router");
+            assert_eq!(error.raw_os_error(), Some(libc::EHOSTUNREACH), "{to}: {hops:?}: {error}");
+        }
+        let got = with_hops(&net.client, to, &[2]).unwrap_or_else(|error| panic!("{to}: {error}"));
         assert_eq!(String::from_utf8_lossy(&got), format!("{source}\nhops"), "{to}");
         let closed = at(address, 90 + n as u16);
-        let error = with_hops(&net.client, closed, 64).expect_err("nobody listens there");
+        let error = with_hops(&net.client, closed, &[64]).expect_err("nobody listens there");
         assert_eq!(error.raw_os_error(), Some(libc::ECONNREFUSED), "{closed}: {error}");
         let error = exchange(&net.client, closed, 1).expect_err("nobody listens there");
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{closed}: {error}");

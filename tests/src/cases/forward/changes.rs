@@ -125,18 +125,80 @@ pub fn answers_come_after_a_change(lab: &Lab) {
 /// A way is remembered for a moment only: the new address of a neighbour is heard of under open connections.
 pub fn a_new_neighbour_is_heard_of(lab: &Lab) {
     const MAC: &str = "02:00:00:00:79:99";
+    const MOMENT: Duration = Duration::from_millis(100);
     let net = network(lab);
     let _echo = Echo::start(&net.server, 8000);
+    // A short cut into the peer of a veth does not ask whether the address is the peer's.
+    net.router.tc("qdisc add dev wan0 root pfifo");
     lab.up(&net.router, "lan0", &lab.policy(&policy(four())), &[]);
     let open: Vec<Open> = ENDS.map(|(address, port, _)| Open::to(&net.client, at(address, port))).into();
+    let sockets = net.client.inside(|| {
+        ENDS.map(|(address, port, _)| {
+            let any = if address == LISTEN { "0.0.0.0:0" } else { "[::]:0" };
+            let socket = UdpSocket::bind(any).expect("a socket");
+            socket.connect(at(address, port)).expect("an address");
+            socket.set_read_timeout(Some(Duration::from_secs(3))).expect("a time limit");
+            socket
+        })
+    });
+    let answered = |socket: &UdpSocket| socket.send(b"hello").is_ok() && socket.recv(&mut [0; 100]).is_ok();
+    // The state of a connection stays the same from the second on.
+    assert!(sockets.iter().all(|socket| (0..4).all(|_| answered(socket))), "before");
     net.server.ip(&format!("link set s0 address {MAC}"));
     for server in [SERVER, SERVER6] {
         net.router.ip(&format!("neigh replace {server} dev wan0 lladdr {MAC} nud permanent"));
     }
+    std::thread::sleep(MOMENT);
+    assert!(sockets.iter().all(answered), "after");
     open.into_iter().for_each(Open::ends_well);
     for (address, port, source) in ENDS {
         let got = exchange(&net.client, at(address, port), 1_000).expect("a new connection");
         assert_eq!(got, (source.to_owned(), true));
+    }
+    lab.down(&net.router, "lan0");
+}
+
+/// The old target gets nothing after the change, though its client never pauses. One datagram is refused where connections are cut.
+pub fn a_cut_meets_clients_that_never_pause(lab: &Lab) {
+    const CHANGES: usize = 6;
+    const PAUSE: Duration = Duration::from_millis(1);
+    let net = network(lab);
+    let servers = net.server.inside(|| [8000, 8001].map(|port| UdpSocket::bind((SERVER, port)).expect("a UDP port")));
+    for server in &servers {
+        server.set_read_timeout(Some(Duration::from_millis(200))).expect("a time limit");
+    }
+    let leads_to = |n: usize| {
+        let mut cuts = forward("cuts", 90, &format!("{SERVER}:{}", 8000 + n % 2), "keep");
+        cuts["open_connections"] = json!("cut");
+        lab.policy(&policy(json!([cuts])))
+    };
+    lab.up(&net.router, "lan0", &leads_to(0), &[]);
+    let client = net.client.inside(|| UdpSocket::bind((CLIENT, 4_000)).expect("a socket"));
+    client.connect(at(LISTEN, 90)).expect("an address");
+    for n in 1..=CHANGES {
+        let ends = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ends.load(Ordering::Relaxed) {
+                    let _ = client.send(b"before");
+                    std::thread::sleep(PAUSE);
+                }
+            });
+            lab.sluice(&net.router, &["apply", "lan0", &leads_to(n)]).ok();
+            ends.store(true, Ordering::Relaxed);
+        });
+        for _ in 0..5 {
+            let _ = client.send(b"after");
+            std::thread::sleep(PAUSE);
+        }
+        let has_come = |server: &UdpSocket| {
+            let mut bytes = [0; 100];
+            // All that there is.
+            std::iter::from_fn(|| server.recv(&mut bytes).ok().map(|length| bytes[..length] == *b"after"))
+                .fold(false, |any, after| any | after)
+        };
+        assert!(has_come(&servers[n % 2]), "change {n}: the new target gets it");
+        assert!(!has_come(&servers[(n + 1) % 2]), "change {n}: the old one does not");
     }
     lab.down(&net.router, "lan0");
 }

@@ -107,8 +107,8 @@ pub fn datagram(ns: &Ns, to: SocketAddr, bytes: &[u8]) -> Result<Vec<u8>, std::i
     })
 }
 
-/// A datagram that may pass so many routers, and what its sender hears of it.
-pub fn with_hops(ns: &Ns, to: SocketAddr, hops: u32) -> Result<Vec<u8>, std::io::Error> {
+/// Datagrams of one connection that may pass so many routers each, and what their sender hears of the last one.
+pub fn with_hops(ns: &Ns, to: SocketAddr, hops: &[u32]) -> Result<Vec<u8>, std::io::Error> {
     use std::os::fd::AsRawFd;
     ns.inside(|| {
         let any: IpAddr =
@@ -119,7 +119,7 @@ pub fn with_hops(ns: &Ns, to: SocketAddr, hops: u32) -> Result<Vec<u8>, std::io:
         } else {
             (libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, libc::IPV6_RECVERR)
         };
-        for (option, value) in [(limit, hops as libc::c_int), (tells, 1)] {
+        let set = |option, value: libc::c_int| {
             // SAFETY: the value lives through the call, and its length is told.
             let done = unsafe {
                 libc::setsockopt(
@@ -131,12 +131,17 @@ pub fn with_hops(ns: &Ns, to: SocketAddr, hops: u32) -> Result<Vec<u8>, std::io:
                 )
             };
             assert_eq!(done, 0, "setsockopt: {}", std::io::Error::last_os_error());
-        }
+        };
+        set(tells, 1);
         socket.connect(to)?;
         socket.set_read_timeout(Some(Duration::from_secs(3)))?;
-        socket.send(b"hops")?;
         let mut answer = vec![0; 100];
-        let length = socket.recv(&mut answer)?;
+        let mut length = 0;
+        for &hops in hops {
+            set(limit, hops as libc::c_int);
+            socket.send(b"hops")?;
+            length = socket.recv(&mut answer)?;
+        }
         answer.truncate(length);
         Ok(answer)
     })
