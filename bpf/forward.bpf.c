@@ -168,12 +168,12 @@ enum sl_outcome { SL_UNTOUCHED = -2, SL_REWRITTEN = -3, SL_FAULTY = -4, SL_UNKNO
 enum sl_turn {
 	SL_GOES_ON, /* it is sent on at once */
 	SL_DEPARTS, /* it is of this host, and on its way out */
-	SL_IS_QUEUED /* it is queued as it arrives; then the stack sends it on, which takes no packet from an address of this host */
+	SL_IS_QUEUED /* it is queued as it arrives; then the stack sends it on, which takes no IPv4 packet from an address of this host */
 };
 
 /*
- * Sends a packet of a connection on, or rewrites it for the stack: where the kernel must decide on its way, or its turn says so. One that is queued
- * first keeps its source until it leaves, when sl_leave knows it by its hash. A function of its own for its stack. Returns an enum sl_outcome, or
+ * Sends a packet of a connection on, or rewrites it for the stack: where the kernel must decide on its way or cut it into fragments, or its turn says
+ * so. What the stack is to send keeps its source until it leaves, when sl_leave knows it by its hash. A function of its own for its stack. Returns an enum sl_outcome, or
  * the verdict of a tc program.
  */
 SL_GLOBAL int sl_pass_on(struct __sk_buff *skb, struct sl_forwardable *f SL_NONNULL, u32 number, u32 turn)
@@ -207,7 +207,9 @@ SL_GLOBAL int sl_pass_on(struct __sk_buff *skb, struct sl_forwardable *f SL_NONN
 		skb->cb[SL_CB_FAULT / 4] = way == SL_WAY_NARROW ? hop.mtu : SL_FAULT_OLD;
 		return SL_FAULTY;
 	}
-	if (turn == SL_IS_QUEUED) {
+	if (turn == SL_IS_QUEUED && way <= SL_WAY_NEIGHBOUR && !bpf_map_lookup_elem(&departures, &hop.ifindex))
+		turn = SL_GOES_ON; /* nobody would give it its source */
+	if (turn == SL_IS_QUEUED || (turn == SL_GOES_ON && (way == SL_WAY_UP || way == SL_WAY_NARROW))) {
 		to.src = f->tuple.src;
 		to.sport = f->tuple.sport;
 		bpf_set_hash(skb, number);
@@ -297,7 +299,7 @@ static __always_inline int sl_left_of(struct sl_tuple *to, const struct sl_forwa
 	       (f->fragment == SL_LATER_FRAGMENT || (arrived.sport == f->tuple.sport && to->dport == f->tuple.dport));
 }
 
-/* Gives a packet that was queued on arrival its source and its class as it leaves. A function of its own for its stack. */
+/* Gives a packet that the stack sends on its source and its class as it leaves. A function of its own for its stack. */
 SL_GLOBAL int sl_leave(struct __sk_buff *skb, u32 l3, u32 number)
 {
 	struct sl_connection *c = connection_at(sl_table, number);

@@ -126,6 +126,15 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 } shortcuts SEC(".maps");
 
+/* Interfaces with a hook on departure, where packets get the source that they did not get on arrival. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, u32); /* ifindex */
+	__type(value, u32);
+	__uint(max_entries, SL_ARRIVALS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+} departures SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__type(key, u32);

@@ -56,11 +56,11 @@ pub const POINTS: &[&str] = &[
     "upgrade-queued",
     "upgrade-hooked",
     "down-recorded",
+    "down-forwarding",
     "down-hooks",
     "down-queues",
     "down-devices",
     "down-pins",
-    "down-forwarding",
 ];
 
 /// Kills the process, as by `kill -9`, if the environment's `SLUICE_FAULT` says so: `POINT`, or `POINT:2` for the second passing.

@@ -30,7 +30,8 @@ fn input(value: &Value) -> CstInputValue {
         Value::Null => CstInputValue::Null,
         Value::Bool(value) => CstInputValue::Bool(*value),
         Value::Number(number) => CstInputValue::Number(number.to_string()),
-        Value::String(text) => CstInputValue::String(text.clone()),
+        // The editor escapes quotation marks alone.
+        Value::String(text) => CstInputValue::String(text.replace('\\', "\\\\")),
         Value::Array(values) => CstInputValue::Array(values.iter().map(input).collect()),
         Value::Object(fields) => {
             CstInputValue::Object(fields.iter().map(|(key, value)| (key.clone(), input(value))).collect())
@@ -50,6 +51,16 @@ mod tests {
     fn names(text: &str) -> Vec<String> {
         let policy = parse(&Source::new("edited", text)).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
         policy.forwards.into_iter().map(|forward| forward.name).collect()
+    }
+
+    #[test]
+    fn backslashes_are_escaped() {
+        for name in ["a\\b", "a\\", "\\\"", "we\"b", "\\u0041"] {
+            let forward = json!({ "name": name, "protocol": "tcp", "port": 1, "targets": ["10.0.0.1"] });
+            let edited = with_forward(TEXT, &forward).expect("a policy");
+            assert_eq!(names(&edited), [name], "{edited}");
+            assert_eq!(names(&without_forward(&edited, name).expect("it is there")), [""; 0]);
+        }
     }
 
     #[test]

@@ -24,10 +24,12 @@ pub fn suite() -> Suite {
     Suite::new("forward")
         .both("connections_arrive", &[], connections_arrive)
         .any("path_mtu_is_found", &[], path_mtu_is_found)
+        .any("narrow_ways_cut_packets", &[], narrow_ways_cut_packets)
         .any("hops_are_counted", &[], hops_are_counted)
         .any("changes_disturb_nobody", &[], changes::changes_disturb_nobody)
         .any("a_flood_harms_no_connection", &[], hostile::a_flood_harms_no_connection)
         .any("later_fragments_follow", &[], hostile::later_fragments_follow)
+        .any("others_go_up_and_down", &[Need::Ifb], changes::others_go_up_and_down)
         .any("answers_come_after_a_change", &[], changes::answers_come_after_a_change)
         .any("a_new_neighbour_is_heard_of", &[], changes::a_new_neighbour_is_heard_of)
         .any("a_cut_meets_clients_that_never_pause", &[], changes::a_cut_meets_clients_that_never_pause)
@@ -42,6 +44,7 @@ pub fn suite() -> Suite {
         .any("short_cuts_pass_nobody_by", &[], host::short_cuts_pass_nobody_by)
         .any("other_packets_pass", &[], host::other_packets_pass)
         .both("both_sides_are_shown", &[], observed::both_sides_are_shown)
+        .any("answers_leave_elsewhere", &[Need::Tcx, Need::Ifb], queued::answers_leave_elsewhere)
         .both("queued_on_arrival", &[Need::Tcx, Need::Ifb], queued::queued_on_arrival)
         .any("refused", &[], refused)
         .any("nftables_is_bypassed", &[Need::Conntrack], nftables::nftables_is_bypassed)
@@ -96,6 +99,29 @@ fn path_mtu_is_found(lab: &Lab) {
     }
     let cached = net.client.ip("route get 10.78.0.1") + &net.client.ip(&format!("-6 route get {LISTEN6}"));
     assert_eq!(cached.matches("mtu 1320").count(), 2, "{cached}");
+    lab.down(&net.router, "lan0");
+}
+
+/// Packets that may be cut into fragments are, in either direction, where the way that is not as wide comes behind the router.
+fn narrow_ways_cut_packets(lab: &Lab) {
+    let net = network(lab);
+    for ns in [&net.client, &net.server] {
+        ns.sysctl("net/ipv4/ip_no_pmtu_disc", "1");
+    }
+    let _echo = Echo::start(&net.server, 8000);
+    lab.up(&net.router, "lan0", &lab.policy(&policy(four())), &[]);
+    let ends = [(&net.router, "lan0"), (&net.client, "c0"), (&net.router, "wan0"), (&net.server, "s0")];
+    // The request is too long for the way to the server; then the answer, with its sender's address, for that to the client.
+    for (narrow, bytes) in [(&ends[2..], 1_450), (&ends[..2], 1_370)] {
+        ends.iter().for_each(|(ns, device)| drop(ns.ip(&format!("link set {device} mtu 1500"))));
+        narrow.iter().for_each(|(ns, device)| drop(ns.ip(&format!("link set {device} mtu 1400"))));
+        for (address, port, source) in &ENDS[..2] {
+            let long = vec![7; bytes];
+            let got =
+                datagram(&net.client, at(address, *port), &long).unwrap_or_else(|error| panic!("{port}: {error}"));
+            assert_eq!(got, [format!("{source}\n").as_bytes(), &long].concat(), "{port}");
+        }
+    }
     lab.down(&net.router, "lan0");
 }
 
@@ -179,7 +205,22 @@ fn refused(lab: &Lab) {
     output.exits(2).says("forward \"lost\": there is no route to its target 192.0.2.9");
     assert_eq!(lab.sluice(&net.router, &["status", "lan0"]).code, Some(2), "nothing was begun");
     lab.up(&net.router, "lan0", &lab.policy(&policy(four())), &[]);
-    lab.sluice(&net.router, &["apply", "lan0", &lab.policy(&lost)]).says("the former policy");
+    for more in [&[][..], &["--dry-run"], &["--force"]] {
+        let output = lab.sluice(&net.router, &[&["apply", "lan0", &lab.policy(&lost)], more].concat());
+        output.exits(2).says("there is no route to its target 192.0.2.9");
+    }
+    assert_eq!(lab.status(&net.router, "lan0").policy.generation, 1, "nothing has changed");
+    // A target that loses its route keeps nobody from changing others.
+    net.router.ip("route add 192.0.2.1/32 dev wan0");
+    lab.sluice(&net.router, &["forward", "add", "lan0", "loses", "--port", "87", "--to", "192.0.2.1:1"]).ok();
+    net.router.ip("route del 192.0.2.1/32 dev wan0");
+    let target = format!("{SERVER}:8000");
+    let add = ["forward", "add", "lan0", "other", "--port", "88", "--to", &target];
+    lab.sluice(&net.router, &add).ok().says("forward \"loses\": there is no route to its target 192.0.2.1");
+    exchange(&net.client, at(LISTEN, 88), 1_000).expect("the other one is there");
+    lab.sluice(&net.router, &["rollback", "lan0"]).ok();
+    exchange(&net.client, at(LISTEN, 88), 1).expect_err("it has gone");
+    lab.sluice(&net.router, &["forward", "remove", "lan0", "loses"]).ok();
     let got = exchange(&net.client, at(LISTEN, 80), 1_000).expect("the former forwards are there");
     assert_eq!(got, (CLIENT.to_owned(), true));
 

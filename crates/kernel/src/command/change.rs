@@ -5,6 +5,7 @@
 
 use crate::command::waiting;
 use crate::engine::features::Features;
+use crate::engine::forwarding::checks::Scrutiny;
 use crate::engine::plan::{self, Options, Plan};
 use crate::engine::verify::verify;
 use crate::engine::{self, Placed, driver, forwarding};
@@ -179,7 +180,11 @@ impl Change {
         };
         let together: Vec<&str> = together.iter().map(|request| request.interface.as_str()).collect();
         shared::refuse_other_rates(&record, &request.policy, &together)?;
-        let mut notes = forwarding::checks::check(&found.name, &before.forwards, &now.forwards, request.force)?;
+        let scrutiny = match request.what {
+            Origin::Rollback | Origin::Revert => Scrutiny::Restored,
+            Origin::Up | Origin::Apply => Scrutiny::forced(request.force),
+        };
+        let mut notes = forwarding::checks::check(&found.name, &before.forwards, &now.forwards, scrutiny)?;
         notes.extend(forwarding::note_of_size(&record, &now)?);
         Ok(Change { found, pins, was, before, record, now, notes })
     }

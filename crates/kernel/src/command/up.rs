@@ -7,6 +7,7 @@ use crate::command::boot;
 use crate::command::change::Done;
 use crate::command::recover::recover;
 use crate::engine::features::Features;
+use crate::engine::forwarding::checks::Scrutiny;
 use crate::engine::managed::{absent, half_done};
 use crate::engine::plan::{self, Options};
 use crate::engine::verify::verify;
@@ -200,8 +201,8 @@ impl Start {
         notes.extend(plan.notes);
         let mut details = plan.details;
         shared::refuse_other_rates(&record, &request.policy, together)?;
-        let force = request.force || request.restored;
-        notes.extend(forwarding::checks::check(&interface.name, &[], &policy.forwards, force)?);
+        let scrutiny = if request.restored { Scrutiny::Restored } else { Scrutiny::forced(request.force) };
+        notes.extend(forwarding::checks::check(&interface.name, &[], &policy.forwards, scrutiny)?);
         let pins = record.pins(&bpffs::root()?);
         let at = Placed { record: &record, policy: &policy, interface: &interface, pins: &pins };
         details.extend(driver(plan.engine).details(&at));
@@ -351,6 +352,9 @@ pub fn down(interface: &str) -> Result<Record> {
 /// Removes all parts of a record, in an order in which packets keep flowing.
 fn tear_down(record: &mut Record, pins: &Path) -> Result<()> {
     arrivals::remove(record.netns, record.ifindex)?;
+    // Targets of other interfaces' forwards may answer here: a hook takes the place of the one that goes.
+    let forwarding = forwarding::follow(record, None);
+    fault::point("down-forwarding");
     if Interface::is_there(&record.interface, record.ifindex) {
         attach::remove_hooks(record, pins)?;
         fault::point("down-hooks");
@@ -366,8 +370,7 @@ fn tear_down(record: &mut Record, pins: &Path) -> Result<()> {
     programs::remove_pins(pins)?;
     programs::remove_pins(&record.new_pins(&bpffs::root()?))?;
     fault::point("down-pins");
-    forwarding::follow(record, None)?;
-    fault::point("down-forwarding");
+    forwarding?;
     record.remove()?;
     shared::sweep()
 }

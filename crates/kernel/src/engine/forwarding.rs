@@ -47,8 +47,6 @@ struct OfInterface {
     /// The most connections that its policy asks room for.
     connections: u32,
     tag: u16,
-    /// Whether packets are queued there as they arrive.
-    queues_arrivals: bool,
     /// Whether packets that depart are scheduled, limited or counted there.
     acts_on_departures: bool,
 }
@@ -63,8 +61,8 @@ pub(crate) fn follow(own: &Record, policy: Option<&Resolved>) -> Result<()> {
             let policy = policy::resolved(&other)?;
             let acts_on_departures = acts_on_departures(&policy);
             let (forwards, connections) = (policy.forwards, policy.connections);
-            let (ifindex, tag, queues_arrivals) = (other.ifindex, other.tag, other.ingress_ifindex.is_some());
-            interfaces.push(OfInterface { ifindex, forwards, connections, tag, queues_arrivals, acts_on_departures });
+            let (ifindex, tag) = (other.ifindex, other.tag);
+            interfaces.push(OfInterface { ifindex, forwards, connections, tag, acts_on_departures });
         }
     }
     interfaces.extend(policy.map(|policy| OfInterface {
@@ -72,7 +70,6 @@ pub(crate) fn follow(own: &Record, policy: Option<&Resolved>) -> Result<()> {
         forwards: policy.forwards.clone(),
         connections: policy.connections,
         tag: own.tag,
-        queues_arrivals: own.ingress_ifindex.is_some(),
         acts_on_departures: acts_on_departures(policy),
     }));
     let directory = directory(own.netns)?;
@@ -93,8 +90,7 @@ pub(crate) fn follow(own: &Record, policy: Option<&Resolved>) -> Result<()> {
     for interface in &interfaces {
         for forward in &interface.forwards {
             match ways(interface, forward, &routes) {
-                Err(error) if interface.ifindex == own.ifindex => return Err(error),
-                // It stays as it is: this command is about another interface.
+                // It stays as it is; new forwards have been held against the routes before (checks.rs).
                 Err(error) => {
                     eprintln!("warning: {error}");
                     routed.push(Routed { ifindex: interface.ifindex, forward, routes: Vec::new(), strict: false });
@@ -109,7 +105,7 @@ pub(crate) fn follow(own: &Record, policy: Option<&Resolved>) -> Result<()> {
     let former = ways_to(&left).unwrap_or_default();
     let devices: BTreeSet<&str> = routes.values().chain(former.values()).map(|way| way.dev.as_str()).collect();
     tables.shorten(&shortcuts(&devices, &interfaces)?)?;
-    attach(&directory, own.netns, &devices, &interfaces)
+    tables.depart(&attach(&directory, own.netns, &devices, &interfaces)?)
 }
 
 /// The way by which new connections of an interface reach a target.
@@ -120,6 +116,8 @@ pub enum Leaving {
     ThisHost,
     /// No route leads there: the host's stack answers.
     Unrouted,
+    /// This host sends no packets of the family on (`net.ipv4.ip_forward`, `net.ipv6.conf.all.forwarding`).
+    Disabled,
     /// By an interface, and its queues.
     Queues {
         /// Name of the interface.
@@ -147,6 +145,9 @@ pub(crate) fn leaving(record: &Record, targets: &[IpAddr]) -> Result<Vec<Leaving
         let interface = way.dev.clone();
         if way.is_local() {
             return Ok(Leaving::ThisHost);
+        }
+        if !routes::is_router(target.is_ipv4()) {
+            return Ok(Leaving::Disabled);
         }
         if record.ingress_ifindex.is_some() && Features::known()?.tcx {
             return Ok(Leaving::Stack { interface });

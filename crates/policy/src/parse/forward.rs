@@ -105,6 +105,12 @@ fn host(reader: &mut Reader, field: &Field, text: &str) -> Option<IpAddr> {
         "means no host; leave \"address\" out for every address of the interface"
     } else if address.is_multicast() || matches!(address, IpAddr::V4(v4) if v4.is_broadcast()) {
         "is a group; connections have two ends"
+    } else if address.is_loopback() {
+        "is reached from this host alone; to forward to this host itself, name an address of one of its interfaces"
+    } else if matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local()) {
+        "means another host on each link; name a global address, or a unique local one (fd00::/8)"
+    } else if matches!(address, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some()) {
+        "is an address of IPv4; write it as one"
     } else {
         return Some(address);
     };

@@ -8,6 +8,7 @@ use crate::net::{CLIENT, SERVER};
 use serde_json::json;
 use std::io::{ErrorKind, Read, Write};
 use std::net::UdpSocket;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -165,8 +166,14 @@ pub fn a_cut_meets_clients_that_never_pause(lab: &Lab) {
     let net = network(lab);
     let servers = net.server.inside(|| [8000, 8001].map(|port| UdpSocket::bind((SERVER, port)).expect("a UDP port")));
     for server in &servers {
-        server.set_read_timeout(Some(Duration::from_millis(200))).expect("a time limit");
+        server.set_nonblocking(true).expect("a socket that does not wait");
     }
+    // Takes all that there is.
+    let has_come = |server: &UdpSocket| {
+        let mut bytes = [0; 100];
+        std::iter::from_fn(|| server.recv(&mut bytes).ok().map(|length| bytes[..length] == *b"after"))
+            .fold(false, |any, after| any | after)
+    };
     let leads_to = |n: usize| {
         let mut cuts = forward("cuts", 90, &format!("{SERVER}:{}", 8000 + n % 2), "keep");
         cuts["open_connections"] = json!("cut");
@@ -181,6 +188,7 @@ pub fn a_cut_meets_clients_that_never_pause(lab: &Lab) {
             scope.spawn(|| {
                 while !ends.load(Ordering::Relaxed) {
                     let _ = client.send(b"before");
+                    servers.iter().for_each(|server| _ = has_come(server));
                     std::thread::sleep(PAUSE);
                 }
             });
@@ -191,14 +199,38 @@ pub fn a_cut_meets_clients_that_never_pause(lab: &Lab) {
             let _ = client.send(b"after");
             std::thread::sleep(PAUSE);
         }
-        let has_come = |server: &UdpSocket| {
-            let mut bytes = [0; 100];
-            // All that there is.
-            std::iter::from_fn(|| server.recv(&mut bytes).ok().map(|length| bytes[..length] == *b"after"))
-                .fold(false, |any, after| any | after)
-        };
-        assert!(has_come(&servers[n % 2]), "change {n}: the new target gets it");
+        await_that("the new target gets it", LONG, || has_come(&servers[n % 2]));
         assert!(!has_come(&servers[(n + 1) % 2]), "change {n}: the old one does not");
+    }
+    lab.down(&net.router, "lan0");
+}
+
+/// The interface by which targets answer goes up and down under open connections.
+pub fn others_go_up_and_down(lab: &Lab) {
+    let net = network(lab);
+    let _echo = Echo::start(&net.server, 8000);
+    lab.up(&net.router, "lan0", &lab.policy(&policy(four())), &[]);
+    let open: Vec<Open> = ENDS.iter().map(|(address, port, _)| Open::to(&net.client, at(address, *port))).collect();
+    let ends = Arc::new(AtomicBool::new(false));
+    let stop = Arc::clone(&ends);
+    // Data goes on meanwhile: an answer that meets no hook would be the end of its connection.
+    let busy = std::thread::spawn(move || {
+        let mut open = open;
+        while !stop.load(Ordering::Relaxed) {
+            open.iter_mut().for_each(|one| one.0.write_all(b"more").expect("sending"));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        open
+    });
+    for more in [&["--rate", "200mbit"][..], &["--ingress-rate", "200mbit"], &[]] {
+        lab.up(&net.router, "wan0", &lab.policy(&policy(json!([]))), more);
+        std::thread::sleep(Duration::from_millis(200));
+        lab.down(&net.router, "wan0");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    ends.store(true, Ordering::Relaxed);
+    for one in busy.join().expect("all went on") {
+        one.ends_well();
     }
     lab.down(&net.router, "lan0");
 }

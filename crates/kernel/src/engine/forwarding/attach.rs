@@ -49,9 +49,14 @@ impl Hook {
     }
 }
 
-/// Attaches port forwarding where targets answer and no arrival hook of ours calls it; on departure from interfaces with forwards; and, where some
-/// interface queues arrivals, on departure to targets, for what was queued. Removes it elsewhere.
-pub(super) fn attach(directory: &Path, netns: u64, devices: &BTreeSet<&str>, interfaces: &[OfInterface]) -> Result<()> {
+/// Attaches port forwarding where targets answer and no arrival hook of ours calls it; and on departure from interfaces with forwards and to targets.
+/// Removes it elsewhere. Returns the interfaces with a hook on departure.
+pub(super) fn attach(
+    directory: &Path,
+    netns: u64,
+    devices: &BTreeSet<&str>,
+    interfaces: &[OfInterface],
+) -> Result<BTreeSet<u32>> {
     let mut wanted = BTreeSet::new();
     let managed: BTreeSet<u32> = interfaces.iter().map(|interface| interface.ifindex).collect();
     for device in devices.iter().filter(|device| **device != "lo") {
@@ -64,21 +69,20 @@ pub(super) fn attach(directory: &Path, netns: u64, devices: &BTreeSet<&str>, int
             wanted.insert(hook.pin());
         }
     }
-    if interfaces.iter().any(|interface| interface.queues_arrivals) {
-        for device in devices.iter().filter(|device| **device != "lo") {
-            let hook = Hook { device: Interface::find(device)?, side: Side::Egress };
-            hook.attach(directory)?;
-            wanted.insert(hook.pin());
-        }
-    }
-    for interface in interfaces.iter().filter(|interface| !interface.forwards.is_empty()) {
-        let Some(name) = Interface::name_of(interface.ifindex) else { continue };
-        let hook = Hook { device: Interface::find(&name)?, side: Side::Egress };
+    let forwarding = interfaces.iter().filter(|interface| !interface.forwards.is_empty());
+    let listening: Vec<String> = forwarding.filter_map(|interface| Interface::name_of(interface.ifindex)).collect();
+    let departing =
+        devices.iter().copied().filter(|device| *device != "lo").chain(listening.iter().map(String::as_str));
+    let mut departures = BTreeSet::new();
+    for device in departing {
+        let hook = Hook { device: Interface::find(device)?, side: Side::Egress };
         hook.attach(directory)?;
         wanted.insert(hook.pin());
+        departures.insert(hook.device.ifindex);
     }
     wanted.append(&mut own_clients::attach(directory)?);
-    detach(directory, netns, &wanted, &managed)
+    detach(directory, netns, &wanted, &managed)?;
+    Ok(departures)
 }
 
 /// Has programs believe no class of packets that arrive where these hooks are not: all but those that are wanted. Managed interfaces have other hooks.

@@ -1,5 +1,6 @@
 //! Packets that a new forward would take from others: those to addresses that are not this host's, and to ports that its own sockets hold.
 
+use super::routes;
 use crate::system::{interface, iproute};
 use sluice_error::{Error, Result};
 use sluice_policy::Forward;
@@ -27,25 +28,60 @@ struct Finding {
     help: String,
 }
 
-/// Checks the forwards of an interface that were not there before. What speaks against them is an error, or with `force` a note.
-pub(crate) fn check(interface: &str, before: &[Forward], now: &[Forward], force: bool) -> Result<Vec<String>> {
+/// How much is held against a forward that was not there before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scrutiny {
+    /// All.
+    Full,
+    /// That no route leads to it: what it takes from others is a note.
+    Forced,
+    /// Nothing is an error: it has been in force before.
+    Restored,
+}
+
+impl Scrutiny {
+    /// Of a command that was told to force its way, or not.
+    pub(crate) fn forced(force: bool) -> Scrutiny {
+        if force { Scrutiny::Forced } else { Scrutiny::Full }
+    }
+}
+
+/// Checks the forwards of an interface that were not there before. What speaks against them is an error, or a note.
+pub(crate) fn check(interface: &str, before: &[Forward], now: &[Forward], scrutiny: Scrutiny) -> Result<Vec<String>> {
     let new: Vec<&Forward> = now.iter().filter(|forward| !before.contains(forward)).collect();
     if new.is_empty() {
         return Ok(Vec::new());
+    }
+    if scrutiny != Scrutiny::Restored {
+        routes::require(&new)?;
     }
     let all = interface::addresses()?;
     let held: Vec<Held> =
         iproute::run("ss", &["-H", "-l", "-t", "-u", "-n", "-p"])?.lines().filter_map(socket).collect();
     let mut findings: Vec<Finding> = new.iter().filter_map(|forward| foreign(forward, &all)).collect();
     findings.extend(new.iter().filter_map(|forward| taken(interface, forward, &all, &held)));
-    if force {
-        return Ok(findings.into_iter().map(|finding| finding.what).collect());
+    if scrutiny != Scrutiny::Full || findings.is_empty() {
+        let mut notes: Vec<String> = findings.into_iter().map(|finding| finding.what).collect();
+        notes.extend(unrouted(&new));
+        return Ok(notes);
     }
-    let Some(first) = findings.first() else { return Ok(Vec::new()) };
+    let first = &findings[0];
     let named: Vec<&str> = findings.iter().take(NAMED).map(|finding| finding.what.as_str()).collect();
     let more = findings.len() - named.len();
     let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
     Err(Error::input(named.join("\n  ") + &more).help(first.help.clone()))
+}
+
+/// A note for each family whose packets this host does not forward, so that no forward does either.
+fn unrouted(new: &[&Forward]) -> Vec<String> {
+    let families = [(true, "net.ipv4.ip_forward"), (false, "net.ipv6.conf.all.forwarding")];
+    let off = families
+        .into_iter()
+        .filter(|(ipv4, _)| new.iter().any(|forward| forward.is_ipv4() == *ipv4) && !routes::is_router(*ipv4));
+    off.map(|(_, name)| {
+        format!("{name} is 0: this host sends no packets on, and forwards only to itself; sysctl -w {name}=1")
+    })
+    .collect()
 }
 
 /// A listen address that no interface has.

@@ -43,16 +43,34 @@ pub(super) fn ways_to(targets: &BTreeSet<IpAddr>) -> Result<HashMap<IpAddr, Way>
     Ok(answers.into_iter().flatten().map(|way| (way.dst, way)).collect())
 }
 
+/// The error of a target that no route leads to.
+fn unreachable(forward: &Forward, target: IpAddr) -> Error {
+    Error::input(format!("forward \"{}\": there is no route to its target {target}", forward.name))
+        .help(format!("ip route get {target} says why; give the target an address that is reached"))
+}
+
+/// The first target of these forwards that no route leads to, as an error.
+pub(super) fn require(forwards: &[&Forward]) -> Result<()> {
+    let all =
+        || forwards.iter().flat_map(|forward| forward.targets.iter().map(move |target| (forward, target.address)));
+    let routes = ways_to(&all().map(|(_, target)| target).collect())?;
+    let reached = |target| routes.get(&target).is_some_and(|way| way.is_local() || way.prefsrc.is_some());
+    all().find(|(_, target)| !reached(*target)).map_or(Ok(()), |(forward, target)| Err(unreachable(forward, target)))
+}
+
+/// Whether this host forwards packets of a family, as routers do.
+pub(super) fn is_router(ipv4: bool) -> bool {
+    let path = if ipv4 { "ipv4/ip_forward" } else { "ipv6/conf/all/forwarding" };
+    fs::read_to_string(format!("/proc/sys/net/{path}")).is_ok_and(|value| value.trim() != "0")
+}
+
 pub(super) fn ways<'a>(
     interface: &OfInterface,
     forward: &'a Forward,
     routes: &HashMap<IpAddr, Way>,
 ) -> Result<Routed<'a>> {
     let way = |target: &sluice_policy::Target| {
-        let unreachable = || {
-            Error::input(format!("forward \"{}\": there is no route to its target {}", forward.name, target.address))
-                .help(format!("ip route get {} says why; give the target an address that is reached", target.address))
-        };
+        let unreachable = || unreachable(forward, target.address);
         let way = routes.get(&target.address).ok_or_else(unreachable)?;
         Ok(Route { source: if way.is_local() { None } else { Some(way.prefsrc.ok_or_else(unreachable)?) } })
     };

@@ -22,9 +22,23 @@ pub(super) struct Tables {
     slots: MapHandle,
     egress_tags: MapHandle,
     shortcuts: MapHandle,
+    departures: MapHandle,
     connections: MapHandle,
     counts: MapHandle,
     former: MapHandle,
+}
+
+/// Makes a map hold these interfaces, and no others.
+fn hold(map: &MapHandle, interfaces: &BTreeSet<u32>, doing: impl Fn() -> String + Copy) -> Result<()> {
+    for key in map.keys() {
+        if interfaces.iter().all(|interface| interface.to_ne_bytes() != key[..]) {
+            map.delete(&key).doing(doing)?;
+        }
+    }
+    for interface in interfaces {
+        map.update(&interface.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY).doing(doing)?;
+    }
+    Ok(())
 }
 
 /// Places of an array map that are taken, as ranges.
@@ -62,6 +76,7 @@ impl Tables {
             slots: open("target_slots")?,
             egress_tags: open("egress_tags")?,
             shortcuts: open("shortcuts")?,
+            departures: open("departures")?,
             connections: open("connections")?,
             counts: open("forward_counts")?,
             former: open("former_counts")?,
@@ -120,16 +135,12 @@ impl Tables {
 
     /// Lets forwarded packets leave by these interfaces without a turn through the host, and by no others.
     pub(super) fn shorten(&self, ways: &BTreeSet<u32>) -> Result<()> {
-        let doing = || "noting ways without queues".to_owned();
-        for key in self.shortcuts.keys() {
-            if ways.iter().all(|way| way.to_ne_bytes() != key[..]) {
-                self.shortcuts.delete(&key).doing(doing)?;
-            }
-        }
-        for way in ways {
-            self.shortcuts.update(&way.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY).doing(doing)?;
-        }
-        Ok(())
+        hold(&self.shortcuts, ways, || "noting ways without queues".to_owned())
+    }
+
+    /// Has packets that the stack sends on leave by these interfaces alone, where a hook gives them their source.
+    pub(super) fn depart(&self, ways: &BTreeSet<u32>) -> Result<()> {
+        hold(&self.departures, ways, || "noting hooks on departure".to_owned())
     }
 
     fn tags(&self, interfaces: &[OfInterface]) -> Result<()> {
