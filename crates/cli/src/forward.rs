@@ -8,6 +8,7 @@ use crate::{status, terminal};
 use serde_json::{Value, json};
 use sluice_kernel::{Edit, Error, Result};
 use sluice_policy::{Policy, Source, edit, parse};
+use std::collections::BTreeSet;
 
 pub fn run(args: &Forward, color: bool) -> std::result::Result<(), Failure> {
     sluice_kernel::require_root()?;
@@ -61,7 +62,7 @@ fn forward(args: &Add) -> Value {
 fn remove(args: &Remove, color: bool) -> std::result::Result<(), Failure> {
     let edit = |text: &str| {
         let mut text = text.to_owned();
-        for name in &args.names {
+        for name in args.names.iter().collect::<BTreeSet<_>>() {
             text = edit::without_forward(&text, name).ok_or_else(|| {
                 Error::input(format!("{} has no forward \"{}\"", args.interface, name.escape_debug()))
                     .help(format!("sluice forward list {} shows those that it has", args.interface))

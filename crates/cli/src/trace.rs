@@ -115,13 +115,13 @@ fn way(packet: &Packet, why: &Explanation, connection: Option<&Connection>) -> S
         let [arrives, leaves] = connection.ways().map(|(src, dst)| format!("{src} to {dst}"));
         format!("forward {}: {arrives} leaves as {leaves} | ", connection.forward)
     });
-    format!(
-        "{forward}rule {} | {} class {} {} | {wait}{verdict}",
-        explain::rule_line(why),
-        place.direction,
-        place.class,
-        place.name
-    )
+    let own_class = connection.and_then(|connection| connection.class);
+    let rule = if own_class == Some(place.class) && place.direction == "egress" {
+        "not asked: the forward has a class".to_owned()
+    } else {
+        explain::rule_line(why)
+    };
+    format!("{forward}rule {rule} | {} class {} {} | {wait}{verdict}", place.direction, place.class, place.name)
 }
 
 fn json(event: &Event, why: &Explanation, connection: Option<&Connection>) -> Result<String, Failure> {

@@ -28,6 +28,8 @@ pub struct Connection {
     pub source: SocketAddr,
     /// Where the forward leads to.
     pub target: SocketAddr,
+    /// Class that the forward gives its packets. None: the rules choose.
+    pub class: Option<u8>,
 }
 
 impl Connection {
@@ -112,5 +114,6 @@ fn shown(forward: &abi::sl_forward, found: &abi::sl_belonging) -> Connection {
         listen: at(&connection.listen, connection.listen_port),
         source: at(&connection.source, connection.source_port),
         target: at(&connection.target, connection.target_port),
+        class: Some(connection.class as u8).filter(|class| u32::from(*class) < abi::SL_CLASSES),
     }
 }

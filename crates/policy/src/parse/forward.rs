@@ -127,7 +127,7 @@ fn ports(reader: &mut Reader, field: &Field) -> Option<Ports> {
         reader.wrong_type(field, "a port or a text", PORT_HELP);
         return None;
     }
-    let (first, last) = terms::port_range(reader, field)?;
+    let (first, last) = terms::written_ports(reader, field, PORT_HELP, PORT_HELP)?;
     if first == 0 {
         let finding = Diagnostic::error(Kind::OutOfRange, format!("\"{}\": port 0 cannot be forwarded", field.key))
             .at(field.span(), "no connection has it")

@@ -295,7 +295,7 @@ impl Reader {
     pub fn name(&mut self, field: &Field, max_bytes: usize) -> Option<String> {
         let text = self.string(field, "write a name in double quotes")?;
         let (title, cure) = if text.is_empty() {
-            (format!("\"{}\" is empty", field.key), "leave it out for the default".to_string())
+            (format!("\"{}\" is empty", field.key), "write one character at least".to_string())
         } else if text.len() > max_bytes {
             let excess = text.len() - max_bytes;
             let plural = if excess == 1 { "" } else { "s" };

@@ -120,10 +120,15 @@ pub(super) fn address(reader: &mut Reader, field: &Field) -> Option<IpNet> {
     }
 }
 
-/// A port or a range of them, as a number or a text.
+/// A port of a rule, or a range of them.
 pub(super) fn port_range(reader: &mut Reader, field: &Field) -> Option<(u16, u16)> {
+    written_ports(reader, field, PORT_HELP, "leave the key out for any port")
+}
+
+/// A port or a range of them, as a number or a text. help: how to write them; without_port: what stands for any port.
+pub(super) fn written_ports(reader: &mut Reader, field: &Field, help: &str, without_port: &str) -> Option<(u16, u16)> {
     let Value::StringLit(text) = field.value else {
-        return reader.integer(field, 1..=65_535, PORT_HELP).map(|port| (port, port));
+        return reader.integer(field, 1..=65_535, help).map(|port| (port, port));
     };
     let mut refuse = |what: &str, cure: &str| {
         let title = format!("\"{}\": \"{}\" {what}", field.key, excerpt(&text.value));
@@ -132,13 +137,13 @@ pub(super) fn port_range(reader: &mut Reader, field: &Field) -> Option<(u16, u16
     let (min, max) = text.value.split_once('-').unwrap_or((&text.value, &text.value));
     let port = |text: &str| Some(text.trim()).filter(|text| !text.starts_with('+')).and_then(|text| text.parse().ok());
     match (port(min), port(max)) {
-        (Some(0), Some(0)) => refuse("is no port", "leave the key out for any port"),
+        (Some(0), Some(0)) => refuse("is no port", without_port),
         (Some(min), Some(max)) if min > max => refuse("runs backwards", &format!("write \"{max}-{min}\"")),
         (Some(min), Some(max)) => return Some((min, max)),
         _ if text.value.contains(|c: char| c.is_ascii_alphabetic()) => {
-            refuse("is not a port", &format!("names of services are not looked up; {PORT_HELP}"));
+            refuse("is not a port", &format!("names of services are not looked up; {help}"));
         }
-        _ => refuse("is not a port or a range of ports", PORT_HELP),
+        _ => refuse("is not a port or a range of ports", help),
     }
     None
 }
