@@ -343,9 +343,15 @@ fn changes_and_takes_back(lab: &Lab) {
     assert_eq!(post("revert", json!({})).json()["generation"], 4);
     assert_eq!(in_force(), "deficit_round_robin");
     post("apply", json!({ "text": three().to_string(), "confirm_s": 1 })).json();
-    await_that("the unconfirmed policy is taken back", LONG, || in_force() == "deficit_round_robin");
+    let history = || server.get("/api/interfaces/a0/history").json();
+    // The history is written once the former policy is in force again.
+    let is_revert = |entry: &Value| entry["what"] == "revert" && entry["number"] == 6;
+    await_that("the unconfirmed policy is taken back", LONG, || {
+        history().as_array().is_some_and(|entries| entries.last().is_some_and(is_revert))
+    });
+    assert_eq!(in_force(), "deficit_round_robin");
 
-    let entries = server.get("/api/interfaces/a0/history").json();
+    let entries = history();
     let outcomes: Vec<(&str, &str)> = entries
         .as_array()
         .expect("entries")
