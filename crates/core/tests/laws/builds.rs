@@ -17,11 +17,7 @@ pub fn unchanged() -> &'static Core {
 pub fn build(edits: &[Edit]) -> &'static Core {
     // SAFETY: the core runs nothing when it is loaded, and its table is a `Core`: the compiler saw the same `native.c`.
     // Edits are of arithmetic; a core indexes by `sl_at`, which stays within its arrays.
-    let core = unsafe {
-        let table: libloading::Symbol<*const Core> =
-            edits::load(&SOURCES, edits).get(Core::SYMBOL.as_bytes()).expect("the table of the core");
-        &**table
-    };
+    let core: &Core = unsafe { edits::table(&SOURCES, edits, Core::SYMBOL) };
     assert!(core.fits(), "the sources have changed since this program was compiled");
     core
 }

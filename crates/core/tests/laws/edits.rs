@@ -24,11 +24,11 @@ pub struct Sources {
     pub others: &'static [&'static str],
 }
 
-/// The sources, compiled with these edits and loaded. The text of each edit must occur once.
+/// The table of functions of the sources, compiled with these edits and loaded: the object has it by this name. The text of each edit must occur once.
 ///
 /// # Safety
-/// The sources run nothing when they are loaded.
-pub unsafe fn load(sources: &Sources, edits: &[Edit]) -> &'static libloading::Library {
+/// The sources run nothing when they are loaded, and what has the name is a `T`.
+pub unsafe fn table<T>(sources: &Sources, edits: &[Edit], name: &str) -> &'static T {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let headers = dir.path().join(sources.headers);
@@ -46,7 +46,12 @@ pub unsafe fn load(sources: &Sources, edits: &[Edit]) -> &'static libloading::Li
     compile(&root.join(sources.native), &headers, &object);
     // SAFETY: as the caller has promised. The library is never unloaded, so what is borrowed of it lives as long as the program.
     let library = unsafe { libloading::Library::new(object) };
-    Box::leak(Box::new(library.expect("loading the object")))
+    let library = Box::leak(Box::new(library.expect("loading the object")));
+    // SAFETY: likewise.
+    unsafe {
+        let table: libloading::Symbol<'static, *const T> = library.get(name.as_bytes()).expect("the table");
+        &**table
+    }
 }
 
 fn copy_headers(from: &Path, to: &PathBuf) -> io::Result<()> {

@@ -17,6 +17,7 @@ mod fairness;
 mod flow_queues;
 mod flow_shares;
 mod gps;
+mod holds;
 mod lone;
 mod mutants;
 mod order;
@@ -59,15 +60,10 @@ macro_rules! laws {
             holds: $name,
         }),*];
 
-        mod holds {
-            $(#[test]
-            fn $name() {
-                let name = concat!("::", stringify!($name));
-                $crate::prove(super::LAWS.iter().find(|law| law.name.ends_with(name)).expect("listed"));
-            })*
-        }
+        $crate::holds! { $($name)* }
     };
 }
+pub(crate) use holds::holds;
 pub(crate) use laws;
 
 /// The laws of all modules.

@@ -11,11 +11,7 @@ const SOURCES: Sources =
 pub fn build(edits: &[Edit]) -> &'static Functions {
     // SAFETY: the object runs nothing when it is loaded, and its table is a `Functions`: the compiler saw the same
     // `native.c`. Edits change no index of an array.
-    let functions = unsafe {
-        let table: libloading::Symbol<*const Functions> =
-            edits::load(&SOURCES, edits).get(Functions::SYMBOL.as_bytes()).expect("the table of functions");
-        &**table
-    };
+    let functions: &Functions = unsafe { edits::table(&SOURCES, edits, Functions::SYMBOL) };
     assert!(functions.fits(), "the sources have changed since this program was compiled");
     functions
 }

@@ -143,7 +143,7 @@ fn nothing_is_left_of_connections(functions: &'static Functions) {
     assert_eq!((table.entries(), table.in_use(), table.elsewhere()), (0, 0, 0));
 }
 
-/// Of two connections that have the packets of a side in common, the first stays.
+/// The first of two connections that have the packets of a side in common stays.
 fn there_are_no_twins(functions: &'static Functions) {
     let table = Table::of(functions, 64, 0, timeouts());
     let first @ (arrives, leaves) = (

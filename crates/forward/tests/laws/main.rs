@@ -9,6 +9,8 @@ mod builds;
 mod connections;
 #[path = "../../../core/tests/laws/edits.rs"]
 mod edits;
+#[path = "../../../core/tests/laws/holds.rs"]
+mod holds;
 mod mutants;
 mod ports;
 mod tracking;
@@ -33,13 +35,7 @@ macro_rules! laws {
             check: laws!(check $name $($cases)?),
         }),*];
 
-        mod holds {
-            $(#[test]
-            fn $name() {
-                let name = concat!("::", stringify!($name));
-                $crate::prove(super::LAWS.iter().find(|law| law.name.ends_with(name)).expect("listed"));
-            })*
-        }
+        $crate::holds! { $($name)* }
     };
     (check $name:ident) => { |functions, _| $name(functions) };
     (check $name:ident $cases:expr) => {
@@ -50,6 +46,7 @@ macro_rules! laws {
         }
     };
 }
+pub(crate) use holds::holds;
 pub(crate) use laws;
 
 /// The laws of all modules.
