@@ -139,6 +139,12 @@ struct sl_connection {
 	struct sl_tcp_side tcp[SL_SIDES];
 };
 
+/* The value of an interface in `departures`. */
+enum sl_departure {
+	SL_DEPARTS_BY_QUEUE = 1,
+	SL_DEPARTS_BY_PEER = 2 /* nothing is scheduled there: packets may go into the veth's other end at once */
+};
+
 /* The question to which connection a packet belongs, and the answer. */
 struct sl_belonging {
 	struct sl_tuple packet; /* as it arrives here, or as it leaves */

@@ -33,7 +33,7 @@ int sl_belongs(struct xdp_md *ctx)
 	b->sender = SL_SIDES;
 	c = sl_arriving_as(&tuple, &sender);
 	if (!c) {
-		/* What leaves is what an answer to it arrives as, the other way round. */
+		/* A packet that leaves has the addresses of an answer that arrives, the other way round. */
 		tuple_reverse(&answer, &tuple);
 		c = sl_arriving_as(&answer, &sender);
 		if (!c)

@@ -117,20 +117,11 @@ struct sl_known_way {
 	struct sl_hop hop;
 };
 
-/* Interfaces whose packets may go into their peers at once. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__type(key, u32); /* ifindex */
-	__type(value, u32);
-	__uint(max_entries, SL_ARRIVALS);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-} shortcuts SEC(".maps");
-
 /* Interfaces with a hook on departure, where packets get the source that they did not get on arrival. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__type(key, u32); /* ifindex */
-	__type(value, u32);
+	__type(value, u32); /* enum sl_departure */
 	__uint(max_entries, SL_ARRIVALS);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 } departures SEC(".maps");
@@ -142,7 +133,7 @@ struct {
 	__uint(max_entries, SL_KNOWN_WAYS);
 } known_ways SEC(".maps");
 
-/* Where the way of packets with these addresses and ports is remembered. */
+/* The place where the way of packets with these addresses and ports is remembered. */
 static __always_inline struct sl_known_way *sl_known_way(const struct sl_forwardable *f)
 {
 	u32 place = f->hash & (SL_KNOWN_WAYS - 1);
@@ -165,7 +156,7 @@ static __always_inline u32 sl_route_of_side(struct __sk_buff *skb, const struct 
 					    u32 number, u32 state, u32 side, struct sl_hop *hop)
 {
 	struct sl_known_way *known = sl_known_way(f);
-	u32 way;
+	u32 way, *departure;
 
 	if (!known)
 		return SL_WAY_UP;
@@ -176,7 +167,8 @@ static __always_inline u32 sl_route_of_side(struct __sk_buff *skb, const struct 
 	way = sl_route(skb, f, to, skb->ingress_ifindex, hop);
 	if (way != SL_WAY_OUT)
 		return way;
-	hop->short_cut = f->l3 && bpf_map_lookup_elem(&shortcuts, &hop->ifindex);
+	departure = bpf_map_lookup_elem(&departures, &hop->ifindex);
+	hop->short_cut = f->l3 && departure && *departure == SL_DEPARTS_BY_PEER;
 	known->from = f->tuple;
 	known->to = *to;
 	known->change = sl_address_change(f, to);

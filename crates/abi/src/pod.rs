@@ -15,6 +15,11 @@ macro_rules! pod {
     };
 }
 
+// SAFETY: integers.
+unsafe impl Pod for u16 {}
+// SAFETY: as above.
+unsafe impl Pod for u32 {}
+
 pod!(
     sl_sched,
     sl_instance,

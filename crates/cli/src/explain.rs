@@ -183,10 +183,7 @@ fn way(target: &explain::TargetFound) -> String {
         None => String::new(),
         Some(Leaving::ThisHost) => " on this host".to_owned(),
         Some(Leaving::Unrouted) => " (to which no route leads: the host's stack answers)".to_owned(),
-        Some(Leaving::Disabled) => {
-            " (but this host sends no packets on: sysctl net.ipv4.ip_forward, or net.ipv6.conf.all.forwarding)"
-                .to_owned()
-        }
+        Some(Leaving::Disabled { sysctl }) => format!(" (but this host sends no packets on: {sysctl} is 0)"),
         Some(Leaving::Queues { interface }) => format!(" by {interface} and its queues"),
         Some(Leaving::Peer { interface }) => {
             format!(" by {interface}, into its other end at once, since nothing is scheduled there")

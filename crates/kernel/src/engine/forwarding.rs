@@ -19,12 +19,12 @@ use crate::maps::forwarding::{CALL_TABLE, directory};
 use crate::maps::tables as maps;
 use crate::record::{Phase, Record, policy};
 use crate::system::interface::Interface;
-use crate::system::{netns, paths};
+use crate::system::paths;
 use attach::{attach, detach};
 use libbpf_rs::{MapCore, MapFlags};
 use routes::{routes, ways, ways_to};
 use serde::Serialize;
-use shortcuts::{acts_on_departures, shortcuts};
+use shortcuts::acts_on_departures;
 use sluice_abi as abi;
 use sluice_error::{Doing, Error, Result};
 use sluice_policy::{Forward, Resolved};
@@ -104,7 +104,6 @@ pub(crate) fn follow(own: &Record, policy: Option<&Resolved>) -> Result<()> {
     // Targets of replaced forwards answer until their connections end; one that has no way any more does not.
     let former = ways_to(&left).unwrap_or_default();
     let devices: BTreeSet<&str> = routes.values().chain(former.values()).map(|way| way.dev.as_str()).collect();
-    tables.shorten(&shortcuts(&devices, &interfaces)?)?;
     tables.depart(&attach(&directory, own.netns, &devices, &interfaces)?)
 }
 
@@ -116,19 +115,22 @@ pub enum Leaving {
     ThisHost,
     /// No route leads there: the host's stack answers.
     Unrouted,
-    /// This host sends no packets of the family on (`net.ipv4.ip_forward`, `net.ipv6.conf.all.forwarding`).
-    Disabled,
-    /// By an interface, and its queues.
+    /// This host sends no packets of the family on.
+    Disabled {
+        /// Setting of the kernel that is 0.
+        sysctl: &'static str,
+    },
+    /// An interface and its queues.
     Queues {
         /// Name of the interface.
         interface: String,
     },
-    /// By a veth, into its other end at once: nothing is scheduled there.
+    /// The other end of a veth, at once: nothing is scheduled there.
     Peer {
         /// Name of the interface.
         interface: String,
     },
-    /// By an interface, sent on by the stack after the queue of arrivals.
+    /// The stack, after the queue of arrivals.
     Stack {
         /// Name of the interface.
         interface: String,
@@ -139,22 +141,24 @@ pub enum Leaving {
 pub(crate) fn leaving(record: &Record, targets: &[IpAddr]) -> Result<Vec<Leaving>> {
     let directory = directory(record.netns)?;
     let ways = ways_to(&targets.iter().copied().collect())?;
-    let shortcuts = maps::open(&directory, "shortcuts")?;
+    let departures = maps::open(&directory, "departures")?;
     let one = |target: &IpAddr| {
         let Some(way) = ways.get(target) else { return Ok(Leaving::Unrouted) };
         let interface = way.dev.clone();
         if way.is_local() {
             return Ok(Leaving::ThisHost);
         }
-        if !routes::is_router(target.is_ipv4()) {
-            return Ok(Leaving::Disabled);
+        let sysctl = routes::sysctl(target.is_ipv4());
+        if !routes::is_router(sysctl) {
+            return Ok(Leaving::Disabled { sysctl });
         }
         if record.ingress_ifindex.is_some() && Features::known()?.tcx {
             return Ok(Leaving::Stack { interface });
         }
         let ifindex = Interface::find(&interface)?.ifindex;
-        let found = shortcuts.lookup(&ifindex.to_ne_bytes(), MapFlags::ANY);
-        let at_once = found.doing(|| "looking for ways without queues".to_owned())?.is_some();
+        let found = departures.lookup(&ifindex.to_ne_bytes(), MapFlags::ANY);
+        let departure = found.doing(|| "looking for hooks on departure".to_owned())?;
+        let at_once = departure.is_some_and(|value| value[..] == abi::SL_DEPARTS_BY_PEER.to_ne_bytes());
         Ok(if at_once { Leaving::Peer { interface } } else { Leaving::Queues { interface } })
     };
     targets.iter().map(one).collect()
@@ -207,7 +211,7 @@ pub(crate) fn renew(record: &Record, policy: &Resolved) -> Result<bool> {
         install(loader, &directory)?;
         attach::renew(&directory)?;
     } else {
-        detach(&directory, record.netns, &BTreeSet::new(), &BTreeSet::new())?;
+        detach(&directory, record.netns)?;
         remove_pins(&directory, |name| name != CALL_TABLE)?;
     }
     follow(record, Some(policy))?;
@@ -228,12 +232,7 @@ fn remove_pins(directory: &Path, these: impl Fn(&str) -> bool) -> Result<()> {
 pub(crate) fn remove(netns: u64) -> Result<()> {
     let directory = directory(netns)?;
     if directory.join("listens").exists() {
-        let none = BTreeSet::new();
-        if netns == netns::inode()? {
-            detach(&directory, netns, &none, &BTreeSet::new())?;
-        } else {
-            attach::believe_no_longer(&directory, netns, &none, &BTreeSet::new())?;
-        }
+        detach(&directory, netns)?;
     }
     match fs::remove_dir_all(&directory) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

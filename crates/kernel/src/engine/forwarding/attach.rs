@@ -1,13 +1,15 @@
 //! The hooks of port forwarding beside the arrival hooks that call it.
 
+use super::shortcuts::leads_to_peer;
 use super::{LINK, OfInterface, own_clients};
 use crate::bpf::hooks::{self, Point, Side};
 use crate::engine::features::Features;
 use crate::maps::arrivals;
 use crate::system::interface::{self, Interface};
-use crate::system::qdiscs;
+use crate::system::{netns, qdiscs};
+use sluice_abi as abi;
 use sluice_error::{Doing, Result};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -50,13 +52,13 @@ impl Hook {
 }
 
 /// Attaches port forwarding where targets answer and no arrival hook of ours calls it; and on departure from interfaces with forwards and to targets.
-/// Removes it elsewhere. Returns the interfaces with a hook on departure.
+/// Removes it elsewhere. Returns the interfaces with a hook on departure, with their enum sl_departure.
 pub(super) fn attach(
     directory: &Path,
     netns: u64,
     devices: &BTreeSet<&str>,
     interfaces: &[OfInterface],
-) -> Result<BTreeSet<u32>> {
+) -> Result<BTreeMap<u32, u32>> {
     let mut wanted = BTreeSet::new();
     let managed: BTreeSet<u32> = interfaces.iter().map(|interface| interface.ifindex).collect();
     for device in devices.iter().filter(|device| **device != "lo") {
@@ -73,25 +75,22 @@ pub(super) fn attach(
     let listening: Vec<String> = forwarding.filter_map(|interface| Interface::name_of(interface.ifindex)).collect();
     let departing =
         devices.iter().copied().filter(|device| *device != "lo").chain(listening.iter().map(String::as_str));
-    let mut departures = BTreeSet::new();
+    let mut departures = BTreeMap::new();
     for device in departing {
         let hook = Hook { device: Interface::find(device)?, side: Side::Egress };
         hook.attach(directory)?;
         wanted.insert(hook.pin());
-        departures.insert(hook.device.ifindex);
+        let by_peer = leads_to_peer(&hook.device, interfaces)?;
+        let departure = if by_peer { abi::SL_DEPARTS_BY_PEER } else { abi::SL_DEPARTS_BY_QUEUE };
+        departures.insert(hook.device.ifindex, departure);
     }
     wanted.append(&mut own_clients::attach(directory)?);
-    detach(directory, netns, &wanted, &managed)?;
+    detach_but(directory, netns, &wanted, &managed)?;
     Ok(departures)
 }
 
 /// Has programs believe no class of packets that arrive where these hooks are not: all but those that are wanted. Managed interfaces have other hooks.
-pub(super) fn believe_no_longer(
-    directory: &Path,
-    netns: u64,
-    wanted: &BTreeSet<String>,
-    managed: &BTreeSet<u32>,
-) -> Result<()> {
+fn believe_no_longer(directory: &Path, netns: u64, wanted: &BTreeSet<String>, managed: &BTreeSet<u32>) -> Result<()> {
     for name in links(directory)?.into_iter().filter(|name| !wanted.contains(name)) {
         let arriving = name.strip_prefix(LINK).and_then(|of| of.strip_prefix("in_"));
         if let Some(ifindex) = arriving.and_then(|ifindex| ifindex.parse().ok()).filter(|own| !managed.contains(own)) {
@@ -128,9 +127,17 @@ pub(super) fn renew(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes every hook but these: links by their pins, filters by the interfaces that have them.
-pub(super) fn detach(directory: &Path, netns: u64, but: &BTreeSet<String>, managed: &BTreeSet<u32>) -> Result<()> {
+/// Removes every hook of a network namespace that has no managed interface any more, or whose hooks are attached anew.
+pub(super) fn detach(directory: &Path, netns: u64) -> Result<()> {
+    detach_but(directory, netns, &BTreeSet::new(), &BTreeSet::new())
+}
+
+/// Removes every hook but these: links by their pins, filters by the interfaces that have them. Those of another network namespace go with it.
+fn detach_but(directory: &Path, netns: u64, but: &BTreeSet<String>, managed: &BTreeSet<u32>) -> Result<()> {
     believe_no_longer(directory, netns, but, managed)?;
+    if netns != netns::inode()? {
+        return Ok(());
+    }
     for name in links(directory)?.into_iter().filter(|name| !but.contains(name)) {
         hooks::detach(&directory.join(name))?;
     }

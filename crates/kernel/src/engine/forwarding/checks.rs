@@ -4,6 +4,7 @@ use super::routes;
 use crate::system::{interface, iproute};
 use sluice_error::{Error, Result};
 use sluice_policy::Forward;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// The most findings that one message names.
@@ -28,7 +29,7 @@ struct Finding {
     help: String,
 }
 
-/// How much is held against a forward that was not there before.
+/// The scrutiny of a forward that was not there before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scrutiny {
     /// All.
@@ -40,7 +41,7 @@ pub(crate) enum Scrutiny {
 }
 
 impl Scrutiny {
-    /// Of a command that was told to force its way, or not.
+    /// The scrutiny that `--force` leaves.
     pub(crate) fn forced(force: bool) -> Scrutiny {
         if force { Scrutiny::Forced } else { Scrutiny::Full }
     }
@@ -62,7 +63,7 @@ pub(crate) fn check(interface: &str, before: &[Forward], now: &[Forward], scruti
     findings.extend(new.iter().filter_map(|forward| taken(interface, forward, &all, &held)));
     if scrutiny != Scrutiny::Full || findings.is_empty() {
         let mut notes: Vec<String> = findings.into_iter().map(|finding| finding.what).collect();
-        notes.extend(unrouted(&new));
+        notes.extend(not_a_router(&new));
         return Ok(notes);
     }
     let first = &findings[0];
@@ -73,15 +74,12 @@ pub(crate) fn check(interface: &str, before: &[Forward], now: &[Forward], scruti
 }
 
 /// A note for each family whose packets this host does not forward, so that no forward does either.
-fn unrouted(new: &[&Forward]) -> Vec<String> {
-    let families = [(true, "net.ipv4.ip_forward"), (false, "net.ipv6.conf.all.forwarding")];
-    let off = families
-        .into_iter()
-        .filter(|(ipv4, _)| new.iter().any(|forward| forward.is_ipv4() == *ipv4) && !routes::is_router(*ipv4));
-    off.map(|(_, name)| {
+fn not_a_router(new: &[&Forward]) -> Vec<String> {
+    let families: BTreeSet<&str> = new.iter().map(|forward| routes::sysctl(forward.is_ipv4())).collect();
+    let note = |name: &&str| {
         format!("{name} is 0: this host sends no packets on, and forwards only to itself; sysctl -w {name}=1")
-    })
-    .collect()
+    };
+    families.iter().filter(|name| !routes::is_router(name)).map(note).collect()
 }
 
 /// A listen address that no interface has.

@@ -58,10 +58,15 @@ pub(super) fn require(forwards: &[&Forward]) -> Result<()> {
     all().find(|(_, target)| !reached(*target)).map_or(Ok(()), |(forward, target)| Err(unreachable(forward, target)))
 }
 
-/// Whether this host forwards packets of a family, as routers do.
-pub(super) fn is_router(ipv4: bool) -> bool {
-    let path = if ipv4 { "ipv4/ip_forward" } else { "ipv6/conf/all/forwarding" };
-    fs::read_to_string(format!("/proc/sys/net/{path}")).is_ok_and(|value| value.trim() != "0")
+/// The kernel's setting by which a host forwards packets of a family, as routers do.
+pub(super) fn sysctl(ipv4: bool) -> &'static str {
+    if ipv4 { "net.ipv4.ip_forward" } else { "net.ipv6.conf.all.forwarding" }
+}
+
+/// Whether this host forwards packets, by such a setting.
+pub(super) fn is_router(sysctl: &str) -> bool {
+    let path = format!("/proc/sys/{}", sysctl.replace('.', "/"));
+    fs::read_to_string(path).is_ok_and(|value| value.trim() != "0")
 }
 
 pub(super) fn ways<'a>(

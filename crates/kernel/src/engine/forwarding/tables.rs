@@ -9,7 +9,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use sluice_abi as abi;
 use sluice_error::{Doing, Error, Result};
 use sluice_tables::forward::{Routed, add_connection, add_counts, address_of, is_of, is_open, timeouts};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -21,22 +21,21 @@ pub(super) struct Tables {
     targets: MapHandle,
     slots: MapHandle,
     egress_tags: MapHandle,
-    shortcuts: MapHandle,
     departures: MapHandle,
     connections: MapHandle,
     counts: MapHandle,
     former: MapHandle,
 }
 
-/// Makes a map hold these interfaces, and no others.
-fn hold(map: &MapHandle, interfaces: &BTreeSet<u32>, doing: impl Fn() -> String + Copy) -> Result<()> {
+/// Makes a map hold these values of interfaces, and no others.
+fn hold<T: abi::Pod>(map: &MapHandle, values: &BTreeMap<u32, T>, doing: impl Fn() -> String + Copy) -> Result<()> {
     for key in map.keys() {
-        if interfaces.iter().all(|interface| interface.to_ne_bytes() != key[..]) {
+        if values.keys().all(|interface| interface.to_ne_bytes() != key[..]) {
             map.delete(&key).doing(doing)?;
         }
     }
-    for interface in interfaces {
-        map.update(&interface.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY).doing(doing)?;
+    for (interface, value) in values {
+        map.update(&interface.to_ne_bytes(), abi::bytes_of(value), MapFlags::ANY).doing(doing)?;
     }
     Ok(())
 }
@@ -75,7 +74,6 @@ impl Tables {
             targets: open("targets")?,
             slots: open("target_slots")?,
             egress_tags: open("egress_tags")?,
-            shortcuts: open("shortcuts")?,
             departures: open("departures")?,
             connections: open("connections")?,
             counts: open("forward_counts")?,
@@ -133,28 +131,14 @@ impl Tables {
         Ok(left)
     }
 
-    /// Lets forwarded packets leave by these interfaces without a turn through the host, and by no others.
-    pub(super) fn shorten(&self, ways: &BTreeSet<u32>) -> Result<()> {
-        hold(&self.shortcuts, ways, || "noting ways without queues".to_owned())
-    }
-
-    /// Has packets that the stack sends on leave by these interfaces alone, where a hook gives them their source.
-    pub(super) fn depart(&self, ways: &BTreeSet<u32>) -> Result<()> {
-        hold(&self.departures, ways, || "noting hooks on departure".to_owned())
+    /// Notes the interfaces with a hook on departure, and no others.
+    pub(super) fn depart(&self, departures: &BTreeMap<u32, u32>) -> Result<()> {
+        hold(&self.departures, departures, || "noting hooks on departure".to_owned())
     }
 
     fn tags(&self, interfaces: &[OfInterface]) -> Result<()> {
-        let doing = || "noting tags".to_owned();
-        for key in self.egress_tags.keys() {
-            if interfaces.iter().all(|interface| interface.ifindex.to_ne_bytes() != key[..]) {
-                self.egress_tags.delete(&key).doing(doing)?;
-            }
-        }
-        for interface in interfaces {
-            let (key, value) = (interface.ifindex.to_ne_bytes(), interface.tag.to_ne_bytes());
-            self.egress_tags.update(&key, &value, MapFlags::ANY).doing(doing)?;
-        }
-        Ok(())
+        let tags = interfaces.iter().map(|interface| (interface.ifindex, interface.tag)).collect();
+        hold(&self.egress_tags, &tags, || "noting tags".to_owned())
     }
 
     /// The forwards that are there, by their places.
