@@ -10,9 +10,8 @@ use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
 use sluice_kernel::connections::{Connection, Connections};
 use sluice_kernel::events::{Event, EventKind, Filter, Listener, Packet, Subject, explained};
-use sluice_kernel::explain::{Explanation, by_interface};
+use sluice_kernel::explain::{Explanation, Fields, by_interface};
 use std::fs::File;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The shortest frame that the classifier can run on.
@@ -27,7 +26,7 @@ pub fn run(args: &Trace) -> Result<(), Failure> {
     let mut capture = args.pcapng.as_ref().map(|path| Capture::create(path, &args.interface, ethernet)).transpose()?;
     events::say_listening();
     let mut shown = 0;
-    let mut connections = None;
+    let mut connections = Connections::default();
     while let Some(left) = events::left(end).filter(|_| !terminal::has_no_reader()) {
         let event = listener.next(left.min(terminal::READER_POLL))?;
         if event.iter().any(|event| matches!(event.what, EventKind::Unmanaged)) {
@@ -37,14 +36,15 @@ pub fn run(args: &Trace) -> Result<(), Failure> {
         if packets.is_empty() {
             continue;
         }
-        connections = Connections::renewed(connections)?;
+        connections.renew()?;
         let asked: Vec<_> = packets.iter().map(|(_, packet)| (frame(packet, ethernet), packet.metadata)).collect();
         for ((event, packet), why) in packets.iter().zip(by_interface(&args.interface, &asked)?) {
             // The kernel reports every refused packet, whatever the filter.
             if !is_wanted(&wanted, &why) {
                 continue;
             }
-            let connection = connection(connections.as_ref(), &why)?;
+            let Fields { protocol, src, dst, src_port, dst_port, .. } = why.fields;
+            let connection = connections.of(protocol, (src, src_port), (dst, dst_port))?;
             let line = way(packet, &why, connection.as_ref());
             if let Some(capture) = &mut capture {
                 capture.write(event, packet, &line)?;
@@ -90,16 +90,6 @@ fn is_wanted(filter: &Filter, why: &Explanation) -> bool {
         && filter.dst.is_none_or(|dst| fields.dst == Some(dst))
         && filter.src_port.is_none_or(|port| fields.src_port == Some(port))
         && filter.dst_port.is_none_or(|port| fields.dst_port == Some(port))
-}
-
-/// The connection of a forward that a packet belongs to.
-fn connection(connections: Option<&Connections>, why: &Explanation) -> Result<Option<Connection>, Failure> {
-    let fields = &why.fields;
-    let end = |address: Option<_>, port: Option<_>| Some(SocketAddr::new(address?, port?));
-    let (Some(src), Some(dst)) = (end(fields.src, fields.src_port), end(fields.dst, fields.dst_port)) else {
-        return Ok(None);
-    };
-    Ok(connections.map(|connections| connections.of(fields.protocol, src, dst)).transpose()?.flatten())
 }
 
 /// Forward, rule, class, wait, verdict and reason of a packet.

@@ -5,10 +5,9 @@ use super::resolver::Resolver;
 use super::services::{self, Services};
 use serde::Serialize;
 use sluice_kernel::connections::{Connection, Connections};
-use sluice_kernel::flows::FlowKey;
 use sluice_observe::flows::{Anomaly, By, ClassFlows, FlowRate, FlowSample, Tracker};
 use sluice_observe::{Sample, Source};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// A flow with its names.
@@ -58,7 +57,7 @@ pub struct View {
     services: Services,
     processes: Processes,
     resolver: Option<Resolver>,
-    connections: Option<Connections>,
+    connections: Connections,
 }
 
 impl View {
@@ -68,7 +67,7 @@ impl View {
             services: Services::of_machine(),
             processes: Processes::default(),
             resolver: None,
-            connections: None,
+            connections: Connections::default(),
         }
     }
 
@@ -86,10 +85,11 @@ impl View {
         let rates = self.tracker.take(&FlowSample::read(source)?, sample, by, top);
         let keys: Vec<_> = rates.top.iter().map(|flow| flow.key).collect();
         let owners = self.processes.of(&keys);
-        self.connections = Connections::renewed(self.connections.take())?;
+        self.connections.renew()?;
         let mut flows = Vec::new();
         for (flow, process) in rates.top.into_iter().zip(owners) {
-            let connection = self.connection(&flow.key)?;
+            let key = &flow.key;
+            let connection = self.connections.of(key.protocol, (key.src, key.src_port), (key.dst, key.dst_port))?;
             flows.push(self.name_flow(flow, process, connection));
         }
         Ok(FlowReport {
@@ -115,12 +115,6 @@ impl View {
 
     fn host(&self, address: IpAddr) -> Option<String> {
         self.resolver.as_ref().and_then(|resolver| resolver.name(address))
-    }
-
-    fn connection(&self, key: &FlowKey) -> sluice_kernel::Result<Option<Connection>> {
-        let Some(connections) = &self.connections else { return Ok(None) };
-        let (Some(src_port), Some(dst_port)) = (key.src_port, key.dst_port) else { return Ok(None) };
-        connections.of(key.protocol, SocketAddr::new(key.src, src_port), SocketAddr::new(key.dst, dst_port))
     }
 
     fn name_flow(&self, flow: FlowRate, process: Option<Process>, connection: Option<Connection>) -> NamedFlow {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use sluice_abi as abi;
 use sluice_error::{Doing, Error, Result};
 use sluice_tables::forward::{address_of, end, is_of};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -20,13 +20,13 @@ pub struct Connection {
     pub forward: String,
     /// Sender of the packet: client or target.
     pub sender: &'static str,
-    /// Where the client is.
+    /// The client's address and port.
     pub client: SocketAddr,
-    /// Where the client has connected to.
+    /// The address and port that the client has connected to.
     pub listen: SocketAddr,
     /// The client as the target sees it.
     pub source: SocketAddr,
-    /// Where the forward leads to.
+    /// The address and port that the forward leads to.
     pub target: SocketAddr,
     /// Class that the forward gives its packets. None: the rules choose.
     pub class: Option<u8>,
@@ -43,8 +43,11 @@ impl Connection {
     }
 }
 
-/// Finds connections of this network namespace.
-pub struct Connections {
+/// Finds connections of this network namespace. Without forwards, there are none.
+#[derive(Default)]
+pub struct Connections(Option<Finder>);
+
+struct Finder {
     object: Object,
     forwards: MapHandle,
     /// The inode of the table's pin: tables that are made anew have another one.
@@ -52,37 +55,45 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// The connections that there are now. None: nothing is forwarded, or by another version of this command.
-    pub fn open() -> Result<Option<Connections>> {
+    /// Looks for the tables, which come with the first forward and go with the last managed interface. Those of another version are passed over.
+    pub fn renew(&mut self) -> Result<()> {
         let directory = forwarding::directory(netns::inode()?)?;
-        let Some(made) = made(&directory) else { return Ok(None) };
+        let now = made(&directory);
+        if self.0.as_ref().map(|finder| finder.made) == now {
+            return Ok(());
+        }
+        self.0 = None;
+        let Some(made) = now else { return Ok(()) };
         let mut loader = Loader::belonging()?;
-        if !loader.fits(&directory)? {
-            return Ok(None);
+        if loader.fits(&directory)? {
+            loader.share(&directory)?;
+            let forwards = tables::open(&directory, "forwards")?;
+            self.0 = Some(Finder { object: loader.load(paths::run())?, forwards, made });
         }
-        loader.share(&directory)?;
-        let forwards = tables::open(&directory, "forwards")?;
-        Ok(Some(Connections { object: loader.load(paths::run())?, forwards, made }))
-    }
-
-    /// The same, if the tables are still those of this network namespace, else as `open`.
-    pub fn renewed(before: Option<Connections>) -> Result<Option<Connections>> {
-        let now = made(&forwarding::directory(netns::inode()?)?);
-        match before {
-            Some(before) if now == Some(before.made) => Ok(Some(before)),
-            None if now.is_none() => Ok(None),
-            _ => Connections::open(),
-        }
+        Ok(())
     }
 
     /// The connection of a packet, which is of an IP protocol and looked at as it arrives here or as it leaves. None: it belongs to none.
-    pub fn of(&self, protocol: u16, src: SocketAddr, dst: SocketAddr) -> Result<Option<Connection>> {
+    pub fn of(
+        &self,
+        protocol: u16,
+        src: (impl Into<Option<IpAddr>>, Option<u16>),
+        dst: (impl Into<Option<IpAddr>>, Option<u16>),
+    ) -> Result<Option<Connection>> {
+        let Some(finder) = &self.0 else { return Ok(None) };
+        let (Some(src), Some(dst)) = (src.0.into().zip(src.1), dst.0.into().zip(dst.1)) else { return Ok(None) };
+        finder.of(protocol, src, dst)
+    }
+}
+
+impl Finder {
+    fn of(&self, protocol: u16, src: (IpAddr, u16), dst: (IpAddr, u16)) -> Result<Option<Connection>> {
         let mut asked = abi::boxed_zeroed::<abi::sl_belonging>();
         asked.packet = abi::sl_tuple {
-            src: end(src.ip()),
-            dst: end(dst.ip()),
-            sport: src.port().to_be(),
-            dport: dst.port().to_be(),
+            src: end(src.0),
+            dst: end(dst.0),
+            sport: src.1.to_be(),
+            dport: dst.1.to_be(),
             proto: protocol.into(),
         };
         let program = self.object.progs_mut().find(|program| program.name() == "sl_belongs");
