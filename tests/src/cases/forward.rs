@@ -42,6 +42,7 @@ pub fn suite() -> Suite {
         .any("clients_on_this_host", &[], host::clients_on_this_host)
         .any("an_upgrade_keeps_connections", &[], changes::an_upgrade_keeps_connections)
         .any("short_cuts_pass_nobody_by", &[], host::short_cuts_pass_nobody_by)
+        .any("hosts_that_are_no_routers", &[], host::hosts_that_are_no_routers)
         .any("other_packets_pass", &[], host::other_packets_pass)
         .both("both_sides_are_shown", &[], observed::both_sides_are_shown)
         .any("answers_leave_elsewhere", &[Need::Tcx, Need::Ifb], queued::answers_leave_elsewhere)

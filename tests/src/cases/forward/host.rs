@@ -1,7 +1,8 @@
 //! The forwarding host itself: its own targets, clients and ports.
 
 use super::network::{
-    BYTES, CLIENT6, ENDS, INSIDE, INSIDE6, LISTEN, LISTEN6, LONG, SERVER6, at, explained_way, four, network, of, policy,
+    BYTES, CLIENT6, ENDS, INSIDE, INSIDE6, LISTEN, LISTEN6, LONG, SERVER6, at, explained_way, forward, four, network,
+    of, policy,
 };
 use super::peers::{Echo, datagram, exchange};
 use crate::foreign::{Hook, Program, Verdict};
@@ -91,6 +92,32 @@ pub fn other_packets_pass(lab: &Lab) {
     for name in ["keep", "masquerade", "keep6", "masquerade6"] {
         assert_eq!(of(lab, &net, name).opened, 0, "a packet to another host is none of {name}'s");
     }
+    lab.down(&net.router, "lan0");
+}
+
+/// Who sends no packets on is told so, by `up` and by `explain`; packets pass as soon as the host does.
+pub fn hosts_that_are_no_routers(lab: &Lab) {
+    let net = network(lab);
+    let _echo = Echo::start(&net.server, 8000);
+    for setting in ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"] {
+        net.router.sysctl(setting, "0");
+    }
+    let up = lab.up(&net.router, "lan0", &lab.policy(&policy(four())), &[]);
+    let note = |setting| format!("note: {setting} is 0: this host sends no packets on");
+    for setting in ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"] {
+        assert_eq!(up.stdout.matches(&note(setting)).count(), 1, "once for a family: {up}");
+    }
+    assert_eq!(explained_way(lab, &net), json!({ "kind": "disabled", "sysctl": "net.ipv4.ip_forward" }));
+
+    net.router.sysctl("net/ipv4/ip_forward", "1");
+    let (address, port, source) = ENDS[0];
+    assert_eq!(exchange(&net.client, at(address, port), 1_000).expect("an answer"), (source.to_owned(), true));
+    let other = forward("other", 90, &format!("{SERVER}:8000"), "keep");
+    let mut five = four();
+    five.as_array_mut().expect("a list").push(other);
+    let file = lab.file("five.json", policy(five).to_string()).display().to_string();
+    let apply = lab.sluice(&net.router, &["apply", "lan0", &file]).ok();
+    assert!(!apply.stdout.contains("sends no packets on"), "nothing new is of IPv6: {apply}");
     lab.down(&net.router, "lan0");
 }
 

@@ -24,7 +24,9 @@ pub fn both_sides_are_shown(lab: &Lab) {
     let net = network(lab);
     let _echo = Echo::start(&net.server, 8000);
     let once = ["flows", "lan0", "--once", "--json", "--interval", "100ms"];
-    lab.up(&net.router, "lan0", &lab.policy(&policy(four())), &["--rate", "100mbit"]);
+    let mut forwards = four();
+    forwards[0]["class_id"] = json!(1);
+    lab.up(&net.router, "lan0", &lab.policy(&policy(forwards)), &["--rate", "100mbit"]);
     lab.up(&net.router, "wan0", &lab.policy(&policy(json!([]))), &["--rate", "100mbit"]);
 
     // Answers leave by lan0, requests by wan0.
@@ -49,6 +51,7 @@ pub fn both_sides_are_shown(lab: &Lab) {
     let text = listening.finish().ok().stdout;
     assert!(text.contains("forward keep: 10.79.0.2:8000 to 10.78.0.2:"), "{text}");
     assert!(text.contains(" leaves as 10.78.0.1:80 to 10.78.0.2:"), "{text}");
+    assert!(text.contains("rule not asked: the forward has a class | egress class 1 "), "{text}");
 
     let seen = json_of(lab, &net, &once);
     let of = |arriving: bool, port: &str, number: u16| {
