@@ -48,7 +48,24 @@ struct sl_cell {
 	u64 bytes;
 };
 
-/* Where every key has a cell of its own: so many for each CPU. */
+/*
+ * Where the parts of a key have at most SL_CELL_BITS together, every key has a cell of its own: its parts, in the order of enum sl_key_part and
+ * each in so many bits, are the cell's number. What is not there has the last value that its bits can hold.
+ */
+#define SL_KEY_BITS(X)  \
+	X(DIRECTION, 1) \
+	X(PROTO, 9)     \
+	X(CLASS, 7)     \
+	X(DSCP, 7)      \
+	X(VERDICT, 6)   \
+	X(VLAN, 13)     \
+	X(SPORT, 16)    \
+	X(DPORT, 16)
+enum sl_key_bits {
+#define X(PART, bits) SL_BITS_##PART = bits,
+	SL_KEY_BITS(X)
+#undef X
+};
 #define SL_CELL_BITS 16u
 #define SL_CELLS     (1u << SL_CELL_BITS)
 
@@ -85,7 +102,7 @@ struct sl_telemetry_cpu {
 	u64 missed_weight; /* the packets that these stood for */
 	u64 truncated_pkts; /* captured in part, since they are longer than the snap length */
 	u32 missed_since; /* records that found no room since the last that did */
-	u32 pad;
+	u32 unread_bytes; /* of records since the reader was woken last */
 	u64 packet_size[SL_SIZE_BINS]; /* packets, by their bytes */
 	u64 flow_size[SL_SIZE_BINS]; /* keys that gave their place to another, by their bytes */
 };
@@ -164,16 +181,16 @@ struct sl_telemetry_conf {
 	u32 snap_bytes;
 	u32 by_policy; /* classes are known: the tables of a policy are shared */
 	u32 after; /* where the program is not called by a hook of ours: what it answers */
-	u32 netlayer; /* the device has no Ethernet header */
 	u32 src_mask[4]; /* prefixes of keys, in network order; of IPv4 behind ::ffff */
 	u32 dst_mask[4];
+	u32 src_mask_ipv4; /* of the last word */
+	u32 dst_mask_ipv4;
 	struct sl_packet_filter filter;
-	u64 hash_key[2];
 };
 
 enum sl_records { SL_NO_RECORDS, SL_PACKET_RECORDS, SL_CAPTURES };
 
-/* The lease of who observes, in the section .data.observe of the classifier: its hooks call the observer until then. */
+/* The lease of a command that observes, in the map `observing`: arrival hooks call its program until then. */
 struct sl_observing {
 	u64 until_ns;
 };

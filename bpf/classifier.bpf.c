@@ -35,14 +35,7 @@ const volatile u32 sl_split_ifb = 0; /* ifindex: super-packets that depart are s
 #include "lib/arriving_hosts.h"
 #include "lib/answers.h"
 #include "lib/after_arrival.h"
-
-/* The last step of arrival: port forwarding (forward.bpf.c), where there is any in the network namespace. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__type(key, u32);
-	__type(value, u32);
-	__uint(max_entries, 1);
-} forwarder SEC(".maps");
+#include "lib/observers.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -58,32 +51,42 @@ static __always_inline void sl_parse_frame_xdp(struct xdp_md *ctx, u32 fields, s
 	sl_parse_xdp(ctx, data + SL_FRONT + SL_FRONT_BYTES <= end ? data + SL_FRONT : NULL, 0, fields, h);
 }
 
-static __always_inline int sl_arrive_xdp(struct xdp_md *ctx)
+/* Tells the observer what was found about a packet. */
+static __always_inline void sl_tell_admission(struct sl_admission a, u32 answer)
+{
+	if (a.class < 0)
+		sl_tell_observer((u32)(-1 - a.class), SL_VERDICT_REFUSED + a.refusal, answer);
+	else
+		sl_tell_observer((u32)a.class, SL_VERDICT_PASSED, answer);
+}
+
+/* The XDP program's verdict on a packet. Sets *a: its class, or how it was refused; the class is negative where tc is to find it. */
+static __always_inline int sl_arrive_xdp(struct xdp_md *ctx, struct sl_admission *a)
 {
 	struct sl_request request = { .direction = SL_INGRESS, .bytes = ctx->data_end - ctx->data, .pkts = 1 };
 	struct sl_tables *t = sl_live_tables();
-	struct sl_admission a = {};
 	struct sl_xdp_meta *meta;
 	struct sl_headers h;
 
+	a->class = -1;
 	/* A card may have taken the VLAN tag out of the frame, and a mark comes later: tc sees both. */
 	if (!t || t->class_from == SL_FROM_MARK || t->fields & (SL_FIELD_VLAN | SL_FIELD_PCP | SL_FIELD_MARK))
 		return XDP_PASS;
 	request.now_ns = bpf_ktime_get_ns();
-	if (!sl_admit_plain(&a, (void *)(long)ctx->data, (void *)(long)ctx->data_end, &request, SL_MAY_DROP, t)) {
+	if (!sl_admit_plain(a, (void *)(long)ctx->data, (void *)(long)ctx->data_end, &request, SL_MAY_DROP, t)) {
 		sl_headers_init(&h, SL_NO_TAG, 0, ctx->ingress_ifindex);
 		sl_parse_frame_xdp(ctx, t->fields, &h);
-		a = sl_admit(&h, -1, &request, SL_MAY_DROP, t);
+		*a = sl_admit(&h, -1, &request, SL_MAY_DROP, t);
 	}
-	if (a.class < 0)
+	if (a->class < 0)
 		return XDP_DROP;
-	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*meta)))
-		return XDP_PASS; /* the driver carries no metadata: the next stage classifies by itself */
-	meta = (void *)(long)ctx->data_meta;
-	if ((void *)(meta + 1) > (void *)(long)ctx->data)
+	meta = bpf_xdp_adjust_meta(ctx, -(int)sizeof(*meta)) ? NULL : (void *)(long)ctx->data_meta;
+	if (!meta || (void *)(meta + 1) > (void *)(long)ctx->data) {
+		a->class = -1; /* the driver carries no metadata: the next stage classifies by itself */
 		return XDP_PASS;
+	}
 	meta->magic = SL_XDP_MAGIC;
-	meta->handed = sl_tag(t, (u32)a.class);
+	meta->handed = sl_tag(t, (u32)a->class);
 	meta->pad = 0;
 	return XDP_PASS;
 }
@@ -91,7 +94,15 @@ static __always_inline int sl_arrive_xdp(struct xdp_md *ctx)
 SEC("xdp")
 int sl_xdp(struct xdp_md *ctx)
 {
-	return sl_arrive_xdp(ctx);
+	struct sl_admission a = {};
+	int answer = sl_arrive_xdp(ctx, &a);
+
+	/* What tc is to classify, tc tells. */
+	if (sl_is_observed() && (answer == XDP_DROP || a.class >= 0)) {
+		sl_tell_admission(a, (u32)answer);
+		bpf_tail_call(ctx, &observer_xdp, 0);
+	}
+	return answer;
 }
 
 /* The fate of a packet, if it belongs to the traced flow. */
@@ -205,18 +216,23 @@ int sl_ingress(struct __sk_buff *skb)
 	struct sl_xdp_meta *meta = (void *)(long)skb->data_meta;
 	struct sl_tables *t = sl_live_tables();
 	s32 class = -1;
-	u32 after;
+	u32 after, at_xdp;
 
 	if (!t)
 		return TC_ACT_UNSPEC;
 	if ((void *)(meta + 1) <= (void *)(long)skb->data && meta->magic == SL_XDP_MAGIC)
 		class = sl_handed_class(t, meta->handed);
+	at_xdp = class >= 0;
 	if (class < 0) {
 		struct sl_admission a = sl_admit_skb(skb, -1, SL_INGRESS, SL_MAY_DROP, t);
 
 		class = a.class;
 		if (class < 0) {
 			sl_emit_admission(skb, a, SL_INGRESS);
+			if (sl_is_observed()) {
+				sl_tell_admission(a, 0);
+				bpf_tail_call(skb, &observer_tc, 0);
+			}
 			return TC_ACT_SHOT;
 		}
 	}
@@ -229,6 +245,10 @@ int sl_ingress(struct __sk_buff *skb)
 	skb->tc_index = sl_ingress_ifb || sl_class_lasts(t) ? sl_tag(t, (u32) class) : 0;
 	after = sl_after_arrival();
 	skb->cb[SL_CB_FORWARD / 4] = after | (sl_l3_type ? SL_FORWARD_L3 : 0);
+	if (!at_xdp && sl_is_observed()) {
+		sl_tell_observer((u32)class, SL_VERDICT_PASSED, after);
+		bpf_tail_call(skb, &observer_tc, 0);
+	}
 	bpf_tail_call(skb, &forwarder, 0);
 	return sl_verdict_after(after);
 }

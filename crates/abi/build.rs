@@ -14,6 +14,7 @@ fn main() {
         .header(abi.join("classifier.h").to_string_lossy())
         .header(abi.join("forward.h").to_string_lossy())
         .header(abi.join("instance.h").to_string_lossy())
+        .header(abi.join("telemetry.h").to_string_lossy())
         .header(abi.join("trace.h").to_string_lossy())
         .header(abi.join("watch.h").to_string_lossy())
         // For what disciplines keep of classes and schedulers.

@@ -4,7 +4,7 @@
 mod clang;
 
 fn main() {
-    for name in ["belonging", "classifier", "forward", "qdisc"] {
+    for name in ["belonging", "classifier", "forward", "qdisc", "telemetry"] {
         clang::compile(&format!("bpf/{name}.bpf.c"), name, &[]);
     }
 }

@@ -54,6 +54,13 @@ pod!(
     sl_forward_count,
     sl_forwarding,
     sl_trace,
+    sl_cell,
+    sl_heavy_set,
+    sl_telemetry_cpu,
+    sl_telemetry_conf,
+    sl_packet_record,
+    sl_captured,
+    sl_observing,
 );
 
 /// A zeroed value on the heap; some of these structs are too large for a stack.

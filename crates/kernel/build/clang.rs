@@ -15,7 +15,7 @@ pub fn compile(source: &str, object: &str, options: &[&str]) {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
     let libbpf = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys names its headers");
     println!("cargo:rerun-if-env-changed=CLANG");
-    for dir in ["abi", "sched", "forward", "bpf"] {
+    for dir in ["abi", "sched", "forward", "telemetry", "bpf"] {
         println!("cargo:rerun-if-changed={}", root.join(dir).display());
     }
     let clang = env::var("CLANG").unwrap_or_else(|_| find_clang());

@@ -1,7 +1,8 @@
-//! Looking at managed interfaces without changing them: one packet's way, readings one after the other, events.
+//! Looking at managed interfaces without changing them: one packet's way, readings one after the other, events, counts and records of packets.
 
 pub mod connections;
 pub mod events;
 pub mod explain;
 pub mod probe;
 pub mod reader;
+pub mod telemetry;

@@ -36,7 +36,7 @@ pub use engine::managed::{absent, require_known};
 pub use engine::plan::{one_queue_for_all, refusal};
 pub use engine::remains::unreadable_here;
 pub use fault::POINTS as FAULT_POINTS;
-pub use inspect::{connections, events, explain, probe, reader};
+pub use inspect::{connections, events, explain, probe, reader, telemetry};
 pub use maps::flows;
 pub use record::{Engine, Hook, Phase, Record, history, unconfirmed};
 pub use sluice_error::{Error, Kind, Result};

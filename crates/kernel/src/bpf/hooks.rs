@@ -5,7 +5,7 @@ use sluice_error::{Doing, Error, Result};
 use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -66,8 +66,31 @@ pub fn attach_to_cgroup(program: &Path, cgroup: &OwnedFd, kind: u32, pin: &Path)
         .map_err(|error| Error::system(format!("attaching {} to the sockets of a cgroup: {error}", program.display())))
 }
 
-fn link(program: &Path, target: i32, kind: u32, flags: u32, pin: &Path) -> Result<std::result::Result<(), io::Error>> {
-    let program = pinned_fd(program)?;
+/// A place for a program that stays there as long as the link is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passing {
+    /// XDP in the driver.
+    Xdp,
+    /// XDP in the stack, for drivers without it.
+    GenericXdp,
+    /// tcx on arrival, before the programs that are there. From Linux 6.6, as the next one.
+    ArrivalFirst,
+    /// tcx on departure, before the programs that are there.
+    DepartureFirst,
+}
+
+/// Attaches a program until the link is dropped, or the process ends.
+pub fn attach_while_open(program: BorrowedFd<'_>, ifindex: u32, place: Passing) -> io::Result<OwnedFd> {
+    let (kind, flags) = match place {
+        Passing::Xdp => (libbpf_sys::BPF_XDP, libbpf_sys::XDP_FLAGS_DRV_MODE),
+        Passing::GenericXdp => (libbpf_sys::BPF_XDP, libbpf_sys::XDP_FLAGS_SKB_MODE),
+        Passing::ArrivalFirst => (libbpf_sys::BPF_TCX_INGRESS, libbpf_sys::BPF_F_BEFORE),
+        Passing::DepartureFirst => (libbpf_sys::BPF_TCX_EGRESS, libbpf_sys::BPF_F_BEFORE),
+    };
+    create_link(program, ifindex as i32, kind, flags)
+}
+
+fn create_link(program: BorrowedFd<'_>, target: i32, kind: u32, flags: u32) -> io::Result<OwnedFd> {
     // SAFETY: zeroes are valid options.
     let mut options: libbpf_sys::bpf_link_create_opts = unsafe { std::mem::zeroed() };
     options.sz = size_of_val(&options) as _;
@@ -75,10 +98,17 @@ fn link(program: &Path, target: i32, kind: u32, flags: u32, pin: &Path) -> Resul
     // SAFETY: the descriptors are open, and the options are as long as they say.
     let fd = unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), target, kind, &options) };
     if fd < 0 {
-        return Ok(Err(os_error(fd)));
+        return Err(os_error(fd));
     }
     // SAFETY: the kernel has just given us this descriptor.
-    let link = unsafe { OwnedFd::from_raw_fd(fd) };
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn link(program: &Path, target: i32, kind: u32, flags: u32, pin: &Path) -> Result<std::result::Result<(), io::Error>> {
+    let link = match create_link(pinned_fd(program)?.as_fd(), target, kind, flags) {
+        Ok(link) => link,
+        Err(error) => return Ok(Err(error)),
+    };
     let name = path_cstring(pin)?;
     // SAFETY: the descriptor is open and the name is a C string.
     let pinned = unsafe { libbpf_sys::bpf_obj_pin(link.as_raw_fd(), name.as_ptr()) };

@@ -26,6 +26,18 @@ pub fn filled<T: abi::Pod>(name: &str, values: &[T], flags: u32) -> Result<MapHa
     Ok(map)
 }
 
+/// A new ring of so many bytes: a power of two, and at least a page.
+pub fn ring(name: &str, bytes: u32) -> Result<MapHandle> {
+    let options = libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
+        ..Default::default()
+    };
+    MapHandle::create(MapType::RingBuf, Some(name), 0, 0, bytes, &options).map_err(|error| {
+        Error::system(format!("making a ring of {bytes} bytes: {error}"))
+            .help("a smaller one may fit: see --ring; each processor has one")
+    })
+}
+
 /// Puts a map into a slot of another.
 pub fn place(outer: &MapHandle, index: u32, inner: &MapHandle) -> Result<()> {
     let fd = inner.as_fd().as_raw_fd().to_ne_bytes();

@@ -15,6 +15,7 @@ use std::sync::Mutex;
 static BELONGING: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/belonging.bpf.o"));
 static CLASSIFIER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/classifier.bpf.o"));
 static FORWARD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/forward.bpf.o"));
+static TELEMETRY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/telemetry.bpf.o"));
 static QDISC: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/qdisc.bpf.o"));
 static LOG: Mutex<String> = Mutex::new(String::new());
 
@@ -72,6 +73,11 @@ impl Loader {
         Loader::open("belonging", BELONGING)
     }
 
+    /// The object that observes packets while a command runs.
+    pub fn telemetry() -> Result<Loader> {
+        Loader::open("telemetry", TELEMETRY)
+    }
+
     /// An object from elsewhere, which no command installs.
     pub fn own(bytes: &[u8]) -> Result<Loader> {
         Loader::open("own", bytes)
@@ -88,6 +94,11 @@ impl Loader {
     /// Sets a constant that the programs are compiled against.
     pub fn constant(&mut self, variable: &str, value: u32) -> Result<()> {
         self.constant_bytes(variable, &value.to_ne_bytes())
+    }
+
+    /// Sets a constant that is a struct.
+    pub fn constant_struct<T: abi::Pod>(&mut self, variable: &str, value: &T) -> Result<()> {
+        self.constant_bytes(variable, abi::bytes_of(value))
     }
 
     /// Draws random keys for the hashes by which programs find flows and hosts, from /dev/urandom. Programs that share the map `hash` have

@@ -1,0 +1,161 @@
+//! Observes packets of interfaces while a command runs: counts by key, and records of packets through a ring for each CPU.
+//!
+//! The programs go with the process, except behind the arrival hooks of managed interfaces, which call them under a lease.
+
+mod attachment;
+mod counts;
+mod request;
+mod rings;
+
+pub use counts::{Counted, Key, Sizes};
+pub use request::{Arrival, Direction, Filter, KeyPart, Records, Request, Sampling};
+
+use crate::system::{clock, interface, privilege};
+use attachment::Attachment;
+use rings::Rings;
+use sluice_abi as abi;
+use sluice_error::{Error, Result};
+use std::time::Duration;
+
+/// Time after which leases are renewed.
+const RENEWED: Duration = Duration::from_millis(500);
+
+/// What programs have seen since the observer began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Totals {
+    /// Packets that the filter lets through. Super-packets count as the frames that they become.
+    pub seen_pkts: u64,
+    /// Bytes of these.
+    pub seen_bytes: u64,
+    /// Packets that the filter does not let through.
+    pub filtered_pkts: u64,
+    /// Packets of which a record was to be made.
+    pub sampled_pkts: u64,
+    /// Records that found no room.
+    pub missed_pkts: u64,
+    /// Bytes of the packets of these.
+    pub missed_bytes: u64,
+    /// Packets that these records stood for.
+    pub missed_weight: u64,
+    /// Packets that were captured in part.
+    pub truncated_pkts: u64,
+}
+
+/// Programs that observe interfaces of this network namespace, until it is dropped.
+pub struct Observer {
+    request: Request,
+    attachments: Vec<Attachment>,
+    rings: Rings,
+    renewed: Duration,
+    notes: Vec<String>,
+}
+
+impl Observer {
+    /// Begins to observe interfaces. All are attached, or none.
+    ///
+    /// # Errors
+    ///
+    /// An interface that is not there or that another command observes, a request that contradicts itself, a kernel without the hook.
+    pub fn start(interfaces: &[String], request: &Request) -> Result<Observer> {
+        privilege::require_root()?;
+        request.check()?;
+        if let Some(twice) = interfaces.iter().enumerate().find(|(n, one)| interfaces[..*n].contains(one)) {
+            return Err(Error::input(format!("{} is named twice", twice.1)).help("name each interface once"));
+        }
+        let mut notes = Vec::new();
+        let attachments: Result<Vec<Attachment>> =
+            interfaces.iter().map(|name| Attachment::new(name, request, &mut notes)).collect();
+        let attachments = attachments?;
+        let rings = Rings::open(&attachments)?;
+        let mut observer =
+            Observer { request: request.clone(), attachments, rings, renewed: Duration::ZERO, notes };
+        observer.renew()?;
+        Ok(observer)
+    }
+
+    /// What the observer cannot see, and why; each a sentence.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Hands over the records that have come, or come within this time: the number of their interface, and their bytes. Returns how many there
+    /// were; at most a few thousand at once.
+    pub fn poll(&mut self, limit: Duration, take: &mut dyn FnMut(usize, &[u8])) -> Result<usize> {
+        self.renew()?;
+        self.rings.poll(limit.min(RENEWED), take)
+    }
+
+    /// Renews the leases, if it is time. Whoever does not poll must call it at least each second.
+    pub fn renew(&mut self) -> Result<()> {
+        let now = clock::monotonic();
+        if now.saturating_sub(self.renewed) >= RENEWED {
+            self.renewed = now;
+            self.attachments.iter().try_for_each(Attachment::renew)?;
+        }
+        Ok(())
+    }
+
+    /// What was seen on an interface.
+    pub fn totals(&self, interface: usize) -> Totals {
+        let mut totals = Totals::default();
+        let attachment = &self.attachments[interface];
+        for cpu in attachment.cpus() {
+            totals.seen_pkts += cpu.seen_pkts;
+            totals.seen_bytes += cpu.seen_bytes;
+            totals.filtered_pkts += cpu.filtered_pkts;
+            totals.sampled_pkts += cpu.sampled_pkts;
+            totals.missed_pkts += cpu.missed_pkts;
+            totals.missed_bytes += cpu.missed_bytes;
+            totals.missed_weight += cpu.missed_weight;
+            totals.truncated_pkts += cpu.truncated_pkts;
+        }
+        totals
+    }
+
+    /// Records of an interface's CPUs that found no room since the last that did, and so stand in no record.
+    pub fn missed_at_the_end(&self, interface: usize) -> u64 {
+        self.attachments[interface].cpus().map(|cpu| u64::from(cpu.missed_since)).sum()
+    }
+
+    /// The keys that were counted on an interface, and how much any other key can have sent at most.
+    pub fn counts(&self, interface: usize) -> (Vec<Counted>, counts::Rest) {
+        counts::read(&self.request, &self.attachments[interface])
+    }
+
+    /// Sizes of packets, and of keys that gave their place to others.
+    pub fn sizes(&self, interface: usize) -> Sizes {
+        Sizes::of(self.attachments[interface].cpus())
+    }
+
+    /// Names of the classes of an interface's policy; none where it has none.
+    pub fn class_names(&self, interface: usize) -> &[String] {
+        &self.attachments[interface].class_names
+    }
+
+    /// Whether packets of an interface begin with an Ethernet header.
+    pub fn is_ethernet(&self, interface: usize) -> bool {
+        self.attachments[interface].ethernet
+    }
+
+    /// The first interface that is not observed any more, if there is one.
+    pub fn gone(&self) -> Option<String> {
+        let gone = |one: &&Attachment| !interface::Interface::is_there(&one.interface, one.ifindex) || !one.is_called();
+        self.attachments.iter().find(gone).map(|one| one.interface.clone())
+    }
+}
+
+/// CPUs that can ever run a program.
+fn possible_cpus() -> Result<u32> {
+    libbpf_rs::num_possible_cpus()
+        .map(|cpus| cpus as u32)
+        .map_err(|error| Error::system(format!("counting the processors: {error}")))
+}
+
+/// The name of a verdict, as `enum sl_verdict` has it.
+pub fn verdict(number: u8) -> &'static str {
+    match u32::from(number) {
+        abi::SL_VERDICT_UNKNOWN => "unknown",
+        abi::SL_VERDICT_PASSED => "passed",
+        refused => crate::inspect::events::reason((refused - abi::SL_VERDICT_REFUSED) as u8),
+    }
+}

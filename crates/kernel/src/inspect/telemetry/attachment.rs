@@ -1,0 +1,257 @@
+//! The programs that observe an interface, and the hooks where they are.
+
+use super::request::{Arrival, Records, Request};
+use super::possible_cpus;
+use crate::bpf::hooks::{self, Passing};
+use crate::bpf::inner;
+use crate::bpf::mapped::{self, Mapped};
+use crate::bpf::object::{self, Loader};
+use crate::engine::managed;
+use crate::maps::tables;
+use crate::record::{Hook, Record};
+use crate::status;
+use crate::system::interface::Interface;
+use crate::system::{bpffs, clock, netns, paths};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use sluice_abi as abi;
+use sluice_error::{Doing, Error, Result};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Time that a lease holds.
+const LEASE: Duration = Duration::from_secs(2);
+
+/// The observation of an interface. Dropping it ends it.
+pub(super) struct Attachment {
+    pub interface: String,
+    pub ifindex: u32,
+    pub ethernet: bool,
+    pub class_names: Vec<String>,
+    /// The ring of each CPU; none: no records are made.
+    pub rings: Vec<MapHandle>,
+    pub cells: Mapped<abi::sl_cell>,
+    pub heavy: Mapped<abi::sl_heavy_set>,
+    seen: Mapped<abi::sl_telemetry_cpu>,
+    /// Where the arrival hook of the interface calls a program.
+    called: Option<PathBuf>,
+    /// Ids of the maps by which it does: an upgrade makes new ones.
+    _links: Vec<OwnedFd>,
+    /// Keeps programs and maps alive.
+    _object: Object,
+}
+
+impl Attachment {
+    /// Loads the programs for an interface and attaches them.
+    pub fn new(name: &str, request: &Request, notes: &mut Vec<String>) -> Result<Attachment> {
+        let interface = Interface::find(name)?;
+        let record = managed_here(&interface)?;
+        let pins = record.as_ref().map(|record| Ok::<_, Error>(record.pins(&bpffs::root()?))).transpose()?;
+        let (object, rings) = load(request, &interface, pins.as_deref())?;
+        let class_names = match &pins {
+            Some(pins) => tables::live(pins)?.class_name.iter().map(|name| status::text(name)).collect(),
+            None => Vec::new(),
+        };
+        let mut attachment = Attachment {
+            interface: interface.name.clone(),
+            ifindex: interface.ifindex,
+            ethernet: interface.ethernet,
+            class_names,
+            rings,
+            cells: Mapped::of_this_version(&map(&object, "cells")?)?,
+            heavy: Mapped::of_this_version(&map(&object, "heavy_sets")?)?,
+            seen: Mapped::of_this_version(&map(&object, "seen_by_cpu")?)?,
+            called: None,
+            _links: Vec::new(),
+            _object: object,
+        };
+        if request.direction.arriving() {
+            match (&record, pins) {
+                (Some(record), Some(pins)) => attachment.call_from(record, pins)?,
+                _ => attachment.attach_arrival(&interface, request.arrival, notes)?,
+            }
+        }
+        if request.direction.departing() {
+            attachment.attach_departure()?;
+        }
+        Ok(attachment)
+    }
+
+    /// Has the arrival hook of a managed interface call the programs.
+    fn call_from(&mut self, record: &Record, pins: PathBuf) -> Result<()> {
+        let lease: Box<abi::sl_observing> = tables::read(&tables::open(&pins, "observing")?, 0)?;
+        if lease.until_ns > clock::monotonic().as_nanos() as u64 {
+            return Err(Error::input(format!("another command observes {}", record.interface))
+                .help("one at a time: stop the other one; one that was killed gives way after 2 s"));
+        }
+        let mut called = vec![("observer_tc", "sl_telemetry_in_called")];
+        if record.hook == Hook::Xdp {
+            called.push(("observer_xdp", "sl_telemetry_xdp_called"));
+        }
+        for (table, program) in called {
+            let fd = self.program(program)?;
+            tables::open(&pins, table)?
+                .update(&0u32.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
+                .doing(|| format!("having the hook of {} call {program}", record.interface))?;
+        }
+        self.called = Some(pins);
+        self.renew()
+    }
+
+    fn attach_arrival(&mut self, interface: &Interface, wanted: Arrival, notes: &mut Vec<String>) -> Result<()> {
+        let name = &interface.name;
+        let real = interface.kind.is_none() && interface.ethernet && name != "lo";
+        let mut places = match wanted {
+            Arrival::Xdp => vec![Passing::Xdp],
+            Arrival::Tc => vec![Passing::ArrivalFirst],
+            Arrival::Auto if real => vec![Passing::Xdp, Passing::ArrivalFirst, Passing::GenericXdp],
+            // XDP turns off segmentation offload at the peer of a veth.
+            Arrival::Auto => vec![Passing::ArrivalFirst, Passing::GenericXdp],
+        };
+        if !interface.ethernet {
+            places.retain(|place| *place == Passing::ArrivalFirst);
+        }
+        if interface.has_xdp && wanted != Arrival::Xdp {
+            notes.push(format!(
+                "{name}: another XDP program is attached, and stays; what it drops or sends elsewhere is not seen"
+            ));
+        }
+        let mut errors = Vec::new();
+        for place in places {
+            let program = if place == Passing::ArrivalFirst { "sl_telemetry_in" } else { "sl_telemetry_xdp" };
+            match self.attach(program, place) {
+                Ok(()) => return Ok(()),
+                Err(error) => errors.push(format!("{}: {error}", place_name(place))),
+            }
+        }
+        Err(Error::unsupported(format!("{name} takes no program on arrival ({})", errors.join("; ")))
+            .help("tcx needs Linux 6.6; XDP needs an Ethernet interface without another XDP program: ip link show"))
+    }
+
+    fn attach_departure(&mut self) -> Result<()> {
+        self.attach("sl_telemetry_out", Passing::DepartureFirst).map_err(|error| {
+            Error::unsupported(format!("{} takes no program on departure: {error}", self.interface))
+                .help("tcx needs Linux 6.6; arriving packets can be observed before, by XDP: --arriving")
+        })
+    }
+
+    fn attach(&mut self, program: &str, place: Passing) -> std::result::Result<(), String> {
+        let fd = self.program(program).map_err(|error| error.to_string())?;
+        // SAFETY: the object, which has the program, is alive.
+        let program = unsafe { BorrowedFd::borrow_raw(fd) };
+        let link = hooks::attach_while_open(program, self.ifindex, place).map_err(|error| error.to_string())?;
+        self._links.push(link);
+        Ok(())
+    }
+
+    fn program(&self, name: &str) -> Result<i32> {
+        let found = self._object.progs().find(|program| program.name() == name);
+        found
+            .map(|program| object::program_fd(&program))
+            .filter(|fd| *fd >= 0)
+            .ok_or_else(|| Error::system(format!("the program {name} was not loaded")))
+    }
+
+    /// Renews the lease under which the arrival hook calls the programs.
+    pub fn renew(&self) -> Result<()> {
+        self.lease((clock::monotonic() + LEASE).as_nanos() as u64)
+    }
+
+    /// Whether the arrival hook can still call the programs, if it did: `down` takes it away, `upgrade` takes another.
+    pub fn is_called(&self) -> bool {
+        self.called.as_ref().is_none_or(|pins| {
+            tables::open(pins, "observer_tc").is_ok_and(|table| {
+                matches!(table.lookup(&0u32.to_ne_bytes(), MapFlags::ANY), Ok(Some(_)))
+            })
+        })
+    }
+
+    fn lease(&self, until_ns: u64) -> Result<()> {
+        match &self.called {
+            Some(pins) if pins.exists() => mapped::store_word(&tables::open(pins, "observing")?, until_ns),
+            _ => Ok(()),
+        }
+    }
+
+    /// What each CPU has seen.
+    pub fn cpus(&self) -> impl Iterator<Item = abi::sl_telemetry_cpu> + '_ {
+        // SAFETY: `values` gives addresses of whole values, which stay mapped while the attachment is borrowed.
+        self.seen.values().map(|value| unsafe { value.read_volatile() })
+    }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        let Some(pins) = &self.called else { return };
+        // The lease ends by itself if this fails.
+        let _ = self.lease(0);
+        for table in ["observer_tc", "observer_xdp"] {
+            if let Ok(table) = tables::open(pins, table) {
+                let _ = table.delete(&0u32.to_ne_bytes());
+            }
+        }
+    }
+}
+
+fn place_name(place: Passing) -> &'static str {
+    match place {
+        Passing::Xdp => "XDP",
+        Passing::GenericXdp => "XDP in the stack",
+        Passing::ArrivalFirst | Passing::DepartureFirst => "tcx",
+    }
+}
+
+/// The record of an interface, if it is managed.
+fn managed_here(interface: &Interface) -> Result<Option<Record>> {
+    match Record::find(&interface.name)? {
+        Some(record) if record.netns == netns::inode()? => managed::managed(&interface.name).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn map(object: &Object, name: &str) -> Result<MapHandle> {
+    let missing = || Error::system(format!("the BPF object has no map {name}"));
+    let found = object.maps().find(|map| map.name() == name).ok_or_else(missing)?;
+    MapHandle::try_from(&found).doing(|| format!("opening {name}"))
+}
+
+/// Loads the programs, sharing the maps of a policy if there is one, and makes the rings.
+fn load(request: &Request, interface: &Interface, pins: Option<&std::path::Path>) -> Result<(Object, Vec<MapHandle>)> {
+    let cpus = possible_cpus()?;
+    let mut loader = Loader::telemetry()?;
+    loader.constant("sl_l3_type", u32::from(!interface.ethernet))?;
+    loader.constant_struct("sl_conf", &request.conf(pins.is_some()))?;
+    loader.entries("seen_by_cpu", cpus)?;
+    loader.entries("cells", if request.is_dense() { cpus << abi::SL_CELL_BITS } else { 1 })?;
+    loader.entries("heavy_sets", if request.is_dense() { 1 } else { cpus * request.heavy_sets() })?;
+    loader.entries("rings", cpus)?;
+    let mut programs = Vec::new();
+    match pins {
+        Some(pins) => {
+            if !loader.fits(pins)? {
+                return Err(Error::system(format!("{}: its maps are of another version", interface.name))
+                    .help(format!("sluice upgrade {} swaps them", interface.name)));
+            }
+            loader.flow_table(0)?;
+            loader.share(pins)?;
+            programs.extend(["sl_telemetry_in_called", "sl_telemetry_xdp_called"]);
+        }
+        None => {
+            loader.own_flow_table(0)?;
+            programs.extend(["sl_telemetry_in", "sl_telemetry_xdp"]);
+        }
+    }
+    programs.push("sl_telemetry_out");
+    loader.only(&programs);
+    let object = loader.load(paths::run())?;
+    let mut rings = Vec::new();
+    if request.records != Records::None {
+        let outer = map(&object, "rings")?;
+        for cpu in 0..cpus {
+            let ring = inner::ring("telemetry", request.ring_bytes)?;
+            inner::place(&outer, cpu, &ring)?;
+            rings.push(ring);
+        }
+    }
+    Ok((object, rings))
+}
