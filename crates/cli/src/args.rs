@@ -1,5 +1,6 @@
 //! The option table, from which help, man pages and completions are made.
 
+pub mod count;
 pub mod forward;
 pub mod lab;
 pub mod maintain;
@@ -72,6 +73,8 @@ pub enum Command {
     Top(observe::Top),
     /// Show the flows on the link: their rates, classes, rules and anomalies
     Flows(observe::Flows),
+    /// Count packets and bytes by key: protocols, ports, networks, classes
+    Count(count::Count),
     /// Show managed interfaces in a browser, change their policies there, and give metrics to Prometheus
     Serve(serve::Serve),
     /// Explain the treatment of a packet: its rule, class, buckets, queue

@@ -31,6 +31,11 @@ pub fn managed(typed: &OsStr) -> Vec<CompletionCandidate> {
     offered(typed, if names.is_empty() { all_names() } else { names }.into_iter())
 }
 
+/// All interfaces.
+pub fn interfaces(typed: &OsStr) -> Vec<CompletionCandidate> {
+    offered(typed, all_names().into_iter())
+}
+
 /// Profiles and policy files.
 pub fn policies(typed: &OsStr) -> Vec<CompletionCandidate> {
     let mut found = offered(typed, sluice_policy::profiles().into_iter());

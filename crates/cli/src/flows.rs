@@ -3,7 +3,7 @@
 mod print;
 pub mod processes;
 mod resolver;
-mod services;
+pub mod services;
 pub mod view;
 
 use crate::args::observe::Flows as Args;

@@ -9,15 +9,18 @@ mod change;
 mod check;
 mod completion;
 mod cost;
+mod count;
 mod demo;
 mod doctor;
 mod ensure;
 mod events;
 mod explain;
+mod filter;
 mod flows;
 mod forward;
 mod history;
 mod humanize;
+mod interrupt;
 mod lab;
 mod live;
 mod manual;
@@ -72,6 +75,7 @@ fn run(cli: &Cli, color: bool) -> Result<(), Failure> {
         Command::Serve(args) => serve::run(args),
         Command::Top(args) => top::run(args, color),
         Command::Flows(args) => flows::run(args, color),
+        Command::Count(args) => count::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Events(args) => events::run(args, color),
         Command::Trace(args) => trace::run(args),

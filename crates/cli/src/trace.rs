@@ -2,7 +2,7 @@
 
 use crate::args::Trace;
 use crate::failure::Failure;
-use crate::{events, explain, terminal};
+use crate::{events, explain, filter, terminal};
 use pcap_file::DataLink;
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
@@ -18,7 +18,7 @@ use std::time::Duration;
 const ETHERNET_BYTES: usize = 14;
 
 pub fn run(args: &Trace) -> Result<(), Failure> {
-    let filter = filter(args)?;
+    let filter = wanted(args)?;
     let end = events::end(args.time.as_deref())?;
     let wanted = filter.clone();
     let mut listener = Listener::new(std::slice::from_ref(&args.interface), Subject::Packets(filter))?;
@@ -124,52 +124,12 @@ fn json(event: &Event, why: &Explanation, connection: Option<&Connection>) -> Re
     Ok(value.to_string())
 }
 
-fn filter(args: &Trace) -> Result<Filter, Failure> {
-    const CURE: &str = "write a protocol (udp, tcp, icmp or a number) and any of src ADDRESS, dst ADDRESS, sport PORT, \
-                        dport PORT: udp dst 198.51.100.2 dport 3074";
-    let bad = |what: String| Failure::input(&format!("the filter \"{}\": {what}", args.filter.join(" ")), CURE);
+fn wanted(args: &Trace) -> Result<Filter, Failure> {
     if args.one_in == Some(0) {
         return Err(Failure::input("--one-in: 0 would trace nothing", "write 1 for every packet, 100 for one in 100"));
     }
     let one_in = args.one_in.unwrap_or(if args.filter.is_empty() { 100 } else { 1 });
-    let mut filter = Filter { one_in, ..Filter::default() };
-    let text = args.filter.join(" ");
-    let mut words = text.split_whitespace();
-    while let Some(word) = words.next() {
-        let protocol = match word {
-            "udp" => Some(17),
-            "tcp" => Some(6),
-            "icmp" => Some(1),
-            "icmpv6" => Some(58),
-            number => number.parse::<u16>().ok().filter(|number| *number < 256),
-        };
-        let once = |is_known: bool| {
-            if is_known { Err(bad(format!("\"{word}\" comes after another of its kind"))) } else { Ok(()) }
-        };
-        if protocol.is_some() {
-            once(filter.protocol.is_some())?;
-            filter.protocol = protocol;
-            continue;
-        }
-        let value = words.next().ok_or_else(|| bad(format!("\"{word}\" is no protocol, or needs a value")))?;
-        let address = || value.parse().map_err(|_| bad(format!("\"{value}\" is no address")));
-        let port = || value.parse().map_err(|_| bad(format!("\"{value}\" is no port")));
-        once(match word {
-            "src" => filter.src.replace(address()?).is_some(),
-            "dst" => filter.dst.replace(address()?).is_some(),
-            "sport" => filter.src_port.replace(port()?).is_some(),
-            "dport" => filter.dst_port.replace(port()?).is_some(),
-            _ => return Err(bad(format!("\"{word}\" is not a key"))),
-        })?;
-    }
-    // A filter that contradicts itself passes no packet.
-    if filter.src.zip(filter.dst).is_some_and(|(src, dst)| src.is_ipv4() != dst.is_ipv4()) {
-        return Err(bad("one address is of IPv4, the other of IPv6".to_owned()));
-    }
-    if (filter.src_port.is_some() || filter.dst_port.is_some()) && matches!(filter.protocol, Some(1 | 58)) {
-        return Err(bad("ICMP has no ports".to_owned()));
-    }
-    Ok(filter)
+    Ok(Filter { one_in, ..filter::parse(&args.filter.join(" "))? })
 }
 
 /// A capture file.

@@ -86,7 +86,7 @@ impl Rank {
 }
 
 /// Parses the time between two samples.
-fn interval(text: &str) -> Result<Duration, String> {
+pub(super) fn interval(text: &str) -> Result<Duration, String> {
     const MIN_S: f64 = 0.1;
     const MAX_S: f64 = 3600.0;
     let (number, factor) = match text {

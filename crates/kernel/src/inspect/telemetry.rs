@@ -7,7 +7,7 @@ mod counts;
 mod request;
 mod rings;
 
-pub use counts::{Counted, Key, Sizes};
+pub use counts::{Counted, Key, Rest, Sizes};
 pub use request::{Arrival, Direction, Filter, KeyPart, Records, Request, Sampling};
 
 use crate::system::{clock, interface, privilege};
@@ -67,8 +67,7 @@ impl Observer {
             interfaces.iter().map(|name| Attachment::new(name, request, &mut notes)).collect();
         let attachments = attachments?;
         let rings = Rings::open(&attachments)?;
-        let mut observer =
-            Observer { request: request.clone(), attachments, rings, renewed: Duration::ZERO, notes };
+        let mut observer = Observer { request: request.clone(), attachments, rings, renewed: Duration::ZERO, notes };
         observer.renew()?;
         Ok(observer)
     }
@@ -118,7 +117,7 @@ impl Observer {
     }
 
     /// The keys that were counted on an interface, and how much any other key can have sent at most.
-    pub fn counts(&self, interface: usize) -> (Vec<Counted>, counts::Rest) {
+    pub fn counts(&self, interface: usize) -> (Vec<Counted>, Rest) {
         counts::read(&self.request, &self.attachments[interface])
     }
 

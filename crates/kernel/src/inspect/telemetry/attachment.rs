@@ -1,7 +1,7 @@
 //! The programs that observe an interface, and the hooks where they are.
 
-use super::request::{Arrival, Records, Request};
 use super::possible_cpus;
+use super::request::{Arrival, Records, Request};
 use crate::bpf::hooks::{self, Passing};
 use crate::bpf::inner;
 use crate::bpf::mapped::{self, Mapped};
@@ -160,9 +160,8 @@ impl Attachment {
     /// Whether the arrival hook can still call the programs, if it did: `down` takes it away, `upgrade` takes another.
     pub fn is_called(&self) -> bool {
         self.called.as_ref().is_none_or(|pins| {
-            tables::open(pins, "observer_tc").is_ok_and(|table| {
-                matches!(table.lookup(&0u32.to_ne_bytes(), MapFlags::ANY), Ok(Some(_)))
-            })
+            tables::open(pins, "observer_tc")
+                .is_ok_and(|table| matches!(table.lookup(&0u32.to_ne_bytes(), MapFlags::ANY), Ok(Some(_))))
         })
     }
 

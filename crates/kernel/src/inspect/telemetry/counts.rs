@@ -122,10 +122,8 @@ fn heavy(request: &Request, attachment: &Attachment) -> (Vec<Counted>, Rest) {
 
 /// The keys of one set of each CPU, and what any other key of these sets can have sent.
 fn merge(parts: u32, sets: &[&abi::sl_heavy_set]) -> (Vec<Counted>, Rest) {
-    let gone = Rest {
-        pkts: sets.iter().map(|set| set.pkts_gone).sum(),
-        bytes: sets.iter().map(|set| set.bytes_gone).sum(),
-    };
+    let gone =
+        Rest { pkts: sets.iter().map(|set| set.pkts_gone).sum(), bytes: sets.iter().map(|set| set.bytes_gone).sum() };
     let mut keys: HashMap<Key, Counted> = HashMap::new();
     for set in sets {
         for way in set.way.iter().filter(|way| way.pkts > 0) {
