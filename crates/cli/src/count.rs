@@ -25,6 +25,7 @@ pub fn run(args: &Count) -> Result<(), Failure> {
     let interrupt = Interrupt::new()?;
     let mut observer = Observer::start(&args.interfaces, &request)?;
     observer.notes().iter().for_each(|note| eprintln!("note: {note}"));
+    eprintln!("counting; Ctrl-C ends");
     let live = !args.once && !args.json && !args.csv && std::io::stdout().is_terminal();
     let mut reporter = Reporter::new(args.interfaces.len());
     let mut due = Instant::now();

@@ -8,6 +8,7 @@ mod classification;
 mod commands;
 mod confirm;
 mod congestion;
+mod count;
 mod crash;
 mod deadlines;
 mod disciplines;
@@ -94,6 +95,7 @@ fn suites() -> Vec<Suite> {
         explain::suite(),
         top::suite(),
         flows::suite(),
+        count::suite(),
         measuring::suite(),
         serve::suite(),
         serve::hostile::suite(),
