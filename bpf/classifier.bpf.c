@@ -246,7 +246,7 @@ int sl_ingress(struct __sk_buff *skb)
 	after = sl_after_arrival();
 	skb->cb[SL_CB_FORWARD / 4] = after | (sl_l3_type ? SL_FORWARD_L3 : 0);
 	if (!at_xdp && sl_is_observed()) {
-		sl_tell_observer((u32)class, SL_VERDICT_PASSED, after);
+		sl_tell_observer((u32) class, SL_VERDICT_PASSED, after);
 		bpf_tail_call(skb, &observer_tc, 0);
 	}
 	bpf_tail_call(skb, &forwarder, 0);

@@ -45,7 +45,7 @@ static __always_inline void sl_parse_observed_xdp(struct xdp_md *ctx, u32 fields
 }
 
 #define SL_OBSERVE_PARSE sl_parse_observed_xdp
-#define SL_OBSERVE_META	 sl_meta_xdp
+#define SL_OBSERVE_META  sl_meta_xdp
 #include "lib/observe_any.h"
 #undef SL_PACKET
 #undef SL_LOAD
@@ -68,7 +68,7 @@ static __always_inline void sl_parse_observed_skb(struct __sk_buff *skb, u32 fie
 }
 
 #define SL_OBSERVE_PARSE sl_parse_observed_skb
-#define SL_OBSERVE_META	 sl_meta_skb
+#define SL_OBSERVE_META  sl_meta_skb
 #include "lib/observe_any.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -28,7 +28,7 @@ SL_FN u32 heavy_find(const struct sl_heavy_set *set, const struct sl_count_key *
 {
 	u32 i, found = SL_HEAVY_WAYS;
 
-#pragma unroll
+	SL_UNROLLED
 	for (i = 0; i < SL_HEAVY_WAYS; i++)
 		if (set->way[i].pkts && heavy_keys_are_equal(&set->way[i].key, key))
 			found = i;
@@ -41,7 +41,7 @@ SL_FN u32 heavy_victim(const struct sl_heavy_set *set)
 	u64 least = ~0ULL, most;
 	u32 i, victim = 0;
 
-#pragma unroll
+	SL_UNROLLED
 	for (i = 0; i < SL_HEAVY_WAYS; i++) {
 		most = set->way[i].pkts ? set->way[i].bytes + set->way[i].bytes_missed + 1 : 0;
 		if (most < least) {

@@ -77,8 +77,8 @@ static __always_inline struct sl_telemetry_cpu *sl_this_cpu(u32 cpu)
 }
 
 /* The number of a cell, from parts that are told one after the other. */
-#define SL_CELL_PART(PART, value)                \
-	if (sl_conf.keys & SL_KEY_##PART)        \
+#define SL_CELL_PART(PART, value)         \
+	if (sl_conf.keys & SL_KEY_##PART) \
 		cell = cell << SL_BITS_##PART | ((value) & ((1u << SL_BITS_##PART) - 1));
 
 static __always_inline void sl_count_cell(u32 cpu, u32 cell, u32 pkts, u32 bytes)

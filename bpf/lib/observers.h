@@ -56,7 +56,7 @@ static __always_inline void sl_tell_observer(u32 class, u32 verdict, u32 answer)
 
 	if (!o)
 		return;
-	o->class = (u8)class;
+	o->class = (u8) class;
 	o->verdict = (u8)verdict;
 	o->answer = answer;
 }
