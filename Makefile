@@ -134,7 +134,7 @@ lint: ## Check formatting and common mistakes: Rust, C, shell
 	@scripts/setup build lint
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --locked --workspace --all-targets -- --deny warnings
-	find abi bench bpf forward sched fuzz/src -name '*.[ch]' ! -name vmlinux.h -print0 | xargs --null --no-run-if-empty clang-format-19 --dry-run --Werror
+	find abi bench bpf forward sched telemetry fuzz/src -name '*.[ch]' ! -name vmlinux.h -print0 | xargs --null --no-run-if-empty clang-format-19 --dry-run --Werror
 	grep --recursive --files-with-matches --null --extended-regexp '^#!.*\b(ba)?sh$$' scripts vm bench .ci | xargs --null shellcheck
 
 deny: ## Check licences and sources of the crates that Sluice depends on (deny.toml)
