@@ -1,5 +1,6 @@
 //! The option table, from which help, man pages and completions are made.
 
+pub mod capture;
 pub mod count;
 pub mod forward;
 pub mod lab;
@@ -73,6 +74,8 @@ pub enum Command {
     Top(observe::Top),
     /// Show the flows on the link: their rates, classes, rules and anomalies
     Flows(observe::Flows),
+    /// Capture packets into a pcapng file, with class, rule and verdict
+    Capture(capture::Capture),
     /// Count packets and bytes by key: protocols, ports, networks, classes
     Count(count::Count),
     /// Show managed interfaces in a browser, change their policies there, and give metrics to Prometheus

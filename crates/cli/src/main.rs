@@ -5,6 +5,7 @@ mod args;
 mod terminal;
 
 mod assignment;
+mod capturing;
 mod change;
 mod check;
 mod completion;
@@ -24,6 +25,7 @@ mod interrupt;
 mod lab;
 mod live;
 mod manual;
+mod pcapng;
 mod restore;
 mod serve;
 mod status;
@@ -75,6 +77,7 @@ fn run(cli: &Cli, color: bool) -> Result<(), Failure> {
         Command::Serve(args) => serve::run(args),
         Command::Top(args) => top::run(args, color),
         Command::Flows(args) => flows::run(args, color),
+        Command::Capture(args) => capturing::run(args),
         Command::Count(args) => count::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Events(args) => events::run(args, color),

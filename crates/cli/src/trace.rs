@@ -2,16 +2,11 @@
 
 use crate::args::Trace;
 use crate::failure::Failure;
+use crate::pcapng::{Described, File};
 use crate::{events, explain, filter, terminal};
-use pcap_file::DataLink;
-use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
-use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
-use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
 use sluice_kernel::connections::{Connection, Connections};
 use sluice_kernel::events::{Event, EventKind, Filter, Listener, Packet, Subject, explained};
 use sluice_kernel::explain::{Explanation, Fields, by_interface};
-use std::fs::File;
 use std::time::Duration;
 
 /// The shortest frame that the classifier can run on.
@@ -23,7 +18,14 @@ pub fn run(args: &Trace) -> Result<(), Failure> {
     let wanted = filter.clone();
     let mut listener = Listener::new(std::slice::from_ref(&args.interface), Subject::Packets(filter))?;
     let ethernet = sluice_kernel::Interface::find(&args.interface)?.ethernet;
-    let mut capture = args.pcapng.as_ref().map(|path| Capture::create(path, &args.interface, ethernet)).transpose()?;
+    let mut capture = args
+        .pcapng
+        .as_ref()
+        .map(|path| {
+            let described = Described { name: args.interface.clone(), ethernet, snap_bytes: 0 };
+            File::create(path, &[described], true)
+        })
+        .transpose()?;
     events::say_listening();
     let mut shown = 0;
     let mut connections = Connections::default();
@@ -47,7 +49,9 @@ pub fn run(args: &Trace) -> Result<(), Failure> {
             let connection = connections.of(protocol, (src, src_port), (dst, dst_port))?;
             let line = way(packet, &why, connection.as_ref());
             if let Some(capture) = &mut capture {
-                capture.write(event, packet, &line)?;
+                let at = Duration::from_secs_f64(event.at_s);
+                capture.packet(0, at, packet.length_bytes, &packet.bytes, &line)?;
+                capture.flush()?;
             }
             let text = if args.json {
                 json(event, &why, connection.as_ref())?
@@ -130,43 +134,4 @@ fn wanted(args: &Trace) -> Result<Filter, Failure> {
     }
     let one_in = args.one_in.unwrap_or(if args.filter.is_empty() { 100 } else { 1 });
     Ok(Filter { one_in, ..filter::parse(&args.filter.join(" "))? })
-}
-
-/// A capture file.
-struct Capture {
-    writer: PcapNgWriter<File>,
-    path: String,
-}
-
-impl Capture {
-    fn create(path: &std::path::Path, interface: &str, ethernet: bool) -> Result<Capture, Failure> {
-        let path_text = path.display().to_string();
-        let file = File::create(path)
-            .map_err(|error| Failure::input(&format!("{path_text}: {error}"), "give a path that can be written"))?;
-        let application = SectionHeaderOption::UserApplication(format!("sluice {}", env!("CARGO_PKG_VERSION")).into());
-        let section = SectionHeaderBlock { options: vec![application], ..SectionHeaderBlock::default() };
-        let broken = |error: pcap_file::PcapError| Failure::system(format!("{path_text}: {error}"));
-        let mut writer = PcapNgWriter::with_section_header(file, section).map_err(broken)?;
-        let link = if ethernet { DataLink::ETHERNET } else { DataLink::RAW };
-        // Timestamps are in ns.
-        let options = vec![
-            InterfaceDescriptionOption::IfName(interface.to_owned().into()),
-            InterfaceDescriptionOption::IfTsResol(9),
-        ];
-        let described = InterfaceDescriptionBlock { linktype: link, snaplen: 0, options };
-        writer.write_pcapng_block(described).map_err(broken)?;
-        Ok(Capture { writer, path: path_text })
-    }
-
-    fn write(&mut self, event: &Event, packet: &Packet, comment: &str) -> Result<(), Failure> {
-        let block = EnhancedPacketBlock {
-            interface_id: 0,
-            timestamp: Duration::from_secs_f64(event.at_s),
-            original_len: packet.length_bytes.max(packet.bytes.len() as u32),
-            data: packet.bytes.as_slice().into(),
-            options: vec![EnhancedPacketOption::Comment(comment.into())],
-        };
-        let written = self.writer.write_pcapng_block(block);
-        written.map(drop).map_err(|error| Failure::system(format!("{}: {error}", self.path)))
-    }
 }

@@ -4,6 +4,7 @@ mod apply;
 mod bad_input;
 mod boot;
 mod booted;
+mod capture;
 mod classification;
 mod commands;
 mod confirm;
@@ -96,6 +97,7 @@ fn suites() -> Vec<Suite> {
         top::suite(),
         flows::suite(),
         count::suite(),
+        capture::suite(),
         measuring::suite(),
         serve::suite(),
         serve::hostile::suite(),

@@ -47,6 +47,7 @@ pub struct Observer {
     attachments: Vec<Attachment>,
     rings: Rings,
     renewed: Duration,
+    stopped: bool,
     notes: Vec<String>,
 }
 
@@ -67,7 +68,8 @@ impl Observer {
             interfaces.iter().map(|name| Attachment::new(name, request, &mut notes)).collect();
         let attachments = attachments?;
         let rings = Rings::open(&attachments)?;
-        let mut observer = Observer { request: request.clone(), attachments, rings, renewed: Duration::ZERO, notes };
+        let mut observer =
+            Observer { request: request.clone(), attachments, rings, renewed: Duration::ZERO, stopped: false, notes };
         observer.renew()?;
         Ok(observer)
     }
@@ -87,11 +89,22 @@ impl Observer {
     /// Renews the leases, if it is time. Whoever does not poll must call it at least each second.
     pub fn renew(&mut self) -> Result<()> {
         let now = clock::monotonic();
-        if now.saturating_sub(self.renewed) >= RENEWED {
+        if !self.stopped && now.saturating_sub(self.renewed) >= RENEWED {
             self.renewed = now;
-            self.attachments.iter().try_for_each(Attachment::renew)?;
+            for attachment in &mut self.attachments {
+                attachment.renew()?;
+                attachment.renew_names()?;
+            }
         }
         Ok(())
+    }
+
+    /// Ends the observation. What is in the rings can still be polled, and counts can be read.
+    pub fn stop(&mut self) {
+        self.stopped = true;
+        self.attachments.iter_mut().for_each(Attachment::detach);
+        // Programs that run at this moment end within it.
+        crate::maps::tables::wait_for_readers();
     }
 
     /// What was seen on an interface.
@@ -128,7 +141,17 @@ impl Observer {
 
     /// Names of the classes of an interface's policy; none where it has none.
     pub fn class_names(&self, interface: usize) -> &[String] {
-        &self.attachments[interface].class_names
+        &self.attachments[interface].names.classes
+    }
+
+    /// Another number whenever another policy of an interface is in force.
+    pub fn policy(&self, interface: usize) -> u64 {
+        self.attachments[interface].names.live
+    }
+
+    /// The rules of an interface's policy in words, by their places.
+    pub fn rules(&self, interface: usize) -> &[String] {
+        &self.attachments[interface].names.rules
     }
 
     /// Whether packets of an interface begin with an Ethernet header.

@@ -16,7 +16,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use sluice_abi as abi;
 use sluice_error::{Doing, Error, Result};
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Time that a lease holds.
@@ -27,7 +27,7 @@ pub(super) struct Attachment {
     pub interface: String,
     pub ifindex: u32,
     pub ethernet: bool,
-    pub class_names: Vec<String>,
+    pub names: Names,
     /// The ring of each CPU; none: no records are made.
     pub rings: Vec<MapHandle>,
     pub cells: Mapped<abi::sl_cell>,
@@ -35,10 +35,9 @@ pub(super) struct Attachment {
     seen: Mapped<abi::sl_telemetry_cpu>,
     /// Where the arrival hook of the interface calls a program.
     called: Option<PathBuf>,
-    /// Ids of the maps by which it does: an upgrade makes new ones.
-    _links: Vec<OwnedFd>,
+    links: Vec<OwnedFd>,
     /// Keeps programs and maps alive.
-    _object: Object,
+    object: Object,
 }
 
 impl Attachment {
@@ -48,22 +47,19 @@ impl Attachment {
         let record = managed_here(&interface)?;
         let pins = record.as_ref().map(|record| Ok::<_, Error>(record.pins(&bpffs::root()?))).transpose()?;
         let (object, rings) = load(request, &interface, pins.as_deref())?;
-        let class_names = match &pins {
-            Some(pins) => tables::live(pins)?.class_name.iter().map(|name| status::text(name)).collect(),
-            None => Vec::new(),
-        };
+        let names = pins.as_deref().map_or(Ok(Names::default()), Names::read)?;
         let mut attachment = Attachment {
             interface: interface.name.clone(),
             ifindex: interface.ifindex,
             ethernet: interface.ethernet,
-            class_names,
+            names,
             rings,
             cells: Mapped::of_this_version(&map(&object, "cells")?)?,
             heavy: Mapped::of_this_version(&map(&object, "heavy_sets")?)?,
             seen: Mapped::of_this_version(&map(&object, "seen_by_cpu")?)?,
             called: None,
-            _links: Vec::new(),
-            _object: object,
+            links: Vec::new(),
+            object: object,
         };
         if request.direction.arriving() {
             match (&record, pins) {
@@ -75,6 +71,17 @@ impl Attachment {
             attachment.attach_departure()?;
         }
         Ok(attachment)
+    }
+
+    /// Reads the names of classes and rules again, if another policy has come into force.
+    pub fn renew_names(&mut self) -> Result<()> {
+        match &self.called {
+            Some(pins) if pins.exists() && Names::live_word(pins)? != self.names.live => {
+                self.names = Names::read(pins)?;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Has the arrival hook of a managed interface call the programs.
@@ -140,12 +147,12 @@ impl Attachment {
         // SAFETY: the object, which has the program, is alive.
         let program = unsafe { BorrowedFd::borrow_raw(fd) };
         let link = hooks::attach_while_open(program, self.ifindex, place).map_err(|error| error.to_string())?;
-        self._links.push(link);
+        self.links.push(link);
         Ok(())
     }
 
     fn program(&self, name: &str) -> Result<i32> {
-        let found = self._object.progs().find(|program| program.name() == name);
+        let found = self.object.progs().find(|program| program.name() == name);
         found
             .map(|program| object::program_fd(&program))
             .filter(|fd| *fd >= 0)
@@ -179,8 +186,10 @@ impl Attachment {
     }
 }
 
-impl Drop for Attachment {
-    fn drop(&mut self) {
+impl Attachment {
+    /// Takes the programs off their hooks. Their maps stay.
+    pub fn detach(&mut self) {
+        self.links.clear();
         let Some(pins) = &self.called else { return };
         // The lease ends by itself if this fails.
         let _ = self.lease(0);
@@ -189,6 +198,43 @@ impl Drop for Attachment {
                 let _ = table.delete(&0u32.to_ne_bytes());
             }
         }
+        self.called = None;
+    }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        self.detach();
+    }
+}
+
+/// Names of a policy's classes and rules.
+#[derive(Default)]
+pub(super) struct Names {
+    /// `sl_live.word` of when they were read.
+    pub live: u64,
+    pub classes: Vec<String>,
+    pub rules: Vec<String>,
+}
+
+impl Names {
+    fn read(pins: &Path) -> Result<Names> {
+        let live = Names::live_word(pins)?;
+        let tables = tables::live(pins)?;
+        let rule = |rule: &abi::sl_rule| match (status::text(&rule.name), rule.line) {
+            (name, _) if name.is_empty() => rule.priority.to_string(),
+            (name, 0) => format!("{} \"{name}\"", rule.priority),
+            (name, line) => format!("{} \"{name}\", line {line} of the policy", rule.priority),
+        };
+        Ok(Names {
+            live,
+            classes: tables.class_name.iter().map(|name| status::text(name)).collect(),
+            rules: tables.rule.iter().map(rule).collect(),
+        })
+    }
+
+    fn live_word(pins: &Path) -> Result<u64> {
+        Ok(tables::read::<abi::sl_live>(&tables::open(pins, "live")?, 0)?.word)
     }
 }
 
@@ -215,7 +261,7 @@ fn map(object: &Object, name: &str) -> Result<MapHandle> {
 }
 
 /// Loads the programs, sharing the maps of a policy if there is one, and makes the rings.
-fn load(request: &Request, interface: &Interface, pins: Option<&std::path::Path>) -> Result<(Object, Vec<MapHandle>)> {
+fn load(request: &Request, interface: &Interface, pins: Option<&Path>) -> Result<(Object, Vec<MapHandle>)> {
     let cpus = possible_cpus()?;
     let mut loader = Loader::telemetry()?;
     loader.constant("sl_l3_type", u32::from(!interface.ethernet))?;

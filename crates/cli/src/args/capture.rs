@@ -1,0 +1,64 @@
+//! The options of `sluice capture`.
+
+use super::count::HookArg;
+use crate::completion;
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Packets are copied, and go on as if nobody looked. Each has a comment: class, rule and verdict, where there is a policy.
+What found no room is counted in the file (interface statistics) and at the end.
+
+Examples:
+  sluice capture eth0 -o x.pcapng --for 10s
+  sluice capture eth0 -o x.pcapng --only \"udp dport 3074\" --packets 1000
+  sluice capture eth0 -o x.pcapng --snap 96 --rotate 100M --files 10    x-1.pcapng, x-2.pcapng ...")]
+pub struct Capture {
+    /// Interfaces, with or without a policy
+    #[arg(value_name = "INTERFACE", required = true, add = ArgValueCompleter::new(completion::interfaces))]
+    pub interfaces: Vec<String>,
+    /// The file
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub output: PathBuf,
+    /// Replace the file if it is there
+    #[arg(long)]
+    pub force: bool,
+    /// Capture departing packets
+    #[arg(long, conflicts_with = "both")]
+    pub departing: bool,
+    /// Capture packets of both directions
+    #[arg(long)]
+    pub both: bool,
+    /// The hook of arriving packets, on an interface without a policy
+    #[arg(long, value_name = "HOOK", default_value = "auto")]
+    pub hook: HookArg,
+    /// Capture only these packets: a protocol, and any of src ADDRESS, dst ADDRESS, sport PORT, dport PORT
+    #[arg(long, value_name = "FILTER")]
+    pub only: Option<String>,
+    /// Bytes that are kept of each packet
+    #[arg(long, value_name = "BYTES", default_value_t = 65_536)]
+    pub snap: u32,
+    /// Capture one in N packets, at random
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "adaptive")]
+    pub one_in: u32,
+    /// Capture one in 2, 4, 8 ... packets while the ring is more than half full
+    #[arg(long)]
+    pub adaptive: bool,
+    /// Bytes of the ring of each processor: a power of two, such as 64M
+    #[arg(long, value_name = "BYTES", default_value = "16M")]
+    pub ring: String,
+    /// End after this time, such as 30s
+    #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true)]
+    pub time: Option<String>,
+    /// End after so many packets
+    #[arg(long, value_name = "N")]
+    pub packets: Option<u64>,
+    /// Begin another file after so many bytes, such as 100M
+    #[arg(long, value_name = "BYTES")]
+    pub rotate: Option<String>,
+    /// Keep so many files, and remove older ones
+    #[arg(long, value_name = "N", requires = "rotate")]
+    pub files: Option<u64>,
+}
