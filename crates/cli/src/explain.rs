@@ -155,11 +155,11 @@ fn forward_line(forward: &ForwardFound, explanation: &Explanation) -> String {
         return format!("{name} listens there, and would take it if it arrived{condition} (--arriving)");
     }
     let to = match &forward.targets[..] {
-        [only] => format!("{}{}", only.to, way(only)),
+        [only] => format!("{}{}{}", only.to, family(only), way(only)),
         several => {
             let weighted = |target: &explain::TargetFound| match target.weight {
-                1 => format!("{}{}", target.to, way(target)),
-                weight => format!("{} (weight {weight}){}", target.to, way(target)),
+                1 => format!("{}{}{}", target.to, family(target), way(target)),
+                weight => format!("{} (weight {weight}){}{}", target.to, family(target), way(target)),
             };
             let all: Vec<String> = several.iter().map(weighted).collect();
             format!("one of {}, chosen by the client's address and port", all.join(", "))
@@ -175,6 +175,15 @@ fn forward_line(forward: &ForwardFound, explanation: &Explanation) -> String {
         (None, _) => "rules choose its class where it leaves".to_owned(),
     };
     format!("{name}{condition}: a new connection goes to {to}; {source}; {class}")
+}
+
+/// The family into which packets to a target are translated.
+fn family(target: &explain::TargetFound) -> &'static str {
+    match (target.translated, target.to.is_ipv4()) {
+        (false, _) => "",
+        (true, true) => " (translated to IPv4)",
+        (true, false) => " (translated to IPv6)",
+    }
 }
 
 /// The way to a target, as a relative clause.

@@ -137,8 +137,8 @@ pub enum Leaving {
     },
 }
 
-/// The ways to targets of a managed interface's forwards, in their order.
-pub(crate) fn leaving(record: &Record, targets: &[IpAddr]) -> Result<Vec<Leaving>> {
+/// The ways of a client's packets to targets of a managed interface's forwards, in their order.
+pub(crate) fn leaving(record: &Record, from_ipv4: bool, targets: &[IpAddr]) -> Result<Vec<Leaving>> {
     let directory = directory(record.netns)?;
     let ways = ways_to(&targets.iter().copied().collect())?;
     let departures = maps::open(&directory, "departures")?;
@@ -148,11 +148,12 @@ pub(crate) fn leaving(record: &Record, targets: &[IpAddr]) -> Result<Vec<Leaving
         if way.is_local() {
             return Ok(Leaving::ThisHost);
         }
-        let sysctl = routes::sysctl(target.is_ipv4());
-        if !routes::is_router(sysctl) {
+        if let Some(sysctl) =
+            [from_ipv4, target.is_ipv4()].map(routes::sysctl).into_iter().find(|name| !routes::is_router(name))
+        {
             return Ok(Leaving::Disabled { sysctl });
         }
-        if record.ingress_ifindex.is_some() && Features::known()?.tcx {
+        if record.ingress_ifindex.is_some() && Features::known()?.tcx && from_ipv4 == target.is_ipv4() {
             return Ok(Leaving::Stack { interface });
         }
         let ifindex = Interface::find(&interface)?.ifindex;
@@ -177,6 +178,14 @@ pub(crate) fn note_of_size(record: &Record, policy: &Resolved) -> Result<Option<
              `up` again"
         )
     }))
+}
+
+/// A note for forwards whose packets are not queued on arrival, though others are.
+pub(crate) fn note_of_translation(policy: &Resolved) -> Option<String> {
+    let name = &policy.forwards.iter().find(|forward| forward.translates())?.name;
+    policy.ingress_rate.map(|_| {
+        format!("forward \"{name}\" translates between IPv4 and IPv6: its packets go past the queue of arrivals, for the stack cannot send them on")
+    })
 }
 
 /// Whether the tables and hooks that the forwards of an interface need are in place. Without forwards, nothing is looked at.
