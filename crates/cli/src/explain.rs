@@ -5,7 +5,7 @@ mod without_root;
 use crate::args::Explain;
 use crate::failure::Failure;
 use crate::{capture, packet, terminal};
-use sluice_kernel::explain::{self, Explanation, Fields, ForwardFound, Leaving, RuleFound};
+use sluice_kernel::explain::{self, Explanation, Fields, ForwardFound, Leaving, Queued, RuleFound};
 use sluice_kernel::probe::Metadata;
 use sluice_kernel::{Record, require_root};
 use sluice_policy::names;
@@ -193,7 +193,15 @@ fn way(target: &explain::TargetFound) -> String {
         Some(Leaving::ThisHost) => " on this host".to_owned(),
         Some(Leaving::Unrouted) => " (to which no route leads: the host's stack answers)".to_owned(),
         Some(Leaving::Disabled { sysctl }) => format!(" (but this host sends no packets on: {sysctl} is 0)"),
-        Some(Leaving::Queues { interface }) => format!(" by {interface} and its queues"),
+        Some(Leaving::Queues { interface, why }) => {
+            let why = match why {
+                Queued::NoPeer => "it is no veth into another network namespace",
+                Queued::Qdisc => "a qdisc schedules there",
+                Queued::Program => "a program or a filter sees what departs there",
+                Queued::Policy => "a policy does more than forward there",
+            };
+            format!(" by {interface} and its queues, since {why}")
+        }
         Some(Leaving::Peer { interface }) => {
             format!(" by {interface}, into its other end at once, since nothing is scheduled there")
         }

@@ -24,7 +24,8 @@ use attach::{attach, detach};
 use libbpf_rs::{MapCore, MapFlags};
 use routes::{routes, ways, ways_to};
 use serde::Serialize;
-use shortcuts::acts_on_departures;
+pub use shortcuts::Queued;
+use shortcuts::{acts_on_departures, queued};
 use sluice_abi as abi;
 use sluice_error::{Doing, Error, Result};
 use sluice_policy::{Forward, Resolved};
@@ -124,6 +125,8 @@ pub enum Leaving {
     Queues {
         /// Name of the interface.
         interface: String,
+        /// The reason.
+        why: Queued,
     },
     /// The other end of a veth, at once: nothing is scheduled there.
     Peer {
@@ -156,11 +159,11 @@ pub(crate) fn leaving(record: &Record, from_ipv4: bool, targets: &[IpAddr]) -> R
         if record.ingress_ifindex.is_some() && Features::known()?.tcx && from_ipv4 == target.is_ipv4() {
             return Ok(Leaving::Stack { interface });
         }
-        let ifindex = Interface::find(&interface)?.ifindex;
-        let found = departures.lookup(&ifindex.to_ne_bytes(), MapFlags::ANY);
+        let device = Interface::find(&interface)?;
+        let found = departures.lookup(&device.ifindex.to_ne_bytes(), MapFlags::ANY);
         let departure = found.doing(|| "looking for hooks on departure".to_owned())?;
         let at_once = departure.is_some_and(|value| value[..] == abi::SL_DEPARTS_BY_PEER.to_ne_bytes());
-        Ok(if at_once { Leaving::Peer { interface } } else { Leaving::Queues { interface } })
+        Ok(if at_once { Leaving::Peer { interface } } else { Leaving::Queues { interface, why: queued(&device)? } })
     };
     targets.iter().map(one).collect()
 }
