@@ -38,6 +38,7 @@ enum sl_not_forwarded {
 	SL_NOT_FORWARDED_FRAGMENT, /* a later fragment, whose first has not come */
 	SL_NOT_FORWARDED_UNKNOWN, /* of no connection, and does not begin one: the stack has it */
 	SL_NOT_FORWARDED_SOURCE, /* its source cannot be there, by the routes: the stack has it */
+	SL_NOT_FORWARDED_FAMILY, /* it cannot be translated between IPv4 and IPv6 */
 	SL_NOT_FORWARDED_REASONS
 };
 

@@ -11,6 +11,7 @@
 #include "lib/forward_packet.h"
 #include "lib/forward_route.h"
 #include "lib/forward_errors.h"
+#include "lib/forward_translate.h"
 #include "lib/forward_fragments.h"
 #include "lib/forward_sockets.h"
 #include "lib/own_clients.h"
@@ -78,6 +79,20 @@ SL_GLOBAL int sl_send_error(struct __sk_buff *skb, struct sl_error *e SL_NONNULL
 	f.ipv6 = e->ipv6;
 	way = turn != SL_GOES_ON || e->ttl <= 1 ? SL_WAY_UP : sl_route(skb, &f, outer, skb->ingress_ifindex, &hop);
 	return way <= SL_WAY_NEIGHBOUR ? sl_send(skb, &f, way, &hop) : SL_REWRITTEN;
+}
+
+/* Sends an error about a packet of a connection on in the other family, at once; or drops it. */
+static __always_inline int sl_send_translated(struct __sk_buff *skb, struct sl_error *e, struct sl_tuple *outer,
+					      struct sl_tuple *quoted, u32 number)
+{
+	int outcome = sl_translate_error(skb, e, quoted, outer) ? sl_send_error(skb, e, outer, SL_GOES_ON) : SL_REWRITTEN;
+	struct sl_connection *c = connection_at(sl_table, number);
+
+	if (outcome != SL_REWRITTEN)
+		return outcome;
+	if (c)
+		sl_count_refused(c->forward, SL_NOT_FORWARDED_FAMILY);
+	return TC_ACT_SHOT;
 }
 
 /* The forward that listens where a packet goes, or 0. */
@@ -255,7 +270,7 @@ int sl_forward_complaint(struct __sk_buff *skb)
 	c = number ? connection_at(sl_table, number) : NULL;
 	if (!c || (f.l3 && bpf_skb_load_bytes(skb, 0, macs, 12)))
 		return TC_ACT_SHOT;
-	from = c->listen;
+	from = sl_end_is_ipv4(&c->listen) == f.ipv6 ? c->source : c->listen;
 	made = f.ipv6 ? sl_complain_ipv6(skb, &f, &from, mtu) : sl_complain_ipv4(skb, &f, from.address[3], mtu);
 	if (!made || (f.l3 && (bpf_skb_store_bytes(skb, 0, macs + 6, 6, 0) || bpf_skb_store_bytes(skb, 6, macs, 6, 0))))
 		return TC_ACT_SHOT;
@@ -291,10 +306,16 @@ int sl_forward_error(struct __sk_buff *skb)
 	struct sl_tuple outer, quoted;
 	enum sl_turn turn = sl_turn_of(skb);
 	struct sl_error e = {};
+	u32 number;
 
 	e.hops = turn == SL_GOES_ON;
-	if (!sl_read_error(skb, sl_l3_of(skb), &e) || !sl_connection_of_error(&e, &outer, &quoted))
+	if (!sl_read_error(skb, sl_l3_of(skb), &e))
 		return sl_verdict_of(skb, SL_UNTOUCHED);
+	number = sl_connection_of_error(&e, &outer, &quoted);
+	if (!number)
+		return sl_verdict_of(skb, SL_UNTOUCHED);
+	if (sl_end_is_ipv4(&outer.dst) == e.ipv6)
+		return turn == SL_DEPARTS ? TC_ACT_UNSPEC : sl_send_translated(skb, &e, &outer, &quoted, number);
 	if (turn == SL_IS_QUEUED)
 		outer.src = e.src; /* it may not come from this host, and nobody knows it when it leaves */
 	if (sl_rewrite_error(skb, &e, &quoted, &outer))

@@ -2,6 +2,7 @@
 /* Reading and rewriting of packets that are forwarded: IPv4 and IPv6, TCP and UDP. */
 #pragma once
 #include "parse.h"
+#include "forward_tables.h"
 #include "../../forward/tracking.h"
 #include "../../forward/tuple.h"
 
@@ -45,6 +46,12 @@ static __always_inline int sl_end_is_martian(const struct sl_end *end)
 	if (sl_end_is_ipv4(end))
 		return !first || first == 127 || first >= 224;
 	return (!end->address[0] && !end->address[1]) || (__builtin_bswap32(end->address[0]) >> 24) == 0xff;
+}
+
+/* Whether a packet goes on in the other family. */
+static __always_inline int sl_crosses(const struct sl_forwardable *f, const struct sl_tuple *to)
+{
+	return f->ipv6 == sl_end_is_ipv4(&to->dst);
 }
 
 /* Makes the first bytes of the packet linear. Returns 0 if there are fewer. */
@@ -198,13 +205,13 @@ static __always_inline u32 sl_carried(u64 sum)
 /* The difference that other addresses make to a checksum that counts them (RFC 1624): the new ones less the old ones. */
 static __always_inline u32 sl_address_change(const struct sl_forwardable *f, const struct sl_tuple *to)
 {
+	u32 i, both_ipv4 = !f->ipv6 && sl_end_is_ipv4(&to->dst);
 	u64 sum = 0;
-	u32 i;
 
 #pragma unroll
 	for (i = 0; i < 4; i++) {
-		/* Of IPv4, the other words are the same in all addresses. */
-		if (i < 3 && !f->ipv6)
+		/* Of IPv4, the other words are the same in all addresses; and their sum is 0, so that it does not matter to IPv6. */
+		if (i < 3 && both_ipv4)
 			continue;
 		sum += (u64)to->src.address[i] + (u32)~f->tuple.src.address[i];
 		sum += (u64)to->dst.address[i] + (u32)~f->tuple.dst.address[i];

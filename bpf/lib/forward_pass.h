@@ -3,6 +3,8 @@
 #pragma once
 #include "forward_errors.h"
 #include "forward_route.h"
+#include "forward_begin.h"
+#include "forward_translate.h"
 #include "../../forward/connections.h"
 
 static __always_inline u32 sl_segments_of(struct __sk_buff *skb)
@@ -45,7 +47,7 @@ SL_GLOBAL int sl_pass_on(struct __sk_buff *skb, struct sl_forwardable *f SL_NONN
 {
 	struct sl_connection *c = connection_at(sl_table, number);
 	struct sl_hop hop;
-	u32 state, side, way, class;
+	u32 state, side, way, class, crosses, change;
 	struct sl_tuple to;
 
 	if (!c || !f)
@@ -56,6 +58,9 @@ SL_GLOBAL int sl_pass_on(struct __sk_buff *skb, struct sl_forwardable *f SL_NONN
 		return SL_UNTOUCHED;
 	connection_rewrite(&to, c, side);
 	class = c->class;
+	crosses = sl_crosses(f, &to);
+	if (crosses && turn == SL_DEPARTS)
+		return SL_UNTOUCHED; /* no target of the other family is on this host */
 	if (shared_read(&c->state) >> 8 != state >> 8)
 		return SL_UNTOUCHED; /* another connection has come there since */
 	if (class & SL_MAY_BE_CUT && sl_is_replaced(c->forward)) {
@@ -68,19 +73,28 @@ SL_GLOBAL int sl_pass_on(struct __sk_buff *skb, struct sl_forwardable *f SL_NONN
 	else
 		connection_pass(sl_table, c, state, side, &f->segment, sl_segments_of(skb), skb->len, f->tick);
 	way = turn == SL_DEPARTS ? SL_WAY_UP : sl_route_of_side(skb, f, &to, number, state, side, &hop);
-	if ((way <= SL_WAY_NEIGHBOUR && f->ttl <= 1) || (way == SL_WAY_NARROW && f->whole)) {
+	if (crosses && !sl_is_translatable(f, way, &hop)) {
+		sl_count_refused(c->forward, SL_NOT_FORWARDED_FAMILY);
+		return TC_ACT_SHOT;
+	}
+	if ((way <= SL_WAY_NEIGHBOUR && f->ttl <= 1) || (way == SL_WAY_NARROW && (f->whole || crosses))) {
 		skb->cb[SL_CB_FAULT / 4] = way == SL_WAY_NARROW ? hop.mtu : SL_FAULT_OLD;
 		return SL_FAULTY;
 	}
-	if (turn == SL_IS_QUEUED && way <= SL_WAY_NEIGHBOUR && !bpf_map_lookup_elem(&departures, &hop.ifindex))
-		turn = SL_GOES_ON; /* nobody would give it its source */
+	if (crosses || (turn == SL_IS_QUEUED && way <= SL_WAY_NEIGHBOUR && !bpf_map_lookup_elem(&departures, &hop.ifindex)))
+		turn = SL_GOES_ON; /* nobody would give it its source later, or the other family's */
 	if (turn == SL_IS_QUEUED || (turn == SL_GOES_ON && (way == SL_WAY_UP || way == SL_WAY_NARROW))) {
 		to.src = f->tuple.src;
 		to.sport = f->tuple.sport;
 		bpf_set_hash(skb, number);
 		way = SL_WAY_UP;
 	}
-	if (sl_rewrite(skb, f, &to, sl_address_change(f, &to), way <= SL_WAY_NEIGHBOUR))
+	change = sl_address_change(f, &to);
+	if (crosses && sl_translate(skb, f, &to, change)) {
+		sl_count_refused(c->forward, SL_NOT_FORWARDED_FAMILY);
+		return TC_ACT_SHOT;
+	}
+	if (!crosses && sl_rewrite(skb, f, &to, change, way <= SL_WAY_NEIGHBOUR))
 		return TC_ACT_SHOT;
 	if (way > SL_WAY_NEIGHBOUR)
 		return SL_REWRITTEN;
@@ -91,7 +105,7 @@ SL_GLOBAL int sl_pass_on(struct __sk_buff *skb, struct sl_forwardable *f SL_NONN
 
 /*
  * Sends a whole packet of an open connection on by the way that is remembered. Returns SL_UNKNOWN if there is none, or if sl_pass_on must decide: the
- * packet's time to live ends, it may begin another connection, or there was a change.
+ * packet's time to live ends, it may begin another connection, it is to be translated, or there was a change.
  */
 static __always_inline int sl_pass_by_known_way(struct __sk_buff *skb, const struct sl_forwardable *f)
 {
@@ -99,7 +113,8 @@ static __always_inline int sl_pass_by_known_way(struct __sk_buff *skb, const str
 	struct sl_connection *c;
 	u32 state, class;
 
-	if (!known || !sl_is_way_of(skb, known, f) || f->fragment != SL_WHOLE || f->ttl <= 1 || f->segment.flags & SL_TCP_SYN)
+	if (!known || !sl_is_way_of(skb, known, f) || f->fragment != SL_WHOLE || f->ttl <= 1 || f->segment.flags & SL_TCP_SYN ||
+	    known->crosses)
 		return SL_UNKNOWN;
 	c = connection_at(sl_table, known->number);
 	if (!c)

@@ -3,6 +3,7 @@
 #pragma once
 #include "forward_packet.h"
 #include "forward_tables.h"
+#include "../../forward/translation.h"
 
 enum sl_way {
 	SL_WAY_OUT, /* by hop->ifindex; its neighbour is known */
@@ -23,7 +24,7 @@ static __always_inline u32 sl_bytes_sent(struct __sk_buff *skb, const struct sl_
 /* The next hop of a packet. */
 struct sl_hop {
 	u32 ifindex; /* of the way out */
-	u16 mtu;
+	u16 mtu; /* the longest packet that may arrive for this way */
 	u16 family; /* SL_WAY_NEIGHBOUR: of its address */
 	union {
 		u32 address[4];
@@ -38,6 +39,8 @@ struct sl_hop {
 static __always_inline u32 sl_route(struct __sk_buff *skb, const struct sl_forwardable *f, const struct sl_tuple *t, u32 ifindex,
 				    struct sl_hop *hop)
 {
+	/* What translation adds. */
+	s32 more = !sl_crosses(f, t) ? 0 : f->ipv6 ? -(s32)SL_FAMILY_BYTES : (s32)SL_FAMILY_BYTES;
 	struct bpf_fib_lookup params = {};
 	long found;
 
@@ -45,8 +48,8 @@ static __always_inline u32 sl_route(struct __sk_buff *skb, const struct sl_forwa
 	params.sport = t->sport;
 	params.dport = t->dport;
 	params.ifindex = ifindex;
-	params.tot_len = (u16)sl_bytes_sent(skb, f);
-	if (f->ipv6) {
+	params.tot_len = (u16)(sl_bytes_sent(skb, f) + more);
+	if (!sl_end_is_ipv4(&t->dst)) {
 		params.family = AF_INET6;
 		__builtin_memcpy(params.src, &t->src, 16);
 		__builtin_memcpy(params.dst, &t->dst, 16);
@@ -58,7 +61,8 @@ static __always_inline u32 sl_route(struct __sk_buff *skb, const struct sl_forwa
 	}
 	found = bpf_fib_lookup(skb, &params, sizeof(params), 0);
 	hop->ifindex = params.ifindex;
-	hop->mtu = params.tot_len; /* the kernel has put it there */
+	more = params.tot_len - more; /* the kernel has put the MTU there */
+	hop->mtu = (u16)sl_max(sl_min(more, (s32)SL_LONGEST_PACKET), 0);
 	hop->family = params.family;
 	switch (found) {
 	case BPF_FIB_LKUP_RET_SUCCESS:
@@ -113,7 +117,8 @@ struct sl_known_way {
 	u32 ingress; /* ifindex */
 	u8 side; /* enum sl_side */
 	u8 dscp; /* routes know no ECN */
-	u16 pad;
+	u8 crosses; /* into the other family: sl_pass_on sends them */
+	u8 pad;
 	struct sl_hop hop;
 };
 
@@ -178,6 +183,7 @@ static __always_inline u32 sl_route_of_side(struct __sk_buff *skb, const struct 
 	known->tick = f->tick;
 	known->ingress = skb->ingress_ifindex;
 	known->dscp = f->tos >> 2;
+	known->crosses = (u8)sl_crosses(f, to);
 	known->hop = *hop;
 	return SL_WAY_OUT;
 }

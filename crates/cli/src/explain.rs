@@ -5,7 +5,7 @@ mod without_root;
 use crate::args::Explain;
 use crate::failure::Failure;
 use crate::{capture, packet, terminal};
-use sluice_kernel::explain::{self, Explanation, Fields, ForwardFound, Leaving, RuleFound};
+use sluice_kernel::explain::{self, Explanation, Fields, ForwardFound, Leaving, Queued, RuleFound};
 use sluice_kernel::probe::Metadata;
 use sluice_kernel::{Record, require_root};
 use sluice_policy::names;
@@ -155,11 +155,11 @@ fn forward_line(forward: &ForwardFound, explanation: &Explanation) -> String {
         return format!("{name} listens there, and would take it if it arrived{condition} (--arriving)");
     }
     let to = match &forward.targets[..] {
-        [only] => format!("{}{}", only.to, way(only)),
+        [only] => format!("{}{}{}", only.to, family(only), way(only)),
         several => {
             let weighted = |target: &explain::TargetFound| match target.weight {
-                1 => format!("{}{}", target.to, way(target)),
-                weight => format!("{} (weight {weight}){}", target.to, way(target)),
+                1 => format!("{}{}{}", target.to, family(target), way(target)),
+                weight => format!("{} (weight {weight}){}{}", target.to, family(target), way(target)),
             };
             let all: Vec<String> = several.iter().map(weighted).collect();
             format!("one of {}, chosen by the client's address and port", all.join(", "))
@@ -177,6 +177,15 @@ fn forward_line(forward: &ForwardFound, explanation: &Explanation) -> String {
     format!("{name}{condition}: a new connection goes to {to}; {source}; {class}")
 }
 
+/// The family into which packets to a target are translated.
+fn family(target: &explain::TargetFound) -> &'static str {
+    match (target.translated, target.to.is_ipv4()) {
+        (false, _) => "",
+        (true, true) => " (translated to IPv4)",
+        (true, false) => " (translated to IPv6)",
+    }
+}
+
 /// The way to a target, as a relative clause.
 fn way(target: &explain::TargetFound) -> String {
     match &target.way {
@@ -184,7 +193,15 @@ fn way(target: &explain::TargetFound) -> String {
         Some(Leaving::ThisHost) => " on this host".to_owned(),
         Some(Leaving::Unrouted) => " (to which no route leads: the host's stack answers)".to_owned(),
         Some(Leaving::Disabled { sysctl }) => format!(" (but this host sends no packets on: {sysctl} is 0)"),
-        Some(Leaving::Queues { interface }) => format!(" by {interface} and its queues"),
+        Some(Leaving::Queues { interface, why }) => {
+            let why = match why {
+                Queued::NoPeer => "it is no veth into another network namespace",
+                Queued::Qdisc => "a qdisc schedules there",
+                Queued::Program => "a program or a filter sees what departs there",
+                Queued::Policy => "a policy does more than forward there",
+            };
+            format!(" by {interface} and its queues, since {why}")
+        }
         Some(Leaving::Peer { interface }) => {
             format!(" by {interface}, into its other end at once, since nothing is scheduled there")
         }

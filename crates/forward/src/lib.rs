@@ -90,6 +90,18 @@ struct RawTable {
     ended: u32,
 }
 
+/// An ICMP error: `struct sl_icmp`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Icmp {
+    /// Its type.
+    pub kind: u32,
+    /// Its code.
+    pub code: u32,
+    /// The MTU that it says, or 0.
+    pub mtu: u32,
+}
+
 /// `SL_REFUSED`.
 const REFUSED: u32 = 1 << 31;
 
@@ -108,6 +120,7 @@ pub struct Functions {
     pass: unsafe extern "C" fn(*mut RawTable, *mut abi::sl_connection, u32, u32, *const Segment, u32),
     tuples: unsafe extern "C" fn(*const abi::sl_connection, u32, *mut RawTuple, *mut RawTuple),
     side: unsafe extern "C" fn(*const abi::sl_connection, *const RawTuple) -> u32,
+    translate: unsafe extern "C" fn(*mut Icmp, u32) -> u32,
 }
 
 unsafe extern "C" {
@@ -121,6 +134,12 @@ impl Functions {
     /// The build that is linked into this program.
     pub fn built_in() -> &'static Functions {
         &sl_forward_functions
+    }
+
+    /// The error of ICMPv6 that says what one of ICMP does, or the other way round; none if there is none.
+    pub fn translate(&self, mut error: Icmp, to_ipv6: bool) -> Option<Icmp> {
+        // SAFETY: the error is whole.
+        (unsafe { (self.translate)(&mut error, u32::from(to_ipv6)) } != 0).then_some(error)
     }
 
     /// Whether it was compiled with the structs of this program.

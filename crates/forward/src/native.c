@@ -75,6 +75,7 @@ SL_FN const struct sl_own_ports *host_ports(struct sl_table *t)
 
 #include "connections.h"
 #include "ports.h"
+#include "translation.h"
 
 static u32 table_open(struct sl_table *t, struct sl_connection *like, const struct sl_segment *first, u32 tick, u32 hand)
 {
@@ -119,6 +120,11 @@ static u32 table_side(const struct sl_connection *c, const struct sl_tuple *tupl
 	return connection_side(c, tuple);
 }
 
+static u32 translate_error(struct sl_icmp *e, u32 to_ipv6)
+{
+	return (u32)(to_ipv6 ? icmp_to_ipv6(e) : icmp_to_ipv4(e));
+}
+
 const struct {
 	u32 table_bytes;
 	u32 connection_bytes;
@@ -131,6 +137,7 @@ const struct {
 	void (*pass)(struct sl_table *t, struct sl_connection *c, u32 state, u32 side, const struct sl_segment *p, u32 tick);
 	void (*tuples)(const struct sl_connection *c, u32 side, struct sl_tuple *arrives, struct sl_tuple *leaves);
 	u32 (*side)(const struct sl_connection *c, const struct sl_tuple *tuple);
+	u32 (*translate)(struct sl_icmp *e, u32 to_ipv6);
 } sl_forward_functions = {
 	.table_bytes = sizeof(struct sl_table),
 	.connection_bytes = sizeof(struct sl_connection),
@@ -143,4 +150,5 @@ const struct {
 	.pass = table_pass,
 	.tuples = table_tuples,
 	.side = table_side,
+	.translate = translate_error,
 };

@@ -33,7 +33,7 @@ pub struct Forward {
     pub listen: Option<IpAddr>,
     /// The ports that clients use; never 0.
     pub ports: Ports,
-    /// The targets, 1 to [`MAX_TARGETS`], all of one family, which is that of `listen`.
+    /// The targets, 1 to [`MAX_TARGETS`]. All are of the family of `listen`, or without one of one family, unless the source is masqueraded.
     pub targets: Vec<Target>,
     /// The source address that targets see.
     pub source: ForwardSource,
@@ -84,7 +84,17 @@ impl Forward {
         addresses && protocols && self.ports.0 <= other.ports.1 && other.ports.0 <= self.ports.1
     }
 
-    /// Whether it forwards IPv4; else IPv6.
+    /// Whether connections to a target are translated between IPv4 and IPv6.
+    pub fn translates_to(&self, target: IpAddr) -> bool {
+        self.is_ipv4() != target.is_ipv4()
+    }
+
+    /// Whether connections to some target are translated between IPv4 and IPv6.
+    pub fn translates(&self) -> bool {
+        self.targets.iter().any(|target| self.translates_to(target.address))
+    }
+
+    /// Whether clients use IPv4; else IPv6.
     pub fn is_ipv4(&self) -> bool {
         self.listen.or(self.targets.first().map(|target| target.address)).is_none_or(|address| address.is_ipv4())
     }

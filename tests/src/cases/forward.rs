@@ -1,6 +1,7 @@
 //! Port forwarding: connections arrive whole and from where they should, errors find their way, changes disturb nobody else.
 
 mod changes;
+mod families;
 mod host;
 mod hostile;
 mod network;
@@ -25,6 +26,9 @@ pub fn suite() -> Suite {
         .both("connections_arrive", &[], connections_arrive)
         .any("path_mtu_is_found", &[], path_mtu_is_found)
         .any("narrow_ways_cut_packets", &[], narrow_ways_cut_packets)
+        .both("families_are_translated", &[Need::Ifb], families::families_are_translated)
+        .any("families_find_the_path_mtu", &[], families::families_find_the_path_mtu)
+        .any("families_that_are_not_translated", &[], families::families_that_are_not_translated)
         .any("hops_are_counted", &[], hops_are_counted)
         .any("changes_disturb_nobody", &[], changes::changes_disturb_nobody)
         .any("a_flood_harms_no_connection", &[], hostile::a_flood_harms_no_connection)

@@ -14,6 +14,7 @@ mod holds;
 mod mutants;
 mod ports;
 mod tracking;
+mod translation;
 
 use proptest::test_runner::{Config, FileFailurePersistence, RngAlgorithm, TestRng, TestRunner};
 use sluice_forward::Functions;
@@ -51,7 +52,7 @@ pub(crate) use laws;
 
 /// The laws of all modules.
 fn all_laws() -> impl Iterator<Item = &'static Law> {
-    [connections::LAWS, ports::LAWS, tracking::LAWS].into_iter().flatten()
+    [connections::LAWS, ports::LAWS, tracking::LAWS, translation::LAWS].into_iter().flatten()
 }
 
 /// The law holds for the functions that are built in, or the test fails with the smallest case that was found.

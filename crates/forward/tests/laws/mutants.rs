@@ -20,6 +20,16 @@ macro_rules! mutants {
 }
 
 mutants! {
+    // Translation.
+    an_ipv6_host_is_told_of_less_than_its_least_mtu breaks "translation::mtus_differ_by_the_headers":
+        "translation.h",
+        "return sl_max(mtu + SL_FAMILY_BYTES, SL_IPV6_LEAST_MTU);" => "return mtu + SL_FAMILY_BYTES;";
+    an_ipv4_host_is_told_of_the_mtu_of_ipv6 breaks "translation::mtus_differ_by_the_headers":
+        "translation.h",
+        "SL_LONGEST_PACKET) - SL_FAMILY_BYTES;" => "SL_LONGEST_PACKET);";
+    a_prohibited_way_is_none breaks "translation::errors_are_those_of_the_rfc":
+        "translation.h",
+        "e->code = code == 1 ? 10 : code == 4 ? 3 : 1;" => "e->code = code == 4 ? 3 : 1;";
     // States of TCP.
     acknowledgements_far_away_are_believed breaks "tracking::forged_packets_change_nothing":
         "tracking.h",

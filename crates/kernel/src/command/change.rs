@@ -186,6 +186,7 @@ impl Change {
         };
         let mut notes = forwarding::checks::check(&found.name, &before.forwards, &now.forwards, scrutiny)?;
         notes.extend(forwarding::note_of_size(&record, &now)?);
+        notes.extend(forwarding::note_of_translation(&now));
         Ok(Change { found, pins, was, before, record, now, notes })
     }
 

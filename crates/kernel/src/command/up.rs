@@ -203,6 +203,7 @@ impl Start {
         shared::refuse_other_rates(&record, &request.policy, together)?;
         let scrutiny = if request.restored { Scrutiny::Restored } else { Scrutiny::forced(request.force) };
         notes.extend(forwarding::checks::check(&interface.name, &[], &policy.forwards, scrutiny)?);
+        notes.extend(forwarding::note_of_translation(&policy));
         let pins = record.pins(&bpffs::root()?);
         let at = Placed { record: &record, policy: &policy, interface: &interface, pins: &pins };
         details.extend(driver(plan.engine).details(&at));

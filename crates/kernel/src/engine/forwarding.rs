@@ -24,7 +24,8 @@ use attach::{attach, detach};
 use libbpf_rs::{MapCore, MapFlags};
 use routes::{routes, ways, ways_to};
 use serde::Serialize;
-use shortcuts::acts_on_departures;
+pub use shortcuts::Queued;
+use shortcuts::{acts_on_departures, queued};
 use sluice_abi as abi;
 use sluice_error::{Doing, Error, Result};
 use sluice_policy::{Forward, Resolved};
@@ -124,6 +125,8 @@ pub enum Leaving {
     Queues {
         /// Name of the interface.
         interface: String,
+        /// The reason.
+        why: Queued,
     },
     /// The other end of a veth, at once: nothing is scheduled there.
     Peer {
@@ -137,8 +140,8 @@ pub enum Leaving {
     },
 }
 
-/// The ways to targets of a managed interface's forwards, in their order.
-pub(crate) fn leaving(record: &Record, targets: &[IpAddr]) -> Result<Vec<Leaving>> {
+/// The ways of a client's packets to targets of a managed interface's forwards, in their order.
+pub(crate) fn leaving(record: &Record, from_ipv4: bool, targets: &[IpAddr]) -> Result<Vec<Leaving>> {
     let directory = directory(record.netns)?;
     let ways = ways_to(&targets.iter().copied().collect())?;
     let departures = maps::open(&directory, "departures")?;
@@ -148,18 +151,19 @@ pub(crate) fn leaving(record: &Record, targets: &[IpAddr]) -> Result<Vec<Leaving
         if way.is_local() {
             return Ok(Leaving::ThisHost);
         }
-        let sysctl = routes::sysctl(target.is_ipv4());
-        if !routes::is_router(sysctl) {
+        if let Some(sysctl) =
+            [from_ipv4, target.is_ipv4()].map(routes::sysctl).into_iter().find(|name| !routes::is_router(name))
+        {
             return Ok(Leaving::Disabled { sysctl });
         }
-        if record.ingress_ifindex.is_some() && Features::known()?.tcx {
+        if record.ingress_ifindex.is_some() && Features::known()?.tcx && from_ipv4 == target.is_ipv4() {
             return Ok(Leaving::Stack { interface });
         }
-        let ifindex = Interface::find(&interface)?.ifindex;
-        let found = departures.lookup(&ifindex.to_ne_bytes(), MapFlags::ANY);
+        let device = Interface::find(&interface)?;
+        let found = departures.lookup(&device.ifindex.to_ne_bytes(), MapFlags::ANY);
         let departure = found.doing(|| "looking for hooks on departure".to_owned())?;
         let at_once = departure.is_some_and(|value| value[..] == abi::SL_DEPARTS_BY_PEER.to_ne_bytes());
-        Ok(if at_once { Leaving::Peer { interface } } else { Leaving::Queues { interface } })
+        Ok(if at_once { Leaving::Peer { interface } } else { Leaving::Queues { interface, why: queued(&device)? } })
     };
     targets.iter().map(one).collect()
 }
@@ -177,6 +181,14 @@ pub(crate) fn note_of_size(record: &Record, policy: &Resolved) -> Result<Option<
              `up` again"
         )
     }))
+}
+
+/// A note for forwards whose packets are not queued on arrival, though others are.
+pub(crate) fn note_of_translation(policy: &Resolved) -> Option<String> {
+    let name = &policy.forwards.iter().find(|forward| forward.translates())?.name;
+    policy.ingress_rate.map(|_| {
+        format!("forward \"{name}\" translates between IPv4 and IPv6: its packets go past the queue of arrivals, for the stack cannot send them on")
+    })
 }
 
 /// Whether the tables and hooks that the forwards of an interface need are in place. Without forwards, nothing is looked at.

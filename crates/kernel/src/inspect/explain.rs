@@ -2,7 +2,7 @@
 
 mod forward;
 
-pub use crate::engine::forwarding::Leaving;
+pub use crate::engine::forwarding::{Leaving, Queued};
 pub use forward::{ForwardFound, TargetFound};
 
 use crate::engine::managed;

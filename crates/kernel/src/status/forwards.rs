@@ -14,8 +14,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 /// Why packets of a forward were not passed on, in the order of `enum sl_not_forwarded`.
-const REASONS: [&str; abi::SL_NOT_FORWARDED_REASONS as usize] =
-    ["table_full", "raced", "no_port_free", "unknown_fragment", "unknown_connection", "source_not_routed"];
+const REASONS: [&str; abi::SL_NOT_FORWARDED_REASONS as usize] = [
+    "table_full",
+    "raced",
+    "no_port_free",
+    "unknown_fragment",
+    "unknown_connection",
+    "source_not_routed",
+    "untranslatable",
+];
 
 /// A forward and its counts.
 #[derive(Debug, Clone, Serialize)]

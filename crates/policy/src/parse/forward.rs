@@ -83,7 +83,7 @@ fn read(reader: &mut Reader, field: &Field, source: &Source) -> Option<Forward> 
         connections: connections.unwrap_or_default(),
         line: source.line(object.span.start),
     };
-    (is_of_one_family(reader, &object, &forward) && leads_elsewhere(reader, &object, &forward)).then_some(forward)
+    (families_fit(reader, &object, &forward) && leads_elsewhere(reader, &object, &forward)).then_some(forward)
 }
 
 /// An address of one host.
@@ -215,18 +215,27 @@ fn long_target(reader: &mut Reader, field: &Field) -> Option<Written> {
     Some(Written { address: own?, ports: own_ports.map_or(Some(None), |ports| ports.map(Some))?, weight: weight? })
 }
 
-/// Whether all addresses of the forward are of one family.
-fn is_of_one_family(reader: &mut Reader, object: &Object, forward: &Forward) -> bool {
+/// Whether all addresses of the forward are of one family, or it can translate between both.
+fn families_fit(reader: &mut Reader, object: &Object, forward: &Forward) -> bool {
     let family = |address: IpAddr| if address.is_ipv4() { "IPv4" } else { "IPv6" };
     let first = forward.listen.unwrap_or(forward.targets[0].address);
     let Some(other) = forward.targets.iter().find(|target| family(target.address) != family(first)) else {
         return true;
     };
+    if forward.listen.is_some() && forward.source == ForwardSource::Masquerade {
+        return true;
+    }
     let title = format!("forward \"{}\" goes from {} to {}", forward.name, family(first), family(other.address));
+    let help = if forward.listen.is_some() {
+        "write `\"source\": \"masquerade\"`, for a target sees no client's address of the other family; or give each family a \
+         forward of its own"
+    } else {
+        "name the \"address\" that clients use, and write `\"source\": \"masquerade\"`; or give each family a forward of its own"
+    };
     let finding = Diagnostic::error(Kind::AddressFamily, title)
         .at(object.get("targets").map(|field| field.span()), format!("{} is {}", other.address, family(other.address)))
         .at(object.get("address").map(|field| field.span()), family(first))
-        .help("give each family a forward of its own");
+        .help(help);
     reader.report(finding);
     false
 }

@@ -150,7 +150,7 @@ pub fn short_cuts_pass_nobody_by(lab: &Lab) {
     lab.up(&net.router, "lan0", &lab.policy(&policy(four())), &[]);
     let (to_server, to_client) = carried();
     assert!(many.contains(&to_server) && many.contains(&to_client), "through queues: {to_server} and {to_client}");
-    assert_eq!(explained_way(lab, &net), json!({ "kind": "queues", "interface": "wan0" }));
+    assert_eq!(explained_way(lab, &net), json!({ "kind": "queues", "interface": "wan0", "why": "qdisc" }));
     net.router.ip(&format!("route add unreachable {SERVER}"));
     assert_eq!(explained_way(lab, &net), json!({ "kind": "unrouted" }));
     net.router.ip(&format!("route del unreachable {SERVER}"));

@@ -68,10 +68,15 @@ pub fn network(lab: &Lab) -> Routed {
 
 /// The way to the target of the forward "keep", as `explain` knows it.
 pub fn explained_way(lab: &Lab, net: &Routed) -> Value {
-    let packet = format!("tcp {CLIENT}:5000 to {LISTEN}:80");
+    explained_target(lab, net, 80)["way"].clone()
+}
+
+/// The first target of a packet of IPv4 to this port, as `explain` knows it.
+pub fn explained_target(lab: &Lab, net: &Routed, port: u16) -> Value {
+    let packet = format!("tcp {CLIENT}:5000 to {LISTEN}:{port}");
     let output = lab.sluice(&net.router, &["explain", "lan0", "--arriving", "--json", &packet]).ok();
     let answers: Value = serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output}"));
-    answers[0]["forward"]["targets"][0]["way"].clone()
+    answers[0]["forward"]["targets"][0].clone()
 }
 
 pub fn of(lab: &Lab, net: &Routed, name: &str) -> Forward {

@@ -107,6 +107,41 @@ pub fn datagram(ns: &Ns, to: SocketAddr, bytes: &[u8]) -> Result<Vec<u8>, std::i
     })
 }
 
+/// Sends so many datagrams of so many bytes at once, as one super-packet (UDP_SEGMENT); what comes back.
+pub fn segmented(ns: &Ns, to: SocketAddr, bytes: usize, many: usize) -> Result<Vec<Vec<u8>>, std::io::Error> {
+    use std::os::fd::AsRawFd;
+    ns.inside(|| {
+        let any: IpAddr =
+            if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { std::net::Ipv6Addr::UNSPECIFIED.into() };
+        let socket = UdpSocket::bind((any, 0))?;
+        socket.connect(to)?;
+        socket.set_read_timeout(Some(Duration::from_secs(3)))?;
+        let segment = bytes as libc::c_int;
+        // SAFETY: the value lives through the call, and its length is told.
+        let done = unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_UDP,
+                libc::UDP_SEGMENT,
+                (&raw const segment).cast(),
+                size_of_val(&segment) as u32,
+            )
+        };
+        if done != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        socket.send(&vec![7; bytes * many])?;
+        let mut answers = Vec::new();
+        for _ in 0..many {
+            let mut answer = vec![0; 9000];
+            let length = socket.recv(&mut answer)?;
+            answer.truncate(length);
+            answers.push(answer);
+        }
+        Ok(answers)
+    })
+}
+
 /// Datagrams of one connection that may pass so many routers each, and what their sender hears of the last one.
 pub fn with_hops(ns: &Ns, to: SocketAddr, hops: &[u32]) -> Result<Vec<u8>, std::io::Error> {
     use std::os::fd::AsRawFd;

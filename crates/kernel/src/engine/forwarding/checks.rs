@@ -75,7 +75,8 @@ pub(crate) fn check(interface: &str, before: &[Forward], now: &[Forward], scruti
 
 /// A note for each family whose packets this host does not forward, so that no forward does either.
 fn not_a_router(new: &[&Forward]) -> Vec<String> {
-    let families: BTreeSet<&str> = new.iter().map(|forward| routes::sysctl(forward.is_ipv4())).collect();
+    let of = |forward: &&Forward| [forward.is_ipv4(), forward.is_ipv4() != forward.translates()];
+    let families: BTreeSet<&str> = new.iter().flat_map(of).map(routes::sysctl).collect();
     let note = |name: &&str| {
         format!("{name} is 0: this host sends no packets on, and forwards only to itself; sysctl -w {name}=1")
     };

@@ -49,13 +49,25 @@ fn unreachable(forward: &Forward, target: IpAddr) -> Error {
         .help(format!("ip route get {target} says why; give the target an address that is reached"))
 }
 
-/// The first target of these forwards that no route leads to, as an error.
+/// The error of a target on this host whose sockets would have to see a client's address of the other family.
+fn translated_here(forward: &Forward, target: IpAddr) -> Error {
+    let (own, other) = if target.is_ipv4() { ("IPv4", "IPv6") } else { ("IPv6", "IPv4") };
+    Error::input(format!("forward \"{}\": its target {target} is this host's, and of {own}", forward.name))
+        .help(format!("{other} goes on as {own} to other hosts alone: name an {other} address of this host"))
+}
+
+/// The first target of these forwards that no route leads to, or that cannot be one, as an error.
 pub(super) fn require(forwards: &[&Forward]) -> Result<()> {
     let all =
         || forwards.iter().flat_map(|forward| forward.targets.iter().map(move |target| (forward, target.address)));
     let routes = ways_to(&all().map(|(_, target)| target).collect())?;
     let reached = |target| routes.get(&target).is_some_and(|way| way.is_local() || way.prefsrc.is_some());
-    all().find(|(_, target)| !reached(*target)).map_or(Ok(()), |(forward, target)| Err(unreachable(forward, target)))
+    if let Some((forward, target)) = all().find(|(_, target)| !reached(*target)) {
+        return Err(unreachable(forward, target));
+    }
+    let is_local = |target| routes.get(&target).is_some_and(Way::is_local);
+    let here = all().find(|(forward, target)| forward.translates_to(*target) && is_local(*target));
+    here.map_or(Ok(()), |(forward, target)| Err(translated_here(forward, target)))
 }
 
 /// The kernel's setting by which a host forwards packets of a family, as routers do.
@@ -77,6 +89,9 @@ pub(super) fn ways<'a>(
     let way = |target: &sluice_policy::Target| {
         let unreachable = || unreachable(forward, target.address);
         let way = routes.get(&target.address).ok_or_else(unreachable)?;
+        if way.is_local() && forward.translates_to(target.address) {
+            return Err(translated_here(forward, target.address));
+        }
         Ok(Route { source: if way.is_local() { None } else { Some(way.prefsrc.ok_or_else(unreachable)?) } })
     };
     let routes = forward.targets.iter().map(way).collect::<Result<_>>()?;

@@ -245,8 +245,11 @@ fn lead(map: &MapHandle, wanted: &HashMap<Vec<u8>, u32>) -> Result<()> {
     Ok(())
 }
 
-/// The addresses of this host where a forward listens.
+/// The addresses of this host where a forward listens for sockets of this host: none if it translates, for a socket has one family.
 fn own_addresses(routed: &Routed<'_>, all: &[(String, IpAddr)]) -> Vec<IpAddr> {
+    if routed.forward.translates() {
+        return Vec::new();
+    }
     let name = Interface::name_of(routed.ifindex);
     let same = |address: &IpAddr| match routed.forward.listen {
         Some(listen) => *address == listen,

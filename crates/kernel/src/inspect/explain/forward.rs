@@ -32,6 +32,8 @@ pub struct ForwardFound {
 pub struct TargetFound {
     /// Address and port.
     pub to: SocketAddr,
+    /// Whether packets are translated between IPv4 and IPv6.
+    pub translated: bool,
     /// Share of new connections.
     pub weight: u32,
     /// The way by which packets leave to it. None: it was not looked for.
@@ -41,7 +43,8 @@ pub struct TargetFound {
 /// Looks for the ways to the targets of a forward of a managed interface.
 pub(super) fn find_ways(forward: &mut ForwardFound, record: &Record) -> Result<()> {
     let targets: Vec<IpAddr> = forward.targets.iter().map(|target| target.to.ip()).collect();
-    for (target, way) in forward.targets.iter_mut().zip(forwarding::leaving(record, &targets)?) {
+    let from_ipv4 = forward.targets.iter().any(|target| target.to.is_ipv4() != target.translated);
+    for (target, way) in forward.targets.iter_mut().zip(forwarding::leaving(record, from_ipv4, &targets)?) {
         target.way = Some(way);
     }
     Ok(())
@@ -70,6 +73,7 @@ pub(super) fn of(
     let forward = policy.forwards.iter().find(listens)?;
     let target = |target: &sluice_policy::Target| TargetFound {
         to: SocketAddr::new(target.address, target.first_port + (port - forward.ports.0)),
+        translated: forward.translates_to(target.address),
         weight: target.weight,
         way: None,
     };
