@@ -254,11 +254,12 @@ int bench_vary_only(struct xdp_md *ctx)
 SEC("xdp")
 int bench_whole_varied(struct xdp_md *ctx)
 {
+	struct sl_admission a = {};
 	int verdict;
 
 	if (bench_vary(ctx))
 		return 0;
-	verdict = sl_arrive_xdp(ctx);
+	verdict = sl_arrive_xdp(ctx, &a);
 	bpf_xdp_adjust_meta(ctx, (int)sizeof(struct sl_xdp_meta));
 	return verdict;
 }
@@ -273,7 +274,8 @@ int bench_meta_only(struct xdp_md *ctx)
 SEC("xdp")
 int bench_whole(struct xdp_md *ctx)
 {
-	int verdict = sl_arrive_xdp(ctx);
+	struct sl_admission a = {};
+	int verdict = sl_arrive_xdp(ctx, &a);
 
 	bpf_xdp_adjust_meta(ctx, (int)sizeof(struct sl_xdp_meta));
 	return verdict;

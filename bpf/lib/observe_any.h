@@ -47,42 +47,42 @@ static __always_inline void SL_PARSER(sl_read_details)(SL_PACKET *x, struct sl_s
 }
 
 /* Copies the packet, or its first bytes, into a room of `most` bytes. A constant, so that the verifier knows the room. */
-#define SL_CAPTURE_INTO(most)                                                            \
-	{                                                                                \
-		struct sl_captured *r = bpf_ringbuf_reserve(ring, sizeof(*r) + most, 0); \
-                                                                                         \
-		if (!r) {                                                                \
-			sl_count_missed(c, s->bytes, weight);                            \
-			return 0;                                                        \
-		}                                                                        \
-		sl_opaque(length);                                                       \
-		if (length > most)                                                       \
-			length = most;                                                   \
-		if (!length || SL_LOAD(x, 0, r + 1, length))                             \
-			length = 0;                                                      \
-		r->captured = length;                                                    \
-		r->at_ns = bpf_ktime_get_ns();                                           \
-		r->length = s->bytes;                                                    \
-		r->missed = c->missed_since;                                             \
-		r->rule = s->rule;                                                       \
-		r->class = s->class;                                                     \
-		r->verdict = s->verdict;                                                 \
-		r->direction = s->direction;                                             \
-		r->weight = weight;                                                      \
-		r->has_vlan = 0;                                                         \
-		r->vlan_tci = 0;                                                         \
-		r->mark = 0;                                                             \
-		SL_OBSERVE_META(x, r);                                                   \
-		c->missed_since = 0;                                                     \
-		bpf_ringbuf_submit(r, sl_wakes(c, sizeof(*r) + most + 8));               \
-		return 0;                                                                \
+#define SL_CAPTURE_INTO(most)                                                                                         \
+	{                                                                                                             \
+		struct sl_captured *r = bpf_ringbuf_reserve(ring, sizeof(*r) + most, 0);                              \
+                                                                                                                      \
+		if (!r) {                                                                                             \
+			sl_count_missed(c, s->bytes, weight);                                                         \
+			return 0;                                                                                     \
+		}                                                                                                     \
+		/* Before 6.2 the verifier does not conclude from a comparison with 0 that a length is at least 1. */ \
+		last = length - 1;                                                                                    \
+		sl_opaque(last);                                                                                      \
+		if (last >= (most) || SL_LOAD(x, 0, r + 1, last + 1))                                                 \
+			length = 0;                                                                                   \
+		r->captured = length;                                                                                 \
+		r->at_ns = bpf_ktime_get_ns();                                                                        \
+		r->length = s->bytes;                                                                                 \
+		r->missed = c->missed_since;                                                                          \
+		r->rule = s->rule;                                                                                    \
+		r->class = s->class;                                                                                  \
+		r->verdict = s->verdict;                                                                              \
+		r->direction = s->direction;                                                                          \
+		r->weight = weight;                                                                                   \
+		r->has_vlan = 0;                                                                                      \
+		r->vlan_tci = 0;                                                                                      \
+		r->mark = 0;                                                                                          \
+		SL_OBSERVE_META(x, r);                                                                                \
+		c->missed_since = 0;                                                                                  \
+		bpf_ringbuf_submit(r, sl_wakes(c, sizeof(*r) + most + 8));                                            \
+		return 0;                                                                                             \
 	}
 
 SL_GLOBAL int SL_PARSER(sl_capture)(SL_PACKET *x SL_PACKET_ARG, const struct sl_seen *s SL_NONNULL, u32 cpu)
 {
 	struct sl_telemetry_cpu *c = sl_this_cpu(cpu);
 	void *ring = bpf_map_lookup_elem(&rings, &cpu);
-	u32 weight, length;
+	u32 weight, length, last;
 
 	if (!s || !c || !ring)
 		return 0;
