@@ -159,7 +159,7 @@ fn forwards_are_counted_everywhere(lab: &Lab) {
     assert_eq!(of("sluice_forward_opened_connections_total", ""), Some(1.0));
     assert_eq!(of("sluice_forward_open_connections", ""), Some(1.0));
     let refused = text.lines().filter(|line| line.starts_with("sluice_forward_refused_packets_total{"));
-    assert_eq!(refused.filter(|line| line.ends_with(" 0")).count(), 12, "each reason of each forward: {text}");
+    assert_eq!(refused.filter(|line| line.ends_with(" 0")).count(), 14, "each reason of each forward: {text}");
 
     let status = lab.status(&net.router, "lan0").forwards;
     assert!(status.iter().all(|forward| forward.refused.is_empty()), "{status:?}");
@@ -177,7 +177,10 @@ fn forwards_are_counted_everywhere(lab: &Lab) {
         "{game:#}"
     );
     let way = json!({ "kind": "peer", "interface": "wan0" });
-    assert_eq!(game["targets"], json!([{ "to": format!("{SERVER}:8001"), "weight": 1, "way": way }]));
+    assert_eq!(
+        game["targets"],
+        json!([{ "to": format!("{SERVER}:8001"), "translated": false, "weight": 1, "way": way }])
+    );
     assert_eq!(explain(&["udp", "10.78.0.2:9", "10.78.0.1:101"])["takes"], false, "it departs");
     let web = explain(&["--arriving", "tcp", "10.78.0.2:9", "10.78.0.1:80"]);
     assert_eq!(web["targets"].as_array().map(Vec::len), Some(2), "{web:#}");
