@@ -11,6 +11,7 @@ pub mod flow;
 pub mod labels;
 pub mod output;
 pub mod packet;
+pub mod sequence;
 pub mod writer;
 
 pub use address::{Address, AddressKey};
@@ -19,6 +20,7 @@ pub use flow::{Flow, Flows};
 pub use labels::Labels;
 pub use output::Destination;
 pub use packet::{Packet, Reader};
+pub use sequence::Sequence;
 pub use writer::{Format, Writer};
 
 /// The version of the columns of packets and flows; files have it in their metadata. It rises when a column changes its meaning or goes

@@ -78,6 +78,20 @@ impl Destination {
         }
     }
 
+    /// Refuses a file that exists, unless it is to be replaced: before anything is begun.
+    ///
+    /// # Errors
+    ///
+    /// It exists.
+    pub fn check(&self, replaces: bool) -> Result<()> {
+        match self {
+            Destination::File(path) if !replaces && self.is_regular() && path.exists() => {
+                Err(self.not_opened(&ErrorKind::AlreadyExists.into()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Opens the output. A file that exists is an error unless `replaces`; a write that takes long ends when `stop` becomes true.
     ///
     /// # Errors
@@ -296,6 +310,8 @@ mod tests {
         std::fs::write(&path, "precious").expect("written");
         let destination = Destination::File(path.clone());
         let error = destination.open(false, Arc::default()).expect_err("refused");
+        assert_eq!(destination.check(false).expect_err("refused").what, error.what);
+        destination.check(true).expect("to be replaced");
         assert!(error.to_string().contains("--force"), "{error}");
         assert_eq!(error.exit_code(), 2);
         assert_eq!(std::fs::read(&path).expect("read"), b"precious");
