@@ -13,7 +13,7 @@ mod states;
 pub use generated::*;
 pub use names::{
     Discipline, DropReason, ParseKind, discipline, disciplines, drop_reasons, limit_names, parse_kinds, rank_function,
-    rank_functions, sojourn_bucket_ns,
+    rank_functions, refusal_names, sojourn_bucket_ns,
 };
 pub use pod::{Pod, boxed_zeroed, bytes_of, read_pod};
 pub use states::{StateOfClass, StateOfScheduler};

@@ -94,6 +94,11 @@ pub fn limit_names() -> impl Iterator<Item = &'static str> {
     (0..abi::SL_LIMITS).map(|limit| text(unsafe { sl_limit_name(limit) }))
 }
 
+/// The names of each `enum sl_refusal` but the first, which is none.
+pub fn refusal_names() -> impl Iterator<Item = &'static str> {
+    drop_reasons().map(|reason| reason.name).chain(limit_names())
+}
+
 /// The kind of a parsed packet: an `enum sl_parse_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseKind {

@@ -2,6 +2,7 @@
 
 pub mod capture;
 pub mod count;
+pub mod features;
 pub mod forward;
 pub mod lab;
 pub mod maintain;
@@ -78,6 +79,8 @@ pub enum Command {
     Capture(capture::Capture),
     /// Count packets and bytes by key: protocols, ports, networks, classes
     Count(count::Count),
+    /// Write a record of each packet, or of each flow: CSV, JSON lines, Arrow, Parquet
+    Features(features::Features),
     /// Show managed interfaces in a browser, change their policies there, and give metrics to Prometheus
     Serve(serve::Serve),
     /// Explain the treatment of a packet: its rule, class, buckets, queue

@@ -24,4 +24,9 @@ impl Interrupt {
     pub fn is_asked(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
+
+    /// The flag, for what waits elsewhere.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
 }

@@ -16,6 +16,7 @@ mod doctor;
 mod ensure;
 mod events;
 mod explain;
+mod features;
 mod filter;
 mod flows;
 mod forward;
@@ -79,6 +80,7 @@ fn run(cli: &Cli, color: bool) -> Result<(), Failure> {
         Command::Flows(args) => flows::run(args, color),
         Command::Capture(args) => capturing::run(args),
         Command::Count(args) => count::run(args),
+        Command::Features(args) => features::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Events(args) => events::run(args, color),
         Command::Trace(args) => trace::run(args),

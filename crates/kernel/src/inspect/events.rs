@@ -129,8 +129,7 @@ pub struct Packet {
 
 /// Name of an `enum sl_refusal`.
 pub(crate) fn reason(number: u8) -> &'static str {
-    let mut drops = abi::drop_reasons().map(|reason| reason.name).chain(abi::limit_names());
-    number.checked_sub(1).and_then(|index| drops.nth(index.into())).unwrap_or("unknown")
+    number.checked_sub(1).and_then(|index| abi::refusal_names().nth(index.into())).unwrap_or("unknown")
 }
 
 fn bucket(number: u8) -> &'static str {
