@@ -16,6 +16,7 @@ mod disciplines;
 mod dry_run;
 mod events;
 mod explain;
+mod features;
 mod flow_queues;
 mod flows;
 mod forward;
@@ -98,6 +99,7 @@ fn suites() -> Vec<Suite> {
         flows::suite(),
         count::suite(),
         capture::suite(),
+        features::suite(),
         measuring::suite(),
         serve::suite(),
         serve::hostile::suite(),

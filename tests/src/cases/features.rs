@@ -1,0 +1,100 @@
+//! `sluice features`: records against the packets sent, what is missing in them, and samples.
+
+use crate::frames::{IPV4, V4, Wire, ethernet, ports};
+use crate::lab::Lab;
+use crate::net::{B, Pair};
+use crate::policy::{by_port, port};
+use crate::suite::Suite;
+use crate::traffic::{self, Flow};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+pub fn suite() -> Suite {
+    Suite::new("features")
+        .any("a_record_for_each_packet", &[], packets)
+        .any("what_finds_no_room_is_in_the_stream", &[], lossy)
+        .any("weights_of_a_sample_add_up", &[], sampled)
+        .any("outputs_that_cannot_be_written", &[], outputs)
+}
+
+/// Rows of JSON lines that arriving UDP packets become while `work` runs.
+fn rows(lab: &Lab, pair: &Pair, more: &[&str], work: impl FnOnce(&crate::command::Process)) -> Vec<Value> {
+    let fixed = ["features", "b0", "--arriving", "-o", "-", "--format", "jsonl", "--only", "udp"];
+    let recording = lab.start(&pair.b, &[&fixed[..], more].concat());
+    recording.await_stderr("Ctrl-C ends");
+    work(&recording);
+    recording.signal(Signal::SIGINT);
+    let output = recording.finish().ok();
+    output.stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()
+}
+
+fn sum(rows: &[Value], of: &str) -> u64 {
+    rows.iter().map(|row| row[of].as_u64().unwrap_or_else(|| panic!("{of} in {row}"))).sum()
+}
+
+fn packets(lab: &Lab) {
+    let pair = lab.pair();
+    let classes = json!([{ "id": 0, "name": "game", "priority": 0 }, { "id": 1, "name": "bulk", "priority": 1 }]);
+    lab.up(&pair.b, "b0", &lab.policy(&by_port("strict_priority", classes)), &[]);
+    let mut sent = 0;
+    let rows = rows(lab, &pair, &[], |_| {
+        let flow = Flow::new(port(1), &[214, 1014], 4_000_000).tos(0xb8);
+        let streams = traffic::start(&pair.a, &pair.b, B, &[flow]);
+        std::thread::sleep(Duration::from_millis(300));
+        sent = streams.finish(|| 0)[0].sent;
+    });
+    let (end, packets) = rows.split_last().expect("rows");
+    assert_eq!((&end["kind"], &end["weight"], &end["missed"]), (&json!("end"), &json!(0), &json!(0)));
+    assert_eq!(packets.len() as u64, sent);
+    // Processors hand packets over side by side, so their order says nothing.
+    let long = packets.iter().filter(|row| row["length_bytes"] == 1014).count() as u64;
+    let short = packets.iter().filter(|row| row["length_bytes"] == 214).count() as u64;
+    assert_eq!((short, long), (sent.div_ceil(2), sent / 2));
+    for row in packets {
+        assert_eq!((&row["dst"], &row["dport"], &row["protocol"]), (&json!(B), &json!(port(1)), &json!(17)), "{row}");
+        assert_eq!((&row["dscp"], &row["ttl"], &row["weight"]), (&json!(46), &json!(64), &json!(1)), "{row}");
+        assert_eq!((&row["class_name"], &row["verdict"]), (&json!("bulk"), &json!("passed")), "{row}");
+    }
+    lab.down(&pair.b, "b0");
+}
+
+/// A ring of one page, and a reader that does not run: rows and what they say was missing add up to the packets.
+fn lossy(lab: &Lab) {
+    let pair = lab.pair();
+    let wire = Wire::open(&pair.a, "a0");
+    let frame = ethernet(&[], IPV4, &V4::default().packet(&ports(4000, 7)));
+    let rows = rows(lab, &pair, &["--ring", "4K"], |recording| {
+        recording.signal(Signal::SIGSTOP);
+        (0..500).for_each(|_| wire.send(&frame));
+        recording.signal(Signal::SIGCONT);
+    });
+    let missed = sum(&rows, "missed");
+    assert!(missed > 0, "a page has no room for 500 records");
+    assert_eq!(rows.len() as u64 - 1 + missed, 500, "every packet is told of");
+}
+
+/// One in 10 of 20,000 packets: the weights add up to that within six standard deviations, 424 each.
+fn sampled(lab: &Lab) {
+    let pair = lab.pair();
+    let wire = Wire::open(&pair.a, "a0");
+    let frame = ethernet(&[], IPV4, &V4::default().packet(&ports(4000, 7)));
+    let rows = rows(lab, &pair, &["--one-in", "10"], |_| (0..20_000).for_each(|_| wire.send(&frame)));
+    let weights = sum(&rows, "weight");
+    assert!(weights.abs_diff(20_000) <= 6 * 424, "{weights} of 20000");
+    assert!(rows.iter().all(|row| row["kind"] == "end" || row["weight"] == 10));
+}
+
+fn outputs(lab: &Lab) {
+    let pair = lab.pair();
+    let file = lab.file("x.csv", "mine");
+    let path = file.display().to_string();
+    let refused = |arguments: &[&str], says: &str| {
+        lab.sluice(&pair.b, &[&["features", "b0"], arguments].concat()).exits(2).says(says);
+    };
+    refused(&["-o", &path], "--force");
+    refused(&["-o", "-", "--format", "parquet"], "arquet");
+    refused(&["-o", "/nowhere/x.csv"], "/nowhere/x.csv");
+    refused(&["-o", &path, "--force", "--one-in", "0"], "one in 0");
+    assert_eq!(std::fs::read(&file).expect("the file"), b"mine");
+}
