@@ -13,7 +13,7 @@
 /* Hides a value from the compiler, so that it cannot remove a mask that the verifier needs to see. */
 #define sl_opaque(x) asm volatile("" : "+r"(x))
 /* In front of a loop: its steps are written one after the other, so that the verifier knows each index. */
-#define SL_UNROLLED _Pragma("unroll")
+#define SL_UNROLLED  _Pragma("unroll")
 #else
 #define SL_UNROLLED
 #define SL_FN     static inline __attribute__((unused))
