@@ -59,7 +59,7 @@ impl Attachment {
             seen: Mapped::of_this_version(&map(&object, "seen_by_cpu")?)?,
             called: None,
             links: Vec::new(),
-            object: object,
+            object,
         };
         if request.direction.arriving() {
             match (&record, pins) {
