@@ -44,7 +44,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup build look test test-unit test-native test-vm test-cost demo demo-vm lab results lists bench fuzz lint deny audit install uninstall arm64 test-arm64 clean
+.PHONY: help setup build look test test-unit test-native test-vm test-cost demo demo-vm lab results lists bench notebook fuzz lint deny audit install uninstall arm64 test-arm64 clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -126,6 +126,11 @@ bench: ## Measure costs per packet; see bench/README.md
 	$(CARGO) build --release --locked -p sluice-cli
 	bench/run $(BENCH_ARGS)
 
+notebook: ## Learn classes from flows of known services, and check the policy (examples/classes)
+	@scripts/setup build notebook
+	$(CARGO) build --release --locked -p sluice-cli
+	examples/classes/run
+
 fuzz: ## Look for inputs that break a parser, a minute for each (FUZZ_ARGS="policy --time 600")
 	@scripts/setup build fuzz
 	scripts/fuzz $(FUZZ_ARGS)
@@ -135,7 +140,7 @@ lint: ## Check formatting and common mistakes: Rust, C, shell
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --locked --workspace --all-targets -- --deny warnings
 	find abi bench bpf forward sched telemetry fuzz/src -name '*.[ch]' ! -name vmlinux.h -print0 | xargs --null --no-run-if-empty clang-format-19 --dry-run --Werror
-	grep --recursive --files-with-matches --null --extended-regexp '^#!.*\b(ba)?sh$$' scripts vm bench .ci | xargs --null shellcheck
+	grep --recursive --files-with-matches --null --extended-regexp '^#!.*\b(ba)?sh$$' scripts vm bench examples .ci | xargs --null shellcheck
 
 deny: ## Check licences and sources of the crates that Sluice depends on (deny.toml)
 	@scripts/setup build
