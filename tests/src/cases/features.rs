@@ -15,6 +15,7 @@ pub fn suite() -> Suite {
         .any("a_record_for_each_packet", &[], packets)
         .any("what_finds_no_room_is_in_the_stream", &[], lossy)
         .any("weights_of_a_sample_add_up", &[], sampled)
+        .any("flows_have_both_directions_and_a_class", &[], flows)
         .any("outputs_that_cannot_be_written", &[], outputs)
 }
 
@@ -85,6 +86,29 @@ fn sampled(lab: &Lab) {
     assert!(rows.iter().all(|row| row["kind"] == "end" || row["weight"] == 10));
 }
 
+fn flows(lab: &Lab) {
+    let pair = lab.pair();
+    let classes = json!([{ "id": 0, "name": "game", "priority": 0 }, { "id": 1, "name": "bulk", "priority": 1 }]);
+    lab.up(&pair.b, "b0", &lab.policy(&by_port("strict_priority", classes)), &[]);
+    let recording = lab.start(&pair.b, &["features", "b0", "-o", "-", "--format", "jsonl", "--flows"]);
+    recording.await_stderr("Ctrl-C ends");
+    let streams = traffic::start(&pair.a, &pair.b, B, &[Flow::new(port(0), &[514], 1_000_000)]);
+    std::thread::sleep(Duration::from_millis(400));
+    let sent = streams.finish(|| 0)[0].sent;
+    pair.a.exec(&format!("ping -q -c 3 -i 0.2 {B}"));
+    recording.signal(Signal::SIGINT);
+    let output = recording.finish().ok();
+    let rows: Vec<Value> = output.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let of = |column: &str, value: Value| rows.iter().filter(|row| row[column] == value).collect::<Vec<_>>();
+    let [game] = of("dport", json!(port(0)))[..] else { panic!("{rows:?}") };
+    assert_eq!((&game["class"], &game["class_name"], &game["ended"]), (&json!(0), &json!("game"), &json!("end")));
+    assert_eq!((&game["forward_packets"], &game["reverse_packets"]), (&json!(sent), &json!(0)));
+    let [ping] = of("protocol", json!(1))[..] else { panic!("{rows:?}") };
+    assert_eq!((&ping["forward_packets"], &ping["reverse_packets"]), (&json!(3), &json!(3)));
+    assert_eq!(ping["direction"], "ingress");
+    lab.down(&pair.b, "b0");
+}
+
 fn outputs(lab: &Lab) {
     let pair = lab.pair();
     let file = lab.file("x.csv", "mine");
@@ -96,5 +120,15 @@ fn outputs(lab: &Lab) {
     refused(&["-o", "-", "--format", "parquet"], "arquet");
     refused(&["-o", "/nowhere/x.csv"], "/nowhere/x.csv");
     refused(&["-o", &path, "--force", "--one-in", "0"], "one in 0");
+    refused(&["-o", "/nowhere/x"], "the format of /nowhere/x is not known");
+    refused(&["-o", "tcp:localhost", "--format", "csv"], "has no host and port");
+    refused(&["-o", "unix:/nowhere/socket", "--format", "csv"], "start the reader first");
+    refused(&["-o", "-", "--format", "csv", "--hash-addresses", "--key", &path], "32 hexadecimal digits");
     assert_eq!(std::fs::read(&file).expect("the file"), b"mine");
+    let wire = Wire::open(&pair.a, "a0");
+    let frame = ethernet(&[], IPV4, &V4::default().packet(&ports(4000, 7)));
+    let full = lab.start(&pair.b, &["features", "b0", "-o", "/dev/full", "--format", "csv", "--packets", "5"]);
+    full.await_stderr("Ctrl-C ends");
+    (0..5).for_each(|_| wire.send(&frame));
+    full.finish().exits(1).says("No space left on device").says("free some space");
 }
