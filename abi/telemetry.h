@@ -36,7 +36,7 @@ struct sl_count_key {
 	u32 pad;
 };
 
-/* What becomes of a packet, as far as its observer knows. */
+/* The fate of a packet, as far as its observer knows it. */
 enum sl_verdict {
 	SL_VERDICT_UNKNOWN, /* a later stage decides */
 	SL_VERDICT_PASSED, /* the arrival hook has let it through */
@@ -91,7 +91,7 @@ struct sl_heavy_set {
 /* Sizes in bins of an eighth of a power of two at most: below 8 exact, then 8 bins for each power. */
 #define SL_SIZE_BINS 512u
 
-/* What a CPU has seen. */
+/* The sums of a CPU. */
 struct sl_telemetry_cpu {
 	u64 seen_pkts; /* what the filter lets through */
 	u64 seen_bytes;
@@ -106,9 +106,6 @@ struct sl_telemetry_cpu {
 	u64 packet_size[SL_SIZE_BINS]; /* packets, by their bytes */
 	u64 flow_size[SL_SIZE_BINS]; /* keys that gave their place to another, by their bytes */
 };
-
-/* Bumped when struct sl_packet_record changes. */
-#define SL_PACKET_RECORD_VERSION 1u
 
 /* A packet. 72 bytes. */
 struct sl_packet_record {
@@ -148,7 +145,7 @@ struct sl_captured {
 	u8 verdict;
 	u8 direction;
 	u32 mark;
-	u32 weight;
+	u32 weight; /* packets that it stands for */
 };
 #define SL_CAPTURE_MOST 65536u /* bytes of a packet */
 
@@ -168,7 +165,7 @@ struct sl_packet_filter {
 	u32 dst_mask[4];
 };
 
-/* What a telemetry program is asked for. Written before it is loaded, so that the verifier removes what is not. */
+/* The request that a program serves. It is written before the program is loaded, so that the verifier removes the rest of the program. */
 struct sl_telemetry_conf {
 	u32 keys; /* enum sl_key_part; 0: nothing is counted */
 	u32 dense; /* every key has a cell of its own */
@@ -180,7 +177,6 @@ struct sl_telemetry_conf {
 	u32 ring_bytes; /* of a CPU */
 	u32 snap_bytes;
 	u32 by_policy; /* classes are known: the tables of a policy are shared */
-	u32 after; /* where the program is not called by a hook of ours: what it answers */
 	u32 src_mask[4]; /* prefixes of keys, in network order; of IPv4 behind ::ffff */
 	u32 dst_mask[4];
 	u32 src_mask_ipv4; /* of the last word */
@@ -195,7 +191,7 @@ struct sl_observing {
 	u64 until_ns;
 };
 
-/* What a hook of ours tells the observer that it calls, per CPU. */
+/* The message of an arrival hook to the observer that it calls, per CPU. */
 struct sl_observed {
 	u8 class; /* 0xff: not known */
 	u8 verdict;

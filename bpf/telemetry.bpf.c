@@ -99,7 +99,7 @@ SEC("xdp")
 int sl_telemetry_xdp(struct xdp_md *ctx)
 {
 	sl_observe_xdp(ctx, SL_CLASS_UNKNOWN, SL_VERDICT_UNKNOWN);
-	return (int)sl_conf.after;
+	return XDP_PASS;
 }
 
 SEC("tc")
@@ -116,7 +116,7 @@ int sl_telemetry_out(struct __sk_buff *skb)
 	return TC_ACT_UNSPEC;
 }
 
-/* What the arrival hook that has called tells of the packet, on this CPU. */
+/* The message of the arrival hook that has called, on this CPU. */
 static __always_inline struct sl_observed *sl_told(void)
 {
 	u32 zero = 0;
@@ -136,7 +136,7 @@ int sl_telemetry_xdp_called(struct xdp_md *ctx)
 	return (int)o->answer;
 }
 
-/* Likewise at tc. The packet goes on to port forwarding, as from the hook. */
+/* Called by the arrival hook at tc. The packet goes on to port forwarding, as from the hook. */
 SEC("tc")
 int sl_telemetry_in_called(struct __sk_buff *skb)
 {

@@ -4,35 +4,21 @@
 #include "../abi/telemetry.h"
 #include "../sched/world.h"
 
-/* The place of the highest bit that is set; of 0, 0. Without branches: cheap to verify. */
+/* Floor of the logarithm to base 2; n is not 0. */
 SL_FN u32 bins_log2(u64 n)
 {
-	u32 log = 0, above;
-
-	above = (n >> 32 != 0) << 5;
-	n >>= above;
-	log |= above;
-	above = (n >> 16 != 0) << 4;
-	n >>= above;
-	log |= above;
-	above = (n >> 8 != 0) << 3;
-	n >>= above;
-	log |= above;
-	above = (n >> 4 != 0) << 2;
-	n >>= above;
-	log |= above;
-	above = (n >> 2 != 0) << 1;
-	n >>= above;
-	log |= above;
-	return log | (u32)(n >> 1 & 1);
+	return n >> 32 ? 32 + sl_log2((u32)(n >> 32)) : sl_log2((u32)n);
 }
 
 /* The bin of a size. At most 495. */
 SL_FN u32 bin_of(u64 size)
 {
-	u32 power = bins_log2(size);
+	u32 power;
 
-	return size < 8 ? (u32)size : (power - 2) << 3 | ((u32)(size >> (power - 3)) & 7);
+	if (size < 8)
+		return (u32)size;
+	power = bins_log2(size);
+	return (power - 2) << 3 | ((u32)(size >> (power - 3)) & 7);
 }
 
 /* The least size of a bin. */

@@ -9,7 +9,7 @@
 #define SL_IPV4_WORDS         5
 #define SL_IPV6_WORDS         (SL_IPV6_BYTES / 4)
 #define SL_TTL_SHIFT          24
-/* What has TTL or hop limit of a quoted packet: it has arrived with one that nobody knows. */
+/* The TTL or hop limit of a quoted packet in its translation: the one with which it arrived is not known. */
 #define SL_QUOTED_HOPS        1
 #define SL_IPV4_DONT_FRAGMENT 0x4000u
 

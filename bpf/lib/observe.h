@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What becomes of a packet that is observed: it is filtered, counted by key, and perhaps made a record of. Per-CPU state throughout: the programs
+ * Observation of a packet: it is filtered, counted by key, and perhaps made a record of. Per-CPU state throughout: the programs
  * that include this do not interrupt each other on a CPU.
  */
 #pragma once

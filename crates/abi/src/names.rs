@@ -99,6 +99,18 @@ pub fn refusal_names() -> impl Iterator<Item = &'static str> {
     drop_reasons().map(|reason| reason.name).chain(limit_names())
 }
 
+/// The name of an `enum sl_verdict`: unknown, passed, or that of the refusal.
+pub fn verdict_name(verdict: u8) -> &'static str {
+    match u32::from(verdict) {
+        abi::SL_VERDICT_UNKNOWN => "unknown",
+        abi::SL_VERDICT_PASSED => "passed",
+        refused => {
+            let place = refused.checked_sub(abi::SL_VERDICT_REFUSED + 1);
+            place.and_then(|place| refusal_names().nth(place as usize)).unwrap_or("refused")
+        }
+    }
+}
+
 /// The kind of a parsed packet: an `enum sl_parse_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseKind {

@@ -7,6 +7,7 @@ pub mod forward;
 pub mod lab;
 pub mod maintain;
 pub mod observe;
+pub mod observed;
 pub mod serve;
 
 use crate::completion;
@@ -422,7 +423,7 @@ pub enum HookArg {
     Auto,
     /// XDP in the driver
     Xdp,
-    /// tcx, or clsact before Linux 6.6
+    /// tcx; before Linux 6.6 clsact, for policies only
     Tc,
 }
 

@@ -4,9 +4,9 @@ use crate::args::capture::Capture;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::pcapng::{Described, File};
-use crate::{events, filter, terminal};
+use crate::{events, terminal};
 use sluice_abi as abi;
-use sluice_kernel::telemetry::{self, Direction, Observer, Records, Request, Sampling};
+use sluice_kernel::telemetry::{Observer, Records, Request, Sampling};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,12 +27,12 @@ pub fn run(args: &Capture) -> Result<(), Failure> {
     let interrupt = Interrupt::new()?;
     sluice_kernel::require_root()?;
     let mut described = Vec::new();
-    for name in &args.interfaces {
+    for name in &args.observed.interfaces {
         let interface = sluice_kernel::Interface::find(name)?;
         described.push(Described { name: name.clone(), ethernet: interface.ethernet, snap_bytes: args.snap });
     }
     let mut files = Files::create(args, &described, rotate)?;
-    let mut observer = Observer::start(&args.interfaces, &request)?;
+    let mut observer = Observer::start(&args.observed.interfaces, &request)?;
     observer.notes().iter().for_each(|note| eprintln!("note: {note}"));
     eprintln!("capturing into {}; Ctrl-C ends", files.path.display());
     let begun = Instant::now();
@@ -69,21 +69,11 @@ pub fn run(args: &Capture) -> Result<(), Failure> {
 }
 
 fn request(args: &Capture) -> Result<Request, Failure> {
-    let direction = match (args.departing, args.both) {
-        (true, _) => Direction::Departing,
-        (_, true) => Direction::Both,
-        _ => Direction::Arriving,
-    };
-    let only = args.only.as_deref().map(filter::parse).transpose()?;
-    let ring_bytes = u32::try_from(bytes("--ring", &args.ring)?).unwrap_or(u32::MAX);
     Ok(Request {
-        direction,
-        arrival: args.hook.arrival(),
-        filter: only.as_ref().map(Into::into).unwrap_or_default(),
         records: Records::Bytes(args.snap),
         sampling: if args.adaptive { Sampling::Adaptive } else { Sampling::Packets(args.one_in) },
-        ring_bytes,
-        ..Request::default()
+        ring_bytes: u32::try_from(bytes("--ring", &args.ring)?).unwrap_or(u32::MAX),
+        ..args.observed.request()?
     })
 }
 
@@ -184,14 +174,28 @@ fn time_of(at_ns: u64) -> Duration {
     (since + Duration::from_nanos(at_ns)).saturating_sub(clock)
 }
 
-/// Comments of packets, by interface, policy, class, rule, verdict and direction: a capture has few of them.
+/// The parts of a packet's comment.
+#[derive(PartialEq, Eq, Hash)]
+struct Subject {
+    interface: usize,
+    policy: u64,
+    direction: u8,
+    class: u8,
+    rule: u16,
+    verdict: u8,
+    weight: u32,
+}
+
+/// Comments of packets: a capture has few of them.
 #[derive(Default)]
-struct Comments(HashMap<(usize, u64, u8, u16, u8, u8), String>);
+struct Comments(HashMap<Subject, String>);
 
 impl Comments {
     fn of(&mut self, observer: &Observer, interface: usize, head: &abi::sl_captured) -> &str {
-        let key = (interface, observer.policy(interface), head.class, head.rule, head.verdict, head.direction);
-        self.0.entry(key).or_insert_with(|| {
+        let &abi::sl_captured { direction, class, rule, verdict, weight, .. } = head;
+        let policy = observer.policy(interface);
+        let subject = Subject { interface, policy, direction, class, rule, verdict, weight };
+        self.0.entry(subject).or_insert_with(|| {
             let direction = if u32::from(head.direction) == abi::SL_EGRESS { "departing" } else { "arriving" };
             let name = observer.class_names(interface).get(usize::from(head.class)).filter(|name| !name.is_empty());
             let class = match (head.class, name) {
@@ -204,7 +208,8 @@ impl Comments {
                 None if observer.rules(interface).is_empty() => "no policy".to_owned(),
                 None => "no rule of the policy".to_owned(),
             };
-            format!("{direction} | {class} | {rule} | {}", telemetry::verdict(head.verdict))
+            let weight = if head.weight > 1 { format!(" | stands for {} packets", head.weight) } else { String::new() };
+            format!("{direction} | {class} | {rule} | {}{weight}", abi::verdict_name(head.verdict))
         })
     }
 }

@@ -6,11 +6,10 @@ mod report;
 
 use crate::args::count::Count;
 use crate::failure::Failure;
-use crate::filter;
 use crate::interrupt::Interrupt;
 use crate::terminal;
 use report::Reporter;
-use sluice_kernel::telemetry::{Direction, Observer, Request};
+use sluice_kernel::telemetry::{Observer, Request};
 use std::io::IsTerminal;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,11 +22,11 @@ const LOOK: Duration = Duration::from_millis(100);
 pub fn run(args: &Count) -> Result<(), Failure> {
     let request = request(args)?;
     let interrupt = Interrupt::new()?;
-    let mut observer = Observer::start(&args.interfaces, &request)?;
+    let mut observer = Observer::start(&args.observed.interfaces, &request)?;
     observer.notes().iter().for_each(|note| eprintln!("note: {note}"));
     eprintln!("counting; Ctrl-C ends");
     let live = !args.once && !args.json && !args.csv && std::io::stdout().is_terminal();
-    let mut reporter = Reporter::new(args.interfaces.len());
+    let mut reporter = Reporter::new(args.observed.interfaces.len());
     let mut due = Instant::now();
     let mut titles = true;
     loop {
@@ -42,7 +41,7 @@ pub fn run(args: &Count) -> Result<(), Failure> {
         if live {
             terminal::say(CLEAR);
         }
-        for (number, interface) in args.interfaces.iter().enumerate() {
+        for (number, interface) in args.observed.interfaces.iter().enumerate() {
             let report = reporter.next(&observer, number, interface, &request, args.top as usize);
             let bytes = match (args.json, args.csv) {
                 (true, _) => print::json(&report)?,
@@ -63,19 +62,5 @@ pub fn run(args: &Count) -> Result<(), Failure> {
 }
 
 fn request(args: &Count) -> Result<Request, Failure> {
-    let direction = match (args.departing, args.both) {
-        (true, _) => Direction::Departing,
-        (_, true) => Direction::Both,
-        _ => Direction::Arriving,
-    };
-    let only = args.only.as_deref().map(filter::parse).transpose()?;
-    Ok(Request {
-        direction,
-        arrival: args.hook.arrival(),
-        by: key::parse(&args.by)?,
-        keys: args.keys,
-        sizes: args.sizes,
-        filter: only.as_ref().map(Into::into).unwrap_or_default(),
-        ..Request::default()
-    })
+    Ok(Request { by: key::parse(&args.by)?, keys: args.keys, sizes: args.sizes, ..args.observed.request()? })
 }

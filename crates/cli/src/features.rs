@@ -4,13 +4,13 @@ mod rows;
 
 use crate::args::features::Features;
 use crate::capturing;
+use crate::events;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::{events, filter};
 use nix::time::{ClockId, clock_gettime};
 use rows::{FlowRows, PacketRows, Rows};
 use sluice_abi as abi;
-use sluice_kernel::telemetry::{Direction, Observer, Records, Request, Sampling};
+use sluice_kernel::telemetry::{Observer, Records, Request, Sampling};
 use sluice_records::estimate::Estimates;
 use sluice_records::flow::Limits;
 use sluice_records::{AddressKey, Destination, Format, Labels, Packet, Reader, writer};
@@ -35,7 +35,7 @@ pub fn run(args: &Features) -> Result<(), Failure> {
         (None, false) => None,
     };
     let interrupt = Interrupt::new()?;
-    let mut observer = Observer::start(&args.interfaces, &request)?;
+    let mut observer = Observer::start(&args.observed.interfaces, &request)?;
     let metadata = metadata(args);
     let rows: Box<dyn Rows> = if args.flows {
         let limits = Limits { flows: args.open_flows, idle_ns: idle.as_nanos() as u64, ..Limits::default() };
@@ -48,8 +48,8 @@ pub fn run(args: &Features) -> Result<(), Failure> {
     eprintln!("writing {} to {}; Ctrl-C ends", format.name(), destination.name());
     let mut stream = Stream {
         rows,
-        labels: Labels::new(args.interfaces.clone()),
-        policies: vec![u64::MAX; args.interfaces.len()],
+        labels: Labels::new(args.observed.interfaces.clone()),
+        policies: vec![u64::MAX; args.observed.interfaces.len()],
         // It stays for a whole stream, so that times do not jump when the clock is set.
         reader: Reader { clock_offset_ns: unix_less_monotonic_ns(), key },
         estimates: (args.one_in > 1 || args.adaptive).then(Estimates::default),
@@ -61,7 +61,7 @@ pub fn run(args: &Features) -> Result<(), Failure> {
     let begun = Instant::now();
     let ended = stream.follow(&mut observer, end, &interrupt);
     let time = begun.elapsed();
-    let missed = (0..args.interfaces.len()).map(|interface| observer.missed_at_the_end(interface)).sum();
+    let missed = (0..args.observed.interfaces.len()).map(|interface| observer.missed_at_the_end(interface)).sum();
     // Whatever has ended the stream, the output is closed. An output that has failed says so again.
     let now_ns = stream.now_ns();
     let rows = stream.rows.finish(now_ns, missed, &stream.labels);
@@ -74,25 +74,16 @@ pub fn run(args: &Features) -> Result<(), Failure> {
 }
 
 fn request(args: &Features) -> Result<Request, Failure> {
-    let direction = match (args.arriving, args.departing) {
-        (true, _) => Direction::Arriving,
-        (_, true) => Direction::Departing,
-        _ => Direction::Both,
-    };
     let sampling = match args.one_in_flows {
         Some(flows) => Sampling::Flows(flows),
         None if args.adaptive => Sampling::Adaptive,
         None => Sampling::Packets(args.one_in),
     };
-    let only = args.only.as_deref().map(filter::parse).transpose()?;
     Ok(Request {
-        direction,
-        arrival: args.hook.arrival(),
-        filter: only.as_ref().map(Into::into).unwrap_or_default(),
         records: Records::Headers,
         sampling,
         ring_bytes: u32::try_from(capturing::bytes("--ring", &args.ring)?).unwrap_or(u32::MAX),
-        ..Request::default()
+        ..args.observed.request()?
     })
 }
 
@@ -207,7 +198,7 @@ impl Stream {
 
 fn report(args: &Features, observer: &Observer, stream: &Stream, rows: u64, time: Duration) {
     let (mut seen, mut missed, mut filtered) = (0, 0, 0);
-    for interface in 0..args.interfaces.len() {
+    for interface in 0..args.observed.interfaces.len() {
         let totals = observer.totals(interface);
         seen += totals.seen_pkts;
         missed += totals.missed_pkts;
@@ -224,7 +215,7 @@ fn report(args: &Features, observer: &Observer, stream: &Stream, rows: u64, time
         eprintln!("note: a larger --ring, --one-in N or --adaptive misses less");
     }
     if seen == 0 && filtered > 0 {
-        eprintln!("note: no packet has passed the filter \"{}\"", args.only.as_deref().unwrap_or_default());
+        eprintln!("note: no packet has passed the filter \"{}\"", args.observed.only.as_deref().unwrap_or_default());
     }
     let Some(estimates) = &stream.estimates else { return };
     let estimate = |sum: &sluice_records::estimate::Sum| {

@@ -1,6 +1,4 @@
-//! Names of what records have as numbers: interfaces, classes, refusals.
-
-use crate::packet::Verdict;
+//! Names of what records have as numbers: interfaces and classes.
 
 /// Names for the rows of a stream.
 #[derive(Debug, Clone)]
@@ -8,14 +6,13 @@ pub struct Labels {
     interfaces: Vec<String>,
     /// By interface and class.
     classes: Vec<Vec<Option<String>>>,
-    refusals: Vec<&'static str>,
 }
 
 impl Labels {
     /// The names of these interfaces; no class has a name yet.
     pub fn new(interfaces: Vec<String>) -> Labels {
         let classes = vec![Vec::new(); interfaces.len()];
-        Labels { interfaces, classes, refusals: sluice_abi::refusal_names().collect() }
+        Labels { interfaces, classes }
     }
 
     /// Names a class of an interface.
@@ -44,16 +41,6 @@ impl Labels {
     pub fn class(&self, interface: u16, class: Option<u8>) -> Option<&str> {
         self.classes.get(usize::from(interface))?.get(usize::from(class?))?.as_deref()
     }
-
-    /// The name of a verdict: unknown, passed, or that of the refusal.
-    pub fn verdict(&self, verdict: Verdict) -> &str {
-        match verdict {
-            Verdict::Unknown => "unknown",
-            Verdict::Passed => "passed",
-            Verdict::Refused(0) => "refused",
-            Verdict::Refused(reason) => self.refusals.get(usize::from(reason) - 1).copied().unwrap_or("refused"),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -73,7 +60,5 @@ mod tests {
         assert_eq!(labels.class(0, Some(5)), None);
         labels.forget_classes(1);
         assert_eq!(labels.class(1, Some(5)), None);
-        assert_eq!(labels.verdict(Verdict::Refused(1)), "limit_pkts");
-        assert_eq!(labels.verdict(Verdict::Refused(u8::MAX)), "refused");
     }
 }

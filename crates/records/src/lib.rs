@@ -12,6 +12,7 @@ pub mod labels;
 pub mod output;
 pub mod packet;
 pub mod sequence;
+pub mod verdict;
 pub mod writer;
 
 pub use address::{Address, AddressKey};
@@ -21,6 +22,7 @@ pub use labels::Labels;
 pub use output::Destination;
 pub use packet::{Packet, Reader};
 pub use sequence::Sequence;
+pub use verdict::Verdict;
 pub use writer::{Format, Writer};
 
 /// The version of the columns of packets and flows; files have it in their metadata. It rises when a column changes its meaning or goes

@@ -3,9 +3,9 @@
 use crate::address::{Address, AddressKey};
 use crate::column::{Column, Record, Type, Values};
 use crate::labels::Labels;
+use crate::verdict::Verdict;
 use sluice_abi as abi;
 use sluice_error::{Error, Result};
-use std::net::{IpAddr, Ipv6Addr};
 
 /// What a row of a stream of packets is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,17 +33,6 @@ impl Direction {
             Direction::Ingress => "ingress",
         }
     }
-}
-
-/// What became of a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// A later stage decides.
-    Unknown,
-    /// The arrival hook has let it through.
-    Passed,
-    /// The arrival hook has dropped it, for this `enum sl_refusal`.
-    Refused(u8),
 }
 
 /// The fields that packets of TCP alone have.
@@ -119,10 +108,7 @@ pub struct Reader {
 
 impl Reader {
     fn address(&self, words: [u32; 4]) -> Address {
-        let mut bytes = [0; 16];
-        bytes.chunks_exact_mut(4).zip(words).for_each(|(chunk, word)| chunk.copy_from_slice(&word.to_ne_bytes()));
-        let address = Ipv6Addr::from(bytes);
-        let address = address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4);
+        let address = abi::address(words);
         match &self.key {
             Some(key) => Address::Hash(key.hash(address)),
             None => Address::Ip(address),
@@ -152,14 +138,7 @@ impl Packet {
         if u32::from(record.proto) >= abi::SL_PROTOS {
             return Err(broken("its protocol", record.proto.into()));
         }
-        let verdict = match u32::from(record.verdict) {
-            abi::SL_VERDICT_UNKNOWN => Verdict::Unknown,
-            abi::SL_VERDICT_PASSED => Verdict::Passed,
-            refused if refused - abi::SL_VERDICT_REFUSED < abi::SL_REFUSALS => {
-                Verdict::Refused((refused - abi::SL_VERDICT_REFUSED) as u8)
-            }
-            other => return Err(broken("its verdict", other.into())),
-        };
+        let verdict = Verdict::of(record.verdict).ok_or_else(|| broken("its verdict", record.verdict.into()))?;
         let is_ip = record.dscp != u8::MAX;
         let ip = is_ip.then(|| Ip {
             src: reader.address(record.src),
@@ -269,7 +248,7 @@ impl Record for Packet {
         to.number(self.vlan.map(Into::into));
         to.number(self.class.map(Into::into));
         to.text(self.interface.and_then(|interface| labels.class(interface, self.class)));
-        to.text(Some(labels.verdict(self.verdict)));
+        to.text(Some(self.verdict.name()));
         to.number(Some(self.cpu.into()));
     }
 }
@@ -284,15 +263,6 @@ mod tests {
         *abi::read_pod(bytes).expect("enough bytes")
     }
 
-    fn words(address: IpAddr) -> [u32; 4] {
-        let wide = match address {
-            IpAddr::V4(address) => address.to_ipv6_mapped(),
-            IpAddr::V6(address) => address,
-        };
-        let octets = wide.octets();
-        std::array::from_fn(|i| u32::from_ne_bytes(octets[4 * i..4 * i + 4].try_into().expect("four")))
-    }
-
     const SIZE: usize = size_of::<abi::sl_packet_record>();
 
     #[test]
@@ -303,8 +273,8 @@ mod tests {
             length: 1514,
             weight: 100,
             missed: 3,
-            src: words("192.0.2.1".parse().expect("an address")),
-            dst: words("198.51.100.2".parse().expect("an address")),
+            src: abi::address_words("192.0.2.1".parse().expect("an address")),
+            dst: abi::address_words("198.51.100.2".parse().expect("an address")),
             sport: 5000,
             dport: 443,
             window: 502,

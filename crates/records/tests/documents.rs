@@ -49,7 +49,8 @@ fn every_column_is_documented() {
 #[test]
 fn the_notebook_is_whole_and_has_no_results() {
     let text = std::fs::read_to_string(root().join("examples/classes/train.ipynb")).expect("the notebook");
-    assert!(!text.contains("/home/") && !text.contains("/root/") && !text.contains("/tmp/"), "a path of a machine");
+    let has_path = ["home", "root", "tmp"].iter().any(|directory| text.contains(&format!("/{directory}/")));
+    assert!(!has_path, "a path of a machine");
     let notebook: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!((notebook["nbformat"].as_u64(), notebook["nbformat_minor"].as_u64()), (Some(4), Some(5)));
     let cells = notebook["cells"].as_array().expect("cells");

@@ -231,6 +231,6 @@ mutants! {
         "sample.h", "(u32)((u64)random * n >> 32) == 0" => "(u32)((u64)random * n >> 32) <= 1";
     bins_are_wide breaks bins_hold_their_sizes:
         "bins.h", "((u32)(size >> (power - 3)) & 7)" => "((u32)(size >> (power - 3)) & 6)";
-    logarithms_lack_a_step breaks bins_hold_their_sizes:
-        "bins.h", "above = (n >> 8 != 0) << 3;" => "above = 0;";
+    long_sizes_lose_their_low_bits breaks bins_hold_their_sizes:
+        "bins.h", "n >> 32 ? 32 + sl_log2((u32)(n >> 32))" => "n >> 32 ? 31 + sl_log2((u32)(n >> 32))";
 }

@@ -2,6 +2,7 @@
 
 use crate::frames::{IPV4, V4, Wire, ethernet, ports};
 use crate::lab::Lab;
+use crate::needs::Need;
 use crate::net::{B, Pair};
 use crate::policy::{by_port, port};
 use crate::suite::Suite;
@@ -15,13 +16,13 @@ pub fn suite() -> Suite {
         .any("a_record_for_each_packet", &[], packets)
         .any("what_finds_no_room_is_in_the_stream", &[], lossy)
         .any("weights_of_a_sample_add_up", &[], sampled)
-        .any("flows_have_both_directions_and_a_class", &[], flows)
+        .any("flows_have_both_directions_and_a_class", &[Need::Tcx], flows)
         .any("outputs_that_cannot_be_written", &[], outputs)
 }
 
 /// Rows of JSON lines that arriving UDP packets become while `work` runs.
 fn rows(lab: &Lab, pair: &Pair, more: &[&str], work: impl FnOnce(&crate::command::Process)) -> Vec<Value> {
-    let fixed = ["features", "b0", "--arriving", "-o", "-", "--format", "jsonl", "--only", "udp"];
+    let fixed = ["features", "b0", "-o", "-", "--format", "jsonl", "--only", "udp"];
     let recording = lab.start(&pair.b, &[&fixed[..], more].concat());
     recording.await_stderr("Ctrl-C ends");
     work(&recording);
@@ -90,7 +91,7 @@ fn flows(lab: &Lab) {
     let pair = lab.pair();
     let classes = json!([{ "id": 0, "name": "game", "priority": 0 }, { "id": 1, "name": "bulk", "priority": 1 }]);
     lab.up(&pair.b, "b0", &lab.policy(&by_port("strict_priority", classes)), &[]);
-    let recording = lab.start(&pair.b, &["features", "b0", "-o", "-", "--format", "jsonl", "--flows"]);
+    let recording = lab.start(&pair.b, &["features", "b0", "-o", "-", "--format", "jsonl", "--flows", "--both"]);
     recording.await_stderr("Ctrl-C ends");
     let streams = traffic::start(&pair.a, &pair.b, B, &[Flow::new(port(0), &[514], 1_000_000)]);
     std::thread::sleep(Duration::from_millis(400));

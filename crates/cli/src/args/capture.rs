@@ -1,9 +1,7 @@
 //! The options of `sluice capture`.
 
-use super::count::HookArg;
-use crate::completion;
+use super::observed::Observed;
 use clap::Args;
-use clap_complete::engine::ArgValueCompleter;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -16,27 +14,14 @@ Examples:
   sluice capture eth0 -o x.pcapng --only \"udp dport 3074\" --packets 1000
   sluice capture eth0 -o x.pcapng --snap 96 --rotate 100M --files 10    x-1.pcapng, x-2.pcapng ...")]
 pub struct Capture {
-    /// Interfaces, with or without a policy
-    #[arg(value_name = "INTERFACE", required = true, add = ArgValueCompleter::new(completion::interfaces))]
-    pub interfaces: Vec<String>,
+    #[command(flatten)]
+    pub observed: Observed,
     /// The file
     #[arg(long, short = 'o', value_name = "FILE")]
     pub output: PathBuf,
     /// Replace the file if it is there
     #[arg(long)]
     pub force: bool,
-    /// Capture departing packets
-    #[arg(long, conflicts_with = "both")]
-    pub departing: bool,
-    /// Capture packets of both directions
-    #[arg(long)]
-    pub both: bool,
-    /// The hook of arriving packets, on an interface without a policy
-    #[arg(long, value_name = "HOOK", default_value = "auto")]
-    pub hook: HookArg,
-    /// Capture only these packets: a protocol, and any of src ADDRESS, dst ADDRESS, sport PORT, dport PORT
-    #[arg(long, value_name = "FILTER")]
-    pub only: Option<String>,
     /// Bytes that are kept of each packet
     #[arg(long, value_name = "BYTES", default_value_t = 65_536)]
     pub snap: u32,

@@ -1,9 +1,8 @@
 //! The options of `sluice count`.
 
 use super::observe::interval;
-use crate::completion;
-use clap::{Args, ValueEnum};
-use clap_complete::engine::ArgValueCompleter;
+use super::observed::Observed;
+use clap::Args;
 use std::time::Duration;
 
 #[derive(Debug, Args)]
@@ -19,21 +18,11 @@ Examples:
   sluice count eth0 --by src/24 --both --top 10        the ten networks that send most, both ways
   sluice count eth0 --by proto --json -n 10s | jq ...  an object for each ten seconds")]
 pub struct Count {
-    /// Interfaces, with or without a policy
-    #[arg(value_name = "INTERFACE", required = true, add = ArgValueCompleter::new(completion::interfaces))]
-    pub interfaces: Vec<String>,
+    #[command(flatten)]
+    pub observed: Observed,
     /// The key that packets are counted by: parts, separated by commas
     #[arg(long, value_name = "KEY", default_value = "proto")]
     pub by: String,
-    /// Count departing packets
-    #[arg(long, conflicts_with = "both")]
-    pub departing: bool,
-    /// Count packets of both directions
-    #[arg(long)]
-    pub both: bool,
-    /// The hook of arriving packets, on an interface without a policy
-    #[arg(long, value_name = "HOOK", default_value = "auto")]
-    pub hook: HookArg,
     /// Keys that have a place, on each processor, where not every key can have one
     #[arg(long, value_name = "N", default_value_t = 4096)]
     pub keys: u32,
@@ -55,30 +44,4 @@ pub struct Count {
     /// Print CSV, a line for each key and interval
     #[arg(long)]
     pub csv: bool,
-    /// Count only these packets: a protocol, and any of src ADDRESS, dst ADDRESS, sport PORT, dport PORT
-    #[arg(long, value_name = "FILTER")]
-    pub only: Option<String>,
-}
-
-/// The hook of arriving packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum HookArg {
-    /// XDP where the driver has it and it costs nothing; else tcx
-    Auto,
-    /// XDP in the driver
-    Xdp,
-    /// tcx, from Linux 6.6
-    Tc,
-}
-
-impl HookArg {
-    /// As the kernel side has it.
-    pub fn arrival(self) -> sluice_kernel::telemetry::Arrival {
-        use sluice_kernel::telemetry::Arrival;
-        match self {
-            HookArg::Auto => Arrival::Auto,
-            HookArg::Xdp => Arrival::Xdp,
-            HookArg::Tc => Arrival::Tc,
-        }
-    }
 }

@@ -1,9 +1,7 @@
 //! The options of `sluice features`.
 
-use super::count::HookArg;
-use crate::completion;
+use super::observed::Observed;
 use clap::{Args, ValueEnum};
-use clap_complete::engine::ArgValueCompleter;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -13,13 +11,12 @@ Records that found no room are counted in the records after them, in the last ro
 
 Examples:
   sluice features eth0 -o x.parquet --for 60s
-  sluice features eth0 -o flows.csv --flows --only \"tcp dport 443\"
+  sluice features eth0 -o flows.csv --flows --both --only \"tcp dport 443\"
   sluice features eth0 -o x.parquet --one-in 100 --hash-addresses
   sluice features eth0 -o - --format jsonl --adaptive | jq .length_bytes")]
 pub struct Features {
-    /// Interfaces, with or without a policy
-    #[arg(value_name = "INTERFACE", required = true, add = ArgValueCompleter::new(completion::interfaces))]
-    pub interfaces: Vec<String>,
+    #[command(flatten)]
+    pub observed: Observed,
     /// The output: a path, - for standard output, tcp:HOST:PORT or unix:PATH
     #[arg(long, short = 'o', value_name = "OUTPUT", allow_hyphen_values = true)]
     pub output: String,
@@ -38,18 +35,6 @@ pub struct Features {
     /// Flows that are open at once; another one ends the one that was silent for longest
     #[arg(long, value_name = "N", default_value_t = 65_536, requires = "flows", value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
     pub open_flows: u32,
-    /// Record arriving packets only
-    #[arg(long, conflicts_with = "departing")]
-    pub arriving: bool,
-    /// Record departing packets only
-    #[arg(long)]
-    pub departing: bool,
-    /// The hook of arriving packets, on an interface without a policy
-    #[arg(long, value_name = "HOOK", default_value = "auto")]
-    pub hook: HookArg,
-    /// Record only these packets: a protocol, and any of src ADDRESS, dst ADDRESS, sport PORT, dport PORT
-    #[arg(long, value_name = "FILTER")]
-    pub only: Option<String>,
     /// Record one in N packets, at random
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with_all = ["one_in_flows", "adaptive"])]
     pub one_in: u32,

@@ -147,7 +147,7 @@ fn row(counted: &Counted, classes: &[String], pps: f64, bps: f64) -> Row {
         class: key.class,
         class_name: key.class.and_then(class_name),
         dscp: key.dscp,
-        verdict: key.verdict.map(telemetry::verdict),
+        verdict: key.verdict.map(sluice_abi::verdict_name),
         vlan: key.vlan,
         sport: key.src_port,
         dport: key.dst_port,

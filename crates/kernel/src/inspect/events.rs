@@ -128,7 +128,7 @@ pub struct Packet {
 }
 
 /// Name of an `enum sl_refusal`.
-pub(crate) fn reason(number: u8) -> &'static str {
+fn reason(number: u8) -> &'static str {
     number.checked_sub(1).and_then(|index| abi::refusal_names().nth(index.into())).unwrap_or("unknown")
 }
 

@@ -8,12 +8,11 @@ mod request;
 mod rings;
 
 pub use counts::{Counted, Key, Rest, Sizes};
-pub use request::{Arrival, Direction, Filter, KeyPart, Records, Request, Sampling};
+pub use request::{Direction, Filter, KeyPart, Records, Request, Sampling};
 
 use crate::system::{clock, interface, privilege};
 use attachment::Attachment;
 use rings::Rings;
-use sluice_abi as abi;
 use sluice_error::{Error, Result};
 use std::time::Duration;
 
@@ -171,13 +170,4 @@ fn possible_cpus() -> Result<u32> {
     libbpf_rs::num_possible_cpus()
         .map(|cpus| cpus as u32)
         .map_err(|error| Error::system(format!("counting the processors: {error}")))
-}
-
-/// The name of a verdict, as `enum sl_verdict` has it.
-pub fn verdict(number: u8) -> &'static str {
-    match u32::from(number) {
-        abi::SL_VERDICT_UNKNOWN => "unknown",
-        abi::SL_VERDICT_PASSED => "passed",
-        refused => crate::inspect::events::reason((refused - abi::SL_VERDICT_REFUSED) as u8),
-    }
 }

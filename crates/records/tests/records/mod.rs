@@ -1,8 +1,9 @@
 //! Records for tests, and files that remove themselves.
 #![allow(dead_code, reason = "each test uses a part")]
 
+use sluice_records::Verdict;
 use sluice_records::flow::Limits;
-use sluice_records::packet::{Direction, Ip, Tcp, Verdict};
+use sluice_records::packet::{Direction, Ip, Tcp};
 use sluice_records::{Address, Destination, Flow, Flows, Labels, Packet, Sampling};
 use std::path::PathBuf;
 

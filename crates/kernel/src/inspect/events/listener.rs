@@ -11,7 +11,6 @@ use libbpf_rs::{MapHandle, MapInfo, RingBuffer, RingBufferBuilder};
 use sluice_abi as abi;
 use sluice_error::{Doing, Error, Result};
 use std::cell::RefCell;
-use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
@@ -342,20 +341,6 @@ fn set(watch: &mut abi::sl_watch, filter: &Filter) {
     watch.proto = filter.protocol.unwrap_or(0);
     watch.sport = filter.src_port.unwrap_or(0);
     watch.dport = filter.dst_port.unwrap_or(0);
-    watch.src = words(filter.src);
-    watch.dst = words(filter.dst);
-}
-
-/// An address as the parser has it, IPv4 in IPv6.
-fn words(address: Option<IpAddr>) -> [u32; 4] {
-    let octets = match address {
-        None => [0; 16],
-        Some(IpAddr::V4(v4)) => v4.to_ipv6_mapped().octets(),
-        Some(IpAddr::V6(v6)) => v6.octets(),
-    };
-    let mut words = [0; 4];
-    words.iter_mut().zip(octets.chunks_exact(4)).for_each(|(word, four)| {
-        *word = u32::from_ne_bytes([four[0], four[1], four[2], four[3]]);
-    });
-    words
+    watch.src = filter.src.map_or([0; 4], abi::address_words);
+    watch.dst = filter.dst.map_or([0; 4], abi::address_words);
 }

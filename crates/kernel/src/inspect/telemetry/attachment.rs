@@ -1,7 +1,7 @@
 //! The programs that observe an interface, and the hooks where they are.
 
 use super::possible_cpus;
-use super::request::{Arrival, Records, Request};
+use super::request::{Records, Request};
 use crate::bpf::hooks::{self, Passing};
 use crate::bpf::inner;
 use crate::bpf::mapped::{self, Mapped};
@@ -64,7 +64,7 @@ impl Attachment {
         if request.direction.arriving() {
             match (&record, pins) {
                 (Some(record), Some(pins)) => attachment.call_from(record, pins)?,
-                _ => attachment.attach_arrival(&interface, request.arrival, notes)?,
+                _ => attachment.attach_arrival(&interface, request.hook, notes)?,
             }
         }
         if request.direction.departing() {
@@ -105,20 +105,20 @@ impl Attachment {
         self.renew()
     }
 
-    fn attach_arrival(&mut self, interface: &Interface, wanted: Arrival, notes: &mut Vec<String>) -> Result<()> {
+    fn attach_arrival(&mut self, interface: &Interface, wanted: Option<Hook>, notes: &mut Vec<String>) -> Result<()> {
         let name = &interface.name;
         let real = interface.kind.is_none() && interface.ethernet && name != "lo";
         let mut places = match wanted {
-            Arrival::Xdp => vec![Passing::Xdp],
-            Arrival::Tc => vec![Passing::ArrivalFirst],
-            Arrival::Auto if real => vec![Passing::Xdp, Passing::ArrivalFirst, Passing::GenericXdp],
+            Some(Hook::Xdp) => vec![Passing::Xdp],
+            Some(Hook::Tc) => vec![Passing::ArrivalFirst],
+            None if real => vec![Passing::Xdp, Passing::ArrivalFirst, Passing::GenericXdp],
             // XDP turns off segmentation offload at the peer of a veth.
-            Arrival::Auto => vec![Passing::ArrivalFirst, Passing::GenericXdp],
+            None => vec![Passing::ArrivalFirst, Passing::GenericXdp],
         };
         if !interface.ethernet {
             places.retain(|place| *place == Passing::ArrivalFirst);
         }
-        if interface.has_xdp && wanted != Arrival::Xdp {
+        if interface.has_xdp && wanted != Some(Hook::Xdp) {
             notes.push(format!(
                 "{name}: another XDP program is attached, and stays; what it drops or sends elsewhere is not seen"
             ));

@@ -4,7 +4,7 @@ use super::attachment::Attachment;
 use super::request::{CELL_PARTS, Request};
 use sluice_abi as abi;
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 /// A key, as far as it was asked for. None: not asked for, or the packet has none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -155,15 +155,14 @@ fn key_of(parts: u32, key: &abi::sl_count_key) -> Key {
         vlan: (asked(abi::SL_KEY_VLAN) && key.vlan != 0xffff).then_some(key.vlan),
         src_port: asked(abi::SL_KEY_SPORT).then_some(key.sport),
         dst_port: asked(abi::SL_KEY_DPORT).then_some(key.dport),
-        src: asked(abi::SL_KEY_SRC).then(|| address(&key.src)).flatten(),
-        dst: asked(abi::SL_KEY_DST).then(|| address(&key.dst)).flatten(),
+        src: asked(abi::SL_KEY_SRC).then(|| address(key.src)).flatten(),
+        dst: asked(abi::SL_KEY_DST).then(|| address(key.dst)).flatten(),
     }
 }
 
-/// An address as programs keep it. None: the packet is not IP.
-pub fn address(words: &[u32; 4]) -> Option<IpAddr> {
-    let bits = words.iter().fold(0u128, |bits, word| bits << 32 | u128::from(u32::from_be(*word)));
-    (bits != 0).then(|| Ipv6Addr::from_bits(bits).to_canonical())
+/// The address of a packet; none, if that is not IP.
+fn address(words: [u32; 4]) -> Option<IpAddr> {
+    (words != [0; 4]).then(|| abi::address(words))
 }
 
 /// Sizes in bins, each with its least size, the least size of the next one, and how many fell into it.

@@ -1,21 +1,10 @@
 //! What an observer is asked for, and the constants that its programs get from it.
 
 use crate::inspect::events;
+use crate::record::Hook;
 use sluice_abi as abi;
 use sluice_error::{Error, Result};
-use std::net::{IpAddr, Ipv6Addr};
-
-/// The hook where arriving packets are observed, on an interface without a policy.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Arrival {
-    /// XDP where the driver has it and it costs nothing; else tcx, or XDP in the stack before Linux 6.6.
-    #[default]
-    Auto,
-    /// XDP in the driver.
-    Xdp,
-    /// tcx.
-    Tc,
-}
+use std::net::IpAddr;
 
 /// The packets that are observed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -158,8 +147,9 @@ impl From<&events::Filter> for Filter {
 pub struct Request {
     /// The packets.
     pub direction: Direction,
-    /// The hook of arriving packets.
-    pub arrival: Arrival,
+    /// The hook of arriving packets, on an interface without a policy. None: XDP where the driver has it and it costs nothing; else tcx, or XDP in
+    /// the stack before Linux 6.6.
+    pub hook: Option<Hook>,
     /// The key that packets are counted by; empty: they are not.
     pub by: Vec<KeyPart>,
     /// Keys that have a place, for each CPU, where not every key can have one.
@@ -180,7 +170,7 @@ impl Default for Request {
     fn default() -> Request {
         Request {
             direction: Direction::default(),
-            arrival: Arrival::default(),
+            hook: None,
             by: Vec::new(),
             keys: 4096,
             sizes: false,
@@ -268,7 +258,6 @@ impl Request {
         };
         conf.ring_bytes = self.ring_bytes;
         conf.by_policy = by_policy.into();
-        conf.after = XDP_PASS;
         for part in &self.by {
             match *part {
                 KeyPart::Src(v4, v6) => {
@@ -284,9 +273,6 @@ impl Request {
         conf
     }
 }
-
-/// `XDP_PASS` of include/uapi/linux/bpf.h.
-const XDP_PASS: u32 = 2;
 
 impl Filter {
     fn write(&self, to: &mut abi::sl_packet_filter) {
@@ -312,18 +298,12 @@ impl Filter {
     }
 }
 
-/// An address as programs keep it, IPv4 in IPv6, and the bits of it that count.
+/// The words of an address, and of the mask that has its first bits.
 fn prefix(prefix: Option<(IpAddr, u8)>) -> ([u32; 4], [u32; 4]) {
-    match prefix {
-        None => ([0; 4], [0; 4]),
-        Some((IpAddr::V4(v4), bits)) => (words(v4.to_ipv6_mapped()), mask_words(96 + bits)),
-        Some((IpAddr::V6(v6), bits)) => (words(v6), mask_words(bits)),
-    }
-}
-
-fn words(address: Ipv6Addr) -> [u32; 4] {
-    let bits = address.to_bits();
-    [96, 64, 32, 0].map(|shift| ((bits >> shift) as u32).to_be())
+    prefix.map_or(([0; 4], [0; 4]), |(address, bits)| {
+        let bits = if address.is_ipv4() { 96 + bits } else { bits };
+        (abi::address_words(address), mask_words(bits))
+    })
 }
 
 fn mask_words(bits: u8) -> [u32; 4] {

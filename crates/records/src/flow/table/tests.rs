@@ -1,7 +1,8 @@
 use super::*;
 use crate::column::tests::check;
 use crate::labels::Labels;
-use crate::packet::{Direction, Tcp, Verdict};
+use crate::packet::{Direction, Tcp};
+use crate::verdict::Verdict;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
