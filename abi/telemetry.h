@@ -103,6 +103,9 @@ struct sl_telemetry_cpu {
 	u64 truncated_pkts; /* captured in part, since they are longer than the snap length */
 	u32 missed_since; /* records that found no room since the last that did */
 	u32 unread_bytes; /* of records since the reader was woken last */
+	u64 random; /* state of telemetry/sample.h's sample_draw */
+	u32 step; /* of adaptive sampling, as it was when the ring was asked last */
+	u32 weight; /* of the packet at hand; 0: it becomes no record */
 	u64 packet_size[SL_SIZE_BINS]; /* packets, by their bytes */
 	u64 flow_size[SL_SIZE_BINS]; /* keys that gave their place to another, by their bytes */
 };
@@ -168,11 +171,13 @@ struct sl_packet_filter {
 /* The request that a program serves. It is written before the program is loaded, so that the verifier removes the rest of the program. */
 struct sl_telemetry_conf {
 	u32 keys; /* enum sl_key_part; 0: nothing is counted */
+	u32 plain_keys; /* the same where a plain packet is counted from its first words alone; else 0 */
 	u32 dense; /* every key has a cell of its own */
 	u32 heavy_sets; /* a power of two: sets of each CPU */
 	u32 sizes; /* sizes of packets are counted, and sizes of keys that give way */
 	u32 records; /* enum sl_records */
 	u32 sampling; /* enum sl_sampling */
+	u32 samples_unseen; /* no header is asked for before a packet is chosen for a record */
 	u32 one_in;
 	u32 ring_bytes; /* of a CPU */
 	u32 snap_bytes;

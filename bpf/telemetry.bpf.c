@@ -81,17 +81,22 @@ static __always_inline int sl_observe_xdp(struct xdp_md *ctx, u32 class, u32 ver
 	if (sl_read_plain(&f, (void *)(long)ctx->data, (void *)(long)ctx->data_end) &&
 	    sl_count_plain(&f, bytes, class, verdict, SL_INGRESS))
 		return 0;
+	if (sl_is_passed_over(bytes, 1))
+		return 0;
 	return sl_observe_parsed_xdp(ctx, class | verdict << 8 | SL_INGRESS << 16, bytes, 1);
 }
 
 static __always_inline int sl_observe_skb(struct __sk_buff *skb, u32 class, u32 verdict, u32 direction)
 {
+	u32 segments = sl_segments(skb);
 	struct sl_front f;
 
 	if (!skb->gso_size && sl_read_plain(&f, (void *)(long)skb->data, (void *)(long)skb->data_end) &&
 	    sl_count_plain(&f, skb->len, class, verdict, direction))
 		return 0;
-	return sl_observe_parsed_skb(skb, class | verdict << 8 | direction << 16, skb->len, sl_segments(skb));
+	if (sl_is_passed_over(skb->len, segments))
+		return 0;
+	return sl_observe_parsed_skb(skb, class | verdict << 8 | direction << 16, skb->len, segments);
 }
 
 /* Attached by itself. */

@@ -8,6 +8,16 @@
 #include "../abi/telemetry.h"
 #include "../sched/world.h"
 
+/*
+ * The next 32 random bits of a CPU: the high half of a linear congruential generator with Knuth's constants for MMIX. It takes a fraction of the
+ * time of the kernel's helper. state: any number to begin with.
+ */
+SL_FN u32 sample_draw(u64 *state)
+{
+	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
+	return (u32)(*state >> 32);
+}
+
 /* The least odds: one in 2^15. */
 #define SAMPLE_STEPS 15u
 

@@ -76,9 +76,9 @@ static __always_inline struct sl_telemetry_cpu *sl_this_cpu(u32 cpu)
 	return bpf_map_lookup_elem(&seen_by_cpu, &cpu);
 }
 
-/* The number of a cell, from parts that are told one after the other. */
-#define SL_CELL_PART(PART, value)         \
-	if (sl_conf.keys & SL_KEY_##PART) \
+/* The number of a cell, from parts that are told one after the other. keys: those that were asked for. */
+#define SL_CELL_PART(PART, value) \
+	if (keys & SL_KEY_##PART) \
 		cell = cell << SL_BITS_##PART | ((value) & ((1u << SL_BITS_##PART) - 1));
 
 static __always_inline void sl_count_cell(u32 cpu, u32 cell, u32 pkts, u32 bytes)
@@ -108,12 +108,11 @@ static __always_inline u32 sl_class_of_plain(const struct sl_front *f)
  */
 static __always_inline int sl_count_plain(const struct sl_front *f, u32 bytes, u32 class, u32 verdict, u32 direction)
 {
-	u32 cell = 0;
+	u32 keys = sl_conf.plain_keys, cell = 0;
 
-	if (!sl_conf.dense || sl_conf.records || sl_conf.sizes || sl_conf.filter.fields || sl_conf.keys & SL_KEY_VLAN ||
-	    !sl_is_plain(f))
+	if (!keys || !sl_is_plain(f))
 		return 0;
-	if (sl_conf.keys & SL_KEY_CLASS && sl_conf.by_policy && class == SL_CLASS_UNKNOWN) {
+	if (keys & SL_KEY_CLASS && sl_conf.by_policy && class == SL_CLASS_UNKNOWN) {
 		class = sl_class_of_plain(f);
 		if (class == SL_CLASS_UNKNOWN)
 			return 0;
@@ -252,11 +251,11 @@ SL_GLOBAL int sl_count_heavy(const struct sl_seen *s SL_NONNULL, u32 cpu)
 
 static __always_inline void sl_count_seen(struct sl_seen *s, struct sl_telemetry_cpu *c, u32 cpu)
 {
-	u32 cell = 0;
+	u32 keys = sl_conf.keys, cell = 0;
 
 	if (sl_conf.sizes)
 		*sl_at(c->packet_size, bin_of(s->bytes)) += 1;
-	if (!sl_conf.keys)
+	if (!keys)
 		return;
 	if (!sl_conf.dense) {
 		sl_count_heavy(s, cpu);
@@ -283,22 +282,56 @@ static __always_inline u32 sl_flow_both_ways(const struct sl_headers *h)
 	return (sl_keyed_hash(a, 3) + sl_keyed_hash(b, 3)) * 0x9e3779b1u;
 }
 
-/* Whether a packet becomes a record: the packets that it then stands for, or 0. */
-static __always_inline u32 sl_weight(const struct sl_seen *s, void *ring)
+static __always_inline u32 sl_random(struct sl_telemetry_cpu *c)
 {
-	u32 step;
+	if (!c->random)
+		c->random = (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32() | 1;
+	return sample_draw(&c->random);
+}
 
-	if (sl_conf.sampling == SL_SAMPLE_FLOWS)
-		return sample_is_one_in(sl_flow_both_ways(&s->h), sl_conf.one_in) ? sl_conf.one_in : 0;
+/* The packets that a record of any packet stands for; 0: this packet becomes none. */
+static __always_inline u32 sl_weight_of_any(struct sl_telemetry_cpu *c, u32 cpu)
+{
+	u32 random;
+	void *ring;
+
 	if (sl_conf.sampling == SL_SAMPLE_ADAPTIVE) {
-		step = sample_step(bpf_ringbuf_query(ring, SL_RING_FILLED), sl_conf.ring_bytes);
-		if (!step)
-			return 1;
-		return sample_is_chosen(bpf_get_prandom_u32(), step) ? 1u << step : 0;
+		random = sl_random(c);
+		/* Asking the ring touches a line of the cache that its reader writes to. */
+		ring = random >> 28 ? NULL : bpf_map_lookup_elem(&rings, &cpu);
+		if (ring)
+			c->step = sample_step(bpf_ringbuf_query(ring, SL_RING_FILLED), sl_conf.ring_bytes);
+		return sample_is_chosen(random, c->step) ? 1u << (c->step & 31) : 0;
 	}
 	if (sl_conf.one_in <= 1)
 		return 1;
-	return sample_is_one_in(bpf_get_prandom_u32(), sl_conf.one_in) ? sl_conf.one_in : 0;
+	return sample_is_one_in(sl_random(c), sl_conf.one_in) ? sl_conf.one_in : 0;
+}
+
+/* The same for a packet whose flow decides. */
+static __always_inline u32 sl_weight_of_flow(const struct sl_seen *s)
+{
+	return sample_is_one_in(sl_flow_both_ways(&s->h), sl_conf.one_in) ? sl_conf.one_in : 0;
+}
+
+/* Whether a packet is only to be counted, which is done here: it becomes no record, and nobody asks for its headers. */
+static __always_inline int sl_is_passed_over(u32 bytes, u32 segments)
+{
+	struct sl_telemetry_cpu *c;
+	u32 cpu;
+
+	if (!sl_conf.samples_unseen)
+		return 0;
+	cpu = bpf_get_smp_processor_id();
+	c = sl_this_cpu(cpu);
+	if (!c)
+		return 1;
+	c->weight = sl_weight_of_any(c, cpu);
+	if (c->weight)
+		return 0;
+	c->seen_pkts += segments;
+	c->seen_bytes += bytes;
+	return 1;
 }
 
 /* A record that finds no room. */
@@ -332,9 +365,7 @@ SL_GLOBAL int sl_record(const struct sl_seen *s SL_NONNULL, u32 cpu)
 
 	if (!s || !c || !ring)
 		return 0;
-	weight = sl_weight(s, ring);
-	if (!weight)
-		return 0;
+	weight = c->weight;
 	c->sampled_pkts++;
 	r = bpf_ringbuf_reserve(ring, sizeof(*r), 0);
 	if (!r) {

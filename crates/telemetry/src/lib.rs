@@ -8,6 +8,7 @@ use sluice_abi as abi;
 pub struct Functions {
     count: unsafe extern "C" fn(*mut abi::sl_heavy_set, *const abi::sl_count_key, u32, u32) -> u64,
     step: unsafe extern "C" fn(u64, u32) -> u32,
+    draw: unsafe extern "C" fn(*mut u64) -> u32,
     is_chosen: unsafe extern "C" fn(u32, u32) -> u32,
     is_one_in: unsafe extern "C" fn(u32, u32) -> u32,
     bin: unsafe extern "C" fn(u64) -> u32,
@@ -36,6 +37,12 @@ impl Functions {
     pub fn step(&self, filled_bytes: u64, ring_bytes: u32) -> u32 {
         // SAFETY: a function of its arguments alone, as are the next ones.
         unsafe { (self.step)(filled_bytes, ring_bytes) }
+    }
+
+    /// The next 32 random bits.
+    pub fn draw(&self, state: &mut u64) -> u32 {
+        // SAFETY: the function reads and writes the state alone.
+        unsafe { (self.draw)(state) }
     }
 
     /// Whether a packet is chosen with odds of one in 2^step.

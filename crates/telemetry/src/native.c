@@ -7,6 +7,7 @@
 struct sl_telemetry_functions {
 	u64 (*count)(struct sl_heavy_set *set, const struct sl_count_key *key, u32 pkts, u32 bytes);
 	u32 (*step)(u64 filled_bytes, u32 ring_bytes);
+	u32 (*draw)(u64 *state);
 	u32 (*is_chosen)(u32 random, u32 step);
 	u32 (*is_one_in)(u32 random, u32 n);
 	u32 (*bin)(u64 size);
@@ -21,6 +22,11 @@ static u64 count(struct sl_heavy_set *set, const struct sl_count_key *key, u32 p
 static u32 step(u64 filled_bytes, u32 ring_bytes)
 {
 	return sample_step(filled_bytes, ring_bytes);
+}
+
+static u32 draw(u64 *state)
+{
+	return sample_draw(state);
 }
 
 static u32 is_chosen(u32 random, u32 step)
@@ -43,4 +49,4 @@ static u64 first(u32 bin)
 	return bin_first(bin);
 }
 
-const struct sl_telemetry_functions sl_telemetry_functions = { count, step, is_chosen, is_one_in, bin, first };
+const struct sl_telemetry_functions sl_telemetry_functions = { count, step, draw, is_chosen, is_one_in, bin, first };

@@ -132,15 +132,14 @@ fn odds_follow_the_fill(functions: &Functions) -> Result<(), String> {
     })
 }
 
-/// One in n of all random numbers is chosen.
+/// One in n of the numbers that are drawn is chosen.
 fn one_in_n_is_chosen(functions: &Functions) -> Result<(), String> {
     hold(&(1u32..5000, any::<u64>()), |(n, seed)| {
         const TRIES: u32 = 40_000;
-        let mut state = seed | 1;
+        let mut state = seed;
         let mut chosen = 0;
         for _ in 0..TRIES {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            chosen += u32::from(functions.is_one_in((state >> 32) as u32, n));
+            chosen += u32::from(functions.is_one_in(functions.draw(&mut state), n));
         }
         let odds = 1.0 / f64::from(n);
         let deviation = (f64::from(TRIES) * odds * (1.0 - odds)).sqrt();
@@ -229,6 +228,8 @@ mutants! {
         "sample.h", "ring_bytes / 32;" => "ring_bytes / 16;";
     one_more_is_chosen breaks one_in_n_is_chosen:
         "sample.h", "(u32)((u64)random * n >> 32) == 0" => "(u32)((u64)random * n >> 32) <= 1";
+    draws_are_low breaks one_in_n_is_chosen:
+        "sample.h", "return (u32)(*state >> 32);" => "return (u32)(*state >> 33);";
     bins_are_wide breaks bins_hold_their_sizes:
         "bins.h", "((u32)(size >> (power - 3)) & 7)" => "((u32)(size >> (power - 3)) & 6)";
     long_sizes_lose_their_low_bits breaks bins_hold_their_sizes:

@@ -48,6 +48,11 @@ impl Probe {
         Ok(Probe { object: loader.load(paths::run())? })
     }
 
+    /// Programs that are loaded already.
+    pub(super) fn of_loaded(object: Object) -> Probe {
+        Probe { object }
+    }
+
     /// The loaded object.
     pub fn object(&self) -> &Object {
         &self.object

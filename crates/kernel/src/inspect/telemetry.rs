@@ -7,6 +7,7 @@ mod counts;
 mod request;
 mod rings;
 
+pub use attachment::load_unattached;
 pub use counts::{Counted, Key, Rest, Sizes};
 pub use request::{Direction, Filter, KeyPart, Records, Request, Sampling};
 

@@ -7,6 +7,7 @@ use crate::bpf::inner;
 use crate::bpf::mapped::{self, Mapped};
 use crate::bpf::object::{self, Loader};
 use crate::engine::managed;
+use crate::inspect::probe::Probe;
 use crate::maps::tables;
 use crate::record::{Hook, Record};
 use crate::status;
@@ -262,14 +263,9 @@ fn map(object: &Object, name: &str) -> Result<MapHandle> {
 
 /// Loads the programs, sharing the maps of a policy if there is one, and makes the rings.
 fn load(request: &Request, interface: &Interface, pins: Option<&Path>) -> Result<(Object, Vec<MapHandle>)> {
-    let cpus = possible_cpus()?;
     let mut loader = Loader::telemetry()?;
     loader.constant("sl_l3_type", u32::from(!interface.ethernet))?;
-    loader.constant_struct("sl_conf", &request.conf(pins.is_some()))?;
-    loader.entries("seen_by_cpu", cpus)?;
-    loader.entries("cells", if request.is_dense() { cpus << abi::SL_CELL_BITS } else { 1 })?;
-    loader.entries("heavy_sets", if request.is_dense() { 1 } else { cpus * request.heavy_sets() })?;
-    loader.entries("rings", cpus)?;
+    prepare(&mut loader, request, pins.is_some())?;
     let mut programs = Vec::new();
     match pins {
         Some(pins) => {
@@ -289,14 +285,55 @@ fn load(request: &Request, interface: &Interface, pins: Option<&Path>) -> Result
     programs.push("sl_telemetry_out");
     loader.only(&programs);
     let object = loader.load(paths::run())?;
+    let rings = make_rings(&object, request)?;
+    Ok((object, rings))
+}
+
+/// Loads programs of an object that includes those of the observer, to serve a request with the tables of a policy in memory: nothing is attached.
+/// Returns the ring of each CPU too; none where no records are made.
+///
+/// # Errors
+///
+/// An object without the observer's maps, a request that contradicts itself, a kernel that refuses the programs.
+pub fn load_unattached(
+    object: &[u8],
+    programs: &[&str],
+    constants: &[(&str, u32)],
+    request: &Request,
+) -> Result<(Probe, Vec<MapHandle>)> {
+    request.check()?;
+    let mut loader = Loader::own(object)?;
+    for (name, value) in constants {
+        loader.constant(name, *value)?;
+    }
+    prepare(&mut loader, request, true)?;
+    loader.own_flow_table(0)?;
+    loader.only(programs);
+    let object = loader.load(paths::run())?;
+    let rings = make_rings(&object, request)?;
+    Ok((Probe::of_loaded(object), rings))
+}
+
+/// Sets the constants and the sizes of maps for a request. by_policy: the programs have the tables of a policy.
+fn prepare(loader: &mut Loader, request: &Request, by_policy: bool) -> Result<()> {
+    let cpus = possible_cpus()?;
+    loader.constant_struct("sl_conf", &request.conf(by_policy))?;
+    loader.entries("seen_by_cpu", cpus)?;
+    loader.entries("cells", if request.is_dense() { cpus << abi::SL_CELL_BITS } else { 1 })?;
+    loader.entries("heavy_sets", if request.is_dense() { 1 } else { cpus * request.heavy_sets() })?;
+    loader.entries("rings", cpus)
+}
+
+/// Makes a ring for each CPU, if records are asked for.
+fn make_rings(object: &Object, request: &Request) -> Result<Vec<MapHandle>> {
     let mut rings = Vec::new();
     if request.records != Records::None {
-        let outer = map(&object, "rings")?;
-        for cpu in 0..cpus {
+        let outer = map(object, "rings")?;
+        for cpu in 0..possible_cpus()? {
             let ring = inner::ring("telemetry", request.ring_bytes)?;
             inner::place(&outer, cpu, &ring)?;
             rings.push(ring);
         }
     }
-    Ok((object, rings))
+    Ok(rings)
 }

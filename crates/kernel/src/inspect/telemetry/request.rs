@@ -256,6 +256,17 @@ impl Request {
             Sampling::Flows(one_in) => (abi::SL_SAMPLE_FLOWS, one_in),
             Sampling::Adaptive => (abi::SL_SAMPLE_ADAPTIVE, 1),
         };
+        let filtered = self.filter != Filter::default();
+        if conf.dense != 0
+            && self.records == Records::None
+            && !self.sizes
+            && !filtered
+            && conf.keys & abi::SL_KEY_VLAN == 0
+        {
+            conf.plain_keys = conf.keys;
+        }
+        let headers_first = matches!(self.sampling, Sampling::Flows(_)) || filtered || conf.keys != 0 || self.sizes;
+        conf.samples_unseen = u32::from(self.records != Records::None && !headers_first);
         conf.ring_bytes = self.ring_bytes;
         conf.by_policy = by_policy.into();
         for part in &self.by {
