@@ -111,6 +111,27 @@ pub fn verdict_name(verdict: u8) -> &'static str {
     }
 }
 
+/// The name of an `enum sl_proto_index`: of an IP protocol, or its number; of neighbour discovery, of ARP, or of what is neither.
+pub fn protocol_name(number: u16) -> String {
+    match number {
+        1 => "icmp".to_owned(),
+        2 => "igmp".to_owned(),
+        6 => "tcp".to_owned(),
+        17 => "udp".to_owned(),
+        33 => "dccp".to_owned(),
+        41 => "ipv6".to_owned(),
+        47 => "gre".to_owned(),
+        50 => "esp".to_owned(),
+        51 => "ah".to_owned(),
+        58 => "icmpv6".to_owned(),
+        132 => "sctp".to_owned(),
+        256 => "nd".to_owned(),
+        257 => "arp".to_owned(),
+        258 => "other".to_owned(),
+        number => number.to_string(),
+    }
+}
+
 /// The kind of a parsed packet: an `enum sl_parse_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseKind {

@@ -1,6 +1,6 @@
 //! `sluice count`: packets and bytes by key.
 
-mod key;
+pub mod key;
 mod print;
 mod report;
 

@@ -3,15 +3,24 @@
 use crate::args::serve::Serve;
 use crate::failure::Failure;
 use crate::terminal;
-use sluice_serve::{Endpoint, Files, Options};
+use sluice_serve::{Counting, Endpoint, Files, Options};
 use std::io::IsTerminal;
 
 pub fn run(args: &Serve) -> Result<(), Failure> {
     let tls = args.tls_cert.clone().zip(args.tls_key.clone()).map(|(cert, key)| Files { cert, key });
-    let options = Options { listen: args.listen.clone(), token_file: args.token_file.clone(), tls };
+    let counted = args.count.iter().map(|text| counting(text)).collect::<Result<Vec<Counting>, Failure>>()?;
+    let options = Options { listen: args.listen.clone(), token_file: args.token_file.clone(), tls, counted };
     terminal::ignore_sigpipe();
     let to_terminal = std::io::stdout().is_terminal();
     Ok(sluice_serve::run(&options, |endpoint| terminal::say(&ready_message(endpoint, to_terminal)))?)
+}
+
+/// What `--count` asks for: the key stands behind the last colon.
+fn counting(text: &str) -> Result<Counting, Failure> {
+    let (interface, key) = text.rsplit_once(':').filter(|(interface, _)| !interface.is_empty()).ok_or_else(|| {
+        Failure::input(&format!("--count {text}: no interface and key"), "write them with a colon: eth0:proto,class")
+    })?;
+    Ok(Counting { interface: interface.to_owned(), by: crate::count::key::parse(key)? })
 }
 
 /// The message of a ready server. The secret appears only on a terminal, since a log has other readers.

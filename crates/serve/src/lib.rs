@@ -6,6 +6,7 @@
 mod api;
 mod assets;
 mod connection_limit;
+mod counted;
 mod extract;
 mod guard;
 mod listen;
@@ -19,6 +20,7 @@ mod state;
 mod tls;
 mod token;
 
+pub use counted::Counting;
 pub use options::Options;
 pub use server::{Endpoint, run};
 pub use tls::Files;

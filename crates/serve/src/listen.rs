@@ -93,7 +93,12 @@ mod tests {
     #[test]
     fn only_loopback_goes_without_token_and_tls() {
         let tls = || Some(Files { cert: "c".into(), key: "k".into() });
-        let with = |token: bool, tls| Options { listen: String::new(), token_file: token.then(|| "t".into()), tls };
+        let with = |token: bool, tls| Options {
+            listen: String::new(),
+            token_file: token.then(|| "t".into()),
+            tls,
+            counted: Vec::new(),
+        };
         let outside: SocketAddr = ([0, 0, 0, 0], 80).into();
         for (options, missing) in [
             (with(false, None), "neither a token nor TLS"),

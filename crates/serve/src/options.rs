@@ -1,5 +1,6 @@
 //! The server's options, and its bounds for connections.
 
+use crate::counted::Counting;
 use crate::tls::Files;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,4 +19,6 @@ pub struct Options {
     pub token_file: Option<PathBuf>,
     /// `--tls-cert` and `--tls-key`.
     pub tls: Option<Files>,
+    /// `--count`.
+    pub counted: Vec<Counting>,
 }

@@ -1,6 +1,7 @@
 //! The server: the checks before it starts, its paths, and its end.
 
 use crate::connection_limit::{LimitedAcceptor, MAX_CONNECTIONS};
+use crate::counted::{Counting, Counts};
 use crate::options::{MAX_BODY_BYTES, Options, REQUEST_TIMEOUT};
 use crate::request_limit::RequestLimits;
 use crate::sampler::Sampler;
@@ -50,7 +51,9 @@ pub fn run(options: &Options, ready: impl FnOnce(&Endpoint)) -> Result<()> {
     listen::refuse_exposure(address, options)?;
     let given = options.token_file.as_deref().map(Token::read).transpose()?;
     let tls = options.tls.as_ref().map(tls::config).transpose()?;
+    options.counted.iter().try_for_each(Counting::check)?;
     sluice_kernel::require_root()?;
+    let counts = Counts::start(options.counted.clone())?;
     let listener = listen::open(address)?;
     let address = listener.local_addr().map_err(|error| Error::system(format!("the socket's address: {error}")))?;
     let secret = if given.is_none() { Some(Token::random()?) } else { None };
@@ -69,6 +72,7 @@ pub fn run(options: &Options, ready: impl FnOnce(&Endpoint)) -> Result<()> {
         loopback: address.ip().is_loopback(),
         tls: tls.is_some(),
         sampler: Sampler::start()?,
+        counts,
         request_limits: RequestLimits::new(),
     });
     let runtime = tokio::runtime::Builder::new_multi_thread()

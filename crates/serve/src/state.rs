@@ -1,5 +1,6 @@
 //! The state that all requests share.
 
+use crate::counted::Counts;
 use crate::request_limit::RequestLimits;
 use crate::sampler::Sampler;
 use crate::token::Token;
@@ -17,6 +18,8 @@ pub struct State {
     pub tls: bool,
     /// Sampler of the interfaces.
     pub sampler: Sampler,
+    /// Counts by key.
+    pub counts: Counts,
     /// Limits of concurrent requests on the kernel side.
     pub request_limits: RequestLimits,
 }

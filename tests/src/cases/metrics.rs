@@ -3,8 +3,8 @@
 use crate::command::{Output, Process, await_that, run, words};
 use crate::lab::Lab;
 use crate::needs::Need;
-use crate::net::{Ns, Pair, SERVER};
-use crate::policy::{port, three};
+use crate::net::{A, B, Ns, Pair, SERVER};
+use crate::policy::{by_port, port, three};
 use crate::server::Server;
 use crate::suite::Suite;
 use crate::traffic::{self, Flow};
@@ -25,6 +25,7 @@ pub fn suite() -> Suite {
         .of_commands()
         .both("counters_equal_the_packets_sent", &[], counters_equal_the_packets_sent)
         .any("forwards_are_counted_everywhere", &[], forwards_are_counted_everywhere)
+        .any("counts_by_key", &[], counts_by_key)
         .any("prometheus_scrapes_them", &[Need::Equipped], prometheus_scrapes_them)
         .any("alerts_are_right", &[Need::Equipped], alerts_are_right)
 }
@@ -107,6 +108,63 @@ fn counters_equal_the_packets_sent(lab: &Lab) {
         Some(2.5e6)
     );
     super::serve::end(lab, &pair, server);
+}
+
+/// Arrivals of an interface without a policy and of one with: each packet that was sent is in a series of its key, also after the interface was
+/// away.
+fn counts_by_key(lab: &Lab) {
+    let pair = lab.pair();
+    let policy = by_port(
+        "strict_priority",
+        json!([
+            { "id": 0, "name": "game", "priority": 0 },
+            { "id": 1, "name": "bulk", "priority": 1, "ceil": "1mbit", "police": true },
+        ]),
+    );
+    lab.up(&pair.a, "a0", &lab.policy(&policy), &[]);
+    for (key, cure) in [("b0:dport", "proto, class, dscp and verdict"), ("b0", "eth0:proto,class"), (":proto", "eth0:")]
+    {
+        lab.sluice(&pair.b, &["serve", "--listen", "127.0.0.1:0", "--count", key]).exits(2).says(cure);
+    }
+    let twice = ["serve", "--listen", "127.0.0.1:0", "--count", "b0:proto", "--count", "b0:dscp"];
+    lab.sluice(&pair.b, &twice).exits(2).says("name each interface once");
+    lab.sluice(&pair.b, &["serve", "--listen", "127.0.0.1:0", "--count", "b7:proto"]).exits(2).says("b7");
+
+    let managing = Server::start(lab, &pair.a, &["--count", "a0:class,verdict"]);
+    let plain = Server::start(lab, &pair.b, &["--count", "b0:proto,dscp"]);
+    let flows = [Flow::new(port(0), &[514], 1_000_000), Flow::new(port(1), &[1014], 6_000_000)];
+    let streams = traffic::start(&pair.b, &pair.a, A, &flows);
+    std::thread::sleep(Duration::from_millis(600));
+    let outcomes = streams.finish_lossy();
+    let series = |name: &str, labels: &str| format!("sluice_counted_{name}_total{{interface={labels}}}");
+    let passed = series("packets", r#""a0",class="game",verdict="passed""#);
+    await_that("the counts of a0", LONG, || {
+        value(&managing.get("/metrics").body, &passed) == Some(outcomes[0].sent as f64)
+    });
+    let text = managing.get("/metrics").body;
+    let of_bulk = |verdict: &str| {
+        value(&text, &series("packets", &format!(r#""a0",class="bulk",verdict="{verdict}""#))).unwrap_or(0.0)
+    };
+    assert_eq!(of_bulk("passed") + of_bulk("policed"), outcomes[1].sent as f64, "{text}");
+    assert_eq!(of_bulk("passed"), outcomes[1].received() as f64, "{text}");
+    let bytes = value(&text, &series("bytes", r#""a0",class="game",verdict="passed""#));
+    assert_eq!(bytes, Some(outcomes[0].sent as f64 * 514.0), "{text}");
+
+    let echoes = series("packets", r#""b0",protocol="icmp",dscp="46""#);
+    let ping = || pair.a.tool("ping", &format!("-Q 0xb8 -c 5 -i 0.02 {B}")).ok();
+    ping();
+    await_that("the counts of b0", LONG, || value(&plain.get("/metrics").body, &echoes) == Some(5.0));
+    pair.b.tool("ip", "link set b0 down").ok();
+    pair.b.tool("ip", "link set b0 name b1").ok();
+    await_that("no count of b0", LONG, || value(&plain.get("/metrics").body, &echoes).is_none());
+    pair.b.tool("ip", "link set b1 name b0").ok();
+    pair.b.tool("ip", "link set b0 up").ok();
+    await_that("b0 is counted again", LONG, || {
+        ping();
+        value(&plain.get("/metrics").body, &echoes).is_some()
+    });
+    plain.stop(Signal::SIGTERM);
+    super::serve::end(lab, &pair, managing);
 }
 
 /// Datagrams through a forward: metrics and rates equal what was sent, and `explain` says which forward takes them.

@@ -10,6 +10,7 @@ Examples:
   ssh -L 8080:127.0.0.1:8080 router sluice serve   the same from elsewhere
   sluice serve --listen 192.168.1.1:8443 --token-file /etc/sluice/token \\
       --tls-cert /etc/sluice/cert.pem --tls-key /etc/sluice/key.pem
+  sluice serve --count eth0:proto,class            packets that arrive by protocol and class, in /metrics
 
 Without --token-file, a token for this run is made and printed: it is needed to change anything. With it, it is
 needed to read as well. Metrics for Prometheus are at /metrics.")]
@@ -26,4 +27,7 @@ pub struct Serve {
     /// Its private key, PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
+    /// Count what arrives at an interface, with or without a policy, by up to three of proto, class, dscp and verdict, for /metrics
+    #[arg(long, value_name = "INTERFACE:KEY")]
+    pub count: Vec<String>,
 }

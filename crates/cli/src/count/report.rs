@@ -1,6 +1,5 @@
 //! What was counted within an interval, and since the command began.
 
-use crate::flows::services;
 use serde::Serialize;
 use sluice_kernel::telemetry::{self, Counted, Key, Observer, Request};
 use std::collections::HashMap;
@@ -143,7 +142,7 @@ fn row(counted: &Counted, classes: &[String], pps: f64, bps: f64) -> Row {
     let class_name = |class: u8| classes.get(usize::from(class)).filter(|name| !name.is_empty()).cloned();
     Row {
         direction: key.departing.map(|departing| if departing { "out" } else { "in" }),
-        proto: key.protocol.map(protocol),
+        proto: key.protocol.map(sluice_abi::protocol_name),
         class: key.class,
         class_name: key.class.and_then(class_name),
         dscp: key.dscp,
@@ -159,14 +158,5 @@ fn row(counted: &Counted, classes: &[String], pps: f64, bps: f64) -> Row {
         bytes_missed: counted.bytes_missed,
         pps,
         bps,
-    }
-}
-
-/// The name of a protocol, also of those that are not of IP.
-fn protocol(number: u16) -> String {
-    match number {
-        257 => "arp".to_owned(),
-        258 => "other".to_owned(),
-        number => services::protocol(number),
     }
 }

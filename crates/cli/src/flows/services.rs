@@ -1,26 +1,7 @@
-//! Names of protocols, and of ports as /etc/services has them.
+//! Names of ports, as /etc/services has them.
 
 use std::collections::HashMap;
 use std::fs;
-
-/// The name of an IP protocol, or its number.
-pub fn protocol(number: u16) -> String {
-    match number {
-        1 => "icmp".to_owned(),
-        2 => "igmp".to_owned(),
-        6 => "tcp".to_owned(),
-        17 => "udp".to_owned(),
-        33 => "dccp".to_owned(),
-        41 => "ipv6".to_owned(),
-        47 => "gre".to_owned(),
-        50 => "esp".to_owned(),
-        51 => "ah".to_owned(),
-        58 => "icmpv6".to_owned(),
-        132 => "sctp".to_owned(),
-        256 => "nd".to_owned(),
-        number => number.to_string(),
-    }
-}
 
 /// Names of ports.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use super::processes::{Process, Processes};
 use super::resolver::Resolver;
-use super::services::{self, Services};
+use super::services::Services;
 use serde::Serialize;
 use sluice_kernel::connections::{Connection, Connections};
 use sluice_observe::flows::{Anomaly, By, ClassFlows, FlowRate, FlowSample, Tracker};
@@ -120,7 +120,7 @@ impl View {
     fn name_flow(&self, flow: FlowRate, process: Option<Process>, connection: Option<Connection>) -> NamedFlow {
         let key = flow.key;
         NamedFlow {
-            protocol_name: services::protocol(key.protocol),
+            protocol_name: sluice_abi::protocol_name(key.protocol),
             service: self.services.of_flow(key.protocol, [key.src_port, key.dst_port]).map(str::to_owned),
             src_name: self.host(key.src),
             dst_name: self.host(key.dst),

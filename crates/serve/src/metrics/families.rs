@@ -2,6 +2,7 @@
 //! one meaning for all series of a name.
 
 use super::histogram::Histogram;
+use crate::counted::Series;
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 use sluice_abi as abi;
@@ -77,8 +78,8 @@ fn bytes_per_second() -> Option<Unit> {
     Some(Unit::Other("bytes_per_second".to_owned()))
 }
 
-/// Every family of metrics, from a sample.
-pub fn of(sample: &Sample, failed: bool) -> Vec<Family> {
+/// Every family of metrics, from a sample and from counts by key.
+pub fn of(sample: &Sample, failed: bool, counted: &[Series]) -> Vec<Family> {
     let mut families = of_server(sample, failed);
     families.extend(of_interfaces(sample));
     families.extend(of_policies(sample));
@@ -87,6 +88,7 @@ pub fn of(sample: &Sample, failed: bool) -> Vec<Family> {
     families.extend(of_waits(sample));
     families.extend(of_rules(sample));
     families.extend(of_forwards(sample));
+    families.extend(of_counts(counted));
     families
 }
 
@@ -331,6 +333,24 @@ fn of_forwards(sample: &Sample) -> Vec<Family> {
                 let count = place.1.refused.get(reason).copied().unwrap_or(0);
                 Some(([labels(place), vec![("reason", reason.to_owned())]].concat(), Value::Count(count)))
             }),
+    ]
+}
+
+/// Counts by the key that `--count` names. There are none without that option.
+fn of_counts(counted: &[Series]) -> Vec<Family> {
+    let count = |value: fn(&Series) -> u64| move |one: &Series| Some((one.labels.clone(), Value::Count(value(one))));
+    if counted.is_empty() {
+        return Vec::new();
+    }
+    vec![
+        Family::counter("sluice_counted", "Packets that arrived, by the key of --count", packets())
+            .each(counted.iter(), count(|one| one.pkts)),
+        Family::counter(
+            "sluice_counted",
+            "Bytes that arrived, by the key of --count, link-layer headers included",
+            Unit::Bytes,
+        )
+        .each(counted.iter(), count(|one| one.bytes)),
     ]
 }
 

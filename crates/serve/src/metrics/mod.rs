@@ -21,7 +21,7 @@ pub async fn scrape(State(state): State<Shared>, headers: HeaderMap) -> Result<R
         let live = state.sampler.live();
         (Arc::clone(&live.sample), live.failed.is_some())
     };
-    let families = families::of(&sample, failed);
+    let families = families::of(&sample, failed, &state.counts.series());
     let encoded = text::openmetrics(families)
         .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string(), "its log has details"))?;
     let takes = |header: &axum::http::HeaderValue| header.to_str().is_ok_and(|text| text.contains("openmetrics-text"));
