@@ -1,5 +1,7 @@
 //! `sluice lab`: measure anything against anything.
 
+mod frames;
+
 use crate::args::lab::{Compare, Lab, LabCommand, Run};
 use crate::cost;
 use crate::failure::Failure;
@@ -23,6 +25,8 @@ pub fn run(args: &Lab, color: bool) -> Result<(), Failure> {
         LabCommand::Compare(args) => compare(args, color),
         LabCommand::Cost(args) => cost::run(args, color),
         LabCommand::Check { files } => check(files),
+        LabCommand::Frames(args) => frames::send(args),
+        LabCommand::Observe(args) => frames::observe(args),
         LabCommand::Guest { job, directory } => Ok(campaign::guest(&program()?, job, directory)?),
     }
 }

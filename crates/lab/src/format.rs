@@ -8,6 +8,7 @@ use sluice_error::{Error, Kind, Result};
 
 mod contender;
 mod library;
+mod observing;
 mod plan;
 mod scenario;
 mod topology;
@@ -15,9 +16,10 @@ mod units;
 
 pub use contender::{Contender, Fill, Forwarder, Hop, SluiceCall, Start};
 pub use library::{Folder, Source, names, read};
+pub use observing::{Monitor, Observing, number_at};
 pub use plan::{Entry, Plan};
 pub use scenario::{CHAIN_PORT, Event, Kind as LoadKind, Load, NOISE_PORT, OneWay, Scenario};
-pub use topology::{Chain, Direction, End, Link, Owned, Queue, Shaped, Topology};
+pub use topology::{Chain, Direction, End, Link, Owned, Queue, Shaped, Tap, Topology};
 pub use units::{Milliseconds, Rate, Tos};
 
 /// The `about` text of a file, once the file is checked.
@@ -37,14 +39,14 @@ pub fn kind(path: &str) -> Result<Folder> {
         (Folder::Plans, &["run", "repeats"]),
         (Folder::Scenarios, &["load", "topology"]),
         (Folder::Topologies, &["link", "hosts"]),
-        (Folder::Contenders, &["start", "sluice", "forward"]),
+        (Folder::Contenders, &["start", "sluice", "forward", "observe"]),
     ];
     let keys: toml::Table = library::file(path)?.parse()?;
     let folder =
         KEYS.iter().find(|(_, known)| known.iter().any(|key| keys.contains_key(*key))).map(|(folder, _)| *folder);
     folder.ok_or_else(|| {
         let what = format!(
-            "{path}: neither a plan (run), a scenario (load), a topology (link) nor a contender (start, sluice, forward)"
+            "{path}: neither a plan (run), a scenario (load), a topology (link) nor a contender (start, sluice, forward, observe)"
         );
         Error::new(Kind::Input, what).help("sluice lab show NAME prints a file to start from")
     })

@@ -10,6 +10,7 @@ pub mod network;
 pub mod progress;
 pub mod sampler;
 pub mod store;
+pub mod tap;
 pub mod traffic;
 pub mod tree;
 pub mod trial;

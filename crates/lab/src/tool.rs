@@ -1,5 +1,6 @@
 //! The programs that make and measure traffic: their arguments and their output.
 
+pub mod frames;
 pub mod irtt;
 pub mod nginx;
 pub mod offload;

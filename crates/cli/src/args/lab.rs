@@ -1,7 +1,9 @@
 //! The options of `sluice lab`.
 
+use super::observe::interval;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -14,6 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   sudo sluice lab run quick                        what this kernel has, natively, in some minutes
   sluice lab run published --vm                    the published tests on a stock kernel, in virtual machines
+  sudo sluice lab run telemetry                    the published table of counts and records, natively
   sudo sluice lab run forwarding                   the published table of port forwarding, over 2 to 5 hops
   sluice lab run game-4 --contender cake --contender sluice-gaming --measured 20s --vm
   sluice lab run ./mine.toml --contender ./ours.toml --rate 50mbit
@@ -45,6 +48,12 @@ pub enum LabCommand {
     },
     /// Count the instructions that a packet costs, in a virtual machine; wants the source tree
     Cost(Cost),
+    /// Send live XDP frames to an interface
+    #[command(hide = true)]
+    Frames(Frames),
+    /// Observe packets that arrive at an interface, as published work does
+    #[command(hide = true)]
+    Observe(Observe),
     /// Run a virtual machine's share of a job
     #[command(hide = true)]
     Guest {
@@ -81,6 +90,42 @@ pub struct Run {
     /// The directory for the results; without it, a new one below sluice-lab
     #[arg(long, value_name = "DIRECTORY")]
     pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Frames {
+    /// The interface that sends
+    pub interface: String,
+    /// Bytes of a frame
+    #[arg(long, default_value_t = 64)]
+    pub bytes: usize,
+    /// Source ports that frames have in turn: a power of two
+    #[arg(long, default_value_t = 1)]
+    pub flows: u32,
+    /// Bits a second, such as 1gbit; without it, as many as go
+    #[arg(long)]
+    pub rate: Option<String>,
+    /// Time for which frames are sent
+    #[arg(long, value_parser = interval)]
+    pub duration: Duration,
+}
+
+#[derive(Debug, Args)]
+pub struct Observe {
+    /// The interface at which packets arrive
+    pub interface: String,
+    /// The way in which they are observed
+    #[arg(long, value_parser = ["drop", "counters", "ring"])]
+    pub way: String,
+    /// Bytes of the ring
+    #[arg(long, default_value_t = 4 << 20)]
+    pub ring: u32,
+    /// Time for which the reader of the ring sleeps between two looks; 0: it never sleeps
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    pub wait_ms: u64,
+    /// Whether each record is worked on, with a clock, floats and text
+    #[arg(long)]
+    pub works: bool,
 }
 
 #[derive(Debug, Args)]

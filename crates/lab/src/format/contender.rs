@@ -1,9 +1,10 @@
-//! A contender: its commands with placeholders, or the call of Sluice; over a chain, how each hop forwards a port.
+//! A contender: its commands with placeholders, or the call of Sluice; over a chain, how each hop forwards a port; at a tap, how it observes.
 
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::library::{Folder, Source};
+use super::observing::Observing;
 use sluice_error::Result;
 
 /// A checked contender file.
@@ -32,6 +33,8 @@ pub enum Start {
     Sluice(SluiceCall),
     /// The forwarding of a port, at each hop of a chain.
     Forward(Forwarder),
+    /// The observation of what arrives at a device.
+    Observe(Observing),
 }
 
 /// The way in which a hop of a chain forwards a port.
@@ -77,6 +80,7 @@ struct File {
     change: Vec<Spanned<String>>,
     sluice: Option<SluiceCall>,
     forward: Option<Forwarder>,
+    observe: Option<Observing>,
     #[serde(default)]
     baseline: bool,
 }
@@ -123,12 +127,24 @@ impl Contender {
             |commands: Vec<Spanned<String>>| commands.into_iter().map(Spanned::into_inner).collect::<Vec<String>>();
         let alone = file.start.is_empty() && file.change.is_empty() && file.sluice.is_none();
         let start = match file.sluice.clone() {
-            _ if file.forward.is_some() && !alone => {
+            _ if file.forward.is_some() && (!alone || file.observe.is_some()) => {
                 return Err(source.bad(
                     None,
-                    "[forward] beside start, change or [sluice]",
-                    "a contender forwards or queues",
+                    "[forward] beside start, change, [sluice] or [observe]",
+                    "a contender forwards, queues or observes",
                 ));
+            }
+            _ if file.observe.is_some() && !alone => {
+                return Err(source.bad(
+                    None,
+                    "[observe] beside start, change or [sluice]",
+                    "a contender forwards, queues or observes",
+                ));
+            }
+            None if file.observe.is_some() => {
+                let observing = file.observe.clone().unwrap_or_default();
+                observing.check(&source)?;
+                Start::Observe(observing)
             }
             None if file.forward.is_some() => {
                 let forwarder = file.forward.clone().unwrap_or_default();
@@ -161,6 +177,7 @@ impl Contender {
             Start::Commands(_) => false,
             Start::Sluice(_) => true,
             Start::Forward(forwarder) => forwarder.policy.is_some(),
+            Start::Observe(observing) => observing.is_ours(),
         }
     }
 
@@ -168,7 +185,15 @@ impl Contender {
     pub fn forwarder(&self) -> Option<&Forwarder> {
         match &self.start {
             Start::Forward(forwarder) => Some(forwarder),
-            Start::Commands(_) | Start::Sluice(_) => None,
+            Start::Commands(_) | Start::Sluice(_) | Start::Observe(_) => None,
+        }
+    }
+
+    /// How it observes packets, if it is made for taps.
+    pub fn observing(&self) -> Option<&Observing> {
+        match &self.start {
+            Start::Observe(observing) => Some(observing),
+            Start::Commands(_) | Start::Sluice(_) | Start::Forward(_) => None,
         }
     }
 }
@@ -276,12 +301,18 @@ fn check_policy(source: &Source, policy: &str, fill: impl Fn(&str) -> String) ->
 }
 
 /// Fills the placeholders of a command; the error is an unknown one.
-fn fill(text: &str, mut value: impl FnMut(&str) -> Option<String>) -> std::result::Result<String, String> {
+pub(super) fn fill(text: &str, mut value: impl FnMut(&str) -> Option<String>) -> std::result::Result<String, String> {
     let mut filled = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('{') {
-        let (blank, behind) = after.split_once('}').ok_or_else(|| after.to_owned())?;
         filled += before;
+        // Rulesets of nft have braces of their own, with a space behind each.
+        if after.starts_with(' ') {
+            filled.push('{');
+            rest = after;
+            continue;
+        }
+        let (blank, behind) = after.split_once('}').ok_or_else(|| after.to_owned())?;
         filled += &value(blank).ok_or_else(|| blank.to_owned())?;
         rest = behind;
     }

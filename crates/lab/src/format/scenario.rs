@@ -83,6 +83,8 @@ pub enum Kind {
     Siege,
     /// wrk at `to` asks an HTTP server at `from` for pages as fast as it is answered. Over chains.
     Wrk,
+    /// Live XDP frames from `from` to `to`, which observes them. At taps.
+    Frames,
 }
 
 /// The direction of a stream through the bottleneck.
@@ -118,9 +120,9 @@ pub struct Load {
     pub flows: Option<u32>,
     /// The congestion control of tcp.
     pub congestion: Option<String>,
-    /// The rate of each flow of udp.
+    /// The rate of each flow of udp, or of all frames.
     pub rate: Option<Rate>,
-    /// The payload of a packet of udp, stream and ping, or the size of a page of web, siege and wrk, bytes.
+    /// The payload of a packet of udp, stream and ping, the size of a page of web, siege and wrk, or of a frame, bytes.
     pub bytes: Option<u32>,
     /// The interval between packets of stream and ping, or pages of web. Web without it fetches one page after another.
     pub interval: Option<Milliseconds>,
@@ -151,11 +153,11 @@ impl Scenario {
                 &format!("it has {}", had.join(", ")),
             ));
         }
-        if topology.chain().is_some() && (file.shape.is_some() || file.idle.is_some() || file.event.is_some()) {
+        if topology.queue().is_none() && (file.shape.is_some() || file.idle.is_some() || file.event.is_some()) {
             return Err(source.bad(
                 None,
-                "shape, idle and [event] have no meaning over a chain",
-                "its loads run one after the other, and it has no queue",
+                "shape, idle and [event] have no meaning over a chain and at a tap",
+                "their loads run one after the other, and they have no queue",
             ));
         }
         if file.load.is_empty() {
@@ -218,7 +220,7 @@ impl Load {
         match self.kind {
             Kind::Stream | Kind::Ping => true,
             Kind::Web => self.interval.is_some(),
-            Kind::Tcp | Kind::Udp | Kind::Siege | Kind::Wrk => false,
+            Kind::Tcp | Kind::Udp | Kind::Siege | Kind::Wrk | Kind::Frames => false,
         }
     }
 
@@ -237,6 +239,13 @@ impl Load {
                     Some(Rate::Max) | None => "as fast as it can".to_owned(),
                 };
                 format!("{} of {bytes} B, {rate}", many("UDP flow"))
+            }
+            Kind::Frames => {
+                let rate = match self.rate {
+                    Some(Rate::Bps(bps)) => format!("{:.0} a second", bps as f64 / 8.0 / f64::from(bytes.max(1))),
+                    _ => "as fast as they go".to_owned(),
+                };
+                format!("frames of {bytes} B, {rate}, {}", many("flow"))
             }
             Kind::Stream => format!("{bytes} B {every}, UDP port {}", self.port.unwrap_or_default()),
             Kind::Ping => format!("ping of {} B {every}", self.bytes.unwrap_or(56)),
@@ -266,7 +275,7 @@ impl Load {
     pub fn listens(&self, number: u16) -> Option<(&str, &'static str, u16)> {
         let port = self.port.unwrap_or(FIRST_PORT + number);
         match self.kind {
-            Kind::Ping => None,
+            Kind::Ping | Kind::Frames => None,
             Kind::Stream => Some((self.to.get_ref(), "udp", port)),
             // iperf3 also opens the TCP port for UDP tests.
             Kind::Udp => Some((self.to.get_ref(), "tcp", port)),
@@ -318,6 +327,16 @@ impl Load {
     /// Checks that the load's kind suits the topology, and that a chain's loads go from its server to its client.
     fn check_place(&self, source: &Source, topology: &Topology) -> Result<()> {
         let bad = |what: String, cure: &str| Err(source.bad(Some(self.name.span()), &what, cure));
+        if let Some(tap) = topology.tap() {
+            if self.kind != Kind::Frames || *self.from.get_ref() != tap.source || *self.to.get_ref() != tap.monitor {
+                let cure = format!("kind = \"frames\", from = \"{}\", to = \"{}\"", tap.source, tap.monitor);
+                return bad(format!("load \"{}\" is not observed at the tap", self.name()), &cure);
+            }
+            return Ok(());
+        }
+        if self.kind == Kind::Frames {
+            return bad(format!("load \"{}\" needs a tap", self.name()), "topology = \"tap\", or another kind");
+        }
         let Some(chain) = topology.chain() else {
             return match self.kind {
                 Kind::Siege | Kind::Wrk => {
@@ -348,6 +367,7 @@ impl Load {
             Kind::Web => &["bytes", "interval", "flows", "port"],
             Kind::Siege => &["bytes", "requests"],
             Kind::Wrk => &["bytes", "flows", "keep_alive"],
+            Kind::Frames => &["bytes", "rate", "flows"],
         };
         let present = [
             ("flows", self.flows.is_some()),
@@ -376,6 +396,7 @@ impl Load {
             Kind::Web => &[("bytes", "bytes = 30000")],
             Kind::Siege => &[("bytes", "bytes = 30000"), ("requests", "requests = 100")],
             Kind::Wrk => &[("bytes", "bytes = 3000"), ("flows", "flows = 16")],
+            Kind::Frames => &[("bytes", "bytes = 64"), ("rate", "rate = \"max\"")],
         };
         if let Some((key, cure)) = needed.iter().find(|(key, _)| present.contains(&(key, false))) {
             return Err(source.bad(at, &format!("load \"{}\" lacks {key}", self.name()), cure));
@@ -394,11 +415,13 @@ impl Load {
                 _ => Ok(()),
             }
         };
-        range("flows", self.flows.map(f64::from), 1.0, 128.0)?;
+        let most_flows = if self.kind == Kind::Frames { 65_536.0 } else { 128.0 };
+        range("flows", self.flows.map(f64::from), 1.0, most_flows)?;
         let (least, most) = match self.kind {
             Kind::Udp => (16.0, 65_507.0),
             Kind::Stream => (60.0, 1_400.0),
             Kind::Ping => (16.0, 1_400.0),
+            Kind::Frames => (64.0, 1_514.0),
             Kind::Web | Kind::Tcp | Kind::Siege | Kind::Wrk => (1.0, 1e8),
         };
         range("bytes", self.bytes.map(f64::from), least, most)?;

@@ -1,4 +1,4 @@
-//! A network: hosts, routers, links, and what contenders own in it: a device with a queue, or the hops of a chain.
+//! A network: hosts, routers, links, and what contenders own in it: a device with a queue, the hops of a chain, or a device whose arrivals they observe.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -36,6 +36,8 @@ pub enum Owned {
     Queue(Queue),
     /// The hops of a chain, each of which forwards a port to the next.
     Hops(Chain),
+    /// A device whose arrivals they observe.
+    Tap(Tap),
 }
 
 /// A device that contenders own.
@@ -60,6 +62,15 @@ pub struct Chain {
     pub server: String,
 }
 
+/// A sender of frames, and the host that observes them.
+#[derive(Debug, Clone)]
+pub struct Tap {
+    /// The host that sends.
+    pub source: String,
+    /// The host where contenders observe what arrives from the source.
+    pub monitor: String,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -70,6 +81,7 @@ struct File {
     noise: Option<Spanned<End>>,
     shaped: Option<Vec<Shaped>>,
     chain: Option<Spanned<Vec<String>>>,
+    tap: Option<Spanned<End>>,
     link: Vec<Link>,
 }
 
@@ -150,21 +162,24 @@ impl Topology {
     /// Reads and checks a topology.
     pub fn of(source: &Source) -> Result<Topology> {
         let file: File = source.parse()?;
-        let chain = file.chain.clone();
+        let (chain, tap) = (file.chain.clone(), file.tap.clone());
         let topology = Topology::from_file(file, source)?;
         topology.check(source)?;
         match (&topology.owned, chain) {
             (Owned::Queue(queue), _) => topology.check_queue(source, queue)?,
             (Owned::Hops(_), Some(chain)) => topology.check_chain(source, &chain)?,
             (Owned::Hops(_), None) => {}
+            (Owned::Tap(_), _) => topology.check_tap(source, tap.as_ref())?,
         }
         Ok(topology)
     }
 
     fn from_file(file: File, source: &Source) -> Result<Topology> {
-        let owned = match (file.owner, file.noise, file.shaped, file.chain.map(Spanned::into_inner)) {
-            (Some(owner), Some(noise), Some(shaped), None) => Owned::Queue(Queue { owner, noise, shaped }),
-            (None, None, None, Some(chain)) => match chain.as_slice() {
+        let chain = file.chain.map(Spanned::into_inner);
+        let owned = match (file.owner, file.noise, file.shaped, chain, file.tap.map(Spanned::into_inner)) {
+            (Some(owner), Some(noise), Some(shaped), None, None) => Owned::Queue(Queue { owner, noise, shaped }),
+            (None, None, None, None, Some((source, monitor))) => Owned::Tap(Tap { source, monitor }),
+            (None, None, None, Some(chain), None) => match chain.as_slice() {
                 [client, hops @ .., server] if !hops.is_empty() => {
                     Owned::Hops(Chain { client: client.clone(), hops: hops.to_vec(), server: server.clone() })
                 }
@@ -179,8 +194,8 @@ impl Topology {
             _ => {
                 return Err(source.bad(
                     None,
-                    "contenders own a queue or the hops of a chain",
-                    "give owner, noise and [[shaped]], or chain alone",
+                    "contenders own a queue or the hops of a chain, or observe a device",
+                    "give owner, noise and [[shaped]], or chain alone, or tap alone",
                 ));
             }
         };
@@ -270,6 +285,20 @@ impl Topology {
         Ok(())
     }
 
+    /// Checks that a link without a rate joins the source and the monitor.
+    fn check_tap(&self, source: &Source, tap: Option<&Spanned<End>>) -> Result<()> {
+        let Some(tap) = tap else { return Ok(()) };
+        let (a, b) = tap.get_ref();
+        let what = match self.link_of(tap.get_ref()) {
+            None => format!("there is no link between {a} and {b}"),
+            Some(link) if link.rate.is_some() || link.delay.is_some() || link.loss_percent.is_some() => {
+                "the observed link has a rate, delay or loss".to_owned()
+            }
+            Some(_) => return Ok(()),
+        };
+        Err(source.bad(Some(tap.span()), &what, "tap names the source and the monitor, which a plain [[link]] joins"))
+    }
+
     /// Checks the ends of links that the owner, lines and wires name, and those of the probe of the harness's own noise.
     fn check_queue(&self, source: &Source, queue: &Queue) -> Result<()> {
         let all: Vec<&String> = self.nodes().collect();
@@ -322,15 +351,23 @@ impl Topology {
     pub fn queue(&self) -> Option<&Queue> {
         match &self.owned {
             Owned::Queue(queue) => Some(queue),
-            Owned::Hops(_) => None,
+            Owned::Hops(_) | Owned::Tap(_) => None,
+        }
+    }
+
+    /// The sender and the observer of frames, if contenders observe.
+    pub fn tap(&self) -> Option<&Tap> {
+        match &self.owned {
+            Owned::Tap(tap) => Some(tap),
+            Owned::Queue(_) | Owned::Hops(_) => None,
         }
     }
 
     /// The chain whose hops contenders own, if they do.
     pub fn chain(&self) -> Option<&Chain> {
         match &self.owned {
-            Owned::Queue(_) => None,
             Owned::Hops(chain) => Some(chain),
+            Owned::Queue(_) | Owned::Tap(_) => None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The figures of a trial and their computation.
 
 use super::measure::{Measure, Path, RANKS};
-use crate::result::results::{Delays, Flows, Measured, ScenarioInfo};
+use crate::result::results::{Delays, Flows, Measured, Observed, ScenarioInfo};
 
 /// The least number of values for an idle median: the first packet, which asks for addresses, is one of them.
 const BASELINE: usize = 10;
@@ -31,6 +31,9 @@ pub fn figures(scenario: &ScenarioInfo, measured: &Measured) -> Vec<Figure> {
     }
     for flows in &measured.flows {
         of_flows(flows, |measure, value| push(&flows.load, measure, value));
+    }
+    for observed in &measured.observed {
+        of_observed(observed, |measure, value| push(&observed.load, measure, value));
     }
     push("", Measure::Loss, failed(scenario, measured));
     push("", Measure::TotalRate, total_rate(scenario, measured));
@@ -74,6 +77,18 @@ fn of_delays(delays: &Delays, mut push: impl FnMut(Measure, Option<f64>)) {
     push(Measure::Loss, (delays.sent > 0).then(|| delays.lost as f64 * 100.0 / delays.sent as f64));
 }
 
+fn of_observed(observed: &Observed, mut push: impl FnMut(Measure, Option<f64>)) {
+    let a_second = |packets: u64| (observed.seconds > 0.0).then(|| packets as f64 / observed.seconds);
+    let expected = observed.expected as f64;
+    let percent = |packets: u64| (expected > 0.0).then(|| 100.0 * packets as f64 / expected);
+    let unobserved = observed.expected.saturating_sub(observed.delivered);
+    push(Measure::Arrived, a_second(observed.arrived));
+    push(Measure::Observed, a_second(observed.delivered));
+    push(Measure::Unobserved, percent(unobserved));
+    push(Measure::Untold, percent(unobserved.saturating_sub(observed.missed)));
+    push(Measure::Instructions, observed.instructions);
+}
+
 fn of_flows(flows: &Flows, mut push: impl FnMut(Measure, Option<f64>)) {
     push(Measure::Rate, Some(flows.mbit));
     for (at, mbit) in flows.each_mbit.iter().enumerate() {
@@ -89,7 +104,7 @@ fn of_flows(flows: &Flows, mut push: impl FnMut(Measure, Option<f64>)) {
 
 /// The total rate of TCP and of probes; none over a chain, where loads do not share a link. A flood is counted only if there is nothing else, since its throughput is no merit.
 fn total_rate(scenario: &ScenarioInfo, measured: &Measured) -> Option<f64> {
-    if scenario.chain {
+    if scenario.chain || scenario.tap {
         return None;
     }
     let wanted = |flows: &&Flows| {

@@ -108,6 +108,7 @@ fn scenarios() -> Vec<ScenarioInfo> {
         title: title.into(),
         about: about.into(),
         chain: false,
+        tap: false,
         file: format!("title = \"{title}\"\nabout = \"{about}\"\n"),
         loads,
     };
@@ -196,6 +197,7 @@ fn outcome(
             instructions_per_packet: None,
         }),
         noise: Distribution::of((0..200).map(|_| 0.02 + 0.03 * random.next())),
+        observed: Vec::new(),
         events: if kind.2 {
             vec![EventDone { at_ms: 7000.0, took_ms: 12.3, what: "the policy was replaced".into() }]
         } else {

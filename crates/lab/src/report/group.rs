@@ -63,9 +63,9 @@ pub fn groups(results: &Results) -> Vec<Group<'_>> {
 }
 
 impl<'a> Group<'a> {
-    /// "Title, 100 Mbit/s"; the title alone over a chain.
+    /// "Title, 100 Mbit/s"; the title alone where links have no rate.
     pub fn title(&self) -> String {
-        if self.scenario.chain {
+        if self.rate_bps == 0 {
             return self.scenario.title.clone();
         }
         format!("{}, {}", self.scenario.title, number::rate(self.rate_bps))

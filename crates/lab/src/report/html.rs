@@ -82,7 +82,13 @@ impl Page<'_> {
     fn head(&self) -> Markup {
         let r = self.results;
         let e = &r.environment;
-        let chains = r.scenarios.iter().all(|scenario| scenario.chain);
+        let (title, rivals) = if r.scenarios.iter().all(|scenario| scenario.chain) {
+            ("Forwarded ports", "forwarders of ports")
+        } else if r.scenarios.iter().all(|scenario| scenario.tap) {
+            ("Observed packets", "observers of packets")
+        } else {
+            ("Queues under load", "schedulers")
+        };
         let known = |text: &str| if text == UNKNOWN { "not known".to_owned() } else { text.to_owned() };
         let clock = match r.clock {
             Clock::Real => "wall time",
@@ -90,9 +96,9 @@ impl Page<'_> {
         };
         let warnings: Vec<String> = r.warnings.iter().cloned().chain(strays(r)).chain(missing(self.groups)).collect();
         html! {
-            h1 { (if chains { "Forwarded ports" } else { "Queues under load" }) }
+            h1 { (title) }
             p class="lead" {
-                "Sluice " (r.sluice) " beside other " (if chains { "forwarders of ports" } else { "schedulers" }) ": real traffic, one contender after another. Plan “" (r.plan)
+                "Sluice " (r.sluice) " beside other " (rivals) ": real traffic, one contender after another. Plan “" (r.plan)
                 "”: " (number::count(r.scenarios.len(), "scenario", "scenarios")) ", "
                 (number::count(r.contenders.len(), "contender", "contenders")) ", "
                 (number::count(r.trials.len(), "trial", "trials")) "."

@@ -67,6 +67,14 @@ pub enum Measure {
     Owned,
     Busy,
     Instructions,
+    /// Packets that an observer's device has received, a second.
+    Arrived,
+    /// Packets that an observer got, a second.
+    Observed,
+    /// Packets that it was to get and did not.
+    Unobserved,
+    /// Those of these that it has not told.
+    Untold,
 }
 
 /// The better direction of a measure.
@@ -104,6 +112,10 @@ impl Measure {
             Measure::Owned => "owned",
             Measure::Busy => "busy",
             Measure::Instructions => "instructions_per_packet",
+            Measure::Arrived => "arrived_per_second",
+            Measure::Observed => "observed_per_second",
+            Measure::Unobserved => "unobserved",
+            Measure::Untold => "untold",
         };
         name.to_owned()
     }
@@ -119,6 +131,10 @@ impl Measure {
             Measure::Used => "use of the wire".to_owned(),
             Measure::Busy => "processor time".to_owned(),
             Measure::Instructions => "instructions per packet".to_owned(),
+            Measure::Arrived => "packets that arrived".to_owned(),
+            Measure::Observed => "packets observed".to_owned(),
+            Measure::Unobserved => "packets not observed".to_owned(),
+            Measure::Untold => "loss that nobody told".to_owned(),
             other => other.name().replace('_', " "),
         }
     }
@@ -129,10 +145,11 @@ impl Measure {
             Measure::Delay(..) | Measure::Added | Measure::Jitter | Measure::FlowJitter => "ms",
             Measure::OwnedMean | Measure::OwnedMax | Measure::LineMax => "ms",
             Measure::Loss | Measure::FlowLoss | Measure::Used | Measure::Busy => "%",
+            Measure::Unobserved | Measure::Untold => "%",
             Measure::Rate | Measure::Flow(_) | Measure::TotalRate => "Mbit/s",
             Measure::Retransmitted | Measure::Pkts | Measure::LineDropped | Measure::Instructions => "",
             Measure::PerMinute => "a minute",
-            Measure::PerSecond => "a second",
+            Measure::PerSecond | Measure::Arrived | Measure::Observed => "a second",
             Measure::Jain | Measure::WeightedJain | Measure::Owned => "",
         }
     }
@@ -141,6 +158,7 @@ impl Measure {
         match self {
             Measure::Rate | Measure::TotalRate | Measure::PerMinute | Measure::PerSecond => Better::Higher,
             Measure::Jain | Measure::WeightedJain | Measure::Owned => Better::Higher,
+            Measure::Arrived | Measure::Observed => Better::Higher,
             Measure::Used | Measure::Pkts | Measure::Flow(_) => Better::Neither,
             Measure::Delay(Path::Noise | Path::Idle | Path::IdleOneWay, _) => Better::Neither,
             _ => Better::Lower,
@@ -150,8 +168,8 @@ impl Measure {
     /// The resolution of the measure: differences below the greater of (absolute, share) do not count.
     pub fn resolution(self) -> (f64, f64) {
         match self {
-            Measure::Loss | Measure::FlowLoss => (0.1, 0.0),
-            Measure::PerSecond => (0.0, 0.02),
+            Measure::Loss | Measure::FlowLoss | Measure::Unobserved | Measure::Untold => (0.1, 0.0),
+            Measure::PerSecond | Measure::Arrived | Measure::Observed => (0.0, 0.02),
             Measure::Used => (0.5, 0.0),
             Measure::Busy => (2.0, 0.15),
             Measure::Instructions => (0.0, 0.15),
@@ -172,7 +190,9 @@ impl Measure {
             | Measure::LineDropped
             | Measure::Instructions
             | Measure::PerMinute
-            | Measure::PerSecond => number::fixed(value, 0),
+            | Measure::PerSecond
+            | Measure::Arrived
+            | Measure::Observed => number::fixed(value, 0),
             _ => number::digits(value),
         }
     }

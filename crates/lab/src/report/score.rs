@@ -10,6 +10,7 @@ use super::spread::Spread;
 pub enum Key {
     Delay,
     Requests,
+    Observation,
     Throughput,
     Loss,
     Fairness,
@@ -17,7 +18,8 @@ pub enum Key {
 }
 
 /// The keys in the order of the scorecard.
-pub const KEYS: [Key; 6] = [Key::Delay, Key::Requests, Key::Throughput, Key::Loss, Key::Fairness, Key::Cost];
+pub const KEYS: [Key; 7] =
+    [Key::Delay, Key::Requests, Key::Observation, Key::Throughput, Key::Loss, Key::Fairness, Key::Cost];
 
 /// A scenario at a rate, and the load if the key is of a load.
 pub struct Column<'a> {
@@ -72,6 +74,7 @@ impl Key {
         match self {
             Key::Delay => "Delay under load",
             Key::Requests => "Requests",
+            Key::Observation => "Observation",
             Key::Throughput => "Throughput",
             Key::Loss => "Loss",
             Key::Fairness => "Fairness",
@@ -86,10 +89,13 @@ impl Key {
                 "p99 of the probe's delay above its idle median, or as it is where that is not known; over a chain the mean time of requests; ms, lower is better"
             }
             Key::Requests => "answered requests a second; higher is better",
+            Key::Observation => "packets a second that userspace got, as records or as counts; higher is better",
             Key::Throughput => {
                 "payload of the TCP loads together (of UDP where there is nothing else), Mbit/s, and percent of the wire used; over a chain each load alone; higher is better"
             }
-            Key::Loss => "probe packets lost, over a chain requests that failed, percent; lower is better",
+            Key::Loss => {
+                "probe packets lost, over a chain requests that failed, at a tap loss that the observer does not tell, percent; lower is better"
+            }
             Key::Fairness => "Jain's index over the loads with weights, 1 is exact; higher is better",
             Key::Cost => "instructions per packet, or else processor time, percent; lower is better",
         }
@@ -98,8 +104,12 @@ impl Key {
     /// The columns of this key in a group: subjects and measures.
     fn columns(self, group: &Group) -> Vec<(String, Measure)> {
         let probes = || group.probes().into_iter().map(|load| load.name.clone());
+        let of_frames = |measure| group.loads_of_kind("frames").map(|load| (load.name.clone(), measure)).collect();
         let columns: Vec<(String, Measure)> = match self {
             Key::Delay => probes().map(|load| (load.clone(), group.delay_measure(&load))).collect(),
+            Key::Observation => of_frames(Measure::Observed),
+            Key::Loss if group.scenario.tap => of_frames(Measure::Untold),
+            Key::Cost if group.scenario.tap => of_frames(Measure::Instructions),
             Key::Loss if group.scenario.chain => vec![(String::new(), Measure::Loss)],
             Key::Loss => {
                 let datagrams = group.datagram_probes().map(|load| (load.name.clone(), Measure::FlowLoss));
@@ -159,7 +169,7 @@ impl<'a> Column<'a> {
 
     /// "100 Mbit/s" and the load, if the figure is a load's.
     pub fn subtitle(&self) -> String {
-        if self.group.scenario.chain {
+        if self.group.rate_bps == 0 {
             return if self.of.is_empty() { "all".to_owned() } else { self.of.clone() };
         }
         let rate = number::rate(self.group.rate_bps);

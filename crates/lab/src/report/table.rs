@@ -56,6 +56,9 @@ pub fn tables(group: &Group) -> Vec<Table> {
     if group.scenario.chain {
         return chain(group);
     }
+    if group.scenario.tap {
+        return group.loads_of_kind("frames").filter_map(|load| frames(group, load)).collect();
+    }
     let mut tables: Vec<Table> = group.delay_loads().into_iter().map(|load| delays(group, load)).collect();
     tables.extend(rates(group));
     tables.extend(bottleneck(group));
@@ -88,6 +91,19 @@ fn chain(group: &Group) -> Vec<Table> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// The table of a load of frames at a tap.
+fn frames(group: &Group, load: &LoadInfo) -> Option<Table> {
+    let of = load.name.as_str();
+    let columns = vec![
+        column("arrived", of, Measure::Arrived),
+        column("observed", of, Measure::Observed),
+        column("not observed", of, Measure::Unobserved),
+        column("of these not told", of, Measure::Untold),
+        column("instructions a packet", of, Measure::Instructions),
+    ];
+    table(group, format!("Packets of “{}” ({})", load.name, load.about), columns)
 }
 
 /// A column of figures.

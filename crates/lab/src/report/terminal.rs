@@ -97,7 +97,7 @@ fn head(key: Key, column: &Column) -> String {
         Key::Delay if column.measure == Measure::Added => format!("{of} p99\n+ms"),
         Key::Delay if column.group.scenario.chain => format!("{of}\nms"),
         Key::Delay => format!("{of} p99\nms"),
-        Key::Requests => format!("{of}\n/s"),
+        Key::Requests | Key::Observation => format!("{of}\n/s"),
         Key::Throughput if column.group.scenario.chain => format!("{of}\nMbit/s"),
         Key::Throughput => "rate Mbit/s\n(wire %)".to_owned(),
         Key::Loss if of.is_empty() => "failed\n%".to_owned(),

@@ -63,6 +63,9 @@ pub struct ScenarioInfo {
     /// Whether it is a chain of port forwards, whose loads run one after the other.
     #[serde(default)]
     pub chain: bool,
+    /// Whether it is a tap, where contenders observe frames; its loads run one after the other.
+    #[serde(default)]
+    pub tap: bool,
     /// The scenario's loads, in order.
     pub loads: Vec<LoadInfo>,
     /// The text of the file.
@@ -74,7 +77,7 @@ pub struct ScenarioInfo {
 pub struct LoadInfo {
     /// The load's name, such as "downloads" or "game".
     pub name: String,
-    /// tcp, udp, stream, ping, web, siege, wrk.
+    /// tcp, udp, stream, ping, web, siege, wrk, frames.
     pub kind: String,
     /// The load in words, such as "4 TCP flows, cubic".
     pub about: String,
@@ -116,7 +119,7 @@ pub struct Trial {
     pub scenario: String,
     /// `ContenderInfo::name`.
     pub contender: String,
-    /// The rate that the contender shapes to, bits per second, Ethernet header included; 0 over a chain.
+    /// The rate that the contender shapes to, bits per second, Ethernet header included; 0 over a chain and at a tap.
     pub rate_bps: u64,
     /// The repeat, from 1.
     pub repeat: u32,
@@ -161,6 +164,30 @@ pub struct Measured {
     pub noise: Option<Distribution>,
     /// Changes that the scenario made to the contender while traffic ran.
     pub events: Vec<EventDone>,
+    /// The frames of each load, and what the contender saw of them; at a tap.
+    #[serde(default)]
+    pub observed: Vec<Observed>,
+}
+
+/// The frames of a load, and what a contender saw of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Observed {
+    /// `LoadInfo::name`.
+    pub load: String,
+    /// Frames that were sent.
+    pub sent: u64,
+    /// Frames that the device has received.
+    pub arrived: u64,
+    /// Packets that userspace was to get, as records or as counts.
+    pub expected: u64,
+    /// Packets that it got.
+    pub delivered: u64,
+    /// Packets that it did not get, by the contender's own account.
+    pub missed: u64,
+    /// Time from the first frame to the last, seconds.
+    pub seconds: f64,
+    /// Instructions for a frame, with the sender's; by an instruction clock, if frames were sent as fast as they go.
+    pub instructions: Option<f64>,
 }
 
 /// The delays and losses of a load.

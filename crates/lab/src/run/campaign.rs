@@ -199,6 +199,7 @@ fn blank(job: &Job, files: &JobFiles) -> Results {
             title: scenario.title.clone(),
             about: scenario.about.clone(),
             chain: scenario.topology.chain().is_some(),
+            tap: scenario.topology.tap().is_some(),
             loads: scenario.loads.iter().map(load).collect(),
             file: source.text.clone(),
         }

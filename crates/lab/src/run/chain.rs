@@ -83,6 +83,7 @@ pub fn run(
         processor: None,
         noise: None,
         events: Vec::new(),
+        observed: Vec::new(),
     };
     Ok(TrialResult { measured, raw: answers.raw, warnings: network.warnings.clone() })
 }

@@ -10,6 +10,7 @@ use crate::run::chain;
 use crate::run::contender::{Active, Task};
 use crate::run::network::{Build, Network, device};
 use crate::run::sampler::{self, Snapshot};
+use crate::run::tap;
 use crate::run::traffic::{FINISH_GRACE, Measurements, Runner, Window, since_ms};
 use crate::run::trial::{Setting, TrialResult};
 use crate::tool::irtt::{self, Stream};
@@ -32,6 +33,9 @@ pub fn nominal(scenario: &Scenario, measured_ms: f64) -> Duration {
     const SET_UP_MS: f64 = 1_500.0;
     if scenario.topology.chain().is_some() {
         return chain::nominal(&scenario.loads, scenario.warm_up.0, measured_ms);
+    }
+    if scenario.topology.tap().is_some() {
+        return tap::nominal(&scenario.loads, measured_ms);
     }
     Duration::from_secs_f64((SET_UP_MS + scenario.idle.0 + scenario.warm_up.0 + measured_ms + TAIL_MS) / 1e3)
 }
@@ -73,6 +77,7 @@ pub fn run(setting: &Setting, interrupt: &Interrupt, tick: &dyn Fn()) -> Result<
     match &setting.scenario.topology.owned {
         Owned::Queue(queue) => run_queue(setting, queue, interrupt, &watch),
         Owned::Hops(chain) => chain::run(setting, chain, interrupt, &watch),
+        Owned::Tap(tap) => tap::run(setting, tap, &watch),
     }
 }
 
@@ -135,6 +140,7 @@ fn run_queue(
         processor: Some(sampler::processor(&snapshots, window, clock)),
         noise: Distribution::of(noise.iter().filter_map(|trip| trip.whole_ms)),
         events,
+        observed: Vec::new(),
     };
     Ok(TrialResult { measured, raw: answers.raw, warnings: network.warnings.clone() })
 }

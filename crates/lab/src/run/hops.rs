@@ -185,7 +185,7 @@ fn hops(topology: &Topology, chain: &Chain) -> Result<Vec<(String, Hop)>> {
 }
 
 /// Fails if the program of a command is not installed.
-fn require(command: &str) -> Result<()> {
+pub fn require(command: &str) -> Result<()> {
     let program = command.split_whitespace().next().unwrap_or_default();
     if program.contains('/') || tool::search_path().iter().any(|directory| directory.join(program).is_file()) {
         return Ok(());

@@ -61,7 +61,7 @@ pub struct Cell {
     pub scenario: String,
     /// A contender's name.
     pub contender: String,
-    /// Bits per second; 0 over a chain.
+    /// Bits per second; 0 over a chain and at a tap.
     pub rate_bps: u64,
     /// The repeat, from 1.
     pub repeat: u32,
@@ -72,7 +72,7 @@ impl Cell {
     pub fn directory(&self) -> String {
         let short = |name: &str| name.chars().take(60).collect::<String>();
         let (scenario, contender) = (short(&self.scenario), short(&self.contender));
-        // A chain has no rate.
+        // Chains and taps have no rate.
         let rate = if self.rate_bps == 0 { String::new() } else { format!("-{}kbit", self.rate_bps / 1_000) };
         format!("{scenario}-{contender}{rate}-{}", self.repeat)
     }
@@ -115,7 +115,20 @@ impl JobFiles {
     fn check(&self, cell: &Cell) -> Result<()> {
         let (scenario, contender) = self.of_cell(cell)?;
         let chain = scenario.topology.chain().is_some();
+        let tap = scenario.topology.tap().is_some();
         let bad = |what: String, cure: &str| Err(Error::new(Kind::Input, what).help(cure));
+        match (tap, contender.observing().is_some()) {
+            (true, false) => {
+                let what =
+                    format!("contender {} has no [observe], and scenario {} is a tap", cell.contender, cell.scenario);
+                return bad(what, "name others: --contender observe-tcpdump --contender observe-count");
+            }
+            (false, true) => {
+                let what = format!("contender {} observes, and scenario {} is no tap", cell.contender, cell.scenario);
+                return bad(what, "name a scenario at a tap, such as observe-64");
+            }
+            _ => {}
+        }
         match (chain, contender.forwarder().is_some()) {
             (true, false) => {
                 let what =
@@ -129,9 +142,9 @@ impl JobFiles {
             }
             _ => {}
         }
-        match (chain, cell.rate_bps) {
+        match (chain || tap, cell.rate_bps) {
             (true, 0) | (false, 1..) => Ok(()),
-            (true, _) => bad(format!("scenario {} is a chain, whose links have no rate", cell.scenario), "--rate max"),
+            (true, _) => bad(format!("the links of scenario {} have no rate", cell.scenario), "--rate max"),
             (false, 0) => bad(format!("scenario {} needs a rate", cell.scenario), "such as --rate 20mbit"),
         }
     }

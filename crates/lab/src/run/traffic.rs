@@ -169,7 +169,7 @@ impl<'a> Runner<'a> {
     /// Starts the load's server, if it has one, and waits until it listens.
     pub fn serve(&self, scratch: &Path, interrupt: &Interrupt) -> Result<Option<Process>> {
         let (host, table, server) = match self.load.kind {
-            LoadKind::Ping => return Ok(None),
+            LoadKind::Ping | LoadKind::Frames => return Ok(None),
             LoadKind::Stream => (self.to, "udp", irtt::start_server(self.to, &self.to_address, &self.stream())?),
             LoadKind::Tcp => (self.from, "tcp", iperf3::start_server(self.from, &self.from_address, self.port)?),
             LoadKind::Udp => (self.to, "tcp", iperf3::start_server(self.to, &self.to_address, self.port)?),
@@ -190,6 +190,7 @@ impl<'a> Runner<'a> {
     /// Starts the load's client for this time.
     pub fn start(&self, length: Duration) -> Result<Process> {
         match self.load.kind {
+            LoadKind::Frames => Err(Error::system("frames are sent at taps")),
             LoadKind::Ping => ping::start(self.from, &self.to_address, &self.echo(), length),
             LoadKind::Stream => irtt::start_client(self.from, &self.to_address, &self.stream(), length),
             LoadKind::Tcp => iperf3::start_client(self.to, &self.server, &self.test(length)),
@@ -240,6 +241,7 @@ impl<'a> Runner<'a> {
                 measurements.flows.push(self.flows(&result, window));
             }
             LoadKind::Web => self.fetched(&output, zero, window, measurements),
+            LoadKind::Frames => {}
             LoadKind::Siege => measurements.delays.push(self.sieged(&output, zero)?),
             LoadKind::Wrk => {
                 let answers = wrk::parse(&output.expect_success()?.stdout)?;

@@ -67,11 +67,29 @@ fn measured(page: &Page) -> Markup {
             (term("Congestion control", "Cubic for all connections, of relays and server too, by the routes.".into()))
         }
     };
-    if chains == page.results.scenarios.len() {
+    let taps = page.results.scenarios.iter().filter(|scenario| scenario.tap).count();
+    let tap = html! {
+        p { "At a tap, one network namespace sends live XDP frames to another over a veth, as a driver that forwards by XDP does, and the "
+            "contender observes them there. Each load runs alone, in namespaces of its own. The sender works on one processor, "
+            "which also takes the frames in; what reads records has another one." }
+        dl class="terms" {
+            (term("Arrived", "Frames that the device has received, over the time of sending: how fast the processor could take \
+                them in beside sending them, with this observer attached.".into()))
+            (term("Observed", "Packets that userspace got, as records or as counts, over the same time.".into()))
+            (term("Not observed", "Packets that it was to get and did not, of all that it was to get: of a sampling observer, those \
+                that it has chosen.".into()))
+            (term("Of these not told", "Packets that were lost without being counted as lost: arrived, less observed, less what the \
+                observer says it missed.".into()))
+            (term("Instructions a packet", "Those of the whole machine, the sender included, where frames come as fast as they go and the \
+                clock counts instructions; compare them with those of bare XDP drop.".into()))
+        }
+    };
+    if chains + taps == page.results.scenarios.len() {
         return html! {
             section aria-labelledby="measured" {
                 h2 id="measured" { "How it was measured" }
-                (chain)
+                @if chains > 0 { (chain) }
+                @if taps > 0 { (tap) }
             }
         };
     }
@@ -79,6 +97,7 @@ fn measured(page: &Page) -> Markup {
         section aria-labelledby="measured" {
             h2 id="measured" { "How it was measured" }
             @if chains > 0 { (chain) }
+            @if taps > 0 { (tap) }
             p { "Hosts in network namespaces of one machine send real traffic through a router. The contender shapes the "
                 "router’s device to the rate; the line behind it is a little faster and has a queue of its own." }
             dl class="terms" {

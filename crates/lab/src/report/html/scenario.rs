@@ -60,7 +60,7 @@ fn rate(page: &Page, group: &Group, id: &str) -> Result<Markup> {
     // The loads of a chain do not run at the same time.
     let panels = if group.scenario.chain { Vec::new() } else { chart::panels(&format!("{id}-t"), group)? };
     Ok(html! {
-        h3 id=(id) { (if group.scenario.chain { "As fast as it goes".to_owned() } else { number::rate(group.rate_bps) }) }
+        h3 id=(id) { (if group.rate_bps == 0 { "As fast as it goes".to_owned() } else { number::rate(group.rate_bps) }) }
         @for picture in &first { (picture) }
         @for table in tables(group) { (show(page, &table)) }
         @if !pictures.is_empty() { div class="pairs" { @for picture in &pictures { (picture) } } }

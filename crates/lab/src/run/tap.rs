@@ -1,0 +1,229 @@
+//! One trial at a tap: a contender observes what arrives at a device, and loads of frames come one after the other, each alone.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::format::{Load, Monitor, Observing, Rate, Tap, number_at};
+use crate::result::results::{Clock, Measured, Observed};
+use crate::run::contender::type_command;
+use crate::run::hops::require;
+use crate::run::network::{Build, Network, device};
+use crate::run::traffic::FINISH_GRACE;
+use crate::run::trial::{Setting, TrialResult};
+use crate::tool::{frames, offload};
+use nix::sys::signal::Signal;
+use sluice_error::{Error, Kind, Result};
+use sluice_testbed::Namespace;
+use sluice_testbed::process::Process;
+
+/// A guess of the time for building the network, and for starting and ending an observer, ms.
+const SET_UP_MS: f64 = 3_000.0;
+/// Time in which an observer must say that it observes: an emulated processor is slow.
+const READY: Duration = Duration::from_secs(120);
+/// Time that an observer has for the last packets before it is asked to end.
+const SETTLE: Duration = Duration::from_millis(700);
+/// Interval of looks at processes.
+const POLL: Duration = Duration::from_millis(10);
+/// A directory in memory, for what observers write.
+const MEMORY: &str = "/dev/shm";
+
+/// The duration of a trial, if the machine is neither slow nor busy.
+pub fn nominal(loads: &[Load], measured_ms: f64) -> Duration {
+    Duration::from_secs_f64(loads.len() as f64 * (SET_UP_MS + measured_ms) / 1e3)
+}
+
+/// Runs a trial. `watch` is called often, and its error ends the trial.
+pub fn run(setting: &Setting, tap: &Tap, watch: &dyn Fn() -> Result<()>) -> Result<TrialResult> {
+    let Setting { scenario, contender, measured_ms, .. } = *setting;
+    let Some(observing) = contender.observing() else {
+        return Err(Error::new(Kind::Input, format!("contender {} observes nothing", contender.source.name)));
+    };
+    let (mut observed, mut raw, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut commands, mut offloads) = (Vec::new(), String::new());
+    for load in &scenario.loads {
+        // A network for each load: whatever an observer has left in the kernel is gone.
+        let network = Network::build(&scenario.topology, Build { rate_bps: 0, offloads: scenario.offloads })?;
+        let trial = Trial { setting, network: &network, tap, observing, load, watch };
+        let (seen, text) = trial.run(Duration::from_secs_f64(measured_ms / 1e3))?;
+        raw.push((format!("{}.txt", load.name()), text));
+        observed.push(seen);
+        commands = trial.commands()?;
+        offloads = offload::describe(network.host(&tap.monitor)?, &trial.at());
+        warnings.extend(network.warnings.iter().cloned());
+    }
+    warnings.dedup();
+    let measured = Measured {
+        engine: None,
+        commands,
+        from_ms: 0.0,
+        to_ms: measured_ms,
+        offloads,
+        delays: Vec::new(),
+        flows: Vec::new(),
+        bottlenecks: Vec::new(),
+        processor: None,
+        noise: None,
+        events: Vec::new(),
+        observed,
+    };
+    Ok(TrialResult { measured, raw, warnings })
+}
+
+/// A load and its observer.
+struct Trial<'a> {
+    setting: &'a Setting<'a>,
+    network: &'a Network,
+    tap: &'a Tap,
+    observing: &'a Observing,
+    load: &'a Load,
+    watch: &'a dyn Fn() -> Result<()>,
+}
+
+impl Trial<'_> {
+    /// The device where frames arrive.
+    fn at(&self) -> String {
+        device(&(self.tap.monitor.clone(), self.tap.source.clone()))
+    }
+
+    fn monitor(&self, out: &Path) -> Result<Monitor> {
+        Ok(Monitor {
+            device: self.at(),
+            namespace: self.network.host(&self.tap.monitor)?.name().to_owned(),
+            sluice: self.setting.sluice.to_string_lossy().into_owned(),
+            out: out.to_string_lossy().into_owned(),
+        })
+    }
+
+    /// The commands as files have them, with the device's name.
+    fn commands(&self) -> Result<Vec<String>> {
+        let shown = Monitor {
+            sluice: "sluice".to_owned(),
+            namespace: "MONITOR".to_owned(),
+            ..self.monitor(Path::new("FILE"))?
+        };
+        let all = self.observing.start.iter().chain(&self.observing.run).chain(&self.observing.after);
+        all.map(|command| filled(&shown, command)).collect()
+    }
+
+    fn run(&self, length: Duration) -> Result<(Observed, String)> {
+        let out = Output::new(self.setting.scratch);
+        let monitor = self.monitor(&out.0)?;
+        let (source, host) = (self.network.host(&self.tap.source)?, self.network.host(&self.tap.monitor)?);
+        // Without GRO or an XDP program, a veth takes no frames.
+        type_command(host, &format!("ethtool -K {} gro on", self.at()), self.watch)?;
+        for command in &self.observing.start {
+            let command = filled(&monitor, command)?;
+            require(&command)?;
+            type_command(host, &command, self.watch)?;
+        }
+        let observer = self.observing.run.as_ref().map(|command| self.start(&monitor, command, host)).transpose()?;
+        let before = self.received(host)?;
+        let to = device(&(self.tap.source.clone(), self.tap.monitor.clone()));
+        let sender = frames::start(source, self.setting.sluice, &to, self.load, length)?;
+        let sent = frames::parse(&sender.finish(length + FINISH_GRACE, self.watch)?.expect_success()?.stdout)?;
+        self.pause(SETTLE)?;
+        let arrived = self.received(host)? - before;
+        let mut text = String::new();
+        if let Some(observer) = observer {
+            observer.signal(Signal::SIGINT)?;
+            let output = observer.finish(FINISH_GRACE, self.watch)?.expect_success()?;
+            text = format!("{}{}", output.stdout, output.stderr);
+        }
+        if let Some(command) = &self.observing.after {
+            text += &self.output(host, &filled(&monitor, command)?)?;
+        }
+        let number = |pattern: &Option<String>| match pattern {
+            None => Ok(None),
+            Some(pattern) => number_at(pattern, &text)
+                .map(Some)
+                .ok_or_else(|| Error::system(format!("the contender has not printed \"{pattern}\": {}", text.trim()))),
+        };
+        let delivered = number(&self.observing.delivered)?.unwrap_or(arrived);
+        let missed = number(&self.observing.missed)?.unwrap_or(0);
+        let expected = if self.observing.samples { delivered + missed } else { arrived };
+        let fast = !matches!(self.load.rate, Some(Rate::Bps(_)));
+        let counted = self.setting.clock == Clock::Instructions && fast && arrived > 0;
+        let observed = Observed {
+            load: self.load.name().to_owned(),
+            sent: sent.frames,
+            arrived,
+            expected,
+            delivered,
+            missed,
+            seconds: sent.seconds,
+            instructions: counted.then(|| sent.seconds * 1e9 / arrived as f64),
+        };
+        Ok((observed, text))
+    }
+
+    /// Starts the observer, and waits until it says that it observes.
+    fn start(&self, monitor: &Monitor, command: &str, host: &Namespace) -> Result<Process> {
+        let command = filled(monitor, command)?;
+        require(&command)?;
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let (program, arguments) = words.split_first().ok_or_else(|| Error::system("an empty command"))?;
+        let mut observer = host.start(program, arguments)?;
+        let ready = self.observing.ready.as_deref().unwrap_or_default();
+        let deadline = Instant::now() + READY;
+        while !observer.written().concat().contains(ready) {
+            (self.watch)()?;
+            if !observer.running()? {
+                return Err(observer.finish(FINISH_GRACE, self.watch)?.failure());
+            }
+            if Instant::now() > deadline {
+                return Err(Error::system(format!("\"{command}\" has not printed \"{ready}\"")));
+            }
+            thread::sleep(POLL);
+        }
+        Ok(observer)
+    }
+
+    fn output(&self, host: &Namespace, command: &str) -> Result<String> {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let (program, arguments) = words.split_first().ok_or_else(|| Error::system("an empty command"))?;
+        Ok(host.start(program, arguments)?.finish(FINISH_GRACE, self.watch)?.expect_success()?.stdout)
+    }
+
+    /// Packets that the monitor's device has received.
+    fn received(&self, host: &Namespace) -> Result<u64> {
+        let command = format!("ip -json -statistics link show dev {}", self.at());
+        let text = self.output(host, &command)?;
+        let links: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        let packets = links[0]["stats64"]["rx"]["packets"].as_u64();
+        packets.ok_or_else(|| Error::system(format!("\"{command}\" tells no packets: {text}")))
+    }
+
+    fn pause(&self, length: Duration) -> Result<()> {
+        let deadline = Instant::now() + length;
+        while Instant::now() < deadline {
+            (self.watch)()?;
+            thread::sleep(POLL);
+        }
+        Ok(())
+    }
+}
+
+/// A file for what was observed, which goes with it.
+struct Output(PathBuf);
+
+impl Output {
+    fn new(scratch: &Path) -> Output {
+        let name = scratch.file_name().map_or_else(|| "observed".into(), |name| name.to_string_lossy().into_owned());
+        let memory = Path::new(MEMORY);
+        let directory = if memory.is_dir() { memory } else { scratch };
+        Output(directory.join(format!("{name}-observed")))
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        // Not every contender writes it.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn filled(monitor: &Monitor, command: &str) -> Result<String> {
+    monitor.command(command).map_err(|blank| Error::system(format!("nothing fills {{{blank}}}")))
+}
