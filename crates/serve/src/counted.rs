@@ -100,7 +100,7 @@ impl Counts {
 fn observe(wanted: &[Counting], counts: &Counts, started: &Sender<Result<()>>) {
     let mut observed: Vec<Observed> = Vec::new();
     for one in wanted {
-        match Observer::start(&[one.interface.clone()], &one.request()) {
+        match Observer::start(std::slice::from_ref(&one.interface), &one.request()) {
             Ok(observer) => observed.push(Observed::new(one, observer)),
             Err(error) => {
                 let _ = started.send(Err(error));
@@ -145,7 +145,7 @@ impl Observed {
         // The old programs go before new ones come.
         self.observer = None;
         self.places.clear();
-        self.observer = Observer::start(&[self.wanted.interface.clone()], &self.wanted.request()).ok();
+        self.observer = Observer::start(std::slice::from_ref(&self.wanted.interface), &self.wanted.request()).ok();
     }
 
     fn read(&mut self) -> Vec<Series> {

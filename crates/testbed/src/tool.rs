@@ -55,6 +55,10 @@ pub const FORWARDERS: [Tool; 3] = [
     Tool { program: "socat", package: "socat" },
 ];
 
+/// The programs that contenders observe packets with.
+pub const OBSERVERS: [Tool; 2] =
+    [Tool { program: "nft", package: "nftables" }, Tool { program: "tcpdump", package: "tcpdump" }];
+
 /// The versions of the programs that print one, by name.
 pub fn versions(tools: &[Tool]) -> BTreeMap<String, String> {
     let of = |tool: &Tool| {

@@ -26,9 +26,8 @@ pub struct Observing {
     pub delivered: Option<String>,
     /// Where a number stands that says how many did not, by the contender's own account.
     pub missed: Option<String>,
-    /// Whether it observes a sample, so that what was not delivered is what it says it missed.
-    #[serde(default)]
-    pub samples: bool,
+    /// Where a number stands that says of how many packets a sampling contender has drawn its records. `delivered` are the records then.
+    pub seen: Option<String>,
 }
 
 /// The values of an observer's placeholders.
@@ -40,7 +39,7 @@ pub struct Monitor {
     pub namespace: String,
     /// {sluice}: the Sluice binary.
     pub sluice: String,
-    /// {out}: a file for what was observed, in memory if the machine has room for it there.
+    /// {out}: a file for what was observed, in a directory of its own, in memory where there is one.
     pub out: String,
 }
 
@@ -54,13 +53,16 @@ impl Observing {
         if self.run.is_none() && self.after.is_none() && self.delivered.is_some() {
             return bad("nothing prints what was delivered", "give run, or after");
         }
+        if self.seen.is_some() && self.delivered.is_none() {
+            return bad("[observe] has seen without delivered", "a sample has records: delivered counts them");
+        }
         for command in self.start.iter().chain(&self.run).chain(&self.after) {
             if let Err(blank) = Monitor::sample().command(command) {
                 let what = format!("nothing fills the blank {{{blank}}}");
                 return bad(&what, "there are {dev}, {netns}, {sluice} and {out}");
             }
         }
-        for pattern in self.delivered.iter().chain(&self.missed) {
+        for pattern in self.delivered.iter().chain(&self.missed).chain(&self.seen) {
             if pattern.matches(NUMBER).count() != 1 || pattern.trim() == NUMBER {
                 return bad(&format!("\"{pattern}\" has no place for one number"), "such as \"{} packets captured\"");
             }
@@ -78,12 +80,12 @@ impl Observing {
 pub fn number_at(pattern: &str, text: &str) -> Option<u64> {
     let (before, after) = pattern.split_once(NUMBER)?;
     let is_digit = |c: char| c.is_ascii_digit();
-    let found = text.char_indices().filter_map(|(at, c)| {
+    let mut found = text.char_indices().filter_map(|(at, c)| {
         let starts = is_digit(c) && !text[..at].ends_with(is_digit) && text[..at].ends_with(before);
         let digits = &text[at..at + text[at..].find(|c| !is_digit(c)).unwrap_or(text.len() - at)];
         (starts && text[at + digits.len()..].starts_with(after)).then(|| digits.parse().ok())?
     });
-    found.last()
+    found.next_back()
 }
 
 impl Monitor {

@@ -79,13 +79,13 @@ fn of_delays(delays: &Delays, mut push: impl FnMut(Measure, Option<f64>)) {
 
 fn of_observed(observed: &Observed, mut push: impl FnMut(Measure, Option<f64>)) {
     let a_second = |packets: u64| (observed.seconds > 0.0).then(|| packets as f64 / observed.seconds);
-    let expected = observed.expected as f64;
-    let percent = |packets: u64| (expected > 0.0).then(|| 100.0 * packets as f64 / expected);
-    let unobserved = observed.expected.saturating_sub(observed.delivered);
+    let percent = |packets: u64| (observed.arrived > 0).then(|| 100.0 * packets as f64 / observed.arrived as f64);
+    let unobserved = observed.arrived.saturating_sub(observed.delivered);
     push(Measure::Arrived, a_second(observed.arrived));
     push(Measure::Observed, a_second(observed.delivered));
     push(Measure::Unobserved, percent(unobserved));
     push(Measure::Untold, percent(unobserved.saturating_sub(observed.missed)));
+    push(Measure::Records, observed.records.and_then(a_second));
     push(Measure::Instructions, observed.instructions);
 }
 

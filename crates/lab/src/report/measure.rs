@@ -71,7 +71,9 @@ pub enum Measure {
     Arrived,
     /// Packets that an observer got, a second.
     Observed,
-    /// Packets that it was to get and did not.
+    /// Records of a sample, a second.
+    Records,
+    /// Packets that arrived and that it did not get.
     Unobserved,
     /// Those of these that it has not told.
     Untold,
@@ -114,6 +116,7 @@ impl Measure {
             Measure::Instructions => "instructions_per_packet",
             Measure::Arrived => "arrived_per_second",
             Measure::Observed => "observed_per_second",
+            Measure::Records => "records_per_second",
             Measure::Unobserved => "unobserved",
             Measure::Untold => "untold",
         };
@@ -149,7 +152,7 @@ impl Measure {
             Measure::Rate | Measure::Flow(_) | Measure::TotalRate => "Mbit/s",
             Measure::Retransmitted | Measure::Pkts | Measure::LineDropped | Measure::Instructions => "",
             Measure::PerMinute => "a minute",
-            Measure::PerSecond | Measure::Arrived | Measure::Observed => "a second",
+            Measure::PerSecond | Measure::Arrived | Measure::Observed | Measure::Records => "a second",
             Measure::Jain | Measure::WeightedJain | Measure::Owned => "",
         }
     }
@@ -159,7 +162,7 @@ impl Measure {
             Measure::Rate | Measure::TotalRate | Measure::PerMinute | Measure::PerSecond => Better::Higher,
             Measure::Jain | Measure::WeightedJain | Measure::Owned => Better::Higher,
             Measure::Arrived | Measure::Observed => Better::Higher,
-            Measure::Used | Measure::Pkts | Measure::Flow(_) => Better::Neither,
+            Measure::Used | Measure::Pkts | Measure::Flow(_) | Measure::Records => Better::Neither,
             Measure::Delay(Path::Noise | Path::Idle | Path::IdleOneWay, _) => Better::Neither,
             _ => Better::Lower,
         }
@@ -192,7 +195,8 @@ impl Measure {
             | Measure::PerMinute
             | Measure::PerSecond
             | Measure::Arrived
-            | Measure::Observed => number::fixed(value, 0),
+            | Measure::Observed
+            | Measure::Records => number::fixed(value, 0),
             _ => number::digits(value),
         }
     }

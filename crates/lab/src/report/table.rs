@@ -99,6 +99,7 @@ fn frames(group: &Group, load: &LoadInfo) -> Option<Table> {
     let columns = vec![
         column("arrived", of, Measure::Arrived),
         column("observed", of, Measure::Observed),
+        column("records of a sample", of, Measure::Records),
         column("not observed", of, Measure::Unobserved),
         column("of these not told", of, Measure::Untold),
         column("instructions a packet", of, Measure::Instructions),

@@ -178,12 +178,12 @@ pub struct Observed {
     pub sent: u64,
     /// Frames that the device has received.
     pub arrived: u64,
-    /// Packets that userspace was to get, as records or as counts.
-    pub expected: u64,
-    /// Packets that it got.
+    /// Packets that userspace got, as records or as counts; of a sample, those for which its records stand.
     pub delivered: u64,
     /// Packets that it did not get, by the contender's own account.
     pub missed: u64,
+    /// Records of a sample.
+    pub records: Option<u64>,
     /// Time from the first frame to the last, seconds.
     pub seconds: f64,
     /// Instructions for a frame, with the sender's; by an instruction clock, if frames were sent as fast as they go.

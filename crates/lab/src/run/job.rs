@@ -163,7 +163,9 @@ impl JobFiles {
     /// The programs whose versions the report names.
     pub fn shown_tools(&self) -> Vec<Tool> {
         let forwarders = tool::FORWARDERS.iter().filter(|_| self.has_chain());
-        self.tools().iter().chain(forwarders).copied().collect()
+        let has_tap = self.scenarios.values().any(|scenario| scenario.topology.tap().is_some());
+        let observers = tool::OBSERVERS.iter().filter(|_| has_tap);
+        self.tools().iter().chain(forwarders).chain(observers).copied().collect()
     }
 
     /// The files of a trial.

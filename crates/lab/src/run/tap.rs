@@ -1,7 +1,6 @@
 //! One trial at a tap: a contender observes what arrives at a device, and loads of frames come one after the other, each alone.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,6 +16,7 @@ use nix::sys::signal::Signal;
 use sluice_error::{Error, Kind, Result};
 use sluice_testbed::Namespace;
 use sluice_testbed::process::Process;
+use tempfile::TempDir;
 
 /// A guess of the time for building the network, and for starting and ending an observer, ms.
 const SET_UP_MS: f64 = 3_000.0;
@@ -108,8 +108,8 @@ impl Trial<'_> {
     }
 
     fn run(&self, length: Duration) -> Result<(Observed, String)> {
-        let out = Output::new(self.setting.scratch);
-        let monitor = self.monitor(&out.0)?;
+        let out = output_directory()?;
+        let monitor = self.monitor(&out.path().join("observed"))?;
         let (source, host) = (self.network.host(&self.tap.source)?, self.network.host(&self.tap.monitor)?);
         // Without GRO or an XDP program, a veth takes no frames.
         type_command(host, &format!("ethtool -K {} gro on", self.at()), self.watch)?;
@@ -140,18 +140,22 @@ impl Trial<'_> {
                 .map(Some)
                 .ok_or_else(|| Error::system(format!("the contender has not printed \"{pattern}\": {}", text.trim()))),
         };
-        let delivered = number(&self.observing.delivered)?.unwrap_or(arrived);
+        let records = number(&self.observing.delivered)?;
         let missed = number(&self.observing.missed)?.unwrap_or(0);
-        let expected = if self.observing.samples { delivered + missed } else { arrived };
+        let seen = number(&self.observing.seen)?;
+        let (delivered, missed) = match (seen, records) {
+            (Some(seen), Some(records)) => represented(seen, records, missed),
+            (_, records) => (records.unwrap_or(arrived), missed),
+        };
         let fast = !matches!(self.load.rate, Some(Rate::Bps(_)));
         let counted = self.setting.clock == Clock::Instructions && fast && arrived > 0;
         let observed = Observed {
             load: self.load.name().to_owned(),
             sent: sent.frames,
             arrived,
-            expected,
             delivered,
             missed,
+            records: seen.and(records),
             seconds: sent.seconds,
             instructions: counted.then(|| sent.seconds * 1e9 / arrived as f64),
         };
@@ -205,25 +209,33 @@ impl Trial<'_> {
     }
 }
 
-/// A file for what was observed, which goes with it.
-struct Output(PathBuf);
-
-impl Output {
-    fn new(scratch: &Path) -> Output {
-        let name = scratch.file_name().map_or_else(|| "observed".into(), |name| name.to_string_lossy().into_owned());
-        let memory = Path::new(MEMORY);
-        let directory = if memory.is_dir() { memory } else { scratch };
-        Output(directory.join(format!("{name}-observed")))
-    }
+/// A directory for what is observed, which goes with its handle.
+fn output_directory() -> Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("sluice-lab-observed-");
+    let made = if Path::new(MEMORY).is_dir() { builder.tempdir_in(MEMORY) } else { builder.tempdir() };
+    made.map_err(|e| Error::system(format!("cannot make a directory for what is observed: {e}")))
 }
 
-impl Drop for Output {
-    fn drop(&mut self) {
-        // Not every contender writes it.
-        let _ = fs::remove_file(&self.0);
-    }
+/// The packets of `seen` for which a sample's records stand, and those for which the records stood that were missed.
+fn represented(seen: u64, records: u64, missed: u64) -> (u64, u64) {
+    let share = records as f64 / (records + missed).max(1) as f64;
+    let delivered = if records + missed == 0 { 0 } else { (seen as f64 * share).round() as u64 };
+    (delivered, if missed == 0 { 0 } else { seen - delivered })
 }
 
 fn filled(monitor: &Monitor, command: &str) -> Result<String> {
     monitor.command(command).map_err(|blank| Error::system(format!("nothing fills {{{blank}}}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_stands_for_what_was_seen() {
+        assert_eq!(represented(1000, 10, 0), (1000, 0));
+        assert_eq!(represented(1000, 9, 1), (900, 100));
+        assert_eq!(represented(5, 0, 0), (0, 0));
+    }
 }

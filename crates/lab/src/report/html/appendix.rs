@@ -75,9 +75,9 @@ fn measured(page: &Page) -> Markup {
         dl class="terms" {
             (term("Arrived", "Frames that the device has received, over the time of sending: how fast the processor could take \
                 them in beside sending them, with this observer attached.".into()))
-            (term("Observed", "Packets that userspace got, as records or as counts, over the same time.".into()))
-            (term("Not observed", "Packets that it was to get and did not, of all that it was to get: of a sampling observer, those \
-                that it has chosen.".into()))
+            (term("Observed", "Packets that userspace got, as records or as counts, over the same time; of a sample, those for which its \
+                records stand.".into()))
+            (term("Not observed", "Packets that arrived and that it did not get, of all that arrived.".into()))
             (term("Of these not told", "Packets that were lost without being counted as lost: arrived, less observed, less what the \
                 observer says it missed.".into()))
             (term("Instructions a packet", "Those of the whole machine, the sender included, where frames come as fast as they go and the \
