@@ -104,6 +104,8 @@ fn path_mtu_is_found(lab: &Lab) {
     }
     let cached = net.client.ip("route get 10.78.0.1") + &net.client.ip(&format!("-6 route get {LISTEN6}"));
     assert_eq!(cached.matches("mtu 1320").count(), 2, "{cached}");
+    let too_big = |name: &str| of(lab, &net, name).refused.get("too_big").copied().unwrap_or(0);
+    assert!(too_big("keep") + too_big("masquerade") > 0 && too_big("keep6") + too_big("masquerade6") > 0, "counted");
     lab.down(&net.router, "lan0");
 }
 
@@ -157,6 +159,9 @@ fn hops_are_counted(lab: &Lab) {
         assert_eq!(error.raw_os_error(), Some(libc::ECONNREFUSED), "{closed}: {error}");
         let error = exchange(&net.client, closed, 1).expect_err("nobody listens there");
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{closed}: {error}");
+    }
+    for name in ["keep", "masquerade", "keep6", "masquerade6"] {
+        assert_eq!(of(lab, &net, name).refused, [("ttl_exceeded".to_owned(), 2)].into(), "{name}");
     }
     lab.down(&net.router, "lan0");
 }

@@ -22,6 +22,10 @@ const REASONS: [&str; abi::SL_NOT_FORWARDED_REASONS as usize] = [
     "unknown_connection",
     "source_not_routed",
     "untranslatable",
+    "ttl_exceeded",
+    "too_big",
+    "cut",
+    "not_written",
 ];
 
 /// A forward and its counts.
