@@ -1,6 +1,7 @@
 //! Port forwarding: connections arrive whole and from where they should, errors find their way, changes disturb nobody else.
 
 mod changes;
+mod classes;
 mod families;
 mod host;
 mod hostile;
@@ -30,6 +31,7 @@ pub fn suite() -> Suite {
         .any("families_find_the_path_mtu", &[], families::families_find_the_path_mtu)
         .any("families_that_are_not_translated", &[], families::families_that_are_not_translated)
         .any("hops_are_counted", &[], hops_are_counted)
+        .both("rules_do_not_choose_the_class_of_forwards", &[], classes::rules_do_not_choose_the_class_of_forwards)
         .any("changes_disturb_nobody", &[], changes::changes_disturb_nobody)
         .any("a_flood_harms_no_connection", &[], hostile::a_flood_harms_no_connection)
         .any("later_fragments_follow", &[], hostile::later_fragments_follow)
