@@ -29,6 +29,7 @@ pub fn suite() -> Suite {
         .any("narrow_ways_cut_packets", &[], narrow_ways_cut_packets)
         .both("families_are_translated", &[Need::Ifb], families::families_are_translated)
         .any("families_find_the_path_mtu", &[], families::families_find_the_path_mtu)
+        .any("families_cut_packets", &[], families::families_cut_packets)
         .any("families_that_are_not_translated", &[], families::families_that_are_not_translated)
         .any("hops_are_counted", &[], hops_are_counted)
         .both("rules_do_not_choose_the_class_of_forwards", &[], classes::rules_do_not_choose_the_class_of_forwards)
