@@ -376,8 +376,9 @@ struct sl_owed_marks {
  * arrived at an interface whose arrival hook is ours, or that our own hook has just handed to its queue. From XDP to tc it travels in the
  * packet's metadata.
  */
-#define SL_CLASS_BITS 6
-#define SL_TAGS       1024u
+#define SL_CLASS_BITS     6
+#define SL_TAGS           512u
+#define SL_TAG_OF_FORWARD SL_TAGS /* beside the tag: the class is that of a forward, which holds whatever the rules ask for */
 struct sl_xdp_meta {
 	u32 magic;
 	u16 handed;

@@ -39,6 +39,10 @@ enum sl_not_forwarded {
 	SL_NOT_FORWARDED_UNKNOWN, /* of no connection, and does not begin one: the stack has it */
 	SL_NOT_FORWARDED_SOURCE, /* its source cannot be there, by the routes: the stack has it */
 	SL_NOT_FORWARDED_FAMILY, /* it cannot be translated between IPv4 and IPv6 */
+	SL_NOT_FORWARDED_OLD, /* its time to live, or hop limit, ends here: its sender is told */
+	SL_NOT_FORWARDED_LONG, /* it is longer than the way takes, and must not be cut into fragments: its sender is told */
+	SL_NOT_FORWARDED_CUT, /* from the target of a connection that a change of the policy has cut */
+	SL_NOT_FORWARDED_UNWRITTEN, /* the kernel has refused to change it, or to send it on */
 	SL_NOT_FORWARDED_REASONS
 };
 

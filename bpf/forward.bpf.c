@@ -86,12 +86,10 @@ static __always_inline int sl_send_translated(struct __sk_buff *skb, struct sl_e
 					      struct sl_tuple *quoted, u32 number)
 {
 	int outcome = sl_translate_error(skb, e, quoted, outer) ? sl_send_error(skb, e, outer, SL_GOES_ON) : SL_REWRITTEN;
-	struct sl_connection *c = connection_at(sl_table, number);
 
 	if (outcome != SL_REWRITTEN)
 		return outcome;
-	if (c)
-		sl_count_refused(c->forward, SL_NOT_FORWARDED_FAMILY);
+	sl_count_refused_of(number, SL_NOT_FORWARDED_FAMILY);
 	return TC_ACT_SHOT;
 }
 
@@ -318,8 +316,10 @@ int sl_forward_error(struct __sk_buff *skb)
 		return turn == SL_DEPARTS ? TC_ACT_UNSPEC : sl_send_translated(skb, &e, &outer, &quoted, number);
 	if (turn == SL_IS_QUEUED)
 		outer.src = e.src; /* it may not come from this host, and nobody knows it when it leaves */
-	if (sl_rewrite_error(skb, &e, &quoted, &outer))
+	if (sl_rewrite_error(skb, &e, &quoted, &outer)) {
+		sl_count_refused_of(number, SL_NOT_FORWARDED_UNWRITTEN);
 		return TC_ACT_SHOT;
+	}
 	return sl_verdict_of(skb, sl_send_error(skb, &e, &outer, turn));
 }
 

@@ -338,7 +338,7 @@ SL_GLOBAL u64 sl_choose(const struct sl_tables *t SL_NONNULL, const struct sl_he
 /* The class that an earlier stage has handed on under the same policy, or a negative number. */
 static __always_inline s32 sl_handed_class(const struct sl_tables *t, u32 handed)
 {
-	if (handed >> SL_CLASS_BITS != t->tag)
+	if ((handed >> SL_CLASS_BITS & (SL_TAGS - 1)) != t->tag)
 		return -1;
 	return (s32)(handed & (SL_CLASSES - 1));
 }
@@ -360,12 +360,17 @@ static __always_inline int sl_is_ours(u32 ifindex)
 	return ifindex && bpf_map_lookup_elem(&arrivals, &arrival);
 }
 
-/* The class that an arrival hook of ours has handed on to a departing packet, if it still holds; else a negative number. */
+/*
+ * The class that an arrival hook of ours, or a forward, has handed on to a departing packet, if it still holds; else a negative number. A forward's
+ * class holds under the same policy: no rule is to choose it.
+ */
 static __always_inline s32 sl_forwarded_class(const struct sl_tables *t, u32 handed, u32 arrived_at)
 {
-	s32 class = sl_handed_class(t, handed);
+	u32 tag = handed >> SL_CLASS_BITS;
 
-	return class >= 0 && sl_class_lasts(t) && sl_is_ours(arrived_at) ? class : -1;
+	if (tag == t->tag ? !sl_class_lasts(t) : tag != (t->tag | SL_TAG_OF_FORWARD))
+		return -1;
+	return sl_is_ours(arrived_at) ? (s32)(handed & (SL_CLASSES - 1)) : -1;
 }
 
 static __always_inline void sl_count_add(struct sl_count *count, u32 pkts, u32 bytes)

@@ -14,6 +14,14 @@ static __always_inline void sl_count_refused(u32 forward, u32 why)
 		__sync_fetch_and_add(&count->refused[why], 1);
 }
 
+static __always_inline void sl_count_refused_of(u32 number, u32 why)
+{
+	struct sl_connection *c = connection_at(sl_table, number);
+
+	if (c)
+		sl_count_refused(c->forward, why);
+}
+
 /* Whether a packet is for this host. A function of its own for its stack. */
 SL_GLOBAL int sl_is_for_this_host(struct __sk_buff *skb, struct sl_forwardable *f SL_NONNULL)
 {

@@ -26,7 +26,8 @@ struct sl_forwardable {
 	u8 fragment; /* enum sl_fragment_kind */
 	u8 whole; /* it must not be fragmented on its way */
 	u8 unsummed; /* of UDP: it has no checksum (RFC 768) */
-	u32 id; /* of a fragment: what it shares with the others, in network byte order */
+	u16 cut; /* of a fragment: its place in eights of bytes << 3 | whether others follow it, as IPv6 has them */
+	u32 id; /* of a fragment: what it shares with the others; of IPv6 in network byte order */
 	u32 tick; /* of 2^20 ns: when it came */
 	u32 hash; /* tuple_hash of its addresses and ports */
 };
@@ -52,6 +53,14 @@ static __always_inline int sl_end_is_martian(const struct sl_end *end)
 static __always_inline int sl_crosses(const struct sl_forwardable *f, const struct sl_tuple *to)
 {
 	return f->ipv6 == sl_end_is_ipv4(&to->dst);
+}
+
+/* Bytes of the header that says of an IPv6 packet that it is a fragment: that it has, or has in translation. */
+static __always_inline u32 sl_fragment_bytes(const struct sl_forwardable *f)
+{
+	if (f->ipv6)
+		return f->l4 - f->l3 == SL_IPV6_BYTES + SL_FRAGMENT_BYTES ? SL_FRAGMENT_BYTES : 0;
+	return f->fragment != SL_WHOLE ? SL_FRAGMENT_BYTES : 0;
 }
 
 /* Makes the first bytes of the packet linear. Returns 0 if there are fewer. */
@@ -110,6 +119,7 @@ static __always_inline int sl_read_ipv4(struct __sk_buff *skb, u32 l3, struct sl
 	f->ip_bytes = sl_be16(p + 2);
 	fragment = sl_be16(p + 6);
 	f->fragment = fragment & 0x1fff ? SL_LATER_FRAGMENT : fragment & 0x2000 ? SL_FIRST_FRAGMENT : SL_WHOLE;
+	f->cut = (u16)(fragment << 3 | (fragment >> 13 & 1));
 	f->id = sl_be16(p + 4);
 	f->whole = (fragment & 0x4000) != 0;
 	f->tos = p[1];
@@ -139,6 +149,7 @@ static __always_inline int sl_read_fragment(struct __sk_buff *skb, u32 l3, struc
 	fragment = sl_be16(p + 2);
 	f->tuple.proto = p[0];
 	f->fragment = fragment >> 3 ? SL_LATER_FRAGMENT : fragment & 1 ? SL_FIRST_FRAGMENT : SL_WHOLE;
+	f->cut = (u16)(fragment & ~6u);
 	f->id = sl_raw32(p + 4);
 	return 1;
 }

@@ -28,6 +28,17 @@ static __always_inline void sl_hand_over_class(struct __sk_buff *skb, u32 class,
 		skb->tc_index = *tag << SL_CLASS_BITS | class;
 }
 
+/* Sends a packet of a forward that has been rewritten, or counts that the kernel would not. Returns the verdict of a tc program. */
+static __always_inline int sl_send_counted(struct __sk_buff *skb, const struct sl_forwardable *f, u32 way,
+					   const struct sl_hop *hop, u32 forward)
+{
+	int outcome = sl_send(skb, f, way, hop);
+
+	if (outcome == TC_ACT_SHOT)
+		sl_count_refused(forward, SL_NOT_FORWARDED_UNWRITTEN);
+	return outcome;
+}
+
 /* The outcome for a packet: a verdict, or one of these. */
 enum sl_outcome { SL_UNTOUCHED = -2, SL_REWRITTEN = -3, SL_FAULTY = -4, SL_UNKNOWN = -5 };
 
@@ -65,7 +76,10 @@ SL_GLOBAL int sl_pass_on(struct __sk_buff *skb, struct sl_forwardable *f SL_NONN
 		return SL_UNTOUCHED; /* another connection has come there since */
 	if (class & SL_MAY_BE_CUT && sl_is_replaced(c->forward)) {
 		connection_end(sl_table, c, number, state);
-		return side == SL_CLIENT ? SL_UNTOUCHED : TC_ACT_SHOT; /* the client gets the stack's reset */
+		if (side == SL_CLIENT)
+			return SL_UNTOUCHED; /* the client gets the stack's reset */
+		sl_count_refused(c->forward, SL_NOT_FORWARDED_CUT);
+		return TC_ACT_SHOT;
 	}
 	class &= SL_MAY_BE_CUT - 1;
 	if (f->fragment == SL_LATER_FRAGMENT)
@@ -78,6 +92,10 @@ SL_GLOBAL int sl_pass_on(struct __sk_buff *skb, struct sl_forwardable *f SL_NONN
 		return TC_ACT_SHOT;
 	}
 	if ((way <= SL_WAY_NEIGHBOUR && f->ttl <= 1) || (way == SL_WAY_NARROW && (f->whole || crosses))) {
+		sl_count_refused(c->forward, way == SL_WAY_NARROW ? SL_NOT_FORWARDED_LONG : SL_NOT_FORWARDED_OLD);
+		/* What its sender cuts then gets a header more in translation. */
+		if (way == SL_WAY_NARROW && crosses && !f->whole && f->fragment == SL_WHOLE)
+			hop.mtu -= SL_FRAGMENT_BYTES;
 		skb->cb[SL_CB_FAULT / 4] = way == SL_WAY_NARROW ? hop.mtu : SL_FAULT_OLD;
 		return SL_FAULTY;
 	}
@@ -94,13 +112,15 @@ SL_GLOBAL int sl_pass_on(struct __sk_buff *skb, struct sl_forwardable *f SL_NONN
 		sl_count_refused(c->forward, SL_NOT_FORWARDED_FAMILY);
 		return TC_ACT_SHOT;
 	}
-	if (!crosses && sl_rewrite(skb, f, &to, change, way <= SL_WAY_NEIGHBOUR))
+	if (!crosses && sl_rewrite(skb, f, &to, change, way <= SL_WAY_NEIGHBOUR)) {
+		sl_count_refused(c->forward, SL_NOT_FORWARDED_UNWRITTEN);
 		return TC_ACT_SHOT;
+	}
 	if (way > SL_WAY_NEIGHBOUR)
 		return SL_REWRITTEN;
 	if (class < SL_CLASSES)
 		sl_hand_over_class(skb, class, hop.ifindex);
-	return sl_send(skb, f, way, &hop);
+	return sl_send_counted(skb, f, way, &hop, c->forward);
 }
 
 /*
@@ -124,12 +144,14 @@ static __always_inline int sl_pass_by_known_way(struct __sk_buff *skb, const str
 	if (state != known->state || (class & SL_MAY_BE_CUT && sl_is_replaced(c->forward)))
 		return SL_UNKNOWN;
 	connection_pass(sl_table, c, state, known->side, &f->segment, sl_segments_of(skb), skb->len, f->tick);
-	if (sl_rewrite(skb, f, &known->to, known->change, 1))
+	if (sl_rewrite(skb, f, &known->to, known->change, 1)) {
+		sl_count_refused(c->forward, SL_NOT_FORWARDED_UNWRITTEN);
 		return TC_ACT_SHOT;
+	}
 	class &= SL_MAY_BE_CUT - 1;
 	if (class < SL_CLASSES)
 		sl_hand_over_class(skb, class, known->hop.ifindex);
-	return sl_send(skb, f, SL_WAY_OUT, &known->hop);
+	return sl_send_counted(skb, f, SL_WAY_OUT, &known->hop, c->forward);
 }
 
 /* sl_pass_known where l3 and the EtherType are constants. The words of the packet stay in registers; only where it is not sent on does *read get them. */
@@ -195,5 +217,8 @@ SL_GLOBAL int sl_leave(struct __sk_buff *skb, u32 l3, u32 number)
 	class = c->class & (SL_MAY_BE_CUT - 1);
 	if (class < SL_CLASSES)
 		sl_hand_over_class(skb, class, skb->ifindex);
-	return sl_rewrite(skb, &f, &to, sl_address_change(&f, &to), 0) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
+	if (!sl_rewrite(skb, &f, &to, sl_address_change(&f, &to), 0))
+		return TC_ACT_UNSPEC;
+	sl_count_refused(c->forward, SL_NOT_FORWARDED_UNWRITTEN);
+	return TC_ACT_SHOT;
 }

@@ -40,7 +40,7 @@ static __always_inline u32 sl_route(struct __sk_buff *skb, const struct sl_forwa
 				    struct sl_hop *hop)
 {
 	/* What translation adds. */
-	s32 more = !sl_crosses(f, t) ? 0 : f->ipv6 ? -(s32)SL_FAMILY_BYTES : (s32)SL_FAMILY_BYTES;
+	s32 longer = (s32)(SL_FAMILY_BYTES + sl_fragment_bytes(f)), more = !sl_crosses(f, t) ? 0 : f->ipv6 ? -longer : longer;
 	struct bpf_fib_lookup params = {};
 	long found;
 
@@ -161,11 +161,12 @@ static __always_inline u32 sl_route_of_side(struct __sk_buff *skb, const struct 
 					    u32 number, u32 state, u32 side, struct sl_hop *hop)
 {
 	struct sl_known_way *known = sl_known_way(f);
-	u32 way, *departure;
+	/* What takes another length in translation than its connection's packets do is no model for them. */
+	u32 way, *departure, alike = !sl_crosses(f, to) || !sl_fragment_bytes(f);
 
 	if (!known)
 		return SL_WAY_UP;
-	if (known->number == number && known->state == state && sl_is_way_of(skb, known, f)) {
+	if (alike && known->number == number && known->state == state && sl_is_way_of(skb, known, f)) {
 		*hop = known->hop;
 		return SL_WAY_OUT;
 	}
@@ -174,6 +175,8 @@ static __always_inline u32 sl_route_of_side(struct __sk_buff *skb, const struct 
 		return way;
 	departure = bpf_map_lookup_elem(&departures, &hop->ifindex);
 	hop->short_cut = f->l3 && departure && *departure == SL_DEPARTS_BY_PEER;
+	if (!alike)
+		return way;
 	known->from = f->tuple;
 	known->to = *to;
 	known->change = sl_address_change(f, to);

@@ -43,7 +43,7 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 } listens SEC(".maps");
 
-/* The tag of the policy in force of each managed interface: what its queue believes of a packet that bears it. */
+/* The tag of the policy in force of each managed interface, with SL_TAG_OF_FORWARD: its queue believes the class of a packet that bears it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__type(key, u32); /* ifindex */

@@ -33,14 +33,14 @@ static __always_inline void sl_header_ipv6(u32 *h, const struct sl_tuple *t, u32
 }
 
 /*
- * Whether a packet that goes this way can be translated: RFC 7915 would have fragments, sums of UDP and options of IPv4 translated as well, which is
+ * Whether a packet that goes this way can be translated: RFC 7915 would have UDP without a checksum and options of IPv4 translated as well, which is
  * not done here.
  */
 static __always_inline int sl_is_translatable(const struct sl_forwardable *f, u32 way, const struct sl_hop *hop)
 {
-	u32 header = f->ipv6 ? SL_IPV6_BYTES : 4 * SL_IPV4_WORDS;
+	u32 header = f->ipv6 ? SL_IPV6_BYTES + sl_fragment_bytes(f) : 4 * SL_IPV4_WORDS;
 
-	if (f->fragment != SL_WHOLE || f->l4 - f->l3 != header || f->ip_bytes > SL_LONGEST_PACKET || (f->unsummed && !f->ipv6))
+	if (f->l4 - f->l3 != header || f->ip_bytes > SL_LONGEST_PACKET || (f->unsummed && !f->ipv6))
 		return 0;
 	/* The stack would take no packet from this host's own address; and an IPv6 host sends no shorter ones than its least MTU. */
 	return way <= SL_WAY_NEIGHBOUR || (way == SL_WAY_NARROW && (!f->ipv6 || hop->mtu >= SL_IPV6_LEAST_MTU));
@@ -55,13 +55,48 @@ static __always_inline int sl_replace_header(struct __sk_buff *skb, u32 l3, u32 
 }
 
 /*
+ * Writes the IPv6 header of a packet, and the one behind it that says that it is a fragment (RFC 7915, 4.1), if it is one. payload: the bytes behind
+ * both.
+ */
+static __always_inline int sl_write_as_ipv6(struct __sk_buff *skb, const struct sl_forwardable *f, const struct sl_tuple *to,
+					    u32 payload)
+{
+	u32 h[SL_IPV6_WORDS], cut[SL_FRAGMENT_BYTES / 4], more = sl_fragment_bytes(f);
+
+	sl_header_ipv6(h, to, f->tos, payload + more, f->ttl - 1u);
+	if (more) {
+		cut[0] = __builtin_bswap32((u32)(u8)to->proto << 24 | f->cut);
+		cut[1] = __builtin_bswap32(f->id);
+		((u8 *)h)[6] = SL_IPV6_FRAGMENT;
+		if (bpf_skb_adjust_room(skb, SL_FRAGMENT_BYTES, BPF_ADJ_ROOM_NET, 0) ||
+		    bpf_skb_store_bytes(skb, f->l3 + SL_IPV6_BYTES, cut, sizeof(cut), BPF_F_RECOMPUTE_CSUM))
+			return -1;
+	}
+	return (int)bpf_skb_store_bytes(skb, f->l3, h, sizeof(h), BPF_F_RECOMPUTE_CSUM);
+}
+
+/* Writes the IPv4 header of a packet (RFC 7915, 5.1). sent: bytes of it as it came, or of each of its segments. */
+static __always_inline int sl_write_as_ipv4(struct __sk_buff *skb, const struct sl_forwardable *f, const struct sl_tuple *to,
+					    u32 payload, u32 sent)
+{
+	u32 h[SL_IPV4_WORDS], word = SL_IPV4_DONT_FRAGMENT;
+
+	if (sl_fragment_bytes(f))
+		word = __builtin_bswap32(f->id) << 16 | (f->cut & 1u) << 13 | f->cut >> 3;
+	else if (sent <= SL_IPV6_LEAST_MTU) /* routers may cut it: its sender would not send a shorter one */
+		word = bpf_get_prandom_u32() << 16;
+	sl_header_ipv4(h, to, f->tos, payload, word, f->ttl - 1u);
+	return (int)bpf_skb_store_bytes(skb, f->l3, h, sizeof(h), BPF_F_RECOMPUTE_CSUM);
+}
+
+/*
  * Makes a packet one of the other family, with these addresses and ports, one hop older. change: sl_address_change. Checksums are right afterwards,
  * whatever the device was to do of them: both pseudo-headers have the same length and protocol, and who has summed the whole packet
  * (CHECKSUM_COMPLETE) is told of each change. A function of its own for its stack.
  */
 SL_GLOBAL int sl_translate(struct __sk_buff *skb, struct sl_forwardable *f SL_NONNULL, struct sl_tuple *to SL_NONNULL, u32 change)
 {
-	u32 h[SL_IPV6_WORDS], ports, old_ports, sum, payload, sent, word = SL_IPV4_DONT_FRAGMENT;
+	u32 ports, old_ports, sum, payload, sent, first;
 	u64 zero;
 
 	if (!f || !to)
@@ -72,26 +107,21 @@ SL_GLOBAL int sl_translate(struct __sk_buff *skb, struct sl_forwardable *f SL_NO
 	old_ports = f->tuple.sport | (u32)f->tuple.dport << 16;
 	payload = f->ip_bytes - (f->l4 - f->l3);
 	sent = sl_bytes_sent(skb, f);
-	if (!f->unsummed && (bpf_l4_csum_replace(skb, sum, 0, change, zero | BPF_F_PSEUDO_HDR) ||
-			     (ports != old_ports && bpf_l4_csum_replace(skb, sum, old_ports, ports, zero | 4))))
+	first = f->fragment != SL_LATER_FRAGMENT;
+	if (first && !f->unsummed &&
+	    (bpf_l4_csum_replace(skb, sum, 0, change, zero | BPF_F_PSEUDO_HDR) ||
+	     (ports != old_ports && bpf_l4_csum_replace(skb, sum, old_ports, ports, zero | 4))))
 		return -1;
-	if (bpf_skb_store_bytes(skb, f->l4, &ports, 4, 0) || sl_replace_header(skb, f->l3, f->ipv6))
+	if (first && bpf_skb_store_bytes(skb, f->l4, &ports, 4, 0))
 		return -1;
-	if (f->ipv6) {
-		if (sent <= SL_IPV6_LEAST_MTU) /* routers may cut it: its sender would not send a shorter one */
-			word = bpf_get_prandom_u32() << 16;
-		sl_header_ipv4(h, to, f->tos, payload, word, f->ttl - 1u);
-		sum = 4 * SL_IPV4_WORDS;
-		if (bpf_skb_store_bytes(skb, f->l3, h, 4 * SL_IPV4_WORDS, BPF_F_RECOMPUTE_CSUM))
-			return -1;
-	} else {
-		sl_header_ipv6(h, to, f->tos, payload, f->ttl - 1u);
-		sum = SL_IPV6_BYTES;
-		if (bpf_skb_store_bytes(skb, f->l3, h, SL_IPV6_BYTES, BPF_F_RECOMPUTE_CSUM))
-			return -1;
-	}
+	if (f->ipv6 && sl_fragment_bytes(f) && bpf_skb_adjust_room(skb, -SL_FRAGMENT_BYTES, BPF_ADJ_ROOM_NET, 0))
+		return -1;
+	if (sl_replace_header(skb, f->l3, f->ipv6))
+		return -1;
+	if (f->ipv6 ? sl_write_as_ipv4(skb, f, to, payload, sent) : sl_write_as_ipv6(skb, f, to, payload))
+		return -1;
+	f->l4 = f->l3 + (f->ipv6 ? 4 * SL_IPV4_WORDS : SL_IPV6_BYTES + sl_fragment_bytes(f));
 	f->ipv6 = !f->ipv6;
-	f->l4 = f->l3 + sum;
 	return 0;
 }
 

@@ -40,6 +40,7 @@ typedef _Bool bool;
 #define BPF_F_INNER_MAP      (1U << 12)
 #define BPF_F_RECOMPUTE_CSUM (1ULL << 0)
 #define BPF_F_PSEUDO_HDR     (1ULL << 4)
+#define BPF_ADJ_ROOM_NET     0
 #define BPF_ADJ_ROOM_MAC     1
 #define BPF_F_MARK_MANGLED_0 (1ULL << 5)
 enum bpf_map_type {

@@ -31,6 +31,8 @@ pub struct Forward {
     pub refused: BTreeMap<String, u64>,
     pub from_clients: Count,
     pub from_targets: Count,
+    #[serde(default)]
+    pub ways: serde_json::Value,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -5,7 +5,7 @@ mod without_root;
 use crate::args::Explain;
 use crate::failure::Failure;
 use crate::{capture, packet, terminal};
-use sluice_kernel::explain::{self, Explanation, Fields, ForwardFound, Leaving, Queued, RuleFound};
+use sluice_kernel::explain::{self, Explanation, Fields, ForwardFound, RuleFound};
 use sluice_kernel::probe::Metadata;
 use sluice_kernel::{Record, require_root};
 use sluice_policy::names;
@@ -188,25 +188,7 @@ fn family(target: &explain::TargetFound) -> &'static str {
 
 /// The way to a target, as a relative clause.
 fn way(target: &explain::TargetFound) -> String {
-    match &target.way {
-        None => String::new(),
-        Some(Leaving::ThisHost) => " on this host".to_owned(),
-        Some(Leaving::Unrouted) => " (to which no route leads: the host's stack answers)".to_owned(),
-        Some(Leaving::Disabled { sysctl }) => format!(" (but this host sends no packets on: {sysctl} is 0)"),
-        Some(Leaving::Queues { interface, why }) => {
-            let why = match why {
-                Queued::NoPeer => "it is no veth into another network namespace",
-                Queued::Qdisc => "a qdisc schedules there",
-                Queued::Program => "a program or a filter sees what departs there",
-                Queued::Policy => "a policy does more than forward there",
-            };
-            format!(" by {interface} and its queues, since {why}")
-        }
-        Some(Leaving::Peer { interface }) => {
-            format!(" by {interface}, into its other end at once, since nothing is scheduled there")
-        }
-        Some(Leaving::Stack { interface }) => format!(" by {interface}, sent by the stack after the queue of arrivals"),
-    }
+    target.way.as_ref().map_or(String::new(), |way| format!(" {way}"))
 }
 
 pub fn rule_line(explanation: &Explanation) -> String {

@@ -98,6 +98,9 @@ fn list(args: &List) -> std::result::Result<(), Failure> {
         outln!("{} forwards nothing; sluice forward add {0} NAME --port PORT --to TARGET begins", args.interface);
     } else {
         outln!("{}", status::forwards(&status.forwards));
+        for line in status::ways(&status.forwards) {
+            outln!("{line}");
+        }
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use crate::args::Status as Args;
 use crate::failure::Failure;
 use crate::terminal;
 use comfy_table::{Cell, CellAlignment, Table, presets};
-use sluice_kernel::status::{Count, DirectionStatus, ForwardStatus, Status};
+use sluice_kernel::status::{Count, DirectionStatus, ForwardStatus, SharedWay, Status};
 use sluice_kernel::{Engine, Interface, Phase, Record};
 
 pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
@@ -89,6 +89,7 @@ fn text(status: &Status, color: bool) -> String {
     if !status.forwards.is_empty() {
         lines.push(bold("forwards"));
         lines.push(format!("{}", forwards(&status.forwards)));
+        lines.extend(ways(&status.forwards));
     }
     lines.extend(malformed(status));
     lines.push(String::new());
@@ -167,6 +168,12 @@ pub fn forwards(forwards: &[ForwardStatus]) -> Table {
         ]);
     }
     table
+}
+
+/// The ways by which packets of forwards leave, and why: a line for each.
+pub fn ways(forwards: &[ForwardStatus]) -> Vec<String> {
+    let all = forwards.iter().map(|forward| (forward.name.as_str(), &forward.ways[..]));
+    SharedWay::of(all).iter().map(|way| format!("    {way}")).collect()
 }
 
 fn table(direction: &DirectionStatus) -> Table {

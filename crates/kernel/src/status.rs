@@ -10,6 +10,7 @@ mod schedulers;
 mod sojourn;
 mod state;
 
+pub use crate::engine::forwarding::{ForwardWay, SharedWay};
 pub use crate::record::count::Count;
 pub(crate) use counts::{BUILTIN, class_counts};
 pub use forwards::ForwardStatus;

@@ -27,7 +27,7 @@ const _: () = assert!(sluice_policy::PIFO_BUCKETS == abi::SL_PIFO_BUCKETS);
 pub struct Context<'a> {
     /// Number of this configuration on its interface, 1 or more.
     pub generation: u32,
-    /// 1 to 1023: the mark of this policy on packets whose class is handed on.
+    /// 1 to 511: the mark of this policy on packets whose class is handed on.
     pub tag: u16,
     /// The buffer, of two, that the tables go into.
     pub buffer: u32,

@@ -1,6 +1,7 @@
 //! Port forwarding: connections arrive whole and from where they should, errors find their way, changes disturb nobody else.
 
 mod changes;
+mod classes;
 mod families;
 mod host;
 mod hostile;
@@ -28,8 +29,10 @@ pub fn suite() -> Suite {
         .any("narrow_ways_cut_packets", &[], narrow_ways_cut_packets)
         .both("families_are_translated", &[Need::Ifb], families::families_are_translated)
         .any("families_find_the_path_mtu", &[], families::families_find_the_path_mtu)
+        .any("families_cut_packets", &[], families::families_cut_packets)
         .any("families_that_are_not_translated", &[], families::families_that_are_not_translated)
         .any("hops_are_counted", &[], hops_are_counted)
+        .both("rules_do_not_choose_the_class_of_forwards", &[], classes::rules_do_not_choose_the_class_of_forwards)
         .any("changes_disturb_nobody", &[], changes::changes_disturb_nobody)
         .any("a_flood_harms_no_connection", &[], hostile::a_flood_harms_no_connection)
         .any("later_fragments_follow", &[], hostile::later_fragments_follow)
@@ -104,6 +107,8 @@ fn path_mtu_is_found(lab: &Lab) {
     }
     let cached = net.client.ip("route get 10.78.0.1") + &net.client.ip(&format!("-6 route get {LISTEN6}"));
     assert_eq!(cached.matches("mtu 1320").count(), 2, "{cached}");
+    let too_big = |name: &str| of(lab, &net, name).refused.get("too_big").copied().unwrap_or(0);
+    assert!(too_big("keep") + too_big("masquerade") > 0 && too_big("keep6") + too_big("masquerade6") > 0, "counted");
     lab.down(&net.router, "lan0");
 }
 
@@ -157,6 +162,9 @@ fn hops_are_counted(lab: &Lab) {
         assert_eq!(error.raw_os_error(), Some(libc::ECONNREFUSED), "{closed}: {error}");
         let error = exchange(&net.client, closed, 1).expect_err("nobody listens there");
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{closed}: {error}");
+    }
+    for name in ["keep", "masquerade", "keep6", "masquerade6"] {
+        assert_eq!(of(lab, &net, name).refused, [("ttl_exceeded".to_owned(), 2)].into(), "{name}");
     }
     lab.down(&net.router, "lan0");
 }

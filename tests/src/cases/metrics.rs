@@ -217,7 +217,7 @@ fn forwards_are_counted_everywhere(lab: &Lab) {
     assert_eq!(of("sluice_forward_opened_connections_total", ""), Some(1.0));
     assert_eq!(of("sluice_forward_open_connections", ""), Some(1.0));
     let refused = text.lines().filter(|line| line.starts_with("sluice_forward_refused_packets_total{"));
-    assert_eq!(refused.filter(|line| line.ends_with(" 0")).count(), 14, "each reason of each forward: {text}");
+    assert_eq!(refused.filter(|line| line.ends_with(" 0")).count(), 22, "each reason of each forward: {text}");
 
     let status = lab.status(&net.router, "lan0").forwards;
     assert!(status.iter().all(|forward| forward.refused.is_empty()), "{status:?}");

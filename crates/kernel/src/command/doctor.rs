@@ -2,8 +2,9 @@
 
 use crate::bpf::object::Loader;
 use crate::engine::features::Features;
+use crate::engine::forwarding::{self, Leaving, SharedWay};
 use crate::engine::{self, parts};
-use crate::record::{Phase, Record};
+use crate::record::{Phase, Record, policy};
 use crate::system::interface::Interface;
 use crate::system::{bpffs, iproute, netns, paths, privilege, qdiscs};
 use serde::Serialize;
@@ -110,6 +111,9 @@ pub fn examine() -> Result<Vec<Finding>> {
     let records: Vec<Record> = Record::all()?.into_iter().filter(|record| record.netns == own).collect();
     for record in records.iter().filter(|record| record.phase == Phase::Active) {
         parts_of(&mut f, record)?;
+        if Interface::is_there(&record.interface, record.ifindex) {
+            forwards_of(&mut f, record)?;
+        }
     }
     for name in Interface::names()? {
         if let Ok(interface) = Interface::find(&name) {
@@ -224,6 +228,26 @@ fn parts_of(f: &mut Findings, record: &Record) -> Result<()> {
         (Verdict::Bad, missing.join("; "))
     };
     f.add(&record.interface, "parts", verdict, detail, &format!("sluice ensure {} puts it back", record.interface));
+    Ok(())
+}
+
+/// Tells by which ways the packets of a managed interface's forwards leave, and why.
+fn forwards_of(f: &mut Findings, record: &Record) -> Result<()> {
+    let policy = policy::resolved(record)?;
+    let ways = forwarding::ways_of(record, &policy)?;
+    let named = policy.forwards.iter().map(|forward| forward.name.as_str());
+    for shared in SharedWay::of(named.zip(ways.iter().map(Vec::as_slice))) {
+        let (verdict, cure) = match &shared.way {
+            Leaving::Unrouted => (Verdict::Bad, "`ip route get TARGET` says why; add a route to it".to_owned()),
+            Leaving::Disabled { sysctl } => (Verdict::Bad, format!("sysctl -w {sysctl}=1")),
+            Leaving::Peer { passes: Some(_), .. } => (
+                Verdict::Lacking,
+                format!("sluice apply {} with the policy in force has the ways chosen anew", record.interface),
+            ),
+            _ => (Verdict::Good, String::new()),
+        };
+        f.add(&record.interface, "forwards", verdict, shared.to_string(), &cure);
+    }
     Ok(())
 }
 

@@ -1,15 +1,20 @@
 //! `sluice status`.
 
 use crate::command::recover::recover_unless_held;
+use crate::engine::forwarding;
 use crate::engine::managed::managed;
+use crate::record::policy;
 use crate::status::{Pinned, Status};
 use crate::system::privilege::require_root;
 use sluice_error::Result;
 
-/// The status of an interface in the process's namespace.
+/// The status of an interface in the process's namespace, with the ways of its forwards.
 pub fn of(interface: &str) -> Result<Status> {
     require_root()?;
     recover_unless_held()?;
     let record = managed(interface)?;
-    Pinned::open(record)?.status()
+    let ways = forwarding::ways_of(&record, &policy::resolved(&record)?)?;
+    let mut status = Pinned::open(record)?.status()?;
+    status.forwards.iter_mut().zip(ways).for_each(|(forward, ways)| forward.ways = ways);
+    Ok(status)
 }

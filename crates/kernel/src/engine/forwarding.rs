@@ -6,6 +6,7 @@
 
 mod attach;
 pub(crate) mod checks;
+mod leaving;
 mod own_clients;
 mod routes;
 mod shortcuts;
@@ -13,7 +14,6 @@ mod tables;
 
 use crate::bpf::hooks;
 use crate::bpf::object::{self, Loader};
-use crate::engine::features::Features;
 use crate::engine::managed::settled;
 use crate::maps::forwarding::{CALL_TABLE, directory};
 use crate::maps::tables as maps;
@@ -21,18 +21,18 @@ use crate::record::{Phase, Record, policy};
 use crate::system::interface::Interface;
 use crate::system::paths;
 use attach::{attach, detach};
+pub use leaving::{ForwardWay, Leaving, SharedWay};
+pub(crate) use leaving::{leaving, ways as ways_of};
 use libbpf_rs::{MapCore, MapFlags};
 use routes::{routes, ways, ways_to};
-use serde::Serialize;
 pub use shortcuts::Queued;
-use shortcuts::{acts_on_departures, queued};
+use shortcuts::acts_on_departures;
 use sluice_abi as abi;
 use sluice_error::{Doing, Error, Result};
 use sluice_policy::{Forward, Resolved};
 use sluice_tables::forward::{Routed, timeouts};
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::IpAddr;
 use std::path::Path;
 use tables::Tables;
 
@@ -50,29 +50,40 @@ struct OfInterface {
     tag: u16,
     /// Whether packets that depart are scheduled, limited or counted there.
     acts_on_departures: bool,
+    /// Whether packets that arrive are queued.
+    queues_arrivals: bool,
+}
+
+impl OfInterface {
+    fn of(record: &Record, policy: &Resolved) -> OfInterface {
+        OfInterface {
+            ifindex: record.ifindex,
+            forwards: policy.forwards.clone(),
+            connections: policy.connections,
+            tag: record.tag,
+            acts_on_departures: acts_on_departures(policy),
+            queues_arrivals: record.ingress_ifindex.is_some(),
+        }
+    }
+}
+
+/// The other managed interfaces of a record's network namespace.
+fn others(own: &Record) -> Result<Vec<OfInterface>> {
+    let mut interfaces = Vec::new();
+    for other in Record::all()?.into_iter().filter(|other| other.netns == own.netns && other.key != own.key) {
+        if other.phase == Phase::Active && Interface::is_there(&other.interface, other.ifindex) {
+            let other = settled(other)?;
+            interfaces.push(OfInterface::of(&other, &policy::resolved(&other)?));
+        }
+    }
+    Ok(interfaces)
 }
 
 /// Makes the tables follow the policies of all interfaces of the record's network namespace, of which the record's own has this one now; none: it
 /// is managed no longer.
 pub(crate) fn follow(own: &Record, policy: Option<&Resolved>) -> Result<()> {
-    let mut interfaces = Vec::new();
-    for other in Record::all()?.into_iter().filter(|other| other.netns == own.netns && other.key != own.key) {
-        if other.phase == Phase::Active && Interface::is_there(&other.interface, other.ifindex) {
-            let other = settled(other)?;
-            let policy = policy::resolved(&other)?;
-            let acts_on_departures = acts_on_departures(&policy);
-            let (forwards, connections) = (policy.forwards, policy.connections);
-            let (ifindex, tag) = (other.ifindex, other.tag);
-            interfaces.push(OfInterface { ifindex, forwards, connections, tag, acts_on_departures });
-        }
-    }
-    interfaces.extend(policy.map(|policy| OfInterface {
-        ifindex: own.ifindex,
-        forwards: policy.forwards.clone(),
-        connections: policy.connections,
-        tag: own.tag,
-        acts_on_departures: acts_on_departures(policy),
-    }));
+    let mut interfaces = others(own)?;
+    interfaces.extend(policy.map(|policy| OfInterface::of(own, policy)));
     let directory = directory(own.netns)?;
     let loaded = directory.join("listens").exists();
     if interfaces.iter().all(|interface| interface.forwards.is_empty()) {
@@ -106,66 +117,6 @@ pub(crate) fn follow(own: &Record, policy: Option<&Resolved>) -> Result<()> {
     let former = ways_to(&left).unwrap_or_default();
     let devices: BTreeSet<&str> = routes.values().chain(former.values()).map(|way| way.dev.as_str()).collect();
     tables.depart(&attach(&directory, own.netns, &devices, &interfaces)?)
-}
-
-/// The way by which new connections of an interface reach a target.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Leaving {
-    /// The target is on this host.
-    ThisHost,
-    /// No route leads there: the host's stack answers.
-    Unrouted,
-    /// This host sends no packets of the family on.
-    Disabled {
-        /// Setting of the kernel that is 0.
-        sysctl: &'static str,
-    },
-    /// An interface and its queues.
-    Queues {
-        /// Name of the interface.
-        interface: String,
-        /// The reason.
-        why: Queued,
-    },
-    /// The other end of a veth, at once: nothing is scheduled there.
-    Peer {
-        /// Name of the interface.
-        interface: String,
-    },
-    /// The stack, after the queue of arrivals.
-    Stack {
-        /// Name of the interface.
-        interface: String,
-    },
-}
-
-/// The ways of a client's packets to targets of a managed interface's forwards, in their order.
-pub(crate) fn leaving(record: &Record, from_ipv4: bool, targets: &[IpAddr]) -> Result<Vec<Leaving>> {
-    let directory = directory(record.netns)?;
-    let ways = ways_to(&targets.iter().copied().collect())?;
-    let departures = maps::open(&directory, "departures")?;
-    let one = |target: &IpAddr| {
-        let Some(way) = ways.get(target) else { return Ok(Leaving::Unrouted) };
-        let interface = way.dev.clone();
-        if way.is_local() {
-            return Ok(Leaving::ThisHost);
-        }
-        if let Some(sysctl) =
-            [from_ipv4, target.is_ipv4()].map(routes::sysctl).into_iter().find(|name| !routes::is_router(name))
-        {
-            return Ok(Leaving::Disabled { sysctl });
-        }
-        if record.ingress_ifindex.is_some() && Features::known()?.tcx && from_ipv4 == target.is_ipv4() {
-            return Ok(Leaving::Stack { interface });
-        }
-        let device = Interface::find(&interface)?;
-        let found = departures.lookup(&device.ifindex.to_ne_bytes(), MapFlags::ANY);
-        let departure = found.doing(|| "looking for hooks on departure".to_owned())?;
-        let at_once = departure.is_some_and(|value| value[..] == abi::SL_DEPARTS_BY_PEER.to_ne_bytes());
-        Ok(if at_once { Leaving::Peer { interface } } else { Leaving::Queues { interface, why: queued(&device)? } })
-    };
-    targets.iter().map(one).collect()
 }
 
 /// A note for a policy that asks room for more connections than the table has: it is made when the first forward of all interfaces begins.

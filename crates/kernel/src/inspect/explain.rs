@@ -187,8 +187,9 @@ pub fn by_interface(name: &str, packets: &[(Vec<u8>, Metadata)]) -> Result<Vec<E
 /// Adds the ways to targets of forwards that take packets, for which the kernel's routes are asked.
 pub fn find_ways(name: &str, explanations: &mut [Explanation]) -> Result<()> {
     let record = managed::managed(name)?;
+    let policy = policy::resolved(&record)?;
     let forwards = explanations.iter_mut().filter_map(|one| one.forward.as_mut());
-    forwards.filter(|forward| forward.takes).try_for_each(|forward| forward::find_ways(forward, &record))
+    forwards.filter(|forward| forward.takes).try_for_each(|forward| forward::find_ways(forward, &record, &policy))
 }
 
 /// The error of an interface that is there, but not managed; a name that no interface has passes.

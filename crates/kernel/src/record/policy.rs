@@ -80,5 +80,5 @@ pub(crate) fn choose_tag(record: &Record) -> Result<u16> {
     (0..tags)
         .map(|n| (start + n) % tags + 1)
         .find(|tag| Some(*tag) != own && others.iter().all(|other| other.tag != *tag))
-        .ok_or_else(|| Error::system("more than 1022 different policies are in force"))
+        .ok_or_else(|| Error::system("more than 510 different policies are in force"))
 }

@@ -2,6 +2,7 @@
 
 use super::{Count, text};
 use crate::bpf::mapped::Mapped;
+use crate::engine::forwarding::ForwardWay;
 use crate::maps::{forwarding, tables};
 use crate::record::Record;
 use crate::system::clock;
@@ -22,6 +23,10 @@ const REASONS: [&str; abi::SL_NOT_FORWARDED_REASONS as usize] = [
     "unknown_connection",
     "source_not_routed",
     "untranslatable",
+    "ttl_exceeded",
+    "too_big",
+    "cut",
+    "not_written",
 ];
 
 /// A forward and its counts.
@@ -45,6 +50,9 @@ pub struct ForwardStatus {
     pub from_clients: Count,
     /// Packets and bytes from targets.
     pub from_targets: Count,
+    /// The ways by which its packets leave, and why. Empty: they were not looked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ways: Vec<ForwardWay>,
     /// Places in the table of forwards: its own, and those of forwards that it has replaced.
     #[serde(skip)]
     pub places: u32,
@@ -112,6 +120,7 @@ fn shown(forward: &Forward, sums: Sums) -> ForwardStatus {
         refused,
         from_clients: from(abi::SL_CLIENT),
         from_targets: from(abi::SL_TARGET),
+        ways: Vec::new(),
         places: sums.places,
     }
 }
@@ -171,6 +180,7 @@ mod tests {
             refused: BTreeMap::new(),
             from_clients: Count { pkts, bytes: pkts * 100 },
             from_targets: Count { pkts: 5, bytes: 500 },
+            ways: Vec::new(),
             places,
         }
     }

@@ -36,6 +36,7 @@ pub fn forward(name: &str, opened: u64) -> ForwardStatus {
         refused: [("table_full", opened)].into(),
         from_clients: Count { pkts: opened * 10, bytes: opened * 1000 },
         from_targets: Count { pkts: opened * 20, bytes: opened * 10_000 },
+        ways: Vec::new(),
         places: 1,
     }
 }

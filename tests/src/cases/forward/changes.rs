@@ -81,6 +81,18 @@ pub fn changes_disturb_nobody(lab: &Lab) {
             socket.send(b"on and on").is_ok() && socket.recv(&mut [0; 100]).is_ok()
         });
     }
+    // What the target of a cut connection sends is dropped, and counted.
+    let late = net.server.inside(|| UdpSocket::bind((SERVER, 8002)).expect("a socket"));
+    late.set_read_timeout(Some(Duration::from_millis(200))).expect("a time limit");
+    let mut cuts = forward("cuts", 90, &format!("{SERVER}:8002"), "keep");
+    cuts["open_connections"] = json!("cut");
+    lab.sluice(&net.router, &["apply", "lan0", &lab.policy(&policy(json!([cuts])))]).ok();
+    await_that("a question comes", LONG, || socket.send(b"a question").is_ok() && late.recv(&mut [0; 100]).is_ok());
+    let client = (CLIENT, 4_000);
+    cuts["targets"] = json!(format!("{SERVER}:8000"));
+    lab.sluice(&net.router, &["apply", "lan0", &lab.policy(&policy(json!([cuts])))]).ok();
+    late.send_to(b"too late", client).expect("sending");
+    await_that("the late answer is counted", LONG, || of(lab, &net, "cuts").refused.get("cut") == Some(&1));
     lab.down(&net.router, "lan0");
 }
 

@@ -144,8 +144,25 @@ pub fn short_cuts_pass_nobody_by(lab: &Lab) {
     let (to_server, to_client) = carried();
     assert!(few.contains(&to_server) && few.contains(&to_client), "past both: {to_server} and {to_client}");
     assert_eq!(explained_way(lab, &net), json!({ "kind": "peer", "interface": "wan0" }));
+    let peer =
+        |sender, interface| json!({ "sender": sender, "targets": [SERVER], "kind": "peer", "interface": interface });
+    assert_eq!(of(lab, &net, "keep").ways, json!([peer("client", "wan0"), peer("target", "lan0")]));
 
+    // What comes to the way out afterwards is passed by, and said, until the ways are chosen anew.
     net.router.tc("qdisc add dev wan0 root pfifo");
+    let mut passes = peer("client", "wan0");
+    passes["passes"] = json!("qdisc");
+    assert_eq!(of(lab, &net, "keep").ways, json!([passes, peer("target", "lan0")]));
+    let told = "from clients by wan0, into its other end at once, since nothing was scheduled there when a policy last \
+                changed; now a qdisc schedules there: keep, keep6, masquerade, masquerade6";
+    let doctor = lab.sluice(&net.router, &["doctor"]);
+    assert!(doctor.stdout.contains(told) && doctor.stdout.contains("-> sluice apply lan0"), "{doctor}");
+    let list = lab.sluice(&net.router, &["forward", "list", "lan0"]).ok().stdout;
+    assert!(list.contains(told) && list.contains("from targets by lan0, into its other end at once, since"), "{list}");
+    lab.sluice(&net.router, &["apply", "lan0", &lab.policy(&alone)]).ok();
+    let queues =
+        json!({ "sender": "client", "targets": [SERVER], "kind": "queues", "interface": "wan0", "why": "qdisc" });
+    assert_eq!(of(lab, &net, "keep").ways, json!([queues, peer("target", "lan0")]));
     lab.down(&net.router, "lan0");
     lab.up(&net.router, "lan0", &lab.policy(&policy(four())), &[]);
     let (to_server, to_client) = carried();

@@ -1,6 +1,6 @@
 //! The hooks of port forwarding beside the arrival hooks that call it.
 
-use super::shortcuts::leads_to_peer;
+use super::shortcuts::{Departure, departure};
 use super::{LINK, OfInterface, own_clients};
 use crate::bpf::hooks::{self, Point, Side};
 use crate::engine::features::Features;
@@ -80,9 +80,11 @@ pub(super) fn attach(
         let hook = Hook { device: Interface::find(device)?, side: Side::Egress };
         hook.attach(directory)?;
         wanted.insert(hook.pin());
-        let by_peer = leads_to_peer(&hook.device, interfaces)?;
-        let departure = if by_peer { abi::SL_DEPARTS_BY_PEER } else { abi::SL_DEPARTS_BY_QUEUE };
-        departures.insert(hook.device.ifindex, departure);
+        let by = match departure(&hook.device, interfaces)? {
+            Departure::Peer => abi::SL_DEPARTS_BY_PEER,
+            Departure::Queues(_) => abi::SL_DEPARTS_BY_QUEUE,
+        };
+        departures.insert(hook.device.ifindex, by);
     }
     wanted.append(&mut own_clients::attach(directory)?);
     detach_but(directory, netns, &wanted, &managed)?;

@@ -10,36 +10,44 @@ use sluice_error::Result;
 use sluice_policy::{Mode, Resolved};
 
 /// Why packets leave an interface by its queues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Queued {
     /// It is no veth into another network namespace, so there is no other end to put packets into.
     NoPeer,
+    /// A policy does more than forward there.
+    Policy,
     /// A qdisc schedules there.
     Qdisc,
     /// A program or a filter sees what departs.
     Program,
-    /// A policy does more than forward there, or one of the others was there when a policy last changed.
-    Policy,
+    /// One of these was there when a policy last changed, and has gone since.
+    Earlier,
 }
 
-/// Whether an interface leads into another network namespace, and nobody looks at a packet that departs there: no qdisc, no program, no policy
-/// that does more than forward.
-pub(super) fn leads_to_peer(interface: &Interface, interfaces: &[OfInterface]) -> Result<bool> {
-    let acts = interfaces.iter().any(|one| one.ifindex == interface.ifindex && one.acts_on_departures);
-    Ok(!acts && queued(interface)? == Queued::Policy)
+/// The way by which forwarded packets leave an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Departure {
+    /// Into the other end of a veth, at once.
+    Peer,
+    /// Through the interface's queues.
+    Queues(Queued),
 }
 
-/// Why packets leave an interface by its queues: the first reason that is found on it, else that a policy says so.
-pub(super) fn queued(interface: &Interface) -> Result<Queued> {
+/// Chooses the way by which forwarded packets leave an interface, and says why: the first reason that is found to go through its queues, else its
+/// other end. Nobody may look at a packet that departs there: no qdisc, no program, no policy that does more than forward.
+pub(super) fn departure(interface: &Interface, interfaces: &[OfInterface]) -> Result<Departure> {
     if interface.kind.as_deref() != Some("veth") || !interface.peer_elsewhere {
-        return Ok(Queued::NoPeer);
+        return Ok(Departure::Queues(Queued::NoPeer));
+    }
+    if interfaces.iter().any(|one| one.ifindex == interface.ifindex && one.acts_on_departures) {
+        return Ok(Departure::Queues(Queued::Policy));
     }
     if qdiscs::root(&interface.name)?.is_some_and(|root| root.kind != "noqueue") {
-        return Ok(Queued::Qdisc);
+        return Ok(Departure::Queues(Queued::Qdisc));
     }
     let seen = hooks::others_see_departures(&interface.name, interface.ifindex)?;
-    Ok(if seen { Queued::Program } else { Queued::Policy })
+    Ok(if seen { Departure::Queues(Queued::Program) } else { Departure::Peer })
 }
 
 /// Whether a policy does anything with packets that depart, be it that it counts flows.

@@ -137,7 +137,8 @@ impl Tables {
     }
 
     fn tags(&self, interfaces: &[OfInterface]) -> Result<()> {
-        let tags = interfaces.iter().map(|interface| (interface.ifindex, interface.tag)).collect();
+        let of_forwards = |tag: u16| tag | abi::SL_TAG_OF_FORWARD as u16;
+        let tags = interfaces.iter().map(|interface| (interface.ifindex, of_forwards(interface.tag))).collect();
         hold(&self.egress_tags, &tags, || "noting tags".to_owned())
     }
 

@@ -41,10 +41,11 @@ pub struct TargetFound {
 }
 
 /// Looks for the ways to the targets of a forward of a managed interface.
-pub(super) fn find_ways(forward: &mut ForwardFound, record: &Record) -> Result<()> {
+pub(super) fn find_ways(forward: &mut ForwardFound, record: &Record, policy: &Resolved) -> Result<()> {
     let targets: Vec<IpAddr> = forward.targets.iter().map(|target| target.to.ip()).collect();
     let from_ipv4 = forward.targets.iter().any(|target| target.to.is_ipv4() != target.translated);
-    for (target, way) in forward.targets.iter_mut().zip(forwarding::leaving(record, from_ipv4, &targets)?) {
+    let ways = forwarding::leaving(record, policy, from_ipv4, &targets)?;
+    for (target, way) in forward.targets.iter_mut().zip(ways) {
         target.way = Some(way);
     }
     Ok(())
