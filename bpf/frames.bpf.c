@@ -7,6 +7,8 @@
 #include <bpf/bpf_helpers.h>
 
 /* Set before load. */
+const volatile u64 frames_interval_ns = 0; /* between two frames; 0: none */
+const volatile u64 frames_length_ns = 0; /* from the first frame to the last */
 const volatile u32 frames_device = 0; /* to which frames are sent */
 const volatile u32 frames_ports = 0; /* source ports of frames, a power of two, less one */
 
@@ -35,6 +37,23 @@ struct {
 	__uint(max_entries, 1);
 } frames_seen SEC(".maps");
 
+/* The sender's state. One thread sends. */
+struct frames_sender {
+	u64 sent;
+	u64 first_ns;
+	u64 last_ns;
+	u64 next_ns; /* when the next frame is due */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);
+	__type(value, struct frames_sender);
+	__uint(max_entries, 1);
+} frames_sender SEC(".maps");
+
+#define FRAMES_LATE_NS 50000000ull /* frames that are later than this are not made up for */
+
 /* Packets and bytes by IP protocol. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -59,15 +78,32 @@ static __always_inline struct frames_seen *frames_count(void *map, u32 key, u32 
 	return seen;
 }
 
-/* Run on frames that the lab makes; each gets the next source port. */
+/*
+ * Run on frames that the lab makes; each gets the next source port. A frame that comes before its time is dropped, which costs as little as
+ * anything: each call of the test run sets up and takes down a pool of pages, in some 20 ms, so pauses cannot be between calls.
+ */
 SEC("xdp")
 int frames_send(struct xdp_md *ctx)
 {
 	u8 *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	struct frames_seen *sent = frames_count(&frames_seen, 0, 0);
+	u64 now = bpf_ktime_get_ns();
+	struct frames_sender *s;
+	u32 zero = 0;
 
-	if (sent && data + 36 <= end)
-		*(u16 *)(data + 34) = (u16)(sent->packets & frames_ports);
+	s = bpf_map_lookup_elem(&frames_sender, &zero);
+	if (!s)
+		return XDP_ABORTED;
+	if (!s->first_ns)
+		s->first_ns = s->next_ns = now;
+	if (now - s->first_ns > frames_length_ns || (frames_interval_ns && now < s->next_ns))
+		return XDP_DROP;
+	if (now - s->next_ns > FRAMES_LATE_NS)
+		s->next_ns = now;
+	s->next_ns += frames_interval_ns;
+	s->last_ns = now;
+	if (data + 36 <= end)
+		*(u16 *)(data + 34) = (u16)(s->sent & frames_ports);
+	s->sent++;
 	return bpf_redirect(frames_device, 0);
 }
 

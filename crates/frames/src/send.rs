@@ -1,18 +1,16 @@
 //! Sends frames to a device.
 
 use crate::{device_number, load, open};
-use libbpf_rs::Object;
+use libbpf_rs::{MapCore, MapFlags, Object};
 use serde::Serialize;
-use sluice_error::{Error, Result};
+use sluice_error::{Doing, Error, Result};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
 /// Frames that the kernel hands on at a time, as a driver's poll does.
 const BATCH: u32 = 64;
-/// Frames of a call, if no rate is asked for.
-const CALL: u32 = 16_384;
-/// Time between two calls at a rate.
-const PACE: Duration = Duration::from_millis(1);
+/// Frames of a call of the kernel, of which it drops those that come before their time.
+const CALL: u32 = 1 << 22;
 /// Bytes of Ethernet, IPv4 and UDP headers.
 const HEADERS: usize = 42;
 /// The longest frame: a page less the kernel's own room in it.
@@ -50,38 +48,42 @@ pub fn send(device: &str, frames: Frames, length: Duration, ended: impl Fn() -> 
     if !frames.flows.is_power_of_two() || frames.flows > 65_536 {
         return Err(Error::input(format!("{} flows", frames.flows)).help("write a power of two, at most 65536"));
     }
-    let object = program(device_number(device)?, frames.flows - 1)?;
+    let object = program(device_number(device)?, frames, length)?;
     let frame = frame(frames.bytes);
     let begun = Instant::now();
-    let mut sent = 0;
     while begun.elapsed() < length && !ended() {
-        let call = match frames.rate_bps {
-            None => CALL,
-            Some(bps) => {
-                let due = bps as f64 / 8.0 / frames.bytes as f64 * begun.elapsed().as_secs_f64();
-                (due - sent as f64).clamp(0.0, f64::from(CALL)) as u32
-            }
-        };
-        if call == 0 {
-            std::thread::sleep(PACE);
-            continue;
-        }
-        run(&object, &frame, call)?;
-        sent += u64::from(call);
+        run(&object, &frame, CALL)?;
     }
-    Ok(Sent { frames: sent, seconds: begun.elapsed().as_secs_f64() })
+    sent(&object)
 }
 
 /// The program that sends to a device, with its constants.
-fn program(device: u32, ports: u32) -> Result<Object> {
+fn program(device: u32, frames: Frames, length: Duration) -> Result<Object> {
+    let interval_ns = frames.rate_bps.map_or(0, |bps| frames.bytes as u64 * 8_000_000_000 / bps.max(1));
+    let mut constants = Vec::new();
+    constants.extend(interval_ns.to_ne_bytes());
+    constants.extend((length.as_nanos() as u64).to_ne_bytes());
+    constants.extend(device.to_ne_bytes());
+    constants.extend((frames.flows - 1).to_ne_bytes());
+    let none = || Error::system("the BPF object frames has no constants");
     let mut open = open("frames_send")?;
     for mut map in open.maps_mut().filter(|map| map.name().to_string_lossy().ends_with(".rodata")) {
-        let constants =
-            map.initial_value_mut().ok_or_else(|| Error::system("the BPF object frames has no constants"))?;
-        constants[..4].copy_from_slice(&device.to_ne_bytes());
-        constants[4..8].copy_from_slice(&ports.to_ne_bytes());
+        let bytes = map.initial_value_mut().ok_or_else(none)?;
+        bytes.get_mut(..constants.len()).ok_or_else(none)?.copy_from_slice(&constants);
     }
     load(open, "frames_send")
+}
+
+/// What the program has sent.
+fn sent(object: &Object) -> Result<Sent> {
+    let map = object.maps().find(|map| map.name() == "frames_sender");
+    let map = map.ok_or_else(|| Error::system("the BPF object frames has no map frames_sender"))?;
+    let bytes = map.lookup(&[0; 4], MapFlags::ANY).doing(|| "reading what was sent".to_owned())?.unwrap_or_default();
+    let word = |n: usize| {
+        let word = bytes.get(8 * n..8 * n + 8).and_then(|word| word.try_into().ok());
+        word.map(u64::from_ne_bytes).ok_or_else(|| Error::system("the map frames_sender is too short"))
+    };
+    Ok(Sent { frames: word(0)?, seconds: (word(2)? - word(1)?) as f64 / 1e9 })
 }
 
 fn run(object: &Object, frame: &[u8], frames: u32) -> Result<()> {

@@ -15,6 +15,7 @@ pub fn suite() -> Suite {
         .of_commands()
         .any("users_own_files", &[], users_own_files)
         .any("unsupported_contenders_are_reported", &[], unsupported_contenders_are_reported)
+        .any("taps_tell_what_was_observed", &[], taps)
         .any("bad_input", &[], bad_input)
         .any("interruption", &[], interruption)
 }
@@ -70,6 +71,15 @@ const DEEP: &str = r#"
 title = "deep"
 about = "A long queue."
 start = ["tc qdisc add dev {dev} root tbf rate {rate} burst {burst} limit {limit:200ms}"]
+"#;
+
+const SMALL_RING: &str = r#"
+title = "small ring"
+about = "A ring of a page, whose reader sleeps."
+[observe]
+run = "{sluice} lab observe {dev} --way ring --ring 4096 --wait-ms 100"
+ready = "observing"
+delivered = "\"delivered\":{}"
 "#;
 
 fn sluice(directory: &Path, line: &str) -> Command {
@@ -166,6 +176,43 @@ fn users_own_files(lab: &Lab) {
     assert!(output.code == Some(1) && output.stdout.contains("Worse"), "{output}");
     run(&mut sluice(&directory, "lab report worse")).ok();
     assert!(directory.join("worse/report.html").exists());
+}
+
+/// Every observer accounts for the frames that arrived, but a small ring whose reader sleeps.
+fn taps(lab: &Lab) {
+    let directory = lab.file("small.toml", SMALL_RING).parent().expect("a directory").to_owned();
+    let observers = [
+        "observe-drop",
+        "observe-nft",
+        "observe-counters",
+        "observe-count",
+        "observe-features",
+        "observe-features-100",
+    ];
+    let contenders: String = observers.iter().map(|name| format!(" --contender {name}")).collect();
+    let line = format!("lab run observe-1400{contenders} --contender ./small.toml --rate max --measured 1s --out run");
+    run(&mut sluice(&directory, &line)).ok();
+    let found = results(&directory, "run");
+    let observed = |contender: &str| of(&measured(&found, contender)["observed"], "89,285 a second").clone();
+    let number = |value: &Value| value.as_f64().expect("a number");
+    for contender in observers {
+        let one = observed(contender);
+        let (sent, arrived) = (number(&one["sent"]), number(&one["arrived"]));
+        assert!(sent > 1000.0 && arrived >= sent, "{contender}: {one}");
+        // Hosts also ask for each other's addresses.
+        assert!((number(&one["delivered"]) - sent).abs() < 20.0 && one["missed"] == 0, "{contender}: {one}");
+    }
+    let (sample, small) = (observed("observe-features-100"), observed("small"));
+    super::assert_near(
+        "records of one packet in 100",
+        number(&sample["records"]),
+        number(&sample["sent"]) / 100.0,
+        0.5,
+    );
+    assert!(number(&small["delivered"]) < number(&small["arrived"]) / 2.0, "{small}");
+    assert!(fs::read_to_string(directory.join("run/report.html")).expect("a page").contains("Observed packets"));
+    refused(&directory, "lab run observe-1400 --contender cake --rate max --out other", "has no [observe]");
+    refused(&directory, "lab run game-4 --contender observe-count --out other", "is no tap");
 }
 
 fn unsupported_contenders_are_reported(lab: &Lab) {

@@ -5,9 +5,10 @@ use std::fs;
 
 use super::fixture;
 use super::group::groups;
+use super::measure::Measure;
 use super::score::{Key, Scorecard, Standing};
 use super::{compare, csv, html, markdown, summary};
-use crate::result::results::{Delays, LoadInfo, Outcome, Results};
+use crate::result::results::{Delays, LoadInfo, Observed, Outcome, Results};
 
 const HOSTILE: &str = "<script>alert(\"x\")</script>|`'&\u{1b}[31m";
 
@@ -304,6 +305,46 @@ fn shown_pages() {
     write("results.json", serde_json::to_string(&results).unwrap());
     write("summary.txt", summary(&results, true));
     write("compare.txt", compare(&results, &fixture::with(&[20_000_000], 6, 1)).text(true));
+}
+
+#[test]
+fn a_tap_has_packets_and_the_loss_that_nobody_told() {
+    let mut results = fixture::with(&[20_000_000], 2, 1);
+    results.scenarios.truncate(1);
+    let scenario = &mut results.scenarios[0];
+    scenario.tap = true;
+    scenario.loads.truncate(1);
+    (scenario.loads[0].name, scenario.loads[0].kind) = ("fast".into(), "frames".into());
+    let name = scenario.name.clone();
+    results.trials.retain(|trial| trial.scenario == name);
+    for trial in &mut results.trials {
+        trial.rate_bps = 0;
+        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+        (measured.delays, measured.flows, measured.bottlenecks) = (Vec::new(), Vec::new(), Vec::new());
+        (measured.processor, measured.noise) = (None, None);
+        measured.observed = vec![Observed {
+            load: "fast".into(),
+            sent: 1_000,
+            arrived: 1_000,
+            delivered: 900,
+            missed: 40,
+            records: None,
+            seconds: 2.0,
+            instructions: None,
+        }];
+    }
+    let groups = groups(&results);
+    let entry = &groups[0].entries[0];
+    let figure = |measure| entry.get("fast", measure).map(|spread| spread.median);
+    assert_eq!(figure(Measure::Arrived), Some(500.0));
+    assert_eq!(figure(Measure::Observed), Some(450.0));
+    assert_eq!(figure(Measure::Unobserved), Some(10.0));
+    assert_eq!(figure(Measure::Untold), Some(6.0));
+    let page = html(&results).unwrap();
+    parsed(&page);
+    for text in [&page, &markdown(&results)] {
+        assert!(text.contains("of these not told") && !text.contains("Backlogs"), "{text}");
+    }
 }
 
 #[test]
