@@ -152,6 +152,13 @@ struct sl_captured {
 };
 #define SL_CAPTURE_MOST 65536u /* bytes of a packet */
 
+/* What stands in front of a packet that was taken from the host. A frame without the mark of the run has none. */
+struct sl_stamp {
+	u64 at_ns; /* CLOCK_MONOTONIC */
+	u32 mark;
+	u32 pad;
+};
+
 /* How packets are chosen for records. */
 enum sl_sampling {
 	SL_SAMPLE_PACKETS, /* 1 in n, at random */

@@ -14,12 +14,6 @@ const volatile u32 sl_l3_type = 0; /* as in classifier.bpf.c */
 #include "lib/after_arrival.h"
 #include "lib/observers.h"
 
-static __always_inline int sl_meta_xdp(struct xdp_md *ctx, struct sl_captured *c)
-{
-	c->interface = ctx->ingress_ifindex;
-	return 0;
-}
-
 static __always_inline int sl_meta_skb(struct __sk_buff *skb, struct sl_captured *c)
 {
 	c->interface = skb->ifindex;
@@ -29,31 +23,9 @@ static __always_inline int sl_meta_skb(struct __sk_buff *skb, struct sl_captured
 	return 0;
 }
 
-#define SL_PACKET struct xdp_md
+#include "lib/observe_xdp.h"
+
 #define SL_PACKET_ARG
-#define SL_LOAD         bpf_xdp_load_bytes
-#define SL_LENGTH(x)    ((u32)((x)->data_end - (x)->data))
-#define SL_PARSER(name) name##_xdp
-#include "lib/parse_any.h"
-
-static __always_inline void sl_parse_observed_xdp(struct xdp_md *ctx, u32 fields, struct sl_headers *h)
-{
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-
-	sl_headers_init(h, SL_NO_TAG, 0, ctx->ingress_ifindex);
-	sl_parse_xdp(ctx, data + SL_FRONT + SL_FRONT_BYTES <= end ? data + SL_FRONT : NULL, 0, fields, h);
-}
-
-#define SL_OBSERVE_PARSE sl_parse_observed_xdp
-#define SL_OBSERVE_META  sl_meta_xdp
-#include "lib/observe_any.h"
-#undef SL_PACKET
-#undef SL_LOAD
-#undef SL_LENGTH
-#undef SL_PARSER
-#undef SL_OBSERVE_PARSE
-#undef SL_OBSERVE_META
-
 #define SL_PACKET       struct __sk_buff
 #define SL_LOAD         bpf_skb_load_bytes
 #define SL_LENGTH(x)    ((x)->len)

@@ -50,6 +50,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
+	BPF_MAP_TYPE_XSKMAP = 17,
 	BPF_MAP_TYPE_RINGBUF = 27
 };
 /* include/uapi/linux/bpf.h; unions of which only one side is used have its members alone. */
@@ -101,7 +102,7 @@ struct bpf_redir_neigh {
 	u32 nh_family;
 	u32 nh[4];
 };
-enum xdp_action { XDP_ABORTED, XDP_DROP, XDP_PASS };
+enum xdp_action { XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX, XDP_REDIRECT };
 struct xdp_md {
 	u32 data, data_end, data_meta, ingress_ifindex, rx_queue_index, egress_ifindex;
 };

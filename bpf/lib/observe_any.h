@@ -106,7 +106,7 @@ SL_GLOBAL int SL_PARSER(sl_capture)(SL_PACKET *x SL_PACKET_ARG, const struct sl_
 
 /*
  * Observes a packet whose headers must be parsed. told: what is known of it, class | verdict << 8 | direction << 16. A function of its own for
- * its stack.
+ * its stack. Returns whether the filter lets the packet through.
  */
 SL_GLOBAL int SL_PARSER(sl_observe_parsed)(SL_PACKET *x SL_PACKET_ARG, u32 told, u32 bytes, u32 segments)
 {
@@ -144,5 +144,5 @@ SL_GLOBAL int SL_PARSER(sl_observe_parsed)(SL_PACKET *x SL_PACKET_ARG, u32 told,
 	}
 	if (sl_conf.records == SL_CAPTURES)
 		SL_PARSER(sl_capture)(x, &s, cpu);
-	return 0;
+	return 1;
 }

@@ -33,7 +33,7 @@ pub enum Need {
     Capsh,
     /// iperf3, which sends TCP and reports how much.
     Iperf3,
-    /// A machine that scripts/setup has equipped: a browser, its driver and Prometheus must be there. Virtual machines have none.
+    /// A machine that scripts/setup has equipped: a browser, its driver, Prometheus and tshark must be there. Virtual machines have none.
     Equipped,
     /// The mounts of the first process, which a container may hide.
     FirstMounts,
@@ -77,7 +77,7 @@ impl Need {
             Need::Systemd => "no systemd-analyze",
             Need::Capsh => "no capsh here",
             Need::Iperf3 => "no iperf3 here",
-            Need::Equipped => "no browser here",
+            Need::Equipped => "not equipped",
             Need::FirstMounts => "process 1 is hidden",
         }
     }

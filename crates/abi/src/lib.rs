@@ -17,5 +17,5 @@ pub use names::{
     Discipline, DropReason, ParseKind, discipline, disciplines, drop_reasons, limit_names, parse_kinds, protocol_name,
     rank_function, rank_functions, refusal_names, sojourn_bucket_ns, verdict_name,
 };
-pub use pod::{Pod, boxed_zeroed, bytes_of, read_pod};
+pub use pod::{Pod, boxed_zeroed, bytes_of, read_pod, read_small};
 pub use states::{StateOfClass, StateOfScheduler};

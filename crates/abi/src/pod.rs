@@ -60,6 +60,7 @@ pod!(
     sl_telemetry_conf,
     sl_packet_record,
     sl_captured,
+    sl_stamp,
     sl_observing,
 );
 
@@ -81,6 +82,12 @@ pub fn boxed_zeroed<T: Pod>() -> Box<T> {
 pub fn bytes_of<T: Pod>(value: &T) -> &[u8] {
     // SAFETY: a Pod is readable as bytes; the slice borrows the value.
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
+}
+
+/// As [`read_pod`], of a small value that need not be on the heap.
+pub fn read_small<T: Pod + Copy>(bytes: &[u8]) -> Option<T> {
+    // SAFETY: the comparison says that there are enough bytes, any alignment is allowed, and any bytes are a valid T.
+    (bytes.len() >= size_of::<T>()).then(|| unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }
 
 /// A copy of the value that starts at `bytes`, at whatever alignment; `None` if there are too few.

@@ -1,21 +1,46 @@
 //! `sluice capture`: whole packets into pcapng files.
 
+mod copied;
+mod files;
+mod stolen;
+
 use crate::args::capture::Capture;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::pcapng::{Described, File};
+use crate::pcapng::{Described, Packet};
 use crate::{events, terminal};
-use sluice_abi as abi;
-use sluice_kernel::telemetry::{Observer, Records, Request, Sampling};
-use std::collections::HashMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use copied::Copied;
+use files::Files;
+use sluice_kernel::telemetry::{Records, Request, Sampling, Totals};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use stolen::Stolen;
 
 /// Time after which a signal is noticed.
 const LOOK: Duration = Duration::from_millis(100);
-/// Bytes of the addresses of an Ethernet header, behind which a tag stands.
-const ADDRESSES: usize = 12;
+
+/// The origin of a capture's packets.
+trait Source {
+    /// Hands over the packets that have come, or come within this time, with what was seen of each interface until then. clock_ns: the time of
+    /// 1970 by CLOCK_MONOTONIC, negated, to be added to its times.
+    fn poll(
+        &mut self,
+        limit: Duration,
+        clock_ns: u64,
+        take: &mut dyn FnMut(&Packet<'_>, &[Totals]),
+    ) -> Result<usize, Failure>;
+
+    /// Ends the capture. What has come before can still be polled.
+    fn stop(&mut self);
+
+    /// What was seen of each interface.
+    fn totals(&self) -> Result<Vec<Totals>, Failure>;
+
+    /// The first interface that is not there any more, if there is one.
+    fn gone(&self) -> Option<String>;
+
+    /// What became of packets that are not in the files, in words. totals: of all interfaces.
+    fn losses(&self, totals: &Totals, surplus: u64) -> Result<String, Failure>;
+}
 
 pub fn run(args: &Capture) -> Result<(), Failure> {
     let request = request(args)?;
@@ -24,48 +49,83 @@ pub fn run(args: &Capture) -> Result<(), Failure> {
         return Err(Failure::input("--rotate and --files: 0 would keep nothing", "write at least 1"));
     }
     let end = events::end(args.time.as_deref())?;
-    let interrupt = Interrupt::new()?;
     sluice_kernel::require_root()?;
     let mut described = Vec::new();
     for name in &args.observed.interfaces {
         let interface = sluice_kernel::Interface::find(name)?;
         described.push(Described { name: name.clone(), ethernet: interface.ethernet, snap_bytes: args.snap });
     }
-    let mut files = Files::create(args, &described, rotate)?;
-    let mut observer = Observer::start(&args.observed.interfaces, &request)?;
-    observer.notes().iter().for_each(|note| eprintln!("note: {note}"));
-    eprintln!("capturing into {}; Ctrl-C ends", files.path.display());
+    let agreed = args.steal.then(|| stolen::agree(args, &request)).transpose()?;
+    let interrupt = Interrupt::new()?;
+    let mut files = Files::create(args, &described, rotate, &interrupt)?;
+    let mut source: Box<dyn Source> = match agreed {
+        Some(checked) => Box::new(Stolen::start(&checked, &request, args.snap)?),
+        None => Box::new(Copied::start(&args.observed.interfaces, &request)?),
+    };
+    eprintln!("capturing into {}; Ctrl-C ends", files.path().display());
     let begun = Instant::now();
-    let mut comments = Comments::default();
-    let mut batch = Vec::new();
-    let wanted = args.packets.unwrap_or(u64::MAX);
-    let mut gone = None;
-    while let Some(left) = events::left(end).filter(|_| !interrupt.is_asked() && files.packets < wanted) {
-        observer.poll(left.min(LOOK), &mut |interface, record| batch.push((interface, record.to_vec())))?;
-        for (interface, record) in batch.drain(..) {
-            if files.packets < wanted {
-                files.write(&observer, &mut comments, interface, &record)?;
-            }
-        }
-        gone = observer.gone();
-        if gone.is_some() {
-            break;
-        }
-    }
-    observer.stop();
-    while observer.poll(Duration::ZERO, &mut |interface, record| batch.push((interface, record.to_vec())))? > 0 {
-        for (interface, record) in batch.drain(..) {
-            if files.packets < wanted {
-                files.write(&observer, &mut comments, interface, &record)?;
-            }
-        }
-    }
-    files.finish(&observer)?;
-    report(&observer, &files, begun.elapsed());
-    match gone {
+    let captured = capture(source.as_mut(), &mut files, end, &interrupt);
+    let time = begun.elapsed();
+    // Also after a failure: packets that were taken and are in no file are told of.
+    source.stop();
+    let finished = captured.and_then(|gone| drain(source.as_mut(), &mut files).map(|()| gone));
+    let totals = missed(source.totals()?, files.surplus(), args.steal);
+    let finished = finished.and_then(|gone| files.finish(&totals).map(|()| gone));
+    report(source.as_ref(), &files, &totals, time)?;
+    match finished? {
         Some(gone) => Err(Failure::system(format!("{gone} is not there any more, or was upgraded or given back"))),
         None => Ok(()),
     }
+}
+
+/// Writes packets until the end, a signal, or as many as wanted. Returns the interface that has gone, if that was the reason.
+fn capture(
+    source: &mut dyn Source,
+    files: &mut Files<'_>,
+    end: Option<Instant>,
+    interrupt: &Interrupt,
+) -> Result<Option<String>, Failure> {
+    let mut looked = Instant::now();
+    while let Some(left) = events::left(end).filter(|_| !interrupt.is_asked() && !files.are_full()) {
+        turn(source, files, left.min(LOOK))?;
+        if looked.elapsed() >= LOOK {
+            looked = Instant::now();
+            if let Some(gone) = source.gone() {
+                return Ok(Some(gone));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Writes what had come when the capture ended.
+fn drain(source: &mut dyn Source, files: &mut Files<'_>) -> Result<(), Failure> {
+    while turn(source, files, Duration::ZERO)? > 0 {}
+    Ok(())
+}
+
+fn turn(source: &mut dyn Source, files: &mut Files<'_>, limit: Duration) -> Result<usize, Failure> {
+    let mut written = Ok(());
+    let packets = source.poll(limit, clock_ns(), &mut |packet, totals| match written {
+        Ok(()) => written = files.write(packet, totals),
+        Err(_) => files.skip(packet),
+    })?;
+    written.map(|()| packets)
+}
+
+/// The difference between the time since 1970 and CLOCK_MONOTONIC.
+fn clock_ns() -> u64 {
+    let clock = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.saturating_sub(clock).as_nanos() as u64
+}
+
+/// The totals with what is in no file though it was handed over: the host has not got these packets if they were stolen.
+fn missed(mut totals: Vec<Totals>, surplus: &[u64], steal: bool) -> Vec<Totals> {
+    for (totals, surplus) in totals.iter_mut().zip(surplus).filter(|_| steal) {
+        totals.missed_pkts += surplus;
+    }
+    totals
 }
 
 fn request(args: &Capture) -> Result<Request, Failure> {
@@ -91,145 +151,30 @@ pub fn bytes(option: &str, text: &str) -> Result<u64, Failure> {
     })
 }
 
-/// The files of a capture, one after the other.
-struct Files<'a> {
-    args: &'a Capture,
-    described: &'a [Described],
-    rotate: Option<u64>,
-    file: File,
-    path: PathBuf,
-    /// Files so far.
-    number: u64,
-    /// Packets in all files.
-    packets: u64,
+/// What a comment says of a packet that stands for others.
+fn weight(packets: u32) -> String {
+    if packets > 1 { format!(" | stands for {packets} packets") } else { String::new() }
 }
 
-impl<'a> Files<'a> {
-    fn create(args: &'a Capture, described: &'a [Described], rotate: Option<u64>) -> Result<Files<'a>, Failure> {
-        let path = if rotate.is_some() { numbered(&args.output, 1) } else { args.output.clone() };
-        let file = File::create(&path, described, args.force)?;
-        Ok(Files { args, described, rotate, file, path, number: 1, packets: 0 })
+fn report(source: &dyn Source, files: &Files<'_>, totals: &[Totals], time: Duration) -> Result<(), Failure> {
+    let mut all = Totals::default();
+    for one in totals {
+        all.seen_pkts += one.seen_pkts;
+        all.sampled_pkts += one.sampled_pkts;
+        all.missed_pkts += one.missed_pkts;
+        all.filtered_pkts += one.filtered_pkts;
+        all.truncated_pkts += one.truncated_pkts;
     }
-
-    fn write(
-        &mut self,
-        observer: &Observer,
-        comments: &mut Comments,
-        interface: usize,
-        record: &[u8],
-    ) -> Result<(), Failure> {
-        let Some(head) = record.get(..size_of::<abi::sl_captured>()).and_then(abi::read_pod::<abi::sl_captured>) else {
-            return Ok(());
-        };
-        let captured = (head.captured as usize).min(record.len() - size_of::<abi::sl_captured>());
-        let mut data = record[size_of::<abi::sl_captured>()..][..captured].to_vec();
-        let mut length = head.length;
-        if head.has_vlan != 0 && data.len() >= ADDRESSES && observer.is_ethernet(interface) {
-            let tci = head.vlan_tci.to_be_bytes();
-            data.splice(ADDRESSES..ADDRESSES, [0x81, 0x00, tci[0], tci[1]]);
-            length += 4;
-        }
-        let comment = comments.of(observer, interface, &head);
-        self.file.packet(interface, time_of(head.at_ns), length, &data, comment)?;
-        self.packets += 1;
-        if self.rotate.is_some_and(|most| self.file.bytes() >= most) {
-            self.next(observer)?;
-        }
-        Ok(())
-    }
-
-    /// Begins another file, and removes the oldest if there are too many.
-    fn next(&mut self, observer: &Observer) -> Result<(), Failure> {
-        self.finish(observer)?;
-        self.number += 1;
-        self.path = numbered(&self.args.output, self.number);
-        self.file = File::create(&self.path, self.described, self.args.force)?;
-        if let Some(old) = self.args.files.and_then(|files| self.number.checked_sub(files)).filter(|old| *old > 0) {
-            let path = numbered(&self.args.output, old);
-            fs::remove_file(&path).map_err(|error| Failure::system(format!("removing {}: {error}", path.display())))?;
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self, observer: &Observer) -> Result<(), Failure> {
-        for interface in 0..self.described.len() {
-            let totals = observer.totals(interface);
-            self.file.statistics(interface, totals.seen_pkts, totals.missed_pkts)?;
-        }
-        self.file.flush()
-    }
-}
-
-/// The path of a numbered file: x-1.pcapng for x.pcapng.
-fn numbered(path: &Path, number: u64) -> PathBuf {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let extension = path.extension().map_or(String::new(), |extension| format!(".{}", extension.to_string_lossy()));
-    path.with_file_name(format!("{stem}-{number}{extension}"))
-}
-
-/// The time since 1970 of a moment of CLOCK_MONOTONIC.
-fn time_of(at_ns: u64) -> Duration {
-    let clock = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default();
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    (since + Duration::from_nanos(at_ns)).saturating_sub(clock)
-}
-
-/// The parts of a packet's comment.
-#[derive(PartialEq, Eq, Hash)]
-struct Subject {
-    interface: usize,
-    policy: u64,
-    direction: u8,
-    class: u8,
-    rule: u16,
-    verdict: u8,
-    weight: u32,
-}
-
-/// Comments of packets: a capture has few of them.
-#[derive(Default)]
-struct Comments(HashMap<Subject, String>);
-
-impl Comments {
-    fn of(&mut self, observer: &Observer, interface: usize, head: &abi::sl_captured) -> &str {
-        let &abi::sl_captured { direction, class, rule, verdict, weight, .. } = head;
-        let policy = observer.policy(interface);
-        let subject = Subject { interface, policy, direction, class, rule, verdict, weight };
-        self.0.entry(subject).or_insert_with(|| {
-            let direction = if u32::from(head.direction) == abi::SL_EGRESS { "departing" } else { "arriving" };
-            let name = observer.class_names(interface).get(usize::from(head.class)).filter(|name| !name.is_empty());
-            let class = match (head.class, name) {
-                (0xff, _) => "no class".to_owned(),
-                (number, Some(name)) => format!("class {number} {name}"),
-                (number, None) => format!("class {number}"),
-            };
-            let rule = match observer.rules(interface).get(usize::from(head.rule)) {
-                Some(rule) => format!("rule {rule}"),
-                None if observer.rules(interface).is_empty() => "no policy".to_owned(),
-                None => "no rule of the policy".to_owned(),
-            };
-            let weight = if head.weight > 1 { format!(" | stands for {} packets", head.weight) } else { String::new() };
-            format!("{direction} | {class} | {rule} | {}{weight}", abi::verdict_name(head.verdict))
-        })
-    }
-}
-
-fn report(observer: &Observer, files: &Files<'_>, time: Duration) {
-    let (mut seen, mut missed, mut filtered, mut cut) = (0, 0, 0, 0);
-    for interface in 0..files.described.len() {
-        let totals = observer.totals(interface);
-        seen += totals.seen_pkts;
-        missed += totals.missed_pkts;
-        filtered += totals.filtered_pkts;
-        cut += totals.truncated_pkts;
-    }
-    let per_second = files.packets as f64 / time.as_secs_f64().max(1e-9);
+    let per_second = files.packets() as f64 / time.as_secs_f64().max(1e-9);
     eprintln!(
-        "{} packets in {} ({per_second:.0} a second); {seen} passed the filter, {filtered} did not; \
-         {missed} found no room in the ring; {cut} are cut to --snap",
-        files.packets,
-        terminal::bytes(files.file.bytes())
+        "{} packets in {} ({per_second:.0} a second); {} passed the filter, {} did not; {}",
+        files.packets(),
+        terminal::bytes(files.bytes()),
+        all.seen_pkts,
+        all.filtered_pkts,
+        source.losses(&all, files.surplus().iter().sum())?
     );
+    Ok(())
 }
 
 #[cfg(test)]
@@ -243,11 +188,5 @@ mod tests {
         for text in ["", "M", "16X", "-1", "é", "99999999999G"] {
             assert!(bytes("--ring", text).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn files_are_numbered_before_the_extension() {
-        assert_eq!(numbered(Path::new("/a/x.pcapng"), 3), Path::new("/a/x-3.pcapng"));
-        assert_eq!(numbered(Path::new("x"), 1), Path::new("x-1"));
     }
 }

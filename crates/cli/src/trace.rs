@@ -2,7 +2,7 @@
 
 use crate::args::Trace;
 use crate::failure::Failure;
-use crate::pcapng::{Described, File};
+use crate::pcapng::{self, Comment, Described, File};
 use crate::{events, explain, filter, terminal};
 use sluice_kernel::connections::{Connection, Connections};
 use sluice_kernel::events::{Event, EventKind, Filter, Listener, Packet, Subject, explained};
@@ -23,7 +23,7 @@ pub fn run(args: &Trace) -> Result<(), Failure> {
         .as_ref()
         .map(|path| {
             let described = Described { name: args.interface.clone(), ethernet, snap_bytes: 0 };
-            File::create(path, &[described], true)
+            File::create(path, &[described], true, None)
         })
         .transpose()?;
     events::say_listening();
@@ -49,8 +49,10 @@ pub fn run(args: &Trace) -> Result<(), Failure> {
             let connection = connections.of(protocol, (src, src_port), (dst, dst_port))?;
             let line = way(packet, &why, connection.as_ref());
             if let Some(capture) = &mut capture {
-                let at = Duration::from_secs_f64(event.at_s);
-                capture.packet(0, at, packet.length_bytes, &packet.bytes, &line)?;
+                let at_ns = Duration::from_secs_f64(event.at_s).as_nanos() as u64;
+                let (length, bytes) = (packet.length_bytes, packet.bytes.as_slice());
+                let comment = &Comment::new(&line);
+                capture.packet(&pcapng::Packet { interface: 0, at_ns, length, bytes, tag: None, comment })?;
                 capture.flush()?;
             }
             let text = if args.json {

@@ -2,7 +2,9 @@
 
 pub(crate) mod ancestry;
 pub(crate) mod bpffs;
+pub(crate) mod channels;
 pub(crate) mod clock;
+pub(crate) mod ethtool;
 pub mod interface;
 pub(crate) mod iproute;
 pub(crate) mod lock;
@@ -13,3 +15,4 @@ pub(crate) mod paths;
 pub mod private;
 pub(crate) mod privilege;
 pub(crate) mod qdiscs;
+pub mod routes;

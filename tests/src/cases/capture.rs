@@ -1,7 +1,11 @@
 //! `sluice capture`: packets in pcapng files, with what is known of them, and what is missing there.
 
+mod steal;
+mod tshark;
+
 use crate::frames::{IPV4, V4, Wire, ethernet, ports};
 use crate::lab::Lab;
+use crate::needs::Need;
 use crate::net::{B, Pair};
 use crate::policy::{by_port, port};
 use crate::suite::Suite;
@@ -21,6 +25,16 @@ pub fn suite() -> Suite {
         .any("what_finds_no_room_is_counted", &[], lossy)
         .any("files_rotate", &[], rotate)
         .any("outputs_that_cannot_be_written", &[], outputs)
+        .any("readers_that_stall_or_leave", &[], readers)
+        .any("steal_takes_what_matches", &[], steal::takes_what_matches)
+        .any("steal_serves_every_queue", &[], steal::serves_every_queue)
+        .any("steal_in_the_stack", &[], steal::in_the_stack)
+        .any("steal_asks_first", &[], steal::asks_first)
+        .any("steal_is_refused", &[], steal::is_refused)
+        .any("steal_ends_with_its_process", &[], steal::ends_with_its_process)
+        .any("steal_counts_an_overload", &[], steal::counts_an_overload)
+        .any("steal_ends", &[], steal::ends)
+        .any("tshark_opens_captures", &[Need::Equipped], tshark::opens_captures)
 }
 
 /// Packets of a file, and how many passed the filter and are missing by its statistics.
@@ -181,4 +195,35 @@ fn outputs(lab: &Lab) {
     full.await_stderr("Ctrl-C ends");
     (0..5).for_each(|n| wire.send(&frame(n, 100)));
     full.finish().exits(1).says("No space left on device");
+}
+
+/// A pipe whose reader takes nothing, and one whose reader leaves: a signal ends the first capture, the second ends by itself.
+fn readers(lab: &Lab) {
+    let pair = lab.pair();
+    for steal in [&[][..], &["--steal", "--yes"]] {
+        let fifo = lab.file("here", "").with_file_name(format!("pipe-{}", steal.len()));
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRUSR | nix::sys::stat::Mode::S_IWUSR).expect("a pipe");
+        let path = fifo.display().to_string();
+        let arguments = [&["capture", "b0", "-o", &path, "--force", "--only", "udp sport 4000"], steal].concat();
+        let begin = || {
+            let capturing = lab.start(&pair.b, &arguments);
+            let reader = File::open(&fifo).expect("the reading end");
+            capturing.await_stderr("Ctrl-C ends");
+            (capturing, reader)
+        };
+        // More than the pipe and the writer's memory hold.
+        let flood = || {
+            let wire = Wire::open(&pair.a, "a0");
+            (0..3000).for_each(|n| wire.send(&frame(n, 1000)));
+        };
+        let (capturing, reader) = begin();
+        flood();
+        capturing.signal(nix::sys::signal::Signal::SIGINT);
+        capturing.finish().exits(1).says("its reader takes nothing");
+        drop(reader);
+        let (capturing, reader) = begin();
+        drop(reader);
+        flood();
+        capturing.finish().exits(1).says("Broken pipe");
+    }
 }

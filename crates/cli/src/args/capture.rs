@@ -8,11 +8,13 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Packets are copied, and go on as if nobody looked. Each has a comment: class, rule and verdict, where there is a policy.
 What found no room is counted in the file (interface statistics) and at the end.
+With --steal packets are not copied but taken: those that match never reach the host. It is for a mirror port, and asks first.
 
 Examples:
   sluice capture eth0 -o x.pcapng --for 10s
   sluice capture eth0 -o x.pcapng --only \"udp dport 3074\" --packets 1000
-  sluice capture eth0 -o x.pcapng --snap 96 --rotate 100M --files 10    x-1.pcapng, x-2.pcapng ...")]
+  sluice capture eth0 -o x.pcapng --snap 96 --rotate 100M --files 10    x-1.pcapng, x-2.pcapng ...
+  sluice capture mirror0 -o x.pcapng --steal")]
 pub struct Capture {
     #[command(flatten)]
     pub observed: Observed,
@@ -22,6 +24,12 @@ pub struct Capture {
     /// Replace the file if it is there
     #[arg(long)]
     pub force: bool,
+    /// Take arriving packets from the host by AF_XDP, for a mirror port whose packets nobody else needs; asks first
+    #[arg(long)]
+    pub steal: bool,
+    /// Answer yes to what --steal asks, but not where the interface carries the default route
+    #[arg(long, requires = "steal")]
+    pub yes: bool,
     /// Bytes that are kept of each packet
     #[arg(long, value_name = "BYTES", default_value_t = 65_536)]
     pub snap: u32,
@@ -31,7 +39,7 @@ pub struct Capture {
     /// Capture one in 2, 4, 8 ... packets while the ring is more than half full
     #[arg(long)]
     pub adaptive: bool,
-    /// Bytes of the ring of each processor: a power of two, such as 64M
+    /// Bytes of the ring of each processor, or with --steal of the memory of each receive queue: a power of two, such as 64M
     #[arg(long, value_name = "BYTES", default_value = "16M")]
     pub ring: String,
     /// End after this time, such as 30s

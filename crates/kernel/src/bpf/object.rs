@@ -16,6 +16,7 @@ static BELONGING: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/belonging.bp
 static CLASSIFIER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/classifier.bpf.o"));
 static FORWARD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/forward.bpf.o"));
 static TELEMETRY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/telemetry.bpf.o"));
+static STEAL: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/steal.bpf.o"));
 static QDISC: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/qdisc.bpf.o"));
 static LOG: Mutex<String> = Mutex::new(String::new());
 
@@ -76,6 +77,11 @@ impl Loader {
     /// The object that observes packets while a command runs.
     pub fn telemetry() -> Result<Loader> {
         Loader::open("telemetry", TELEMETRY)
+    }
+
+    /// The object that takes packets from the host while a command runs.
+    pub fn steal() -> Result<Loader> {
+        Loader::open("steal", STEAL)
     }
 
     /// An object from elsewhere, which no command installs.

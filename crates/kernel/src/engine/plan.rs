@@ -240,6 +240,7 @@ mod tests {
             ethernet: true,
             up: true,
             tx_queues: 1,
+            rx_queues: 1,
             kind: None,
             has_xdp: false,
             peer_elsewhere: false,

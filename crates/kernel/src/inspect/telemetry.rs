@@ -2,7 +2,7 @@
 //!
 //! The programs go with the process, except behind the arrival hooks of managed interfaces, which call them under a lease.
 
-mod attachment;
+pub(in crate::inspect) mod attachment;
 mod counts;
 mod request;
 mod rings;
@@ -11,9 +11,11 @@ pub use attachment::load_unattached;
 pub use counts::{Counted, Key, Rest, Sizes};
 pub use request::{Direction, Filter, KeyPart, Records, Request, Sampling};
 
+use crate::bpf::mapped::Mapped;
 use crate::system::{clock, interface, privilege};
 use attachment::Attachment;
 use rings::Rings;
+use sluice_abi as abi;
 use sluice_error::{Error, Result};
 use std::time::Duration;
 
@@ -39,6 +41,24 @@ pub struct Totals {
     pub missed_weight: u64,
     /// Packets that were captured in part.
     pub truncated_pkts: u64,
+}
+
+impl Totals {
+    /// The sums over CPUs. Histograms, which are most of what each CPU has, are not read.
+    pub(in crate::inspect) fn of(seen: &Mapped<abi::sl_telemetry_cpu>) -> Totals {
+        let mut totals = Totals::default();
+        macro_rules! add {
+            ($cpu:ident, $($field:ident),*) => {
+                // SAFETY: `values` gives addresses of whole values, which stay mapped while the map is borrowed.
+                $(totals.$field += unsafe { (&raw const (*$cpu).$field).read_volatile() };)*
+            };
+        }
+        for cpu in seen.values() {
+            add!(cpu, seen_pkts, seen_bytes, filtered_pkts, sampled_pkts, missed_pkts, missed_bytes, missed_weight);
+            add!(cpu, truncated_pkts);
+        }
+        totals
+    }
 }
 
 /// Programs that observe interfaces of this network namespace, until it is dropped.
@@ -82,8 +102,20 @@ impl Observer {
     /// Hands over the records that have come, or come within this time: the number of their interface, and their bytes. Returns how many there
     /// were; at most a few thousand at once.
     pub fn poll(&mut self, limit: Duration, take: &mut dyn FnMut(usize, &[u8])) -> Result<usize> {
+        let records = self.collect(limit)?;
+        self.collected(take);
+        Ok(records)
+    }
+
+    /// Collects the records that have come, or come within this time, as `poll` does, and keeps them until the next call.
+    pub fn collect(&mut self, limit: Duration) -> Result<usize> {
         self.renew()?;
-        self.rings.poll(limit.min(RENEWED), take)
+        self.rings.collect(limit.min(RENEWED))
+    }
+
+    /// Hands over what was collected.
+    pub fn collected(&self, take: &mut dyn FnMut(usize, &[u8])) {
+        self.rings.collected(take);
     }
 
     /// Renews the leases, if it is time. Whoever does not poll must call it at least each second.
@@ -109,19 +141,7 @@ impl Observer {
 
     /// What was seen on an interface.
     pub fn totals(&self, interface: usize) -> Totals {
-        let mut totals = Totals::default();
-        let attachment = &self.attachments[interface];
-        for cpu in attachment.cpus() {
-            totals.seen_pkts += cpu.seen_pkts;
-            totals.seen_bytes += cpu.seen_bytes;
-            totals.filtered_pkts += cpu.filtered_pkts;
-            totals.sampled_pkts += cpu.sampled_pkts;
-            totals.missed_pkts += cpu.missed_pkts;
-            totals.missed_bytes += cpu.missed_bytes;
-            totals.missed_weight += cpu.missed_weight;
-            totals.truncated_pkts += cpu.truncated_pkts;
-        }
-        totals
+        self.attachments[interface].totals()
     }
 
     /// Records of an interface's CPUs that found no room since the last that did, and so stand in no record.
@@ -167,7 +187,7 @@ impl Observer {
 }
 
 /// CPUs that can ever run a program.
-fn possible_cpus() -> Result<u32> {
+pub(in crate::inspect) fn possible_cpus() -> Result<u32> {
     libbpf_rs::num_possible_cpus()
         .map(|cpus| cpus as u32)
         .map_err(|error| Error::system(format!("counting the processors: {error}")))

@@ -23,6 +23,8 @@ pub struct Interface {
     pub up: bool,
     /// Transmit queues.
     pub tx_queues: u32,
+    /// Receive queues that it can have; see [`crate::system::channels`] for those in use.
+    pub rx_queues: u32,
     /// Kind of a virtual device (veth, bridge, bond, vlan ...); none for a real one.
     pub kind: Option<String>,
     /// Whether an XDP program is attached.
@@ -92,6 +94,7 @@ impl Interface {
             ethernet: matches!(link.hardware, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK),
             up: link.flags & libc::IFF_UP as u32 != 0,
             tx_queues: link.tx_queues.max(1),
+            rx_queues: link.rx_queues.max(1),
             kind: link.kind,
             has_xdp: link.has_xdp,
             peer_elsewhere: link.peer_elsewhere,

@@ -44,6 +44,7 @@ pub(crate) struct Link {
     pub name: String,
     pub mtu_bytes: u32,
     pub tx_queues: u32,
+    pub rx_queues: u32,
     /// Kind of a virtual link: veth, bridge, bond ...; none for a real interface.
     pub kind: Option<String>,
     /// Whether an XDP program is attached.
@@ -92,6 +93,7 @@ fn link_of(message: &[u8]) -> Option<Link> {
         name: String::new(),
         mtu_bytes: 0,
         tx_queues: 0,
+        rx_queues: 0,
         kind: None,
         has_xdp: false,
         peer_elsewhere: false,
@@ -103,6 +105,7 @@ fn link_of(message: &[u8]) -> Option<Link> {
             libc::IFLA_IFNAME => link.name = text(value),
             libc::IFLA_MTU => link.mtu_bytes = word(value, 0)?,
             libc::IFLA_NUM_TX_QUEUES => link.tx_queues = word(value, 0)?,
+            libc::IFLA_NUM_RX_QUEUES => link.rx_queues = word(value, 0)?,
             libc::IFLA_LINKINFO => link.kind = inside(IFLA_INFO_KIND).map(|kind| text(kind.value())),
             libc::IFLA_LINK_NETNSID => link.peer_elsewhere = true,
             libc::IFLA_XDP => {

@@ -1,9 +1,8 @@
 //! Generic receive offload of an interface, by the ethtool ioctl.
 
+use crate::system::ethtool;
 use sluice_error::{Error, Result};
-use std::os::fd::AsRawFd;
 
-const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const ETHTOOL_GGRO: u32 = 0x2b;
 const ETHTOOL_SGRO: u32 = 0x2c;
 
@@ -24,20 +23,9 @@ pub fn set_gro(interface: &str, on: bool) -> Result<()> {
 }
 
 fn ethtool(interface: &str, mut value: EthtoolValue) -> Result<EthtoolValue> {
-    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
-    let failed = |error: &dyn std::fmt::Display| Error::system(format!("ethtool {interface}: {error}"));
-    let socket =
-        socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None).map_err(|e| failed(&e))?;
-    // SAFETY: an ifreq of zeroes is valid.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    if interface.len() >= request.ifr_name.len() {
-        return Err(failed(&"the name is too long"));
+    // SAFETY: both commands read and write a value of this shape.
+    match unsafe { ethtool::command(interface, &mut value) } {
+        Ok(()) => Ok(value),
+        Err(error) => Err(Error::system(format!("ethtool {interface}: {error}"))),
     }
-    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
-        *to = from as libc::c_char;
-    }
-    request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut value).cast();
-    // SAFETY: the request names the interface and points at a value of the shape that these two commands read and write.
-    let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &mut request) };
-    if result < 0 { Err(failed(&std::io::Error::last_os_error())) } else { Ok(value) }
 }

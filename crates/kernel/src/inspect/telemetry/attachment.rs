@@ -1,7 +1,7 @@
 //! The programs that observe an interface, and the hooks where they are.
 
-use super::possible_cpus;
 use super::request::{Records, Request};
+use super::{Totals, possible_cpus};
 use crate::bpf::hooks::{self, Passing};
 use crate::bpf::inner;
 use crate::bpf::mapped::{self, Mapped};
@@ -153,11 +153,7 @@ impl Attachment {
     }
 
     fn program(&self, name: &str) -> Result<i32> {
-        let found = self.object.progs().find(|program| program.name() == name);
-        found
-            .map(|program| object::program_fd(&program))
-            .filter(|fd| *fd >= 0)
-            .ok_or_else(|| Error::system(format!("the program {name} was not loaded")))
+        program(&self.object, name)
     }
 
     /// Renews the lease under which the arrival hook calls the programs.
@@ -184,6 +180,11 @@ impl Attachment {
     pub fn cpus(&self) -> impl Iterator<Item = abi::sl_telemetry_cpu> + '_ {
         // SAFETY: `values` gives addresses of whole values, which stay mapped while the attachment is borrowed.
         self.seen.values().map(|value| unsafe { value.read_volatile() })
+    }
+
+    /// The sums over CPUs of what was seen.
+    pub fn totals(&self) -> Totals {
+        Totals::of(&self.seen)
     }
 }
 
@@ -248,17 +249,26 @@ fn place_name(place: Passing) -> &'static str {
 }
 
 /// The record of an interface, if it is managed.
-fn managed_here(interface: &Interface) -> Result<Option<Record>> {
+pub(in crate::inspect) fn managed_here(interface: &Interface) -> Result<Option<Record>> {
     match Record::find(&interface.name)? {
         Some(record) if record.netns == netns::inode()? => managed::managed(&interface.name).map(Some),
         _ => Ok(None),
     }
 }
 
-fn map(object: &Object, name: &str) -> Result<MapHandle> {
+pub(in crate::inspect) fn map(object: &Object, name: &str) -> Result<MapHandle> {
     let missing = || Error::system(format!("the BPF object has no map {name}"));
     let found = object.maps().find(|map| map.name() == name).ok_or_else(missing)?;
     MapHandle::try_from(&found).doing(|| format!("opening {name}"))
+}
+
+/// The descriptor of a program of an object.
+pub(in crate::inspect) fn program(object: &Object, name: &str) -> Result<i32> {
+    let found = object.progs().find(|program| program.name() == name);
+    found
+        .map(|program| object::program_fd(&program))
+        .filter(|fd| *fd >= 0)
+        .ok_or_else(|| Error::system(format!("the program {name} was not loaded")))
 }
 
 /// Loads the programs, sharing the maps of a policy if there is one, and makes the rings.

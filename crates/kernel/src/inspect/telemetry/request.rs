@@ -189,7 +189,7 @@ const KEYS: u32 = 1 << 20;
 
 impl Request {
     /// Refuses a request that contradicts itself.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(in crate::inspect) fn check(&self) -> Result<()> {
         if !RING_BYTES.contains(&self.ring_bytes) || !self.ring_bytes.is_power_of_two() {
             return Err(Error::input(format!("--ring: {} bytes", self.ring_bytes))
                 .help("write a power of two from 4K to 1G, such as 16M"));
@@ -231,7 +231,7 @@ impl Request {
     }
 
     /// Sets of keys for each CPU: a power of two.
-    pub(super) fn heavy_sets(&self) -> u32 {
+    pub(in crate::inspect) fn heavy_sets(&self) -> u32 {
         self.keys.div_ceil(abi::SL_HEAVY_WAYS).next_power_of_two()
     }
 
@@ -240,7 +240,7 @@ impl Request {
     }
 
     /// The constants of the programs. by_policy: they have the tables of a policy.
-    pub(super) fn conf(&self, by_policy: bool) -> abi::sl_telemetry_conf {
+    pub(in crate::inspect) fn conf(&self, by_policy: bool) -> abi::sl_telemetry_conf {
         let mut conf: abi::sl_telemetry_conf = *abi::boxed_zeroed();
         conf.keys = self.key_bits();
         conf.dense = self.is_dense().into();

@@ -14,15 +14,14 @@ const TURN: usize = 2048;
 /// Programs wake a reader only when there is much to read.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Bytes of the records of a turn, one after the other, and where each ends.
+/// Bytes of the records of a turn, one after the other, and of each its interface and where it ends.
 #[derive(Default)]
 struct Batch {
     bytes: Vec<u8>,
-    ends: Vec<usize>,
+    ends: Vec<(usize, usize)>,
 }
 
 struct Ring {
-    interface: usize,
     buffer: RingBuffer<'static>,
 }
 
@@ -42,42 +41,47 @@ impl Rings {
                     let mut to = to.borrow_mut();
                     to.bytes.extend_from_slice(record);
                     let end = to.bytes.len();
-                    to.ends.push(end);
+                    to.ends.push((interface, end));
                     0
                 };
                 let mut builder = RingBufferBuilder::new();
                 builder.add(map, take).doing(|| "opening a ring".to_owned())?;
-                rings.push(Ring { interface, buffer: builder.build().doing(|| "opening a ring".to_owned())? });
+                rings.push(Ring { buffer: builder.build().doing(|| "opening a ring".to_owned())? });
             }
         }
         Ok(Rings { rings, batch })
     }
 
-    /// Hands over a turn of each ring; if there is nothing, waits so long for something.
-    pub fn poll(&mut self, limit: Duration, take: &mut dyn FnMut(usize, &[u8])) -> Result<usize> {
-        let records = self.turn(take);
+    /// Collects a turn of each ring; if there is nothing, waits so long for something.
+    pub fn collect(&mut self, limit: Duration) -> Result<usize> {
+        let records = self.turn();
         if records > 0 || limit.is_zero() {
             return Ok(records);
         }
         self.wait(limit.min(LOOK))?;
-        Ok(self.turn(take))
+        Ok(self.turn())
     }
 
-    fn turn(&mut self, take: &mut dyn FnMut(usize, &[u8])) -> usize {
-        let mut records = 0;
-        for ring in &self.rings {
-            ring.buffer.consume_raw_n(TURN);
+    /// Hands over the records that were collected last.
+    pub fn collected(&self, take: &mut dyn FnMut(usize, &[u8])) {
+        let batch = self.batch.borrow();
+        let mut first = 0;
+        for &(interface, end) in &batch.ends {
+            take(interface, &batch.bytes[first..end]);
+            first = end;
+        }
+    }
+
+    fn turn(&mut self) -> usize {
+        {
             let mut batch = self.batch.borrow_mut();
-            let mut first = 0;
-            for &end in &batch.ends {
-                take(ring.interface, &batch.bytes[first..end]);
-                first = end;
-            }
-            records += batch.ends.len();
             batch.bytes.clear();
             batch.ends.clear();
         }
-        records
+        for ring in &self.rings {
+            ring.buffer.consume_raw_n(TURN);
+        }
+        self.batch.borrow().ends.len()
     }
 
     fn wait(&self, limit: Duration) -> Result<()> {
