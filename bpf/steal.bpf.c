@@ -36,7 +36,7 @@ static __always_inline int sl_is_taken(struct xdp_md *ctx, struct sl_telemetry_c
 		c->seen_pkts++;
 		c->seen_bytes += bytes;
 	}
-	return sl_conf.one_in <= 1 || sample_is_one_in(bpf_get_prandom_u32(), sl_conf.one_in);
+	return sl_conf.one_in <= 1 || sample_is_one_in(sl_random(c), sl_conf.one_in);
 }
 
 /* Writes the time in front of the packet. A driver without metadata refuses: userspace misses the mark, and asks its own clock. */

@@ -133,11 +133,11 @@ SL_GLOBAL int SL_PARSER(sl_observe_parsed)(SL_PACKET *x SL_PACKET_ARG, u32 told,
 	c->seen_bytes += s.bytes;
 	sl_count_seen(&s, c, cpu);
 	if (!sl_conf.records)
-		return 0;
+		return 1;
 	if (!sl_conf.samples_unseen)
 		c->weight = sl_conf.sampling == SL_SAMPLE_FLOWS ? sl_weight_of_flow(&s) : sl_weight_of_any(c, cpu);
 	if (!c->weight)
-		return 0;
+		return 1;
 	if (sl_conf.records == SL_PACKET_RECORDS) {
 		SL_PARSER(sl_read_details)(x, &s);
 		sl_record(&s, cpu);

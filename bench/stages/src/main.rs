@@ -43,7 +43,7 @@ fn stages() -> Vec<Stage> {
         stage("sizes of packets", 1, Request { sizes: true, ..Request::default() }),
         stage("filter that matches nothing", 1, Request { filter, ..records(Records::Headers, every) }),
         stage("a record of 1 in 100 packets", 1, records(Records::Headers, Sampling::Packets(100))),
-        stage("records, adaptive", 1, records(Records::Headers, Sampling::Adaptive)),
+        stage("records by adaptive sampling", 1, records(Records::Headers, Sampling::Adaptive)),
         stage("a record of every packet", 1, records(Records::Headers, every)),
         stage("capture of every packet", 1, records(Records::Bytes(65_536), every)),
     ]
