@@ -152,7 +152,7 @@ struct sl_captured {
 };
 #define SL_CAPTURE_MOST 65536u /* bytes of a packet */
 
-/* What stands in front of a packet that was taken from the host. A frame without the mark of the run has none. */
+/* The bytes in front of a packet that was taken from the host. A frame without the mark of the run has none. */
 struct sl_stamp {
 	u64 at_ns; /* CLOCK_MONOTONIC */
 	u32 mark;

@@ -9,6 +9,7 @@
 
 const volatile u32 sl_l3_type = 0; /* as in classifier.bpf.c */
 const volatile u32 sl_stamp_mark = 0; /* of this run */
+const volatile u32 sl_most_bytes = 0; /* a longer packet does not fit into a frame of the sockets' memory */
 
 #include "lib/parse.h"
 #include "lib/observe.h"
@@ -29,6 +30,11 @@ static __always_inline int sl_is_taken(struct xdp_md *ctx, struct sl_telemetry_c
 {
 	u32 bytes = ctx->data_end - ctx->data;
 
+	/* In the stack, a packet may be a super-packet (GSO), which no frame holds: the host keeps it. */
+	if (bytes > sl_most_bytes) {
+		c->filtered_pkts++;
+		return 0;
+	}
 	if (sl_conf.filter.fields) {
 		if (!sl_observe_parsed_xdp(ctx, SL_CLASS_UNKNOWN | SL_VERDICT_UNKNOWN << 8 | SL_INGRESS << 16, bytes, 1))
 			return 0;

@@ -314,7 +314,7 @@ static __always_inline u32 sl_weight_of_flow(const struct sl_seen *s)
 	return sample_is_one_in(sl_flow_both_ways(&s->h), sl_conf.one_in) ? sl_conf.one_in : 0;
 }
 
-/* Whether a packet is only to be counted, which is done here: it becomes no record, and nobody asks for its headers. */
+/* Whether a packet is only to be counted, which is done here: it becomes no record, and its headers are not asked for. */
 static __always_inline int sl_is_passed_over(u32 bytes, u32 segments)
 {
 	struct sl_telemetry_cpu *c;

@@ -15,6 +15,8 @@ use sluice_kernel::telemetry::{Records, Request, Sampling, Totals};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use stolen::Stolen;
 
+/// Time after which what was captured is written, so that a reader sees it soon.
+const FLUSHED: Duration = Duration::from_secs(1);
 /// Time after which a signal is noticed.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -35,7 +37,7 @@ trait Source {
     /// What was seen of each interface.
     fn totals(&self) -> Result<Vec<Totals>, Failure>;
 
-    /// The first interface that is not there any more, if there is one.
+    /// Why an interface's packets do not come any more, as a sentence; None: they come.
     fn gone(&self) -> Option<String>;
 
     /// What became of packets that are not in the files, in words. totals: of all interfaces.
@@ -48,6 +50,12 @@ pub fn run(args: &Capture) -> Result<(), Failure> {
     if rotate == Some(0) || args.files == Some(0) {
         return Err(Failure::input("--rotate and --files: 0 would keep nothing", "write at least 1"));
     }
+    if args.output.as_os_str() == "-" {
+        return Err(Failure::input(
+            "-o -: a capture goes into a file or a named pipe",
+            "write -o /dev/stdout --force for standard output",
+        ));
+    }
     let end = events::end(args.time.as_deref())?;
     sluice_kernel::require_root()?;
     let mut described = Vec::new();
@@ -58,6 +66,8 @@ pub fn run(args: &Capture) -> Result<(), Failure> {
     let agreed = args.steal.then(|| stolen::agree(args, &request)).transpose()?;
     let interrupt = Interrupt::new()?;
     let mut files = Files::create(args, &described, rotate, &interrupt)?;
+    // An output that takes nothing is known before a packet is.
+    files.flush()?;
     let mut source: Box<dyn Source> = match agreed {
         Some(checked) => Box::new(Stolen::start(&checked, &request, args.snap)?),
         None => Box::new(Copied::start(&args.observed.interfaces, &request)?),
@@ -70,26 +80,38 @@ pub fn run(args: &Capture) -> Result<(), Failure> {
     source.stop();
     let finished = captured.and_then(|gone| drain(source.as_mut(), &mut files).map(|()| gone));
     let totals = missed(source.totals()?, files.surplus(), args.steal);
-    let finished = finished.and_then(|gone| files.finish(&totals).map(|()| gone));
+    let finished = match finished {
+        Ok(gone) => files.finish(&totals).map(|()| gone),
+        Err(error) => {
+            files.close_after_failure(&totals);
+            Err(error)
+        }
+    };
+    // A failure at the end leaves packets unwritten, too.
+    let totals = missed(source.totals()?, files.surplus(), args.steal);
     report(source.as_ref(), &files, &totals, time)?;
     match finished? {
-        Some(gone) => Err(Failure::system(format!("{gone} is not there any more, or was upgraded or given back"))),
+        Some(gone) => Err(Failure::system(format!("{gone}; start the command again, with another file, to go on"))),
         None => Ok(()),
     }
 }
 
-/// Writes packets until the end, a signal, or as many as wanted. Returns the interface that has gone, if that was the reason.
+/// Writes packets until the end, a signal, or as many as wanted. Returns why packets do not come any more, if that was the reason.
 fn capture(
     source: &mut dyn Source,
     files: &mut Files<'_>,
     end: Option<Instant>,
     interrupt: &Interrupt,
 ) -> Result<Option<String>, Failure> {
-    let mut looked = Instant::now();
+    let (mut looked, mut flushed) = (Instant::now(), Instant::now());
     while let Some(left) = events::left(end).filter(|_| !interrupt.is_asked() && !files.are_full()) {
         turn(source, files, left.min(LOOK))?;
         if looked.elapsed() >= LOOK {
             looked = Instant::now();
+            if flushed.elapsed() >= FLUSHED {
+                flushed = looked;
+                files.flush()?;
+            }
             if let Some(gone) = source.gone() {
                 return Ok(Some(gone));
             }
@@ -166,6 +188,9 @@ fn report(source: &dyn Source, files: &Files<'_>, totals: &[Totals], time: Durat
         all.truncated_pkts += one.truncated_pkts;
     }
     let per_second = files.packets() as f64 / time.as_secs_f64().max(1e-9);
+    if all.seen_pkts == 0 && all.filtered_pkts > 0 {
+        eprintln!("note: no packet has passed the filter, or fitted into a frame of --steal");
+    }
     eprintln!(
         "{} packets in {} ({per_second:.0} a second); {} passed the filter, {} did not; {}",
         files.packets(),

@@ -53,7 +53,7 @@ pub fn run(args: &Count) -> Result<(), Failure> {
             }
         }
         if let Some(gone) = observer.gone() {
-            return Err(Failure::system(format!("{gone} is not there any more, or was upgraded or given back")));
+            return Err(Failure::system(format!("{gone}; start the command again to go on")));
         }
         if args.once || interrupt.is_asked() {
             return Ok(());
@@ -62,5 +62,5 @@ pub fn run(args: &Count) -> Result<(), Failure> {
 }
 
 fn request(args: &Count) -> Result<Request, Failure> {
-    Ok(Request { by: key::parse(&args.by)?, keys: args.keys, sizes: args.sizes, ..args.observed.request()? })
+    Ok(Request { by: key::parse("--by", &args.by)?, keys: args.keys, sizes: args.sizes, ..args.observed.request()? })
 }

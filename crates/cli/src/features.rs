@@ -68,7 +68,7 @@ pub fn run(args: &Features) -> Result<(), Failure> {
     ended?;
     report(args, &observer, &stream, rows?, time);
     match stream.gone {
-        Some(gone) => Err(Failure::system(format!("{gone} is not there any more, or was upgraded or given back"))),
+        Some(gone) => Err(Failure::system(format!("{gone}; start the command again, with another output, to go on"))),
         None => Ok(()),
     }
 }
@@ -125,7 +125,7 @@ struct Stream {
     left: u64,
     packets: u64,
     failure: Option<sluice_kernel::Error>,
-    /// An interface that went away.
+    /// Why an interface is not observed any more, as a sentence.
     gone: Option<String>,
 }
 
@@ -196,6 +196,17 @@ impl Stream {
     }
 }
 
+/// Tells of time in which nothing was observed.
+pub fn tell_gap(observer: &Observer) {
+    let gap = observer.gap();
+    if !gap.is_zero() {
+        eprintln!(
+            "note: for {:.1} s no packet was observed or counted, since the command was stopped",
+            gap.as_secs_f64()
+        );
+    }
+}
+
 fn report(args: &Features, observer: &Observer, stream: &Stream, rows: u64, time: Duration) {
     let (mut seen, mut missed, mut filtered) = (0, 0, 0);
     for interface in 0..args.observed.interfaces.len() {
@@ -211,6 +222,7 @@ fn report(args: &Features, observer: &Observer, stream: &Stream, rows: u64, time
         "{seen} packets seen, {filtered} filtered out; {} records delivered ({per_second:.0} a second), {missed} missed",
         stream.packets
     );
+    tell_gap(observer);
     if missed > 0 {
         eprintln!("note: a larger --ring, --one-in N or --adaptive misses less");
     }

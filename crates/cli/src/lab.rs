@@ -10,6 +10,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use sluice_lab::campaign;
 use sluice_lab::format::{self, Folder};
 use sluice_lab::job::Request;
+use sluice_lab::results::Outcome;
 use sluice_lab::{Error, Kind};
 use sluice_lab::{report, store};
 use std::path::{Path, PathBuf};
@@ -56,7 +57,15 @@ fn measure(args: &Run, color: bool) -> Result<(), Failure> {
         return Err(Error::new(Kind::Interrupted, "interrupted; finished trials are kept").into());
     }
     if done.results.trials.iter().all(|trial| trial.measured().is_none()) {
-        let error = Error::new(Kind::System, "no trial could be measured; the report gives the reason of each");
+        let reason = done.results.trials.iter().find_map(|trial| match &trial.outcome {
+            Outcome::Failed(why) | Outcome::Unsupported(why) => why.lines().next(),
+            Outcome::Measured(_) => None,
+        });
+        let what = format!(
+            "no trial could be measured: {}; the report has the reason of each",
+            reason.unwrap_or("interrupted")
+        );
+        let error = Error::new(Kind::System, what);
         return Err(error.help("sluice doctor says what this kernel has; --vm runs on one that has everything").into());
     }
     Ok(())

@@ -9,7 +9,7 @@ use pcap_file::pcapng::blocks::interface_statistics::{InterfaceStatisticsBlock, 
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
 use pcap_file::{DataLink, Endianness, PcapError};
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
@@ -101,6 +101,17 @@ impl Output {
     }
 }
 
+impl Output {
+    /// Cuts a regular file; whatever else it is, its reader has what was written.
+    fn cut(&mut self, bytes: u64) -> io::Result<()> {
+        if !self.file.metadata()?.is_file() {
+            return Ok(());
+        }
+        self.file.set_len(bytes)?;
+        self.file.seek(io::SeekFrom::Start(bytes)).map(drop)
+    }
+}
+
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
@@ -116,37 +127,68 @@ impl Write for Output {
     }
 }
 
-/// An output that counts what was written to it, and collects that before it goes on.
+/// A block that was collected: where it ends, and the interface if it is a packet.
+type Block = (usize, Option<usize>);
+
+/// An output that collects blocks before they go on, and counts what has.
 struct Counted {
     output: Output,
     collected: Vec<u8>,
+    blocks: Vec<Block>,
+    /// Bytes that are written, and those that are collected.
     bytes: u64,
+    /// Interfaces of packets that a failure has kept out of the output.
+    unwritten: Vec<usize>,
 }
 
 impl Counted {
     fn new(output: Output) -> Counted {
         // Room for the longest packet behind the last one that did not fill it.
-        Counted { output, collected: Vec::with_capacity(BUFFER + (1 << 17)), bytes: 0 }
+        let collected = Vec::with_capacity(BUFFER + (1 << 17));
+        Counted { output, collected, blocks: Vec::new(), bytes: 0, unwritten: Vec::new() }
     }
 
-    /// Counts what was added, and hands it on if it is much.
-    fn added(&mut self, bytes: usize) -> io::Result<()> {
+    /// Counts a block that was added, and hands all on if it is much.
+    fn added(&mut self, bytes: usize, interface: Option<usize>) -> io::Result<()> {
         self.bytes += bytes as u64;
+        self.blocks.push((self.collected.len(), interface));
         if self.collected.len() >= BUFFER { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes what was collected. After a failure a regular file ends with its last whole block.
+    fn hand_on(&mut self) -> io::Result<()> {
+        let (mut written, mut result) = (0, Ok(()));
+        while written < self.collected.len() && result.is_ok() {
+            match self.output.write(&self.collected[written..]) {
+                Ok(0) => result = Err(io::ErrorKind::WriteZero.into()),
+                Ok(bytes) => written += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => result = Err(error),
+            }
+        }
+        if result.is_err() {
+            let whole = self.blocks.partition_point(|(end, _)| *end <= written);
+            let end = whole.checked_sub(1).map_or(0, |last| self.blocks[last].0);
+            self.unwritten.extend(self.blocks[whole..].iter().filter_map(|(_, interface)| *interface));
+            let before = self.bytes - self.collected.len() as u64;
+            self.bytes = before + end as u64;
+            self.output.cut(self.bytes)?;
+        }
+        self.collected.clear();
+        self.blocks.clear();
+        result
     }
 }
 
 impl Write for Counted {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.collected.extend_from_slice(bytes);
-        self.added(bytes.len())?;
+        self.added(bytes.len(), None)?;
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let written = self.output.write_all(&self.collected);
-        self.collected.clear();
-        written?;
+        self.hand_on()?;
         self.output.flush()
     }
 }
@@ -203,7 +245,7 @@ impl File {
         let to = self.writer.get_mut();
         let before = to.collected.len();
         lay_out(&mut to.collected, packet);
-        let written = to.added(to.collected.len() - before);
+        let written = to.added(to.collected.len() - before, Some(packet.interface));
         written.map_err(|error| cannot_write(&self.path, &error))
     }
 
@@ -221,6 +263,11 @@ impl File {
         };
         let written = self.writer.write_pcapng_block(block);
         written.map(drop).map_err(|error| cannot_write(&self.path, &error))
+    }
+
+    /// Interfaces of packets that a failure has kept out of the file since the last call.
+    pub fn take_unwritten(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.writer.get_mut().unwritten)
     }
 
     /// Bytes of the file.
@@ -293,7 +340,7 @@ fn lay_out(to: &mut Vec<u8>, packet: &Packet<'_>) {
 }
 
 fn cannot_write(path: &str, error: &dyn std::fmt::Display) -> Failure {
-    Failure::system(format!("{path}: {error}; the packets before are in the file, the last one may be cut"))
+    Failure::system(format!("{path}: {error}; the packets before are in the file"))
 }
 
 #[cfg(test)]

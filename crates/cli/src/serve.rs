@@ -20,7 +20,13 @@ fn counting(text: &str) -> Result<Counting, Failure> {
     let (interface, key) = text.rsplit_once(':').filter(|(interface, _)| !interface.is_empty()).ok_or_else(|| {
         Failure::input(&format!("--count {text}: no interface and key"), "write them with a colon: eth0:proto,class")
     })?;
-    Ok(Counting { interface: interface.to_owned(), by: crate::count::key::parse(key)? })
+    if key.is_empty() {
+        return Err(Failure::input(
+            &format!("--count {text}: no key"),
+            "write up to three of proto, class, dscp and verdict: eth0:proto,class",
+        ));
+    }
+    Ok(Counting { interface: interface.to_owned(), by: crate::count::key::parse("--count", key)? })
 }
 
 /// The message of a ready server. The secret appears only on a terminal, since a log has other readers.

@@ -16,7 +16,7 @@ const HEADERS: usize = 42;
 /// The longest frame: a page less the kernel's own room in it.
 const LONGEST: usize = 1_514;
 
-/// The frames that are to be sent: UDP over IPv4, to an address of the link that nobody has.
+/// The frames that are to be sent: UDP over IPv4, to a link-layer address that no device has.
 #[derive(Debug, Clone, Copy)]
 pub struct Frames {
     /// Bytes of a frame, without its checksum: 64 to 1,514.

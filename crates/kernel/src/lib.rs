@@ -44,5 +44,4 @@ pub use system::interface::Interface;
 pub use system::paths::run as run_directory;
 pub use system::privilege::{require_rights, require_root};
 pub use system::qdiscs::below_mq;
-pub use system::routes::is_default as carries_default_route;
 pub use system::{interface, netns, private};

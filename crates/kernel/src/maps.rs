@@ -4,6 +4,7 @@ pub(crate) mod arrivals;
 pub(crate) mod counters;
 pub mod flows;
 pub(crate) mod forwarding;
+pub(crate) mod observing;
 pub(crate) mod schedulers;
 pub(crate) mod shared;
 pub(crate) mod tables;

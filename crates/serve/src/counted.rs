@@ -8,8 +8,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time after which an observer renews its leases.
-const RENEW: Duration = Duration::from_millis(250);
+/// Time between two looks at observers.
+const LOOK: Duration = Duration::from_millis(250);
 /// Time between two readings.
 const READ: Duration = Duration::from_secs(1);
 /// Time after which an interface is looked for again that was not there.
@@ -117,7 +117,7 @@ fn observe(wanted: &[Counting], counts: &Counts, started: &Sender<Result<()>>) {
             let series = observed.iter_mut().flat_map(Observed::read).collect();
             *counts.0.lock().unwrap_or_else(PoisonError::into_inner) = series;
         }
-        std::thread::sleep(RENEW);
+        std::thread::sleep(LOOK);
     }
 }
 
@@ -135,9 +135,11 @@ impl Observed {
         Observed { wanted: wanted.clone(), observer: Some(observer), retry: Instant::now(), places: HashMap::new() }
     }
 
-    /// Renews the leases, or looks for an interface that has gone. Its counts begin again.
+    /// Reads names again, or begins to observe again: an interface that was away, or that has got a policy. Its counts begin again.
     fn keep(&mut self) {
-        let kept = self.observer.as_mut().is_some_and(|observer| observer.renew().is_ok() && observer.gone().is_none());
+        let keep =
+            |observer: &mut Observer| observer.renew().is_ok() && observer.gone().is_none() && !observer.is_outdated();
+        let kept = self.observer.as_mut().is_some_and(keep);
         if kept || Instant::now() < self.retry {
             return;
         }

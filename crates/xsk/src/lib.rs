@@ -1,8 +1,8 @@
 //! AF_XDP (Documentation/networking/af_xdp.rst): packets between a queue of an interface and memory of this process, without the stack.
 //!
 //! The rings are our own: xsk-rs pins another libbpf-sys than this workspace has and needs libxdp, which attaches by freplace programs that
-//! not every kernel loads; xdpilone is under the EUPL, which no program under MIT can be linked with here (deny.toml). What is left is mapping
-//! four rings, and their acquire and release order.
+//! not every kernel loads; xdpilone is under the EUPL, which no program under MIT can be linked with here (deny.toml). So this crate maps
+//! the four rings itself, and keeps their acquire and release order.
 //!
 //! - [`Umem`]: the memory, in frames of one size; sockets of several queues share it, each with frames of its own.
 //! - `ring`: a ring that one side produces and the other consumes.

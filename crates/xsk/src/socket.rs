@@ -52,9 +52,9 @@ pub struct Socket {
     umem: Arc<Umem>,
 }
 
-/// Whether this kernel has AF_XDP.
+/// Whether this kernel has AF_XDP. Where this process may not open such a socket, the kernel still has it.
 pub fn is_supported() -> bool {
-    open().is_ok()
+    !matches!(open(), Err(refusal) if refusal.error.raw_os_error() == Some(libc::EAFNOSUPPORT))
 }
 
 fn open() -> Result<OwnedFd, Refusal> {
@@ -73,9 +73,14 @@ impl Socket {
     /// # Errors
     ///
     /// The kernel has no AF_XDP, another socket has the queue, the interface cannot be bound as asked, the memory may not be locked.
-    pub fn bind(umem: &Arc<Umem>, binding: &Binding, sharing: Option<&Socket>) -> Result<Socket, Refusal> {
+    ///
+    /// # Safety
+    ///
+    /// No other socket may have a frame of `binding.frames` of this memory: `receive` lends frames as if they were its own.
+    pub unsafe fn bind(umem: &Arc<Umem>, binding: &Binding, sharing: Option<&Socket>) -> Result<Socket, Refusal> {
         let size = binding.frames.len() as u32;
-        if !size.is_power_of_two() || binding.frames.end > umem.frames() {
+        let other_memory = sharing.is_some_and(|first| !Arc::ptr_eq(&first.umem, umem));
+        if !size.is_power_of_two() || binding.frames.end > umem.frames() || other_memory {
             return Err(Refusal { step: Step::Rings, error: io::Error::from_raw_os_error(libc::EINVAL) });
         }
         let fd = open()?;

@@ -19,7 +19,12 @@ const HEADROOM: u32 = 256;
 impl FrameBytes {
     /// The size that has room for a packet of so many bytes, if there is one.
     pub fn holding(packet_bytes: u32) -> Option<FrameBytes> {
-        [FrameBytes::Small, FrameBytes::Large].into_iter().find(|size| packet_bytes <= size.get() - HEADROOM)
+        [FrameBytes::Small, FrameBytes::Large].into_iter().find(|size| packet_bytes <= size.packet_bytes())
+    }
+
+    /// Bytes of the longest packet that it has room for.
+    pub fn packet_bytes(self) -> u32 {
+        self.get() - HEADROOM
     }
 
     /// Bytes of a frame.

@@ -3,6 +3,7 @@
 mod steal;
 mod tshark;
 
+use crate::command::{run, words};
 use crate::frames::{IPV4, V4, Wire, ethernet, ports};
 use crate::lab::Lab;
 use crate::needs::Need;
@@ -190,11 +191,46 @@ fn outputs(lab: &Lab) {
     refused(&["b0", "-o", "/dev/null", "--rotate", "x", "--force"], "no number of bytes");
     refused(&["b0", "-o", "/dev/null", "--one-in", "0", "--force"], "one in 0");
     assert_eq!(std::fs::read(&file).expect("the file"), b"mine");
-    let wire = Wire::open(&pair.a, "a0");
-    let full = lab.start(&pair.b, &["capture", "b0", "-o", "/dev/full", "--force", "--packets", "5"]);
-    full.await_stderr("Ctrl-C ends");
-    (0..5).for_each(|n| wire.send(&frame(n, 100)));
-    full.finish().exits(1).says("No space left on device");
+    let full = ["capture", "b0", "-o", "/dev/full", "--force", "--packets", "5"];
+    lab.sluice(&pair.b, &full).exits(1).says("No space left on device");
+    full_disk(lab, &pair);
+}
+
+/// A disk that fills up: the file ends with a whole packet, and the command says how many are in it, and how many are not.
+fn full_disk(lab: &Lab, pair: &Pair) {
+    let disk = Disk::new(lab.file("here", "").with_file_name("disk"));
+    let file = disk.0.join("x.pcapng");
+    for steal in [&[][..], &["--steal", "--yes"]] {
+        let path = file.display().to_string();
+        let more = [&["capture", "b0", "-o", &path, "--force", "--only", "udp sport 4000"], steal].concat();
+        let capturing = lab.start(&pair.b, &more);
+        capturing.await_stderr("Ctrl-C ends");
+        let wire = Wire::open(&pair.a, "a0");
+        (0..3000).for_each(|n| wire.send(&frame(n, 1000)));
+        let said = capturing.finish().exits(1).says("No space left on device").stderr;
+        let announced = said.lines().find_map(|line| line.split_once(" packets in ")).expect("a count").0.to_owned();
+        let read = read(&file);
+        assert_eq!(read.packets.len().to_string(), announced, "{said}");
+        assert!(read.packets.len() > 1000, "{said}");
+        assert!(said.contains("not written"), "{said}");
+    }
+}
+
+/// A small disk in memory, which goes when it is dropped.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn new(path: PathBuf) -> Disk {
+        std::fs::create_dir(&path).expect("a directory");
+        run(&mut words("mount", &format!("-t tmpfs -o size=1500k sluice-test {}", path.display()))).ok();
+        Disk(path)
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        run(&mut words("umount", &self.0.display().to_string()));
+    }
 }
 
 /// A pipe whose reader takes nothing, and one whose reader leaves: a signal ends the first capture, the second ends by itself.

@@ -22,6 +22,7 @@ pub fn suite() -> Suite {
         .any("classes_and_verdicts_at_xdp", &[], |lab| classes(lab, &["--classifier", "xdp"]))
         .any("heavy_keys_keep_their_bounds", &[], heavy)
         .any("a_killed_command_gives_way", &[], killed)
+        .any("a_stopped_command_gives_way", &[], stopped)
         .any("beside_another_xdp_program", &[Need::Tcx], beside)
         .any("bad_input_is_refused", &[], bad_input)
 }
@@ -81,6 +82,11 @@ fn both_ways(lab: &Lab) {
     let counting = start(lab, &pair, &["--both", "--by", "direction,proto"]);
     pair.b.tool("ping", &format!("-c 5 -i 0.02 {A}")).ok();
     let report = last(counting);
+    let arriving = start(lab, &pair, &["--by", "direction,src"]);
+    pair.a.tool("ping", &format!("-c 5 -i 0.02 {B}")).ok();
+    let arrived = last(arriving);
+    assert!(rows(&arrived).iter().all(|row| row["direction"] == "in"), "{arrived}");
+    assert_eq!(row(&arrived, |row| row["src"] == A)["pkts"], 5, "{arrived}");
     for direction in ["in", "out"] {
         let row = row(&report, |row| row["direction"] == direction && row["proto"] == "icmp");
         assert_eq!(row["pkts"], 5, "{direction}: {report}");
@@ -167,6 +173,26 @@ fn killed(lab: &Lab) {
         lab.sluice(&pair.b, &["count", "b0", "--once", "-n", "100ms"]).code == Some(0)
     });
     pair.a.tool("ping", &format!("-c 1 -W 5 {B}")).ok();
+    lab.down(&pair.b, "b0");
+}
+
+/// A command that was stopped for longer than its lease holds, and meanwhile gave way to another one, says so and leaves that one alone.
+fn stopped(lab: &Lab) {
+    let pair = lab.pair();
+    let policy = by_port("strict_priority", json!([{ "id": 0, "name": "game", "priority": 0 }]));
+    lab.up(&pair.b, "b0", &lab.policy(&policy), &[]);
+    let first = start(lab, &pair, &["--by", "class"]);
+    first.signal(Signal::SIGSTOP);
+    let limit = Duration::from_secs(if is_icount() { 60 } else { 10 });
+    await_that("another command may observe", limit, || {
+        lab.sluice(&pair.b, &["count", "b0", "--once", "-n", "100ms"]).code == Some(0)
+    });
+    let second = start(lab, &pair, &["--by", "proto"]);
+    first.signal(Signal::SIGCONT);
+    first.finish().exits(1).says("another command observes it");
+    pair.a.tool("ping", &format!("-c 5 -i 0.02 {B}")).ok();
+    let report = last(second);
+    assert_eq!(row(&report, |row| row["proto"] == "icmp")["pkts"], 5, "{report}");
     lab.down(&pair.b, "b0");
 }
 

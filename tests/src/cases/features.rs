@@ -17,6 +17,7 @@ pub fn suite() -> Suite {
         .any("what_finds_no_room_is_in_the_stream", &[], lossy)
         .any("weights_of_a_sample_add_up", &[], sampled)
         .any("flows_have_both_directions_and_a_class", &[Need::Tcx], flows)
+        .any("a_slow_reader_misses_nothing", &[], slow_reader)
         .any("outputs_that_cannot_be_written", &[], outputs)
 }
 
@@ -74,6 +75,37 @@ fn lossy(lab: &Lab) {
     let missed = sum(&rows, "missed");
     assert!(missed > 0, "a page has no room for 500 records");
     assert_eq!(rows.len() as u64 - 1 + missed, 500, "every packet is told of");
+}
+
+/// A reader that takes nothing for longer than the lease of an observer holds, on an interface with a policy: every packet has a row.
+fn slow_reader(lab: &Lab) {
+    const PACKETS: u32 = 4000;
+    let pair = lab.pair();
+    let policy = by_port("strict_priority", json!([{ "id": 0, "name": "game", "priority": 0 }]));
+    lab.up(&pair.b, "b0", &lab.policy(&policy), &[]);
+    let fifo = lab.file("here", "").with_file_name("pipe");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRUSR | nix::sys::stat::Mode::S_IWUSR).expect("a pipe");
+    let path = fifo.display().to_string();
+    let recording =
+        lab.start(&pair.b, &["features", "b0", "-o", &path, "--force", "--format", "csv", "--only", "udp sport 4000"]);
+    let mut reader = std::fs::File::open(&fifo).expect("the reading end");
+    recording.await_stderr("Ctrl-C ends");
+    let wire = Wire::open(&pair.a, "a0");
+    let frame = ethernet(&[], IPV4, &V4::default().packet(&ports(4000, 7)));
+    for _ in 0..PACKETS {
+        wire.send(&frame);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let text = std::thread::spawn(move || {
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut reader, &mut text).map(|_| text).expect("rows")
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    recording.signal(Signal::SIGINT);
+    recording.finish().ok().says(" 0 missed");
+    let rows = text.join().expect("a reader").lines().filter(|line| line.starts_with("packet,")).count();
+    assert_eq!(rows, PACKETS as usize);
+    lab.down(&pair.b, "b0");
 }
 
 /// One in 10 of 20,000 packets: the weights add up to that within six standard deviations, 424 each.

@@ -131,7 +131,7 @@ fn counts_by_key(lab: &Lab) {
     lab.sluice(&pair.b, &["serve", "--listen", "127.0.0.1:0", "--count", "b7:proto"]).exits(2).says("b7");
 
     let managing = Server::start(lab, &pair.a, &["--count", "a0:class,verdict"]);
-    let plain = Server::start(lab, &pair.b, &["--count", "b0:proto,dscp"]);
+    let plain = Server::start(lab, &pair.b, &["--count", "b0:proto,class"]);
     let flows = [Flow::new(port(0), &[514], 1_000_000), Flow::new(port(1), &[1014], 6_000_000)];
     let streams = traffic::start(&pair.b, &pair.a, A, &flows);
     std::thread::sleep(Duration::from_millis(600));
@@ -150,8 +150,8 @@ fn counts_by_key(lab: &Lab) {
     let bytes = value(&text, &series("bytes", r#""a0",class="game",verdict="passed""#));
     assert_eq!(bytes, Some(outcomes[0].sent as f64 * 514.0), "{text}");
 
-    let echoes = series("packets", r#""b0",protocol="icmp",dscp="46""#);
-    let ping = || pair.a.tool("ping", &format!("-Q 0xb8 -c 5 -i 0.02 {B}")).ok();
+    let echoes = series("packets", r#""b0",protocol="icmp",class="none""#);
+    let ping = || pair.a.tool("ping", &format!("-c 5 -i 0.02 {B}")).ok();
     ping();
     await_that("the counts of b0", LONG, || value(&plain.get("/metrics").body, &echoes) == Some(5.0));
     pair.b.tool("ip", "link set b0 down").ok();
@@ -163,7 +163,14 @@ fn counts_by_key(lab: &Lab) {
         ping();
         value(&plain.get("/metrics").body, &echoes).is_some()
     });
+    lab.up(&pair.b, "b0", &lab.policy(&policy), &[]);
+    let classed = series("packets", r#""b0",protocol="icmp",class="bulk""#);
+    await_that("b0 is counted by the classes that it has now", LONG, || {
+        ping();
+        value(&plain.get("/metrics").body, &classed).is_some()
+    });
     plain.stop(Signal::SIGTERM);
+    lab.down(&pair.b, "b0");
     super::serve::end(lab, &pair, managing);
 }
 

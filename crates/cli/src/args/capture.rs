@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Packets are copied, and go on as if nobody looked. Each has a comment: class, rule and verdict, where there is a policy.
+Packets are copied, and go on as they would otherwise. Each has a comment: class, rule and verdict, where there is a policy.
 What found no room is counted in the file (interface statistics) and at the end.
 With --steal packets are not copied but taken: those that match never reach the host. It is for a mirror port, and asks first.
 
@@ -24,7 +24,7 @@ pub struct Capture {
     /// Replace the file if it is there
     #[arg(long)]
     pub force: bool,
-    /// Take arriving packets from the host by AF_XDP, for a mirror port whose packets nobody else needs; asks first
+    /// Take arriving packets from the host by AF_XDP, for a mirror port whose packets nothing else needs; asks first
     #[arg(long)]
     pub steal: bool,
     /// Answer yes to what --steal asks, but not where the interface carries the default route
@@ -46,7 +46,7 @@ pub struct Capture {
     #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true)]
     pub time: Option<String>,
     /// End after so many packets
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub packets: Option<u64>,
     /// Begin another file after so many bytes, such as 100M
     #[arg(long, value_name = "BYTES")]

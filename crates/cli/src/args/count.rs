@@ -42,6 +42,6 @@ pub struct Count {
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,
     /// Print CSV, a line for each key and interval
-    #[arg(long)]
+    #[arg(long, conflicts_with = "sizes")]
     pub csv: bool,
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Packets are copied, and go on as if nobody looked. The columns are described in docs/features.md.
+Packets are copied, and go on as they would otherwise. The columns are described in docs/features.md.
 Records that found no room are counted in the records after them, in the last row, and at the end.
 
 Examples:

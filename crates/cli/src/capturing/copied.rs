@@ -1,4 +1,4 @@
-//! A capture by copy: packets go on as if nobody looked.
+//! A capture by copy: packets go on as they would without it.
 
 use super::Source;
 use crate::failure::Failure;
@@ -65,8 +65,13 @@ impl Source for Copied {
         self.observer.gone()
     }
 
-    fn losses(&self, totals: &Totals, _surplus: u64) -> Result<String, Failure> {
-        Ok(format!("{} found no room in the ring; {} are cut to --snap", totals.missed_pkts, totals.truncated_pkts))
+    fn losses(&self, totals: &Totals, surplus: u64) -> Result<String, Failure> {
+        crate::features::tell_gap(&self.observer);
+        let surplus = if surplus > 0 { format!("; {surplus} are not written") } else { String::new() };
+        Ok(format!(
+            "{} found no room in the ring; {} are cut to --snap{surplus}",
+            totals.missed_pkts, totals.truncated_pkts
+        ))
     }
 }
 

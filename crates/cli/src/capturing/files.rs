@@ -84,8 +84,9 @@ impl<'a> Files<'a> {
             self.skip(packet);
             return Ok(());
         }
-        self.file.packet(packet)?;
         self.packets += 1;
+        let written = self.file.packet(packet);
+        self.settle(written)?;
         if self.rotate.is_some_and(|most| self.file.bytes() >= most) {
             self.next(totals)?;
         }
@@ -108,10 +109,39 @@ impl<'a> Files<'a> {
 
     /// Writes the statistics of each interface, and has all in the file.
     pub fn finish(&mut self, totals: &[Totals]) -> Result<(), Failure> {
+        // What the statistics say must not change after them.
+        self.flush()?;
+        let written = self.statistics(totals);
+        self.settle(written)
+    }
+
+    /// Ends a file that could not be written whole: it has its last whole packet, and statistics if there is room for them.
+    pub fn close_after_failure(&mut self, totals: &[Totals]) {
+        // The failure is told of already.
+        let written = self.statistics(totals);
+        let _ = self.settle(written);
+    }
+
+    fn statistics(&mut self, totals: &[Totals]) -> Result<(), Failure> {
         for (interface, totals) in totals.iter().enumerate() {
             self.file.statistics(interface, totals.seen_pkts, totals.missed_pkts)?;
         }
         self.file.flush()
+    }
+
+    /// Has all packets so far in the file.
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        let written = self.file.flush();
+        self.settle(written)
+    }
+
+    /// Takes packets out of the account that a failure has kept out of the file.
+    fn settle(&mut self, written: Result<(), Failure>) -> Result<(), Failure> {
+        for interface in self.file.take_unwritten() {
+            self.packets -= 1;
+            self.surplus[interface] += 1;
+        }
+        written
     }
 }
 

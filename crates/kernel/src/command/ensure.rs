@@ -7,7 +7,7 @@ use crate::engine::features::Features;
 use crate::engine::managed::managed;
 use crate::engine::parts::{Missing, missing};
 use crate::engine::{self, Placed, attach, devices, driver, forwarding, qdisc};
-use crate::maps::tables;
+use crate::maps::{observing, tables};
 use crate::record::{Record, policy};
 use crate::system::bpffs;
 use crate::system::interface::Interface;
@@ -32,6 +32,7 @@ pub fn ensure(interface: &str) -> Result<Healed> {
     recover()?;
     let record = managed(interface)?;
     let pins = record.pins(&bpffs::root()?);
+    observing::sweep(&pins)?;
     if missing(&record, &pins)?.is_empty() {
         return Ok(Healed::default());
     }

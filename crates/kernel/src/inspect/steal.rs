@@ -121,9 +121,8 @@ impl Steal {
         self.ports[interface].lost()
     }
 
-    /// The first interface that is not there any more, if there is one.
+    /// What has become of an interface that is not there any more, as a sentence about the first such one; None: all are there.
     pub fn gone(&self) -> Option<String> {
-        let gone = |one: &&Port| !interface::Interface::is_there(&one.interface, one.ifindex);
-        self.ports.iter().find(gone).map(|one| one.interface.clone())
+        self.ports.iter().find_map(|one| interface::fate(&one.interface, one.ifindex))
     }
 }

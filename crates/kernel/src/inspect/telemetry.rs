@@ -4,6 +4,7 @@
 
 pub(in crate::inspect) mod attachment;
 mod counts;
+mod keeper;
 mod request;
 mod rings;
 
@@ -12,14 +13,16 @@ pub use counts::{Counted, Key, Rest, Sizes};
 pub use request::{Direction, Filter, KeyPart, Records, Request, Sampling};
 
 use crate::bpf::mapped::Mapped;
-use crate::system::{clock, interface, privilege};
+use crate::maps::observing::Calls;
+use crate::system::{clock, privilege};
 use attachment::Attachment;
+use keeper::Keeper;
 use rings::Rings;
 use sluice_abi as abi;
 use sluice_error::{Error, Result};
 use std::time::Duration;
 
-/// Time after which leases are renewed.
+/// Time after which names are read again.
 const RENEWED: Duration = Duration::from_millis(500);
 
 /// What programs have seen since the observer began.
@@ -66,8 +69,10 @@ pub struct Observer {
     request: Request,
     attachments: Vec<Attachment>,
     rings: Rings,
+    /// Renews the leases under which hooks call programs, if any do.
+    keeper: Option<Keeper>,
+    /// When names were read last.
     renewed: Duration,
-    stopped: bool,
     notes: Vec<String>,
 }
 
@@ -88,10 +93,9 @@ impl Observer {
             interfaces.iter().map(|name| Attachment::new(name, request, &mut notes)).collect();
         let attachments = attachments?;
         let rings = Rings::open(&attachments)?;
-        let mut observer =
-            Observer { request: request.clone(), attachments, rings, renewed: Duration::ZERO, stopped: false, notes };
-        observer.renew()?;
-        Ok(observer)
+        let calls: Vec<Calls> = attachments.iter().filter_map(|one| one.calls().cloned()).collect();
+        let keeper = if calls.is_empty() { None } else { Some(Keeper::start(calls)?) };
+        Ok(Observer { request: request.clone(), attachments, rings, keeper, renewed: Duration::ZERO, notes })
     }
 
     /// What the observer cannot see, and why; each a sentence.
@@ -118,22 +122,28 @@ impl Observer {
         self.rings.collected(take);
     }
 
-    /// Renews the leases, if it is time. Whoever does not poll must call it at least each second.
+    /// Reads the names of classes and rules again, if it is time.
+    ///
+    /// # Errors
+    ///
+    /// The leases of the programs could not be renewed, so nothing is observed any more.
     pub fn renew(&mut self) -> Result<()> {
         let now = clock::monotonic();
-        if !self.stopped && now.saturating_sub(self.renewed) >= RENEWED {
+        if now.saturating_sub(self.renewed) >= RENEWED {
             self.renewed = now;
-            for attachment in &mut self.attachments {
-                attachment.renew()?;
-                attachment.renew_names()?;
-            }
+            self.keeper.as_ref().map_or(Ok(()), Keeper::check)?;
+            self.attachments.iter_mut().try_for_each(Attachment::renew_names)?;
         }
         Ok(())
     }
 
+    /// Time in which packets were not observed on interfaces with a policy: the process was stopped for longer than it had leave.
+    pub fn gap(&self) -> Duration {
+        self.keeper.as_ref().map_or(Duration::ZERO, Keeper::gap)
+    }
+
     /// Ends the observation. What is in the rings can still be polled, and counts can be read.
     pub fn stop(&mut self) {
-        self.stopped = true;
         self.attachments.iter_mut().for_each(Attachment::detach);
         // Programs that run at this moment end within it.
         crate::maps::tables::wait_for_readers();
@@ -179,10 +189,14 @@ impl Observer {
         self.attachments[interface].ethernet
     }
 
-    /// The first interface that is not observed any more, if there is one.
+    /// Why an interface is not observed any more, as a sentence about the first such one; None: all are.
     pub fn gone(&self) -> Option<String> {
-        let gone = |one: &&Attachment| !interface::Interface::is_there(&one.interface, one.ifindex) || !one.is_called();
-        self.attachments.iter().find(gone).map(|one| one.interface.clone())
+        self.attachments.iter().find_map(Attachment::fate)
+    }
+
+    /// Whether an interface has come into management or out of it since the observer began: another one would see classes and verdicts, or its packets.
+    pub fn is_outdated(&self) -> bool {
+        self.attachments.iter().any(Attachment::is_outdated)
     }
 }
 

@@ -124,6 +124,18 @@ impl Interface {
     }
 }
 
+/// What has become of an interface that had this name and number, as a sentence; None: it still has both.
+pub fn fate(name: &str, ifindex: u32) -> Option<String> {
+    if Interface::is_there(name, ifindex) {
+        return None;
+    }
+    Some(match nix::net::if_::if_indextoname(ifindex) {
+        // While the kernel removes a device, its number has an empty name.
+        Ok(now) if !now.is_empty() => format!("{name} is called {} now", now.to_string_lossy()),
+        _ => format!("{name} was removed"),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

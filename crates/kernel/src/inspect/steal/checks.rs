@@ -19,7 +19,7 @@ pub struct Checked {
     pub(super) interface: Interface,
     pub(super) queues: u32,
     pub(super) frame: FrameBytes,
-    /// Whether a default route leads through it.
+    /// Whether the host reaches the world by it, or by a device above it.
     pub default_route: bool,
 }
 
@@ -83,7 +83,7 @@ fn check_interface(name: &str) -> Result<Checked> {
     }
     if interface.has_xdp {
         return Err(Error::input(format!("{name} has an XDP program already, perhaps of another capture"))
-            .help(format!("end what has attached it (ip link show {name}; ip link set {name} xdp off), or capture by copy, without --steal")));
+            .help(format!("end what has attached it, another capture perhaps (bpftool net show dev {name}), or capture by copy, without --steal")));
     }
     let queues = channels::receive_queues(&interface)?;
     if queues > QUEUES {
@@ -95,7 +95,7 @@ fn check_interface(name: &str) -> Result<Checked> {
         Error::input(format!("packets of {name} have up to {most} bytes, and a frame of AF_XDP holds 3840"))
             .help(format!("ip link set {name} mtu 3500, or capture by copy, without --steal"))
     })?;
-    let default_route = routes::is_default(name)?;
+    let default_route = routes::carries_default(name)?;
     Ok(Checked { interface, queues, frame, default_route })
 }
 

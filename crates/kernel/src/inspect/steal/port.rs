@@ -159,6 +159,7 @@ fn load(checked: &Checked, request: &Request, mark: u32) -> Result<Object> {
     conf.records = abi::SL_NO_RECORDS;
     loader.constant("sl_l3_type", 0)?;
     loader.constant("sl_stamp_mark", mark)?;
+    loader.constant("sl_most_bytes", checked.frame.packet_bytes())?;
     loader.constant_struct("sl_conf", &conf)?;
     loader.entries("seen_by_cpu", cpus)?;
     loader.entries("sockets", checked.queues)?;
@@ -195,7 +196,9 @@ fn bind(checked: &Checked, ring_bytes: u32, native: bool) -> Result<Vec<Socket>>
     let mut sockets = Vec::<Socket>::new();
     for queue in 0..checked.queues {
         let binding = Binding { ifindex, queue, frames: queue * frames..(queue + 1) * frames, copying };
-        let socket = Socket::bind(&umem, &binding, sockets.first()).map_err(|error| refused(checked, queue, &error))?;
+        // SAFETY: each socket has frames of its own, and all were made here with this memory.
+        let socket = unsafe { Socket::bind(&umem, &binding, sockets.first()) };
+        let socket = socket.map_err(|error| refused(checked, queue, &error))?;
         sockets.push(socket);
     }
     Ok(sockets)

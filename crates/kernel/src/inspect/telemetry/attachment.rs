@@ -4,24 +4,21 @@ use super::request::{Records, Request};
 use super::{Totals, possible_cpus};
 use crate::bpf::hooks::{self, Passing};
 use crate::bpf::inner;
-use crate::bpf::mapped::{self, Mapped};
+use crate::bpf::mapped::Mapped;
 use crate::bpf::object::{self, Loader};
 use crate::engine::managed;
 use crate::inspect::probe::Probe;
+use crate::maps::observing::Calls;
 use crate::maps::tables;
 use crate::record::{Hook, Record};
 use crate::status;
-use crate::system::interface::Interface;
-use crate::system::{bpffs, clock, netns, paths};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use crate::system::interface::{self, Interface};
+use crate::system::{bpffs, netns, paths};
+use libbpf_rs::{MapCore, MapHandle, Object};
 use sluice_abi as abi;
 use sluice_error::{Doing, Error, Result};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// Time that a lease holds.
-const LEASE: Duration = Duration::from_secs(2);
 
 /// The observation of an interface. Dropping it ends it.
 pub(super) struct Attachment {
@@ -34,8 +31,10 @@ pub(super) struct Attachment {
     pub cells: Mapped<abi::sl_cell>,
     pub heavy: Mapped<abi::sl_heavy_set>,
     seen: Mapped<abi::sl_telemetry_cpu>,
-    /// Where the arrival hook of the interface calls a program.
-    called: Option<PathBuf>,
+    /// The pins of the interface's policy, if it has one.
+    pins: Option<PathBuf>,
+    /// The programs that the arrival hook of the interface calls.
+    called: Option<Calls>,
     links: Vec<OwnedFd>,
     /// Keeps programs and maps alive.
     object: Object,
@@ -58,13 +57,14 @@ impl Attachment {
             cells: Mapped::of_this_version(&map(&object, "cells")?)?,
             heavy: Mapped::of_this_version(&map(&object, "heavy_sets")?)?,
             seen: Mapped::of_this_version(&map(&object, "seen_by_cpu")?)?,
+            pins: pins.clone(),
             called: None,
             links: Vec::new(),
             object,
         };
         if request.direction.arriving() {
             match (&record, pins) {
-                (Some(record), Some(pins)) => attachment.call_from(record, pins)?,
+                (Some(record), Some(pins)) => attachment.call_from(record, &pins)?,
                 _ => attachment.attach_arrival(&interface, request.hook, notes)?,
             }
         }
@@ -76,7 +76,7 @@ impl Attachment {
 
     /// Reads the names of classes and rules again, if another policy has come into force.
     pub fn renew_names(&mut self) -> Result<()> {
-        match &self.called {
+        match &self.pins {
             Some(pins) if pins.exists() && Names::live_word(pins)? != self.names.live => {
                 self.names = Names::read(pins)?;
                 Ok(())
@@ -86,24 +86,24 @@ impl Attachment {
     }
 
     /// Has the arrival hook of a managed interface call the programs.
-    fn call_from(&mut self, record: &Record, pins: PathBuf) -> Result<()> {
-        let lease: Box<abi::sl_observing> = tables::read(&tables::open(&pins, "observing")?, 0)?;
-        if lease.until_ns > clock::monotonic().as_nanos() as u64 {
+    fn call_from(&mut self, record: &Record, pins: &Path) -> Result<()> {
+        if Calls::are_taken(pins)? {
             return Err(Error::input(format!("another command observes {}", record.interface))
                 .help("one at a time: stop the other one; one that was killed gives way after 2 s"));
         }
-        let mut called = vec![("observer_tc", "sl_telemetry_in_called")];
+        let mut programs = vec![("observer_tc", self.program("sl_telemetry_in_called")?)];
         if record.hook == Hook::Xdp {
-            called.push(("observer_xdp", "sl_telemetry_xdp_called"));
+            programs.push(("observer_xdp", self.program("sl_telemetry_xdp_called")?));
         }
-        for (table, program) in called {
-            let fd = self.program(program)?;
-            tables::open(&pins, table)?
-                .update(&0u32.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
-                .doing(|| format!("having the hook of {} call {program}", record.interface))?;
-        }
-        self.called = Some(pins);
-        self.renew()
+        let calls =
+            Calls::begin(pins, &programs).doing(|| format!("having the hook of {} call programs", record.interface))?;
+        self.called = Some(calls);
+        Ok(())
+    }
+
+    /// The programs that the arrival hook calls.
+    pub fn calls(&self) -> Option<&Calls> {
+        self.called.as_ref()
     }
 
     fn attach_arrival(&mut self, interface: &Interface, wanted: Option<Hook>, notes: &mut Vec<String>) -> Result<()> {
@@ -139,7 +139,7 @@ impl Attachment {
     fn attach_departure(&mut self) -> Result<()> {
         self.attach("sl_telemetry_out", Passing::DepartureFirst).map_err(|error| {
             Error::unsupported(format!("{} takes no program on departure: {error}", self.interface))
-                .help("tcx needs Linux 6.6; arriving packets can be observed before, by XDP: --arriving")
+                .help("tcx needs Linux 6.6; arriving packets can be observed before, by XDP: leave out --departing and --both")
         })
     }
 
@@ -156,24 +156,23 @@ impl Attachment {
         program(&self.object, name)
     }
 
-    /// Renews the lease under which the arrival hook calls the programs.
-    pub fn renew(&self) -> Result<()> {
-        self.lease((clock::monotonic() + LEASE).as_nanos() as u64)
-    }
-
-    /// Whether the arrival hook can still call the programs, if it did: `down` takes it away, `upgrade` takes another.
-    pub fn is_called(&self) -> bool {
-        self.called.as_ref().is_none_or(|pins| {
-            tables::open(pins, "observer_tc")
-                .is_ok_and(|table| matches!(table.lookup(&0u32.to_ne_bytes(), MapFlags::ANY), Ok(Some(_))))
-        })
-    }
-
-    fn lease(&self, until_ns: u64) -> Result<()> {
-        match &self.called {
-            Some(pins) if pins.exists() => mapped::store_word(&tables::open(pins, "observing")?, until_ns),
-            _ => Ok(()),
+    /// Why the interface is not observed any more, as a sentence; None: it is.
+    pub fn fate(&self) -> Option<String> {
+        let name = &self.interface;
+        if let Some(fate) = interface::fate(name, self.ifindex) {
+            return Some(fate);
         }
+        if self.pins.as_ref().is_some_and(|pins| !pins.exists()) {
+            return Some(format!("{name} was given back (sluice down)"));
+        }
+        let called = self.called.as_ref().is_none_or(Calls::are_in_place);
+        (!called).then(|| format!("{name} was upgraded, or another command observes it since this one was stopped"))
+    }
+
+    /// Whether the interface has come into management or out of it since.
+    pub fn is_outdated(&self) -> bool {
+        let managed = Interface::find(&self.interface).and_then(|interface| managed_here(&interface));
+        managed.is_ok_and(|record| record.is_some() != self.pins.is_some())
     }
 
     /// What each CPU has seen.
@@ -192,15 +191,9 @@ impl Attachment {
     /// Takes the programs off their hooks. Their maps stay.
     pub fn detach(&mut self) {
         self.links.clear();
-        let Some(pins) = &self.called else { return };
-        // The lease ends by itself if this fails.
-        let _ = self.lease(0);
-        for table in ["observer_tc", "observer_xdp"] {
-            if let Ok(table) = tables::open(pins, table) {
-                let _ = table.delete(&0u32.to_ne_bytes());
-            }
+        if let Some(calls) = self.called.take() {
+            calls.end();
         }
-        self.called = None;
     }
 }
 

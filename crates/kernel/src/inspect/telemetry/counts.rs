@@ -92,7 +92,7 @@ fn key_of_cell(parts: u32, mut cell: u32) -> Key {
         cell >>= bits;
         let known = (value != (1 << bits) - 1).then_some(value);
         match *part {
-            abi::SL_KEY_DIRECTION => key.departing = Some(value != 0),
+            abi::SL_KEY_DIRECTION => key.departing = Some(value == abi::SL_EGRESS),
             abi::SL_KEY_PROTO => key.protocol = Some(value as u16),
             abi::SL_KEY_CLASS => key.class = known.map(|class| class as u8),
             abi::SL_KEY_DSCP => key.dscp = known.map(|dscp| dscp as u8),
@@ -147,7 +147,7 @@ fn merge(parts: u32, sets: &[&abi::sl_heavy_set]) -> (Vec<Counted>, Rest) {
 fn key_of(parts: u32, key: &abi::sl_count_key) -> Key {
     let asked = |part: u32| parts & part != 0;
     Key {
-        departing: asked(abi::SL_KEY_DIRECTION).then_some(key.direction != 0),
+        departing: asked(abi::SL_KEY_DIRECTION).then_some(u32::from(key.direction) == abi::SL_EGRESS),
         protocol: asked(abi::SL_KEY_PROTO).then_some(key.proto),
         class: (asked(abi::SL_KEY_CLASS) && key.class != 0xff).then_some(key.class),
         dscp: (asked(abi::SL_KEY_DSCP) && key.dscp != 0xff).then_some(key.dscp),

@@ -1,4 +1,4 @@
-//! What an observer is asked for, and the constants that its programs get from it.
+//! The request to an observer, and the constants that its programs get from it.
 
 use crate::inspect::events;
 use crate::record::Hook;
@@ -41,7 +41,7 @@ pub enum KeyPart {
     Class,
     /// The DSCP.
     Dscp,
-    /// What the arrival hook has decided.
+    /// The decision of the arrival hook.
     Verdict,
     /// The id of the outer VLAN tag.
     Vlan,
@@ -51,7 +51,7 @@ pub enum KeyPart {
     DstPort,
     /// The source's network, of so many bits for IPv4 and IPv6.
     Src(u8, u8),
-    /// The destination's network, likewise.
+    /// The destination's network, of so many bits for IPv4 and IPv6.
     Dst(u8, u8),
 }
 
@@ -114,7 +114,7 @@ pub struct Filter {
     pub protocol: Option<u16>,
     /// Source address, and how many bits of it count.
     pub src: Option<(IpAddr, u8)>,
-    /// Destination address, likewise.
+    /// Destination address, and how many bits of it count.
     pub dst: Option<(IpAddr, u8)>,
     /// Source port.
     pub src_port: Option<u16>,
@@ -142,7 +142,7 @@ impl From<&events::Filter> for Filter {
     }
 }
 
-/// What is to be observed, and how.
+/// The packets that are to be observed, and the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// The packets.
@@ -160,7 +160,7 @@ pub struct Request {
     pub filter: Filter,
     /// The records that are made.
     pub records: Records,
-    /// Of which packets.
+    /// The packets that become records.
     pub sampling: Sampling,
     /// Bytes of the ring of each CPU: a power of two.
     pub ring_bytes: u32,
