@@ -93,7 +93,7 @@ SL_GLOBAL int sl_pass_on(struct __sk_buff *skb, struct sl_forwardable *f SL_NONN
 	}
 	if ((way <= SL_WAY_NEIGHBOUR && f->ttl <= 1) || (way == SL_WAY_NARROW && (f->whole || crosses))) {
 		sl_count_refused(c->forward, way == SL_WAY_NARROW ? SL_NOT_FORWARDED_LONG : SL_NOT_FORWARDED_OLD);
-		/* What its sender cuts then gets a header more in translation. */
+		/* Fragments that the sender makes then get a header more in translation. */
 		if (way == SL_WAY_NARROW && crosses && !f->whole && f->fragment == SL_WHOLE)
 			hop.mtu -= SL_FRAGMENT_BYTES;
 		skb->cb[SL_CB_FAULT / 4] = way == SL_WAY_NARROW ? hop.mtu : SL_FAULT_OLD;

@@ -161,7 +161,7 @@ static __always_inline u32 sl_route_of_side(struct __sk_buff *skb, const struct 
 					    u32 number, u32 state, u32 side, struct sl_hop *hop)
 {
 	struct sl_known_way *known = sl_known_way(f);
-	/* What takes another length in translation than its connection's packets do is no model for them. */
+	/* A fragment takes another length in translation than its connection's packets do, so it is no model for them. */
 	u32 way, *departure, alike = !sl_crosses(f, to) || !sl_fragment_bytes(f);
 
 	if (!known)

@@ -308,7 +308,7 @@ static __always_inline u32 sl_weight_of_any(struct sl_telemetry_cpu *c, u32 cpu)
 	return sample_is_one_in(sl_random(c), sl_conf.one_in) ? sl_conf.one_in : 0;
 }
 
-/* The same for a packet whose flow decides. */
+/* The packets that a record stands for where the packet's flow decides; 0: this packet becomes none. */
 static __always_inline u32 sl_weight_of_flow(const struct sl_seen *s)
 {
 	return sample_is_one_in(sl_flow_both_ways(&s->h), sl_conf.one_in) ? sl_conf.one_in : 0;

@@ -21,6 +21,17 @@ pub fn by_port(scheduler: &str, classes: Value) -> Value {
     json!({ "version": 1, "scheduler": scheduler, "classes": classes, "rules": rules })
 }
 
+/// A class that passes, and one that is policed to 1 Mbit/s before the queues.
+pub fn one_policed() -> Value {
+    by_port(
+        "strict_priority",
+        json!([
+            { "id": 0, "name": "game", "priority": 0 },
+            { "id": 1, "name": "bulk", "priority": 1, "ceil": "1mbit", "police": true },
+        ]),
+    )
+}
+
 fn ids(classes: &Value) -> impl Iterator<Item = u64> {
     let classes = classes.as_array().expect("classes are a list");
     classes.iter().map(|class| class["id"].as_u64().expect("a class has an id"))

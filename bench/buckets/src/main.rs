@@ -1,7 +1,11 @@
 //! `buckets [REPEATS]`: what token buckets cost in this kernel, on one CPU and on two at once. Prints CSV: the mean time of a run, ns, by the
 //! processor time of the threads that ran it, so what else the machine does counts only by the caches it empties.
 
+#[path = "../../processor.rs"]
+mod processor;
+
 use libbpf_rs::{ObjectBuilder, ProgramInput};
+use processor::{pin, thread_ns};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -81,20 +85,4 @@ fn run(program: &OwnedFd) {
     // SAFETY: the frame outlives the call, which only reads it.
     let result = unsafe { libbpf_sys::bpf_prog_test_run_opts(program.as_raw_fd(), &raw mut options) };
     assert!(result == 0, "running a program: {}", std::io::Error::from_raw_os_error(-result));
-}
-
-fn thread_ns() -> f64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call fills the struct.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
-}
-
-fn pin(cpu: usize) {
-    // SAFETY: plain data; the calls read and write it within its size.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, size_of_val(&set), &set);
-    }
 }

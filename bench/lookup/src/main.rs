@@ -3,9 +3,12 @@
 //! Times are those of this thread on a processor, so what else the machine does counts only by the caches it empties. A program and its
 //! baseline, which does all but what is measured, run one after the other.
 
+#[path = "../../processor.rs"]
+mod processor;
 mod rules;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, ProgramInput};
+use processor::thread_ns;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rules::Five;
@@ -141,21 +144,11 @@ impl Bench {
     }
 }
 
-fn thread_ns() -> f64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call fills the struct.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
-}
-
-/// Everything that is counted by processor is counted on one.
+/// Counts everything by processor on one.
 fn stay_on_one_cpu() {
-    // SAFETY: plain data; the calls read and write it within its size.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(libc::sched_getcpu().max(0) as usize, &mut set);
-        libc::sched_setaffinity(0, size_of_val(&set), &set);
-    }
+    // SAFETY: the call takes nothing and returns a number.
+    let cpu = unsafe { libc::sched_getcpu() };
+    processor::pin(cpu.max(0) as usize);
 }
 
 /// The stages that need no flows.

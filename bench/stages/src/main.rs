@@ -4,10 +4,15 @@
 //! Packets are live XDP frames (BPF_F_TEST_XDP_LIVE_FRAMES) of 64 bytes on one CPU, which drops them. Times are of the thread that sends them, so what
 //! else the machine does counts only by the caches it empties. A reader on another CPU takes records out of the rings and does nothing with them.
 
+#[path = "../../processor.rs"]
+mod processor;
+
 use libbpf_rs::{MapHandle, RingBufferBuilder};
+use processor::{pin, thread_ns};
+use sluice_frames::live;
 use sluice_kernel::telemetry::{self, KeyPart, Records, Request, Sampling};
 use sluice_policy::Resolved;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -15,8 +20,6 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/stages.bpf.o"))
 
 /// Packets of one measurement.
 const PACKETS: u32 = 4_000_000;
-/// Frames that the kernel hands to the program at a time, as a driver's poll does.
-const BATCH: u32 = 64;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -55,7 +58,7 @@ fn policy() -> Result<Resolved> {
         (0..8).map(|id| format!(r#"{{ "id": {id}, "name": "c{id}", "priority": {id} }}"#)).collect();
     let rules: Vec<String> = (0..8)
         .map(|id| {
-            format!(r#"{{ "priority": {id}, "protocol": "udp", "dst_port_min": {}, "class_id": {id} }}"#, 5000 + id)
+            format!(r#"{{ "priority": {id}, "protocol": "udp", "dst_port_min": {}, "class_id": {id} }}"#, 5200 + id)
         })
         .collect();
     let text = format!(
@@ -70,7 +73,7 @@ fn policy() -> Result<Resolved> {
 fn main() -> Result<()> {
     let repeats: u32 = std::env::args().nth(1).map_or(Ok(7), |text| text.parse())?;
     let policy = policy()?;
-    let frame = frame();
+    let frame = live::datagram(live::SHORTEST);
     pin(0);
     println!("stage,ports,repeat,ns,drop_ns,missed_percent");
     for stage in stages() {
@@ -84,7 +87,7 @@ fn main() -> Result<()> {
         };
         let (drop, observe) = (program("bench_drop")?, program("bench_observe")?);
         for fd in [&drop, &observe] {
-            run(fd, &frame, PACKETS / 10)?;
+            live::run(fd.as_fd(), &frame, PACKETS / 10)?;
         }
         for repeat in 1..=repeats {
             let drop_ns = timed(&drop, &frame)?;
@@ -141,52 +144,6 @@ fn read_rings(rings: &[MapHandle], ended: &AtomicBool, read: &AtomicU64) {
 /// ns of this thread for a packet.
 fn timed(program: &OwnedFd, frame: &[u8]) -> Result<f64> {
     let before = thread_ns();
-    run(program, frame, PACKETS)?;
+    live::run(program.as_fd(), frame, PACKETS)?;
     Ok((thread_ns() - before) / f64::from(PACKETS))
-}
-
-/// Sends live frames to a program.
-fn run(program: &OwnedFd, frame: &[u8], packets: u32) -> Result<()> {
-    let mut options = libbpf_sys::bpf_test_run_opts {
-        sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
-        data_in: frame.as_ptr().cast(),
-        data_size_in: frame.len() as u32,
-        repeat: packets as i32,
-        flags: libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES,
-        batch_size: BATCH,
-        ..Default::default()
-    };
-    // SAFETY: the frame outlives the call, which only reads it.
-    let result = unsafe { libbpf_sys::bpf_prog_test_run_opts(program.as_raw_fd(), &raw mut options) };
-    match result {
-        0 => Ok(()),
-        error => Err(format!("running a program: {}", std::io::Error::from_raw_os_error(-error)).into()),
-    }
-}
-
-/// A UDP datagram over IPv4 in 64 bytes.
-fn frame() -> [u8; 64] {
-    let mut frame = [0; 64];
-    frame[12..14].copy_from_slice(&[8, 0]);
-    frame[14..24].copy_from_slice(&[0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17]);
-    frame[26..30].copy_from_slice(&[10, 0, 0, 1]);
-    frame[30..34].copy_from_slice(&[10, 0, 0, 2]);
-    frame[34..42].copy_from_slice(&[0x9c, 0x40, 0x13, 0x8b, 0, 30, 0, 0]);
-    frame
-}
-
-fn thread_ns() -> f64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call fills the struct.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
-}
-
-fn pin(cpu: usize) {
-    // SAFETY: plain data; the calls read and write it within its size.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, size_of_val(&set), &set);
-    }
 }

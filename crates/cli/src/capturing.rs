@@ -8,11 +8,11 @@ use crate::args::capture::Capture;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::pcapng::{Described, Packet};
-use crate::{events, terminal};
+use crate::{clock, events, observation, size, terminal};
 use copied::Copied;
 use files::Files;
 use sluice_kernel::telemetry::{Records, Request, Sampling, Totals};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use stolen::Stolen;
 
 /// Time after which what was captured is written, so that a reader sees it soon.
@@ -22,31 +22,31 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// The origin of a capture's packets.
 trait Source {
-    /// Hands over the packets that have come, or come within this time, with what was seen of each interface until then. clock_ns: the time of
-    /// 1970 by CLOCK_MONOTONIC, negated, to be added to its times.
+    /// Hands over the packets that have come, or come within this time, with what was seen of each interface until then. unix_less_monotonic_ns: to be
+    /// added to times of packets, so that they count since 1970.
     fn poll(
         &mut self,
         limit: Duration,
-        clock_ns: u64,
+        unix_less_monotonic_ns: i64,
         take: &mut dyn FnMut(&Packet<'_>, &[Totals]),
     ) -> Result<usize, Failure>;
 
     /// Ends the capture. What has come before can still be polled.
     fn stop(&mut self);
 
-    /// What was seen of each interface.
+    /// The packets that were seen, for each interface.
     fn totals(&self) -> Result<Vec<Totals>, Failure>;
 
     /// Why an interface's packets do not come any more, as a sentence; None: they come.
     fn gone(&self) -> Option<String>;
 
-    /// What became of packets that are not in the files, in words. totals: of all interfaces.
+    /// The fate of packets that are not in the files, in words. totals: of all interfaces.
     fn losses(&self, totals: &Totals, surplus: u64) -> Result<String, Failure>;
 }
 
 pub fn run(args: &Capture) -> Result<(), Failure> {
     let request = request(args)?;
-    let rotate = args.rotate.as_deref().map(|text| bytes("--rotate", text)).transpose()?;
+    let rotate = args.rotate.as_deref().map(|text| size::bytes("--rotate", text)).transpose()?;
     if rotate == Some(0) || args.files == Some(0) {
         return Err(Failure::input("--rotate and --files: 0 would keep nothing", "write at least 1"));
     }
@@ -128,18 +128,11 @@ fn drain(source: &mut dyn Source, files: &mut Files<'_>) -> Result<(), Failure> 
 
 fn turn(source: &mut dyn Source, files: &mut Files<'_>, limit: Duration) -> Result<usize, Failure> {
     let mut written = Ok(());
-    let packets = source.poll(limit, clock_ns(), &mut |packet, totals| match written {
+    let packets = source.poll(limit, clock::unix_less_monotonic_ns(), &mut |packet, totals| match written {
         Ok(()) => written = files.write(packet, totals),
         Err(_) => files.skip(packet),
     })?;
     written.map(|()| packets)
-}
-
-/// The difference between the time since 1970 and CLOCK_MONOTONIC.
-fn clock_ns() -> u64 {
-    let clock = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default();
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    since.saturating_sub(clock).as_nanos() as u64
 }
 
 /// The totals with what is in no file though it was handed over: the host has not got these packets if they were stolen.
@@ -154,26 +147,12 @@ fn request(args: &Capture) -> Result<Request, Failure> {
     Ok(Request {
         records: Records::Bytes(args.snap),
         sampling: if args.adaptive { Sampling::Adaptive } else { Sampling::Packets(args.one_in) },
-        ring_bytes: u32::try_from(bytes("--ring", &args.ring)?).unwrap_or(u32::MAX),
+        ring_bytes: observation::ring_bytes(&args.ring)?,
         ..args.observed.request()?
     })
 }
 
-/// A number of bytes, with K, M or G for powers of 1024.
-pub fn bytes(option: &str, text: &str) -> Result<u64, Failure> {
-    let (number, shift) = match text.as_bytes().last() {
-        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
-        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
-        Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    let number = number.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
-    number.ok_or_else(|| {
-        Failure::input(&format!("{option}: \"{text}\" is no number of bytes"), "write one such as 4096, 512K or 16M")
-    })
-}
-
-/// What a comment says of a packet that stands for others.
+/// The part of a comment that tells for how many packets its packet stands.
 fn weight(packets: u32) -> String {
     if packets > 1 { format!(" | stands for {packets} packets") } else { String::new() }
 }
@@ -200,18 +179,4 @@ fn report(source: &dyn Source, files: &Files<'_>, totals: &[Totals], time: Durat
         source.losses(&all, files.surplus().iter().sum())?
     );
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_have_units() {
-        assert_eq!(bytes("--ring", "16M").ok(), Some(16 << 20));
-        assert_eq!(bytes("--ring", "4096").ok(), Some(4096));
-        for text in ["", "M", "16X", "-1", "é", "99999999999G"] {
-            assert!(bytes("--ring", text).is_err(), "{text}");
-        }
-    }
 }

@@ -7,7 +7,7 @@ mod report;
 use crate::args::count::Count;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::terminal;
+use crate::{observation, terminal};
 use report::Reporter;
 use sluice_kernel::telemetry::{Observer, Request};
 use std::io::IsTerminal;
@@ -22,9 +22,15 @@ const LOOK: Duration = Duration::from_millis(100);
 pub fn run(args: &Count) -> Result<(), Failure> {
     let request = request(args)?;
     let interrupt = Interrupt::new()?;
-    let mut observer = Observer::start(&args.observed.interfaces, &request)?;
-    observer.notes().iter().for_each(|note| eprintln!("note: {note}"));
+    let mut observer = observation::begin(&args.observed.interfaces, &request)?;
     eprintln!("counting; Ctrl-C ends");
+    let counted = count(args, &request, &mut observer, &interrupt);
+    observation::tell_gap(&observer);
+    counted
+}
+
+/// Prints reports until the end, a signal, or the loss of an interface.
+fn count(args: &Count, request: &Request, observer: &mut Observer, interrupt: &Interrupt) -> Result<(), Failure> {
     let live = !args.once && !args.json && !args.csv && std::io::stdout().is_terminal();
     let mut reporter = Reporter::new(args.observed.interfaces.len());
     let mut due = Instant::now();
@@ -42,11 +48,11 @@ pub fn run(args: &Count) -> Result<(), Failure> {
             terminal::say(CLEAR);
         }
         for (number, interface) in args.observed.interfaces.iter().enumerate() {
-            let report = reporter.next(&observer, number, interface, &request, args.top as usize);
+            let report = reporter.next(observer, number, interface, request, args.top as usize);
             let bytes = match (args.json, args.csv) {
                 (true, _) => print::json(&report)?,
                 (_, true) => print::csv(&report, std::mem::take(&mut titles))?,
-                _ => print::text(&report, &request).into_bytes(),
+                _ => print::text(&report, request).into_bytes(),
             };
             if !terminal::write(&bytes) {
                 return Ok(());

@@ -3,11 +3,9 @@
 mod rows;
 
 use crate::args::features::Features;
-use crate::capturing;
-use crate::events;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use nix::time::{ClockId, clock_gettime};
+use crate::{clock, events, observation};
 use rows::{FlowRows, PacketRows, Rows};
 use sluice_abi as abi;
 use sluice_kernel::telemetry::{Observer, Records, Request, Sampling};
@@ -35,7 +33,7 @@ pub fn run(args: &Features) -> Result<(), Failure> {
         (None, false) => None,
     };
     let interrupt = Interrupt::new()?;
-    let mut observer = Observer::start(&args.observed.interfaces, &request)?;
+    let mut observer = observation::begin(&args.observed.interfaces, &request)?;
     let metadata = metadata(args);
     let rows: Box<dyn Rows> = if args.flows {
         let limits = Limits { flows: args.open_flows, idle_ns: idle.as_nanos() as u64, ..Limits::default() };
@@ -44,14 +42,13 @@ pub fn run(args: &Features) -> Result<(), Failure> {
     } else {
         Box::new(PacketRows::new(writer::open(&destination, format, args.force, metadata, interrupt.flag())?))
     };
-    observer.notes().iter().for_each(|note| eprintln!("note: {note}"));
     eprintln!("writing {} to {}; Ctrl-C ends", format.name(), destination.name());
     let mut stream = Stream {
         rows,
         labels: Labels::new(args.observed.interfaces.clone()),
         policies: vec![u64::MAX; args.observed.interfaces.len()],
         // It stays for a whole stream, so that times do not jump when the clock is set.
-        reader: Reader { clock_offset_ns: unix_less_monotonic_ns(), key },
+        reader: Reader { clock_offset_ns: clock::unix_less_monotonic_ns(), key },
         estimates: (args.one_in > 1 || args.adaptive).then(Estimates::default),
         left: args.packets.unwrap_or(u64::MAX),
         packets: 0,
@@ -82,7 +79,7 @@ fn request(args: &Features) -> Result<Request, Failure> {
     Ok(Request {
         records: Records::Headers,
         sampling,
-        ring_bytes: u32::try_from(capturing::bytes("--ring", &args.ring)?).unwrap_or(u32::MAX),
+        ring_bytes: observation::ring_bytes(&args.ring)?,
         ..args.observed.request()?
     })
 }
@@ -105,14 +102,6 @@ fn metadata(args: &Features) -> writer::Metadata {
     .into()
 }
 
-fn clock_ns(clock: ClockId) -> u64 {
-    clock_gettime(clock).map(Duration::from).unwrap_or_default().as_nanos() as u64
-}
-
-fn unix_less_monotonic_ns() -> i64 {
-    clock_ns(ClockId::CLOCK_REALTIME) as i64 - clock_ns(ClockId::CLOCK_MONOTONIC) as i64
-}
-
 /// The way of records from the rings into the output.
 struct Stream {
     rows: Box<dyn Rows>,
@@ -132,12 +121,16 @@ struct Stream {
 impl Stream {
     /// Takes records until the time, the number of packets, a signal, or the loss of an interface ends that, and then those that are left.
     fn follow(&mut self, observer: &mut Observer, end: Option<Instant>, interrupt: &Interrupt) -> Result<(), Failure> {
-        let mut flushed = Instant::now();
+        let (mut looked, mut flushed) = (Instant::now(), Instant::now());
         while let Some(left) = events::left(end).filter(|_| !interrupt.is_asked() && self.left > 0) {
             let polled = self.poll(observer, left.min(LOOK));
-            self.gone = observer.gone();
-            if self.gone.is_some() {
-                break;
+            // While records come, the interface is there. An error may be that of one that has gone.
+            if polled.is_err() || looked.elapsed() >= LOOK {
+                looked = Instant::now();
+                self.gone = observer.gone();
+                if self.gone.is_some() {
+                    break;
+                }
             }
             polled?;
             if flushed.elapsed() >= FLUSHED {
@@ -153,7 +146,7 @@ impl Stream {
 
     /// The time by the clock of the records, nanoseconds since 1970.
     fn now_ns(&self) -> u64 {
-        clock_ns(ClockId::CLOCK_MONOTONIC).saturating_add_signed(self.reader.clock_offset_ns)
+        clock::monotonic_ns().saturating_add_signed(self.reader.clock_offset_ns)
     }
 
     /// Takes the records that have come, or come within this time.
@@ -196,17 +189,6 @@ impl Stream {
     }
 }
 
-/// Tells of time in which nothing was observed.
-pub fn tell_gap(observer: &Observer) {
-    let gap = observer.gap();
-    if !gap.is_zero() {
-        eprintln!(
-            "note: for {:.1} s no packet was observed or counted, since the command was stopped",
-            gap.as_secs_f64()
-        );
-    }
-}
-
 fn report(args: &Features, observer: &Observer, stream: &Stream, rows: u64, time: Duration) {
     let (mut seen, mut missed, mut filtered) = (0, 0, 0);
     for interface in 0..args.observed.interfaces.len() {
@@ -222,7 +204,7 @@ fn report(args: &Features, observer: &Observer, stream: &Stream, rows: u64, time
         "{seen} packets seen, {filtered} filtered out; {} records delivered ({per_second:.0} a second), {missed} missed",
         stream.packets
     );
-    tell_gap(observer);
+    observation::tell_gap(observer);
     if missed > 0 {
         eprintln!("note: a larger --ring, --one-in N or --adaptive misses less");
     }

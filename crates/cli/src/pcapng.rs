@@ -55,7 +55,7 @@ pub struct Packet<'a> {
     pub bytes: &'a [u8],
     /// A VLAN tag that the host has taken out of it.
     pub tag: Option<[u8; 4]>,
-    /// What is known of it.
+    /// Its comment.
     pub comment: &'a Comment,
 }
 
@@ -80,7 +80,7 @@ impl Comment {
     }
 }
 
-/// What a file is written to. A pipe whose reader takes nothing does not keep a signal from ending the command.
+/// The destination of a file's bytes. A pipe whose reader takes nothing does not keep a signal from ending the command.
 struct Output {
     file: fs::File,
     interrupt: Option<Interrupt>,

@@ -15,7 +15,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     Ok(sluice_serve::run(&options, |endpoint| terminal::say(&ready_message(endpoint, to_terminal)))?)
 }
 
-/// What `--count` asks for: the key stands behind the last colon.
+/// An interface and its key, of `--count`: the key stands behind the last colon.
 fn counting(text: &str) -> Result<Counting, Failure> {
     let (interface, key) = text.rsplit_once(':').filter(|(interface, _)| !interface.is_empty()).ok_or_else(|| {
         Failure::input(&format!("--count {text}: no interface and key"), "write them with a colon: eth0:proto,class")

@@ -3,6 +3,7 @@
 //! A sender that makes an skb for each packet pays more than what it measures; the kernel sends these frames to a device in batches, as a driver
 //! that forwards by XDP does.
 
+pub mod live;
 mod observe;
 mod send;
 

@@ -29,7 +29,7 @@ pub enum Way {
     },
 }
 
-/// What an observer saw.
+/// The packets that an observer saw.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Observed {
     /// Packets that the program has seen.
@@ -97,7 +97,7 @@ fn read_ring(object: &Object, wait: Duration, works: bool, ended: &impl Fn() -> 
     let take = |record: &[u8]| {
         delivered.set(delivered.get() + 1);
         if works {
-            // What published callbacks did for each record.
+            // The work of published callbacks for each record.
             let now_ms = begun.elapsed().as_secs_f64() * 1e3;
             mean_ms.set(mean_ms.get() * 0.99 + now_ms * 0.01);
             let mut line = String::new();

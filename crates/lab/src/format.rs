@@ -6,6 +6,7 @@ use std::path::Path;
 
 use sluice_error::{Error, Kind, Result};
 
+mod blanks;
 mod contender;
 mod library;
 mod observing;

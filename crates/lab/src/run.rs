@@ -2,6 +2,7 @@
 
 pub mod campaign;
 pub mod chain;
+pub mod command;
 pub mod contender;
 pub mod experiment;
 pub mod hops;

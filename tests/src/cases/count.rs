@@ -6,7 +6,7 @@ use crate::frames::{IPV4, V4, Wire, ethernet, ports};
 use crate::lab::Lab;
 use crate::needs::{Need, is_icount};
 use crate::net::{A, B, Pair};
-use crate::policy::{by_port, port};
+use crate::policy::{by_port, one_policed, port};
 use crate::suite::Suite;
 use crate::traffic::{self, Flow};
 use nix::sys::signal::Signal;
@@ -96,13 +96,7 @@ fn both_ways(lab: &Lab) {
 /// The classes of the policy, and what the arrival hook refuses.
 fn classes(lab: &Lab, more: &[&str]) {
     let pair = lab.pair();
-    let policy = by_port(
-        "strict_priority",
-        json!([
-            { "id": 0, "name": "game", "priority": 0 },
-            { "id": 1, "name": "bulk", "priority": 1, "ceil": "1mbit", "police": true },
-        ]),
-    );
+    let policy = one_policed();
     lab.up(&pair.b, "b0", &lab.policy(&policy), more);
     for by in ["class,verdict", "class,verdict,src"] {
         let counting = start(lab, &pair, &["--by", by]);

@@ -4,7 +4,7 @@ use crate::command::{Output, Process, await_that, run, words};
 use crate::lab::Lab;
 use crate::needs::Need;
 use crate::net::{A, B, Ns, Pair, SERVER};
-use crate::policy::{by_port, port, three};
+use crate::policy::{one_policed, port, three};
 use crate::server::Server;
 use crate::suite::Suite;
 use crate::traffic::{self, Flow};
@@ -114,13 +114,7 @@ fn counters_equal_the_packets_sent(lab: &Lab) {
 /// away.
 fn counts_by_key(lab: &Lab) {
     let pair = lab.pair();
-    let policy = by_port(
-        "strict_priority",
-        json!([
-            { "id": 0, "name": "game", "priority": 0 },
-            { "id": 1, "name": "bulk", "priority": 1, "ceil": "1mbit", "police": true },
-        ]),
-    );
+    let policy = one_policed();
     lab.up(&pair.a, "a0", &lab.policy(&policy), &[]);
     for (key, cure) in [("b0:dport", "proto, class, dscp and verdict"), ("b0", "eth0:proto,class"), (":proto", "eth0:")]
     {

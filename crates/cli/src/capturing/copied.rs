@@ -2,6 +2,7 @@
 
 use super::Source;
 use crate::failure::Failure;
+use crate::observation;
 use crate::pcapng::{Comment, Packet};
 use sluice_abi as abi;
 use sluice_kernel::telemetry::{Observer, Request, Totals};
@@ -17,8 +18,7 @@ pub struct Copied {
 
 impl Copied {
     pub fn start(interfaces: &[String], request: &Request) -> Result<Copied, Failure> {
-        let observer = Observer::start(interfaces, request)?;
-        observer.notes().iter().for_each(|note| eprintln!("note: {note}"));
+        let observer = observation::begin(interfaces, request)?;
         Ok(Copied { observer, interfaces: interfaces.len(), comments: Comments::default() })
     }
 }
@@ -27,7 +27,7 @@ impl Source for Copied {
     fn poll(
         &mut self,
         limit: Duration,
-        clock_ns: u64,
+        unix_less_monotonic_ns: i64,
         take: &mut dyn FnMut(&Packet<'_>, &[Totals]),
     ) -> Result<usize, Failure> {
         let records = self.observer.collect(limit)?;
@@ -42,7 +42,7 @@ impl Source for Copied {
             });
             let packet = Packet {
                 interface,
-                at_ns: head.at_ns + clock_ns,
+                at_ns: head.at_ns.saturating_add_signed(unix_less_monotonic_ns),
                 length: head.length + if tag.is_some() { 4 } else { 0 },
                 bytes: &bytes[..bytes.len().min(head.captured as usize)],
                 tag,
@@ -66,7 +66,7 @@ impl Source for Copied {
     }
 
     fn losses(&self, totals: &Totals, surplus: u64) -> Result<String, Failure> {
-        crate::features::tell_gap(&self.observer);
+        observation::tell_gap(&self.observer);
         let surplus = if surplus > 0 { format!("; {surplus} are not written") } else { String::new() };
         Ok(format!(
             "{} found no room in the ring; {} are cut to --snap{surplus}",

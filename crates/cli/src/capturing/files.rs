@@ -109,7 +109,7 @@ impl<'a> Files<'a> {
 
     /// Writes the statistics of each interface, and has all in the file.
     pub fn finish(&mut self, totals: &[Totals]) -> Result<(), Failure> {
-        // What the statistics say must not change after them.
+        // Numbers of packets must not change behind the statistics that tell them.
         self.flush()?;
         let written = self.statistics(totals);
         self.settle(written)

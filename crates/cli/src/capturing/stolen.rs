@@ -89,7 +89,7 @@ impl Source for Stolen {
     fn poll(
         &mut self,
         limit: Duration,
-        clock_ns: u64,
+        unix_less_monotonic_ns: i64,
         take: &mut dyn FnMut(&Packet<'_>, &[Totals]),
     ) -> Result<usize, Failure> {
         let Stolen { steal, snap_bytes, cut, comment, .. } = self;
@@ -97,7 +97,7 @@ impl Source for Stolen {
             let length = packet.bytes.len();
             cut[interface] += u64::from(length > *snap_bytes);
             let bytes = &packet.bytes[..length.min(*snap_bytes)];
-            let at_ns = packet.at_ns + clock_ns;
+            let at_ns = packet.at_ns.saturating_add_signed(unix_less_monotonic_ns);
             take(&Packet { interface, at_ns, length: length as u32, bytes, tag: None, comment }, totals);
         })?)
     }

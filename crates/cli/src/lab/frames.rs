@@ -1,4 +1,4 @@
-//! What the lab's taps call: a sender of frames, and observers as published work has them. Each prints a line of JSON.
+//! Programs for the lab's taps: a sender of frames, and observers as published work has them. Each prints a line of JSON.
 
 use crate::args::lab::{Frames, Observe};
 use crate::check;

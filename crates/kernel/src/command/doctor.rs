@@ -112,7 +112,7 @@ pub fn examine() -> Result<Vec<Finding>> {
     for record in records.iter().filter(|record| record.phase == Phase::Active) {
         parts_of(&mut f, record)?;
         if Interface::is_there(&record.interface, record.ifindex) {
-            forwards_of(&mut f, record)?;
+            forwards_of(&mut f, record);
         }
     }
     for name in Interface::names()? {
@@ -232,9 +232,12 @@ fn parts_of(f: &mut Findings, record: &Record) -> Result<()> {
 }
 
 /// Tells by which ways the packets of a managed interface's forwards leave, and why.
-fn forwards_of(f: &mut Findings, record: &Record) -> Result<()> {
-    let policy = policy::resolved(record)?;
-    let ways = forwarding::ways_of(record, &policy)?;
+fn forwards_of(f: &mut Findings, record: &Record) {
+    let ways = policy::resolved(record).and_then(|policy| Ok((forwarding::ways_of(record, &policy)?, policy)));
+    let (ways, policy) = match ways {
+        Ok(found) => found,
+        Err(error) => return f.attempt(&record.interface, "forwards", Err(error)),
+    };
     let named = policy.forwards.iter().map(|forward| forward.name.as_str());
     for shared in SharedWay::of(named.zip(ways.iter().map(Vec::as_slice))) {
         let (verdict, cure) = match &shared.way {
@@ -248,7 +251,6 @@ fn forwards_of(f: &mut Findings, record: &Record) -> Result<()> {
         };
         f.add(&record.interface, "forwards", verdict, shared.to_string(), &cure);
     }
-    Ok(())
 }
 
 fn describe(f: &mut Findings, interface: &Interface, records: &[Record]) {

@@ -13,8 +13,10 @@ pub fn of(interface: &str) -> Result<Status> {
     require_root()?;
     recover_unless_held()?;
     let record = managed(interface)?;
-    let ways = forwarding::ways_of(&record, &policy::resolved(&record)?)?;
-    let mut status = Pinned::open(record)?.status()?;
-    status.forwards.iter_mut().zip(ways).for_each(|(forward, ways)| forward.ways = ways);
+    let mut status = Pinned::open(record.clone())?.status()?;
+    if !status.forwards.is_empty() {
+        let ways = forwarding::ways_of(&record, &policy::resolved(&record)?)?;
+        status.forwards.iter_mut().zip(ways).for_each(|(forward, ways)| forward.ways = ways);
+    }
     Ok(status)
 }

@@ -74,7 +74,7 @@ impl Steal {
     }
 
     fn turn(&mut self, take: &mut dyn FnMut(usize, Packet<'_>, &[Totals])) -> Result<usize> {
-        // What is counted afterwards has every packet that is handed over below.
+        // Counts that are read after this have every packet that is handed over below.
         let waiting: Vec<Vec<u32>> = self.ports.iter().map(|port| port.waiting(TURN)).collect();
         self.count()?;
         let now_ns = clock::monotonic().as_nanos() as u64;
@@ -110,7 +110,7 @@ impl Steal {
         crate::maps::tables::wait_for_readers();
     }
 
-    /// What was seen on an interface. Missed: taken from the host, and not handed over here. While packets are taken, those that the kernel
+    /// The packets that were seen on an interface. Missed: taken from the host, and not handed over here. While packets are taken, those that the kernel
     /// counts; afterwards, and when all were polled, every one.
     pub fn totals(&self, interface: usize) -> Result<Totals> {
         self.ports[interface].totals(self.stopped)
@@ -121,7 +121,7 @@ impl Steal {
         self.ports[interface].lost()
     }
 
-    /// What has become of an interface that is not there any more, as a sentence about the first such one; None: all are there.
+    /// The fate of the first interface that is not there any more, as a sentence; None: all are there.
     pub fn gone(&self) -> Option<String> {
         self.ports.iter().find_map(|one| interface::fate(&one.interface, one.ifindex))
     }

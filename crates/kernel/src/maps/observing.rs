@@ -60,7 +60,7 @@ impl Calls {
 
     /// Takes the programs away, unless others have taken their place.
     pub fn end(&self) {
-        // What fails here, the lease's end does.
+        // If this fails, the end of the lease has the same effect.
         if self.are_in_place() {
             let _ = clear(&self.pins);
         }

@@ -124,7 +124,7 @@ impl Interface {
     }
 }
 
-/// What has become of an interface that had this name and number, as a sentence; None: it still has both.
+/// The fate of an interface that had this name and number, as a sentence; None: it still has both.
 pub fn fate(name: &str, ifindex: u32) -> Option<String> {
     if Interface::is_there(name, ifindex) {
         return None;

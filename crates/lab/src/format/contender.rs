@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::blanks::fill;
 use super::library::{Folder, Source};
 use super::observing::Observing;
 use sluice_error::Result;
@@ -298,25 +299,6 @@ fn check_policy(source: &Source, policy: &str, fill: impl Fn(&str) -> String) ->
     let Err(found) = sluice_policy::parse(&sluice_policy::Source::new(policy, text.as_str())) else { return Ok(()) };
     let what = format!("its policy {policy} has errors\n{}", found.render(false).trim_end());
     Err(source.bad(None, &what, "sluice check shows them and what the policy means"))
-}
-
-/// Fills the placeholders of a command; the error is an unknown one.
-pub(super) fn fill(text: &str, mut value: impl FnMut(&str) -> Option<String>) -> std::result::Result<String, String> {
-    let mut filled = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('{') {
-        filled += before;
-        // Rulesets of nft have braces of their own, with a space behind each.
-        if after.starts_with(' ') {
-            filled.push('{');
-            rest = after;
-            continue;
-        }
-        let (blank, behind) = after.split_once('}').ok_or_else(|| after.to_owned())?;
-        filled += &value(blank).ok_or_else(|| blank.to_owned())?;
-        rest = behind;
-    }
-    Ok(filled + rest)
 }
 
 impl Fill<'_> {

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::contender::fill;
+use super::blanks::fill;
 use super::library::Source;
 use sluice_error::Result;
 

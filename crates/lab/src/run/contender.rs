@@ -1,19 +1,16 @@
 //! A running contender on the owner's device: its commands, or Sluice.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use std::{fs, iter};
 
 use crate::format::{Contender, Direction, Fill, SluiceCall, Start};
-use crate::run::network::lacks_qdisc;
+use crate::run::command;
 use crate::tool::sluice;
-use sluice_error::{Error, Kind, Result};
+use sluice_error::{Error, Result};
 use sluice_testbed::Namespace;
 
 /// The device on which arrivals are queued.
 const IFB: &str = "lab-arrivals";
-/// Time limit of a contender's command.
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// The device and directions that a contender is to own.
 #[derive(Clone, Copy)]
@@ -87,7 +84,7 @@ impl<'a> Active<'a> {
 
     fn type_command(&mut self, command: &str) -> Result<()> {
         self.commands.push(command.to_owned());
-        type_command(self.host, command, self.task.watch)
+        command::run(self.host, command, self.task.watch).map(drop)
     }
 
     fn start_sluice(&mut self, call: &SluiceCall) -> Result<()> {
@@ -159,19 +156,6 @@ impl<'a> Active<'a> {
     fn end(&mut self) -> Result<()> {
         self.sluice.take().map_or(Ok(()), |program| sluice::down(&program, self.host.name(), self.task.device))
     }
-}
-
-/// Runs a command to its end. One that needs what the kernel lacks fails as unsupported.
-pub fn type_command(host: &Namespace, command: &str, watch: &dyn Fn() -> Result<()>) -> Result<()> {
-    let words: Vec<&str> = command.split_whitespace().collect();
-    let Some((program, arguments)) = words.split_first() else { return Ok(()) };
-    let output = host.start(program, arguments)?.finish(LIMIT, watch)?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let words = output.error_text().lines().next().unwrap_or_default().to_owned();
-    let kind = if lacks_qdisc(output.error_text()) { Kind::Unsupported } else { Kind::System };
-    Err(Error::new(kind, format!("\"{command}\": {words}")))
 }
 
 impl Drop for Active<'_> {

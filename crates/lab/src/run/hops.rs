@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::format::{CHAIN_PORT, Chain, Contender, Forwarder, Hop, Topology};
-use crate::run::contender::type_command;
+use crate::run::command;
 use crate::run::network::{Network, device};
 use crate::tool::sluice;
-use sluice_error::{Error, Kind, Result};
+use sluice_error::{Error, Result};
 use sluice_testbed::Namespace;
 use sluice_testbed::process::Process;
-use sluice_testbed::tool;
 
 /// Time in which a command that serves must listen.
 const LISTEN: Duration = Duration::from_secs(20);
@@ -76,15 +75,13 @@ impl<'a> Forwarding<'a> {
     fn start_hop(&mut self, forwarder: &Forwarder, name: &str, hop: &Hop, host: &Namespace) -> Result<()> {
         for command in &forwarder.start {
             let command = self.filled(command, name, hop)?;
-            require(&command)?;
-            type_command(host, &command, self.means.watch)?;
+            command::require(&command)?;
+            command::run(host, &command, self.means.watch)?;
         }
         for command in &forwarder.serve {
             let command = self.filled(command, name, hop)?;
-            require(&command)?;
-            let words: Vec<&str> = command.split_whitespace().collect();
-            let Some((program, arguments)) = words.split_first() else { continue };
-            let mut server = host.start(program, arguments)?;
+            command::require(&command)?;
+            let mut server = command::start(host, &command)?;
             let alive = || match server.running()? {
                 true => (self.means.watch)(),
                 false => Err(Error::system(format!("\"{command}\" ended: {}", server.written().concat().trim()))),
@@ -184,15 +181,6 @@ fn hops(topology: &Topology, chain: &Chain) -> Result<Vec<(String, Hop)>> {
     nodes.windows(3).map(hop).collect()
 }
 
-/// Fails if the program of a command is not installed.
-pub fn require(command: &str) -> Result<()> {
-    let program = command.split_whitespace().next().unwrap_or_default();
-    if program.contains('/') || tool::search_path().iter().any(|directory| directory.join(program).is_file()) {
-        return Ok(());
-    }
-    Err(Error::new(Kind::Unsupported, format!("{program} is not installed (scripts/setup lab installs it)")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,12 +198,5 @@ mod tests {
             told,
             ["hop-1: to-client 10.99.1.2 to-hop-2 10.99.2.2", "hop-2: to-hop-1 10.99.2.2 to-server 10.99.3.2"]
         );
-    }
-
-    #[test]
-    fn a_missing_program_is_named() {
-        assert!(require("ip link").is_ok());
-        let error = require("sluice-no-such-program -x").unwrap_err();
-        assert_eq!(error.kind, Kind::Unsupported);
     }
 }

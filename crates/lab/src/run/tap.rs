@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::format::{Load, Monitor, Observing, Rate, Tap, number_at};
 use crate::result::results::{Clock, Measured, Observed};
-use crate::run::contender::type_command;
-use crate::run::hops::require;
+use crate::run::command;
 use crate::run::network::{Build, Network, device};
 use crate::run::traffic::FINISH_GRACE;
 use crate::run::trial::{Setting, TrialResult};
@@ -112,11 +111,11 @@ impl Trial<'_> {
         let monitor = self.monitor(&out.path().join("observed"))?;
         let (source, host) = (self.network.host(&self.tap.source)?, self.network.host(&self.tap.monitor)?);
         // Without GRO or an XDP program, a veth takes no frames.
-        type_command(host, &format!("ethtool -K {} gro on", self.at()), self.watch)?;
+        command::run(host, &format!("ethtool -K {} gro on", self.at()), self.watch)?;
         for command in &self.observing.start {
             let command = filled(&monitor, command)?;
-            require(&command)?;
-            type_command(host, &command, self.watch)?;
+            command::require(&command)?;
+            command::run(host, &command, self.watch)?;
         }
         let observer = self.observing.run.as_ref().map(|command| self.start(&monitor, command, host)).transpose()?;
         let before = self.received(host)?;
@@ -132,7 +131,7 @@ impl Trial<'_> {
             text = format!("{}{}", output.stdout, output.stderr);
         }
         if let Some(command) = &self.observing.after {
-            text += &self.output(host, &filled(&monitor, command)?)?;
+            text += &command::run(host, &filled(&monitor, command)?, self.watch)?.stdout;
         }
         let number = |pattern: &Option<String>| match pattern {
             None => Ok(None),
@@ -165,10 +164,8 @@ impl Trial<'_> {
     /// Starts the observer, and waits until it says that it observes.
     fn start(&self, monitor: &Monitor, command: &str, host: &Namespace) -> Result<Process> {
         let command = filled(monitor, command)?;
-        require(&command)?;
-        let words: Vec<&str> = command.split_whitespace().collect();
-        let (program, arguments) = words.split_first().ok_or_else(|| Error::system("an empty command"))?;
-        let mut observer = host.start(program, arguments)?;
+        command::require(&command)?;
+        let mut observer = command::start(host, &command)?;
         let ready = self.observing.ready.as_deref().unwrap_or_default();
         let deadline = Instant::now() + READY;
         while !observer.written().concat().contains(ready) {
@@ -184,16 +181,10 @@ impl Trial<'_> {
         Ok(observer)
     }
 
-    fn output(&self, host: &Namespace, command: &str) -> Result<String> {
-        let words: Vec<&str> = command.split_whitespace().collect();
-        let (program, arguments) = words.split_first().ok_or_else(|| Error::system("an empty command"))?;
-        Ok(host.start(program, arguments)?.finish(FINISH_GRACE, self.watch)?.expect_success()?.stdout)
-    }
-
     /// Packets that the monitor's device has received.
     fn received(&self, host: &Namespace) -> Result<u64> {
         let command = format!("ip -json -statistics link show dev {}", self.at());
-        let text = self.output(host, &command)?;
+        let text = command::run(host, &command, self.watch)?.stdout;
         let links: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
         let packets = links[0]["stats64"]["rx"]["packets"].as_u64();
         packets.ok_or_else(|| Error::system(format!("\"{command}\" tells no packets: {text}")))

@@ -140,6 +140,9 @@ pub fn in_the_stack(lab: &Lab) {
     pair.b.ip("link add br0 type bridge");
     pair.b.ip("link set b0 master br0");
     pair.b.ip("link set br0 up");
+    await_that("the port of the bridge forwards", Duration::from_secs(10), || {
+        pair.b.ip("-details link show dev b0").contains("state forwarding")
+    });
     let path = file.display().to_string();
     let more = ["--steal", "--yes", "--only", "udp sport 4000"];
     let capturing = lab.start(&pair.b, &[&["capture", "br0", "-o", &path], &more[..]].concat());

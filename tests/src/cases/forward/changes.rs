@@ -81,7 +81,7 @@ pub fn changes_disturb_nobody(lab: &Lab) {
             socket.send(b"on and on").is_ok() && socket.recv(&mut [0; 100]).is_ok()
         });
     }
-    // What the target of a cut connection sends is dropped, and counted.
+    // A packet from the target of a cut connection is dropped, and counted.
     let late = net.server.inside(|| UdpSocket::bind((SERVER, 8002)).expect("a socket"));
     late.set_read_timeout(Some(Duration::from_millis(200))).expect("a time limit");
     let mut cuts = forward("cuts", 90, &format!("{SERVER}:8002"), "keep");

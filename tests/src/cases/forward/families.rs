@@ -144,7 +144,7 @@ pub fn families_cut_packets(lab: &Lab) {
         socket.send(&[7; 1_420]).expect("sending");
         await_that("the sender hears of the MTU", LONG, || told().contains(mtu));
         assert_eq!(refused(), before + 1, "it is counted");
-        // Who forbids fragments is told, and sends less; the packets of the other are cut from then on.
+        // A sender that forbids fragments is told, and sends less; packets of the other sender are cut from then on.
         let allows = discover == libc::IP_PMTUDISC_DONT;
         let heard = socket.take_error().expect("an option of the socket").and_then(|error| error.raw_os_error());
         assert_eq!(heard, (!allows).then_some(libc::EMSGSIZE), "{mtu}");

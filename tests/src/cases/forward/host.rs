@@ -148,7 +148,7 @@ pub fn short_cuts_pass_nobody_by(lab: &Lab) {
         |sender, interface| json!({ "sender": sender, "targets": [SERVER], "kind": "peer", "interface": interface });
     assert_eq!(of(lab, &net, "keep").ways, json!([peer("client", "wan0"), peer("target", "lan0")]));
 
-    // What comes to the way out afterwards is passed by, and said, until the ways are chosen anew.
+    // A qdisc that comes to the way out afterwards is passed by, which is said, until the ways are chosen anew.
     net.router.tc("qdisc add dev wan0 root pfifo");
     let mut passes = peer("client", "wan0");
     passes["passes"] = json!("qdisc");
