@@ -257,7 +257,10 @@ static __always_inline void sl_tell_of_sent(struct sk_buff *skb, struct sl_sched
 		if (sl_wait_matters(wait_ns, place))
 			sl_emit_wait(now_ns, wait_ns, place, v->len_bytes);
 		if (sl_unlikely(s->held >> v->class & 1))
-			sl_emit(now_ns, SL_EVENT(SL_EVENT_EXHAUSTED, SL_BUCKET_CEIL), place, v->len_bytes, 0);
+			sl_emit(now_ns,
+				SL_EVENT(SL_EVENT_EXHAUSTED,
+					 bucket_open(&class_at(s, v->class)->ceil, now_ns) ? SL_BUCKET_PEAK : SL_BUCKET_CEIL),
+				place, v->len_bytes, 0);
 	}
 	if (sl_packet_is_traced(now_ns))
 		sl_emit_sent(skb, now_ns, SL_EVENT(SL_EVENT_SENT, 0) | (v->mark ? SL_EVENT_MARKED : 0), place, wait_ns);
