@@ -2,14 +2,14 @@
 /* Every reason for which a packet is dropped. A reason is a counter, and every counter is shown. */
 #pragma once
 
-#define SL_DROP_REASONS(X)                                                                 \
-	X(LIMIT_PKTS, limit_pkts, "the class holds as many packets as it may")             \
-	X(LIMIT_BYTES, limit_bytes, "the class holds as many bytes as it may")             \
-	X(NO_SLOT, no_slot, "every packet slot of the interface is taken")                 \
-	X(POLICED, policed, "the class is over its rate, and policed")                     \
-	X(RESET, reset, "the queue was emptied: link down, or its qdisc removed")          \
-	X(MALFORMED, malformed, "headers do not parse, and the policy drops such packets") \
-	X(AQM, aqm, "CoDel: the flow's packets have waited too long for too long")         \
+#define SL_DROP_REASONS(X)                                                                             \
+	X(LIMIT_PKTS, limit_pkts, "the class holds as many packets as it may")                         \
+	X(LIMIT_BYTES, limit_bytes, "the class holds as many bytes as it may")                         \
+	X(NO_SLOT, no_slot, "every packet slot of the interface is taken")                             \
+	X(POLICED, policed, "the class is over its rate, and policed")                                 \
+	X(RESET, reset, "the queue was emptied: link down, or its qdisc removed")                      \
+	X(MALFORMED, malformed, "headers do not parse, and the policy drops such packets")             \
+	X(AQM, aqm, "CoDel: the flow's packets have waited too long for too long")                     \
 	X(OVERFLOW, overflow, "the packet made room for another: its class or the interface was full") \
 	X(PEAK, peak_limited, "the class is over its peak, and policed")
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The ceiling of a class, and its peak: two token buckets, of which the first limits the average and has the longer burst, and the second
- * limits how fast that burst passes (as the two rates of RFC 2698, section 3, and rate and peakrate of tc-tbf(8)). A packet goes while both
+ * limits how fast that burst passes (as rate and peakrate of tc-tbf(8), and the two rates of RFC 2698). A packet goes while both
  * are open, and is charged to both. So in any window of t seconds no more departs than min(peak * t + its burst, ceil * t + its burst)
  * and one packet, and a class waits no longer than until the later of the two opens.
  *
