@@ -227,6 +227,7 @@ struct sl_tables {
 	u8 dscp_class[64];
 	struct sl_mark mark[SL_MARKS];
 	struct sl_police_conf police[SL_DIRECTIONS][SL_CLASSES];
+	struct sl_police_conf peak_police[SL_CLASSES]; /* of a policed class, in each direction on its own */
 	struct sl_police_conf flow_police[SL_CLASSES]; /* of each flow on its own */
 	struct sl_police_conf shared_police[SL_CLASSES]; /* of the class's map in `shared` */
 	struct sl_police_conf interface_police[SL_DIRECTIONS];
@@ -346,6 +347,7 @@ struct sl_class_count {
 
 struct sl_police_state {
 	struct sl_police_bucket class[SL_DIRECTIONS][SL_CLASSES];
+	struct sl_police_bucket peak[SL_DIRECTIONS][SL_CLASSES];
 	struct sl_police_bucket overflow[SL_DIRECTIONS][SL_CLASSES]
 					[SL_OVERFLOW_BUCKETS]; /* of the flows that have no entry in the table */
 	struct sl_police_bucket interface[SL_DIRECTIONS];

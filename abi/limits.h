@@ -2,7 +2,7 @@
 /* Sizes that BPF, the core and userspace must agree on. Arrays that a program indexes have a power of two of elements. */
 #pragma once
 
-#define SL_ABI_VERSION 13u
+#define SL_ABI_VERSION 14u
 
 #define SL_CLASSES           64u  /* classes of a scheduler; a class id is an index */
 #define SL_SLOTS             16384u  /* packets that one scheduler instance can hold */

@@ -2,19 +2,21 @@
 /* Every reason for which a packet is dropped. A reason is a counter, and every counter is shown. */
 #pragma once
 
-#define SL_DROP_REASONS(X)                                                                 \
-	X(LIMIT_PKTS, limit_pkts, "the class holds as many packets as it may")             \
-	X(LIMIT_BYTES, limit_bytes, "the class holds as many bytes as it may")             \
-	X(NO_SLOT, no_slot, "every packet slot of the interface is taken")                 \
-	X(POLICED, policed, "the class is over its rate, and policed")                     \
-	X(RESET, reset, "the queue was emptied: link down, or its qdisc removed")          \
-	X(MALFORMED, malformed, "headers do not parse, and the policy drops such packets") \
-	X(AQM, aqm, "CoDel: the flow's packets have waited too long for too long")         \
-	X(OVERFLOW, overflow, "the packet made room for another: its class or the interface was full")
+#define SL_DROP_REASONS(X)                                                                             \
+	X(LIMIT_PKTS, limit_pkts, "the class holds as many packets as it may")                         \
+	X(LIMIT_BYTES, limit_bytes, "the class holds as many bytes as it may")                         \
+	X(NO_SLOT, no_slot, "every packet slot of the interface is taken")                             \
+	X(POLICED, policed, "the class is over its rate, and policed")                                 \
+	X(RESET, reset, "the queue was emptied: link down, or its qdisc removed")                      \
+	X(MALFORMED, malformed, "headers do not parse, and the policy drops such packets")             \
+	X(AQM, aqm, "CoDel: the flow's packets have waited too long for too long")                     \
+	X(OVERFLOW, overflow, "the packet made room for another: its class or the interface was full") \
+	X(PEAK, peak_limited, "the class is over its peak, and policed")
 
 /* The buckets before the queues that a packet must pass. Each counts what it refuses. */
 #define SL_LIMIT_REASONS(X)                                                           \
 	X(CLASS, policed, "the class is over its rate, and policed")                  \
+	X(PEAK, peak_limited, "the class is over its peak, and policed")              \
 	X(FLOW, flow_limited, "the flow is over the rate of a flow of its class")     \
 	X(INTERFACE, interface_limited, "the interface is over its rate")             \
 	X(SHARED, shared_limited, "the interfaces together are over the shared rate") \

@@ -13,6 +13,12 @@
 /* Between which hosts a class is fair before it is between flows. */
 enum sl_hosts { SL_HOSTS_NONE, SL_HOSTS_SOURCE = 1, SL_HOSTS_DESTINATION = 2 };
 
+/* What a class does about its ceiling, as bits. 0: its packets wait for tokens of the ceiling, if it has one. */
+enum sl_ceiling {
+	SL_CEILING_DROPS = 1, /* what exceeds it is dropped on arrival, not held */
+	SL_CEILING_HAS_PEAK = 2 /* a second bucket, of the peak, must have tokens too */
+};
+
 /* Cell framing of the link below: how bytes become bytes on the wire. */
 enum sl_cells {
 	SL_CELLS_NONE,
@@ -151,7 +157,7 @@ struct sl_class {
 	u32 limit_bytes;
 	u32 quantum_bytes;
 	u8 level; /* strict priority: 0 goes first */
-	u8 policed; /* over ceil is dropped on arrival, not held */
+	u8 ceiling; /* bits of enum sl_ceiling */
 	u16 weight;
 	u16 flow_base; /* its flow queues: from here on */
 	u16 flow_mask; /* how many, less 1 */
@@ -167,6 +173,7 @@ struct sl_class {
 	u64 target_ns; /* CoDel; 0: none */
 	u64 interval_ns;
 	struct sl_bucket ceil;
+	struct sl_bucket peak; /* what the class may not exceed even while its ceil has a burst left */
 	struct sl_bucket rate; /* guarantee: while it has tokens, the class goes before those that have none */
 	/* counters */
 	u64 sent_pkts;
@@ -234,6 +241,8 @@ struct sl_class_conf {
 	u64 budget_ns;
 	u64 ceil_cost;
 	u64 ceil_burst_ns;
+	u64 peak_cost; /* of a class that has a ceiling */
+	u64 peak_burst_ns;
 	u64 rate_cost;
 	u64 rate_burst_ns;
 	u32 flows; /* queues by flow: how many, a power of two up to SL_CLASS_FLOWS; 0: one queue without AQM; 1: one with AQM */

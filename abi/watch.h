@@ -12,7 +12,7 @@
 
 enum sl_event_kind {
 	SL_EVENT_DROPS, /* a class has begun to drop: reason is an enum sl_refusal */
-	SL_EVENT_EXHAUSTED, /* a bucket has: reason is an enum sl_limit, or SL_BUCKET_CEIL */
+	SL_EVENT_EXHAUSTED, /* a bucket has: reason is an enum sl_limit, or an enum sl_bucket_kind */
 	SL_EVENT_LATE, /* a class's packets have waited longer than they should for SL_LATE_NS */
 	SL_EVENT_SENT, /* a packet has left the queue; of engine tc, it was given to it */
 	SL_EVENT_DROPPED, /* a packet was dropped: reason is an enum sl_refusal */
@@ -20,7 +20,7 @@ enum sl_event_kind {
 };
 
 /* The buckets that can be empty: those before the queues by enum sl_limit, and those of the queue. */
-enum sl_bucket_kind { SL_BUCKET_CEIL = 8 };
+enum sl_bucket_kind { SL_BUCKET_CEIL = 8, SL_BUCKET_PEAK };
 
 /* An event is sent when its kind happens to a class, in a direction, after so long a time in which it did not. */
 #define SL_EVENT_GAP_NS 1000000000ULL

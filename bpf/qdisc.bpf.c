@@ -247,6 +247,18 @@ static __always_inline s32 sl_admit(struct Qdisc *sch, struct sk_buff *skb, stru
 	return slot;
 }
 
+/* Tells listeners which bucket a class waits for, which has just sent. Out of the way of packets of which nobody is told. */
+SL_GLOBAL int sl_emit_held(struct sl_sched *s SL_NONNULL, u32 class, u64 now_ns, u32 len_bytes)
+{
+	u32 bucket;
+
+	if (!s)
+		return 0;
+	bucket = bucket_open(&class_at(s, class)->ceil, now_ns) ? SL_BUCKET_PEAK : SL_BUCKET_CEIL;
+	sl_emit(now_ns, SL_EVENT(SL_EVENT_EXHAUSTED, bucket), sl_place(s, class), len_bytes, 0);
+	return 0;
+}
+
 /* Tells listeners of a packet that is sent. */
 static __always_inline void sl_tell_of_sent(struct sk_buff *skb, struct sl_sched *s, const struct sl_verdict *v, u64 now_ns)
 {
@@ -257,7 +269,7 @@ static __always_inline void sl_tell_of_sent(struct sk_buff *skb, struct sl_sched
 		if (sl_wait_matters(wait_ns, place))
 			sl_emit_wait(now_ns, wait_ns, place, v->len_bytes);
 		if (sl_unlikely(s->held >> v->class & 1))
-			sl_emit(now_ns, SL_EVENT(SL_EVENT_EXHAUSTED, SL_BUCKET_CEIL), place, v->len_bytes, 0);
+			sl_emit_held(s, v->class, now_ns, v->len_bytes);
 	}
 	if (sl_packet_is_traced(now_ns))
 		sl_emit_sent(skb, now_ns, SL_EVENT(SL_EVENT_SENT, 0) | (v->mark ? SL_EVENT_MARKED : 0), place, wait_ns);

@@ -10,11 +10,12 @@
  *	sl_clear	forget every packet
  *
  * A class with packets is either ready (its bit is in s->ready and the discipline may pick it) or held until its
- * ceiling has tokens. A class with a guarantee that it has not used up goes before the discipline's choice, and is
+ * ceiling has tokens, and its peak, if it has one. A class with a guarantee that it has not used up goes before the discipline's choice, and is
  * charged to the discipline all the same. What it sends while the guarantee is used up is not charged to the guarantee.
  */
 #pragma once
 #include "backlog.h"
+#include "ceiling.h"
 #include "flow_change.h"
 #include "lone.h"
 #include "queue.h"
@@ -48,10 +49,10 @@ SL_FN struct sl_class *class_at(struct sl_sched *s, u32 c)
 	return sl_at(s->classes, c);
 }
 
-/* Class c, which has packets, waits until its ceiling has tokens. */
+/* Class c, which has packets, waits until its ceiling has tokens, and its peak. */
 SL_GLOBAL int sl_hold(struct sl_sched *s SL_NONNULL, u32 c)
 {
-	u64 opens = bucket_opens_ns(&class_at(s, c)->ceil);
+	u64 opens = class_opens_ns(class_at(s, c));
 
 	if (!s->held || opens < s->held_until_ns)
 		s->held_until_ns = opens;
@@ -63,7 +64,7 @@ SL_GLOBAL int sl_hold(struct sl_sched *s SL_NONNULL, u32 c)
 /* Class c, which is *k, has packets: it joins, or is held. */
 SL_FN void sl_offer(struct sl_sched *s, struct sl_class *k, u32 c, u64 now_ns)
 {
-	if (sl_likely(k->policed || bucket_open(&k->ceil, now_ns)))
+	if (sl_likely(class_open(k, now_ns)))
 		sl_join(s, k, c, now_ns);
 	else
 		sl_hold(s, c);
@@ -171,8 +172,11 @@ SL_FN s32 sl_enqueue_queued(struct sl_sched *s, const struct sl_packet *p, u64 n
 
 	if (sl_unlikely(s->lone))
 		lone_end(s);
-	if (k->policed && !bucket_open(&k->ceil, now_ns))
-		return sl_refuse(k, SL_DROP_POLICED, p->len_bytes);
+	if (sl_unlikely(k->ceiling & SL_CEILING_DROPS)) {
+		full = sl_is_over(k, now_ns);
+		if (full != SL_DROPS)
+			return sl_refuse(k, full, p->len_bytes);
+	}
 	full = sl_is_full(k, p->len_bytes);
 	if (sl_unlikely(full != SL_DROPS) && k->by_flow) {
 		/* Of what is queued, some goes before this packet is refused. */
@@ -186,8 +190,8 @@ SL_FN s32 sl_enqueue_queued(struct sl_sched *s, const struct sl_packet *p, u64 n
 	slot = slot_take(s);
 	if (slot == SL_NO_SLOT)
 		return sl_refuse(k, SL_DROP_NO_SLOT, p->len_bytes);
-	if (k->policed)
-		bucket_charge(&k->ceil, wire, now_ns);
+	if (sl_unlikely(k->ceiling & SL_CEILING_DROPS))
+		sl_charge_peaked(s, p->class, wire, now_ns);
 
 	q = sl_at(s->slot, slot);
 	slot_fill(q, p->class, p->len_bytes, wire, now_ns);
@@ -257,8 +261,10 @@ SL_GLOBAL u32 sl_take_queued(struct sl_sched *s SL_NONNULL, u64 now_ns)
 	backlog_send(s, k, q, c, now_ns);
 	class_shrunk(s, k, c);
 
-	if (!k->policed)
+	if (sl_likely(!k->ceiling))
 		bucket_charge(&k->ceil, q->wire_bytes, now_ns);
+	else if (!(k->ceiling & SL_CEILING_DROPS))
+		sl_charge_peaked(s, c, q->wire_bytes, now_ns);
 	/* Bytes beyond a guarantee are borrowed, and not charged to it (as in HTB): else the class would have to pay them back. */
 	if (sl_unlikely(first)) {
 		bucket_charge(&k->rate, q->wire_bytes, now_ns);
@@ -266,7 +272,7 @@ SL_GLOBAL u32 sl_take_queued(struct sl_sched *s SL_NONNULL, u64 now_ns)
 			sl_use_up(s, c);
 	}
 	sl_charge(s, k, q->len_bytes);
-	if (!k->backlog_pkts || !(k->policed || bucket_open(&k->ceil, now_ns))) {
+	if (!k->backlog_pkts || !class_open(k, now_ns)) {
 		sl_leave(s, k, c);
 		if (k->backlog_pkts)
 			sl_offer(s, k, c, now_ns);
@@ -331,7 +337,7 @@ SL_FN void sl_configure_class(struct sl_class *k, const struct sl_class_conf *g,
 	k->limit_bytes = g->limit_bytes;
 	k->quantum_bytes = g->quantum_bytes;
 	k->level = (u8)(g->level & (SL_CLASSES - 1));
-	k->policed = g->policed != 0;
+	k->ceiling = (g->policed ? SL_CEILING_DROPS : 0) | (g->ceil_cost && g->peak_cost ? SL_CEILING_HAS_PEAK : 0);
 	k->weight = (u16)sl_max(g->weight, 1);
 	k->virtual_cost = (1ULL << 32) / sl_max(k->weight, 1);
 	k->budget_ns = g->budget_ns;
@@ -341,6 +347,7 @@ SL_FN void sl_configure_class(struct sl_class *k, const struct sl_class_conf *g,
 	k->target_ns = g->target_ns;
 	k->interval_ns = sl_min(g->interval_ns, 1ULL << 36);
 	bucket_configure(&k->ceil, g->ceil_cost, g->ceil_burst_ns, now_ns);
+	bucket_configure(&k->peak, g->peak_cost, g->peak_burst_ns, now_ns);
 	bucket_configure(&k->rate, g->rate_cost, g->rate_burst_ns, now_ns);
 }
 

@@ -20,7 +20,7 @@
 /* Bytes of the longest packet of class k that may take the fast path under this discipline; 0: none may. */
 SL_FN u32 lone_limit_bytes(const struct sl_class *k, u32 kind)
 {
-	if (!k->limit_pkts || k->policed || bucket_limits(&k->ceil) || bucket_limits(&k->rate) || !sl_has_pass(kind))
+	if (!k->limit_pkts || k->ceiling || bucket_limits(&k->ceil) || bucket_limits(&k->rate) || !sl_has_pass(kind))
 		return 0;
 	return k->limit_bytes;
 }

@@ -106,7 +106,7 @@ SL_FN u32 pifo_pop(struct sl_sched *s, u32 bucket)
 /* Whether the class waits in its own FIFO, all but the first packet. */
 SL_FN int pifo_aside(const struct sl_class *k)
 {
-	return k->ceil.cost && !k->policed;
+	return k->ceil.cost && !(k->ceiling & SL_CEILING_DROPS);
 }
 
 /* The packet of the slot gets its place. A function of its own, since stack is scarce. */

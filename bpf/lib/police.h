@@ -40,6 +40,8 @@ static __always_inline const struct sl_police_conf *sl_limit_conf(const struct s
 	switch (limit) {
 	case SL_LIMIT_CLASS:
 		return &t->police[direction][class];
+	case SL_LIMIT_PEAK:
+		return &t->peak_police[class];
 	case SL_LIMIT_FLOW:
 		return &t->flow_police[class];
 	case SL_LIMIT_INTERFACE:
@@ -97,8 +99,12 @@ static __always_inline void sl_find_buckets(struct sl_bucket_ref *refs, const st
 	if (!state)
 		return;
 	cost = sl_limit_conf(t, d, SL_LIMIT_CLASS)->cost;
-	if (cost && !(d->flags & SL_QUEUED))
+	if (cost && !(d->flags & SL_QUEUED)) {
 		sl_refer(&refs[SL_LIMIT_CLASS], &state->class[direction][class], cost, d);
+		cost = sl_limit_conf(t, d, SL_LIMIT_PEAK)->cost; /* of classes with a ceiling only */
+		if (cost)
+			sl_refer(&refs[SL_LIMIT_PEAK], &state->peak[direction][class], cost, d);
+	}
 	cost = sl_limit_conf(t, d, SL_LIMIT_FLOW)->cost;
 	if (cost)
 		sl_refer(&refs[SL_LIMIT_FLOW], sl_flow_bucket(state, d, direction, class), cost, d);

@@ -57,8 +57,8 @@ fn text(event: &Event, color: bool) -> String {
         EventKind::Drops { place, reason } => {
             (RED, format!("{} begins to drop: {reason}, {}", class(place), sluice_kernel::events::explained(reason)))
         }
-        EventKind::Exhausted { place, bucket: "ceil" } => {
-            (YELLOW, format!("{} has used up its ceil, and waits", class(place)))
+        EventKind::Exhausted { place, bucket: bucket @ ("ceil" | "peak") } => {
+            (YELLOW, format!("{} has used up its {bucket}, and waits", class(place)))
         }
         EventKind::Exhausted { place, bucket } => (RED, format!("{} is over a rate: {bucket}", class(place))),
         EventKind::Late { place, wait_ms } => {

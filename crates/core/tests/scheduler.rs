@@ -106,6 +106,43 @@ fn a_ceiling_holds_its_class_alone() {
     assert!((bps(sent[0] + sent[1]) / 10e6 - 1.0).abs() < 0.002, "{}", bps(sent[0] + sent[1]));
 }
 
+/// A class that was idle sends its ceiling's burst at the peak, and then the average; what it owes survives another peak.
+#[test]
+fn a_burst_goes_at_the_peak_and_then_the_average() {
+    let of_peak = |bps: u64| {
+        let mut conf = conf(abi::SL_DEFICIT_ROUND_ROBIN, &[(0, FRAME)]);
+        conf.classes[0].ceil_cost = cost(1_000_000);
+        conf.classes[0].ceil_burst_ns = 1_000 * MS; // 125,000 bytes
+        conf.classes[0].peak_cost = cost(bps);
+        conf.classes[0].peak_burst_ns = 0;
+        conf
+    };
+    let mut s = Scheduler::new(&of_peak(8_000_000), 0);
+    (0..300).for_each(|_| assert!(s.enqueue(0, 1_000, 1, 0).is_ok()));
+    let mut now = 0;
+    let mut next = |s: &mut Scheduler| loop {
+        match s.dequeue(now) {
+            Verdict::Send { .. } => return now,
+            Verdict::Wait(until) => now = until,
+            Verdict::Idle => panic!("it has packets"),
+        }
+    };
+    // At 8 Mbit/s a packet takes 1 ms, of which an eighth is refilled: 143 of them use the burst up.
+    let sent: Vec<u64> = (0..160).map(|_| next(&mut s)).collect();
+    assert!(sent[..143].iter().enumerate().all(|(i, &at)| at == i as u64 * MS), "{sent:?}");
+    assert!(sent[145..].windows(2).all(|two| two[1] - two[0] == 8 * MS), "{sent:?}");
+    // The packet that has just gone is owed at a peak of 2 Mbit/s, and in bytes: 4 ms, and 8 ms of the ceiling.
+    let mut s = Scheduler::new(&of_peak(8_000_000), 0);
+    (0..4).for_each(|_| assert!(s.enqueue(0, 1_000, 1, 0).is_ok()));
+    assert!(matches!(s.dequeue(0), Verdict::Send { .. }));
+    s.configure(&of_peak(2_000_000), 0);
+    assert_eq!(s.dequeue(0), Verdict::Wait(4 * MS));
+    let mut none = of_peak(2_000_000);
+    none.classes[0].peak_cost = 0;
+    s.configure(&none, 0);
+    assert!(matches!(s.dequeue(0), Verdict::Send { .. }), "without a peak the burst goes at once");
+}
+
 #[test]
 fn rates_are_exact_in_the_long_run() {
     for (bps, len) in [(64_000, 1500), (20_000_000, 64), (1_000_000_000, 64), (10_000_000_000, 1500)] {

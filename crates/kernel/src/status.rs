@@ -186,6 +186,11 @@ pub struct ClassStatus {
     /// Fill level of the ceiling's token bucket, 0 to 1: at 0 the class waits, or drops if it is policed. With engine `tc`, known
     /// only of a policed class.
     pub ceil_fill: Option<f64>,
+    /// Peak of the class, bits per second: the rate at which the ceiling's burst passes.
+    pub peak_bps: Option<u64>,
+    /// Fill level of the peak's token bucket, 0 to 1: at 0 the class waits, or drops if it is policed. With engine `tc`, known
+    /// only of a policed class.
+    pub peak_fill: Option<f64>,
     /// Fill level of the guarantee's token bucket, 0 to 1: at 0 the class has had its guarantee, and takes its turn like others.
     pub rate_fill: Option<f64>,
     /// Ceiling of each flow of the class, bits per second.
@@ -219,9 +224,9 @@ pub struct ClassStatus {
 }
 
 impl ClassStatus {
-    /// Fill level of the emptiest bucket of the class: ceiling, guarantee, shared ceiling. None: it has none, or they are not known.
+    /// Fill level of the emptiest bucket of the class: ceiling, peak, guarantee, shared ceiling. None: it has none, or they are not known.
     pub fn bucket_fill(&self) -> Option<f64> {
-        [self.ceil_fill, self.rate_fill, self.shared_ceil_fill].into_iter().flatten().reduce(f64::min)
+        [self.ceil_fill, self.peak_fill, self.rate_fill, self.shared_ceil_fill].into_iter().flatten().reduce(f64::min)
     }
 }
 

@@ -129,6 +129,10 @@ pub struct ClassRates {
     pub rate_bps: Option<u64>,
     /// Fill level of the ceiling's token bucket now, 0 to 1.
     pub ceil_fill: Option<f64>,
+    /// Peak of the class, bits per second: the rate at which the ceiling's burst passes.
+    pub peak_bps: Option<u64>,
+    /// Fill level of the peak's token bucket now, 0 to 1.
+    pub peak_fill: Option<f64>,
     /// Fill level of the guarantee's token bucket now, 0 to 1.
     pub rate_fill: Option<f64>,
     /// Ceiling of each flow of the class, bits per second.
@@ -435,6 +439,8 @@ fn class_rates(now: &ClassStatus, earlier: Earlier<&ClassStatus>, span_s: f64) -
         ceil_bps: now.ceil_bps,
         rate_bps: now.rate_bps,
         ceil_fill: now.ceil_fill,
+        peak_bps: now.peak_bps,
+        peak_fill: now.peak_fill,
         rate_fill: now.rate_fill,
         flow_ceil_bps: now.flow_ceil_bps,
         shared_ceil_bps: now.shared_ceil_bps,

@@ -1,6 +1,6 @@
 //! Rates above which packets are dropped before they are queued: of a flow, of an interface, and of several interfaces together.
 
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, FRAME_BYTES};
 use crate::rate::Rate;
 
 /// The default burst of a ceiling: this time at the rate, ns, and at least two full frames.
@@ -10,6 +10,16 @@ const MIN_BURST_BYTES: u64 = 3028;
 /// The default burst of a ceiling.
 pub(crate) fn default_burst(rate: Rate) -> Bytes {
     Bytes(rate.bytes_in_ns(BURST_TIME_NS).max(MIN_BURST_BYTES))
+}
+
+/// The default burst of a peak: this time at the peak, ns, at least a full frame, and at most half of the ceiling's burst, so
+/// that there is something left for the peak to limit.
+const PEAK_BURST_TIME_NS: u64 = 250_000;
+
+/// The default burst of a peak above a ceiling with this burst.
+pub(crate) fn default_peak_burst(peak: Rate, burst: Bytes) -> Bytes {
+    let frame = u64::from(FRAME_BYTES);
+    Bytes(peak.bytes_in_ns(PEAK_BURST_TIME_NS).clamp(frame, frame.max(burst.0 / 2)))
 }
 
 /// A rate with its burst, the amount that may pass at once after a pause.

@@ -87,6 +87,8 @@ kinds! {
     PoliceWithoutCeil = "police_without_ceil",
     /// A class is guaranteed more than its ceiling.
     RateAboveCeil = "rate_above_ceil",
+    /// A class has a peak below its ceiling.
+    PeakBelowCeil = "peak_below_ceil",
     /// There are no classes.
     NoClasses = "no_classes",
     /// There are more classes or rules than fit.

@@ -8,6 +8,7 @@ mod forward;
 mod interfaces;
 mod link;
 mod object;
+mod peak;
 pub(crate) mod pointer;
 mod queue;
 mod rule;

@@ -169,6 +169,9 @@ pub struct Class {
     pub ceil: Option<Rate>,
     /// Burst of the ceiling's bucket, in bytes; may be less than a frame, a packet then sends into debt.
     pub burst: Option<Bytes>,
+    /// Rate not exceeded while the ceiling's burst is used up, bits per second, and the burst of this second bucket. Only with a
+    /// ceiling, and no less than it. A burst of `None` is chosen by `resolve`.
+    pub peak: Option<Ceiling>,
     /// The limit of its queue. `None`: chosen by `resolve`.
     pub limit: Option<Limit>,
     /// The queue of the class's packets.
@@ -200,6 +203,7 @@ impl Class {
             rate: None,
             ceil: None,
             burst: None,
+            peak: None,
             limit: None,
             queue: Queue::Fifo,
             codel: None,

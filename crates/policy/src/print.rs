@@ -177,6 +177,7 @@ fn class(class: &Class) -> Fields {
     if let Some(burst) = class.burst {
         fields.push(("burst", burst.to_string().into()));
     }
+    ceiling(&mut fields, ["peak", "peak_burst"], class.peak);
     match class.limit {
         Some(Limit::Pkts(pkts)) => fields.push(("limit", pkts.into())),
         Some(limit) => fields.push(("limit", limit.to_string().into())),

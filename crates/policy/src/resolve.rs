@@ -109,6 +109,11 @@ fn resolved_class(
 ) -> ResolvedClass {
     // A policed class sends at the link's rate.
     let sends_at = ceil.filter(|_| class.exceed == Exceed::Shape).or(link_rate);
+    let burst = ceil.map(|ceil| class.burst.unwrap_or_else(|| ceiling::default_burst(ceil)));
+    let peak = class.peak.zip(burst).map(|(peak, burst)| {
+        let rate = clamp(Some(peak.rate), link_rate).unwrap_or(peak.rate);
+        Ceiling { rate, burst: Some(peak.burst.unwrap_or_else(|| ceiling::default_peak_burst(rate, burst))) }
+    });
     let as_fifo = limits::demand(class.limit, ceil.or(link_rate), false).wanted_pkts;
     ResolvedClass {
         id: class.id,
@@ -119,7 +124,8 @@ fn resolved_class(
         latency_budget_ns: class.latency_budget_ns,
         rate: class.rate,
         ceil,
-        burst: ceil.map(|ceil| class.burst.unwrap_or_else(|| ceiling::default_burst(ceil))),
+        burst,
+        peak,
         limit_pkts,
         limit_bytes: demand.bytes,
         // The limit is at most the number of slots.
@@ -195,20 +201,26 @@ fn link_rate(policy: &Policy, context: &Context, findings: &mut Vec<Diagnostic>)
     context.link_rate.or(policy.link.rate)
 }
 
-fn clamped_ceils(policy: &Policy, link: Option<Rate>) -> Option<Diagnostic> {
-    let link = link?;
-    let clamped: Vec<(usize, &Class)> =
-        policy.classes.iter().enumerate().filter(|(_, class)| class.ceil > Some(link)).collect();
-    if clamped.is_empty() {
-        return None;
-    }
-    let names: Vec<&str> = clamped.iter().map(|(_, class)| class.name.as_str()).collect();
-    let title = format!("the ceiling of {} is above the link and was lowered to its {link}", names.join(", "));
-    let mut finding = Diagnostic::new(Severity::Note, Kind::CeilClamped, title);
-    for (place, _) in clamped {
-        finding = finding.at(class_span(policy, place, &["ceil", "rate_limit_mbps"]), format!("now {link}"));
-    }
-    Some(finding)
+/// The notes on ceilings and peaks that are lowered to the link.
+fn clamped_ceils(policy: &Policy, link: Option<Rate>) -> Vec<Diagnostic> {
+    let Some(link) = link else { return Vec::new() };
+    let note = |what: &str, keys: &[&str], above: &dyn Fn(&Class) -> bool| {
+        let clamped: Vec<(usize, &Class)> =
+            policy.classes.iter().enumerate().filter(|(_, class)| above(class)).collect();
+        if clamped.is_empty() {
+            return None;
+        }
+        let names: Vec<&str> = clamped.iter().map(|(_, class)| class.name.as_str()).collect();
+        let title = format!("the {what} of {} is above the link and was lowered to its {link}", names.join(", "));
+        let mut finding = Diagnostic::new(Severity::Note, Kind::CeilClamped, title);
+        for (place, _) in clamped {
+            finding = finding.at(class_span(policy, place, keys), format!("now {link}"));
+        }
+        Some(finding)
+    };
+    let ceils = note("ceiling", &["ceil", "rate_limit_mbps"], &|class| class.ceil > Some(link));
+    let peaks = note("peak", &["peak"], &|class| class.peak.is_some_and(|peak| peak.rate > link));
+    ceils.into_iter().chain(peaks).collect()
 }
 
 fn time_limits_without_rate(policy: &Policy, demands: &[Demand]) -> Option<Diagnostic> {

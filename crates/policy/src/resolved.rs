@@ -119,6 +119,8 @@ pub struct ResolvedClass {
     pub ceil: Option<Rate>,
     /// Burst of the ceiling's bucket, bytes. None without a ceiling.
     pub burst: Option<Bytes>,
+    /// The peak, at most the link's rate, with its burst. None without a ceiling.
+    pub peak: Option<Ceiling>,
     /// The packet limit, 1 to [`MAX_QUEUED_PKTS`].
     pub limit_pkts: u32,
     /// The byte limit. `None`: only packets count.

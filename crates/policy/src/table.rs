@@ -118,6 +118,8 @@ fn classes(resolved: &Resolved) -> String {
         C::right("rate", any(|c| c.rate.is_some()), |c| or_dash(c.rate)),
         C::right("ceil", any(|c| c.ceil.is_some()), |c| or_dash(c.ceil)),
         C::right("burst", any(|c| c.burst.is_some()), |c| or_dash(c.burst)),
+        C::right("peak", any(|c| c.peak.is_some()), |c| or_dash(c.peak.map(|peak| peak.rate))),
+        C::right("peak burst", any(|c| c.peak.is_some()), |c| or_dash(c.peak.map(|peak| peak.burst()))),
         C::left("above ceil", any(|c| c.ceil.is_some()), |c| {
             match (c.ceil, c.exceed) {
                 (None, _) => "-",

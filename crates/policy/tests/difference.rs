@@ -248,6 +248,9 @@ fn class() -> impl Strategy<Value = (u8, Value)> {
         if let Some(ceil) = ceil {
             class["ceil"] = json!(ceil);
             class["police"] = json!(police);
+            if limit == json!(100) {
+                class["peak"] = json!("100mbit");
+            }
         }
         (id, class)
     })

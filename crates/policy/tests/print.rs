@@ -38,6 +38,11 @@ fn ceiling() -> impl Strategy<Value = Ceiling> {
     (rate(), option::of(bytes())).prop_map(|(rate, burst)| Ceiling { rate, burst })
 }
 
+/// Bits per second above the ceiling, and a burst.
+fn peak() -> impl Strategy<Value = (u64, Option<Bytes>)> {
+    (0..=Rate::MAX.0, option::of((1514..2 * 1514u64).prop_map(Bytes)))
+}
+
 fn limits() -> impl Strategy<Value = Limits> {
     (option::of(ceiling()), option::of(ceiling())).prop_map(|(ingress, egress)| Limits { ingress, egress })
 }
@@ -84,11 +89,16 @@ fn class(id: u8, mode: Mode, (scheduler, rank): (Scheduler, Rank)) -> impl Strat
         option::of(bytes()),
         option::of(limit()),
         any::<bool>(),
-        (own, option::of(ceiling()), option::of(ceiling()), queue(), codel()),
+        (own, option::of(ceiling()), option::of(ceiling()), queue(), codel(), option::of(peak())),
     )
         .prop_map(
             move |(name, priority, weight, quantum_bytes, budget, (rate, ceil), burst, limit, police, more)| {
-                let (own, flow_ceil, shared, queue, codel) = more;
+                let (own, flow_ceil, shared, queue, codel, peak) = more;
+                let peak = peak
+                    .zip(ceil)
+                    .map(|((more, burst), ceil)| Ceiling { rate: Rate((ceil.0 + more).min(Rate::MAX.0)), burst });
+                // A class with a peak has bursts of a frame or more, and that of its ceiling is the greater one.
+                let burst = burst.map(|burst| if peak.is_some() { burst.max(Bytes(3 * 1514)) } else { burst });
                 let (queue, codel) = if scheduler == Scheduler::PIFO { (Queue::Fifo, None) } else { (queue, codel) };
                 let needs_budget = scheduler == Scheduler::PIFO && rank.has_deadline();
                 let latency_budget_ns = if needs_budget { budget.or(Some(1_000_000)) } else { budget };
@@ -105,6 +115,7 @@ fn class(id: u8, mode: Mode, (scheduler, rank): (Scheduler, Rank)) -> impl Strat
                     rate,
                     ceil,
                     burst,
+                    peak,
                     limit,
                     queue,
                     codel,

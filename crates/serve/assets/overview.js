@@ -40,6 +40,7 @@ const promise = (one) => list(
 /** What a class may not exceed. */
 const ceiling = (one) => list(
   one.ceil_bps ? form.rate(one.ceil_bps) : "",
+  one.peak_bps ? `peak ${form.rate(one.peak_bps)}` : "",
   one.shared_ceil_bps ? `${form.rate(one.shared_ceil_bps)} shared` : "",
   one.flow_ceil_bps ? `a flow ${form.rate(one.flow_ceil_bps)}` : "",
 );

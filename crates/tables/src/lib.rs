@@ -122,6 +122,9 @@ fn fill_classes(tables: &mut abi::sl_tables, policy: &Resolved) {
             for direction in &mut tables.police {
                 direction[id] = bucket::police(ceil, burst);
             }
+            if let Some(peak) = class.peak {
+                tables.peak_police[id] = bucket::police(peak.rate, peak.burst());
+            }
         }
     }
     tables.marks = marks as u32;

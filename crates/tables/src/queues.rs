@@ -87,6 +87,10 @@ fn fill(to: &mut abi::sl_class_conf, class: &ResolvedClass, level: u32, directio
         to.policed = u32::from(policed);
         to.ceil_cost = bucket::cost(ceil);
         to.ceil_burst_ns = bucket::duration_ns(class.burst.unwrap_or(Bytes(0)), ceil);
+        if let Some(peak) = class.peak {
+            to.peak_cost = bucket::cost(peak.rate);
+            to.peak_burst_ns = bucket::duration_ns(peak.burst(), peak.rate);
+        }
     }
     if let Some(rate) = class.rate {
         to.rate_cost = bucket::cost(rate);

@@ -49,6 +49,10 @@ fn configuration(random: &mut SmallRng, number: u32, kind: Option<u32>) -> abi::
             class.ceil_cost = cost(random, 50_000_000, 800_000_000);
             class.ceil_burst_ns = random.random_range(0..1_000_000);
             class.policed = u32::from(random.random_bool(0.3));
+            if random.random_bool(0.5) {
+                class.peak_cost = class.ceil_cost / random.random_range(1..10);
+                class.peak_burst_ns = random.random_range(0..100_000);
+            }
         }
         if random.random_bool(0.4) {
             class.flows = [1, 16, 1024][random.random_range(0..3)];

@@ -35,6 +35,7 @@ fn begin(lab: &Lab) -> (Pair, Server) {
     let mut policy = three();
     policy["classes"][0]["ceil"] = "5mbit".into();
     policy["classes"][0]["police"] = true.into();
+    policy["classes"][0]["peak"] = "15mbit".into();
     policy["forwards"] =
         json!([{ "name": "web", "protocol": "tcp", "port": 9, "targets": "10.77.0.2", "source": "masquerade" }]);
     lab.up(&pair.a, "a0", &lab.policy(&policy), &["--rate", "20mbit"]);
@@ -92,6 +93,8 @@ fn counters_equal_the_packets_sent(lab: &Lab) {
     }
     let of_control = |name: &str, more: &str| value(&text, &of_class(name, "control", more));
     assert_eq!(of_control("sluice_class_bucket_fill_ratio", ",bucket=\"ceil\""), Some(1.0), "{text}");
+    assert_eq!(of_control("sluice_class_bucket_fill_ratio", ",bucket=\"peak\""), Some(1.0), "{text}");
+    assert_eq!(of_control("sluice_class_peak_bytes_per_second", ""), Some(1_875_000.0), "{text}");
     assert_eq!(of_control("sluice_class_ceiling_bytes_per_second", ""), Some(625_000.0));
     assert!(outcomes[1].lost() > 0, "bulk was sent more than the link carries");
     if status.engine == "qdisc" {

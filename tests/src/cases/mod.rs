@@ -33,6 +33,7 @@ mod model;
 mod modes;
 mod mq;
 mod neighbours;
+mod peaks;
 mod programs;
 mod rights;
 mod serve;
@@ -81,6 +82,7 @@ fn suites() -> Vec<Suite> {
         events::suite(),
         shaping::suite(),
         limits::suite(),
+        peaks::suite(),
         apply::suite(),
         sets::suite(),
         dry_run::suite(),

@@ -1,7 +1,7 @@
 //! Token buckets never let more through than they may.
 
 use crate::{
-    cases::{Case, Rate},
+    cases::{Case, ClassPolicy, Rate},
     laws, traces,
     world::{CLASSES, Event, run},
 };
@@ -9,9 +9,10 @@ use proptest::{prelude::*, test_runner::TestCaseResult};
 use sluice_core::Core;
 
 laws! {
-    the_link_is_never_exceeded: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().framing().lateness();
-    no_packet_leaves_without_tokens: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().framing().changes().lateness();
-    no_ceiling_is_exceeded: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().limits().framing().lateness();
+    the_link_is_never_exceeded: traces::of(traces::KINDS).by_flow().ceilings().peaks().guarantees().policing().framing().lateness();
+    no_packet_leaves_without_tokens: traces::of(traces::KINDS).by_flow().ceilings().peaks().guarantees().policing().framing().changes().lateness();
+    no_ceiling_is_exceeded: traces::of(traces::KINDS).by_flow().ceilings().peaks().guarantees().policing().limits().framing().lateness();
+    no_peak_is_exceeded: traces::of(traces::KINDS).by_flow().ceilings().peaks().guarantees().policing().limits().framing().lateness();
 }
 
 /// The packets through a bucket: over every window [t1, t2] in which packets i to j go,
@@ -51,6 +52,16 @@ fn the_link_is_never_exceeded(core: &'static Core, case: &Case) -> TestCaseResul
 /// In no window does a class with a ceiling send more than rate * t + burst + one packet, on the wire; a policed class is
 /// not let in with more.
 fn no_ceiling_is_exceeded(core: &'static Core, case: &Case) -> TestCaseResult {
+    no_bucket_is_exceeded(core, case, |class| class.ceil)
+}
+
+/// In no window does a class with a peak send more than its peak allows. With the law of ceilings: no more than
+/// min(peak * t + burst of the peak, ceil * t + burst) + one packet.
+fn no_peak_is_exceeded(core: &'static Core, case: &Case) -> TestCaseResult {
+    no_bucket_is_exceeded(core, case, |class| class.peak)
+}
+
+fn no_bucket_is_exceeded(core: &'static Core, case: &Case, bucket: fn(&ClassPolicy) -> Option<Rate>) -> TestCaseResult {
     let mut windows = [Window::default(); CLASSES];
     run(core, case, |world, event| {
         let packet = match event {
@@ -58,8 +69,8 @@ fn no_ceiling_is_exceeded(core: &'static Core, case: &Case) -> TestCaseResult {
             Event::Arrived(packet, Ok(())) if world.policed(packet.class) => packet,
             _ => return Ok(()),
         };
-        match world.policy.classes[packet.class].ceil {
-            Some(ceil) => windows[packet.class].goes(ceil, packet.wire, world.now),
+        match bucket(&world.policy.classes[packet.class]) {
+            Some(rate) => windows[packet.class].goes(rate, packet.wire, world.now),
             None => Ok(()),
         }
     })

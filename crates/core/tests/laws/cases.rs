@@ -65,6 +65,8 @@ pub struct ClassPolicy {
     pub limit_bytes: u32,
     pub policed: bool,
     pub ceil: Option<Rate>,
+    /// The second bucket of a class with a ceiling: no slower, and mostly with a smaller burst.
+    pub peak: Option<Rate>,
     /// Guarantee.
     pub rate: Option<Rate>,
     pub flows: Option<Flows>,
@@ -81,6 +83,7 @@ impl Default for ClassPolicy {
             limit_bytes: u32::MAX,
             policed: false,
             ceil: None,
+            peak: None,
             rate: None,
             flows: None,
         }
@@ -91,7 +94,7 @@ impl fmt::Debug for ClassPolicy {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "level {}, weight {}, quantum {}, ", self.level, self.weight, self.quantum)?;
         write!(f, "budget {} ns, limits {} {}, ", self.budget_ns, self.limit_pkts, self.limit_bytes)?;
-        write!(f, "policed {}, ceil {:?}, rate {:?}", self.policed, self.ceil, self.rate)?;
+        write!(f, "policed {}, ceil {:?}, peak {:?}, rate {:?}", self.policed, self.ceil, self.peak, self.rate)?;
         self.flows.map_or(Ok(()), |flows| write!(f, ", {flows:?}"))
     }
 }
@@ -148,6 +151,7 @@ impl Policy {
             to.limit_bytes = from.limit_bytes;
             to.policed = from.policed.into();
             (to.ceil_cost, to.ceil_burst_ns) = bucket(from.ceil);
+            (to.peak_cost, to.peak_burst_ns) = bucket(from.peak);
             (to.rate_cost, to.rate_burst_ns) = bucket(from.rate);
             if let Some(flows) = from.flows {
                 (to.flows, to.hosts) = (flows.flows, flows.hosts);

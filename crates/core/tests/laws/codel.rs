@@ -21,7 +21,7 @@ impl OneQueue {
     fn cases(self) -> BoxedStrategy<Case> {
         let kinds = 0..abi::SL_PIFO;
         let codel = (1u64..6, 3u64..60, any::<bool>());
-        (traces::of(kinds).by_flow().ceilings().lateness().cases(), codel)
+        (traces::of(kinds).by_flow().ceilings().peaks().lateness().cases(), codel)
             .prop_map(|(mut case, (target, interval, marks))| {
                 let pace = case.pace(&case.policy);
                 let flows = Flows {

@@ -10,9 +10,9 @@ use sluice_abi as abi;
 use sluice_core::{Core, Packet, Scheduler, Verdict};
 
 laws! {
-    nothing_is_lost: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().limits().framing().changes().lateness();
-    wiped_is_as_good_as_new: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().limits().framing();
-    every_refusal_has_its_reason: traces::of(traces::KINDS).by_flow().ceilings().policing().limits().framing().changes();
+    nothing_is_lost: traces::of(traces::KINDS).by_flow().ceilings().peaks().guarantees().policing().limits().framing().changes().lateness();
+    wiped_is_as_good_as_new: traces::of(traces::KINDS).by_flow().ceilings().peaks().guarantees().policing().limits().framing();
+    every_refusal_has_its_reason: traces::of(traces::KINDS).by_flow().ceilings().peaks().policing().limits().framing().changes();
 }
 
 #[derive(Clone, Copy, Default, Debug, PartialEq)]
@@ -174,17 +174,18 @@ fn play(scheduler: &mut Scheduler, case: &Case) -> Vec<(Result<u32, u32>, Verdic
     answers.collect()
 }
 
-/// A packet is refused if its class is policed and has no tokens, holds as many packets or bytes as it may, or no slot is
+/// A packet is refused if its class is policed and has no tokens, of its ceiling or of its peak, holds as many packets or bytes as it may, or no slot is
 /// free; for the first reason that applies, and never without.
 fn every_refusal_has_its_reason(core: &'static Core, case: &Case) -> TestCaseResult {
-    // Whether the class had tokens before its packet came; and the most slots that were taken at once.
-    let (mut open, mut most) = (true, 0);
+    // The bucket without tokens before the packet came, if the class is policed; and the most slots that were taken at once.
+    let (mut over, mut most) = (None, 0);
     // Packets that were dropped to make room: their slots are not free yet.
     let mut dropped = 0;
     run(core, case, |world, event| {
         let (packet, answer) = match event {
             Event::Arriving(class) => {
-                open = world.ceil[*class].open(world.now);
+                let (ceil, peak) = (world.ceil[*class].open(world.now), world.peak[*class].open(world.now));
+                over = if !ceil { Some(abi::SL_DROP_POLICED) } else { (!peak).then_some(abi::SL_DROP_PEAK) };
                 dropped = 0;
                 return Ok(());
             }
@@ -207,8 +208,8 @@ fn every_refusal_has_its_reason(core: &'static Core, case: &Case) -> TestCaseRes
         let (pkts, bytes) = others.fold((0, 0), |(pkts, bytes), queued| (pkts + 1, bytes + u64::from(queued.len)));
         let queued = world.queues.iter().flatten().filter(|queued| queued.number != packet.number).count();
         let taken = queued + dropped;
-        let expected = if world.policed(class) && !open {
-            Err(abi::SL_DROP_POLICED)
+        let expected = if let (Some(reason), true) = (over, world.policed(class)) {
+            Err(reason)
         } else if pkts >= limit_pkts {
             Err(abi::SL_DROP_LIMIT_PKTS)
         } else if bytes + u64::from(packet.len) > limit_bytes.into() {

@@ -12,8 +12,8 @@ use sluice_abi as abi;
 use sluice_core::Core;
 
 laws! {
-    shares_by_quantum: traces::of([abi::SL_DEFICIT_ROUND_ROBIN]).by_flow().ceilings().changes().greedy(Greed::Some);
-    classes_do_not_starve: traces::of([abi::SL_DEFICIT_ROUND_ROBIN]).by_flow().ceilings().greedy(Greed::Some);
+    shares_by_quantum: traces::of([abi::SL_DEFICIT_ROUND_ROBIN]).by_flow().ceilings().peaks().changes().greedy(Greed::Some);
+    classes_do_not_starve: traces::of([abi::SL_DEFICIT_ROUND_ROBIN]).by_flow().ceilings().peaks().greedy(Greed::Some);
 }
 
 /// The bound on fairness: while classes i and j are both ready,

@@ -20,7 +20,7 @@ laws! {
     keeps_up_with_the_fluid: traces::of(KIND).greedy(Greed::All);
     classes_do_not_starve: traces::of(KIND).greedy(Greed::All);
     visitors_take_no_more_than_their_share: traces::of(KIND).lulls().greedy(Greed::Others);
-    lags_sum_to_zero: traces::of(KIND).ceilings().guarantees().policing().worn().changes().greedy(Greed::Some);
+    lags_sum_to_zero: traces::of(KIND).ceilings().peaks().guarantees().policing().worn().changes().greedy(Greed::Some);
     lag_outlives_absence: traces::of(KIND).worn().greedy(Greed::Some);
 }
 

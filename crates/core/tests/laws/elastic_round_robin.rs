@@ -14,8 +14,8 @@ use sluice_core::Core;
 const KIND: [u32; 1] = [abi::SL_ELASTIC_ROUND_ROBIN];
 
 laws! {
-    shares_by_weight: traces::of(KIND).by_flow().ceilings().policing().changes().greedy(Greed::Some);
-    classes_do_not_starve: traces::of(KIND).by_flow().ceilings().policing().greedy(Greed::Some);
+    shares_by_weight: traces::of(KIND).by_flow().ceilings().peaks().policing().changes().greedy(Greed::Some);
+    classes_do_not_starve: traces::of(KIND).by_flow().ceilings().peaks().policing().greedy(Greed::Some);
 }
 
 fn weight(world: &World, class: usize) -> u64 {

@@ -14,12 +14,12 @@ use std::collections::{BTreeMap, HashMap};
 const KINDS: std::ops::Range<u32> = 0..abi::SL_PIFO;
 
 laws! {
-    a_flow_stays_in_order: traces::of(KINDS).by_flow().ceilings().guarantees().limits().changes();
-    hosts_know_their_bulk_flows: traces::of(KINDS).by_flow().ceilings().limits().changes();
-    privilege_is_bounded: traces::of(KINDS).by_flow().ceilings().limits();
-    the_privileged_go_first: traces::of(KINDS).by_flow().ceilings().limits();
-    the_privileged_take_turns: traces::of(KINDS).by_flow().ceilings().limits();
-    idle_time_repays_debt: traces::of(KINDS).by_flow().ceilings().lulls();
+    a_flow_stays_in_order: traces::of(KINDS).by_flow().ceilings().peaks().guarantees().limits().changes();
+    hosts_know_their_bulk_flows: traces::of(KINDS).by_flow().ceilings().peaks().limits().changes();
+    privilege_is_bounded: traces::of(KINDS).by_flow().ceilings().peaks().limits();
+    the_privileged_go_first: traces::of(KINDS).by_flow().ceilings().peaks().limits();
+    the_privileged_take_turns: traces::of(KINDS).by_flow().ceilings().peaks().limits();
+    idle_time_repays_debt: traces::of(KINDS).by_flow().ceilings().peaks().lulls();
     the_longest_gives_way: traces::of(KINDS).by_flow().ceilings().policing().limits();
 }
 
@@ -297,7 +297,7 @@ pub fn the_longest_gives_way(core: &'static Core, case: &Case) -> TestCaseResult
     run(core, case, |world, event| {
         let (packet, answer) = match event {
             Event::Arriving(class) => {
-                open = world.ceil[*class].open(world.now);
+                open = world.opens_ns(*class) <= world.now;
                 dropped.clear();
                 return Ok(());
             }

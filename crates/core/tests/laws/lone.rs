@@ -11,8 +11,8 @@ use sluice_core::Core;
 use std::sync::OnceLock;
 
 laws! {
-    equals_the_slow_path: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().framing().changes().worn().absent();
-    flows_may_be_set_late: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().framing().changes().worn().absent();
+    equals_the_slow_path: traces::of(traces::KINDS).by_flow().ceilings().peaks().guarantees().policing().framing().changes().worn().absent();
+    flows_may_be_set_late: traces::of(traces::KINDS).by_flow().ceilings().peaks().guarantees().policing().framing().changes().worn().absent();
 }
 
 /// A core in which every packet takes the slow path.

@@ -47,7 +47,32 @@ mutants! {
         "bucket_charge(&k->ceil, q->wire_bytes, now_ns);" => ";";
     policed_packets_are_not_charged breaks "buckets::no_ceiling_is_exceeded":
         "core.h",
-        "bucket_charge(&k->ceil, wire, now_ns);" => ";";
+        "sl_charge_peaked(s, p->class, wire, now_ns);" => ";";
+    ceilings_below_a_peak_are_not_charged breaks "buckets::no_ceiling_is_exceeded":
+        "ceiling.h",
+        "bucket_charge(&k->ceil, bytes, now_ns);" => ";";
+    peaks_are_not_charged breaks "buckets::no_peak_is_exceeded":
+        "ceiling.h",
+        "bucket_charge(&k->peak, bytes, now_ns);" => ";";
+    a_ready_class_may_exceed_its_peak breaks "buckets::no_peak_is_exceeded":
+        "ceiling.h",
+        "|| (bucket_open(&k->ceil, now_ns) && bucket_open(&k->peak, now_ns));" => "|| bucket_open(&k->ceil, now_ns);";
+    one_of_two_buckets_is_enough breaks "buckets::no_ceiling_is_exceeded":
+        "ceiling.h",
+        "(bucket_open(&k->ceil, now_ns) && bucket_open(&k->peak, now_ns));" => "(bucket_open(&k->ceil, now_ns) || bucket_open(&k->peak, now_ns));";
+    a_held_class_waits_for_one_of_two_buckets breaks "buckets::no_packet_leaves_without_tokens":
+        "ceiling.h",
+        "return sl_max(ceil, peak);" => "return sl_min(ceil, peak);";
+    a_held_class_waits_too_long_for_its_peak breaks "work::never_waits_in_vain":
+        "ceiling.h",
+        "return sl_max(ceil, peak);" => "return peak ? k->peak.tat_ns : ceil;";
+    policed_packets_may_exceed_their_peak breaks "buckets::no_peak_is_exceeded":
+        "ceiling.h",
+        "return bucket_open(&k->peak, now_ns) ? SL_DROPS : SL_DROP_PEAK;" => "return SL_DROPS;";
+    debts_to_the_peak_are_owed_in_time_and_not_in_bytes breaks "work::never_waits_in_vain":
+        "core.h",
+        "bucket_configure(&k->peak, g->peak_cost, g->peak_burst_ns, now_ns);" =>
+        "k->peak.cost = g->peak_cost, k->peak.burst_ns = g->peak_burst_ns;";
 
     cells_are_not_filled_up breaks "buckets::the_link_is_never_exceeded":
         "wire.h",
@@ -131,7 +156,7 @@ mutants! {
         "sl_release(s, now_ns);" => ";";
     ready_classes_are_not_held breaks "buckets::no_packet_leaves_without_tokens":
         "core.h",
-        "if (sl_likely(k->policed || bucket_open(&k->ceil, now_ns)))" => "if (1)";
+        "if (sl_likely(class_open(k, now_ns)))" => "if (1)";
 
     // Queues.
     last_in_is_first_out breaks "order::first_in_first_out":
@@ -296,7 +321,7 @@ mutants! {
         "w = sl_lowest_from(p->summary, w + 1);" => "w = sl_lowest(p->summary);";
     ceilings_do_not_hold_packets_back breaks "buckets::no_packet_leaves_without_tokens":
         "pifo.h",
-        "return k->ceil.cost && !k->policed;" => "return 0;";
+        "return k->ceil.cost && !(k->ceiling & SL_CEILING_DROPS);" => "return 0;";
     the_first_of_a_ceiling_goes_to_the_end breaks "order::first_in_first_out":
         "pifo.h",
         "if (pifo_aside(k) && filled & SL_BIT(c)) {" => "if (0) {";

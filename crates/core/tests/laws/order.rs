@@ -10,7 +10,7 @@ use sluice_abi as abi;
 use sluice_core::Core;
 
 laws! {
-    first_in_first_out: traces::of(traces::KINDS).ranks(MONOTONIC).ceilings().guarantees().policing().limits().changes();
+    first_in_first_out: traces::of(traces::KINDS).ranks(MONOTONIC).ceilings().peaks().guarantees().policing().limits().changes();
 }
 
 /// Ranks that never decrease within a class while it has packets.

@@ -16,10 +16,10 @@ const KIND: [u32; 1] = [abi::SL_PIFO];
 const MOSTLY: [u32; 4] = [abi::SL_PIFO, abi::SL_PIFO, abi::SL_PIFO, abi::SL_ROUND_ROBIN];
 
 laws! {
-    leaves_by_rank: traces::of(KIND).ceilings().policing().framing().lateness().worn();
-    takes_over_what_is_queued: traces::of(MOSTLY).ranks(MONOTONIC).ceilings().policing().framing().changes();
+    leaves_by_rank: traces::of(KIND).ceilings().peaks().policing().framing().lateness().worn();
+    takes_over_what_is_queued: traces::of(MOSTLY).ranks(MONOTONIC).ceilings().peaks().policing().framing().changes();
     heavy_classes_move_on: Heavy;
-    is_a_stable_priority_queue: traces::of(KIND).ceilings().policing().framing().lateness().worn();
+    is_a_stable_priority_queue: traces::of(KIND).ceilings().peaks().policing().framing().lateness().worn();
 }
 
 /// Runs a case beside a model of the queue. `leaves` sees each packet that leaves a PIFO, while the model still holds it.

@@ -11,8 +11,8 @@ use sluice_abi as abi;
 use sluice_core::Core;
 
 laws! {
-    each_other_class_once: traces::of([abi::SL_ROUND_ROBIN]).by_flow().ceilings().policing().changes().greedy(Greed::Some);
-    classes_do_not_starve: traces::of([abi::SL_ROUND_ROBIN]).by_flow().ceilings().policing().greedy(Greed::Some);
+    each_other_class_once: traces::of([abi::SL_ROUND_ROBIN]).by_flow().ceilings().peaks().policing().changes().greedy(Greed::Some);
+    classes_do_not_starve: traces::of([abi::SL_ROUND_ROBIN]).by_flow().ceilings().peaks().policing().greedy(Greed::Some);
 }
 
 /// Between two turns of a class that stays ready, every other class that stays ready has exactly one, and no class has two

@@ -13,9 +13,9 @@ use sluice_abi as abi;
 use sluice_core::Core;
 
 laws! {
-    never_inverts: traces::of([abi::SL_STRICT_PRIORITY]).by_flow().ceilings().guarantees().policing().framing().changes().lateness();
-    classes_of_a_level_do_not_starve: traces::of([abi::SL_STRICT_PRIORITY]).by_flow().ceilings().greedy(Greed::Some);
-    shares_a_level_by_quantum: traces::of([abi::SL_STRICT_PRIORITY]).by_flow().ceilings().greedy(Greed::Some);
+    never_inverts: traces::of([abi::SL_STRICT_PRIORITY]).by_flow().ceilings().peaks().guarantees().policing().framing().changes().lateness();
+    classes_of_a_level_do_not_starve: traces::of([abi::SL_STRICT_PRIORITY]).by_flow().ceilings().peaks().greedy(Greed::Some);
+    shares_a_level_by_quantum: traces::of([abi::SL_STRICT_PRIORITY]).by_flow().ceilings().peaks().greedy(Greed::Some);
 }
 
 /// No packet is sent while a class of a lower level is ready, but by guarantee.

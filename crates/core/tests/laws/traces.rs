@@ -21,6 +21,7 @@ pub struct Mix {
     kinds: Vec<u32>,
     ranks: Vec<u32>,
     ceilings: bool,
+    peaks: bool,
     guarantees: bool,
     policing: bool,
     limits: bool,
@@ -44,6 +45,7 @@ pub fn of(kinds: impl IntoIterator<Item = u32>) -> Mix {
         kinds: kinds.into_iter().collect(),
         ranks: RANKS.collect(),
         ceilings: false,
+        peaks: false,
         guarantees: false,
         policing: false,
         limits: false,
@@ -68,6 +70,12 @@ impl Mix {
 
     pub fn ceilings(mut self) -> Mix {
         self.ceilings = true;
+        self
+    }
+
+    /// Half of the classes with a ceiling have a peak.
+    pub fn peaks(mut self) -> Mix {
+        self.peaks = true;
         self
     }
 
@@ -169,7 +177,7 @@ impl Mix {
                 keep_flows(&policy, phases.iter_mut().zip(keeps));
                 if wraps_after.is_some() {
                     let class = &mut policy.classes[0];
-                    *class = ClassPolicy { weight: 1, policed: false, ceil: None, rate: None, ..*class };
+                    *class = ClassPolicy { weight: 1, policed: false, ceil: None, peak: None, rate: None, ..*class };
                 }
                 // A class that always has packets is not refused any.
                 greedy.iter().for_each(|greedy| policy.classes[greedy.class as usize].policed = false);
@@ -248,11 +256,29 @@ impl Mix {
         let budget = prop_oneof![0u64..1_000_000, 0u64..100_000_000];
         let flows = if self.by_flow { option::weighted(0.5, flows()).boxed() } else { Just(None).boxed() };
         let level = prop_oneof![3 => 0u32..2, 2 => 0u32..5, 1 => 0u32..abi::SL_CLASSES];
-        let buckets = (some(self.ceilings, 0.4), some(self.guarantees, 0.3));
+        let peak = if self.peaks { option::weighted(0.5, peak()).boxed() } else { Just(None).boxed() };
+        let buckets = (some(self.ceilings, 0.4), peak, some(self.guarantees, 0.3));
         (level, weight, quantum, budget, limits, policed, buckets, flows)
-            .prop_map(|(level, weight, quantum, budget_ns, (limit_pkts, limit_bytes), policed, (ceil, rate), flows)| {
-                ClassPolicy { level, weight, quantum, budget_ns, limit_pkts, limit_bytes, policed, ceil, rate, flows }
-            })
+            .prop_map(
+                |(level, weight, quantum, budget_ns, (limit_pkts, limit_bytes), policed, (ceil, peak, rate), flows)| {
+                    let peak = ceil
+                        .zip(peak)
+                        .map(|(ceil, (times, burst_ns))| Rate { cost: (ceil.cost / times).max(1), burst_ns });
+                    ClassPolicy {
+                        level,
+                        weight,
+                        quantum,
+                        budget_ns,
+                        limit_pkts,
+                        limit_bytes,
+                        policed,
+                        ceil,
+                        peak,
+                        rate,
+                        flows,
+                    }
+                },
+            )
             .boxed()
     }
 
@@ -330,6 +356,11 @@ fn rate(least: u64) -> impl Strategy<Value = Rate> + Clone {
     let bps = select(vec![100_000u64, 2_500_000, 20_000_000, 333_333_333, 1_000_000_000, 10_000_000_000]);
     let burst = prop_oneof![Just(0u64), 0u64..100_000, 0u64..20_000_000];
     (bps, burst).prop_map(move |(bps, burst_ns)| Rate::bps(bps.max(least), burst_ns))
+}
+
+/// How many times the ceiling a peak is, and its burst.
+fn peak() -> impl Strategy<Value = (u64, u64)> + Clone {
+    (prop_oneof![Just(1u64), 2u64..20], prop_oneof![Just(0u64), 0u64..10_000, 0u64..1_000_000])
 }
 
 fn whole_rate() -> impl Strategy<Value = Rate> {

@@ -15,10 +15,10 @@ use sluice_core::Core;
 const KIND: [u32; 1] = [abi::SL_WEIGHTED_FAIR_QUEUING];
 
 laws! {
-    serves_the_smallest_start: traces::of(KIND).by_flow().ceilings().policing().worn().changes();
+    serves_the_smallest_start: traces::of(KIND).by_flow().ceilings().peaks().policing().worn().changes();
     returns_at_the_virtual_time_or_its_own_end: traces::of(KIND).by_flow().worn().absent();
-    shares_by_weight: traces::of(KIND).by_flow().ceilings().guarantees().worn().changes().greedy(Greed::Some);
-    classes_do_not_starve: traces::of(KIND).by_flow().ceilings().greedy(Greed::Some);
+    shares_by_weight: traces::of(KIND).by_flow().ceilings().peaks().guarantees().worn().changes().greedy(Greed::Some);
+    classes_do_not_starve: traces::of(KIND).by_flow().ceilings().peaks().greedy(Greed::Some);
     packets_leave_by_their_expected_arrival: traces::of(KIND).steady().lulls();
     keeps_up_with_the_fluid: traces::of(KIND).steady().greedy(Greed::First);
 }

@@ -11,9 +11,9 @@ use sluice_abi as abi;
 use sluice_core::Core;
 
 laws! {
-    never_waits_in_vain: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().limits().framing().changes().lateness();
+    never_waits_in_vain: traces::of(traces::KINDS).by_flow().ceilings().peaks().guarantees().policing().limits().framing().changes().lateness();
     debts_to_the_others_are_bounded: traces::of(BY_DEBT).guarantees().greedy(Greed::Some);
-    guarantees_go_first: traces::of(traces::KINDS).by_flow().ceilings().guarantees().policing().framing().changes().lateness();
+    guarantees_go_first: traces::of(traces::KINDS).by_flow().ceilings().peaks().guarantees().policing().framing().changes().lateness();
     guarantees_hold_in_every_window: traces::of(0..abi::SL_PIFO).by_flow().guarantees().steady().greedy(Greed::First);
 }
 
@@ -51,7 +51,7 @@ fn never_waits_in_vain(core: &'static Core, case: &Case) -> TestCaseResult {
                 if world.link.open(world.now) {
                     for class in with_packets {
                         prop_assert!(!world.has_tokens(class), "class {} has tokens, and it waits", class);
-                        let opens = world.ceil[class].opens_ns();
+                        let opens = world.opens_ns(class);
                         prop_assert!(until <= opens, "waits until {}, class {} has tokens at {}", until, class, opens);
                     }
                 } else {

@@ -109,6 +109,7 @@ pub struct World<'a> {
     pub queues: Vec<VecDeque<Packet>>,
     pub link: Tokens,
     pub ceil: Vec<Tokens>,
+    pub peak: Vec<Tokens>,
     pub rate: Vec<Tokens>,
     /// Classes that have packets, and tokens of their ceiling.
     pub ready: u64,
@@ -159,6 +160,7 @@ impl<'a> World<'a> {
             queues: vec![VecDeque::new(); CLASSES],
             link: Tokens::default(),
             ceil: vec![Tokens::default(); CLASSES],
+            peak: vec![Tokens::default(); CLASSES],
             rate: vec![Tokens::default(); CLASSES],
             ready: 0,
             held: 0,
@@ -203,6 +205,7 @@ impl<'a> World<'a> {
         for class in 0..CLASSES {
             let new = policy.classes.get(class);
             self.ceil[class].configure(new.and_then(|class| class.ceil), self.now);
+            self.peak[class].configure(new.and_then(|class| class.peak), self.now);
             self.rate[class].configure(new.and_then(|class| class.rate), self.now);
             if !self.queues[class].is_empty() {
                 self.offer(class);
@@ -224,7 +227,18 @@ impl<'a> World<'a> {
 
     /// Whether the class would be ready now if it had packets.
     pub fn has_tokens(&self, class: usize) -> bool {
-        self.policed(class) || self.ceil[class].open(self.now)
+        self.policed(class) || self.opens_ns(class) <= self.now
+    }
+
+    /// When the ceiling of the class has tokens, and its peak.
+    pub fn opens_ns(&self, class: usize) -> u64 {
+        self.ceil[class].opens_ns().max(self.peak[class].opens_ns())
+    }
+
+    /// The class sends, or is let in with, so many bytes.
+    fn charge(&mut self, class: usize, wire: u32) {
+        self.ceil[class].charge(wire, self.now);
+        self.peak[class].charge(wire, self.now);
     }
 
     /// The virtual time that a byte adds to this class: 2^32 / weight, as the core rounds it.
@@ -279,7 +293,7 @@ impl<'a> World<'a> {
         let packet =
             Packet { number: self.arrivals, class, slot, len, wire, arrived_ns: self.now, flow, marked: false };
         if self.policed(class) && answer.is_ok() {
-            self.ceil[class].charge(wire, self.now);
+            self.charge(class, wire);
         }
         if answer.is_ok() {
             self.queues[class].push_back(packet);
@@ -328,7 +342,7 @@ impl<'a> World<'a> {
                     self.rate[class].charge(packet.wire, self.now);
                 }
                 if !self.policed(class) {
-                    self.ceil[class].charge(packet.wire, self.now);
+                    self.charge(class, packet.wire);
                 }
                 if self.queues[class].is_empty() || !self.has_tokens(class) {
                     self.ready &= !(1 << class);

@@ -1,7 +1,7 @@
 //! The differences between a policy and its meaning on engine `tc`, for people. Pure.
 
 use crate::engine::htb::{
-    FLOOR, HANDLE, LEAST_FLOW_QUANTUM_BYTES, Leaves, PRIORITIES, QUANTA_BYTES, least_weight, levels,
+    FLOOR, HANDLE, LEAST_FLOW_QUANTUM_BYTES, Leaves, PRIORITIES, QUANTA_BYTES, beyond_ceiling, least_weight, levels,
 };
 use sluice_policy::{Bytes, Cells, FRAME_BYTES, Flows, Rate, Resolved, ResolvedClass, Scheduler};
 use sluice_tables::duration_ns;
@@ -50,9 +50,17 @@ pub fn differences(policy: &Resolved, rate: Option<Rate>, leaves: Option<Leaves>
     for class in slow {
         all.push(format!("class {} ({}): at its ceiling HTB is accurate to a packet only", class.id, class.name));
     }
+    all.extend(difference(
+        policy,
+        |class| beyond_ceiling(class).map(|bytes| format!(" of {bytes} bytes")),
+        &format!(
+            "a class of HTB's own above it holds the ceiling and the class itself the peak, and its guarantee ({FLOOR} if it has none) \
+             does not wait for the ceiling: what passes within a burst of that guarantee comes on top, and is made up for later"
+        ),
+    ));
     all.push(
         "`apply` drops the packets that are queued in a class that goes, whose kind of queue changes, whose limit changes between packets and \
-         bytes, or whose priority changes while its queue does not run empty (tc then counts anew)"
+         bytes, or whose priority changes, or whose peak comes or goes, while its queue does not run empty (tc then counts anew)"
             .to_owned(),
     );
     all.push(format!(

@@ -4,13 +4,17 @@
 //!
 //! Pure: it writes `tc` command lines; `differences.rs` says where they differ from the policy.
 
-use sluice_policy::{Bytes, Cells, Codel, FRAME_BYTES, Flows, Framing, Rate, Resolved, ResolvedClass, Scheduler};
+use sluice_policy::{
+    Bytes, Ceiling, Cells, Codel, Exceed, FRAME_BYTES, Flows, Framing, Rate, Resolved, ResolvedClass, Scheduler,
+};
 use std::ops::RangeInclusive;
 
 /// Handle of our HTB: unusual by hand, so a qdisc that has it is ours.
 pub const HANDLE: &str = "5101:";
 /// Minor number of the HTB class of our class 0; class n follows n later. The classifier knows it too.
 const FIRST_MINOR: u32 = 0x10;
+/// Minor number of the HTB class that is the ceiling of our class 0, if that has a peak; of class n it follows n later.
+const FIRST_CEILING_MINOR: u32 = 0x50;
 /// Minor number of the HTB class that owns the link.
 const ROOT_MINOR: u32 = 1;
 /// Priorities that HTB has.
@@ -80,7 +84,7 @@ pub fn build(policy: &Resolved, target: &Target<'_>, fresh: bool) -> Vec<String>
         overhead(&policy.framing, target.header_bytes)
     ));
     for class in &policy.classes {
-        lines.push(class_line(policy, class, target, link));
+        lines.extend(class_lines(policy, class, target, link));
         lines.push(leaf_line(class, target));
     }
     lines
@@ -95,7 +99,8 @@ pub fn remove(there: &[u32], policy: &Resolved, device: &str) -> Vec<String> {
 
 /// The minor numbers of the HTB classes that a policy makes, in order.
 pub fn minors(policy: &Resolved) -> Vec<u32> {
-    let mut minors: Vec<u32> = policy.classes.iter().map(minor).chain([ROOT_MINOR]).collect();
+    let ceilings = policy.classes.iter().filter(|class| shaped_peak(class).is_some()).map(ceiling_minor);
+    let mut minors: Vec<u32> = policy.classes.iter().map(minor).chain(ceilings).chain([ROOT_MINOR]).collect();
     minors.sort_unstable();
     minors
 }
@@ -120,6 +125,22 @@ pub fn moved<'a>(text: &str, policy: &'a Resolved) -> Vec<&'a ResolvedClass> {
     policy.classes.iter().filter(differs).collect()
 }
 
+/// The classes that `tc class show` prints below another HTB class than the policy puts them: HTB does not move a class.
+pub fn reparented<'a>(text: &str, policy: &'a Resolved) -> Vec<&'a ResolvedClass> {
+    let shown = |class: &ResolvedClass| {
+        let name = format!("class htb {HANDLE}{:x} parent {HANDLE}", minor(class));
+        let parent = text.lines().find_map(|line| line.strip_prefix(&name))?.split_whitespace().next()?;
+        u32::from_str_radix(parent, 16).ok()
+    };
+    let differs = |class: &&ResolvedClass| shown(class).is_some_and(|parent| parent != parent_minor(class));
+    policy.classes.iter().filter(differs).collect()
+}
+
+/// The command that removes the HTB class of a class, with its queue.
+pub fn remove_class(class: &ResolvedClass, device: &str) -> String {
+    format!("class del dev {device} classid {HANDLE}{:x}", minor(class))
+}
+
 /// The commands that empty a class's queue by making it anew.
 pub fn renew_leaf(class: &ResolvedClass, target: &Target<'_>) -> [String; 2] {
     [format!("qdisc del dev {} parent {HANDLE}{:x}", target.device, minor(class)), leaf_line(class, target)]
@@ -139,23 +160,54 @@ fn minor(class: &ResolvedClass) -> u32 {
     minor_of(class.id.0)
 }
 
-fn class_line(policy: &Resolved, class: &ResolvedClass, target: &Target<'_>, link: Rate) -> String {
+/// The peak of a class that HTB holds back: a policed class is limited by the classifier.
+fn shaped_peak(class: &ResolvedClass) -> Option<Ceiling> {
+    class.peak.filter(|_| class.exceed == Exceed::Shape && class.ceil.is_some())
+}
+
+fn ceiling_minor(class: &ResolvedClass) -> u32 {
+    FIRST_CEILING_MINOR + u32::from(class.id.0)
+}
+
+/// Minor number of the parent of a class's HTB class.
+fn parent_minor(class: &ResolvedClass) -> u32 {
+    shaped_peak(class).map_or(ROOT_MINOR, |_| ceiling_minor(class))
+}
+
+/// The HTB class of a class; behind one for its ceiling if it has a peak. A class of HTB borrows while its own ctokens and those
+/// of every class above it last (htb_class_mode and htb_charge_class in sch_htb.c), so the leaf's bucket is the peak's, and that
+/// of the class above it the ceiling's.
+fn class_lines(policy: &Resolved, class: &ResolvedClass, target: &Target<'_>, link: Rate) -> Vec<String> {
     // A policed class is limited by the classifier; here it may take all.
-    let shaped = class.exceed == sluice_policy::Exceed::Shape;
+    let shaped = class.exceed == Exceed::Shape;
     let ceil = class.ceil.filter(|_| shaped).map_or(link, |ceil| scaled(ceil, &policy.framing)).min(link);
     let rate = class.rate.map_or(FLOOR, |rate| scaled(rate, &policy.framing)).min(ceil);
-    format!(
-        "class replace dev {} parent {HANDLE}1 classid {HANDLE}{:x} htb rate {} ceil {} burst {} cburst {} prio {} quantum {}{}",
-        target.device,
-        minor(class),
-        bits(rate),
-        bits(ceil),
-        burst(rate, None),
-        burst(ceil, class.burst.filter(|_| class.ceil.is_some())),
-        priority(policy, class),
-        quantum(policy, class),
-        overhead(&policy.framing, target.header_bytes)
-    )
+    let ceil_burst = burst(ceil, class.burst.filter(|_| class.ceil.is_some()));
+    let line = |parent: u32, minor: u32, ceil: Rate, cburst: u64| {
+        format!(
+            "class replace dev {} parent {HANDLE}{parent:x} classid {HANDLE}{minor:x} htb rate {} ceil {} burst {} cburst {cburst} prio {} quantum {}{}",
+            target.device,
+            bits(rate),
+            bits(ceil),
+            burst(rate, None),
+            priority(policy, class),
+            quantum(policy, class),
+            overhead(&policy.framing, target.header_bytes)
+        )
+    };
+    let Some(peak) = shaped_peak(class) else {
+        return vec![line(ROOT_MINOR, minor(class), ceil, ceil_burst)];
+    };
+    let fastest = scaled(peak.rate, &policy.framing).min(link);
+    vec![
+        line(ROOT_MINOR, ceiling_minor(class), ceil, ceil_burst),
+        line(ceiling_minor(class), minor(class), fastest, burst(fastest, peak.burst)),
+    ]
+}
+
+/// What a class with a peak may send above its ceiling, bytes: HTB sends a guarantee without asking the class above.
+pub(crate) fn beyond_ceiling(class: &ResolvedClass) -> Option<u64> {
+    shaped_peak(class).map(|_| burst(class.rate.unwrap_or(FLOOR), None))
 }
 
 fn leaf_line(class: &ResolvedClass, target: &Target<'_>) -> String {
@@ -271,6 +323,10 @@ pub(crate) mod tests {
         { "id": 0, "name": "game", "priority": 0, "limit": 100 },
         { "id": 3, "name": "bulk", "priority": 5, "ceil": "5mbit", "burst": "10kb", "limit": "64kb" } ] }"#;
 
+    pub const PEAK: &str = r#"{ "scheduler": "deficit_round_robin", "classes": [
+        { "id": 2, "rate": "1mbit", "ceil": "4mbit", "burst": "64kb", "peak": "16mbit", "peak_burst": 3000, "limit": 100 },
+        { "id": 3, "ceil": "4mbit", "peak": "8mbit", "police": true, "limit": 100 } ] }"#;
+
     #[test]
     fn a_class_is_a_class() {
         let lines = build(&resolved(TWO), &TARGET, true);
@@ -285,6 +341,29 @@ pub(crate) mod tests {
                 "qdisc replace dev eth0 parent 5101:13 bfifo limit 65536",
             ]
         );
+    }
+
+    #[test]
+    fn a_peak_is_a_class_below_the_ceilings() {
+        let policy = resolved(PEAK);
+        let lines = build(&policy, &TARGET, false);
+        assert_eq!(
+            lines[1..3],
+            [
+                "class replace dev eth0 parent 5101:1 classid 5101:52 htb rate 1000000bit ceil 4000000bit burst 1600 cburst 65536 prio 0 quantum 1514",
+                "class replace dev eth0 parent 5101:52 classid 5101:12 htb rate 1000000bit ceil 16000000bit burst 1600 cburst 3000 prio 0 quantum 1514",
+            ]
+        );
+        assert!(lines[4].starts_with("class replace dev eth0 parent 5101:1 classid 5101:13 "), "policed: {lines:?}");
+        assert_eq!(minors(&policy), [1, 0x12, 0x13, 0x52]);
+        let plain = resolved(&PEAK.replace(r#""peak": "16mbit", "peak_burst": 3000,"#, ""));
+        assert_eq!(remove(&minors(&policy), &plain, "eth0"), ["class del dev eth0 classid 5101:52"]);
+        let shown = "class htb 5101:12 parent 5101:1 leaf 8001: prio 0 rate 1Mbit ceil 4Mbit burst 1600b cburst 64Kb \n\
+                     class htb 5101:13 parent 5101:1 leaf 8002: prio 0 rate 8Kbit ceil 20Mbit burst 1600b cburst 1600b \n";
+        let moved: Vec<u8> = reparented(shown, &policy).iter().map(|class| class.id.0).collect();
+        assert_eq!(moved, [2]);
+        assert!(reparented(shown, &plain).is_empty());
+        assert_eq!(remove_class(&policy.classes[0], "eth0"), "class del dev eth0 classid 5101:12");
     }
 
     #[test]

@@ -44,7 +44,13 @@ impl Driver for Tc {
         for (device, rate) in devices(at.record, at.policy) {
             let target = target(at, &device, rate);
             let before = iproute::tc(&format!("class show dev {device}"))?;
-            iproute::tc_batch(&htb::build(at.policy, &target, false))?;
+            let mut lines = Vec::new();
+            for class in htb::reparented(&before, at.policy) {
+                await_empty(class, &device)?;
+                lines.push(htb::remove_class(class, &device));
+            }
+            lines.extend(htb::build(at.policy, &target, false));
+            iproute::tc_batch(&lines)?;
             htb::moved(&before, at.policy).into_iter().try_for_each(|class| take_new_priority(class, &target))?;
         }
         Ok(())
@@ -129,14 +135,19 @@ fn classifier(device: &str, pins: &Path, program: &str) -> String {
 /// HTB leaves a class among those of its former priority until its queue is empty (htb_deactivate in sch_htb.c). If the queue
 /// does not empty soon, it is made anew, and its packets are lost.
 fn take_new_priority(class: &ResolvedClass, target: &Target<'_>) -> Result<()> {
+    if await_empty(class, target.device)? { Ok(()) } else { iproute::tc_batch(&htb::renew_leaf(class, target)) }
+}
+
+/// Whether the queue of a class has run empty soon.
+fn await_empty(class: &ResolvedClass, device: &str) -> Result<bool> {
     let until = Instant::now() + SOON_EMPTY;
-    while leaves::queued_pkts(target.device, class.id.0)? > 0 {
+    while leaves::queued_pkts(device, class.id.0)? > 0 {
         if Instant::now() > until {
-            return iproute::tc_batch(&htb::renew_leaf(class, target));
+            return Ok(false);
         }
         thread::sleep(Duration::from_millis(2));
     }
-    Ok(())
+    Ok(true)
 }
 
 fn minors(device: &str) -> Result<Vec<u32>> {

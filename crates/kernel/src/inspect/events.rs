@@ -75,7 +75,7 @@ pub enum EventKind {
         /// The class of the bucket.
         #[serde(flatten)]
         place: Place,
-        /// The bucket: ceil, or a reason of `sluice status` by which hooks police.
+        /// The bucket: ceil, peak, or a reason of `sluice status` by which hooks police.
         bucket: &'static str,
     },
     /// Packets of a class have waited longer than CoDel's target, or else the latency budget, for 100 ms.
@@ -133,8 +133,10 @@ fn reason(number: u8) -> &'static str {
 }
 
 fn bucket(number: u8) -> &'static str {
-    if u32::from(number) == abi::SL_BUCKET_CEIL {
-        return "ceil";
+    match u32::from(number) {
+        abi::SL_BUCKET_CEIL => return "ceil",
+        abi::SL_BUCKET_PEAK => return "peak",
+        _ => {}
     }
     abi::limit_names().nth(number.into()).unwrap_or("unknown")
 }

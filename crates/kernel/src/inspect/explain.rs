@@ -119,7 +119,7 @@ pub struct FlowFound {
 /// A token bucket that a packet must pass.
 #[derive(Debug, Clone, Serialize)]
 pub struct BucketFound {
-    /// Kind of bucket: link, ceil, guarantee, flow, interface or shared.
+    /// Kind of bucket: link, ceil, peak, guarantee, flow, interface or shared.
     pub what: &'static str,
     /// Subject of the verdict on a packet over the rate, such as "its flow is"; None: the packet waits.
     #[serde(skip)]
@@ -338,24 +338,30 @@ fn buckets(
     let limit = if direction == abi::SL_EGRESS { policy.limits.egress } else { policy.limits.ingress };
     let known = policy.classes.iter().find(|known| known.id.0 == class);
     // A policed class is policed by our scheduler, where there is one.
-    let ceil = match known {
-        Some(known) if known.exceed == Exceed::Police && state.is_none() => policing(abi::SL_LIMIT_CLASS),
-        _ => of_queue(|class| &class.ceil),
+    let of_class = |limit: abi::sl_limit, pick: fn(&abi::sl_class) -> &abi::sl_bucket| match known {
+        Some(known) if known.exceed == Exceed::Police && state.is_none() => policing(limit),
+        _ => of_queue(pick),
     };
+    let ceil = of_class(abi::SL_LIMIT_CLASS, |class| &class.ceil);
+    let peak = of_class(abi::SL_LIMIT_PEAK, |class| &class.peak);
     let polices = |known: &&ResolvedClass| known.exceed == Exceed::Police;
     let policed = known.filter(polices).map(|_| "its class is");
+    let peak_of = |known: &ResolvedClass| known.peak.map(|peak| peak.rate);
     let of = |what, drops, rate: Option<Rate>, full_percent| {
         rate.map(|rate| BucketFound { what, drops, rate_bps: rate.0, full_percent })
     };
     let of_queues = [
         of("link", None, policy.link_rate, state.map(|state| queued(&state.link))),
         of("ceil", policed, known.and_then(|known| known.ceil), ceil),
+        of("peak", policed, known.and_then(peak_of), peak),
         of("guarantee", None, known.and_then(|known| known.rate), of_queue(|class| &class.rate)),
     ];
+    let of_hook = known.filter(polices).filter(|_| !is_queued);
     let of_flow = known.and_then(|known| known.flow_ceil).map(|own| own.rate);
     let shared = known.and_then(|known| known.shared_ceil.as_ref()).map(|own| own.ceiling.rate);
     let of_hooks = [
-        of("ceil", policed, known.filter(polices).filter(|_| !is_queued).and_then(|known| known.ceil), ceil),
+        of("ceil", policed, of_hook.and_then(|known| known.ceil), ceil),
+        of("peak", policed, of_hook.and_then(peak_of), peak),
         of("flow", Some("its flow is"), of_flow, policing(abi::SL_LIMIT_FLOW)),
         of("interface", Some("the interface is"), limit.map(|own| own.rate), policing(abi::SL_LIMIT_INTERFACE)),
         of("shared", Some("the classes that share the rate are"), shared, policing(abi::SL_LIMIT_SHARED)),
@@ -379,8 +385,14 @@ fn verdict(
     if let Some((whose, bucket)) = buckets.iter().filter(over).find_map(|bucket| Some((bucket.drops?, bucket))) {
         return format!("dropped: {whose} over {} at this moment", Rate(bucket.rate_bps));
     }
-    if let Some(ceil) = known.filter(|known| known.exceed == Exceed::Police).and_then(|known| known.ceil) {
-        return format!("passes while class {} sends less than {ceil}; packets beyond that are dropped", class.name);
+    let polices = known.filter(|known| known.exceed == Exceed::Police);
+    if let Some(ceil) = polices.and_then(|known| known.ceil) {
+        let peak =
+            polices.and_then(|known| known.peak).map_or(String::new(), |peak| format!(", and bursts {}", peak.rate));
+        return format!(
+            "passes while class {} sends less than {ceil}{peak}; packets beyond that are dropped",
+            class.name
+        );
     }
     if policy.mode == Mode::ClassifyOnly || running.is_some_and(|running| !running.engine.queues()) {
         return "counted, and passed on: this policy queues nothing".to_owned();
@@ -401,8 +413,10 @@ fn verdict(
             pkts => format!(", behind {pkts} packets"),
         };
     }
-    if buckets.iter().filter(over).any(|bucket| bucket.what == "ceil") {
-        text += "; the class waits for tokens of its ceil";
+    let held_by =
+        ["ceil", "peak"].into_iter().find(|what| buckets.iter().filter(over).any(|bucket| bucket.what == *what));
+    if let Some(what) = held_by {
+        text += &format!("; the class waits for tokens of its {what}");
     }
     text
 }

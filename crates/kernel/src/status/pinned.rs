@@ -237,6 +237,7 @@ impl Pinned {
         let Some(class) = policy.classes.iter().find(|class| usize::from(class.id.0) == id) else { return empty };
         ClassStatus {
             ceil_bps: class.ceil.map(|rate| rate.0),
+            peak_bps: class.peak.map(|peak| peak.rate.0),
             rate_bps: class.rate.map(|rate| rate.0),
             flow_ceil_bps: class.flow_ceil.map(|ceiling| ceiling.rate.0),
             shared_ceil_bps: class.shared_ceil.as_ref().map(|shared| shared.ceiling.rate.0),

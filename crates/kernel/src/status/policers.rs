@@ -47,6 +47,7 @@ impl Policers {
             let id = usize::from(class.id);
             if !is_queued || direction != abi::SL_EGRESS {
                 class.ceil_fill = fill(&live.police[place][id], &state.class[place][id], now).or(class.ceil_fill);
+                class.peak_fill = fill(&live.peak_police[id], &state.peak[place][id], now).or(class.peak_fill);
             }
             class.shared_ceil_fill = self.shared_fill(class, live, place, now)?;
         }

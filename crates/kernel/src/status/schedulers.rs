@@ -61,6 +61,7 @@ unsafe fn add_class(class: &mut ClassStatus, sched: *const abi::sl_sched, head: 
     class.peak_backlog_bytes = Some(class.peak_backlog_bytes.unwrap_or(0).max(own.peak_backlog_bytes));
     class.deficit_bytes = Some(state::of_class(head.kind, own).deficit_bytes);
     least(&mut class.ceil_fill, fill(&own.ceil, now_ns));
+    least(&mut class.peak_fill, fill(&own.peak, now_ns));
     least(&mut class.rate_fill, fill(&own.rate, now_ns));
     // SAFETY: a field of the scheduler, which the caller guarantees to be readable.
     let waits = unsafe { std::ptr::addr_of!((*sched).sojourn[id].count).read_volatile() };

@@ -89,6 +89,7 @@ pub(super) fn class(class: &ResolvedClass) -> Values {
         rate: own_rate,
         ceil,
         burst: own_burst,
+        peak,
         limit_pkts,
         limit_bytes,
         // The limit of a FIFO follows from the other values.
@@ -112,6 +113,8 @@ pub(super) fn class(class: &ResolvedClass) -> Values {
         ("rate", own_rate.map(|rate| rate.to_string())),
         ("ceil", ceil.map(|ceil| ceil.to_string())),
         ("burst", own_burst.map(|burst| burst.to_string())),
+        ("peak", peak.map(rate)),
+        ("peak_burst", peak.map(burst)),
         ("limit", Some(limit_pkts.to_string())),
         ("limit_bytes", limit_bytes.map(|bytes| bytes.to_string())),
         ("queue", Some(queue.name().to_owned())),

@@ -1,7 +1,7 @@
 //! The keys of one class, published and native.
 
 use super::object::{Field, Object, Reader};
-use super::{ceiling, discipline, queue};
+use super::{ceiling, discipline, peak, queue};
 use crate::bytes::Bytes;
 use crate::class_id::ClassId;
 use crate::diagnostic::{Diagnostic, Kind};
@@ -28,6 +28,8 @@ pub(super) const KEYS: &[&str] = &[
     "rate_limit_mbps",
     "burst",
     "burst_size_kb",
+    "peak",
+    "peak_burst",
     "limit",
     "queue",
     "hosts",
@@ -76,6 +78,7 @@ pub(super) fn read(reader: &mut Reader, field: &Field, discipline: Option<(Sched
     class.rate = object.get("rate").and_then(|field| reader.rate(field));
     class.ceil = ceil(reader, &object);
     class.burst = burst(reader, &object);
+    class.peak = peak::read(reader, &object, &class);
     class.limit = object.get("limit").and_then(|field| limit(reader, field));
     (class.queue, class.codel) = queue::read(reader, &object);
     class.exceed = exceed(reader, &object);

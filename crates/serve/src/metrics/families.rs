@@ -230,7 +230,12 @@ fn of_packets(sample: &Sample) -> Vec<Family> {
 fn of_rates(sample: &Sample) -> Vec<Family> {
     let fills = classes(sample).flat_map(|place| {
         let class = place.2;
-        let own = [("ceil", class.ceil_fill), ("rate", class.rate_fill), ("shared_ceil", class.shared_ceil_fill)];
+        let own = [
+            ("ceil", class.ceil_fill),
+            ("peak", class.peak_fill),
+            ("rate", class.rate_fill),
+            ("shared_ceil", class.shared_ceil_fill),
+        ];
         own.into_iter().filter_map(move |(bucket, fill)| Some((place, bucket, fill?)))
     });
     let per_byte = |rate: Option<u64>| rate.map(|bps| bps as f64 / 8.0);
@@ -239,6 +244,8 @@ fn of_rates(sample: &Sample) -> Vec<Family> {
             .each(classes(sample), move |place| Some((labels(place), Value::Gauge(per_byte(place.2.rate_bps)?)))),
         Family::gauge("sluice_class_ceiling", "Rate that a class may not exceed", bytes_per_second())
             .each(classes(sample), move |place| Some((labels(place), Value::Gauge(per_byte(place.2.ceil_bps)?)))),
+        Family::gauge("sluice_class_peak", "Rate at which the burst of a class's ceiling passes", bytes_per_second())
+            .each(classes(sample), move |place| Some((labels(place), Value::Gauge(per_byte(place.2.peak_bps)?)))),
         Family::gauge(
             "sluice_class_bucket_fill",
             "Fill level of a class's token buckets, 0 to 1; at 0 the class waits or drops",

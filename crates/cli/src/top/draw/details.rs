@@ -54,6 +54,8 @@ fn settings_of(class: &ClassRates) -> Vec<String> {
         class.ceil_bps.map(|bps| format!("ceiling {}{}", humanize::number(bps as f64), filled(class.ceil_fill))),
     );
     settings
+        .extend(class.peak_bps.map(|bps| format!("peak {}{}", humanize::number(bps as f64), filled(class.peak_fill))));
+    settings
 }
 
 /// The queue of the class, and the waiting time in it.
