@@ -231,11 +231,14 @@ struct sl_tables {
 	struct sl_police_conf flow_police[SL_CLASSES]; /* of each flow on its own */
 	struct sl_police_conf shared_police[SL_CLASSES]; /* of the class's map in `shared` */
 	struct sl_police_conf interface_police[SL_DIRECTIONS];
+	/* Of arrivals whose queue no program can look into: a queue of the same rate and length, which drops early. */
+	struct sl_police_conf virtual_queue[SL_CLASSES];
 	char class_name[SL_CLASSES][SL_NAME_BYTES];
 };
 
 struct sl_live {
 	u64 word; /* generation << 32 | which of the SL_BUFFERS tables is in force: read and written in one go */
+	u64 arrivals; /* 1 + the instance of engine qdisc that queues what arrives; 0: none does */
 };
 
 struct sl_flow_key {
@@ -351,6 +354,7 @@ struct sl_police_state {
 	struct sl_police_bucket overflow[SL_DIRECTIONS][SL_CLASSES]
 					[SL_OVERFLOW_BUCKETS]; /* of the flows that have no entry in the table */
 	struct sl_police_bucket interface[SL_DIRECTIONS];
+	struct sl_police_bucket virtual_queue[SL_CLASSES];
 	struct sl_police_bucket control[SL_DIRECTIONS]; /* of what the built-in rules choose */
 };
 

@@ -13,13 +13,14 @@
 	X(OVERFLOW, overflow, "the packet made room for another: its class or the interface was full") \
 	X(PEAK, peak_limited, "the class is over its peak, and policed")
 
-/* The buckets before the queues that a packet must pass. Each counts what it refuses. */
+/* The hurdles before the queues that a packet must pass, most of them buckets. Each counts what it refuses. */
 #define SL_LIMIT_REASONS(X)                                                           \
 	X(CLASS, policed, "the class is over its rate, and policed")                  \
 	X(PEAK, peak_limited, "the class is over its peak, and policed")              \
 	X(FLOW, flow_limited, "the flow is over the rate of a flow of its class")     \
 	X(INTERFACE, interface_limited, "the interface is over its rate")             \
 	X(SHARED, shared_limited, "the interfaces together are over the shared rate") \
+	X(EARLY, early, "the class's queue is full: dropped before it")               \
 	X(CONTROL, control_limited, "more ARP, neighbour discovery and DHCP than the built-in rules let through")
 
 enum sl_limit {

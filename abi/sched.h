@@ -13,7 +13,7 @@
 /* Between which hosts a class is fair before it is between flows. */
 enum sl_hosts { SL_HOSTS_NONE, SL_HOSTS_SOURCE = 1, SL_HOSTS_DESTINATION = 2 };
 
-/* What a class does about its ceiling, as bits. 0: its packets wait for tokens of the ceiling, if it has one. */
+/* How a class keeps to its ceiling, as bits. 0: its packets wait for tokens of the ceiling, if it has one. */
 enum sl_ceiling {
 	SL_CEILING_DROPS = 1, /* what exceeds it is dropped on arrival, not held */
 	SL_CEILING_HAS_PEAK = 2 /* a second bucket, of the peak, must have tokens too */
@@ -229,6 +229,14 @@ struct sl_sched {
 	struct sl_host_table src_hosts;
 	struct sl_host_table dst_hosts;
 	struct sl_flow_queue flow[SL_FLOW_QUEUES];
+};
+
+/* The packets of a class that a processor has let through to the queue, and that the queue has not had yet: see sched/early.h. */
+struct sl_underway {
+	u64 had_pkts; /* of the class, when these were counted from 0 */
+	u64 since_ns;
+	u32 pkts;
+	u32 bytes;
 };
 
 struct sl_class_conf {

@@ -20,16 +20,24 @@ const volatile u32 sl_split_ifb = 0; /* ifindex: super-packets that depart are s
 #define SL_LOAD         bpf_xdp_load_bytes
 #define SL_LENGTH(x)    ((u32)((x)->data_end - (x)->data))
 #define SL_PARSER(name) name##_xdp
+#define SL_MARK(x)      0
+#define SL_TAG(x)       SL_NO_TAG
 #include "lib/parse_any.h"
+#include "lib/trace_any.h"
 #undef SL_PACKET
 #undef SL_LOAD
 #undef SL_LENGTH
 #undef SL_PARSER
+#undef SL_MARK
+#undef SL_TAG
 #define SL_PACKET       struct __sk_buff
 #define SL_LOAD         bpf_skb_load_bytes
 #define SL_LENGTH(x)    ((x)->len)
 #define SL_PARSER(name) name##_skb
+#define SL_MARK(x)      ((x)->mark)
+#define SL_TAG(x)       ((x)->vlan_present ? (x)->vlan_tci : SL_NO_TAG)
 #include "lib/parse_any.h"
+#include "lib/trace_any.h"
 #include "lib/admit.h"
 #include "lib/marks.h"
 #include "lib/arriving_hosts.h"
@@ -60,6 +68,38 @@ static __always_inline void sl_tell_admission(struct sl_admission a, u32 answer)
 		sl_tell_observer((u32)a.class, SL_VERDICT_PASSED, answer);
 }
 
+/* The event of a packet that a hook drops, or gives to a queue that sends no events; and the place of its class. */
+static __always_inline u32 sl_event_of(struct sl_admission a)
+{
+	return a.class < 0 ? SL_EVENT(SL_EVENT_DROPPED, a.refusal) : SL_EVENT(SL_EVENT_SENT, 0);
+}
+
+static __always_inline u32 sl_place_of(struct sl_admission a, u32 direction)
+{
+	return direction << 8 | (u32)(a.class < 0 ? -1 - a.class : a.class);
+}
+
+static __noinline int sl_trace_frame(struct xdp_md *ctx, u64 now_ns, u32 event, u32 place)
+{
+	struct sl_headers h;
+
+	if (sl_watch.fields) {
+		sl_headers_init(&h, SL_NO_TAG, 0, 0);
+		sl_parse_frame_xdp(ctx, 0, &h);
+		if (!sl_flow_is_traced(&h))
+			return 0;
+	}
+	sl_emit_packet_xdp(ctx, now_ns, event, place);
+	return 0;
+}
+
+/* XDP drops a packet: reports it if it belongs to the traced flow. */
+static __always_inline void sl_emit_dropped(struct xdp_md *ctx, struct sl_admission a, u64 now_ns)
+{
+	if (sl_unlikely(sl_packet_is_traced(now_ns)))
+		sl_trace_frame(ctx, now_ns, sl_event_of(a), sl_place_of(a, SL_INGRESS));
+}
+
 /* The XDP program's verdict on a packet. Sets *a: its class, or how it was refused; the class is negative where tc is to find it. */
 static __always_inline int sl_arrive_xdp(struct xdp_md *ctx, struct sl_admission *a)
 {
@@ -78,8 +118,10 @@ static __always_inline int sl_arrive_xdp(struct xdp_md *ctx, struct sl_admission
 		sl_parse_frame_xdp(ctx, t->fields, &h);
 		*a = sl_admit(&h, -1, &request, SL_MAY_DROP, t);
 	}
-	if (a->class < 0)
+	if (a->class < 0) {
+		sl_emit_dropped(ctx, *a, request.now_ns);
 		return XDP_DROP;
+	}
 	meta = bpf_xdp_adjust_meta(ctx, -(int)sizeof(*meta)) ? NULL : (void *)(long)ctx->data_meta;
 	if (!meta || (void *)(meta + 1) > (void *)(long)ctx->data) {
 		a->class = -1; /* the driver carries no metadata: the next stage classifies by itself */
@@ -105,12 +147,9 @@ int sl_xdp(struct xdp_md *ctx)
 	return answer;
 }
 
-/* The fate of a packet, if it belongs to the traced flow. */
-static __noinline int sl_emit_packet(struct __sk_buff *skb, u64 now_ns, u32 event, u32 place)
+static __noinline int sl_trace_packet(struct __sk_buff *skb, u64 now_ns, u32 event, u32 place)
 {
-	struct sl_packet_event *t;
 	struct sl_headers h;
-	u32 length = skb->len;
 
 	if (sl_watch.fields) {
 		sl_headers_init(&h, SL_NO_TAG, 0, 0);
@@ -118,39 +157,17 @@ static __noinline int sl_emit_packet(struct __sk_buff *skb, u64 now_ns, u32 even
 		if (!sl_flow_is_traced(&h))
 			return 0;
 	}
-	t = bpf_ringbuf_reserve(&traces, sizeof(*t), 0);
-	if (!t)
-		return 0;
-	/* One length of a few: fewer bytes are rarely there, and such packets are short. */
-	length = length >= SL_PACKET_EVENT_BYTES ? SL_PACKET_EVENT_BYTES : length >= 64 ? 64 : length >= 40 ? 40 : 0;
-	if (length && bpf_skb_load_bytes(skb, 0, t->bytes, length))
-		length = 0;
-	__builtin_memset(&t->event, 0, sizeof(t->event));
-	t->event.at_ns = now_ns;
-	t->event.kind = event >> 8 & 0xff;
-	t->event.len_bytes = skb->len;
-	t->event.class = place & (SL_CLASSES - 1);
-	t->event.direction = place >> 8 & 1;
-	t->event.reason = (u8)event;
-	t->mark = skb->mark;
-	t->interface = skb->ingress_ifindex;
-	t->tag = skb->vlan_present ? skb->vlan_tci : SL_NO_TAG;
-	t->captured = (u16)length;
-	t->pad = 0;
-	bpf_ringbuf_submit(t, 0);
+	sl_emit_packet_skb(skb, now_ns, event, place);
 	return 0;
 }
 
-/* A hook drops a packet, or gives it to a queue that sends no events. */
+/* A hook drops a packet, or gives it to a queue that sends no events: reports it if it belongs to the traced flow. */
 static __always_inline void sl_emit_admission(struct __sk_buff *skb, struct sl_admission a, u32 direction)
 {
-	u64 now = sl_watch.packets_until_ns ? bpf_ktime_get_ns() : 0;
-	int dropped = a.class < 0;
+	u64 now_ns = sl_watch.packets_until_ns ? bpf_ktime_get_ns() : 0;
 
-	if (sl_likely(!now) || !sl_packet_is_traced(now))
-		return;
-	sl_emit_packet(skb, now, dropped ? SL_EVENT(SL_EVENT_DROPPED, a.refusal) : SL_EVENT(SL_EVENT_SENT, 0),
-		       direction << 8 | (u32)(dropped ? -1 - a.class : a.class));
+	if (sl_unlikely(now_ns && sl_packet_is_traced(now_ns)))
+		sl_trace_packet(skb, now_ns, sl_event_of(a), sl_place_of(a, direction));
 }
 
 /* If the packet's flow is owed a mark, and the packet can bear one, it gets it. Does not change what it is parsed as. */

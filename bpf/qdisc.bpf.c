@@ -8,7 +8,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
-#include "../abi/instance.h"
+#include "lib/instances.h"
 #include "../sched/core.h"
 
 #define NET_XMIT_SUCCESS     0
@@ -60,14 +60,6 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, u32);
-	__type(value, struct sl_instance);
-	__uint(max_entries, 2);
-	__uint(map_flags, BPF_F_MMAPABLE);
-} state SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, u32); /* buffer * SL_DIRECTIONS + direction */
 	__type(value, struct sl_sched_conf);
 	__uint(max_entries, SL_BUFFERS *SL_DIRECTIONS);
@@ -75,13 +67,6 @@ struct {
 } sched_conf SEC(".maps");
 
 u32 sl_used[SL_INSTANCES];
-
-static __always_inline struct sl_sched *sl_state_of(u32 n)
-{
-	struct sl_instance *instance = bpf_map_lookup_elem(&state, &n);
-
-	return instance ? &instance->sched : NULL;
-}
 
 static __always_inline struct sl_held_packet *sl_packet_of(u32 n, u32 slot)
 {
@@ -387,6 +372,8 @@ int BPF_PROG(sl_qdisc_init, struct Qdisc *sch, struct nlattr *opt, struct netlin
 	s->ifindex = (u32)sch->dev_queue->dev->ifindex;
 	s->direction = sl_ingress_ifb && s->ifindex == sl_ingress_ifb ? SL_INGRESS : SL_EGRESS;
 	sch->limit = n;
+	if (s->direction == SL_INGRESS)
+		sl_live.arrivals = n + 1;
 	return 0;
 }
 
@@ -422,6 +409,8 @@ void BPF_PROG(sl_qdisc_destroy, struct Qdisc *sch)
 
 	if (!s)
 		return;
+	if (sl_live.arrivals == sch->limit + 1)
+		sl_live.arrivals = 0;
 	s->ifindex = 0;
 	*sl_at(sl_used, sch->limit) = 0;
 }

@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Counters of a packet that comes and of one that is sent: backlog_add and backlog_send for queues, backlog_begin and backlog_end for the fast path. */
+/* Counters of a packet that comes and of one that is sent: backlog_add and backlog_send for queues, backlog_begin and backlog_end for the fast path. And whether a class has room. */
 #pragma once
 #include "bucket.h"
 #include "sojourn.h"
+
+/* Why the class has no room for a packet; SL_DROPS: it has. */
+SL_FN u32 sl_is_full(const struct sl_class *k, u32 len_bytes)
+{
+	if (k->backlog_pkts >= k->limit_pkts)
+		return SL_DROP_LIMIT_PKTS;
+	if (k->backlog_bytes + len_bytes > k->limit_bytes)
+		return SL_DROP_LIMIT_BYTES;
+	return SL_DROPS;
+}
 
 /* Class k has one packet more. */
 SL_FN void backlog_add(struct sl_sched *s, struct sl_class *k, u32 len_bytes)

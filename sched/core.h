@@ -18,20 +18,11 @@
 #include "ceiling.h"
 #include "flow_change.h"
 #include "lone.h"
+#include "packet.h"
 #include "queue.h"
 #include "wire.h"
 #include "registry.h"
 #include "room.h"
-
-struct sl_packet {
-	u32 class;
-	u32 len_bytes;
-	u32 segments; /* frames it becomes on the wire; at least 1 */
-	u32 flow_hash; /* the last three: of classes that queue by flow */
-	u16 src_host; /* hashes of its addresses */
-	u16 dst_host;
-	u32 ecn; /* the engine can mark it, and its receiver understands */
-};
 
 enum sl_action { SL_IDLE, SL_WAIT, SL_SEND };
 
@@ -132,16 +123,6 @@ SL_FN s32 sl_refuse(struct sl_class *k, u32 reason, u32 len_bytes)
 	k->dropped_pkts[reason]++;
 	k->dropped_bytes += len_bytes;
 	return -(s32)SL_DROPPED(reason);
-}
-
-/* Why the class has no room for a packet; SL_DROPS: it has. */
-SL_FN u32 sl_is_full(const struct sl_class *k, u32 len_bytes)
-{
-	if (k->backlog_pkts >= k->limit_pkts)
-		return SL_DROP_LIMIT_PKTS;
-	if (k->backlog_bytes + len_bytes > k->limit_bytes)
-		return SL_DROP_LIMIT_BYTES;
-	return SL_DROPS;
 }
 
 /* The slot of a packet that takes the fast path, or -1. Its flow may be set later (sl_lone_slot_by_flow). */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Admission of a packet by a hook before the queues: it is classified (a plain one by its first words, another by its headers), counted, and
- * policed. For programs of tc and XDP, whose parsers and constants are declared before this is included.
+ * Admission of a packet by a hook before the queues: it is classified (a plain one by its first words, another by its headers), counted,
+ * dropped if its queue is full, and policed. For programs of tc and XDP, whose parsers and constants are declared before this is included.
  */
 #pragma once
 #include "classify.h"
+#include "early.h"
 #include "frame.h"
 #include "plain.h"
 #include "police.h"
@@ -40,7 +41,9 @@ static __always_inline void sl_count_and_police(struct sl_admission *a, struct s
 		sl_count_add(&count->seen, request->pkts, request->bytes);
 	request->class = (u8)a->class;
 	if (drops == SL_MAY_DROP) {
-		a->refusal = sl_police(t, request);
+		a->refusal = sl_drop_early(request);
+		if (sl_likely(!a->refusal))
+			a->refusal = sl_police(t, request);
 		if (a->refusal)
 			a->class = -1 - a->class;
 	}
@@ -58,7 +61,7 @@ static __always_inline struct sl_admission sl_admit(struct sl_headers *h, s32 ha
 	struct sl_class_count *count;
 
 	if (sl_must_parse(t, handed)) {
-		if (sl_keep_flows)
+		if (sl_keep_flows || sl_drops_early)
 			sl_request_flow(request, h);
 		choice = sl_classify(t, h, request);
 	}
@@ -100,7 +103,7 @@ static __always_inline int sl_admit_plain(struct sl_admission *a, const void *da
 
 	if (!sl_plain_method(t, in_table) || !sl_read_plain(&f, data, end))
 		return 0;
-	if (in_table)
+	if (in_table || sl_drops_early)
 		sl_request_plain_flow(request, &f);
 	if (!sl_choose_plain(t, &f, request, in_table, &choice))
 		return 0;

@@ -46,6 +46,8 @@ static __always_inline const struct sl_police_conf *sl_limit_conf(const struct s
 		return &t->flow_police[class];
 	case SL_LIMIT_INTERFACE:
 		return &t->interface_police[direction];
+	case SL_LIMIT_EARLY:
+		return &t->virtual_queue[class];
 	default:
 		return &t->shared_police[class];
 	}
@@ -114,6 +116,9 @@ static __always_inline void sl_find_buckets(struct sl_bucket_ref *refs, const st
 	cost = sl_limit_conf(t, d, SL_LIMIT_SHARED)->cost;
 	if (cost)
 		sl_refer(&refs[SL_LIMIT_SHARED], sl_shared_bucket(t->buffer & (SL_BUFFERS - 1), direction, class), cost, d);
+	cost = sl_limit_conf(t, d, SL_LIMIT_EARLY)->cost;
+	if (cost && direction == SL_INGRESS)
+		sl_refer(&refs[SL_LIMIT_EARLY], &state->virtual_queue[class], cost, d);
 }
 
 /* Which enum sl_limit refuses the packet; SL_LIMITS: none, and it has been charged. */
@@ -219,21 +224,26 @@ static __always_inline struct sl_class_count *sl_class_count_at(u32 direction, u
 	return bpf_map_lookup_elem(&class_counts, &key);
 }
 
+/* Counts a packet as refused before the queue, and tells listeners. The enum sl_refusal. */
+static __always_inline u32 sl_refuse_before(const struct sl_request *d, u32 limit)
+{
+	struct sl_class_count *count = sl_class_count_at(d->direction, d->class);
+	u32 event = limit == SL_LIMIT_EARLY ? SL_EVENT(SL_EVENT_DROPS, SL_LIMITED(limit)) : SL_EVENT(SL_EVENT_EXHAUSTED, limit);
+
+	if (count)
+		sl_count_add(sl_at(count->refused, limit), d->pkts, d->bytes);
+	if (sl_events_are_on(d->now_ns))
+		sl_emit(d->now_ns, event, (u32)d->direction << 8 | d->class, d->bytes, 0);
+	return SL_LIMITED(limit);
+}
+
 /* Charges the packet to its buckets, or counts it as refused by one. Which enum sl_refusal. */
 static __always_inline u32 sl_police(const struct sl_tables *t, const struct sl_request *d)
 {
-	struct sl_class_count *count;
 	u32 limit;
 
 	if (sl_likely(!sl_is_limited(t, d)))
 		return SL_NOT_REFUSED;
 	limit = sl_unlikely(d->flags & SL_CONTROL) && !sl_control_passes(d) ? SL_LIMIT_CONTROL : sl_limit(t, d);
-	if (sl_likely(limit >= SL_LIMITS))
-		return SL_NOT_REFUSED;
-	count = sl_class_count_at(d->direction, d->class);
-	if (count)
-		sl_count_add(sl_at(count->refused, limit), d->pkts, d->bytes);
-	if (sl_events_are_on(d->now_ns))
-		sl_emit(d->now_ns, SL_EVENT(SL_EVENT_EXHAUSTED, limit), (u32)d->direction << 8 | d->class, d->bytes, 0);
-	return SL_LIMITED(limit);
+	return sl_likely(limit >= SL_LIMITS) ? SL_NOT_REFUSED : sl_refuse_before(d, limit);
 }

@@ -94,6 +94,7 @@ fn compile(policy: &Resolved) {
         buffer: 0,
         egress_rate: policy.link_rate,
         ingress_rate: policy.link_rate,
+        virtual_queues: true,
         header_bytes: 14,
         interfaces: &interfaces,
     };

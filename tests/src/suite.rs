@@ -17,7 +17,7 @@ pub struct Case {
 pub struct Suite {
     subject: &'static str,
     pub of_commands: bool,
-    cases: Vec<Case>,
+    pub cases: Vec<Case>,
 }
 
 impl Suite {
@@ -25,7 +25,8 @@ impl Suite {
         Suite { subject, of_commands: false, cases: Vec::new() }
     }
 
-    /// Marks tests of commands and files, which are the same on any kernel: one kernel with each engine suffices.
+    /// Marks tests of commands and files, which are the same on any kernel: one kernel with each engine suffices, and for those that run once
+    /// one kernel.
     pub fn of_commands(self) -> Suite {
         Suite { of_commands: true, ..self }
     }
@@ -58,13 +59,14 @@ impl Suite {
         self.cases.push(Case { name, engine, needs: needs.to_vec(), body });
         self
     }
-
-    pub fn cases(self) -> Vec<Case> {
-        self.cases
-    }
 }
 
 impl Case {
+    /// Whether the test is of an engine, and not of the one that the product chooses.
+    pub fn is_of_engine(&self) -> bool {
+        self.engine != Engine::Auto
+    }
+
     /// The test in the form of the harness. The reason to ignore a test is its kind.
     pub fn trial(self, machine: &Machine) -> Trial {
         let lacks = machine.lacks(&self.needs);

@@ -256,6 +256,7 @@ fn building(bench: &mut Bench, all: &[Five]) -> Result<()> {
                 buffer: bench.generation % abi::SL_BUFFERS,
                 egress_rate: None,
                 ingress_rate: None,
+                virtual_queues: false,
                 header_bytes: 14,
                 interfaces: &[],
             };

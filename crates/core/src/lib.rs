@@ -55,6 +55,7 @@ pub struct Core {
     wipe: unsafe extern "C" fn(*mut abi::sl_sched),
     wire_bytes: unsafe extern "C" fn(*const abi::sl_sched, u32, u32) -> u32,
     sojourn_bucket: unsafe extern "C" fn(u64) -> u32,
+    drops_early: unsafe extern "C" fn(*const abi::sl_sched, *mut abi::sl_underway, *const Packet, u64) -> u32,
 }
 
 unsafe extern "C" {
@@ -95,6 +96,16 @@ pub enum Verdict {
         /// The packet is to carry the mark of congestion.
         mark: bool,
     },
+}
+
+/// The packets of a class that a hook has let through, and that the queue has not had yet; of one processor.
+#[derive(Debug, Clone, Copy)]
+pub struct Underway(abi::sl_underway);
+
+impl Default for Underway {
+    fn default() -> Underway {
+        Underway(abi::sl_underway { had_pkts: 0, since_ns: 0, pkts: 0, bytes: 0 })
+    }
 }
 
 /// One scheduler.
@@ -138,6 +149,12 @@ impl Scheduler {
         // SAFETY: state and packet are whole; the core masks the class.
         let answer = unsafe { (self.core.enqueue)(&mut *self.state, packet, now_ns) };
         u32::try_from(answer).map_err(|_| (-1 - answer) as u32)
+    }
+
+    /// Whether a hook before the queue drops the packet. If it does not, the packet counts as under way until the queue has it.
+    pub fn drops_early(&self, underway: &mut Underway, packet: &Packet, now_ns: u64) -> bool {
+        // SAFETY: all three are whole; the core masks the class, and changes the second alone.
+        unsafe { (self.core.drops_early)(&*self.state, &mut underway.0, packet, now_ns) != 0 }
     }
 
     /// The slot of a packet that was dropped after it had been queued; the slot is free again.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* The core's inline functions, as a table of functions that Rust can call: struct Core of lib.rs. */
 #include "core.h"
+#include "early.h"
 
 static s32 core_enqueue(struct sl_sched *s, const struct sl_packet *packet, u64 now_ns)
 {
@@ -37,6 +38,11 @@ static u32 core_wire_bytes(const struct sl_sched *s, u32 len_bytes, u32 segments
 	return wire_bytes(s, len_bytes, segments);
 }
 
+static u32 core_drops_early(const struct sl_sched *s, struct sl_underway *underway, const struct sl_packet *packet, u64 now_ns)
+{
+	return (u32)early_drops(s, underway, packet, now_ns);
+}
+
 static u32 core_sojourn_bucket(u64 ns)
 {
 	return sojourn_bucket(ns);
@@ -53,6 +59,7 @@ const struct {
 	void (*wipe)(struct sl_sched *s);
 	u32 (*wire_bytes)(const struct sl_sched *s, u32 len_bytes, u32 segments);
 	u32 (*sojourn_bucket)(u64 ns);
+	u32 (*drops_early)(const struct sl_sched *s, struct sl_underway *underway, const struct sl_packet *packet, u64 now_ns);
 } sl_core = {
 	.state_bytes = sizeof(struct sl_sched),
 	.conf_bytes = sizeof(struct sl_sched_conf),
@@ -64,4 +71,5 @@ const struct {
 	.wipe = core_wipe,
 	.wire_bytes = core_wire_bytes,
 	.sojourn_bucket = core_sojourn_bucket,
+	.drops_early = core_drops_early,
 };

@@ -126,6 +126,11 @@ pub(crate) trait Driver {
         false
     }
 
+    /// Whether the hooks before the queue can look into it.
+    fn shows_its_queues(&self) -> bool {
+        false
+    }
+
     /// Whether queued packets stay when the engine's programs are renewed.
     fn keeps_packets(&self) -> bool {
         false

@@ -12,6 +12,7 @@ mod matcher;
 mod queues;
 mod ranges;
 mod rule;
+mod virtual_queue;
 
 pub use bucket::{cost, duration_ns};
 pub use error::MatchError;
@@ -35,6 +36,8 @@ pub struct Context<'a> {
     pub egress_rate: Option<Rate>,
     /// The rate at which arrivals are shaped, if they are.
     pub ingress_rate: Option<Rate>,
+    /// Whether programs cannot look into the queue of arrivals, so that each class gets a virtual one, by which packets are dropped early.
+    pub virtual_queues: bool,
     /// Bytes of link-layer header that the host counts in a packet's length: 14 for Ethernet, 0 without a header.
     pub header_bytes: u32,
     /// The interfaces of the machine: name and index.
@@ -81,6 +84,7 @@ pub fn compile(policy: &Resolved, context: &Context) -> Result<Compiled, MatchEr
     let by_flow = from_rules && !asks_each;
     let ways = [(from_rules && by_ports, abi::SL_PLAIN_BY_PORTS), (by_flow, abi::SL_PLAIN_BY_FLOW)];
     tables.plain = ways.iter().filter(|(may, _)| *may).map(|(_, way)| *way as u8).sum();
+    virtual_queue::fill(&mut tables, policy, context);
     fill_limits(&mut tables, policy);
     let shared = policy
         .classes
@@ -148,8 +152,9 @@ fn fill_limits(tables: &mut abi::sl_tables, policy: &Resolved) {
             tables.interface_police[direction] = bucket(ceiling);
         }
         let limited = |id: usize| {
+            let early = direction == abi::SL_INGRESS as usize && tables.virtual_queue[id].cost > 0;
             let of_class = [tables.police[direction][id], tables.flow_police[id], tables.shared_police[id]];
-            ceiling.is_some() || of_class.iter().any(|bucket| bucket.cost > 0)
+            early || ceiling.is_some() || of_class.iter().any(|bucket| bucket.cost > 0)
         };
         tables.limited[direction] = (0..abi::SL_CLASSES as usize).filter(|&id| limited(id)).map(|id| 1 << id).sum();
     }

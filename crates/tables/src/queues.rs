@@ -116,6 +116,7 @@ mod tests {
             buffer: 0,
             egress_rate: resolved.link_rate,
             ingress_rate,
+            virtual_queues: false,
             header_bytes: 14,
             interfaces: &[],
         };

@@ -51,6 +51,7 @@ fn compiled(policy: &Policy) -> Compiled {
         buffer: 1,
         egress_rate: None,
         ingress_rate: None,
+        virtual_queues: false,
         header_bytes: 14,
         interfaces: &interfaces,
     };

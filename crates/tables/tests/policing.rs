@@ -44,6 +44,7 @@ fn tables_of(text: String) -> Box<abi::sl_tables> {
         buffer: 0,
         egress_rate: None,
         ingress_rate: None,
+        virtual_queues: false,
         header_bytes: 14,
         interfaces: &[],
     };

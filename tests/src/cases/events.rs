@@ -33,7 +33,7 @@ fn policy() -> Value {
 }
 
 /// The output of a listening command while `work` runs.
-fn while_listening(lab: &Lab, pair: &Pair, arguments: &[&str], work: impl FnOnce(&Process)) -> Vec<Value> {
+pub fn while_listening(lab: &Lab, pair: &Pair, arguments: &[&str], work: impl FnOnce(&Process)) -> Vec<Value> {
     let listening = lab.start(&pair.a, arguments);
     listening.await_stderr("listening");
     work(&listening);

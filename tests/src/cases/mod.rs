@@ -14,6 +14,7 @@ mod crash;
 mod deadlines;
 mod disciplines;
 mod dry_run;
+mod early;
 mod events;
 mod explain;
 mod features;
@@ -49,10 +50,27 @@ mod xdp;
 
 use crate::suite::{Case, Suite};
 
-/// All tests, or only those of the kernel.
-pub fn all(of_commands: bool) -> Vec<Case> {
-    let suites = suites().into_iter().filter(|suite| of_commands || !suite.of_commands);
-    suites.flat_map(Suite::cases).collect()
+/// The tests of commands and files that run, which are much the same on any kernel; those of the kernel always run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OfCommands {
+    All,
+    /// Those that run with each engine.
+    ByEngine,
+    None,
+}
+
+/// All tests that are to run.
+pub fn all(of_commands: OfCommands) -> Vec<Case> {
+    let runs = |suite: &Suite, case: &Case| match of_commands {
+        OfCommands::All => true,
+        OfCommands::ByEngine => !suite.of_commands || case.is_of_engine(),
+        OfCommands::None => !suite.of_commands,
+    };
+    let of = |mut suite: Suite| {
+        let cases = std::mem::take(&mut suite.cases);
+        cases.into_iter().filter(move |case| runs(&suite, case))
+    };
+    suites().into_iter().flat_map(of).collect()
 }
 
 fn suites() -> Vec<Suite> {
@@ -83,6 +101,7 @@ fn suites() -> Vec<Suite> {
         shaping::suite(),
         limits::suite(),
         peaks::suite(),
+        early::suite(),
         apply::suite(),
         sets::suite(),
         dry_run::suite(),

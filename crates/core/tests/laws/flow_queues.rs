@@ -11,7 +11,7 @@ use sluice_core::Core;
 use std::collections::{BTreeMap, HashMap};
 
 /// A PIFO does not queue by flow.
-const KINDS: std::ops::Range<u32> = 0..abi::SL_PIFO;
+pub const KINDS: std::ops::Range<u32> = 0..abi::SL_PIFO;
 
 laws! {
     a_flow_stays_in_order: traces::of(KINDS).by_flow().ceilings().peaks().guarantees().limits().changes();

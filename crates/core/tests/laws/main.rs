@@ -10,6 +10,7 @@ mod cases;
 mod codel;
 mod conservation;
 mod deficit_round_robin;
+mod early;
 mod edits;
 mod eevdf;
 mod elastic_round_robin;
@@ -76,6 +77,7 @@ fn all_laws() -> impl Iterator<Item = &'static Law> {
         flow_queues::LAWS,
         flow_shares::LAWS,
         room::LAWS,
+        early::LAWS,
         codel::LAWS,
         buckets::LAWS,
         strict_priority::LAWS,

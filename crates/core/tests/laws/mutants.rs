@@ -111,6 +111,38 @@ mutants! {
         "lone.h",
         "return k->limit_bytes;" => "return ~0u;";
 
+    // Early drop.
+    a_full_class_is_full_too_late breaks "early::one_queue_drops_what_it_would_refuse":
+        "early.h",
+        "full = u->pkts >= pkts" => "full = u->pkts > pkts";
+    bytes_have_no_limit breaks "early::one_queue_drops_what_it_would_refuse":
+        "early.h",
+        "full = u->pkts >= pkts || (u64)u->bytes + p->len_bytes > bytes;" => "full = u->pkts >= pkts;";
+    a_class_that_is_nearly_full_drops breaks "early::one_queue_drops_what_it_would_refuse":
+        "early.h",
+        "full = u->pkts >= pkts" => "full = u->pkts + 1 >= pkts";
+    a_class_drops_for_another_that_gives_way breaks "early::one_queue_drops_what_it_would_refuse":
+        "early.h",
+        "sl_unlikely(slots < pkts) && early_gives(s, p->class)" => "slots < pkts";
+    the_packets_under_way_do_not_count breaks "early::a_batch_passes_as_far_as_there_is_room":
+        "early.h",
+        "u->pkts++;" => ";";
+    the_bytes_under_way_do_not_count breaks "early::a_batch_passes_as_far_as_there_is_room":
+        "early.h",
+        "u->bytes += p->len_bytes;" => ";";
+    packets_under_way_are_forgotten breaks "early::a_batch_passes_as_far_as_there_is_room":
+        "early.h",
+        "if (had != u->had_pkts ||" => "if (had ||";
+    light_flows_are_dropped_early breaks "early::light_flows_pass":
+        "early.h",
+        "\t\t\treturn f->size >= sl_log2(sizes);" => "\t\t\treturn 1;";
+    new_flows_are_dropped_early breaks "early::light_flows_pass":
+        "early.h",
+        "return (!free || f->shared) && f->size" => "return free || f->size";
+    long_flows_pass breaks "early::the_longest_flow_of_a_full_class_does_not_pass":
+        "early.h",
+        "\t\t\treturn f->size >= sl_log2(sizes);" => "\t\t\treturn 0;";
+
     // The core.
     bytes_stay_when_packets_leave breaks "conservation::nothing_is_lost":
         "backlog.h",
@@ -134,7 +166,7 @@ mutants! {
         "core.h",
         "sl_form(s);" => ";";
     a_class_holds_one_packet_more breaks "conservation::every_refusal_has_its_reason":
-        "core.h",
+        "backlog.h",
         "if (k->backlog_pkts >= k->limit_pkts)" => "if (k->backlog_pkts > k->limit_pkts)";
     guarantees_are_ignored breaks "work::guarantees_go_first":
         "core.h",

@@ -4,7 +4,7 @@
 use crate::cases::{Arrival, Case, Change, Flow, Greedy, Policy, Rate};
 use proptest::{prelude::*, test_runner::TestCaseResult};
 use sluice_abi as abi;
-use sluice_core::{Core, Scheduler, Verdict};
+use sluice_core::{Core, Scheduler, Underway, Verdict};
 use std::collections::VecDeque;
 
 pub const CLASSES: usize = abi::SL_CLASSES as usize;
@@ -117,6 +117,8 @@ pub struct World<'a> {
     held: u64,
     /// How often each class became ready. A class has been ready all the time while this stays.
     pub stints: Vec<u64>,
+    /// Whether a hook before the queue would have dropped the packet that came last, with nothing under way.
+    pub dropped_early: bool,
     arrivals: u64,
     device_free_ns: u64,
     greedy: &'a [Greedy],
@@ -165,6 +167,7 @@ impl<'a> World<'a> {
             ready: 0,
             held: 0,
             stints: vec![0; CLASSES],
+            dropped_early: false,
             arrivals: 0,
             device_free_ns: 0,
             greedy: &case.greedy,
@@ -287,6 +290,7 @@ impl<'a> World<'a> {
             dst_host: flow.dst,
             ecn: flow.ecn.into(),
         };
+        self.dropped_early = self.core.drops_early(&mut Underway::default(), &packet, self.now);
         let answer = self.core.enqueue_packet(&packet, self.now);
         self.reap(abi::SL_DROP_OVERFLOW, observer)?;
         let slot = answer.unwrap_or(u32::MAX);

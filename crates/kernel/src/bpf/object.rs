@@ -54,9 +54,11 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// The object of the hooks before the queues.
+    /// The object of the hooks before the queues, without the schedulers' map (`state`), in which it can look whether a queue is full.
     pub fn classifier() -> Result<Loader> {
-        Loader::open("classifier", CLASSIFIER)
+        let mut loader = Loader::open("classifier", CLASSIFIER)?;
+        loader.map("state")?.set_autocreate(false).doing(|| "leaving a map out".to_owned())?;
+        Ok(loader)
     }
 
     /// The object of the scheduler as a qdisc.
@@ -159,6 +161,12 @@ impl Loader {
     /// Sets the number of elements of a map.
     pub fn entries(&mut self, map: &str, entries: u32) -> Result<()> {
         self.map(map)?.set_max_entries(entries).doing(|| format!("size of {map}"))
+    }
+
+    /// Makes a map that is left out otherwise, with so many elements.
+    pub fn make(&mut self, map: &str, entries: u32) -> Result<()> {
+        self.map(map)?.set_autocreate(true).doing(|| format!("making {map}"))?;
+        self.entries(map, entries)
     }
 
     /// Tells the programs whether there is a flow table. The object that makes the maps needs `own_flow_table`.
@@ -278,10 +286,10 @@ fn pin(dir: &Path, map: &OsStr) -> Option<PathBuf> {
     (!name.contains('.') && name != "sluice").then(|| dir.join(name))
 }
 
-/// Pins every map of a loaded object in `dir`, under its name. A map that is pinned there already is a shared one.
+/// Pins every map of a loaded object in `dir`, under its name, but those that were left out. A map that is pinned there already is a shared one.
 pub fn pin_maps(object: &mut Object, dir: &Path) -> Result<()> {
     for mut map in object.maps_mut() {
-        let Some(path) = pin(dir, map.name()) else { continue };
+        let Some(path) = pin(dir, map.name()).filter(|_| map.autocreate()) else { continue };
         if !path.exists() {
             map.pin(&path).doing(|| format!("pinning {}", path.display()))?;
         }

@@ -4,7 +4,7 @@ use crate::bpf::object::Loader;
 use crate::engine::features::Features;
 use crate::engine::forwarding::{self, Leaving, SharedWay};
 use crate::engine::{self, parts};
-use crate::record::{Phase, Record, policy};
+use crate::record::{Engine, Hook, Phase, Record, policy};
 use crate::system::interface::Interface;
 use crate::system::{bpffs, iproute, netns, paths, privilege, qdiscs};
 use serde::Serialize;
@@ -113,6 +113,7 @@ pub fn examine() -> Result<Vec<Finding>> {
         parts_of(&mut f, record)?;
         if Interface::is_there(&record.interface, record.ifindex) {
             forwards_of(&mut f, record);
+            arrivals_of(&mut f, record);
         }
     }
     for name in Interface::names()? {
@@ -231,6 +232,28 @@ fn parts_of(f: &mut Findings, record: &Record) -> Result<()> {
     Ok(())
 }
 
+/// Tells where arrivals are dropped that their queue has no room for, and what each has cost by then.
+fn arrivals_of(f: &mut Findings, record: &Record) {
+    if record.ingress_rate_bps.is_none() {
+        return;
+    }
+    let virtual_queues = match record.engine {
+        Engine::Tc => {
+            ", by a virtual queue for each class: HTB's own cannot be seen, and classes that queue by flow have none"
+        }
+        _ => "",
+    };
+    let (verdict, detail) = match record.hook {
+        Hook::Xdp => (Verdict::Good, "XDP drops what the queue of a class has no room for"),
+        Hook::Tc => (
+            Verdict::Lacking,
+            "tc drops what the queue of a class has no room for: each such packet has cost its socket buffer by then",
+        ),
+    };
+    let cure = "sluice down, then sluice up --classifier xdp, if the driver has XDP: they are dropped before that";
+    f.add(&record.interface, "arrivals", verdict, format!("{detail}{virtual_queues}"), cure);
+}
+
 /// Tells by which ways the packets of a managed interface's forwards leave, and why.
 fn forwards_of(f: &mut Findings, record: &Record) {
     let ways = policy::resolved(record).and_then(|policy| Ok((forwarding::ways_of(record, &policy)?, policy)));
@@ -272,7 +295,7 @@ fn describe(f: &mut Findings, interface: &Interface, records: &[Record]) {
         None if !interface.ethernet => {
             "no Ethernet header: packets are parsed from the network layer, by tc".to_owned()
         }
-        None => "a device with a driver: XDP is tried where the policy polices, else tc".to_owned(),
+        None => "a device with a driver: XDP is tried where packets may be dropped on arrival, else tc".to_owned(),
     };
     let root = qdiscs::root(&interface.name).ok().flatten();
     let managed = records.iter().find(|record| record.ifindex == interface.ifindex);

@@ -205,7 +205,7 @@ fn class_lines(policy: &Resolved, class: &ResolvedClass, target: &Target<'_>, li
     ]
 }
 
-/// What a class with a peak may send above its ceiling, bytes: HTB sends a guarantee without asking the class above.
+/// The bytes that a class with a peak may send above its ceiling: HTB sends a guarantee without asking the class above.
 pub(crate) fn beyond_ceiling(class: &ResolvedClass) -> Option<u64> {
     shaped_peak(class).map(|_| burst(class.rate.unwrap_or(FLOOR), None))
 }

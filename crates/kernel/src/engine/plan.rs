@@ -217,7 +217,7 @@ fn choose_hook(policy: &Resolved, interface: &Interface, options: &Options, note
         }
         Some(hook) => hook,
         // XDP pays where packets are dropped on arrival; a driver may reset the link to attach it.
-        None if real && policy.polices() => Hook::Xdp,
+        None if real && (policy.polices() || options.ingress_rate.is_some()) => Hook::Xdp,
         None => Hook::Tc,
     }
 }

@@ -49,12 +49,22 @@ pub(crate) fn load(
     // Other engines know no hosts.
     let behind_nat = driver.knows_hosts() && policy.knows_hosts() && features::looks_up_connections();
     loader.constant("sl_look_behind_nat", u32::from(behind_nat))?;
+    if ingress_ifb != 0 && driver.shows_its_queues() {
+        loader.constant("sl_drops_early", 1)?;
+        loader.make("state", instances(record))?;
+    }
     loader.own_flow_table(policy.flows)?;
     loader.only(&programs(record, driver));
     let mut classifier = loader.load(paths::run())?;
     object::pin_maps(&mut classifier, pins)?;
     object::pin_programs(&classifier, pins)?;
     driver.load(record, &Loading { interface, policy, pins, ingress_ifb, split_ifb })
+}
+
+/// The number of schedulers of engine `qdisc`: at the root or below mq, that of arrivals, and a spare one, since `tc qdisc replace` makes the
+/// new before it ends the old.
+pub(crate) fn instances(record: &Record) -> u32 {
+    record.queues.max(1) + u32::from(record.ingress_rate_bps.is_some()) + 1
 }
 
 fn programs(record: &Record, driver: &dyn Driver) -> Vec<&'static str> {

@@ -2,7 +2,7 @@
 
 use crate::bpf::mapped::Mapped;
 use crate::bpf::object::{self, Loader};
-use crate::engine::programs::Loading;
+use crate::engine::programs::{self, Loading};
 use crate::engine::verify::Scheduler;
 use crate::engine::{Counters, Driver, Placed};
 use crate::fault;
@@ -31,8 +31,7 @@ impl Driver for BpfQdisc {
     /// Loads the qdisc and registers it under a name that is free, which it sets in the record.
     fn load(&self, record: &mut Record, loading: &Loading<'_>) -> Result<()> {
         let interface = loading.interface;
-        // The root or mq's children, the ingress device, and one spare: `tc qdisc replace` makes the new before it ends the old.
-        let instances = record.queues.max(1) + u32::from(loading.ingress_ifb != 0) + 1;
+        let instances = programs::instances(record);
         let taken: Vec<String> = Record::all()?.into_iter().map(|other| other.qdisc).collect();
         for n in 0..NAMES {
             let name = format!("sluice{n}");
@@ -133,6 +132,10 @@ impl Driver for BpfQdisc {
     }
 
     fn knows_hosts(&self) -> bool {
+        true
+    }
+
+    fn shows_its_queues(&self) -> bool {
         true
     }
 }

@@ -75,6 +75,7 @@ impl Probe {
             buffer,
             egress_rate: policy.link_rate,
             ingress_rate: None,
+            virtual_queues: false,
             header_bytes: 14,
             interfaces,
         };

@@ -57,6 +57,7 @@ pub(crate) fn compile(
         buffer,
         egress_rate: policy.link_rate,
         ingress_rate: record.ingress_rate_bps.map(Rate),
+        virtual_queues: record.ingress_rate_bps.is_some() && record.engine == Engine::Tc,
         header_bytes: interface.header_bytes(),
         interfaces: &crate::system::interface::indices()?,
     };
