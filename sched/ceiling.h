@@ -18,12 +18,16 @@ SL_FN u64 class_opens_ns(const struct sl_class *k)
 	return sl_max(ceil, peak);
 }
 
+/* The same for a class with a peak, or one that drops what exceeds its ceiling. A function of its own, so that it is verified once. */
+SL_GLOBAL int class_open_otherwise(const struct sl_class *k SL_NONNULL, u64 now_ns)
+{
+	return k->ceiling & SL_CEILING_DROPS || (bucket_open(&k->ceil, now_ns) && bucket_open(&k->peak, now_ns));
+}
+
 /* Whether class *k may send now as far as its ceiling and its peak go. */
 SL_FN int class_open(const struct sl_class *k, u64 now_ns)
 {
-	if (sl_likely(!k->ceiling))
-		return bucket_open(&k->ceil, now_ns);
-	return k->ceiling & SL_CEILING_DROPS || (bucket_open(&k->ceil, now_ns) && bucket_open(&k->peak, now_ns));
+	return sl_likely(!k->ceiling) ? bucket_open(&k->ceil, now_ns) : class_open_otherwise(k, now_ns);
 }
 
 /* Charges a packet to the ceiling of class c and to its peak. */
