@@ -1,10 +1,11 @@
 //! Network namespaces and the networks of tests. Everything is removed with its `Lab`.
 
-use crate::command::{Output, run, words};
+use crate::command::{Output, await_that, run, words};
 use sluice_testbed::{Namespace, veth};
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 static COUNTER: AtomicU32 = AtomicU32::new(0);
 
@@ -204,6 +205,11 @@ pub fn wire_routed(net: &Routed) {
     net.router.sysctl("net/ipv4/ip_forward", "1");
     net.client.ip("route add default via 10.78.0.1");
     net.server.ip("route add default via 10.79.0.1");
+    // The kernel finds that a carrier is there some moments after the address.
+    for end in [lan.dev, wan.dev] {
+        let is_up = || net.router.ip(&format!("link show dev {end}")).contains("state UP");
+        await_that("an end of the router is up", Duration::from_secs(10), is_up);
+    }
 }
 
 /// HTB's classes and the limits of all queues, without handles that the kernel numbers by itself.

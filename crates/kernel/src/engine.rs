@@ -11,6 +11,7 @@ pub(crate) mod forwarding;
 pub(crate) mod htb;
 pub(crate) mod leaves;
 pub(crate) mod managed;
+pub(crate) mod members;
 pub(crate) mod parts;
 pub(crate) mod plan;
 pub(crate) mod programs;
@@ -81,8 +82,7 @@ pub(crate) trait Driver {
 
     /// Brings newly loaded programs into the queues that are there.
     fn renew(&self, at: &Placed<'_>) -> Result<()> {
-        self.install(at)?;
-        install_arrivals(at)
+        install(at, self)
     }
 
     /// Makes the queues fit for a policy before its tables are live.
@@ -167,6 +167,14 @@ pub(crate) fn driver(engine: Engine) -> &'static dyn Driver {
         Engine::Tc => &tc::Tc,
         Engine::None => &ClassifyOnly,
     }
+}
+
+/// Puts the queues of an engine in place: those of departing packets, if they are queued, and those of arriving ones.
+pub(crate) fn install(at: &Placed<'_>, driver: &(impl Driver + ?Sized)) -> Result<()> {
+    if at.record.members.is_none() {
+        driver.install(at)?;
+    }
+    install_arrivals(at)
 }
 
 /// Puts the queues of arriving packets on their device, if they are queued.

@@ -90,6 +90,9 @@ pub struct Record {
     /// Whether the rate of arrivals is the policy's, and not that of `--ingress-rate`.
     #[serde(default)]
     pub ingress_rate_of_policy: bool,
+    /// The interfaces whose arrivals are queued together on this device of ours, as far as they were there; none: the record is of an interface.
+    #[serde(default)]
+    pub members: Option<Vec<Member>>,
     /// Whether super-packets are split on their way out.
     pub split: bool,
     /// Number of the device that splits super-packets.
@@ -127,10 +130,31 @@ pub struct Record {
     pub before: Option<Box<Record>>,
 }
 
+/// An interface of a group, at which the group's arrival hook is attached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// Name of the interface.
+    pub interface: String,
+    /// Number of the interface.
+    pub ifindex: u32,
+    /// Whether the group has added clsact.
+    pub made_clsact: bool,
+}
+
 impl Record {
-    /// Name of the device behind which arriving packets are queued.
+    /// Name of the device behind which arriving packets are queued: of a group, its own.
     pub fn ingress_device(&self) -> String {
-        format!("sluice-in{}", self.ifindex)
+        if self.members.is_some() { self.interface.clone() } else { format!("sluice-in{}", self.ifindex) }
+    }
+
+    /// Whether this is a group that queues the arrivals of an interface of this name.
+    pub(crate) fn has_member(&self, interface: &str) -> bool {
+        self.members.iter().flatten().any(|member| member.interface == interface)
+    }
+
+    /// Whether departures are queued: those of a group's device are arrivals.
+    pub(crate) fn queues_departures(&self) -> bool {
+        self.engine.queues() && self.members.is_none()
     }
 
     /// Name of the device that splits super-packets.

@@ -1,5 +1,6 @@
 //! Policy text to a typed [`Policy`], or every error in it at once.
 
+mod arrivals;
 mod ceiling;
 mod class;
 mod cross;
@@ -44,6 +45,7 @@ const KEYS: &[&str] = &[
     "mode",
     "class_from",
     "link",
+    "arrivals_of",
     "limits",
     "default_class",
     "flow_table",
@@ -126,6 +128,7 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
     let discipline = discipline::read(reader, object);
     let mode = mode(reader, object);
     let link = object.get("link").and_then(|field| link::read(reader, field));
+    let arrivals_of = arrivals::read(reader, object, mode);
     let limits = object.get("limits").and_then(|field| ceiling::limits(reader, field));
     let default_help = "the id of the class for packets that no rule matches";
     let default_class =
@@ -160,6 +163,7 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
         rank,
         mode: mode?,
         link: link.unwrap_or_default(),
+        arrivals_of,
         limits: limits.unwrap_or_default(),
         default_class: default_class.map(ClassId),
         flows: flows.unwrap_or(DEFAULT_FLOWS),

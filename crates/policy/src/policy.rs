@@ -61,6 +61,9 @@ pub struct Policy {
     pub mode: Mode,
     /// The link to shape to.
     pub link: Link,
+    /// The interfaces whose arrivals are queued together, on a device of our own that the policy is for. Empty: the policy is for an
+    /// interface. Up to [`MAX_INTERFACES`].
+    pub arrivals_of: Vec<String>,
     /// Ceilings of the interface, enforced by dropping.
     pub limits: Limits,
     /// The class of packets that no rule matches. `None`: chosen by `resolve`.

@@ -27,6 +27,9 @@ pub fn print(policy: &Policy) -> String {
     if policy.link != Link::default() {
         text += &format!("  \"link\": {},\n", object(&link(&policy.link)));
     }
+    if !policy.arrivals_of.is_empty() {
+        text += &format!("  \"arrivals_of\": {},\n", Value::from(policy.arrivals_of.clone()));
+    }
     if policy.limits != Limits::default() {
         text += &format!("  \"limits\": {},\n", object(&limits(&policy.limits)));
     }

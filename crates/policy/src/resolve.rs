@@ -24,7 +24,10 @@ pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnosti
     findings.extend(chosen_classes(policy, urgent_class, default_class));
     let not_on_tc = not_on_tc(policy);
     findings.extend(not_on_tc.clone().filter(|_| context.engine == Engine::Tc));
-    let link_rate = link_rate(policy, context, &mut findings);
+    // The link of a group is what its arrivals are shaped to.
+    let is_group = !policy.arrivals_of.is_empty();
+    let ingress_rate = context.ingress_rate.or(policy.link.ingress_rate);
+    let link_rate = if is_group { ingress_rate } else { link_rate(policy, context, &mut findings) };
     let placed: Vec<sums::Placed<'_>> = policy.classes.iter().enumerate().collect();
     findings.extend(sums::rates_above_link(&placed, link_rate, |pointer| policy.origin.span(pointer)));
 
@@ -51,8 +54,9 @@ pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnosti
         scheduler: policy.scheduler,
         rank: policy.rank,
         mode: policy.mode,
-        link_rate,
-        ingress_rate: context.ingress_rate.or(policy.link.ingress_rate),
+        link_rate: link_rate.filter(|_| !is_group),
+        ingress_rate,
+        arrivals_of: policy.arrivals_of.clone(),
         framing: policy.link.framing,
         link_burst: policy.link.burst,
         split_gso: policy.link.split_gso,

@@ -42,6 +42,8 @@ pub struct Resolved {
     pub link_rate: Option<Rate>,
     /// The rate to shape arrivals to, bits per second. `None`: arrivals are not queued.
     pub ingress_rate: Option<Rate>,
+    /// The interfaces whose arrivals are queued together; empty: those of the interface that the policy is for.
+    pub arrivals_of: Vec<String>,
     /// Bytes that the link adds to a packet.
     pub framing: Framing,
     /// The burst of the link's bucket, in bytes. None: the engine's own choice.

@@ -318,6 +318,7 @@ fn policy() -> impl Strategy<Value = Policy> {
                 rank,
                 mode,
                 link,
+                arrivals_of: Vec::new(),
                 limits,
                 default_class,
                 // Flow ceilings need the flow table.

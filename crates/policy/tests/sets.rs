@@ -66,3 +66,23 @@ fn an_interface_gets_its_own_policy_or_none() {
     let any = parse_file(&Source::new("any", r#"{ "scheduler": "round_robin", "classes": [{ "id": 0 }] }"#)).unwrap();
     assert_eq!(any.clone().of("whatever0").unwrap(), any.one().unwrap());
 }
+
+#[test]
+fn arrivals_are_queued_in_one_place() {
+    let refused = |interfaces: &str, says: &str| {
+        let text =
+            format!(r#"{{ "scheduler": "eevdf", "classes": [{{ "id": 0 }}], "interfaces": {{ {interfaces} }} }}"#);
+        let errors = parse_file(&Source::new("lines.json", text)).expect_err(says).render(false);
+        assert!(errors.contains(says), "{errors}");
+    };
+    let one = r#""one": { "arrivals_of": ["eth1"] }"#;
+    refused(&format!(r#"{one}, "two": {{ "arrivals_of": ["eth1"] }}"#), "arrivals of eth1 are queued in one too");
+    refused(
+        &format!(r#"{one}, "eth1": {{ "link": {{ "ingress_rate": "1mbit" }} }}"#),
+        "arrivals of eth1 are queued by its own policy too",
+    );
+    refused(
+        &format!(r#"{one}, "two": {{ "arrivals_of": ["one"] }}"#),
+        "one is no interface, but queues arrivals itself",
+    );
+}

@@ -26,7 +26,8 @@ pub fn suite() -> Suite {
         .any("killed_at_any_moment", &[], killed_at_any_moment)
 }
 
-fn points(command: &str) -> Vec<&'static str> {
+/// The kill points of a command.
+pub fn points(command: &str) -> Vec<&'static str> {
     let (_, list) = SOURCE.split_once("POINTS: &[&str] = &[").expect("the list of points");
     let (list, _) = list.split_once("];").expect("the end of the list");
     let points: Vec<&str> = list.split(',').map(|name| name.trim().trim_matches('"')).collect();

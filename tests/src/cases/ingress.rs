@@ -5,18 +5,17 @@ use crate::command::{await_that, run, words};
 use crate::lab::{Engine, Lab};
 use crate::needs::{Need, is_icount};
 use crate::net::{A, Pair};
-use crate::policy::{port, three, with};
+use crate::policy::{by_port, port, three, with};
 use crate::suite::Suite;
 use crate::traffic::{self, Flow, Outcome};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 pub fn suite() -> Suite {
-    Suite::new("ingress").both("arrivals_are_shaped", &[Need::Ifb], arrivals_are_shaped).both(
-        "their_rate_changes_by_apply",
-        &[Need::Ifb],
-        rate_changes,
-    )
+    Suite::new("ingress")
+        .both("arrivals_are_shaped", &[Need::Ifb], arrivals_are_shaped)
+        .both("their_rate_changes_by_apply", &[Need::Ifb], rate_changes)
+        .both("queues_come_and_go_under_traffic", &[Need::Ifb], queues_come_and_go)
 }
 
 fn overload(lab: &Lab, pair: &Pair) -> Vec<Outcome> {
@@ -97,5 +96,38 @@ fn rate_changes(lab: &Lab) {
     lab.down(&pair.a, "a0");
     lab.up(&pair.a, "a0", &without, &["--rate", "50mbit"]);
     lab.sluice(&pair.a, &["apply", "a0", &without, "--ingress-rate", "8mbit"]).exits(2).says("arrivals are queued");
+    lab.down(&pair.a, "a0");
+}
+
+/// A class that `apply` adds gets a queue of a tenth of a second at its rate; one that it removes gives up its packets. A class that stays
+/// loses nothing.
+fn queues_come_and_go(lab: &Lab) {
+    let pair = lab.pair();
+    let of = |ids: &[u8]| {
+        let classes: Vec<Value> =
+            ids.iter().map(|id| json!({ "id": id, "priority": 7 - id, "queue": "fifo", "ceil": "16mbit" })).collect();
+        lab.policy(&by_port("strict_priority", json!(classes)))
+    };
+    lab.up(&pair.a, "a0", &of(&[0, 1]), &["--ingress-rate", "40mbit"]);
+    let steady = traffic::start(&pair.b, &pair.a, A, &[Flow::new(port(0), &[214], 1_000_000)]);
+    let ids: [&[u8]; 5] = [&[0, 2], &[0, 1, 2, 3], &[0, 3], &[0], &[0, 1, 2]];
+    for ids in ids {
+        let added = *ids.last().expect("a class");
+        lab.sluice(&pair.a, &["apply", "a0", &of(ids)]).ok();
+        let flow = [Flow::new(port(added), &[1514], 30_000_000)];
+        let burst = traffic::start(&pair.b, &pair.a, A, if added > 0 { &flow } else { &[] });
+        std::thread::sleep(Duration::from_millis(300));
+        if added > 0 {
+            let class = lab.status(&pair.a, "a0").ingress(added).clone();
+            assert!(class.backlog.pkts > 0, "{class:?}");
+            if is_icount() {
+                assert!((125..=133).contains(&class.backlog.pkts), "a tenth of a second at 16 Mbit/s: {class:?}");
+            }
+        }
+        burst.finish_lossy();
+    }
+    let outcome = steady.finish(|| lab.status(&pair.a, "a0").ingress(0).dropped.pkts).remove(0);
+    assert_eq!(outcome.lost(), 0, "the class that stays");
+    assert!(outcome.received() > 500, "{} packets", outcome.received());
     lab.down(&pair.a, "a0");
 }

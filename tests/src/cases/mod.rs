@@ -21,6 +21,7 @@ mod features;
 mod flow_queues;
 mod flows;
 mod forward;
+mod groups;
 mod gso;
 mod hand_over;
 mod healing;
@@ -109,6 +110,8 @@ fn suites() -> Vec<Suite> {
         history::suite(),
         watch::suite(),
         ingress::suite(),
+        groups::suite(),
+        groups::commands(),
         gso::suite(),
         mq::suite(),
         xdp::suite(),

@@ -50,7 +50,7 @@ fn names(lab: &Lab, net: &Routed) -> [String; 2] {
     ["lan0", "wan0"].map(|dev| lab.status(&net.router, dev).policy.name)
 }
 
-fn passes(net: &Routed) {
+pub fn passes(net: &Routed) {
     net.client.exec(&format!("ping -c 1 -W 5 {SERVER}")).ok();
 }
 

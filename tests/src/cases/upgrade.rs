@@ -10,7 +10,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 /// The kill points at which old and new programs are mixed most.
-const POINTS: [&str; 2] = ["upgrade-queued", "upgrade-hooked"];
+pub const POINTS: [&str; 2] = ["upgrade-queued", "upgrade-hooked"];
 
 pub fn suite() -> Suite {
     Suite::new("upgrade").both("programs_are_swapped", &[], programs_are_swapped)

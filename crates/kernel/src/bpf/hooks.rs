@@ -16,6 +16,10 @@ const REDIRECT_PREF: u32 = 65_001;
 /// Preference of the clsact filters of port forwarding, before those.
 const FORWARD_PREF: u32 = 64_999;
 
+/// Preferences of the clsact filters of a group on its members, behind those of their own policies.
+const MEMBER_PREF: u32 = 65_002;
+const MEMBER_REDIRECT_PREF: u32 = 65_003;
+
 /// The hook that a program attaches to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Point {
@@ -23,6 +27,8 @@ pub enum Point {
     Xdp,
     /// tcx on arrival, from Linux 6.6.
     TcxIngress,
+    /// tcx on arrival, before the programs that are there.
+    TcxIngressFirst,
     /// tcx on departure, from Linux 6.6.
     TcxEgress,
     /// tcx on departure, before the programs that are there.
@@ -54,6 +60,7 @@ pub fn attach(program: &Path, ifindex: u32, point: Point, pin: &Path) -> Result<
     let (kind, flags) = match point {
         Point::Xdp => (libbpf_sys::BPF_XDP, libbpf_sys::XDP_FLAGS_DRV_MODE),
         Point::TcxIngress => (libbpf_sys::BPF_TCX_INGRESS, 0),
+        Point::TcxIngressFirst => (libbpf_sys::BPF_TCX_INGRESS, libbpf_sys::BPF_F_BEFORE),
         Point::TcxEgress => (libbpf_sys::BPF_TCX_EGRESS, 0),
         Point::TcxEgressFirst => (libbpf_sys::BPF_TCX_EGRESS, libbpf_sys::BPF_F_BEFORE),
     };
@@ -225,13 +232,58 @@ pub fn set_redirect(interface: &str, device: &str) -> Result<()> {
     .map(drop)
 }
 
+/// Puts the arrival hook of a group on a member, and the filter that sends what it passes to the group's device.
+pub fn set_member_filters(interface: &str, program: &Path, device: &str) -> Result<()> {
+    clear_member_filters(interface, device)?;
+    iproute::tc(&format!(
+        "filter add dev {interface} ingress protocol all pref {MEMBER_PREF} handle 1 bpf direct-action object-pinned {}",
+        program.display()
+    ))?;
+    iproute::tc(&format!(
+        "filter add dev {interface} ingress protocol all pref {MEMBER_REDIRECT_PREF} handle 1 matchall \
+         action mirred egress redirect dev {device}"
+    ))
+    .map(drop)
+}
+
+/// Removes the filters of the group with this device from a member, if they are there; those of another group stay.
+pub fn clear_member_filters(interface: &str, device: &str) -> Result<()> {
+    let shown = arrival_filters(interface)?;
+    if shown.contains(&format!("pref {MEMBER_REDIRECT_PREF} ")) && !shown.contains(&leads_to(device)) {
+        return Ok(());
+    }
+    clear(interface, Side::Ingress, &[MEMBER_REDIRECT_PREF, MEMBER_PREF])
+}
+
+/// Whether the filters of the group with this device are on a member.
+pub fn has_member_filters(interface: &str, device: &str) -> Result<bool> {
+    let shown = arrival_filters(interface)?;
+    Ok(shown.contains(&format!("pref {MEMBER_PREF} ")) && shown.contains(&leads_to(device)))
+}
+
+fn leads_to(device: &str) -> String {
+    format!("(Egress Redirect to device {device})")
+}
+
+fn arrival_filters(interface: &str) -> Result<String> {
+    if qdiscs::has_clsact(interface)? {
+        iproute::tc(&format!("filter show dev {interface} ingress"))
+    } else {
+        Ok(String::new())
+    }
+}
+
 /// Removes our filters, if they are there.
 pub fn clear_filter(interface: &str, side: Side) -> Result<()> {
+    clear(interface, side, &[REDIRECT_PREF, FILTER_PREF])
+}
+
+fn clear(interface: &str, side: Side, prefs: &[u32]) -> Result<()> {
     if !qdiscs::has_clsact(interface)? {
         return Ok(());
     }
     let shown = iproute::tc(&format!("filter show dev {interface} {}", side.name()))?;
-    for pref in [REDIRECT_PREF, FILTER_PREF] {
+    for pref in prefs {
         if shown.contains(&format!("pref {pref} ")) {
             iproute::tc(&format!("filter del dev {interface} {} pref {pref}", side.name()))?;
         }

@@ -8,7 +8,7 @@ use crate::engine::features::Features;
 use crate::engine::forwarding::checks::Scrutiny;
 use crate::engine::plan::{self, Options, Plan};
 use crate::engine::verify::verify;
-use crate::engine::{self, Placed, driver, forwarding};
+use crate::engine::{self, Placed, driver, forwarding, members};
 use crate::fault;
 use crate::maps::tables::{self, spare_buffer};
 use crate::maps::{counters, shared};
@@ -160,6 +160,7 @@ impl Change {
         let kind = root.as_ref().map_or("", |root| root.kind.as_str());
         let plan = plan::plan(&now, &found, &Features::known()?, &options, kind)?;
         refuse(&was, &before, &now, &plan)?;
+        members::refuse(&was.interface, &now)?;
         if was.engine.queues() && !root.is_some_and(|root| engine::is_ours(&was, &root)) {
             return Err(again(&was, "its root qdisc is not ours any more: something has replaced it", ""));
         }
@@ -204,7 +205,8 @@ impl Change {
         let swapped = fault::step(command, "recorded")
             .and_then(|()| waiting::start_waiting(&self.record))
             .and_then(|()| fault::step(command, "waited-for"))
-            .and_then(|()| self.swap(&self.record, &self.now, |name| fault::step(command, name)));
+            .and_then(|()| self.swap(&self.record, &self.now, |name| fault::step(command, name)))
+            .and_then(|turn| self.follow_members().map(|()| turn));
         let turn = match swapped {
             Ok(turn) => turn,
             Err(error) => return Err(self.take_back(error)),
@@ -228,6 +230,12 @@ impl Change {
             details: Vec::new(),
             record: self.record,
         })
+    }
+
+    /// The hooks of a group come to the members of the new policy, and leave others.
+    fn follow_members(&mut self) -> Result<()> {
+        let tcx = Features::known()?.tcx;
+        members::follow(&mut self.record, &self.now.arrivals_of, tcx, &self.pins, &mut self.notes)
     }
 
     /// Number of rule places that may have counted.
@@ -267,7 +275,7 @@ impl Change {
         let took_force = tables::live(&self.pins).is_ok_and(|live| live.generation == self.record.generation);
         // A generation that has been in force is not used again.
         let generation = if took_force { self.record.generation.wrapping_add(1).max(1) } else { self.was.generation };
-        let mut back = Record { generation, ..self.was.clone() };
+        let mut back = Record { generation, members: self.record.members.clone(), ..self.was.clone() };
         let restored = if took_force {
             let swapped = self.swap(&back, &self.before, |_| Ok(()));
             swapped.map(|turn| back.rule_starts.without(&self.record.rule_starts, &turn.after))
@@ -275,6 +283,10 @@ impl Change {
             let (at, driver) = (self.placed(&back, &self.before), driver(back.engine));
             driver.change(&at).and_then(|()| driver.prune(&at))
         };
+        let restored = restored.and_then(|()| {
+            let tcx = Features::known()?.tcx;
+            members::follow(&mut back, &self.before.arrivals_of, tcx, &self.pins, &mut Vec::new())
+        });
         history::note(&self.record, Outcome::Failed, Some(&error.what));
         error.kind = Kind::System;
         match restored.and_then(|()| back.save()).and_then(|()| shared::sweep()) {
@@ -303,6 +315,9 @@ fn refuse(was: &Record, before: &Resolved, now: &Resolved, plan: &Plan) -> Resul
     }
     if was.ingress_rate_bps.is_some() != now.ingress_rate.is_some() {
         changes.push("whether arrivals are queued");
+    }
+    if was.members.is_some() == now.arrivals_of.is_empty() {
+        changes.push("whether this is a group of interfaces");
     }
     if !changes.is_empty() {
         let what = format!("this changes {}, which a running interface cannot", changes.join(" and "));

@@ -6,7 +6,7 @@ use crate::command::recover::recover;
 use crate::engine::features::Features;
 use crate::engine::managed::managed;
 use crate::engine::parts::{Missing, missing};
-use crate::engine::{self, Placed, attach, devices, driver, forwarding, qdisc};
+use crate::engine::{self, Placed, attach, devices, driver, forwarding, members, qdisc};
 use crate::maps::{observing, tables};
 use crate::record::{Record, policy};
 use crate::system::bpffs;
@@ -85,7 +85,7 @@ fn heal(record: &mut Record, pins: &Path, was: &[Missing], notes: &mut Vec<Strin
     // A device that was only down still has its queues.
     let now = missing(record, pins)?;
     let lacks_queues = |name: &str| now.iter().any(|one| matches!(one, Missing::Root { device, .. } if device == name));
-    if lacks_queues(&record.interface) {
+    if record.members.is_none() && lacks_queues(&record.interface) {
         driver(record.engine).install(&Placed { record, policy: &policy, interface: &found, pins })?;
     }
     for one in was {
@@ -103,6 +103,9 @@ fn heal(record: &mut Record, pins: &Path, was: &[Missing], notes: &mut Vec<Strin
         attach::install_splitter(record, pins)?;
     }
     let tcx = Features::probe()?.tcx;
+    if record.members.is_some() {
+        return members::follow(record, &policy.arrivals_of, tcx, pins, notes);
+    }
     if is(&|one| *one == Missing::Xdp) {
         hooks::detach(&pins.join("link_xdp"))?;
         attach::attach_xdp(record, pins, notes)?;

@@ -1,8 +1,9 @@
 //! The first step of commands: interrupted changes are ended, and changes that were not confirmed in time are taken back.
 
 use crate::command::change;
+use crate::engine::features::Features;
 use crate::engine::managed::{in_place, live_generation, settled};
-use crate::engine::{Placed, driver, forwarding};
+use crate::engine::{Placed, driver, forwarding, members};
 use crate::maps::{counters, shared, tables};
 use crate::record::{Phase, Record, history, policy};
 use crate::system::interface::Interface;
@@ -60,6 +61,10 @@ fn finish(record: Record) -> Result<Record> {
         driver(record.engine).change(&at)?;
         driver(record.engine).prune(&at)?;
         forwarding::follow(&record, Some(&policy))?;
+        if record.members.is_some() {
+            let tcx = Features::known()?.tcx;
+            members::follow(&mut record, &policy.arrivals_of, tcx, &pins, &mut Vec::new())?;
+        }
     }
     if took_force {
         history::note_change(&record);

@@ -11,7 +11,7 @@ use crate::engine::forwarding::checks::Scrutiny;
 use crate::engine::managed::{absent, half_done};
 use crate::engine::plan::{self, Options};
 use crate::engine::verify::verify;
-use crate::engine::{self, Placed, attach, devices, driver, forwarding, programs, remains};
+use crate::engine::{self, Placed, attach, devices, driver, forwarding, members, programs, remains};
 use crate::fault;
 use crate::maps::{arrivals, shared, tables};
 use crate::record::origin::Origin;
@@ -63,17 +63,61 @@ pub fn up(requests: &[UpRequest]) -> Result<Vec<Done>> {
     let _lock = Lock::take()?;
     let names: Vec<&str> = requests.iter().map(|request| request.interface.as_str()).collect();
     remove_orphans(&names)?;
+    let mut made = Vec::new();
+    let done = make_groups(requests, &mut made).and_then(|()| up_all(requests, &names));
+    if done.is_err() {
+        // The devices of groups that are not up.
+        for name in made {
+            if Record::find(&name)?.is_none() {
+                devices::remove(&name)?;
+            }
+        }
+    }
+    done
+}
+
+/// Makes the devices of groups that are missing.
+fn make_groups(requests: &[UpRequest], made: &mut Vec<String>) -> Result<()> {
+    for request in requests.iter().filter(|request| !request.policy.arrivals_of.is_empty()) {
+        let twice = |other: &&UpRequest| {
+            let is_member = request.policy.arrivals_of.contains(&other.interface);
+            is_member && other.interface != request.interface && other.ingress_rate.is_some()
+        };
+        if let Some(other) = requests.iter().find(twice) {
+            let what = format!(
+                "--ingress-rate is for {0} too, whose arrivals are queued in {1}",
+                other.interface, request.interface
+            );
+            return Err(Error::input(what).help("write \"ingress_rate\" into the \"link\" of the group"));
+        }
+        // The device of an earlier group was deleted.
+        if let Some(mut gone) = Record::find(&request.interface)?
+            && gone.members.is_some()
+            && !Interface::is_there(&gone.interface, gone.ifindex)
+        {
+            let pins = gone.pins(&bpffs::root()?);
+            tear_down(&mut gone, &pins)?;
+        }
+        let fresh = members::make_device(&request.interface);
+        if fresh.map_err(|error| error.of_several(&request.interface, requests.len()))? {
+            made.push(request.interface.clone());
+        }
+    }
+    fault::step("up", "made")
+}
+
+fn up_all(requests: &[UpRequest], names: &[&str]) -> Result<Vec<Done>> {
     let features = Features::known()?;
     let starts: Result<Vec<Start>> = requests
         .iter()
         .map(|request| {
-            let start = Start::prepare(request, features.clone(), &names);
+            let start = Start::prepare(request, features.clone(), names);
             start.map_err(|error| error.of_several(&request.interface, names.len()))
         })
         .collect();
     let mut done: Vec<Done> = Vec::new();
-    for ((start, request), name) in starts?.into_iter().zip(requests).zip(&names) {
-        match start.perform_or_fall_back(request, &features, &names) {
+    for ((start, request), name) in starts?.into_iter().zip(requests).zip(names) {
+        match start.perform_or_fall_back(request, &features, names) {
             Ok(one) => done.push(one),
             Err(error) => return Err(give_back(done, error.of_several(name, names.len()))),
         }
@@ -165,6 +209,7 @@ fn record_of(request: &UpRequest, interface: &Interface, policy: &Resolved, plan
         ingress_rate_bps: policy.ingress_rate.map(|rate| rate.0),
         ingress_rate_of_policy: request.ingress_rate.is_none(),
         ingress_ifindex: None,
+        members: (!policy.arrivals_of.is_empty()).then(Vec::new),
         split: plan.split,
         split_ifindex: None,
         marks: plan.marks,
@@ -200,6 +245,10 @@ impl Start {
         let record = record_of(request, &interface, &policy, &plan)?;
         notes.extend(plan.notes);
         let mut details = plan.details;
+        members::refuse(&interface.name, &policy)?;
+        if policy.ingress_rate.is_some() {
+            members::refuse_member(&interface.name)?;
+        }
         shared::refuse_other_rates(&record, &request.policy, together)?;
         let scrutiny = if request.restored { Scrutiny::Restored } else { Scrutiny::forced(request.force) };
         notes.extend(forwarding::checks::check(&interface.name, &[], &policy.forwards, scrutiny)?);
@@ -307,7 +356,9 @@ fn install(
     fault::step("up", "staged")?;
     tables::flip(pins, 0, compiled.tables.generation)?;
     fault::step("up", "live")?;
-    driver(record.engine).install(&Placed { record, policy, interface, pins })?;
+    if record.members.is_none() {
+        driver(record.engine).install(&Placed { record, policy, interface, pins })?;
+    }
     fault::step("up", "queued")?;
     engine::install_arrivals(&Placed { record, policy, interface, pins })?;
     fault::step("up", "ingress-queued")?;
@@ -315,8 +366,12 @@ fn install(
         attach::install_splitter(record, pins)?;
     }
     fault::step("up", "split")?;
-    attach::install_hooks(record, tcx, pins, notes)?;
-    arrivals::add(record.netns, record.ifindex)?;
+    if record.members.is_some() {
+        members::follow(record, &policy.arrivals_of, tcx, pins, notes)?;
+    } else {
+        attach::install_hooks(record, tcx, pins, notes)?;
+        arrivals::add(record.netns, record.ifindex)?;
+    }
     fault::step("up", "hooked")?;
     forwarding::follow(record, Some(policy))?;
     fault::step("up", "forwarding")?;
@@ -352,6 +407,7 @@ pub fn down(interface: &str) -> Result<Record> {
 
 /// Removes all parts of a record, in an order in which packets keep flowing.
 fn tear_down(record: &mut Record, pins: &Path) -> Result<()> {
+    members::leave(record, &[pins, &record.new_pins(&bpffs::root()?)])?;
     arrivals::remove(record.netns, record.ifindex)?;
     // Targets of other interfaces' forwards may answer here: a hook takes the place of the one that goes.
     let forwarding = forwarding::follow(record, None);

@@ -5,7 +5,7 @@ use crate::bpf::object;
 use crate::command::recover::recover;
 use crate::engine::features::Features;
 use crate::engine::verify::verify;
-use crate::engine::{Placed, attach, devices, driver, forwarding, managed, programs};
+use crate::engine::{Placed, attach, devices, driver, forwarding, managed, members, programs};
 use crate::fault;
 use crate::maps::tables;
 use crate::record::{Phase, Record, policy};
@@ -108,8 +108,13 @@ fn swap(
     if record.split {
         attach::install_splitter(record, new)?;
     }
-    attach::remove_links(old)?;
-    attach::install_hooks(record, tcx, new, notes)?;
+    if record.members.is_some() {
+        members::leave(record, &[old])?;
+        members::follow(record, &policy.arrivals_of, tcx, new, notes)?;
+    } else {
+        attach::remove_links(old)?;
+        attach::install_hooks(record, tcx, new, notes)?;
+    }
     fault::point("upgrade-hooked");
     programs::remove_pins(old)?;
     fs::rename(new, old).map_err(|error| Error::system(format!("renaming {}: {error}", new.display())))?;

@@ -72,8 +72,15 @@ fn no_xdp(interface: &str, error: &io::Error) -> String {
     format!("{interface}: the driver takes no XDP program ({error}); arriving packets are classified by tc")
 }
 
+fn is_member(record: &Record) -> Result<bool> {
+    let own = |other: &Record| other.netns == record.netns && other.has_member(&record.interface);
+    Ok(Record::all()?.iter().any(own))
+}
+
 fn tc_hook(record: &mut Record, tcx: bool, side: Side, program: &str, pins: &Path) -> Result<()> {
     let (point, link) = match side {
+        // The hook of a group takes arrivals away: it comes last.
+        Side::Ingress if is_member(record)? => (Point::TcxIngressFirst, "link_ingress"),
         Side::Ingress => (Point::TcxIngress, "link_ingress"),
         Side::Egress => (Point::TcxEgress, "link_egress"),
     };
@@ -99,6 +106,9 @@ pub(crate) fn remove_links(pins: &Path) -> Result<()> {
 
 /// Takes every hook off the interface.
 pub(crate) fn remove_hooks(record: &Record, pins: &Path) -> Result<()> {
+    if record.members.is_some() {
+        return Ok(());
+    }
     remove_links(pins)?;
     remove_links(&record.new_pins(&bpffs::root()?))?;
     hooks::clear_filter(&record.interface, Side::Ingress)?;

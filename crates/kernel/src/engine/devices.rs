@@ -1,7 +1,7 @@
 //! The devices that an interface needs beside it: one behind which arriving packets are queued, one that splits super-packets.
 
 use crate::record::Record;
-use crate::system::iproute;
+use crate::system::{interface, iproute};
 use sluice_error::{Doing, Error, Result};
 
 /// Group of the devices that we make, which tells them from others. Unlike an alias, a device has it from the start.
@@ -22,7 +22,7 @@ pub(crate) fn make(record: &mut Record) -> Result<()> {
     Ok(())
 }
 
-fn make_ifb(name: &str, options: &str, number: Option<u32>) -> Result<u32> {
+pub(super) fn make_ifb(name: &str, options: &str, number: Option<u32>) -> Result<u32> {
     if nix::net::if_::if_nametoindex(name).is_err() {
         let number = number.map_or(String::new(), |number| format!("index {number} "));
         iproute::ip(&format!("link add name {name} {number}group {GROUP} type ifb"))?;
@@ -49,6 +49,11 @@ pub(crate) fn remove(name: &str) -> Result<()> {
 /// Whether a device is there, and ours.
 pub(crate) fn is_ours(name: &str) -> bool {
     nix::net::if_::if_nametoindex(name).is_ok() && is_our_ifb(name).unwrap_or(false)
+}
+
+/// Whether a device is there, and was made for a group: the others of ours have names of their own.
+pub(crate) fn is_of_group(name: &str) -> bool {
+    !interface::is_own_device(name) && is_ours(name)
 }
 
 fn is_our_ifb(name: &str) -> Result<bool> {

@@ -27,7 +27,14 @@ pub(crate) fn settled(mut record: Record) -> Result<Record> {
     if generation == record.generation {
         return Ok(record);
     }
-    Ok(Record { generation, ..*before })
+    let mut settled = Record { generation, ..*before };
+    // Hooks of a group that the killed command has attached are to be found.
+    if let Some(members) = &mut settled.members {
+        members.extend(record.members.into_iter().flatten());
+        members.sort_by_key(|member| member.ifindex);
+        members.dedup_by_key(|member| member.ifindex);
+    }
+    Ok(settled)
 }
 
 pub(crate) fn live_generation(record: &Record) -> Result<u32> {

@@ -2,7 +2,7 @@
 //! parts by mistake.
 
 use crate::bpf::hooks::{self, Side};
-use crate::engine::{attach, forwarding, is_ours};
+use crate::engine::{attach, forwarding, is_ours, members};
 use crate::record::{Hook, Record};
 use crate::system::qdiscs::{self, Qdisc};
 use sluice_error::{Error, Result};
@@ -25,6 +25,8 @@ pub(crate) enum Missing {
     Splitter,
     /// The hook of a side is gone.
     Hook(Side),
+    /// An interface of a group has no hook of the group.
+    Member(String),
     /// The XDP program is gone; tc classifies instead.
     Xdp,
     /// A hook or a table of port forwarding is gone.
@@ -44,6 +46,7 @@ impl fmt::Display for Missing {
             Missing::Splitter => write!(f, "nothing sends super-packets through the splitter"),
             Missing::Hook(Side::Ingress) => write!(f, "the hook that classifies arriving packets is gone"),
             Missing::Hook(Side::Egress) => write!(f, "the hook on departing packets is gone"),
+            Missing::Member(name) => write!(f, "the hook that sends arrivals of {name} to the group is gone"),
             Missing::Xdp => write!(f, "the XDP program is gone"),
             Missing::Forwarding => write!(f, "a hook of port forwarding is gone"),
         }
@@ -55,6 +58,12 @@ pub(crate) fn missing(record: &Record, pins: &Path) -> Result<Vec<Missing>> {
     let mut found = Vec::new();
     if record.engine.queues() {
         queues(record, &record.interface, &mut found)?;
+    }
+    if record.members.is_some() {
+        is_up(&record.interface, &mut found)?;
+        let wanted = crate::record::policy::resolved(record)?.arrivals_of;
+        found.extend(members::lacking(record, &wanted, pins).into_iter().map(Missing::Member));
+        return Ok(found);
     }
     if record.ingress_rate_bps.is_some() {
         let device = record.ingress_device();

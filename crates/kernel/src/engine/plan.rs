@@ -65,6 +65,10 @@ pub fn plan(
             .help("use a kernel with CONFIG_DEBUG_INFO_BTF, as Debian's are from version 11 on"));
     }
     let engine = choose_engine(policy, features, options, &mut details)?;
+    if !policy.arrivals_of.is_empty() && options.ingress_rate.is_none() {
+        return Err(Error::input("a group of interfaces without a rate of arrivals queues nothing")
+            .help("give --ingress-rate, or write \"ingress_rate\" into \"link\""));
+    }
     if options.ingress_rate.is_some() {
         check_ingress_rate(engine, features)?;
     }
@@ -82,7 +86,7 @@ pub fn plan(
     }
     let takes_places = engine.queues() && !several && root == "mq";
     notes.extend(one_queue_for_all(policy, engine, interface.tx_queues).filter(|_| takes_places));
-    if policy.link_rate.is_none() && engine.queues() {
+    if policy.link_rate.is_none() && engine.queues() && policy.arrivals_of.is_empty() {
         notes.push(
             "no link rate: the queue forms here only while the driver pushes back; `--rate` owns the bottleneck"
                 .to_owned(),
@@ -207,7 +211,11 @@ fn no_htb(features: &Features) -> Error {
 }
 
 fn choose_hook(policy: &Resolved, interface: &Interface, options: &Options, notes: &mut Vec<String>) -> Hook {
-    let real = interface.kind.is_none() && interface.ethernet && interface.name != "lo";
+    // Of a group, the cards among its interfaces decide.
+    let is_card = |interface: &Interface| interface.kind.is_none() && interface.ethernet && interface.name != "lo";
+    let of_group =
+        policy.arrivals_of.iter().filter_map(|name| Interface::find(name).ok()).any(|member| is_card(&member));
+    let real = is_card(interface) || of_group;
     match options.hook {
         Some(Hook::Xdp) if interface.kind.as_deref() == Some("veth") => {
             notes.push(

@@ -2,7 +2,7 @@
 //! `down` needs no more.
 
 use crate::bpf::hooks::{self, Side};
-use crate::engine::{devices, is_ours, qdisc};
+use crate::engine::{devices, is_ours, members, qdisc};
 use crate::record::{self, Engine, Hook, Phase, Record};
 use crate::system::interface::{self, Interface};
 use crate::system::{bpffs, netns, paths, qdiscs};
@@ -41,6 +41,7 @@ pub(crate) fn of(name: &str) -> Result<Option<Record>> {
         }
         record.engine = Engine::None;
     }
+    record.members = members::remaining(name, &record.pins(&bpffs::root()?))?;
     let devices = [record.ingress_device(), record.split_device()];
     let is_there = unread.is_some()
         || record.engine != Engine::None
@@ -112,6 +113,7 @@ fn empty() -> Record {
         rate_bps: None,
         ingress_rate_bps: None,
         ingress_ifindex: None,
+        members: None,
         split: false,
         split_ifindex: None,
         marks: false,

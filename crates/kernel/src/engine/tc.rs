@@ -33,7 +33,9 @@ impl Driver for Tc {
 
     /// HTB and the packets in it stay; its filter is replaced.
     fn renew(&self, at: &Placed<'_>) -> Result<()> {
-        iproute::tc_batch(&[classifier(&at.record.interface, at.pins, "sl_htb_egress")])?;
+        if at.record.members.is_none() {
+            iproute::tc_batch(&[classifier(&at.record.interface, at.pins, "sl_htb_egress")])?;
+        }
         if at.record.ingress_rate_bps.is_some() {
             iproute::tc_batch(&[classifier(&at.record.ingress_device(), at.pins, "sl_htb_ingress")])?;
         }
@@ -155,7 +157,10 @@ fn minors(device: &str) -> Result<Vec<u32>> {
 }
 
 fn devices(record: &Record, policy: &Resolved) -> Vec<(String, Option<Rate>)> {
-    let mut devices = vec![(record.interface.clone(), policy.link_rate)];
+    let mut devices = Vec::new();
+    if record.members.is_none() {
+        devices.push((record.interface.clone(), policy.link_rate));
+    }
     devices.extend(record.ingress_rate_bps.map(|bps| (record.ingress_device(), Some(Rate(bps)))));
     devices
 }

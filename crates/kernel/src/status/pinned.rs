@@ -177,7 +177,11 @@ impl Pinned {
     fn direction(&self, direction: u32, matched: Count) -> Result<DirectionStatus> {
         let record = &self.record;
         let egress = direction == abi::SL_EGRESS;
-        let queued = record.engine.queues() && (egress || record.ingress_rate_bps.is_some());
+        let queued = if egress {
+            record.queues_departures()
+        } else {
+            record.engine.queues() && record.ingress_rate_bps.is_some()
+        };
         let hooks = class_counts(&self.class_counts, direction)?;
         let mut classes: Vec<ClassStatus> = (0..abi::SL_CLASSES as usize)
             .filter(|id| self.live.classes >> id & 1 == 1)

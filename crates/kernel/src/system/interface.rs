@@ -66,7 +66,7 @@ pub fn no_such(name: &str) -> Error {
 }
 
 /// Whether a device is one that we make for another interface's queues, by its name.
-fn is_own_device(name: &str) -> bool {
+pub(crate) fn is_own_device(name: &str) -> bool {
     let number = OWN_DEVICES.iter().find_map(|prefix| name.strip_prefix(prefix));
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }

@@ -7,7 +7,7 @@ use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
 use crate::policy::{MAX_INTERFACES, Policy};
 use crate::set::PolicySet;
-use crate::source::{Origin, Source};
+use crate::source::{Origin, Source, Span};
 use crate::sums;
 use std::collections::HashSet;
 
@@ -52,6 +52,7 @@ pub(super) fn read(reader: &mut Reader, common: &Object, field: &Field, source: 
         policies.extend(policy.map(|policy| (entry.key.to_owned(), Policy { origin, ..policy })));
     }
     check_shared(reader, &policies);
+    check_members(reader, &policies);
     if !reader.findings.is_empty() {
         sound.into_iter().for_each(|(interface, place)| check_sums(reader, interface, &policies[place].1));
     }
@@ -64,6 +65,37 @@ fn check_sums(reader: &mut Reader, interface: &str, policy: &Policy) {
     let placed: Vec<sums::Placed<'_>> = policy.classes.iter().enumerate().collect();
     for finding in sums::check(&placed, policy.link.rate, &context, |pointer| policy.origin.span(pointer)) {
         reader.report(finding.help(format!("found in the policy for {}", excerpt(interface))));
+    }
+}
+
+/// Checks that the arrivals of each interface are queued in one place.
+fn check_members(reader: &mut Reader, policies: &[(String, Policy)]) {
+    let mut first: Vec<(&str, &str, Option<Span>)> = Vec::new();
+    for (set, policy) in policies {
+        for (i, member) in policy.arrivals_of.iter().enumerate() {
+            let place = policy.origin.span(&format!("/arrivals_of/{i}"));
+            let own = policies.iter().find(|(name, _)| name == member).map(|(_, own)| own);
+            let other = if let Some((_, other, there)) = first.iter().find(|(name, ..)| name == member) {
+                Some((format!("arrivals of {} are queued in {other} too", excerpt(member)), there.clone()))
+            } else if let Some(own) = own.filter(|own| !own.arrivals_of.is_empty()) {
+                Some((
+                    format!("{} is no interface, but queues arrivals itself", excerpt(member)),
+                    own.origin.span("/arrivals_of"),
+                ))
+            } else if let Some(own) = own.filter(|own| own.link.ingress_rate.is_some()) {
+                let there = own.origin.span("/link/ingress_rate");
+                Some((format!("arrivals of {} are queued by its own policy too", excerpt(member)), there))
+            } else {
+                None
+            };
+            match other {
+                Some((title, there)) => {
+                    let finding = Diagnostic::error(Kind::Conflict, title).at(place, format!("queued in {set}"));
+                    reader.report(finding.at(there, "and here").help("remove one of the two"));
+                }
+                None => first.push((member, set, place)),
+            }
+        }
     }
 }
 

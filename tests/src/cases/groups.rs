@@ -1,0 +1,263 @@
+//! Groups: the arrivals of several interfaces in one scheduler.
+
+use crate::cases::assert_near;
+use crate::cases::crash::points;
+use crate::cases::sets::passes;
+use crate::cases::upgrade::{POINTS as UPGRADE_POINTS, age};
+use crate::lab::{Engine, Lab, record};
+use crate::needs::{Need, is_icount};
+use crate::net::{Routed, wire_routed};
+use crate::policy::{by_port, port, with};
+use crate::suite::Suite;
+use crate::traffic::{self, Flow, Outcome};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+pub fn suite() -> Suite {
+    Suite::new("groups")
+        .both("two_interfaces_share_one_rate", &[Need::Ifb], share)
+        .both("members_come_and_go_under_traffic", &[Need::Ifb], come_and_go)
+        .both("members_change_with_the_policy", &[Need::Ifb], change)
+        .both("members_have_policies_of_their_own", &[Need::Ifb], own_policies)
+        .both("upgrade_swaps_the_hooks_of_members", &[Need::Ifb], upgraded)
+}
+
+/// Tests that are the same on any kernel.
+pub fn commands() -> Suite {
+    Suite::new("groups")
+        .of_commands()
+        .both("killed_at_any_point", &[Need::Ifb], killed)
+        .both("down_needs_no_record", &[Need::Ifb], unreadable)
+        .any("bad_input", &[Need::Ifb], bad_input)
+}
+
+const FRAME: usize = 514;
+const GROUP: &str = "lines0";
+const LAN: &str = "10.78.0.1";
+const WAN: &str = "10.79.0.1";
+
+/// Two classes with the same share, under the discipline that is published for this with engine `qdisc`.
+fn policy(lab: &Lab, members: &[&str]) -> Value {
+    let scheduler = if lab.engine == Engine::Qdisc { "eevdf" } else { "deficit_round_robin" };
+    let classes = json!([{ "id": 0, "name": "left", "limit": 50 }, { "id": 1, "name": "right", "limit": 50 }]);
+    with(by_port(scheduler, classes), "arrivals_of", json!(members))
+}
+
+fn up(lab: &Lab, net: &Routed, members: &[&str]) {
+    lab.up(&net.router, GROUP, &lab.policy(&policy(lab, members)), &["--ingress-rate", "10mbit"]);
+}
+
+/// Class 0 arrives at lan0, class 1 at wan0; each at so many bits per second.
+fn arrive(lab: &Lab, net: &Routed, load: [u64; 2], time: Duration) -> [Outcome; 2] {
+    let left = traffic::start(&net.client, &net.router, LAN, &[Flow::new(port(0), &[FRAME], load[0])]);
+    let right = traffic::start(&net.server, &net.router, WAN, &[Flow::new(port(1), &[FRAME], load[1])]);
+    std::thread::sleep(time);
+    let lost = |class: u8| lab.status(&net.router, GROUP).ingress(class).dropped.pkts;
+    left.stop();
+    right.stop();
+    [left.finish(|| lost(0)).remove(0), right.finish(|| lost(1)).remove(0)]
+}
+
+/// One view of both interfaces: what one class leaves, the other gets, and together they have the rate.
+fn share(lab: &Lab) {
+    let net = lab.routed();
+    let before = [net.router.state("lan0"), net.router.state("wan0")];
+    up(lab, &net, &["lan0", "wan0"]);
+    let outcomes = arrive(lab, &net, [20_000_000, 20_000_000], Duration::from_millis(1500));
+    let status = lab.status(&net.router, GROUP);
+    for (class, outcome) in (0..).zip(&outcomes) {
+        let class = status.ingress(class);
+        assert_eq!((class.sent.pkts, class.dropped.pkts), (outcome.received(), outcome.lost()), "{class:?}");
+    }
+    if is_icount() {
+        let first_ns = outcomes.iter().map(|outcome| outcome.arrivals[0].at_ns).max().expect("two");
+        let end_ns = outcomes.iter().map(|outcome| outcome.ended_ns).min().expect("two");
+        let together = outcomes.map(|outcome| outcome.between(first_ns + 300_000_000, end_ns));
+        let [left, right] = together.map(|outcome| outcome.bps(Duration::ZERO, 0));
+        assert_near("both interfaces together", left + right, 10e6, 0.002);
+        assert_near("the class of one of them", left, 5e6, 0.01);
+    }
+    lab.down(&net.router, GROUP);
+    assert_eq!([net.router.state("lan0"), net.router.state("wan0")], before, "the group is gone");
+}
+
+/// An interface of a group that disappears leaves the other alone, and is queued again when it is back.
+fn come_and_go(lab: &Lab) {
+    let net = lab.routed();
+    up(lab, &net, &["lan0", "wan0", "later0"]);
+    let ensure_adds = |names: &[&str]| {
+        let said = lab.sluice(&net.router, &["ensure", GROUP]).ok().stdout;
+        names.iter().for_each(|name| assert!(said.contains(&format!("arrivals of {name} ")), "{said}"));
+    };
+    let streams = traffic::start(&net.client, &net.router, LAN, &[Flow::new(port(0), &[FRAME], 2_000_000)]);
+    net.router.ip("link del wan0");
+    std::thread::sleep(Duration::from_millis(200));
+    ensure_adds(&[]);
+    net.router.ip("link add later0 type veth peer name later1");
+    net.router.ip("link set later0 up");
+    ensure_adds(&["later0"]);
+    std::thread::sleep(Duration::from_millis(200));
+    let outcome = streams.finish(|| lab.status(&net.router, GROUP).ingress(0).dropped.pkts).remove(0);
+    assert_eq!(outcome.lost(), 0, "arrivals of the other interface go on");
+    net.router.ip("link del lan0");
+    wire_routed(&net);
+    ensure_adds(&["lan0", "wan0"]);
+    let before = lab.status(&net.router, GROUP).ingress(1).sent.pkts;
+    let outcomes = arrive(lab, &net, [1_000_000, 1_000_000], Duration::from_millis(300));
+    assert_eq!(lab.status(&net.router, GROUP).ingress(1).sent.pkts - before, outcomes[1].received());
+    lab.down(&net.router, GROUP);
+}
+
+fn change(lab: &Lab) {
+    let net = lab.routed();
+    let before = [net.router.state("lan0"), net.router.state("wan0")];
+    up(lab, &net, &["lan0"]);
+    let sent = |class: u8| lab.status(&net.router, GROUP).ingress(class).sent.pkts;
+    arrive(lab, &net, [500_000, 500_000], Duration::from_millis(200));
+    assert!(sent(0) > 0 && sent(1) == 0, "wan0 is no member");
+    let both = lab.policy(&policy(lab, &["lan0", "wan0"]));
+    let planned = lab.sluice(&net.router, &["apply", GROUP, &both, "--dry-run"]).ok().stdout;
+    assert!(planned.contains("arrivals_of lan0 -> lan0, wan0"), "{planned}");
+    lab.sluice(&net.router, &["apply", GROUP, &both]).ok();
+    arrive(lab, &net, [500_000, 500_000], Duration::from_millis(200));
+    let right = sent(1);
+    assert!(right > 0, "wan0 is a member now");
+    lab.sluice(&net.router, &["rollback", GROUP]).ok();
+    arrive(lab, &net, [500_000, 500_000], Duration::from_millis(200));
+    assert_eq!(sent(1), right, "wan0 is no member any more");
+    // A second group with a discipline of its own, beside the first.
+    let other = with(by_port("strict_priority", json!([{ "id": 1, "priority": 0 }])), "arrivals_of", json!(["wan0"]));
+    lab.up(&net.router, "lines1", &lab.policy(&other), &["--ingress-rate", "5mbit"]);
+    let outcomes = arrive(lab, &net, [500_000, 500_000], Duration::from_millis(200));
+    assert_eq!(lab.status(&net.router, "lines1").ingress(1).sent.pkts, outcomes[1].received());
+    lab.down(&net.router, "lines1");
+    lab.down(&net.router, GROUP);
+    assert_eq!([net.router.state("lan0"), net.router.state("wan0")], before);
+}
+
+/// The policy of a member classifies and counts its arrivals before they come to the group, whichever was first.
+fn own_policies(lab: &Lab) {
+    let net = lab.routed();
+    let own = lab.policy(&by_port("strict_priority", json!([{ "id": 0, "priority": 0 }])));
+    lab.up(&net.router, "lan0", &own, &["--rate", "50mbit"]);
+    up(lab, &net, &["lan0", "wan0"]);
+    lab.up(&net.router, "wan0", &own, &["--rate", "50mbit"]);
+    let outcomes = arrive(lab, &net, [1_000_000, 1_000_000], Duration::from_millis(300));
+    assert_eq!(lab.status(&net.router, GROUP).ingress(0).sent.pkts, outcomes[0].received());
+    assert_eq!(lab.status(&net.router, GROUP).ingress(1).sent.pkts, outcomes[1].received());
+    assert_eq!(lab.status(&net.router, "lan0").ingress(0).sent.pkts, outcomes[0].sent);
+    assert_eq!(lab.status(&net.router, "wan0").ingress(0).sent.pkts, outcomes[1].sent);
+    for device in ["lan0", "wan0", GROUP] {
+        lab.down(&net.router, device);
+    }
+}
+
+fn upgraded(lab: &Lab) {
+    let net = lab.routed();
+    let before = [net.router.state("lan0"), net.router.state("wan0")];
+    up(lab, &net, &["lan0", "wan0"]);
+    age(&net.router);
+    let said = lab.sluice(&net.router, &["upgrade", GROUP]).ok().stdout;
+    assert!(said.contains("runs the programs of this version"), "{said}");
+    let outcomes = arrive(lab, &net, [1_000_000, 1_000_000], Duration::from_millis(200));
+    for (class, outcome) in (0..).zip(&outcomes) {
+        assert_eq!(lab.status(&net.router, GROUP).ingress(class).sent.pkts, outcome.received());
+    }
+    lab.down(&net.router, GROUP);
+    assert_eq!([net.router.state("lan0"), net.router.state("wan0")], before);
+}
+
+/// The kill points of a command; in a slow machine, every third.
+fn some_points(command: &str) -> Vec<&'static str> {
+    points(command).into_iter().step_by(if is_icount() { 3 } else { 1 }).collect()
+}
+
+/// What is left after a death at any point goes with `down`, and packets pass meanwhile.
+fn killed(lab: &Lab) {
+    let net = lab.routed();
+    let gone = |point: &str, before: &[String; 2]| {
+        assert_eq!([net.router.state("lan0"), net.router.state("wan0")], *before, "after a death at {point}");
+        assert!(!net.router.interfaces().contains(&GROUP.to_owned()), "after a death at {point}");
+        assert!(lab.leftovers().is_empty(), "after a death at {point}: {:?}", lab.leftovers());
+    };
+    let before = [net.router.state("lan0"), net.router.state("wan0")];
+    let (both, one) = (lab.policy(&policy(lab, &["lan0", "wan0"])), lab.policy(&policy(lab, &["lan0"])));
+    let engine = lab.engine.name();
+    let up = ["up", GROUP, "--policy", &both, "--engine", engine, "--ingress-rate", "10mbit"];
+    for point in some_points("up") {
+        lab.killed_at(point, &net.router, &up);
+        passes(&net);
+        lab.down(&net.router, GROUP);
+        gone(point, &before);
+    }
+    for point in some_points("apply") {
+        lab.sluice(&net.router, &up).ok();
+        lab.killed_at(point, &net.router, &["apply", GROUP, &one]);
+        passes(&net);
+        lab.sluice(&net.router, &["apply", GROUP, &one]).ok();
+        lab.killed_at(point, &net.router, &["apply", GROUP, &both]);
+        passes(&net);
+        lab.down(&net.router, GROUP);
+        gone(point, &before);
+    }
+    for point in UPGRADE_POINTS {
+        lab.sluice(&net.router, &up).ok();
+        age(&net.router);
+        lab.killed_at(point, &net.router, &["upgrade", GROUP]);
+        passes(&net);
+        lab.down(&net.router, GROUP);
+        gone(point, &before);
+    }
+    for point in some_points("down") {
+        lab.sluice(&net.router, &up).ok();
+        lab.killed_at(point, &net.router, &["down", GROUP]);
+        passes(&net);
+        lab.down(&net.router, GROUP);
+        gone(point, &before);
+    }
+}
+
+/// A record that cannot be read, or is gone.
+fn unreadable(lab: &Lab) {
+    let net = lab.routed();
+    let before = [net.router.state("lan0"), net.router.state("wan0")];
+    type Damage<'a> = &'a dyn Fn(&Path);
+    let damage: [Damage<'_>; 2] =
+        [&|record| fs::write(record, r#"{ "from": "the future" }"#).expect("writing"), &|record| {
+            fs::remove_file(record).expect("removing")
+        }];
+    for damage in damage {
+        up(lab, &net, &["lan0", "wan0"]);
+        damage(&record(&net.router));
+        lab.sluice(&net.router, &["status", GROUP]).exits(2).says("sluice down lines0");
+        lab.down(&net.router, GROUP);
+        assert_eq!([net.router.state("lan0"), net.router.state("wan0")], before);
+        assert!(!net.router.interfaces().contains(&GROUP.to_owned()));
+        assert!(lab.leftovers().is_empty(), "{:?}", lab.leftovers());
+    }
+}
+
+fn bad_input(lab: &Lab) {
+    let net = lab.routed();
+    let before = [net.router.state("lan0"), net.router.state("wan0")];
+    let of = |members: &[&str]| lab.policy(&policy(lab, members));
+    let refused = |words: &[&str], says: &str| lab.sluice(&net.router, words).exits(2).says(says).says("help: ");
+    refused(&["up", GROUP, "--policy", &of(&["lan0"])], "without a rate of arrivals");
+    refused(&["up", "lan0", "--policy", &of(&["wan0"]), "--ingress-rate", "10mbit"], "an interface lan0 already");
+    refused(&["up", GROUP, "--policy", &of(&[GROUP]), "--ingress-rate", "10mbit"], "is the group itself");
+    refused(&["up", GROUP, "--policy", &of(&["lan0", "lan0"]), "--ingress-rate", "10mbit"], "has lan0 twice");
+    refused(&["check", &of(&[])], "names no interface");
+    assert!(!net.router.interfaces().contains(&GROUP.to_owned()), "nothing is left");
+    let plain = lab.policy(&by_port("strict_priority", json!([{ "id": 0, "priority": 0 }])));
+    lab.sluice(&net.router, &["up", "wan0", "--policy", &plain, "--ingress-rate", "10mbit"]).ok();
+    refused(&["up", GROUP, "--policy", &of(&["lan0", "wan0"]), "--ingress-rate", "10mbit"], "queued by its own policy");
+    lab.sluice(&net.router, &["down", "wan0"]).ok();
+    lab.sluice(&net.router, &["up", GROUP, "--policy", &of(&["lan0"]), "--ingress-rate", "10mbit"]).ok();
+    refused(&["up", "lines1", "--policy", &of(&["lan0"]), "--ingress-rate", "10mbit"], "queued in lines0 already");
+    refused(&["up", "lan0", "--policy", &plain, "--ingress-rate", "10mbit"], "queued in lines0 already");
+    refused(&["apply", GROUP, &plain], "whether this is a group");
+    lab.sluice(&net.router, &["down", GROUP]).ok();
+    assert_eq!([net.router.state("lan0"), net.router.state("wan0")], before);
+}
