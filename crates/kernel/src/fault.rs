@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The points, in the order in which commands pass them. `rollback` and a revert pass the points of `apply` as well, under
 /// their own names.
 pub const POINTS: &[&str] = &[
-    "up-made",
+    "group-made",
     "up-recorded",
     "up-devices",
     "up-loaded",

@@ -186,7 +186,7 @@ fn killed(lab: &Lab) {
     let (both, one) = (lab.policy(&policy(lab, &["lan0", "wan0"])), lab.policy(&policy(lab, &["lan0"])));
     let engine = lab.engine.name();
     let up = ["up", GROUP, "--policy", &both, "--engine", engine, "--ingress-rate", "10mbit"];
-    for point in some_points("up") {
+    for point in ["group-made"].into_iter().chain(some_points("up")) {
         lab.killed_at(point, &net.router, &up);
         passes(&net);
         lab.down(&net.router, GROUP);

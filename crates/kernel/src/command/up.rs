@@ -103,7 +103,7 @@ fn make_groups(requests: &[UpRequest], made: &mut Vec<String>) -> Result<()> {
             made.push(request.interface.clone());
         }
     }
-    fault::step("up", "made")
+    fault::step("group", "made")
 }
 
 fn up_all(requests: &[UpRequest], names: &[&str]) -> Result<Vec<Done>> {
