@@ -144,7 +144,7 @@ impl Contender {
             }
             None if file.observe.is_some() => {
                 let observing = file.observe.clone().unwrap_or_default();
-                observing.check(&source)?;
+                observing.check(&mut source)?;
                 Start::Observe(observing)
             }
             None if file.forward.is_some() => {

@@ -31,6 +31,8 @@ pub fn figures(scenario: &ScenarioInfo, measured: &Measured) -> Vec<Figure> {
     }
     for flows in &measured.flows {
         of_flows(flows, |measure, value| push(&flows.load, measure, value));
+        let subject = scenario.loads.iter().any(|load| load.name == flows.load && load.probe);
+        push(&flows.load, Measure::Deviation, flows.deviation_kbit.filter(|_| subject));
     }
     for observed in &measured.observed {
         of_observed(observed, |measure, value| push(&observed.load, measure, value));
@@ -82,11 +84,18 @@ fn of_observed(observed: &Observed, mut push: impl FnMut(Measure, Option<f64>)) 
     let percent = |packets: u64| (observed.arrived > 0).then(|| 100.0 * packets as f64 / observed.arrived as f64);
     let unobserved = observed.arrived.saturating_sub(observed.delivered);
     push(Measure::Arrived, a_second(observed.arrived));
+    push(Measure::Instructions, observed.instructions);
+    if let Some(dropped) = observed.dropped {
+        let passed = observed.arrived.saturating_sub(dropped);
+        let each = observed.arrived as f64 / passed.max(1) as f64;
+        push(Measure::Passed, a_second(passed));
+        push(Measure::InstructionsPassed, observed.instructions.map(|each_arrived| each_arrived * each));
+        return;
+    }
     push(Measure::Observed, a_second(observed.delivered));
     push(Measure::Unobserved, percent(unobserved));
     push(Measure::Untold, percent(unobserved.saturating_sub(observed.missed)));
     push(Measure::Records, observed.records.and_then(a_second));
-    push(Measure::Instructions, observed.instructions);
 }
 
 fn of_flows(flows: &Flows, mut push: impl FnMut(Measure, Option<f64>)) {

@@ -218,6 +218,7 @@ fn flows(load: &LoadInfo, mbit: f64, random: &mut Random) -> Flows {
         retransmitted: tcp.then(|| (random.next() * 300.0) as u64),
         lost_percent: (!tcp).then(|| 12.0 + random.next()),
         jitter_ms: (!tcp).then_some(0.4),
+        deviation_kbit: None,
     }
 }
 

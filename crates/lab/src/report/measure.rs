@@ -53,6 +53,8 @@ pub enum Measure {
     Jain,
     FlowLoss,
     FlowJitter,
+    /// How far the rate of a load that the scenario is about departs from its mean.
+    Deviation,
     Retransmitted,
     /// All loads together.
     TotalRate,
@@ -73,6 +75,10 @@ pub enum Measure {
     Observed,
     /// Records of a sample, a second.
     Records,
+    /// Packets that a limit has let pass, a second.
+    Passed,
+    /// Instructions for a packet that a limit has let pass, with what was spent on those that it dropped.
+    InstructionsPassed,
     /// Packets that arrived and that it did not get.
     Unobserved,
     /// Those of these that it has not told.
@@ -102,6 +108,7 @@ impl Measure {
             Measure::Jain => "jain",
             Measure::FlowLoss => "flow_loss",
             Measure::FlowJitter => "flow_jitter",
+            Measure::Deviation => "deviation",
             Measure::Retransmitted => "retransmitted",
             Measure::TotalRate => "total_rate",
             Measure::WeightedJain => "weighted_jain",
@@ -117,6 +124,8 @@ impl Measure {
             Measure::Arrived => "arrived_per_second",
             Measure::Observed => "observed_per_second",
             Measure::Records => "records_per_second",
+            Measure::Passed => "passed_per_second",
+            Measure::InstructionsPassed => "instructions_per_passed_packet",
             Measure::Unobserved => "unobserved",
             Measure::Untold => "untold",
         };
@@ -130,12 +139,15 @@ impl Measure {
             Measure::Added => "p99 delay above idle".to_owned(),
             Measure::Loss => "loss".to_owned(),
             Measure::TotalRate => "throughput".to_owned(),
+            Measure::Deviation => "deviation of the rate".to_owned(),
             Measure::WeightedJain => "fairness".to_owned(),
             Measure::Used => "use of the wire".to_owned(),
             Measure::Busy => "processor time".to_owned(),
             Measure::Instructions => "instructions per packet".to_owned(),
             Measure::Arrived => "packets that arrived".to_owned(),
             Measure::Observed => "packets observed".to_owned(),
+            Measure::Passed => "packets that passed the limit".to_owned(),
+            Measure::InstructionsPassed => "instructions per packet that passed".to_owned(),
             Measure::Unobserved => "packets not observed".to_owned(),
             Measure::Untold => "loss that nobody told".to_owned(),
             other => other.name().replace('_', " "),
@@ -150,9 +162,13 @@ impl Measure {
             Measure::Loss | Measure::FlowLoss | Measure::Used | Measure::Busy => "%",
             Measure::Unobserved | Measure::Untold => "%",
             Measure::Rate | Measure::Flow(_) | Measure::TotalRate => "Mbit/s",
-            Measure::Retransmitted | Measure::Pkts | Measure::LineDropped | Measure::Instructions => "",
+            Measure::Deviation => "kbit/s",
+            Measure::Retransmitted | Measure::Pkts | Measure::LineDropped => "",
+            Measure::Instructions | Measure::InstructionsPassed => "",
             Measure::PerMinute => "a minute",
-            Measure::PerSecond | Measure::Arrived | Measure::Observed | Measure::Records => "a second",
+            Measure::PerSecond | Measure::Arrived | Measure::Observed | Measure::Records | Measure::Passed => {
+                "a second"
+            }
             Measure::Jain | Measure::WeightedJain | Measure::Owned => "",
         }
     }
@@ -162,7 +178,7 @@ impl Measure {
             Measure::Rate | Measure::TotalRate | Measure::PerMinute | Measure::PerSecond => Better::Higher,
             Measure::Jain | Measure::WeightedJain | Measure::Owned => Better::Higher,
             Measure::Arrived | Measure::Observed => Better::Higher,
-            Measure::Used | Measure::Pkts | Measure::Flow(_) | Measure::Records => Better::Neither,
+            Measure::Used | Measure::Pkts | Measure::Flow(_) | Measure::Records | Measure::Passed => Better::Neither,
             Measure::Delay(Path::Noise | Path::Idle | Path::IdleOneWay, _) => Better::Neither,
             _ => Better::Lower,
         }
@@ -172,10 +188,11 @@ impl Measure {
     pub fn resolution(self) -> (f64, f64) {
         match self {
             Measure::Loss | Measure::FlowLoss | Measure::Unobserved | Measure::Untold => (0.1, 0.0),
-            Measure::PerSecond | Measure::Arrived | Measure::Observed => (0.0, 0.02),
+            Measure::PerSecond | Measure::Arrived | Measure::Observed | Measure::Passed => (0.0, 0.02),
             Measure::Used => (0.5, 0.0),
             Measure::Busy => (2.0, 0.15),
-            Measure::Instructions => (0.0, 0.15),
+            Measure::Deviation => (1.0, 0.05),
+            Measure::Instructions | Measure::InstructionsPassed => (0.0, 0.15),
             Measure::Rate | Measure::Flow(_) | Measure::TotalRate => (0.0, 0.01),
             Measure::Jain | Measure::WeightedJain => (0.005, 0.0),
             Measure::Retransmitted | Measure::Pkts | Measure::LineDropped | Measure::Owned => (0.5, 0.05),
@@ -192,6 +209,8 @@ impl Measure {
             | Measure::Pkts
             | Measure::LineDropped
             | Measure::Instructions
+            | Measure::InstructionsPassed
+            | Measure::Passed
             | Measure::PerMinute
             | Measure::PerSecond
             | Measure::Arrived

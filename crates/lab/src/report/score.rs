@@ -12,14 +12,23 @@ pub enum Key {
     Requests,
     Observation,
     Throughput,
+    Steadiness,
     Loss,
     Fairness,
     Cost,
 }
 
 /// The keys in the order of the scorecard.
-pub const KEYS: [Key; 7] =
-    [Key::Delay, Key::Requests, Key::Observation, Key::Throughput, Key::Loss, Key::Fairness, Key::Cost];
+pub const KEYS: [Key; 8] = [
+    Key::Delay,
+    Key::Requests,
+    Key::Observation,
+    Key::Throughput,
+    Key::Steadiness,
+    Key::Loss,
+    Key::Fairness,
+    Key::Cost,
+];
 
 /// A scenario at a rate, and the load if the key is of a load.
 pub struct Column<'a> {
@@ -76,6 +85,7 @@ impl Key {
             Key::Requests => "Requests",
             Key::Observation => "Observation",
             Key::Throughput => "Throughput",
+            Key::Steadiness => "Steadiness",
             Key::Loss => "Loss",
             Key::Fairness => "Fairness",
             Key::Cost => "Cost",
@@ -92,6 +102,9 @@ impl Key {
             Key::Observation => "packets a second that userspace got, as records or as counts; higher is better",
             Key::Throughput => {
                 "payload of the TCP loads together (of UDP where there is nothing else), Mbit/s, and percent of the wire used; over a chain each load alone; higher is better"
+            }
+            Key::Steadiness => {
+                "standard deviation, around its mean, of the rate of the bulk load that the scenario is about, kbit/s; lower is better"
             }
             Key::Loss => {
                 "probe packets lost, over a chain requests that failed, at a tap loss that the observer does not tell, percent; lower is better"
@@ -120,6 +133,10 @@ impl Key {
                 group.loads_of_kind("tcp").map(|load| (load.name.clone(), Measure::Rate)).collect()
             }
             Key::Throughput => vec![(String::new(), Measure::TotalRate)],
+            Key::Steadiness => {
+                let loads = group.scenario.loads.iter().filter(|load| load.probe);
+                loads.map(|load| (load.name.clone(), Measure::Deviation)).collect()
+            }
             Key::Fairness => vec![(String::new(), Measure::WeightedJain)],
             Key::Cost => vec![(String::new(), group.cost_measure())],
         };

@@ -98,11 +98,13 @@ fn frames(group: &Group, load: &LoadInfo) -> Option<Table> {
     let of = load.name.as_str();
     let columns = vec![
         column("arrived", of, Measure::Arrived),
+        column("passed the limit", of, Measure::Passed),
         column("observed", of, Measure::Observed),
         column("records of a sample", of, Measure::Records),
         column("not observed", of, Measure::Unobserved),
         column("of these not told", of, Measure::Untold),
         column("instructions a packet", of, Measure::Instructions),
+        column("instructions a passed packet", of, Measure::InstructionsPassed),
     ];
     table(group, format!("Packets of “{}” ({})", load.name, load.about), columns)
 }
@@ -187,6 +189,7 @@ fn rates(group: &Group) -> Option<Table> {
         columns.push(column(format!("{name}, fairness of flows"), name, Measure::Jain));
         columns.push(column(format!("{name}, lost"), name, Measure::FlowLoss));
         columns.push(column(format!("{name}, jitter"), name, Measure::FlowJitter));
+        columns.push(column(format!("{name}, deviation"), name, Measure::Deviation));
         columns.push(column(format!("{name}, sent again"), name, Measure::Retransmitted));
     }
     if loads.len() > 1 {

@@ -100,6 +100,7 @@ fn head(key: Key, column: &Column) -> String {
         Key::Requests | Key::Observation => format!("{of}\n/s"),
         Key::Throughput if column.group.scenario.chain => format!("{of}\nMbit/s"),
         Key::Throughput => "rate Mbit/s\n(wire %)".to_owned(),
+        Key::Steadiness => format!("{of}\nkbit/s"),
         Key::Loss if of.is_empty() => "failed\n%".to_owned(),
         Key::Loss => format!("{of} lost\n%"),
         Key::Fairness => "fairness\nindex".to_owned(),

@@ -329,6 +329,7 @@ fn a_tap_has_packets_and_the_loss_that_nobody_told() {
             delivered: 900,
             missed: 40,
             records: None,
+            dropped: None,
             seconds: 2.0,
             instructions: None,
         }];

@@ -184,6 +184,9 @@ pub struct Observed {
     pub missed: u64,
     /// Records of a sample.
     pub records: Option<u64>,
+    /// Packets that the contender's limit has dropped, if it limits what arrives; the others passed.
+    #[serde(default)]
+    pub dropped: Option<u64>,
     /// Time from the first frame to the last, seconds.
     pub seconds: f64,
     /// Instructions for a frame, with the sender's; by an instruction clock, if frames were sent as fast as they go.
@@ -250,6 +253,9 @@ pub struct Flows {
     pub lost_percent: Option<f64>,
     /// Jitter of UDP by iperf3 (RFC 1889), ms.
     pub jitter_ms: Option<f64>,
+    /// The standard deviation of the rate from one interval of `series` to the next around its mean in the window, kbit/s.
+    #[serde(default)]
+    pub deviation_kbit: Option<f64>,
 }
 
 /// The queues at a bottleneck.

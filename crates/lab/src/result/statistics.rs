@@ -58,6 +58,13 @@ pub fn mean_jitter_ms(delays_ms: &[Option<f64>]) -> Option<f64> {
     Some(changes.iter().sum::<f64>() / changes.len() as f64)
 }
 
+/// The standard deviation of all these values around their mean; none of fewer than two.
+pub fn standard_deviation(values: &[f64]) -> Option<f64> {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (values.len() > 1).then(|| (squares / values.len() as f64).sqrt())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,6 +82,12 @@ mod tests {
         let d = Distribution::of([3.0]).unwrap();
         assert_eq!((d.p50_ms, d.p99_ms, d.max_ms), (3.0, 3.0, 3.0));
         assert_eq!(Distribution::of([]), None);
+    }
+
+    #[test]
+    fn deviation_is_around_the_mean() {
+        assert_eq!(standard_deviation(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]), Some(2.0));
+        assert_eq!((standard_deviation(&[3.0]), standard_deviation(&[])), (None, None));
     }
 
     #[test]

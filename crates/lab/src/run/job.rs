@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::format::{Contender, Milliseconds, Scenario, Source};
+use crate::format::{Contender, Milliseconds, Observing, Scenario, Source};
 use crate::result::results::{Outcome, Trial};
 use crate::run::experiment;
 use sluice_error::{Error, Kind, Result};
@@ -142,9 +142,13 @@ impl JobFiles {
             }
             _ => {}
         }
-        match (chain || tap, cell.rate_bps) {
+        let limits = contender.observing().is_some_and(Observing::limits);
+        match (chain || tap && !limits, cell.rate_bps) {
             (true, 0) | (false, 1..) => Ok(()),
             (true, _) => bad(format!("the links of scenario {} have no rate", cell.scenario), "--rate max"),
+            (false, 0) if tap => {
+                bad(format!("contender {} limits what arrives to a rate", cell.contender), "such as --rate 10mbit")
+            }
             (false, 0) => bad(format!("scenario {} needs a rate", cell.scenario), "such as --rate 20mbit"),
         }
     }

@@ -1,5 +1,6 @@
 //! One trial at a tap: a contender observes what arrives at a device, and loads of frames come one after the other, each alone.
 
+use std::fs;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -86,12 +87,29 @@ impl Trial<'_> {
         device(&(self.tap.monitor.clone(), self.tap.source.clone()))
     }
 
+    /// Fills the blanks of a command; the files that it names come into `directory`.
+    fn filled(&self, monitor: &Monitor, command: &str, directory: &Path) -> Result<String> {
+        let mut failed = None;
+        let filled = monitor.command(command, |name| {
+            let path = directory.join(name);
+            let attached = &self.setting.contender.source.attached;
+            let text = attached.iter().find(|(own, _)| own == name).map_or("", |(_, text)| text);
+            failed = failed.take().or(fs::write(&path, text).err().map(|error| (path.clone(), error)));
+            path.to_string_lossy().into_owned()
+        });
+        match failed {
+            Some((path, error)) => Err(Error::system(format!("cannot write {}: {error}", path.display()))),
+            None => filled.map_err(|blank| Error::system(format!("nothing fills {{{blank}}}"))),
+        }
+    }
+
     fn monitor(&self, out: &Path) -> Result<Monitor> {
         Ok(Monitor {
             device: self.at(),
             namespace: self.network.host(&self.tap.monitor)?.name().to_owned(),
             sluice: self.setting.sluice.to_string_lossy().into_owned(),
             out: out.to_string_lossy().into_owned(),
+            rate_bps: self.setting.rate_bps,
         })
     }
 
@@ -103,7 +121,10 @@ impl Trial<'_> {
             ..self.monitor(Path::new("FILE"))?
         };
         let all = self.observing.start.iter().chain(&self.observing.run).chain(&self.observing.after);
-        all.map(|command| filled(&shown, command)).collect()
+        all.map(|command| {
+            shown.command(command, str::to_owned).map_err(|blank| Error::system(format!("nothing fills {{{blank}}}")))
+        })
+        .collect()
     }
 
     fn run(&self, length: Duration) -> Result<(Observed, String)> {
@@ -113,11 +134,12 @@ impl Trial<'_> {
         // Without GRO or an XDP program, a veth takes no frames.
         command::run(host, &format!("ethtool -K {} gro on", self.at()), self.watch)?;
         for command in &self.observing.start {
-            let command = filled(&monitor, command)?;
+            let command = self.filled(&monitor, command, out.path())?;
             command::require(&command)?;
             command::run(host, &command, self.watch)?;
         }
-        let observer = self.observing.run.as_ref().map(|command| self.start(&monitor, command, host)).transpose()?;
+        let begin = |command: &String| self.start(&self.filled(&monitor, command, out.path())?, host);
+        let observer = self.observing.run.as_ref().map(begin).transpose()?;
         let before = self.received(host)?;
         let to = device(&(self.tap.source.clone(), self.tap.monitor.clone()));
         let sender = frames::start(source, self.setting.sluice, &to, self.load, length)?;
@@ -131,7 +153,7 @@ impl Trial<'_> {
             text = format!("{}{}", output.stdout, output.stderr);
         }
         if let Some(command) = &self.observing.after {
-            text += &command::run(host, &filled(&monitor, command)?, self.watch)?.stdout;
+            text += &command::run(host, &self.filled(&monitor, command, out.path())?, self.watch)?.stdout;
         }
         let number = |pattern: &Option<String>| match pattern {
             None => Ok(None),
@@ -141,6 +163,7 @@ impl Trial<'_> {
         };
         let records = number(&self.observing.delivered)?;
         let missed = number(&self.observing.missed)?.unwrap_or(0);
+        let dropped = number(&self.observing.dropped)?;
         let seen = number(&self.observing.seen)?;
         let (delivered, missed) = match (seen, records) {
             (Some(seen), Some(records)) => represented(seen, records, missed),
@@ -155,6 +178,7 @@ impl Trial<'_> {
             delivered,
             missed,
             records: seen.and(records),
+            dropped,
             seconds: sent.seconds,
             instructions: counted.then(|| sent.seconds * 1e9 / arrived as f64),
         };
@@ -162,10 +186,9 @@ impl Trial<'_> {
     }
 
     /// Starts the observer, and waits until it says that it observes.
-    fn start(&self, monitor: &Monitor, command: &str, host: &Namespace) -> Result<Process> {
-        let command = filled(monitor, command)?;
-        command::require(&command)?;
-        let mut observer = command::start(host, &command)?;
+    fn start(&self, command: &str, host: &Namespace) -> Result<Process> {
+        command::require(command)?;
+        let mut observer = command::start(host, command)?;
         let ready = self.observing.ready.as_deref().unwrap_or_default();
         let deadline = Instant::now() + READY;
         while !observer.written().concat().contains(ready) {
@@ -213,10 +236,6 @@ fn represented(seen: u64, records: u64, missed: u64) -> (u64, u64) {
     let share = records as f64 / (records + missed).max(1) as f64;
     let delivered = if records + missed == 0 { 0 } else { (seen as f64 * share).round() as u64 };
     (delivered, if missed == 0 { 0 } else { seen - delivered })
-}
-
-fn filled(monitor: &Monitor, command: &str) -> Result<String> {
-    monitor.command(command).map_err(|blank| Error::system(format!("nothing fills {{{blank}}}")))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::format::{CHAIN_PORT, Load, LoadKind, OneWay, Topology};
 use crate::result::results::{Delays, Flows, Timed};
-use crate::result::statistics::{Distribution, mean_jitter_ms};
+use crate::result::statistics::{Distribution, mean_jitter_ms, standard_deviation};
 use crate::run::network::Network;
 use crate::tool::irtt::{self, Exchange, Stream};
 use crate::tool::nginx;
@@ -265,6 +265,7 @@ impl<'a> Runner<'a> {
         let sent: u64 = counted().map(|s| s.sent_packets).sum();
         let lost = iperf3::lost_packets(counted());
         let jitters: Vec<f64> = counted().filter_map(|s| s.jitter_ms).collect();
+        let rates: Vec<f64> = counted().map(|s| mbit(s.bytes(), s.end_s - s.start_s)).collect();
         Flows {
             load: self.load.name().to_owned(),
             mbit: mbit(counted().map(iperf3::Interval::bytes).sum(), seconds),
@@ -282,6 +283,7 @@ impl<'a> Runner<'a> {
                 result.sent_packets.map(|_| 100.0)
             },
             jitter_ms: (!jitters.is_empty()).then(|| jitters.iter().sum::<f64>() / jitters.len() as f64),
+            deviation_kbit: standard_deviation(&rates).map(|mbit| mbit * 1e3),
         }
     }
 
@@ -416,6 +418,7 @@ fn carried(load: &str, fetches: &[(f64, web::Fetch)], zero: SystemTime, window: 
         retransmitted: None,
         lost_percent: None,
         jitter_ms: None,
+        deviation_kbit: None,
     }
 }
 
