@@ -98,7 +98,11 @@ pub fn report(done: &Done, what: &str, verbose: bool) {
         outln!("  departures shaped to {}", terminal::rate(bps));
     }
     if let Some(bps) = record.ingress_rate_bps {
-        outln!("  arrivals shaped to {}, behind {}", terminal::rate(bps), record.ingress_device());
+        let rate = terminal::rate(bps);
+        match record.member_names() {
+            Some(members) => outln!("  arrivals of {} shaped to {rate}", members.join(", ")),
+            None => outln!("  arrivals shaped to {rate}, behind {}", record.ingress_device()),
+        }
     }
     for note in &done.notes {
         outln!("  note: {note}");

@@ -70,12 +70,16 @@ fn text(status: &Status, color: bool) -> String {
     lines.extend(warnings(status));
     let shaped =
         |bps: Option<u64>| bps.map_or("not shaped".to_owned(), |bps| format!("shaped to {}", terminal::rate(bps)));
-    lines.push(format!(
-        "  departures {}; arrivals {}; {}",
-        shaped(status.rate_bps),
-        shaped(status.ingress_rate_bps),
-        if status.split { "super-packets are split" } else { "super-packets stay whole" }
-    ));
+    lines.push(match &status.arrivals_of {
+        Some(members) if members.is_empty() => "  no interface of the group is there".to_owned(),
+        Some(members) => format!("  arrivals of {} {}", members.join(", "), shaped(status.ingress_rate_bps)),
+        None => format!(
+            "  departures {}; arrivals {}; {}",
+            shaped(status.rate_bps),
+            shaped(status.ingress_rate_bps),
+            if status.split { "super-packets are split" } else { "super-packets stay whole" }
+        ),
+    });
     for direction in &status.directions {
         if direction.queued || direction.classes.iter().any(|class| class.sent.pkts + class.dropped.pkts > 0) {
             lines.push(format!(

@@ -152,6 +152,12 @@ impl Record {
         self.members.iter().flatten().any(|member| member.interface == interface)
     }
 
+    /// The interfaces whose arrivals a group queues now. None: this is no group.
+    pub fn member_names(&self) -> Option<Vec<String>> {
+        let names = |members: &Vec<Member>| members.iter().map(|member| member.interface.clone()).collect();
+        self.members.as_ref().map(names)
+    }
+
     /// Whether departures are queued: those of a group's device are arrivals.
     pub(crate) fn queues_departures(&self) -> bool {
         self.engine.queues() && self.members.is_none()

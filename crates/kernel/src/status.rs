@@ -52,6 +52,9 @@ pub struct Status {
     pub rate_bps: Option<u64>,
     /// Rate that arrivals are shaped to, bits per second.
     pub ingress_rate_bps: Option<u64>,
+    /// The interfaces whose arrivals a group queues now. None: this is no group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrivals_of: Option<Vec<String>>,
     /// Whether super-packets are split on their way out.
     pub split: bool,
     /// Number of queues with a scheduler each; 0: one scheduler serves all.

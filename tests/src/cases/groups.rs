@@ -65,6 +65,8 @@ fn share(lab: &Lab) {
     let net = lab.routed();
     let before = [net.router.state("lan0"), net.router.state("wan0")];
     up(lab, &net, &["lan0", "wan0"]);
+    let printed = lab.sluice(&net.router, &["status", GROUP]).ok().stdout;
+    assert!(printed.contains("arrivals of lan0, wan0 shaped to 10 Mbit/s"), "{printed}");
     let outcomes = arrive(lab, &net, [20_000_000, 20_000_000], Duration::from_millis(1500));
     let status = lab.status(&net.router, GROUP);
     for (class, outcome) in (0..).zip(&outcomes) {
@@ -149,7 +151,12 @@ fn own_policies(lab: &Lab) {
     assert_eq!(lab.status(&net.router, GROUP).ingress(1).sent.pkts, outcomes[1].received());
     assert_eq!(lab.status(&net.router, "lan0").ingress(0).sent.pkts, outcomes[0].sent);
     assert_eq!(lab.status(&net.router, "wan0").ingress(0).sent.pkts, outcomes[1].sent);
-    for device in ["lan0", "wan0", GROUP] {
+    // The group still knows the class of what arrives there.
+    lab.down(&net.router, "wan0");
+    let before = lab.status(&net.router, GROUP).ingress(1).sent.pkts;
+    let outcomes = arrive(lab, &net, [1_000_000, 1_000_000], Duration::from_millis(200));
+    assert_eq!(lab.status(&net.router, GROUP).ingress(1).sent.pkts - before, outcomes[1].received());
+    for device in ["lan0", GROUP] {
         lab.down(&net.router, device);
     }
 }
@@ -249,6 +256,7 @@ fn bad_input(lab: &Lab) {
     refused(&["up", GROUP, "--policy", &of(&[GROUP]), "--ingress-rate", "10mbit"], "is the group itself");
     refused(&["up", GROUP, "--policy", &of(&["lan0", "lan0"]), "--ingress-rate", "10mbit"], "has lan0 twice");
     refused(&["check", &of(&[])], "names no interface");
+    refused(&["up", GROUP, "--policy", &of(&["sluice-in9"]), "--ingress-rate", "10mbit"], "that sluice has made");
     assert!(!net.router.interfaces().contains(&GROUP.to_owned()), "nothing is left");
     let plain = lab.policy(&by_port("strict_priority", json!([{ "id": 0, "priority": 0 }])));
     lab.sluice(&net.router, &["up", "wan0", "--policy", &plain, "--ingress-rate", "10mbit"]).ok();

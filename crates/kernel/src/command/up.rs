@@ -408,7 +408,9 @@ pub fn down(interface: &str) -> Result<Record> {
 /// Removes all parts of a record, in an order in which packets keep flowing.
 fn tear_down(record: &mut Record, pins: &Path) -> Result<()> {
     members::leave(record, &[pins, &record.new_pins(&bpffs::root()?)])?;
-    arrivals::remove(record.netns, record.ifindex)?;
+    if !members::is_member(record)? {
+        arrivals::remove(record.netns, record.ifindex)?;
+    }
     // Targets of other interfaces' forwards may answer here: a hook takes the place of the one that goes.
     let forwarding = forwarding::follow(record, None);
     fault::point("down-forwarding");

@@ -1,6 +1,7 @@
 //! Attaches the hooks of an interface before its queues, and removes them.
 
 use crate::bpf::hooks::{self, Point, Side};
+use crate::engine::members;
 use crate::record::{Hook, Record};
 use crate::system::{bpffs, qdiscs};
 use sluice_error::{Doing, Result};
@@ -72,15 +73,10 @@ fn no_xdp(interface: &str, error: &io::Error) -> String {
     format!("{interface}: the driver takes no XDP program ({error}); arriving packets are classified by tc")
 }
 
-fn is_member(record: &Record) -> Result<bool> {
-    let own = |other: &Record| other.netns == record.netns && other.has_member(&record.interface);
-    Ok(Record::all()?.iter().any(own))
-}
-
 fn tc_hook(record: &mut Record, tcx: bool, side: Side, program: &str, pins: &Path) -> Result<()> {
     let (point, link) = match side {
         // The hook of a group takes arrivals away: it comes last.
-        Side::Ingress if is_member(record)? => (Point::TcxIngressFirst, "link_ingress"),
+        Side::Ingress if members::is_member(record)? => (Point::TcxIngressFirst, "link_ingress"),
         Side::Ingress => (Point::TcxIngress, "link_ingress"),
         Side::Egress => (Point::TcxEgress, "link_egress"),
     };

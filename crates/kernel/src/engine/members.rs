@@ -31,6 +31,10 @@ pub(crate) fn refuse(group: &str, policy: &Resolved) -> Result<()> {
     let own = netns::inode()?;
     let records: Vec<Record> = Record::all()?.into_iter().filter(|record| record.netns == own).collect();
     for member in &policy.arrivals_of {
+        if interface::is_own_device(member) {
+            return Err(Error::input(format!("{member} is a device that sluice has made, and no interface"))
+                .help("name the interfaces at which packets arrive in \"arrivals_of\""));
+        }
         if member == group {
             return Err(Error::input(format!("{group} is the group itself, and no interface of it"))
                 .help("name interfaces in \"arrivals_of\", and the group otherwise"));
@@ -86,6 +90,12 @@ pub(crate) fn refuse_member(interface: &str) -> Result<()> {
                 group.interface
             ))),
     }
+}
+
+/// Whether the arrivals of a record's interface are queued in a group, whose hook stays when the record goes.
+pub(crate) fn is_member(record: &Record) -> Result<bool> {
+    let members = |other: Record| other.members.into_iter().flatten().any(|member| member.ifindex == record.ifindex);
+    Ok(Record::all()?.into_iter().any(|other| other.netns == record.netns && members(other)))
 }
 
 /// Attaches the hooks of a group to those interfaces that are there, and detaches them from others. The record gets the members.

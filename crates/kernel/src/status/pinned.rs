@@ -153,6 +153,7 @@ impl Pinned {
             }),
             rate_bps: self.policy.link_rate.map(|rate| rate.0),
             ingress_rate_bps: record.ingress_rate_bps,
+            arrivals_of: record.member_names(),
             split: record.split,
             queues: record.queues,
             directions: vec![egress, ingress],

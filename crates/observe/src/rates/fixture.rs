@@ -83,6 +83,7 @@ pub fn sample(at_s: u64, generation: u32, pkts: [u64; 2], drops: u64) -> Sample 
         unconfirmed: None,
         rate_bps: Some(8_000_000),
         ingress_rate_bps: None,
+        arrivals_of: None,
         split: false,
         queues: 0,
         directions: vec![egress],
