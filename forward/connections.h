@@ -362,11 +362,11 @@ no_place:
 	return SL_REFUSED | SL_NOT_FORWARDED_FULL;
 }
 
-/* Counts packets of a side that pass. */
+/* Counts packets of a side that pass, some of them on several CPUs at a time: a sender moves between them. */
 SL_FN void connection_count(struct sl_connection *c, u32 side, u32 pkts, u32 bytes, u32 tick)
 {
-	*sl_at(c->pkts, side) += pkts;
-	*sl_at(c->bytes, side) += bytes;
+	__sync_fetch_and_add(sl_at(c->pkts, side), pkts);
+	__sync_fetch_and_add(sl_at(c->bytes, side), bytes);
 	if (c->last_tick != tick)
 		c->last_tick = tick;
 }

@@ -212,7 +212,7 @@ mutants! {
         "return connection_state_of(state) == SL_TCP_CLOSED && side" => "return side";
     a_side_counts_for_the_other breaks "connections::packets_are_counted":
         "connections.h",
-        "*sl_at(c->bytes, side) += bytes;" => "*sl_at(c->bytes, side ^ 1) += bytes;";
+        "__sync_fetch_and_add(sl_at(c->bytes, side), bytes);" => "__sync_fetch_and_add(sl_at(c->bytes, side ^ 1), bytes);";
     a_connection_that_ends_is_not_announced breaks "connections::each_end_is_announced":
         "connections.h",
         "connection_ended(table, c);\n\tconnection_remove(" => "connection_remove(";
