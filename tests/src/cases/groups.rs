@@ -30,6 +30,7 @@ pub fn commands() -> Suite {
         .of_commands()
         .both("killed_at_any_point", &[Need::Ifb], killed)
         .both("down_needs_no_record", &[Need::Ifb], unreadable)
+        .any("a_policy_is_kept_for_the_next_boot", &[Need::Ifb], kept)
         .any("bad_input", &[Need::Ifb], bad_input)
 }
 
@@ -244,6 +245,21 @@ fn unreadable(lab: &Lab) {
         assert!(!net.router.interfaces().contains(&GROUP.to_owned()));
         assert!(lab.leftovers().is_empty(), "{:?}", lab.leftovers());
     }
+}
+
+/// As the unit calls `up`, before and after a policy was kept.
+fn kept(lab: &Lab) {
+    let net = lab.routed();
+    let files = [lab.policy(&policy(lab, &["lan0"])), lab.policy(&policy(lab, &["lan0", "wan0"]))];
+    let up = ["up", GROUP, "--policy", &files[0], "--restore", "saved", "--ingress-rate", "10mbit"];
+    let members = || lab.sluice(&net.router, &["status", GROUP]).ok().stdout;
+    lab.sluice(&net.router, &up).ok();
+    assert!(members().contains("arrivals of lan0 shaped"), "{}", members());
+    lab.sluice(&net.router, &["apply", GROUP, &files[1], "--at-boot"]).ok();
+    lab.down(&net.router, GROUP);
+    lab.sluice(&net.router, &up).ok();
+    assert!(members().contains("arrivals of lan0, wan0 shaped"), "{}", members());
+    lab.down(&net.router, GROUP);
 }
 
 fn bad_input(lab: &Lab) {
