@@ -60,6 +60,9 @@ pub struct Record {
     pub ifindex: u32,
     /// Number of its network namespace.
     pub netns: u64,
+    /// The namespace's cookie, since its number is given to the next namespace. None: an earlier version has written the record.
+    #[serde(default)]
+    pub netns_cookie: Option<u64>,
     /// Progress of the last command.
     pub phase: Phase,
     /// Engine that queues.
@@ -212,6 +215,11 @@ impl Record {
             .or_else(|| records.iter().position(|record| named(record) && Interface::name_of(record.ifindex).is_none()))
             .or_else(|| records.iter().position(|record| named(record) && ifindex.is_none()));
         Ok(found.map(|place| records.swap_remove(place).renewed()))
+    }
+
+    /// Whether the record's namespace has gone, and the one with this cookie was given its number.
+    pub(crate) fn is_of_a_former_namespace(&self, cookie: u64) -> bool {
+        self.netns_cookie.is_some_and(|own| own != cookie)
     }
 
     /// The record of the interface of this number in the process's namespace.

@@ -9,6 +9,8 @@ use crate::policy::{other, three};
 use crate::suite::Suite;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
 pub fn suite() -> Suite {
     Suite::new("vanishing")
@@ -17,6 +19,7 @@ pub fn suite() -> Suite {
         .both("interface_renamed", &[], interface_renamed)
         .both("former_name_taken", &[], former_name_taken)
         .both("namespace_deleted", &[], namespace_deleted)
+        .both("namespace_number_taken", &[], namespace_number_taken)
         .any("records_of_vanished_interfaces_are_removed", &[], records_of_vanished_interfaces_are_removed)
         .any("down_with_run_full", &[], down_with_run_full)
         .qdisc("auto_falls_back", &[Need::Htb], auto_falls_back)
@@ -87,9 +90,9 @@ fn renamed(lab: &Lab, by: &str) {
 
 /// The kernel reports a restored carrier once a second at most.
 fn settles(ns: &Ns, dev: &str) {
-    let settled = std::time::Instant::now() + std::time::Duration::from_secs(3);
-    while ns.state(dev).contains("NO-CARRIER") && std::time::Instant::now() < settled {
-        std::thread::sleep(std::time::Duration::from_millis(50));
+    let settled = Instant::now() + Duration::from_secs(3);
+    while ns.state(dev).contains("NO-CARRIER") && Instant::now() < settled {
+        thread::sleep(Duration::from_millis(50));
     }
 }
 
@@ -123,6 +126,39 @@ fn former_name_taken(lab: &Lab) {
     assert!(lab.leftovers().is_empty(), "{:?}", lab.leftovers());
     settles(&pair.a, "wan0");
     assert_eq!(pair.a.state("wan0"), before);
+}
+
+/// A namespace is deleted, and the next one has its number, and an interface of the same name and number: a container that is started again.
+fn namespace_number_taken(lab: &Lab) {
+    let policy = lab.policy(&three());
+    let wired = |ns: &Ns| {
+        ns.ip("link add a0 type veth peer name a1");
+        ns.ip("link set a0 up");
+        ns.ifindex("a0")
+    };
+    // Not the lab's, which would keep it from going.
+    let first = Ns::create("again");
+    let (inode, ifindex) = (first.inode, wired(&first));
+    lab.up(&first, "a0", &policy, &["--rate", "20mbit"]);
+    drop(first);
+    // The kernel gives numbers back a little later.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let next = loop {
+        let next = lab.ns("again");
+        if next.inode == inode {
+            break next;
+        }
+        assert!(Instant::now() < deadline, "the number {inode} was given to nobody");
+        next.remove();
+        thread::sleep(Duration::from_millis(20));
+    };
+    assert_eq!(wired(&next), ifindex);
+    let printed = lab.up(&next, "a0", &policy, &["--rate", "20mbit"]).stdout;
+    assert!(printed.contains("its remains were removed"), "{printed}");
+    lab.status(&next, "a0");
+    lab.sluice(&next, &["up", "a0", "--policy", &policy]).exits(2).says("managed already");
+    lab.down(&next, "a0");
+    assert!(lab.leftovers().is_empty(), "{:?}", lab.leftovers());
 }
 
 /// A namespace is deleted with its interfaces, so no `down` can run in it: the next command cleans up.

@@ -195,6 +195,7 @@ fn record_of(request: &UpRequest, interface: &Interface, policy: &Resolved, plan
         interface: interface.name.clone(),
         ifindex: interface.ifindex,
         netns: netns::inode()?,
+        netns_cookie: Some(netns::cookie()?),
         phase: Phase::Starting,
         engine: plan.engine,
         hook: plan.hook,
@@ -444,13 +445,13 @@ pub fn collect() -> Result<Vec<String>> {
 /// Removes the parts of interfaces that have gone from this network namespace, except those in `asked`; and the records and pins
 /// of network namespaces that have gone, where `down` cannot run any more. The number of such a namespace is soon given to another.
 fn remove_orphans(asked: &[&str]) -> Result<Vec<String>> {
-    let own = netns::inode()?;
+    let (own, cookie) = (netns::inode()?, netns::cookie()?);
     let mut removed = Vec::new();
     let here = crate::system::interface::indices()?;
     let gone = |record: &Record| {
         record.netns == own
             && !asked.contains(&record.interface.as_str())
-            && here.iter().all(|(_, ifindex)| *ifindex != record.ifindex)
+            && (record.is_of_a_former_namespace(cookie) || here.iter().all(|(_, ifindex)| *ifindex != record.ifindex))
     };
     for mut record in Record::all()?.into_iter().filter(gone) {
         let pins = record.pins(&bpffs::root()?);
@@ -482,7 +483,7 @@ fn remove_orphans(asked: &[&str]) -> Result<Vec<String>> {
 /// that an interrupted command has left of this one.
 fn refuse_managed(interface: &Interface, force: bool) -> Result<Vec<String>> {
     let Some(mut record) = Record::find(&interface.name)? else { return Ok(Vec::new()) };
-    if record.ifindex != interface.ifindex {
+    if record.ifindex != interface.ifindex || record.is_of_a_former_namespace(netns::cookie()?) {
         let pins = record.pins(&bpffs::root()?);
         tear_down(&mut record, &pins)?;
         return Ok(vec![format!(

@@ -19,7 +19,7 @@ use crate::maps::forwarding::{CALL_TABLE, directory};
 use crate::maps::tables as maps;
 use crate::record::{Phase, Record, policy};
 use crate::system::interface::Interface;
-use crate::system::paths;
+use crate::system::{netns, paths};
 use attach::{attach, detach};
 pub use leaving::{ForwardWay, Leaving, SharedWay};
 pub(crate) use leaving::{leaving, ways as ways_of};
@@ -227,7 +227,7 @@ fn load(directory: &Path, connections: u32) -> Result<()> {
         last_set: sets - 1,
         timeouts: timeouts(),
         own_ports: own_ports(),
-        netns_cookie: own_clients::netns_cookie()?,
+        netns_cookie: netns::cookie()?,
     };
     loader.section(".data.forwarding", &forwarding)?;
     install(loader, directory)

@@ -27,6 +27,7 @@ pub(crate) fn of(name: &str) -> Result<Option<Record>> {
         interface: interface.name.clone(),
         ifindex: interface.ifindex,
         netns: own,
+        netns_cookie: Some(netns::cookie()?),
         qdisc: ours.map(|qdisc| qdisc.kind.clone()).unwrap_or_default(),
         // Only an empty clsact is removed.
         made_clsact: true,
@@ -99,6 +100,7 @@ fn empty() -> Record {
         interface: String::new(),
         ifindex: 0,
         netns: 0,
+        netns_cookie: None,
         phase: Phase::Stopping,
         ingress_rate_of_policy: false,
         engine: Engine::None,

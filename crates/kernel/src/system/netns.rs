@@ -3,6 +3,9 @@
 use crate::system::{ancestry, privilege};
 use sluice_error::{Doing, Error, Result};
 use std::fs::{self, File};
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 
 /// Enters the namespace that `ip netns` calls `name`. Mounts stay, so `/sys/fs/bpf` stays the machine's.
@@ -25,6 +28,18 @@ pub fn enter(name: &str) -> Result<()> {
 /// The number of the process's namespace.
 pub fn inode() -> Result<u64> {
     fs::metadata("/proc/self/ns/net").map(|meta| meta.ino()).doing(|| "/proc/self/ns/net".to_owned())
+}
+
+/// A number that no other network namespace has or had since the machine started, as programs see it; unlike the inode's, which is given to
+/// the next.
+pub fn cookie() -> Result<u64> {
+    let failed = |error: io::Error| Error::system(format!("reading the cookie of the network namespace: {error}"));
+    let socket = UdpSocket::bind("0.0.0.0:0").map_err(failed)?;
+    let (mut cookie, mut length) = (0u64, size_of::<u64>() as libc::socklen_t);
+    let (level, option) = (libc::SOL_SOCKET, libc::SO_NETNS_COOKIE);
+    // SAFETY: the kernel writes at most as many bytes as it is told.
+    let got = unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut cookie).cast(), &mut length) };
+    if got < 0 { Err(failed(io::Error::last_os_error())) } else { Ok(cookie) }
 }
 
 /// The number of the machine's own namespace, as far as it can be seen.

@@ -2,10 +2,9 @@
 
 use super::LINK;
 use crate::bpf::hooks;
-use sluice_error::{Doing, Error, Result};
+use sluice_error::{Doing, Result};
 use std::collections::BTreeSet;
 use std::io;
-use std::net::UdpSocket;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
@@ -57,15 +56,4 @@ fn root_cgroup() -> io::Result<OwnedFd> {
     }
     // SAFETY: the descriptor is open.
     opened(unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), FSMOUNT_CLOEXEC, 0) })
-}
-
-/// A number that this network namespace alone has, as programs see it.
-pub(super) fn netns_cookie() -> Result<u64> {
-    let failed = |error: io::Error| Error::system(format!("reading the cookie of the network namespace: {error}"));
-    let socket = UdpSocket::bind("0.0.0.0:0").map_err(failed)?;
-    let (mut cookie, mut length) = (0u64, size_of::<u64>() as libc::socklen_t);
-    let (level, option) = (libc::SOL_SOCKET, libc::SO_NETNS_COOKIE);
-    // SAFETY: the kernel writes at most as many bytes as it is told.
-    let got = unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut cookie).cast(), &mut length) };
-    if got < 0 { Err(failed(io::Error::last_os_error())) } else { Ok(cookie) }
 }
