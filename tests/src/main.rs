@@ -1,7 +1,7 @@
 //! System tests: the product on the kernel that runs, with real traffic. Needs root. One at a time (--test-threads=1), since
-//! they measure; in network namespaces of their own, so that they disturb no other program. `--brief` leaves out those that test
-//! commands rather than a kernel, `--by-engine` of these those that run once, whatever the engine. `--part=1/2` runs every second of those that can run here, from the first on, and `--part=2/2` the
-//! others.
+//! they measure; in network namespaces of their own, so that they disturb no other program. `--brief` leaves out those that no
+//! kernel makes a difference to, `--by-engine` of these those that run once, whatever the engine. `--part=1/2` runs every second
+//! of those that can run here, from the first on, and `--part=2/2` the others.
 
 mod browser;
 mod cases;
@@ -20,17 +20,17 @@ mod suite;
 mod terminal;
 mod traffic;
 
-use cases::OfCommands;
+use cases::AlikeEverywhere;
 use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let (brief, rest): (Vec<String>, _) = std::env::args().partition(|argument| argument == "--brief");
     let (by_engine, rest): (Vec<String>, _) = rest.into_iter().partition(|argument| argument == "--by-engine");
-    let of_commands = match (brief.is_empty(), by_engine.is_empty()) {
-        (false, _) => OfCommands::None,
-        (true, false) => OfCommands::ByEngine,
-        (true, true) => OfCommands::All,
+    let alike_everywhere = match (brief.is_empty(), by_engine.is_empty()) {
+        (false, _) => AlikeEverywhere::None,
+        (true, false) => AlikeEverywhere::ByEngine,
+        (true, true) => AlikeEverywhere::All,
     };
     let (part, rest): (Vec<String>, _) =
         rest.into_iter().partition(|argument: &String| argument.starts_with("--part="));
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     };
     let mut arguments = Arguments::from_iter(rest);
     if arguments.list {
-        let trials = cases::all(of_commands).into_iter().map(|case| Trial::test(case.name, || Ok(()))).collect();
+        let trials = cases::all(alike_everywhere).into_iter().map(|case| Trial::test(case.name, || Ok(()))).collect();
         return libtest_mimic::run(&arguments, trials).exit_code();
     }
     if !needs::is_root() {
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     arguments.test_threads = Some(1);
     needs::load_modules();
     let machine = needs::Machine::probe();
-    let trials = cases::all(of_commands).into_iter().map(|case| case.trial(&machine)).collect();
+    let trials = cases::all(alike_everywhere).into_iter().map(|case| case.trial(&machine)).collect();
     libtest_mimic::run(&arguments, part.of(trials)).exit_code()
 }
 

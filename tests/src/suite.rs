@@ -16,19 +16,19 @@ pub struct Case {
 /// Cases of one subject.
 pub struct Suite {
     subject: &'static str,
-    pub of_commands: bool,
+    pub alike_everywhere: bool,
     pub cases: Vec<Case>,
 }
 
 impl Suite {
     pub fn new(subject: &'static str) -> Suite {
-        Suite { subject, of_commands: false, cases: Vec::new() }
+        Suite { subject, alike_everywhere: false, cases: Vec::new() }
     }
 
-    /// Marks tests of commands and files, which are the same on any kernel: one kernel with each engine suffices, and for those that run once
-    /// one kernel.
-    pub fn of_commands(self) -> Suite {
-        Suite { of_commands: true, ..self }
+    /// Marks tests that no kernel makes a difference to: of commands and files, and of decisions that one and the same program of ours takes.
+    /// One kernel with each engine suffices, and for those that run once one kernel.
+    pub fn alike_everywhere(self) -> Suite {
+        Suite { alike_everywhere: true, ..self }
     }
 
     /// A test of both engines: of `qdisc` where it is supported, of `tc` where it is not.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub fn suite() -> Suite {
     Suite::new("bad_input")
-        .of_commands()
+        .alike_everywhere()
         .any("without_root", &[], without_root)
         .any("without_capabilities", &[Need::Capsh], without_capabilities)
         .any("interface", &[], interface)

@@ -14,7 +14,7 @@ const ENSURE: &str = include_str!("../../../packaging/sluice-ensure.service");
 const TIMER: &str = include_str!("../../../packaging/sluice-ensure.timer");
 
 pub fn suite() -> Suite {
-    Suite::new("boot").of_commands().any(
+    Suite::new("boot").alike_everywhere().any(
         "systemd_understands_the_units",
         &[Need::Systemd],
         systemd_understands_the_units,

@@ -25,7 +25,11 @@ const TARGETS: [&str; 8] = ["sysinit", "basic", "network", "multi-user", "timers
 const LONG: Duration = Duration::from_secs(20);
 
 pub fn suite() -> Suite {
-    Suite::new("booted").of_commands().any("units_under_systemd", &[Need::Systemd, Need::Equipped], units_under_systemd)
+    Suite::new("booted").alike_everywhere().any(
+        "units_under_systemd",
+        &[Need::Systemd, Need::Equipped],
+        units_under_systemd,
+    )
 }
 
 /// The parts of a machine that outlive a reboot.

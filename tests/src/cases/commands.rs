@@ -12,7 +12,7 @@ use std::process::Command;
 
 pub fn suite() -> Suite {
     Suite::new("commands")
-        .of_commands()
+        .alike_everywhere()
         .any("several_are_checked_before_one_is_touched", &[], several)
         .any("advice_is_applicable", &[], advice)
         .any("root_without_cap_net_admin", &[Need::Capsh], without_net_admin)

@@ -15,7 +15,7 @@ const LONG: Duration = Duration::from_secs(20);
 
 pub fn suite() -> Suite {
     Suite::new("confirm")
-        .of_commands()
+        .alike_everywhere()
         .both("reverts_by_itself", &[], reverts_by_itself)
         .both("confirmed_change_is_kept", &[], is_kept)
         .both("the_next_command_reverts", &[], the_next_command_reverts)

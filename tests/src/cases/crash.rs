@@ -15,7 +15,7 @@ const SOURCE: &str = include_str!("../../../crates/kernel/src/fault.rs");
 
 pub fn suite() -> Suite {
     Suite::new("crash")
-        .of_commands()
+        .alike_everywhere()
         .both("killed_during_up", &[], killed_during_up)
         .both("killed_during_apply", &[], killed_during_apply)
         .both("killed_during_rollback", &[], killed_during_rollback)

@@ -8,7 +8,7 @@ use std::fs;
 
 pub fn suite() -> Suite {
     Suite::new("dry_run")
-        .of_commands()
+        .alike_everywhere()
         .both("prints_changes_and_does_nothing", &[], prints_changes_and_does_nothing)
         .any("refuses_what_apply_refuses", &[], refuses)
 }

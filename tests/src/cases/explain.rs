@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 
 pub fn suite() -> Suite {
     Suite::new("explain")
-        .of_commands()
+        .alike_everywhere()
         .both("agrees_with_the_counters", &[], agrees)
         .any("reads_captures", &[], captures)
         .any("without_an_interface", &[], without_an_interface)

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 pub fn suite() -> Suite {
     Suite::new("flows")
-        .of_commands()
+        .alike_everywhere()
         .both("counts_equal_the_packets_sent", &[], counts)
         .both("plain_and_parsed_packets_share_a_flow", &[], plain_and_parsed)
         .both("rates_equal_the_traffic", &[], rates)

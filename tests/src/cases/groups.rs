@@ -27,8 +27,8 @@ pub fn suite() -> Suite {
 /// Tests that are the same on any kernel.
 pub fn commands() -> Suite {
     Suite::new("groups")
-        .of_commands()
-        .both("killed_at_any_point", &[Need::Ifb], killed)
+        .alike_everywhere()
+        .any("killed_at_any_point", &[Need::Ifb], killed)
         .both("down_needs_no_record", &[Need::Ifb], unreadable)
         .any("a_policy_is_kept_for_the_next_boot", &[Need::Ifb], kept)
         .any("bad_input", &[Need::Ifb], bad_input)

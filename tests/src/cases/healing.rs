@@ -28,7 +28,7 @@ pub fn suite() -> Suite {
 
 /// Tests that are the same on any kernel.
 pub fn commands() -> Suite {
-    Suite::new("healing").of_commands().any("hooks_and_roots", &[], hooks_and_roots).qdisc(
+    Suite::new("healing").alike_everywhere().any("hooks_and_roots", &[], hooks_and_roots).qdisc(
         "a_child_of_mq",
         &[],
         a_child_of_mq,

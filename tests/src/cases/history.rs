@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 pub fn suite() -> Suite {
     Suite::new("history")
-        .of_commands()
+        .alike_everywhere()
         .both("there_and_back", &[], there_and_back)
         .any("keeps_fifty", &[], keeps_fifty)
         .any("foreign_history_file_does_not_block_commands", &[], a_foreign_file)

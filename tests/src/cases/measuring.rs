@@ -12,7 +12,7 @@ use std::time::Duration;
 
 pub fn suite() -> Suite {
     Suite::new("measuring")
-        .of_commands()
+        .alike_everywhere()
         .any("users_own_files", &[], users_own_files)
         .any("unsupported_contenders_are_reported", &[], unsupported_contenders_are_reported)
         .any("taps_tell_what_was_observed", &[], taps)

@@ -22,7 +22,7 @@ const DASHBOARD: &str = include_str!("../../../packaging/grafana/sluice.json");
 
 pub fn suite() -> Suite {
     Suite::new("metrics")
-        .of_commands()
+        .alike_everywhere()
         .both("counters_equal_the_packets_sent", &[], counters_equal_the_packets_sent)
         .any("forwards_are_counted_everywhere", &[], forwards_are_counted_everywhere)
         .any("counts_by_key", &[], counts_by_key)

@@ -51,9 +51,9 @@ mod xdp;
 
 use crate::suite::{Case, Suite};
 
-/// The tests of commands and files that run, which are much the same on any kernel; those of the kernel always run.
+/// Which of the tests run that no kernel makes a difference to (`Suite::alike_everywhere`); the others always do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OfCommands {
+pub enum AlikeEverywhere {
     All,
     /// Those that run with each engine.
     ByEngine,
@@ -61,11 +61,11 @@ pub enum OfCommands {
 }
 
 /// All tests that are to run.
-pub fn all(of_commands: OfCommands) -> Vec<Case> {
-    let runs = |suite: &Suite, case: &Case| match of_commands {
-        OfCommands::All => true,
-        OfCommands::ByEngine => !suite.of_commands || case.is_of_engine(),
-        OfCommands::None => !suite.of_commands,
+pub fn all(alike_everywhere: AlikeEverywhere) -> Vec<Case> {
+    let runs = |suite: &Suite, case: &Case| match alike_everywhere {
+        AlikeEverywhere::All => true,
+        AlikeEverywhere::ByEngine => !suite.alike_everywhere || case.is_of_engine(),
+        AlikeEverywhere::None => !suite.alike_everywhere,
     };
     let of = |mut suite: Suite| {
         let cases = std::mem::take(&mut suite.cases);
@@ -83,6 +83,7 @@ fn suites() -> Vec<Suite> {
         lifecycle::suite(),
         healing::suite(),
         forward::suite(),
+        forward::decisions(),
         healing::commands(),
         neighbours::suite(),
         programs::suite(),

@@ -17,7 +17,7 @@ const NOBODY: u32 = 65_534;
 
 pub fn suite() -> Suite {
     Suite::new("rights")
-        .of_commands()
+        .alike_everywhere()
         .any("the_lock_is_out_of_reach", &[], the_lock_is_out_of_reach)
         .any("pins_are_roots", &[], pins_are_roots)
         .any("hashes_have_keys_of_their_own", &[], hashes_have_keys)

@@ -26,7 +26,7 @@ const MAX_SENT_BYTES: usize = 300_000;
 
 pub fn suite() -> Suite {
     Suite::new("serve")
-        .of_commands()
+        .alike_everywhere()
         .any("bad_input", &[Need::Equipped], access::bad_input)
         .any("guards", &[Need::Equipped], access::guards)
         .any("exposed_with_token_and_tls", &[Need::Equipped], access::exposed)

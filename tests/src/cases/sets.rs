@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub fn suite() -> Suite {
     Suite::new("sets")
-        .of_commands()
+        .alike_everywhere()
         .both("interfaces_share_a_class", &[], share_a_class)
         .both("a_failure_takes_all_of_them_back", &[], a_failure)
         .both("a_failed_up_gives_all_of_them_back", &[], a_failed_up)

@@ -21,7 +21,7 @@ const LONG: Duration = Duration::from_secs(30);
 
 pub fn suite() -> Suite {
     Suite::new("top")
-        .of_commands()
+        .alike_everywhere()
         .both("rates_equal_the_traffic", &[], rates)
         .both("totals_are_those_of_tc", &[], totals)
         .both("a_table_for_people", &[], table)

@@ -18,7 +18,7 @@ pub fn suite() -> Suite {
 
 /// Tests that are the same on any kernel.
 pub fn commands() -> Suite {
-    Suite::new("upgrade").of_commands().both("killed_during_upgrade", &[], killed_during_upgrade).both(
+    Suite::new("upgrade").alike_everywhere().both("killed_during_upgrade", &[], killed_during_upgrade).both(
         "down_needs_no_record",
         &[],
         down_needs_no_record,

@@ -14,7 +14,7 @@ const LONG: Duration = Duration::from_secs(20);
 
 pub fn suite() -> Suite {
     Suite::new("watch")
-        .of_commands()
+        .alike_everywhere()
         .both("saved_file_is_applied", &[], saved_file_is_applied)
         .any("invalid_file_leaves_the_policy_in_force", &[], an_invalid_file)
         .any("unconfirmed_change_is_not_overwritten", &[], unconfirmed_change)

@@ -23,7 +23,7 @@ const MAX_CONNECTIONS: usize = 256;
 
 pub fn suite() -> Suite {
     Suite::new("hostile")
-        .of_commands()
+        .alike_everywhere()
         .any("interface_name_is_no_path", &[], interface_name_is_no_path)
         .any("a_long_wrong_policy", &[], a_long_wrong_policy)
         .any("who_sends_on_reads_the_refusal", &[], who_sends_on_reads_the_refusal)

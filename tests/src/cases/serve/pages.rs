@@ -17,7 +17,7 @@ const LONG: Duration = Duration::from_secs(20);
 
 pub fn suite() -> Suite {
     Suite::new("page")
-        .of_commands()
+        .alike_everywhere()
         .any("charts_show_the_data", &[Need::Equipped], charts_show_the_data)
         .any("waits_are_drawn", &[Need::Equipped], waits_are_drawn)
         .any("forwards_are_listed", &[Need::Equipped], forwards_are_listed)
