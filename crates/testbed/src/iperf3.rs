@@ -27,8 +27,13 @@ pub struct Test {
 /// The transport protocol of a test.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Transport {
-    /// TCP: the server sends, by this congestion control.
-    Tcp(String),
+    /// TCP: the server sends.
+    Tcp {
+        /// Its congestion control.
+        congestion: String,
+        /// Its largest segment, bytes; none: what the path allows.
+        segment: Option<u32>,
+    },
     /// UDP: the client sends datagrams of so many bytes, at most so many bits per second in each flow.
     Udp {
         /// Payload of each datagram, bytes.
@@ -103,7 +108,13 @@ pub fn start_client(host: &Namespace, server: &str, test: &Test) -> Result<Proce
         vec!["-4", "-c", server, "-p", &port, "-P", &flows, "-t", &seconds, "-S", &tos, "-i", "0.5", "-J"];
     let (length, rate);
     match &test.transport {
-        Transport::Tcp(control) => arguments.extend(["-R", "-C", control]),
+        Transport::Tcp { congestion, segment } => {
+            arguments.extend(["-R", "-C", congestion]);
+            if let Some(bytes) = segment {
+                length = bytes.to_string();
+                arguments.extend(["-M", &length]);
+            }
+        }
         Transport::Udp { bytes, rate_bps } => {
             (length, rate) = (bytes.to_string(), rate_bps.unwrap_or(0).to_string());
             // The server knows which packets arrived. A socket that blocks early never overruns a queue.

@@ -122,7 +122,8 @@ pub struct Load {
     pub congestion: Option<String>,
     /// The rate of each flow of udp, or of all frames.
     pub rate: Option<Rate>,
-    /// The payload of a packet of udp, stream and ping, the size of a page of web, siege and wrk, or of a frame, bytes.
+    /// The payload of a packet of udp, stream and ping, the largest segment of tcp, the size of a page of web, siege and wrk, or of a frame,
+    /// bytes.
     pub bytes: Option<u32>,
     /// The interval between packets of stream and ping, or pages of web. Web without it fetches one page after another.
     pub interval: Option<Milliseconds>,
@@ -231,7 +232,10 @@ impl Load {
         let bytes = self.bytes.unwrap_or_default();
         let every = self.interval.map(|interval| format!("every {} ms", interval.0)).unwrap_or_default();
         let text = match self.kind {
-            Kind::Tcp => format!("{}, {}", many("TCP flow"), self.congestion.as_deref().unwrap_or_default()),
+            Kind::Tcp => {
+                let segments = self.bytes.map(|bytes| format!(", segments of {bytes} B")).unwrap_or_default();
+                format!("{}, {}{segments}", many("TCP flow"), self.congestion.as_deref().unwrap_or_default())
+            }
             Kind::Udp => {
                 let rate = match self.rate {
                     Some(Rate::Bps(bps)) => format!("{} Mbit/s", bps as f64 / 1e6),
@@ -360,7 +364,7 @@ impl Load {
     fn check_keys(&self, source: &Source) -> Result<()> {
         let at = Some(self.name.span());
         let allowed: &[&str] = match self.kind {
-            Kind::Tcp => &["flows", "congestion", "port", "dscp"],
+            Kind::Tcp => &["flows", "congestion", "bytes", "port", "dscp"],
             Kind::Udp => &["flows", "rate", "bytes", "port", "dscp"],
             Kind::Stream => &["bytes", "interval", "port", "dscp", "one_way"],
             Kind::Ping => &["bytes", "interval", "dscp"],
@@ -422,7 +426,9 @@ impl Load {
             Kind::Stream => (60.0, 1_400.0),
             Kind::Ping => (16.0, 1_400.0),
             Kind::Frames => (64.0, 1_514.0),
-            Kind::Web | Kind::Tcp | Kind::Siege | Kind::Wrk => (1.0, 1e8),
+            // What Linux takes for TCP_MAXSEG.
+            Kind::Tcp => (88.0, 1_460.0),
+            Kind::Web | Kind::Siege | Kind::Wrk => (1.0, 1e8),
         };
         range("bytes", self.bytes.map(f64::from), least, most)?;
         range("requests", self.requests.map(f64::from), 1.0, 1e6)?;

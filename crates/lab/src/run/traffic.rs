@@ -161,7 +161,10 @@ impl<'a> Runner<'a> {
                 bytes: self.load.bytes.unwrap_or(1_200),
                 rate_bps: self.load.rate.and_then(|rate| rate.bps(self.rate_bps)),
             },
-            _ => Transport::Tcp(self.load.congestion.clone().unwrap_or_else(|| "cubic".to_owned())),
+            _ => Transport::Tcp {
+                congestion: self.load.congestion.clone().unwrap_or_else(|| "cubic".to_owned()),
+                segment: self.load.bytes,
+            },
         };
         Test { port: self.port, flows: self.load.flows.unwrap_or(1), duration: length, tos: self.tos(), transport }
     }
