@@ -89,7 +89,7 @@ begin() { # contender
       within tc class add dev ifb0 parent 1: classid 1:1 htb rate 100mbit
       within tc class add dev ifb0 parent 1:1 classid 1:10 htb rate 90mbit ceil 100mbit
       within tc class add dev ifb0 parent 1:1 classid 1:20 htb rate 10mbit ceil 10mbit
-      within tc filter add dev ifb0 parent 1: protocol ip flower ip_proto udp dst_ip 10.99.1.2 classid 1:20
+      within tc filter add dev ifb0 parent 1: protocol ip u32 match ip protocol 17 0xff match ip dst 10.99.1.2/32 classid 1:20
       ;;
     sluice)
       if ! "$sluice" --netns "$router" up v0 --policy "$ssh/policy.json" --ingress-rate 100mbit --classifier xdp > "$ssh/up" 2>&1; then
