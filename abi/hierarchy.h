@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The state of a scheduler whose classes form a tree: leaves, which hold packets, below inner nodes, below the link. Plain old data, as in
+ * sched.h. All zeroes is an empty tree: the link has no limit, and every other node is a child of the link that is not configured yet.
+ */
+#pragma once
+#include "types.h"
+
+/* Nodes are numbered: leaves from 0, inner nodes from SL_FIRST_INNER, which is the link. */
+#define SL_NODES           65536
+#define SL_FIRST_INNER     32768
+#define SL_INNERS          4096
+#define SL_NO_NODE         65535
+/* From a leaf to the link, both counted. */
+#define SL_TREE_LEVELS     6
+#define SL_TREE_SLOTS      65536
+#define SL_TREE_PRIORITIES 64
+/* A timing wheel has so many buckets of 2^SL_WHEEL_TICK_BITS ns. */
+#define SL_WHEEL_BUCKETS   4096
+#define SL_WHEEL_TICK_BITS 14
+/* The least burst of a node, ns: two buckets of a wheel. A node is looked at again one bucket after it has tokens, at the latest. */
+#define SL_NODE_BURST_NS   (2U << SL_WHEEL_TICK_BITS)
+/* A turn of elastic round robin grows with the weight; more is taken as this. */
+#define SL_NODE_WEIGHT_MAX 10000
+/* Fraction bits of sl_node_bucket.cost: 2^14 are 1 ns a byte. From 31 kbit/s to 100 Gbit/s a cost is exact to 0.04 %. */
+#define SL_NODE_COST_BITS  14
+
+/* Lists of a parent's children that may send, and wheels of children that wait. */
+enum sl_turn {
+	SL_TURN_SHARED, /* every child that may send; its wheel: until the ceiling has tokens */
+	SL_TURN_ASSURED, /* children whose guarantee has tokens, which go first; its wheel: until the guarantee has tokens */
+	SL_TURNS
+};
+
+/* How a parent shares among its children what their guarantees leave. */
+enum sl_tree_discipline {
+	SL_TREE_ROUND_ROBIN, /* elastic round robin by weight */
+	SL_TREE_PRIORITY, /* strict priority, 0 first; children of one priority take turns of a packet */
+	SL_TREE_DISCIPLINES
+};
+
+/* Bits of sl_node.state; the first two are shifted by an enum sl_turn. */
+enum sl_node_state {
+	SL_NODE_LISTED = 1, /* it stands in this list of its parent */
+	SL_NODE_WAITS = 4, /* it stands in this wheel */
+	SL_NODE_READY = 16 /* it has packets, or children that may send */
+};
+
+/* A token bucket in 16 bytes. */
+struct sl_node_bucket {
+	u64 tat_64ths; /* the time at which it is full again, in 1/64 ns */
+	u32 cost; /* ns per byte, with SL_NODE_COST_BITS fraction bits; 0: no limit, or no guarantee */
+	u32 burst_ns;
+};
+
+/* 64 bytes: what the way of a packet touches of each node. */
+struct sl_node {
+	struct sl_node_bucket bucket[SL_TURNS]; /* of the ceiling, of the guarantee */
+	u16 next[SL_TURNS], before[SL_TURNS]; /* neighbours in the lists, which are rings */
+	u16 wheel_next[SL_TURNS]; /* SL_NO_NODE - node; 0: it is the last of its bucket */
+	u16 wheel_before[SL_TURNS]; /* SL_WHEEL_HEAD + bucket: it is the first */
+	u16 parent; /* an inner node, counted from SL_FIRST_INNER */
+	u16 weight; /* 0: the node is not configured */
+	s32 left_bytes; /* of its turn, as in elastic round robin; 0 or less: it has none now */
+	u32 surplus_bytes; /* beyond the allowance of its last turn */
+	u8 state; /* enum sl_node_state */
+	u8 round; /* of its parent, in which it had its last turn */
+	u8 priority;
+	u8 pad;
+};
+#define SL_WHEEL_HEAD 40960 /* more than any node's number */
+
+struct sl_inner {
+	u16 first
+		[SL_TURNS]; /* SL_NO_NODE - the child whose turn it is, in each list; 0: the list is empty. By priority: sl_tree.priority */
+	u16 children; /* that may send */
+	u16 below; /* children that are configured */
+	u32 surplus_before, surplus_most; /* the greatest surplus / weight of the round before, and of this one */
+	u64 priorities; /* those of children that may send, if it serves by priority */
+	u8 round;
+	u8 discipline; /* enum sl_tree_discipline */
+	u8 pad[6];
+};
+
+struct sl_priorities {
+	u16 first[SL_TREE_PRIORITIES]; /* as sl_inner.first */
+};
+
+struct sl_leaf {
+	u16 head, tail; /* slots */
+	u16 pkts;
+	u16 limit_pkts; /* 0: none */
+	u32 backlog_bytes;
+	u32 dropped_pkts; /* refused, or removed */
+	u64 sent_pkts, sent_bytes;
+};
+
+struct sl_tree_slot {
+	u16 next;
+	u16 leaf;
+	u32 bytes;
+};
+
+/* Nodes that wait, by the time at which they are looked at again. */
+struct sl_wheel {
+	u16 first[SL_WHEEL_BUCKETS]; /* SL_NO_NODE - node; 0: none */
+	u64 used[SL_WHEEL_BUCKETS / 64]; /* buckets that are not empty */
+	u64 words; /* of used, that are not 0 */
+	u64 tick; /* buckets before it are empty */
+};
+
+struct sl_tree {
+	u32 fresh, free, free_count; /* slots */
+	u32 pkts;
+	struct sl_wheel wheel[SL_TURNS];
+	struct sl_inner inner[SL_INNERS];
+	struct sl_priorities priority[SL_INNERS];
+	struct sl_node node[SL_NODES];
+	struct sl_leaf leaf[SL_FIRST_INNER];
+	struct sl_tree_slot slot[SL_TREE_SLOTS];
+};
+
+/* What a node is to be. */
+struct sl_node_conf {
+	u32 parent; /* a node's number: the link or another inner node that is configured; of the link: any */
+	u32 weight; /* 1 to SL_NODE_WEIGHT_MAX */
+	u32 priority; /* below SL_TREE_PRIORITIES; counts if the parent serves by priority */
+	u32 discipline; /* enum sl_tree_discipline; of an inner node */
+	u32 ceil_cost, ceil_burst_ns; /* as sl_node_bucket has them */
+	u32 rate_cost, rate_burst_ns; /* the guarantee, and the lateness that it makes up; of the link: 0 */
+	u32 limit_pkts; /* of a leaf, up to 65535; 0: none */
+};
