@@ -23,6 +23,8 @@ unsafe impl Pod for u32 {}
 pod!(
     sl_sched,
     sl_instance,
+    sl_tree,
+    sl_node_conf,
     sl_event,
     sl_packet_event,
     sl_watch,

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The tree of classes, as a table of functions that Rust can call: struct TreeCore of hierarchy.rs. */
+#include "../abi/types.h"
+
+static _Thread_local u64 tree_visits;
+
+#ifdef SL_TREE_COUNTS
+#define SL_TREE_VISIT() (tree_visits++)
+#endif
+#include "hierarchy.h"
+
+static u32 core_configure(struct sl_tree *t, u32 node, const struct sl_node_conf *conf, u64 now_ns)
+{
+	return tree_configure(t, node, conf, now_ns);
+}
+
+static u32 core_remove(struct sl_tree *t, u32 node)
+{
+	return tree_remove(t, node);
+}
+
+static u32 core_enqueue(struct sl_tree *t, u32 leaf, u32 bytes, u64 now_ns)
+{
+	return tree_enqueue(t, leaf, bytes, now_ns);
+}
+
+static void core_dequeue(struct sl_tree *t, u64 now_ns, struct sl_tree_verdict *verdict)
+{
+	*verdict = tree_dequeue(t, now_ns);
+}
+
+static u32 core_drop(struct sl_tree *t, u32 leaf)
+{
+	return tree_drop(t, leaf);
+}
+
+/* Nodes that calls of this thread have visited, if it was compiled to count them. */
+static u64 core_visits(void)
+{
+	return tree_visits;
+}
+
+const struct {
+	u32 state_bytes;
+	u32 conf_bytes;
+	u32 (*configure)(struct sl_tree *t, u32 node, const struct sl_node_conf *conf, u64 now_ns);
+	u32 (*remove)(struct sl_tree *t, u32 node);
+	u32 (*enqueue)(struct sl_tree *t, u32 leaf, u32 bytes, u64 now_ns);
+	void (*dequeue)(struct sl_tree *t, u64 now_ns, struct sl_tree_verdict *verdict);
+	u32 (*drop)(struct sl_tree *t, u32 leaf);
+	u64 (*visits)(void);
+} sl_tree_core = {
+	.state_bytes = sizeof(struct sl_tree),
+	.conf_bytes = sizeof(struct sl_node_conf),
+	.configure = core_configure,
+	.remove = core_remove,
+	.enqueue = core_enqueue,
+	.dequeue = core_dequeue,
+	.drop = core_drop,
+	.visits = core_visits,
+};
