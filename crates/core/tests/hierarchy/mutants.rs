@@ -1,0 +1,164 @@
+//! Cores that are broken on purpose, each in one place, and the law that finds out. So every law can fail.
+
+use crate::{
+    Law, all_laws,
+    builds::{self, Edit},
+    refute,
+};
+
+/// A test for each mutant: the law that must find a counterexample; a header of `sched/`, the text that is there once, and what takes its
+/// place.
+macro_rules! mutants {
+    ($($name:ident breaks $law:literal: $header:literal, $line:literal => $instead:literal;)*) => {
+        /// The laws that they break.
+        const BROKEN: &[&str] = &[$($law),*];
+
+        $(#[test]
+        fn $name() {
+            breaks(Edit { header: $header, line: $line, instead: $instead }, $law);
+        })*
+    };
+}
+
+mutants! {
+    // Queues and counters.
+    the_last_packet_is_forgotten breaks "conservation::nothing_is_lost":
+        "hierarchy.h",
+        "if (!leaf->pkts++)\n\t\ttree_rise(t, n, now_ns);" => "if (leaf->pkts++)\n\t\ttree_rise(t, n, now_ns);";
+    a_slot_is_given_twice breaks "conservation::nothing_is_lost":
+        "hierarchy.h",
+        "t->free = sl_at(t->slot, slot)->next;" => ";";
+    a_leaf_holds_one_packet_more breaks "conservation::nothing_is_lost":
+        "hierarchy.h",
+        "leaf->pkts >= leaf->limit_pkts" => "leaf->pkts > leaf->limit_pkts";
+    an_emptied_leaf_stays_in_the_rings breaks "conservation::nothing_is_lost":
+        "hierarchy.h",
+        "if (!leaf->pkts)\n\t\ttree_fall(t, n);" => "";
+    a_leaf_that_moves_loses_its_packets breaks "conservation::nothing_is_lost":
+        "hierarchy.h",
+        "if (k->state & SL_NODE_READY)\n\t\ttree_rise(t, n, now_ns);" => "";
+    the_ancestors_of_a_leaf_that_moves_stay_ready breaks "conservation::nothing_is_lost":
+        "hierarchy.h",
+        "if (!listed || inner_at(t, k->parent)->children)" => "if (1)";
+    a_node_that_is_edited_stays_in_the_wheel breaks "conservation::nothing_is_lost":
+        "hierarchy.h",
+        "wheel_remove(t, SL_TURN_SHARED, k);" => ";";
+
+    // Ceilings.
+    idle_time_is_saved_up breaks "ceilings::no_node_exceeds_its_ceiling":
+        "hierarchy.h",
+        "sl_max(b->tat_64ths, now_ns << 6) + node_cost(bytes, b->cost);" => "b->tat_64ths + node_cost(bytes, b->cost);";
+    the_burst_counts_twice breaks "ceilings::no_node_exceeds_its_ceiling":
+        "hierarchy.h",
+        "return b->tat_64ths <= (now_ns + b->burst_ns) << 6;" => "return b->tat_64ths <= (now_ns + 2ULL * b->burst_ns) << 6;";
+    debts_are_forgotten_by_a_new_rate breaks "ceilings::no_node_exceeds_its_ceiling":
+        "hierarchy.h",
+        "b->tat_64ths = full + node_cost(bytes, cost);" => "b->tat_64ths = full;";
+    ceilings_are_ignored_on_arrival breaks "ceilings::no_node_exceeds_its_ceiling":
+        "hierarchy.h",
+        "if (!node_open(ceil, now_ns)) {" => "if (0) {";
+    inner_nodes_are_not_charged breaks "ceilings::no_node_exceeds_its_ceiling":
+        "hierarchy.h",
+        "node_charge(ceil, bytes, now_ns);" => "if (n < SL_FIRST_INNER || n == SL_FIRST_INNER)\n\t\tnode_charge(ceil, bytes, now_ns);";
+    a_link_costs_a_hundredth_more breaks "ceilings::the_link_is_exact":
+        "hierarchy.h",
+        "b->tat_64ths = sl_max(b->tat_64ths, now_ns << 6) + node_cost(bytes, b->cost);" =>
+        "b->tat_64ths = sl_max(b->tat_64ths, now_ns << 6) + node_cost(bytes, b->cost) * 101 / 100;";
+
+    // Guarantees.
+    guarantees_do_not_go_first breaks "guarantees::kept_in_every_window":
+        "hierarchy.h",
+        "if (p->first[SL_TURN_ASSURED]) {" => "if (0) {";
+    borrowed_packets_are_charged_to_the_guarantee breaks "guarantees::kept_in_every_window":
+        "hierarchy.h",
+        "\tnode_charge(ceil, bytes, now_ns);\n" => "\tnode_charge(ceil, bytes, now_ns);\n\tif (turn != SL_TURN_ASSURED)\n\t\tnode_charge(rate, bytes, now_ns);\n";
+    a_guarantee_that_was_used_up_is_lost breaks "guarantees::kept_in_every_window":
+        "hierarchy.h",
+        "if (k->state & SL_NODE_LISTED)\n\t\t\tnode_assure(t, n, k, now_ns);" => "";
+    idle_guarantees_save_up breaks "guarantees::kept_in_every_window":
+        "hierarchy.h",
+        "rate->tat_64ths = sl_max(rate->tat_64ths, (now_ns + rate->burst_ns) << 6);" => "(void)rate;\n\t(void)now_ns;";
+    a_guarantee_never_ends breaks "sharing::guarantees_are_on_top_of_shares":
+        "hierarchy.h",
+        "if (!node_open(rate, now_ns)) {" => "if (0) {";
+
+    // Sharing.
+    weights_are_ignored breaks "sharing::siblings_share_by_weight":
+        "hierarchy.h",
+        "sl_min(k->weight * (p->surplus_before + 1ULL), 1ULL << 30)" => "sl_min(5 * (p->surplus_before + 1ULL), 1ULL << 30)";
+    a_surplus_is_kept breaks "sharing::siblings_share_by_weight":
+        "hierarchy.h",
+        "k->surplus_bytes = (u32)-k->left_bytes;" => "k->surplus_bytes = 0;";
+    turns_do_not_grow_with_surpluses breaks "sharing::siblings_share_by_weight":
+        "hierarchy.h",
+        "p->surplus_before = p->surplus_most;" => ";";
+    a_child_that_comes_back_has_a_turn_again breaks "sharing::keeps_up_with_the_fluid":
+        "hierarchy.h",
+        "u32 had_turn = k->round == inner_at(t, k->parent)->round;" => "u32 had_turn = 0;";
+    a_child_that_comes_back_waits_for_a_round breaks "sharing::ceilings_below_a_share_are_reached":
+        "hierarchy.h",
+        "!had_turn || k->left_bytes > 0" => "0";
+
+    // Strict priority.
+    the_lowest_priority_goes_first breaks "priority::never_inverts":
+        "hierarchy.h",
+        "sl_lowest(p->priorities)" => "sl_highest(p->priorities)";
+    a_priority_stays_without_children breaks "conservation::nothing_is_lost":
+        "hierarchy.h",
+        "p->priorities &= ~SL_BIT(k->priority);" => ";";
+    the_first_of_a_priority_keeps_its_turn breaks "priority::equals_take_turns":
+        "hierarchy.h",
+        "if (p->discipline == SL_TREE_PRIORITY) {\n\t\tring_pass(t, SL_TURN_SHARED, k);" => "if (p->discipline == SL_TREE_PRIORITY) {";
+
+    // Waiting.
+    a_node_waits_a_bucket_longer breaks "work::never_waits_in_vain":
+        "wheel.h",
+        "u64 tick = (opens_ns + (1U << SL_WHEEL_TICK_BITS) - 1) >> SL_WHEEL_TICK_BITS;" =>
+        "u64 tick = (opens_ns + (2U << SL_WHEEL_TICK_BITS)) >> SL_WHEEL_TICK_BITS;";
+    a_node_waits_until_its_bucket_is_full breaks "work::never_waits_in_vain":
+        "hierarchy.h",
+        "return full_ns > b->burst_ns ? full_ns - b->burst_ns : 0;" => "return full_ns;";
+    buckets_below_the_hand_are_not_found breaks "work::never_waits_in_vain":
+        "wheel.h",
+        "word = sl_lowest(later ? later : w->words);" => "if (!later)\n\t\t\treturn SL_WHEEL_BUCKETS;\n\t\tword = sl_lowest(later);";
+
+    // Cost.
+    a_call_wakes_all_that_are_due breaks "steps::each_call_visits_few_nodes":
+        "hierarchy.h",
+        "#define SL_WAKES        8" => "#define SL_WAKES\t1000";
+
+    // Structure.
+    a_tree_may_be_too_deep breaks "structure::the_tree_stays_a_tree":
+        "hierarchy.h",
+        "if (depth + inner >= SL_TREE_LEVELS)" => "if (depth >= SL_TREE_LEVELS)";
+    nodes_with_children_move breaks "structure::the_tree_stays_a_tree":
+        "hierarchy.h",
+        "if (inner && inner_at(t, n)->below && depth != tree_depth(t, n))" => "if (0)";
+    nodes_with_children_are_removed breaks "structure::the_tree_stays_a_tree":
+        "hierarchy.h",
+        "n >= SL_FIRST_INNER ? inner_at(t, n)->below :" => "n >= SL_FIRST_INNER ? 0 :";
+}
+
+fn law(name: &str) -> &'static Law {
+    let mut found = all_laws().filter(|law| law.name.ends_with(&format!("::{name}")));
+    found.next().unwrap_or_else(|| panic!("no law is called {name}"))
+}
+
+fn breaks(edit: Edit, name: &str) {
+    let why = refute(law(name), builds::build(&[edit]), 200);
+    println!("{name}: {}", why.expect("the law holds for the mutant"));
+}
+
+#[test]
+fn the_core_as_it_is_breaks_no_law() {
+    let broken = |law: &Law| refute(law, builds::unchanged(), 15).map(|why| format!("{}: {why}\n", law.name));
+    let broken: String = all_laws().filter_map(broken).collect();
+    assert!(broken.is_empty(), "{broken}");
+}
+
+#[test]
+fn each_law_is_broken_by_a_mutant() {
+    for law in all_laws() {
+        assert!(BROKEN.iter().any(|name| law.name.ends_with(&format!("::{name}"))), "{}", law.name);
+    }
+}

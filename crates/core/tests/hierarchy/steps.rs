@@ -1,0 +1,87 @@
+//! A call visits few nodes, however many there are.
+
+use crate::{laws, traces, traces::Case};
+use proptest::{prelude::*, test_runner::TestCaseResult};
+use sluice_abi::SL_FIRST_INNER as LINK;
+use sluice_core::hierarchy::{Bucket, Node, Tree, TreeCore, Verdict};
+
+laws! {
+    each_call_visits_few_nodes: traces::of(0);
+}
+
+/// Nodes that an arrival visits at most: at each of six levels itself, its parent, two neighbours in each ring and one in each wheel.
+const ARRIVAL: u64 = 6 * 8;
+/// Nodes that a departure visits at most: at each level a choice and a charge, which takes the node out of two rings and puts it into a wheel;
+/// and 8 nodes of each wheel come back, half of them with an ancestor that was not ready.
+const DEPARTURE: u64 = 6 * 9 + 8 * 12 + 8 * 6;
+/// Nodes that a packet visits on average, arrival and departure: ten for each level.
+const AVERAGE: u64 = 60;
+
+/// Arrivals and departures visit no more nodes than the bounds say, with 10 to 2,000 leaves on one to four levels of inner nodes, all with a
+/// ceiling and a guarantee, idle and backlogged.
+fn each_call_visits_few_nodes(core: &'static TreeCore, case: &Case) -> TestCaseResult {
+    let leaves = 10 + case.seed % 1991;
+    let levels = 1 + case.seed / 2000 % 4;
+    let wide = 1 + leaves / 64;
+    let mut tree = Tree::of(core);
+    let rate = |bits_per_second| Some(Bucket { bits_per_second, burst_ns: 1_000_000 });
+    let configured =
+        |tree: &mut Tree, number, node: Node| tree.configure(number, &node, 0).expect("parents come first");
+    configured(&mut tree, LINK, Node { ceil: rate(1_000_000_000), ..Node::below(LINK) });
+    for level in 0..levels {
+        for place in 0..wide {
+            let number = LINK + 1 + level * wide + place;
+            let parent = if level == 0 { LINK } else { number - wide };
+            let ceil = rate(2_000_000_000 / u64::from(wide));
+            configured(
+                &mut tree,
+                number,
+                Node { ceil, rate: rate(900_000_000 / u64::from(wide)), ..Node::below(parent) },
+            );
+        }
+    }
+    for leaf in 0..leaves {
+        let parent = LINK + 1 + (levels - 1) * wide + leaf % wide;
+        let share = u64::from(leaves);
+        let node = Node {
+            ceil: rate(2_000_000_000 / share),
+            rate: rate(900_000_000 / share),
+            weight: 1 + leaf % 5,
+            ..Node::below(parent)
+        };
+        configured(&mut tree, leaf, node);
+    }
+    let (mut now_ns, mut packets) = (1_000_000, 0);
+    let begin = core.visits();
+    let arrive = |tree: &mut Tree, leaf, now_ns| {
+        let before = core.visits();
+        tree.enqueue(leaf, 1000, now_ns);
+        let visits = core.visits() - before;
+        prop_assert!(visits > 0 || tree.leaf(leaf).pkts > 1, "nodes are not counted");
+        prop_assert!(visits <= ARRIVAL, "an arrival visits {} nodes", visits);
+        Ok(())
+    };
+    // As many packets for each leaf as the seed says, in one burst; each that leaves comes back.
+    for _ in 0..1 + case.seed / 8000 % 3 {
+        for leaf in 0..leaves {
+            arrive(&mut tree, leaf, now_ns)?;
+        }
+    }
+    while packets < 2 * u64::from(leaves) + 500 {
+        let before = core.visits();
+        let verdict = tree.dequeue(now_ns);
+        let visits = core.visits() - before;
+        prop_assert!(visits <= DEPARTURE, "a departure visits {} nodes", visits);
+        match verdict {
+            Verdict::Wait(wake_ns) => now_ns = wake_ns,
+            Verdict::Send { leaf, .. } => {
+                packets += 1;
+                arrive(&mut tree, leaf, now_ns)?;
+            }
+            Verdict::Idle => return Err(TestCaseError::fail("idle")),
+        }
+    }
+    let average = (core.visits() - begin) / packets;
+    prop_assert!(average <= AVERAGE, "a packet visits {} nodes on average", average);
+    Ok(())
+}
