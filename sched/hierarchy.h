@@ -24,7 +24,7 @@
  * that come back together would exceed their parent.
  *
  * Bounds: in any window of t seconds no node sends more than ceil * t + burst + one packet. A ceiling is reached if its burst lasts as long as
- * a packet of each sibling that comes back at the same time, but for nested ceilings, below which up to 9 % were seen to be lost. A guarantee is kept if it fits (those of siblings add up to no more than their
+ * a round of each parent above, and two ticks of the wheel. A guarantee is kept if it fits (those of siblings add up to no more than their
  * parent's, and no ceiling on the way is lower) and if its burst, at its rate, is as much as two packets of each sibling on each level, and what
  * the parent sends in four ticks of the wheel.
  * Cost: O(levels) for a packet, whatever the number of nodes, and O(levels) for each end of waiting, of which one call handles SL_WAKES in

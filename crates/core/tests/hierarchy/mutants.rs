@@ -95,7 +95,7 @@ mutants! {
     a_child_that_comes_back_has_a_turn_again breaks "sharing::keeps_up_with_the_fluid":
         "hierarchy.h",
         "u32 had_turn = k->round == inner_at(t, k->parent)->round;" => "u32 had_turn = 0;";
-    a_child_that_comes_back_waits_for_a_round breaks "sharing::ceilings_below_a_share_are_reached":
+    a_child_that_comes_back_waits_for_a_round breaks "sharing::short_bursts_nearly_reach_ceilings":
         "hierarchy.h",
         "!had_turn || k->left_bytes > 0" => "0";
 
