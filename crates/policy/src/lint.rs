@@ -15,6 +15,7 @@ pub(crate) fn lint(policy: &Policy) -> Vec<Diagnostic> {
     findings.extend(small_quanta(policy));
     findings.extend(small_limits(policy));
     findings.extend(shadowed_rules(policy));
+    findings.extend(rules_of_other_interfaces(policy));
     findings.extend(unused_sets(policy));
     findings.extend(unused_shares(policy));
     findings.extend(unused_budgets(policy));
@@ -97,6 +98,28 @@ fn shadowed_rules(policy: &Policy) -> Vec<Diagnostic> {
         findings.push(finding.help("earlier rules take everything that these would"));
     }
     findings
+}
+
+/// Rules about arrivals at an interface that is not in the group.
+fn rules_of_other_interfaces(policy: &Policy) -> Option<Diagnostic> {
+    let elsewhere = |interface: &String| !policy.arrivals_of.is_empty() && !policy.arrivals_of.contains(interface);
+    let rules: Vec<usize> =
+        (0..policy.rules.len()).filter(|&i| policy.rules[i].in_interface.as_ref().is_some_and(elsewhere)).collect();
+    let first = policy.rules.get(*rules.first()?)?.in_interface.as_ref()?;
+    let title = match rules.len() {
+        1 => format!("a rule never matches: {first} is not in \"arrivals_of\""),
+        many => format!("{many} rules never match: {first} and others are not in \"arrivals_of\""),
+    };
+    let mut finding = Diagnostic::new(Severity::Warning, Kind::NoEffect, title);
+    for rule in rules.iter().take(MAX_SHADOWED) {
+        finding = finding
+            .at(policy.origin.span(&format!("/rules/{rule}/in_interface")), "no packet of the group arrives there");
+    }
+    Some(
+        finding
+            .at(policy.origin.span("/arrivals_of"), "where packets of the group arrive")
+            .help("add the interface there, or remove the rule"),
+    )
 }
 
 fn unused_sets(policy: &Policy) -> Vec<Diagnostic> {

@@ -128,8 +128,8 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
     let discipline = discipline::read(reader, object);
     let mode = mode(reader, object);
     let link = object.get("link").and_then(|field| link::read(reader, field));
-    let arrivals_of = arrivals::read(reader, object, mode);
     let limits = object.get("limits").and_then(|field| ceiling::limits(reader, field));
+    let arrivals_of = arrivals::read(reader, object, mode);
     let default_help = "the id of the class for packets that no rule matches";
     let default_class =
         object.get("default_class").and_then(|field| reader.integer(field, 0..=MAX_CLASSES as i64 - 1, default_help));

@@ -27,6 +27,7 @@ pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnosti
     // The link of a group is what its arrivals are shaped to.
     let is_group = !policy.arrivals_of.is_empty();
     let ingress_rate = context.ingress_rate.or(policy.link.ingress_rate);
+    findings.extend(rate_of_group(policy, context));
     let link_rate = if is_group { ingress_rate } else { link_rate(policy, context, &mut findings) };
     let placed: Vec<sums::Placed<'_>> = policy.classes.iter().enumerate().collect();
     findings.extend(sums::rates_above_link(&placed, link_rate, |pointer| policy.origin.span(pointer)));
@@ -184,6 +185,24 @@ fn not_on_tc(policy: &Policy) -> Option<Diagnostic> {
 
 fn clamp(ceil: Option<Rate>, link: Option<Rate>) -> Option<Rate> {
     ceil.map(|ceil| link.map_or(ceil, |link| ceil.min(link)))
+}
+
+/// The finding on the rate of a group: it has none, or one of departures.
+fn rate_of_group(policy: &Policy, context: &Context) -> Option<Diagnostic> {
+    if policy.arrivals_of.is_empty() {
+        return None;
+    }
+    let place = policy.origin.span("/arrivals_of");
+    if let Some(rate) = context.link_rate {
+        let finding = Diagnostic::error(Kind::Conflict, format!("--rate {rate} for a policy that queues arrivals"));
+        return Some(finding.at(place, "nothing departs from here").help("give --ingress-rate instead"));
+    }
+    if context.ingress_rate.or(policy.link.ingress_rate).is_some() {
+        return None;
+    }
+    let finding = Diagnostic::new(Severity::Note, Kind::LinkRateUnknown, "the rate of the arrivals is not known");
+    let help = "write it in the policy, as in `\"link\": { \"ingress_rate\": \"100mbit\" }`, or give `--ingress-rate` to `sluice up`";
+    Some(finding.at(place, "queued together, at one rate").help(help))
 }
 
 fn link_rate(policy: &Policy, context: &Context, findings: &mut Vec<Diagnostic>) -> Option<Rate> {

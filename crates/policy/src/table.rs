@@ -45,6 +45,9 @@ fn settings(resolved: &Resolved, resolution: Option<&str>) -> String {
         let resolution = resolution.map_or(String::new(), |resolution| format!(", exact to {resolution}"));
         rows.push(("rank", format!("{}{resolution}", resolved.rank)));
     }
+    if !resolved.arrivals_of.is_empty() {
+        rows.push(("arrivals of", resolved.arrivals_of.join(", ")));
+    }
     rows.push(("link", link(resolved)));
     for (name, ceiling) in [("ingress limit", resolved.limits.ingress), ("egress limit", resolved.limits.egress)] {
         rows.extend(ceiling.map(|ceiling| (name, format!("{}, burst {}", ceiling.rate, ceiling.burst()))));
@@ -67,8 +70,13 @@ fn settings(resolved: &Resolved, resolution: Option<&str>) -> String {
 }
 
 fn link(resolved: &Resolved) -> String {
-    let mut text = resolved.link_rate.map_or("rate unknown, not shaped".into(), |rate| format!("{rate}"));
-    if let Some(rate) = resolved.ingress_rate {
+    let is_group = !resolved.arrivals_of.is_empty();
+    let mut text = match (resolved.link_rate, resolved.ingress_rate) {
+        (_, Some(rate)) if is_group => format!("arrivals {rate} together"),
+        (None, _) => "rate unknown, not shaped".into(),
+        (Some(rate), _) => format!("{rate}"),
+    };
+    if let Some(rate) = resolved.ingress_rate.filter(|_| !is_group) {
         text += &format!(", arrivals {rate}");
     }
     let framing = resolved.framing;

@@ -215,7 +215,7 @@ fn rule(priority: u32, ids: Vec<u8>, sets: Sets) -> impl Strategy<Value = Rule> 
     let lengths = option::of((any::<u16>(), any::<u16>()).prop_map(|(a, b)| (a.min(b), a.max(b))));
     let lengths = prop_oneof![lengths, Just(Some((0, u16::MAX)))];
     let tags = (option::of(0..=63u8), option::of(1..=4094u16), option::of(0..=7u8));
-    let others = (lengths, option::of("[a-zä0-9.@-]{1,7}[a-z]"), option::of(any::<u32>()));
+    let others = (lengths, option::of("[a-zä0-9.@][a-zä0-9.@-]{0,6}[a-z]"), option::of(any::<u32>()));
     (option::of(name()), nets, by_protocol, tags, others, class).prop_map(
         move |(name, (src, dst), (protocol, src_ports, dst_ports, icmp, tcp_flags), tags, others, class)| {
             let ((dscp, vlan, pcp), (length, in_interface, mark)) = (tags, others);

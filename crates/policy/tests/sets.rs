@@ -85,4 +85,6 @@ fn arrivals_are_queued_in_one_place() {
         &format!(r#"{one}, "two": {{ "arrivals_of": ["one"] }}"#),
         "one is no interface, but queues arrivals itself",
     );
+    let forwards = r#""forwards": [{ "name": "web", "protocol": "tcp", "port": 80, "targets": "192.0.2.1" }]"#;
+    refused(&format!(r#"{one}, "eth1": {{ {forwards} }}"#), "eth1 forwards ports, and so cannot be in a group");
 }

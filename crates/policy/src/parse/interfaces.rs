@@ -85,6 +85,9 @@ fn check_members(reader: &mut Reader, policies: &[(String, Policy)]) {
             } else if let Some(own) = own.filter(|own| own.link.ingress_rate.is_some()) {
                 let there = own.origin.span("/link/ingress_rate");
                 Some((format!("arrivals of {} are queued by its own policy too", excerpt(member)), there))
+            } else if let Some(own) = own.filter(|own| !own.forwards.is_empty()) {
+                let title = format!("{} forwards ports, and so cannot be in a group", excerpt(member));
+                Some((title, own.origin.span("/forwards/0")))
             } else {
                 None
             };

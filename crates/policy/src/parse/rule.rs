@@ -183,8 +183,11 @@ fn interface(reader: &mut Reader, field: &Field) -> Option<String> {
 
 /// Whether Linux accepts the name for an interface.
 pub(super) fn check_interface(reader: &mut Reader, key: &str, name: &str, span: Span) -> bool {
-    let refused = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
-    let known = !name.contains(refused) && ![".", "..", ""].contains(&name) && name.len() <= MAX_INTERFACE_BYTES;
+    let refused = |c: char| matches!(c, '/' | ':' | '%') || c.is_whitespace() || c.is_control();
+    let known = !name.contains(refused)
+        && !name.starts_with('-')
+        && ![".", "..", ""].contains(&name)
+        && name.len() <= MAX_INTERFACE_BYTES;
     if !known {
         let title = format!("\"{key}\": \"{}\" cannot be the name of an interface", excerpt(name));
         let finding = Diagnostic::error(Kind::Name, title)
