@@ -235,6 +235,10 @@ fn refused(directory: &Path, line: &str, says: &str) -> Output {
 }
 
 fn bad_input(lab: &Lab) {
+    let plan = |scenario: &str, contender: &str| {
+        let run = format!("[[run]]\nscenario = \"{scenario}\"\ncontenders = [\"{contender}\"]\n");
+        format!("about = \"a plan\"\nrates = [\"20mbit\"]\nrepeats = 1\nmeasured = \"2s\"\n{run}")
+    };
     let typo = SCENARIO.replace("bytes = 100\n", "byte = 100\n");
     let elsewhere = SCENARIO.replacen("to = \"home\"", "to = \"hone\"", 1);
     let directory = files(
@@ -244,6 +248,8 @@ fn bad_input(lab: &Lab) {
             ("typo.toml", &typo),
             ("plan.toml", "about = \"a plan\"\nrates = []\nrepeats = \"many\"\n"),
             ("elsewhere.toml", &elsewhere),
+            ("lost.toml", &plan("./nosuch.toml", "fq_codel")),
+            ("tap.toml", &plan("./own.toml", "observe-count")),
         ],
     );
     refused(&directory, "lab run ./typo.toml --out run", "./typo.toml:").says("byte");
@@ -258,6 +264,8 @@ fn bad_input(lab: &Lab) {
     refused(&directory, "lab run ./own.toml --measured 1 --out run", "--measured");
     refused(&directory, "lab show nosuch", "nosuch");
     refused(&directory, "lab check ./typo.toml", "typo.toml:");
+    refused(&directory, "lab check ./lost.toml", "lost.toml: cannot read ./nosuch.toml");
+    refused(&directory, "lab check ./tap.toml", "tap.toml: contender observe-count observes");
     refused(&directory, "lab compare own.toml own.toml", "no results of the lab");
     run(&mut sluice(&directory, "lab check own.toml line.toml")).ok();
     fs::create_dir(directory.join("old")).expect("a directory");

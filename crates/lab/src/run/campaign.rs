@@ -263,6 +263,13 @@ pub fn expand(request: &Request) -> Result<Job> {
     Ok(job)
 }
 
+/// Checks that the files which a user's plan names are there, are good, and belong together.
+pub fn check_plan(path: &str) -> Result<()> {
+    let request = Request { what: vec![path.to_owned()], ..Request::default() };
+    let checked = expand(&request).and_then(|job| JobFiles::of(&job));
+    checked.map(drop).map_err(|error| Error { what: format!("{path}: {}", error.what), ..error })
+}
+
 /// The name of a file, which is read at its first mention.
 fn known(all: &mut Vec<Source>, folder: Folder, name: &str) -> Result<String> {
     let source = format::read(folder, name)?;

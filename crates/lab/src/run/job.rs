@@ -13,7 +13,7 @@ use sluice_error::{Error, Kind, Result};
 use sluice_testbed::tool::{self, Tool};
 
 /// The choices of `sluice lab run`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Request {
     /// The Sluice binary that is called.
     pub sluice: PathBuf,
