@@ -15,6 +15,7 @@ pub fn run(args: &Ensure) -> Result<(), Failure> {
     let named = !args.interfaces.is_empty();
     let mut all: Vec<String> = sluice_kernel::reader::managed_here()?.into_iter().map(|(name, _)| name).collect();
     if !named {
+        all.extend(sluice_kernel::lost_groups()?);
         // Each of them is refused below, with its cure.
         all.extend(sluice_kernel::unreadable_here()?);
     }

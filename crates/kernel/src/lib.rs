@@ -33,6 +33,7 @@ pub use command::{boot, confirm, doctor, watch};
 pub use engine::differences::differences as tc_differences;
 pub use engine::features::Features;
 pub use engine::managed::{absent, require_known};
+pub use engine::members::lost_groups;
 pub use engine::plan::{one_queue_for_all, refusal};
 pub use engine::remains::unreadable_here;
 pub use fault::POINTS as FAULT_POINTS;

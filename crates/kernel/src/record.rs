@@ -58,7 +58,7 @@ pub struct Record {
     pub interface: String,
     /// Number of the interface.
     pub ifindex: u32,
-    /// Number of its network namespace.
+    /// Number of its network namespace; 0: that has gone, and the number is the present namespace's.
     pub netns: u64,
     /// The namespace's cookie, since its number is given to the next namespace. None: an earlier version has written the record.
     #[serde(default)]
@@ -136,12 +136,19 @@ pub struct Record {
 /// An interface of a group, at which the group's arrival hook is attached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// Name of the interface.
+    /// Name of the interface in the policy; it stays a member under another name until an interface with this one is there.
     pub interface: String,
     /// Number of the interface.
     pub ifindex: u32,
     /// Whether the group has added clsact.
     pub made_clsact: bool,
+}
+
+impl Member {
+    /// Name that the interface has now. None: it has gone.
+    pub(crate) fn name(&self) -> Option<String> {
+        Interface::name_of(self.ifindex)
+    }
 }
 
 impl Record {
@@ -150,14 +157,20 @@ impl Record {
         if self.members.is_some() { self.interface.clone() } else { format!("sluice-in{}", self.ifindex) }
     }
 
-    /// Whether this is a group that queues the arrivals of an interface of this name.
+    /// Whether this is a group that queues the arrivals of the interface that has this name now, or had it when it went.
     pub(crate) fn has_member(&self, interface: &str) -> bool {
-        self.members.iter().flatten().any(|member| member.interface == interface)
+        let ifindex = nix::net::if_::if_nametoindex(interface).ok();
+        let is = |member: &Member| match member.name() {
+            Some(_) => Some(member.ifindex) == ifindex,
+            None => member.interface == interface,
+        };
+        self.members.iter().flatten().any(is)
     }
 
     /// The interfaces whose arrivals a group queues now. None: this is no group.
     pub fn member_names(&self) -> Option<Vec<String>> {
-        let names = |members: &Vec<Member>| members.iter().map(|member| member.interface.clone()).collect();
+        let name = |member: &Member| member.name().unwrap_or_else(|| member.interface.clone());
+        let names = |members: &Vec<Member>| members.iter().map(name).collect();
         self.members.as_ref().map(names)
     }
 
@@ -215,11 +228,6 @@ impl Record {
             .or_else(|| records.iter().position(|record| named(record) && Interface::name_of(record.ifindex).is_none()))
             .or_else(|| records.iter().position(|record| named(record) && ifindex.is_none()));
         Ok(found.map(|place| records.swap_remove(place).renewed()))
-    }
-
-    /// Whether the record's namespace has gone, and the one with this cookie was given its number.
-    pub(crate) fn is_of_a_former_namespace(&self, cookie: u64) -> bool {
-        self.netns_cookie.is_some_and(|own| own != cookie)
     }
 
     /// The record of the interface of this number in the process's namespace.
@@ -304,14 +312,18 @@ pub(crate) fn file(key: &str) -> PathBuf {
     paths::run().join(format!("{key}.json"))
 }
 
-/// The records as they were written.
+/// The records as they were written, but for the number of a namespace that has gone, where the process's namespace was given it.
 fn stored() -> Result<Vec<Record>> {
     let Ok(entries) = fs::read_dir(paths::run()) else { return Ok(Vec::new()) };
+    let (own, cookie) = (netns::inode()?, netns::cookie()?);
     let mut records = Vec::new();
     for entry in entries.flatten() {
         if entry.path().extension().is_some_and(|extension| extension == "json") {
             match read(&entry.path()) {
-                Ok(record) => records.push(record),
+                Ok(record) => {
+                    let former = record.netns == own && record.netns_cookie.is_some_and(|its| its != cookie);
+                    records.push(if former { Record { netns: 0, ..record } } else { record });
+                }
                 // A record that cannot be read must not stand in the way of the others.
                 Err(error) => warn_once(&entry.path(), &error),
             }

@@ -20,6 +20,9 @@ pub fn suite() -> Suite {
         .both("two_interfaces_share_one_rate", &[Need::Ifb], share)
         .both("members_come_and_go_under_traffic", &[Need::Ifb], come_and_go)
         .both("members_change_with_the_policy", &[Need::Ifb], change)
+        .both("a_deleted_device_is_made_again", &[Need::Ifb], device_deleted)
+        .both("a_renamed_interface_stays_a_member", &[Need::Ifb], renamed)
+        .both("a_set_moves_a_member", &[Need::Ifb], moved)
         .both("members_have_policies_of_their_own", &[Need::Ifb], own_policies)
         .both("upgrade_swaps_the_hooks_of_members", &[Need::Ifb], upgraded)
 }
@@ -137,6 +140,76 @@ fn change(lab: &Lab) {
     assert_eq!(lab.status(&net.router, "lines1").ingress(1).sent.pkts, outcomes[1].received());
     lab.down(&net.router, "lines1");
     lab.down(&net.router, GROUP);
+    assert_eq!([net.router.state("lan0"), net.router.state("wan0")], before);
+}
+
+/// The group's arrivals of an interface are counted there, all of them.
+fn assert_counted(lab: &Lab, net: &Routed, group: &str) {
+    let sent = || [0, 1].map(|class| lab.status(&net.router, group).ingress(class).sent.pkts);
+    let before = sent();
+    let outcomes = arrive(lab, net, [500_000, 500_000], Duration::from_millis(200));
+    let after = sent();
+    for class in 0..2 {
+        assert!(outcomes[class].sent > 10, "{:?}", outcomes[class]);
+        assert_eq!(after[class] - before[class], outcomes[class].sent, "class {class}");
+    }
+}
+
+fn device_deleted(lab: &Lab) {
+    let net = lab.routed();
+    let before = [net.router.state("lan0"), net.router.state("wan0")];
+    up(lab, &net, &["lan0", "wan0"]);
+    let number = net.router.ifindex(GROUP);
+    net.router.ip(&format!("link del {GROUP}"));
+    lab.sluice(&net.router, &["status", GROUP]).exits(2).says("was deleted").says("sluice ensure lines0");
+    let said = lab.sluice(&net.router, &["ensure"]).ok().stdout;
+    assert!(said.contains("the device lines0 was deleted; it is back"), "{said}");
+    assert_eq!(net.router.ifindex(GROUP), number);
+    assert_counted(lab, &net, GROUP);
+    net.router.ip(&format!("link del {GROUP}"));
+    lab.down(&net.router, GROUP);
+    assert_eq!([net.router.state("lan0"), net.router.state("wan0")], before);
+}
+
+fn renamed(lab: &Lab) {
+    let net = lab.routed();
+    let before = net.router.state("lan0").replace("lan0", "other0");
+    up(lab, &net, &["lan0", "wan0"]);
+    for command in ["set lan0 down", "set lan0 name other0", "set other0 up"] {
+        net.router.ip(&format!("link {command}"));
+    }
+    let said = lab.sluice(&net.router, &["ensure", GROUP]).ok().stdout;
+    assert!(said.contains("everything is in place"), "{said}");
+    let printed = lab.sluice(&net.router, &["status", GROUP]).ok().stdout;
+    assert!(printed.contains("arrivals of other0, wan0"), "{printed}");
+    assert_counted(lab, &net, GROUP);
+    lab.down(&net.router, GROUP);
+    crate::cases::vanishing::settles(&net.router, "other0");
+    assert_eq!(net.router.state("other0"), before);
+}
+
+fn moved(lab: &Lab) {
+    let net = lab.routed();
+    let before = [net.router.state("lan0"), net.router.state("wan0")];
+    let set = |name: &str, first: &[&str], second: &[&str]| {
+        let link = json!({ "ingress_rate": "10mbit" });
+        let group = |members: &[&str]| json!({ "arrivals_of": members, "link": link });
+        let mut common = policy(lab, &[]);
+        common.as_object_mut().expect("an object").remove("arrivals_of");
+        let set = with(common, "interfaces", json!({ GROUP: group(first), "lines1": group(second) }));
+        lab.file(name, set.to_string()).display().to_string()
+    };
+    let (old, new) = (set("old.json", &["lan0", "wan0"], &["late0"]), set("new.json", &["late0"], &["wan0", "lan0"]));
+    lab.sluice(&net.router, &["up", "--policy", &old, "--engine", lab.engine.name()]).ok();
+    for (policy, group) in [(&old, GROUP), (&new, "lines1"), (&old, GROUP)] {
+        let said = lab.sluice(&net.router, &["apply", policy]).ok();
+        assert!(!said.stdout.contains("XDP program is attached"), "{said}");
+        assert_counted(lab, &net, group);
+    }
+    // One member cannot be taken from a group alone.
+    let refused = lab.sluice(&net.router, &["apply", "lines1", &new]).exits(2);
+    assert!(refused.stderr.contains("queued in lines0 already"), "{refused}");
+    lab.sluice(&net.router, &["down", GROUP, "lines1"]).ok();
     assert_eq!([net.router.state("lan0"), net.router.state("wan0")], before);
 }
 
@@ -269,7 +342,7 @@ fn bad_input(lab: &Lab) {
     let refused = |words: &[&str], says: &str| lab.sluice(&net.router, words).exits(2).says(says).says("help: ");
     refused(&["up", GROUP, "--policy", &of(&["lan0"])], "without a rate of arrivals");
     refused(&["up", "lan0", "--policy", &of(&["wan0"]), "--ingress-rate", "10mbit"], "an interface lan0 already");
-    refused(&["up", GROUP, "--policy", &of(&[GROUP]), "--ingress-rate", "10mbit"], "is the group itself");
+    refused(&["up", GROUP, "--policy", &of(&[GROUP]), "--ingress-rate", "10mbit"], "names itself");
     refused(&["up", GROUP, "--policy", &of(&["lan0", "lan0"]), "--ingress-rate", "10mbit"], "has lan0 twice");
     refused(&["check", &of(&[])], "names no interface");
     refused(&["up", GROUP, "--policy", &of(&["sluice-in9"]), "--ingress-rate", "10mbit"], "that sluice has made");
@@ -282,6 +355,23 @@ fn bad_input(lab: &Lab) {
     refused(&["up", "lines1", "--policy", &of(&["lan0"]), "--ingress-rate", "10mbit"], "queued in lines0 already");
     refused(&["up", "lan0", "--policy", &plain, "--ingress-rate", "10mbit"], "queued in lines0 already");
     refused(&["apply", GROUP, &plain], "whether this is a group");
+    let forwards = json!([{ "name": "web", "protocol": "tcp", "port": 8080, "targets": crate::net::SERVER }]);
+    let forwards =
+        lab.policy(&with(by_port("strict_priority", json!([{ "id": 0, "priority": 0 }])), "forwards", forwards));
+    refused(&["up", "lan0", "--policy", &forwards], "lan0 is in the group lines0, and so cannot forward ports");
+    lab.sluice(&net.router, &["up", "lan0", "--policy", &plain]).ok();
+    refused(&["apply", "lan0", &forwards], "lan0 is in the group lines0, and so cannot forward ports");
+    lab.sluice(&net.router, &["down", "lan0"]).ok();
+    lab.sluice(&net.router, &["apply", GROUP, &of(&["lan0", "late0"])]).ok();
+    refused(&["up", "lines1", "--policy", &of(&["late0"]), "--ingress-rate", "10mbit"], "queued in lines0 already");
+    refused(&["up", "lines1", "--policy", &of(&["late1"]), "--rate", "10mbit"], "give --ingress-rate instead");
+    for name in ["g%d", "-a", "sluice-in9"] {
+        refused(&["up", "--policy", &of(&["late1"]), "--ingress-rate", "10mbit", "--", name], "cannot be the name");
+    }
+    assert!(!net.router.interfaces().iter().any(|name| name.starts_with('g')), "{:?}", net.router.interfaces());
     lab.sluice(&net.router, &["down", GROUP]).ok();
+    lab.sluice(&net.router, &["up", "wan0", "--policy", &forwards]).ok();
+    refused(&["up", GROUP, "--policy", &of(&["lan0", "wan0"]), "--ingress-rate", "10mbit"], "wan0 forwards ports");
+    lab.sluice(&net.router, &["down", "wan0"]).ok();
     assert_eq!([net.router.state("lan0"), net.router.state("wan0")], before);
 }

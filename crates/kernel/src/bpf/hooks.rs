@@ -232,37 +232,68 @@ pub fn set_redirect(interface: &str, device: &str) -> Result<()> {
     .map(drop)
 }
 
-/// Puts the arrival hook of a group on a member, and the filter that sends what it passes to the group's device.
-pub fn set_member_filters(interface: &str, program: &Path, device: &str) -> Result<()> {
-    clear_member_filters(interface, device)?;
+/// The filters of a group on a member, those that are there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MemberFilters {
+    /// The arrival hook of the group.
+    pub program: bool,
+    /// The filter that sends what the hook passes to the group's device, if that is there.
+    pub redirect: bool,
+}
+
+/// Puts the arrival hook of a group on a member, and the filter that sends what it passes to the group's device. The device's number, which
+/// is the filters' handle, tells them from those of another group.
+pub fn set_member_filters(interface: &str, program: &Path, device: &str, group: u32) -> Result<()> {
+    clear_member_filters(interface, group)?;
     iproute::tc(&format!(
-        "filter add dev {interface} ingress protocol all pref {MEMBER_PREF} handle 1 bpf direct-action object-pinned {}",
+        "filter add dev {interface} ingress protocol all pref {MEMBER_PREF} handle {group} bpf direct-action object-pinned {}",
         program.display()
     ))?;
     iproute::tc(&format!(
-        "filter add dev {interface} ingress protocol all pref {MEMBER_REDIRECT_PREF} handle 1 matchall \
+        "filter add dev {interface} ingress protocol all pref {MEMBER_REDIRECT_PREF} handle {group} matchall \
          action mirred egress redirect dev {device}"
     ))
     .map(drop)
 }
 
-/// Removes the filters of the group with this device from a member, if they are there; those of another group stay.
-pub fn clear_member_filters(interface: &str, device: &str) -> Result<()> {
+/// Removes the filters of a group from a member, if they are there; those of another group stay.
+pub fn clear_member_filters(interface: &str, group: u32) -> Result<()> {
     let shown = arrival_filters(interface)?;
-    if shown.contains(&format!("pref {MEMBER_REDIRECT_PREF} ")) && !shown.contains(&leads_to(device)) {
-        return Ok(());
+    for (pref, kind) in [(MEMBER_REDIRECT_PREF, "matchall"), (MEMBER_PREF, "bpf")] {
+        if filter(&shown, pref, group).is_some() {
+            iproute::tc(&format!("filter del dev {interface} ingress protocol all pref {pref} handle {group} {kind}"))?;
+        }
     }
-    clear(interface, Side::Ingress, &[MEMBER_REDIRECT_PREF, MEMBER_PREF])
+    Ok(())
 }
 
-/// Whether the filters of the group with this device are on a member.
-pub fn has_member_filters(interface: &str, device: &str) -> Result<bool> {
+/// Which filters of a group are on a member.
+pub fn member_filters(interface: &str, group: u32) -> Result<MemberFilters> {
     let shown = arrival_filters(interface)?;
-    Ok(shown.contains(&format!("pref {MEMBER_PREF} ")) && shown.contains(&leads_to(device)))
+    Ok(MemberFilters {
+        program: filter(&shown, MEMBER_PREF, group).is_some(),
+        // tc shows a device that has gone so; the filter drops what comes to it.
+        redirect: filter(&shown, MEMBER_REDIRECT_PREF, group).is_some_and(|text| !text.contains("to device *")),
+    })
 }
 
-fn leads_to(device: &str) -> String {
-    format!("(Egress Redirect to device {device})")
+/// What tc has shown of the filter with this preference and handle.
+fn filter(shown: &str, pref: u32, handle: u32) -> Option<&str> {
+    let starts = |line: &str| {
+        line.starts_with("filter ")
+            && line.contains(&format!("pref {pref} "))
+            && line.contains(&format!(" handle {handle:#x} "))
+    };
+    let (mut from, mut at) = (None, 0);
+    for line in shown.split_inclusive('\n') {
+        match from {
+            None if starts(line) => from = Some(at),
+            Some(from) if line.starts_with("filter ") => return Some(&shown[from..at]),
+            _ => {}
+        }
+        at += line.len();
+    }
+    from.map(|from| &shown[from..])
 }
 
 fn arrival_filters(interface: &str) -> Result<String> {
@@ -365,4 +396,23 @@ pub fn remove_unused_clsact(interface: &str) -> Result<()> {
         return Ok(());
     }
     iproute::tc(&format!("qdisc del dev {interface} clsact")).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_are_told_by_preference_and_handle() {
+        let shown = "filter protocol all pref 65002 bpf chain 0 \n\
+            filter protocol all pref 65002 bpf chain 0 handle 0x1f sl_ingress:[*fsobj] direct-action id 7 \n\
+            filter protocol all pref 65003 matchall chain 0 \n\
+            filter protocol all pref 65003 matchall chain 0 handle 0x1f \n  not_in_hw\n\
+            \taction order 1: mirred (Egress Redirect to device *) stolen\n\
+            filter protocol all pref 65004 matchall chain 0 handle 0x2 \n";
+        assert!(filter(shown, MEMBER_PREF, 31).is_some_and(|text| text.contains("sl_ingress")));
+        assert!(filter(shown, MEMBER_REDIRECT_PREF, 31).is_some_and(|text| text.contains("to device *")));
+        assert!(!filter(shown, MEMBER_REDIRECT_PREF, 31).is_some_and(|text| text.contains("65004")));
+        assert!(filter(shown, MEMBER_PREF, 1).is_none() && filter(shown, MEMBER_PREF, 0x1f0).is_none());
+    }
 }

@@ -46,20 +46,30 @@ pub fn apply(requests: &[Request]) -> Result<Vec<Done>> {
     require_rights()?;
     recover()?;
     let _lock = Lock::take()?;
-    let mut done = Vec::new();
-    let mut former = Vec::new();
-    for (change, request) in prepare(requests)?.into_iter().zip(requests) {
+    let (mut done, mut former) = (Vec::new(), Vec::new());
+    let mut changes = prepare(requests)?;
+    let mut failed = changes.iter_mut().try_for_each(Change::let_members_go).err();
+    let mut changes = changes.into_iter().zip(requests);
+    while failed.is_none()
+        && let Some((change, request)) = changes.next()
+    {
         let was = change.was.clone();
         match change.perform(request) {
-            Ok(one) => done.push(one),
-            Err(error) => {
-                let error = error.of_several(&request.interface, requests.len());
-                return Err(undo(&done, &former, requests, error));
+            Ok(one) => {
+                done.push(one);
+                former.push(was);
             }
+            Err(error) => failed = Some(error.of_several(&request.interface, requests.len())),
         }
-        former.push(was);
     }
-    Ok(done)
+    let Some(error) = failed else { return Ok(done) };
+    let mut error = undo(&done, &former, error);
+    for (change, _) in changes {
+        if let Err(rest) = change.take_members_back() {
+            error.what += &format!("\n  and taking interfaces back into a group failed: {}", rest.what);
+        }
+    }
+    Err(error)
 }
 
 /// The changes of one interface that an edit makes to the text of its policy in force. The edit gets the text, and returns the new policy.
@@ -119,15 +129,16 @@ fn prepare(requests: &[Request]) -> Result<Vec<Change>> {
 }
 
 /// Takes back the changes that are done, after a later change of the same command has failed.
-fn undo(done: &[Done], former: &[Record], requests: &[Request], mut error: Error) -> Error {
+fn undo(done: &[Done], former: &[Record], mut error: Error) -> Error {
+    let why = "the change of another interface by the same command has failed";
+    let back: Vec<Request> = former.iter().filter_map(|was| Request::to(was, why).ok()).collect();
     for (was, done) in former.iter().zip(done).rev() {
         history::note_undone(&done.record, &error.what);
-        let undone =
-            Request::to(was, "the change of another interface by the same command has failed").and_then(|request| {
-                let mut change = Change::prepare(managed(&was.interface)?, &request, requests)?;
-                change.record.unconfirmed.clone_from(&was.unconfirmed);
-                change.perform(&request)
-            });
+        let undone = Request::to(was, why).and_then(|request| {
+            let mut change = Change::prepare(managed(&was.interface)?, &request, &back)?;
+            change.record.unconfirmed.clone_from(&was.unconfirmed);
+            change.perform(&request)
+        });
         error.what += &match undone {
             Ok(_) => format!("\n  {} has its former policy, {}, again", was.interface, was.policy_name),
             Err(rest) => format!("\n  and bringing back the former policy of {} failed: {}", was.interface, rest.what),

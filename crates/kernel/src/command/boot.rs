@@ -65,6 +65,12 @@ pub(crate) fn remove_orphans(own: u64) {
     history::remove_orphans_in(DIRECTORY, own);
 }
 
+/// Removes the policy kept under the key of an interface that has gone with its network namespace.
+pub(crate) fn forget(key: &str) {
+    // A file that stays is overwritten by the next `--at-boot`.
+    let _ = fs::remove_file(file(key));
+}
+
 /// The policy to bring up instead of the configured one, if there is any.
 pub fn restored(interface: &str, which: Restore) -> Result<Option<Saved>> {
     // Errors of the interface are reported by `up`.
@@ -105,13 +111,22 @@ pub fn note(record: &Record) -> Option<String> {
     let path = Path::new(CONFIGURATION).join(format!("{}.conf", record.interface));
     let configuration = fs::read_to_string(&path).ok();
     let kept = saved(&record.key).ok().flatten();
-    Some(at_boot(&Saved::of(record), record.unconfirmed.is_some(), configuration.as_deref(), kept.as_ref(), &path))
+    let unit = if record.members.is_some() { "sluice-group" } else { "sluice" };
+    let unconfirmed = record.unconfirmed.is_some();
+    Some(at_boot(&Saved::of(record), unconfirmed, configuration.as_deref(), kept.as_ref(), (unit, &path)))
 }
 
-fn at_boot(now: &Saved, unconfirmed: bool, configuration: Option<&str>, kept: Option<&Saved>, path: &Path) -> String {
+/// `unit`: name of the unit that reads the configuration at `path`.
+fn at_boot(
+    now: &Saved,
+    unconfirmed: bool,
+    configuration: Option<&str>,
+    kept: Option<&Saved>,
+    (unit, path): (&str, &Path),
+) -> String {
     let path = path.display();
     let Some(configuration) = configuration else {
-        return format!("at boot nothing brings this up: there is no {path} for the unit sluice@");
+        return format!("at boot nothing brings this up: there is no {path} for the unit {unit}@");
     };
     let value = |key: &str| {
         let mut lines = configuration.lines().rev().filter_map(|line| line.trim().strip_prefix(key)?.strip_prefix('='));
@@ -154,7 +169,8 @@ mod tests {
     fn note_says_which_policy_holds_at_boot() {
         let note = |configuration: Option<&str>, kept: Option<&str>, unconfirmed: bool| {
             let kept = kept.map(saved);
-            at_boot(&saved("mine"), unconfirmed, configuration, kept.as_ref(), Path::new("/etc/sluice/eth0.conf"))
+            let path = Path::new("/etc/sluice/eth0.conf");
+            at_boot(&saved("mine"), unconfirmed, configuration, kept.as_ref(), ("sluice", path))
         };
         let conf = |restore: &str| format!("# it\nSLUICE_POLICY=gaming\n{restore}\nSLUICE_OPTS=--rate 19mbit\n");
         for (configuration, kept, unconfirmed, what) in [

@@ -160,7 +160,10 @@ impl Change {
         let kind = root.as_ref().map_or("", |root| root.kind.as_str());
         let plan = plan::plan(&now, &found, &Features::known()?, &options, kind)?;
         refuse(&was, &before, &now, &plan)?;
-        members::refuse(&was.interface, &now)?;
+        let changes: Vec<(&str, &Policy)> =
+            together.iter().map(|request| (request.interface.as_str(), &request.policy)).collect();
+        members::refuse(&was.interface, &now, &changes)?;
+        members::refuse_member(&was.interface, &now, &changes)?;
         if was.engine.queues() && !root.is_some_and(|root| engine::is_ours(&was, &root)) {
             return Err(again(&was, "its root qdisc is not ours any more: something has replaced it", ""));
         }
@@ -189,6 +192,23 @@ impl Change {
         notes.extend(forwarding::note_of_size(&record, &now)?);
         notes.extend(forwarding::note_of_translation(&now));
         Ok(Change { found, pins, was, before, record, now, notes })
+    }
+
+    /// Lets the interfaces go that leave this group, before another change of the same command adds them to another group.
+    pub fn let_members_go(&mut self) -> Result<()> {
+        if self.was.members.is_none() {
+            return Ok(());
+        }
+        let let_go = members::let_go(&mut self.was, &self.now.arrivals_of, &self.pins);
+        self.record.members.clone_from(&self.was.members);
+        let_go.and_then(|()| self.was.save())
+    }
+
+    /// Takes those interfaces back, if the change is not performed.
+    pub fn take_members_back(mut self) -> Result<()> {
+        let tcx = Features::known()?.tcx;
+        members::follow(&mut self.was, &self.before.arrivals_of, tcx, &self.pins, &mut Vec::new())?;
+        self.was.save()
     }
 
     pub fn perform(mut self, request: &Request) -> Result<Done> {

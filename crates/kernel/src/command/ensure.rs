@@ -4,7 +4,7 @@
 use crate::bpf::hooks::{self, Side};
 use crate::command::recover::recover;
 use crate::engine::features::Features;
-use crate::engine::managed::managed;
+use crate::engine::managed::managed_or_lost_group;
 use crate::engine::parts::{Missing, missing};
 use crate::engine::{self, Placed, attach, devices, driver, forwarding, members, qdisc};
 use crate::maps::{observing, tables};
@@ -30,7 +30,7 @@ pub struct Healed {
 pub fn ensure(interface: &str) -> Result<Healed> {
     require_root()?;
     recover()?;
-    let record = managed(interface)?;
+    let record = managed_or_lost_group(interface)?;
     let pins = record.pins(&bpffs::root()?);
     observing::sweep(&pins)?;
     if missing(&record, &pins)?.is_empty() {
@@ -38,7 +38,7 @@ pub fn ensure(interface: &str) -> Result<Healed> {
     }
     let _lock = Lock::take()?;
     // The command that held the lock may have put the parts back, or changed the interface.
-    let mut record = managed(interface)?;
+    let mut record = managed_or_lost_group(interface)?;
     let was = missing(&record, &pins)?;
     let mut healed = Healed { was_missing: was.iter().map(ToString::to_string).collect(), notes: Vec::new() };
     refuse_foreign(&record, &was)?;
@@ -65,7 +65,6 @@ fn heal(record: &mut Record, pins: &Path, was: &[Missing], notes: &mut Vec<Strin
     if !pins.join("sl_ingress").exists() {
         return Err(again(record, "its programs are not pinned any more"));
     }
-    let found = Interface::find(&record.interface)?;
     let policy = policy::resolved(record)?;
     let (ingress, split) = (record.ingress_device(), record.split_device());
     let is = |test: &dyn Fn(&Missing) -> bool| was.iter().any(test);
@@ -82,6 +81,7 @@ fn heal(record: &mut Record, pins: &Path, was: &[Missing], notes: &mut Vec<Strin
         }
     }
     devices::make(record)?;
+    let found = Interface::find(&record.interface)?;
     // A device that was only down still has its queues.
     let now = missing(record, pins)?;
     let lacks_queues = |name: &str| now.iter().any(|one| matches!(one, Missing::Root { device, .. } if device == name));

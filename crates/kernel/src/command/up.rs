@@ -246,10 +246,8 @@ impl Start {
         let record = record_of(request, &interface, &policy, &plan)?;
         notes.extend(plan.notes);
         let mut details = plan.details;
-        members::refuse(&interface.name, &policy)?;
-        if policy.ingress_rate.is_some() {
-            members::refuse_member(&interface.name)?;
-        }
+        members::refuse(&interface.name, &policy, &[])?;
+        members::refuse_member(&interface.name, &policy, &[])?;
         shared::refuse_other_rates(&record, &request.policy, together)?;
         let scrutiny = if request.restored { Scrutiny::Restored } else { Scrutiny::forced(request.force) };
         notes.extend(forwarding::checks::check(&interface.name, &[], &policy.forwards, scrutiny)?);
@@ -409,7 +407,7 @@ pub fn down(interface: &str) -> Result<Record> {
 /// Removes all parts of a record, in an order in which packets keep flowing.
 fn tear_down(record: &mut Record, pins: &Path) -> Result<()> {
     members::leave(record, &[pins, &record.new_pins(&bpffs::root()?)])?;
-    if !members::is_member(record)? {
+    if !members::is_known(record.netns, record.ifindex, &record.key)? {
         arrivals::remove(record.netns, record.ifindex)?;
     }
     // Targets of other interfaces' forwards may answer here: a hook takes the place of the one that goes.
@@ -442,16 +440,17 @@ pub fn collect() -> Result<Vec<String>> {
     remove_orphans(&[])
 }
 
-/// Removes the parts of interfaces that have gone from this network namespace, except those in `asked`; and the records and pins
-/// of network namespaces that have gone, where `down` cannot run any more. The number of such a namespace is soon given to another.
+/// Removes the parts of interfaces that have gone from this network namespace, except those in `asked`; and what is left of network
+/// namespaces that have gone, where `down` cannot run any more. The number of such a namespace is soon given to another.
 fn remove_orphans(asked: &[&str]) -> Result<Vec<String>> {
-    let (own, cookie) = (netns::inode()?, netns::cookie()?);
+    let own = netns::inode()?;
     let mut removed = Vec::new();
     let here = crate::system::interface::indices()?;
     let gone = |record: &Record| {
         record.netns == own
             && !asked.contains(&record.interface.as_str())
-            && (record.is_of_a_former_namespace(cookie) || here.iter().all(|(_, ifindex)| *ifindex != record.ifindex))
+            && !members::can_be_made_again(record)
+            && here.iter().all(|(_, ifindex)| *ifindex != record.ifindex)
     };
     for mut record in Record::all()?.into_iter().filter(gone) {
         let pins = record.pins(&bpffs::root()?);
@@ -462,11 +461,9 @@ fn remove_orphans(asked: &[&str]) -> Result<Vec<String>> {
             }
         }
     }
-    for record in Record::all()?.into_iter().filter(|record| record.netns != own && !netns::is_kept(record.netns)) {
-        let removed = arrivals::remove(record.netns, record.ifindex)
-            .and_then(|()| programs::remove_pins(&record.pins(&bpffs::root()?)))
-            .and_then(|()| forwarding::remove(record.netns));
-        if let Err(error) = removed.and_then(|()| record.remove()) {
+    let gone = |record: &Record| record.netns != own && (record.netns == 0 || !netns::is_kept(record.netns));
+    for record in Record::all()?.into_iter().filter(gone) {
+        if let Err(error) = forget(&record, own) {
             eprintln!(
                 "warning: removing the remains of {} in a network namespace that has gone: {error}",
                 record.interface
@@ -479,11 +476,34 @@ fn remove_orphans(asked: &[&str]) -> Result<Vec<String>> {
     Ok(removed)
 }
 
+/// Removes what is left of an interface in a network namespace that has gone: the machine's, since the namespace's has gone with it.
+fn forget(record: &Record, own: u64) -> Result<()> {
+    // Where the present namespace has the number, what its own interfaces need stays.
+    let number = if record.netns == 0 { own } else { record.netns };
+    let members = record.members.iter().flatten().map(|member| member.ifindex);
+    for ifindex in members.chain([record.ifindex]) {
+        if !members::is_known(number, ifindex, &record.key)? {
+            arrivals::remove(number, ifindex)?;
+        }
+    }
+    for pins in [record.pins(&bpffs::root()?), record.new_pins(&bpffs::root()?)] {
+        programs::remove_pins(&pins)?;
+    }
+    if record.netns != 0 || !forwarding::is_used(number)? {
+        forwarding::remove(number)?;
+    }
+    if record.netns == 0 {
+        history::forget(&record.key);
+        boot::forget(&record.key);
+    }
+    record.remove()
+}
+
 /// Refuses an interface that is managed already. Removes the parts of a former interface of this name, and with `force` those
 /// that an interrupted command has left of this one.
 fn refuse_managed(interface: &Interface, force: bool) -> Result<Vec<String>> {
     let Some(mut record) = Record::find(&interface.name)? else { return Ok(Vec::new()) };
-    if record.ifindex != interface.ifindex || record.is_of_a_former_namespace(netns::cookie()?) {
+    if record.ifindex != interface.ifindex {
         let pins = record.pins(&bpffs::root()?);
         tear_down(&mut record, &pins)?;
         return Ok(vec![format!(

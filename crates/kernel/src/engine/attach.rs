@@ -38,7 +38,7 @@ pub(crate) fn attach_xdp(record: &mut Record, pins: &Path, notes: &mut Vec<Strin
     if record.hook == Hook::Xdp {
         let attached = hooks::attach(&pins.join("sl_xdp"), record.ifindex, Point::Xdp, &pins.join("link_xdp"))?;
         if let Err(error) = attached {
-            notes.push(no_xdp(&record.interface, &error));
+            notes.push(no_xdp(&record.interface, &record.interface, &error));
             record.hook = Hook::Tc;
         }
     }
@@ -63,11 +63,12 @@ pub(crate) fn attach_hook(record: &mut Record, tcx: bool, side: Side, pins: &Pat
     }
 }
 
-fn no_xdp(interface: &str, error: &io::Error) -> String {
+/// The note on an interface that takes no XDP program. `managed`: what is managed, the interface or a group that it is in.
+pub(super) fn no_xdp(interface: &str, managed: &str, error: &io::Error) -> String {
     if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST)) {
         return format!(
             "{interface}: another XDP program is attached, and stays; arriving packets are classified by tc, behind it. For XDP, \
-             detach it (`ip link set dev {interface} xdp off`), then `sluice down {interface}` and `up` again"
+             detach it (`ip link set dev {interface} xdp off`), then `sluice down {managed}` and `up` again"
         );
     }
     format!("{interface}: the driver takes no XDP program ({error}); arriving packets are classified by tc")

@@ -191,6 +191,12 @@ fn remove_pins(directory: &Path, these: impl Fn(&str) -> bool) -> Result<()> {
     Ok(())
 }
 
+/// Whether an interface of this network namespace has forwards.
+pub(crate) fn is_used(netns: u64) -> Result<bool> {
+    let has = |record: &Record| policy::parse(&record.policy).map(|policy| !policy.forwards.is_empty());
+    Record::all()?.iter().filter(|record| record.netns == netns).try_fold(false, |any, record| Ok(any || has(record)?))
+}
+
 /// Removes all of it from a network namespace.
 pub(crate) fn remove(netns: u64) -> Result<()> {
     let directory = directory(netns)?;

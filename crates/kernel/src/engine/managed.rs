@@ -1,6 +1,6 @@
 //! Managed interfaces, by their records.
 
-use crate::engine::{is_ours, remains};
+use crate::engine::{is_ours, members, remains};
 use crate::maps::tables;
 use crate::record::{Phase, Record};
 use crate::system::interface::Interface;
@@ -9,10 +9,22 @@ use sluice_error::{Error, Result};
 
 /// The record of an interface that is wholly up.
 pub(crate) fn managed(interface: &str) -> Result<Record> {
+    let record = managed_or_lost_group(interface)?;
+    if !members::can_be_made_again(&record) {
+        return Ok(record);
+    }
+    Err(Error::input(format!("the device of the group {interface} was deleted"))
+        .help(format!("sluice ensure {interface} makes it again; sluice down {interface} removes the rest")))
+}
+
+/// The record of an interface that is wholly up, or of a group whose device has gone and can be made again.
+pub(crate) fn managed_or_lost_group(interface: &str) -> Result<Record> {
     match Record::find(interface)? {
         None => Err(without_record(interface)),
         Some(record) if record.phase != Phase::Active => Err(half_done(&record)),
-        Some(record) if !Interface::is_there(&record.interface, record.ifindex) => {
+        Some(record)
+            if !Interface::is_there(&record.interface, record.ifindex) && !members::can_be_made_again(&record) =>
+        {
             Err(Error::input(format!("{interface} has gone since it was taken into management"))
                 .help(format!("sluice down {interface} removes its remains")))
         }

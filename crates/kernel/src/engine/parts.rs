@@ -56,11 +56,11 @@ impl fmt::Display for Missing {
 /// The missing parts of an interface that is wholly up.
 pub(crate) fn missing(record: &Record, pins: &Path) -> Result<Vec<Missing>> {
     let mut found = Vec::new();
-    if record.engine.queues() {
+    let there = record.members.is_none() || is_up(&record.interface, &mut found)?;
+    if record.engine.queues() && there {
         queues(record, &record.interface, &mut found)?;
     }
     if record.members.is_some() {
-        is_up(&record.interface, &mut found)?;
         let wanted = crate::record::policy::resolved(record)?.arrivals_of;
         found.extend(members::lacking(record, &wanted, pins).into_iter().map(Missing::Member));
         return Ok(found);

@@ -5,7 +5,7 @@
 mod file;
 
 pub use super::origin::Origin;
-pub(crate) use file::{remove_orphans, remove_orphans_in};
+pub(crate) use file::{forget, remove_orphans, remove_orphans_in};
 
 use crate::record::{Record, policy};
 use file::History;

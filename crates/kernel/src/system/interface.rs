@@ -53,7 +53,8 @@ pub fn addresses() -> Result<Vec<(String, IpAddr)>> {
 
 /// Whether an interface can have this name. Input is checked so before it becomes part of a path or a command line.
 pub fn can_be_named(name: &str) -> bool {
-    let wrong = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
+    // The kernel puts a number in the place of %d.
+    let wrong = |c: char| matches!(c, '/' | ':' | '%') || c.is_whitespace() || c.is_control();
     (1..=15).contains(&name.len()) && name != "." && name != ".." && !name.starts_with('-') && !name.contains(wrong)
 }
 
@@ -145,7 +146,7 @@ mod tests {
         for name in ["eth0", "br-lan", "ppp0.35", "a@b", "wlan0", "fifteen-letters", "..."] {
             assert!(can_be_named(name), "{name}");
         }
-        for name in ["", ".", "..", "../../etc", "a/b", "a:1", "a b", "-rf", "a\u{85}b", "sixteen-letters-"] {
+        for name in ["", ".", "..", "../../etc", "a/b", "a:1", "a b", "-rf", "g%d", "a\u{85}b", "sixteen-letters-"] {
             assert!(!can_be_named(name), "{name:?}");
         }
     }

@@ -111,6 +111,12 @@ fn boot_of(key: &str) -> Option<String> {
     Some(fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned())
 }
 
+/// Removes the history under the key of an interface that has gone with its network namespace.
+pub(crate) fn forget(key: &str) {
+    // A file that stays is of an earlier namespace with the same number, of which the next change tells.
+    let _ = fs::remove_file(file(key));
+}
+
 /// Removes the histories of network namespaces that have gone.
 pub(crate) fn remove_orphans(own: u64) {
     remove_orphans_in(DIRECTORY, own);
