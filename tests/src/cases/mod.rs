@@ -113,6 +113,7 @@ fn suites() -> Vec<Suite> {
         ingress::suite(),
         groups::suite(),
         groups::commands(),
+        vanishing::commands(),
         gso::suite(),
         mq::suite(),
         xdp::suite(),
