@@ -25,6 +25,8 @@ pod!(
     sl_instance,
     sl_tree,
     sl_node_conf,
+    sl_tree_op,
+    sl_tree_trace,
     sl_event,
     sl_packet_event,
     sl_watch,

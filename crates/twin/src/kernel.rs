@@ -13,6 +13,8 @@ macro_rules! object {
 
 /// The BPF object of the core with every discipline.
 pub const ALL: &[u8] = object!("twin");
+/// The BPF object of the tree of classes.
+pub const TREE: &[u8] = object!("tree_twin");
 /// The BPF objects of the core with one discipline alone, by `enum sl_kind`.
 pub const ALONE: [&[u8]; abi::SL_KINDS as usize] = include!(concat!(env!("OUT_DIR"), "/alone.rs"));
 
@@ -58,7 +60,7 @@ impl Kernel {
     }
 
     /// Plays a batch in the kernel. Returns it with the answers.
-    pub fn play(&mut self, trace: &abi::sl_trace) -> Result<Box<abi::sl_trace>, Error> {
+    pub fn play<T: abi::Pod>(&mut self, trace: &T) -> Result<Box<T>, Error> {
         self.map("trace").update(&KEY, abi::bytes_of(trace), MapFlags::ANY)?;
         let program = self.object.progs_mut().find(|program| program.name() == "sl_twin").expect("the object has it");
         let status = program.test_run(ProgramInput::default())?.return_value;

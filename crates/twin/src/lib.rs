@@ -4,6 +4,7 @@
 
 mod kernel;
 mod random;
+mod tree;
 
 pub use kernel::Cost;
 
@@ -14,6 +15,7 @@ use std::fmt;
 
 unsafe extern "C" {
     fn sl_native_play(s: *mut abi::sl_sched, trace: *mut abi::sl_trace, confs: *const abi::sl_sched_conf);
+    fn sl_native_tree_play(s: *mut abi::sl_tree, trace: *mut abi::sl_tree_trace);
 }
 
 /// The kinds of configurations to try: each discipline alone by its number, then all in turn; and the name of each.
@@ -60,6 +62,71 @@ pub struct Summary {
     pub configurations: u64,
 }
 
+/// A batch of operations with their answers.
+trait Batch: abi::Pod {
+    type Operation: abi::Pod;
+
+    fn operations(&self) -> &[Self::Operation];
+
+    /// The answers to an operation, in words.
+    fn answer(of: &Self::Operation) -> String;
+}
+
+impl Batch for abi::sl_trace {
+    type Operation = abi::sl_op;
+
+    fn operations(&self) -> &[abi::sl_op] {
+        &self.op[..self.count as usize]
+    }
+
+    fn answer(op: &abi::sl_op) -> String {
+        format!(
+            "kind {} slot {}, action {} slot {} class {} wake {}",
+            op.kind, op.slot, op.action, op.out_slot, op.out_class, op.wake_ns
+        )
+    }
+}
+
+impl Batch for abi::sl_tree_trace {
+    type Operation = abi::sl_tree_op;
+
+    fn operations(&self) -> &[abi::sl_tree_op] {
+        &self.op[..self.count as usize]
+    }
+
+    fn answer(op: &abi::sl_tree_op) -> String {
+        format!(
+            "kind {} result {}, action {} slot {} leaf {} wake {}",
+            op.kind, op.result, op.action, op.slot, op.leaf, op.wake_ns
+        )
+    }
+}
+
+/// Plays a batch to both builds. Returns it with the answers, if these and the states are equal. `before`: operations played before.
+fn play<S: abi::Pod, B: Batch>(
+    kernel: &mut kernel::Kernel,
+    state: &mut S,
+    mut batch: Box<B>,
+    natively: impl FnOnce(&mut S, &mut B),
+    seed: u64,
+    before: u64,
+) -> Result<Box<B>, Error> {
+    let answers = kernel.play(&*batch)?;
+    natively(state, &mut batch);
+    let at = |n: usize| format!("seed {seed}, operation {}", before + n as u64);
+    let pairs = || batch.operations().iter().zip(answers.operations());
+    if let Some(n) = pairs().position(|(ours, theirs)| abi::bytes_of(ours) != abi::bytes_of(theirs)) {
+        let [ours, theirs] = [&batch.operations()[n], &answers.operations()[n]].map(B::answer);
+        return Err(Error(format!("{}: natively {ours}, in the kernel {theirs}", at(n))));
+    }
+    match kernel.first_difference(abi::bytes_of(state))? {
+        None => Ok(batch),
+        Some(byte) => {
+            Err(Error(format!("after {}: byte {byte} of the state differs", at(batch.operations().len() - 1))))
+        }
+    }
+}
+
 /// Plays at least so many operations, chosen by this seed. `kind`: the discipline of most configurations (`enum sl_kind`);
 /// none: all in turn. The first difference is an error that says where it is.
 pub fn compare(kind: Option<u32>, operations: u64, seed: u64) -> Result<Summary, Error> {
@@ -70,26 +137,31 @@ pub fn compare(kind: Option<u32>, operations: u64, seed: u64) -> Result<Summary,
     let mut state = abi::boxed_zeroed::<abi::sl_sched>();
     let mut source = random::Source::new(random);
     let mut summary = Summary::default();
+    // SAFETY: all three are whole values, and the configurations are as many as the mask allows.
+    let natively = |state: &mut _, batch: &mut _| unsafe { sl_native_play(state, batch, confs.as_ptr()) };
     while summary.operations < operations {
-        let mut native = source.batch();
-        let answers = kernel.play(&native)?;
-        // SAFETY: all three are whole values, and the configurations are as many as the mask allows.
-        unsafe { sl_native_play(&mut *state, &mut *native, confs.as_ptr()) }
-        let at = |n: usize| format!("seed {seed}, operation {}", summary.operations + n as u64);
-        if let Some(n) = (0..native.op.len()).find(|&n| differs(&native.op[n], &answers.op[n])) {
-            return Err(Error(format!(
-                "{}: natively {}, in the kernel {}",
-                at(n),
-                answer(&native.op[n]),
-                answer(&answers.op[n])
-            )));
-        }
-        if let Some(byte) = kernel.first_difference(abi::bytes_of(&*state))? {
-            return Err(Error(format!("after {}: byte {byte} of the state differs", at(native.op.len() - 1))));
-        }
-        summary.count(&native);
+        summary.count(&*play(&mut kernel, &mut *state, source.batch(), natively, seed, summary.operations)?);
     }
     Ok(summary)
+}
+
+/// As [`compare`], of the tree of classes.
+pub fn compare_trees(operations: u64, seed: u64) -> Result<Summary, Error> {
+    let mut kernel = kernel::Kernel::load(kernel::TREE)?;
+    let mut state = abi::boxed_zeroed::<abi::sl_tree>();
+    let mut source = tree::Source::new(SmallRng::seed_from_u64(seed));
+    let mut summary = Summary::default();
+    // SAFETY: both are whole values.
+    let natively = |state: &mut _, batch: &mut _| unsafe { sl_native_tree_play(state, batch) };
+    while summary.operations < operations {
+        summary.count_tree(&*play(&mut kernel, &mut *state, source.batch(), natively, seed, summary.operations)?);
+    }
+    Ok(summary)
+}
+
+/// As [`cost`], of the tree of classes.
+pub fn cost_of_trees() -> Result<Cost, Error> {
+    Ok(kernel::Kernel::load(kernel::TREE)?.cost())
 }
 
 /// Verified instructions and load time of the core with every discipline (`None`) or with this one alone.
@@ -97,20 +169,9 @@ pub fn cost(kind: Option<u32>) -> Result<Cost, Error> {
     Ok(kernel::Kernel::load(kind.map_or(kernel::ALL, |kind| kernel::ALONE[kind as usize]))?.cost())
 }
 
-fn differs(a: &abi::sl_op, b: &abi::sl_op) -> bool {
-    abi::bytes_of(a) != abi::bytes_of(b)
-}
-
-fn answer(op: &abi::sl_op) -> String {
-    format!(
-        "kind {} slot {}, action {} slot {} class {} wake {}",
-        op.kind, op.slot, op.action, op.out_slot, op.out_class, op.wake_ns
-    )
-}
-
 impl Summary {
     fn count(&mut self, trace: &abi::sl_trace) {
-        for op in &trace.op[..trace.count as usize] {
+        for op in trace.operations() {
             self.operations += 1;
             match op.kind {
                 abi::SL_OP_ENQUEUE if op.slot < 0 => self.refused += 1,
@@ -126,8 +187,23 @@ impl Summary {
             }
         }
     }
+
+    fn count_tree(&mut self, trace: &abi::sl_tree_trace) {
+        for op in trace.operations() {
+            self.operations += 1;
+            match op.kind {
+                abi::SL_TREE_OP_ENQUEUE if op.result == u32::MAX => self.refused += 1,
+                abi::SL_TREE_OP_ENQUEUE => self.taken += 1,
+                abi::SL_TREE_OP_DEQUEUE if op.action == SEND => self.sent += 1,
+                abi::SL_TREE_OP_DEQUEUE if op.action == WAIT => self.waits += 1,
+                abi::SL_TREE_OP_DROP if op.result != u32::MAX => self.dropped += 1,
+                abi::SL_TREE_OP_CONFIGURE if op.result == 0 => self.configurations += 1,
+                _ => {}
+            }
+        }
+    }
 }
 
-/// `enum sl_action` of sched/core.h.
+/// `enum sl_action` of sched/core.h, and `enum sl_tree_action` of sched/hierarchy.h.
 const WAIT: u32 = 1;
 const SEND: u32 = 2;

@@ -5,11 +5,19 @@ use crate::needs::{Need, is_icount};
 use crate::suite::Suite;
 
 pub fn suite() -> Suite {
-    Suite::new("twin").any("the_core_in_the_kernel_equals_the_native_one", &[Need::OpenCodedLoops], equal)
+    Suite::new("twin").any("the_core_in_the_kernel_equals_the_native_one", &[Need::OpenCodedLoops], equal).any(
+        "the_tree_in_the_kernel_equals_the_native_one",
+        &[Need::OpenCodedLoops],
+        equal_trees,
+    )
+}
+
+fn seed() -> u64 {
+    std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_nanos() as u64)
 }
 
 fn equal(_: &Lab) {
-    let seed = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_nanos() as u64);
+    let seed = seed();
     let operations = if is_icount() { 50_000 } else { 1_000_000 };
     let (mut dropped, mut marked) = (0, 0);
     for (kind, name) in sluice_twin::kinds() {
@@ -25,4 +33,17 @@ fn equal(_: &Lab) {
     }
     // A single discipline may have no long flow.
     assert!(dropped > 0 && marked > 0, "{dropped} dropped, {marked} marked, seed {seed}");
+}
+
+fn equal_trees(_: &Lab) {
+    let seed = seed();
+    let operations = if is_icount() { 50_000 } else { 1_000_000 };
+    match sluice_twin::compare_trees(operations, seed) {
+        Ok(s) => {
+            eprintln!("    {} operations equal, {} sent, seed {seed}", s.operations, s.sent);
+            assert!(s.sent > s.operations / 5 && s.refused > 0 && s.waits > 0 && s.dropped > 0, "an idle trace: {s:?}");
+            assert!(s.configurations > 300, "{s:?}");
+        }
+        Err(error) => panic!("{error}"),
+    }
 }

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* A trace of operations on one tree of classes, and what it answered: what a twin test plays to two builds of the core. */
+#pragma once
+#include "hierarchy.h"
+
+#define SL_TREE_TRACE_OPS 2048u /* of one batch */
+
+enum sl_tree_op_kind { SL_TREE_OP_ENQUEUE, SL_TREE_OP_DEQUEUE, SL_TREE_OP_CONFIGURE, SL_TREE_OP_REMOVE, SL_TREE_OP_DROP };
+
+struct sl_tree_op {
+	u32 kind; /* enum sl_tree_op_kind */
+	u32 node; /* ENQUEUE and DROP: a leaf */
+	u32 bytes; /* ENQUEUE */
+	struct sl_node_conf conf; /* CONFIGURE */
+	u64 now_ns;
+	/* answers */
+	u32 result; /* ENQUEUE and DROP: the slot; CONFIGURE and REMOVE: an enum sl_tree_error */
+	u32 action; /* DEQUEUE: the verdict, as sched/hierarchy.h has it */
+	u32 slot;
+	u32 leaf;
+	u32 out_bytes;
+	u32 pad;
+	u64 wake_ns;
+};
+
+struct sl_tree_trace {
+	u32 count; /* of the batch's operations that count */
+	u32 pad;
+	struct sl_tree_op op[SL_TREE_TRACE_OPS];
+};

@@ -1,0 +1,125 @@
+//! Random trees, which change while packets are queued: nodes all over the range of numbers, limits that bind and limits that don't, both
+//! disciplines, overload and draining.
+
+use rand::Rng;
+use rand::rngs::SmallRng;
+use sluice_abi as abi;
+
+/// As many nodes as a trace is about.
+const LEAVES: u32 = 300;
+const INNERS: u32 = 40;
+/// Spreads them over all numbers.
+const LEAF_STRIDE: u32 = abi::SL_FIRST_INNER / LEAVES;
+const INNER_STRIDE: u32 = abi::SL_INNERS / INNERS;
+
+/// Operations, one batch after the other.
+pub struct Source {
+    random: SmallRng,
+    now_ns: u64,
+    /// Arrivals in 100 operations, at present.
+    arrivals: u32,
+    /// Nodes that are yet to be configured before packets come: the inner ones from the link down, then leaves.
+    to_configure: u32,
+}
+
+impl Source {
+    pub fn new(random: SmallRng) -> Source {
+        Source { random, now_ns: 1_000_000_000, arrivals: 50, to_configure: INNERS + LEAVES }
+    }
+
+    pub fn batch(&mut self) -> Box<abi::sl_tree_trace> {
+        let mut trace = abi::boxed_zeroed::<abi::sl_tree_trace>();
+        trace.count = abi::SL_TREE_TRACE_OPS;
+        for op in &mut trace.op {
+            *op = self.operation();
+        }
+        trace
+    }
+
+    fn leaf(&mut self) -> u32 {
+        // Some are busier than others.
+        let most = if self.random.random_bool(0.5) { LEAVES } else { 8 };
+        self.random.random_range(0..most) * LEAF_STRIDE
+    }
+
+    fn inner(&mut self) -> u32 {
+        abi::SL_FIRST_INNER + self.random.random_range(0..INNERS) * INNER_STRIDE
+    }
+
+    fn operation(&mut self) -> abi::sl_tree_op {
+        let mut op = *abi::boxed_zeroed::<abi::sl_tree_op>();
+        self.now_ns += self.random.random_range(0..2000);
+        if self.random.random_ratio(1, 10_000) {
+            // Longer than a wheel, now and then.
+            self.now_ns += self.random.random_range(0..200_000_000);
+        }
+        if self.random.random_ratio(1, 3000) {
+            self.arrivals = [35, 50, 65, 80][self.random.random_range(0..4)];
+        }
+        op.now_ns = self.now_ns;
+        if self.to_configure > 0 {
+            let done = INNERS + LEAVES - self.to_configure;
+            self.to_configure -= 1;
+            op.kind = abi::SL_TREE_OP_CONFIGURE;
+            op.node = match done.checked_sub(INNERS) {
+                Some(leaf) => leaf * LEAF_STRIDE,
+                None => abi::SL_FIRST_INNER + done * INNER_STRIDE,
+            };
+            op.conf = self.conf(op.node);
+            return op;
+        }
+        let rare = self.random.random_range(0..1000);
+        if rare < 3 {
+            op.kind = abi::SL_TREE_OP_CONFIGURE;
+            // And numbers that no node has.
+            op.node = match self.random.random_range(0..20) {
+                0 => self.random.random(),
+                1..8 => self.inner(),
+                _ => self.leaf(),
+            };
+            op.conf = self.conf(op.node);
+        } else if rare < 5 {
+            op.kind = abi::SL_TREE_OP_REMOVE;
+            op.node = if self.random.random_ratio(1, 5) { self.inner() } else { self.leaf() };
+            // What was removed comes back.
+            self.to_configure = u32::from(self.random.random_ratio(1, 50)) * (INNERS + LEAVES);
+        } else if rare < 15 {
+            op.kind = abi::SL_TREE_OP_DROP;
+            op.node = self.leaf();
+        } else if self.random.random_range(0..100) < self.arrivals {
+            op.kind = abi::SL_TREE_OP_ENQUEUE;
+            op.node = if self.random.random_ratio(1, 1000) { self.random.random() } else { self.leaf() };
+            op.bytes = if self.random.random_ratio(1, 300) { 65_535 } else { self.random.random_range(40..1515) };
+        } else {
+            op.kind = abi::SL_TREE_OP_DEQUEUE;
+        }
+        op
+    }
+
+    fn conf(&mut self, node: u32) -> abi::sl_node_conf {
+        let is_link = node == abi::SL_FIRST_INNER;
+        // An ancestor of a smaller number: few trees are refused. Some hang below the link.
+        let below = node.checked_sub(abi::SL_FIRST_INNER).map_or(INNERS, |inner| inner / INNER_STRIDE);
+        let parent =
+            self.random.random_range(0..below.clamp(1, INNERS).isqrt().max(1) * 2).min(below.saturating_sub(1));
+        let random = &mut self.random;
+        let mut cost = |least_bps: u64, most_bps: u64, chance: f64| {
+            let bps = random.random_range(least_bps..=most_bps);
+            if random.random_bool(chance) { ((8_000_000_000 << abi::SL_NODE_COST_BITS) / bps) as u32 } else { 0 }
+        };
+        let ceil_cost =
+            if is_link { cost(3_000_000_000, 12_000_000_000, 0.9) } else { cost(20_000_000, 3_000_000_000, 0.5) };
+        let rate_cost = cost(1_000_000, 100_000_000, if is_link { 0.0 } else { 0.3 });
+        abi::sl_node_conf {
+            parent: abi::SL_FIRST_INNER + parent * INNER_STRIDE,
+            weight: if random.random_bool(0.9) { random.random_range(1..100) } else { random.random_range(1..20_000) },
+            priority: random.random_range(0..abi::SL_TREE_PRIORITIES),
+            discipline: random.random_range(0..abi::SL_TREE_DISCIPLINES),
+            ceil_cost,
+            ceil_burst_ns: random.random_range(0..1_000_000),
+            rate_cost,
+            rate_burst_ns: random.random_range(0..5_000_000),
+            limit_pkts: if random.random_bool(0.2) { 0 } else { random.random_range(1..300) },
+        }
+    }
+}
