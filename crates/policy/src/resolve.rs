@@ -32,8 +32,10 @@ pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnosti
     let placed: Vec<sums::Placed<'_>> = policy.classes.iter().enumerate().collect();
     findings.extend(sums::rates_above_link(&placed, link_rate, |pointer| policy.origin.span(pointer)));
 
-    let ceils: Vec<Option<Rate>> = policy.classes.iter().map(|class| clamp(class.ceil, link_rate)).collect();
-    findings.extend(clamped_ceils(policy, link_rate));
+    // A ceiling holds for both directions, and may bind in the faster one alone.
+    let fastest = link_rate.map(|link| link.max(ingress_rate.unwrap_or(link)));
+    let ceils: Vec<Option<Rate>> = policy.classes.iter().map(|class| clamp(class.ceil, fastest)).collect();
+    findings.extend(clamped_ceils(policy, fastest));
     let demands = sums::demands(&placed, link_rate);
     findings.extend(time_limits_without_rate(policy, &demands));
     let limits = fit_limits(policy, context.engine, &demands, &mut findings);
@@ -43,7 +45,7 @@ pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnosti
     }
     let classes = policy.classes.iter().zip(ceils).zip(demands.iter().zip(limits));
     let mut classes: Vec<ResolvedClass> =
-        classes.map(|((class, ceil), room)| resolved_class(class, ceil, link_rate, room)).collect();
+        classes.map(|((class, ceil), room)| resolved_class(class, ceil, (link_rate, fastest), room)).collect();
     classes.sort_by_key(|class| class.id);
     let mut rules: Vec<ResolvedRule> = policy.rules.iter().map(|rule| resolved_rule(rule, policy)).collect();
     rules.sort_by_key(|rule| rule.rule.priority);
@@ -105,18 +107,18 @@ fn chosen_classes(policy: &Policy, urgent: ClassId, default: ClassId) -> Option<
     Some(finding.help("write \"default_class\", and give the most urgent class the smallest \"priority\""))
 }
 
-/// The resolved class; `room` is its demand and the packets that it gets.
+/// The resolved class; `fastest` is the rate of the faster direction, `room` its demand and the packets that it gets.
 fn resolved_class(
     class: &Class,
     ceil: Option<Rate>,
-    link_rate: Option<Rate>,
+    (link_rate, fastest): (Option<Rate>, Option<Rate>),
     (demand, limit_pkts): (&Demand, u32),
 ) -> ResolvedClass {
     // A policed class sends at the link's rate.
     let sends_at = ceil.filter(|_| class.exceed == Exceed::Shape).or(link_rate);
     let burst = ceil.map(|ceil| class.burst.unwrap_or_else(|| ceiling::default_burst(ceil)));
     let peak = class.peak.zip(burst).map(|(peak, burst)| {
-        let rate = clamp(Some(peak.rate), link_rate).unwrap_or(peak.rate);
+        let rate = clamp(Some(peak.rate), fastest).unwrap_or(peak.rate);
         Ceiling { rate, burst: Some(peak.burst.unwrap_or_else(|| ceiling::default_peak_burst(rate, burst))) }
     });
     let as_fifo = limits::demand(class.limit, ceil.or(link_rate), false).wanted_pkts;

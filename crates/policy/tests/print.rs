@@ -363,7 +363,8 @@ proptest! {
             prop_assert!(resolved.class(resolved.default_class).is_some());
             prop_assert!(resolved.rules.windows(2).all(|pair| pair[0].rule.priority < pair[1].rule.priority));
             if let Some(link) = resolved.link_rate {
-                prop_assert!(resolved.classes.iter().all(|class| class.ceil.is_none_or(|ceil| ceil <= link)));
+                let fastest = link.max(resolved.ingress_rate.unwrap_or(link));
+                prop_assert!(resolved.classes.iter().all(|class| class.ceil.is_none_or(|ceil| ceil <= fastest)));
             }
             table(&resolved, None);
         }

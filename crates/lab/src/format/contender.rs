@@ -153,13 +153,21 @@ impl Contender {
                 Start::Forward(forwarder)
             }
             Some(_) if !file.start.is_empty() || !file.change.is_empty() => {
-                return Err(source.bad(None, "both commands and [sluice]", "a contender is one or the other"));
+                return Err(source.bad(
+                    source.text("[sluice]"),
+                    "both commands and [sluice]",
+                    "a contender is one or the other",
+                ));
             }
             Some(call) => {
                 let engine = call.engine.as_deref().unwrap_or("auto");
                 if !ENGINES.contains(&engine) {
                     let what = format!("there is no engine \"{engine}\"");
-                    return Err(source.bad(None, &what, &format!("engines are: {}", ENGINES.join(", "))));
+                    return Err(source.bad(
+                        source.text(engine),
+                        &what,
+                        &format!("engines are: {}", ENGINES.join(", ")),
+                    ));
                 }
                 for policy in [Some(&call.policy), call.change.as_ref()].into_iter().flatten() {
                     attach_policy(&mut source, policy)?;
@@ -204,7 +212,11 @@ impl Forwarder {
     fn check(&self, source: &mut Source) -> Result<()> {
         let ways = [!self.start.is_empty() || !self.serve.is_empty(), self.policy.is_some(), self.direct];
         if ways.into_iter().filter(|way| *way).count() != 1 {
-            return Err(source.bad(None, "[forward] is commands, a policy or direct", "give one of the three"));
+            return Err(source.bad(
+                source.text("[forward]"),
+                "[forward] is commands, a policy or direct",
+                "give one of the three",
+            ));
         }
         let sample = Hop::sample();
         let mut files = Vec::new();
@@ -280,11 +292,11 @@ fn attach_policy(source: &mut Source, policy: &str) -> Result<()> {
             return Ok(());
         }
         let cure = format!("a policy file next to it (its name ends in .json), or a profile: {}", profiles.join(", "));
-        return Err(source.bad(None, &format!("there is no profile \"{policy}\""), &cure));
+        return Err(source.bad(source.text(policy), &format!("there is no profile \"{policy}\""), &cure));
     }
     let Some(text) = source.sibling(Folder::Contenders, policy) else {
         return Err(source.bad(
-            None,
+            source.text(policy),
             &format!("cannot read the policy {policy} next to it"),
             "a file in the same directory, or the name of a profile",
         ));
@@ -298,7 +310,7 @@ fn check_policy(source: &Source, policy: &str, fill: impl Fn(&str) -> String) ->
     let text = source.attached.iter().find(|(name, _)| name == policy).map(|(_, text)| fill(text)).unwrap_or_default();
     let Err(found) = sluice_policy::parse(&sluice_policy::Source::new(policy, text.as_str())) else { return Ok(()) };
     let what = format!("its policy {policy} has errors\n{}", found.render(false).trim_end());
-    Err(source.bad(None, &what, "sluice check shows them and what the policy means"))
+    Err(source.bad(source.text(policy), &what, "sluice check shows them and what the policy means"))
 }
 
 impl Fill<'_> {
@@ -395,7 +407,7 @@ mod tests {
             ("[sluice]\npolicy = \"gaming\"\nengine = \"qdsic\"\n", "there is no engine \"qdsic\""),
             ("[sluice]\npolicy = \"gamming\"\n", "there is no profile \"gamming\""),
             ("[sluice]\npolicy = \"gaming\"\nchange = \"x\"\n", "there is no profile \"x\""),
-            ("[sluice]\npolice = \"gaming\"\n", "unknown field `police`"),
+            ("[sluice]\npolice = \"gaming\"\n", "there is no key \"police\""),
         ] {
             let error = of(&format!("{head}{text}")).expect_err(text);
             assert!(error.what.contains(says), "{}", error.what);

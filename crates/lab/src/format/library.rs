@@ -101,6 +101,20 @@ fn text_of(name: &str) -> std::result::Result<String, String> {
     fs::read_to_string(name).map_err(|e| e.to_string())
 }
 
+/// A message of the parser, in the words of other messages.
+fn in_words(message: &str) -> String {
+    let unknown = message.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`'));
+    let missing = message.strip_prefix("missing field `").and_then(|rest| rest.split_once('`'));
+    match (unknown, missing) {
+        (Some((key, rest)), _) => {
+            let keys = rest.trim_start_matches(", expected one of ").trim_start_matches(", expected ").replace('`', "");
+            format!("there is no key \"{key}\": the keys are {keys}")
+        }
+        (_, Some((key, _))) => format!("the key \"{key}\" is missing"),
+        _ => message.to_owned(),
+    }
+}
+
 fn built_in(folder: Folder, file: &str) -> Option<String> {
     BUILT_IN.get_file(format!("{}/{file}", folder.name()))?.contents_utf8().map(str::to_owned)
 }
@@ -113,8 +127,35 @@ impl Source {
             let line =
                 e.span().and_then(|at| self.text.lines().nth(self.line(at.start) - 1)).unwrap_or_default().trim();
             let place = if line.is_empty() { String::new() } else { format!(", in `{line}`") };
-            self.bad(e.span(), &format!("{}{place}", e.message().trim_end()), "")
+            let cure = "lab/README.md explains the keys, and sluice lab show NAME prints a good file";
+            self.bad(e.span(), &format!("{}{place}", in_words(e.message().trim_end())), cure)
         })
+    }
+
+    /// The place of a key in the table that has a place in it; none, if the key has no line of its own there.
+    pub fn key(&self, inside: usize, key: &str) -> Option<Range<usize>> {
+        let (mut found, mut at) = (None, 0);
+        for line in self.text.split_inclusive('\n') {
+            let text = line.trim_start();
+            if text.starts_with('[') {
+                if at > inside {
+                    break;
+                }
+                found = None;
+            }
+            let rest = text.strip_prefix(key).map(str::trim_start);
+            if found.is_none() && rest.is_some_and(|rest| rest.starts_with('=')) {
+                let start = at + line.len() - text.len();
+                found = Some(start..start + key.len());
+            }
+            at += line.len();
+        }
+        found
+    }
+
+    /// The place where the file first has this text.
+    pub fn text(&self, text: &str) -> Option<Range<usize>> {
+        self.text.find(text).map(|start| start..start + text.len())
     }
 
     /// A file that this one names: next to it, else built in.
@@ -145,5 +186,25 @@ impl Source {
         let place = line.map_or(file.clone(), |line| format!("{file}:{line}"));
         let error = Error::new(Kind::Input, format!("{place}: {}", what.trim_end()));
         if cure.is_empty() { error } else { error.help(cure) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::format::fixture::source;
+
+    #[test]
+    fn keys_are_found_in_their_table() {
+        let source =
+            source("it", "rate = 1\n[[load]]\n  rate = 2\nname = \"a\"\n[[load]]\nname = \"b\"\nrate=3\nrates = 4\n");
+        let line = |inside: &str, key: &str| {
+            let inside = source.text(inside).expect(inside);
+            source.key(inside.start, key).map(|at| source.line(at.start))
+        };
+        assert_eq!(
+            (line("rate = 1", "rate"), line("\"a\"", "rate"), line("\"b\"", "rate")),
+            (Some(1), Some(3), Some(7))
+        );
+        assert_eq!((line("\"a\"", "rates"), line("\"b\"", "rates")), (None, Some(8)));
     }
 }

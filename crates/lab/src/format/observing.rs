@@ -61,13 +61,13 @@ impl Observing {
             if let Err(blank) = named {
                 let what = format!("nothing fills the blank {{{blank}}}");
                 let cure = "there are {dev}, {netns}, {sluice}, {out}, {rate}, {bytes} and {file:NAME}";
-                return Err(source.bad(None, &what, cure));
+                return Err(source.bad(source.text(&format!("{{{blank}}}")), &what, cure));
             }
         }
         for file in files {
             let Some(text) = source.sibling(Folder::Contenders, &file) else {
                 let what = format!("cannot read {file} next to it");
-                return Err(source.bad(None, &what, "a file in the same directory"));
+                return Err(source.bad(source.text(&file), &what, "a file in the same directory"));
             };
             source.attach(&file, text);
         }
@@ -75,7 +75,7 @@ impl Observing {
     }
 
     fn check_keys(&self, source: &Source) -> Result<()> {
-        let bad = |what: &str, cure: &str| Err(source.bad(None, what, cure));
+        let bad = |what: &str, cure: &str| Err(source.bad(source.text("[observe]"), what, cure));
         if self.run.is_some() != self.ready.is_some() {
             return bad("[observe] has run without ready, or ready without run", "ready is a text that run prints");
         }

@@ -38,31 +38,42 @@ pub struct Entry {
     pub rates: Option<Vec<Rate>>,
 }
 
+/// A mistake in a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// The key that it is about.
+    pub key: &'static str,
+    /// What is wrong.
+    pub what: String,
+    /// What would be right.
+    pub cure: &'static str,
+}
+
 impl Plan {
     /// Reads and checks a plan.
     pub fn of(source: &Source) -> Result<Plan> {
         let plan: Plan = source.parse()?;
-        plan.check().map_err(|(what, cure)| source.bad(None, &what, cure))?;
+        plan.check().map_err(|mistake| source.bad(source.key(0, mistake.key), &mistake.what, mistake.cure))?;
         Ok(plan)
     }
 
-    /// The first mistake in the plan, and its cure.
-    pub fn check(&self) -> std::result::Result<(), (String, &'static str)> {
+    /// The first mistake in the plan.
+    pub fn check(&self) -> std::result::Result<(), Mistake> {
+        let mistake = |key, what: String, cure| Err(Mistake { key, what, cure });
         if !(1..=100).contains(&self.repeats) {
-            return Err((format!("{} repeats are not possible", self.repeats), "1 to 100 are"));
+            return mistake("repeats", format!("{} repeats are not possible", self.repeats), "1 to 100 are");
         }
         if !(1_000.0..=3_600_000.0).contains(&self.measured.0) {
-            return Err((format!("{} s are not possible for a trial", self.measured.seconds()), "1 s to 1 h are"));
+            let what = format!("{} s are not possible for a trial", self.measured.seconds());
+            return mistake("measured", what, "1 s to 1 h are");
         }
         for rate in self.rates.iter().chain(self.entries.iter().filter_map(|entry| entry.rates.as_ref()).flatten()) {
             match rate {
                 Rate::Bps(bps) if (500_000..=10_000_000_000).contains(bps) => {}
                 Rate::Max => {}
                 _ => {
-                    return Err((
-                        "a rate of a plan is not between 500kbit and 10gbit".to_owned(),
-                        "write it as 20mbit; over chains, as max",
-                    ));
+                    let what = "a rate of a plan is not between 500kbit and 10gbit".to_owned();
+                    return mistake("rates", what, "write it as 20mbit; over chains, as max");
                 }
             }
         }
@@ -71,10 +82,8 @@ impl Plan {
                 || entry.rates.as_ref().unwrap_or(&self.rates).is_empty()
         });
         if self.entries.is_empty() || lacks {
-            return Err((
-                "a scenario without contenders or rates, or no scenario".to_owned(),
-                "name them in the plan or in its [[run]]",
-            ));
+            let what = "a scenario without contenders or rates, or no scenario".to_owned();
+            return mistake("contenders", what, "name them in the plan or in its [[run]]");
         }
         Ok(())
     }

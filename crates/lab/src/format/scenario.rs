@@ -149,14 +149,14 @@ impl Scenario {
         if topology.queue().is_some() && (shape.is_empty() || unknown) {
             let had: Vec<&str> = had.iter().map(|direction| direction.name()).collect();
             return Err(source.bad(
-                None,
+                source.key(0, "shape"),
                 "shape names a direction that the topology does not have, or none",
                 &format!("it has {}", had.join(", ")),
             ));
         }
         if topology.queue().is_none() && (file.shape.is_some() || file.idle.is_some() || file.event.is_some()) {
             return Err(source.bad(
-                None,
+                ["shape", "idle"].iter().find_map(|key| source.key(0, key)).or_else(|| source.text("[event]")),
                 "shape, idle and [event] have no meaning over a chain and at a tap",
                 "their loads run one after the other, and they have no queue",
             ));
@@ -182,12 +182,13 @@ impl Scenario {
         for (key, time, least, most) in times {
             if time.is_some_and(|time| !(least..=most).contains(&time.0)) {
                 let what = format!("{key} is not between {} s and {} s", least / 1e3, most / 1e3);
-                return Err(source.bad(None, &what, "choose another time"));
+                return Err(source.bad(source.key(0, key), &what, "choose another time"));
             }
         }
         ports(&file.load, &source, &topology)?;
         if file.event.is_some_and(|event| event.reconfigure_every.0 < 50.0) {
-            return Err(source.bad(None, "reconfigure_every is below 50ms", "a command takes longer than that"));
+            let at = source.text("reconfigure_every");
+            return Err(source.bad(at, "reconfigure_every is below 50ms", "a command takes longer than that"));
         }
         Ok(Scenario {
             title: file.title,
@@ -387,7 +388,7 @@ impl Load {
         ];
         if let Some((key, _)) = present.iter().find(|(key, is)| *is && !allowed.contains(key)) {
             return Err(source.bad(
-                at.clone(),
+                source.key(self.name.span().start, key).or(at),
                 &format!("load \"{}\": {key} has no meaning for this kind", self.name()),
                 &format!("it may have {}", allowed.join(", ")),
             ));
@@ -409,18 +410,20 @@ impl Load {
     }
 
     fn check_ranges(&self, source: &Source) -> Result<()> {
-        let range = |what: &str, value: Option<f64>, low: f64, high: f64| -> std::result::Result<(), Error> {
-            match value {
-                Some(value) if !(low..=high).contains(&value) => Err(source.bad(
-                    Some(self.name.span()),
-                    &format!("load \"{}\": {what} {value} is not between {low} and {high}", self.name()),
-                    "choose another",
-                )),
-                _ => Ok(()),
-            }
-        };
+        let inside = self.name.span();
+        let range =
+            |key: &str, unit: &str, value: Option<f64>, low: f64, high: f64| -> std::result::Result<(), Error> {
+                match value {
+                    Some(value) if !(low..=high).contains(&value) => Err(source.bad(
+                        source.key(inside.start, key).or(Some(inside.clone())),
+                        &format!("load \"{}\": {key} {value}{unit} is not between {low} and {high}{unit}", self.name()),
+                        "choose another",
+                    )),
+                    _ => Ok(()),
+                }
+            };
         let most_flows = if self.kind == Kind::Frames { 65_536.0 } else { 128.0 };
-        range("flows", self.flows.map(f64::from), 1.0, most_flows)?;
+        range("flows", "", self.flows.map(f64::from), 1.0, most_flows)?;
         let (least, most) = match self.kind {
             Kind::Udp => (16.0, 65_507.0),
             Kind::Stream => (60.0, 1_400.0),
@@ -430,10 +433,10 @@ impl Load {
             Kind::Tcp => (88.0, 1_460.0),
             Kind::Web | Kind::Siege | Kind::Wrk => (1.0, 1e8),
         };
-        range("bytes", self.bytes.map(f64::from), least, most)?;
-        range("requests", self.requests.map(f64::from), 1.0, 1e6)?;
-        range("interval in ms", self.interval.map(|interval| interval.0), 1.0, 60_000.0)?;
-        range("weight", self.weight, 0.001, 1e6)
+        range("bytes", "", self.bytes.map(f64::from), least, most)?;
+        range("requests", "", self.requests.map(f64::from), 1.0, 1e6)?;
+        range("interval", " ms", self.interval.map(|interval| interval.0), 1.0, 60_000.0)?;
+        range("weight", "", self.weight, 0.001, 1e6)
     }
 }
 

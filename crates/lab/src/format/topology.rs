@@ -208,7 +208,11 @@ impl Topology {
         self.check_links(source, &all)?;
         let unreached = all.iter().find(|name| !self.next_hops(all[0]).contains_key(name.as_str()) && **name != all[0]);
         if let Some(unreached) = unreached {
-            return Err(source.bad(None, &format!("no link leads to {unreached}"), "connect it"));
+            return Err(source.bad(
+                source.text(&format!("\"{unreached}\"")),
+                &format!("no link leads to {unreached}"),
+                "connect it",
+            ));
         }
         Ok(())
     }
@@ -217,11 +221,15 @@ impl Topology {
         for name in all {
             let plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
             if !plain || name.is_empty() || name.len() > LONGEST_NAME {
-                return Err(source.bad(None, &format!("\"{name}\" cannot name a host"), "1 to 12 of a-z, 0-9 and -"));
+                return Err(source.bad(
+                    source.text(&format!("\"{name}\"")),
+                    &format!("\"{name}\" cannot name a host"),
+                    "1 to 12 of a-z, 0-9 and -",
+                ));
             }
         }
         if all.iter().collect::<BTreeSet<_>>().len() < all.len() {
-            return Err(source.bad(None, "two hosts have one name", "each has a name of its own"));
+            return Err(source.bad(source.key(0, "hosts"), "two hosts have one name", "each has a name of its own"));
         }
         Ok(())
     }

@@ -324,6 +324,6 @@ fn plan(request: &Request) -> Result<(String, Plan)> {
         plan.measured = Milliseconds::try_from(text.clone())
             .map_err(|e| input(format!("--measured: {e}"), "such as --measured 10s".into()))?;
     }
-    plan.check().map_err(|(what, cure)| input(what, cure.to_owned()))?;
+    plan.check().map_err(|mistake| input(mistake.what, mistake.cure.to_owned()))?;
     Ok((name, plan))
 }

@@ -75,7 +75,7 @@ fn loads_have_exactly_the_keys_of_their_kind() {
         ("bytes = 100", "bytes = 9", "bytes 9 is not between"),
         ("kind = \"stream\"", "kind = \"steam\"", ":7: unknown variant `steam`"),
         ("topology = \"isp\"", "topology = \"ips\"", "there is no topology \"ips\""),
-        ("title = \"Game\"", "", "missing field `title`"),
+        ("title = \"Game\"", "", "the key \"title\" is missing"),
         ("to = \"home\"", "to = \"server\"", ":9: a load that stays on its host"),
         ("topology = \"isp\"", "topology = \"isp\"\nwarm_up = \"99999999999s\"", "warm_up is not between"),
         ("topology = \"isp\"", "topology = \"isp\"\nmeasured = \"0s\"", "measured is not between"),

@@ -96,7 +96,7 @@ fn errors_name_the_line() {
             ":5: there is no link between router and home",
         ),
         ("queue = \"250ms\"", "delay = \"1ms\"", "has a queue of its own"),
-        ("queue = \"250ms\"", "quueue = \"250ms\"", "unknown field `quueue`"),
+        ("queue = \"250ms\"", "quueue = \"250ms\"", "there is no key \"quueue\""),
         ("delay = \"10ms\"", "delay = \"10\"", ":13: \"10\" is no time"),
         ("rate = \"105%\"\nqueue = \"250ms\"", "", ":9: the line has no rate"),
         ("delay = \"10ms\"", "[[link]]\nbetween = [\"router\", \"server\"]", "two links between"),
