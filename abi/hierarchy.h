@@ -12,7 +12,7 @@
 #define SL_INNERS          4096
 #define SL_NO_NODE         65535
 /* From a leaf to the link, both counted. */
-#define SL_TREE_LEVELS     6
+#define SL_TREE_LEVELS     8
 #define SL_TREE_SLOTS      65536
 #define SL_TREE_PRIORITIES 64
 /* A timing wheel has so many buckets of 2^SL_WHEEL_TICK_BITS ns. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A tree of classes: the link, up to four levels of inner nodes below it, and leaves, which hold packets in a FIFO each.
+ * A tree of classes: the link, up to six levels of inner nodes below it, and leaves, which hold packets in a FIFO each.
  *
  *	tree_configure	what a node is: its parent, limits and weight; packets may be queued
  *	tree_remove	a node without packets and children is no more

@@ -2,26 +2,28 @@
 
 use crate::{laws, traces, traces::Case};
 use proptest::{prelude::*, test_runner::TestCaseResult};
-use sluice_abi::SL_FIRST_INNER as LINK;
+use sluice_abi::{SL_FIRST_INNER as LINK, SL_TREE_LEVELS};
 use sluice_core::hierarchy::{Bucket, Node, Tree, TreeCore, Verdict};
 
 laws! {
     each_call_visits_few_nodes: traces::of(0);
 }
 
-/// Nodes that an arrival visits at most: at each of six levels itself, its parent, two neighbours in each ring and one in each wheel.
-const ARRIVAL: u64 = 6 * 8;
+const LEVELS: u64 = SL_TREE_LEVELS as u64;
+
+/// Nodes that an arrival visits at most: at each level itself, its parent, two neighbours in each ring and one in each wheel.
+const ARRIVAL: u64 = LEVELS * 8;
 /// Nodes that a departure visits at most: at each level a choice and a charge, which takes the node out of two rings and puts it into a wheel;
 /// and 8 nodes of each wheel come back, half of them with an ancestor that was not ready.
-const DEPARTURE: u64 = 6 * 9 + 8 * 12 + 8 * 6;
+const DEPARTURE: u64 = LEVELS * 9 + 8 * 12 + 8 * LEVELS;
 /// Nodes that a packet visits on average, arrival and departure: ten for each level.
-const AVERAGE: u64 = 60;
+const AVERAGE: u64 = LEVELS * 10;
 
-/// Arrivals and departures visit no more nodes than the bounds say, with 10 to 2,000 leaves on one to four levels of inner nodes, all with a
+/// Arrivals and departures visit no more nodes than the bounds say, with 10 to 2,000 leaves on one to six levels of inner nodes, all with a
 /// ceiling and a guarantee, idle and backlogged.
 fn each_call_visits_few_nodes(core: &'static TreeCore, case: &Case) -> TestCaseResult {
     let leaves = 10 + case.seed % 1991;
-    let levels = 1 + case.seed / 2000 % 4;
+    let levels = 1 + case.seed / 2000 % (LEVELS as u32 - 2);
     let wide = 1 + leaves / 64;
     let mut tree = Tree::of(core);
     let rate = |bits_per_second| Some(Bucket { bits_per_second, burst_ns: 1_000_000 });

@@ -6,7 +6,7 @@ use crate::{
     world::World,
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};
-use sluice_abi::SL_FIRST_INNER as LINK;
+use sluice_abi::{SL_FIRST_INNER as LINK, SL_TREE_LEVELS};
 use sluice_core::hierarchy::{Node, TreeCore, Verdict};
 use std::collections::BTreeMap;
 
@@ -33,12 +33,12 @@ fn may_join(parents: &Parents, node: u32, parent: u32) -> bool {
         return false;
     }
     let deep = depth(parents, parent) + 1;
-    let most = if is_inner(node) { 4 } else { 5 };
+    let most = SL_TREE_LEVELS - if is_inner(node) { 2 } else { 1 };
     let has_children = parents.values().any(|above| *above == node);
     deep <= most && (!is_inner(node) || !has_children || deep == depth(parents, node))
 }
 
-/// A node joins exactly the parents that exist, that are not below it, and under which every leaf has a way of six nodes at most to the link;
+/// A node joins exactly the parents that exist, that are not below it, and under which every leaf has a way of `SL_TREE_LEVELS` nodes at most to the link;
 /// one with children keeps its level. Nodes with children or packets are not removed. Afterwards all packets leave.
 fn the_tree_stays_a_tree(core: &'static TreeCore, case: &Case) -> TestCaseResult {
     let mut world = World::new(core, case);

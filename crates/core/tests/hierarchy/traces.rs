@@ -1,7 +1,7 @@
 //! Random trees and random traffic.
 
 use proptest::{collection::vec, option, prelude::*, strategy::BoxedStrategy};
-use sluice_abi::SL_FIRST_INNER as LINK;
+use sluice_abi::{SL_FIRST_INNER as LINK, SL_TREE_LEVELS};
 use sluice_core::hierarchy::{Bucket, Node};
 
 /// The longest packet, bytes.
@@ -136,6 +136,8 @@ impl Traces {
             return prop_oneof![
                 1 => arrive,
                 2 => (node(), node()).prop_map(|(node, parent)| Step::Join { node, parent }),
+                // Long ways.
+                1 => (LINK + 1..LINK + 10).prop_map(|node| Step::Join { node, parent: node - 1 }),
                 1 => node().prop_map(|node| Step::Remove { node }),
             ]
             .boxed();
@@ -176,7 +178,7 @@ fn build(
     let mut depths = vec![(LINK, 0)];
     let mut named = Vec::new();
     for (number, (pick, node)) in (LINK + 1..).zip(inners) {
-        let above: Vec<(u32, u32)> = depths.iter().copied().filter(|&(_, depth)| depth < 4).collect();
+        let above: Vec<(u32, u32)> = depths.iter().copied().filter(|&(_, depth)| depth < SL_TREE_LEVELS - 2).collect();
         let (parent, depth) = above[usize::from(pick) % above.len()];
         depths.push((number, depth + 1));
         named.push((number, Node { parent, ..node }));
