@@ -240,7 +240,7 @@ pub struct Place {
 }
 
 /// The most findings that are shown; the rest are only counted.
-const MAX_SHOWN: usize = 50;
+pub(crate) const MAX_SHOWN: usize = 50;
 
 /// Findings about one policy, in the order of the file.
 #[derive(Debug, Clone, Default)]

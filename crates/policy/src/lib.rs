@@ -24,6 +24,7 @@ mod limit;
 mod limits;
 mod link;
 mod lint;
+pub mod network;
 mod parse;
 mod policy;
 mod print;

@@ -15,7 +15,7 @@ mod queue;
 mod rule;
 mod set_names;
 mod sets;
-mod syntax;
+pub(crate) mod syntax;
 mod terms;
 mod tokens;
 

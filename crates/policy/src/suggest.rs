@@ -12,6 +12,12 @@ pub(crate) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     known.iter().copied().filter(|k| contains(k, &word) || contains(&word, k)).min_by_key(|k| k.len())
 }
 
+/// The nearest of the names that a user has given, if it is near enough; case counts.
+pub(crate) fn nearest_name<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+    let (distance, name) = known.map(|name| (strsim::damerau_levenshtein(word, name), name)).min()?;
+    (distance <= (word.chars().count() / 3).max(1)).then_some(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::nearest;

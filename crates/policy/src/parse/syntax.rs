@@ -9,7 +9,7 @@ use jsonc_parser::{CollectOptions, ParseOptions, ParseStringErrorKind, parse_to_
 
 /// The tree, and the syntax errors. A text with small errors (a missing comma or quote) has both, so that errors of its content
 /// are reported as well.
-pub(super) fn tree(text: &str) -> (Option<Value<'_>>, Vec<Diagnostic>) {
+pub(crate) fn tree(text: &str) -> (Option<Value<'_>>, Vec<Diagnostic>) {
     let tokens::Checked { mut findings, readable } = tokens::check(text);
     if !readable {
         return (None, findings);
