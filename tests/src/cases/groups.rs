@@ -4,9 +4,10 @@ use crate::cases::assert_near;
 use crate::cases::crash::points;
 use crate::cases::sets::passes;
 use crate::cases::upgrade::{POINTS as UPGRADE_POINTS, age};
+use crate::command::await_that;
 use crate::lab::{Engine, Lab, record};
 use crate::needs::{Need, is_icount};
-use crate::net::{Routed, wire_routed};
+use crate::net::{End, Routed, wire, wire_routed};
 use crate::policy::{by_port, port, with};
 use crate::suite::Suite;
 use crate::traffic::{self, Flow, Outcome};
@@ -18,6 +19,7 @@ use std::time::Duration;
 pub fn suite() -> Suite {
     Suite::new("groups")
         .both("two_interfaces_share_one_rate", &[Need::Ifb], share)
+        .both("eight_interfaces_share_one_rate", &[Need::Ifb], eight)
         .both("members_come_and_go_under_traffic", &[Need::Ifb], come_and_go)
         .both("members_change_with_the_policy", &[Need::Ifb], change)
         .both("a_deleted_device_is_made_again", &[Need::Ifb], device_deleted)
@@ -78,15 +80,58 @@ fn share(lab: &Lab) {
         assert_eq!((class.sent.pkts, class.dropped.pkts), (outcome.received(), outcome.lost()), "{class:?}");
     }
     if is_icount() {
-        let first_ns = outcomes.iter().map(|outcome| outcome.arrivals[0].at_ns).max().expect("two");
-        let end_ns = outcomes.iter().map(|outcome| outcome.ended_ns).min().expect("two");
-        let together = outcomes.map(|outcome| outcome.between(first_ns + 300_000_000, end_ns));
-        let [left, right] = together.map(|outcome| outcome.bps(Duration::ZERO, 0));
-        assert_near("both interfaces together", left + right, 10e6, 0.002);
-        assert_near("the class of one of them", left, 5e6, 0.01);
+        let left = outcomes[0].between(outcomes[0].arrivals[0].at_ns + 300_000_000, outcomes[0].ended_ns);
+        assert_near("the class of one of them", left.bps(Duration::ZERO, 0), 5e6, 0.01);
+        assert_near("both interfaces together", together_bps(outcomes.into()), 10e6, 0.001);
     }
     lab.down(&net.router, GROUP);
     assert_eq!([net.router.state("lan0"), net.router.state("wan0")], before, "the group is gone");
+}
+
+/// What arrives from several senders together, bits per second.
+fn together_bps(outcomes: Vec<Outcome>) -> f64 {
+    let first_ns = outcomes.iter().map(|outcome| outcome.arrivals[0].at_ns).max().expect("some");
+    let ended_ns = outcomes.iter().map(|outcome| outcome.ended_ns).min().expect("some");
+    let mut arrivals: Vec<_> = outcomes.into_iter().flat_map(|outcome| outcome.arrivals).collect();
+    arrivals.sort_by_key(|arrival| arrival.at_ns);
+    let all = Outcome { sent: arrivals.len() as u64, ended_ns, arrivals };
+    all.between(first_ns + 300_000_000, ended_ns).bps(Duration::ZERO, 0)
+}
+
+/// A rate over eight interfaces, each with a class of its own.
+fn eight(lab: &Lab) {
+    let (router, client) = (lab.ns("router"), lab.ns("client"));
+    let names: Vec<String> = (0..8).map(|n| format!("m{n}")).collect();
+    for (n, name) in names.iter().enumerate() {
+        let [near, far] = [1, 2].map(|host| (format!("10.80.{n}.{host}"), format!("02:00:00:80:{n:02}:{host:02}")));
+        let near = End { ns: &router, dev: name, address: &near.0, mac: &near.1 };
+        wire(&End { ns: &client, dev: &format!("c{n}"), address: &far.0, mac: &far.1 }, &near, "");
+    }
+    for name in &names {
+        let is_up = || router.ip(&format!("link show dev {name}")).contains("state UP");
+        await_that("an end of the router is up", Duration::from_secs(10), is_up);
+    }
+    let scheduler = if lab.engine == Engine::Qdisc { "eevdf" } else { "deficit_round_robin" };
+    let classes: Vec<Value> = (0..8).map(|n| json!({ "id": n, "name": format!("from {n}"), "limit": 50 })).collect();
+    let policy = with(by_port(scheduler, json!(classes)), "arrivals_of", json!(names));
+    lab.up(&router, GROUP, &lab.policy(&policy), &["--ingress-rate", "10mbit"]);
+    let start = |n: u8| {
+        let flow = Flow::new(port(n), &[FRAME], 2_500_000);
+        traffic::start(&client, &router, &format!("10.80.{n}.1"), &[flow])
+    };
+    let streams: Vec<_> = (0..8).map(start).collect();
+    std::thread::sleep(Duration::from_millis(1500));
+    streams.iter().for_each(|stream| stream.stop());
+    let lost = |class: u8| lab.status(&router, GROUP).ingress(class).dropped.pkts;
+    let finished = (0..8).zip(streams).map(|(class, stream)| stream.finish(|| lost(class)).remove(0));
+    let outcomes: Vec<Outcome> = finished.collect();
+    for (class, outcome) in (0..).zip(&outcomes) {
+        assert!(outcome.received() > 50, "class {class}: {} packets", outcome.received());
+    }
+    if is_icount() {
+        assert_near("eight interfaces together", together_bps(outcomes), 10e6, 0.001);
+    }
+    lab.down(&router, GROUP);
 }
 
 /// An interface of a group that disappears leaves the other alone, and is queued again when it is back.
