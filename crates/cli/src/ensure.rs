@@ -21,7 +21,7 @@ pub fn run(args: &Ensure) -> Result<(), Failure> {
     }
     each(if named { &args.interfaces } else { &all }, |interface| {
         let Healed { was_missing, notes } = sluice_kernel::ensure(interface)?;
-        if was_missing.is_empty() && named {
+        if was_missing.is_empty() && notes.is_empty() && named {
             outln!("{interface}: everything is in place");
         }
         was_missing.iter().for_each(|what| outln!("{interface}: {what}; it is back"));

@@ -100,6 +100,7 @@ pub fn report(done: &Done, what: &str, verbose: bool) {
     if let Some(bps) = record.ingress_rate_bps {
         let rate = terminal::rate(bps);
         match record.member_names() {
+            Some(members) if members.is_empty() => outln!("  no interface of the group is there"),
             Some(members) => outln!("  arrivals of {} shaped to {rate}", members.join(", ")),
             None => outln!("  arrivals shaped to {rate}, behind {}", record.ingress_device()),
         }

@@ -35,8 +35,11 @@ pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
 fn here() -> Result<Vec<String>, Failure> {
     let own = sluice_kernel::netns::inode()?;
     let mut names = Vec::new();
+    let lost = sluice_kernel::lost_groups()?;
     for record in Record::all()?.into_iter().filter(|record| record.netns == own) {
-        if record.phase != Phase::Active || !Interface::is_there(&record.interface, record.ifindex) {
+        if lost.contains(&record.interface) {
+            eprintln!("{0}: the device of the group was deleted; sluice ensure {0} makes it again", record.interface);
+        } else if record.phase != Phase::Active || !Interface::is_there(&record.interface, record.ifindex) {
             eprintln!(
                 "{}: left over from an interrupted command or a removed interface; sluice down {0} cleans up",
                 record.interface

@@ -167,10 +167,9 @@ impl Record {
         self.members.iter().flatten().any(is)
     }
 
-    /// The interfaces whose arrivals a group queues now. None: this is no group.
+    /// The interfaces that are here, and whose arrivals a group queues. None: this is no group.
     pub fn member_names(&self) -> Option<Vec<String>> {
-        let name = |member: &Member| member.name().unwrap_or_else(|| member.interface.clone());
-        let names = |members: &Vec<Member>| members.iter().map(name).collect();
+        let names = |members: &Vec<Member>| members.iter().filter_map(Member::name).collect();
         self.members.as_ref().map(names)
     }
 

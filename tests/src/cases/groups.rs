@@ -24,6 +24,8 @@ pub fn suite() -> Suite {
         .both("members_change_with_the_policy", &[Need::Ifb], change)
         .both("a_deleted_device_is_made_again", &[Need::Ifb], device_deleted)
         .both("a_renamed_interface_stays_a_member", &[Need::Ifb], renamed)
+        .both("rules_follow_a_member", &[Need::Ifb], rules_follow)
+        .both("names_and_namespaces_of_members_change", &[Need::Ifb], exchanged)
         .both("a_set_moves_a_member", &[Need::Ifb], moved)
         .both("members_have_policies_of_their_own", &[Need::Ifb], own_policies)
         .both("upgrade_swaps_the_hooks_of_members", &[Need::Ifb], upgraded)
@@ -233,6 +235,51 @@ fn renamed(lab: &Lab) {
     assert_eq!(net.router.state("other0"), before);
 }
 
+/// A rule about a member holds for the interface that comes back with its name, and is no error meanwhile.
+fn rules_follow(lab: &Lab) {
+    let net = lab.routed();
+    let rules = json!([{ "priority": 1, "in_interface": "wan0", "class_id": 1 }]);
+    let by_interface = with(with(policy(lab, &["lan0", "wan0"]), "rules", rules), "default_class", json!(0));
+    let by_interface = lab.policy(&by_interface);
+    lab.up(&net.router, GROUP, &by_interface, &["--ingress-rate", "10mbit"]);
+    assert_counted(lab, &net, GROUP);
+    net.router.ip("link del lan0");
+    net.router.ip("link del wan0");
+    lab.sluice(&net.router, &["apply", GROUP, &by_interface]).ok();
+    wire_routed(&net);
+    lab.sluice(&net.router, &["ensure", GROUP]).ok();
+    assert_counted(lab, &net, GROUP);
+    lab.down(&net.router, GROUP);
+}
+
+/// One member takes the name of another, and one leaves for another namespace: each is told from the other, and none is held.
+fn exchanged(lab: &Lab) {
+    let net = lab.routed();
+    let elsewhere = lab.ns("elsewhere");
+    up(lab, &net, &["lan0", "wan0"]);
+    let shown = || lab.sluice(&net.router, &["status", GROUP]).ok().stdout;
+    let rename = |from: &str, to: &str| {
+        for command in [format!("set {from} down"), format!("set {from} name {to}"), format!("set {to} up")] {
+            net.router.ip(&format!("link {command}"));
+        }
+    };
+    rename("lan0", "old0");
+    rename("wan0", "lan0");
+    lab.sluice(&net.router, &["ensure", GROUP]).ok();
+    assert!(shown().contains("arrivals of lan0 shaped"), "{}", shown());
+    let before = lab.status(&net.router, GROUP).ingress(1).sent.pkts;
+    let outcomes = arrive(lab, &net, [500_000, 500_000], Duration::from_millis(200));
+    assert_eq!(lab.status(&net.router, GROUP).ingress(1).sent.pkts - before, outcomes[1].sent);
+    net.router.ip(&format!("link set lan0 netns {}", elsewhere.name));
+    elsewhere.ip("addr add 10.79.0.1/24 dev lan0");
+    elsewhere.ip("link set lan0 up");
+    assert!(shown().contains("lan0 of the group is not here any more"), "{}", shown());
+    lab.sluice(&net.router, &["ensure", GROUP]).ok();
+    assert!(shown().contains("no interface of the group is there"), "{}", shown());
+    net.server.exec("ping -c 1 -W 5 10.79.0.1").ok();
+    lab.down(&net.router, GROUP);
+}
+
 fn moved(lab: &Lab) {
     let net = lab.routed();
     let before = [net.router.state("lan0"), net.router.state("wan0")];
@@ -410,7 +457,7 @@ fn bad_input(lab: &Lab) {
     lab.sluice(&net.router, &["apply", GROUP, &of(&["lan0", "late0"])]).ok();
     refused(&["up", "lines1", "--policy", &of(&["late0"]), "--ingress-rate", "10mbit"], "queued in lines0 already");
     refused(&["up", "lines1", "--policy", &of(&["late1"]), "--rate", "10mbit"], "give --ingress-rate instead");
-    for name in ["g%d", "-a", "sluice-in9"] {
+    for name in ["g%d", "-a", "sluice-in9", "all"] {
         refused(&["up", "--policy", &of(&["late1"]), "--ingress-rate", "10mbit", "--", name], "cannot be the name");
     }
     assert!(!net.router.interfaces().iter().any(|name| name.starts_with('g')), "{:?}", net.router.interfaces());

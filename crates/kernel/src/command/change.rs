@@ -194,6 +194,23 @@ impl Change {
         Ok(Change { found, pins, was, before, record, now, notes })
     }
 
+    /// Makes the policy in force live anew, since interfaces that its rules name have other numbers now. The history has no part in it.
+    pub fn renew(mut self) -> Result<()> {
+        let live = tables::live_buffer(&self.pins)?;
+        self.record = Record {
+            generation: tables::live(&self.pins)?.generation.wrapping_add(1).max(1),
+            before: Some(Box::new(self.was.clone())),
+            ..self.was.clone()
+        };
+        self.record.save()?;
+        if let Err(error) = self.swap(&self.record, &self.now, |_| Ok(())) {
+            return Err(self.take_back(error));
+        }
+        self.record.before = None;
+        self.record.save()?;
+        tables::forget(&self.pins, live)
+    }
+
     /// Lets the interfaces go that leave this group, before another change of the same command adds them to another group.
     pub fn let_members_go(&mut self) -> Result<()> {
         if self.was.members.is_none() {

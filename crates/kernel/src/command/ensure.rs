@@ -2,6 +2,7 @@
 //! untouched, so queued packets stay queued, and counters go on.
 
 use crate::bpf::hooks::{self, Side};
+use crate::command::change::{Change, Request};
 use crate::command::recover::recover;
 use crate::engine::features::Features;
 use crate::engine::managed::managed_or_lost_group;
@@ -40,10 +41,15 @@ pub fn ensure(interface: &str) -> Result<Healed> {
     // The command that held the lock may have put the parts back, or changed the interface.
     let mut record = managed_or_lost_group(interface)?;
     let was = missing(&record, &pins)?;
-    let mut healed = Healed { was_missing: was.iter().map(ToString::to_string).collect(), notes: Vec::new() };
+    // What has left does not come back: a note says so.
+    let back = was.iter().filter(|one| !matches!(one, Missing::Left(_)));
+    let mut healed = Healed { was_missing: back.map(ToString::to_string).collect(), notes: Vec::new() };
     refuse_foreign(&record, &was)?;
     heal(&mut record, &pins, &was, &mut healed.notes)?;
     record.save()?;
+    if was.iter().any(|one| matches!(one, Missing::Member(_) | Missing::Left(_))) {
+        renew_rules(&record)?;
+    }
     match missing(&record, &pins)?.first() {
         None => Ok(healed),
         Some(still) => Err(again(&record, &format!("{still}, and putting it back has not helped"))),
@@ -122,6 +128,15 @@ fn heal(record: &mut Record, pins: &Path, was: &[Missing], notes: &mut Vec<Strin
         forwarding::follow(record, Some(&policy))?;
     }
     Ok(())
+}
+
+/// Rules about the interfaces of a group hold their numbers, which may be others now.
+fn renew_rules(record: &Record) -> Result<()> {
+    if policy::parse(&record.policy)?.rules.iter().all(|rule| rule.in_interface.is_none()) {
+        return Ok(());
+    }
+    let request = Request::to(record, "an interface of the group has another number")?;
+    Change::prepare(record.clone(), &request, &[])?.renew()
 }
 
 /// Resets the answers: all arriving packets go to the queue again at once, not only one in a while (`bpf/lib/answers.h`).

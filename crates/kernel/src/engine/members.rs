@@ -215,10 +215,17 @@ pub(crate) fn let_go(record: &mut Record, wanted: &[String], pins: &Path) -> Res
     Ok(())
 }
 
-/// Whether a member is still what the policy names: no other interface has the name now.
+/// Whether a member is still what the policy names: no other interface has the name now, and it has no other name of the policy.
 fn is_wanted(member: &Member, wanted: &[String]) -> bool {
     let other = nix::net::if_::if_nametoindex(member.interface.as_str()).is_ok_and(|found| found != member.ifindex);
-    wanted.contains(&member.interface) && !other
+    let as_another = member.name().is_some_and(|name| name != member.interface && wanted.contains(&name));
+    wanted.contains(&member.interface) && !other && !as_another
+}
+
+/// The members on record that are not in this network namespace any more.
+pub(crate) fn left(record: &Record) -> Vec<String> {
+    let members = record.members.iter().flatten();
+    members.filter(|member| member.name().is_none()).map(|member| member.interface.clone()).collect()
 }
 
 /// The members that are there and lack a hook of the group.

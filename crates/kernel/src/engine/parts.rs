@@ -27,6 +27,8 @@ pub(crate) enum Missing {
     Hook(Side),
     /// An interface of a group has no hook of the group.
     Member(String),
+    /// An interface of a group is not in the network namespace any more: its hook may be in another.
+    Left(String),
     /// The XDP program is gone; tc classifies instead.
     Xdp,
     /// A hook or a table of port forwarding is gone.
@@ -47,6 +49,7 @@ impl fmt::Display for Missing {
             Missing::Hook(Side::Ingress) => write!(f, "the hook that classifies arriving packets is gone"),
             Missing::Hook(Side::Egress) => write!(f, "the hook on departing packets is gone"),
             Missing::Member(name) => write!(f, "the hook that sends arrivals of {name} to the group is gone"),
+            Missing::Left(name) => write!(f, "{name} of the group is not here any more"),
             Missing::Xdp => write!(f, "the XDP program is gone"),
             Missing::Forwarding => write!(f, "a hook of port forwarding is gone"),
         }
@@ -62,6 +65,7 @@ pub(crate) fn missing(record: &Record, pins: &Path) -> Result<Vec<Missing>> {
     }
     if record.members.is_some() {
         let wanted = crate::record::policy::resolved(record)?.arrivals_of;
+        found.extend(members::left(record).into_iter().map(Missing::Left));
         found.extend(members::lacking(record, &wanted, pins).into_iter().map(Missing::Member));
         return Ok(found);
     }

@@ -51,6 +51,15 @@ pub(crate) fn compile(
     interface: &Interface,
     buffer: u32,
 ) -> Result<sluice_tables::Compiled> {
+    let mut interfaces = crate::system::interface::indices()?;
+    for name in &policy.arrivals_of {
+        // One of a group may have another name now, or not be there: no packet arrives then, and no interface has this number.
+        if !interfaces.iter().any(|(known, _)| known == name) {
+            let member = record.members.iter().flatten().find(|member| member.interface == *name);
+            let there = member.filter(|member| member.name().is_some());
+            interfaces.push((name.clone(), there.map_or(u32::MAX, |member| member.ifindex)));
+        }
+    }
     let context = sluice_tables::Context {
         generation: record.generation,
         tag: record.tag,
@@ -59,7 +68,7 @@ pub(crate) fn compile(
         ingress_rate: record.ingress_rate_bps.map(Rate),
         virtual_queues: record.ingress_rate_bps.is_some() && record.engine == Engine::Tc,
         header_bytes: interface.header_bytes(),
-        interfaces: &crate::system::interface::indices()?,
+        interfaces: &interfaces,
     };
     sluice_tables::compile(policy, &context).map_err(|error| Error::input(error.to_string()))
 }

@@ -55,7 +55,9 @@ pub fn addresses() -> Result<Vec<(String, IpAddr)>> {
 pub fn can_be_named(name: &str) -> bool {
     // The kernel puts a number in the place of %d.
     let wrong = |c: char| matches!(c, '/' | ':' | '%') || c.is_whitespace() || c.is_control();
-    (1..=15).contains(&name.len()) && name != "." && name != ".." && !name.starts_with('-') && !name.contains(wrong)
+    // Below /proc/sys/net two names mean all interfaces, and those to come.
+    let taken = [".", "..", "all", "default"].contains(&name);
+    (1..=15).contains(&name.len()) && !taken && !name.starts_with('-') && !name.contains(wrong)
 }
 
 /// The error of a name that no interface has.
@@ -146,7 +148,21 @@ mod tests {
         for name in ["eth0", "br-lan", "ppp0.35", "a@b", "wlan0", "fifteen-letters", "..."] {
             assert!(can_be_named(name), "{name}");
         }
-        for name in ["", ".", "..", "../../etc", "a/b", "a:1", "a b", "-rf", "g%d", "a\u{85}b", "sixteen-letters-"] {
+        for name in [
+            "",
+            ".",
+            "..",
+            "../../etc",
+            "a/b",
+            "a:1",
+            "a b",
+            "-rf",
+            "g%d",
+            "all",
+            "default",
+            "a\u{85}b",
+            "sixteen-letters-",
+        ] {
             assert!(!can_be_named(name), "{name:?}");
         }
     }
