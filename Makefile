@@ -11,9 +11,9 @@ export LIBCLANG_PATH ?= /usr/lib/llvm-19/lib
 # The kernels of test-vm, demo-vm and test-cost (vm/kernel --help), and how machines run: --icount makes time exact there. Tests run on a
 # plain processor, which is emulated faster.
 # Commands are tested whole on the kernel that runs, and with engine qdisc on one that has it, by two machines; on the others what differs by
-# kernel. Port forwarding is tested where it has clsact (Linux 6.1), and where it has tcx (the newest kernel, and the one that runs): Linux 6.12
-# is no third case.
-VM_KERNELS ?= debian13-backports:--part=1/2,--by-engine debian13-backports:--part=2/2,--by-engine debian12:--brief debian13:--brief,--skip=forward
+# kernel. Port forwarding and groups of interfaces are tested where they have clsact (Linux 6.1), and where they have tcx (the newest
+# kernel, and the one that runs): Linux 6.12 is no third case.
+VM_KERNELS ?= debian13-backports:--part=1/2,--by-engine debian13-backports:--part=2/2,--by-engine debian12:--brief debian13:--brief,--skip=forward,--skip=groups
 VM_DEMO_KERNEL ?= debian13-backports
 VM_COST_KERNEL ?= debian13-backports
 VM_OPTIONS ?= --icount
