@@ -142,10 +142,7 @@ fn show(name: &str) -> Result<(), Failure> {
 
 fn check(files: &[PathBuf]) -> Result<(), Failure> {
     for file in files {
-        let kind = format::check(file)?;
-        if kind == Folder::Plans.one() {
-            campaign::check_plan(&file.to_string_lossy())?;
-        }
+        let kind = campaign::check(file)?;
         say(&format!("{}: a good {kind}\n", file.display()));
     }
     Ok(())

@@ -5,6 +5,7 @@ pub mod boot;
 pub(crate) mod change;
 pub mod confirm;
 pub mod doctor;
+pub(crate) mod down;
 pub(crate) mod ensure;
 pub(crate) mod history;
 pub(crate) mod recover;

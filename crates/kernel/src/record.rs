@@ -173,6 +173,13 @@ impl Record {
         self.members.as_ref().map(names)
     }
 
+    /// Whether the arrivals of the record's interface are queued in a group, whose hook stays when the record goes.
+    pub(crate) fn is_in_group(&self) -> Result<bool> {
+        let is_member =
+            |group: Record| group.members.into_iter().flatten().any(|member| member.ifindex == self.ifindex);
+        Ok(Record::all()?.into_iter().any(|other| other.netns == self.netns && is_member(other)))
+    }
+
     /// Whether departures are queued: those of a group's device are arrivals.
     pub(crate) fn queues_departures(&self) -> bool {
         self.engine.queues() && self.members.is_none()

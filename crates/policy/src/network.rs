@@ -28,7 +28,7 @@ pub const MAX_SITE_DEPTH: usize = abi::SL_TREE_LEVELS as usize - 2;
 /// The longest name of a site or a subscriber, bytes.
 pub const MAX_NETWORK_NAME_BYTES: usize = 255;
 
-/// What holds for each direction, as a subscriber sees it.
+/// A value for each direction, as a subscriber sees it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EachWay<T> {
     /// Towards the subscriber.

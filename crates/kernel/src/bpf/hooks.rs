@@ -267,7 +267,7 @@ pub fn clear_member_filters(interface: &str, group: u32) -> Result<()> {
     Ok(())
 }
 
-/// Which filters of a group are on a member.
+/// The filters of a group that are on a member.
 pub fn member_filters(interface: &str, group: u32) -> Result<MemberFilters> {
     let shown = arrival_filters(interface)?;
     Ok(MemberFilters {
@@ -277,7 +277,7 @@ pub fn member_filters(interface: &str, group: u32) -> Result<MemberFilters> {
     })
 }
 
-/// What tc has shown of the filter with this preference and handle.
+/// The text that tc has shown of the filter with this preference and handle.
 fn filter(shown: &str, pref: u32, handle: u32) -> Option<&str> {
     let starts = |line: &str| {
         line.starts_with("filter ")

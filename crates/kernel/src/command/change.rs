@@ -194,11 +194,16 @@ impl Change {
         Ok(Change { found, pins, was, before, record, now, notes })
     }
 
+    /// The number of a configuration that has not been in force.
+    fn next_generation(&self) -> Result<u32> {
+        Ok(tables::live(&self.pins)?.generation.wrapping_add(1).max(1))
+    }
+
     /// Makes the policy in force live anew, since interfaces that its rules name have other numbers now. The history has no part in it.
     pub fn renew(mut self) -> Result<()> {
         let live = tables::live_buffer(&self.pins)?;
         self.record = Record {
-            generation: tables::live(&self.pins)?.generation.wrapping_add(1).max(1),
+            generation: self.next_generation()?,
             before: Some(Box::new(self.was.clone())),
             ..self.was.clone()
         };
@@ -231,7 +236,7 @@ impl Change {
     pub fn perform(mut self, request: &Request) -> Result<Done> {
         let command = request.what.name();
         let (live, spare) = (tables::live_buffer(&self.pins)?, spare_buffer(&self.pins)?);
-        self.record.generation = tables::live(&self.pins)?.generation.wrapping_add(1).max(1);
+        self.record.generation = self.next_generation()?;
         self.record.tag = choose_tag(&self.record)?;
         // A policy that cannot be compiled is refused before anything is touched.
         compile(&self.now, &self.record, &self.found, spare)?;

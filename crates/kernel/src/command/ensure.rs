@@ -41,7 +41,7 @@ pub fn ensure(interface: &str) -> Result<Healed> {
     // The command that held the lock may have put the parts back, or changed the interface.
     let mut record = managed_or_lost_group(interface)?;
     let was = missing(&record, &pins)?;
-    // What has left does not come back: a note says so.
+    // An interface that has left does not come back: a note says so.
     let back = was.iter().filter(|one| !matches!(one, Missing::Left(_)));
     let mut healed = Healed { was_missing: back.map(ToString::to_string).collect(), notes: Vec::new() };
     refuse_foreign(&record, &was)?;

@@ -1,17 +1,17 @@
-//! `up` and `down`: the order of steps in which an interface comes under management, and is given back.
+//! `up`: the order of steps in which an interface comes under management.
 //!
 //! Each step is on record before it is done, and packets flow after each: wherever a command dies, `down` finds all parts.
 
 use crate::bpf::object;
-use crate::command::boot;
 use crate::command::change::Done;
+use crate::command::down::{remove_orphans, tear_down};
 use crate::command::recover::recover;
 use crate::engine::features::Features;
 use crate::engine::forwarding::checks::Scrutiny;
-use crate::engine::managed::{absent, half_done};
+use crate::engine::managed::half_done;
 use crate::engine::plan::{self, Options};
 use crate::engine::verify::verify;
-use crate::engine::{self, Placed, attach, devices, driver, forwarding, members, programs, remains};
+use crate::engine::{self, Placed, attach, devices, driver, forwarding, members, programs};
 use crate::fault;
 use crate::maps::{arrivals, shared, tables};
 use crate::record::origin::Origin;
@@ -19,7 +19,7 @@ use crate::record::policy::{Rates, choose_tag, compile, resolve};
 use crate::record::{Engine, Hook, Phase, Record, history};
 use crate::system::interface::Interface;
 use crate::system::lock::Lock;
-use crate::system::privilege::{require_rights, require_root};
+use crate::system::privilege::require_rights;
 use crate::system::{bpffs, clock, netns, offload, qdiscs};
 use sluice_abi as abi;
 use sluice_error::{Error, Kind, Result};
@@ -382,121 +382,6 @@ fn install(
         );
     }
     verify(&Placed { record, policy, interface, pins }, &[])
-}
-
-/// Gives an interface back as it was found.
-pub fn down(interface: &str) -> Result<Record> {
-    require_rights()?;
-    let _lock = Lock::take()?;
-    let found = match Record::find(interface)? {
-        Some(record) => Some(record),
-        None => remains::of(interface)?,
-    };
-    let Some(mut record) = found else { return Err(absent(interface)) };
-    let pins = record.pins(&bpffs::root()?);
-    record.phase = Phase::Stopping;
-    if let Err(error) = record.save() {
-        // The record is for the next command, if this one does not come to its end.
-        eprintln!("warning: {error}");
-    }
-    fault::point("down-recorded");
-    tear_down(&mut record, &pins)?;
-    Ok(record)
-}
-
-/// Removes all parts of a record, in an order in which packets keep flowing.
-fn tear_down(record: &mut Record, pins: &Path) -> Result<()> {
-    members::leave(record, &[pins, &record.new_pins(&bpffs::root()?)])?;
-    if !members::is_known(record.netns, record.ifindex, &record.key)? {
-        arrivals::remove(record.netns, record.ifindex)?;
-    }
-    // Targets of other interfaces' forwards may answer here: a hook takes the place of the one that goes.
-    let forwarding = forwarding::follow(record, None);
-    fault::point("down-forwarding");
-    if Interface::is_there(&record.interface, record.ifindex) {
-        attach::remove_hooks(record, pins)?;
-        fault::point("down-hooks");
-        engine::remove_queues(record)?;
-        if record.gro_was_on {
-            offload::set_gro(&record.interface, true)?;
-        }
-    }
-    fault::point("down-queues");
-    devices::remove(&record.ingress_device())?;
-    devices::remove(&record.split_device())?;
-    fault::point("down-devices");
-    programs::remove_pins(pins)?;
-    programs::remove_pins(&record.new_pins(&bpffs::root()?))?;
-    fault::point("down-pins");
-    forwarding?;
-    record.remove()?;
-    shared::sweep()
-}
-
-/// Removes the parts of interfaces that have gone. Returns their names.
-pub fn collect() -> Result<Vec<String>> {
-    require_root()?;
-    let _lock = Lock::take()?;
-    remove_orphans(&[])
-}
-
-/// Removes the parts of interfaces that have gone from this network namespace, except those in `asked`; and what is left of network
-/// namespaces that have gone, where `down` cannot run any more. The number of such a namespace is soon given to another.
-fn remove_orphans(asked: &[&str]) -> Result<Vec<String>> {
-    let own = netns::inode()?;
-    let mut removed = Vec::new();
-    let here = crate::system::interface::indices()?;
-    let gone = |record: &Record| {
-        record.netns == own
-            && !asked.contains(&record.interface.as_str())
-            && !members::can_be_made_again(record)
-            && here.iter().all(|(_, ifindex)| *ifindex != record.ifindex)
-    };
-    for mut record in Record::all()?.into_iter().filter(gone) {
-        let pins = record.pins(&bpffs::root()?);
-        match tear_down(&mut record, &pins) {
-            Ok(()) => removed.push(record.interface),
-            Err(error) => {
-                eprintln!("warning: removing the remains of {}, an interface that has gone: {error}", record.interface)
-            }
-        }
-    }
-    let gone = |record: &Record| record.netns != own && (record.netns == 0 || !netns::is_kept(record.netns));
-    for record in Record::all()?.into_iter().filter(gone) {
-        if let Err(error) = forget(&record, own) {
-            eprintln!(
-                "warning: removing the remains of {} in a network namespace that has gone: {error}",
-                record.interface
-            );
-        }
-    }
-    history::remove_orphans(own);
-    boot::remove_orphans(own);
-    shared::sweep()?;
-    Ok(removed)
-}
-
-/// Removes what is left of an interface in a network namespace that has gone: the machine's, since the namespace's has gone with it.
-fn forget(record: &Record, own: u64) -> Result<()> {
-    // Where the present namespace has the number, what its own interfaces need stays.
-    let number = if record.netns == 0 { own } else { record.netns };
-    let members = record.members.iter().flatten().map(|member| member.ifindex);
-    for ifindex in members.chain([record.ifindex]) {
-        if !members::is_known(number, ifindex, &record.key)? {
-            arrivals::remove(number, ifindex)?;
-        }
-    }
-    for pins in [record.pins(&bpffs::root()?), record.new_pins(&bpffs::root()?)] {
-        programs::remove_pins(&pins)?;
-    }
-    if record.netns != 0 || !forwarding::is_used(number)? {
-        forwarding::remove(number)?;
-    }
-    if record.netns == 0 {
-        history::forget(&record.key);
-        boot::forget(&record.key);
-    }
-    record.remove()
 }
 
 /// Refuses an interface that is managed already. Removes the parts of a former interface of this name, and with `force` those

@@ -1,7 +1,6 @@
 //! Attaches the hooks of an interface before its queues, and removes them.
 
 use crate::bpf::hooks::{self, Point, Side};
-use crate::engine::members;
 use crate::record::{Hook, Record};
 use crate::system::{bpffs, qdiscs};
 use sluice_error::{Doing, Result};
@@ -77,7 +76,7 @@ pub(super) fn no_xdp(interface: &str, managed: &str, error: &io::Error) -> Strin
 fn tc_hook(record: &mut Record, tcx: bool, side: Side, program: &str, pins: &Path) -> Result<()> {
     let (point, link) = match side {
         // The hook of a group takes arrivals away: it comes last.
-        Side::Ingress if members::is_member(record)? => (Point::TcxIngressFirst, "link_ingress"),
+        Side::Ingress if record.is_in_group()? => (Point::TcxIngressFirst, "link_ingress"),
         Side::Ingress => (Point::TcxIngress, "link_ingress"),
         Side::Egress => (Point::TcxEgress, "link_egress"),
     };

@@ -58,7 +58,7 @@ pub(crate) fn refuse(group: &str, policy: &Resolved, together: &Together<'_>) ->
     policy.arrivals_of.iter().try_for_each(|member| refuse_one(group, member, &others))
 }
 
-/// What else is managed, and its policy.
+/// The records of the other interfaces and groups, each with its policy.
 fn others(group: &str, together: &Together<'_>) -> Result<Vec<(Record, Policy)>> {
     let mut others = Vec::new();
     for mut record in here()?.into_iter().filter(|record| record.interface != group) {
@@ -77,6 +77,11 @@ fn others(group: &str, together: &Together<'_>) -> Result<Vec<(Record, Policy)>>
     Ok(others)
 }
 
+/// Whether a group queues the arrivals of an interface, or is to.
+fn queues(group: &Record, policy: &Policy, interface: &str) -> bool {
+    policy.arrivals_of.iter().any(|name| name == interface) || group.has_member(interface)
+}
+
 fn refuse_one(group: &str, member: &str, others: &[(Record, Policy)]) -> Result<()> {
     if interface::is_own_device(member) {
         return Err(Error::input(format!("{member} is a device that sluice has made, and no interface"))
@@ -86,10 +91,7 @@ fn refuse_one(group: &str, member: &str, others: &[(Record, Policy)]) -> Result<
         return Err(Error::input(format!("the group {group} names itself in \"arrivals_of\""))
             .help("name the interfaces at which packets arrive; the group has a name that none of them has"));
     }
-    let queues = |(record, policy): &&(Record, Policy)| {
-        policy.arrivals_of.iter().any(|name| name == member) || record.has_member(member)
-    };
-    if let Some((other, _)) = others.iter().find(queues) {
+    if let Some((other, _)) = others.iter().find(|(record, policy)| queues(record, policy, member)) {
         let other = &other.interface;
         return Err(Error::input(format!("arrivals of {member} are queued in {other} already"))
             .help(format!("remove it from the \"arrivals_of\" of one of the two: sluice apply {other} POLICY")));
@@ -129,10 +131,8 @@ pub(crate) fn refuse_member(interface: &str, policy: &Resolved, together: &Toget
     if !queued && policy.forwards.is_empty() {
         return Ok(());
     }
-    let queues = |(record, policy): &(Record, Policy)| {
-        policy.arrivals_of.iter().any(|name| name == interface) || record.has_member(interface)
-    };
-    let Some((group, _)) = others(interface, together)?.into_iter().find(queues) else { return Ok(()) };
+    let mut others = others(interface, together)?.into_iter();
+    let Some((group, _)) = others.find(|(record, policy)| queues(record, policy, interface)) else { return Ok(()) };
     let group = group.interface;
     Err(if queued {
         Error::input(format!("arrivals of {interface} are queued in {group} already")).help(format!(
@@ -145,12 +145,6 @@ pub(crate) fn refuse_member(interface: &str, policy: &Resolved, together: &Toget
         ))
         .help(format!("remove \"forwards\", or {interface} from the \"arrivals_of\" of {group}"))
     })
-}
-
-/// Whether the arrivals of a record's interface are queued in a group, whose hook stays when the record goes.
-pub(crate) fn is_member(record: &Record) -> Result<bool> {
-    let members = |other: Record| other.members.into_iter().flatten().any(|member| member.ifindex == record.ifindex);
-    Ok(Record::all()?.into_iter().any(|other| other.netns == record.netns && members(other)))
 }
 
 /// Whether another record than that of this key is of an interface, or of a group with it as a member: programs believe its classes.
@@ -176,7 +170,7 @@ pub(crate) fn follow(
             detach(record, &member, pins)?;
         }
     }
-    // Which policies name an interface was checked before: here counts whose hook is there.
+    // The policies were held against each other before: here only hooks that are in place count.
     let mut others = others(&record.interface, &[])?;
     others.iter_mut().for_each(|(_, policy)| policy.arrivals_of.clear());
     let mut failed = Ok(());

@@ -43,9 +43,9 @@ pub struct Entry {
 pub struct Mistake {
     /// The key that it is about.
     pub key: &'static str,
-    /// What is wrong.
+    /// The mistake in words.
     pub what: String,
-    /// What would be right.
+    /// The cure.
     pub cure: &'static str,
 }
 

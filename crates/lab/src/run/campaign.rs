@@ -263,11 +263,15 @@ pub fn expand(request: &Request) -> Result<Job> {
     Ok(job)
 }
 
-/// Checks that the files which a user's plan names are there, are good, and belong together.
-pub fn check_plan(path: &str) -> Result<()> {
-    let request = Request { what: vec![path.to_owned()], ..Request::default() };
-    let checked = expand(&request).and_then(|job| JobFiles::of(&job));
-    checked.map(drop).map_err(|error| Error { what: format!("{path}: {}", error.what), ..error })
+/// Checks a user's file of any kind; the answer names the kind. The files that a plan names must be there, be good, and belong together.
+pub fn check(path: &Path) -> Result<&'static str> {
+    let kind = format::check(path)?;
+    if kind == Folder::Plans.one() {
+        let request = Request { what: vec![path.to_string_lossy().into_owned()], ..Request::default() };
+        let checked = expand(&request).and_then(|job| JobFiles::of(&job));
+        checked.map_err(|error| Error { what: format!("{}: {}", path.display(), error.what), ..error })?;
+    }
+    Ok(kind)
 }
 
 /// The name of a file, which is read at its first mention.
