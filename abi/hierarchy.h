@@ -4,7 +4,7 @@
  * sched.h. All zeroes is an empty tree: the link has no limit, and every other node is a child of the link that is not configured yet.
  */
 #pragma once
-#include "types.h"
+#include "sched.h"
 
 /* Nodes are numbered: leaves from 0, inner nodes from SL_FIRST_INNER, which is the link. */
 #define SL_NODES           65536
@@ -14,6 +14,11 @@
 /* From a leaf to the link, both counted. */
 #define SL_TREE_LEVELS     8
 #define SL_TREE_SLOTS      65536
+#define SL_TREE_PKTS       65535 /* that it may hold */
+#define SL_TREE_FLOWS      65536 /* flow queues; all but the last are used */
+#define SL_TREE_HOSTS      65536 /* in the tables of sources and of destinations */
+#define SL_LEAF_QUEUES     1024 /* ways in which leaves queue by flow */
+#define SL_LEAF_SIZES      16u /* lists of leaves by their packets; the first is not used */
 #define SL_TREE_PRIORITIES 64
 /* A timing wheel has so many buckets of 2^SL_WHEEL_TICK_BITS ns. */
 #define SL_WHEEL_BUCKETS   4096
@@ -86,19 +91,56 @@ struct sl_priorities {
 	u16 first[SL_TREE_PRIORITIES]; /* as sl_inner.first */
 };
 
+/* How leaves queue by flow; several may do so alike. */
+struct sl_leaf_queue {
+	u32 flow_quantum_bytes;
+	u32 allowance_bytes; /* bytes that a flow may send ahead of turns before it is bulk; at least the quantum */
+	u32 round_ns; /* the time of a quantum at the ceiling of the leaf */
+	u8 hosts; /* bits of enum sl_hosts: between which a leaf is fair before it is between flows */
+	u8 one_flow; /* all packets are of one flow: a FIFO, of which CoDel may drop */
+	u16 pad;
+	u64 target_ns; /* CoDel: the wait that is no cause for action; 0: it does not act */
+	u64 interval_ns; /* CoDel: how long it must be longer */
+};
+
 struct sl_leaf {
-	u16 head, tail; /* slots */
-	u16 pkts;
-	u16 limit_pkts; /* 0: none */
+	u32 pkts;
 	u32 backlog_bytes;
-	u32 dropped_pkts; /* refused, or removed */
+	u16 limit_pkts; /* 0: the leaf is not configured */
+	u16 queue; /* of sl_tree.queue */
+	u16 size_next, size_before; /* 1 + neighbours in the list of its size; 0: none */
+	u8 size; /* that list: the leaf has a flow of two packets, and from 2^size / 2 to 2^size * 2 packets in all; 0: it stands in none */
+	u8 pad[3];
+	u32 marked_pkts; /* sent with congestion experienced, instead of dropped */
+	u32 dropped_pkts[SL_DROPS];
+	u32 pad2;
 	u64 sent_pkts, sent_bytes;
 };
 
 struct sl_tree_slot {
 	u16 next;
 	u16 leaf;
-	u32 bytes;
+	u32 len_bytes; /* as the host counts it */
+	u32 wire_bytes; /* as the link below counts it */
+	u32 flow_hash;
+	u64 arrived_ns;
+	u16 src_host; /* hash of its address */
+	u16 dst_host;
+	u8 ecn; /* the packet can be marked instead of dropped */
+	u8 dropped_for; /* enum sl_drop, of one that is to be reaped */
+	u16 pad;
+};
+
+/* A flow queue that a leaf has taken from those of all leaves. */
+struct sl_tree_flow {
+	struct sl_flow_queue queue;
+	u16 leaf;
+	u16 chain; /* 1 + the next flow with the same place in sl_tree.flow_of_hash; 0: none */
+	u16 rests_next, rests_before; /* 1 + neighbours among the queues without packets; 0: none */
+};
+
+struct sl_tree_host_table {
+	struct sl_host host[SL_TREE_HOSTS]; /* sets of SL_HOST_WAYS */
 };
 
 /* Nodes that wait, by the time at which they are looked at again. */
@@ -110,14 +152,44 @@ struct sl_wheel {
 };
 
 struct sl_tree {
-	u32 fresh, free, free_count; /* slots */
+	u16 free; /* returned slots: a stack of free_count */
+	u16 pad;
+	u32 free_count;
+	u32 fresh; /* slots from here on were never used */
+	u32 slots; /* how many may be used, up to SL_TREE_PKTS */
 	u32 pkts;
+	u32 room_from_pkts; /* with so many packets, room is made for the next */
+	struct sl_queue dropped; /* slots whose packets the engine has yet to free */
+	u32 dropped_slots;
+	s32 overhead_bytes; /* of the link below, added to each frame; may be negative */
+	u32 mpu_bytes; /* the least that a frame takes there */
+	u32 cells; /* enum sl_cells */
+	u32 framed; /* one of the three above counts */
+	u32 fresh_flows; /* flow queues from here on were never used */
+	u32 resting; /* flow queues without packets that were used */
+	u16 rests_first, rests_last; /* 1 + those of them that rest longest and shortest; 0: there are none */
+	u32 leaf_sizes; /* lists of sizes that have leaves, as bits */
+	u16 larger[SL_LEAF_SIZES]; /* 1 + the first leaf of each list of sizes */
 	struct sl_wheel wheel[SL_TURNS];
 	struct sl_inner inner[SL_INNERS];
 	struct sl_priorities priority[SL_INNERS];
 	struct sl_node node[SL_NODES];
 	struct sl_leaf leaf[SL_FIRST_INNER];
+	struct sl_leaf_queue queue[SL_LEAF_QUEUES];
 	struct sl_tree_slot slot[SL_TREE_SLOTS];
+	struct sl_fair fair[SL_FIRST_INNER];
+	struct sl_tree_host_table src_hosts;
+	struct sl_tree_host_table dst_hosts;
+	u16 flow_of_hash[SL_TREE_FLOWS]; /* 1 + the first flow of a chain; 0: none */
+	struct sl_tree_flow flow[SL_TREE_FLOWS];
+};
+
+/* What the whole tree is to be. */
+struct sl_tree_conf {
+	u32 slots; /* packets that it may hold, up to SL_TREE_PKTS */
+	u32 mpu_bytes;
+	s32 overhead_bytes;
+	u32 cells;
 };
 
 /* What a node is to be. */
@@ -129,4 +201,5 @@ struct sl_node_conf {
 	u32 ceil_cost, ceil_burst_ns; /* as sl_node_bucket has them */
 	u32 rate_cost, rate_burst_ns; /* the guarantee, and the lateness that it makes up; of the link: 0 */
 	u32 limit_pkts; /* of a leaf, up to 65535; 0: none */
+	u32 queue; /* of a leaf: how it queues by flow, below SL_LEAF_QUEUES */
 };

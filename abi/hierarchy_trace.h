@@ -5,21 +5,36 @@
 
 #define SL_TREE_TRACE_OPS 2048u /* of one batch */
 
-enum sl_tree_op_kind { SL_TREE_OP_ENQUEUE, SL_TREE_OP_DEQUEUE, SL_TREE_OP_CONFIGURE, SL_TREE_OP_REMOVE, SL_TREE_OP_DROP };
+enum sl_tree_op_kind {
+	SL_TREE_OP_ENQUEUE,
+	SL_TREE_OP_DEQUEUE,
+	SL_TREE_OP_CONFIGURE,
+	SL_TREE_OP_REMOVE,
+	SL_TREE_OP_DROP,
+	SL_TREE_OP_REAP,
+	SL_TREE_OP_SET_UP,
+	SL_TREE_OP_SET_QUEUE
+};
 
 struct sl_tree_op {
 	u32 kind; /* enum sl_tree_op_kind */
-	u32 node; /* ENQUEUE and DROP: a leaf */
-	u32 bytes; /* ENQUEUE */
+	u32 node; /* ENQUEUE and DROP: a leaf; SET_QUEUE: which */
+	u32 len_bytes; /* from here on: ENQUEUE */
+	u32 segments;
+	u32 flow_hash;
+	u16 src_host;
+	u16 dst_host;
+	u32 ecn;
+	u32 mark; /* answer of DEQUEUE */
 	struct sl_node_conf conf; /* CONFIGURE */
+	struct sl_tree_conf tree; /* SET_UP */
+	struct sl_leaf_queue queue; /* SET_QUEUE */
 	u64 now_ns;
 	/* answers */
-	u32 result; /* ENQUEUE and DROP: the slot; CONFIGURE and REMOVE: an enum sl_tree_error */
+	s32 result; /* ENQUEUE, DROP and REAP: the slot, or the refusal; CONFIGURE and REMOVE: an enum sl_tree_error */
 	u32 action; /* DEQUEUE: the verdict, as sched/hierarchy.h has it */
 	u32 slot;
 	u32 leaf;
-	u32 out_bytes;
-	u32 pad;
 	u64 wake_ns;
 };
 

@@ -14,6 +14,15 @@ SL_FN u32 sl_is_full(const struct sl_class *k, u32 len_bytes)
 	return SL_DROPS;
 }
 
+/* The slot gets a packet of class c. */
+SL_FN void slot_fill(struct sl_slot *q, u32 c, u32 len_bytes, u32 wire_bytes, u64 now_ns)
+{
+	q->class = (u8)c;
+	q->len_bytes = len_bytes;
+	q->wire_bytes = wire_bytes;
+	q->arrived_ns = now_ns;
+}
+
 /* Class k has one packet more. */
 SL_FN void backlog_add(struct sl_sched *s, struct sl_class *k, u32 len_bytes)
 {

@@ -178,7 +178,7 @@ SL_FN s32 sl_enqueue_queued(struct sl_sched *s, const struct sl_packet *p, u64 n
 	slot_fill(q, p->class, p->len_bytes, wire, now_ns);
 	if (k->by_flow) {
 		slot_identify(q, p);
-		flow_enter(s, k, p->class, slot, now_ns);
+		flow_enter(s, k, p->class, slot, k->backlog_pkts, now_ns);
 	} else {
 		sl_push(s, k, slot);
 	}

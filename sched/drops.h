@@ -3,8 +3,6 @@
 #pragma once
 #include "queue.h"
 
-/* The most packets that are dropped at once. */
-#define SL_OVERFLOW_PKTS    64u
 /* A class is large from so many packets on. */
 #define SL_LARGE_PKTS_SHIFT 6u
 

@@ -17,7 +17,7 @@
  */
 #pragma once
 #include "backlog.h"
-#include "flow_sizes.h"
+#include "class_flows.h"
 #include "packet.h"
 
 /* A class with room for so many packets as long as this one is not near its limits, and nothing is counted. More than a driver hands over at once. */

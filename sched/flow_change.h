@@ -4,7 +4,7 @@
  * flows form again. What a flow has used is forgotten. But where all that is as before, flows stay.
  */
 #pragma once
-#include "flow_queue.h"
+#include "class_flows.h"
 #include "registry.h"
 
 /* A class's by_flow, for a moment: the packets that it has were queued without knowing their flows. */

@@ -7,7 +7,7 @@
  * records of a set. A record that counts bulk flows stays with its host; one that counts none may be taken over.
  */
 #pragma once
-#include "flow_table.h"
+#include "scheduler.h"
 
 /* The refill of a source budget in a round, in quanta, and its size, in allowances. */
 #define SL_BUDGET_QUANTA     8u
@@ -22,9 +22,9 @@ SL_FN u32 flow_host_key(u32 host, u32 class)
  * The record of a host in a class. A host that has none gets the one of its set from whose source budget least is missing; if all of them count
  * bulk flows, it shares the first.
  */
-SL_GLOBAL u32 flow_host(struct sl_host_table *t SL_NONNULL, u32 host, u32 class)
+SL_GLOBAL u32 flow_host(SL_HOST_TABLE *t SL_NONNULL, u32 host, u32 class)
 {
-	u32 key = flow_host_key(host, class), set = (host ^ class * 37) & (SL_HOSTS - 1) & ~(SL_HOST_WAYS - 1);
+	u32 key = flow_host_key(host, class), set = (host ^ class * 37) & (sl_length(t->host) - 1) & ~(SL_HOST_WAYS - 1);
 	u32 n, found = ~0u, least = ~0u;
 	struct sl_host *h;
 
@@ -46,14 +46,13 @@ SL_GLOBAL u32 flow_host(struct sl_host_table *t SL_NONNULL, u32 host, u32 class)
 }
 
 /* As flow_host; asks first for the record that the flow used last, which is mostly still its host's. */
-SL_FN u16 flow_host_again(struct sl_host_table *t, u32 host, u32 class, u32 last)
+SL_FN u16 flow_host_again(SL_HOST_TABLE *t, u32 host, u32 class, u32 last)
 {
 	return (u16)(sl_at(t->host, last)->key == flow_host_key(host, class) ? last : flow_host(t, host, class));
 }
 
 /* The hosts of a flow that is not bulk, from a packet of it; only those that its class looks at. */
-SL_FN void flow_find_hosts(struct sl_sched *s, const struct sl_class *k, u32 class, struct sl_flow_queue *f,
-			   const struct sl_slot *q)
+SL_FN void flow_find_hosts(SL_SCHEDULER *s, const SL_CLASS *k, u32 class, struct sl_flow_queue *f, const SL_SLOT *q)
 {
 	f->hosts = k->hosts;
 	if (k->hosts & SL_HOSTS_SOURCE)
@@ -63,7 +62,7 @@ SL_FN void flow_find_hosts(struct sl_sched *s, const struct sl_class *k, u32 cla
 }
 
 /* The flow has become bulk (1), or is no longer (-1). */
-SL_FN void flow_count_bulk(struct sl_sched *s, const struct sl_flow_queue *f, int by)
+SL_FN void flow_count_bulk(SL_SCHEDULER *s, const struct sl_flow_queue *f, int by)
 {
 	if (f->hosts & SL_HOSTS_SOURCE)
 		sl_at(s->src_hosts.host, f->src_host)->bulk_flows += (u16)by;
@@ -72,7 +71,7 @@ SL_FN void flow_count_bulk(struct sl_sched *s, const struct sl_flow_queue *f, in
 }
 
 /* By how much the flow's turns are divided. */
-SL_FN u32 flow_load(struct sl_sched *s, const struct sl_class *k, const struct sl_fair *fair, const struct sl_flow_queue *f)
+SL_FN u32 flow_load(SL_SCHEDULER *s, const SL_CLASS *k, const struct sl_fair *fair, const struct sl_flow_queue *f)
 {
 	u32 load = 1, flows;
 
@@ -115,7 +114,7 @@ SL_FN void flow_recover(s32 *used_bytes, u32 *round, u32 now, u32 quantum_bytes,
  * Whether the source budget of the flow's source pays for a packet that goes ahead of turns. It does so as the packet comes to stand there, so that
  * no crowd stands there before any has paid.
  */
-SL_FN int flow_source_pays(struct sl_sched *s, const struct sl_class *k, const struct sl_flow_queue *f, u32 round, u32 len_bytes)
+SL_FN int flow_source_pays(SL_SCHEDULER *s, const SL_CLASS *k, const struct sl_flow_queue *f, u32 round, u32 len_bytes)
 {
 	struct sl_host *h;
 

@@ -24,6 +24,17 @@
  * The wheel: a flow that has to sit out n rounds is put into the wheel_slot n ahead, so its turn costs nothing before it
  * comes, and a bitmap finds the next wheel_slot that has flows. Debts of more than 63 rounds are forgiven. Cost: O(1) for each packet, also
  * when the class is full (flow_sizes.h).
+ *
+ * Classes of the flat scheduler queue so, and leaves of a tree, which are its classes. Who includes this has told what it asks of its scheduler
+ * (class_flows.h, leaf_flows.h):
+ *
+ *	class_of	how a class queues: SL_CLASS
+ *	flow_at		a flow queue, by its number
+ *	flow_queue_of	the number of the queue in which a flow of the class stands, or is to stand
+ *	flow_rests	a queue has no packets any more
+ *	class_gives	the class has a flow of two packets; class_keeps: it has none any more
+ *	class_shrunk	the class has fewer packets
+ *	slot_drop	the packet of a slot has left its queue, and is the engine's to free
  */
 #pragma once
 #include "codel.h"
@@ -33,7 +44,7 @@
 /* The length of a round while a class is idle, where no rate gives one: a frame at 1 Gbit/s. */
 #define SL_ROUND_NS 12112u
 
-SL_FN void flow_list_push(struct sl_sched *s, struct sl_queue *list, u32 i, int was_empty)
+SL_FN void flow_list_push(SL_SCHEDULER *s, struct sl_queue *list, u32 i, int was_empty)
 {
 	if (was_empty)
 		list->head = (u16)i;
@@ -43,9 +54,9 @@ SL_FN void flow_list_push(struct sl_sched *s, struct sl_queue *list, u32 i, int 
 }
 
 /* The flow takes its place on the wheel, so far ahead that its debt is paid when its turn comes. */
-SL_GLOBAL int flow_sit(struct sl_sched *s SL_NONNULL, u32 class, u32 i)
+SL_GLOBAL int flow_sit(SL_SCHEDULER *s SL_NONNULL, u32 class, u32 i)
 {
-	struct sl_class *k = sl_at(s->classes, class);
+	SL_CLASS *k = class_of(s, class);
 	struct sl_fair *fair = sl_at(s->fair, class);
 	struct sl_flow_queue *f = flow_at(s, i);
 	u32 quantum = sl_max(k->flow_quantum_bytes, 1), load = flow_load(s, k, fair, f), rounds = 1, wheel_slot;
@@ -73,7 +84,7 @@ SL_GLOBAL int flow_sit(struct sl_sched *s SL_NONNULL, u32 class, u32 i)
 }
 
 /* The flow, which stands nowhere and whose first packet is so long, takes the place that it deserves. Its hosts are known. */
-SL_FN void flow_stand(struct sl_sched *s, struct sl_class *k, u32 class, struct sl_flow_queue *f, u32 i, u32 len_bytes)
+SL_FN void flow_stand(SL_SCHEDULER *s, SL_CLASS *k, u32 class, struct sl_flow_queue *f, u32 i, u32 len_bytes)
 {
 	struct sl_fair *fair = sl_at(s->fair, class);
 
@@ -95,7 +106,7 @@ SL_FN void flow_stand(struct sl_sched *s, struct sl_class *k, u32 class, struct 
 }
 
 /* Time in which the class had at most one packet counts as rounds of one flow. */
-SL_FN void flow_wake(struct sl_class *k, struct sl_fair *fair, u64 now_ns)
+SL_FN void flow_wake(SL_CLASS *k, struct sl_fair *fair, u64 now_ns)
 {
 	u64 rounds = sl_since(now_ns, fair->rests_since_ns) / sl_max(k->round_ns, 1);
 
@@ -103,20 +114,14 @@ SL_FN void flow_wake(struct sl_class *k, struct sl_fair *fair, u64 now_ns)
 }
 
 /* The packet of the slot comes to its flow. */
-SL_GLOBAL int flow_arrive(struct sl_sched *s SL_NONNULL, u32 class, u32 slot)
+SL_GLOBAL int flow_arrive(SL_SCHEDULER *s SL_NONNULL, u32 class, u32 slot)
 {
-	struct sl_class *k = sl_at(s->classes, class);
-	struct sl_slot *q = sl_at(s->slot, slot);
+	SL_CLASS *k = class_of(s, class);
+	SL_SLOT *q = sl_at(s->slot, slot);
 	struct sl_fair *fair = sl_at(s->fair, class);
-	u32 i = flow_of(k, q->flow_hash);
+	u32 i = flow_queue_of(s, k, class, q->flow_hash);
 	struct sl_flow_queue *f = flow_at(s, i);
-	int was_empty;
-
-	if (sl_unlikely(f->hash != q->flow_hash) && k->flow_mask) {
-		i = flow_find(s, class, q->flow_hash);
-		f = flow_at(s, i);
-	}
-	was_empty = !f->backlog_pkts;
+	int was_empty = !f->backlog_pkts;
 
 	queue_push(s, &f->queue, slot, was_empty);
 	f->backlog_pkts++;
@@ -133,13 +138,13 @@ SL_GLOBAL int flow_arrive(struct sl_sched *s SL_NONNULL, u32 class, u32 slot)
 	return 0;
 }
 
-/* The packet of the slot comes to a class that may be empty. */
-SL_FN void flow_enter(struct sl_sched *s, struct sl_class *k, u32 class, u32 slot, u64 now_ns)
+/* The packet of the slot comes to a class that has so many. */
+SL_FN void flow_enter(SL_SCHEDULER *s, SL_CLASS *k, u32 class, u32 slot, u32 pkts, u64 now_ns)
 {
 	struct sl_fair *fair = sl_at(s->fair, class);
 	u32 alone = fair->alone;
 
-	if (!k->backlog_pkts) {
+	if (!pkts) {
 		fair->alone = slot + 1;
 		return;
 	}
@@ -155,16 +160,16 @@ SL_FN void flow_enter(struct sl_sched *s, struct sl_class *k, u32 class, u32 slo
  * CoDel looks at the head of flow i, which has waited longer than the target. It may drop it, and those behind it. Whether the one that
  * is left at the head is to be marked.
  */
-SL_GLOBAL u32 flow_control(struct sl_sched *s SL_NONNULL, u32 i, u32 class, u64 now_ns)
+SL_GLOBAL u32 flow_control(SL_SCHEDULER *s SL_NONNULL, u32 i, u32 class, u64 now_ns)
 {
-	struct sl_class *k = sl_at(s->classes, class);
+	SL_CLASS *k = class_of(s, class);
 	struct sl_flow_queue *f = flow_at(s, i);
 	struct sl_codel *c = &f->codel;
 	u64 interval_ns = k->interval_ns;
 	u32 n, dropped = 0;
 
 	sl_for (n, SL_OVERFLOW_PKTS) {
-		struct sl_slot *q = sl_at(s->slot, f->queue.head);
+		SL_SLOT *q = sl_at(s->slot, f->queue.head);
 
 		if (!codel_should_drop(c, k->target_ns, interval_ns, q->arrived_ns, f->backlog_bytes - q->len_bytes, now_ns)) {
 			c->dropping = 0;
@@ -191,7 +196,7 @@ SL_GLOBAL u32 flow_control(struct sl_sched *s SL_NONNULL, u32 i, u32 class, u64 
 }
 
 /* Flow i, which is first in its list, has sent so much. */
-SL_FN void flow_move_on(struct sl_sched *s, struct sl_class *k, u32 class, struct sl_flow_queue *f, u32 i, u32 bytes)
+SL_FN void flow_move_on(SL_SCHEDULER *s, SL_CLASS *k, u32 class, struct sl_flow_queue *f, u32 i, u32 bytes)
 {
 	struct sl_fair *fair = sl_at(s->fair, class);
 	struct sl_queue *list;
@@ -210,6 +215,7 @@ SL_FN void flow_move_on(struct sl_sched *s, struct sl_class *k, u32 class, struc
 		}
 		flow_count_bulk(s, f, -1);
 		f->place = SL_FLOW_ABSENT;
+		flow_rests(s, k, i);
 		return;
 	}
 	if (f->place == SL_FLOW_SPARSE) {
@@ -221,11 +227,13 @@ SL_FN void flow_move_on(struct sl_sched *s, struct sl_class *k, u32 class, struc
 	}
 	f->place = SL_FLOW_ABSENT;
 	if (f->backlog_pkts) {
-		struct sl_slot *head = sl_at(s->slot, f->queue.head);
+		SL_SLOT *head = sl_at(s->slot, f->queue.head);
 
 		flow_find_hosts(s, k, class, f, head); /* it may have been forgotten: nothing has held it */
 		flow_stand(s, k, class, f, i, head->len_bytes);
+		return;
 	}
+	flow_rests(s, k, i);
 }
 
 /* The flow whose turn it is; the class has packets. */
@@ -252,13 +260,13 @@ SL_FN u32 flow_first(struct sl_fair *fair)
 #define SL_FLOW_MARK (1u << 31)
 
 /* The slot that the class sends next, whose packets stand in their flows. */
-SL_GLOBAL u32 flow_take(struct sl_sched *s SL_NONNULL, u32 class, u64 now_ns)
+SL_GLOBAL u32 flow_take(SL_SCHEDULER *s SL_NONNULL, u32 class, u64 now_ns)
 {
-	struct sl_class *k = sl_at(s->classes, class);
+	SL_CLASS *k = class_of(s, class);
 	struct sl_fair *fair = sl_at(s->fair, class);
 	u32 i = flow_first(fair), mark = 0, slot, bytes;
 	struct sl_flow_queue *f = flow_at(s, i);
-	struct sl_slot *q = sl_at(s->slot, f->queue.head);
+	SL_SLOT *q = sl_at(s->slot, f->queue.head);
 
 	if (k->target_ns) {
 		u32 left_bytes = f->backlog_bytes - q->len_bytes;
@@ -281,7 +289,7 @@ SL_GLOBAL u32 flow_take(struct sl_sched *s SL_NONNULL, u32 class, u64 now_ns)
 }
 
 /* The next packet of a class that has packets: its slot, and SL_FLOW_MARK if it is to be marked. */
-SL_FN u32 flow_leave(struct sl_sched *s, u32 class, u64 now_ns)
+SL_FN u32 flow_leave(SL_SCHEDULER *s, u32 class, u64 now_ns)
 {
 	struct sl_fair *fair = sl_at(s->fair, class);
 	u32 alone = fair->alone;

@@ -5,10 +5,10 @@
  * doubling or halving, and a flow from the upper lists has at least a quarter of the bytes of the longest.
  */
 #pragma once
-#include "drops.h"
-#include "flow_table.h"
+#include "queue.h"
 
 #define SL_SIZE_SHIFT 11u /* list 1 has flows of less than 4 KiB, list n those from 2^(n + 10) bytes on */
+#define SL_NO_FLOW    (~0u)
 /* Flows that an overflow compares. */
 #define SL_SIZE_LOOKS 16u
 
@@ -20,7 +20,7 @@ SL_FN u32 flow_size(u32 bytes)
 }
 
 /* Flow i leaves the list in which it stands. */
-SL_FN void flow_unlist(struct sl_sched *s, struct sl_fair *fair, u32 class, struct sl_flow_queue *f)
+SL_FN void flow_unlist(SL_SCHEDULER *s, struct sl_fair *fair, u32 class, struct sl_flow_queue *f)
 {
 	u16 *first = sl_at(fair->longer, f->size);
 
@@ -33,12 +33,12 @@ SL_FN void flow_unlist(struct sl_sched *s, struct sl_fair *fair, u32 class, stru
 	if (!*first)
 		fair->sizes &= ~(1u << (f->size & (SL_FLOW_SIZES - 1)));
 	if (!fair->sizes)
-		s->can_give &= ~SL_BIT(class);
+		class_keeps(s, class);
 	f->size = 0;
 }
 
 /* Flow i, of two packets or more, comes to the list of its size. */
-SL_FN void flow_list(struct sl_sched *s, struct sl_fair *fair, u32 class, struct sl_flow_queue *f, u32 i)
+SL_FN void flow_list(SL_SCHEDULER *s, struct sl_fair *fair, u32 class, struct sl_flow_queue *f, u32 i)
 {
 	u16 *first;
 
@@ -50,10 +50,10 @@ SL_FN void flow_list(struct sl_sched *s, struct sl_fair *fair, u32 class, struct
 		flow_at(s, *first - 1u)->size_before = (u16)(i + 1);
 	*first = (u16)(i + 1);
 	fair->sizes |= 1u << (f->size & (SL_FLOW_SIZES - 1));
-	s->can_give |= SL_BIT(class);
+	class_gives(s, class);
 }
 
-SL_GLOBAL int flow_resize(struct sl_sched *s SL_NONNULL, u32 class, u32 i)
+SL_GLOBAL int flow_resize(SL_SCHEDULER *s SL_NONNULL, u32 class, u32 i)
 {
 	struct sl_fair *fair = sl_at(s->fair, class);
 	struct sl_flow_queue *f = flow_at(s, i);
@@ -66,7 +66,7 @@ SL_GLOBAL int flow_resize(struct sl_sched *s SL_NONNULL, u32 class, u32 i)
 }
 
 /* Flow i has one packet more, and not its only one. */
-SL_FN void flow_grown(struct sl_sched *s, u32 class, u32 i)
+SL_FN void flow_grown(SL_SCHEDULER *s, u32 class, u32 i)
 {
 	struct sl_flow_queue *f = flow_at(s, i);
 
@@ -75,7 +75,7 @@ SL_FN void flow_grown(struct sl_sched *s, u32 class, u32 i)
 }
 
 /* Flow i has fewer packets. One that has a single packet left may stay in the list of the shortest until it has none. */
-SL_FN void flow_shrunk(struct sl_sched *s, u32 class, u32 i)
+SL_FN void flow_shrunk(SL_SCHEDULER *s, u32 class, u32 i)
 {
 	struct sl_flow_queue *f = flow_at(s, i);
 
@@ -85,7 +85,7 @@ SL_FN void flow_shrunk(struct sl_sched *s, u32 class, u32 i)
 }
 
 /* The head of flow i, which has another packet, is dropped. */
-SL_FN void flow_drop(struct sl_sched *s, struct sl_class *k, u32 class, u32 i, u32 reason)
+SL_FN void flow_drop(SL_SCHEDULER *s, SL_CLASS *k, u32 class, u32 i, u32 reason)
 {
 	struct sl_flow_queue *f = flow_at(s, i);
 	u32 slot = queue_pop(s, &f->queue);
@@ -96,22 +96,22 @@ SL_FN void flow_drop(struct sl_sched *s, struct sl_class *k, u32 class, u32 i, u
 	slot_drop(s, k, slot, reason);
 }
 
-/* The longest of the flows that are first in the two upper lists of the class; SL_FLOW_QUEUES: none has two packets. */
-SL_FN u32 flow_longest(struct sl_sched *s, u32 class)
+/* The longest of the flows that are first in the two upper lists of the class; SL_NO_FLOW: none has two packets. */
+SL_FN u32 flow_longest(SL_SCHEDULER *s, u32 class)
 {
 	struct sl_fair *fair = sl_at(s->fair, class);
-	u32 n, found = SL_FLOW_QUEUES, most = 0, lists = 2, size, i = 0, next;
+	u32 n, found = SL_NO_FLOW, most = 0, lists = 2, size, i = 0, next;
 	struct sl_flow_queue *f;
 
 	if (!fair->sizes)
-		return SL_FLOW_QUEUES;
+		return SL_NO_FLOW;
 	size = sl_log2(fair->sizes);
 	i = *sl_at(fair->longer, size);
 	sl_for (n, SL_SIZE_LOOKS) {
 		if (!i) {
 			u32 below = fair->sizes & ((1u << size) - 1);
 
-			if (!below || (found != SL_FLOW_QUEUES && --lists < 1))
+			if (!below || (found != SL_NO_FLOW && --lists < 1))
 				break;
 			size = sl_log2(below);
 			i = *sl_at(fair->longer, size);
@@ -135,12 +135,12 @@ SL_FN u32 flow_longest(struct sl_sched *s, u32 class)
  * Drops half of the packets of the longest flow of a class, rounded up and SL_OVERFLOW_PKTS at most, from its head; never its only one.
  * How many; 0: each flow has one at most.
  */
-SL_GLOBAL u32 flow_overflow(struct sl_sched *s SL_NONNULL, u32 class)
+SL_GLOBAL u32 flow_overflow(SL_SCHEDULER *s SL_NONNULL, u32 class)
 {
-	struct sl_class *k = sl_at(s->classes, class);
+	SL_CLASS *k = class_of(s, class);
 	u32 n, pkts, i = flow_longest(s, class);
 
-	if (i >= SL_FLOW_QUEUES)
+	if (i == SL_NO_FLOW)
 		return 0;
 	pkts = (flow_at(s, i)->backlog_pkts + 1) / 2;
 	sl_for (n, SL_OVERFLOW_PKTS) {

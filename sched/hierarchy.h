@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A tree of classes: the link, up to six levels of inner nodes below it, and leaves, which hold packets in a FIFO each.
+ * A tree of classes: the link, up to six levels of inner nodes below it, and leaves, which queue their packets by flow (flow_queue.h).
  *
+ *	tree_set_up	how many packets it may hold, and how the link below counts them: before use, and again whenever that changes
+ *	tree_set_queue	how some leaves queue by flow; packets may be queued
  *	tree_configure	what a node is: its parent, limits and weight; packets may be queued
  *	tree_remove	a node without packets and children is no more
- *	tree_enqueue	the slot that the packet has now, or SL_NO_TREE_SLOT
+ *	tree_enqueue	the slot that the packet has now, or the negative of an enum sl_refusal
  *	tree_dequeue	send this slot, or wait until then, or idle
- *	tree_drop	the first packet of a leaf is dropped; to empty a leaf, until it has none
+ *	tree_drop	a packet of a leaf is dropped; to empty a leaf, until it has none
+ *	tree_reap	a slot whose packet was dropped from a queue; to be asked after each of the three above
  *
  * Each node has a ceiling, a guarantee and a weight. A parent has two rings of children: those that may send, and of these the ones whose
  * guarantee has tokens. At each node from the link down to a leaf, the ring of guarantees goes first, a packet for each child in turn. What
@@ -31,11 +34,15 @@
  * each wheel.
  */
 #pragma once
+#include "leaf_flows.h"
+#include "packet.h"
 #include "wheel.h"
+#include "wire.h"
 
 /* Nodes whose waiting ends in one call, in each wheel. A packet makes no more nodes wait than its way has, so none pile up. */
-#define SL_WAKES        8
-#define SL_NO_TREE_SLOT (~0u)
+#define SL_WAKES            8
+/* Slots that are kept for packets that come while those of dropped ones are not free yet. */
+#define SL_SPARE_TREE_SLOTS 64u
 
 enum sl_tree_action { SL_TREE_IDLE, SL_TREE_WAIT, SL_TREE_SEND };
 
@@ -43,7 +50,8 @@ struct sl_tree_verdict {
 	u32 action; /* enum sl_tree_action */
 	u32 slot; /* SL_TREE_SEND: it is free again at once */
 	u32 leaf;
-	u32 bytes;
+	u32 len_bytes;
+	u32 mark; /* SL_TREE_SEND: it is to say that it has met congestion; only if it was said that it can */
 	u64 wake_ns; /* SL_TREE_WAIT: later than now */
 };
 
@@ -358,81 +366,108 @@ SL_GLOBAL int tree_charge(struct sl_tree *t SL_NONNULL, u32 n, u32 turn, u32 byt
 	return 0;
 }
 
-/* Takes the first packet of leaf n, which has some. Its slot is free again. */
-SL_FN u32 leaf_pop(struct sl_tree *t, u32 n)
+/* Takes a packet of leaf n, which has some: its slot, with SL_FLOW_MARK if it is to be marked. CoDel may drop others. */
+SL_GLOBAL u32 leaf_take(struct sl_tree *t SL_NONNULL, u32 n, u64 now_ns)
 {
-	struct sl_leaf *leaf = sl_at(t->leaf, n);
-	u32 slot = leaf->head;
-	struct sl_tree_slot *q = sl_at(t->slot, slot);
+	struct sl_leaf *leaf = leaf_at(t, n);
+	u32 taken = flow_leave(t, n, now_ns);
+	struct sl_tree_slot *q = sl_at(t->slot, taken & ~SL_FLOW_MARK);
 
-	leaf->head = q->next;
-	leaf->backlog_bytes -= q->bytes;
+	leaf->backlog_bytes -= q->len_bytes;
+	leaf->pkts--;
 	t->pkts--;
-	if (!--leaf->pkts)
+	leaf_shrunk(t, n, leaf);
+	if (!leaf->pkts)
 		node_at(t, n)->state &= (u8)~SL_NODE_READY;
-	q->next = (u16)t->free;
-	t->free = slot;
-	t->free_count++;
-	return slot;
+	return taken;
 }
 
-/* A packet comes to leaf n. Its slot; SL_NO_TREE_SLOT: the leaf or the tree is full, or there is no such leaf. */
-SL_GLOBAL u32 tree_enqueue(struct sl_tree *t SL_NONNULL, u32 n, u32 bytes, u64 now_ns)
+/* Counts a packet that leaf n refuses for an enum sl_drop. The negative of its enum sl_refusal. */
+SL_FN s32 leaf_refuse(struct sl_leaf *leaf, u32 reason)
 {
-	struct sl_leaf *leaf = sl_at(t->leaf, n);
+	leaf->dropped_pkts[reason]++;
+	return -(s32)SL_DROPPED(reason);
+}
+
+/*
+ * A packet comes to leaf p->class. Its slot, or the negative of an enum sl_refusal: the leaf is full, or the tree, or there is no such leaf. Who is
+ * full drops from the longest flow first.
+ */
+SL_GLOBAL s32 tree_enqueue(struct sl_tree *t SL_NONNULL, const struct sl_packet *p SL_NONNULL, u64 now_ns)
+{
+	u32 n = p->class, pkts, slot;
+	struct sl_leaf *leaf = leaf_at(t, n);
 	struct sl_tree_slot *q;
-	u32 slot = t->free;
 
 	if (n >= SL_FIRST_INNER)
-		return SL_NO_TREE_SLOT;
+		return -(s32)SL_DROPPED(SL_DROP_LIMIT_PKTS);
 	/* The limit of a leaf that is not configured is 0. */
-	if (leaf->pkts >= leaf->limit_pkts || (!t->free_count && t->fresh >= SL_TREE_SLOTS)) {
-		leaf->dropped_pkts++;
-		return SL_NO_TREE_SLOT;
-	}
-	if (t->free_count) {
-		t->free = sl_at(t->slot, slot)->next;
-		t->free_count--;
-	} else {
-		slot = t->fresh++;
-	}
+	if (sl_unlikely(leaf->pkts >= leaf->limit_pkts) && leaf->pkts)
+		flow_overflow(t, n);
+	if (sl_unlikely(leaf->pkts >= leaf->limit_pkts))
+		return leaf_refuse(leaf, SL_DROP_LIMIT_PKTS);
+	if (sl_unlikely(t->pkts >= t->room_from_pkts) && !t->dropped_slots && !tree_make_room(t))
+		return leaf_refuse(leaf, SL_DROP_NO_SLOT);
+	slot = slot_take(t);
+	if (slot == SL_NO_SLOT)
+		return leaf_refuse(leaf, SL_DROP_NO_SLOT);
 	q = sl_at(t->slot, slot);
 	q->leaf = (u16)n;
 	/* No packet is longer; so bytes of a turn fit an s32. */
-	q->bytes = sl_min(bytes, 1 << 20);
-	if (leaf->pkts)
-		sl_at(t->slot, leaf->tail)->next = (u16)slot;
-	else
-		leaf->head = (u16)slot;
-	leaf->tail = (u16)slot;
-	leaf->backlog_bytes += q->bytes;
+	q->len_bytes = sl_min(p->len_bytes, 1 << 20);
+	q->wire_bytes = sl_min(wire_bytes(t, q->len_bytes, p->segments), 1 << 21);
+	q->arrived_ns = now_ns;
+	q->flow_hash = class_of(t, n)->one_flow ? 0 : p->flow_hash;
+	q->src_host = p->src_host;
+	q->dst_host = p->dst_host;
+	q->ecn = p->ecn != 0;
+	pkts = leaf->pkts;
+	flow_enter(t, class_of(t, n), n, slot, pkts, now_ns);
+	leaf->pkts = pkts + 1;
+	leaf->backlog_bytes += q->len_bytes;
 	t->pkts++;
-	if (!leaf->pkts++)
+	leaf_grown(t, n, leaf);
+	if (!pkts)
 		tree_rise(t, n, now_ns);
+	return (s32)slot;
+}
+
+/* The slot of a packet that was dropped, which is free again; SL_NO_SLOT: there is none. */
+SL_FN u32 tree_reap(struct sl_tree *t)
+{
+	u32 slot;
+
+	if (sl_likely(!t->dropped_slots))
+		return SL_NO_SLOT;
+	t->dropped_slots--;
+	slot = queue_pop(t, &t->dropped);
+	slot_give(t, sl_at(t->slot, slot), slot);
 	return slot;
 }
 
-/* Drops the first packet of leaf n. Its slot, which is free again; SL_NO_TREE_SLOT: it has none. */
-SL_GLOBAL u32 tree_drop(struct sl_tree *t SL_NONNULL, u32 n)
+/* Drops the packet that leaf n would send next. Its slot, which is free again; SL_NO_SLOT: it has none. */
+SL_GLOBAL u32 tree_drop(struct sl_tree *t SL_NONNULL, u32 n, u64 now_ns)
 {
-	struct sl_leaf *leaf = sl_at(t->leaf, n);
+	struct sl_leaf *leaf = leaf_at(t, n);
 	u32 slot;
 
 	if (n >= SL_FIRST_INNER || !leaf->pkts)
-		return SL_NO_TREE_SLOT;
-	slot = leaf_pop(t, n);
-	leaf->dropped_pkts++;
+		return SL_NO_SLOT;
+	slot = leaf_take(t, n, now_ns) & ~SL_FLOW_MARK;
+	leaf->dropped_pkts[SL_DROP_RESET]++;
 	if (!leaf->pkts)
 		tree_fall(t, n);
+	slot_give(t, sl_at(t->slot, slot), slot);
 	return slot;
 }
 
 SL_FN struct sl_tree_verdict tree_dequeue(struct sl_tree *t, u64 now_ns)
 {
-	struct sl_tree_verdict v = { SL_TREE_IDLE, 0, 0, 0, 0 };
+	struct sl_tree_verdict v = { SL_TREE_IDLE, 0, 0, 0, 0, 0 };
 	struct sl_node *link = node_at(t, SL_FIRST_INNER);
 	/* Bit i: the node i levels below the link was chosen by its guarantee. */
-	u32 i, n = SL_FIRST_INNER, assured = 0, level = 0;
+	u32 i, n = SL_FIRST_INNER, assured = 0, level = 0, taken, bytes;
+	struct sl_tree_slot *q;
 	struct sl_leaf *leaf;
 	struct sl_inner *p;
 
@@ -462,19 +497,52 @@ SL_FN struct sl_tree_verdict tree_dequeue(struct sl_tree *t, u64 now_ns)
 	}
 	v.action = SL_TREE_SEND;
 	v.leaf = n & (SL_FIRST_INNER - 1);
-	v.slot = leaf_pop(t, n);
-	v.bytes = sl_at(t->slot, v.slot)->bytes;
-	leaf = sl_at(t->leaf, n);
+	taken = leaf_take(t, n, now_ns);
+	v.mark = taken / SL_FLOW_MARK;
+	v.slot = taken & ~SL_FLOW_MARK;
+	q = sl_at(t->slot, v.slot);
+	v.len_bytes = q->len_bytes;
+	bytes = q->wire_bytes;
+	leaf = leaf_at(t, n);
 	leaf->sent_pkts++;
-	leaf->sent_bytes += v.bytes;
+	leaf->sent_bytes += v.len_bytes;
+	leaf->marked_pkts += v.mark;
 	sl_for (i, SL_TREE_LEVELS) {
-		tree_charge(t, n, assured >> (level & 31) & 1, v.bytes, now_ns);
+		tree_charge(t, n, assured >> (level & 31) & 1, bytes, now_ns);
 		if (n == SL_FIRST_INNER)
 			break;
 		n = node_parent(node_at(t, n));
 		level--;
 	}
+	slot_give(t, q, v.slot);
 	return v;
+}
+
+/* How many packets the tree may hold, and how the link below counts their bytes. */
+SL_GLOBAL int tree_set_up(struct sl_tree *t SL_NONNULL, const struct sl_tree_conf *f SL_NONNULL)
+{
+	t->slots = sl_min(f->slots, SL_TREE_PKTS);
+	t->room_from_pkts = t->slots - sl_min(t->slots / 4, SL_SPARE_TREE_SLOTS);
+	t->overhead_bytes = f->overhead_bytes;
+	t->mpu_bytes = f->mpu_bytes;
+	t->cells = f->cells;
+	t->framed = f->overhead_bytes || f->mpu_bytes || f->cells;
+	return 0;
+}
+
+/* Leaves whose queue is i queue so from now on, also what they hold. */
+SL_GLOBAL int tree_set_queue(struct sl_tree *t SL_NONNULL, u32 i, const struct sl_leaf_queue *g SL_NONNULL)
+{
+	struct sl_leaf_queue *k = sl_at(t->queue, i);
+
+	k->flow_quantum_bytes = sl_min(sl_max(g->flow_quantum_bytes, 1), 1 << 24);
+	k->allowance_bytes = sl_min(sl_max(g->allowance_bytes, k->flow_quantum_bytes), 1 << 26);
+	k->round_ns = sl_max(g->round_ns, 1);
+	k->hosts = g->hosts & (SL_HOSTS_SOURCE | SL_HOSTS_DESTINATION);
+	k->one_flow = g->one_flow != 0;
+	k->target_ns = g->target_ns;
+	k->interval_ns = sl_min(g->interval_ns, 1ULL << 36);
+	return 0;
 }
 
 /* Levels between node n, which is configured, and the link; SL_TREE_LEVELS: its way does not end there. */
@@ -548,8 +616,10 @@ SL_GLOBAL u32 tree_configure(struct sl_tree *t SL_NONNULL, u32 n, const struct s
 	node_bucket_configure(&k->bucket[SL_TURN_SHARED], g->ceil_cost, sl_max(g->ceil_burst_ns, SL_NODE_BURST_NS), now_ns);
 	node_bucket_configure(&k->bucket[SL_TURN_ASSURED], g->rate_cost, sl_max(g->rate_burst_ns, SL_NODE_BURST_NS), now_ns);
 	node_assure_anew(&k->bucket[SL_TURN_ASSURED], now_ns);
-	if (n < SL_FIRST_INNER)
-		sl_at(t->leaf, n)->limit_pkts = (u16)(g->limit_pkts ? sl_min(g->limit_pkts, 65535) : 65535);
+	if (n < SL_FIRST_INNER) {
+		leaf_at(t, n)->limit_pkts = (u16)(g->limit_pkts ? sl_min(g->limit_pkts, 65535) : 65535);
+		leaf_at(t, n)->queue = (u16)(g->queue & (SL_LEAF_QUEUES - 1));
+	}
 	if (k->state & SL_NODE_READY)
 		tree_rise(t, n, now_ns);
 	return SL_TREE_DONE;
@@ -562,7 +632,7 @@ SL_GLOBAL u32 tree_remove(struct sl_tree *t SL_NONNULL, u32 n)
 
 	if (n == SL_FIRST_INNER || n >= SL_FIRST_INNER + SL_INNERS || !k->weight)
 		return SL_TREE_NO_NODE;
-	if (n >= SL_FIRST_INNER ? inner_at(t, n)->below : sl_at(t->leaf, n)->pkts)
+	if (n >= SL_FIRST_INNER ? inner_at(t, n)->below : leaf_at(t, n)->pkts)
 		return SL_TREE_BUSY;
 	/* Its guarantee may wait still. */
 	tree_fall(t, n);
@@ -571,6 +641,6 @@ SL_GLOBAL u32 tree_remove(struct sl_tree *t SL_NONNULL, u32 n)
 	if (n >= SL_FIRST_INNER)
 		__builtin_memset(inner_at(t, n), 0, sizeof(struct sl_inner));
 	else
-		__builtin_memset(sl_at(t->leaf, n), 0, sizeof(struct sl_leaf));
+		__builtin_memset(leaf_at(t, n), 0, sizeof(struct sl_leaf));
 	return SL_TREE_DONE;
 }

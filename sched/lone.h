@@ -13,7 +13,7 @@
  */
 #pragma once
 #include "backlog.h"
-#include "flow_queue.h"
+#include "class_flows.h"
 #include "queue.h"
 #include "registry.h"
 
@@ -74,7 +74,7 @@ SL_GLOBAL int lone_end(struct sl_sched *s SL_NONNULL)
 	s->lone = 0;
 	k->backlog_pkts = 0;
 	if (k->by_flow)
-		flow_enter(s, k, c, slot, q->arrived_ns);
+		flow_enter(s, k, c, slot, 0, q->arrived_ns);
 	else
 		sl_push(s, k, slot);
 	sl_join(s, k, c, q->arrived_ns);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Slots: which are free, and FIFO queues of those that are not. All of it is O(1). */
 #pragma once
-#include "world.h"
-#include "../abi/sched.h"
+#include "scheduler.h"
 
-#define SL_NO_SLOT (~0u)
+#define SL_NO_SLOT       (~0u)
+/* The most packets that are dropped at once, to make room or by CoDel. */
+#define SL_OVERFLOW_PKTS 64u
 
-SL_FN u32 slot_take(struct sl_sched *s)
+SL_FN u32 slot_take(SL_SCHEDULER *s)
 {
 	u32 i = s->free;
 
@@ -19,23 +20,14 @@ SL_FN u32 slot_take(struct sl_sched *s)
 }
 
 /* Slot i, which is *q, is free. */
-SL_FN void slot_give(struct sl_sched *s, struct sl_slot *q, u32 i)
+SL_FN void slot_give(SL_SCHEDULER *s, SL_SLOT *q, u32 i)
 {
 	q->next = s->free;
 	s->free = (u16)i;
 	s->free_count++;
 }
 
-/* The slot gets a packet of class c. */
-SL_FN void slot_fill(struct sl_slot *q, u32 c, u32 len_bytes, u32 wire_bytes, u64 now_ns)
-{
-	q->class = (u8)c;
-	q->len_bytes = len_bytes;
-	q->wire_bytes = wire_bytes;
-	q->arrived_ns = now_ns;
-}
-
-SL_FN void queue_push(struct sl_sched *s, struct sl_queue *q, u32 i, int was_empty)
+SL_FN void queue_push(SL_SCHEDULER *s, struct sl_queue *q, u32 i, int was_empty)
 {
 	if (was_empty)
 		q->head = (u16)i;
@@ -44,7 +36,7 @@ SL_FN void queue_push(struct sl_sched *s, struct sl_queue *q, u32 i, int was_emp
 	q->tail = (u16)i;
 }
 
-SL_FN u32 queue_pop(struct sl_sched *s, struct sl_queue *q)
+SL_FN u32 queue_pop(SL_SCHEDULER *s, struct sl_queue *q)
 {
 	u32 i = q->head;
 
@@ -53,7 +45,7 @@ SL_FN u32 queue_pop(struct sl_sched *s, struct sl_queue *q)
 }
 
 /* Those of one queue, which has some, go behind those of another. */
-SL_FN void queue_append(struct sl_sched *s, struct sl_queue *q, const struct sl_queue *more, int was_empty)
+SL_FN void queue_append(SL_SCHEDULER *s, struct sl_queue *q, const struct sl_queue *more, int was_empty)
 {
 	if (was_empty)
 		q->head = more->head;

@@ -6,7 +6,7 @@
  * behind its head, so that no discipline has to look at its head again. A discipline that ranks packets chooses one itself.
  */
 #pragma once
-#include "flow_queue.h"
+#include "class_flows.h"
 #include "registry.h"
 
 /* Slots that are kept for packets that come while those of dropped ones are not free yet. */

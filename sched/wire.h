@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* The bytes of a packet on the link below: overhead of each frame, the least frame, cells (as tc-cake(8) counts them). */
 #pragma once
-#include "world.h"
-#include "../abi/sched.h"
+#include "scheduler.h"
 
-SL_FN u32 wire_frame(const struct sl_sched *s, u32 bytes)
+SL_FN u32 wire_frame(const SL_SCHEDULER *s, u32 bytes)
 {
 	u32 n = bytes + (u32)s->overhead_bytes;
 
@@ -18,7 +17,7 @@ SL_FN u32 wire_frame(const struct sl_sched *s, u32 bytes)
 }
 
 /* len_bytes of segments frames in all, equally long as near as makes no difference; segments is not 0. */
-SL_FN u32 wire_bytes(const struct sl_sched *s, u32 len_bytes, u32 segments)
+SL_FN u32 wire_bytes(const SL_SCHEDULER *s, u32 len_bytes, u32 segments)
 {
 	if (!s->framed)
 		return len_bytes;

@@ -28,12 +28,14 @@
 #define sl_max(a, b)   ((a) > (b) ? (a) : (b))
 #define sl_min(a, b)   ((a) < (b) ? (a) : (b))
 
+#define sl_length(array) (sizeof(array) / sizeof((array)[0]))
+
 /* Element i of an array whose length is a power of two. Out of bounds wraps round: a wrong element, never wild memory. */
-#define sl_at(array, i)                                        \
-	(&(array)[({                                           \
-		u32 i_ = (i);                                  \
-		sl_opaque(i_);                                 \
-		i_ & (sizeof(array) / sizeof((array)[0]) - 1); \
+#define sl_at(array, i)                      \
+	(&(array)[({                         \
+		u32 i_ = (i);                \
+		sl_opaque(i_);               \
+		(sl_length(array) - 1) & i_; \
 	})])
 
 #define SL_BIT(n) (1ULL << ((n) & 63))

@@ -16,9 +16,10 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
     fs::write(out.join("alone.rs"), alone + "]").expect("writing alone.rs");
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../..");
-    println!("cargo:rerun-if-changed=src/native.c");
+    let sources = ["src/native.c", "src/tree.c"];
+    sources.iter().for_each(|source| println!("cargo:rerun-if-changed={source}"));
     cc::Build::new()
-        .file("src/native.c")
+        .files(sources)
         .include(root.join("sched"))
         .opt_level(2)
         .warnings(true)

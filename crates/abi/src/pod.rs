@@ -25,6 +25,7 @@ pod!(
     sl_instance,
     sl_tree,
     sl_node_conf,
+    sl_leaf_queue,
     sl_tree_op,
     sl_tree_trace,
     sl_event,

@@ -9,6 +9,16 @@ static _Thread_local u64 tree_visits;
 #endif
 #include "hierarchy.h"
 
+static void core_set_up(struct sl_tree *t, const struct sl_tree_conf *conf)
+{
+	tree_set_up(t, conf);
+}
+
+static void core_set_queue(struct sl_tree *t, u32 queue, const struct sl_leaf_queue *conf)
+{
+	tree_set_queue(t, queue, conf);
+}
+
 static u32 core_configure(struct sl_tree *t, u32 node, const struct sl_node_conf *conf, u64 now_ns)
 {
 	return tree_configure(t, node, conf, now_ns);
@@ -19,9 +29,9 @@ static u32 core_remove(struct sl_tree *t, u32 node)
 	return tree_remove(t, node);
 }
 
-static u32 core_enqueue(struct sl_tree *t, u32 leaf, u32 bytes, u64 now_ns)
+static s32 core_enqueue(struct sl_tree *t, const struct sl_packet *packet, u64 now_ns)
 {
-	return tree_enqueue(t, leaf, bytes, now_ns);
+	return tree_enqueue(t, packet, now_ns);
 }
 
 static void core_dequeue(struct sl_tree *t, u64 now_ns, struct sl_tree_verdict *verdict)
@@ -29,9 +39,14 @@ static void core_dequeue(struct sl_tree *t, u64 now_ns, struct sl_tree_verdict *
 	*verdict = tree_dequeue(t, now_ns);
 }
 
-static u32 core_drop(struct sl_tree *t, u32 leaf)
+static u32 core_drop(struct sl_tree *t, u32 leaf, u64 now_ns)
 {
-	return tree_drop(t, leaf);
+	return tree_drop(t, leaf, now_ns);
+}
+
+static u32 core_reap(struct sl_tree *t)
+{
+	return tree_reap(t);
 }
 
 /* Nodes that calls of this thread have visited, if it was compiled to count them. */
@@ -43,19 +58,25 @@ static u64 core_visits(void)
 const struct {
 	u32 state_bytes;
 	u32 conf_bytes;
+	void (*set_up)(struct sl_tree *t, const struct sl_tree_conf *conf);
+	void (*set_queue)(struct sl_tree *t, u32 queue, const struct sl_leaf_queue *conf);
 	u32 (*configure)(struct sl_tree *t, u32 node, const struct sl_node_conf *conf, u64 now_ns);
 	u32 (*remove)(struct sl_tree *t, u32 node);
-	u32 (*enqueue)(struct sl_tree *t, u32 leaf, u32 bytes, u64 now_ns);
+	s32 (*enqueue)(struct sl_tree *t, const struct sl_packet *packet, u64 now_ns);
 	void (*dequeue)(struct sl_tree *t, u64 now_ns, struct sl_tree_verdict *verdict);
-	u32 (*drop)(struct sl_tree *t, u32 leaf);
+	u32 (*drop)(struct sl_tree *t, u32 leaf, u64 now_ns);
+	u32 (*reap)(struct sl_tree *t);
 	u64 (*visits)(void);
 } sl_tree_core = {
 	.state_bytes = sizeof(struct sl_tree),
 	.conf_bytes = sizeof(struct sl_node_conf),
+	.set_up = core_set_up,
+	.set_queue = core_set_queue,
 	.configure = core_configure,
 	.remove = core_remove,
 	.enqueue = core_enqueue,
 	.dequeue = core_dequeue,
 	.drop = core_drop,
+	.reap = core_reap,
 	.visits = core_visits,
 };

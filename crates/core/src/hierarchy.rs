@@ -4,6 +4,7 @@
 //! call. Rates of nodes go from 31 kbit/s to 100 Gbit/s, weights from 1 to `SL_NODE_WEIGHT_MAX`, and there are up to `SL_TREE_LEVELS`
 //! levels, link and leaves included.
 
+use crate::Packet;
 use sluice_abi as abi;
 
 #[repr(C)]
@@ -12,7 +13,8 @@ struct RawVerdict {
     action: u32,
     slot: u32,
     leaf: u32,
-    bytes: u32,
+    len_bytes: u32,
+    mark: u32,
     wake_ns: u64,
 }
 
@@ -26,11 +28,14 @@ const SEND: u32 = 2;
 pub struct TreeCore {
     state_bytes: u32,
     conf_bytes: u32,
+    set_up: unsafe extern "C" fn(*mut abi::sl_tree, *const abi::sl_tree_conf),
+    set_queue: unsafe extern "C" fn(*mut abi::sl_tree, u32, *const abi::sl_leaf_queue),
     configure: unsafe extern "C" fn(*mut abi::sl_tree, u32, *const abi::sl_node_conf, u64) -> u32,
     remove: unsafe extern "C" fn(*mut abi::sl_tree, u32) -> u32,
-    enqueue: unsafe extern "C" fn(*mut abi::sl_tree, u32, u32, u64) -> u32,
+    enqueue: unsafe extern "C" fn(*mut abi::sl_tree, *const Packet, u64) -> i32,
     dequeue: unsafe extern "C" fn(*mut abi::sl_tree, u64, *mut RawVerdict),
-    drop: unsafe extern "C" fn(*mut abi::sl_tree, u32) -> u32,
+    drop: unsafe extern "C" fn(*mut abi::sl_tree, u32, u64) -> u32,
+    reap: unsafe extern "C" fn(*mut abi::sl_tree) -> u32,
     visits: unsafe extern "C" fn() -> u64,
 }
 
@@ -96,12 +101,75 @@ pub struct Node {
     pub rate: Option<Bucket>,
     /// The packets that a leaf holds, up to 65,535; 0: as many as there are slots for.
     pub limit_pkts: u32,
+    /// How a leaf queues by flow: a number below `SL_LEAF_QUEUES`, of [`Tree::set_queue`].
+    pub queue: u32,
+}
+
+/// How leaves queue by flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeafQueue {
+    /// A flow's turn, 1 to 2^24 bytes.
+    pub quantum_bytes: u32,
+    /// The bytes that a flow may send ahead of turns before it is bulk: at least a quantum, at most 2^26.
+    pub allowance_bytes: u32,
+    /// The time of a quantum at the ceiling of the leaf, ns.
+    pub round_ns: u32,
+    /// Bits of `enum sl_hosts`: between which hosts a leaf is fair before it is between flows.
+    pub hosts: u8,
+    /// Whether all packets are of one flow: a FIFO.
+    pub one_flow: bool,
+    /// CoDel: the wait that is no cause for action, ns; 0: it does not act.
+    pub target_ns: u64,
+    /// CoDel: how long the wait must be longer, ns.
+    pub interval_ns: u64,
+}
+
+impl LeafQueue {
+    /// A FIFO.
+    pub fn fifo() -> LeafQueue {
+        LeafQueue { one_flow: true, ..LeafQueue::by_flow() }
+    }
+
+    /// By flow, with a quantum and an allowance of a frame each, whatever their hosts, without CoDel.
+    pub fn by_flow() -> LeafQueue {
+        LeafQueue {
+            quantum_bytes: 1514,
+            allowance_bytes: 1514,
+            round_ns: 12_112,
+            hosts: 0,
+            one_flow: false,
+            target_ns: 0,
+            interval_ns: 0,
+        }
+    }
+
+    fn conf(&self) -> abi::sl_leaf_queue {
+        abi::sl_leaf_queue {
+            flow_quantum_bytes: self.quantum_bytes,
+            allowance_bytes: self.allowance_bytes,
+            round_ns: self.round_ns,
+            hosts: self.hosts,
+            one_flow: u8::from(self.one_flow),
+            pad: 0,
+            target_ns: self.target_ns,
+            interval_ns: self.interval_ns,
+        }
+    }
 }
 
 impl Node {
-    /// A node of weight 1 without limits.
+    /// A node of weight 1 without limits; a leaf has queue 0.
     pub fn below(parent: u32) -> Node {
-        Node { parent, weight: 1, priority: 0, serves_by_priority: false, ceil: None, rate: None, limit_pkts: 0 }
+        Node {
+            parent,
+            weight: 1,
+            priority: 0,
+            serves_by_priority: false,
+            ceil: None,
+            rate: None,
+            limit_pkts: 0,
+            queue: 0,
+        }
     }
 
     fn conf(&self) -> abi::sl_node_conf {
@@ -117,6 +185,7 @@ impl Node {
             rate_cost: cost(self.rate),
             rate_burst_ns: burst_ns(self.rate),
             limit_pkts: self.limit_pkts,
+            queue: self.queue,
         }
     }
 }
@@ -157,12 +226,14 @@ pub enum Verdict {
         slot: u32,
         /// The packet's leaf.
         leaf: u32,
-        /// The packet's length.
+        /// The packet's length, bytes.
         bytes: u32,
+        /// The packet is to carry the mark of congestion.
+        mark: bool,
     },
 }
 
-/// One scheduler, of about 7 MB.
+/// One scheduler, of about 27 MB, of which it touches what it uses.
 pub struct Tree {
     core: &'static TreeCore,
     state: Box<abi::sl_tree>,
@@ -175,10 +246,25 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// An empty scheduler that this build of the core runs: a link without limit and children.
+    /// An empty scheduler that this build of the core runs: a link without limit and children, all slots, and FIFOs as queue 0.
     pub fn of(core: &'static TreeCore) -> Tree {
         assert!(core.fits(), "the core was compiled with other structs");
-        Tree { core, state: abi::boxed_zeroed() }
+        let mut tree = Tree { core, state: abi::boxed_zeroed() };
+        tree.set_up(&abi::sl_tree_conf { slots: abi::SL_TREE_PKTS, mpu_bytes: 0, overhead_bytes: 0, cells: 0 });
+        tree.set_queue(0, &LeafQueue::fifo());
+        tree
+    }
+
+    /// How many packets the tree may hold, and how the link below counts their bytes.
+    pub fn set_up(&mut self, conf: &abi::sl_tree_conf) {
+        // SAFETY: both are whole; the core keeps neither.
+        unsafe { (self.core.set_up)(&mut *self.state, conf) }
+    }
+
+    /// Leaves with this queue, a number below `SL_LEAF_QUEUES`, queue so from now on, also what they hold.
+    pub fn set_queue(&mut self, queue: u32, conf: &LeafQueue) {
+        // SAFETY: both are whole; the core keeps neither, and masks the number.
+        unsafe { (self.core.set_queue)(&mut *self.state, queue, &conf.conf()) }
     }
 
     /// The state, as a map would show it.
@@ -203,11 +289,17 @@ impl Tree {
         refusal(unsafe { (self.core.remove)(&mut *self.state, node) })
     }
 
-    /// The slot that a packet of a leaf has now; none if the leaf or the tree is full. A packet counts as 2^20 bytes at most.
-    pub fn enqueue(&mut self, leaf: u32, bytes: u32, now_ns: u64) -> Option<u32> {
-        // SAFETY: the state is whole; the core checks the number.
-        let slot = unsafe { (self.core.enqueue)(&mut *self.state, leaf, bytes, now_ns) };
-        (slot != NO_SLOT).then_some(slot)
+    /// The slot that a packet of one frame has now, as [`Tree::enqueue_packet`] says.
+    pub fn enqueue(&mut self, leaf: u32, bytes: u32, now_ns: u64) -> Result<u32, u32> {
+        self.enqueue_packet(&Packet { class: leaf, len_bytes: bytes, segments: 1, ..Packet::default() }, now_ns)
+    }
+
+    /// The slot that a packet has now, whose class is a leaf, or the reason (`enum sl_drop`) for which it is refused. A packet counts as
+    /// 2^20 bytes at most.
+    pub fn enqueue_packet(&mut self, packet: &Packet, now_ns: u64) -> Result<u32, u32> {
+        // SAFETY: state and packet are whole; the core checks the number.
+        let answer = unsafe { (self.core.enqueue)(&mut *self.state, packet, now_ns) };
+        u32::try_from(answer).map_err(|_| (-1 - answer) as u32)
     }
 
     /// The next packet to send, or the time to wait.
@@ -216,16 +308,24 @@ impl Tree {
         // SAFETY: the state is whole, and the verdict has the layout of struct sl_tree_verdict.
         unsafe { (self.core.dequeue)(&mut *self.state, now_ns, &mut raw) };
         match raw.action {
-            SEND => Verdict::Send { slot: raw.slot, leaf: raw.leaf, bytes: raw.bytes },
+            SEND => Verdict::Send { slot: raw.slot, leaf: raw.leaf, bytes: raw.len_bytes, mark: raw.mark != 0 },
             WAIT => Verdict::Wait(raw.wake_ns),
             _ => Verdict::Idle,
         }
     }
 
-    /// Drops the first packet of a leaf: its slot, which is free again; none if it has none.
-    pub fn drop_first(&mut self, leaf: u32) -> Option<u32> {
+    /// Drops the packet that a leaf would send next: its slot, which is free again; none if it has none.
+    pub fn drop_next(&mut self, leaf: u32, now_ns: u64) -> Option<u32> {
         // SAFETY: the state is whole; the core checks the number.
-        let slot = unsafe { (self.core.drop)(&mut *self.state, leaf) };
+        let slot = unsafe { (self.core.drop)(&mut *self.state, leaf, now_ns) };
+        (slot != NO_SLOT).then_some(slot)
+    }
+
+    /// The slot of a packet that was dropped after it had been queued; the slot is free again. To be asked after each call that enqueues,
+    /// dequeues or drops.
+    pub fn reap(&mut self) -> Option<u32> {
+        // SAFETY: the state is whole.
+        let slot = unsafe { (self.core.reap)(&mut *self.state) };
         (slot != NO_SLOT).then_some(slot)
     }
 }

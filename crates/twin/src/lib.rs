@@ -192,11 +192,14 @@ impl Summary {
         for op in trace.operations() {
             self.operations += 1;
             match op.kind {
-                abi::SL_TREE_OP_ENQUEUE if op.result == u32::MAX => self.refused += 1,
+                abi::SL_TREE_OP_ENQUEUE if op.result < 0 => self.refused += 1,
                 abi::SL_TREE_OP_ENQUEUE => self.taken += 1,
-                abi::SL_TREE_OP_DEQUEUE if op.action == SEND => self.sent += 1,
+                abi::SL_TREE_OP_DEQUEUE if op.action == SEND => {
+                    self.sent += 1;
+                    self.marked += u64::from(op.mark);
+                }
                 abi::SL_TREE_OP_DEQUEUE if op.action == WAIT => self.waits += 1,
-                abi::SL_TREE_OP_DROP if op.result != u32::MAX => self.dropped += 1,
+                abi::SL_TREE_OP_DROP | abi::SL_TREE_OP_REAP if op.result >= 0 => self.dropped += 1,
                 abi::SL_TREE_OP_CONFIGURE if op.result == 0 => self.configurations += 1,
                 _ => {}
             }

@@ -1,5 +1,5 @@
 //! Random trees, which change while packets are queued: nodes all over the range of numbers, limits that bind and limits that don't, both
-//! disciplines, overload and draining.
+//! disciplines, leaves that queue by flow, few slots and many, overload and draining.
 
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -11,6 +11,8 @@ const INNERS: u32 = 40;
 /// Spreads them over all numbers.
 const LEAF_STRIDE: u32 = abi::SL_FIRST_INNER / LEAVES;
 const INNER_STRIDE: u32 = abi::SL_INNERS / INNERS;
+/// Ways in which leaves queue by flow.
+const QUEUES: u32 = 16;
 
 /// Operations, one batch after the other.
 pub struct Source {
@@ -20,11 +22,15 @@ pub struct Source {
     arrivals: u32,
     /// Nodes that are yet to be configured before packets come: the inner ones from the link down, then leaves.
     to_configure: u32,
+    /// Queues that are yet to be.
+    to_set: u32,
+    /// Packets that may have been dropped are reaped next.
+    reaps: u32,
 }
 
 impl Source {
     pub fn new(random: SmallRng) -> Source {
-        Source { random, now_ns: 1_000_000_000, arrivals: 50, to_configure: INNERS + LEAVES }
+        Source { random, now_ns: 1_000_000_000, arrivals: 50, to_configure: INNERS + LEAVES, to_set: QUEUES, reaps: 0 }
     }
 
     pub fn batch(&mut self) -> Box<abi::sl_tree_trace> {
@@ -57,6 +63,23 @@ impl Source {
             self.arrivals = [35, 50, 65, 80][self.random.random_range(0..4)];
         }
         op.now_ns = self.now_ns;
+        if self.reaps > 0 {
+            self.reaps -= 1;
+            op.kind = abi::SL_TREE_OP_REAP;
+            return op;
+        }
+        if self.to_set > 0 {
+            self.to_set -= 1;
+            op.kind = abi::SL_TREE_OP_SET_QUEUE;
+            op.node = self.to_set;
+            op.queue = self.queue();
+            return op;
+        }
+        if self.to_configure == INNERS + LEAVES && self.random.random_bool(0.9) {
+            op.kind = abi::SL_TREE_OP_SET_UP;
+            op.tree = self.set_up();
+            return op;
+        }
         if self.to_configure > 0 {
             let done = INNERS + LEAVES - self.to_configure;
             self.to_configure -= 1;
@@ -83,17 +106,62 @@ impl Source {
             op.node = if self.random.random_ratio(1, 5) { self.inner() } else { self.leaf() };
             // What was removed comes back.
             self.to_configure = u32::from(self.random.random_ratio(1, 50)) * (INNERS + LEAVES);
-        } else if rare < 15 {
+        } else if rare < 6 {
+            op.kind = abi::SL_TREE_OP_SET_QUEUE;
+            op.node = self.random.random_range(0..QUEUES);
+            op.queue = self.queue();
+        } else if rare < 25 {
+            // Most are reaped at once; these also come late.
+            self.reaps = self.random.random_range(1..100);
+            op.kind = abi::SL_TREE_OP_REAP;
+        } else if rare < 35 {
             op.kind = abi::SL_TREE_OP_DROP;
             op.node = self.leaf();
         } else if self.random.random_range(0..100) < self.arrivals {
             op.kind = abi::SL_TREE_OP_ENQUEUE;
             op.node = if self.random.random_ratio(1, 1000) { self.random.random() } else { self.leaf() };
-            op.bytes = if self.random.random_ratio(1, 300) { 65_535 } else { self.random.random_range(40..1515) };
+            op.len_bytes = if self.random.random_ratio(1, 300) { 65_535 } else { self.random.random_range(40..1515) };
+            op.segments = 1 + op.len_bytes / 1515;
+            // Half are of few flows, of which some have the same chain.
+            op.flow_hash = match self.random.random_range(0..4) {
+                0 | 1 => self.random.random_range(0..6),
+                2 => self.random.random_range(0..6) << 16,
+                _ => self.random.random_range(0..100_000),
+            };
+            op.src_host = self.random.random_range(0..4);
+            op.dst_host = self.random.random_range(0..300);
+            op.ecn = u32::from(self.random.random_bool(0.3));
+            self.reaps = u32::from(self.random.random_bool(0.2));
         } else {
             op.kind = abi::SL_TREE_OP_DEQUEUE;
         }
         op
+    }
+
+    fn set_up(&mut self) -> abi::sl_tree_conf {
+        let random = &mut self.random;
+        let framed = random.random_bool(0.5);
+        abi::sl_tree_conf {
+            slots: [60, 500, 5_000, abi::SL_TREE_PKTS, u32::MAX][random.random_range(0..5)],
+            mpu_bytes: if framed { random.random_range(0..100) } else { 0 },
+            overhead_bytes: if framed { random.random_range(-14..50) } else { 0 },
+            cells: if framed { random.random_range(0..3) } else { 0 },
+        }
+    }
+
+    fn queue(&mut self) -> abi::sl_leaf_queue {
+        let random = &mut self.random;
+        let mut queue = *abi::boxed_zeroed::<abi::sl_leaf_queue>();
+        queue.flow_quantum_bytes = random.random_range(300..3000);
+        queue.allowance_bytes = random.random_range(0..30_000);
+        queue.round_ns = random.random_range(1..100_000);
+        queue.hosts = random.random_range(0..4);
+        queue.one_flow = u8::from(random.random_bool(0.2));
+        if random.random_bool(0.7) {
+            queue.target_ns = random.random_range(1_000..1_000_000);
+            queue.interval_ns = queue.target_ns * random.random_range(1..30);
+        }
+        queue
     }
 
     fn conf(&mut self, node: u32) -> abi::sl_node_conf {
@@ -120,6 +188,7 @@ impl Source {
             rate_cost,
             rate_burst_ns: random.random_range(0..5_000_000),
             limit_pkts: if random.random_bool(0.2) { 0 } else { random.random_range(1..300) },
+            queue: random.random_range(0..QUEUES),
         }
     }
 }

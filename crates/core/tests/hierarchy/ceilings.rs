@@ -11,7 +11,7 @@ use sluice_core::hierarchy::TreeCore;
 use std::collections::BTreeMap;
 
 laws! {
-    no_node_exceeds_its_ceiling: traces::of(200).ceilings().guarantees().priorities().edits();
+    no_node_exceeds_its_ceiling: traces::of(200).ceilings().guarantees().priorities().flows().framing().edits();
     the_link_is_exact: traces::of(0);
 }
 
@@ -47,7 +47,7 @@ fn no_node_exceeds_its_ceiling(core: &'static TreeCore, case: &Case) -> TestCase
                 None => drop(ceilings.remove(number)),
             }
         }
-        if let Event::Sent { leaf, bytes } = *event {
+        if let Event::Sent { leaf, bytes, .. } = *event {
             for node in world.way(leaf) {
                 leak(&mut excess, &ceilings, node);
                 let Some(ceil) = world.nodes[&node].ceil else { continue };
@@ -59,7 +59,7 @@ fn no_node_exceeds_its_ceiling(core: &'static TreeCore, case: &Case) -> TestCase
                     node,
                     held.bytes
                 );
-                held.bytes += f64::from(bytes);
+                held.bytes += f64::from(bytes + case.overhead);
             }
         }
         Ok(())

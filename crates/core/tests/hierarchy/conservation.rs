@@ -6,49 +6,74 @@ use crate::{
     world::{Event, run},
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};
+use sluice_abi as abi;
+use sluice_abi::SL_FIRST_INNER as LINK;
 use sluice_core::hierarchy::TreeCore;
 use std::collections::BTreeMap;
 
 laws! {
-    nothing_is_lost: traces::of(200).ceilings().guarantees().priorities().limits().edits();
+    nothing_is_lost: traces::of(200).ceilings().guarantees().priorities().limits().flows().edits();
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 struct Account {
     sent_pkts: u64,
     sent_bytes: u64,
-    dropped_pkts: u64,
+    marked_pkts: u32,
+    dropped_pkts: [u32; abi::SL_DROPS as usize],
 }
 
-/// What arrives at a leaf leaves it once, in order, or is refused or dropped and counted, whatever is edited while packets are queued. In
-/// the end all packets have left, and all counters are true. A leaf refuses only what is beyond its limit.
+impl Account {
+    fn dropped(mut self, reason: u32) -> Account {
+        self.dropped_pkts[reason as usize] += 1;
+        self
+    }
+}
+
+/// What arrives at a leaf leaves it once, in order within its flow, or is refused or dropped and counted, whatever is edited while packets are
+/// queued. In the end all packets have left, and all counters are true. A leaf refuses only what is beyond its limit, and only if no flow of it
+/// has two packets.
 fn nothing_is_lost(core: &'static TreeCore, case: &Case) -> TestCaseResult {
     let mut accounts = BTreeMap::<u32, Account>::new();
     let world = run(core, case, &mut |world, event| {
         match *event {
-            Event::Arrived { leaf, taken } => {
+            Event::Arrived { leaf, refused } => {
                 let limit = world.nodes[&leaf].limit_pkts as usize;
-                let queued = world.queues.get(&leaf).map_or(0, |queue| queue.len());
+                let queued = world.queued(leaf).count();
                 prop_assert!(queued <= limit, "{} packets, and the limit is {}", queued, limit);
-                prop_assert!(taken || queued == limit, "refused at {} of {} packets", queued, limit);
-                accounts.entry(leaf).or_default().dropped_pkts += u64::from(!taken);
+                if let Some(reason) = refused {
+                    prop_assert_eq!(reason, abi::SL_DROP_LIMIT_PKTS);
+                    prop_assert_eq!(queued, limit, "refused");
+                    let longest = world.flows.range((leaf, 0)..=(leaf, u32::MAX)).map(|(_, queue)| queue.len()).max();
+                    prop_assert!(longest < Some(2), "refused, and a flow has {:?} packets", longest);
+                    let account = accounts.entry(leaf).or_default();
+                    *account = account.dropped(reason);
+                }
             }
-            Event::Sent { leaf, bytes } => {
+            Event::Sent { leaf, bytes, marked } => {
                 let account = accounts.entry(leaf).or_default();
                 account.sent_pkts += 1;
                 account.sent_bytes += u64::from(bytes);
+                account.marked_pkts += u32::from(marked);
             }
-            Event::Dropped(leaf) => accounts.entry(leaf).or_default().dropped_pkts += 1,
+            Event::Dropped { leaf, reason } => {
+                let account = accounts.entry(leaf).or_default();
+                *account = account.dropped(reason);
+            }
             Event::Edited(node) if !world.nodes.contains_key(&node) => {
                 // Then the world asks whether it takes a packet.
-                accounts.insert(node, Account { dropped_pkts: 1, ..Account::default() });
+                accounts.insert(node, Account::default().dropped(abi::SL_DROP_LIMIT_PKTS));
             }
             _ => {}
         }
-        for (leaf, queue) in &world.queues {
-            let bytes: u32 = queue.iter().map(|(_, bytes)| bytes).sum();
-            prop_assert_eq!(usize::from(world.tree.leaf(*leaf).pkts), queue.len());
-            prop_assert_eq!(world.tree.leaf(*leaf).backlog_bytes, bytes);
+        if matches!(event, Event::Dropped { .. }) {
+            // Others may have been dropped with it, and are yet to be reaped.
+            return Ok(());
+        }
+        for leaf in world.nodes.keys().copied().filter(|node| *node < LINK) {
+            let bytes: u32 = world.queued(leaf).map(|packet| packet.bytes).sum();
+            prop_assert_eq!(world.tree.leaf(leaf).pkts as usize, world.queued(leaf).count());
+            prop_assert_eq!(world.tree.leaf(leaf).backlog_bytes, bytes);
         }
         Ok(())
     })?;
@@ -57,7 +82,8 @@ fn nothing_is_lost(core: &'static TreeCore, case: &Case) -> TestCaseResult {
         let counted = Account {
             sent_pkts: leaf.sent_pkts,
             sent_bytes: leaf.sent_bytes,
-            dropped_pkts: u64::from(leaf.dropped_pkts),
+            marked_pkts: leaf.marked_pkts,
+            dropped_pkts: leaf.dropped_pkts,
         };
         prop_assert_eq!(counted, account);
     }

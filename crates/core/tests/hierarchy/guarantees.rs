@@ -74,7 +74,7 @@ fn kept_in_every_window(core: &'static TreeCore, case: &Case) -> TestCaseResult 
         }
         at_ns = world.now_ns;
         since = world.backlogged.contains(&first);
-        if let Event::Sent { leaf, bytes } = *event
+        if let Event::Sent { leaf, bytes, .. } = *event
             && leaf == first
         {
             due = (due - f64::from(bytes)).max(0.0);
@@ -87,7 +87,7 @@ fn kept_in_every_window(core: &'static TreeCore, case: &Case) -> TestCaseResult 
     let begins = case.steps.len() / 2;
     for (index, (gap_ns, step)) in case.steps.iter().enumerate() {
         world.advance(world.now_ns + gap_ns.min(&2_000_000), &mut observe)?;
-        if let traces::Step::Arrive { leaf, bytes } = *step {
+        if let traces::Step::Arrive { leaf, bytes, .. } = *step {
             world.arrive(case.leaves[leaf % case.leaves.len()].0, bytes, &mut observe)?;
         }
         if index == begins {

@@ -8,6 +8,7 @@ mod ceilings;
 mod conservation;
 #[path = "../laws/edits.rs"]
 mod edits;
+mod flows;
 mod guarantees;
 #[path = "../laws/holds.rs"]
 mod holds;
@@ -65,6 +66,7 @@ fn all_laws() -> impl Iterator<Item = &'static Law> {
         work::LAWS,
         steps::LAWS,
         structure::LAWS,
+        flows::LAWS,
     ]
     .into_iter()
     .flatten()

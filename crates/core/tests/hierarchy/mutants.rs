@@ -24,13 +24,13 @@ mutants! {
     // Queues and counters.
     the_last_packet_is_forgotten breaks "conservation::nothing_is_lost":
         "hierarchy.h",
-        "if (!leaf->pkts++)\n\t\ttree_rise(t, n, now_ns);" => "if (leaf->pkts++)\n\t\ttree_rise(t, n, now_ns);";
+        "if (!pkts)\n\t\ttree_rise(t, n, now_ns);" => "if (pkts)\n\t\ttree_rise(t, n, now_ns);";
     a_slot_is_given_twice breaks "conservation::nothing_is_lost":
-        "hierarchy.h",
-        "t->free = sl_at(t->slot, slot)->next;" => ";";
+        "queue.h",
+        "s->free = sl_at(s->slot, i)->next;" => ";";
     a_leaf_holds_one_packet_more breaks "conservation::nothing_is_lost":
         "hierarchy.h",
-        "leaf->pkts >= leaf->limit_pkts" => "leaf->pkts > leaf->limit_pkts";
+        "if (sl_unlikely(leaf->pkts >= leaf->limit_pkts))\n" => "if (sl_unlikely(leaf->pkts > leaf->limit_pkts))\n";
     an_emptied_leaf_stays_in_the_rings breaks "conservation::nothing_is_lost":
         "hierarchy.h",
         "if (!leaf->pkts)\n\t\ttree_fall(t, n);" => "";
@@ -44,7 +44,51 @@ mutants! {
         "hierarchy.h",
         "wheel_remove(t, SL_TURN_SHARED, k);" => ";";
 
+    // Flow queues.
+    a_leaf_queues_by_flow_that_is_to_have_a_fifo breaks "flows::a_leaf_queues_as_a_class":
+        "hierarchy.h",
+        "class_of(t, n)->one_flow ? 0 :" => "0 ? 0 :";
+    packets_are_not_marked breaks "flows::a_leaf_queues_as_a_class":
+        "hierarchy.h",
+        "v.mark = taken / SL_FLOW_MARK;" => ";";
+    a_full_leaf_refuses breaks "flows::a_leaf_queues_as_a_class":
+        "hierarchy.h",
+        "flow_overflow(t, n);" => ";";
+    what_a_flow_has_used_is_forgotten breaks "flows::a_leaf_queues_as_a_class":
+        "leaf_flows.h",
+        "t->fresh_flows >= SL_TREE_PKTS || (t->resting > SL_FLOWS_REMEMBERED && flow_has_paid(t, f))" => "t->resting";
+    queues_are_never_given_back breaks "flows::queues_are_given_back":
+        "leaf_flows.h",
+        "t->resting > SL_FLOWS_REMEMBERED && flow_has_paid(t, f)" => "0";
+    a_taken_queue_stays_in_its_chain breaks "flows::the_pool_is_sound":
+        "leaf_flows.h",
+        "flow_unchain(t, f, i);" => ";";
+    a_flow_that_comes_back_may_lose_its_queue breaks "flows::the_pool_is_sound":
+        "leaf_flows.h",
+        "if (f->queue.place == SL_FLOW_ABSENT)\n\t\t\t\tflow_rest_ends(t, f);" => "";
+    the_smallest_leaf_gives_way breaks "flows::the_largest_gives_way":
+        "leaf_flows.h",
+        "sl_log2(t->leaf_sizes)" => "sl_lowest(t->leaf_sizes)";
+    leaves_never_grow breaks "flows::the_largest_gives_way":
+        "hierarchy.h",
+        "leaf_grown(t, n, leaf);" => ";";
+    leaves_never_shrink breaks "flows::the_largest_gives_way":
+        "leaf_flows.h",
+        "leaf->size > 1 && leaf->pkts < (1u << leaf->size) >> 1" => "0";
+    a_leaf_of_short_flows_is_asked_to_give breaks "flows::the_largest_gives_way":
+        "leaf_flows.h",
+        "if (leaf->size)\n\t\tleaf_unlist(t, leaf);" => "(void)leaf;";
+    no_leaf_gives_way breaks "flows::the_largest_gives_way":
+        "hierarchy.h",
+        "!tree_make_room(t)" => "1";
+    dropped_packets_are_not_counted breaks "conservation::nothing_is_lost":
+        "leaf_flows.h",
+        "leaf->dropped_pkts[reason]++;\n\tt->pkts--;" => "t->pkts--;";
+
     // Ceilings.
+    frames_are_not_counted_as_the_link_does breaks "ceilings::no_node_exceeds_its_ceiling":
+        "hierarchy.h",
+        "bytes = q->wire_bytes;" => "bytes = q->len_bytes;";
     idle_time_is_saved_up breaks "ceilings::no_node_exceeds_its_ceiling":
         "hierarchy.h",
         "sl_max(b->tat_64ths, now_ns << 6) + node_cost(bytes, b->cost);" => "b->tat_64ths + node_cost(bytes, b->cost);";
@@ -125,7 +169,7 @@ mutants! {
     // Cost.
     a_call_wakes_all_that_are_due breaks "steps::each_call_visits_few_nodes":
         "hierarchy.h",
-        "#define SL_WAKES        8" => "#define SL_WAKES\t1000";
+        "#define SL_WAKES            8" => "#define SL_WAKES\t1000";
 
     // Structure.
     a_tree_may_be_too_deep breaks "structure::the_tree_stays_a_tree":

@@ -45,7 +45,7 @@ fn siblings_share_by_weight(core: &'static TreeCore, case: &Case) -> TestCaseRes
     let mut sent = BTreeMap::<u32, f64>::new();
     let mut range = BTreeMap::<(u32, u32), (f64, f64)>::new();
     let mut observe = |world: &World, event: &Event| {
-        let Event::Sent { leaf, bytes } = *event else { return Ok(()) };
+        let Event::Sent { leaf, bytes, .. } = *event else { return Ok(()) };
         let way = world.way(leaf);
         way.iter().for_each(|node| *sent.entry(*node).or_default() += f64::from(bytes));
         for &(i, j) in pairs.iter().filter(|(i, j)| way.contains(i) || way.contains(j)) {
@@ -67,7 +67,7 @@ fn siblings_share_by_weight(core: &'static TreeCore, case: &Case) -> TestCaseRes
     world.keep_busy(&stay, &mut observe)?;
     for (gap_ns, step) in &case.steps {
         world.advance(world.now_ns + gap_ns.min(&3_000_000), &mut observe)?;
-        if let traces::Step::Arrive { leaf, bytes } = *step {
+        if let traces::Step::Arrive { leaf, bytes, .. } = *step {
             world.arrive(case.leaves[leaf % case.leaves.len()].0, bytes, &mut observe)?;
         }
     }

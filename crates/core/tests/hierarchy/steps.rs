@@ -57,7 +57,7 @@ fn each_call_visits_few_nodes(core: &'static TreeCore, case: &Case) -> TestCaseR
     let begin = core.visits();
     let arrive = |tree: &mut Tree, leaf, now_ns| {
         let before = core.visits();
-        tree.enqueue(leaf, 1000, now_ns);
+        tree.enqueue(leaf, 1000, now_ns).expect("leaves have room");
         let visits = core.visits() - before;
         prop_assert!(visits > 0 || tree.leaf(leaf).pkts > 1, "nodes are not counted");
         prop_assert!(visits <= ARRIVAL, "an arrival visits {} nodes", visits);

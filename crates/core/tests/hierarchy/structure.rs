@@ -62,9 +62,9 @@ fn the_tree_stays_a_tree(core: &'static TreeCore, case: &Case) -> TestCaseResult
                     parents.remove(&node);
                 }
             }
-            Step::Arrive { leaf, bytes } => {
+            Step::Arrive { leaf, bytes, .. } => {
                 let leaf = leaf as u32 % 12;
-                let taken = world.tree.enqueue(leaf, bytes, world.now_ns).is_some();
+                let taken = world.tree.enqueue(leaf, bytes, world.now_ns).is_ok();
                 prop_assert_eq!(taken, parents.contains_key(&leaf), "leaf {}", leaf);
             }
             _ => {}

@@ -1,18 +1,29 @@
 //! Random trees and random traffic.
 
 use proptest::{collection::vec, option, prelude::*, strategy::BoxedStrategy};
-use sluice_abi::{SL_FIRST_INNER as LINK, SL_TREE_LEVELS};
-use sluice_core::hierarchy::{Bucket, Node};
+use sluice_abi::{SL_FIRST_INNER as LINK, SL_HOSTS_DESTINATION, SL_HOSTS_SOURCE, SL_TREE_LEVELS, SL_TREE_PKTS};
+use sluice_core::hierarchy::{Bucket, LeafQueue, Node};
 
 /// The longest packet, bytes.
 pub const LONGEST: u32 = 1514;
 
+/// Of which flow a packet is. Its source and its destination are hosts too.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Flow {
+    pub hash: u32,
+    pub host: u16,
+    /// Its packets can be marked instead of dropped.
+    pub ecn: bool,
+}
+
 #[derive(Debug, Clone)]
 pub enum Step {
     /// A packet for the leaf of this index.
-    Arrive { leaf: usize, bytes: u32 },
-    /// This node, by its index among all but the link, gets other limits and another weight.
-    Limit { node: usize, ceil: Option<Bucket>, rate: Option<Bucket>, weight: u32 },
+    Arrive { leaf: usize, flow: Flow, bytes: u32 },
+    /// This node, by its index among all but the link, gets other limits, another weight and, as a leaf, another queue.
+    Limit { node: usize, ceil: Option<Bucket>, rate: Option<Bucket>, weight: u32, queue: u32 },
+    /// Leaves with this queue queue by flow in another way.
+    SetQueue { queue: usize, conf: LeafQueue },
     /// The leaf moves to the inner node of this index; 0: the link.
     Move { leaf: usize, parent: usize },
     /// The leaf is emptied.
@@ -32,6 +43,12 @@ pub struct Case {
     /// Parents come before their children.
     pub inners: Vec<(u32, Node)>,
     pub leaves: Vec<(u32, Node)>,
+    /// How leaves queue by flow, by the numbers that these have.
+    pub queues: Vec<LeafQueue>,
+    /// Packets that the tree may hold.
+    pub slots: u32,
+    /// Bytes that the link below adds to each packet.
+    pub overhead: u32,
     /// What happens, so many ns after the step before.
     pub steps: Vec<(u64, Step)>,
     pub seed: u32,
@@ -51,6 +68,10 @@ pub struct Traces {
     guarantees: bool,
     priorities: bool,
     limits: bool,
+    flows: bool,
+    few_slots: bool,
+    uneven: bool,
+    framing: bool,
     edits: bool,
     structure: bool,
     steps: usize,
@@ -63,6 +84,10 @@ pub const fn of(steps: usize) -> Traces {
         guarantees: false,
         priorities: false,
         limits: false,
+        flows: false,
+        few_slots: false,
+        uneven: false,
+        framing: false,
         edits: false,
         structure: false,
         steps,
@@ -86,6 +111,26 @@ impl Traces {
         Traces { limits: true, ..self }
     }
 
+    /// Leaves that queue by flow, fair between hosts, with CoDel, and one after the other without. Else all are FIFOs.
+    pub const fn flows(self) -> Traces {
+        Traces { flows: true, ..self }
+    }
+
+    /// Slots for some packets of each leaf.
+    pub const fn few_slots(self) -> Traces {
+        Traces { few_slots: true, ..self }
+    }
+
+    /// Two leaves get most packets.
+    pub const fn uneven(self) -> Traces {
+        Traces { uneven: true, ..self }
+    }
+
+    /// A link that adds bytes to each packet.
+    pub const fn framing(self) -> Traces {
+        Traces { framing: true, ..self }
+    }
+
     pub const fn edits(self) -> Traces {
         Traces { edits: true, ..self }
     }
@@ -97,25 +142,30 @@ impl Traces {
     pub fn cases(self) -> BoxedStrategy<Case> {
         let inners = vec((any::<u16>(), self.node()), 0..7);
         let leaves = vec((any::<u16>(), self.node()), 1..10);
-        let steps = vec((gap(), self.step()), 0..=self.steps);
-        (bucket(10_000..200_000), any::<bool>(), inners, leaves, steps, any::<u32>())
-            .prop_map(move |(link, link_by_priority, inners, leaves, steps, seed)| {
+        let steps = vec((self.gap(), self.step()), 0..=self.steps);
+        let queues = if self.flows { vec(queue(), 4).boxed() } else { Just(vec![LeafQueue::fifo()]).boxed() };
+        let slots = if self.few_slots { (20..120u32).boxed() } else { Just(SL_TREE_PKTS).boxed() };
+        let overhead = if self.framing { (0..60u32).boxed() } else { Just(0).boxed() };
+        (bucket(10_000..200_000), any::<bool>(), inners, leaves, steps, queues, (slots, overhead, any::<u32>()))
+            .prop_map(move |(link, link_by_priority, inners, leaves, steps, queues, (slots, overhead, seed))| {
                 let link_by_priority = link_by_priority && self.priorities;
-                build(link, link_by_priority, inners, leaves, steps, seed)
+                let (inners, leaves) = join(inners, leaves);
+                Case { link, link_by_priority, inners, leaves, queues, slots, overhead, steps, seed }
             })
             .boxed()
     }
 
     fn node(self) -> BoxedStrategy<Node> {
         let limits = (self.ceil(), self.rate(), 1..=10u32, 0..4u32);
-        (limits, any::<bool>(), 1..20u32)
-            .prop_map(move |((ceil, rate, weight, priority), by_priority, limit)| Node {
+        (limits, any::<bool>(), 1..20u32, self.queue())
+            .prop_map(move |((ceil, rate, weight, priority), by_priority, limit, queue)| Node {
                 weight,
                 priority,
                 serves_by_priority: by_priority && self.priorities,
                 ceil,
                 rate,
                 limit_pkts: if self.limits { limit } else { 0 },
+                queue,
                 ..Node::below(LINK)
             })
             .boxed()
@@ -129,8 +179,24 @@ impl Traces {
         if self.guarantees { option::of(bucket(500..20_000)).boxed() } else { Just(None).boxed() }
     }
 
+    /// The number of a queue.
+    fn queue(self) -> BoxedStrategy<u32> {
+        if self.flows { (0..4u32).boxed() } else { Just(0).boxed() }
+    }
+
+    /// Most steps follow each other at once. Where slots are few, the link hardly sends meanwhile.
+    fn gap(self) -> BoxedStrategy<u64> {
+        if self.few_slots {
+            return prop_oneof![9 => Just(0u64), 1 => 1..200_000u64].boxed();
+        }
+        prop_oneof![4 => Just(0u64), 4 => 1..200_000u64, 1 => 1..200_000_000u64].boxed()
+    }
+
     fn step(self) -> BoxedStrategy<Step> {
-        let arrive = (any::<usize>(), 64..=LONGEST).prop_map(|(leaf, bytes)| Step::Arrive { leaf, bytes });
+        let flow = if self.flows { flow().boxed() } else { Just(Flow::default()).boxed() };
+        let busiest = if self.uneven { 3 } else { 0 };
+        let leaf = prop_oneof![1 => any::<usize>(), busiest => 0..2usize];
+        let arrive = (leaf, flow, 64..=LONGEST).prop_map(|(leaf, flow, bytes)| Step::Arrive { leaf, flow, bytes });
         if self.structure {
             let node = || prop_oneof![0..12u32, LINK..LINK + 10, 36860..36870u32];
             return prop_oneof![
@@ -147,8 +213,9 @@ impl Traces {
         }
         prop_oneof![
             12 => arrive,
-            2 => (any::<usize>(), self.ceil(), self.rate(), 1..=10u32)
-                .prop_map(|(node, ceil, rate, weight)| Step::Limit { node, ceil, rate, weight }),
+            2 => (any::<usize>(), self.ceil(), self.rate(), 1..=10u32, self.queue())
+                .prop_map(|(node, ceil, rate, weight, queue)| Step::Limit { node, ceil, rate, weight, queue }),
+            u32::from(self.flows) => (any::<usize>(), queue()).prop_map(|(queue, conf)| Step::SetQueue { queue, conf }),
             1 => (any::<usize>(), any::<usize>()).prop_map(|(leaf, parent)| Step::Move { leaf, parent }),
             1 => any::<usize>().prop_map(|leaf| Step::Renew { leaf }),
             1 => any::<usize>().prop_map(|leaf| Step::Empty { leaf }),
@@ -162,19 +229,34 @@ fn bucket(kbit: std::ops::Range<u64>) -> impl Strategy<Value = Bucket> {
     (kbit, 32_768..20_000_000u32).prop_map(|(kbit, burst_ns)| Bucket { bits_per_second: kbit * 1000, burst_ns })
 }
 
-/// Most steps follow each other at once.
-fn gap() -> impl Strategy<Value = u64> {
-    prop_oneof![4 => Just(0u64), 4 => 1..200_000u64, 1 => 1..200_000_000u64]
+/// Few flows of few hosts, which meet in one leaf and have the same hashes in others. Some hashes have the same lower bits.
+fn flow() -> impl Strategy<Value = Flow> {
+    (0..6u32, any::<bool>()).prop_map(|(flow, ecn)| Flow {
+        hash: if flow < 3 { flow } else { 1 | flow << 16 },
+        host: (flow / 2) as u16,
+        ecn,
+    })
 }
 
-fn build(
-    link: Bucket,
-    link_by_priority: bool,
-    inners: Vec<(u16, Node)>,
-    leaves: Vec<(u16, Node)>,
-    steps: Vec<(u64, Step)>,
-    seed: u32,
-) -> Case {
+/// Small turns, and a CoDel that acts soon.
+pub fn queue() -> impl Strategy<Value = LeafQueue> {
+    let hosts = 0..=SL_HOSTS_SOURCE | SL_HOSTS_DESTINATION;
+    let codel = prop_oneof![Just((0, 0)), (100_000..5_000_000u64, 1_000_000..50_000_000u64)];
+    (300..3000u32, 0..20_000u32, hosts, codel, proptest::bool::weighted(0.3)).prop_map(
+        |(quantum_bytes, beyond, hosts, (target_ns, interval_ns), one_flow)| LeafQueue {
+            quantum_bytes,
+            allowance_bytes: quantum_bytes + beyond,
+            hosts: hosts as u8,
+            one_flow,
+            target_ns,
+            interval_ns,
+            ..LeafQueue::by_flow()
+        },
+    )
+}
+
+/// The inner nodes and the leaves of a tree, each below the parent that its number picks.
+fn join(inners: Vec<(u16, Node)>, leaves: Vec<(u16, Node)>) -> (Vec<(u32, Node)>, Vec<(u32, Node)>) {
     let mut depths = vec![(LINK, 0)];
     let mut named = Vec::new();
     for (number, (pick, node)) in (LINK + 1..).zip(inners) {
@@ -188,5 +270,5 @@ fn build(
         let (parent, _) = depths[depths.len() - 1 - usize::from(pick % 7) % depths.len()];
         (number, Node { parent, ..node })
     });
-    Case { link, link_by_priority, inners: named, leaves: leaves.collect(), steps, seed }
+    (named, leaves.collect())
 }

@@ -1,11 +1,13 @@
-//! A tree of classes that a trace is played to, and a device that takes its packets. Order within a leaf and slots are checked here, for
+//! A tree of classes that a trace is played to, and a device that takes its packets. Order within a flow and slots are checked here, for
 //! every law.
 
-use crate::traces::{Case, Step};
+use crate::traces::{Case, Flow, Step};
 use proptest::{prelude::*, test_runner::TestCaseResult};
+use sluice_abi as abi;
 use sluice_abi::SL_FIRST_INNER as LINK;
+use sluice_core::Packet;
 use sluice_core::hierarchy::{Node, Refusal, Tree, TreeCore, Verdict};
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 /// The granularity of the wheel, ns.
 pub const TICK_NS: u64 = 1 << sluice_abi::SL_WHEEL_TICK_BITS;
@@ -14,17 +16,32 @@ pub const TICK_NS: u64 = 1 << sluice_abi::SL_WHEEL_TICK_BITS;
 pub enum Event {
     Arrived {
         leaf: u32,
-        taken: bool,
+        /// Why it was refused (`enum sl_drop`).
+        refused: Option<u32>,
     },
     Sent {
         leaf: u32,
         bytes: u32,
+        marked: bool,
     },
     /// Nothing may leave before this time.
     Waits(u64),
     /// The node was configured, or removed if it is not among the nodes any more.
     Edited(u32),
-    Dropped(u32),
+    /// A packet that was queued, for this reason (`enum sl_drop`).
+    Dropped {
+        leaf: u32,
+        reason: u32,
+    },
+}
+
+/// A packet that a leaf holds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Queued {
+    pub slot: u32,
+    pub bytes: u32,
+    /// It can be marked instead of dropped.
+    pub ecn: bool,
 }
 
 pub struct World {
@@ -32,11 +49,13 @@ pub struct World {
     pub now_ns: u64,
     /// Every node that is configured.
     pub nodes: BTreeMap<u32, Node>,
-    /// Slot and bytes of what each leaf holds, in the order of arrival.
-    pub queues: BTreeMap<u32, VecDeque<(u32, u32)>>,
+    /// What each flow of each leaf holds, in the order of arrival. A leaf with one FIFO has one flow, 0.
+    pub flows: BTreeMap<(u32, u32), VecDeque<Queued>>,
     /// Leaves that get a packet for each that they send.
     pub backlogged: HashSet<u32>,
-    taken: HashSet<u32>,
+    /// The leaf and the flow of each slot that is taken.
+    taken: HashMap<u32, (u32, u32)>,
+    one_flow: Vec<bool>,
     random: u32,
 }
 
@@ -50,11 +69,21 @@ impl World {
             tree: Tree::of(core),
             now_ns: 1_000_000_000,
             nodes: BTreeMap::new(),
-            queues: BTreeMap::new(),
+            flows: BTreeMap::new(),
             backlogged: HashSet::new(),
-            taken: HashSet::new(),
+            taken: HashMap::new(),
+            one_flow: case.queues.iter().map(|queue| queue.one_flow).collect(),
             random: case.seed,
         };
+        world.tree.set_up(&abi::sl_tree_conf {
+            slots: case.slots,
+            mpu_bytes: 0,
+            overhead_bytes: case.overhead as i32,
+            cells: 0,
+        });
+        for (number, queue) in (0..).zip(&case.queues) {
+            world.tree.set_queue(number, queue);
+        }
         for (number, node) in [(LINK, link)].iter().chain(case.nodes()) {
             world.tree.configure(*number, node, world.now_ns).expect("parents come first");
             world.nodes.insert(*number, *node);
@@ -71,9 +100,14 @@ impl World {
         way
     }
 
-    /// The leaves that hold packets.
+    /// The leaves that hold packets; each once for a flow that does.
     pub fn busy(&self) -> impl Iterator<Item = u32> + '_ {
-        self.queues.iter().filter(|(_, queue)| !queue.is_empty()).map(|(leaf, _)| *leaf)
+        self.flows.iter().filter(|(_, queue)| !queue.is_empty()).map(|((leaf, _), _)| *leaf)
+    }
+
+    /// What a leaf holds.
+    pub fn queued(&self, leaf: u32) -> impl Iterator<Item = Queued> + '_ {
+        self.flows.range((leaf, 0)..=(leaf, u32::MAX)).flat_map(|(_, queue)| queue.iter().copied())
     }
 
     /// A length of 64 to 1,514 bytes.
@@ -83,19 +117,71 @@ impl World {
     }
 
     pub fn arrive(&mut self, leaf: u32, bytes: u32, observer: &mut Observer<'_>) -> TestCaseResult {
-        let slot = self.tree.enqueue(leaf, bytes, self.now_ns);
-        if let Some(slot) = slot {
-            prop_assert!(self.taken.insert(slot), "slot {} was given twice", slot);
-            self.queues.entry(leaf).or_default().push_back((slot, bytes));
+        self.arrive_in(leaf, Flow::default(), bytes, observer)
+    }
+
+    pub fn arrive_in(&mut self, leaf: u32, flow: Flow, bytes: u32, observer: &mut Observer<'_>) -> TestCaseResult {
+        let packet = Packet {
+            class: leaf,
+            len_bytes: bytes,
+            segments: 1,
+            flow_hash: flow.hash,
+            src_host: flow.host,
+            dst_host: flow.host / 2,
+            ecn: u32::from(flow.ecn),
+        };
+        let answer = self.tree.enqueue_packet(&packet, self.now_ns);
+        if let Ok(slot) = answer {
+            let queue = self.nodes.get(&leaf).map_or(0, |node| node.queue);
+            let key = (leaf, if self.one_flow[queue as usize] { 0 } else { flow.hash });
+            // What was dropped to make room is not free before it is reaped.
+            prop_assert!(self.taken.insert(slot, key).is_none(), "slot {} was given twice", slot);
+            self.flows.entry(key).or_default().push_back(Queued { slot, bytes, ecn: flow.ecn });
         }
-        observer(self, &Event::Arrived { leaf, taken: slot.is_some() })
+        self.reap(observer)?;
+        observer(self, &Event::Arrived { leaf, refused: answer.err() })
+    }
+
+    /// The first packet of its flow has left this slot.
+    fn leaves(&mut self, slot: u32) -> Result<(u32, Queued), TestCaseError> {
+        let key = self.taken.remove(&slot);
+        let key = key.ok_or_else(|| TestCaseError::fail(format!("slot {slot} holds no packet")))?;
+        let first = self.flows.get_mut(&key).and_then(VecDeque::pop_front).expect("its packet");
+        prop_assert_eq!(first.slot, slot, "leaf {} and flow {}", key.0, key.1);
+        Ok((key.0, first))
+    }
+
+    /// Frees what was dropped.
+    fn reap(&mut self, observer: &mut Observer<'_>) -> TestCaseResult {
+        while let Some(slot) = self.tree.reap() {
+            let (leaf, _) = self.leaves(slot)?;
+            let reason = u32::from(self.tree.state().slot[slot as usize].dropped_for);
+            observer(self, &Event::Dropped { leaf, reason })?;
+        }
+        Ok(())
     }
 
     /// The device takes packets until this time, or until none is left.
     pub fn advance(&mut self, until_ns: u64, observer: &mut Observer<'_>) -> TestCaseResult {
         let mut vain = 0;
         loop {
-            match self.tree.dequeue(self.now_ns) {
+            let verdict = self.tree.dequeue(self.now_ns);
+            if let Verdict::Send { slot, leaf, bytes, mark } = verdict {
+                vain = 0;
+                // What CoDel has dropped was in front of it.
+                self.reap(observer)?;
+                let (of, first) = self.leaves(slot)?;
+                prop_assert_eq!((of, first.bytes), (leaf, bytes));
+                prop_assert!(first.ecn || !mark, "a packet is marked that cannot be");
+                observer(self, &Event::Sent { leaf, bytes, marked: mark })?;
+                if self.backlogged.contains(&leaf) {
+                    let bytes = self.length();
+                    self.arrive(leaf, bytes, observer)?;
+                }
+                continue;
+            }
+            prop_assert!(self.tree.reap().is_none(), "dropped while nothing was sent");
+            match verdict {
                 Verdict::Idle => {
                     prop_assert!(
                         self.busy().next().is_none(),
@@ -114,17 +200,7 @@ impl World {
                     }
                     self.now_ns = wake_ns;
                 }
-                Verdict::Send { slot, leaf, bytes } => {
-                    vain = 0;
-                    let first = self.queues.get_mut(&leaf).and_then(VecDeque::pop_front);
-                    prop_assert_eq!(first, Some((slot, bytes)), "leaf {} sends", leaf);
-                    self.taken.remove(&slot);
-                    observer(self, &Event::Sent { leaf, bytes })?;
-                    if self.backlogged.contains(&leaf) {
-                        let bytes = self.length();
-                        self.arrive(leaf, bytes, observer)?;
-                    }
-                }
+                Verdict::Send { .. } => {}
             }
         }
         self.now_ns = self.now_ns.max(until_ns);
@@ -152,25 +228,31 @@ impl World {
 
     /// Everything that a leaf holds is dropped.
     pub fn empty(&mut self, leaf: u32, observer: &mut Observer<'_>) -> TestCaseResult {
-        while let Some(slot) = self.tree.drop_first(leaf) {
-            let first = self.queues.get_mut(&leaf).and_then(VecDeque::pop_front);
-            prop_assert_eq!(first.map(|(slot, _)| slot), Some(slot), "leaf {} drops", leaf);
-            self.taken.remove(&slot);
-            observer(self, &Event::Dropped(leaf))?;
+        while let Some(slot) = self.tree.drop_next(leaf, self.now_ns) {
+            self.reap(observer)?;
+            let (of, _) = self.leaves(slot)?;
+            prop_assert_eq!(of, leaf);
+            observer(self, &Event::Dropped { leaf, reason: abi::SL_DROP_RESET })?;
         }
-        prop_assert!(self.queues.get(&leaf).is_none_or(VecDeque::is_empty), "leaf {} is not emptied", leaf);
+        prop_assert!(self.queued(leaf).next().is_none(), "leaf {} is not emptied", leaf);
         Ok(())
     }
 
     fn step(&mut self, case: &Case, step: &Step, observer: &mut Observer<'_>) -> TestCaseResult {
         let leaf = |pick: usize| case.leaves[pick % case.leaves.len()].0;
         match *step {
-            Step::Arrive { leaf: pick, bytes } => self.arrive(leaf(pick), bytes, observer),
-            Step::Limit { node, ceil, rate, weight } => {
+            Step::Arrive { leaf: pick, bytes, flow } => self.arrive_in(leaf(pick), flow, bytes, observer),
+            Step::Limit { node, ceil, rate, weight, queue } => {
                 let all: Vec<u32> = case.nodes().map(|(number, _)| *number).collect();
                 let number = all[node % all.len()];
-                let node = Node { ceil, rate, weight, ..self.nodes[&number] };
+                let node = Node { ceil, rate, weight, queue, ..self.nodes[&number] };
                 self.configure(number, node, observer)
+            }
+            Step::SetQueue { queue, conf } => {
+                let queue = queue % self.one_flow.len();
+                self.tree.set_queue(queue as u32, &conf);
+                self.one_flow[queue] = conf.one_flow;
+                Ok(())
             }
             Step::Move { leaf: pick, parent } => {
                 let parents: Vec<u32> = self.nodes.keys().copied().filter(|number| *number >= LINK).collect();
@@ -185,7 +267,8 @@ impl World {
                 let _ = self.tree.remove(number);
                 let node = self.nodes.remove(&number).expect("every leaf is configured");
                 observer(self, &Event::Edited(number))?;
-                prop_assert_eq!(self.tree.enqueue(number, 64, self.now_ns), None, "a removed leaf takes a packet");
+                let answer = self.tree.enqueue(number, 64, self.now_ns);
+                prop_assert_eq!(answer, Err(abi::SL_DROP_LIMIT_PKTS), "a removed leaf takes a packet");
                 prop_assert_eq!(self.tree.remove(number), Err(Refusal::NoNode));
                 self.configure(number, node, observer)
             }

@@ -127,10 +127,10 @@ mutants! {
         "core.h",
         "room_make(s, p->class) == SL_ROOM_OWN" => "0";
     flow_leaves_a_shared_queue breaks "flow_queues::a_flow_stays_in_order":
-        "flow_table.h",
+        "class_flows.h",
         "if (found == ~0u || shared) {" => "if (found == ~0u) {";
     queues_change_hands_with_packets breaks "flow_queues::a_flow_stays_in_order":
-        "flow_table.h",
+        "class_flows.h",
         "if (f->place == SL_FLOW_ABSENT && found == ~0u)" => "if (found == ~0u)";
     source_budgets_are_not_checked breaks "flow_shares::a_source_budget_is_bounded":
         "flow_hosts.h",

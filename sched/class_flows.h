@@ -1,7 +1,31 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The table of flow queues: which of them a flow has. Sets of eight ways, as in tc-cake(8). */
+/* The flow queues of classes of the flat scheduler: a table in which each class has its part, in sets of eight ways, as in tc-cake(8). */
 #pragma once
-#include "queue.h"
+#include "drops.h"
+
+SL_FN struct sl_class *class_of(struct sl_sched *s, u32 class)
+{
+	return sl_at(s->classes, class);
+}
+
+/* The class has a flow of two packets or more: it can give one when slots run out. */
+SL_FN void class_gives(struct sl_sched *s, u32 class)
+{
+	s->can_give |= SL_BIT(class);
+}
+
+SL_FN void class_keeps(struct sl_sched *s, u32 class)
+{
+	s->can_give &= ~SL_BIT(class);
+}
+
+/* A queue without packets stays its flow's until another takes it. */
+SL_FN void flow_rests(struct sl_sched *s, const struct sl_class *k, u32 i)
+{
+	(void)s;
+	(void)k;
+	(void)i;
+}
 
 SL_FN struct sl_flow_queue *flow_at(struct sl_sched *s, u32 i)
 {
@@ -43,3 +67,15 @@ SL_GLOBAL u32 flow_find(struct sl_sched *s SL_NONNULL, u32 class, u32 hash)
 	__builtin_memset(&f->codel, 0, sizeof(f->codel));
 	return found;
 }
+
+/* The queue in which a flow of class *k stands, or is to stand. */
+SL_FN u32 flow_queue_of(struct sl_sched *s, const struct sl_class *k, u32 class, u32 hash)
+{
+	u32 i = flow_of(k, hash);
+
+	if (sl_likely(flow_at(s, i)->hash == hash) || !k->flow_mask)
+		return i;
+	return flow_find(s, class, hash);
+}
+
+#include "flow_queue.h"
