@@ -170,7 +170,7 @@ fn the_largest_gives_way(core: &'static TreeCore, case: &Case) -> TestCaseResult
 /// A queue that was ever taken stands in the chain of its flow, once, with queues of the same chain only. Those without packets are the ones that
 /// rest, in a list that is the same from both ends.
 fn is_sound(state: &abi::sl_tree) -> TestCaseResult {
-    let chain = |flow: &abi::sl_tree_flow| (flow.queue.hash ^ u32::from(flow.leaf) * 40503) as u16;
+    let chain = |flow: &abi::sl_tree_flow| (flow.queue.hash ^ (u32::from(flow.leaf) * 40503)) as u16;
     let used = &state.flow[..state.fresh_flows as usize];
     for (number, flow) in (1..).zip(used) {
         let (mut at, mut found) = (state.flow_of_hash[usize::from(chain(flow))], 0);
@@ -203,15 +203,15 @@ fn the_pool_is_sound(core: &'static TreeCore, case: &Case) -> TestCaseResult {
     let mut ignore = |_: &World, _: &Event| Ok(());
     for number in 0..2_500_u32 {
         let bytes = world.length();
-        let flow = if bytes.is_multiple_of(5) { number.saturating_sub(bytes % 1_300) } else { number };
+        let flow = if bytes % 5 == 0 { number.saturating_sub(bytes % 1_300) } else { number };
         // Chains of many flows.
-        let hash = flow % 97 | flow / 97 << 16;
+        let hash = (flow % 97) | ((flow / 97) << 16);
         let (leaf, _) = case.leaves[flow as usize % case.leaves.len()];
         for _ in 0..1 + bytes % 3 {
             world.arrive_in(leaf, Flow { hash, host: hash as u16 % 5, ecn: false }, bytes, &mut ignore)?;
         }
         world.advance(world.now_ns + u64::from(bytes) * 1_000, &mut ignore)?;
-        if number.is_multiple_of(500) {
+        if number % 500 == 0 {
             is_sound(world.tree.state())?;
         }
     }
@@ -231,14 +231,13 @@ fn queues_are_given_back(core: &'static TreeCore, case: &Case) -> TestCaseResult
         tree.configure(leaf, &Node::below(LINK), 0).expect("the link is there");
     }
     // Without time and without bulk flows, no round gives anything back.
-    let (flows, longest, gap_ns) =
-        if case.seed.is_multiple_of(16) { (70_000, 100, 0) } else { (6_000, LONGEST, 1_000_000) };
+    let (flows, longest, gap_ns) = if case.seed % 16 == 0 { (70_000, 100, 0) } else { (6_000, LONGEST, 1_000_000) };
     let (mut now_ns, mut expected) = (1_000_000_000, BTreeMap::new());
     for pair in 0..flows / 2 {
         let leaf = pair % leaves;
         for (flow, bytes) in [(2 * pair, longest), (2 * pair + 1, 100), (2 * pair, 100)] {
             // Some chains have several flows.
-            let hash = flow % 500 | flow / 500 << 16;
+            let hash = (flow % 500) | ((flow / 500) << 16);
             let slot = tree.enqueue_packet(&packet(leaf, Flow { hash, ..Flow::default() }, bytes), now_ns);
             expected.insert(slot.expect("there is room"), (leaf, bytes));
         }

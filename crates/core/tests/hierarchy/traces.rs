@@ -232,7 +232,7 @@ fn bucket(kbit: std::ops::Range<u64>) -> impl Strategy<Value = Bucket> {
 /// Few flows of few hosts, which meet in one leaf and have the same hashes in others. Some hashes have the same lower bits.
 fn flow() -> impl Strategy<Value = Flow> {
     (0..6u32, any::<bool>()).prop_map(|(flow, ecn)| Flow {
-        hash: if flow < 3 { flow } else { 1 | flow << 16 },
+        hash: if flow < 3 { flow } else { 1 | (flow << 16) },
         host: (flow / 2) as u16,
         ecn,
     })
@@ -255,8 +255,11 @@ pub fn queue() -> impl Strategy<Value = LeafQueue> {
     )
 }
 
+/// Nodes with their numbers.
+type Nodes = Vec<(u32, Node)>;
+
 /// The inner nodes and the leaves of a tree, each below the parent that its number picks.
-fn join(inners: Vec<(u16, Node)>, leaves: Vec<(u16, Node)>) -> (Vec<(u32, Node)>, Vec<(u32, Node)>) {
+fn join(inners: Vec<(u16, Node)>, leaves: Vec<(u16, Node)>) -> (Nodes, Nodes) {
     let mut depths = vec![(LINK, 0)];
     let mut named = Vec::new();
     for (number, (pick, node)) in (LINK + 1..).zip(inners) {
