@@ -1,9 +1,11 @@
 //! `cost [REPEATS]`: the cost of the core natively, through the functions that the crate exports. Prints CSV: discipline, classes with packets,
 //! packets queued, repeat, ns. The rows of a discipline time one enqueue and one dequeue of a packet beside a standing backlog. Those of
 //! `overflow` time an arrival when all slots are taken, by number of flows (in the column of classes); those of `ceilings` a departure when
-//! this many classes wait for their ceilings.
+//! this many classes wait for their ceilings. The rows of `tree` time a packet of a tree with this many leaves (in the column of classes) on three
+//! levels, each with a ceiling and a guarantee, by flow, with CoDel: alone; while each leaf holds a packet; and 1 or 4 of each of 4 flows.
 
 use sluice_abi as abi;
+use sluice_core::hierarchy::{Bucket, LeafQueue, Node, Tree, Verdict as Turn};
 use sluice_core::{Packet, Scheduler, Verdict};
 use std::time::{Duration, Instant};
 
@@ -31,6 +33,48 @@ fn main() {
             println!("ceilings,{count},{},{repeat},{:.2}", 64 * count, ns_per_release(count));
         }
     }
+    for leaves in [64, 1_000, 10_000] {
+        for backlog in [0, leaves, 4 * leaves] {
+            for repeat in 1..=repeats {
+                println!("tree,{leaves},{backlog},{repeat},{:.2}", ns_per_packet_of_tree(leaves, backlog));
+            }
+        }
+    }
+}
+
+/// Time of an arrival and a departure, of any leaf, beside so many packets: four of each leaf are of four flows.
+fn ns_per_packet_of_tree(leaves: u32, backlog: u32) -> f64 {
+    const LINK: u32 = abi::SL_FIRST_INNER;
+    let mut tree = Tree::default();
+    let codel = (5_000_000, 100_000_000);
+    tree.set_queue(0, &LeafQueue { target_ns: codel.0, interval_ns: codel.1, ..LeafQueue::by_flow() });
+    let share = |of: u32| Some(Bucket { bits_per_second: 40_000_000_000 / u64::from(of), burst_ns: 10_000_000 });
+    let sites = leaves / 32;
+    let node = |of: u32, parent| Node { ceil: share(1), rate: share(4 * of), ..Node::below(parent) };
+    for site in 1..=sites {
+        tree.configure(LINK + site, &node(sites, LINK), 1).expect("the link is there");
+    }
+    for leaf in 0..leaves {
+        tree.configure(leaf, &node(leaves, LINK + 1 + leaf % sites), 1).expect("sites are there");
+    }
+    let packet = |n: u32| Packet {
+        class: n.wrapping_mul(7919) % leaves,
+        len_bytes: 64 + n * 7919 % 1450,
+        segments: 1,
+        flow_hash: (n / leaves % 4).wrapping_mul(0x9e37_79b9),
+        ..Packet::default()
+    };
+    for n in 0..backlog {
+        tree.enqueue_packet(&packet(n), 1).expect("room");
+    }
+    let start = Instant::now();
+    for n in 0..PACKETS {
+        let now_ns = u64::from(n) * 1000;
+        tree.enqueue_packet(&packet(backlog + n), now_ns).expect("room");
+        assert!(matches!(tree.dequeue(now_ns), Turn::Send { .. }), "no ceiling is reached");
+        while tree.reap().is_some() {}
+    }
+    start.elapsed().as_secs_f64() * 1e9 / f64::from(PACKETS)
 }
 
 /// Time of an arrival of a class that has this many flows and all slots, each flow as long as any other: the longest flow drops first.
