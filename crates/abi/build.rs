@@ -11,6 +11,7 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo")).join("abi.rs");
     bindgen::Builder::default()
         .header(abi.join("sched.h").to_string_lossy())
+        .header(abi.join("addresses_trace.h").to_string_lossy())
         .header(abi.join("classifier.h").to_string_lossy())
         .header(abi.join("forward.h").to_string_lossy())
         .header(abi.join("hierarchy_trace.h").to_string_lossy())

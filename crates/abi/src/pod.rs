@@ -23,6 +23,9 @@ unsafe impl Pod for u32 {}
 pod!(
     sl_sched,
     sl_instance,
+    sl_addresses,
+    sl_address_op,
+    sl_address_trace,
     sl_tree,
     sl_node_conf,
     sl_leaf_queue,

@@ -1,6 +1,7 @@
 //! The scheduler core of `sched/`, compiled natively: the very source that runs in the kernel, for tests, the simulator
 //! and engines in userspace.
 
+pub mod addresses;
 pub mod hierarchy;
 pub mod police;
 

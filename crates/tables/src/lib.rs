@@ -2,6 +2,7 @@
 //!
 //! Nothing here touches a kernel. [`compile`] gives the same tables for the same input, byte for byte.
 
+mod addresses;
 mod bitmap;
 mod bucket;
 mod by_port;
@@ -14,6 +15,9 @@ mod ranges;
 mod rule;
 mod virtual_queue;
 
+pub use addresses::{
+    ADDRESS_TABLE_WORDS, AddressError, Addresses, NoReaders, Readers, address_table_words, build as build_addresses,
+};
 pub use bucket::{cost, duration_ns};
 pub use error::MatchError;
 pub use sluice_policy::rank_resolution;
