@@ -10,6 +10,7 @@
  *	tree_dequeue	send this slot, or wait until then, or idle
  *	tree_drop	a packet of a leaf is dropped; to empty a leaf, until it has none
  *	tree_reap	a slot whose packet was dropped from a queue; to be asked after each of the three above
+ *	tree_clear	forget every packet
  *
  * Each node has a ceiling, a guarantee and a weight. A parent has two rings of children: those that may send, and of these the ones whose
  * guarantee has tokens. At each node from the link down to a leaf, the ring of guarantees goes first, a packet for each child in turn. What
@@ -459,6 +460,25 @@ SL_GLOBAL u32 tree_drop(struct sl_tree *t SL_NONNULL, u32 n, u64 now_ns)
 		tree_fall(t, n);
 	slot_give(t, sl_at(t->slot, slot), slot);
 	return slot;
+}
+
+/* Every packet is gone. Counters and configuration stay, and what flows and nodes owe. */
+SL_GLOBAL int tree_clear(struct sl_tree *t SL_NONNULL)
+{
+	u32 n, i;
+
+	sl_for (n, SL_FIRST_INNER) {
+		if (!t->pkts)
+			break;
+		sl_for (i, SL_TREE_SLOTS)
+			/* At the time of its arrival no packet has waited, so CoDel drops none. */
+			if (tree_drop(t, n, 0) == SL_NO_SLOT)
+				break;
+	}
+	sl_for (i, SL_TREE_SLOTS)
+		if (tree_reap(t) == SL_NO_SLOT)
+			break;
+	return 0;
 }
 
 SL_FN struct sl_tree_verdict tree_dequeue(struct sl_tree *t, u64 now_ns)

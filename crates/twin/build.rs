@@ -8,6 +8,7 @@ use std::{env, fs, path::PathBuf};
 fn main() {
     clang::compile("bpf/twin.bpf.c", "twin", &[]);
     clang::compile("bpf/tree_twin.bpf.c", "tree_twin", &[]);
+    clang::compile("bpf/tree.bpf.c", "tree", &[]);
     let mut alone = String::from("[");
     for kind in 0..sluice_abi::SL_KINDS {
         clang::compile("bpf/twin.bpf.c", &format!("twin{kind}"), &[&format!("-DSL_KIND_OF(s)={kind}")]);

@@ -3,6 +3,7 @@
 //! kernel.
 
 mod kernel;
+pub mod queue;
 mod random;
 mod tree;
 

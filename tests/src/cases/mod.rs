@@ -43,6 +43,7 @@ mod sets;
 mod shaping;
 mod shares;
 mod top;
+mod trees;
 mod twin;
 mod upgrade;
 mod vanishing;
@@ -119,6 +120,7 @@ fn suites() -> Vec<Suite> {
         xdp::suite(),
         crash::suite(),
         twin::suite(),
+        trees::suite(),
         model::suite(),
         explain::suite(),
         top::suite(),

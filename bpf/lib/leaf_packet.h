@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* A packet at the queue of a tree: the addresses that tell its leaf, its flow and its hosts. */
+#pragma once
+#include "departing_hosts.h"
+#include "../../sched/addresses.h"
+#include "../../sched/packet.h"
+
+/* What a packet is sent between: addresses as four words in network order, IPv4 as ::ffff:a.b.c.d, and the rest of a flow. */
+struct sl_ends {
+	u32 src[4];
+	u32 dst[4];
+	u64 rest; /* ports and protocol */
+	u32 ecn;
+	u32 pad;
+};
+
+/* Reads a word of the linear part. The kernel checks the address of each such read, so it costs about eight instructions. */
+static __always_inline u64 sl_word_at(const struct sk_buff *skb, u32 off)
+{
+	return *(const volatile u64 *)(skb->data + off);
+}
+
+/* Sets the ends of a plain packet. Returns 0 if it is not one. */
+static __always_inline int sl_read_plain_ends(const struct sk_buff *skb, struct sl_ends *e)
+{
+	struct sl_front f;
+
+	if (sl_l3_type || SL_FRONT + SL_FRONT_BYTES > skb->len - skb->data_len)
+		return 0;
+	f.head = sl_word_at(skb, SL_FRONT_HEAD);
+	f.middle = sl_word_at(skb, SL_FRONT_MIDDLE);
+	if (!sl_is_plain(&f))
+		return 0;
+	f.addresses = sl_word_at(skb, SL_FRONT_ADDRESSES);
+	f.rest = sl_word_at(skb, SL_FRONT_REST);
+	e->src[0] = e->src[1] = e->dst[0] = e->dst[1] = 0;
+	e->src[2] = e->dst[2] = SL_MAPPED;
+	e->src[3] = (u32)(f.addresses >> 32);
+	e->dst[3] = (u32)f.rest;
+	e->rest = f.rest >> 32 | (u64)sl_front_proto(&f) << 32;
+	e->ecn = sl_front_ecn(&f);
+	return 1;
+}
+
+/* Sets the ends of a packet of any kind. What is not IP has addresses of zeroes. */
+SL_GLOBAL int sl_read_ends(struct sk_buff *skb __arg_trusted, struct sl_ends *e SL_NONNULL)
+{
+	u16 type = sl_l3_type ? __builtin_bswap16(skb->protocol) : 0;
+	int has_front = !type && SL_FRONT + SL_FRONT_BYTES <= skb->len - skb->data_len;
+	struct sl_headers h;
+
+	sl_headers_init(&h, SL_NO_TAG, 0, 0);
+	sl_parse(skb, has_front ? skb->data + SL_FRONT : NULL, type, 0, &h);
+	__builtin_memcpy(e->src, h.src, 16);
+	__builtin_memcpy(e->dst, h.dst, 16);
+	e->rest = h.sport | (u64)h.dport << 16 | (u64)h.proto << 32;
+	e->ecn = h.is_ip >> 1;
+	return 0;
+}
+
+/*
+ * Sets the source of a packet to the one that it had before it was translated, if it was. So a packet that departs towards the internet tells its
+ * subscriber. One that departs towards the subscriber has the subscriber's own address as its destination already.
+ */
+SL_GLOBAL int sl_source_before_nat(u64 nfct, struct sl_ends *e SL_NONNULL)
+{
+	const void *connection = bpf_rdonly_cast((void *)(nfct & ~SL_CT_INFO), 0);
+	u64 high, low;
+	u32 src;
+
+	if (!e || !bpf_core_field_exists(struct nf_conn, tuplehash))
+		return 0;
+	if (!(*(const u64 *)(connection + bpf_core_field_offset(struct nf_conn, status)) & SL_CT_NAT))
+		return 0;
+	src = bpf_core_field_offset(struct nf_conn, tuplehash[0].tuple.src.u3);
+	if ((nfct & SL_CT_INFO) >= SL_CT_IS_REPLY)
+		src = bpf_core_field_offset(struct nf_conn, tuplehash[1].tuple.src.u3);
+	high = *(const u64 *)(connection + src);
+	low = *(const u64 *)(connection + src + 8);
+	/* A union nf_inet_addr has an IPv4 address in its first word. */
+	if (low || high >> 32) {
+		e->src[0] = (u32)high;
+		e->src[1] = high >> 32;
+		e->src[2] = (u32)low;
+		e->src[3] = low >> 32;
+	} else {
+		e->src[0] = e->src[1] = 0;
+		e->src[2] = SL_MAPPED;
+		e->src[3] = (u32)high;
+	}
+	return 0;
+}
+
+/* The hash of an address by the key of the interface. */
+static __always_inline u16 sl_end_hash(const u32 *address)
+{
+	return sl_host_hash(address[0] | (u64)address[1] << 32, address[2] | (u64)address[3] << 32);
+}
+
+/* Sets flow and hosts of a packet between these ends. */
+static __always_inline void sl_identify_ends(const struct sl_ends *e, struct sl_packet *p)
+{
+	u64 word[SL_HASH_WORDS] = { e->src[0] | (u64)e->src[1] << 32, e->src[2] | (u64)e->src[3] << 32,
+				    e->dst[0] | (u64)e->dst[1] << 32, e->dst[2] | (u64)e->dst[3] << 32, e->rest };
+
+	if (!word[0] && !word[2] && e->src[2] == SL_MAPPED && e->dst[2] == SL_MAPPED) {
+		u64 ipv4[2] = { e->src[3] | (u64)e->dst[3] << 32, e->rest };
+
+		p->flow_hash = sl_keyed_hash(ipv4, 2);
+		p->src_host = sl_ipv4_host_hash(e->src[3]);
+		p->dst_host = sl_ipv4_host_hash(e->dst[3]);
+		return;
+	}
+	p->flow_hash = sl_keyed_hash(word, SL_HASH_WORDS);
+	p->src_host = sl_end_hash(e->src);
+	p->dst_host = sl_end_hash(e->dst);
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Engine qdisc, for a tree of classes: sched/hierarchy.h as a Linux qdisc, one instance at the root of an interface. Each leaf is a subscriber's,
+ * and is found by the packet's address. Slot i holds an skb, as in qdisc.bpf.c. Runs from Linux 6.17 (CONFIG_NET_SCH_BPF).
+ *
+ * The loader writes the tree and the table of addresses before it makes the qdisc.
+ */
+#include "lib/kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+#include "../sched/hierarchy.h"
+
+#define NET_XMIT_SUCCESS     0
+#define NET_XMIT_DROP        1
+#define EBUSY                16
+#define SL_WATCHDOG_FLOOR_NS 1000 /* a timer in the past would fire for ever */
+
+/* Set before load. */
+const volatile u32 sl_leaf_by_source =
+	0; /* the subscriber is the packet's source: the interface is on the side of the internet */
+const volatile u32 sl_default_leaf = 0; /* of packets whose address no subscriber has */
+const volatile u32 sl_l3_type = 0; /* the device has no Ethernet header */
+const volatile u32 sl_frame_bytes = 1518; /* longer packets may be super-packets */
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+void bpf_qdisc_skb_drop(struct sk_buff *skb, struct bpf_sk_buff_ptr *to_free) __ksym;
+void bpf_kfree_skb(struct sk_buff *skb) __ksym;
+void bpf_qdisc_watchdog_schedule(struct Qdisc *sch, u64 expire_ns, u64 delta_ns) __ksym;
+void bpf_qdisc_bstats_update(struct Qdisc *sch, const struct sk_buff *skb) __ksym;
+
+#include "lib/load_skb.h"
+#include "lib/parse.h"
+#define SL_PACKET       struct sk_buff
+#define SL_PACKET_ARG   __arg_trusted
+#define SL_LOAD         sl_load
+#define SL_LENGTH(x)    ((x)->len)
+#define SL_PARSER(name) name
+#include "lib/parse_any.h"
+#include "lib/leaf_packet.h"
+
+struct sl_held_packet {
+	struct sk_buff __kptr *skb;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);
+	__type(value, struct sl_held_packet);
+	__uint(max_entries, SL_TREE_SLOTS);
+} packets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);
+	__type(value, struct sl_tree);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} tree SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);
+	__type(value, struct sl_addresses);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} addresses SEC(".maps");
+
+u32 sl_used;
+
+static __always_inline struct sl_tree *sl_the_tree(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&tree, &zero);
+}
+
+static __always_inline struct sl_held_packet *sl_packet_of(u32 slot)
+{
+	return bpf_map_lookup_elem(&packets, &slot);
+}
+
+#include "lib/skb_size.h"
+
+/* The packets that CoDel or an overflow has dropped are freed. Those of a burst that are left are found by the next call. */
+static __noinline void sl_free_dropped(struct Qdisc *sch, struct sl_tree *t)
+{
+	struct sl_held_packet *held;
+	struct sk_buff *skb;
+	u32 i, slot;
+
+	bpf_for (i, 0, SL_OVERFLOW_PKTS) {
+		slot = tree_reap(t);
+		if (slot == SL_NO_SLOT)
+			break;
+		held = sl_packet_of(slot);
+		if (!held)
+			break;
+		skb = bpf_kptr_xchg(&held->skb, NULL);
+		if (!skb)
+			continue;
+		sch->q.qlen--;
+		sch->qstats.backlog -= sl_skb_bytes(skb);
+		sch->qstats.drops++;
+		bpf_kfree_skb(skb);
+	}
+}
+
+/* Sets what the core must know of a packet. */
+SL_GLOBAL int sl_meet(struct sk_buff *skb __arg_trusted, struct sl_packet *p SL_NONNULL)
+{
+	u32 zero = 0, leaf = SL_ADDRESS_NO_LEAF;
+	struct sl_addresses *table = bpf_map_lookup_elem(&addresses, &zero);
+	struct sl_ends ends;
+	u64 nfct;
+
+	if (!sl_read_plain_ends(skb, &ends))
+		sl_read_ends(skb, &ends);
+	nfct = skb->_nfct;
+	if (sl_leaf_by_source && nfct & ~SL_CT_INFO)
+		sl_source_before_nat(nfct, &ends);
+	if (table)
+		leaf = addresses_leaf(table, sl_leaf_by_source ? ends.src : ends.dst);
+	p->class = leaf == SL_ADDRESS_NO_LEAF ? sl_default_leaf : leaf;
+	sl_identify_ends(&ends, p);
+	p->ecn = 0; /* no program of this type may write to a packet, and no hook marks it yet */
+	return 0;
+}
+
+SEC("struct_ops/sl_enqueue")
+int BPF_PROG(sl_tree_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_sk_buff_ptr *to_free)
+{
+	struct sl_tree *t = sl_the_tree();
+	struct sl_held_packet *held;
+	struct sl_packet packet;
+	s32 slot;
+
+	if (!t)
+		goto drop;
+	sl_meet(skb, &packet);
+	packet.len_bytes = sl_skb_bytes(skb);
+	packet.segments = sl_skb_segments(skb, packet.len_bytes);
+	slot = tree_enqueue(t, &packet, bpf_ktime_get_ns());
+	if (sl_unlikely(t->dropped_slots))
+		sl_free_dropped(sch, t);
+	if (slot < 0)
+		goto drop;
+	held = sl_packet_of((u32)slot);
+	if (!held)
+		goto drop;
+	skb = bpf_kptr_xchg(&held->skb, skb);
+	if (skb)
+		bpf_qdisc_skb_drop(skb, to_free); /* cannot be: the slot was free */
+	sch->q.qlen++;
+	sch->qstats.backlog += packet.len_bytes;
+	return NET_XMIT_SUCCESS;
+drop:
+	sch->qstats.drops++;
+	bpf_qdisc_skb_drop(skb, to_free);
+	return NET_XMIT_DROP;
+}
+
+SEC("struct_ops/sl_dequeue")
+struct sk_buff *BPF_PROG(sl_tree_dequeue, struct Qdisc *sch)
+{
+	struct sl_held_packet *held;
+	struct sl_tree_verdict v;
+	struct sk_buff *skb;
+	struct sl_tree *t;
+	u64 now;
+
+	if (!sch->q.qlen) /* every second call: the kernel asks until there is nothing */
+		return NULL;
+	t = sl_the_tree();
+	if (!t)
+		return NULL;
+	now = bpf_ktime_get_ns();
+	v = tree_dequeue(t, now);
+	if (sl_unlikely(t->dropped_slots))
+		sl_free_dropped(sch, t);
+	if (v.action != SL_TREE_SEND) {
+		sch->qstats.overlimits++;
+		/* SL_TREE_IDLE: packets that are left were dropped and wait to be freed, so there is nothing to wake up for. */
+		if (v.action == SL_TREE_WAIT)
+			bpf_qdisc_watchdog_schedule(sch, sl_max(v.wake_ns, now + SL_WATCHDOG_FLOOR_NS), 0);
+		return NULL;
+	}
+	held = sl_packet_of(v.slot);
+	if (!held)
+		return NULL;
+	skb = bpf_kptr_xchg(&held->skb, NULL);
+	sch->q.qlen--;
+	sch->qstats.backlog -= v.len_bytes;
+	if (!skb)
+		return NULL;
+	bpf_qdisc_bstats_update(sch, skb);
+	return skb;
+}
+
+SEC("struct_ops/sl_init")
+int BPF_PROG(sl_tree_init, struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_ack *extack)
+{
+	sch->limit = 0; /* a failed init is destroyed all the same */
+	if (__sync_val_compare_and_swap(&sl_used, 0, 1))
+		return -EBUSY;
+	sch->limit = 1;
+	return 0;
+}
+
+SEC("struct_ops/sl_reset")
+void BPF_PROG(sl_tree_reset, struct Qdisc *sch)
+{
+	struct sl_tree *t = sl_the_tree();
+	struct sl_held_packet *held;
+	struct sk_buff *skb;
+	u32 i;
+
+	sch->q.qlen = 0;
+	sch->qstats.backlog = 0;
+	if (!t || !sch->limit)
+		return;
+	bpf_for (i, 0, SL_TREE_SLOTS) {
+		if (i >= t->fresh)
+			break;
+		held = sl_packet_of(i);
+		if (!held)
+			break;
+		skb = bpf_kptr_xchg(&held->skb, NULL);
+		if (skb)
+			bpf_kfree_skb(skb);
+	}
+	tree_clear(t);
+}
+
+SEC("struct_ops/sl_destroy")
+void BPF_PROG(sl_tree_destroy, struct Qdisc *sch)
+{
+	if (sch->limit)
+		sl_used = 0;
+}
+
+/* The loader sets the name under which tc knows it. */
+SEC(".struct_ops.link")
+struct Qdisc_ops sluice = {
+	.enqueue = (void *)sl_tree_enqueue,
+	.dequeue = (void *)sl_tree_dequeue,
+	.init = (void *)sl_tree_init,
+	.reset = (void *)sl_tree_reset,
+	.destroy = (void *)sl_tree_destroy,
+	.id = "sluice",
+};
