@@ -1,4 +1,4 @@
-//! Compiles the core twice: for BPF, with every discipline, with each alone, and with the tree of classes; and natively.
+//! Compiles the core twice: for BPF, with every discipline, with each alone, the tree of classes, and the address table; and natively.
 
 #[path = "../kernel/build/clang.rs"]
 mod clang;
@@ -9,6 +9,7 @@ fn main() {
     clang::compile("bpf/twin.bpf.c", "twin", &[]);
     clang::compile("bpf/tree_twin.bpf.c", "tree_twin", &[]);
     clang::compile("bpf/tree.bpf.c", "tree", &[]);
+    clang::compile("bpf/addresses_twin.bpf.c", "addresses_twin", &[]);
     let mut alone = String::from("[");
     for kind in 0..sluice_abi::SL_KINDS {
         clang::compile("bpf/twin.bpf.c", &format!("twin{kind}"), &[&format!("-DSL_KIND_OF(s)={kind}")]);

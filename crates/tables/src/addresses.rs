@@ -131,6 +131,11 @@ impl<'m, R: Readers> Addresses<'m, R> {
         table
     }
 
+    /// The look-ups that may be under way.
+    pub fn readers(&self) -> &R {
+        &self.readers
+    }
+
     /// The leaf of this very prefix.
     pub fn get(&self, prefix: IpNet) -> Option<u16> {
         self.find(&Key::of(prefix)).map(|slot| leaf_of(self.word(slot)))
@@ -175,7 +180,9 @@ impl<'m, R: Readers> Addresses<'m, R> {
         self.place(path[0], &key, leaf);
         self.prefixes += 1;
         self.of_length[index] += 1;
-        self.tell_lengths();
+        if self.of_length[index] == 1 {
+            self.tell_lengths();
+        }
         Ok(None)
     }
 
@@ -186,8 +193,11 @@ impl<'m, R: Readers> Addresses<'m, R> {
         let leaf = leaf_of(self.word(slot));
         self.take(slot, &key);
         self.prefixes -= 1;
-        self.of_length[key.length_index()] -= 1;
-        self.tell_lengths();
+        let of_length = &mut self.of_length[key.length_index()];
+        *of_length -= 1;
+        if *of_length == 0 {
+            self.tell_lengths();
+        }
         Some(leaf)
     }
 

@@ -3,6 +3,9 @@
 use crate::Error;
 use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
 use sluice_abi as abi;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 macro_rules! object {
@@ -15,6 +18,8 @@ macro_rules! object {
 pub const ALL: &[u8] = object!("twin");
 /// The BPF object of the tree of classes.
 pub const TREE: &[u8] = object!("tree_twin");
+/// The BPF object of the address table.
+pub const ADDRESSES: &[u8] = object!("addresses_twin");
 /// The BPF objects of the core with one discipline alone, by `enum sl_kind`.
 pub const ALONE: [&[u8]; abi::SL_KINDS as usize] = include!(concat!(env!("OUT_DIR"), "/alone.rs"));
 
@@ -59,6 +64,18 @@ impl Kernel {
         Ok(())
     }
 
+    /// Replaces the state.
+    pub fn set_state<T: abi::Pod>(&self, state: &T) -> Result<(), Error> {
+        Ok(self.map("state").update(&KEY, abi::bytes_of(state), MapFlags::ANY)?)
+    }
+
+    /// Maps the state, which must be a `T` in a map that allows it.
+    pub fn map_state<T: abi::Pod>(&self) -> Result<Mapping, Error> {
+        let map = self.map("state");
+        assert_eq!(map.value_size() as usize, size_of::<T>(), "the map holds one");
+        Mapping::of(map.as_fd(), size_of::<T>())
+    }
+
     /// Plays a batch in the kernel. Returns it with the answers.
     pub fn play<T: abi::Pod>(&mut self, trace: &T) -> Result<Box<T>, Error> {
         self.map("trace").update(&KEY, abi::bytes_of(trace), MapFlags::ANY)?;
@@ -82,6 +99,36 @@ impl Kernel {
 
     fn map(&self, name: &str) -> impl MapCore {
         self.object.maps().find(|map| map.name() == name).expect("the object has it")
+    }
+}
+
+/// The value of a map, as memory that the kernel's programs share.
+pub struct Mapping {
+    start: NonNull<AtomicU64>,
+    bytes: usize,
+}
+
+impl Mapping {
+    fn of(map: BorrowedFd, bytes: usize) -> Result<Mapping, Error> {
+        let (rights, shared) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+        // SAFETY: a new mapping, which only this struct has, and unmaps.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, rights, shared, map.as_raw_fd(), 0) };
+        match NonNull::new(start) {
+            Some(at) if start != libc::MAP_FAILED => Ok(Mapping { start: at.cast(), bytes }),
+            _ => Err(Error(format!("the state cannot be mapped: {}", std::io::Error::last_os_error()))),
+        }
+    }
+
+    pub fn words(&self) -> &[AtomicU64] {
+        // SAFETY: so many bytes are mapped while this lives, and whoever writes to them does so by whole words.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes / size_of::<u64>()) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: it is ours, and what was borrowed of it is gone.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
 

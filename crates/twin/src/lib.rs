@@ -2,21 +2,25 @@
 //! answer and the whole state afterwards must be equal, byte for byte. So the proven laws of the native core hold in the
 //! kernel.
 
+mod addresses;
 mod kernel;
 pub mod queue;
 mod random;
 mod tree;
 
+pub use addresses::{Changed, change_while_looked_up};
 pub use kernel::Cost;
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use sluice_abi as abi;
+use sluice_tables::{Addresses, NoReaders, address_table_words};
 use std::fmt;
 
 unsafe extern "C" {
     fn sl_native_play(s: *mut abi::sl_sched, trace: *mut abi::sl_trace, confs: *const abi::sl_sched_conf);
     fn sl_native_tree_play(s: *mut abi::sl_tree, trace: *mut abi::sl_tree_trace);
+    fn sl_native_addresses_play(s: *const abi::sl_addresses, trace: *mut abi::sl_address_trace);
 }
 
 /// The kinds of configurations to try: each discipline alone by its number, then all in turn; and the name of each.
@@ -39,6 +43,12 @@ impl std::error::Error for Error {}
 impl From<libbpf_rs::Error> for Error {
     fn from(error: libbpf_rs::Error) -> Error {
         Error(format!("{error:#}"))
+    }
+}
+
+impl From<sluice_tables::AddressError> for Error {
+    fn from(error: sluice_tables::AddressError) -> Error {
+        Error(error.to_string())
     }
 }
 
@@ -103,6 +113,18 @@ impl Batch for abi::sl_tree_trace {
     }
 }
 
+impl Batch for abi::sl_address_trace {
+    type Operation = abi::sl_address_op;
+
+    fn operations(&self) -> &[abi::sl_address_op] {
+        &self.op[..self.count as usize]
+    }
+
+    fn answer(op: &abi::sl_address_op) -> String {
+        format!("{} has leaf {}", abi::address(op.address), op.leaf)
+    }
+}
+
 /// Plays a batch to both builds. Returns it with the answers, if these and the states are equal. `before`: operations played before.
 fn play<S: abi::Pod, B: Batch>(
     kernel: &mut kernel::Kernel,
@@ -158,6 +180,45 @@ pub fn compare_trees(operations: u64, seed: u64) -> Result<Summary, Error> {
         summary.count_tree(&*play(&mut kernel, &mut *state, source.batch(), natively, seed, summary.operations)?);
     }
     Ok(summary)
+}
+
+/// Counts of addresses that were looked up.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct LookUps {
+    /// Addresses.
+    pub addresses: u64,
+    /// Addresses that have a leaf.
+    pub found: u64,
+    /// Prefixes in the table at last.
+    pub prefixes: usize,
+}
+
+/// Looks at least so many addresses up, chosen by this seed, in a table that changes between batches. The first difference is an error.
+pub fn compare_addresses(addresses: u64, seed: u64) -> Result<LookUps, Error> {
+    let mut kernel = kernel::Kernel::load(kernel::ADDRESSES)?;
+    let mapping = kernel.map_state::<abi::sl_addresses>()?;
+    let mut source = addresses::Source::new(SmallRng::seed_from_u64(seed));
+    let mut state = abi::boxed_zeroed::<abi::sl_addresses>();
+    state.seed = source.seed();
+    kernel.set_state(&*state)?;
+    let mut theirs = Addresses::open(mapping.words(), NoReaders);
+    let mut sum = LookUps::default();
+    // SAFETY: both are whole values.
+    let natively = |state: &mut _, batch: &mut _| unsafe { sl_native_addresses_play(state, batch) };
+    while sum.addresses < addresses {
+        let mut ours = Addresses::open(address_table_words(&mut state), NoReaders);
+        source.changes(|prefix, leaf| addresses::change_both(&mut ours, &mut theirs, prefix, leaf))?;
+        let answers = play(&mut kernel, &mut *state, source.batch(), natively, seed, sum.addresses)?;
+        sum.addresses += u64::from(answers.count);
+        sum.found += answers.operations().iter().filter(|op| op.leaf != abi::SL_ADDRESS_NO_LEAF).count() as u64;
+    }
+    sum.prefixes = theirs.len();
+    Ok(sum)
+}
+
+/// As [`cost`], of the address table.
+pub fn cost_of_addresses() -> Result<Cost, Error> {
+    Ok(kernel::Kernel::load(kernel::ADDRESSES)?.cost())
 }
 
 /// As [`cost`], of the tree of classes.

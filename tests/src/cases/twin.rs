@@ -3,13 +3,14 @@
 use crate::lab::Lab;
 use crate::needs::{Need, is_icount};
 use crate::suite::Suite;
+use std::time::Duration;
 
 pub fn suite() -> Suite {
-    Suite::new("twin").any("the_core_in_the_kernel_equals_the_native_one", &[Need::OpenCodedLoops], equal).any(
-        "the_tree_in_the_kernel_equals_the_native_one",
-        &[Need::OpenCodedLoops],
-        equal_trees,
-    )
+    Suite::new("twin")
+        .any("the_core_in_the_kernel_equals_the_native_one", &[Need::OpenCodedLoops], equal)
+        .any("the_tree_in_the_kernel_equals_the_native_one", &[Need::OpenCodedLoops], equal_trees)
+        .any("the_address_table_in_the_kernel_equals_the_native_one", &[Need::OpenCodedLoops], equal_addresses)
+        .any("addresses_are_found_while_their_table_changes", &[Need::OpenCodedLoops], changing_addresses)
 }
 
 fn seed() -> u64 {
@@ -45,5 +46,28 @@ fn equal_trees(_: &Lab) {
             assert!(s.dropped > 0 && s.marked > 0 && s.configurations > 300, "{s:?}");
         }
         Err(error) => panic!("{error}"),
+    }
+}
+
+fn equal_addresses(_: &Lab) {
+    let seed = seed();
+    match sluice_twin::compare_addresses(if is_icount() { 20_000 } else { 400_000 }, seed) {
+        Ok(s) => {
+            let cost = sluice_twin::cost_of_addresses().unwrap_or_else(|error| panic!("{error}"));
+            eprintln!("    {s:?}, {} instructions verified, seed {seed}", cost.verified_instructions);
+            assert!(s.found > s.addresses / 3 && s.found < s.addresses && s.prefixes > 50_000, "{s:?}");
+        }
+        Err(error) => panic!("seed {seed}: {error}"),
+    }
+}
+
+fn changing_addresses(_: &Lab) {
+    let seed = seed();
+    match sluice_twin::change_while_looked_up(Duration::from_secs(1), seed) {
+        Ok(s) => {
+            eprintln!("    {s:?}, seed {seed}");
+            assert!(s.changes > 100 && s.waits > 0 && s.look_ups > 10_000, "{s:?}");
+        }
+        Err(error) => panic!("seed {seed}: {error}"),
     }
 }
