@@ -109,9 +109,12 @@ SL_FN u64 address_next_end(u64 *lengths, u64 *mask)
 /* The leaf of an IPv4 address, a number; SL_ADDRESS_NO_LEAF: none. */
 SL_GLOBAL u32 addresses_leaf_v4(const struct sl_addresses *t SL_NONNULL, u32 address)
 {
-	u32 leaf = address_find_v4(t, SL_ADDRESS_V4_WHOLE | address), i;
 	u64 lengths, end, mask;
+	u32 leaf, i;
 
+	if (!t) /* before Linux 6.8, the verifier takes it for NULL or not */
+		return SL_ADDRESS_NO_LEAF;
+	leaf = address_find_v4(t, SL_ADDRESS_V4_WHOLE | address);
 	if (leaf != SL_ADDRESS_NO_LEAF)
 		return leaf;
 	lengths = *(const volatile u64 *)&t->lengths[SL_LENGTHS_V4];
@@ -127,9 +130,12 @@ SL_GLOBAL u32 addresses_leaf_v4(const struct sl_addresses *t SL_NONNULL, u32 add
 /* The leaf of an IPv6 address, whose halves are numbers; SL_ADDRESS_NO_LEAF: none. */
 SL_GLOBAL u32 addresses_leaf_v6(const struct sl_addresses *t SL_NONNULL, u64 upper, u64 lower)
 {
-	u64 of_upper = t->seed[0] + address_hash_half(&t->seed[1], upper), hash, lengths, end, mask, half;
+	u64 of_upper, hash, lengths, end, mask, half;
 	u32 leaf, i;
 
+	if (!t) /* as above */
+		return SL_ADDRESS_NO_LEAF;
+	of_upper = t->seed[0] + address_hash_half(&t->seed[1], upper);
 	hash = of_upper + address_hash_half(&t->seed[3], lower);
 	leaf = address_find_v6(t, hash, SL_ADDRESS_V6_WHOLE, upper, lower);
 	if (leaf != SL_ADDRESS_NO_LEAF)
