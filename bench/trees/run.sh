@@ -14,7 +14,7 @@ COUNT=${1:-20000} REPEATS=${2:-3} SIZES=${3:-64 1000 10000} CONTENDERS=${4:-none
 . ./measure.sh
 
 memory_kib() { awk '/^MemAvailable/ { print $2 }' /proc/meminfo; }
-now_ms() { date +%s%3N; }
+now_ms() { awk "{ printf \"%d\", \$1 * 1000 }" /proc/uptime; }
 
 htb() { # subscribers, qdisc of each
   local n sites=$((($1 + 31) / 32))
@@ -40,7 +40,7 @@ begin() { # contender subscribers
     htb+fq_codel) htb "$2" fq_codel ;;
     htb+cake) htb "$2" "cake diffserv4" ;;
     sluice)
-      coproc tree { ./tree "$2"; }
+      coproc tree { tree "$2"; }
       read -r ready <&"${tree[0]}"
       [[ $ready == ready* ]] || { echo "$ready" >&2; exit 1; }
       tc qdisc add dev bench0 root sluicetree

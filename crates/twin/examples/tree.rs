@@ -1,6 +1,8 @@
 //! `tree SUBSCRIBERS`: registers the qdisc `sluicetree`, whose tree has so many subscribers (up to 32,767) at sites of 32, each with a ceiling and
 //! a guarantee, by flow, with CoDel, and of addresses from 10.99.64.0 on. It says how long that took, then stays until standard input ends.
 
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 use sluice_abi::SL_FIRST_INNER as LINK;
 use sluice_core::hierarchy::{Bucket, LeafQueue, Node, Tree};
 use sluice_twin::queue::TreeQueue;
@@ -30,9 +32,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         set(leaf, Node { ceil: rate(GIGABIT), rate: rate(GIGABIT / 256), limit_pkts: 1000, ..Node::below(site) })?;
     }
     let first = u32::from(Ipv4Addr::new(10, 99, 64, 0));
-    let prefixes: Vec<_> =
-        (0..subscribers).map(|n| (ipnet::IpNet::from(std::net::IpAddr::from(Ipv4Addr::from(first + n))), n as u16)).collect();
-    let table = sluice_tables::build_addresses(&prefixes, rand::random)?;
+    let prefixes: Vec<_> = (0..subscribers)
+        .map(|n| (ipnet::IpNet::from(std::net::IpAddr::from(Ipv4Addr::from(first + n))), n as u16))
+        .collect();
+    let mut random = SmallRng::from_os_rng();
+    let table = sluice_tables::build_addresses(&prefixes, || random.random())?;
     let queue = TreeQueue::register("sluicetree", tree.state(), &table)?;
     println!("ready after {} us", start.elapsed().as_micros());
     std::io::stdin().read_to_end(&mut Vec::new())?;
