@@ -1,7 +1,8 @@
 //! Finding a policy by the path of its file, or by the name of a built-in or installed profile.
 
 use crate::diagnostic::Diagnostics;
-use crate::parse::{parse_file, parse_file_for};
+use crate::network::tables;
+use crate::parse::parse_file_with;
 use crate::resolved::Context;
 use crate::set::PolicyFile;
 use crate::source::Source;
@@ -90,10 +91,10 @@ pub fn load(path_or_profile: &str) -> Result<(Source, PolicyFile), LoadError> {
     load_from(path_or_profile, &directories())
 }
 
-/// Loads a policy or a set of them for a link and an engine: see [`parse_file_for`].
+/// Loads a policy or a set of them for a link and an engine: see [`crate::parse_file_for`].
 pub fn load_for(path_or_profile: &str, context: &Context) -> Result<(Source, PolicyFile), LoadError> {
     let source = find(path_or_profile, &directories())?;
-    let file = parse_file_for(&source, context).map_err(LoadError::Invalid)?;
+    let file = read_with_tables(&source, Some(context))?;
     Ok((source, file))
 }
 
@@ -109,8 +110,14 @@ fn directories() -> Vec<PathBuf> {
 
 fn load_from(path_or_profile: &str, directories: &[PathBuf]) -> Result<(Source, PolicyFile), LoadError> {
     let source = find(path_or_profile, directories)?;
-    let file = parse_file(&source).map_err(LoadError::Invalid)?;
+    let file = read_with_tables(&source, None)?;
     Ok((source, file))
+}
+
+/// Reads the policy and the tables beside its file.
+fn read_with_tables(source: &Source, context: Option<&Context>) -> Result<PolicyFile, LoadError> {
+    let beside = tables::beside(Path::new(source.name()));
+    parse_file_with(source, context, &beside).map_err(LoadError::Invalid)
 }
 
 fn find(path_or_profile: &str, directories: &[PathBuf]) -> Result<Source, LoadError> {
