@@ -141,6 +141,9 @@ kinds! {
     LimitsLowered = "limits_lowered",
 }
 
+/// The most lines between two places that one snippet shows: rendering takes time for each line.
+const MAX_LINES_APART: u32 = 1_000;
+
 #[derive(Debug, Clone)]
 struct Label {
     span: Span,
@@ -240,9 +243,12 @@ impl Diagnostic {
             .enumerate()
             .filter_map(|(i, label)| Some((i, label, label.source.as_ref().or(source)?)))
             .collect();
-        // A snippet for each text, that of the finding's own place first.
-        while let Some(&(_, _, source)) = left.first() {
-            let (own, others): (Vec<_>, Vec<_>) = left.into_iter().partition(|(_, _, of)| of.is(source));
+        // A snippet for each text and for places that are far apart, the finding's own place first.
+        while let Some(&(_, first, source)) = left.first() {
+            let line = source.line(first.span.start);
+            let (own, others): (Vec<_>, Vec<_>) = left.into_iter().partition(|(_, label, of)| {
+                of.is(source) && source.line(label.span.start).abs_diff(line) <= MAX_LINES_APART
+            });
             left = others;
             let spans = own.iter().map(|(_, label, _)| &label.span);
             let shown = source.lines_around(spans);

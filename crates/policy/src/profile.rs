@@ -245,6 +245,27 @@ mod tests {
     }
 
     #[test]
+    fn tables_stand_beside_the_policy() {
+        let directory = scratch("tables");
+        fs::create_dir_all(directory.join("tables")).unwrap();
+        let file = directory.join("network.json");
+        let text = r#"{ "subscriber_side": ["eth1"], "sites": "tables/sites.json", "subscribers": "tables/all.csv" }"#;
+        fs::write(&file, text).unwrap();
+        fs::write(directory.join("tables/sites.json"), r#"{ "north": {} }"#).unwrap();
+        fs::write(directory.join("tables/all.csv"), "name,addresses,plan,site\na,192.0.2.1,,north\n").unwrap();
+        let path = file.to_str().unwrap();
+        match load_from(path, &[]).unwrap_or_else(|error| panic!("{error}")).1 {
+            PolicyFile::Network(policy) => assert_eq!(policy.subscribers.subscribers[0].parent, Some(0)),
+            other => panic!("{other:?}"),
+        }
+        fs::remove_file(directory.join("tables/all.csv")).unwrap();
+        let error = load_from(path, &[]).unwrap_err().to_string();
+        let table = directory.join("tables/all.csv").display().to_string();
+        assert!(error.contains(&format!("\"subscribers\" cannot be read: {table}: No such file")), "{error}");
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
     fn a_named_pipe_is_refused_at_once() {
         let directory = scratch("pipe");
         let pipe = directory.join("pipe.json");

@@ -82,12 +82,11 @@ fn find(named: Named<'_>, findings: &mut Vec<Diagnostic>) -> Result<usize, ()> {
 pub(crate) fn unknown(what: &'static str, name: &str, place: Span, near: Option<&str>) -> Diagnostic {
     let finding = Diagnostic::error(Kind::UnknownValue, format!("there is no {what} \"{}\"", excerpt(name)));
     let finding = finding.at(place, if what == "site" { "not in the tree of sites" } else { "not among the plans" });
+    let without = "a subscriber without a site is right below the link";
     match (near, what) {
-        (Some(near), "site") => {
-            finding.help(format!("is \"{near}\" meant? Leave it empty for a subscriber right below the link"))
-        }
+        (Some(near), "site") => finding.help(format!("is \"{near}\" meant? And {without}")),
         (Some(near), _) => finding.help(format!("is \"{near}\" meant?")),
-        (None, "site") => finding.help("add the site, or leave it empty for a subscriber right below the link"),
+        (None, "site") => finding.help(format!("add the site; {without}")),
         (None, _) => finding.help("add it to \"plans\", or name another one"),
     }
 }

@@ -77,30 +77,32 @@ pub(super) fn read(reader: &mut Reader, object: &Object, source: &Source, tables
         Some(field) => plans(reader, field),
         None => Some(Vec::new()),
     };
-    let (subscribers, libreqos) = match field.value {
-        Value::StringLit(_) => {
-            let table = table(reader, field, tables)?;
-            subscriber_table::read(&table, sites.as_ref(), plans.as_deref(), &mut reader.findings)
-        }
-        Value::Array(_) => (listed(reader, field, source, sites.as_ref(), plans.as_deref()), false),
+    let listed = match field.value {
+        Value::StringLit(_) => table(reader, field, tables)
+            .map(|table| subscriber_table::read(&table, sites.as_ref(), plans.as_deref(), &mut reader.findings)),
+        Value::Array(_) => Some((listed(reader, field, source, sites.as_ref(), plans.as_deref()), false)),
         _ => {
             reader.wrong_type(field, "a list or the name of a table", SUBSCRIBERS_HELP);
-            return None;
+            None
         }
     };
+    let complete = sites.is_some() && plans.is_some() && listed.is_some();
+    let none = Subscribers { subscribers: Vec::new(), source: source.clone() };
+    let (subscribers, libreqos) = listed.unwrap_or((none, false));
+    // What could be read is checked, for all errors are told at once.
     let policy = NetworkPolicy {
         name,
         description,
         link,
         subscriber_side,
         oversold: oversold || libreqos,
-        sites: sites?,
-        plans: plans?,
+        sites: sites.unwrap_or_default(),
+        plans: plans.unwrap_or_default(),
         subscribers,
         origin: Origin { source: Some(source.clone()), ..Origin::default() },
     };
     reader.findings.extend(checks::errors(&policy));
-    Some(policy)
+    complete.then_some(policy)
 }
 
 /// Reports the keys that a policy with subscribers cannot have.
