@@ -168,7 +168,9 @@ fn node(rated: &Rated<'_>) -> Vec<Diagnostic> {
         if !differs(way) {
             continue;
         }
-        if let Some(wrong) = [rate, ceil].into_iter().flatten().find(|rate| !NODE_RATES.contains(rate)) {
+        // LibreQoS takes guarantees from 10 kbit/s on: `resolve` raises those below what a node can have.
+        let least = rate.filter(|rate| !rated.in_table || rate > NODE_RATES.start());
+        if let Some(wrong) = [least, *ceil].into_iter().flatten().find(|rate| !NODE_RATES.contains(rate)) {
             let (least, most) = (NODE_RATES.start(), NODE_RATES.end());
             let title = format!("{} has a rate of {wrong} {way}, which is not between {least} and {most}", rated.name);
             let finding = Diagnostic::error(Kind::OutOfRange, title);
@@ -255,7 +257,11 @@ fn promised(policy: &NetworkPolicy) -> Promised<'_> {
 pub(super) fn guarantees(policy: &NetworkPolicy) -> Vec<Rates> {
     let sums = promised(policy).sites;
     let of = |own: Option<Rate>, ceil: Option<Rate>, sum: u128| {
-        own.or_else(|| (sum > 0).then(|| ceil.map_or(shown(sum), |ceil| shown(sum).min(ceil)).min(*NODE_RATES.end())))
+        own.or_else(|| {
+            (sum > 0).then(|| {
+                ceil.map_or(shown(sum), |ceil| shown(sum).min(ceil)).clamp(*NODE_RATES.start(), *NODE_RATES.end())
+            })
+        })
     };
     let of_site = |(site, sum): (&super::Site, &EachWay<u128>)| EachWay {
         down: of(site.rate.down, site.ceil.down, sum.down),

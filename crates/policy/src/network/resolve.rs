@@ -242,7 +242,7 @@ fn leaf(
             id: subscriber.id.clone(),
             name: subscriber.name.clone(),
             weight: plan.map_or(1, |plan| plan.weight),
-            rate: policy.rate(subscriber),
+            rate: policy.rate(subscriber).map(|rate| rate.map(|rate| rate.max(*NODE_RATES.start()))),
             ceil,
             burst: ceil.zip(&written).map(|(ceil, burst)| ceil.map(|ceil| burst_at(ceil, *burst))),
         },

@@ -95,6 +95,18 @@ fn there_is_room_for_so_many_and_no_more() {
     assert!(error.contains("more than 32768 subscribers"), "{error}");
 }
 
+/// LibreQoS takes 10 kbit/s and more.
+#[test]
+fn small_guarantees_of_libreqos_are_raised() {
+    let table =
+        "Circuit ID,Parent Node,IPv4,Download Min,Upload Min,Download Max,Upload Max\n1,tower,192.0.2.1,0.01,1,10,5\n";
+    let policy = read(table).unwrap_or_else(|found| panic!("{found}"));
+    let network = super::super::resolve(&policy, &crate::Context::default()).unwrap_or_else(|found| panic!("{found}"));
+    let least = *super::super::NODE_RATES.start();
+    assert_eq!(network.leaves[0].node.rate.down, Some(least));
+    assert!(network.sites().iter().all(|site| site.rate.down == Some(least)));
+}
+
 #[test]
 fn a_table_of_the_wrong_kind_is_refused() {
     for (table, says) in [
