@@ -2,13 +2,17 @@
 
 use crate::args::{Check, EngineArg};
 use crate::failure::Failure;
-use sluice_policy::{Context, Diagnostics, Engine, Rate, Resolved};
+use sluice_policy::{Context, Diagnostics, Engine, NetworkPolicy, PolicyFile, Rate, Resolved, network};
 
 pub fn run(args: &Check, color: bool) -> Result<(), Failure> {
     let link_rate = args.rate.as_deref().map(|text| rate("--rate", text)).transpose()?;
     let engine = args.engine.engine().unwrap_or_default();
     let context = Context { link_rate, engine, ..Context::default() };
-    let policies = sluice_policy::load_for(&args.policy, &context)?.1.policies();
+    let file = sluice_policy::load_for(&args.policy, &context)?.1;
+    if let PolicyFile::Network(policy) = &file {
+        return network(policy, &context, color);
+    }
+    let policies = file.policies().map_err(|found| Failure::policy(&found))?;
     let mut resolved: Vec<(Option<String>, Resolved)> = Vec::new();
     let mut refused = Vec::new();
     for (interface, policy) in policies {
@@ -28,6 +32,15 @@ pub fn run(args: &Check, color: bool) -> Result<(), Failure> {
         note_single_queues(interface.as_deref(), resolved, engine);
         warn_of_refusal(resolved, args.engine, color);
     }
+    Ok(())
+}
+
+/// Shows a policy with subscribers, which only this command reads so far.
+fn network(policy: &NetworkPolicy, context: &Context, color: bool) -> Result<(), Failure> {
+    let resolved = network::resolve(policy, context).map_err(|found| Failure::policy(&found))?;
+    print_remarks(&resolved.remarks, color);
+    out!("{}", network::summary(&resolved));
+    outln!("\nno engine carries subscribers yet: `sluice up` and `sluice apply` refuse this policy");
     Ok(())
 }
 

@@ -105,6 +105,8 @@ kinds! {
     UnknownClass = "unknown_class",
     /// A key does not fit the policy's mode.
     Mode = "mode",
+    /// A table beside the policy cannot be read.
+    Table = "table",
     /// A set of policies has none for the interface.
     Interface = "interface",
     /// Two forwards listen on the same port.
@@ -139,10 +141,15 @@ kinds! {
     LimitsLowered = "limits_lowered",
 }
 
+/// The most lines between two places that one snippet shows: rendering takes time for each line.
+const MAX_LINES_APART: u32 = 1_000;
+
 #[derive(Debug, Clone)]
 struct Label {
     span: Span,
     text: String,
+    /// The text that has the place, if it is another one than that of the [`Diagnostics`].
+    source: Option<Source>,
 }
 
 /// One finding.
@@ -168,7 +175,15 @@ impl Diagnostic {
     /// Adds a place: the first call the place of the finding, later calls related places.
     pub(crate) fn at(mut self, span: impl Into<Option<Span>>, text: impl Into<String>) -> Diagnostic {
         if let Some(span) = span.into() {
-            self.labels.push(Label { span, text: text.into() });
+            self.labels.push(Label { span, text: text.into(), source: None });
+        }
+        self
+    }
+
+    /// Says which text has the places that were added so far, but for those of which it is known.
+    pub(crate) fn of(mut self, source: &Source) -> Diagnostic {
+        for label in self.labels.iter_mut().filter(|label| label.source.is_none()) {
+            label.source = Some(source.clone());
         }
         self
     }
@@ -198,14 +213,21 @@ impl Diagnostic {
         self.help.iter().map(String::as_str)
     }
 
-    /// The kind, title and place, which are equal in equal findings.
+    /// The kind, title and place, which are equal in equal findings of one text.
     pub(crate) fn identity(&self) -> (Kind, &str, Option<usize>) {
         (self.kind, &self.title, self.start())
     }
 
-    /// Byte offset of the finding's place.
+    /// Byte offset of the finding's place in the text of the [`Diagnostics`]; none if it is in another one.
     pub(crate) fn start(&self) -> Option<usize> {
-        self.labels.first().map(|label| label.span.start)
+        self.labels.first().filter(|label| label.source.is_none()).map(|label| label.span.start)
+    }
+
+    /// The order in which findings are shown: errors first, each severity by file, the policy's own first, and by place.
+    fn order(&self) -> (Severity, Option<&str>, Option<usize>) {
+        let first = self.labels.first();
+        let file = first.and_then(|label| label.source.as_ref()).map(Source::name);
+        (self.severity, file, first.map(|label| label.span.start))
     }
 
     fn group<'a>(&'a self, source: Option<&'a Source>) -> Group<'a> {
@@ -215,14 +237,29 @@ impl Diagnostic {
             Severity::Note => Level::NOTE,
         };
         let mut group = Group::with_title(level.primary_title(&*self.title).id(self.kind.slug()));
-        if let (Some(source), false) = (source, self.labels.is_empty()) {
-            let annotations = self.labels.iter().enumerate().map(|(i, label)| {
+        let mut left: Vec<(usize, &Label, &Source)> = self
+            .labels
+            .iter()
+            .enumerate()
+            .filter_map(|(i, label)| Some((i, label, label.source.as_ref().or(source)?)))
+            .collect();
+        // A snippet for each text and for places that are far apart, the finding's own place first.
+        while let Some(&(_, first, source)) = left.first() {
+            let line = source.line(first.span.start);
+            let (own, others): (Vec<_>, Vec<_>) = left.into_iter().partition(|(_, label, of)| {
+                of.is(source) && source.line(label.span.start).abs_diff(line) <= MAX_LINES_APART
+            });
+            left = others;
+            let spans = own.iter().map(|(_, label, _)| &label.span);
+            let shown = source.lines_around(spans);
+            let annotations = own.into_iter().map(|(i, label, _)| {
                 let kind = if i == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
-                let annotation = kind.span(label.span.clone());
+                let annotation = kind.span(label.span.start - shown.start..label.span.end - shown.start);
                 if label.text.is_empty() { annotation } else { annotation.label(&*label.text) }
             });
-            let snippet = Snippet::source(source.text()).path(source.name()).annotations(annotations);
-            group = group.element(snippet);
+            let first = source.line(shown.start) as usize;
+            let snippet = Snippet::source(&source.text()[shown.clone()]).line_start(first).path(source.name());
+            group = group.element(snippet.annotations(annotations));
         }
         group.elements(self.help.iter().map(|help| Level::HELP.message(&**help)))
     }
@@ -251,8 +288,10 @@ pub struct Diagnostics {
 
 impl Diagnostics {
     pub(crate) fn new(source: Option<Source>, mut items: Vec<Diagnostic>) -> Diagnostics {
-        // Errors first, each severity in the order of the file.
-        items.sort_by_key(|item| (item.severity, item.start()));
+        for label in items.iter_mut().flat_map(|item| &mut item.labels) {
+            label.source = label.source.take().filter(|own| !source.as_ref().is_some_and(|source| source.is(own)));
+        }
+        items.sort_by(|one, other| one.order().cmp(&other.order()));
         Diagnostics { source, items }
     }
 
@@ -292,12 +331,13 @@ impl Diagnostics {
         self.source.as_ref()
     }
 
-    /// Line and column, both from 1, of a finding's place; `None` if it has no place in the file.
+    /// Line and column, both from 1, of a finding's place in its file; `None` if it has no place.
     pub fn line_column(&self, item: &Diagnostic) -> Option<(u32, u32)> {
-        Some(self.source.as_ref()?.line_column(item.start()?))
+        let label = item.labels.first()?;
+        Some(label.source.as_ref().or(self.source.as_ref())?.line_column(label.span.start))
     }
 
-    /// The places of a finding: first its own, then related ones. Empty if it has no place in the file.
+    /// The places of a finding in the policy's own file: first its own, then related ones. Those in tables beside it are left out.
     pub fn places(&self, item: &Diagnostic) -> Vec<Place> {
         let Some(source) = &self.source else { return Vec::new() };
         let place = |label: &Label| Place {
@@ -305,7 +345,7 @@ impl Diagnostics {
             to: source.line_column(label.span.end),
             text: label.text.clone(),
         };
-        item.labels.iter().map(place).collect()
+        item.labels.iter().filter(|label| label.source.is_none()).map(place).collect()
     }
 
     /// The first 50 findings as text, each with file, line, column, the line itself, cause and cure; with ANSI colours if

@@ -7,7 +7,7 @@ mod pairs;
 pub use lines::{Line, Sign};
 
 use crate::resolved::Resolved;
-use fields::Values;
+pub(crate) use fields::Values;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -117,7 +117,7 @@ pub fn kept_rules(old: &Resolved, new: &Resolved) -> Vec<Option<usize>> {
 }
 
 /// The values that differ.
-fn changed(old: &Values, new: &Values) -> Vec<Field> {
+pub(crate) fn changed(old: &Values, new: &Values) -> Vec<Field> {
     let value = |of: &Values, key: &str| of.iter().find(|(name, _)| *name == key).map(|(_, value)| value.clone());
     let keys = old.iter().chain(new.iter().filter(|(key, _)| value(old, key).is_none()));
     keys.map(|(field, _)| Field { field, old: value(old, field), new: value(new, field) })

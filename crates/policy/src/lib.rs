@@ -4,6 +4,8 @@
 //! collects every error as [`Diagnostics`], which show file, line, column, the line itself, the cause and the cure.
 //! [`print()`] goes back to text, [`table`] shows a resolved policy to people, [`load`] finds files and profiles.
 //!
+//! A policy with subscribers goes the same way in [`network`]: [`NetworkPolicy`], then [`network::Network`].
+//!
 //! Nothing here touches an interface or knows an engine's tables.
 
 #[macro_use]
@@ -60,8 +62,9 @@ pub use forward::{
 pub use ipnet::IpNet;
 pub use limit::Limit;
 pub use link::{Cells, Framing, Link, SplitGso};
+pub use network::NetworkPolicy;
 pub use parse::pointer::pointers;
-pub use parse::{ALL_KEYS, parse, parse_file, parse_file_for};
+pub use parse::{ALL_KEYS, parse, parse_file, parse_file_for, parse_file_with};
 pub use policy::{
     Class, ClassFrom, DEFAULT_FLOWS, Exceed, FORMAT_VERSION, IcmpType, LATENCY_BUDGETS_NS, MAX_CLASS_NAME_BYTES,
     MAX_CLASSES, MAX_FLOWS, MAX_INTERFACE_BYTES, MAX_INTERFACES, MAX_NAME_BYTES, MAX_QUEUED_PKTS, MAX_RULES,
@@ -76,7 +79,7 @@ pub use rate::Rate;
 pub use resolve::resolve;
 pub use resolved::{Context, Resolved, ResolvedClass, ResolvedRule};
 pub use scheduler::Scheduler;
-pub use set::{PolicyFile, PolicySet};
+pub use set::{PolicyFile, PolicySet, no_engine};
 pub use source::{Origin, Source};
 pub use table::table;
 pub use window::{PIFO_BUCKETS, rank_resolution, rank_shift};

@@ -1,23 +1,41 @@
-//! The network of a provider: sites, which form a tree below the link, and subscribers below them, from tables.
+//! The network of a provider: sites, which form a tree below the link, and subscribers below them.
 //!
-//! The files of LibreQoS are read as they are: `network.json`, a tree of sites with their bandwidth, and `ShapedDevices.csv`, the subscribers
-//! with their addresses, rates and parents. Every mistake is reported with its row, up to the number that [`Diagnostics`] shows, in a time that
-//! grows with the table and not with the mistakes.
+//! A policy with `subscribers` is a [`NetworkPolicy`] instead of a policy with classes; [`resolve`] makes a [`Network`] of it, the tree of
+//! numbered nodes that `abi/hierarchy.h` describes. Sites and subscribers stand in the policy or in tables beside it. The files of LibreQoS are
+//! read as they are: `network.json`, a tree of sites with their bandwidth, and `ShapedDevices.csv`, the subscribers with their addresses, rates
+//! and parents. Every mistake is reported with its row, up to the number that [`crate::Diagnostics`] shows, in a time that grows with the table
+//! and not with the mistakes.
 
 mod addresses;
-mod checks;
+pub(crate) mod checks;
+mod difference;
+mod print;
+mod resolve;
 mod rows;
 mod shaped_devices;
 mod sites;
+pub(crate) mod subscriber_table;
+mod summary;
+pub(crate) mod tables;
 
+use crate::bytes::Bytes;
+use crate::limit::Limit;
+use crate::link::{Framing, SplitGso};
+use crate::queue::{Codel, Queue};
 use crate::rate::Rate;
-use crate::source::{Source, Span};
+use crate::source::{Origin, Source, Where};
 use ipnet::IpNet;
 use sluice_abi as abi;
+use std::ops::RangeInclusive;
 
-pub use checks::check;
-pub use shaped_devices::shaped_devices;
-pub use sites::sites;
+pub(crate) use addresses::one as address;
+pub use difference::{NetworkDifference, NodeChange, difference};
+pub use print::print;
+pub use resolve::{Leaf, LeafQueue, Network, Node, resolve};
+pub(crate) use sites::sites;
+
+pub use summary::summary;
+pub use tables::{MAX_TABLE_BYTES, Tables, Unreadable, no_tables};
 
 /// The most subscribers of a network, 32,768: each is a leaf of the tree of classes.
 pub const MAX_SUBSCRIBERS: usize = abi::SL_FIRST_INNER as usize;
@@ -25,10 +43,25 @@ pub const MAX_SUBSCRIBERS: usize = abi::SL_FIRST_INNER as usize;
 pub const MAX_SITES: usize = abi::SL_INNERS as usize - 1;
 /// The most sites from the link to a subscriber, 6: one more than the example of LibreQoS has.
 pub const MAX_SITE_DEPTH: usize = abi::SL_TREE_LEVELS as usize - 2;
-/// The longest name of a site or a subscriber, bytes.
+/// The longest name of a site, a plan or a subscriber, bytes.
 pub const MAX_NETWORK_NAME_BYTES: usize = 255;
+/// The heaviest weight of a site or a plan.
+pub const MAX_NODE_WEIGHT: u32 = abi::SL_NODE_WEIGHT_MAX;
+/// The rates that a node of the tree can have: what its cost of a byte has bits for.
+pub const NODE_RATES: RangeInclusive<Rate> = Rate(31_000)..=Rate(100_000_000_000);
+/// The bursts that a plan may name, ns at its ceiling.
+pub const BURST_TIMES_NS: RangeInclusive<u64> = 100_000..=4_000_000_000;
 
-/// A value for each direction, as a subscriber sees it.
+/// A direction, as a subscriber sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Towards the subscriber, whose address is the packet's destination.
+    Down,
+    /// From the subscriber, whose address is the packet's source.
+    Up,
+}
+
+/// A value for each direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EachWay<T> {
     /// Towards the subscriber.
@@ -38,9 +71,25 @@ pub struct EachWay<T> {
 }
 
 impl<T> EachWay<T> {
+    /// The value of a direction.
+    pub fn of(&self, way: Way) -> &T {
+        match way {
+            Way::Down => &self.down,
+            Way::Up => &self.up,
+        }
+    }
+
     /// The same of both.
     pub fn map<U>(&self, of: impl Fn(&T) -> U) -> EachWay<U> {
         EachWay { down: of(&self.down), up: of(&self.up) }
+    }
+
+    /// Both pairs of values.
+    pub fn zip<U: Copy>(&self, other: &EachWay<U>) -> EachWay<(T, U)>
+    where
+        T: Copy,
+    {
+        EachWay { down: (self.down, other.down), up: (self.up, other.up) }
     }
 
     /// Both, with the names that they have in messages.
@@ -49,11 +98,69 @@ impl<T> EachWay<T> {
     }
 }
 
+impl<T: Copy> EachWay<T> {
+    /// One value for both directions.
+    pub fn both(value: T) -> EachWay<T> {
+        EachWay { down: value, up: value }
+    }
+}
+
+impl<T: Copy> EachWay<Option<T>> {
+    /// These values, and those of the other where there are none.
+    pub fn or(&self, other: &EachWay<Option<T>>) -> EachWay<Option<T>> {
+        EachWay { down: self.down.or(other.down), up: self.up.or(other.up) }
+    }
+}
+
+/// The content of a policy file with subscribers. Policies with the same meaning are equal, whatever their text and wherever their tables stand.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NetworkPolicy {
+    /// The policy's name, 1 to 63 bytes; by default its file's name without `.json`.
+    pub name: String,
+    /// The description of the policy by its author.
+    pub description: Option<String>,
+    /// The link above all sites.
+    pub link: NetworkLink,
+    /// The interfaces towards the subscribers, at least one. There departures go down; at any other interface they go up.
+    pub subscriber_side: Vec<String>,
+    /// Whether more may be guaranteed than there is: a warning then, else an error.
+    pub oversold: bool,
+    /// The sites.
+    pub sites: Sites,
+    /// The plans, in the order of the file.
+    pub plans: Vec<Plan>,
+    /// The subscribers.
+    pub subscribers: Subscribers,
+    /// Places of all values in the policy's own file.
+    pub origin: Origin,
+}
+
+/// The link above all sites.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NetworkLink {
+    /// The rate of each direction, bits per second. `None`: not shaped.
+    pub rate: EachWay<Option<Rate>>,
+    /// The cost of a packet on the link.
+    pub framing: Framing,
+    /// The burst of the link's bucket, in bytes. None: the engine's own choice.
+    pub burst: Option<Bytes>,
+    /// Whether packets larger than a frame (GSO) are split before they are queued.
+    pub split_gso: SplitGso,
+}
+
 /// Sites in an order in which each comes behind its parent.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Sites {
     /// The sites.
     pub sites: Vec<Site>,
+    /// The text that they come from; none if there are no sites.
+    pub(crate) source: Option<Source>,
+}
+
+impl PartialEq for Sites {
+    fn eq(&self, other: &Sites) -> bool {
+        self.sites == other.sites
+    }
 }
 
 /// A place through which the traffic of several subscribers passes.
@@ -63,17 +170,46 @@ pub struct Site {
     pub name: String,
     /// The index of the site above it; none: the link.
     pub parent: Option<usize>,
+    /// What it gets at least. `None`: what its subscribers and sites get at least.
+    pub rate: EachWay<Option<Rate>>,
     /// What passes at most.
     pub ceil: EachWay<Option<Rate>>,
+    /// Its share beside others below the same parent, 1 to [`MAX_NODE_WEIGHT`].
+    pub weight: u32,
     /// Its place in its file.
-    pub(crate) span: Span,
+    pub(crate) span: Where,
 }
 
-impl Sites {
-    /// The index of a site.
-    pub fn find(&self, name: &str) -> Option<usize> {
-        self.sites.iter().position(|site| site.name == name)
-    }
+/// What subscribers may have in common.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Its name, which no other plan has.
+    pub name: String,
+    /// What a subscriber gets at least.
+    pub rate: EachWay<Option<Rate>>,
+    /// What a subscriber gets at most.
+    pub ceil: EachWay<Option<Rate>>,
+    /// What may pass at once after a pause. `None`: 10 ms at the ceiling, at least two full frames.
+    pub burst: EachWay<Option<Burst>>,
+    /// A subscriber's share beside others below the same parent, 1 to [`MAX_NODE_WEIGHT`].
+    pub weight: u32,
+    /// The queue of a subscriber.
+    pub queue: Queue,
+    /// The active queue management; `None` for none.
+    pub codel: Option<Codel>,
+    /// The limit of the queue. `None`: chosen by `resolve`.
+    pub limit: Option<Limit>,
+    /// Its place in the policy's file.
+    pub(crate) span: Where,
+}
+
+/// A burst as a policy writes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Burst {
+    /// Bytes, `"64kb"`.
+    Bytes(Bytes),
+    /// A time at the ceiling, ns, within [`BURST_TIMES_NS`]; `"20ms"`.
+    TimeNs(u64),
 }
 
 /// Subscribers, and the text that they come from.
@@ -82,6 +218,12 @@ pub struct Subscribers {
     /// The subscribers, in the order of the table.
     pub subscribers: Vec<Subscriber>,
     pub(crate) source: Source,
+}
+
+impl PartialEq for Subscribers {
+    fn eq(&self, other: &Subscribers) -> bool {
+        self.subscribers == other.subscribers
+    }
 }
 
 /// A customer, or whoever else has a share of its own.
@@ -93,14 +235,16 @@ pub struct Subscriber {
     pub name: String,
     /// The index of its site; none: the link.
     pub parent: Option<usize>,
-    /// What it gets at least.
+    /// The index of its plan.
+    pub plan: Option<usize>,
+    /// What it gets at least, in the place of its plan's.
     pub rate: EachWay<Option<Rate>>,
-    /// What it gets at most.
+    /// What it gets at most, in the place of its plan's.
     pub ceil: EachWay<Option<Rate>>,
     /// Its addresses, in the order of the table.
     pub addresses: Vec<Address>,
     /// The place of its first row.
-    pub(crate) span: Span,
+    pub(crate) span: Where,
 }
 
 /// Addresses of a subscriber.
@@ -109,5 +253,22 @@ pub struct Address {
     /// The prefix.
     pub prefix: IpNet,
     /// Its place in the table.
-    pub(crate) span: Span,
+    pub(crate) span: Where,
+}
+
+impl NetworkPolicy {
+    /// The plan of a subscriber.
+    pub fn plan(&self, subscriber: &Subscriber) -> Option<&Plan> {
+        subscriber.plan.and_then(|plan| self.plans.get(plan))
+    }
+
+    /// What a subscriber gets at least: its own rate, or its plan's.
+    pub fn rate(&self, subscriber: &Subscriber) -> EachWay<Option<Rate>> {
+        subscriber.rate.or(&self.plan(subscriber).map_or(EachWay::default(), |plan| plan.rate))
+    }
+
+    /// What a subscriber gets at most: its own ceiling, or its plan's.
+    pub fn ceil(&self, subscriber: &Subscriber) -> EachWay<Option<Rate>> {
+        subscriber.ceil.or(&self.plan(subscriber).map_or(EachWay::default(), |plan| plan.ceil))
+    }
 }

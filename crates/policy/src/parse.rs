@@ -8,6 +8,7 @@ mod discipline;
 mod forward;
 mod interfaces;
 mod link;
+mod network;
 mod object;
 mod peak;
 pub(crate) mod pointer;
@@ -22,6 +23,7 @@ mod tokens;
 use crate::class_id::ClassId;
 use crate::diagnostic::{Diagnostic, Diagnostics, Kind};
 use crate::forward::{DEFAULT_CONNECTIONS, LEAST_CONNECTIONS, MAX_CONNECTIONS};
+use crate::network::{Tables, no_tables};
 use crate::policy::*;
 use crate::rank::Rank;
 use crate::resolved::Context;
@@ -38,6 +40,11 @@ const KEYS: &[&str] = &[
     "$schema",
     "version",
     "interfaces",
+    "subscribers",
+    "sites",
+    "plans",
+    "subscriber_side",
+    "oversold",
     "name",
     "description",
     "scheduler",
@@ -57,7 +64,7 @@ const KEYS: &[&str] = &[
     "rules",
     "forwards",
 ];
-const KEYS_OF_FILE: usize = 3;
+const KEYS_OF_FILE: usize = 8;
 
 /// Every key of every object of the format, by the object it belongs to: for tests of the schema and for completion.
 pub const ALL_KEYS: &[(&str, &[&str])] = &[
@@ -70,6 +77,10 @@ pub const ALL_KEYS: &[(&str, &[&str])] = &[
     ("target", forward::TARGET_KEYS),
     ("limits", ceiling::LIMITS_KEYS),
     ("shared_ceil", ceiling::SHARED_KEYS),
+    ("site", network::SITE_KEYS),
+    ("plan", network::PLAN_KEYS),
+    ("subscriber", network::SUBSCRIBER_KEYS),
+    ("each_way", network::WAYS),
 ];
 
 /// A class or rule with its index in the file's list, which differs from that in the policy if others are broken.
@@ -82,20 +93,33 @@ pub fn parse(source: &Source) -> Result<Policy, Diagnostics> {
 
 /// Reads a policy file with one policy or a set.
 pub fn parse_file(source: &Source) -> Result<PolicyFile, Diagnostics> {
-    read_file(source, None)
+    read_file(source, None, &no_tables)
 }
 
 /// Reads a policy file for a link and an engine: if it has errors, those that only [`crate::resolve`] would find, since
 /// they depend on these, are among them.
 pub fn parse_file_for(source: &Source, context: &Context) -> Result<PolicyFile, Diagnostics> {
-    read_file(source, Some(*context))
+    read_file(source, Some(*context), &no_tables)
 }
 
-fn read_file(source: &Source, context: Option<Context>) -> Result<PolicyFile, Diagnostics> {
+/// Reads a policy file as [`parse_file_for`] does, if there is a context, and the tables that it names by a reader of them.
+pub fn parse_file_with(
+    source: &Source,
+    context: Option<&Context>,
+    tables: Tables<'_>,
+) -> Result<PolicyFile, Diagnostics> {
+    read_file(source, context.copied(), tables)
+}
+
+fn read_file(source: &Source, context: Option<Context>, tables: Tables<'_>) -> Result<PolicyFile, Diagnostics> {
     let (tree, syntax_errors) = syntax::tree(source.text());
     let mut reader = Reader { context, ..Reader::default() };
     let file = tree.as_ref().and_then(|tree| {
         let object = reader.object(tree, "", "the policy", KEYS)?;
+        if network::is_meant(&mut reader, &object) {
+            let network = network::read(&mut reader, &object, source, tables)?;
+            return Some(PolicyFile::Network(Box::new(network)));
+        }
         match object.get("interfaces") {
             Some(field) => interfaces::read(&mut reader, &object, field, source).map(PolicyFile::Set),
             None => policy(&mut reader, &object, source).map(|policy| PolicyFile::One(Box::new(policy))),
@@ -107,8 +131,11 @@ fn read_file(source: &Source, context: Option<Context>) -> Result<PolicyFile, Di
     reader.findings.extend(syntax_errors);
     match file {
         Some(mut file) if reader.findings.is_empty() => {
-            if let PolicyFile::One(policy) = &mut file {
-                policy.origin = Origin { source: Some(source.clone()), spans: reader.spans };
+            let origin = Origin { source: Some(source.clone()), spans: reader.spans };
+            match &mut file {
+                PolicyFile::One(policy) => policy.origin = origin,
+                PolicyFile::Network(policy) => policy.origin = origin,
+                PolicyFile::Set(_) => {}
             }
             Ok(file)
         }
@@ -117,14 +144,7 @@ fn read_file(source: &Source, context: Option<Context>) -> Result<PolicyFile, Di
 }
 
 fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Policy> {
-    if let Some(field) = object.get("$schema") {
-        reader.string(field, "write the address of the schema in double quotes");
-    }
-    if let Some(field) = object.get("version") {
-        version(reader, field);
-    }
-    let name = object.get("name").and_then(|field| reader.name(field, MAX_NAME_BYTES));
-    let description = object.get("description").and_then(|field| reader.string(field, "write a text in double quotes"));
+    let About { name, description } = about(reader, object, source);
     let discipline = discipline::read(reader, object);
     let mode = mode(reader, object);
     let link = object.get("link").and_then(|field| link::read(reader, field));
@@ -157,8 +177,8 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
     let (scheduler, rank) = discipline?;
     Some(Policy {
         version: FORMAT_VERSION,
-        name: name.unwrap_or_else(|| default_name(source)),
-        description: description.map(String::from),
+        name,
+        description,
         scheduler,
         rank,
         mode: mode?,
@@ -176,6 +196,24 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
         forwards: forwards.into_iter().map(|(_, forward)| forward).collect(),
         origin: Origin::default(),
     })
+}
+
+/// What a policy says of itself.
+struct About {
+    name: String,
+    description: Option<String>,
+}
+
+fn about(reader: &mut Reader, object: &Object, source: &Source) -> About {
+    if let Some(field) = object.get("$schema") {
+        reader.string(field, "write the address of the schema in double quotes");
+    }
+    if let Some(field) = object.get("version") {
+        version(reader, field);
+    }
+    let name = object.get("name").and_then(|field| reader.name(field, MAX_NAME_BYTES));
+    let description = object.get("description").and_then(|field| reader.string(field, "write a text in double quotes"));
+    About { name: name.unwrap_or_else(|| default_name(source)), description: description.map(String::from) }
 }
 
 /// The number of classes in the file, and those that are valid. Classes beyond the most are counted, not read.

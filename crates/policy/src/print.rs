@@ -8,7 +8,7 @@ use crate::limit::Limit;
 use crate::link::{Cells, Framing, Link, SplitGso};
 use crate::parse::parse;
 use crate::policy::{Class, ClassFrom, Exceed, Malformed, Mode, Policy, Protocol, Rule, Term, Terms};
-use crate::queue::{Codel, Flows, Hosts};
+use crate::queue::{Codel, Flows, Hosts, Queue};
 use crate::scheduler::Scheduler;
 use crate::source::Source;
 use crate::tcp_flags;
@@ -64,7 +64,7 @@ fn with_its_name(policy: &Policy) -> Option<String> {
 pub(crate) type Fields = Vec<(&'static str, Value)>;
 
 /// One object on one line.
-fn object(fields: &Fields) -> String {
+pub(crate) fn object(fields: &Fields) -> String {
     if fields.is_empty() {
         return "{}".into();
     }
@@ -120,7 +120,7 @@ fn header(policy: &Policy) -> Fields {
     fields
 }
 
-fn link(link: &Link) -> Fields {
+pub(crate) fn link(link: &Link) -> Fields {
     let mut fields = Fields::new();
     if let Some(rate) = link.rate {
         fields.push(("rate", rate.to_string().into()));
@@ -186,7 +186,7 @@ fn class(class: &Class) -> Fields {
         Some(limit) => fields.push(("limit", limit.to_string().into())),
         None => {}
     }
-    queue(&mut fields, class);
+    queue(&mut fields, class.queue, class.codel);
     if class.exceed == Exceed::Police {
         fields.push(("police", true.into()));
     }
@@ -205,9 +205,9 @@ fn class(class: &Class) -> Fields {
     fields
 }
 
-fn queue(fields: &mut Fields, class: &Class) {
-    if let Some(flows) = class.queue.flows() {
-        fields.push(("queue", class.queue.name().into()));
+pub(crate) fn queue(fields: &mut Fields, queue: Queue, codel: Option<Codel>) {
+    if let Some(flows) = queue.flows() {
+        fields.push(("queue", queue.name().into()));
         if flows.hosts != Hosts::default() {
             fields.push(("hosts", flows.hosts.name().into()));
         }
@@ -218,10 +218,10 @@ fn queue(fields: &mut Fields, class: &Class) {
             fields.push(("allowance", flows.allowance.to_string().into()));
         }
     }
-    if class.codel.is_some() != class.queue.default_codel().is_some() {
-        fields.push(("aqm", if class.codel.is_some() { "codel" } else { "none" }.into()));
+    if codel.is_some() != queue.default_codel().is_some() {
+        fields.push(("aqm", if codel.is_some() { "codel" } else { "none" }.into()));
     }
-    if let Some(codel) = class.codel {
+    if let Some(codel) = codel {
         if codel.target_ns != Codel::default().target_ns {
             fields.push(("target", time::format(codel.target_ns).into()));
         }

@@ -1,7 +1,8 @@
 //! Finding a policy by the path of its file, or by the name of a built-in or installed profile.
 
 use crate::diagnostic::Diagnostics;
-use crate::parse::{parse_file, parse_file_for};
+use crate::network::tables;
+use crate::parse::parse_file_with;
 use crate::resolved::Context;
 use crate::set::PolicyFile;
 use crate::source::Source;
@@ -90,10 +91,10 @@ pub fn load(path_or_profile: &str) -> Result<(Source, PolicyFile), LoadError> {
     load_from(path_or_profile, &directories())
 }
 
-/// Loads a policy or a set of them for a link and an engine: see [`parse_file_for`].
+/// Loads a policy or a set of them for a link and an engine: see [`crate::parse_file_for`].
 pub fn load_for(path_or_profile: &str, context: &Context) -> Result<(Source, PolicyFile), LoadError> {
     let source = find(path_or_profile, &directories())?;
-    let file = parse_file_for(&source, context).map_err(LoadError::Invalid)?;
+    let file = read_with_tables(&source, Some(context))?;
     Ok((source, file))
 }
 
@@ -109,8 +110,14 @@ fn directories() -> Vec<PathBuf> {
 
 fn load_from(path_or_profile: &str, directories: &[PathBuf]) -> Result<(Source, PolicyFile), LoadError> {
     let source = find(path_or_profile, directories)?;
-    let file = parse_file(&source).map_err(LoadError::Invalid)?;
+    let file = read_with_tables(&source, None)?;
     Ok((source, file))
+}
+
+/// Reads the policy and the tables beside its file.
+fn read_with_tables(source: &Source, context: Option<&Context>) -> Result<PolicyFile, LoadError> {
+    let beside = tables::beside(Path::new(source.name()));
+    parse_file_with(source, context, &beside).map_err(LoadError::Invalid)
 }
 
 fn find(path_or_profile: &str, directories: &[PathBuf]) -> Result<Source, LoadError> {
@@ -234,6 +241,27 @@ mod tests {
         assert!(error.starts_with("error: cannot read the policy /nowhere/x.json: "), "{error}");
         let error = load_from("/dev/zero", &[]).unwrap_err().to_string();
         assert!(error.contains("larger than 4 MiB"), "{error}");
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn tables_stand_beside_the_policy() {
+        let directory = scratch("tables");
+        fs::create_dir_all(directory.join("tables")).unwrap();
+        let file = directory.join("network.json");
+        let text = r#"{ "subscriber_side": ["eth1"], "sites": "tables/sites.json", "subscribers": "tables/all.csv" }"#;
+        fs::write(&file, text).unwrap();
+        fs::write(directory.join("tables/sites.json"), r#"{ "north": {} }"#).unwrap();
+        fs::write(directory.join("tables/all.csv"), "name,addresses,plan,site\na,192.0.2.1,,north\n").unwrap();
+        let path = file.to_str().unwrap();
+        match load_from(path, &[]).unwrap_or_else(|error| panic!("{error}")).1 {
+            PolicyFile::Network(policy) => assert_eq!(policy.subscribers.subscribers[0].parent, Some(0)),
+            other => panic!("{other:?}"),
+        }
+        fs::remove_file(directory.join("tables/all.csv")).unwrap();
+        let error = load_from(path, &[]).unwrap_err().to_string();
+        let table = directory.join("tables/all.csv").display().to_string();
+        assert!(error.contains(&format!("\"subscribers\" cannot be read: {table}: No such file")), "{error}");
         fs::remove_dir_all(directory).unwrap();
     }
 

@@ -7,6 +7,18 @@ use std::sync::Arc;
 /// A half-open range of byte offsets in a [`Source`].
 pub(crate) type Span = Range<usize>;
 
+/// The place of a value in its file, which is no part of its meaning: any two are equal.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Where(pub Span);
+
+impl PartialEq for Where {
+    fn eq(&self, _: &Where) -> bool {
+        true
+    }
+}
+
+impl Eq for Where {}
+
 /// A policy's text and its name in messages. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Source {
@@ -47,6 +59,23 @@ impl Source {
     /// The text.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Whether this is the same text, and not one that is equal.
+    pub(crate) fn is(&self, other: &Source) -> bool {
+        Arc::ptr_eq(&self.text, &other.text)
+    }
+
+    /// The whole lines from the first to the last of these places.
+    pub(crate) fn lines_around<'s>(&self, spans: impl Iterator<Item = &'s Span> + Clone) -> Span {
+        let first = spans.clone().map(|span| span.start).min().unwrap_or(0);
+        let last = spans.map(|span| span.end).max().unwrap_or(0).min(self.text.len());
+        let start = match self.line(first) {
+            1 => 0,
+            line => self.lines[line as usize - 2],
+        };
+        let end = self.lines.get(self.line(last) as usize - 1).copied();
+        start..end.unwrap_or(self.text.len())
     }
 
     /// The last part of the name, without `.json`: the default name of a policy.

@@ -1,12 +1,14 @@
 //! Messages about policies, word for word: every file `tests/golden/<group>/<case>.json` is compared with the text next to it.
 //! `BLESS=1 cargo test` writes the texts anew; read the difference before committing it.
 //!
+//! A policy with subscribers may name tables in `tests/golden/tables`.
+//!
 //! The groups: `syntax` is not JSON; `shape` is refused by the schema as well (see `schema.rs`); `meaning` only by the
 //! parser; `link` and `engine` by `resolve`; `remarks` works, with warnings and notes. A line `// rate: R` gives
 //! `--rate R`, a line `// engine: tc` gives `--engine tc`.
 
 use similar::TextDiff;
-use sluice_policy::{Context, Diagnostics, Engine, Kind, Source, parse, resolve};
+use sluice_policy::{Context, Diagnostics, Engine, Kind, PolicyFile, Source, network, parse_file_with, resolve};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,6 +23,17 @@ fn cases(group: &str) -> Vec<PathBuf> {
     paths
 }
 
+fn table(name: &str) -> Result<Source, network::Unreadable> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/tables").join(name);
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Source::new(name, text)),
+        Err(_) => Err(network::Unreadable {
+            cause: format!("{name}: no such file"),
+            cure: "check the path: it is relative to the policy's file".to_owned(),
+        }),
+    }
+}
+
 /// The stage that refused the policy, if one did, and its findings.
 fn outcome(path: &Path) -> (&'static str, Diagnostics) {
     let text = fs::read_to_string(path).unwrap();
@@ -29,11 +42,22 @@ fn outcome(path: &Path) -> (&'static str, Diagnostics) {
     let engine = if option("engine: ") == Some("tc") { Engine::Tc } else { Engine::Qdisc };
     let name = path.file_name().unwrap().to_str().unwrap();
     let source = Source::new(name, text.as_str());
-    let policy = match parse(&source) {
+    let context = Context { link_rate, engine, ..Context::default() };
+    let policy = match parse_file_with(&source, None, &table) {
+        Ok(PolicyFile::Network(policy)) => {
+            return match network::resolve(&policy, &context) {
+                Ok(resolved) => ("", resolved.remarks),
+                Err(errors) => ("resolve", errors),
+            };
+        }
+        Ok(file) => file.one(),
+        Err(errors) => Err(errors),
+    };
+    let policy = match policy {
         Ok(policy) => policy,
         Err(errors) => return ("parse", errors),
     };
-    match resolve(&policy, &Context { link_rate, engine, ..Context::default() }) {
+    match resolve(&policy, &context) {
         Ok(resolved) => ("", resolved.remarks),
         Err(errors) => ("resolve", errors),
     }

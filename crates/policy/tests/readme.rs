@@ -16,7 +16,14 @@ fn the_manual_shows_policies_without_remarks() {
     assert!(blocks.len() >= 2);
     for block in blocks {
         let source = sluice_policy::Source::new("policy.md", block);
-        for (_, policy) in sluice_policy::parse_file(&source).unwrap_or_else(|e| panic!("{e}")).policies() {
+        let file = sluice_policy::parse_file(&source).unwrap_or_else(|e| panic!("{e}"));
+        if let sluice_policy::PolicyFile::Network(policy) = &file {
+            let resolved = sluice_policy::network::resolve(policy, &sluice_policy::Context::default());
+            let resolved = resolved.unwrap_or_else(|e| panic!("{e}"));
+            assert!(resolved.remarks.is_empty(), "{}", resolved.remarks);
+            continue;
+        }
+        for (_, policy) in file.policies().unwrap_or_else(|e| panic!("{e}")) {
             let link_rate = policy.link.rate.or("100mbit".parse().ok());
             let context = sluice_policy::Context { link_rate, ..Default::default() };
             let resolved = sluice_policy::resolve(&policy, &context).unwrap_or_else(|e| panic!("{e}"));

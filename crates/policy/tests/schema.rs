@@ -3,7 +3,8 @@
 use jsonc_parser::ParseOptions;
 use jsonschema::Validator;
 use serde_json::Value;
-use sluice_policy::{ALL_KEYS, SCHEMA, Source, parse, parse_file};
+use sluice_policy::network::Unreadable;
+use sluice_policy::{ALL_KEYS, SCHEMA, Source, parse, parse_file, parse_file_with};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,12 +33,19 @@ fn policies(directory: &str) -> Vec<(PathBuf, String, Value)> {
     found
 }
 
+/// A table of the golden policies.
+fn table(name: &str) -> Result<Source, Unreadable> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/tables").join(name);
+    Ok(Source::new(name, fs::read_to_string(path).unwrap()))
+}
+
 #[test]
 fn valid_policies_pass_both() {
     let (_, validator) = schema();
     for directory in [
         "tests/valid",
         "tests/sets",
+        "tests/networks",
         "../../lab/contenders",
         "tests/golden/link",
         "tests/golden/engine",
@@ -48,7 +56,7 @@ fn valid_policies_pass_both() {
             if let Err(error) = validator.validate(&value) {
                 panic!("{}: the schema refuses {}: {error}", path.display(), error.instance_path());
             }
-            if let Err(errors) = parse_file(&Source::new("policy", text)) {
+            if let Err(errors) = parse_file_with(&Source::new("policy", text), None, &table) {
                 panic!("{}: the parser refuses it:\n{errors}", path.display());
             }
         }
@@ -97,8 +105,17 @@ fn schema_and_parser_refuse_wrong_types_of_every_key() {
     let mut set = base.clone();
     set["interfaces"] = serde_json::json!({ "eth0": {} });
     assert!(validator.is_valid(&set));
+    let network = serde_json::json!({
+        "subscriber_side": ["eth1"], "sites": { "north": { "ceil": { "down": "1gbit" } } }, "plans": { "home": { "ceil": "10mbit" } },
+        "subscribers": [{ "name": "a", "addresses": ["192.0.2.1"], "plan": "home" }],
+    });
+    assert!(validator.is_valid(&network));
     for (object, keys) in ALL_KEYS {
-        let base = if *object == "interface" { &set } else { &base };
+        let base = match *object {
+            "interface" => &set,
+            "site" | "plan" | "subscriber" | "each_way" => &network,
+            _ => &base,
+        };
         let pointer = match *object {
             "policy" => "",
             "interface" => "/interfaces/eth0",
@@ -108,6 +125,10 @@ fn schema_and_parser_refuse_wrong_types_of_every_key() {
             "shared_ceil" => "/classes/0/shared_ceil",
             "forward" => "/forwards/0",
             "target" => "/forwards/0/targets/0",
+            "site" => "/sites/north",
+            "plan" => "/plans/home",
+            "subscriber" => "/subscribers/0",
+            "each_way" => "/sites/north/ceil",
             _ => "/rules/0",
         };
         for key in *keys {

@@ -15,7 +15,7 @@ use ipnet::IpNet;
 use serde_json::Value;
 
 /// Names and values. A value that is not set is absent.
-pub(super) type Values = Vec<(&'static str, String)>;
+pub(crate) type Values = Vec<(&'static str, String)>;
 
 /// The key that names a rule.
 pub(super) const RULE_NAME: &str = "name";

@@ -4,39 +4,42 @@ use super::Address;
 use super::rows::Field;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
+use crate::source::{Span, Where};
 use ipnet::IpNet;
 use std::net::IpAddr;
 
-/// The prefixes that a field lists, between commas or spaces. What is none is reported.
+/// The prefixes that a field lists, between commas or spaces. Texts that are none are reported.
 pub(super) fn read(field: &Field, text: &str, findings: &mut Vec<Diagnostic>) -> Vec<Address> {
     let mut addresses = Vec::new();
-    let written = &text[field.span.clone()];
-    let mut at = 0;
-    for word in written.split(|c: char| c == ',' || c.is_whitespace()) {
-        let span = field.span.start + at..field.span.start + at + word.len();
-        at += word.len() + 1;
-        if word.is_empty() {
-            continue;
-        }
-        match prefix(word) {
-            Some(prefix) if prefix.trunc() == prefix => addresses.push(Address { prefix, span }),
-            Some(prefix) => {
-                let title = format!("{} has bits beyond its length", excerpt(word));
-                let finding = Diagnostic::error(Kind::HostBits, title).at(span, "which addresses are meant?");
-                findings.push(finding.help(format!(
-                    "write {} for all of them, or {} for one",
-                    prefix.trunc(),
-                    prefix.addr()
-                )));
-            }
-            None => {
-                let finding = Diagnostic::error(Kind::Address, format!("`{}` is no address", excerpt(word)));
-                let help = "write addresses or prefixes between commas, as in \"192.0.2.1, 2001:db8::/56\"";
-                findings.push(finding.at(span, "cannot be read").help(help));
+    let mut at = field.span.start;
+    for word in text[field.span.clone()].split_inclusive(|c: char| c == ',' || c.is_whitespace()) {
+        let own = word.trim_end_matches(|c: char| c == ',' || c.is_whitespace());
+        if !own.is_empty() {
+            match one(own, at..at + own.len()) {
+                Ok(address) => addresses.push(address),
+                Err(finding) => findings.push(finding),
             }
         }
+        at += word.len();
     }
     addresses
+}
+
+/// The prefix of a text at this place.
+pub(crate) fn one(word: &str, place: Span) -> Result<Address, Diagnostic> {
+    match prefix(word) {
+        Some(prefix) if prefix.trunc() == prefix => Ok(Address { prefix, span: Where(place) }),
+        Some(prefix) => {
+            let title = format!("{} has bits beyond its length", excerpt(word));
+            let finding = Diagnostic::error(Kind::HostBits, title).at(place, "which addresses are meant?");
+            Err(finding.help(format!("write {} for all of them, or {} for one", prefix.trunc(), prefix.addr())))
+        }
+        None => {
+            let finding = Diagnostic::error(Kind::Address, format!("`{}` is no address", excerpt(word)));
+            let help = "write addresses or prefixes between commas, as in \"192.0.2.1, 2001:db8::/56\"";
+            Err(finding.at(place, "cannot be read").help(help))
+        }
+    }
 }
 
 fn prefix(word: &str) -> Option<IpNet> {

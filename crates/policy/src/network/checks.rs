@@ -1,23 +1,93 @@
-//! What can be wrong with a network whose files can be read: addresses that two subscribers have, and guarantees that do not fit.
+//! What can be wrong with a network whose files can be read: names that two have, addresses that two subscribers have, rates that a node cannot
+//! have, and guarantees that do not fit.
 
-use super::{EachWay, Sites, Subscriber, Subscribers, addresses};
-use crate::diagnostic::{Diagnostic, Diagnostics, Kind, Severity};
+use super::{Address, BURST_TIMES_NS, Burst, EachWay, NODE_RATES, NetworkPolicy, Subscriber, addresses};
+use crate::diagnostic::{Diagnostic, Kind, Severity};
 use crate::excerpt::excerpt;
 use crate::rate::Rate;
+use crate::source::{Source, Span};
+use crate::time;
 use ipnet::IpNet;
+use std::collections::HashMap;
 
-/// Checks subscribers against each other and against their sites. Without errors, the result has warnings at most.
-pub fn check(sites: &Sites, subscribers: &Subscribers) -> Diagnostics {
-    let mut findings = overlapping(subscribers);
-    findings.extend(subscribers.subscribers.iter().flat_map(guarantee_above_ceiling));
-    findings.extend(guarantees_above_site(sites, subscribers));
-    findings.extend(without_addresses(subscribers));
-    Diagnostics::new(Some(subscribers.source.clone()), findings)
+type Rates = EachWay<Option<Rate>>;
+
+/// The errors of a network in itself.
+pub(crate) fn errors(policy: &NetworkPolicy) -> Vec<Diagnostic> {
+    let mut findings = same_names(policy);
+    findings.extend(overlapping(policy));
+    findings.extend(nodes(policy));
+    findings.extend(guarantees_above_site(policy).into_iter().filter(|one| one.severity() == Severity::Error));
+    findings
+}
+
+/// The warnings of a network in itself.
+pub(super) fn warnings(policy: &NetworkPolicy) -> Vec<Diagnostic> {
+    let mut findings = guarantees_above_site(policy);
+    findings.retain(|one| one.severity() != Severity::Error);
+    findings.extend(without_addresses(policy));
+    findings.extend(without_rates(policy));
+    findings.extend(bursts_without_ceil(policy));
+    findings
+}
+
+/// What a network is held against at a link of these rates.
+pub(super) fn against_link(policy: &NetworkPolicy, link: &Rates) -> Vec<Diagnostic> {
+    let mut findings = Vec::new();
+    let whole = promised(policy).whole;
+    for ((way, rate), (_, sum)) in link.named().into_iter().zip(whole.named()) {
+        let Some(rate) = rate.filter(|rate| *sum > u128::from(rate.0)) else { continue };
+        let title = format!("the guarantees come to {} {way}, more than the link's {rate}", shown(*sum));
+        let place = policy.origin.span("/link/rate").or(policy.origin.span("/subscribers"));
+        let finding = Diagnostic::new(severity(policy), Kind::RateSum, title).at(place, "does not suffice");
+        findings.push(finding.help(cure(policy)));
+    }
+    findings
+}
+
+fn severity(policy: &NetworkPolicy) -> Severity {
+    if policy.oversold { Severity::Warning } else { Severity::Error }
+}
+
+fn cure(policy: &NetworkPolicy) -> &'static str {
+    if policy.oversold {
+        "when all of them send, none has a guarantee: lower the least rates"
+    } else {
+        "lower some \"rate\"; if more is sold than there is, write `\"oversold\": true`"
+    }
+}
+
+/// A sum of rates as a rate; beyond the largest number, that number.
+fn shown(sum: u128) -> Rate {
+    Rate(u64::try_from(sum).unwrap_or(u64::MAX))
+}
+
+/// Subscribers with one key. Rows of LibreQoS with one key are devices of one subscriber.
+fn same_names(policy: &NetworkPolicy) -> Vec<Diagnostic> {
+    let mut first: HashMap<&str, &Subscriber> = HashMap::new();
+    let mut findings = Vec::new();
+    for subscriber in &policy.subscribers.subscribers {
+        match first.get(subscriber.id.as_str()) {
+            Some(earlier) => {
+                let title = format!("two subscribers are called \"{}\"", excerpt(&subscriber.id));
+                let finding = Diagnostic::error(Kind::DuplicateName, title)
+                    .at(subscriber.span.0.clone(), "the second one")
+                    .at(earlier.span.0.clone(), "the first one")
+                    .of(&policy.subscribers.source);
+                findings.push(
+                    finding.help("give each a name of its own, or list all addresses of one subscriber together"),
+                );
+            }
+            None => _ = first.insert(&subscriber.id, subscriber),
+        }
+    }
+    findings
 }
 
 /// Prefixes of two subscribers of which one holds the other. Those of one subscriber may.
-fn overlapping(subscribers: &Subscribers) -> Vec<Diagnostic> {
-    let all: Vec<(usize, &super::Address)> = subscribers
+fn overlapping(policy: &NetworkPolicy) -> Vec<Diagnostic> {
+    let subscribers = &policy.subscribers;
+    let all: Vec<(usize, &Address)> = subscribers
         .subscribers
         .iter()
         .enumerate()
@@ -30,69 +100,256 @@ fn overlapping(subscribers: &Subscribers) -> Vec<Diagnostic> {
         let ((narrow, own), (wide, other)) = (all[narrow], all[wide]);
         let title = format!("{} of {} is {} of {} too", own.prefix, name(narrow), other.prefix, name(wide));
         Diagnostic::error(Kind::Conflict, title)
-            .at(own.span.clone(), format!("of {}", name(narrow)))
-            .at(other.span.clone(), format!("of {}", name(wide)))
+            .at(own.span.0.clone(), format!("of {}", name(narrow)))
+            .at(other.span.0.clone(), format!("of {}", name(wide)))
+            .of(&subscribers.source)
             .help("a packet belongs to one subscriber: remove the address from one of the two")
     };
     pairs.map(finding).collect()
 }
 
-fn guarantee_above_ceiling(subscriber: &Subscriber) -> Option<Diagnostic> {
-    let ways = subscriber.rate.named().into_iter().zip(subscriber.ceil.named());
-    let (way, rate, ceil) = ways
-        .filter_map(|((way, rate), (_, ceil))| Some((way, (*rate)?, (*ceil)?)))
-        .find(|(_, rate, ceil)| rate > ceil)?;
-    let title = format!("{} gets at least {rate} {way}, and at most {ceil}", excerpt(&subscriber.name));
-    let finding = Diagnostic::error(Kind::RateAboveCeil, title).at(subscriber.span.clone(), "min above max");
-    Some(finding.help("lower the least rate, or raise the most"))
+/// A site, a plan, or a subscriber with rates of its own.
+struct Rated<'a> {
+    /// Its name with what it is, if that does not go without saying.
+    name: String,
+    rate: Rates,
+    ceil: Rates,
+    burst: EachWay<Option<Burst>>,
+    place: Span,
+    source: Option<&'a Source>,
+    /// Whether its place is a row, which has columns instead of keys.
+    in_table: bool,
 }
 
-/// Sites whose subscribers are promised more than passes there: a warning, for providers sell more than they have.
-fn guarantees_above_site(sites: &Sites, subscribers: &Subscribers) -> Vec<Diagnostic> {
-    let mut sums = vec![EachWay { down: 0u128, up: 0u128 }; sites.sites.len()];
-    let mut first: Vec<Option<&Subscriber>> = vec![None; sites.sites.len()];
-    for subscriber in &subscribers.subscribers {
-        if let Some(site) = subscriber.parent {
-            sums[site].down += u128::from(subscriber.rate.down.map_or(0, |rate| rate.0));
-            sums[site].up += u128::from(subscriber.rate.up.map_or(0, |rate| rate.0));
-            first[site].get_or_insert(subscriber);
-        }
-    }
-    // Each site comes behind its parent.
-    for site in (0..sites.sites.len()).rev() {
-        if let Some(parent) = sites.sites[site].parent {
-            let own = sums[site];
-            sums[parent].down += own.down;
-            sums[parent].up += own.up;
-            first[parent] = first[parent].or(first[site]);
-        }
-    }
+/// What is wrong with the rates of single nodes. A subscriber without rates of its own has what is wrong with its plan.
+fn nodes(policy: &NetworkPolicy) -> Vec<Diagnostic> {
+    let own = policy.origin.source();
+    let sites = policy.sites.sites.iter().map(|site| Rated {
+        name: format!("the site {}", excerpt(&site.name)),
+        rate: site.rate,
+        ceil: site.ceil,
+        burst: EachWay::default(),
+        place: site.span.0.clone(),
+        source: policy.sites.source.as_ref(),
+        in_table: false,
+    });
+    let plans = policy.plans.iter().map(|plan| Rated {
+        name: format!("the plan {}", excerpt(&plan.name)),
+        rate: plan.rate,
+        ceil: plan.ceil,
+        burst: plan.burst,
+        place: plan.span.0.clone(),
+        source: own,
+        in_table: false,
+    });
+    let subscribers = &policy.subscribers;
+    let with_own = subscribers.subscribers.iter().filter(|one| (one.rate, one.ceil) != <(Rates, Rates)>::default());
+    let with_own = with_own.map(|subscriber| Rated {
+        name: excerpt(&subscriber.name).into_owned(),
+        rate: policy.rate(subscriber),
+        ceil: policy.ceil(subscriber),
+        burst: EachWay::default(),
+        place: subscriber.span.0.clone(),
+        source: Some(&subscribers.source),
+        in_table: !own.is_some_and(|own| own.is(&subscribers.source)),
+    });
+    sites.chain(plans).chain(with_own).flat_map(|rated| node(&rated)).collect()
+}
+
+fn node(rated: &Rated<'_>) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
-    for (place, site) in sites.sites.iter().enumerate() {
-        for ((way, ceil), (_, sum)) in site.ceil.named().into_iter().zip(sums[place].named()) {
-            let Some(ceil) = ceil.filter(|ceil| *sum > u128::from(ceil.0)) else { continue };
-            let sum = Rate(u64::try_from(*sum).unwrap_or(u64::MAX));
-            let title =
-                format!("the subscribers of {} are promised {sum} {way}, more than its {ceil}", excerpt(&site.name));
-            let mut finding = Diagnostic::new(Severity::Warning, Kind::RateSum, title);
-            if let Some(subscriber) = first[place] {
-                finding = finding.at(subscriber.span.clone(), "one of them");
-            }
-            findings.push(finding.help("when all of them send, none has a guarantee: lower the least rates"));
+    let at_place = |finding: Diagnostic, label: &str| {
+        let finding = finding.at(rated.place.clone(), label);
+        rated.source.into_iter().fold(finding, |finding, source| finding.of(source))
+    };
+    // What is wrong with one value for both directions is told once.
+    let differs = |way: &str| way == "down" || rated.rate.zip(&rated.ceil).down != rated.rate.zip(&rated.ceil).up;
+    for ((way, rate), (_, ceil)) in rated.rate.named().into_iter().zip(rated.ceil.named()) {
+        if !differs(way) {
+            continue;
+        }
+        // LibreQoS takes guarantees from 10 kbit/s on: `resolve` raises those below what a node can have.
+        let least = rate.filter(|rate| !rated.in_table || rate > NODE_RATES.start());
+        if let Some(wrong) = [least, *ceil].into_iter().flatten().find(|rate| !NODE_RATES.contains(rate)) {
+            let (least, most) = (NODE_RATES.start(), NODE_RATES.end());
+            let title = format!("{} has a rate of {wrong} {way}, which is not between {least} and {most}", rated.name);
+            let finding = Diagnostic::error(Kind::OutOfRange, title);
+            findings.push(at_place(finding, "cannot be kept").help("write a rate within that range"));
+        }
+        if let Some((rate, ceil)) = rate.zip(*ceil).filter(|(rate, ceil)| rate > ceil) {
+            let title = format!("{} gets at least {rate} {way}, and at most {ceil}", rated.name);
+            let finding = Diagnostic::error(Kind::RateAboveCeil, title);
+            let label = if rated.in_table { "min above max" } else { "\"rate\" above \"ceil\"" };
+            findings.push(at_place(finding, label).help("lower the least rate, or raise the most"));
+        }
+    }
+    for ((way, ceil), (_, burst)) in rated.ceil.named().into_iter().zip(rated.burst.named()) {
+        let (Some(ceil), Some(Burst::Bytes(bytes)), true) = (ceil, burst, differs(way)) else { continue };
+        let most_ns = *BURST_TIMES_NS.end();
+        let most = ceil.bytes_in_ns(most_ns);
+        if bytes.0 > most {
+            let most = crate::bytes::Bytes(most);
+            let title = format!(
+                "the burst of {} lasts longer than {} {way}: {bytes} at {ceil}",
+                rated.name,
+                time::format(most_ns)
+            );
+            let finding = Diagnostic::error(Kind::OutOfRange, title);
+            findings.push(
+                at_place(finding, "passes at once").help(format!("write {most} or less, or a time, as \"20ms\"")),
+            );
         }
     }
     findings
 }
 
+/// What is guaranteed below each site and below the link, bits per second.
+struct Promised<'a> {
+    sites: Vec<EachWay<u128>>,
+    whole: EachWay<u128>,
+    /// A subscriber below each site, if there is one.
+    one: Vec<Option<&'a Subscriber>>,
+}
+
+fn bits(rates: &Rates) -> EachWay<u128> {
+    rates.map(|rate| rate.map_or(0, |rate| rate.0.into()))
+}
+
+fn add(sum: &mut EachWay<u128>, more: EachWay<u128>) {
+    sum.down += more.down;
+    sum.up += more.up;
+}
+
+/// A site counts at its parent with its own guarantee, or without one with what is guaranteed below it.
+fn promised(policy: &NetworkPolicy) -> Promised<'_> {
+    let sites = &policy.sites.sites;
+    let mut sums = vec![EachWay::default(); sites.len()];
+    let mut one: Vec<Option<&Subscriber>> = vec![None; sites.len()];
+    let mut whole = EachWay::default();
+    for subscriber in &policy.subscribers.subscribers {
+        let rate = bits(&policy.rate(subscriber));
+        match subscriber.parent {
+            Some(site) => {
+                add(&mut sums[site], rate);
+                one[site].get_or_insert(subscriber);
+            }
+            None => add(&mut whole, rate),
+        }
+    }
+    // Each site comes behind its parent.
+    for (place, site) in sites.iter().enumerate().rev() {
+        let below = sums[place];
+        let counts = site.rate.map(|rate| rate.map(|rate| u128::from(rate.0)));
+        let counts = EachWay { down: counts.down.unwrap_or(below.down), up: counts.up.unwrap_or(below.up) };
+        match site.parent {
+            Some(parent) => {
+                add(&mut sums[parent], counts);
+                one[parent] = one[parent].or(one[place]);
+            }
+            None => add(&mut whole, counts),
+        }
+    }
+    Promised { sites: sums, whole, one }
+}
+
+/// The guarantee of each site, and the sum of those right below the link: what `resolve` gives the nodes. A site that has none of its own is
+/// guaranteed what is guaranteed below it, as far as its ceiling goes.
+pub(super) fn guarantees(policy: &NetworkPolicy) -> Vec<Rates> {
+    let sums = promised(policy).sites;
+    let of = |own: Option<Rate>, ceil: Option<Rate>, sum: u128| {
+        own.or_else(|| {
+            (sum > 0).then(|| {
+                ceil.map_or(shown(sum), |ceil| shown(sum).min(ceil)).clamp(*NODE_RATES.start(), *NODE_RATES.end())
+            })
+        })
+    };
+    let of_site = |(site, sum): (&super::Site, &EachWay<u128>)| EachWay {
+        down: of(site.rate.down, site.ceil.down, sum.down),
+        up: of(site.rate.up, site.ceil.up, sum.up),
+    };
+    policy.sites.sites.iter().zip(&sums).map(of_site).collect()
+}
+
+/// What is guaranteed in all, bits per second.
+pub(super) fn whole(policy: &NetworkPolicy) -> EachWay<u128> {
+    promised(policy).whole
+}
+
+/// Sites below which more is guaranteed than passes there, or than the site itself is guaranteed.
+fn guarantees_above_site(policy: &NetworkPolicy) -> Vec<Diagnostic> {
+    let promised = promised(policy);
+    let mut findings = Vec::new();
+    for (place, site) in policy.sites.sites.iter().enumerate() {
+        let rates = site.rate.named().into_iter().zip(site.ceil.named());
+        for (((way, rate), (_, ceil)), (_, sum)) in rates.zip(promised.sites[place].named()) {
+            let least = rate.map(|rate| (rate, "the guarantee")).or(ceil.map(|ceil| (ceil, "the most")));
+            let Some((most, what)) = least.filter(|(most, _)| *sum > u128::from(most.0)) else { continue };
+            let title = format!(
+                "the subscribers of {} are promised {} {way}, more than its {most}",
+                excerpt(&site.name),
+                shown(*sum)
+            );
+            let mut finding = Diagnostic::new(severity(policy), Kind::RateSum, title);
+            finding = finding.at(site.span.0.clone(), format!("{what} of all below it: {most}"));
+            finding = policy.sites.source.iter().fold(finding, Diagnostic::of);
+            if let Some(subscriber) = promised.one[place] {
+                finding = finding.at(subscriber.span.0.clone(), "one of them").of(&policy.subscribers.source);
+            }
+            findings.push(finding.help(cure(policy)));
+        }
+    }
+    findings
+}
+
+/// A warning about subscribers, with the place of the first.
+fn about(
+    policy: &NetworkPolicy,
+    wrong: impl Fn(&Subscriber) -> bool,
+    title: impl Fn(usize, &str) -> String,
+) -> Option<Diagnostic> {
+    let found: Vec<&Subscriber> = policy.subscribers.subscribers.iter().filter(|one| wrong(one)).collect();
+    let first = found.first()?;
+    let title = title(found.len(), &excerpt(&first.name));
+    let label = if found.len() == 1 { "this one" } else { "the first of them" };
+    let finding = Diagnostic::new(Severity::Warning, Kind::NoEffect, title).at(first.span.0.clone(), label);
+    Some(finding.of(&policy.subscribers.source))
+}
+
 /// Subscribers that no packet belongs to.
-fn without_addresses(subscribers: &Subscribers) -> Option<Diagnostic> {
-    let without: Vec<&Subscriber> =
-        subscribers.subscribers.iter().filter(|subscriber| subscriber.addresses.is_empty()).collect();
-    let first = without.first()?;
-    let title = match without.len() {
-        1 => format!("{} has no address, so no packet is its own", excerpt(&first.name)),
+fn without_addresses(policy: &NetworkPolicy) -> Option<Diagnostic> {
+    let title = |many: usize, first: &str| match many {
+        1 => format!("{first} has no address, so no packet is its own"),
         many => format!("{many} subscribers have no address, so no packet is theirs"),
     };
-    let finding = Diagnostic::new(Severity::Warning, Kind::NoEffect, title).at(first.span.clone(), "the first of them");
-    Some(finding.help("add an address or a prefix, or remove the row"))
+    let found = about(policy, |one| one.addresses.is_empty(), title)?;
+    Some(found.help("add an address or a prefix, or remove the subscriber"))
+}
+
+/// Subscribers that may take all there is.
+fn without_rates(policy: &NetworkPolicy) -> Option<Diagnostic> {
+    let none = <(Rates, Rates)>::default();
+    let unlimited = |one: &Subscriber| one.plan.is_none() && (one.rate, one.ceil) == none;
+    let title = |many: usize, first: &str| match many {
+        1 => format!("{first} has no plan and no rates, so nothing limits it"),
+        many => format!("{many} subscribers have no plan and no rates, so nothing limits them"),
+    };
+    Some(about(policy, unlimited, title)?.help("name a plan"))
+}
+
+fn bursts_without_ceil(policy: &NetworkPolicy) -> Vec<Diagnostic> {
+    let own_ceil = |place: usize| {
+        let mut of_plan = policy.subscribers.subscribers.iter().filter(|one| one.plan == Some(place));
+        of_plan.any(|one| one.ceil != EachWay::default())
+    };
+    let unused = policy.plans.iter().enumerate().filter(|(_, plan)| {
+        let both = [(plan.burst.down, plan.ceil.down), (plan.burst.up, plan.ceil.up)];
+        both.iter().any(|(burst, ceil)| burst.is_some() && ceil.is_none()) && plan.burst != EachWay::default()
+    });
+    let unused = unused.filter(|&(place, _)| !own_ceil(place));
+    let finding = |(_, plan): (usize, &super::Plan)| {
+        let title = format!("the burst of the plan {} does nothing without a ceiling", excerpt(&plan.name));
+        let finding = Diagnostic::new(Severity::Note, Kind::NoEffect, title).at(plan.span.0.clone(), "of this plan");
+        finding.help("add \"ceil\", or remove the burst")
+    };
+    unused.map(finding).collect()
 }

@@ -1,11 +1,12 @@
 //! `ShapedDevices.csv` of LibreQoS: a row for each device of a subscriber ("circuit"), whose devices share its rates.
 
-use super::rows::{Field, Row, rows};
-use super::{EachWay, MAX_NETWORK_NAME_BYTES, MAX_SUBSCRIBERS, Sites, Subscriber, Subscribers, addresses};
-use crate::diagnostic::{Diagnostic, Diagnostics, Kind, MAX_SHOWN, Severity};
+use super::rows::{Field, Row};
+use super::subscriber_table::{site, sites_by_name, too_many};
+use super::{EachWay, MAX_NETWORK_NAME_BYTES, MAX_SUBSCRIBERS, Sites, Subscriber, addresses};
+use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
 use crate::rate::Rate;
-use crate::source::Source;
+use crate::source::{Source, Where};
 use crate::suggest;
 use std::collections::HashMap;
 
@@ -24,7 +25,7 @@ enum Column {
 }
 
 /// Their names, as LibreQoS has them since 1.3 without "Mbps"; before, those of rates had none.
-const COLUMNS: [&str; 9] = [
+pub(super) const COLUMNS: [&str; 9] = [
     "circuit id",
     "circuit name",
     "parent node",
@@ -47,25 +48,23 @@ const NEEDED: [Column; 4] = [Column::Id, Column::Parent, Column::DownMax, Column
 /// The one whose text may have commas without quotes: the others are counted from both ends.
 const COMMENT: &str = "comment";
 
-/// Reads the subscribers of a network with these sites. Columns that only LibreQoS knows are passed over, those of MAC addresses too: a frame
-/// carries its customer's only on the customer's own segment.
-pub fn shaped_devices(source: &Source, sites: &Sites) -> Result<Subscribers, Diagnostics> {
-    let rows = rows(source.text());
-    let mut findings = Vec::new();
-    let subscribers = match rows.split_first().and_then(|(header, rows)| Some((columns(header, &mut findings)?, rows)))
-    {
-        Some((columns, rows)) => Reading::new(source, sites, &columns, &mut findings).all(rows),
+/// Whether a table is one of these, by its header.
+pub(super) fn is_header(header: &Row) -> bool {
+    header.fields.iter().any(|field| plain(&field.text).starts_with("circuit"))
+}
+
+/// Reads the subscribers of a network with these sites; without them, names of sites are not looked up. Columns that only LibreQoS knows are
+/// passed over, those of MAC addresses too: a frame carries its customer's only on the customer's own segment.
+pub(super) fn read(
+    source: &Source,
+    (header, rows): (&Row, &[Row]),
+    sites: Option<&Sites>,
+    findings: &mut Vec<Diagnostic>,
+) -> Vec<Subscriber> {
+    match columns(header, findings) {
+        Some(columns) => Reading::new(source, sites, &columns, findings).all(rows),
         None => Vec::new(),
-    };
-    if rows.is_empty() {
-        let end = source.text().len();
-        let finding = Diagnostic::error(Kind::Empty, "the table of subscribers is empty").at(end..end, "ends here");
-        findings.push(finding.help(format!("the first row names the columns: {}, ...", COLUMNS.join(","))));
     }
-    if findings.iter().any(|finding| finding.severity() == Severity::Error) {
-        return Err(Diagnostics::new(Some(source.clone()), findings));
-    }
-    Ok(Subscribers { subscribers, source: source.clone() })
 }
 
 /// Where each column is, and how many there are.
@@ -86,7 +85,7 @@ impl Columns {
 }
 
 /// A column's name as it is compared: in lower case, with single spaces, without a unit.
-fn plain(name: &str) -> String {
+pub(super) fn plain(name: &str) -> String {
     let words: Vec<String> = name.split_whitespace().map(str::to_lowercase).filter(|word| word != "mbps").collect();
     words.join(" ")
 }
@@ -123,8 +122,8 @@ fn columns(header: &Row, findings: &mut Vec<Diagnostic>) -> Option<Columns> {
 
 struct Reading<'a> {
     source: &'a Source,
-    /// The index of each site.
-    sites: HashMap<&'a str, usize>,
+    /// The index of each site, if they are known.
+    sites: Option<HashMap<&'a str, usize>>,
     columns: &'a Columns,
     findings: &'a mut Vec<Diagnostic>,
     subscribers: Vec<Subscriber>,
@@ -135,11 +134,11 @@ struct Reading<'a> {
 impl<'a> Reading<'a> {
     fn new(
         source: &'a Source,
-        sites: &'a Sites,
+        sites: Option<&'a Sites>,
         columns: &'a Columns,
         findings: &'a mut Vec<Diagnostic>,
     ) -> Reading<'a> {
-        let sites = sites.sites.iter().enumerate().map(|(index, site)| (site.name.as_str(), index)).collect();
+        let sites = sites.map(sites_by_name);
         Reading { source, sites, columns, findings, subscribers: Vec::new(), known: HashMap::new() }
     }
 
@@ -147,9 +146,7 @@ impl<'a> Reading<'a> {
         for row in rows {
             self.row(row);
             if self.subscribers.len() > MAX_SUBSCRIBERS {
-                let title = format!("there are more than {MAX_SUBSCRIBERS} subscribers");
-                let finding = Diagnostic::error(Kind::TooMany, title).at(row.span(), "one too many");
-                self.findings.push(finding.help("leave some out, or divide them among several links"));
+                self.findings.push(too_many(row.span()));
                 break;
             }
         }
@@ -176,7 +173,8 @@ impl<'a> Reading<'a> {
         }
         let (Ok(parent), Ok(rate), Ok(ceil)) = (parent, both(min), both(max)) else { return };
         let name = self.columns.field(row, Column::Name).map_or_else(|| id.clone(), |name| name.text.clone());
-        let own = Subscriber { id: id.clone(), name, parent, rate, ceil, addresses, span: row.span() };
+        let span = Where(row.span());
+        let own = Subscriber { id: id.clone(), name, parent, plan: None, rate, ceil, addresses, span };
         match self.known.get(&id) {
             None => {
                 self.known.insert(id, self.subscribers.len());
@@ -195,8 +193,8 @@ impl<'a> Reading<'a> {
         ];
         if let Some((what, _)) = differs.iter().find(|(_, differs)| *differs) {
             let finding = Diagnostic::error(Kind::Conflict, format!("circuit {} has two {what}", excerpt(&known.id)))
-                .at(other.span, "differs")
-                .at(known.span.clone(), "the first device");
+                .at(other.span.0, "differs")
+                .at(known.span.0.clone(), "the first device");
             self.findings.push(finding.help("devices of a circuit share them: write the same, or another circuit id"));
             return;
         }
@@ -221,21 +219,8 @@ impl<'a> Reading<'a> {
         let Some(field) = self.columns.field(row, Column::Parent).filter(|field| !field.text.is_empty()) else {
             return Ok(None);
         };
-        if let Some(&site) = self.sites.get(field.text.as_str()) {
-            return Ok(Some(site));
-        }
-        let finding = Diagnostic::error(Kind::UnknownValue, format!("there is no site \"{}\"", excerpt(&field.text)))
-            .at(field.span.clone(), "not in the tree of sites");
-        // A suggestion compares with every site: not for each of thousands of rows.
-        let may = self.findings.len() < MAX_SHOWN;
-        let near = may.then(|| suggest::nearest_name(&field.text, self.sites.keys().copied())).flatten();
-        self.findings.push(match near {
-            Some(near) => {
-                finding.help(format!("is \"{near}\" meant? Leave it empty for a subscriber right below the link"))
-            }
-            None => finding.help("add the site, or leave it empty for a subscriber right below the link"),
-        });
-        Err(())
+        let Some(sites) = &self.sites else { return Err(()) };
+        site(field, sites, self.findings).map(Some)
     }
 
     /// A rate in Mbit/s; an empty field or 0 is none.

@@ -1,11 +1,11 @@
 //! `network.json` of LibreQoS: sites by name, each with its bandwidth and the sites below it.
 
 use super::{EachWay, MAX_NETWORK_NAME_BYTES, MAX_SITE_DEPTH, MAX_SITES, Site, Sites};
-use crate::diagnostic::{Diagnostic, Diagnostics, Kind};
+use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
 use crate::parse::syntax::tree;
 use crate::rate::Rate;
-use crate::source::{Source, Span};
+use crate::source::{Source, Span, Where};
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged;
 use std::collections::HashMap;
@@ -13,9 +13,13 @@ use std::collections::HashMap;
 const HELP: &str =
     "a site is `\"name\": { \"downloadBandwidthMbps\": 500, \"uploadBandwidthMbps\": 500, \"children\": {} }`";
 
-/// Reads the sites of a network; keys that LibreQoS alone knows are passed over.
-pub fn sites(source: &Source) -> Result<Sites, Diagnostics> {
-    let (tree, mut findings) = tree(source.text());
+/// Reads the sites of a network; keys that LibreQoS alone knows are passed over. `None` if something is wrong, which is reported.
+pub(crate) fn sites(source: &Source, findings: &mut Vec<Diagnostic>) -> Option<Sites> {
+    let (tree, mut found) = tree(source.text());
+    if source.text().trim().is_empty() {
+        let finding = Diagnostic::error(Kind::Empty, "the file of sites is empty").at(0..0, "nothing in here");
+        found = vec![finding.help("a network without sites is `{}`; or leave the key \"sites\" out")];
+    }
     let mut reading = Reading { sites: Vec::new(), known: HashMap::new(), findings: Vec::new(), too_many: false };
     match &tree {
         Some(Value::Object(object)) => reading.children(object, None, 1),
@@ -26,12 +30,10 @@ pub fn sites(source: &Source) -> Result<Sites, Diagnostics> {
         }
         None => {}
     }
-    findings.extend(reading.findings);
-    if findings.is_empty() {
-        Ok(Sites { sites: reading.sites })
-    } else {
-        Err(Diagnostics::new(Some(source.clone()), findings))
-    }
+    found.extend(reading.findings);
+    let good = found.is_empty();
+    findings.extend(found.into_iter().map(|finding| finding.of(source)));
+    good.then(|| Sites { sites: reading.sites, source: Some(source.clone()) })
 }
 
 fn span(value: &impl Ranged) -> Span {
@@ -82,7 +84,14 @@ impl Reading {
             };
             let index = self.sites.len();
             self.known.insert(name.to_owned(), index);
-            self.sites.push(Site { name: name.to_owned(), parent, ceil, span: place });
+            self.sites.push(Site {
+                name: name.to_owned(),
+                parent,
+                rate: EachWay::default(),
+                ceil,
+                weight: 1,
+                span: Where(place),
+            });
             match own.get("children").map(|children| &children.value) {
                 Some(Value::Object(below)) => self.children(below, Some(index), depth + 1),
                 Some(other) => {
@@ -106,7 +115,7 @@ impl Reading {
         if let Some(&first) = self.known.get(name) {
             let finding = Diagnostic::error(Kind::DuplicateName, format!("two sites are called \"{}\"", excerpt(name)))
                 .at(place.clone(), "the second one")
-                .at(self.sites[first].span.clone(), "the first one");
+                .at(self.sites[first].span.0.clone(), "the first one");
             self.findings.push(finding.help("subscribers name their site: give each a name of its own"));
             return false;
         }
@@ -139,9 +148,12 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::diagnostic::Diagnostics;
 
     fn read(text: &str) -> Result<Sites, String> {
-        sites(&Source::new("network.json", text)).map_err(|found| found.render(false))
+        let mut findings = Vec::new();
+        let found = sites(&Source::new("network.json", text), &mut findings);
+        found.ok_or_else(|| Diagnostics::new(None, findings).render(false))
     }
 
     #[test]
@@ -161,7 +173,6 @@ mod tests {
                 ("south", None, EachWay::default()),
             ]
         );
-        assert_eq!((found.find("south"), found.find("west")), (Some(2), None));
         assert_eq!(read("{}"), Ok(Sites::default()), "a flat network");
     }
 
@@ -173,6 +184,7 @@ mod tests {
         let deep = of_depth(MAX_SITE_DEPTH + 1);
         let many: Vec<String> = (0..MAX_SITES + 9).map(|n| format!("\"s{n}\": {{}}")).collect();
         for (text, says) in [
+            ("", "the file of sites is empty"),
             ("[]", "no object"),
             ("{ \"a\": 5 }", "the site \"a\" is no object"),
             ("{ \"a\": {}, \"b\": { \"children\": { \"a\": {} } } }", "two sites are called \"a\""),

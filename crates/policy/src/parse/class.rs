@@ -80,7 +80,7 @@ pub(super) fn read(reader: &mut Reader, field: &Field, discipline: Option<(Sched
     class.burst = burst(reader, &object);
     class.peak = peak::read(reader, &object, &class);
     class.limit = object.get("limit").and_then(|field| limit(reader, field));
-    (class.queue, class.codel) = queue::read(reader, &object);
+    (class.queue, class.codel) = queue::read(reader, &object, queue::Default::Fifo);
     class.exceed = exceed(reader, &object);
     class.flow_ceil = ceiling::read(reader, &object, "flow_ceil", "flow_burst");
     class.shared_ceil = object.get("shared_ceil").and_then(|field| ceiling::shared(reader, field));
@@ -140,7 +140,8 @@ fn burst(reader: &mut Reader, object: &Object) -> Option<Bytes> {
     reader.quantity(field, Bytes::checked(kb * 1024.0, &format!("{kb} kB")))
 }
 
-fn limit(reader: &mut Reader, field: &Field) -> Option<Limit> {
+/// The limit of a queue, of a class or a plan.
+pub(super) fn limit(reader: &mut Reader, field: &Field) -> Option<Limit> {
     match field.value {
         Value::NumberLit(_) => {
             let meaning = "packets that the class may queue; write bytes as \"64kb\" and time as \"50ms\"";

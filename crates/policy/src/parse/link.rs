@@ -12,10 +12,18 @@ pub(super) fn read(reader: &mut Reader, field: &Field) -> Option<Link> {
     Some(Link {
         rate: object.get("rate").and_then(|field| reader.rate(field)),
         ingress_rate: object.get("ingress_rate").and_then(|field| reader.rate(field)),
-        framing: framing(reader, &object),
+        ..rest(reader, &object)
+    })
+}
+
+/// The link but for its rates.
+pub(super) fn rest(reader: &mut Reader, object: &Object) -> Link {
+    Link {
+        framing: framing(reader, object),
         burst: object.get("burst").and_then(|field| reader.bytes(field)),
         split_gso: object.get("split_gso").and_then(|field| reader.choice(field, SplitGso::NAMES)).unwrap_or_default(),
-    })
+        ..Link::default()
+    }
 }
 
 fn framing(reader: &mut Reader, object: &Object) -> Framing {

@@ -30,11 +30,18 @@ const FOREIGN_NAMES: &[(&str, &str)] = &[
 const BY_FLOW: &str = "write \"flows\": a line for each flow, with CoDel in each";
 const ONE_LINE: &str = "write \"fifo\", and how much it may hold as \"limit\"";
 
+/// The queue of an object that names none.
+#[derive(Clone, Copy)]
+pub(super) enum Default {
+    Fifo,
+    Flows,
+}
+
 /// Reads both keys. If one of them cannot be read, keys that depend on it are not checked.
-pub(super) fn read(reader: &mut Reader, object: &Object) -> (Queue, Option<Codel>) {
+pub(super) fn read(reader: &mut Reader, object: &Object, default: Default) -> (Queue, Option<Codel>) {
     let by_flow = match object.get("queue") {
         Some(field) => by_flow(reader, field),
-        None => Some(Choice::No),
+        None => Some(if let Default::Flows = default { Choice::Yes } else { Choice::No }),
     };
     let flows = flows(reader, object);
     if let Some(Choice::No) = by_flow {

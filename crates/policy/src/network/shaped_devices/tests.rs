@@ -1,7 +1,9 @@
 //! Tests of tables of subscribers, good ones and refused ones.
 
-use super::super::{check, sites};
+use super::super::{EachWay, NetworkLink, NetworkPolicy, Sites, Subscribers, checks, sites, subscriber_table};
 use super::*;
+use crate::diagnostic::{Diagnostics, Severity};
+use crate::source::Origin;
 
 /// In the shape of LibreQoS's own example: a comment of the file, quotes, fractions, several addresses and devices, and comments with commas.
 const TABLE: &str = r#"# Shaped devices
@@ -16,11 +18,36 @@ const SITES: &str = r#"{ "Site_1": { "downloadBandwidthMbps": 1000, "uploadBandw
     "children": { "AP_A": { "downloadBandwidthMbps": 500, "uploadBandwidthMbps": 500 } } } }"#;
 
 fn network() -> Sites {
-    sites(&Source::new("network.json", SITES)).expect("good")
+    sites(&Source::new("network.json", SITES), &mut Vec::new()).expect("good")
+}
+
+fn read_source(source: &Source) -> Result<Subscribers, Diagnostics> {
+    let mut findings = Vec::new();
+    let (found, libreqos) = subscriber_table::read(source, Some(&network()), Some(&[]), &mut findings);
+    assert!(libreqos || !findings.is_empty());
+    if findings.is_empty() { Ok(found) } else { Err(Diagnostics::new(None, findings)) }
 }
 
 fn read(text: &str) -> Result<Subscribers, String> {
-    shaped_devices(&Source::new("devices.csv", text), &network()).map_err(|found| found.render(false))
+    read_source(&Source::new("devices.csv", text)).map_err(|found| found.render(false))
+}
+
+/// What is wrong with them beside each other.
+fn check(sites: &Sites, subscribers: &Subscribers) -> Diagnostics {
+    let policy = NetworkPolicy {
+        name: "test".to_owned(),
+        description: None,
+        link: NetworkLink::default(),
+        subscriber_side: vec!["eth1".to_owned()],
+        oversold: true,
+        sites: sites.clone(),
+        plans: Vec::new(),
+        subscribers: subscribers.clone(),
+        origin: Origin::default(),
+    };
+    let mut findings = checks::errors(&policy);
+    findings.extend(checks::warnings(&policy));
+    Diagnostics::new(None, findings)
 }
 
 #[test]
@@ -46,17 +73,7 @@ fn columns_of_other_versions_are_known() {
     assert_eq!(read(&old).expect("before Mbps").subscribers.len(), 4);
     let new = TABLE.replace("Parent Node,", "Parent Node,Parent Node ID,Anchor Node ID,");
     let new = new.replace(",AP_A,", ",AP_A,,,").replace("Box,,", "Box,,,,").replace(",Site_1,", ",Site_1,,,");
-    assert_eq!(read(&new).expect("with ids of nodes").subscribers, read_shifted(&new));
-}
-
-/// As the table in an earlier version, but for the places in the file.
-fn read_shifted(text: &str) -> Vec<Subscriber> {
-    let (mut before, after) = (read(TABLE).expect("good").subscribers, read(text).expect("good").subscribers);
-    for (one, other) in before.iter_mut().zip(&after) {
-        one.span = other.span.clone();
-        one.addresses.iter_mut().zip(&other.addresses).for_each(|(one, other)| one.span = other.span.clone());
-    }
-    before
+    assert_eq!(read(&new).expect("with ids of nodes"), read(TABLE).expect("good"), "but for their places");
 }
 
 #[test]
@@ -145,7 +162,7 @@ fn a_report_of_many_mistakes_is_short() {
     let row = |n: usize| format!("{n},Name {n},1,Box,NO_SITE_{n},,300.0.0.{n},x,a,b,c,d,,\n");
     let text: String = std::iter::once(format!("{header}\n")).chain((0..10_000).map(row)).collect();
     let source = Source::new("devices.csv", text.as_str());
-    let found = shaped_devices(&source, &network()).expect_err("all are faulty");
+    let found = read_source(&source).expect_err("all are faulty");
     assert_eq!(found.len(), 70_000, "seven mistakes in each");
     let shown = found.render(false);
     assert!(shown.contains("... and 69950 more") && shown.lines().count() < 500, "{}", shown.lines().count());
@@ -180,6 +197,6 @@ proptest::proptest! {
         if let Err(error) = read(&text) {
             proptest::prop_assert!(error.contains("help: "));
         }
-        let _ = sites(&Source::new("network.json", text));
+        let _ = sites(&Source::new("network.json", text), &mut Vec::new());
     }
 }

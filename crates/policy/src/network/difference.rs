@@ -1,0 +1,168 @@
+//! The difference between two networks: settings, sites and subscribers that differ, by name. The numbers of nodes are no difference: an engine
+//! chooses them.
+
+use super::{EachWay, Leaf, LeafQueue, Network, Node};
+use crate::difference::{Change, Field, Values, changed};
+use crate::link::{Cells, SplitGso};
+use crate::rate::Rate;
+use crate::time;
+use ipnet::IpNet;
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// The difference of two networks. Empty if, and only if, both mean the same.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct NetworkDifference {
+    /// Values of the policy as a whole: its name, the link ...
+    pub settings: Vec<Field>,
+    /// Sites, those that are gone first, then in the order of the new policy.
+    pub sites: Vec<NodeChange>,
+    /// Subscribers, likewise. A plan that changes is a change of each of its subscribers.
+    pub subscribers: Vec<NodeChange>,
+}
+
+impl NetworkDifference {
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.settings.is_empty() && self.sites.is_empty() && self.subscribers.is_empty()
+    }
+}
+
+/// A site or a subscriber that changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NodeChange {
+    /// The kind of change; never `Moved`, since the place in a table means nothing.
+    pub change: Change,
+    /// Its key among sites or subscribers.
+    pub id: String,
+    /// All values of one that is added or removed, else the changed values.
+    pub fields: Vec<Field>,
+}
+
+/// The difference from `old` to `new`. Remarks and places in files are ignored.
+pub fn difference(old: &Network, new: &Network) -> NetworkDifference {
+    let (of_old, of_new) = (prefixes(old), prefixes(new));
+    let sites = |network: &Network| -> Vec<(String, Values)> {
+        network.sites().iter().map(|site| (site.id.clone(), node(network, site))).collect()
+    };
+    let leaves = |network: &Network, prefixes: &[Vec<IpNet>]| -> Vec<(String, Values)> {
+        let all = network.leaves.iter().zip(prefixes);
+        all.map(|(own, prefixes)| (own.node.id.clone(), leaf(network, own, prefixes))).collect()
+    };
+    NetworkDifference {
+        settings: changed(&settings(old), &settings(new)),
+        sites: nodes(&sites(old), &sites(new)),
+        subscribers: nodes(&leaves(old, &of_old), &leaves(new, &of_new)),
+    }
+}
+
+fn nodes(old: &[(String, Values)], new: &[(String, Values)]) -> Vec<NodeChange> {
+    let was: HashMap<&str, &Values> = old.iter().map(|(id, values)| (id.as_str(), values)).collect();
+    let is: HashMap<&str, &Values> = new.iter().map(|(id, values)| (id.as_str(), values)).collect();
+    let none = Values::new();
+    let gone = old.iter().filter(|(id, _)| !is.contains_key(id.as_str()));
+    let gone = gone.map(|(id, values)| (Change::Removed, id, changed(values, &none)));
+    let here = new.iter().map(|(id, values)| match was.get(id.as_str()) {
+        Some(was) => (Change::Changed, id, changed(was, values)),
+        None => (Change::Added, id, changed(&none, values)),
+    });
+    let here = here.filter(|(change, _, fields)| *change == Change::Added || !fields.is_empty());
+    gone.chain(here).map(|(change, id, fields)| NodeChange { change, id: id.clone(), fields }).collect()
+}
+
+/// The prefixes of each leaf.
+fn prefixes(network: &Network) -> Vec<Vec<IpNet>> {
+    let mut of = vec![Vec::new(); network.leaves.len()];
+    for (prefix, leaf) in &network.prefixes {
+        of[usize::from(*leaf)].push(*prefix);
+    }
+    of
+}
+
+fn settings(network: &Network) -> Values {
+    let Network {
+        name,
+        description,
+        subscriber_side,
+        framing,
+        split_gso,
+        plans: _,
+        guaranteed: _,
+        inner: _,
+        leaves: _,
+        queues: _,
+        prefixes: _,
+        remarks: _,
+    } = network;
+    let Node { ceil, burst, .. } = network.link();
+    present([
+        ("name", Some(name.clone())),
+        ("description", description.clone()),
+        ("subscriber_side", Some(subscriber_side.join(", "))),
+        ("link.rate.down", rate(ceil.down)),
+        ("link.rate.up", rate(ceil.up)),
+        ("link.overhead", Some(framing.overhead_bytes.to_string())),
+        ("link.mpu", Some(framing.mpu_bytes.to_string())),
+        ("link.cells", name_of(Cells::NAMES, &framing.cells)),
+        ("link.burst", burst.down.map(|burst| burst.to_string())),
+        ("link.split_gso", name_of(SplitGso::NAMES, split_gso)),
+    ])
+}
+
+fn node(network: &Network, node: &Node) -> Values {
+    let Node { number: _, parent, id: _, name, weight, rate: least, ceil, burst } = node;
+    let above = network.node(*parent).filter(|above| above.number != network.link().number);
+    present([
+        ("name", Some(name.clone())),
+        ("site", above.map(|above| above.id.clone())),
+        ("weight", Some(weight.to_string())),
+        ("rate.down", rate(least.down)),
+        ("rate.up", rate(least.up)),
+        ("ceil.down", rate(ceil.down)),
+        ("ceil.up", rate(ceil.up)),
+        ("burst.down", burst.down.map(|burst| burst.to_string())),
+        ("burst.up", burst.up.map(|burst| burst.to_string())),
+    ])
+}
+
+fn leaf(network: &Network, leaf: &Leaf, prefixes: &[IpNet]) -> Values {
+    let Leaf { node: own, plan, queue } = leaf;
+    let mut values = node(network, own);
+    let queues: EachWay<Option<&LeafQueue>> = queue.map(|queue| network.queues.get(*queue));
+    let prefixes: Vec<String> = prefixes.iter().map(IpNet::to_string).collect();
+    values.extend(present([
+        ("addresses", (!prefixes.is_empty()).then(|| prefixes.join(" "))),
+        ("plan", plan.clone()),
+        ("queue.down", queues.down.map(shown)),
+        ("queue.up", queues.up.map(shown)),
+    ]));
+    values
+}
+
+/// A queue on one line.
+fn shown(queue: &LeafQueue) -> String {
+    let LeafQueue { queue, codel, limit_pkts, limit_bytes } = queue;
+    let mut words = vec![queue.name().to_owned()];
+    if let Some(flows) = queue.flows() {
+        words.push(format!("hosts {}", flows.hosts.name()));
+        words.push(format!("flow_quantum {}", flows.quantum_bytes));
+        words.push(format!("allowance {}", flows.allowance));
+    }
+    let times = codel.map(|codel| (time::format(codel.target_ns), time::format(codel.interval_ns)));
+    words.extend(times.map(|(target, interval)| format!("codel {target} {interval}")));
+    words.extend(limit_pkts.map(|pkts| format!("limit {pkts}")));
+    words.extend(limit_bytes.map(|bytes| format!("limit_bytes {bytes}")));
+    words.join(", ")
+}
+
+fn rate(rate: Option<Rate>) -> Option<String> {
+    rate.map(|rate| rate.to_string())
+}
+
+fn present<const N: usize>(all: [(&'static str, Option<String>); N]) -> Values {
+    all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: &T) -> Option<String> {
+    names.iter().find(|(_, known)| known == value).map(|(name, _)| (*name).to_owned())
+}

@@ -1,0 +1,141 @@
+//! A network as text in the native format, in one canonical form: sites and subscribers stand in the policy itself. Parsing the text gives the
+//! same network.
+
+use super::{Burst, EachWay, NetworkPolicy, Plan, Site, Subscriber};
+use crate::limit::Limit;
+use crate::link::Link;
+use crate::print::{Fields, link, object, queue};
+use crate::rate::Rate;
+use crate::time;
+use serde_json::Value;
+
+/// The policy in the native format. Keys at their defaults are left out.
+pub fn print(policy: &NetworkPolicy) -> String {
+    let mut text = String::from("{\n");
+    text += &format!("  \"version\": {},\n  \"name\": {},\n", crate::FORMAT_VERSION, Value::from(policy.name.as_str()));
+    if let Some(description) = &policy.description {
+        text += &format!("  \"description\": {},\n", Value::from(description.as_str()));
+    }
+    let shown = link_fields(policy);
+    if !shown.is_empty() {
+        text += &format!("  \"link\": {},\n", object(&shown));
+    }
+    text += &format!("  \"subscriber_side\": {},\n", Value::from(policy.subscriber_side.clone()));
+    if policy.oversold {
+        text += "  \"oversold\": true,\n";
+    }
+    if !policy.sites.sites.is_empty() {
+        text += &format!("  \"sites\": {},\n", sites(policy));
+    }
+    if !policy.plans.is_empty() {
+        let plans: Vec<String> =
+            policy.plans.iter().map(|one| format!("    {}", named(&one.name, &plan(one)))).collect();
+        text += &format!("  \"plans\": {{\n{}\n  }},\n", plans.join(",\n"));
+    }
+    let all: Vec<String> = policy
+        .subscribers
+        .subscribers
+        .iter()
+        .map(|one| format!("\n    {}", object(&subscriber(policy, one))))
+        .collect();
+    let all = if all.is_empty() { "[]".to_owned() } else { format!("[{}\n  ]", all.join(",")) };
+    text + &format!("  \"subscribers\": {all}\n}}\n")
+}
+
+fn named(name: &str, fields: &Fields) -> String {
+    format!("{}: {}", Value::from(name), object(fields))
+}
+
+fn link_fields(policy: &NetworkPolicy) -> Fields {
+    let own = &policy.link;
+    let mut fields = rates([("rate", &own.rate)]);
+    let rest = Link { framing: own.framing, burst: own.burst, split_gso: own.split_gso, ..Link::default() };
+    fields.extend(link(&rest));
+    fields
+}
+
+fn rates<const N: usize>(all: [(&'static str, &EachWay<Option<Rate>>); N]) -> Fields {
+    all.into_iter().filter_map(|(key, rates)| Some((key, each_way(rates, |rate| rate.to_string().into())?))).collect()
+}
+
+/// One value for both directions, or an object with those that there are.
+fn each_way<T: PartialEq>(values: &EachWay<Option<T>>, text: impl Fn(&T) -> Value) -> Option<Value> {
+    match (&values.down, &values.up) {
+        (None, None) => None,
+        (Some(down), Some(up)) if down == up => Some(text(down)),
+        _ => {
+            let named = values.named();
+            let present = named.iter().filter_map(|(way, value)| Some(((*way).to_owned(), text(value.as_ref()?))));
+            Some(Value::Object(present.collect()))
+        }
+    }
+}
+
+/// The sites, nested.
+fn sites(policy: &NetworkPolicy) -> String {
+    let all = &policy.sites.sites;
+    let mut below: Vec<Vec<usize>> = vec![Vec::new(); all.len() + 1];
+    for (place, site) in all.iter().enumerate() {
+        below[site.parent.map_or(0, |parent| parent + 1)].push(place);
+    }
+    fn level(all: &[Site], below: &[Vec<usize>], parent: usize, depth: usize) -> String {
+        let indent = "  ".repeat(depth);
+        let lines: Vec<String> = below[parent]
+            .iter()
+            .map(|&place| {
+                let site = &all[place];
+                let mut fields = rates([("rate", &site.rate), ("ceil", &site.ceil)]);
+                if site.weight != 1 {
+                    fields.push(("weight", site.weight.into()));
+                }
+                let text = named(&site.name, &fields);
+                if below[place + 1].is_empty() {
+                    return format!("{indent}  {text}");
+                }
+                // The object of the sites below goes before the closing brace.
+                let open = text.strip_suffix('}').unwrap_or(&text).trim_end();
+                let comma = if fields.is_empty() { " " } else { ", " };
+                format!("{indent}  {open}{comma}\"sites\": {} }}", level(all, below, place + 1, depth + 1))
+            })
+            .collect();
+        format!("{{\n{}\n{indent}}}", lines.join(",\n"))
+    }
+    level(all, &below, 0, 1)
+}
+
+fn plan(plan: &Plan) -> Fields {
+    let mut fields = rates([("rate", &plan.rate), ("ceil", &plan.ceil)]);
+    let burst = each_way(&plan.burst, |burst| match burst {
+        Burst::Bytes(bytes) => bytes.to_string().into(),
+        Burst::TimeNs(ns) => time::format(*ns).into(),
+    });
+    fields.extend(burst.map(|burst| ("burst", burst)));
+    if plan.weight != 1 {
+        fields.push(("weight", plan.weight.into()));
+    }
+    match plan.limit {
+        Some(Limit::Pkts(pkts)) => fields.push(("limit", pkts.into())),
+        Some(limit) => fields.push(("limit", limit.to_string().into())),
+        None => {}
+    }
+    // By flow is the default here, as a FIFO is that of a class.
+    if plan.queue.flows().is_none() {
+        fields.push(("queue", plan.queue.name().into()));
+    }
+    queue(&mut fields, plan.queue, plan.codel);
+    fields
+}
+
+fn subscriber(policy: &NetworkPolicy, subscriber: &Subscriber) -> Fields {
+    let mut fields: Fields = vec![("name", subscriber.name.clone().into())];
+    if subscriber.id != subscriber.name {
+        fields.push(("id", subscriber.id.clone().into()));
+    }
+    let addresses = subscriber.addresses.iter().map(|address| address.prefix.to_string());
+    fields.push(("addresses", addresses.map(Value::from).collect()));
+    fields.extend(policy.plan(subscriber).map(|plan| ("plan", plan.name.clone().into())));
+    fields.extend(rates([("rate", &subscriber.rate), ("ceil", &subscriber.ceil)]));
+    let site = subscriber.parent.and_then(|site| policy.sites.sites.get(site));
+    fields.extend(site.map(|site| ("site", site.name.clone().into())));
+    fields
+}

@@ -1,0 +1,296 @@
+//! A network as an engine is to build it: numbered nodes, each with every value chosen, and the prefixes of the leaves.
+
+use super::{BURST_TIMES_NS, Burst, EachWay, NODE_RATES, NetworkPolicy, Plan, Subscriber, Way, checks};
+use crate::bytes::Bytes;
+use crate::ceiling::default_burst;
+use crate::diagnostic::{Diagnostic, Diagnostics, Kind, Severity};
+use crate::limits;
+use crate::link::{Framing, SplitGso};
+use crate::queue::{Codel, Flows, Queue};
+use crate::rate::Rate;
+use crate::resolved::Context;
+use ipnet::IpNet;
+use sluice_abi as abi;
+
+type Rates = EachWay<Option<Rate>>;
+
+/// A network with every value chosen.
+#[derive(Debug, Clone)]
+pub struct Network {
+    /// The policy's name.
+    pub name: String,
+    /// The policy's purpose, as its author wrote it.
+    pub description: Option<String>,
+    /// The interfaces towards the subscribers.
+    pub subscriber_side: Vec<String>,
+    /// Bytes that the link adds to a packet.
+    pub framing: Framing,
+    /// Whether packets larger than a frame are split before they are queued.
+    pub split_gso: SplitGso,
+    /// The number of plans.
+    pub plans: usize,
+    /// What is guaranteed to all below the link, bits per second.
+    pub guaranteed: EachWay<u128>,
+    /// The inner nodes: the link, then the sites, each behind its parent. The number of the one at `i` is `SL_FIRST_INNER + i`.
+    pub inner: Vec<Node>,
+    /// The leaves, which are the subscribers in the order of the table. The number of the one at `i` is `i`.
+    pub leaves: Vec<Leaf>,
+    /// The queues that leaves have, each once.
+    pub queues: Vec<LeafQueue>,
+    /// Prefixes and the numbers of their leaves, IPv4 before IPv6, by address. No prefix holds another one.
+    pub prefixes: Vec<(IpNet, u16)>,
+    /// Warnings, and notes on chosen values. There are no errors.
+    pub remarks: Diagnostics,
+}
+
+/// A node of the tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// Its number, as in `abi/hierarchy.h`.
+    pub number: u16,
+    /// The number of the inner node above it; of the link, its own.
+    pub parent: u16,
+    /// Its key among the sites, or among the subscribers; `link` for the link.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// Its share beside others below the same parent, 1 to [`super::MAX_NODE_WEIGHT`].
+    pub weight: u32,
+    /// What it gets at least, bits per second; of the link: nothing.
+    pub rate: Rates,
+    /// What it gets at most, bits per second; of the link: what it is shaped to.
+    pub ceil: Rates,
+    /// What may pass at once after a pause, if there is a ceiling. Of the link, `None` may also be the engine's own choice.
+    pub burst: EachWay<Option<Bytes>>,
+}
+
+/// A subscriber.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leaf {
+    /// The node.
+    pub node: Node,
+    /// The name of its plan.
+    pub plan: Option<String>,
+    /// The index of its queue in [`Network::queues`].
+    pub queue: EachWay<usize>,
+}
+
+/// The queue of leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeafQueue {
+    /// A FIFO, or by flow.
+    pub queue: Queue,
+    /// The active queue management, for the leaf's rate; `None` for none.
+    pub codel: Option<Codel>,
+    /// The most packets; `None`: as many as there is room for.
+    pub limit_pkts: Option<u32>,
+    /// The most bytes.
+    pub limit_bytes: Option<Bytes>,
+}
+
+impl Network {
+    /// The direction that departures from an interface have.
+    pub fn way(&self, interface: &str) -> Way {
+        if self.subscriber_side.iter().any(|name| name == interface) { Way::Down } else { Way::Up }
+    }
+
+    /// The link.
+    pub fn link(&self) -> &Node {
+        &self.inner[0]
+    }
+
+    /// The sites.
+    pub fn sites(&self) -> &[Node] {
+        &self.inner[1..]
+    }
+
+    /// The node of a number.
+    pub fn node(&self, number: u16) -> Option<&Node> {
+        match number.checked_sub(FIRST_INNER) {
+            Some(inner) => self.inner.get(usize::from(inner)),
+            None => self.leaves.get(usize::from(number)).map(|leaf| &leaf.node),
+        }
+    }
+
+    /// The most sites between the link and a subscriber, or a site without any.
+    pub fn levels(&self) -> usize {
+        let mut levels = vec![0; self.inner.len()];
+        for (place, node) in self.inner.iter().enumerate().skip(1) {
+            levels[place] = levels[usize::from(node.parent - FIRST_INNER)] + 1;
+        }
+        levels.into_iter().max().unwrap_or(0)
+    }
+}
+
+const FIRST_INNER: u16 = abi::SL_FIRST_INNER as u16;
+
+/// The number of an inner node, by its index behind the link.
+fn inner_number(site: Option<usize>) -> u16 {
+    // There are fewer than 4,096.
+    FIRST_INNER + site.map_or(0, |site| site as u16 + 1)
+}
+
+/// Chooses every open value of a network, and checks it against the link. A rate of the command line holds for both directions.
+pub fn resolve(policy: &NetworkPolicy, context: &Context) -> Result<Network, Diagnostics> {
+    let rate = context.link_rate.map_or(policy.link.rate, |rate| EachWay::both(Some(rate)));
+    let mut findings = checks::warnings(policy);
+    findings.extend(link_rate(policy, context, &rate));
+    findings.extend(checks::against_link(policy, &rate));
+    let source = policy.origin.source().cloned();
+    if findings.iter().any(|finding| finding.severity() == Severity::Error) {
+        return Err(Diagnostics::new(source, findings));
+    }
+    let mut queues = Vec::new();
+    let leaves = policy.subscribers.subscribers.iter().enumerate();
+    let leaves = leaves.map(|(number, one)| leaf(policy, number, one, &rate, &mut queues)).collect();
+    Ok(Network {
+        name: policy.name.clone(),
+        description: policy.description.clone(),
+        subscriber_side: policy.subscriber_side.clone(),
+        framing: policy.link.framing,
+        split_gso: policy.link.split_gso,
+        plans: policy.plans.len(),
+        guaranteed: checks::whole(policy),
+        inner: inner(policy, rate),
+        leaves,
+        queues,
+        prefixes: prefixes(policy),
+        remarks: Diagnostics::new(source, findings),
+    })
+}
+
+/// The findings on the link's rate: it is not known, overridden, or one that a node cannot have.
+fn link_rate(policy: &NetworkPolicy, context: &Context, rate: &Rates) -> Vec<Diagnostic> {
+    let place = policy.origin.span("/link/rate");
+    let mut findings = Vec::new();
+    if let Some(given) = context.link_rate.filter(|_| policy.link.rate != EachWay::default()) {
+        let title = format!("--rate {given} takes the place of the policy's rates, in both directions");
+        let note = Diagnostic::new(Severity::Note, Kind::LinkRateOverridden, title);
+        findings.push(note.at(place.clone(), "not used"));
+    }
+    for (way, rate) in rate.named() {
+        match rate {
+            None => {
+                let title = format!(
+                    "the link's rate {way} is not known: it is not shaped, and rates are not checked against it"
+                );
+                let note = Diagnostic::new(Severity::Note, Kind::LinkRateUnknown, title)
+                    .at(policy.origin.span("/link"), "says none");
+                findings.push(
+                    note.help("write it, as in `\"link\": { \"rate\": { \"down\": \"1gbit\", \"up\": \"200mbit\" } }`"),
+                );
+            }
+            Some(rate) if !NODE_RATES.contains(rate) => {
+                let (least, most) = (NODE_RATES.start(), NODE_RATES.end());
+                let title = format!("the link has a rate of {rate} {way}, which is not between {least} and {most}");
+                let place = place.clone().or(policy.origin.span("/subscribers"));
+                let finding = Diagnostic::error(Kind::OutOfRange, title).at(place, "cannot be kept");
+                findings.push(finding.help("write a rate within that range"));
+            }
+            Some(_) => {}
+        }
+    }
+    findings
+}
+
+fn inner(policy: &NetworkPolicy, rate: Rates) -> Vec<Node> {
+    let link = Node {
+        number: FIRST_INNER,
+        parent: FIRST_INNER,
+        id: "link".to_owned(),
+        name: "link".to_owned(),
+        weight: 1,
+        rate: EachWay::default(),
+        ceil: rate,
+        burst: EachWay::both(policy.link.burst),
+    };
+    let sites = policy.sites.sites.iter().zip(checks::guarantees(policy)).enumerate();
+    let sites = sites.map(|(place, (site, guarantee))| Node {
+        number: inner_number(Some(place)),
+        parent: inner_number(site.parent),
+        id: site.name.clone(),
+        name: site.name.clone(),
+        weight: site.weight,
+        rate: guarantee,
+        ceil: site.ceil,
+        burst: site.ceil.map(|ceil| ceil.map(default_burst)),
+    });
+    std::iter::once(link).chain(sites).collect()
+}
+
+fn leaf(
+    policy: &NetworkPolicy,
+    number: usize,
+    subscriber: &Subscriber,
+    link: &Rates,
+    queues: &mut Vec<LeafQueue>,
+) -> Leaf {
+    let (plan, ceil) = (policy.plan(subscriber), policy.ceil(subscriber));
+    let written = plan.map_or(EachWay::default(), |plan| plan.burst);
+    let mut index = |rate: Option<Rate>| {
+        let own = queue(plan, rate);
+        queues.iter().position(|known| *known == own).unwrap_or_else(|| {
+            queues.push(own);
+            queues.len() - 1
+        })
+    };
+    let sends_at = ceil.or(link);
+    Leaf {
+        node: Node {
+            number: number as u16,
+            parent: inner_number(subscriber.parent),
+            id: subscriber.id.clone(),
+            name: subscriber.name.clone(),
+            weight: plan.map_or(1, |plan| plan.weight),
+            rate: policy.rate(subscriber).map(|rate| rate.map(|rate| rate.max(*NODE_RATES.start()))),
+            ceil,
+            burst: ceil.zip(&written).map(|(ceil, burst)| ceil.map(|ceil| burst_at(ceil, *burst))),
+        },
+        plan: plan.map(|plan| plan.name.clone()),
+        queue: EachWay { down: index(sends_at.down), up: index(sends_at.up) },
+    }
+}
+
+/// The burst of a ceiling. One in bytes is cut to what a node can have, for a subscriber may have a slower ceiling than its plan.
+fn burst_at(ceil: Rate, burst: Option<Burst>) -> Bytes {
+    match burst {
+        None => default_burst(ceil),
+        Some(Burst::Bytes(bytes)) => bytes.min(Bytes(ceil.bytes_in_ns(*BURST_TIMES_NS.end()))),
+        Some(Burst::TimeNs(ns)) => Bytes(ceil.bytes_in_ns(ns)),
+    }
+}
+
+/// The queue of a subscriber that sends at this rate.
+fn queue(plan: Option<&Plan>, rate: Option<Rate>) -> LeafQueue {
+    let queue = plan.map_or(Queue::Flows(Flows::default()), |plan| plan.queue);
+    let codel = plan.map_or(queue.default_codel(), |plan| plan.codel);
+    let limit = plan.and_then(|plan| plan.limit);
+    let kept_short = queue.flows().is_some() && codel.is_some();
+    let demand = limits::demand(limit, rate, kept_short);
+    LeafQueue {
+        queue,
+        codel: codel.map(|codel| codel.at_rate(rate)),
+        limit_pkts: (!demand.all).then(|| demand.wanted_pkts.min(u16::MAX.into()) as u32),
+        limit_bytes: demand.bytes,
+    }
+}
+
+/// The prefixes of all leaves, without those that another one of the same leaf holds.
+fn prefixes(policy: &NetworkPolicy) -> Vec<(IpNet, u16)> {
+    let subscribers = policy.subscribers.subscribers.iter().enumerate();
+    let mut all: Vec<(IpNet, u16)> = subscribers
+        .flat_map(|(leaf, one)| one.addresses.iter().map(move |address| (address.prefix, leaf as u16)))
+        .collect();
+    // A wider prefix comes before those that it holds.
+    all.sort_by_key(|(prefix, _)| (prefix.network(), prefix.prefix_len()));
+    let mut kept: Vec<(IpNet, u16)> = Vec::with_capacity(all.len());
+    for one in all {
+        if !kept.last().is_some_and(|(wide, _)| wide.contains(&one.0)) {
+            kept.push(one);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests;

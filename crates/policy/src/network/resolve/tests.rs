@@ -1,0 +1,240 @@
+//! Tests of networks as engines build them.
+
+use super::super::{difference, print};
+use super::*;
+use crate::difference::Change;
+use crate::parse::parse_file;
+use crate::set::PolicyFile;
+use crate::source::Source;
+use proptest::prelude::*;
+
+const POLICY: &str = include_str!("../../../tests/networks/inline.json");
+
+fn policy(text: &str) -> Box<NetworkPolicy> {
+    match parse_file(&Source::new("test.json", text)) {
+        Ok(PolicyFile::Network(policy)) => policy,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn resolved(text: &str) -> Network {
+    resolve(&policy(text), &Context::default()).unwrap_or_else(|found| panic!("{found}"))
+}
+
+const MBIT: u64 = 1_000_000;
+
+fn rates(down: Option<u64>, up: Option<u64>) -> Rates {
+    EachWay { down: down.map(Rate), up: up.map(Rate) }
+}
+
+#[test]
+fn nodes_have_the_numbers_of_the_tree() {
+    let network = resolved(POLICY);
+    let inner: Vec<_> = network.inner.iter().map(|node| (node.number, node.parent, node.name.as_str())).collect();
+    assert_eq!(
+        inner,
+        [
+            (32768, 32768, "link"),
+            (32769, 32768, "north"),
+            (32770, 32769, "tower"),
+            (32771, 32770, "sector 1"),
+            (32772, 32769, "mast"),
+            (32773, 32768, "south"),
+        ]
+    );
+    let leaves: Vec<_> =
+        network.leaves.iter().map(|leaf| (leaf.node.number, leaf.node.parent, leaf.node.id.as_str())).collect();
+    assert_eq!(leaves, [(0, 32771, "1 High Street"), (1, 32768, "c-17"), (2, 32772, "c-18"), (3, 32773, "free")]);
+    assert_eq!((network.way("eth1"), network.way("eth0")), (Way::Down, Way::Up));
+    assert_eq!(network.levels(), 3);
+    assert!(
+        network
+            .inner
+            .iter()
+            .chain(network.leaves.iter().map(|leaf| &leaf.node))
+            .all(|node| { network.node(node.number) == Some(node) && network.node(node.parent).is_some() })
+    );
+    assert_eq!((network.node(4), network.node(u16::MAX)), (None, None));
+}
+
+#[test]
+fn nodes_have_every_value() {
+    let network = resolved(POLICY);
+    assert_eq!(network.link().ceil, rates(Some(1000 * MBIT), Some(200 * MBIT)));
+    let [north, tower, sector, mast, south] = network.sites() else { panic!("five sites") };
+    assert_eq!((north.weight, south.weight), (3, 1));
+    assert_eq!(north.rate, rates(Some(400 * MBIT), Some(5 * MBIT + 64_000)), "its own down; up what is below it");
+    assert_eq!((tower.rate, sector.rate), (rates(Some(5 * MBIT), Some(5 * MBIT)), tower.rate));
+    assert_eq!((mast.rate, south.rate), (rates(None, Some(64_000)), EachWay::default()));
+    assert_eq!(tower.burst, EachWay { down: Some(Bytes(125_000)), up: None }, "10 ms at the ceiling, if there is one");
+    let [home, office, own, free] = &network.leaves[..] else { panic!("four leaves") };
+    assert_eq!(home.node.burst, EachWay { down: Some(Bytes(250_000)), up: Some(Bytes(65_536)) }, "20 ms; 64 kB");
+    assert_eq!((office.node.ceil, office.node.weight), (rates(Some(200 * MBIT), Some(50 * MBIT)), 4));
+    assert_eq!(own.node.rate, rates(None, Some(64_000)));
+    assert_eq!(free.plan.as_deref(), Some("slow"));
+    assert_eq!(network.guaranteed, EachWay { down: u128::from(400 * MBIT), up: u128::from(5 * MBIT + 64_000) });
+}
+
+#[test]
+fn queues_stand_once() {
+    let network = resolved(POLICY);
+    let of = |leaf: usize| network.leaves[leaf].queue.map(|queue| network.queues[*queue]);
+    let by_flow = Queue::Flows(Flows::default());
+    let home = of(0);
+    assert_eq!(
+        home.down,
+        LeafQueue { queue: by_flow, codel: Some(Codel::default()), limit_pkts: None, limit_bytes: None }
+    );
+    assert_eq!((home.up, of(2).down), (home.down, home.down), "the default");
+    assert_eq!(network.leaves[0].queue, network.leaves[2].queue);
+    let office = of(1);
+    assert_eq!(
+        (office.down.queue, office.down.limit_bytes),
+        (Queue::Fifo, Some(Bytes(1_250_000))),
+        "50 ms at 200 Mbit/s"
+    );
+    assert_eq!(office.up.limit_bytes, Some(Bytes(312_500)), "50 ms at 50 Mbit/s");
+    let slow = of(3);
+    assert_eq!((slow.down.codel, slow.down.limit_pkts), (None, Some(200)));
+    assert_eq!(network.queues.len(), 4, "{:?}", network.queues);
+    let slow = POLICY.replace("\"aqm\": \"none\", \"limit\": 200", "\"limit\": 200");
+    let target = resolved(&slow).queues.iter().filter_map(|queue| queue.codel).map(|codel| codel.target_ns).max();
+    assert_eq!(target, Some(18_168_000), "a frame and a half at 1 Mbit/s");
+}
+
+#[test]
+fn prefixes_are_sorted_and_disjoint() {
+    let network = resolved(POLICY);
+    let shown: Vec<String> = network.prefixes.iter().map(|(prefix, leaf)| format!("{prefix} {leaf}")).collect();
+    assert_eq!(shown, ["192.0.2.1/32 0", "192.0.2.64/26 1", "198.51.100.0/24 3", "2001:db8:1::/56 0"]);
+}
+
+#[test]
+fn a_site_is_guaranteed_no_more_than_passes() {
+    let text = r#"{ "subscriber_side": ["eth1"], "oversold": true, "sites": { "a": { "ceil": "10mbit", "sites": { "b": {} } } },
+        "subscribers": [{ "name": "c", "addresses": ["192.0.2.1"], "rate": "8mbit", "site": "b" },
+                        { "name": "d", "addresses": ["192.0.2.2"], "rate": "8mbit", "site": "a" }] }"#;
+    let network = resolved(text);
+    assert_eq!(network.sites()[0].rate, EachWay::both(Some(Rate(10 * MBIT))));
+    assert_eq!(network.sites()[1].rate, EachWay::both(Some(Rate(8 * MBIT))));
+    assert!(network.remarks.iter().any(|one| one.kind() == Kind::RateSum), "{}", network.remarks);
+}
+
+#[test]
+fn printed_networks_are_the_same() {
+    let first = policy(POLICY);
+    let printed = print(&first);
+    let again = policy(&printed);
+    assert_eq!(again, first, "{printed}");
+    assert_eq!(print(&again), printed);
+}
+
+#[test]
+fn a_difference_names_what_changes() {
+    let old = resolved(POLICY);
+    assert!(difference(&old, &old).is_empty());
+    let text = POLICY
+        .replace("\"up\": \"200mbit\"", "\"up\": \"300mbit\"")
+        .replace("\"mast\": {}", "\"mast\": { \"weight\": 2 }, \"pole\": {}")
+        .replace("\"free\", \"addresses\": [\"198.51.100.0/24\"]", "\"paid\", \"addresses\": [\"198.51.100.0/25\"]")
+        .replace("\"burst\": { \"down\": \"20ms\"", "\"burst\": { \"down\": \"10ms\"");
+    let found = difference(&old, &resolved(&text));
+    assert_eq!(found.settings.iter().map(|one| one.field).collect::<Vec<_>>(), ["link.rate.up"]);
+    let named = |changes: &[super::super::NodeChange]| -> Vec<(Change, String, Vec<&'static str>)> {
+        let fields = |one: &super::super::NodeChange| one.fields.iter().map(|field| field.field).collect();
+        changes.iter().map(|one| (one.change, one.id.clone(), fields(one))).collect()
+    };
+    let sites = named(&found.sites);
+    assert_eq!(sites[0], (Change::Changed, "mast".to_owned(), vec!["weight"]));
+    assert_eq!(sites[1], (Change::Added, "pole".to_owned(), vec!["name", "site", "weight"]));
+    let subscribers = named(&found.subscribers);
+    assert_eq!((subscribers[0].0, subscribers[0].1.as_str()), (Change::Removed, "free"));
+    assert_eq!(subscribers[1], (Change::Changed, "1 High Street".to_owned(), vec!["burst.down"]));
+    assert_eq!((subscribers[2].0, subscribers[2].1.as_str()), (Change::Added, "paid"));
+    assert_eq!(subscribers.len(), 3, "the one whose queue is elsewhere is the same: {subscribers:?}");
+}
+
+/// A network of random sites, plans and subscribers, as text.
+fn text() -> impl Strategy<Value = String> {
+    let rates = prop::sample::select(vec![
+        serde_json::json!(null),
+        serde_json::json!("31kbit"),
+        serde_json::json!("12.5mbit"),
+        serde_json::json!({ "down": "1gbit" }),
+        serde_json::json!({ "down": "1gbit", "up": "100mbit" }),
+    ]);
+    let name = "[a-z \"\\\\ä漢/~,:{}]{1,8}";
+    let sites = prop::collection::vec((name, any::<prop::sample::Index>(), rates.clone(), 1..=10_000u32), 0..8);
+    let plans =
+        prop::collection::vec((name, rates.clone(), prop::sample::select(vec!["10ms", "2kb"]), any::<bool>()), 0..4);
+    let subscribers =
+        prop::collection::vec((name, any::<prop::sample::Index>(), any::<prop::sample::Index>(), rates), 0..8);
+    (sites, plans, subscribers).prop_map(|(sites, plans, subscribers)| {
+        let mut tree = serde_json::Map::new();
+        let mut names: Vec<String> = Vec::new();
+        for (i, (name, _, ceil, weight)) in sites.into_iter().enumerate() {
+            let name = format!("{i}{name}");
+            let mut site = serde_json::json!({ "weight": weight });
+            if !ceil.is_null() {
+                site["ceil"] = ceil;
+            }
+            // Every second one has those before it below it.
+            if i % 2 == 1 && i < 6 {
+                site["sites"] = serde_json::Value::Object(std::mem::take(&mut tree));
+            }
+            tree.insert(name.clone(), site);
+            names.push(name);
+        }
+        let mut all_plans = serde_json::Map::new();
+        for (i, (name, ceil, burst, fifo)) in plans.into_iter().enumerate() {
+            let mut plan = serde_json::json!({ "burst": burst });
+            if !ceil.is_null() {
+                plan["ceil"] = ceil;
+            }
+            if fifo {
+                plan["queue"] = "fifo".into();
+            }
+            all_plans.insert(format!("{i}{name}"), plan);
+        }
+        let plan_names: Vec<String> = all_plans.keys().cloned().collect();
+        let mut list = Vec::new();
+        for (i, (name, site, plan, rate)) in subscribers.into_iter().enumerate() {
+            let mut one = serde_json::json!({ "name": format!("{i}{name}"), "addresses": [format!("192.0.2.{i}"), format!("2001:db8:{i}::/48")] });
+            if !names.is_empty() && i % 3 != 0 {
+                one["site"] = site.get(&names).clone().into();
+            }
+            match plan_names.is_empty() || i % 2 == 0 {
+                true if !rate.is_null() => one["ceil"] = rate,
+                true => {}
+                false => one["plan"] = plan.get(&plan_names).clone().into(),
+            }
+            list.push(one);
+        }
+        serde_json::json!({ "subscriber_side": ["eth1"], "name": "n", "sites": tree, "plans": all_plans, "subscribers": list })
+            .to_string()
+    })
+}
+
+proptest! {
+    #[test]
+    fn random_networks_are_printed_and_resolved(text in text()) {
+        let first = policy(&text);
+        let printed = print(&first);
+        prop_assert_eq!(&policy(&printed), &first, "{}", printed);
+        let network = resolved(&text);
+        // Each parent is an inner node before its child.
+        for node in &network.inner[1..] {
+            prop_assert!(node.parent < node.number && node.parent >= network.link().number);
+        }
+        for (place, leaf) in network.leaves.iter().enumerate() {
+            prop_assert_eq!(usize::from(leaf.node.number), place);
+            prop_assert!(usize::from(leaf.node.parent - network.link().number) < network.inner.len());
+            prop_assert!(leaf.queue.down < network.queues.len() && leaf.queue.up < network.queues.len());
+            for (ceil, burst) in [(leaf.node.ceil.down, leaf.node.burst.down), (leaf.node.ceil.up, leaf.node.burst.up)] {
+                prop_assert_eq!(ceil.is_some(), burst.is_some());
+            }
+        }
+        prop_assert!(network.prefixes.windows(2).all(|two| two[0].0 < two[1].0 && !two[0].0.contains(&two[1].0)));
+        prop_assert!(difference(&network, &resolved(&printed)).is_empty());
+    }
+}

@@ -1,0 +1,185 @@
+//! Tables of subscribers: our own, with the columns `name`, `addresses`, `plan` and `site`, and that of LibreQoS. The header tells which.
+
+use super::rows::{Field, Row, rows};
+use super::{
+    EachWay, MAX_NETWORK_NAME_BYTES, MAX_SUBSCRIBERS, Plan, Sites, Subscriber, Subscribers, addresses, shaped_devices,
+};
+use crate::diagnostic::{Diagnostic, Kind, MAX_SHOWN};
+use crate::excerpt::excerpt;
+use crate::source::{Source, Span, Where};
+use crate::suggest;
+use std::collections::HashMap;
+
+/// The columns of our own table; a table may lack the last one.
+const COLUMNS: [&str; 4] = ["name", "addresses", "plan", "site"];
+const NEEDED: usize = 3;
+const HELP: &str =
+    "the first row names the columns: name,addresses,plan,site; or those of ShapedDevices.csv: Circuit ID,...";
+
+/// Reads the subscribers of a network with these sites and plans; names are not looked up in what is `None`. Whether the table is of LibreQoS is
+/// returned as well. Mistakes are reported.
+pub(crate) fn read(
+    source: &Source,
+    sites: Option<&Sites>,
+    plans: Option<&[Plan]>,
+    findings: &mut Vec<Diagnostic>,
+) -> (Subscribers, bool) {
+    let rows = rows(source.text());
+    let mut found = Vec::new();
+    let (subscribers, libreqos) = match rows.split_first() {
+        None => {
+            let end = source.text().len();
+            let finding = Diagnostic::error(Kind::Empty, "the table of subscribers is empty").at(end..end, "ends here");
+            found.push(finding.help(HELP));
+            (Vec::new(), false)
+        }
+        Some((header, rows)) if shaped_devices::is_header(header) => {
+            (shaped_devices::read(source, (header, rows), sites, &mut found), true)
+        }
+        Some((header, rows)) => (own(source, (header, rows), sites, plans, &mut found), false),
+    };
+    findings.extend(found.into_iter().map(|finding| finding.of(source)));
+    (Subscribers { subscribers, source: source.clone() }, libreqos)
+}
+
+/// The index of each site.
+pub(super) fn sites_by_name(sites: &Sites) -> HashMap<&str, usize> {
+    sites.sites.iter().enumerate().map(|(index, site)| (site.name.as_str(), index)).collect()
+}
+
+/// The error of a table that has more rows than a network has leaves.
+pub(crate) fn too_many(place: Span) -> Diagnostic {
+    let title = format!("there are more than {MAX_SUBSCRIBERS} subscribers");
+    let finding = Diagnostic::error(Kind::TooMany, title).at(place, "one too many");
+    finding.help("leave some out, or divide them among several links")
+}
+
+/// The site that a field names.
+pub(super) fn site(field: &Field, sites: &HashMap<&str, usize>, findings: &mut Vec<Diagnostic>) -> Result<usize, ()> {
+    find(Named { what: "site", field, known: sites }, findings)
+}
+
+/// What a field names among sites or plans.
+struct Named<'a> {
+    what: &'static str,
+    field: &'a Field,
+    known: &'a HashMap<&'a str, usize>,
+}
+
+fn find(named: Named<'_>, findings: &mut Vec<Diagnostic>) -> Result<usize, ()> {
+    let Named { what, field, known } = named;
+    if let Some(&index) = known.get(field.text.as_str()) {
+        return Ok(index);
+    }
+    // A suggestion compares with every name: not for each of thousands of rows.
+    let near =
+        (findings.len() < MAX_SHOWN).then(|| suggest::nearest_name(&field.text, known.keys().copied())).flatten();
+    findings.push(unknown(what, &field.text, field.span.clone(), near));
+    Err(())
+}
+
+/// The error of a name that no site or plan has.
+pub(crate) fn unknown(what: &'static str, name: &str, place: Span, near: Option<&str>) -> Diagnostic {
+    let finding = Diagnostic::error(Kind::UnknownValue, format!("there is no {what} \"{}\"", excerpt(name)));
+    let finding = finding.at(place, if what == "site" { "not in the tree of sites" } else { "not among the plans" });
+    let without = "a subscriber without a site is right below the link";
+    match (near, what) {
+        (Some(near), "site") => finding.help(format!("is \"{near}\" meant? And {without}")),
+        (Some(near), _) => finding.help(format!("is \"{near}\" meant?")),
+        (None, "site") => finding.help(format!("add the site; {without}")),
+        (None, _) => finding.help("add it to \"plans\", or name another one"),
+    }
+}
+
+/// Whether a text can name a site, a plan or a subscriber.
+pub(crate) fn can_be_name(text: &str) -> bool {
+    !text.is_empty() && text.len() <= MAX_NETWORK_NAME_BYTES && !text.contains(char::is_control)
+}
+
+/// The error of a text that can name nothing.
+pub(crate) fn no_name(what: &str, text: &str, place: Span) -> Diagnostic {
+    let title = format!("\"{}\" cannot be the name of a {what}", excerpt(text));
+    let finding = Diagnostic::error(Kind::Name, title).at(place, "empty, too long or not to be shown");
+    finding.help(format!("write 1 to {MAX_NETWORK_NAME_BYTES} bytes without control characters"))
+}
+
+/// Our own table.
+fn own(
+    source: &Source,
+    (header, rows): (&Row, &[Row]),
+    sites: Option<&Sites>,
+    plans: Option<&[Plan]>,
+    findings: &mut Vec<Diagnostic>,
+) -> Vec<Subscriber> {
+    let Some(at) = columns(header, findings) else { return Vec::new() };
+    let sites = sites.map(sites_by_name);
+    let plans: Option<HashMap<&str, usize>> =
+        plans.map(|plans| plans.iter().enumerate().map(|(index, plan)| (plan.name.as_str(), index)).collect());
+    let mut subscribers = Vec::new();
+    for row in rows {
+        let many = header.fields.len();
+        if row.fields.len() != many {
+            let title = format!("a row has {} fields, and the table {many} columns", row.fields.len());
+            let finding = Diagnostic::error(Kind::MissingKey, title).at(row.span(), "in this row");
+            findings.push(finding.help("put a value with commas, such as several addresses, in double quotes"));
+            continue;
+        }
+        let field = |column: usize| at[column].map(|at| &row.fields[at]);
+        let present = |column: usize| field(column).filter(|field| !field.text.is_empty());
+        let name = field(0).map(|field| field.text.clone()).unwrap_or_default();
+        if !can_be_name(&name) {
+            findings.push(no_name("subscriber", &name, row.span()));
+            continue;
+        }
+        let addresses = field(1).map_or_else(Vec::new, |field| addresses::read(field, source.text(), findings));
+        let plan = match (present(2), &plans) {
+            (Some(field), Some(known)) => find(Named { what: "plan", field, known }, findings).ok(),
+            _ => None,
+        };
+        let parent = match (present(3), &sites) {
+            (Some(field), Some(known)) => site(field, known, findings).ok(),
+            _ => None,
+        };
+        let (rate, ceil) = (EachWay::default(), EachWay::default());
+        let span = Where(row.span());
+        subscribers.push(Subscriber { id: name.clone(), name, parent, plan, rate, ceil, addresses, span });
+        if subscribers.len() > MAX_SUBSCRIBERS {
+            findings.push(too_many(row.span()));
+            break;
+        }
+    }
+    subscribers
+}
+
+/// The place of each column in a row.
+fn columns(header: &Row, findings: &mut Vec<Diagnostic>) -> Option<[Option<usize>; COLUMNS.len()]> {
+    let names: Vec<String> = header.fields.iter().map(|field| shaped_devices::plain(&field.text)).collect();
+    let at = COLUMNS.map(|column| names.iter().position(|name| name == column));
+    let before = findings.len();
+    for (column, _) in COLUMNS.iter().zip(at).take(NEEDED).filter(|(_, at)| at.is_none()) {
+        let title = format!("the table has no column \"{column}\"");
+        let finding = Diagnostic::error(Kind::MissingKey, title).at(header.span(), "the names of the columns");
+        findings.push(finding.help(HELP));
+    }
+    for (place, name) in names.iter().enumerate() {
+        let span = header.fields[place].span.clone();
+        if !COLUMNS.contains(&name.as_str()) {
+            let title = format!("a table of subscribers has no column \"{}\"", excerpt(name));
+            let finding = Diagnostic::error(Kind::UnknownKey, title).at(span, "unknown column");
+            findings.push(match suggest::nearest(name, &COLUMNS) {
+                Some(near) => finding.help(format!("did you mean \"{near}\"?")),
+                None => finding.help(format!("known columns: {}", COLUMNS.join(", "))),
+            });
+        } else if let Some(first) = names[..place].iter().position(|other| other == name) {
+            let title = format!("two columns are called \"{}\"", excerpt(name));
+            let finding = Diagnostic::error(Kind::DuplicateKey, title)
+                .at(span, "the second one")
+                .at(header.fields[first].span.clone(), "the first one");
+            findings.push(finding.help("remove one of them"));
+        }
+    }
+    (findings.len() == before).then_some(at)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,443 @@
+//! The keys of a policy with subscribers: `subscribers`, `sites`, `plans`, `subscriber_side` and `oversold`.
+
+use super::object::{Field, Object, Reader};
+use super::rule::check_interface;
+use super::{About, about, class, link, queue};
+use crate::diagnostic::{Diagnostic, Kind, MAX_SHOWN};
+use crate::excerpt::excerpt;
+use crate::network::{
+    self, Address, BURST_TIMES_NS, Burst, EachWay, MAX_NODE_WEIGHT, MAX_SITE_DEPTH, MAX_SITES, MAX_SUBSCRIBERS,
+    NetworkLink, NetworkPolicy, Plan, Site, Sites, Subscriber, Subscribers, Tables, checks, subscriber_table,
+};
+use crate::policy::MAX_INTERFACES;
+use crate::rate::Rate;
+use crate::source::{Origin, Source, Span, Where};
+use crate::{quantity, suggest, time};
+use jsonc_parser::ast::Value;
+use std::collections::HashMap;
+
+/// Every key of a value for each direction.
+pub(super) const WAYS: &[&str] = &["down", "up"];
+/// Every key of a site.
+pub(super) const SITE_KEYS: &[&str] = &["rate", "ceil", "weight", "sites"];
+/// Every key of a plan.
+pub(super) const PLAN_KEYS: &[&str] = &[
+    "rate",
+    "ceil",
+    "burst",
+    "weight",
+    "limit",
+    "queue",
+    "hosts",
+    "flow_quantum",
+    "allowance",
+    "aqm",
+    "target",
+    "interval",
+];
+/// Every key of a subscriber.
+pub(super) const SUBSCRIBER_KEYS: &[&str] = &["name", "id", "addresses", "plan", "site", "rate", "ceil"];
+
+/// Keys that only a policy with subscribers has, beside `subscribers`.
+const OWN: &[&str] = &["sites", "plans", "subscriber_side", "oversold"];
+/// Keys that it has in common with others.
+const COMMON: &[&str] = &["$schema", "version", "name", "description", "link"];
+
+const SUBSCRIBERS_HELP: &str = "write the name of a table beside the policy, as \"customers.csv\", or a list, `[ { \"name\": \"a\", \"addresses\": [\"192.0.2.1\"], \"plan\": \"home\" } ]`";
+const SITES_HELP: &str = "write sites by name, as `{ \"north\": { \"ceil\": \"1gbit\", \"sites\": {} } }`, or the name of LibreQoS's file beside the policy, as \"network.json\"";
+const SIDE_HELP: &str =
+    "write the interfaces towards the subscribers, as `\"subscriber_side\": [\"eth1\"]`; all others face the internet";
+
+/// Whether a policy is one with subscribers. Keys that are only for one and stand without them are reported.
+pub(super) fn is_meant(reader: &mut Reader, object: &Object) -> bool {
+    if object.get("subscribers").is_some() {
+        return true;
+    }
+    for field in OWN.iter().filter_map(|key| object.get(key)) {
+        let title = format!("\"{}\" without \"subscribers\"", field.key);
+        let finding = Diagnostic::error(Kind::MissingKey, title).at(field.key_span.clone(), "there are none");
+        reader.report(finding.help(SUBSCRIBERS_HELP));
+    }
+    false
+}
+
+/// Reads a policy with subscribers.
+pub(super) fn read(reader: &mut Reader, object: &Object, source: &Source, tables: Tables<'_>) -> Option<NetworkPolicy> {
+    let field = object.get("subscribers")?;
+    refuse_others(reader, object, field);
+    let About { name, description } = about(reader, object, source);
+    let link = object.get("link").and_then(|field| link_of(reader, field)).unwrap_or_default();
+    let subscriber_side = subscriber_side(reader, object);
+    let oversold = object.get("oversold").and_then(|field| reader.boolean(field)).unwrap_or_default();
+    let sites = match object.get("sites") {
+        Some(field) => sites(reader, field, source, tables),
+        None => Some(Sites::default()),
+    };
+    let plans = match object.get("plans") {
+        Some(field) => plans(reader, field),
+        None => Some(Vec::new()),
+    };
+    let listed = match field.value {
+        Value::StringLit(_) => table(reader, field, tables)
+            .map(|table| subscriber_table::read(&table, sites.as_ref(), plans.as_deref(), &mut reader.findings)),
+        Value::Array(_) => Some((listed(reader, field, source, sites.as_ref(), plans.as_deref()), false)),
+        _ => {
+            reader.wrong_type(field, "a list or the name of a table", SUBSCRIBERS_HELP);
+            None
+        }
+    };
+    let complete = sites.is_some() && plans.is_some() && listed.is_some();
+    let none = Subscribers { subscribers: Vec::new(), source: source.clone() };
+    let (subscribers, libreqos) = listed.unwrap_or((none, false));
+    // What could be read is checked, for all errors are told at once.
+    let policy = NetworkPolicy {
+        name,
+        description,
+        link,
+        subscriber_side,
+        oversold: oversold || libreqos,
+        sites: sites.unwrap_or_default(),
+        plans: plans.unwrap_or_default(),
+        subscribers,
+        origin: Origin { source: Some(source.clone()), ..Origin::default() },
+    };
+    reader.findings.extend(checks::errors(&policy));
+    complete.then_some(policy)
+}
+
+/// Reports the keys that a policy with subscribers cannot have.
+fn refuse_others(reader: &mut Reader, object: &Object, subscribers: &Field) {
+    for key in super::KEYS {
+        let Some(field) = object.get(key) else { continue };
+        if *key == "subscribers" || OWN.contains(key) || COMMON.contains(key) {
+            continue;
+        }
+        let cure = match *key {
+            "classes" | "rules" | "forwards" => {
+                "remove it, or the subscribers: for now a policy has either classes and rules, or subscribers"
+            }
+            "interfaces" => "remove it: one policy is for all interfaces, and \"subscriber_side\" tells them apart",
+            "limits" => "remove it: ceilings are those of \"link\", of sites and of plans",
+            _ => "remove it, or the subscribers",
+        };
+        let finding = Diagnostic::error(Kind::Conflict, format!("\"{key}\" in a policy with subscribers"))
+            .at(field.key_span.clone(), "for a policy with classes")
+            .at(subscribers.key_span.clone(), "makes this a policy with subscribers");
+        reader.report(finding.help(cure));
+    }
+}
+
+/// Values of both directions: one for both, or an object.
+fn each_way<T: Copy>(
+    reader: &mut Reader,
+    field: &Field,
+    read: impl Fn(&mut Reader, &Field) -> Option<T>,
+) -> EachWay<Option<T>> {
+    let Value::Object(_) = field.value else { return EachWay::both(read(reader, field)) };
+    let Some(object) = reader.object(field.value, &field.path, "a value for each direction", WAYS) else {
+        return EachWay::default();
+    };
+    if let Value::Object(written) = field.value {
+        if written.properties.is_empty() {
+            let finding = Diagnostic::error(Kind::Empty, format!("\"{}\" names no direction", field.key));
+            let help = "write a value for \"down\", \"up\" or both, or leave it out";
+            reader.report(finding.at(field.span(), "nothing in here").help(help));
+        }
+    }
+    EachWay {
+        down: object.get("down").and_then(|field| read(reader, field)),
+        up: object.get("up").and_then(|field| read(reader, field)),
+    }
+}
+
+fn rates(reader: &mut Reader, object: &Object, key: &str) -> EachWay<Option<Rate>> {
+    object.get(key).map_or(EachWay::default(), |field| each_way(reader, field, |reader, field| reader.rate(field)))
+}
+
+fn weight(reader: &mut Reader, object: &Object) -> u32 {
+    let meaning = "the share beside others below the same parent: 3 gets three times what 1 gets";
+    let field = object.get("weight");
+    field.and_then(|field| reader.integer(field, 1..=i64::from(MAX_NODE_WEIGHT), meaning)).unwrap_or(1)
+}
+
+fn link_of(reader: &mut Reader, field: &Field) -> Option<NetworkLink> {
+    let object = reader.object(field.value, &field.path, "the link", link::KEYS)?;
+    if let Some(field) = object.get("ingress_rate") {
+        let finding = Diagnostic::error(Kind::Conflict, "\"ingress_rate\" in a policy with subscribers");
+        let finding = finding.at(field.key_span.clone(), "each direction is shaped where it departs");
+        reader.report(finding.help("write `\"rate\": { \"down\": \"1gbit\", \"up\": \"200mbit\" }`"));
+    }
+    let rest = link::rest(reader, &object);
+    Some(NetworkLink {
+        rate: rates(reader, &object, "rate"),
+        framing: rest.framing,
+        burst: rest.burst,
+        split_gso: rest.split_gso,
+    })
+}
+
+fn subscriber_side(reader: &mut Reader, object: &Object) -> Vec<String> {
+    let Some(field) = reader.required(object, "subscriber_side", SIDE_HELP) else { return Vec::new() };
+    let fields = reader.list(field, SIDE_HELP);
+    if fields.is_empty() && matches!(field.value, Value::Array(_)) {
+        let finding = Diagnostic::error(Kind::Empty, "\"subscriber_side\" names no interface");
+        reader.report(finding.at(field.span(), "an empty list").help(SIDE_HELP));
+    }
+    if let Some(first) = fields.get(MAX_INTERFACES) {
+        let title = format!("\"subscriber_side\" has {} interfaces", fields.len());
+        let finding = Diagnostic::error(Kind::TooMany, title).at(first.span(), "one too many");
+        reader.report(finding.help(format!("{MAX_INTERFACES} are the most")));
+    }
+    let mut names: Vec<(String, Span)> = Vec::new();
+    for field in fields.iter().take(MAX_INTERFACES) {
+        let Some(name) = reader.string(field, SIDE_HELP) else { continue };
+        if !check_interface(reader, "subscriber_side", name, field.span()) {
+            continue;
+        }
+        if let Some((_, first)) = names.iter().find(|(known, _)| known == name) {
+            let title = format!("\"subscriber_side\" has {} twice", excerpt(name));
+            let finding = Diagnostic::error(Kind::DuplicateName, title).at(field.span(), "the second time");
+            reader.report(finding.at(first.clone(), "the first time").help("remove one of them"));
+            continue;
+        }
+        names.push((name.to_owned(), field.span()));
+    }
+    names.into_iter().map(|(name, _)| name).collect()
+}
+
+/// The text of a table that a key names.
+fn table(reader: &mut Reader, field: &Field, tables: Tables<'_>) -> Option<Source> {
+    let path = reader.string(field, "write the name of a file beside the policy")?;
+    let read = if path.is_empty() || path.contains(char::is_control) {
+        Err(network::Unreadable {
+            cause: format!("\"{}\" is no name of a file", excerpt(path)),
+            cure: "write the name of a file beside the policy".to_owned(),
+        })
+    } else {
+        tables(path)
+    };
+    let report = |error: network::Unreadable| {
+        let title = format!("\"{}\" cannot be read: {}", field.key, error.cause);
+        reader.report(Diagnostic::error(Kind::Table, title).at(field.span(), "named here").help(error.cure));
+    };
+    read.map_err(report).ok()
+}
+
+/// The sites; `None` if they are not known as a whole.
+fn sites(reader: &mut Reader, field: &Field, source: &Source, tables: Tables<'_>) -> Option<Sites> {
+    match field.value {
+        Value::StringLit(_) => {
+            let table = table(reader, field, tables)?;
+            network::sites(&table, &mut reader.findings)
+        }
+        Value::Object(_) => {
+            let before = reader.findings.len();
+            let mut tree = Tree::default();
+            tree.level(reader, field, None, 1);
+            (reader.findings.len() == before).then(|| Sites { sites: tree.sites, source: Some(source.clone()) })
+        }
+        _ => {
+            reader.wrong_type(field, "an object or the name of a file", SITES_HELP);
+            None
+        }
+    }
+}
+
+/// Sites of the policy itself.
+#[derive(Default)]
+struct Tree {
+    sites: Vec<Site>,
+    /// The place of each name.
+    known: HashMap<String, Span>,
+    too_many: bool,
+}
+
+impl Tree {
+    /// Adds the sites of an object, `depth` levels below the link.
+    fn level(&mut self, reader: &mut Reader, field: &Field, parent: Option<usize>, depth: usize) {
+        for entry in reader.entries(field, SITES_HELP) {
+            let place = entry.key_span.clone();
+            if depth > MAX_SITE_DEPTH {
+                let title = format!("the site \"{}\" has {} sites above it", excerpt(entry.key), depth - 1);
+                let finding = Diagnostic::error(Kind::TooMany, title).at(place, "too deep");
+                reader.report(finding.help(format!("{MAX_SITE_DEPTH} levels of sites are the most")));
+                continue;
+            }
+            if self.sites.len() == MAX_SITES {
+                if !self.too_many {
+                    let finding = Diagnostic::error(Kind::TooMany, format!("there are more than {MAX_SITES} sites"));
+                    reader.report(finding.at(place, "one too many").help("leave some out"));
+                }
+                self.too_many = true;
+                return;
+            }
+            if !self.can_be_named(reader, entry.key, &place) {
+                continue;
+            }
+            let Some(object) = reader.object(entry.value, &entry.path, "a site", SITE_KEYS) else { continue };
+            let (rate, ceil) = (rates(reader, &object, "rate"), rates(reader, &object, "ceil"));
+            let weight = weight(reader, &object);
+            let index = self.sites.len();
+            self.known.insert(entry.key.to_owned(), place.clone());
+            self.sites.push(Site { name: entry.key.to_owned(), parent, rate, ceil, weight, span: Where(place) });
+            if let Some(below) = object.get("sites") {
+                self.level(reader, below, Some(index), depth + 1);
+            }
+        }
+    }
+
+    fn can_be_named(&mut self, reader: &mut Reader, name: &str, place: &Span) -> bool {
+        if !subscriber_table::can_be_name(name) {
+            reader.report(subscriber_table::no_name("site", name, place.clone()));
+            return false;
+        }
+        if let Some(first) = self.known.get(name) {
+            let finding = Diagnostic::error(Kind::DuplicateName, format!("two sites are called \"{}\"", excerpt(name)))
+                .at(place.clone(), "the second one")
+                .at(first.clone(), "the first one");
+            reader.report(finding.help("subscribers name their site: give each a name of its own"));
+            return false;
+        }
+        true
+    }
+}
+
+/// The plans; `None` if they cannot be read at all.
+fn plans(reader: &mut Reader, field: &Field) -> Option<Vec<Plan>> {
+    let Value::Object(_) = field.value else {
+        reader.wrong_type(field, "an object", "write plans by name, as `{ \"home\": { \"ceil\": \"100mbit\" } }`");
+        return None;
+    };
+    let mut plans = Vec::new();
+    for entry in reader.entries(field, "") {
+        if !subscriber_table::can_be_name(entry.key) {
+            reader.report(subscriber_table::no_name("plan", entry.key, entry.key_span.clone()));
+        }
+        // One that cannot be read keeps its name, so that subscribers find it.
+        plans.push(plan(reader, &entry));
+    }
+    Some(plans)
+}
+
+fn plan(reader: &mut Reader, entry: &Field) -> Plan {
+    let mut plan = Plan {
+        name: entry.key.to_owned(),
+        rate: EachWay::default(),
+        ceil: EachWay::default(),
+        burst: EachWay::default(),
+        weight: 1,
+        queue: crate::queue::Queue::default(),
+        codel: None,
+        limit: None,
+        span: Where(entry.key_span.clone()),
+    };
+    let Some(object) = reader.object(entry.value, &entry.path, "a plan", PLAN_KEYS) else { return plan };
+    (plan.rate, plan.ceil) = (rates(reader, &object, "rate"), rates(reader, &object, "ceil"));
+    if let Some(field) = object.get("burst") {
+        plan.burst = each_way(reader, field, burst);
+    }
+    plan.weight = weight(reader, &object);
+    (plan.queue, plan.codel) = queue::read(reader, &object, queue::Default::Flows);
+    plan.limit = object.get("limit").and_then(|field| class::limit(reader, field));
+    plan
+}
+
+/// A burst in bytes, or as a time at the ceiling.
+fn burst(reader: &mut Reader, field: &Field) -> Option<Burst> {
+    let is_time = match field.value {
+        Value::StringLit(text) => {
+            quantity::split(&text.value).is_some_and(|(number, unit)| time::of(number, &unit).is_some())
+        }
+        _ => false,
+    };
+    if is_time { reader.time(field, &BURST_TIMES_NS).map(Burst::TimeNs) } else { reader.bytes(field).map(Burst::Bytes) }
+}
+
+/// The subscribers of a list in the policy itself.
+fn listed(
+    reader: &mut Reader,
+    field: &Field,
+    source: &Source,
+    sites: Option<&Sites>,
+    plans: Option<&[Plan]>,
+) -> Subscribers {
+    let by_name = |names: &mut dyn Iterator<Item = &'_ str>| -> HashMap<String, usize> {
+        names.enumerate().map(|(index, name)| (name.to_owned(), index)).collect()
+    };
+    let sites = sites.map(|sites| by_name(&mut sites.sites.iter().map(|site| site.name.as_str())));
+    let plans = plans.map(|plans| by_name(&mut plans.iter().map(|plan| plan.name.as_str())));
+    let mut subscribers = Vec::new();
+    for (i, element) in reader.list(field, SUBSCRIBERS_HELP).into_iter().enumerate() {
+        if i == MAX_SUBSCRIBERS {
+            reader.report(subscriber_table::too_many(element.span()));
+            break;
+        }
+        subscribers.extend(subscriber(reader, &element, sites.as_ref(), plans.as_ref()));
+    }
+    Subscribers { subscribers, source: source.clone() }
+}
+
+fn subscriber(
+    reader: &mut Reader,
+    element: &Field,
+    sites: Option<&HashMap<String, usize>>,
+    plans: Option<&HashMap<String, usize>>,
+) -> Option<Subscriber> {
+    let object = reader.object(element.value, &element.path, "a subscriber", SUBSCRIBER_KEYS)?;
+    let field = reader.required(&object, "name", "name it: commands and messages call it so");
+    let name = field.and_then(|field| name(reader, field));
+    let id = match object.get("id") {
+        Some(field) => self::name(reader, field),
+        None => name.clone(),
+    };
+    let addresses = reader
+        .required(&object, "addresses", "list its addresses, as `\"addresses\": [\"192.0.2.1\", \"2001:db8::/56\"]`")
+        .map_or_else(Vec::new, |field| addresses(reader, field));
+    let plan = named(reader, &object, "plan", plans);
+    let parent = named(reader, &object, "site", sites);
+    let (rate, ceil) = (rates(reader, &object, "rate"), rates(reader, &object, "ceil"));
+    Some(Subscriber { id: id?, name: name?, parent, plan, rate, ceil, addresses, span: Where(element.span()) })
+}
+
+fn name(reader: &mut Reader, field: &Field) -> Option<String> {
+    let text = reader.string(field, "write a name in double quotes")?;
+    if subscriber_table::can_be_name(text) {
+        return Some(text.to_owned());
+    }
+    reader.report(subscriber_table::no_name("subscriber", text, field.span()));
+    None
+}
+
+fn addresses(reader: &mut Reader, field: &Field) -> Vec<Address> {
+    let help = "list addresses and prefixes, as [\"192.0.2.1\", \"2001:db8::/56\"]";
+    let mut addresses = Vec::new();
+    for element in reader.list(field, help) {
+        let Some(text) = reader.string(&element, help) else { continue };
+        match network::address(text.trim(), element.span()) {
+            Ok(address) => addresses.push(address),
+            Err(finding) => reader.report(finding),
+        }
+    }
+    addresses
+}
+
+/// The index of what a key names. A name that is not known is reported, if the names are known at all.
+fn named(
+    reader: &mut Reader,
+    object: &Object,
+    key: &'static str,
+    known: Option<&HashMap<String, usize>>,
+) -> Option<usize> {
+    let field = object.get(key)?;
+    let text = reader.string(field, "write its name in double quotes")?;
+    let known = known?;
+    if let Some(&index) = known.get(text) {
+        return Some(index);
+    }
+    // A suggestion compares with every name: not for each of thousands of subscribers.
+    let near = (reader.findings.len() < MAX_SHOWN)
+        .then(|| suggest::nearest_name(text, known.keys().map(String::as_str)))
+        .flatten();
+    reader.report(subscriber_table::unknown(key, text, field.span(), near));
+    None
+}
