@@ -158,6 +158,7 @@ struct sl_tree {
 	u32 fresh; /* slots from here on were never used */
 	u32 slots; /* how many may be used, up to SL_TREE_PKTS */
 	u32 pkts;
+	u32 lone; /* 1 + the leaf of the only packet, which takes the fast path; 0: none does */
 	u32 room_from_pkts; /* with so many packets, room is made for the next */
 	struct sl_queue dropped; /* slots whose packets the engine has yet to free */
 	u32 dropped_slots;

@@ -27,6 +27,10 @@
  * The burst of a guarantee is the lateness that it makes up while it has packets. It is no credit for time without packets: else siblings
  * that come back together would exceed their parent.
  *
+ * The fast path: a packet that comes to an empty tree stands in no ring, and its way is not ready; t->lone says so. If it leaves before
+ * another one comes, it is charged to the ceilings alone: a guarantee and a turn matter only beside others. If another one comes, or a
+ * ceiling has no tokens, its leaf joins the rings as of the time of its arrival (tree_end_lone).
+ *
  * Bounds: in any window of t seconds no node sends more than ceil * t + burst + one packet. A ceiling is reached if its burst lasts as long as
  * a round of each parent above, and two ticks of the wheel. A guarantee is kept if it fits (those of siblings add up to no more than their
  * parent's, and no ceiling on the way is lower) and if its burst, at its rate, is as much as two packets of each sibling on each level, and what
@@ -267,6 +271,17 @@ SL_GLOBAL int tree_fall(struct sl_tree *t SL_NONNULL, u32 n)
 	return 0;
 }
 
+/* The lone packet, if there is one, takes the slow path. */
+SL_GLOBAL int tree_end_lone(struct sl_tree *t SL_NONNULL)
+{
+	u32 n = t->lone - 1;
+
+	if (!t->lone)
+		return 0;
+	t->lone = 0;
+	return tree_rise(t, n, sl_at(t->slot, sl_at(t->fair, n)->alone - 1)->arrived_ns);
+}
+
 /* The waiting of some nodes ends. */
 SL_GLOBAL int tree_wake(struct sl_tree *t SL_NONNULL, u64 now_ns)
 {
@@ -402,6 +417,8 @@ SL_GLOBAL s32 tree_enqueue(struct sl_tree *t SL_NONNULL, const struct sl_packet 
 
 	if (n >= SL_FIRST_INNER)
 		return -(s32)SL_DROPPED(SL_DROP_LIMIT_PKTS);
+	if (t->lone)
+		tree_end_lone(t);
 	/* The limit of a leaf that is not configured is 0. */
 	if (sl_unlikely(leaf->pkts >= leaf->limit_pkts) && leaf->pkts)
 		flow_overflow(t, n);
@@ -428,7 +445,9 @@ SL_GLOBAL s32 tree_enqueue(struct sl_tree *t SL_NONNULL, const struct sl_packet 
 	leaf->backlog_bytes += q->len_bytes;
 	t->pkts++;
 	leaf_grown(t, n, leaf);
-	if (!pkts)
+	if (t->pkts == 1)
+		t->lone = n + 1;
+	else if (!pkts)
 		tree_rise(t, n, now_ns);
 	return (s32)slot;
 }
@@ -454,6 +473,7 @@ SL_GLOBAL u32 tree_drop(struct sl_tree *t SL_NONNULL, u32 n, u64 now_ns)
 
 	if (n >= SL_FIRST_INNER || !leaf->pkts)
 		return SL_NO_SLOT;
+	tree_end_lone(t);
 	slot = leaf_take(t, n, now_ns) & ~SL_FLOW_MARK;
 	leaf->dropped_pkts[SL_DROP_RESET]++;
 	if (!leaf->pkts)
@@ -481,6 +501,47 @@ SL_GLOBAL int tree_clear(struct sl_tree *t SL_NONNULL)
 	return 0;
 }
 
+/* Counts a packet of a leaf, whose slot is *q, as sent. */
+SL_FN void leaf_count_sent(struct sl_leaf *leaf, const struct sl_tree_slot *q)
+{
+	leaf->sent_pkts++;
+	leaf->sent_bytes += q->len_bytes;
+}
+
+/* The lone packet is sent, if every ceiling on its way has tokens: its slot, which is free again; SL_NO_SLOT: some have none. */
+SL_GLOBAL u32 tree_send_lone(struct sl_tree *t SL_NONNULL, u64 now_ns)
+{
+	u32 leaf = t->lone - 1, slot = sl_at(t->fair, leaf)->alone - 1, n = leaf, i;
+	struct sl_tree_slot *q = sl_at(t->slot, slot);
+	struct sl_leaf *l = leaf_at(t, leaf);
+	struct sl_node *k;
+
+	SL_UNROLLED
+	for (i = 0; i < SL_TREE_LEVELS; i++) {
+		k = node_at(t, n);
+		if (!node_open(&k->bucket[SL_TURN_SHARED], now_ns))
+			return SL_NO_SLOT;
+		if (n == SL_FIRST_INNER)
+			break;
+		n = node_parent(k);
+	}
+	n = leaf;
+	SL_UNROLLED
+	for (i = 0; i < SL_TREE_LEVELS; i++) {
+		k = node_at(t, n);
+		node_charge(&k->bucket[SL_TURN_SHARED], q->wire_bytes, now_ns);
+		if (n == SL_FIRST_INNER)
+			break;
+		n = node_parent(k);
+	}
+	t->lone = 0;
+	sl_at(t->fair, leaf)->alone = 0;
+	l->pkts = l->backlog_bytes = t->pkts = 0;
+	leaf_count_sent(l, q);
+	slot_give(t, q, slot);
+	return slot;
+}
+
 SL_FN struct sl_tree_verdict tree_dequeue(struct sl_tree *t, u64 now_ns)
 {
 	struct sl_tree_verdict v = { SL_TREE_IDLE, 0, 0, 0, 0, 0 };
@@ -497,6 +558,17 @@ SL_FN struct sl_tree_verdict tree_dequeue(struct sl_tree *t, u64 now_ns)
 	if (!node_open(&link->bucket[SL_TURN_SHARED], now_ns)) {
 		v.wake_ns = node_opens_ns(&link->bucket[SL_TURN_SHARED]);
 		return v;
+	}
+	if (t->lone) {
+		v.slot = tree_send_lone(t, now_ns);
+		if (v.slot != SL_NO_SLOT) {
+			q = sl_at(t->slot, v.slot);
+			v.action = SL_TREE_SEND;
+			v.leaf = q->leaf;
+			v.len_bytes = q->len_bytes;
+			return v;
+		}
+		tree_end_lone(t);
 	}
 	tree_wake(t, now_ns);
 	if (!(link->state & SL_NODE_READY)) {
@@ -524,8 +596,7 @@ SL_FN struct sl_tree_verdict tree_dequeue(struct sl_tree *t, u64 now_ns)
 	v.len_bytes = q->len_bytes;
 	bytes = q->wire_bytes;
 	leaf = leaf_at(t, n);
-	leaf->sent_pkts++;
-	leaf->sent_bytes += v.len_bytes;
+	leaf_count_sent(leaf, q);
 	leaf->marked_pkts += v.mark;
 	sl_for (i, SL_TREE_LEVELS) {
 		tree_charge(t, n, assured >> (level & 31) & 1, bytes, now_ns);

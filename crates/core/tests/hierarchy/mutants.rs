@@ -109,6 +109,23 @@ mutants! {
         "b->tat_64ths = sl_max(b->tat_64ths, now_ns << 6) + node_cost(bytes, b->cost);" =>
         "b->tat_64ths = sl_max(b->tat_64ths, now_ns << 6) + node_cost(bytes, b->cost) * 101 / 100;";
 
+    // The fast path.
+    a_lone_packet_looks_at_no_ceiling breaks "ceilings::no_node_exceeds_its_ceiling":
+        "hierarchy.h",
+        "if (!node_open(&k->bucket[SL_TURN_SHARED], now_ns))\n\t\t\treturn SL_NO_SLOT;" => "";
+    a_lone_packet_costs_nothing breaks "ceilings::no_node_exceeds_its_ceiling":
+        "hierarchy.h",
+        "node_charge(&k->bucket[SL_TURN_SHARED], q->wire_bytes, now_ns);" => "";
+    a_lone_packet_is_charged_to_its_leaf_alone breaks "ceilings::no_node_exceeds_its_ceiling":
+        "hierarchy.h",
+        "node_charge(&k->bucket[SL_TURN_SHARED], q->wire_bytes, now_ns);" => "if (n == leaf)\n\t\t\tnode_charge(&k->bucket[SL_TURN_SHARED], q->wire_bytes, now_ns);";
+    the_next_packet_forgets_a_lone_one breaks "conservation::nothing_is_lost":
+        "hierarchy.h",
+        "if (t->lone)\n\t\ttree_end_lone(t);" => "";
+    a_lone_packet_waits_for_another breaks "work::never_waits_in_vain":
+        "hierarchy.h",
+        "\t\ttree_end_lone(t);\n\t}\n\ttree_wake" => "\t}\n\ttree_wake";
+
     // Guarantees.
     guarantees_do_not_go_first breaks "guarantees::kept_in_every_window":
         "hierarchy.h",
