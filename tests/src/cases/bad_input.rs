@@ -18,6 +18,7 @@ pub fn suite() -> Suite {
         .any("without_capabilities", &[Need::Capsh], without_capabilities)
         .any("interface", &[], interface)
         .any("policy", &[], policy)
+        .any("subscribers", &[], subscribers)
         .any("rate", &[], rate)
         .any("namespace", &[], namespace)
         .any("engine_qdisc_on_an_old_kernel", &[Need::NoBpfQdisc], engine_qdisc_on_an_old_kernel)
@@ -165,6 +166,39 @@ fn policy(lab: &Lab) {
     let flows = [0, 1].map(|class| Flow::new(port(class), &[1514], 5_000_000));
     let outcomes = traffic::run(&pair.a, &pair.b, B, &flows, Duration::from_millis(60), || 0);
     assert!(outcomes.iter().all(|one| one.received() > 10), "full frames pass");
+    lab.down(&pair.a, "a0");
+}
+
+/// A policy with subscribers can be checked, with the tables beside it. Everything else refuses it.
+fn subscribers(lab: &Lab) {
+    let pair = lab.pair();
+    let plans = json!({ "home": { "rate": "1mbit", "ceil": "10mbit" } });
+    let policy = |table: &str| json!({ "subscriber_side": ["a0"], "link": { "rate": "1gbit" }, "plans": plans, "subscribers": table });
+    lab.file("customers.csv", "name,addresses,plan,site\nfirst,192.0.2.1,home,\nsecond,2001:db8::/56,home,\n");
+    lab.file("wrong.csv", "name,addresses,plan,site\nfirst,192.0.2.1,hom,\nsecond,192.0.2.1,home,\n");
+    let good = lab.file("subscribers.json", &policy("customers.csv").to_string()).display().to_string();
+    let wrong = lab.file("wrong.json", &policy("wrong.csv").to_string()).display().to_string();
+    let missing = lab.file("missing.json", &policy("none.csv").to_string()).display().to_string();
+    let checked = lab.sluice(&pair.a, &["check", &good]).ok();
+    for text in ["2, with 2 prefixes", "down 2mbit of 1gbit", "no engine carries subscribers yet"] {
+        assert!(checked.stdout.contains(text), "{text}: {checked}");
+    }
+    let told = lab.sluice(&pair.a, &["check", &wrong]).exits(2).says("wrong.csv:2:").says("is \"home\" meant?");
+    told.says("192.0.2.1/32 of second is 192.0.2.1/32 of first too").says("wrong.csv:3:");
+    lab.sluice(&pair.a, &["check", &missing]).exits(2).says("none.csv").says("missing.json:1:");
+    for arguments in [&["a0", "--policy", &good][..], &["--policy", &good]] {
+        refused(lab, &pair, arguments, 2).says("no engine carries subscribers yet").says("nothing was changed");
+    }
+    let explained =
+        lab.sluice(&pair.a, &["explain", &good, "udp", "192.0.2.1:5000", "to", "198.51.100.2:3074"]).exits(2);
+    explained.says("no engine carries subscribers yet");
+    let classes = lab.policy(&three());
+    lab.up(&pair.a, "a0", &classes, &["--rate", "20mbit"]);
+    let before = pair.a.state("a0");
+    for arguments in [&["apply", "a0", &good][..], &["apply", "a0", &good, "--dry-run"]] {
+        lab.sluice(&pair.a, arguments).exits(2).says("no engine carries subscribers yet");
+    }
+    assert_eq!(pair.a.state("a0"), before);
     lab.down(&pair.a, "a0");
 }
 
