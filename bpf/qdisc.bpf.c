@@ -11,12 +11,9 @@
 #include "lib/instances.h"
 #include "../sched/core.h"
 
-#define NET_XMIT_SUCCESS     0
-#define NET_XMIT_DROP        1
-#define ENOENT               2
-#define ENOSPC               28
-#define SL_INSTANCES         256u
-#define SL_WATCHDOG_FLOOR_NS 1000 /* a timer in the past would fire for ever */
+#define ENOENT       2
+#define ENOSPC       28
+#define SL_INSTANCES 256u
 
 /* Set before load. */
 const volatile u32 sl_instances = 2;  /* of state, and times SL_SLOTS of packets */
@@ -28,28 +25,12 @@ const volatile u32 sl_frame_bytes = 1518; /* longer packets may be super-packets
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-void bpf_qdisc_skb_drop(struct sk_buff *skb, struct bpf_sk_buff_ptr *to_free) __ksym;
-void bpf_kfree_skb(struct sk_buff *skb) __ksym;
-void bpf_qdisc_watchdog_schedule(struct Qdisc *sch, u64 expire_ns, u64 delta_ns) __ksym;
-void bpf_qdisc_bstats_update(struct Qdisc *sch, const struct sk_buff *skb) __ksym;
-
-#include "lib/load_skb.h"
-#include "lib/parse.h"
-#define SL_PACKET       struct sk_buff
-#define SL_PACKET_ARG   __arg_trusted
-#define SL_LOAD         sl_load
-#define SL_LENGTH(x)    ((x)->len)
-#define SL_PARSER(name) name
-#include "lib/parse_any.h"
+#include "lib/queue.h"
 #include "lib/classify.h"
 #include "lib/police.h"
 #include "lib/departing_hosts.h"
 #include "lib/marks.h"
 #include "lib/answers.h"
-
-struct sl_held_packet {
-	struct sk_buff __kptr *skb;
-};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -75,7 +56,6 @@ static __always_inline struct sl_held_packet *sl_packet_of(u32 n, u32 slot)
 	return bpf_map_lookup_elem(&packets, &key);
 }
 
-#include "lib/skb_size.h"
 #include "lib/trace_queue.h"
 
 /* The packets that CoDel or an overflow has dropped are freed. Those of a burst that are left are found by the next call. */

@@ -11,10 +11,7 @@
 #include <bpf/bpf_core_read.h>
 #include "../sched/hierarchy.h"
 
-#define NET_XMIT_SUCCESS     0
-#define NET_XMIT_DROP        1
-#define EBUSY                16
-#define SL_WATCHDOG_FLOOR_NS 1000 /* a timer in the past would fire for ever */
+#define EBUSY 16
 
 /* Set before load. */
 const volatile u32 sl_leaf_by_source =
@@ -25,24 +22,8 @@ const volatile u32 sl_frame_bytes = 1518; /* longer packets may be super-packets
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-void bpf_qdisc_skb_drop(struct sk_buff *skb, struct bpf_sk_buff_ptr *to_free) __ksym;
-void bpf_kfree_skb(struct sk_buff *skb) __ksym;
-void bpf_qdisc_watchdog_schedule(struct Qdisc *sch, u64 expire_ns, u64 delta_ns) __ksym;
-void bpf_qdisc_bstats_update(struct Qdisc *sch, const struct sk_buff *skb) __ksym;
-
-#include "lib/load_skb.h"
-#include "lib/parse.h"
-#define SL_PACKET       struct sk_buff
-#define SL_PACKET_ARG   __arg_trusted
-#define SL_LOAD         sl_load
-#define SL_LENGTH(x)    ((x)->len)
-#define SL_PARSER(name) name
-#include "lib/parse_any.h"
+#include "lib/queue.h"
 #include "lib/leaf_packet.h"
-
-struct sl_held_packet {
-	struct sk_buff __kptr *skb;
-};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -80,8 +61,6 @@ static __always_inline struct sl_held_packet *sl_packet_of(u32 slot)
 {
 	return bpf_map_lookup_elem(&packets, &slot);
 }
-
-#include "lib/skb_size.h"
 
 /* The packets that CoDel or an overflow has dropped are freed. Those of a burst that are left are found by the next call. */
 static __noinline void sl_free_dropped(struct Qdisc *sch, struct sl_tree *t)

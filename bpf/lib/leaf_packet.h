@@ -2,6 +2,7 @@
 /* A packet at the queue of a tree: the addresses that tell its leaf, its flow and its hosts. */
 #pragma once
 #include "departing_hosts.h"
+#include "queue.h"
 #include "../../sched/addresses.h"
 #include "../../sched/packet.h"
 
@@ -14,25 +15,14 @@ struct sl_ends {
 	u32 pad;
 };
 
-/* Reads a word of the linear part. The kernel checks the address of each such read, so it costs about eight instructions. */
-static __always_inline u64 sl_word_at(const struct sk_buff *skb, u32 off)
-{
-	return *(const volatile u64 *)(skb->data + off);
-}
-
 /* Sets the ends of a plain packet. Returns 0 if it is not one. */
 static __always_inline int sl_read_plain_ends(const struct sk_buff *skb, struct sl_ends *e)
 {
 	struct sl_front f;
 
-	if (sl_l3_type || SL_FRONT + SL_FRONT_BYTES > skb->len - skb->data_len)
-		return 0;
-	f.head = sl_word_at(skb, SL_FRONT_HEAD);
-	f.middle = sl_word_at(skb, SL_FRONT_MIDDLE);
-	if (!sl_is_plain(&f))
+	if (!sl_read_plain(&f, skb))
 		return 0;
 	f.addresses = sl_word_at(skb, SL_FRONT_ADDRESSES);
-	f.rest = sl_word_at(skb, SL_FRONT_REST);
 	e->src[0] = e->src[1] = e->dst[0] = e->dst[1] = 0;
 	e->src[2] = e->dst[2] = SL_MAPPED;
 	e->src[3] = (u32)(f.addresses >> 32);

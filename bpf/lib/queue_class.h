@@ -36,23 +36,6 @@ static __always_inline int sl_needs_entry(const struct sl_tables *t, u32 directi
 	return before >= 0 && !sl_split_ifb && direction == SL_EGRESS && sl_unlikely(sl_flows_are_limited(t, (u32)before));
 }
 
-/* Reads a word of the linear part. The kernel checks the address of each such read, so it costs about eight instructions. */
-static __always_inline u64 sl_word_at(const struct sk_buff *skb, u32 off)
-{
-	return *(const volatile u64 *)(skb->data + off);
-}
-
-/* Whether a packet is plain. If it is, sets *f except f->addresses. */
-static __always_inline int sl_read_plain(struct sl_front *f, const struct sk_buff *skb)
-{
-	if (sl_l3_type || SL_FRONT + SL_FRONT_BYTES > skb->len - skb->data_len)
-		return 0;
-	f->head = sl_word_at(skb, SL_FRONT_HEAD);
-	f->middle = sl_word_at(skb, SL_FRONT_MIDDLE);
-	f->rest = sl_word_at(skb, SL_FRONT_REST);
-	return sl_is_plain(f);
-}
-
 /* Parses the headers of a packet at its queue. */
 static __always_inline void sl_parse_queued(struct sk_buff *skb, u32 fields, struct sl_headers *h)
 {

@@ -90,7 +90,7 @@ fn a_leaf_queues_as_a_class(core: &'static TreeCore, case: &Case) -> TestCaseRes
         let Step::Arrive { leaf, flow, bytes } = *step else { continue };
         let leaf = case.leaves[leaf % case.leaves.len()].0;
         let pair = pairs.get_mut(&leaf).expect("it is among them");
-        let packet = packet(leaf, flow, bytes);
+        let packet = flow.packet(leaf, bytes);
         let ours = tree.enqueue_packet(&packet, now_ns);
         // In sets of the class's table, flows that share a set may forget each other.
         let flow_hash = (flow.hash & 0xffff) + 8 * (flow.hash >> 16);
@@ -104,18 +104,6 @@ fn a_leaf_queues_as_a_class(core: &'static TreeCore, case: &Case) -> TestCaseRes
     advance(&mut tree, &mut pairs, &mut now_ns, end_ns)?;
     prop_assert!(pairs.values().all(|pair| pair.in_leaf.is_empty() && pair.in_class.is_empty()));
     Ok(())
-}
-
-fn packet(leaf: u32, flow: Flow, bytes: u32) -> Packet {
-    Packet {
-        class: leaf,
-        len_bytes: bytes,
-        segments: 1,
-        flow_hash: flow.hash,
-        src_host: flow.host,
-        dst_host: flow.host / 2,
-        ecn: u32::from(flow.ecn),
-    }
 }
 
 /// What leaves hold: packets, and those of the longest flow.
@@ -238,7 +226,7 @@ fn queues_are_given_back(core: &'static TreeCore, case: &Case) -> TestCaseResult
         for (flow, bytes) in [(2 * pair, longest), (2 * pair + 1, 100), (2 * pair, 100)] {
             // Some chains have several flows.
             let hash = (flow % 500) | ((flow / 500) << 16);
-            let slot = tree.enqueue_packet(&packet(leaf, Flow { hash, ..Flow::default() }, bytes), now_ns);
+            let slot = tree.enqueue_packet(&Flow { hash, ..Flow::default() }.packet(leaf, bytes), now_ns);
             expected.insert(slot.expect("there is room"), (leaf, bytes));
         }
         now_ns += gap_ns;

@@ -2,6 +2,7 @@
 
 use proptest::{collection::vec, option, prelude::*, strategy::BoxedStrategy};
 use sluice_abi::{SL_FIRST_INNER as LINK, SL_HOSTS_DESTINATION, SL_HOSTS_SOURCE, SL_TREE_LEVELS, SL_TREE_PKTS};
+use sluice_core::Packet;
 use sluice_core::hierarchy::{Bucket, LeafQueue, Node};
 
 /// The longest packet, bytes.
@@ -14,6 +15,21 @@ pub struct Flow {
     pub host: u16,
     /// Its packets can be marked instead of dropped.
     pub ecn: bool,
+}
+
+impl Flow {
+    /// A packet of this flow for a leaf.
+    pub fn packet(self, leaf: u32, bytes: u32) -> Packet {
+        Packet {
+            class: leaf,
+            len_bytes: bytes,
+            segments: 1,
+            flow_hash: self.hash,
+            src_host: self.host,
+            dst_host: self.host / 2,
+            ecn: u32::from(self.ecn),
+        }
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -5,7 +5,6 @@ use crate::traces::{Case, Flow, Step};
 use proptest::{prelude::*, test_runner::TestCaseResult};
 use sluice_abi as abi;
 use sluice_abi::SL_FIRST_INNER as LINK;
-use sluice_core::Packet;
 use sluice_core::hierarchy::{Node, Refusal, Tree, TreeCore, Verdict};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -121,16 +120,7 @@ impl World {
     }
 
     pub fn arrive_in(&mut self, leaf: u32, flow: Flow, bytes: u32, observer: &mut Observer<'_>) -> TestCaseResult {
-        let packet = Packet {
-            class: leaf,
-            len_bytes: bytes,
-            segments: 1,
-            flow_hash: flow.hash,
-            src_host: flow.host,
-            dst_host: flow.host / 2,
-            ecn: u32::from(flow.ecn),
-        };
-        let answer = self.tree.enqueue_packet(&packet, self.now_ns);
+        let answer = self.tree.enqueue_packet(&flow.packet(leaf, bytes), self.now_ns);
         if let Ok(slot) = answer {
             let queue = self.nodes.get(&leaf).map_or(0, |node| node.queue);
             let key = (leaf, if self.one_flow[queue as usize] { 0 } else { flow.hash });

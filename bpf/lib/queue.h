@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What qdiscs of ours share: the kernel's functions for them, the packet behind a slot, the parser for what they hold. Who includes this has
+ * sl_l3_type and sl_frame_bytes.
+ */
+#pragma once
+#include "kernel.h"
+#include "parse.h"
+
+#define NET_XMIT_SUCCESS     0
+#define NET_XMIT_DROP        1
+#define SL_WATCHDOG_FLOOR_NS 1000 /* a timer in the past would fire for ever */
+
+void bpf_qdisc_skb_drop(struct sk_buff *skb, struct bpf_sk_buff_ptr *to_free) __ksym;
+void bpf_kfree_skb(struct sk_buff *skb) __ksym;
+void bpf_qdisc_watchdog_schedule(struct Qdisc *sch, u64 expire_ns, u64 delta_ns) __ksym;
+void bpf_qdisc_bstats_update(struct Qdisc *sch, const struct sk_buff *skb) __ksym;
+
+#include "load_skb.h"
+#define SL_PACKET       struct sk_buff
+#define SL_PACKET_ARG   __arg_trusted
+#define SL_LOAD         sl_load
+#define SL_LENGTH(x)    ((x)->len)
+#define SL_PARSER(name) name
+#include "parse_any.h"
+
+struct sl_held_packet {
+	struct sk_buff __kptr *skb;
+};
+
+static __always_inline u32 sl_skb_bytes(const struct sk_buff *skb)
+{
+	return ((struct qdisc_skb_cb *)skb->cb)->pkt_len;
+}
+
+static __noinline u16 sl_super_packet_segments(const struct sk_buff *skb)
+{
+	const struct skb_shared_info *shared = (const struct skb_shared_info *)(skb->head + skb->end);
+	u16 segments = 0, gso_size = 0;
+
+	bpf_core_read(&segments, sizeof(segments), &shared->gso_segs);
+	if (segments)
+		return segments;
+	bpf_core_read(&gso_size, sizeof(gso_size), &shared->gso_size);
+	return sl_segments_of_length(skb->len, gso_size);
+}
+
+static __always_inline u16 sl_skb_segments(const struct sk_buff *skb, u32 bytes)
+{
+	return sl_likely(bytes <= sl_frame_bytes) ? 1 : sl_super_packet_segments(skb);
+}
+
+/* Reads a word of the linear part. The kernel checks the address of each such read, so it costs about eight instructions. */
+static __always_inline u64 sl_word_at(const struct sk_buff *skb, u32 off)
+{
+	return *(const volatile u64 *)(skb->data + off);
+}
+
+/* Whether a packet is plain. If it is, sets *f except f->addresses. */
+static __always_inline int sl_read_plain(struct sl_front *f, const struct sk_buff *skb)
+{
+	if (sl_l3_type || SL_FRONT + SL_FRONT_BYTES > skb->len - skb->data_len)
+		return 0;
+	f->head = sl_word_at(skb, SL_FRONT_HEAD);
+	f->middle = sl_word_at(skb, SL_FRONT_MIDDLE);
+	f->rest = sl_word_at(skb, SL_FRONT_REST);
+	return sl_is_plain(f);
+}
