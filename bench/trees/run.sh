@@ -5,7 +5,7 @@
 #
 # All contenders have a link, sites of 32 subscribers and subscribers, with the same ceilings and guarantees:
 #   none          no qdisc; the others are counted above it
-#   tbf           tbf and a FIFO, only backlogged: what HTB's backlogged figures contain of the tbf that holds HTB
+#   tbf           tbf and a FIFO: what HTB's backlogged figures contain of the tbf that holds HTB, and of fresh memory
 #   htb+fq_codel  HTB, and fq_codel for each subscriber, found by one filter `flow` that maps addresses to classes
 #   htb+cake      the same with CAKE (diffserv4), as LibreQoS builds it; left out where the machine has no 1.2 MB for each subscriber
 #   sluice        the tree of classes, found by its table of addresses
@@ -177,11 +177,10 @@ row() { # repeat, instructions per packet: an expression
 for size in $SIZES; do
   for contender in $CONTENDERS; do
     if [ "$contender" = htb+cake ] && [ $((size * 1200)) -gt "$(memory_kib)" ]; then
-      echo "htb+cake is left out for $size subscribers: it takes $((size * 12 / 10000)) GB" >&2
+      echo "htb+cake is left out for $size subscribers: that needs $((size * 12 / 10000)) GB" >&2
       continue
     fi
     for case in idle backlogged; do
-      [ "$contender-$case" != tbf-idle ] || continue
       sleep 1 # the memory of the one before is free by then
       free=$(memory_kib) before=$(now_ms)
       begin "$contender" "$size" "$case"
