@@ -1,16 +1,18 @@
 //! `tree SUBSCRIBERS`: registers the qdisc `sluicetree`, whose tree has so many subscribers (up to 32,767) at sites of 32, each with a ceiling and
-//! a guarantee, by flow, with CoDel, and of addresses from 10.99.64.0 on. It says how long that took, then stays until standard input ends.
+//! a guarantee, by flow, with CoDel, and of addresses from 10.99.64.0 on. It says how long that took, then obeys the lines of standard input until
+//! they end: `hold` lets no packet out, `release` all again; each is answered `ok`.
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use sluice_abi::SL_FIRST_INNER as LINK;
 use sluice_core::hierarchy::{Bucket, LeafQueue, Node, Tree};
 use sluice_twin::queue::TreeQueue;
-use std::io::Read;
 use std::net::Ipv4Addr;
 use std::time::Instant;
 
 const GIGABIT: u64 = 1_000_000_000;
+/// Years after boot, and small enough for a bucket.
+const NEVER_NS: u64 = 1 << 57;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let subscribers: u32 = std::env::args().nth(1).ok_or("a number of subscribers")?.parse()?;
@@ -39,7 +41,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let table = sluice_tables::build_addresses(&prefixes, || random.random())?;
     let queue = TreeQueue::register("sluicetree", tree.state(), &table)?;
     println!("ready after {} us", start.elapsed().as_micros());
-    std::io::stdin().read_to_end(&mut Vec::new())?;
+    for line in std::io::stdin().lines() {
+        match line?.as_str() {
+            "hold" => queue.hold(Some(NEVER_NS))?,
+            "release" => queue.hold(None)?,
+            other => return Err(format!("there is no command {other:?}").into()),
+        }
+        println!("ok");
+    }
     let state = queue.tree()?;
     let leaves = state.leaf.iter().filter(|leaf| leaf.sent_pkts > 0).count();
     println!("{leaves} subscribers have sent");

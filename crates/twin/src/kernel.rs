@@ -109,7 +109,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    fn of(map: BorrowedFd, bytes: usize) -> Result<Mapping, Error> {
+    pub fn of(map: BorrowedFd, bytes: usize) -> Result<Mapping, Error> {
         let (rights, shared) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
         // SAFETY: a new mapping, which only this struct has, and unmaps.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, rights, shared, map.as_raw_fd(), 0) };

@@ -1,10 +1,14 @@
 //! The tree of classes as a qdisc (`bpf/tree.bpf.c`), while the value lives.
 
 use crate::Error;
+use crate::kernel::Mapping;
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 use sluice_abi as abi;
+use std::mem::offset_of;
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering;
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tree.bpf.o"));
 const KEY: [u8; 4] = [0; 4];
@@ -52,5 +56,16 @@ impl TreeQueue {
         let map = self.object.maps().find(|map| map.name() == "tree").expect("the object has it");
         let bytes = map.lookup(&KEY, MapFlags::ANY)?.unwrap_or_default();
         abi::read_pod(&bytes).ok_or_else(|| Error("the tree in the kernel has another size".to_owned()))
+    }
+
+    /// Lets no packet out before a time of the monotonic clock, in ns below 2^58; `None`: lets packets out from now on. The next arrival sets off
+    /// those that wait. Only the link's ceiling is written, by one store beside running programs.
+    pub fn hold(&self, until_ns: Option<u64>) -> Result<(), Error> {
+        let map = self.object.maps().find(|map| map.name() == "tree").expect("the object has it");
+        let tree = Mapping::of(map.as_fd(), size_of::<abi::sl_tree>())?;
+        let link = offset_of!(abi::sl_tree, node) + abi::SL_FIRST_INNER as usize * size_of::<abi::sl_node>();
+        let full = link + offset_of!(abi::sl_node, bucket) + offset_of!(abi::sl_node_bucket, tat_64ths);
+        tree.words()[full / size_of::<u64>()].store(until_ns.unwrap_or(0) << 6, Ordering::Relaxed);
+        Ok(())
     }
 }
