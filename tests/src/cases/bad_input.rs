@@ -176,9 +176,9 @@ fn subscribers(lab: &Lab) {
     let policy = |table: &str| json!({ "subscriber_side": ["a0"], "link": { "rate": "1gbit" }, "plans": plans, "subscribers": table });
     lab.file("customers.csv", "name,addresses,plan,site\nfirst,192.0.2.1,home,\nsecond,2001:db8::/56,home,\n");
     lab.file("wrong.csv", "name,addresses,plan,site\nfirst,192.0.2.1,hom,\nsecond,192.0.2.1,home,\n");
-    let good = lab.file("subscribers.json", &policy("customers.csv").to_string()).display().to_string();
-    let wrong = lab.file("wrong.json", &policy("wrong.csv").to_string()).display().to_string();
-    let missing = lab.file("missing.json", &policy("none.csv").to_string()).display().to_string();
+    let good = lab.file("subscribers.json", policy("customers.csv").to_string()).display().to_string();
+    let wrong = lab.file("wrong.json", policy("wrong.csv").to_string()).display().to_string();
+    let missing = lab.file("missing.json", policy("none.csv").to_string()).display().to_string();
     let checked = lab.sluice(&pair.a, &["check", &good]).ok();
     for text in ["2, with 2 prefixes", "down 2mbit of 1gbit", "no engine carries subscribers yet"] {
         assert!(checked.stdout.contains(text), "{text}: {checked}");
