@@ -16,7 +16,8 @@
 /* Set before load. */
 const volatile u32 sl_leaf_by_source =
 	0; /* the subscriber is the packet's source: the interface is on the side of the internet */
-const volatile u32 sl_default_leaf = 0; /* of packets whose address no subscriber has */
+const volatile u32 sl_default_leaf =
+	SL_FIRST_INNER - 1; /* of packets whose address no subscriber has, and of those without one */
 const volatile u32 sl_l3_type = 0; /* the device has no Ethernet header */
 const volatile u32 sl_frame_bytes = 1518; /* longer packets may be super-packets */
 
@@ -209,7 +210,7 @@ void BPF_PROG(sl_tree_reset, struct Qdisc *sch)
 		if (skb)
 			bpf_kfree_skb(skb);
 	}
-	tree_clear(t);
+	tree_clear(t, bpf_ktime_get_ns());
 }
 
 SEC("struct_ops/sl_destroy")

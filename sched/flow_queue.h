@@ -25,7 +25,7 @@
  * comes, and a bitmap finds the next wheel_slot that has flows. Debts of more than 63 rounds are forgiven. Cost: O(1) for each packet, also
  * when the class is full (flow_sizes.h).
  *
- * Classes of the flat scheduler queue so, and leaves of a tree, which are its classes. Who includes this has told what it asks of its scheduler
+ * Classes of the flat scheduler queue so, and leaves of a tree, which are its classes. The includer has defined what this asks of its scheduler
  * (class_flows.h, leaf_flows.h):
  *
  *	class_of	how a class queues: SL_CLASS

@@ -19,7 +19,7 @@ SL_FN u32 flow_size(u32 bytes)
 	return log <= SL_SIZE_SHIFT ? 1 : sl_min(log - SL_SIZE_SHIFT + 1, SL_FLOW_SIZES - 1);
 }
 
-/* Flow i leaves the list in which it stands. */
+/* Flow *f leaves the list in which it stands. */
 SL_FN void flow_unlist(SL_SCHEDULER *s, struct sl_fair *fair, u32 class, struct sl_flow_queue *f)
 {
 	u16 *first = sl_at(fair->longer, f->size);
@@ -138,7 +138,7 @@ SL_FN u32 flow_longest(SL_SCHEDULER *s, u32 class)
 SL_GLOBAL u32 flow_overflow(SL_SCHEDULER *s SL_NONNULL, u32 class)
 {
 	SL_CLASS *k = class_of(s, class);
-	u32 n, pkts, i = flow_longest(s, class);
+	u32 n, pkts, dropped = 0, i = flow_longest(s, class);
 
 	if (i == SL_NO_FLOW)
 		return 0;
@@ -147,7 +147,8 @@ SL_GLOBAL u32 flow_overflow(SL_SCHEDULER *s SL_NONNULL, u32 class)
 		if (n >= pkts || flow_at(s, i)->backlog_pkts < 2)
 			break;
 		flow_drop(s, k, class, i, SL_DROP_OVERFLOW);
+		dropped++;
 	}
 	class_shrunk(s, k, class);
-	return pkts;
+	return dropped;
 }

@@ -180,7 +180,7 @@ SL_FN void ring_remove(struct sl_tree *t, u32 turn, u32 n, struct sl_node *k)
 		*first = (u16)(SL_NO_NODE - next);
 }
 
-/* Node n, which is the first of a ring, has had its turn in it. */
+/* Node *k, which is the first of a ring, has had its turn in it. */
 SL_FN void ring_pass(struct sl_tree *t, u32 turn, struct sl_node *k)
 {
 	*ring_first(t, turn, k, inner_at(t, k->parent)) = (u16)(SL_NO_NODE - *sl_at(k->next, turn));
@@ -334,7 +334,7 @@ SL_FN u32 tree_share(struct sl_tree *t, u32 n)
 	return c;
 }
 
-/* Node n, which is *k, has sent so many bytes in its turn. */
+/* Node *k has sent so many bytes in its turn. */
 SL_FN void node_spend(struct sl_tree *t, struct sl_node *k, u32 bytes)
 {
 	struct sl_inner *p = inner_at(t, k->parent);
@@ -406,8 +406,8 @@ SL_FN s32 leaf_refuse(struct sl_leaf *leaf, u32 reason)
 }
 
 /*
- * A packet comes to leaf p->class. Its slot, or the negative of an enum sl_refusal: the leaf is full, or the tree, or there is no such leaf. Who is
- * full drops from the longest flow first.
+ * A packet comes to leaf p->class. Its slot, or the negative of an enum sl_refusal: the leaf is full, or the tree, or there is no such leaf. A full
+ * leaf drops from its longest flow first, a full tree from one of its largest leaves.
  */
 SL_GLOBAL s32 tree_enqueue(struct sl_tree *t SL_NONNULL, const struct sl_packet *p SL_NONNULL, u64 now_ns)
 {
@@ -424,7 +424,7 @@ SL_GLOBAL s32 tree_enqueue(struct sl_tree *t SL_NONNULL, const struct sl_packet 
 		flow_overflow(t, n);
 	if (sl_unlikely(leaf->pkts >= leaf->limit_pkts))
 		return leaf_refuse(leaf, SL_DROP_LIMIT_PKTS);
-	if (sl_unlikely(t->pkts >= t->room_from_pkts) && !t->dropped_slots && !tree_make_room(t))
+	if (sl_unlikely(t->pkts >= t->room_from_pkts) && !t->dropped_slots && !tree_make_room(t, now_ns))
 		return leaf_refuse(leaf, SL_DROP_NO_SLOT);
 	slot = slot_take(t);
 	if (slot == SL_NO_SLOT)
@@ -483,7 +483,7 @@ SL_GLOBAL u32 tree_drop(struct sl_tree *t SL_NONNULL, u32 n, u64 now_ns)
 }
 
 /* Every packet is gone. Counters and configuration stay, and what flows and nodes owe. */
-SL_GLOBAL int tree_clear(struct sl_tree *t SL_NONNULL)
+SL_GLOBAL int tree_clear(struct sl_tree *t SL_NONNULL, u64 now_ns)
 {
 	u32 n, i;
 
@@ -491,8 +491,7 @@ SL_GLOBAL int tree_clear(struct sl_tree *t SL_NONNULL)
 		if (!t->pkts)
 			break;
 		sl_for (i, SL_TREE_SLOTS)
-			/* At the time of its arrival no packet has waited, so CoDel drops none. */
-			if (tree_drop(t, n, 0) == SL_NO_SLOT)
+			if (tree_drop(t, n, now_ns) == SL_NO_SLOT)
 				break;
 	}
 	sl_for (i, SL_TREE_SLOTS)

@@ -5,9 +5,10 @@
  * for longest if so many rest that SL_FLOWS_REMEMBERED are left, and rounds have given back everything; else one that was never used; else the one
  * that has rested for longest.
  *
- * A flow is found by its hash and its leaf, in chains that are short while nobody who sends packets knows the key of the hash.
+ * A flow is found by its hash and its leaf, in chains that are short as long as senders do not know the key of the hash.
  *
- * Leaves that can give a packet when slots run out stand in lists by the logarithm of their packets, as flows do (flow_sizes.h).
+ * Leaves with some packets stand in lists by the logarithm of their number, as flows do (flow_sizes.h). When slots run out, one of the largest
+ * leaves gives.
  */
 #pragma once
 #include "../abi/hierarchy.h"
@@ -21,6 +22,8 @@
 /* Flows of a chain that are looked at. By chance, one in 10^89 is longer, with as many flows as there are. */
 #define SL_CHAIN_FLOWS 64u
 
+/* A leaf stands in the lists of sizes from so many packets on, until it has fewer than half as many. */
+#define SL_LARGE_LEAF_PKTS  4u
 /* Flows without packets that are remembered in any case. */
 #define SL_FLOWS_REMEMBERED 1024u
 
@@ -41,10 +44,10 @@ SL_FN struct sl_flow_queue *flow_at(struct sl_tree *t, u32 i)
 	return &sl_at(t->flow, i)->queue;
 }
 
-/* The list of sizes for a leaf of so many packets. */
+/* The list of sizes for a leaf of so many packets, at least two. */
 SL_FN u32 leaf_size(u32 pkts)
 {
-	return sl_min(sl_log2(pkts | 2), SL_LEAF_SIZES - 1);
+	return sl_min(sl_log2(pkts), SL_LEAF_SIZES - 1);
 }
 
 SL_FN void leaf_list(struct sl_tree *t, u32 n, struct sl_leaf *leaf)
@@ -80,38 +83,37 @@ SL_GLOBAL int leaf_resize(struct sl_tree *t SL_NONNULL, u32 n)
 {
 	struct sl_leaf *leaf = leaf_at(t, n);
 
-	leaf_unlist(t, leaf);
-	leaf_list(t, n, leaf);
+	if (leaf->size)
+		leaf_unlist(t, leaf);
+	if (leaf->pkts >= SL_LARGE_LEAF_PKTS / 2)
+		leaf_list(t, n, leaf);
 	return 0;
 }
 
+/* Any leaf with many packets gives, also one whose flows have one each. */
 SL_FN void class_gives(struct sl_tree *t, u32 n)
 {
-	struct sl_leaf *leaf = leaf_at(t, n);
-
-	if (!leaf->size)
-		leaf_list(t, n, leaf);
+	(void)t;
+	(void)n;
 }
 
 SL_FN void class_keeps(struct sl_tree *t, u32 n)
 {
-	struct sl_leaf *leaf = leaf_at(t, n);
-
-	if (leaf->size)
-		leaf_unlist(t, leaf);
+	(void)t;
+	(void)n;
 }
 
 /* Leaf n, which is *leaf, has one packet more. */
-SL_FN void leaf_grown(struct sl_tree *t, u32 n, struct sl_leaf *leaf)
+SL_FN void leaf_grown(struct sl_tree *t, u32 n, const struct sl_leaf *leaf)
 {
-	if (sl_unlikely(leaf->size && leaf->size < SL_LEAF_SIZES - 1 && leaf->pkts >> leaf->size > 1))
+	if (sl_unlikely(leaf->pkts >= SL_LARGE_LEAF_PKTS && leaf->pkts >> leaf->size > 1 && leaf->size < SL_LEAF_SIZES - 1))
 		leaf_resize(t, n);
 }
 
 /* Leaf n has fewer. */
-SL_FN void leaf_shrunk(struct sl_tree *t, u32 n, struct sl_leaf *leaf)
+SL_FN void leaf_shrunk(struct sl_tree *t, u32 n, const struct sl_leaf *leaf)
 {
-	if (sl_unlikely(leaf->size > 1 && leaf->pkts < (1u << leaf->size) >> 1))
+	if (sl_unlikely(leaf->size && leaf->pkts < (1u << leaf->size) >> 1))
 		leaf_resize(t, n);
 }
 
@@ -173,11 +175,13 @@ SL_FN void flow_rests(struct sl_tree *t, const struct sl_leaf_queue *k, u32 i)
 	t->resting++;
 }
 
-/* Whether the rounds of its leaf have given a flow back what it had used. */
+/* Whether the rounds of its leaf have given a flow back what it had used. While the leaf is idle, nobody waits for that. */
 SL_FN int flow_has_paid(struct sl_tree *t, const struct sl_tree_flow *f)
 {
 	s32 rounds = (s32)(sl_at(t->fair, f->leaf)->round - f->queue.round);
 
+	if (!leaf_at(t, f->leaf)->pkts)
+		return 1;
 	return rounds > 0 && f->queue.used_bytes <= (s64)rounds * class_of(t, f->leaf)->flow_quantum_bytes;
 }
 
@@ -188,11 +192,12 @@ SL_FN void flow_unchain(struct sl_tree *t, const struct sl_tree_flow *f, u32 i)
 	u32 n;
 
 	sl_for (n, SL_CHAIN_FLOWS) {
-		if (*link == i + 1)
+		if (*link == i + 1) {
+			*link = f->chain;
 			break;
+		}
 		link = &sl_at(t->flow, *link - 1u)->chain;
 	}
-	*link = f->chain;
 }
 
 /* A queue for a flow that has none: its number. */
@@ -248,18 +253,20 @@ SL_FN u32 flow_queue_of(struct sl_tree *t, const struct sl_leaf_queue *k, u32 le
 
 #include "flow_queue.h"
 
-/* Makes room for a packet when slots run out: one of the largest leaves that can give drops packets of its longest flow. How many. */
-SL_GLOBAL u32 tree_make_room(struct sl_tree *t SL_NONNULL)
+/*
+ * Makes room for a packet when slots run out: one of the largest leaves drops packets of its longest flow; if each of its flows has one packet, the
+ * one that it would send next. Whether a leaf has many.
+ */
+SL_GLOBAL int tree_make_room(struct sl_tree *t SL_NONNULL, u64 now_ns)
 {
-	u32 n, pkts;
+	u32 n = *sl_at(t->larger, sl_log2(t->leaf_sizes | 1)) - 1u, taken;
 
-	sl_for (n, 4) {
-		if (!t->leaf_sizes)
-			break;
-		pkts = flow_overflow(t, *sl_at(t->larger, sl_log2(t->leaf_sizes)) - 1u);
-		if (pkts)
-			return pkts;
-		/* The lists of sizes know better now. */
-	}
-	return 0;
+	if (!t->leaf_sizes)
+		return 0;
+	if (flow_overflow(t, n))
+		return 1;
+	taken = flow_leave(t, n, now_ns);
+	slot_drop(t, class_of(t, n), taken & ~SL_FLOW_MARK, SL_DROP_OVERFLOW);
+	leaf_shrunk(t, n, leaf_at(t, n));
+	return 1;
 }

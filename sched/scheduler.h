@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Which scheduler the headers of slots, of flow queues and of the wire are compiled for: the flat one with its classes, unless who includes
- * them has named another before (leaf_flows.h). A program has one of them.
+ * Which scheduler the headers of slots, of flow queues and of the wire are compiled for: the flat one with its classes, unless the
+ * includer has named another before (leaf_flows.h). A program has one of them.
  *
  *	SL_SCHEDULER	its state, with slot, free, free_count, fresh, slots, dropped, dropped_slots, fair, src_hosts, dst_hosts, and framing
  *	SL_SLOT		a packet, as in struct sl_slot

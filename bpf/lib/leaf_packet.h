@@ -6,13 +6,11 @@
 #include "../../sched/addresses.h"
 #include "../../sched/packet.h"
 
-/* What a packet is sent between: addresses as four words in network order, IPv4 as ::ffff:a.b.c.d, and the rest of a flow. */
+/* Source and destination of a packet, as four words in network order (IPv4 as ::ffff:a.b.c.d), and the rest of its flow. */
 struct sl_ends {
 	u32 src[4];
 	u32 dst[4];
 	u64 rest; /* ports and protocol */
-	u32 ecn;
-	u32 pad;
 };
 
 /* Sets the ends of a plain packet. Returns 0 if it is not one. */
@@ -28,7 +26,6 @@ static __always_inline int sl_read_plain_ends(const struct sk_buff *skb, struct 
 	e->src[3] = (u32)(f.addresses >> 32);
 	e->dst[3] = (u32)f.rest;
 	e->rest = f.rest >> 32 | (u64)sl_front_proto(&f) << 32;
-	e->ecn = sl_front_ecn(&f);
 	return 1;
 }
 
@@ -44,7 +41,6 @@ SL_GLOBAL int sl_read_ends(struct sk_buff *skb __arg_trusted, struct sl_ends *e 
 	__builtin_memcpy(e->src, h.src, 16);
 	__builtin_memcpy(e->dst, h.dst, 16);
 	e->rest = h.sport | (u64)h.dport << 16 | (u64)h.proto << 32;
-	e->ecn = h.is_ip >> 1;
 	return 0;
 }
 

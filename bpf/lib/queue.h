@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What qdiscs of ours share: the kernel's functions for them, the packet behind a slot, the parser for what they hold. Who includes this has
- * sl_l3_type and sl_frame_bytes.
+ * The part that both qdiscs share: the kernel's functions for qdiscs, the packet behind a slot, the parser for socket buffers. The includer
+ * defines sl_l3_type and sl_frame_bytes.
  */
 #pragma once
 #include "kernel.h"

@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         set(LINK + 1 + site, Node { ceil: rate(5 * GIGABIT), rate: rate(GIGABIT / 8), ..Node::below(LINK) })?;
     }
     // The last leaf is for addresses without a subscriber.
-    for leaf in 0..=subscribers {
+    for leaf in (0..subscribers).chain([LINK - 1]) {
         let site = LINK + 1 + leaf % sites;
         set(leaf, Node { ceil: rate(GIGABIT), rate: rate(GIGABIT / 256), limit_pkts: 1000, ..Node::below(site) })?;
     }

@@ -21,7 +21,7 @@ pub fn suite() -> Suite {
 
 const SETTLE: Duration = Duration::from_millis(300);
 /// The leaf of packets whose address no subscriber has.
-const OTHERS: u32 = 0;
+const OTHERS: u32 = LINK - 1;
 
 fn mbit(rate: u64) -> Option<Bucket> {
     Some(Bucket { bits_per_second: rate * 1_000_000, burst_ns: 2_000_000 })
@@ -143,8 +143,10 @@ fn every_packet_is_accounted_for(lab: &Lab) {
     tree.configure(2, &Node::below(LINK), 0).expect("a leaf");
     let queue = install(&pair, &tree, &[1, 2]);
     let state = || queue.tree().unwrap_or_else(|error| panic!("{error}"));
-    let dropped = |leaf: usize| state().leaf[leaf].dropped_pkts.iter().map(|count| u64::from(*count)).sum::<u64>();
-    let to_others = traffic::run(&pair.a, &pair.b, B, &[Flow::new(7200, &[514], 1_000_000)], SETTLE, || dropped(0));
+    let dropped =
+        |leaf: u32| state().leaf[leaf as usize].dropped_pkts.iter().map(|count| u64::from(*count)).sum::<u64>();
+    let to_others =
+        traffic::run(&pair.a, &pair.b, B, &[Flow::new(7200, &[514], 1_000_000)], SETTLE, || dropped(OTHERS));
     assert_eq!(
         state().leaf[OTHERS as usize].sent_pkts,
         to_others[0].sent,
@@ -152,9 +154,9 @@ fn every_packet_is_accounted_for(lab: &Lab) {
     );
     for (leaf, why) in [(1, abi::SL_DROP_OVERFLOW), (2, abi::SL_DROP_OVERFLOW)] {
         let flows: Vec<Flow> = (0..8).map(|n| Flow::new(7300 + n, &[1514], 6_000_000)).collect();
-        let outcomes = traffic::run(&pair.a, &pair.b, &address(leaf), &flows, SETTLE, || dropped(leaf as usize));
+        let outcomes = traffic::run(&pair.a, &pair.b, &address(leaf), &flows, SETTLE, || dropped(leaf));
         let lost: u64 = outcomes.iter().map(Outcome::lost).sum();
-        assert!(lost > 100 && lost == dropped(leaf as usize), "{lost} lost, {} counted", dropped(leaf as usize));
+        assert!(lost > 100 && lost == dropped(leaf), "{lost} lost, {} counted", dropped(leaf));
         assert!(state().leaf[leaf as usize].dropped_pkts[why as usize] > 100);
         assert!(outcomes.iter().all(Outcome::in_order));
     }

@@ -68,19 +68,19 @@ mutants! {
         "if (f->queue.place == SL_FLOW_ABSENT)\n\t\t\t\tflow_rest_ends(t, f);" => "";
     the_smallest_leaf_gives_way breaks "flows::the_largest_gives_way":
         "leaf_flows.h",
-        "sl_log2(t->leaf_sizes)" => "sl_lowest(t->leaf_sizes)";
+        "sl_log2(t->leaf_sizes | 1)" => "sl_lowest(t->leaf_sizes ? t->leaf_sizes : 1)";
     leaves_never_grow breaks "flows::the_largest_gives_way":
         "hierarchy.h",
         "leaf_grown(t, n, leaf);" => ";";
     leaves_never_shrink breaks "flows::the_largest_gives_way":
         "leaf_flows.h",
-        "leaf->size > 1 && leaf->pkts < (1u << leaf->size) >> 1" => "0";
-    a_leaf_of_short_flows_is_asked_to_give breaks "flows::the_largest_gives_way":
+        "leaf->size && leaf->pkts < (1u << leaf->size) >> 1" => "0";
+    a_leaf_of_short_flows_keeps_its_packets breaks "flows::the_largest_gives_way":
         "leaf_flows.h",
-        "if (leaf->size)\n\t\tleaf_unlist(t, leaf);" => "(void)leaf;";
+        "taken = flow_leave(t, n, now_ns);" => "return 0;\n\ttaken = flow_leave(t, n, now_ns);";
     no_leaf_gives_way breaks "flows::the_largest_gives_way":
         "hierarchy.h",
-        "!tree_make_room(t)" => "1";
+        "!tree_make_room(t, now_ns)" => "1";
     dropped_packets_are_not_counted breaks "conservation::nothing_is_lost":
         "leaf_flows.h",
         "leaf->dropped_pkts[reason]++;\n\tt->pkts--;" => "t->pkts--;";
