@@ -37,8 +37,12 @@ pub(crate) use sites::sites;
 pub use summary::summary;
 pub use tables::{MAX_TABLE_BYTES, Tables, Unreadable, no_tables};
 
-/// The most subscribers of a network, 32,768: each is a leaf of the tree of classes.
-pub const MAX_SUBSCRIBERS: usize = abi::SL_FIRST_INNER as usize;
+/// The most subscribers of a network, 32,767: each is a leaf of the tree of classes, and one leaf is for packets of nobody.
+pub const MAX_SUBSCRIBERS: usize = abi::SL_FIRST_INNER as usize - 1;
+/// The most columns of a table.
+const MAX_COLUMNS: usize = 64;
+/// A table with more mistakes is not read to its end.
+const MAX_MISTAKES: usize = 100_000;
 /// The most sites, 4,095: they and the link are the inner nodes.
 pub const MAX_SITES: usize = abi::SL_INNERS as usize - 1;
 /// The most sites from the link to a subscriber, 6: one more than the example of LibreQoS has.

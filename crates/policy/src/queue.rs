@@ -5,7 +5,7 @@ use crate::rate::Rate;
 use std::ops::RangeInclusive;
 
 /// The queue of a class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Queue {
     /// A FIFO.
     #[default]
@@ -38,7 +38,7 @@ impl Queue {
 }
 
 /// The parameters of flow queues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Flows {
     /// The hosts between which the class is fair before it is fair between flows.
     pub hosts: Hosts,
@@ -71,7 +71,7 @@ impl Default for Flows {
 }
 
 /// The hosts between which a class is fair before it is fair between flows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Hosts {
     /// Sending and receiving hosts.
     #[default]
@@ -96,7 +96,7 @@ impl Hosts {
 }
 
 /// CoDel (RFC 8289) in each queue of a class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Codel {
     /// The wait up to which CoDel does not act, ns.
     pub target_ns: u64,

@@ -12,10 +12,19 @@ pub(crate) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     known.iter().copied().filter(|k| contains(k, &word) || contains(&word, k)).min_by_key(|k| k.len())
 }
 
+/// Longer names are not compared with others: it takes time with the product of their lengths.
+const LONGEST_COMPARED: usize = 64;
+
 /// The nearest of the names that a user has given, if it is near enough; case counts.
 pub(crate) fn nearest_name<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+    if word.len() > LONGEST_COMPARED {
+        return None;
+    }
+    let far = (word.chars().count() / 3).max(1);
+    // Lengths that differ by more are as far apart at least. A character has up to four bytes.
+    let known = known.filter(|name| name.len() <= 4 * (word.len() + far) && 4 * (name.len() + far) >= word.len());
     let (distance, name) = known.map(|name| (strsim::damerau_levenshtein(word, name), name)).min()?;
-    (distance <= (word.chars().count() / 3).max(1)).then_some(name)
+    (distance <= far).then_some(name)
 }
 
 #[cfg(test)]

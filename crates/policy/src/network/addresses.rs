@@ -28,6 +28,11 @@ pub(super) fn read(field: &Field, text: &str, findings: &mut Vec<Diagnostic>) ->
 /// The prefix of a text at this place.
 pub(crate) fn one(word: &str, place: Span) -> Result<Address, Diagnostic> {
     match prefix(word) {
+        Some(prefix) if mapped(&prefix).is_some() => {
+            let title = format!("{} is an address of IPv4 in the form of one of IPv6", excerpt(word));
+            let finding = Diagnostic::error(Kind::Address, title).at(place, "no packet has it");
+            Err(finding.help(format!("write {}", mapped(&prefix).unwrap_or_default())))
+        }
         Some(prefix) if prefix.trunc() == prefix => Ok(Address { prefix, span: Where(place) }),
         Some(prefix) => {
             let title = format!("{} has bits beyond its length", excerpt(word));
@@ -40,6 +45,13 @@ pub(crate) fn one(word: &str, place: Span) -> Result<Address, Diagnostic> {
             Err(finding.at(place, "cannot be read").help(help))
         }
     }
+}
+
+/// The IPv4 address or prefix that is written as `::ffff:a.b.c.d`, if it is one.
+fn mapped(prefix: &IpNet) -> Option<String> {
+    let IpNet::V6(prefix) = prefix else { return None };
+    let address = prefix.addr().to_ipv4_mapped().filter(|_| prefix.prefix_len() >= 96)?;
+    Some(format!("{address}/{}", prefix.prefix_len() - 96))
 }
 
 fn prefix(word: &str) -> Option<IpNet> {

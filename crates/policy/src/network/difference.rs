@@ -141,7 +141,7 @@ fn leaf(network: &Network, leaf: &Leaf, prefixes: &[IpNet]) -> Values {
 
 /// A queue on one line.
 fn shown(queue: &LeafQueue) -> String {
-    let LeafQueue { queue, codel, limit_pkts, limit_bytes } = queue;
+    let LeafQueue { queue, codel, limit_pkts } = queue;
     let mut words = vec![queue.name().to_owned()];
     if let Some(flows) = queue.flows() {
         words.push(format!("hosts {}", flows.hosts.name()));
@@ -151,7 +151,6 @@ fn shown(queue: &LeafQueue) -> String {
     let times = codel.map(|codel| (time::format(codel.target_ns), time::format(codel.interval_ns)));
     words.extend(times.map(|(target, interval)| format!("codel {target} {interval}")));
     words.extend(limit_pkts.map(|pkts| format!("limit {pkts}")));
-    words.extend(limit_bytes.map(|bytes| format!("limit_bytes {bytes}")));
     words.join(", ")
 }
 

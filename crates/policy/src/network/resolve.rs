@@ -1,7 +1,7 @@
 //! A network as an engine is to build it: numbered nodes, each with every value chosen, and the prefixes of the leaves.
 
 use super::{BURST_TIMES_NS, Burst, EachWay, NODE_RATES, NetworkPolicy, Plan, Subscriber, Way, checks};
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, FRAME_BYTES};
 use crate::ceiling::default_burst;
 use crate::diagnostic::{Diagnostic, Diagnostics, Kind, Severity};
 use crate::limits;
@@ -11,6 +11,7 @@ use crate::rate::Rate;
 use crate::resolved::Context;
 use ipnet::IpNet;
 use sluice_abi as abi;
+use std::collections::HashMap;
 
 type Rates = EachWay<Option<Rate>>;
 
@@ -76,16 +77,14 @@ pub struct Leaf {
 }
 
 /// The queue of leaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LeafQueue {
     /// A FIFO, or by flow.
     pub queue: Queue,
     /// The active queue management, for the leaf's rate; `None` for none.
     pub codel: Option<Codel>,
-    /// The most packets; `None`: as many as there is room for.
+    /// The most packets; `None`: as many as there is room for. A limit in bytes or time is as many full frames.
     pub limit_pkts: Option<u32>,
-    /// The most bytes.
-    pub limit_bytes: Option<Bytes>,
 }
 
 impl Network {
@@ -140,9 +139,14 @@ pub fn resolve(policy: &NetworkPolicy, context: &Context) -> Result<Network, Dia
     if findings.iter().any(|finding| finding.severity() == Severity::Error) {
         return Err(Diagnostics::new(source, findings));
     }
-    let mut queues = Vec::new();
+    let mut queues = Queues::default();
     let leaves = policy.subscribers.subscribers.iter().enumerate();
     let leaves = leaves.map(|(number, one)| leaf(policy, number, one, &rate, &mut queues)).collect();
+    let (queues, prefixes) = (queues.list, prefixes(policy));
+    findings.extend(beyond_tables(policy, &queues, &prefixes));
+    if findings.iter().any(|finding| finding.severity() == Severity::Error) {
+        return Err(Diagnostics::new(source, findings));
+    }
     Ok(Network {
         name: policy.name.clone(),
         description: policy.description.clone(),
@@ -154,9 +158,44 @@ pub fn resolve(policy: &NetworkPolicy, context: &Context) -> Result<Network, Dia
         inner: inner(policy, rate),
         leaves,
         queues,
-        prefixes: prefixes(policy),
+        prefixes,
         remarks: Diagnostics::new(source, findings),
     })
+}
+
+/// The errors of a network that the tree of classes or its table of addresses has no room for.
+fn beyond_tables(policy: &NetworkPolicy, queues: &[LeafQueue], prefixes: &[(IpNet, u16)]) -> Vec<Diagnostic> {
+    let mut findings = Vec::new();
+    let mut say = |title: String, help: &str| {
+        let finding = Diagnostic::error(Kind::TooMany, title).at(policy.origin.span("/subscribers"), "these");
+        findings.push(finding.help(help));
+    };
+    if prefixes.len() > abi::SL_ADDRESSES as usize {
+        let title =
+            format!("the subscribers have {} addresses and prefixes, more than {}", prefixes.len(), abi::SL_ADDRESSES);
+        say(title, "write neighbouring addresses of one subscriber as a prefix");
+    }
+    for (family, whole) in [("IPv4", 32), ("IPv6", 128)] {
+        let mut lengths: Vec<u8> = prefixes
+            .iter()
+            .map(|(prefix, _)| prefix)
+            .filter(|prefix| prefix.max_prefix_len() == whole)
+            .map(IpNet::prefix_len)
+            .filter(|length| *length != whole)
+            .collect();
+        lengths.sort_unstable();
+        lengths.dedup();
+        if lengths.len() > abi::SL_ADDRESS_LENGTHS as usize {
+            let title =
+                format!("{family} prefixes have {} lengths, more than {}", lengths.len(), abi::SL_ADDRESS_LENGTHS);
+            say(title, "write the prefixes of a rare length as several longer ones");
+        }
+    }
+    if queues.len() > abi::SL_LEAF_QUEUES as usize {
+        let title = format!("the subscribers have {} kinds of queues, more than {}", queues.len(), abi::SL_LEAF_QUEUES);
+        say(title, "CoDel's target follows a slow ceiling: give subscribers plans, or round their rates");
+    }
+    findings
 }
 
 /// The findings on the link's rate: it is not known, overridden, or one that a node cannot have.
@@ -218,22 +257,26 @@ fn inner(policy: &NetworkPolicy, rate: Rates) -> Vec<Node> {
     std::iter::once(link).chain(sites).collect()
 }
 
-fn leaf(
-    policy: &NetworkPolicy,
-    number: usize,
-    subscriber: &Subscriber,
-    link: &Rates,
-    queues: &mut Vec<LeafQueue>,
-) -> Leaf {
+/// The queues of all leaves, each once.
+#[derive(Default)]
+struct Queues {
+    list: Vec<LeafQueue>,
+    known: HashMap<LeafQueue, usize>,
+}
+
+impl Queues {
+    fn index(&mut self, queue: LeafQueue) -> usize {
+        *self.known.entry(queue).or_insert_with(|| {
+            self.list.push(queue);
+            self.list.len() - 1
+        })
+    }
+}
+
+fn leaf(policy: &NetworkPolicy, number: usize, subscriber: &Subscriber, link: &Rates, queues: &mut Queues) -> Leaf {
     let (plan, ceil) = (policy.plan(subscriber), policy.ceil(subscriber));
     let written = plan.map_or(EachWay::default(), |plan| plan.burst);
-    let mut index = |rate: Option<Rate>| {
-        let own = queue(plan, rate);
-        queues.iter().position(|known| *known == own).unwrap_or_else(|| {
-            queues.push(own);
-            queues.len() - 1
-        })
-    };
+    let mut index = |rate: Option<Rate>| queues.index(queue(plan, rate));
     let sends_at = ceil.or(link);
     Leaf {
         node: Node {
@@ -270,8 +313,10 @@ fn queue(plan: Option<&Plan>, rate: Option<Rate>) -> LeafQueue {
     LeafQueue {
         queue,
         codel: codel.map(|codel| codel.at_rate(rate)),
-        limit_pkts: (!demand.all).then(|| demand.wanted_pkts.min(u16::MAX.into()) as u32),
-        limit_bytes: demand.bytes,
+        limit_pkts: match demand.bytes {
+            Some(bytes) => Some((bytes.0 / u64::from(FRAME_BYTES)).clamp(1, u16::MAX.into()) as u32),
+            None => (!demand.all).then(|| demand.wanted_pkts.min(u16::MAX.into()) as u32),
+        },
     }
 }
 

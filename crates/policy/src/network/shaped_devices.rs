@@ -1,8 +1,8 @@
 //! `ShapedDevices.csv` of LibreQoS: a row for each device of a subscriber ("circuit"), whose devices share its rates.
 
 use super::rows::{Field, Row};
-use super::subscriber_table::{site, sites_by_name, too_many};
-use super::{EachWay, MAX_NETWORK_NAME_BYTES, MAX_SUBSCRIBERS, Sites, Subscriber, addresses};
+use super::subscriber_table::{can_be_name, site, sites_by_name, too_many, too_many_mistakes};
+use super::{EachWay, MAX_MISTAKES, MAX_NETWORK_NAME_BYTES, MAX_SUBSCRIBERS, Sites, Subscriber, addresses};
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
 use crate::rate::Rate;
@@ -145,6 +145,10 @@ impl<'a> Reading<'a> {
     fn all(mut self, rows: &[Row]) -> Vec<Subscriber> {
         for row in rows {
             self.row(row);
+            if self.findings.len() > MAX_MISTAKES {
+                self.findings.push(too_many_mistakes(row.span()));
+                break;
+            }
             if self.subscribers.len() > MAX_SUBSCRIBERS {
                 self.findings.push(too_many(row.span()));
                 break;
@@ -172,7 +176,10 @@ impl<'a> Reading<'a> {
             }
         }
         let (Ok(parent), Ok(rate), Ok(ceil)) = (parent, both(min), both(max)) else { return };
-        let name = self.columns.field(row, Column::Name).map_or_else(|| id.clone(), |name| name.text.clone());
+        // A circuit without a name is called by its key.
+        let unnamed = self.columns.field(row, Column::Name).is_none_or(|name| name.text.is_empty());
+        let name = if unnamed { Some(id.clone()) } else { self.name(row, Column::Name) };
+        let Some(name) = name else { return };
         let span = Where(row.span());
         let own = Subscriber { id: id.clone(), name, parent, plan: None, rate, ceil, addresses, span };
         match self.known.get(&id) {
@@ -203,8 +210,7 @@ impl<'a> Reading<'a> {
 
     fn name(&mut self, row: &Row, column: Column) -> Option<String> {
         let field = self.columns.field(row, column)?;
-        let bad =
-            field.text.is_empty() || field.text.len() > MAX_NETWORK_NAME_BYTES || field.text.contains(char::is_control);
+        let bad = !can_be_name(&field.text);
         if bad {
             let title = format!("`{}` is no {}", excerpt(&field.text), column.name());
             let finding = Diagnostic::error(Kind::Name, title).at(row.span(), "in this row");

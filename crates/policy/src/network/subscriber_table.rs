@@ -2,7 +2,8 @@
 
 use super::rows::{Field, Row, rows};
 use super::{
-    EachWay, MAX_NETWORK_NAME_BYTES, MAX_SUBSCRIBERS, Plan, Sites, Subscriber, Subscribers, addresses, shaped_devices,
+    EachWay, MAX_COLUMNS, MAX_MISTAKES, MAX_NETWORK_NAME_BYTES, MAX_SUBSCRIBERS, Plan, Sites, Subscriber, Subscribers,
+    addresses, shaped_devices,
 };
 use crate::diagnostic::{Diagnostic, Kind, MAX_SHOWN};
 use crate::excerpt::excerpt;
@@ -27,6 +28,12 @@ pub(crate) fn read(
     let rows = rows(source.text());
     let mut found = Vec::new();
     let (subscribers, libreqos) = match rows.split_first() {
+        Some((header, _)) if header.fields.len() > MAX_COLUMNS => {
+            let title = format!("the table has {} columns, and at most {MAX_COLUMNS} are read", header.fields.len());
+            let place = header.fields[0].span.clone();
+            found.push(Diagnostic::error(Kind::TooMany, title).at(place, "the first one").help(HELP));
+            (Vec::new(), false)
+        }
         None => {
             let end = source.text().len();
             let finding = Diagnostic::error(Kind::Empty, "the table of subscribers is empty").at(end..end, "ends here");
@@ -52,6 +59,13 @@ pub(crate) fn too_many(place: Span) -> Diagnostic {
     let title = format!("there are more than {MAX_SUBSCRIBERS} subscribers");
     let finding = Diagnostic::error(Kind::TooMany, title).at(place, "one too many");
     finding.help("leave some out, or divide them among several links")
+}
+
+/// The error of a table with so many mistakes that the rest is not read.
+pub(super) fn too_many_mistakes(place: Span) -> Diagnostic {
+    let title = format!("there are more than {MAX_MISTAKES} mistakes: the rest of the table is not read");
+    let finding = Diagnostic::error(Kind::TooMany, title).at(place, "read up to here");
+    finding.help("many rows with one mistake often come from a wrong column or separator")
 }
 
 /// The site that a field names.
@@ -117,6 +131,10 @@ fn own(
         plans.map(|plans| plans.iter().enumerate().map(|(index, plan)| (plan.name.as_str(), index)).collect());
     let mut subscribers = Vec::new();
     for row in rows {
+        if findings.len() > MAX_MISTAKES {
+            findings.push(too_many_mistakes(row.span()));
+            break;
+        }
         let many = header.fields.len();
         if row.fields.len() != many {
             let title = format!("a row has {} fields, and the table {many} columns", row.fields.len());

@@ -81,19 +81,16 @@ fn queues_stand_once() {
     let of = |leaf: usize| network.leaves[leaf].queue.map(|queue| network.queues[*queue]);
     let by_flow = Queue::Flows(Flows::default());
     let home = of(0);
-    assert_eq!(
-        home.down,
-        LeafQueue { queue: by_flow, codel: Some(Codel::default()), limit_pkts: None, limit_bytes: None }
-    );
+    assert_eq!(home.down, LeafQueue { queue: by_flow, codel: Some(Codel::default()), limit_pkts: None });
     assert_eq!((home.up, of(2).down), (home.down, home.down), "the default");
     assert_eq!(network.leaves[0].queue, network.leaves[2].queue);
     let office = of(1);
     assert_eq!(
-        (office.down.queue, office.down.limit_bytes),
-        (Queue::Fifo, Some(Bytes(1_250_000))),
-        "50 ms at 200 Mbit/s"
+        (office.down.queue, office.down.limit_pkts),
+        (Queue::Fifo, Some(1_250_000 / FRAME_BYTES)),
+        "50 ms at 200 Mbit/s, in full frames"
     );
-    assert_eq!(office.up.limit_bytes, Some(Bytes(312_500)), "50 ms at 50 Mbit/s");
+    assert_eq!(office.up.limit_pkts, Some(312_500 / FRAME_BYTES), "50 ms at 50 Mbit/s");
     let slow = of(3);
     assert_eq!((slow.down.codel, slow.down.limit_pkts), (None, Some(200)));
     assert_eq!(network.queues.len(), 4, "{:?}", network.queues);

@@ -179,7 +179,7 @@ fn there_is_room_for_so_many_and_no_more() {
     let full = read(&table(MAX_SUBSCRIBERS)).expect("as many as there may be");
     assert_eq!(full.subscribers.len(), MAX_SUBSCRIBERS);
     assert!(check(&network(), &full).is_empty());
-    assert!(read(&table(MAX_SUBSCRIBERS + 1)).expect_err("one more").contains("more than 32768 subscribers"));
+    assert!(read(&table(MAX_SUBSCRIBERS + 1)).expect_err("one more").contains("more than 32767 subscribers"));
 }
 
 proptest::proptest! {

@@ -92,7 +92,7 @@ fn there_is_room_for_so_many_and_no_more() {
     assert_eq!((resolved.leaves.len(), resolved.queues.len()), (MAX_SUBSCRIBERS, 1));
     assert!(start.elapsed() < Duration::from_secs(1), "took {:?}", start.elapsed());
     let error = read(&table(MAX_SUBSCRIBERS + 1)).expect_err("one more").render(false);
-    assert!(error.contains("more than 32768 subscribers"), "{error}");
+    assert!(error.contains("more than 32767 subscribers"), "{error}");
 }
 
 /// LibreQoS takes 10 kbit/s and more.
@@ -160,4 +160,20 @@ proptest::proptest! {
             proptest::prop_assert!(error.render(false).contains("help: "));
         }
     }
+}
+
+#[test]
+fn addresses_of_ipv4_in_the_form_of_ipv6_are_refused() {
+    let error = read("name,addresses,plan\na,::ffff:192.0.2.1,home\n").expect_err("no packet has it").render(false);
+    assert!(error.contains("write 192.0.2.1/32"), "{error}");
+}
+
+#[test]
+fn a_table_is_not_read_without_end() {
+    let columns = vec!["x"; 1_000_000].join(",");
+    let error = read(&format!("{columns}\n")).expect_err("too many columns").render(false);
+    assert!(error.contains("the table has 1000000 columns, and at most 64 are read"), "{error}");
+    let rows = "a,nothing,home\n".repeat(3 * MAX_MISTAKES);
+    let found = read(&format!("name,addresses,plan\n{rows}")).expect_err("mistakes");
+    assert!(found.len() < 2 * MAX_MISTAKES, "{} mistakes", found.len());
 }
