@@ -24,13 +24,23 @@ pub struct Source {
     to_configure: u32,
     /// Queues that are yet to be.
     to_set: u32,
+    /// Whether the tree has slots.
+    is_set_up: bool,
     /// Packets that may have been dropped are reaped next.
     reaps: u32,
 }
 
 impl Source {
     pub fn new(random: SmallRng) -> Source {
-        Source { random, now_ns: 1_000_000_000, arrivals: 50, to_configure: INNERS + LEAVES, to_set: QUEUES, reaps: 0 }
+        Source {
+            random,
+            now_ns: 1_000_000_000,
+            arrivals: 50,
+            to_configure: INNERS + LEAVES,
+            to_set: QUEUES,
+            is_set_up: false,
+            reaps: 0,
+        }
     }
 
     pub fn batch(&mut self) -> Box<abi::sl_tree_trace> {
@@ -75,7 +85,8 @@ impl Source {
             op.queue = self.queue();
             return op;
         }
-        if self.to_configure == INNERS + LEAVES && self.random.random_bool(0.9) {
+        if self.to_configure == INNERS + LEAVES && (!self.is_set_up || self.random.random_bool(0.5)) {
+            self.is_set_up = true;
             op.kind = abi::SL_TREE_OP_SET_UP;
             op.tree = self.set_up();
             return op;
@@ -110,11 +121,11 @@ impl Source {
             op.kind = abi::SL_TREE_OP_SET_QUEUE;
             op.node = self.random.random_range(0..QUEUES);
             op.queue = self.queue();
-        } else if rare < 25 {
+        } else if rare < 12 {
             // Most are reaped at once; these also come late.
             self.reaps = self.random.random_range(1..100);
             op.kind = abi::SL_TREE_OP_REAP;
-        } else if rare < 35 {
+        } else if rare < 22 {
             op.kind = abi::SL_TREE_OP_DROP;
             op.node = self.leaf();
         } else if self.random.random_range(0..100) < self.arrivals {
@@ -131,7 +142,7 @@ impl Source {
             op.src_host = self.random.random_range(0..4);
             op.dst_host = self.random.random_range(0..300);
             op.ecn = u32::from(self.random.random_bool(0.3));
-            self.reaps = u32::from(self.random.random_bool(0.2));
+            self.reaps = if self.random.random_bool(0.1) { 8 } else { 0 };
         } else {
             op.kind = abi::SL_TREE_OP_DEQUEUE;
         }
@@ -142,7 +153,7 @@ impl Source {
         let random = &mut self.random;
         let framed = random.random_bool(0.5);
         abi::sl_tree_conf {
-            slots: [60, 500, 5_000, abi::SL_TREE_PKTS, u32::MAX][random.random_range(0..5)],
+            slots: [500, 5_000, abi::SL_TREE_PKTS, u32::MAX][random.random_range(0..4)],
             mpu_bytes: if framed { random.random_range(0..100) } else { 0 },
             overhead_bytes: if framed { random.random_range(-14..50) } else { 0 },
             cells: if framed { random.random_range(0..3) } else { 0 },
