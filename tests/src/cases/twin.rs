@@ -42,8 +42,10 @@ fn equal_trees(_: &Lab) {
     match sluice_twin::compare_trees(operations, seed) {
         Ok(s) => {
             eprintln!("    {} operations equal, {} sent, seed {seed}", s.operations, s.sent);
-            assert!(s.sent > s.operations / 20 && s.refused > 0 && s.waits > 0, "an idle trace: {s:?}");
-            assert!(s.dropped > 0 && s.marked > 0 && s.configurations > 300, "{s:?}");
+            assert!(s.sent > s.operations / 20 && s.configurations > 300, "an idle trace: {s:?}");
+            // A short trace may have a link without a limit, or mark nothing.
+            let all_happen = s.refused > 0 && s.waits > 0 && s.dropped > 0 && s.marked > 0;
+            assert!(all_happen || is_icount(), "{s:?}");
         }
         Err(error) => panic!("{error}"),
     }
