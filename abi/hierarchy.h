@@ -109,7 +109,7 @@ struct sl_leaf {
 	u16 limit_pkts; /* 0: the leaf is not configured */
 	u16 queue; /* of sl_tree.queue */
 	u16 size_next, size_before; /* 1 + neighbours in the list of its size; 0: none */
-	u8 size; /* that list: the leaf has a flow of two packets, and from 2^size / 2 to 2^size * 2 packets in all; 0: it stands in none */
+	u8 size; /* that list: the leaf has from 2^size / 2 to 2^size * 2 packets; 0: it stands in none */
 	u8 pad[3];
 	u32 marked_pkts; /* sent with congestion experienced, instead of dropped */
 	u32 dropped_pkts[SL_DROPS];
@@ -185,7 +185,7 @@ struct sl_tree {
 	struct sl_tree_flow flow[SL_TREE_FLOWS];
 };
 
-/* What the whole tree is to be. */
+/* The configuration of a whole tree. */
 struct sl_tree_conf {
 	u32 slots; /* packets that it may hold, up to SL_TREE_PKTS */
 	u32 mpu_bytes;

@@ -1,4 +1,4 @@
-"""Reads the raw results of benches that count instructions per packet, less those of the contender `generator`."""
+"""Reads the raw results of benches that count instructions per packet, less those of a contender that does nothing."""
 
 import collections
 import csv
@@ -6,20 +6,24 @@ import statistics
 from collections.abc import Callable, Hashable
 
 
-def read(path: str, case_of: Callable[[dict], Hashable]) -> tuple[list, dict[str, dict]]:
-    """Returns the cases in order, and for each contender and case the repeats, less the median of `generator` in this case.
+def rows(path: str) -> list[dict]:
+    """Returns the rows of a file of raw results, without its comments."""
+    with open(path, encoding="utf-8") as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
+def read(path: str, case_of: Callable[[dict], Hashable], base: str = "generator") -> tuple[list, dict[str, dict]]:
+    """Returns the cases in order, and for each contender and case the repeats, less the median of the contender `base` in this case.
 
     `case_of` names the case of a row.
     """
-    with open(path, encoding="utf-8") as file:
-        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
     runs = collections.defaultdict(lambda: collections.defaultdict(list))
-    for row in rows:
+    for row in rows(path):
         runs[row["contender"]][case_of(row)].append(float(row["instructions_per_packet"]))
-    base = {case: statistics.median(repeats) for case, repeats in runs.pop("generator").items()}
-    cases = list(dict.fromkeys(case_of(row) for row in rows))
+    above = {case: statistics.median(repeats) for case, repeats in runs.pop(base).items()}
+    cases = list(dict.fromkeys(case_of(row) for row in rows(path)))
     return cases, {
-        contender: {case: [repeat - base[case] for repeat in repeats] for case, repeats in own.items()}
+        contender: {case: [repeat - above[case] for repeat in repeats] for case, repeats in own.items()}
         for contender, own in runs.items()
     }
 

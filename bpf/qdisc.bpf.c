@@ -251,16 +251,9 @@ int BPF_PROG(sl_qdisc_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bp
 	held = sl_packet_of(sch->limit, (u32)slot);
 	if (!held)
 		goto drop;
-	skb = bpf_kptr_xchg(&held->skb, skb);
-	if (skb)
-		bpf_qdisc_skb_drop(skb, to_free); /* cannot be: the slot was free */
-	sch->q.qlen++;
-	sch->qstats.backlog += request.bytes;
-	return NET_XMIT_SUCCESS;
+	return sl_hold_packet(sch, held, skb, request.bytes, to_free);
 drop:
-	sch->qstats.drops++;
-	bpf_qdisc_skb_drop(skb, to_free);
-	return NET_XMIT_DROP;
+	return sl_drop_packet(sch, skb, to_free);
 }
 
 SEC("struct_ops/sl_dequeue")
@@ -285,18 +278,13 @@ struct sk_buff *BPF_PROG(sl_qdisc_dequeue, struct Qdisc *sch)
 	if (sl_unlikely(s->dropped_slots))
 		sl_free_dropped(sch, s, n, now);
 	if (v.action != SL_SEND) {
-		sch->qstats.overlimits++;
-		/* SL_IDLE: packets that are left were dropped and wait to be freed, so there is nothing to wake up for. */
-		if (v.action == SL_WAIT)
-			bpf_qdisc_watchdog_schedule(sch, sl_max(v.wake_ns, now + SL_WATCHDOG_FLOOR_NS), 0);
+		sl_wait(sch, v.action == SL_WAIT, v.wake_ns, now);
 		return NULL;
 	}
 	held = sl_packet_of(n, v.slot);
 	if (!held)
 		return NULL;
-	skb = bpf_kptr_xchg(&held->skb, NULL);
-	sch->q.qlen--;
-	sch->qstats.backlog -= v.len_bytes;
+	skb = sl_take_packet(sch, held, v.len_bytes);
 	if (sl_unlikely(v.mark))
 		sl_owe_mark(sl_at(s->slot, v.slot)->flow_hash, now); /* no program of this type may write to a packet */
 	if (!skb)
@@ -342,7 +330,6 @@ void BPF_PROG(sl_qdisc_reset, struct Qdisc *sch)
 	u32 n = sch->limit, i;
 	struct sl_sched *s = sl_state_of(n);
 	struct sl_held_packet *held;
-	struct sk_buff *skb;
 
 	sch->q.qlen = 0;
 	sch->qstats.backlog = 0;
@@ -354,9 +341,7 @@ void BPF_PROG(sl_qdisc_reset, struct Qdisc *sch)
 		held = sl_packet_of(n, i);
 		if (!held)
 			break;
-		skb = bpf_kptr_xchg(&held->skb, NULL);
-		if (skb)
-			bpf_kfree_skb(skb);
+		sl_free_held(held);
 	}
 	sl_clear(s);
 }

@@ -71,7 +71,7 @@ static __noinline void sl_free_dropped(struct Qdisc *sch, struct sl_tree *t)
 	u32 i, slot;
 
 	bpf_for (i, 0, SL_OVERFLOW_PKTS) {
-		slot = tree_reap(t);
+		slot = sl_reap(t);
 		if (slot == SL_NO_SLOT)
 			break;
 		held = sl_packet_of(slot);
@@ -129,16 +129,9 @@ int BPF_PROG(sl_tree_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf
 	held = sl_packet_of((u32)slot);
 	if (!held)
 		goto drop;
-	skb = bpf_kptr_xchg(&held->skb, skb);
-	if (skb)
-		bpf_qdisc_skb_drop(skb, to_free); /* cannot be: the slot was free */
-	sch->q.qlen++;
-	sch->qstats.backlog += packet.len_bytes;
-	return NET_XMIT_SUCCESS;
+	return sl_hold_packet(sch, held, skb, packet.len_bytes, to_free);
 drop:
-	sch->qstats.drops++;
-	bpf_qdisc_skb_drop(skb, to_free);
-	return NET_XMIT_DROP;
+	return sl_drop_packet(sch, skb, to_free);
 }
 
 SEC("struct_ops/sl_dequeue")
@@ -160,18 +153,13 @@ struct sk_buff *BPF_PROG(sl_tree_dequeue, struct Qdisc *sch)
 	if (sl_unlikely(t->dropped_slots))
 		sl_free_dropped(sch, t);
 	if (v.action != SL_TREE_SEND) {
-		sch->qstats.overlimits++;
-		/* SL_TREE_IDLE: packets that are left were dropped and wait to be freed, so there is nothing to wake up for. */
-		if (v.action == SL_TREE_WAIT)
-			bpf_qdisc_watchdog_schedule(sch, sl_max(v.wake_ns, now + SL_WATCHDOG_FLOOR_NS), 0);
+		sl_wait(sch, v.action == SL_TREE_WAIT, v.wake_ns, now);
 		return NULL;
 	}
 	held = sl_packet_of(v.slot);
 	if (!held)
 		return NULL;
-	skb = bpf_kptr_xchg(&held->skb, NULL);
-	sch->q.qlen--;
-	sch->qstats.backlog -= v.len_bytes;
+	skb = sl_take_packet(sch, held, v.len_bytes);
 	if (!skb)
 		return NULL;
 	bpf_qdisc_bstats_update(sch, skb);
@@ -193,7 +181,6 @@ void BPF_PROG(sl_tree_reset, struct Qdisc *sch)
 {
 	struct sl_tree *t = sl_the_tree();
 	struct sl_held_packet *held;
-	struct sk_buff *skb;
 	u32 i;
 
 	sch->q.qlen = 0;
@@ -206,9 +193,7 @@ void BPF_PROG(sl_tree_reset, struct Qdisc *sch)
 		held = sl_packet_of(i);
 		if (!held)
 			break;
-		skb = bpf_kptr_xchg(&held->skb, NULL);
-		if (skb)
-			bpf_kfree_skb(skb);
+		sl_free_held(held);
 	}
 	tree_clear(t, bpf_ktime_get_ns());
 }

@@ -61,7 +61,7 @@ SL_FN u32 address_find_v4(const struct sl_addresses *t, u64 key)
 	return SL_ADDRESS_NO_LEAF;
 }
 
-/* What one half of a key of IPv6 adds to its hash. */
+/* The part of the hash of an IPv6 key that one half of it adds. */
 SL_FN u64 address_hash_half(const u64 *seed, u64 half)
 {
 	return (seed[0] + (u32)half) * (seed[1] + (half >> 32));

@@ -199,19 +199,6 @@ SL_FN s32 sl_enqueue(struct sl_sched *s, const struct sl_packet *p, u64 now_ns)
 	return slot;
 }
 
-/* The slot of a packet that was dropped, which is free again; SL_NO_SLOT: there is none. */
-SL_FN u32 sl_reap(struct sl_sched *s)
-{
-	u32 slot;
-
-	if (sl_likely(!s->dropped_slots))
-		return SL_NO_SLOT;
-	s->dropped_slots--;
-	slot = queue_pop(s, &s->dropped);
-	slot_give(s, sl_at(s->slot, slot), slot);
-	return slot;
-}
-
 /*
  * Takes a packet from its queue, which is not the lone one, while the link is open. Its slot, with SL_FLOW_MARK if it is to be marked;
  * SL_NO_SLOT: every class with packets is held.

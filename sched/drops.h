@@ -19,9 +19,7 @@ SL_FN void slot_drop(struct sl_sched *s, struct sl_class *k, u32 slot, u32 reaso
 	s->backlog_pkts--;
 	k->dropped_pkts[reason]++;
 	k->dropped_bytes += q->len_bytes;
-	q->dropped_for = reason;
-	queue_push(s, &s->dropped, slot, !s->dropped_slots);
-	s->dropped_slots++;
+	slot_drop_for(s, q, slot, reason);
 }
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Plays one operation of a trace to a tree of classes: the same source in the kernel and natively. */
 #pragma once
-#include "hierarchy.h"
+#include "tree_change.h"
 #include "../abi/hierarchy_trace.h"
 
 SL_GLOBAL int tree_play(struct sl_tree *t SL_NONNULL, struct sl_tree_op *op SL_NONNULL)
@@ -31,7 +31,7 @@ SL_GLOBAL int tree_play(struct sl_tree *t SL_NONNULL, struct sl_tree_op *op SL_N
 		op->result = (s32)tree_drop(t, op->node, op->now_ns);
 		break;
 	case SL_TREE_OP_REAP:
-		op->result = (s32)tree_reap(t);
+		op->result = (s32)sl_reap(t);
 		break;
 	case SL_TREE_OP_SET_UP:
 		tree_set_up(t, &op->tree);

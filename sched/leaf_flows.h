@@ -123,7 +123,7 @@ SL_FN void class_shrunk(struct sl_tree *t, const struct sl_leaf_queue *k, u32 n)
 	leaf_shrunk(t, n, leaf_at(t, n));
 }
 
-/* The packet of the slot, which has left its queue, is the engine's to free: tree_reap. */
+/* The packet of the slot, which has left its queue, is the engine's to free: sl_reap. */
 SL_FN void slot_drop(struct sl_tree *t, const struct sl_leaf_queue *k, u32 slot, u32 reason)
 {
 	struct sl_tree_slot *q = sl_at(t->slot, slot);
@@ -134,9 +134,7 @@ SL_FN void slot_drop(struct sl_tree *t, const struct sl_leaf_queue *k, u32 slot,
 	leaf->backlog_bytes -= q->len_bytes;
 	leaf->dropped_pkts[reason]++;
 	t->pkts--;
-	q->dropped_for = (u8)reason;
-	queue_push(t, &t->dropped, slot, !t->dropped_slots);
-	t->dropped_slots++;
+	slot_drop_for(t, q, slot, reason);
 }
 
 /* Where the chain of a flow of a leaf begins. */

@@ -53,3 +53,24 @@ SL_FN void queue_append(SL_SCHEDULER *s, struct sl_queue *q, const struct sl_que
 		sl_at(s->slot, q->tail)->next = more->head;
 	q->tail = more->tail;
 }
+
+/* The packet of the slot, which has left its queue, is the engine's to free. */
+SL_FN void slot_drop_for(SL_SCHEDULER *s, SL_SLOT *q, u32 slot, u32 reason)
+{
+	q->dropped_for = (u8)reason;
+	queue_push(s, &s->dropped, slot, !s->dropped_slots);
+	s->dropped_slots++;
+}
+
+/* The slot of a packet that was dropped, which is free again; SL_NO_SLOT: there is none. */
+SL_FN u32 sl_reap(SL_SCHEDULER *s)
+{
+	u32 slot;
+
+	if (sl_likely(!s->dropped_slots))
+		return SL_NO_SLOT;
+	s->dropped_slots--;
+	slot = queue_pop(s, &s->dropped);
+	slot_give(s, sl_at(s->slot, slot), slot);
+	return slot;
+}

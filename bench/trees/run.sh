@@ -118,7 +118,7 @@ send() { # packets subscribers [source port]
   pktgen_send "$1"
 }
 
-# Each subscriber gets a packet of each flow. What that took, ns, is added to `taken`.
+# Each subscriber gets a packet of each flow. The time that this took, ns, is added to `taken`.
 fill() { # subscribers
   local flow
   for ((flow = 0; flow < FLOWS; flow++)); do

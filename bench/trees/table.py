@@ -6,44 +6,32 @@ the least. `less tbf` is HTB's backlogged figure without that of an idle tbf, wh
 case `idle`.
 """
 
-import collections
-import csv
+import pathlib
 import statistics
 import sys
 
-CASES = ("idle", "backlogged")
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import instructions
 
 
 def main(path: str) -> None:
-    with open(path, encoding="utf-8") as file:
-        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
-    runs = collections.defaultdict(list)
-    resources = {}
-    for row in rows:
-        of = row["contender"], int(row["subscribers"])
-        runs[*of, row["case"]].append(float(row["instructions_per_packet"]))
-        if row["case"] == "idle":
-            resources[of] = f"{int(row['memory_kib']) * 1024 / 1e6:,.1f}", f"{int(row['setup_ms']) / 1000:.2f}"
-
-    if missing := {(name, of) for name, of in resources if ("none", of) not in resources}:
-        sys.exit(f"{path}: there is no `none`, above which costs are, for {len(missing)} of {len(resources)} cases")
-
-    def above_none(contender: str, subscribers: int, case: str) -> float:
-        own, base = (statistics.median(runs[name, subscribers, case]) for name in (contender, "none"))
-        return own - base
-
+    _, runs = instructions.read(path, lambda row: (int(row["subscribers"]), row["case"]), base="none")
     print("| | subscribers | idle | spread | backlogged | spread | less tbf | MB | set-up, s |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
-    for contender, subscribers in resources:
-        if contender == "none":
+    shown = set()
+    for row in instructions.rows(path):
+        contender, subscribers = row["contender"], int(row["subscribers"])
+        if contender == "none" or (contender, subscribers) in shown or row["case"] != "idle":
             continue
+        shown.add((contender, subscribers))
+        own = runs[contender]
         cells = [contender, f"{subscribers:,}"]
-        for case in CASES:
-            own = runs[contender, subscribers, case]
-            cells += [f"{above_none(contender, subscribers, case):,.0f}", f"{max(own) - min(own):,.0f}"]
-        held_by_tbf = contender.startswith("htb") and ("tbf", subscribers) in resources
-        less = above_none(contender, subscribers, "backlogged") - above_none("tbf", subscribers, "idle") if held_by_tbf else None
-        cells += ["" if less is None else f"{less:,.0f}", *resources[contender, subscribers]]
+        for case in ("idle", "backlogged"):
+            cells += instructions.median_and_spread(own[subscribers, case])
+        tbf = runs.get("tbf", {}).get((subscribers, "idle"))
+        less = statistics.median(own[subscribers, "backlogged"]) - statistics.median(tbf) if contender.startswith("htb") and tbf else None
+        cells += ["" if less is None else f"{less:,.0f}"]
+        cells += [f"{int(row['memory_kib']) * 1024 / 1e6:,.1f}", f"{int(row['setup_ms']) / 1000:.2f}"]
         print("| " + " | ".join(cells) + " |")
 
 

@@ -29,7 +29,7 @@ static __always_inline int sl_read_plain_ends(const struct sk_buff *skb, struct 
 	return 1;
 }
 
-/* Sets the ends of a packet of any kind. What is not IP has addresses of zeroes. */
+/* Sets the ends of a packet of any kind. A packet that is not IP has addresses of zeroes. */
 SL_GLOBAL int sl_read_ends(struct sk_buff *skb __arg_trusted, struct sl_ends *e SL_NONNULL)
 {
 	u16 type = sl_l3_type ? __builtin_bswap16(skb->protocol) : 0;
@@ -50,17 +50,12 @@ SL_GLOBAL int sl_read_ends(struct sk_buff *skb __arg_trusted, struct sl_ends *e 
  */
 SL_GLOBAL int sl_source_before_nat(u64 nfct, struct sl_ends *e SL_NONNULL)
 {
-	const void *connection = bpf_rdonly_cast((void *)(nfct & ~SL_CT_INFO), 0);
+	const void *connection = sl_translated_connection(nfct);
+	u32 src = sl_source_offset(nfct);
 	u64 high, low;
-	u32 src;
 
-	if (!e || !bpf_core_field_exists(struct nf_conn, tuplehash))
+	if (!e || !connection)
 		return 0;
-	if (!(*(const u64 *)(connection + bpf_core_field_offset(struct nf_conn, status)) & SL_CT_NAT))
-		return 0;
-	src = bpf_core_field_offset(struct nf_conn, tuplehash[0].tuple.src.u3);
-	if ((nfct & SL_CT_INFO) >= SL_CT_IS_REPLY)
-		src = bpf_core_field_offset(struct nf_conn, tuplehash[1].tuple.src.u3);
 	high = *(const u64 *)(connection + src);
 	low = *(const u64 *)(connection + src + 8);
 	/* A union nf_inet_addr has an IPv4 address in its first word. */

@@ -33,6 +33,56 @@ static __always_inline u32 sl_skb_bytes(const struct sk_buff *skb)
 	return ((struct qdisc_skb_cb *)skb->cb)->pkt_len;
 }
 
+/* A packet is queued: its slot, which was free, holds it. Returns what the enqueue does. */
+static __always_inline int sl_hold_packet(struct Qdisc *sch, struct sl_held_packet *held, struct sk_buff *skb, u32 bytes,
+					  struct bpf_sk_buff_ptr *to_free)
+{
+	skb = bpf_kptr_xchg(&held->skb, skb);
+	if (skb)
+		bpf_qdisc_skb_drop(skb, to_free); /* cannot be: the slot was free */
+	sch->q.qlen++;
+	sch->qstats.backlog += bytes;
+	return NET_XMIT_SUCCESS;
+}
+
+/* A packet is refused. Returns what the enqueue does. */
+static __always_inline int sl_drop_packet(struct Qdisc *sch, struct sk_buff *skb, struct bpf_sk_buff_ptr *to_free)
+{
+	sch->qstats.drops++;
+	bpf_qdisc_skb_drop(skb, to_free);
+	return NET_XMIT_DROP;
+}
+
+/* The packet of a slot leaves the queue; NULL: the slot has none. */
+static __always_inline struct sk_buff *sl_take_packet(struct Qdisc *sch, struct sl_held_packet *held, u32 bytes)
+{
+	struct sk_buff *skb = bpf_kptr_xchg(&held->skb, NULL);
+
+	sch->q.qlen--;
+	sch->qstats.backlog -= bytes;
+	return skb;
+}
+
+/*
+ * Nothing leaves now. If packets wait, the device asks again at this time. If not, packets that are left were dropped and wait to be freed, so
+ * there is nothing to wake up for.
+ */
+static __always_inline void sl_wait(struct Qdisc *sch, int waits, u64 wake_ns, u64 now_ns)
+{
+	sch->qstats.overlimits++;
+	if (waits)
+		bpf_qdisc_watchdog_schedule(sch, sl_max(wake_ns, now_ns + SL_WATCHDOG_FLOOR_NS), 0);
+}
+
+/* The packet of a slot is freed, if it has one. */
+static __always_inline void sl_free_held(struct sl_held_packet *held)
+{
+	struct sk_buff *skb = bpf_kptr_xchg(&held->skb, NULL);
+
+	if (skb)
+		bpf_kfree_skb(skb);
+}
+
 static __noinline u16 sl_super_packet_segments(const struct sk_buff *skb)
 {
 	const struct skb_shared_info *shared = (const struct skb_shared_info *)(skb->head + skb->end);

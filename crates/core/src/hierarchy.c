@@ -7,7 +7,7 @@ static _Thread_local u64 tree_visits;
 #ifdef SL_TREE_COUNTS
 #define SL_TREE_VISIT() (tree_visits++)
 #endif
-#include "hierarchy.h"
+#include "tree_change.h"
 
 static void core_set_up(struct sl_tree *t, const struct sl_tree_conf *conf)
 {
@@ -46,7 +46,7 @@ static u32 core_drop(struct sl_tree *t, u32 leaf, u64 now_ns)
 
 static u32 core_reap(struct sl_tree *t)
 {
-	return tree_reap(t);
+	return sl_reap(t);
 }
 
 /* Nodes that calls of this thread have visited, if it was compiled to count them. */

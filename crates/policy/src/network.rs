@@ -9,6 +9,7 @@
 mod addresses;
 pub(crate) mod checks;
 mod difference;
+pub(crate) mod names;
 mod print;
 mod resolve;
 mod rows;
@@ -174,7 +175,7 @@ pub struct Site {
     pub name: String,
     /// The index of the site above it; none: the link.
     pub parent: Option<usize>,
-    /// What it gets at least. `None`: what its subscribers and sites get at least.
+    /// The guarantee. `None`: the sum of those of its subscribers and sites.
     pub rate: EachWay<Option<Rate>>,
     /// What passes at most.
     pub ceil: EachWay<Option<Rate>>,
@@ -184,16 +185,16 @@ pub struct Site {
     pub(crate) span: Where,
 }
 
-/// What subscribers may have in common.
+/// The values that subscribers have in common.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// Its name, which no other plan has.
     pub name: String,
-    /// What a subscriber gets at least.
+    /// The guarantee of a subscriber.
     pub rate: EachWay<Option<Rate>>,
-    /// What a subscriber gets at most.
+    /// The ceiling of a subscriber.
     pub ceil: EachWay<Option<Rate>>,
-    /// What may pass at once after a pause. `None`: 10 ms at the ceiling, at least two full frames.
+    /// The most that passes at once after a pause. `None`: 10 ms at the ceiling, at least two full frames.
     pub burst: EachWay<Option<Burst>>,
     /// A subscriber's share beside others below the same parent, 1 to [`MAX_NODE_WEIGHT`].
     pub weight: u32,
@@ -241,9 +242,9 @@ pub struct Subscriber {
     pub parent: Option<usize>,
     /// The index of its plan.
     pub plan: Option<usize>,
-    /// What it gets at least, in the place of its plan's.
+    /// Its guarantee, in the place of its plan's.
     pub rate: EachWay<Option<Rate>>,
-    /// What it gets at most, in the place of its plan's.
+    /// Its ceiling, in the place of its plan's.
     pub ceil: EachWay<Option<Rate>>,
     /// Its addresses, in the order of the table.
     pub addresses: Vec<Address>,
@@ -266,12 +267,12 @@ impl NetworkPolicy {
         subscriber.plan.and_then(|plan| self.plans.get(plan))
     }
 
-    /// What a subscriber gets at least: its own rate, or its plan's.
+    /// The guarantee of a subscriber: its own, or its plan's.
     pub fn rate(&self, subscriber: &Subscriber) -> EachWay<Option<Rate>> {
         subscriber.rate.or(&self.plan(subscriber).map_or(EachWay::default(), |plan| plan.rate))
     }
 
-    /// What a subscriber gets at most: its own ceiling, or its plan's.
+    /// The ceiling of a subscriber: its own, or its plan's.
     pub fn ceil(&self, subscriber: &Subscriber) -> EachWay<Option<Rate>> {
         subscriber.ceil.or(&self.plan(subscriber).map_or(EachWay::default(), |plan| plan.ceil))
     }

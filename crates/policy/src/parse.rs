@@ -198,7 +198,7 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
     })
 }
 
-/// What a policy says of itself.
+/// The name and the description of a policy.
 struct About {
     name: String,
     description: Option<String>,

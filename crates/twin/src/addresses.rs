@@ -96,7 +96,7 @@ impl Source {
     }
 }
 
-/// What happened while a table changed.
+/// The counts of a run in which a table changed.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Changed {
     /// Prefixes that were added or moved to another leaf, and removed.

@@ -30,8 +30,8 @@ impl Account {
     }
 }
 
-/// What arrives at a leaf leaves it once, in order within its flow, or is refused or dropped and counted, whatever is edited while packets are
-/// queued. In the end all packets have left, and all counters are true. A leaf refuses only what is beyond its limit, and only if no flow of it
+/// A packet that arrives at a leaf leaves it once, in order within its flow, or is refused or dropped and counted, also if the tree is edited
+/// meanwhile. In the end all packets have left, and all counters are true. A leaf refuses only what is beyond its limit, and only if no flow of it
 /// has two packets.
 fn nothing_is_lost(core: &'static TreeCore, case: &Case) -> TestCaseResult {
     let mut accounts = BTreeMap::<u32, Account>::new();

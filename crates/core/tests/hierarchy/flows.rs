@@ -39,8 +39,8 @@ struct Pair {
     in_leaf: BTreeMap<u32, u64>,
 }
 
-/// Whatever leaves share the link, and whenever a leaf's turn comes: it refuses, drops, marks and sends the packets that a class of the flat
-/// scheduler would, of which it is asked at the same times.
+/// A leaf refuses, drops, marks and sends the packets that a class of the flat scheduler would, if that is asked for a packet whenever the
+/// leaf's turn comes.
 fn a_leaf_queues_as_a_class(core: &'static TreeCore, case: &Case) -> TestCaseResult {
     let World { mut tree, mut now_ns, .. } = World::new(core, case);
     let mut pairs = BTreeMap::new();
@@ -116,7 +116,7 @@ fn the_largest_gives_way(core: &'static TreeCore, case: &Case) -> TestCaseResult
             Event::Dropped { leaf, reason } if reason == abi::SL_DROP_OVERFLOW => {
                 let pkts = before.get(&leaf).copied().unwrap_or(0);
                 prop_assert!(4 * pkts >= most, "leaf {} with {} packets drops, and another has {}", leaf, pkts, most);
-                // What is dropped with it was there before too.
+                // Packets that are dropped with this one were there before too.
                 return Ok(());
             }
             Event::Arrived { refused: Some(reason), .. } => {

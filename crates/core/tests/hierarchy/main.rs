@@ -12,6 +12,8 @@ mod flows;
 mod guarantees;
 #[path = "../laws/holds.rs"]
 mod holds;
+#[path = "../laws/law.rs"]
+mod law;
 mod mutants;
 mod priority;
 mod sharing;
@@ -21,24 +23,11 @@ mod traces;
 mod work;
 mod world;
 
-use proptest::{
-    strategy::BoxedStrategy,
-    test_runner::{Config, RngAlgorithm, RngSeed, TestCaseResult, TestError, TestRng, TestRunner},
-};
 use sluice_core::hierarchy::TreeCore;
-use std::{
-    env,
-    hash::{BuildHasher, RandomState},
-};
 use traces::Case;
 
 /// A property that must hold of every case.
-#[derive(Clone, Copy)]
-pub(crate) struct Law {
-    pub name: &'static str,
-    pub cases: fn() -> BoxedStrategy<Case>,
-    pub holds: fn(&'static TreeCore, &Case) -> TestCaseResult,
-}
+pub(crate) type Law = law::Law<TreeCore, Case>;
 
 /// A test for each of these laws: functions of a core and a case, and the cases that they are about. `LAWS` lists them.
 macro_rules! laws {
@@ -72,32 +61,8 @@ fn all_laws() -> impl Iterator<Item = &'static Law> {
     .flatten()
 }
 
-/// The law holds, or the test fails with the smallest case that was found.
 fn prove(law: &Law) {
-    let given = Config::default();
-    let seed = match given.rng_seed {
-        RngSeed::Fixed(seed) => seed,
-        RngSeed::Random => RandomState::new().hash_one(law.name),
-    };
-    let mut config = Config { rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..given };
-    (config.max_shrink_iters, config.max_shrink_time) = (100_000, 10_000);
-    if env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = 60;
-    }
     // Only the build of its own counts visited nodes.
     let core = if law.name.contains("steps::") { builds::unchanged() } else { TreeCore::built_in() };
-    if let Err(error) = TestRunner::new(config).run(&(law.cases)(), |case| (law.holds)(core, &case)) {
-        panic!("{error}\nThe same with PROPTEST_RNG_SEED={seed}");
-    }
-}
-
-/// Why the law does not hold for this core, if one of so many cases, always the same, shows it.
-fn refute(law: &Law, core: &'static TreeCore, cases: u32) -> Option<String> {
-    let config = Config { cases, failure_persistence: None, max_shrink_iters: 0, ..Config::default() };
-    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    match TestRunner::new_with_rng(config, rng).run(&(law.cases)(), |case| (law.holds)(core, &case)) {
-        Ok(()) => None,
-        Err(TestError::Fail(reason, _)) => Some(reason.to_string()),
-        Err(TestError::Abort(reason)) => panic!("{}: {reason}", law.name),
-    }
+    law.prove(core, 60);
 }

@@ -3,7 +3,6 @@
 use crate::{
     Law, all_laws,
     builds::{self, Edit},
-    refute,
 };
 
 /// A test for each mutant: the law that must find a counterexample; a header of `sched/`, the text that is there once, and what takes its
@@ -35,13 +34,13 @@ mutants! {
         "hierarchy.h",
         "if (!leaf->pkts)\n\t\ttree_fall(t, n);" => "";
     a_leaf_that_moves_loses_its_packets breaks "conservation::nothing_is_lost":
-        "hierarchy.h",
+        "tree_change.h",
         "if (k->state & SL_NODE_READY)\n\t\ttree_rise(t, n, now_ns);" => "";
     the_ancestors_of_a_leaf_that_moves_stay_ready breaks "conservation::nothing_is_lost":
-        "hierarchy.h",
+        "tree_nodes.h",
         "if (!listed || inner_at(t, k->parent)->children)" => "if (1)";
     a_node_that_is_edited_stays_in_the_wheel breaks "conservation::nothing_is_lost":
-        "hierarchy.h",
+        "tree_nodes.h",
         "wheel_remove(t, SL_TURN_SHARED, k);" => ";";
 
     // Flow queues.
@@ -90,22 +89,22 @@ mutants! {
         "hierarchy.h",
         "bytes = q->wire_bytes;" => "bytes = q->len_bytes;";
     idle_time_is_saved_up breaks "ceilings::no_node_exceeds_its_ceiling":
-        "hierarchy.h",
+        "tree_nodes.h",
         "sl_max(b->tat_64ths, now_ns << 6) + node_cost(bytes, b->cost);" => "b->tat_64ths + node_cost(bytes, b->cost);";
     the_burst_counts_twice breaks "ceilings::no_node_exceeds_its_ceiling":
-        "hierarchy.h",
+        "tree_nodes.h",
         "return b->tat_64ths <= (now_ns + b->burst_ns) << 6;" => "return b->tat_64ths <= (now_ns + 2ULL * b->burst_ns) << 6;";
     debts_are_forgotten_by_a_new_rate breaks "ceilings::no_node_exceeds_its_ceiling":
-        "hierarchy.h",
+        "tree_nodes.h",
         "b->tat_64ths = full + node_cost(bytes, cost);" => "b->tat_64ths = full;";
     ceilings_are_ignored_on_arrival breaks "ceilings::no_node_exceeds_its_ceiling":
-        "hierarchy.h",
+        "tree_nodes.h",
         "if (!node_open(ceil, now_ns)) {" => "if (0) {";
     inner_nodes_are_not_charged breaks "ceilings::no_node_exceeds_its_ceiling":
-        "hierarchy.h",
+        "tree_nodes.h",
         "node_charge(ceil, bytes, now_ns);" => "if (n < SL_FIRST_INNER || n == SL_FIRST_INNER)\n\t\tnode_charge(ceil, bytes, now_ns);";
     a_link_costs_a_hundredth_more breaks "ceilings::the_link_is_exact":
-        "hierarchy.h",
+        "tree_nodes.h",
         "b->tat_64ths = sl_max(b->tat_64ths, now_ns << 6) + node_cost(bytes, b->cost);" =>
         "b->tat_64ths = sl_max(b->tat_64ths, now_ns << 6) + node_cost(bytes, b->cost) * 101 / 100;";
 
@@ -131,44 +130,44 @@ mutants! {
         "hierarchy.h",
         "if (p->first[SL_TURN_ASSURED]) {" => "if (0) {";
     borrowed_packets_are_charged_to_the_guarantee breaks "guarantees::kept_in_every_window":
-        "hierarchy.h",
+        "tree_nodes.h",
         "\tnode_charge(ceil, bytes, now_ns);\n" => "\tnode_charge(ceil, bytes, now_ns);\n\tif (turn != SL_TURN_ASSURED)\n\t\tnode_charge(rate, bytes, now_ns);\n";
     a_guarantee_that_was_used_up_is_lost breaks "guarantees::kept_in_every_window":
-        "hierarchy.h",
+        "tree_nodes.h",
         "if (k->state & SL_NODE_LISTED)\n\t\t\tnode_assure(t, n, k, now_ns);" => "";
     idle_guarantees_save_up breaks "guarantees::kept_in_every_window":
-        "hierarchy.h",
+        "tree_nodes.h",
         "rate->tat_64ths = sl_max(rate->tat_64ths, (now_ns + rate->burst_ns) << 6);" => "(void)rate;\n\t(void)now_ns;";
     a_guarantee_never_ends breaks "sharing::guarantees_are_on_top_of_shares":
-        "hierarchy.h",
+        "tree_nodes.h",
         "if (!node_open(rate, now_ns)) {" => "if (0) {";
 
     // Sharing.
     weights_are_ignored breaks "sharing::siblings_share_by_weight":
-        "hierarchy.h",
+        "tree_nodes.h",
         "sl_min(k->weight * (p->surplus_before + 1ULL), 1ULL << 30)" => "sl_min(5 * (p->surplus_before + 1ULL), 1ULL << 30)";
     a_surplus_is_kept breaks "sharing::siblings_share_by_weight":
-        "hierarchy.h",
+        "tree_nodes.h",
         "k->surplus_bytes = (u32)-k->left_bytes;" => "k->surplus_bytes = 0;";
     turns_do_not_grow_with_surpluses breaks "sharing::siblings_share_by_weight":
-        "hierarchy.h",
+        "tree_nodes.h",
         "p->surplus_before = p->surplus_most;" => ";";
     a_child_that_comes_back_has_a_turn_again breaks "sharing::keeps_up_with_the_fluid":
-        "hierarchy.h",
+        "tree_nodes.h",
         "u32 had_turn = k->round == inner_at(t, k->parent)->round;" => "u32 had_turn = 0;";
     a_child_that_comes_back_waits_for_a_round breaks "sharing::short_bursts_nearly_reach_ceilings":
-        "hierarchy.h",
+        "tree_nodes.h",
         "!had_turn || k->left_bytes > 0" => "0";
 
     // Strict priority.
     the_lowest_priority_goes_first breaks "priority::never_inverts":
-        "hierarchy.h",
+        "tree_nodes.h",
         "sl_lowest(p->priorities)" => "sl_highest(p->priorities)";
     a_priority_stays_without_children breaks "conservation::nothing_is_lost":
-        "hierarchy.h",
+        "tree_nodes.h",
         "p->priorities &= ~SL_BIT(k->priority);" => ";";
     the_first_of_a_priority_keeps_its_turn breaks "priority::equals_take_turns":
-        "hierarchy.h",
+        "tree_nodes.h",
         "if (p->discipline == SL_TREE_PRIORITY) {\n\t\tring_pass(t, SL_TURN_SHARED, k);" => "if (p->discipline == SL_TREE_PRIORITY) {";
 
     // Waiting.
@@ -177,7 +176,7 @@ mutants! {
         "u64 tick = (opens_ns + (1U << SL_WHEEL_TICK_BITS) - 1) >> SL_WHEEL_TICK_BITS;" =>
         "u64 tick = (opens_ns + (2U << SL_WHEEL_TICK_BITS)) >> SL_WHEEL_TICK_BITS;";
     a_node_waits_until_its_bucket_is_full breaks "work::never_waits_in_vain":
-        "hierarchy.h",
+        "tree_nodes.h",
         "return full_ns > b->burst_ns ? full_ns - b->burst_ns : 0;" => "return full_ns;";
     buckets_below_the_hand_are_not_found breaks "work::never_waits_in_vain":
         "wheel.h",
@@ -185,18 +184,18 @@ mutants! {
 
     // Cost.
     a_call_wakes_all_that_are_due breaks "steps::each_call_visits_few_nodes":
-        "hierarchy.h",
-        "#define SL_WAKES            8" => "#define SL_WAKES\t1000";
+        "tree_nodes.h",
+        "#define SL_WAKES 8" => "#define SL_WAKES\t1000";
 
     // Structure.
     a_tree_may_be_too_deep breaks "structure::the_tree_stays_a_tree":
-        "hierarchy.h",
+        "tree_change.h",
         "if (depth + inner >= SL_TREE_LEVELS)" => "if (depth >= SL_TREE_LEVELS)";
     nodes_with_children_move breaks "structure::the_tree_stays_a_tree":
-        "hierarchy.h",
+        "tree_change.h",
         "if (inner && inner_at(t, n)->below && depth != tree_depth(t, n))" => "if (0)";
     nodes_with_children_are_removed breaks "structure::the_tree_stays_a_tree":
-        "hierarchy.h",
+        "tree_change.h",
         "n >= SL_FIRST_INNER ? inner_at(t, n)->below :" => "n >= SL_FIRST_INNER ? 0 :";
 }
 
@@ -206,13 +205,13 @@ fn law(name: &str) -> &'static Law {
 }
 
 fn breaks(edit: Edit, name: &str) {
-    let why = refute(law(name), builds::build(&[edit]), 200);
+    let why = law(name).refute(builds::build(&[edit]), 200);
     println!("{name}: {}", why.expect("the law holds for the mutant"));
 }
 
 #[test]
 fn the_core_as_it_is_breaks_no_law() {
-    let broken = |law: &Law| refute(law, builds::unchanged(), 15).map(|why| format!("{}: {why}\n", law.name));
+    let broken = |law: &Law| law.refute(builds::unchanged(), 15).map(|why| format!("{}: {why}\n", law.name));
     let broken: String = all_laws().filter_map(broken).collect();
     assert!(broken.is_empty(), "{broken}");
 }

@@ -8,7 +8,7 @@ use sluice_core::hierarchy::{Bucket, LeafQueue, Node};
 /// The longest packet, bytes.
 pub const LONGEST: u32 = 1514;
 
-/// Of which flow a packet is. Its source and its destination are hosts too.
+/// The flow of a packet, and the host that it comes from; the host with half that number is its destination.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Flow {
     pub hash: u32,

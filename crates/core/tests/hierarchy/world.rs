@@ -48,7 +48,7 @@ pub struct World {
     pub now_ns: u64,
     /// Every node that is configured.
     pub nodes: BTreeMap<u32, Node>,
-    /// What each flow of each leaf holds, in the order of arrival. A leaf with one FIFO has one flow, 0.
+    /// The packets of each flow of each leaf, in the order of arrival. A leaf with one FIFO has one flow, 0.
     pub flows: BTreeMap<(u32, u32), VecDeque<Queued>>,
     /// Leaves that get a packet for each that they send.
     pub backlogged: HashSet<u32>,
@@ -104,7 +104,7 @@ impl World {
         self.flows.iter().filter(|(_, queue)| !queue.is_empty()).map(|((leaf, _), _)| *leaf)
     }
 
-    /// What a leaf holds.
+    /// The packets of a leaf.
     pub fn queued(&self, leaf: u32) -> impl Iterator<Item = Queued> + '_ {
         self.flows.range((leaf, 0)..=(leaf, u32::MAX)).flat_map(|(_, queue)| queue.iter().copied())
     }
@@ -124,7 +124,7 @@ impl World {
         if let Ok(slot) = answer {
             let queue = self.nodes.get(&leaf).map_or(0, |node| node.queue);
             let key = (leaf, if self.one_flow[queue as usize] { 0 } else { flow.hash });
-            // What was dropped to make room is not free before it is reaped.
+            // The slot of a packet that was dropped to make room is not free before it is reaped.
             prop_assert!(self.taken.insert(slot, key).is_none(), "slot {} was given twice", slot);
             self.flows.entry(key).or_default().push_back(Queued { slot, bytes, ecn: flow.ecn });
         }
@@ -158,7 +158,7 @@ impl World {
             let verdict = self.tree.dequeue(self.now_ns);
             if let Verdict::Send { slot, leaf, bytes, mark } = verdict {
                 vain = 0;
-                // What CoDel has dropped was in front of it.
+                // Packets that CoDel has dropped were in front of it.
                 self.reap(observer)?;
                 let (of, first) = self.leaves(slot)?;
                 prop_assert_eq!((of, first.bytes), (leaf, bytes));

@@ -19,6 +19,7 @@ mod flow_queues;
 mod flow_shares;
 mod gps;
 mod holds;
+mod law;
 mod lone;
 mod mutants;
 mod order;
@@ -33,24 +34,10 @@ mod work;
 mod world;
 
 use cases::Case;
-use proptest::{
-    strategy::BoxedStrategy,
-    test_runner::{Config, RngAlgorithm, RngSeed, TestCaseResult, TestError, TestRng, TestRunner},
-};
 use sluice_core::Core;
-use std::{
-    cell::Cell,
-    env,
-    hash::{BuildHasher, RandomState},
-};
 
 /// A property that must hold of every case.
-#[derive(Clone, Copy)]
-pub(crate) struct Law {
-    pub name: &'static str,
-    pub cases: fn() -> BoxedStrategy<Case>,
-    pub holds: fn(&'static Core, &Case) -> TestCaseResult,
-}
+pub(crate) type Law = law::Law<Core, Case>;
 
 /// A test for each of these laws: functions of a core and a case, and the traffic that they are about. `LAWS` lists them.
 macro_rules! laws {
@@ -92,38 +79,6 @@ fn all_laws() -> impl Iterator<Item = &'static Law> {
     .flatten()
 }
 
-/// The law holds for the core that is built in, or the test fails with the smallest case that was found.
 fn prove(law: &Law) {
-    // From the environment: PROPTEST_CASES, PROPTEST_RNG_SEED.
-    let given = Config::default();
-    let seed = match given.rng_seed {
-        RngSeed::Fixed(seed) => seed,
-        RngSeed::Random => RandomState::new().hash_one(law.name),
-    };
-    let mut config = Config { rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..given };
-    (config.max_shrink_iters, config.max_shrink_time) = (1_000_000, 10_000);
-    if env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = 100;
-    }
-    let mut runner = TestRunner::new(config);
-    if let Err(error) = runner.run(&(law.cases)(), |case| (law.holds)(Core::built_in(), &case)) {
-        panic!("{error}\nThe same with PROPTEST_RNG_SEED={seed}");
-    }
-}
-
-/// Why the law does not hold for this core, if one of so many cases, always the same, shows it.
-fn refute(law: &Law, core: &'static Core, cases: u32) -> Option<String> {
-    let config = Config { cases, failure_persistence: None, max_shrink_iters: 0, ..Config::default() };
-    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    let mut runner = TestRunner::new_with_rng(config, rng);
-    let case_number = Cell::new(0);
-    let count = |case| {
-        case_number.set(case_number.get() + 1);
-        (law.holds)(core, &case)
-    };
-    match runner.run(&(law.cases)(), count) {
-        Ok(()) => None,
-        Err(TestError::Fail(reason, _)) => Some(format!("in case {}, {reason}", case_number.get())),
-        Err(TestError::Abort(reason)) => panic!("{}: {reason}", law.name),
-    }
+    law.prove(Core::built_in(), 100);
 }

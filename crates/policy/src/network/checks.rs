@@ -1,7 +1,10 @@
-//! What can be wrong with a network whose files can be read: names that two have, addresses that two subscribers have, rates that a node cannot
+//! The mistakes of a network whose files can be read: names that two have, addresses that two subscribers have, rates that a node cannot
 //! have, and guarantees that do not fit.
 
-use super::{Address, BURST_TIMES_NS, Burst, EachWay, NODE_RATES, NetworkPolicy, Subscriber, addresses};
+use super::{
+    Address, BURST_TIMES_NS, Burst, EachWay, MAX_MISTAKES, MAX_SUBSCRIBERS, NODE_RATES, NetworkPolicy, Subscriber,
+    addresses,
+};
 use crate::diagnostic::{Diagnostic, Kind, Severity};
 use crate::excerpt::excerpt;
 use crate::rate::Rate;
@@ -9,6 +12,20 @@ use crate::source::{Source, Span};
 use crate::time;
 use ipnet::IpNet;
 use std::collections::HashMap;
+
+/// The error of a table that has more rows than a network has leaves.
+pub(crate) fn too_many(place: Span) -> Diagnostic {
+    let title = format!("there are more than {MAX_SUBSCRIBERS} subscribers");
+    let finding = Diagnostic::error(Kind::TooMany, title).at(place, "one too many");
+    finding.help("leave some out, or divide them among several links")
+}
+
+/// The error of a table with so many mistakes that the rest is not read.
+pub(crate) fn too_many_mistakes(place: Span) -> Diagnostic {
+    let title = format!("there are more than {MAX_MISTAKES} mistakes: the rest of the table is not read");
+    let finding = Diagnostic::error(Kind::TooMany, title).at(place, "read up to here");
+    finding.help("many rows with one mistake often come from a wrong column or separator")
+}
 
 type Rates = EachWay<Option<Rate>>;
 
@@ -31,7 +48,7 @@ pub(super) fn warnings(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     findings
 }
 
-/// What a network is held against at a link of these rates.
+/// The findings on a network at a link of these rates.
 pub(super) fn against_link(policy: &NetworkPolicy, link: &Rates) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     let whole = promised(policy).whole;
@@ -121,7 +138,7 @@ struct Rated<'a> {
     in_table: bool,
 }
 
-/// What is wrong with the rates of single nodes. A subscriber without rates of its own has what is wrong with its plan.
+/// The mistakes in the rates of single nodes. Those of a plan are not told again for its subscribers.
 fn nodes(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     let own = policy.origin.source();
     let sites = policy.sites.sites.iter().map(|site| Rated {
@@ -162,7 +179,7 @@ fn node(rated: &Rated<'_>) -> Vec<Diagnostic> {
         let finding = finding.at(rated.place.clone(), label);
         rated.source.into_iter().fold(finding, |finding, source| finding.of(source))
     };
-    // What is wrong with one value for both directions is told once.
+    // A mistake in one value for both directions is told once.
     let differs = |way: &str| way == "down" || rated.rate.zip(&rated.ceil).down != rated.rate.zip(&rated.ceil).up;
     for ((way, rate), (_, ceil)) in rated.rate.named().into_iter().zip(rated.ceil.named()) {
         if !differs(way) {
@@ -203,7 +220,7 @@ fn node(rated: &Rated<'_>) -> Vec<Diagnostic> {
     findings
 }
 
-/// What is guaranteed below each site and below the link, bits per second.
+/// The guarantees below each site and below the link, bits per second.
 struct Promised<'a> {
     sites: Vec<EachWay<u128>>,
     whole: EachWay<u128>,
@@ -270,7 +287,7 @@ pub(super) fn guarantees(policy: &NetworkPolicy) -> Vec<Rates> {
     policy.sites.sites.iter().zip(&sums).map(of_site).collect()
 }
 
-/// What is guaranteed in all, bits per second.
+/// The sum of all guarantees, bits per second.
 pub(super) fn whole(policy: &NetworkPolicy) -> EachWay<u128> {
     promised(policy).whole
 }

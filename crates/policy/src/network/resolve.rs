@@ -30,7 +30,7 @@ pub struct Network {
     pub split_gso: SplitGso,
     /// The number of plans.
     pub plans: usize,
-    /// What is guaranteed to all below the link, bits per second.
+    /// The sum of the guarantees below the link, bits per second.
     pub guaranteed: EachWay<u128>,
     /// The inner nodes: the link, then the sites, each behind its parent. The number of the one at `i` is `SL_FIRST_INNER + i`.
     pub inner: Vec<Node>,
@@ -57,11 +57,11 @@ pub struct Node {
     pub name: String,
     /// Its share beside others below the same parent, 1 to [`super::MAX_NODE_WEIGHT`].
     pub weight: u32,
-    /// What it gets at least, bits per second; of the link: nothing.
+    /// Its guarantee, bits per second; the link has none.
     pub rate: Rates,
-    /// What it gets at most, bits per second; of the link: what it is shaped to.
+    /// Its ceiling, bits per second; that of the link is the rate to which it is shaped.
     pub ceil: Rates,
-    /// What may pass at once after a pause, if there is a ceiling. Of the link, `None` may also be the engine's own choice.
+    /// The most that passes at once after a pause, if there is a ceiling. Of the link, `None` may also be the engine's own choice.
     pub burst: EachWay<Option<Bytes>>,
 }
 

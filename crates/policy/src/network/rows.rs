@@ -24,6 +24,12 @@ impl Row {
     }
 }
 
+/// A column's name as it is compared: in lower case, with single spaces, without a unit.
+pub(super) fn plain(name: &str) -> String {
+    let words: Vec<String> = name.split_whitespace().map(str::to_lowercase).filter(|word| word != "mbps").collect();
+    words.join(" ")
+}
+
 /// The rows of a text, without empty ones and those that begin with `#`. Values are trimmed.
 pub(super) fn rows(text: &str) -> Vec<Row> {
     let mut reader = ReaderBuilder::new().comment(Some(b'#')).build();

@@ -1,7 +1,8 @@
 //! `ShapedDevices.csv` of LibreQoS: a row for each device of a subscriber ("circuit"), whose devices share its rates.
 
-use super::rows::{Field, Row};
-use super::subscriber_table::{can_be_name, site, sites_by_name, too_many, too_many_mistakes};
+use super::checks::{too_many, too_many_mistakes};
+use super::names::{Named, can_be_name, sites_by_name};
+use super::rows::{Field, Row, plain};
 use super::{EachWay, MAX_MISTAKES, MAX_NETWORK_NAME_BYTES, MAX_SUBSCRIBERS, Sites, Subscriber, addresses};
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
@@ -82,12 +83,6 @@ impl Columns {
         let behind = self.comment.is_some_and(|comment| at > comment);
         row.fields.get(if behind { at + surplus } else { at })
     }
-}
-
-/// A column's name as it is compared: in lower case, with single spaces, without a unit.
-pub(super) fn plain(name: &str) -> String {
-    let words: Vec<String> = name.split_whitespace().map(str::to_lowercase).filter(|word| word != "mbps").collect();
-    words.join(" ")
 }
 
 fn columns(header: &Row, findings: &mut Vec<Diagnostic>) -> Option<Columns> {
@@ -226,7 +221,7 @@ impl<'a> Reading<'a> {
             return Ok(None);
         };
         let Some(sites) = &self.sites else { return Err(()) };
-        site(field, sites, self.findings).map(Some)
+        Named::of("site", field).find(sites, self.findings).map(Some).ok_or(())
     }
 
     /// A rate in Mbit/s; an empty field or 0 is none.

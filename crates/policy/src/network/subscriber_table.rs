@@ -1,13 +1,14 @@
 //! Tables of subscribers: our own, with the columns `name`, `addresses`, `plan` and `site`, and that of LibreQoS. The header tells which.
 
-use super::rows::{Field, Row, rows};
+use super::names::{Named, can_be_name, no_name, sites_by_name};
+use super::rows::{Row, plain, rows};
 use super::{
-    EachWay, MAX_COLUMNS, MAX_MISTAKES, MAX_NETWORK_NAME_BYTES, MAX_SUBSCRIBERS, Plan, Sites, Subscriber, Subscribers,
-    addresses, shaped_devices,
+    EachWay, MAX_COLUMNS, MAX_MISTAKES, MAX_SUBSCRIBERS, Plan, Sites, Subscriber, Subscribers, addresses, checks,
+    shaped_devices,
 };
-use crate::diagnostic::{Diagnostic, Kind, MAX_SHOWN};
+use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
-use crate::source::{Source, Span, Where};
+use crate::source::{Source, Where};
 use crate::suggest;
 use std::collections::HashMap;
 
@@ -49,74 +50,6 @@ pub(crate) fn read(
     (Subscribers { subscribers, source: source.clone() }, libreqos)
 }
 
-/// The index of each site.
-pub(super) fn sites_by_name(sites: &Sites) -> HashMap<&str, usize> {
-    sites.sites.iter().enumerate().map(|(index, site)| (site.name.as_str(), index)).collect()
-}
-
-/// The error of a table that has more rows than a network has leaves.
-pub(crate) fn too_many(place: Span) -> Diagnostic {
-    let title = format!("there are more than {MAX_SUBSCRIBERS} subscribers");
-    let finding = Diagnostic::error(Kind::TooMany, title).at(place, "one too many");
-    finding.help("leave some out, or divide them among several links")
-}
-
-/// The error of a table with so many mistakes that the rest is not read.
-pub(super) fn too_many_mistakes(place: Span) -> Diagnostic {
-    let title = format!("there are more than {MAX_MISTAKES} mistakes: the rest of the table is not read");
-    let finding = Diagnostic::error(Kind::TooMany, title).at(place, "read up to here");
-    finding.help("many rows with one mistake often come from a wrong column or separator")
-}
-
-/// The site that a field names.
-pub(super) fn site(field: &Field, sites: &HashMap<&str, usize>, findings: &mut Vec<Diagnostic>) -> Result<usize, ()> {
-    find(Named { what: "site", field, known: sites }, findings)
-}
-
-/// What a field names among sites or plans.
-struct Named<'a> {
-    what: &'static str,
-    field: &'a Field,
-    known: &'a HashMap<&'a str, usize>,
-}
-
-fn find(named: Named<'_>, findings: &mut Vec<Diagnostic>) -> Result<usize, ()> {
-    let Named { what, field, known } = named;
-    if let Some(&index) = known.get(field.text.as_str()) {
-        return Ok(index);
-    }
-    // A suggestion compares with every name: not for each of thousands of rows.
-    let near =
-        (findings.len() < MAX_SHOWN).then(|| suggest::nearest_name(&field.text, known.keys().copied())).flatten();
-    findings.push(unknown(what, &field.text, field.span.clone(), near));
-    Err(())
-}
-
-/// The error of a name that no site or plan has.
-pub(crate) fn unknown(what: &'static str, name: &str, place: Span, near: Option<&str>) -> Diagnostic {
-    let finding = Diagnostic::error(Kind::UnknownValue, format!("there is no {what} \"{}\"", excerpt(name)));
-    let finding = finding.at(place, if what == "site" { "not in the tree of sites" } else { "not among the plans" });
-    let without = "a subscriber without a site is right below the link";
-    match (near, what) {
-        (Some(near), "site") => finding.help(format!("is \"{near}\" meant? And {without}")),
-        (Some(near), _) => finding.help(format!("is \"{near}\" meant?")),
-        (None, "site") => finding.help(format!("add the site; {without}")),
-        (None, _) => finding.help("add it to \"plans\", or name another one"),
-    }
-}
-
-/// Whether a text can name a site, a plan or a subscriber.
-pub(crate) fn can_be_name(text: &str) -> bool {
-    !text.is_empty() && text.len() <= MAX_NETWORK_NAME_BYTES && !text.contains(char::is_control)
-}
-
-/// The error of a text that can name nothing.
-pub(crate) fn no_name(what: &str, text: &str, place: Span) -> Diagnostic {
-    let title = format!("\"{}\" cannot be the name of a {what}", excerpt(text));
-    let finding = Diagnostic::error(Kind::Name, title).at(place, "empty, too long or not to be shown");
-    finding.help(format!("write 1 to {MAX_NETWORK_NAME_BYTES} bytes without control characters"))
-}
-
 /// Our own table.
 fn own(
     source: &Source,
@@ -132,7 +65,7 @@ fn own(
     let mut subscribers = Vec::new();
     for row in rows {
         if findings.len() > MAX_MISTAKES {
-            findings.push(too_many_mistakes(row.span()));
+            findings.push(checks::too_many_mistakes(row.span()));
             break;
         }
         let many = header.fields.len();
@@ -151,18 +84,18 @@ fn own(
         }
         let addresses = field(1).map_or_else(Vec::new, |field| addresses::read(field, source.text(), findings));
         let plan = match (present(2), &plans) {
-            (Some(field), Some(known)) => find(Named { what: "plan", field, known }, findings).ok(),
+            (Some(field), Some(known)) => Named::of("plan", field).find(known, findings),
             _ => None,
         };
         let parent = match (present(3), &sites) {
-            (Some(field), Some(known)) => site(field, known, findings).ok(),
+            (Some(field), Some(known)) => Named::of("site", field).find(known, findings),
             _ => None,
         };
         let (rate, ceil) = (EachWay::default(), EachWay::default());
         let span = Where(row.span());
         subscribers.push(Subscriber { id: name.clone(), name, parent, plan, rate, ceil, addresses, span });
         if subscribers.len() > MAX_SUBSCRIBERS {
-            findings.push(too_many(row.span()));
+            findings.push(checks::too_many(row.span()));
             break;
         }
     }
@@ -171,7 +104,7 @@ fn own(
 
 /// The place of each column in a row.
 fn columns(header: &Row, findings: &mut Vec<Diagnostic>) -> Option<[Option<usize>; COLUMNS.len()]> {
-    let names: Vec<String> = header.fields.iter().map(|field| shaped_devices::plain(&field.text)).collect();
+    let names: Vec<String> = header.fields.iter().map(|field| plain(&field.text)).collect();
     let at = COLUMNS.map(|column| names.iter().position(|name| name == column));
     let before = findings.len();
     for (column, _) in COLUMNS.iter().zip(at).take(NEEDED).filter(|(_, at)| at.is_none()) {

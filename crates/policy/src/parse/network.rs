@@ -3,16 +3,16 @@
 use super::object::{Field, Object, Reader};
 use super::rule::check_interface;
 use super::{About, about, class, link, queue};
-use crate::diagnostic::{Diagnostic, Kind, MAX_SHOWN};
+use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
 use crate::network::{
     self, Address, BURST_TIMES_NS, Burst, EachWay, MAX_NODE_WEIGHT, MAX_SITE_DEPTH, MAX_SITES, MAX_SUBSCRIBERS,
-    NetworkLink, NetworkPolicy, Plan, Site, Sites, Subscriber, Subscribers, Tables, checks, subscriber_table,
+    NetworkLink, NetworkPolicy, Plan, Site, Sites, Subscriber, Subscribers, Tables, checks, names, subscriber_table,
 };
 use crate::policy::MAX_INTERFACES;
 use crate::rate::Rate;
 use crate::source::{Origin, Source, Span, Where};
-use crate::{quantity, suggest, time};
+use crate::{quantity, time};
 use jsonc_parser::ast::Value;
 use std::collections::HashMap;
 
@@ -89,7 +89,7 @@ pub(super) fn read(reader: &mut Reader, object: &Object, source: &Source, tables
     let complete = sites.is_some() && plans.is_some() && listed.is_some();
     let none = Subscribers { subscribers: Vec::new(), source: source.clone() };
     let (subscribers, libreqos) = listed.unwrap_or((none, false));
-    // What could be read is checked, for all errors are told at once.
+    // The parts that could be read are checked: all errors are told at once.
     let policy = NetworkPolicy {
         name,
         description,
@@ -287,8 +287,8 @@ impl Tree {
     }
 
     fn can_be_named(&mut self, reader: &mut Reader, name: &str, place: &Span) -> bool {
-        if !subscriber_table::can_be_name(name) {
-            reader.report(subscriber_table::no_name("site", name, place.clone()));
+        if !names::can_be_name(name) {
+            reader.report(names::no_name("site", name, place.clone()));
             return false;
         }
         if let Some(first) = self.known.get(name) {
@@ -310,8 +310,8 @@ fn plans(reader: &mut Reader, field: &Field) -> Option<Vec<Plan>> {
     };
     let mut plans = Vec::new();
     for entry in reader.entries(field, "") {
-        if !subscriber_table::can_be_name(entry.key) {
-            reader.report(subscriber_table::no_name("plan", entry.key, entry.key_span.clone()));
+        if !names::can_be_name(entry.key) {
+            reader.report(names::no_name("plan", entry.key, entry.key_span.clone()));
         }
         // One that cannot be read keeps its name, so that subscribers find it.
         plans.push(plan(reader, &entry));
@@ -369,7 +369,7 @@ fn listed(
     let mut subscribers = Vec::new();
     for (i, element) in reader.list(field, SUBSCRIBERS_HELP).into_iter().enumerate() {
         if i == MAX_SUBSCRIBERS {
-            reader.report(subscriber_table::too_many(element.span()));
+            reader.report(checks::too_many(element.span()));
             break;
         }
         subscribers.extend(subscriber(reader, &element, sites.as_ref(), plans.as_ref()));
@@ -401,10 +401,10 @@ fn subscriber(
 
 fn name(reader: &mut Reader, field: &Field) -> Option<String> {
     let text = reader.string(field, "write a name in double quotes")?;
-    if subscriber_table::can_be_name(text) {
+    if names::can_be_name(text) {
         return Some(text.to_owned());
     }
-    reader.report(subscriber_table::no_name("subscriber", text, field.span()));
+    reader.report(names::no_name("subscriber", text, field.span()));
     None
 }
 
@@ -430,14 +430,5 @@ fn named(
 ) -> Option<usize> {
     let field = object.get(key)?;
     let text = reader.string(field, "write its name in double quotes")?;
-    let known = known?;
-    if let Some(&index) = known.get(text) {
-        return Some(index);
-    }
-    // A suggestion compares with every name: not for each of thousands of subscribers.
-    let near = (reader.findings.len() < MAX_SHOWN)
-        .then(|| suggest::nearest_name(text, known.keys().map(String::as_str)))
-        .flatten();
-    reader.report(subscriber_table::unknown(key, text, field.span(), near));
-    None
+    names::Named { what: key, text, place: field.span() }.find(known?, &mut reader.findings)
 }

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seed(pub [u64; 5]);
 
-/// What is looked for: a whole address, or a prefix with a bit behind it that marks its end.
+/// The key that is looked for: a whole address, or a prefix with a bit behind it that marks its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     /// The key with its mark; above it a bit for a whole address.
@@ -73,7 +73,7 @@ impl Key {
         }
     }
 
-    /// What stands beside the word.
+    /// The halves of the key, beside the word.
     pub fn halves(&self) -> Option<(u64, u64)> {
         match *self {
             Key::V4(_) => None,

@@ -1,7 +1,7 @@
 //! Look-ups that are broken on purpose, each in one place, and the law that finds out.
 
 use crate::edits::{self, Edit, Sources};
-use crate::{Law, promises, refute};
+use crate::{Law, promises};
 use sluice_core::addresses::LookUp;
 
 const SOURCES: Sources = Sources { native: "crates/core/src/addresses.c", headers: "sched", others: &["abi"] };
@@ -22,7 +22,7 @@ macro_rules! mutants {
 
         $(#[test]
         fn $name() {
-            let why = refute(law($law), build(&[Edit { header: "addresses.h", line: $line, instead: $instead }]), 200);
+            let why = law($law).refute(build(&[Edit { header: "addresses.h", line: $line, instead: $instead }]), 200);
             println!("{}: {}", $law, why.expect("the law holds for the mutant"));
         })*
     };
@@ -61,7 +61,7 @@ fn law(name: &str) -> &'static Law {
 
 #[test]
 fn the_look_up_as_it_is_breaks_no_law() {
-    let broken = |law: &Law| refute(law, build(&[]), 15).map(|why| format!("{}: {why}\n", law.name));
+    let broken = |law: &Law| law.refute(build(&[]), 15).map(|why| format!("{}: {why}\n", law.name));
     let broken: String = promises::LAWS.iter().filter_map(broken).collect();
     assert!(broken.is_empty(), "{broken}");
 }

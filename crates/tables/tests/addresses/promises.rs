@@ -1,4 +1,4 @@
-//! What the look-up (`sched/addresses.h`) and the changes of tables promise.
+//! The promises of the look-up (`sched/addresses.h`) and of the changes of tables.
 
 use crate::cases::{Case, borders};
 use crate::model::Model;

@@ -1,4 +1,4 @@
-//! What does not fit a table.
+//! Prefixes that do not fit a table.
 
 use crate::cases::CROWDED;
 use crate::model::Model;

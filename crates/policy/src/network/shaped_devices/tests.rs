@@ -32,7 +32,7 @@ fn read(text: &str) -> Result<Subscribers, String> {
     read_source(&Source::new("devices.csv", text)).map_err(|found| found.render(false))
 }
 
-/// What is wrong with them beside each other.
+/// The mistakes of values beside each other.
 fn check(sites: &Sites, subscribers: &Subscribers) -> Diagnostics {
     let policy = NetworkPolicy {
         name: "test".to_owned(),
@@ -183,7 +183,7 @@ fn there_is_room_for_so_many_and_no_more() {
 }
 
 proptest::proptest! {
-    /// Whatever the file has in it.
+    /// No content of the file makes the reader panic, and each mistake has a cure.
     #[test]
     fn any_text_is_read_or_refused(damage: Vec<(usize, u8)>, cut: usize) {
         let mut bytes = TABLE.as_bytes()[..cut % (TABLE.len() + 1)].to_vec();

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The configuration of a tree of classes, which takes force while packets are queued.
+ *
+ *	tree_set_up	how many packets it may hold, and how the link below counts them: before use, and again whenever that changes
+ *	tree_set_queue	how some leaves queue by flow
+ *	tree_configure	what a node is: its parent, limits and weight
+ *	tree_remove	a node without packets and children is no more
+ */
+#pragma once
+#include "hierarchy.h"
+
+/* Slots that are kept for packets that come while those of dropped ones are not free yet. */
+#define SL_SPARE_TREE_SLOTS 64u
+
+/* Why a node cannot be configured or removed. */
+enum sl_tree_error {
+	SL_TREE_DONE,
+	SL_TREE_NO_NODE, /* there is no such node */
+	SL_TREE_NO_PARENT, /* the parent is no inner node, or not configured */
+	SL_TREE_DEPTH, /* too many levels, or a node with children would move to another level */
+	SL_TREE_BUSY /* it has children, or packets */
+};
+
+/* How many packets the tree may hold, and how the link below counts their bytes. */
+SL_GLOBAL int tree_set_up(struct sl_tree *t SL_NONNULL, const struct sl_tree_conf *f SL_NONNULL)
+{
+	t->slots = sl_min(f->slots, SL_TREE_PKTS);
+	t->room_from_pkts = t->slots - sl_min(t->slots / 4, SL_SPARE_TREE_SLOTS);
+	t->overhead_bytes = f->overhead_bytes;
+	t->mpu_bytes = f->mpu_bytes;
+	t->cells = f->cells;
+	t->framed = f->overhead_bytes || f->mpu_bytes || f->cells;
+	return 0;
+}
+
+/* Leaves whose queue is i queue so from now on, also what they hold. */
+SL_GLOBAL int tree_set_queue(struct sl_tree *t SL_NONNULL, u32 i, const struct sl_leaf_queue *g SL_NONNULL)
+{
+	struct sl_leaf_queue *k = sl_at(t->queue, i);
+
+	k->flow_quantum_bytes = sl_min(sl_max(g->flow_quantum_bytes, 1), 1 << 24);
+	k->allowance_bytes = sl_min(sl_max(g->allowance_bytes, k->flow_quantum_bytes), 1 << 26);
+	k->round_ns = sl_max(g->round_ns, 1);
+	k->hosts = g->hosts & (SL_HOSTS_SOURCE | SL_HOSTS_DESTINATION);
+	k->one_flow = g->one_flow != 0;
+	k->target_ns = g->target_ns;
+	k->interval_ns = sl_min(g->interval_ns, 1ULL << 36);
+	return 0;
+}
+
+/* Levels between node n, which is configured, and the link; SL_TREE_LEVELS: its way does not end there. */
+SL_FN u32 tree_depth(struct sl_tree *t, u32 n)
+{
+	u32 i, depth = SL_TREE_LEVELS;
+
+	sl_for (i, SL_TREE_LEVELS) {
+		if (n == SL_FIRST_INNER) {
+			depth = i;
+			break;
+		}
+		n = node_parent(node_at(t, n));
+	}
+	return depth;
+}
+
+/* Whether node n may become a child of node parent: an enum sl_tree_error. */
+SL_FN u32 tree_may_join(struct sl_tree *t, u32 n, u32 parent)
+{
+	u32 depth, inner = n >= SL_FIRST_INNER;
+
+	if (n >= SL_FIRST_INNER + SL_INNERS)
+		return SL_TREE_NO_NODE;
+	if (parent == n || parent < SL_FIRST_INNER || parent >= SL_FIRST_INNER + SL_INNERS)
+		return SL_TREE_NO_PARENT;
+	if (parent != SL_FIRST_INNER && !node_at(t, parent)->weight)
+		return SL_TREE_NO_PARENT;
+	depth = tree_depth(t, parent) + 1;
+	if (depth + inner >= SL_TREE_LEVELS)
+		return SL_TREE_DEPTH;
+	/* So no node becomes an ancestor of itself, or its leaves too deep. */
+	if (inner && inner_at(t, n)->below && depth != tree_depth(t, n))
+		return SL_TREE_DEPTH;
+	return SL_TREE_DONE;
+}
+
+/*
+ * Node n becomes what *g says. Packets stay queued, those below it too; what its buckets owe stays owed. An inner node changes its discipline
+ * while no child of it may send. An enum sl_tree_error; after an error nothing has changed.
+ */
+SL_GLOBAL u32 tree_configure(struct sl_tree *t SL_NONNULL, u32 n, const struct sl_node_conf *g SL_NONNULL, u64 now_ns)
+{
+	struct sl_node *k = node_at(t, n);
+	struct sl_inner *own = inner_at(t, n);
+	u32 is_link = n == SL_FIRST_INNER, why = is_link ? SL_TREE_DONE : tree_may_join(t, n, g->parent);
+	u32 discipline = g->discipline == SL_TREE_PRIORITY ? SL_TREE_PRIORITY : SL_TREE_ROUND_ROBIN;
+
+	if (why)
+		return why;
+	if (n >= SL_FIRST_INNER) {
+		if (own->discipline != discipline && own->children)
+			return SL_TREE_BUSY;
+		own->discipline = (u8)discipline;
+	}
+	if (is_link) {
+		node_bucket_configure(&k->bucket[SL_TURN_SHARED], g->ceil_cost, g->ceil_burst_ns, now_ns);
+		return SL_TREE_DONE;
+	}
+	tree_fall(t, n);
+	if (k->weight)
+		inner_at(t, k->parent)->below--;
+	if (k->parent != g->parent - SL_FIRST_INNER) {
+		k->left_bytes = 0;
+		k->surplus_bytes = 0;
+	}
+	k->parent = (u16)(g->parent - SL_FIRST_INNER);
+	inner_at(t, k->parent)->below++;
+	k->weight = (u16)sl_min(sl_max(g->weight, 1), SL_NODE_WEIGHT_MAX);
+	k->priority = (u8)(g->priority & (SL_TREE_PRIORITIES - 1));
+	node_bucket_configure(&k->bucket[SL_TURN_SHARED], g->ceil_cost, sl_max(g->ceil_burst_ns, SL_NODE_BURST_NS), now_ns);
+	node_bucket_configure(&k->bucket[SL_TURN_ASSURED], g->rate_cost, sl_max(g->rate_burst_ns, SL_NODE_BURST_NS), now_ns);
+	node_assure_anew(&k->bucket[SL_TURN_ASSURED], now_ns);
+	if (n < SL_FIRST_INNER) {
+		leaf_at(t, n)->limit_pkts = (u16)(g->limit_pkts ? sl_min(g->limit_pkts, 65535) : 65535);
+		leaf_at(t, n)->queue = (u16)(g->queue & (SL_LEAF_QUEUES - 1));
+	}
+	if (k->state & SL_NODE_READY)
+		tree_rise(t, n, now_ns);
+	return SL_TREE_DONE;
+}
+
+/* Node n is no more, and its counters are gone. An enum sl_tree_error. */
+SL_GLOBAL u32 tree_remove(struct sl_tree *t SL_NONNULL, u32 n)
+{
+	struct sl_node *k = node_at(t, n);
+
+	if (n == SL_FIRST_INNER || n >= SL_FIRST_INNER + SL_INNERS || !k->weight)
+		return SL_TREE_NO_NODE;
+	if (n >= SL_FIRST_INNER ? inner_at(t, n)->below : leaf_at(t, n)->pkts)
+		return SL_TREE_BUSY;
+	/* Its guarantee may wait still. */
+	tree_fall(t, n);
+	inner_at(t, k->parent)->below--;
+	__builtin_memset(k, 0, sizeof(*k));
+	if (n >= SL_FIRST_INNER)
+		__builtin_memset(inner_at(t, n), 0, sizeof(struct sl_inner));
+	else
+		__builtin_memset(leaf_at(t, n), 0, sizeof(struct sl_leaf));
+	return SL_TREE_DONE;
+}
