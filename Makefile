@@ -12,8 +12,10 @@ export LIBCLANG_PATH ?= /usr/lib/llvm-19/lib
 # plain processor, which is emulated faster.
 # Commands are tested whole on the kernel that runs, and with engine qdisc on one that has it, by two machines; on the others what differs by
 # kernel. Port forwarding and groups of interfaces are tested where they have clsact (Linux 6.1), and where they have tcx (the newest
-# kernel, and the one that runs): Linux 6.12 is no third case.
-VM_KERNELS ?= debian13-backports:--part=1/2,--by-engine debian13-backports:--part=2/2,--by-engine debian12:--brief debian13:--brief,--skip=forward,--skip=groups
+# kernel, and the one that runs), and rates and waits of engine tc on the oldest kernel: Linux 6.12 is no third case.
+comma := ,
+NO_THIRD_CASE := forward groups shares shaping limits peaks congestion gso flow_queues
+VM_KERNELS ?= debian13-backports:--part=1/2,--by-engine debian13-backports:--part=2/2,--by-engine debian12:--brief $(subst $() ,$(comma),debian13:--brief $(addprefix --skip=,$(NO_THIRD_CASE)))
 VM_DEMO_KERNEL ?= debian13-backports
 VM_COST_KERNEL ?= debian13-backports
 VM_OPTIONS ?= --icount

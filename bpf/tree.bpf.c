@@ -3,13 +3,14 @@
  * Engine qdisc, for a tree of classes: sched/hierarchy.h as a Linux qdisc, one instance at the root of an interface. Each leaf is a subscriber's,
  * and is found by the packet's address. Slot i holds an skb, as in qdisc.bpf.c. Runs from Linux 6.17 (CONFIG_NET_SCH_BPF).
  *
- * The loader writes the tree and the table of addresses before it makes the qdisc.
+ * The loader writes the tree and the table of addresses before it makes the qdisc. Later it writes changes of the tree into a ring, and the qdisc
+ * makes them under its lock.
  */
 #include "lib/kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
-#include "../sched/hierarchy.h"
+#include "../sched/tree_change.h"
 
 #define EBUSY 16
 
@@ -49,6 +50,23 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 } addresses SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);
+	__type(value, struct sl_tree_changes);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} changes SEC(".maps");
+
+/* Of each leaf and inner node, a hash of its name: whose it is. 0: nobody's. The loader alone uses it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);
+	__type(value, u64);
+	__uint(max_entries, SL_FIRST_INNER + SL_INNERS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} owners SEC(".maps");
+
 u32 sl_used;
 
 static __always_inline struct sl_tree *sl_the_tree(void)
@@ -56,6 +74,16 @@ static __always_inline struct sl_tree *sl_the_tree(void)
 	u32 zero = 0;
 
 	return bpf_map_lookup_elem(&tree, &zero);
+}
+
+/* Makes the changes that wait, some of them. */
+static __always_inline void sl_catch_up(struct sl_tree *t, u64 now)
+{
+	u32 zero = 0;
+	struct sl_tree_changes *ring = bpf_map_lookup_elem(&changes, &zero);
+
+	if (ring && sl_unlikely(*(volatile u64 *)&ring->written != ring->made))
+		tree_catch_up(t, ring, now);
 }
 
 static __always_inline struct sl_held_packet *sl_packet_of(u32 slot)
@@ -114,14 +142,20 @@ int BPF_PROG(sl_tree_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf
 	struct sl_tree *t = sl_the_tree();
 	struct sl_held_packet *held;
 	struct sl_packet packet;
+	u64 now;
 	s32 slot;
 
 	if (!t)
 		goto drop;
+	now = bpf_ktime_get_ns();
+	sl_catch_up(t, now);
 	sl_meet(skb, &packet);
+	/* A leaf whose address is known already, while the change that makes it waits. */
+	if (sl_unlikely(!leaf_at(t, packet.class)->limit_pkts))
+		packet.class = sl_default_leaf;
 	packet.len_bytes = sl_skb_bytes(skb);
 	packet.segments = sl_skb_segments(skb, packet.len_bytes);
-	slot = tree_enqueue(t, &packet, bpf_ktime_get_ns());
+	slot = tree_enqueue(t, &packet, now);
 	if (sl_unlikely(t->dropped_slots))
 		sl_free_dropped(sch, t);
 	if (slot < 0)
@@ -149,6 +183,7 @@ struct sk_buff *BPF_PROG(sl_tree_dequeue, struct Qdisc *sch)
 	if (!t)
 		return NULL;
 	now = bpf_ktime_get_ns();
+	sl_catch_up(t, now);
 	v = tree_dequeue(t, now);
 	if (sl_unlikely(t->dropped_slots))
 		sl_free_dropped(sch, t);

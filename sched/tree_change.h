@@ -6,9 +6,15 @@
  *	tree_set_queue	how some leaves queue by flow
  *	tree_configure	what a node is: its parent, limits and weight
  *	tree_remove	a node without packets and children is no more
+ *	tree_make	any of these, as a record
+ *	tree_catch_up	the next changes of a ring
  */
 #pragma once
+#include "../abi/tree_changes.h"
 #include "hierarchy.h"
+
+/* Changes that a call makes at most, so that no packet waits long for them. */
+#define SL_CHANGES_A_CALL 16
 
 /* Slots that are kept for packets that come while those of dropped ones are not free yet. */
 #define SL_SPARE_TREE_SLOTS 64u
@@ -147,4 +153,38 @@ SL_GLOBAL u32 tree_remove(struct sl_tree *t SL_NONNULL, u32 n)
 	else
 		__builtin_memset(leaf_at(t, n), 0, sizeof(struct sl_leaf));
 	return SL_TREE_DONE;
+}
+
+/* Makes a change. An enum sl_tree_error; after an error nothing has changed. */
+SL_FN u32 tree_make(struct sl_tree *t, const struct sl_tree_change *c, u64 now_ns)
+{
+	switch (c->kind) {
+	case SL_CHANGE_SET_UP:
+		tree_set_up(t, (const struct sl_tree_conf *)c->what);
+		return SL_TREE_DONE;
+	case SL_CHANGE_QUEUE:
+		tree_set_queue(t, c->at, (const struct sl_leaf_queue *)c->what);
+		return SL_TREE_DONE;
+	case SL_CHANGE_NODE:
+		return tree_configure(t, c->at, (const struct sl_node_conf *)c->what, now_ns);
+	case SL_CHANGE_REMOVE:
+		return tree_remove(t, c->at);
+	}
+	return SL_TREE_NO_NODE;
+}
+
+/* Makes the changes that wait in a ring, some of them. To be called again before the next packet. */
+SL_GLOBAL int tree_catch_up(struct sl_tree *t SL_NONNULL, struct sl_tree_changes *r SL_NONNULL, u64 now_ns)
+{
+	u64 written = *(const volatile u64 *)&r->written;
+	u32 i;
+
+	sl_for (i, SL_CHANGES_A_CALL) {
+		if (r->made == written)
+			break;
+		if (tree_make(t, sl_at(r->change, r->made), now_ns))
+			r->refused++;
+		r->made++;
+	}
+	return 0;
 }

@@ -18,6 +18,7 @@ fn main() {
         .header(abi.join("instance.h").to_string_lossy())
         .header(abi.join("telemetry.h").to_string_lossy())
         .header(abi.join("trace.h").to_string_lossy())
+        .header(abi.join("tree_changes.h").to_string_lossy())
         .header(abi.join("watch.h").to_string_lossy())
         // For what disciplines keep of classes and schedulers.
         .header(sched.join("registry.h").to_string_lossy())

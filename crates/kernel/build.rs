@@ -4,7 +4,7 @@
 mod clang;
 
 fn main() {
-    for name in ["belonging", "classifier", "forward", "qdisc", "steal", "telemetry"] {
+    for name in ["belonging", "classifier", "forward", "qdisc", "steal", "telemetry", "tree"] {
         clang::compile(&format!("bpf/{name}.bpf.c"), name, &[]);
     }
 }

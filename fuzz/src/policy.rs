@@ -1,6 +1,6 @@
 //! The pipeline from a policy's text to tables, on any text.
 
-use sluice_policy::{Context, Diagnostics, Engine, NetworkPolicy, Policy, PolicyFile, Rate, Resolved, Source, network};
+use sluice_policy::{Context, Diagnostics, Engine, Policy, Rate, Resolved, Source, network};
 
 /// Between two policies of one input.
 const BETWEEN: &str = "\n---\n";
@@ -33,38 +33,11 @@ fn changes(old: &Resolved, new: &Resolved) -> usize {
 /// The policies of a file, as they are resolved against links that they name themselves.
 fn file(text: &str) -> Vec<Resolved> {
     match sluice_policy::parse_file(&Source::new("fuzz.json", text)) {
-        Ok(PolicyFile::Network(policy)) => {
-            network(&policy);
-            Vec::new()
-        }
-        Ok(file) => file.policies().expect("with classes").iter().filter_map(|(_, policy)| one(policy)).collect(),
+        Ok(file) => file.policies().iter().filter_map(|(_, policy)| one(policy)).collect(),
         Err(found) => {
             assert!(found.has_errors(), "refused without an error");
             show(&found);
             Vec::new()
-        }
-    }
-}
-
-fn network(policy: &NetworkPolicy) {
-    let printed = network::print(policy);
-    match sluice_policy::parse_file(&Source::new("printed.json", printed.as_str())) {
-        Ok(PolicyFile::Network(again)) => assert_eq!(&*again, policy, "printed as {printed}"),
-        Ok(_) => panic!("another policy: {printed}"),
-        Err(found) => panic!("what was printed is refused:\n{found}"),
-    }
-    for context in CONTEXTS {
-        match network::resolve(policy, &context) {
-            Ok(resolved) => {
-                assert!(!resolved.remarks.has_errors(), "{}", resolved.remarks);
-                show(&resolved.remarks);
-                assert!(!network::summary(&resolved).is_empty());
-                assert!(network::difference(&resolved, &resolved).is_empty());
-            }
-            Err(found) => {
-                assert!(found.has_errors(), "refused without an error");
-                show(&found);
-            }
         }
     }
 }
@@ -92,6 +65,7 @@ fn resolved(policy: &Policy, context: &Context) -> Option<Resolved> {
             show(&resolved.remarks);
             resolved.not_on_tc.iter().for_each(show);
             sluice_policy::table(&resolved, sluice_policy::rank_resolution(&resolved).as_deref());
+            resolved.network.iter().for_each(|tree| assert!(!network::summary(tree).is_empty()));
             Some(resolved)
         }
         Err(found) => {

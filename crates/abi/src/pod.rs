@@ -19,6 +19,8 @@ macro_rules! pod {
 unsafe impl Pod for u16 {}
 // SAFETY: as above.
 unsafe impl Pod for u32 {}
+// SAFETY: as above.
+unsafe impl Pod for u64 {}
 
 pod!(
     sl_sched,
@@ -29,6 +31,9 @@ pod!(
     sl_tree,
     sl_node_conf,
     sl_leaf_queue,
+    sl_tree_change,
+    sl_tree_changes,
+    sl_tree_conf,
     sl_tree_op,
     sl_tree_trace,
     sl_event,
@@ -71,6 +76,14 @@ pod!(
     sl_stamp,
     sl_observing,
 );
+
+// bindgen derives neither for a struct with a signed number.
+impl Copy for abi::sl_tree_conf {}
+impl Clone for abi::sl_tree_conf {
+    fn clone(&self) -> abi::sl_tree_conf {
+        *self
+    }
+}
 
 /// A zeroed value on the heap; some of these structs are too large for a stack.
 pub fn boxed_zeroed<T: Pod>() -> Box<T> {

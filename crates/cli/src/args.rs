@@ -9,6 +9,7 @@ pub mod maintain;
 pub mod observe;
 pub mod observed;
 pub mod serve;
+pub mod subscriber;
 
 use crate::completion;
 use clap::builder::RangedU64ValueParser;
@@ -62,6 +63,8 @@ pub enum Command {
     Apply(Apply),
     /// Forward ports of a managed interface to other hosts: a part of its policy
     Forward(forward::Forward),
+    /// List, show and change the subscribers of a provider's network: a part of the policy
+    Subscriber(subscriber::Subscriber),
     /// Keep a change that `apply --confirm` has made
     Confirm(Confirm),
     /// Go back to an earlier policy of a managed interface

@@ -37,7 +37,6 @@ pub fn choose(file: &str, interface: Option<&str>, context: &Context) -> Result<
     let policies = match (interface, found) {
         (Some(interface), found) => vec![(interface.to_owned(), found.of(interface).map_err(LoadError::Invalid)?)],
         (None, PolicyFile::Set(set)) => set.policies,
-        (None, PolicyFile::Network(policy)) => return Err(Failure::policy(&sluice_policy::no_engine(&policy))),
         (None, PolicyFile::One(_)) => {
             let what = format!("{file} is a policy for any one interface, so one has to be named");
             return Err(Failure::input(

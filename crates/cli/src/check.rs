@@ -2,17 +2,13 @@
 
 use crate::args::{Check, EngineArg};
 use crate::failure::Failure;
-use sluice_policy::{Context, Diagnostics, Engine, NetworkPolicy, PolicyFile, Rate, Resolved, network};
+use sluice_policy::{Context, Diagnostics, Engine, Rate, Resolved, network};
 
 pub fn run(args: &Check, color: bool) -> Result<(), Failure> {
     let link_rate = args.rate.as_deref().map(|text| rate("--rate", text)).transpose()?;
     let engine = args.engine.engine().unwrap_or_default();
     let context = Context { link_rate, engine, ..Context::default() };
-    let file = sluice_policy::load_for(&args.policy, &context)?.1;
-    if let PolicyFile::Network(policy) = &file {
-        return network(policy, &context, color);
-    }
-    let policies = file.policies().map_err(|found| Failure::policy(&found))?;
+    let policies = sluice_policy::load_for(&args.policy, &context)?.1.policies();
     let mut resolved: Vec<(Option<String>, Resolved)> = Vec::new();
     let mut refused = Vec::new();
     for (interface, policy) in policies {
@@ -35,15 +31,6 @@ pub fn run(args: &Check, color: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Shows a policy with subscribers, which only this command reads so far.
-fn network(policy: &NetworkPolicy, context: &Context, color: bool) -> Result<(), Failure> {
-    let resolved = network::resolve(policy, context).map_err(|found| Failure::policy(&found))?;
-    print_remarks(&resolved.remarks, color);
-    out!("{}", network::summary(&resolved));
-    outln!("\nno engine carries subscribers yet: `sluice up` and `sluice apply` refuse this policy");
-    Ok(())
-}
-
 /// Warns if `sluice up` on this machine would refuse a policy that is valid in itself.
 fn warn_of_refusal(resolved: &Resolved, engine: EngineArg, color: bool) {
     if let Some(why) = sluice_kernel::refusal(resolved, engine.engine()) {
@@ -55,6 +42,10 @@ fn warn_of_refusal(resolved: &Resolved, engine: EngineArg, color: bool) {
 
 fn show(resolved: &Resolved, engine: Engine, color: bool) {
     print_remarks(&resolved.remarks, color);
+    if let Some(network) = &resolved.network {
+        out!("{}", network::summary(network));
+        return;
+    }
     let resolution = sluice_tables::rank_resolution(resolved);
     out!("{}", sluice_policy::table(resolved, resolution.as_deref()));
     if engine == Engine::Tc {

@@ -5,10 +5,11 @@ mod without_root;
 use crate::args::Explain;
 use crate::failure::Failure;
 use crate::{capture, packet, terminal};
-use sluice_kernel::explain::{self, Explanation, Fields, ForwardFound, RuleFound};
+use sluice_kernel::explain::{self, Explanation, Fields, ForwardFound, NodeFound, RuleFound};
 use sluice_kernel::probe::Metadata;
 use sluice_kernel::{Record, require_root};
 use sluice_policy::names;
+use sluice_policy::network::Way;
 use std::fmt::Write;
 
 /// `enum sl_direction`.
@@ -80,6 +81,16 @@ fn text(explanation: &Explanation) -> String {
     line("packet", packet_line(explanation));
     line("rule", rule_line(explanation));
     line("class", format!("{} {}", explanation.class.id, explanation.class.name));
+    if let Some(subscriber) = &explanation.subscriber {
+        let (way, end) = if subscriber.way == Way::Down { ("down", "destination") } else { ("up", "source") };
+        let plan = subscriber.plan.as_ref().map_or(String::new(), |plan| format!(", plan {plan}"));
+        let who = match &subscriber.id {
+            Some(id) => format!("{id}{plan}; {way}, by its {end}"),
+            None => format!("none has its {end}: it shares the link beside the sites, with a weight of 1"),
+        };
+        line("owner", who);
+        subscriber.path.iter().for_each(|node| line("passes", node_line(node)));
+    }
     if let Some(forward) = &explanation.forward {
         line("forward", forward_line(forward, explanation));
     }
@@ -97,6 +108,16 @@ fn text(explanation: &Explanation) -> String {
     }
     line("verdict", explanation.verdict.clone());
     text
+}
+
+fn node_line(node: &NodeFound) -> String {
+    let rate = |what: &str, bps: Option<u64>| bps.map(|bps| format!("{what} {}", terminal::rate(bps)));
+    let values: Vec<String> = [rate("guarantee", node.rate_bps), rate("ceiling", node.ceil_bps)]
+        .into_iter()
+        .flatten()
+        .chain([format!("weight {}", node.weight)])
+        .collect();
+    format!("{}: {}", node.name, values.join(", "))
 }
 
 pub fn packet_line(explanation: &Explanation) -> String {

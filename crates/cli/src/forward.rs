@@ -83,9 +83,9 @@ fn perform(edit: Edit<'_>, options: &Change, color: bool) -> std::result::Result
     let message = options.message.clone().or(edit.message);
     let edit = Edit { confirm, message, ..edit };
     if options.dry_run {
-        return change::show_previews(edit.preview()?, options.json, color);
+        return change::show_previews(sluice_kernel::preview_edits(&[edit])?, options.json, color);
     }
-    change::show_done(&[edit.apply()?], options, false, "has other forwards", color)
+    change::show_done(&sluice_kernel::apply_edits(&[edit])?, options, false, "has other forwards", color)
 }
 
 fn list(args: &List) -> std::result::Result<(), Failure> {

@@ -33,6 +33,7 @@ mod restore;
 mod serve;
 mod size;
 mod status;
+mod subscriber;
 mod top;
 mod trace;
 mod upgrade;
@@ -72,6 +73,7 @@ fn run(cli: &Cli, color: bool) -> Result<(), Failure> {
         Command::Up(args) => live::up(args, color),
         Command::Apply(args) => change::apply(args, color),
         Command::Forward(args) => forward::run(args, color),
+        Command::Subscriber(args) => subscriber::run(args, color),
         Command::Confirm(args) => change::confirm(args),
         Command::Rollback(args) => change::rollback(args, color),
         Command::History(args) => history::run(args),

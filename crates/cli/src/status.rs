@@ -4,8 +4,9 @@ use crate::args::Status as Args;
 use crate::failure::Failure;
 use crate::terminal;
 use comfy_table::{Cell, CellAlignment, Table, presets};
-use sluice_kernel::status::{Count, DirectionStatus, ForwardStatus, SharedWay, Status};
+use sluice_kernel::status::{Count, DirectionStatus, ForwardStatus, SharedWay, SiteStatus, Status, TreeStatus};
 use sluice_kernel::{Engine, Interface, Phase, Record};
+use sluice_policy::network::Way;
 
 pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
     sluice_kernel::require_root()?;
@@ -93,6 +94,9 @@ fn text(status: &Status, color: bool) -> String {
             lines.push(format!("{}", table(direction)));
         }
     }
+    if let Some(tree) = &status.tree {
+        lines.extend(subscribers(tree, &bold));
+    }
     if !status.forwards.is_empty() {
         lines.push(bold("forwards"));
         lines.push(format!("{}", forwards(&status.forwards)));
@@ -101,6 +105,48 @@ fn text(status: &Status, color: bool) -> String {
     lines.extend(malformed(status));
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// The lines on sites and on the subscribers that sent the most.
+fn subscribers(tree: &TreeStatus, bold: &dyn Fn(&str) -> String) -> Vec<String> {
+    let way = match tree.way {
+        Way::Down => "down, by destination",
+        Way::Up => "up, by source",
+    };
+    let mut lines = vec![format!("{} ({}; {way})", bold("subscribers"), tree.subscribers)];
+    if !tree.sites.is_empty() {
+        lines.push(format!("{}", sites(&tree.sites)));
+    }
+    if !tree.busiest.is_empty() {
+        lines.push(format!("{}", crate::subscriber::table(&tree.busiest)));
+    }
+    let others = tree.nobody;
+    if others.sent.pkts + others.dropped_pkts > 0 {
+        lines.push(format!(
+            "  of addresses that no subscriber has: {} packets sent, {} dropped, {} queued",
+            others.sent.pkts, others.dropped_pkts, others.backlog.pkts
+        ));
+    }
+    lines
+}
+
+fn sites(sites: &[SiteStatus]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(["  site", "subscribers", "ceiling", "sent", "bytes", "dropped", "queued", "bucket"]);
+    for site in sites {
+        table.add_row([
+            Cell::new(format!("  {}{}", "  ".repeat(site.depth), site.name)),
+            number(site.subscribers as u64),
+            Cell::new(site.ceil_bps.map_or("-".to_owned(), terminal::rate)).set_alignment(CellAlignment::Right),
+            number(site.counts.sent.pkts),
+            Cell::new(terminal::bytes(site.counts.sent.bytes)).set_alignment(CellAlignment::Right),
+            number(site.counts.dropped_pkts),
+            number(site.counts.backlog.pkts),
+            fill(site.ceil_fill),
+        ]);
+    }
+    table
 }
 
 /// The lines on states that a command should end: an unconfirmed change, missing parts, programs of another version.

@@ -29,6 +29,16 @@ static u32 core_remove(struct sl_tree *t, u32 node)
 	return tree_remove(t, node);
 }
 
+static u32 core_make(struct sl_tree *t, const struct sl_tree_change *change, u64 now_ns)
+{
+	return tree_make(t, change, now_ns);
+}
+
+static void core_catch_up(struct sl_tree *t, struct sl_tree_changes *ring, u64 now_ns)
+{
+	tree_catch_up(t, ring, now_ns);
+}
+
 static s32 core_enqueue(struct sl_tree *t, const struct sl_packet *packet, u64 now_ns)
 {
 	return tree_enqueue(t, packet, now_ns);
@@ -62,6 +72,8 @@ const struct {
 	void (*set_queue)(struct sl_tree *t, u32 queue, const struct sl_leaf_queue *conf);
 	u32 (*configure)(struct sl_tree *t, u32 node, const struct sl_node_conf *conf, u64 now_ns);
 	u32 (*remove)(struct sl_tree *t, u32 node);
+	u32 (*make)(struct sl_tree *t, const struct sl_tree_change *change, u64 now_ns);
+	void (*catch_up)(struct sl_tree *t, struct sl_tree_changes *ring, u64 now_ns);
 	s32 (*enqueue)(struct sl_tree *t, const struct sl_packet *packet, u64 now_ns);
 	void (*dequeue)(struct sl_tree *t, u64 now_ns, struct sl_tree_verdict *verdict);
 	u32 (*drop)(struct sl_tree *t, u32 leaf, u64 now_ns);
@@ -74,6 +86,8 @@ const struct {
 	.set_queue = core_set_queue,
 	.configure = core_configure,
 	.remove = core_remove,
+	.make = core_make,
+	.catch_up = core_catch_up,
 	.enqueue = core_enqueue,
 	.dequeue = core_dequeue,
 	.drop = core_drop,

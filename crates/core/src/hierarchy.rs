@@ -32,6 +32,8 @@ pub struct TreeCore {
     set_queue: unsafe extern "C" fn(*mut abi::sl_tree, u32, *const abi::sl_leaf_queue),
     configure: unsafe extern "C" fn(*mut abi::sl_tree, u32, *const abi::sl_node_conf, u64) -> u32,
     remove: unsafe extern "C" fn(*mut abi::sl_tree, u32) -> u32,
+    make: unsafe extern "C" fn(*mut abi::sl_tree, *const abi::sl_tree_change, u64) -> u32,
+    catch_up: unsafe extern "C" fn(*mut abi::sl_tree, *mut abi::sl_tree_changes, u64),
     enqueue: unsafe extern "C" fn(*mut abi::sl_tree, *const Packet, u64) -> i32,
     dequeue: unsafe extern "C" fn(*mut abi::sl_tree, u64, *mut RawVerdict),
     drop: unsafe extern "C" fn(*mut abi::sl_tree, u32, u64) -> u32,
@@ -143,7 +145,8 @@ impl LeafQueue {
         }
     }
 
-    fn conf(&self) -> abi::sl_leaf_queue {
+    /// As the core takes it.
+    pub fn conf(&self) -> abi::sl_leaf_queue {
         abi::sl_leaf_queue {
             flow_quantum_bytes: self.quantum_bytes,
             allowance_bytes: self.allowance_bytes,
@@ -172,7 +175,8 @@ impl Node {
         }
     }
 
-    fn conf(&self) -> abi::sl_node_conf {
+    /// As the core takes it.
+    pub fn conf(&self) -> abi::sl_node_conf {
         let cost = |bucket: Option<Bucket>| bucket.map_or(0, |bucket| bucket.cost());
         let burst_ns = |bucket: Option<Bucket>| bucket.map_or(0, |bucket| bucket.burst_ns);
         abi::sl_node_conf {
@@ -287,6 +291,18 @@ impl Tree {
     pub fn remove(&mut self, node: u32) -> Result<(), Refusal> {
         // SAFETY: the state is whole; the core checks the number.
         refusal(unsafe { (self.core.remove)(&mut *self.state, node) })
+    }
+
+    /// Makes a change as a ring has it.
+    pub fn make(&mut self, change: &abi::sl_tree_change, now_ns: u64) -> Result<(), Refusal> {
+        // SAFETY: state and change are whole; the core keeps neither, and checks the numbers.
+        refusal(unsafe { (self.core.make)(&mut *self.state, change, now_ns) })
+    }
+
+    /// Makes the changes that wait in a ring, up to `SL_CHANGES_A_CALL` of them.
+    pub fn catch_up(&mut self, ring: &mut abi::sl_tree_changes, now_ns: u64) {
+        // SAFETY: state and ring are whole; the core masks the numbers of changes.
+        unsafe { (self.core.catch_up)(&mut *self.state, ring, now_ns) }
     }
 
     /// The slot that a packet of one frame has now, as [`Tree::enqueue_packet`] says.

@@ -11,6 +11,7 @@ pub(crate) mod history;
 pub(crate) mod recover;
 pub(crate) mod rollback;
 pub(crate) mod status;
+pub(crate) mod subscribers;
 pub(crate) mod up;
 pub(crate) mod upgrade;
 pub(crate) mod waiting;

@@ -18,9 +18,11 @@ pub(crate) mod programs;
 pub(crate) mod qdisc;
 pub(crate) mod remains;
 mod tc;
+mod tree;
 pub(crate) mod verify;
 
 use crate::bpf::mapped::Mapped;
+use crate::maps::tree::TreeMaps;
 use crate::record::{Engine, Record, policy};
 use crate::system::interface::Interface;
 use crate::system::iproute;
@@ -58,6 +60,8 @@ pub(crate) enum Counters {
     Schedulers(Mapped<abi::sl_instance>),
     /// The qdiscs of the classes.
     Leaves,
+    /// The tree of classes.
+    Tree(TreeMaps),
 }
 
 /// The operations in which engines differ. Most defaults do nothing.
@@ -160,9 +164,10 @@ impl Driver for ClassifyOnly {
     }
 }
 
-/// The driver of an engine.
-pub(crate) fn driver(engine: Engine) -> &'static dyn Driver {
-    match engine {
+/// The driver of a record's engine.
+pub(crate) fn driver(record: &Record) -> &'static dyn Driver {
+    match record.engine {
+        Engine::Qdisc if record.way.is_some() => &tree::TreeQdisc,
         Engine::Qdisc => &qdisc::BpfQdisc,
         Engine::Tc => &tc::Tc,
         Engine::None => &ClassifyOnly,
@@ -180,26 +185,27 @@ pub(crate) fn install(at: &Placed<'_>, driver: &(impl Driver + ?Sized)) -> Resul
 /// Puts the queues of arriving packets on their device, if they are queued.
 pub(crate) fn install_arrivals(at: &Placed<'_>) -> Result<()> {
     match at.record.ingress_rate_bps {
-        Some(bps) => driver(at.record.engine).install_arrivals(at, Rate(bps)),
+        Some(bps) => driver(at.record).install_arrivals(at, Rate(bps)),
         None => Ok(()),
     }
 }
 
 /// Whether a root qdisc is the one of this record.
 pub(crate) fn is_ours(record: &Record, root: &Qdisc) -> bool {
-    driver(record.engine).is_root(record, root)
+    driver(record).is_root(record, root)
 }
 
 /// Whether a root qdisc is one of ours, of any record.
 pub(crate) fn is_made_by_us(root: &Qdisc) -> bool {
-    [Engine::Qdisc, Engine::Tc].iter().any(|engine| driver(*engine).makes(root))
+    let drivers: [&dyn Driver; 2] = [&qdisc::BpfQdisc, &tc::Tc]; // the tree has names of the same kind
+    drivers.iter().any(|driver| driver.makes(root))
 }
 
 /// Takes our queues off the interface; the kernel puts its default in their place.
 pub(crate) fn remove_queues(record: &Record) -> Result<()> {
     match qdiscs::root(&record.interface)? {
         // An interrupted upgrade may have left a qdisc of another name.
-        Some(root) if is_ours(record, &root) || driver(record.engine).makes(&root) => {
+        Some(root) if is_ours(record, &root) || driver(record).makes(&root) => {
             iproute::tc(&format!("qdisc del dev {} root", record.interface)).map(drop)
         }
         _ => Ok(()),

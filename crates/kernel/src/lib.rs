@@ -21,13 +21,14 @@ mod command;
 mod inspect;
 
 pub use bpf::object::compiler;
-pub use command::apply::{Edit, Preview, apply, preview};
+pub use command::apply::{Edit, Preview, apply, apply_edits, preview, preview_edits};
 pub use command::change::{Done, RateOption, Request};
 pub use command::down::{collect, down};
 pub use command::ensure::{Healed, ensure};
 pub use command::history::{entry as history_entry, of as history_of};
 pub use command::rollback::rollback;
 pub use command::status::of as status_of;
+pub use command::subscribers::{SubscriberEdits, no_subscriber, subscribers_of, with_subscribers};
 pub use command::up::{UpRequest, up};
 pub use command::upgrade::{Upgraded, upgrade};
 pub use command::{boot, confirm, doctor, watch};

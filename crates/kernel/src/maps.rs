@@ -8,3 +8,4 @@ pub(crate) mod observing;
 pub(crate) mod schedulers;
 pub(crate) mod shared;
 pub(crate) mod tables;
+pub(crate) mod tree;

@@ -16,6 +16,7 @@ use crate::system::{clock, netns, paths, private};
 use serde::{Deserialize, Serialize};
 use sluice_error::{Doing, Error, Result};
 pub use sluice_policy::Engine;
+use sluice_policy::network::Way;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -71,6 +72,9 @@ pub struct Record {
     pub hook: Hook,
     /// Name of our qdisc type, with engine `qdisc`.
     pub qdisc: String,
+    /// Direction of the departures, of a policy with subscribers. None: the policy has classes.
+    #[serde(default)]
+    pub way: Option<Way>,
     /// Number of queues with a scheduler each; 0: one scheduler at the root serves all.
     pub queues: u32,
     /// Tag of the policy in the `tc_index` of packets.

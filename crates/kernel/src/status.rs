@@ -9,6 +9,7 @@ mod policers;
 mod schedulers;
 mod sojourn;
 mod state;
+pub(crate) mod tree;
 
 pub use crate::engine::forwarding::{ForwardWay, SharedWay};
 pub use crate::record::count::Count;
@@ -18,6 +19,7 @@ pub use framing::Framing;
 pub(crate) use pinned::Pinned;
 pub use sojourn::Sojourn;
 pub use state::{ClassState, FlowQueues, SchedulerState, Turn};
+pub use tree::{LeafCounts, SiteStatus, SubscriberStatus, TreeStatus};
 
 use crate::record::{Engine, Phase};
 use serde::Serialize;
@@ -67,6 +69,9 @@ pub struct Status {
     pub unmatched: Count,
     /// Forwards by name, with their counts.
     pub forwards: Vec<ForwardStatus>,
+    /// Sites and subscribers, of a policy that has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tree: Option<TreeStatus>,
 }
 
 /// The policy in force.

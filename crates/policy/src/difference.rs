@@ -6,6 +6,8 @@ mod pairs;
 
 pub use lines::{Line, Sign};
 
+use crate::network::difference as network;
+pub use crate::network::difference::NodeChange;
 use crate::resolved::Resolved;
 pub(crate) use fields::Values;
 use serde::Serialize;
@@ -22,12 +24,20 @@ pub struct Difference {
     pub rules: Vec<RuleChange>,
     /// Forwards by name.
     pub forwards: Vec<ForwardChange>,
+    /// Sites, those that are gone first, then in the order of the new policy.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sites: Vec<NodeChange>,
+    /// Subscribers, likewise. A plan that changes is a change of each of its subscribers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub subscribers: Vec<NodeChange>,
 }
 
 impl Difference {
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
-        self.settings.is_empty() && self.classes.is_empty() && self.rules.is_empty() && self.forwards.is_empty()
+        let Difference { settings, classes, rules, forwards, sites, subscribers } = self;
+        let of_classes = classes.is_empty() && rules.is_empty() && forwards.is_empty();
+        settings.is_empty() && of_classes && sites.is_empty() && subscribers.is_empty()
     }
 }
 
@@ -95,12 +105,19 @@ pub struct ForwardChange {
 
 /// The difference from `old` to `new`. Remarks and places in files are ignored.
 pub fn difference(old: &Resolved, new: &Resolved) -> Difference {
+    let (sites, subscribers) = network::changed_nodes(old.network.as_ref(), new.network.as_ref());
     Difference {
-        settings: changed(&fields::settings(old), &fields::settings(new)),
+        settings: changed(&settings(old), &settings(new)),
+        sites,
+        subscribers,
         classes: classes(old, new),
         rules: rules(old, new),
         forwards: forwards(old, new),
     }
+}
+
+fn settings(resolved: &Resolved) -> Values {
+    resolved.network.as_ref().map_or_else(|| fields::settings(resolved), network::settings)
 }
 
 /// For each rule of `new`, the index of the rule of `old` that is equal except for name and priority; `None` for a new rule.

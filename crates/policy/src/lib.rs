@@ -79,7 +79,7 @@ pub use rate::Rate;
 pub use resolve::resolve;
 pub use resolved::{Context, Resolved, ResolvedClass, ResolvedRule};
 pub use scheduler::Scheduler;
-pub use set::{PolicyFile, PolicySet, no_engine};
+pub use set::{PolicyFile, PolicySet};
 pub use source::{Origin, Source};
 pub use table::table;
 pub use window::{PIFO_BUCKETS, rank_resolution, rank_shift};

@@ -8,7 +8,7 @@
 
 mod addresses;
 pub(crate) mod checks;
-mod difference;
+pub(crate) mod difference;
 pub(crate) mod names;
 mod print;
 mod resolve;
@@ -20,19 +20,27 @@ mod summary;
 pub(crate) mod tables;
 
 use crate::bytes::Bytes;
+use crate::ceiling::Limits;
+use crate::class_id::ClassId;
+use crate::forward::DEFAULT_CONNECTIONS;
 use crate::limit::Limit;
-use crate::link::{Framing, SplitGso};
+use crate::link::{Framing, Link, SplitGso};
+use crate::policy::{Class, FORMAT_VERSION, Malformed, Mode, Policy};
 use crate::queue::{Codel, Queue};
+use crate::rank::Rank;
 use crate::rate::Rate;
+use crate::scheduler::Scheduler;
 use crate::source::{Origin, Source, Where};
 use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
 use sluice_abi as abi;
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 pub(crate) use addresses::one as address;
-pub use difference::{NetworkDifference, NodeChange, difference};
-pub use print::print;
-pub use resolve::{Leaf, LeafQueue, Network, Node, resolve};
+pub(crate) use print::print;
+pub(crate) use resolve::resolve;
+pub use resolve::{Leaf, LeafQueue, Network, Node};
 pub(crate) use sites::sites;
 
 pub use summary::summary;
@@ -58,7 +66,8 @@ pub const NODE_RATES: RangeInclusive<Rate> = Rate(31_000)..=Rate(100_000_000_000
 pub const BURST_TIMES_NS: RangeInclusive<u64> = 100_000..=4_000_000_000;
 
 /// A direction, as a subscriber sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Way {
     /// Towards the subscriber, whose address is the packet's destination.
     Down,
@@ -259,6 +268,35 @@ pub struct Address {
     pub prefix: IpNet,
     /// Its place in the table.
     pub(crate) span: Where,
+}
+
+impl From<NetworkPolicy> for Policy {
+    /// All packets are of one class, which the tree of the network queues.
+    fn from(network: NetworkPolicy) -> Policy {
+        let own = &network.link;
+        Policy {
+            version: FORMAT_VERSION,
+            name: network.name.clone(),
+            description: network.description.clone(),
+            scheduler: Scheduler::STRICT_PRIORITY,
+            rank: Rank::default(),
+            mode: Mode::default(),
+            link: Link { framing: own.framing, burst: own.burst, split_gso: own.split_gso, ..Link::default() },
+            arrivals_of: Vec::new(),
+            limits: Limits::default(),
+            default_class: None,
+            flows: 0,
+            connections: DEFAULT_CONNECTIONS,
+            malformed: Malformed::default(),
+            address_sets: BTreeMap::new(),
+            port_sets: BTreeMap::new(),
+            classes: vec![Class { name: "subscribers".to_owned(), ..Class::new(ClassId(0)) }],
+            rules: Vec::new(),
+            forwards: Vec::new(),
+            origin: network.origin.clone(),
+            network: Some(Box::new(network)),
+        }
+    }
 }
 
 impl NetworkPolicy {

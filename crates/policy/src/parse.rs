@@ -118,7 +118,7 @@ fn read_file(source: &Source, context: Option<Context>, tables: Tables<'_>) -> R
         let object = reader.object(tree, "", "the policy", KEYS)?;
         if network::is_meant(&mut reader, &object) {
             let network = network::read(&mut reader, &object, source, tables)?;
-            return Some(PolicyFile::Network(Box::new(network)));
+            return Some(PolicyFile::One(Box::new(network.into())));
         }
         match object.get("interfaces") {
             Some(field) => interfaces::read(&mut reader, &object, field, source).map(PolicyFile::Set),
@@ -131,10 +131,12 @@ fn read_file(source: &Source, context: Option<Context>, tables: Tables<'_>) -> R
     reader.findings.extend(syntax_errors);
     match file {
         Some(mut file) if reader.findings.is_empty() => {
-            let origin = Origin { source: Some(source.clone()), spans: reader.spans };
+            let origin = Origin { source: Some(source.clone()), spans: reader.spans.into() };
             match &mut file {
-                PolicyFile::One(policy) => policy.origin = origin,
-                PolicyFile::Network(policy) => policy.origin = origin,
+                PolicyFile::One(policy) => {
+                    policy.network.iter_mut().for_each(|network| network.origin = origin.clone());
+                    policy.origin = origin;
+                }
                 PolicyFile::Set(_) => {}
             }
             Ok(file)
@@ -194,6 +196,7 @@ fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Polic
         classes: classes.into_iter().map(|(_, class)| class).collect(),
         rules: rules.into_iter().map(|(_, rule)| rule).collect(),
         forwards: forwards.into_iter().map(|(_, forward)| forward).collect(),
+        network: None,
         origin: Origin::default(),
     })
 }

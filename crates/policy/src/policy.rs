@@ -7,6 +7,7 @@ use crate::class_id::ClassId;
 use crate::forward::Forward;
 use crate::limit::Limit;
 use crate::link::Link;
+use crate::network::NetworkPolicy;
 use crate::queue::{Codel, Queue};
 use crate::rank::Rank;
 use crate::rate::Rate;
@@ -84,6 +85,8 @@ pub struct Policy {
     pub rules: Vec<Rule>,
     /// The forwards, up to [`crate::MAX_FORWARDS`], in the order of the file.
     pub forwards: Vec<Forward>,
+    /// The subscribers, of a policy that has them: the tree below its only class.
+    pub network: Option<Box<NetworkPolicy>>,
     /// Places of all values in the file.
     pub origin: Origin,
 }

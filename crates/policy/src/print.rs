@@ -6,6 +6,7 @@ use crate::forward::{DEFAULT_CONNECTIONS, Forward, ForwardSource, OldConnections
 use crate::icmp;
 use crate::limit::Limit;
 use crate::link::{Cells, Framing, Link, SplitGso};
+use crate::network;
 use crate::parse::parse;
 use crate::policy::{Class, ClassFrom, Exceed, Malformed, Mode, Policy, Protocol, Rule, Term, Terms};
 use crate::queue::{Codel, Flows, Hosts, Queue};
@@ -20,6 +21,9 @@ use std::net::IpAddr;
 
 /// The policy in the native format. Keys at their defaults are left out, except the most important ones.
 pub fn print(policy: &Policy) -> String {
+    if let Some(network) = &policy.network {
+        return network::print(network);
+    }
     let mut text = String::from("{\n");
     for (key, value) in header(policy) {
         text += &format!("  \"{key}\": {value},\n");

@@ -255,7 +255,9 @@ mod tests {
         fs::write(directory.join("tables/all.csv"), "name,addresses,plan,site\na,192.0.2.1,,north\n").unwrap();
         let path = file.to_str().unwrap();
         match load_from(path, &[]).unwrap_or_else(|error| panic!("{error}")).1 {
-            PolicyFile::Network(policy) => assert_eq!(policy.subscribers.subscribers[0].parent, Some(0)),
+            PolicyFile::One(policy) => {
+                assert_eq!(policy.network.expect("a network").subscribers.subscribers[0].parent, Some(0));
+            }
             other => panic!("{other:?}"),
         }
         fs::remove_file(directory.join("tables/all.csv")).unwrap();

@@ -7,6 +7,7 @@ use crate::diagnostic::Diagnostics;
 use crate::engine::Engine;
 use crate::forward::Forward;
 use crate::link::{Framing, SplitGso};
+use crate::network::{Network, Way};
 use crate::policy::{Exceed, Malformed, Mode, Rule};
 use crate::queue::{Codel, Hosts, Queue};
 use crate::rank::Rank;
@@ -68,6 +69,8 @@ pub struct Resolved {
     pub rules: Vec<ResolvedRule>,
     /// The forwards by name.
     pub forwards: Vec<Forward>,
+    /// The subscribers, of a policy that has them.
+    pub network: Option<Network>,
     /// The reason why engine `tc` cannot run the policy; `None` if it can.
     pub not_on_tc: Option<Diagnostics>,
     /// Warnings, and notes on chosen values. There are no errors.
@@ -75,6 +78,22 @@ pub struct Resolved {
 }
 
 impl Resolved {
+    /// The policy as it holds for the departures of an interface: one with subscribers has a rate for each direction.
+    pub fn at(self, interface: &str) -> Resolved {
+        match self.network.as_ref().map(|network| network.way(interface)) {
+            Some(way) => self.departing(way),
+            None => self,
+        }
+    }
+
+    /// As [`Resolved::at`], of an interface whose departures have this direction.
+    pub fn departing(mut self, way: Way) -> Resolved {
+        if let Some(network) = &self.network {
+            self.link_rate = *network.link().ceil.of(way);
+        }
+        self
+    }
+
     /// Whether the hooks before the queues may drop packets above a rate.
     pub fn polices(&self) -> bool {
         let class = |class: &ResolvedClass| {

@@ -1,7 +1,6 @@
-//! The content of a policy file: one policy, a set with one for each of several interfaces, or one for a provider's network.
+//! The content of a policy file: one policy, or a set with one for each of several interfaces.
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Kind};
-use crate::network::NetworkPolicy;
 use crate::policy::Policy;
 use crate::source::{Source, Span};
 use crate::suggest;
@@ -13,8 +12,6 @@ pub enum PolicyFile {
     One(Box<Policy>),
     /// A policy for each of some interfaces.
     Set(PolicySet),
-    /// A policy with subscribers, for both interfaces of the box between them and the internet.
-    Network(Box<NetworkPolicy>),
 }
 
 /// A policy for each of some interfaces.
@@ -34,12 +31,11 @@ impl PartialEq for PolicySet {
 }
 
 impl PolicyFile {
-    /// Every policy of the file, with its interface in a set. A policy with subscribers is refused.
-    pub fn policies(self) -> Result<Vec<(Option<String>, Policy)>, Diagnostics> {
+    /// Every policy of the file, with its interface in a set.
+    pub fn policies(self) -> Vec<(Option<String>, Policy)> {
         match self {
-            PolicyFile::One(policy) => Ok(vec![(None, *policy)]),
-            PolicyFile::Set(set) => Ok(set.policies.into_iter().map(|(name, policy)| (Some(name), policy)).collect()),
-            PolicyFile::Network(policy) => Err(no_engine(&policy)),
+            PolicyFile::One(policy) => vec![(None, *policy)],
+            PolicyFile::Set(set) => set.policies.into_iter().map(|(name, policy)| (Some(name), policy)).collect(),
         }
     }
 
@@ -48,7 +44,6 @@ impl PolicyFile {
         match self {
             PolicyFile::One(policy) => Ok(*policy),
             PolicyFile::Set(set) => Err(set.refusal("this is a policy for each of several interfaces", None)),
-            PolicyFile::Network(policy) => Err(no_engine(&policy)),
         }
     }
 
@@ -60,17 +55,8 @@ impl PolicyFile {
                 Some(place) => Ok(set.policies.swap_remove(place).1),
                 None => Err(set.refusal(&format!("there is no policy for {interface} in it"), Some(interface))),
             },
-            PolicyFile::Network(policy) => Err(no_engine(&policy)),
         }
     }
-}
-
-/// The refusal of a policy with subscribers by all but `sluice check`.
-pub fn no_engine(policy: &NetworkPolicy) -> Diagnostics {
-    let finding = Diagnostic::error(Kind::Engine, "no engine carries subscribers yet: `sluice check` alone reads them")
-        .at(policy.origin.span("/subscribers"), "a tree of subscribers")
-        .help("check it with `sluice check`; for an interface, write a policy with \"classes\"");
-    Diagnostics::new(policy.origin.source().cloned(), vec![finding])
 }
 
 impl PolicySet {

@@ -115,7 +115,7 @@ impl Source {
 #[derive(Debug, Clone, Default)]
 pub struct Origin {
     pub(crate) source: Option<Source>,
-    pub(crate) spans: HashMap<String, Span>,
+    pub(crate) spans: Arc<HashMap<String, Span>>,
 }
 
 impl Origin {

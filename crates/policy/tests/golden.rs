@@ -8,7 +8,7 @@
 //! `--rate R`, a line `// engine: tc` gives `--engine tc`.
 
 use similar::TextDiff;
-use sluice_policy::{Context, Diagnostics, Engine, Kind, PolicyFile, Source, network, parse_file_with, resolve};
+use sluice_policy::{Context, Diagnostics, Engine, Kind, Source, network, parse_file_with, resolve};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,12 +44,6 @@ fn outcome(path: &Path) -> (&'static str, Diagnostics) {
     let source = Source::new(name, text.as_str());
     let context = Context { link_rate, engine, ..Context::default() };
     let policy = match parse_file_with(&source, None, &table) {
-        Ok(PolicyFile::Network(policy)) => {
-            return match network::resolve(&policy, &context) {
-                Ok(resolved) => ("", resolved.remarks),
-                Err(errors) => ("resolve", errors),
-            };
-        }
         Ok(file) => file.one(),
         Err(errors) => Err(errors),
     };

@@ -330,6 +330,7 @@ fn policy() -> impl Strategy<Value = Policy> {
                 classes,
                 rules,
                 forwards,
+                network: None,
                 origin: Origin::default(),
             },
         )

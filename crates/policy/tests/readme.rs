@@ -17,14 +17,9 @@ fn the_manual_shows_policies_without_remarks() {
     for block in blocks {
         let source = sluice_policy::Source::new("policy.md", block);
         let file = sluice_policy::parse_file(&source).unwrap_or_else(|e| panic!("{e}"));
-        if let sluice_policy::PolicyFile::Network(policy) = &file {
-            let resolved = sluice_policy::network::resolve(policy, &sluice_policy::Context::default());
-            let resolved = resolved.unwrap_or_else(|e| panic!("{e}"));
-            assert!(resolved.remarks.is_empty(), "{}", resolved.remarks);
-            continue;
-        }
-        for (_, policy) in file.policies().unwrap_or_else(|e| panic!("{e}")) {
-            let link_rate = policy.link.rate.or("100mbit".parse().ok());
+        for (_, policy) in file.policies() {
+            let given = "100mbit".parse().ok().filter(|_| policy.network.is_none());
+            let link_rate = policy.link.rate.or(given);
             let context = sluice_policy::Context { link_rate, ..Default::default() };
             let resolved = sluice_policy::resolve(&policy, &context).unwrap_or_else(|e| panic!("{e}"));
             assert!(resolved.remarks.is_empty(), "{}", resolved.remarks);

@@ -13,6 +13,7 @@ mod matcher;
 mod queues;
 mod ranges;
 mod rule;
+pub mod tree;
 mod virtual_queue;
 
 pub use addresses::{

@@ -24,11 +24,7 @@ pub(crate) fn conf(policy: &Resolved, context: &Context, direction: u32) -> Box<
     conf.slots = abi::SL_SLOTS;
     conf.overhead_bytes = policy.framing.overhead_bytes - context.header_bytes as i32;
     conf.mpu_bytes = policy.framing.mpu_bytes;
-    conf.cells = match policy.framing.cells {
-        Cells::None => abi::SL_CELLS_NONE,
-        Cells::Atm => abi::SL_CELLS_ATM,
-        Cells::Ptm => abi::SL_CELLS_PTM,
-    };
+    conf.cells = cells(policy.framing.cells);
     if let Some(rate) = link_rate {
         conf.link_cost = bucket::cost(rate);
         conf.link_burst_ns = policy.link_burst.map_or(LINK_BURST_NS, |burst| bucket::duration_ns(burst, rate));
@@ -53,16 +49,30 @@ pub(crate) fn conf(policy: &Resolved, context: &Context, direction: u32) -> Box<
     conf
 }
 
+/// `enum sl_cells`.
+pub(crate) fn cells(cells: Cells) -> u32 {
+    match cells {
+        Cells::None => abi::SL_CELLS_NONE,
+        Cells::Atm => abi::SL_CELLS_ATM,
+        Cells::Ptm => abi::SL_CELLS_PTM,
+    }
+}
+
+/// Bits of `enum sl_hosts`.
+pub(crate) fn hosts(hosts: Hosts) -> u32 {
+    match hosts {
+        Hosts::Both => abi::SL_HOSTS_SOURCE | abi::SL_HOSTS_DESTINATION,
+        Hosts::Source => abi::SL_HOSTS_SOURCE,
+        Hosts::Destination => abi::SL_HOSTS_DESTINATION,
+        Hosts::None => abi::SL_HOSTS_NONE,
+    }
+}
+
 /// Fills in the queue of a class and its CoDel. The target is that of the rate at which this direction sends.
 fn fill_queue(to: &mut abi::sl_class_conf, class: &ResolvedClass, link_rate: Option<Rate>) {
     if let Some(own) = class.queue.flows() {
         to.flows = abi::SL_CLASS_FLOWS; // the core divides what there are
-        to.hosts = match own.hosts {
-            Hosts::Both => abi::SL_HOSTS_SOURCE | abi::SL_HOSTS_DESTINATION,
-            Hosts::Source => abi::SL_HOSTS_SOURCE,
-            Hosts::Destination => abi::SL_HOSTS_DESTINATION,
-            Hosts::None => abi::SL_HOSTS_NONE,
-        };
+        to.hosts = hosts(own.hosts);
         to.flow_quantum_bytes = own.quantum_bytes;
         // The policy's most is far below 2^32.
         to.allowance_bytes = own.allowance.0 as u32;

@@ -42,6 +42,7 @@ mod serve;
 mod sets;
 mod shaping;
 mod shares;
+mod subscribers;
 mod top;
 mod trees;
 mod twin;
@@ -96,6 +97,7 @@ fn suites() -> Vec<Suite> {
         modes::suite(),
         hand_over::suite(),
         shares::suite(),
+        subscribers::suite(),
         disciplines::suite(),
         deadlines::suite(),
         flow_queues::suite(),

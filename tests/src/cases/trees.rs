@@ -1,4 +1,4 @@
-//! The tree of classes as a qdisc (`bpf/tree.bpf.c`), of which each leaf is a subscriber's. No policy makes one yet: the tests do.
+//! The tree of classes as a qdisc (`bpf/tree.bpf.c`), made by the tests themselves: limits that no policy sets.
 
 use crate::cases::assert_near;
 use crate::lab::Lab;

@@ -66,6 +66,76 @@ pub(crate) fn other_version(map: &MapHandle) -> Error {
         .help("it was made by another version of sluice: use that one for `sluice down`, then this one")
 }
 
+/// An array map that the process reads and writes word by word, while programs do so too.
+pub(crate) struct Words {
+    memory: NonNull<c_void>,
+    length_bytes: NonZeroUsize,
+}
+
+// SAFETY: the memory is touched as atomic words alone, and stays mapped until the value is dropped.
+unsafe impl Send for Words {}
+
+impl Words {
+    /// Maps a map whose values are of this type, which has the alignment of a word.
+    ///
+    /// # Errors
+    ///
+    /// Another version has made it.
+    pub fn of<T: abi::Pod>(map: &MapHandle) -> Result<Words> {
+        if map.value_size() as usize != size_of::<T>() || align_of::<T>() != align_of::<u64>() {
+            return Err(other_version(map));
+        }
+        let length_bytes =
+            NonZeroUsize::new(size_of::<T>() * map.max_entries() as usize).ok_or_else(|| other_version(map))?;
+        let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: a new mapping, at an address that the kernel chooses; nothing of ours lies there.
+        let memory = unsafe {
+            mmap(None, length_bytes, access, MapFlags::MAP_SHARED, map.as_fd(), 0)
+                .doing(|| format!("mapping {}", map.name().to_string_lossy()))?
+        };
+        Ok(Words { memory, length_bytes })
+    }
+
+    /// All words.
+    pub fn all(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping is as long, begins with a page, and lives as long as the slice; whoever shares it loads and stores whole words.
+        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().cast(), self.length_bytes.get() / size_of::<u64>()) }
+    }
+
+    /// A word.
+    pub fn load(&self, word: usize) -> u64 {
+        self.all()[word].load(Ordering::Acquire)
+    }
+
+    /// Sets a word.
+    pub fn store(&self, word: usize, value: u64) {
+        self.all()[word].store(value, Ordering::Relaxed);
+    }
+
+    /// Sets a word after all that were set before.
+    pub fn publish(&self, word: usize, value: u64) {
+        self.all()[word].store(value, Ordering::Release);
+    }
+
+    /// Copies bytes of the first value, from and to multiples of eight. Each word is whole, two words may be of different moments.
+    pub fn copy_to<T: abi::Pod>(&self, to: &mut T, bytes: std::ops::Range<usize>) {
+        assert!(bytes.end <= size_of::<T>() && bytes.start % 8 == 0 && bytes.end % 8 == 0 && align_of::<T>() == 8);
+        // SAFETY: a Pod of the alignment of a word is made of words.
+        let words = unsafe { std::slice::from_raw_parts_mut(std::ptr::from_mut(to).cast::<u64>(), size_of::<T>() / 8) };
+        let part = bytes.start / 8..bytes.end / 8;
+        for (to, from) in words[part.clone()].iter_mut().zip(&self.all()[part]) {
+            *to = from.load(Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Words {
+    fn drop(&mut self) {
+        // SAFETY: the memory was mapped by `of`; slices of it do not outlive the borrow that `all` takes.
+        let _ = unsafe { munmap(self.memory, self.length_bytes.get()) };
+    }
+}
+
 /// Stores the first word of a map atomically, which an update by system call does not guarantee.
 pub(crate) fn store_word(map: &MapHandle, word: u64) -> Result<()> {
     let doing = || format!("mapping {}", map.name().to_string_lossy());

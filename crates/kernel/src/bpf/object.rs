@@ -17,6 +17,7 @@ static CLASSIFIER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/classifier.
 static FORWARD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/forward.bpf.o"));
 static TELEMETRY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/telemetry.bpf.o"));
 static STEAL: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/steal.bpf.o"));
+static TREE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tree.bpf.o"));
 static QDISC: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/qdisc.bpf.o"));
 static LOG: Mutex<String> = Mutex::new(String::new());
 
@@ -28,7 +29,8 @@ fn record(_: PrintLevel, text: String) {
 
 /// SHA-256 of the BPF objects of this command, which identifies their programs.
 pub fn digest() -> String {
-    let hash = Sha256::new().chain_update(CLASSIFIER).chain_update(FORWARD).chain_update(QDISC).finalize();
+    let hash =
+        Sha256::new().chain_update(CLASSIFIER).chain_update(FORWARD).chain_update(QDISC).chain_update(TREE).finalize();
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -64,6 +66,11 @@ impl Loader {
     /// The object of the scheduler as a qdisc.
     pub fn qdisc() -> Result<Loader> {
         Loader::open("qdisc", QDISC)
+    }
+
+    /// The object of the tree of classes as a qdisc.
+    pub fn tree() -> Result<Loader> {
+        Loader::open("tree", TREE)
     }
 
     /// The object of port forwarding.

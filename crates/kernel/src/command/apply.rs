@@ -46,6 +46,29 @@ pub fn apply(requests: &[Request]) -> Result<Vec<Done>> {
     require_rights()?;
     recover()?;
     let _lock = Lock::take()?;
+    apply_locked(requests)
+}
+
+/// Edits the policies in force of several interfaces, of all of them or of none, while no other command changes them.
+pub fn apply_edits(edits: &[Edit<'_>]) -> Result<Vec<Done>> {
+    require_rights()?;
+    recover()?;
+    let _lock = Lock::take()?;
+    apply_locked(&requests(edits)?)
+}
+
+/// The changes that the edits would make. Changes nothing.
+pub fn preview_edits(edits: &[Edit<'_>]) -> Result<Vec<Preview>> {
+    require_rights()?;
+    preview(&requests(edits)?)
+}
+
+fn requests(edits: &[Edit<'_>]) -> Result<Vec<Request>> {
+    let request = |edit: &Edit<'_>| edit.request().map_err(|error| error.of_several(edit.interface, edits.len()));
+    edits.iter().map(request).collect()
+}
+
+fn apply_locked(requests: &[Request]) -> Result<Vec<Done>> {
     let (mut done, mut former) = (Vec::new(), Vec::new());
     let mut changes = prepare(requests)?;
     let mut failed = changes.iter_mut().try_for_each(Change::let_members_go).err();
@@ -101,21 +124,6 @@ impl Edit<'_> {
             repeats: None,
             force: self.force,
         })
-    }
-
-    /// The changes that the edit would make. Changes nothing.
-    pub fn preview(&self) -> Result<Vec<Preview>> {
-        require_rights()?;
-        preview(&[self.request()?])
-    }
-
-    /// Edits the policy in force, while no other command changes it.
-    pub fn apply(&self) -> Result<Done> {
-        require_rights()?;
-        recover()?;
-        let _lock = Lock::take()?;
-        let request = self.request()?;
-        Change::prepare(managed(self.interface)?, &request, std::slice::from_ref(&request))?.perform(&request)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::maps::tables::{self, spare_buffer};
 use crate::maps::{counters, shared};
 use crate::record::history::{self, Outcome};
 use crate::record::origin::Origin;
-use crate::record::policy::{Rates, choose_tag, compile, parse, rates, resolve, resolved};
+use crate::record::policy::{Rates, choose_tag, compile, departing, parse, rates, resolve, resolved};
 use crate::record::rule_starts::Counted;
 use crate::record::{Engine, Record};
 use crate::system::interface::Interface;
@@ -150,7 +150,7 @@ impl Change {
         let rates =
             Rates { departures: request.rate.or(given.departures), arrivals: request.ingress_rate.or(given.arrivals) };
         let before = resolved(&was)?;
-        let now = resolve(&request.policy, rates, was.engine)?;
+        let now = departing(resolve(&request.policy, rates, was.engine)?, &was);
         let options = Options {
             engine: Some(was.engine).filter(|engine| engine.queues()),
             hook: Some(was.hook),
@@ -256,7 +256,7 @@ impl Change {
         self.record.rule_starts = self.was.rule_starts.next(&kept, &turn.before);
         self.record.rule_starts.settle(&turn.after);
         let mut notes: Vec<String> = history::note_change(&self.record).into_iter().collect();
-        notes.extend(driver(self.record.engine).notes(&self.record, &self.now));
+        notes.extend(driver(&self.record).notes(&self.record, &self.now));
         notes.append(&mut self.notes);
         fault::point(&format!("{command}-noted"));
         self.record.before = None;
@@ -292,7 +292,7 @@ impl Change {
     /// Makes a record's policy live, and verifies it.
     fn swap(&self, record: &Record, policy: &Resolved, step: impl Fn(&str) -> Result<()>) -> Result<Turn> {
         let spare = spare_buffer(&self.pins)?;
-        let (at, driver) = (self.placed(record, policy), driver(record.engine));
+        let (at, driver) = (self.placed(record, policy), driver(record));
         let compiled = at.compiled(spare)?;
         driver.change(&at)?;
         step("queued")?;
@@ -322,7 +322,7 @@ impl Change {
             let swapped = self.swap(&back, &self.before, |_| Ok(()));
             swapped.map(|turn| back.rule_starts.without(&self.record.rule_starts, &turn.after))
         } else {
-            let (at, driver) = (self.placed(&back, &self.before), driver(back.engine));
+            let (at, driver) = (self.placed(&back, &self.before), driver(&back));
             driver.change(&at).and_then(|()| driver.prune(&at))
         };
         let restored = restored.and_then(|()| {
@@ -348,6 +348,12 @@ fn refuse(was: &Record, before: &Resolved, now: &Resolved, plan: &Plan) -> Resul
     let mut changes = Vec::new();
     if plan.engine != was.engine {
         changes.push("whether packets are queued");
+    }
+    if before.network.is_some() != now.network.is_some() {
+        changes.push("whether there are subscribers");
+    }
+    if now.network.as_ref().is_some_and(|network| was.way.is_some_and(|way| way != network.way(&was.interface))) {
+        changes.push("on which side of the subscribers the interface is");
     }
     if before.flows != now.flows {
         changes.push("the size of the flow table");

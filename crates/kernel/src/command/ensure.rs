@@ -92,7 +92,7 @@ fn heal(record: &mut Record, pins: &Path, was: &[Missing], notes: &mut Vec<Strin
     let now = missing(record, pins)?;
     let lacks_queues = |name: &str| now.iter().any(|one| matches!(one, Missing::Root { device, .. } if device == name));
     if record.members.is_none() && lacks_queues(&record.interface) {
-        driver(record.engine).install(&Placed { record, policy: &policy, interface: &found, pins })?;
+        driver(record).install(&Placed { record, policy: &policy, interface: &found, pins })?;
     }
     for one in was {
         if let Missing::Children(queues) = one {

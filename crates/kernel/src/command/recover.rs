@@ -58,8 +58,8 @@ fn finish(record: Record) -> Result<Record> {
     if in_place(&record)? {
         let (policy, interface) = (policy::resolved(&record)?, Interface::find(&record.interface)?);
         let at = Placed { record: &record, policy: &policy, interface: &interface, pins: &pins };
-        driver(record.engine).change(&at)?;
-        driver(record.engine).prune(&at)?;
+        driver(&record).change(&at)?;
+        driver(&record).prune(&at)?;
         forwarding::follow(&record, Some(&policy))?;
         if record.members.is_some() {
             let tcx = Features::known()?.tcx;

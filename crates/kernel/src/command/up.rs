@@ -200,6 +200,7 @@ fn record_of(request: &UpRequest, interface: &Interface, policy: &Resolved, plan
         engine: plan.engine,
         hook: plan.hook,
         qdisc: String::new(),
+        way: policy.network.as_ref().map(|network| network.way(&interface.name)),
         queues: plan.queues,
         tag: 0,
         generation: 1,
@@ -238,11 +239,11 @@ impl Start {
         let rates = Rates { departures: request.rate, arrivals: request.ingress_rate };
         let root = qdiscs::root(&interface.name)?;
         let root_kind = root.as_ref().map_or("none", |root| root.kind.as_str());
-        let policy = resolve(&request.policy, rates, request.engine.unwrap_or(Engine::Qdisc))?;
+        let policy = resolve(&request.policy, rates, request.engine.unwrap_or(Engine::Qdisc))?.at(&interface.name);
         let options = Options { engine: request.engine, hook: request.hook, ingress_rate: policy.ingress_rate };
         let plan = plan::plan(&policy, &interface, &features, &options, root_kind)?;
         // The engine limits what a policy may ask for.
-        let policy = resolve(&request.policy, rates, plan.engine)?;
+        let policy = resolve(&request.policy, rates, plan.engine)?.at(&interface.name);
         let record = record_of(request, &interface, &policy, &plan)?;
         notes.extend(plan.notes);
         let mut details = plan.details;
@@ -254,8 +255,8 @@ impl Start {
         notes.extend(forwarding::note_of_translation(&policy));
         let pins = record.pins(&bpffs::root()?);
         let at = Placed { record: &record, policy: &policy, interface: &interface, pins: &pins };
-        details.extend(driver(plan.engine).details(&at));
-        notes.extend(driver(plan.engine).notes(&record, &policy));
+        details.extend(driver(&record).details(&at));
+        notes.extend(driver(&record).notes(&record, &policy));
         let remains = root.as_ref().is_some_and(engine::is_made_by_us);
         let replaced = root.filter(|root| plan.engine.queues() && !root.is_default() && !remains);
         if !request.force {
@@ -356,7 +357,7 @@ fn install(
     tables::flip(pins, 0, compiled.tables.generation)?;
     fault::step("up", "live")?;
     if record.members.is_none() {
-        driver(record.engine).install(&Placed { record, policy, interface, pins })?;
+        driver(record).install(&Placed { record, policy, interface, pins })?;
     }
     fault::step("up", "queued")?;
     engine::install_arrivals(&Placed { record, policy, interface, pins })?;

@@ -103,7 +103,7 @@ fn swap(
     (old, new): (&Path, &Path),
     notes: &mut Vec<String>,
 ) -> Result<()> {
-    driver(record.engine).renew(&Placed { record, policy, interface: found, pins: new })?;
+    driver(record).renew(&Placed { record, policy, interface: found, pins: new })?;
     fault::point("upgrade-queued");
     if record.split {
         attach::install_splitter(record, new)?;
@@ -131,7 +131,7 @@ fn queued_pkts(record: &Record) -> Option<u64> {
 fn lost(record: &Record, queued: Option<u64>) -> Vec<String> {
     let mut lost = vec!["counters, flows and the state of rate limits begin anew".to_owned()];
     match queued {
-        _ if driver(record.engine).keeps_packets() => {}
+        _ if driver(record).keeps_packets() => {}
         Some(0) => {}
         Some(pkts) => lost.push(format!("{pkts} packets that were queued are lost")),
         None => lost.push("packets that were queued are lost".to_owned()),

@@ -139,7 +139,9 @@ fn splits(policy: &Resolved, engine: Engine, features: &Features, notes: &mut Ve
 
 /// Whether the policy has rates, which only one queue for all can keep.
 fn is_limited(policy: &Resolved) -> bool {
-    policy.link_rate.is_some() || policy.classes.iter().any(|class| class.ceil.is_some() || class.rate.is_some())
+    policy.network.is_some()
+        || policy.link_rate.is_some()
+        || policy.classes.iter().any(|class| class.ceil.is_some() || class.rate.is_some())
 }
 
 /// A note on the cost of one queue of ours in place of mq. None: there is one queue, or a scheduler for each, or nothing queues.

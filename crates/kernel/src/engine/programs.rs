@@ -35,7 +35,7 @@ pub(crate) fn load(
     let split_ifb = if record.split { devices::ifindex(&record.split_device())? } else { 0 };
     let l3 = u32::from(!interface.ethernet);
 
-    let driver = engine::driver(record.engine);
+    let driver = engine::driver(record);
     let netns = record.netns as u32;
     let mut loader = Loader::classifier()?;
     loader.use_map("arrivals", &arrivals::pinned()?)?;

@@ -32,45 +32,23 @@ impl Driver for BpfQdisc {
     fn load(&self, record: &mut Record, loading: &Loading<'_>) -> Result<()> {
         let interface = loading.interface;
         let instances = programs::instances(record);
-        let taken: Vec<String> = Record::all()?.into_iter().map(|other| other.qdisc).collect();
-        for n in 0..NAMES {
-            let name = format!("sluice{n}");
-            if taken.contains(&name) && record.qdisc != name {
-                continue;
-            }
+        let (split, marks) = (record.split, record.marks);
+        let netns = record.netns as u32;
+        register(record, loading.pins, || {
             let mut loader = Loader::qdisc()?;
-            loader.constant("sl_netns", record.netns as u32)?;
+            loader.constant("sl_netns", netns)?;
             loader.constant("sl_l3_type", u32::from(!interface.ethernet))?;
             loader.constant("sl_ingress_ifb", loading.ingress_ifb)?;
             loader.constant("sl_split_ifb", loading.split_ifb)?;
-            let marks = [(record.split || record.marks, abi::SL_EGRESS), (loading.ingress_ifb != 0, abi::SL_INGRESS)];
+            let marks = [(split || marks, abi::SL_EGRESS), (loading.ingress_ifb != 0, abi::SL_INGRESS)];
             loader.constant("sl_marks", marks.iter().map(|(does, direction)| u32::from(*does) << direction).sum())?;
             loader.flow_table(loading.policy.flows)?;
             loader.constant("sl_instances", instances)?;
             loader.constant("sl_frame_bytes", interface.mtu_bytes + interface.header_bytes() + 4)?;
             loader.entries("state", instances)?;
             loader.entries("packets", instances * abi::SL_SLOTS)?;
-            loader.qdisc_name(&name)?;
-            loader.share(loading.pins)?;
-            fault::step("load", "qdisc").map_err(|error| Error { kind: Kind::Unsupported, ..error })?;
-            let mut qdisc = loader.load(paths::run())?;
-            let registered = {
-                let mut ops = struct_ops(&mut qdisc)?;
-                ops.attach_struct_ops()
-            };
-            let mut link = match registered {
-                Ok(link) => link,
-                Err(error) if error.kind() == libbpf_rs::ErrorKind::AlreadyExists => continue,
-                Err(error) => return Err(Error::system(format!("registering the qdisc {name}: {error}"))),
-            };
-            object::pin_maps(&mut qdisc, loading.pins)?;
-            link.pin(loading.pins.join("qdisc"))
-                .doing(|| format!("pinning {}", loading.pins.join("qdisc").display()))?;
-            record.qdisc = name;
-            return Ok(());
-        }
-        Err(Error::system(format!("all {NAMES} names for a qdisc are taken"))
-            .help("`sluice status` lists the managed interfaces"))
+            Ok(loader)
+        })
     }
 
     fn install(&self, at: &Placed<'_>) -> Result<()> {
@@ -140,7 +118,39 @@ impl Driver for BpfQdisc {
     }
 }
 
-fn replace_root(device: &str, qdisc: &str) -> Result<()> {
+/// Loads an object with a qdisc, registers that under a name that is free, which it sets in the record, and pins it with its maps.
+pub(super) fn register(record: &mut Record, pins: &Path, object: impl Fn() -> Result<Loader>) -> Result<()> {
+    let taken: Vec<String> = Record::all()?.into_iter().map(|other| other.qdisc).collect();
+    for n in 0..NAMES {
+        let name = format!("sluice{n}");
+        if taken.contains(&name) && record.qdisc != name {
+            continue;
+        }
+        let mut loader = object()?;
+        loader.qdisc_name(&name)?;
+        loader.share(pins)?;
+        fault::step("load", "qdisc").map_err(|error| Error { kind: Kind::Unsupported, ..error })?;
+        let mut qdisc = loader.load(paths::run())?;
+        let registered = {
+            let mut ops = struct_ops(&mut qdisc)?;
+            ops.attach_struct_ops()
+        };
+        let mut link = match registered {
+            Ok(link) => link,
+            Err(error) if error.kind() == libbpf_rs::ErrorKind::AlreadyExists => continue,
+            Err(error) => return Err(Error::system(format!("registering the qdisc {name}: {error}"))),
+        };
+        object::pin_maps(&mut qdisc, pins)?;
+        link.pin(pins.join("qdisc")).doing(|| format!("pinning {}", pins.join("qdisc").display()))?;
+        record.qdisc = name;
+        return Ok(());
+    }
+    Err(Error::system(format!("all {NAMES} names for a qdisc are taken"))
+        .help("`sluice status` lists the managed interfaces"))
+}
+
+/// Puts a qdisc at the root of a device.
+pub(super) fn replace_root(device: &str, qdisc: &str) -> Result<()> {
     iproute::tc(&format!("qdisc replace dev {device} root {qdisc}")).map(drop)
 }
 

@@ -106,6 +106,7 @@ fn empty() -> Record {
         engine: Engine::None,
         hook: Hook::Tc,
         qdisc: String::new(),
+        way: None,
         queues: 0,
         tag: 0,
         generation: 0,

@@ -16,7 +16,7 @@ pub(crate) fn verify(at: &Placed<'_>, seen: &[Scheduler]) -> Result<()> {
         return Err(Error::system(format!("{interface}: the tables in force are not those that were written")));
     }
     queues(at.record)?;
-    driver(at.record.engine).verify(at, (buffer, &compiled), seen)
+    driver(at.record).verify(at, (buffer, &compiled), seen)
 }
 
 /// Fails unless the root qdisc is ours.

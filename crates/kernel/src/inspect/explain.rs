@@ -1,9 +1,11 @@
 //! `sluice explain`: the class, the token buckets and the verdict of a packet, with the reasons.
 
 mod forward;
+mod subscriber;
 
 pub use crate::engine::forwarding::{Leaving, Queued};
 pub use forward::{ForwardFound, TargetFound};
+pub use subscriber::{NodeFound, SubscriberFound};
 
 use crate::engine::managed;
 use crate::inspect::probe::{Metadata, Probe};
@@ -14,6 +16,7 @@ use crate::{command, status};
 use serde::Serialize;
 use sluice_abi as abi;
 use sluice_error::Result;
+use sluice_policy::network::Way;
 use sluice_policy::{Exceed, Malformed, Mode, Rate, Resolved, ResolvedClass};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -29,6 +32,9 @@ pub struct Explanation {
     pub rule: RuleFound,
     /// The class of the packet.
     pub class: ClassFound,
+    /// The subscriber of the packet, where the policy has subscribers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subscriber: Option<SubscriberFound>,
     /// The forward that listens where the packet goes.
     pub forward: Option<ForwardFound>,
     /// Entry of the packet's flow in the flow table, on a managed interface.
@@ -178,7 +184,7 @@ pub fn by_interface(name: &str, packets: &[(Vec<u8>, Metadata)]) -> Result<Vec<E
     let one = |(frame, metadata): &(Vec<u8>, Metadata)| {
         let explanation = probe.explain(frame, *metadata)?;
         let state = state(&record, metadata.direction)?;
-        let running = Running { status: &status, state, engine: record.engine, addresses: &addresses };
+        let running = Running { status: &status, state, engine: record.engine, way: record.way, addresses: &addresses };
         Ok(compose(&policy, &explanation, &lines, metadata.direction, Some(&running)))
     };
     packets.iter().map(one).collect()
@@ -206,12 +212,14 @@ struct Running<'a> {
     /// State of the direction's first scheduler, with engine `qdisc`.
     state: Option<Box<abi::sl_sched>>,
     engine: Engine,
+    /// Direction of the departures, where the policy has subscribers.
+    way: Option<Way>,
     /// Addresses of this host.
     addresses: &'a [(String, IpAddr)],
 }
 
 fn state(record: &Record, direction: u32) -> Result<Option<Box<abi::sl_sched>>> {
-    if record.engine != Engine::Qdisc {
+    if record.engine != Engine::Qdisc || record.way.is_some() {
         return Ok(None);
     }
     let device = if direction == abi::SL_INGRESS { record.ingress_device() } else { record.interface.clone() };
@@ -265,11 +273,15 @@ fn compose(
     let is_local = |address| running.is_some_and(|running| running.addresses.iter().any(|(_, own)| *own == address));
     let is_local: Option<&dyn Fn(IpAddr) -> bool> = if running.is_some() { Some(&is_local) } else { None };
     let forward = forward::of(policy, &fields, direction == abi::SL_INGRESS, is_local);
+    let departs = direction == abi::SL_EGRESS;
+    let way = running.and_then(|running| running.way);
+    let subscriber = policy.network.as_ref().filter(|_| departs).map(|network| subscriber::of(network, way, &fields));
     Explanation {
         parsed: kind.map_or("unknown", |kind| kind.name),
         fields,
         rule,
         class,
+        subscriber,
         forward,
         flow: (explanation.flow_pkts > 0).then_some(FlowFound {
             pkts: explanation.flow_pkts,

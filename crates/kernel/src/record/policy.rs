@@ -5,7 +5,9 @@ use crate::system::interface::Interface;
 use sluice_abi as abi;
 use sluice_error::{Error, Result};
 use sluice_policy::{Context, Policy, Rate, Resolved};
+use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, PoisonError};
 
 /// Rates that options give instead of the policy's.
 #[derive(Debug, Clone, Copy, Default)]
@@ -28,9 +30,17 @@ pub(crate) fn rates(record: &Record) -> Rates {
     Rates { departures: record.rate_bps.map(Rate), arrivals: given.map(Rate) }
 }
 
+/// A policy as it holds for the departures of a managed interface.
+pub(crate) fn departing(policy: Resolved, record: &Record) -> Resolved {
+    match record.way {
+        Some(way) => policy.departing(way),
+        None => policy,
+    }
+}
+
 /// The policy of a record, for its engine and rate.
 pub(crate) fn resolved(record: &Record) -> Result<Resolved> {
-    resolve(&parse(&record.policy)?, rates(record), record.engine)
+    Ok(departing(resolve(&parse(&record.policy)?, rates(record), record.engine)?, record))
 }
 
 /// A recorded policy without comments, spaces and the order of keys, which do not change its meaning.
@@ -38,10 +48,22 @@ pub(crate) fn canonical(text: &str) -> String {
     parse(text).map_or_else(|_| text.to_owned(), |policy| sluice_policy::print(&policy))
 }
 
+/// The recorded policies that were parsed last. A command asks for the same few again and again, and large networks take long.
+static PARSED: Mutex<VecDeque<(String, Policy)>> = Mutex::new(VecDeque::new());
+/// Their most.
+const PARSED_MOST: usize = 4;
+
 /// Parses a recorded policy.
 pub(crate) fn parse(text: &str) -> Result<Policy> {
-    sluice_policy::parse(&sluice_policy::Source::new("the recorded policy", text))
-        .map_err(|found| Error::system(found.render(false)))
+    let mut parsed = PARSED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, policy)) = parsed.iter().find(|(known, _)| known == text) {
+        return Ok(policy.clone());
+    }
+    let policy = sluice_policy::parse(&sluice_policy::Source::new("the recorded policy", text))
+        .map_err(|found| Error::system(found.render(false)))?;
+    parsed.truncate(PARSED_MOST - 1);
+    parsed.push_front((text.to_owned(), policy.clone()));
+    Ok(policy)
 }
 
 /// The compiled policy, as this buffer of the maps holds it.

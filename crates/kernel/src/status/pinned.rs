@@ -2,6 +2,7 @@
 
 use super::counts::{BUILTIN, class_counts, matched, parsed, rules};
 use super::policers::Policers;
+use super::tree::Snapshot;
 use super::{ClassStatus, Count, DirectionStatus, Framing, PolicyStatus, Status, UnconfirmedStatus, add_drops, text};
 use super::{forwards, leaves, schedulers};
 use crate::engine::{Counters, driver, parts, programs};
@@ -57,7 +58,7 @@ impl Pinned {
             rule_counts: RuleCounts::open(&pins)?,
             parse_counts: tables::open(&pins, "parse_counts")?,
             flows: tables::open(&pins, "flows")?,
-            counters: driver(record.engine).counters(&pins)?,
+            counters: driver(&record).counters(&pins)?,
             missing: RefCell::default(),
             pins,
             record,
@@ -160,7 +161,16 @@ impl Pinned {
             rules,
             unmatched,
             forwards: forwards::read(record, &self.policy)?,
+            tree: self.tree()?.map(|tree| tree.status()),
         })
+    }
+
+    /// The tree as it is now. None: the policy has no subscribers.
+    pub fn tree(&self) -> Result<Option<Snapshot<'_>>> {
+        match (&self.counters, &self.policy.network, self.record.way) {
+            (Counters::Tree(maps), Some(network), Some(way)) => Snapshot::take(maps, network, way).map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// The parts that are not in place. A check asks several tools, so its result is kept for some seconds.
@@ -211,6 +221,13 @@ impl Pinned {
             // A device that was deleted has no leaves.
             Counters::Leaves if queued && ifindex(&device) > 0 => {
                 leaves::add(&mut classes, &crate::engine::leaves::of_device(&device)?)
+            }
+            Counters::Tree(_) if queued => {
+                // All packets are of one class.
+                if let (Some(tree), Some(class)) = (self.tree()?, classes.first_mut()) {
+                    totals.link_fill = tree.add_to(class);
+                    (class.limit_pkts, class.target_us) = (None, None);
+                }
             }
             _ => {}
         }

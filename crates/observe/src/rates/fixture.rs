@@ -90,6 +90,7 @@ pub fn sample(at_s: u64, generation: u32, pkts: [u64; 2], drops: u64) -> Sample 
         rules: vec![rule(if generation == 1 { "first" } else { "other" }, pkts[0])],
         unmatched: Count { pkts: pkts[1], bytes: 0 },
         forwards: Vec::new(),
+        tree: None,
     };
     Sample { at_ns: at_s * 1_000_000_000, at_ms: at_s * 1000, interfaces: vec![status], events: Vec::new() }
 }

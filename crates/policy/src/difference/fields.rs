@@ -44,6 +44,7 @@ pub(super) fn settings(resolved: &Resolved) -> Values {
         classes: _,
         rules: _,
         forwards: _,
+        network: _,
         remarks: _,
         not_on_tc: _,
     } = resolved;

@@ -1,6 +1,6 @@
 //! A difference as lines of text.
 
-use super::{Change, Difference, Field};
+use super::{Change, Difference, Field, NodeChange};
 use std::fmt;
 
 /// The sign at the beginning of a line.
@@ -49,7 +49,7 @@ impl fmt::Display for Line {
 }
 
 impl Difference {
-    /// A line for each setting, class, rule and forward that changes.
+    /// A line for each setting, class, rule, forward, site and subscriber that changes.
     pub fn lines(&self) -> Vec<Line> {
         let settings = self.settings.iter().map(|field| Line { sign: Sign::Changed, text: arrow(field, "none") });
         let classes = self.classes.iter().map(|class| Line {
@@ -71,7 +71,15 @@ impl Difference {
             let fields = list(forward.change, &forward.fields, &["name"], "none");
             Line { sign: Sign::of(forward.change), text: format!("forward {}: {fields}", forward.name) }
         });
-        settings.chain(classes).chain(rules).chain(forwards).collect()
+        let nodes = |what: &'static str, nodes: &'_ [NodeChange]| -> Vec<Line> {
+            let line = |node: &NodeChange| {
+                let fields = list(node.change, &node.fields, &["name"], "none");
+                Line { sign: Sign::of(node.change), text: format!("{what} {}: {fields}", node.id) }
+            };
+            nodes.iter().map(line).collect()
+        };
+        let tree = nodes("site", &self.sites).into_iter().chain(nodes("subscriber", &self.subscribers));
+        settings.chain(classes).chain(rules).chain(forwards).chain(tree).collect()
     }
 
     /// The number of changes, as text.
@@ -86,6 +94,8 @@ impl Difference {
             count(self.classes.len(), "class", "classes"),
             count(self.rules.len(), "rule", "rules"),
             count(self.forwards.len(), "forward", "forwards"),
+            count(self.sites.len(), "site", "sites"),
+            count(self.subscribers.len(), "subscriber", "subscribers"),
         ]
         .into_iter()
         .flatten()

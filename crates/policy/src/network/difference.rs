@@ -10,24 +10,6 @@ use ipnet::IpNet;
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// The difference of two networks. Empty if, and only if, both mean the same.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct NetworkDifference {
-    /// Values of the policy as a whole: its name, the link ...
-    pub settings: Vec<Field>,
-    /// Sites, those that are gone first, then in the order of the new policy.
-    pub sites: Vec<NodeChange>,
-    /// Subscribers, likewise. A plan that changes is a change of each of its subscribers.
-    pub subscribers: Vec<NodeChange>,
-}
-
-impl NetworkDifference {
-    /// Whether nothing changes.
-    pub fn is_empty(&self) -> bool {
-        self.settings.is_empty() && self.sites.is_empty() && self.subscribers.is_empty()
-    }
-}
-
 /// A site or a subscriber that changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NodeChange {
@@ -39,21 +21,19 @@ pub struct NodeChange {
     pub fields: Vec<Field>,
 }
 
-/// The difference from `old` to `new`. Remarks and places in files are ignored.
-pub fn difference(old: &Network, new: &Network) -> NetworkDifference {
-    let (of_old, of_new) = (prefixes(old), prefixes(new));
-    let sites = |network: &Network| -> Vec<(String, Values)> {
-        network.sites().iter().map(|site| (site.id.clone(), node(network, site))).collect()
+/// The sites and the subscribers that change.
+pub(crate) fn changed_nodes(old: Option<&Network>, new: Option<&Network>) -> (Vec<NodeChange>, Vec<NodeChange>) {
+    let all = |network: Option<&Network>| {
+        let network = network?;
+        let sites: Vec<(String, Values)> =
+            network.sites().iter().map(|site| (site.id.clone(), node(network, site))).collect();
+        let leaves = network.leaves.iter().zip(prefixes(network));
+        let leaves: Vec<(String, Values)> =
+            leaves.map(|(own, prefixes)| (own.node.id.clone(), leaf(network, own, &prefixes))).collect();
+        Some((sites, leaves))
     };
-    let leaves = |network: &Network, prefixes: &[Vec<IpNet>]| -> Vec<(String, Values)> {
-        let all = network.leaves.iter().zip(prefixes);
-        all.map(|(own, prefixes)| (own.node.id.clone(), leaf(network, own, prefixes))).collect()
-    };
-    NetworkDifference {
-        settings: changed(&settings(old), &settings(new)),
-        sites: nodes(&sites(old), &sites(new)),
-        subscribers: nodes(&leaves(old, &of_old), &leaves(new, &of_new)),
-    }
+    let (old, new) = (all(old).unwrap_or_default(), all(new).unwrap_or_default());
+    (nodes(&old.0, &new.0), nodes(&old.1, &new.1))
 }
 
 fn nodes(old: &[(String, Values)], new: &[(String, Values)]) -> Vec<NodeChange> {
@@ -79,7 +59,8 @@ fn prefixes(network: &Network) -> Vec<Vec<IpNet>> {
     of
 }
 
-fn settings(network: &Network) -> Values {
+/// The values of the policy as a whole.
+pub(crate) fn settings(network: &Network) -> Values {
     let Network {
         name,
         description,

@@ -12,6 +12,7 @@ use crate::resolved::Context;
 use ipnet::IpNet;
 use sluice_abi as abi;
 use std::collections::HashMap;
+use std::net::IpAddr;
 
 type Rates = EachWay<Option<Rate>>;
 
@@ -109,6 +110,13 @@ impl Network {
             Some(inner) => self.inner.get(usize::from(inner)),
             None => self.leaves.get(usize::from(number)).map(|leaf| &leaf.node),
         }
+    }
+
+    /// The subscriber that has an address.
+    pub fn leaf(&self, address: IpAddr) -> Option<&Leaf> {
+        let behind = self.prefixes.partition_point(|(prefix, _)| prefix.network() <= address);
+        let (prefix, leaf) = self.prefixes[..behind].last()?;
+        prefix.contains(&address).then(|| &self.leaves[usize::from(*leaf)])
     }
 
     /// The most sites between the link and a subscriber, or a site without any.

@@ -48,7 +48,7 @@ pub(super) fn read(reader: &mut Reader, common: &Object, field: &Field, source: 
                 reader.report(finding.help(format!("found in the policy for {}", excerpt(entry.key))));
             }
         }
-        let origin = Origin { source: Some(source.clone()), spans: own.spans };
+        let origin = Origin { source: Some(source.clone()), spans: own.spans.into() };
         policies.extend(policy.map(|policy| (entry.key.to_owned(), Policy { origin, ..policy })));
     }
     check_shared(reader, &policies);

@@ -21,7 +21,7 @@ use std::time::Duration;
 /// The longest message, bytes, as for `--message`.
 const MAX_MESSAGE_BYTES: usize = 200;
 
-type Body<T> = Result<Json<T>, JsonRejection>;
+pub(super) type Body<T> = Result<Json<T>, JsonRejection>;
 
 /// The body of a request to apply a policy.
 #[derive(Debug, Default, Deserialize)]
@@ -124,7 +124,7 @@ fn perform(request: Request) -> Result<Value, Problem> {
         .ok_or_else(|| sluice_kernel::Error::system("nothing was done").into())
 }
 
-fn shown(done: &Done) -> Value {
+pub(super) fn shown(done: &Done) -> Value {
     let Record { policy_name, generation, unconfirmed, .. } = &done.record;
     json!({
         "policy": policy_name,
@@ -139,12 +139,12 @@ fn shown(done: &Done) -> Value {
     })
 }
 
-fn time(seconds: Option<u64>) -> Result<Option<Duration>, Problem> {
+pub(super) fn time(seconds: Option<u64>) -> Result<Option<Duration>, Problem> {
     let time = |seconds| confirm::time_of("confirm_s", &format!("{seconds}s")).map_err(Problem::from);
     seconds.map(time).transpose().map_err(|problem| problem.with_status(StatusCode::UNPROCESSABLE_ENTITY))
 }
 
-fn message(text: &str) -> Result<Option<String>, Problem> {
+pub(super) fn message(text: &str) -> Result<Option<String>, Problem> {
     let text = text.trim();
     if text.len() > MAX_MESSAGE_BYTES || text.chars().any(char::is_control) {
         let what = format!("the message is longer than {MAX_MESSAGE_BYTES} bytes, or not one line of text");

@@ -6,6 +6,7 @@ mod live;
 mod policy;
 mod read;
 mod size;
+mod subscribers;
 
 use crate::metrics;
 use crate::problem::{Answer, Problem};
@@ -28,6 +29,7 @@ pub fn reading() -> Router<Shared> {
         .route("/api/interfaces/{interface}/history", get(read::history))
         .route("/api/interfaces/{interface}/history/{number}", get(read::entry))
         .route("/api/interfaces/{interface}/policy", get(policy::text))
+        .route("/api/subscribers", get(subscribers::list))
         .route("/api/profiles", get(policy::profiles))
         .route("/api/profiles/{name}", get(policy::profile))
         .route("/api/{*rest}", any(not_found))
@@ -41,6 +43,7 @@ pub fn changing() -> Router<Shared> {
         .route("/api/interfaces/{interface}/confirm", post(change::confirm))
         .route("/api/interfaces/{interface}/revert", post(change::revert))
         .route("/api/interfaces/{interface}/rollback", post(change::rollback))
+        .route("/api/subscribers/change", post(subscribers::change))
 }
 
 /// The answer for an unknown path.

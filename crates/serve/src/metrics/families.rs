@@ -7,7 +7,9 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 use sluice_abi as abi;
 use sluice_kernel::Engine;
-use sluice_kernel::status::{ClassStatus, Count, DirectionStatus, ForwardStatus, RuleStatus, Status};
+use sluice_kernel::status::{
+    ClassStatus, Count, DirectionStatus, ForwardStatus, LeafCounts, RuleStatus, SiteStatus, Status,
+};
 use sluice_observe::Sample;
 
 /// A label's name and value.
@@ -88,6 +90,7 @@ pub fn of(sample: &Sample, failed: bool, counted: &[Series]) -> Vec<Family> {
     families.extend(of_waits(sample));
     families.extend(of_rules(sample));
     families.extend(of_forwards(sample));
+    families.extend(of_sites(sample));
     families.extend(of_counts(counted));
     families
 }
@@ -340,6 +343,33 @@ fn of_forwards(sample: &Sample) -> Vec<Family> {
                 let count = place.1.refused.get(reason).copied().unwrap_or(0);
                 Some(([labels(place), vec![("reason", reason.to_owned())]].concat(), Value::Count(count)))
             }),
+    ]
+}
+
+/// Counts of the subscribers of each site, those of the sites below it included.
+fn of_sites(sample: &Sample) -> Vec<Family> {
+    let all = || {
+        let trees = sample.interfaces.iter().filter_map(|one| Some((one, one.tree.as_ref()?)));
+        trees.flat_map(|(one, tree)| tree.sites.iter().map(move |site| (one, site)))
+    };
+    if all().next().is_none() {
+        return Vec::new();
+    }
+    let labels = |(one, site): (&Status, &SiteStatus)| vec![name(one), ("site", site.name.clone())];
+    let count = |value: fn(&LeafCounts) -> u64| {
+        move |place: (&Status, &SiteStatus)| Some((labels(place), Value::Count(value(&place.1.counts))))
+    };
+    vec![
+        Family::counter("sluice_site_sent", "Packets that the subscribers of a site have sent or got", packets())
+            .each(all(), count(|counts| counts.sent.pkts)),
+        Family::counter("sluice_site_sent", "Bytes that the subscribers of a site have sent or got", Unit::Bytes)
+            .each(all(), count(|counts| counts.sent.bytes)),
+        Family::counter("sluice_site_dropped", "Packets of the subscribers of a site that were dropped", packets())
+            .each(all(), count(|counts| counts.dropped_pkts)),
+        Family::gauge("sluice_site_backlog", "Bytes of the subscribers of a site that wait", Some(Unit::Bytes))
+            .each(all(), |place| Some((labels(place), Value::Gauge(place.1.counts.backlog.bytes as f64)))),
+        Family::gauge("sluice_site_subscribers", "Subscribers of a site", Some(Unit::Other("subscribers".to_owned())))
+            .each(all(), |place| Some((labels(place), Value::Gauge(place.1.subscribers as f64)))),
     ]
 }
 

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 const DIRECTORY: &str = "/var/lib/sluice/history";
 /// Number of entries that are kept.
 const KEPT: usize = 50;
+/// Bytes of policies that are kept, but for those of the last two entries: the policies of large networks are long.
+const KEPT_BYTES: usize = 16 << 20;
 /// Version of the file's format.
 const FORMAT: u32 = 1;
 
@@ -68,6 +70,13 @@ impl History {
         let number = last.map_or(0, |last| last.number) + 1;
         self.entries.push(Entry { number, ..entry });
         self.entries.drain(..self.entries.len().saturating_sub(KEPT));
+        let mut bytes = 0;
+        let fits = self.entries.iter().rev().take_while(|entry| {
+            bytes += entry.policy.len();
+            bytes <= KEPT_BYTES
+        });
+        let kept = fits.count().max(2);
+        self.entries.drain(..self.entries.len().saturating_sub(kept));
     }
 
     /// Sets the outcome of the entries that wait to be confirmed.

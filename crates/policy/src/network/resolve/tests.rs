@@ -1,8 +1,9 @@
 //! Tests of networks as engines build them.
 
-use super::super::{difference, print};
+use super::super::difference::{changed_nodes, settings};
+use super::super::print;
 use super::*;
-use crate::difference::Change;
+use crate::difference::{Change, Difference, changed};
 use crate::parse::parse_file;
 use crate::set::PolicyFile;
 use crate::source::Source;
@@ -12,9 +13,14 @@ const POLICY: &str = include_str!("../../../tests/networks/inline.json");
 
 fn policy(text: &str) -> Box<NetworkPolicy> {
     match parse_file(&Source::new("test.json", text)) {
-        Ok(PolicyFile::Network(policy)) => policy,
+        Ok(PolicyFile::One(policy)) => policy.network.expect("a network"),
         other => panic!("{other:?}"),
     }
+}
+
+fn difference(old: &Network, new: &Network) -> Difference {
+    let (sites, subscribers) = changed_nodes(Some(old), Some(new));
+    Difference { settings: changed(&settings(old), &settings(new)), sites, subscribers, ..Difference::default() }
 }
 
 fn resolved(text: &str) -> Network {
@@ -137,8 +143,8 @@ fn a_difference_names_what_changes() {
         .replace("\"burst\": { \"down\": \"20ms\"", "\"burst\": { \"down\": \"10ms\"");
     let found = difference(&old, &resolved(&text));
     assert_eq!(found.settings.iter().map(|one| one.field).collect::<Vec<_>>(), ["link.rate.up"]);
-    let named = |changes: &[super::super::NodeChange]| -> Vec<(Change, String, Vec<&'static str>)> {
-        let fields = |one: &super::super::NodeChange| one.fields.iter().map(|field| field.field).collect();
+    let named = |changes: &[super::super::difference::NodeChange]| -> Vec<(Change, String, Vec<&'static str>)> {
+        let fields = |one: &super::super::difference::NodeChange| one.fields.iter().map(|field| field.field).collect();
         changes.iter().map(|one| (one.change, one.id.clone(), fields(one))).collect()
     };
     let sites = named(&found.sites);

@@ -21,7 +21,7 @@ fn read_policy(policy: &str, table: &str) -> Result<Box<super::super::NetworkPol
         _ => Err(Unreadable { cause: "no such file".to_owned(), cure: "check the path".to_owned() }),
     };
     match parse_file_with(&Source::new("policy.json", policy), None, &tables)? {
-        PolicyFile::Network(policy) => Ok(policy),
+        PolicyFile::One(policy) => Ok(policy.network.expect("a network")),
         other => panic!("another policy: {other:?}"),
     }
 }

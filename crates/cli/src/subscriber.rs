@@ -1,0 +1,168 @@
+//! `sluice subscriber`: the subscribers of the policies in force, and edits of them.
+
+use crate::args::Change;
+use crate::args::subscriber::{List, Move, Order, Remove, Set, Show, Subscriber, SubscriberCommand};
+use crate::change;
+use crate::failure::Failure;
+use crate::terminal;
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use serde_json::{Map, Value, json};
+use sluice_kernel::SubscriberEdits;
+use sluice_kernel::status::SubscriberStatus;
+use sluice_policy::edit::SubscriberChange;
+use std::cmp::Reverse;
+
+pub fn run(args: &Subscriber, color: bool) -> Result<(), Failure> {
+    sluice_kernel::require_root()?;
+    match &args.command {
+        SubscriberCommand::List(args) => list(args),
+        SubscriberCommand::Show(args) => show(args),
+        SubscriberCommand::Set(args) => set(args, color),
+        SubscriberCommand::Add(args) => add(args, color),
+        SubscriberCommand::Move(args) => move_to(args, color),
+        SubscriberCommand::Remove(args) => remove(args, color),
+    }
+}
+
+/// Makes a change on all interfaces with subscribers. `what`: the change in a word or two, for the history.
+fn perform(what: &str, change: SubscriberChange, options: &Change, color: bool) -> Result<(), Failure> {
+    let interfaces = sluice_kernel::with_subscribers()?;
+    let confirm = change::confirm_time(options)?;
+    let message = options.message.clone().unwrap_or_else(|| format!("subscriber {what}"));
+    let edits = SubscriberEdits { changes: vec![change], confirm, message };
+    if options.dry_run {
+        return change::show_previews(edits.preview(&interfaces)?, options.json, color);
+    }
+    change::show_done(&edits.apply(&interfaces)?, options, false, "has other subscribers", color)
+}
+
+/// The values that options name, as policies have them; null: removed.
+fn values(args: &Set) -> Map<String, Value> {
+    let text = |text: &String| if text.is_empty() { Value::Null } else { json!(text) };
+    let rate = |text: &String| match text.split_once('/') {
+        _ if text.is_empty() => Value::Null,
+        Some((down, up)) => json!({ "down": down.trim(), "up": up.trim() }),
+        None => json!(text),
+    };
+    let addresses = args.addresses.as_ref().map(|all| json!(all.iter().map(|one| one.trim()).collect::<Vec<_>>()));
+    let all = [
+        ("addresses", addresses),
+        ("plan", args.plan.as_ref().map(text)),
+        ("rate", args.rate.as_ref().map(rate)),
+        ("ceil", args.ceil.as_ref().map(rate)),
+        ("site", args.site.as_ref().map(text)),
+    ];
+    all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+}
+
+fn set(args: &Set, color: bool) -> Result<(), Failure> {
+    let values = values(args);
+    if values.is_empty() {
+        let cure = "name at least one of --plan, --site, --rate, --ceil and --addresses";
+        return Err(Failure::input(&format!("nothing of \"{}\" is to be set", args.name), cure));
+    }
+    let change = SubscriberChange::Set { name: args.name.clone(), values };
+    perform(&format!("set {}", args.name), change, &args.change, color)
+}
+
+fn add(args: &Set, color: bool) -> Result<(), Failure> {
+    let mut subscriber = Map::from_iter([("name".to_owned(), json!(args.name))]);
+    subscriber.extend(values(args).into_iter().filter(|(_, value)| !value.is_null()));
+    perform(&format!("add {}", args.name), SubscriberChange::Add(subscriber), &args.change, color)
+}
+
+fn move_to(args: &Move, color: bool) -> Result<(), Failure> {
+    let site = if args.site.is_empty() { Value::Null } else { json!(args.site) };
+    let values = Map::from_iter([("site".to_owned(), site)]);
+    let change = SubscriberChange::Set { name: args.name.clone(), values };
+    perform(&format!("move {}", args.name), change, &args.change, color)
+}
+
+fn remove(args: &Remove, color: bool) -> Result<(), Failure> {
+    let change = SubscriberChange::Remove { name: args.name.clone() };
+    perform(&format!("remove {}", args.name), change, &args.change, color)
+}
+
+fn list(args: &List) -> Result<(), Failure> {
+    let interfaces = args.interface.clone().map_or_else(sluice_kernel::with_subscribers, |one| Ok(vec![one]))?;
+    let mut found = Map::new();
+    for interface in &interfaces {
+        let mut all = sluice_kernel::subscribers_of(interface, |_, _| true)?;
+        if let Some(text) = &args.search {
+            all.retain(|one| has(one, &text.to_lowercase()));
+        }
+        match args.sort {
+            Order::Name => {}
+            Order::Sent => all.sort_by_key(|one| Reverse(one.counts.sent.bytes)),
+            Order::Dropped => all.sort_by_key(|one| Reverse(one.counts.dropped_pkts)),
+            Order::Queued => all.sort_by_key(|one| Reverse(one.counts.backlog.bytes)),
+        }
+        all.truncate(args.limit.unwrap_or(usize::MAX));
+        if args.json {
+            found.insert(interface.clone(), json!(all));
+            continue;
+        }
+        terminal::say(&format!("{interface}\n{}\n", table(&all)));
+    }
+    if args.json {
+        terminal::say(&format!("{:#}\n", Value::Object(found)));
+    }
+    Ok(())
+}
+
+/// Whether a text stands in what names a subscriber, in lower case.
+fn has(one: &SubscriberStatus, text: &str) -> bool {
+    let named = [Some(&one.id), Some(&one.name), one.site.as_ref(), one.plan.as_ref()];
+    named.into_iter().flatten().chain(&one.addresses).any(|own| own.to_lowercase().contains(text))
+}
+
+fn show(args: &Show) -> Result<(), Failure> {
+    let mut found = Map::new();
+    for interface in sluice_kernel::with_subscribers()? {
+        let Some(one) = sluice_kernel::subscribers_of(&interface, |id, _| id == args.name)?.pop() else { continue };
+        if args.json {
+            found.insert(interface, json!(one));
+            continue;
+        }
+        if found.is_empty() {
+            outln!("{}  {}", one.id, if one.name == one.id { "" } else { &one.name });
+            outln!("  plan       {}", one.plan.as_deref().unwrap_or("none"));
+            outln!("  site       {}", one.site.as_deref().unwrap_or("none: right below the link"));
+            outln!("  addresses  {}", one.addresses.join(", "));
+        }
+        let rate = |bps: Option<u64>| bps.map_or("none".to_owned(), terminal::rate);
+        outln!("departures of {interface}");
+        outln!("  guarantee {}, ceiling {}", rate(one.rate_bps), rate(one.ceil_bps));
+        outln!("{}", table(std::slice::from_ref(&one)));
+        found.insert(interface, Value::Null);
+    }
+    if found.is_empty() {
+        return Err(sluice_kernel::no_subscriber(&args.name).into());
+    }
+    if args.json {
+        terminal::say(&format!("{:#}\n", Value::Object(found)));
+    }
+    Ok(())
+}
+
+/// A table of subscribers.
+pub fn table(all: &[SubscriberStatus]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(["  subscriber", "site", "plan", "ceiling", "sent", "bytes", "dropped", "queued", "bucket"]);
+    let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
+    for one in all {
+        table.add_row([
+            Cell::new(format!("  {}", one.id)),
+            Cell::new(one.site.as_deref().unwrap_or("-")),
+            Cell::new(one.plan.as_deref().unwrap_or("-")),
+            right(one.ceil_bps.map_or("-".to_owned(), terminal::rate)),
+            right(one.counts.sent.pkts.to_string()),
+            right(terminal::bytes(one.counts.sent.bytes)),
+            right(one.counts.dropped_pkts.to_string()),
+            right(one.counts.backlog.pkts.to_string()),
+            right(one.ceil_fill.map_or("-".to_owned(), |part| format!("{:.0} %", part * 100.0))),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,147 @@
+//! Engine `qdisc` for a policy with subscribers: a tree of classes as a BPF qdisc at the root, which finds the leaf of a packet by its address.
+//!
+//! The tree is built here and written before the qdisc is made. Later changes go through a ring to the qdisc, which makes them under its own lock:
+//! only the nodes that differ are touched, and packets stay queued. Each step compares the maps with the policy, so a step that was broken off is
+//! done by whoever comes next.
+
+use crate::bpf::object::Loader;
+use crate::engine::programs::Loading;
+use crate::engine::qdisc::{self, is_name};
+use crate::engine::verify::Scheduler;
+use crate::engine::{Counters, Driver, Placed};
+use crate::maps::tables;
+use crate::maps::tree::TreeMaps;
+use crate::record::Record;
+use crate::system::interface::Interface;
+use crate::system::qdiscs::Qdisc;
+use sluice_error::{Error, Result};
+use sluice_policy::Resolved;
+use sluice_policy::network::{Network, Way};
+use sluice_tables::Compiled;
+use sluice_tables::tree::{NODES, Numbers, TreeError, TreeTable};
+use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
+
+pub(super) struct TreeQdisc;
+
+/// The part of a policy that the tree is made of.
+struct Wanted<'a> {
+    network: &'a Network,
+    way: Way,
+    header_bytes: u32,
+}
+
+impl<'a> Wanted<'a> {
+    fn of(record: &Record, policy: &'a Resolved, interface: &Interface) -> Result<Wanted<'a>> {
+        let missing = || Error::system(format!("{}: the policy has no subscribers", record.interface));
+        let network = policy.network.as_ref().ok_or_else(missing)?;
+        Ok(Wanted { network, way: record.way.ok_or_else(missing)?, header_bytes: interface.header_bytes() })
+    }
+
+    fn table(&self, numbers: &Numbers, running: &TreeTable) -> Result<TreeTable> {
+        TreeTable::of(self.network, self.way, numbers, running, self.header_bytes).map_err(refused)
+    }
+}
+
+/// The error of a tree that cannot be, or not yet.
+fn refused(error: TreeError) -> Error {
+    let cure = match error {
+        TreeError::SameHash(_) => "give one of them another name",
+        _ => "try again when their queues are empty, or change fewer at once",
+    };
+    Error::input(error.to_string()).help(cure)
+}
+
+impl Driver for TreeQdisc {
+    fn programs(&self) -> &'static [&'static str] {
+        &["sl_split"]
+    }
+
+    /// Loads the qdisc with a tree of its own, and registers it under a name that is free, which it sets in the record.
+    fn load(&self, record: &mut Record, loading: &Loading<'_>) -> Result<()> {
+        let interface = loading.interface;
+        let wanted = Wanted::of(record, loading.policy, interface)?;
+        let by_source = u32::from(wanted.way == Way::Up);
+        qdisc::register(record, loading.pins, || {
+            let mut loader = Loader::tree()?;
+            loader.constant("sl_leaf_by_source", by_source)?;
+            loader.constant("sl_l3_type", u32::from(!interface.ethernet))?;
+            loader.constant("sl_frame_bytes", interface.mtu_bytes + interface.header_bytes() + 4)?;
+            Ok(loader)
+        })?;
+        let numbers = Numbers::of(wanted.network, &vec![0; NODES]).map_err(refused)?;
+        let tree = wanted.table(&numbers, &TreeTable::empty())?.build();
+        let tree = tree.map_err(|node| Error::system(format!("the tree of classes refuses node {node}")))?;
+        let addresses = sluice_tables::build_addresses(&numbers.prefixes(wanted.network), random);
+        let addresses = addresses.map_err(|error| Error::input(error.to_string()))?;
+        tables::write(&tables::open(loading.pins, "tree")?, 0, tree.state())?;
+        tables::write(&tables::open(loading.pins, "addresses")?, 0, &*addresses)?;
+        TreeMaps::open(loading.pins)?.set_owners(&numbers.owners);
+        Ok(())
+    }
+
+    fn install(&self, at: &Placed<'_>) -> Result<()> {
+        qdisc::replace_root(&at.record.interface, &at.record.qdisc)
+    }
+
+    /// Adds what the tree lacks and changes what differs, then finds packets by the new addresses. What the policy lacks stays until `prune`.
+    fn change(&self, at: &Placed<'_>) -> Result<()> {
+        let wanted = Wanted::of(at.record, at.policy, at.interface)?;
+        let maps = TreeMaps::open(at.pins)?;
+        let running = maps.running();
+        let numbers = Numbers::of(wanted.network, &owners(&maps, &running)).map_err(refused)?;
+        let table = wanted.table(&numbers, &running)?;
+        maps.set_owners(&numbers.owners);
+        maps.make(&running.changes_to(&table))?;
+        maps.set_addresses(&numbers.prefixes(wanted.network))
+    }
+
+    /// Removes what the policy lacks, but for leaves with packets and what is above them: a later change removes those.
+    fn prune(&self, at: &Placed<'_>) -> Result<()> {
+        let wanted = Wanted::of(at.record, at.policy, at.interface)?;
+        let maps = TreeMaps::open(at.pins)?;
+        let running = maps.running();
+        let numbers = Numbers::of(wanted.network, &maps.owners()).map_err(refused)?;
+        maps.make(&running.removals(&numbers.gone(), |leaf| maps.has_packets(leaf)))
+    }
+
+    /// Fails unless the tree has the nodes of the policy, and the address table its prefixes.
+    fn verify(&self, at: &Placed<'_>, _: (u32, &Compiled), _: &[Scheduler]) -> Result<()> {
+        let wrong = |what: &str| Err(Error::system(format!("{}: {what}", at.record.interface)));
+        let wanted = Wanted::of(at.record, at.policy, at.interface)?;
+        let maps = TreeMaps::open(at.pins)?;
+        let running = maps.running();
+        let numbers = Numbers::of(wanted.network, &maps.owners()).map_err(refused)?;
+        if !running.includes(&wanted.table(&numbers, &running)?) {
+            return wrong("the tree of classes is not the one that was written");
+        }
+        if !maps.has_addresses(&numbers.prefixes(wanted.network)) {
+            return wrong("the table of addresses is not the one that was written");
+        }
+        Ok(())
+    }
+
+    fn counters(&self, pins: &Path) -> Result<Counters> {
+        TreeMaps::open(pins).map(Counters::Tree)
+    }
+
+    fn makes(&self, root: &Qdisc) -> bool {
+        is_name(&root.kind)
+    }
+
+    fn is_root(&self, record: &Record, root: &Qdisc) -> bool {
+        root.kind == record.qdisc
+    }
+}
+
+/// The owners of the numbers of nodes that there are.
+fn owners(maps: &TreeMaps, running: &TreeTable) -> Vec<u64> {
+    let all = maps.owners().into_iter().enumerate();
+    all.map(|(number, owner)| if running.nodes.contains_key(&(number as u32)) { owner } else { 0 }).collect()
+}
+
+/// A random number.
+fn random() -> u64 {
+    // A hasher of the standard library has random keys.
+    RandomState::new().hash_one(0)
+}

@@ -1,0 +1,70 @@
+//! The subscriber of a packet, and the nodes of the tree that it passes.
+
+use super::Fields;
+use serde::Serialize;
+use sluice_policy::network::{Network, Node, Way};
+
+/// The subscriber of a packet.
+#[derive(Debug, Clone, Serialize)]
+pub struct SubscriberFound {
+    /// Direction as the subscriber sees it.
+    pub way: Way,
+    /// Its key. None: the address is nobody's.
+    pub id: Option<String>,
+    /// Its plan.
+    pub plan: Option<String>,
+    /// The nodes from the subscriber to the link.
+    pub path: Vec<NodeFound>,
+}
+
+/// A node that a packet passes.
+#[derive(Debug, Clone, Serialize)]
+pub struct NodeFound {
+    /// Its name.
+    pub name: String,
+    /// Guarantee, bits per second.
+    pub rate_bps: Option<u64>,
+    /// Ceiling, bits per second.
+    pub ceil_bps: Option<u64>,
+    /// Share beside others below the same parent.
+    pub weight: u32,
+}
+
+/// The subscriber of a packet. `way`: the direction of the departures, if it is known; else the one in which an address is a subscriber's.
+pub(super) fn of(network: &Network, way: Option<Way>, fields: &Fields) -> SubscriberFound {
+    let leaf = |way: Way| {
+        let address = if way == Way::Down { fields.dst } else { fields.src };
+        network.leaf(address?)
+    };
+    let tried = way.map_or(vec![Way::Down, Way::Up], |way| vec![way]);
+    let found = tried.iter().find_map(|way| Some((*way, leaf(*way)?)));
+    let (way, leaf) = found.map_or((tried[0], None), |(way, leaf)| (way, Some(leaf)));
+    let mut path = Vec::new();
+    let mut parent = network.link().number;
+    if let Some(leaf) = leaf {
+        path.push(node(&leaf.node, way));
+        parent = leaf.node.parent;
+    }
+    while let Some(above) = network.node(parent) {
+        path.push(node(above, way));
+        if above.number == above.parent {
+            break;
+        }
+        parent = above.parent;
+    }
+    SubscriberFound {
+        way,
+        id: leaf.map(|leaf| leaf.node.id.clone()),
+        plan: leaf.and_then(|leaf| leaf.plan.clone()),
+        path,
+    }
+}
+
+fn node(node: &Node, way: Way) -> NodeFound {
+    NodeFound {
+        name: node.name.clone(),
+        rate_bps: node.rate.of(way).map(|rate| rate.0),
+        ceil_bps: node.ceil.of(way).map(|rate| rate.0),
+        weight: node.weight,
+    }
+}

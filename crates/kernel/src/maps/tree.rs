@@ -1,0 +1,210 @@
+//! The maps of a tree of classes, read and changed while its qdisc runs.
+
+use crate::bpf::mapped::Words;
+use crate::maps::tables::{self, wait_for_readers};
+use sluice_abi as abi;
+use sluice_error::{Error, Result};
+use sluice_policy::IpNet;
+use sluice_tables::tree::{self, TreeTable};
+use sluice_tables::{Addresses, Readers};
+use std::collections::HashMap;
+use std::mem::offset_of;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Time for which a qdisc with packets may take up no change. The longest burst of a node is 4.3 s.
+const LONGEST_PAUSE: Duration = Duration::from_secs(6);
+/// Time between two looks at the qdisc.
+const LOOK: Duration = Duration::from_micros(500);
+/// Looks after which a qdisc without packets is believed to be idle.
+const IDLE_LOOKS: u32 = 4;
+
+/// Look-ups of BPF programs.
+struct Programs;
+
+impl Readers for Programs {
+    fn wait(&mut self) {
+        wait_for_readers();
+    }
+}
+
+/// The pinned maps of a tree.
+pub(crate) struct TreeMaps {
+    tree: Words,
+    ring: Words,
+    addresses: Words,
+    owners: Words,
+}
+
+/// How the qdisc got on with the changes of the ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Progress {
+    written: u64,
+    made: u64,
+    refused: u64,
+}
+
+impl TreeMaps {
+    /// Opens the maps that are pinned in a directory.
+    pub fn open(pins: &Path) -> Result<TreeMaps> {
+        let map = |name: &str| tables::open(pins, name);
+        Ok(TreeMaps {
+            tree: Words::of::<abi::sl_tree>(&map("tree")?)?,
+            ring: Words::of::<abi::sl_tree_changes>(&map("changes")?)?,
+            addresses: Words::of::<abi::sl_addresses>(&map("addresses")?)?,
+            owners: Words::of::<u64>(&map("owners")?)?,
+        })
+    }
+
+    /// A copy of what configures the tree, and of its counters. Packets, flows and wheels are left out.
+    pub fn copy(&self) -> Box<abi::sl_tree> {
+        let mut copy = abi::boxed_zeroed::<abi::sl_tree>();
+        let head = 0..offset_of!(abi::sl_tree, wheel);
+        let inner = offset_of!(abi::sl_tree, inner)..offset_of!(abi::sl_tree, priority);
+        let node = offset_of!(abi::sl_tree, node);
+        let nodes = node..node + tree::NODES * size_of::<abi::sl_node>();
+        let leaves = offset_of!(abi::sl_tree, leaf)..offset_of!(abi::sl_tree, slot);
+        for part in [head, inner, nodes, leaves] {
+            self.tree.copy_to(&mut *copy, part);
+        }
+        copy
+    }
+
+    /// The configuration that the tree has once the changes are made that wait.
+    pub fn running(&self) -> TreeTable {
+        let Progress { written, made, .. } = self.progress();
+        // Changes that are made meanwhile are in the copy, and make no difference when they are made once more.
+        let waiting: Vec<abi::sl_tree_change> = (made..written).map(|n| self.change(n)).collect();
+        TreeTable::read(&self.copy()).after(&waiting)
+    }
+
+    /// Whether a leaf has packets.
+    pub fn has_packets(&self, leaf: u32) -> bool {
+        let at = offset_of!(abi::sl_tree, leaf) + leaf as usize * size_of::<abi::sl_leaf>();
+        let first = self.tree.load(at / 8).to_ne_bytes();
+        first[..4] != [0; 4]
+    }
+
+    /// Packets in the tree, and those that have left it.
+    fn moved(&self) -> (u32, u64) {
+        let copy = self.copy();
+        (copy.pkts, copy.leaf.iter().map(|leaf| leaf.sent_pkts).sum())
+    }
+
+    fn progress(&self) -> Progress {
+        let at = |offset: usize| self.ring.load(offset / 8);
+        Progress {
+            made: at(offset_of!(abi::sl_tree_changes, made)),
+            refused: at(offset_of!(abi::sl_tree_changes, refused)),
+            written: at(offset_of!(abi::sl_tree_changes, written)),
+        }
+    }
+
+    fn change(&self, number: u64) -> abi::sl_tree_change {
+        let mut change = abi::sl_tree_change { kind: 0, at: 0, what: [0; 5] };
+        let first = place_of(number);
+        let words: Vec<u64> = (first..first + CHANGE_WORDS).map(|word| self.ring.load(word)).collect();
+        (change.kind, change.at) = (words[0] as u32, (words[0] >> 32) as u32);
+        change.what.copy_from_slice(&words[1..]);
+        change
+    }
+
+    /// Has the qdisc make these changes before its next packets. Returns when it has made them, or has no packets to make them for.
+    ///
+    /// # Errors
+    /// The qdisc refuses a change, or makes none for [`LONGEST_PAUSE`] although it has packets.
+    pub fn make(&self, changes: &[abi::sl_tree_change]) -> Result<()> {
+        let before = self.progress();
+        let room = u64::from(abi::SL_TREE_CHANGES) - (before.written - before.made);
+        if changes.len() as u64 > room {
+            let waiting = before.written - before.made;
+            return Err(Error::system(format!(
+                "{waiting} changes wait for a packet, and {} more have no room",
+                changes.len()
+            ))
+            .help("they take force with the next packets that depart: try again then"));
+        }
+        for (change, number) in changes.iter().zip(before.written..) {
+            let first = place_of(number);
+            self.ring.store(first, u64::from(change.kind) | u64::from(change.at) << 32);
+            change.what.iter().zip(first + 1..).for_each(|(value, word)| self.ring.store(word, *value));
+        }
+        let written = before.written + changes.len() as u64;
+        self.ring.publish(offset_of!(abi::sl_tree_changes, written) / 8, written);
+        self.await_changes(before.refused)
+    }
+
+    fn await_changes(&self, refused_before: u64) -> Result<()> {
+        let (mut made, mut since, mut idle) = (None, Instant::now(), 0);
+        loop {
+            let now = self.progress();
+            if now.refused != refused_before {
+                return Err(Error::system("the tree of classes refuses a change that was made for it"));
+            }
+            if now.made == now.written {
+                return Ok(());
+            }
+            if made != Some(now.made) {
+                (made, since, idle) = (Some(now.made), Instant::now(), 0);
+            } else if self.tree.load(offset_of!(abi::sl_tree, pkts) / 8) == 0 && self.moved().0 == 0 {
+                idle += 1;
+                if idle >= IDLE_LOOKS {
+                    return Ok(());
+                }
+            } else if since.elapsed() > LONGEST_PAUSE {
+                return Err(Error::system(format!(
+                    "the tree of classes has made no change for {} s",
+                    LONGEST_PAUSE.as_secs()
+                )));
+            }
+            sleep(LOOK);
+        }
+    }
+
+    /// The owner of each number; 0: none.
+    pub fn owners(&self) -> Vec<u64> {
+        (0..tree::NODES).map(|number| self.owners.load(number)).collect()
+    }
+
+    /// Writes the owners that differ.
+    pub fn set_owners(&self, owners: &[u64]) {
+        for (number, owner) in owners.iter().enumerate().filter(|(number, owner)| self.owners.load(*number) != **owner)
+        {
+            self.owners.store(number, *owner);
+        }
+    }
+
+    /// Makes the address table that of these prefixes. Prefixes that go are found by no packet any more when this returns.
+    pub fn set_addresses(&self, prefixes: &[(IpNet, u16)]) -> Result<()> {
+        let mut table = Addresses::open(self.addresses.all(), Programs);
+        let was: HashMap<IpNet, u16> = table.entries().collect();
+        let is: HashMap<IpNet, u16> = prefixes.iter().copied().collect();
+        let gone: Vec<IpNet> = was.keys().filter(|prefix| !is.contains_key(prefix)).copied().collect();
+        for prefix in gone {
+            table.remove(prefix);
+        }
+        for (prefix, leaf) in prefixes.iter().filter(|(prefix, leaf)| was.get(prefix) != Some(leaf)) {
+            table.set(*prefix, *leaf).map_err(|error| Error::system(error.to_string()))?;
+        }
+        if was != is {
+            wait_for_readers();
+        }
+        Ok(())
+    }
+
+    /// Whether the address table is that of these prefixes.
+    pub fn has_addresses(&self, prefixes: &[(IpNet, u16)]) -> bool {
+        let table = Addresses::open(self.addresses.all(), Programs);
+        let is: HashMap<IpNet, u16> = table.entries().collect();
+        is.len() == prefixes.len() && prefixes.iter().all(|(prefix, leaf)| is.get(prefix) == Some(leaf))
+    }
+}
+
+const CHANGE_WORDS: usize = size_of::<abi::sl_tree_change>() / 8;
+
+/// The first word of a change in the ring.
+fn place_of(number: u64) -> usize {
+    let slot = (number % u64::from(abi::SL_TREE_CHANGES)) as usize;
+    offset_of!(abi::sl_tree_changes, change) / 8 + slot * CHANGE_WORDS
+}

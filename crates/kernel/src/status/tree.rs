@@ -1,0 +1,233 @@
+//! The state of a tree of classes: its sites and subscribers, as they are counted.
+
+use super::{ClassStatus, Count, add_drops};
+use crate::maps::tree::TreeMaps;
+use crate::system::clock;
+use serde::Serialize;
+use sluice_abi as abi;
+use sluice_error::{Error, Result};
+use sluice_policy::network::{Network, Node, Way};
+use sluice_tables::tree::{NOBODY, Numbers};
+use std::cmp::Reverse;
+
+/// The most subscribers that a status names.
+const BUSIEST: usize = 10;
+
+/// The tree of a policy with subscribers, in the direction of the interface's departures.
+#[derive(Debug, Clone, Serialize)]
+pub struct TreeStatus {
+    /// Direction as the subscribers see it: down or up.
+    pub way: Way,
+    /// Number of subscribers.
+    pub subscribers: usize,
+    /// Sites, each behind the one above it.
+    pub sites: Vec<SiteStatus>,
+    /// The subscribers that have sent the most bytes, up to ten.
+    pub busiest: Vec<SubscriberStatus>,
+    /// Packets whose address no subscriber has.
+    pub nobody: LeafCounts,
+}
+
+/// What leaves have counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct LeafCounts {
+    /// Packets and bytes that left.
+    pub sent: Count,
+    /// Packets that were dropped.
+    pub dropped_pkts: u64,
+    /// Packets and bytes now in the queue.
+    pub backlog: Count,
+}
+
+impl LeafCounts {
+    fn add(&mut self, other: &LeafCounts) {
+        self.sent.add(other.sent);
+        self.dropped_pkts += other.dropped_pkts;
+        self.backlog.add(other.backlog);
+    }
+}
+
+/// A site.
+#[derive(Debug, Clone, Serialize)]
+pub struct SiteStatus {
+    /// Its name.
+    pub name: String,
+    /// The site above it. None: the link.
+    pub parent: Option<String>,
+    /// Sites between it and the link.
+    pub depth: usize,
+    /// Subscribers below it, those of its sites included.
+    pub subscribers: usize,
+    /// Guarantee, bits per second.
+    pub rate_bps: Option<u64>,
+    /// Ceiling, bits per second.
+    pub ceil_bps: Option<u64>,
+    /// Fill level of the ceiling's bucket, 0 to 1: at 0 all below it waits.
+    pub ceil_fill: Option<f64>,
+    /// What its subscribers have counted.
+    #[serde(flatten)]
+    pub counts: LeafCounts,
+}
+
+/// A subscriber.
+#[derive(Debug, Clone, Serialize)]
+pub struct SubscriberStatus {
+    /// Its key in the table.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// Its site. None: it is right below the link.
+    pub site: Option<String>,
+    /// Its plan.
+    pub plan: Option<String>,
+    /// Its addresses.
+    pub addresses: Vec<String>,
+    /// Guarantee, bits per second.
+    pub rate_bps: Option<u64>,
+    /// Ceiling, bits per second.
+    pub ceil_bps: Option<u64>,
+    /// Fill level of the ceiling's bucket, 0 to 1: at 0 its packets wait.
+    pub ceil_fill: Option<f64>,
+    /// What its queue has counted since the subscriber came.
+    #[serde(flatten)]
+    pub counts: LeafCounts,
+    /// Packets that left with congestion marked, instead of being dropped.
+    pub marked_pkts: u64,
+}
+
+/// A tree at one moment.
+pub(crate) struct Snapshot<'a> {
+    network: &'a Network,
+    way: Way,
+    numbers: Numbers,
+    tree: Box<abi::sl_tree>,
+    now_ns: u64,
+}
+
+impl<'a> Snapshot<'a> {
+    /// Reads the maps of a tree that runs this network.
+    pub fn take(maps: &TreeMaps, network: &'a Network, way: Way) -> Result<Snapshot<'a>> {
+        let numbers = Numbers::of(network, &maps.owners()).map_err(|error| Error::system(error.to_string()))?;
+        Ok(Snapshot { network, way, numbers, tree: maps.copy(), now_ns: clock::monotonic().as_nanos() as u64 })
+    }
+
+    /// Adds all leaves to the class that stands for them, and returns the fill level of the link's bucket.
+    pub fn add_to(&self, class: &mut ClassStatus) -> Option<f64> {
+        for leaf in &self.tree.leaf {
+            class.sent.add(Count { pkts: leaf.sent_pkts, bytes: leaf.sent_bytes });
+            class.backlog.add(Count { pkts: leaf.pkts.into(), bytes: leaf.backlog_bytes.into() });
+            class.marked.pkts += u64::from(leaf.marked_pkts);
+            for reason in abi::drop_reasons() {
+                let pkts = u64::from(leaf.dropped_pkts[reason.index as usize]);
+                if pkts > 0 {
+                    class.dropped.add_pkts(pkts);
+                    add_drops(class, reason.name, pkts);
+                }
+            }
+        }
+        self.fill(abi::SL_FIRST_INNER)
+    }
+
+    /// The status of the tree.
+    pub fn status(&self) -> TreeStatus {
+        let network = self.network;
+        let mut counts = vec![(0, LeafCounts::default()); network.inner.len()];
+        for (leaf, number) in network.leaves.iter().zip(&self.numbers.leaves) {
+            let own = self.counts(*number);
+            let mut at = place(leaf.node.parent);
+            loop {
+                counts[at].0 += 1;
+                counts[at].1.add(&own);
+                if at == 0 {
+                    break;
+                }
+                at = place(network.inner[at].parent);
+            }
+        }
+        let mut depths = vec![0; network.inner.len()];
+        let sites = network.inner.iter().enumerate().skip(1).map(|(at, node)| {
+            let above = place(node.parent);
+            depths[at] = if above == 0 { 0 } else { depths[above] + 1 };
+            let (subscribers, counts) = counts[at];
+            SiteStatus {
+                name: node.name.clone(),
+                parent: self.site(node),
+                depth: depths[at],
+                subscribers,
+                rate_bps: node.rate.of(self.way).map(|rate| rate.0),
+                ceil_bps: node.ceil.of(self.way).map(|rate| rate.0),
+                ceil_fill: self.fill(self.numbers.inner[at]),
+                counts,
+            }
+        });
+        let sites = sites.collect();
+        let sent = |leaf: &usize| self.tree.leaf[self.numbers.leaves[*leaf] as usize].sent_bytes;
+        let mut order: Vec<usize> = (0..network.leaves.len()).filter(|leaf| sent(leaf) > 0).collect();
+        order.sort_by_key(|leaf| Reverse(sent(leaf)));
+        TreeStatus {
+            way: self.way,
+            subscribers: network.leaves.len(),
+            sites,
+            busiest: order.into_iter().take(BUSIEST).map(|leaf| self.subscriber(leaf)).collect(),
+            nobody: self.counts(NOBODY),
+        }
+    }
+
+    /// The status of each subscriber whose key or name is wanted, in the order of the table.
+    pub fn subscribers(&self, wanted: impl Fn(&str, &str) -> bool) -> Vec<SubscriberStatus> {
+        let all = self.network.leaves.iter().enumerate();
+        let found = all.filter(|(_, leaf)| wanted(&leaf.node.id, &leaf.node.name));
+        let mut found: Vec<SubscriberStatus> = found.map(|(leaf, _)| self.subscriber(leaf)).collect();
+        let mut addresses = vec![Vec::new(); self.network.leaves.len()];
+        for (prefix, leaf) in &self.network.prefixes {
+            addresses[usize::from(*leaf)].push(prefix.to_string());
+        }
+        let mut own =
+            self.network.leaves.iter().zip(addresses).filter(|(leaf, _)| wanted(&leaf.node.id, &leaf.node.name));
+        found.iter_mut().for_each(|one| one.addresses = own.next().map(|(_, addresses)| addresses).unwrap_or_default());
+        found
+    }
+
+    fn subscriber(&self, leaf: usize) -> SubscriberStatus {
+        let (own, number) = (&self.network.leaves[leaf], self.numbers.leaves[leaf]);
+        SubscriberStatus {
+            id: own.node.id.clone(),
+            name: own.node.name.clone(),
+            site: self.site(&own.node),
+            plan: own.plan.clone(),
+            addresses: Vec::new(),
+            rate_bps: own.node.rate.of(self.way).map(|rate| rate.0),
+            ceil_bps: own.node.ceil.of(self.way).map(|rate| rate.0),
+            ceil_fill: self.fill(number),
+            counts: self.counts(number),
+            marked_pkts: self.tree.leaf[number as usize].marked_pkts.into(),
+        }
+    }
+
+    /// The name of the site above a node. None: the link.
+    fn site(&self, node: &Node) -> Option<String> {
+        let above = place(node.parent);
+        (above > 0).then(|| self.network.inner[above].name.clone())
+    }
+
+    fn counts(&self, number: u32) -> LeafCounts {
+        let leaf = &self.tree.leaf[number as usize];
+        LeafCounts {
+            sent: Count { pkts: leaf.sent_pkts, bytes: leaf.sent_bytes },
+            dropped_pkts: leaf.dropped_pkts.iter().copied().map(u64::from).sum(),
+            backlog: Count { pkts: leaf.pkts.into(), bytes: leaf.backlog_bytes.into() },
+        }
+    }
+
+    /// Fill level of a node's ceiling: 1 is full, 0 is empty or in debt. None: it has none.
+    fn fill(&self, number: u32) -> Option<f64> {
+        let bucket = self.tree.node[number as usize].bucket[abi::SL_TURN_SHARED as usize];
+        let owed_ns = (bucket.tat_64ths >> 6).saturating_sub(self.now_ns);
+        (bucket.cost > 0).then(|| (1.0 - owed_ns as f64 / f64::from(bucket.burst_ns.max(1))).max(0.0))
+    }
+}
+
+/// The index of an inner node.
+fn place(number: u16) -> usize {
+    usize::from(number) - abi::SL_FIRST_INNER as usize
+}

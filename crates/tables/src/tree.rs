@@ -1,0 +1,444 @@
+//! The tree of a network: from subscribers and sites to numbered nodes, and the changes that lead from one tree to another while packets flow.
+//!
+//! A node keeps its number as long as its subscriber or site is there, so its queue, its counters and its buckets' debts stay. Whose a number
+//! is stands beside the tree, as a hash of the name ([`owner`]): nothing but the maps is needed to go on with a tree that another process made.
+
+use crate::queues::{cells, hosts};
+use sha2::{Digest, Sha256};
+use sluice_abi as abi;
+use sluice_core::hierarchy::{Bucket, Node, Tree};
+use sluice_policy::network::{LeafQueue, Network, Way};
+use sluice_policy::{Bytes, IpNet, Rate};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt;
+
+/// The numbers of nodes: leaves, then inner nodes.
+pub const NODES: usize = (abi::SL_FIRST_INNER + abi::SL_INNERS) as usize;
+/// The leaf of packets that are nobody's.
+pub const NOBODY: u32 = abi::SL_FIRST_INNER - 1;
+const LINK: u32 = abi::SL_FIRST_INNER;
+/// Burst of a shaped link where the policy names none, as that of a link with classes.
+const LINK_BURST_NS: u64 = 250_000;
+/// Burst of a guarantee: what a subscriber may catch up after the guarantees of others went first.
+const GUARANTEE_BURST_NS: u64 = 5_000_000;
+const GUARANTEE_BURST_BYTES: Bytes = Bytes(3028);
+
+/// A tree that the core cannot hold, or not reach from the one that runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TreeError {
+    /// No number is free for so many more subscribers: those who have left keep theirs while they have packets.
+    NoLeaves(usize),
+    /// No number is free for so many more sites.
+    NoInners(usize),
+    /// No number is free for so many more kinds of queues, beside those that are in use until the change is done.
+    NoQueues(usize),
+    /// Two names have one hash.
+    SameHash(String),
+}
+
+impl fmt::Display for TreeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TreeError::NoLeaves(more) => {
+                write!(f, "no place for {more} more subscribers while those before them still have packets queued")
+            }
+            TreeError::NoInners(more) => {
+                write!(f, "no place for {more} more sites while those before them still have packets queued")
+            }
+            TreeError::NoQueues(more) => write!(f, "no place for {more} more kinds of queues beside those in use"),
+            TreeError::SameHash(name) => write!(f, "\"{name}\" has the hash of another name; change one of them"),
+        }
+    }
+}
+
+impl std::error::Error for TreeError {}
+
+/// The configuration of a whole tree, as the core holds it.
+#[derive(Clone)]
+pub struct TreeTable {
+    /// How many packets it may hold, and how the link below counts them.
+    pub set_up: abi::sl_tree_conf,
+    /// The link's ceiling.
+    pub link: abi::sl_node_conf,
+    /// Kinds of queues by their number.
+    pub queues: BTreeMap<u32, abi::sl_leaf_queue>,
+    /// Nodes by their number, without the link.
+    pub nodes: BTreeMap<u32, abi::sl_node_conf>,
+}
+
+/// The numbers of a network's nodes.
+#[derive(Debug, Clone)]
+pub struct Numbers {
+    /// The number of each leaf of the network.
+    pub leaves: Vec<u32>,
+    /// The number of each inner node of the network; that of the link is first.
+    pub inner: Vec<u32>,
+    /// The owner of each number, those of nodes that the network lacks included.
+    pub owners: Vec<u64>,
+}
+
+/// The hash of a node's name: 64 bits of SHA-256, never 0. A site of another depth is another node, since a node with children cannot move to
+/// another level.
+fn owner(kind: &str, depth: usize, name: &str) -> u64 {
+    let hash = Sha256::new().chain_update(format!("{kind} {depth} {name}")).finalize();
+    u64::from_ne_bytes(hash[..8].try_into().expect("eight bytes")).max(1)
+}
+
+/// The owners of a network's nodes: of its leaves, and of its inner nodes but the link.
+fn owners(network: &Network) -> (Vec<u64>, Vec<u64>) {
+    let depths = depths(network);
+    let leaves = network.leaves.iter().map(|leaf| owner("subscriber", 0, &leaf.node.id)).collect();
+    let sites = network.sites().iter().zip(&depths[1..]);
+    (leaves, sites.map(|(site, depth)| owner("site", *depth, &site.id)).collect())
+}
+
+/// How deep each inner node is below the link.
+fn depths(network: &Network) -> Vec<usize> {
+    let mut depths = vec![0; network.inner.len()];
+    for (place, node) in network.inner.iter().enumerate().skip(1) {
+        depths[place] = depths[usize::from(node.parent) - LINK as usize] + 1;
+    }
+    depths
+}
+
+impl Numbers {
+    /// Numbers for a network: those that its nodes have, and free ones for the others. `owners`: of each number, 0: it is free.
+    pub fn of(network: &Network, owners: &[u64]) -> Result<Numbers, TreeError> {
+        let mut all = owners.to_vec();
+        all.resize(NODES, 0);
+        let (leaf_owners, site_owners) = self::owners(network);
+        let has: HashMap<u64, u32> = all
+            .iter()
+            .enumerate()
+            .filter(|(_, owner)| **owner != 0)
+            .map(|(number, owner)| (*owner, number as u32))
+            .collect();
+        let mut seen = HashSet::new();
+        let names = network.leaves.iter().map(|leaf| &leaf.node).chain(network.sites()).map(|node| &node.id);
+        for (owner, name) in leaf_owners.iter().chain(&site_owners).zip(names) {
+            if !seen.insert(*owner) {
+                return Err(TreeError::SameHash(name.clone()));
+            }
+        }
+        let mut place = |wanted: &[u64], range: std::ops::Range<u32>| -> Result<Vec<u32>, usize> {
+            let mut free = range.filter(|&number| owners.get(number as usize).is_none_or(|owner| *owner == 0));
+            let mut lacking = 0;
+            let numbers: Vec<u32> = wanted
+                .iter()
+                .map(|owner| {
+                    has.get(owner).copied().or_else(|| free.next()).unwrap_or_else(|| {
+                        lacking += 1;
+                        NOBODY
+                    })
+                })
+                .collect();
+            if lacking > 0 {
+                return Err(lacking);
+            }
+            numbers.iter().zip(wanted).for_each(|(number, owner)| all[*number as usize] = *owner);
+            Ok(numbers)
+        };
+        let leaves = place(&leaf_owners, 0..NOBODY).map_err(TreeError::NoLeaves)?;
+        let sites = place(&site_owners, LINK + 1..NODES as u32).map_err(TreeError::NoInners)?;
+        Ok(Numbers { leaves, inner: std::iter::once(LINK).chain(sites).collect(), owners: all })
+    }
+
+    /// Numbers that have an owner which the network lacks.
+    pub fn gone(&self) -> Vec<u32> {
+        let kept: HashSet<u32> = self.leaves.iter().chain(&self.inner).copied().collect();
+        let owned = self.owners.iter().enumerate().filter(|(_, owner)| **owner != 0);
+        owned.map(|(number, _)| number as u32).filter(|number| !kept.contains(number)).collect()
+    }
+
+    /// The prefixes of the network with the numbers of their leaves.
+    pub fn prefixes(&self, network: &Network) -> Vec<(IpNet, u16)> {
+        network.prefixes.iter().map(|(prefix, leaf)| (*prefix, self.leaves[usize::from(*leaf)] as u16)).collect()
+    }
+}
+
+impl TreeTable {
+    /// The tree of a network in one direction. `running`: the tree that runs, whose kinds of queues keep their numbers. `header_bytes`: as in
+    /// [`crate::Context`].
+    pub fn of(
+        network: &Network,
+        way: Way,
+        numbers: &Numbers,
+        running: &TreeTable,
+        header_bytes: u32,
+    ) -> Result<TreeTable, TreeError> {
+        let link = network.link();
+        let link_rate = *link.ceil.of(way);
+        let link_burst =
+            link_rate.map(|rate| link.burst.of(way).map_or(LINK_BURST_NS, |burst| crate::duration_ns(burst, rate)));
+        let mut kinds = Kinds::of(running);
+        let mut nodes = BTreeMap::new();
+        for (node, number) in network.inner.iter().zip(&numbers.inner).skip(1) {
+            nodes.insert(*number, conf(node, way, numbers));
+        }
+        for (leaf, number) in network.leaves.iter().zip(&numbers.leaves) {
+            let queue = &network.queues[*leaf.queue.of(way)];
+            let own = conf(&leaf.node, way, numbers);
+            let rate = leaf.node.ceil.of(way).or(link_rate);
+            let limit_pkts = queue.limit_pkts.unwrap_or(MOST_PKTS).min(MOST_PKTS);
+            nodes
+                .insert(*number, abi::sl_node_conf { limit_pkts, queue: kinds.number(leaf_queue(queue, rate)), ..own });
+        }
+        let nobody = LeafQueue {
+            queue: sluice_policy::Queue::Flows(sluice_policy::Flows::default()),
+            codel: Some(sluice_policy::Codel::default().at_rate(link_rate)),
+            limit_pkts: None,
+        };
+        let own = abi::sl_node_conf {
+            limit_pkts: MOST_PKTS,
+            queue: kinds.number(leaf_queue(&nobody, link_rate)),
+            ..normal(Node::below(LINK).conf())
+        };
+        nodes.insert(NOBODY, own);
+        let used: BTreeSet<u32> = nodes.range(..LINK).map(|(_, node)| node.queue).collect();
+        let queues = kinds.list.into_iter().filter(|(number, _)| used.contains(number)).collect();
+        if kinds.lacking > 0 {
+            return Err(TreeError::NoQueues(kinds.lacking));
+        }
+        let ceil = link_rate.zip(link_burst).map(|(rate, burst_ns)| bucket(rate, burst_ns));
+        Ok(TreeTable {
+            set_up: abi::sl_tree_conf {
+                slots: abi::SL_TREE_PKTS,
+                mpu_bytes: network.framing.mpu_bytes,
+                overhead_bytes: network.framing.overhead_bytes - header_bytes as i32,
+                cells: cells(network.framing.cells),
+            },
+            link: Node { ceil, ..Node::below(LINK) }.conf(),
+            queues,
+            nodes,
+        })
+    }
+
+    /// A tree that has not been set up.
+    pub fn empty() -> TreeTable {
+        TreeTable::read(&abi::boxed_zeroed())
+    }
+
+    /// The configuration that a tree has.
+    pub fn read(tree: &abi::sl_tree) -> TreeTable {
+        let set_up = abi::sl_tree_conf {
+            slots: tree.slots,
+            mpu_bytes: tree.mpu_bytes,
+            overhead_bytes: tree.overhead_bytes,
+            cells: tree.cells,
+        };
+        let node = |number: u32| {
+            let own = &tree.node[number as usize];
+            let [ceil, rate] = own.bucket;
+            let leaf = tree.leaf.get(number as usize);
+            let discipline = if number >= LINK {
+                tree.inner[(number - LINK) as usize].discipline.into()
+            } else {
+                abi::SL_TREE_ROUND_ROBIN
+            };
+            abi::sl_node_conf {
+                parent: LINK + u32::from(own.parent),
+                weight: own.weight.into(),
+                priority: own.priority.into(),
+                discipline,
+                ceil_cost: ceil.cost,
+                ceil_burst_ns: ceil.burst_ns,
+                rate_cost: rate.cost,
+                rate_burst_ns: rate.burst_ns,
+                limit_pkts: leaf.map_or(0, |leaf| leaf.limit_pkts.into()),
+                queue: leaf.map_or(0, |leaf| leaf.queue.into()),
+            }
+        };
+        let configured = (0..NODES as u32).filter(|&number| number != LINK && tree.node[number as usize].weight > 0);
+        let nodes: BTreeMap<u32, abi::sl_node_conf> = configured.map(|number| (number, node(number))).collect();
+        let used: BTreeSet<u32> = nodes.range(..LINK).map(|(_, node)| node.queue).collect();
+        let queues = used.into_iter().map(|number| (number, tree.queue[number as usize])).collect();
+        TreeTable { set_up, link: abi::sl_node_conf { weight: 1, ..node(LINK) }, queues, nodes }
+    }
+
+    /// The tree once these changes are made.
+    pub fn after(mut self, changes: &[abi::sl_tree_change]) -> TreeTable {
+        for change in changes {
+            let what = &abi::bytes_of(change)[std::mem::offset_of!(abi::sl_tree_change, what)..];
+            match change.kind {
+                abi::SL_CHANGE_SET_UP => self.set_up = read(what),
+                abi::SL_CHANGE_QUEUE => drop(self.queues.insert(change.at, read(what))),
+                abi::SL_CHANGE_NODE if change.at == LINK => self.link = read(what),
+                abi::SL_CHANGE_NODE => drop(self.nodes.insert(change.at, read(what))),
+                _ => drop(self.nodes.remove(&change.at)),
+            }
+        }
+        self
+    }
+
+    /// The changes from this tree to another one, in an order in which the core takes them. Nodes that the other lacks stay: see
+    /// [`TreeTable::removals`].
+    pub fn changes_to(&self, to: &TreeTable) -> Vec<abi::sl_tree_change> {
+        let mut changes = Vec::new();
+        if !same(&self.set_up, &to.set_up) {
+            changes.push(change(abi::SL_CHANGE_SET_UP, 0, &to.set_up));
+        }
+        if !same(&self.link, &to.link) {
+            changes.push(change(abi::SL_CHANGE_NODE, LINK, &to.link));
+        }
+        for (number, queue) in &to.queues {
+            if !self.queues.get(number).is_some_and(|own| same(own, queue)) {
+                changes.push(change(abi::SL_CHANGE_QUEUE, *number, queue));
+            }
+        }
+        let differs =
+            |number: &u32, node: &abi::sl_node_conf| !self.nodes.get(number).is_some_and(|own| same(own, node));
+        let mut nodes: Vec<(usize, u32)> = to
+            .nodes
+            .iter()
+            .filter(|(number, node)| differs(number, node))
+            .map(|(number, _)| (to.depth(*number), *number))
+            .collect();
+        // Parents come before their children.
+        nodes.sort_unstable_by_key(|(depth, number)| (*number < LINK, *depth, *number));
+        changes.extend(nodes.iter().map(|(_, number)| change(abi::SL_CHANGE_NODE, *number, &to.nodes[number])));
+        changes
+    }
+
+    /// The changes that remove those of these nodes that have no packets, and no child that stays: leaves first.
+    pub fn removals(&self, gone: &[u32], has_packets: impl Fn(u32) -> bool) -> Vec<abi::sl_tree_change> {
+        let mut left = self.nodes.clone();
+        let mut order: Vec<u32> = gone.iter().copied().filter(|number| self.nodes.contains_key(number)).collect();
+        order.sort_by_key(|number| (*number >= LINK, std::cmp::Reverse(self.depth(*number))));
+        let mut children: HashMap<u32, usize> = HashMap::new();
+        left.values().for_each(|node| *children.entry(node.parent).or_default() += 1);
+        let mut changes = Vec::new();
+        for number in order {
+            let busy = if number < LINK { has_packets(number) } else { children.get(&number).is_some_and(|n| *n > 0) };
+            if let Some(node) = left.remove(&number).filter(|_| !busy) {
+                *children.entry(node.parent).or_default() -= 1;
+                changes.push(abi::sl_tree_change { kind: abi::SL_CHANGE_REMOVE, at: number, what: [0; 5] });
+            }
+        }
+        changes
+    }
+
+    /// Whether this tree has all that another one has.
+    pub fn includes(&self, other: &TreeTable) -> bool {
+        self.changes_to(other).is_empty()
+    }
+
+    /// Nodes between a node and the link.
+    fn depth(&self, number: u32) -> usize {
+        let mut at = number;
+        let up = |at: &u32| self.nodes.get(at).map(|node| node.parent);
+        (0..abi::SL_TREE_LEVELS as usize)
+            .take_while(|_| {
+                up(&at).is_some_and(|parent| {
+                    at = parent;
+                    parent != LINK
+                })
+            })
+            .count()
+    }
+
+    /// The tree itself, without packets.
+    ///
+    /// # Errors
+    /// The number of a node that the core refuses.
+    pub fn build(&self) -> Result<Tree, u32> {
+        let mut tree = Tree::default();
+        for change in TreeTable::empty().changes_to(self) {
+            tree.make(&change, 0).map_err(|_| change.at)?;
+        }
+        Ok(tree)
+    }
+}
+
+/// The most packets of a leaf.
+const MOST_PKTS: u32 = 65_535;
+
+/// Kinds of queues and their numbers.
+struct Kinds {
+    list: BTreeMap<u32, abi::sl_leaf_queue>,
+    known: HashMap<Vec<u8>, u32>,
+    lacking: usize,
+}
+
+impl Kinds {
+    fn of(running: &TreeTable) -> Kinds {
+        let list = running.queues.clone();
+        let known = list.iter().map(|(number, queue)| (abi::bytes_of(queue).to_vec(), *number)).collect();
+        Kinds { list, known, lacking: 0 }
+    }
+
+    fn number(&mut self, queue: abi::sl_leaf_queue) -> u32 {
+        let key = abi::bytes_of(&queue).to_vec();
+        if let Some(number) = self.known.get(&key) {
+            return *number;
+        }
+        let Some(free) = (0..abi::SL_LEAF_QUEUES).find(|number| !self.list.contains_key(number)) else {
+            self.lacking += 1;
+            return 0;
+        };
+        self.list.insert(free, queue);
+        self.known.insert(key, free);
+        free
+    }
+}
+
+/// A kind of queue, at a leaf that sends at this rate.
+fn leaf_queue(queue: &LeafQueue, rate: Option<Rate>) -> abi::sl_leaf_queue {
+    let flows = queue.queue.flows();
+    let quantum_bytes = flows.map_or(1514, |flows| flows.quantum_bytes);
+    // Powers of two: leaves of many rates have few kinds of queues. At an unknown rate, 1 Gbit/s.
+    let round_ns = crate::duration_ns(Bytes(quantum_bytes.into()), rate.unwrap_or(Rate(1_000_000_000)));
+    let round_ns = round_ns.clamp(1, 1 << 31).next_power_of_two();
+    abi::sl_leaf_queue {
+        flow_quantum_bytes: quantum_bytes,
+        allowance_bytes: flows.map_or(quantum_bytes, |flows| flows.allowance.0 as u32).max(quantum_bytes),
+        round_ns: round_ns as u32,
+        hosts: flows.map_or(0, |flows| hosts(flows.hosts) as u8),
+        one_flow: u8::from(flows.is_none()),
+        pad: 0,
+        target_ns: queue.codel.map_or(0, |codel| codel.target_ns),
+        interval_ns: queue.codel.map_or(0, |codel| codel.interval_ns),
+    }
+}
+
+fn conf(node: &sluice_policy::network::Node, way: Way, numbers: &Numbers) -> abi::sl_node_conf {
+    let ceil =
+        node.ceil.of(way).zip(*node.burst.of(way)).map(|(rate, burst)| bucket(rate, crate::duration_ns(burst, rate)));
+    let rate = node
+        .rate
+        .of(way)
+        .map(|rate| bucket(rate, GUARANTEE_BURST_NS.max(crate::duration_ns(GUARANTEE_BURST_BYTES, rate))));
+    let parent = numbers.inner[usize::from(node.parent) - LINK as usize];
+    normal(Node { weight: node.weight, ceil, rate, ..Node::below(parent) }.conf())
+}
+
+fn bucket(rate: Rate, burst_ns: u64) -> Bucket {
+    Bucket { bits_per_second: rate.0, burst_ns: u32::try_from(burst_ns).unwrap_or(u32::MAX) }
+}
+
+/// As the core keeps it.
+fn normal(conf: abi::sl_node_conf) -> abi::sl_node_conf {
+    abi::sl_node_conf {
+        ceil_burst_ns: conf.ceil_burst_ns.max(abi::SL_NODE_BURST_NS),
+        rate_burst_ns: conf.rate_burst_ns.max(abi::SL_NODE_BURST_NS),
+        ..conf
+    }
+}
+
+fn same<T: abi::Pod>(one: &T, other: &T) -> bool {
+    abi::bytes_of(one) == abi::bytes_of(other)
+}
+
+fn change<T: abi::Pod>(kind: u32, at: u32, what: &T) -> abi::sl_tree_change {
+    let mut bytes = [0; 40];
+    let from = abi::bytes_of(what);
+    bytes[..from.len()].copy_from_slice(from);
+    let word = |n: usize| u64::from_ne_bytes(bytes[8 * n..8 * n + 8].try_into().expect("eight bytes"));
+    abi::sl_tree_change { kind, at, what: std::array::from_fn(word) }
+}
+
+fn read<T: abi::Pod + Copy>(bytes: &[u8]) -> T {
+    abi::read_small(bytes).expect("the longest of the structs")
+}
+
+#[cfg(test)]
+mod tests;

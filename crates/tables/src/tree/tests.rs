@@ -1,0 +1,122 @@
+//! Tests of trees and of the changes between them, on the core itself.
+
+use super::*;
+use sluice_policy::{Context, Source};
+
+const PLANS: &str = r#""plans": { "home": { "rate": "5mbit", "ceil": "50mbit" }, "work": { "ceil": { "down": "200mbit", "up": "20mbit" }, "weight": 4 } }"#;
+
+fn network(sites: &str, subscribers: &str) -> Network {
+    let text = format!(
+        r#"{{ "subscriber_side": ["eth1"], "link": {{ "rate": "1gbit" }}, "sites": {sites}, {PLANS}, "subscribers": [{subscribers}] }}"#
+    );
+    let policy =
+        sluice_policy::parse(&Source::new("test.json", text.as_str())).unwrap_or_else(|found| panic!("{found}"));
+    let resolved = sluice_policy::resolve(&policy, &Context::default()).unwrap_or_else(|found| panic!("{found}"));
+    resolved.network.expect("a network")
+}
+
+fn subscriber(name: &str, address: &str, plan: &str, site: &str) -> String {
+    format!(r#"{{ "name": "{name}", "addresses": ["{address}"], "plan": "{plan}", "site": "{site}" }}"#)
+}
+
+fn table(network: &Network, owners: &[u64], running: &TreeTable) -> (TreeTable, Numbers) {
+    let numbers = Numbers::of(network, owners).unwrap_or_else(|error| panic!("{error}"));
+    let table = TreeTable::of(network, Way::Down, &numbers, running, 14).unwrap_or_else(|error| panic!("{error}"));
+    (table, numbers)
+}
+
+const SITES: &str = r#"{ "north": { "ceil": "500mbit", "sites": { "mast": {} } }, "south": {} }"#;
+
+fn three() -> Network {
+    let all = [
+        subscriber("a", "192.0.2.1", "home", "mast"),
+        subscriber("b", "192.0.2.2", "work", "mast"),
+        subscriber("c", "192.0.2.3", "home", "south"),
+    ];
+    network(SITES, &all.join(","))
+}
+
+#[test]
+fn the_core_holds_what_the_network_says() {
+    let (table, numbers) = table(&three(), &[], &TreeTable::empty());
+    let tree = table.build().unwrap_or_else(|node| panic!("node {node} is refused"));
+    let read = TreeTable::read(tree.state());
+    assert!(read.includes(&table) && table.includes(&read));
+    assert_eq!(numbers.leaves, [0, 1, 2]);
+    assert_eq!(table.nodes.len(), 3 + 3 + 1, "subscribers, sites, nobody's leaf");
+    let own = &table.nodes[&1];
+    assert_eq!((own.weight, own.ceil_cost, own.rate_cost), (4, 655_360, 0), "200 Mbit/s are 40 ns a byte");
+    assert_eq!(table.link.ceil_cost, 131_072);
+}
+
+#[test]
+fn who_stays_keeps_the_number() {
+    let (first, numbers) = table(&three(), &[], &TreeTable::empty());
+    let later = network(
+        SITES,
+        &[
+            subscriber("d", "192.0.2.4", "home", "south"),
+            subscriber("c", "192.0.2.3", "work", "north"),
+            subscriber("a", "192.0.2.1", "home", "mast"),
+        ]
+        .join(","),
+    );
+    let (second, after) = table(&later, &numbers.owners, &first);
+    assert_eq!(after.leaves, [3, 2, 0], "d has a free one, not that of b, who has left");
+    assert_eq!(after.gone(), [1]);
+    let kinds = |changes: &[abi::sl_tree_change]| -> Vec<(u32, u32)> {
+        changes.iter().map(|change| (change.kind, change.at)).collect()
+    };
+    let changes = first.changes_to(&second);
+    assert_eq!(kinds(&changes), [(abi::SL_CHANGE_NODE, 2), (abi::SL_CHANGE_NODE, 3)], "a is not touched");
+    let joined = first.clone().after(&changes);
+    assert_eq!(kinds(&joined.removals(&after.gone(), |_| true)), [], "b has packets");
+    assert_eq!(kinds(&joined.removals(&after.gone(), |_| false)), [(abi::SL_CHANGE_REMOVE, 1)]);
+}
+
+#[test]
+fn the_core_follows_every_change() {
+    let deeper = r#"{ "south": { "sites": { "north": { "sites": { "mast": {} } } } } }"#;
+    let steps = [
+        three(),
+        network(SITES, &subscriber("a", "192.0.2.1", "work", "south")),
+        network(
+            deeper,
+            &[subscriber("a", "192.0.2.1", "work", "mast"), subscriber("b", "192.0.2.9", "home", "north")].join(","),
+        ),
+        network("{}", &subscriber("b", "192.0.2.9", "home", "").replace(r#", "site": """#, "")),
+        three(),
+    ];
+    let mut tree = Tree::default();
+    let mut owners = vec![0; NODES];
+    for (step, network) in steps.iter().enumerate() {
+        let running = TreeTable::read(tree.state());
+        let numbers = Numbers::of(network, &owners).unwrap_or_else(|error| panic!("{error}"));
+        let wanted = TreeTable::of(network, Way::Up, &numbers, &running, 0).unwrap_or_else(|error| panic!("{error}"));
+        let mut changes = running.changes_to(&wanted);
+        changes.extend(running.after(&changes).removals(&numbers.gone(), |_| false));
+        let mut ring = abi::boxed_zeroed::<abi::sl_tree_changes>();
+        ring.change[..changes.len()].copy_from_slice(&changes);
+        ring.written = changes.len() as u64;
+        let calls = (0..)
+            .take_while(|_| {
+                tree.catch_up(&mut ring, 1);
+                ring.made < ring.written
+            })
+            .count();
+        assert_eq!((ring.made, ring.refused), (ring.written, 0), "step {step}");
+        assert!(calls <= changes.len() / 16, "step {step}");
+        let is = TreeTable::read(tree.state());
+        assert!(is.includes(&wanted) && wanted.includes(&is), "step {step}");
+        owners = numbers.owners.clone();
+        numbers.gone().iter().for_each(|number| owners[*number as usize] = 0);
+    }
+}
+
+#[test]
+fn a_full_tree_says_so() {
+    let mut owners = vec![0; NODES];
+    owners[..NOBODY as usize].fill(7);
+    let error = Numbers::of(&three(), &owners).expect_err("no leaf is free");
+    assert_eq!(error, TreeError::NoLeaves(3));
+}

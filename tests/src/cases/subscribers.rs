@@ -1,0 +1,288 @@
+//! Policies with subscribers: a tree of classes in both directions, changed while packets flow.
+
+use crate::cases::assert_near;
+use crate::cases::upgrade::age;
+use crate::command::{await_that, run};
+use crate::lab::Lab;
+use crate::needs::Need;
+use crate::net::{Ns, Routed, SERVER};
+use crate::suite::Suite;
+use crate::traffic::{self, Flow, Outcome, now_ns};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub fn suite() -> Suite {
+    Suite::new("subscribers")
+        .qdisc("plans_hold_in_both_directions", &[Need::Icount, Need::Conntrack], plans_hold)
+        .qdisc("a_change_touches_one", &[Need::Icount], a_change_touches_one)
+        .qdisc("changes_are_all_or_nothing", &[], all_or_nothing)
+        .qdisc("ten_thousand", &[Need::Icount], ten_thousand)
+}
+
+const SETTLE: Duration = Duration::from_millis(300);
+/// The subscribers' addresses, all of the client.
+const ADDRESSES: [(&str, &str); 4] =
+    [("a", "10.78.0.11"), ("b", "10.78.0.12"), ("c", "10.78.0.13"), ("d", "10.78.0.14")];
+
+fn address(name: &str) -> &'static str {
+    ADDRESSES.iter().find(|(known, _)| *known == name).expect("a known subscriber").1
+}
+
+/// A router between subscribers and the internet.
+fn box_between(lab: &Lab) -> Routed {
+    let net = lab.routed();
+    for (_, address) in ADDRESSES {
+        net.client.ip(&format!("addr add {address}/32 dev c0"));
+        net.router.ip(&format!("neigh replace {address} dev lan0 lladdr 02:00:00:00:78:02 nud permanent"));
+    }
+    net
+}
+
+fn subscriber(name: &str, plan: &str, site: &str) -> Value {
+    let mut own = json!({ "name": name, "addresses": [address(name)], "plan": plan });
+    if !site.is_empty() {
+        own["site"] = site.into();
+    }
+    own
+}
+
+fn policy(subscribers: &[Value]) -> Value {
+    json!({
+        "name": "town",
+        "link": { "rate": "100mbit", "overhead": 14 },
+        "subscriber_side": ["lan0"],
+        "sites": { "north": { "ceil": "60mbit" }, "south": {} },
+        "plans": {
+            "home": { "rate": { "down": "5mbit", "up": "1mbit" }, "ceil": { "down": "20mbit", "up": "5mbit" }, "queue": "fifo" },
+            "work": { "ceil": { "down": "50mbit", "up": "10mbit" }, "queue": "fifo" },
+        },
+        "subscribers": subscribers,
+    })
+}
+
+fn town() -> Value {
+    policy(&[subscriber("a", "home", "north"), subscriber("b", "work", "north"), subscriber("c", "home", "south")])
+}
+
+/// What a list of subscribers says of each: its ceiling, and packets that were sent, dropped and are queued.
+fn listed(lab: &Lab, ns: &Ns, interface: &str) -> BTreeMap<String, (u64, [u64; 3])> {
+    let output = lab.sluice(ns, &["subscriber", "list", "--interface", interface, "--json"]).ok();
+    let all: Value = serde_json::from_str(&output.stdout).expect("JSON");
+    let number = |value: &Value| value.as_u64().unwrap_or(0);
+    let of = |one: &Value| {
+        let counts = [&one["sent"]["pkts"], &one["dropped_pkts"], &one["backlog"]["pkts"]].map(number);
+        (one["id"].as_str().expect("a key").to_owned(), (number(&one["ceil_bps"]), counts))
+    };
+    all[interface].as_array().expect("a list").iter().map(of).collect()
+}
+
+/// Sends to each subscriber so many Mbit/s.
+fn download(net: &Routed, loads: &[(&str, u64)]) -> Vec<traffic::Streams> {
+    let start = |(place, (name, mbit)): (usize, &(&str, u64))| {
+        traffic::start(
+            &net.server,
+            &net.client,
+            address(name),
+            &[Flow::new(7000 + place as u16, &[1514], mbit * 1_000_000)],
+        )
+    };
+    loads.iter().enumerate().map(start).collect()
+}
+
+/// Ends streams, and returns the outcome of each.
+fn end(streams: Vec<traffic::Streams>) -> Vec<Outcome> {
+    streams.iter().for_each(traffic::Streams::stop);
+    streams.into_iter().map(|stream| stream.finish_lossy().remove(0)).collect()
+}
+
+/// Plans and a site's ceiling hold towards the subscribers by destination and from them by source, also behind NAT; others have what is left.
+fn plans_hold(lab: &Lab) {
+    let net = box_between(lab);
+    let policy = lab.policy(&town());
+    lab.up(&net.router, "lan0", &policy, &[]);
+    lab.up(&net.router, "wan0", &policy, &[]);
+    let streams = download(&net, &[("a", 30), ("b", 60), ("c", 30), ("d", 15)]);
+    std::thread::sleep(Duration::from_millis(1500));
+    let outcomes = end(streams);
+    // "d" is no subscriber, and gets what is left.
+    for ((name, mbit), outcome) in [("a", 20.0), ("b", 40.0), ("c", 20.0), ("d", 15.0)].iter().zip(&outcomes) {
+        assert_near(&format!("down to {name}"), outcome.bps(SETTLE, 0), mbit * 1e6, 0.005);
+        assert!(outcome.in_order(), "{name}");
+    }
+    let down = listed(lab, &net.router, "lan0");
+    for (name, outcome) in ["a", "b", "c"].iter().zip(&outcomes) {
+        let (_, [sent, dropped, queued]) = down[*name];
+        assert_eq!((sent, sent + dropped + queued), (outcome.received(), outcome.sent), "{name}");
+    }
+    let shown = lab.sluice(&net.router, &["status", "lan0"]).ok().stdout;
+    for text in ["subscribers (3; down, by destination)", "north", "60 Mbit/s", "of addresses that no subscriber has"] {
+        assert!(shown.contains(text), "{text}: {shown}");
+    }
+    let asked = ["udp", "10.79.0.2:5000", "to", "10.78.0.11:6000"];
+    for target in ["lan0", &policy] {
+        let explained = lab.sluice(&net.router, &[&["explain", target], &asked[..]].concat()).ok().stdout;
+        for text in [
+            "a, plan home; down, by its destination",
+            "a: guarantee 5 Mbit/s, ceiling 20 Mbit/s",
+            "north: ",
+            "link: ceiling 100 Mbit/s",
+        ] {
+            assert!(explained.contains(text), "{text}: {explained}");
+        }
+    }
+    net.router.tool("nft", "add table ip translated").ok();
+    net.router.tool("nft", "add chain ip translated out { type nat hook postrouting priority 100 ; }").ok();
+    net.router.tool("nft", "add rule ip translated out oifname wan0 masquerade").ok();
+    for (name, mbit) in [("a", 5.0), ("b", 10.0)] {
+        net.client.ip(&format!("route replace default via 10.78.0.1 src {}", address(name)));
+        let flow = Flow::new(7100, &[1514], 20_000_000);
+        let outcome =
+            traffic::start(&net.client, &net.server, SERVER, &[flow]).stop_after(Duration::from_millis(1000)).remove(0);
+        assert_near(&format!("up from {name}"), outcome.bps(SETTLE, 0), mbit * 1e6, 0.005);
+        assert_eq!(listed(lab, &net.router, "wan0")[name].1[0], outcome.received(), "{name} is known behind NAT");
+    }
+    lab.down(&net.router, "lan0");
+    lab.down(&net.router, "wan0");
+}
+
+/// One subscriber's ceiling changes, one comes, one moves, one goes: no packet of others is lost or overtaken, and those who stay keep their counters.
+fn a_change_touches_one(lab: &Lab) {
+    let net = box_between(lab);
+    lab.up(&net.router, "lan0", &lab.policy(&town()), &[]);
+    let streams = download(&net, &[("a", 10), ("b", 10), ("c", 10), ("d", 5)]);
+    std::thread::sleep(Duration::from_millis(400));
+    let change = |arguments: &[&str]| {
+        let from = now_ns();
+        let output = lab.sluice(&net.router, &[&["subscriber"], arguments].concat()).ok();
+        std::thread::sleep(Duration::from_millis(400));
+        (output, from, now_ns())
+    };
+    let (told, from, to) = change(&["set", "a", "--ceil", "6mbit"]);
+    assert!(told.stdout.contains("subscriber a: ceil.down 20mbit -> 6mbit"), "{told}");
+    change(&["add", "d", "--addresses", address("d"), "--plan", "home", "--site", "south"]);
+    change(&["move", "b", "south"]);
+    change(&["set", "a", "--ceil", ""]);
+    change(&["remove", "c"]);
+    let counted = listed(lab, &net.router, "lan0");
+    let outcomes = end(streams);
+    assert_near(
+        "a while its ceiling was 6 Mbit/s",
+        outcomes[0].between(from + 200_000_000, to).bps(Duration::ZERO, 0),
+        6e6,
+        0.05,
+    );
+    for (name, outcome) in ["a", "b", "c", "d"].iter().zip(&outcomes) {
+        // More was sent to "a" than its new ceiling lets through.
+        assert!(outcome.in_order() && (*name == "a" || outcome.lost() == 0), "{name}: {} lost", outcome.lost());
+    }
+    assert_eq!(counted.keys().collect::<Vec<_>>(), ["a", "b", "d"]);
+    assert!(counted["a"].1[0] > 1500 && counted["d"].1[0] > 100, "{counted:?}");
+    lab.sluice(&net.router, &["subscriber", "set", "c", "--plan", "home"]).exits(2).says("no subscriber \"c\"");
+    lab.sluice(&net.router, &["subscriber", "set", "a", "--plan", "hom"]).exits(2).says("is \"home\" meant?");
+    lab.sluice(&net.router, &["subscriber", "add", "e", "--addresses", address("a")]).exits(2).says("10.78.0.11/32");
+    lab.down(&net.router, "lan0");
+}
+
+/// A change that is not confirmed, that fails or that dies leaves the tree as it was or as it is to be; rollback brings it back.
+fn all_or_nothing(lab: &Lab) {
+    let net = box_between(lab);
+    let (first, second) = (
+        lab.policy(&town()),
+        lab.policy(&policy(&[
+            subscriber("a", "work", "south"),
+            subscriber("c", "home", "south"),
+            subscriber("d", "home", ""),
+        ])),
+    );
+    lab.up(&net.router, "lan0", &first, &[]);
+    age(&net.router);
+    lab.sluice(&net.router, &["upgrade", "lan0"]).ok();
+    lab.up(&net.router, "wan0", &first, &[]);
+    let ceilings = |interface: &str| -> Vec<(String, u64)> {
+        listed(lab, &net.router, interface).into_iter().map(|(name, (ceil, _))| (name, ceil / 1_000_000)).collect()
+    };
+    let named = |all: &[(&str, u64)]| all.iter().map(|(name, mbit)| ((*name).to_owned(), *mbit)).collect::<Vec<_>>();
+    let (before, after) = (named(&[("a", 20), ("b", 50), ("c", 20)]), named(&[("a", 50), ("c", 20), ("d", 20)]));
+    assert_eq!(ceilings("lan0"), before);
+    lab.sluice(&net.router, &["apply", "lan0", &second, "--confirm", "2s"]).ok();
+    assert_eq!(ceilings("lan0"), after);
+    await_that("it is taken back", Duration::from_secs(20), || ceilings("lan0") == before);
+    for fault in ["apply-queued:error", "apply-live:error", "apply-pruned:error", "apply-verified:error"] {
+        let failed = run(lab.command(&net.router, &["apply", "lan0", &second]).env("SLUICE_FAULT", fault));
+        failed.exits(1).says("is in force again");
+        assert_eq!(ceilings("lan0"), before, "{fault}");
+    }
+    for (point, then) in [
+        ("apply-recorded", &before),
+        ("apply-queued", &before),
+        ("apply-staged", &before),
+        ("apply-live", &after),
+        ("apply-pruned", &after),
+        ("apply-noted", &after),
+    ] {
+        lab.killed_at(point, &net.router, &["apply", "lan0", &second]);
+        assert_eq!(&ceilings("lan0"), then, "{point}");
+        let status = lab.sluice(&net.router, &["status", "lan0", "--json"]).ok();
+        assert!(status.stdout.contains("\"in_place\": true"), "{status}");
+        lab.sluice(&net.router, &["apply", "lan0", &first]).ok();
+    }
+    // Both interfaces, or none.
+    let failed = run(lab
+        .command(&net.router, &["subscriber", "set", "a", "--plan", "work"])
+        .env("SLUICE_FAULT", "apply-verified:error"));
+    failed.exits(1);
+    assert_eq!((ceilings("lan0"), ceilings("wan0")), (before.clone(), named(&[("a", 5), ("b", 10), ("c", 5)])));
+    lab.sluice(&net.router, &["subscriber", "set", "a", "--plan", "work"]).ok();
+    assert_eq!((ceilings("lan0")[0].1, ceilings("wan0")[0].1), (50, 10));
+    lab.sluice(&net.router, &["rollback", "lan0"]).ok();
+    assert_eq!(ceilings("lan0"), before);
+    let classes = lab.policy(&crate::policy::three());
+    lab.sluice(&net.router, &["apply", "lan0", &classes]).exits(2).says("whether there are subscribers");
+    net.router.tc("qdisc del dev lan0 root");
+    assert!(!lab.sluice(&net.router, &["status", "lan0", "--json"]).ok().stdout.contains("\"in_place\": true"));
+    lab.sluice(&net.router, &["ensure"]).ok();
+    assert_eq!(ceilings("lan0"), before);
+    lab.down(&net.router, "lan0");
+    lab.down(&net.router, "wan0");
+}
+
+/// A table of ten thousand goes up, one of them changes, and all of them change, while packets flow.
+fn ten_thousand(lab: &Lab) {
+    let net = box_between(lab);
+    let table = |plan: &str| {
+        let rows = (0..10_000)
+            .map(|n| format!("s{n},10.{}.{}.{},{plan},site{}\n", 100 + n / 65_536, n / 256 % 256, n % 256, n % 100));
+        let own = format!("a,{},home,site1\n", address("a"));
+        "name,addresses,plan,site\n".to_owned() + &own + &rows.collect::<String>()
+    };
+    let sites: serde_json::Map<String, Value> = (0..100).map(|n| (format!("site{n}"), json!({}))).collect();
+    let text = |file: &str| {
+        json!({
+            "name": "many", "link": { "rate": "1gbit", "split_gso": "off" }, "subscriber_side": ["lan0"], "sites": sites,
+            "plans": { "home": { "ceil": "20mbit" }, "work": { "ceil": "50mbit" } }, "subscribers": file,
+        })
+    };
+    lab.file("many.csv", table("home"));
+    lab.file("more.csv", table("work"));
+    let first = lab.policy(&text("many.csv"));
+    let second = lab.policy(&text("more.csv"));
+    let seconds = |what: &str, arguments: &[&str]| {
+        let from = now_ns();
+        lab.sluice(&net.router, arguments).ok();
+        eprintln!("    {what}: {:.3} s", (now_ns() - from) as f64 / 1e9);
+    };
+    seconds("up", &["up", "lan0", "--policy", &first, "--engine", "qdisc"]);
+    let streams = download(&net, &[("a", 10), ("d", 10)]);
+    std::thread::sleep(Duration::from_millis(200));
+    seconds("one", &["subscriber", "set", "s77", "--plan", "work", "--quiet"]);
+    seconds("all", &["apply", "lan0", &second, "--quiet"]);
+    seconds("status", &["status", "lan0"]);
+    let outcomes = end(streams);
+    for outcome in &outcomes {
+        assert_eq!((outcome.lost(), outcome.in_order()), (0, true));
+    }
+    let shown = listed(lab, &net.router, "lan0");
+    assert_eq!((shown.len(), shown["s77"].0, shown["s9999"].0), (10_001, 50_000_000, 50_000_000));
+    seconds("down", &["down", "lan0"]);
+}
