@@ -1,15 +1,17 @@
 //! The difference between two resolved policies: every field that differs, under the name that policy files give it.
 
+pub(crate) mod change;
 mod fields;
 mod lines;
 mod pairs;
 
+pub use change::{Change, Field};
 pub use lines::{Line, Sign};
 
 use crate::network::difference as network;
 pub use crate::network::difference::NodeChange;
 use crate::resolved::Resolved;
-pub(crate) use fields::Values;
+use change::{Values, changed};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -39,31 +41,6 @@ impl Difference {
         let of_classes = classes.is_empty() && rules.is_empty() && forwards.is_empty();
         settings.is_empty() && of_classes && sites.is_empty() && subscribers.is_empty()
     }
-}
-
-/// A value that changes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Field {
-    /// The field's name in policy files, `link.rate` for the `rate` of `link`.
-    pub field: &'static str,
-    /// The former value; none if it was not set.
-    pub old: Option<String>,
-    /// The new value; none if it is not set.
-    pub new: Option<String>,
-}
-
-/// The change of a class or a rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Change {
-    /// The class or rule is new.
-    Added,
-    /// The class or rule is removed.
-    Removed,
-    /// Some of its values change.
-    Changed,
-    /// A rule moves to another place and is otherwise the same.
-    Moved,
 }
 
 /// A class that changes.
@@ -131,15 +108,6 @@ pub fn kept_rules(old: &Resolved, new: &Resolved) -> Vec<Option<usize>> {
         }
     }
     kept
-}
-
-/// The values that differ.
-pub(crate) fn changed(old: &Values, new: &Values) -> Vec<Field> {
-    let value = |of: &Values, key: &str| of.iter().find(|(name, _)| *name == key).map(|(_, value)| value.clone());
-    let keys = old.iter().chain(new.iter().filter(|(key, _)| value(old, key).is_none()));
-    keys.map(|(field, _)| Field { field, old: value(old, field), new: value(new, field) })
-        .filter(|field| field.old != field.new)
-        .collect()
 }
 
 /// The change of a class or rule between two policies, with the changed values.

@@ -7,6 +7,7 @@
 //! and not with the mistakes.
 
 mod addresses;
+mod as_policy;
 pub(crate) mod checks;
 pub(crate) mod difference;
 pub(crate) mod names;
@@ -20,21 +21,14 @@ mod summary;
 pub(crate) mod tables;
 
 use crate::bytes::Bytes;
-use crate::ceiling::Limits;
-use crate::class_id::ClassId;
-use crate::forward::DEFAULT_CONNECTIONS;
 use crate::limit::Limit;
-use crate::link::{Framing, Link, SplitGso};
-use crate::policy::{Class, FORMAT_VERSION, Malformed, Mode, Policy};
+use crate::link::{Framing, SplitGso};
 use crate::queue::{Codel, Queue};
-use crate::rank::Rank;
 use crate::rate::Rate;
-use crate::scheduler::Scheduler;
 use crate::source::{Origin, Source, Where};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use sluice_abi as abi;
-use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 pub(crate) use addresses::one as address;
@@ -270,36 +264,14 @@ pub struct Address {
     pub(crate) span: Where,
 }
 
-impl From<NetworkPolicy> for Policy {
-    /// All packets are of one class, which the tree of the network queues.
-    fn from(network: NetworkPolicy) -> Policy {
-        let own = &network.link;
-        Policy {
-            version: FORMAT_VERSION,
-            name: network.name.clone(),
-            description: network.description.clone(),
-            scheduler: Scheduler::STRICT_PRIORITY,
-            rank: Rank::default(),
-            mode: Mode::default(),
-            link: Link { framing: own.framing, burst: own.burst, split_gso: own.split_gso, ..Link::default() },
-            arrivals_of: Vec::new(),
-            limits: Limits::default(),
-            default_class: None,
-            flows: 0,
-            connections: DEFAULT_CONNECTIONS,
-            malformed: Malformed::default(),
-            address_sets: BTreeMap::new(),
-            port_sets: BTreeMap::new(),
-            classes: vec![Class { name: "subscribers".to_owned(), ..Class::new(ClassId(0)) }],
-            rules: Vec::new(),
-            forwards: Vec::new(),
-            origin: network.origin.clone(),
-            network: Some(Box::new(network)),
-        }
-    }
-}
-
 impl NetworkPolicy {
+    /// Whether its text alone means the same: it names itself, and no tables. To read a long text once more would tell that too.
+    pub(crate) fn stands_alone(&self) -> bool {
+        let Some(source) = self.origin.source() else { return false };
+        let own_sites = self.sites.source.as_ref().is_none_or(|sites| sites.is(source));
+        self.origin.span("/name").is_some() && own_sites && self.subscribers.source.is(source)
+    }
+
     /// The plan of a subscriber.
     pub fn plan(&self, subscriber: &Subscriber) -> Option<&Plan> {
         subscriber.plan.and_then(|plan| self.plans.get(plan))

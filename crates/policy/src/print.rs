@@ -1,20 +1,22 @@
 //! A policy as text in the native format, in one canonical form; parsing the text gives the same policy.
 
+pub(crate) mod parts;
+
 use crate::ceiling::{Ceiling, Limits};
 use crate::dscp;
 use crate::forward::{DEFAULT_CONNECTIONS, Forward, ForwardSource, OldConnections, Target};
 use crate::icmp;
 use crate::limit::Limit;
-use crate::link::{Cells, Framing, Link, SplitGso};
+use crate::link::Link;
 use crate::network;
 use crate::parse::parse;
 use crate::policy::{Class, ClassFrom, Exceed, Malformed, Mode, Policy, Protocol, Rule, Term, Terms};
-use crate::queue::{Codel, Flows, Hosts, Queue};
 use crate::scheduler::Scheduler;
 use crate::source::Source;
 use crate::tcp_flags;
 use crate::terms;
 use crate::time;
+use parts::{Fields, link, name_of, object, queue};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -55,6 +57,9 @@ pub fn written(policy: &Policy) -> String {
 
 fn with_its_name(policy: &Policy) -> Option<String> {
     let text = policy.origin.source()?.text();
+    if policy.network.as_ref().is_some_and(|network| network.stands_alone()) {
+        return Some(text.to_owned());
+    }
     let means_the_same = |text: &str| parse(&Source::new("", text)).is_ok_and(|same| same == *policy);
     if means_the_same(text) {
         return Some(text.to_owned());
@@ -63,17 +68,6 @@ fn with_its_name(policy: &Policy) -> Option<String> {
     let gap = if inside.starts_with(['\n', '\r']) { "\n  " } else { " " };
     let named = format!("{before}{gap}\"name\": {},{inside}", Value::from(policy.name.as_str()));
     means_the_same(&named).then_some(named)
-}
-
-pub(crate) type Fields = Vec<(&'static str, Value)>;
-
-/// One object on one line.
-pub(crate) fn object(fields: &Fields) -> String {
-    if fields.is_empty() {
-        return "{}".into();
-    }
-    let fields: Vec<String> = fields.iter().map(|(key, value)| format!("\"{key}\": {value}")).collect();
-    format!("{{ {} }}", fields.join(", "))
 }
 
 /// One element a line.
@@ -90,10 +84,6 @@ fn sets<T>(key: &str, sets: &BTreeMap<String, Vec<T>>, value: fn(&T) -> Value) -
     let of = |values: &Vec<T>| values.iter().map(value).map(|value| value.to_string()).collect::<Vec<_>>().join(", ");
     let lines: Vec<String> = sets.iter().map(|(name, values)| format!("\n    \"{name}\": [{}]", of(values))).collect();
     format!("  \"{key}\": {{{}\n  }},\n", lines.join(","))
-}
-
-fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: &T) -> Value {
-    names.iter().find(|(_, known)| known == value).map_or(Value::Null, |&(name, _)| name.into())
 }
 
 fn header(policy: &Policy) -> Fields {
@@ -120,33 +110,6 @@ fn header(policy: &Policy) -> Fields {
     }
     if policy.malformed != Malformed::default() {
         fields.push(("malformed", name_of(Malformed::NAMES, &policy.malformed)));
-    }
-    fields
-}
-
-pub(crate) fn link(link: &Link) -> Fields {
-    let mut fields = Fields::new();
-    if let Some(rate) = link.rate {
-        fields.push(("rate", rate.to_string().into()));
-    }
-    if let Some(rate) = link.ingress_rate {
-        fields.push(("ingress_rate", rate.to_string().into()));
-    }
-    if link.framing != Framing::default() {
-        match Framing::PRESETS.iter().find(|(_, preset)| *preset == link.framing) {
-            Some(&(name, _)) => fields.push(("overhead", name.into())),
-            None => {
-                fields.push(("overhead", link.framing.overhead_bytes.into()));
-                fields.push(("mpu", link.framing.mpu_bytes.into()));
-                fields.push(("cells", name_of(Cells::NAMES, &link.framing.cells)));
-            }
-        }
-    }
-    if let Some(burst) = link.burst {
-        fields.push(("burst", burst.to_string().into()));
-    }
-    if link.split_gso != SplitGso::default() {
-        fields.push(("split_gso", name_of(SplitGso::NAMES, &link.split_gso)));
     }
     fields
 }
@@ -207,32 +170,6 @@ fn class(class: &Class) -> Fields {
         fields.push(("mark", class.marks.iter().copied().collect()));
     }
     fields
-}
-
-pub(crate) fn queue(fields: &mut Fields, queue: Queue, codel: Option<Codel>) {
-    if let Some(flows) = queue.flows() {
-        fields.push(("queue", queue.name().into()));
-        if flows.hosts != Hosts::default() {
-            fields.push(("hosts", flows.hosts.name().into()));
-        }
-        if flows.quantum_bytes != Flows::default().quantum_bytes {
-            fields.push(("flow_quantum", flows.quantum_bytes.into()));
-        }
-        if flows.allowance != Flows::default_allowance(flows.quantum_bytes) {
-            fields.push(("allowance", flows.allowance.to_string().into()));
-        }
-    }
-    if codel.is_some() != queue.default_codel().is_some() {
-        fields.push(("aqm", if codel.is_some() { "codel" } else { "none" }.into()));
-    }
-    if let Some(codel) = codel {
-        if codel.target_ns != Codel::default().target_ns {
-            fields.push(("target", time::format(codel.target_ns).into()));
-        }
-        if codel.interval_ns != Codel::default_interval_ns(codel.target_ns) {
-            fields.push(("interval", time::format(codel.interval_ns).into()));
-        }
-    }
 }
 
 fn dscp_value(value: u8) -> Value {
@@ -382,6 +319,15 @@ mod tests {
     fn written_policy_keeps_its_comments() {
         let named = "// for the house\n{ \"name\": \"x\", \"scheduler\": \"round_robin\", \"classes\": [{ \"id\": 0 }] } // end\n";
         assert_eq!(written(&read(named)), named);
+    }
+
+    #[test]
+    fn subscribers_keep_their_comments() {
+        let text = r#"{ "name": "town", "subscriber_side": ["eth1"], // ours
+            "subscribers": [{ "name": "a", "addresses": ["192.0.2.1"] }] }"#;
+        assert_eq!(written(&read(text)), text);
+        let unnamed = written(&read(&text.replace(r#""name": "town", "#, "")));
+        assert!(unnamed.contains("// ours") && unnamed.contains(r#""name": ""#), "{unnamed}");
     }
 
     #[test]

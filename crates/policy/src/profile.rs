@@ -256,6 +256,9 @@ mod tests {
         let path = file.to_str().unwrap();
         match load_from(path, &[]).unwrap_or_else(|error| panic!("{error}")).1 {
             PolicyFile::One(policy) => {
+                // The tables are not asked again.
+                let alone = crate::parse(&Source::new("alone", crate::written(&policy))).unwrap();
+                assert_eq!(alone, *policy);
                 assert_eq!(policy.network.expect("a network").subscribers.subscribers[0].parent, Some(0));
             }
             other => panic!("{other:?}"),

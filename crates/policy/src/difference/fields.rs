@@ -1,6 +1,7 @@
 //! The values of a resolved policy, each with its name, as policies write them. Structs are taken apart whole, so that a
 //! new field cannot be forgotten; rules come as they are printed.
 
+use super::change::Values;
 use crate::ceiling::Ceiling;
 use crate::dscp;
 use crate::forward::Forward;
@@ -13,9 +14,6 @@ use crate::scheduler::Scheduler;
 use crate::time;
 use ipnet::IpNet;
 use serde_json::Value;
-
-/// Names and values. A value that is not set is absent.
-pub(crate) type Values = Vec<(&'static str, String)>;
 
 /// The key that names a rule.
 pub(super) const RULE_NAME: &str = "name";

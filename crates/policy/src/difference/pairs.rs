@@ -1,6 +1,7 @@
 //! Pairs of a rule of the old policy and the same rule of the new one.
 
-use super::fields::{self, Values};
+use super::change::Values;
+use super::fields;
 use crate::resolved::ResolvedRule;
 use std::collections::{HashMap, VecDeque};
 

@@ -2,7 +2,7 @@
 //! chooses them.
 
 use super::{EachWay, Leaf, LeafQueue, Network, Node};
-use crate::difference::{Change, Field, Values, changed};
+use crate::difference::change::{Change, Field, Values, changed};
 use crate::link::{Cells, SplitGso};
 use crate::rate::Rate;
 use crate::time;

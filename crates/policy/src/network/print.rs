@@ -4,7 +4,7 @@
 use super::{Burst, EachWay, NetworkPolicy, Plan, Site, Subscriber};
 use crate::limit::Limit;
 use crate::link::Link;
-use crate::print::{Fields, link, object, queue};
+use crate::print::parts::{Fields, link, object, queue};
 use crate::rate::Rate;
 use crate::time;
 use serde_json::Value;

@@ -3,7 +3,8 @@
 use super::super::difference::{changed_nodes, settings};
 use super::super::print;
 use super::*;
-use crate::difference::{Change, Difference, changed};
+use crate::difference::Difference;
+use crate::difference::change::{Change, changed};
 use crate::parse::parse_file;
 use crate::set::PolicyFile;
 use crate::source::Source;

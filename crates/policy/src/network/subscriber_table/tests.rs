@@ -8,6 +8,9 @@ use crate::parse::parse_file_with;
 use crate::set::PolicyFile;
 use std::time::{Duration, Instant};
 
+/// Reports take a tenth of a second on an idle machine; work that grew with the square of the rows would take minutes on any.
+const AT_MOST: Duration = Duration::from_secs(20);
+
 const POLICY: &str = r#"{ "subscriber_side": ["eth1"], "sites": { "north": { "sites": { "tower": {} } } },
     "plans": { "home": { "ceil": "100mbit" } }, "subscribers": "customers.csv" }"#;
 
@@ -59,7 +62,7 @@ fn a_report_of_many_mistakes_is_short() {
         let start = Instant::now();
         let found = read(&table).expect_err("all are faulty");
         let shown = found.render(false);
-        assert!(start.elapsed() < Duration::from_secs(1), "took {:?}", start.elapsed());
+        assert!(start.elapsed() < AT_MOST, "took {:?}", start.elapsed());
         assert_eq!(found.len(), mistakes);
         assert!(shown.contains("... and ") && shown.lines().count() < 900, "{}", shown.lines().count());
     }
@@ -74,7 +77,7 @@ fn a_report_of_many_mistakes_in_a_list_is_short() {
     let start = Instant::now();
     let found = read_policy(&policy, "").expect_err("all are faulty");
     let shown = found.render(false);
-    assert!(start.elapsed() < Duration::from_secs(1), "took {:?}", start.elapsed());
+    assert!(start.elapsed() < AT_MOST, "took {:?}", start.elapsed());
     assert_eq!(found.len(), 30_000);
     assert!(shown.lines().count() < 700, "{}", shown.lines().count());
 }
@@ -90,7 +93,7 @@ fn there_is_room_for_so_many_and_no_more() {
     let start = Instant::now();
     let resolved = super::super::resolve(&full, &crate::Context::default()).unwrap_or_else(|found| panic!("{found}"));
     assert_eq!((resolved.leaves.len(), resolved.queues.len()), (MAX_SUBSCRIBERS, 1));
-    assert!(start.elapsed() < Duration::from_secs(1), "took {:?}", start.elapsed());
+    assert!(start.elapsed() < AT_MOST, "took {:?}", start.elapsed());
     let error = read(&table(MAX_SUBSCRIBERS + 1)).expect_err("one more").render(false);
     assert!(error.contains("more than 32767 subscribers"), "{error}");
 }
