@@ -231,7 +231,8 @@ pub struct Apply {
     /// Refuse while an earlier change waits to be confirmed, instead of confirming it
     #[arg(long)]
     pub unless_unconfirmed: bool,
-    /// Let new forwards take ports that sockets of this host have, and packets to addresses that are not this host's
+    /// Let new forwards take ports that sockets of this host have, and packets to addresses that are not this host's; let more than half of the
+    /// subscribers go
     #[arg(long)]
     pub force: bool,
     /// Shape what arrives to this rate instead of the present one

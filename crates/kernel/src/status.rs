@@ -81,7 +81,7 @@ pub struct PolicyStatus {
     pub name: String,
     /// Source of the policy's text, such as a path.
     pub source: String,
-    /// Discipline of the policy.
+    /// Discipline of the policy; `tree` where it has subscribers.
     pub scheduler: String,
     /// Number of the configuration.
     pub generation: u32,

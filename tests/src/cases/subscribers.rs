@@ -227,6 +227,13 @@ fn all_or_nothing(lab: &Lab) {
         assert!(status.stdout.contains("\"in_place\": true"), "{status}");
         lab.sluice(&net.router, &["apply", "lan0", &first]).ok();
     }
+    let short = lab.policy(&policy(&[subscriber("a", "work", "south")]));
+    let told = lab.sluice(&net.router, &["apply", "lan0", &short]).exits(2);
+    told.says("1 of 3 subscribers are left").says("--force");
+    assert_eq!(ceilings("lan0"), before);
+    lab.sluice(&net.router, &["apply", "lan0", &short, "--force"]).ok();
+    assert_eq!(ceilings("lan0"), named(&[("a", 50)]));
+    lab.sluice(&net.router, &["rollback", "lan0"]).ok();
     // Both interfaces, or none.
     let failed = run(lab
         .command(&net.router, &["subscriber", "set", "a", "--plan", "work"])

@@ -65,7 +65,7 @@ pub struct Request {
     pub what: Origin,
     /// Number of the history entry that the change repeats.
     pub repeats: Option<u32>,
-    /// `--force`: a new forward may take what others have.
+    /// `--force`: a new forward may take what others have, and more than half of the subscribers may go.
     pub force: bool,
 }
 
@@ -160,6 +160,9 @@ impl Change {
         let kind = root.as_ref().map_or("", |root| root.kind.as_str());
         let plan = plan::plan(&now, &found, &Features::known()?, &options, kind)?;
         refuse(&was, &before, &now, &plan)?;
+        if request.what == Origin::Apply && !request.force {
+            refuse_shrinking(&was, &before, &now)?;
+        }
         let changes: Vec<(&str, &Policy)> =
             together.iter().map(|request| (request.interface.as_str(), &request.policy)).collect();
         members::refuse(&was.interface, &now, &changes)?;
@@ -376,6 +379,17 @@ fn refuse(was: &Record, before: &Resolved, now: &Resolved, plan: &Plan) -> Resul
         return Err(again(was, what, " with the new policy"));
     }
     Ok(())
+}
+
+/// Refuses a policy that has lost more than half of its subscribers: its table may have been cut short.
+fn refuse_shrinking(was: &Record, before: &Resolved, now: &Resolved) -> Result<()> {
+    let many = |policy: &Resolved| policy.network.as_ref().map_or(0, |network| network.leaves.len());
+    let (before, now) = (many(before), many(now));
+    if now >= before.div_ceil(2) {
+        return Ok(());
+    }
+    let what = format!("{}: {now} of {before} subscribers are left: has the table been cut short?", was.interface);
+    Err(Error::input(what).help("check the table; if it is meant, use --force"))
 }
 
 fn again(was: &Record, what: &str, with: &str) -> Error {

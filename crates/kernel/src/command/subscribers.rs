@@ -80,7 +80,8 @@ impl SubscriberEdits {
                 edit: &edit,
                 confirm: self.confirm,
                 message: Some(self.message.clone()),
-                force: false,
+                // Each change names its subscriber.
+                force: true,
             })
             .collect();
         work(&edits)

@@ -86,10 +86,10 @@ impl TreeMaps {
         first[..4] != [0; 4]
     }
 
-    /// Packets in the tree, and those that have left it.
-    fn moved(&self) -> (u32, u64) {
-        let copy = self.copy();
-        (copy.pkts, copy.leaf.iter().map(|leaf| leaf.sent_pkts).sum())
+    /// Whether the tree has no packets.
+    fn is_empty(&self) -> bool {
+        // The word also has the leaf of an only packet.
+        self.tree.load(offset_of!(abi::sl_tree, pkts) / 8) == 0
     }
 
     fn progress(&self) -> Progress {
@@ -147,7 +147,7 @@ impl TreeMaps {
             }
             if made != Some(now.made) {
                 (made, since, idle) = (Some(now.made), Instant::now(), 0);
-            } else if self.tree.load(offset_of!(abi::sl_tree, pkts) / 8) == 0 && self.moved().0 == 0 {
+            } else if self.is_empty() {
                 idle += 1;
                 if idle >= IDLE_LOOKS {
                     return Ok(());

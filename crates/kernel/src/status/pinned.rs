@@ -144,7 +144,7 @@ impl Pinned {
             policy: PolicyStatus {
                 name: record.policy_name.clone(),
                 source: record.policy_source.clone(),
-                scheduler: self.policy.scheduler.name().to_owned(),
+                scheduler: if self.policy.network.is_some() { "tree" } else { self.policy.scheduler.name() }.to_owned(),
                 generation: self.live.generation,
                 applied_s: record.applied_s,
             },
