@@ -195,26 +195,52 @@ SL_GLOBAL u32 eevdf_first_of_few(struct sl_sched *s SL_NONNULL)
 	return earliest & (SL_CLASSES - 1);
 }
 
-/* The class to serve of several that stand in the tournaments. The loops are short enough for the verifier to walk. */
+/* Whether the class that starts first may be served by now; it stands among the deadlines then. The verifier follows this step once. */
+SL_GLOBAL int eevdf_start_one(struct sl_sched *s SL_NONNULL)
+{
+	u32 c;
+
+	if (tournament_empty(&eevdf_sched(s)->starts))
+		return 0;
+	c = tournament_first(&eevdf_sched(s)->starts);
+	if (virtual_before(virtual_sched(s)->time, virtual_class(sl_at(s->classes, c))->start))
+		return 0;
+	eevdf_move(s, &eevdf_sched(s)->starts, c);
+	return 1;
+}
+
+#define EEVDF_MOVED (SL_CLASSES + 1)
+
+/*
+ * The class of the earliest deadline, if it may be served. EEVDF_MOVED: it may not yet, and stands among the starts now; SL_CLASSES: there is none.
+ */
+SL_GLOBAL u32 eevdf_due(struct sl_sched *s SL_NONNULL)
+{
+	u32 c;
+
+	if (tournament_empty(&eevdf_sched(s)->deadlines))
+		return SL_CLASSES;
+	c = tournament_first(&eevdf_sched(s)->deadlines);
+	if (!virtual_before(virtual_sched(s)->time, virtual_class(sl_at(s->classes, c))->start))
+		return c;
+	eevdf_move(s, &eevdf_sched(s)->deadlines, c);
+	return EEVDF_MOVED;
+}
+
+/* The class to serve of several that stand in the tournaments. */
 SL_GLOBAL u32 eevdf_first(struct sl_sched *s SL_NONNULL)
 {
 	u32 n, c;
 
+	for (n = 0; n < SL_CLASSES; n++)
+		if (!eevdf_start_one(s))
+			break;
 	for (n = 0; n < SL_CLASSES; n++) {
-		if (tournament_empty(&eevdf_sched(s)->starts))
-			break;
-		c = tournament_first(&eevdf_sched(s)->starts);
-		if (virtual_before(virtual_sched(s)->time, virtual_class(sl_at(s->classes, c))->start))
-			break;
-		eevdf_move(s, &eevdf_sched(s)->starts, c);
-	}
-	for (n = 0; n < SL_CLASSES; n++) {
-		if (tournament_empty(&eevdf_sched(s)->deadlines))
-			break;
-		c = tournament_first(&eevdf_sched(s)->deadlines);
-		if (!virtual_before(virtual_sched(s)->time, virtual_class(sl_at(s->classes, c))->start))
+		c = eevdf_due(s);
+		if (c < SL_CLASSES)
 			return c;
-		eevdf_move(s, &eevdf_sched(s)->deadlines, c);
+		if (c == SL_CLASSES)
+			break;
 	}
 	/* Rounding has left V before every class. */
 	c = tournament_first(&eevdf_sched(s)->starts);

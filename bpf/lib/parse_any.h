@@ -195,7 +195,7 @@ SL_GLOBAL int SL_PARSER(sl_parse_any)(SL_PACKET *x SL_PACKET_ARG, u32 type, u32 
 			return 0;
 		}
 	}
-#pragma unroll
+#pragma clang loop unroll(disable) /* Linux 7.1 and later analyse a function anew for each call with a pointer to the stack. */
 	for (level = 0; level < 2; level++) {
 		if (type != SL_ETH_IPV4 && type != SL_ETH_IPV6) {
 			if (type == SL_ETH_ARP) {

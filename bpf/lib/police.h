@@ -13,10 +13,14 @@
 /* Buckets that a packet is charged to together; that of the built-in rules comes before them. */
 #define SL_BUCKET_REFS SL_LIMIT_CONTROL
 
-/* A bucket that a packet is subject to. Small: a few are on the stack of a program. */
-struct sl_bucket_ref {
-	struct sl_police_bucket *bucket; /* NULL: it is not */
-	u64 full; /* once it has been charged: when it is full again */
+/* The buckets that take a look-up to find. NULL: the packet is subject to no such bucket. */
+struct sl_found_buckets {
+	struct sl_police_bucket *flow, *shared;
+};
+
+/* What a packet has been charged: by bucket, when it is full again; 0: nothing. */
+struct sl_charges {
+	u64 full[SL_BUCKET_REFS];
 };
 
 SL_GLOBAL u64 sl_take(u64 *tat SL_NONNULL, u64 now, u64 cost, u64 burst)
@@ -58,14 +62,6 @@ static __always_inline u64 sl_cost_of(const struct sl_tables *t, const struct sl
 	return police_cost(sl_limit_conf(t, d, limit)->cost, d->bytes);
 }
 
-static __always_inline void sl_refer(struct sl_bucket_ref *ref, struct sl_police_bucket *bucket, u64 cost,
-				     const struct sl_request *d)
-{
-	if (bucket && sl_unlikely(bucket->cost != cost))
-		sl_adopt(bucket, police_time(d->now_ns), cost);
-	ref->bucket = bucket;
-}
-
 /*
  * The bucket of a flow is in its entry. Flows without one share a few buckets, by their hash: so a flood of them is limited too, and does
  * not take everything from a flow that is about to get its entry.
@@ -91,66 +87,106 @@ static __always_inline struct sl_police_bucket *sl_shared_bucket(u32 buffer, u32
 	return state ? &state->bucket[direction] : NULL;
 }
 
-/* The buckets that a packet is subject to. */
-static __always_inline void sl_find_buckets(struct sl_bucket_ref *refs, const struct sl_tables *t, const struct sl_request *d)
+static __always_inline void sl_find_buckets(struct sl_found_buckets *found, struct sl_police_state *state,
+					    const struct sl_tables *t, const struct sl_request *d)
 {
-	u32 direction = d->direction & 1, class = d->class & (SL_CLASSES - 1), zero = 0;
-	struct sl_police_state *state = bpf_map_lookup_elem(&police_state, &zero);
-	u64 cost;
+	u32 direction = d->direction & 1, class = d->class & (SL_CLASSES - 1);
 
-	if (!state)
-		return;
-	cost = sl_limit_conf(t, d, SL_LIMIT_CLASS)->cost;
-	if (cost && !(d->flags & SL_QUEUED)) {
-		sl_refer(&refs[SL_LIMIT_CLASS], &state->class[direction][class], cost, d);
-		cost = sl_limit_conf(t, d, SL_LIMIT_PEAK)->cost; /* of classes with a ceiling only */
-		if (cost)
-			sl_refer(&refs[SL_LIMIT_PEAK], &state->peak[direction][class], cost, d);
+	if (sl_limit_conf(t, d, SL_LIMIT_FLOW)->cost)
+		found->flow = sl_flow_bucket(state, d, direction, class);
+	if (sl_limit_conf(t, d, SL_LIMIT_SHARED)->cost)
+		found->shared = sl_shared_bucket(t->buffer & (SL_BUFFERS - 1), direction, class);
+}
+
+/*
+ * The bucket of an enum sl_limit that a packet is subject to, or NULL. Buckets are found again at each use rather than kept: the verifier
+ * would follow each combination of those that are there and those that are not.
+ */
+static __always_inline struct sl_police_bucket *sl_bucket(struct sl_police_state *state, const struct sl_found_buckets *found,
+							  const struct sl_tables *t, const struct sl_request *d, u32 limit)
+{
+	u32 direction = d->direction & 1, class = d->class & (SL_CLASSES - 1);
+
+	if (!sl_limit_conf(t, d, limit)->cost)
+		return NULL;
+	switch (limit) {
+	case SL_LIMIT_CLASS:
+		return d->flags & SL_QUEUED ? NULL : &state->class[direction][class];
+	case SL_LIMIT_PEAK: /* of classes with a ceiling only */
+		return d->flags & SL_QUEUED ? NULL : &state->peak[direction][class];
+	case SL_LIMIT_FLOW:
+		return found->flow;
+	case SL_LIMIT_INTERFACE:
+		return &state->interface[direction];
+	case SL_LIMIT_EARLY:
+		return direction == SL_INGRESS ? &state->virtual_queue[class] : NULL;
+	default:
+		return found->shared;
 	}
-	cost = sl_limit_conf(t, d, SL_LIMIT_FLOW)->cost;
-	if (cost)
-		sl_refer(&refs[SL_LIMIT_FLOW], sl_flow_bucket(state, d, direction, class), cost, d);
-	cost = sl_limit_conf(t, d, SL_LIMIT_INTERFACE)->cost;
-	if (cost)
-		sl_refer(&refs[SL_LIMIT_INTERFACE], &state->interface[direction], cost, d);
-	cost = sl_limit_conf(t, d, SL_LIMIT_SHARED)->cost;
-	if (cost)
-		sl_refer(&refs[SL_LIMIT_SHARED], sl_shared_bucket(t->buffer & (SL_BUFFERS - 1), direction, class), cost, d);
-	cost = sl_limit_conf(t, d, SL_LIMIT_EARLY)->cost;
-	if (cost && direction == SL_INGRESS)
-		sl_refer(&refs[SL_LIMIT_EARLY], &state->virtual_queue[class], cost, d);
+}
+
+/* The same, for the first use: what the bucket owes is converted to the cost of this policy. */
+static __always_inline struct sl_police_bucket *sl_bucket_at_its_cost(struct sl_police_state *state,
+								      const struct sl_found_buckets *found,
+								      const struct sl_tables *t, const struct sl_request *d,
+								      u32 limit)
+{
+	struct sl_police_bucket *bucket = sl_bucket(state, found, t, d, limit);
+	u64 cost = sl_limit_conf(t, d, limit)->cost;
+
+	if (bucket && sl_unlikely(bucket->cost != cost))
+		sl_adopt(bucket, police_time(d->now_ns), cost);
+	return bucket;
+}
+
+/* Gives back to each bucket what it was charged for a packet. now: as of police_give_back. */
+static __always_inline void sl_give_back(struct sl_police_state *state, const struct sl_found_buckets *found,
+					 const struct sl_tables *t, const struct sl_request *d, const struct sl_charges *charges,
+					 u64 now)
+{
+	struct sl_police_bucket *bucket;
+	u32 i;
+
+#pragma unroll
+	for (i = 0; i < SL_BUCKET_REFS; i++) {
+		bucket = sl_bucket(state, found, t, d, i);
+		if (bucket)
+			police_give_back(&bucket->tat, now, sl_cost_of(t, d, i), charges->full[i]);
+	}
 }
 
 /* Which enum sl_limit refuses the packet; SL_LIMITS: none, and it has been charged. */
 SL_GLOBAL u32 sl_limit(const struct sl_tables *t SL_NONNULL, const struct sl_request *d SL_NONNULL)
 {
-	struct sl_bucket_ref refs[SL_BUCKET_REFS] = {};
-	u32 i, refused = SL_LIMITS;
+	struct sl_found_buckets found = {};
+	struct sl_charges charges = {};
+	u32 i, refused = SL_LIMITS, zero = 0;
+	struct sl_police_state *state;
+	struct sl_police_bucket *bucket;
 	u64 now;
 
-	if (!t || !d)
+	state = bpf_map_lookup_elem(&police_state, &zero);
+	if (!t || !d || !state)
 		return SL_LIMITS;
 	now = police_time(d->now_ns);
-	sl_find_buckets(refs, t, d);
-#pragma unroll
-	for (i = 0; i < SL_BUCKET_REFS; i++)
-		if (refs[i].bucket && !police_is_open(*(volatile u64 *)&refs[i].bucket->tat, now, sl_limit_conf(t, d, i)->burst))
-			return i;
+	sl_find_buckets(&found, state, t, d);
 #pragma unroll
 	for (i = 0; i < SL_BUCKET_REFS; i++) {
-		if (refused != SL_LIMITS || !refs[i].bucket)
+		bucket = sl_bucket_at_its_cost(state, &found, t, d, i);
+		if (bucket && !police_is_open(*(volatile u64 *)&bucket->tat, now, sl_limit_conf(t, d, i)->burst))
+			return i;
+	}
+#pragma unroll
+	for (i = 0; i < SL_BUCKET_REFS; i++) {
+		bucket = sl_bucket(state, &found, t, d, i);
+		if (refused != SL_LIMITS || !bucket)
 			continue;
-		refs[i].full = sl_take(&refs[i].bucket->tat, now, sl_cost_of(t, d, i), sl_limit_conf(t, d, i)->burst);
-		if (!refs[i].full)
+		charges.full[i] = sl_take(&bucket->tat, now, sl_cost_of(t, d, i), sl_limit_conf(t, d, i)->burst);
+		if (!charges.full[i])
 			refused = i;
 	}
-	if (refused == SL_LIMITS)
-		return SL_LIMITS;
-	now = police_time(bpf_ktime_get_ns());
-#pragma unroll
-	for (i = 0; i < SL_BUCKET_REFS; i++)
-		if (i < refused && refs[i].bucket)
-			police_give_back(&refs[i].bucket->tat, now, sl_cost_of(t, d, i), refs[i].full);
+	if (refused != SL_LIMITS)
+		sl_give_back(state, &found, t, d, &charges, police_time(bpf_ktime_get_ns()));
 	return refused;
 }
 
@@ -170,18 +206,22 @@ SL_GLOBAL int sl_control_passes(const struct sl_request *d SL_NONNULL)
 /* Gives back to the buckets what a packet was charged that the queue refuses then: only what is accepted counts. */
 SL_GLOBAL int sl_refund(const struct sl_tables *t SL_NONNULL, const struct sl_request *d SL_NONNULL)
 {
-	struct sl_bucket_ref refs[SL_BUCKET_REFS] = {};
-	u64 now;
-	u32 i;
+	struct sl_found_buckets found = {};
+	struct sl_police_state *state;
+	struct sl_police_bucket *bucket;
+	u32 i, zero = 0;
 
-	if (!t || !d)
+	state = bpf_map_lookup_elem(&police_state, &zero);
+	if (!t || !d || !state)
 		return 0;
-	now = police_time(d->now_ns);
-	sl_find_buckets(refs, t, d);
+	sl_find_buckets(&found, state, t, d);
 #pragma unroll
-	for (i = 0; i < SL_BUCKET_REFS; i++)
-		if (refs[i].bucket)
-			police_give_back(&refs[i].bucket->tat, now, sl_cost_of(t, d, i), *(volatile u64 *)&refs[i].bucket->tat);
+	for (i = 0; i < SL_BUCKET_REFS; i++) {
+		bucket = sl_bucket_at_its_cost(state, &found, t, d, i);
+		if (bucket)
+			police_give_back(&bucket->tat, police_time(d->now_ns), sl_cost_of(t, d, i),
+					 *(volatile u64 *)&bucket->tat);
+	}
 	return 0;
 }
 
@@ -189,18 +229,22 @@ SL_GLOBAL int sl_refund(const struct sl_tables *t SL_NONNULL, const struct sl_re
 SL_GLOBAL int sl_look_at_buckets(const struct sl_tables *t SL_NONNULL, const struct sl_request *d SL_NONNULL,
 				 struct sl_explanation *e SL_NONNULL)
 {
-	struct sl_bucket_ref refs[SL_BUCKET_REFS] = {};
+	struct sl_found_buckets found = {};
+	struct sl_police_state *state;
+	struct sl_police_bucket *bucket;
+	u32 i, zero = 0;
 	u64 now, tat;
-	u32 i;
 
-	if (!t || !d || !e)
+	state = bpf_map_lookup_elem(&police_state, &zero);
+	if (!t || !d || !e || !state)
 		return 0;
 	now = police_time(d->now_ns);
-	sl_find_buckets(refs, t, d);
+	sl_find_buckets(&found, state, t, d);
 #pragma unroll
 	for (i = 0; i < SL_BUCKET_REFS; i++) {
-		tat = refs[i].bucket ? *(volatile u64 *)&refs[i].bucket->tat : 0;
-		e->buckets[i].burst = refs[i].bucket ? sl_max(sl_limit_conf(t, d, i)->burst, (u64)1) : 0;
+		bucket = sl_bucket_at_its_cost(state, &found, t, d, i);
+		tat = bucket ? *(volatile u64 *)&bucket->tat : 0;
+		e->buckets[i].burst = bucket ? sl_max(sl_limit_conf(t, d, i)->burst, (u64)1) : 0;
 		e->buckets[i].owed = tat > now ? tat - now : 0;
 	}
 	return 0;

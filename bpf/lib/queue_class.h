@@ -71,23 +71,22 @@ static __always_inline void sl_request_queued_plain_flow(struct sk_buff *skb, st
 SL_GLOBAL s32 sl_class_by_headers(struct sk_buff *skb __arg_trusted, const struct sl_sched *s SL_NONNULL,
 				  const struct sl_tables *t SL_NONNULL, struct sl_request *d SL_NONNULL)
 {
-	struct sl_choice choice = { .class = d->class, .rule = SL_RULE_NONE };
+	s32 known = d->class == SL_CLASS_UNKNOWN ? -1 : d->class;
+	struct sl_choice choice;
 	struct sl_headers h;
 
 	sl_parse_queued(skb, t->fields, &h);
 	if (sl_keep_flows || s->flow_classes_set)
 		sl_request_queued_flow(d, &h);
-	if (d->class == SL_CLASS_UNKNOWN) {
-		choice = sl_classify(t, &h, d);
-		sl_count_parsed(&h, d->direction, choice.rule, d->pkts, d->bytes);
-		if (sl_is_control(choice.rule))
-			d->flags |= SL_CONTROL;
-		if (sl_is_malformed(&h) && t->drop_malformed)
-			return -1 - (s32)choice.class;
-	} else if (sl_needs_entry(t, d->direction, d->class)) {
-		sl_classify(t, &h, d);
-	}
-	return (s32)choice.class;
+	if (known >= 0 && !sl_needs_entry(t, d->direction, known))
+		return known;
+	choice = sl_classify(t, &h, d);
+	if (known >= 0)
+		return known;
+	sl_count_parsed(&h, d->direction, choice.rule, d->pkts, d->bytes);
+	if (sl_is_control(choice.rule))
+		d->flags |= SL_CONTROL;
+	return sl_is_malformed(&h) && t->drop_malformed ? -1 - (s32)choice.class : (s32)choice.class;
 }
 
 /* Whether the queue charges the flow of a packet of this class, and so must know it. */

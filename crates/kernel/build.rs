@@ -1,5 +1,10 @@
 //! Compiles the BPF programs.
 
+use sha2::{Digest, Sha256};
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+
 #[path = "build/clang.rs"]
 mod clang;
 
@@ -7,4 +12,16 @@ fn main() {
     for name in ["belonging", "classifier", "forward", "qdisc", "steal", "telemetry", "tree"] {
         clang::compile(&format!("bpf/{name}.bpf.c"), name, &[]);
     }
+    println!("cargo:rustc-env=BPF_DIGEST={}", digest(&["classifier", "forward", "qdisc", "tree"]));
+}
+
+/// SHA-256 of these objects, in hexadecimal digits.
+fn digest(objects: &[&str]) -> String {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let mut hash = Sha256::new();
+    for name in objects {
+        let path = out.join(format!("{name}.bpf.o"));
+        hash.update(fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())));
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

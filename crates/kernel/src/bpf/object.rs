@@ -4,7 +4,6 @@ use crate::system::private;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{DataSec, Var};
 use libbpf_rs::{AsRawLibbpf, MapCore, MapHandle, MapType, Object, ObjectBuilder, OpenMapMut, OpenObject, PrintLevel};
-use sha2::{Digest, Sha256};
 use sluice_abi as abi;
 use sluice_error::{Doing, Error, Kind, Result};
 use std::ffi::OsStr;
@@ -29,9 +28,7 @@ fn record(_: PrintLevel, text: String) {
 
 /// SHA-256 of the BPF objects of this command, which identifies their programs.
 pub fn digest() -> String {
-    let hash =
-        Sha256::new().chain_update(CLASSIFIER).chain_update(FORWARD).chain_update(QDISC).chain_update(TREE).finalize();
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    env!("BPF_DIGEST").to_owned()
 }
 
 /// Sets of a table for so many flows: a power of two, each of `SL_FLOW_SET_WAYS` flows.

@@ -9,6 +9,7 @@ use sluice_error::{Error, Result};
 use std::fs;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Kernel features that matter to the choice of an engine.
@@ -143,11 +144,14 @@ fn reads_untrusted(btf: &Btf<'_>) -> bool {
     fd >= 0 || fd == -libc::EPERM
 }
 
-/// Whether programs can ask conntrack for a packet's connection: its module is loaded. (Programs themselves can ask whether a function
-/// is there only from 6.2 on.)
+/// Whether programs can ask conntrack for a packet's connection: a module that describes its types brings the function along, and a
+/// kernel with conntrack built in has it among its own. (Programs themselves can ask whether a function is there only from 6.2 on.)
 pub(crate) fn looks_up_connections() -> bool {
-    let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-    symbols.lines().any(|line| line.split_whitespace().nth(2) == Some("bpf_skb_ct_lookup"))
+    let is_there = |path: &str| Path::new(path).exists();
+    let own = || Btf::from_vmlinux().is_ok_and(|btf| btf.type_by_name::<Func<'_>>("bpf_skb_ct_lookup").is_some());
+    // A module that is built in has no state.
+    let built_in = || is_there("/sys/module/nf_conntrack") && !is_there("/sys/module/nf_conntrack/initstate");
+    is_there("/sys/kernel/btf/nf_conntrack") || built_in() && own()
 }
 
 /// Whether a command succeeds in a network namespace of its own.
