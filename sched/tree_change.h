@@ -176,15 +176,20 @@ SL_FN u32 tree_make(struct sl_tree *t, const struct sl_tree_change *c, u64 now_n
 /* Makes the changes that wait in a ring, some of them. To be called again before the next packet. */
 SL_GLOBAL int tree_catch_up(struct sl_tree *t SL_NONNULL, struct sl_tree_changes *r SL_NONNULL, u64 now_ns)
 {
-	u64 written = *(const volatile u64 *)&r->written;
-	u32 i;
+	/* Atomic operations that return a value are full barriers: a change is read after it was written, and before its place is free again. */
+	u64 written = __sync_fetch_and_add(&r->written, 0), made = r->made;
+	const struct sl_tree_change *c;
+	u32 i, why;
 
 	sl_for (i, SL_CHANGES_A_CALL) {
-		if (r->made == written)
+		if (made == written)
 			break;
-		if (tree_make(t, sl_at(r->change, r->made), now_ns))
+		c = sl_at(r->change, made);
+		why = tree_make(t, c, now_ns);
+		/* What a removal finds in use stays, and whoever wants it gone asks again. */
+		if (why && !(why == SL_TREE_BUSY && c->kind == SL_CHANGE_REMOVE))
 			r->refused++;
-		r->made++;
+		made = __sync_fetch_and_add(&r->made, 1) + 1;
 	}
 	return 0;
 }

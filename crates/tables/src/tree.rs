@@ -1,7 +1,7 @@
 //! The tree of a network: from subscribers and sites to numbered nodes, and the changes that lead from one tree to another while packets flow.
 //!
-//! A node keeps its number as long as its subscriber or site is there, so its queue, its counters and its buckets' debts stay. Whose a number
-//! is stands beside the tree, as a hash of the name ([`owner`]): nothing but the maps is needed to go on with a tree that another process made.
+//! A node keeps its number as long as its subscriber or site is there, so its queue, its counters and its buckets' debts stay. The
+//! owner of each number is kept beside the tree, as a hash of its name ([`owner`]): a process needs nothing but the maps to change a tree that another made.
 
 use crate::queues::{cells, hosts};
 use sha2::{Digest, Sha256};
@@ -32,21 +32,33 @@ pub enum TreeError {
     NoInners(usize),
     /// No number is free for so many more kinds of queues, beside those that are in use until the change is done.
     NoQueues(usize),
-    /// Two names have one hash.
-    SameHash(String),
+    /// These two names have the same hash.
+    SameHash(String, String),
 }
 
 impl fmt::Display for TreeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TreeError::NoLeaves(more) => {
-                write!(f, "no place for {more} more subscribers while those before them still have packets queued")
+                write!(
+                    f,
+                    "the tree is full: no class is free for {more} of the new subscribers; removed ones keep theirs until it is empty"
+                )
             }
             TreeError::NoInners(more) => {
-                write!(f, "no place for {more} more sites while those before them still have packets queued")
+                write!(
+                    f,
+                    "the tree is full: no class is free for {more} of the new sites; removed ones keep theirs until it is empty"
+                )
             }
-            TreeError::NoQueues(more) => write!(f, "no place for {more} more kinds of queues beside those in use"),
-            TreeError::SameHash(name) => write!(f, "\"{name}\" has the hash of another name; change one of them"),
+            TreeError::NoQueues(more) => {
+                write!(
+                    f,
+                    "subscribers need {more} more kinds of queues than the tree has place for, which has {}",
+                    abi::SL_LEAF_QUEUES
+                )
+            }
+            TreeError::SameHash(one, other) => write!(f, "the names \"{one}\" and \"{other}\" have the same hash"),
         }
     }
 }
@@ -113,11 +125,11 @@ impl Numbers {
             .filter(|(_, owner)| **owner != 0)
             .map(|(number, owner)| (*owner, number as u32))
             .collect();
-        let mut seen = HashSet::new();
+        let mut seen = HashMap::new();
         let names = network.leaves.iter().map(|leaf| &leaf.node).chain(network.sites()).map(|node| &node.id);
         for (owner, name) in leaf_owners.iter().chain(&site_owners).zip(names) {
-            if !seen.insert(*owner) {
-                return Err(TreeError::SameHash(name.clone()));
+            if let Some(other) = seen.insert(*owner, name) {
+                return Err(TreeError::SameHash(other.clone(), name.clone()));
             }
         }
         let mut place = |wanted: &[u64], range: std::ops::Range<u32>| -> Result<Vec<u32>, usize> {
@@ -141,6 +153,13 @@ impl Numbers {
         let leaves = place(&leaf_owners, 0..NOBODY).map_err(TreeError::NoLeaves)?;
         let sites = place(&site_owners, LINK + 1..NODES as u32).map_err(TreeError::NoInners)?;
         Ok(Numbers { leaves, inner: std::iter::once(LINK).chain(sites).collect(), owners: all })
+    }
+
+    /// The owners of the numbers that are in use: in the tree that runs, or in the one that it becomes when the changes are made that wait. A number
+    /// whose node is yet to be removed still has packets, counters and a place in the tree, which no other node may inherit.
+    pub fn in_use(owners: &[u64], now: &TreeTable, soon: &TreeTable) -> Vec<u64> {
+        let is_used = |number: &u32| now.nodes.contains_key(number) || soon.nodes.contains_key(number);
+        (0..).zip(owners).map(|(number, owner)| if is_used(&number) { *owner } else { 0 }).collect()
     }
 
     /// Numbers that have an owner which the network lacks.
@@ -384,14 +403,11 @@ impl Kinds {
 /// A kind of queue, at a leaf that sends at this rate.
 fn leaf_queue(queue: &LeafQueue, rate: Option<Rate>) -> abi::sl_leaf_queue {
     let flows = queue.queue.flows();
-    let quantum_bytes = flows.map_or(1514, |flows| flows.quantum_bytes);
-    // Powers of two: leaves of many rates have few kinds of queues. At an unknown rate, 1 Gbit/s.
-    let round_ns = crate::duration_ns(Bytes(quantum_bytes.into()), rate.unwrap_or(Rate(1_000_000_000)));
-    let round_ns = round_ns.clamp(1, 1 << 31).next_power_of_two();
+    let quantum_bytes = queue.quantum_bytes();
     abi::sl_leaf_queue {
         flow_quantum_bytes: quantum_bytes,
         allowance_bytes: flows.map_or(quantum_bytes, |flows| flows.allowance.0 as u32).max(quantum_bytes),
-        round_ns: round_ns as u32,
+        round_ns: queue.round_ns(rate),
         hosts: flows.map_or(0, |flows| hosts(flows.hosts) as u8),
         one_flow: u8::from(flows.is_none()),
         pad: 0,

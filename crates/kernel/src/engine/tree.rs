@@ -46,8 +46,9 @@ impl<'a> Wanted<'a> {
 /// The error of a tree that cannot be, or not yet.
 fn refused(error: TreeError) -> Error {
     let cure = match error {
-        TreeError::SameHash(_) => "give one of them another name",
-        _ => "try again when their queues are empty, or change fewer at once",
+        TreeError::SameHash(..) => "give one of them another name",
+        TreeError::NoQueues(_) => "let more plans have the same \"queue\" and \"aqm\", or change fewer of them at once",
+        _ => "try again once removed ones have no packets, or change fewer at once",
     };
     Error::input(error.to_string()).help(cure)
 }
@@ -88,8 +89,9 @@ impl Driver for TreeQdisc {
     fn change(&self, at: &Placed<'_>) -> Result<()> {
         let wanted = Wanted::of(at.record, at.policy, at.interface)?;
         let maps = TreeMaps::open(at.pins)?;
-        let running = maps.running();
-        let numbers = Numbers::of(wanted.network, &owners(&maps, &running)).map_err(refused)?;
+        let (now, running) = maps.now_and_running();
+        let in_use = Numbers::in_use(&maps.owners(), &now, &running);
+        let numbers = Numbers::of(wanted.network, &in_use).map_err(refused)?;
         let table = wanted.table(&numbers, &running)?;
         maps.set_owners(&numbers.owners);
         maps.make(&running.changes_to(&table))?;
@@ -132,12 +134,6 @@ impl Driver for TreeQdisc {
     fn is_root(&self, record: &Record, root: &Qdisc) -> bool {
         root.kind == record.qdisc
     }
-}
-
-/// The owners of the numbers of nodes that there are.
-fn owners(maps: &TreeMaps, running: &TreeTable) -> Vec<u64> {
-    let all = maps.owners().into_iter().enumerate();
-    all.map(|(number, owner)| if running.nodes.contains_key(&(number as u32)) { owner } else { 0 }).collect()
 }
 
 /// A random number.

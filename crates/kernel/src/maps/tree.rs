@@ -71,12 +71,19 @@ impl TreeMaps {
         copy
     }
 
-    /// The configuration that the tree has once the changes are made that wait.
-    pub fn running(&self) -> TreeTable {
+    /// The configuration that the tree has now, and the one that it has once the changes are made that wait.
+    pub fn now_and_running(&self) -> (TreeTable, TreeTable) {
         let Progress { written, made, .. } = self.progress();
         // Changes that are made meanwhile are in the copy, and make no difference when they are made once more.
         let waiting: Vec<abi::sl_tree_change> = (made..written).map(|n| self.change(n)).collect();
-        TreeTable::read(&self.copy()).after(&waiting)
+        let now = TreeTable::read(&self.copy());
+        let running = now.clone().after(&waiting);
+        (now, running)
+    }
+
+    /// The configuration that the tree has once the changes are made that wait.
+    pub fn running(&self) -> TreeTable {
+        self.now_and_running().1
     }
 
     /// Whether a leaf has packets.
@@ -140,7 +147,9 @@ impl TreeMaps {
         loop {
             let now = self.progress();
             if now.refused != refused_before {
-                return Err(Error::system("the tree of classes refuses a change that was made for it"));
+                let many = now.refused - refused_before;
+                return Err(Error::system(format!("the qdisc has refused {many} of the changes of its classes"))
+                    .help("`sluice down`, then `sluice up`, makes the tree anew; please report this as a bug"));
             }
             if now.made == now.written {
                 return Ok(());
@@ -153,10 +162,9 @@ impl TreeMaps {
                     return Ok(());
                 }
             } else if since.elapsed() > LONGEST_PAUSE {
-                return Err(Error::system(format!(
-                    "the tree of classes has made no change for {} s",
-                    LONGEST_PAUSE.as_secs()
-                )));
+                let what = format!("the qdisc has packets, and has sent none for {} s", LONGEST_PAUSE.as_secs());
+                return Err(Error::system(what)
+                    .help("its device takes none (its driver's queue is stopped): see `ip -s link`, then try again"));
             }
             sleep(LOOK);
         }

@@ -11,7 +11,7 @@ use crate::rate::Rate;
 use crate::resolved::Context;
 use ipnet::IpNet;
 use sluice_abi as abi;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
 type Rates = EachWay<Option<Rate>>;
@@ -88,6 +88,25 @@ pub struct LeafQueue {
     pub limit_pkts: Option<u32>,
 }
 
+impl LeafQueue {
+    /// Bytes that a flow may send in its turn.
+    pub fn quantum_bytes(&self) -> u32 {
+        self.queue.flows().map_or(FRAME_BYTES, |flows| flows.quantum_bytes)
+    }
+
+    /// The time of a turn at a rate, ns; without one, at 1 Gbit/s. Rounded up to a power of two, so that leaves of many rates have few kinds of queues.
+    pub fn round_ns(&self, rate: Option<Rate>) -> u32 {
+        let bps = u128::from(rate.map_or(1_000_000_000, |rate| rate.0).max(1));
+        let ns = u128::from(self.quantum_bytes()) * 8_000_000_000 / bps;
+        (ns.clamp(1, 1 << 31) as u32).next_power_of_two()
+    }
+
+    /// What two queues have in common that are of one kind for the tree, which keeps limits by leaf.
+    fn kind(&self, rate: Option<Rate>) -> (Queue, Option<Codel>, u32) {
+        (self.queue, self.codel, self.round_ns(rate))
+    }
+}
+
 impl Network {
     /// The direction that departures from an interface have.
     pub fn way(&self, interface: &str) -> Way {
@@ -150,8 +169,9 @@ pub fn resolve(policy: &NetworkPolicy, context: &Context) -> Result<Network, Dia
     let mut queues = Queues::default();
     let leaves = policy.subscribers.subscribers.iter().enumerate();
     let leaves = leaves.map(|(number, one)| leaf(policy, number, one, &rate, &mut queues)).collect();
-    let (queues, prefixes) = (queues.list, prefixes(policy));
-    findings.extend(beyond_tables(policy, &queues, &prefixes));
+    let prefixes = prefixes(policy);
+    findings.extend(beyond_tables(policy, queues.kinds(), &prefixes));
+    let queues = queues.list;
     if findings.iter().any(|finding| finding.severity() == Severity::Error) {
         return Err(Diagnostics::new(source, findings));
     }
@@ -172,7 +192,7 @@ pub fn resolve(policy: &NetworkPolicy, context: &Context) -> Result<Network, Dia
 }
 
 /// The errors of a network that the tree of classes or its table of addresses has no room for.
-fn beyond_tables(policy: &NetworkPolicy, queues: &[LeafQueue], prefixes: &[(IpNet, u16)]) -> Vec<Diagnostic> {
+fn beyond_tables(policy: &NetworkPolicy, kinds: usize, prefixes: &[(IpNet, u16)]) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     let mut say = |title: String, help: &str| {
         let finding = Diagnostic::error(Kind::TooMany, title).at(policy.origin.span("/subscribers"), "these");
@@ -199,9 +219,13 @@ fn beyond_tables(policy: &NetworkPolicy, queues: &[LeafQueue], prefixes: &[(IpNe
             say(title, "write the prefixes of a rare length as several longer ones");
         }
     }
-    if queues.len() > abi::SL_LEAF_QUEUES as usize {
-        let title = format!("the subscribers have {} kinds of queues, more than {}", queues.len(), abi::SL_LEAF_QUEUES);
-        say(title, "CoDel's target follows a slow ceiling: give subscribers plans, or round their rates");
+    // Packets of nobody may take one more.
+    if kinds >= abi::SL_LEAF_QUEUES as usize {
+        let title = format!("the subscribers have {kinds} kinds of queues, more than {}", abi::SL_LEAF_QUEUES - 1);
+        say(
+            title,
+            "let more plans have the same \"queue\" and \"aqm\"; CoDel's target follows a slow ceiling, so round those below 10mbit",
+        );
     }
     findings
 }
@@ -270,6 +294,7 @@ fn inner(policy: &NetworkPolicy, rate: Rates) -> Vec<Node> {
 struct Queues {
     list: Vec<LeafQueue>,
     known: HashMap<LeafQueue, usize>,
+    kinds: EachWay<HashSet<(Queue, Option<Codel>, u32)>>,
 }
 
 impl Queues {
@@ -279,13 +304,20 @@ impl Queues {
             self.list.len() - 1
         })
     }
+
+    /// The kinds of queues that a tree has, of the direction that has more.
+    fn kinds(&self) -> usize {
+        self.kinds.down.len().max(self.kinds.up.len())
+    }
 }
 
 fn leaf(policy: &NetworkPolicy, number: usize, subscriber: &Subscriber, link: &Rates, queues: &mut Queues) -> Leaf {
     let (plan, ceil) = (policy.plan(subscriber), policy.ceil(subscriber));
     let written = plan.map_or(EachWay::default(), |plan| plan.burst);
-    let mut index = |rate: Option<Rate>| queues.index(queue(plan, rate));
     let sends_at = ceil.or(link);
+    let own = sends_at.map(|rate| queue(plan, *rate));
+    queues.kinds.down.insert(own.down.kind(sends_at.down));
+    queues.kinds.up.insert(own.up.kind(sends_at.up));
     Leaf {
         node: Node {
             number: number as u16,
@@ -298,7 +330,7 @@ fn leaf(policy: &NetworkPolicy, number: usize, subscriber: &Subscriber, link: &R
             burst: ceil.zip(&written).map(|(ceil, burst)| ceil.map(|ceil| burst_at(ceil, *burst))),
         },
         plan: plan.map(|plan| plan.name.clone()),
-        queue: EachWay { down: index(sends_at.down), up: index(sends_at.up) },
+        queue: EachWay { down: queues.index(own.down), up: queues.index(own.up) },
     }
 }
 
