@@ -5,6 +5,7 @@ use crate::lab::Lab;
 use crate::net::Ns;
 use nix::sys::signal::Signal;
 use serde_json::Value;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
@@ -34,6 +35,12 @@ pub struct Reply {
 }
 
 impl Reply {
+    fn of(answer: &str) -> Reply {
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no headers: {answer}"));
+        let status = head.split_whitespace().nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
+        Reply { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
     /// The body of a successful reply as JSON.
     #[track_caller]
     pub fn json(self) -> Value {
@@ -82,10 +89,7 @@ impl Server {
         let url = format!("{}{path}", self.place);
         let output =
             self.ns.inside(|| run(Command::new("curl").args(["-s", "-S", "-i", "-m", "20"]).args(arguments).arg(&url)));
-        let output = output.ok();
-        let (head, body) = output.stdout.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no headers: {output}"));
-        let status = head.split_whitespace().nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
-        Reply { status, head: head.to_owned(), body: body.to_owned() }
+        Reply::of(&output.ok().stdout)
     }
 
     /// The answer to a request without a token.
@@ -97,6 +101,22 @@ impl Server {
     pub fn post(&self, path: &str, body: &Value) -> Reply {
         let token = format!("Authorization: Bearer {}", self.token);
         self.curl(path, &["-H", &token, "-H", "Content-Type: application/json", "-d", &body.to_string()])
+    }
+
+    /// The same without curl, which a plain machine lacks.
+    pub fn post_plainly(&self, path: &str, body: &Value) -> Reply {
+        let (body, mut connection) = (body.to_string(), self.connect());
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\nConnection: close\r\n\r\n",
+            self.token,
+            body.len()
+        );
+        let mut answer = String::new();
+        let done =
+            connection.write_all((head + &body).as_bytes()).and_then(|()| connection.read_to_string(&mut answer));
+        done.unwrap_or_else(|error| panic!("POST {path}: {error}"));
+        Reply::of(&answer)
     }
 
     /// Opens a connection to the server.

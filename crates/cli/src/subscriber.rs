@@ -1,7 +1,6 @@
 //! `sluice subscriber`: the subscribers of the policies in force, and edits of them.
 
-use crate::args::Change;
-use crate::args::subscriber::{List, Move, Order, Remove, Set, Show, Subscriber, SubscriberCommand};
+use crate::args::subscriber::{EditOptions, List, Move, Order, Remove, Set, Show, Subscriber, SubscriberCommand};
 use crate::change;
 use crate::failure::Failure;
 use crate::terminal;
@@ -24,16 +23,16 @@ pub fn run(args: &Subscriber, color: bool) -> Result<(), Failure> {
     }
 }
 
-/// Makes a change on all interfaces with subscribers. `what`: the change in a word or two, for the history.
-fn perform(what: &str, change: SubscriberChange, options: &Change, color: bool) -> Result<(), Failure> {
-    let interfaces = sluice_kernel::with_subscribers()?;
+/// Makes a change on the interfaces that are named, or on all with subscribers. `what`: the change in a word or two, for the history.
+fn perform(what: &str, change: SubscriberChange, options: &EditOptions, color: bool) -> Result<(), Failure> {
+    let EditOptions { interfaces, at_boot, change: options } = options;
     let confirm = change::confirm_time(options)?;
     let message = options.message.clone().unwrap_or_else(|| format!("subscriber {what}"));
-    let edits = SubscriberEdits { changes: vec![change], confirm, message };
+    let edits = SubscriberEdits { changes: vec![change], interfaces: interfaces.clone(), confirm, message };
     if options.dry_run {
-        return change::show_previews(edits.preview(&interfaces)?, options.json, color);
+        return change::show_previews(edits.preview()?, options.json, color);
     }
-    change::show_done(&edits.apply(&interfaces)?, options, false, "has other subscribers", color)
+    change::show_done(&edits.apply()?, options, *at_boot, "has other subscribers", color)
 }
 
 /// The values that options name, as policies have them; null: removed.
@@ -62,25 +61,25 @@ fn set(args: &Set, color: bool) -> Result<(), Failure> {
         return Err(Failure::input(&format!("nothing of \"{}\" is to be set", args.name), cure));
     }
     let change = SubscriberChange::Set { name: args.name.clone(), values };
-    perform(&format!("set {}", args.name), change, &args.change, color)
+    perform(&format!("set {}", args.name), change, &args.options, color)
 }
 
 fn add(args: &Set, color: bool) -> Result<(), Failure> {
     let mut subscriber = Map::from_iter([("name".to_owned(), json!(args.name))]);
     subscriber.extend(values(args).into_iter().filter(|(_, value)| !value.is_null()));
-    perform(&format!("add {}", args.name), SubscriberChange::Add(subscriber), &args.change, color)
+    perform(&format!("add {}", args.name), SubscriberChange::Add(subscriber), &args.options, color)
 }
 
 fn move_to(args: &Move, color: bool) -> Result<(), Failure> {
     let site = if args.site.is_empty() { Value::Null } else { json!(args.site) };
     let values = Map::from_iter([("site".to_owned(), site)]);
     let change = SubscriberChange::Set { name: args.name.clone(), values };
-    perform(&format!("move {}", args.name), change, &args.change, color)
+    perform(&format!("move {}", args.name), change, &args.options, color)
 }
 
 fn remove(args: &Remove, color: bool) -> Result<(), Failure> {
     let change = SubscriberChange::Remove { name: args.name.clone() };
-    perform(&format!("remove {}", args.name), change, &args.change, color)
+    perform(&format!("remove {}", args.name), change, &args.options, color)
 }
 
 fn list(args: &List) -> Result<(), Failure> {

@@ -6,8 +6,10 @@ use crate::command::{await_that, run};
 use crate::lab::Lab;
 use crate::needs::Need;
 use crate::net::{Ns, Routed, SERVER};
+use crate::server::Server;
 use crate::suite::Suite;
 use crate::traffic::{self, Flow, Outcome, now_ns};
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -181,7 +183,26 @@ fn a_change_touches_one(lab: &Lab) {
     lab.sluice(&net.router, &["subscriber", "set", "c", "--plan", "home"]).exits(2).says("no subscriber \"c\"");
     lab.sluice(&net.router, &["subscriber", "set", "a", "--plan", "hom"]).exits(2).says("is \"home\" meant?");
     lab.sluice(&net.router, &["subscriber", "add", "e", "--addresses", address("a")]).exits(2).says("10.78.0.11/32");
+    changed_by_a_program(lab, &net);
     lab.down(&net.router, "lan0");
+}
+
+/// A batch of changes by HTTP is made as a whole, or not at all.
+fn changed_by_a_program(lab: &Lab, net: &Routed) {
+    let server = Server::start(lab, &net.router, &[]);
+    let post = |changes: Value| server.post_plainly("/api/subscribers/change", &json!({ "changes": changes }));
+    let names = || listed(lab, &net.router, "lan0").into_iter().map(|(name, (ceil, _))| (name, ceil / 1_000_000));
+    let before: Vec<(String, u64)> = names().collect();
+    let to_work = |name: &str| json!({ "set": { "name": name, "values": { "plan": "work" } } });
+    post(json!([to_work("a"), { "remove": { "name": "c" } }])).refuses(409, "there is no subscriber");
+    post(json!([])).refuses(422, "0 changes");
+    assert_eq!(names().collect::<Vec<_>>(), before, "all or nothing");
+    let added = json!({ "add": { "name": "c", "addresses": [address("c")], "plan": "home" } });
+    let made = post(json!([to_work("a"), added, { "remove": { "name": "b" } }, to_work("c")])).json();
+    assert!(made["lan0"]["lines"].is_array() && made["lan0"]["notes"].is_array(), "{made}");
+    let after: Vec<(String, u64)> = names().collect();
+    assert_eq!(after, [("a".to_owned(), 50), ("c".to_owned(), 50), ("d".to_owned(), 20)]);
+    server.stop(Signal::SIGTERM);
 }
 
 /// A change that is not confirmed, that fails or that dies leaves the tree as it was or as it is to be; rollback brings it back.
@@ -242,6 +263,8 @@ fn all_or_nothing(lab: &Lab) {
     assert_eq!((ceilings("lan0"), ceilings("wan0")), (before.clone(), named(&[("a", 5), ("b", 10), ("c", 5)])));
     lab.sluice(&net.router, &["subscriber", "set", "a", "--plan", "work"]).ok();
     assert_eq!((ceilings("lan0")[0].1, ceilings("wan0")[0].1), (50, 10));
+    lab.sluice(&net.router, &["subscriber", "set", "a", "--plan", "home", "--interface", "wan0"]).ok();
+    assert_eq!((ceilings("lan0")[0].1, ceilings("wan0")[0].1), (50, 5));
     lab.sluice(&net.router, &["rollback", "lan0"]).ok();
     assert_eq!(ceilings("lan0"), before);
     let classes = lab.policy(&crate::policy::three());

@@ -95,7 +95,7 @@ pub struct Set {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub addresses: Option<Vec<String>>,
     #[command(flatten)]
-    pub change: Change,
+    pub options: EditOptions,
 }
 
 #[derive(Debug, Args)]
@@ -105,13 +105,26 @@ pub struct Move {
     /// The site; an empty text: right below the link
     pub site: String,
     #[command(flatten)]
-    pub change: Change,
+    pub options: EditOptions,
 }
 
 #[derive(Debug, Args)]
 pub struct Remove {
     /// The subscriber's key
     pub name: String,
+    #[command(flatten)]
+    pub options: EditOptions,
+}
+
+/// Options of all changes of subscribers.
+#[derive(Debug, Args)]
+pub struct EditOptions {
+    /// Change the policy of this interface alone, instead of all that have subscribers; may be repeated
+    #[arg(long = "interface", value_name = "INTERFACE", add = ArgValueCompleter::new(completion::managed))]
+    pub interfaces: Vec<String>,
+    /// Keep the policy for the next boot: the unit sluice@INTERFACE brings it up instead of the configured one
+    #[arg(long, conflicts_with_all = ["confirm", "dry_run"])]
+    pub at_boot: bool,
     #[command(flatten)]
     pub change: Change,
 }

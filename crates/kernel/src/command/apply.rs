@@ -43,17 +43,25 @@ pub fn preview(requests: &[Request]) -> Result<Vec<Preview>> {
 /// Replaces the policies of managed interfaces. No packet is lost or classified by a mixture of two policies. If anything
 /// fails, the former policies are in force again, on all of them.
 pub fn apply(requests: &[Request]) -> Result<Vec<Done>> {
-    require_rights()?;
-    recover()?;
-    let _lock = Lock::take()?;
+    let _lock = ready_to_change()?;
     apply_locked(requests)
 }
 
 /// Edits the policies in force of several interfaces, of all of them or of none, while no other command changes them.
 pub fn apply_edits(edits: &[Edit<'_>]) -> Result<Vec<Done>> {
+    let _lock = ready_to_change()?;
+    apply_edits_locked(edits)
+}
+
+/// Puts right what broken-off commands have left, and keeps others from changing anything.
+pub(super) fn ready_to_change() -> Result<Lock> {
     require_rights()?;
     recover()?;
-    let _lock = Lock::take()?;
+    Lock::take()
+}
+
+/// The same as [`apply_edits`], for who holds the lock.
+pub(super) fn apply_edits_locked(edits: &[Edit<'_>]) -> Result<Vec<Done>> {
     apply_locked(&requests(edits)?)
 }
 

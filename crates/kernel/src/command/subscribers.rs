@@ -1,6 +1,6 @@
 //! Subscribers of the policies in force: read, and changed on all interfaces of a network namespace or on none.
 
-use crate::command::apply::{Edit, Preview, apply_edits, preview_edits};
+use crate::command::apply::{Edit, Preview, apply_edits_locked, preview_edits, ready_to_change};
 use crate::command::change::Done;
 use crate::command::recover::recover_unless_held;
 use crate::engine::managed::managed;
@@ -9,8 +9,9 @@ use crate::status::{Pinned, SubscriberStatus};
 use crate::system::netns;
 use crate::system::privilege::require_root;
 use sluice_error::{Error, Result};
-use sluice_policy::edit::{SubscriberChange, with_subscribers as edited};
+use sluice_policy::edit::{SubscriberChange, SubscriberEditError, with_subscribers as edited};
 use sluice_policy::{Policy, Source, parse};
+use std::cell::RefCell;
 use std::time::Duration;
 
 /// The subscribers of a managed interface whose key or name is wanted, in the order of the policy.
@@ -47,7 +48,10 @@ pub fn with_subscribers() -> Result<Vec<String>> {
 /// The error of a key that no subscriber has.
 pub fn no_subscriber(name: &str) -> Error {
     Error::input(format!("there is no subscriber \"{}\"", name.escape_debug()))
-        .help("`sluice subscriber list --search TEXT` finds keys by name, site, plan or address")
+        .help(
+            "`sluice subscriber list --search TEXT` finds keys by name, site, plan or address; `--interface` changes one interface alone, \
+             where they differ",
+        )
 }
 
 /// Changes of subscribers, to be made together.
@@ -55,6 +59,8 @@ pub fn no_subscriber(name: &str) -> Error {
 pub struct SubscriberEdits {
     /// The changes, one after the other.
     pub changes: Vec<SubscriberChange>,
+    /// The interfaces whose policies are changed, all of them or none. Empty: those of the namespace that have subscribers.
+    pub interfaces: Vec<String>,
     /// `--confirm`: time that they stay in force unless they are confirmed.
     pub confirm: Option<Duration>,
     /// Reason, for the history.
@@ -63,16 +69,26 @@ pub struct SubscriberEdits {
 
 impl SubscriberEdits {
     fn policy(&self, text: &str) -> Result<Policy> {
-        let edited = edited(text, &self.changes).map_err(|name| match name {
-            Some(name) => no_subscriber(&name),
-            None => Error::system("the policy in force cannot be read"),
+        let edited = edited(text, &self.changes).map_err(|error| match error {
+            SubscriberEditError::NotThere(name) => no_subscriber(&name),
+            SubscriberEditError::NoList => Error::input(error.to_string()),
         })?;
         parse(&Source::new("the policy in force, edited", edited))
             .map_err(|errors| Error::input(errors.to_string().trim_end()))
     }
 
-    fn with<T>(&self, interfaces: &[String], work: impl FnOnce(&[Edit<'_>]) -> Result<T>) -> Result<T> {
-        let edit = |text: &str| self.policy(text);
+    /// Does the work with an edit of each interface. Those with the same policy share the edited one.
+    fn with<T>(&self, work: impl FnOnce(&[Edit<'_>]) -> Result<T>) -> Result<T> {
+        let last: RefCell<Option<(String, Policy)>> = RefCell::new(None);
+        let edit = |text: &str| {
+            if let Some((_, policy)) = last.borrow().as_ref().filter(|(known, _)| known == text) {
+                return Ok(policy.clone());
+            }
+            let policy = self.policy(text)?;
+            last.replace(Some((text.to_owned(), policy.clone())));
+            Ok(policy)
+        };
+        let interfaces = if self.interfaces.is_empty() { with_subscribers()? } else { self.interfaces.clone() };
         let edits: Vec<Edit<'_>> = interfaces
             .iter()
             .map(|interface| Edit {
@@ -87,13 +103,14 @@ impl SubscriberEdits {
         work(&edits)
     }
 
-    /// Makes the changes on all of these interfaces, or on none.
-    pub fn apply(&self, interfaces: &[String]) -> Result<Vec<Done>> {
-        self.with(interfaces, apply_edits)
+    /// Makes the changes on all of the interfaces, or on none.
+    pub fn apply(&self) -> Result<Vec<Done>> {
+        let _lock = ready_to_change()?;
+        self.with(apply_edits_locked)
     }
 
     /// The differences that the changes would make. Changes nothing.
-    pub fn preview(&self, interfaces: &[String]) -> Result<Vec<Preview>> {
-        self.with(interfaces, preview_edits)
+    pub fn preview(&self) -> Result<Vec<Preview>> {
+        self.with(preview_edits)
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn canonical(text: &str) -> String {
 
 /// The recorded policies that were parsed last. A command asks for the same few again and again, and large networks take long.
 static PARSED: Mutex<VecDeque<(String, Policy)>> = Mutex::new(VecDeque::new());
-/// Their most.
+/// How many are kept.
 const PARSED_MOST: usize = 4;
 
 /// Parses a recorded policy.

@@ -115,13 +115,13 @@ pub async fn rollback(State(state): State<Shared>, Path(name): Path<String>, bod
 
 fn perform(request: Request) -> Result<Value, Problem> {
     let done = sluice_kernel::apply(&[request])?;
-    done.into_iter()
-        .next()
-        .map(|mut done| {
-            done.notes.extend(sluice_kernel::boot::note(&done.record));
-            shown(&done)
-        })
-        .ok_or_else(|| sluice_kernel::Error::system("nothing was done").into())
+    done.into_iter().next().map(shown_with_boot).ok_or_else(|| sluice_kernel::Error::system("nothing was done").into())
+}
+
+/// The answer to a change that was made, with what holds at the next boot.
+pub(super) fn shown_with_boot(mut done: Done) -> Value {
+    done.notes.extend(sluice_kernel::boot::note(&done.record));
+    shown(&done)
 }
 
 pub(super) fn shown(done: &Done) -> Value {

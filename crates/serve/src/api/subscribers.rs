@@ -1,6 +1,6 @@
 //! Subscribers of all interfaces: what each has sent, and changes of them, as `sluice subscriber` makes them.
 
-use super::change::{Body, message, shown, time};
+use super::change::{Body, message, shown_with_boot, time};
 use super::{run_as, run_reading, value};
 use crate::problem::{Answer, Problem};
 use crate::request_limit::RequestKind;
@@ -35,6 +35,8 @@ pub struct Listed {
 pub struct Changes {
     /// The changes: all of them take force, or none.
     changes: Vec<SubscriberChange>,
+    /// The interfaces whose policies are changed. None: all that have subscribers.
+    interfaces: Vec<String>,
     /// Time within which they must be confirmed, or are taken back, seconds. None: they stay.
     confirm_s: Option<u64>,
     /// Reason, for the history.
@@ -72,9 +74,9 @@ pub async fn change(State(state): State<Shared>, body: Body<Changes>) -> Answer 
         let confirm = time(body.confirm_s)?;
         let message = body.message.map(|text| message(&text)).transpose()?.flatten();
         let message = message.unwrap_or_else(|| format!("{many} changes of subscribers"));
-        let edits = SubscriberEdits { changes: body.changes, confirm, message };
-        let done = edits.apply(&sluice_kernel::with_subscribers()?)?;
-        Ok(Value::Object(done.iter().map(|done| (done.record.interface.clone(), shown(done))).collect()))
+        let edits = SubscriberEdits { changes: body.changes, interfaces: body.interfaces, confirm, message };
+        let all = edits.apply()?.into_iter().map(|done| (done.record.interface.clone(), shown_with_boot(done)));
+        Ok(Value::Object(all.collect()))
     })
     .await
 }

@@ -1,0 +1,292 @@
+//! Edits of the subscribers that a policy lists.
+
+use super::list::{Item, edited};
+use jsonc_parser::ast::{Object, Value as Node};
+use jsonc_parser::common::Ranged;
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::fmt;
+
+/// A change of one subscriber.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SubscriberChange {
+    /// Other values of the subscriber with this key; null removes one.
+    Set {
+        /// The key.
+        name: String,
+        /// Values, in the keys of policies.
+        values: Map<String, Value>,
+    },
+    /// Another subscriber, in the keys of policies.
+    Add(Map<String, Value>),
+    /// The subscriber with this key goes.
+    Remove {
+        /// The key.
+        name: String,
+    },
+}
+
+/// Why subscribers cannot be edited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SubscriberEditError {
+    /// The text is no policy, or lists no subscribers.
+    NoList,
+    /// No subscriber has this key.
+    NotThere(String),
+}
+
+impl fmt::Display for SubscriberEditError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SubscriberEditError::NoList => write!(f, "the policy lists no subscribers"),
+            SubscriberEditError::NotThere(name) => write!(f, "there is no subscriber \"{}\"", name.escape_debug()),
+        }
+    }
+}
+
+impl std::error::Error for SubscriberEditError {}
+
+/// The text with these changes, made one after the other. Whatever they do not touch stays as it is, comments included.
+///
+/// # Errors
+/// The text lists no subscribers, or a change names one that is not there.
+pub fn with_subscribers(text: &str, changes: &[SubscriberChange]) -> Result<String, SubscriberEditError> {
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default());
+    let root = parsed.ok().and_then(|parsed| parsed.value).ok_or(SubscriberEditError::NoList)?;
+    let list = root.as_object().and_then(|own| own.get_array("subscribers")).ok_or(SubscriberEditError::NoList)?;
+    let mut entries: Vec<Entry<'_>> = list.elements.iter().map(Entry::there).collect();
+    let mut known: HashMap<String, usize> =
+        entries.iter().enumerate().filter_map(|(place, entry)| Some((entry.key()?, place))).collect();
+    for change in changes {
+        let place = |name: &String| known.get(name).copied().ok_or_else(|| SubscriberEditError::NotThere(name.clone()));
+        match change {
+            SubscriberChange::Set { name, values } => {
+                let place = place(name)?;
+                entries[place].values.extend(values.clone());
+                known.remove(name);
+                known.extend(entries[place].key().map(|key| (key, place)));
+            }
+            SubscriberChange::Add(values) => {
+                let added = Entry { there: None, values: values.clone(), gone: false };
+                known.extend(added.key().map(|key| (key, entries.len())));
+                entries.push(added);
+            }
+            SubscriberChange::Remove { name } => {
+                entries[place(name)?].gone = true;
+                known.remove(name);
+            }
+        }
+    }
+    let (old, new) = entries.split_at(list.elements.len());
+    let items = old.iter().zip(&list.elements).map(|(entry, node)| {
+        let own = (!entry.gone).then(|| entry.edited(text));
+        Item { place: node.start()..node.end(), text: own }
+    });
+    let added = new.iter().filter(|entry| !entry.gone).map(|entry| {
+        let values = entry.values.iter().filter(|(_, value)| !value.is_null());
+        written(&Value::Object(values.map(|(name, value)| (name.clone(), value.clone())).collect()))
+    });
+    let place = list.start()..list.end();
+    let list = edited(text, place.clone(), &items.collect::<Vec<_>>(), &added.collect::<Vec<_>>());
+    Ok(text[..place.start].to_owned() + &list + &text[place.end..])
+}
+
+/// An element of the list.
+struct Entry<'a> {
+    /// The element in the text; none: it is added.
+    there: Option<&'a Node<'a>>,
+    /// The values that it gets; null: it loses them.
+    values: Map<String, Value>,
+    gone: bool,
+}
+
+impl<'a> Entry<'a> {
+    fn there(node: &'a Node<'a>) -> Entry<'a> {
+        Entry { there: Some(node), values: Map::new(), gone: false }
+    }
+
+    fn object(&self) -> Option<&'a Object<'a>> {
+        self.there?.as_object()
+    }
+
+    fn text_of(&self, name: &str) -> Option<String> {
+        match self.values.get(name) {
+            Some(value) => value.as_str().map(str::to_owned),
+            None => self.object()?.get_string(name).map(|own| own.value.to_string()),
+        }
+    }
+
+    /// The key of a subscriber: its id, or its name if it has no id.
+    fn key(&self) -> Option<String> {
+        self.text_of("id").or_else(|| self.text_of("name"))
+    }
+
+    /// The text of an element that is there, with its new values.
+    fn edited(&self, text: &str) -> String {
+        let (Some(node), Some(object)) = (self.there, self.object()) else {
+            return self.there.map(|node| text[node.start()..node.end()].to_owned()).unwrap_or_default();
+        };
+        let own = node.start()..node.end();
+        if self.values.is_empty() {
+            return text[own].to_owned();
+        }
+        let items: Vec<Item> = object
+            .properties
+            .iter()
+            .map(|property| {
+                let place = property.start()..property.end();
+                let text = match self.values.get(property.name.as_str()) {
+                    None => Some(text[place.clone()].to_owned()),
+                    Some(Value::Null) => None,
+                    Some(value) => Some(text[property.start()..property.value.start()].to_owned() + &written(value)),
+                };
+                Item { place, text }
+            })
+            .collect();
+        let is_there = |name: &str| object.get(name).is_some();
+        let added: Vec<String> = self
+            .values
+            .iter()
+            .filter(|(name, value)| !value.is_null() && !is_there(name))
+            .map(|(name, value)| format!("{}: {}", Value::from(name.as_str()), written(value)))
+            .collect();
+        edited(text, own, &items, &added)
+    }
+}
+
+/// A value as a person would write it, on one line.
+fn written(value: &Value) -> String {
+    match value {
+        Value::Array(values) => format!("[{}]", values.iter().map(written).collect::<Vec<_>>().join(", ")),
+        Value::Object(fields) if !fields.is_empty() => {
+            let field =
+                |(name, value): (&String, &Value)| format!("{}: {}", Value::from(name.as_str()), written(value));
+            format!("{{ {} }}", fields.iter().map(field).collect::<Vec<_>>().join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Source, parse};
+    use serde_json::json;
+
+    fn change(change: Value) -> SubscriberChange {
+        serde_json::from_value(change).expect("a change")
+    }
+
+    fn made(text: &str, changes: &[Value]) -> Result<String, SubscriberEditError> {
+        with_subscribers(text, &changes.iter().cloned().map(change).collect::<Vec<_>>())
+    }
+
+    /// The subscribers of a text, as values.
+    fn listed(text: &str) -> Vec<Value> {
+        let value = jsonc_parser::parse_to_serde_value(text, &ParseOptions::default());
+        let value = value.unwrap_or_else(|error| panic!("{error}\n{text}")).expect("a value");
+        value["subscribers"].as_array().expect("a list").clone()
+    }
+
+    const TEXT: &str = r#"{ // ours
+  "subscriber_side": ["eth1"], "plans": { "home": {} },
+  "subscribers": [
+    { "name": "a", "addresses": ["192.0.2.1"], "plan": "home" }, // the first
+    { "name": "B", "id": "b", "addresses": ["192.0.2.2"] }
+  ] }"#;
+
+    #[test]
+    fn they_are_edited_where_they_stand() {
+        let read = |text: &str| {
+            let policy = parse(&Source::new("edited", text)).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
+            let all = policy.network.expect("a network").subscribers.subscribers;
+            all.into_iter().map(|one| (one.id, one.plan, one.rate.down)).collect::<Vec<_>>()
+        };
+        let edited = made(TEXT, &[json!({ "set": { "name": "a", "values": { "plan": null, "rate": "5mbit" } } })]);
+        let edited = edited.expect("it is there");
+        let rate = Some(crate::Rate(5_000_000));
+        assert_eq!(read(&edited), [("a".to_owned(), None, rate), ("b".to_owned(), None, None)]);
+        assert!(edited.contains("// ours") && edited.contains("// the first"), "{edited}");
+        let changes = [
+            json!({ "set": { "name": "b", "values": { "plan": "home" } } }),
+            json!({ "add": { "name": "c", "addresses": ["2001:db8::/56"] } }),
+            json!({ "set": { "name": "c", "values": { "rate": "5mbit" } } }),
+            json!({ "remove": { "name": "a" } }),
+        ];
+        let left = made(&edited, &changes).expect("they are there");
+        assert_eq!(read(&left), [("b".to_owned(), Some(0), None), ("c".to_owned(), None, rate)]);
+        let absent = made(&left, &[json!({ "remove": { "name": "B" } })]);
+        assert_eq!(absent, Err(SubscriberEditError::NotThere("B".to_owned())), "b has a key of its own");
+        assert_eq!(made("{}", &[]), Err(SubscriberEditError::NoList));
+        assert_eq!(made("{", &[]), Err(SubscriberEditError::NoList));
+    }
+
+    #[test]
+    fn a_changed_key_is_followed() {
+        let renamed = json!({ "set": { "name": "a", "values": { "name": "z" } } });
+        let by_former = made(TEXT, &[renamed.clone(), json!({ "remove": { "name": "a" } })]);
+        assert_eq!(by_former, Err(SubscriberEditError::NotThere("a".to_owned())));
+        let by_new = made(TEXT, &[renamed, json!({ "remove": { "name": "z" } })]).expect("it is there");
+        assert_eq!(listed(&by_new).len(), 1);
+        let without_id = json!({ "set": { "name": "b", "values": { "id": null } } });
+        let left = made(TEXT, &[without_id, json!({ "remove": { "name": "B" } })]).expect("the name is the key now");
+        assert_eq!(listed(&left).len(), 1);
+    }
+
+    #[test]
+    fn keys_and_values_are_escaped() {
+        for name in ["a\\", "\\\"", "we\"b", "a\": 1, \"b", "a\nb", "\u{7}", "é\u{1f600}"] {
+            let added = made(TEXT, &[json!({ "add": { name: name, "name": name } })]).expect("a list");
+            assert_eq!(listed(&added)[2], json!({ name: name, "name": name }), "{added}");
+            let set = made(TEXT, &[json!({ "set": { "name": "a", "values": { name: [name] } } })]).expect("a list");
+            assert_eq!(listed(&set)[0][name], json!([name]), "{set}");
+        }
+    }
+
+    /// Lists in every layout, changed in every way, are lists of what the changes say.
+    #[test]
+    fn the_list_has_what_the_changes_say() {
+        let lists = [
+            "[]",
+            "[ ]",
+            "[ // none\n ]",
+            "[{ \"name\": \"a\" }]",
+            "[ { \"name\": \"a\" }, /* two */ { \"name\": \"b\" }, ]",
+            "[\n  // first\n  { \"name\": \"a\", }, // a\n  { /* x */ \"name\": \"b\" } // b\n  , { \"name\": \"c\", \"plan\": \"p\" } // c\n]",
+        ];
+        let name = |number: usize| ["a", "b", "c", "d", "e"][number % 5];
+        for list in lists {
+            let text = format!("{{ \"subscribers\": {list} }}");
+            for mut seed in 0..400_usize {
+                let (mut model, mut changes) = (listed(&text), Vec::new());
+                while seed > 0 {
+                    let (kind, who) = (seed % 4, name(seed / 4));
+                    seed /= 7;
+                    let at = model.iter().position(|one| one["name"] == who);
+                    match (kind, at) {
+                        (0, Some(at)) => {
+                            model.remove(at);
+                            changes.push(json!({ "remove": { "name": who } }));
+                        }
+                        (1, Some(at)) => {
+                            model[at]["rate"] = json!("1mbit");
+                            model[at].as_object_mut().expect("an object").remove("plan");
+                            let values = json!({ "rate": "1mbit", "plan": null });
+                            changes.push(json!({ "set": { "name": who, "values": values } }));
+                        }
+                        (2 | 3, None) => {
+                            model.push(json!({ "name": who }));
+                            changes.push(json!({ "add": { "name": who } }));
+                        }
+                        _ => {}
+                    }
+                }
+                let made = made(&text, &changes).expect("they are there");
+                assert_eq!(listed(&made), model, "{text}\n{changes:?}\n{made}");
+            }
+        }
+    }
+}
