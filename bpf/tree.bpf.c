@@ -26,6 +26,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 #include "lib/queue.h"
 #include "lib/leaf_packet.h"
+#include "lib/tree_maps.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -37,35 +38,10 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, u32);
-	__type(value, struct sl_tree);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
-} tree SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, u32);
-	__type(value, struct sl_addresses);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
-} addresses SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, u32);
 	__type(value, struct sl_tree_changes);
 	__uint(max_entries, 1);
 	__uint(map_flags, BPF_F_MMAPABLE);
 } changes SEC(".maps");
-
-/* Of each leaf and inner node, a hash of its name: whose it is. 0: nobody's. The loader alone uses it. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, u32);
-	__type(value, u64);
-	__uint(max_entries, SL_FIRST_INNER + SL_INNERS);
-	__uint(map_flags, BPF_F_MMAPABLE);
-} owners SEC(".maps");
 
 u32 sl_used;
 

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Between which hosts a departing packet passes, behind NAT, as conntrack knows them. Of programs that read kernel memory untrusted. */
 #pragma once
+#include "conntrack.h"
 #include "hosts.h"
-
-#define SL_CT_INFO     7UL /* of skb->_nfct: enum ip_conntrack_info; the rest is the connection */
-#define SL_CT_IS_REPLY 3 /* from this one on (include/uapi/linux/netfilter/nf_conntrack_common.h) */
-#define SL_CT_NAT      0x30 /* of nf_conn.status: IPS_NAT_MASK */
 
 void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym;
 
@@ -18,13 +15,6 @@ static __always_inline const void *sl_translated_connection(u64 nfct)
 	    !(*(const u64 *)(connection + bpf_core_field_offset(struct nf_conn, status)) & SL_CT_NAT))
 		return NULL;
 	return connection;
-}
-
-/* Where a connection has the source that a packet of this direction had before it was translated. */
-static __always_inline u32 sl_source_offset(u64 nfct)
-{
-	return (nfct & SL_CT_INFO) >= SL_CT_IS_REPLY ? bpf_core_field_offset(struct nf_conn, tuplehash[1].tuple.src.u3)
-						     : bpf_core_field_offset(struct nf_conn, tuplehash[0].tuple.src.u3);
 }
 
 /*

@@ -2,6 +2,7 @@
 /* A packet at the queue of a tree: the addresses that tell its leaf, its flow and its hosts. */
 #pragma once
 #include "departing_hosts.h"
+#include "ends.h"
 #include "queue.h"
 #include "../../sched/addresses.h"
 #include "../../sched/packet.h"
@@ -58,17 +59,7 @@ SL_GLOBAL int sl_source_before_nat(u64 nfct, struct sl_ends *e SL_NONNULL)
 		return 0;
 	high = *(const u64 *)(connection + src);
 	low = *(const u64 *)(connection + src + 8);
-	/* A union nf_inet_addr has an IPv4 address in its first word. */
-	if (low || high >> 32) {
-		e->src[0] = (u32)high;
-		e->src[1] = high >> 32;
-		e->src[2] = (u32)low;
-		e->src[3] = low >> 32;
-	} else {
-		e->src[0] = e->src[1] = 0;
-		e->src[2] = SL_MAPPED;
-		e->src[3] = (u32)high;
-	}
+	sl_end_of_conntrack(e->src, high, low);
 	return 0;
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod differences;
 pub(crate) mod features;
 pub(crate) mod forwarding;
 pub(crate) mod htb;
+pub(crate) mod htb_tree;
 pub(crate) mod leaves;
 pub(crate) mod managed;
 pub(crate) mod members;
@@ -18,6 +19,7 @@ pub(crate) mod programs;
 pub(crate) mod qdisc;
 pub(crate) mod remains;
 mod tc;
+pub(crate) mod tc_tree;
 mod tree;
 pub(crate) mod verify;
 
@@ -169,6 +171,7 @@ pub(crate) fn driver(record: &Record) -> &'static dyn Driver {
     match record.engine {
         Engine::Qdisc if record.way.is_some() => &tree::TreeQdisc,
         Engine::Qdisc => &qdisc::BpfQdisc,
+        Engine::Tc if record.way.is_some() => &tc_tree::TcTree,
         Engine::Tc => &tc::Tc,
         Engine::None => &ClassifyOnly,
     }

@@ -24,27 +24,18 @@ pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnosti
 
 /// A policy with subscribers: the tree, below the only class. That class has no limits of its own.
 fn with_subscribers(policy: &Policy, network: &NetworkPolicy, context: &Context) -> Result<Resolved, Diagnostics> {
-    let not_on_tc = Diagnostic::error(Kind::Engine, "engine tc carries no subscribers yet")
-        .at(network.origin.span("/subscribers"), "need engine qdisc")
-        .help("use a kernel from 6.17 with CONFIG_NET_SCH_BPF (Debian 13's backports have one)");
-    let mut errors = Vec::from_iter((context.engine == Engine::Tc).then(|| not_on_tc.clone()));
+    let source = network.origin.source().cloned();
     if context.ingress_rate.is_some() {
         let title = "--ingress-rate for a policy with subscribers";
         let finding = Diagnostic::error(Kind::Conflict, title)
-            .at(network.origin.span("/subscribers"), "queued where they depart");
-        errors.push(
-            finding.help("leave it away, and manage both interfaces of the box: each shapes what departs from it"),
-        );
-    }
-    let source = network.origin.source().cloned();
-    if !errors.is_empty() {
-        return Err(Diagnostics::new(source, errors));
+            .at(network.origin.span("/subscribers"), "queued where they depart")
+            .help("leave it away, and manage both interfaces of the box: each shapes what departs from it");
+        return Err(Diagnostics::new(source, vec![finding]));
     }
     let tree = network::resolve(network, context)?;
     let base = with_classes(policy, &Context { engine: Engine::Qdisc, ..Context::default() })?;
-    let not_on_tc = Some(Diagnostics::new(source, vec![not_on_tc]));
     let link_rate = tree.link().ceil.down.max(tree.link().ceil.up);
-    Ok(Resolved { link_rate, not_on_tc, remarks: tree.remarks.clone(), network: Some(tree), ..base })
+    Ok(Resolved { link_rate, remarks: tree.remarks.clone(), network: Some(tree), ..base })
 }
 
 fn with_classes(policy: &Policy, context: &Context) -> Result<Resolved, Diagnostics> {

@@ -342,7 +342,7 @@ impl TreeTable {
     }
 
     /// Nodes between a node and the link.
-    fn depth(&self, number: u32) -> usize {
+    pub fn depth(&self, number: u32) -> usize {
         let mut at = number;
         let up = |at: &u32| self.nodes.get(at).map(|node| node.parent);
         (0..abi::SL_TREE_LEVELS as usize)

@@ -3,7 +3,7 @@
 use crate::cases::assert_near;
 use crate::cases::upgrade::age;
 use crate::command::{await_that, run};
-use crate::lab::Lab;
+use crate::lab::{Engine, Lab};
 use crate::needs::Need;
 use crate::net::{Ns, Routed, SERVER};
 use crate::server::Server;
@@ -16,9 +16,9 @@ use std::time::Duration;
 
 pub fn suite() -> Suite {
     Suite::new("subscribers")
-        .qdisc("plans_hold_in_both_directions", &[Need::Icount, Need::Conntrack], plans_hold)
-        .qdisc("a_change_touches_one", &[Need::Icount], a_change_touches_one)
-        .qdisc("changes_are_all_or_nothing", &[], all_or_nothing)
+        .both("plans_hold_in_both_directions", &[Need::Icount, Need::Conntrack], plans_hold)
+        .both("a_change_touches_one", &[Need::Icount], a_change_touches_one)
+        .both("changes_are_all_or_nothing", &[], all_or_nothing)
         .qdisc("ten_thousand", &[Need::Icount], ten_thousand)
 }
 
@@ -175,8 +175,13 @@ fn a_change_touches_one(lab: &Lab) {
         0.05,
     );
     for (name, outcome) in ["a", "b", "c", "d"].iter().zip(&outcomes) {
-        // More was sent to "a" than its new ceiling lets through.
-        assert!(outcome.in_order() && (*name == "a" || outcome.lost() == 0), "{name}: {} lost", outcome.lost());
+        // More was sent to "a" than its new ceiling lets through. HTB loses what is queued of who moves or goes.
+        let may_lose = match *name {
+            "a" => u64::MAX,
+            "b" | "c" if lab.engine == Engine::Tc => 2,
+            _ => 0,
+        };
+        assert!(outcome.in_order() && outcome.lost() <= may_lose, "{name}: {} lost", outcome.lost());
     }
     assert_eq!(counted.keys().collect::<Vec<_>>(), ["a", "b", "d"]);
     assert!(counted["a"].1[0] > 1500 && counted["d"].1[0] > 100, "{counted:?}");

@@ -117,6 +117,15 @@ impl Words {
         self.all()[word].store(value, Ordering::Release);
     }
 
+    /// Makes the first value equal to this one, word by word.
+    pub fn copy_from<T: abi::Pod>(&self, from: &T) {
+        let words =
+            abi::bytes_of(from).chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
+        for (word, value) in words.enumerate().filter(|(word, value)| self.load(*word) != *value) {
+            self.store(word, value);
+        }
+    }
+
     /// Copies bytes of the first value, from and to multiples of eight. Each word is whole, two words may be of different moments.
     pub fn copy_to<T: abi::Pod>(&self, to: &mut T, bytes: std::ops::Range<usize>) {
         assert!(bytes.end <= size_of::<T>() && bytes.start % 8 == 0 && bytes.end % 8 == 0 && align_of::<T>() == 8);

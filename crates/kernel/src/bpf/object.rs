@@ -16,6 +16,7 @@ static CLASSIFIER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/classifier.
 static FORWARD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/forward.bpf.o"));
 static TELEMETRY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/telemetry.bpf.o"));
 static STEAL: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/steal.bpf.o"));
+static HTB_TREE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/htb_tree.bpf.o"));
 static TREE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tree.bpf.o"));
 static QDISC: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/qdisc.bpf.o"));
 static LOG: Mutex<String> = Mutex::new(String::new());
@@ -68,6 +69,11 @@ impl Loader {
     /// The object of the tree of classes as a qdisc.
     pub fn tree() -> Result<Loader> {
         Loader::open("tree", TREE)
+    }
+
+    /// The object that finds the class of a tree that HTB has.
+    pub fn htb_tree() -> Result<Loader> {
+        Loader::open("htb_tree", HTB_TREE)
     }
 
     /// The object of port forwarding.

@@ -22,7 +22,7 @@ pub(crate) const PRIORITIES: usize = 8;
 /// Rate of an HTB class where the policy guarantees nothing: HTB wants a rate for each class.
 pub(crate) const FLOOR: Rate = Rate(8_000);
 /// Rate of the parent class where the link's rate is not known.
-const UNSHAPED: Rate = Rate(100_000_000_000);
+pub(crate) const UNSHAPED: Rate = Rate(100_000_000_000);
 /// Burst of HTB's buckets: the core's link burst, and no less than a frame.
 const BURST_NS: u64 = 250_000;
 const LEAST_BURST_BYTES: u64 = 1600;
@@ -60,10 +60,49 @@ pub struct Leaves {
 impl Leaves {
     /// Whether a class can queue as the policy says.
     pub(crate) fn have(self, class: &ResolvedClass) -> bool {
-        match (class.queue.flows(), class.codel) {
+        self.have_queue(class.queue.flows(), class.codel)
+    }
+
+    /// Whether there is a queue by flow, or a FIFO, with or without CoDel.
+    pub(crate) fn have_queue(self, flows: Option<Flows>, codel: Option<Codel>) -> bool {
+        match (flows, codel) {
             (Some(_), _) => self.fq_codel,
             (None, Some(_)) => self.codel,
             (None, None) => true,
+        }
+    }
+}
+
+/// A queue below an HTB class.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LeafQdisc {
+    /// How flows share it; none: it is a FIFO.
+    pub flows: Option<Flows>,
+    /// Number of queues that flows are hashed to; none: fq_codel's default.
+    pub flow_queues: Option<u32>,
+    /// CoDel; none: it is off.
+    pub codel: Option<Codel>,
+    /// The most packets, of a queue by flow.
+    pub limit_pkts: u32,
+    /// The most packets of a FIFO.
+    pub fifo_limit_pkts: u32,
+    /// The most bytes, instead of packets.
+    pub limit_bytes: Option<Bytes>,
+}
+
+impl LeafQdisc {
+    /// What tc calls it, or a FIFO where the kernel lacks it.
+    pub(crate) fn words(&self, leaves: Leaves) -> String {
+        match (self.flows, self.codel, self.limit_bytes) {
+            (Some(flows), codel, bytes) if leaves.have_queue(self.flows, self.codel) => {
+                let queues = self.flow_queues.map_or(String::new(), |queues| format!(" flows {queues}"));
+                format!("{}{queues}", fq_codel(self.limit_pkts, bytes, flows, codel))
+            }
+            (None, Some(codel), bytes) if leaves.have_queue(None, Some(codel)) => {
+                format!("codel limit {} {}", bytes.map_or(self.limit_pkts, frames), times(Some(codel)))
+            }
+            (_, _, None) => format!("pfifo limit {}", self.fifo_limit_pkts),
+            (_, _, Some(bytes)) => format!("bfifo limit {}", bytes.0),
         }
     }
 }
@@ -211,20 +250,15 @@ pub(crate) fn beyond_ceiling(class: &ResolvedClass) -> Option<u64> {
 }
 
 fn leaf_line(class: &ResolvedClass, target: &Target<'_>) -> String {
-    let (dev, minor) = (target.device, minor(class));
-    let parent = format!("qdisc replace dev {dev} parent {HANDLE}{minor:x}");
-    let codel = class.codel.map(|codel| codel.at_rate(target.rate));
-    match (class.queue.flows(), codel, class.limit_bytes) {
-        (Some(flows), codel, bytes) if target.leaves.have(class) => {
-            format!("{parent} {}", fq_codel(class.limit_pkts, bytes, flows, codel))
-        }
-        (None, Some(codel), bytes) if target.leaves.have(class) => {
-            let limit = bytes.map_or(class.limit_pkts, frames);
-            format!("{parent} codel limit {limit} {}", times(Some(codel)))
-        }
-        (_, _, None) => format!("{parent} pfifo limit {}", class.fifo_limit_pkts),
-        (_, _, Some(bytes)) => format!("{parent} bfifo limit {}", bytes.0),
-    }
+    let queue = LeafQdisc {
+        flows: class.queue.flows(),
+        flow_queues: None,
+        codel: class.codel.map(|codel| codel.at_rate(target.rate)),
+        limit_pkts: class.limit_pkts,
+        fifo_limit_pkts: class.fifo_limit_pkts,
+        limit_bytes: class.limit_bytes,
+    };
+    format!("qdisc replace dev {} parent {HANDLE}{:x} {}", target.device, minor(class), queue.words(target.leaves))
 }
 
 /// The fq_codel leaf of a class. A change cannot set its number of flows; the default is 1024, as in the core.
@@ -277,11 +311,11 @@ fn priority(policy: &Resolved, class: &ResolvedClass) -> usize {
 }
 
 /// Rate without the overhead of PTM, which sends 65 bytes for 64: HTB does not know PTM.
-fn scaled(rate: Rate, framing: &Framing) -> Rate {
+pub(crate) fn scaled(rate: Rate, framing: &Framing) -> Rate {
     if framing.cells == Cells::Ptm { Rate(rate.0 * 64 / 65) } else { rate }
 }
 
-fn overhead(framing: &Framing, header_bytes: u32) -> String {
+pub(crate) fn overhead(framing: &Framing, header_bytes: u32) -> String {
     let bytes = (framing.overhead_bytes - header_bytes as i32).max(0);
     let mut words = String::new();
     if bytes > 0 || framing.cells == Cells::Atm {
@@ -296,11 +330,11 @@ fn overhead(framing: &Framing, header_bytes: u32) -> String {
     words
 }
 
-fn bits(rate: Rate) -> String {
+pub(crate) fn bits(rate: Rate) -> String {
     format!("{}bit", rate.0)
 }
 
-fn burst(rate: Rate, wanted: Option<Bytes>) -> u64 {
+pub(crate) fn burst(rate: Rate, wanted: Option<Bytes>) -> u64 {
     let timed = (u128::from(rate.0) * u128::from(BURST_NS) / 8_000_000_000) as u64;
     wanted.map_or(timed, |bytes| bytes.0).max(LEAST_BURST_BYTES)
 }

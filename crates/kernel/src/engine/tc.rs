@@ -5,7 +5,7 @@ use crate::engine::verify::Scheduler;
 use crate::engine::{Counters, Driver, Placed, differences, leaves};
 use crate::record::Record;
 use crate::system::iproute;
-use crate::system::qdiscs::Qdisc;
+use crate::system::qdiscs::{self, Qdisc};
 use sluice_error::{Error, Result};
 use sluice_policy::{Rate, Resolved, ResolvedClass};
 use sluice_tables::Compiled;
@@ -126,7 +126,7 @@ fn install(at: &Placed<'_>, device: &str, rate: Option<Rate>, program: &str) -> 
     iproute::tc_batch(&lines)
 }
 
-fn classifier(device: &str, pins: &Path, program: &str) -> String {
+pub(super) fn classifier(device: &str, pins: &Path, program: &str) -> String {
     format!(
         "filter replace dev {device} parent {0} protocol all pref 1 handle 1 bpf direct-action object-pinned {1} classid {0}",
         htb::HANDLE,
@@ -152,7 +152,12 @@ fn await_empty(class: &ResolvedClass, device: &str) -> Result<bool> {
     Ok(true)
 }
 
-fn minors(device: &str) -> Result<Vec<u32>> {
+/// Whether our HTB is at the root of a device.
+pub(super) fn has_htb(device: &str) -> Result<bool> {
+    Ok(qdiscs::root(device)?.is_some_and(|root| Tc.makes(&root)))
+}
+
+pub(super) fn minors(device: &str) -> Result<Vec<u32>> {
     Ok(htb::minors_shown(&iproute::tc(&format!("class show dev {device}"))?))
 }
 

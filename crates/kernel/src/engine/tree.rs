@@ -25,26 +25,57 @@ use std::path::Path;
 pub(super) struct TreeQdisc;
 
 /// The part of a policy that the tree is made of.
-struct Wanted<'a> {
-    network: &'a Network,
-    way: Way,
-    header_bytes: u32,
+pub(super) struct Wanted<'a> {
+    pub network: &'a Network,
+    pub way: Way,
+    pub header_bytes: u32,
 }
 
 impl<'a> Wanted<'a> {
-    fn of(record: &Record, policy: &'a Resolved, interface: &Interface) -> Result<Wanted<'a>> {
+    pub fn of(record: &Record, policy: &'a Resolved, interface: &Interface) -> Result<Wanted<'a>> {
         let missing = || Error::system(format!("{}: the policy has no subscribers", record.interface));
         let network = policy.network.as_ref().ok_or_else(missing)?;
         Ok(Wanted { network, way: record.way.ok_or_else(missing)?, header_bytes: interface.header_bytes() })
     }
 
-    fn table(&self, numbers: &Numbers, running: &TreeTable) -> Result<TreeTable> {
+    /// Whether the leaf of a packet is found by its source, for the programs.
+    pub fn by_source(&self) -> u32 {
+        u32::from(self.way == Way::Up)
+    }
+
+    pub fn table(&self, numbers: &Numbers, running: &TreeTable) -> Result<TreeTable> {
         TreeTable::of(self.network, self.way, numbers, running, self.header_bytes).map_err(refused)
+    }
+
+    /// Fills maps that nothing uses yet.
+    pub fn fill(&self, pins: &Path) -> Result<()> {
+        let numbers = Numbers::of(self.network, &vec![0; NODES]).map_err(refused)?;
+        let maps = TreeMaps::open(pins)?;
+        maps.keep(&self.table(&numbers, &TreeTable::empty())?)?;
+        let addresses = sluice_tables::build_addresses(&numbers.prefixes(self.network), random);
+        let addresses = addresses.map_err(|error| Error::input(error.to_string()))?;
+        tables::write(&tables::open(pins, "addresses")?, 0, &*addresses)?;
+        maps.set_owners(&numbers.owners);
+        Ok(())
+    }
+
+    /// The numbers of the nodes. Fails unless the tree has the nodes of the policy, and the address table its prefixes.
+    pub fn check(&self, at: &Placed<'_>, maps: &TreeMaps) -> Result<Numbers> {
+        let wrong = |what: &str| Err(Error::system(format!("{}: {what}", at.record.interface)));
+        let running = maps.running();
+        let numbers = Numbers::of(self.network, &maps.owners()).map_err(refused)?;
+        if !running.includes(&self.table(&numbers, &running)?) {
+            return wrong("the tree of classes is not the one that was written");
+        }
+        if !maps.has_addresses(&numbers.prefixes(self.network)) {
+            return wrong("the table of addresses is not the one that was written");
+        }
+        Ok(numbers)
     }
 }
 
 /// The error of a tree that cannot be, or not yet.
-fn refused(error: TreeError) -> Error {
+pub(super) fn refused(error: TreeError) -> Error {
     let cure = match error {
         TreeError::SameHash(..) => "give one of them another name",
         TreeError::NoQueues(_) => "let more plans have the same \"queue\" and \"aqm\", or change fewer of them at once",
@@ -62,23 +93,14 @@ impl Driver for TreeQdisc {
     fn load(&self, record: &mut Record, loading: &Loading<'_>) -> Result<()> {
         let interface = loading.interface;
         let wanted = Wanted::of(record, loading.policy, interface)?;
-        let by_source = u32::from(wanted.way == Way::Up);
         qdisc::register(record, loading.pins, || {
             let mut loader = Loader::tree()?;
-            loader.constant("sl_leaf_by_source", by_source)?;
+            loader.constant("sl_leaf_by_source", wanted.by_source())?;
             loader.constant("sl_l3_type", u32::from(!interface.ethernet))?;
             loader.constant("sl_frame_bytes", interface.mtu_bytes + interface.header_bytes() + 4)?;
             Ok(loader)
         })?;
-        let numbers = Numbers::of(wanted.network, &vec![0; NODES]).map_err(refused)?;
-        let tree = wanted.table(&numbers, &TreeTable::empty())?.build();
-        let tree = tree.map_err(|node| Error::system(format!("the tree of classes refuses node {node}")))?;
-        let addresses = sluice_tables::build_addresses(&numbers.prefixes(wanted.network), random);
-        let addresses = addresses.map_err(|error| Error::input(error.to_string()))?;
-        tables::write(&tables::open(loading.pins, "tree")?, 0, tree.state())?;
-        tables::write(&tables::open(loading.pins, "addresses")?, 0, &*addresses)?;
-        TreeMaps::open(loading.pins)?.set_owners(&numbers.owners);
-        Ok(())
+        wanted.fill(loading.pins)
     }
 
     fn install(&self, at: &Placed<'_>) -> Result<()> {
@@ -107,20 +129,8 @@ impl Driver for TreeQdisc {
         maps.make(&running.removals(&numbers.gone(), |leaf| maps.has_packets(leaf)))
     }
 
-    /// Fails unless the tree has the nodes of the policy, and the address table its prefixes.
     fn verify(&self, at: &Placed<'_>, _: (u32, &Compiled), _: &[Scheduler]) -> Result<()> {
-        let wrong = |what: &str| Err(Error::system(format!("{}: {what}", at.record.interface)));
-        let wanted = Wanted::of(at.record, at.policy, at.interface)?;
-        let maps = TreeMaps::open(at.pins)?;
-        let running = maps.running();
-        let numbers = Numbers::of(wanted.network, &maps.owners()).map_err(refused)?;
-        if !running.includes(&wanted.table(&numbers, &running)?) {
-            return wrong("the tree of classes is not the one that was written");
-        }
-        if !maps.has_addresses(&numbers.prefixes(wanted.network)) {
-            return wrong("the table of addresses is not the one that was written");
-        }
-        Ok(())
+        Wanted::of(at.record, at.policy, at.interface)?.check(at, &TreeMaps::open(at.pins)?).map(drop)
     }
 
     fn counters(&self, pins: &Path) -> Result<Counters> {

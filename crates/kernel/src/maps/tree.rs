@@ -32,7 +32,8 @@ impl Readers for Programs {
 /// The pinned maps of a tree.
 pub(crate) struct TreeMaps {
     tree: Words,
-    ring: Words,
+    /// The changes that wait for the qdisc; none: no program runs the tree.
+    ring: Option<Words>,
     addresses: Words,
     owners: Words,
 }
@@ -51,7 +52,11 @@ impl TreeMaps {
         let map = |name: &str| tables::open(pins, name);
         Ok(TreeMaps {
             tree: Words::of::<abi::sl_tree>(&map("tree")?)?,
-            ring: Words::of::<abi::sl_tree_changes>(&map("changes")?)?,
+            ring: pins
+                .join("changes")
+                .exists()
+                .then(|| Words::of::<abi::sl_tree_changes>(&map("changes")?))
+                .transpose()?,
             addresses: Words::of::<abi::sl_addresses>(&map("addresses")?)?,
             owners: Words::of::<u64>(&map("owners")?)?,
         })
@@ -86,6 +91,14 @@ impl TreeMaps {
         self.now_and_running().1
     }
 
+    /// Makes the tree one with this configuration, without packets. No program runs it.
+    pub fn keep(&self, table: &TreeTable) -> Result<()> {
+        let tree = table.build();
+        let tree = tree.map_err(|node| Error::system(format!("the tree of classes refuses node {node}")))?;
+        self.tree.copy_from(tree.state());
+        Ok(())
+    }
+
     /// Whether a leaf has packets.
     pub fn has_packets(&self, leaf: u32) -> bool {
         let at = offset_of!(abi::sl_tree, leaf) + leaf as usize * size_of::<abi::sl_leaf>();
@@ -100,7 +113,7 @@ impl TreeMaps {
     }
 
     fn progress(&self) -> Progress {
-        let at = |offset: usize| self.ring.load(offset / 8);
+        let at = |offset: usize| self.ring.as_ref().map_or(0, |ring| ring.load(offset / 8));
         Progress {
             made: at(offset_of!(abi::sl_tree_changes, made)),
             refused: at(offset_of!(abi::sl_tree_changes, refused)),
@@ -111,7 +124,8 @@ impl TreeMaps {
     fn change(&self, number: u64) -> abi::sl_tree_change {
         let mut change = abi::sl_tree_change { kind: 0, at: 0, what: [0; 5] };
         let first = place_of(number);
-        let words: Vec<u64> = (first..first + CHANGE_WORDS).map(|word| self.ring.load(word)).collect();
+        let load = |word: usize| self.ring.as_ref().map_or(0, |ring| ring.load(word));
+        let words: Vec<u64> = (first..first + CHANGE_WORDS).map(load).collect();
         (change.kind, change.at) = (words[0] as u32, (words[0] >> 32) as u32);
         change.what.copy_from_slice(&words[1..]);
         change
@@ -122,6 +136,7 @@ impl TreeMaps {
     /// # Errors
     /// The qdisc refuses a change, or makes none for [`LONGEST_PAUSE`] although it has packets.
     pub fn make(&self, changes: &[abi::sl_tree_change]) -> Result<()> {
+        let Some(ring) = &self.ring else { return Err(Error::system("no qdisc runs this tree of classes")) };
         let before = self.progress();
         let room = u64::from(abi::SL_TREE_CHANGES) - (before.written - before.made);
         if changes.len() as u64 > room {
@@ -134,11 +149,11 @@ impl TreeMaps {
         }
         for (change, number) in changes.iter().zip(before.written..) {
             let first = place_of(number);
-            self.ring.store(first, u64::from(change.kind) | u64::from(change.at) << 32);
-            change.what.iter().zip(first + 1..).for_each(|(value, word)| self.ring.store(word, *value));
+            ring.store(first, u64::from(change.kind) | u64::from(change.at) << 32);
+            change.what.iter().zip(first + 1..).for_each(|(value, word)| ring.store(word, *value));
         }
         let written = before.written + changes.len() as u64;
-        self.ring.publish(offset_of!(abi::sl_tree_changes, written) / 8, written);
+        ring.publish(offset_of!(abi::sl_tree_changes, written) / 8, written);
         self.await_changes(before.refused)
     }
 

@@ -168,7 +168,9 @@ impl Pinned {
     /// The tree as it is now. None: the policy has no subscribers.
     pub fn tree(&self) -> Result<Option<Snapshot<'_>>> {
         match (&self.counters, &self.policy.network, self.record.way) {
-            (Counters::Tree(maps), Some(network), Some(way)) => Snapshot::take(maps, network, way).map(Some),
+            (Counters::Tree(maps), Some(network), Some(way)) => {
+                Snapshot::take(maps, network, way, &self.record).map(Some)
+            }
             _ => Ok(None),
         }
     }

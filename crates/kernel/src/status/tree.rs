@@ -1,7 +1,9 @@
 //! The state of a tree of classes: its sites and subscribers, as they are counted.
 
 use super::{ClassStatus, Count, add_drops};
+use crate::engine::tc_tree;
 use crate::maps::tree::TreeMaps;
+use crate::record::{Engine, Record};
 use crate::system::clock;
 use serde::Serialize;
 use sluice_abi as abi;
@@ -101,14 +103,20 @@ pub(crate) struct Snapshot<'a> {
     way: Way,
     numbers: Numbers,
     tree: Box<abi::sl_tree>,
+    /// Whether a qdisc runs the tree: then buckets are filled, and drops have reasons.
+    runs: bool,
     now_ns: u64,
 }
 
 impl<'a> Snapshot<'a> {
-    /// Reads the maps of a tree that runs this network.
-    pub fn take(maps: &TreeMaps, network: &'a Network, way: Way) -> Result<Snapshot<'a>> {
+    /// Reads the tree of a record, which is that of this network.
+    pub fn take(maps: &TreeMaps, network: &'a Network, way: Way, record: &Record) -> Result<Snapshot<'a>> {
         let numbers = Numbers::of(network, &maps.owners()).map_err(|error| Error::system(error.to_string()))?;
-        Ok(Snapshot { network, way, numbers, tree: maps.copy(), now_ns: clock::monotonic().as_nanos() as u64 })
+        let (mut tree, runs) = (maps.copy(), record.engine == Engine::Qdisc);
+        if !runs {
+            tc_tree::add_counts(&mut tree, &record.interface)?;
+        }
+        Ok(Snapshot { network, way, numbers, tree, runs, now_ns: clock::monotonic().as_nanos() as u64 })
     }
 
     /// Adds all leaves to the class that stands for them, and returns the fill level of the link's bucket.
@@ -121,7 +129,9 @@ impl<'a> Snapshot<'a> {
                 let pkts = u64::from(leaf.dropped_pkts[reason.index as usize]);
                 if pkts > 0 {
                     class.dropped.add_pkts(pkts);
-                    add_drops(class, reason.name, pkts);
+                    if self.runs {
+                        add_drops(class, reason.name, pkts);
+                    }
                 }
             }
         }
@@ -223,7 +233,7 @@ impl<'a> Snapshot<'a> {
     fn fill(&self, number: u32) -> Option<f64> {
         let bucket = self.tree.node[number as usize].bucket[abi::SL_TURN_SHARED as usize];
         let owed_ns = (bucket.tat_64ths >> 6).saturating_sub(self.now_ns);
-        (bucket.cost > 0).then(|| (1.0 - owed_ns as f64 / f64::from(bucket.burst_ns.max(1))).max(0.0))
+        (self.runs && bucket.cost > 0).then(|| (1.0 - owed_ns as f64 / f64::from(bucket.burst_ns.max(1))).max(0.0))
     }
 }
 

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Engine tc, for a tree of classes: the classifier of an HTB root. It finds the leaf of a packet by its address; HTB has the tree itself, node n as
+ * its class n + 1. Runs from Linux 6.1.
+ */
+#include "lib/kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include "../sched/world.h"
+#include "../abi/hierarchy.h"
+
+/* Set before load, as in tree.bpf.c. */
+const volatile u32 sl_leaf_by_source = 0;
+const volatile u32 sl_default_leaf = SL_FIRST_INNER - 1;
+const volatile u32 sl_l3_type = 0;
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+#define SL_PACKET_ARG
+#define SL_PACKET       struct __sk_buff
+#define SL_LOAD         bpf_skb_load_bytes
+#define SL_LENGTH(x)    ((x)->len)
+#define SL_PARSER(name) name##_skb
+#include "lib/parse.h"
+#include "lib/parse_any.h"
+#include "lib/frame.h"
+#include "lib/conntrack.h"
+#include "lib/ends.h"
+#include "lib/tree_maps.h"
+#include "../sched/addresses.h"
+
+/* Reads a word of the kernel's memory; 0 if it cannot be read. */
+static __always_inline u64 sl_kernel_word(const void *from)
+{
+	u64 word = 0;
+
+	bpf_probe_read_kernel(&word, sizeof(word), from);
+	return word;
+}
+
+/*
+ * Sets the source of a packet to the one that it had before it was translated, if it was: as sl_source_before_nat of lib/leaf_packet.h does on kernels
+ * whose verifier lets a program read there directly. The context of a tc program is the packet itself.
+ */
+static __always_inline void sl_set_source_before_nat(struct __sk_buff *skb, u32 *src)
+{
+	const void *connection;
+	u64 nfct;
+	u32 at;
+
+	if (!bpf_core_field_exists(struct sk_buff, _nfct) || !bpf_core_field_exists(struct nf_conn, tuplehash))
+		return;
+	nfct = sl_kernel_word((const void *)skb + bpf_core_field_offset(struct sk_buff, _nfct));
+	connection = (const void *)(nfct & ~SL_CT_INFO);
+	if (!connection || !(sl_kernel_word(connection + bpf_core_field_offset(struct nf_conn, status)) & SL_CT_NAT))
+		return;
+	at = sl_source_offset(nfct);
+	sl_end_of_conntrack(src, sl_kernel_word(connection + at), sl_kernel_word(connection + at + 8));
+}
+
+SEC("tc")
+int sl_htb_tree(struct __sk_buff *skb)
+{
+	u32 leaf = SL_ADDRESS_NO_LEAF, zero = 0;
+	struct sl_addresses *table = bpf_map_lookup_elem(&addresses, &zero);
+	struct sl_headers h;
+
+	sl_headers_init(&h, SL_NO_TAG, 0, 0);
+	sl_parse_frame(skb, 0, &h);
+	if (sl_leaf_by_source)
+		sl_set_source_before_nat(skb, h.src);
+	if (table)
+		leaf = addresses_leaf(table, sl_leaf_by_source ? h.src : h.dst);
+	if (leaf == SL_ADDRESS_NO_LEAF)
+		leaf = sl_default_leaf;
+	skb->tc_classid = leaf + 1;
+	return TC_ACT_OK;
+}

@@ -1,0 +1,307 @@
+//! Engine `tc`: a policy with subscribers lowered to HTB. The link, each site and each subscriber is a class of HTB, below which a subscriber's packets
+//! queue in an fq_codel, codel or FIFO of its own.
+//!
+//! Pure: it writes `tc` command lines.
+
+use crate::engine::htb::{HANDLE, LeafQdisc, Leaves, QUANTA_BYTES, UNSHAPED, bits, burst, overhead, scaled};
+use sluice_abi as abi;
+use sluice_policy::network::{LeafQueue, Network, Node, Way};
+use sluice_policy::{Cells, Codel, FRAME_BYTES, Flows, Queue, Rate};
+use sluice_tables::tree::{NOBODY, Numbers, TreeTable};
+use std::collections::HashSet;
+
+/// Rate of an HTB class where the policy guarantees nothing. HTB wants a rate for each class and gives it without asking the class above, so
+/// it is small; of a slower one, HTB could not count the time of a frame (2^32 ticks of 64 ns).
+pub(crate) const FLOOR: Rate = Rate(64);
+/// Queues to which fq_codel hashes the flows of a subscriber. The default of 1,024 takes 70 KB for each subscriber.
+pub(crate) const FLOW_QUEUES: u32 = 256;
+/// Packets of a queue by flow without a limit: fq_codel's default.
+const LIMIT_PKTS: u32 = 10_240;
+/// Packets of a FIFO without a limit.
+const FIFO_LIMIT_PKTS: u32 = 1_000;
+/// The number of the link among the nodes.
+const LINK: u32 = abi::SL_FIRST_INNER;
+
+/// A tree of HTB classes.
+#[derive(Clone, Copy)]
+pub(crate) struct HtbTree<'a> {
+    pub device: &'a str,
+    pub network: &'a Network,
+    pub way: Way,
+    pub numbers: &'a Numbers,
+    pub header_bytes: u32,
+    pub leaves: Leaves,
+}
+
+/// The minor number of the HTB class of a node. The classifier knows it too (`bpf/htb_tree.bpf.c`).
+pub(crate) fn minor(number: u32) -> u32 {
+    number + 1
+}
+
+impl HtbTree<'_> {
+    /// The commands that build all of it, classifier excluded.
+    pub fn build(&self) -> Vec<String> {
+        let root = format!("qdisc add dev {} root handle {HANDLE} htb default 0", self.device);
+        std::iter::once(root).chain(self.lines(|_| true, |_| false)).collect()
+    }
+
+    /// The commands that make these nodes what the policy says, or add them: those above come first. `by_flow`: leaves that have an fq_codel already.
+    pub fn lines(&self, wanted: impl Fn(u32) -> bool, by_flow: impl Fn(u32) -> bool) -> Vec<String> {
+        let mut lines = Vec::new();
+        if wanted(LINK) {
+            lines.push(self.link_line());
+        }
+        let sites = self.network.inner.iter().zip(&self.numbers.inner).skip(1);
+        lines.extend(sites.filter(|(_, number)| wanted(**number)).map(|(site, number)| self.class_line(site, *number)));
+        let leaves = self.network.leaves.iter().zip(&self.numbers.leaves);
+        for (leaf, number) in leaves.filter(|(_, number)| wanted(**number)) {
+            lines.push(self.class_line(&leaf.node, *number));
+            lines.push(self.queue_line(*number, &self.network.queues[*leaf.queue.of(self.way)], by_flow(*number)));
+        }
+        if wanted(NOBODY) {
+            let link = self.network.link();
+            let codel = Some(Codel::default().at_rate(*link.ceil.of(self.way)));
+            lines.push(self.nobody_line());
+            let queue = LeafQueue { queue: Queue::Flows(Flows::default()), codel, limit_pkts: None };
+            lines.push(self.queue_line(NOBODY, &queue, by_flow(NOBODY)));
+        }
+        lines
+    }
+
+    fn link_rate(&self) -> Rate {
+        scaled(self.network.link().ceil.of(self.way).unwrap_or(UNSHAPED), &self.network.framing)
+    }
+
+    fn link_line(&self) -> String {
+        let (rate, own) = (self.link_rate(), *self.network.link().burst.of(self.way));
+        self.line(&format!("parent {HANDLE}"), LINK, (rate, burst(rate, own)), (rate, burst(rate, own)), 60_000)
+    }
+
+    /// The class of packets that are nobody's: what is left is theirs.
+    fn nobody_line(&self) -> String {
+        let link = self.link_rate();
+        let own = (FLOOR, burst(FLOOR, None));
+        self.line(&self.parent(LINK), NOBODY, own, (link, burst(link, None)), quantum(1))
+    }
+
+    fn class_line(&self, node: &Node, number: u32) -> String {
+        let framing = &self.network.framing;
+        let link = self.link_rate();
+        let ceil = node.ceil.of(self.way).map_or(link, |ceil| scaled(ceil, framing).min(link));
+        let rate = node.rate.of(self.way).map_or(FLOOR, |rate| scaled(rate, framing)).min(ceil);
+        let parent = self.numbers.inner[usize::from(node.parent) - LINK as usize];
+        let own = node.burst.of(self.way).filter(|_| node.ceil.of(self.way).is_some());
+        self.line(
+            &self.parent(parent),
+            number,
+            (rate, burst(rate, None)),
+            (ceil, burst(ceil, own)),
+            quantum(node.weight),
+        )
+    }
+
+    fn parent(&self, number: u32) -> String {
+        format!("parent {HANDLE}{:x}", minor(number))
+    }
+
+    fn line(&self, parent: &str, number: u32, rate: (Rate, u64), ceil: (Rate, u64), quantum: u64) -> String {
+        format!(
+            "class replace dev {} {parent} classid {HANDLE}{:x} htb rate {} ceil {} burst {} cburst {} quantum {quantum}{}",
+            self.device,
+            minor(number),
+            bits(rate.0),
+            bits(ceil.0),
+            rate.1,
+            ceil.1,
+            overhead(&self.network.framing, self.header_bytes)
+        )
+    }
+
+    /// `by_flow`: it is an fq_codel already, whose number of queues no change may name.
+    fn queue_line(&self, number: u32, queue: &LeafQueue, by_flow: bool) -> String {
+        let qdisc = LeafQdisc {
+            flows: queue.queue.flows(),
+            flow_queues: (!by_flow).then_some(FLOW_QUEUES),
+            codel: queue.codel,
+            limit_pkts: queue.limit_pkts.unwrap_or(LIMIT_PKTS),
+            fifo_limit_pkts: queue.limit_pkts.unwrap_or(FIFO_LIMIT_PKTS),
+            limit_bytes: None,
+        };
+        format!("qdisc replace dev {} {} {}", self.device, self.parent(number), qdisc.words(self.leaves))
+    }
+}
+
+/// The differences between a policy and its meaning on engine `tc`, for people.
+pub(crate) fn differences(network: &Network, way: Way, header_bytes: u32) -> Vec<String> {
+    let mut all = vec![
+        format!(
+            "what is left is shared by subscriber, whatever the weights of their sites; a node without a guarantee has one of {FLOOR}"
+        ),
+        format!("a subscriber's flows are hashed to {FLOW_QUEUES} queues, and no hosts are told apart"),
+        "`apply` drops the packets that are queued for a subscriber who goes, moves to another site or gets another kind of queue"
+            .to_owned(),
+        format!("a privileged application (CAP_NET_ADMIN) that sets SO_PRIORITY to a handle of {HANDLE} chooses its class"),
+        "times in queue are not measured, and counters are those of tc".to_owned(),
+    ];
+    let most = QUANTA_BYTES.end() / FRAME_BYTES;
+    let nodes = network.leaves.iter().map(|leaf| &leaf.node).chain(network.sites());
+    if nodes.map(|node| node.weight).any(|weight| weight > most) {
+        all.push(format!("a weight of more than {most} counts as {most}"));
+    }
+    if network.framing.overhead_bytes < header_bytes as i32 {
+        all.push("an overhead below the Ethernet header is counted as none".to_owned());
+    }
+    if network.framing.cells == Cells::Ptm {
+        all.push("PTM's 65/64 is taken off the rates instead of being counted per packet".to_owned());
+    }
+    if network.link().ceil.of(way).is_none() {
+        all.push("without a link rate HTB queues only what the driver holds back".to_owned());
+    }
+    all
+}
+
+/// The nodes whose HTB classes a change touches; a change of the link or of its framing touches all.
+pub(crate) fn touched(changes: &[abi::sl_tree_change], to: &TreeTable) -> HashSet<u32> {
+    let is_of_all = |change: &abi::sl_tree_change| match change.kind {
+        abi::SL_CHANGE_SET_UP => true,
+        abi::SL_CHANGE_NODE => change.at == LINK,
+        _ => false,
+    };
+    if changes.iter().any(is_of_all) {
+        return to.nodes.keys().copied().chain([LINK]).collect();
+    }
+    changes.iter().filter(|change| change.kind == abi::SL_CHANGE_NODE).map(|change| change.at).collect()
+}
+
+/// HTB quantum of a weight, bytes.
+fn quantum(weight: u32) -> u64 {
+    (u64::from(FRAME_BYTES) * u64::from(weight)).min((*QUANTA_BYTES.end()).into())
+}
+
+/// The nodes to be made anew for a change, since HTB moves no class: those that get another parent, with all below them. Deepest first.
+pub(crate) fn moved(from: &TreeTable, to: &TreeTable) -> Vec<u32> {
+    let own = |number: &u32| {
+        let (was, is) = (from.nodes.get(number), to.nodes.get(number));
+        was.zip(is).is_some_and(|(was, is)| was.parent != is.parent)
+    };
+    let mut all: HashSet<u32> = from.nodes.keys().copied().filter(own).collect();
+    loop {
+        let below = from.nodes.iter().filter(|(number, node)| all.contains(&node.parent) && !all.contains(*number));
+        let below: Vec<u32> = below.map(|(number, _)| *number).collect();
+        if below.is_empty() {
+            break;
+        }
+        all.extend(below);
+    }
+    let mut order: Vec<u32> = all.into_iter().collect();
+    order.sort_by_key(|number| (*number >= LINK, std::cmp::Reverse(from.depth(*number)), *number));
+    order
+}
+
+/// The commands that remove the HTB classes of these nodes with their queues.
+pub(crate) fn remove(numbers: &[u32], device: &str) -> Vec<String> {
+    numbers.iter().map(|number| format!("class del dev {device} classid {HANDLE}{:x}", minor(*number))).collect()
+}
+
+/// The minor numbers of the HTB classes of a tree, in order.
+pub(crate) fn minors(tree: &TreeTable) -> Vec<u32> {
+    let mut all: Vec<u32> = tree.nodes.keys().chain([&LINK]).map(|number| minor(*number)).collect();
+    all.sort_unstable();
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sluice_policy::{Context, Source};
+
+    const TOWN: &str = r#"{ "subscriber_side": ["eth1"], "link": { "rate": "100mbit", "overhead": 18 },
+        "sites": { "north": { "ceil": "60mbit", "sites": { "mast": {} } } },
+        "plans": { "home": { "rate": { "down": "5mbit", "up": "1mbit" }, "ceil": { "down": "20mbit", "up": "4mbit" }, "weight": 3 }, "old": { "queue": "fifo" } },
+        "subscribers": [ { "name": "a", "addresses": ["192.0.2.1"], "plan": "home", "site": "mast" },
+            { "name": "b", "addresses": ["192.0.2.2"], "plan": "old" } ] }"#;
+
+    fn network(text: &str) -> Network {
+        let policy = sluice_policy::parse(&Source::new("town.json", text)).expect("a valid policy");
+        sluice_policy::resolve(&policy, &Context::default()).expect("resolves").network.expect("a network")
+    }
+
+    fn tree<'a>(network: &'a Network, numbers: &'a Numbers) -> HtbTree<'a> {
+        let leaves = Leaves { fq_codel: true, codel: true };
+        HtbTree { device: "eth1", network, way: Way::Down, numbers, header_bytes: 14, leaves }
+    }
+
+    fn table(network: &Network, numbers: &Numbers) -> TreeTable {
+        TreeTable::of(network, Way::Down, numbers, &TreeTable::empty(), 14).expect("it fits")
+    }
+
+    #[test]
+    fn a_node_is_a_class() {
+        let town = network(TOWN);
+        let numbers = Numbers::of(&town, &[]).expect("they fit");
+        let lines = tree(&town, &numbers).build();
+        let queue = "limit 10240 memory_limit 33554432 quantum 1514 target 5000us interval 100000us ecn flows 256";
+        assert_eq!(
+            lines,
+            [
+                "qdisc add dev eth1 root handle 5101: htb default 0".to_owned(),
+                "class replace dev eth1 parent 5101: classid 5101:8001 htb rate 100000000bit ceil 100000000bit burst 3125 cburst 3125 quantum 60000 overhead 4".to_owned(),
+                "class replace dev eth1 parent 5101:8001 classid 5101:8002 htb rate 5000000bit ceil 60000000bit burst 1600 cburst 75000 quantum 1514 overhead 4".to_owned(),
+                "class replace dev eth1 parent 5101:8002 classid 5101:8003 htb rate 5000000bit ceil 100000000bit burst 1600 cburst 3125 quantum 1514 overhead 4".to_owned(),
+                "class replace dev eth1 parent 5101:8003 classid 5101:1 htb rate 5000000bit ceil 20000000bit burst 1600 cburst 25000 quantum 4542 overhead 4".to_owned(),
+                format!("qdisc replace dev eth1 parent 5101:1 fq_codel {queue}"),
+                "class replace dev eth1 parent 5101:8001 classid 5101:2 htb rate 64bit ceil 100000000bit burst 1600 cburst 3125 quantum 1514 overhead 4".to_owned(),
+                "qdisc replace dev eth1 parent 5101:2 pfifo limit 826".to_owned(),
+                "class replace dev eth1 parent 5101:8001 classid 5101:8000 htb rate 64bit ceil 100000000bit burst 1600 cburst 3125 quantum 1514 overhead 4".to_owned(),
+                format!("qdisc replace dev eth1 parent 5101:8000 fq_codel {queue}"),
+            ]
+        );
+        assert_eq!(minors(&table(&town, &numbers)), [1, 2, 0x8000, 0x8001, 0x8002, 0x8003]);
+        let again = tree(&town, &numbers).lines(|number| number == 0, |_| true);
+        assert!(again.len() == 2 && again[1].ends_with("ecn"), "fq_codel takes no number of queues twice: {again:?}");
+    }
+
+    #[test]
+    fn only_what_differs_is_touched() {
+        let (town, numbers) = {
+            let town = network(TOWN);
+            let numbers = Numbers::of(&town, &[]).expect("they fit");
+            (town, numbers)
+        };
+        let before = table(&town, &numbers);
+        let to = |text: &str| {
+            let town = network(text);
+            let numbers = Numbers::of(&town, &numbers.owners).expect("they fit");
+            let after = TreeTable::of(&town, Way::Down, &numbers, &before, 14).expect("it fits");
+            let touched = touched(&before.changes_to(&after), &after);
+            let mut touched: Vec<u32> = touched.into_iter().collect();
+            touched.sort_unstable();
+            (moved(&before, &after), touched)
+        };
+        assert_eq!(to(TOWN), (vec![], vec![]));
+        assert_eq!(to(&TOWN.replace("20mbit", "30mbit")), (vec![], vec![0]));
+        assert_eq!(to(&TOWN.replace("\"site\": \"mast\"", "\"site\": \"north\"")), (vec![0], vec![0, LINK + 2]));
+        let all = vec![0, 1, NOBODY, LINK, LINK + 1, LINK + 2];
+        assert_eq!(
+            to(&TOWN.replace("100mbit", "90mbit")),
+            (vec![], all.clone()),
+            "ceilings are the link's where there is none"
+        );
+        assert_eq!(to(&TOWN.replace("\"overhead\": 18", "\"overhead\": 40")), (vec![], all));
+    }
+
+    #[test]
+    fn a_site_moves_with_all_below_it() {
+        let sites =
+            |below: &str| TOWN.replace(r#""sites": { "north": { "ceil": "60mbit", "sites": { "mast": {} } } }"#, below);
+        let here = network(&sites(r#""sites": { "north": { "sites": { "mast": {} } }, "south": {} }"#));
+        let there = network(&sites(r#""sites": { "north": {}, "south": { "sites": { "mast": {} } } }"#));
+        let numbers = Numbers::of(&here, &[]).expect("they fit");
+        let before = table(&here, &numbers);
+        let later = Numbers::of(&there, &numbers.owners).expect("they fit");
+        let moved = moved(&before, &table(&there, &later));
+        let mast = *numbers.inner.iter().zip(&here.inner).find(|(_, node)| node.id == "mast").expect("it is there").0;
+        assert_eq!(moved, [0, mast], "the subscriber below it first");
+        assert_eq!(remove(&moved, "eth1")[0], "class del dev eth1 classid 5101:1");
+    }
+}
