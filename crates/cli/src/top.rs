@@ -18,7 +18,7 @@ use crate::terminal;
 pub use app::FlowOptions;
 
 use crate::flows::view::View;
-use app::{Action, App, Pane};
+use app::{Action, App, Pane, Sort};
 use screen::Screen;
 use sluice_observe::{Rates, Sample, Source};
 use std::thread;
@@ -65,6 +65,9 @@ pub fn live(mut source: Source, interval: Duration, options: FlowOptions, color:
     }
     let mut before = source.sample()?;
     app.take(Rates::between(&before, &before));
+    if app.pane == Pane::Classes && app.has_trees_alone() {
+        (app.pane, app.sort) = (Pane::Subscribers, Sort::Rate);
+    }
     let mut flows = View::new();
     let mut screen = Screen::take()?;
     // The first figures come soon; those of a whole interval follow.

@@ -17,6 +17,7 @@ pub(crate) use counts::{BUILTIN, class_counts};
 pub use forwards::ForwardStatus;
 pub use framing::Framing;
 pub(crate) use pinned::Pinned;
+pub use sluice_policy::network::Way;
 pub use sojourn::Sojourn;
 pub use state::{ClassState, FlowQueues, SchedulerState, Turn};
 pub use tree::{LeafCounts, SiteStatus, SubscriberStatus, TreeStatus};

@@ -1,5 +1,9 @@
 //! Rates: the differences between two samples, per second.
 
+mod tree;
+
+pub use tree::{LeafRates, SiteRates, SubscriberRates, TreeRates};
+
 use crate::sample::{Event, Sample};
 use serde::Serialize;
 use sluice_kernel::reader::News;
@@ -48,6 +52,9 @@ pub struct InterfaceRates {
     pub unmatched_pps: f64,
     /// Forwards by name.
     pub forwards: Vec<ForwardRates>,
+    /// The tree of a policy with subscribers, in the direction of departures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tree: Option<TreeRates>,
 }
 
 /// The rates of one direction.
@@ -329,6 +336,7 @@ fn interface_rates(now: &Status, earlier: Earlier<&Status>, span_s: f64) -> Inte
         rules: now.rules.iter().enumerate().map(rule).collect(),
         unmatched_pps: per_second(earlier.of(|then| Some(then.unmatched.pkts)).until(now.unmatched.pkts)),
         forwards: now.forwards.iter().enumerate().map(forward).collect(),
+        tree: now.tree.as_ref().map(|tree| tree::tree_rates(tree, earlier.of(|then| then.tree.as_ref()), span_s)),
     }
 }
 

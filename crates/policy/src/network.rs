@@ -69,6 +69,16 @@ pub enum Way {
     Up,
 }
 
+impl Way {
+    /// The name, as policies have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Down => "down",
+            Way::Up => "up",
+        }
+    }
+}
+
 /// A value for each direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EachWay<T> {

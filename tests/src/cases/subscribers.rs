@@ -105,8 +105,22 @@ fn plans_hold(lab: &Lab) {
     lab.up(&net.router, "lan0", &policy, &[]);
     lab.up(&net.router, "wan0", &policy, &[]);
     let streams = download(&net, &[("a", 30), ("b", 60), ("c", 30), ("d", 15)]);
-    std::thread::sleep(Duration::from_millis(1500));
+    std::thread::sleep(Duration::from_millis(800));
+    let live = lab.sluice(&net.router, &["top", "lan0", "--once", "--json", "--interval", "500ms"]).ok();
     let outcomes = end(streams);
+    let live: Value = serde_json::from_str(&live.stdout).expect("JSON");
+    let tree = &live["interfaces"][0]["tree"];
+    let rate = |list: &str, key: &str, name: &str| {
+        let mut all = tree[list].as_array().expect("a list").iter();
+        let one = all.find(|one| one[key] == name).unwrap_or_else(|| panic!("{name} is not in {tree}"));
+        one["sent_bps"].as_f64().expect("a rate")
+    };
+    for (list, key, name, mbit) in
+        [("busiest", "id", "b", 40.0), ("busiest", "id", "c", 20.0), ("sites", "name", "north", 60.0)]
+    {
+        assert_near(&format!("top: {name}"), rate(list, key, name), mbit * 1e6, 0.05);
+    }
+    assert_near("top: nobody", tree["nobody"]["sent_bps"].as_f64().expect("a rate"), 15e6, 0.05);
     // "d" is no subscriber, and gets what is left.
     for ((name, mbit), outcome) in [("a", 20.0), ("b", 40.0), ("c", 20.0), ("d", 15.0)].iter().zip(&outcomes) {
         assert_near(&format!("down to {name}"), outcome.bps(SETTLE, 0), mbit * 1e6, 0.005);

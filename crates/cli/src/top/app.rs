@@ -4,7 +4,9 @@ use super::palette::{Palette, State};
 use crate::flows::view::{FlowReport, NamedFlow};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use sluice_observe::flows::By;
-use sluice_observe::rates::{ClassRates, DirectionRates, ForwardRates, InterfaceRates};
+use sluice_observe::rates::{
+    ClassRates, DirectionRates, ForwardRates, InterfaceRates, SiteRates, SubscriberRates, TreeRates,
+};
 use sluice_observe::{History, Rates};
 
 /// The content of the body.
@@ -18,6 +20,17 @@ pub enum Pane {
     Rules,
     /// Flows.
     Flows,
+    /// Sites and subscribers.
+    Subscribers,
+}
+
+/// A row of a tree.
+#[derive(Clone, Copy)]
+pub enum TreeRow<'a> {
+    /// A site.
+    Site(&'a SiteRates),
+    /// A subscriber.
+    Subscriber(&'a SubscriberRates),
 }
 
 /// The order of rows.
@@ -204,6 +217,42 @@ impl App {
         rows.get(self.chosen.min(rows.len().saturating_sub(1))).copied()
     }
 
+    /// The visible rows of a tree: sites as they stand below each other, then subscribers in order.
+    pub fn tree_rows<'a>(&self, tree: &'a TreeRates) -> Vec<TreeRow<'a>> {
+        let filter = self.filter.to_lowercase();
+        let has = |text: &str| text.to_lowercase().contains(&filter);
+        let key = |one: &SubscriberRates| match self.sort {
+            Sort::Class => 0.0,
+            Sort::Rate => one.rates.sent_bps,
+            Sort::Backlog | Sort::Wait => one.rates.backlog.bytes as f64,
+            Sort::Drops => one.rates.dropped_pps,
+        };
+        let named = |one: &&SubscriberRates| {
+            let more = [one.site.as_deref(), one.plan.as_deref()];
+            has(&one.id) || has(&one.name) || more.into_iter().flatten().any(has)
+        };
+        let mut subscribers: Vec<&SubscriberRates> = tree.subscribers.iter().filter(named).collect();
+        subscribers.sort_by(|a, b| key(b).total_cmp(&key(a)));
+        if self.reverse {
+            subscribers.reverse();
+        }
+        let sites = tree.sites.iter().filter(|site| has(&site.name)).map(TreeRow::Site);
+        sites.chain(subscribers.into_iter().map(TreeRow::Subscriber)).collect()
+    }
+
+    /// The chosen row of a tree, and its interface.
+    pub fn chosen_tree_row(&self) -> Option<(&str, TreeRow<'_>)> {
+        let trees = self.interfaces().filter_map(|one| Some((one.interface.as_str(), one.tree.as_ref()?)));
+        let mut rows =
+            trees.flat_map(|(interface, tree)| self.tree_rows(tree).into_iter().map(move |row| (interface, row)));
+        rows.nth(self.chosen)
+    }
+
+    /// Whether every interface has subscribers.
+    pub fn has_trees_alone(&self) -> bool {
+        !self.rates.interfaces.is_empty() && self.rates.interfaces.iter().all(|one| one.tree.is_some())
+    }
+
     /// Handles a key.
     pub fn key(&mut self, key: KeyEvent) -> Action {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
@@ -221,7 +270,7 @@ impl App {
             KeyCode::Char('q') => return Action::Quit,
             KeyCode::Char('?' | 'h') => self.help = true,
             KeyCode::Char(' ' | 'p') => self.paused = !self.paused,
-            KeyCode::Char('s') => self.sort = self.sort.next(),
+            KeyCode::Char('s') => self.sort = self.next_sort(),
             KeyCode::Char('S') => self.reverse = !self.reverse,
             KeyCode::Char('/') => self.typing = true,
             KeyCode::Esc => {
@@ -232,6 +281,7 @@ impl App {
             KeyCode::Char('d') => self.toggle(Pane::Discipline),
             KeyCode::Char('r') => self.toggle(Pane::Rules),
             KeyCode::Char('f') => self.toggle(Pane::Flows),
+            KeyCode::Char('u') => self.toggle(Pane::Subscribers),
             KeyCode::Char('b') if self.pane == Pane::Flows => self.next_rank(),
             KeyCode::Char('n') if self.pane == Pane::Flows => self.flow_options.resolve = !self.flow_options.resolve,
             KeyCode::Char('i') | KeyCode::Tab => self.next_interface(),
@@ -282,6 +332,9 @@ impl App {
             Pane::Rules => self.interfaces().map(|one| one.rules.len() + 1).sum(),
             Pane::Classes | Pane::Discipline => self.rows().len(),
             Pane::Flows => self.flows.as_ref().map_or(0, |report| self.chosen_flows(report).len()),
+            Pane::Subscribers => {
+                self.interfaces().filter_map(|one| Some(self.tree_rows(one.tree.as_ref()?).len())).sum()
+            }
         };
         rows.saturating_sub(1)
     }
@@ -289,6 +342,14 @@ impl App {
     fn toggle(&mut self, pane: Pane) {
         self.pane = if self.pane == pane { Pane::Classes } else { pane };
         self.chosen = 0;
+    }
+
+    /// The next order. Waits of subscribers are not measured.
+    fn next_sort(&self) -> Sort {
+        match self.sort.next() {
+            Sort::Wait if self.pane == Pane::Subscribers => Sort::Drops,
+            next => next,
+        }
     }
 
     fn next_rank(&mut self) {

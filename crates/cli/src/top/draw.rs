@@ -8,6 +8,7 @@ mod forwards;
 mod header;
 mod help;
 mod rules;
+mod subscribers;
 
 use super::app::{App, Pane};
 use super::cells::Cells;
@@ -46,7 +47,11 @@ pub fn draw(frame: &mut Frame<'_>, app: &App) {
     draw_body(frame, app, body);
     if details > 0 {
         let block = Block::new().borders(Borders::TOP).border_style(app.palette.dim());
-        let lines = if app.pane == Pane::Flows { flows::details(app) } else { details::lines(app) };
+        let lines = match app.pane {
+            Pane::Flows => flows::details(app),
+            Pane::Subscribers => subscribers::details(app),
+            _ => details::lines(app),
+        };
         frame.render_widget(Paragraph::new(lines).block(block), details_area);
     }
     frame.render_widget(Paragraph::new(keys_line(app)), keys);
@@ -66,6 +71,7 @@ fn draw_body(frame: &mut Frame<'_>, app: &App, area: Rect) {
         Pane::Discipline => discipline::lines(app, width),
         Pane::Rules => rules::lines(app, width),
         Pane::Flows => flows::lines(app, width),
+        Pane::Subscribers => subscribers::lines(app, width),
     };
     let height = usize::from(area.height);
     let chosen = drawn.iter().position(|one| one.row == Some(app.chosen)).unwrap_or(0);
@@ -98,6 +104,12 @@ fn keys_line(app: &App) -> Line<'static> {
         cells.text("  Enter keeps it, Esc clears it", plain);
         return cells.line();
     }
+    // A tree has no discipline of its own to show.
+    let own = if app.rates.interfaces.iter().any(|one| one.tree.is_some()) {
+        ("u", " subscribers")
+    } else {
+        ("d", "iscipline")
+    };
     for (letter, what) in [
         ("q", "uit"),
         ("?", "help"),
@@ -105,7 +117,7 @@ fn keys_line(app: &App) -> Line<'static> {
         ("s", "ort"),
         ("/", "filter"),
         ("c", "lasses"),
-        ("d", "iscipline"),
+        own,
         ("r", "ules"),
         ("f", "lows"),
         ("i", "nterface"),

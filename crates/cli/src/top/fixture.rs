@@ -3,11 +3,16 @@
 use crate::flows::processes::Process;
 use crate::flows::view::{FlowReport, NamedFlow};
 use sluice_kernel::flows::FlowKey;
-use sluice_kernel::status::{ClassState, Count, Dropped, FlowQueues, PolicyStatus, SchedulerState, Turn};
+use sluice_kernel::status::{
+    ClassState, Count, Dropped, FlowQueues, LeafCounts, PolicyStatus, SchedulerState, Turn, Way,
+};
 use sluice_kernel::{Engine, Hook};
 use sluice_observe::Rates;
 use sluice_observe::flows::{Anomaly, ClassFlows, FlowRate, Kind};
-use sluice_observe::rates::{ClassRates, DirectionRates, ForwardRates, InterfaceRates, RuleRates, SojournRates};
+use sluice_observe::rates::{
+    ClassRates, DirectionRates, ForwardRates, InterfaceRates, LeafRates, RuleRates, SiteRates, SojournRates,
+    SubscriberRates, TreeRates,
+};
 
 fn class(id: u8, name: &str, bps: f64, share: f64) -> ClassRates {
     ClassRates {
@@ -120,6 +125,7 @@ fn interface(name: &str, engine: Engine, directions: Vec<DirectionRates>) -> Int
         rules: vec![rule("game", 1, 150.0), rule("ssh", 0, 0.0)],
         unmatched_pps: 1700.0,
         forwards: Vec::new(),
+        tree: None,
     }
 }
 
@@ -253,4 +259,54 @@ pub fn flows() -> FlowReport {
         ],
         anomalies: vec![anomaly],
     }
+}
+
+/// The rates of a provider's network: a site that is full, and a subscriber whose packets are dropped.
+pub fn rates_with_subscribers() -> Rates {
+    let leaf = |mbit: f64, queued: u64, dropped_pps: f64| LeafRates {
+        sent_bps: mbit * 1e6,
+        sent_pps: mbit * 100.0,
+        dropped_pps,
+        backlog: Count { pkts: queued, bytes: queued * 1500 },
+    };
+    let subscriber = |id: &str, plan: Option<&str>, ceil_bps: Option<u64>, rates: LeafRates| SubscriberRates {
+        id: id.to_owned(),
+        name: id.to_owned(),
+        site: plan.map(|_| "north mast".to_owned()),
+        plan: plan.map(str::to_owned),
+        rate_bps: None,
+        ceil_bps,
+        rates,
+        counts: LeafCounts { sent: Count { pkts: 1000, bytes: 1_400_000 }, dropped_pkts: 12, backlog: rates.backlog },
+    };
+    let site = |name: &str, depth, subscribers, ceil_bps, rates| SiteRates {
+        name: name.to_owned(),
+        depth,
+        subscribers,
+        ceil_bps,
+        rates,
+    };
+    let subscribers = vec![
+        subscriber("1 High Street", Some("home"), Some(100_000_000), leaf(99.0, 40, 7.0)),
+        subscriber("2 High Street", Some("home"), Some(100_000_000), leaf(12.0, 0, 0.0)),
+        subscriber("Corner Shop", Some("office"), Some(20_000_000), leaf(19.8, 3, 0.0)),
+        subscriber("Mill", None, None, leaf(0.0, 0, 0.0)),
+    ];
+    let sites = vec![
+        site("north", 0, 3, Some(600_000_000), leaf(130.8, 43, 7.0)),
+        site("north mast", 1, 3, Some(132_000_000), leaf(130.8, 43, 7.0)),
+        site("south", 0, 0, None, leaf(0.0, 0, 0.0)),
+    ];
+    let tree = TreeRates {
+        way: Way::Down,
+        sites,
+        count: subscribers.len(),
+        busiest: subscribers[..3].to_vec(),
+        subscribers,
+        nobody: leaf(0.4, 0, 0.0),
+    };
+    let mut rates = rates(0);
+    rates.interfaces.truncate(1);
+    rates.interfaces[0].tree = Some(tree);
+    rates
 }

@@ -5,7 +5,7 @@ use crate::terminal;
 use crate::top::app::shown_directions;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use sluice_observe::Rates;
-use sluice_observe::rates::{ClassRates, DirectionRates, ForwardRates};
+use sluice_observe::rates::{ClassRates, DirectionRates, ForwardRates, LeafRates, TreeRates};
 use std::fmt::Write;
 
 /// The table as text.
@@ -28,6 +28,9 @@ pub fn text(rates: &Rates) -> String {
         );
         for direction in shown_directions(one) {
             let _ = writeln!(text, "{}\n{}", summary(direction), table(direction));
+        }
+        if let Some(tree) = &one.tree {
+            let _ = writeln!(text, "{}\n{}", tree_summary(tree), subscribers(tree));
         }
         if !one.forwards.is_empty() {
             let _ = writeln!(text, "forwards\n{}", forwards(&one.forwards));
@@ -54,6 +57,44 @@ fn summary(one: &DirectionRates) -> String {
         one.dropped_pps,
         one.marked_pps
     )
+}
+
+fn tree_summary(tree: &TreeRates) -> String {
+    let sending = tree.subscribers.iter().filter(|one| one.rates.sent_bps > 0.0).count();
+    let others = terminal::rate(tree.nobody.sent_bps.round() as u64);
+    format!(
+        "{}  {} subscribers, {sending} of them send; {others} of addresses that none of them has",
+        tree.way.name(),
+        tree.count
+    )
+}
+
+/// Sites, then the subscribers that send most.
+fn subscribers(tree: &TreeRates) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(["  site, subscriber", "plan", "rate", "pkt/s", "queued", "drop/s", "ceiling", "used"]);
+    let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
+    let mut add = |name: String, plan: &str, ceil_bps: Option<u64>, rates: &LeafRates| {
+        let used = rates.used(ceil_bps);
+        table.add_row([
+            Cell::new(format!("  {name}")),
+            Cell::new(plan),
+            right(terminal::rate(rates.sent_bps.round() as u64)),
+            right(format!("{:.0}", rates.sent_pps)),
+            right(rates.backlog.pkts.to_string()),
+            right(format!("{:.0}", rates.dropped_pps)),
+            right(ceil_bps.map_or("-".to_owned(), terminal::rate)),
+            right(used.map_or("-".to_owned(), humanize::percent)),
+        ]);
+    };
+    for site in &tree.sites {
+        add(format!("{}{} ({})", "  ".repeat(site.depth), site.name, site.subscribers), "", site.ceil_bps, &site.rates);
+    }
+    for one in &tree.busiest {
+        add(one.id.clone(), one.plan.as_deref().unwrap_or("-"), one.ceil_bps, &one.rates);
+    }
+    table
 }
 
 fn table(direction: &DirectionRates) -> Table {

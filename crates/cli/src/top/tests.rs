@@ -3,7 +3,7 @@
 
 use super::app::{Action, App};
 use super::draw::draw;
-use super::fixture::{flows, rates, rates_with_forwards};
+use super::fixture::{flows, rates, rates_with_forwards, rates_with_subscribers};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -78,6 +78,34 @@ fn forwards_are_below_the_classes() {
     let once = super::once::text(&rates_with_forwards(30));
     let shows = ["any:443", "94", "470 kbit/s", "9.4 Mbit/s", "table_full 12"];
     assert!(shows.iter().all(|what| once.contains(what)), "{once}");
+}
+
+#[test]
+fn subscribers() {
+    let mut app = App::new(true, 1.0, jiff::tz::TimeZone::UTC);
+    app.take(rates_with_subscribers());
+    assert!(app.has_trees_alone());
+    press(&mut app, "u");
+    shows("subscribers-80x24.txt", &app, 80, 24);
+    // The fifth row is the one that sends most, once they are in order.
+    press(&mut app, "s↓↓↓");
+    shows("subscribers-120x24.txt", &app, 120, 24);
+    press(&mut app, "/shop\n");
+    let ids: Vec<&str> = app
+        .interfaces()
+        .flat_map(|one| app.tree_rows(one.tree.as_ref().expect("a tree")))
+        .map(|row| match row {
+            super::app::TreeRow::Site(site) => site.name.as_str(),
+            super::app::TreeRow::Subscriber(one) => one.id.as_str(),
+        })
+        .collect();
+    assert_eq!(ids, ["Corner Shop"]);
+    let once = super::once::text(&rates_with_subscribers());
+    for text in
+        ["down  4 subscribers, 3 of them send; 400 kbit/s of addresses", "  north mast (3)", "Corner Shop", "99%"]
+    {
+        assert!(once.contains(text), "{text}: {once}");
+    }
 }
 
 #[test]

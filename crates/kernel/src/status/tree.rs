@@ -26,6 +26,9 @@ pub struct TreeStatus {
     pub sites: Vec<SiteStatus>,
     /// The subscribers that have sent the most bytes, up to ten.
     pub busiest: Vec<SubscriberStatus>,
+    /// All subscribers in the order of the table, without their addresses.
+    #[serde(skip)]
+    pub all: Vec<SubscriberStatus>,
     /// Packets whose address no subscriber has.
     pub nobody: LeafCounts,
 }
@@ -171,14 +174,15 @@ impl<'a> Snapshot<'a> {
             }
         });
         let sites = sites.collect();
-        let sent = |leaf: &usize| self.tree.leaf[self.numbers.leaves[*leaf] as usize].sent_bytes;
-        let mut order: Vec<usize> = (0..network.leaves.len()).filter(|leaf| sent(leaf) > 0).collect();
-        order.sort_by_key(|leaf| Reverse(sent(leaf)));
+        let all: Vec<SubscriberStatus> = (0..network.leaves.len()).map(|leaf| self.subscriber(leaf)).collect();
+        let mut order: Vec<&SubscriberStatus> = all.iter().filter(|one| one.counts.sent.bytes > 0).collect();
+        order.sort_by_key(|one| Reverse(one.counts.sent.bytes));
         TreeStatus {
             way: self.way,
             subscribers: network.leaves.len(),
             sites,
-            busiest: order.into_iter().take(BUSIEST).map(|leaf| self.subscriber(leaf)).collect(),
+            busiest: order.into_iter().take(BUSIEST).cloned().collect(),
+            all,
             nobody: self.counts(NOBODY),
         }
     }

@@ -7,6 +7,7 @@ use sluice_kernel::{Engine, Hook};
 
 fn rates(at_ms: u64, interfaces: &[(&str, u8, f64)]) -> Rates {
     let interface = |(name, classes, bps): &(&str, u8, f64)| InterfaceRates {
+        tree: None,
         interface: (*name).to_owned(),
         ifindex: 1,
         engine: Engine::Tc,

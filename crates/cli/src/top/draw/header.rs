@@ -2,7 +2,7 @@
 
 use super::BodyLine;
 use crate::humanize;
-use crate::top::app::{App, Pane};
+use crate::top::app::{App, Pane, Sort};
 use crate::top::bars;
 use crate::top::cells::{Cells, cut};
 use crate::top::palette::State;
@@ -26,11 +26,16 @@ pub fn title(app: &App, width: u16) -> Line<'static> {
         Pane::Discipline => "discipline",
         Pane::Rules => "rules",
         Pane::Flows => "flows",
+        Pane::Subscribers => "subscribers",
     };
     let mut left =
         format!(" sluice top  {pane}, {shown}, every {}", humanize::wait_us(app.interval_s * 1e6).replace(".0s", "s"));
-    if matches!(app.pane, Pane::Classes | Pane::Discipline) {
-        left += &format!(", by {}{}", app.sort.name(), if app.reverse { " reversed" } else { "" });
+    if matches!(app.pane, Pane::Classes | Pane::Discipline | Pane::Subscribers) {
+        let order = match app.sort {
+            Sort::Class if app.pane == Pane::Subscribers => "table",
+            sort => sort.name(),
+        };
+        left += &format!(", by {order}{}", if app.reverse { " reversed" } else { "" });
     }
     if !app.filter.is_empty() {
         left += &format!(", filter {}", app.filter);

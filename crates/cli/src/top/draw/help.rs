@@ -14,7 +14,7 @@ pub fn lines(app: &App) -> Vec<Line<'static>> {
         ("space, p", "pause; history goes on"),
         ("s  S", "sort by another column; the other way round"),
         ("/  Esc", "show only names with this text; everything again"),
-        ("c d r f", "classes, discipline's state, rules, flows"),
+        ("c d r f u", "classes, discipline's state, rules, flows, subscribers"),
         ("i, Tab", "one interface after the other, then all"),
         ("b  n", "flows: order of the rank; names of hosts"),
         ("arrows, j k", "choose a row; PgUp, PgDn, Home, End"),

@@ -1,0 +1,168 @@
+//! Sites and subscribers with their rates.
+
+use super::{BodyLine, header};
+use crate::humanize;
+use crate::top::app::{App, TreeRow};
+use crate::top::bars;
+use crate::top::cells::Cells;
+use crate::top::palette::State;
+use ratatui::text::Line;
+use sluice_observe::rates::{LeafRates, SubscriberRates, TreeRates};
+
+/// Width of the bar of a ceiling.
+const BAR: usize = 8;
+
+pub fn lines(app: &App, width: usize) -> Vec<BodyLine> {
+    let mut drawn = Vec::new();
+    let mut row = 0;
+    // Six columns of figures and the bar; the rest is for names.
+    let name_width = width.saturating_sub(46 + BAR).clamp(12, 40);
+    for interface in app.interfaces() {
+        let Some(tree) = &interface.tree else { continue };
+        header::of_interface(app, interface, &mut drawn);
+        drawn.push(BodyLine::plain(summary(app, tree)));
+        drawn.push(BodyLine::plain(titles(app, name_width)));
+        for one in app.tree_rows(tree) {
+            let line = match one {
+                TreeRow::Site(site) => {
+                    let name = format!("{}{} ({})", "  ".repeat(site.depth), site.name, site.subscribers);
+                    line(app, &name, "", site.ceil_bps, &site.rates, name_width)
+                }
+                TreeRow::Subscriber(own) => {
+                    line(app, &own.id, own.plan.as_deref().unwrap_or("-"), own.ceil_bps, &own.rates, name_width)
+                }
+            };
+            drawn.push(BodyLine { line, row: Some(row) });
+            row += 1;
+        }
+    }
+    if drawn.is_empty() {
+        let text = "no policy in force has subscribers";
+        drawn.push(BodyLine::plain(Cells::default().text(text, app.palette.dim()).line()));
+    }
+    drawn
+}
+
+fn summary(app: &App, tree: &TreeRates) -> Line<'static> {
+    let text = format!(
+        "{}  {} subscribers, {} of them send; {}bit/s of addresses that none of them has",
+        tree.way.name(),
+        tree.count,
+        tree.subscribers.iter().filter(|one| one.rates.sent_bps > 0.0).count(),
+        humanize::number(tree.nobody.sent_bps)
+    );
+    Cells::default().text(text, app.palette.state(State::Good)).line()
+}
+
+fn titles(app: &App, name_width: usize) -> Line<'static> {
+    let style = app.palette.title();
+    let mut cells = Cells::default();
+    cells.left("  site, subscriber", name_width + 2, style).left("plan", 10, style);
+    for (title, width) in [("rate", 5), ("pps", 5), ("queue", 6), ("drop", 5)] {
+        cells.right(title, width, style);
+    }
+    cells.left("of ceiling", BAR + 6, style);
+    cells.line()
+}
+
+fn line(
+    app: &App,
+    name: &str,
+    plan: &str,
+    ceil_bps: Option<u64>,
+    rates: &LeafRates,
+    name_width: usize,
+) -> Line<'static> {
+    let palette = app.palette;
+    let used = rates.used(ceil_bps);
+    let state = state_of(rates, used);
+    let sign = match state {
+        State::Bad => '!',
+        State::Strained => '~',
+        State::Good => '>',
+        State::Idle => ' ',
+    };
+    let style = palette.state(if state == State::Idle { State::Idle } else { State::Good });
+    let mut cells = Cells::default();
+    cells.left(&format!("{sign} {name}"), name_width + 2, palette.state(state)).left(plan, 10, palette.dim());
+    cells.right(&humanize::number(rates.sent_bps), 5, style).right(&humanize::number(rates.sent_pps), 5, style);
+    cells.right(&humanize::bytes(rates.backlog.bytes as f64), 6, style);
+    cells.right(
+        &humanize::number(rates.dropped_pps),
+        5,
+        if rates.dropped_pps > 0.0 { palette.state(State::Bad) } else { style },
+    );
+    match used {
+        Some(used) => {
+            let (filled, rest) = bars::bar(used.min(1.0), BAR);
+            cells.text(filled, palette.bar(state)).text(rest + " ", palette.dim());
+            cells.right(&humanize::percent(used), 5, style);
+        }
+        None => {
+            cells.left("none", BAR, palette.dim());
+        }
+    }
+    cells.line()
+}
+
+/// The state of a site or subscriber: at 97 % of the ceiling it waits for it.
+fn state_of(rates: &LeafRates, used: Option<f64>) -> State {
+    if rates.dropped_pps > 0.0 {
+        State::Bad
+    } else if used.is_some_and(|used| used > 0.97) {
+        State::Strained
+    } else if rates.sent_pps > 0.0 || rates.backlog.pkts > 0 {
+        State::Good
+    } else {
+        State::Idle
+    }
+}
+
+/// Details of the chosen row, in three lines.
+pub fn details(app: &App) -> Vec<Line<'static>> {
+    let chosen = app.chosen_tree_row();
+    let (plain, strong) = (app.palette.state(State::Good), app.palette.strong());
+    let rate = |bps: Option<u64>| bps.map_or("none".to_owned(), |bps| humanize::number(bps as f64));
+    let mut cells = Cells::default();
+    match chosen {
+        None => Vec::new(),
+        Some((interface, TreeRow::Site(site))) => vec![
+            cells.text(format!("{interface} site {}", site.name), strong).line(),
+            cells
+                .text(format!("{} subscribers below it, ceiling {}", site.subscribers, rate(site.ceil_bps)), plain)
+                .line(),
+            cells.text(waiting(&site.rates), plain).line(),
+        ],
+        Some((interface, TreeRow::Subscriber(own))) => {
+            let SubscriberRates { id, name, site, plan, rate_bps, ceil_bps, counts, .. } = own;
+            let called = if name == id { String::new() } else { format!("  {name}") };
+            let place = site.as_ref().map_or("right below the link".to_owned(), |site| format!("site {site}"));
+            let plan = plan.as_ref().map_or("no plan".to_owned(), |plan| format!("plan {plan}"));
+            let mut first = Cells::default();
+            first.text(format!("{interface} {id}"), strong).text(format!("{called}  {place}, {plan}"), plain);
+            vec![
+                first.line(),
+                cells
+                    .text(
+                        format!("guarantee {}, ceiling {}   {}", rate(*rate_bps), rate(*ceil_bps), waiting(&own.rates)),
+                        plain,
+                    )
+                    .line(),
+                cells
+                    .text(
+                        format!(
+                            "since it came: {} sent, {} pkts dropped",
+                            humanize::bytes(counts.sent.bytes as f64),
+                            humanize::number(counts.dropped_pkts as f64)
+                        ),
+                        plain,
+                    )
+                    .line(),
+            ]
+        }
+    }
+}
+
+fn waiting(rates: &LeafRates) -> String {
+    format!("{} pkts, {} queued", rates.backlog.pkts, humanize::bytes(rates.backlog.bytes as f64))
+}

@@ -1,0 +1,146 @@
+//! The rates of a tree of subscribers.
+
+use super::Earlier;
+use serde::Serialize;
+use sluice_kernel::status::{Count, LeafCounts, SiteStatus, SubscriberStatus, TreeStatus, Way};
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+/// The most subscribers that are written out: those that send most.
+const WRITTEN: usize = 50;
+
+/// The rates of a tree.
+#[derive(Debug, Clone, Serialize)]
+pub struct TreeRates {
+    /// Direction as the subscribers see it: down or up.
+    pub way: Way,
+    /// Sites, each behind the one above it.
+    pub sites: Vec<SiteRates>,
+    /// The number of subscribers.
+    pub count: usize,
+    /// The subscribers that send most, up to 50.
+    pub busiest: Vec<SubscriberRates>,
+    /// All subscribers, in the order of the table.
+    #[serde(skip)]
+    pub subscribers: Vec<SubscriberRates>,
+    /// Packets whose address no subscriber has.
+    pub nobody: LeafRates,
+}
+
+/// The rates of a leaf, or of all leaves below a site.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct LeafRates {
+    /// Sending rate, bits per second.
+    pub sent_bps: f64,
+    /// Sending rate, packets per second.
+    pub sent_pps: f64,
+    /// Drop rate, packets per second.
+    pub dropped_pps: f64,
+    /// Packets and bytes now in the queue.
+    pub backlog: Count,
+}
+
+impl LeafRates {
+    /// The used part of a ceiling, by the bytes of packets as the host counts them. None: there is none.
+    pub fn used(&self, ceil_bps: Option<u64>) -> Option<f64> {
+        ceil_bps.filter(|ceil| *ceil > 0).map(|ceil| self.sent_bps / ceil as f64)
+    }
+}
+
+/// The rates of a site.
+#[derive(Debug, Clone, Serialize)]
+pub struct SiteRates {
+    /// Name of the site.
+    pub name: String,
+    /// Sites between it and the link.
+    pub depth: usize,
+    /// Subscribers below it.
+    pub subscribers: usize,
+    /// Ceiling, bits per second.
+    pub ceil_bps: Option<u64>,
+    /// What its subscribers send.
+    #[serde(flatten)]
+    pub rates: LeafRates,
+}
+
+/// The rates of a subscriber.
+#[derive(Debug, Clone, Serialize)]
+pub struct SubscriberRates {
+    /// Its key in the table.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// Its site. None: it is right below the link.
+    pub site: Option<String>,
+    /// Its plan.
+    pub plan: Option<String>,
+    /// Guarantee, bits per second.
+    pub rate_bps: Option<u64>,
+    /// Ceiling, bits per second.
+    pub ceil_bps: Option<u64>,
+    /// What it sends.
+    #[serde(flatten)]
+    pub rates: LeafRates,
+    /// What its queue has counted since it came.
+    #[serde(skip)]
+    pub counts: LeafCounts,
+}
+
+/// The rates from one state of a tree to a later one.
+pub(super) fn tree_rates(now: &TreeStatus, earlier: Earlier<&TreeStatus>, span_s: f64) -> TreeRates {
+    let rates = |now: &LeafCounts, then: Earlier<&LeafCounts>| {
+        let per_second = |of: fn(&LeafCounts) -> u64| {
+            let count = then.of(|then| Some(of(then))).until(of(now));
+            if span_s > 0.0 { count as f64 / span_s } else { 0.0 }
+        };
+        LeafRates {
+            sent_bps: per_second(|one| one.sent.bytes) * 8.0,
+            sent_pps: per_second(|one| one.sent.pkts),
+            dropped_pps: per_second(|one| one.dropped_pkts),
+            backlog: now.backlog,
+        }
+    };
+    let known: HashMap<&str, &SubscriberStatus> = match earlier {
+        Earlier::Then(then) => then.all.iter().map(|one| (one.id.as_str(), one)).collect(),
+        _ => HashMap::new(),
+    };
+    let subscriber = |one: &SubscriberStatus| {
+        let then = earlier.of(|_| known.get(one.id.as_str()).map(|then| &then.counts));
+        SubscriberRates {
+            id: one.id.clone(),
+            name: one.name.clone(),
+            site: one.site.clone(),
+            plan: one.plan.clone(),
+            rate_bps: one.rate_bps,
+            ceil_bps: one.ceil_bps,
+            rates: rates(&one.counts, then),
+            counts: one.counts,
+        }
+    };
+    let site = |one: &SiteStatus| {
+        let same = |then: &&SiteStatus| then.name == one.name;
+        let then = earlier.of(|then| then.sites.iter().find(same).map(|then| &then.counts));
+        SiteRates {
+            name: one.name.clone(),
+            depth: one.depth,
+            subscribers: one.subscribers,
+            ceil_bps: one.ceil_bps,
+            rates: rates(&one.counts, then),
+        }
+    };
+    let subscribers: Vec<SubscriberRates> = now.all.iter().map(subscriber).collect();
+    let mut busiest: Vec<&SubscriberRates> = subscribers.iter().filter(|one| one.rates.sent_bps > 0.0).collect();
+    busiest.sort_by(|one, other| by_rate(one, other));
+    TreeRates {
+        way: now.way,
+        sites: now.sites.iter().map(site).collect(),
+        count: subscribers.len(),
+        busiest: busiest.into_iter().take(WRITTEN).cloned().collect(),
+        nobody: rates(&now.nobody, earlier.of(|then| Some(&then.nobody))),
+        subscribers,
+    }
+}
+
+fn by_rate(one: &SubscriberRates, other: &SubscriberRates) -> Ordering {
+    other.rates.sent_bps.total_cmp(&one.rates.sent_bps)
+}
