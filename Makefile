@@ -10,15 +10,15 @@ export LIBCLANG_PATH ?= /usr/lib/llvm-19/lib
 
 # The kernels of test-vm, demo-vm and test-cost (vm/kernel --help), and how machines run: --icount makes time exact there. Tests run on a
 # plain processor, which is emulated faster.
-# Each `up` loads programs, which takes an emulated processor half a minute: a machine is given what no other kernel shows. Commands are tested
+# Each `up` loads programs, which takes an emulated processor some ten seconds: a machine is given what no other kernel shows. Commands are tested
 # whole on the kernel that runs, and with engine qdisc on the newest one, by two machines, but for those that no engine makes a difference to.
 # The oldest one has clsact, and what nftables and routes do to port forwarding is the same there; the one between is no third case of
-# groups, captures, and rates and waits of engine tc.
+# changes, groups, captures, subscribers, and rates and waits of engine tc, which the kernel that runs has too.
 comma := ,
 skipping = $(subst $() ,$(comma),$(strip $(1) $(addprefix --skip=,$(2))))
 NEWEST := $(call skipping,--by-engine,auto::forward forward::families forward::rules_do_not confirm:: sets:: top:: capture:: features:: programs::)
 OLDEST := $(call skipping,--brief,nftables forward::sources_are)
-BETWEEN := $(call skipping,--brief,forward groups capture shares shaping limits peaks congestion gso flow_queues subscribers)
+BETWEEN := $(call skipping,--brief,apply forward groups capture shares shaping limits peaks congestion gso flow_queues hand_over subscribers)
 VM_KERNELS ?= debian13-backports:$(NEWEST),--part=1/2 debian13-backports:$(NEWEST),--part=2/2 debian12:$(OLDEST) debian13:$(BETWEEN)
 VM_DEMO_KERNEL ?= debian13-backports
 VM_COST_KERNEL ?= debian13-backports

@@ -127,6 +127,11 @@ pub(crate) trait Driver {
         false
     }
 
+    /// Whether the queues that are there were made to their end.
+    fn is_whole(&self, _: &Path) -> bool {
+        true
+    }
+
     /// Whether the engine tells hosts apart, which takes more parsing.
     fn knows_hosts(&self) -> bool {
         false

@@ -21,6 +21,7 @@ pub const POINTS: &[&str] = &[
     "load-qdisc",
     "apply-recorded",
     "apply-waited-for",
+    "htb-told",
     "apply-queued",
     "apply-staged",
     "apply-live",

@@ -267,6 +267,9 @@ fn all_or_nothing(lab: &Lab) {
         assert!(status.stdout.contains("\"in_place\": true"), "{status}");
         lab.sluice(&net.router, &["apply", "lan0", &first]).ok();
     }
+    if lab.engine == Engine::Tc {
+        broken_off(lab, &net, &first, &second);
+    }
     let short = lab.policy(&policy(&[subscriber("a", "work", "south")]));
     let told = lab.sluice(&net.router, &["apply", "lan0", &short]).exits(2);
     told.says("1 of 3 subscribers are left").says("--force");
@@ -294,6 +297,36 @@ fn all_or_nothing(lab: &Lab) {
     assert_eq!(ceilings("lan0"), before);
     lab.down(&net.router, "lan0");
     lab.down(&net.router, "wan0");
+}
+
+/// HTB that was changed by a command which then died has the classes of the former policy again, whichever command comes next.
+fn broken_off(lab: &Lab, net: &Routed, first: &str, second: &str) {
+    // Their handles are those of the moment.
+    let classes = || -> Vec<String> {
+        let shown = net.router.tool("tc", "class show dev lan0").ok().stdout;
+        let own = shown.lines().filter(|line| line.starts_with("class htb"));
+        let mut all: Vec<String> = own
+            .map(|line| {
+                line.split_whitespace()
+                    .filter(|word| !word.starts_with("80") && *word != "leaf")
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            })
+            .collect();
+        all.sort();
+        all
+    };
+    let before = classes();
+    assert_eq!(before.len(), 1 + 2 + 3 + 1, "{before:?}");
+    lab.killed_at("htb-told", &net.router, &["apply", "lan0", second]);
+    assert_ne!(classes(), before, "tc has done it");
+    lab.sluice(&net.router, &["apply", "lan0", first]).ok();
+    assert_eq!(classes(), before);
+    lab.killed_at("htb-told", &net.router, &["apply", "lan0", second]);
+    net.router.tc("qdisc del dev lan0 root");
+    lab.sluice(&net.router, &["ensure", "lan0"]).ok();
+    assert_eq!(classes(), before);
+    assert!(net.router.tool("tc", "filter show dev lan0 parent 5101:").ok().stdout.contains("sl_htb_tree"));
 }
 
 /// A table of ten thousand goes up, one of them changes, and all of them change, while packets flow.

@@ -71,7 +71,10 @@ impl SubscriberEdits {
     fn policy(&self, text: &str) -> Result<Policy> {
         let edited = edited(text, &self.changes).map_err(|error| match error {
             SubscriberEditError::NotThere(name) => no_subscriber(&name),
-            SubscriberEditError::NoList => Error::input(error.to_string()),
+            SubscriberEditError::There(_) => Error::input(error.to_string())
+                .help("choose another key, or change that one with `sluice subscriber set`"),
+            SubscriberEditError::NoList => Error::input(error.to_string())
+                .help("`sluice status` shows which interfaces have subscribers: name one of them"),
         })?;
         parse(&Source::new("the policy in force, edited", edited))
             .map_err(|errors| Error::input(errors.to_string().trim_end()))

@@ -6,7 +6,7 @@
 use crate::engine::htb::{HANDLE, LeafQdisc, Leaves, QUANTA_BYTES, UNSHAPED, bits, burst, overhead, scaled};
 use sluice_abi as abi;
 use sluice_policy::network::{LeafQueue, Network, Node, Way};
-use sluice_policy::{Cells, Codel, FRAME_BYTES, Flows, Queue, Rate};
+use sluice_policy::{Bytes, Cells, Codel, FRAME_BYTES, Flows, Queue, Rate};
 use sluice_tables::tree::{NOBODY, Numbers, TreeTable};
 use std::collections::HashSet;
 
@@ -15,8 +15,10 @@ use std::collections::HashSet;
 pub(crate) const FLOOR: Rate = Rate(64);
 /// Queues to which fq_codel hashes the flows of a subscriber. The default of 1,024 takes 70 KB for each subscriber.
 pub(crate) const FLOW_QUEUES: u32 = 256;
-/// Packets of a queue by flow without a limit: fq_codel's default.
-const LIMIT_PKTS: u32 = 10_240;
+/// Packets of a queue by flow without a limit: as many as engine `qdisc` has room for. fq_codel's limit of memory comes first.
+const LIMIT_PKTS: u32 = 65_535;
+/// The longest burst, as engine `qdisc` has it. HTB counts up to 2^32 ticks of 64 ns.
+const LONGEST_BURST_NS: u64 = 4_000_000_000;
 /// Packets of a FIFO without a limit.
 const FIFO_LIMIT_PKTS: u32 = 1_000;
 /// The number of the link among the nodes.
@@ -41,7 +43,7 @@ pub(crate) fn minor(number: u32) -> u32 {
 impl HtbTree<'_> {
     /// The commands that build all of it, classifier excluded.
     pub fn build(&self) -> Vec<String> {
-        let root = format!("qdisc add dev {} root handle {HANDLE} htb default 0", self.device);
+        let root = format!("qdisc replace dev {} root handle {HANDLE} htb default {:x}", self.device, minor(NOBODY));
         std::iter::once(root).chain(self.lines(|_| true, |_| false)).collect()
     }
 
@@ -51,19 +53,20 @@ impl HtbTree<'_> {
         if wanted(LINK) {
             lines.push(self.link_line());
         }
-        let sites = self.network.inner.iter().zip(&self.numbers.inner).skip(1);
-        lines.extend(sites.filter(|(_, number)| wanted(**number)).map(|(site, number)| self.class_line(site, *number)));
-        let leaves = self.network.leaves.iter().zip(&self.numbers.leaves);
-        for (leaf, number) in leaves.filter(|(_, number)| wanted(**number)) {
-            lines.push(self.class_line(&leaf.node, *number));
-            lines.push(self.queue_line(*number, &self.network.queues[*leaf.queue.of(self.way)], by_flow(*number)));
-        }
+        // Packets of classes that are not there, for now, are nobody's.
         if wanted(NOBODY) {
             let link = self.network.link();
             let codel = Some(Codel::default().at_rate(*link.ceil.of(self.way)));
             lines.push(self.nobody_line());
             let queue = LeafQueue { queue: Queue::Flows(Flows::default()), codel, limit_pkts: None };
             lines.push(self.queue_line(NOBODY, &queue, by_flow(NOBODY)));
+        }
+        let sites = self.network.inner.iter().zip(&self.numbers.inner).skip(1);
+        lines.extend(sites.filter(|(_, number)| wanted(**number)).map(|(site, number)| self.class_line(site, *number)));
+        let leaves = self.network.leaves.iter().zip(&self.numbers.leaves);
+        for (leaf, number) in leaves.filter(|(_, number)| wanted(**number)) {
+            lines.push(self.class_line(&leaf.node, *number));
+            lines.push(self.queue_line(*number, &self.network.queues[*leaf.queue.of(self.way)], by_flow(*number)));
         }
         lines
     }
@@ -90,7 +93,9 @@ impl HtbTree<'_> {
         let ceil = node.ceil.of(self.way).map_or(link, |ceil| scaled(ceil, framing).min(link));
         let rate = node.rate.of(self.way).map_or(FLOOR, |rate| scaled(rate, framing)).min(ceil);
         let parent = self.numbers.inner[usize::from(node.parent) - LINK as usize];
+        // At a ceiling that the link cuts, a burst may last no longer than HTB counts.
         let own = node.burst.of(self.way).filter(|_| node.ceil.of(self.way).is_some());
+        let own = own.map(|own| own.min(Bytes(ceil.bytes_in_ns(LONGEST_BURST_NS).min(u32::MAX.into()))));
         self.line(
             &self.parent(parent),
             number,
@@ -240,20 +245,20 @@ mod tests {
         let town = network(TOWN);
         let numbers = Numbers::of(&town, &[]).expect("they fit");
         let lines = tree(&town, &numbers).build();
-        let queue = "limit 10240 memory_limit 33554432 quantum 1514 target 5000us interval 100000us ecn flows 256";
+        let queue = "limit 65535 memory_limit 33554432 quantum 1514 target 5000us interval 100000us ecn flows 256";
         assert_eq!(
             lines,
             [
-                "qdisc add dev eth1 root handle 5101: htb default 0".to_owned(),
+                "qdisc replace dev eth1 root handle 5101: htb default 8000".to_owned(),
                 "class replace dev eth1 parent 5101: classid 5101:8001 htb rate 100000000bit ceil 100000000bit burst 3125 cburst 3125 quantum 60000 overhead 4".to_owned(),
+                "class replace dev eth1 parent 5101:8001 classid 5101:8000 htb rate 64bit ceil 100000000bit burst 1600 cburst 3125 quantum 1514 overhead 4".to_owned(),
+                format!("qdisc replace dev eth1 parent 5101:8000 fq_codel {queue}"),
                 "class replace dev eth1 parent 5101:8001 classid 5101:8002 htb rate 5000000bit ceil 60000000bit burst 1600 cburst 75000 quantum 1514 overhead 4".to_owned(),
                 "class replace dev eth1 parent 5101:8002 classid 5101:8003 htb rate 5000000bit ceil 100000000bit burst 1600 cburst 3125 quantum 1514 overhead 4".to_owned(),
                 "class replace dev eth1 parent 5101:8003 classid 5101:1 htb rate 5000000bit ceil 20000000bit burst 1600 cburst 25000 quantum 4542 overhead 4".to_owned(),
                 format!("qdisc replace dev eth1 parent 5101:1 fq_codel {queue}"),
                 "class replace dev eth1 parent 5101:8001 classid 5101:2 htb rate 64bit ceil 100000000bit burst 1600 cburst 3125 quantum 1514 overhead 4".to_owned(),
                 "qdisc replace dev eth1 parent 5101:2 pfifo limit 826".to_owned(),
-                "class replace dev eth1 parent 5101:8001 classid 5101:8000 htb rate 64bit ceil 100000000bit burst 1600 cburst 3125 quantum 1514 overhead 4".to_owned(),
-                format!("qdisc replace dev eth1 parent 5101:8000 fq_codel {queue}"),
             ]
         );
         assert_eq!(minors(&table(&town, &numbers)), [1, 2, 0x8000, 0x8001, 0x8002, 0x8003]);

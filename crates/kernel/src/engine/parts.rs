@@ -2,8 +2,9 @@
 //! parts by mistake.
 
 use crate::bpf::hooks::{self, Side};
-use crate::engine::{attach, forwarding, is_ours, members};
+use crate::engine::{attach, driver, forwarding, is_ours, members};
 use crate::record::{Hook, Record};
+use crate::system::bpffs;
 use crate::system::qdiscs::{self, Qdisc};
 use sluice_error::{Error, Result};
 use std::fmt;
@@ -115,6 +116,12 @@ fn queues(record: &Record, device: &str, found: &mut Vec<Missing>) -> Result<()>
             device: device.to_owned(),
             found: root.map_or("none".to_owned(), |root| format!("{} {}", root.kind, root.handle)),
             default: root.is_none_or(Qdisc::is_default),
+        });
+    } else if device == record.interface && !driver(record).is_whole(&record.pins(&bpffs::root()?)) {
+        found.push(Missing::Root {
+            device: device.to_owned(),
+            found: "ours, and was not made to its end".to_owned(),
+            default: true,
         });
     } else if record.queues > 0 && device == record.interface {
         let place = |qdisc: &Qdisc| u32::from_str_radix(qdisc.parent.rsplit(':').next()?, 16).ok();

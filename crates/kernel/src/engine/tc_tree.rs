@@ -1,24 +1,26 @@
 //! Engine `tc` for a policy with subscribers: HTB with a class for each node of the tree, and a BPF classifier at its root that finds the leaf of a
 //! packet by its address.
 //!
-//! The map `tree` keeps what HTB was told, node by node, as the core would hold it: a change compares it with the policy and touches what differs. What
-//! HTB has is asked before, so a change that was broken off is done by whoever comes next.
+//! The map `tree` keeps what HTB was told, node by node, as the core would hold it: a change compares it with the policy and touches what differs. It is
+//! empty while tc carries out a change. Whoever finds it so, since a change was broken off or has failed, makes HTB anew.
 
 use crate::bpf::object::{self, Loader};
 use crate::engine::htb::{HANDLE, Leaves};
 use crate::engine::htb_tree::{self, HtbTree};
+use crate::engine::leaves::Leaf;
 use crate::engine::programs::Loading;
 use crate::engine::tree::{Wanted, refused};
 use crate::engine::verify::Scheduler;
-use crate::engine::{Counters, Driver, Placed, htb, leaves, tc};
+use crate::engine::{Counters, Driver, Placed, leaves, tc};
+use crate::fault;
 use crate::maps::tree::TreeMaps;
 use crate::record::Record;
 use crate::system::qdiscs::Qdisc;
-use crate::system::{iproute, paths};
+use crate::system::{bpffs, iproute, paths};
 use sluice_error::{Error, Result};
 use sluice_policy::Resolved;
 use sluice_tables::Compiled;
-use sluice_tables::tree::{Numbers, TreeTable};
+use sluice_tables::tree::{NODES, Numbers, TreeTable};
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -45,7 +47,7 @@ impl Driver for TcTree {
         &["sl_split"]
     }
 
-    /// Loads the classifier, with the addresses of the policy.
+    /// Loads the classifier, with the addresses of the policy. An upgrade keeps the numbers of nodes, which HTB's classes have.
     fn load(&self, record: &mut Record, loading: &Loading<'_>) -> Result<()> {
         let wanted = Wanted::of(record, loading.policy, loading.interface)?;
         let mut loader = Loader::htb_tree()?;
@@ -54,26 +56,30 @@ impl Driver for TcTree {
         let mut object = loader.load(paths::run())?;
         object::pin_maps(&mut object, loading.pins)?;
         object::pin_programs(&object, loading.pins)?;
-        wanted.fill(loading.pins)
+        let former = record.pins(&bpffs::root()?);
+        wanted.fill(loading.pins, &owners(&former).unwrap_or_else(|| vec![0; NODES]))
     }
 
-    /// Makes HTB anew; until then packets pass the kernel's own queue.
     fn install(&self, at: &Placed<'_>) -> Result<()> {
-        let device = &at.record.interface;
-        if tc::has_htb(device)? {
-            iproute::tc(&format!("qdisc del dev {device} root"))?;
+        rebuild(at, &Wanted::of(at.record, at.policy, at.interface)?, &TreeMaps::open(at.pins)?)
+    }
+
+    /// HTB and the packets in it stay, and its filter is replaced, where the nodes have kept their numbers.
+    fn renew(&self, at: &Placed<'_>) -> Result<()> {
+        let former = owners(&at.record.pins(&bpffs::root()?));
+        if former.is_some_and(|former| TreeMaps::open(at.pins).is_ok_and(|maps| maps.owners() == former)) {
+            return iproute::tc_batch(&[tc::classifier(&at.record.interface, at.pins, CLASSIFIER)]);
         }
-        let wanted = Wanted::of(at.record, at.policy, at.interface)?;
-        let numbers = Numbers::of(wanted.network, &TreeMaps::open(at.pins)?.owners()).map_err(refused)?;
-        let mut lines = wanted.htb(at, &numbers).build();
-        lines.push(tc::classifier(device, at.pins, CLASSIFIER));
-        iproute::tc_batch(&lines)
+        self.install(at)
     }
 
     /// Adds what HTB lacks and changes what differs, then finds packets by the new addresses. What the policy lacks stays until `prune`.
     fn change(&self, at: &Placed<'_>) -> Result<()> {
         let wanted = Wanted::of(at.record, at.policy, at.interface)?;
         let maps = TreeMaps::open(at.pins)?;
+        if !maps.is_whole() {
+            return rebuild(at, &wanted, &maps);
+        }
         let running = maps.running();
         let owners = Numbers::in_use(&maps.owners(), &running, &running);
         let numbers = Numbers::of(wanted.network, &owners).map_err(refused)?;
@@ -81,18 +87,15 @@ impl Driver for TcTree {
         let changes = running.changes_to(&table);
         let device = &at.record.interface;
         if !changes.is_empty() {
-            let there = There::of(device)?;
-            let mut anew = htb_tree::moved(&running, &table);
-            // Those that a change which was broken off has added.
-            anew.extend(table.nodes.keys().filter(|number| !running.nodes.contains_key(number)));
-            anew.retain(|number| there.has(*number));
-            let renewed: HashSet<u32> = anew.iter().copied().collect();
+            let moved = htb_tree::moved(&running, &table);
+            let renewed: HashSet<u32> = moved.iter().copied().collect();
             let touched = htb_tree::touched(&changes, &table);
             let is_wanted = |number: u32| touched.contains(&number) || renewed.contains(&number);
-            let mut lines = htb_tree::remove(&anew, device);
-            let by_flow = |number: u32| there.is_by_flow(number) && !renewed.contains(&number);
-            lines.extend(wanted.htb(at, &numbers).lines(is_wanted, by_flow));
-            iproute::tc_batch(&lines)?;
+            let by_flow = by_flow(device)?;
+            let is_by_flow = |number: u32| by_flow.contains(&number) && !renewed.contains(&number);
+            let mut lines = htb_tree::remove(&moved, device);
+            lines.extend(wanted.htb(at, &numbers).lines(is_wanted, is_by_flow));
+            tell(&maps, &lines)?;
         }
         maps.set_owners(&numbers.owners);
         maps.keep(&running.after(&changes))?;
@@ -103,15 +106,17 @@ impl Driver for TcTree {
     fn prune(&self, at: &Placed<'_>) -> Result<()> {
         let wanted = Wanted::of(at.record, at.policy, at.interface)?;
         let maps = TreeMaps::open(at.pins)?;
+        if !maps.is_whole() {
+            return rebuild(at, &wanted, &maps);
+        }
         let running = maps.running();
         let numbers = Numbers::of(wanted.network, &maps.owners()).map_err(refused)?;
         let changes = running.removals(&numbers.gone(), |_| false);
         if changes.is_empty() {
             return Ok(());
         }
-        let there = There::of(&at.record.interface)?;
-        let gone: Vec<u32> = changes.iter().map(|change| change.at).filter(|number| there.has(*number)).collect();
-        iproute::tc_batch(&htb_tree::remove(&gone, &at.record.interface))?;
+        let gone: Vec<u32> = changes.iter().map(|change| change.at).collect();
+        tell(&maps, &htb_tree::remove(&gone, &at.record.interface))?;
         maps.keep(&running.after(&changes))
     }
 
@@ -121,7 +126,7 @@ impl Driver for TcTree {
         let maps = TreeMaps::open(at.pins)?;
         let numbers = wanted.check(at, &maps)?;
         let table = wanted.table(&numbers, &TreeTable::empty())?;
-        if There::of(&at.record.interface)?.classes != htb_tree::minors(&table) {
+        if !maps.is_whole() || tc::minors(&at.record.interface)? != htb_tree::minors(&table) {
             return Err(Error::system(format!("{}: the HTB classes are not those of the policy", at.record.interface)));
         }
         Ok(())
@@ -129,6 +134,14 @@ impl Driver for TcTree {
 
     fn counters(&self, pins: &Path) -> Result<Counters> {
         TreeMaps::open(pins).map(Counters::Tree)
+    }
+
+    fn is_whole(&self, pins: &Path) -> bool {
+        TreeMaps::open(pins).is_ok_and(|maps| maps.is_whole())
+    }
+
+    fn keeps_packets(&self) -> bool {
+        true
     }
 
     fn makes(&self, root: &Qdisc) -> bool {
@@ -155,34 +168,52 @@ impl Driver for TcTree {
     }
 }
 
-/// The classes and queues that HTB has.
-struct There {
-    /// Minor numbers of its classes, in order.
-    classes: Vec<u32>,
-    /// Parents of queues by flow.
-    by_flow: HashSet<String>,
+/// Makes HTB anew, and the maps agree with it. Until its classes are there, packets pass the kernel's own queue, or the class of nobody.
+fn rebuild(at: &Placed<'_>, wanted: &Wanted<'_>, maps: &TreeMaps) -> Result<()> {
+    let device = &at.record.interface;
+    let numbers = Numbers::of(wanted.network, &maps.owners()).map_err(refused)?;
+    let table = wanted.table(&numbers, &TreeTable::empty())?;
+    // HTB does not change in place.
+    if tc::has_htb(device)? {
+        iproute::tc(&format!("qdisc del dev {device} root"))?;
+    }
+    let mut lines = wanted.htb(at, &numbers).build();
+    lines.push(tc::classifier(device, at.pins, CLASSIFIER));
+    tell(maps, &lines)?;
+    maps.set_owners(&numbers.owners);
+    maps.keep(&table)?;
+    maps.set_addresses(&numbers.prefixes(wanted.network))
 }
 
-impl There {
-    fn of(device: &str) -> Result<There> {
-        let queues = leaves::of_device(device)?.into_iter().filter(|leaf| leaf.kind == "fq_codel");
-        Ok(There { classes: tc::minors(device)?, by_flow: queues.map(|leaf| leaf.parent).collect() })
-    }
+/// Has tc carry out these lines. Until the caller keeps the tree that they make, HTB is known to be in between: a batch that fails or is killed
+/// has carried out a part of them.
+fn tell(maps: &TreeMaps, lines: &[String]) -> Result<()> {
+    maps.keep(&TreeTable::empty())?;
+    iproute::tc_batch(lines)?;
+    fault::point("htb-told");
+    Ok(())
+}
 
-    fn has(&self, number: u32) -> bool {
-        self.classes.binary_search(&htb_tree::minor(number)).is_ok()
-    }
+/// The owners of the nodes whose maps are pinned there, if this version has made them.
+fn owners(pins: &Path) -> Option<Vec<u64>> {
+    TreeMaps::open(pins).ok().map(|maps| maps.owners())
+}
 
-    fn is_by_flow(&self, number: u32) -> bool {
-        self.by_flow.contains(&format!("{HANDLE}{:x}", htb_tree::minor(number)))
-    }
+/// The leaves that have a queue by flow.
+fn by_flow(device: &str) -> Result<HashSet<u32>> {
+    let queues = leaves::of_device(device)?.into_iter().filter(|leaf| leaf.kind == "fq_codel");
+    Ok(queues.filter_map(|leaf| node_above(&leaf)).collect())
+}
+
+/// The node whose HTB class a queue stands below.
+fn node_above(leaf: &Leaf) -> Option<u32> {
+    u32::from_str_radix(leaf.parent.strip_prefix(HANDLE)?, 16).ok()?.checked_sub(1)
 }
 
 /// Adds what the queues below HTB have counted to a copy of the tree's state.
 pub(crate) fn add_counts(tree: &mut sluice_abi::sl_tree, device: &str) -> Result<()> {
     for leaf in leaves::of_device(device)? {
-        let minor = leaf.parent.strip_prefix(htb::HANDLE).and_then(|minor| u32::from_str_radix(minor, 16).ok());
-        let Some(own) = minor.and_then(|minor| tree.leaf.get_mut(minor.checked_sub(1)? as usize)) else { continue };
+        let Some(own) = node_above(&leaf).and_then(|node| tree.leaf.get_mut(node as usize)) else { continue };
         own.sent_pkts = leaf.packets;
         own.sent_bytes = leaf.bytes;
         own.pkts = u32::try_from(leaf.qlen).unwrap_or(u32::MAX);

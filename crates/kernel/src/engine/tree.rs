@@ -47,9 +47,9 @@ impl<'a> Wanted<'a> {
         TreeTable::of(self.network, self.way, numbers, running, self.header_bytes).map_err(refused)
     }
 
-    /// Fills maps that nothing uses yet.
-    pub fn fill(&self, pins: &Path) -> Result<()> {
-        let numbers = Numbers::of(self.network, &vec![0; NODES]).map_err(refused)?;
+    /// Fills maps that nothing uses yet. `owners`: of the numbers that are taken.
+    pub fn fill(&self, pins: &Path, owners: &[u64]) -> Result<()> {
+        let numbers = Numbers::of(self.network, owners).map_err(refused)?;
         let maps = TreeMaps::open(pins)?;
         maps.keep(&self.table(&numbers, &TreeTable::empty())?)?;
         let addresses = sluice_tables::build_addresses(&numbers.prefixes(self.network), random);
@@ -100,7 +100,7 @@ impl Driver for TreeQdisc {
             loader.constant("sl_frame_bytes", interface.mtu_bytes + interface.header_bytes() + 4)?;
             Ok(loader)
         })?;
-        wanted.fill(loading.pins)
+        wanted.fill(loading.pins, &vec![0; NODES])
     }
 
     fn install(&self, at: &Placed<'_>) -> Result<()> {

@@ -91,6 +91,12 @@ impl TreeMaps {
         self.now_and_running().1
     }
 
+    /// Whether the tree has any nodes: one that is set up has the leaf of packets that are nobody's.
+    pub fn is_whole(&self) -> bool {
+        let node = offset_of!(abi::sl_tree, node) + tree::NOBODY as usize * size_of::<abi::sl_node>();
+        (node / 8..(node + size_of::<abi::sl_node>()) / 8).any(|word| self.tree.load(word) != 0)
+    }
+
     /// Makes the tree one with this configuration, without packets. No program runs it.
     pub fn keep(&self, table: &TreeTable) -> Result<()> {
         let tree = table.build();

@@ -125,8 +125,9 @@ impl Pinned {
             matched(&self.rule_counts, abi::SL_EGRESS, &self.live, starts)?,
             matched(&self.rule_counts, abi::SL_INGRESS, &self.live, starts)?,
         ];
-        let egress = self.direction(abi::SL_EGRESS, counts[0].all)?;
-        let ingress = self.direction(abi::SL_INGRESS, counts[1].all)?;
+        let tree = self.tree()?;
+        let egress = self.direction(abi::SL_EGRESS, counts[0].all, tree.as_ref())?;
+        let ingress = self.direction(abi::SL_INGRESS, counts[1].all, tree.as_ref())?;
         let missing = self.missing()?;
         let (mut rules, unmatched) = rules(&self.live, &counts);
         let own = rules.iter_mut().filter(|rule| rule.priority.is_some());
@@ -161,7 +162,7 @@ impl Pinned {
             rules,
             unmatched,
             forwards: forwards::read(record, &self.policy)?,
-            tree: self.tree()?.map(|tree| tree.status()),
+            tree: tree.map(|tree| tree.status()),
         })
     }
 
@@ -187,7 +188,7 @@ impl Pinned {
     }
 
     /// The status of a direction.
-    fn direction(&self, direction: u32, matched: Count) -> Result<DirectionStatus> {
+    fn direction(&self, direction: u32, matched: Count, tree: Option<&Snapshot<'_>>) -> Result<DirectionStatus> {
         let record = &self.record;
         let egress = direction == abi::SL_EGRESS;
         let queued = if egress {
@@ -226,7 +227,7 @@ impl Pinned {
             }
             Counters::Tree(_) if queued => {
                 // All packets are of one class.
-                if let (Some(tree), Some(class)) = (self.tree()?, classes.first_mut()) {
+                if let (Some(tree), Some(class)) = (tree, classes.first_mut()) {
                     totals.link_fill = tree.add_to(class);
                     (class.limit_pkts, class.target_us) = (None, None);
                 }

@@ -41,6 +41,14 @@ pub struct LeafRates {
 }
 
 impl LeafRates {
+    fn add(&mut self, other: &LeafRates) {
+        self.sent_bps += other.sent_bps;
+        self.sent_pps += other.sent_pps;
+        self.dropped_pps += other.dropped_pps;
+        self.backlog.pkts += other.backlog.pkts;
+        self.backlog.bytes += other.backlog.bytes;
+    }
+
     /// The used part of a ceiling, by the bytes of packets as the host counts them. None: there is none.
     pub fn used(&self, ceil_bps: Option<u64>) -> Option<f64> {
         ceil_bps.filter(|ceil| *ceil > 0).map(|ceil| self.sent_bps / ceil as f64)
@@ -117,28 +125,40 @@ pub(super) fn tree_rates(now: &TreeStatus, earlier: Earlier<&TreeStatus>, span_s
             counts: one.counts,
         }
     };
-    let site = |one: &SiteStatus| {
-        let same = |then: &&SiteStatus| then.name == one.name;
-        let then = earlier.of(|then| then.sites.iter().find(same).map(|then| &then.counts));
-        SiteRates {
-            name: one.name.clone(),
-            depth: one.depth,
-            subscribers: one.subscribers,
-            ceil_bps: one.ceil_bps,
-            rates: rates(&one.counts, then),
-        }
-    };
     let subscribers: Vec<SubscriberRates> = now.all.iter().map(subscriber).collect();
+    let sites = site_rates(&now.sites, &subscribers);
     let mut busiest: Vec<&SubscriberRates> = subscribers.iter().filter(|one| one.rates.sent_bps > 0.0).collect();
     busiest.sort_by(|one, other| by_rate(one, other));
     TreeRates {
         way: now.way,
-        sites: now.sites.iter().map(site).collect(),
+        sites,
         count: subscribers.len(),
         busiest: busiest.into_iter().take(WRITTEN).cloned().collect(),
         nobody: rates(&now.nobody, earlier.of(|then| Some(&then.nobody))),
         subscribers,
     }
+}
+
+/// The rates of sites: of a site whose subscribers come, go or move, no counters may be compared, but those of each subscriber may.
+fn site_rates(sites: &[SiteStatus], subscribers: &[SubscriberRates]) -> Vec<SiteRates> {
+    let places: HashMap<&str, usize> =
+        sites.iter().enumerate().map(|(place, one)| (one.name.as_str(), place)).collect();
+    let mut sums = vec![LeafRates::default(); sites.len()];
+    for one in subscribers {
+        let mut at = one.site.as_deref();
+        while let Some(place) = at.and_then(|name| places.get(name).copied()) {
+            sums[place].add(&one.rates);
+            at = sites[place].parent.as_deref();
+        }
+    }
+    let sites = sites.iter().zip(sums).map(|(one, rates)| SiteRates {
+        name: one.name.clone(),
+        depth: one.depth,
+        subscribers: one.subscribers,
+        ceil_bps: one.ceil_bps,
+        rates,
+    });
+    sites.collect()
 }
 
 fn by_rate(one: &SubscriberRates, other: &SubscriberRates) -> Ordering {

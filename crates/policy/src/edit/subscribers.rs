@@ -36,6 +36,8 @@ pub enum SubscriberEditError {
     NoList,
     /// No subscriber has this key.
     NotThere(String),
+    /// Another subscriber has this key already.
+    There(String),
 }
 
 impl fmt::Display for SubscriberEditError {
@@ -43,6 +45,9 @@ impl fmt::Display for SubscriberEditError {
         match self {
             SubscriberEditError::NoList => write!(f, "the policy lists no subscribers"),
             SubscriberEditError::NotThere(name) => write!(f, "there is no subscriber \"{}\"", name.escape_debug()),
+            SubscriberEditError::There(name) => {
+                write!(f, "there is a subscriber \"{}\" already", name.escape_debug())
+            }
         }
     }
 }
@@ -67,11 +72,11 @@ pub fn with_subscribers(text: &str, changes: &[SubscriberChange]) -> Result<Stri
                 let place = place(name)?;
                 entries[place].values.extend(values.clone());
                 known.remove(name);
-                known.extend(entries[place].key().map(|key| (key, place)));
+                know(&mut known, entries[place].key(), place)?;
             }
             SubscriberChange::Add(values) => {
                 let added = Entry { there: None, values: values.clone(), gone: false };
-                known.extend(added.key().map(|key| (key, entries.len())));
+                know(&mut known, added.key(), entries.len())?;
                 entries.push(added);
             }
             SubscriberChange::Remove { name } => {
@@ -92,6 +97,18 @@ pub fn with_subscribers(text: &str, changes: &[SubscriberChange]) -> Result<Stri
     let place = list.start()..list.end();
     let list = edited(text, place.clone(), &items.collect::<Vec<_>>(), &added.collect::<Vec<_>>());
     Ok(text[..place.start].to_owned() + &list + &text[place.end..])
+}
+
+/// Notes the key of an entry.
+fn know(known: &mut HashMap<String, usize>, key: Option<String>, place: usize) -> Result<(), SubscriberEditError> {
+    match key {
+        Some(key) if known.contains_key(&key) => Err(SubscriberEditError::There(key)),
+        Some(key) => {
+            known.insert(key, place);
+            Ok(())
+        }
+        None => Ok(()),
+    }
 }
 
 /// An element of the list.
@@ -231,6 +248,9 @@ mod tests {
         assert_eq!(by_former, Err(SubscriberEditError::NotThere("a".to_owned())));
         let by_new = made(TEXT, &[renamed, json!({ "remove": { "name": "z" } })]).expect("it is there");
         assert_eq!(listed(&by_new).len(), 1);
+        let taken = made(TEXT, &[json!({ "set": { "name": "a", "values": { "name": "b" } } })]);
+        assert_eq!(taken, Err(SubscriberEditError::There("b".to_owned())));
+        assert_eq!(made(TEXT, &[json!({ "add": { "name": "a" } })]), Err(SubscriberEditError::There("a".to_owned())));
         let without_id = json!({ "set": { "name": "b", "values": { "id": null } } });
         let left = made(TEXT, &[without_id, json!({ "remove": { "name": "B" } })]).expect("the name is the key now");
         assert_eq!(listed(&left).len(), 1);
