@@ -62,11 +62,7 @@ fn summary(one: &DirectionRates) -> String {
 fn tree_summary(tree: &TreeRates) -> String {
     let sending = tree.subscribers.iter().filter(|one| one.rates.sent_bps > 0.0).count();
     let others = terminal::rate(tree.nobody.sent_bps.round() as u64);
-    format!(
-        "{}  {} subscribers, {sending} of them send; {others} of addresses that none of them has",
-        tree.way.name(),
-        tree.count
-    )
+    format!("{}  {} subscribers, {sending} of them send; {others} of other addresses", tree.way.name(), tree.count)
 }
 
 /// Sites, then the subscribers that send most.

@@ -102,7 +102,7 @@ fn subscribers() {
     assert_eq!(ids, ["Corner Shop"]);
     let once = super::once::text(&rates_with_subscribers());
     for text in
-        ["down  4 subscribers, 3 of them send; 400 kbit/s of addresses", "  north mast (3)", "Corner Shop", "99%"]
+        ["down  4 subscribers, 3 of them send; 400 kbit/s of other addresses", "  north mast (3)", "Corner Shop", "99%"]
     {
         assert!(once.contains(text), "{text}: {once}");
     }

@@ -45,7 +45,7 @@ pub fn lines(app: &App, width: usize) -> Vec<BodyLine> {
 
 fn summary(app: &App, tree: &TreeRates) -> Line<'static> {
     let text = format!(
-        "{}  {} subscribers, {} of them send; {}bit/s of addresses that none of them has",
+        "{}  {} subscribers, {} of them send; {}bit/s of other addresses",
         tree.way.name(),
         tree.count,
         tree.subscribers.iter().filter(|one| one.rates.sent_bps > 0.0).count(),
