@@ -305,14 +305,11 @@ fn broken_off(lab: &Lab, net: &Routed, first: &str, second: &str) {
     let classes = || -> Vec<String> {
         let shown = net.router.tool("tc", "class show dev lan0").ok().stdout;
         let own = shown.lines().filter(|line| line.starts_with("class htb"));
-        let mut all: Vec<String> = own
-            .map(|line| {
-                line.split_whitespace()
-                    .filter(|word| !word.starts_with("80") && *word != "leaf")
-                    .collect::<Vec<_>>()
-                    .join(" ")
-            })
-            .collect();
+        let without_leaf = |line: &str| match line.split_once(" leaf ") {
+            Some((begin, rest)) => format!("{begin} {}", rest.split_once(' ').map_or("", |(_, end)| end)),
+            None => line.to_owned(),
+        };
+        let mut all: Vec<String> = own.map(without_leaf).collect();
         all.sort();
         all
     };
