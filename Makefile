@@ -12,8 +12,8 @@ export LIBCLANG_PATH ?= /usr/lib/llvm-19/lib
 # plain processor, which is emulated faster.
 # Each `up` loads programs, which takes an emulated processor some ten seconds: a machine is given what no other kernel shows. Commands are tested
 # whole on the kernel that runs, and with engine qdisc on the newest one, by two machines, but for those that no engine makes a difference to.
-# The oldest one has clsact, and what nftables and routes do to port forwarding is the same there; the one between is no third case of
-# changes, groups, captures, subscribers, and rates and waits of engine tc, which the kernel that runs has too.
+# The oldest kernel leaves out what nftables and routes do to port forwarding, which is the same there; the one between leaves out changes, groups,
+# captures, subscribers, and rates and waits of engine tc, which are tested on the kernel that runs.
 comma := ,
 skipping = $(subst $() ,$(comma),$(strip $(1) $(addprefix --skip=,$(2))))
 NEWEST := $(call skipping,--by-engine,auto::forward forward::families forward::rules_do_not confirm:: sets:: top:: capture:: features:: programs::)

@@ -399,7 +399,7 @@ static __always_inline struct sl_choice sl_classify(const struct sl_tables *t, c
 
 	if (in_table)
 		word = sl_known_choice(t, h, x);
-	sl_opaque(word); /* or there would be two calls of what follows */
+	sl_opaque(word); /* keeps the compiler from writing the call below twice */
 	if (!word) {
 		word = sl_choose(t, h);
 		if (in_table)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What a packet says of its connection. */
+/* The connection of a packet: how skb->_nfct names it, and where its addresses stand. */
 #pragma once
 #include "kernel.h"
 

@@ -18,7 +18,7 @@ struct sl_found_buckets {
 	struct sl_police_bucket *flow, *shared;
 };
 
-/* What a packet has been charged: by bucket, when it is full again; 0: nothing. */
+/* The charges of a packet: for each bucket, the time at which that bucket is full again; 0: the bucket was not charged. */
 struct sl_charges {
 	u64 full[SL_BUCKET_REFS];
 };

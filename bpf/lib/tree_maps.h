@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What a tree of classes is kept in: its nodes, whose they are, and which address leads to which leaf. */
+/* The maps of a tree of classes: its nodes, the owner of each node, and the leaf of each address. */
 #pragma once
 #include "../../abi/addresses.h"
 #include "../../abi/hierarchy.h"
@@ -21,7 +21,7 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 } addresses SEC(".maps");
 
-/* Of each leaf and inner node, a hash of its name: whose it is. 0: nobody's. The loader alone uses it. */
+/* The owner of each number of a node: the hash of the name of the subscriber or site; 0: the number is free. Only the loader uses this map. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, u32);

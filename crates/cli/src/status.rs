@@ -113,12 +113,13 @@ fn subscribers(tree: &TreeStatus, bold: &dyn Fn(&str) -> String) -> Vec<String> 
         Way::Down => "down, by destination",
         Way::Up => "up, by source",
     };
-    let mut lines = vec![format!("{} ({}; {way})", bold("subscribers"), tree.subscribers)];
+    let mut lines = vec![format!("{} ({}; {way})", bold("subscribers"), tree.all.len())];
     if !tree.sites.is_empty() {
         lines.push(format!("{}", sites(&tree.sites)));
     }
-    if !tree.busiest.is_empty() {
-        lines.push(format!("{}", crate::subscriber::table(&tree.busiest)));
+    let busiest = tree.busiest();
+    if !busiest.is_empty() {
+        lines.push(format!("{}", crate::subscriber::table(busiest)));
     }
     let others = tree.nobody;
     if others.sent.pkts + others.dropped_pkts > 0 {

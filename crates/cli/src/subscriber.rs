@@ -132,7 +132,7 @@ fn show(args: &Show) -> Result<(), Failure> {
         let rate = |bps: Option<u64>| bps.map_or("none".to_owned(), terminal::rate);
         outln!("departures of {interface}");
         outln!("  guarantee {}, ceiling {}", rate(one.rate_bps), rate(one.ceil_bps));
-        outln!("{}", table(std::slice::from_ref(&one)));
+        outln!("{}", table([&one]));
         found.insert(interface, Value::Null);
     }
     if found.is_empty() {
@@ -145,7 +145,7 @@ fn show(args: &Show) -> Result<(), Failure> {
 }
 
 /// A table of subscribers.
-pub fn table(all: &[SubscriberStatus]) -> Table {
+pub fn table<'a>(all: impl IntoIterator<Item = &'a SubscriberStatus>) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_header(["  subscriber", "site", "plan", "ceiling", "sent", "bytes", "dropped", "queued", "bucket"]);

@@ -5,43 +5,41 @@ mod subscribers;
 
 pub use subscribers::{SubscriberChange, SubscriberEditError, with_subscribers};
 
-use jsonc_parser::ParseOptions;
-use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstRootNode};
-use serde_json::Value;
+use jsonc_parser::ast::{Array, Value as Node};
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use list::{Item, property, with_list, written};
+use serde_json::{Value, json};
+
+/// The key of the forwards.
+const FORWARDS: &str = "forwards";
 
 /// The text with another forward at the end of its list. `None`: the text is no policy.
 pub fn with_forward(text: &str, forward: &Value) -> Option<String> {
-    let root = CstRootNode::parse(text, &ParseOptions::default()).ok()?;
-    let list = root.object_value()?.array_value_or_create("forwards")?;
-    list.append(input(forward));
-    list.ensure_multiline();
-    Some(root.to_string())
+    let root = parsed(text)?;
+    let root = root.as_object()?;
+    let Some(there) = root.get(FORWARDS) else {
+        let items: Vec<Item> = root.properties.iter().map(|own| Item::kept(text, own)).collect();
+        return Some(with_list(text, root, &items, &[property(FORWARDS, &json!([forward]))]));
+    };
+    let list = there.value.as_array()?;
+    let items: Vec<Item> = list.elements.iter().map(|own| Item::kept(text, own)).collect();
+    Some(with_list(text, list, &items, &[written(forward)]))
 }
 
 /// The text without the forward of this name. `None`: there is none.
 pub fn without_forward(text: &str, name: &str) -> Option<String> {
-    let root = CstRootNode::parse(text, &ParseOptions::default()).ok()?;
-    let list: CstArray = root.object_value()?.array_value("forwards")?;
-    let named = |node: &CstNode| {
-        let value = node.as_object()?.get("name")?.value()?;
-        value.as_string_lit()?.decoded_value().ok()
-    };
-    list.elements().into_iter().find(|node| named(node).as_deref() == Some(name))?.remove();
-    Some(root.to_string())
+    let root = parsed(text)?;
+    let list: &Array<'_> = root.as_object()?.get_array(FORWARDS)?;
+    let is_named =
+        |node: &Node<'_>| node.as_object().and_then(|own| own.get_string("name")).is_some_and(|own| own.value == name);
+    let gone = list.elements.iter().position(is_named)?;
+    let item = |(place, own)| if place == gone { Item::gone(own) } else { Item::kept(text, own) };
+    let items: Vec<Item> = list.elements.iter().enumerate().map(item).collect();
+    Some(with_list(text, list, &items, &[]))
 }
 
-fn input(value: &Value) -> CstInputValue {
-    match value {
-        Value::Null => CstInputValue::Null,
-        Value::Bool(value) => CstInputValue::Bool(*value),
-        Value::Number(number) => CstInputValue::Number(number.to_string()),
-        // The editor escapes quotation marks alone.
-        Value::String(text) => CstInputValue::String(text.replace('\\', "\\\\")),
-        Value::Array(values) => CstInputValue::Array(values.iter().map(input).collect()),
-        Value::Object(fields) => {
-            CstInputValue::Object(fields.iter().map(|(key, value)| (key.clone(), input(value))).collect())
-        }
-    }
+fn parsed(text: &str) -> Option<Node<'_>> {
+    parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()).ok()?.value
 }
 
 #[cfg(test)]

@@ -16,7 +16,10 @@ use std::fmt;
 pub const NODES: usize = (abi::SL_FIRST_INNER + abi::SL_INNERS) as usize;
 /// The leaf of packets that are nobody's.
 pub const NOBODY: u32 = abi::SL_FIRST_INNER - 1;
-const LINK: u32 = abi::SL_FIRST_INNER;
+/// The link.
+pub const LINK: u32 = abi::SL_FIRST_INNER;
+/// The most packets of a leaf.
+pub const MOST_PKTS: u32 = 65_535;
 /// Burst of a shaped link where the policy names none, as that of a link with classes.
 const LINK_BURST_NS: u64 = 250_000;
 /// Burst of a guarantee: what a subscriber may catch up after the guarantees of others went first.
@@ -202,11 +205,7 @@ impl TreeTable {
             nodes
                 .insert(*number, abi::sl_node_conf { limit_pkts, queue: kinds.number(leaf_queue(queue, rate)), ..own });
         }
-        let nobody = LeafQueue {
-            queue: sluice_policy::Queue::Flows(sluice_policy::Flows::default()),
-            codel: Some(sluice_policy::Codel::default().at_rate(link_rate)),
-            limit_pkts: None,
-        };
+        let nobody = network.queue_of_nobody(way);
         let own = abi::sl_node_conf {
             limit_pkts: MOST_PKTS,
             queue: kinds.number(leaf_queue(&nobody, link_rate)),
@@ -367,9 +366,6 @@ impl TreeTable {
         Ok(tree)
     }
 }
-
-/// The most packets of a leaf.
-const MOST_PKTS: u32 = 65_535;
 
 /// Kinds of queues and their numbers.
 struct Kinds {

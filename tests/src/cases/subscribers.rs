@@ -19,6 +19,7 @@ pub fn suite() -> Suite {
         .both("plans_hold_in_both_directions", &[Need::Icount, Need::Conntrack], plans_hold)
         .both("a_change_touches_one", &[Need::Icount], a_change_touches_one)
         .both("changes_are_all_or_nothing", &[], all_or_nothing)
+        .tc("what_is_left_is_shared_by_subscriber", &[Need::Icount], shared_by_subscriber)
         .qdisc("ten_thousand", &[Need::Icount], ten_thousand)
 }
 
@@ -235,9 +236,13 @@ fn all_or_nothing(lab: &Lab) {
             subscriber("d", "home", ""),
         ])),
     );
-    lab.up(&net.router, "lan0", &first, &[]);
+    net.router.tc("qdisc replace dev lan0 root handle 1: pfifo limit 100");
+    lab.up(&net.router, "lan0", &first, &["--force"]);
+    let classes = || net.router.tool("tc", "class show dev lan0").ok().stdout;
+    let before = classes();
     age(&net.router);
     lab.sluice(&net.router, &["upgrade", "lan0"]).ok();
+    assert_eq!(classes(), before, "HTB keeps its classes, and their queues");
     lab.up(&net.router, "wan0", &first, &[]);
     let ceilings = |interface: &str| -> Vec<(String, u64)> {
         listed(lab, &net.router, interface).into_iter().map(|(name, (ceil, _))| (name, ceil / 1_000_000)).collect()
@@ -299,7 +304,8 @@ fn all_or_nothing(lab: &Lab) {
     lab.down(&net.router, "wan0");
 }
 
-/// HTB that was changed by a command which then died has the classes of the former policy again, whichever command comes next.
+/// HTB that was changed by a command which then died has the classes of the former policy again, whichever command comes next. The packets of a
+/// subscriber whose class is gone are those of nobody meanwhile.
 fn broken_off(lab: &Lab, net: &Routed, first: &str, second: &str) {
     // Their handles are those of the moment.
     let classes = || -> Vec<String> {
@@ -320,10 +326,51 @@ fn broken_off(lab: &Lab, net: &Routed, first: &str, second: &str) {
     lab.sluice(&net.router, &["apply", "lan0", first]).ok();
     assert_eq!(classes(), before);
     lab.killed_at("htb-told", &net.router, &["apply", "lan0", second]);
+    net.router.tc("class del dev lan0 classid 5101:1");
+    let status = || -> Value {
+        let shown = lab.sluice(&net.router, &["status", "lan0", "--json"]).ok().stdout;
+        serde_json::from_str(&shown).expect("JSON")
+    };
+    // A command of ours would mend HTB first.
+    let of_nobody = || -> u64 {
+        let shown = net.router.tool("tc", "-s class show dev lan0").ok().stdout;
+        let (_, own) = shown.split_once("class htb 5101:8000 ").expect("the class of nobody");
+        let (_, counts) = own.split_once(" bytes ").expect("what it has sent");
+        let (pkts, _) = counts.split_once(" pkt ").expect("packets");
+        pkts.parse().expect("a number")
+    };
+    let sent_before = of_nobody();
+    let outcome = download(net, &[("a", 2)]).remove(0).stop_after(Duration::from_millis(300)).remove(0);
+    let sent = of_nobody() - sent_before;
+    assert!(outcome.sent > 10 && sent >= outcome.sent, "{sent} packets of nobody, {} sent", outcome.sent);
     net.router.tc("qdisc del dev lan0 root");
+    // A new HTB that no command has made to its end is found out.
+    lab.killed_at("htb-told", &net.router, &["ensure", "lan0"]);
+    assert_eq!(status()["in_place"], json!(false));
     lab.sluice(&net.router, &["ensure", "lan0"]).ok();
-    assert_eq!(classes(), before);
+    assert_eq!((classes(), &status()["in_place"]), (before, &json!(true)));
     assert!(net.router.tool("tc", "filter show dev lan0 parent 5101:").ok().stdout.contains("sl_htb_tree"));
+}
+
+/// One subscriber of a site and three of another one, all backlogged: HTB gives each the same.
+fn shared_by_subscriber(lab: &Lab) {
+    let net = box_between(lab);
+    let mut policy = policy(&[
+        subscriber("a", "all", "one"),
+        subscriber("b", "all", "two"),
+        subscriber("c", "all", "two"),
+        subscriber("d", "all", "two"),
+    ]);
+    policy["link"]["rate"] = json!("20mbit");
+    policy["sites"] = json!({ "one": {}, "two": {} });
+    policy["plans"] = json!({ "all": { "queue": "fifo" } });
+    lab.up(&net.router, "lan0", &lab.policy(&policy), &[]);
+    let streams = download(&net, &[("a", 25), ("b", 25), ("c", 25), ("d", 25)]);
+    std::thread::sleep(Duration::from_millis(1500));
+    for (name, outcome) in ["a", "b", "c", "d"].iter().zip(end(streams)) {
+        assert_near(name, outcome.bps(SETTLE, 0), 5e6, 0.05);
+    }
+    lab.down(&net.router, "lan0");
 }
 
 /// A table of ten thousand goes up, one of them changes, and all of them change, while packets flow.

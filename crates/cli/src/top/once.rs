@@ -59,10 +59,15 @@ fn summary(one: &DirectionRates) -> String {
     )
 }
 
-fn tree_summary(tree: &TreeRates) -> String {
-    let sending = tree.subscribers.iter().filter(|one| one.rates.sent_bps > 0.0).count();
-    let others = terminal::rate(tree.nobody.sent_bps.round() as u64);
-    format!("{}  {} subscribers, {sending} of them send; {others} of other addresses", tree.way.name(), tree.count)
+/// The direction of a tree, and how many of its subscribers send.
+pub fn tree_summary(tree: &TreeRates) -> String {
+    format!(
+        "{}  {} subscribers, {} of them send; {} of other addresses",
+        tree.way.name(),
+        tree.subscribers.len(),
+        tree.sending().len(),
+        terminal::rate(tree.nobody.sent_bps.round() as u64)
+    )
 }
 
 /// Sites, then the subscribers that send most.
@@ -87,7 +92,7 @@ fn subscribers(tree: &TreeRates) -> Table {
     for site in &tree.sites {
         add(format!("{}{} ({})", "  ".repeat(site.depth), site.name, site.subscribers), "", site.ceil_bps, &site.rates);
     }
-    for one in &tree.busiest {
+    for one in tree.busiest() {
         add(one.id.clone(), one.plan.as_deref().unwrap_or("-"), one.ceil_bps, &one.rates);
     }
     table

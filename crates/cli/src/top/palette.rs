@@ -16,6 +16,18 @@ pub enum State {
     Bad,
 }
 
+impl State {
+    /// The sign in front of a row.
+    pub fn sign(self) -> char {
+        match self {
+            State::Bad => '!',
+            State::Strained => '~',
+            State::Good => '>',
+            State::Idle => ' ',
+        }
+    }
+}
+
 /// Styles of text and bars.
 #[derive(Debug, Clone, Copy)]
 pub struct Palette {

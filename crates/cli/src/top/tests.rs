@@ -87,7 +87,7 @@ fn subscribers() {
     assert!(app.has_trees_alone());
     press(&mut app, "u");
     shows("subscribers-80x24.txt", &app, 80, 24);
-    // The fifth row is the one that sends most, once they are in order.
+    // The first row below the three sites is the subscriber that sends most, once they are in order.
     press(&mut app, "s↓↓↓");
     shows("subscribers-120x24.txt", &app, 120, 24);
     press(&mut app, "/shop\n");

@@ -3,7 +3,7 @@
 use crate::engine::htb::{
     FLOOR, HANDLE, LEAST_FLOW_QUANTUM_BYTES, Leaves, PRIORITIES, QUANTA_BYTES, beyond_ceiling, least_weight, levels,
 };
-use sluice_policy::{Bytes, Cells, FRAME_BYTES, Flows, Rate, Resolved, ResolvedClass, Scheduler};
+use sluice_policy::{Bytes, Cells, FRAME_BYTES, Flows, Framing, Rate, Resolved, ResolvedClass, Scheduler};
 use sluice_tables::duration_ns;
 
 /// The differences between a policy and its meaning on engine `tc`. `leaves` are unknown where no kernel was asked.
@@ -34,15 +34,7 @@ pub fn differences(policy: &Resolved, rate: Option<Rate>, leaves: Option<Leaves>
         all.push(format!("quanta are kept within {} to {} bytes", QUANTA_BYTES.start(), QUANTA_BYTES.end()));
     }
     all.extend(queue_differences(policy, leaves));
-    if policy.framing.overhead_bytes < header_bytes as i32 {
-        all.push("an overhead below the Ethernet header is counted as none".to_owned());
-    }
-    if policy.framing.cells == Cells::Ptm {
-        all.push("PTM's 65/64 is taken off the rates instead of being counted per packet".to_owned());
-    }
-    if rate.is_none() {
-        all.push("without a link rate HTB queues only what the driver holds back".to_owned());
-    }
+    all.extend(of_link(&policy.framing, rate, header_bytes));
     let slow = policy
         .classes
         .iter()
@@ -63,11 +55,28 @@ pub fn differences(policy: &Resolved, rate: Option<Rate>, leaves: Option<Leaves>
          bytes, or whose priority changes, or whose peak comes or goes, while its queue does not run empty (tc then counts anew)"
             .to_owned(),
     );
-    all.push(format!(
-        "a privileged application (CAP_NET_ADMIN) that sets SO_PRIORITY to a handle of {HANDLE} chooses its class"
-    ));
-    all.push("times in queue are not measured, and counters are those of tc".to_owned());
+    all.extend(of_every_policy());
     all
+}
+
+/// The differences in how HTB counts what the link carries.
+pub(crate) fn of_link(framing: &Framing, rate: Option<Rate>, header_bytes: u32) -> Vec<String> {
+    let all = [
+        (framing.overhead_bytes < header_bytes as i32, "an overhead below the Ethernet header is counted as none"),
+        (framing.cells == Cells::Ptm, "PTM's 65/64 is taken off the rates instead of being counted per packet"),
+        (rate.is_none(), "without a link rate HTB queues only what the driver holds back"),
+    ];
+    all.into_iter().filter(|(is_so, _)| *is_so).map(|(_, what)| what.to_owned()).collect()
+}
+
+/// The differences that hold for every policy.
+pub(crate) fn of_every_policy() -> [String; 2] {
+    [
+        format!(
+            "a privileged application (CAP_NET_ADMIN) that sets SO_PRIORITY to a handle of {HANDLE} chooses its class"
+        ),
+        "times in queue are not measured, and counters are those of tc".to_owned(),
+    ]
 }
 
 /// The differences between queues and those of the policy.

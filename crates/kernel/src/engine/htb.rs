@@ -91,7 +91,7 @@ pub(crate) struct LeafQdisc {
 }
 
 impl LeafQdisc {
-    /// What tc calls it, or a FIFO where the kernel lacks it.
+    /// The name and options of the qdisc, as tc takes them; a FIFO where the kernel lacks that qdisc.
     pub(crate) fn words(&self, leaves: Leaves) -> String {
         match (self.flows, self.codel, self.limit_bytes) {
             (Some(flows), codel, bytes) if leaves.have_queue(self.flows, self.codel) => {

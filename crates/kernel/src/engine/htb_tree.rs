@@ -3,11 +3,12 @@
 //!
 //! Pure: it writes `tc` command lines.
 
+use crate::engine::differences;
 use crate::engine::htb::{HANDLE, LeafQdisc, Leaves, QUANTA_BYTES, UNSHAPED, bits, burst, overhead, scaled};
 use sluice_abi as abi;
-use sluice_policy::network::{LeafQueue, Network, Node, Way};
-use sluice_policy::{Bytes, Cells, Codel, FRAME_BYTES, Flows, Queue, Rate};
-use sluice_tables::tree::{NOBODY, Numbers, TreeTable};
+use sluice_policy::network::{BURST_TIMES_NS, LeafQueue, Network, Node, Way};
+use sluice_policy::{Bytes, FRAME_BYTES, Rate};
+use sluice_tables::tree::{LINK, MOST_PKTS, NOBODY, Numbers, TreeTable};
 use std::collections::HashSet;
 
 /// Rate of an HTB class where the policy guarantees nothing. HTB wants a rate for each class and gives it without asking the class above, so
@@ -15,15 +16,8 @@ use std::collections::HashSet;
 pub(crate) const FLOOR: Rate = Rate(64);
 /// Queues to which fq_codel hashes the flows of a subscriber. The default of 1,024 takes 70 KB for each subscriber.
 pub(crate) const FLOW_QUEUES: u32 = 256;
-/// Packets of a queue by flow without a limit: as many as engine `qdisc` has room for. fq_codel's limit of memory comes first.
-const LIMIT_PKTS: u32 = 65_535;
-/// The longest burst, as engine `qdisc` has it. HTB counts up to 2^32 ticks of 64 ns.
-const LONGEST_BURST_NS: u64 = 4_000_000_000;
 /// Packets of a FIFO without a limit.
 const FIFO_LIMIT_PKTS: u32 = 1_000;
-/// The number of the link among the nodes.
-const LINK: u32 = abi::SL_FIRST_INNER;
-
 /// A tree of HTB classes.
 #[derive(Clone, Copy)]
 pub(crate) struct HtbTree<'a> {
@@ -55,11 +49,8 @@ impl HtbTree<'_> {
         }
         // Packets of classes that are not there, for now, are nobody's.
         if wanted(NOBODY) {
-            let link = self.network.link();
-            let codel = Some(Codel::default().at_rate(*link.ceil.of(self.way)));
             lines.push(self.nobody_line());
-            let queue = LeafQueue { queue: Queue::Flows(Flows::default()), codel, limit_pkts: None };
-            lines.push(self.queue_line(NOBODY, &queue, by_flow(NOBODY)));
+            lines.push(self.queue_line(NOBODY, &self.network.queue_of_nobody(self.way), by_flow(NOBODY)));
         }
         let sites = self.network.inner.iter().zip(&self.numbers.inner).skip(1);
         lines.extend(sites.filter(|(_, number)| wanted(**number)).map(|(site, number)| self.class_line(site, *number)));
@@ -95,7 +86,7 @@ impl HtbTree<'_> {
         let parent = self.numbers.inner[usize::from(node.parent) - LINK as usize];
         // At a ceiling that the link cuts, a burst may last no longer than HTB counts.
         let own = node.burst.of(self.way).filter(|_| node.ceil.of(self.way).is_some());
-        let own = own.map(|own| own.min(Bytes(ceil.bytes_in_ns(LONGEST_BURST_NS).min(u32::MAX.into()))));
+        let own = own.map(|own| own.min(Bytes(ceil.bytes_in_ns(*BURST_TIMES_NS.end()).min(u32::MAX.into()))));
         self.line(
             &self.parent(parent),
             number,
@@ -128,7 +119,8 @@ impl HtbTree<'_> {
             flows: queue.queue.flows(),
             flow_queues: (!by_flow).then_some(FLOW_QUEUES),
             codel: queue.codel,
-            limit_pkts: queue.limit_pkts.unwrap_or(LIMIT_PKTS),
+            // Without a limit, that of fq_codel's memory comes first.
+            limit_pkts: queue.limit_pkts.unwrap_or(MOST_PKTS),
             fifo_limit_pkts: queue.limit_pkts.unwrap_or(FIFO_LIMIT_PKTS),
             limit_bytes: None,
         };
@@ -137,7 +129,7 @@ impl HtbTree<'_> {
 }
 
 /// The differences between a policy and its meaning on engine `tc`, for people.
-pub(crate) fn differences(network: &Network, way: Way, header_bytes: u32) -> Vec<String> {
+pub(crate) fn of_tree(network: &Network, way: Way, header_bytes: u32) -> Vec<String> {
     let mut all = vec![
         format!(
             "what is left is shared by subscriber, whatever the weights of their sites; a node without a guarantee has one of {FLOOR}"
@@ -145,23 +137,14 @@ pub(crate) fn differences(network: &Network, way: Way, header_bytes: u32) -> Vec
         format!("a subscriber's flows are hashed to {FLOW_QUEUES} queues, and no hosts are told apart"),
         "`apply` drops the packets that are queued for a subscriber who goes, moves to another site or gets another kind of queue"
             .to_owned(),
-        format!("a privileged application (CAP_NET_ADMIN) that sets SO_PRIORITY to a handle of {HANDLE} chooses its class"),
-        "times in queue are not measured, and counters are those of tc".to_owned(),
     ];
     let most = QUANTA_BYTES.end() / FRAME_BYTES;
     let nodes = network.leaves.iter().map(|leaf| &leaf.node).chain(network.sites());
     if nodes.map(|node| node.weight).any(|weight| weight > most) {
         all.push(format!("a weight of more than {most} counts as {most}"));
     }
-    if network.framing.overhead_bytes < header_bytes as i32 {
-        all.push("an overhead below the Ethernet header is counted as none".to_owned());
-    }
-    if network.framing.cells == Cells::Ptm {
-        all.push("PTM's 65/64 is taken off the rates instead of being counted per packet".to_owned());
-    }
-    if network.link().ceil.of(way).is_none() {
-        all.push("without a link rate HTB queues only what the driver holds back".to_owned());
-    }
+    all.extend(differences::of_link(&network.framing, *network.link().ceil.of(way), header_bytes));
+    all.extend(differences::of_every_policy());
     all
 }
 

@@ -107,12 +107,12 @@ impl Driver for Tc {
     }
 }
 
-fn note(difference: &String) -> String {
+pub(super) fn note(difference: &String) -> String {
     format!("engine tc: {difference}")
 }
 
 /// The queues that the kernel had for classes when the interface came under management.
-fn leaf_kinds(record: &Record) -> Leaves {
+pub(super) fn leaf_kinds(record: &Record) -> Leaves {
     Leaves { fq_codel: record.fq_codel, codel: record.codel }
 }
 

@@ -1,11 +1,12 @@
 //! Engine `tc` for a policy with subscribers: HTB with a class for each node of the tree, and a BPF classifier at its root that finds the leaf of a
 //! packet by its address.
 //!
-//! The map `tree` keeps what HTB was told, node by node, as the core would hold it: a change compares it with the policy and touches what differs. It is
-//! empty while tc carries out a change. Whoever finds it so, since a change was broken off or has failed, makes HTB anew.
+//! The map `tree` keeps what HTB was told, node by node, as the core would hold it: a change compares it with the policy and touches what differs. It
+//! lacks the class of nobody while tc carries out a change. The next step that finds the map so, because a change was broken off or has failed, makes HTB
+//! anew.
 
 use crate::bpf::object::{self, Loader};
-use crate::engine::htb::{HANDLE, Leaves};
+use crate::engine::htb::HANDLE;
 use crate::engine::htb_tree::{self, HtbTree};
 use crate::engine::leaves::Leaf;
 use crate::engine::programs::Loading;
@@ -37,7 +38,7 @@ impl Wanted<'_> {
             way: self.way,
             numbers,
             header_bytes: self.header_bytes,
-            leaves: Leaves { fq_codel: at.record.fq_codel, codel: at.record.codel },
+            leaves: tc::leaf_kinds(at.record),
         }
     }
 }
@@ -97,9 +98,7 @@ impl Driver for TcTree {
             lines.extend(wanted.htb(at, &numbers).lines(is_wanted, is_by_flow));
             tell(&maps, &lines)?;
         }
-        maps.set_owners(&numbers.owners);
-        maps.keep(&running.after(&changes))?;
-        maps.set_addresses(&numbers.prefixes(wanted.network))
+        keep(&maps, &wanted, &numbers, &running.after(&changes))
     }
 
     /// Removes the HTB classes that the policy lacks, which no address leads to any more.
@@ -126,7 +125,7 @@ impl Driver for TcTree {
         let maps = TreeMaps::open(at.pins)?;
         let numbers = wanted.check(at, &maps)?;
         let table = wanted.table(&numbers, &TreeTable::empty())?;
-        if !maps.is_whole() || tc::minors(&at.record.interface)? != htb_tree::minors(&table) {
+        if tc::minors(&at.record.interface)? != htb_tree::minors(&table) {
             return Err(Error::system(format!("{}: the HTB classes are not those of the policy", at.record.interface)));
         }
         Ok(())
@@ -154,17 +153,16 @@ impl Driver for TcTree {
 
     fn notes(&self, record: &Record, policy: &Resolved) -> Vec<String> {
         let lacks = policy.network.as_ref().map_or(0, |network| {
-            let kinds = Leaves { fq_codel: record.fq_codel, codel: record.codel };
+            let kinds = tc::leaf_kinds(record);
             network.queues.iter().filter(|queue| !kinds.have_queue(queue.queue.flows(), queue.codel)).count()
         });
-        let note = "engine tc: this kernel lacks fq_codel or codel: subscribers whose plan asks for one have a FIFO";
-        Vec::from_iter((lacks > 0).then(|| note.to_owned()))
+        let what = "this kernel lacks fq_codel or codel: subscribers whose plan asks for one have a FIFO".to_owned();
+        Vec::from_iter((lacks > 0).then(|| tc::note(&what)))
     }
 
     fn details(&self, at: &Placed<'_>) -> Vec<String> {
         let Some((network, way)) = at.policy.network.as_ref().zip(at.record.way) else { return Vec::new() };
-        let all = htb_tree::differences(network, way, at.interface.header_bytes());
-        all.iter().map(|difference| format!("engine tc: {difference}")).collect()
+        htb_tree::of_tree(network, way, at.interface.header_bytes()).iter().map(tc::note).collect()
     }
 }
 
@@ -180,15 +178,20 @@ fn rebuild(at: &Placed<'_>, wanted: &Wanted<'_>, maps: &TreeMaps) -> Result<()> 
     let mut lines = wanted.htb(at, &numbers).build();
     lines.push(tc::classifier(device, at.pins, CLASSIFIER));
     tell(maps, &lines)?;
+    keep(maps, wanted, &numbers, &table)
+}
+
+/// Has the maps say what HTB was told, and packets found by the addresses of the policy.
+fn keep(maps: &TreeMaps, wanted: &Wanted<'_>, numbers: &Numbers, told: &TreeTable) -> Result<()> {
     maps.set_owners(&numbers.owners);
-    maps.keep(&table)?;
+    maps.keep(told)?;
     maps.set_addresses(&numbers.prefixes(wanted.network))
 }
 
 /// Has tc carry out these lines. Until the caller keeps the tree that they make, HTB is known to be in between: a batch that fails or is killed
 /// has carried out a part of them.
 fn tell(maps: &TreeMaps, lines: &[String]) -> Result<()> {
-    maps.keep(&TreeTable::empty())?;
+    maps.break_off();
     iproute::tc_batch(lines)?;
     fault::point("htb-told");
     Ok(())

@@ -76,25 +76,35 @@ impl TreeMaps {
         copy
     }
 
+    /// The configuration that the tree has once the changes are made that wait.
+    pub fn running(&self) -> TreeTable {
+        // Changes that are made meanwhile are in the copy, and make no difference when they are made once more.
+        let waiting = self.waiting();
+        TreeTable::read(&self.copy()).after(&waiting)
+    }
+
     /// The configuration that the tree has now, and the one that it has once the changes are made that wait.
     pub fn now_and_running(&self) -> (TreeTable, TreeTable) {
-        let Progress { written, made, .. } = self.progress();
-        // Changes that are made meanwhile are in the copy, and make no difference when they are made once more.
-        let waiting: Vec<abi::sl_tree_change> = (made..written).map(|n| self.change(n)).collect();
+        let waiting = self.waiting();
         let now = TreeTable::read(&self.copy());
         let running = now.clone().after(&waiting);
         (now, running)
     }
 
-    /// The configuration that the tree has once the changes are made that wait.
-    pub fn running(&self) -> TreeTable {
-        self.now_and_running().1
+    /// The changes that wait for the qdisc.
+    fn waiting(&self) -> Vec<abi::sl_tree_change> {
+        let Progress { written, made, .. } = self.progress();
+        (made..written).map(|number| self.change(number)).collect()
     }
 
-    /// Whether the tree has any nodes: one that is set up has the leaf of packets that are nobody's.
+    /// Whether the tree has the leaf of nobody, as each one has that was kept whole.
     pub fn is_whole(&self) -> bool {
-        let node = offset_of!(abi::sl_tree, node) + tree::NOBODY as usize * size_of::<abi::sl_node>();
-        (node / 8..(node + size_of::<abi::sl_node>()) / 8).any(|word| self.tree.load(word) != 0)
+        NOBODY_WORDS.clone().any(|word| self.tree.load(word) != 0)
+    }
+
+    /// Takes the leaf of nobody from the tree, until one is kept again. No program runs it.
+    pub fn break_off(&self) {
+        NOBODY_WORDS.clone().for_each(|word| self.tree.store(word, 0));
     }
 
     /// Makes the tree one with this configuration, without packets. No program runs it.
@@ -231,6 +241,12 @@ impl TreeMaps {
 }
 
 const CHANGE_WORDS: usize = size_of::<abi::sl_tree_change>() / 8;
+
+/// The words of the leaf of nobody in the tree.
+const NOBODY_WORDS: std::ops::Range<usize> = {
+    let node = offset_of!(abi::sl_tree, node) + tree::NOBODY as usize * size_of::<abi::sl_node>();
+    node / 8..(node + size_of::<abi::sl_node>()) / 8
+};
 
 /// The first word of a change in the ring.
 fn place_of(number: u64) -> usize {

@@ -5,7 +5,8 @@ use crate::engine::tc_tree;
 use crate::maps::tree::TreeMaps;
 use crate::record::{Engine, Record};
 use crate::system::clock;
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use sluice_abi as abi;
 use sluice_error::{Error, Result};
 use sluice_policy::network::{Network, Node, Way};
@@ -20,17 +21,34 @@ const BUSIEST: usize = 10;
 pub struct TreeStatus {
     /// Direction as the subscribers see it: down or up.
     pub way: Way,
-    /// Number of subscribers.
-    pub subscribers: usize,
     /// Sites, each behind the one above it.
     pub sites: Vec<SiteStatus>,
-    /// The subscribers that have sent the most bytes, up to ten.
-    pub busiest: Vec<SubscriberStatus>,
-    /// All subscribers in the order of the table, without their addresses.
-    #[serde(skip)]
+    /// All subscribers in the order of the table, without their addresses. Written are their number, as `subscribers`, and the busiest.
+    #[serde(flatten, serialize_with = "number_and_busiest")]
     pub all: Vec<SubscriberStatus>,
     /// Packets whose address no subscriber has.
     pub nobody: LeafCounts,
+}
+
+impl TreeStatus {
+    /// The subscribers that have sent the most bytes, up to ten.
+    pub fn busiest(&self) -> Vec<&SubscriberStatus> {
+        busiest(&self.all)
+    }
+}
+
+fn busiest(all: &[SubscriberStatus]) -> Vec<&SubscriberStatus> {
+    let mut order: Vec<&SubscriberStatus> = all.iter().filter(|one| one.counts.sent.bytes > 0).collect();
+    order.sort_by_key(|one| Reverse(one.counts.sent.bytes));
+    order.truncate(BUSIEST);
+    order
+}
+
+fn number_and_busiest<S: Serializer>(all: &[SubscriberStatus], serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(2))?;
+    map.serialize_entry("subscribers", &all.len())?;
+    map.serialize_entry("busiest", &busiest(all))?;
+    map.end()
 }
 
 /// What leaves have counted.
@@ -174,15 +192,10 @@ impl<'a> Snapshot<'a> {
             }
         });
         let sites = sites.collect();
-        let all: Vec<SubscriberStatus> = (0..network.leaves.len()).map(|leaf| self.subscriber(leaf)).collect();
-        let mut order: Vec<&SubscriberStatus> = all.iter().filter(|one| one.counts.sent.bytes > 0).collect();
-        order.sort_by_key(|one| Reverse(one.counts.sent.bytes));
         TreeStatus {
             way: self.way,
-            subscribers: network.leaves.len(),
             sites,
-            busiest: order.into_iter().take(BUSIEST).cloned().collect(),
-            all,
+            all: (0..network.leaves.len()).map(|leaf| self.subscriber(leaf)).collect(),
             nobody: self.counts(NOBODY),
         }
     }

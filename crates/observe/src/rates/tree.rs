@@ -1,9 +1,9 @@
 //! The rates of a tree of subscribers.
 
 use super::Earlier;
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use sluice_kernel::status::{Count, LeafCounts, SiteStatus, SubscriberStatus, TreeStatus, Way};
-use std::cmp::Ordering;
 use std::collections::HashMap;
 
 /// The most subscribers that are written out: those that send most.
@@ -16,15 +16,42 @@ pub struct TreeRates {
     pub way: Way,
     /// Sites, each behind the one above it.
     pub sites: Vec<SiteRates>,
-    /// The number of subscribers.
-    pub count: usize,
-    /// The subscribers that send most, up to 50.
-    pub busiest: Vec<SubscriberRates>,
-    /// All subscribers, in the order of the table.
-    #[serde(skip)]
+    /// All subscribers, in the order of the table. Written are their number, as `count`, and the busiest.
+    #[serde(flatten, serialize_with = "number_and_busiest")]
     pub subscribers: Vec<SubscriberRates>,
     /// Packets whose address no subscriber has.
     pub nobody: LeafRates,
+}
+
+impl TreeRates {
+    /// The subscribers that send, those that send most first.
+    pub fn sending(&self) -> Vec<&SubscriberRates> {
+        sending(&self.subscribers)
+    }
+
+    /// The subscribers that send most, up to 50.
+    pub fn busiest(&self) -> Vec<&SubscriberRates> {
+        busiest(&self.subscribers)
+    }
+}
+
+fn sending(all: &[SubscriberRates]) -> Vec<&SubscriberRates> {
+    let mut sending: Vec<&SubscriberRates> = all.iter().filter(|one| one.rates.sent_bps > 0.0).collect();
+    sending.sort_by(|one, other| other.rates.sent_bps.total_cmp(&one.rates.sent_bps));
+    sending
+}
+
+fn busiest(all: &[SubscriberRates]) -> Vec<&SubscriberRates> {
+    let mut busiest = sending(all);
+    busiest.truncate(WRITTEN);
+    busiest
+}
+
+fn number_and_busiest<S: Serializer>(all: &[SubscriberRates], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(2))?;
+    map.serialize_entry("count", &all.len())?;
+    map.serialize_entry("busiest", &busiest(all))?;
+    map.end()
 }
 
 /// The rates of a leaf, or of all leaves below a site.
@@ -66,7 +93,7 @@ pub struct SiteRates {
     pub subscribers: usize,
     /// Ceiling, bits per second.
     pub ceil_bps: Option<u64>,
-    /// What its subscribers send.
+    /// The sum of the rates of its subscribers.
     #[serde(flatten)]
     pub rates: LeafRates,
 }
@@ -86,10 +113,10 @@ pub struct SubscriberRates {
     pub rate_bps: Option<u64>,
     /// Ceiling, bits per second.
     pub ceil_bps: Option<u64>,
-    /// What it sends.
+    /// The rates of its queue.
     #[serde(flatten)]
     pub rates: LeafRates,
-    /// What its queue has counted since it came.
+    /// The counters of its queue, from zero on.
     #[serde(skip)]
     pub counts: LeafCounts,
 }
@@ -127,16 +154,7 @@ pub(super) fn tree_rates(now: &TreeStatus, earlier: Earlier<&TreeStatus>, span_s
     };
     let subscribers: Vec<SubscriberRates> = now.all.iter().map(subscriber).collect();
     let sites = site_rates(&now.sites, &subscribers);
-    let mut busiest: Vec<&SubscriberRates> = subscribers.iter().filter(|one| one.rates.sent_bps > 0.0).collect();
-    busiest.sort_by(|one, other| by_rate(one, other));
-    TreeRates {
-        way: now.way,
-        sites,
-        count: subscribers.len(),
-        busiest: busiest.into_iter().take(WRITTEN).cloned().collect(),
-        nobody: rates(&now.nobody, earlier.of(|then| Some(&then.nobody))),
-        subscribers,
-    }
+    TreeRates { way: now.way, sites, nobody: rates(&now.nobody, earlier.of(|then| Some(&then.nobody))), subscribers }
 }
 
 /// The rates of sites: of a site whose subscribers come, go or move, no counters may be compared, but those of each subscriber may.
@@ -159,8 +177,4 @@ fn site_rates(sites: &[SiteStatus], subscribers: &[SubscriberRates]) -> Vec<Site
         rates,
     });
     sites.collect()
-}
-
-fn by_rate(one: &SubscriberRates, other: &SubscriberRates) -> Ordering {
-    other.rates.sent_bps.total_cmp(&one.rates.sent_bps)
 }

@@ -1,13 +1,51 @@
 //! Edits of a list in a text, the elements of an array or the properties of an object, that leave everything else as it is.
 
+use jsonc_parser::common::Ranged;
+use serde_json::Value;
 use std::ops::Range;
 
 /// An item that stands in the text.
 pub(super) struct Item {
-    /// Its first byte and the one behind its last.
+    /// The first byte of the item, and the one behind its last.
     pub place: Range<usize>,
-    /// What it becomes; none: it goes, with what is between it and the next one.
+    /// The new text of the item; none: the item goes, with what is between it and the next one.
     pub text: Option<String>,
+}
+
+impl Item {
+    /// An item as it stands.
+    pub fn kept(text: &str, item: &impl Ranged) -> Item {
+        let place = item.start()..item.end();
+        Item { text: Some(text[place.clone()].to_owned()), place }
+    }
+
+    /// An item that goes.
+    pub fn gone(item: &impl Ranged) -> Item {
+        Item { place: item.start()..item.end(), text: None }
+    }
+}
+
+/// The whole text once the list that stands at `list` is as [`edited`] says.
+pub(super) fn with_list(text: &str, list: &impl Ranged, items: &[Item], added: &[String]) -> String {
+    let place = list.start()..list.end();
+    text[..place.start].to_owned() + &edited(text, place.clone(), items, added) + &text[place.end..]
+}
+
+/// A value as a person would write it, on one line.
+pub(super) fn written(value: &Value) -> String {
+    match value {
+        Value::Array(values) => format!("[{}]", values.iter().map(written).collect::<Vec<_>>().join(", ")),
+        Value::Object(fields) if !fields.is_empty() => {
+            let fields: Vec<String> = fields.iter().map(|(name, value)| property(name, value)).collect();
+            format!("{{ {} }}", fields.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// A property of an object, as [`written`] has it.
+pub(super) fn property(name: &str, value: &Value) -> String {
+    format!("{}: {}", Value::from(name), written(value))
 }
 
 /// The text of the list that stands at `list`, brackets included, once it has these items and then those that are `added`.

@@ -1,9 +1,8 @@
 //! Edits of the subscribers that a policy lists.
 
-use super::list::{Item, edited};
+use super::list::{Item, edited, property, with_list, written};
 use jsonc_parser::ast::{Object, Value as Node};
 use jsonc_parser::common::Ranged;
-use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -59,8 +58,7 @@ impl std::error::Error for SubscriberEditError {}
 /// # Errors
 /// The text lists no subscribers, or a change names one that is not there.
 pub fn with_subscribers(text: &str, changes: &[SubscriberChange]) -> Result<String, SubscriberEditError> {
-    let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default());
-    let root = parsed.ok().and_then(|parsed| parsed.value).ok_or(SubscriberEditError::NoList)?;
+    let root = super::parsed(text).ok_or(SubscriberEditError::NoList)?;
     let list = root.as_object().and_then(|own| own.get_array("subscribers")).ok_or(SubscriberEditError::NoList)?;
     let mut entries: Vec<Entry<'_>> = list.elements.iter().map(Entry::there).collect();
     let mut known: HashMap<String, usize> =
@@ -94,9 +92,7 @@ pub fn with_subscribers(text: &str, changes: &[SubscriberChange]) -> Result<Stri
         let values = entry.values.iter().filter(|(_, value)| !value.is_null());
         written(&Value::Object(values.map(|(name, value)| (name.clone(), value.clone())).collect()))
     });
-    let place = list.start()..list.end();
-    let list = edited(text, place.clone(), &items.collect::<Vec<_>>(), &added.collect::<Vec<_>>());
-    Ok(text[..place.start].to_owned() + &list + &text[place.end..])
+    Ok(with_list(text, list, &items.collect::<Vec<_>>(), &added.collect::<Vec<_>>()))
 }
 
 /// Notes the key of an entry.
@@ -153,14 +149,13 @@ impl<'a> Entry<'a> {
         let items: Vec<Item> = object
             .properties
             .iter()
-            .map(|property| {
-                let place = property.start()..property.end();
-                let text = match self.values.get(property.name.as_str()) {
-                    None => Some(text[place.clone()].to_owned()),
-                    Some(Value::Null) => None,
-                    Some(value) => Some(text[property.start()..property.value.start()].to_owned() + &written(value)),
-                };
-                Item { place, text }
+            .map(|property| match self.values.get(property.name.as_str()) {
+                None => Item::kept(text, property),
+                Some(Value::Null) => Item::gone(property),
+                Some(value) => {
+                    let name = &text[property.start()..property.value.start()];
+                    Item { place: property.start()..property.end(), text: Some(name.to_owned() + &written(value)) }
+                }
             })
             .collect();
         let is_there = |name: &str| object.get(name).is_some();
@@ -168,22 +163,9 @@ impl<'a> Entry<'a> {
             .values
             .iter()
             .filter(|(name, value)| !value.is_null() && !is_there(name))
-            .map(|(name, value)| format!("{}: {}", Value::from(name.as_str()), written(value)))
+            .map(|(name, value)| property(name, value))
             .collect();
         edited(text, own, &items, &added)
-    }
-}
-
-/// A value as a person would write it, on one line.
-fn written(value: &Value) -> String {
-    match value {
-        Value::Array(values) => format!("[{}]", values.iter().map(written).collect::<Vec<_>>().join(", ")),
-        Value::Object(fields) if !fields.is_empty() => {
-            let field =
-                |(name, value): (&String, &Value)| format!("{}: {}", Value::from(name.as_str()), written(value));
-            format!("{{ {} }}", fields.iter().map(field).collect::<Vec<_>>().join(", "))
-        }
-        other => other.to_string(),
     }
 }
 
@@ -191,6 +173,7 @@ fn written(value: &Value) -> String {
 mod tests {
     use super::*;
     use crate::{Source, parse};
+    use jsonc_parser::ParseOptions;
     use serde_json::json;
 
     fn change(change: Value) -> SubscriberChange {

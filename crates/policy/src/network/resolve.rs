@@ -101,7 +101,7 @@ impl LeafQueue {
         (ns.clamp(1, 1 << 31) as u32).next_power_of_two()
     }
 
-    /// What two queues have in common that are of one kind for the tree, which keeps limits by leaf.
+    /// The kind of the queue in the tree: everything but the limit, which the tree keeps by leaf.
     fn kind(&self, rate: Option<Rate>) -> (Queue, Option<Codel>, u32) {
         (self.queue, self.codel, self.round_ns(rate))
     }
@@ -111,6 +111,15 @@ impl Network {
     /// The direction that departures from an interface have.
     pub fn way(&self, interface: &str) -> Way {
         if self.subscriber_side.iter().any(|name| name == interface) { Way::Down } else { Way::Up }
+    }
+
+    /// The queue of packets whose address no subscriber has.
+    pub fn queue_of_nobody(&self, way: Way) -> LeafQueue {
+        LeafQueue {
+            queue: Queue::Flows(Flows::default()),
+            codel: Some(Codel::default().at_rate(*self.link().ceil.of(way))),
+            limit_pkts: None,
+        }
     }
 
     /// The link.

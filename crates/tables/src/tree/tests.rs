@@ -92,6 +92,26 @@ fn nobody_inherits_what_is_yet_to_be_removed() {
 }
 
 #[test]
+fn a_removal_that_finds_packets_is_no_refusal() {
+    let (table, _) = table(&three(), &[], &TreeTable::empty());
+    let mut tree = table.build().unwrap_or_else(|node| panic!("node {node} is refused"));
+    for _ in 0..2 {
+        tree.enqueue(0, 1000, 1).expect("there is room");
+    }
+    let mut ring = abi::boxed_zeroed::<abi::sl_tree_changes>();
+    ring.change[0] = abi::sl_tree_change { kind: abi::SL_CHANGE_REMOVE, at: 0, what: [0; 5] };
+    ring.written = 1;
+    tree.catch_up(&mut ring, 1);
+    assert_eq!((ring.made, ring.refused), (1, 0));
+    assert!(TreeTable::read(tree.state()).nodes.contains_key(&0), "it stays");
+    // A node whose parent is no inner node is one.
+    ring.change[1] = change(abi::SL_CHANGE_NODE, 1, &abi::sl_node_conf { parent: 2, ..table.nodes[&1] });
+    ring.written = 2;
+    tree.catch_up(&mut ring, 1);
+    assert_eq!((ring.made, ring.refused), (2, 1));
+}
+
+#[test]
 fn the_core_follows_every_change() {
     let deeper = r#"{ "south": { "sites": { "north": { "sites": { "mast": {} } } } } }"#;
     let steps = [

@@ -83,16 +83,10 @@ fn titles(app: &App, widths: &Widths) -> ratatui::text::Line<'static> {
 fn class_line(app: &App, row: Row<'_>, widths: &Widths) -> ratatui::text::Line<'static> {
     let (palette, class) = (app.palette, row.class);
     let state = state_of(class);
-    let sign = match state {
-        State::Bad => '!',
-        State::Strained => '~',
-        State::Good => '>',
-        State::Idle => ' ',
-    };
     let plain = palette.state(if state == State::Idle { State::Idle } else { State::Good });
     let some = |value: f64, state: State| palette.state(if value > 0.0 { state } else { State::Idle });
     let mut cells = Cells::default();
-    cells.left(&format!("{sign} {}", class.name), widths.name + 2, palette.state(state));
+    cells.left(&format!("{} {}", state.sign(), class.name), widths.name + 2, palette.state(state));
     cells.right(&humanize::number(class.sent_bps), 4, plain);
     cells.right(&humanize::number(class.sent_pps), 4, plain);
     // The bar, then its value.

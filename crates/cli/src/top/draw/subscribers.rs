@@ -5,9 +5,10 @@ use crate::humanize;
 use crate::top::app::{App, TreeRow};
 use crate::top::bars;
 use crate::top::cells::Cells;
+use crate::top::once;
 use crate::top::palette::State;
 use ratatui::text::Line;
-use sluice_observe::rates::{LeafRates, SubscriberRates, TreeRates};
+use sluice_observe::rates::{LeafRates, SubscriberRates};
 
 /// Width of the bar of a ceiling.
 const BAR: usize = 8;
@@ -20,7 +21,8 @@ pub fn lines(app: &App, width: usize) -> Vec<BodyLine> {
     for interface in app.interfaces() {
         let Some(tree) = &interface.tree else { continue };
         header::of_interface(app, interface, &mut drawn);
-        drawn.push(BodyLine::plain(summary(app, tree)));
+        let summary = once::tree_summary(tree);
+        drawn.push(BodyLine::plain(Cells::default().text(summary, app.palette.state(State::Good)).line()));
         drawn.push(BodyLine::plain(titles(app, name_width)));
         for one in app.tree_rows(tree) {
             let line = match one {
@@ -41,17 +43,6 @@ pub fn lines(app: &App, width: usize) -> Vec<BodyLine> {
         drawn.push(BodyLine::plain(Cells::default().text(text, app.palette.dim()).line()));
     }
     drawn
-}
-
-fn summary(app: &App, tree: &TreeRates) -> Line<'static> {
-    let text = format!(
-        "{}  {} subscribers, {} of them send; {}bit/s of other addresses",
-        tree.way.name(),
-        tree.count,
-        tree.subscribers.iter().filter(|one| one.rates.sent_bps > 0.0).count(),
-        humanize::number(tree.nobody.sent_bps)
-    );
-    Cells::default().text(text, app.palette.state(State::Good)).line()
 }
 
 fn titles(app: &App, name_width: usize) -> Line<'static> {
@@ -76,15 +67,9 @@ fn line(
     let palette = app.palette;
     let used = rates.used(ceil_bps);
     let state = state_of(rates, used);
-    let sign = match state {
-        State::Bad => '!',
-        State::Strained => '~',
-        State::Good => '>',
-        State::Idle => ' ',
-    };
     let style = palette.state(if state == State::Idle { State::Idle } else { State::Good });
     let mut cells = Cells::default();
-    cells.left(&format!("{sign} {name}"), name_width + 2, palette.state(state)).left(plan, 10, palette.dim());
+    cells.left(&format!("{} {name}", state.sign()), name_width + 2, palette.state(state)).left(plan, 10, palette.dim());
     cells.right(&humanize::number(rates.sent_bps), 5, style).right(&humanize::number(rates.sent_pps), 5, style);
     cells.right(&humanize::bytes(rates.backlog.bytes as f64), 6, style);
     cells.right(

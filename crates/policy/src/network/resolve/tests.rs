@@ -106,6 +106,31 @@ fn queues_stand_once() {
     assert_eq!(target, Some(18_168_000), "a frame and a half at 1 Mbit/s");
 }
 
+/// The tree keeps limits by leaf, and rounds the times of turns: ceilings of many rates make few kinds of queues, plans that differ make many.
+#[test]
+fn kinds_of_queues_are_those_of_the_tree() {
+    let network = |plan: &dyn Fn(usize) -> String| {
+        let rows = |of: &dyn Fn(usize) -> String| (0..1100).map(of).collect::<Vec<_>>().join(",");
+        let subscribers = rows(&|n| {
+            format!(r#"{{ "name": "s{n}", "addresses": ["10.0.{}.{}"], "plan": "p{n}" }}"#, n / 256, n % 256)
+        });
+        let plans = rows(&|n| format!(r#""p{n}": {{ {} }}"#, plan(n)));
+        let text = format!(
+            r#"{{ "subscriber_side": ["eth1"], "link": {{ "rate": "1gbit" }}, "plans": {{ {plans} }}, "subscribers": [{subscribers}] }}"#
+        );
+        let policy = crate::parse(&Source::new("kinds.json", text.as_str())).unwrap_or_else(|found| panic!("{found}"));
+        crate::resolve(&policy, &Context::default()).map(|resolved| resolved.network.expect("a network"))
+    };
+    let many_limits = network(&|n| {
+        let aqm = if n % 2 == 0 { "codel" } else { "none" };
+        format!(r#""ceil": "{}kbit", "queue": "fifo", "aqm": "{aqm}""#, 8000 + 205 * (n / 2))
+    });
+    assert!(many_limits.expect("few kinds").queues.len() > 1023, "limits follow the rate");
+    let many_quanta = network(&|n| format!(r#""ceil": "10mbit", "queue": "flows", "flow_quantum": {}"#, 300 + n));
+    let found = many_quanta.expect_err("many kinds").to_string();
+    assert!(found.contains("1100 kinds of queues, more than 1023"), "{found}");
+}
+
 #[test]
 fn prefixes_are_sorted_and_disjoint() {
     let network = resolved(POLICY);
