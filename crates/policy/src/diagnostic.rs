@@ -143,6 +143,8 @@ kinds! {
 
 /// The most lines between two places that one snippet shows: rendering takes time for each line.
 const MAX_LINES_APART: u32 = 1_000;
+/// Places on one line that are further apart are shown by themselves, as policies that a program has written have one line alone.
+const MAX_BYTES_APART: usize = 200;
 
 #[derive(Debug, Clone)]
 struct Label {
@@ -247,7 +249,10 @@ impl Diagnostic {
         while let Some(&(_, first, source)) = left.first() {
             let line = source.line(first.span.start);
             let (own, others): (Vec<_>, Vec<_>) = left.into_iter().partition(|(_, label, of)| {
-                of.is(source) && source.line(label.span.start).abs_diff(line) <= MAX_LINES_APART
+                let (line_of, apart) = (source.line(label.span.start), label.span.start.abs_diff(first.span.start));
+                of.is(source)
+                    && line_of.abs_diff(line) <= MAX_LINES_APART
+                    && (line_of != line || apart <= MAX_BYTES_APART)
             });
             left = others;
             let spans = own.iter().map(|(_, label, _)| &label.span);
