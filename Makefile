@@ -18,7 +18,7 @@ comma := ,
 skipping = $(subst $() ,$(comma),$(strip $(1) $(addprefix --skip=,$(2))))
 NEWEST := $(call skipping,--by-engine,auto::forward forward::families forward::rules_do_not confirm:: sets:: top:: capture:: features:: programs::)
 OLDEST := $(call skipping,--brief,nftables forward::sources_are)
-BETWEEN := $(call skipping,--brief,apply forward groups capture shares shaping limits peaks congestion gso flow_queues hand_over subscribers)
+BETWEEN := $(call skipping,--brief,apply forward groups capture shares shaping limits peaks congestion gso flow_queues hand_over subscribers each_host)
 VM_KERNELS ?= debian13-backports:$(NEWEST),--part=1/2 debian13-backports:$(NEWEST),--part=2/2 debian12:$(OLDEST) debian13:$(BETWEEN)
 VM_DEMO_KERNEL ?= debian13-backports
 VM_COST_KERNEL ?= debian13-backports

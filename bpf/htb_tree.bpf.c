@@ -26,8 +26,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #include "lib/frame.h"
 #include "lib/conntrack.h"
 #include "lib/ends.h"
-#include "lib/tree_maps.h"
-#include "../sched/addresses.h"
+#include "lib/leaf_of.h"
 
 /* Reads a word of the kernel's memory; 0 if it cannot be read. */
 static __always_inline u64 sl_kernel_word(const void *from)
@@ -61,16 +60,14 @@ static __always_inline void sl_set_source_before_nat(struct __sk_buff *skb, u32 
 SEC("tc")
 int sl_htb_tree(struct __sk_buff *skb)
 {
-	u32 leaf = SL_ADDRESS_NO_LEAF, zero = 0;
-	struct sl_addresses *table = bpf_map_lookup_elem(&addresses, &zero);
 	struct sl_headers h;
+	u32 leaf;
 
 	sl_headers_init(&h, SL_NO_TAG, 0, 0);
 	sl_parse_frame(skb, 0, &h);
 	if (sl_leaf_by_source)
 		sl_set_source_before_nat(skb, h.src);
-	if (table)
-		leaf = addresses_leaf(table, sl_leaf_by_source ? h.src : h.dst);
+	leaf = sl_leaf_of(sl_leaf_by_source ? h.src : h.dst);
 	if (leaf == SL_ADDRESS_NO_LEAF)
 		leaf = sl_default_leaf;
 	skb->tc_classid = leaf + 1;

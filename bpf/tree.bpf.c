@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Engine qdisc, for a tree of classes: sched/hierarchy.h as a Linux qdisc, one instance at the root of an interface. Each leaf is a subscriber's,
- * and is found by the packet's address. Slot i holds an skb, as in qdisc.bpf.c. Runs from Linux 6.17 (CONFIG_NET_SCH_BPF).
+ * Engine qdisc, for a tree of classes: sched/hierarchy.h as a Linux qdisc, one instance at the root of an interface. Each leaf is a subscriber's
+ * or a host's, and is found by the packet's address. Slot i holds an skb, as in qdisc.bpf.c. Runs from Linux 6.17 (CONFIG_NET_SCH_BPF).
  *
  * The loader writes the tree and the table of addresses before it makes the qdisc. Later it writes changes of the tree into a ring, and the qdisc
  * makes them under its lock.
@@ -25,8 +25,8 @@ const volatile u32 sl_frame_bytes = 1518; /* longer packets may be super-packets
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 #include "lib/queue.h"
+#include "lib/leaf_of.h"
 #include "lib/leaf_packet.h"
-#include "lib/tree_maps.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -94,9 +94,8 @@ static __noinline void sl_free_dropped(struct Qdisc *sch, struct sl_tree *t)
 /* Sets what the core must know of a packet. */
 SL_GLOBAL int sl_meet(struct sk_buff *skb __arg_trusted, struct sl_packet *p SL_NONNULL)
 {
-	u32 zero = 0, leaf = SL_ADDRESS_NO_LEAF;
-	struct sl_addresses *table = bpf_map_lookup_elem(&addresses, &zero);
 	struct sl_ends ends;
+	u32 leaf;
 	u64 nfct;
 
 	if (!sl_read_plain_ends(skb, &ends))
@@ -104,8 +103,7 @@ SL_GLOBAL int sl_meet(struct sk_buff *skb __arg_trusted, struct sl_packet *p SL_
 	nfct = skb->_nfct;
 	if (sl_leaf_by_source && nfct & ~SL_CT_INFO)
 		sl_source_before_nat(nfct, &ends);
-	if (table)
-		leaf = addresses_leaf(table, sl_leaf_by_source ? ends.src : ends.dst);
+	leaf = sl_leaf_of(sl_leaf_by_source ? ends.src : ends.dst);
 	p->class = leaf == SL_ADDRESS_NO_LEAF ? sl_default_leaf : leaf;
 	sl_identify_ends(&ends, p);
 	p->ecn = 0; /* no program of this type may write to a packet, and no hook marks it yet */

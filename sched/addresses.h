@@ -161,11 +161,16 @@ SL_GLOBAL u32 addresses_leaf_v6(const struct sl_addresses *t SL_NONNULL, u64 upp
 	return SL_ADDRESS_NO_LEAF;
 }
 
+/* Half of an address as a number, of two words in network order. */
+SL_FN u64 address_half(u32 first, u32 second)
+{
+	return (u64)__builtin_bswap32(first) << 32 | __builtin_bswap32(second);
+}
+
 /* The leaf of an address as programs keep it: four words in network order, IPv4 as ::ffff:a.b.c.d. */
 SL_FN u32 addresses_leaf(const struct sl_addresses *t, const u32 *word)
 {
 	if (!word[0] && !word[1] && word[2] == __builtin_bswap32(0xffff))
 		return addresses_leaf_v4(t, __builtin_bswap32(word[3]));
-	return addresses_leaf_v6(t, (u64)__builtin_bswap32(word[0]) << 32 | __builtin_bswap32(word[1]),
-				 (u64)__builtin_bswap32(word[2]) << 32 | __builtin_bswap32(word[3]));
+	return addresses_leaf_v6(t, address_half(word[0], word[1]), address_half(word[2], word[3]));
 }

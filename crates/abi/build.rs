@@ -13,6 +13,7 @@ fn main() {
         .header(abi.join("sched.h").to_string_lossy())
         .header(abi.join("addresses_trace.h").to_string_lossy())
         .header(abi.join("classifier.h").to_string_lossy())
+        .header(abi.join("each_host.h").to_string_lossy())
         .header(abi.join("forward.h").to_string_lossy())
         .header(abi.join("hierarchy_trace.h").to_string_lossy())
         .header(abi.join("instance.h").to_string_lossy())

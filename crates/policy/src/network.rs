@@ -1,6 +1,6 @@
-//! The network of a provider: sites, which form a tree below the link, and subscribers below them.
+//! The network of a provider: sites, which form a tree below the link, and subscribers below them, or hosts that no list names.
 //!
-//! A policy with `subscribers` is a [`NetworkPolicy`] instead of a policy with classes; [`resolve`] makes a [`Network`] of it, the tree of
+//! A policy with `subscribers` or `each_host` is a [`NetworkPolicy`] instead of a policy with classes; [`resolve`] makes a [`Network`] of it, the tree of
 //! numbered nodes that `abi/hierarchy.h` describes. Sites and subscribers stand in the policy or in tables beside it. The files of LibreQoS are
 //! read as they are: `network.json`, a tree of sites with their bandwidth, and `ShapedDevices.csv`, the subscribers with their addresses, rates
 //! and parents. Every mistake is reported with its row, up to the number that [`crate::Diagnostics`] shows, in a time that grows with the table
@@ -10,6 +10,7 @@ mod addresses;
 mod as_policy;
 pub(crate) mod checks;
 pub(crate) mod difference;
+mod group_checks;
 pub(crate) mod names;
 mod print;
 mod resolve;
@@ -34,7 +35,7 @@ use std::ops::RangeInclusive;
 pub(crate) use addresses::one as address;
 pub(crate) use print::print;
 pub(crate) use resolve::resolve;
-pub use resolve::{Leaf, LeafQueue, Network, Node};
+pub use resolve::{Group, Leaf, LeafQueue, Network, Node};
 pub(crate) use sites::sites;
 
 pub use summary::summary;
@@ -42,6 +43,12 @@ pub use tables::{MAX_TABLE_BYTES, Tables, Unreadable, no_tables};
 
 /// The most subscribers of a network, 32,767: each is a leaf of the tree of classes, and one leaf is for packets of nobody.
 pub const MAX_SUBSCRIBERS: usize = abi::SL_FIRST_INNER as usize - 1;
+/// The most groups of hosts.
+pub const MAX_HOST_GROUPS: usize = abi::SL_HOST_GROUPS as usize;
+/// The hosts that a group may have a leaf for at once; their number is rounded up to a power of two.
+pub const GROUP_HOSTS: RangeInclusive<u32> = abi::SL_HOST_PLACE_WAYS..=abi::SL_HOST_PLACES;
+/// The hosts of a group that does not say how many.
+pub const DEFAULT_GROUP_HOSTS: u32 = 1024;
 /// The most columns of a table.
 const MAX_COLUMNS: usize = 64;
 /// A table with more mistakes is not read to its end.
@@ -149,6 +156,8 @@ pub struct NetworkPolicy {
     pub plans: Vec<Plan>,
     /// The subscribers.
     pub subscribers: Subscribers,
+    /// Groups of hosts that no list names, in the order of the file.
+    pub groups: Vec<HostGroup>,
     /// Places of all values in the policy's own file.
     pub origin: Origin,
 }
@@ -263,6 +272,18 @@ pub struct Subscriber {
     pub addresses: Vec<Address>,
     /// The place of its first row.
     pub(crate) span: Where,
+}
+
+/// Hosts that no list names: each address of the group has a leaf of its own while it is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostGroup {
+    /// A host of the group, as a subscriber. Its name is that of the group, which no site and no other group has, and its addresses are those of all
+    /// hosts.
+    pub each: Subscriber,
+    /// The hosts that have leaves at once, within [`GROUP_HOSTS`].
+    pub hosts: u32,
+    /// The length of the prefix of IPv6 that is one host, up to 128.
+    pub ipv6_length: u8,
 }
 
 /// Addresses of a subscriber.

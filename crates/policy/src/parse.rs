@@ -5,6 +5,7 @@ mod ceiling;
 mod class;
 mod cross;
 mod discipline;
+mod each_host;
 mod forward;
 mod interfaces;
 mod link;
@@ -41,6 +42,7 @@ const KEYS: &[&str] = &[
     "version",
     "interfaces",
     "subscribers",
+    "each_host",
     "sites",
     "plans",
     "subscriber_side",
@@ -64,7 +66,7 @@ const KEYS: &[&str] = &[
     "rules",
     "forwards",
 ];
-const KEYS_OF_FILE: usize = 8;
+const KEYS_OF_FILE: usize = 9;
 
 /// Every key of every object of the format, by the object it belongs to: for tests of the schema and for completion.
 pub const ALL_KEYS: &[(&str, &[&str])] = &[
@@ -80,6 +82,7 @@ pub const ALL_KEYS: &[(&str, &[&str])] = &[
     ("site", network::SITE_KEYS),
     ("plan", network::PLAN_KEYS),
     ("subscriber", network::SUBSCRIBER_KEYS),
+    ("host_group", each_host::KEYS),
     ("each_way", network::WAYS),
 ];
 

@@ -6,6 +6,7 @@ mod addresses;
 mod bitmap;
 mod bucket;
 mod by_port;
+pub mod each_host;
 mod error;
 pub mod forward;
 mod keys;

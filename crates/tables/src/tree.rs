@@ -35,6 +35,8 @@ pub enum TreeError {
     NoInners(usize),
     /// No number is free for so many more kinds of queues, beside those that are in use until the change is done.
     NoQueues(usize),
+    /// No place is free for the hosts of a group with so many, beside those of groups that go.
+    NoHostPlaces(usize),
     /// These two names have the same hash.
     SameHash(String, String),
 }
@@ -59,6 +61,12 @@ impl fmt::Display for TreeError {
                     f,
                     "subscribers need {more} more kinds of queues than the tree has place for, which has {}",
                     abi::SL_LEAF_QUEUES
+                )
+            }
+            TreeError::NoHostPlaces(hosts) => {
+                write!(
+                    f,
+                    "no places are free for {hosts} hosts at once, beside those of groups that go with this change"
                 )
             }
             TreeError::SameHash(one, other) => write!(f, "the names \"{one}\" and \"{other}\" have the same hash"),
@@ -102,7 +110,10 @@ fn owner(kind: &str, depth: usize, name: &str) -> u64 {
 /// The owners of a network's nodes: of its leaves, and of its inner nodes but the link.
 fn owners(network: &Network) -> (Vec<u64>, Vec<u64>) {
     let depths = depths(network);
-    let leaves = network.leaves.iter().map(|leaf| owner("subscriber", 0, &leaf.node.id)).collect();
+    let subscribers = network.subscribers().len();
+    let kind = |place: usize| if place < subscribers { "subscriber" } else { "host" };
+    let leaves = network.leaves.iter().enumerate();
+    let leaves = leaves.map(|(place, leaf)| owner(kind(place), 0, &leaf.node.id)).collect();
     let sites = network.sites().iter().zip(&depths[1..]);
     (leaves, sites.map(|(site, depth)| owner("site", *depth, &site.id)).collect())
 }
@@ -174,7 +185,7 @@ impl Numbers {
 
     /// The prefixes of the network with the numbers of their leaves.
     pub fn prefixes(&self, network: &Network) -> Vec<(IpNet, u16)> {
-        network.prefixes.iter().map(|(prefix, leaf)| (*prefix, self.leaves[usize::from(*leaf)] as u16)).collect()
+        network.all_prefixes().map(|(prefix, leaf)| (prefix, self.leaves[leaf] as u16)).collect()
     }
 }
 

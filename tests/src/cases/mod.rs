@@ -14,6 +14,7 @@ mod crash;
 mod deadlines;
 mod disciplines;
 mod dry_run;
+mod each_host;
 mod early;
 mod events;
 mod explain;
@@ -106,6 +107,7 @@ fn suites() -> Vec<Suite> {
         shaping::suite(),
         limits::suite(),
         peaks::suite(),
+        each_host::suite(),
         early::suite(),
         apply::suite(),
         sets::suite(),

@@ -23,17 +23,17 @@ pub fn suite() -> Suite {
         .qdisc("ten_thousand", &[Need::Icount], ten_thousand)
 }
 
-const SETTLE: Duration = Duration::from_millis(300);
+pub(super) const SETTLE: Duration = Duration::from_millis(300);
 /// The subscribers' addresses, all of the client.
 const ADDRESSES: [(&str, &str); 4] =
     [("a", "10.78.0.11"), ("b", "10.78.0.12"), ("c", "10.78.0.13"), ("d", "10.78.0.14")];
 
-fn address(name: &str) -> &'static str {
+pub(super) fn address(name: &str) -> &'static str {
     ADDRESSES.iter().find(|(known, _)| *known == name).expect("a known subscriber").1
 }
 
 /// A router between subscribers and the internet.
-fn box_between(lab: &Lab) -> Routed {
+pub(super) fn box_between(lab: &Lab) -> Routed {
     let net = lab.routed();
     for (_, address) in ADDRESSES {
         net.client.ip(&format!("addr add {address}/32 dev c0"));
@@ -69,7 +69,7 @@ fn town() -> Value {
 }
 
 /// What a list of subscribers says of each: its ceiling, and packets that were sent, dropped and are queued.
-fn listed(lab: &Lab, ns: &Ns, interface: &str) -> BTreeMap<String, (u64, [u64; 3])> {
+pub(super) fn listed(lab: &Lab, ns: &Ns, interface: &str) -> BTreeMap<String, (u64, [u64; 3])> {
     let output = lab.sluice(ns, &["subscriber", "list", "--interface", interface, "--json"]).ok();
     let all: Value = serde_json::from_str(&output.stdout).expect("JSON");
     let number = |value: &Value| value.as_u64().unwrap_or(0);
@@ -81,7 +81,7 @@ fn listed(lab: &Lab, ns: &Ns, interface: &str) -> BTreeMap<String, (u64, [u64; 3
 }
 
 /// Sends to each subscriber so many Mbit/s.
-fn download(net: &Routed, loads: &[(&str, u64)]) -> Vec<traffic::Streams> {
+pub(super) fn download(net: &Routed, loads: &[(&str, u64)]) -> Vec<traffic::Streams> {
     let start = |(place, (name, mbit)): (usize, &(&str, u64))| {
         traffic::start(
             &net.server,
@@ -94,7 +94,7 @@ fn download(net: &Routed, loads: &[(&str, u64)]) -> Vec<traffic::Streams> {
 }
 
 /// Ends streams, and returns the outcome of each.
-fn end(streams: Vec<traffic::Streams>) -> Vec<Outcome> {
+pub(super) fn end(streams: Vec<traffic::Streams>) -> Vec<Outcome> {
     streams.iter().for_each(traffic::Streams::stop);
     streams.into_iter().map(|stream| stream.finish_lossy().remove(0)).collect()
 }

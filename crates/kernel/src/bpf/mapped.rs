@@ -119,9 +119,14 @@ impl Words {
 
     /// Makes the first value equal to this one, word by word.
     pub fn copy_from<T: abi::Pod>(&self, from: &T) {
+        self.set(0, from);
+    }
+
+    /// Makes a struct equal to this one, word by word. `at`: where it is, a multiple of eight bytes.
+    pub fn set<T: abi::Pod>(&self, at: usize, from: &T) {
         let words =
             abi::bytes_of(from).chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
-        for (word, value) in words.enumerate().filter(|(word, value)| self.load(*word) != *value) {
+        for (word, value) in (at / 8..).zip(words).filter(|(word, value)| self.load(*word) != *value) {
             self.store(word, value);
         }
     }

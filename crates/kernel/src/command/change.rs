@@ -383,7 +383,7 @@ fn refuse(was: &Record, before: &Resolved, now: &Resolved, plan: &Plan) -> Resul
 
 /// Refuses a policy that has lost more than half of its subscribers: its table may have been cut short.
 fn refuse_shrinking(was: &Record, before: &Resolved, now: &Resolved) -> Result<()> {
-    let many = |policy: &Resolved| policy.network.as_ref().map_or(0, |network| network.leaves.len());
+    let many = |policy: &Resolved| policy.network.as_ref().map_or(0, |network| network.subscribers().len());
     let (before, now) = (many(before), many(now));
     if now >= before.div_ceil(2) {
         return Ok(());

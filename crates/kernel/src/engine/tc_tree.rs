@@ -24,7 +24,10 @@ use sluice_tables::Compiled;
 use sluice_tables::tree::{NODES, Numbers, TreeTable};
 use std::collections::HashSet;
 use std::path::Path;
+use std::time::Duration;
 
+/// Time after which a host without packets may lose its leaf to another one. The classifier does not see what waits below HTB.
+const HOST_IDLE: Duration = Duration::from_secs(10);
 /// The classifier of HTB's root.
 const CLASSIFIER: &str = "sl_htb_tree";
 
@@ -58,7 +61,7 @@ impl Driver for TcTree {
         object::pin_maps(&mut object, loading.pins)?;
         object::pin_programs(&object, loading.pins)?;
         let former = record.pins(&bpffs::root()?);
-        wanted.fill(loading.pins, &owners(&former).unwrap_or_else(|| vec![0; NODES]))
+        wanted.fill(loading.pins, &owners(&former).unwrap_or_else(|| vec![0; NODES]), HOST_IDLE)
     }
 
     fn install(&self, at: &Placed<'_>) -> Result<()> {
@@ -185,7 +188,7 @@ fn rebuild(at: &Placed<'_>, wanted: &Wanted<'_>, maps: &TreeMaps) -> Result<()> 
 fn keep(maps: &TreeMaps, wanted: &Wanted<'_>, numbers: &Numbers, told: &TreeTable) -> Result<()> {
     maps.set_owners(&numbers.owners);
     maps.keep(told)?;
-    maps.set_addresses(&numbers.prefixes(wanted.network))
+    wanted.lead(numbers, maps)
 }
 
 /// Has tc carry out these lines. Until the caller keeps the tree that they make, HTB is known to be in between: a batch that fails or is killed

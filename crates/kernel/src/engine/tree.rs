@@ -18,9 +18,11 @@ use sluice_error::{Error, Result};
 use sluice_policy::Resolved;
 use sluice_policy::network::{Network, Way};
 use sluice_tables::Compiled;
+use sluice_tables::each_host::HostTable;
 use sluice_tables::tree::{NODES, Numbers, TreeError, TreeTable};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
+use std::time::Duration;
 
 pub(super) struct TreeQdisc;
 
@@ -47,8 +49,14 @@ impl<'a> Wanted<'a> {
         TreeTable::of(self.network, self.way, numbers, running, self.header_bytes).map_err(refused)
     }
 
-    /// Fills maps that nothing uses yet. `owners`: of the numbers that are taken.
-    pub fn fill(&self, pins: &Path, owners: &[u64]) -> Result<()> {
+    /// The hosts of the policy's groups, in a table that has these groups now.
+    pub fn hosts(&self, numbers: &Numbers, now: &HostTable) -> Result<HostTable> {
+        HostTable::of(self.network, numbers, now).map_err(refused)
+    }
+
+    /// Fills maps that nothing uses yet. `owners`: of the numbers that are taken. `idle`: the time after which a host without packets may lose its
+    /// leaf to another one.
+    pub fn fill(&self, pins: &Path, owners: &[u64], idle: Duration) -> Result<()> {
         let numbers = Numbers::of(self.network, owners).map_err(refused)?;
         let maps = TreeMaps::open(pins)?;
         maps.keep(&self.table(&numbers, &TreeTable::empty())?)?;
@@ -56,6 +64,17 @@ impl<'a> Wanted<'a> {
         let addresses = addresses.map_err(|error| Error::input(error.to_string()))?;
         tables::write(&tables::open(pins, "addresses")?, 0, &*addresses)?;
         maps.set_owners(&numbers.owners);
+        maps.begin_hosts([(); 5].map(|()| random()), idle);
+        maps.add_hosts(&self.hosts(&numbers, &HostTable::empty())?);
+        Ok(())
+    }
+
+    /// Has packets found by the addresses of the policy, which has these numbers. Their leaves are there.
+    pub fn lead(&self, numbers: &Numbers, maps: &TreeMaps) -> Result<()> {
+        let hosts = self.hosts(numbers, &maps.hosts())?;
+        maps.add_hosts(&hosts);
+        maps.set_addresses(&numbers.prefixes(self.network))?;
+        maps.remove_hosts(&hosts);
         Ok(())
     }
 
@@ -70,6 +89,10 @@ impl<'a> Wanted<'a> {
         if !maps.has_addresses(&numbers.prefixes(self.network)) {
             return wrong("the table of addresses is not the one that was written");
         }
+        let hosts = maps.hosts();
+        if self.hosts(&numbers, &hosts)? != hosts {
+            return wrong("the groups of hosts are not those that were written");
+        }
         Ok(numbers)
     }
 }
@@ -79,6 +102,7 @@ pub(super) fn refused(error: TreeError) -> Error {
     let cure = match error {
         TreeError::SameHash(..) => "give one of them another name",
         TreeError::NoQueues(_) => "let more plans have the same \"queue\" and \"aqm\", or change fewer of them at once",
+        TreeError::NoHostPlaces(_) => "remove the groups first, then add the new ones; or lower their \"hosts\"",
         _ => "try again once removed ones have no packets, or change fewer at once",
     };
     Error::input(error.to_string()).help(cure)
@@ -100,7 +124,8 @@ impl Driver for TreeQdisc {
             loader.constant("sl_frame_bytes", interface.mtu_bytes + interface.header_bytes() + 4)?;
             Ok(loader)
         })?;
-        wanted.fill(loading.pins, &vec![0; NODES])
+        // A leaf without packets and debt owes nothing, so another host may have it at once.
+        wanted.fill(loading.pins, &vec![0; NODES], Duration::ZERO)
     }
 
     fn install(&self, at: &Placed<'_>) -> Result<()> {
@@ -117,7 +142,7 @@ impl Driver for TreeQdisc {
         let table = wanted.table(&numbers, &running)?;
         maps.set_owners(&numbers.owners);
         maps.make(&running.changes_to(&table))?;
-        maps.set_addresses(&numbers.prefixes(wanted.network))
+        wanted.lead(&numbers, &maps)
     }
 
     /// Removes what the policy lacks, but for leaves with packets and what is above them: a later change removes those.

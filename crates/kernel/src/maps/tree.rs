@@ -5,6 +5,7 @@ use crate::maps::tables::{self, wait_for_readers};
 use sluice_abi as abi;
 use sluice_error::{Error, Result};
 use sluice_policy::IpNet;
+use sluice_tables::each_host::HostTable;
 use sluice_tables::tree::{self, TreeTable};
 use sluice_tables::{Addresses, Readers};
 use std::collections::HashMap;
@@ -35,6 +36,7 @@ pub(crate) struct TreeMaps {
     /// The changes that wait for the qdisc; none: no program runs the tree.
     ring: Option<Words>,
     addresses: Words,
+    hosts: Words,
     owners: Words,
 }
 
@@ -58,6 +60,7 @@ impl TreeMaps {
                 .then(|| Words::of::<abi::sl_tree_changes>(&map("changes")?))
                 .transpose()?,
             addresses: Words::of::<abi::sl_addresses>(&map("addresses")?)?,
+            hosts: Words::of::<abi::sl_each_host>(&map("hosts")?)?,
             owners: Words::of::<u64>(&map("owners")?)?,
         })
     }
@@ -232,6 +235,62 @@ impl TreeMaps {
         Ok(())
     }
 
+    /// Sets what a table without groups has beside them: the seed of its hash, and the time after which a host without packets may lose its leaf.
+    pub fn begin_hosts(&self, seed: [u64; 5], idle: Duration) {
+        let first = offset_of!(abi::sl_each_host, seed) / 8;
+        (first..).zip(seed).for_each(|(word, value)| self.hosts.store(word, value));
+        self.hosts.store(offset_of!(abi::sl_each_host, idle_ns) / 8, idle.as_nanos() as u64);
+    }
+
+    /// A copy of the table of hosts.
+    pub fn copy_of_hosts(&self) -> Box<abi::sl_each_host> {
+        let mut copy = abi::boxed_zeroed::<abi::sl_each_host>();
+        self.hosts.copy_to(&mut *copy, 0..size_of::<abi::sl_each_host>());
+        copy
+    }
+
+    /// The groups of hosts.
+    pub fn hosts(&self) -> HostTable {
+        HostTable::read(&self.copy_of_hosts())
+    }
+
+    /// Gives the table the groups that it lacks, and others the bits that tell their hosts apart. No address leads to a new one yet.
+    pub fn add_hosts(&self, table: &HostTable) {
+        let now = self.hosts();
+        for (index, own) in table.present() {
+            let group = own.group();
+            let at = offset_of!(abi::sl_each_host, group) + index * size_of::<abi::sl_host_group>();
+            if now.groups[index].is_none() {
+                for (place, leaf) in (own.first..).zip(&own.leaves) {
+                    let empty = abi::sl_host_place { leaf: *leaf as u16, ..NO_HOST };
+                    let at = offset_of!(abi::sl_each_host, place) + place as usize * size_of::<abi::sl_host_place>();
+                    self.hosts.set(at, &empty);
+                }
+            }
+            self.hosts.set(at, &group);
+            self.set_group_of(own.shared, index as u8 + 1);
+        }
+        self.hosts.publish(offset_of!(abi::sl_each_host, groups) / 8, table.present().count() as u64);
+    }
+
+    /// Takes the groups from the table that this one lacks. No address leads to them any more.
+    pub fn remove_hosts(&self, table: &HostTable) {
+        let now = self.hosts();
+        let gone: Vec<u32> =
+            now.present().filter(|(index, _)| table.groups[*index].is_none()).map(|(_, own)| own.shared).collect();
+        gone.iter().for_each(|shared| self.set_group_of(*shared, 0));
+        if !gone.is_empty() {
+            wait_for_readers();
+        }
+    }
+
+    fn set_group_of(&self, leaf: u32, group: u8) {
+        let at = offset_of!(abi::sl_each_host, group_of) + leaf as usize;
+        let mut bytes = self.hosts.load(at / 8).to_ne_bytes();
+        bytes[at % 8] = group;
+        self.hosts.publish(at / 8, u64::from_ne_bytes(bytes));
+    }
+
     /// Whether the address table is that of these prefixes.
     pub fn has_addresses(&self, prefixes: &[(IpNet, u16)]) -> bool {
         let table = Addresses::open(self.addresses.all(), Programs);
@@ -239,6 +298,20 @@ impl TreeMaps {
         is.len() == prefixes.len() && prefixes.iter().all(|(prefix, leaf)| is.get(prefix) == Some(leaf))
     }
 }
+
+/// A place that no host has, without its leaf.
+const NO_HOST: abi::sl_host_place = abi::sl_host_place {
+    upper: 0,
+    lower: 0,
+    seen_ns: 0,
+    since_ns: 0,
+    sent_pkts: 0,
+    sent_bytes: 0,
+    dropped_pkts: 0,
+    leaf: 0,
+    pad: 0,
+    pad2: 0,
+};
 
 const CHANGE_WORDS: usize = size_of::<abi::sl_tree_change>() / 8;
 

@@ -10,20 +10,27 @@ use serde::{Serialize, Serializer};
 use sluice_abi as abi;
 use sluice_error::{Error, Result};
 use sluice_policy::network::{Network, Node, Way};
+use sluice_tables::each_host::HostTable;
 use sluice_tables::tree::{NOBODY, Numbers};
 use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
 
 /// The most subscribers that a status names.
 const BUSIEST: usize = 10;
+/// A host of a group is shown so long after its last packet.
+const HOST_SHOWN: Duration = Duration::from_secs(60);
 
 /// The tree of a policy with subscribers, in the direction of the interface's departures.
 #[derive(Debug, Clone, Serialize)]
 pub struct TreeStatus {
     /// Direction as the subscribers see it: down or up.
     pub way: Way,
-    /// Sites, each behind the one above it.
+    /// Sites, each behind the one above it, and groups of hosts.
     pub sites: Vec<SiteStatus>,
-    /// All subscribers in the order of the table, without their addresses. Written are their number, as `subscribers`, and the busiest.
+    /// All subscribers in the order of the table, then the hosts of groups that are there, without their addresses. Written are their number, as
+    /// `subscribers`, and the busiest.
     #[serde(flatten, serialize_with = "number_and_busiest")]
     pub all: Vec<SubscriberStatus>,
     /// Packets whose address no subscriber has.
@@ -79,7 +86,7 @@ pub struct SiteStatus {
     pub parent: Option<String>,
     /// Sites between it and the link.
     pub depth: usize,
-    /// Subscribers below it, those of its sites included.
+    /// Subscribers below it, those of its sites included; of a group of hosts, those that are there.
     pub subscribers: usize,
     /// Guarantee, bits per second.
     pub rate_bps: Option<u64>,
@@ -124,6 +131,7 @@ pub(crate) struct Snapshot<'a> {
     way: Way,
     numbers: Numbers,
     tree: Box<abi::sl_tree>,
+    hosts: Vec<Host>,
     /// Whether a qdisc runs the tree: then buckets are filled, and drops have reasons.
     runs: bool,
     now_ns: u64,
@@ -137,7 +145,9 @@ impl<'a> Snapshot<'a> {
         if !runs {
             tc_tree::add_counts(&mut tree, &record.interface)?;
         }
-        Ok(Snapshot { network, way, numbers, tree, runs, now_ns: clock::monotonic().as_nanos() as u64 })
+        let now_ns = clock::monotonic().as_nanos() as u64;
+        let hosts = hosts(maps, network, &numbers, &tree, now_ns);
+        Ok(Snapshot { network, way, numbers, tree, hosts, runs, now_ns })
     }
 
     /// Adds all leaves to the class that stands for them, and returns the fill level of the link's bucket.
@@ -163,11 +173,14 @@ impl<'a> Snapshot<'a> {
     pub fn status(&self) -> TreeStatus {
         let network = self.network;
         let mut counts = vec![(0, LeafCounts::default()); network.inner.len()];
-        for (leaf, number) in network.leaves.iter().zip(&self.numbers.leaves) {
+        let is_there: HashSet<usize> = self.hosts.iter().map(|host| host.leaf).collect();
+        let subscribers = network.subscribers().len();
+        for (place_of_leaf, (leaf, number)) in network.leaves.iter().zip(&self.numbers.leaves).enumerate() {
             let own = self.counts(*number);
             let mut at = place(leaf.node.parent);
+            let counts_as_one = place_of_leaf < subscribers || is_there.contains(&place_of_leaf);
             loop {
-                counts[at].0 += 1;
+                counts[at].0 += usize::from(counts_as_one);
                 counts[at].1.add(&own);
                 if at == 0 {
                     break;
@@ -195,24 +208,48 @@ impl<'a> Snapshot<'a> {
         TreeStatus {
             way: self.way,
             sites,
-            all: (0..network.leaves.len()).map(|leaf| self.subscriber(leaf)).collect(),
+            all: (0..subscribers).map(|leaf| self.subscriber(leaf)).chain(self.all_hosts()).collect(),
             nobody: self.counts(NOBODY),
         }
     }
 
     /// The status of each subscriber whose key or name is wanted, in the order of the table.
     pub fn subscribers(&self, wanted: impl Fn(&str, &str) -> bool) -> Vec<SubscriberStatus> {
-        let all = self.network.leaves.iter().enumerate();
+        let all = self.network.subscribers().iter().enumerate();
         let found = all.filter(|(_, leaf)| wanted(&leaf.node.id, &leaf.node.name));
         let mut found: Vec<SubscriberStatus> = found.map(|(leaf, _)| self.subscriber(leaf)).collect();
-        let mut addresses = vec![Vec::new(); self.network.leaves.len()];
+        let mut addresses = vec![Vec::new(); self.network.subscribers().len()];
         for (prefix, leaf) in &self.network.prefixes {
             addresses[usize::from(*leaf)].push(prefix.to_string());
         }
         let mut own =
-            self.network.leaves.iter().zip(addresses).filter(|(leaf, _)| wanted(&leaf.node.id, &leaf.node.name));
+            self.network.subscribers().iter().zip(addresses).filter(|(leaf, _)| wanted(&leaf.node.id, &leaf.node.name));
         found.iter_mut().for_each(|one| one.addresses = own.next().map(|(_, addresses)| addresses).unwrap_or_default());
+        found.extend(self.all_hosts().filter(|host| wanted(&host.id, &host.name)).map(|host| {
+            let addresses = vec![host.name.clone()];
+            SubscriberStatus { addresses, ..host }
+        }));
         found
+    }
+
+    /// The hosts of groups that are there, as subscribers. The key has the name of the group, since an address may be of two, one after the other.
+    fn all_hosts(&self) -> impl Iterator<Item = SubscriberStatus> + '_ {
+        self.hosts.iter().map(|host| {
+            let own = self.subscriber(host.leaf);
+            let group = own.site.clone().unwrap_or_default();
+            let LeafCounts { sent, dropped_pkts, backlog } = own.counts;
+            let sent = Count {
+                pkts: sent.pkts.saturating_sub(host.before.sent.pkts),
+                bytes: sent.bytes.saturating_sub(host.before.sent.bytes),
+            };
+            let dropped_pkts = dropped_pkts.saturating_sub(host.before.dropped_pkts);
+            SubscriberStatus {
+                id: format!("{group} {}", host.prefix),
+                name: host.prefix.clone(),
+                counts: LeafCounts { sent, dropped_pkts, backlog },
+                ..own
+            }
+        })
     }
 
     fn subscriber(&self, leaf: usize) -> SubscriberStatus {
@@ -251,6 +288,58 @@ impl<'a> Snapshot<'a> {
         let bucket = self.tree.node[number as usize].bucket[abi::SL_TURN_SHARED as usize];
         let owed_ns = (bucket.tat_64ths >> 6).saturating_sub(self.now_ns);
         (self.runs && bucket.cost > 0).then(|| (1.0 - owed_ns as f64 / f64::from(bucket.burst_ns.max(1))).max(0.0))
+    }
+}
+
+/// A host of a group that is there.
+struct Host {
+    /// Its address, or its prefix if that is one host.
+    prefix: String,
+    /// The index of its leaf in the network.
+    leaf: usize,
+    /// What the leaf had counted when the host came.
+    before: LeafCounts,
+}
+
+/// The hosts of all groups that have packets, or had some not long ago.
+fn hosts(maps: &TreeMaps, network: &Network, numbers: &Numbers, tree: &abi::sl_tree, now_ns: u64) -> Vec<Host> {
+    if network.groups.is_empty() {
+        return Vec::new();
+    }
+    let table = maps.copy_of_hosts();
+    let present = HostTable::read(&table);
+    let mut found = Vec::new();
+    for group in &network.groups {
+        let Some((_, own)) = present.present().find(|(_, own)| own.shared == numbers.leaves[group.shared]) else {
+            continue;
+        };
+        let leaves: HashMap<u32, usize> =
+            numbers.leaves[group.hosts.clone()].iter().copied().zip(group.hosts.clone()).collect();
+        for place in &table.place[own.first as usize..own.first as usize + own.leaves.len()] {
+            let since_ns = now_ns.saturating_sub(place.seen_ns);
+            let has_packets = tree.leaf[usize::from(place.leaf)].pkts > 0;
+            let is_there = place.seen_ns > 0 && (has_packets || since_ns < HOST_SHOWN.as_nanos() as u64);
+            let Some(leaf) = leaves.get(&place.leaf.into()).filter(|_| is_there) else { continue };
+            found.push(Host {
+                prefix: host_prefix(place, group.ipv6_length),
+                leaf: *leaf,
+                before: LeafCounts {
+                    sent: Count { pkts: place.sent_pkts, bytes: place.sent_bytes },
+                    dropped_pkts: place.dropped_pkts.into(),
+                    backlog: Count::default(),
+                },
+            });
+        }
+    }
+    found
+}
+
+/// The address of a host, or its prefix.
+fn host_prefix(place: &abi::sl_host_place, ipv6_length: u8) -> String {
+    let address = Ipv6Addr::from_bits(u128::from(place.upper) << 64 | u128::from(place.lower)).to_canonical();
+    match address {
+        IpAddr::V6(_) if ipv6_length < 128 => format!("{address}/{ipv6_length}"),
+        _ => address.to_string(),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::{
     Address, BURST_TIMES_NS, Burst, EachWay, MAX_MISTAKES, MAX_SUBSCRIBERS, NODE_RATES, NetworkPolicy, Subscriber,
-    addresses,
+    addresses, group_checks,
 };
 use crate::diagnostic::{Diagnostic, Kind, Severity};
 use crate::excerpt::excerpt;
@@ -33,6 +33,7 @@ type Rates = EachWay<Option<Rate>>;
 pub(crate) fn errors(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     let mut findings = same_names(policy);
     findings.extend(overlapping(policy));
+    findings.extend(group_checks::errors(policy));
     findings.extend(nodes(policy));
     findings.extend(guarantees_above_site(policy).into_iter().filter(|one| one.severity() == Severity::Error));
     findings
@@ -170,7 +171,17 @@ fn nodes(policy: &NetworkPolicy) -> Vec<Diagnostic> {
         source: Some(&subscribers.source),
         in_table: !own.is_some_and(|own| own.is(&subscribers.source)),
     });
-    sites.chain(plans).chain(with_own).flat_map(|rated| node(&rated)).collect()
+    let groups = policy.groups.iter().filter(|group| group.each.ceil != Rates::default());
+    let groups = groups.map(|group| Rated {
+        name: format!("a host of {}", excerpt(&group.each.name)),
+        rate: EachWay::default(),
+        ceil: policy.ceil(&group.each),
+        burst: EachWay::default(),
+        place: group.each.span.0.clone(),
+        source: own,
+        in_table: false,
+    });
+    sites.chain(plans).chain(with_own).chain(groups).flat_map(|rated| node(&rated)).collect()
 }
 
 fn node(rated: &Rated<'_>) -> Vec<Diagnostic> {
@@ -355,8 +366,8 @@ fn without_rates(policy: &NetworkPolicy) -> Option<Diagnostic> {
 
 fn bursts_without_ceil(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     let own_ceil = |place: usize| {
-        let mut of_plan = policy.subscribers.subscribers.iter().filter(|one| one.plan == Some(place));
-        of_plan.any(|one| one.ceil != EachWay::default())
+        let all = policy.subscribers.subscribers.iter().chain(policy.groups.iter().map(|group| &group.each));
+        all.filter(|one| one.plan == Some(place)).any(|one| one.ceil != EachWay::default())
     };
     let unused = policy.plans.iter().enumerate().filter(|(_, plan)| {
         let both = [(plan.burst.down, plan.ceil.down), (plan.burst.up, plan.ceil.up)];

@@ -1,7 +1,7 @@
 //! The difference between two networks: settings, sites and subscribers that differ, by name. The numbers of nodes are no difference: an engine
 //! chooses them.
 
-use super::{EachWay, Leaf, LeafQueue, Network, Node};
+use super::{EachWay, Group, Leaf, LeafQueue, Network, Node};
 use crate::difference::change::{Change, Field, Values, changed};
 use crate::link::{Cells, SplitGso};
 use crate::rate::Rate;
@@ -25,9 +25,10 @@ pub struct NodeChange {
 pub(crate) fn changed_nodes(old: Option<&Network>, new: Option<&Network>) -> (Vec<NodeChange>, Vec<NodeChange>) {
     let all = |network: Option<&Network>| {
         let network = network?;
-        let sites: Vec<(String, Values)> =
+        let mut sites: Vec<(String, Values)> =
             network.sites().iter().map(|site| (site.id.clone(), node(network, site))).collect();
-        let leaves = network.leaves.iter().zip(prefixes(network));
+        network.groups.iter().for_each(|own| sites[own.inner - 1].1 = group(network, own));
+        let leaves = network.subscribers().iter().zip(prefixes(network));
         let leaves: Vec<(String, Values)> =
             leaves.map(|(own, prefixes)| (own.node.id.clone(), leaf(network, own, &prefixes))).collect();
         Some((sites, leaves))
@@ -52,7 +53,7 @@ fn nodes(old: &[(String, Values)], new: &[(String, Values)]) -> Vec<NodeChange> 
 
 /// The prefixes of each leaf.
 fn prefixes(network: &Network) -> Vec<Vec<IpNet>> {
-    let mut of = vec![Vec::new(); network.leaves.len()];
+    let mut of = vec![Vec::new(); network.subscribers().len()];
     for (prefix, leaf) in &network.prefixes {
         of[usize::from(*leaf)].push(*prefix);
     }
@@ -71,6 +72,7 @@ pub(crate) fn settings(network: &Network) -> Values {
         guaranteed: _,
         inner: _,
         leaves: _,
+        groups: _,
         queues: _,
         prefixes: _,
         remarks: _,
@@ -117,6 +119,18 @@ fn leaf(network: &Network, leaf: &Leaf, prefixes: &[IpNet]) -> Values {
         ("queue.down", queues.down.map(shown)),
         ("queue.up", queues.up.map(shown)),
     ]));
+    values
+}
+
+/// The values of a group of hosts: where its node is, and what a host has.
+fn group(network: &Network, group: &Group) -> Values {
+    let Group { inner, shared, hosts, ipv6_length, prefixes } = group;
+    let is_of_node = |name: &str| matches!(name, "name" | "site");
+    let mut values = node(network, &network.inner[*inner]);
+    values.retain(|(name, _)| is_of_node(name));
+    let of_host = leaf(network, &network.leaves[*shared], prefixes);
+    values.extend(of_host.into_iter().filter(|(name, _)| !is_of_node(name)));
+    values.extend(present([("hosts", Some(hosts.len().to_string())), ("ipv6_length", Some(ipv6_length.to_string()))]));
     values
 }
 

@@ -1,7 +1,7 @@
 //! A network as text in the native format, in one canonical form: sites and subscribers stand in the policy itself. Parsing the text gives the
 //! same network.
 
-use super::{Burst, EachWay, NetworkPolicy, Plan, Site, Subscriber};
+use super::{Burst, DEFAULT_GROUP_HOSTS, EachWay, HostGroup, NetworkPolicy, Plan, Site, Subscriber};
 use crate::limit::Limit;
 use crate::link::Link;
 use crate::print::parts::{Fields, link, object, queue};
@@ -31,6 +31,11 @@ pub fn print(policy: &NetworkPolicy) -> String {
         let plans: Vec<String> =
             policy.plans.iter().map(|one| format!("    {}", named(&one.name, &plan(one)))).collect();
         text += &format!("  \"plans\": {{\n{}\n  }},\n", plans.join(",\n"));
+    }
+    if !policy.groups.is_empty() {
+        let groups: Vec<String> =
+            policy.groups.iter().map(|one| format!("    {}", named(&one.each.name, &group(policy, one)))).collect();
+        text += &format!("  \"each_host\": {{\n{}\n  }},\n", groups.join(",\n"));
     }
     let all: Vec<String> = policy
         .subscribers
@@ -137,5 +142,17 @@ fn subscriber(policy: &NetworkPolicy, subscriber: &Subscriber) -> Fields {
     fields.extend(rates([("rate", &subscriber.rate), ("ceil", &subscriber.ceil)]));
     let site = subscriber.parent.and_then(|site| policy.sites.sites.get(site));
     fields.extend(site.map(|site| ("site", site.name.clone().into())));
+    fields
+}
+
+fn group(policy: &NetworkPolicy, group: &HostGroup) -> Fields {
+    let mut fields = subscriber(policy, &group.each);
+    fields.retain(|(key, _)| *key != "name");
+    if group.hosts != DEFAULT_GROUP_HOSTS {
+        fields.push(("hosts", group.hosts.into()));
+    }
+    if group.ipv6_length != 128 {
+        fields.push(("ipv6_length", group.ipv6_length.into()));
+    }
     fields
 }

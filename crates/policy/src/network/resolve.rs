@@ -1,6 +1,8 @@
 //! A network as an engine is to build it: numbered nodes, each with every value chosen, and the prefixes of the leaves.
 
-use super::{BURST_TIMES_NS, Burst, EachWay, NODE_RATES, NetworkPolicy, Plan, Subscriber, Way, checks};
+use super::{
+    BURST_TIMES_NS, Burst, EachWay, HostGroup, NODE_RATES, NetworkPolicy, Plan, Subscriber, Way, checks, group_checks,
+};
 use crate::bytes::{Bytes, FRAME_BYTES};
 use crate::ceiling::default_burst;
 use crate::diagnostic::{Diagnostic, Diagnostics, Kind, Severity};
@@ -13,6 +15,7 @@ use ipnet::IpNet;
 use sluice_abi as abi;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
+use std::ops::Range;
 
 type Rates = EachWay<Option<Rate>>;
 
@@ -33,13 +36,15 @@ pub struct Network {
     pub plans: usize,
     /// The sum of the guarantees below the link, bits per second.
     pub guaranteed: EachWay<u128>,
-    /// The inner nodes: the link, then the sites, each behind its parent. The number of the one at `i` is `SL_FIRST_INNER + i`.
+    /// The inner nodes: the link, then the sites, each behind its parent, then the groups of hosts. The number of the one at `i` is `SL_FIRST_INNER + i`.
     pub inner: Vec<Node>,
-    /// The leaves, which are the subscribers in the order of the table. The number of the one at `i` is `i`.
+    /// The leaves: the subscribers in the order of the table, then those of groups. The number of the one at `i` is `i`.
     pub leaves: Vec<Leaf>,
+    /// The groups of hosts.
+    pub groups: Vec<Group>,
     /// The queues that leaves have, each once.
     pub queues: Vec<LeafQueue>,
-    /// Prefixes and the numbers of their leaves, IPv4 before IPv6, by address. No prefix holds another one.
+    /// Prefixes of subscribers and the numbers of their leaves, IPv4 before IPv6, by address. No prefix holds another one.
     pub prefixes: Vec<(IpNet, u16)>,
     /// Warnings, and notes on chosen values. There are no errors.
     pub remarks: Diagnostics,
@@ -75,6 +80,21 @@ pub struct Leaf {
     pub plan: Option<String>,
     /// The index of its queue in [`Network::queues`].
     pub queue: EachWay<usize>,
+}
+
+/// Hosts that no list names, which have leaves while they are there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// The index of its node among the inner ones.
+    pub inner: usize,
+    /// The index of the leaf that hosts share for which there is no other one.
+    pub shared: usize,
+    /// The indices of the leaves that hosts have, a power of two of them.
+    pub hosts: Range<usize>,
+    /// The length of the prefix of IPv6 that is one host.
+    pub ipv6_length: u8,
+    /// The prefixes of all hosts.
+    pub prefixes: Vec<IpNet>,
 }
 
 /// The queue of leaves.
@@ -127,9 +147,14 @@ impl Network {
         &self.inner[0]
     }
 
-    /// The sites.
+    /// The sites and the groups of hosts.
     pub fn sites(&self) -> &[Node] {
         &self.inner[1..]
+    }
+
+    /// The leaves of subscribers.
+    pub fn subscribers(&self) -> &[Leaf] {
+        &self.leaves[..self.groups.first().map_or(self.leaves.len(), |group| group.shared)]
     }
 
     /// The node of a number.
@@ -141,13 +166,29 @@ impl Network {
     }
 
     /// The subscriber that has an address.
-    pub fn leaf(&self, address: IpAddr) -> Option<&Leaf> {
+    fn subscriber(&self, address: IpAddr) -> Option<&Leaf> {
         let behind = self.prefixes.partition_point(|(prefix, _)| prefix.network() <= address);
         let (prefix, leaf) = self.prefixes[..behind].last()?;
         prefix.contains(&address).then(|| &self.leaves[usize::from(*leaf)])
     }
 
-    /// The most sites between the link and a subscriber, or a site without any.
+    /// The group that has an address.
+    pub fn group(&self, address: IpAddr) -> Option<&Group> {
+        self.groups.iter().find(|group| group.prefixes.iter().any(|prefix| prefix.contains(&address)))
+    }
+
+    /// The leaf of an address: a subscriber's, or the one of a host of a group that stands for all of them.
+    pub fn leaf(&self, address: IpAddr) -> Option<&Leaf> {
+        self.subscriber(address).or_else(|| self.group(address).map(|group| &self.leaves[group.shared]))
+    }
+
+    /// The prefixes of subscribers and groups with the indices of their leaves.
+    pub fn all_prefixes(&self) -> impl Iterator<Item = (IpNet, usize)> + '_ {
+        let own = self.prefixes.iter().map(|(prefix, leaf)| (*prefix, usize::from(*leaf)));
+        own.chain(self.groups.iter().flat_map(|group| group.prefixes.iter().map(|prefix| (*prefix, group.shared))))
+    }
+
+    /// The most sites between the link and a subscriber, or a site without any. A group of hosts counts as a site.
     pub fn levels(&self) -> usize {
         let mut levels = vec![0; self.inner.len()];
         for (place, node) in self.inner.iter().enumerate().skip(1) {
@@ -177,9 +218,19 @@ pub fn resolve(policy: &NetworkPolicy, context: &Context) -> Result<Network, Dia
     }
     let mut queues = Queues::default();
     let leaves = policy.subscribers.subscribers.iter().enumerate();
-    let leaves = leaves.map(|(number, one)| leaf(policy, number, one, &rate, &mut queues)).collect();
+    let mut leaves: Vec<Leaf> = leaves.map(|(number, one)| leaf(policy, number, one, &rate, &mut queues)).collect();
+    let first_group = policy.sites.sites.len() + 1;
+    let groups: Vec<Group> = (first_group..)
+        .zip(&policy.groups)
+        .map(|(inner, own)| group(policy, inner, own, &rate, &mut queues, &mut leaves))
+        .collect();
     let prefixes = prefixes(policy);
-    findings.extend(beyond_tables(policy, queues.kinds(), &prefixes));
+    let all: Vec<IpNet> = prefixes
+        .iter()
+        .map(|(prefix, _)| *prefix)
+        .chain(groups.iter().flat_map(|group| group.prefixes.iter().copied()))
+        .collect();
+    findings.extend(beyond_tables(policy, queues.kinds(), &all));
     let queues = queues.list;
     if findings.iter().any(|finding| finding.severity() == Severity::Error) {
         return Err(Diagnostics::new(source, findings));
@@ -194,6 +245,7 @@ pub fn resolve(policy: &NetworkPolicy, context: &Context) -> Result<Network, Dia
         guaranteed: checks::whole(policy),
         inner: inner(policy, rate),
         leaves,
+        groups,
         queues,
         prefixes,
         remarks: Diagnostics::new(source, findings),
@@ -201,10 +253,11 @@ pub fn resolve(policy: &NetworkPolicy, context: &Context) -> Result<Network, Dia
 }
 
 /// The errors of a network that the tree of classes or its table of addresses has no room for.
-fn beyond_tables(policy: &NetworkPolicy, kinds: usize, prefixes: &[(IpNet, u16)]) -> Vec<Diagnostic> {
+fn beyond_tables(policy: &NetworkPolicy, kinds: usize, prefixes: &[IpNet]) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     let mut say = |title: String, help: &str| {
-        let finding = Diagnostic::error(Kind::TooMany, title).at(policy.origin.span("/subscribers"), "these");
+        let place = policy.origin.span("/subscribers").or(policy.origin.span("/each_host"));
+        let finding = Diagnostic::error(Kind::TooMany, title).at(place, "these");
         findings.push(finding.help(help));
     };
     if prefixes.len() > abi::SL_ADDRESSES as usize {
@@ -215,7 +268,6 @@ fn beyond_tables(policy: &NetworkPolicy, kinds: usize, prefixes: &[(IpNet, u16)]
     for (family, whole) in [("IPv4", 32), ("IPv6", 128)] {
         let mut lengths: Vec<u8> = prefixes
             .iter()
-            .map(|(prefix, _)| prefix)
             .filter(|prefix| prefix.max_prefix_len() == whole)
             .map(IpNet::prefix_len)
             .filter(|length| *length != whole)
@@ -263,7 +315,7 @@ fn link_rate(policy: &NetworkPolicy, context: &Context, rate: &Rates) -> Vec<Dia
             Some(rate) if !NODE_RATES.contains(rate) => {
                 let (least, most) = (NODE_RATES.start(), NODE_RATES.end());
                 let title = format!("the link has a rate of {rate} {way}, which is not between {least} and {most}");
-                let place = place.clone().or(policy.origin.span("/subscribers"));
+                let place = place.clone().or(policy.origin.span("/subscribers")).or(policy.origin.span("/each_host"));
                 let finding = Diagnostic::error(Kind::OutOfRange, title).at(place, "cannot be kept");
                 findings.push(finding.help("write a rate within that range"));
             }
@@ -295,7 +347,43 @@ fn inner(policy: &NetworkPolicy, rate: Rates) -> Vec<Node> {
         ceil: site.ceil,
         burst: site.ceil.map(|ceil| ceil.map(default_burst)),
     });
-    std::iter::once(link).chain(sites).collect()
+    let groups = policy.groups.iter().enumerate().map(|(place, group)| Node {
+        number: inner_number(Some(policy.sites.sites.len() + place)),
+        parent: inner_number(group.each.parent),
+        id: group.each.id.clone(),
+        name: group.each.name.clone(),
+        weight: 1,
+        rate: EachWay::default(),
+        ceil: EachWay::default(),
+        burst: EachWay::default(),
+    });
+    std::iter::once(link).chain(sites).chain(groups).collect()
+}
+
+/// A group below its node, whose leaves are added: the one that hosts share, then one for each host.
+fn group(
+    policy: &NetworkPolicy,
+    inner: usize,
+    group: &HostGroup,
+    link: &Rates,
+    queues: &mut Queues,
+    leaves: &mut Vec<Leaf>,
+) -> Group {
+    let shared = leaves.len();
+    let hosts = shared + 1..shared + 1 + group_checks::places(group.hosts) as usize;
+    let mut each = leaf(policy, shared, &group.each, link, queues);
+    each.node.parent = FIRST_INNER + inner as u16;
+    each.node.name = format!("a host of {}", group.each.name);
+    leaves.push(each.clone());
+    leaves.extend(hosts.clone().map(|place| {
+        let mut own = each.clone();
+        (own.node.number, own.node.id) = (place as u16, format!("{} {}", group.each.id, place - shared));
+        own
+    }));
+    let mut prefixes: Vec<IpNet> = group.each.addresses.iter().map(|address| address.prefix).collect();
+    prefixes.sort_by_key(|prefix| (prefix.network(), prefix.prefix_len()));
+    prefixes.dedup_by(|narrow, wide| wide.contains(&*narrow));
+    Group { inner, shared, hosts, ipv6_length: group.ipv6_length, prefixes }
 }
 
 /// The queues of all leaves, each once.

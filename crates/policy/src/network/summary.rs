@@ -12,8 +12,14 @@ pub fn summary(network: &Network) -> String {
     rows.push(("link", format!("down {}, up {}", rate(&link.ceil.down), rate(&link.ceil.up))));
     rows.push(("towards them", network.subscriber_side.join(", ")));
     let prefixes = count(network.prefixes.len(), "prefix", "prefixes");
-    rows.push(("subscribers", format!("{}, with {prefixes}", network.leaves.len())));
-    let sites = match (network.sites().len(), network.levels()) {
+    rows.push(("subscribers", format!("{}, with {prefixes}", network.subscribers().len())));
+    for group in &network.groups {
+        let prefixes = count(group.prefixes.len(), "prefix", "prefixes");
+        let name = &network.inner[group.inner].name;
+        rows.push(("each host of", format!("{name}: {} at once, of {prefixes}", group.hosts.len())));
+    }
+    let sites = match (network.sites().len() - network.groups.len(), network.levels()) {
+        (0, _) if !network.groups.is_empty() => "none: all are right below the link".to_owned(),
         (0, _) => "none: all subscribers are right below the link".to_owned(),
         (sites, levels) => format!("{sites}, on {}", count(levels, "level", "levels")),
     };

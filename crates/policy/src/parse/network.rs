@@ -1,8 +1,8 @@
-//! The keys of a policy with subscribers: `subscribers`, `sites`, `plans`, `subscriber_side` and `oversold`.
+//! The keys of a policy with subscribers: `subscribers`, `each_host`, `sites`, `plans`, `subscriber_side` and `oversold`.
 
 use super::object::{Field, Object, Reader};
 use super::rule::check_interface;
-use super::{About, about, class, link, queue};
+use super::{About, about, class, each_host, link, queue};
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
 use crate::network::{
@@ -38,8 +38,10 @@ pub(super) const PLAN_KEYS: &[&str] = &[
 /// Every key of a subscriber.
 pub(super) const SUBSCRIBER_KEYS: &[&str] = &["name", "id", "addresses", "plan", "site", "rate", "ceil"];
 
-/// Keys that only a policy with subscribers has, beside `subscribers`.
+/// Keys that only a policy with subscribers has, beside those that make it one.
 const OWN: &[&str] = &["sites", "plans", "subscriber_side", "oversold"];
+/// Keys either of which makes a policy one with subscribers.
+const MAKING: &[&str] = &["subscribers", "each_host"];
 /// Keys that it has in common with others.
 const COMMON: &[&str] = &["$schema", "version", "name", "description", "link"];
 
@@ -50,11 +52,11 @@ const SIDE_HELP: &str =
 
 /// Whether a policy is one with subscribers. Keys that are only for one and stand without them are reported.
 pub(super) fn is_meant(reader: &mut Reader, object: &Object) -> bool {
-    if object.get("subscribers").is_some() {
+    if MAKING.iter().any(|key| object.get(key).is_some()) {
         return true;
     }
     for field in OWN.iter().filter_map(|key| object.get(key)) {
-        let title = format!("\"{}\" without \"subscribers\"", field.key);
+        let title = format!("\"{}\" without \"subscribers\" or \"each_host\"", field.key);
         let finding = Diagnostic::error(Kind::MissingKey, title).at(field.key_span.clone(), "there are none");
         reader.report(finding.help(SUBSCRIBERS_HELP));
     }
@@ -63,8 +65,8 @@ pub(super) fn is_meant(reader: &mut Reader, object: &Object) -> bool {
 
 /// Reads a policy with subscribers.
 pub(super) fn read(reader: &mut Reader, object: &Object, source: &Source, tables: Tables<'_>) -> Option<NetworkPolicy> {
-    let field = object.get("subscribers")?;
-    refuse_others(reader, object, field);
+    let making = MAKING.iter().find_map(|key| object.get(key))?;
+    refuse_others(reader, object, making);
     let About { name, description } = about(reader, object, source);
     let link = object.get("link").and_then(|field| link_of(reader, field)).unwrap_or_default();
     let subscriber_side = subscriber_side(reader, object);
@@ -77,17 +79,16 @@ pub(super) fn read(reader: &mut Reader, object: &Object, source: &Source, tables
         Some(field) => plans(reader, field),
         None => Some(Vec::new()),
     };
-    let listed = match field.value {
-        Value::StringLit(_) => table(reader, field, tables)
-            .map(|table| subscriber_table::read(&table, sites.as_ref(), plans.as_deref(), &mut reader.findings)),
-        Value::Array(_) => Some((listed(reader, field, source, sites.as_ref(), plans.as_deref()), false)),
-        _ => {
-            reader.wrong_type(field, "a list or the name of a table", SUBSCRIBERS_HELP);
-            None
-        }
-    };
-    let complete = sites.is_some() && plans.is_some() && listed.is_some();
     let none = Subscribers { subscribers: Vec::new(), source: source.clone() };
+    let listed = match object.get("subscribers") {
+        Some(field) => subscribers(reader, field, source, tables, sites.as_ref(), plans.as_deref()),
+        None => Some((none.clone(), false)),
+    };
+    let groups = object.get("each_host").map_or(Vec::new(), |field| {
+        let known = Known::of(sites.as_ref(), plans.as_deref());
+        each_host::read(reader, field, &known)
+    });
+    let complete = sites.is_some() && plans.is_some() && listed.is_some();
     let (subscribers, libreqos) = listed.unwrap_or((none, false));
     // The parts that could be read are checked: all errors are told at once.
     let policy = NetworkPolicy {
@@ -99,17 +100,39 @@ pub(super) fn read(reader: &mut Reader, object: &Object, source: &Source, tables
         sites: sites.unwrap_or_default(),
         plans: plans.unwrap_or_default(),
         subscribers,
+        groups,
         origin: Origin { source: Some(source.clone()), ..Origin::default() },
     };
     reader.findings.extend(checks::errors(&policy));
     complete.then_some(policy)
 }
 
-/// Reports the keys that a policy with subscribers cannot have.
-fn refuse_others(reader: &mut Reader, object: &Object, subscribers: &Field) {
+/// The subscribers of a list or of a table, and whether it is one of LibreQoS.
+fn subscribers(
+    reader: &mut Reader,
+    field: &Field,
+    source: &Source,
+    tables: Tables<'_>,
+    sites: Option<&Sites>,
+    plans: Option<&[Plan]>,
+) -> Option<(Subscribers, bool)> {
+    match field.value {
+        Value::StringLit(_) => {
+            table(reader, field, tables).map(|table| subscriber_table::read(&table, sites, plans, &mut reader.findings))
+        }
+        Value::Array(_) => Some((listed(reader, field, source, sites, plans), false)),
+        _ => {
+            reader.wrong_type(field, "a list or the name of a table", SUBSCRIBERS_HELP);
+            None
+        }
+    }
+}
+
+/// Reports the keys that a policy with subscribers cannot have. `making`: the key that makes it one.
+fn refuse_others(reader: &mut Reader, object: &Object, making: &Field) {
     for key in super::KEYS {
         let Some(field) = object.get(key) else { continue };
-        if *key == "subscribers" || OWN.contains(key) || COMMON.contains(key) {
+        if MAKING.contains(key) || OWN.contains(key) || COMMON.contains(key) {
             continue;
         }
         let cure = match *key {
@@ -122,7 +145,7 @@ fn refuse_others(reader: &mut Reader, object: &Object, subscribers: &Field) {
         };
         let finding = Diagnostic::error(Kind::Conflict, format!("\"{key}\" in a policy with subscribers"))
             .at(field.key_span.clone(), "for a policy with classes")
-            .at(subscribers.key_span.clone(), "makes this a policy with subscribers");
+            .at(making.key_span.clone(), "makes this a policy with subscribers");
         reader.report(finding.help(cure));
     }
 }
@@ -150,7 +173,7 @@ fn each_way<T: Copy>(
     }
 }
 
-fn rates(reader: &mut Reader, object: &Object, key: &str) -> EachWay<Option<Rate>> {
+pub(super) fn rates(reader: &mut Reader, object: &Object, key: &str) -> EachWay<Option<Rate>> {
     object.get(key).map_or(EachWay::default(), |field| each_way(reader, field, |reader, field| reader.rate(field)))
 }
 
@@ -353,6 +376,34 @@ fn burst(reader: &mut Reader, field: &Field) -> Option<Burst> {
     if is_time { reader.time(field, &BURST_TIMES_NS).map(Burst::TimeNs) } else { reader.bytes(field).map(Burst::Bytes) }
 }
 
+/// The indices of sites and plans by their names; none: they are not known as a whole.
+pub(super) struct Known {
+    sites: Option<HashMap<String, usize>>,
+    plans: Option<HashMap<String, usize>>,
+}
+
+impl Known {
+    fn of(sites: Option<&Sites>, plans: Option<&[Plan]>) -> Known {
+        let by_name = |names: &mut dyn Iterator<Item = &'_ str>| -> HashMap<String, usize> {
+            names.enumerate().map(|(index, name)| (name.to_owned(), index)).collect()
+        };
+        Known {
+            sites: sites.map(|sites| by_name(&mut sites.sites.iter().map(|site| site.name.as_str()))),
+            plans: plans.map(|plans| by_name(&mut plans.iter().map(|plan| plan.name.as_str()))),
+        }
+    }
+
+    /// The index of the site that an object names.
+    pub(super) fn site(&self, reader: &mut Reader, object: &Object) -> Option<usize> {
+        named(reader, object, "site", self.sites.as_ref())
+    }
+
+    /// The index of the plan that an object names.
+    pub(super) fn plan(&self, reader: &mut Reader, object: &Object) -> Option<usize> {
+        named(reader, object, "plan", self.plans.as_ref())
+    }
+}
+
 /// The subscribers of a list in the policy itself.
 fn listed(
     reader: &mut Reader,
@@ -361,28 +412,19 @@ fn listed(
     sites: Option<&Sites>,
     plans: Option<&[Plan]>,
 ) -> Subscribers {
-    let by_name = |names: &mut dyn Iterator<Item = &'_ str>| -> HashMap<String, usize> {
-        names.enumerate().map(|(index, name)| (name.to_owned(), index)).collect()
-    };
-    let sites = sites.map(|sites| by_name(&mut sites.sites.iter().map(|site| site.name.as_str())));
-    let plans = plans.map(|plans| by_name(&mut plans.iter().map(|plan| plan.name.as_str())));
+    let known = Known::of(sites, plans);
     let mut subscribers = Vec::new();
     for (i, element) in reader.list(field, SUBSCRIBERS_HELP).into_iter().enumerate() {
         if i == MAX_SUBSCRIBERS {
             reader.report(checks::too_many(element.span()));
             break;
         }
-        subscribers.extend(subscriber(reader, &element, sites.as_ref(), plans.as_ref()));
+        subscribers.extend(subscriber(reader, &element, &known));
     }
     Subscribers { subscribers, source: source.clone() }
 }
 
-fn subscriber(
-    reader: &mut Reader,
-    element: &Field,
-    sites: Option<&HashMap<String, usize>>,
-    plans: Option<&HashMap<String, usize>>,
-) -> Option<Subscriber> {
+fn subscriber(reader: &mut Reader, element: &Field, known: &Known) -> Option<Subscriber> {
     let object = reader.object(element.value, &element.path, "a subscriber", SUBSCRIBER_KEYS)?;
     let field = reader.required(&object, "name", "name it: commands and messages call it so");
     let name = field.and_then(|field| name(reader, field));
@@ -393,8 +435,7 @@ fn subscriber(
     let addresses = reader
         .required(&object, "addresses", "list its addresses, as `\"addresses\": [\"192.0.2.1\", \"2001:db8::/56\"]`")
         .map_or_else(Vec::new, |field| addresses(reader, field));
-    let plan = named(reader, &object, "plan", plans);
-    let parent = named(reader, &object, "site", sites);
+    let (plan, parent) = (known.plan(reader, &object), known.site(reader, &object));
     let (rate, ceil) = (rates(reader, &object, "rate"), rates(reader, &object, "ceil"));
     Some(Subscriber { id: id?, name: name?, parent, plan, rate, ceil, addresses, span: Where(element.span()) })
 }
@@ -408,7 +449,7 @@ fn name(reader: &mut Reader, field: &Field) -> Option<String> {
     None
 }
 
-fn addresses(reader: &mut Reader, field: &Field) -> Vec<Address> {
+pub(super) fn addresses(reader: &mut Reader, field: &Field) -> Vec<Address> {
     let help = "list addresses and prefixes, as [\"192.0.2.1\", \"2001:db8::/56\"]";
     let mut addresses = Vec::new();
     for element in reader.list(field, help) {

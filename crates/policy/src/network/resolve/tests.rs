@@ -11,6 +11,7 @@ use crate::source::Source;
 use proptest::prelude::*;
 
 const POLICY: &str = include_str!("../../../tests/networks/inline.json");
+const GROUPS: &str = include_str!("../../../tests/networks/each_host.json");
 
 fn policy(text: &str) -> Box<NetworkPolicy> {
     match parse_file(&Source::new("test.json", text)) {
@@ -151,11 +152,35 @@ fn a_site_is_guaranteed_no_more_than_passes() {
 
 #[test]
 fn printed_networks_are_the_same() {
-    let first = policy(POLICY);
-    let printed = print(&first);
-    let again = policy(&printed);
-    assert_eq!(again, first, "{printed}");
-    assert_eq!(print(&again), printed);
+    for text in [POLICY, GROUPS] {
+        let first = policy(text);
+        let printed = print(&first);
+        let again = policy(&printed);
+        assert_eq!(again, first, "{printed}");
+        assert_eq!(print(&again), printed);
+    }
+}
+
+#[test]
+fn a_group_has_a_node_and_leaves() {
+    let network = resolved(GROUPS);
+    let inner: Vec<_> = network.inner.iter().map(|node| (node.parent, node.id.as_str())).collect();
+    assert_eq!(inner, [(32768, "link"), (32768, "wifi"), (32768, "staff"), (32769, "guests")]);
+    assert_eq!((network.subscribers().len(), network.leaves.len()), (1, 1 + 1025 + 513), "rounded up to 512");
+    let [staff, guests] = &network.groups[..] else { panic!("two groups") };
+    assert_eq!((staff.shared, staff.hosts.clone(), staff.ipv6_length), (1, 2..1026, 64));
+    assert_eq!((guests.inner, guests.shared, guests.hosts.clone()), (3, 1026, 1027..1539));
+    let guest = &network.leaves[1500].node;
+    assert_eq!((guest.parent, guest.weight, guest.ceil), (32771, 2, rates(Some(20 * MBIT), Some(5 * MBIT))));
+    let id = |address: &str| network.leaf(address.parse().expect("an address")).map(|leaf| leaf.node.id.as_str());
+    assert_eq!(id("10.2.0.9"), Some("printer"), "the subscriber's address is longer");
+    assert_eq!((id("10.2.0.8"), id("2001:db8:1:7::1"), id("10.3.0.1")), (Some("guests"), Some("staff"), None));
+    let changed =
+        resolved(&GROUPS.replace("\"hosts\": 300", "\"hosts\": 600").replace("\"weight\": 2", "\"weight\": 3"));
+    let found = difference(&network, &changed);
+    let fields: Vec<_> = found.sites[0].fields.iter().map(|field| field.field).collect();
+    assert_eq!((found.sites.len(), found.sites[0].id.as_str(), fields), (1, "guests", vec!["weight", "hosts"]));
+    assert!(found.subscribers.is_empty());
 }
 
 #[test]

@@ -43,6 +43,7 @@ fn check(sites: &Sites, subscribers: &Subscribers) -> Diagnostics {
         sites: sites.clone(),
         plans: Vec::new(),
         subscribers: subscribers.clone(),
+        groups: Vec::new(),
         origin: Origin::default(),
     };
     let mut findings = checks::errors(&policy);
