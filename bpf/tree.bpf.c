@@ -20,6 +20,7 @@ const volatile u32 sl_leaf_by_source =
 const volatile u32 sl_default_leaf =
 	SL_FIRST_INNER - 1; /* of packets whose address no subscriber has, and of those without one */
 const volatile u32 sl_l3_type = 0; /* the device has no Ethernet header */
+const volatile u32 sl_marks = 0;  /* a hook before the queue pays marks */
 const volatile u32 sl_frame_bytes = 1518; /* longer packets may be super-packets */
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -92,7 +93,7 @@ static __noinline void sl_free_dropped(struct Qdisc *sch, struct sl_tree *t)
 }
 
 /* Sets what the core must know of a packet. */
-SL_GLOBAL int sl_meet(struct sk_buff *skb __arg_trusted, struct sl_packet *p SL_NONNULL)
+SL_GLOBAL int sl_meet(struct sk_buff *skb __arg_trusted, struct sl_packet *p SL_NONNULL, u64 now_ns)
 {
 	struct sl_ends ends;
 	u32 leaf;
@@ -106,7 +107,7 @@ SL_GLOBAL int sl_meet(struct sk_buff *skb __arg_trusted, struct sl_packet *p SL_
 	leaf = sl_leaf_of(sl_leaf_by_source ? ends.src : ends.dst);
 	p->class = leaf == SL_ADDRESS_NO_LEAF ? sl_default_leaf : leaf;
 	sl_identify_ends(&ends, p);
-	p->ecn = 0; /* no program of this type may write to a packet, and no hook marks it yet */
+	p->ecn = sl_marks && ends.ecn && sl_takes_marks(p->flow_hash, now_ns);
 	return 0;
 }
 
@@ -123,7 +124,7 @@ int BPF_PROG(sl_tree_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf
 		goto drop;
 	now = bpf_ktime_get_ns();
 	sl_catch_up(t, now);
-	sl_meet(skb, &packet);
+	sl_meet(skb, &packet, now);
 	/* A leaf whose address is known already, while the change that makes it waits. */
 	if (sl_unlikely(!leaf_at(t, packet.class)->limit_pkts))
 		packet.class = sl_default_leaf;
@@ -169,6 +170,8 @@ struct sk_buff *BPF_PROG(sl_tree_dequeue, struct Qdisc *sch)
 	if (!held)
 		return NULL;
 	skb = sl_take_packet(sch, held, v.len_bytes);
+	if (sl_unlikely(v.mark))
+		sl_owe_mark(sl_at(t->slot, v.slot)->flow_hash, now); /* no program of this type may write to a packet */
 	if (!skb)
 		return NULL;
 	bpf_qdisc_bstats_update(sch, skb);

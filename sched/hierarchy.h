@@ -116,7 +116,7 @@ SL_GLOBAL s32 tree_enqueue(struct sl_tree *t SL_NONNULL, const struct sl_packet 
 	q->len_bytes = sl_min(p->len_bytes, 1 << 20);
 	q->wire_bytes = sl_min(wire_bytes(t, q->len_bytes, p->segments), 1 << 21);
 	q->arrived_ns = now_ns;
-	q->flow_hash = class_of(t, n)->one_flow ? 0 : p->flow_hash;
+	q->flow_hash = p->flow_hash;
 	q->src_host = p->src_host;
 	q->dst_host = p->dst_host;
 	q->ecn = p->ecn != 0;

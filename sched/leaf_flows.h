@@ -245,8 +245,7 @@ SL_GLOBAL u32 leaf_flow(struct sl_tree *t SL_NONNULL, u32 leaf, u32 hash)
 
 SL_FN u32 flow_queue_of(struct sl_tree *t, const struct sl_leaf_queue *k, u32 leaf, u32 hash)
 {
-	(void)k;
-	return leaf_flow(t, leaf, hash);
+	return leaf_flow(t, leaf, k->one_flow ? 0 : hash);
 }
 
 #include "flow_queue.h"

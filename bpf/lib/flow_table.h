@@ -10,30 +10,12 @@
  * old sums there.
  */
 #pragma once
-#include "keyed_hash.h"
+#include "flow_hash.h"
 #include "maps.h"
 #include "parse.h"
 
 _Static_assert(sizeof(struct sl_flow) == 64, "one cache line");
 _Static_assert(sizeof(struct sl_flow_set) == 512, "whole cache lines");
-
-/* The hash of a flow between two IPv4 addresses; last is the fifth word of its key. */
-static __always_inline u32 sl_ipv4_flow_hash(u32 src, u32 dst, u64 last)
-{
-	u64 word[2] = { src | (u64)dst << 32, last };
-
-	return sl_keyed_hash(word, 2);
-}
-
-static __always_inline u32 sl_flow_hash(const struct sl_flow_key *flow)
-{
-	const u64 *key = (const u64 *)flow;
-
-	_Static_assert(sizeof(*flow) == 8 * SL_HASH_WORDS, "five words");
-	if (!key[0] && !key[2] && (u32)key[1] == SL_MAPPED && (u32)key[3] == SL_MAPPED)
-		return sl_ipv4_flow_hash((u32)(key[1] >> 32), (u32)(key[3] >> 32), key[4]);
-	return sl_keyed_hash(key, SL_HASH_WORDS);
-}
 
 static __always_inline struct sl_flow_set *sl_flow_set_of(u32 hash)
 {

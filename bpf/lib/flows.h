@@ -42,17 +42,6 @@ static __always_inline u64 sl_metadata_mark(const struct sl_headers *h)
 	return h->mark | (u64)h->interface << 32;
 }
 
-static __always_inline void sl_flow_key(struct sl_flow_key *key, const struct sl_headers *h, u32 direction)
-{
-	__builtin_memcpy(key->src, h->src, 16);
-	__builtin_memcpy(key->dst, h->dst, 16);
-	key->sport = __builtin_bswap16(h->sport);
-	key->dport = __builtin_bswap16(h->dport);
-	key->proto = h->proto;
-	key->direction = direction & 1;
-	key->has_ports = h->has_ports;
-}
-
 /* Sets the flow of a packet. */
 static __always_inline void sl_request_flow(struct sl_request *d, const struct sl_headers *h)
 {

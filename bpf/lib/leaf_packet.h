@@ -3,15 +3,17 @@
 #pragma once
 #include "departing_hosts.h"
 #include "ends.h"
+#include "flow_hash.h"
+#include "marks.h"
 #include "queue.h"
-#include "../../sched/addresses.h"
 #include "../../sched/packet.h"
 
-/* Source and destination of a packet, as four words in network order (IPv4 as ::ffff:a.b.c.d), and the rest of its flow. */
+/* Source and destination of a packet, as four words in network order (IPv4 as ::ffff:a.b.c.d), and what does not change with the source. */
 struct sl_ends {
 	u32 src[4];
 	u32 dst[4];
-	u64 rest; /* ports and protocol */
+	u32 flow_hash; /* as the hook before the queue has it, which pays marks */
+	u32 ecn;
 };
 
 /* Sets the ends of a plain packet. Returns 0 if it is not one. */
@@ -26,7 +28,9 @@ static __always_inline int sl_read_plain_ends(const struct sk_buff *skb, struct 
 	e->src[2] = e->dst[2] = SL_MAPPED;
 	e->src[3] = (u32)(f.addresses >> 32);
 	e->dst[3] = (u32)f.rest;
-	e->rest = f.rest >> 32 | (u64)sl_front_proto(&f) << 32;
+	e->flow_hash = sl_ipv4_flow_hash(e->src[3], e->dst[3],
+					 f.rest >> 32 | (u64)(sl_front_proto(&f) | SL_EGRESS << 16 | 1 << 24) << 32);
+	e->ecn = sl_front_ecn(&f);
 	return 1;
 }
 
@@ -35,13 +39,16 @@ SL_GLOBAL int sl_read_ends(struct sk_buff *skb __arg_trusted, struct sl_ends *e 
 {
 	u16 type = sl_l3_type ? __builtin_bswap16(skb->protocol) : 0;
 	int has_front = !type && SL_FRONT + SL_FRONT_BYTES <= skb->len - skb->data_len;
+	struct sl_flow_key key = {};
 	struct sl_headers h;
 
 	sl_headers_init(&h, SL_NO_TAG, 0, 0);
 	sl_parse(skb, has_front ? skb->data + SL_FRONT : NULL, type, 0, &h);
 	__builtin_memcpy(e->src, h.src, 16);
 	__builtin_memcpy(e->dst, h.dst, 16);
-	e->rest = h.sport | (u64)h.dport << 16 | (u64)h.proto << 32;
+	sl_flow_key(&key, &h, SL_EGRESS);
+	e->flow_hash = sl_flow_hash(&key);
+	e->ecn = sl_ecn(&h);
 	return 0;
 }
 
@@ -72,18 +79,12 @@ static __always_inline u16 sl_end_hash(const u32 *address)
 /* Sets flow and hosts of a packet between these ends. */
 static __always_inline void sl_identify_ends(const struct sl_ends *e, struct sl_packet *p)
 {
-	u64 word[SL_HASH_WORDS] = { e->src[0] | (u64)e->src[1] << 32, e->src[2] | (u64)e->src[3] << 32,
-				    e->dst[0] | (u64)e->dst[1] << 32, e->dst[2] | (u64)e->dst[3] << 32, e->rest };
-
-	if (!word[0] && !word[2] && e->src[2] == SL_MAPPED && e->dst[2] == SL_MAPPED) {
-		u64 ipv4[2] = { e->src[3] | (u64)e->dst[3] << 32, e->rest };
-
-		p->flow_hash = sl_keyed_hash(ipv4, 2);
+	p->flow_hash = e->flow_hash;
+	if (!e->src[0] && !e->src[1] && !e->dst[0] && !e->dst[1] && e->src[2] == SL_MAPPED && e->dst[2] == SL_MAPPED) {
 		p->src_host = sl_ipv4_host_hash(e->src[3]);
 		p->dst_host = sl_ipv4_host_hash(e->dst[3]);
 		return;
 	}
-	p->flow_hash = sl_keyed_hash(word, SL_HASH_WORDS);
 	p->src_host = sl_end_hash(e->src);
 	p->dst_host = sl_end_hash(e->dst);
 }

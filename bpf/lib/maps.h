@@ -6,8 +6,6 @@
 /* A global variable is read without a look-up. Its section is a map all the same, and pinned as `live`. */
 volatile struct sl_live sl_live SEC(".data.live");
 
-volatile struct sl_owed_marks sl_owed SEC(".data.owed");
-
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, u32);

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Marks of congestion: owed to a flow by the queue, paid by the hook before it. Entries are words; what two CPUs do at once loses one at most. */
+/*
+ * Marks of congestion: owed to a flow by the queue, paid by the hook before it, which shares the map. Entries are words; what two CPUs do at once
+ * loses one at most.
+ */
 #pragma once
-#include "flows.h"
+#include "parse.h"
+
+volatile struct sl_owed_marks sl_owed SEC(".data.owed");
 
 #define SL_OWED_NS 1000000000ULL /* a flow that sends nothing for so long gets no mark any more */
 #define SL_OVERDUE 48 /* in 2^20 ns: the hook has seen the flow since, and could not mark it */

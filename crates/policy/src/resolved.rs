@@ -102,9 +102,9 @@ impl Resolved {
         self.limits != Limits::default() || self.classes.iter().any(class)
     }
 
-    /// Whether a queue may mark packets instead of dropping them.
+    /// Whether a queue may mark packets instead of dropping them. That of packets which are no subscriber's does in any case.
     pub fn marks(&self) -> bool {
-        self.classes.iter().any(|class| class.codel.is_some())
+        self.network.is_some() || self.classes.iter().any(|class| class.codel.is_some())
     }
 
     /// Whether a queue is fair between hosts.

@@ -8,13 +8,15 @@ use crate::net::{B, Ns};
 use crate::policy::{port, with};
 use crate::suite::Suite;
 use crate::traffic::{self, Flow};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 pub fn suite() -> Suite {
     Suite::new("congestion")
         .qdisc("packets_are_marked_instead_of_dropped", &[Need::Ifb, Need::Icount], marks)
         .tc("packets_are_marked_instead_of_dropped", &[Need::Ifb, Need::FqCodel], marks)
+        .qdisc("subscribers_are_marked", &[Need::Icount], marks_of_subscribers)
+        .tc("subscribers_are_marked", &[Need::Icount, Need::FqCodel], marks_of_subscribers)
         .qdisc("a_mark_is_for_one_flow", &[Need::Icount], marks_of_one)
         .qdisc("unmarkable_packets_are_dropped", &[Need::Icount], unmarkable)
         .qdisc("codel_drops_as_many_as_the_kernels", &[Need::Icount, Need::Htb], as_the_kernel)
@@ -31,27 +33,32 @@ fn marked(ns: &Ns) -> u64 {
     value.parse().expect("a count")
 }
 
-/// Two TCP transfers: the packets that CoDel dropped, and those that arrived marked.
+/// Two TCP transfers through a class that queues by flow: the packets that CoDel dropped, and those that arrived marked.
 fn transfer(lab: &Lab, ecn: &str, split: &str, arriving: bool) -> (u64, u64) {
+    let class = json!({ "id": 0, "queue": "flows" });
+    let policy =
+        json!({ "version": 1, "scheduler": "deficit_round_robin", "link": { "split_gso": split }, "classes": [class] });
+    transfer_with(lab, &policy, ecn, arriving)
+}
+
+/// Two TCP transfers under a policy: the packets that CoDel dropped, and those that arrived marked.
+fn transfer_with(lab: &Lab, policy: &Value, ecn: &str, arriving: bool) -> (u64, u64) {
     let pair = lab.pair();
     for ns in [&pair.a, &pair.b] {
         ns.sysctl("net/ipv4/tcp_ecn", ecn);
     }
     let (far, end) = if arriving { (&pair.a, "a0") } else { (&pair.b, "b0") };
     far.tc(&format!("qdisc add dev {end} root netem delay 20ms limit 10000"));
-    let class = json!({ "id": 0, "queue": "flows" });
-    let policy =
-        json!({ "version": 1, "scheduler": "deficit_round_robin", "link": { "split_gso": split }, "classes": [class] });
     let (ns, dev) = if arriving { (&pair.b, "b0") } else { (&pair.a, "a0") };
-    lab.up(ns, dev, &lab.policy(&policy), &[if arriving { "--ingress-rate" } else { "--rate" }, "20mbit"]);
+    lab.up(ns, dev, &lab.policy(policy), &[if arriving { "--ingress-rate" } else { "--rate" }, "20mbit"]);
     let mut server = iperf::serve(&pair.b);
     iperf::start(&pair.a, &format!("-c {B} -C cubic -t 3 -P 2")).finish().ok();
     let status = lab.status(ns, dev);
     let class = status.direction(if arriving { "ingress" } else { "egress" }).class(0);
     let (dropped, marked) = (class.drops.values().sum(), marked(&pair.b));
     eprintln!(
-        "    ecn {ecn}, split {split}, arriving {arriving}: {dropped} dropped, {marked} marked, {:?}",
-        class.drops
+        "    ecn {ecn}, link {}, arriving {arriving}: {dropped} dropped, {marked} marked, {:?}",
+        policy["link"], class.drops
     );
     server.kill();
     lab.down(ns, dev);
@@ -70,6 +77,27 @@ fn marks(lab: &Lab) {
         assert!(marked > 2, "{marked} packets came marked");
         // TCP's retransmissions cannot be marked, nor can packets that close a connection.
         assert!(dropped * 20 <= marked, "{dropped} dropped with ECN, {marked} marked");
+    }
+}
+
+/// A subscriber whose flows are marked, by flow and in a FIFO with CoDel; without ECN, they lose packets.
+fn marks_of_subscribers(lab: &Lab) {
+    let policy = |split: &str, queue: &str| {
+        json!({
+            "link": { "split_gso": split },
+            "subscriber_side": ["a0"],
+            "plans": { "home": { "ceil": "10mbit", "queue": queue, "aqm": "codel" } },
+            "subscribers": [{ "name": "b", "addresses": [B], "plan": "home" }],
+        })
+    };
+    let (dropped, marked) = transfer_with(lab, &policy("on", "flows"), "0", false);
+    assert!(dropped > 0 && marked == 0, "without ECN: {dropped} dropped, {marked} marked");
+    for (split, queue) in [("on", "flows"), ("off", "fifo")] {
+        if split == "off" && lab.engine == Engine::Tc {
+            continue;
+        }
+        let (dropped, marked) = transfer_with(lab, &policy(split, queue), "1", false);
+        assert!(marked > 2 && dropped * 20 <= marked, "{dropped} dropped with ECN, {marked} marked");
     }
 }
 

@@ -110,17 +110,19 @@ pub(super) fn refused(error: TreeError) -> Error {
 
 impl Driver for TreeQdisc {
     fn programs(&self) -> &'static [&'static str] {
-        &["sl_split"]
+        &["sl_split", "sl_mark"]
     }
 
     /// Loads the qdisc with a tree of its own, and registers it under a name that is free, which it sets in the record.
     fn load(&self, record: &mut Record, loading: &Loading<'_>) -> Result<()> {
         let interface = loading.interface;
         let wanted = Wanted::of(record, loading.policy, interface)?;
+        let marks = record.split || record.marks;
         qdisc::register(record, loading.pins, || {
             let mut loader = Loader::tree()?;
             loader.constant("sl_leaf_by_source", wanted.by_source())?;
             loader.constant("sl_l3_type", u32::from(!interface.ethernet))?;
+            loader.constant("sl_marks", u32::from(marks))?;
             loader.constant("sl_frame_bytes", interface.mtu_bytes + interface.header_bytes() + 4)?;
             Ok(loader)
         })?;

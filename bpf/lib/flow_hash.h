@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The flow of a packet and its hash, which are the same in all programs of an interface. */
+#pragma once
+#include "keyed_hash.h"
+#include "parse.h"
+
+static __always_inline void sl_flow_key(struct sl_flow_key *key, const struct sl_headers *h, u32 direction)
+{
+	__builtin_memcpy(key->src, h->src, 16);
+	__builtin_memcpy(key->dst, h->dst, 16);
+	key->sport = __builtin_bswap16(h->sport);
+	key->dport = __builtin_bswap16(h->dport);
+	key->proto = h->proto;
+	key->direction = direction & 1;
+	key->has_ports = h->has_ports;
+}
+
+/* The hash of a flow between two IPv4 addresses; last is the fifth word of its key. */
+static __always_inline u32 sl_ipv4_flow_hash(u32 src, u32 dst, u64 last)
+{
+	u64 word[2] = { src | (u64)dst << 32, last };
+
+	return sl_keyed_hash(word, 2);
+}
+
+static __always_inline u32 sl_flow_hash(const struct sl_flow_key *flow)
+{
+	const u64 *key = (const u64 *)flow;
+
+	_Static_assert(sizeof(*flow) == 8 * SL_HASH_WORDS, "five words");
+	if (!key[0] && !key[2] && (u32)key[1] == SL_MAPPED && (u32)key[3] == SL_MAPPED)
+		return sl_ipv4_flow_hash((u32)(key[1] >> 32), (u32)(key[3] >> 32), key[4]);
+	return sl_keyed_hash(key, SL_HASH_WORDS);
+}
