@@ -16,10 +16,9 @@ struct sl_host_place {
 	u64 seen_ns; /* when its last packet came; 0: the place is free */
 	u64 since_ns; /* when it came */
 	u64 sent_pkts, sent_bytes; /* what the leaf had counted then */
-	u32 dropped_pkts; /* as above */
+	u32 dropped_pkts, marked_pkts; /* as above */
 	u16 leaf;
-	u16 pad;
-	u64 pad2;
+	u16 pad[3];
 };
 
 struct sl_host_group {

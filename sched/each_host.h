@@ -39,6 +39,7 @@ SL_FN u32 host_enter(struct sl_host_place *place, const struct sl_leaf *leaf, u6
 	for (reason = 0; reason < SL_DROPS; reason++)
 		dropped += leaf->dropped_pkts[reason];
 	place->dropped_pkts = dropped;
+	place->marked_pkts = leaf->marked_pkts;
 	return place->leaf;
 }
 

@@ -7,7 +7,7 @@ use crate::terminal;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde_json::{Map, Value, json};
 use sluice_kernel::SubscriberEdits;
-use sluice_kernel::status::SubscriberStatus;
+use sluice_kernel::status::{SubscriberSearch, SubscriberStatus};
 use sluice_policy::edit::SubscriberChange;
 use std::cmp::Reverse;
 
@@ -84,12 +84,10 @@ fn remove(args: &Remove, color: bool) -> Result<(), Failure> {
 
 fn list(args: &List) -> Result<(), Failure> {
     let interfaces = args.interface.clone().map_or_else(sluice_kernel::with_subscribers, |one| Ok(vec![one]))?;
+    let search = SubscriberSearch::new(args.search.as_deref().unwrap_or_default());
     let mut found = Map::new();
     for interface in &interfaces {
-        let mut all = sluice_kernel::subscribers_of(interface, |_, _| true)?;
-        if let Some(text) = &args.search {
-            all.retain(|one| has(one, &text.to_lowercase()));
-        }
+        let mut all = sluice_kernel::subscribers_of(interface, |one| search.finds_subscriber(one))?;
         match args.sort {
             Order::Name => {}
             Order::Sent => all.sort_by_key(|one| Reverse(one.counts.sent.bytes)),
@@ -109,16 +107,10 @@ fn list(args: &List) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a text stands in what names a subscriber, in lower case.
-fn has(one: &SubscriberStatus, text: &str) -> bool {
-    let named = [Some(&one.id), Some(&one.name), one.site.as_ref(), one.plan.as_ref()];
-    named.into_iter().flatten().chain(&one.addresses).any(|own| own.to_lowercase().contains(text))
-}
-
 fn show(args: &Show) -> Result<(), Failure> {
     let mut found = Map::new();
     for interface in sluice_kernel::with_subscribers()? {
-        let Some(one) = sluice_kernel::subscribers_of(&interface, |id, _| id == args.name)?.pop() else { continue };
+        let Some(one) = sluice_kernel::subscribers_of(&interface, |one| one.id == args.name)?.pop() else { continue };
         if args.json {
             found.insert(interface, json!(one));
             continue;
@@ -127,7 +119,7 @@ fn show(args: &Show) -> Result<(), Failure> {
             outln!("{}  {}", one.id, if one.name == one.id { "" } else { &one.name });
             outln!("  plan       {}", one.plan.as_deref().unwrap_or("none"));
             outln!("  site       {}", one.site.as_deref().unwrap_or("none: right below the link"));
-            outln!("  addresses  {}", one.addresses.join(", "));
+            outln!("  addresses  {}", one.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
         }
         let rate = |bps: Option<u64>| bps.map_or("none".to_owned(), terminal::rate);
         outln!("departures of {interface}");

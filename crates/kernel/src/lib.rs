@@ -28,7 +28,7 @@ pub use command::ensure::{Healed, ensure};
 pub use command::history::{entry as history_entry, of as history_of};
 pub use command::rollback::rollback;
 pub use command::status::of as status_of;
-pub use command::subscribers::{SubscriberEdits, no_subscriber, subscribers_of, with_subscribers};
+pub use command::subscribers::{SubscriberEdits, no_subscriber, subscribers_of, with_subscribers, without_subscribers};
 pub use command::up::{UpRequest, up};
 pub use command::upgrade::{Upgraded, upgrade};
 pub use command::{boot, confirm, doctor, watch};

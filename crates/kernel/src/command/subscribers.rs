@@ -14,19 +14,22 @@ use sluice_policy::{Policy, Source, parse};
 use std::cell::RefCell;
 use std::time::Duration;
 
-/// The subscribers of a managed interface whose key or name is wanted, in the order of the policy.
+/// The subscribers of a managed interface that are wanted, in the order of the policy.
 ///
 /// # Errors
 /// The policy has none.
-pub fn subscribers_of(interface: &str, wanted: impl Fn(&str, &str) -> bool) -> Result<Vec<SubscriberStatus>> {
+pub fn subscribers_of(interface: &str, wanted: impl Fn(&SubscriberStatus) -> bool) -> Result<Vec<SubscriberStatus>> {
     require_root()?;
     recover_unless_held()?;
     let pinned = Pinned::open(managed(interface)?)?;
-    let tree = pinned.tree()?.ok_or_else(|| {
-        Error::input(format!("{interface}: the policy has no subscribers"))
-            .help("`sluice status` shows what each interface has")
-    })?;
+    let tree = pinned.tree()?.ok_or_else(|| without_subscribers(interface))?;
     Ok(tree.subscribers(wanted))
+}
+
+/// The error of an interface whose policy has no subscribers.
+pub fn without_subscribers(interface: &str) -> Error {
+    Error::input(format!("{interface}: the policy has no subscribers"))
+        .help("`sluice status` shows what each interface has")
 }
 
 /// The interfaces of the process's namespace whose policies have subscribers.

@@ -308,9 +308,9 @@ const NO_HOST: abi::sl_host_place = abi::sl_host_place {
     sent_pkts: 0,
     sent_bytes: 0,
     dropped_pkts: 0,
+    marked_pkts: 0,
     leaf: 0,
-    pad: 0,
-    pad2: 0,
+    pad: [0; 3],
 };
 
 const CHANGE_WORDS: usize = size_of::<abi::sl_tree_change>() / 8;

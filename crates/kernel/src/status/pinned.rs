@@ -16,9 +16,11 @@ use crate::system::interface::Interface;
 use libbpf_rs::{MapCore, MapHandle};
 use sluice_abi as abi;
 use sluice_error::Result;
-use sluice_policy::{Resolved, ResolvedClass, Scheduler};
+use sluice_policy::network::Network;
+use sluice_policy::{IpNet, Resolved, ResolvedClass, Scheduler};
 use std::cell::RefCell;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Time for which a check of the parts is believed.
@@ -28,6 +30,8 @@ pub(crate) struct Pinned {
     record: Record,
     pins: PathBuf,
     policy: Resolved,
+    /// The addresses of each subscriber.
+    addresses: Vec<Arc<[IpNet]>>,
     framing: Framing,
     /// Tables that were in force when the maps were opened.
     live: Box<abi::sl_tables>,
@@ -52,6 +56,7 @@ impl Pinned {
             live: tables::live(&pins)?,
             policers: Policers::open(&pins, &policy)?,
             framing: Framing::of(&policy.framing, header_bytes),
+            addresses: policy.network.as_ref().map(Network::addresses).unwrap_or_default(),
             policy,
             live_word: tables::open(&pins, "live")?,
             class_counts: tables::open(&pins, "class_counts")?,
@@ -170,7 +175,7 @@ impl Pinned {
     pub fn tree(&self) -> Result<Option<Snapshot<'_>>> {
         match (&self.counters, &self.policy.network, self.record.way) {
             (Counters::Tree(maps), Some(network), Some(way)) => {
-                Snapshot::take(maps, network, way, &self.record).map(Some)
+                Snapshot::take(maps, (network, &self.addresses), way, &self.record).map(Some)
             }
             _ => Ok(None),
         }

@@ -9,12 +9,14 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use sluice_abi as abi;
 use sluice_error::{Error, Result};
+use sluice_policy::IpNet;
 use sluice_policy::network::{Network, Node, Way};
 use sluice_tables::each_host::HostTable;
 use sluice_tables::tree::{NOBODY, Numbers};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The most subscribers that a status names.
@@ -29,8 +31,8 @@ pub struct TreeStatus {
     pub way: Way,
     /// Sites, each behind the one above it, and groups of hosts.
     pub sites: Vec<SiteStatus>,
-    /// All subscribers in the order of the table, then the hosts of groups that are there, without their addresses. Written are their number, as
-    /// `subscribers`, and the busiest.
+    /// All subscribers in the order of the table, then the hosts of groups that are there. Written are their number, as `subscribers`, and the
+    /// busiest.
     #[serde(flatten, serialize_with = "number_and_busiest")]
     pub all: Vec<SubscriberStatus>,
     /// Packets whose address no subscriber has.
@@ -56,6 +58,10 @@ fn number_and_busiest<S: Serializer>(all: &[SubscriberStatus], serializer: S) ->
     map.serialize_entry("subscribers", &all.len())?;
     map.serialize_entry("busiest", &busiest(all))?;
     map.end()
+}
+
+fn as_texts<S: Serializer>(addresses: &[IpNet], serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_seq(addresses.iter().map(ToString::to_string))
 }
 
 /// What leaves have counted.
@@ -111,7 +117,8 @@ pub struct SubscriberStatus {
     /// Its plan.
     pub plan: Option<String>,
     /// Its addresses.
-    pub addresses: Vec<String>,
+    #[serde(serialize_with = "as_texts")]
+    pub addresses: Arc<[IpNet]>,
     /// Guarantee, bits per second.
     pub rate_bps: Option<u64>,
     /// Ceiling, bits per second.
@@ -128,6 +135,8 @@ pub struct SubscriberStatus {
 /// A tree at one moment.
 pub(crate) struct Snapshot<'a> {
     network: &'a Network,
+    /// The addresses of each subscriber.
+    addresses: &'a [Arc<[IpNet]>],
     way: Way,
     numbers: Numbers,
     tree: Box<abi::sl_tree>,
@@ -139,7 +148,12 @@ pub(crate) struct Snapshot<'a> {
 
 impl<'a> Snapshot<'a> {
     /// Reads the tree of a record, which is that of this network.
-    pub fn take(maps: &TreeMaps, network: &'a Network, way: Way, record: &Record) -> Result<Snapshot<'a>> {
+    pub fn take(
+        maps: &TreeMaps,
+        (network, addresses): (&'a Network, &'a [Arc<[IpNet]>]),
+        way: Way,
+        record: &Record,
+    ) -> Result<Snapshot<'a>> {
         let numbers = Numbers::of(network, &maps.owners()).map_err(|error| Error::system(error.to_string()))?;
         let (mut tree, runs) = (maps.copy(), record.engine == Engine::Qdisc);
         if !runs {
@@ -147,7 +161,7 @@ impl<'a> Snapshot<'a> {
         }
         let now_ns = clock::monotonic().as_nanos() as u64;
         let hosts = hosts(maps, network, &numbers, &tree, now_ns);
-        Ok(Snapshot { network, way, numbers, tree, hosts, runs, now_ns })
+        Ok(Snapshot { network, addresses, way, numbers, tree, hosts, runs, now_ns })
     }
 
     /// Adds all leaves to the class that stands for them, and returns the fill level of the link's bucket.
@@ -208,48 +222,44 @@ impl<'a> Snapshot<'a> {
         TreeStatus {
             way: self.way,
             sites,
-            all: (0..subscribers).map(|leaf| self.subscriber(leaf)).chain(self.all_hosts()).collect(),
+            all: self.all().collect(),
             nobody: self.counts(NOBODY),
         }
     }
 
-    /// The status of each subscriber whose key or name is wanted, in the order of the table.
-    pub fn subscribers(&self, wanted: impl Fn(&str, &str) -> bool) -> Vec<SubscriberStatus> {
-        let all = self.network.subscribers().iter().enumerate();
-        let found = all.filter(|(_, leaf)| wanted(&leaf.node.id, &leaf.node.name));
-        let mut found: Vec<SubscriberStatus> = found.map(|(leaf, _)| self.subscriber(leaf)).collect();
-        let mut addresses = vec![Vec::new(); self.network.subscribers().len()];
-        for (prefix, leaf) in &self.network.prefixes {
-            addresses[usize::from(*leaf)].push(prefix.to_string());
-        }
-        let mut own =
-            self.network.subscribers().iter().zip(addresses).filter(|(leaf, _)| wanted(&leaf.node.id, &leaf.node.name));
-        found.iter_mut().for_each(|one| one.addresses = own.next().map(|(_, addresses)| addresses).unwrap_or_default());
-        found.extend(self.all_hosts().filter(|host| wanted(&host.id, &host.name)).map(|host| {
-            let addresses = vec![host.name.clone()];
-            SubscriberStatus { addresses, ..host }
-        }));
-        found
+    /// The status of each subscriber that is wanted, in the order of the table, then that of hosts.
+    pub fn subscribers(&self, wanted: impl Fn(&SubscriberStatus) -> bool) -> Vec<SubscriberStatus> {
+        self.all().filter(wanted).collect()
     }
 
-    /// The hosts of groups that are there, as subscribers. The key has the name of the group, since an address may be of two, one after the other.
-    fn all_hosts(&self) -> impl Iterator<Item = SubscriberStatus> + '_ {
-        self.hosts.iter().map(|host| {
-            let own = self.subscriber(host.leaf);
-            let group = own.site.clone().unwrap_or_default();
-            let LeafCounts { sent, dropped_pkts, backlog } = own.counts;
-            let sent = Count {
-                pkts: sent.pkts.saturating_sub(host.before.sent.pkts),
-                bytes: sent.bytes.saturating_sub(host.before.sent.bytes),
-            };
-            let dropped_pkts = dropped_pkts.saturating_sub(host.before.dropped_pkts);
-            SubscriberStatus {
-                id: format!("{group} {}", host.prefix),
-                name: host.prefix.clone(),
-                counts: LeafCounts { sent, dropped_pkts, backlog },
-                ..own
-            }
-        })
+    /// All subscribers in the order of the table, then the hosts of groups that are there.
+    fn all(&self) -> impl Iterator<Item = SubscriberStatus> + '_ {
+        let subscribers = (0..self.network.subscribers().len()).map(|leaf| self.subscriber(leaf));
+        subscribers.chain(self.hosts.iter().map(|host| self.host(host)))
+    }
+
+    /// A host of a group, as a subscriber. The key has the name of the group, since an address may be of two, one after the other.
+    fn host(&self, host: &Host) -> SubscriberStatus {
+        let own = self.subscriber(host.leaf);
+        let name = match host.prefix {
+            IpNet::V4(own) => own.addr().to_string(),
+            IpNet::V6(own) if own.prefix_len() == 128 => own.addr().to_string(),
+            IpNet::V6(own) => own.to_string(),
+        };
+        let (now, then) = (own.counts, &host.before);
+        let sent = Count {
+            pkts: now.sent.pkts.saturating_sub(then.sent.pkts),
+            bytes: now.sent.bytes.saturating_sub(then.sent.bytes),
+        };
+        let dropped_pkts = now.dropped_pkts.saturating_sub(then.dropped_pkts);
+        SubscriberStatus {
+            id: format!("{} {name}", own.site.as_deref().unwrap_or_default()),
+            name,
+            addresses: Arc::new([host.prefix]),
+            counts: LeafCounts { sent, dropped_pkts, backlog: now.backlog },
+            marked_pkts: own.marked_pkts.saturating_sub(host.marked_before_pkts),
+            ..own
+        }
     }
 
     fn subscriber(&self, leaf: usize) -> SubscriberStatus {
@@ -259,7 +269,7 @@ impl<'a> Snapshot<'a> {
             name: own.node.name.clone(),
             site: self.site(&own.node),
             plan: own.plan.clone(),
-            addresses: Vec::new(),
+            addresses: Arc::clone(&self.addresses[leaf]),
             rate_bps: own.node.rate.of(self.way).map(|rate| rate.0),
             ceil_bps: own.node.ceil.of(self.way).map(|rate| rate.0),
             ceil_fill: self.fill(number),
@@ -294,11 +304,13 @@ impl<'a> Snapshot<'a> {
 /// A host of a group that is there.
 struct Host {
     /// Its address, or its prefix if that is one host.
-    prefix: String,
+    prefix: IpNet,
     /// The index of its leaf in the network.
     leaf: usize,
     /// What the leaf had counted when the host came.
     before: LeafCounts,
+    /// Packets that the leaf had marked then.
+    marked_before_pkts: u64,
 }
 
 /// The hosts of all groups that have packets, or had some not long ago.
@@ -322,6 +334,7 @@ fn hosts(maps: &TreeMaps, network: &Network, numbers: &Numbers, tree: &abi::sl_t
             let Some(leaf) = leaves.get(&place.leaf.into()).filter(|_| is_there) else { continue };
             found.push(Host {
                 prefix: host_prefix(place, group.ipv6_length),
+                marked_before_pkts: place.marked_pkts.into(),
                 leaf: *leaf,
                 before: LeafCounts {
                     sent: Count { pkts: place.sent_pkts, bytes: place.sent_bytes },
@@ -334,12 +347,13 @@ fn hosts(maps: &TreeMaps, network: &Network, numbers: &Numbers, tree: &abi::sl_t
     found
 }
 
-/// The address of a host, or its prefix.
-fn host_prefix(place: &abi::sl_host_place, ipv6_length: u8) -> String {
+/// The prefix of a host: an address, or what is one host of IPv6.
+fn host_prefix(place: &abi::sl_host_place, ipv6_length: u8) -> IpNet {
     let address = Ipv6Addr::from_bits(u128::from(place.upper) << 64 | u128::from(place.lower)).to_canonical();
+    let whole = IpNet::from(address);
     match address {
-        IpAddr::V6(_) if ipv6_length < 128 => format!("{address}/{ipv6_length}"),
-        _ => address.to_string(),
+        IpAddr::V6(_) => IpNet::new(address, ipv6_length.min(128)).unwrap_or(whole),
+        IpAddr::V4(_) => whole,
     }
 }
 

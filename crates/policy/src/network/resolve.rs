@@ -16,6 +16,7 @@ use sluice_abi as abi;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::ops::Range;
+use std::sync::Arc;
 
 type Rates = EachWay<Option<Rate>>;
 
@@ -140,6 +141,13 @@ impl Network {
             codel: Some(Codel::default().at_rate(*self.link().ceil.of(way))),
             limit_pkts: None,
         }
+    }
+
+    /// The prefixes of each leaf, by address.
+    pub fn addresses(&self) -> Vec<Arc<[IpNet]>> {
+        let mut all = vec![Vec::new(); self.leaves.len()];
+        self.prefixes.iter().for_each(|(prefix, leaf)| all[usize::from(*leaf)].push(*prefix));
+        all.into_iter().map(Arc::from).collect()
     }
 
     /// The link.

@@ -2,15 +2,17 @@
 
 use super::change::{Body, message, shown_with_boot, time};
 use super::{run_as, run_reading, value};
+use crate::extract::Query;
 use crate::problem::{Answer, Problem};
 use crate::request_limit::RequestKind;
 use crate::state::Shared;
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use sluice_kernel::SubscriberEdits;
+use sluice_kernel::status::SubscriberSearch;
 use sluice_policy::edit::SubscriberChange;
 
 /// The most subscribers that an answer has of each interface.
@@ -22,7 +24,7 @@ const MOST_CHANGES: usize = 10_000;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listed {
-    /// A text that the key or the name has.
+    /// A text that key, name, site or plan has, or an address.
     #[serde(default)]
     search: String,
     /// The most of each interface, up to [`MOST_LISTED`].
@@ -46,11 +48,10 @@ pub struct Changes {
 /// The subscribers of each interface that has some.
 pub async fn list(State(state): State<Shared>, Query(query): Query<Listed>) -> Answer {
     run_reading(state, move |_| {
-        let text = query.search.to_lowercase();
-        let has = |id: &str, name: &str| id.to_lowercase().contains(&text) || name.to_lowercase().contains(&text);
+        let search = SubscriberSearch::new(&query.search);
         let mut all = Map::new();
         for interface in sluice_kernel::with_subscribers()? {
-            let mut found = sluice_kernel::subscribers_of(&interface, has)?;
+            let mut found = sluice_kernel::subscribers_of(&interface, |one| search.finds_subscriber(one))?;
             found.truncate(query.limit.unwrap_or(MOST_LISTED).min(MOST_LISTED));
             all.insert(interface, value(found)?);
         }
