@@ -2,7 +2,9 @@
 
 mod tree;
 
-pub use tree::{LeafRates, SiteRates, SubscriberRates, TreeRates};
+pub use tree::{
+    LeafRates, Selection, SiteRates, SubscriberOrder, SubscriberRates, SubscriberView, TreeRates, is_at_ceiling,
+};
 
 use crate::sample::{Event, Sample};
 use serde::Serialize;
@@ -336,7 +338,11 @@ fn interface_rates(now: &Status, earlier: Earlier<&Status>, span_s: f64) -> Inte
         rules: now.rules.iter().enumerate().map(rule).collect(),
         unmatched_pps: per_second(earlier.of(|then| Some(then.unmatched.pkts)).until(now.unmatched.pkts)),
         forwards: now.forwards.iter().enumerate().map(forward).collect(),
-        tree: now.tree.as_ref().map(|tree| tree::tree_rates(tree, earlier.of(|then| then.tree.as_ref()), span_s)),
+        tree: now.tree.as_ref().map(|tree| {
+            let departures = now.directions.iter().find(|one| one.direction == "egress");
+            let framing = departures.and_then(|one| one.framing.as_ref());
+            tree::tree_rates(tree, earlier.of(|then| then.tree.as_ref()), framing, span_s)
+        }),
     }
 }
 
@@ -384,7 +390,8 @@ fn direction_rates(now: &DirectionStatus, earlier: Earlier<&DirectionStatus>, sp
         backlog.bytes += class.backlog.bytes;
     }
     let used = now.rate_bps.filter(|rate| *rate > 0).map(|rate| {
-        let on_link: f64 = classes.iter().map(|class| wire_bps(class, now.framing.as_ref())).sum();
+        let on_link: f64 =
+            classes.iter().map(|class| wire_bps((class.sent_bps, class.sent_pps), now.framing.as_ref())).sum();
         on_link / rate as f64
     });
     DirectionRates {
@@ -405,13 +412,13 @@ fn direction_rates(now: &DirectionStatus, earlier: Earlier<&DirectionStatus>, sp
     }
 }
 
-/// The bits per second that a class takes on the link, by the framing of a packet of its mean length.
-fn wire_bps(class: &ClassRates, framing: Option<&Framing>) -> f64 {
-    let Some(framing) = framing else { return class.sent_bps };
-    if class.sent_pps <= 0.0 {
+/// The bits per second that bits and packets per second take on the link, by the framing of a packet of the mean length.
+fn wire_bps((bps, pps): (f64, f64), framing: Option<&Framing>) -> f64 {
+    let Some(framing) = framing else { return bps };
+    if pps <= 0.0 {
         return 0.0;
     }
-    framing.wire_bytes(class.sent_bps / 8.0 / class.sent_pps) * 8.0 * class.sent_pps
+    framing.wire_bytes(bps / 8.0 / pps) * 8.0 * pps
 }
 
 fn class_rates(now: &ClassStatus, earlier: Earlier<&ClassStatus>, span_s: f64) -> ClassRates {

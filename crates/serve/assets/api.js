@@ -71,6 +71,12 @@ export const interfaces = () => request("GET", "api/interfaces");
 export const rates = (name) => request("GET", of(name, "/rates"));
 export const series = (name, points) => request("GET", of(name, `/series?points=${points}`));
 export const flows = (name) => request("GET", of(name, "/flows"));
+/** A part of the list of subscribers; what is empty is not asked for. */
+export const subscribers = (name, query) => {
+  const asked = Object.entries(query).filter(([, value]) => value !== "" && value !== null);
+  return request("GET", of(name, `/subscribers?${new URLSearchParams(asked)}`));
+};
+export const subscriber = (name, id) => request("GET", of(name, `/subscriber?${new URLSearchParams({ name: id })}`));
 export const past = (name) => request("GET", of(name, "/history"));
 export const entry = (name, number) => request("GET", of(name, `/history/${number}`));
 export const policy = (name) => request("GET", of(name, "/policy"));

@@ -4,14 +4,18 @@ import * as api from "./api.js";
 import { Flows, Forwards, Rules } from "./lists.js";
 import { Overview } from "./overview.js";
 import { Policy } from "./policy.js";
+import { Subscriber } from "./subscriber.js";
+import { Subscribers } from "./subscribers.js";
 
 const EVERY_MS = 1000;
-const VIEWS = ["overview", "rules", "flows", "policy"];
+const VIEWS = ["overview", "subscribers", "rules", "flows", "policy"];
 const element = (id) => document.getElementById(id);
-const now = { name: null, direction: "egress", view: "overview", paused: false };
+const now = { name: null, direction: "egress", view: "overview", key: null, paused: false };
 
 const overview = new Overview(() => now);
 const forwards = new Forwards();
+const subscribers = new Subscribers(() => now);
+const subscriber = new Subscriber(() => now);
 const rules = new Rules();
 const flows = new Flows(() => now);
 const policy = new Policy(() => now, poll, announce);
@@ -66,6 +70,7 @@ async function poll() {
   if (!rates) return;
   problem(null);
   pending(rates);
+  element("subscribers-tab").hidden = !rates.tree;
   if (generation !== null && generation !== rates.policy.generation) {
     announce(`${now.name} has another policy: ${rates.policy.name}`);
     if (now.view === "policy") policy.refresh();
@@ -77,8 +82,18 @@ async function poll() {
   if (overview.misses(rates.at_ms / 1000)) await overview.load();
   if (now.view === "overview") overview.show(rates); else overview.append(rates.at_ms / 1000, rates.directions.find((one) => one.direction === now.direction));
   if (now.view === "overview") forwards.show(rates.forwards);
+  if (now.view === "subscribers") await tree(rates);
   if (now.view === "rules") rules.show(rates);
   if (now.view === "flows") await flows.poll(rates);
+}
+
+/** The subscribers, or the one that the address names. */
+async function tree(rates) {
+  const isOne = now.key !== null;
+  element("subscribers-none").hidden = Boolean(rates.tree);
+  element("subscribers-all").hidden = !rates.tree || isOne;
+  element("subscriber").hidden = !rates.tree || !isOne;
+  if (rates.tree) await (isOne ? subscriber : subscribers).poll(rates);
 }
 
 /** A change that waits to be confirmed, and the time that is left. */
@@ -128,9 +143,21 @@ for (const button of document.querySelectorAll("[data-direction]")) {
   });
 }
 
+/** The key behind a view's name in the address; null if there is none that can be read. */
+function keyOf(text) {
+  try {
+    return text ? decodeURIComponent(text) : null;
+  } catch {
+    return null;
+  }
+}
+
 function route() {
-  const wanted = location.hash.slice(1);
+  const [wanted, key] = location.hash.slice(1).split("/");
   now.view = VIEWS.includes(wanted) ? wanted : "overview";
+  now.key = keyOf(key);
+  // Subscribers are those of departures alone.
+  element("direction").hidden = now.view === "subscribers";
   for (const tab of document.querySelectorAll(".tabs a")) {
     if (tab.hash === `#${now.view}`) tab.setAttribute("aria-current", "page"); else tab.removeAttribute("aria-current");
   }

@@ -17,12 +17,12 @@ const axisSize = (plot, values) => Math.max(44, ...(values ?? []).map((text) => 
 
 /**
  * `form` writes a value; `quantity` is the key of a series that is shown; `stacked` piles classes up; `second` is a
- * quantity shown as a dashed line in the same colour; `least` is the least top of the axis; `binary`:
+ * quantity shown as a dashed line in the same colour, and called `secondName`; `least` is the least top of the axis; `binary`:
  * its steps are powers of two; `missing` is said instead of a chart of nothing.
  */
 export class Chart {
-  constructor({ id, title, form, quantity, second = null, stacked = false, wide = false, least = 1, missing = "", binary = false }) {
-    Object.assign(this, { form, quantity, second, stacked, least, missing, title, binary });
+  constructor({ id, title, form, quantity, second = null, secondName = "median", stacked = false, wide = false, least = 1, missing = "", binary = false }) {
+    Object.assign(this, { form, quantity, second, secondName, stacked, least, missing, title, binary });
     this.place = make("div", "chart");
     this.place.setAttribute("role", "img");
     this.reading = make("p", "reading");
@@ -139,7 +139,7 @@ export class Chart {
       this.tableShape = shape;
       const cell = (one) => (n) => {
         const first = maybe(one()[this.quantity][n], this.form);
-        return this.second && first !== none ? `${first} (median ${maybe(one()[this.second][n], this.form)})` : first;
+        return this.second && first !== none ? `${first} (${this.secondName} ${maybe(one()[this.second][n], this.form)})` : first;
       };
       this.table = new Table(this.tableElement, this.title, [
         { title: "time", cell: (n) => clock(this.store.at[n] * 1000) },

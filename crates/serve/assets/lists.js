@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import * as form from "./format.js";
-import { make, Table } from "./tables.js";
+import { make, Table, withBar } from "./tables.js";
 
 /** A line for each text that is not empty. */
 const list = (...texts) => make("span", "", ...texts.filter(Boolean).map((text) => make("span", "line", text)));
@@ -71,10 +71,8 @@ export class Rules {
 
   hits(rule, part) {
     if (!rule.matched) return form.none;
-    const fill = make("i");
-    fill.style.width = `${(part * 100).toFixed(1)}%`;
     if (rule.matched.pkts === 0) return make("span", "quiet", "0");
-    return make("span", "", form.exact(rule.matched.pkts), make("span", "bar", fill));
+    return withBar(form.exact(rule.matched.pkts), part);
   }
 
   show(rates) {

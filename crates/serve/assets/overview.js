@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { Chart } from "./charts.js";
 import * as form from "./format.js";
-import { make, Table } from "./tables.js";
+import { make, Table, tile, withBar } from "./tables.js";
 
 const QUANTITIES = ["sent_bps", "dropped_pps", "backlog_bytes", "p50_us", "p99_us"];
 const UNMEASURED = "Engine tc does not tell how long packets wait. Engine qdisc (Linux 6.17 or newer) does.";
@@ -15,18 +15,8 @@ const charts = [
   new Chart({ id: "chart-backlog", title: "Waiting in the queue", form: form.bytes, quantity: "backlog_bytes", stacked: true, least: 2048, binary: true }),
 ];
 
-const bar = (part, place) => {
-  const fill = make("i");
-  fill.style.width = `${Math.min(100, Math.max(0, part * 100)).toFixed(1)}%`;
-  if (place !== undefined) fill.style.background = `var(--c${place % 8})`;
-  const outer = make("span", "bar", fill);
-  outer.setAttribute("aria-hidden", "true");
-  return outer;
-};
-
 const swatch = (place) => make("i", `swatch c${place % 8}`);
 const reasons = (drops) => Object.entries(drops).map(([reason, pps]) => `${reason.replaceAll("_", " ")} ${form.pps(pps)}`).join(", ");
-const withBar = (text, part, place) => part === null || part === undefined ? text : make("span", "", text, bar(part, place));
 /** A line for each; a dash for none. */
 const list = (...texts) => {
   const lines = texts.filter(Boolean).map((text) => make("span", "line", text));
@@ -174,12 +164,6 @@ export class Overview {
       ["Policy", rates.policy.name, `${rates.policy.scheduler.replaceAll("_", " ")}, for ${form.age(since)}`, "", undefined, "word"],
       ["Engine", rates.engine, rates.in_place ? `classified by ${rates.classifier}` : "its queues were replaced", rates.in_place ? "" : "bad", undefined, "word"],
     ];
-    const shown = tiles.map(([title, value, under, state = "", part, kind = ""]) => {
-      const tile = make("div", "tile", make("dt", "", title), make("dd", kind, value), make("dd", "under", under));
-      if (part !== undefined && part !== null) tile.append(bar(part));
-      tile.dataset.state = state;
-      return tile;
-    });
-    document.getElementById("tiles").replaceChildren(...shown);
+    document.getElementById("tiles").replaceChildren(...tiles.map(tile));
   }
 }

@@ -32,7 +32,7 @@ export class Policy {
       { title: "message", className: "wrap less", cell: (one) => one.message ?? make("span", "quiet", form.none) },
       { title: "from", className: "less", cell: (one) => one.policy_source.split("/").pop() },
       { title: "", cell: (one) => this.buttons(one) },
-    ], { empty: "nothing was put into force yet" });
+    ], { empty: "nothing was put into force yet", key: (one) => one.number });
     element("history-all").addEventListener("click", () => { this.unfolded = true; this.fold(); });
     element("history").addEventListener("click", (event) => this.pressed(event));
   }

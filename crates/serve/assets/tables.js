@@ -8,16 +8,41 @@ export function make(tag, className, ...children) {
   return element;
 }
 
+/** A bar that is full at 1, in the colour of a class or the page's own. */
+export function bar(part, place) {
+  const fill = make("i");
+  fill.style.width = `${Math.min(100, Math.max(0, part * 100)).toFixed(1)}%`;
+  if (place !== undefined) fill.style.background = `var(--c${place % 8})`;
+  const outer = make("span", "bar", fill);
+  outer.setAttribute("aria-hidden", "true");
+  return outer;
+}
+
+/** A text with a bar below it, if a part is known. */
+export const withBar = (text, part, place) => part === null || part === undefined ? text : make("span", "", text, bar(part, place));
+
+/** A figure with its title, what explains it, and a bar if a part is known; `kind` is "word" where the figure is none. */
+export function tile([title, value, under, state = "", part = null, kind = ""]) {
+  const shown = make("div", "tile", make("dt", "", title), make("dd", kind, value), make("dd", "under", under));
+  if (part !== null) shown.append(bar(part));
+  shown.dataset.state = state;
+  return shown;
+}
+
 /**
- * A table over rows. A column is { title, cell(row), number?, sort?(row), className? }; a cell is text or a node.
- * Rows whose cells are the same keep their elements.
+ * A table over rows. A column is { title, cell(row), number?, sort?, className? }; a cell is text or a node.
+ * Rows whose cells are the same keep their elements. With `key(row)` a row keeps its elements, and the focus in them, wherever it
+ * moves; else the row at a place does. `sort(row)` is what a column is sorted by; with `reorder(sort, down)` somebody else sorts,
+ * and `sort` is the name of the order.
  */
 export class Table {
-  constructor(element, caption, columns, { sort = null, empty = "nothing yet" } = {}) {
+  constructor(element, caption, columns, { sort = null, empty = "nothing yet", key = null, reorder = null } = {}) {
     this.element = element;
     this.columns = columns;
     this.empty = empty;
     this.order = sort;
+    this.key = key;
+    this.reorder = reorder;
     this.rows = [];
     this.body = make("tbody");
     this.heads = columns.map((column, n) => this.head(column, n));
@@ -33,6 +58,7 @@ export class Table {
     button.addEventListener("click", () => {
       const down = this.order?.column === n ? !this.order.down : Boolean(column.number);
       this.order = { column: n, down };
+      if (this.reorder) this.reorder(column.sort, down);
       this.fill(this.rows);
     });
     cell.append(button);
@@ -46,7 +72,7 @@ export class Table {
       if (this.order?.column === n) head.setAttribute("aria-sort", this.order.down ? "descending" : "ascending");
       else head.removeAttribute("aria-sort");
     });
-    if (this.order) {
+    if (this.order && !this.reorder) {
       const key = this.columns[this.order.column].sort;
       const sign = this.order.down ? -1 : 1;
       shown = [...rows].sort((a, b) => {
@@ -61,24 +87,43 @@ export class Table {
       return;
     }
     const old = [...this.body.rows];
-    shown.forEach((row, n) => this.line(old[n], row));
-    old.slice(shown.length).forEach((line) => line.remove());
+    const known = this.key ? new Map(old.map((line) => [line.dataset.key, line])) : null;
+    const held = document.activeElement;
+    let next = this.body.firstElementChild;
+    shown.forEach((row, n) => {
+      const key = this.key ? String(this.key(row)) : undefined;
+      let line = known ? known.get(key) : old[n];
+      if (!line || line.cells.length !== this.columns.length) line = this.fresh(key);
+      if (line === next) next = next.nextElementSibling; else this.body.insertBefore(line, next);
+      this.line(line, row);
+    });
+    while (next) {
+      const after = next.nextElementSibling;
+      next.remove();
+      next = after;
+    }
+    // A row that moves loses the focus.
+    if (held !== document.activeElement && this.body.contains(held)) held.focus({ preventScroll: true });
+  }
+
+  fresh(key) {
+    const line = make("tr");
+    if (key !== undefined) line.dataset.key = key;
+    this.columns.forEach((column) => line.append(make("td", [column.number ? "n" : "", column.className ?? ""].join(" ").trim())));
+    return line;
   }
 
   line(line, row) {
-    if (!line || line.cells.length !== this.columns.length) {
-      const fresh = make("tr");
-      this.columns.forEach((column) => fresh.append(make("td", [column.number ? "n" : "", column.className ?? ""].join(" ").trim())));
-      if (line) line.replaceWith(fresh); else this.body.append(fresh);
-      line = fresh;
-    }
     this.columns.forEach((column, n) => {
       const cell = column.cell(row);
       const place = line.cells[n];
       if (typeof cell === "string") {
         if (place.childElementCount > 0 || place.textContent !== cell) place.textContent = cell;
       } else if (place.innerHTML !== cell.outerHTML || cell.dataset.live) {
-        if (!place.contains(document.activeElement)) place.replaceChildren(cell);
+        const action = place.contains(document.activeElement) ? document.activeElement.dataset.action ?? "" : null;
+        if (action === "") return;
+        place.replaceChildren(cell);
+        if (action) place.querySelector(`[data-action="${action}"]`)?.focus({ preventScroll: true });
       }
     });
   }

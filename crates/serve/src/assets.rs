@@ -37,6 +37,8 @@ const ASSETS: &[Asset] = assets! {
     "/tables.js" SCRIPT "tables.js",
     "/overview.js" SCRIPT "overview.js",
     "/lists.js" SCRIPT "lists.js",
+    "/subscribers.js" SCRIPT "subscribers.js",
+    "/subscriber.js" SCRIPT "subscriber.js",
     "/policy.js" SCRIPT "policy.js",
     "/editor.js" SCRIPT "editor.js",
     "/highlight.js" SCRIPT "highlight.js",

@@ -19,11 +19,13 @@ pub fn suite() -> Suite {
         .both("plans_hold_in_both_directions", &[Need::Icount, Need::Conntrack], plans_hold)
         .both("a_change_touches_one", &[Need::Icount], a_change_touches_one)
         .both("changes_are_all_or_nothing", &[], all_or_nothing)
+        .both("live_list_is_sorted_and_searched", &[], live_list)
         .tc("what_is_left_is_shared_by_subscriber", &[Need::Icount], shared_by_subscriber)
         .qdisc("ten_thousand", &[Need::Icount], ten_thousand)
 }
 
 pub(super) const SETTLE: Duration = Duration::from_millis(300);
+const LONG: Duration = Duration::from_secs(20);
 /// The subscribers' addresses, all of the client.
 const ADDRESSES: [(&str, &str); 4] =
     [("a", "10.78.0.11"), ("b", "10.78.0.12"), ("c", "10.78.0.13"), ("d", "10.78.0.14")];
@@ -63,6 +65,19 @@ fn policy(subscribers: &[Value]) -> Value {
         "subscribers": subscribers,
     })
 }
+
+/// The town with a site below a site, and a subscriber whose key means something in HTML and in paths.
+pub fn town_with_a_mast() -> Value {
+    let odd = json!({ "name": ODD, "addresses": ["192.0.2.64/29", "2001:db8:7::/56"] });
+    let own =
+        [subscriber("a", "home", "mast"), subscriber("b", "work", "north"), subscriber("c", "home", "south"), odd];
+    let mut policy = policy(&own);
+    policy["sites"]["north"]["sites"] = json!({ "mast": { "ceil": "40mbit" } });
+    policy
+}
+
+/// A key that must be shown as it is.
+pub const ODD: &str = "<b>../x?y=z&\"</b>";
 
 fn town() -> Value {
     policy(&[subscriber("a", "home", "north"), subscriber("b", "work", "north"), subscriber("c", "home", "south")])
@@ -223,6 +238,82 @@ fn changed_by_a_program(lab: &Lab, net: &Routed) {
     let after: Vec<(String, u64)> = names().collect();
     assert_eq!(after, [("a".to_owned(), 50), ("c".to_owned(), 50), ("d".to_owned(), 20)]);
     server.stop(Signal::SIGTERM);
+}
+
+/// The subscribers of an interface with their rates, by HTTP: found by text, address, site and view, in order, a part at a time.
+fn live_list(lab: &Lab) {
+    let net = box_between(lab);
+    let mut policy = town_with_a_mast();
+    let idle = (0..250).map(|n| json!({ "name": format!("s{n:03}"), "addresses": [format!("198.18.{n}.0/24")] }));
+    policy["subscribers"].as_array_mut().expect("a list").extend(idle);
+    lab.up(&net.router, "lan0", &lab.policy(&policy), &[]);
+    lab.up(&net.router, "wan0", &lab.policy(&crate::policy::three()), &["--rate", "20mbit"]);
+    let server = Server::start(lab, &net.router, &[]);
+    let ask = |query: &str| server.get(&format!("/api/interfaces/lan0/subscribers?{query}"));
+    let keys = |query: &str| -> Vec<String> {
+        let answer = ask(query).json();
+        let all = answer["subscribers"].as_array().expect("a list");
+        all.iter().map(|one| one["id"].as_str().expect("a key").to_owned()).collect()
+    };
+    await_that("something was measured", LONG, || ask("").status == 200);
+    let streams = download(&net, &[("a", 30), ("b", 8), ("c", 2)]);
+    await_that("a is at its ceiling, as its rate says", LONG, || keys("view=at_ceiling") == ["a"]);
+    await_that("the busiest come first", LONG, || keys("view=busiest") == ["a", "b", "c"]);
+    await_that("a has the longest queue", LONG, || keys("view=queued").first().is_some_and(|key| key == "a"));
+    assert_eq!(keys("view=busiest&order=ascending&offset=1&limit=1"), ["b"]);
+    assert_eq!(keys("sort=used&limit=3"), ["a", "b", "c"]);
+    assert_eq!(keys("sort=drops&limit=1"), ["a"]);
+    assert_eq!(keys("sort=queue&limit=1"), ["a"]);
+    let streaming = server.get("/api/interfaces/lan0/subscriber?name=a").json();
+    // A busy machine reads the counters late.
+    assert_near("part of the ceiling", streaming["used"].as_f64().expect("a part"), 1.0, 0.15);
+    let outcomes = end(streams);
+
+    assert_eq!(keys("site=north"), ["a", "b"], "that of the mast, too");
+    assert_eq!(keys("site=north&search=mast"), ["a"]);
+    assert_eq!(keys("search=10.78.0.12"), ["b"], "no part of it");
+    assert_eq!(keys("search=192.0.2.66"), [ODD], "by an address of the prefix");
+    assert_eq!(keys("search=S24&sort=name&order=descending&limit=2"), ["s249", "s248"]);
+    let part = ask("sort=name&search=s1&offset=90").json();
+    assert_eq!((&part["count"], &part["found"], &part["offset"]), (&json!(254), &json!(100), &json!(90)));
+    assert_eq!(part["subscribers"].as_array().map(Vec::len), Some(10));
+    assert_eq!((keys("").len(), keys("limit=200").len(), keys("offset=9999").len()), (50, 200, 0));
+    assert_eq!(keys("")[..2], ["a", "b"], "as in the table");
+
+    await_that("the counters are those of what was sent", LONG, || {
+        let one = server.get("/api/interfaces/lan0/subscriber?name=a").json();
+        let sent = one["sent"]["pkts"].as_u64().expect("packets");
+        (sent, sent + one["dropped_pkts"].as_u64().expect("drops")) == (outcomes[0].received(), outcomes[0].sent)
+    });
+    let odd =
+        server.curl("/api/interfaces/lan0/subscriber", &["-G", "--data-urlencode", &format!("name={ODD}")]).json();
+    assert_eq!(odd["addresses"], json!(["192.0.2.64/29", "2001:db8:7::/56"]));
+    assert_eq!((&odd["addresses_left_out"], &odd["site"], &odd["ceil_bps"]), (&json!(0), &Value::Null, &Value::Null));
+
+    for (query, status, why) in [
+        ("limit=0", 422, "not between 1 and 200"),
+        ("limit=201", 422, "not between 1 and 200"),
+        ("limit=many", 400, "invalid digit"),
+        ("offset=-1", 400, "invalid digit"),
+        ("view=best", 400, "unknown variant"),
+        ("sort=wait", 400, "unknown variant"),
+        ("order=up", 400, "unknown variant"),
+        ("serach=a", 400, "unknown field"),
+        ("site=east", 422, "no site"),
+        (&format!("search={}", "x".repeat(256)), 422, "255 bytes"),
+    ] {
+        ask(query).refuses(status, why);
+    }
+    let of = |path: &str| server.get(&format!("/api/interfaces/{path}"));
+    of("lan0/subscriber?name=e").refuses(404, "no subscriber");
+    of("lan0/subscriber").refuses(400, "name");
+    of("wan0/subscribers").refuses(409, "no subscribers");
+    of("wan0/subscriber?name=a").refuses(409, "no subscribers");
+    of("nowhere/subscribers").refuses(404, "nowhere");
+    server.get("/api/subscribers?limit=many").refuses(400, "invalid digit");
+    server.stop(Signal::SIGTERM);
+    lab.down(&net.router, "lan0");
+    lab.down(&net.router, "wan0");
 }
 
 /// A change that is not confirmed, that fails or that dies leaves the tree as it was or as it is to be; rollback brings it back.

@@ -3,9 +3,11 @@
 use super::palette::{Palette, State};
 use crate::flows::view::{FlowReport, NamedFlow};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use sluice_kernel::status::SubscriberSearch;
 use sluice_observe::flows::By;
 use sluice_observe::rates::{
-    ClassRates, DirectionRates, ForwardRates, InterfaceRates, SiteRates, SubscriberRates, TreeRates,
+    ClassRates, DirectionRates, ForwardRates, InterfaceRates, Selection, SiteRates, SubscriberOrder, SubscriberRates,
+    SubscriberView, TreeRates,
 };
 use sluice_observe::{History, Rates};
 
@@ -219,24 +221,17 @@ impl App {
 
     /// The visible rows of a tree: sites as they stand below each other, then subscribers in order.
     pub fn tree_rows<'a>(&self, tree: &'a TreeRates) -> Vec<TreeRow<'a>> {
-        let filter = self.filter.to_lowercase();
-        let has = |text: &str| text.to_lowercase().contains(&filter);
-        let key = |one: &SubscriberRates| match self.sort {
-            Sort::Class => 0.0,
-            Sort::Rate => one.rates.sent_bps,
-            Sort::Backlog | Sort::Wait => one.rates.backlog.bytes as f64,
-            Sort::Drops => one.rates.dropped_pps,
+        let search = SubscriberSearch::new(&self.filter);
+        let order = match self.sort {
+            Sort::Class => SubscriberOrder::Table,
+            Sort::Rate => SubscriberOrder::Rate,
+            Sort::Backlog | Sort::Wait => SubscriberOrder::Queue,
+            Sort::Drops => SubscriberOrder::Drops,
         };
-        let named = |one: &&SubscriberRates| {
-            let more = [one.site.as_deref(), one.plan.as_deref()];
-            has(&one.id) || has(&one.name) || more.into_iter().flatten().any(has)
-        };
-        let mut subscribers: Vec<&SubscriberRates> = tree.subscribers.iter().filter(named).collect();
-        subscribers.sort_by(|a, b| key(b).total_cmp(&key(a)));
-        if self.reverse {
-            subscribers.reverse();
-        }
-        let sites = tree.sites.iter().filter(|site| has(&site.name)).map(TreeRow::Site);
+        let descending = order.is_descending() != self.reverse;
+        let view = SubscriberView::All;
+        let subscribers = tree.selected(&Selection { search: &search, site: None, view, order, descending });
+        let sites = tree.sites.iter().filter(|site| search.finds_name(&site.name)).map(TreeRow::Site);
         sites.chain(subscribers.into_iter().map(TreeRow::Subscriber)).collect()
     }
 

@@ -274,16 +274,22 @@ pub fn rates_with_subscribers() -> Rates {
         name: id.to_owned(),
         site: plan.map(|_| "north mast".to_owned()),
         plan: plan.map(str::to_owned),
+        addresses: Default::default(),
         rate_bps: None,
         ceil_bps,
+        used: ceil_bps.map(|ceil| rates.sent_bps / ceil as f64),
         rates,
+        marked_pkts: 0,
         counts: LeafCounts { sent: Count { pkts: 1000, bytes: 1_400_000 }, dropped_pkts: 12, backlog: rates.backlog },
     };
-    let site = |name: &str, depth, subscribers, ceil_bps, rates| SiteRates {
+    let site = |name: &str, parent: Option<&str>, subscribers, ceil_bps: Option<u64>, rates: LeafRates| SiteRates {
         name: name.to_owned(),
-        depth,
+        parent: parent.map(str::to_owned),
+        depth: usize::from(parent.is_some()),
         subscribers,
+        rate_bps: None,
         ceil_bps,
+        used: ceil_bps.map(|ceil| rates.sent_bps / ceil as f64),
         rates,
     };
     let subscribers = vec![
@@ -293,9 +299,9 @@ pub fn rates_with_subscribers() -> Rates {
         subscriber("Mill", None, None, leaf(0.0, 0, 0.0)),
     ];
     let sites = vec![
-        site("north", 0, 3, Some(600_000_000), leaf(130.8, 43, 7.0)),
-        site("north mast", 1, 3, Some(132_000_000), leaf(130.8, 43, 7.0)),
-        site("south", 0, 0, None, leaf(0.0, 0, 0.0)),
+        site("north", None, 3, Some(600_000_000), leaf(130.8, 43, 7.0)),
+        site("north mast", Some("north"), 3, Some(132_000_000), leaf(130.8, 43, 7.0)),
+        site("south", None, 0, None, leaf(0.0, 0, 0.0)),
     ];
     let tree = TreeRates { way: Way::Down, sites, subscribers, nobody: leaf(0.4, 0, 0.0) };
     let mut rates = rates(0);

@@ -76,8 +76,7 @@ fn subscribers(tree: &TreeRates) -> Table {
     table.load_preset(presets::NOTHING);
     table.set_header(["  site, subscriber", "plan", "rate", "pkt/s", "queued", "drop/s", "ceiling", "used"]);
     let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
-    let mut add = |name: String, plan: &str, ceil_bps: Option<u64>, rates: &LeafRates| {
-        let used = rates.used(ceil_bps);
+    let mut add = |name: String, plan: &str, (ceil_bps, used): (Option<u64>, Option<f64>), rates: &LeafRates| {
         table.add_row([
             Cell::new(format!("  {name}")),
             Cell::new(plan),
@@ -90,10 +89,11 @@ fn subscribers(tree: &TreeRates) -> Table {
         ]);
     };
     for site in &tree.sites {
-        add(format!("{}{} ({})", "  ".repeat(site.depth), site.name, site.subscribers), "", site.ceil_bps, &site.rates);
+        let name = format!("{}{} ({})", "  ".repeat(site.depth), site.name, site.subscribers);
+        add(name, "", (site.ceil_bps, site.used), &site.rates);
     }
     for one in tree.busiest() {
-        add(one.id.clone(), one.plan.as_deref().unwrap_or("-"), one.ceil_bps, &one.rates);
+        add(one.id.clone(), one.plan.as_deref().unwrap_or("-"), (one.ceil_bps, one.used), &one.rates);
     }
     table
 }

@@ -1,13 +1,20 @@
 //! The rates of a tree of subscribers.
 
+mod selection;
+
+pub use selection::{Selection, SubscriberOrder, SubscriberView};
+
 use super::Earlier;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use sluice_kernel::status::{Count, LeafCounts, SiteStatus, SubscriberStatus, TreeStatus, Way};
+use sluice_kernel::status::{Count, Framing, IpNet, LeafCounts, SiteStatus, SubscriberStatus, TreeStatus, Way};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The most subscribers that are written out: those that send most.
 const WRITTEN: usize = 50;
+/// The used part of a ceiling from which on its packets wait for it. The rate of a second is that of whole packets.
+const AT_CEILING: f64 = 0.97;
 
 /// The rates of a tree.
 #[derive(Debug, Clone, Serialize)]
@@ -76,10 +83,16 @@ impl LeafRates {
         self.backlog.bytes += other.backlog.bytes;
     }
 
-    /// The used part of a ceiling, by the bytes of packets as the host counts them. None: there is none.
-    pub fn used(&self, ceil_bps: Option<u64>) -> Option<f64> {
-        ceil_bps.filter(|ceil| *ceil > 0).map(|ceil| self.sent_bps / ceil as f64)
+    /// The used part of a ceiling, by the bytes of packets on the link. None: there is none.
+    fn used(&self, ceil_bps: Option<u64>, framing: Option<&Framing>) -> Option<f64> {
+        let ceil_bps = ceil_bps.filter(|ceil| *ceil > 0)?;
+        Some(super::wire_bps((self.sent_bps, self.sent_pps), framing) / ceil_bps as f64)
     }
+}
+
+/// Whether this much of a ceiling is all that it lets through.
+pub fn is_at_ceiling(used: Option<f64>) -> bool {
+    used.is_some_and(|used| used > AT_CEILING)
 }
 
 /// The rates of a site.
@@ -87,12 +100,18 @@ impl LeafRates {
 pub struct SiteRates {
     /// Name of the site.
     pub name: String,
+    /// Name of the site above it. None: the link.
+    pub parent: Option<String>,
     /// Sites between it and the link.
     pub depth: usize,
     /// Subscribers below it.
     pub subscribers: usize,
+    /// Guarantee, bits per second.
+    pub rate_bps: Option<u64>,
     /// Ceiling, bits per second.
     pub ceil_bps: Option<u64>,
+    /// Used part of the ceiling, by the bytes of packets on the link: 1 is all.
+    pub used: Option<f64>,
     /// The sum of the rates of its subscribers.
     #[serde(flatten)]
     pub rates: LeafRates,
@@ -109,20 +128,33 @@ pub struct SubscriberRates {
     pub site: Option<String>,
     /// Its plan.
     pub plan: Option<String>,
+    /// Its addresses.
+    #[serde(skip)]
+    pub addresses: Arc<[IpNet]>,
     /// Guarantee, bits per second.
     pub rate_bps: Option<u64>,
     /// Ceiling, bits per second.
     pub ceil_bps: Option<u64>,
+    /// Used part of the ceiling, by the bytes of packets on the link: 1 is all.
+    pub used: Option<f64>,
     /// The rates of its queue.
     #[serde(flatten)]
     pub rates: LeafRates,
     /// The counters of its queue, from zero on.
     #[serde(skip)]
     pub counts: LeafCounts,
+    /// Packets that left with congestion marked, from zero on.
+    #[serde(skip)]
+    pub marked_pkts: u64,
 }
 
 /// The rates from one state of a tree to a later one.
-pub(super) fn tree_rates(now: &TreeStatus, earlier: Earlier<&TreeStatus>, span_s: f64) -> TreeRates {
+pub(super) fn tree_rates(
+    now: &TreeStatus,
+    earlier: Earlier<&TreeStatus>,
+    framing: Option<&Framing>,
+    span_s: f64,
+) -> TreeRates {
     let rates = |now: &LeafCounts, then: Earlier<&LeafCounts>| {
         let per_second = |of: fn(&LeafCounts) -> u64| {
             let count = then.of(|then| Some(of(then))).until(of(now));
@@ -141,24 +173,28 @@ pub(super) fn tree_rates(now: &TreeStatus, earlier: Earlier<&TreeStatus>, span_s
     };
     let subscriber = |one: &SubscriberStatus| {
         let then = earlier.of(|_| known.get(one.id.as_str()).map(|then| &then.counts));
+        let rates = rates(&one.counts, then);
         SubscriberRates {
             id: one.id.clone(),
             name: one.name.clone(),
             site: one.site.clone(),
             plan: one.plan.clone(),
+            addresses: Arc::clone(&one.addresses),
             rate_bps: one.rate_bps,
             ceil_bps: one.ceil_bps,
-            rates: rates(&one.counts, then),
+            used: rates.used(one.ceil_bps, framing),
+            rates,
             counts: one.counts,
+            marked_pkts: one.marked_pkts,
         }
     };
     let subscribers: Vec<SubscriberRates> = now.all.iter().map(subscriber).collect();
-    let sites = site_rates(&now.sites, &subscribers);
+    let sites = site_rates(&now.sites, &subscribers, framing);
     TreeRates { way: now.way, sites, nobody: rates(&now.nobody, earlier.of(|then| Some(&then.nobody))), subscribers }
 }
 
 /// The rates of sites: of a site whose subscribers come, go or move, no counters may be compared, but those of each subscriber may.
-fn site_rates(sites: &[SiteStatus], subscribers: &[SubscriberRates]) -> Vec<SiteRates> {
+fn site_rates(sites: &[SiteStatus], subscribers: &[SubscriberRates], framing: Option<&Framing>) -> Vec<SiteRates> {
     let places: HashMap<&str, usize> =
         sites.iter().enumerate().map(|(place, one)| (one.name.as_str(), place)).collect();
     let mut sums = vec![LeafRates::default(); sites.len()];
@@ -171,9 +207,12 @@ fn site_rates(sites: &[SiteStatus], subscribers: &[SubscriberRates]) -> Vec<Site
     }
     let sites = sites.iter().zip(sums).map(|(one, rates)| SiteRates {
         name: one.name.clone(),
+        parent: one.parent.clone(),
         depth: one.depth,
         subscribers: one.subscribers,
+        rate_bps: one.rate_bps,
         ceil_bps: one.ceil_bps,
+        used: rates.used(one.ceil_bps, framing),
         rates,
     });
     sites.collect()

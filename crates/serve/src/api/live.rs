@@ -10,7 +10,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::json;
+use sluice_observe::Rates;
 use sluice_observe::history::Columns;
+use std::sync::Arc;
 
 /// Points of an answer unless the request names a number: five minutes.
 const POINTS: usize = 300;
@@ -24,14 +26,7 @@ pub struct SeriesQuery {
 
 /// The rates of the second before the last sample.
 pub async fn rates(State(state): State<Shared>, Path(name): Path<String>) -> Answer {
-    let failed = state.sampler.live().failed.clone();
-    if let Some(error) = failed {
-        return Err(error.into());
-    }
-    if !is_read(&state, &name) {
-        return Err(absent(state, name).await);
-    }
-    let Some(rates) = state.sampler.live().rates.clone() else { return Err(soon()) };
+    let rates = latest(&state, &name).await?;
     let Some(interface) = rates.interface(&name) else { return Err(soon()) };
     let mut shown = value(interface)?;
     shown["at_ms"] = json!(rates.at_ms);
@@ -71,6 +66,18 @@ pub async fn flows(State(state): State<Shared>, Path(name): Path<String>) -> Ans
     })))
 }
 
+/// The rates of the last second, of which the interface may be one.
+pub(super) async fn latest(state: &Shared, name: &str) -> Result<Arc<Rates>, Problem> {
+    let failed = state.sampler.live().failed.clone();
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    if !is_read(state, name) {
+        return Err(absent(Arc::clone(state), name.to_owned()).await);
+    }
+    state.sampler.live().rates.clone().ok_or_else(soon)
+}
+
 /// Whether the last sample has the interface.
 fn is_read(state: &Shared, name: &str) -> bool {
     state.sampler.live().sample.interfaces.iter().any(|one| one.interface == name)
@@ -86,6 +93,6 @@ async fn absent(state: Shared, name: String) -> Problem {
     why.await.err().unwrap_or_else(soon)
 }
 
-fn soon() -> Problem {
+pub(super) fn soon() -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "nothing was measured yet", "ask again in a second")
 }

@@ -7,6 +7,7 @@ mod policy;
 mod read;
 mod size;
 mod subscribers;
+mod tree;
 
 use crate::metrics;
 use crate::problem::{Answer, Problem};
@@ -26,6 +27,8 @@ pub fn reading() -> Router<Shared> {
         .route("/api/interfaces/{interface}/rates", get(live::rates))
         .route("/api/interfaces/{interface}/series", get(live::series))
         .route("/api/interfaces/{interface}/flows", get(live::flows))
+        .route("/api/interfaces/{interface}/subscribers", get(tree::subscribers))
+        .route("/api/interfaces/{interface}/subscriber", get(tree::subscriber))
         .route("/api/interfaces/{interface}/history", get(read::history))
         .route("/api/interfaces/{interface}/history/{number}", get(read::entry))
         .route("/api/interfaces/{interface}/policy", get(policy::text))

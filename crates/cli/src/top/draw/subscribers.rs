@@ -8,7 +8,7 @@ use crate::top::cells::Cells;
 use crate::top::once;
 use crate::top::palette::State;
 use ratatui::text::Line;
-use sluice_observe::rates::{LeafRates, SubscriberRates};
+use sluice_observe::rates::{LeafRates, SubscriberRates, is_at_ceiling};
 
 /// Width of the bar of a ceiling.
 const BAR: usize = 8;
@@ -28,10 +28,10 @@ pub fn lines(app: &App, width: usize) -> Vec<BodyLine> {
             let line = match one {
                 TreeRow::Site(site) => {
                     let name = format!("{}{} ({})", "  ".repeat(site.depth), site.name, site.subscribers);
-                    line(app, &name, "", site.ceil_bps, &site.rates, name_width)
+                    line(app, &name, "", site.used, &site.rates, name_width)
                 }
                 TreeRow::Subscriber(own) => {
-                    line(app, &own.id, own.plan.as_deref().unwrap_or("-"), own.ceil_bps, &own.rates, name_width)
+                    line(app, &own.id, own.plan.as_deref().unwrap_or("-"), own.used, &own.rates, name_width)
                 }
             };
             drawn.push(BodyLine { line, row: Some(row) });
@@ -56,16 +56,8 @@ fn titles(app: &App, name_width: usize) -> Line<'static> {
     cells.line()
 }
 
-fn line(
-    app: &App,
-    name: &str,
-    plan: &str,
-    ceil_bps: Option<u64>,
-    rates: &LeafRates,
-    name_width: usize,
-) -> Line<'static> {
+fn line(app: &App, name: &str, plan: &str, used: Option<f64>, rates: &LeafRates, name_width: usize) -> Line<'static> {
     let palette = app.palette;
-    let used = rates.used(ceil_bps);
     let state = state_of(rates, used);
     let style = palette.state(if state == State::Idle { State::Idle } else { State::Good });
     let mut cells = Cells::default();
@@ -90,11 +82,11 @@ fn line(
     cells.line()
 }
 
-/// The state of a site or subscriber: at 97 % of the ceiling it waits for it.
+/// The state of a site or subscriber.
 fn state_of(rates: &LeafRates, used: Option<f64>) -> State {
     if rates.dropped_pps > 0.0 {
         State::Bad
-    } else if used.is_some_and(|used| used > 0.97) {
+    } else if is_at_ceiling(used) {
         State::Strained
     } else if rates.sent_pps > 0.0 || rates.backlog.pkts > 0 {
         State::Good
