@@ -33,7 +33,7 @@ pub enum Need {
     Capsh,
     /// iperf3, which sends TCP and reports how much.
     Iperf3,
-    /// A machine that scripts/setup has equipped: a browser, its driver, Prometheus and tshark must be there. Virtual machines have none.
+    /// A machine that scripts/setup has equipped: a browser, its driver, Prometheus, tshark and FreeRADIUS must be there. Virtual machines have none.
     Equipped,
     /// The mounts of the first process, which a container may hide.
     FirstMounts,

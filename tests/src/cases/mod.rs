@@ -38,6 +38,7 @@ mod mq;
 mod neighbours;
 mod peaks;
 mod programs;
+mod radius;
 mod rights;
 mod serve;
 mod sets;
@@ -136,6 +137,7 @@ fn suites() -> Vec<Suite> {
         serve::suite(),
         serve::hostile::suite(),
         serve::pages::suite(),
+        radius::suite(),
         metrics::suite(),
     ]
 }

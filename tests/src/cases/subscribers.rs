@@ -35,7 +35,7 @@ pub(super) fn address(name: &str) -> &'static str {
 }
 
 /// A router between subscribers and the internet.
-pub(super) fn box_between(lab: &Lab) -> Routed {
+pub fn box_between(lab: &Lab) -> Routed {
     let net = lab.routed();
     for (_, address) in ADDRESSES {
         net.client.ip(&format!("addr add {address}/32 dev c0"));
@@ -79,12 +79,12 @@ pub fn town_with_a_mast() -> Value {
 /// A key that must be shown as it is.
 pub const ODD: &str = "<b>../x?y=z&\"</b>";
 
-fn town() -> Value {
+pub fn town() -> Value {
     policy(&[subscriber("a", "home", "north"), subscriber("b", "work", "north"), subscriber("c", "home", "south")])
 }
 
 /// What a list of subscribers says of each: its ceiling, and packets that were sent, dropped and are queued.
-pub(super) fn listed(lab: &Lab, ns: &Ns, interface: &str) -> BTreeMap<String, (u64, [u64; 3])> {
+pub fn listed(lab: &Lab, ns: &Ns, interface: &str) -> BTreeMap<String, (u64, [u64; 3])> {
     let output = lab.sluice(ns, &["subscriber", "list", "--interface", interface, "--json"]).ok();
     let all: Value = serde_json::from_str(&output.stdout).expect("JSON");
     let number = |value: &Value| value.as_u64().unwrap_or(0);
@@ -96,7 +96,7 @@ pub(super) fn listed(lab: &Lab, ns: &Ns, interface: &str) -> BTreeMap<String, (u
 }
 
 /// Sends to each subscriber so many Mbit/s.
-pub(super) fn download(net: &Routed, loads: &[(&str, u64)]) -> Vec<traffic::Streams> {
+pub fn download(net: &Routed, loads: &[(&str, u64)]) -> Vec<traffic::Streams> {
     let start = |(place, (name, mbit)): (usize, &(&str, u64))| {
         traffic::start(
             &net.server,
@@ -109,7 +109,7 @@ pub(super) fn download(net: &Routed, loads: &[(&str, u64)]) -> Vec<traffic::Stre
 }
 
 /// Ends streams, and returns the outcome of each.
-pub(super) fn end(streams: Vec<traffic::Streams>) -> Vec<Outcome> {
+pub fn end(streams: Vec<traffic::Streams>) -> Vec<Outcome> {
     streams.iter().for_each(traffic::Streams::stop);
     streams.into_iter().map(|stream| stream.finish_lossy().remove(0)).collect()
 }
