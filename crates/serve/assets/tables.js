@@ -32,8 +32,8 @@ export function tile([title, value, under, state = "", part = null, kind = ""]) 
 /**
  * A table over rows. A column is { title, cell(row), number?, sort?, className? }; a cell is text or a node.
  * Rows whose cells are the same keep their elements. With `key(row)` a row keeps its elements, and the focus in them, wherever it
- * moves; else the row at a place does. `sort(row)` is what a column is sorted by; with `reorder(sort, down)` somebody else sorts,
- * and `sort` is the name of the order.
+ * moves; else the row at a place does. `sort(row)` is what a column is sorted by. With `reorder(sort, down)`, which asks the server
+ * for another order, the rows come sorted, and `sort` is the name of the order.
  */
 export class Table {
   constructor(element, caption, columns, { sort = null, empty = "nothing yet", key = null, reorder = null } = {}) {
