@@ -217,3 +217,20 @@ fn site_rates(sites: &[SiteStatus], subscribers: &[SubscriberRates], framing: Op
     });
     sites.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ceiling_is_used_by_the_bytes_on_the_link() {
+        let framing = Framing { extra_bytes: 24, least_bytes: 0, cells: None };
+        // 1,000 packets of 76 bytes, each of which takes 100.
+        let rates = LeafRates { sent_bps: 608_000.0, sent_pps: 1000.0, ..LeafRates::default() };
+        let used = rates.used(Some(800_000), Some(&framing));
+        assert_eq!((used, is_at_ceiling(used)), (Some(1.0), true));
+        assert!(!is_at_ceiling(rates.used(Some(800_000), None)), "without framing they take less");
+        assert_eq!(rates.used(None, Some(&framing)), None);
+        assert_eq!(LeafRates::default().used(Some(800_000), Some(&framing)), Some(0.0));
+    }
+}
