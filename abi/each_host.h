@@ -8,7 +8,7 @@
 
 #define SL_HOST_GROUPS     64u
 #define SL_HOST_PLACES     16384u /* of all groups */
-#define SL_HOST_PLACE_WAYS 8u /* the places that one address may take */
+#define SL_HOST_PLACE_WAYS 8u /* places of a set; an address may have one of two sets */
 
 /* The place of a host, which gives it a leaf. 64 bytes. */
 struct sl_host_place {

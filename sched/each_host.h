@@ -3,15 +3,17 @@
  * The leaf of a host that no list names: each host of a group gets one when its first packet comes, and loses it when it has been idle and another
  * host needs it.
  *
- * Places are a set-associative table, by a strongly universal hash of the address with a seed that the loader draws. A host may have one of
- * SL_HOST_PLACE_WAYS places; if all are taken, it gets the place whose host has been idle for longest. A place is taken from a host only if that
- * costs it nothing: its leaf has no packets, and its ceiling is full. So a host does not escape its ceiling by being forgotten. A host that finds
- * no place shares the group's own leaf with others in that position. So a sender who makes addresses up makes the group share that leaf at worst:
- * hosts that have places keep them while they send, and each place is free again once its leaf has sent what was made up.
+ * Places are a set-associative table. A host may have a place of two sets (as in Azar, Broder, Karlin and Upfal, "Balanced allocations", 1999): a
+ * newcomer goes to the set with more free places. The sets are chosen by a hash of the address with a seed that the loader draws: strongly
+ * universal, then mixed, since the addresses of a network follow each other. If no place is free, it gets the place whose host has been idle for
+ * longest. A place is taken from a host only if that costs it nothing: its leaf has no packets, and its ceiling is full. So a host does not escape
+ * its ceiling by being forgotten. A host that finds no place shares the group's own leaf with others in that position. So a sender who makes
+ * addresses up makes the group share that leaf at worst: hosts that have places keep them while they send, and each place is free again once its
+ * leaf has sent what was made up.
  *
  * A host that gets a place while packets of its own wait in the shared leaf may see them overtaken once.
  *
- * Cost: up to 2 * SL_HOST_PLACE_WAYS places are read.
+ * Cost: up to 4 * SL_HOST_PLACE_WAYS places are read.
  */
 #pragma once
 #include "addresses.h"
@@ -43,14 +45,76 @@ SL_FN u32 host_enter(struct sl_host_place *place, const struct sl_leaf *leaf, u6
 	return place->leaf;
 }
 
+/* A packet of a host comes that has a place. */
+SL_FN u32 host_stays(struct sl_host_place *place, u64 now_ns)
+{
+	place->seen_ns = now_ns;
+	return place->leaf;
+}
+
+/* The finalizer of MurmurHash3 (Appleby): each bit of the input changes each bit of the result with a probability of one half. */
+SL_FN u64 host_mix(u64 hash)
+{
+	hash ^= hash >> 33;
+	hash *= 0xff51afd7ed558ccdULL;
+	hash ^= hash >> 33;
+	hash *= 0xc4ceb9fe1a85ec53ULL;
+	return hash ^ hash >> 33;
+}
+
+/* The first place of a set. */
+SL_FN u32 host_set(const struct sl_host_group *group, u32 hash)
+{
+	return group->first_place + (hash & group->sets_mask) * SL_HOST_PLACE_WAYS;
+}
+
+/* The place of a host in a set, from its first on; SL_HOST_PLACE_WAYS: it has none there. */
+SL_GLOBAL u32 host_way(const struct sl_each_host *h SL_NONNULL, u32 first, u64 upper, u64 lower)
+{
+	const struct sl_host_place *place;
+	u32 way;
+
+	for (way = 0; h && way < SL_HOST_PLACE_WAYS; way++) { /* as below */
+		place = sl_at(h->place, first + way);
+		if (place->upper == upper && place->lower == lower && place->seen_ns)
+			return way;
+	}
+	return SL_HOST_PLACE_WAYS;
+}
+
+/*
+ * The place of a set that a newcomer may have: a free one, else that of the host that has been idle for longest. In the lowest bits, the place,
+ * from the set's first on; above them, how bad it is: less than SL_HOST_PLACE_WAYS if it is free, and the less the more are free. SL_NO_ROOM: none.
+ */
+#define SL_NO_ROOM ~0ULL
+SL_GLOBAL u64 host_room(const struct sl_each_host *h SL_NONNULL, const struct sl_tree *t SL_NONNULL, u32 first, u64 now_ns)
+{
+	const struct sl_host_place *place;
+	u64 best = SL_NO_ROOM, seen_ns;
+	u32 way, taken = 0;
+
+	if (!h || !t) /* as below */
+		return SL_NO_ROOM;
+	for (way = 0; way < SL_HOST_PLACE_WAYS; way++) {
+		place = sl_at(h->place, first + way);
+		seen_ns = place->seen_ns;
+		taken += seen_ns != 0;
+		if (seen_ns && (seen_ns + h->idle_ns > now_ns || !leaf_owes_nothing(t, place->leaf, now_ns)))
+			continue;
+		seen_ns = seen_ns ? sl_max(seen_ns, SL_HOST_PLACE_WAYS) : 0;
+		best = sl_min(best, seen_ns * SL_HOST_PLACE_WAYS + way);
+	}
+	return best < SL_HOST_PLACE_WAYS ? best + taken * SL_HOST_PLACE_WAYS : best;
+}
+
 /*
  * The leaf of a packet whose address leads to this leaf. now_ns is not 0. It is the same leaf unless that is a group's.
  */
 SL_GLOBAL u32 host_leaf(struct sl_each_host *h SL_NONNULL, const struct sl_tree *t SL_NONNULL, u32 leaf,
 			const struct sl_address_key *address SL_NONNULL, u64 now_ns)
 {
-	u32 own, first, way, found = SL_HOST_PLACE_WAYS;
-	u64 upper, lower, hash, oldest = ~0ULL;
+	u64 upper, lower, hash, room, other_room;
+	u32 own, first, second, way;
 	struct sl_host_group *group;
 	struct sl_host_place *place;
 
@@ -66,26 +130,23 @@ SL_GLOBAL u32 host_leaf(struct sl_each_host *h SL_NONNULL, const struct sl_tree 
 		upper &= group->upper_mask;
 		lower &= group->lower_mask;
 	}
-	hash = h->seed[0] + address_hash_half(&h->seed[1], upper) + address_hash_half(&h->seed[3], lower);
-	first = group->first_place + ((u32)(hash >> 32) & group->sets_mask) * SL_HOST_PLACE_WAYS;
-	for (way = 0; way < SL_HOST_PLACE_WAYS; way++) {
-		place = sl_at(h->place, first + way);
-		if (place->upper == upper && place->lower == lower && place->seen_ns) {
-			place->seen_ns = now_ns;
-			return place->leaf;
-		}
+	hash = host_mix(h->seed[0] + address_hash_half(&h->seed[1], upper) + address_hash_half(&h->seed[3], lower));
+	first = host_set(group, (u32)hash);
+	second = host_set(group, (u32)(hash >> 32));
+	way = host_way(h, first, upper, lower);
+	if (way < SL_HOST_PLACE_WAYS)
+		return host_stays(sl_at(h->place, first + way), now_ns);
+	way = host_way(h, second, upper, lower);
+	if (way < SL_HOST_PLACE_WAYS)
+		return host_stays(sl_at(h->place, second + way), now_ns);
+	room = host_room(h, t, first, now_ns);
+	other_room = host_room(h, t, second, now_ns);
+	if (other_room / SL_HOST_PLACE_WAYS < room / SL_HOST_PLACE_WAYS) {
+		first = second;
+		room = other_room;
 	}
-	for (way = 0; way < SL_HOST_PLACE_WAYS; way++) {
-		place = sl_at(h->place, first + way);
-		if (place->seen_ns >= oldest)
-			continue;
-		if (place->seen_ns && (place->seen_ns + h->idle_ns > now_ns || !leaf_owes_nothing(t, place->leaf, now_ns)))
-			continue;
-		oldest = place->seen_ns;
-		found = way;
-	}
-	if (found == SL_HOST_PLACE_WAYS)
+	if (room == SL_NO_ROOM)
 		return leaf;
-	place = sl_at(h->place, first + found);
+	place = sl_at(h->place, first + (u32)(room % SL_HOST_PLACE_WAYS));
 	return host_enter(place, sl_at(t->leaf, place->leaf), upper, lower, now_ns);
 }

@@ -13,6 +13,9 @@ static __always_inline u32 sl_leaf_of(const u32 *word)
 	struct sl_tree *t = bpf_map_lookup_elem(&tree, &zero);
 	struct sl_address_key address;
 
+	/* Of a packet that is not IP, or whose source is not known yet. */
+	if (!(word[0] | word[1] | word[2] | word[3]))
+		return SL_ADDRESS_NO_LEAF;
 	if (table)
 		leaf = addresses_leaf(table, word);
 	if (!all || !t || !all->groups || leaf == SL_ADDRESS_NO_LEAF)

@@ -302,7 +302,7 @@ pub struct Watch {
 
 #[derive(Debug, Args)]
 pub struct Status {
-    /// The interface; without it, all of this network namespace
+    /// The interface, or the key of a subscriber; without it, all interfaces of this network namespace
     #[arg(add = ArgValueCompleter::new(completion::managed))]
     pub interface: Option<String>,
     /// Print JSON

@@ -2,6 +2,7 @@
 
 use crate::args::Status as Args;
 use crate::failure::Failure;
+use crate::subscriber;
 use crate::terminal;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use sluice_kernel::status::{Count, DirectionStatus, ForwardStatus, SharedWay, SiteStatus, Status, TreeStatus};
@@ -11,6 +12,9 @@ use sluice_policy::network::Way;
 pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
     sluice_kernel::require_root()?;
     let names = match &args.interface {
+        Some(name) if !is_managed(name)? && sluice_kernel::with_subscribers().is_ok() => {
+            return subscriber::show_named(name, args.json);
+        }
         Some(name) => vec![name.clone()],
         None => here()?,
     };
@@ -29,6 +33,12 @@ pub fn run(args: &Args, color: bool) -> Result<(), Failure> {
     let shown: Vec<String> = statuses.iter().map(|status| text(status, color)).collect();
     terminal::say(&shown.join("\n"));
     Ok(())
+}
+
+/// Whether this network namespace has a managed interface of this name.
+fn is_managed(name: &str) -> Result<bool, Failure> {
+    let own = sluice_kernel::netns::inode()?;
+    Ok(Record::all()?.iter().any(|record| record.netns == own && record.interface == name))
 }
 
 /// The managed interfaces of this network namespace. Remains of an interface that has gone, or of an interrupted command, and

@@ -1,6 +1,6 @@
 //! `sluice subscriber`: the subscribers of the policies in force, and edits of them.
 
-use crate::args::subscriber::{EditOptions, List, Move, Order, Remove, Set, Show, Subscriber, SubscriberCommand};
+use crate::args::subscriber::{EditOptions, List, Move, Order, Remove, Set, Subscriber, SubscriberCommand};
 use crate::change;
 use crate::failure::Failure;
 use crate::terminal;
@@ -15,7 +15,7 @@ pub fn run(args: &Subscriber, color: bool) -> Result<(), Failure> {
     sluice_kernel::require_root()?;
     match &args.command {
         SubscriberCommand::List(args) => list(args),
-        SubscriberCommand::Show(args) => show(args),
+        SubscriberCommand::Show(args) => show_named(&args.name, args.json),
         SubscriberCommand::Set(args) => set(args, color),
         SubscriberCommand::Add(args) => add(args, color),
         SubscriberCommand::Move(args) => move_to(args, color),
@@ -107,11 +107,14 @@ fn list(args: &List) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show(args: &Show) -> Result<(), Failure> {
+/// Shows the subscriber with this key on each interface.
+pub fn show_named(name: &str, as_json: bool) -> Result<(), Failure> {
     let mut found = Map::new();
     for interface in sluice_kernel::with_subscribers()? {
-        let Some(one) = sluice_kernel::subscribers_of(&interface, |one| one.id == args.name)?.pop() else { continue };
-        if args.json {
+        let Some(one) = sluice_kernel::subscribers_of(&interface, |one| one.id == name)?.into_iter().next() else {
+            continue;
+        };
+        if as_json {
             found.insert(interface, json!(one));
             continue;
         }
@@ -128,9 +131,9 @@ fn show(args: &Show) -> Result<(), Failure> {
         found.insert(interface, Value::Null);
     }
     if found.is_empty() {
-        return Err(sluice_kernel::no_subscriber(&args.name).into());
+        return Err(sluice_kernel::no_subscriber(name).into());
     }
-    if args.json {
+    if as_json {
         terminal::say(&format!("{:#}\n", Value::Object(found)));
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! The table of hosts that no list names (`abi/each_host.h`): which places the hosts of each group of a network may take, and the leaf of each place.
 //!
-//! A group keeps its places as long as it has the same leaves. So hosts that are there keep theirs when something else changes.
+//! A group keeps its places as long as it has the same leaves and the same bits tell its hosts apart. So hosts that are there keep theirs when
+//! something else changes.
 
 use crate::tree::{Numbers, TreeError};
 use sluice_abi as abi;
@@ -61,16 +62,18 @@ impl HostTable {
         HostTable { groups: vec![None; abi::SL_HOST_GROUPS as usize] }
     }
 
-    /// The groups of a network. `now`: the table as it is, whose groups keep their indices and places; those that the network lacks are left out.
+    /// The groups of a network. `now`: the table as it is, whose groups keep their indices and places. Those that the network lacks are left out, and
+    /// new ones may have their places.
     ///
     /// # Errors
-    /// There are too few places beside those of groups that go.
+    /// No gap between the places of groups that stay is large enough.
     pub fn of(network: &Network, numbers: &Numbers, now: &HostTable) -> Result<HostTable, TreeError> {
         let mut table = HostTable::empty();
         let mut coming = Vec::new();
         for group in &network.groups {
             let mut own = HostPlaces::of(group, numbers, 0);
-            let known = now.present().find(|(_, is)| (is.shared, &is.leaves) == (own.shared, &own.leaves));
+            let known =
+                now.present().find(|(_, is)| (is.shared, &is.leaves, is.mask) == (own.shared, &own.leaves, own.mask));
             match known {
                 Some((index, is)) => {
                     own.first = is.first;
@@ -80,9 +83,8 @@ impl HostTable {
             }
         }
         for mut own in coming {
-            let taken: Vec<(u32, u32)> =
-                now.present().chain(table.present()).map(|(_, is)| (is.first, is.end())).collect();
-            let index = (0..table.groups.len()).find(|&n| now.groups[n].is_none() && table.groups[n].is_none());
+            let taken: Vec<(u32, u32)> = table.present().map(|(_, is)| (is.first, is.end())).collect();
+            let index = table.groups.iter().position(Option::is_none);
             let place = index.zip(free(&taken, own.leaves.len() as u32));
             let (index, first) = place.ok_or(TreeError::NoHostPlaces(own.leaves.len()))?;
             own.first = first;

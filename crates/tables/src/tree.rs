@@ -47,7 +47,7 @@ impl fmt::Display for TreeError {
             TreeError::NoLeaves(more) => {
                 write!(
                     f,
-                    "the tree is full: no class is free for {more} of the new subscribers; removed ones keep theirs until it is empty"
+                    "the tree is full: no class is free for {more} of the new subscribers and hosts beside those that are there"
                 )
             }
             TreeError::NoInners(more) => {
@@ -64,10 +64,7 @@ impl fmt::Display for TreeError {
                 )
             }
             TreeError::NoHostPlaces(hosts) => {
-                write!(
-                    f,
-                    "no places are free for {hosts} hosts at once, beside those of groups that go with this change"
-                )
+                write!(f, "no gap between the places of groups that stay has room for a group of {hosts} hosts")
             }
             TreeError::SameHash(one, other) => write!(f, "the names \"{one}\" and \"{other}\" have the same hash"),
         }

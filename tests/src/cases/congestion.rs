@@ -55,7 +55,7 @@ fn transfer_with(lab: &Lab, policy: &Value, ecn: &str, arriving: bool) -> (u64, 
     iperf::start(&pair.a, &format!("-c {B} -C cubic -t 3 -P 2")).finish().ok();
     let status = lab.status(ns, dev);
     let class = status.direction(if arriving { "ingress" } else { "egress" }).class(0);
-    let (dropped, marked) = (class.drops.values().sum(), marked(&pair.b));
+    let (dropped, marked) = (class.dropped.pkts, marked(&pair.b));
     eprintln!(
         "    ecn {ecn}, link {}, arriving {arriving}: {dropped} dropped, {marked} marked, {:?}",
         policy["link"], class.drops

@@ -24,7 +24,10 @@ fn policy(ceil: &str) -> Value {
         "subscriber_side": ["lan0"],
         "sites": { "wifi": { "ceil": "40mbit" } },
         "plans": { "guest": { "ceil": ceil, "queue": "fifo" } },
-        "each_host": { "guests": { "addresses": ["10.78.0.0/24"], "plan": "guest", "site": "wifi", "hosts": 64 } },
+        "each_host": {
+            "first": { "addresses": ["10.77.0.0/16"], "hosts": 8 },
+            "guests": { "addresses": ["10.78.0.0/24"], "plan": "guest", "site": "wifi", "hosts": 64 },
+        },
         "subscribers": [{ "name": "a", "addresses": [address("a")], "ceil": "20mbit" }],
     })
 }
@@ -88,13 +91,21 @@ fn come_and_go(lab: &Lab) {
     let sent = load(1);
     let shown = status();
     assert_eq!((of_site(&shown, "guests"), of_site(&shown, "wifi")), ((2, sent), (2, sent)), "{shown}");
-    let own = lab.sluice(&net.router, &["subscriber", "show", &host("b")]).ok().stdout;
+    let own = lab.sluice(&net.router, &["status", &host("b")]).ok().stdout;
     assert!(own.contains(address("b")) && own.contains("guests"), "{own}");
     let explained =
         lab.sluice(&net.router, &["explain", "lan0", "udp", "10.79.0.2:5000", "to", "10.78.0.12:6000"]).ok().stdout;
     for text in ["guests, plan guest", "a host of guests: ceiling 25 Mbit/s", "wifi: ceiling 40 Mbit/s"] {
         assert!(explained.contains(text), "{text}: {explained}");
     }
+    let names = |status: &Value| -> Vec<(String, u64)> {
+        let sites = status["tree"]["sites"].as_array().expect("sites").iter();
+        sites
+            .map(|site| (site["name"].as_str().expect("a name").to_owned(), site["depth"].as_u64().expect("a depth")))
+            .collect()
+    };
+    let below = [("wifi", 0), ("guests", 1), ("first", 0)].map(|(name, depth)| (name.to_owned(), depth));
+    assert_eq!(names(&shown), below, "a group stands below its site");
     let mut without = policy("25mbit");
     without["each_host"] = json!({ "others": { "addresses": ["10.99.0.0/16"], "hosts": 8 } });
     let before = nobody(&shown);
@@ -115,6 +126,16 @@ fn come_and_go(lab: &Lab) {
     wrong["each_host"]["guests"]["hosts"] = json!(20_000);
     lab.sluice(&net.router, &["apply", "lan0", &lab.policy(&wrong)]).exits(2).says("20000");
     assert_eq!(of_site(&status(), "guests"), (2, of_hosts));
+    lab.sluice(&net.router, &["subscriber", "set", &host("b"), "--ceil", "1mbit"]).exits(2).says("hosts of a group");
+    // All places are taken by groups that go.
+    let whole = |name: &str| {
+        let mut policy = policy("25mbit");
+        policy["each_host"] = json!({ name: { "addresses": ["10.78.0.0/24"], "hosts": 8192, "ceil": "30mbit" } });
+        lab.policy(&policy)
+    };
+    lab.sluice(&net.router, &["apply", "lan0", &whole("one")]).ok();
+    lab.sluice(&net.router, &["apply", "lan0", &whole("two")]).ok();
+    lab.sluice(&net.router, &["apply", "lan0", &with]).ok();
     lab.sluice(&net.router, &["upgrade", "lan0"]).ok();
     let sent = load(1);
     assert_eq!(of_site(&status(), "guests").0, 2, "{sent} packets more");

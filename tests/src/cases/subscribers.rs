@@ -24,13 +24,13 @@ pub fn suite() -> Suite {
         .qdisc("ten_thousand", &[Need::Icount], ten_thousand)
 }
 
-pub(super) const SETTLE: Duration = Duration::from_millis(300);
+pub const SETTLE: Duration = Duration::from_millis(300);
 const LONG: Duration = Duration::from_secs(20);
 /// The subscribers' addresses, all of the client.
 const ADDRESSES: [(&str, &str); 4] =
     [("a", "10.78.0.11"), ("b", "10.78.0.12"), ("c", "10.78.0.13"), ("d", "10.78.0.14")];
 
-pub(super) fn address(name: &str) -> &'static str {
+pub fn address(name: &str) -> &'static str {
     ADDRESSES.iter().find(|(known, _)| *known == name).expect("a known subscriber").1
 }
 
@@ -285,6 +285,16 @@ fn live_list(lab: &Lab) {
         let sent = one["sent"]["pkts"].as_u64().expect("packets");
         (sent, sent + one["dropped_pkts"].as_u64().expect("drops")) == (outcomes[0].received(), outcomes[0].sent)
     });
+    let line = |text: &str, start: &str| text.lines().filter(|line| line.starts_with(start)).count();
+    let scraped = server.get("/metrics?subscribers=10.78.0.11").body;
+    let sent = format!(
+        "sluice_subscriber_sent_packets_total{{interface=\"lan0\",subscriber=\"a\",site=\"mast\",plan=\"home\"}} {}\n",
+        outcomes[0].received()
+    );
+    assert!(scraped.contains(&sent), "{sent} is not in {scraped}");
+    assert_eq!(line(&scraped, "sluice_subscriber_sent_packets_total{"), 1, "the one that was asked for");
+    assert_eq!(line(&server.get("/metrics?subscribers=").body, "sluice_subscriber_dropped_packets_total{"), 254);
+    assert_eq!(line(&server.get("/metrics").body, "sluice_subscriber_"), 0, "nobody has asked");
     let odd =
         server.curl("/api/interfaces/lan0/subscriber", &["-G", "--data-urlencode", &format!("name={ODD}")]).json();
     assert_eq!(odd["addresses"], json!(["192.0.2.64/29", "2001:db8:7::/56"]));

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use sluice_abi as abi;
 use sluice_core::each_host::HostsCore;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const WAYS: usize = abi::SL_HOST_PLACE_WAYS as usize;
@@ -162,6 +162,26 @@ type HostLaw = law::Law<HostsCore, Case>;
 const MODEL: HostLaw = HostLaw { name: "one_set_is_the_model", cases: || cases(1, 14), holds: one_set_is_the_model };
 const OWN: HostLaw = HostLaw { name: "each_has_its_own", cases: || cases(256, 40), holds: each_has_its_own };
 
+/// Addresses that follow each other all find a place, as long as they are five for eight places.
+fn neighbours_find_places(core: &'static HostsCore, case: &Case) -> TestCaseResult {
+    let mut world = World::of(core, case);
+    let mut taken = HashSet::new();
+    for host in 0..case.sets * abi::SL_HOST_PLACE_WAYS * 5 / 8 {
+        let address = Ipv4Addr::from_bits(Ipv4Addr::new(10, 1, 0, 0).to_bits() + host);
+        let leaf = world.core.leaf(&mut world.hosts, &world.tree, SHARED, address.into(), world.now_ns);
+        prop_assert!(leaf != SHARED && taken.insert(leaf), "{} has leaf {}", address, leaf);
+    }
+    Ok(())
+}
+
+const CROWD: HostLaw =
+    HostLaw { name: "neighbours_find_places", cases: || cases(128, 1), holds: neighbours_find_places };
+
+#[test]
+fn addresses_that_follow_each_other_find_places() {
+    CROWD.prove(HostsCore::built_in(), 200);
+}
+
 #[test]
 fn one_set_of_places_is_as_its_model() {
     MODEL.prove(HostsCore::built_in(), 300);
@@ -204,12 +224,20 @@ mutants! {
     packets_of_the_former_host_are_inherited breaks MODEL:
         "return !sl_at(t->leaf, n)->pkts && (" => "return 1 && (";
     a_ceiling_is_escaped breaks MODEL: "ceil->tat_64ths <= now_ns << 6" => "1";
-    a_host_is_forgotten_early breaks MODEL: "place->seen_ns + h->idle_ns > now_ns ||" => "";
-    the_latest_is_forgotten breaks MODEL: "if (place->seen_ns >= oldest)" => "if (place->seen_ns && place->seen_ns <= oldest && oldest != ~0ULL)";
-    a_free_place_is_not_taken breaks MODEL: "found = way;\n" => "found = place->seen_ns ? way : found;\n";
-    counts_of_the_former_host_are_inherited breaks MODEL: "place->sent_bytes = leaf->sent_bytes;" => "place->sent_bytes = 0;";
-    a_packet_does_not_keep_its_host_there breaks MODEL: "\t\t\tplace->seen_ns = now_ns;\n\t\t\treturn" => "\t\t\treturn";
+    a_host_is_forgotten_early breaks MODEL: "seen_ns + h->idle_ns > now_ns ||" => "";
+    the_latest_is_forgotten breaks MODEL:
+        "seen_ns ? sl_max(seen_ns, SL_HOST_PLACE_WAYS) : 0" => "seen_ns ? (1ULL << 40) - seen_ns : 0";
+    a_free_place_is_not_taken breaks MODEL: "if (seen_ns && (" => "if (!seen_ns || (";
+    a_place_of_time_zero_is_free breaks MODEL: "taken += seen_ns != 0;" => "taken += 1; if (!seen_ns) continue;";
+    counts_of_the_former_host_are_inherited breaks MODEL:
+        "place->sent_bytes = leaf->sent_bytes;" => "place->sent_bytes = 0;";
+    a_packet_does_not_keep_its_host_there breaks MODEL: "{\n\tplace->seen_ns = now_ns;" => "{\n\t(void)now_ns;";
     each_address_of_ipv6_is_a_host breaks OWN: "lower &= group->lower_mask;" => "";
     all_hosts_are_in_one_set breaks OWN: "& group->sets_mask" => "& 0";
+    the_second_set_is_not_looked_at breaks OWN: "way = host_way(h, second, upper, lower);" => "way = SL_HOST_PLACE_WAYS;";
+    the_fuller_set_is_chosen breaks CROWD:
+        "other_room / SL_HOST_PLACE_WAYS < room / SL_HOST_PLACE_WAYS" =>
+        "other_room != SL_NO_ROOM && other_room / SL_HOST_PLACE_WAYS > room / SL_HOST_PLACE_WAYS";
+    neighbours_crowd_a_set breaks CROWD: "hash = host_mix(" => "hash = (";
     families_are_confused breaks MODEL: "place->upper == upper && place->lower == lower" => "place->lower == lower";
 }

@@ -53,7 +53,7 @@ pub fn no_subscriber(name: &str) -> Error {
     Error::input(format!("there is no subscriber \"{}\"", name.escape_debug()))
         .help(
             "`sluice subscriber list --search TEXT` finds keys by name, site, plan or address; `--interface` changes one interface alone, \
-             where they differ",
+             where they differ; the hosts of a group have what the policy says of the group",
         )
 }
 

@@ -26,8 +26,9 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
-/// Time after which a host without packets may lose its leaf to another one. The classifier does not see what waits below HTB.
-const HOST_IDLE: Duration = Duration::from_secs(10);
+/// Time after which a host without packets may lose its leaf to another one. The classifier does not see what waits below HTB, so the next host
+/// inherits it.
+const HOST_IDLE: Duration = Duration::from_secs(60);
 /// The classifier of HTB's root.
 const CLASSIFIER: &str = "sl_htb_tree";
 
@@ -88,6 +89,7 @@ impl Driver for TcTree {
         let owners = Numbers::in_use(&maps.owners(), &running, &running);
         let numbers = Numbers::of(wanted.network, &owners).map_err(refused)?;
         let table = wanted.table(&numbers, &running)?;
+        wanted.hosts(&numbers, &maps.hosts())?;
         let changes = running.changes_to(&table);
         let device = &at.record.interface;
         if !changes.is_empty() {

@@ -72,10 +72,9 @@ impl<'a> Wanted<'a> {
     /// Has packets found by the addresses of the policy, which has these numbers. Their leaves are there.
     pub fn lead(&self, numbers: &Numbers, maps: &TreeMaps) -> Result<()> {
         let hosts = self.hosts(numbers, &maps.hosts())?;
-        maps.add_hosts(&hosts);
-        maps.set_addresses(&numbers.prefixes(self.network))?;
         maps.remove_hosts(&hosts);
-        Ok(())
+        maps.add_hosts(&hosts);
+        maps.set_addresses(&numbers.prefixes(self.network))
     }
 
     /// The numbers of the nodes. Fails unless the tree has the nodes of the policy, and the address table its prefixes.
@@ -102,8 +101,12 @@ pub(super) fn refused(error: TreeError) -> Error {
     let cure = match error {
         TreeError::SameHash(..) => "give one of them another name",
         TreeError::NoQueues(_) => "let more plans have the same \"queue\" and \"aqm\", or change fewer of them at once",
-        TreeError::NoHostPlaces(_) => "remove the groups first, then add the new ones; or lower their \"hosts\"",
-        _ => "try again once removed ones have no packets, or change fewer at once",
+        TreeError::NoHostPlaces(_) => {
+            "make \"hosts\" of the group smaller, or take it out and add it again with the others"
+        }
+        _ => {
+            "remove some in a change before this one, and try again once they have no packets; or change fewer at once"
+        }
     };
     Error::input(error.to_string()).help(cure)
 }
@@ -142,6 +145,7 @@ impl Driver for TreeQdisc {
         let in_use = Numbers::in_use(&maps.owners(), &now, &running);
         let numbers = Numbers::of(wanted.network, &in_use).map_err(refused)?;
         let table = wanted.table(&numbers, &running)?;
+        wanted.hosts(&numbers, &maps.hosts())?;
         maps.set_owners(&numbers.owners);
         maps.make(&running.changes_to(&table))?;
         wanted.lead(&numbers, &maps)

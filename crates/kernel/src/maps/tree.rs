@@ -254,30 +254,30 @@ impl TreeMaps {
         HostTable::read(&self.copy_of_hosts())
     }
 
-    /// Gives the table the groups that it lacks, and others the bits that tell their hosts apart. No address leads to a new one yet.
+    /// Gives the table the groups that it lacks. The places of a new one are free, and no program reads them yet.
     pub fn add_hosts(&self, table: &HostTable) {
         let now = self.hosts();
         for (index, own) in table.present() {
-            let group = own.group();
-            let at = offset_of!(abi::sl_each_host, group) + index * size_of::<abi::sl_host_group>();
-            if now.groups[index].is_none() {
-                for (place, leaf) in (own.first..).zip(&own.leaves) {
-                    let empty = abi::sl_host_place { leaf: *leaf as u16, ..NO_HOST };
-                    let at = offset_of!(abi::sl_each_host, place) + place as usize * size_of::<abi::sl_host_place>();
-                    self.hosts.set(at, &empty);
-                }
+            if now.groups[index].as_ref() == Some(own) {
+                continue;
             }
-            self.hosts.set(at, &group);
+            for (place, leaf) in (own.first..).zip(&own.leaves) {
+                let empty = abi::sl_host_place { leaf: *leaf as u16, ..NO_HOST };
+                let at = offset_of!(abi::sl_each_host, place) + place as usize * size_of::<abi::sl_host_place>();
+                self.hosts.set(at, &empty);
+            }
+            let at = offset_of!(abi::sl_each_host, group) + index * size_of::<abi::sl_host_group>();
+            self.hosts.set(at, &own.group());
             self.set_group_of(own.shared, index as u8 + 1);
         }
         self.hosts.publish(offset_of!(abi::sl_each_host, groups) / 8, table.present().count() as u64);
     }
 
-    /// Takes the groups from the table that this one lacks. No address leads to them any more.
+    /// Takes the groups from the table that this one lacks, or has elsewhere. From then on their hosts share a leaf.
     pub fn remove_hosts(&self, table: &HostTable) {
         let now = self.hosts();
-        let gone: Vec<u32> =
-            now.present().filter(|(index, _)| table.groups[*index].is_none()).map(|(_, own)| own.shared).collect();
+        let gone = now.present().filter(|(index, own)| table.groups[*index].as_ref() != Some(*own));
+        let gone: Vec<u32> = gone.map(|(_, own)| own.shared).collect();
         gone.iter().for_each(|shared| self.set_group_of(*shared, 0));
         if !gone.is_empty() {
             wait_for_readers();

@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use sluice_abi as abi;
 use sluice_error::{Error, Result};
 use sluice_policy::IpNet;
-use sluice_policy::network::{Network, Node, Way};
+use sluice_policy::network::{Group, Network, Node, Way};
 use sluice_tables::each_host::HostTable;
 use sluice_tables::tree::{NOBODY, Numbers};
 use std::cmp::Reverse;
@@ -92,6 +92,8 @@ pub struct SiteStatus {
     pub parent: Option<String>,
     /// Sites between it and the link.
     pub depth: usize,
+    /// Whether it is a group of hosts.
+    pub is_group: bool,
     /// Subscribers below it, those of its sites included; of a group of hosts, those that are there.
     pub subscribers: usize,
     /// Guarantee, bits per second.
@@ -202,15 +204,14 @@ impl<'a> Snapshot<'a> {
                 at = place(network.inner[at].parent);
             }
         }
-        let mut depths = vec![0; network.inner.len()];
-        let sites = network.inner.iter().enumerate().skip(1).map(|(at, node)| {
-            let above = place(node.parent);
-            depths[at] = if above == 0 { 0 } else { depths[above] + 1 };
-            let (subscribers, counts) = counts[at];
+        let is_group: HashSet<usize> = network.groups.iter().map(|group| group.inner).collect();
+        let sites = below_each_other(network).into_iter().map(|(at, depth)| {
+            let (node, (subscribers, counts)) = (&network.inner[at], counts[at]);
             SiteStatus {
                 name: node.name.clone(),
                 parent: self.site(node),
-                depth: depths[at],
+                depth,
+                is_group: is_group.contains(&at),
                 subscribers,
                 rate_bps: node.rate.of(self.way).map(|rate| rate.0),
                 ceil_bps: node.ceil.of(self.way).map(|rate| rate.0),
@@ -219,12 +220,7 @@ impl<'a> Snapshot<'a> {
             }
         });
         let sites = sites.collect();
-        TreeStatus {
-            way: self.way,
-            sites,
-            all: self.all().collect(),
-            nobody: self.counts(NOBODY),
-        }
+        TreeStatus { way: self.way, sites, all: self.all().collect(), nobody: self.counts(NOBODY) }
     }
 
     /// The status of each subscriber that is wanted, in the order of the table, then that of hosts.
@@ -235,7 +231,8 @@ impl<'a> Snapshot<'a> {
     /// All subscribers in the order of the table, then the hosts of groups that are there.
     fn all(&self) -> impl Iterator<Item = SubscriberStatus> + '_ {
         let subscribers = (0..self.network.subscribers().len()).map(|leaf| self.subscriber(leaf));
-        subscribers.chain(self.hosts.iter().map(|host| self.host(host)))
+        let hosts = self.hosts.iter().map(|host| self.host(host));
+        subscribers.chain(hosts).chain(self.network.groups.iter().filter_map(|group| self.others(group)))
     }
 
     /// A host of a group, as a subscriber. The key has the name of the group, since an address may be of two, one after the other.
@@ -260,6 +257,14 @@ impl<'a> Snapshot<'a> {
             marked_pkts: own.marked_pkts.saturating_sub(host.marked_before_pkts),
             ..own
         }
+    }
+
+    /// The hosts of a group that have no leaf of their own, as a subscriber. None: there were none.
+    fn others(&self, group: &Group) -> Option<SubscriberStatus> {
+        let own = self.subscriber(group.shared);
+        let name = "others";
+        let id = format!("{} {name}", own.id);
+        (own.counts != LeafCounts::default()).then(|| SubscriberStatus { id, name: name.to_owned(), ..own })
     }
 
     fn subscriber(&self, leaf: usize) -> SubscriberStatus {
@@ -332,8 +337,13 @@ fn hosts(maps: &TreeMaps, network: &Network, numbers: &Numbers, tree: &abi::sl_t
             let has_packets = tree.leaf[usize::from(place.leaf)].pkts > 0;
             let is_there = place.seen_ns > 0 && (has_packets || since_ns < HOST_SHOWN.as_nanos() as u64);
             let Some(leaf) = leaves.get(&place.leaf.into()).filter(|_| is_there) else { continue };
+            let prefix = host_prefix(place, group.ipv6_length);
+            // One from before the policy was changed.
+            if network.leaf_of(prefix.addr()) != Some(group.shared) {
+                continue;
+            }
             found.push(Host {
-                prefix: host_prefix(place, group.ipv6_length),
+                prefix,
                 marked_before_pkts: place.marked_pkts.into(),
                 leaf: *leaf,
                 before: LeafCounts {
@@ -345,6 +355,21 @@ fn hosts(maps: &TreeMaps, network: &Network, numbers: &Numbers, tree: &abi::sl_t
         }
     }
     found
+}
+
+/// The inner nodes but the link, each behind the one above it with all that is below that, and how many sites are above it.
+fn below_each_other(network: &Network) -> Vec<(usize, usize)> {
+    let mut below = vec![Vec::new(); network.inner.len()];
+    for (at, node) in network.inner.iter().enumerate().skip(1) {
+        below[place(node.parent)].push(at);
+    }
+    let mut order = Vec::with_capacity(network.inner.len());
+    let mut left: Vec<(usize, usize)> = below[0].iter().rev().map(|at| (*at, 0)).collect();
+    while let Some((at, depth)) = left.pop() {
+        order.push((at, depth));
+        left.extend(below[at].iter().rev().map(|child| (*child, depth + 1)));
+    }
+    order
 }
 
 /// The prefix of a host: an address, or what is one host of IPv6.

@@ -189,22 +189,38 @@ pub(super) fn tree_rates(
         }
     };
     let subscribers: Vec<SubscriberRates> = now.all.iter().map(subscriber).collect();
-    let sites = site_rates(&now.sites, &subscribers, framing);
+    let known: HashMap<&str, &LeafCounts> = match earlier {
+        Earlier::Then(then) => then.sites.iter().map(|one| (one.name.as_str(), &one.counts)).collect(),
+        _ => HashMap::new(),
+    };
+    let of_group = |one: &SiteStatus| rates(&one.counts, earlier.of(|_| known.get(one.name.as_str()).copied()));
+    let sites = site_rates(&now.sites, &subscribers, of_group, framing);
     TreeRates { way: now.way, sites, nobody: rates(&now.nobody, earlier.of(|then| Some(&then.nobody))), subscribers }
 }
 
-/// The rates of sites: of a site whose subscribers come, go or move, no counters may be compared, but those of each subscriber may.
-fn site_rates(sites: &[SiteStatus], subscribers: &[SubscriberRates], framing: Option<&Framing>) -> Vec<SiteRates> {
+/// The rates of sites: of a site whose subscribers come, go or move, no counters may be compared, but those of each subscriber may. Those of a
+/// group of hosts may, and not those of hosts, which come with their first packets.
+fn site_rates(
+    sites: &[SiteStatus],
+    subscribers: &[SubscriberRates],
+    of_group: impl Fn(&SiteStatus) -> LeafRates,
+    framing: Option<&Framing>,
+) -> Vec<SiteRates> {
     let places: HashMap<&str, usize> =
         sites.iter().enumerate().map(|(place, one)| (one.name.as_str(), place)).collect();
     let mut sums = vec![LeafRates::default(); sites.len()];
-    for one in subscribers {
-        let mut at = one.site.as_deref();
+    let mut add = |rates: &LeafRates, site: Option<&str>| {
+        let mut at = site;
         while let Some(place) = at.and_then(|name| places.get(name).copied()) {
-            sums[place].add(&one.rates);
+            sums[place].add(rates);
             at = sites[place].parent.as_deref();
         }
-    }
+    };
+    let is_host = |one: &SubscriberRates| {
+        one.site.as_deref().and_then(|name| places.get(name)).is_some_and(|place| sites[*place].is_group)
+    };
+    subscribers.iter().filter(|one| !is_host(one)).for_each(|one| add(&one.rates, one.site.as_deref()));
+    sites.iter().filter(|site| site.is_group).for_each(|site| add(&of_group(site), Some(&site.name)));
     let sites = sites.iter().zip(sums).map(|(one, rates)| SiteRates {
         name: one.name.clone(),
         parent: one.parent.clone(),

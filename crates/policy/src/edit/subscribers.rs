@@ -59,6 +59,13 @@ impl std::error::Error for SubscriberEditError {}
 /// The text lists no subscribers, or a change names one that is not there.
 pub fn with_subscribers(text: &str, changes: &[SubscriberChange]) -> Result<String, SubscriberEditError> {
     let root = super::parsed(text).ok_or(SubscriberEditError::NoList)?;
+    // A policy with groups of hosts alone gets a list.
+    if let Some(own) = root.as_object().filter(|own| own.get("subscribers").is_none() && own.get("each_host").is_some())
+    {
+        let items: Vec<Item> = own.properties.iter().map(|property| Item::kept(text, property)).collect();
+        let added = [property("subscribers", &Value::Array(Vec::new()))];
+        return with_subscribers(&with_list(text, own, &items, &added), changes);
+    }
     let list = root.as_object().and_then(|own| own.get_array("subscribers")).ok_or(SubscriberEditError::NoList)?;
     let mut entries: Vec<Entry<'_>> = list.elements.iter().map(Entry::there).collect();
     let mut known: HashMap<String, usize> =
@@ -222,6 +229,17 @@ mod tests {
         assert_eq!(absent, Err(SubscriberEditError::NotThere("B".to_owned())), "b has a key of its own");
         assert_eq!(made("{}", &[]), Err(SubscriberEditError::NoList));
         assert_eq!(made("{", &[]), Err(SubscriberEditError::NoList));
+    }
+
+    #[test]
+    fn a_policy_with_groups_alone_gets_a_list() {
+        let text = "{ // ours\n  \"subscriber_side\": [\"eth1\"],\n  \"each_host\": { \"g\": { \"addresses\": [\"10.0.0.0/8\"] } } // all\n}";
+        let added = made(text, &[json!({ "add": { "name": "a", "addresses": ["10.0.0.1"] } })]).expect("it gets one");
+        assert_eq!(listed(&added), [json!({ "name": "a", "addresses": ["10.0.0.1"] })]);
+        assert!(added.contains("// ours") && added.contains("// all"), "{added}");
+        parse(&Source::new("edited", added.as_str())).unwrap_or_else(|errors| panic!("{errors}\n{added}"));
+        let gone = made(text, &[json!({ "remove": { "name": "a" } })]);
+        assert_eq!(gone, Err(SubscriberEditError::NotThere("a".to_owned())));
     }
 
     #[test]

@@ -103,7 +103,9 @@ fn too_many(policy: &NetworkPolicy) -> Vec<Diagnostic> {
         findings.push(at(policy, Diagnostic::error(Kind::TooMany, title), last, "the last of them").help(help));
     };
     if hosts > most {
-        say(format!("the groups have {hosts} hosts at once, more than {most}"), "lower \"hosts\" of some of them");
+        let title =
+            format!("the groups have {hosts} hosts at once, each rounded up to a power of two, more than {most}");
+        say(title, "lower \"hosts\" of some of them; without it, a group has 1024");
     } else if leaves > MAX_SUBSCRIBERS as u64 {
         let title = format!("subscribers and hosts at once are {leaves}, more than {MAX_SUBSCRIBERS}");
         say(title, "lower \"hosts\" of some groups");

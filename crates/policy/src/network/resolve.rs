@@ -174,10 +174,10 @@ impl Network {
     }
 
     /// The subscriber that has an address.
-    fn subscriber(&self, address: IpAddr) -> Option<&Leaf> {
+    fn subscriber(&self, address: IpAddr) -> Option<usize> {
         let behind = self.prefixes.partition_point(|(prefix, _)| prefix.network() <= address);
         let (prefix, leaf) = self.prefixes[..behind].last()?;
-        prefix.contains(&address).then(|| &self.leaves[usize::from(*leaf)])
+        prefix.contains(&address).then_some(usize::from(*leaf))
     }
 
     /// The group that has an address.
@@ -185,9 +185,14 @@ impl Network {
         self.groups.iter().find(|group| group.prefixes.iter().any(|prefix| prefix.contains(&address)))
     }
 
-    /// The leaf of an address: a subscriber's, or the one of a host of a group that stands for all of them.
+    /// The index of the leaf of an address: a subscriber's, or the one that stands for all hosts of a group.
+    pub fn leaf_of(&self, address: IpAddr) -> Option<usize> {
+        self.subscriber(address).or_else(|| self.group(address).map(|group| group.shared))
+    }
+
+    /// The leaf of an address, as [`Network::leaf_of`] finds it.
     pub fn leaf(&self, address: IpAddr) -> Option<&Leaf> {
-        self.subscriber(address).or_else(|| self.group(address).map(|group| &self.leaves[group.shared]))
+        self.leaf_of(address).map(|leaf| &self.leaves[leaf])
     }
 
     /// The prefixes of subscribers and groups with the indices of their leaves.

@@ -74,7 +74,10 @@ pub async fn change(State(state): State<Shared>, body: Body<Changes>) -> Answer 
         }
         let confirm = time(body.confirm_s)?;
         let message = body.message.map(|text| message(&text)).transpose()?.flatten();
-        let message = message.unwrap_or_else(|| format!("{many} changes of subscribers"));
+        let message = message.unwrap_or_else(|| match many {
+            1 => "1 change of a subscriber".to_owned(),
+            _ => format!("{many} changes of subscribers"),
+        });
         let edits = SubscriberEdits { changes: body.changes, interfaces: body.interfaces, confirm, message };
         let all = edits.apply()?.into_iter().map(|done| (done.record.interface.clone(), shown_with_boot(done)));
         Ok(Value::Object(all.collect()))

@@ -8,9 +8,13 @@ use prometheus_client::registry::Unit;
 use sluice_abi as abi;
 use sluice_kernel::Engine;
 use sluice_kernel::status::{
-    ClassStatus, Count, DirectionStatus, ForwardStatus, LeafCounts, RuleStatus, SiteStatus, Status,
+    ClassStatus, Count, DirectionStatus, ForwardStatus, LeafCounts, RuleStatus, SiteStatus, Status, SubscriberSearch,
+    SubscriberStatus,
 };
 use sluice_observe::Sample;
+
+/// The most subscribers of an interface that have series.
+const MOST_SUBSCRIBERS: usize = 10_000;
 
 /// A label's name and value.
 pub type Label = (&'static str, String);
@@ -80,8 +84,8 @@ fn bytes_per_second() -> Option<Unit> {
     Some(Unit::Other("bytes_per_second".to_owned()))
 }
 
-/// Every family of metrics, from a sample and from counts by key.
-pub fn of(sample: &Sample, failed: bool, counted: &[Series]) -> Vec<Family> {
+/// Every family of metrics, from a sample and from counts by key. `search`: the subscribers that get series of their own.
+pub fn of(sample: &Sample, failed: bool, counted: &[Series], search: Option<&SubscriberSearch>) -> Vec<Family> {
     let mut families = of_server(sample, failed);
     families.extend(of_interfaces(sample));
     families.extend(of_policies(sample));
@@ -91,6 +95,7 @@ pub fn of(sample: &Sample, failed: bool, counted: &[Series]) -> Vec<Family> {
     families.extend(of_rules(sample));
     families.extend(of_forwards(sample));
     families.extend(of_sites(sample));
+    families.extend(search.map(|search| of_subscribers(sample, search)).unwrap_or_default());
     families.extend(of_counts(counted));
     families
 }
@@ -370,6 +375,41 @@ fn of_sites(sample: &Sample) -> Vec<Family> {
             .each(all(), |place| Some((labels(place), Value::Gauge(place.1.counts.backlog.bytes as f64)))),
         Family::gauge("sluice_site_subscribers", "Subscribers of a site", Some(Unit::Other("subscribers".to_owned())))
             .each(all(), |place| Some((labels(place), Value::Gauge(place.1.subscribers as f64)))),
+    ]
+}
+
+/// Counts of the subscribers that a search finds, the first [`MOST_SUBSCRIBERS`] of each interface.
+fn of_subscribers(sample: &Sample, search: &SubscriberSearch) -> Vec<Family> {
+    let mut found: Vec<(&Status, &SubscriberStatus)> = Vec::new();
+    let mut left_out = Family::gauge(
+        "sluice_subscriber_left_out",
+        "Subscribers that were asked for and have no series, since there are too many",
+        Some(Unit::Other("subscribers".to_owned())),
+    );
+    for (one, tree) in sample.interfaces.iter().filter_map(|one| Some((one, one.tree.as_ref()?))) {
+        let mut own = tree.all.iter().filter(|own| search.finds_subscriber(own));
+        found.extend(own.by_ref().take(MOST_SUBSCRIBERS).map(|own| (one, own)));
+        left_out.series.push((vec![name(one)], Value::Gauge(own.count() as f64)));
+    }
+    let labels = |(one, own): &(&Status, &SubscriberStatus)| {
+        let or_none = |text: &Option<String>| text.clone().unwrap_or_default();
+        vec![name(one), ("subscriber", own.id.clone()), ("site", or_none(&own.site)), ("plan", or_none(&own.plan))]
+    };
+    let count = |value: fn(&SubscriberStatus) -> u64| {
+        move |place: &(&Status, &SubscriberStatus)| Some((labels(place), Value::Count(value(place.1))))
+    };
+    vec![
+        Family::counter("sluice_subscriber_sent", "Packets that a subscriber has sent or got", packets())
+            .each(found.iter(), count(|own| own.counts.sent.pkts)),
+        Family::counter("sluice_subscriber_sent", "Bytes that a subscriber has sent or got", Unit::Bytes)
+            .each(found.iter(), count(|own| own.counts.sent.bytes)),
+        Family::counter("sluice_subscriber_dropped", "Packets of a subscriber that were dropped", packets())
+            .each(found.iter(), count(|own| own.counts.dropped_pkts)),
+        Family::counter("sluice_subscriber_marked", "Packets of a subscriber with congestion marked (ECN)", packets())
+            .each(found.iter(), count(|own| own.marked_pkts)),
+        Family::gauge("sluice_subscriber_backlog", "Bytes of a subscriber that wait", Some(Unit::Bytes))
+            .each(found.iter(), |place| Some((labels(place), Value::Gauge(place.1.counts.backlog.bytes as f64)))),
+        left_out,
     ]
 }
 

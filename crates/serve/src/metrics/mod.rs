@@ -4,24 +4,47 @@ mod families;
 mod histogram;
 mod text;
 
+use crate::extract::Query;
 use crate::problem::Problem;
 use crate::state::Shared;
 use axum::extract::State;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use sluice_kernel::status::SubscriberSearch;
 use std::sync::Arc;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
+/// The longest text to search for, bytes: that of the longest key.
+const MAX_SEARCH_BYTES: usize = 255;
+
+/// The query of a scrape.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Wanted {
+    /// The subscribers that get series of their own: a text to search for, empty for all. None: none do.
+    subscribers: Option<String>,
+}
+
 /// The counters of the last sample, as OpenMetrics if the reader takes that, else in Prometheus' older format.
-pub async fn scrape(State(state): State<Shared>, headers: HeaderMap) -> Result<Response, Problem> {
+pub async fn scrape(
+    State(state): State<Shared>,
+    Query(wanted): Query<Wanted>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    if wanted.subscribers.as_ref().is_some_and(|text| text.len() > MAX_SEARCH_BYTES) {
+        let what = format!("the text to search for is longer than {MAX_SEARCH_BYTES} bytes");
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what, "no key is longer: shorten it"));
+    }
+    let search = wanted.subscribers.map(|text| SubscriberSearch::new(&text));
     let (sample, failed) = {
         let live = state.sampler.live();
         (Arc::clone(&live.sample), live.failed.is_some())
     };
-    let families = families::of(&sample, failed, &state.counts.series());
+    let families = families::of(&sample, failed, &state.counts.series(), search.as_ref());
     let encoded = text::openmetrics(families)
         .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string(), "its log has details"))?;
     let takes = |header: &axum::http::HeaderValue| header.to_str().is_ok_and(|text| text.contains("openmetrics-text"));

@@ -79,13 +79,19 @@ fn groups_that_stay_keep_their_places() {
     let other = network(&[group("c", "10.3.0.0/16", 8), group("b", "10.4.0.0/15", 64)].join(","));
     let numbers = Numbers::of(&other, &numbers.owners).expect("they fit");
     let after = HostTable::of(&other, &numbers, &before).expect("there is room");
-    assert_eq!(firsts(&after), [(1, 64), (2, 128)], "a's are not free yet");
+    assert_eq!(firsts(&after), [(0, 0), (1, 64)], "c has places of a, which goes");
     let again = HostTable::of(&other, &numbers, &after).expect("there is room");
     assert_eq!(again, after, "nothing moves without need");
-    let larger = network(&[group("b", "10.2.0.0/16", 16_384)].join(","));
-    let numbers = Numbers::of(&larger, &numbers.owners).expect("they fit");
-    assert_eq!(HostTable::of(&larger, &numbers, &after).map(|_| ()), Err(TreeError::NoHostPlaces(16_384)));
-    assert!(HostTable::of(&larger, &numbers, &HostTable::empty()).is_ok());
+    let others = [("b", "10.2.0.0/16"), ("d", "10.4.0.0/16")].map(|(name, prefix)| group(name, prefix, 8_192));
+    let full = network(&others.join(","));
+    let numbers = Numbers::of(&full, &numbers.owners).expect("they fit");
+    assert_eq!(firsts(&HostTable::of(&full, &numbers, &after).expect("there is room")), [(0, 0), (1, 8_192)]);
+    let between = network(
+        &[group("b", "10.4.0.0/15", 64), group("d", "10.1.0.0/16", 16_384 - 128)].join(",").replace("16256", "8192"),
+    );
+    let numbers = Numbers::of(&between, &numbers.owners).expect("they fit");
+    let table = HostTable::of(&between, &numbers, &after).expect("there is room");
+    assert_eq!(firsts(&table), [(0, 128), (1, 64)], "behind b, whose places stay");
 }
 
 #[test]
