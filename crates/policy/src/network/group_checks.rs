@@ -11,6 +11,7 @@ pub(super) fn errors(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     let mut findings: Vec<Diagnostic> = policy.groups.iter().filter_map(|group| same_name(policy, group)).collect();
     findings.extend(policy.groups.iter().filter_map(|group| guarantee(policy, group)));
     findings.extend(policy.groups.iter().filter_map(|group| too_deep(policy, group)));
+    findings.extend(policy.groups.iter().filter_map(|group| one_host(policy, group)));
     findings.extend(overlapping(policy));
     findings.extend(too_many(policy));
     findings
@@ -47,6 +48,18 @@ fn too_deep(policy: &NetworkPolicy, group: &HostGroup) -> Option<Diagnostic> {
     let title = format!("the group {} has {above} sites above it", excerpt(&group.each.name));
     let finding = at(policy, Diagnostic::error(Kind::TooMany, title), group, "too deep");
     Some(finding.help(format!("a group counts as a site, of which {MAX_SITE_DEPTH} levels are the most")))
+}
+
+/// A prefix of IPv6 that is less than one host.
+fn one_host(policy: &NetworkPolicy, group: &HostGroup) -> Option<Diagnostic> {
+    let length = group.ipv6_length;
+    let is_less = |address: &&Address| matches!(address.prefix, IpNet::V6(own) if own.prefix_len() > length);
+    let address = group.each.addresses.iter().find(is_less)?;
+    let title =
+        format!("{} of {} is a part of one host, which has a /{length}", address.prefix, excerpt(&group.each.name));
+    let finding = Diagnostic::error(Kind::Conflict, title).at(address.span.0.clone(), "less than a host");
+    let finding = policy.origin.source().into_iter().fold(finding, Diagnostic::of);
+    Some(finding.help("make \"ipv6_length\" longer, or write a shorter prefix"))
 }
 
 /// Prefixes that two groups have in common, and those of subscribers that do not lie within a group's.
