@@ -87,9 +87,13 @@ fn perform(requests: &[Request], options: &Change, at_boot: bool, what: &str, co
 /// Reports changes that were made, and keeps them for the next boot where that is asked.
 pub fn show_done(all: &[Done], options: &Change, at_boot: bool, what: &str, color: bool) -> Result<(), Failure> {
     for done in all {
-        print_remarks(&done.remarks, color);
-        report(done, what, false);
-        if let (Some(difference), false) = (&done.difference, options.quiet) {
+        if done.performed {
+            print_remarks(&done.remarks, color);
+            report(done, what, false);
+        } else {
+            outln!("{}: nothing changes", done.record.interface);
+        }
+        if let (Some(difference), false) = (&done.difference, options.quiet || !done.performed) {
             show_briefly(difference, color);
         }
         if at_boot {

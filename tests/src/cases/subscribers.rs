@@ -215,6 +215,10 @@ fn a_change_touches_one(lab: &Lab) {
     }
     assert_eq!(counted.keys().collect::<Vec<_>>(), ["a", "b", "d"]);
     assert!(counted["a"].1[0] > 1500 && counted["d"].1[0] > 100, "{counted:?}");
+    let entries = || lab.sluice(&net.router, &["history", "lan0"]).ok().stdout.lines().count();
+    let before = entries();
+    let told = lab.sluice(&net.router, &["subscriber", "set", "b", "--plan", "work", "--site", "south"]).ok().stdout;
+    assert_eq!((told.as_str(), entries()), ("lan0: nothing changes\n", before), "it is so already");
     lab.sluice(&net.router, &["subscriber", "set", "c", "--plan", "home"]).exits(2).says("no subscriber \"c\"");
     lab.sluice(&net.router, &["subscriber", "set", "a", "--plan", "hom"]).exits(2).says("is \"home\" meant?");
     lab.sluice(&net.router, &["subscriber", "add", "e", "--addresses", address("a")]).exits(2).says("10.78.0.11/32");

@@ -45,8 +45,8 @@ mutants! {
 
     // Flow queues.
     a_leaf_queues_by_flow_that_is_to_have_a_fifo breaks "flows::a_leaf_queues_as_a_class":
-        "hierarchy.h",
-        "class_of(t, n)->one_flow ? 0 :" => "0 ? 0 :";
+        "leaf_flows.h",
+        "k->one_flow ? 0 : hash" => "k ? hash : 0";
     packets_are_not_marked breaks "flows::a_leaf_queues_as_a_class":
         "hierarchy.h",
         "v.mark = taken / SL_FLOW_MARK;" => ";";

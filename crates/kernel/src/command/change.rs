@@ -74,6 +74,8 @@ pub struct Request {
 pub struct Done {
     /// The interface as it is managed now.
     pub record: Record,
+    /// Whether anything was done. If not, the policy in force said the same.
+    pub performed: bool,
     /// Rate that departures are shaped to, the option's or the policy's, bits per second.
     pub rate_bps: Option<u64>,
     /// Difference from the policy before, if there was one.
@@ -84,6 +86,21 @@ pub struct Done {
     pub notes: Vec<String>,
     /// Details of how the change was made.
     pub details: Vec<String>,
+}
+
+impl Done {
+    /// The outcome for an interface whose policy says already what was asked for.
+    pub(crate) fn nothing(record: Record) -> Done {
+        Done {
+            performed: false,
+            rate_bps: record.rate_bps,
+            difference: Some(Difference::default()),
+            remarks: sluice_policy::Diagnostics::default(),
+            notes: Vec::new(),
+            details: Vec::new(),
+            record,
+        }
+    }
 }
 
 impl Request {
@@ -268,6 +285,7 @@ impl Change {
         tables::forget(&self.pins, live)?;
         shared::sweep()?;
         Ok(Done {
+            performed: true,
             rate_bps: self.now.link_rate.map(|rate| rate.0),
             difference: Some(difference(&self.before, &self.now)),
             remarks: self.now.remarks,

@@ -94,7 +94,7 @@ impl SubscriberEdits {
             last.replace(Some((text.to_owned(), policy.clone())));
             Ok(policy)
         };
-        let interfaces = if self.interfaces.is_empty() { with_subscribers()? } else { self.interfaces.clone() };
+        let interfaces = self.interfaces()?;
         let edits: Vec<Edit<'_>> = interfaces
             .iter()
             .map(|interface| Edit {
@@ -109,10 +109,29 @@ impl SubscriberEdits {
         work(&edits)
     }
 
-    /// Makes the changes on all of the interfaces, or on none.
+    /// Makes the changes on all of the interfaces, or on none. Where all of them have what is asked for, nothing is done: a billing system may tell
+    /// the plan of a subscriber again and again.
     pub fn apply(&self) -> Result<Vec<Done>> {
         let _lock = ready_to_change()?;
-        self.with(apply_edits_locked)
+        match self.unchanged()? {
+            Some(records) => Ok(records.into_iter().map(Done::nothing).collect()),
+            None => self.with(apply_edits_locked),
+        }
+    }
+
+    /// The interfaces, if the changes make no difference to any of them and no change of them waits to be confirmed.
+    fn unchanged(&self) -> Result<Option<Vec<Record>>> {
+        let records: Vec<Record> =
+            self.interfaces()?.iter().map(|interface| managed(interface)).collect::<Result<_>>()?;
+        let is_same = |record: &Record| {
+            record.unconfirmed.is_none()
+                && edited(&record.policy, &self.changes).is_ok_and(|text| text == record.policy)
+        };
+        Ok((self.confirm.is_none() && records.iter().all(is_same)).then_some(records))
+    }
+
+    fn interfaces(&self) -> Result<Vec<String>> {
+        if self.interfaces.is_empty() { with_subscribers() } else { Ok(self.interfaces.clone()) }
     }
 
     /// The differences that the changes would make. Changes nothing.

@@ -322,7 +322,15 @@ impl Start {
                     notes.push(format!("the hand-made hierarchy that was replaced is saved in {}", dump.display()));
                 }
                 let rate_bps = policy.link_rate.map(|rate| rate.0);
-                Ok(Done { record, rate_bps, difference: None, remarks: policy.remarks, notes, details })
+                Ok(Done {
+                    record,
+                    performed: true,
+                    rate_bps,
+                    difference: None,
+                    remarks: policy.remarks,
+                    notes,
+                    details,
+                })
             }
             Err(mut error) => {
                 if let Err(rest) = tear_down(&mut record, &pins) {
