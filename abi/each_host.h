@@ -14,11 +14,10 @@
 struct sl_host_place {
 	u64 upper, lower; /* the host's address, whose bits beyond the group's length are 0; IPv4 as ::ffff:a.b.c.d */
 	u64 seen_ns; /* when its last packet came; 0: the place is free */
-	u64 since_ns; /* when it came */
-	u64 sent_pkts, sent_bytes; /* what the leaf had counted then */
+	u64 sent_pkts, sent_bytes; /* the counters of the leaf when the host came */
 	u32 dropped_pkts, marked_pkts; /* as above */
 	u16 leaf;
-	u16 pad[3];
+	u16 pad[7];
 };
 
 struct sl_host_group {

@@ -34,7 +34,7 @@ SL_FN u32 host_enter(struct sl_host_place *place, const struct sl_leaf *leaf, u6
 
 	place->upper = upper;
 	place->lower = lower;
-	place->seen_ns = place->since_ns = now_ns;
+	place->seen_ns = now_ns;
 	place->sent_pkts = leaf->sent_pkts;
 	place->sent_bytes = leaf->sent_bytes;
 	SL_UNROLLED

@@ -23,6 +23,12 @@ static __always_inline u32 sl_ipv4_flow_hash(u32 src, u32 dst, u64 last)
 	return sl_keyed_hash(word, 2);
 }
 
+/* The fifth word of the key of a plain packet's flow. */
+static __always_inline u64 sl_plain_flow_last(const struct sl_front *f, u32 direction)
+{
+	return f->rest >> 32 | (u64)(sl_front_proto(f) | (direction & 1) << 16 | 1 << 24) << 32;
+}
+
 static __always_inline u32 sl_flow_hash(const struct sl_flow_key *flow)
 {
 	const u64 *key = (const u64 *)flow;

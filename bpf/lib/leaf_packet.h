@@ -28,8 +28,7 @@ static __always_inline int sl_read_plain_ends(const struct sk_buff *skb, struct 
 	e->src[2] = e->dst[2] = SL_MAPPED;
 	e->src[3] = (u32)(f.addresses >> 32);
 	e->dst[3] = (u32)f.rest;
-	e->flow_hash = sl_ipv4_flow_hash(e->src[3], e->dst[3],
-					 f.rest >> 32 | (u64)(sl_front_proto(&f) | SL_EGRESS << 16 | 1 << 24) << 32);
+	e->flow_hash = sl_ipv4_flow_hash(e->src[3], e->dst[3], sl_plain_flow_last(&f, SL_EGRESS));
 	e->ecn = sl_front_ecn(&f);
 	return 1;
 }

@@ -195,8 +195,8 @@ SL_GLOBAL int SL_PARSER(sl_parse_any)(SL_PACKET *x SL_PACKET_ARG, u32 type, u32 
 			return 0;
 		}
 	}
-#pragma clang loop unroll( \
-	disable) /* The verifier of Linux 7.3 analyses a function anew for each call with a pointer to the stack. */
+	/* The verifier of Linux 7.3 analyses a function anew for each call with a pointer to the stack. */
+#pragma clang loop unroll(disable)
 	for (level = 0; level < 2; level++) {
 		if (type != SL_ETH_IPV4 && type != SL_ETH_IPV6) {
 			if (type == SL_ETH_ARP) {

@@ -10,8 +10,7 @@
 /* Sets the flow of a plain packet, as sl_request_flow does. */
 static __always_inline void sl_request_plain_flow(struct sl_request *d, const struct sl_front *f)
 {
-	u32 protocol = sl_front_proto(f) | (d->direction & 1) << 16 | 1 << 24;
-	u64 *key = (u64 *)&d->flow, last = f->rest >> 32 | (u64)protocol << 32;
+	u64 *key = (u64 *)&d->flow, last = sl_plain_flow_last(f, d->direction);
 
 	key[0] = key[2] = 0;
 	key[1] = SL_MAPPED | f->addresses >> 32 << 32;

@@ -18,6 +18,7 @@ mod server;
 mod status;
 mod suite;
 mod terminal;
+mod town;
 mod traffic;
 
 use cases::AlikeEverywhere;

@@ -286,6 +286,13 @@ pub struct HostGroup {
     pub ipv6_length: u8,
 }
 
+impl HostGroup {
+    /// The leaves of hosts, a power of two of them.
+    pub fn places(&self) -> u32 {
+        self.hosts.next_power_of_two()
+    }
+}
+
 /// Addresses of a subscriber.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {

@@ -10,6 +10,7 @@ mod forward;
 mod interfaces;
 mod link;
 mod network;
+mod node;
 mod object;
 mod peak;
 pub(crate) mod pointer;
@@ -83,7 +84,7 @@ pub const ALL_KEYS: &[(&str, &[&str])] = &[
     ("plan", network::PLAN_KEYS),
     ("subscriber", network::SUBSCRIBER_KEYS),
     ("host_group", each_host::KEYS),
-    ("each_way", network::WAYS),
+    ("each_way", node::WAYS),
 ];
 
 /// A class or rule with its index in the file's list, which differs from that in the policy if others are broken.

@@ -15,6 +15,7 @@ mod options;
 mod problem;
 mod request_limit;
 mod sampler;
+mod search;
 mod server;
 mod state;
 mod tls;

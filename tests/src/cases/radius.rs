@@ -1,13 +1,13 @@
 //! FreeRADIUS changes subscribers through `sluice serve`, with the files of the manual.
 
 use super::confirm::waiting;
-use super::subscribers::{box_between, listed, town};
 use crate::command::{Process, await_that, words};
 use crate::lab::Lab;
 use crate::needs::Need;
 use crate::net::Ns;
 use crate::server::Server;
 use crate::suite::Suite;
+use crate::town::{box_between, listed, town};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::time::Duration;

@@ -12,6 +12,7 @@ use sluice_error::{Error, Result};
 use sluice_policy::edit::{SubscriberChange, SubscriberEditError, with_subscribers as edited};
 use sluice_policy::{Policy, Source, parse};
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// The subscribers of a managed interface that are wanted, in the order of the policy.
@@ -71,35 +72,49 @@ pub struct SubscriberEdits {
 }
 
 impl SubscriberEdits {
-    fn policy(&self, text: &str) -> Result<Policy> {
-        let edited = edited(text, &self.changes).map_err(|error| match error {
+    /// The interfaces with the texts of their policies, edited. Those with the same policy share one.
+    fn texts(&self) -> Result<Vec<(Record, Rc<str>)>> {
+        let interfaces = if self.interfaces.is_empty() { with_subscribers()? } else { self.interfaces.clone() };
+        let mut all: Vec<(Record, Rc<str>)> = Vec::new();
+        for interface in &interfaces {
+            let record = managed(interface)?;
+            let known = all.last().filter(|(last, _)| last.policy == record.policy).map(|(_, text)| Rc::clone(text));
+            let text = known.map_or_else(|| self.edited(&record.policy), Ok);
+            all.push((record, text.map_err(|error| error.of_several(interface, interfaces.len()))?));
+        }
+        Ok(all)
+    }
+
+    fn edited(&self, text: &str) -> Result<Rc<str>> {
+        edited(text, &self.changes).map(Rc::from).map_err(|error| match error {
             SubscriberEditError::NotThere(name) => no_subscriber(&name),
             SubscriberEditError::There(_) => Error::input(error.to_string())
                 .help("choose another key, or change that one with `sluice subscriber set`"),
             SubscriberEditError::NoList => Error::input(error.to_string())
                 .help("`sluice status` shows which interfaces have subscribers: name one of them"),
-        })?;
-        parse(&Source::new("the policy in force, edited", edited))
-            .map_err(|errors| Error::input(errors.to_string().trim_end()))
+        })
     }
 
-    /// Does the work with an edit of each interface. Those with the same policy share the edited one.
-    fn with<T>(&self, work: impl FnOnce(&[Edit<'_>]) -> Result<T>) -> Result<T> {
-        let last: RefCell<Option<(String, Policy)>> = RefCell::new(None);
-        let edit = |text: &str| {
-            if let Some((_, policy)) = last.borrow().as_ref().filter(|(known, _)| known == text) {
+    /// Does the work with an edit of each interface. Those with the same text share its policy.
+    fn with<T>(&self, texts: &[(Record, Rc<str>)], work: impl FnOnce(&[Edit<'_>]) -> Result<T>) -> Result<T> {
+        let last: RefCell<Option<(Rc<str>, Policy)>> = RefCell::new(None);
+        let policy = |text: &Rc<str>| {
+            if let Some((_, policy)) = last.borrow().as_ref().filter(|(known, _)| Rc::ptr_eq(known, text)) {
                 return Ok(policy.clone());
             }
-            let policy = self.policy(text)?;
-            last.replace(Some((text.to_owned(), policy.clone())));
+            let policy = parse(&Source::new("the policy in force, edited", &**text))
+                .map_err(|errors| Error::input(errors.to_string().trim_end()))?;
+            last.replace(Some((Rc::clone(text), policy.clone())));
             Ok(policy)
         };
-        let interfaces = self.interfaces()?;
-        let edits: Vec<Edit<'_>> = interfaces
+        let policy = &policy;
+        let edits: Vec<_> = texts.iter().map(|(_, text)| move |_: &str| policy(text)).collect();
+        let edits: Vec<Edit<'_>> = texts
             .iter()
-            .map(|interface| Edit {
-                interface,
-                edit: &edit,
+            .zip(&edits)
+            .map(|((record, _), edit)| Edit {
+                interface: &record.interface,
+                edit,
                 confirm: self.confirm,
                 message: Some(self.message.clone()),
                 // Each change names its subscriber.
@@ -109,33 +124,20 @@ impl SubscriberEdits {
         work(&edits)
     }
 
-    /// Makes the changes on all of the interfaces, or on none. Where all of them have what is asked for, nothing is done: a billing system may tell
-    /// the plan of a subscriber again and again.
+    /// Makes the changes on all of the interfaces, or on none. Where all of them have what is asked for, and no change waits to be confirmed, nothing
+    /// is done: a billing system may tell the plan of a subscriber again and again.
     pub fn apply(&self) -> Result<Vec<Done>> {
         let _lock = ready_to_change()?;
-        match self.unchanged()? {
-            Some(records) => Ok(records.into_iter().map(Done::nothing).collect()),
-            None => self.with(apply_edits_locked),
+        let texts = self.texts()?;
+        let is_same = |(record, text): &(Record, Rc<str>)| record.unconfirmed.is_none() && **text == *record.policy;
+        if self.confirm.is_none() && texts.iter().all(is_same) {
+            return Ok(texts.into_iter().map(|(record, _)| Done::nothing(record)).collect());
         }
-    }
-
-    /// The interfaces, if the changes make no difference to any of them and no change of them waits to be confirmed.
-    fn unchanged(&self) -> Result<Option<Vec<Record>>> {
-        let records: Vec<Record> =
-            self.interfaces()?.iter().map(|interface| managed(interface)).collect::<Result<_>>()?;
-        let is_same = |record: &Record| {
-            record.unconfirmed.is_none()
-                && edited(&record.policy, &self.changes).is_ok_and(|text| text == record.policy)
-        };
-        Ok((self.confirm.is_none() && records.iter().all(is_same)).then_some(records))
-    }
-
-    fn interfaces(&self) -> Result<Vec<String>> {
-        if self.interfaces.is_empty() { with_subscribers() } else { Ok(self.interfaces.clone()) }
+        self.with(&texts, apply_edits_locked)
     }
 
     /// The differences that the changes would make. Changes nothing.
     pub fn preview(&self) -> Result<Vec<Preview>> {
-        self.with(preview_edits)
+        self.with(&self.texts()?, preview_edits)
     }
 }

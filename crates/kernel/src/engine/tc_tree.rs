@@ -89,7 +89,8 @@ impl Driver for TcTree {
         let owners = Numbers::in_use(&maps.owners(), &running, &running);
         let numbers = Numbers::of(wanted.network, &owners).map_err(refused)?;
         let table = wanted.table(&numbers, &running)?;
-        wanted.hosts(&numbers, &maps.hosts())?;
+        let groups = maps.hosts();
+        let hosts = wanted.hosts(&numbers, &groups)?;
         let changes = running.changes_to(&table);
         let device = &at.record.interface;
         if !changes.is_empty() {
@@ -103,7 +104,9 @@ impl Driver for TcTree {
             lines.extend(wanted.htb(at, &numbers).lines(is_wanted, is_by_flow));
             tell(&maps, &lines)?;
         }
-        keep(&maps, &wanted, &numbers, &running.after(&changes))
+        maps.set_owners(&numbers.owners);
+        maps.keep(&running.after(&changes))?;
+        wanted.lead(&numbers, &maps, (&groups, &hosts))
     }
 
     /// Removes the HTB classes that the policy lacks, which no address leads to any more.
@@ -176,6 +179,8 @@ fn rebuild(at: &Placed<'_>, wanted: &Wanted<'_>, maps: &TreeMaps) -> Result<()> 
     let device = &at.record.interface;
     let numbers = Numbers::of(wanted.network, &maps.owners()).map_err(refused)?;
     let table = wanted.table(&numbers, &TreeTable::empty())?;
+    let groups = maps.hosts();
+    let hosts = wanted.hosts(&numbers, &groups)?;
     // HTB does not change in place.
     if tc::has_htb(device)? {
         iproute::tc(&format!("qdisc del dev {device} root"))?;
@@ -183,14 +188,9 @@ fn rebuild(at: &Placed<'_>, wanted: &Wanted<'_>, maps: &TreeMaps) -> Result<()> 
     let mut lines = wanted.htb(at, &numbers).build();
     lines.push(tc::classifier(device, at.pins, CLASSIFIER));
     tell(maps, &lines)?;
-    keep(maps, wanted, &numbers, &table)
-}
-
-/// Has the maps say what HTB was told, and packets found by the addresses of the policy.
-fn keep(maps: &TreeMaps, wanted: &Wanted<'_>, numbers: &Numbers, told: &TreeTable) -> Result<()> {
     maps.set_owners(&numbers.owners);
-    maps.keep(told)?;
-    wanted.lead(numbers, maps)
+    maps.keep(&table)?;
+    wanted.lead(&numbers, maps, (&groups, &hosts))
 }
 
 /// Has tc carry out these lines. Until the caller keeps the tree that they make, HTB is known to be in between: a batch that fails or is killed

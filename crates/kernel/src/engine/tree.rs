@@ -65,15 +65,13 @@ impl<'a> Wanted<'a> {
         tables::write(&tables::open(pins, "addresses")?, 0, &*addresses)?;
         maps.set_owners(&numbers.owners);
         maps.begin_hosts([(); 5].map(|()| random()), idle);
-        maps.add_hosts(&self.hosts(&numbers, &HostTable::empty())?);
+        maps.set_hosts(&HostTable::empty(), &self.hosts(&numbers, &HostTable::empty())?);
         Ok(())
     }
 
-    /// Has packets found by the addresses of the policy, which has these numbers. Their leaves are there.
-    pub fn lead(&self, numbers: &Numbers, maps: &TreeMaps) -> Result<()> {
-        let hosts = self.hosts(numbers, &maps.hosts())?;
-        maps.remove_hosts(&hosts);
-        maps.add_hosts(&hosts);
+    /// Has packets found by the addresses of the policy, whose leaves are there. `hosts`: the groups as they are, and as the policy has them.
+    pub fn lead(&self, numbers: &Numbers, maps: &TreeMaps, (now, hosts): (&HostTable, &HostTable)) -> Result<()> {
+        maps.set_hosts(now, hosts);
         maps.set_addresses(&numbers.prefixes(self.network))
     }
 
@@ -145,10 +143,11 @@ impl Driver for TreeQdisc {
         let in_use = Numbers::in_use(&maps.owners(), &now, &running);
         let numbers = Numbers::of(wanted.network, &in_use).map_err(refused)?;
         let table = wanted.table(&numbers, &running)?;
-        wanted.hosts(&numbers, &maps.hosts())?;
+        let groups = maps.hosts();
+        let hosts = wanted.hosts(&numbers, &groups)?;
         maps.set_owners(&numbers.owners);
         maps.make(&running.changes_to(&table))?;
-        wanted.lead(&numbers, &maps)
+        wanted.lead(&numbers, &maps, (&groups, &hosts))
     }
 
     /// Removes what the policy lacks, but for leaves with packets and what is above them: a later change removes those.

@@ -251,16 +251,21 @@ impl TreeMaps {
 
     /// The groups of hosts.
     pub fn hosts(&self) -> HostTable {
-        HostTable::read(&self.copy_of_hosts())
+        if self.hosts.load(GROUPS_AT) == 0 { HostTable::empty() } else { HostTable::read(&self.copy_of_hosts()) }
     }
 
-    /// Gives the table the groups that it lacks. The places of a new one are free, and no program reads them yet.
-    pub fn add_hosts(&self, table: &HostTable) {
-        let now = self.hosts();
-        for (index, own) in table.present() {
-            if now.groups[index].as_ref() == Some(own) {
-                continue;
-            }
+    /// Makes the groups of hosts, which are these now, those of a table. The hosts of one that goes, or gets other places, share a leaf from then
+    /// on; the places of a new one are free.
+    pub fn set_hosts(&self, now: &HostTable, table: &HostTable) {
+        let gone = now.present().filter(|(index, own)| table.groups[*index].as_ref() != Some(*own));
+        let gone: Vec<u32> = gone.map(|(_, own)| own.shared).collect();
+        gone.iter().for_each(|shared| self.set_group_of(*shared, 0));
+        if !gone.is_empty() {
+            wait_for_readers();
+        }
+        // While it is 0, no leaf is a group's, whenever this ends.
+        self.hosts.publish(GROUPS_AT, table.present().count() as u64);
+        for (index, own) in table.present().filter(|(index, own)| now.groups[*index].as_ref() != Some(*own)) {
             for (place, leaf) in (own.first..).zip(&own.leaves) {
                 let empty = abi::sl_host_place { leaf: *leaf as u16, ..NO_HOST };
                 let at = offset_of!(abi::sl_each_host, place) + place as usize * size_of::<abi::sl_host_place>();
@@ -269,18 +274,6 @@ impl TreeMaps {
             let at = offset_of!(abi::sl_each_host, group) + index * size_of::<abi::sl_host_group>();
             self.hosts.set(at, &own.group());
             self.set_group_of(own.shared, index as u8 + 1);
-        }
-        self.hosts.publish(offset_of!(abi::sl_each_host, groups) / 8, table.present().count() as u64);
-    }
-
-    /// Takes the groups from the table that this one lacks, or has elsewhere. From then on their hosts share a leaf.
-    pub fn remove_hosts(&self, table: &HostTable) {
-        let now = self.hosts();
-        let gone = now.present().filter(|(index, own)| table.groups[*index].as_ref() != Some(*own));
-        let gone: Vec<u32> = gone.map(|(_, own)| own.shared).collect();
-        gone.iter().for_each(|shared| self.set_group_of(*shared, 0));
-        if !gone.is_empty() {
-            wait_for_readers();
         }
     }
 
@@ -304,14 +297,16 @@ const NO_HOST: abi::sl_host_place = abi::sl_host_place {
     upper: 0,
     lower: 0,
     seen_ns: 0,
-    since_ns: 0,
     sent_pkts: 0,
     sent_bytes: 0,
     dropped_pkts: 0,
     marked_pkts: 0,
     leaf: 0,
-    pad: [0; 3],
+    pad: [0; 7],
 };
+
+/// The word with the number of groups of hosts.
+const GROUPS_AT: usize = offset_of!(abi::sl_each_host, groups) / 8;
 
 const CHANGE_WORDS: usize = size_of::<abi::sl_tree_change>() / 8;
 

@@ -312,7 +312,7 @@ struct Host {
     prefix: IpNet,
     /// The index of its leaf in the network.
     leaf: usize,
-    /// What the leaf had counted when the host came.
+    /// The counters of the leaf when the host came.
     before: LeafCounts,
     /// Packets that the leaf had marked then.
     marked_before_pkts: u64,

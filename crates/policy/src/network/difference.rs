@@ -28,7 +28,7 @@ pub(crate) fn changed_nodes(old: Option<&Network>, new: Option<&Network>) -> (Ve
         let mut sites: Vec<(String, Values)> =
             network.sites().iter().map(|site| (site.id.clone(), node(network, site))).collect();
         network.groups.iter().for_each(|own| sites[own.inner - 1].1 = group(network, own));
-        let leaves = network.subscribers().iter().zip(prefixes(network));
+        let leaves = network.subscribers().iter().zip(network.addresses());
         let leaves: Vec<(String, Values)> =
             leaves.map(|(own, prefixes)| (own.node.id.clone(), leaf(network, own, &prefixes))).collect();
         Some((sites, leaves))
@@ -49,15 +49,6 @@ fn nodes(old: &[(String, Values)], new: &[(String, Values)]) -> Vec<NodeChange> 
     });
     let here = here.filter(|(change, _, fields)| *change == Change::Added || !fields.is_empty());
     gone.chain(here).map(|(change, id, fields)| NodeChange { change, id: id.clone(), fields }).collect()
-}
-
-/// The prefixes of each leaf.
-fn prefixes(network: &Network) -> Vec<Vec<IpNet>> {
-    let mut of = vec![Vec::new(); network.subscribers().len()];
-    for (prefix, leaf) in &network.prefixes {
-        of[usize::from(*leaf)].push(*prefix);
-    }
-    of
 }
 
 /// The values of the policy as a whole.

@@ -108,7 +108,7 @@ fn overlapping(policy: &NetworkPolicy) -> Vec<Diagnostic> {
 /// More leaves, places or inner nodes than there are.
 fn too_many(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     let Some(last) = policy.groups.last() else { return Vec::new() };
-    let hosts: u64 = policy.groups.iter().map(|group| u64::from(places(group.hosts))).sum();
+    let hosts: u64 = policy.groups.iter().map(|group| u64::from(group.places())).sum();
     let leaves = policy.subscribers.subscribers.len() as u64 + hosts + policy.groups.len() as u64;
     let most = u64::from(*GROUP_HOSTS.end());
     let mut findings = Vec::new();
@@ -128,11 +128,6 @@ fn too_many(policy: &NetworkPolicy) -> Vec<Diagnostic> {
         say(format!("sites and groups of hosts are {inner}, more than {MAX_SITES}"), "leave some out");
     }
     findings
-}
-
-/// The places of a group for so many hosts.
-pub(super) fn places(hosts: u32) -> u32 {
-    hosts.next_power_of_two()
 }
 
 fn at(policy: &NetworkPolicy, finding: Diagnostic, group: &HostGroup, label: &str) -> Diagnostic {

@@ -1,8 +1,6 @@
 //! A network as an engine is to build it: numbered nodes, each with every value chosen, and the prefixes of the leaves.
 
-use super::{
-    BURST_TIMES_NS, Burst, EachWay, HostGroup, NODE_RATES, NetworkPolicy, Plan, Subscriber, Way, checks, group_checks,
-};
+use super::{BURST_TIMES_NS, Burst, EachWay, HostGroup, NODE_RATES, NetworkPolicy, Plan, Subscriber, Way, checks};
 use crate::bytes::{Bytes, FRAME_BYTES};
 use crate::ceiling::default_burst;
 use crate::diagnostic::{Diagnostic, Diagnostics, Kind, Severity};
@@ -383,7 +381,7 @@ fn group(
     leaves: &mut Vec<Leaf>,
 ) -> Group {
     let shared = leaves.len();
-    let hosts = shared + 1..shared + 1 + group_checks::places(group.hosts) as usize;
+    let hosts = shared + 1..shared + 1 + group.places() as usize;
     let mut each = leaf(policy, shared, &group.each, link, queues);
     each.node.parent = FIRST_INNER + inner as u16;
     each.node.name = format!("a host of {}", group.each.name);

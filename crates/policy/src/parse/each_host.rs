@@ -1,6 +1,6 @@
 //! The key `each_host`: groups of hosts that no list names.
 
-use super::network::{Known, addresses, rates};
+use super::node::{Known, addresses, rates};
 use super::object::{Field, Reader};
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::network::{DEFAULT_GROUP_HOSTS, EachWay, GROUP_HOSTS, HostGroup, MAX_HOST_GROUPS, Subscriber, names};

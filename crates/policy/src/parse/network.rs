@@ -1,23 +1,21 @@
 //! The keys of a policy with subscribers: `subscribers`, `each_host`, `sites`, `plans`, `subscriber_side` and `oversold`.
 
+use super::node::{Known, addresses, each_way, rates};
 use super::object::{Field, Object, Reader};
 use super::rule::check_interface;
 use super::{About, about, class, each_host, link, queue};
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
 use crate::network::{
-    self, Address, BURST_TIMES_NS, Burst, EachWay, MAX_NODE_WEIGHT, MAX_SITE_DEPTH, MAX_SITES, MAX_SUBSCRIBERS,
-    NetworkLink, NetworkPolicy, Plan, Site, Sites, Subscriber, Subscribers, Tables, checks, names, subscriber_table,
+    self, BURST_TIMES_NS, Burst, EachWay, MAX_NODE_WEIGHT, MAX_SITE_DEPTH, MAX_SITES, MAX_SUBSCRIBERS, NetworkLink,
+    NetworkPolicy, Plan, Site, Sites, Subscriber, Subscribers, Tables, checks, names, subscriber_table,
 };
 use crate::policy::MAX_INTERFACES;
-use crate::rate::Rate;
 use crate::source::{Origin, Source, Span, Where};
 use crate::{quantity, time};
 use jsonc_parser::ast::Value;
 use std::collections::HashMap;
 
-/// Every key of a value for each direction.
-pub(super) const WAYS: &[&str] = &["down", "up"];
 /// Every key of a site.
 pub(super) const SITE_KEYS: &[&str] = &["rate", "ceil", "weight", "sites"];
 /// Every key of a plan.
@@ -148,33 +146,6 @@ fn refuse_others(reader: &mut Reader, object: &Object, making: &Field) {
             .at(making.key_span.clone(), "makes this a policy with subscribers");
         reader.report(finding.help(cure));
     }
-}
-
-/// Values of both directions: one for both, or an object.
-fn each_way<T: Copy>(
-    reader: &mut Reader,
-    field: &Field,
-    read: impl Fn(&mut Reader, &Field) -> Option<T>,
-) -> EachWay<Option<T>> {
-    let Value::Object(_) = field.value else { return EachWay::both(read(reader, field)) };
-    let Some(object) = reader.object(field.value, &field.path, "a value for each direction", WAYS) else {
-        return EachWay::default();
-    };
-    if let Value::Object(written) = field.value {
-        if written.properties.is_empty() {
-            let finding = Diagnostic::error(Kind::Empty, format!("\"{}\" names no direction", field.key));
-            let help = "write a value for \"down\", \"up\" or both, or leave it out";
-            reader.report(finding.at(field.span(), "nothing in here").help(help));
-        }
-    }
-    EachWay {
-        down: object.get("down").and_then(|field| read(reader, field)),
-        up: object.get("up").and_then(|field| read(reader, field)),
-    }
-}
-
-pub(super) fn rates(reader: &mut Reader, object: &Object, key: &str) -> EachWay<Option<Rate>> {
-    object.get(key).map_or(EachWay::default(), |field| each_way(reader, field, |reader, field| reader.rate(field)))
 }
 
 fn weight(reader: &mut Reader, object: &Object) -> u32 {
@@ -376,34 +347,6 @@ fn burst(reader: &mut Reader, field: &Field) -> Option<Burst> {
     if is_time { reader.time(field, &BURST_TIMES_NS).map(Burst::TimeNs) } else { reader.bytes(field).map(Burst::Bytes) }
 }
 
-/// The indices of sites and plans by their names; none: they are not known as a whole.
-pub(super) struct Known {
-    sites: Option<HashMap<String, usize>>,
-    plans: Option<HashMap<String, usize>>,
-}
-
-impl Known {
-    fn of(sites: Option<&Sites>, plans: Option<&[Plan]>) -> Known {
-        let by_name = |names: &mut dyn Iterator<Item = &'_ str>| -> HashMap<String, usize> {
-            names.enumerate().map(|(index, name)| (name.to_owned(), index)).collect()
-        };
-        Known {
-            sites: sites.map(|sites| by_name(&mut sites.sites.iter().map(|site| site.name.as_str()))),
-            plans: plans.map(|plans| by_name(&mut plans.iter().map(|plan| plan.name.as_str()))),
-        }
-    }
-
-    /// The index of the site that an object names.
-    pub(super) fn site(&self, reader: &mut Reader, object: &Object) -> Option<usize> {
-        named(reader, object, "site", self.sites.as_ref())
-    }
-
-    /// The index of the plan that an object names.
-    pub(super) fn plan(&self, reader: &mut Reader, object: &Object) -> Option<usize> {
-        named(reader, object, "plan", self.plans.as_ref())
-    }
-}
-
 /// The subscribers of a list in the policy itself.
 fn listed(
     reader: &mut Reader,
@@ -447,29 +390,4 @@ fn name(reader: &mut Reader, field: &Field) -> Option<String> {
     }
     reader.report(names::no_name("subscriber", text, field.span()));
     None
-}
-
-pub(super) fn addresses(reader: &mut Reader, field: &Field) -> Vec<Address> {
-    let help = "list addresses and prefixes, as [\"192.0.2.1\", \"2001:db8::/56\"]";
-    let mut addresses = Vec::new();
-    for element in reader.list(field, help) {
-        let Some(text) = reader.string(&element, help) else { continue };
-        match network::address(text.trim(), element.span()) {
-            Ok(address) => addresses.push(address),
-            Err(finding) => reader.report(finding),
-        }
-    }
-    addresses
-}
-
-/// The index of what a key names. A name that is not known is reported, if the names are known at all.
-fn named(
-    reader: &mut Reader,
-    object: &Object,
-    key: &'static str,
-    known: Option<&HashMap<String, usize>>,
-) -> Option<usize> {
-    let field = object.get(key)?;
-    let text = reader.string(field, "write its name in double quotes")?;
-    names::Named { what: key, text, place: field.span() }.find(known?, &mut reader.findings)
 }

@@ -4,12 +4,12 @@ use super::live::{latest, soon};
 use super::{run_reading, value};
 use crate::extract::{Path, Query};
 use crate::problem::{Answer, Problem};
+use crate::search;
 use crate::state::Shared;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sluice_kernel::status::SubscriberSearch;
 use sluice_observe::Rates;
 use sluice_observe::rates::{Selection, SubscriberOrder, SubscriberRates, SubscriberView, TreeRates};
 
@@ -17,8 +17,6 @@ use sluice_observe::rates::{Selection, SubscriberOrder, SubscriberRates, Subscri
 const LIMIT: usize = 50;
 /// The most subscribers of an answer.
 const MAX_LIMIT: usize = 200;
-/// The longest text to search for, bytes: that of the longest key.
-const MAX_SEARCH_BYTES: usize = 255;
 /// The most addresses of a subscriber that are listed.
 const MAX_ADDRESSES: usize = 100;
 
@@ -65,10 +63,7 @@ pub async fn subscribers(State(state): State<Shared>, Path(name): Path<String>, 
         let what = format!("limit is {limit}, not between 1 and {MAX_LIMIT}");
         return Err(unprocessable(what, "ask for the others with offset"));
     }
-    if query.search.len() > MAX_SEARCH_BYTES {
-        let what = format!("the text to search for is longer than {MAX_SEARCH_BYTES} bytes");
-        return Err(unprocessable(what, "no key is longer: shorten it"));
-    }
+    let search = search::of(&query.search)?;
     let rates = latest(&state, &name).await?;
     run_reading(state, move |_| {
         let tree = tree(&rates, &name)?;
@@ -78,7 +73,7 @@ pub async fn subscribers(State(state): State<Shared>, Path(name): Path<String>, 
         }
         let order = query.sort.unwrap_or_else(|| query.view.order());
         let selection = Selection {
-            search: &SubscriberSearch::new(&query.search),
+            search: &search,
             site: query.site.as_deref(),
             view: query.view,
             order,

@@ -6,20 +6,17 @@ mod text;
 
 use crate::extract::Query;
 use crate::problem::Problem;
+use crate::search;
 use crate::state::Shared;
 use axum::extract::State;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use sluice_kernel::status::SubscriberSearch;
 use std::sync::Arc;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-/// The longest text to search for, bytes: that of the longest key.
-const MAX_SEARCH_BYTES: usize = 255;
 
 /// The query of a scrape.
 #[derive(Debug, Default, Deserialize)]
@@ -35,11 +32,7 @@ pub async fn scrape(
     Query(wanted): Query<Wanted>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    if wanted.subscribers.as_ref().is_some_and(|text| text.len() > MAX_SEARCH_BYTES) {
-        let what = format!("the text to search for is longer than {MAX_SEARCH_BYTES} bytes");
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what, "no key is longer: shorten it"));
-    }
-    let search = wanted.subscribers.map(|text| SubscriberSearch::new(&text));
+    let search = wanted.subscribers.as_deref().map(search::of).transpose()?;
     let (sample, failed) = {
         let live = state.sampler.live();
         (Arc::clone(&live.sample), live.failed.is_some())

@@ -2,7 +2,6 @@
 
 use super::begin;
 use crate::browser::{Browser, Viewport};
-use crate::cases::subscribers::{ODD, box_between, download, end, town_with_a_mast};
 use crate::command::await_that;
 use crate::lab::Lab;
 use crate::needs::Need;
@@ -10,6 +9,7 @@ use crate::net::{Ns, Pair};
 use crate::policy::{other, port, three};
 use crate::server::Server;
 use crate::suite::Suite;
+use crate::town::{ODD, box_between, download, end, town_with_a_mast};
 use crate::traffic::{self, Flow, Outcome};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
