@@ -193,15 +193,15 @@ fn taps(lab: &Lab) {
     for contender in observers {
         let one = observed(contender);
         let (sent, arrived) = (number(&one["sent"]), number(&one["arrived"]));
-        assert!(sent > 1000.0 && arrived >= sent, "{contender}: {one}");
-        // Hosts also ask for each other's addresses.
-        assert!((number(&one["delivered"]) - sent).abs() < 20.0 && one["missed"] == 0, "{contender}: {one}");
+        // A busy kernel drops frames on their way to the observer, and hosts also ask for each other's addresses.
+        assert!(arrived > 1000.0 && arrived < sent + 20.0, "{contender}: {one}");
+        assert!((number(&one["delivered"]) - arrived).abs() < 20.0 && one["missed"] == 0, "{contender}: {one}");
     }
     let (sample, small) = (observed("observe-features-100"), observed("small"));
     super::assert_near(
         "records of one packet in 100",
         number(&sample["records"]),
-        number(&sample["sent"]) / 100.0,
+        number(&sample["arrived"]) / 100.0,
         0.5,
     );
     assert!(number(&small["delivered"]) < number(&small["arrived"]) / 2.0, "{small}");
