@@ -3,7 +3,7 @@
 mod list;
 mod subscribers;
 
-pub use subscribers::{SubscriberChange, SubscriberEditError, with_subscribers};
+pub use subscribers::{Frame, SubscriberChange, SubscriberEditError, taken_apart, with_subscribers};
 
 use jsonc_parser::ast::{Array, Value as Node};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};

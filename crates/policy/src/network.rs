@@ -158,8 +158,44 @@ pub struct NetworkPolicy {
     pub subscribers: Subscribers,
     /// Groups of hosts that no list names, in the order of the file.
     pub groups: Vec<HostGroup>,
+    /// What is guaranteed to subscribers who are not listed, of a policy that is a part of another one.
+    pub unlisted: Guarantees,
     /// Places of all values in the policy's own file.
     pub origin: Origin,
+}
+
+/// Sums of the guarantees of subscribers, bits per second.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Guarantees {
+    /// Of those right below the link.
+    pub link: EachWay<u128>,
+    /// Of those right below each site, in the order of the sites. Sites that are not there have none.
+    pub sites: Vec<EachWay<u128>>,
+}
+
+impl Guarantees {
+    /// The sums right below a site, or below the link.
+    fn at(&mut self, site: Option<usize>) -> &mut EachWay<u128> {
+        let Some(site) = site else { return &mut self.link };
+        if self.sites.len() <= site {
+            self.sites.resize(site + 1, EachWay::default());
+        }
+        &mut self.sites[site]
+    }
+
+    /// These sums with others added, and then others taken away that are part of them.
+    pub fn with_and_without(&self, with: &Guarantees, without: &Guarantees) -> Guarantees {
+        let sum = |own: EachWay<u128>, with: EachWay<u128>, without: EachWay<u128>| EachWay {
+            down: (own.down + with.down).saturating_sub(without.down),
+            up: (own.up + with.up).saturating_sub(without.up),
+        };
+        let sites = self.sites.len().max(with.sites.len()).max(without.sites.len());
+        let of = |all: &Guarantees, site: usize| all.sites.get(site).copied().unwrap_or_default();
+        Guarantees {
+            link: sum(self.link, with.link, without.link),
+            sites: (0..sites).map(|site| sum(of(self, site), of(with, site), of(without, site))).collect(),
+        }
+    }
 }
 
 /// The link above all sites.
@@ -308,6 +344,22 @@ impl NetworkPolicy {
         let Some(source) = self.origin.source() else { return false };
         let own_sites = self.sites.source.as_ref().is_none_or(|sites| sites.is(source));
         self.origin.span("/name").is_some() && own_sites && self.subscribers.source.is(source)
+    }
+
+    /// The sums of what its subscribers are guaranteed, without those that are not listed.
+    pub fn guarantees(&self) -> Guarantees {
+        let mut sums = Guarantees::default();
+        for subscriber in &self.subscribers.subscribers {
+            checks::add(sums.at(subscriber.parent), checks::bits(&self.rate(subscriber)));
+        }
+        sums
+    }
+
+    /// This policy as a part of a larger one, whose other subscribers are guaranteed so much. None: the guarantees do not fit together, of which the
+    /// larger policy tells more.
+    pub fn beside(self, unlisted: Guarantees) -> Option<NetworkPolicy> {
+        let part = NetworkPolicy { unlisted, ..self };
+        checks::guarantees_fit(&part).then_some(part)
     }
 
     /// The plan of a subscriber.

@@ -97,6 +97,11 @@ pub struct Numbers {
     pub owners: Vec<u64>,
 }
 
+/// The hash of a subscriber's key: the owner of its leaf.
+pub fn owner_of_subscriber(key: &str) -> u64 {
+    owner("subscriber", 0, key)
+}
+
 /// The hash of a node's name: 64 bits of SHA-256, never 0. A site of another depth is another node, since a node with children cannot move to
 /// another level.
 fn owner(kind: &str, depth: usize, name: &str) -> u64 {
@@ -164,6 +169,21 @@ impl Numbers {
         let leaves = place(&leaf_owners, 0..NOBODY).map_err(TreeError::NoLeaves)?;
         let sites = place(&site_owners, LINK + 1..NODES as u32).map_err(TreeError::NoInners)?;
         Ok(Numbers { leaves, inner: std::iter::once(LINK).chain(sites).collect(), owners: all })
+    }
+
+    /// The numbers of a part of a network whose nodes all have one. None: one has none.
+    pub fn of_part(network: &Network, owners: &[u64]) -> Option<Numbers> {
+        let (leaf_owners, site_owners) = self::owners(network);
+        let mut wanted: HashMap<u64, Option<u32>> =
+            leaf_owners.iter().chain(&site_owners).map(|own| (*own, None)).collect();
+        for (number, owner) in (0..).zip(owners).filter(|(_, owner)| **owner != 0) {
+            if let Some(found) = wanted.get_mut(owner) {
+                *found = Some(number);
+            }
+        }
+        let of = |all: &[u64]| all.iter().map(|own| wanted[own]).collect::<Option<Vec<u32>>>();
+        let inner = std::iter::once(LINK).chain(of(&site_owners)?).collect();
+        Some(Numbers { leaves: of(&leaf_owners)?, inner, owners: owners.to_vec() })
     }
 
     /// The owners of the numbers that are in use: in the tree that runs, or in the one that it becomes when the changes are made that wait. A number
@@ -246,6 +266,11 @@ impl TreeTable {
 
     /// The configuration that a tree has.
     pub fn read(tree: &abi::sl_tree) -> TreeTable {
+        TreeTable::read_part(tree, 0..NODES as u32)
+    }
+
+    /// The configuration of these nodes of a tree, with the kinds of queues of all leaves. Of nodes but these, only the leaves are looked at.
+    pub fn read_part(tree: &abi::sl_tree, numbers: impl IntoIterator<Item = u32>) -> TreeTable {
         let set_up = abi::sl_tree_conf {
             slots: tree.slots,
             mpu_bytes: tree.mpu_bytes,
@@ -274,9 +299,10 @@ impl TreeTable {
                 queue: leaf.map_or(0, |leaf| leaf.queue.into()),
             }
         };
-        let configured = (0..NODES as u32).filter(|&number| number != LINK && tree.node[number as usize].weight > 0);
+        let configured = numbers.into_iter().filter(|&number| number != LINK && tree.node[number as usize].weight > 0);
         let nodes: BTreeMap<u32, abi::sl_node_conf> = configured.map(|number| (number, node(number))).collect();
-        let used: BTreeSet<u32> = nodes.range(..LINK).map(|(_, node)| node.queue).collect();
+        let used: BTreeSet<u32> =
+            tree.leaf.iter().filter(|leaf| leaf.limit_pkts > 0).map(|leaf| leaf.queue.into()).collect();
         let queues = used.into_iter().map(|number| (number, tree.queue[number as usize])).collect();
         TreeTable { set_up, link: abi::sl_node_conf { weight: 1, ..node(LINK) }, queues, nodes }
     }

@@ -3,13 +3,13 @@
 use super::list::{Item, edited, property, with_list, written};
 use jsonc_parser::ast::{Object, Value as Node};
 use jsonc_parser::common::Ranged;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::fmt;
 
 /// A change of one subscriber.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SubscriberChange {
     /// Other values of the subscriber with this key; null removes one.
@@ -100,6 +100,32 @@ pub fn with_subscribers(text: &str, changes: &[SubscriberChange]) -> Result<Stri
         written(&Value::Object(values.map(|(name, value)| (name.clone(), value.clone())).collect()))
     });
     Ok(with_list(text, list, &items.collect::<Vec<_>>(), &added.collect::<Vec<_>>()))
+}
+
+/// A policy's text, taken apart: the list of its subscribers, and what stands before and behind it.
+#[derive(Debug, Clone, Copy)]
+pub struct Frame<'a> {
+    /// The text up to the list's bracket, which is included.
+    pub before: &'a str,
+    /// The text from the list's closing bracket on.
+    pub behind: &'a str,
+}
+
+impl Frame<'_> {
+    /// The text of a policy that has these subscribers only.
+    pub fn around<'b>(&self, subscribers: impl IntoIterator<Item = &'b str>) -> String {
+        let subscribers: Vec<&str> = subscribers.into_iter().collect();
+        format!("{}{}{}", self.before, subscribers.join(", "), self.behind)
+    }
+}
+
+/// Takes a policy's text apart: its frame, and each subscriber's key and text. None: it lists no subscribers, or one of them has no key.
+pub fn taken_apart(text: &str) -> Option<(Frame<'_>, Vec<(String, &str)>)> {
+    let root = super::parsed(text)?;
+    let list = root.as_object()?.get_array("subscribers")?;
+    let frame = Frame { before: &text[..=list.start()], behind: &text[list.end() - 1..] };
+    let own = |node| Some((Entry::there(node).key()?, &text[node.start()..node.end()]));
+    Some((frame, list.elements.iter().map(own).collect::<Option<_>>()?))
 }
 
 /// Notes the key of an entry.
@@ -229,6 +255,23 @@ mod tests {
         assert_eq!(absent, Err(SubscriberEditError::NotThere("B".to_owned())), "b has a key of its own");
         assert_eq!(made("{}", &[]), Err(SubscriberEditError::NoList));
         assert_eq!(made("{", &[]), Err(SubscriberEditError::NoList));
+    }
+
+    #[test]
+    fn a_part_stands_in_the_frame() {
+        let (frame, all) = taken_apart(TEXT).expect("a list");
+        let keys: Vec<&str> = all.iter().map(|(key, _)| key.as_str()).collect();
+        assert_eq!(keys, ["a", "b"]);
+        assert_eq!(listed(&frame.around([])), [""; 0]);
+        for part in [&all[..1], &all[1..], &all[..]] {
+            let text = frame.around(part.iter().map(|(_, own)| *own));
+            let read = parse(&Source::new("part", text.as_str())).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
+            let read = read.network.expect("a network").subscribers.subscribers;
+            assert_eq!(read.len(), part.len());
+            assert!(read.iter().zip(part).all(|(one, (key, _))| one.id == *key), "{text}");
+        }
+        assert!(taken_apart("{}").is_none() && taken_apart("{").is_none());
+        assert!(taken_apart(r#"{ "subscribers": [{}] }"#).is_none(), "without a key");
     }
 
     #[test]

@@ -239,11 +239,11 @@ struct Promised<'a> {
     one: Vec<Option<&'a Subscriber>>,
 }
 
-fn bits(rates: &Rates) -> EachWay<u128> {
+pub(super) fn bits(rates: &Rates) -> EachWay<u128> {
     rates.map(|rate| rate.map_or(0, |rate| rate.0.into()))
 }
 
-fn add(sum: &mut EachWay<u128>, more: EachWay<u128>) {
+pub(super) fn add(sum: &mut EachWay<u128>, more: EachWay<u128>) {
     sum.down += more.down;
     sum.up += more.up;
 }
@@ -251,17 +251,13 @@ fn add(sum: &mut EachWay<u128>, more: EachWay<u128>) {
 /// A site counts at its parent with its own guarantee, or without one with what is guaranteed below it.
 fn promised(policy: &NetworkPolicy) -> Promised<'_> {
     let sites = &policy.sites.sites;
-    let mut sums = vec![EachWay::default(); sites.len()];
+    let guarantees = policy.guarantees().with_and_without(&policy.unlisted, &super::Guarantees::default());
+    let (mut sums, mut whole) = (guarantees.sites, guarantees.link);
+    sums.resize(sites.len(), EachWay::default());
     let mut one: Vec<Option<&Subscriber>> = vec![None; sites.len()];
-    let mut whole = EachWay::default();
     for subscriber in &policy.subscribers.subscribers {
-        let rate = bits(&policy.rate(subscriber));
-        match subscriber.parent {
-            Some(site) => {
-                add(&mut sums[site], rate);
-                one[site].get_or_insert(subscriber);
-            }
-            None => add(&mut whole, rate),
+        if let Some(site) = subscriber.parent {
+            one[site].get_or_insert(subscriber);
         }
     }
     // Each site comes behind its parent.
@@ -301,6 +297,11 @@ pub(super) fn guarantees(policy: &NetworkPolicy) -> Vec<Rates> {
 /// The sum of all guarantees, bits per second.
 pub(super) fn whole(policy: &NetworkPolicy) -> EachWay<u128> {
     promised(policy).whole
+}
+
+/// Whether no site promises more than it has, or that is meant.
+pub(super) fn guarantees_fit(policy: &NetworkPolicy) -> bool {
+    guarantees_above_site(policy).iter().all(|one| one.severity() != Severity::Error)
 }
 
 /// Sites below which more is guaranteed than passes there, or than the site itself is guaranteed.

@@ -99,6 +99,7 @@ pub(super) fn read(reader: &mut Reader, object: &Object, source: &Source, tables
         plans: plans.unwrap_or_default(),
         subscribers,
         groups,
+        unlisted: network::Guarantees::default(),
         origin: Origin { source: Some(source.clone()), ..Origin::default() },
     };
     reader.findings.extend(checks::errors(&policy));

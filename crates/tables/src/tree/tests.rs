@@ -75,6 +75,24 @@ fn who_stays_keeps_the_number() {
 }
 
 #[test]
+fn a_part_has_the_numbers_and_nodes_of_the_whole() {
+    let (whole, numbers) = table(&three(), &[], &TreeTable::empty());
+    let tree = whole.build().unwrap_or_else(|node| panic!("node {node} is refused"));
+    let part = network(SITES, &subscriber("c", "192.0.2.3", "work", "mast"));
+    let of_part = Numbers::of_part(&part, &numbers.owners).expect("all of them are there");
+    assert_eq!((&of_part.leaves[..], &of_part.inner), (&[2][..], &numbers.inner));
+    let running = TreeTable::read_part(tree.state(), [2, NOBODY].into_iter().chain(LINK..NODES as u32));
+    assert_eq!(running.nodes.len(), 1 + 1 + 3);
+    assert_eq!(running.queues.len(), whole.queues.len(), "kinds of others are not free");
+    let wanted = TreeTable::of(&part, Way::Down, &of_part, &running, 14).unwrap_or_else(|error| panic!("{error}"));
+    let changed: Vec<u32> = running.changes_to(&wanted).iter().map(|change| change.at).collect();
+    // Without the guarantees of others, sites have none: a change tells of them.
+    assert!(changed.contains(&2) && !changed.contains(&0) && !changed.contains(&1), "{changed:?}");
+    let stranger = network(SITES, &subscriber("d", "192.0.2.4", "home", "south"));
+    assert!(Numbers::of_part(&stranger, &numbers.owners).is_none());
+}
+
+#[test]
 fn nobody_inherits_what_is_yet_to_be_removed() {
     let (now, numbers) = table(&three(), &[], &TreeTable::empty());
     let left = network(SITES, &subscriber("a", "192.0.2.1", "home", "mast"));

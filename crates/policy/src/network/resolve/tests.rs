@@ -1,7 +1,7 @@
 //! Tests of networks as engines build them.
 
 use super::super::difference::{changed_nodes, settings};
-use super::super::print;
+use super::super::{Guarantees, print};
 use super::*;
 use crate::difference::Difference;
 use crate::difference::change::{Change, changed};
@@ -33,6 +33,34 @@ const MBIT: u64 = 1_000_000;
 
 fn rates(down: Option<u64>, up: Option<u64>) -> Rates {
     EachWay { down: down.map(Rate), up: up.map(Rate) }
+}
+
+/// A part of a policy, resolved beside the guarantees of the rest, has the nodes that the whole has; the sums follow a change of the part.
+#[test]
+fn a_part_is_resolved_as_in_the_whole() {
+    let (whole, network) = (policy(POLICY), resolved(POLICY));
+    let (frame, all) = crate::edit::taken_apart(POLICY).expect("a list");
+    for chosen in 0..1_usize << all.len() {
+        let own = all.iter().enumerate().filter(|(place, _)| chosen >> place & 1 == 1).map(|(_, (_, text))| *text);
+        let part = policy(&frame.around(own));
+        let rest = whole.guarantees().with_and_without(&Guarantees::default(), &part.guarantees());
+        let sums = rest.with_and_without(&part.guarantees(), &Guarantees::default());
+        assert_eq!((sums.link, &sums.sites), (whole.guarantees().link, &whole.guarantees().sites));
+        let part = part.beside(rest).expect("they fit");
+        let part = resolve(&part, &Context::default()).unwrap_or_else(|found| panic!("{found}"));
+        assert_eq!((&part.inner, part.guaranteed), (&network.inner, network.guaranteed), "sites of {chosen:b}");
+        for leaf in &part.leaves {
+            let same = network.leaves.iter().find(|one| one.node.id == leaf.node.id).expect("it is of the whole");
+            let in_whole = Node { number: leaf.node.number, ..same.node.clone() };
+            assert_eq!((&leaf.node, &leaf.plan), (&in_whole, &same.plan));
+            let queues = |network: &Network, leaf: &Leaf| leaf.queue.map(|queue| network.queues[*queue]);
+            assert_eq!(queues(&part, leaf), queues(&network, same));
+        }
+    }
+    let much = Guarantees { link: EachWay::default(), sites: vec![EachWay::both(1 << 50); whole.sites.sites.len()] };
+    let oversold = *policy(POLICY);
+    let honest = NetworkPolicy { oversold: false, ..oversold.clone() };
+    assert!(honest.beside(much.clone()).is_none() && oversold.beside(much).is_some(), "beyond the guarantee of a site");
 }
 
 #[test]

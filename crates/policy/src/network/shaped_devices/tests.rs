@@ -44,6 +44,7 @@ fn check(sites: &Sites, subscribers: &Subscribers) -> Diagnostics {
         plans: Vec::new(),
         subscribers: subscribers.clone(),
         groups: Vec::new(),
+        unlisted: Default::default(),
         origin: Origin::default(),
     };
     let mut findings = checks::errors(&policy);
