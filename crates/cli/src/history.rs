@@ -57,7 +57,7 @@ fn table(entries: &[Entry]) -> Table {
             Cell::new(&entry.policy_name),
             Cell::new(&entry.policy_source),
             Cell::new(rate).set_alignment(CellAlignment::Right),
-            Cell::new(entry.digest.get(..SHORT_DIGEST).unwrap_or(&entry.digest)),
+            Cell::new(entry.digest.as_ref().map_or("-", |digest| digest.get(..SHORT_DIGEST).unwrap_or(digest))),
             Cell::new(entry.outcome.name()),
             Cell::new(entry.message.as_deref().unwrap_or("-")),
         ]);

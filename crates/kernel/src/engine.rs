@@ -31,7 +31,7 @@ use crate::system::iproute;
 use crate::system::qdiscs::{self, Qdisc};
 use programs::Loading;
 use sluice_abi as abi;
-use sluice_error::Result;
+use sluice_error::{Error, Result};
 use sluice_policy::{Rate, Resolved};
 use sluice_tables::Compiled;
 use std::path::Path;
@@ -94,6 +94,16 @@ pub(crate) trait Driver {
     /// Makes the queues fit for a policy before its tables are live.
     fn change(&self, _: &Placed<'_>) -> Result<()> {
         Ok(())
+    }
+
+    /// Whether [`Driver::adjust`] is possible, as far as the kind of the root qdisc and the engine's own state tell.
+    fn can_adjust(&self, _: &Record, _pins: &Path, _root: &str) -> bool {
+        false
+    }
+
+    /// Gives the nodes of a part of a network, which are there, what the policy says. No other node and no address differs.
+    fn adjust(&self, at: &Placed<'_>) -> Result<()> {
+        Err(Error::system(format!("{}: its queues are not those of a network", at.record.interface)))
     }
 
     /// Removes queues that a policy does not have, once its tables are live.

@@ -1,15 +1,21 @@
 //! The record of a managed interface between two commands: a file per interface. It is written before the actions that it names,
 //! so that a command that dies leaves enough for `down` to clean up.
 
+pub(crate) mod amendments;
 pub(crate) mod count;
 pub mod history;
 pub(crate) mod origin;
 pub(crate) mod policy;
+pub(crate) mod recorded_text;
 pub(crate) mod rule_starts;
+pub(crate) mod subscriber_index;
 pub mod unconfirmed;
 
+use crate::record::amendments::{Amendment, Amendments, FileId};
 use crate::record::origin::Origin;
+use crate::record::recorded_text::RecordedText;
 use crate::record::rule_starts::RuleStarts;
+use crate::record::subscriber_index::SubscriberIndex;
 use crate::record::unconfirmed::{Former, FormerIngress, Unconfirmed};
 use crate::system::interface::{self, Interface};
 use crate::system::{clock, netns, paths, private};
@@ -82,7 +88,7 @@ pub struct Record {
     /// Number of the configuration in force.
     pub generation: u32,
     /// The policy, as its author wrote it where that text alone means the same.
-    pub policy: String,
+    pub policy: RecordedText,
     /// Name of the policy.
     pub policy_name: String,
     /// Source of the policy's text, such as a path.
@@ -209,7 +215,7 @@ impl Record {
         let former = || Former {
             name: self.policy_name.clone(),
             source: self.policy_source.clone(),
-            policy: self.policy.clone(),
+            policy: self.policy.to_string(),
             rate_bps: self.rate_bps,
             ingress: Some(FormerIngress { rate_bps: self.ingress_rate_bps, of_policy: self.ingress_rate_of_policy }),
         };
@@ -286,6 +292,25 @@ impl Record {
         Ok(records)
     }
 
+    /// The record with its amendments.
+    fn amended(self, amendments: Vec<Amendment>) -> Record {
+        let Some(last) = amendments.last() else { return self };
+        Record {
+            generation: last.generation,
+            applied_s: last.applied_s,
+            what: Origin::Apply,
+            message: last.message.clone(),
+            repeats: None,
+            policy: self.policy.amended(amendments),
+            ..self
+        }
+    }
+
+    /// Whether it has amendments that are not in the file that it was read from.
+    pub(crate) fn has_amendments(&self) -> bool {
+        self.policy.has_amendments()
+    }
+
     /// Writes the record, whole or not at all.
     pub fn save(&self) -> Result<()> {
         let path = file(&self.key);
@@ -296,13 +321,17 @@ impl Record {
         if written.is_err() {
             // A partial file is of no use.
             let _ = fs::remove_file(&partial);
+        } else {
+            Amendments::remove(&path);
         }
         written.doing(|| format!("writing {}", path.display()))
     }
 
-    /// Removes the record's file.
+    /// Removes the record's file, and those beside it.
     pub fn remove(&self) -> Result<()> {
         let path = file(&self.key);
+        SubscriberIndex::remove(&self.key);
+        Amendments::remove(&path);
         fs::remove_file(&path).doing(|| format!("removing {}", path.display()))
     }
 }
@@ -350,12 +379,24 @@ fn warn_once(path: &Path, error: &Error) {
     }
 }
 
+/// Attempts to read a record and its amendments while other commands write them.
+const READINGS: u32 = 16;
+
 fn read(path: &Path) -> Result<Record> {
-    let text = private::read(path).doing(|| format!("reading {}", path.display()))?;
-    serde_json::from_str(&text).map_err(|error| {
-        Error::system(format!("{}: not a record of this version: {error}", path.display()))
-            .help("it is damaged, or of another version of sluice: `sluice down` with the interface's name cleans up without it")
-    })
+    let mut attempts = 1..=READINGS;
+    loop {
+        let (text, about) = private::read_with_metadata(path).doing(|| format!("reading {}", path.display()))?;
+        let record: Record = serde_json::from_str(&text).map_err(|error| {
+            Error::system(format!("{}: not a record of this version: {error}", path.display()))
+                .help("it is damaged, or of another version of sluice: `sluice down` with the interface's name cleans up without it")
+        })?;
+        let own = FileId::of(&about);
+        let amendments = Amendments::of(path, own).read()?;
+        // A record that was written meanwhile has them, and they are not to be read beside the former one.
+        if FileId::at(path).is_ok_and(|now| now == own) || attempts.next().is_none() {
+            return Ok(record.amended(amendments));
+        }
+    }
 }
 
 #[cfg(test)]

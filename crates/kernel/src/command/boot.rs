@@ -1,6 +1,7 @@
 //! The policy that holds when the machine starts again. The boot unit brings up the configured policy, or the one that
 //! `apply --at-boot` has kept, or the last one that was applied: /etc/sluice/INTERFACE.conf says which.
 
+use crate::engine::managed::absent;
 use crate::record::{Record, history};
 use crate::system::{netns, private};
 use serde::{Deserialize, Serialize};
@@ -41,7 +42,7 @@ impl Saved {
         Saved {
             name: record.policy_name.clone(),
             source: record.policy_source.clone(),
-            policy: record.policy.clone(),
+            policy: record.policy.to_string(),
             rate_bps: record.rate_bps,
         }
     }
@@ -51,8 +52,9 @@ fn file(key: &str) -> PathBuf {
     Path::new(DIRECTORY).join(format!("{key}.json"))
 }
 
-/// Keeps the policy in force for the next boot.
-pub fn save(record: &Record) -> Result<()> {
+/// Keeps the policy in force for the next boot, that of an interface that a command has changed.
+pub fn save(changed: &Record) -> Result<()> {
+    let record = &Record::of_key(&changed.key)?.ok_or_else(|| absent(&changed.interface))?;
     private::directory(Path::new(DIRECTORY))?;
     let text = serde_json::to_string_pretty(&Saved::of(record)).doing(|| "a policy to keep".to_owned())?;
     let (path, partial) = (file(&record.key), file(&format!("{}.partial", record.key)));

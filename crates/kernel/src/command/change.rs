@@ -128,7 +128,7 @@ pub(crate) fn revert(record: &Record) -> Result<Done> {
     };
     let former = &unconfirmed.former;
     let was = Record {
-        policy: former.policy.clone(),
+        policy: former.policy.clone().into(),
         policy_source: former.source.clone(),
         rate_bps: former.rate_bps,
         ingress_rate_bps: former.ingress.map_or(record.ingress_rate_bps, |ingress| ingress.rate_bps),
@@ -189,7 +189,7 @@ impl Change {
         }
         let unconfirmed = request.confirm.map(|time| was.begin_waiting(time));
         let record = Record {
-            policy: sluice_policy::written(&request.policy),
+            policy: sluice_policy::written(&request.policy).into(),
             policy_name: now.name.clone(),
             policy_source: request.source.clone(),
             rate_bps: rates.departures.map(|rate| rate.0),
@@ -216,7 +216,8 @@ impl Change {
 
     /// The number of a configuration that has not been in force.
     fn next_generation(&self) -> Result<u32> {
-        Ok(tables::live(&self.pins)?.generation.wrapping_add(1).max(1))
+        // The record of a change of subscribers is written before its tables.
+        Ok(tables::live(&self.pins)?.generation.max(self.was.generation).wrapping_add(1).max(1))
     }
 
     /// Makes the policy in force live anew, since interfaces that its rules name have other numbers now. The history has no part in it.

@@ -1,6 +1,7 @@
 //! The first step of commands: interrupted changes are ended, and changes that were not confirmed in time are taken back.
 
 use crate::command::change;
+use crate::command::subscribers::in_place;
 use crate::engine::features::Features;
 use crate::engine::managed::{in_place, live_generation, settled};
 use crate::engine::{Placed, driver, forwarding, members};
@@ -25,7 +26,10 @@ pub(crate) fn recover_unless_held() -> Result<()> {
 pub(crate) fn recover_with(patience: Patience) -> Result<()> {
     let own = netns::inode()?;
     let mine = |record: &Record| record.netns == own && Interface::is_there(&record.interface, record.ifindex);
-    let due = |record: &Record| record.phase == Phase::Active && (record.before.is_some() || record.is_overdue());
+    let due = |record: &Record| {
+        record.phase == Phase::Active
+            && (record.before.is_some() || record.is_overdue() || in_place::is_broken_off(record))
+    };
     if !Record::all()?.iter().any(|record| mine(record) && due(record)) {
         return Ok(());
     }
@@ -48,6 +52,9 @@ pub(crate) fn recover_with(patience: Patience) -> Result<()> {
 
 /// Ends an interrupted change: the tables tell which of its two policies stays.
 fn finish(record: Record) -> Result<Record> {
+    if in_place::is_broken_off(&record) {
+        return in_place::finish(record);
+    }
     if record.before.is_none() {
         return Ok(record);
     }

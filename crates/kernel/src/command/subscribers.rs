@@ -1,9 +1,12 @@
 //! Subscribers of the policies in force: read, and changed on all interfaces of a network namespace or on none.
 
+pub(super) mod in_place;
+
 use crate::command::apply::{Edit, Preview, apply_edits_locked, preview_edits, ready_to_change};
 use crate::command::change::Done;
 use crate::command::recover::recover_unless_held;
 use crate::engine::managed::managed;
+use crate::record::subscriber_index::SubscriberIndex;
 use crate::record::{Phase, Record};
 use crate::status::{Pinned, SubscriberStatus};
 use crate::system::netns;
@@ -124,16 +127,23 @@ impl SubscriberEdits {
         work(&edits)
     }
 
-    /// Makes the changes on all of the interfaces, or on none. Where all of them have what is asked for, and no change waits to be confirmed, nothing
+    /// Makes the changes on all of the interfaces, or on none. What others say of a subscriber than its key and its addresses is changed in place. Where all of them have what is asked for, and no change waits to be confirmed, nothing
     /// is done: a billing system may tell the plan of a subscriber again and again.
     pub fn apply(&self) -> Result<Vec<Done>> {
+        if let Some(done) = in_place::apply(self)? {
+            return Ok(done);
+        }
         let _lock = ready_to_change()?;
         let texts = self.texts()?;
         let is_same = |(record, text): &(Record, Rc<str>)| record.unconfirmed.is_none() && **text == *record.policy;
         if self.confirm.is_none() && texts.iter().all(is_same) {
+            let lack = texts.iter().filter(|(record, _)| SubscriberIndex::open(&record.key).is_none());
+            lack.for_each(|(record, _)| SubscriberIndex::write(record));
             return Ok(texts.into_iter().map(|(record, _)| Done::nothing(record)).collect());
         }
-        self.with(&texts, apply_edits_locked)
+        let done = self.with(&texts, apply_edits_locked)?;
+        done.iter().for_each(|done| SubscriberIndex::write(&done.record));
+        Ok(done)
     }
 
     /// The differences that the changes would make. Changes nothing.

@@ -204,7 +204,7 @@ fn record_of(request: &UpRequest, interface: &Interface, policy: &Resolved, plan
         queues: plan.queues,
         tag: 0,
         generation: 1,
-        policy: sluice_policy::written(&request.policy),
+        policy: sluice_policy::written(&request.policy).into(),
         policy_name: policy.name.clone(),
         policy_source: request.source.clone(),
         rate_bps: request.rate.map(|rate| rate.0),

@@ -110,7 +110,7 @@ fn empty() -> Record {
         queues: 0,
         tag: 0,
         generation: 0,
-        policy: String::new(),
+        policy: String::new().into(),
         policy_name: String::new(),
         policy_source: String::new(),
         rate_bps: None,

@@ -92,21 +92,39 @@ impl Driver for TcTree {
         let groups = maps.hosts();
         let hosts = wanted.hosts(&numbers, &groups)?;
         let changes = running.changes_to(&table);
-        let device = &at.record.interface;
         if !changes.is_empty() {
-            let moved = htb_tree::moved(&running, &table);
-            let renewed: HashSet<u32> = moved.iter().copied().collect();
-            let touched = htb_tree::touched(&changes, &table);
-            let is_wanted = |number: u32| touched.contains(&number) || renewed.contains(&number);
-            let by_flow = by_flow(device)?;
-            let is_by_flow = |number: u32| by_flow.contains(&number) && !renewed.contains(&number);
-            let mut lines = htb_tree::remove(&moved, device);
-            lines.extend(wanted.htb(at, &numbers).lines(is_wanted, is_by_flow));
-            tell(&maps, &lines)?;
+            let by_flow = by_flow(&at.record.interface)?;
+            tell(
+                &maps,
+                &lines(&wanted.htb(at, &numbers), (&running, &table), &changes, |leaf| by_flow.contains(&leaf)),
+            )?;
         }
         maps.set_owners(&numbers.owners);
         maps.keep(&running.after(&changes))?;
         wanted.lead(&numbers, &maps, (&groups, &hosts))
+    }
+
+    fn can_adjust(&self, _: &Record, pins: &Path, root: &str) -> bool {
+        root == "htb" && self.is_whole(pins)
+    }
+
+    fn adjust(&self, at: &Placed<'_>) -> Result<()> {
+        let wanted = Wanted::of(at.record, at.policy, at.interface)?;
+        let maps = TreeMaps::open(at.pins)?;
+        let numbers = wanted.numbers_in_force(at, &maps)?;
+        let running = maps.running();
+        let table = wanted.table(&numbers, &running)?;
+        let changes = running.changes_to(&table);
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let has_fq_codel = tc::leaf_kinds(at.record).fq_codel;
+        let by_flow = |leaf: u32| {
+            let queue = running.nodes.get(&leaf).and_then(|node| running.queues.get(&node.queue));
+            has_fq_codel && queue.is_some_and(|queue| queue.one_flow == 0)
+        };
+        tell(&maps, &lines(&wanted.htb(at, &numbers), (&running, &table), &changes, by_flow))?;
+        maps.keep(&running.after(&changes))
     }
 
     /// Removes the HTB classes that the policy lacks, which no address leads to any more.
@@ -172,6 +190,24 @@ impl Driver for TcTree {
         let Some((network, way)) = at.policy.network.as_ref().zip(at.record.way) else { return Vec::new() };
         htb_tree::of_tree(network, way, at.interface.header_bytes()).iter().map(tc::note).collect()
     }
+}
+
+/// The lines that lead HTB from one tree to another by these changes. `by_flow`: leaves that have a queue by flow already.
+fn lines(
+    htb: &HtbTree<'_>,
+    (from, to): (&TreeTable, &TreeTable),
+    changes: &[sluice_abi::sl_tree_change],
+    by_flow: impl Fn(u32) -> bool,
+) -> Vec<String> {
+    let moved = htb_tree::moved(from, to);
+    let renewed: HashSet<u32> = moved.iter().copied().collect();
+    let touched = htb_tree::touched(changes, to);
+    let mut lines = htb_tree::remove(&moved, htb.device);
+    lines.extend(htb.lines(
+        |number| touched.contains(&number) || renewed.contains(&number),
+        |leaf| by_flow(leaf) && !renewed.contains(&leaf),
+    ));
+    lines
 }
 
 /// Makes HTB anew, and the maps agree with it. Until its classes are there, packets pass the kernel's own queue, or the class of nobody.

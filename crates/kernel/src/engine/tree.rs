@@ -75,6 +75,12 @@ impl<'a> Wanted<'a> {
         maps.set_addresses(&numbers.prefixes(self.network))
     }
 
+    /// The numbers of the nodes, of a network that is a part of the one in force. Fails unless all of them are there.
+    pub fn numbers_in_force(&self, at: &Placed<'_>, maps: &TreeMaps) -> Result<Numbers> {
+        let lacks = || Error::system(format!("{}: the tree of classes lacks a subscriber", at.record.interface));
+        Numbers::of_part(self.network, &maps.owners()).ok_or_else(lacks)
+    }
+
     /// The numbers of the nodes. Fails unless the tree has the nodes of the policy, and the address table its prefixes.
     pub fn check(&self, at: &Placed<'_>, maps: &TreeMaps) -> Result<Numbers> {
         let wrong = |what: &str| Err(Error::system(format!("{}: {what}", at.record.interface)));
@@ -148,6 +154,18 @@ impl Driver for TreeQdisc {
         maps.set_owners(&numbers.owners);
         maps.make(&running.changes_to(&table))?;
         wanted.lead(&numbers, &maps, (&groups, &hosts))
+    }
+
+    fn can_adjust(&self, record: &Record, _: &Path, root: &str) -> bool {
+        root == record.qdisc
+    }
+
+    fn adjust(&self, at: &Placed<'_>) -> Result<()> {
+        let wanted = Wanted::of(at.record, at.policy, at.interface)?;
+        let maps = TreeMaps::open(at.pins)?;
+        let numbers = wanted.numbers_in_force(at, &maps)?;
+        let running = maps.running_part(&numbers.leaves);
+        maps.make(&running.changes_to(&wanted.table(&numbers, &running)?))
     }
 
     /// Removes what the policy lacks, but for leaves with packets and what is above them: a later change removes those.

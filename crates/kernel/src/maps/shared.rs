@@ -105,7 +105,8 @@ fn ceilings(policy: &Policy) -> impl Iterator<Item = &SharedCeiling> {
 fn policies(record: &Record) -> Result<Vec<Policy>> {
     let states = std::iter::once(record).chain(record.before.as_deref());
     let texts = states.flat_map(|state| {
-        std::iter::once(&state.policy).chain(state.unconfirmed.as_ref().map(|unconfirmed| &unconfirmed.former.policy))
+        let former = state.unconfirmed.as_ref().map(|unconfirmed| unconfirmed.former.policy.as_str());
+        std::iter::once(&*state.policy).chain(former)
     });
-    texts.map(|text| policy::parse(text)).collect()
+    texts.map(policy::parse).collect()
 }

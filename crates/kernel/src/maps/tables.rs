@@ -127,6 +127,15 @@ pub fn flip_in(open: impl Fn(&str) -> Result<MapHandle>, buffer: u32, generation
     mapped::store_word(&open("live")?, u64::from(generation) << 32 | u64::from(buffer))
 }
 
+/// Gives the tables in force another number, and nothing else. While this is done, the word has the new number and the tables the former one.
+pub fn renumber(dir: &Path, generation: u32) -> Result<()> {
+    let buffer = live_buffer(dir)?;
+    let mut tables = live(dir)?;
+    tables.generation = generation;
+    mapped::store_word(&open(dir, "live")?, u64::from(generation) << 32 | u64::from(buffer))?;
+    write(&open(dir, "tables")?, buffer, &*tables)
+}
+
 /// Frees the maps that a buffer has beside its tables, after a flip to the other buffer.
 pub fn forget(dir: &Path, buffer: u32) -> Result<()> {
     inner::empty(&open(dir, "rows")?, buffer)?;

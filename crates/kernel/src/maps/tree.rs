@@ -79,6 +79,28 @@ impl TreeMaps {
         copy
     }
 
+    /// As [`TreeMaps::running`], of the link, the sites and these leaves only, with the kinds of queues of all leaves.
+    pub fn running_part(&self, leaves: &[u32]) -> TreeTable {
+        let waiting = self.waiting();
+        let mut copy = abi::boxed_zeroed::<abi::sl_tree>();
+        let node = |number: usize| offset_of!(abi::sl_tree, node) + number * size_of::<abi::sl_node>();
+        let leaf = |number: usize| offset_of!(abi::sl_tree, leaf) + number * size_of::<abi::sl_leaf>();
+        let inner = offset_of!(abi::sl_tree, inner)..offset_of!(abi::sl_tree, priority);
+        let queues = offset_of!(abi::sl_tree, queue)..offset_of!(abi::sl_tree, slot);
+        let sites = node(tree::LINK as usize)..node(tree::NODES);
+        for part in [0..offset_of!(abi::sl_tree, wheel), inner, queues, sites] {
+            self.tree.copy_to(&mut *copy, part);
+        }
+        let own = leaves.iter().copied().chain([tree::NOBODY]);
+        own.clone().for_each(|number| self.tree.copy_to(&mut *copy, node(number as usize)..node(number as usize + 1)));
+        // The word with the kind of a leaf's queue.
+        let kind = offset_of!(abi::sl_leaf, limit_pkts);
+        for number in 0..tree::LINK as usize {
+            self.tree.copy_to(&mut *copy, leaf(number) + kind..leaf(number) + kind + 8);
+        }
+        TreeTable::read_part(&copy, own.chain(tree::LINK..tree::NODES as u32)).after(&waiting)
+    }
+
     /// The configuration that the tree has once the changes are made that wait.
     pub fn running(&self) -> TreeTable {
         // Changes that are made meanwhile are in the copy, and make no difference when they are made once more.

@@ -7,6 +7,7 @@ mod file;
 pub use super::origin::Origin;
 pub(crate) use file::{forget, remove_orphans, remove_orphans_in};
 
+use crate::record::amendments::Amendment;
 use crate::record::{Record, policy};
 use file::History;
 use jiff::Timestamp;
@@ -69,8 +70,9 @@ pub struct Entry {
     /// `--ingress-rate`, bits per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ingress_rate_bps: Option<u64>,
-    /// SHA-256 of the policy in canonical form and the rate, in hexadecimal: equal ones mean the same.
-    pub digest: String,
+    /// SHA-256 of the policy in canonical form and the rate, in hexadecimal: equal ones mean the same. None: a change of subscribers in place, for which
+    /// it was not computed.
+    pub digest: Option<String>,
     /// The policy, as its author wrote it where that text alone means the same.
     pub policy: String,
 }
@@ -79,7 +81,7 @@ impl Entry {
     fn new(record: &Record, outcome: Outcome, error: Option<&str>) -> Entry {
         Entry {
             number: 0,
-            when: i64::try_from(record.applied_s).ok().and_then(|s| Timestamp::from_second(s).ok()).unwrap_or_default(),
+            when: time(record.applied_s),
             what: record.what,
             repeats: record.repeats,
             message: record.message.clone(),
@@ -90,8 +92,8 @@ impl Entry {
             policy_source: record.policy_source.clone(),
             rate_bps: record.rate_bps,
             ingress_rate_bps: policy::rates(record).arrivals.map(|rate| rate.0),
-            digest: digest(record),
-            policy: record.policy.clone(),
+            digest: Some(digest(record)),
+            policy: record.policy.to_string(),
         }
     }
 
@@ -102,18 +104,49 @@ impl Entry {
 
     /// Whether two entries are of the same change.
     fn is(&self, other: &Entry) -> bool {
-        (self.generation, self.when, self.what, &self.digest)
-            == (other.generation, other.when, other.what, &other.digest)
+        let digests = self.digest.as_ref().zip(other.digest.as_ref());
+        (self.generation, self.when, self.what) == (other.generation, other.when, other.what)
+            && digests.is_none_or(|(own, other)| own == other)
+    }
+
+    /// The entry of an amendment of the policy that this entry has put into force.
+    fn amended(&self, amendment: &Amendment, policy: String) -> Entry {
+        Entry {
+            number: self.number + 1,
+            when: time(amendment.applied_s),
+            what: Origin::Apply,
+            repeats: None,
+            message: amendment.message.clone(),
+            outcome: Outcome::Applied,
+            error: None,
+            generation: amendment.generation,
+            digest: None,
+            policy,
+            ..self.clone()
+        }
+    }
+
+    /// The digest, computed if it was not.
+    fn whole_digest(&self) -> String {
+        self.digest.clone().unwrap_or_else(|| digest_of(&self.policy, self.rate_bps, self.ingress_rate_bps))
     }
 }
 
+/// A time in seconds since 1970.
+fn time(s: u64) -> Timestamp {
+    i64::try_from(s).ok().and_then(|s| Timestamp::from_second(s).ok()).unwrap_or_default()
+}
+
 fn digest(record: &Record) -> String {
-    let mut rate = record.rate_bps.map_or(String::new(), |bps| bps.to_string());
-    if let Some(arrivals) = policy::rates(record).arrivals {
-        rate += &format!("\0{}", arrivals.0);
+    digest_of(&record.policy, record.rate_bps, policy::rates(record).arrivals.map(|rate| rate.0))
+}
+
+fn digest_of(text: &str, rate_bps: Option<u64>, ingress_rate_bps: Option<u64>) -> String {
+    let mut rate = rate_bps.map_or(String::new(), |bps| bps.to_string());
+    if let Some(arrivals) = ingress_rate_bps {
+        rate += &format!("\0{arrivals}");
     }
-    let hash =
-        Sha256::new().chain_update(policy::canonical(&record.policy)).chain_update("\0").chain_update(rate).finalize();
+    let hash = Sha256::new().chain_update(policy::canonical(text)).chain_update("\0").chain_update(rate).finalize();
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -153,6 +186,12 @@ pub(crate) fn note(record: &Record, outcome: Outcome, error: Option<&str>) -> Op
     })
 }
 
+/// Adds to the history that an amendment of a key's policy has taken force. Returns a note if that fails.
+pub(crate) fn note_amendment(key: &str, amendment: &Amendment) -> Option<String> {
+    let error = file::amend(key, amendment).err()?;
+    Some(not_written(&error))
+}
+
 /// Marks the change of a record as failed: it took force, and was taken back because another change has failed.
 pub(crate) fn note_undone(record: &Record, error: &str) -> Option<String> {
     let event = Entry::new(record, Outcome::Failed, Some(error));
@@ -169,5 +208,9 @@ fn change(key: &str, with: impl FnOnce(&mut History)) -> Option<String> {
         with(&mut history);
         history.write(key)
     });
-    changed.err().map(|error| format!("the history is not written: {}", error.what))
+    changed.err().map(|error| not_written(&error))
+}
+
+fn not_written(error: &Error) -> String {
+    format!("the history is not written: {}", error.what)
 }

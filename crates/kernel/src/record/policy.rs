@@ -107,7 +107,7 @@ pub(crate) fn choose_tag(record: &Record) -> Result<u16> {
     }
     let tags = abi::SL_TAGS as u16 - 1;
     // A hasher of the standard library has random keys.
-    let start = (RandomState::new().hash_one(&record.policy) % u64::from(tags)) as u16;
+    let start = (RandomState::new().hash_one(&*record.policy) % u64::from(tags)) as u16;
     let own = Record::find(&record.interface)?.map(|own| own.tag);
     (0..tags)
         .map(|n| (start + n) % tags + 1)

@@ -45,6 +45,8 @@ pub(crate) struct Link {
     pub mtu_bytes: u32,
     pub tx_queues: u32,
     pub rx_queues: u32,
+    /// Kind of the root qdisc, "noqueue" if there is none.
+    pub root_qdisc: String,
     /// Kind of a virtual link: veth, bridge, bond ...; none for a real interface.
     pub kind: Option<String>,
     /// Whether an XDP program is attached.
@@ -94,6 +96,7 @@ fn link_of(message: &[u8]) -> Option<Link> {
         mtu_bytes: 0,
         tx_queues: 0,
         rx_queues: 0,
+        root_qdisc: String::new(),
         kind: None,
         has_xdp: false,
         peer_elsewhere: false,
@@ -104,6 +107,7 @@ fn link_of(message: &[u8]) -> Option<Link> {
         match attribute.kind() {
             libc::IFLA_IFNAME => link.name = text(value),
             libc::IFLA_MTU => link.mtu_bytes = word(value, 0)?,
+            libc::IFLA_QDISC => link.root_qdisc = text(value),
             libc::IFLA_NUM_TX_QUEUES => link.tx_queues = word(value, 0)?,
             libc::IFLA_NUM_RX_QUEUES => link.rx_queues = word(value, 0)?,
             libc::IFLA_LINKINFO => link.kind = inside(IFLA_INFO_KIND).map(|kind| text(kind.value())),
@@ -199,6 +203,7 @@ mod tests {
         let ifindex = nix::net::if_::if_nametoindex("lo").expect("every namespace has one");
         let link = link(ifindex).unwrap_or_else(|error| panic!("{error}")).expect("it is there");
         assert_eq!((link.name.as_str(), link.hardware), ("lo", libc::ARPHRD_LOOPBACK));
+        assert_eq!(link.root_qdisc, "noqueue");
         assert!(link.tx_queues > 0 && link.mtu_bytes >= 1500 && link.kind.is_none(), "{link:?}");
     }
 

@@ -2,7 +2,7 @@
 //! have another file read instead, or hold a lock.
 
 use sluice_error::{Doing, Error, Result};
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -76,13 +76,30 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
     written().doing(|| format!("writing {}", path.display()))
 }
 
+/// Opens a file of this user that is there, to read and to write. A link is not followed.
+pub fn file_that_is_there(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    only_regular(&file)?;
+    Ok(file)
+}
+
 /// The text of a regular file. A link is not followed, and a file that could block its reader, such as a FIFO, is not read.
 pub fn read(path: &Path) -> io::Result<String> {
+    read_with_metadata(path).map(|(text, _)| text)
+}
+
+/// As [`read`], with what the file was when it was opened.
+pub fn read_with_metadata(path: &Path) -> io::Result<(String, Metadata)> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
     only_regular(&file)?;
+    let about = file.metadata()?;
     let mut text = String::new();
     let bytes = file.take(LONGEST + 1).read_to_string(&mut text)?;
-    if bytes as u64 > LONGEST { Err(io::Error::other(format!("it is longer than {LONGEST} bytes"))) } else { Ok(text) }
+    if bytes as u64 > LONGEST {
+        return Err(io::Error::other(format!("it is longer than {LONGEST} bytes")));
+    }
+    Ok((text, about))
 }
 
 fn only_regular(file: &File) -> io::Result<()> {

@@ -57,6 +57,11 @@ pub fn root(interface: &str) -> Result<Option<Qdisc>> {
     Ok(list(interface)?.into_iter().find(|qdisc| qdisc.root))
 }
 
+/// The kind of the root qdisc of an interface, without a list of all, which is long where each subscriber has one.
+pub fn root_kind(ifindex: u32) -> Result<Option<String>> {
+    Ok(netlink::link(ifindex)?.map(|link| link.root_qdisc))
+}
+
 impl Qdisc {
     /// Whether the kernel has put the qdisc there by itself: the kernel brings it back when its replacement is removed.
     pub fn is_default(&self) -> bool {

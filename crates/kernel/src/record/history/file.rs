@@ -1,9 +1,11 @@
 //! The file that holds the history of an interface.
 
 use super::{Entry, Outcome};
+use crate::record::amendments::{Amendment, Amendments, FileId};
 use crate::system::{netns, private};
 use serde::{Deserialize, Serialize};
 use sluice_error::{Doing, Error, Result};
+use sluice_policy::edit::{SubscriberChange, with_subscribers};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -31,9 +33,9 @@ impl History {
     pub fn read(key: &str) -> Result<History> {
         let path = &file(key);
         let empty = History { sluice_history: FORMAT, boot: boot_of(key), entries: Vec::new() };
-        let text = match private::read(path) {
+        let (text, about) = match private::read_with_metadata(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(empty),
-            text => text.map_err(|error| foreign(path, &error.to_string()))?,
+            read => read.map_err(|error| foreign(path, &error.to_string()))?,
         };
         let history: History = serde_json::from_str(&text).map_err(|error| foreign(path, &error.to_string()))?;
         if history.sluice_history != FORMAT {
@@ -42,7 +44,38 @@ impl History {
                 &format!("its format is {}, this version knows {FORMAT}", history.sluice_history),
             ));
         }
-        Ok(if history.boot == empty.boot { history } else { empty })
+        if history.boot != empty.boot {
+            return Ok(empty);
+        }
+        Ok(history.amended(&Amendments::of(path, FileId::of(&about)).read()?))
+    }
+
+    /// The history with the amendments of the policy in force, as many as are kept.
+    fn amended(mut self, all: &[Amendment]) -> History {
+        let took_force = |entry: &&Entry| matches!(entry.outcome, Outcome::Applied | Outcome::Unconfirmed);
+        let Some(mut last) = self.entries.iter().rev().find(took_force).cloned() else { return self };
+        // An amendment of another policy is one whose predecessor was not written.
+        if all.first().is_none_or(|first| first.after != last.generation) {
+            return self;
+        }
+        let kept = KEPT.min(KEPT_BYTES / last.policy.len().max(1)).max(2);
+        let (merged, kept) = all.split_at(all.len().saturating_sub(kept));
+        let edited = |text: &str, some: &[Amendment]| {
+            let changes: Vec<SubscriberChange> = some.iter().flat_map(|one| one.changes.clone()).collect();
+            with_subscribers(text, &changes).ok()
+        };
+        let number = self.entries.last().map_or(0, |last| last.number) + merged.len() as u32;
+        last.number = number;
+        if let Some(policy) = edited(&last.policy, merged) {
+            last.policy = policy;
+        }
+        for one in kept {
+            let Some(policy) = edited(&last.policy, std::slice::from_ref(one)) else { break };
+            last = last.amended(one, policy);
+            self.entries.push(last.clone());
+        }
+        self.keep_last();
+        self
     }
 
     /// Writes the history, whole or not at all, even if the machine fails.
@@ -50,6 +83,7 @@ impl History {
         let path = &file(key);
         let partial = path.with_extension("partial");
         let written = || -> std::io::Result<()> {
+            Amendments::remove(path);
             fs::create_dir_all(DIRECTORY)?;
             let mut file = File::create(&partial)?;
             file.write_all(serde_json::to_string_pretty(self)?.as_bytes())?;
@@ -69,6 +103,11 @@ impl History {
         }
         let number = last.map_or(0, |last| last.number) + 1;
         self.entries.push(Entry { number, ..entry });
+        self.keep_last();
+    }
+
+    /// Removes the oldest entries, of which more are there than are kept.
+    fn keep_last(&mut self) {
         self.entries.drain(..self.entries.len().saturating_sub(KEPT));
         let mut bytes = 0;
         let fits = self.entries.iter().rev().take_while(|entry| {
@@ -97,8 +136,16 @@ impl History {
         self.entries
             .iter()
             .rev()
-            .find(|entry| matches!(entry.outcome, Outcome::Applied | Outcome::Unconfirmed) && entry.digest != present)
+            .filter(|entry| matches!(entry.outcome, Outcome::Applied | Outcome::Unconfirmed))
+            .find(|entry| entry.whole_digest() != present)
     }
+}
+
+/// Adds an amendment of the policy in force to the history of a key, so that a failure of the machine keeps it.
+pub fn amend(key: &str, amendment: &Amendment) -> Result<()> {
+    let path = file(key);
+    let own = FileId::at(&path).doing(|| format!("reading {}", path.display()))?;
+    Amendments::of(&path, own).append(amendment, true).map(drop)
 }
 
 fn foreign(path: &Path, why: &str) -> Error {
@@ -122,6 +169,7 @@ fn boot_of(key: &str) -> Option<String> {
 
 /// Removes the history under the key of an interface that has gone with its network namespace.
 pub(crate) fn forget(key: &str) {
+    Amendments::remove(&file(key));
     // A file that stays is of an earlier namespace with the same number, of which the next change tells.
     let _ = fs::remove_file(file(key));
 }
@@ -163,7 +211,7 @@ mod tests {
             policy_source: "p.json".to_owned(),
             ingress_rate_bps: None,
             rate_bps: None,
-            digest: digest.to_owned(),
+            digest: Some(digest.to_owned()),
             policy: "{}".to_owned(),
         }
     }
@@ -181,6 +229,34 @@ mod tests {
         let history = history(&[(Outcome::Applied, "a"); 120]);
         assert_eq!(history.entries.len(), KEPT);
         assert_eq!((history.entries[0].number, history.entries[49].number), (71, 120));
+    }
+
+    #[test]
+    fn amendments_are_entries() {
+        let subscriber = |name: &str| format!(r#"{{ "name": "{name}", "addresses": ["192.0.2.1"] }}"#);
+        let text = format!(r#"{{ "subscribers": [{}] }}"#, subscriber("a"));
+        let base = || {
+            let mut history = history(&[(Outcome::Applied, "a"), (Outcome::Failed, "b")]);
+            history.entries[0].policy.clone_from(&text);
+            history
+        };
+        let amendment = |generation: u32| {
+            let values = serde_json::Map::from_iter([("plan".to_owned(), generation.into())]);
+            let changes = vec![SubscriberChange::Set { name: "a".to_owned(), values }];
+            Amendment { after: generation - 1, generation, applied_s: 9, message: Some("m".to_owned()), changes }
+        };
+        let entries = base().amended(&[amendment(2), amendment(3)]).entries;
+        assert_eq!(entries.iter().map(|one| one.number).collect::<Vec<_>>(), [1, 2, 3, 4]);
+        assert_eq!(
+            (entries[3].generation, entries[3].digest.as_ref(), entries[3].outcome),
+            (3, None, Outcome::Applied)
+        );
+        assert!(entries[2].policy.contains(r#""plan": 2"#) && entries[3].policy.contains(r#""plan": 3"#));
+        assert_eq!(base().amended(&[amendment(7)]).entries.len(), 2, "of another policy");
+        let many: Vec<Amendment> = (2..202).map(amendment).collect();
+        let entries = base().amended(&many).entries;
+        assert_eq!((entries.len(), entries[0].number, entries[KEPT - 1].number), (KEPT, 153, 202));
+        assert!(entries[KEPT - 1].policy.contains(r#""plan": 201"#), "{}", entries[KEPT - 1].policy);
     }
 
     #[test]
