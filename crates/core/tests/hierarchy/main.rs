@@ -19,6 +19,7 @@ mod priority;
 mod sharing;
 mod steps;
 mod structure;
+mod thousands;
 mod traces;
 mod work;
 mod world;
