@@ -14,7 +14,7 @@ use crate::maps::tables::{self, spare_buffer};
 use crate::maps::{counters, shared};
 use crate::record::history::{self, Outcome};
 use crate::record::origin::Origin;
-use crate::record::policy::{Rates, choose_tag, compile, departing, parse, rates, resolve, resolved};
+use crate::record::policy::{Rates, choose_tag, compile, departing, parse, rates, resolve, resolved, written};
 use crate::record::rule_starts::Counted;
 use crate::record::{Engine, Record};
 use crate::system::interface::Interface;
@@ -189,7 +189,7 @@ impl Change {
         }
         let unconfirmed = request.confirm.map(|time| was.begin_waiting(time));
         let record = Record {
-            policy: sluice_policy::written(&request.policy).into(),
+            policy: written(&request.policy),
             policy_name: now.name.clone(),
             policy_source: request.source.clone(),
             rate_bps: rates.departures.map(|rate| rate.0),
@@ -221,13 +221,15 @@ impl Change {
     }
 
     /// Makes the policy in force live anew, since interfaces that its rules name have other numbers now. The history has no part in it.
-    pub fn renew(mut self) -> Result<()> {
+    pub fn renew(self) -> Result<()> {
+        let generation = self.next_generation()?;
+        self.renew_as(generation)
+    }
+
+    /// As [`Change::renew`], under this number, which no configuration had that was in force.
+    pub fn renew_as(mut self, generation: u32) -> Result<()> {
         let live = tables::live_buffer(&self.pins)?;
-        self.record = Record {
-            generation: self.next_generation()?,
-            before: Some(Box::new(self.was.clone())),
-            ..self.was.clone()
-        };
+        self.record = Record { generation, before: Some(Box::new(self.was.clone())), ..self.was.clone() };
         self.record.save()?;
         if let Err(error) = self.swap(&self.record, &self.now, |_| Ok(())) {
             return Err(self.take_back(error));

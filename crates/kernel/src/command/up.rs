@@ -15,7 +15,7 @@ use crate::engine::{self, Placed, attach, devices, driver, forwarding, members, 
 use crate::fault;
 use crate::maps::{arrivals, shared, tables};
 use crate::record::origin::Origin;
-use crate::record::policy::{Rates, choose_tag, compile, resolve};
+use crate::record::policy::{Rates, choose_tag, compile, resolve, written};
 use crate::record::{Engine, Hook, Phase, Record, history};
 use crate::system::interface::Interface;
 use crate::system::lock::Lock;
@@ -204,7 +204,7 @@ fn record_of(request: &UpRequest, interface: &Interface, policy: &Resolved, plan
         queues: plan.queues,
         tag: 0,
         generation: 1,
-        policy: sluice_policy::written(&request.policy).into(),
+        policy: written(&request.policy),
         policy_name: policy.name.clone(),
         policy_source: request.source.clone(),
         rate_bps: request.rate.map(|rate| rate.0),

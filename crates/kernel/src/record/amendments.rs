@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const LONGEST_HEAD: usize = 256;
 
 /// A file as it was written once: each time that it is written anew, it is another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileId {
     pub inode: u64,
     pub modified_ns: u64,
@@ -93,7 +93,7 @@ impl Amendments {
     /// Its length in bytes; 0: there are none.
     pub fn length_bytes(&self) -> u64 {
         let length = || -> io::Result<u64> {
-            let file = File::open(&self.path)?;
+            let file = private::open(&self.path)?;
             Ok(if self.heads(&file)? { file.metadata()?.len() } else { 0 })
         };
         length().unwrap_or(0)
@@ -115,11 +115,14 @@ impl Amendments {
                 file.write_all(format!("{}\n", serde_json::to_string(&Head { amends: self.of })?).as_bytes())?;
             }
             let length = file.metadata()?.len();
-            file.write_all_at(format!("{}\n", serde_json::to_string(amendment)?).as_bytes(), length)?;
-            if durable {
-                file.sync_data()?;
+            let line = format!("{}\n", serde_json::to_string(amendment)?);
+            let written = file.write_all_at(line.as_bytes(), length);
+            let written = written.and_then(|()| if durable { file.sync_data() } else { Ok(()) });
+            if written.is_err() {
+                // A part of a line counts for nothing, but the next one would be joined to it.
+                let _ = file.set_len(length);
             }
-            Ok(length)
+            written.map(|()| length)
         };
         append().doing(|| format!("writing {}", self.path.display()))
     }
@@ -171,6 +174,10 @@ mod tests {
         other.append(&amendment(9), false).expect("appended");
         assert_eq!(other.read().expect("one"), [amendment(9)]);
         assert_eq!(own.read().expect("none of the former"), []);
+        fs::remove_file(&other.path).expect("removed");
+        nix::unistd::mkfifo(&other.path, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
+        assert!(other.read().is_err() && other.append(&amendment(9), false).is_err(), "it is not waited for");
+        assert_eq!(other.length_bytes(), 0);
         fs::remove_dir_all(&directory).expect("removed");
     }
 }

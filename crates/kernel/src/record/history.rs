@@ -5,7 +5,7 @@
 mod file;
 
 pub use super::origin::Origin;
-pub(crate) use file::{forget, remove_orphans, remove_orphans_in};
+pub(crate) use file::{Known, forget, known, remove_orphans, remove_orphans_in};
 
 use crate::record::amendments::Amendment;
 use crate::record::{Record, policy};
@@ -186,10 +186,16 @@ pub(crate) fn note(record: &Record, outcome: Outcome, error: Option<&str>) -> Op
     })
 }
 
-/// Adds to the history that an amendment of a key's policy has taken force. Returns a note if that fails.
-pub(crate) fn note_amendment(key: &str, amendment: &Amendment) -> Option<String> {
-    let error = file::amend(key, amendment).err()?;
-    Some(not_written(&error))
+/// Adds to the history that an amendment of a key's policy has taken force. Returns what is known of the history then, and a note if that fails.
+pub(crate) fn note_amendment(key: &str, known: Known, amendment: &Amendment) -> (Known, Option<String>) {
+    if let Ok(known) = file::amend(key, known, amendment) {
+        return (known, None);
+    }
+    let note = match Record::of_key(key) {
+        Ok(Some(record)) => note_change(&record),
+        _ => Some(format!("the history is not written: {key} has no record")),
+    };
+    (file::known(key).unwrap_or_default(), note)
 }
 
 /// Marks the change of a record as failed: it took force, and was taken back because another change has failed.

@@ -1,5 +1,6 @@
 //! Parses, resolves and compiles the policy of a record.
 
+use crate::record::recorded_text::RecordedText;
 use crate::record::{Engine, Record};
 use crate::system::interface::Interface;
 use sluice_abi as abi;
@@ -61,9 +62,23 @@ pub(crate) fn parse(text: &str) -> Result<Policy> {
     }
     let policy = sluice_policy::parse(&sluice_policy::Source::new("the recorded policy", text))
         .map_err(|found| Error::system(found.render(false)))?;
+    remember(&mut parsed, text, &policy);
+    Ok(policy)
+}
+
+fn remember(parsed: &mut VecDeque<(String, Policy)>, text: &str, policy: &Policy) {
     parsed.truncate(PARSED_MOST - 1);
     parsed.push_front((text.to_owned(), policy.clone()));
-    Ok(policy)
+}
+
+/// The text of a policy, to be recorded. What it says is known then, without parsing it.
+pub(crate) fn written(policy: &Policy) -> RecordedText {
+    let text = sluice_policy::written(policy);
+    let mut parsed = PARSED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !parsed.iter().any(|(known, _)| *known == text) {
+        remember(&mut parsed, &text, policy);
+    }
+    text.into()
 }
 
 /// The compiled policy, as this buffer of the maps holds it.

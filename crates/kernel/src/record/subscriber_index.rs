@@ -4,6 +4,7 @@
 //! and a table of subscribers, ordered by the hash of the key; then the record with the rest of its policy, as JSON, and the texts of the subscribers.
 
 use crate::record::amendments::{Amendments, FileId};
+use crate::record::history::{self, Known};
 use crate::record::recorded_text::RecordedText;
 use crate::record::{Phase, Record, file, policy};
 use crate::system::private;
@@ -19,10 +20,12 @@ use std::path::PathBuf;
 /// "sluiceS1".
 const MAGIC: u64 = u64::from_le_bytes(*b"sluiceS1");
 /// Words of the head: the magic number, and those of [`Head`].
-const HEAD_WORDS: usize = 9;
+const HEAD_WORDS: usize = 13;
 /// The words that an amendment writes last: it counts from then on.
 const GENERATION_AT: usize = 7;
 const AMENDMENTS_AT: usize = 8;
+/// The words with what is known of the history.
+const HISTORY_AT: usize = 9;
 /// Words of a sum of guarantees: down, then up, the lower half first.
 const SUM_WORDS: usize = 4;
 /// Words of a subscriber in the table: the hash of its key, the place and the length of its text.
@@ -38,23 +41,40 @@ struct Head {
     sites: u64,
     generation: u64,
     amendments_bytes: u64,
+    history: Known,
 }
 
 impl Head {
     fn words(&self) -> [u64; HEAD_WORDS] {
         let Head { record: FileId { inode, modified_ns, length_bytes }, .. } = *self;
-        let Head { rest_bytes, subscribers, sites, generation, amendments_bytes, .. } = *self;
-        [MAGIC, inode, modified_ns, length_bytes, rest_bytes, subscribers, sites, generation, amendments_bytes]
+        let Head { rest_bytes, subscribers, sites, generation, amendments_bytes, history, .. } = *self;
+        let own =
+            [MAGIC, inode, modified_ns, length_bytes, rest_bytes, subscribers, sites, generation, amendments_bytes];
+        let history = history_words(&history);
+        std::array::from_fn(|nth| own.get(nth).copied().unwrap_or_else(|| history[nth - own.len()]))
     }
 
     fn read(words: &[u64]) -> Option<Head> {
-        let &[MAGIC, inode, modified_ns, length_bytes, rest_bytes, subscribers, sites, generation, amendments_bytes] =
-            words
+        let &[
+            MAGIC,
+            inode,
+            modified_ns,
+            length_bytes,
+            rest_bytes,
+            subscribers,
+            sites,
+            generation,
+            amendments_bytes,
+            ..,
+        ] = words
         else {
             return None;
         };
         let record = FileId { inode, modified_ns, length_bytes };
-        Some(Head { record, rest_bytes, subscribers, sites, generation, amendments_bytes })
+        let &[inode, modified_ns, length_bytes, known] = &words[HISTORY_AT..] else { return None };
+        let history =
+            Known { file: FileId { inode, modified_ns, length_bytes }, generation: u32::try_from(known).ok()? };
+        Some(Head { record, rest_bytes, subscribers, sites, generation, amendments_bytes, history })
     }
 
     /// Words of the sums.
@@ -179,8 +199,14 @@ impl SubscriberIndex {
         None
     }
 
-    /// Makes the index agree with the record after an amendment: these subscribers have other texts, and the sums are others.
-    pub fn amend(&mut self, generation: u32, subscribers: &[(String, String)], guarantees: Guarantees) {
+    /// What is known of the history.
+    pub fn history(&self) -> Known {
+        self.head.history
+    }
+
+    /// Makes the index agree with the record after an amendment: these subscribers have other texts, the sums are others, and so much is known of the
+    /// history.
+    pub fn amend(&mut self, generation: u32, subscribers: &[(String, String)], guarantees: Guarantees, history: Known) {
         let amended = || -> io::Result<u64> {
             for (key, text) in subscribers {
                 let (number, _) = self.entry(key).ok_or(io::ErrorKind::NotFound)?;
@@ -189,6 +215,7 @@ impl SubscriberIndex {
                 write_words(&self.file, self.head.entry_at(number) + 1, &[at, text.len() as u64])?;
             }
             write_words(&self.file, HEAD_WORDS, &words_of(&guarantees, self.head.sites as usize))?;
+            write_words(&self.file, HISTORY_AT, &history_words(&history))?;
             let amendments_bytes = self.amendments().length_bytes();
             write_words(&self.file, GENERATION_AT, &[generation.into()])?;
             write_words(&self.file, AMENDMENTS_AT, &[amendments_bytes])?;
@@ -196,7 +223,7 @@ impl SubscriberIndex {
         };
         match amended() {
             Ok(amendments_bytes) => {
-                (self.head.generation, self.head.amendments_bytes) = (generation.into(), amendments_bytes);
+                self.head = Head { generation: generation.into(), amendments_bytes, history, ..self.head };
                 self.rest.record.generation = generation;
                 self.guarantees = guarantees;
             }
@@ -224,6 +251,7 @@ fn content(record: &Record) -> Option<Vec<u8>> {
         sites: network.sites.sites.len() as u64,
         generation: record.generation.into(),
         amendments_bytes: Amendments::of(&record_path, own).length_bytes(),
+        history: history::known(&record.key).unwrap_or_default(),
     };
     let mut table = Vec::with_capacity(all.len());
     let mut at = head.rest_at() + head.rest_bytes;
@@ -243,6 +271,11 @@ fn content(record: &Record) -> Option<Vec<u8>> {
     bytes.extend(rest);
     bytes.extend(texts);
     Some(bytes)
+}
+
+fn history_words(known: &Known) -> [u64; HEAD_WORDS - HISTORY_AT] {
+    let Known { file: FileId { inode, modified_ns, length_bytes }, generation } = *known;
+    [inode, modified_ns, length_bytes, generation.into()]
 }
 
 fn write_whole(mut file: File, bytes: &[u8]) -> io::Result<()> {

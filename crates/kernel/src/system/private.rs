@@ -84,6 +84,13 @@ pub fn file_that_is_there(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Opens a regular file to read. A link is not followed, and a FIFO is not waited for.
+pub fn open(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    only_regular(&file)?;
+    Ok(file)
+}
+
 /// The text of a regular file. A link is not followed, and a file that could block its reader, such as a FIFO, is not read.
 pub fn read(path: &Path) -> io::Result<String> {
     read_with_metadata(path).map(|(text, _)| text)
@@ -91,8 +98,7 @@ pub fn read(path: &Path) -> io::Result<String> {
 
 /// As [`read`], with what the file was when it was opened.
 pub fn read_with_metadata(path: &Path) -> io::Result<(String, Metadata)> {
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
-    only_regular(&file)?;
+    let file = open(path)?;
     let about = file.metadata()?;
     let mut text = String::new();
     let bytes = file.take(LONGEST + 1).read_to_string(&mut text)?;

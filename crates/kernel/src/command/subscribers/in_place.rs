@@ -45,13 +45,15 @@ pub(super) fn apply(edits: &SubscriberEdits) -> Result<Option<Vec<Done>>> {
     let _lock = Lock::take()?;
     let Some(mut all) = Prepared::of_all(edits) else { return Ok(None) };
     if all.iter().all(|one| one.is_same) {
-        return Ok(Some(all.into_iter().map(|one| Done::nothing(one.record)).collect()));
+        return Ok(Some(all.into_iter().map(|one| Done::nothing(one.index.record().clone())).collect()));
     }
     let many = all.len();
     for nth in 0..many {
         if let Err(error) = all[nth].perform() {
+            let is_mistake = error.kind == Kind::Input;
             let error = error.of_several(&all[nth].record.interface, many);
-            return Err(all[..=nth].iter().rev().fold(error, |error, one| one.take_back(error)));
+            let error = all[..=nth].iter().rev().fold(error, |error, one| one.take_back(error, is_mistake));
+            return if is_mistake { Ok(None) } else { Err(error) };
         }
     }
     fault::point("subscriber-live");
@@ -67,16 +69,15 @@ pub(crate) fn is_broken_off(record: &Record) -> bool {
 
 /// Ends a change that was broken off. The caller holds the lock.
 pub(crate) fn finish(record: Record) -> Result<Record> {
+    // An entry that is there already is not written once more.
+    history::note_change(&record);
     if live_generation(&record)? == record.generation {
-        history::note_change(&record);
         record.save()?;
         return Ok(record);
     }
-    let request = Request::to(&record, "")?;
-    Change::prepare(record.clone(), &request, &[])?.renew()?;
-    let record = Record::of_key(&record.key)?.unwrap_or(record);
-    history::note_change(&record);
-    Ok(record)
+    let (request, generation) = (Request::to(&record, "")?, record.generation);
+    Change::prepare(record.clone(), &request, &[])?.renew_as(generation)?;
+    Ok(Record::of_key(&record.key)?.unwrap_or(record))
 }
 
 /// Whether a change leaves key and addresses as they are.
@@ -98,8 +99,8 @@ struct Prepared {
     subscribers: Vec<(String, String)>,
     guarantees: Guarantees,
     amendment: Amendment,
-    /// Length of the amendments before.
-    amendments_bytes: u64,
+    /// Length of the amendments before this one. None: it was not added.
+    amendments_bytes: Option<u64>,
     is_same: bool,
 }
 
@@ -128,8 +129,7 @@ impl Prepared {
         if tables::live(&pins).ok()?.generation != was.generation {
             return None;
         }
-        let amendments_bytes = index.amendments().length_bytes();
-        if amendments_bytes > MOST_AMENDMENTS_BYTES {
+        if index.amendments().length_bytes() > MOST_AMENDMENTS_BYTES {
             return None;
         }
         let keys: BTreeSet<&str> = edits.changes.iter().filter_map(name).collect();
@@ -172,13 +172,13 @@ impl Prepared {
             now,
             subscribers,
             amendment,
-            amendments_bytes,
+            amendments_bytes: None,
             index,
         })
     }
 
     fn perform(&mut self) -> Result<()> {
-        self.amendments_bytes = self.index.amendments().append(&self.amendment, false)?;
+        self.amendments_bytes = Some(self.index.amendments().append(&self.amendment, false)?);
         fault::step(COMMAND, "recorded")?;
         let at = Placed { record: &self.record, policy: &self.now, interface: &self.found, pins: &self.pins };
         driver(&self.record).adjust(&at)?;
@@ -186,15 +186,16 @@ impl Prepared {
         tables::renumber(&self.pins, self.record.generation)
     }
 
-    /// Brings back the former policy after a failure. The error says whether that has succeeded.
-    fn take_back(&self, mut error: Error) -> Error {
+    /// Brings back the former policy after a failure, if anything was done. The error says whether that has succeeded. `silently`: the history is not told.
+    fn take_back(&self, mut error: Error, silently: bool) -> Error {
+        let Some(amendments_bytes) = self.amendments_bytes else { return error };
         let name = &self.record.interface;
         error.kind = Kind::System;
-        let attempted = Record::of_key(&self.record.key).ok().flatten().filter(Record::has_amendments);
+        let attempted = Record::of_key(&self.record.key).ok().flatten().filter(|_| !silently);
         if let Some(attempted) = &attempted {
             history::note(attempted, Outcome::Failed, Some(&error.what));
         }
-        let restored = self.index.amendments().cut(self.amendments_bytes).and_then(|()| {
+        let restored = self.index.amendments().cut(amendments_bytes).and_then(|()| {
             let was = Record::of_key(&self.record.key)?.ok_or_else(|| absent(name))?;
             let request = Request::to(&was, "")?;
             Change::prepare(was, &request, &[])?.renew()
@@ -211,8 +212,9 @@ impl Prepared {
 
     /// Writes the history and the index of a change that has taken force.
     fn noted(mut self) -> Done {
-        let notes: Vec<String> = history::note_amendment(&self.record.key, &self.amendment).into_iter().collect();
-        self.index.amend(self.record.generation, &self.subscribers, self.guarantees);
+        let (known, note) = history::note_amendment(&self.record.key, self.index.history(), &self.amendment);
+        let notes: Vec<String> = note.into_iter().collect();
+        self.index.amend(self.record.generation, &self.subscribers, self.guarantees, known);
         Done {
             performed: true,
             rate_bps: self.now.link_rate.map(|rate| rate.0),

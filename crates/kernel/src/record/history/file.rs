@@ -15,6 +15,8 @@ const DIRECTORY: &str = "/var/lib/sluice/history";
 const KEPT: usize = 50;
 /// Bytes of policies that are kept, but for those of the last two entries: the policies of large networks are long.
 const KEPT_BYTES: usize = 16 << 20;
+/// Attempts to read a history and its amendments while other commands write them.
+const READINGS: u32 = 16;
 /// Version of the file's format.
 const FORMAT: u32 = 1;
 
@@ -32,9 +34,21 @@ impl History {
     /// Reads the history of a key; it is empty if there is none.
     pub fn read(key: &str) -> Result<History> {
         let path = &file(key);
+        let mut attempts = 1..=READINGS;
+        loop {
+            let (history, of) = History::read_once(key, path)?;
+            // One that was written meanwhile has the amendments that were not found beside the former one.
+            if of.is_none() || FileId::at(path).ok() == of || attempts.next().is_none() {
+                return Ok(history);
+            }
+        }
+    }
+
+    /// The history, and the file that it was read from. None: there is none.
+    fn read_once(key: &str, path: &Path) -> Result<(History, Option<FileId>)> {
         let empty = History { sluice_history: FORMAT, boot: boot_of(key), entries: Vec::new() };
         let (text, about) = match private::read_with_metadata(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(empty),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok((empty, None)),
             read => read.map_err(|error| foreign(path, &error.to_string()))?,
         };
         let history: History = serde_json::from_str(&text).map_err(|error| foreign(path, &error.to_string()))?;
@@ -44,20 +58,21 @@ impl History {
                 &format!("its format is {}, this version knows {FORMAT}", history.sluice_history),
             ));
         }
+        let of = FileId::of(&about);
         if history.boot != empty.boot {
-            return Ok(empty);
+            return Ok((empty, Some(of)));
         }
-        Ok(history.amended(&Amendments::of(path, FileId::of(&about)).read()?))
+        Ok((history.amended(&Amendments::of(path, of).read()?), Some(of)))
     }
 
     /// The history with the amendments of the policy in force, as many as are kept.
     fn amended(mut self, all: &[Amendment]) -> History {
         let took_force = |entry: &&Entry| matches!(entry.outcome, Outcome::Applied | Outcome::Unconfirmed);
         let Some(mut last) = self.entries.iter().rev().find(took_force).cloned() else { return self };
-        // An amendment of another policy is one whose predecessor was not written.
-        if all.first().is_none_or(|first| first.after != last.generation) {
-            return self;
-        }
+        // An amendment whose predecessor is not there was made upon a policy that is not known.
+        let mut before = last.generation;
+        let follows = |one: &&Amendment| one.after == std::mem::replace(&mut before, one.generation);
+        let all = &all[..all.iter().take_while(follows).count()];
         let kept = KEPT.min(KEPT_BYTES / last.policy.len().max(1)).max(2);
         let (merged, kept) = all.split_at(all.len().saturating_sub(kept));
         let edited = |text: &str, some: &[Amendment]| {
@@ -83,12 +98,13 @@ impl History {
         let path = &file(key);
         let partial = path.with_extension("partial");
         let written = || -> std::io::Result<()> {
-            Amendments::remove(path);
             fs::create_dir_all(DIRECTORY)?;
             let mut file = File::create(&partial)?;
             file.write_all(serde_json::to_string_pretty(self)?.as_bytes())?;
             file.sync_all()?;
             fs::rename(&partial, path)?;
+            // The amendments of the former file are among the entries.
+            Amendments::remove(path);
             File::open(DIRECTORY)?.sync_all()
         };
         written().doing(|| format!("writing {}", path.display()))
@@ -141,11 +157,32 @@ impl History {
     }
 }
 
-/// Adds an amendment of the policy in force to the history of a key, so that a failure of the machine keeps it.
-pub fn amend(key: &str, amendment: &Amendment) -> Result<()> {
+/// A history's file, and the last configuration that it knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Known {
+    pub file: FileId,
+    pub generation: u32,
+}
+
+/// The history of a key, as far as it is known. None: it has no policy that took force, or cannot be read.
+pub fn known(key: &str) -> Option<Known> {
+    let history = History::read(key).ok()?;
+    let took_force = |entry: &&Entry| matches!(entry.outcome, Outcome::Applied | Outcome::Unconfirmed);
+    let generation = history.entries.iter().rev().find(took_force)?.generation;
+    Some(Known { file: FileId::at(&file(key)).ok()?, generation })
+}
+
+/// Adds an amendment of the policy in force to the history of a key, so that a failure of the machine keeps it. Returns what is known then.
+///
+/// # Errors
+/// The history is another one, or does not know the policy that is amended.
+pub fn amend(key: &str, known: Known, amendment: &Amendment) -> Result<Known> {
     let path = file(key);
-    let own = FileId::at(&path).doing(|| format!("reading {}", path.display()))?;
-    Amendments::of(&path, own).append(amendment, true).map(drop)
+    if FileId::at(&path).ok() != Some(known.file) || known.generation != amendment.after {
+        return Err(Error::system(format!("{} lacks the policy that is amended", path.display())));
+    }
+    Amendments::of(&path, known.file).append(amendment, true)?;
+    Ok(Known { generation: amendment.generation, ..known })
 }
 
 fn foreign(path: &Path, why: &str) -> Error {
@@ -253,6 +290,7 @@ mod tests {
         );
         assert!(entries[2].policy.contains(r#""plan": 2"#) && entries[3].policy.contains(r#""plan": 3"#));
         assert_eq!(base().amended(&[amendment(7)]).entries.len(), 2, "of another policy");
+        assert_eq!(base().amended(&[amendment(2), amendment(4)]).entries.len(), 3, "one is missing");
         let many: Vec<Amendment> = (2..202).map(amendment).collect();
         let entries = base().amended(&many).entries;
         assert_eq!((entries.len(), entries[0].number, entries[KEPT - 1].number), (KEPT, 153, 202));
