@@ -113,7 +113,7 @@ struct sl_leaf {
 	u8 pad[3];
 	u32 marked_pkts; /* sent with congestion experienced, instead of dropped */
 	u32 dropped_pkts[SL_DROPS];
-	u32 pad2;
+	u32 wait_ns; /* of packets that were sent, from their arrival on: a mean that moves by a 16th with each */
 	u64 sent_pkts, sent_bytes;
 };
 

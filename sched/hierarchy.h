@@ -169,10 +169,11 @@ SL_GLOBAL int tree_clear(struct sl_tree *t SL_NONNULL, u64 now_ns)
 }
 
 /* Counts a packet of a leaf, whose slot is *q, as sent. */
-SL_FN void leaf_count_sent(struct sl_leaf *leaf, const struct sl_tree_slot *q)
+SL_FN void leaf_count_sent(struct sl_leaf *leaf, const struct sl_tree_slot *q, u64 now_ns)
 {
 	leaf->sent_pkts++;
 	leaf->sent_bytes += q->len_bytes;
+	leaf->wait_ns += (u32)(sl_min(now_ns - q->arrived_ns, 0xffffffffu) >> 4) - (leaf->wait_ns >> 4);
 }
 
 /* The lone packet is sent, if every ceiling on its way has tokens: its slot, which is free again; SL_NO_SLOT: some have none. */
@@ -204,7 +205,7 @@ SL_GLOBAL u32 tree_send_lone(struct sl_tree *t SL_NONNULL, u64 now_ns)
 	t->lone = 0;
 	sl_at(t->fair, leaf)->alone = 0;
 	l->pkts = l->backlog_bytes = t->pkts = 0;
-	leaf_count_sent(l, q);
+	leaf_count_sent(l, q, now_ns);
 	slot_give(t, q, slot);
 	return slot;
 }
@@ -263,7 +264,7 @@ SL_FN struct sl_tree_verdict tree_dequeue(struct sl_tree *t, u64 now_ns)
 	v.len_bytes = q->len_bytes;
 	bytes = q->wire_bytes;
 	leaf = leaf_at(t, n);
-	leaf_count_sent(leaf, q);
+	leaf_count_sent(leaf, q, now_ns);
 	leaf->marked_pkts += v.mark;
 	sl_for (i, SL_TREE_LEVELS) {
 		tree_charge(t, n, assured >> (level & 31) & 1, bytes, now_ns);

@@ -3,13 +3,14 @@
 use crate::args::subscriber::{EditOptions, List, Move, Order, Remove, Set, Subscriber, SubscriberCommand};
 use crate::change;
 use crate::failure::Failure;
+use crate::humanize;
 use crate::terminal;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde_json::{Map, Value, json};
 use sluice_kernel::SubscriberEdits;
 use sluice_kernel::status::{SubscriberSearch, SubscriberStatus};
 use sluice_policy::edit::SubscriberChange;
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 
 pub fn run(args: &Subscriber, color: bool) -> Result<(), Failure> {
     sluice_kernel::require_root()?;
@@ -93,6 +94,7 @@ fn list(args: &List) -> Result<(), Failure> {
             Order::Sent => all.sort_by_key(|one| Reverse(one.counts.sent.bytes)),
             Order::Dropped => all.sort_by_key(|one| Reverse(one.counts.dropped_pkts)),
             Order::Queued => all.sort_by_key(|one| Reverse(one.counts.backlog.bytes)),
+            Order::Wait => all.sort_by(|one, other| other.wait_ms.partial_cmp(&one.wait_ms).unwrap_or(Ordering::Equal)),
         }
         all.truncate(args.limit.unwrap_or(usize::MAX));
         if args.json {
@@ -143,7 +145,18 @@ pub fn show_named(name: &str, as_json: bool) -> Result<(), Failure> {
 pub fn table<'a>(all: impl IntoIterator<Item = &'a SubscriberStatus>) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
-    table.set_header(["  subscriber", "site", "plan", "ceiling", "sent", "bytes", "dropped", "queued", "bucket"]);
+    table.set_header([
+        "  subscriber",
+        "site",
+        "plan",
+        "ceiling",
+        "sent",
+        "bytes",
+        "dropped",
+        "queued",
+        "wait",
+        "bucket",
+    ]);
     let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
     for one in all {
         table.add_row([
@@ -155,6 +168,7 @@ pub fn table<'a>(all: impl IntoIterator<Item = &'a SubscriberStatus>) -> Table {
             right(terminal::bytes(one.counts.sent.bytes)),
             right(one.counts.dropped_pkts.to_string()),
             right(one.counts.backlog.pkts.to_string()),
+            right(one.wait_ms.map_or("-".to_owned(), |ms| humanize::wait_us(ms * 1e3))),
             right(one.ceil_fill.map_or("-".to_owned(), |part| format!("{:.0} %", part * 100.0))),
         ]);
     }

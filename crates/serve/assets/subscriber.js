@@ -3,10 +3,10 @@
 import * as api from "./api.js";
 import { Chart } from "./charts.js";
 import * as form from "./format.js";
-import { drops, indented, lasts, used } from "./subscribers.js";
+import { drops, indented, lasts, used, wait } from "./subscribers.js";
 import { make, Table, tile } from "./tables.js";
 
-const QUANTITIES = ["sent_bps", "ceil_bps", "dropped_pps", "backlog_bytes"];
+const QUANTITIES = ["sent_bps", "ceil_bps", "dropped_pps", "backlog_bytes", "wait_us"];
 /** Moments that are drawn: an hour. */
 const MOST_MOMENTS = 3600;
 /** A longer time than this between two moments is a gap in the lines, seconds. */
@@ -23,6 +23,7 @@ export class Subscriber {
       new Chart({ id: "chart-own-sent", title: "Sent; the ceiling dashed", form: form.rate, quantity: "sent_bps", second: "ceil_bps", secondName: "of at most", wide: true, least: 1000 }),
       new Chart({ id: "chart-own-drops", title: "Dropped packets", form: form.pps, quantity: "dropped_pps", least: 1 }),
       new Chart({ id: "chart-own-backlog", title: "Waiting in the queue", form: form.bytes, quantity: "backlog_bytes", least: 2048, binary: true }),
+      new Chart({ id: "chart-own-wait", title: "Wait in the queue", form: form.micros, quantity: "wait_us", least: 1000 }),
     ];
     element("subscriber-charts").append(...this.charts.map((chart) => chart.element));
     this.path = new Table(element("subscriber-path"), "What its packets pass", [
@@ -76,7 +77,7 @@ export class Subscriber {
       QUANTITIES.forEach((quantity) => line[quantity].push(values?.[quantity] ?? null));
     };
     if (moment - last > GAP_S) put(last + 1, null);
-    put(moment, { ...own, backlog_bytes: own.backlog.bytes });
+    put(moment, { ...own, backlog_bytes: own.backlog.bytes, wait_us: own.wait_ms === null ? null : own.wait_ms * 1e3 });
     while (at.length > MOST_MOMENTS) {
       at.shift();
       QUANTITIES.forEach((quantity) => line[quantity].shift());
@@ -93,6 +94,7 @@ export class Subscriber {
     const tiles = [
       ["Sent", form.rate(own.sent_bps), most, "", own.used],
       ["Waiting", form.bytes(own.backlog.bytes), `${form.exact(own.backlog.pkts)} packets`],
+      ["Wait", wait(own), "of its last packets in the queue"],
       ["To send that", lasts(own) || form.none, own.ceil_bps ? "at the ceiling" : "no ceiling of its own"],
       ["Dropped", form.pps(own.dropped_pps), `${form.exact(own.dropped_pkts)} in all`, own.dropped_pps > 0 ? "warn" : ""],
       ["Sent in all", form.bytes(own.sent.bytes), `${form.exact(own.sent.pkts)} packets`],

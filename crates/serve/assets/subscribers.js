@@ -20,6 +20,7 @@ const VIEWS = {
   all: { sort: "rate", empty: "no subscriber is found" },
   busiest: { sort: "rate", empty: "none of them sends" },
   queued: { sort: "queue", empty: "nothing waits in their queues" },
+  slowest: { sort: "wait", empty: "none of them sends, or the engine does not measure waits" },
   at_ceiling: { sort: "used", empty: "none of them is at its ceiling" },
 };
 
@@ -27,6 +28,8 @@ const VIEWS = {
 export const place = (id) => `#subscribers/${encodeURIComponent(id)}`;
 /** How long a queue lasts at the ceiling. */
 export const lasts = (one) => one.ceil_bps && one.backlog.bytes > 0 ? form.micros(one.backlog.bytes * 8e6 / one.ceil_bps) : "";
+/** The wait of its packets in the queue. */
+export const wait = (one) => form.maybe(one.wait_ms, (ms) => form.micros(ms * 1e3));
 /** Drops of the last second. */
 export const drops = (one) => one.dropped_pps > 0 ? make("span", "tag bad", form.pps(one.dropped_pps)) : form.none;
 /** The used part of the ceiling. */
@@ -127,6 +130,7 @@ export class Subscribers {
       { title: "at most", number: true, className: "less", cell: (one) => form.maybe(one.ceil_bps, form.rate) },
       { title: "used", number: true, cell: used, sort: "used" },
       { title: "waiting", number: true, cell: (one) => this.waiting(one), sort: "queue" },
+      { title: "wait", number: true, className: "less", cell: wait, sort: "wait" },
       { title: "dropped", number: true, cell: drops, sort: "drops" },
     ];
     this.table = new Table(element("subscribers"), "Subscribers", this.columns, {

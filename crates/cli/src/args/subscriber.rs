@@ -46,7 +46,7 @@ pub struct List {
     /// Only subscribers whose key, name, site, plan or address has this text
     #[arg(long, value_name = "TEXT")]
     pub search: Option<String>,
-    /// The order: name, sent, dropped, queued
+    /// The order: name, sent, dropped, queued, wait
     #[arg(long, value_name = "BY", default_value = "name")]
     pub sort: Order,
     /// At most so many of each interface
@@ -64,6 +64,7 @@ pub enum Order {
     Sent,
     Dropped,
     Queued,
+    Wait,
 }
 
 #[derive(Debug, Args)]

@@ -70,30 +70,37 @@ pub fn tree_summary(tree: &TreeRates) -> String {
     )
 }
 
+/// The wait of a subscriber's packets, if it is known.
+pub(super) fn wait(ms: Option<f64>) -> String {
+    ms.map_or("-".to_owned(), |ms| humanize::wait_us(ms * 1e3))
+}
+
 /// Sites, then the subscribers that send most.
 fn subscribers(tree: &TreeRates) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
-    table.set_header(["  site, subscriber", "plan", "rate", "pkt/s", "queued", "drop/s", "ceiling", "used"]);
+    table.set_header(["  site, subscriber", "plan", "rate", "pkt/s", "queued", "wait", "drop/s", "ceiling", "used"]);
     let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
-    let mut add = |name: String, plan: &str, (ceil_bps, used): (Option<u64>, Option<f64>), rates: &LeafRates| {
-        table.add_row([
-            Cell::new(format!("  {name}")),
-            Cell::new(plan),
-            right(terminal::rate(rates.sent_bps.round() as u64)),
-            right(format!("{:.0}", rates.sent_pps)),
-            right(rates.backlog.pkts.to_string()),
-            right(format!("{:.0}", rates.dropped_pps)),
-            right(ceil_bps.map_or("-".to_owned(), terminal::rate)),
-            right(used.map_or("-".to_owned(), humanize::percent)),
-        ]);
-    };
+    let mut add =
+        |name: String, plan: &str, wait_ms, (ceil_bps, used): (Option<u64>, Option<f64>), rates: &LeafRates| {
+            table.add_row([
+                Cell::new(format!("  {name}")),
+                Cell::new(plan),
+                right(terminal::rate(rates.sent_bps.round() as u64)),
+                right(format!("{:.0}", rates.sent_pps)),
+                right(rates.backlog.pkts.to_string()),
+                right(wait(wait_ms)),
+                right(format!("{:.0}", rates.dropped_pps)),
+                right(ceil_bps.map_or("-".to_owned(), terminal::rate)),
+                right(used.map_or("-".to_owned(), humanize::percent)),
+            ]);
+        };
     for site in &tree.sites {
         let name = format!("{}{} ({})", "  ".repeat(site.depth), site.name, site.subscribers);
-        add(name, "", (site.ceil_bps, site.used), &site.rates);
+        add(name, "", None, (site.ceil_bps, site.used), &site.rates);
     }
     for one in tree.busiest() {
-        add(one.id.clone(), one.plan.as_deref().unwrap_or("-"), (one.ceil_bps, one.used), &one.rates);
+        add(one.id.clone(), one.plan.as_deref().unwrap_or("-"), one.wait_ms, (one.ceil_bps, one.used), &one.rates);
     }
     table
 }

@@ -21,6 +21,8 @@ struct Account {
     sent_bytes: u64,
     marked_pkts: u32,
     dropped_pkts: [u32; abi::SL_DROPS as usize],
+    /// A mean of the waits of sent packets, which moves by a 16th with each.
+    wait_ns: u64,
 }
 
 impl Account {
@@ -50,11 +52,12 @@ fn nothing_is_lost(core: &'static TreeCore, case: &Case) -> TestCaseResult {
                     *account = account.dropped(reason);
                 }
             }
-            Event::Sent { leaf, bytes, marked } => {
+            Event::Sent { leaf, bytes, marked, waited_ns } => {
                 let account = accounts.entry(leaf).or_default();
                 account.sent_pkts += 1;
                 account.sent_bytes += u64::from(bytes);
                 account.marked_pkts += u32::from(marked);
+                account.wait_ns = account.wait_ns - account.wait_ns / 16 + waited_ns.min(u32::MAX.into()) / 16;
             }
             Event::Dropped { leaf, reason } => {
                 let account = accounts.entry(leaf).or_default();
@@ -84,6 +87,7 @@ fn nothing_is_lost(core: &'static TreeCore, case: &Case) -> TestCaseResult {
             sent_bytes: leaf.sent_bytes,
             marked_pkts: leaf.marked_pkts,
             dropped_pkts: leaf.dropped_pkts,
+            wait_ns: leaf.wait_ns.into(),
         };
         prop_assert_eq!(counted, account);
     }

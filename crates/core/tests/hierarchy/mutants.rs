@@ -30,6 +30,12 @@ mutants! {
     a_leaf_holds_one_packet_more breaks "conservation::nothing_is_lost":
         "hierarchy.h",
         "if (sl_unlikely(leaf->pkts >= leaf->limit_pkts))\n" => "if (sl_unlikely(leaf->pkts > leaf->limit_pkts))\n";
+    waits_count_twice breaks "conservation::nothing_is_lost":
+        "hierarchy.h",
+        "0xffffffffu) >> 4) -" => "0xffffffffu) >> 3) -";
+    waits_are_those_of_the_last_packet breaks "conservation::nothing_is_lost":
+        "hierarchy.h",
+        " - (leaf->wait_ns >> 4);" => " - leaf->wait_ns;";
     an_emptied_leaf_stays_in_the_rings breaks "conservation::nothing_is_lost":
         "hierarchy.h",
         "if (!leaf->pkts)\n\t\ttree_fall(t, n);" => "";

@@ -71,6 +71,16 @@ fn ten_thousand_who_send_share_evenly() {
     assert!((rate / 10.0 - 1.0).abs() < 0.001, "{rate} Gbit/s");
 }
 
+/// Longer waits than the word has room for count as the longest that it has.
+#[test]
+fn long_waits_are_bounded() {
+    let mut tree = provider(1_000_000_000, Node::below(LINK));
+    tree.enqueue_packet(&packet(7, 1, 1514), BEGIN_NS).expect("there is room");
+    let later_ns = BEGIN_NS + 5_000_000_000;
+    assert!(matches!(tree.dequeue(later_ns), Verdict::Send { leaf: 7, .. }));
+    assert_eq!(tree.leaf(7).wait_ns, u32::MAX / 16);
+}
+
 /// A subscriber's ceiling is full of 16 downloads, as those of 20 others are: the packet of a call waits for the frame that is on its way, and no longer.
 #[test]
 fn a_light_flow_waits_for_a_frame_of_its_pipe() {

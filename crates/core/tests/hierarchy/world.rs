@@ -22,6 +22,7 @@ pub enum Event {
         leaf: u32,
         bytes: u32,
         marked: bool,
+        waited_ns: u64,
     },
     /// Nothing may leave before this time.
     Waits(u64),
@@ -41,6 +42,7 @@ pub struct Queued {
     pub bytes: u32,
     /// It can be marked instead of dropped.
     pub ecn: bool,
+    pub arrived_ns: u64,
 }
 
 pub struct World {
@@ -126,7 +128,12 @@ impl World {
             let key = (leaf, if self.one_flow[queue as usize] { 0 } else { flow.hash });
             // The slot of a packet that was dropped to make room is not free before it is reaped.
             prop_assert!(self.taken.insert(slot, key).is_none(), "slot {} was given twice", slot);
-            self.flows.entry(key).or_default().push_back(Queued { slot, bytes, ecn: flow.ecn });
+            self.flows.entry(key).or_default().push_back(Queued {
+                slot,
+                bytes,
+                ecn: flow.ecn,
+                arrived_ns: self.now_ns,
+            });
         }
         self.reap(observer)?;
         observer(self, &Event::Arrived { leaf, refused: answer.err() })
@@ -163,7 +170,8 @@ impl World {
                 let (of, first) = self.leaves(slot)?;
                 prop_assert_eq!((of, first.bytes), (leaf, bytes));
                 prop_assert!(first.ecn || !mark, "a packet is marked that cannot be");
-                observer(self, &Event::Sent { leaf, bytes, marked: mark })?;
+                let waited_ns = self.now_ns - first.arrived_ns;
+                observer(self, &Event::Sent { leaf, bytes, marked: mark, waited_ns })?;
                 if self.backlogged.contains(&leaf) {
                     let bytes = self.length();
                     self.arrive(leaf, bytes, observer)?;

@@ -132,6 +132,8 @@ pub struct SubscriberStatus {
     pub counts: LeafCounts,
     /// Packets that left with congestion marked, instead of being dropped.
     pub marked_pkts: u64,
+    /// Wait of its packets in the queue, ms: a mean that the last 16 or so make. None: none was sent, or engine `tc`, which does not measure it.
+    pub wait_ms: Option<f64>,
 }
 
 /// A tree at one moment.
@@ -269,6 +271,7 @@ impl<'a> Snapshot<'a> {
 
     fn subscriber(&self, leaf: usize) -> SubscriberStatus {
         let (own, number) = (&self.network.leaves[leaf], self.numbers.leaves[leaf]);
+        let counted = &self.tree.leaf[number as usize];
         SubscriberStatus {
             id: own.node.id.clone(),
             name: own.node.name.clone(),
@@ -279,7 +282,8 @@ impl<'a> Snapshot<'a> {
             ceil_bps: own.node.ceil.of(self.way).map(|rate| rate.0),
             ceil_fill: self.fill(number),
             counts: self.counts(number),
-            marked_pkts: self.tree.leaf[number as usize].marked_pkts.into(),
+            marked_pkts: counted.marked_pkts.into(),
+            wait_ms: (self.runs && counted.sent_pkts > 0).then(|| f64::from(counted.wait_ns) / 1e6),
         }
     }
 

@@ -146,6 +146,8 @@ pub struct SubscriberRates {
     /// Packets that left with congestion marked, from zero on.
     #[serde(skip)]
     pub marked_pkts: u64,
+    /// Wait of packets in its queue, ms: a mean that the last 16 or so make. None: it sends nothing, or engine `tc`, which does not measure it.
+    pub wait_ms: Option<f64>,
 }
 
 /// The rates from one state of a tree to a later one.
@@ -174,6 +176,7 @@ pub(super) fn tree_rates(
     let subscriber = |one: &SubscriberStatus| {
         let then = earlier.of(|_| known.get(one.id.as_str()).map(|then| &then.counts));
         let rates = rates(&one.counts, then);
+        let sends = rates.sent_pps > 0.0;
         SubscriberRates {
             id: one.id.clone(),
             name: one.name.clone(),
@@ -186,6 +189,7 @@ pub(super) fn tree_rates(
             rates,
             counts: one.counts,
             marked_pkts: one.marked_pkts,
+            wait_ms: one.wait_ms.filter(|_| sends),
         }
     };
     let subscribers: Vec<SubscriberRates> = now.all.iter().map(subscriber).collect();

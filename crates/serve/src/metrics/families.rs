@@ -409,6 +409,12 @@ fn of_subscribers(sample: &Sample, search: &SubscriberSearch) -> Vec<Family> {
             .each(found.iter(), count(|own| own.marked_pkts)),
         Family::gauge("sluice_subscriber_backlog", "Bytes of a subscriber that wait", Some(Unit::Bytes))
             .each(found.iter(), |place| Some((labels(place), Value::Gauge(place.1.counts.backlog.bytes as f64)))),
+        Family::gauge(
+            "sluice_subscriber_wait",
+            "Wait of a subscriber's packets in the queue, a mean of the last",
+            Some(Unit::Seconds),
+        )
+        .each(found.iter(), |place| Some((labels(place), Value::Gauge(place.1.wait_ms? / 1e3)))),
         left_out,
     ]
 }

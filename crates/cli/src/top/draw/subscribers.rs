@@ -16,8 +16,8 @@ const BAR: usize = 8;
 pub fn lines(app: &App, width: usize) -> Vec<BodyLine> {
     let mut drawn = Vec::new();
     let mut row = 0;
-    // Six columns of figures and the bar; the rest is for names.
-    let name_width = width.saturating_sub(46 + BAR).clamp(12, 40);
+    // Seven columns of figures and the bar; the rest is for names.
+    let name_width = width.saturating_sub(53 + BAR).clamp(12, 40);
     for interface in app.interfaces() {
         let Some(tree) = &interface.tree else { continue };
         header::of_interface(app, interface, &mut drawn);
@@ -28,10 +28,11 @@ pub fn lines(app: &App, width: usize) -> Vec<BodyLine> {
             let line = match one {
                 TreeRow::Site(site) => {
                     let name = format!("{}{} ({})", "  ".repeat(site.depth), site.name, site.subscribers);
-                    line(app, &name, "", site.used, &site.rates, name_width)
+                    line(app, (&name, ""), (site.used, String::new()), &site.rates, name_width)
                 }
                 TreeRow::Subscriber(own) => {
-                    line(app, &own.id, own.plan.as_deref().unwrap_or("-"), own.used, &own.rates, name_width)
+                    let names = (own.id.as_str(), own.plan.as_deref().unwrap_or("-"));
+                    line(app, names, (own.used, once::wait(own.wait_ms)), &own.rates, name_width)
                 }
             };
             drawn.push(BodyLine { line, row: Some(row) });
@@ -49,21 +50,27 @@ fn titles(app: &App, name_width: usize) -> Line<'static> {
     let style = app.palette.title();
     let mut cells = Cells::default();
     cells.left("  site, subscriber", name_width + 2, style).left("plan", 10, style);
-    for (title, width) in [("rate", 5), ("pps", 5), ("queue", 6), ("drop", 5)] {
+    for (title, width) in [("rate", 5), ("pps", 5), ("queue", 6), ("wait", 6), ("drop", 5)] {
         cells.right(title, width, style);
     }
     cells.left("of ceiling", BAR + 6, style);
     cells.line()
 }
 
-fn line(app: &App, name: &str, plan: &str, used: Option<f64>, rates: &LeafRates, name_width: usize) -> Line<'static> {
+fn line(
+    app: &App,
+    (name, plan): (&str, &str),
+    (used, wait): (Option<f64>, String),
+    rates: &LeafRates,
+    name_width: usize,
+) -> Line<'static> {
     let palette = app.palette;
     let state = state_of(rates, used);
     let style = palette.state(if state == State::Idle { State::Idle } else { State::Good });
     let mut cells = Cells::default();
     cells.left(&format!("{} {name}", state.sign()), name_width + 2, palette.state(state)).left(plan, 10, palette.dim());
     cells.right(&humanize::number(rates.sent_bps), 5, style).right(&humanize::number(rates.sent_pps), 5, style);
-    cells.right(&humanize::bytes(rates.backlog.bytes as f64), 6, style);
+    cells.right(&humanize::bytes(rates.backlog.bytes as f64), 6, style).right(&wait, 6, style);
     cells.right(
         &humanize::number(rates.dropped_pps),
         5,

@@ -17,6 +17,8 @@ pub enum SubscriberView {
     Busiest,
     /// Those with packets in their queues.
     Queued,
+    /// Those whose packets were measured to wait.
+    Slowest,
     /// Those that send as much as their ceilings let through.
     AtCeiling,
 }
@@ -35,6 +37,8 @@ pub enum SubscriberOrder {
     Used,
     /// By bytes in the queue.
     Queue,
+    /// By the wait of packets in the queue; those without one come below all others.
+    Wait,
     /// By drop rate, then by the packets that were ever dropped.
     Drops,
 }
@@ -60,6 +64,7 @@ impl SubscriberView {
             SubscriberView::All => true,
             SubscriberView::Busiest => one.rates.sent_bps > 0.0,
             SubscriberView::Queued => one.rates.backlog.pkts > 0,
+            SubscriberView::Slowest => one.wait_ms.is_some(),
             SubscriberView::AtCeiling => is_at_ceiling(one.used),
         }
     }
@@ -70,6 +75,7 @@ impl SubscriberView {
             SubscriberView::All => SubscriberOrder::Table,
             SubscriberView::Busiest => SubscriberOrder::Rate,
             SubscriberView::Queued => SubscriberOrder::Queue,
+            SubscriberView::Slowest => SubscriberOrder::Wait,
             SubscriberView::AtCeiling => SubscriberOrder::Used,
         }
     }
@@ -88,6 +94,7 @@ impl SubscriberOrder {
             SubscriberOrder::Rate => [one.rates.sent_bps, 0.0],
             SubscriberOrder::Used => [one.used.unwrap_or(-1.0), 0.0],
             SubscriberOrder::Queue => [one.rates.backlog.bytes as f64, 0.0],
+            SubscriberOrder::Wait => [one.wait_ms.unwrap_or(-1.0), 0.0],
             SubscriberOrder::Drops => [one.rates.dropped_pps, one.counts.dropped_pkts as f64],
         }
     }
@@ -177,6 +184,7 @@ mod tests {
             rates: LeafRates { sent_bps: mbit * 1e6, sent_pps: 0.0, dropped_pps: 0.0, backlog },
             counts: LeafCounts { dropped_pkts: dropped, ..LeafCounts::default() },
             marked_pkts: 0,
+            wait_ms: (mbit > 0.0).then_some(queued as f64 * 2.0),
         }
     }
 
@@ -211,9 +219,11 @@ mod tests {
         assert_eq!(by(Order::Used, true), ["shop", "Elm 1", "elm 2", "mill"], "without a ceiling last");
         assert_eq!(by(Order::Queue, false), ["Elm 1", "elm 2", "shop", "mill"], "equal ones as in the table");
         assert_eq!(by(Order::Drops, true), ["mill", "elm 2", "shop", "Elm 1"]);
+        assert_eq!(by(Order::Wait, true), ["mill", "shop", "Elm 1", "elm 2"]);
         let seen = |view: View| ids("", None, view, view.order(), view.order().is_descending());
         assert_eq!(seen(View::Busiest), ["mill", "shop", "Elm 1"]);
         assert_eq!(seen(View::Queued), ["mill", "shop"]);
+        assert_eq!(seen(View::Slowest), ["mill", "shop", "Elm 1"], "who sends nothing is not slow");
         assert_eq!(seen(View::AtCeiling), ["shop"], "60 Mbit/s without a ceiling are not at one");
         let found = |search: &str, site: Option<&str>| ids(search, site, View::All, Order::Table, false);
         assert_eq!(found("", Some("north")), ["shop", "Elm 1"], "those of sites below it, too");
