@@ -21,9 +21,9 @@ export class Subscriber {
     this.now = now;
     this.charts = [
       new Chart({ id: "chart-own-sent", title: "Sent; the ceiling dashed", form: form.rate, quantity: "sent_bps", second: "ceil_bps", secondName: "of at most", wide: true, least: 1000 }),
+      new Chart({ id: "chart-own-wait", title: "Wait in the queue", form: form.micros, quantity: "wait_us", wide: true, least: 1000 }),
       new Chart({ id: "chart-own-drops", title: "Dropped packets", form: form.pps, quantity: "dropped_pps", least: 1 }),
       new Chart({ id: "chart-own-backlog", title: "Waiting in the queue", form: form.bytes, quantity: "backlog_bytes", least: 2048, binary: true }),
-      new Chart({ id: "chart-own-wait", title: "Wait in the queue", form: form.micros, quantity: "wait_us", least: 1000 }),
     ];
     element("subscriber-charts").append(...this.charts.map((chart) => chart.element));
     this.path = new Table(element("subscriber-path"), "What its packets pass", [
@@ -94,7 +94,7 @@ export class Subscriber {
     const tiles = [
       ["Sent", form.rate(own.sent_bps), most, "", own.used],
       ["Waiting", form.bytes(own.backlog.bytes), `${form.exact(own.backlog.pkts)} packets`],
-      ["Wait", wait(own), "of its last packets in the queue"],
+      ["Wait", wait(own), "of its last packets"],
       ["To send that", lasts(own) || form.none, own.ceil_bps ? "at the ceiling" : "no ceiling of its own"],
       ["Dropped", form.pps(own.dropped_pps), `${form.exact(own.dropped_pkts)} in all`, own.dropped_pps > 0 ? "warn" : ""],
       ["Sent in all", form.bytes(own.sent.bytes), `${form.exact(own.sent.pkts)} packets`],

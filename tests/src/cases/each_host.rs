@@ -2,7 +2,7 @@
 
 use crate::cases::assert_near;
 use crate::command::run;
-use crate::lab::Lab;
+use crate::lab::{Engine, Lab};
 use crate::needs::Need;
 use crate::net::Routed;
 use crate::suite::Suite;
@@ -175,5 +175,7 @@ fn crowd(lab: &Lab, net: &Routed) {
     let (_, others) = rows["guests others"];
     assert_eq!(crowd.len(), 8, "{rows:?}");
     assert_eq!(told(&others), 16, "four packets of each of the four");
-    assert!(crowd.iter().all(|key| told(&rows[*key].1) == 4), "{rows:?}");
+    // Below HTB a host inherits what its leaf had counted for the hosts of the group before it was made smaller.
+    let is_whole = |told: u64| if lab.engine == Engine::Tc { told >= 4 } else { told == 4 };
+    assert!(crowd.iter().all(|key| is_whole(told(&rows[*key].1))), "{rows:?}");
 }
