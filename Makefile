@@ -20,7 +20,7 @@ skipping = $(subst $() ,$(comma),$(strip $(1) $(addprefix --skip=,$(2))))
 NEWEST := $(call skipping,--by-engine,auto::forward forward::families forward::rules_do_not confirm:: sets:: top:: capture:: features:: programs:: \
   crash::killed_during_a_change_to_confirm crash::killed_during_a_revert crash::killed_during_confirm \
   groups::members_have_policies groups::names_and_namespaces groups::a_renamed_interface groups::down_needs_no_record)
-OLDEST := $(call skipping,--brief,nftables forward::sources_are forward::rules_do_not forward::both_sides forward::interfaces_without forward::vlans \
+OLDEST := $(call skipping,--brief,nftables forward::sources_are forward::rules_do_not forward::both_sides forward::interfaces_without \
   forward::targets_on forward::clients_on forward::a_new_neighbour apply::fifty_times events::one_reader classification::rules_for_ports \
   subscribers::live_list subscribers::changes_in_place)
 BETWEEN := $(call skipping,--brief,apply forward groups capture shares shaping limits peaks congestion gso flow_queues hand_over subscribers each_host)

@@ -77,6 +77,19 @@ pub fn listed(lab: &Lab, ns: &Ns, interface: &str) -> BTreeMap<String, (u64, [u6
     all[interface].as_array().expect("a list").iter().map(of).collect()
 }
 
+/// The classes of HTB, without the handles of the moment.
+pub fn htb_classes(net: &Routed) -> Vec<String> {
+    let shown = net.router.tool("tc", "class show dev lan0").ok().stdout;
+    let own = shown.lines().filter(|line| line.starts_with("class htb"));
+    let without_leaf = |line: &str| match line.split_once(" leaf ") {
+        Some((begin, rest)) => format!("{begin} {}", rest.split_once(' ').map_or("", |(_, end)| end)),
+        None => line.to_owned(),
+    };
+    let mut all: Vec<String> = own.map(without_leaf).collect();
+    all.sort();
+    all
+}
+
 /// Sends to each subscriber so many Mbit/s.
 pub fn download(net: &Routed, loads: &[(&str, u64)]) -> Vec<traffic::Streams> {
     let start = |(place, (name, mbit)): (usize, &(&str, u64))| {

@@ -31,6 +31,11 @@ pub fn wait_us(us: f64) -> String {
     if value < 99.95 { format!("{value:.1}{unit}") } else { format!("{value:.0}{unit}") }
 }
 
+/// A time in milliseconds, as [`wait_us`] writes it, if it is known.
+pub fn wait_ms(ms: Option<f64>) -> String {
+    ms.map_or("-".to_owned(), |ms| wait_us(ms * 1e3))
+}
+
 /// A fraction of 1 in percent.
 pub fn percent(part: f64) -> String {
     format!("{:.0}%", part * 100.0)

@@ -168,7 +168,7 @@ pub fn table<'a>(all: impl IntoIterator<Item = &'a SubscriberStatus>) -> Table {
             right(terminal::bytes(one.counts.sent.bytes)),
             right(one.counts.dropped_pkts.to_string()),
             right(one.counts.backlog.pkts.to_string()),
-            right(one.wait_ms.map_or("-".to_owned(), |ms| humanize::wait_us(ms * 1e3))),
+            right(humanize::wait_ms(one.wait_ms)),
             right(one.ceil_fill.map_or("-".to_owned(), |part| format!("{:.0} %", part * 100.0))),
         ]);
     }

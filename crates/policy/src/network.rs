@@ -158,7 +158,7 @@ pub struct NetworkPolicy {
     pub subscribers: Subscribers,
     /// Groups of hosts that no list names, in the order of the file.
     pub groups: Vec<HostGroup>,
-    /// What is guaranteed to subscribers who are not listed, of a policy that is a part of another one.
+    /// The guarantees of subscribers who are not listed, of a policy that is a part of another one.
     pub unlisted: Guarantees,
     /// Places of all values in the policy's own file.
     pub origin: Origin,
@@ -167,9 +167,9 @@ pub struct NetworkPolicy {
 /// Sums of the guarantees of subscribers, bits per second.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Guarantees {
-    /// Of those right below the link.
+    /// The sum of those right below the link.
     pub link: EachWay<u128>,
-    /// Of those right below each site, in the order of the sites. Sites that are not there have none.
+    /// The sum of those right below each site, in the order of the sites. Sites that are not there have none.
     pub sites: Vec<EachWay<u128>>,
 }
 
@@ -183,17 +183,23 @@ impl Guarantees {
         &mut self.sites[site]
     }
 
-    /// These sums with others added, and then others taken away that are part of them.
-    pub fn with_and_without(&self, with: &Guarantees, without: &Guarantees) -> Guarantees {
-        let sum = |own: EachWay<u128>, with: EachWay<u128>, without: EachWay<u128>| EachWay {
-            down: (own.down + with.down).saturating_sub(without.down),
-            up: (own.up + with.up).saturating_sub(without.up),
-        };
-        let sites = self.sites.len().max(with.sites.len()).max(without.sites.len());
-        let of = |all: &Guarantees, site: usize| all.sites.get(site).copied().unwrap_or_default();
+    /// These sums and others.
+    pub fn with(&self, others: &Guarantees) -> Guarantees {
+        self.each(others, |own, other| own + other)
+    }
+
+    /// These sums without others that are part of them.
+    pub fn without(&self, others: &Guarantees) -> Guarantees {
+        self.each(others, u128::saturating_sub)
+    }
+
+    fn each(&self, others: &Guarantees, of: impl Fn(u128, u128) -> u128) -> Guarantees {
+        let both = |own: EachWay<u128>, other: EachWay<u128>| own.zip(&other).map(|(own, other)| of(*own, *other));
+        let at = |all: &Guarantees, site: usize| all.sites.get(site).copied().unwrap_or_default();
+        let sites = self.sites.len().max(others.sites.len());
         Guarantees {
-            link: sum(self.link, with.link, without.link),
-            sites: (0..sites).map(|site| sum(of(self, site), of(with, site), of(without, site))).collect(),
+            link: both(self.link, others.link),
+            sites: (0..sites).map(|site| both(at(self, site), at(others, site))).collect(),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Policies with subscribers: a tree of classes in both directions, changed while packets flow.
 
+mod in_place;
+
 use crate::cases::assert_near;
-use crate::cases::crash::points;
 use crate::cases::upgrade::age;
 use crate::command::{await_that, run};
 use crate::lab::{Engine, Lab};
@@ -10,12 +11,11 @@ use crate::net::{Routed, SERVER};
 use crate::server::Server;
 use crate::suite::Suite;
 use crate::town::{
-    ODD, SETTLE, address, box_between, download, end, listed, policy, subscriber, town, town_with_a_mast,
+    ODD, SETTLE, address, box_between, download, end, htb_classes, listed, policy, subscriber, town, town_with_a_mast,
 };
 use crate::traffic::{self, Flow, now_ns};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use std::fs;
 use std::time::Duration;
 
 pub fn suite() -> Suite {
@@ -23,7 +23,7 @@ pub fn suite() -> Suite {
         .both("plans_hold_in_both_directions", &[Need::Icount, Need::Conntrack], plans_hold)
         .both("a_change_touches_one", &[Need::Icount], a_change_touches_one)
         .both("changes_are_all_or_nothing", &[], all_or_nothing)
-        .both("changes_in_place", &[], in_place)
+        .both("changes_in_place", &[], in_place::in_place)
         .both("live_list_is_sorted_and_searched", &[], live_list)
         .tc("what_is_left_is_shared_by_subscriber", &[Need::Icount], shared_by_subscriber)
         .qdisc("ten_thousand", &[Need::Icount], ten_thousand)
@@ -107,10 +107,12 @@ fn a_change_touches_one(lab: &Lab) {
         std::thread::sleep(Duration::from_millis(400));
         (output, from, now_ns())
     };
+    // The first one makes the index that the next one needs, which is in place.
+    change(&["move", "b", "south"]);
     let (told, from, to) = change(&["set", "a", "--ceil", "6mbit"]);
     assert!(told.stdout.contains("subscriber a: ceil.down 20mbit -> 6mbit"), "{told}");
+    assert_eq!(in_place::amendments(), 1);
     change(&["add", "d", "--addresses", address("d"), "--plan", "home", "--site", "south"]);
-    change(&["move", "b", "south"]);
     change(&["set", "a", "--ceil", ""]);
     change(&["remove", "c"]);
     let counted = listed(lab, &net.router, "lan0");
@@ -256,157 +258,6 @@ fn live_list(lab: &Lab) {
     server.stop(Signal::SIGTERM);
     lab.down(&net.router, "lan0");
     lab.down(&net.router, "wan0");
-}
-
-/// Lines beside the records of the box, each of a change that was made in place.
-fn amendments() -> usize {
-    let files = fs::read_dir("/run/sluice").expect("records").flatten();
-    let is_own = |name: &str| ["lan0", "wan0"].iter().any(|own| name.starts_with(own)) && name.ends_with(".amendments");
-    let own = files.filter(|file| file.file_name().to_str().is_some_and(is_own));
-    let lines = own.map(|file| fs::read_to_string(file.path()).expect("a text").lines().count());
-    // The first line names the record.
-    lines.map(|lines| lines - 1).sum()
-}
-
-/// The classes of HTB, without the handles of the moment.
-fn htb_classes(net: &Routed) -> Vec<String> {
-    let shown = net.router.tool("tc", "class show dev lan0").ok().stdout;
-    let own = shown.lines().filter(|line| line.starts_with("class htb"));
-    let without_leaf = |line: &str| match line.split_once(" leaf ") {
-        Some((begin, rest)) => format!("{begin} {}", rest.split_once(' ').map_or("", |(_, end)| end)),
-        None => line.to_owned(),
-    };
-    let mut all: Vec<String> = own.map(without_leaf).collect();
-    all.sort();
-    all
-}
-
-/// Changes of plan, site and rates are made without reading the network. What they make is what the whole policy makes, they are in the history,
-/// and one that fails or dies leaves the subscribers as they were or as they are to be.
-fn in_place(lab: &Lab) {
-    let net = box_between(lab);
-    let first = lab.policy(&town());
-    lab.up(&net.router, "lan0", &first, &[]);
-    lab.up(&net.router, "wan0", &first, &[]);
-    let set = |arguments: &[&str]| lab.sluice(&net.router, &[&["subscriber", "set"], arguments].concat());
-    let ceilings = |interface: &str| -> Vec<u64> {
-        listed(lab, &net.router, interface).into_values().map(|(ceil, _)| ceil / 1_000_000).collect()
-    };
-    let history = || -> Vec<Value> {
-        let shown = lab.sluice(&net.router, &["history", "lan0", "--json"]).ok().stdout;
-        serde_json::from_str(&shown).expect("JSON")
-    };
-    let says_the_same = |policy: &Value| {
-        let policy = lab.policy(policy);
-        for interface in ["lan0", "wan0"] {
-            let told = lab.sluice(&net.router, &["apply", interface, &policy, "--dry-run"]).ok();
-            assert!(told.stdout.contains("nothing changes"), "{told}");
-        }
-    };
-    set(&["c", "--plan", "work"]).ok();
-    assert_eq!(
-        (amendments(), ceilings("lan0")),
-        (0, vec![20, 50, 50]),
-        "the first one reads the network, and makes the index"
-    );
-    let told = set(&["c", "--plan", "home", "--message", "as before"]).ok().stdout;
-    assert!(told.contains("lan0 has other subscribers") && told.contains("plan work -> home"), "{told}");
-    assert_eq!((amendments(), ceilings("lan0"), ceilings("wan0")), (2, vec![20, 50, 20], vec![5, 10, 5]));
-    says_the_same(&town());
-    set(&["b", "--rate", "3mbit/1mbit", "--ceil", "30mbit"]).ok();
-    lab.sluice(&net.router, &["subscriber", "move", "a", "south"]).ok();
-    set(&["a", "--plan", "work", "--interface", "wan0"]).ok();
-    assert_eq!((amendments(), ceilings("lan0"), ceilings("wan0")), (7, vec![20, 30, 20], vec![10, 30, 5]));
-    assert_eq!(set(&["b", "--ceil", "30mbit"]).ok().stdout.matches("nothing changes").count(), 2);
-    set(&["a", "--plan", "home"]).ok();
-    let changed = policy(&[
-        subscriber("a", "home", "south"),
-        json!({ "name": "b", "addresses": [address("b")], "plan": "work", "site": "north",
-            "rate": { "down": "3mbit", "up": "1mbit" }, "ceil": "30mbit" }),
-        subscriber("c", "home", "south"),
-    ]);
-    says_the_same(&changed);
-    let shown = lab.sluice(&net.router, &["status", "lan0", "--json"]).ok().stdout;
-    let shown: Value = serde_json::from_str(&shown).expect("JSON");
-    assert_eq!(shown["in_place"], json!(true));
-    let entries = history();
-    let last = entries.last().expect("an entry");
-    assert_eq!(
-        (&last["generation"], last["message"].as_str()),
-        (&shown["policy"]["generation"], Some("subscriber set a"))
-    );
-    assert_eq!(entries.len(), 6, "one was of wan0 alone");
-    assert_eq!(entries.iter().filter(|entry| entry["message"] == "as before").count(), 1);
-    // HTB and the tree are those of a policy that was applied whole, guarantees of sites included.
-    let (classes, explained) = (htb_classes(&net), explained(lab, &net));
-    lab.down(&net.router, "lan0");
-    lab.up(&net.router, "lan0", &lab.policy(&changed), &[]);
-    assert_eq!((htb_classes(&net), self::explained(lab, &net)), (classes, explained));
-    assert_eq!(amendments(), 5, "of wan0 alone");
-
-    let refused = |arguments: &[&str], why: &str| {
-        let before = (amendments(), ceilings("lan0"), ceilings("wan0"));
-        set(arguments).exits(2).says(why);
-        assert_eq!((amendments(), ceilings("lan0"), ceilings("wan0")), before, "{arguments:?}");
-    };
-    set(&["a", "--site", "north"]).ok();
-    set(&["c", "--site", "north"]).ok();
-    refused(
-        &["c", "--rate", "55mbit", "--ceil", "60mbit"],
-        "the subscribers of north are promised 63mbit down, more than its",
-    );
-    refused(&["c", "--ceil", "1mbit"], "at most 1mbit");
-    refused(&["c", "--plan", "wrok"], "is \"work\" meant?");
-    refused(&["e", "--plan", "work"], "no subscriber \"e\"");
-
-    let faults: Vec<&str> = points("subscriber");
-    let (before, after) = ((ceilings("lan0"), ceilings("wan0")), (vec![20, 30, 50], vec![5, 30, 10]));
-    for fault in faults.iter().filter(|point| ["recorded", "queued"].iter().any(|step| point.ends_with(step))) {
-        // It is so already, but the index is gone.
-        set(&["c", "--site", "south"]).ok();
-        let failed = run(lab
-            .command(&net.router, &["subscriber", "set", "c", "--plan", "work"])
-            .env("SLUICE_FAULT", format!("{fault}:error")));
-        failed.exits(1).says("has its former subscribers again");
-        assert_eq!((ceilings("lan0"), ceilings("wan0")), before, "{fault}");
-        assert_eq!(history().last().expect("an entry")["outcome"], "failed", "{fault}");
-    }
-    for fault in faults {
-        set(&["c", "--site", "south"]).ok();
-        lab.killed_at(fault, &net.router, &["subscriber", "set", "c", "--plan", "work", "--message", fault]);
-        // Those that it has not come to stay as they were.
-        let wan = if ["live", "noted"].iter().any(|step| fault.ends_with(step)) { &after.1 } else { &before.1 };
-        assert_eq!((&ceilings("lan0"), &ceilings("wan0")), (&after.0, wan), "{fault}");
-        let shown = lab.status(&net.router, "lan0");
-        assert_eq!(history().last().expect("an entry")["generation"], json!(shown.policy.generation), "{fault}");
-        set(&["c", "--plan", "home"]).ok();
-        assert_eq!((ceilings("lan0"), ceilings("wan0")), before, "{fault}");
-    }
-    set(&["c", "--plan", "work"]).ok();
-    lab.sluice(&net.router, &["rollback", "lan0"]).ok();
-    assert_eq!(ceilings("lan0"), before.0);
-    // A history that has gone begins anew with the whole policy, and goes on.
-    let files = fs::read_dir("/var/lib/sluice/history").expect("histories").flatten();
-    let own = files.filter(|file| file.file_name().to_string_lossy().starts_with("lan0")).map(|file| file.path());
-    own.for_each(|path| fs::remove_file(path).expect("it is ours"));
-    set(&["c", "--plan", "work"]).ok();
-    set(&["c", "--plan", "home"]).ok();
-    set(&["c", "--plan", "work"]).ok();
-    let entries = history();
-    let plans = entries.iter().map(|entry| entry["policy"].as_str().expect("a text").matches("work").count());
-    assert_eq!((entries.len(), plans.collect::<Vec<_>>()), (3, vec![3, 2, 3]), "plan work, and who has it");
-    lab.down(&net.router, "lan0");
-    lab.down(&net.router, "wan0");
-    assert_eq!(amendments(), 0);
-}
-
-/// The paths of packets to the subscribers, with every bucket.
-fn explained(lab: &Lab, net: &Routed) -> Vec<String> {
-    let of = |name: &&str| {
-        let to = format!("{}:6", address(name));
-        lab.sluice(&net.router, &["explain", "lan0", "udp", "198.18.0.1:5", "to", &to]).ok().stdout
-    };
-    ["a", "b", "c"].iter().map(of).collect()
 }
 
 /// A change that is not confirmed, that fails or that dies leaves the tree as it was or as it is to be; rollback brings it back.
@@ -576,7 +427,7 @@ fn ten_thousand(lab: &Lab) {
     std::thread::sleep(Duration::from_millis(200));
     seconds("the first one", &["subscriber", "set", "s76", "--plan", "work", "--quiet"]);
     seconds("one", &["subscriber", "set", "s77", "--plan", "work", "--quiet"]);
-    assert_eq!(amendments(), 1, "in place");
+    assert_eq!(in_place::amendments(), 1, "in place");
     seconds("all", &["apply", "lan0", &second, "--quiet"]);
     seconds("status", &["status", "lan0"]);
     let outcomes = end(streams);

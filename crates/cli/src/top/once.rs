@@ -70,11 +70,6 @@ pub fn tree_summary(tree: &TreeRates) -> String {
     )
 }
 
-/// The wait of a subscriber's packets, if it is known.
-pub(super) fn wait(ms: Option<f64>) -> String {
-    ms.map_or("-".to_owned(), |ms| humanize::wait_us(ms * 1e3))
-}
-
 /// Sites, then the subscribers that send most.
 fn subscribers(tree: &TreeRates) -> Table {
     let mut table = Table::new();
@@ -89,7 +84,7 @@ fn subscribers(tree: &TreeRates) -> Table {
                 right(terminal::rate(rates.sent_bps.round() as u64)),
                 right(format!("{:.0}", rates.sent_pps)),
                 right(rates.backlog.pkts.to_string()),
-                right(wait(wait_ms)),
+                right(humanize::wait_ms(wait_ms)),
                 right(format!("{:.0}", rates.dropped_pps)),
                 right(ceil_bps.map_or("-".to_owned(), terminal::rate)),
                 right(used.map_or("-".to_owned(), humanize::percent)),

@@ -89,6 +89,19 @@ pub struct Done {
 }
 
 impl Done {
+    /// The outcome of a change from one policy to another.
+    pub(crate) fn change(record: Record, before: &Resolved, now: Resolved, notes: Vec<String>) -> Done {
+        Done {
+            performed: true,
+            rate_bps: now.link_rate.map(|rate| rate.0),
+            difference: Some(difference(before, &now)),
+            remarks: now.remarks,
+            notes,
+            details: Vec::new(),
+            record,
+        }
+    }
+
     /// The outcome for an interface whose policy says already what was asked for.
     pub(crate) fn nothing(record: Record) -> Done {
         Done {
@@ -287,15 +300,7 @@ impl Change {
         fault::point(&format!("{command}-settled"));
         tables::forget(&self.pins, live)?;
         shared::sweep()?;
-        Ok(Done {
-            performed: true,
-            rate_bps: self.now.link_rate.map(|rate| rate.0),
-            difference: Some(difference(&self.before, &self.now)),
-            remarks: self.now.remarks,
-            notes,
-            details: Vec::new(),
-            record: self.record,
-        })
+        Ok(Done::change(self.record, &self.before, self.now, notes))
     }
 
     /// The hooks of a group come to the members of the new policy, and leave others.

@@ -127,8 +127,8 @@ impl SubscriberEdits {
         work(&edits)
     }
 
-    /// Makes the changes on all of the interfaces, or on none. What others say of a subscriber than its key and its addresses is changed in place. Where all of them have what is asked for, and no change waits to be confirmed, nothing
-    /// is done: a billing system may tell the plan of a subscriber again and again.
+    /// Makes the changes on all of the interfaces, or on none; plan, site and rates are changed in place. Where all of them have what is asked for, and no
+    /// change waits to be confirmed, nothing is done: a billing system may tell the plan of a subscriber again and again.
     pub fn apply(&self) -> Result<Vec<Done>> {
         if let Some(done) = in_place::apply(self)? {
             return Ok(done);

@@ -93,11 +93,7 @@ impl Driver for TcTree {
         let hosts = wanted.hosts(&numbers, &groups)?;
         let changes = running.changes_to(&table);
         if !changes.is_empty() {
-            let by_flow = by_flow(&at.record.interface)?;
-            tell(
-                &maps,
-                &lines(&wanted.htb(at, &numbers), (&running, &table), &changes, |leaf| by_flow.contains(&leaf)),
-            )?;
+            tell(&maps, &lines(&wanted.htb(at, &numbers), (&running, &table), &changes))?;
         }
         maps.set_owners(&numbers.owners);
         maps.keep(&running.after(&changes))?;
@@ -118,12 +114,7 @@ impl Driver for TcTree {
         if changes.is_empty() {
             return Ok(());
         }
-        let has_fq_codel = tc::leaf_kinds(at.record).fq_codel;
-        let by_flow = |leaf: u32| {
-            let queue = running.nodes.get(&leaf).and_then(|node| running.queues.get(&node.queue));
-            has_fq_codel && queue.is_some_and(|queue| queue.one_flow == 0)
-        };
-        tell(&maps, &lines(&wanted.htb(at, &numbers), (&running, &table), &changes, by_flow))?;
+        tell(&maps, &lines(&wanted.htb(at, &numbers), (&running, &table), &changes))?;
         maps.keep(&running.after(&changes))
     }
 
@@ -192,16 +183,19 @@ impl Driver for TcTree {
     }
 }
 
-/// The lines that lead HTB from one tree to another by these changes. `by_flow`: leaves that have a queue by flow already.
+/// The lines that lead HTB from one tree, which it was told, to another one by these changes.
 fn lines(
     htb: &HtbTree<'_>,
     (from, to): (&TreeTable, &TreeTable),
     changes: &[sluice_abi::sl_tree_change],
-    by_flow: impl Fn(u32) -> bool,
 ) -> Vec<String> {
     let moved = htb_tree::moved(from, to);
     let renewed: HashSet<u32> = moved.iter().copied().collect();
     let touched = htb_tree::touched(changes, to);
+    let by_flow = |leaf: u32| {
+        let queue = from.nodes.get(&leaf).and_then(|node| from.queues.get(&node.queue));
+        htb.leaves.fq_codel && queue.is_some_and(|queue| queue.one_flow == 0)
+    };
     let mut lines = htb_tree::remove(&moved, htb.device);
     lines.extend(htb.lines(
         |number| touched.contains(&number) || renewed.contains(&number),
@@ -241,12 +235,6 @@ fn tell(maps: &TreeMaps, lines: &[String]) -> Result<()> {
 /// The owners of the nodes whose maps are pinned there, if this version has made them.
 fn owners(pins: &Path) -> Option<Vec<u64>> {
     TreeMaps::open(pins).ok().map(|maps| maps.owners())
-}
-
-/// The leaves that have a queue by flow.
-fn by_flow(device: &str) -> Result<HashSet<u32>> {
-    let queues = leaves::of_device(device)?.into_iter().filter(|leaf| leaf.kind == "fq_codel");
-    Ok(queues.filter_map(|leaf| node_above(&leaf)).collect())
 }
 
 /// The node whose HTB class a queue stands below.

@@ -102,6 +102,11 @@ impl Entry {
         self.when.to_zoned(TimeZone::system()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
     }
 
+    /// Whether the policy took force, confirmed or not.
+    fn took_force(&self) -> bool {
+        matches!(self.outcome, Outcome::Applied | Outcome::Unconfirmed)
+    }
+
     /// Whether two entries are of the same change.
     fn is(&self, other: &Entry) -> bool {
         let digests = self.digest.as_ref().zip(other.digest.as_ref());

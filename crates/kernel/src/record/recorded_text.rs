@@ -17,7 +17,7 @@ pub struct RecordedText {
 impl RecordedText {
     /// This text with amendments, one after the other.
     pub(crate) fn amended(self, amendments: Vec<Amendment>) -> RecordedText {
-        RecordedText { written: self.whole(), amendments: amendments.into(), amended: OnceLock::new() }
+        RecordedText { written: Arc::clone(self.whole()), amendments: amendments.into(), amended: OnceLock::new() }
     }
 
     /// Whether it has amendments that are not in the file that it was read from.
@@ -25,16 +25,15 @@ impl RecordedText {
         !self.amendments.is_empty()
     }
 
-    fn whole(&self) -> Arc<str> {
+    fn whole(&self) -> &Arc<str> {
         if self.amendments.is_empty() {
-            return Arc::clone(&self.written);
+            return &self.written;
         }
-        let amended = || {
+        self.amended.get_or_init(|| {
             let changes: Vec<SubscriberChange> = self.amendments.iter().flat_map(|one| one.changes.clone()).collect();
             // They were made upon this text.
             with_subscribers(&self.written, &changes).map_or_else(|_| Arc::clone(&self.written), Arc::from)
-        };
-        Arc::clone(self.amended.get_or_init(amended))
+        })
     }
 }
 
@@ -42,11 +41,7 @@ impl Deref for RecordedText {
     type Target = str;
 
     fn deref(&self) -> &str {
-        if self.amendments.is_empty() {
-            return &self.written;
-        }
-        self.whole();
-        self.amended.get().map_or(&self.written, |text| text)
+        self.whole()
     }
 }
 

@@ -21,11 +21,6 @@ use std::path::PathBuf;
 const MAGIC: u64 = u64::from_le_bytes(*b"sluiceS1");
 /// Words of the head: the magic number, and those of [`Head`].
 const HEAD_WORDS: usize = 13;
-/// The words that an amendment writes last: it counts from then on.
-const GENERATION_AT: usize = 7;
-const AMENDMENTS_AT: usize = 8;
-/// The words with what is known of the history.
-const HISTORY_AT: usize = 9;
 /// Words of a sum of guarantees: down, then up, the lower half first.
 const SUM_WORDS: usize = 4;
 /// Words of a subscriber in the table: the hash of its key, the place and the length of its text.
@@ -46,12 +41,24 @@ struct Head {
 
 impl Head {
     fn words(&self) -> [u64; HEAD_WORDS] {
-        let Head { record: FileId { inode, modified_ns, length_bytes }, .. } = *self;
-        let Head { rest_bytes, subscribers, sites, generation, amendments_bytes, history, .. } = *self;
-        let own =
-            [MAGIC, inode, modified_ns, length_bytes, rest_bytes, subscribers, sites, generation, amendments_bytes];
-        let history = history_words(&history);
-        std::array::from_fn(|nth| own.get(nth).copied().unwrap_or_else(|| history[nth - own.len()]))
+        let Head { record, rest_bytes, subscribers, sites, generation, amendments_bytes, history } = *self;
+        let [inode, modified_ns, length_bytes] = file_words(record);
+        let [history_inode, history_modified_ns, history_bytes] = file_words(history.file);
+        [
+            MAGIC,
+            inode,
+            modified_ns,
+            length_bytes,
+            rest_bytes,
+            subscribers,
+            sites,
+            generation,
+            amendments_bytes,
+            history_inode,
+            history_modified_ns,
+            history_bytes,
+            history.generation.into(),
+        ]
     }
 
     fn read(words: &[u64]) -> Option<Head> {
@@ -65,15 +72,17 @@ impl Head {
             sites,
             generation,
             amendments_bytes,
-            ..,
+            history_inode,
+            history_modified_ns,
+            history_bytes,
+            known,
         ] = words
         else {
             return None;
         };
         let record = FileId { inode, modified_ns, length_bytes };
-        let &[inode, modified_ns, length_bytes, known] = &words[HISTORY_AT..] else { return None };
-        let history =
-            Known { file: FileId { inode, modified_ns, length_bytes }, generation: u32::try_from(known).ok()? };
+        let file = FileId { inode: history_inode, modified_ns: history_modified_ns, length_bytes: history_bytes };
+        let history = Known { file, generation: u32::try_from(known).ok()? };
         Some(Head { record, rest_bytes, subscribers, sites, generation, amendments_bytes, history })
     }
 
@@ -199,7 +208,7 @@ impl SubscriberIndex {
         None
     }
 
-    /// What is known of the history.
+    /// The history's file, and the last configuration that it knows.
     pub fn history(&self) -> Known {
         self.head.history
     }
@@ -207,7 +216,7 @@ impl SubscriberIndex {
     /// Makes the index agree with the record after an amendment: these subscribers have other texts, the sums are others, and so much is known of the
     /// history.
     pub fn amend(&mut self, generation: u32, subscribers: &[(String, String)], guarantees: Guarantees, history: Known) {
-        let amended = || -> io::Result<u64> {
+        let amended = || -> io::Result<Head> {
             for (key, text) in subscribers {
                 let (number, _) = self.entry(key).ok_or(io::ErrorKind::NotFound)?;
                 let at = self.file.metadata()?.len();
@@ -215,15 +224,15 @@ impl SubscriberIndex {
                 write_words(&self.file, self.head.entry_at(number) + 1, &[at, text.len() as u64])?;
             }
             write_words(&self.file, HEAD_WORDS, &words_of(&guarantees, self.head.sites as usize))?;
-            write_words(&self.file, HISTORY_AT, &history_words(&history))?;
             let amendments_bytes = self.amendments().length_bytes();
-            write_words(&self.file, GENERATION_AT, &[generation.into()])?;
-            write_words(&self.file, AMENDMENTS_AT, &[amendments_bytes])?;
-            Ok(amendments_bytes)
+            let head = Head { generation: generation.into(), amendments_bytes, history, ..self.head };
+            // It comes last: the amendment counts from then on.
+            write_words(&self.file, 0, &head.words())?;
+            Ok(head)
         };
         match amended() {
-            Ok(amendments_bytes) => {
-                self.head = Head { generation: generation.into(), amendments_bytes, history, ..self.head };
+            Ok(head) => {
+                self.head = head;
                 self.rest.record.generation = generation;
                 self.guarantees = guarantees;
             }
@@ -273,9 +282,9 @@ fn content(record: &Record) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn history_words(known: &Known) -> [u64; HEAD_WORDS - HISTORY_AT] {
-    let Known { file: FileId { inode, modified_ns, length_bytes }, generation } = *known;
-    [inode, modified_ns, length_bytes, generation.into()]
+fn file_words(file: FileId) -> [u64; 3] {
+    let FileId { inode, modified_ns, length_bytes } = file;
+    [inode, modified_ns, length_bytes]
 }
 
 fn write_whole(mut file: File, bytes: &[u8]) -> io::Result<()> {

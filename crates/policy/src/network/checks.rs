@@ -251,7 +251,7 @@ pub(super) fn add(sum: &mut EachWay<u128>, more: EachWay<u128>) {
 /// A site counts at its parent with its own guarantee, or without one with what is guaranteed below it.
 fn promised(policy: &NetworkPolicy) -> Promised<'_> {
     let sites = &policy.sites.sites;
-    let guarantees = policy.guarantees().with_and_without(&policy.unlisted, &super::Guarantees::default());
+    let guarantees = policy.guarantees().with(&policy.unlisted);
     let (mut sums, mut whole) = (guarantees.sites, guarantees.link);
     sums.resize(sites.len(), EachWay::default());
     let mut one: Vec<Option<&Subscriber>> = vec![None; sites.len()];

@@ -32,7 +32,7 @@ pub fn lines(app: &App, width: usize) -> Vec<BodyLine> {
                 }
                 TreeRow::Subscriber(own) => {
                     let names = (own.id.as_str(), own.plan.as_deref().unwrap_or("-"));
-                    line(app, names, (own.used, once::wait(own.wait_ms)), &own.rates, name_width)
+                    line(app, names, (own.used, humanize::wait_ms(own.wait_ms)), &own.rates, name_width)
                 }
             };
             drawn.push(BodyLine { line, row: Some(row) });

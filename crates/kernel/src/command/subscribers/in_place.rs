@@ -21,7 +21,6 @@ use crate::system::lock::Lock;
 use crate::system::privilege::require_rights;
 use crate::system::{bpffs, clock, netns, paths, qdiscs};
 use sluice_error::{Error, Kind, Result};
-use sluice_policy::difference::difference;
 use sluice_policy::edit::{SubscriberChange, taken_apart, with_subscribers};
 use sluice_policy::network::Guarantees;
 use sluice_policy::{Policy, Resolved, Source, parse};
@@ -138,15 +137,15 @@ impl Prepared {
         let edited = with_subscribers(&former, &edits.changes).ok()?;
         let (_, subscribers) = taken_apart(&edited)?;
         let subscribers = subscribers.into_iter().map(|(key, text)| (key, text.to_owned())).collect();
-        let unlisted = index.guarantees.with_and_without(&Guarantees::default(), &part(&former)?.network?.guarantees());
-        let of_part = |text: &str| -> Option<(Resolved, Guarantees)> {
-            let mut policy = part(text)?;
-            let network = policy.network.take()?;
-            let own = network.guarantees();
-            policy.network = Some(Box::new(network.beside(unlisted.clone())?));
-            Some((departing(resolve(&policy, rates(was), was.engine).ok()?, was), own))
+        let (before, now) = (part(&former)?, part(&edited)?);
+        let guaranteed = |policy: &Policy| policy.network.as_ref().map(|network| network.guarantees());
+        let unlisted = index.guarantees.without(&guaranteed(&before)?);
+        let guarantees = unlisted.with(&guaranteed(&now)?);
+        let resolved = |mut policy: Policy| -> Option<Resolved> {
+            policy.network = Some(Box::new(policy.network?.beside(unlisted.clone())?));
+            Some(departing(resolve(&policy, rates(was), was.engine).ok()?, was))
         };
-        let ((before, _), (now, own)) = (of_part(&former)?, of_part(&edited)?);
+        let (before, now) = (resolved(before)?, resolved(now)?);
         let amendment = Amendment {
             after: was.generation,
             generation: was.generation.wrapping_add(1).max(1),
@@ -163,7 +162,7 @@ impl Prepared {
             ..was.clone()
         };
         Some(Prepared {
-            guarantees: unlisted.with_and_without(&own, &Guarantees::default()),
+            guarantees,
             is_same: former == edited,
             found,
             pins,
@@ -213,17 +212,8 @@ impl Prepared {
     /// Writes the history and the index of a change that has taken force.
     fn noted(mut self) -> Done {
         let (known, note) = history::note_amendment(&self.record.key, self.index.history(), &self.amendment);
-        let notes: Vec<String> = note.into_iter().collect();
         self.index.amend(self.record.generation, &self.subscribers, self.guarantees, known);
-        Done {
-            performed: true,
-            rate_bps: self.now.link_rate.map(|rate| rate.0),
-            difference: Some(difference(&self.before, &self.now)),
-            remarks: self.now.remarks,
-            notes,
-            details: Vec::new(),
-            record: self.record,
-        }
+        Done::change(self.record, &self.before, self.now, note.into_iter().collect())
     }
 }
 

@@ -67,8 +67,7 @@ impl History {
 
     /// The history with the amendments of the policy in force, as many as are kept.
     fn amended(mut self, all: &[Amendment]) -> History {
-        let took_force = |entry: &&Entry| matches!(entry.outcome, Outcome::Applied | Outcome::Unconfirmed);
-        let Some(mut last) = self.entries.iter().rev().find(took_force).cloned() else { return self };
+        let Some(mut last) = self.last_in_force().cloned() else { return self };
         // An amendment whose predecessor is not there was made upon a policy that is not known.
         let mut before = last.generation;
         let follows = |one: &&Amendment| one.after == std::mem::replace(&mut before, one.generation);
@@ -147,13 +146,14 @@ impl History {
         }
     }
 
+    /// The last entry that took force.
+    fn last_in_force(&self) -> Option<&Entry> {
+        self.entries.iter().rev().find(|entry| entry.took_force())
+    }
+
     /// The last entry that took force, confirmed or not, and has another digest than the present policy.
     pub fn previous(&self, present: &str) -> Option<&Entry> {
-        self.entries
-            .iter()
-            .rev()
-            .filter(|entry| matches!(entry.outcome, Outcome::Applied | Outcome::Unconfirmed))
-            .find(|entry| entry.whole_digest() != present)
+        self.entries.iter().rev().filter(|entry| entry.took_force()).find(|entry| entry.whole_digest() != present)
     }
 }
 
@@ -167,8 +167,7 @@ pub struct Known {
 /// The history of a key, as far as it is known. None: it has no policy that took force, or cannot be read.
 pub fn known(key: &str) -> Option<Known> {
     let history = History::read(key).ok()?;
-    let took_force = |entry: &&Entry| matches!(entry.outcome, Outcome::Applied | Outcome::Unconfirmed);
-    let generation = history.entries.iter().rev().find(took_force)?.generation;
+    let generation = history.last_in_force()?.generation;
     Some(Known { file: FileId::at(&file(key)).ok()?, generation })
 }
 

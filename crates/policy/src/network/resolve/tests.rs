@@ -43,8 +43,8 @@ fn a_part_is_resolved_as_in_the_whole() {
     for chosen in 0..1_usize << all.len() {
         let own = all.iter().enumerate().filter(|(place, _)| chosen >> place & 1 == 1).map(|(_, (_, text))| *text);
         let part = policy(&frame.around(own));
-        let rest = whole.guarantees().with_and_without(&Guarantees::default(), &part.guarantees());
-        let sums = rest.with_and_without(&part.guarantees(), &Guarantees::default());
+        let rest = whole.guarantees().without(&part.guarantees());
+        let sums = rest.with(&part.guarantees());
         assert_eq!((sums.link, &sums.sites), (whole.guarantees().link, &whole.guarantees().sites));
         let part = part.beside(rest).expect("they fit");
         let part = resolve(&part, &Context::default()).unwrap_or_else(|found| panic!("{found}"));
