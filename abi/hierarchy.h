@@ -6,7 +6,10 @@
 #pragma once
 #include "sched.h"
 
-/* Nodes are numbered: leaves from 0, inner nodes from SL_FIRST_INNER, which is the link. */
+/*
+ * Nodes are numbered: leaves from 0, inner nodes from SL_FIRST_INNER, which is the link. A leaf may be divided into parts, which are leaves below it,
+ * one for each of its classes; then it holds no packets itself.
+ */
 #define SL_NODES           65536
 #define SL_FIRST_INNER     32768
 #define SL_INNERS          4096
@@ -18,8 +21,11 @@
 #define SL_TREE_FLOWS      65536 /* flow queues; all but the last are used */
 #define SL_TREE_HOSTS      65536 /* in the tables of sources and of destinations */
 #define SL_LEAF_QUEUES     1024 /* ways in which leaves queue by flow */
+#define SL_LEAF_DIVIDED    SL_LEAF_QUEUES /* in the place of one: the leaf has parts */
 #define SL_LEAF_SIZES      16u /* lists of leaves by their packets; the first is not used */
 #define SL_TREE_PRIORITIES 64
+#define SL_PART_PRIORITIES 16 /* of the parts of a leaf */
+#define SL_PART_CLASSES    16 /* classes of a divided leaf's packets; the last is that of packets without one */
 /* A timing wheel has so many buckets of 2^SL_WHEEL_TICK_BITS ns. */
 #define SL_WHEEL_BUCKETS   4096
 #define SL_WHEEL_TICK_BITS 14
@@ -64,7 +70,7 @@ struct sl_node {
 	u16 next[SL_TURNS], before[SL_TURNS]; /* neighbours in the lists, which are rings */
 	u16 wheel_next[SL_TURNS]; /* SL_NO_NODE - node; 0: it is the last of its bucket */
 	u16 wheel_before[SL_TURNS]; /* SL_WHEEL_HEAD + bucket: it is the first */
-	u16 parent; /* an inner node, counted from SL_FIRST_INNER */
+	u16 parent; /* its number ^ SL_FIRST_INNER; so 0 is the link */
 	u16 weight; /* 0: the node is not configured */
 	s32 left_bytes; /* of its turn, as in elastic round robin; 0 or less: it has none now */
 	u32 surplus_bytes; /* beyond the allowance of its last turn */
@@ -91,6 +97,12 @@ struct sl_priorities {
 	u16 first[SL_TREE_PRIORITIES]; /* as sl_inner.first */
 };
 
+/* The parts of a divided leaf. */
+struct sl_parts {
+	u16 of_class[SL_PART_CLASSES]; /* 1 + the leaf of the packets of each class; 0: there is none */
+	u16 first[SL_PART_PRIORITIES]; /* as sl_priorities.first */
+};
+
 /* How leaves queue by flow; several may do so alike. */
 struct sl_leaf_queue {
 	u32 flow_quantum_bytes;
@@ -106,11 +118,12 @@ struct sl_leaf_queue {
 struct sl_leaf {
 	u32 pkts;
 	u32 backlog_bytes;
-	u16 limit_pkts; /* 0: the leaf is not configured */
+	u16 limit_pkts; /* 0: the leaf is not configured, or divided */
 	u16 queue; /* of sl_tree.queue */
 	u16 size_next, size_before; /* 1 + neighbours in the list of its size; 0: none */
 	u8 size; /* that list: the leaf has from 2^size / 2 to 2^size * 2 packets; 0: it stands in none */
-	u8 pad[3];
+	u8 divided; /* then packets and counters are those of all its parts */
+	u16 whole; /* of a part: 1 + the divided leaf; else 0 */
 	u32 marked_pkts; /* sent with congestion experienced, instead of dropped */
 	u32 dropped_pkts[SL_DROPS];
 	u32 wait_ns; /* of packets that were sent, from their arrival on: a mean that moves by a 16th with each */
@@ -172,10 +185,11 @@ struct sl_tree {
 	u32 leaf_sizes; /* lists of sizes that have leaves, as bits */
 	u16 larger[SL_LEAF_SIZES]; /* 1 + the first leaf of each list of sizes */
 	struct sl_wheel wheel[SL_TURNS];
-	struct sl_inner inner[SL_INNERS];
+	struct sl_inner inner[SL_NODES]; /* of inner nodes and divided leaves */
 	struct sl_priorities priority[SL_INNERS];
 	struct sl_node node[SL_NODES];
 	struct sl_leaf leaf[SL_FIRST_INNER];
+	struct sl_parts parts[SL_FIRST_INNER];
 	struct sl_leaf_queue queue[SL_LEAF_QUEUES];
 	struct sl_tree_slot slot[SL_TREE_SLOTS];
 	struct sl_fair fair[SL_FIRST_INNER];
@@ -195,12 +209,17 @@ struct sl_tree_conf {
 
 /* What a node is to be. */
 struct sl_node_conf {
-	u32 parent; /* a node's number: the link or another inner node that is configured; of the link: any */
+	u32 parent; /* a node's number: the link, another inner node or a divided leaf that is configured; of the link: any */
 	u32 weight; /* 1 to SL_NODE_WEIGHT_MAX */
-	u32 priority; /* below SL_TREE_PRIORITIES; counts if the parent serves by priority */
-	u32 discipline; /* enum sl_tree_discipline; of an inner node */
+	u32 priority; /* below SL_TREE_PRIORITIES, of a part below SL_PART_PRIORITIES; counts if the parent serves by priority */
+	u32 discipline; /* enum sl_tree_discipline; of an inner node or a divided leaf */
 	u32 ceil_cost, ceil_burst_ns; /* as sl_node_bucket has them */
 	u32 rate_cost, rate_burst_ns; /* the guarantee, and the lateness that it makes up; of the link: 0 */
 	u32 limit_pkts; /* of a leaf, up to 65535; 0: none */
-	u32 queue; /* of a leaf: how it queues by flow, below SL_LEAF_QUEUES */
+	u32 queue; /* of a leaf: how it queues by flow, below SL_LEAF_QUEUES; or SL_LEAF_DIVIDED */
+};
+
+/* The leaves of a divided leaf's packets, by their class: as sl_parts has them. */
+struct sl_parts_conf {
+	u16 of_class[SL_PART_CLASSES];
 };

@@ -13,12 +13,15 @@ enum sl_tree_op_kind {
 	SL_TREE_OP_DROP,
 	SL_TREE_OP_REAP,
 	SL_TREE_OP_SET_UP,
-	SL_TREE_OP_SET_QUEUE
+	SL_TREE_OP_SET_QUEUE,
+	SL_TREE_OP_SET_PARTS,
+	SL_TREE_OP_ENQUEUE_CLASS /* as ENQUEUE, at the part for a class */
 };
 
 struct sl_tree_op {
 	u32 kind; /* enum sl_tree_op_kind */
-	u32 node; /* ENQUEUE and DROP: a leaf; SET_QUEUE: which */
+	u32 node; /* ENQUEUE, DROP and SET_PARTS: a leaf; SET_QUEUE: which */
+	u32 class; /* ENQUEUE_CLASS */
 	u32 len_bytes; /* from here on: ENQUEUE */
 	u32 segments;
 	u32 flow_hash;
@@ -26,9 +29,11 @@ struct sl_tree_op {
 	u16 dst_host;
 	u32 ecn;
 	u32 mark; /* answer of DEQUEUE */
+	u32 pad;
 	struct sl_node_conf conf; /* CONFIGURE */
 	struct sl_tree_conf tree; /* SET_UP */
 	struct sl_leaf_queue queue; /* SET_QUEUE */
+	struct sl_parts_conf parts; /* SET_PARTS */
 	u64 now_ns;
 	/* answers */
 	s32 result; /* ENQUEUE, DROP and REAP: the slot, or the refusal; CONFIGURE and REMOVE: an enum sl_tree_error */

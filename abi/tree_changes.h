@@ -12,7 +12,8 @@ enum sl_change_kind {
 	SL_CHANGE_SET_UP, /* struct sl_tree_conf */
 	SL_CHANGE_QUEUE, /* struct sl_leaf_queue */
 	SL_CHANGE_NODE, /* struct sl_node_conf */
-	SL_CHANGE_REMOVE /* of a node */
+	SL_CHANGE_REMOVE, /* of a node */
+	SL_CHANGE_PARTS /* struct sl_parts_conf, of a divided leaf */
 };
 
 struct sl_tree_change {

@@ -300,6 +300,7 @@ int sl_egress(struct __sk_buff *skb)
  * ifb without segmentation offloads. -1: that one. Whatever may carry super-packets goes there with all of its flow, so
  * that nothing is reordered; the rest, and so the game, takes the direct way. What comes back from the splitter must not
  * match again: the verdict of a filter that matches puts its classid into tc_index, and the class would be gone.
+ * Without a splitter it is a hook like others, for a queue that is to know the class.
  */
 SEC("tc")
 int sl_split(struct __sk_buff *skb)
@@ -310,7 +311,7 @@ int sl_split(struct __sk_buff *skb)
 
 	if (!t)
 		return 0;
-	if (skb->ingress_ifindex == sl_split_ifb) {
+	if (sl_split_ifb && skb->ingress_ifindex == sl_split_ifb) {
 		if (sl_split_since)
 			sl_split_since = 0;
 		return 0;
@@ -319,6 +320,8 @@ int sl_split(struct __sk_buff *skb)
 	a = sl_admit_skb(skb, sl_class_before(t, skb), SL_EGRESS, SL_MAY_NOT_DROP, t);
 	/* The queue recognises by itself which packets it drops or polices. */
 	skb->tc_index = a.malformed || a.control ? 0 : sl_tag(t, (u32)a.class);
+	if (!sl_split_ifb)
+		return TC_ACT_UNSPEC;
 	if (!a.super_packets) {
 		segments = sl_segments(skb);
 		if (segments < 2 && !a.handed && !sl_long.until_ns)

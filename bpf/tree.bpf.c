@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * Engine qdisc, for a tree of classes: sched/hierarchy.h as a Linux qdisc, one instance at the root of an interface. Each leaf is a subscriber's
- * or a host's, and is found by the packet's address. Slot i holds an skb, as in qdisc.bpf.c. Runs from Linux 6.17 (CONFIG_NET_SCH_BPF).
+ * or a host's, and is found by the packet's address. The class of a packet of a divided leaf is what a hook before the queue has found. Slot i holds an skb, as in qdisc.bpf.c. Runs from Linux 6.17 (CONFIG_NET_SCH_BPF).
  *
  * The loader writes the tree and the table of addresses before it makes the qdisc. Later it writes changes of the tree into a ring, and the qdisc
  * makes them under its lock.
@@ -104,8 +104,8 @@ SL_GLOBAL int sl_meet(struct sk_buff *skb __arg_trusted, struct sl_packet *p SL_
 	nfct = skb->_nfct;
 	if (sl_leaf_by_source && nfct & ~SL_CT_INFO)
 		sl_source_before_nat(nfct, &ends);
-	leaf = sl_leaf_of(sl_leaf_by_source ? ends.src : ends.dst);
-	p->class = leaf == SL_ADDRESS_NO_LEAF ? sl_default_leaf : leaf;
+	leaf = sl_leaf_for(sl_leaf_by_source ? ends.src : ends.dst, skb->tc_index);
+	p->class = leaf == SL_NO_NODE ? sl_default_leaf : leaf;
 	sl_identify_ends(&ends, p);
 	p->ecn = sl_marks && ends.ecn && sl_takes_marks(p->flow_hash, now_ns);
 	return 0;
@@ -125,9 +125,6 @@ int BPF_PROG(sl_tree_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf
 	now = bpf_ktime_get_ns();
 	sl_catch_up(t, now);
 	sl_meet(skb, &packet, now);
-	/* A leaf whose address is known already, while the change that makes it waits. */
-	if (sl_unlikely(!leaf_at(t, packet.class)->limit_pkts))
-		packet.class = sl_default_leaf;
 	packet.len_bytes = sl_skb_bytes(skb);
 	packet.segments = sl_skb_segments(skb, packet.len_bytes);
 	slot = tree_enqueue(t, &packet, now);

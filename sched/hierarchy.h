@@ -21,6 +21,9 @@
  * ceiling in its turn, it goes on with it if it is back within the round; otherwise it takes its turn of the next round at once. So a ceiling
  * below a child's share does not need a burst as long as a round. Children that have had their turn stand behind all others.
  *
+ * A leaf may be divided into parts, one for each class of its packets: then it is a node like others, with a few children that are leaves, and counts
+ * what they hold, send and drop. So a part has a guarantee, a ceiling, and a weight or a priority inside of its leaf.
+ *
  * The burst of a guarantee is the lateness that it makes up while it has packets. It is no credit for time without packets: else siblings
  * that come back together would exceed their parent.
  *
@@ -36,6 +39,7 @@
  * each wheel.
  */
 #pragma once
+#include "leaf_class.h"
 #include "leaf_flows.h"
 #include "packet.h"
 #include "tree_nodes.h"
@@ -70,8 +74,7 @@ SL_GLOBAL u32 leaf_take(struct sl_tree *t SL_NONNULL, u32 n, u64 now_ns)
 	u32 taken = flow_leave(t, n, now_ns);
 	struct sl_tree_slot *q = sl_at(t->slot, taken & ~SL_FLOW_MARK);
 
-	leaf->backlog_bytes -= q->len_bytes;
-	leaf->pkts--;
+	leaf_count(t, leaf, -1u, -q->len_bytes);
 	t->pkts--;
 	leaf_shrunk(t, n, leaf);
 	if (!leaf->pkts)
@@ -80,9 +83,9 @@ SL_GLOBAL u32 leaf_take(struct sl_tree *t SL_NONNULL, u32 n, u64 now_ns)
 }
 
 /* Counts a packet that leaf n refuses for an enum sl_drop. The negative of its enum sl_refusal. */
-SL_FN s32 leaf_refuse(struct sl_leaf *leaf, u32 reason)
+SL_FN s32 leaf_refuse(struct sl_tree *t, struct sl_leaf *leaf, u32 reason)
 {
-	leaf->dropped_pkts[reason]++;
+	leaf_count_drop(t, leaf, reason);
 	return -(s32)SL_DROPPED(reason);
 }
 
@@ -100,16 +103,16 @@ SL_GLOBAL s32 tree_enqueue(struct sl_tree *t SL_NONNULL, const struct sl_packet 
 		return -(s32)SL_DROPPED(SL_DROP_LIMIT_PKTS);
 	if (t->lone)
 		tree_end_lone(t);
-	/* The limit of a leaf that is not configured is 0. */
-	if (sl_unlikely(leaf->pkts >= leaf->limit_pkts) && leaf->pkts)
+	/* The limit of a leaf that is not configured is 0, and that of a divided one. */
+	if (sl_unlikely(leaf->pkts >= leaf->limit_pkts) && leaf->pkts && !leaf->divided)
 		flow_overflow(t, n);
 	if (sl_unlikely(leaf->pkts >= leaf->limit_pkts))
-		return leaf_refuse(leaf, SL_DROP_LIMIT_PKTS);
+		return leaf_refuse(t, leaf, SL_DROP_LIMIT_PKTS);
 	if (sl_unlikely(t->pkts >= t->room_from_pkts) && !t->dropped_slots && !tree_make_room(t, now_ns))
-		return leaf_refuse(leaf, SL_DROP_NO_SLOT);
+		return leaf_refuse(t, leaf, SL_DROP_NO_SLOT);
 	slot = slot_take(t);
 	if (slot == SL_NO_SLOT)
-		return leaf_refuse(leaf, SL_DROP_NO_SLOT);
+		return leaf_refuse(t, leaf, SL_DROP_NO_SLOT);
 	q = sl_at(t->slot, slot);
 	q->leaf = (u16)n;
 	/* No packet is longer; so bytes of a turn fit an s32. */
@@ -122,8 +125,7 @@ SL_GLOBAL s32 tree_enqueue(struct sl_tree *t SL_NONNULL, const struct sl_packet 
 	q->ecn = p->ecn != 0;
 	pkts = leaf->pkts;
 	flow_enter(t, class_of(t, n), n, slot, pkts, now_ns);
-	leaf->pkts = pkts + 1;
-	leaf->backlog_bytes += q->len_bytes;
+	leaf_count(t, leaf, 1, q->len_bytes);
 	t->pkts++;
 	leaf_grown(t, n, leaf);
 	if (t->pkts == 1)
@@ -139,11 +141,11 @@ SL_GLOBAL u32 tree_drop(struct sl_tree *t SL_NONNULL, u32 n, u64 now_ns)
 	struct sl_leaf *leaf = leaf_at(t, n);
 	u32 slot;
 
-	if (n >= SL_FIRST_INNER || !leaf->pkts)
+	if (n >= SL_FIRST_INNER || !leaf->pkts || leaf->divided)
 		return SL_NO_SLOT;
 	tree_end_lone(t);
 	slot = leaf_take(t, n, now_ns) & ~SL_FLOW_MARK;
-	leaf->dropped_pkts[SL_DROP_RESET]++;
+	leaf_count_drop(t, leaf, SL_DROP_RESET);
 	if (!leaf->pkts)
 		tree_fall(t, n);
 	slot_give(t, sl_at(t->slot, slot), slot);
@@ -168,12 +170,21 @@ SL_GLOBAL int tree_clear(struct sl_tree *t SL_NONNULL, u64 now_ns)
 	return 0;
 }
 
-/* Counts a packet of a leaf, whose slot is *q, as sent. */
-SL_FN void leaf_count_sent(struct sl_leaf *leaf, const struct sl_tree_slot *q, u64 now_ns)
+/* Counts a packet of *leaf, whose slot is *q, as sent, and as marked if mark is 1. */
+SL_FN void leaf_count_one(struct sl_leaf *leaf, const struct sl_tree_slot *q, u32 mark, u64 now_ns)
 {
 	leaf->sent_pkts++;
 	leaf->sent_bytes += q->len_bytes;
+	leaf->marked_pkts += mark;
 	leaf->wait_ns += (u32)(sl_min(now_ns - q->arrived_ns, 0xffffffffu) >> 4) - (leaf->wait_ns >> 4);
+}
+
+/* So does the divided leaf of which it is a part. */
+SL_FN void leaf_count_sent(struct sl_tree *t, struct sl_leaf *leaf, const struct sl_tree_slot *q, u32 mark, u64 now_ns)
+{
+	leaf_count_one(leaf, q, mark, now_ns);
+	if (sl_unlikely(leaf->whole))
+		leaf_count_one(leaf_at(t, leaf->whole - 1u), q, mark, now_ns);
 }
 
 /* The lone packet is sent, if every ceiling on its way has tokens: its slot, which is free again; SL_NO_SLOT: some have none. */
@@ -204,8 +215,9 @@ SL_GLOBAL u32 tree_send_lone(struct sl_tree *t SL_NONNULL, u64 now_ns)
 	}
 	t->lone = 0;
 	sl_at(t->fair, leaf)->alone = 0;
-	l->pkts = l->backlog_bytes = t->pkts = 0;
-	leaf_count_sent(l, q, now_ns);
+	leaf_count(t, l, -1u, -q->len_bytes);
+	t->pkts = 0;
+	leaf_count_sent(t, l, q, 0, now_ns);
 	slot_give(t, q, slot);
 	return slot;
 }
@@ -252,7 +264,7 @@ SL_FN struct sl_tree_verdict tree_dequeue(struct sl_tree *t, u64 now_ns)
 		} else {
 			n = tree_share(t, n);
 		}
-		if (n < SL_FIRST_INNER)
+		if (n < SL_FIRST_INNER && !leaf_at(t, n)->divided)
 			break;
 	}
 	v.action = SL_TREE_SEND;
@@ -264,8 +276,7 @@ SL_FN struct sl_tree_verdict tree_dequeue(struct sl_tree *t, u64 now_ns)
 	v.len_bytes = q->len_bytes;
 	bytes = q->wire_bytes;
 	leaf = leaf_at(t, n);
-	leaf_count_sent(leaf, q, now_ns);
-	leaf->marked_pkts += v.mark;
+	leaf_count_sent(t, leaf, q, v.mark, now_ns);
 	sl_for (i, SL_TREE_LEVELS) {
 		tree_charge(t, n, assured >> (level & 31) & 1, bytes, now_ns);
 		if (n == SL_FIRST_INNER)

@@ -10,6 +10,10 @@ SL_GLOBAL int tree_play(struct sl_tree *t SL_NONNULL, struct sl_tree_op *op SL_N
 	struct sl_tree_verdict v;
 
 	switch (op->kind) {
+	case SL_TREE_OP_ENQUEUE_CLASS:
+		packet.class = leaf_of_class(t, op->node, op->class);
+		op->result = tree_enqueue(t, &packet, op->now_ns);
+		break;
 	case SL_TREE_OP_ENQUEUE:
 		op->result = tree_enqueue(t, &packet, op->now_ns);
 		break;
@@ -38,6 +42,9 @@ SL_GLOBAL int tree_play(struct sl_tree *t SL_NONNULL, struct sl_tree_op *op SL_N
 		break;
 	case SL_TREE_OP_SET_QUEUE:
 		tree_set_queue(t, op->node, &op->queue);
+		break;
+	case SL_TREE_OP_SET_PARTS:
+		tree_set_parts(t, op->node, &op->parts);
 		break;
 	}
 	return 0;

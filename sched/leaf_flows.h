@@ -34,6 +34,26 @@ SL_FN struct sl_leaf *leaf_at(struct sl_tree *t, u32 n)
 	return sl_at(t->leaf, n);
 }
 
+/* A leaf has so many packets and bytes more, or fewer; so has the divided leaf of which it is a part. */
+SL_FN void leaf_count(struct sl_tree *t, struct sl_leaf *leaf, u32 pkts, u32 bytes)
+{
+	leaf->pkts += pkts;
+	leaf->backlog_bytes += bytes;
+	if (sl_unlikely(leaf->whole)) {
+		leaf = leaf_at(t, leaf->whole - 1u);
+		leaf->pkts += pkts;
+		leaf->backlog_bytes += bytes;
+	}
+}
+
+/* A packet of a leaf is dropped for an enum sl_drop. */
+SL_FN void leaf_count_drop(struct sl_tree *t, struct sl_leaf *leaf, u32 reason)
+{
+	leaf->dropped_pkts[reason]++;
+	if (sl_unlikely(leaf->whole))
+		leaf_at(t, leaf->whole - 1u)->dropped_pkts[reason]++;
+}
+
 SL_FN struct sl_leaf_queue *class_of(struct sl_tree *t, u32 leaf)
 {
 	return sl_at(t->queue, leaf_at(t, leaf)->queue);
@@ -130,9 +150,8 @@ SL_FN void slot_drop(struct sl_tree *t, const struct sl_leaf_queue *k, u32 slot,
 	struct sl_leaf *leaf = leaf_at(t, q->leaf);
 
 	(void)k;
-	leaf->pkts--;
-	leaf->backlog_bytes -= q->len_bytes;
-	leaf->dropped_pkts[reason]++;
+	leaf_count(t, leaf, -1u, -q->len_bytes);
+	leaf_count_drop(t, leaf, reason);
 	t->pkts--;
 	slot_drop_for(t, q, slot, reason);
 }

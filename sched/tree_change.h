@@ -5,6 +5,7 @@
  *	tree_set_up	how many packets it may hold, and how the link below counts them: before use, and again whenever that changes
  *	tree_set_queue	how some leaves queue by flow
  *	tree_configure	what a node is: its parent, limits and weight
+ *	tree_set_parts	the parts of a divided leaf, by class
  *	tree_remove	a node without packets and children is no more
  *	tree_make	any of these, as a record
  *	tree_catch_up	the next changes of a ring
@@ -23,9 +24,9 @@
 enum sl_tree_error {
 	SL_TREE_DONE,
 	SL_TREE_NO_NODE, /* there is no such node */
-	SL_TREE_NO_PARENT, /* the parent is no inner node, or not configured */
+	SL_TREE_NO_PARENT, /* the parent is no inner node and no divided leaf, or not configured */
 	SL_TREE_DEPTH, /* too many levels, or a node with children would move to another level */
-	SL_TREE_BUSY /* it has children, or packets */
+	SL_TREE_BUSY /* it has children or packets, and is to be removed, divided or no longer so, or a part of another leaf */
 };
 
 /* How many packets the tree may hold, and how the link below counts their bytes. */
@@ -70,19 +71,36 @@ SL_FN u32 tree_depth(struct sl_tree *t, u32 n)
 	return depth;
 }
 
-/* Whether node n may become a child of node parent: an enum sl_tree_error. */
-SL_FN u32 tree_may_join(struct sl_tree *t, u32 n, u32 parent)
+/* Whether leaf n, which is to be divided or not, may become so, below this parent: an enum sl_tree_error. */
+SL_FN u32 leaf_may_become(struct sl_tree *t, u32 n, u32 parent, u32 divided)
 {
-	u32 depth, inner = n >= SL_FIRST_INNER;
+	struct sl_leaf *leaf = leaf_at(t, n);
+	u32 whole = parent < SL_FIRST_INNER ? parent + 1 : 0;
+
+	/* A part is not divided, and only a divided leaf has parts. */
+	if (whole && (divided || parent == n || !leaf_at(t, parent)->divided))
+		return SL_TREE_NO_PARENT;
+	if (leaf->divided != divided && (leaf->pkts || inner_at(t, n)->below))
+		return SL_TREE_BUSY;
+	return leaf->whole != whole && leaf->pkts ? SL_TREE_BUSY : SL_TREE_DONE;
+}
+
+/* Whether node n, as a leaf divided or not, may become a child of node parent: an enum sl_tree_error. */
+SL_GLOBAL u32 tree_may_join(struct sl_tree *t SL_NONNULL, u32 n, u32 parent, u32 divided)
+{
+	u32 depth, inner = n >= SL_FIRST_INNER, why;
 
 	if (n >= SL_FIRST_INNER + SL_INNERS)
 		return SL_TREE_NO_NODE;
-	if (parent == n || parent < SL_FIRST_INNER || parent >= SL_FIRST_INNER + SL_INNERS)
+	if (parent == n || (inner && parent < SL_FIRST_INNER) || parent >= SL_FIRST_INNER + SL_INNERS)
 		return SL_TREE_NO_PARENT;
 	if (parent != SL_FIRST_INNER && !node_at(t, parent)->weight)
 		return SL_TREE_NO_PARENT;
+	why = inner ? SL_TREE_DONE : leaf_may_become(t, n, parent, divided);
+	if (why)
+		return why;
 	depth = tree_depth(t, parent) + 1;
-	if (depth + inner >= SL_TREE_LEVELS)
+	if (depth + (inner || divided) >= SL_TREE_LEVELS)
 		return SL_TREE_DEPTH;
 	/* So no node becomes an ancestor of itself, or its leaves too deep. */
 	if (inner && inner_at(t, n)->below && depth != tree_depth(t, n))
@@ -92,18 +110,20 @@ SL_FN u32 tree_may_join(struct sl_tree *t, u32 n, u32 parent)
 
 /*
  * Node n becomes what *g says. Packets stay queued, those below it too; what its buckets owe stays owed. An inner node changes its discipline
- * while no child of it may send. An enum sl_tree_error; after an error nothing has changed.
+ * while no child of it may send. A leaf is divided and becomes a part while it has no packets. An enum sl_tree_error; after an error nothing has changed.
  */
 SL_GLOBAL u32 tree_configure(struct sl_tree *t SL_NONNULL, u32 n, const struct sl_node_conf *g SL_NONNULL, u64 now_ns)
 {
 	struct sl_node *k = node_at(t, n);
 	struct sl_inner *own = inner_at(t, n);
-	u32 is_link = n == SL_FIRST_INNER, why = is_link ? SL_TREE_DONE : tree_may_join(t, n, g->parent);
+	struct sl_leaf *leaf = leaf_at(t, n);
+	u32 is_link = n == SL_FIRST_INNER, divided = n < SL_FIRST_INNER && g->queue == SL_LEAF_DIVIDED;
+	u32 why = is_link ? SL_TREE_DONE : tree_may_join(t, n, g->parent, divided);
 	u32 discipline = g->discipline == SL_TREE_PRIORITY ? SL_TREE_PRIORITY : SL_TREE_ROUND_ROBIN;
 
 	if (why)
 		return why;
-	if (n >= SL_FIRST_INNER) {
+	if (n >= SL_FIRST_INNER || divided) {
 		if (own->discipline != discipline && own->children)
 			return SL_TREE_BUSY;
 		own->discipline = (u8)discipline;
@@ -114,21 +134,23 @@ SL_GLOBAL u32 tree_configure(struct sl_tree *t SL_NONNULL, u32 n, const struct s
 	}
 	tree_fall(t, n);
 	if (k->weight)
-		inner_at(t, k->parent)->below--;
-	if (k->parent != g->parent - SL_FIRST_INNER) {
+		parent_of(t, k)->below--;
+	if (node_parent(k) != g->parent) {
 		k->left_bytes = 0;
 		k->surplus_bytes = 0;
 	}
-	k->parent = (u16)(g->parent - SL_FIRST_INNER);
-	inner_at(t, k->parent)->below++;
+	k->parent = (u16)(g->parent ^ SL_FIRST_INNER);
+	parent_of(t, k)->below++;
 	k->weight = (u16)sl_min(sl_max(g->weight, 1), SL_NODE_WEIGHT_MAX);
-	k->priority = (u8)(g->priority & (SL_TREE_PRIORITIES - 1));
+	k->priority = (u8)(g->priority & ((g->parent < SL_FIRST_INNER ? SL_PART_PRIORITIES : SL_TREE_PRIORITIES) - 1));
 	node_bucket_configure(&k->bucket[SL_TURN_SHARED], g->ceil_cost, sl_max(g->ceil_burst_ns, SL_NODE_BURST_NS), now_ns);
 	node_bucket_configure(&k->bucket[SL_TURN_ASSURED], g->rate_cost, sl_max(g->rate_burst_ns, SL_NODE_BURST_NS), now_ns);
 	node_assure_anew(&k->bucket[SL_TURN_ASSURED], now_ns);
 	if (n < SL_FIRST_INNER) {
-		leaf_at(t, n)->limit_pkts = (u16)(g->limit_pkts ? sl_min(g->limit_pkts, 65535) : 65535);
-		leaf_at(t, n)->queue = (u16)(g->queue & (SL_LEAF_QUEUES - 1));
+		leaf->limit_pkts = (u16)(divided ? 0 : g->limit_pkts ? sl_min(g->limit_pkts, 65535) : 65535);
+		leaf->queue = (u16)(g->queue & (SL_LEAF_QUEUES - 1));
+		leaf->divided = (u8)divided;
+		leaf->whole = (u16)(g->parent < SL_FIRST_INNER ? g->parent + 1 : 0);
 	}
 	if (k->state & SL_NODE_READY)
 		tree_rise(t, n, now_ns);
@@ -142,17 +164,31 @@ SL_GLOBAL u32 tree_remove(struct sl_tree *t SL_NONNULL, u32 n)
 
 	if (n == SL_FIRST_INNER || n >= SL_FIRST_INNER + SL_INNERS || !k->weight)
 		return SL_TREE_NO_NODE;
-	if (n >= SL_FIRST_INNER ? inner_at(t, n)->below : leaf_at(t, n)->pkts)
+	if (inner_at(t, n)->below || (n < SL_FIRST_INNER && leaf_at(t, n)->pkts))
 		return SL_TREE_BUSY;
 	/* Its guarantee may wait still. */
 	tree_fall(t, n);
-	inner_at(t, k->parent)->below--;
+	parent_of(t, k)->below--;
 	__builtin_memset(k, 0, sizeof(*k));
-	if (n >= SL_FIRST_INNER)
-		__builtin_memset(inner_at(t, n), 0, sizeof(struct sl_inner));
-	else
+	__builtin_memset(inner_at(t, n), 0, sizeof(struct sl_inner));
+	if (n < SL_FIRST_INNER) {
 		__builtin_memset(leaf_at(t, n), 0, sizeof(struct sl_leaf));
+		__builtin_memset(sl_at(t->parts, n), 0, sizeof(struct sl_parts));
+	}
 	return SL_TREE_DONE;
+}
+
+/* Packets of leaf n, which is divided or will be, go to these leaves by their class: 1 + the number of each, 0: none. */
+SL_GLOBAL int tree_set_parts(struct sl_tree *t SL_NONNULL, u32 n, const struct sl_parts_conf *g SL_NONNULL)
+{
+	struct sl_parts *parts = sl_at(t->parts, n);
+	u32 class;
+
+	if (!g)
+		return 0;
+	for (class = 0; class < SL_PART_CLASSES; class ++)
+		parts->of_class[class] = g->of_class[class];
+	return 0;
 }
 
 /* Makes a change. An enum sl_tree_error; after an error nothing has changed. */
@@ -169,6 +205,9 @@ SL_FN u32 tree_make(struct sl_tree *t, const struct sl_tree_change *c, u64 now_n
 		return tree_configure(t, c->at, (const struct sl_node_conf *)c->what, now_ns);
 	case SL_CHANGE_REMOVE:
 		return tree_remove(t, c->at);
+	case SL_CHANGE_PARTS:
+		tree_set_parts(t, c->at, (const struct sl_parts_conf *)c->what);
+		return SL_TREE_DONE;
 	}
 	return SL_TREE_NO_NODE;
 }

@@ -22,7 +22,20 @@ SL_FN struct sl_inner *inner_at(struct sl_tree *t, u32 n)
 /* The number of the parent of *k. */
 SL_FN u32 node_parent(const struct sl_node *k)
 {
-	return SL_FIRST_INNER + (k->parent & (SL_INNERS - 1));
+	return k->parent ^ SL_FIRST_INNER;
+}
+
+SL_FN struct sl_inner *parent_of(struct sl_tree *t, const struct sl_node *k)
+{
+	return inner_at(t, node_parent(k));
+}
+
+/* Where the ring begins of children of node n that have a priority. */
+SL_FN u16 *priority_first(struct sl_tree *t, u32 n, u32 priority)
+{
+	if (n < SL_FIRST_INNER)
+		return sl_at(sl_at(t->parts, n)->first, priority);
+	return sl_at(sl_at(t->priority, n)->first, priority);
 }
 
 SL_FN int node_open(const struct sl_node_bucket *b, u64 now_ns)
@@ -67,14 +80,14 @@ SL_FN void node_bucket_configure(struct sl_node_bucket *b, u32 cost, u32 burst_n
 SL_FN u16 *ring_first(struct sl_tree *t, u32 turn, const struct sl_node *k, struct sl_inner *p)
 {
 	if (turn == SL_TURN_SHARED && p->discipline == SL_TREE_PRIORITY)
-		return sl_at(sl_at(t->priority, k->parent)->first, k->priority);
+		return priority_first(t, node_parent(k), k->priority);
 	return sl_at(p->first, turn);
 }
 
 /* Node n, which is *k, comes into a ring of its parent's, as the first or as the last. */
 SL_FN void ring_add(struct sl_tree *t, u32 turn, u32 n, struct sl_node *k, int as_first)
 {
-	struct sl_inner *p = inner_at(t, k->parent);
+	struct sl_inner *p = parent_of(t, k);
 	u16 *first = ring_first(t, turn, k, p);
 	struct sl_node *other;
 	u32 f, last;
@@ -104,7 +117,7 @@ SL_FN void ring_add(struct sl_tree *t, u32 turn, u32 n, struct sl_node *k, int a
 /* Node n, which is *k, leaves a ring of its parent's, if it is there. */
 SL_FN void ring_remove(struct sl_tree *t, u32 turn, u32 n, struct sl_node *k)
 {
-	struct sl_inner *p = inner_at(t, k->parent);
+	struct sl_inner *p = parent_of(t, k);
 	u16 *first = ring_first(t, turn, k, p);
 	u32 next = *sl_at(k->next, turn), before = *sl_at(k->before, turn);
 
@@ -128,7 +141,7 @@ SL_FN void ring_remove(struct sl_tree *t, u32 turn, u32 n, struct sl_node *k)
 /* Node *k, which is the first of a ring, has had its turn in it. */
 SL_FN void ring_pass(struct sl_tree *t, u32 turn, struct sl_node *k)
 {
-	*ring_first(t, turn, k, inner_at(t, k->parent)) = (u16)(SL_NO_NODE - *sl_at(k->next, turn));
+	*ring_first(t, turn, k, parent_of(t, k)) = (u16)(SL_NO_NODE - *sl_at(k->next, turn));
 }
 
 /* Node n, which is *k and stands in no ring of guarantees, joins it, or waits until its guarantee has tokens. */
@@ -154,7 +167,7 @@ SL_FN void node_assure_anew(struct sl_node_bucket *rate, u64 now_ns)
 SL_FN int node_join(struct sl_tree *t, u32 n, struct sl_node *k, u64 now_ns)
 {
 	struct sl_node_bucket *ceil = &k->bucket[SL_TURN_SHARED];
-	u32 had_turn = k->round == inner_at(t, k->parent)->round;
+	u32 had_turn = k->round == parent_of(t, k)->round;
 
 	if (!node_open(ceil, now_ns)) {
 		wheel_add(t, SL_TURN_SHARED, n, k, node_opens_ns(ceil), now_ns);
@@ -208,7 +221,7 @@ SL_GLOBAL int tree_fall(struct sl_tree *t SL_NONNULL, u32 n)
 		wheel_remove(t, SL_TURN_SHARED, k);
 		if (!i)
 			wheel_remove(t, SL_TURN_ASSURED, k);
-		if (!listed || inner_at(t, k->parent)->children)
+		if (!listed || parent_of(t, k)->children)
 			break;
 		n = node_parent(k);
 		node_at(t, n)->state &= (u8)~SL_NODE_READY;
@@ -240,7 +253,7 @@ SL_GLOBAL int tree_wake(struct sl_tree *t SL_NONNULL, u64 now_ns)
 	return 0;
 }
 
-/* The child of inner node n whose turn it is, by the node's discipline; there is one. */
+/* The child of node n whose turn it is, by the node's discipline; there is one. */
 SL_FN u32 tree_share(struct sl_tree *t, u32 n)
 {
 	struct sl_inner *p = inner_at(t, n);
@@ -249,7 +262,7 @@ SL_FN u32 tree_share(struct sl_tree *t, u32 n)
 	u32 c;
 
 	if (p->discipline == SL_TREE_PRIORITY)
-		return SL_NO_NODE - *sl_at(sl_at(t->priority, n)->first, sl_lowest(p->priorities));
+		return SL_NO_NODE - *priority_first(t, n, sl_lowest(p->priorities));
 	c = SL_NO_NODE - p->first[SL_TURN_SHARED];
 	k = node_at(t, c);
 	if (k->left_bytes > 0)
@@ -271,7 +284,7 @@ SL_FN u32 tree_share(struct sl_tree *t, u32 n)
 /* Node *k has sent so many bytes in its turn. */
 SL_FN void node_spend(struct sl_tree *t, struct sl_node *k, u32 bytes)
 {
-	struct sl_inner *p = inner_at(t, k->parent);
+	struct sl_inner *p = parent_of(t, k);
 	u32 surplus;
 
 	if (p->discipline == SL_TREE_PRIORITY) {
@@ -311,7 +324,7 @@ SL_GLOBAL int tree_charge(struct sl_tree *t SL_NONNULL, u32 n, u32 turn, u32 byt
 	node_leave(t, n, k);
 	if (k->state & SL_NODE_READY)
 		wheel_add(t, SL_TURN_SHARED, n, k, node_opens_ns(ceil), now_ns);
-	if (!inner_at(t, k->parent)->children)
+	if (!parent_of(t, k)->children)
 		node_at(t, node_parent(k))->state &= (u8)~SL_NODE_READY;
 	return 0;
 }

@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The leaf of a packet, by its subscriber's address: as listed, or that of a host of a group. */
+/* The leaf of a packet, by its subscriber's address: as listed, or that of a host of a group; and by its class, where that leaf has classes. */
 #pragma once
 #include "tree_maps.h"
 #include "../../sched/each_host.h"
+#include "../../sched/leaf_class.h"
+
+/* The class of a packet in a divided leaf, from its tc_index, where each packet passes a hook before the queue that sets it; 0: it found none. */
+static __always_inline u32 sl_class_in_leaf(u32 tc_index)
+{
+	u32 class = tc_index & (SL_CLASSES - 1);
+
+	return tc_index >> SL_CLASS_BITS && class < SL_PART_CLASSES - 1 ? class : SL_PART_CLASSES - 1;
+}
 
 /* The leaf of an address, four words in network order; SL_ADDRESS_NO_LEAF: it is nobody's. */
 static __always_inline u32 sl_leaf_of(const u32 *word)
@@ -23,4 +32,15 @@ static __always_inline u32 sl_leaf_of(const u32 *word)
 	address.upper = address_half(word[0], word[1]);
 	address.lower = address_half(word[2], word[3]);
 	return host_leaf(all, t, leaf, &address, bpf_ktime_get_ns());
+}
+
+/*
+ * The leaf of a packet with this address of a subscriber. SL_NO_NODE: it is nobody's, or the change that makes the leaf waits yet.
+ */
+static __always_inline u32 sl_leaf_for(const u32 *word, u32 tc_index)
+{
+	u32 zero = 0, leaf = sl_leaf_of(word);
+	struct sl_tree *t = bpf_map_lookup_elem(&tree, &zero);
+
+	return t && leaf != SL_ADDRESS_NO_LEAF ? leaf_of_class(t, leaf, sl_class_in_leaf(tc_index)) : SL_NO_NODE;
 }

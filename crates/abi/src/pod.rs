@@ -34,6 +34,7 @@ pod!(
     sl_tree,
     sl_node_conf,
     sl_leaf_queue,
+    sl_parts_conf,
     sl_tree_change,
     sl_tree_changes,
     sl_tree_conf,

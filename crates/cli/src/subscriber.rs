@@ -8,7 +8,7 @@ use crate::terminal;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde_json::{Map, Value, json};
 use sluice_kernel::SubscriberEdits;
-use sluice_kernel::status::{SubscriberSearch, SubscriberStatus};
+use sluice_kernel::status::{InsideStatus, SubscriberSearch, SubscriberStatus};
 use sluice_policy::edit::SubscriberChange;
 use std::cmp::{Ordering, Reverse};
 
@@ -130,6 +130,9 @@ pub fn show_named(name: &str, as_json: bool) -> Result<(), Failure> {
         outln!("departures of {interface}");
         outln!("  guarantee {}, ceiling {}", rate(one.rate_bps), rate(one.ceil_bps));
         outln!("{}", table([&one]));
+        if !one.classes.is_empty() {
+            outln!("{}", classes(&one.classes));
+        }
         found.insert(interface, Value::Null);
     }
     if found.is_empty() {
@@ -139,6 +142,29 @@ pub fn show_named(name: &str, as_json: bool) -> Result<(), Failure> {
         terminal::say(&format!("{:#}\n", Value::Object(found)));
     }
     Ok(())
+}
+
+/// A table of the classes inside a subscriber.
+fn classes(all: &[InsideStatus]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(["  class", "guarantee", "ceiling", "sent", "bytes", "dropped", "queued", "wait", "bucket"]);
+    let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
+    let rate = |bps: Option<u64>| right(bps.map_or("-".to_owned(), terminal::rate));
+    for one in all {
+        table.add_row([
+            Cell::new(format!("  {} {}", one.id, one.name)),
+            rate(one.rate_bps),
+            rate(one.ceil_bps),
+            right(one.counts.sent.pkts.to_string()),
+            right(terminal::bytes(one.counts.sent.bytes)),
+            right(one.counts.dropped_pkts.to_string()),
+            right(one.counts.backlog.pkts.to_string()),
+            right(humanize::wait_ms(one.wait_ms)),
+            right(one.ceil_fill.map_or("-".to_owned(), |part| format!("{:.0} %", part * 100.0))),
+        ]);
+    }
+    table
 }
 
 /// A table of subscribers.

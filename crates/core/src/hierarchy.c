@@ -24,6 +24,16 @@ static u32 core_configure(struct sl_tree *t, u32 node, const struct sl_node_conf
 	return tree_configure(t, node, conf, now_ns);
 }
 
+static void core_set_parts(struct sl_tree *t, u32 leaf, const struct sl_parts_conf *conf)
+{
+	tree_set_parts(t, leaf, conf);
+}
+
+static u32 core_leaf_of_class(struct sl_tree *t, u32 leaf, u32 class)
+{
+	return leaf_of_class(t, leaf, class);
+}
+
 static u32 core_remove(struct sl_tree *t, u32 node)
 {
 	return tree_remove(t, node);
@@ -71,6 +81,8 @@ const struct {
 	void (*set_up)(struct sl_tree *t, const struct sl_tree_conf *conf);
 	void (*set_queue)(struct sl_tree *t, u32 queue, const struct sl_leaf_queue *conf);
 	u32 (*configure)(struct sl_tree *t, u32 node, const struct sl_node_conf *conf, u64 now_ns);
+	void (*set_parts)(struct sl_tree *t, u32 leaf, const struct sl_parts_conf *conf);
+	u32 (*leaf_of_class)(struct sl_tree *t, u32 leaf, u32 class);
 	u32 (*remove)(struct sl_tree *t, u32 node);
 	u32 (*make)(struct sl_tree *t, const struct sl_tree_change *change, u64 now_ns);
 	void (*catch_up)(struct sl_tree *t, struct sl_tree_changes *ring, u64 now_ns);
@@ -85,6 +97,8 @@ const struct {
 	.set_up = core_set_up,
 	.set_queue = core_set_queue,
 	.configure = core_configure,
+	.set_parts = core_set_parts,
+	.leaf_of_class = core_leaf_of_class,
 	.remove = core_remove,
 	.make = core_make,
 	.catch_up = core_catch_up,

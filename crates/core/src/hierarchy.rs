@@ -31,6 +31,8 @@ pub struct TreeCore {
     set_up: unsafe extern "C" fn(*mut abi::sl_tree, *const abi::sl_tree_conf),
     set_queue: unsafe extern "C" fn(*mut abi::sl_tree, u32, *const abi::sl_leaf_queue),
     configure: unsafe extern "C" fn(*mut abi::sl_tree, u32, *const abi::sl_node_conf, u64) -> u32,
+    set_parts: unsafe extern "C" fn(*mut abi::sl_tree, u32, *const abi::sl_parts_conf),
+    leaf_of_class: unsafe extern "C" fn(*mut abi::sl_tree, u32, u32) -> u32,
     remove: unsafe extern "C" fn(*mut abi::sl_tree, u32) -> u32,
     make: unsafe extern "C" fn(*mut abi::sl_tree, *const abi::sl_tree_change, u64) -> u32,
     catch_up: unsafe extern "C" fn(*mut abi::sl_tree, *mut abi::sl_tree_changes, u64),
@@ -93,7 +95,7 @@ pub struct Node {
     pub parent: u32,
     /// 1 to `SL_NODE_WEIGHT_MAX`.
     pub weight: u32,
-    /// 0 to 63, where the parent serves by priority; 0 goes first.
+    /// 0 to 63, of a part 0 to 15, where the parent serves by priority; 0 goes first.
     pub priority: u32,
     /// Whether it serves its children by strict priority, and not by weight.
     pub serves_by_priority: bool,
@@ -103,7 +105,8 @@ pub struct Node {
     pub rate: Option<Bucket>,
     /// The packets that a leaf holds, up to 65,535; 0: as many as there are slots for.
     pub limit_pkts: u32,
-    /// How a leaf queues by flow: a number below `SL_LEAF_QUEUES`, of [`Tree::set_queue`].
+    /// How a leaf queues by flow: a number below `SL_LEAF_QUEUES`, of [`Tree::set_queue`]; or `SL_LEAF_DIVIDED`: its packets are in parts, which
+    /// are leaves below it.
     pub queue: u32,
 }
 
@@ -199,11 +202,11 @@ impl Node {
 pub enum Refusal {
     /// There is no such node.
     NoNode,
-    /// The parent is no inner node, or is not configured.
+    /// The parent is no inner node and no divided leaf, or is not configured.
     NoParent,
     /// The tree would have too many levels, or a node with children would move to another level.
     Depth,
-    /// The node has children, or packets.
+    /// The node has children or packets, and is to be removed, divided or no longer so, or a part of another leaf.
     Busy,
 }
 
@@ -237,7 +240,7 @@ pub enum Verdict {
     },
 }
 
-/// One scheduler, of about 27 MB, of which it touches what it uses.
+/// One scheduler, of about 31 MB, of which it touches what it uses.
 pub struct Tree {
     core: &'static TreeCore,
     state: Box<abi::sl_tree>,
@@ -285,6 +288,20 @@ impl Tree {
     pub fn configure(&mut self, node: u32, conf: &Node, now_ns: u64) -> Result<(), Refusal> {
         // SAFETY: state and configuration are whole; the core keeps neither, and checks the number.
         refusal(unsafe { (self.core.configure)(&mut *self.state, node, &conf.conf(), now_ns) })
+    }
+
+    /// The leaves of a divided leaf's packets by their class; the last class is that of packets without one. None: the leaf takes none of the class.
+    pub fn set_parts(&mut self, leaf: u32, of_class: &[Option<u32>; abi::SL_PART_CLASSES as usize]) {
+        let conf = abi::sl_parts_conf { of_class: of_class.map(|part| part.map_or(0, |part| part as u16 + 1)) };
+        // SAFETY: state and configuration are whole; the core keeps neither, and masks the number.
+        unsafe { (self.core.set_parts)(&mut *self.state, leaf, &conf) }
+    }
+
+    /// The leaf of a packet of this class that a leaf is to have: itself, or one of its parts. None: it takes no such packets.
+    pub fn leaf_of_class(&mut self, leaf: u32, class: u32) -> Option<u32> {
+        // SAFETY: the state is whole; the core masks both numbers.
+        let part = unsafe { (self.core.leaf_of_class)(&mut *self.state, leaf, class) };
+        (part != abi::SL_NO_NODE).then_some(part)
     }
 
     /// A node without packets and children is no more.

@@ -114,6 +114,9 @@ pub struct Record {
     /// Whether a separate hook marks departing packets, with engine `qdisc`; where there is a splitter, its hook marks them.
     #[serde(default)]
     pub marks: bool,
+    /// Whether a separate hook finds the class of departing packets inside their subscribers; where there is a splitter, its hook does.
+    #[serde(default)]
+    pub classifies: bool,
     /// Whether the kernel has fq_codel for leaves, with engine `tc`.
     pub fq_codel: bool,
     /// Whether the kernel has codel for leaves, with engine `tc`.

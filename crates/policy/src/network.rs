@@ -9,6 +9,8 @@
 mod addresses;
 mod as_policy;
 pub(crate) mod checks;
+mod class_checks;
+mod classes;
 pub(crate) mod difference;
 mod group_checks;
 pub(crate) mod names;
@@ -24,6 +26,7 @@ pub(crate) mod tables;
 use crate::bytes::Bytes;
 use crate::limit::Limit;
 use crate::link::{Framing, SplitGso};
+use crate::policy::Class;
 use crate::queue::{Codel, Queue};
 use crate::rate::Rate;
 use crate::source::{Origin, Source, Where};
@@ -33,9 +36,11 @@ use sluice_abi as abi;
 use std::ops::RangeInclusive;
 
 pub(crate) use addresses::one as address;
+pub use classes::{Classification, MAX_PLAN_CLASSES, PlanClass, PlanScheduler};
+pub(crate) use classes::{classes_of, default_of};
 pub(crate) use print::print;
 pub(crate) use resolve::resolve;
-pub use resolve::{Group, Leaf, LeafQueue, Network, Node};
+pub use resolve::{Group, Leaf, LeafClass, LeafClasses, LeafQueue, Network, Node};
 pub(crate) use sites::sites;
 
 pub use summary::summary;
@@ -87,7 +92,7 @@ impl Way {
 }
 
 /// A value for each direction.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct EachWay<T> {
     /// Towards the subscriber.
     pub down: T,
@@ -154,6 +159,8 @@ pub struct NetworkPolicy {
     pub sites: Sites,
     /// The plans, in the order of the file.
     pub plans: Vec<Plan>,
+    /// The rules that choose the class of a packet inside its subscriber.
+    pub classification: Classification,
     /// The subscribers.
     pub subscribers: Subscribers,
     /// Groups of hosts that no list names, in the order of the file.
@@ -262,14 +269,37 @@ pub struct Plan {
     pub burst: EachWay<Option<Burst>>,
     /// A subscriber's share beside others below the same parent, 1 to [`MAX_NODE_WEIGHT`].
     pub weight: u32,
-    /// The queue of a subscriber.
+    /// The queue of a subscriber, and of its classes which do not say otherwise.
     pub queue: Queue,
     /// The active queue management; `None` for none.
     pub codel: Option<Codel>,
     /// The limit of the queue. `None`: chosen by `resolve`.
     pub limit: Option<Limit>,
+    /// How the classes of a subscriber share what it gets.
+    pub scheduler: PlanScheduler,
+    /// The classes inside a subscriber, up to [`MAX_PLAN_CLASSES`], each with a queue of its own. None: it has one queue.
+    pub classes: Vec<PlanClass>,
     /// Its place in the policy's file.
     pub(crate) span: Where,
+}
+
+impl Plan {
+    /// A plan without limits.
+    pub(crate) fn new(name: &str, span: Where) -> Plan {
+        Plan {
+            name: name.to_owned(),
+            rate: EachWay::default(),
+            ceil: EachWay::default(),
+            burst: EachWay::default(),
+            weight: 1,
+            queue: Queue::default(),
+            codel: None,
+            limit: None,
+            scheduler: PlanScheduler::default(),
+            classes: Vec::new(),
+            span,
+        }
+    }
 }
 
 /// A burst as a policy writes it.
@@ -366,6 +396,11 @@ impl NetworkPolicy {
     pub fn beside(self, unlisted: Guarantees) -> Option<NetworkPolicy> {
         let part = NetworkPolicy { unlisted, ..self };
         checks::guarantees_fit(&part).then_some(part)
+    }
+
+    /// The classes of all plans, each once, as the rules know them, by their ids.
+    pub fn classes(&self) -> Vec<Class> {
+        classes_of(&self.plans)
     }
 
     /// The plan of a subscriber.

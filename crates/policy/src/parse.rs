@@ -13,6 +13,7 @@ mod network;
 mod node;
 mod object;
 mod peak;
+mod plan;
 pub(crate) mod pointer;
 mod queue;
 mod rule;
@@ -81,7 +82,8 @@ pub const ALL_KEYS: &[(&str, &[&str])] = &[
     ("limits", ceiling::LIMITS_KEYS),
     ("shared_ceil", ceiling::SHARED_KEYS),
     ("site", network::SITE_KEYS),
-    ("plan", network::PLAN_KEYS),
+    ("plan", plan::KEYS),
+    ("plan_class", plan::CLASS_KEYS),
     ("subscriber", network::SUBSCRIBER_KEYS),
     ("host_group", each_host::KEYS),
     ("each_way", node::WAYS),

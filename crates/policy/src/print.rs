@@ -71,13 +71,13 @@ fn with_its_name(policy: &Policy) -> Option<String> {
 }
 
 /// One element a line.
-fn list(elements: impl Iterator<Item = Fields>) -> String {
+pub(crate) fn list(elements: impl Iterator<Item = Fields>) -> String {
     let lines: Vec<String> = elements.map(|fields| format!("\n    {}", object(&fields))).collect();
     if lines.is_empty() { "[]".into() } else { format!("[{}\n  ]", lines.join(",")) }
 }
 
 /// One set a line; nothing if there are none.
-fn sets<T>(key: &str, sets: &BTreeMap<String, Vec<T>>, value: fn(&T) -> Value) -> String {
+pub(crate) fn sets<T>(key: &str, sets: &BTreeMap<String, Vec<T>>, value: fn(&T) -> Value) -> String {
     if sets.is_empty() {
         return String::new();
     }
@@ -303,7 +303,7 @@ fn ports(fields: &mut Fields, [key, min_key, max_key]: [&'static str; 3], terms:
     fields.extend(one_or_list(terms, port_value).map(|value| (key, value)));
 }
 
-fn port_value(range: &(u16, u16)) -> Value {
+pub(crate) fn port_value(range: &(u16, u16)) -> Value {
     if range.0 == range.1 { range.0.into() } else { terms::ports(range).into() }
 }
 

@@ -5,9 +5,10 @@ use crate::ceiling::{self, Ceiling, SharedCeiling};
 use crate::class_id::ClassId;
 use crate::diagnostic::{Diagnostic, Diagnostics, Kind, Severity};
 use crate::engine::Engine;
+use crate::excerpt::excerpt;
 use crate::limits::{self, Demand};
 use crate::lint::{class_span, lint};
-use crate::network::{self, NetworkPolicy};
+use crate::network::{self, NetworkPolicy, Plan, PlanScheduler};
 use crate::policy::{Class, Exceed, MAX_QUEUED_PKTS, Mode, Policy, Rule, Term, Terms};
 use crate::rate::Rate;
 use crate::resolved::{Context, Resolved, ResolvedClass, ResolvedRule};
@@ -32,10 +33,34 @@ fn with_subscribers(policy: &Policy, network: &NetworkPolicy, context: &Context)
             .help("leave it away, and manage both interfaces of the box: each shapes what departs from it");
         return Err(Diagnostics::new(source, vec![finding]));
     }
+    let not_on_tc = inside_not_on_tc(network);
+    if let Some(finding) = not_on_tc.clone().filter(|_| context.engine == Engine::Tc) {
+        return Err(Diagnostics::new(source, vec![finding]));
+    }
     let tree = network::resolve(network, context)?;
     let base = with_classes(policy, &Context { engine: Engine::Qdisc, ..Context::default() })?;
     let link_rate = tree.link().ceil.down.max(tree.link().ceil.up);
-    Ok(Resolved { link_rate, remarks: tree.remarks.clone(), network: Some(tree), ..base })
+    // Of the classes, only the rules that choose them are the author's.
+    let remarks = tree.remarks.iter().cloned().chain(lint(policy)).collect();
+    let remarks = Diagnostics::new(source.clone(), remarks);
+    let not_on_tc = not_on_tc.map(|finding| Diagnostics::new(source, vec![finding]));
+    Ok(Resolved { link_rate, remarks, network: Some(tree), not_on_tc, ..base })
+}
+
+/// The error for classes inside subscribers that engine `tc` cannot order: HTB's priorities count between the subscribers of a site too, so that
+/// whoever marks its packets would go ahead of others.
+fn inside_not_on_tc(network: &NetworkPolicy) -> Option<Diagnostic> {
+    let strict = |plan: &&Plan| plan.scheduler == PlanScheduler::StrictPriority;
+    let plan = network.plans.iter().find(strict)?;
+    let title = format!(
+        "engine tc has no strict priority inside subscribers, as the plan {} wants it: HTB's counts between them too",
+        excerpt(&plan.name)
+    );
+    let finding = Diagnostic::error(Kind::Engine, title).at(plan.span.0.clone(), "needs engine qdisc");
+    let finding = network.origin.source().into_iter().fold(finding, Diagnostic::of);
+    Some(finding.help(
+        "use engine qdisc (a kernel from 6.17 with CONFIG_NET_SCH_BPF), or leave \"scheduler\" out and give the urgent class a \"weight\"",
+    ))
 }
 
 fn with_classes(policy: &Policy, context: &Context) -> Result<Resolved, Diagnostics> {

@@ -102,6 +102,11 @@ impl Resolved {
         self.limits != Limits::default() || self.classes.iter().any(class)
     }
 
+    /// Whether there are classes inside subscribers.
+    pub fn has_classes_inside(&self) -> bool {
+        self.network.as_ref().is_some_and(|network| !network.classes.is_empty())
+    }
+
     /// Whether a queue may mark packets instead of dropping them. That of packets which are no subscriber's does in any case.
     pub fn marks(&self) -> bool {
         self.network.is_some() || self.classes.iter().any(|class| class.codel.is_some())

@@ -7,7 +7,7 @@ use crate::queues::{cells, hosts};
 use sha2::{Digest, Sha256};
 use sluice_abi as abi;
 use sluice_core::hierarchy::{Bucket, Node, Tree};
-use sluice_policy::network::{LeafQueue, Network, Way};
+use sluice_policy::network::{LeafClass, LeafClasses, LeafQueue, Network, PlanScheduler, Way};
 use sluice_policy::{Bytes, IpNet, Rate};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -84,6 +84,8 @@ pub struct TreeTable {
     pub queues: BTreeMap<u32, abi::sl_leaf_queue>,
     /// Nodes by their number, without the link.
     pub nodes: BTreeMap<u32, abi::sl_node_conf>,
+    /// The leaves of packets by their class, of each divided leaf.
+    pub parts: BTreeMap<u32, abi::sl_parts_conf>,
 }
 
 /// The numbers of a network's nodes.
@@ -91,15 +93,27 @@ pub struct TreeTable {
 pub struct Numbers {
     /// The number of each leaf of the network.
     pub leaves: Vec<u32>,
+    /// The number of each class inside a leaf, which is a leaf below it: as [`Network::leaf_classes`] lists them.
+    pub classes: Vec<u32>,
     /// The number of each inner node of the network; that of the link is first.
     pub inner: Vec<u32>,
     /// The owner of each number, those of nodes that the network lacks included.
     pub owners: Vec<u64>,
 }
 
-/// The hash of a subscriber's key: the owner of its leaf.
+/// The hash of a subscriber's key: the owner of its leaf, if it has no classes.
 pub fn owner_of_subscriber(key: &str) -> u64 {
     owner("subscriber", 0, key)
+}
+
+/// What owns the leaf of a subscriber or a host, by the kind of node that it is: a leaf becomes a divided one only while it is empty, and a
+/// divided one orders its parts in another way only while they are.
+fn kind_of_leaf(kind: &str, classes: &LeafClasses) -> String {
+    match classes.scheduler {
+        _ if classes.classes.is_empty() => kind.to_owned(),
+        PlanScheduler::ElasticRoundRobin => format!("{kind} by weight"),
+        PlanScheduler::StrictPriority => format!("{kind} by priority"),
+    }
 }
 
 /// The hash of a node's name: 64 bits of SHA-256, never 0. A site of another depth is another node, since a node with children cannot move to
@@ -109,15 +123,30 @@ fn owner(kind: &str, depth: usize, name: &str) -> u64 {
     u64::from_ne_bytes(hash[..8].try_into().expect("eight bytes")).max(1)
 }
 
-/// The owners of a network's nodes: of its leaves, and of its inner nodes but the link.
-fn owners(network: &Network) -> (Vec<u64>, Vec<u64>) {
+/// The owners of a network's nodes: of its leaves and the classes inside them, and of its inner nodes but the link.
+struct Owners {
+    leaves: Vec<u64>,
+    classes: Vec<u64>,
+    sites: Vec<u64>,
+}
+
+fn owners(network: &Network) -> Owners {
     let depths = depths(network);
     let subscribers = network.subscribers().len();
     let kind = |place: usize| if place < subscribers { "subscriber" } else { "host" };
-    let leaves = network.leaves.iter().enumerate();
-    let leaves = leaves.map(|(place, leaf)| owner(kind(place), 0, &leaf.node.id)).collect();
+    let kinds: Vec<String> =
+        network.leaves.iter().enumerate().map(|(place, leaf)| kind_of_leaf(kind(place), &leaf.classes)).collect();
+    let leaves = network.leaves.iter().zip(&kinds);
+    let classes = network.leaf_classes().map(|(leaf, class)| {
+        let kind = format!("class {} of {}", class.id, kinds[leaf]);
+        owner(&kind, 0, &network.leaves[leaf].node.id)
+    });
     let sites = network.sites().iter().zip(&depths[1..]);
-    (leaves, sites.map(|(site, depth)| owner("site", *depth, &site.id)).collect())
+    Owners {
+        leaves: leaves.map(|(leaf, kind)| owner(kind, 0, &leaf.node.id)).collect(),
+        classes: classes.collect(),
+        sites: sites.map(|(site, depth)| owner("site", *depth, &site.id)).collect(),
+    }
 }
 
 /// How deep each inner node is below the link.
@@ -134,7 +163,7 @@ impl Numbers {
     pub fn of(network: &Network, owners: &[u64]) -> Result<Numbers, TreeError> {
         let mut all = owners.to_vec();
         all.resize(NODES, 0);
-        let (leaf_owners, site_owners) = self::owners(network);
+        let wanted = self::owners(network);
         let has: HashMap<u64, u32> = all
             .iter()
             .enumerate()
@@ -142,8 +171,10 @@ impl Numbers {
             .map(|(number, owner)| (*owner, number as u32))
             .collect();
         let mut seen = HashMap::new();
-        let names = network.leaves.iter().map(|leaf| &leaf.node).chain(network.sites()).map(|node| &node.id);
-        for (owner, name) in leaf_owners.iter().chain(&site_owners).zip(names) {
+        let of_classes = network.leaf_classes().map(|(leaf, _)| &network.leaves[leaf].node);
+        let nodes = network.leaves.iter().map(|leaf| &leaf.node).chain(of_classes).chain(network.sites());
+        let all_wanted = wanted.leaves.iter().chain(&wanted.classes).chain(&wanted.sites);
+        for (owner, name) in all_wanted.zip(nodes.map(|node| &node.id)) {
             if let Some(other) = seen.insert(*owner, name) {
                 return Err(TreeError::SameHash(other.clone(), name.clone()));
             }
@@ -166,24 +197,42 @@ impl Numbers {
             numbers.iter().zip(wanted).for_each(|(number, owner)| all[*number as usize] = *owner);
             Ok(numbers)
         };
-        let leaves = place(&leaf_owners, 0..NOBODY).map_err(TreeError::NoLeaves)?;
-        let sites = place(&site_owners, LINK + 1..NODES as u32).map_err(TreeError::NoInners)?;
-        Ok(Numbers { leaves, inner: std::iter::once(LINK).chain(sites).collect(), owners: all })
+        let of_leaves: Vec<u64> = wanted.leaves.iter().chain(&wanted.classes).copied().collect();
+        let mut leaves = place(&of_leaves, 0..NOBODY).map_err(TreeError::NoLeaves)?;
+        let classes = leaves.split_off(wanted.leaves.len());
+        let sites = place(&wanted.sites, LINK + 1..NODES as u32).map_err(TreeError::NoInners)?;
+        Ok(Numbers { leaves, classes, inner: std::iter::once(LINK).chain(sites).collect(), owners: all })
     }
 
     /// The numbers of a part of a network whose nodes all have one. None: one has none.
     pub fn of_part(network: &Network, owners: &[u64]) -> Option<Numbers> {
-        let (leaf_owners, site_owners) = self::owners(network);
-        let mut wanted: HashMap<u64, Option<u32>> =
-            leaf_owners.iter().chain(&site_owners).map(|own| (*own, None)).collect();
+        let wanted = self::owners(network);
+        let all_wanted = wanted.leaves.iter().chain(&wanted.classes).chain(&wanted.sites);
+        let mut found: HashMap<u64, Option<u32>> = all_wanted.map(|own| (*own, None)).collect();
         for (number, owner) in (0..).zip(owners).filter(|(_, owner)| **owner != 0) {
-            if let Some(found) = wanted.get_mut(owner) {
+            if let Some(found) = found.get_mut(owner) {
                 *found = Some(number);
             }
         }
-        let of = |all: &[u64]| all.iter().map(|own| wanted[own]).collect::<Option<Vec<u32>>>();
-        let inner = std::iter::once(LINK).chain(of(&site_owners)?).collect();
-        Some(Numbers { leaves: of(&leaf_owners)?, inner, owners: owners.to_vec() })
+        let of = |all: &[u64]| all.iter().map(|own| found[own]).collect::<Option<Vec<u32>>>();
+        let inner = std::iter::once(LINK).chain(of(&wanted.sites)?).collect();
+        let (leaves, classes) = (of(&wanted.leaves)?, of(&wanted.classes)?);
+        Some(Numbers { leaves, classes, inner, owners: owners.to_vec() })
+    }
+
+    /// The numbers of the classes inside each leaf.
+    pub fn classes_of<'a>(&'a self, network: &'a Network) -> impl Iterator<Item = &'a [u32]> + 'a {
+        let mut rest = self.classes.as_slice();
+        network.leaves.iter().map(move |leaf| {
+            let (own, others) = rest.split_at(leaf.classes.classes.len());
+            rest = others;
+            own
+        })
+    }
+
+    /// The numbers of all leaves that may hold packets, and of the divided ones.
+    pub fn all_leaves(&self) -> Vec<u32> {
+        self.leaves.iter().chain(&self.classes).copied().collect()
     }
 
     /// The owners of the numbers that are in use: in the tree that runs, or in the one that it becomes when the changes are made that wait. A number
@@ -195,7 +244,7 @@ impl Numbers {
 
     /// Numbers that have an owner which the network lacks.
     pub fn gone(&self) -> Vec<u32> {
-        let kept: HashSet<u32> = self.leaves.iter().chain(&self.inner).copied().collect();
+        let kept: HashSet<u32> = self.leaves.iter().chain(&self.classes).chain(&self.inner).copied().collect();
         let owned = self.owners.iter().enumerate().filter(|(_, owner)| **owner != 0);
         owned.map(|(number, _)| number as u32).filter(|number| !kept.contains(number)).collect()
     }
@@ -225,13 +274,29 @@ impl TreeTable {
         for (node, number) in network.inner.iter().zip(&numbers.inner).skip(1) {
             nodes.insert(*number, conf(node, way, numbers));
         }
-        for (leaf, number) in network.leaves.iter().zip(&numbers.leaves) {
-            let queue = &network.queues[*leaf.queue.of(way)];
+        let mut parts = BTreeMap::new();
+        let mut in_queue = |queue: usize, rate: Option<Rate>, own: abi::sl_node_conf| {
+            let queue = &network.queues[queue];
+            let limit_pkts = queue.limit_pkts.unwrap_or(MOST_PKTS).min(MOST_PKTS);
+            abi::sl_node_conf { limit_pkts, queue: kinds.number(leaf_queue(queue, rate)), ..own }
+        };
+        for ((leaf, number), of_classes) in network.leaves.iter().zip(&numbers.leaves).zip(numbers.classes_of(network))
+        {
             let own = conf(&leaf.node, way, numbers);
             let rate = leaf.node.ceil.of(way).or(link_rate);
-            let limit_pkts = queue.limit_pkts.unwrap_or(MOST_PKTS).min(MOST_PKTS);
-            nodes
-                .insert(*number, abi::sl_node_conf { limit_pkts, queue: kinds.number(leaf_queue(queue, rate)), ..own });
+            if of_classes.is_empty() {
+                nodes.insert(*number, in_queue(*leaf.queue.of(way), rate, own));
+                continue;
+            }
+            let by_priority = leaf.classes.scheduler == PlanScheduler::StrictPriority;
+            let discipline = if by_priority { abi::SL_TREE_PRIORITY } else { abi::SL_TREE_ROUND_ROBIN };
+            nodes.insert(*number, abi::sl_node_conf { queue: abi::SL_LEAF_DIVIDED, discipline, ..own });
+            let of_class = leaf.classes.by_number().map(|class| of_classes[class] as u16 + 1);
+            parts.insert(*number, abi::sl_parts_conf { of_class });
+            for (class, part) in leaf.classes.classes.iter().zip(of_classes) {
+                let sends_at = class.ceil.of(way).map_or(rate, |ceil| Some(rate.map_or(ceil, |rate| rate.min(ceil))));
+                nodes.insert(*part, in_queue(*class.queue.of(way), sends_at, conf_of_class(class, way, *number)));
+            }
         }
         let nobody = network.queue_of_nobody(way);
         let own = abi::sl_node_conf {
@@ -256,6 +321,7 @@ impl TreeTable {
             link: Node { ceil, ..Node::below(LINK) }.conf(),
             queues,
             nodes,
+            parts,
         })
     }
 
@@ -281,22 +347,19 @@ impl TreeTable {
             let own = &tree.node[number as usize];
             let [ceil, rate] = own.bucket;
             let leaf = tree.leaf.get(number as usize);
-            let discipline = if number >= LINK {
-                tree.inner[(number - LINK) as usize].discipline.into()
-            } else {
-                abi::SL_TREE_ROUND_ROBIN
-            };
+            let is_divided = leaf.is_some_and(|leaf| leaf.divided != 0);
+            let queue = leaf.map_or(0, |leaf| if is_divided { abi::SL_LEAF_DIVIDED } else { leaf.queue.into() });
             abi::sl_node_conf {
-                parent: LINK + u32::from(own.parent),
+                parent: LINK ^ u32::from(own.parent),
                 weight: own.weight.into(),
                 priority: own.priority.into(),
-                discipline,
+                discipline: tree.inner[number as usize].discipline.into(),
                 ceil_cost: ceil.cost,
                 ceil_burst_ns: ceil.burst_ns,
                 rate_cost: rate.cost,
                 rate_burst_ns: rate.burst_ns,
                 limit_pkts: leaf.map_or(0, |leaf| leaf.limit_pkts.into()),
-                queue: leaf.map_or(0, |leaf| leaf.queue.into()),
+                queue,
             }
         };
         let configured = numbers.into_iter().filter(|&number| number != LINK && tree.node[number as usize].weight > 0);
@@ -304,7 +367,13 @@ impl TreeTable {
         let used: BTreeSet<u32> =
             tree.leaf.iter().filter(|leaf| leaf.limit_pkts > 0).map(|leaf| leaf.queue.into()).collect();
         let queues = used.into_iter().map(|number| (number, tree.queue[number as usize])).collect();
-        TreeTable { set_up, link: abi::sl_node_conf { weight: 1, ..node(LINK) }, queues, nodes }
+        let divided = nodes.iter().filter(|(_, node)| node.queue == abi::SL_LEAF_DIVIDED);
+        let parts = divided.map(|(number, _)| {
+            let of_class = tree.parts[*number as usize].of_class;
+            (*number, abi::sl_parts_conf { of_class })
+        });
+        let parts = parts.collect();
+        TreeTable { set_up, link: abi::sl_node_conf { weight: 1, ..node(LINK) }, queues, nodes, parts }
     }
 
     /// The tree once these changes are made.
@@ -316,7 +385,11 @@ impl TreeTable {
                 abi::SL_CHANGE_QUEUE => drop(self.queues.insert(change.at, read(what))),
                 abi::SL_CHANGE_NODE if change.at == LINK => self.link = read(what),
                 abi::SL_CHANGE_NODE => drop(self.nodes.insert(change.at, read(what))),
-                _ => drop(self.nodes.remove(&change.at)),
+                abi::SL_CHANGE_PARTS => drop(self.parts.insert(change.at, read(what))),
+                _ => {
+                    self.nodes.remove(&change.at);
+                    self.parts.remove(&change.at);
+                }
             }
         }
         self
@@ -348,6 +421,12 @@ impl TreeTable {
         // Parents come before their children.
         nodes.sort_unstable_by_key(|(depth, number)| (*number < LINK, *depth, *number));
         changes.extend(nodes.iter().map(|(_, number)| change(abi::SL_CHANGE_NODE, *number, &to.nodes[number])));
+        // Then the parts are there to which packets go.
+        for (number, parts) in &to.parts {
+            if !self.parts.get(number).is_some_and(|own| same(own, parts)) {
+                changes.push(change(abi::SL_CHANGE_PARTS, *number, parts));
+            }
+        }
         changes
     }
 
@@ -360,7 +439,8 @@ impl TreeTable {
         left.values().for_each(|node| *children.entry(node.parent).or_default() += 1);
         let mut changes = Vec::new();
         for number in order {
-            let busy = if number < LINK { has_packets(number) } else { children.get(&number).is_some_and(|n| *n > 0) };
+            let has_children = children.get(&number).is_some_and(|n| *n > 0);
+            let busy = has_children || (number < LINK && has_packets(number));
             if let Some(node) = left.remove(&number).filter(|_| !busy) {
                 *children.entry(node.parent).or_default() -= 1;
                 changes.push(abi::sl_tree_change { kind: abi::SL_CHANGE_REMOVE, at: number, what: [0; 5] });
@@ -449,12 +529,21 @@ fn leaf_queue(queue: &LeafQueue, rate: Option<Rate>) -> abi::sl_leaf_queue {
 fn conf(node: &sluice_policy::network::Node, way: Way, numbers: &Numbers) -> abi::sl_node_conf {
     let ceil =
         node.ceil.of(way).zip(*node.burst.of(way)).map(|(rate, burst)| bucket(rate, crate::duration_ns(burst, rate)));
-    let rate = node
-        .rate
-        .of(way)
-        .map(|rate| bucket(rate, GUARANTEE_BURST_NS.max(crate::duration_ns(GUARANTEE_BURST_BYTES, rate))));
+    let rate = node.rate.of(way).map(guarantee);
     let parent = numbers.inner[usize::from(node.parent) - LINK as usize];
     normal(Node { weight: node.weight, ceil, rate, ..Node::below(parent) }.conf())
+}
+
+fn conf_of_class(class: &LeafClass, way: Way, leaf: u32) -> abi::sl_node_conf {
+    let LeafClass { weight, priority, rate, ceil, burst, .. } = class;
+    let ceil = ceil.of(way).zip(*burst.of(way)).map(|(rate, burst)| bucket(rate, crate::duration_ns(burst, rate)));
+    let rate = rate.of(way).map(guarantee);
+    normal(Node { weight: *weight, priority: (*priority).into(), ceil, rate, ..Node::below(leaf) }.conf())
+}
+
+/// The bucket of a guarantee.
+fn guarantee(rate: Rate) -> Bucket {
+    bucket(rate, GUARANTEE_BURST_NS.max(crate::duration_ns(GUARANTEE_BURST_BYTES, rate)))
 }
 
 fn bucket(rate: Rate, burst_ns: u64) -> Bucket {

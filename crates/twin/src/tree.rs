@@ -8,6 +8,8 @@ use sluice_abi as abi;
 /// As many nodes as a trace is about.
 const LEAVES: u32 = 300;
 const INNERS: u32 = 40;
+/// The leaves that are divided mostly.
+const WHOLES: std::ops::Range<u32> = 8..14;
 /// Spreads them over all numbers.
 const LEAF_STRIDE: u32 = abi::SL_FIRST_INNER / LEAVES;
 const INNER_STRIDE: u32 = abi::SL_INNERS / INNERS;
@@ -56,6 +58,11 @@ impl Source {
         // Some are busier than others.
         let most = if self.random.random_bool(0.5) { LEAVES } else { 8 };
         self.random.random_range(0..most) * LEAF_STRIDE
+    }
+
+    /// A leaf that is divided mostly.
+    fn whole(&mut self) -> u32 {
+        self.random.random_range(WHOLES) * LEAF_STRIDE
     }
 
     fn inner(&mut self) -> u32 {
@@ -121,16 +128,28 @@ impl Source {
             op.kind = abi::SL_TREE_OP_SET_QUEUE;
             op.node = self.random.random_range(0..QUEUES);
             op.queue = self.queue();
-        } else if rare < 12 {
+        } else if rare < 7 {
+            op.kind = abi::SL_TREE_OP_SET_PARTS;
+            op.node = self.whole();
+            for part in &mut op.parts.of_class {
+                // Leaves that are parts of this one or are not, and none.
+                *part = if self.random.random_bool(0.9) { 1 + self.leaf() as u16 } else { 0 };
+            }
+        } else if rare < 13 {
             // Most are reaped at once; these also come late.
             self.reaps = self.random.random_range(1..100);
             op.kind = abi::SL_TREE_OP_REAP;
-        } else if rare < 22 {
+        } else if rare < 23 {
             op.kind = abi::SL_TREE_OP_DROP;
             op.node = self.leaf();
         } else if self.random.random_range(0..100) < self.arrivals {
             op.kind = abi::SL_TREE_OP_ENQUEUE;
             op.node = if self.random.random_ratio(1, 1000) { self.random.random() } else { self.leaf() };
+            if self.random.random_ratio(1, 4) {
+                op.kind = abi::SL_TREE_OP_ENQUEUE_CLASS;
+                op.node = self.whole();
+                op.class = self.random.random_range(0..abi::SL_PART_CLASSES);
+            }
             op.len_bytes = if self.random.random_ratio(1, 300) { 65_535 } else { self.random.random_range(40..1515) };
             op.segments = 1 + op.len_bytes / 1515;
             // Half are of few flows, of which some have the same chain.
@@ -181,6 +200,10 @@ impl Source {
         let below = node.checked_sub(abi::SL_FIRST_INNER).map_or(INNERS, |inner| inner / INNER_STRIDE);
         let parent =
             self.random.random_range(0..below.clamp(1, INNERS).isqrt().max(1) * 2).min(below.saturating_sub(1));
+        let is_leaf = node < abi::SL_FIRST_INNER;
+        let is_whole = is_leaf && WHOLES.contains(&(node / LEAF_STRIDE)) && self.random.random_bool(0.9);
+        let is_part = is_leaf && !is_whole && self.random.random_bool(0.3);
+        let whole = self.whole();
         let random = &mut self.random;
         let mut cost = |least_bps: u64, most_bps: u64, chance: f64| {
             let bps = random.random_range(least_bps..=most_bps);
@@ -190,7 +213,7 @@ impl Source {
             if is_link { cost(3_000_000_000, 12_000_000_000, 0.9) } else { cost(20_000_000, 3_000_000_000, 0.5) };
         let rate_cost = cost(1_000_000, 100_000_000, if is_link { 0.0 } else { 0.3 });
         abi::sl_node_conf {
-            parent: abi::SL_FIRST_INNER + parent * INNER_STRIDE,
+            parent: if is_part { whole } else { abi::SL_FIRST_INNER + parent * INNER_STRIDE },
             weight: if random.random_bool(0.9) { random.random_range(1..100) } else { random.random_range(1..20_000) },
             priority: random.random_range(0..abi::SL_TREE_PRIORITIES),
             discipline: random.random_range(0..abi::SL_TREE_DISCIPLINES),
@@ -199,7 +222,7 @@ impl Source {
             rate_cost,
             rate_burst_ns: random.random_range(0..5_000_000),
             limit_pkts: if random.random_bool(0.2) { 0 } else { random.random_range(1..300) },
-            queue: random.random_range(0..QUEUES),
+            queue: if is_whole { abi::SL_LEAF_DIVIDED } else { random.random_range(0..QUEUES) },
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Policies with subscribers: a tree of classes in both directions, changed while packets flow.
 
+mod classes;
 mod in_place;
 
 use crate::cases::assert_near;
@@ -24,6 +25,9 @@ pub fn suite() -> Suite {
         .both("a_change_touches_one", &[Need::Icount], a_change_touches_one)
         .both("changes_are_all_or_nothing", &[], all_or_nothing)
         .both("changes_in_place", &[], in_place::in_place)
+        .both("classes_share_what_their_subscriber_gets", &[Need::Icount], classes::classes_share)
+        .both("classes_change_while_packets_flow", &[], classes::classes_change)
+        .both("urgent_classes_go_first", &[Need::Icount], classes::urgent_classes)
         .both("live_list_is_sorted_and_searched", &[], live_list)
         .tc("what_is_left_is_shared_by_subscriber", &[Need::Icount], shared_by_subscriber)
         .qdisc("ten_thousand", &[Need::Icount], ten_thousand)

@@ -3,7 +3,7 @@
 use crate::{
     laws, traces,
     traces::Case,
-    world::{Event, run},
+    world::{Event, World, run},
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};
 use sluice_abi as abi;
@@ -32,6 +32,11 @@ impl Account {
     }
 }
 
+/// The nodes that count the packets of a leaf: itself, and the divided leaf of which it is a part.
+fn counting(world: &World, leaf: u32) -> impl Iterator<Item = u32> {
+    [Some(leaf), world.whole(leaf)].into_iter().flatten()
+}
+
 /// A packet that arrives at a leaf leaves it once, in order within its flow, or is refused or dropped and counted, also if the tree is edited
 /// meanwhile. In the end all packets have left, and all counters are true. A leaf refuses only what is beyond its limit, and only if no flow of it
 /// has two packets.
@@ -48,20 +53,26 @@ fn nothing_is_lost(core: &'static TreeCore, case: &Case) -> TestCaseResult {
                     prop_assert_eq!(queued, limit, "refused");
                     let longest = world.flows.range((leaf, 0)..=(leaf, u32::MAX)).map(|(_, queue)| queue.len()).max();
                     prop_assert!(longest < Some(2), "refused, and a flow has {:?} packets", longest);
-                    let account = accounts.entry(leaf).or_default();
-                    *account = account.dropped(reason);
+                    for node in counting(world, leaf) {
+                        let account = accounts.entry(node).or_default();
+                        *account = account.dropped(reason);
+                    }
                 }
             }
             Event::Sent { leaf, bytes, marked, waited_ns } => {
-                let account = accounts.entry(leaf).or_default();
-                account.sent_pkts += 1;
-                account.sent_bytes += u64::from(bytes);
-                account.marked_pkts += u32::from(marked);
-                account.wait_ns = account.wait_ns - account.wait_ns / 16 + waited_ns.min(u32::MAX.into()) / 16;
+                for node in counting(world, leaf) {
+                    let account = accounts.entry(node).or_default();
+                    account.sent_pkts += 1;
+                    account.sent_bytes += u64::from(bytes);
+                    account.marked_pkts += u32::from(marked);
+                    account.wait_ns = account.wait_ns - account.wait_ns / 16 + waited_ns.min(u32::MAX.into()) / 16;
+                }
             }
             Event::Dropped { leaf, reason } => {
-                let account = accounts.entry(leaf).or_default();
-                *account = account.dropped(reason);
+                for node in counting(world, leaf) {
+                    let account = accounts.entry(node).or_default();
+                    *account = account.dropped(reason);
+                }
             }
             Event::Edited(node) if !world.nodes.contains_key(&node) => {
                 // Then the world asks whether it takes a packet.
@@ -74,9 +85,11 @@ fn nothing_is_lost(core: &'static TreeCore, case: &Case) -> TestCaseResult {
             return Ok(());
         }
         for leaf in world.nodes.keys().copied().filter(|node| *node < LINK) {
-            let bytes: u32 = world.queued(leaf).map(|packet| packet.bytes).sum();
-            prop_assert_eq!(world.tree.leaf(leaf).pkts as usize, world.queued(leaf).count());
-            prop_assert_eq!(world.tree.leaf(leaf).backlog_bytes, bytes);
+            let holds = |of: u32| world.queued(of).fold((0, 0), |(n, bytes), packet| (n + 1, bytes + packet.bytes));
+            let parts = world.nodes.iter().filter(|(_, node)| node.parent == leaf).map(|(number, _)| holds(*number));
+            let all = parts.fold(holds(leaf), |(n, bytes), (more, more_bytes)| (n + more, bytes + more_bytes));
+            let counted = world.tree.leaf(leaf);
+            prop_assert_eq!((counted.pkts, counted.backlog_bytes), all, "leaf {}", leaf);
         }
         Ok(())
     })?;

@@ -44,7 +44,7 @@ mutants! {
         "if (k->state & SL_NODE_READY)\n\t\ttree_rise(t, n, now_ns);" => "";
     the_ancestors_of_a_leaf_that_moves_stay_ready breaks "conservation::nothing_is_lost":
         "tree_nodes.h",
-        "if (!listed || inner_at(t, k->parent)->children)" => "if (1)";
+        "if (!listed || parent_of(t, k)->children)" => "if (1)";
     a_node_that_is_edited_stays_in_the_wheel breaks "conservation::nothing_is_lost":
         "tree_nodes.h",
         "wheel_remove(t, SL_TURN_SHARED, k);" => ";";
@@ -86,9 +86,18 @@ mutants! {
     no_leaf_gives_way breaks "flows::the_largest_gives_way":
         "hierarchy.h",
         "!tree_make_room(t, now_ns)" => "1";
+    a_divided_leaf_does_not_count_what_its_parts_send breaks "conservation::nothing_is_lost":
+        "hierarchy.h",
+        "leaf_count_one(leaf_at(t, leaf->whole - 1u), q, mark, now_ns);" => ";";
+    a_divided_leaf_does_not_count_what_its_parts_drop breaks "conservation::nothing_is_lost":
+        "leaf_flows.h",
+        "leaf_at(t, leaf->whole - 1u)->dropped_pkts[reason]++;" => ";";
+    a_divided_leaf_holds_nothing breaks "conservation::nothing_is_lost":
+        "leaf_flows.h",
+        "leaf = leaf_at(t, leaf->whole - 1u);\n\t\tleaf->pkts += pkts;" => "leaf = leaf_at(t, leaf->whole - 1u);";
     dropped_packets_are_not_counted breaks "conservation::nothing_is_lost":
         "leaf_flows.h",
-        "leaf->dropped_pkts[reason]++;\n\tt->pkts--;" => "t->pkts--;";
+        "leaf_count_drop(t, leaf, reason);\n\tt->pkts--;" => "t->pkts--;";
 
     // Ceilings.
     frames_are_not_counted_as_the_link_does breaks "ceilings::no_node_exceeds_its_ceiling":
@@ -160,7 +169,7 @@ mutants! {
         "p->surplus_before = p->surplus_most;" => ";";
     a_child_that_comes_back_has_a_turn_again breaks "sharing::keeps_up_with_the_fluid":
         "tree_nodes.h",
-        "u32 had_turn = k->round == inner_at(t, k->parent)->round;" => "u32 had_turn = 0;";
+        "u32 had_turn = k->round == parent_of(t, k)->round;" => "u32 had_turn = 0;";
     a_child_that_comes_back_waits_for_a_round breaks "sharing::short_bursts_nearly_reach_ceilings":
         "tree_nodes.h",
         "!had_turn || k->left_bytes > 0" => "0";
@@ -196,13 +205,28 @@ mutants! {
     // Structure.
     a_tree_may_be_too_deep breaks "structure::the_tree_stays_a_tree":
         "tree_change.h",
-        "if (depth + inner >= SL_TREE_LEVELS)" => "if (depth >= SL_TREE_LEVELS)";
+        "if (depth + (inner || divided) >= SL_TREE_LEVELS)" => "if (depth + divided >= SL_TREE_LEVELS)";
+    a_divided_leaf_may_be_too_deep breaks "structure::the_tree_stays_a_tree":
+        "tree_change.h",
+        "if (depth + (inner || divided) >= SL_TREE_LEVELS)" => "if (depth + inner >= SL_TREE_LEVELS)";
+    a_leaf_with_packets_is_divided breaks "structure::the_tree_stays_a_tree":
+        "tree_change.h",
+        "if (leaf->divided != divided && (leaf->pkts || inner_at(t, n)->below))" => "if (leaf->divided != divided && inner_at(t, n)->below)";
+    a_leaf_with_parts_becomes_whole breaks "structure::the_tree_stays_a_tree":
+        "tree_change.h",
+        "if (leaf->divided != divided && (leaf->pkts || inner_at(t, n)->below))" => "if (leaf->divided != divided && leaf->pkts)";
+    a_part_with_packets_joins_another_leaf breaks "structure::the_tree_stays_a_tree":
+        "tree_change.h",
+        "return leaf->whole != whole && leaf->pkts ? SL_TREE_BUSY : SL_TREE_DONE;" => "return SL_TREE_DONE;";
+    any_leaf_has_parts breaks "structure::the_tree_stays_a_tree":
+        "tree_change.h",
+        "if (whole && (divided || parent == n || !leaf_at(t, parent)->divided))" => "if (whole && (divided || parent == n))";
     nodes_with_children_move breaks "structure::the_tree_stays_a_tree":
         "tree_change.h",
         "if (inner && inner_at(t, n)->below && depth != tree_depth(t, n))" => "if (0)";
     nodes_with_children_are_removed breaks "structure::the_tree_stays_a_tree":
         "tree_change.h",
-        "n >= SL_FIRST_INNER ? inner_at(t, n)->below :" => "n >= SL_FIRST_INNER ? 0 :";
+        "if (inner_at(t, n)->below || (n < SL_FIRST_INNER && leaf_at(t, n)->pkts))" => "if (n < SL_FIRST_INNER && leaf_at(t, n)->pkts)";
 }
 
 fn law(name: &str) -> &'static Law {

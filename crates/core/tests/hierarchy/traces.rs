@@ -1,7 +1,9 @@
 //! Random trees and random traffic.
 
 use proptest::{collection::vec, option, prelude::*, strategy::BoxedStrategy};
-use sluice_abi::{SL_FIRST_INNER as LINK, SL_HOSTS_DESTINATION, SL_HOSTS_SOURCE, SL_TREE_LEVELS, SL_TREE_PKTS};
+use sluice_abi::{
+    SL_FIRST_INNER as LINK, SL_HOSTS_DESTINATION, SL_HOSTS_SOURCE, SL_LEAF_DIVIDED, SL_TREE_LEVELS, SL_TREE_PKTS,
+};
 use sluice_core::Packet;
 use sluice_core::hierarchy::{Bucket, LeafQueue, Node};
 
@@ -40,14 +42,14 @@ pub enum Step {
     Limit { node: usize, ceil: Option<Bucket>, rate: Option<Bucket>, weight: u32, queue: u32 },
     /// Leaves with this queue queue by flow in another way.
     SetQueue { queue: usize, conf: LeafQueue },
-    /// The leaf moves to the inner node of this index; 0: the link.
+    /// The leaf moves to the node of this index among those that have children, unless it would have to be empty for that.
     Move { leaf: usize, parent: usize },
     /// The leaf is emptied.
     Empty { leaf: usize },
     /// The leaf is emptied and removed, and added again.
     Renew { leaf: usize },
-    /// Any node is to become a child of any other: both numbers may be wrong.
-    Join { node: u32, parent: u32 },
+    /// Any node is to become a child of any other, and a leaf to be divided: both numbers may be wrong.
+    Join { node: u32, parent: u32, divided: bool },
     /// Any node is removed, if it may be.
     Remove { node: u32 },
 }
@@ -56,7 +58,7 @@ pub enum Step {
 pub struct Case {
     pub link: Bucket,
     pub link_by_priority: bool,
-    /// Parents come before their children.
+    /// Inner nodes and divided leaves. Parents come before their children.
     pub inners: Vec<(u32, Node)>,
     pub leaves: Vec<(u32, Node)>,
     /// How leaves queue by flow, by the numbers that these have.
@@ -215,11 +217,15 @@ impl Traces {
         let arrive = (leaf, flow, 64..=LONGEST).prop_map(|(leaf, flow, bytes)| Step::Arrive { leaf, flow, bytes });
         if self.structure {
             let node = || prop_oneof![0..12u32, LINK..LINK + 10, 36860..36870u32];
+            let join = |(node, parent, divided)| Step::Join { node, parent, divided };
             return prop_oneof![
                 1 => arrive,
-                2 => (node(), node()).prop_map(|(node, parent)| Step::Join { node, parent }),
+                2 => (node(), node(), any::<bool>()).prop_map(join),
+                // Parts of a leaf.
+                1 => (0..12u32, 0..3u32).prop_map(move |(node, parent)| join((node, parent, node == parent))),
                 // Long ways.
-                1 => (LINK + 1..LINK + 10).prop_map(|node| Step::Join { node, parent: node - 1 }),
+                1 => (0..12u32, LINK + 4..LINK + 10).prop_map(move |(node, parent)| join((node, parent, true))),
+                1 => (LINK + 1..LINK + 10).prop_map(move |node| join((node, node - 1, false))),
                 1 => node().prop_map(|node| Step::Remove { node }),
             ]
             .boxed();
@@ -284,10 +290,24 @@ fn join(inners: Vec<(u16, Node)>, leaves: Vec<(u16, Node)>) -> (Nodes, Nodes) {
         depths.push((number, depth + 1));
         named.push((number, Node { parent, ..node }));
     }
-    // Leaves prefer the nodes that were made last, so that trees are deep.
-    let leaves = (0..).zip(leaves).map(|(number, (pick, node))| {
-        let (parent, _) = depths[depths.len() - 1 - usize::from(pick % 7) % depths.len()];
-        (number, Node { parent, ..node })
-    });
-    (named, leaves.collect())
+    let mut divided = None;
+    let mut named_leaves = Vec::new();
+    for (number, (pick, node)) in (0..).zip(leaves) {
+        // Leaves prefer the nodes that were made last, so that trees are deep.
+        let (parent, depth) = depths[depths.len() - 1 - usize::from(pick % 7) % depths.len()];
+        match (pick / 7 % 4, divided) {
+            (0, _) if depth < SL_TREE_LEVELS - 2 => {
+                let whole = DIVIDED + number;
+                named.push((whole, Node { parent, queue: SL_LEAF_DIVIDED, limit_pkts: 0, ..node }));
+                named_leaves.push((number, Node { parent: whole, ..node }));
+                divided = Some(whole);
+            }
+            (1, Some(whole)) => named_leaves.push((number, Node { parent: whole, ..node })),
+            _ => named_leaves.push((number, Node { parent, ..node })),
+        }
+    }
+    (named, named_leaves)
 }
+
+/// The first number of divided leaves.
+const DIVIDED: u32 = 1000;

@@ -106,6 +106,16 @@ impl World {
         self.flows.iter().filter(|(_, queue)| !queue.is_empty()).map(|((leaf, _), _)| *leaf)
     }
 
+    /// The divided leaf of which a leaf is a part.
+    pub fn whole(&self, leaf: u32) -> Option<u32> {
+        self.nodes.get(&leaf).map(|node| node.parent).filter(|parent| *parent < LINK)
+    }
+
+    /// Whether a node is a divided leaf.
+    pub fn is_divided(&self, node: u32) -> bool {
+        self.nodes[&node].queue == abi::SL_LEAF_DIVIDED
+    }
+
     /// The packets of a leaf.
     pub fn queued(&self, leaf: u32) -> impl Iterator<Item = Queued> + '_ {
         self.flows.range((leaf, 0)..=(leaf, u32::MAX)).flat_map(|(_, queue)| queue.iter().copied())
@@ -243,6 +253,7 @@ impl World {
             Step::Limit { node, ceil, rate, weight, queue } => {
                 let all: Vec<u32> = case.nodes().map(|(number, _)| *number).collect();
                 let number = all[node % all.len()];
+                let queue = if self.is_divided(number) { abi::SL_LEAF_DIVIDED } else { queue };
                 let node = Node { ceil, rate, weight, queue, ..self.nodes[&number] };
                 self.configure(number, node, observer)
             }
@@ -253,9 +264,13 @@ impl World {
                 Ok(())
             }
             Step::Move { leaf: pick, parent } => {
-                let parents: Vec<u32> = self.nodes.keys().copied().filter(|number| *number >= LINK).collect();
-                let node = Node { parent: parents[parent % parents.len()], ..self.nodes[&leaf(pick)] };
-                self.configure(leaf(pick), node, observer)
+                let has_children = |number: &u32| *number >= LINK || self.is_divided(*number);
+                let parents: Vec<u32> = self.nodes.keys().copied().filter(has_children).collect();
+                let (was, parent) = (self.nodes[&leaf(pick)], parents[parent % parents.len()]);
+                if was.parent.min(parent) < LINK && self.queued(leaf(pick)).next().is_some() {
+                    return Ok(());
+                }
+                self.configure(leaf(pick), Node { parent, ..was }, observer)
             }
             Step::Empty { leaf: pick } => self.empty(leaf(pick), observer),
             Step::Renew { leaf: pick } => {

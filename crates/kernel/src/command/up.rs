@@ -215,6 +215,7 @@ fn record_of(request: &UpRequest, interface: &Interface, policy: &Resolved, plan
         split: plan.split,
         split_ifindex: None,
         marks: plan.marks,
+        classifies: plan.classifies,
         fq_codel: plan.fq_codel,
         codel: plan.codel,
         made_clsact: false,

@@ -6,7 +6,7 @@
 use crate::engine::differences;
 use crate::engine::htb::{HANDLE, LeafQdisc, Leaves, QUANTA_BYTES, UNSHAPED, bits, burst, overhead, scaled};
 use sluice_abi as abi;
-use sluice_policy::network::{BURST_TIMES_NS, LeafQueue, Network, Node, Way};
+use sluice_policy::network::{BURST_TIMES_NS, EachWay, Leaf, LeafClass, LeafQueue, Network, Node, Way};
 use sluice_policy::{Bytes, FRAME_BYTES, Rate};
 use sluice_tables::tree::{LINK, MOST_PKTS, NOBODY, Numbers, TreeTable};
 use std::collections::HashSet;
@@ -55,9 +55,21 @@ impl HtbTree<'_> {
         let sites = self.network.inner.iter().zip(&self.numbers.inner).skip(1);
         lines.extend(sites.filter(|(_, number)| wanted(**number)).map(|(site, number)| self.class_line(site, *number)));
         let leaves = self.network.leaves.iter().zip(&self.numbers.leaves);
-        for (leaf, number) in leaves.filter(|(_, number)| wanted(**number)) {
-            lines.push(self.class_line(&leaf.node, *number));
-            lines.push(self.queue_line(*number, &self.network.queues[*leaf.queue.of(self.way)], by_flow(*number)));
+        for ((leaf, number), parts) in leaves.zip(self.numbers.classes_of(self.network)) {
+            let queue = |number: u32, queue: &EachWay<usize>| {
+                self.queue_line(number, &self.network.queues[*queue.of(self.way)], by_flow(number))
+            };
+            if wanted(*number) {
+                lines.push(self.class_line(&leaf.node, *number));
+                if parts.is_empty() {
+                    lines.push(queue(*number, &leaf.queue));
+                }
+            }
+            let classes = leaf.classes.classes.iter().zip(parts).filter(|(_, part)| wanted(**part));
+            for (class, part) in classes {
+                lines.push(self.inside_line(leaf, class, *number, *part));
+                lines.push(queue(*part, &class.queue));
+            }
         }
         lines
     }
@@ -79,21 +91,34 @@ impl HtbTree<'_> {
     }
 
     fn class_line(&self, node: &Node, number: u32) -> String {
+        let parent = self.numbers.inner[usize::from(node.parent) - LINK as usize];
+        let limits = (*node.rate.of(self.way), *node.ceil.of(self.way), *node.burst.of(self.way));
+        self.limited_line(parent, number, limits, node.weight)
+    }
+
+    /// The class of HTB of a class inside a subscriber, whose own one is above it.
+    fn inside_line(&self, leaf: &Leaf, class: &LeafClass, above: u32, number: u32) -> String {
+        let rate = class.rate.of(self.way).and_then(|rate| within(rate, leaf, self.way));
+        let limits = (rate, *class.ceil.of(self.way), *class.burst.of(self.way));
+        self.limited_line(above, number, limits, class.weight)
+    }
+
+    /// A class with a guarantee, a ceiling and the burst of that.
+    fn limited_line(
+        &self,
+        parent: u32,
+        number: u32,
+        (rate, ceil, own): (Option<Rate>, Option<Rate>, Option<Bytes>),
+        weight: u32,
+    ) -> String {
         let framing = &self.network.framing;
         let link = self.link_rate();
-        let ceil = node.ceil.of(self.way).map_or(link, |ceil| scaled(ceil, framing).min(link));
-        let rate = node.rate.of(self.way).map_or(FLOOR, |rate| scaled(rate, framing)).min(ceil);
-        let parent = self.numbers.inner[usize::from(node.parent) - LINK as usize];
+        let own = own.filter(|_| ceil.is_some());
+        let ceil = ceil.map_or(link, |ceil| scaled(ceil, framing).min(link));
+        let rate = rate.map_or(FLOOR, |rate| scaled(rate, framing)).min(ceil);
         // At a ceiling that the link cuts, a burst may last no longer than HTB counts.
-        let own = node.burst.of(self.way).filter(|_| node.ceil.of(self.way).is_some());
         let own = own.map(|own| own.min(Bytes(ceil.bytes_in_ns(*BURST_TIMES_NS.end()).min(u32::MAX.into()))));
-        self.line(
-            &self.parent(parent),
-            number,
-            (rate, burst(rate, None)),
-            (ceil, burst(ceil, own)),
-            quantum(node.weight),
-        )
+        self.line(&self.parent(parent), number, (rate, burst(rate, None)), (ceil, burst(ceil, own)), quantum(weight))
     }
 
     fn parent(&self, number: u32) -> String {
@@ -138,14 +163,31 @@ pub(crate) fn of_tree(network: &Network, way: Way, header_bytes: u32) -> Vec<Str
         "`apply` drops the packets that are queued for a subscriber who goes, moves to another site or gets another kind of queue"
             .to_owned(),
     ];
+    let is_cut =
+        |leaf: &Leaf, class: &LeafClass| class.rate.of(way).is_some_and(|rate| within(rate, leaf, way) != Some(rate));
+    if network.leaf_classes().any(|(leaf, class)| is_cut(&network.leaves[leaf], class)) {
+        all.push("a class inside a subscriber is guaranteed no more than a part of what the subscriber is".to_owned());
+    }
     let most = QUANTA_BYTES.end() / FRAME_BYTES;
     let nodes = network.leaves.iter().map(|leaf| &leaf.node).chain(network.sites());
-    if nodes.map(|node| node.weight).any(|weight| weight > most) {
+    let weights = nodes.map(|node| node.weight).chain(network.leaf_classes().map(|(_, class)| class.weight));
+    if weights.into_iter().any(|weight| weight > most) {
         all.push(format!("a weight of more than {most} counts as {most}"));
     }
     all.extend(differences::of_link(&network.framing, *network.link().ceil.of(way), header_bytes));
     all.extend(differences::of_every_policy());
     all
+}
+
+/// The guarantee of a class inside a subscriber, as far as that of the subscriber goes. HTB gives a class its guarantee without asking those above:
+/// it would take from other subscribers what its own is not guaranteed.
+fn within(rate: Rate, leaf: &Leaf, way: Way) -> Option<Rate> {
+    let whole = leaf.node.rate.of(way).map(|rate| u128::from(rate.0))?;
+    let sum: u128 =
+        leaf.classes.classes.iter().filter_map(|class| *class.rate.of(way)).map(|rate| u128::from(rate.0)).sum();
+    let part = u128::from(rate.0) * whole.min(sum) / sum.max(1);
+    // No more than the rate itself.
+    Some(Rate(u64::try_from(part).unwrap_or(rate.0)))
 }
 
 /// The nodes whose HTB classes a change touches; a change of the link or of its framing touches all.

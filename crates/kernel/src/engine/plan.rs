@@ -41,6 +41,8 @@ pub struct Plan {
     pub gro_off: bool,
     /// Whether a separate hook marks departing packets; where there is a splitter, its hook marks them.
     pub marks: bool,
+    /// Whether a separate hook finds the class of departing packets inside their subscribers; where there is a splitter, its hook does.
+    pub classifies: bool,
     /// Whether classes can have fq_codel.
     pub fq_codel: bool,
     /// Whether classes can have codel.
@@ -98,6 +100,7 @@ pub fn plan(
         split,
         queues: if several { interface.tx_queues } else { 0 },
         marks: engine == Engine::Qdisc && !split && policy.marks(),
+        classifies: engine.queues() && !split && policy.has_classes_inside(),
         fq_codel: engine == Engine::Tc && features.fq_codel,
         codel: engine == Engine::Tc && features.codel,
         gro_off: ingress_slow && interface.kind.is_none(),

@@ -120,6 +120,7 @@ fn empty() -> Record {
         split: false,
         split_ifindex: None,
         marks: false,
+        classifies: false,
         fq_codel: false,
         codel: false,
         made_clsact: false,

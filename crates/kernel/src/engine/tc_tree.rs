@@ -253,5 +253,22 @@ pub(crate) fn add_counts(tree: &mut sluice_abi::sl_tree, device: &str) -> Result
         own.marked_pkts = leaf.ecn_mark as u32;
         own.dropped_pkts[sluice_abi::SL_DROP_OVERFLOW as usize] = leaf.drops as u32;
     }
+    add_parts(tree);
     Ok(())
+}
+
+/// Has divided leaves count what their parts do, as the core does.
+fn add_parts(tree: &mut sluice_abi::sl_tree) {
+    for part in 0..tree.leaf.len() {
+        let own = tree.leaf[part];
+        let Some(whole) = own.whole.checked_sub(1).and_then(|whole| tree.leaf.get_mut(usize::from(whole))) else {
+            continue;
+        };
+        whole.sent_pkts += own.sent_pkts;
+        whole.sent_bytes += own.sent_bytes;
+        whole.pkts += own.pkts;
+        whole.backlog_bytes += own.backlog_bytes;
+        whole.marked_pkts += own.marked_pkts;
+        whole.dropped_pkts.iter_mut().zip(own.dropped_pkts).for_each(|(all, own)| *all += own);
+    }
 }

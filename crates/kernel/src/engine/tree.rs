@@ -164,7 +164,7 @@ impl Driver for TreeQdisc {
         let wanted = Wanted::of(at.record, at.policy, at.interface)?;
         let maps = TreeMaps::open(at.pins)?;
         let numbers = wanted.numbers_in_force(at, &maps)?;
-        let running = maps.running_part(&numbers.leaves);
+        let running = maps.running_part(&numbers.all_leaves());
         maps.make(&running.changes_to(&wanted.table(&numbers, &running)?))
     }
 

@@ -17,7 +17,7 @@ use serde::Serialize;
 use sluice_abi as abi;
 use sluice_error::Result;
 use sluice_policy::network::Way;
-use sluice_policy::{Exceed, Malformed, Mode, Rate, Resolved, ResolvedClass};
+use sluice_policy::{ClassId, Exceed, Malformed, Mode, Rate, Resolved, ResolvedClass};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -275,7 +275,12 @@ fn compose(
     let forward = forward::of(policy, &fields, direction == abi::SL_INGRESS, is_local);
     let departs = direction == abi::SL_EGRESS;
     let way = running.and_then(|running| running.way);
-    let subscriber = policy.network.as_ref().filter(|_| departs).map(|network| subscriber::of(network, way, &fields));
+    let subscriber = {
+        // The queue does not learn the class of what a built-in rule has chosen.
+        let is_own = !malformed && !matches!(rule, RuleFound::Builtin { .. });
+        let class = is_own.then_some(ClassId(class.id));
+        policy.network.as_ref().filter(|_| departs).map(|network| subscriber::of(network, way, class, &fields))
+    };
     Explanation {
         parsed: kind.map_or("unknown", |kind| kind.name),
         fields,

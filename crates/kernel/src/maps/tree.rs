@@ -72,6 +72,7 @@ impl TreeMaps {
         let inner = offset_of!(abi::sl_tree, inner)..offset_of!(abi::sl_tree, priority);
         let node = offset_of!(abi::sl_tree, node);
         let nodes = node..node + tree::NODES * size_of::<abi::sl_node>();
+        // With the parts of divided leaves, and the kinds of queues.
         let leaves = offset_of!(abi::sl_tree, leaf)..offset_of!(abi::sl_tree, slot);
         for part in [head, inner, nodes, leaves] {
             self.tree.copy_to(&mut *copy, part);
@@ -85,18 +86,24 @@ impl TreeMaps {
         let mut copy = abi::boxed_zeroed::<abi::sl_tree>();
         let node = |number: usize| offset_of!(abi::sl_tree, node) + number * size_of::<abi::sl_node>();
         let leaf = |number: usize| offset_of!(abi::sl_tree, leaf) + number * size_of::<abi::sl_leaf>();
-        let inner = offset_of!(abi::sl_tree, inner)..offset_of!(abi::sl_tree, priority);
+        let inner = |number: usize| offset_of!(abi::sl_tree, inner) + number * size_of::<abi::sl_inner>();
+        let parts = |number: usize| offset_of!(abi::sl_tree, parts) + number * size_of::<abi::sl_parts>();
         let queues = offset_of!(abi::sl_tree, queue)..offset_of!(abi::sl_tree, slot);
         let sites = node(tree::LINK as usize)..node(tree::NODES);
-        for part in [0..offset_of!(abi::sl_tree, wheel), inner, queues, sites] {
+        let disciplines = inner(tree::LINK as usize)..inner(tree::NODES);
+        for part in [0..offset_of!(abi::sl_tree, wheel), disciplines, queues, sites] {
             self.tree.copy_to(&mut *copy, part);
         }
         let own = leaves.iter().copied().chain([tree::NOBODY]);
-        own.clone().for_each(|number| self.tree.copy_to(&mut *copy, node(number as usize)..node(number as usize + 1)));
         // The word with the kind of a leaf's queue.
         let kind = offset_of!(abi::sl_leaf, limit_pkts);
         for number in 0..tree::LINK as usize {
             self.tree.copy_to(&mut *copy, leaf(number) + kind..leaf(number) + kind + 8);
+        }
+        for number in own.clone().map(|number| number as usize) {
+            for all in [&node as &dyn Fn(usize) -> usize, &inner, &parts, &leaf] {
+                self.tree.copy_to(&mut *copy, all(number)..all(number + 1));
+            }
         }
         TreeTable::read_part(&copy, own.chain(tree::LINK..tree::NODES as u32)).after(&waiting)
     }

@@ -231,10 +231,12 @@ impl Pinned {
                 leaves::add(&mut classes, &crate::engine::leaves::of_device(&device)?)
             }
             Counters::Tree(_) if queued => {
-                // All packets are of one class.
-                if let (Some(tree), Some(class)) = (tree, classes.first_mut()) {
-                    totals.link_fill = tree.add_to(class);
-                    (class.limit_pkts, class.target_us) = (None, None);
+                if let Some(tree) = tree {
+                    totals.link_fill = tree.add_to(&mut classes, self.policy.default_class);
+                    // Each subscriber's queue has its own.
+                    for class in &mut classes {
+                        (class.limit_pkts, class.target_us) = (None, None);
+                    }
                 }
             }
             _ => {}

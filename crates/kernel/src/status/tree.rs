@@ -9,8 +9,8 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use sluice_abi as abi;
 use sluice_error::{Error, Result};
-use sluice_policy::IpNet;
-use sluice_policy::network::{Group, Network, Node, Way};
+use sluice_policy::network::{Group, LeafClass, Network, Node, Way};
+use sluice_policy::{ClassId, IpNet};
 use sluice_tables::each_host::HostTable;
 use sluice_tables::tree::{NOBODY, Numbers};
 use std::cmp::Reverse;
@@ -134,6 +134,31 @@ pub struct SubscriberStatus {
     pub marked_pkts: u64,
     /// Wait of its packets in the queue, ms: a mean that the last 16 or so make. None: none was sent, or engine `tc`, which does not measure it.
     pub wait_ms: Option<f64>,
+    /// The classes inside it, in the order of its plan.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<InsideStatus>,
+}
+
+/// A class inside a subscriber.
+#[derive(Debug, Clone, Serialize)]
+pub struct InsideStatus {
+    /// Its number, by which rules name it.
+    pub id: u8,
+    /// Its name.
+    pub name: String,
+    /// Guarantee inside the subscriber, bits per second.
+    pub rate_bps: Option<u64>,
+    /// Ceiling, bits per second.
+    pub ceil_bps: Option<u64>,
+    /// Fill level of the ceiling's bucket, 0 to 1: at 0 its packets wait.
+    pub ceil_fill: Option<f64>,
+    /// What its queue has counted.
+    #[serde(flatten)]
+    pub counts: LeafCounts,
+    /// Packets that left with congestion marked, instead of being dropped.
+    pub marked_pkts: u64,
+    /// Wait of its packets in the queue, ms, as that of a subscriber.
+    pub wait_ms: Option<f64>,
 }
 
 /// A tree at one moment.
@@ -143,6 +168,8 @@ pub(crate) struct Snapshot<'a> {
     addresses: &'a [Arc<[IpNet]>],
     way: Way,
     numbers: Numbers,
+    /// The place in `numbers.classes` of the first class inside each leaf.
+    first_class: Vec<usize>,
     tree: Box<abi::sl_tree>,
     hosts: Vec<Host>,
     /// Whether a qdisc runs the tree: then buckets are filled, and drops have reasons.
@@ -165,12 +192,26 @@ impl<'a> Snapshot<'a> {
         }
         let now_ns = clock::monotonic().as_nanos() as u64;
         let hosts = hosts(maps, network, &numbers, &tree, now_ns);
-        Ok(Snapshot { network, addresses, way, numbers, tree, hosts, runs, now_ns })
+        let classes = network.leaves.iter().map(|leaf| leaf.classes.classes.len());
+        let first_class = classes
+            .scan(0, |next, many| {
+                let first = *next;
+                *next += many;
+                Some(first)
+            })
+            .collect();
+        Ok(Snapshot { network, addresses, way, numbers, first_class, tree, hosts, runs, now_ns })
     }
 
-    /// Adds all leaves to the class that stands for them, and returns the fill level of the link's bucket.
-    pub fn add_to(&self, class: &mut ClassStatus) -> Option<f64> {
-        for leaf in &self.tree.leaf {
+    /// Adds each leaf to the class whose packets it holds, and returns the fill level of the link's bucket. A leaf without classes counts for the
+    /// default class.
+    pub fn add_to(&self, classes: &mut [ClassStatus], default: ClassId) -> Option<f64> {
+        let inside: HashMap<u32, ClassId> =
+            self.numbers.classes.iter().copied().zip(self.network.leaf_classes().map(|(_, class)| class.id)).collect();
+        // A divided leaf counts what its classes do.
+        for (number, leaf) in (0..).zip(&self.tree.leaf).filter(|(_, leaf)| leaf.divided == 0) {
+            let id = inside.get(&number).copied().unwrap_or(default);
+            let Some(class) = classes.iter_mut().find(|class| class.id == id.0) else { continue };
             class.sent.add(Count { pkts: leaf.sent_pkts, bytes: leaf.sent_bytes });
             class.backlog.add(Count { pkts: leaf.pkts.into(), bytes: leaf.backlog_bytes.into() });
             class.marked.pkts += u64::from(leaf.marked_pkts);
@@ -283,8 +324,31 @@ impl<'a> Snapshot<'a> {
             ceil_fill: self.fill(number),
             counts: self.counts(number),
             marked_pkts: counted.marked_pkts.into(),
-            wait_ms: (self.runs && counted.sent_pkts > 0).then(|| f64::from(counted.wait_ns) / 1e6),
+            wait_ms: self.wait_ms(number),
+            classes: self.inside(leaf),
         }
+    }
+
+    /// The classes inside a leaf.
+    fn inside(&self, leaf: usize) -> Vec<InsideStatus> {
+        let classes = &self.network.leaves[leaf].classes.classes;
+        let numbers = &self.numbers.classes[self.first_class[leaf]..];
+        let of = |(class, number): (&LeafClass, &u32)| InsideStatus {
+            id: class.id.0,
+            name: class.name.clone(),
+            rate_bps: class.rate.of(self.way).map(|rate| rate.0),
+            ceil_bps: class.ceil.of(self.way).map(|rate| rate.0),
+            ceil_fill: self.fill(*number),
+            counts: self.counts(*number),
+            marked_pkts: self.tree.leaf[*number as usize].marked_pkts.into(),
+            wait_ms: self.wait_ms(*number),
+        };
+        classes.iter().zip(numbers).map(of).collect()
+    }
+
+    fn wait_ms(&self, number: u32) -> Option<f64> {
+        let counted = &self.tree.leaf[number as usize];
+        (self.runs && counted.sent_pkts > 0).then(|| f64::from(counted.wait_ns) / 1e6)
     }
 
     /// The name of the site above a node. None: the link.

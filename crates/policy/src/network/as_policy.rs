@@ -1,4 +1,4 @@
-//! A network as a policy with one class: what every command takes.
+//! A network as a policy with classes: what every command takes.
 
 use super::NetworkPolicy;
 use crate::ceiling::Limits;
@@ -8,12 +8,16 @@ use crate::link::Link;
 use crate::policy::{Class, FORMAT_VERSION, Malformed, Mode, Policy};
 use crate::rank::Rank;
 use crate::scheduler::Scheduler;
-use std::collections::BTreeMap;
 
 impl From<NetworkPolicy> for Policy {
-    /// All packets are of one class, which the tree of the network queues.
+    /// The classes are those inside the subscribers; without any, all packets are of one class. The tree of the network queues all of them.
     fn from(network: NetworkPolicy) -> Policy {
         let own = &network.link;
+        let choice = &network.classification;
+        let mut classes = network.classes();
+        if classes.is_empty() {
+            classes.push(Class { name: "subscribers".to_owned(), ..Class::new(ClassId(0)) });
+        }
         Policy {
             version: FORMAT_VERSION,
             name: network.name.clone(),
@@ -24,14 +28,14 @@ impl From<NetworkPolicy> for Policy {
             link: Link { framing: own.framing, burst: own.burst, split_gso: own.split_gso, ..Link::default() },
             arrivals_of: Vec::new(),
             limits: Limits::default(),
-            default_class: None,
+            default_class: choice.default_class,
             flows: 0,
             connections: DEFAULT_CONNECTIONS,
             malformed: Malformed::default(),
-            address_sets: BTreeMap::new(),
-            port_sets: BTreeMap::new(),
-            classes: vec![Class { name: "subscribers".to_owned(), ..Class::new(ClassId(0)) }],
-            rules: Vec::new(),
+            address_sets: choice.address_sets.clone(),
+            port_sets: choice.port_sets.clone(),
+            classes,
+            rules: choice.rules.clone(),
             forwards: Vec::new(),
             origin: network.origin.clone(),
             network: Some(Box::new(network)),

@@ -3,7 +3,7 @@
 
 use super::{
     Address, BURST_TIMES_NS, Burst, EachWay, MAX_MISTAKES, MAX_SUBSCRIBERS, NODE_RATES, NetworkPolicy, Subscriber,
-    addresses, group_checks,
+    addresses, class_checks, group_checks,
 };
 use crate::diagnostic::{Diagnostic, Kind, Severity};
 use crate::excerpt::excerpt;
@@ -34,6 +34,7 @@ pub(crate) fn errors(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     let mut findings = same_names(policy);
     findings.extend(overlapping(policy));
     findings.extend(group_checks::errors(policy));
+    findings.extend(class_checks::errors(policy));
     findings.extend(nodes(policy));
     findings.extend(guarantees_above_site(policy).into_iter().filter(|one| one.severity() == Severity::Error));
     findings
@@ -45,6 +46,7 @@ pub(super) fn warnings(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     findings.retain(|one| one.severity() != Severity::Error);
     findings.extend(without_addresses(policy));
     findings.extend(without_rates(policy));
+    findings.extend(class_checks::warnings(policy));
     findings.extend(bursts_without_ceil(policy));
     findings
 }
@@ -63,7 +65,7 @@ pub(super) fn against_link(policy: &NetworkPolicy, link: &Rates) -> Vec<Diagnost
     findings
 }
 
-fn severity(policy: &NetworkPolicy) -> Severity {
+pub(super) fn severity(policy: &NetworkPolicy) -> Severity {
     if policy.oversold { Severity::Warning } else { Severity::Error }
 }
 
@@ -76,7 +78,7 @@ fn cure(policy: &NetworkPolicy) -> &'static str {
 }
 
 /// A sum of rates as a rate; beyond the largest number, that number.
-fn shown(sum: u128) -> Rate {
+pub(super) fn shown(sum: u128) -> Rate {
     Rate(u64::try_from(sum).unwrap_or(u64::MAX))
 }
 
@@ -126,7 +128,7 @@ fn overlapping(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     pairs.map(finding).collect()
 }
 
-/// A site, a plan, or a subscriber with rates of its own.
+/// A site, a plan, a class of one, or a subscriber with rates of its own.
 struct Rated<'a> {
     /// Its name with what it is, if that does not go without saying.
     name: String,
@@ -181,7 +183,17 @@ fn nodes(policy: &NetworkPolicy) -> Vec<Diagnostic> {
         source: own,
         in_table: false,
     });
-    sites.chain(plans).chain(with_own).chain(groups).flat_map(|rated| node(&rated)).collect()
+    let classes = policy.plans.iter().flat_map(|plan| plan.classes.iter().map(move |class| (plan, class)));
+    let classes = classes.map(|(plan, class)| Rated {
+        name: format!("the class {} of the plan {}", excerpt(&class.name), excerpt(&plan.name)),
+        rate: class.rate,
+        ceil: class.ceil,
+        burst: class.burst,
+        place: class.span.0.clone(),
+        source: own,
+        in_table: false,
+    });
+    sites.chain(plans).chain(classes).chain(with_own).chain(groups).flat_map(|rated| node(&rated)).collect()
 }
 
 fn node(rated: &Rated<'_>) -> Vec<Diagnostic> {

@@ -1,7 +1,7 @@
 //! The difference between two networks: settings, sites and subscribers that differ, by name. The numbers of nodes are no difference: an engine
 //! chooses them.
 
-use super::{EachWay, Group, Leaf, LeafQueue, Network, Node};
+use super::{EachWay, Group, Leaf, LeafClass, LeafQueue, Network, Node, PlanScheduler};
 use crate::difference::change::{Change, Field, Values, changed};
 use crate::link::{Cells, SplitGso};
 use crate::rate::Rate;
@@ -60,6 +60,8 @@ pub(crate) fn settings(network: &Network) -> Values {
         framing,
         split_gso,
         plans: _,
+        // Those of subscribers are told with each.
+        classes: _,
         guaranteed: _,
         inner: _,
         leaves: _,
@@ -100,7 +102,7 @@ fn node(network: &Network, node: &Node) -> Values {
 }
 
 fn leaf(network: &Network, leaf: &Leaf, prefixes: &[IpNet]) -> Values {
-    let Leaf { node: own, plan, queue } = leaf;
+    let Leaf { node: own, plan, queue, classes } = leaf;
     let mut values = node(network, own);
     let queues: EachWay<Option<&LeafQueue>> = queue.map(|queue| network.queues.get(*queue));
     let prefixes: Vec<String> = prefixes.iter().map(IpNet::to_string).collect();
@@ -109,8 +111,37 @@ fn leaf(network: &Network, leaf: &Leaf, prefixes: &[IpNet]) -> Values {
         ("plan", plan.clone()),
         ("queue.down", queues.down.map(shown)),
         ("queue.up", queues.up.map(shown)),
+        ("scheduler", (!classes.classes.is_empty()).then(|| classes.scheduler.name().to_owned())),
+        ("default_class", classes.classes.get(classes.default).map(|class| class.id.to_string())),
+        ("classes", (!classes.classes.is_empty()).then(|| shown_classes(network, leaf))),
     ]));
     values
+}
+
+/// The classes inside a leaf on one line. Of their queues, those that differ from the leaf's are told.
+fn shown_classes(network: &Network, leaf: &Leaf) -> String {
+    let by_priority = leaf.classes.scheduler == PlanScheduler::StrictPriority;
+    let one = |class: &LeafClass| {
+        let LeafClass { id, name, weight, priority, rate: least, ceil, burst, queue } = class;
+        let of_ways = |what: &str, values: EachWay<Option<String>>| match &values {
+            EachWay { down: Some(down), up: Some(up) } if down == up => vec![format!("{what} {down}")],
+            _ => {
+                let one =
+                    |(way, value): (&str, &Option<String>)| value.as_ref().map(|value| format!("{what} {way} {value}"));
+                values.named().into_iter().filter_map(one).collect()
+            }
+        };
+        let share = if by_priority { format!("priority {priority}") } else { format!("weight {weight}") };
+        let mut words = vec![format!("{id} {name}"), share];
+        words.extend(of_ways("rate", least.map(|own| rate(*own))));
+        words.extend(of_ways("ceil", ceil.map(|own| rate(*own))));
+        words.extend(of_ways("burst", burst.map(|own| own.map(|burst| burst.to_string()))));
+        if *queue != leaf.queue {
+            words.extend(of_ways("queue", queue.map(|queue| network.queues.get(*queue).map(shown))));
+        }
+        words.join(", ")
+    };
+    leaf.classes.classes.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// The values of a group of hosts: where its node is, and what a host has.

@@ -1,12 +1,17 @@
 //! A network as text in the native format, in one canonical form: sites and subscribers stand in the policy itself. Parsing the text gives the
 //! same network.
 
-use super::{Burst, DEFAULT_GROUP_HOSTS, EachWay, HostGroup, NetworkPolicy, Plan, Site, Subscriber};
+use super::{
+    Burst, Classification, DEFAULT_GROUP_HOSTS, EachWay, HostGroup, NetworkPolicy, Plan, PlanClass, PlanScheduler,
+    Site, Subscriber,
+};
 use crate::limit::Limit;
 use crate::link::Link;
 use crate::print::parts::{Fields, link, object, queue};
+use crate::print::{list, port_value, rule, sets};
+use crate::queue::{Codel, Queue};
 use crate::rate::Rate;
-use crate::time;
+use crate::{terms, time};
 use serde_json::Value;
 
 /// The policy in the native format. Keys at their defaults are left out.
@@ -32,6 +37,7 @@ pub fn print(policy: &NetworkPolicy) -> String {
             policy.plans.iter().map(|one| format!("    {}", named(&one.name, &plan(one)))).collect();
         text += &format!("  \"plans\": {{\n{}\n  }},\n", plans.join(",\n"));
     }
+    text += &classification(&policy.classification);
     if !policy.groups.is_empty() {
         let groups: Vec<String> =
             policy.groups.iter().map(|one| format!("    {}", named(&one.each.name, &group(policy, one)))).collect();
@@ -110,25 +116,78 @@ fn sites(policy: &NetworkPolicy) -> String {
 
 fn plan(plan: &Plan) -> Fields {
     let mut fields = rates([("rate", &plan.rate), ("ceil", &plan.ceil)]);
-    let burst = each_way(&plan.burst, |burst| match burst {
+    burst(&mut fields, &plan.burst);
+    if plan.weight != 1 {
+        fields.push(("weight", plan.weight.into()));
+    }
+    limit(&mut fields, plan.limit);
+    leaf_queue(&mut fields, plan.queue, plan.codel);
+    if plan.scheduler != PlanScheduler::default() {
+        fields.push(("scheduler", plan.scheduler.name().into()));
+    }
+    if !plan.classes.is_empty() {
+        let classes = plan.classes.iter().map(|class| plan_class(plan, class));
+        let object =
+            |fields: Fields| Value::Object(fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect());
+        fields.push(("classes", classes.map(object).collect()));
+    }
+    fields
+}
+
+fn burst(fields: &mut Fields, burst: &EachWay<Option<Burst>>) {
+    let burst = each_way(burst, |burst| match burst {
         Burst::Bytes(bytes) => bytes.to_string().into(),
         Burst::TimeNs(ns) => time::format(*ns).into(),
     });
     fields.extend(burst.map(|burst| ("burst", burst)));
-    if plan.weight != 1 {
-        fields.push(("weight", plan.weight.into()));
-    }
-    match plan.limit {
+}
+
+fn limit(fields: &mut Fields, limit: Option<Limit>) {
+    match limit {
         Some(Limit::Pkts(pkts)) => fields.push(("limit", pkts.into())),
         Some(limit) => fields.push(("limit", limit.to_string().into())),
         None => {}
     }
-    // By flow is the default here, as a FIFO is that of a class.
-    if plan.queue.flows().is_none() {
-        fields.push(("queue", plan.queue.name().into()));
+}
+
+/// By flow is the default here, as a FIFO is that of a class of a policy with classes.
+fn leaf_queue(fields: &mut Fields, own: Queue, codel: Option<Codel>) {
+    if own.flows().is_none() {
+        fields.push(("queue", own.name().into()));
     }
-    queue(&mut fields, plan.queue, plan.codel);
+    queue(fields, own, codel);
+}
+
+fn plan_class(plan: &Plan, class: &PlanClass) -> Fields {
+    let mut fields: Fields = vec![("id", class.id.0.into()), ("name", class.name.clone().into())];
+    fields.extend(rates([("rate", &class.rate), ("ceil", &class.ceil)]));
+    burst(&mut fields, &class.burst);
+    if class.weight != 1 {
+        fields.push(("weight", class.weight.into()));
+    }
+    if plan.scheduler == PlanScheduler::StrictPriority {
+        fields.push(("priority", class.priority.into()));
+    }
+    if class.limit != plan.limit {
+        limit(&mut fields, class.limit);
+    }
+    if (class.queue, class.codel) != (plan.queue, plan.codel) {
+        leaf_queue(&mut fields, class.queue, class.codel);
+    }
     fields
+}
+
+fn classification(own: &Classification) -> String {
+    let mut text = String::new();
+    if let Some(id) = own.default_class {
+        text += &format!("  \"default_class\": {id},\n");
+    }
+    text += &sets("address_sets", &own.address_sets, |net| terms::prefix(net).into());
+    text += &sets("port_sets", &own.port_sets, port_value);
+    if !own.rules.is_empty() {
+        text += &format!("  \"rules\": {},\n", list(own.rules.iter().map(rule)));
+    }
+    text
 }
 
 fn subscriber(policy: &NetworkPolicy, subscriber: &Subscriber) -> Fields {

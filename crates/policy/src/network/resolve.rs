@@ -1,9 +1,14 @@
 //! A network as an engine is to build it: numbered nodes, each with every value chosen, and the prefixes of the leaves.
 
-use super::{BURST_TIMES_NS, Burst, EachWay, HostGroup, NODE_RATES, NetworkPolicy, Plan, Subscriber, Way, checks};
+use super::{
+    BURST_TIMES_NS, Burst, EachWay, HostGroup, MAX_PLAN_CLASSES, NODE_RATES, NetworkPolicy, Plan, PlanClass,
+    PlanScheduler, Subscriber, Way, checks, default_of,
+};
 use crate::bytes::{Bytes, FRAME_BYTES};
 use crate::ceiling::default_burst;
+use crate::class_id::ClassId;
 use crate::diagnostic::{Diagnostic, Diagnostics, Kind, Severity};
+use crate::limit::Limit;
 use crate::limits;
 use crate::link::{Framing, SplitGso};
 use crate::queue::{Codel, Flows, Queue};
@@ -33,6 +38,8 @@ pub struct Network {
     pub split_gso: SplitGso,
     /// The number of plans.
     pub plans: usize,
+    /// The ids and names of the classes inside subscribers. Empty: no plan has classes.
+    pub classes: Vec<(ClassId, String)>,
     /// The sum of the guarantees below the link, bits per second.
     pub guaranteed: EachWay<u128>,
     /// The inner nodes: the link, then the sites, each behind its parent, then the groups of hosts. The number of the one at `i` is `SL_FIRST_INNER + i`.
@@ -77,8 +84,55 @@ pub struct Leaf {
     pub node: Node,
     /// The name of its plan.
     pub plan: Option<String>,
+    /// The index of its queue in [`Network::queues`]; of one with classes, of no meaning.
+    pub queue: EachWay<usize>,
+    /// Its classes, each a leaf of its own below it. None: its packets are in one queue.
+    pub classes: Arc<LeafClasses>,
+}
+
+/// The classes inside a subscriber. Subscribers of a plan with one rate have the same.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeafClasses {
+    /// How they share what their guarantees leave.
+    pub scheduler: PlanScheduler,
+    /// The classes, in the order of the plan.
+    pub classes: Vec<LeafClass>,
+    /// The index of the class of packets that no rule gives to another one of these.
+    pub default: usize,
+}
+
+/// A class inside a subscriber.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeafClass {
+    /// Its number, by which rules name it.
+    pub id: ClassId,
+    /// Its name.
+    pub name: String,
+    /// Its share beside the other classes, 1 to [`super::MAX_NODE_WEIGHT`].
+    pub weight: u32,
+    /// Its urgency with [`PlanScheduler::StrictPriority`], 0 to 15; 0 goes first.
+    pub priority: u8,
+    /// Its guarantee inside the subscriber, bits per second.
+    pub rate: Rates,
+    /// Its ceiling, bits per second.
+    pub ceil: Rates,
+    /// The most that passes at once after a pause, if there is a ceiling.
+    pub burst: EachWay<Option<Bytes>>,
     /// The index of its queue in [`Network::queues`].
     pub queue: EachWay<usize>,
+}
+
+impl LeafClasses {
+    /// The index of the class that packets get of a class of rules, or of none.
+    pub fn of(&self, class: Option<ClassId>) -> usize {
+        let own = class.and_then(|class| self.classes.iter().position(|own| own.id == class));
+        own.unwrap_or(self.default)
+    }
+
+    /// The index of the class of packets by the number that engines know it by: the last of them is that of packets without one.
+    pub fn by_number(&self) -> [usize; MAX_PLAN_CLASSES + 1] {
+        std::array::from_fn(|number| self.of((number < MAX_PLAN_CLASSES).then_some(ClassId(number as u8))))
+    }
 }
 
 /// Hosts that no list names, which have leaves while they are there.
@@ -156,6 +210,14 @@ impl Network {
     /// The sites and the groups of hosts.
     pub fn sites(&self) -> &[Node] {
         &self.inner[1..]
+    }
+
+    /// The classes inside all leaves, with the index of the leaf: in the order of leaves, and of the classes of each.
+    pub fn leaf_classes(&self) -> impl Iterator<Item = (usize, &LeafClass)> + '_ {
+        self.leaves
+            .iter()
+            .enumerate()
+            .flat_map(|(leaf, own)| own.classes.classes.iter().map(move |class| (leaf, class)))
     }
 
     /// The leaves of subscribers.
@@ -253,6 +315,7 @@ pub fn resolve(policy: &NetworkPolicy, context: &Context) -> Result<Network, Dia
         framing: policy.link.framing,
         split_gso: policy.link.split_gso,
         plans: policy.plans.len(),
+        classes: policy.classes().into_iter().map(|class| (class.id, class.name)).collect(),
         guaranteed: checks::whole(policy),
         inner: inner(policy, rate),
         leaves,
@@ -403,6 +466,8 @@ struct Queues {
     list: Vec<LeafQueue>,
     known: HashMap<LeafQueue, usize>,
     kinds: EachWay<HashSet<(Queue, Option<Codel>, u32)>>,
+    /// The classes of subscribers by their plan and the rates at which they send.
+    classes: HashMap<(Option<usize>, Rates), Arc<LeafClasses>>,
 }
 
 impl Queues {
@@ -411,6 +476,14 @@ impl Queues {
             self.list.push(queue);
             self.list.len() - 1
         })
+    }
+
+    /// The indices of the queues of a leaf that sends at these rates, by what it says of its queue.
+    fn of(&mut self, wanted: Wanted, sends_at: Rates) -> EachWay<usize> {
+        let own = sends_at.map(|rate| queue(wanted, *rate));
+        self.kinds.down.insert(own.down.kind(sends_at.down));
+        self.kinds.up.insert(own.up.kind(sends_at.up));
+        EachWay { down: self.index(own.down), up: self.index(own.up) }
     }
 
     /// The kinds of queues that a tree has, of the direction that has more.
@@ -423,9 +496,16 @@ fn leaf(policy: &NetworkPolicy, number: usize, subscriber: &Subscriber, link: &R
     let (plan, ceil) = (policy.plan(subscriber), policy.ceil(subscriber));
     let written = plan.map_or(EachWay::default(), |plan| plan.burst);
     let sends_at = ceil.or(link);
-    let own = sends_at.map(|rate| queue(plan, *rate));
-    queues.kinds.down.insert(own.down.kind(sends_at.down));
-    queues.kinds.up.insert(own.up.kind(sends_at.up));
+    let known = queues.classes.get(&(subscriber.plan, sends_at)).cloned();
+    let classes = known.unwrap_or_else(|| {
+        let own = Arc::new(plan.map_or(LeafClasses::default(), |plan| classes(policy, plan, &sends_at, queues)));
+        queues.classes.insert((subscriber.plan, sends_at), Arc::clone(&own));
+        own
+    });
+    let queue = match classes.classes.get(classes.default) {
+        Some(class) => class.queue,
+        None => queues.of(Wanted::of_subscriber(plan), sends_at),
+    };
     Leaf {
         node: Node {
             number: number as u16,
@@ -438,7 +518,50 @@ fn leaf(policy: &NetworkPolicy, number: usize, subscriber: &Subscriber, link: &R
             burst: ceil.zip(&written).map(|(ceil, burst)| ceil.map(|ceil| burst_at(ceil, *burst))),
         },
         plan: plan.map(|plan| plan.name.clone()),
-        queue: EachWay { down: queues.index(own.down), up: queues.index(own.up) },
+        queue,
+        classes,
+    }
+}
+
+/// The classes inside a subscriber of a plan that sends at these rates.
+fn classes(policy: &NetworkPolicy, plan: &Plan, sends_at: &Rates, queues: &mut Queues) -> LeafClasses {
+    let class = |own: &PlanClass| {
+        // A class sends no faster than its subscriber.
+        let least = |own: Option<Rate>, whole: Option<Rate>| {
+            own.map_or(whole, |own| Some(whole.map_or(own, |whole| own.min(whole))))
+        };
+        let at = EachWay { down: least(own.ceil.down, sends_at.down), up: least(own.ceil.up, sends_at.up) };
+        LeafClass {
+            id: own.id,
+            name: own.name.clone(),
+            weight: own.weight,
+            priority: own.priority,
+            rate: own.rate,
+            ceil: own.ceil,
+            burst: own.ceil.zip(&own.burst).map(|(ceil, burst)| ceil.map(|ceil| burst_at(ceil, *burst))),
+            queue: queues.of(Wanted { queue: own.queue, codel: own.codel, limit: own.limit }, at),
+        }
+    };
+    LeafClasses {
+        scheduler: plan.scheduler,
+        classes: plan.classes.iter().map(class).collect(),
+        default: default_of(plan, policy.classification.default_class).unwrap_or_default(),
+    }
+}
+
+/// What a plan or a class says of its queue.
+#[derive(Clone, Copy)]
+struct Wanted {
+    queue: Queue,
+    codel: Option<Codel>,
+    limit: Option<Limit>,
+}
+
+impl Wanted {
+    fn of_subscriber(plan: Option<&Plan>) -> Wanted {
+        let queue = Queue::Flows(Flows::default());
+        let default = Wanted { queue, codel: queue.default_codel(), limit: None };
+        plan.map_or(default, |plan| Wanted { queue: plan.queue, codel: plan.codel, limit: plan.limit })
     }
 }
 
@@ -451,11 +574,8 @@ fn burst_at(ceil: Rate, burst: Option<Burst>) -> Bytes {
     }
 }
 
-/// The queue of a subscriber that sends at this rate.
-fn queue(plan: Option<&Plan>, rate: Option<Rate>) -> LeafQueue {
-    let queue = plan.map_or(Queue::Flows(Flows::default()), |plan| plan.queue);
-    let codel = plan.map_or(queue.default_codel(), |plan| plan.codel);
-    let limit = plan.and_then(|plan| plan.limit);
+/// The queue of a leaf that sends at this rate.
+fn queue(Wanted { queue, codel, limit }: Wanted, rate: Option<Rate>) -> LeafQueue {
     let kept_short = queue.flows().is_some() && codel.is_some();
     let demand = limits::demand(limit, rate, kept_short);
     LeafQueue {

@@ -25,6 +25,10 @@ pub fn summary(network: &Network) -> String {
     };
     rows.push(("sites", sites));
     rows.push(("plans", network.plans.to_string()));
+    if !network.classes.is_empty() {
+        let names: Vec<String> = network.classes.iter().map(|(id, name)| format!("{id} {name}")).collect();
+        rows.push(("classes", names.join(", ")));
+    }
     rows.push(("queues", count(network.queues.len(), "kind", "kinds")));
     let sums = network.guaranteed.named().into_iter().zip(link.ceil.named());
     let sums: Vec<String> = sums

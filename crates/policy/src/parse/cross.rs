@@ -47,6 +47,18 @@ pub(super) fn check(
     }
 }
 
+/// Checks the rules of a policy with subscribers against the classes of its plans. `written`: the number of rules in the file.
+pub(super) fn check_rules(
+    reader: &mut Reader,
+    (written, default_class): (usize, Option<ClassId>),
+    classes: &[Placed<Class>],
+    rules: &[Placed<Rule>],
+) {
+    too_many(reader, "rules", written, MAX_RULES);
+    check_unique_priorities(reader, rules);
+    check_named_classes(reader, default_class, Valid { classes, rules, forwards: &[] });
+}
+
 fn check_counts(reader: &mut Reader, object: &Object, counts: &Counts) {
     if let (Some(field), 0) = (object.get("classes"), counts.classes) {
         if matches!(field.value, jsonc_parser::ast::Value::Array(_)) {
@@ -56,13 +68,17 @@ fn check_counts(reader: &mut Reader, object: &Object, counts: &Counts) {
             reader.report(finding);
         }
     }
-    for (key, count, max) in [("classes", counts.classes, MAX_CLASSES), ("rules", counts.rules, MAX_RULES)] {
-        if count > max {
-            let finding = Diagnostic::error(Kind::TooMany, format!("the policy has {count} {key}, more than {max}"))
-                .at(reader.spans.get(&format!("/{key}/{max}")).cloned(), "the first one too many")
-                .help(format!("remove {} of them", count - max));
-            reader.report(finding);
-        }
+    too_many(reader, "classes", counts.classes, MAX_CLASSES);
+    too_many(reader, "rules", counts.rules, MAX_RULES);
+}
+
+/// Reports a list that is too long.
+fn too_many(reader: &mut Reader, key: &str, count: usize, max: usize) {
+    if count > max {
+        let finding = Diagnostic::error(Kind::TooMany, format!("the policy has {count} {key}, more than {max}"))
+            .at(reader.spans.get(&format!("/{key}/{max}")).cloned(), "the first one too many")
+            .help(format!("remove {} of them", count - max));
+        reader.report(finding);
     }
 }
 

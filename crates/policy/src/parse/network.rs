@@ -1,38 +1,23 @@
 //! The keys of a policy with subscribers: `subscribers`, `each_host`, `sites`, `plans`, `subscriber_side` and `oversold`.
 
-use super::node::{Known, addresses, each_way, rates};
+use super::node::{Known, addresses, rates};
 use super::object::{Field, Object, Reader};
 use super::rule::check_interface;
-use super::{About, about, class, each_host, link, queue};
+use super::{About, about, cross, each_host, link, plan, rules, sets};
+use crate::class_id::ClassId;
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::excerpt::excerpt;
 use crate::network::{
-    self, BURST_TIMES_NS, Burst, EachWay, MAX_NODE_WEIGHT, MAX_SITE_DEPTH, MAX_SITES, MAX_SUBSCRIBERS, NetworkLink,
-    NetworkPolicy, Plan, Site, Sites, Subscriber, Subscribers, Tables, checks, names, subscriber_table,
+    self, Classification, MAX_PLAN_CLASSES, MAX_SITE_DEPTH, MAX_SITES, MAX_SUBSCRIBERS, NetworkLink, NetworkPolicy,
+    Plan, Site, Sites, Subscriber, Subscribers, Tables, checks, names, subscriber_table,
 };
 use crate::policy::MAX_INTERFACES;
 use crate::source::{Origin, Source, Span, Where};
-use crate::{quantity, time};
 use jsonc_parser::ast::Value;
 use std::collections::HashMap;
 
 /// Every key of a site.
 pub(super) const SITE_KEYS: &[&str] = &["rate", "ceil", "weight", "sites"];
-/// Every key of a plan.
-pub(super) const PLAN_KEYS: &[&str] = &[
-    "rate",
-    "ceil",
-    "burst",
-    "weight",
-    "limit",
-    "queue",
-    "hosts",
-    "flow_quantum",
-    "allowance",
-    "aqm",
-    "target",
-    "interval",
-];
 /// Every key of a subscriber.
 pub(super) const SUBSCRIBER_KEYS: &[&str] = &["name", "id", "addresses", "plan", "site", "rate", "ceil"];
 
@@ -40,6 +25,8 @@ pub(super) const SUBSCRIBER_KEYS: &[&str] = &["name", "id", "addresses", "plan",
 const OWN: &[&str] = &["sites", "plans", "subscriber_side", "oversold"];
 /// Keys either of which makes a policy one with subscribers.
 const MAKING: &[&str] = &["subscribers", "each_host"];
+/// Keys that choose the class inside a subscriber, where plans have classes.
+const CHOOSING: &[&str] = &["rules", "default_class", "address_sets", "port_sets"];
 /// Keys that it has in common with others.
 const COMMON: &[&str] = &["$schema", "version", "name", "description", "link"];
 
@@ -74,9 +61,10 @@ pub(super) fn read(reader: &mut Reader, object: &Object, source: &Source, tables
         None => Some(Sites::default()),
     };
     let plans = match object.get("plans") {
-        Some(field) => plans(reader, field),
+        Some(field) => plan::read_all(reader, field),
         None => Some(Vec::new()),
     };
+    let classification = classification(reader, object, source, plans.as_deref());
     let none = Subscribers { subscribers: Vec::new(), source: source.clone() };
     let listed = match object.get("subscribers") {
         Some(field) => subscribers(reader, field, source, tables, sites.as_ref(), plans.as_deref()),
@@ -97,6 +85,7 @@ pub(super) fn read(reader: &mut Reader, object: &Object, source: &Source, tables
         oversold: oversold || libreqos,
         sites: sites.unwrap_or_default(),
         plans: plans.unwrap_or_default(),
+        classification,
         subscribers,
         groups,
         unlisted: network::Guarantees::default(),
@@ -127,17 +116,44 @@ fn subscribers(
     }
 }
 
+/// The rules that choose the class of a packet inside its subscriber. Reported if no plan has classes, or none has the one that is named.
+fn classification(reader: &mut Reader, object: &Object, source: &Source, plans: Option<&[Plan]>) -> Classification {
+    let sets = sets::read(reader, object);
+    let (written, rules) = rules(reader, object, source, &sets);
+    let help = "the id of the class for packets that no rule matches";
+    let field = object.get("default_class");
+    let default_class =
+        field.and_then(|field| reader.integer(field, 0..=MAX_PLAN_CLASSES as i64 - 1, help)).map(ClassId);
+    let classes: Option<Vec<_>> = plans.map(|plans| network::classes_of(plans).into_iter().enumerate().collect());
+    match &classes {
+        Some(classes) if classes.is_empty() => {
+            for field in CHOOSING.iter().filter_map(|key| object.get(key)) {
+                let title = format!("\"{}\" in a policy with subscribers whose plans have no classes", field.key);
+                let finding = Diagnostic::error(Kind::Conflict, title).at(field.key_span.clone(), "chooses nothing");
+                reader.report(finding.help("give a plan \"classes\", or remove it"));
+            }
+        }
+        Some(classes) => cross::check_rules(reader, (written, default_class), classes, &rules),
+        None => {}
+    }
+    Classification {
+        default_class,
+        address_sets: sets.addresses,
+        port_sets: sets.ports,
+        rules: rules.into_iter().map(|(_, rule)| rule).collect(),
+    }
+}
+
 /// Reports the keys that a policy with subscribers cannot have. `making`: the key that makes it one.
 fn refuse_others(reader: &mut Reader, object: &Object, making: &Field) {
     for key in super::KEYS {
         let Some(field) = object.get(key) else { continue };
-        if MAKING.contains(key) || OWN.contains(key) || COMMON.contains(key) {
+        if [MAKING, OWN, COMMON, CHOOSING].iter().any(|keys| keys.contains(key)) {
             continue;
         }
         let cure = match *key {
-            "classes" | "rules" | "forwards" => {
-                "remove it, or the subscribers: for now a policy has either classes and rules, or subscribers"
-            }
+            "classes" => "write it into a plan: the classes of a subscriber are those of its plan",
+            "scheduler" => "write it into a plan with \"classes\", or remove it",
             "interfaces" => "remove it: one policy is for all interfaces, and \"subscriber_side\" tells them apart",
             "limits" => "remove it: ceilings are those of \"link\", of sites and of plans",
             _ => "remove it, or the subscribers",
@@ -147,12 +163,6 @@ fn refuse_others(reader: &mut Reader, object: &Object, making: &Field) {
             .at(making.key_span.clone(), "makes this a policy with subscribers");
         reader.report(finding.help(cure));
     }
-}
-
-fn weight(reader: &mut Reader, object: &Object) -> u32 {
-    let meaning = "the share beside others below the same parent: 3 gets three times what 1 gets";
-    let field = object.get("weight");
-    field.and_then(|field| reader.integer(field, 1..=i64::from(MAX_NODE_WEIGHT), meaning)).unwrap_or(1)
 }
 
 fn link_of(reader: &mut Reader, field: &Field) -> Option<NetworkLink> {
@@ -271,7 +281,7 @@ impl Tree {
             }
             let Some(object) = reader.object(entry.value, &entry.path, "a site", SITE_KEYS) else { continue };
             let (rate, ceil) = (rates(reader, &object, "rate"), rates(reader, &object, "ceil"));
-            let weight = weight(reader, &object);
+            let weight = plan::weight(reader, &object);
             let index = self.sites.len();
             self.known.insert(entry.key.to_owned(), place.clone());
             self.sites.push(Site { name: entry.key.to_owned(), parent, rate, ceil, weight, span: Where(place) });
@@ -295,57 +305,6 @@ impl Tree {
         }
         true
     }
-}
-
-/// The plans; `None` if they cannot be read at all.
-fn plans(reader: &mut Reader, field: &Field) -> Option<Vec<Plan>> {
-    let Value::Object(_) = field.value else {
-        reader.wrong_type(field, "an object", "write plans by name, as `{ \"home\": { \"ceil\": \"100mbit\" } }`");
-        return None;
-    };
-    let mut plans = Vec::new();
-    for entry in reader.entries(field, "") {
-        if !names::can_be_name(entry.key) {
-            reader.report(names::no_name("plan", entry.key, entry.key_span.clone()));
-        }
-        // One that cannot be read keeps its name, so that subscribers find it.
-        plans.push(plan(reader, &entry));
-    }
-    Some(plans)
-}
-
-fn plan(reader: &mut Reader, entry: &Field) -> Plan {
-    let mut plan = Plan {
-        name: entry.key.to_owned(),
-        rate: EachWay::default(),
-        ceil: EachWay::default(),
-        burst: EachWay::default(),
-        weight: 1,
-        queue: crate::queue::Queue::default(),
-        codel: None,
-        limit: None,
-        span: Where(entry.key_span.clone()),
-    };
-    let Some(object) = reader.object(entry.value, &entry.path, "a plan", PLAN_KEYS) else { return plan };
-    (plan.rate, plan.ceil) = (rates(reader, &object, "rate"), rates(reader, &object, "ceil"));
-    if let Some(field) = object.get("burst") {
-        plan.burst = each_way(reader, field, burst);
-    }
-    plan.weight = weight(reader, &object);
-    (plan.queue, plan.codel) = queue::read(reader, &object, queue::Default::Flows);
-    plan.limit = object.get("limit").and_then(|field| class::limit(reader, field));
-    plan
-}
-
-/// A burst in bytes, or as a time at the ceiling.
-fn burst(reader: &mut Reader, field: &Field) -> Option<Burst> {
-    let is_time = match field.value {
-        Value::StringLit(text) => {
-            quantity::split(&text.value).is_some_and(|(number, unit)| time::of(number, &unit).is_some())
-        }
-        _ => false,
-    };
-    if is_time { reader.time(field, &BURST_TIMES_NS).map(Burst::TimeNs) } else { reader.bytes(field).map(Burst::Bytes) }
 }
 
 /// The subscribers of a list in the policy itself.

@@ -3,7 +3,9 @@
 use super::*;
 use sluice_policy::{Context, Source};
 
-const PLANS: &str = r#""plans": { "home": { "rate": "5mbit", "ceil": "50mbit" }, "work": { "ceil": { "down": "200mbit", "up": "20mbit" }, "weight": 4 } }"#;
+const PLANS: &str = r#""plans": { "home": { "rate": "5mbit", "ceil": "50mbit" }, "work": { "ceil": { "down": "200mbit", "up": "20mbit" }, "weight": 4 },
+    "split": { "ceil": "50mbit", "classes": [{ "id": 0, "rate": "5mbit", "ceil": "10mbit" }, { "id": 3, "weight": 4, "queue": "fifo" }] },
+    "urgent": { "ceil": "50mbit", "scheduler": "strict_priority", "classes": [{ "id": 0, "priority": 0 }, { "id": 3, "priority": 2 }] } }"#;
 
 fn network(sites: &str, subscribers: &str) -> Network {
     let text = format!(
@@ -47,6 +49,61 @@ fn the_core_holds_what_the_network_says() {
     let own = &table.nodes[&1];
     assert_eq!((own.weight, own.ceil_cost, own.rate_cost), (4, 655_360, 0), "200 Mbit/s are 40 ns a byte");
     assert_eq!(table.link.ceil_cost, 131_072);
+}
+
+/// Of three subscribers, the second has classes.
+fn divided(plan: &str, site: &str) -> Network {
+    let all = [
+        subscriber("a", "192.0.2.1", "home", "mast"),
+        subscriber("b", "192.0.2.2", plan, site),
+        subscriber("c", "192.0.2.3", "home", "south"),
+    ];
+    network(SITES, &all.join(","))
+}
+
+#[test]
+fn classes_are_leaves_below_their_subscriber() {
+    let town = divided("split", "mast");
+    let (split, numbers) = table(&town, &[], &TreeTable::empty());
+    assert_eq!((&numbers.leaves[..], &numbers.classes[..]), (&[0, 1, 2][..], &[3, 4][..]));
+    assert_eq!(numbers.classes_of(&town).map(<[u32]>::len).collect::<Vec<_>>(), [0, 2, 0]);
+    let (whole, [first, second]) = (&split.nodes[&1], [&split.nodes[&3], &split.nodes[&4]]);
+    assert_eq!((whole.queue, first.parent, second.parent), (abi::SL_LEAF_DIVIDED, 1, 1));
+    assert_eq!((whole.ceil_cost, first.ceil_cost, second.ceil_cost), (2_621_440, 13_107_200, 0));
+    assert_eq!((first.rate_cost, second.rate_cost, second.weight), (26_214_400, 0, 4));
+    // Class 0 is the first; those that the plan lacks, and packets without one, are of the last.
+    let mut of_class = [5; abi::SL_PART_CLASSES as usize];
+    of_class[0] = 4;
+    assert_eq!(split.parts[&1].of_class, of_class);
+    let mut tree = split.build().unwrap_or_else(|node| panic!("node {node} is refused"));
+    let part = |tree: &mut Tree, leaf: u32, class: u32| tree.leaf_of_class(leaf, class);
+    assert_eq!([0, 3, 7, 15].map(|class| part(&mut tree, 1, class)), [Some(3), Some(4), Some(4), Some(4)]);
+    assert_eq!((part(&mut tree, 0, 3), part(&mut tree, 9, 0)), (Some(0), None), "no classes, and no such leaf");
+    let read = TreeTable::read(tree.state());
+    assert!(read.includes(&split) && split.includes(&read));
+    // In another order, it is another node, and so are its classes.
+    let (urgent, others) = table(&divided("urgent", "mast"), &numbers.owners, &split);
+    assert_eq!((&others.leaves[..], &others.classes[..], others.gone()), (&[0, 5, 2][..], &[6, 7][..], vec![1, 3, 4]));
+    assert_eq!((urgent.nodes[&5].discipline, urgent.nodes[&7].priority), (abi::SL_TREE_PRIORITY, 2));
+    let removed: Vec<u32> = split.removals(&others.gone(), |_| false).iter().map(|change| change.at).collect();
+    assert_eq!(removed, [3, 4, 1], "classes before their subscriber");
+    let removed: Vec<u32> = split.removals(&others.gone(), |leaf| leaf == 4).iter().map(|change| change.at).collect();
+    assert_eq!(removed, [3], "one with packets stays, and its subscriber");
+}
+
+#[test]
+fn a_part_has_the_classes_of_the_whole() {
+    let (whole, numbers) = table(&divided("split", "mast"), &[], &TreeTable::empty());
+    let tree = whole.build().unwrap_or_else(|node| panic!("node {node} is refused"));
+    let part = network(SITES, &subscriber("b", "192.0.2.2", "split", "south"));
+    let of_part = Numbers::of_part(&part, &numbers.owners).expect("all of them are there");
+    assert_eq!(of_part.all_leaves(), [1, 3, 4]);
+    let own = [1, 3, 4, NOBODY].into_iter().chain(LINK..NODES as u32);
+    let running = TreeTable::read_part(tree.state(), own);
+    let wanted = TreeTable::of(&part, Way::Down, &of_part, &running, 14).unwrap_or_else(|error| panic!("{error}"));
+    let changed: Vec<u32> =
+        running.changes_to(&wanted).iter().map(|change| change.at).filter(|at| *at < LINK).collect();
+    assert_eq!(changed, [1], "it moves, and its classes with it");
 }
 
 #[test]
@@ -140,6 +197,10 @@ fn the_core_follows_every_change() {
             &[subscriber("a", "192.0.2.1", "work", "mast"), subscriber("b", "192.0.2.9", "home", "north")].join(","),
         ),
         network("{}", &subscriber("b", "192.0.2.9", "home", "").replace(r#", "site": """#, "")),
+        three(),
+        divided("split", "mast"),
+        divided("split", "south"),
+        divided("urgent", "south"),
         three(),
     ];
     let mut tree = Tree::default();

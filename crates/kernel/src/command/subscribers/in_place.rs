@@ -22,8 +22,8 @@ use crate::system::privilege::require_rights;
 use crate::system::{bpffs, clock, netns, paths, qdiscs};
 use sluice_error::{Error, Kind, Result};
 use sluice_policy::edit::{SubscriberChange, taken_apart, with_subscribers};
-use sluice_policy::network::Guarantees;
-use sluice_policy::{Policy, Resolved, Source, parse};
+use sluice_policy::network::{Guarantees, LeafClasses, PlanScheduler};
+use sluice_policy::{ClassId, Policy, Resolved, Source, parse};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
@@ -146,6 +146,10 @@ impl Prepared {
             Some(departing(resolve(&policy, rates(was), was.engine).ok()?, was))
         };
         let (before, now) = (resolved(before)?, resolved(now)?);
+        // Other classes are other nodes.
+        if classes(&before)? != classes(&now)? {
+            return None;
+        }
         let amendment = Amendment {
             after: was.generation,
             generation: was.generation.wrapping_add(1).max(1),
@@ -215,6 +219,13 @@ impl Prepared {
         self.index.amend(self.record.generation, &self.subscribers, self.guarantees, known);
         Done::change(self.record, &self.before, self.now, note.into_iter().collect())
     }
+}
+
+/// The scheduler and the ids of the classes inside each subscriber.
+fn classes(policy: &Resolved) -> Option<Vec<(PlanScheduler, Vec<ClassId>)>> {
+    let leaves = policy.network.as_ref()?.leaves.iter();
+    let of = |classes: &LeafClasses| (classes.scheduler, classes.classes.iter().map(|class| class.id).collect());
+    Some(leaves.map(|leaf| of(&leaf.classes)).collect())
 }
 
 /// The policy of a part of the subscribers.

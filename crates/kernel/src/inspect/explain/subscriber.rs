@@ -2,7 +2,8 @@
 
 use super::Fields;
 use serde::Serialize;
-use sluice_policy::network::{Network, Node, Way};
+use sluice_policy::ClassId;
+use sluice_policy::network::{LeafClass, Network, Node, Way};
 
 /// The subscriber of a packet.
 #[derive(Debug, Clone, Serialize)]
@@ -13,7 +14,9 @@ pub struct SubscriberFound {
     pub id: Option<String>,
     /// Its plan.
     pub plan: Option<String>,
-    /// The nodes from the subscriber to the link.
+    /// The class inside the subscriber. None: it has none.
+    pub class: Option<String>,
+    /// The nodes from the class, or the subscriber, to the link.
     pub path: Vec<NodeFound>,
 }
 
@@ -30,8 +33,8 @@ pub struct NodeFound {
     pub weight: u32,
 }
 
-/// The subscriber of a packet. `way`: the direction of the departures, if it is known; else the one in which an address is a subscriber's.
-pub(super) fn of(network: &Network, way: Option<Way>, fields: &Fields) -> SubscriberFound {
+/// The subscriber of a packet of this class. `way`: the direction of the departures, if it is known; else the one in which an address is a subscriber's.
+pub(super) fn of(network: &Network, way: Option<Way>, class: Option<ClassId>, fields: &Fields) -> SubscriberFound {
     let leaf = |way: Way| {
         let address = if way == Way::Down { fields.dst } else { fields.src };
         network.leaf(address?)
@@ -39,7 +42,8 @@ pub(super) fn of(network: &Network, way: Option<Way>, fields: &Fields) -> Subscr
     let tried = way.map_or(vec![Way::Down, Way::Up], |way| vec![way]);
     let found = tried.iter().find_map(|way| Some((*way, leaf(*way)?)));
     let (way, leaf) = found.map_or((tried[0], None), |(way, leaf)| (way, Some(leaf)));
-    let mut path = Vec::new();
+    let inside = leaf.and_then(|leaf| leaf.classes.classes.get(leaf.classes.of(class)));
+    let mut path: Vec<NodeFound> = inside.map(|class| class_node(class, way)).into_iter().collect();
     let mut parent = network.link().number;
     if let Some(leaf) = leaf {
         path.push(node(&leaf.node, way));
@@ -56,7 +60,17 @@ pub(super) fn of(network: &Network, way: Option<Way>, fields: &Fields) -> Subscr
         way,
         id: leaf.map(|leaf| leaf.node.id.clone()),
         plan: leaf.and_then(|leaf| leaf.plan.clone()),
+        class: inside.map(|class| class.name.clone()),
         path,
+    }
+}
+
+fn class_node(class: &LeafClass, way: Way) -> NodeFound {
+    NodeFound {
+        name: format!("class {} {}", class.id, class.name),
+        rate_bps: class.rate.of(way).map(|rate| rate.0),
+        ceil_bps: class.ceil.of(way).map(|rate| rate.0),
+        weight: class.weight,
     }
 }
 

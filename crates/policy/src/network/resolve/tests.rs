@@ -12,6 +12,7 @@ use proptest::prelude::*;
 
 const POLICY: &str = include_str!("../../../tests/networks/inline.json");
 const GROUPS: &str = include_str!("../../../tests/networks/each_host.json");
+const CLASSES: &str = include_str!("../../../tests/networks/classes.json");
 
 fn policy(text: &str) -> Box<NetworkPolicy> {
     match parse_file(&Source::new("test.json", text)) {
@@ -180,7 +181,7 @@ fn a_site_is_guaranteed_no_more_than_passes() {
 
 #[test]
 fn printed_networks_are_the_same() {
-    for text in [POLICY, GROUPS] {
+    for text in [POLICY, GROUPS, CLASSES] {
         let first = policy(text);
         let printed = print(&first);
         let again = policy(&printed);
@@ -209,6 +210,42 @@ fn a_group_has_a_node_and_leaves() {
     let fields: Vec<_> = found.sites[0].fields.iter().map(|field| field.field).collect();
     assert_eq!((found.sites.len(), found.sites[0].id.as_str(), fields), (1, "guests", vec!["weight", "hosts"]));
     assert!(found.subscribers.is_empty());
+}
+
+#[test]
+fn subscribers_have_the_classes_of_their_plan() {
+    let network = resolved(CLASSES);
+    let classes: Vec<_> = network.classes.iter().map(|(id, name)| (id.0, name.as_str())).collect();
+    assert_eq!(classes, [(0, "calls"), (1, "rest"), (2, "bulk")]);
+    let [home, office, ..] = &network.leaves[..] else { panic!("two subscribers") };
+    let (of_home, of_office) = (&home.classes, &office.classes);
+    assert_eq!((of_home.default, of_office.default, of_office.scheduler), (1, 1, PlanScheduler::StrictPriority));
+    let [calls, rest, bulk] = &of_home.classes[..] else { panic!("three classes") };
+    assert_eq!((calls.rate, calls.ceil), (rates(Some(4 * MBIT), Some(MBIT)), rates(None, None)));
+    assert_eq!((rest.weight, bulk.burst.down), (4, Some(Bytes(75_000))), "20 ms at 30 Mbit/s");
+    let queue = |of: usize| network.queues[of];
+    assert_eq!((queue(calls.queue.down).limit_pkts, queue(calls.queue.down).queue.name()), (Some(200), "flows"));
+    assert_eq!((queue(bulk.queue.down).limit_pkts, queue(bulk.queue.down).queue.name()), (Some(43), "fifo"));
+    let [urgent, other] = &of_office.classes[..] else { panic!("two classes") };
+    assert_eq!((queue(urgent.queue.down).queue.name(), queue(other.queue.down).queue.name()), ("fifo", "flows"));
+    // By the number of a class, then without one.
+    let by_number = of_home.by_number();
+    assert_eq!((by_number[0], by_number[1], by_number[2], by_number[3], by_number[15]), (0, 1, 2, 1, 1));
+    let guests = &network.leaves[network.groups[0].shared];
+    assert!(Arc::ptr_eq(&guests.classes, &network.leaves[5].classes), "hosts of a group share what they have");
+    assert_eq!(network.leaf_classes().count(), 3 + 2 + 65 * 2);
+    let whole = sluice_policy_of(CLASSES);
+    let ids: Vec<u8> = whole.classes.iter().map(|class| class.id.0).collect();
+    assert_eq!((ids, whole.rules.len(), whole.default_class), (vec![0, 1, 2], 2, ClassId(1)));
+    let found = difference(&network, &resolved(&CLASSES.replace("\"weight\": 4", "\"weight\": 5")));
+    let fields: Vec<_> = found.subscribers.iter().flat_map(|one| one.fields.iter().map(|field| field.field)).collect();
+    assert_eq!(fields, ["classes"]);
+}
+
+/// As `up` resolves it.
+fn sluice_policy_of(text: &str) -> crate::Resolved {
+    let policy = crate::parse(&Source::new("test.json", text)).unwrap_or_else(|found| panic!("{found}"));
+    crate::resolve(&policy, &Context::default()).unwrap_or_else(|found| panic!("{found}"))
 }
 
 #[test]
@@ -276,6 +313,16 @@ fn text() -> impl Strategy<Value = String> {
             if fifo {
                 plan["queue"] = "fifo".into();
             }
+            if i > 1 {
+                let mut calls = serde_json::json!({ "id": i, "rate": "31kbit", "queue": "flows" });
+                let mut rest = serde_json::json!({ "id": 14, "name": "rest", "weight": 3, "burst": burst });
+                if fifo {
+                    plan["scheduler"] = "strict_priority".into();
+                    calls["priority"] = 2.into();
+                    rest["priority"] = 15.into();
+                }
+                plan["classes"] = serde_json::json!([calls, rest]);
+            }
             all_plans.insert(format!("{i}{name}"), plan);
         }
         let plan_names: Vec<String> = all_plans.keys().cloned().collect();
@@ -311,7 +358,10 @@ proptest! {
         for (place, leaf) in network.leaves.iter().enumerate() {
             prop_assert_eq!(usize::from(leaf.node.number), place);
             prop_assert!(usize::from(leaf.node.parent - network.link().number) < network.inner.len());
-            prop_assert!(leaf.queue.down < network.queues.len() && leaf.queue.up < network.queues.len());
+            let classes = leaf.classes.classes.iter().map(|class| class.queue);
+            for queue in std::iter::once(leaf.queue).chain(classes) {
+                prop_assert!(queue.down < network.queues.len() && queue.up < network.queues.len());
+            }
             for (ceil, burst) in [(leaf.node.ceil.down, leaf.node.burst.down), (leaf.node.ceil.up, leaf.node.burst.up)] {
                 prop_assert_eq!(ceil.is_some(), burst.is_some());
             }

@@ -42,6 +42,7 @@ fn check(sites: &Sites, subscribers: &Subscribers) -> Diagnostics {
         oversold: true,
         sites: sites.clone(),
         plans: Vec::new(),
+        classification: Default::default(),
         subscribers: subscribers.clone(),
         groups: Vec::new(),
         unlisted: Default::default(),

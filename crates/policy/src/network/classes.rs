@@ -1,0 +1,97 @@
+//! The classes inside subscribers: those of a plan, and the rules that choose one for a packet.
+
+use super::{Burst, EachWay, Plan};
+use crate::class_id::ClassId;
+use crate::limit::Limit;
+use crate::policy::{Class, Rule};
+use crate::queue::{Codel, Queue};
+use crate::rate::Rate;
+use crate::source::Where;
+use ipnet::IpNet;
+use sluice_abi as abi;
+use std::collections::BTreeMap;
+
+/// The most classes of a plan, 15, which are numbered from 0.
+pub const MAX_PLAN_CLASSES: usize = abi::SL_PART_CLASSES as usize - 1;
+
+/// How the classes of a subscriber share what their guarantees leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum PlanScheduler {
+    /// By weight.
+    #[default]
+    ElasticRoundRobin,
+    /// The most urgent first.
+    StrictPriority,
+}
+
+impl PlanScheduler {
+    /// Every choice with its name in policy files.
+    pub const NAMES: &[(&str, PlanScheduler)] = &[
+        ("elastic_round_robin", PlanScheduler::ElasticRoundRobin),
+        ("strict_priority", PlanScheduler::StrictPriority),
+    ];
+
+    /// The name, as policies have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            PlanScheduler::ElasticRoundRobin => "elastic_round_robin",
+            PlanScheduler::StrictPriority => "strict_priority",
+        }
+    }
+}
+
+/// A class inside the subscribers of a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanClass {
+    /// Its number, below [`MAX_PLAN_CLASSES`], which no other class of the plan has. Rules name it.
+    pub id: ClassId,
+    /// Its name, which no other class of the plan has; `class<id>` by default.
+    pub name: String,
+    /// The guarantee inside the subscriber: what the class sends before what is shared.
+    pub rate: EachWay<Option<Rate>>,
+    /// What the class sends at most.
+    pub ceil: EachWay<Option<Rate>>,
+    /// The most that passes at once after a pause. `None`: as for a plan.
+    pub burst: EachWay<Option<Burst>>,
+    /// Its share beside the other classes, 1 to [`super::MAX_NODE_WEIGHT`].
+    pub weight: u32,
+    /// Its urgency with [`PlanScheduler::StrictPriority`], 0 to 15; 0 goes first.
+    pub priority: u8,
+    /// The queue.
+    pub queue: Queue,
+    /// The active queue management; `None` for none.
+    pub codel: Option<Codel>,
+    /// The limit of the queue. `None`: chosen by `resolve`.
+    pub limit: Option<Limit>,
+    /// Its place in the policy's file.
+    pub(crate) span: Where,
+}
+
+/// The choice of a class for a packet, for all subscribers alike.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Classification {
+    /// The class of packets that no rule matches. `None`, or none of the plan: its least urgent class, or the one with the largest id.
+    pub default_class: Option<ClassId>,
+    /// Sets of addresses that rules name, by name.
+    pub address_sets: BTreeMap<String, Vec<IpNet>>,
+    /// Sets of ports that rules name: first and last port of each range, by name.
+    pub port_sets: BTreeMap<String, Vec<(u16, u16)>>,
+    /// The rules, in the order of the file. Only their priority decides.
+    pub rules: Vec<Rule>,
+}
+
+/// The classes of all plans, each once, as rules know them, by their ids. Empty: no plan has classes.
+pub(crate) fn classes_of(plans: &[Plan]) -> Vec<Class> {
+    let mut all: BTreeMap<ClassId, &str> = BTreeMap::new();
+    for class in plans.iter().flat_map(|plan| &plan.classes) {
+        all.entry(class.id).or_insert(&class.name);
+    }
+    all.into_iter().map(|(id, name)| Class { name: name.to_owned(), ..Class::new(id) }).collect()
+}
+
+/// The index of the class of a plan whose packets no rule gives to another class of it. None: it has no classes.
+pub(crate) fn default_of(plan: &Plan, default_class: Option<ClassId>) -> Option<usize> {
+    let named = plan.classes.iter().position(|class| Some(class.id) == default_class);
+    let least_urgent = plan.classes.iter().enumerate().max_by_key(|(_, class)| (class.priority, class.id));
+    named.or(least_urgent.map(|(index, _)| index))
+}

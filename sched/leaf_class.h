@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The leaf for packets of a class, where a leaf is divided into parts. */
+#pragma once
+#include "world.h"
+#include "../abi/hierarchy.h"
+
+/*
+ * The leaf of a packet of this class that leaf n is to have: n, or the part of it for the class. SL_NO_NODE: n takes no packets, or not of this class,
+ * as while the change is made that adds them.
+ */
+SL_FN u32 leaf_of_class(const struct sl_tree *t, u32 n, u32 class)
+{
+	if (sl_unlikely(sl_at(t->leaf, n)->divided)) {
+		n = *sl_at(sl_at(t->parts, n)->of_class, class) - 1u;
+		if (n >= SL_FIRST_INNER)
+			return SL_NO_NODE;
+	}
+	return sl_at(t->leaf, n)->limit_pkts ? n : SL_NO_NODE;
+}
