@@ -34,7 +34,7 @@ export class Subscriber {
       { title: "used", number: true, cell: ({ one }) => used(one) },
       { title: "waiting", number: true, className: "less", cell: ({ one }) => form.bytes(one.backlog.bytes) },
       { title: "dropped", number: true, className: "less", cell: ({ one }) => drops(one) },
-    ], { key: (row) => row.depth });
+    ], { key: (row) => `${row.depth} ${row.name}` });
   }
 
   /** Takes what happened in the last second. */
@@ -110,13 +110,15 @@ export class Subscriber {
     element("subscriber-addresses").replaceChildren(...shown.length > 0 ? shown : [make("li", "quiet", "none: nothing reaches its queue")]);
   }
 
-  /** The link, the sites above the subscriber, and the subscriber itself. */
+  /** The link, the sites above the subscriber, the subscriber itself, and the classes inside it. */
   passed(rates, own) {
     const side = rates.directions.find((one) => one.direction === "egress");
     const sites = new Map(rates.tree.sites.map((one) => [one.name, one]));
     const above = [];
     for (let site = sites.get(own.site); site; site = sites.get(site.parent)) above.unshift({ name: site.name, one: site });
     const link = { name: "the link", one: { ...side, rate_bps: null, ceil_bps: side.rate_bps, used: side.use } };
-    return [link, ...above, { name: own.name, one: own }].map((row, depth) => ({ ...row, depth }));
+    const down = [link, ...above, { name: own.name, one: own }].map((row, depth) => ({ ...row, depth }));
+    const inside = own.classes.map((one) => ({ name: one.name, one, depth: down.length }));
+    return [...down, ...inside];
   }
 }

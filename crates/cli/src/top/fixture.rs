@@ -281,6 +281,7 @@ pub fn rates_with_subscribers() -> Rates {
         rates,
         marked_pkts: 0,
         wait_ms: (rates.sent_pps > 0.0).then_some(0.15 + rates.backlog.pkts as f64 * 0.12),
+        classes: Vec::new(),
         counts: LeafCounts { sent: Count { pkts: 1000, bytes: 1_400_000 }, dropped_pkts: 12, backlog: rates.backlog },
     };
     let site = |name: &str, parent: Option<&str>, subscribers, ceil_bps: Option<u64>, rates: LeafRates| SiteRates {

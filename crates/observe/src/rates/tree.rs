@@ -7,7 +7,9 @@ pub use selection::{Selection, SubscriberOrder, SubscriberView};
 use super::Earlier;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use sluice_kernel::status::{Count, Framing, IpNet, LeafCounts, SiteStatus, SubscriberStatus, TreeStatus, Way};
+use sluice_kernel::status::{
+    Count, Framing, InsideStatus, IpNet, LeafCounts, SiteStatus, SubscriberStatus, TreeStatus, Way,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -148,6 +150,29 @@ pub struct SubscriberRates {
     pub marked_pkts: u64,
     /// Wait of packets in its queue, ms: a mean that the last 16 or so make. None: it sends nothing, or engine `tc`, which does not measure it.
     pub wait_ms: Option<f64>,
+    /// The rates of the classes inside it, in the order of its plan. A list of subscribers leaves them out.
+    #[serde(skip)]
+    pub classes: Vec<InsideRates>,
+}
+
+/// The rates of a class inside a subscriber.
+#[derive(Debug, Clone, Serialize)]
+pub struct InsideRates {
+    /// Its number, by which rules name it.
+    pub id: u8,
+    /// Its name.
+    pub name: String,
+    /// Guarantee inside the subscriber, bits per second.
+    pub rate_bps: Option<u64>,
+    /// Ceiling, bits per second.
+    pub ceil_bps: Option<u64>,
+    /// Used part of the ceiling, by the bytes of packets on the link: 1 is all.
+    pub used: Option<f64>,
+    /// The rates of its queue.
+    #[serde(flatten)]
+    pub rates: LeafRates,
+    /// Wait of packets in its queue, as that of a subscriber.
+    pub wait_ms: Option<f64>,
 }
 
 /// The rates from one state of a tree to a later one.
@@ -174,8 +199,22 @@ pub(super) fn tree_rates(
         _ => HashMap::new(),
     };
     let subscriber = |one: &SubscriberStatus| {
-        let then = earlier.of(|_| known.get(one.id.as_str()).map(|then| &then.counts));
-        let rates = rates(&one.counts, then);
+        let before = |_: &TreeStatus| known.get(one.id.as_str()).copied();
+        let class = |own: &InsideStatus| {
+            let then =
+                earlier.of(|then| before(then)?.classes.iter().find(|then| then.id == own.id).map(|then| &then.counts));
+            let rates = rates(&own.counts, then);
+            InsideRates {
+                id: own.id,
+                name: own.name.clone(),
+                rate_bps: own.rate_bps,
+                ceil_bps: own.ceil_bps,
+                used: rates.used(own.ceil_bps, framing),
+                rates,
+                wait_ms: own.wait_ms.filter(|_| rates.sent_pps > 0.0),
+            }
+        };
+        let rates = rates(&one.counts, earlier.of(|then| before(then).map(|then| &then.counts)));
         let sends = rates.sent_pps > 0.0;
         SubscriberRates {
             id: one.id.clone(),
@@ -190,6 +229,7 @@ pub(super) fn tree_rates(
             counts: one.counts,
             marked_pkts: one.marked_pkts,
             wait_ms: one.wait_ms.filter(|_| sends),
+            classes: one.classes.iter().map(class).collect(),
         }
     };
     let subscribers: Vec<SubscriberRates> = now.all.iter().map(subscriber).collect();

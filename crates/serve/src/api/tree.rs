@@ -93,7 +93,7 @@ pub async fn subscribers(State(state): State<Shared>, Path(name): Path<String>, 
     .await
 }
 
-/// A subscriber, with its addresses and counters.
+/// A subscriber, with its addresses, counters and classes.
 pub async fn subscriber(
     State(state): State<Shared>,
     Path(name): Path<String>,
@@ -121,6 +121,7 @@ fn in_full(one: &SubscriberRates) -> Result<Value, Problem> {
     shown["sent"] = value(one.counts.sent)?;
     shown["dropped_pkts"] = json!(one.counts.dropped_pkts);
     shown["marked_pkts"] = json!(one.marked_pkts);
+    shown["classes"] = value(&one.classes)?;
     Ok(shown)
 }
 

@@ -354,7 +354,10 @@ fn cells(table: &str, count: usize) -> String {
 /// Sites fold, and lead to the subscribers below them; the list is searched and sorted; a subscriber has a page of its own.
 fn subscribers_by_site(lab: &Lab) {
     let net = box_between(lab);
-    lab.up(&net.router, "lan0", &lab.policy(&town_with_a_mast()), &[]);
+    let mut town = town_with_a_mast();
+    town["plans"]["home"]["classes"] =
+        json!([{ "id": 0, "name": "calls", "rate": "1mbit", "ceil": "4mbit" }, { "id": 1, "name": "rest" }]);
+    lab.up(&net.router, "lan0", &lab.policy(&town), &[]);
     lab.up(&net.router, "wan0", &lab.policy(&three()), &["--rate", "20mbit"]);
     let server = Server::start(lab, &net.router, &[]);
     let browser = Browser::start(&net.router, Viewport::DESKTOP);
@@ -402,7 +405,9 @@ fn subscribers_by_site(lab: &Lab) {
         ["the link", "–", "100 Mbit/s"],
         ["north", "5 Mbit/s", "60 Mbit/s"],
         ["mast", "5 Mbit/s", "40 Mbit/s"],
-        ["a", "5 Mbit/s", "20 Mbit/s"]
+        ["a", "5 Mbit/s", "20 Mbit/s"],
+        ["calls", "1 Mbit/s", "4 Mbit/s"],
+        ["rest", "–", "–"]
     ]);
     shows("what its packets pass", "subscriber-path", 3, path);
     assert_eq!(browser.text("#subscriber-addresses"), "10.78.0.11/32");

@@ -184,6 +184,7 @@ mod tests {
             rates: LeafRates { sent_bps: mbit * 1e6, sent_pps: 0.0, dropped_pps: 0.0, backlog },
             counts: LeafCounts { dropped_pkts: dropped, ..LeafCounts::default() },
             marked_pkts: 0,
+            classes: Vec::new(),
             wait_ms: (mbit > 0.0).then_some(queued as f64 * 2.0),
         }
     }
