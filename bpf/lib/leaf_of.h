@@ -14,12 +14,11 @@ static __always_inline u32 sl_class_in_leaf(u32 tc_index)
 }
 
 /* The leaf of an address, four words in network order; SL_ADDRESS_NO_LEAF: it is nobody's. */
-static __always_inline u32 sl_leaf_of(const u32 *word)
+static __always_inline u32 sl_leaf_of(const struct sl_tree *t, const u32 *word)
 {
 	u32 zero = 0, leaf = SL_ADDRESS_NO_LEAF;
 	struct sl_addresses *table = bpf_map_lookup_elem(&addresses, &zero);
 	struct sl_each_host *all = bpf_map_lookup_elem(&hosts, &zero);
-	struct sl_tree *t = bpf_map_lookup_elem(&tree, &zero);
 	struct sl_address_key address;
 
 	/* Of a packet that is not IP, or whose source is not known yet. */
@@ -27,7 +26,7 @@ static __always_inline u32 sl_leaf_of(const u32 *word)
 		return SL_ADDRESS_NO_LEAF;
 	if (table)
 		leaf = addresses_leaf(table, word);
-	if (!all || !t || !all->groups || leaf == SL_ADDRESS_NO_LEAF)
+	if (!all || !all->groups || leaf == SL_ADDRESS_NO_LEAF)
 		return leaf;
 	address.upper = address_half(word[0], word[1]);
 	address.lower = address_half(word[2], word[3]);
@@ -35,12 +34,16 @@ static __always_inline u32 sl_leaf_of(const u32 *word)
 }
 
 /*
- * The leaf of a packet with this address of a subscriber. SL_NO_NODE: it is nobody's, or the change that makes the leaf waits yet.
+ * The leaf of a packet with this address of a subscriber, of the class that its tc_index tells. SL_NO_NODE: it is nobody's, or the change that makes
+ * the leaf waits yet.
  */
 static __always_inline u32 sl_leaf_for(const u32 *word, u32 tc_index)
 {
-	u32 zero = 0, leaf = sl_leaf_of(word);
+	u32 zero = 0, leaf;
 	struct sl_tree *t = bpf_map_lookup_elem(&tree, &zero);
 
-	return t && leaf != SL_ADDRESS_NO_LEAF ? leaf_of_class(t, leaf, sl_class_in_leaf(tc_index)) : SL_NO_NODE;
+	if (!t)
+		return SL_NO_NODE;
+	leaf = sl_leaf_of(t, word);
+	return leaf == SL_ADDRESS_NO_LEAF ? SL_NO_NODE : leaf_of_class(t, leaf, sl_class_in_leaf(tc_index));
 }

@@ -112,7 +112,12 @@ fn text(explanation: &Explanation) -> String {
 
 fn node_line(node: &NodeFound) -> String {
     let rate = |what: &str, bps: Option<u64>| bps.map(|bps| format!("{what} {}", terminal::rate(bps)));
-    let values: Vec<String> = [rate("guarantee", node.rate_bps), rate("ceiling", node.ceil_bps)]
+    let left = node.full_percent.map(|left| match left {
+        left if left >= 99.5 => "its burst is unused".to_owned(),
+        left if left < 0.5 => "its burst is used up: packets wait".to_owned(),
+        left => format!("{left:.0} % of its burst left"),
+    });
+    let values: Vec<String> = [rate("guarantee", node.rate_bps), rate("ceiling", node.ceil_bps), left]
         .into_iter()
         .flatten()
         .chain([format!("weight {}", node.weight)])

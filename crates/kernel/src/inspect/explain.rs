@@ -275,11 +275,15 @@ fn compose(
     let forward = forward::of(policy, &fields, direction == abi::SL_INGRESS, is_local);
     let departs = direction == abi::SL_EGRESS;
     let way = running.and_then(|running| running.way);
+    let fills = running.and_then(|running| {
+        let link = own_direction.and_then(|own| own.link_fill);
+        Some(subscriber::Fills { tree: running.status.tree.as_ref()?, link })
+    });
     let subscriber = {
         // The queue does not learn the class of what a built-in rule has chosen.
         let is_own = !malformed && !matches!(rule, RuleFound::Builtin { .. });
         let class = is_own.then_some(ClassId(class.id));
-        policy.network.as_ref().filter(|_| departs).map(|network| subscriber::of(network, way, class, &fields))
+        policy.network.as_ref().filter(|_| departs).map(|network| subscriber::of(network, way, class, &fields, fills))
     };
     Explanation {
         parsed: kind.map_or("unknown", |kind| kind.name),

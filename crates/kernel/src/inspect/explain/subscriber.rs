@@ -1,6 +1,7 @@
 //! The subscriber of a packet, and the nodes of the tree that it passes.
 
 use super::Fields;
+use crate::status::{SubscriberStatus, TreeStatus};
 use serde::Serialize;
 use sluice_policy::ClassId;
 use sluice_policy::network::{LeafClass, Network, Node, Way};
@@ -29,29 +30,57 @@ pub struct NodeFound {
     pub rate_bps: Option<u64>,
     /// Ceiling, bits per second.
     pub ceil_bps: Option<u64>,
+    /// Part of the ceiling's burst that is left now, 0 to 100: at 0 what passes here waits. None: it has no ceiling, or nothing tells.
+    pub full_percent: Option<f64>,
     /// Share beside others below the same parent.
     pub weight: u32,
 }
 
+/// The buckets of a tree that runs.
+#[derive(Clone, Copy)]
+pub(super) struct Fills<'a> {
+    pub tree: &'a TreeStatus,
+    /// That of the link, 0 to 1.
+    pub link: Option<f64>,
+}
+
 /// The subscriber of a packet of this class. `way`: the direction of the departures, if it is known; else the one in which an address is a subscriber's.
-pub(super) fn of(network: &Network, way: Option<Way>, class: Option<ClassId>, fields: &Fields) -> SubscriberFound {
-    let leaf = |way: Way| {
-        let address = if way == Way::Down { fields.dst } else { fields.src };
-        network.leaf(address?)
-    };
+pub(super) fn of(
+    network: &Network,
+    way: Option<Way>,
+    class: Option<ClassId>,
+    fields: &Fields,
+    fills: Option<Fills<'_>>,
+) -> SubscriberFound {
+    let address = |way: Way| if way == Way::Down { fields.dst } else { fields.src };
     let tried = way.map_or(vec![Way::Down, Way::Up], |way| vec![way]);
-    let found = tried.iter().find_map(|way| Some((*way, leaf(*way)?)));
+    let found = tried.iter().find_map(|way| Some((*way, network.leaf(address(*way)?)?)));
     let (way, leaf) = found.map_or((tried[0], None), |(way, leaf)| (way, Some(leaf)));
     let inside = leaf.and_then(|leaf| leaf.classes.classes.get(leaf.classes.of(class)));
-    let mut path: Vec<NodeFound> = inside.map(|class| class_node(class, way)).into_iter().collect();
+    // A host of a group has a leaf of its own, which the status knows by its address.
+    let own = fills.and_then(|fills| {
+        let (leaf, address) = (leaf?, address(way)?);
+        let is_own = |one: &&SubscriberStatus| one.addresses.iter().any(|prefix| prefix.contains(&address));
+        fills.tree.all.iter().find(|one| one.id == leaf.node.id).or_else(|| fills.tree.all.iter().find(is_own))
+    });
+    let mut path = Vec::new();
+    if let Some(class) = inside {
+        let running = own.and_then(|own| own.classes.iter().find(|one| one.id == class.id.0));
+        path.push(class_node(class, way, running.and_then(|one| one.ceil_fill)));
+    }
     let mut parent = network.link().number;
     if let Some(leaf) = leaf {
-        path.push(node(&leaf.node, way));
+        path.push(node(&leaf.node, way, own.and_then(|own| own.ceil_fill)));
         parent = leaf.node.parent;
     }
     while let Some(above) = network.node(parent) {
-        path.push(node(above, way));
-        if above.number == above.parent {
+        let is_link = above.number == above.parent;
+        let fill = fills.and_then(|fills| match is_link {
+            true => fills.link,
+            false => fills.tree.sites.iter().find(|site| site.name == above.name)?.ceil_fill,
+        });
+        path.push(node(above, way, fill));
+        if is_link {
             break;
         }
         parent = above.parent;
@@ -65,20 +94,22 @@ pub(super) fn of(network: &Network, way: Option<Way>, class: Option<ClassId>, fi
     }
 }
 
-fn class_node(class: &LeafClass, way: Way) -> NodeFound {
+fn class_node(class: &LeafClass, way: Way, fill: Option<f64>) -> NodeFound {
     NodeFound {
         name: format!("class {} {}", class.id, class.name),
         rate_bps: class.rate.of(way).map(|rate| rate.0),
         ceil_bps: class.ceil.of(way).map(|rate| rate.0),
+        full_percent: fill.map(|part| part * 100.0),
         weight: class.weight,
     }
 }
 
-fn node(node: &Node, way: Way) -> NodeFound {
+fn node(node: &Node, way: Way, fill: Option<f64>) -> NodeFound {
     NodeFound {
         name: node.name.clone(),
         rate_bps: node.rate.of(way).map(|rate| rate.0),
         ceil_bps: node.ceil.of(way).map(|rate| rate.0),
+        full_percent: fill.map(|part| part * 100.0),
         weight: node.weight,
     }
 }
