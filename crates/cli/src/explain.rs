@@ -80,12 +80,17 @@ fn text(explanation: &Explanation) -> String {
     };
     line("packet", packet_line(explanation));
     line("rule", rule_line(explanation));
-    line("class", format!("{} {}", explanation.class.id, explanation.class.name));
+    let falls_back = explanation.subscriber.as_ref().is_some_and(|own| own.falls_back);
+    let aside = if falls_back { ", which its subscriber does not have" } else { "" };
+    line("class", format!("{} {}{aside}", explanation.class.id, explanation.class.name));
     if let Some(subscriber) = &explanation.subscriber {
         let (way, end) = if subscriber.way == Way::Down { ("down", "destination") } else { ("up", "source") };
         let plan = subscriber.plan.as_ref().map_or(String::new(), |plan| format!(", plan {plan}"));
         let who = match &subscriber.id {
-            Some(id) => format!("{id}{plan}; {way}, by its {end}"),
+            Some(id) => {
+                let class = subscriber.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
+                format!("{id}{plan}{class}; {way}, by its {end}")
+            }
             None => format!("none has its {end}: it shares the link beside the sites, with a weight of 1"),
         };
         line("owner", who);

@@ -121,7 +121,8 @@ pub fn show_named(name: &str, as_json: bool) -> Result<(), Failure> {
             continue;
         }
         if found.is_empty() {
-            outln!("{}  {}", one.id, if one.name == one.id { "" } else { &one.name });
+            let name = if one.name == one.id { String::new() } else { format!("  {}", one.name) };
+            outln!("{}{name}", one.id);
             outln!("  plan       {}", one.plan.as_deref().unwrap_or("none"));
             outln!("  site       {}", one.site.as_deref().unwrap_or("none: right below the link"));
             outln!("  addresses  {}", one.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));

@@ -131,7 +131,14 @@ fn classes(old: &Resolved, new: &Resolved) -> Vec<ClassChange> {
     ids.dedup();
     let of = |id| {
         let (was, is) = (old.class(id), new.class(id));
-        let (mut change, fields) = change(was.map(fields::class), is.map(fields::class))?;
+        let values = |resolved: &Resolved, class| {
+            let mut values = fields::class(class);
+            // Of classes inside subscribers, each subscriber has its own values.
+            values.retain(|(name, _)| resolved.network.is_none() || matches!(*name, "id" | "name"));
+            values
+        };
+        let (was_values, is_values) = (was.map(|class| values(old, class)), is.map(|class| values(new, class)));
+        let (mut change, fields) = change(was_values, is_values)?;
         if change == Change::Moved {
             // The priority of a class is an ordinary value.
             change = Change::Changed;

@@ -268,7 +268,6 @@ fn compose(
     };
     let is_queued = own_direction.is_none_or(|own| own.queued);
     let buckets = buckets(policy, class.id, explanation, running.map(|running| (running, direction)), is_queued);
-    let verdict = verdict(policy, &class, malformed, &buckets, running, own_direction);
     let fields = fields(&explanation.headers);
     let is_local = |address| running.is_some_and(|running| running.addresses.iter().any(|(_, own)| *own == address));
     let is_local: Option<&dyn Fn(IpAddr) -> bool> = if running.is_some() { Some(&is_local) } else { None };
@@ -285,6 +284,11 @@ fn compose(
         let class = is_own.then_some(ClassId(class.id));
         policy.network.as_ref().filter(|_| departs).map(|network| subscriber::of(network, way, class, &fields, fills))
     };
+    let queue = match &subscriber {
+        Some(subscriber) => (subscriber.queue(), subscriber.backlog_pkts),
+        None => (format!("queued in class {}", class.name), class.backlog_pkts),
+    };
+    let verdict = verdict(policy, (&class, queue), malformed, &buckets, running, own_direction);
     Explanation {
         parsed: kind.map_or("unknown", |kind| kind.name),
         fields,
@@ -392,7 +396,7 @@ fn buckets(
 
 fn verdict(
     policy: &Resolved,
-    class: &ClassFound,
+    (class, (queue, backlog_pkts)): (&ClassFound, (String, Option<u64>)),
     malformed: bool,
     buckets: &[BucketFound],
     running: Option<&Running>,
@@ -426,8 +430,8 @@ fn verdict(
     if direction.is_some_and(|direction| !direction.queued) {
         return "counted, and passed on: arrivals are not queued here (--ingress-rate would)".to_owned();
     }
-    let mut text = format!("queued in class {}", class.name);
-    if let Some(pkts) = class.backlog_pkts {
+    let mut text = queue;
+    if let Some(pkts) = backlog_pkts {
         text += &match pkts {
             0 => ", which is empty".to_owned(),
             1 => ", behind 1 packet".to_owned(),

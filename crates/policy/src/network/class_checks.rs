@@ -19,7 +19,57 @@ pub(super) fn errors(policy: &NetworkPolicy) -> Vec<Diagnostic> {
 pub(super) fn warnings(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     let mut findings = guarantees(policy);
     findings.retain(|one| one.severity() != Severity::Error);
+    findings.extend(classes_of_nobody(policy));
+    findings.extend(bursts_without_ceil(policy));
     findings
+}
+
+/// Classes that no subscriber and no host has.
+fn classes_of_nobody(policy: &NetworkPolicy) -> Option<Diagnostic> {
+    let plan = policy.plans.iter().find(|plan| !plan.classes.is_empty())?;
+    let groups = policy.groups.iter().map(|group| &group.each);
+    let mut all = policy.subscribers.subscribers.iter().chain(groups);
+    if all.any(|one| policy.plan(one).is_some_and(|plan| !plan.classes.is_empty())) {
+        return None;
+    }
+    let title = "no subscriber has a plan with classes: they and the rules do nothing";
+    let finding = Diagnostic::new(Severity::Warning, Kind::NoEffect, title).at(plan.span.0.clone(), "such a plan");
+    Some(of_file(policy, finding.help("name the plan of each subscriber; LibreQoS's ShapedDevices.csv names none")))
+}
+
+/// Bursts of classes that have no ceiling.
+fn bursts_without_ceil(policy: &NetworkPolicy) -> Vec<Diagnostic> {
+    let all = policy.plans.iter().flat_map(|plan| plan.classes.iter().map(move |class| (plan, class)));
+    let unused = all.filter(|(_, class)| {
+        let both = [(class.burst.down, class.ceil.down), (class.burst.up, class.ceil.up)];
+        both.iter().all(|(_, ceil)| ceil.is_none()) && both.iter().any(|(burst, _)| burst.is_some())
+    });
+    let finding = |(plan, class): (&Plan, &PlanClass)| {
+        let (class_name, plan) = (excerpt(&class.name), excerpt(&plan.name));
+        let title = format!("the burst of the class {class_name} of the plan {plan} does nothing without a ceiling");
+        let finding = Diagnostic::new(Severity::Note, Kind::NoEffect, title).at(class.span.0.clone(), "of this class");
+        of_file(policy, finding.help("add \"ceil\" to the class, or remove the burst"))
+    };
+    unused.map(finding).collect()
+}
+
+/// The warnings about guarantees that engine `tc` cannot give: those of classes whose plan guarantees less than they are promised together.
+pub(super) fn cut_by_tc(policy: &NetworkPolicy) -> Vec<Diagnostic> {
+    let cut = policy.plans.iter().filter_map(|plan| {
+        let rates = plan.rate.named().into_iter().zip(sum(plan).named().map(|(way, sum)| (way, *sum)));
+        let (way, whole, sum) = rates.into_iter().find_map(|((way, rate), (_, sum))| {
+            let whole = rate.map_or(0, |rate| u128::from(rate.0));
+            (sum > whole).then_some((way, whole, sum))
+        })?;
+        let (name, sum) = (excerpt(&plan.name), checks::shown(sum));
+        let whole = if whole == 0 { "nothing".to_owned() } else { checks::shown(whole).to_string() };
+        let title = format!(
+            "with engine tc, the classes of the plan {name} are guaranteed {whole} of their {sum} {way}: no more than their subscriber is"
+        );
+        let finding = Diagnostic::new(Severity::Warning, Kind::Engine, title).at(plan.span.0.clone(), "this plan");
+        Some(of_file(policy, finding.help("give the plan a \"rate\" of as much, or its urgent class a larger \"weight\"")))
+    });
+    cut.collect()
 }
 
 /// A finding with the place of a class, or of a plan, in the policy's file.

@@ -1,7 +1,7 @@
 //! The difference between two networks: settings, sites and subscribers that differ, by name. The numbers of nodes are no difference: an engine
 //! chooses them.
 
-use super::{EachWay, Group, Leaf, LeafClass, LeafQueue, Network, Node, PlanScheduler};
+use super::{EachWay, Group, Leaf, LeafClass, LeafClasses, LeafQueue, Network, Node, PlanScheduler};
 use crate::difference::change::{Change, Field, Values, changed};
 use crate::link::{Cells, SplitGso};
 use crate::rate::Rate;
@@ -111,8 +111,6 @@ fn leaf(network: &Network, leaf: &Leaf, prefixes: &[IpNet]) -> Values {
         ("plan", plan.clone()),
         ("queue.down", queues.down.map(shown)),
         ("queue.up", queues.up.map(shown)),
-        ("scheduler", (!classes.classes.is_empty()).then(|| classes.scheduler.name().to_owned())),
-        ("default_class", classes.classes.get(classes.default).map(|class| class.id.to_string())),
         ("classes", (!classes.classes.is_empty()).then(|| shown_classes(network, leaf))),
     ]));
     values
@@ -120,8 +118,9 @@ fn leaf(network: &Network, leaf: &Leaf, prefixes: &[IpNet]) -> Values {
 
 /// The classes inside a leaf on one line. Of their queues, those that differ from the leaf's are told.
 fn shown_classes(network: &Network, leaf: &Leaf) -> String {
-    let by_priority = leaf.classes.scheduler == PlanScheduler::StrictPriority;
-    let one = |class: &LeafClass| {
+    let LeafClasses { scheduler, classes, default } = &*leaf.classes;
+    let by_priority = *scheduler == PlanScheduler::StrictPriority;
+    let one = |(place, class): (usize, &LeafClass)| {
         let LeafClass { id, name, weight, priority, rate: least, ceil, burst, queue } = class;
         let of_ways = |what: &str, values: EachWay<Option<String>>| match &values {
             EachWay { down: Some(down), up: Some(up) } if down == up => vec![format!("{what} {down}")],
@@ -132,7 +131,8 @@ fn shown_classes(network: &Network, leaf: &Leaf) -> String {
             }
         };
         let share = if by_priority { format!("priority {priority}") } else { format!("weight {weight}") };
-        let mut words = vec![format!("{id} {name}"), share];
+        let default = if place == *default { " (default)" } else { "" };
+        let mut words = vec![format!("{id} {name}{default}"), share];
         words.extend(of_ways("rate", least.map(|own| rate(*own))));
         words.extend(of_ways("ceil", ceil.map(|own| rate(*own))));
         words.extend(of_ways("burst", burst.map(|own| own.map(|burst| burst.to_string()))));
@@ -141,7 +141,7 @@ fn shown_classes(network: &Network, leaf: &Leaf) -> String {
         }
         words.join(", ")
     };
-    leaf.classes.classes.iter().map(one).collect::<Vec<_>>().join("; ")
+    classes.iter().enumerate().map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// The values of a group of hosts: where its node is, and what a host has.

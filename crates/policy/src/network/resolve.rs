@@ -2,12 +2,13 @@
 
 use super::{
     BURST_TIMES_NS, Burst, EachWay, HostGroup, MAX_PLAN_CLASSES, NODE_RATES, NetworkPolicy, Plan, PlanClass,
-    PlanScheduler, Subscriber, Way, checks, default_of,
+    PlanScheduler, Subscriber, Way, checks, class_checks, default_of,
 };
 use crate::bytes::{Bytes, FRAME_BYTES};
 use crate::ceiling::default_burst;
 use crate::class_id::ClassId;
 use crate::diagnostic::{Diagnostic, Diagnostics, Kind, Severity};
+use crate::engine::Engine;
 use crate::limit::Limit;
 use crate::limits;
 use crate::link::{Framing, SplitGso};
@@ -283,6 +284,9 @@ fn inner_number(site: Option<usize>) -> u16 {
 pub fn resolve(policy: &NetworkPolicy, context: &Context) -> Result<Network, Diagnostics> {
     let rate = context.link_rate.map_or(policy.link.rate, |rate| EachWay::both(Some(rate)));
     let mut findings = checks::warnings(policy);
+    if context.engine == Engine::Tc {
+        findings.extend(class_checks::cut_by_tc(policy));
+    }
     findings.extend(link_rate(policy, context, &rate));
     findings.extend(checks::against_link(policy, &rate));
     let source = policy.origin.source().cloned();

@@ -97,10 +97,22 @@ fn await_empty(lab: &Lab, ns: &Ns, name: &str) {
 /// `explain` names the class and its limits, on an interface and of a file; packets of no class are of the default one.
 fn explains(lab: &Lab, net: &Routed, file: &str) {
     for target in ["lan0", file] {
-        for (port, class) in [("7002", "class 4 bulk: ceiling 3 Mbit/s"), ("9", "class 1 rest: weight 3")] {
-            let asked = ["explain", target, "udp", "10.79.0.2:5000", "to", &format!("{}:{port}", address("a"))];
-            let told = lab.sluice(&net.router, &asked).ok().stdout;
-            for text in [class, "a: guarantee 5 Mbit/s, ceiling 20 Mbit/s", "north: "] {
+        let ask = |port: &str, name: &str| {
+            let asked = ["explain", target, "udp", "10.79.0.2:5000", "to", &format!("{}:{port}", address(name))];
+            lab.sluice(&net.router, &asked).ok().stdout
+        };
+        let plain = ask("7002", "b");
+        for text in
+            ["class     4 bulk, which its subscriber does not have", "b, plan work; down", "queued in the queue of b"]
+        {
+            assert!(plain.contains(text), "{text}: {plain}");
+        }
+        for (port, class, queue) in [
+            ("7002", "class 4 bulk: ceiling 3 Mbit/s", "queued in class bulk of a"),
+            ("9", "class 1 rest: weight 3", "queued in class rest of a"),
+        ] {
+            let told = ask(port, "a");
+            for text in [class, queue, "a: guarantee 5 Mbit/s, ceiling 20 Mbit/s", "north: "] {
                 assert!(told.contains(text), "{text}: {told}");
             }
             // Those of a, north and the link. HTB tells of none.
@@ -126,7 +138,7 @@ pub fn classes_change(lab: &Lab) {
     assert_eq!(inside(lab, &net.router, "a").len(), 3);
     let told = set(&["b", "--plan", "divided"]);
     assert!(
-        told.stdout.contains("classes none -> 0 calls, weight 1, rate down 4mbit; 1 rest, weight 3; 4 bulk"),
+        told.stdout.contains("classes none -> 0 calls, weight 1, rate down 4mbit; 1 rest (default), weight 3; 4 bulk"),
         "{told}"
     );
     assert_eq!(in_place::amendments(), 0, "other classes are other queues");

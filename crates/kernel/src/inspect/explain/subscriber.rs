@@ -17,6 +17,10 @@ pub struct SubscriberFound {
     pub plan: Option<String>,
     /// The class inside the subscriber. None: it has none.
     pub class: Option<String>,
+    /// Whether the class that the rules chose is none of the subscriber's, so that this one counts, or none.
+    pub falls_back: bool,
+    /// Packets in the queue of the packet. None: nothing tells.
+    pub backlog_pkts: Option<u64>,
     /// The nodes from the class, or the subscriber, to the link.
     pub path: Vec<NodeFound>,
 }
@@ -34,6 +38,17 @@ pub struct NodeFound {
     pub full_percent: Option<f64>,
     /// Share beside others below the same parent.
     pub weight: u32,
+}
+
+impl SubscriberFound {
+    /// The queue of the packet, in words.
+    pub(super) fn queue(&self) -> String {
+        match (&self.id, &self.class) {
+            (Some(id), Some(class)) => format!("queued in class {class} of {id}"),
+            (Some(id), None) => format!("queued in the queue of {id}"),
+            (None, _) => "queued with all packets that are nobody's".to_owned(),
+        }
+    }
 }
 
 /// The buckets of a tree that runs.
@@ -64,8 +79,13 @@ pub(super) fn of(
         fills.tree.all.iter().find(|one| one.id == leaf.node.id).or_else(|| fills.tree.all.iter().find(is_own))
     });
     let mut path = Vec::new();
+    let mut counts = own.map(|own| own.counts);
+    if leaf.is_none() {
+        counts = fills.map(|fills| fills.tree.nobody);
+    }
     if let Some(class) = inside {
         let running = own.and_then(|own| own.classes.iter().find(|one| one.id == class.id.0));
+        counts = running.map(|one| one.counts);
         path.push(class_node(class, way, running.and_then(|one| one.ceil_fill)));
     }
     let mut parent = network.link().number;
@@ -90,6 +110,8 @@ pub(super) fn of(
         id: leaf.map(|leaf| leaf.node.id.clone()),
         plan: leaf.and_then(|leaf| leaf.plan.clone()),
         class: inside.map(|class| class.name.clone()),
+        falls_back: !network.classes.is_empty() && inside.map(|inside| inside.id) != class,
+        backlog_pkts: counts.map(|counts| counts.backlog.pkts),
         path,
     }
 }
