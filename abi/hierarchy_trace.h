@@ -20,9 +20,9 @@ enum sl_tree_op_kind {
 
 struct sl_tree_op {
 	u32 kind; /* enum sl_tree_op_kind */
-	u32 node; /* ENQUEUE, DROP and SET_PARTS: a leaf; SET_QUEUE: which */
+	u32 node; /* ENQUEUE, ENQUEUE_CLASS, DROP and SET_PARTS: a leaf; SET_QUEUE: which */
 	u32 class; /* ENQUEUE_CLASS */
-	u32 len_bytes; /* from here on: ENQUEUE */
+	u32 len_bytes; /* from here on: ENQUEUE and ENQUEUE_CLASS */
 	u32 segments;
 	u32 flow_hash;
 	u16 src_host;
@@ -36,7 +36,7 @@ struct sl_tree_op {
 	struct sl_parts_conf parts; /* SET_PARTS */
 	u64 now_ns;
 	/* answers */
-	s32 result; /* ENQUEUE, DROP and REAP: the slot, or the refusal; CONFIGURE and REMOVE: an enum sl_tree_error */
+	s32 result; /* ENQUEUE, ENQUEUE_CLASS, DROP and REAP: the slot, or the refusal; CONFIGURE and REMOVE: an enum sl_tree_error */
 	u32 action; /* DEQUEUE: the verdict, as sched/hierarchy.h has it */
 	u32 slot;
 	u32 leaf;

@@ -300,7 +300,7 @@ int sl_egress(struct __sk_buff *skb)
  * ifb without segmentation offloads. -1: that one. Whatever may carry super-packets goes there with all of its flow, so
  * that nothing is reordered; the rest, and so the game, takes the direct way. What comes back from the splitter must not
  * match again: the verdict of a filter that matches puts its classid into tc_index, and the class would be gone.
- * Without a splitter it is a hook like others, for a queue that is to know the class.
+ * Without a splitter (sl_split_ifb is 0) the program only marks, and writes the class into tc_index.
  */
 SEC("tc")
 int sl_split(struct __sk_buff *skb)

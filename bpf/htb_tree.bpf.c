@@ -67,7 +67,7 @@ int sl_htb_tree(struct __sk_buff *skb)
 	sl_parse_frame(skb, 0, &h);
 	if (sl_leaf_by_source)
 		sl_set_source_before_nat(skb, h.src);
-	leaf = sl_leaf_for(sl_leaf_by_source ? h.src : h.dst, skb->tc_index);
+	leaf = sl_leaf_of_packet(sl_leaf_by_source ? h.src : h.dst, skb->tc_index);
 	if (leaf == SL_NO_NODE)
 		leaf = sl_default_leaf;
 	skb->tc_classid = leaf + 1;

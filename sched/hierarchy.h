@@ -74,7 +74,7 @@ SL_GLOBAL u32 leaf_take(struct sl_tree *t SL_NONNULL, u32 n, u64 now_ns)
 	u32 taken = flow_leave(t, n, now_ns);
 	struct sl_tree_slot *q = sl_at(t->slot, taken & ~SL_FLOW_MARK);
 
-	leaf_count(t, leaf, -1u, -q->len_bytes);
+	leaf_add_backlog(t, leaf, -1u, -q->len_bytes);
 	t->pkts--;
 	leaf_shrunk(t, n, leaf);
 	if (!leaf->pkts)
@@ -125,7 +125,7 @@ SL_GLOBAL s32 tree_enqueue(struct sl_tree *t SL_NONNULL, const struct sl_packet 
 	q->ecn = p->ecn != 0;
 	pkts = leaf->pkts;
 	flow_enter(t, class_of(t, n), n, slot, pkts, now_ns);
-	leaf_count(t, leaf, 1, q->len_bytes);
+	leaf_add_backlog(t, leaf, 1, q->len_bytes);
 	t->pkts++;
 	leaf_grown(t, n, leaf);
 	if (t->pkts == 1)
@@ -171,7 +171,7 @@ SL_GLOBAL int tree_clear(struct sl_tree *t SL_NONNULL, u64 now_ns)
 }
 
 /* Counts a packet of *leaf, whose slot is *q, as sent, and as marked if mark is 1. */
-SL_FN void leaf_count_one(struct sl_leaf *leaf, const struct sl_tree_slot *q, u32 mark, u64 now_ns)
+SL_FN void leaf_count_sent(struct sl_leaf *leaf, const struct sl_tree_slot *q, u32 mark, u64 now_ns)
 {
 	leaf->sent_pkts++;
 	leaf->sent_bytes += q->len_bytes;
@@ -179,12 +179,12 @@ SL_FN void leaf_count_one(struct sl_leaf *leaf, const struct sl_tree_slot *q, u3
 	leaf->wait_ns += (u32)(sl_min(now_ns - q->arrived_ns, 0xffffffffu) >> 4) - (leaf->wait_ns >> 4);
 }
 
-/* So does the divided leaf of which it is a part. */
-SL_FN void leaf_count_sent(struct sl_tree *t, struct sl_leaf *leaf, const struct sl_tree_slot *q, u32 mark, u64 now_ns)
+/* Counts it also at the divided leaf of which *leaf is a part. */
+SL_FN void leaf_and_whole_count_sent(struct sl_tree *t, struct sl_leaf *leaf, const struct sl_tree_slot *q, u32 mark, u64 now_ns)
 {
-	leaf_count_one(leaf, q, mark, now_ns);
+	leaf_count_sent(leaf, q, mark, now_ns);
 	if (sl_unlikely(leaf->whole))
-		leaf_count_one(leaf_at(t, leaf->whole - 1u), q, mark, now_ns);
+		leaf_count_sent(leaf_at(t, leaf->whole - 1u), q, mark, now_ns);
 }
 
 /* The lone packet is sent, if every ceiling on its way has tokens: its slot, which is free again; SL_NO_SLOT: some have none. */
@@ -215,9 +215,9 @@ SL_GLOBAL u32 tree_send_lone(struct sl_tree *t SL_NONNULL, u64 now_ns)
 	}
 	t->lone = 0;
 	sl_at(t->fair, leaf)->alone = 0;
-	leaf_count(t, l, -1u, -q->len_bytes);
+	leaf_add_backlog(t, l, -1u, -q->len_bytes);
 	t->pkts = 0;
-	leaf_count_sent(t, l, q, 0, now_ns);
+	leaf_and_whole_count_sent(t, l, q, 0, now_ns);
 	slot_give(t, q, slot);
 	return slot;
 }
@@ -276,7 +276,7 @@ SL_FN struct sl_tree_verdict tree_dequeue(struct sl_tree *t, u64 now_ns)
 	v.len_bytes = q->len_bytes;
 	bytes = q->wire_bytes;
 	leaf = leaf_at(t, n);
-	leaf_count_sent(t, leaf, q, v.mark, now_ns);
+	leaf_and_whole_count_sent(t, leaf, q, v.mark, now_ns);
 	sl_for (i, SL_TREE_LEVELS) {
 		tree_charge(t, n, assured >> (level & 31) & 1, bytes, now_ns);
 		if (n == SL_FIRST_INNER)

@@ -5,8 +5,8 @@
 #include "../abi/hierarchy.h"
 
 /*
- * The leaf of a packet of this class that leaf n is to have: n, or the part of it for the class. SL_NO_NODE: n takes no packets, or not of this class,
- * as while the change is made that adds them.
+ * The leaf that queues a packet of this class: leaf n, or the part of n for the class if n is divided. SL_NO_NODE: leaf n is not configured, or has
+ * no part for the class, since a change waits yet.
  */
 SL_FN u32 leaf_of_class(const struct sl_tree *t, u32 n, u32 class)
 {

@@ -34,8 +34,8 @@ SL_FN struct sl_leaf *leaf_at(struct sl_tree *t, u32 n)
 	return sl_at(t->leaf, n);
 }
 
-/* A leaf has so many packets and bytes more, or fewer; so has the divided leaf of which it is a part. */
-SL_FN void leaf_count(struct sl_tree *t, struct sl_leaf *leaf, u32 pkts, u32 bytes)
+/* Adds packets and bytes, which may be negative, to the backlog of a leaf and of the divided leaf of which it is a part. */
+SL_FN void leaf_add_backlog(struct sl_tree *t, struct sl_leaf *leaf, u32 pkts, u32 bytes)
 {
 	leaf->pkts += pkts;
 	leaf->backlog_bytes += bytes;
@@ -46,7 +46,7 @@ SL_FN void leaf_count(struct sl_tree *t, struct sl_leaf *leaf, u32 pkts, u32 byt
 	}
 }
 
-/* A packet of a leaf is dropped for an enum sl_drop. */
+/* Counts a packet that is dropped for an enum sl_drop, at its leaf and at the divided leaf of which that is a part. */
 SL_FN void leaf_count_drop(struct sl_tree *t, struct sl_leaf *leaf, u32 reason)
 {
 	leaf->dropped_pkts[reason]++;
@@ -150,7 +150,7 @@ SL_FN void slot_drop(struct sl_tree *t, const struct sl_leaf_queue *k, u32 slot,
 	struct sl_leaf *leaf = leaf_at(t, q->leaf);
 
 	(void)k;
-	leaf_count(t, leaf, -1u, -q->len_bytes);
+	leaf_add_backlog(t, leaf, -1u, -q->len_bytes);
 	leaf_count_drop(t, leaf, reason);
 	t->pkts--;
 	slot_drop_for(t, q, slot, reason);

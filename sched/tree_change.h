@@ -26,7 +26,7 @@ enum sl_tree_error {
 	SL_TREE_NO_NODE, /* there is no such node */
 	SL_TREE_NO_PARENT, /* the parent is no inner node and no divided leaf, or not configured */
 	SL_TREE_DEPTH, /* too many levels, or a node with children would move to another level */
-	SL_TREE_BUSY /* it has children or packets, and is to be removed, divided or no longer so, or a part of another leaf */
+	SL_TREE_BUSY /* it has children or packets, which forbid this change */
 };
 
 /* How many packets the tree may hold, and how the link below counts their bytes. */
@@ -71,8 +71,8 @@ SL_FN u32 tree_depth(struct sl_tree *t, u32 n)
 	return depth;
 }
 
-/* Whether leaf n, which is to be divided or not, may become so, below this parent: an enum sl_tree_error. */
-SL_FN u32 leaf_may_become(struct sl_tree *t, u32 n, u32 parent, u32 divided)
+/* Whether leaf n may be placed below this parent, divided or whole as divided says: an enum sl_tree_error. */
+SL_FN u32 leaf_may_join(struct sl_tree *t, u32 n, u32 parent, u32 divided)
 {
 	struct sl_leaf *leaf = leaf_at(t, n);
 	u32 whole = parent < SL_FIRST_INNER ? parent + 1 : 0;
@@ -96,7 +96,7 @@ SL_GLOBAL u32 tree_may_join(struct sl_tree *t SL_NONNULL, u32 n, u32 parent, u32
 		return SL_TREE_NO_PARENT;
 	if (parent != SL_FIRST_INNER && !node_at(t, parent)->weight)
 		return SL_TREE_NO_PARENT;
-	why = inner ? SL_TREE_DONE : leaf_may_become(t, n, parent, divided);
+	why = inner ? SL_TREE_DONE : leaf_may_join(t, n, parent, divided);
 	if (why)
 		return why;
 	depth = tree_depth(t, parent) + 1;
@@ -110,7 +110,7 @@ SL_GLOBAL u32 tree_may_join(struct sl_tree *t SL_NONNULL, u32 n, u32 parent, u32
 
 /*
  * Node n becomes what *g says. Packets stay queued, those below it too; what its buckets owe stays owed. An inner node changes its discipline
- * while no child of it may send. A leaf is divided and becomes a part while it has no packets. An enum sl_tree_error; after an error nothing has changed.
+ * while no child of it may send. A leaf must be empty to be divided, to be made whole, or to move into or out of a divided leaf. An enum sl_tree_error; after an error nothing has changed.
  */
 SL_GLOBAL u32 tree_configure(struct sl_tree *t SL_NONNULL, u32 n, const struct sl_node_conf *g SL_NONNULL, u64 now_ns)
 {

@@ -14,7 +14,7 @@ static __always_inline u32 sl_class_in_leaf(u32 tc_index)
 }
 
 /* The leaf of an address, four words in network order; SL_ADDRESS_NO_LEAF: it is nobody's. */
-static __always_inline u32 sl_leaf_of(const struct sl_tree *t, const u32 *word)
+static __always_inline u32 sl_leaf_of_address(const struct sl_tree *t, const u32 *word)
 {
 	u32 zero = 0, leaf = SL_ADDRESS_NO_LEAF;
 	struct sl_addresses *table = bpf_map_lookup_elem(&addresses, &zero);
@@ -33,17 +33,14 @@ static __always_inline u32 sl_leaf_of(const struct sl_tree *t, const u32 *word)
 	return host_leaf(all, t, leaf, &address, bpf_ktime_get_ns());
 }
 
-/*
- * The leaf of a packet with this address of a subscriber, of the class that its tc_index tells. SL_NO_NODE: it is nobody's, or the change that makes
- * the leaf waits yet.
- */
-static __always_inline u32 sl_leaf_for(const u32 *word, u32 tc_index)
+/* The leaf that queues a packet with this address and tc_index. SL_NO_NODE: no subscriber has the address, or the leaf is not configured yet. */
+static __always_inline u32 sl_leaf_of_packet(const u32 *word, u32 tc_index)
 {
 	u32 zero = 0, leaf;
 	struct sl_tree *t = bpf_map_lookup_elem(&tree, &zero);
 
 	if (!t)
 		return SL_NO_NODE;
-	leaf = sl_leaf_of(t, word);
+	leaf = sl_leaf_of_address(t, word);
 	return leaf == SL_ADDRESS_NO_LEAF ? SL_NO_NODE : leaf_of_class(t, leaf, sl_class_in_leaf(tc_index));
 }

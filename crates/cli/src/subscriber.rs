@@ -8,7 +8,7 @@ use crate::terminal;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde_json::{Map, Value, json};
 use sluice_kernel::SubscriberEdits;
-use sluice_kernel::status::{InsideStatus, SubscriberSearch, SubscriberStatus};
+use sluice_kernel::status::{LeafClassStatus, SubscriberSearch, SubscriberStatus};
 use sluice_policy::edit::SubscriberChange;
 use std::cmp::{Ordering, Reverse};
 
@@ -146,7 +146,7 @@ pub fn show_named(name: &str, as_json: bool) -> Result<(), Failure> {
 }
 
 /// A table of the classes inside a subscriber.
-fn classes(all: &[InsideStatus]) -> Table {
+fn classes(all: &[LeafClassStatus]) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_header(["  class", "guarantee", "ceiling", "sent", "bytes", "dropped", "queued", "wait", "bucket"]);

@@ -206,7 +206,7 @@ pub enum Refusal {
     NoParent,
     /// The tree would have too many levels, or a node with children would move to another level.
     Depth,
-    /// The node has children or packets, and is to be removed, divided or no longer so, or a part of another leaf.
+    /// The node has children or packets, which forbid this change.
     Busy,
 }
 
@@ -240,7 +240,7 @@ pub enum Verdict {
     },
 }
 
-/// One scheduler, of about 31 MB, of which it touches what it uses.
+/// One scheduler, of about 32 MB, of which it touches what it uses.
 pub struct Tree {
     core: &'static TreeCore,
     state: Box<abi::sl_tree>,

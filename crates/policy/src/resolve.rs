@@ -33,14 +33,14 @@ fn with_subscribers(policy: &Policy, network: &NetworkPolicy, context: &Context)
             .help("leave it away, and manage both interfaces of the box: each shapes what departs from it");
         return Err(Diagnostics::new(source, vec![finding]));
     }
-    let not_on_tc = inside_not_on_tc(network);
+    let not_on_tc = strict_priority_not_on_tc(network);
     if let Some(finding) = not_on_tc.clone().filter(|_| context.engine == Engine::Tc) {
         return Err(Diagnostics::new(source, vec![finding]));
     }
     let tree = network::resolve(network, context)?;
     let base = with_classes(policy, &Context { engine: Engine::Qdisc, ..Context::default() })?;
     let link_rate = tree.link().ceil.down.max(tree.link().ceil.up);
-    // Of the classes, only the rules that choose them are the author's.
+    // Of the classes that rules know, the keys are at their defaults: lints find rules and sets.
     let remarks = tree.remarks.iter().cloned().chain(lint(policy)).collect();
     let remarks = Diagnostics::new(source.clone(), remarks);
     let not_on_tc = not_on_tc.map(|finding| Diagnostics::new(source, vec![finding]));
@@ -49,11 +49,11 @@ fn with_subscribers(policy: &Policy, network: &NetworkPolicy, context: &Context)
 
 /// The error for classes inside subscribers that engine `tc` cannot order: HTB's priorities count between the subscribers of a site too, so that
 /// whoever marks its packets would go ahead of others.
-fn inside_not_on_tc(network: &NetworkPolicy) -> Option<Diagnostic> {
+fn strict_priority_not_on_tc(network: &NetworkPolicy) -> Option<Diagnostic> {
     let strict = |plan: &&Plan| plan.scheduler == PlanScheduler::StrictPriority;
     let plan = network.plans.iter().find(strict)?;
     let title = format!(
-        "engine tc has no strict priority inside subscribers, as the plan {} wants it: HTB's counts between them too",
+        "engine tc cannot serve the classes of the plan {} by strict priority: HTB's priorities also count between subscribers",
         excerpt(&plan.name)
     );
     let finding = Diagnostic::error(Kind::Engine, title).at(plan.span.0.clone(), "needs engine qdisc");

@@ -103,7 +103,7 @@ impl Resolved {
     }
 
     /// Whether there are classes inside subscribers.
-    pub fn has_classes_inside(&self) -> bool {
+    pub fn has_leaf_classes(&self) -> bool {
         self.network.as_ref().is_some_and(|network| !network.classes.is_empty())
     }
 

@@ -106,8 +106,8 @@ pub fn owner_of_subscriber(key: &str) -> u64 {
     owner("subscriber", 0, key)
 }
 
-/// What owns the leaf of a subscriber or a host, by the kind of node that it is: a leaf becomes a divided one only while it is empty, and a
-/// divided one orders its parts in another way only while they are.
+/// The kind in the hash of a leaf's owner. Leaves with classes and without, and those by weight and by priority, are of different kinds, since a leaf
+/// changes between them only while it is empty.
 fn kind_of_leaf(kind: &str, classes: &LeafClasses) -> String {
     match classes.scheduler {
         _ if classes.classes.is_empty() => kind.to_owned(),

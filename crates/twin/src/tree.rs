@@ -8,7 +8,7 @@ use sluice_abi as abi;
 /// As many nodes as a trace is about.
 const LEAVES: u32 = 300;
 const INNERS: u32 = 40;
-/// The leaves that are divided mostly.
+/// The leaves that traces divide in nine of ten cases.
 const WHOLES: std::ops::Range<u32> = 8..14;
 /// Spreads them over all numbers.
 const LEAF_STRIDE: u32 = abi::SL_FIRST_INNER / LEAVES;
@@ -60,7 +60,7 @@ impl Source {
         self.random.random_range(0..most) * LEAF_STRIDE
     }
 
-    /// A leaf that is divided mostly.
+    /// One of the leaves that are divided in nine of ten cases.
     fn whole(&mut self) -> u32 {
         self.random.random_range(WHOLES) * LEAF_STRIDE
     }

@@ -88,7 +88,7 @@ mutants! {
         "!tree_make_room(t, now_ns)" => "1";
     a_divided_leaf_does_not_count_what_its_parts_send breaks "conservation::nothing_is_lost":
         "hierarchy.h",
-        "leaf_count_one(leaf_at(t, leaf->whole - 1u), q, mark, now_ns);" => ";";
+        "leaf_count_sent(leaf_at(t, leaf->whole - 1u), q, mark, now_ns);" => ";";
     a_divided_leaf_does_not_count_what_its_parts_drop breaks "conservation::nothing_is_lost":
         "leaf_flows.h",
         "leaf_at(t, leaf->whole - 1u)->dropped_pkts[reason]++;" => ";";

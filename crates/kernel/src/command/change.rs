@@ -404,7 +404,7 @@ fn refuse(was: &Record, before: &Resolved, now: &Resolved, plan: &Plan) -> Resul
         let what = "at this rate super-packets must be split, which a running interface cannot begin";
         return Err(again(was, what, " with the new policy"));
     }
-    if now.has_classes_inside() && !was.split && !was.classifies {
+    if now.has_leaf_classes() && !was.split && !was.classifies {
         let what = "classes inside subscribers need a hook on departure, which a running interface does not get";
         return Err(again(was, what, " with the new policy"));
     }

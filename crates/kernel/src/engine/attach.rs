@@ -49,7 +49,7 @@ pub(crate) fn program(record: &Record, side: Side) -> Option<&'static str> {
     match side {
         Side::Ingress => Some("sl_ingress"),
         Side::Egress if !record.engine.queues() => Some("sl_egress"),
-        // Without an ifb it splits nothing, and marks as well.
+        // Without an ifb it splits nothing; it classifies and marks.
         Side::Egress if record.classifies => Some("sl_split"),
         Side::Egress if record.marks => Some("sl_mark"),
         Side::Egress => None,

@@ -67,7 +67,7 @@ impl HtbTree<'_> {
             }
             let classes = leaf.classes.classes.iter().zip(parts).filter(|(_, part)| wanted(**part));
             for (class, part) in classes {
-                lines.push(self.inside_line(leaf, class, *number, *part));
+                lines.push(self.leaf_class_line(leaf, class, *number, *part));
                 lines.push(queue(*part, &class.queue));
             }
         }
@@ -96,8 +96,8 @@ impl HtbTree<'_> {
         self.limited_line(parent, number, limits, node.weight)
     }
 
-    /// The class of HTB of a class inside a subscriber, whose own one is above it.
-    fn inside_line(&self, leaf: &Leaf, class: &LeafClass, above: u32, number: u32) -> String {
+    /// The line of the HTB class for a class inside a subscriber; its parent is the subscriber's HTB class.
+    fn leaf_class_line(&self, leaf: &Leaf, class: &LeafClass, above: u32, number: u32) -> String {
         let rate = class.rate.of(self.way).and_then(|rate| within(rate, leaf, self.way));
         let limits = (rate, *class.ceil.of(self.way), *class.burst.of(self.way));
         self.limited_line(above, number, limits, class.weight)
@@ -166,7 +166,10 @@ pub(crate) fn of_tree(network: &Network, way: Way, header_bytes: u32) -> Vec<Str
     let is_cut =
         |leaf: &Leaf, class: &LeafClass| class.rate.of(way).is_some_and(|rate| within(rate, leaf, way) != Some(rate));
     if network.leaf_classes().any(|(leaf, class)| is_cut(&network.leaves[leaf], class)) {
-        all.push("a class inside a subscriber is guaranteed no more than a part of what the subscriber is".to_owned());
+        all.push(
+            "the guarantees of the classes inside a subscriber are scaled down to the subscriber's own guarantee"
+                .to_owned(),
+        );
     }
     let most = QUANTA_BYTES.end() / FRAME_BYTES;
     let nodes = network.leaves.iter().map(|leaf| &leaf.node).chain(network.sites());
@@ -179,8 +182,8 @@ pub(crate) fn of_tree(network: &Network, way: Way, header_bytes: u32) -> Vec<Str
     all
 }
 
-/// The guarantee of a class inside a subscriber, as far as that of the subscriber goes. HTB gives a class its guarantee without asking those above:
-/// it would take from other subscribers what its own is not guaranteed.
+/// The guarantee of a class inside a subscriber, scaled so that those of all classes fit into the subscriber's. HTB sends a guarantee without asking the
+/// class above, so a larger one would take from other subscribers.
 fn within(rate: Rate, leaf: &Leaf, way: Way) -> Option<Rate> {
     let whole = leaf.node.rate.of(way).map(|rate| u128::from(rate.0))?;
     let sum: u128 =

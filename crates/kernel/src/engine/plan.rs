@@ -100,7 +100,7 @@ pub fn plan(
         split,
         queues: if several { interface.tx_queues } else { 0 },
         marks: engine == Engine::Qdisc && !split && policy.marks(),
-        classifies: engine.queues() && !split && policy.has_classes_inside(),
+        classifies: engine.queues() && !split && policy.has_leaf_classes(),
         fq_codel: engine == Engine::Tc && features.fq_codel,
         codel: engine == Engine::Tc && features.codel,
         gro_off: ingress_slow && interface.kind.is_none(),

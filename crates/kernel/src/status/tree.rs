@@ -136,12 +136,12 @@ pub struct SubscriberStatus {
     pub wait_ms: Option<f64>,
     /// The classes inside it, in the order of its plan.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub classes: Vec<InsideStatus>,
+    pub classes: Vec<LeafClassStatus>,
 }
 
 /// A class inside a subscriber.
 #[derive(Debug, Clone, Serialize)]
-pub struct InsideStatus {
+pub struct LeafClassStatus {
     /// Its number, by which rules name it.
     pub id: u8,
     /// Its name.
@@ -330,10 +330,10 @@ impl<'a> Snapshot<'a> {
     }
 
     /// The classes inside a leaf.
-    fn inside(&self, leaf: usize) -> Vec<InsideStatus> {
+    fn inside(&self, leaf: usize) -> Vec<LeafClassStatus> {
         let classes = &self.network.leaves[leaf].classes.classes;
         let numbers = &self.numbers.classes[self.first_class[leaf]..];
-        let of = |(class, number): (&LeafClass, &u32)| InsideStatus {
+        let of = |(class, number): (&LeafClass, &u32)| LeafClassStatus {
             id: class.id.0,
             name: class.name.clone(),
             rate_bps: class.rate.of(self.way).map(|rate| rate.0),

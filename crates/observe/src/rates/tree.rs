@@ -8,7 +8,7 @@ use super::Earlier;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use sluice_kernel::status::{
-    Count, Framing, InsideStatus, IpNet, LeafCounts, SiteStatus, SubscriberStatus, TreeStatus, Way,
+    Count, Framing, IpNet, LeafClassStatus, LeafCounts, SiteStatus, SubscriberStatus, TreeStatus, Way,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -152,12 +152,12 @@ pub struct SubscriberRates {
     pub wait_ms: Option<f64>,
     /// The rates of the classes inside it, in the order of its plan. A list of subscribers leaves them out.
     #[serde(skip)]
-    pub classes: Vec<InsideRates>,
+    pub classes: Vec<LeafClassRates>,
 }
 
 /// The rates of a class inside a subscriber.
 #[derive(Debug, Clone, Serialize)]
-pub struct InsideRates {
+pub struct LeafClassRates {
     /// Its number, by which rules name it.
     pub id: u8,
     /// Its name.
@@ -200,11 +200,11 @@ pub(super) fn tree_rates(
     };
     let subscriber = |one: &SubscriberStatus| {
         let before = |_: &TreeStatus| known.get(one.id.as_str()).copied();
-        let class = |own: &InsideStatus| {
+        let class = |own: &LeafClassStatus| {
             let then =
                 earlier.of(|then| before(then)?.classes.iter().find(|then| then.id == own.id).map(|then| &then.counts));
             let rates = rates(&own.counts, then);
-            InsideRates {
+            LeafClassRates {
                 id: own.id,
                 name: own.name.clone(),
                 rate_bps: own.rate_bps,

@@ -24,7 +24,7 @@ pub(super) fn warnings(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     findings
 }
 
-/// Classes that no subscriber and no host has.
+/// The warning that no subscriber and no host has a plan with classes.
 fn classes_of_nobody(policy: &NetworkPolicy) -> Option<Diagnostic> {
     let plan = policy.plans.iter().find(|plan| !plan.classes.is_empty())?;
     let groups = policy.groups.iter().map(|group| &group.each);
@@ -32,7 +32,7 @@ fn classes_of_nobody(policy: &NetworkPolicy) -> Option<Diagnostic> {
     if all.any(|one| policy.plan(one).is_some_and(|plan| !plan.classes.is_empty())) {
         return None;
     }
-    let title = "no subscriber has a plan with classes: they and the rules do nothing";
+    let title = "no subscriber has a plan with classes, so the classes and the rules do nothing";
     let finding = Diagnostic::new(Severity::Warning, Kind::NoEffect, title).at(plan.span.0.clone(), "such a plan");
     Some(of_file(policy, finding.help("name the plan of each subscriber; LibreQoS's ShapedDevices.csv names none")))
 }
@@ -64,10 +64,10 @@ pub(super) fn cut_by_tc(policy: &NetworkPolicy) -> Vec<Diagnostic> {
         let (name, sum) = (excerpt(&plan.name), checks::shown(sum));
         let whole = if whole == 0 { "nothing".to_owned() } else { checks::shown(whole).to_string() };
         let title = format!(
-            "with engine tc, the classes of the plan {name} are guaranteed {whole} of their {sum} {way}: no more than their subscriber is"
+            "engine tc guarantees the classes of the plan {name} only {whole} of their {sum} {way}, which is what their subscriber is guaranteed"
         );
         let finding = Diagnostic::new(Severity::Warning, Kind::Engine, title).at(plan.span.0.clone(), "this plan");
-        Some(of_file(policy, finding.help("give the plan a \"rate\" of as much, or its urgent class a larger \"weight\"")))
+        Some(of_file(policy, finding.help(format!("raise the \"rate\" of the plan to {sum}, or give its urgent class a larger \"weight\""))))
     });
     cut.collect()
 }

@@ -184,7 +184,7 @@ pub fn urgent_classes(lab: &Lab) {
     let file = lab.policy(&town);
     if lab.engine == Engine::Tc {
         let refused = lab.sluice(&net.router, &["up", "lan0", "--policy", &file, "--engine", "tc"]).exits(2);
-        refused.says("engine tc has no strict priority inside subscribers");
+        refused.says("engine tc cannot serve the classes of the plan divided by strict priority");
         return;
     }
     lab.up(&net.router, "lan0", &file, &[]);

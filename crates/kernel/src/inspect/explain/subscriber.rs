@@ -17,7 +17,8 @@ pub struct SubscriberFound {
     pub plan: Option<String>,
     /// The class inside the subscriber. None: it has none.
     pub class: Option<String>,
-    /// Whether the class that the rules chose is none of the subscriber's, so that this one counts, or none.
+    /// Whether the subscriber lacks the class that the rules chose. The packet is then queued in `class`, or in the subscriber's one queue if that is
+    /// `None`.
     pub falls_back: bool,
     /// Packets in the queue of the packet. None: nothing tells.
     pub backlog_pkts: Option<u64>,
@@ -110,7 +111,10 @@ pub(super) fn of(
         id: leaf.map(|leaf| leaf.node.id.clone()),
         plan: leaf.and_then(|leaf| leaf.plan.clone()),
         class: inside.map(|class| class.name.clone()),
-        falls_back: !network.classes.is_empty() && inside.map(|inside| inside.id) != class,
+        falls_back: leaf.is_some()
+            && class.is_some()
+            && !network.classes.is_empty()
+            && inside.map(|inside| inside.id) != class,
         backlog_pkts: counts.map(|counts| counts.backlog.pkts),
         path,
     }

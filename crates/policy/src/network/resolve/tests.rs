@@ -234,7 +234,7 @@ fn subscribers_have_the_classes_of_their_plan() {
     let guests = &network.leaves[network.groups[0].shared];
     assert!(Arc::ptr_eq(&guests.classes, &network.leaves[5].classes), "hosts of a group share what they have");
     assert_eq!(network.leaf_classes().count(), 3 + 2 + 65 * 2);
-    let whole = sluice_policy_of(CLASSES);
+    let whole = resolved_policy(CLASSES);
     let ids: Vec<u8> = whole.classes.iter().map(|class| class.id.0).collect();
     assert_eq!((ids, whole.rules.len(), whole.default_class), (vec![0, 1, 2], 2, ClassId(1)));
     let found = difference(&network, &resolved(&CLASSES.replace("\"weight\": 4", "\"weight\": 5")));
@@ -242,8 +242,8 @@ fn subscribers_have_the_classes_of_their_plan() {
     assert_eq!(fields, ["classes"]);
 }
 
-/// As `up` resolves it.
-fn sluice_policy_of(text: &str) -> crate::Resolved {
+/// The whole policy of a text, resolved as `up` does.
+fn resolved_policy(text: &str) -> crate::Resolved {
     let policy = crate::parse(&Source::new("test.json", text)).unwrap_or_else(|found| panic!("{found}"));
     crate::resolve(&policy, &Context::default()).unwrap_or_else(|found| panic!("{found}"))
 }
