@@ -22,7 +22,7 @@ NEWEST := $(call skipping,--by-engine,auto::forward forward::families forward::r
   groups::members_have_policies groups::names_and_namespaces groups::a_renamed_interface groups::down_needs_no_record)
 OLDEST := $(call skipping,--brief,nftables forward::sources_are forward::rules_do_not forward::both_sides forward::interfaces_without \
   forward::targets_on forward::clients_on forward::a_new_neighbour apply::fifty_times events::one_reader classification::rules_for_ports \
-  subscribers::live_list subscribers::changes_in_place)
+  subscribers::live_list subscribers::changes_in_place subscribers::classes_change)
 BETWEEN := $(call skipping,--brief,apply forward groups capture shares shaping limits peaks congestion gso flow_queues hand_over subscribers each_host)
 # What takes longest is first.
 VM_KERNELS ?= debian13-backports:$(NEWEST),--part=1/2 debian13-backports:$(NEWEST),--part=2/2 debian12:$(OLDEST),--part=1/2 debian12:$(OLDEST),--part=2/2 \
