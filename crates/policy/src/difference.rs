@@ -10,7 +10,7 @@ pub use lines::{Line, Sign};
 
 use crate::network::difference as network;
 pub use crate::network::difference::NodeChange;
-use crate::resolved::Resolved;
+use crate::resolved::{Resolved, ResolvedClass};
 use change::{Values, changed};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -97,6 +97,10 @@ fn settings(resolved: &Resolved) -> Values {
     resolved.network.as_ref().map_or_else(|| fields::settings(resolved), network::settings)
 }
 
+fn class_values(resolved: &Resolved, class: &ResolvedClass) -> Values {
+    resolved.network.as_ref().map_or_else(|| fields::class(class), |_| network::class(class))
+}
+
 /// For each rule of `new`, the index of the rule of `old` that is equal except for name and priority; `None` for a new rule.
 pub fn kept_rules(old: &Resolved, new: &Resolved) -> Vec<Option<usize>> {
     let mut kept = vec![None; new.rules.len()];
@@ -131,14 +135,8 @@ fn classes(old: &Resolved, new: &Resolved) -> Vec<ClassChange> {
     ids.dedup();
     let of = |id| {
         let (was, is) = (old.class(id), new.class(id));
-        let values = |resolved: &Resolved, class| {
-            let mut values = fields::class(class);
-            // Of classes inside subscribers, each subscriber has its own values.
-            values.retain(|(name, _)| resolved.network.is_none() || matches!(*name, "id" | "name"));
-            values
-        };
-        let (was_values, is_values) = (was.map(|class| values(old, class)), is.map(|class| values(new, class)));
-        let (mut change, fields) = change(was_values, is_values)?;
+        let (mut change, fields) =
+            change(was.map(|class| class_values(old, class)), is.map(|class| class_values(new, class)))?;
         if change == Change::Moved {
             // The priority of a class is an ordinary value.
             change = Change::Changed;

@@ -40,8 +40,8 @@ fn with_subscribers(policy: &Policy, network: &NetworkPolicy, context: &Context)
     let tree = network::resolve(network, context)?;
     let base = with_classes(policy, &Context { engine: Engine::Qdisc, ..Context::default() })?;
     let link_rate = tree.link().ceil.down.max(tree.link().ceil.up);
-    // Of the classes that rules know, the keys are at their defaults: lints find rules and sets.
-    let remarks = tree.remarks.iter().cloned().chain(lint(policy)).collect();
+    // Notes tell of chosen classes and of the link, which a tree has otherwise; warnings of rules and sets are true of it too.
+    let remarks = tree.remarks.iter().chain(base.remarks.without_notes().iter()).cloned().collect();
     let remarks = Diagnostics::new(source.clone(), remarks);
     let not_on_tc = not_on_tc.map(|finding| Diagnostics::new(source, vec![finding]));
     Ok(Resolved { link_rate, remarks, network: Some(tree), not_on_tc, ..base })

@@ -93,8 +93,8 @@ pub struct TreeTable {
 pub struct Numbers {
     /// The number of each leaf of the network.
     pub leaves: Vec<u32>,
-    /// The number of each class inside a leaf, which is a leaf below it: as [`Network::leaf_classes`] lists them.
-    pub classes: Vec<u32>,
+    /// The numbers of the classes inside each leaf, which are leaves below it.
+    pub classes: Vec<Vec<u32>>,
     /// The number of each inner node of the network; that of the link is first.
     pub inner: Vec<u32>,
     /// The owner of each number, those of nodes that the network lacks included.
@@ -158,6 +158,12 @@ fn depths(network: &Network) -> Vec<usize> {
     depths
 }
 
+/// The numbers of all classes, which [`Network::leaf_classes`] lists, by their leaves.
+fn by_leaf(network: &Network, numbers: &[u32]) -> Vec<Vec<u32>> {
+    let mut rest = numbers.iter().copied();
+    network.leaves.iter().map(|leaf| rest.by_ref().take(leaf.classes.classes.len()).collect()).collect()
+}
+
 impl Numbers {
     /// Numbers for a network: those that its nodes have, and free ones for the others. `owners`: of each number, 0: it is free.
     pub fn of(network: &Network, owners: &[u64]) -> Result<Numbers, TreeError> {
@@ -199,7 +205,7 @@ impl Numbers {
         };
         let of_leaves: Vec<u64> = wanted.leaves.iter().chain(&wanted.classes).copied().collect();
         let mut leaves = place(&of_leaves, 0..NOBODY).map_err(TreeError::NoLeaves)?;
-        let classes = leaves.split_off(wanted.leaves.len());
+        let classes = by_leaf(network, &leaves.split_off(wanted.leaves.len()));
         let sites = place(&wanted.sites, LINK + 1..NODES as u32).map_err(TreeError::NoInners)?;
         Ok(Numbers { leaves, classes, inner: std::iter::once(LINK).chain(sites).collect(), owners: all })
     }
@@ -216,23 +222,13 @@ impl Numbers {
         }
         let of = |all: &[u64]| all.iter().map(|own| found[own]).collect::<Option<Vec<u32>>>();
         let inner = std::iter::once(LINK).chain(of(&wanted.sites)?).collect();
-        let (leaves, classes) = (of(&wanted.leaves)?, of(&wanted.classes)?);
+        let (leaves, classes) = (of(&wanted.leaves)?, by_leaf(network, &of(&wanted.classes)?));
         Some(Numbers { leaves, classes, inner, owners: owners.to_vec() })
-    }
-
-    /// The numbers of the classes inside each leaf.
-    pub fn classes_of<'a>(&'a self, network: &'a Network) -> impl Iterator<Item = &'a [u32]> + 'a {
-        let mut rest = self.classes.as_slice();
-        network.leaves.iter().map(move |leaf| {
-            let (own, others) = rest.split_at(leaf.classes.classes.len());
-            rest = others;
-            own
-        })
     }
 
     /// The numbers of all leaves that may hold packets, and of the divided ones.
     pub fn all_leaves(&self) -> Vec<u32> {
-        self.leaves.iter().chain(&self.classes).copied().collect()
+        self.leaves.iter().chain(self.classes.iter().flatten()).copied().collect()
     }
 
     /// The owners of the numbers that are in use: in the tree that runs, or in the one that it becomes when the changes are made that wait. A number
@@ -244,7 +240,7 @@ impl Numbers {
 
     /// Numbers that have an owner which the network lacks.
     pub fn gone(&self) -> Vec<u32> {
-        let kept: HashSet<u32> = self.leaves.iter().chain(&self.classes).chain(&self.inner).copied().collect();
+        let kept: HashSet<u32> = self.all_leaves().into_iter().chain(self.inner.iter().copied()).collect();
         let owned = self.owners.iter().enumerate().filter(|(_, owner)| **owner != 0);
         owned.map(|(number, _)| number as u32).filter(|number| !kept.contains(number)).collect()
     }
@@ -280,8 +276,7 @@ impl TreeTable {
             let limit_pkts = queue.limit_pkts.unwrap_or(MOST_PKTS).min(MOST_PKTS);
             abi::sl_node_conf { limit_pkts, queue: kinds.number(leaf_queue(queue, rate)), ..own }
         };
-        for ((leaf, number), of_classes) in network.leaves.iter().zip(&numbers.leaves).zip(numbers.classes_of(network))
-        {
+        for ((leaf, number), of_classes) in network.leaves.iter().zip(&numbers.leaves).zip(&numbers.classes) {
             let own = conf(&leaf.node, way, numbers);
             let rate = leaf.node.ceil.of(way).or(link_rate);
             if of_classes.is_empty() {

@@ -55,7 +55,7 @@ impl HtbTree<'_> {
         let sites = self.network.inner.iter().zip(&self.numbers.inner).skip(1);
         lines.extend(sites.filter(|(_, number)| wanted(**number)).map(|(site, number)| self.class_line(site, *number)));
         let leaves = self.network.leaves.iter().zip(&self.numbers.leaves);
-        for ((leaf, number), parts) in leaves.zip(self.numbers.classes_of(self.network)) {
+        for ((leaf, number), parts) in leaves.zip(&self.numbers.classes) {
             let queue = |number: u32, queue: &EachWay<usize>| {
                 self.queue_line(number, &self.network.queues[*queue.of(self.way)], by_flow(number))
             };

@@ -285,8 +285,8 @@ fn compose(
         policy.network.as_ref().filter(|_| departs).map(|network| subscriber::of(network, way, class, &fields, fills))
     };
     let queue = match &subscriber {
-        Some(subscriber) => (subscriber.queue(), subscriber.backlog_pkts),
-        None => (format!("queued in class {}", class.name), class.backlog_pkts),
+        Some(subscriber) => behind(subscriber.queue(), subscriber.backlog_pkts),
+        None => behind(format!("queued in class {}", class.name), class.backlog_pkts),
     };
     let verdict = verdict(policy, (&class, queue), malformed, &buckets, running, own_direction);
     Explanation {
@@ -394,9 +394,20 @@ fn buckets(
     of_queues.into_iter().filter(|_| is_queued).chain(of_hooks).flatten().collect()
 }
 
+/// A queue, in words, and the packets in it, if they are known.
+fn behind(queue: String, backlog_pkts: Option<u64>) -> String {
+    match backlog_pkts {
+        None => queue,
+        Some(0) => queue + ", which is empty",
+        Some(1) => queue + ", behind 1 packet",
+        Some(pkts) => format!("{queue}, behind {pkts} packets"),
+    }
+}
+
+/// `queue`: the packet's, in words.
 fn verdict(
     policy: &Resolved,
-    (class, (queue, backlog_pkts)): (&ClassFound, (String, Option<u64>)),
+    (class, queue): (&ClassFound, String),
     malformed: bool,
     buckets: &[BucketFound],
     running: Option<&Running>,
@@ -431,13 +442,6 @@ fn verdict(
         return "counted, and passed on: arrivals are not queued here (--ingress-rate would)".to_owned();
     }
     let mut text = queue;
-    if let Some(pkts) = backlog_pkts {
-        text += &match pkts {
-            0 => ", which is empty".to_owned(),
-            1 => ", behind 1 packet".to_owned(),
-            pkts => format!(", behind {pkts} packets"),
-        };
-    }
     let held_by =
         ["ceil", "peak"].into_iter().find(|what| buckets.iter().filter(over).any(|bucket| bucket.what == *what));
     if let Some(what) = held_by {

@@ -127,7 +127,7 @@ pub struct SubscriberStatus {
     pub ceil_bps: Option<u64>,
     /// Fill level of the ceiling's bucket, 0 to 1: at 0 its packets wait.
     pub ceil_fill: Option<f64>,
-    /// What its queue has counted since the subscriber came.
+    /// The counters of its queue since the subscriber came.
     #[serde(flatten)]
     pub counts: LeafCounts,
     /// Packets that left with congestion marked, instead of being dropped.
@@ -152,7 +152,7 @@ pub struct LeafClassStatus {
     pub ceil_bps: Option<u64>,
     /// Fill level of the ceiling's bucket, 0 to 1: at 0 its packets wait.
     pub ceil_fill: Option<f64>,
-    /// What its queue has counted.
+    /// The counters of its queue.
     #[serde(flatten)]
     pub counts: LeafCounts,
     /// Packets that left with congestion marked, instead of being dropped.
@@ -168,8 +168,6 @@ pub(crate) struct Snapshot<'a> {
     addresses: &'a [Arc<[IpNet]>],
     way: Way,
     numbers: Numbers,
-    /// The place in `numbers.classes` of the first class inside each leaf.
-    first_class: Vec<usize>,
     tree: Box<abi::sl_tree>,
     hosts: Vec<Host>,
     /// Whether a qdisc runs the tree: then buckets are filled, and drops have reasons.
@@ -192,22 +190,20 @@ impl<'a> Snapshot<'a> {
         }
         let now_ns = clock::monotonic().as_nanos() as u64;
         let hosts = hosts(maps, network, &numbers, &tree, now_ns);
-        let classes = network.leaves.iter().map(|leaf| leaf.classes.classes.len());
-        let first_class = classes
-            .scan(0, |next, many| {
-                let first = *next;
-                *next += many;
-                Some(first)
-            })
-            .collect();
-        Ok(Snapshot { network, addresses, way, numbers, first_class, tree, hosts, runs, now_ns })
+        Ok(Snapshot { network, addresses, way, numbers, tree, hosts, runs, now_ns })
     }
 
     /// Adds each leaf to the class whose packets it holds, and returns the fill level of the link's bucket. A leaf without classes counts for the
     /// default class.
     pub fn add_to(&self, classes: &mut [ClassStatus], default: ClassId) -> Option<f64> {
-        let inside: HashMap<u32, ClassId> =
-            self.numbers.classes.iter().copied().zip(self.network.leaf_classes().map(|(_, class)| class.id)).collect();
+        let inside: HashMap<u32, ClassId> = self
+            .numbers
+            .classes
+            .iter()
+            .flatten()
+            .copied()
+            .zip(self.network.leaf_classes().map(|(_, class)| class.id))
+            .collect();
         // A divided leaf counts what its classes do.
         for (number, leaf) in (0..).zip(&self.tree.leaf).filter(|(_, leaf)| leaf.divided == 0) {
             let id = inside.get(&number).copied().unwrap_or(default);
@@ -332,7 +328,7 @@ impl<'a> Snapshot<'a> {
     /// The classes inside a leaf.
     fn inside(&self, leaf: usize) -> Vec<LeafClassStatus> {
         let classes = &self.network.leaves[leaf].classes.classes;
-        let numbers = &self.numbers.classes[self.first_class[leaf]..];
+        let numbers = &self.numbers.classes[leaf];
         let of = |(class, number): (&LeafClass, &u32)| LeafClassStatus {
             id: class.id.0,
             name: class.name.clone(),

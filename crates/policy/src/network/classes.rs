@@ -49,7 +49,7 @@ pub struct PlanClass {
     pub name: String,
     /// The guarantee inside the subscriber: what the class sends before what is shared.
     pub rate: EachWay<Option<Rate>>,
-    /// What the class sends at most.
+    /// The ceiling.
     pub ceil: EachWay<Option<Rate>>,
     /// The most that passes at once after a pause. `None`: as for a plan.
     pub burst: EachWay<Option<Burst>>,

@@ -5,6 +5,7 @@ use super::{EachWay, Group, Leaf, LeafClass, LeafClasses, LeafQueue, Network, No
 use crate::difference::change::{Change, Field, Values, changed};
 use crate::link::{Cells, SplitGso};
 use crate::rate::Rate;
+use crate::resolved::ResolvedClass;
 use crate::time;
 use ipnet::IpNet;
 use serde::Serialize;
@@ -83,6 +84,11 @@ pub(crate) fn settings(network: &Network) -> Values {
         ("link.burst", burst.down.map(|burst| burst.to_string())),
         ("link.split_gso", name_of(SplitGso::NAMES, split_gso)),
     ])
+}
+
+/// The values that a class inside subscribers has in all of them; each subscriber tells the rest.
+pub(crate) fn class(class: &ResolvedClass) -> Values {
+    present([("id", Some(class.id.to_string())), ("name", Some(class.name.clone()))])
 }
 
 fn node(network: &Network, node: &Node) -> Values {

@@ -85,7 +85,7 @@ pub struct Leaf {
     pub node: Node,
     /// The name of its plan.
     pub plan: Option<String>,
-    /// The index of its queue in [`Network::queues`]; of one with classes, of no meaning.
+    /// The index of its queue in [`Network::queues`]; of one with classes, that of its default class.
     pub queue: EachWay<usize>,
     /// Its classes, each a leaf of its own below it. None: its packets are in one queue.
     pub classes: Arc<LeafClasses>,
@@ -553,7 +553,7 @@ fn classes(policy: &NetworkPolicy, plan: &Plan, sends_at: &Rates, queues: &mut Q
     }
 }
 
-/// What a plan or a class says of its queue.
+/// The queue as a plan or a class writes it.
 #[derive(Clone, Copy)]
 struct Wanted {
     queue: Queue,

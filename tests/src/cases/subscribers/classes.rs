@@ -40,7 +40,7 @@ fn send(net: &Routed, name: &str, loads: &[(u16, u64)]) -> Vec<traffic::Streams>
     loads.iter().map(|load| traffic::start(&net.server, &net.client, address(name), &[flow(load)])).collect()
 }
 
-/// What each class inside a subscriber has sent, dropped and holds, by its name.
+/// The packets that each class inside a subscriber has sent, dropped and holds, by its name.
 fn inside(lab: &Lab, ns: &Ns, name: &str) -> Vec<(String, [u64; 3])> {
     let shown = lab.sluice(ns, &["subscriber", "show", name, "--json"]).ok().stdout;
     let shown: Value = serde_json::from_str(&shown).expect("JSON");
@@ -150,10 +150,13 @@ pub fn classes_change(lab: &Lab) {
     let mut town = divided_town();
     town["plans"]["divided"]["classes"].as_array_mut().expect("classes").push(json!({ "id": 9, "name": "ninth" }));
     town["rules"].as_array_mut().expect("rules").push(json!({ "priority": 3, "dst_port": REST, "class_id": 9 }));
+    let before = inside(lab, &net.router, "a");
     lab.sluice(&net.router, &["apply", "lan0", &lab.policy(&town)]).ok();
     std::thread::sleep(Duration::from_millis(200));
     let outcomes = end(streams);
     let counted = inside(lab, &net.router, "a");
+    let rest = |all: &[(String, [u64; 3])]| all.iter().find(|(name, _)| name == "rest").map(|(_, [sent, ..])| *sent);
+    assert!(rest(&before) > Some(20) && rest(&counted) >= rest(&before), "it stays: {before:?}, {counted:?}");
     let [.., (name, [sent, ..])] = &counted[..] else { panic!("a has no classes") };
     assert!(name == "ninth" && *sent > 20, "{counted:?}");
     for (outcome, may_lose) in outcomes.iter().zip([0, if lab.engine == Engine::Tc { 4 } else { 0 }]) {
