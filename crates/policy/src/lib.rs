@@ -37,6 +37,7 @@ mod rank;
 mod rate;
 mod resolve;
 mod resolved;
+mod rule;
 mod scheduler;
 mod set;
 mod shadow;

@@ -21,12 +21,13 @@ mod shaped_devices;
 mod sites;
 pub(crate) mod subscriber_table;
 mod summary;
+mod sums;
 pub(crate) mod tables;
 
 use crate::bytes::Bytes;
+use crate::class_id::ClassId;
 use crate::limit::Limit;
 use crate::link::{Framing, SplitGso};
-use crate::policy::Class;
 use crate::queue::{Codel, Queue};
 use crate::rate::Rate;
 use crate::source::{Origin, Source, Where};
@@ -386,7 +387,7 @@ impl NetworkPolicy {
     pub fn guarantees(&self) -> Guarantees {
         let mut sums = Guarantees::default();
         for subscriber in &self.subscribers.subscribers {
-            checks::add(sums.at(subscriber.parent), checks::bits(&self.rate(subscriber)));
+            sums::add(sums.at(subscriber.parent), sums::bits(&self.rate(subscriber)));
         }
         sums
     }
@@ -398,8 +399,8 @@ impl NetworkPolicy {
         checks::guarantees_fit(&part).then_some(part)
     }
 
-    /// The classes of all plans, each once, as the rules know them, by their ids.
-    pub fn classes(&self) -> Vec<Class> {
+    /// The ids and the names of the classes of all plans, each once, by id.
+    pub fn classes(&self) -> Vec<(ClassId, String)> {
         classes_of(&self.plans)
     }
 

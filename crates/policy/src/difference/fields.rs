@@ -151,7 +151,7 @@ fn text(value: Value) -> String {
 /// The rule as it is written, with the values of its sets, since these may change while the rule does not.
 pub(super) fn rule(resolved: &ResolvedRule) -> Values {
     let ResolvedRule { rule, src, dst, src_ports, dst_ports } = resolved;
-    let mut values: Values = print::rule(rule).into_iter().map(|(key, value)| (key, text(value))).collect();
+    let mut values: Values = print::rules::rule(rule).into_iter().map(|(key, value)| (key, text(value))).collect();
     let ports = |&(low, high): &(u16, u16)| if low == high { low.to_string() } else { format!("{low}-{high}") };
     let sets = [
         ("addresses of src_ip", names_a_set(&rule.src).then(|| list(src, IpNet::to_string)).flatten()),

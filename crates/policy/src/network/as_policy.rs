@@ -14,7 +14,8 @@ impl From<NetworkPolicy> for Policy {
     fn from(network: NetworkPolicy) -> Policy {
         let own = &network.link;
         let choice = &network.classification;
-        let mut classes = network.classes();
+        let named = |(id, name)| Class { name, ..Class::new(id) };
+        let mut classes: Vec<Class> = network.classes().into_iter().map(named).collect();
         if classes.is_empty() {
             classes.push(Class { name: "subscribers".to_owned(), ..Class::new(ClassId(0)) });
         }

@@ -1,6 +1,7 @@
 //! The mistakes of a network whose files can be read: names that two have, addresses that two subscribers have, rates that a node cannot
 //! have, and guarantees that do not fit.
 
+use super::sums::{add, severity, shown};
 use super::{
     Address, BURST_TIMES_NS, Burst, EachWay, MAX_MISTAKES, MAX_SUBSCRIBERS, NODE_RATES, NetworkPolicy, Subscriber,
     addresses, class_checks, group_checks,
@@ -65,21 +66,12 @@ pub(super) fn against_link(policy: &NetworkPolicy, link: &Rates) -> Vec<Diagnost
     findings
 }
 
-pub(super) fn severity(policy: &NetworkPolicy) -> Severity {
-    if policy.oversold { Severity::Warning } else { Severity::Error }
-}
-
 fn cure(policy: &NetworkPolicy) -> &'static str {
     if policy.oversold {
         "when all of them send, none has a guarantee: lower the least rates"
     } else {
         "lower some \"rate\"; if more is sold than there is, write `\"oversold\": true`"
     }
-}
-
-/// A sum of rates as a rate; beyond the largest number, that number.
-pub(super) fn shown(sum: u128) -> Rate {
-    Rate(u64::try_from(sum).unwrap_or(u64::MAX))
 }
 
 /// Subscribers with one key. Rows of LibreQoS with one key are devices of one subscriber.
@@ -249,15 +241,6 @@ struct Promised<'a> {
     whole: EachWay<u128>,
     /// A subscriber below each site, if there is one.
     one: Vec<Option<&'a Subscriber>>,
-}
-
-pub(super) fn bits(rates: &Rates) -> EachWay<u128> {
-    rates.map(|rate| rate.map_or(0, |rate| rate.0.into()))
-}
-
-pub(super) fn add(sum: &mut EachWay<u128>, more: EachWay<u128>) {
-    sum.down += more.down;
-    sum.up += more.up;
 }
 
 /// A site counts at its parent with its own guarantee, or without one with what is guaranteed below it.

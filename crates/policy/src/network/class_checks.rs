@@ -1,6 +1,6 @@
 //! The mistakes in classes inside subscribers: names that differ between plans, guarantees that do not fit, depth, and the number of leaves.
 
-use super::{EachWay, MAX_SITE_DEPTH, MAX_SUBSCRIBERS, NetworkPolicy, Plan, PlanClass, Subscriber, checks};
+use super::{EachWay, MAX_SITE_DEPTH, MAX_SUBSCRIBERS, NetworkPolicy, Plan, PlanClass, Subscriber, sums};
 use crate::diagnostic::{Diagnostic, Kind, Severity};
 use crate::excerpt::excerpt;
 use crate::rate::Rate;
@@ -61,8 +61,8 @@ pub(super) fn cut_by_tc(policy: &NetworkPolicy) -> Vec<Diagnostic> {
             let whole = rate.map_or(0, |rate| u128::from(rate.0));
             (sum > whole).then_some((way, whole, sum))
         })?;
-        let (name, sum) = (excerpt(&plan.name), checks::shown(sum));
-        let whole = if whole == 0 { "nothing".to_owned() } else { checks::shown(whole).to_string() };
+        let (name, sum) = (excerpt(&plan.name), sums::shown(sum));
+        let whole = if whole == 0 { "nothing".to_owned() } else { sums::shown(whole).to_string() };
         let title = format!(
             "engine tc guarantees the classes of the plan {name} only {whole} of their {sum} {way}, which is what their subscriber is guaranteed"
         );
@@ -110,7 +110,7 @@ fn other_names(policy: &NetworkPolicy) -> Vec<Diagnostic> {
 /// The sum of what the classes of a plan are guaranteed, bits per second.
 fn sum(plan: &Plan) -> EachWay<u128> {
     let mut sum = EachWay::default();
-    plan.classes.iter().for_each(|class| checks::add(&mut sum, checks::bits(&class.rate)));
+    plan.classes.iter().for_each(|class| sums::add(&mut sum, sums::bits(&class.rate)));
     sum
 }
 
@@ -126,10 +126,10 @@ fn above(sum: &EachWay<u128>, ceil: &EachWay<Option<Rate>>) -> Option<(&'static 
 /// Plans, and subscribers with a ceiling of their own, whose classes are guaranteed more than passes.
 fn guarantees(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
-    let finding = |title: String| Diagnostic::new(checks::severity(policy), Kind::RateSum, title);
+    let finding = |title: String| Diagnostic::new(sums::severity(policy), Kind::RateSum, title);
     for plan in &policy.plans {
         let Some((way, sum, ceil)) = above(&sum(plan), &plan.ceil) else { continue };
-        let (name, sum) = (excerpt(&plan.name), checks::shown(sum));
+        let (name, sum) = (excerpt(&plan.name), sums::shown(sum));
         let title =
             format!("the classes of the plan {name} are guaranteed {sum} {way}, more than its ceiling of {ceil}");
         let finding = finding(title).at(plan.span.0.clone(), "this plan");
@@ -143,7 +143,7 @@ fn guarantees(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     });
     let lower: Vec<_> = lower.collect();
     if let Some((first, way, sum, ceil)) = lower.first() {
-        let (name, sum) = (excerpt(&first.name), checks::shown(*sum));
+        let (name, sum) = (excerpt(&first.name), sums::shown(*sum));
         let more = match lower.len() {
             1 => String::new(),
             2 => ", and so are those of another one".to_owned(),

@@ -3,9 +3,9 @@
 use super::{Burst, EachWay, Plan};
 use crate::class_id::ClassId;
 use crate::limit::Limit;
-use crate::policy::{Class, Rule};
 use crate::queue::{Codel, Queue};
 use crate::rate::Rate;
+use crate::rule::Rule;
 use crate::source::Where;
 use ipnet::IpNet;
 use sluice_abi as abi;
@@ -80,13 +80,13 @@ pub struct Classification {
     pub rules: Vec<Rule>,
 }
 
-/// The classes of all plans, each once, as rules know them, by their ids. Empty: no plan has classes.
-pub(crate) fn classes_of(plans: &[Plan]) -> Vec<Class> {
+/// The ids and the names of the classes of all plans, each once, by id. Empty: no plan has classes.
+pub(crate) fn classes_of(plans: &[Plan]) -> Vec<(ClassId, String)> {
     let mut all: BTreeMap<ClassId, &str> = BTreeMap::new();
     for class in plans.iter().flat_map(|plan| &plan.classes) {
         all.entry(class.id).or_insert(&class.name);
     }
-    all.into_iter().map(|(id, name)| Class { name: name.to_owned(), ..Class::new(id) }).collect()
+    all.into_iter().map(|(id, name)| (id, name.to_owned())).collect()
 }
 
 /// The index of the class of a plan whose packets no rule gives to another class of it. None: it has no classes.

@@ -8,7 +8,7 @@ use super::{
 use crate::limit::Limit;
 use crate::link::Link;
 use crate::print::parts::{Fields, link, object, queue};
-use crate::print::{list, port_value, rule, sets};
+use crate::print::rules::{list, port_value, rule, sets};
 use crate::queue::{Codel, Queue};
 use crate::rate::Rate;
 use crate::{terms, time};

@@ -319,7 +319,7 @@ pub fn resolve(policy: &NetworkPolicy, context: &Context) -> Result<Network, Dia
         framing: policy.link.framing,
         split_gso: policy.link.split_gso,
         plans: policy.plans.len(),
-        classes: policy.classes().into_iter().map(|class| (class.id, class.name)).collect(),
+        classes: policy.classes(),
         guaranteed: checks::whole(policy),
         inner: inner(policy, rate),
         leaves,

@@ -51,12 +51,14 @@ pub(super) fn check(
 pub(super) fn check_rules(
     reader: &mut Reader,
     (written, default_class): (usize, Option<ClassId>),
-    classes: &[Placed<Class>],
+    classes: &[(ClassId, String)],
     rules: &[Placed<Rule>],
 ) {
     too_many(reader, "rules", written, MAX_RULES);
     check_unique_priorities(reader, rules);
-    check_named_classes(reader, default_class, Valid { classes, rules, forwards: &[] });
+    let named = |(id, name): &(ClassId, String)| Class { name: name.clone(), ..Class::new(*id) };
+    let classes: Vec<Placed<Class>> = classes.iter().map(named).enumerate().collect();
+    check_named_classes(reader, default_class, Valid { classes: &classes, rules, forwards: &[] });
 }
 
 fn check_counts(reader: &mut Reader, object: &Object, counts: &Counts) {

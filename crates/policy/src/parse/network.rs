@@ -124,7 +124,7 @@ fn classification(reader: &mut Reader, object: &Object, source: &Source, plans: 
     let field = object.get("default_class");
     let default_class =
         field.and_then(|field| reader.integer(field, 0..=MAX_PLAN_CLASSES as i64 - 1, help)).map(ClassId);
-    let classes: Option<Vec<_>> = plans.map(|plans| network::classes_of(plans).into_iter().enumerate().collect());
+    let classes = plans.map(network::classes_of);
     match &classes {
         Some(classes) if classes.is_empty() => {
             for field in CHOOSING.iter().filter_map(|key| object.get(key)) {
