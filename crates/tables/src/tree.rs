@@ -1,23 +1,19 @@
 //! The tree of a network: from subscribers and sites to numbered nodes, and the changes that lead from one tree to another while packets flow.
 //!
 //! A node keeps its number as long as its subscriber or site is there, so its queue, its counters and its buckets' debts stay. The
-//! owner of each number is kept beside the tree, as a hash of its name ([`owner`]): a process needs nothing but the maps to change a tree that another made.
+//! owner of each number is kept beside the tree, as a hash of its name (`numbers.rs`): a process needs nothing but the maps to change a tree that another made.
+
+mod numbers;
+
+pub use numbers::{LINK, NOBODY, NODES, Numbers, TreeError, owner_of_subscriber};
 
 use crate::queues::{cells, hosts};
-use sha2::{Digest, Sha256};
 use sluice_abi as abi;
 use sluice_core::hierarchy::{Bucket, Node, Tree};
-use sluice_policy::network::{LeafClass, LeafClasses, LeafQueue, Network, PlanScheduler, Way};
-use sluice_policy::{Bytes, IpNet, Rate};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::fmt;
+use sluice_policy::network::{LeafClass, LeafQueue, Network, PlanScheduler, Way};
+use sluice_policy::{Bytes, Rate};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The numbers of nodes: leaves, then inner nodes.
-pub const NODES: usize = (abi::SL_FIRST_INNER + abi::SL_INNERS) as usize;
-/// The leaf of packets that are nobody's.
-pub const NOBODY: u32 = abi::SL_FIRST_INNER - 1;
-/// The link.
-pub const LINK: u32 = abi::SL_FIRST_INNER;
 /// The most packets of a leaf.
 pub const MOST_PKTS: u32 = 65_535;
 /// Burst of a shaped link where the policy names none, as that of a link with classes.
@@ -25,53 +21,6 @@ const LINK_BURST_NS: u64 = 250_000;
 /// Burst of a guarantee: what a subscriber may catch up after the guarantees of others went first.
 const GUARANTEE_BURST_NS: u64 = 5_000_000;
 const GUARANTEE_BURST_BYTES: Bytes = Bytes(3028);
-
-/// A tree that the core cannot hold, or not reach from the one that runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TreeError {
-    /// No number is free for so many more subscribers: those who have left keep theirs while they have packets.
-    NoLeaves(usize),
-    /// No number is free for so many more sites.
-    NoInners(usize),
-    /// No number is free for so many more kinds of queues, beside those that are in use until the change is done.
-    NoQueues(usize),
-    /// No place is free for the hosts of a group with so many, beside those of groups that go.
-    NoHostPlaces(usize),
-    /// These two names have the same hash.
-    SameHash(String, String),
-}
-
-impl fmt::Display for TreeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TreeError::NoLeaves(more) => {
-                write!(
-                    f,
-                    "the tree is full: no class is free for {more} of the new subscribers and hosts beside those that are there"
-                )
-            }
-            TreeError::NoInners(more) => {
-                write!(
-                    f,
-                    "the tree is full: no class is free for {more} of the new sites; removed ones keep theirs until it is empty"
-                )
-            }
-            TreeError::NoQueues(more) => {
-                write!(
-                    f,
-                    "subscribers need {more} more kinds of queues than the tree has place for, which has {}",
-                    abi::SL_LEAF_QUEUES
-                )
-            }
-            TreeError::NoHostPlaces(hosts) => {
-                write!(f, "no gap between the places of groups that stay has room for a group of {hosts} hosts")
-            }
-            TreeError::SameHash(one, other) => write!(f, "the names \"{one}\" and \"{other}\" have the same hash"),
-        }
-    }
-}
-
-impl std::error::Error for TreeError {}
 
 /// The configuration of a whole tree, as the core holds it.
 #[derive(Clone)]
@@ -86,169 +35,6 @@ pub struct TreeTable {
     pub nodes: BTreeMap<u32, abi::sl_node_conf>,
     /// The leaves of packets by their class, of each divided leaf.
     pub parts: BTreeMap<u32, abi::sl_parts_conf>,
-}
-
-/// The numbers of a network's nodes.
-#[derive(Debug, Clone)]
-pub struct Numbers {
-    /// The number of each leaf of the network.
-    pub leaves: Vec<u32>,
-    /// The numbers of the classes inside each leaf, which are leaves below it.
-    pub classes: Vec<Vec<u32>>,
-    /// The number of each inner node of the network; that of the link is first.
-    pub inner: Vec<u32>,
-    /// The owner of each number, those of nodes that the network lacks included.
-    pub owners: Vec<u64>,
-}
-
-/// The hash of a subscriber's key: the owner of its leaf, if it has no classes.
-pub fn owner_of_subscriber(key: &str) -> u64 {
-    owner("subscriber", 0, key)
-}
-
-/// The kind in the hash of a leaf's owner. Leaves with classes and without, and those by weight and by priority, are of different kinds, since a leaf
-/// changes between them only while it is empty.
-fn kind_of_leaf(kind: &str, classes: &LeafClasses) -> String {
-    match classes.scheduler {
-        _ if classes.classes.is_empty() => kind.to_owned(),
-        PlanScheduler::ElasticRoundRobin => format!("{kind} by weight"),
-        PlanScheduler::StrictPriority => format!("{kind} by priority"),
-    }
-}
-
-/// The hash of a node's name: 64 bits of SHA-256, never 0. A site of another depth is another node, since a node with children cannot move to
-/// another level.
-fn owner(kind: &str, depth: usize, name: &str) -> u64 {
-    let hash = Sha256::new().chain_update(format!("{kind} {depth} {name}")).finalize();
-    u64::from_ne_bytes(hash[..8].try_into().expect("eight bytes")).max(1)
-}
-
-/// The owners of a network's nodes: of its leaves and the classes inside them, and of its inner nodes but the link.
-struct Owners {
-    leaves: Vec<u64>,
-    classes: Vec<u64>,
-    sites: Vec<u64>,
-}
-
-fn owners(network: &Network) -> Owners {
-    let depths = depths(network);
-    let subscribers = network.subscribers().len();
-    let kind = |place: usize| if place < subscribers { "subscriber" } else { "host" };
-    let kinds: Vec<String> =
-        network.leaves.iter().enumerate().map(|(place, leaf)| kind_of_leaf(kind(place), &leaf.classes)).collect();
-    let leaves = network.leaves.iter().zip(&kinds);
-    let classes = network.leaf_classes().map(|(leaf, class)| {
-        let kind = format!("class {} of {}", class.id, kinds[leaf]);
-        owner(&kind, 0, &network.leaves[leaf].node.id)
-    });
-    let sites = network.sites().iter().zip(&depths[1..]);
-    Owners {
-        leaves: leaves.map(|(leaf, kind)| owner(kind, 0, &leaf.node.id)).collect(),
-        classes: classes.collect(),
-        sites: sites.map(|(site, depth)| owner("site", *depth, &site.id)).collect(),
-    }
-}
-
-/// How deep each inner node is below the link.
-fn depths(network: &Network) -> Vec<usize> {
-    let mut depths = vec![0; network.inner.len()];
-    for (place, node) in network.inner.iter().enumerate().skip(1) {
-        depths[place] = depths[usize::from(node.parent) - LINK as usize] + 1;
-    }
-    depths
-}
-
-/// The numbers of all classes, which [`Network::leaf_classes`] lists, by their leaves.
-fn by_leaf(network: &Network, numbers: &[u32]) -> Vec<Vec<u32>> {
-    let mut rest = numbers.iter().copied();
-    network.leaves.iter().map(|leaf| rest.by_ref().take(leaf.classes.classes.len()).collect()).collect()
-}
-
-impl Numbers {
-    /// Numbers for a network: those that its nodes have, and free ones for the others. `owners`: of each number, 0: it is free.
-    pub fn of(network: &Network, owners: &[u64]) -> Result<Numbers, TreeError> {
-        let mut all = owners.to_vec();
-        all.resize(NODES, 0);
-        let wanted = self::owners(network);
-        let has: HashMap<u64, u32> = all
-            .iter()
-            .enumerate()
-            .filter(|(_, owner)| **owner != 0)
-            .map(|(number, owner)| (*owner, number as u32))
-            .collect();
-        let mut seen = HashMap::new();
-        let of_classes = network.leaf_classes().map(|(leaf, _)| &network.leaves[leaf].node);
-        let nodes = network.leaves.iter().map(|leaf| &leaf.node).chain(of_classes).chain(network.sites());
-        let all_wanted = wanted.leaves.iter().chain(&wanted.classes).chain(&wanted.sites);
-        for (owner, name) in all_wanted.zip(nodes.map(|node| &node.id)) {
-            if let Some(other) = seen.insert(*owner, name) {
-                return Err(TreeError::SameHash(other.clone(), name.clone()));
-            }
-        }
-        let mut place = |wanted: &[u64], range: std::ops::Range<u32>| -> Result<Vec<u32>, usize> {
-            let mut free = range.filter(|&number| owners.get(number as usize).is_none_or(|owner| *owner == 0));
-            let mut lacking = 0;
-            let numbers: Vec<u32> = wanted
-                .iter()
-                .map(|owner| {
-                    has.get(owner).copied().or_else(|| free.next()).unwrap_or_else(|| {
-                        lacking += 1;
-                        NOBODY
-                    })
-                })
-                .collect();
-            if lacking > 0 {
-                return Err(lacking);
-            }
-            numbers.iter().zip(wanted).for_each(|(number, owner)| all[*number as usize] = *owner);
-            Ok(numbers)
-        };
-        let of_leaves: Vec<u64> = wanted.leaves.iter().chain(&wanted.classes).copied().collect();
-        let mut leaves = place(&of_leaves, 0..NOBODY).map_err(TreeError::NoLeaves)?;
-        let classes = by_leaf(network, &leaves.split_off(wanted.leaves.len()));
-        let sites = place(&wanted.sites, LINK + 1..NODES as u32).map_err(TreeError::NoInners)?;
-        Ok(Numbers { leaves, classes, inner: std::iter::once(LINK).chain(sites).collect(), owners: all })
-    }
-
-    /// The numbers of a part of a network whose nodes all have one. None: one has none.
-    pub fn of_part(network: &Network, owners: &[u64]) -> Option<Numbers> {
-        let wanted = self::owners(network);
-        let all_wanted = wanted.leaves.iter().chain(&wanted.classes).chain(&wanted.sites);
-        let mut found: HashMap<u64, Option<u32>> = all_wanted.map(|own| (*own, None)).collect();
-        for (number, owner) in (0..).zip(owners).filter(|(_, owner)| **owner != 0) {
-            if let Some(found) = found.get_mut(owner) {
-                *found = Some(number);
-            }
-        }
-        let of = |all: &[u64]| all.iter().map(|own| found[own]).collect::<Option<Vec<u32>>>();
-        let inner = std::iter::once(LINK).chain(of(&wanted.sites)?).collect();
-        let (leaves, classes) = (of(&wanted.leaves)?, by_leaf(network, &of(&wanted.classes)?));
-        Some(Numbers { leaves, classes, inner, owners: owners.to_vec() })
-    }
-
-    /// The numbers of all leaves that may hold packets, and of the divided ones.
-    pub fn all_leaves(&self) -> Vec<u32> {
-        self.leaves.iter().chain(self.classes.iter().flatten()).copied().collect()
-    }
-
-    /// The owners of the numbers that are in use: in the tree that runs, or in the one that it becomes when the changes are made that wait. A number
-    /// whose node is yet to be removed still has packets, counters and a place in the tree, which no other node may inherit.
-    pub fn in_use(owners: &[u64], now: &TreeTable, soon: &TreeTable) -> Vec<u64> {
-        let is_used = |number: &u32| now.nodes.contains_key(number) || soon.nodes.contains_key(number);
-        (0..).zip(owners).map(|(number, owner)| if is_used(&number) { *owner } else { 0 }).collect()
-    }
-
-    /// Numbers that have an owner which the network lacks.
-    pub fn gone(&self) -> Vec<u32> {
-        let kept: HashSet<u32> = self.all_leaves().into_iter().chain(self.inner.iter().copied()).collect();
-        let owned = self.owners.iter().enumerate().filter(|(_, owner)| **owner != 0);
-        owned.map(|(number, _)| number as u32).filter(|number| !kept.contains(number)).collect()
-    }
-
-    /// The prefixes of the network with the numbers of their leaves.
-    pub fn prefixes(&self, network: &Network) -> Vec<(IpNet, u16)> {
-        network.all_prefixes().map(|(prefix, leaf)| (prefix, self.leaves[leaf] as u16)).collect()
-    }
 }
 
 impl TreeTable {
@@ -318,6 +104,13 @@ impl TreeTable {
             nodes,
             parts,
         })
+    }
+
+    /// The owners of the numbers that are in use: in this tree, or in the one that it becomes when the changes are made that wait. A number
+    /// whose node is yet to be removed still has packets, counters and a place in the tree, which no other node may inherit.
+    pub fn owners_in_use(&self, soon: &TreeTable, owners: &[u64]) -> Vec<u64> {
+        let is_used = |number: &u32| self.nodes.contains_key(number) || soon.nodes.contains_key(number);
+        (0..).zip(owners).map(|(number, owner)| if is_used(&number) { *owner } else { 0 }).collect()
     }
 
     /// A tree that has not been set up.

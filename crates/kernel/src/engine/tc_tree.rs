@@ -86,7 +86,7 @@ impl Driver for TcTree {
             return rebuild(at, &wanted, &maps);
         }
         let running = maps.running();
-        let owners = Numbers::in_use(&maps.owners(), &running, &running);
+        let owners = running.owners_in_use(&running, &maps.owners());
         let numbers = Numbers::of(wanted.network, &owners).map_err(refused)?;
         let table = wanted.table(&numbers, &running)?;
         let groups = maps.hosts();

@@ -146,7 +146,7 @@ impl Driver for TreeQdisc {
         let wanted = Wanted::of(at.record, at.policy, at.interface)?;
         let maps = TreeMaps::open(at.pins)?;
         let (now, running) = maps.now_and_running();
-        let in_use = Numbers::in_use(&maps.owners(), &now, &running);
+        let in_use = now.owners_in_use(&running, &maps.owners());
         let numbers = Numbers::of(wanted.network, &in_use).map_err(refused)?;
         let table = wanted.table(&numbers, &running)?;
         let groups = maps.hosts();

@@ -1,23 +1,19 @@
 //! A network as an engine is to build it: numbered nodes, each with every value chosen, and the prefixes of the leaves.
 
-use super::{
-    BURST_TIMES_NS, Burst, EachWay, HostGroup, MAX_PLAN_CLASSES, NODE_RATES, NetworkPolicy, Plan, PlanClass,
-    PlanScheduler, Subscriber, Way, checks, class_checks, default_of,
-};
-use crate::bytes::{Bytes, FRAME_BYTES};
+use super::leaf_classes::{self, LeafClass, LeafClasses, burst_at};
+use super::leaf_queues::{LeafQueue, Queues, Wanted};
+use super::{EachWay, HostGroup, NODE_RATES, NetworkPolicy, Subscriber, Way, checks, class_checks};
+use crate::bytes::Bytes;
 use crate::ceiling::default_burst;
 use crate::class_id::ClassId;
 use crate::diagnostic::{Diagnostic, Diagnostics, Kind, Severity};
 use crate::engine::Engine;
-use crate::limit::Limit;
-use crate::limits;
 use crate::link::{Framing, SplitGso};
 use crate::queue::{Codel, Flows, Queue};
 use crate::rate::Rate;
 use crate::resolved::Context;
 use ipnet::IpNet;
 use sluice_abi as abi;
-use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
@@ -91,51 +87,6 @@ pub struct Leaf {
     pub classes: Arc<LeafClasses>,
 }
 
-/// The classes inside a subscriber. Subscribers of a plan with one rate have the same.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LeafClasses {
-    /// How they share what their guarantees leave.
-    pub scheduler: PlanScheduler,
-    /// The classes, in the order of the plan.
-    pub classes: Vec<LeafClass>,
-    /// The index of the class of packets that no rule gives to another one of these.
-    pub default: usize,
-}
-
-/// A class inside a subscriber.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeafClass {
-    /// Its number, by which rules name it.
-    pub id: ClassId,
-    /// Its name.
-    pub name: String,
-    /// Its share beside the other classes, 1 to [`super::MAX_NODE_WEIGHT`].
-    pub weight: u32,
-    /// Its urgency with [`PlanScheduler::StrictPriority`], 0 to 15; 0 goes first.
-    pub priority: u8,
-    /// Its guarantee inside the subscriber, bits per second.
-    pub rate: Rates,
-    /// Its ceiling, bits per second.
-    pub ceil: Rates,
-    /// The most that passes at once after a pause, if there is a ceiling.
-    pub burst: EachWay<Option<Bytes>>,
-    /// The index of its queue in [`Network::queues`].
-    pub queue: EachWay<usize>,
-}
-
-impl LeafClasses {
-    /// The index of the class that packets get of a class of rules, or of none.
-    pub fn of(&self, class: Option<ClassId>) -> usize {
-        let own = class.and_then(|class| self.classes.iter().position(|own| own.id == class));
-        own.unwrap_or(self.default)
-    }
-
-    /// The index of the class of packets by the number that engines know it by: the last of them is that of packets without one.
-    pub fn by_number(&self) -> [usize; MAX_PLAN_CLASSES + 1] {
-        std::array::from_fn(|number| self.of((number < MAX_PLAN_CLASSES).then_some(ClassId(number as u8))))
-    }
-}
-
 /// Hosts that no list names, which have leaves while they are there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
@@ -149,36 +100,6 @@ pub struct Group {
     pub ipv6_length: u8,
     /// The prefixes of all hosts.
     pub prefixes: Vec<IpNet>,
-}
-
-/// The queue of leaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct LeafQueue {
-    /// A FIFO, or by flow.
-    pub queue: Queue,
-    /// The active queue management, for the leaf's rate; `None` for none.
-    pub codel: Option<Codel>,
-    /// The most packets; `None`: as many as there is room for. A limit in bytes or time is as many full frames.
-    pub limit_pkts: Option<u32>,
-}
-
-impl LeafQueue {
-    /// Bytes that a flow may send in its turn.
-    pub fn quantum_bytes(&self) -> u32 {
-        self.queue.flows().map_or(FRAME_BYTES, |flows| flows.quantum_bytes)
-    }
-
-    /// The time of a turn at a rate, ns; without one, at 1 Gbit/s. Rounded up to a power of two, so that leaves of many rates have few kinds of queues.
-    pub fn round_ns(&self, rate: Option<Rate>) -> u32 {
-        let bps = u128::from(rate.map_or(1_000_000_000, |rate| rate.0).max(1));
-        let ns = u128::from(self.quantum_bytes()) * 8_000_000_000 / bps;
-        (ns.clamp(1, 1 << 31) as u32).next_power_of_two()
-    }
-
-    /// The kind of the queue in the tree: everything but the limit, which the tree keeps by leaf.
-    fn kind(&self, rate: Option<Rate>) -> (Queue, Option<Codel>, u32) {
-        (self.queue, self.codel, self.round_ns(rate))
-    }
 }
 
 impl Network {
@@ -293,13 +214,13 @@ pub fn resolve(policy: &NetworkPolicy, context: &Context) -> Result<Network, Dia
     if findings.iter().any(|finding| finding.severity() == Severity::Error) {
         return Err(Diagnostics::new(source, findings));
     }
-    let mut queues = Queues::default();
+    let mut made = Made::default();
     let leaves = policy.subscribers.subscribers.iter().enumerate();
-    let mut leaves: Vec<Leaf> = leaves.map(|(number, one)| leaf(policy, number, one, &rate, &mut queues)).collect();
+    let mut leaves: Vec<Leaf> = leaves.map(|(number, one)| leaf(policy, number, one, &rate, &mut made)).collect();
     let first_group = policy.sites.sites.len() + 1;
     let groups: Vec<Group> = (first_group..)
         .zip(&policy.groups)
-        .map(|(inner, own)| group(policy, inner, own, &rate, &mut queues, &mut leaves))
+        .map(|(inner, own)| group(policy, inner, own, &rate, &mut made, &mut leaves))
         .collect();
     let prefixes = prefixes(policy);
     let all: Vec<IpNet> = prefixes
@@ -307,8 +228,8 @@ pub fn resolve(policy: &NetworkPolicy, context: &Context) -> Result<Network, Dia
         .map(|(prefix, _)| *prefix)
         .chain(groups.iter().flat_map(|group| group.prefixes.iter().copied()))
         .collect();
-    findings.extend(beyond_tables(policy, queues.kinds(), &all));
-    let queues = queues.list;
+    findings.extend(beyond_tables(policy, made.queues.kinds(), &all));
+    let queues = made.queues.list;
     if findings.iter().any(|finding| finding.severity() == Severity::Error) {
         return Err(Diagnostics::new(source, findings));
     }
@@ -444,12 +365,12 @@ fn group(
     inner: usize,
     group: &HostGroup,
     link: &Rates,
-    queues: &mut Queues,
+    made: &mut Made,
     leaves: &mut Vec<Leaf>,
 ) -> Group {
     let shared = leaves.len();
     let hosts = shared + 1..shared + 1 + group.places() as usize;
-    let mut each = leaf(policy, shared, &group.each, link, queues);
+    let mut each = leaf(policy, shared, &group.each, link, made);
     each.node.parent = FIRST_INNER + inner as u16;
     each.node.name = format!("a host of {}", group.each.name);
     leaves.push(each.clone());
@@ -464,51 +385,21 @@ fn group(
     Group { inner, shared, hosts, ipv6_length: group.ipv6_length, prefixes }
 }
 
-/// The queues of all leaves, each once.
+/// What leaves have in common, each once.
 #[derive(Default)]
-struct Queues {
-    list: Vec<LeafQueue>,
-    known: HashMap<LeafQueue, usize>,
-    kinds: EachWay<HashSet<(Queue, Option<Codel>, u32)>>,
-    /// The classes of subscribers by their plan and the rates at which they send.
-    classes: HashMap<(Option<usize>, Rates), Arc<LeafClasses>>,
+struct Made {
+    queues: Queues,
+    classes: leaf_classes::Known,
 }
 
-impl Queues {
-    fn index(&mut self, queue: LeafQueue) -> usize {
-        *self.known.entry(queue).or_insert_with(|| {
-            self.list.push(queue);
-            self.list.len() - 1
-        })
-    }
-
-    /// The indices of the queues of a leaf that sends at these rates, by what it says of its queue.
-    fn of(&mut self, wanted: Wanted, sends_at: Rates) -> EachWay<usize> {
-        let own = sends_at.map(|rate| queue(wanted, *rate));
-        self.kinds.down.insert(own.down.kind(sends_at.down));
-        self.kinds.up.insert(own.up.kind(sends_at.up));
-        EachWay { down: self.index(own.down), up: self.index(own.up) }
-    }
-
-    /// The kinds of queues that a tree has, of the direction that has more.
-    fn kinds(&self) -> usize {
-        self.kinds.down.len().max(self.kinds.up.len())
-    }
-}
-
-fn leaf(policy: &NetworkPolicy, number: usize, subscriber: &Subscriber, link: &Rates, queues: &mut Queues) -> Leaf {
+fn leaf(policy: &NetworkPolicy, number: usize, subscriber: &Subscriber, link: &Rates, made: &mut Made) -> Leaf {
     let (plan, ceil) = (policy.plan(subscriber), policy.ceil(subscriber));
     let written = plan.map_or(EachWay::default(), |plan| plan.burst);
     let sends_at = ceil.or(link);
-    let known = queues.classes.get(&(subscriber.plan, sends_at)).cloned();
-    let classes = known.unwrap_or_else(|| {
-        let own = Arc::new(plan.map_or(LeafClasses::default(), |plan| classes(policy, plan, &sends_at, queues)));
-        queues.classes.insert((subscriber.plan, sends_at), Arc::clone(&own));
-        own
-    });
+    let classes = made.classes.of(policy, subscriber.plan, sends_at, &mut made.queues);
     let queue = match classes.classes.get(classes.default) {
         Some(class) => class.queue,
-        None => queues.of(Wanted::of_subscriber(plan), sends_at),
+        None => made.queues.of(Wanted::of_subscriber(plan), sends_at),
     };
     Leaf {
         node: Node {
@@ -524,71 +415,6 @@ fn leaf(policy: &NetworkPolicy, number: usize, subscriber: &Subscriber, link: &R
         plan: plan.map(|plan| plan.name.clone()),
         queue,
         classes,
-    }
-}
-
-/// The classes inside a subscriber of a plan that sends at these rates.
-fn classes(policy: &NetworkPolicy, plan: &Plan, sends_at: &Rates, queues: &mut Queues) -> LeafClasses {
-    let class = |own: &PlanClass| {
-        // A class sends no faster than its subscriber.
-        let least = |own: Option<Rate>, whole: Option<Rate>| {
-            own.map_or(whole, |own| Some(whole.map_or(own, |whole| own.min(whole))))
-        };
-        let at = EachWay { down: least(own.ceil.down, sends_at.down), up: least(own.ceil.up, sends_at.up) };
-        LeafClass {
-            id: own.id,
-            name: own.name.clone(),
-            weight: own.weight,
-            priority: own.priority,
-            rate: own.rate,
-            ceil: own.ceil,
-            burst: own.ceil.zip(&own.burst).map(|(ceil, burst)| ceil.map(|ceil| burst_at(ceil, *burst))),
-            queue: queues.of(Wanted { queue: own.queue, codel: own.codel, limit: own.limit }, at),
-        }
-    };
-    LeafClasses {
-        scheduler: plan.scheduler,
-        classes: plan.classes.iter().map(class).collect(),
-        default: default_of(plan, policy.classification.default_class).unwrap_or_default(),
-    }
-}
-
-/// The queue as a plan or a class writes it.
-#[derive(Clone, Copy)]
-struct Wanted {
-    queue: Queue,
-    codel: Option<Codel>,
-    limit: Option<Limit>,
-}
-
-impl Wanted {
-    fn of_subscriber(plan: Option<&Plan>) -> Wanted {
-        let queue = Queue::Flows(Flows::default());
-        let default = Wanted { queue, codel: queue.default_codel(), limit: None };
-        plan.map_or(default, |plan| Wanted { queue: plan.queue, codel: plan.codel, limit: plan.limit })
-    }
-}
-
-/// The burst of a ceiling. One in bytes is cut to what a node can have, for a subscriber may have a slower ceiling than its plan.
-fn burst_at(ceil: Rate, burst: Option<Burst>) -> Bytes {
-    match burst {
-        None => default_burst(ceil),
-        Some(Burst::Bytes(bytes)) => bytes.min(Bytes(ceil.bytes_in_ns(*BURST_TIMES_NS.end()))),
-        Some(Burst::TimeNs(ns)) => Bytes(ceil.bytes_in_ns(ns)),
-    }
-}
-
-/// The queue of a leaf that sends at this rate.
-fn queue(Wanted { queue, codel, limit }: Wanted, rate: Option<Rate>) -> LeafQueue {
-    let kept_short = queue.flows().is_some() && codel.is_some();
-    let demand = limits::demand(limit, rate, kept_short);
-    LeafQueue {
-        queue,
-        codel: codel.map(|codel| codel.at_rate(rate)),
-        limit_pkts: match demand.bytes {
-            Some(bytes) => Some((bytes.0 / u64::from(FRAME_BYTES)).clamp(1, u16::MAX.into()) as u32),
-            None => (!demand.all).then(|| demand.wanted_pkts.min(u16::MAX.into()) as u32),
-        },
     }
 }
 

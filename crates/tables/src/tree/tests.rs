@@ -155,13 +155,13 @@ fn nobody_inherits_what_is_yet_to_be_removed() {
     let (_, after) = table(&left, &numbers.owners, &now);
     // The qdisc has not made the removals yet.
     let soon = now.clone().after(&now.removals(&after.gone(), |_| false));
-    let owners = Numbers::in_use(&after.owners, &now, &soon);
+    let owners = now.owners_in_use(&soon, &after.owners);
     let others = [subscriber("a", "192.0.2.1", "home", "mast"), subscriber("d", "192.0.2.4", "home", "mast")];
     let joined = network(SITES, &others.join(","));
     assert_eq!(table(&joined, &owners, &soon).1.leaves, [0, 3], "the places of b and c still have their packets");
-    let owners = Numbers::in_use(&after.owners, &soon, &soon);
+    let owners = soon.owners_in_use(&soon, &after.owners);
     assert_eq!(table(&joined, &owners, &soon).1.leaves, [0, 1], "they are gone");
-    let again = table(&three(), &Numbers::in_use(&after.owners, &now, &soon), &soon).1;
+    let again = table(&three(), &now.owners_in_use(&soon, &after.owners), &soon).1;
     assert_eq!(again.leaves, [0, 1, 2], "who comes back has the former place");
 }
 

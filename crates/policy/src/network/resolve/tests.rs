@@ -1,8 +1,9 @@
 //! Tests of networks as engines build them.
 
 use super::super::difference::{changed_nodes, settings};
-use super::super::{Guarantees, print};
+use super::super::{Guarantees, PlanScheduler, print};
 use super::*;
+use crate::bytes::FRAME_BYTES;
 use crate::difference::Difference;
 use crate::difference::change::{Change, changed};
 use crate::parse::parse_file;
