@@ -8,7 +8,7 @@ use crate::terminal;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde_json::{Map, Value, json};
 use sluice_kernel::SubscriberEdits;
-use sluice_kernel::status::{LeafClassStatus, SubscriberSearch, SubscriberStatus};
+use sluice_kernel::status::{LeafClassStatus, QueueStatus, SubscriberSearch, SubscriberStatus};
 use sluice_policy::edit::SubscriberChange;
 use std::cmp::{Ordering, Reverse};
 
@@ -91,10 +91,12 @@ fn list(args: &List) -> Result<(), Failure> {
         let mut all = sluice_kernel::subscribers_of(interface, |one| search.finds_subscriber(one))?;
         match args.sort {
             Order::Name => {}
-            Order::Sent => all.sort_by_key(|one| Reverse(one.counts.sent.bytes)),
-            Order::Dropped => all.sort_by_key(|one| Reverse(one.counts.dropped_pkts)),
-            Order::Queued => all.sort_by_key(|one| Reverse(one.counts.backlog.bytes)),
-            Order::Wait => all.sort_by(|one, other| other.wait_ms.partial_cmp(&one.wait_ms).unwrap_or(Ordering::Equal)),
+            Order::Sent => all.sort_by_key(|one| Reverse(one.queue.counts.sent.bytes)),
+            Order::Dropped => all.sort_by_key(|one| Reverse(one.queue.counts.dropped_pkts)),
+            Order::Queued => all.sort_by_key(|one| Reverse(one.queue.counts.backlog.bytes)),
+            Order::Wait => {
+                all.sort_by(|one, other| other.queue.wait_ms.partial_cmp(&one.queue.wait_ms).unwrap_or(Ordering::Equal))
+            }
         }
         all.truncate(args.limit.unwrap_or(usize::MAX));
         if args.json {
@@ -129,7 +131,7 @@ pub fn show_named(name: &str, as_json: bool) -> Result<(), Failure> {
         }
         let rate = |bps: Option<u64>| bps.map_or("none".to_owned(), terminal::rate);
         outln!("departures of {interface}");
-        outln!("  guarantee {}, ceiling {}", rate(one.rate_bps), rate(one.ceil_bps));
+        outln!("  guarantee {}, ceiling {}", rate(one.queue.rate_bps), rate(one.queue.ceil_bps));
         outln!("{}", table([&one]));
         if !one.classes.is_empty() {
             outln!("{}", classes(&one.classes));
@@ -145,25 +147,38 @@ pub fn show_named(name: &str, as_json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The columns of a queue's counters.
+const COUNTERS: [&str; 6] = ["sent", "bytes", "dropped", "queued", "wait", "bucket"];
+
+fn right(text: String) -> Cell {
+    Cell::new(text).set_alignment(CellAlignment::Right)
+}
+
+fn rate(bps: Option<u64>) -> Cell {
+    right(bps.map_or("-".to_owned(), terminal::rate))
+}
+
+/// The cells of [`COUNTERS`].
+fn counters(queue: &QueueStatus) -> [Cell; 6] {
+    let QueueStatus { counts, wait_ms, ceil_fill, .. } = queue;
+    [
+        right(counts.sent.pkts.to_string()),
+        right(terminal::bytes(counts.sent.bytes)),
+        right(counts.dropped_pkts.to_string()),
+        right(counts.backlog.pkts.to_string()),
+        right(humanize::wait_ms(*wait_ms)),
+        right(ceil_fill.map_or("-".to_owned(), |part| format!("{:.0} %", part * 100.0))),
+    ]
+}
+
 /// A table of the classes inside a subscriber.
 fn classes(all: &[LeafClassStatus]) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
-    table.set_header(["  class", "guarantee", "ceiling", "sent", "bytes", "dropped", "queued", "wait", "bucket"]);
-    let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
-    let rate = |bps: Option<u64>| right(bps.map_or("-".to_owned(), terminal::rate));
+    table.set_header(["  class", "guarantee", "ceiling"].into_iter().chain(COUNTERS));
     for one in all {
-        table.add_row([
-            Cell::new(format!("  {} {}", one.id, one.name)),
-            rate(one.rate_bps),
-            rate(one.ceil_bps),
-            right(one.counts.sent.pkts.to_string()),
-            right(terminal::bytes(one.counts.sent.bytes)),
-            right(one.counts.dropped_pkts.to_string()),
-            right(one.counts.backlog.pkts.to_string()),
-            right(humanize::wait_ms(one.wait_ms)),
-            right(one.ceil_fill.map_or("-".to_owned(), |part| format!("{:.0} %", part * 100.0))),
-        ]);
+        let own = [Cell::new(format!("  {} {}", one.id, one.name)), rate(one.queue.rate_bps), rate(one.queue.ceil_bps)];
+        table.add_row(own.into_iter().chain(counters(&one.queue)));
     }
     table
 }
@@ -172,32 +187,15 @@ fn classes(all: &[LeafClassStatus]) -> Table {
 pub fn table<'a>(all: impl IntoIterator<Item = &'a SubscriberStatus>) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
-    table.set_header([
-        "  subscriber",
-        "site",
-        "plan",
-        "ceiling",
-        "sent",
-        "bytes",
-        "dropped",
-        "queued",
-        "wait",
-        "bucket",
-    ]);
-    let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
+    table.set_header(["  subscriber", "site", "plan", "ceiling"].into_iter().chain(COUNTERS));
     for one in all {
-        table.add_row([
+        let own = [
             Cell::new(format!("  {}", one.id)),
             Cell::new(one.site.as_deref().unwrap_or("-")),
             Cell::new(one.plan.as_deref().unwrap_or("-")),
-            right(one.ceil_bps.map_or("-".to_owned(), terminal::rate)),
-            right(one.counts.sent.pkts.to_string()),
-            right(terminal::bytes(one.counts.sent.bytes)),
-            right(one.counts.dropped_pkts.to_string()),
-            right(one.counts.backlog.pkts.to_string()),
-            right(humanize::wait_ms(one.wait_ms)),
-            right(one.ceil_fill.map_or("-".to_owned(), |part| format!("{:.0} %", part * 100.0))),
-        ]);
+            rate(one.queue.ceil_bps),
+        ];
+        table.add_row(own.into_iter().chain(counters(&one.queue)));
     }
     table
 }

@@ -23,7 +23,7 @@ pub use sluice_policy::IpNet;
 pub use sluice_policy::network::Way;
 pub use sojourn::Sojourn;
 pub use state::{ClassState, FlowQueues, SchedulerState, Turn};
-pub use tree::{LeafClassStatus, LeafCounts, SiteStatus, SubscriberStatus, TreeStatus};
+pub use tree::{LeafClassStatus, LeafCounts, QueueStatus, SiteStatus, SubscriberStatus, TreeStatus};
 
 use crate::record::{Engine, Phase};
 use serde::Serialize;

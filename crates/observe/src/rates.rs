@@ -3,7 +3,8 @@
 mod tree;
 
 pub use tree::{
-    LeafRates, Selection, SiteRates, SubscriberOrder, SubscriberRates, SubscriberView, TreeRates, is_at_ceiling,
+    LeafClassRates, LeafRates, QueueRates, Selection, SiteRates, SubscriberOrder, SubscriberRates, SubscriberView,
+    TreeRates, is_at_ceiling,
 };
 
 use crate::sample::{Event, Sample};

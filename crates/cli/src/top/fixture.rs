@@ -10,8 +10,8 @@ use sluice_kernel::{Engine, Hook};
 use sluice_observe::Rates;
 use sluice_observe::flows::{Anomaly, ClassFlows, FlowRate, Kind};
 use sluice_observe::rates::{
-    ClassRates, DirectionRates, ForwardRates, InterfaceRates, LeafRates, RuleRates, SiteRates, SojournRates,
-    SubscriberRates, TreeRates,
+    ClassRates, DirectionRates, ForwardRates, InterfaceRates, LeafRates, QueueRates, RuleRates, SiteRates,
+    SojournRates, SubscriberRates, TreeRates,
 };
 
 fn class(id: u8, name: &str, bps: f64, share: f64) -> ClassRates {
@@ -275,12 +275,14 @@ pub fn rates_with_subscribers() -> Rates {
         site: plan.map(|_| "north mast".to_owned()),
         plan: plan.map(str::to_owned),
         addresses: Default::default(),
-        rate_bps: None,
-        ceil_bps,
-        used: ceil_bps.map(|ceil| rates.sent_bps / ceil as f64),
-        rates,
+        queue: QueueRates {
+            rate_bps: None,
+            ceil_bps,
+            used: ceil_bps.map(|ceil| rates.sent_bps / ceil as f64),
+            rates,
+            wait_ms: (rates.sent_pps > 0.0).then_some(0.15 + rates.backlog.pkts as f64 * 0.12),
+        },
         marked_pkts: 0,
-        wait_ms: (rates.sent_pps > 0.0).then_some(0.15 + rates.backlog.pkts as f64 * 0.12),
         classes: Vec::new(),
         counts: LeafCounts { sent: Count { pkts: 1000, bytes: 1_400_000 }, dropped_pkts: 12, backlog: rates.backlog },
     };

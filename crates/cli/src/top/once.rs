@@ -95,7 +95,13 @@ fn subscribers(tree: &TreeRates) -> Table {
         add(name, "", None, (site.ceil_bps, site.used), &site.rates);
     }
     for one in tree.busiest() {
-        add(one.id.clone(), one.plan.as_deref().unwrap_or("-"), one.wait_ms, (one.ceil_bps, one.used), &one.rates);
+        add(
+            one.id.clone(),
+            one.plan.as_deref().unwrap_or("-"),
+            one.queue.wait_ms,
+            (one.queue.ceil_bps, one.queue.used),
+            &one.queue.rates,
+        );
     }
     table
 }

@@ -9,8 +9,8 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use sluice_abi as abi;
 use sluice_error::{Error, Result};
-use sluice_policy::network::{Group, LeafClass, Network, Node, Way};
-use sluice_policy::{ClassId, IpNet};
+use sluice_policy::network::{EachWay, Group, LeafClass, Network, Node, Way};
+use sluice_policy::{ClassId, IpNet, Rate};
 use sluice_tables::each_host::HostTable;
 use sluice_tables::tree::{NOBODY, Numbers};
 use std::cmp::Reverse;
@@ -47,8 +47,8 @@ impl TreeStatus {
 }
 
 fn busiest(all: &[SubscriberStatus]) -> Vec<&SubscriberStatus> {
-    let mut order: Vec<&SubscriberStatus> = all.iter().filter(|one| one.counts.sent.bytes > 0).collect();
-    order.sort_by_key(|one| Reverse(one.counts.sent.bytes));
+    let mut order: Vec<&SubscriberStatus> = all.iter().filter(|one| one.queue.counts.sent.bytes > 0).collect();
+    order.sort_by_key(|one| Reverse(one.queue.counts.sent.bytes));
     order.truncate(BUSIEST);
     order
 }
@@ -121,22 +121,30 @@ pub struct SubscriberStatus {
     /// Its addresses.
     #[serde(serialize_with = "as_texts")]
     pub addresses: Arc<[IpNet]>,
+    /// Its limits, and the counters of its queue since it came.
+    #[serde(flatten)]
+    pub queue: QueueStatus,
+    /// The classes inside it, in the order of its plan.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<LeafClassStatus>,
+}
+
+/// The limits and the counters of a subscriber, or of a class inside one.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct QueueStatus {
     /// Guarantee, bits per second.
     pub rate_bps: Option<u64>,
     /// Ceiling, bits per second.
     pub ceil_bps: Option<u64>,
     /// Fill level of the ceiling's bucket, 0 to 1: at 0 its packets wait.
     pub ceil_fill: Option<f64>,
-    /// The counters of its queue since the subscriber came.
+    /// The counters.
     #[serde(flatten)]
     pub counts: LeafCounts,
     /// Packets that left with congestion marked, instead of being dropped.
     pub marked_pkts: u64,
-    /// Wait of its packets in the queue, ms: a mean that the last 16 or so make. None: none was sent, or engine `tc`, which does not measure it.
+    /// Wait of packets in the queue, ms: a mean that the last 16 or so make. None: none was sent, or engine `tc`, which does not measure it.
     pub wait_ms: Option<f64>,
-    /// The classes inside it, in the order of its plan.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub classes: Vec<LeafClassStatus>,
 }
 
 /// A class inside a subscriber.
@@ -146,19 +154,9 @@ pub struct LeafClassStatus {
     pub id: u8,
     /// Its name.
     pub name: String,
-    /// Guarantee inside the subscriber, bits per second.
-    pub rate_bps: Option<u64>,
-    /// Ceiling, bits per second.
-    pub ceil_bps: Option<u64>,
-    /// Fill level of the ceiling's bucket, 0 to 1: at 0 its packets wait.
-    pub ceil_fill: Option<f64>,
-    /// The counters of its queue.
+    /// Its limits inside the subscriber, and the counters of its queue.
     #[serde(flatten)]
-    pub counts: LeafCounts,
-    /// Packets that left with congestion marked, instead of being dropped.
-    pub marked_pkts: u64,
-    /// Wait of its packets in the queue, ms, as that of a subscriber.
-    pub wait_ms: Option<f64>,
+    pub queue: QueueStatus,
 }
 
 /// A tree at one moment.
@@ -282,7 +280,7 @@ impl<'a> Snapshot<'a> {
             IpNet::V6(own) if own.prefix_len() == 128 => own.addr().to_string(),
             IpNet::V6(own) => own.to_string(),
         };
-        let (now, then) = (own.counts, &host.before);
+        let (now, then) = (own.queue.counts, &host.before);
         let sent = Count {
             pkts: now.sent.pkts.saturating_sub(then.sent.pkts),
             bytes: now.sent.bytes.saturating_sub(then.sent.bytes),
@@ -292,8 +290,11 @@ impl<'a> Snapshot<'a> {
             id: format!("{} {name}", own.site.as_deref().unwrap_or_default()),
             name,
             addresses: Arc::new([host.prefix]),
-            counts: LeafCounts { sent, dropped_pkts, backlog: now.backlog },
-            marked_pkts: own.marked_pkts.saturating_sub(host.marked_before_pkts),
+            queue: QueueStatus {
+                counts: LeafCounts { sent, dropped_pkts, backlog: now.backlog },
+                marked_pkts: own.queue.marked_pkts.saturating_sub(host.marked_before_pkts),
+                ..own.queue
+            },
             ..own
         }
     }
@@ -303,24 +304,18 @@ impl<'a> Snapshot<'a> {
         let own = self.subscriber(group.shared);
         let name = "others";
         let id = format!("{} {name}", own.id);
-        (own.counts != LeafCounts::default()).then(|| SubscriberStatus { id, name: name.to_owned(), ..own })
+        (own.queue.counts != LeafCounts::default()).then(|| SubscriberStatus { id, name: name.to_owned(), ..own })
     }
 
     fn subscriber(&self, leaf: usize) -> SubscriberStatus {
         let (own, number) = (&self.network.leaves[leaf], self.numbers.leaves[leaf]);
-        let counted = &self.tree.leaf[number as usize];
         SubscriberStatus {
             id: own.node.id.clone(),
             name: own.node.name.clone(),
             site: self.site(&own.node),
             plan: own.plan.clone(),
             addresses: Arc::clone(&self.addresses[leaf]),
-            rate_bps: own.node.rate.of(self.way).map(|rate| rate.0),
-            ceil_bps: own.node.ceil.of(self.way).map(|rate| rate.0),
-            ceil_fill: self.fill(number),
-            counts: self.counts(number),
-            marked_pkts: counted.marked_pkts.into(),
-            wait_ms: self.wait_ms(number),
+            queue: self.queue(number, &own.node.rate, &own.node.ceil),
             classes: self.inside(leaf),
         }
     }
@@ -332,19 +327,22 @@ impl<'a> Snapshot<'a> {
         let of = |(class, number): (&LeafClass, &u32)| LeafClassStatus {
             id: class.id.0,
             name: class.name.clone(),
-            rate_bps: class.rate.of(self.way).map(|rate| rate.0),
-            ceil_bps: class.ceil.of(self.way).map(|rate| rate.0),
-            ceil_fill: self.fill(*number),
-            counts: self.counts(*number),
-            marked_pkts: self.tree.leaf[*number as usize].marked_pkts.into(),
-            wait_ms: self.wait_ms(*number),
+            queue: self.queue(*number, &class.rate, &class.ceil),
         };
         classes.iter().zip(numbers).map(of).collect()
     }
 
-    fn wait_ms(&self, number: u32) -> Option<f64> {
+    /// The limits of a leaf, and what it has counted.
+    fn queue(&self, number: u32, rate: &EachWay<Option<Rate>>, ceil: &EachWay<Option<Rate>>) -> QueueStatus {
         let counted = &self.tree.leaf[number as usize];
-        (self.runs && counted.sent_pkts > 0).then(|| f64::from(counted.wait_ns) / 1e6)
+        QueueStatus {
+            rate_bps: rate.of(self.way).map(|rate| rate.0),
+            ceil_bps: ceil.of(self.way).map(|rate| rate.0),
+            ceil_fill: self.fill(number),
+            counts: self.counts(number),
+            marked_pkts: counted.marked_pkts.into(),
+            wait_ms: (self.runs && counted.sent_pkts > 0).then(|| f64::from(counted.wait_ns) / 1e6),
+        }
     }
 
     /// The name of the site above a node. None: the link.

@@ -8,7 +8,7 @@ use super::Earlier;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use sluice_kernel::status::{
-    Count, Framing, IpNet, LeafClassStatus, LeafCounts, SiteStatus, SubscriberStatus, TreeStatus, Way,
+    Count, Framing, IpNet, LeafClassStatus, LeafCounts, QueueStatus, SiteStatus, SubscriberStatus, TreeStatus, Way,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,8 +45,8 @@ impl TreeRates {
 }
 
 fn sending(all: &[SubscriberRates]) -> Vec<&SubscriberRates> {
-    let mut sending: Vec<&SubscriberRates> = all.iter().filter(|one| one.rates.sent_bps > 0.0).collect();
-    sending.sort_by(|one, other| other.rates.sent_bps.total_cmp(&one.rates.sent_bps));
+    let mut sending: Vec<&SubscriberRates> = all.iter().filter(|one| one.queue.rates.sent_bps > 0.0).collect();
+    sending.sort_by(|one, other| other.queue.rates.sent_bps.total_cmp(&one.queue.rates.sent_bps));
     sending
 }
 
@@ -133,26 +133,34 @@ pub struct SubscriberRates {
     /// Its addresses.
     #[serde(skip)]
     pub addresses: Arc<[IpNet]>,
-    /// Guarantee, bits per second.
-    pub rate_bps: Option<u64>,
-    /// Ceiling, bits per second.
-    pub ceil_bps: Option<u64>,
-    /// Used part of the ceiling, by the bytes of packets on the link: 1 is all.
-    pub used: Option<f64>,
-    /// The rates of its queue.
+    /// Its limits and the rates of its queue.
     #[serde(flatten)]
-    pub rates: LeafRates,
+    pub queue: QueueRates,
     /// The counters of its queue, from zero on.
     #[serde(skip)]
     pub counts: LeafCounts,
     /// Packets that left with congestion marked, from zero on.
     #[serde(skip)]
     pub marked_pkts: u64,
-    /// Wait of packets in its queue, ms: a mean that the last 16 or so make. None: it sends nothing, or engine `tc`, which does not measure it.
-    pub wait_ms: Option<f64>,
     /// The rates of the classes inside it, in the order of its plan. A list of subscribers leaves them out.
     #[serde(skip)]
     pub classes: Vec<LeafClassRates>,
+}
+
+/// The limits of a subscriber, or of a class inside one, and the rates of its queue.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct QueueRates {
+    /// Guarantee, bits per second.
+    pub rate_bps: Option<u64>,
+    /// Ceiling, bits per second.
+    pub ceil_bps: Option<u64>,
+    /// Used part of the ceiling, by the bytes of packets on the link: 1 is all.
+    pub used: Option<f64>,
+    /// The rates.
+    #[serde(flatten)]
+    pub rates: LeafRates,
+    /// Wait of packets in the queue, ms: a mean that the last 16 or so make. None: it sends nothing, or engine `tc`, which does not measure it.
+    pub wait_ms: Option<f64>,
 }
 
 /// The rates of a class inside a subscriber.
@@ -162,17 +170,9 @@ pub struct LeafClassRates {
     pub id: u8,
     /// Its name.
     pub name: String,
-    /// Guarantee inside the subscriber, bits per second.
-    pub rate_bps: Option<u64>,
-    /// Ceiling, bits per second.
-    pub ceil_bps: Option<u64>,
-    /// Used part of the ceiling, by the bytes of packets on the link: 1 is all.
-    pub used: Option<f64>,
-    /// The rates of its queue.
+    /// Its limits and the rates of its queue.
     #[serde(flatten)]
-    pub rates: LeafRates,
-    /// Wait of packets in its queue, as that of a subscriber.
-    pub wait_ms: Option<f64>,
+    pub queue: QueueRates,
 }
 
 /// The rates from one state of a tree to a later one.
@@ -198,37 +198,31 @@ pub(super) fn tree_rates(
         Earlier::Then(then) => then.all.iter().map(|one| (one.id.as_str(), one)).collect(),
         _ => HashMap::new(),
     };
+    let queue = |now: &QueueStatus, then: Earlier<&QueueStatus>| {
+        let rates = rates(&now.counts, then.of(|then| Some(&then.counts)));
+        QueueRates {
+            rate_bps: now.rate_bps,
+            ceil_bps: now.ceil_bps,
+            used: rates.used(now.ceil_bps, framing),
+            rates,
+            wait_ms: now.wait_ms.filter(|_| rates.sent_pps > 0.0),
+        }
+    };
     let subscriber = |one: &SubscriberStatus| {
         let before = |_: &TreeStatus| known.get(one.id.as_str()).copied();
         let class = |own: &LeafClassStatus| {
-            let then =
-                earlier.of(|then| before(then)?.classes.iter().find(|then| then.id == own.id).map(|then| &then.counts));
-            let rates = rates(&own.counts, then);
-            LeafClassRates {
-                id: own.id,
-                name: own.name.clone(),
-                rate_bps: own.rate_bps,
-                ceil_bps: own.ceil_bps,
-                used: rates.used(own.ceil_bps, framing),
-                rates,
-                wait_ms: own.wait_ms.filter(|_| rates.sent_pps > 0.0),
-            }
+            let then = earlier.of(|then| Some(&before(then)?.classes.iter().find(|then| then.id == own.id)?.queue));
+            LeafClassRates { id: own.id, name: own.name.clone(), queue: queue(&own.queue, then) }
         };
-        let rates = rates(&one.counts, earlier.of(|then| before(then).map(|then| &then.counts)));
-        let sends = rates.sent_pps > 0.0;
         SubscriberRates {
             id: one.id.clone(),
             name: one.name.clone(),
             site: one.site.clone(),
             plan: one.plan.clone(),
             addresses: Arc::clone(&one.addresses),
-            rate_bps: one.rate_bps,
-            ceil_bps: one.ceil_bps,
-            used: rates.used(one.ceil_bps, framing),
-            rates,
-            counts: one.counts,
-            marked_pkts: one.marked_pkts,
-            wait_ms: one.wait_ms.filter(|_| sends),
+            queue: queue(&one.queue, earlier.of(|then| Some(&before(then)?.queue))),
+            counts: one.queue.counts,
+            marked_pkts: one.queue.marked_pkts,
             classes: one.classes.iter().map(class).collect(),
         }
     };
@@ -263,7 +257,7 @@ fn site_rates(
     let is_host = |one: &SubscriberRates| {
         one.site.as_deref().and_then(|name| places.get(name)).is_some_and(|place| sites[*place].is_group)
     };
-    subscribers.iter().filter(|one| !is_host(one)).for_each(|one| add(&one.rates, one.site.as_deref()));
+    subscribers.iter().filter(|one| !is_host(one)).for_each(|one| add(&one.queue.rates, one.site.as_deref()));
     sites.iter().filter(|site| site.is_group).for_each(|site| add(&of_group(site), Some(&site.name)));
     let sites = sites.iter().zip(sums).map(|(one, rates)| SiteRates {
         name: one.name.clone(),

@@ -17,40 +17,22 @@ use jsonc_parser::ast::Value;
 use sluice_abi as abi;
 
 /// Every key of a plan.
-pub(super) const KEYS: &[&str] = &[
-    "rate",
-    "ceil",
-    "burst",
-    "weight",
-    "scheduler",
-    "classes",
-    "limit",
-    "queue",
-    "hosts",
-    "flow_quantum",
-    "allowance",
-    "aqm",
-    "target",
-    "interval",
-];
+pub(super) const KEYS: &[&str] =
+    &with_queue::<7, 14>(["rate", "ceil", "burst", "weight", "scheduler", "classes", "limit"]);
 /// Every key of a class of a plan.
-pub(super) const CLASS_KEYS: &[&str] = &[
-    "id",
-    "name",
-    "rate",
-    "ceil",
-    "burst",
-    "weight",
-    "priority",
-    "limit",
-    "queue",
-    "hosts",
-    "flow_quantum",
-    "allowance",
-    "aqm",
-    "target",
-    "interval",
-];
+pub(super) const CLASS_KEYS: &[&str] =
+    &with_queue::<8, 15>(["id", "name", "rate", "ceil", "burst", "weight", "priority", "limit"]);
+
+/// These keys, and those of a queue behind them.
+const fn with_queue<const OWN: usize, const ALL: usize>(own: [&'static str; OWN]) -> [&'static str; ALL] {
+    let mut all = [""; ALL];
+    let mut i = 0;
+    while i < ALL {
+        all[i] = if i < OWN { own[i] } else { queue::KEYS[i - OWN] };
+        i += 1;
+    }
+    all
+}
 
 const CLASSES_HELP: &str = "list them, as `[{ \"id\": 0, \"name\": \"calls\", \"rate\": \"2mbit\" }, { \"id\": 1, \"name\": \"rest\" }]`; rules name them by \"class_id\"";
 
@@ -178,10 +160,7 @@ fn class_of(reader: &mut Reader, element: &Field, plan: &Plan) -> Option<PlanCla
     let priority = field
         .and_then(|field| reader.integer(field, 0..=i64::from(abi::SL_PART_PRIORITIES) - 1, meaning))
         .unwrap_or_default();
-    let says_queue = ["queue", "hosts", "flow_quantum", "allowance", "aqm", "target", "interval"];
-    let says_queue = says_queue.iter().any(|key| object.get(key).is_some());
-    let own = queue::read(reader, &object, queue::Default::Flows);
-    let (queue, codel) = if says_queue { own } else { (plan.queue, plan.codel) };
+    let (queue, codel) = queue::read_or(reader, &object, (plan.queue, plan.codel));
     let class = PlanClass {
         id,
         name: name.unwrap_or_else(|| format!("class{id}")),

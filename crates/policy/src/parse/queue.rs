@@ -7,6 +7,9 @@ use crate::queue::{Codel, Flows, Hosts, Queue};
 use crate::time;
 use jsonc_parser::ast::Value;
 
+/// The keys that say how packets are queued.
+pub(super) const KEYS: [&str; 7] = ["queue", "hosts", "flow_quantum", "allowance", "aqm", "target", "interval"];
+
 /// The value of `queue` or `aqm`: by flow or not, CoDel or not.
 #[derive(Clone, Copy)]
 enum Choice {
@@ -35,6 +38,11 @@ const ONE_LINE: &str = "write \"fifo\", and how much it may hold as \"limit\"";
 pub(super) enum Default {
     Fifo,
     Flows,
+}
+
+/// Reads both keys; without any of [`KEYS`], it is the other queue.
+pub(super) fn read_or(reader: &mut Reader, object: &Object, other: (Queue, Option<Codel>)) -> (Queue, Option<Codel>) {
+    if KEYS.iter().any(|key| object.get(key).is_some()) { read(reader, object, Default::Flows) } else { other }
 }
 
 /// Reads both keys. If one of them cannot be read, keys that depend on it are not checked.

@@ -400,21 +400,21 @@ fn of_subscribers(sample: &Sample, search: &SubscriberSearch) -> Vec<Family> {
     };
     vec![
         Family::counter("sluice_subscriber_sent", "Packets that a subscriber has sent or got", packets())
-            .each(found.iter(), count(|own| own.counts.sent.pkts)),
+            .each(found.iter(), count(|own| own.queue.counts.sent.pkts)),
         Family::counter("sluice_subscriber_sent", "Bytes that a subscriber has sent or got", Unit::Bytes)
-            .each(found.iter(), count(|own| own.counts.sent.bytes)),
+            .each(found.iter(), count(|own| own.queue.counts.sent.bytes)),
         Family::counter("sluice_subscriber_dropped", "Packets of a subscriber that were dropped", packets())
-            .each(found.iter(), count(|own| own.counts.dropped_pkts)),
+            .each(found.iter(), count(|own| own.queue.counts.dropped_pkts)),
         Family::counter("sluice_subscriber_marked", "Packets of a subscriber with congestion marked (ECN)", packets())
-            .each(found.iter(), count(|own| own.marked_pkts)),
+            .each(found.iter(), count(|own| own.queue.marked_pkts)),
         Family::gauge("sluice_subscriber_backlog", "Bytes of a subscriber that wait", Some(Unit::Bytes))
-            .each(found.iter(), |place| Some((labels(place), Value::Gauge(place.1.counts.backlog.bytes as f64)))),
+            .each(found.iter(), |place| Some((labels(place), Value::Gauge(place.1.queue.counts.backlog.bytes as f64)))),
         Family::gauge(
             "sluice_subscriber_wait",
             "Wait of a subscriber's packets in the queue, a mean of the last",
             Some(Unit::Seconds),
         )
-        .each(found.iter(), |place| Some((labels(place), Value::Gauge(place.1.wait_ms? / 1e3)))),
+        .each(found.iter(), |place| Some((labels(place), Value::Gauge(place.1.queue.wait_ms? / 1e3)))),
         left_out,
     ]
 }

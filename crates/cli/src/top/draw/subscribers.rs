@@ -32,7 +32,13 @@ pub fn lines(app: &App, width: usize) -> Vec<BodyLine> {
                 }
                 TreeRow::Subscriber(own) => {
                     let names = (own.id.as_str(), own.plan.as_deref().unwrap_or("-"));
-                    line(app, names, (own.used, humanize::wait_ms(own.wait_ms)), &own.rates, name_width)
+                    line(
+                        app,
+                        names,
+                        (own.queue.used, humanize::wait_ms(own.queue.wait_ms)),
+                        &own.queue.rates,
+                        name_width,
+                    )
                 }
             };
             drawn.push(BodyLine { line, row: Some(row) });
@@ -118,7 +124,7 @@ pub fn details(app: &App) -> Vec<Line<'static>> {
             cells.text(waiting(&site.rates), plain).line(),
         ],
         Some((interface, TreeRow::Subscriber(own))) => {
-            let SubscriberRates { id, name, site, plan, rate_bps, ceil_bps, counts, .. } = own;
+            let SubscriberRates { id, name, site, plan, queue, counts, .. } = own;
             let called = if name == id { String::new() } else { format!("  {name}") };
             let place = site.as_ref().map_or("right below the link".to_owned(), |site| format!("site {site}"));
             let plan = plan.as_ref().map_or("no plan".to_owned(), |plan| format!("plan {plan}"));
@@ -128,7 +134,12 @@ pub fn details(app: &App) -> Vec<Line<'static>> {
                 first.line(),
                 cells
                     .text(
-                        format!("guarantee {}, ceiling {}   {}", rate(*rate_bps), rate(*ceil_bps), waiting(&own.rates)),
+                        format!(
+                            "guarantee {}, ceiling {}   {}",
+                            rate(queue.rate_bps),
+                            rate(queue.ceil_bps),
+                            waiting(&queue.rates)
+                        ),
                         plain,
                     )
                     .line(),

@@ -80,18 +80,18 @@ pub(super) fn of(
         fills.tree.all.iter().find(|one| one.id == leaf.node.id).or_else(|| fills.tree.all.iter().find(is_own))
     });
     let mut path = Vec::new();
-    let mut counts = own.map(|own| own.counts);
+    let mut counts = own.map(|own| own.queue.counts);
     if leaf.is_none() {
         counts = fills.map(|fills| fills.tree.nobody);
     }
     if let Some(class) = inside {
         let running = own.and_then(|own| own.classes.iter().find(|one| one.id == class.id.0));
-        counts = running.map(|one| one.counts);
-        path.push(class_node(class, way, running.and_then(|one| one.ceil_fill)));
+        counts = running.map(|one| one.queue.counts);
+        path.push(class_node(class, way, running.and_then(|one| one.queue.ceil_fill)));
     }
     let mut parent = network.link().number;
     if let Some(leaf) = leaf {
-        path.push(node(&leaf.node, way, own.and_then(|own| own.ceil_fill)));
+        path.push(node(&leaf.node, way, own.and_then(|own| own.queue.ceil_fill)));
         parent = leaf.node.parent;
     }
     while let Some(above) = network.node(parent) {

@@ -62,10 +62,10 @@ impl SubscriberView {
     fn has(self, one: &SubscriberRates) -> bool {
         match self {
             SubscriberView::All => true,
-            SubscriberView::Busiest => one.rates.sent_bps > 0.0,
-            SubscriberView::Queued => one.rates.backlog.pkts > 0,
-            SubscriberView::Slowest => one.wait_ms.is_some(),
-            SubscriberView::AtCeiling => is_at_ceiling(one.used),
+            SubscriberView::Busiest => one.queue.rates.sent_bps > 0.0,
+            SubscriberView::Queued => one.queue.rates.backlog.pkts > 0,
+            SubscriberView::Slowest => one.queue.wait_ms.is_some(),
+            SubscriberView::AtCeiling => is_at_ceiling(one.queue.used),
         }
     }
 
@@ -91,11 +91,11 @@ impl SubscriberOrder {
     fn figures(self, one: &SubscriberRates) -> [f64; 2] {
         match self {
             SubscriberOrder::Table | SubscriberOrder::Name => [0.0; 2],
-            SubscriberOrder::Rate => [one.rates.sent_bps, 0.0],
-            SubscriberOrder::Used => [one.used.unwrap_or(-1.0), 0.0],
-            SubscriberOrder::Queue => [one.rates.backlog.bytes as f64, 0.0],
-            SubscriberOrder::Wait => [one.wait_ms.unwrap_or(-1.0), 0.0],
-            SubscriberOrder::Drops => [one.rates.dropped_pps, one.counts.dropped_pkts as f64],
+            SubscriberOrder::Rate => [one.queue.rates.sent_bps, 0.0],
+            SubscriberOrder::Used => [one.queue.used.unwrap_or(-1.0), 0.0],
+            SubscriberOrder::Queue => [one.queue.rates.backlog.bytes as f64, 0.0],
+            SubscriberOrder::Wait => [one.queue.wait_ms.unwrap_or(-1.0), 0.0],
+            SubscriberOrder::Drops => [one.queue.rates.dropped_pps, one.counts.dropped_pkts as f64],
         }
     }
 }
@@ -146,7 +146,7 @@ impl TreeRates {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{LeafRates, SiteRates};
+    use super::super::{LeafRates, QueueRates, SiteRates};
     use super::*;
     use sluice_kernel::status::{Count, LeafCounts, Way};
 
@@ -178,14 +178,16 @@ mod tests {
             site: site.map(str::to_owned),
             plan: None,
             addresses: [address.parse().expect("a prefix")].into(),
-            rate_bps: None,
-            ceil_bps: site.map(|_| 20_000_000),
-            used: site.map(|_| mbit / 20.0),
-            rates: LeafRates { sent_bps: mbit * 1e6, sent_pps: 0.0, dropped_pps: 0.0, backlog },
+            queue: QueueRates {
+                rate_bps: None,
+                ceil_bps: site.map(|_| 20_000_000),
+                used: site.map(|_| mbit / 20.0),
+                rates: LeafRates { sent_bps: mbit * 1e6, sent_pps: 0.0, dropped_pps: 0.0, backlog },
+                wait_ms: (mbit > 0.0).then_some(queued as f64 * 2.0),
+            },
             counts: LeafCounts { dropped_pkts: dropped, ..LeafCounts::default() },
             marked_pkts: 0,
             classes: Vec::new(),
-            wait_ms: (mbit > 0.0).then_some(queued as f64 * 2.0),
         }
     }
 
