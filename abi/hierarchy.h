@@ -119,11 +119,11 @@ struct sl_leaf {
 	u32 pkts;
 	u32 backlog_bytes;
 	u16 limit_pkts; /* 0: the leaf is not configured, or divided */
-	u16 queue; /* of sl_tree.queue */
+	u16 queue; /* of sl_tree.queue; SL_LEAF_DIVIDED: packets and counters are those of all its parts */
 	u16 size_next, size_before; /* 1 + neighbours in the list of its size; 0: none */
 	u8 size; /* that list: the leaf has from 2^size / 2 to 2^size * 2 packets; 0: it stands in none */
-	u8 divided; /* then packets and counters are those of all its parts */
-	u16 whole; /* of a part: 1 + the divided leaf; else 0 */
+	u8 pad;
+	u16 whole; /* of a part: 1 + the divided leaf, so that packets need not look at the node; else 0 */
 	u32 marked_pkts; /* sent with congestion experienced, instead of dropped */
 	u32 dropped_pkts[SL_DROPS];
 	u32 wait_ns; /* of packets that were sent, from their arrival on: a mean that moves by a 16th with each */

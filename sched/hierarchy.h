@@ -104,7 +104,7 @@ SL_GLOBAL s32 tree_enqueue(struct sl_tree *t SL_NONNULL, const struct sl_packet 
 	if (t->lone)
 		tree_end_lone(t);
 	/* The limit of a leaf that is not configured is 0, and that of a divided one. */
-	if (sl_unlikely(leaf->pkts >= leaf->limit_pkts) && leaf->pkts && !leaf->divided)
+	if (sl_unlikely(leaf->pkts >= leaf->limit_pkts) && leaf->pkts && !leaf_is_divided(leaf))
 		flow_overflow(t, n);
 	if (sl_unlikely(leaf->pkts >= leaf->limit_pkts))
 		return leaf_refuse(t, leaf, SL_DROP_LIMIT_PKTS);
@@ -141,7 +141,7 @@ SL_GLOBAL u32 tree_drop(struct sl_tree *t SL_NONNULL, u32 n, u64 now_ns)
 	struct sl_leaf *leaf = leaf_at(t, n);
 	u32 slot;
 
-	if (n >= SL_FIRST_INNER || !leaf->pkts || leaf->divided)
+	if (n >= SL_FIRST_INNER || !leaf->pkts || leaf_is_divided(leaf))
 		return SL_NO_SLOT;
 	tree_end_lone(t);
 	slot = leaf_take(t, n, now_ns) & ~SL_FLOW_MARK;
@@ -264,7 +264,7 @@ SL_FN struct sl_tree_verdict tree_dequeue(struct sl_tree *t, u64 now_ns)
 		} else {
 			n = tree_share(t, n);
 		}
-		if (n < SL_FIRST_INNER && !leaf_at(t, n)->divided)
+		if (n < SL_FIRST_INNER && !leaf_is_divided(leaf_at(t, n)))
 			break;
 	}
 	v.action = SL_TREE_SEND;

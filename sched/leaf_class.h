@@ -4,13 +4,19 @@
 #include "world.h"
 #include "../abi/hierarchy.h"
 
+/* Whether a leaf holds its packets in parts. */
+SL_FN int leaf_is_divided(const struct sl_leaf *leaf)
+{
+	return leaf->queue == SL_LEAF_DIVIDED;
+}
+
 /*
  * The leaf that queues a packet of this class: leaf n, or the part of n for the class if n is divided. SL_NO_NODE: leaf n is not configured, or has
  * no part for the class, since a change waits yet.
  */
 SL_FN u32 leaf_of_class(const struct sl_tree *t, u32 n, u32 class)
 {
-	if (sl_unlikely(sl_at(t->leaf, n)->divided)) {
+	if (sl_unlikely(leaf_is_divided(sl_at(t->leaf, n)))) {
 		n = *sl_at(sl_at(t->parts, n)->of_class, class) - 1u;
 		if (n >= SL_FIRST_INNER)
 			return SL_NO_NODE;

@@ -78,9 +78,9 @@ SL_FN u32 leaf_may_join(struct sl_tree *t, u32 n, u32 parent, u32 divided)
 	u32 whole = parent < SL_FIRST_INNER ? parent + 1 : 0;
 
 	/* A part is not divided, and only a divided leaf has parts. */
-	if (whole && (divided || parent == n || !leaf_at(t, parent)->divided))
+	if (whole && (divided || parent == n || !leaf_is_divided(leaf_at(t, parent))))
 		return SL_TREE_NO_PARENT;
-	if (leaf->divided != divided && (leaf->pkts || inner_at(t, n)->below))
+	if (leaf_is_divided(leaf) != (int)divided && (leaf->pkts || inner_at(t, n)->below))
 		return SL_TREE_BUSY;
 	return leaf->whole != whole && leaf->pkts ? SL_TREE_BUSY : SL_TREE_DONE;
 }
@@ -148,8 +148,7 @@ SL_GLOBAL u32 tree_configure(struct sl_tree *t SL_NONNULL, u32 n, const struct s
 	node_assure_anew(&k->bucket[SL_TURN_ASSURED], now_ns);
 	if (n < SL_FIRST_INNER) {
 		leaf->limit_pkts = (u16)(divided ? 0 : g->limit_pkts ? sl_min(g->limit_pkts, 65535) : 65535);
-		leaf->queue = (u16)(g->queue & (SL_LEAF_QUEUES - 1));
-		leaf->divided = (u8)divided;
+		leaf->queue = (u16)(divided ? SL_LEAF_DIVIDED : g->queue & (SL_LEAF_QUEUES - 1));
 		leaf->whole = (u16)(g->parent < SL_FIRST_INNER ? g->parent + 1 : 0);
 	}
 	if (k->state & SL_NODE_READY)

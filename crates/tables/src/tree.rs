@@ -135,8 +135,6 @@ impl TreeTable {
             let own = &tree.node[number as usize];
             let [ceil, rate] = own.bucket;
             let leaf = tree.leaf.get(number as usize);
-            let is_divided = leaf.is_some_and(|leaf| leaf.divided != 0);
-            let queue = leaf.map_or(0, |leaf| if is_divided { abi::SL_LEAF_DIVIDED } else { leaf.queue.into() });
             abi::sl_node_conf {
                 parent: LINK ^ u32::from(own.parent),
                 weight: own.weight.into(),
@@ -147,7 +145,7 @@ impl TreeTable {
                 rate_cost: rate.cost,
                 rate_burst_ns: rate.burst_ns,
                 limit_pkts: leaf.map_or(0, |leaf| leaf.limit_pkts.into()),
-                queue,
+                queue: leaf.map_or(0, |leaf| leaf.queue.into()),
             }
         };
         let configured = numbers.into_iter().filter(|&number| number != LINK && tree.node[number as usize].weight > 0);

@@ -211,16 +211,16 @@ mutants! {
         "if (depth + (inner || divided) >= SL_TREE_LEVELS)" => "if (depth + inner >= SL_TREE_LEVELS)";
     a_leaf_with_packets_is_divided breaks "structure::the_tree_stays_a_tree":
         "tree_change.h",
-        "if (leaf->divided != divided && (leaf->pkts || inner_at(t, n)->below))" => "if (leaf->divided != divided && inner_at(t, n)->below)";
+        "if (leaf_is_divided(leaf) != (int)divided && (leaf->pkts || inner_at(t, n)->below))" => "if (leaf_is_divided(leaf) != (int)divided && inner_at(t, n)->below)";
     a_leaf_with_parts_becomes_whole breaks "structure::the_tree_stays_a_tree":
         "tree_change.h",
-        "if (leaf->divided != divided && (leaf->pkts || inner_at(t, n)->below))" => "if (leaf->divided != divided && leaf->pkts)";
+        "if (leaf_is_divided(leaf) != (int)divided && (leaf->pkts || inner_at(t, n)->below))" => "if (leaf_is_divided(leaf) != (int)divided && leaf->pkts)";
     a_part_with_packets_joins_another_leaf breaks "structure::the_tree_stays_a_tree":
         "tree_change.h",
         "return leaf->whole != whole && leaf->pkts ? SL_TREE_BUSY : SL_TREE_DONE;" => "return SL_TREE_DONE;";
     any_leaf_has_parts breaks "structure::the_tree_stays_a_tree":
         "tree_change.h",
-        "if (whole && (divided || parent == n || !leaf_at(t, parent)->divided))" => "if (whole && (divided || parent == n))";
+        "if (whole && (divided || parent == n || !leaf_is_divided(leaf_at(t, parent))))" => "if (whole && (divided || parent == n))";
     nodes_with_children_move breaks "structure::the_tree_stays_a_tree":
         "tree_change.h",
         "if (inner && inner_at(t, n)->below && depth != tree_depth(t, n))" => "if (0)";

@@ -203,7 +203,9 @@ impl<'a> Snapshot<'a> {
             .zip(self.network.leaf_classes().map(|(_, class)| class.id))
             .collect();
         // A divided leaf counts what its classes do.
-        for (number, leaf) in (0..).zip(&self.tree.leaf).filter(|(_, leaf)| leaf.divided == 0) {
+        for (number, leaf) in
+            (0..).zip(&self.tree.leaf).filter(|(_, leaf)| u32::from(leaf.queue) != abi::SL_LEAF_DIVIDED)
+        {
             let id = inside.get(&number).copied().unwrap_or(default);
             let Some(class) = classes.iter_mut().find(|class| class.id == id.0) else { continue };
             class.sent.add(Count { pkts: leaf.sent_pkts, bytes: leaf.sent_bytes });
