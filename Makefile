@@ -11,19 +11,12 @@ export LIBCLANG_PATH ?= /usr/lib/llvm-19/lib
 # The kernels of test-vm, demo-vm and test-cost (vm/kernel --help), and how machines run: --icount makes time exact there. Tests run on a
 # plain processor, which is emulated faster.
 # Each `up` loads programs, which takes an emulated processor some ten seconds: a machine is given what no other kernel shows. Commands are tested
-# whole on the kernel that runs, and with engine qdisc on the newest one, by two machines, but for those that no engine makes a difference to.
-# Some tests of a kernel are left out, since it makes no difference to them that another one does not: on the newest those of groups' members and of
-# changes that wait to be confirmed, on the oldest what nftables and routes do to port forwarding. The one between also leaves out changes, groups,
-# captures, subscribers, and rates and waits of engine tc. All of them run on the kernel of this machine, with engine tc.
+# whole on the kernel that runs, with engine tc, and with engine qdisc on the newest one, by two machines. tests/kernels says what each leaves out.
 comma := ,
-skipping = $(subst $() ,$(comma),$(strip $(1) $(addprefix --skip=,$(2))))
-NEWEST := $(call skipping,--by-engine,auto::forward forward::families forward::rules_do_not confirm:: sets:: top:: capture:: features:: programs:: \
-  crash::killed_during_a_change_to_confirm crash::killed_during_a_revert crash::killed_during_confirm \
-  groups::members_have_policies groups::names_and_namespaces groups::a_renamed_interface groups::down_needs_no_record)
-OLDEST := $(call skipping,--brief,nftables forward::sources_are forward::rules_do_not forward::both_sides forward::interfaces_without \
-  forward::targets_on forward::clients_on forward::a_new_neighbour apply::fifty_times events::one_reader classification::rules_for_ports \
-  subscribers::live_list subscribers::changes_in_place subscribers::classes_change)
-BETWEEN := $(call skipping,--brief,apply forward groups capture shares shaping limits peaks congestion gso flow_queues hand_over subscribers each_host)
+skipping = $(subst $() ,$(comma),$(strip $(1) $(addprefix --skip=,$(shell sed 's/\#.*//' tests/kernels/$(2)))))
+NEWEST := $(call skipping,--by-engine,newest)
+OLDEST := $(call skipping,--brief,oldest)
+BETWEEN := $(call skipping,--brief,between)
 # What takes longest is first.
 VM_KERNELS ?= debian13-backports:$(NEWEST),--part=1/2 debian13-backports:$(NEWEST),--part=2/2 debian12:$(OLDEST),--part=1/2 debian12:$(OLDEST),--part=2/2 \
   debian13:$(BETWEEN)

@@ -87,3 +87,25 @@ impl Part {
         trials.into_iter().filter(mine).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{AlikeEverywhere, cases};
+
+    /// A test that was renamed would run again on kernels that leave it out, and nobody would notice.
+    #[test]
+    fn what_kernels_leave_out_exists() {
+        let lists = [
+            ("newest", AlikeEverywhere::ByEngine, include_str!("../kernels/newest")),
+            ("oldest", AlikeEverywhere::None, include_str!("../kernels/oldest")),
+            ("between", AlikeEverywhere::None, include_str!("../kernels/between")),
+        ];
+        for (kernel, alike_everywhere, list) in lists {
+            let cases = cases::all(alike_everywhere);
+            let parts = list.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+            for part in parts {
+                assert!(cases.iter().any(|case| case.name.contains(part)), "{kernel}: no test has {part} in its name");
+            }
+        }
+    }
+}
