@@ -13,12 +13,13 @@ enum sl_change_kind {
 	SL_CHANGE_QUEUE, /* struct sl_leaf_queue */
 	SL_CHANGE_NODE, /* struct sl_node_conf */
 	SL_CHANGE_REMOVE, /* of a node */
-	SL_CHANGE_PARTS /* struct sl_parts_conf, of a divided leaf */
+	SL_CHANGE_PARTS, /* struct sl_parts_conf, of a divided leaf */
+	SL_CHANGE_CLASS /* struct sl_class_leaf_conf, of a class */
 };
 
 struct sl_tree_change {
 	u32 kind; /* enum sl_change_kind */
-	u32 at; /* the number of the queue or of the node */
+	u32 at; /* the number of the queue, of the node or of the class */
 	u64 what[5]; /* the struct that the kind names */
 };
 

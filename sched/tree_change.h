@@ -6,6 +6,7 @@
  *	tree_set_queue	how some leaves queue by flow
  *	tree_configure	what a node is: its parent, limits and weight
  *	tree_set_parts	the parts of a divided leaf, by class
+ *	tree_set_class	the leaf of a class, where classes alone choose it
  *	tree_remove	a node without packets and children is no more
  *	tree_make	any of these, as a record
  *	tree_catch_up	the next changes of a ring
@@ -190,6 +191,15 @@ SL_GLOBAL int tree_set_parts(struct sl_tree *t SL_NONNULL, u32 n, const struct s
 	return 0;
 }
 
+/* Packets of a class go to this leaf, whatever their addresses, once the last class has one too. */
+SL_GLOBAL int tree_set_class(struct sl_tree *t SL_NONNULL, u32 class, const struct sl_class_leaf_conf *g SL_NONNULL)
+{
+	if (!g)
+		return 0;
+	*sl_at(t->leaf_of_class, class) = (u16)g->leaf;
+	return 0;
+}
+
 /* Makes a change. An enum sl_tree_error; after an error nothing has changed. */
 SL_FN u32 tree_make(struct sl_tree *t, const struct sl_tree_change *c, u64 now_ns)
 {
@@ -206,6 +216,9 @@ SL_FN u32 tree_make(struct sl_tree *t, const struct sl_tree_change *c, u64 now_n
 		return tree_remove(t, c->at);
 	case SL_CHANGE_PARTS:
 		tree_set_parts(t, c->at, (const struct sl_parts_conf *)c->what);
+		return SL_TREE_DONE;
+	case SL_CHANGE_CLASS:
+		tree_set_class(t, c->at, (const struct sl_class_leaf_conf *)c->what);
 		return SL_TREE_DONE;
 	}
 	return SL_TREE_NO_NODE;

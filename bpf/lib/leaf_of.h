@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The leaf of a packet, by its subscriber's address: as listed, or that of a host of a group; and by its class, where that leaf has classes. */
+/*
+ * The leaf of a packet, by its subscriber's address: as listed, or that of a host of a group; and by its class, where that leaf has classes. In a tree
+ * of classes alone, by its class.
+ */
 #pragma once
 #include "tree_maps.h"
 #include "../../sched/each_host.h"
@@ -11,6 +14,12 @@ static __always_inline u32 sl_class_in_leaf(u32 tc_index)
 	u32 class = tc_index & (SL_CLASSES - 1);
 
 	return tc_index >> SL_CLASS_BITS && class < SL_PART_CLASSES - 1 ? class : SL_PART_CLASSES - 1;
+}
+
+/* The class of a packet in a tree of classes alone, from its tc_index as above. */
+static __always_inline u32 sl_class_in_tree(u32 tc_index)
+{
+	return tc_index >> SL_CLASS_BITS ? tc_index & (SL_CLASSES - 1) : SL_TREE_CLASSES - 1;
 }
 
 /* The leaf of an address, four words in network order; SL_ADDRESS_NO_LEAF: it is nobody's. */
@@ -33,7 +42,8 @@ static __always_inline u32 sl_leaf_of_address(const struct sl_tree *t, const u32
 	return host_leaf(all, t, leaf, &address, bpf_ktime_get_ns());
 }
 
-/* The leaf that queues a packet with this address and tc_index. SL_NO_NODE: no subscriber has the address, or the leaf is not configured yet. */
+/* The leaf that queues a packet with this address and tc_index. SL_NO_NODE: no subscriber has the address, no leaf the class, or the
+ * leaf is not configured yet. */
 static __always_inline u32 sl_leaf_of_packet(const u32 *word, u32 tc_index)
 {
 	u32 zero = 0, leaf;
@@ -41,6 +51,8 @@ static __always_inline u32 sl_leaf_of_packet(const u32 *word, u32 tc_index)
 
 	if (!t)
 		return SL_NO_NODE;
+	if (classes_choose_leaf(t))
+		return leaf_by_class(t, sl_class_in_tree(tc_index));
 	leaf = sl_leaf_of_address(t, word);
 	return leaf == SL_ADDRESS_NO_LEAF ? SL_NO_NODE : leaf_of_class(t, leaf, sl_class_in_leaf(tc_index));
 }

@@ -35,6 +35,7 @@ pod!(
     sl_node_conf,
     sl_leaf_queue,
     sl_parts_conf,
+    sl_class_leaf_conf,
     sl_tree_change,
     sl_tree_changes,
     sl_tree_conf,

@@ -2,6 +2,7 @@
 
 use crate::args::{Check, EngineArg};
 use crate::failure::Failure;
+use sluice_policy::network::Way;
 use sluice_policy::{Context, Diagnostics, Engine, Rate, Resolved, network};
 
 pub fn run(args: &Check, color: bool) -> Result<(), Failure> {
@@ -44,16 +45,21 @@ fn show(resolved: &Resolved, engine: Engine, color: bool) {
     print_remarks(&resolved.remarks, color);
     if let Some(network) = &resolved.network {
         out!("{}", network::summary(network));
+        if engine == Engine::Tc {
+            tell_differences(&sluice_kernel::tc_tree_differences(network, Way::Down, 14));
+        }
         return;
     }
     let resolution = sluice_tables::rank_resolution(resolved);
     out!("{}", sluice_policy::table(resolved, resolution.as_deref()));
     if engine == Engine::Tc {
-        outln!("\nOn engine tc the meaning differs:");
-        for difference in sluice_kernel::tc_differences(resolved, resolved.link_rate, None, 14) {
-            outln!("  - {difference}");
-        }
+        tell_differences(&sluice_kernel::tc_differences(resolved, resolved.link_rate, None, 14));
     }
+}
+
+fn tell_differences(differences: &[String]) {
+    outln!("\nOn engine tc the meaning differs:");
+    differences.iter().for_each(|difference| outln!("  - {difference}"));
 }
 
 /// Names the interfaces of this machine on which one queue would replace several.

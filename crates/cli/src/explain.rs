@@ -82,18 +82,26 @@ fn text(explanation: &Explanation) -> String {
     line("rule", rule_line(explanation));
     let falls_back = explanation.subscriber.as_ref().is_some_and(|own| own.falls_back);
     let aside = if falls_back { ", which its subscriber does not have" } else { "" };
-    line("class", format!("{} {}{aside}", explanation.class.id, explanation.class.name));
+    let has_none = explanation.subscriber.as_ref().is_some_and(|own| own.is_class && own.id.is_none());
+    if !has_none {
+        line("class", format!("{} {}{aside}", explanation.class.id, explanation.class.name));
+    }
     if let Some(subscriber) = &explanation.subscriber {
         let (way, end) = if subscriber.way == Way::Down { ("down", "destination") } else { ("up", "source") };
         let plan = subscriber.plan.as_ref().map_or(String::new(), |plan| format!(", plan {plan}"));
         let who = match &subscriber.id {
+            Some(_) if subscriber.is_class => None,
+            None if subscriber.is_class => Some(
+                "none: ARP, neighbour discovery, DHCP and broken packets have a queue beside the classes".to_owned(),
+            ),
             Some(id) => {
                 let class = subscriber.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
-                format!("{id}{plan}{class}; {way}, by its {end}")
+                Some(format!("{id}{plan}{class}; {way}, by its {end}"))
             }
-            None => format!("none has its {end}: it shares the link beside the sites, with a weight of 1"),
+            None => Some(format!("none has its {end}: it shares the link beside the sites, with a weight of 1")),
         };
-        line("owner", who);
+        let what = if subscriber.is_class { "class" } else { "owner" };
+        who.into_iter().for_each(|who| line(what, who));
         subscriber.path.iter().for_each(|node| line("passes", node_line(node)));
     }
     if let Some(forward) = &explanation.forward {

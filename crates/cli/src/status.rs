@@ -2,10 +2,13 @@
 
 use crate::args::Status as Args;
 use crate::failure::Failure;
+use crate::humanize;
 use crate::subscriber;
 use crate::terminal;
 use comfy_table::{Cell, CellAlignment, Table, presets};
-use sluice_kernel::status::{Count, DirectionStatus, ForwardStatus, SharedWay, SiteStatus, Status, TreeStatus};
+use sluice_kernel::status::{
+    Count, DirectionStatus, ForwardStatus, LeafCounts, SharedWay, SiteStatus, Status, SubscriberStatus, TreeStatus,
+};
 use sluice_kernel::{Engine, Interface, Phase, Record};
 use sluice_policy::network::Way;
 
@@ -119,6 +122,9 @@ fn text(status: &Status, color: bool) -> String {
 
 /// The lines on sites and on the subscribers that sent the most.
 fn subscribers(tree: &TreeStatus, bold: &dyn Fn(&str) -> String) -> Vec<String> {
+    if tree.of_classes {
+        return classes_below_others(tree, bold);
+    }
     let way = match tree.way {
         Way::Down => "down, by destination",
         Way::Up => "up, by source",
@@ -135,6 +141,51 @@ fn subscribers(tree: &TreeStatus, bold: &dyn Fn(&str) -> String) -> Vec<String> 
     if others.sent.pkts + others.dropped_pkts > 0 {
         lines.push(format!(
             "  of addresses that no subscriber has: {} packets sent, {} dropped, {} queued",
+            others.sent.pkts, others.dropped_pkts, others.backlog.pkts
+        ));
+    }
+    lines
+}
+
+/// The lines on a tree of classes: each behind the one above it.
+fn classes_below_others(tree: &TreeStatus, bold: &dyn Fn(&str) -> String) -> Vec<String> {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(["  class", "guarantee", "ceiling", "sent", "bytes", "dropped", "queued", "wait", "bucket"]);
+    let rate =
+        |bps: Option<u64>| Cell::new(bps.map_or("-".to_owned(), terminal::rate)).set_alignment(CellAlignment::Right);
+    let row = |(name, depth): (&str, usize), limits: [Option<u64>; 2], counts: &LeafCounts, wait: String, filled| {
+        [
+            Cell::new(format!("  {}{name}", "  ".repeat(depth))),
+            rate(limits[0]),
+            rate(limits[1]),
+            number(counts.sent.pkts),
+            Cell::new(terminal::bytes(counts.sent.bytes)).set_alignment(CellAlignment::Right),
+            number(counts.dropped_pkts),
+            number(counts.backlog.pkts),
+            Cell::new(wait).set_alignment(CellAlignment::Right),
+            fill(filled),
+        ]
+    };
+    let leaves_of = |parent: Option<&str>, depth: usize| {
+        let own = tree.all.iter().filter(|leaf| leaf.site.as_deref() == parent);
+        let of = |leaf: &SubscriberStatus| {
+            let (own, wait) = (&leaf.queue, humanize::wait_ms(leaf.queue.wait_ms));
+            row((&leaf.name, depth), [own.rate_bps, own.ceil_bps], &own.counts, wait, own.ceil_fill)
+        };
+        own.map(of).collect::<Vec<_>>()
+    };
+    for site in &tree.sites {
+        let limits = [site.rate_bps, site.ceil_bps];
+        table.add_row(row((&site.name, site.depth), limits, &site.counts, String::new(), site.ceil_fill));
+        table.add_rows(leaves_of(Some(&site.name), site.depth + 1));
+    }
+    table.add_rows(leaves_of(None, 0));
+    let mut lines = vec![bold("classes below each other"), format!("{table}")];
+    let others = tree.nobody;
+    if others.sent.pkts + others.dropped_pkts > 0 {
+        lines.push(format!(
+            "  without a class (ARP, neighbour discovery, DHCP, broken): {} packets sent, {} dropped, {} queued",
             others.sent.pkts, others.dropped_pkts, others.backlog.pkts
         ));
     }

@@ -34,6 +34,11 @@ static u32 core_leaf_of_class(struct sl_tree *t, u32 leaf, u32 class)
 	return leaf_of_class(t, leaf, class);
 }
 
+static u32 core_leaf_by_class(struct sl_tree *t, u32 class)
+{
+	return classes_choose_leaf(t) ? leaf_by_class(t, class) : SL_NO_NODE;
+}
+
 static u32 core_remove(struct sl_tree *t, u32 node)
 {
 	return tree_remove(t, node);
@@ -83,6 +88,7 @@ const struct {
 	u32 (*configure)(struct sl_tree *t, u32 node, const struct sl_node_conf *conf, u64 now_ns);
 	void (*set_parts)(struct sl_tree *t, u32 leaf, const struct sl_parts_conf *conf);
 	u32 (*leaf_of_class)(struct sl_tree *t, u32 leaf, u32 class);
+	u32 (*leaf_by_class)(struct sl_tree *t, u32 class);
 	u32 (*remove)(struct sl_tree *t, u32 node);
 	u32 (*make)(struct sl_tree *t, const struct sl_tree_change *change, u64 now_ns);
 	void (*catch_up)(struct sl_tree *t, struct sl_tree_changes *ring, u64 now_ns);
@@ -99,6 +105,7 @@ const struct {
 	.configure = core_configure,
 	.set_parts = core_set_parts,
 	.leaf_of_class = core_leaf_of_class,
+	.leaf_by_class = core_leaf_by_class,
 	.remove = core_remove,
 	.make = core_make,
 	.catch_up = core_catch_up,

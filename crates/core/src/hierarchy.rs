@@ -33,6 +33,7 @@ pub struct TreeCore {
     configure: unsafe extern "C" fn(*mut abi::sl_tree, u32, *const abi::sl_node_conf, u64) -> u32,
     set_parts: unsafe extern "C" fn(*mut abi::sl_tree, u32, *const abi::sl_parts_conf),
     leaf_of_class: unsafe extern "C" fn(*mut abi::sl_tree, u32, u32) -> u32,
+    leaf_by_class: unsafe extern "C" fn(*mut abi::sl_tree, u32) -> u32,
     remove: unsafe extern "C" fn(*mut abi::sl_tree, u32) -> u32,
     make: unsafe extern "C" fn(*mut abi::sl_tree, *const abi::sl_tree_change, u64) -> u32,
     catch_up: unsafe extern "C" fn(*mut abi::sl_tree, *mut abi::sl_tree_changes, u64),
@@ -302,6 +303,14 @@ impl Tree {
         // SAFETY: the state is whole; the core masks both numbers.
         let part = unsafe { (self.core.leaf_of_class)(&mut *self.state, leaf, class) };
         (part != abi::SL_NO_NODE).then_some(part)
+    }
+
+    /// The leaf of a packet of this class, whatever its addresses; the last class is that of packets without one. None: the class has no leaf, or
+    /// addresses choose it.
+    pub fn leaf_by_class(&mut self, class: u32) -> Option<u32> {
+        // SAFETY: the state is whole; the core masks the number.
+        let leaf = unsafe { (self.core.leaf_by_class)(&mut *self.state, class) };
+        (leaf != abi::SL_NO_NODE).then_some(leaf)
     }
 
     /// A node without packets and children is no more.

@@ -34,6 +34,7 @@ pub use command::upgrade::{Upgraded, upgrade};
 pub use command::{boot, confirm, doctor, watch};
 pub use engine::differences::differences as tc_differences;
 pub use engine::features::Features;
+pub use engine::htb_tree::of_tree as tc_tree_differences;
 pub use engine::managed::{absent, require_known};
 pub use engine::members::lost_groups;
 pub use engine::plan::{one_queue_for_all, refusal};

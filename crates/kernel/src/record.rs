@@ -81,6 +81,9 @@ pub struct Record {
     /// Direction of the departures, of a policy with subscribers. None: the policy has classes.
     #[serde(default)]
     pub way: Option<Way>,
+    /// Whether the policy is a tree of classes, which has no subscribers.
+    #[serde(default)]
+    pub class_tree: bool,
     /// Number of queues with a scheduler each; 0: one scheduler at the root serves all.
     pub queues: u32,
     /// Tag of the policy in the `tc_index` of packets.

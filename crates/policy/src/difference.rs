@@ -32,12 +32,15 @@ pub struct Difference {
     /// Subscribers, likewise. A plan that changes is a change of each of its subscribers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subscribers: Vec<NodeChange>,
+    /// Whether the new policy is a tree of classes: its sites are the classes with others below them, and its other classes are among the classes.
+    #[serde(skip)]
+    pub(crate) is_class_tree: bool,
 }
 
 impl Difference {
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
-        let Difference { settings, classes, rules, forwards, sites, subscribers } = self;
+        let Difference { settings, classes, rules, forwards, sites, subscribers, is_class_tree: _ } = self;
         let of_classes = classes.is_empty() && rules.is_empty() && forwards.is_empty();
         settings.is_empty() && of_classes && sites.is_empty() && subscribers.is_empty()
     }
@@ -87,6 +90,7 @@ pub fn difference(old: &Resolved, new: &Resolved) -> Difference {
         settings: changed(&settings(old), &settings(new)),
         sites,
         subscribers,
+        is_class_tree: new.network.as_ref().is_some_and(crate::network::Network::is_class_tree),
         classes: classes(old, new),
         rules: rules(old, new),
         forwards: forwards(old, new),
@@ -98,7 +102,7 @@ fn settings(resolved: &Resolved) -> Values {
 }
 
 fn class_values(resolved: &Resolved, class: &ResolvedClass) -> Values {
-    resolved.network.as_ref().map_or_else(|| fields::class(class), |_| network::class(class))
+    resolved.network.as_ref().map_or_else(|| fields::class(class), |network| network::class(network, class))
 }
 
 /// For each rule of `new`, the index of the rule of `old` that is equal except for name and priority; `None` for a new rule.

@@ -1,6 +1,6 @@
 //! The network of a provider: sites, which form a tree below the link, and subscribers below them, or hosts that no list names.
 //!
-//! A policy with `subscribers` or `each_host` is a [`NetworkPolicy`] instead of a policy with classes; [`resolve`] makes a [`Network`] of it, the tree of
+//! A policy with `subscribers` or `each_host`, or with classes below others, is a [`NetworkPolicy`] instead of a policy with flat classes; [`resolve`] makes a [`Network`] of it, the tree of
 //! numbered nodes that `abi/hierarchy.h` describes. Sites and subscribers stand in the policy or in tables beside it. The files of LibreQoS are
 //! read as they are: `network.json`, a tree of sites with their bandwidth, and `ShapedDevices.csv`, the subscribers with their addresses, rates
 //! and parents. Every mistake is reported with its row, up to the number that [`crate::Diagnostics`] shows, in a time that grows with the table
@@ -10,6 +10,7 @@ mod addresses;
 mod as_policy;
 pub(crate) mod checks;
 mod class_checks;
+mod class_tree;
 mod classes;
 pub(crate) mod difference;
 mod group_checks;
@@ -39,6 +40,7 @@ use sluice_abi as abi;
 use std::ops::RangeInclusive;
 
 pub(crate) use addresses::one as address;
+pub use class_tree::{ClassTree, TreeInner, TreeLeaf};
 pub use classes::{Classification, MAX_PLAN_CLASSES, PlanClass, PlanScheduler};
 pub(crate) use classes::{classes_of, default_of};
 pub use leaf_classes::{LeafClass, LeafClasses};
@@ -164,8 +166,10 @@ pub struct NetworkPolicy {
     pub sites: Sites,
     /// The plans, in the order of the file.
     pub plans: Vec<Plan>,
-    /// The rules that choose the class of a packet inside its subscriber.
+    /// The rules that choose the class of a packet inside its subscriber, or in a tree of classes.
     pub classification: Classification,
+    /// What makes this a tree of classes: then subscribers and sites stand for classes, and packets are found by their class alone.
+    pub class_tree: Option<ClassTree>,
     /// The subscribers.
     pub subscribers: Subscribers,
     /// Groups of hosts that no list names, in the order of the file.
@@ -403,9 +407,13 @@ impl NetworkPolicy {
         checks::guarantees_fit(&part).then_some(part)
     }
 
-    /// The ids and the names of the classes of all plans, each once, by id.
+    /// The ids and the names of the classes that packets have, each once, by id: those of all plans, or of a tree of classes.
     pub fn classes(&self) -> Vec<(ClassId, String)> {
-        classes_of(&self.plans)
+        let Some(tree) = &self.class_tree else { return classes_of(&self.plans) };
+        let names = self.subscribers.subscribers.iter().map(|leaf| leaf.name.clone());
+        let mut all: Vec<(ClassId, String)> = tree.leaves.iter().map(|leaf| leaf.id).zip(names).collect();
+        all.sort_unstable();
+        all
     }
 
     /// The plan of a subscriber.

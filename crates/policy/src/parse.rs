@@ -3,6 +3,7 @@
 mod arrivals;
 mod ceiling;
 mod class;
+mod class_tree;
 mod cross;
 mod discipline;
 mod each_host;
@@ -128,7 +129,7 @@ fn read_file(source: &Source, context: Option<Context>, tables: Tables<'_>) -> R
         }
         match object.get("interfaces") {
             Some(field) => interfaces::read(&mut reader, &object, field, source).map(PolicyFile::Set),
-            None => policy(&mut reader, &object, source).map(|policy| PolicyFile::One(Box::new(policy))),
+            None => with_classes(&mut reader, &object, source).map(|policy| PolicyFile::One(Box::new(policy))),
         }
     });
     // Findings at the place of a syntax error are dropped.
@@ -139,16 +140,21 @@ fn read_file(source: &Source, context: Option<Context>, tables: Tables<'_>) -> R
         Some(mut file) if reader.findings.is_empty() => {
             let origin = Origin { source: Some(source.clone()), spans: reader.spans.into() };
             match &mut file {
-                PolicyFile::One(policy) => {
-                    policy.network.iter_mut().for_each(|network| network.origin = origin.clone());
-                    policy.origin = origin;
-                }
+                PolicyFile::One(policy) => policy.set_origin(origin),
                 PolicyFile::Set(_) => {}
             }
             Ok(file)
         }
         _ => Err(Diagnostics::new(Some(source.clone()), reader.findings)),
     }
+}
+
+/// A policy of an interface, whose classes may stand below others.
+fn with_classes(reader: &mut Reader, object: &Object, source: &Source) -> Option<Policy> {
+    if class_tree::is_meant(object) {
+        return class_tree::read(reader, object, source).map(Policy::from);
+    }
+    policy(reader, object, source)
 }
 
 fn policy(reader: &mut Reader, object: &Object, source: &Source) -> Option<Policy> {

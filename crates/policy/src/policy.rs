@@ -92,6 +92,12 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// Says where the values stand.
+    pub(crate) fn set_origin(&mut self, origin: Origin) {
+        self.network.iter_mut().for_each(|network| network.origin = origin.clone());
+        self.origin = origin;
+    }
+
     /// The class with this id.
     pub fn class(&self, id: ClassId) -> Option<&Class> {
         self.classes.iter().find(|class| class.id == id)

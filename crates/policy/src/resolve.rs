@@ -23,14 +23,19 @@ pub fn resolve(policy: &Policy, context: &Context) -> Result<Resolved, Diagnosti
     }
 }
 
-/// A policy with subscribers: the tree, below the only class. That class has no limits of its own.
+/// A policy with subscribers, or with classes below others: the tree, below the only class. That class has no limits of its own.
 fn with_subscribers(policy: &Policy, network: &NetworkPolicy, context: &Context) -> Result<Resolved, Diagnostics> {
     let source = network.origin.source().cloned();
     if context.ingress_rate.is_some() {
-        let title = "--ingress-rate for a policy with subscribers";
-        let finding = Diagnostic::error(Kind::Conflict, title)
-            .at(network.origin.span("/subscribers"), "queued where they depart")
-            .help("leave it away, and manage both interfaces of the box: each shapes what departs from it");
+        let place = |key| network.origin.span(key);
+        let finding = match network.class_tree {
+            None => Diagnostic::error(Kind::Conflict, "--ingress-rate for a policy with subscribers")
+                .at(place("/subscribers"), "queued where they depart")
+                .help("leave it away, and manage both interfaces of the box: each shapes what departs from it"),
+            Some(_) => Diagnostic::error(Kind::Conflict, "--ingress-rate for a policy with classes below others")
+                .at(place("/classes"), "only departures are queued by such a tree")
+                .help("leave it away, or write the classes without \"parent\""),
+        };
         return Err(Diagnostics::new(source, vec![finding]));
     }
     let not_on_tc = strict_priority_not_on_tc(network);
@@ -47,9 +52,20 @@ fn with_subscribers(policy: &Policy, network: &NetworkPolicy, context: &Context)
     Ok(Resolved { link_rate, remarks, network: Some(tree), not_on_tc, ..base })
 }
 
-/// The error for classes inside subscribers that engine `tc` cannot order: HTB's priorities count between the subscribers of a site too, so that
-/// whoever marks its packets would go ahead of others.
+/// The error for classes that engine `tc` cannot order. HTB's priorities count between the subscribers of a site too, so that whoever marks its packets
+/// would go ahead of others; and between classes of different parents.
 fn strict_priority_not_on_tc(network: &NetworkPolicy) -> Option<Diagnostic> {
+    if let Some(tree) = &network.class_tree {
+        let strict = |scheduler: PlanScheduler| scheduler == PlanScheduler::StrictPriority;
+        let of_class = tree.inner.iter().position(|own| strict(own.scheduler));
+        let of_class = of_class.map(|place| network.sites.sites[place].span.0.clone());
+        let place = network.origin.span("/scheduler").filter(|_| strict(tree.scheduler)).or(of_class)?;
+        let title = "engine tc cannot serve classes below others by strict priority: HTB's priorities count between all classes of the tree";
+        let finding = Diagnostic::error(Kind::Engine, title).at(place, "needs engine qdisc");
+        return Some(finding.help(
+            "use engine qdisc (a kernel from 6.17 with CONFIG_NET_SCH_BPF), or leave \"scheduler\" out and give the urgent class a \"rate\" or a \"weight\"",
+        ));
+    }
     let strict = |plan: &&Plan| plan.scheduler == PlanScheduler::StrictPriority;
     let plan = network.plans.iter().find(strict)?;
     let title = format!(

@@ -17,7 +17,7 @@ const pages = (views, key) => [...document.querySelectorAll(`[data-${views}]`)].
 
 /** What each view is sorted by at first. */
 const VIEWS = {
-  all: { sort: "rate", empty: "no subscriber is found" },
+  all: { sort: "rate", empty: "none is found" },
   busiest: { sort: "rate", empty: "none of them sends" },
   queued: { sort: "queue", empty: "nothing waits in their queues" },
   slowest: { sort: "wait", empty: "none of them sends, or the engine does not measure waits" },
@@ -57,8 +57,8 @@ export class Sites {
     this.folded = null;
     this.site = "";
     this.table = new Table(element("sites"), "Sites", [
-      { title: "site", cell: (row) => this.name(row), className: "name" },
-      { title: "subscribers", number: true, className: "less", cell: (row) => form.maybe(row.one.subscribers, form.exact) },
+      { title: "site", ofClasses: "class", cell: (row) => this.name(row), className: "name" },
+      { title: "subscribers", ofClasses: "classes", number: true, className: "less", cell: (row) => form.maybe(row.one.subscribers, form.exact) },
       { title: "sent", number: true, cell: ({ one }) => form.rate(one.sent_bps) },
       { title: "at most", number: true, className: "less", cell: ({ one }) => form.maybe(one.ceil_bps, form.rate) },
       { title: "used", number: true, cell: ({ one }) => used(one) },
@@ -86,7 +86,7 @@ export class Sites {
       ? button("fold", site, "fold", folded ? "▸" : "▾", { "aria-expanded": String(!folded), "aria-label": `Sites below ${name}` })
       : make("span", "fold");
     return indented(depth, key === "link" ? "" : fold, button("choose", site, "pick-site", name, {
-      "aria-pressed": String(site === this.site), title: "show the subscribers below it",
+      "aria-pressed": String(site === this.site), title: "show what is below it",
     }));
   }
 
@@ -111,7 +111,7 @@ export class Sites {
     hint.textContent = rows.length > MOST_ROWS ? `The first ${form.exact(MOST_ROWS)} of ${form.exact(rows.length)} rows.` : "";
     hint.hidden = hint.textContent === "";
     for (const id of ["sites-unfold", "sites-fold"]) element(id).hidden = tree.sites.every((one) => one.parent === null);
-    this.table.fill([...rows.slice(0, MOST_ROWS), { key: "nobody", name: "addresses of no subscriber", depth: 1, one: tree.nobody }]);
+    this.table.fill([...rows.slice(0, MOST_ROWS), { key: "nobody", name: tree.of_classes ? "without a class" : "addresses of no subscriber", depth: 1, one: tree.nobody }]);
   }
 }
 
@@ -123,8 +123,8 @@ export class Subscribers {
     this.number = 0;
     this.sites = new Sites((site) => this.ask({ site }));
     this.columns = [
-      { title: "subscriber", cell: (one) => this.name(one), className: "name", sort: "name" },
-      { title: "site", className: "less", cell: (one) => one.site ?? make("span", "quiet", "the link") },
+      { title: "subscriber", ofClasses: "class", cell: (one) => this.name(one), className: "name", sort: "name" },
+      { title: "site", ofClasses: "below", className: "less", cell: (one) => one.site ?? make("span", "quiet", "the link") },
       { title: "plan", className: "less", cell: (one) => one.plan ?? make("span", "quiet", form.none) },
       { title: "sent", number: true, cell: (one) => form.rate(one.sent_bps), sort: "rate" },
       { title: "at most", number: true, className: "less", cell: (one) => form.maybe(one.ceil_bps, form.rate) },

@@ -8,6 +8,15 @@ export function make(tag, className, ...children) {
   return element;
 }
 
+/** Has all that is told of subscribers and sites told of classes, or back again. */
+export function tellOfClasses(areClasses) {
+  for (const one of document.querySelectorAll("[data-of-classes]")) {
+    one.dataset.ofSubscribers ??= one.textContent;
+    const text = areClasses ? one.dataset.ofClasses : one.dataset.ofSubscribers;
+    if (one.textContent !== text) one.textContent = text;
+  }
+}
+
 /** A bar that is full at 1, in the colour of a class or the page's own. */
 export function bar(part, place) {
   const fill = make("i");
@@ -30,7 +39,8 @@ export function tile([title, value, under, state = "", part = null, kind = ""]) 
 }
 
 /**
- * A table over rows. A column is { title, cell(row), number?, sort?, className? }; a cell is text or a node.
+ * A table over rows. A column is { title, cell(row), number?, sort?, className?, ofClasses? }; a cell is text or a node, and `ofClasses` the
+ * title over a tree of classes.
  * Rows whose cells are the same keep their elements. With `key(row)` a row keeps its elements, and the focus in them, wherever it
  * moves; else the row at a place does. `sort(row)` is what a column is sorted by. With `reorder(sort, down)`, which asks the server
  * for another order, the rows come sorted, and `sort` is the name of the order.
@@ -52,8 +62,9 @@ export class Table {
   head(column, n) {
     const cell = make("th", [column.number ? "n" : "", ...(column.className ?? "").split(" ").filter((name) => name === "tight" || name === "less")].join(" ").trim());
     cell.scope = "col";
+    const button = column.sort ? make("button", "", column.title) : cell;
+    if (column.ofClasses) button.dataset.ofClasses = column.ofClasses;
     if (!column.sort) { cell.textContent = column.title; return cell; }
-    const button = make("button", "", column.title);
     button.type = "button";
     button.addEventListener("click", () => {
       const down = this.order?.column === n ? !this.order.down : Boolean(column.number);

@@ -10,7 +10,7 @@ pub use numbers::{LINK, NOBODY, NODES, Numbers, TreeError, owner_of_subscriber};
 use crate::queues::{cells, hosts};
 use sluice_abi as abi;
 use sluice_core::hierarchy::{Bucket, Node, Tree};
-use sluice_policy::network::{LeafClass, LeafQueue, Network, PlanScheduler, Way};
+use sluice_policy::network::{LeafClass, LeafQueue, NODE_RATES, Network, PlanScheduler, Way};
 use sluice_policy::{Bytes, Rate};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -18,6 +18,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub const MOST_PKTS: u32 = 65_535;
 /// Burst of a shaped link where the policy names none, as that of a link with classes.
 const LINK_BURST_NS: u64 = 250_000;
+/// What packets without a class are guaranteed in a tree of classes, at most a tenth of the link: some 200 of ARP each second.
+const CONTROL_RATE: Rate = Rate(128_000);
 /// Burst of a guarantee: what a subscriber may catch up after the guarantees of others went first.
 const GUARANTEE_BURST_NS: u64 = 5_000_000;
 const GUARANTEE_BURST_BYTES: Bytes = Bytes(3028);
@@ -35,6 +37,8 @@ pub struct TreeTable {
     pub nodes: BTreeMap<u32, abi::sl_node_conf>,
     /// The leaves of packets by their class, of each divided leaf.
     pub parts: BTreeMap<u32, abi::sl_parts_conf>,
+    /// The leaf of packets of each class, of a tree of classes, and that of packets without one. None: their addresses choose it.
+    pub classes: BTreeMap<u32, u32>,
 }
 
 impl TreeTable {
@@ -83,7 +87,7 @@ impl TreeTable {
         let own = abi::sl_node_conf {
             limit_pkts: MOST_PKTS,
             queue: kinds.number(leaf_queue(&nobody, link_rate)),
-            ..normal(Node::below(LINK).conf())
+            ..normal(node_of_nobody(network, link_rate).conf())
         };
         nodes.insert(NOBODY, own);
         let used: BTreeSet<u32> = nodes.range(..LINK).map(|(_, node)| node.queue).collect();
@@ -99,10 +103,11 @@ impl TreeTable {
                 overhead_bytes: network.framing.overhead_bytes - header_bytes as i32,
                 cells: cells(network.framing.cells),
             },
-            link: Node { ceil, ..Node::below(LINK) }.conf(),
+            link: Node { ceil, serves_by_priority: by_priority(network.link()), ..Node::below(LINK) }.conf(),
             queues,
             nodes,
             parts,
+            classes: leaves_of_classes(network, numbers),
         })
     }
 
@@ -159,7 +164,9 @@ impl TreeTable {
             (*number, abi::sl_parts_conf { of_class })
         });
         let parts = parts.collect();
-        TreeTable { set_up, link: abi::sl_node_conf { weight: 1, ..node(LINK) }, queues, nodes, parts }
+        let classes = (0..).zip(&tree.leaf_of_class).filter(|(_, leaf)| **leaf != 0);
+        let classes = classes.map(|(class, leaf)| (class, u32::from(*leaf) - 1)).collect();
+        TreeTable { set_up, link: abi::sl_node_conf { weight: 1, ..node(LINK) }, queues, nodes, parts, classes }
     }
 
     /// The tree once these changes are made.
@@ -172,6 +179,12 @@ impl TreeTable {
                 abi::SL_CHANGE_NODE if change.at == LINK => self.link = read(what),
                 abi::SL_CHANGE_NODE => drop(self.nodes.insert(change.at, read(what))),
                 abi::SL_CHANGE_PARTS => drop(self.parts.insert(change.at, read(what))),
+                abi::SL_CHANGE_CLASS => {
+                    match read::<abi::sl_class_leaf_conf>(what).leaf.checked_sub(1) {
+                        Some(leaf) => self.classes.insert(change.at, leaf),
+                        None => self.classes.remove(&change.at),
+                    };
+                }
                 _ => {
                     self.nodes.remove(&change.at);
                     self.parts.remove(&change.at);
@@ -213,17 +226,22 @@ impl TreeTable {
                 changes.push(change(abi::SL_CHANGE_PARTS, *number, parts));
             }
         }
+        // That of packets without a class comes last: it says that classes choose the leaf.
+        let new = to.classes.iter().filter(|(class, leaf)| self.classes.get(class) != Some(leaf));
+        changes.extend(new.map(|(class, leaf)| leads(*class, leaf + 1)));
         changes
     }
 
-    /// The changes that remove those of these nodes that have no packets, and no child that stays: leaves first.
+    /// The changes that remove those of these nodes that have no packets, and no child that stays: leaves first. Before, no class leads there any
+    /// more; until then, packets that the former rules have classified do.
     pub fn removals(&self, gone: &[u32], has_packets: impl Fn(u32) -> bool) -> Vec<abi::sl_tree_change> {
         let mut left = self.nodes.clone();
         let mut order: Vec<u32> = gone.iter().copied().filter(|number| self.nodes.contains_key(number)).collect();
         order.sort_by_key(|number| (*number >= LINK, std::cmp::Reverse(self.depth(*number))));
         let mut children: HashMap<u32, usize> = HashMap::new();
         left.values().for_each(|node| *children.entry(node.parent).or_default() += 1);
-        let mut changes = Vec::new();
+        let gone_classes = self.classes.iter().filter(|(_, leaf)| order.contains(leaf));
+        let mut changes: Vec<abi::sl_tree_change> = gone_classes.map(|(class, _)| leads(*class, 0)).collect();
         for number in order {
             let has_children = children.get(&number).is_some_and(|n| *n > 0);
             let busy = has_children || (number < LINK && has_packets(number));
@@ -265,6 +283,11 @@ impl TreeTable {
         }
         Ok(tree)
     }
+}
+
+/// The change that leads packets of a class to a leaf, 1 + its number; 0: to none.
+fn leads(class: u32, leaf: u32) -> abi::sl_tree_change {
+    change(abi::SL_CHANGE_CLASS, class, &abi::sl_class_leaf_conf { leaf })
 }
 
 /// Kinds of queues and their numbers.
@@ -317,7 +340,38 @@ fn conf(node: &sluice_policy::network::Node, way: Way, numbers: &Numbers) -> abi
         node.ceil.of(way).zip(*node.burst.of(way)).map(|(rate, burst)| bucket(rate, crate::duration_ns(burst, rate)));
     let rate = node.rate.of(way).map(guarantee);
     let parent = numbers.inner[usize::from(node.parent) - LINK as usize];
-    normal(Node { weight: node.weight, ceil, rate, ..Node::below(parent) }.conf())
+    let (weight, priority) = (node.weight, node.priority.into());
+    normal(Node { weight, priority, ceil, rate, serves_by_priority: by_priority(node), ..Node::below(parent) }.conf())
+}
+
+/// The leaf of packets that are nobody's. In a tree of classes it is that of ARP, neighbour discovery and DHCP, and of broken packets, which anybody can
+/// send: a little goes ahead of all classes, and the rest behind them.
+fn node_of_nobody(network: &Network, link_rate: Option<Rate>) -> Node {
+    let below = Node::below(LINK);
+    if !network.is_class_tree() {
+        return below;
+    }
+    let rate = control_rate(link_rate);
+    Node { rate: Some(guarantee(rate)), priority: abi::SL_TREE_PRIORITIES - 1, ..below }
+}
+
+/// What packets without a class are guaranteed in a tree of classes, at a link of this rate.
+pub fn control_rate(link_rate: Option<Rate>) -> Rate {
+    link_rate.map_or(CONTROL_RATE, |rate| CONTROL_RATE.min(Rate(rate.0 / 10))).max(*NODE_RATES.start())
+}
+
+/// Whether a node serves those below it by priority.
+fn by_priority(node: &sluice_policy::network::Node) -> bool {
+    node.scheduler == PlanScheduler::StrictPriority
+}
+
+/// The leaf of packets of each class, and that of packets without one, of a tree of classes.
+fn leaves_of_classes(network: &Network, numbers: &Numbers) -> BTreeMap<u32, u32> {
+    let of_class = network.leaves.iter().zip(&numbers.leaves);
+    let of_class = of_class.filter_map(|(leaf, number)| Some((u32::from(leaf.class?.0), *number)));
+    // ARP, neighbour discovery and DHCP, and broken packets, have no class.
+    let without = network.is_class_tree().then_some((abi::SL_TREE_CLASSES - 1, NOBODY));
+    of_class.chain(without).collect()
 }
 
 fn conf_of_class(class: &LeafClass, way: Way, leaf: u32) -> abi::sl_node_conf {

@@ -5,6 +5,7 @@ mod bad_input;
 mod boot;
 mod booted;
 mod capture;
+mod class_tree;
 mod classification;
 mod commands;
 mod confirm;
@@ -100,6 +101,7 @@ fn suites() -> Vec<Suite> {
         hand_over::suite(),
         shares::suite(),
         subscribers::suite(),
+        class_tree::suite(),
         disciplines::suite(),
         deadlines::suite(),
         flow_queues::suite(),

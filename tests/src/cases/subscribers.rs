@@ -334,7 +334,9 @@ fn all_or_nothing(lab: &Lab) {
     lab.sluice(&net.router, &["rollback", "lan0"]).ok();
     assert_eq!(ceilings("lan0"), before);
     let classes = lab.policy(&crate::policy::three());
-    lab.sluice(&net.router, &["apply", "lan0", &classes]).exits(2).says("whether there are subscribers");
+    lab.sluice(&net.router, &["apply", "lan0", &classes])
+        .exits(2)
+        .says("the policy in force has subscribers, and this one classes");
     net.router.tc("qdisc del dev lan0 root");
     assert!(!lab.sluice(&net.router, &["status", "lan0", "--json"]).ok().stdout.contains("\"in_place\": true"));
     lab.sluice(&net.router, &["ensure"]).ok();

@@ -61,6 +61,14 @@ fn summary(one: &DirectionRates) -> String {
 
 /// The direction of a tree, and how many of its subscribers send.
 pub fn tree_summary(tree: &TreeRates) -> String {
+    if tree.of_classes {
+        return format!(
+            "tree  {} classes queue packets, {} of them send; {} without a class",
+            tree.subscribers.len(),
+            tree.sending().len(),
+            terminal::rate(tree.nobody.sent_bps.round() as u64)
+        );
+    }
     format!(
         "{}  {} subscribers, {} of them send; {} of other addresses",
         tree.way.name(),
@@ -70,11 +78,27 @@ pub fn tree_summary(tree: &TreeRates) -> String {
     )
 }
 
+/// The titles of names and plans.
+pub fn titles(tree: &TreeRates) -> (&'static str, &'static str) {
+    if tree.of_classes { ("class", "") } else { ("site, subscriber", "plan") }
+}
+
 /// Sites, then the subscribers that send most.
 fn subscribers(tree: &TreeRates) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
-    table.set_header(["  site, subscriber", "plan", "rate", "pkt/s", "queued", "wait", "drop/s", "ceiling", "used"]);
+    let (name, plan) = titles(tree);
+    table.set_header([
+        format!("  {name}").as_str(),
+        plan,
+        "rate",
+        "pkt/s",
+        "queued",
+        "wait",
+        "drop/s",
+        "ceiling",
+        "used",
+    ]);
     let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
     let mut add =
         |name: String, plan: &str, wait_ms, (ceil_bps, used): (Option<u64>, Option<f64>), rates: &LeafRates| {
@@ -97,7 +121,7 @@ fn subscribers(tree: &TreeRates) -> Table {
     for one in tree.busiest() {
         add(
             one.id.clone(),
-            one.plan.as_deref().unwrap_or("-"),
+            if tree.of_classes { "" } else { one.plan.as_deref().unwrap_or("-") },
             one.queue.wait_ms,
             (one.queue.ceil_bps, one.queue.used),
             &one.queue.rates,

@@ -21,6 +21,7 @@ use crate::system::interface::Interface;
 use crate::system::{bpffs, clock, qdiscs};
 use sluice_error::{Error, Kind, Result};
 use sluice_policy::difference::{self, difference};
+use sluice_policy::network::Network;
 use sluice_policy::{Difference, Policy, Rate, Resolved};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -378,8 +379,22 @@ fn refuse(was: &Record, before: &Resolved, now: &Resolved, plan: &Plan) -> Resul
     if plan.engine != was.engine {
         changes.push("whether packets are queued");
     }
-    if before.network.is_some() != now.network.is_some() {
-        changes.push("whether there are subscribers");
+    let kind = |policy: &Resolved| policy.network.as_ref().map(Network::is_class_tree);
+    if kind(before) != kind(now) {
+        let named = |kind| match kind {
+            None => "classes",
+            Some(true) => "classes below others",
+            Some(false) => "subscribers",
+        };
+        let (was_of, is_of) = (named(kind(before)), named(kind(now)));
+        let what = format!(
+            "the policy in force has {was_of}, and this one {is_of}, which a running interface cannot change to"
+        );
+        return Err(again(was, &what, " with the new policy"));
+    }
+    let at_link = |policy: &Resolved| policy.network.as_ref().map(|network| network.link().scheduler);
+    if before.network.is_some() && now.network.is_some() && at_link(before) != at_link(now) {
+        changes.push("the scheduler of the classes right below the link");
     }
     if now.network.as_ref().is_some_and(|network| was.way.is_some_and(|way| way != network.way(&was.interface))) {
         changes.push("on which side of the subscribers the interface is");
@@ -413,7 +428,11 @@ fn refuse(was: &Record, before: &Resolved, now: &Resolved, plan: &Plan) -> Resul
 
 /// Refuses a policy that has lost more than half of its subscribers: its table may have been cut short.
 fn refuse_shrinking(was: &Record, before: &Resolved, now: &Resolved) -> Result<()> {
-    let many = |policy: &Resolved| policy.network.as_ref().map_or(0, |network| network.subscribers().len());
+    let subscribers = |policy: &Resolved| {
+        let network = policy.network.as_ref().filter(|network| !network.is_class_tree())?;
+        Some(network.subscribers().len())
+    };
+    let many = |policy: &Resolved| subscribers(policy).unwrap_or(0);
     let (before, now) = (many(before), many(now));
     if now >= before.div_ceil(2) {
         return Ok(());

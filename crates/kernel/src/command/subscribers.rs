@@ -26,7 +26,7 @@ pub fn subscribers_of(interface: &str, wanted: impl Fn(&SubscriberStatus) -> boo
     require_root()?;
     recover_unless_held()?;
     let pinned = Pinned::open(managed(interface)?)?;
-    let tree = pinned.tree()?.ok_or_else(|| without_subscribers(interface))?;
+    let tree = pinned.tree()?.filter(|tree| !tree.is_of_classes()).ok_or_else(|| without_subscribers(interface))?;
     Ok(tree.subscribers(wanted))
 }
 
@@ -42,7 +42,8 @@ pub fn without_subscribers(interface: &str) -> Error {
 /// There are none.
 pub fn with_subscribers() -> Result<Vec<String>> {
     let own = netns::inode()?;
-    let here = Record::all()?.into_iter().filter(|record| record.netns == own && record.way.is_some());
+    let here =
+        Record::all()?.into_iter().filter(|record| record.netns == own && record.way.is_some() && !record.class_tree);
     let names: Vec<String> =
         here.filter(|record| record.phase == Phase::Active).map(|record| record.interface).collect();
     if names.is_empty() {

@@ -23,6 +23,7 @@ use crate::system::privilege::require_rights;
 use crate::system::{bpffs, clock, netns, offload, qdiscs};
 use sluice_abi as abi;
 use sluice_error::{Error, Kind, Result};
+use sluice_policy::network::Network;
 use sluice_policy::{Policy, Rate, Resolved};
 use std::fs;
 use std::path::Path;
@@ -201,6 +202,7 @@ fn record_of(request: &UpRequest, interface: &Interface, policy: &Resolved, plan
         hook: plan.hook,
         qdisc: String::new(),
         way: policy.network.as_ref().map(|network| network.way(&interface.name)),
+        class_tree: policy.network.as_ref().is_some_and(Network::is_class_tree),
         queues: plan.queues,
         tag: 0,
         generation: 1,

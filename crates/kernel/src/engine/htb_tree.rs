@@ -8,7 +8,7 @@ use crate::engine::htb::{HANDLE, LeafQdisc, Leaves, QUANTA_BYTES, UNSHAPED, bits
 use sluice_abi as abi;
 use sluice_policy::network::{BURST_TIMES_NS, EachWay, Leaf, LeafClass, LeafQueue, Network, Node, Way};
 use sluice_policy::{Bytes, FRAME_BYTES, Rate};
-use sluice_tables::tree::{LINK, MOST_PKTS, NOBODY, Numbers, TreeTable};
+use sluice_tables::tree::{self, LINK, MOST_PKTS, NOBODY, Numbers, TreeTable};
 use std::collections::HashSet;
 
 /// Rate of an HTB class where the policy guarantees nothing. HTB wants a rate for each class and gives it without asking the class above, so
@@ -83,10 +83,15 @@ impl HtbTree<'_> {
         self.line(&format!("parent {HANDLE}"), LINK, (rate, burst(rate, own)), (rate, burst(rate, own)), 60_000)
     }
 
-    /// The class of packets that are nobody's: what is left is theirs.
+    /// The class of packets that are nobody's: what is left is theirs, and in a tree of classes a little is guaranteed.
     fn nobody_line(&self) -> String {
         let link = self.link_rate();
-        let own = (FLOOR, burst(FLOOR, None));
+        let least = if self.network.is_class_tree() {
+            scaled(tree::control_rate(*self.network.link().ceil.of(self.way)), &self.network.framing)
+        } else {
+            FLOOR
+        };
+        let own = (least, burst(least, None));
         self.line(&self.parent(LINK), NOBODY, own, (link, burst(link, None)), quantum(1))
     }
 
@@ -154,14 +159,19 @@ impl HtbTree<'_> {
 }
 
 /// The differences between a policy and its meaning on engine `tc`, for people.
-pub(crate) fn of_tree(network: &Network, way: Way, header_bytes: u32) -> Vec<String> {
+pub fn of_tree(network: &Network, way: Way, header_bytes: u32) -> Vec<String> {
+    let words = if network.is_class_tree() {
+        ["class", "the classes above them", "a class's", "a class that goes, moves below another one"]
+    } else {
+        ["subscriber", "their sites", "a subscriber's", "a subscriber who goes, moves to another site"]
+    };
+    let [one, above, own, goes] = words;
     let mut all = vec![
         format!(
-            "what is left is shared by subscriber, whatever the weights of their sites; a node without a guarantee has one of {FLOOR}"
+            "what is left is shared by {one}, whatever the weights of {above}; a node without a guarantee has one of {FLOOR}"
         ),
-        format!("a subscriber's flows are hashed to {FLOW_QUEUES} queues, and no hosts are told apart"),
-        "`apply` drops the packets that are queued for a subscriber who goes, moves to another site or gets another kind of queue"
-            .to_owned(),
+        format!("{own} flows are hashed to {FLOW_QUEUES} queues, and no hosts are told apart"),
+        format!("`apply` drops the packets that are queued for {goes} or gets another kind of queue"),
     ];
     let is_cut =
         |leaf: &Leaf, class: &LeafClass| class.rate.of(way).is_some_and(|rate| within(rate, leaf, way) != Some(rate));

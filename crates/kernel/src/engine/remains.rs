@@ -107,6 +107,7 @@ fn empty() -> Record {
         hook: Hook::Tc,
         qdisc: String::new(),
         way: None,
+        class_tree: false,
         queues: 0,
         tag: 0,
         generation: 0,

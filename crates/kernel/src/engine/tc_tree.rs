@@ -20,6 +20,7 @@ use crate::system::qdiscs::Qdisc;
 use crate::system::{bpffs, iproute, paths};
 use sluice_error::{Error, Result};
 use sluice_policy::Resolved;
+use sluice_policy::network::Network;
 use sluice_tables::Compiled;
 use sluice_tables::tree::{NODES, Numbers, TreeTable};
 use std::collections::HashSet;
@@ -82,10 +83,11 @@ impl Driver for TcTree {
     fn change(&self, at: &Placed<'_>) -> Result<()> {
         let wanted = Wanted::of(at.record, at.policy, at.interface)?;
         let maps = TreeMaps::open(at.pins)?;
-        if !maps.is_whole() {
+        let running = maps.running();
+        // Somebody may have removed classes of HTB.
+        if !maps.is_whole() || tc::minors(&at.record.interface)? != htb_tree::minors(&running) {
             return rebuild(at, &wanted, &maps);
         }
-        let running = maps.running();
         let owners = running.owners_in_use(&running, &maps.owners());
         let numbers = Numbers::of(wanted.network, &owners).map_err(refused)?;
         let table = wanted.table(&numbers, &running)?;
@@ -131,7 +133,8 @@ impl Driver for TcTree {
         if changes.is_empty() {
             return Ok(());
         }
-        let gone: Vec<u32> = changes.iter().map(|change| change.at).collect();
+        let nodes = changes.iter().filter(|change| change.kind == sluice_abi::SL_CHANGE_REMOVE);
+        let gone: Vec<u32> = nodes.map(|change| change.at).collect();
         tell(&maps, &htb_tree::remove(&gone, &at.record.interface))?;
         maps.keep(&running.after(&changes))
     }
@@ -173,7 +176,9 @@ impl Driver for TcTree {
             let kinds = tc::leaf_kinds(record);
             network.queues.iter().filter(|queue| !kinds.have_queue(queue.queue.flows(), queue.codel)).count()
         });
-        let what = "this kernel lacks fq_codel or codel: subscribers whose plan asks for one have a FIFO".to_owned();
+        let of_classes = policy.network.as_ref().is_some_and(Network::is_class_tree);
+        let who = if of_classes { "classes that ask for one" } else { "subscribers whose plan asks for one" };
+        let what = format!("this kernel lacks fq_codel or codel: {who} have a FIFO");
         Vec::from_iter((lacks > 0).then(|| tc::note(&what)))
     }
 

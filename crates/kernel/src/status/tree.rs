@@ -29,6 +29,8 @@ const HOST_SHOWN: Duration = Duration::from_secs(60);
 pub struct TreeStatus {
     /// Direction as the subscribers see it: down or up.
     pub way: Way,
+    /// Whether it is a tree of classes: then sites are classes with others below them, and subscribers are the other classes.
+    pub of_classes: bool,
     /// Sites, each behind the one above it, and groups of hosts.
     pub sites: Vec<SiteStatus>,
     /// All subscribers in the order of the table, then the hosts of groups that are there. Written are their number, as `subscribers`, and the
@@ -192,9 +194,9 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Adds each leaf to the class whose packets it holds, and returns the fill level of the link's bucket. A leaf without classes counts for the
-    /// default class.
+    /// default class, and in a tree of classes for none.
     pub fn add_to(&self, classes: &mut [ClassStatus], default: ClassId) -> Option<f64> {
-        let inside: HashMap<u32, ClassId> = self
+        let mut inside: HashMap<u32, ClassId> = self
             .numbers
             .classes
             .iter()
@@ -202,11 +204,14 @@ impl<'a> Snapshot<'a> {
             .copied()
             .zip(self.network.leaf_classes().map(|(_, class)| class.id))
             .collect();
+        let leaves = self.network.leaves.iter().zip(&self.numbers.leaves);
+        inside.extend(leaves.filter_map(|(leaf, number)| Some((*number, leaf.class?))));
         // A divided leaf counts what its classes do.
         for (number, leaf) in
             (0..).zip(&self.tree.leaf).filter(|(_, leaf)| u32::from(leaf.queue) != abi::SL_LEAF_DIVIDED)
         {
-            let id = inside.get(&number).copied().unwrap_or(default);
+            let of_none = (!self.is_of_classes()).then_some(default);
+            let Some(id) = inside.get(&number).copied().or(of_none) else { continue };
             let Some(class) = classes.iter_mut().find(|class| class.id == id.0) else { continue };
             class.sent.add(Count { pkts: leaf.sent_pkts, bytes: leaf.sent_bytes });
             class.backlog.add(Count { pkts: leaf.pkts.into(), bytes: leaf.backlog_bytes.into() });
@@ -221,7 +226,18 @@ impl<'a> Snapshot<'a> {
                 }
             }
         }
+        for (leaf, number) in self.network.leaves.iter().zip(&self.numbers.leaves) {
+            let own = leaf.class.and_then(|id| classes.iter_mut().find(|class| class.id == id.0));
+            let Some(class) = own else { continue };
+            let limits = self.queue(*number, &leaf.node.rate, &leaf.node.ceil);
+            (class.rate_bps, class.ceil_bps, class.ceil_fill) = (limits.rate_bps, limits.ceil_bps, limits.ceil_fill);
+        }
         self.fill(abi::SL_FIRST_INNER)
+    }
+
+    /// Whether it is a tree of classes, which has no subscribers.
+    pub fn is_of_classes(&self) -> bool {
+        self.network.is_class_tree()
     }
 
     /// The status of the tree.
@@ -259,7 +275,13 @@ impl<'a> Snapshot<'a> {
             }
         });
         let sites = sites.collect();
-        TreeStatus { way: self.way, sites, all: self.all().collect(), nobody: self.counts(NOBODY) }
+        TreeStatus {
+            way: self.way,
+            of_classes: network.is_class_tree(),
+            sites,
+            all: self.all().collect(),
+            nobody: self.counts(NOBODY),
+        }
     }
 
     /// The status of each subscriber that is wanted, in the order of the table, then that of hosts.

@@ -78,7 +78,8 @@ impl Difference {
             };
             nodes.iter().map(line).collect()
         };
-        let tree = nodes("site", &self.sites).into_iter().chain(nodes("subscriber", &self.subscribers));
+        let site = if self.is_class_tree { "class" } else { "site" };
+        let tree = nodes(site, &self.sites).into_iter().chain(nodes("subscriber", &self.subscribers));
         settings.chain(classes).chain(rules).chain(forwards).chain(tree).collect()
     }
 
@@ -89,12 +90,13 @@ impl Difference {
             1 => Some(format!("1 {one}")),
             n => Some(format!("{n} {many}")),
         };
+        let (above, sites) = if self.is_class_tree { (self.sites.len(), 0) } else { (0, self.sites.len()) };
         let parts: Vec<String> = [
             count(self.settings.len(), "setting", "settings"),
-            count(self.classes.len(), "class", "classes"),
+            count(self.classes.len() + above, "class", "classes"),
             count(self.rules.len(), "rule", "rules"),
             count(self.forwards.len(), "forward", "forwards"),
-            count(self.sites.len(), "site", "sites"),
+            count(sites, "site", "sites"),
             count(self.subscribers.len(), "subscriber", "subscribers"),
         ]
         .into_iter()

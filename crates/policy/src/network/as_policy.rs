@@ -14,7 +14,11 @@ impl From<NetworkPolicy> for Policy {
     fn from(network: NetworkPolicy) -> Policy {
         let own = &network.link;
         let choice = &network.classification;
-        let named = |(id, name)| Class { name, ..Class::new(id) };
+        let urgency = |id: ClassId| {
+            let leaf = network.class_tree.iter().flat_map(|tree| &tree.leaves).find(|leaf| leaf.id == id);
+            leaf.map_or(0, |leaf| leaf.priority)
+        };
+        let named = |(id, name)| Class { name, priority: urgency(id), ..Class::new(id) };
         let mut classes: Vec<Class> = network.classes().into_iter().map(named).collect();
         if classes.is_empty() {
             classes.push(Class { name: "subscribers".to_owned(), ..Class::new(ClassId(0)) });

@@ -4,7 +4,7 @@
 use super::sums::{add, severity, shown};
 use super::{
     Address, BURST_TIMES_NS, Burst, EachWay, MAX_MISTAKES, MAX_SUBSCRIBERS, NODE_RATES, NetworkPolicy, Subscriber,
-    addresses, class_checks, group_checks,
+    addresses, class_checks, class_tree, group_checks,
 };
 use crate::diagnostic::{Diagnostic, Kind, Severity};
 use crate::excerpt::excerpt;
@@ -54,12 +54,14 @@ pub(super) fn warnings(policy: &NetworkPolicy) -> Vec<Diagnostic> {
 
 /// The findings on a network at a link of these rates.
 pub(super) fn against_link(policy: &NetworkPolicy, link: &Rates) -> Vec<Diagnostic> {
-    let mut findings = Vec::new();
+    let mut findings = class_tree::out_of_reach(policy, link.down);
     let whole = promised(policy).whole;
     for ((way, rate), (_, sum)) in link.named().into_iter().zip(whole.named()) {
+        let Some(way) = policy.way_name(way) else { continue };
         let Some(rate) = rate.filter(|rate| *sum > u128::from(rate.0)) else { continue };
-        let title = format!("the guarantees come to {} {way}, more than the link's {rate}", shown(*sum));
-        let place = policy.origin.span("/link/rate").or(policy.origin.span("/subscribers"));
+        let title = format!("the guarantees come to {}{way}, more than the link's {rate}", shown(*sum));
+        let places = ["/link/rate", "/subscribers", "/classes"];
+        let place = places.iter().find_map(|place| policy.origin.span(place));
         let finding = Diagnostic::new(severity(policy), Kind::RateSum, title).at(place, "does not suffice");
         findings.push(finding.help(cure(policy)));
     }
@@ -69,6 +71,8 @@ pub(super) fn against_link(policy: &NetworkPolicy, link: &Rates) -> Vec<Diagnost
 fn cure(policy: &NetworkPolicy) -> &'static str {
     if policy.oversold {
         "when all of them send, none has a guarantee: lower the least rates"
+    } else if policy.class_tree.is_some() {
+        "lower some \"rate\""
     } else {
         "lower some \"rate\"; if more is sold than there is, write `\"oversold\": true`"
     }
@@ -136,8 +140,9 @@ struct Rated<'a> {
 /// The mistakes in the rates of single nodes. Those of a plan are not told again for its subscribers.
 fn nodes(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     let own = policy.origin.source();
+    let words = policy.words();
     let sites = policy.sites.sites.iter().map(|site| Rated {
-        name: format!("the site {}", excerpt(&site.name)),
+        name: format!("the {} {}", words.site, excerpt(&site.name)),
         rate: site.rate,
         ceil: site.ceil,
         burst: EachWay::default(),
@@ -146,7 +151,7 @@ fn nodes(policy: &NetworkPolicy) -> Vec<Diagnostic> {
         in_table: false,
     });
     let plans = policy.plans.iter().map(|plan| Rated {
-        name: format!("the plan {}", excerpt(&plan.name)),
+        name: format!("the {} {}", words.plan, excerpt(&plan.name)),
         rate: plan.rate,
         ceil: plan.ceil,
         burst: plan.burst,
@@ -185,10 +190,10 @@ fn nodes(policy: &NetworkPolicy) -> Vec<Diagnostic> {
         source: own,
         in_table: false,
     });
-    sites.chain(plans).chain(classes).chain(with_own).chain(groups).flat_map(|rated| node(&rated)).collect()
+    sites.chain(plans).chain(classes).chain(with_own).chain(groups).flat_map(|rated| node(&rated, policy)).collect()
 }
 
-fn node(rated: &Rated<'_>) -> Vec<Diagnostic> {
+fn node(rated: &Rated<'_>, policy: &NetworkPolicy) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     let at_place = |finding: Diagnostic, label: &str| {
         let finding = finding.at(rated.place.clone(), label);
@@ -197,19 +202,17 @@ fn node(rated: &Rated<'_>) -> Vec<Diagnostic> {
     // A mistake in one value for both directions is told once.
     let differs = |way: &str| way == "down" || rated.rate.zip(&rated.ceil).down != rated.rate.zip(&rated.ceil).up;
     for ((way, rate), (_, ceil)) in rated.rate.named().into_iter().zip(rated.ceil.named()) {
-        if !differs(way) {
-            continue;
-        }
+        let Some(way) = policy.way_name(way).filter(|_| differs(way)) else { continue };
         // LibreQoS takes guarantees from 10 kbit/s on: `resolve` raises those below what a node can have.
         let least = rate.filter(|rate| !rated.in_table || rate > NODE_RATES.start());
         if let Some(wrong) = [least, *ceil].into_iter().flatten().find(|rate| !NODE_RATES.contains(rate)) {
             let (least, most) = (NODE_RATES.start(), NODE_RATES.end());
-            let title = format!("{} has a rate of {wrong} {way}, which is not between {least} and {most}", rated.name);
+            let title = format!("{} has a rate of {wrong}{way}, which is not between {least} and {most}", rated.name);
             let finding = Diagnostic::error(Kind::OutOfRange, title);
             findings.push(at_place(finding, "cannot be kept").help("write a rate within that range"));
         }
         if let Some((rate, ceil)) = rate.zip(*ceil).filter(|(rate, ceil)| rate > ceil) {
-            let title = format!("{} gets at least {rate} {way}, and at most {ceil}", rated.name);
+            let title = format!("{} gets at least {rate}{way}, and at most {ceil}", rated.name);
             let finding = Diagnostic::error(Kind::RateAboveCeil, title);
             let label = if rated.in_table { "min above max" } else { "\"rate\" above \"ceil\"" };
             findings.push(at_place(finding, label).help("lower the least rate, or raise the most"));
@@ -217,12 +220,13 @@ fn node(rated: &Rated<'_>) -> Vec<Diagnostic> {
     }
     for ((way, ceil), (_, burst)) in rated.ceil.named().into_iter().zip(rated.burst.named()) {
         let (Some(ceil), Some(Burst::Bytes(bytes)), true) = (ceil, burst, differs(way)) else { continue };
+        let Some(way) = policy.way_name(way) else { continue };
         let most_ns = *BURST_TIMES_NS.end();
         let most = ceil.bytes_in_ns(most_ns);
         if bytes.0 > most {
             let most = crate::bytes::Bytes(most);
             let title = format!(
-                "the burst of {} lasts longer than {} {way}: {bytes} at {ceil}",
+                "the burst of {} lasts longer than {}{way}: {bytes} at {ceil}",
                 rated.name,
                 time::format(most_ns)
             );
@@ -301,15 +305,18 @@ pub(super) fn guarantees_fit(policy: &NetworkPolicy) -> bool {
 
 /// Sites below which more is guaranteed than passes there, or than the site itself is guaranteed.
 fn guarantees_above_site(policy: &NetworkPolicy) -> Vec<Diagnostic> {
-    let promised = promised(policy);
+    let (promised, words) = (promised(policy), policy.words());
     let mut findings = Vec::new();
     for (place, site) in policy.sites.sites.iter().enumerate() {
         let rates = site.rate.named().into_iter().zip(site.ceil.named());
         for (((way, rate), (_, ceil)), (_, sum)) in rates.zip(promised.sites[place].named()) {
             let least = rate.map(|rate| (rate, "the guarantee")).or(ceil.map(|ceil| (ceil, "the most")));
+            let Some(way) = policy.way_name(way) else { continue };
             let Some((most, what)) = least.filter(|(most, _)| *sum > u128::from(most.0)) else { continue };
             let title = format!(
-                "the subscribers of {} are promised {} {way}, more than its {most}",
+                "the {} {} {} are promised {}{way}, more than its {most}",
+                words.subscribers,
+                words.of,
                 excerpt(&site.name),
                 shown(*sum)
             );
@@ -341,6 +348,9 @@ fn about(
 
 /// Subscribers that no packet belongs to.
 fn without_addresses(policy: &NetworkPolicy) -> Option<Diagnostic> {
+    if policy.class_tree.is_some() {
+        return None;
+    }
     let title = |many: usize, first: &str| match many {
         1 => format!("{first} has no address, so no packet is its own"),
         many => format!("{many} subscribers have no address, so no packet is theirs"),
@@ -371,8 +381,10 @@ fn bursts_without_ceil(policy: &NetworkPolicy) -> Vec<Diagnostic> {
     });
     let unused = unused.filter(|&(place, _)| !own_ceil(place));
     let finding = |(_, plan): (usize, &super::Plan)| {
-        let title = format!("the burst of the plan {} does nothing without a ceiling", excerpt(&plan.name));
-        let finding = Diagnostic::new(Severity::Note, Kind::NoEffect, title).at(plan.span.0.clone(), "of this plan");
+        let what = policy.words().plan;
+        let title = format!("the burst of the {what} {} does nothing without a ceiling", excerpt(&plan.name));
+        let finding = Diagnostic::new(Severity::Note, Kind::NoEffect, title);
+        let finding = finding.at(plan.span.0.clone(), format!("of this {what}"));
         finding.help("add \"ceil\", or remove the burst")
     };
     unused.map(finding).collect()

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// The most classes of a plan, 15, which are numbered from 0.
 pub const MAX_PLAN_CLASSES: usize = abi::SL_PART_CLASSES as usize - 1;
 
-/// How the classes of a subscriber share what their guarantees leave.
+/// How the classes of a subscriber, or those below a class, share what their guarantees leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PlanScheduler {
     /// By weight.

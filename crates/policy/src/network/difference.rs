@@ -29,7 +29,9 @@ pub(crate) fn changed_nodes(old: Option<&Network>, new: Option<&Network>) -> (Ve
         let mut sites: Vec<(String, Values)> =
             network.sites().iter().map(|site| (site.id.clone(), node(network, site))).collect();
         network.groups.iter().for_each(|own| sites[own.inner - 1].1 = group(network, own));
-        let leaves = network.subscribers().iter().zip(network.addresses());
+        // Classes of a tree are told as classes.
+        let leaves = if network.is_class_tree() { &[] } else { network.subscribers() };
+        let leaves = leaves.iter().zip(network.addresses());
         let leaves: Vec<(String, Values)> =
             leaves.map(|(own, prefixes)| (own.node.id.clone(), leaf(network, own, &prefixes))).collect();
         Some((sites, leaves))
@@ -63,6 +65,7 @@ pub(crate) fn settings(network: &Network) -> Values {
         plans: _,
         // Those of subscribers are told with each.
         classes: _,
+        default_leaf,
         guaranteed: _,
         inner: _,
         leaves: _,
@@ -71,54 +74,63 @@ pub(crate) fn settings(network: &Network) -> Values {
         prefixes: _,
         remarks: _,
     } = network;
-    let Node { ceil, burst, .. } = network.link();
-    present([
+    let Node { ceil, burst, scheduler, .. } = network.link();
+    let default = default_leaf.and_then(|leaf| network.leaves.get(leaf));
+    let mut values = present([
         ("name", Some(name.clone())),
         ("description", description.clone()),
-        ("subscriber_side", Some(subscriber_side.join(", "))),
-        ("link.rate.down", rate(ceil.down)),
-        ("link.rate.up", rate(ceil.up)),
+        ("subscriber_side", default_leaf.is_none().then(|| subscriber_side.join(", "))),
+        ("scheduler", default_leaf.map(|_| scheduler.name().to_owned())),
+        ("default_class", default.and_then(|leaf| leaf.class).map(|class| class.to_string())),
+    ]);
+    values.extend(each_way(network, ["link.rate", "link.rate.down", "link.rate.up"], ceil.map(|own| rate(*own))));
+    values.extend(present([
         ("link.overhead", Some(framing.overhead_bytes.to_string())),
         ("link.mpu", Some(framing.mpu_bytes.to_string())),
         ("link.cells", name_of(Cells::NAMES, &framing.cells)),
         ("link.burst", burst.down.map(|burst| burst.to_string())),
         ("link.split_gso", name_of(SplitGso::NAMES, split_gso)),
-    ])
+    ]));
+    values
 }
 
-/// The values that a class inside subscribers has in all of them; each subscriber tells the rest.
-pub(crate) fn class(class: &ResolvedClass) -> Values {
+/// The values of a class of a tree of classes, or those that a class inside subscribers has in all of them; each subscriber tells the rest.
+pub(crate) fn class(network: &Network, class: &ResolvedClass) -> Values {
+    if let Some(own) = network.leaves.iter().find(|leaf| leaf.class == Some(class.id)) {
+        return leaf(network, own, &[]);
+    }
     present([("id", Some(class.id.to_string())), ("name", Some(class.name.clone()))])
 }
 
 fn node(network: &Network, node: &Node) -> Values {
-    let Node { number: _, parent, id: _, name, weight, rate: least, ceil, burst } = node;
+    let Node { number, parent, id: _, name, weight, rate: least, ceil, burst, priority, scheduler } = node;
+    let orders = |number: u16| network.node(number).is_some_and(|node| node.scheduler == PlanScheduler::StrictPriority);
+    let text = |values: &EachWay<Option<Rate>>| values.map(|own| rate(*own));
+    let is_inner = *number >= network.link().number && network.is_class_tree();
     let above = network.node(*parent).filter(|above| above.number != network.link().number);
-    present([
+    let mut values = present([
         ("name", Some(name.clone())),
-        ("site", above.map(|above| above.id.clone())),
+        (if network.is_class_tree() { "parent" } else { "site" }, above.map(|above| above.id.clone())),
         ("weight", Some(weight.to_string())),
-        ("rate.down", rate(least.down)),
-        ("rate.up", rate(least.up)),
-        ("ceil.down", rate(ceil.down)),
-        ("ceil.up", rate(ceil.up)),
-        ("burst.down", burst.down.map(|burst| burst.to_string())),
-        ("burst.up", burst.up.map(|burst| burst.to_string())),
-    ])
+        ("priority", orders(*parent).then(|| priority.to_string())),
+        ("scheduler", is_inner.then(|| scheduler.name().to_owned())),
+    ]);
+    values.extend(each_way(network, ["rate", "rate.down", "rate.up"], text(least)));
+    values.extend(each_way(network, ["ceil", "ceil.down", "ceil.up"], text(ceil)));
+    let burst = burst.map(|burst| burst.map(|burst| burst.to_string()));
+    values.extend(each_way(network, ["burst", "burst.down", "burst.up"], burst));
+    values
 }
 
 fn leaf(network: &Network, leaf: &Leaf, prefixes: &[IpNet]) -> Values {
-    let Leaf { node: own, plan, queue, classes } = leaf;
+    let Leaf { node: own, plan, class, queue, classes } = leaf;
     let mut values = node(network, own);
+    values.extend(present([("id", class.map(|class| class.to_string()))]));
     let queues: EachWay<Option<&LeafQueue>> = queue.map(|queue| network.queues.get(*queue));
     let prefixes: Vec<String> = prefixes.iter().map(IpNet::to_string).collect();
-    values.extend(present([
-        ("addresses", (!prefixes.is_empty()).then(|| prefixes.join(" "))),
-        ("plan", plan.clone()),
-        ("queue.down", queues.down.map(shown)),
-        ("queue.up", queues.up.map(shown)),
-        ("classes", (!classes.classes.is_empty()).then(|| shown_classes(network, leaf))),
-    ]));
+    values.extend(present([("addresses", (!prefixes.is_empty()).then(|| prefixes.join(" "))), ("plan", plan.clone())]));
+    values.extend(each_way(network, ["queue", "queue.down", "queue.up"], queues.map(|queue| queue.map(shown))));
+    values.extend(present([("classes", (!classes.classes.is_empty()).then(|| shown_classes(network, leaf)))]));
     values
 }
 
@@ -179,6 +191,16 @@ fn shown(queue: &LeafQueue) -> String {
 
 fn rate(rate: Option<Rate>) -> Option<String> {
     rate.map(|rate| rate.to_string())
+}
+
+/// The values of both directions under their names; of a tree of classes, which has one, under the name without it.
+fn each_way(network: &Network, names: [&'static str; 3], values: EachWay<Option<String>>) -> Values {
+    let [both, down, up] = names;
+    if network.is_class_tree() {
+        present([(both, values.down)])
+    } else {
+        present([(down, values.down), (up, values.up)])
+    }
 }
 
 fn present<const N: usize>(all: [(&'static str, Option<String>); N]) -> Values {

@@ -2,8 +2,8 @@
 //! same network.
 
 use super::{
-    Burst, Classification, DEFAULT_GROUP_HOSTS, EachWay, HostGroup, NetworkPolicy, Plan, PlanClass, PlanScheduler,
-    Site, Subscriber,
+    Burst, ClassTree, Classification, DEFAULT_GROUP_HOSTS, EachWay, HostGroup, NetworkPolicy, Plan, PlanClass,
+    PlanScheduler, Site, Subscriber,
 };
 use crate::limit::Limit;
 use crate::link::Link;
@@ -24,6 +24,9 @@ pub fn print(policy: &NetworkPolicy) -> String {
     let shown = link_fields(policy);
     if !shown.is_empty() {
         text += &format!("  \"link\": {},\n", object(&shown));
+    }
+    if let Some(tree) = &policy.class_tree {
+        return text + &class_tree(policy, tree);
     }
     text += &format!("  \"subscriber_side\": {},\n", Value::from(policy.subscriber_side.clone()));
     if policy.oversold {
@@ -51,6 +54,52 @@ pub fn print(policy: &NetworkPolicy) -> String {
         .collect();
     let all = if all.is_empty() { "[]".to_owned() } else { format!("[{}\n  ]", all.join(",")) };
     text + &format!("  \"subscribers\": {all}\n}}\n")
+}
+
+/// The rest of a policy whose classes form a tree.
+fn class_tree(policy: &NetworkPolicy, tree: &ClassTree) -> String {
+    let mut text = String::new();
+    if tree.scheduler != PlanScheduler::default() {
+        text += &format!("  \"scheduler\": \"{}\",\n", tree.scheduler.name());
+    }
+    let parent = |site: Option<usize>| site.and_then(|site| policy.sites.sites.get(site));
+    let by_priority = |site: Option<usize>| match site {
+        Some(site) => tree.inner[site].scheduler == PlanScheduler::StrictPriority,
+        None => tree.scheduler == PlanScheduler::StrictPriority,
+    };
+    let share = |fields: &mut Fields, site: Option<usize>, weight: u32, priority: u8| {
+        fields.extend(parent(site).map(|site| ("parent", site.name.clone().into())));
+        if weight != 1 {
+            fields.push(("weight", weight.into()));
+        }
+        if by_priority(site) {
+            fields.push(("priority", priority.into()));
+        }
+    };
+    let inner = policy.sites.sites.iter().zip(&tree.inner).map(|(site, own)| {
+        let mut fields: Fields = vec![("name", site.name.clone().into())];
+        share(&mut fields, site.parent, site.weight, own.priority);
+        fields.extend(rates([("rate", &site.rate), ("ceil", &site.ceil)]));
+        fields.extend(own.burst.map(|burst| ("burst", burst.to_string().into())));
+        if own.scheduler != PlanScheduler::default() {
+            fields.push(("scheduler", own.scheduler.name().into()));
+        }
+        fields
+    });
+    let leaves = policy.subscribers.subscribers.iter().zip(&tree.leaves).map(|(leaf, own)| {
+        let mut fields: Fields = vec![("id", own.id.0.into()), ("name", leaf.name.clone().into())];
+        let weight = policy.plan(leaf).map_or(1, |plan| plan.weight);
+        share(&mut fields, leaf.parent, weight, own.priority);
+        if let Some(plan) = policy.plan(leaf) {
+            fields.extend(rates([("rate", &plan.rate), ("ceil", &plan.ceil)]));
+            burst(&mut fields, &plan.burst);
+            limit(&mut fields, plan.limit);
+            queue(&mut fields, plan.queue, plan.codel);
+        }
+        fields
+    });
+    let classes = list(inner.chain(leaves));
+    text + &classification(&policy.classification) + &format!("  \"classes\": {classes}\n}}\n")
 }
 
 fn named(name: &str, fields: &Fields) -> String {

@@ -2,7 +2,7 @@
 
 use super::leaf_classes::{self, LeafClass, LeafClasses, burst_at};
 use super::leaf_queues::{LeafQueue, Queues, Wanted};
-use super::{EachWay, HostGroup, NODE_RATES, NetworkPolicy, Subscriber, Way, checks, class_checks};
+use super::{EachWay, HostGroup, NODE_RATES, NetworkPolicy, PlanScheduler, Subscriber, Way, checks, class_checks};
 use crate::bytes::Bytes;
 use crate::ceiling::default_burst;
 use crate::class_id::ClassId;
@@ -35,8 +35,10 @@ pub struct Network {
     pub split_gso: SplitGso,
     /// The number of plans.
     pub plans: usize,
-    /// The ids and names of the classes inside subscribers. Empty: no plan has classes.
+    /// The ids and names of the classes inside subscribers, or of a tree of classes. Empty: no plan has classes.
     pub classes: Vec<(ClassId, String)>,
+    /// The index of the leaf of packets that no rule gives to another one, of a tree of classes, where packets are found by their class alone.
+    pub default_leaf: Option<usize>,
     /// The sum of the guarantees below the link, bits per second.
     pub guaranteed: EachWay<u128>,
     /// The inner nodes: the link, then the sites, each behind its parent, then the groups of hosts. The number of the one at `i` is `SL_FIRST_INNER + i`.
@@ -72,6 +74,10 @@ pub struct Node {
     pub ceil: Rates,
     /// The most that passes at once after a pause, if there is a ceiling. Of the link, `None` may also be the engine's own choice.
     pub burst: EachWay<Option<Bytes>>,
+    /// Its urgency among the nodes below the same parent, if that serves them by priority: 0 goes first.
+    pub priority: u8,
+    /// How the nodes below it share what their guarantees leave. Of a leaf, it means nothing.
+    pub scheduler: PlanScheduler,
 }
 
 /// A subscriber.
@@ -81,6 +87,8 @@ pub struct Leaf {
     pub node: Node,
     /// The name of its plan.
     pub plan: Option<String>,
+    /// Its number, of a class of a tree of classes.
+    pub class: Option<ClassId>,
     /// The index of its queue in [`Network::queues`]; of one with classes, that of its default class.
     pub queue: EachWay<usize>,
     /// Its classes, each a leaf of its own below it. None: its packets are in one queue.
@@ -140,6 +148,11 @@ impl Network {
             .iter()
             .enumerate()
             .flat_map(|(leaf, own)| own.classes.classes.iter().map(move |class| (leaf, class)))
+    }
+
+    /// Whether the leaves are classes, which alone lead packets there.
+    pub fn is_class_tree(&self) -> bool {
+        self.default_leaf.is_some()
     }
 
     /// The leaves of subscribers.
@@ -241,6 +254,7 @@ pub fn resolve(policy: &NetworkPolicy, context: &Context) -> Result<Network, Dia
         split_gso: policy.link.split_gso,
         plans: policy.plans.len(),
         classes: policy.classes(),
+        default_leaf: policy.class_tree.as_ref().map(|tree| tree.default_leaf(policy.classification.default_class)),
         guaranteed: checks::whole(policy),
         inner: inner(policy, rate),
         leaves,
@@ -295,25 +309,31 @@ fn link_rate(policy: &NetworkPolicy, context: &Context, rate: &Rates) -> Vec<Dia
     let place = policy.origin.span("/link/rate");
     let mut findings = Vec::new();
     if let Some(given) = context.link_rate.filter(|_| policy.link.rate != EachWay::default()) {
-        let title = format!("--rate {given} takes the place of the policy's rates, in both directions");
+        let title = match policy.class_tree {
+            Some(_) => format!("--rate {given} takes the place of the policy's rate"),
+            None => format!("--rate {given} takes the place of the policy's rates, in both directions"),
+        };
         let note = Diagnostic::new(Severity::Note, Kind::LinkRateOverridden, title);
         findings.push(note.at(place.clone(), "not used"));
     }
     for (way, rate) in rate.named() {
+        let Some(way) = policy.way_name(way) else { continue };
         match rate {
             None => {
                 let title = format!(
-                    "the link's rate {way} is not known: it is not shaped, and rates are not checked against it"
+                    "the link's rate{way} is not known: it is not shaped, and rates are not checked against it"
                 );
                 let note = Diagnostic::new(Severity::Note, Kind::LinkRateUnknown, title)
                     .at(policy.origin.span("/link"), "says none");
-                findings.push(
-                    note.help("write it, as in `\"link\": { \"rate\": { \"down\": \"1gbit\", \"up\": \"200mbit\" } }`"),
-                );
+                findings.push(note.help(if policy.class_tree.is_some() {
+                    "give `--rate`, or write it in the policy, as in `\"link\": { \"rate\": \"20mbit\" }`"
+                } else {
+                    "write it, as in `\"link\": { \"rate\": { \"down\": \"1gbit\", \"up\": \"200mbit\" } }`"
+                }));
             }
             Some(rate) if !NODE_RATES.contains(rate) => {
                 let (least, most) = (NODE_RATES.start(), NODE_RATES.end());
-                let title = format!("the link has a rate of {rate} {way}, which is not between {least} and {most}");
+                let title = format!("the link has a rate of {rate}{way}, which is not between {least} and {most}");
                 let place = place.clone().or(policy.origin.span("/subscribers")).or(policy.origin.span("/each_host"));
                 let finding = Diagnostic::error(Kind::OutOfRange, title).at(place, "cannot be kept");
                 findings.push(finding.help("write a rate within that range"));
@@ -334,7 +354,10 @@ fn inner(policy: &NetworkPolicy, rate: Rates) -> Vec<Node> {
         rate: EachWay::default(),
         ceil: rate,
         burst: EachWay::both(policy.link.burst),
+        priority: 0,
+        scheduler: policy.class_tree.as_ref().map_or(PlanScheduler::default(), |tree| tree.scheduler),
     };
+    let own = |place: usize| policy.class_tree.as_ref().map(|tree| &tree.inner[place]);
     let sites = policy.sites.sites.iter().zip(checks::guarantees(policy)).enumerate();
     let sites = sites.map(|(place, (site, guarantee))| Node {
         number: inner_number(Some(place)),
@@ -344,7 +367,11 @@ fn inner(policy: &NetworkPolicy, rate: Rates) -> Vec<Node> {
         weight: site.weight,
         rate: guarantee,
         ceil: site.ceil,
-        burst: site.ceil.map(|ceil| ceil.map(default_burst)),
+        burst: site
+            .ceil
+            .map(|ceil| ceil.map(|ceil| own(place).and_then(|own| own.burst).unwrap_or(default_burst(ceil)))),
+        priority: own(place).map_or(0, |own| own.priority),
+        scheduler: own(place).map_or(PlanScheduler::default(), |own| own.scheduler),
     });
     let groups = policy.groups.iter().enumerate().map(|(place, group)| Node {
         number: inner_number(Some(policy.sites.sites.len() + place)),
@@ -355,6 +382,8 @@ fn inner(policy: &NetworkPolicy, rate: Rates) -> Vec<Node> {
         rate: EachWay::default(),
         ceil: EachWay::default(),
         burst: EachWay::default(),
+        priority: 0,
+        scheduler: PlanScheduler::default(),
     });
     std::iter::once(link).chain(sites).chain(groups).collect()
 }
@@ -401,6 +430,7 @@ fn leaf(policy: &NetworkPolicy, number: usize, subscriber: &Subscriber, link: &R
         Some(class) => class.queue,
         None => made.queues.of(Wanted::of_subscriber(plan), sends_at),
     };
+    let own = policy.class_tree.as_ref().and_then(|tree| tree.leaves.get(number));
     Leaf {
         node: Node {
             number: number as u16,
@@ -411,8 +441,12 @@ fn leaf(policy: &NetworkPolicy, number: usize, subscriber: &Subscriber, link: &R
             rate: policy.rate(subscriber).map(|rate| rate.map(|rate| rate.max(*NODE_RATES.start()))),
             ceil,
             burst: ceil.zip(&written).map(|(ceil, burst)| ceil.map(|ceil| burst_at(ceil, *burst))),
+            priority: own.map_or(0, |own| own.priority),
+            scheduler: PlanScheduler::default(),
         },
-        plan: plan.map(|plan| plan.name.clone()),
+        // The values of a class stand in a plan of its own, which nobody knows.
+        plan: plan.filter(|_| own.is_none()).map(|plan| plan.name.clone()),
+        class: own.map(|own| own.id),
         queue,
         classes,
     }

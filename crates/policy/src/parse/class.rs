@@ -19,6 +19,8 @@ use jsonc_parser::ast::Value;
 pub(super) const KEYS: &[&str] = &[
     "id",
     "name",
+    "parent",
+    "scheduler",
     "priority",
     "weight",
     "quantum",
@@ -61,6 +63,11 @@ pub(super) fn read(reader: &mut Reader, field: &Field, discipline: Option<(Sched
     if let Some(discipline) = discipline {
         let name = id.map_or("a class".into(), |_| format!("class {} \"{}\"", class.id, class.name));
         discipline::check_class(reader, &object, &name, discipline);
+    }
+    if let Some(field) = object.get("scheduler") {
+        let finding = Diagnostic::error(Kind::MissingKey, "\"scheduler\" of a class without others below it");
+        let finding = finding.at(field.key_span.clone(), "there is nothing to order");
+        reader.report(finding.help("let classes name this one as their \"parent\", or write it into the policy"));
     }
     if let Some(field) = object.get("priority") {
         let meaning = "0 is the most urgent; equal numbers share the link";
@@ -111,7 +118,7 @@ pub(super) fn dscp(reader: &mut Reader, field: &Field) -> Option<u8> {
     value
 }
 
-fn ceil(reader: &mut Reader, object: &Object) -> Option<Rate> {
+pub(super) fn ceil(reader: &mut Reader, object: &Object) -> Option<Rate> {
     let (why, cure) = ("both are the class's ceiling", "keep one; \"rate_limit_mbps\" is the ceiling in Mbit/s");
     reader.exclude(object, "ceil", "rate_limit_mbps", why, cure);
     if let Some(field) = object.get("ceil") {
@@ -126,7 +133,7 @@ fn ceil(reader: &mut Reader, object: &Object) -> Option<Rate> {
     reader.quantity(field, Rate::from_mbps(mbps))
 }
 
-fn burst(reader: &mut Reader, object: &Object) -> Option<Bytes> {
+pub(super) fn burst(reader: &mut Reader, object: &Object) -> Option<Bytes> {
     let (why, cure) = ("both are the ceiling's burst", "keep one; \"burst_size_kb\" counts in 1024 bytes");
     reader.exclude(object, "burst", "burst_size_kb", why, cure);
     if let Some(field) = object.get("burst") {

@@ -35,9 +35,19 @@ const SITES_HELP: &str = "write sites by name, as `{ \"north\": { \"ceil\": \"1g
 const SIDE_HELP: &str =
     "write the interfaces towards the subscribers, as `\"subscriber_side\": [\"eth1\"]`; all others face the internet";
 
+/// Whether a key is one that only a policy with subscribers has.
+pub(super) fn is_of_subscribers(key: &str) -> bool {
+    OWN.contains(&key)
+}
+
+/// Whether a policy has subscribers.
+pub(super) fn has_subscribers(object: &Object) -> bool {
+    MAKING.iter().any(|key| object.get(key).is_some())
+}
+
 /// Whether a policy is one with subscribers. Keys that are only for one and stand without them are reported.
 pub(super) fn is_meant(reader: &mut Reader, object: &Object) -> bool {
-    if MAKING.iter().any(|key| object.get(key).is_some()) {
+    if has_subscribers(object) {
         return true;
     }
     for field in OWN.iter().filter_map(|key| object.get(key)) {
@@ -86,6 +96,7 @@ pub(super) fn read(reader: &mut Reader, object: &Object, source: &Source, tables
         sites: sites.unwrap_or_default(),
         plans: plans.unwrap_or_default(),
         classification,
+        class_tree: None,
         subscribers,
         groups,
         unlisted: network::Guarantees::default(),

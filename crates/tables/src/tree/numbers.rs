@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 use sluice_abi as abi;
 use sluice_policy::IpNet;
-use sluice_policy::network::{LeafClasses, Network, PlanScheduler};
+use sluice_policy::network::{LeafClasses, Network, Node, PlanScheduler};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
@@ -89,6 +89,15 @@ fn kind_of_leaf(kind: &str, classes: &LeafClasses) -> String {
     }
 }
 
+/// The kind in the hash of an inner node's owner. One by priority is of another kind, since a node changes between them only while nothing below it
+/// may send.
+fn kind_of_site(site: &Node) -> &'static str {
+    match site.scheduler {
+        PlanScheduler::ElasticRoundRobin => "site",
+        PlanScheduler::StrictPriority => "site by priority",
+    }
+}
+
 /// The hash of a node's name: 64 bits of SHA-256, never 0. A site of another depth is another node, since a node with children cannot move to
 /// another level.
 fn owner(kind: &str, depth: usize, name: &str) -> u64 {
@@ -118,7 +127,7 @@ fn owners(network: &Network) -> Owners {
     Owners {
         leaves: leaves.map(|(leaf, kind)| owner(kind, 0, &leaf.node.id)).collect(),
         classes: classes.collect(),
-        sites: sites.map(|(site, depth)| owner("site", *depth, &site.id)).collect(),
+        sites: sites.map(|(site, depth)| owner(kind_of_site(site), *depth, &site.id)).collect(),
     }
 }
 

@@ -90,6 +90,57 @@ fn classes_are_leaves_below_their_subscriber() {
     assert_eq!(removed, [3], "one with packets stays, and its subscriber");
 }
 
+/// A tree of classes below an office.
+fn office(scheduler: &str, more: &str) -> Network {
+    class_tree(&format!(
+        r#"{{ "name": "office", "ceil": "100mbit", "scheduler": "{scheduler}" }},
+            {{ "id": 5, "name": "calls", "parent": "office" {more} }}, {{ "id": 63, "name": "guests", "weight": 7 }}"#
+    ))
+}
+
+fn class_tree(classes: &str) -> Network {
+    let text = format!(r#"{{ "link": {{ "rate": "1gbit" }}, "classes": [{classes}] }}"#);
+    let policy = sluice_policy::parse(&Source::new("test.json", text)).unwrap_or_else(|found| panic!("{found}"));
+    let resolved = sluice_policy::resolve(&policy, &Context::default()).unwrap_or_else(|found| panic!("{found}"));
+    resolved.network.expect("a tree of classes")
+}
+
+#[test]
+fn classes_alone_lead_to_their_leaves() {
+    let (weighted, numbers) = table(&office("elastic_round_robin", ""), &[], &TreeTable::empty());
+    assert_eq!(weighted.classes, BTreeMap::from([(5, 0), (63, 1), (abi::SL_TREE_CLASSES - 1, NOBODY)]));
+    assert_eq!((weighted.nodes[&0].parent, weighted.nodes[&1].parent), (LINK + 1, LINK));
+    let mut tree = weighted.build().unwrap_or_else(|node| panic!("node {node} is refused"));
+    let led = |tree: &mut Tree| [5, 63, 6, 127].map(|class| tree.leaf_by_class(class));
+    assert_eq!(led(&mut tree), [Some(0), Some(1), None, Some(NOBODY)]);
+    let read = TreeTable::read(tree.state());
+    assert!(read.includes(&weighted) && weighted.includes(&read));
+    // In another order the office is another node, and the calls move there.
+    let (urgent, others) = table(&office("strict_priority", r#", "priority": 9"#), &numbers.owners, &weighted);
+    assert_eq!((others.inner[1], &others.leaves[..], others.gone()), (LINK + 2, &[0, 1][..], vec![LINK + 1]));
+    assert_eq!((urgent.nodes[&(LINK + 2)].discipline, urgent.nodes[&0].priority), (abi::SL_TREE_PRIORITY, 9));
+    for change in weighted.changes_to(&urgent) {
+        tree.make(&change, 1).unwrap_or_else(|refused| panic!("{refused:?}"));
+    }
+    // A class that goes leads to its leaf until that goes too.
+    let (last, after) = table(&without_guests(), &others.owners, &urgent);
+    for change in urgent.changes_to(&last) {
+        tree.make(&change, 1).unwrap_or_else(|refused| panic!("{refused:?}"));
+    }
+    assert_eq!(led(&mut tree), [Some(0), Some(1), None, Some(NOBODY)]);
+    for change in TreeTable::read(tree.state()).removals(&after.gone(), |_| false) {
+        tree.make(&change, 1).unwrap_or_else(|refused| panic!("{refused:?}"));
+    }
+    assert_eq!(led(&mut tree), [Some(0), None, None, Some(NOBODY)]);
+    let is = TreeTable::read(tree.state());
+    assert!(is.includes(&last) && last.includes(&is));
+}
+
+/// The office without guests beside it.
+fn without_guests() -> Network {
+    class_tree(r#"{ "name": "office" }, { "id": 5, "name": "calls", "parent": "office" }"#)
+}
+
 #[test]
 fn a_part_has_the_classes_of_the_whole() {
     let (whole, numbers) = table(&divided("split", "mast"), &[], &TreeTable::empty());

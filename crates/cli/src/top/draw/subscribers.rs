@@ -8,7 +8,7 @@ use crate::top::cells::Cells;
 use crate::top::once;
 use crate::top::palette::State;
 use ratatui::text::Line;
-use sluice_observe::rates::{LeafRates, SubscriberRates, is_at_ceiling};
+use sluice_observe::rates::{LeafRates, SubscriberRates, TreeRates, is_at_ceiling};
 
 /// Width of the bar of a ceiling.
 const BAR: usize = 8;
@@ -23,7 +23,7 @@ pub fn lines(app: &App, width: usize) -> Vec<BodyLine> {
         header::of_interface(app, interface, &mut drawn);
         let summary = once::tree_summary(tree);
         drawn.push(BodyLine::plain(Cells::default().text(summary, app.palette.state(State::Good)).line()));
-        drawn.push(BodyLine::plain(titles(app, name_width)));
+        drawn.push(BodyLine::plain(titles(app, tree, name_width)));
         for one in app.tree_rows(tree) {
             let line = match one {
                 TreeRow::Site(site) => {
@@ -31,7 +31,8 @@ pub fn lines(app: &App, width: usize) -> Vec<BodyLine> {
                     line(app, (&name, ""), (site.used, String::new()), &site.rates, name_width)
                 }
                 TreeRow::Subscriber(own) => {
-                    let names = (own.id.as_str(), own.plan.as_deref().unwrap_or("-"));
+                    let names =
+                        (own.id.as_str(), if tree.of_classes { "" } else { own.plan.as_deref().unwrap_or("-") });
                     line(
                         app,
                         names,
@@ -46,16 +47,17 @@ pub fn lines(app: &App, width: usize) -> Vec<BodyLine> {
         }
     }
     if drawn.is_empty() {
-        let text = "no policy in force has subscribers";
+        let text = "no policy in force has subscribers, or classes below others";
         drawn.push(BodyLine::plain(Cells::default().text(text, app.palette.dim()).line()));
     }
     drawn
 }
 
-fn titles(app: &App, name_width: usize) -> Line<'static> {
+fn titles(app: &App, tree: &TreeRates, name_width: usize) -> Line<'static> {
     let style = app.palette.title();
+    let (name, plan) = once::titles(tree);
     let mut cells = Cells::default();
-    cells.left("  site, subscriber", name_width + 2, style).left("plan", 10, style);
+    cells.left(&format!("  {name}"), name_width + 2, style).left(plan, 10, style);
     for (title, width) in [("rate", 5), ("pps", 5), ("queue", 6), ("wait", 6), ("drop", 5)] {
         cells.right(title, width, style);
     }

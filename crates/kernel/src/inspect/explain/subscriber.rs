@@ -11,6 +11,8 @@ use sluice_policy::network::{LeafClass, Network, Node, Way};
 pub struct SubscriberFound {
     /// Direction as the subscriber sees it.
     pub way: Way,
+    /// Whether the tree is one of classes, and the key that of a class.
+    pub is_class: bool,
     /// Its key. None: the address is nobody's.
     pub id: Option<String>,
     /// Its plan.
@@ -45,6 +47,8 @@ impl SubscriberFound {
     /// The queue of the packet, in words.
     pub(super) fn queue(&self) -> String {
         match (&self.id, &self.class) {
+            (Some(id), _) if self.is_class => format!("queued in class {id}"),
+            (None, _) if self.is_class => "queued beside the classes, with all packets that have none".to_owned(),
             (Some(id), Some(class)) => format!("queued in class {class} of {id}"),
             (Some(id), None) => format!("queued in the queue of {id}"),
             (None, _) => "queued with all packets that are nobody's".to_owned(),
@@ -71,7 +75,10 @@ pub(super) fn of(
     let address = |way: Way| if way == Way::Down { fields.dst } else { fields.src };
     let tried = way.map_or(vec![Way::Down, Way::Up], |way| vec![way]);
     let found = tried.iter().find_map(|way| Some((*way, network.leaf(address(*way)?)?)));
-    let (way, leaf) = found.map_or((tried[0], None), |(way, leaf)| (way, Some(leaf)));
+    let (way, mut leaf) = found.map_or((tried[0], None), |(way, leaf)| (way, Some(leaf)));
+    if network.is_class_tree() {
+        leaf = class.and_then(|class| network.leaves.iter().find(|leaf| leaf.class == Some(class)));
+    }
     let inside = leaf.and_then(|leaf| leaf.classes.classes.get(leaf.classes.of(class)));
     // A host of a group has a leaf of its own, which the status knows by its address.
     let own = fills.and_then(|fills| {
@@ -108,10 +115,11 @@ pub(super) fn of(
     }
     SubscriberFound {
         way,
+        is_class: network.is_class_tree(),
         id: leaf.map(|leaf| leaf.node.id.clone()),
         plan: leaf.and_then(|leaf| leaf.plan.clone()),
         class: inside.map(|class| class.name.clone()),
-        falls_back: leaf.is_some()
+        falls_back: leaf.is_some_and(|leaf| leaf.class.is_none())
             && class.is_some()
             && !network.classes.is_empty()
             && inside.map(|inside| inside.id) != class,

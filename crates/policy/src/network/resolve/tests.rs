@@ -14,6 +14,7 @@ use proptest::prelude::*;
 const POLICY: &str = include_str!("../../../tests/networks/inline.json");
 const GROUPS: &str = include_str!("../../../tests/networks/each_host.json");
 const CLASSES: &str = include_str!("../../../tests/networks/classes.json");
+const CLASS_TREE: &str = include_str!("../../../tests/networks/class_tree.json");
 
 fn policy(text: &str) -> Box<NetworkPolicy> {
     match parse_file(&Source::new("test.json", text)) {
@@ -182,7 +183,7 @@ fn a_site_is_guaranteed_no_more_than_passes() {
 
 #[test]
 fn printed_networks_are_the_same() {
-    for text in [POLICY, GROUPS, CLASSES] {
+    for text in [POLICY, GROUPS, CLASSES, CLASS_TREE] {
         let first = policy(text);
         let printed = print(&first);
         let again = policy(&printed);

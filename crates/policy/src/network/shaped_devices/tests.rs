@@ -43,6 +43,7 @@ fn check(sites: &Sites, subscribers: &Subscribers) -> Diagnostics {
         sites: sites.clone(),
         plans: Vec::new(),
         classification: Default::default(),
+        class_tree: None,
         subscribers: subscribers.clone(),
         groups: Vec::new(),
         unlisted: Default::default(),

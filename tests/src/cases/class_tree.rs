@@ -1,0 +1,250 @@
+//! Classes below others: ceilings and guarantees hold at each level, what is left is shared by level, and the tree changes while packets flow.
+
+use crate::cases::assert_near;
+use crate::lab::{Engine, Lab};
+use crate::needs::Need;
+use crate::net::{B, Pair};
+use crate::suite::Suite;
+use crate::traffic::{self, Flow, Outcome};
+use serde_json::{Value, json};
+use std::net::UdpSocket;
+use std::time::Duration;
+
+pub fn suite() -> Suite {
+    Suite::new("class_tree")
+        .both("each_level_shares_what_it_gets", &[Need::Icount], shares)
+        .both("it_changes_while_packets_flow", &[], changes)
+        .both("urgent_classes_go_first", &[Need::Icount], urgent)
+}
+
+/// An address of the network that no host has, with a port.
+const NOBODY: &str = "10.77.0.99:9";
+const SETTLE: Duration = Duration::from_millis(300);
+/// Classes that queue packets, with their names and ports.
+const CALLS: (u8, &str, u16) = (0, "calls", 7000);
+const WEB: (u8, &str, u16) = (1, "web", 7001);
+const BACKUP: (u8, &str, u16) = (2, "backup", 7002);
+const GUESTS: (u8, &str, u16) = (63, "guests", 7003);
+
+/// A class that comes and goes, whose packets are the guests' before and after.
+const NEW: (u8, &str, u16) = (9, "new", 7004);
+
+/// An office with a floor inside, beside guests, who also have what no rule matches.
+fn office() -> Value {
+    json!({
+        "name": "office",
+        "link": { "rate": "20mbit", "overhead": 14 },
+        "classes": [
+            { "name": "office", "ceil": "12mbit", "weight": 3 },
+            { "id": CALLS.0, "name": CALLS.1, "parent": "floor", "rate": "4mbit" },
+            { "id": WEB.0, "name": WEB.1, "parent": "floor", "limit": 100 },
+            { "id": BACKUP.0, "name": BACKUP.1, "parent": "office", "limit": 100 },
+            { "id": GUESTS.0, "name": GUESTS.1, "limit": 100 },
+            { "name": "floor", "parent": "office", "weight": 2 },
+        ],
+        "rules": [
+            { "priority": 1, "dst_port": CALLS.2, "class_id": CALLS.0 },
+            { "priority": 2, "dst_port": WEB.2, "class_id": WEB.0 },
+            { "priority": 3, "dst_port": BACKUP.2, "class_id": BACKUP.0 },
+        ],
+    })
+}
+
+/// Streams to the ports of classes, of so many Mbit/s each.
+fn send(pair: &Pair, loads: &[((u8, &str, u16), u64)]) -> traffic::Streams {
+    let flows: Vec<Flow> =
+        loads.iter().map(|((_, _, port), mbit)| Flow::new(*port, &[1514], mbit * 1_000_000)).collect();
+    traffic::start(&pair.a, &pair.b, B, &flows)
+}
+
+fn status(lab: &Lab, pair: &Pair) -> Value {
+    let output = lab.sluice(&pair.a, &["status", "a0", "--json"]).ok();
+    serde_json::from_str(&output.stdout).expect("JSON")
+}
+
+/// Packets that a class has sent, dropped and holds, by its name.
+fn counted(status: &Value, name: &str) -> [u64; 3] {
+    let classes = status["directions"][0]["classes"].as_array().expect("classes");
+    let class = classes.iter().find(|class| class["name"] == name).unwrap_or_else(|| panic!("{name} is not there"));
+    [&class["sent"]["pkts"], &class["dropped"]["pkts"], &class["backlog"]["pkts"]]
+        .map(|n| n.as_u64().expect("a number"))
+}
+
+fn await_empty(lab: &Lab, pair: &Pair) {
+    let is_empty = || {
+        let status = status(lab, pair);
+        [CALLS, WEB, BACKUP, GUESTS].iter().all(|(_, name, _)| counted(&status, name)[2] == 0)
+    };
+    crate::command::await_that("queues to drain", Duration::from_secs(20), is_empty);
+}
+
+/// Has a packet of ARP depart.
+fn ask_for_nobody(pair: &Pair) {
+    pair.a.inside(|| UdpSocket::bind("0.0.0.0:0").and_then(|socket| socket.send_to(&[0], NOBODY)).expect("a packet"));
+}
+
+/// Packets of ARP that have left.
+fn asked(status: &Value) -> u64 {
+    status["tree"]["nobody"]["sent"]["pkts"].as_u64().expect("a number")
+}
+
+/// The office stays at its ceiling, the calls have their guarantee, and each level shares the rest by weight. HTB shares the rest by class, whatever is
+/// above.
+fn shares(lab: &Lab) {
+    let pair = lab.pair();
+    let file = lab.policy(&office());
+    lab.up(&pair.a, "a0", &file, &[]);
+    let streams = send(&pair, &[(CALLS, 3), (WEB, 30), (BACKUP, 30), (GUESTS, 30)]);
+    std::thread::sleep(Duration::from_millis(800));
+    ask_for_nobody(&pair);
+    std::thread::sleep(Duration::from_millis(700));
+    let outcomes = streams.finish_lossy();
+    let bps: Vec<f64> = outcomes.iter().map(|one| one.bps(SETTLE, 0)).collect();
+    assert_eq!(outcomes[0].lost(), 0, "of what is guaranteed");
+    assert_near("the office at its ceiling", bps[..3].iter().sum(), 12e6, 0.01);
+    assert_near("guests", bps[3], 8e6, 0.01);
+    if lab.engine == Engine::Qdisc {
+        // 4 of 12 are guaranteed to the floor, which gets two thirds of the rest.
+        assert_near("web", bps[1], 4e6 - 3e6 + 8e6 * 2.0 / 3.0, 0.01);
+        assert_near("backup", bps[2], 8e6 / 3.0, 0.01);
+    }
+    await_empty(lab, &pair);
+    let status = status(lab, &pair);
+    let all: Vec<[u64; 3]> = [CALLS, WEB, BACKUP, GUESTS].iter().map(|(_, name, _)| counted(&status, name)).collect();
+    let mut expected: Vec<[u64; 3]> = outcomes.iter().map(|one| [one.received(), one.lost(), 0]).collect();
+    // What the hosts say to a network that comes up is the guests' too: no rule matches it.
+    let greetings = all[3][0] - expected[3][0];
+    assert!(greetings < 10, "{greetings} packets of others");
+    expected[3][0] += greetings;
+    assert_eq!(all, expected, "each class counts what it sends and drops");
+    let site = |name: &str| {
+        let sites = status["tree"]["sites"].as_array().expect("classes above others");
+        sites.iter().find(|site| site["name"] == name).expect("it is there").clone()
+    };
+    for (name, below) in [("office", &all[..3]), ("floor", &all[..2])] {
+        let sent: u64 = below.iter().map(|own| own[0]).sum();
+        assert_eq!(site(name)["sent"]["pkts"].as_u64(), Some(sent), "{name} counts what is below it");
+    }
+    assert!(asked(&status) > 0, "ARP has no class, and leaves");
+    shown(lab, &pair, &file);
+    lab.down(&pair.a, "a0");
+}
+
+/// What commands tell of the tree.
+fn shown(lab: &Lab, pair: &Pair, file: &str) {
+    let told = |arguments: &[&str]| lab.sluice(&pair.a, arguments).ok().stdout;
+    let text = told(&["status", "a0"]);
+    for part in ["classes below each other", "  office", "    floor", "      calls", "  guests", "12 Mbit/s"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let text = told(&["check", file]);
+    for part in ["default class  63 guests", "\noffice", "\n  floor", "\n    0 calls", "weight 2"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    for target in ["a0", file] {
+        let text = told(&["explain", target, "udp", "10.77.0.1:5000", "to", &format!("{B}:7001")]);
+        for part in [
+            "class     1 web",
+            "web: ",
+            "floor: guarantee 4 Mbit/s",
+            "office: guarantee 4 Mbit/s, ceiling 12 Mbit/s",
+            "queued in class web",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+    let text = told(&["top", "a0", "--once", "--interval", "200ms"]);
+    assert!(text.contains("4 classes queue packets") && text.contains("    floor (2)"), "{text}");
+    let refused = lab.sluice(&pair.a, &["subscriber", "list"]).exits(2);
+    refused.says("no managed interface has a policy with subscribers");
+}
+
+/// A ceiling, a parent and a class change; packets of others are neither lost nor overtaken, and counters stay.
+fn changes(lab: &Lab) {
+    let pair = lab.pair();
+    lab.up(&pair.a, "a0", &lab.policy(&office()), &[]);
+    let streams = send(&pair, &[(CALLS, 2), (WEB, 2), (BACKUP, 2), (GUESTS, 2), (NEW, 8)]);
+    let pause = || std::thread::sleep(Duration::from_millis(300));
+    pause();
+    let mut tree = office();
+    let class = |tree: &mut Value, name: &str, key: &str, value: Value| {
+        let classes = tree["classes"].as_array_mut().expect("classes");
+        classes.iter_mut().find(|class| class["name"] == name).expect("it is there")[key] = value;
+    };
+    class(&mut tree, "office", "ceil", "10mbit".into());
+    let told = lab.sluice(&pair.a, &["apply", "a0", &lab.policy(&tree)]).ok().stdout;
+    assert!(told.contains("~ class office: ceil 12mbit -> 10mbit"), "{told}");
+    pause();
+    // The floor goes, and its classes move up.
+    tree["classes"].as_array_mut().expect("classes").retain(|class| class["name"] != "floor");
+    class(&mut tree, CALLS.1, "parent", "office".into());
+    class(&mut tree, WEB.1, "parent", "office".into());
+    tree["classes"].as_array_mut().expect("classes").push(json!({ "id": NEW.0, "name": NEW.1 }));
+    let rules = tree["rules"].as_array_mut().expect("rules");
+    rules.push(json!({ "priority": 4, "dst_port": NEW.2, "class_id": NEW.0 }));
+    let told = lab.sluice(&pair.a, &["apply", "a0", &lab.policy(&tree)]).ok().stdout;
+    for part in ["- class floor", "~ class 0 calls: parent floor -> office", "+ class 9 new"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    pause();
+    lab.sluice(&pair.a, &["rollback", "a0"]).ok();
+    pause();
+    let outcomes = streams.finish_lossy();
+    // HTB drops the packets of a class that moves.
+    let may_lose = if lab.engine == Engine::Tc { 6 } else { 0 };
+    for (outcome, may_lose) in outcomes.iter().zip([may_lose, may_lose, 0, 0]) {
+        assert!(outcome.in_order() && outcome.lost() <= may_lose, "{} lost", outcome.lost());
+    }
+    await_empty(lab, &pair);
+    let now = status(lab, &pair);
+    assert_eq!(counted(&now, BACKUP.1)[0], outcomes[2].received(), "it has kept its counter");
+    assert!(
+        counted(&now, GUESTS.1)[0] > outcomes[3].received(),
+        "so have the guests, with some of what is new no more"
+    );
+    assert!(asked(&now) < 10, "{} packets of a class that went are beside all classes", asked(&now));
+    let mut other = office();
+    other["scheduler"] = "strict_priority".into();
+    class(&mut other, "office", "priority", 0.into());
+    class(&mut other, GUESTS.1, "priority", 1.into());
+    let refused = lab.sluice(&pair.a, &["apply", "a0", &lab.policy(&other)]).exits(2);
+    refused.says(match lab.engine {
+        Engine::Tc => "engine tc cannot serve classes below others by strict priority",
+        _ => "this changes the scheduler of the classes right below the link",
+    });
+    let before = status(lab, &pair)["policy"].clone();
+    assert_eq!(before["name"], "office", "nothing has changed");
+    lab.down(&pair.a, "a0");
+}
+
+/// The most urgent class of each level goes first, up to its ceiling. HTB has no such thing, and `up` says so.
+fn urgent(lab: &Lab) {
+    let pair = lab.pair();
+    let mut tree = office();
+    tree["scheduler"] = "strict_priority".into();
+    tree["classes"] = json!([
+        { "id": GUESTS.0, "name": GUESTS.1, "priority": 0, "ceil": "5mbit" },
+        { "name": "office", "priority": 1, "scheduler": "strict_priority" },
+        { "id": CALLS.0, "name": CALLS.1, "parent": "office", "priority": 0 },
+        { "id": WEB.0, "name": WEB.1, "parent": "office", "priority": 9 },
+        { "id": BACKUP.0, "name": BACKUP.1, "priority": 2 },
+    ]);
+    let file = lab.policy(&tree);
+    if lab.engine == Engine::Tc {
+        let refused = lab.sluice(&pair.a, &["up", "a0", "--policy", &file, "--engine", "tc"]).exits(2);
+        refused.says("engine tc cannot serve classes below others by strict priority");
+        return;
+    }
+    lab.up(&pair.a, "a0", &file, &[]);
+    let streams = send(&pair, &[(GUESTS, 10), (CALLS, 10), (WEB, 10), (BACKUP, 10)]);
+    std::thread::sleep(Duration::from_millis(800));
+    ask_for_nobody(&pair);
+    std::thread::sleep(Duration::from_millis(700));
+    assert!(asked(&status(lab, &pair)) > 0, "a little that has no class goes ahead of all");
+    let outcomes: Vec<Outcome> = streams.finish_lossy();
+    for ((what, mbit), outcome) in [("guests", 5.0), ("calls", 10.0), ("web", 5.0)].iter().zip(&outcomes) {
+        assert_near(what, outcome.bps(SETTLE, 0), mbit * 1e6, 0.01);
+    }
+    assert!(outcomes[3].bps(SETTLE, 0) < 1e5, "the least urgent class gets nothing");
+    lab.down(&pair.a, "a0");
+}
